@@ -1,0 +1,3 @@
+//! The `relaxide` command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Native code from lowered TIR, and its export as one shared library.

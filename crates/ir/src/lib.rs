@@ -1,0 +1,1 @@
+//! What every program shares: modules, types, scalar expressions, arithmetic, passes.

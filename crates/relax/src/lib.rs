@@ -1,0 +1,1 @@
+//! The graph-level IR: expressions, operators, transforms and VM code generation.

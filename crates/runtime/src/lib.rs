@@ -1,0 +1,1 @@
+//! Devices, memory, threads and module loading: what a deployed model stands on.

@@ -1,0 +1,1 @@
+//! TVMScript in and out, for Relax and TIR.

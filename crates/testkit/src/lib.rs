@@ -1,0 +1,1 @@
+//! Generators, references and oracles that tests and fuzz targets share.

@@ -1,0 +1,1 @@
+//! The tensor-level IR: computes, schedule rules, lowering and a reference interpreter.

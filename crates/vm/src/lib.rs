@@ -1,0 +1,1 @@
+//! The Relax virtual machine: bytecode, executable, verifier, interpreter and builtins.

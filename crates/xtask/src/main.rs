@@ -1,0 +1,3 @@
+//! The project's own chores: `cargo xtask bless`, `cargo xtask tidy`.
+
+fn main() {}
