@@ -1,1 +1,10 @@
 //! The graph-level IR: expressions, operators, transforms and VM code generation.
+//!
+//! A Relax [`Function`] computes on tensors, shapes, tuples, closures and scalars, in A-normal form: every intermediate value
+//! is bound to a variable, in blocks, and a block without side effects or control flow is a *dataflow block*, which passes
+//! may reorder and fuse.
+
+pub mod expr;
+pub mod op;
+
+pub use expr::*;

@@ -1,1 +1,13 @@
 //! The tensor-level IR: computes, schedule rules, lowering and a reference interpreter.
+//!
+//! A [`PrimFunc`] says how elements of buffers are computed. It starts as a nest of *blocks* (what is computed, over which
+//! axes, independent of order), a schedule rule turns it into a loop nest that suits the target, and the lowering passes
+//! make it flat: one-dimensional buffers, explicit vectors, nothing that a back end would have to guess.
+
+pub mod func;
+pub mod functor;
+pub mod stmt;
+
+pub use func::PrimFunc;
+pub use functor::{StmtMutator, StmtVisitor};
+pub use stmt::*;

@@ -1,0 +1,120 @@
+//! IRModule: functions of every language by name, and the devices and attributes that they share.
+
+use indexmap::IndexMap;
+use relaxide_ffi::{Any, Field, Object, ObjectRef, Ref, StructuralEqual, StructuralHash};
+
+use crate::{Attrs, Type};
+
+/// The name of a function of a module. Two of one name in one module are the same function.
+#[derive(Object, Debug)]
+#[object(key = "ir.GlobalVar")]
+pub struct GlobalVar {
+    /// The name.
+    pub name: String,
+    /// Its type, where inferred.
+    #[field(ignore)]
+    pub ty: Type,
+}
+
+impl GlobalVar {
+    /// A reference to the function `name`.
+    pub fn new(name: impl Into<String>) -> Ref<GlobalVar> {
+        GlobalVar::typed(name, Type::missing())
+    }
+
+    /// A reference of known type.
+    pub fn typed(name: impl Into<String>, ty: Type) -> Ref<GlobalVar> {
+        Ref::new(GlobalVar { name: name.into(), ty })
+    }
+}
+
+/// A device that tensors of a module may live on, before real devices are chosen.
+#[derive(Object, Debug)]
+#[object(key = "relax.VDevice")]
+pub struct VDevice {
+    /// What kernels for it are compiled to, as text.
+    pub target: String,
+    /// Which of several devices of that kind.
+    pub id: i64,
+    /// Memory scope.
+    pub scope: String,
+}
+
+/// A function of some language. Its language's crate knows the type and offers typed access.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BaseFunc(pub ObjectRef);
+
+impl BaseFunc {
+    /// The function as a node of type `T`, if it is one.
+    pub fn downcast<T: Object>(&self) -> Option<Ref<T>> {
+        self.0.clone().downcast::<T>().ok()
+    }
+}
+
+impl<T: Object> From<Ref<T>> for BaseFunc {
+    fn from(func: Ref<T>) -> Self {
+        BaseFunc(func.into())
+    }
+}
+
+impl Field for BaseFunc {
+    fn to_any(&self) -> Any {
+        Any::from(self.0.clone())
+    }
+
+    fn s_equal(&self, other: &Self, eq: &mut StructuralEqual) -> bool {
+        self.0.s_equal(&other.0, eq)
+    }
+
+    fn s_hash(&self, h: &mut StructuralHash) {
+        self.0.s_hash(h);
+    }
+}
+
+/// A program: functions by name, in order of definition. A pass clones it (cheaply: functions are shared) and replaces
+/// what it changes.
+#[derive(Object, Debug, Clone, Default)]
+#[object(key = "ir.IRModule")]
+pub struct IRModule {
+    /// The functions.
+    pub functions: IndexMap<String, BaseFunc>,
+    /// The devices that tensor types may name, in order.
+    pub vdevices: Vec<Ref<VDevice>>,
+    /// Attributes of the module.
+    pub attrs: Attrs,
+}
+
+impl IRModule {
+    /// A module without functions.
+    pub fn new() -> Self {
+        IRModule::default()
+    }
+
+    /// Adds or replaces a function.
+    pub fn insert(&mut self, name: impl Into<String>, func: impl Into<BaseFunc>) {
+        self.functions.insert(name.into(), func.into());
+    }
+
+    /// The function of a name.
+    pub fn get(&self, name: &str) -> Option<&BaseFunc> {
+        self.functions.get(name)
+    }
+
+    /// The function of a name, where it is one of type `T`.
+    pub fn get_as<T: Object>(&self, name: &str) -> Option<Ref<T>> {
+        self.get(name)?.downcast::<T>()
+    }
+
+    /// All functions of type `T` with their names, in order.
+    pub fn functions_of<T: Object>(&self) -> impl Iterator<Item = (&str, Ref<T>)> {
+        self.functions.iter().filter_map(|(name, func)| Some((name.as_str(), func.downcast::<T>()?)))
+    }
+
+    /// A name that no function has yet: `hint`, or `hint1`, `hint2` …
+    pub fn fresh_name(&self, hint: &str) -> String {
+        if !self.functions.contains_key(hint) {
+            return hint.to_string();
+        }
+        (1..).map(|i| format!("{hint}{i}")).find(|name| !self.functions.contains_key(name)).unwrap_or_default()
+    }
+}

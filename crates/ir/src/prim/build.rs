@@ -1,0 +1,283 @@
+//! Builders of scalar expressions, which fold literals and bring integer literals to the other operand's type.
+//!
+//! Folding here is what needs no proof: two literals, and the neutral elements. Everything else is `arith`'s.
+
+use relaxide_ffi::{DataType, Ref};
+
+use super::*;
+
+/// A 64-bit integer literal.
+pub fn int(value: i64) -> PrimExpr {
+    int_of(DataType::INT64, value)
+}
+
+/// An integer literal of a given type.
+pub fn int_of(dtype: DataType, value: i64) -> PrimExpr {
+    splat(Ref::new(IntImm { dtype: dtype.scalar(), value }).into(), dtype.lanes)
+}
+
+/// A floating-point literal of a given type.
+pub fn float_of(dtype: DataType, value: f64) -> PrimExpr {
+    splat(Ref::new(FloatImm { dtype: dtype.scalar(), value }).into(), dtype.lanes)
+}
+
+/// A literal of any numeric type; a fraction given for an integer type is truncated.
+pub fn constant(dtype: DataType, value: f64) -> PrimExpr {
+    if dtype.is_float() { float_of(dtype, value) } else { int_of(dtype, value as i64) }
+}
+
+/// A bool literal.
+pub fn boolean(value: bool) -> PrimExpr {
+    int_of(DataType::BOOL, i64::from(value))
+}
+
+/// A string literal.
+pub fn string(value: impl Into<String>) -> PrimExpr {
+    Ref::new(StringImm { value: value.into() }).into()
+}
+
+fn splat(value: PrimExpr, lanes: u16) -> PrimExpr {
+    if lanes > 1 { broadcast(value, i64::from(lanes)) } else { value }
+}
+
+/// One value in `lanes` lanes.
+pub fn broadcast(value: impl Into<PrimExpr>, lanes: i64) -> PrimExpr {
+    let value = value.into();
+    if lanes == 1 { value } else { Ref::new(Broadcast { value, lanes }).into() }
+}
+
+/// The vector `base, base + stride, …`.
+pub fn ramp(base: impl Into<PrimExpr>, stride: impl Into<PrimExpr>, lanes: i64) -> PrimExpr {
+    let (base, stride) = promote(base.into(), stride.into());
+    if lanes == 1 { base } else { Ref::new(Ramp { base, stride, lanes }).into() }
+}
+
+/// Conversion to `dtype`; literals are converted at once.
+pub fn cast(dtype: DataType, value: impl Into<PrimExpr>) -> PrimExpr {
+    let value = value.into();
+    if value.dtype() == dtype {
+        return value;
+    }
+    match &value {
+        PrimExpr::Int(imm) if dtype.is_float() => float_of(dtype, imm.value as f64),
+        PrimExpr::Int(imm) if dtype.is_bool() => int_of(dtype, i64::from(imm.value != 0)),
+        PrimExpr::Int(imm) if dtype.is_int() && fits(dtype, imm.value) => int_of(dtype, imm.value),
+        PrimExpr::Broadcast(b) if i64::from(dtype.lanes) == b.lanes => {
+            broadcast(cast(dtype.scalar(), b.value.clone()), b.lanes)
+        }
+        _ => Ref::new(Cast { dtype, value }).into(),
+    }
+}
+
+/// Whether a signed integer type holds `value`.
+fn fits(dtype: DataType, value: i64) -> bool {
+    dtype.bits >= 64 || (value >= -(1i64 << (dtype.bits - 1)) && value < 1i64 << (dtype.bits - 1))
+}
+
+/// Choice by a condition.
+pub fn select(condition: PrimExpr, true_value: impl Into<PrimExpr>, false_value: impl Into<PrimExpr>) -> PrimExpr {
+    let (true_value, false_value) = promote(true_value.into(), false_value.into());
+    match condition.as_int() {
+        Some(0) => false_value,
+        Some(_) => true_value,
+        None => Ref::new(Select { condition, true_value, false_value }).into(),
+    }
+}
+
+/// A lazy choice: only the side that the condition picks is evaluated.
+pub fn if_then_else(
+    condition: PrimExpr,
+    true_value: impl Into<PrimExpr>,
+    false_value: impl Into<PrimExpr>,
+) -> PrimExpr {
+    let (true_value, false_value) = promote(true_value.into(), false_value.into());
+    match condition.as_int() {
+        Some(0) => false_value,
+        Some(_) => true_value,
+        None => {
+            let dtype = true_value.dtype();
+            call(dtype, "tirx.if_then_else", vec![condition, true_value, false_value])
+        }
+    }
+}
+
+/// A call of an intrinsic by its full name.
+pub fn call(dtype: DataType, op: impl Into<String>, args: Vec<PrimExpr>) -> PrimExpr {
+    Ref::new(PrimCall { op: op.into(), args, dtype }).into()
+}
+
+/// A unary intrinsic over the operand's own type: `math("exp", x)` is `tirx.exp(x)`.
+pub fn math(name: &str, x: PrimExpr) -> PrimExpr {
+    let dtype = x.dtype();
+    call(dtype, format!("tirx.{name}"), vec![x])
+}
+
+/// An element of a buffer.
+pub fn load(buffer: &Ref<Buffer>, indices: impl IntoIterator<Item = impl Into<PrimExpr>>) -> PrimExpr {
+    let indices = indices.into_iter().map(Into::into).collect();
+    Ref::new(BufferLoad { buffer: buffer.clone(), indices, predicate: None }).into()
+}
+
+/// Logical negation.
+pub fn not(a: PrimExpr) -> PrimExpr {
+    match a.as_int() {
+        Some(v) => boolean(v == 0),
+        None => Ref::new(Not { a }).into(),
+    }
+}
+
+/// Brings two operands to one type where a literal or a narrower integer allows it: a scalar is broadcast to the other's
+/// lanes, an integer literal takes the other's element type, the narrower of two integers is widened.
+pub fn promote(a: PrimExpr, b: PrimExpr) -> (PrimExpr, PrimExpr) {
+    let (ta, tb) = (a.dtype(), b.dtype());
+    if ta == tb {
+        return (a, b);
+    }
+    if ta.lanes == 1 && tb.lanes > 1 {
+        return promote(broadcast(a, i64::from(tb.lanes)), b);
+    }
+    if tb.lanes == 1 && ta.lanes > 1 {
+        return promote(a, broadcast(b, i64::from(ta.lanes)));
+    }
+    let (literal_a, literal_b) = (literal(&a).is_some(), literal(&b).is_some());
+    if literal_a && !literal_b {
+        return (cast(tb, a), b);
+    }
+    if literal_b && !literal_a {
+        return (a, cast(ta, b));
+    }
+    let wider = if ta.is_float() != tb.is_float() {
+        if ta.is_float() { ta } else { tb }
+    } else if ta.bits >= tb.bits {
+        ta
+    } else {
+        tb
+    };
+    (cast(wider, a), cast(wider, b))
+}
+
+fn literal(e: &PrimExpr) -> Option<i64> {
+    match e {
+        PrimExpr::Int(imm) => Some(imm.value),
+        PrimExpr::Broadcast(b) => literal(&b.value),
+        _ => None,
+    }
+}
+
+fn literal_float(e: &PrimExpr) -> Option<f64> {
+    match e {
+        PrimExpr::Float(imm) => Some(imm.value),
+        PrimExpr::Broadcast(b) => literal_float(&b.value),
+        _ => None,
+    }
+}
+
+/// A binary operation, folded where both sides are literals or one is neutral.
+pub fn binary(op: BinaryOp, a: impl Into<PrimExpr>, b: impl Into<PrimExpr>) -> PrimExpr {
+    let (a, b) = promote(a.into(), b.into());
+    let dtype = a.dtype();
+    if let (Some(x), Some(y)) = (literal(&a), literal(&b))
+        && let Some(value) = fold(op, x, y)
+    {
+        let ty = if op.is_comparison() { DataType::BOOL.with_lanes(dtype.lanes) } else { dtype };
+        return int_of(ty, value);
+    }
+    neutral(op, &a, &b).unwrap_or_else(|| Ref::new(Binary { op, a, b }).into())
+}
+
+/// The value of an operation on two integers; `None` where it overflows or divides by zero.
+pub fn fold(op: BinaryOp, x: i64, y: i64) -> Option<i64> {
+    use BinaryOp::*;
+    Some(match op {
+        Add => x.checked_add(y)?,
+        Sub => x.checked_sub(y)?,
+        Mul => x.checked_mul(y)?,
+        Div => x.checked_div(y)?,
+        Mod => x.checked_rem(y)?,
+        FloorDiv => floor_div_i64(x, y)?,
+        FloorMod => x.checked_sub(floor_div_i64(x, y)?.checked_mul(y)?)?,
+        Min => x.min(y),
+        Max => x.max(y),
+        Eq => i64::from(x == y),
+        Ne => i64::from(x != y),
+        Lt => i64::from(x < y),
+        Le => i64::from(x <= y),
+        Gt => i64::from(x > y),
+        Ge => i64::from(x >= y),
+        And => i64::from(x != 0 && y != 0),
+        Or => i64::from(x != 0 || y != 0),
+    })
+}
+
+fn floor_div_i64(x: i64, y: i64) -> Option<i64> {
+    let q = x.checked_div(y)?;
+    Some(if x.checked_rem(y)? != 0 && (x < 0) != (y < 0) { q - 1 } else { q })
+}
+
+/// `x + 0`, `x * 1` and their like, for integers, and those of them that hold for every float too.
+fn neutral(op: BinaryOp, a: &PrimExpr, b: &PrimExpr) -> Option<PrimExpr> {
+    use BinaryOp::*;
+    match (op, literal(a), literal(b)) {
+        (Add, Some(0), _) => Some(b.clone()),
+        (Add | Sub, _, Some(0)) => Some(a.clone()),
+        (Mul, Some(1), _) => Some(b.clone()),
+        (Mul | Div | FloorDiv, _, Some(1)) => Some(a.clone()),
+        (Mul, Some(0), _) => Some(a.clone()),
+        (Mul, _, Some(0)) => Some(b.clone()),
+        (Mod | FloorMod, _, Some(1)) => Some(int_of(a.dtype(), 0)),
+        (And, Some(0), _) | (Or, _, Some(0)) => Some(a.clone()),
+        (And, _, Some(0)) | (Or, Some(0), _) => Some(b.clone()),
+        (And, Some(_), _) | (Or, _, Some(_)) => Some(b.clone()),
+        (And, _, Some(_)) | (Or, Some(_), _) => Some(a.clone()),
+        _ => match (op, literal_float(a), literal_float(b)) {
+            (Mul, Some(1.0), _) => Some(b.clone()),
+            (Mul | Div, _, Some(1.0)) => Some(a.clone()),
+            _ => None,
+        },
+    }
+}
+
+macro_rules! builders {
+    ($($(#[$doc:meta])* $name:ident => $op:ident;)*) => {$(
+        $(#[$doc])*
+        pub fn $name(a: impl Into<PrimExpr>, b: impl Into<PrimExpr>) -> PrimExpr {
+            binary(BinaryOp::$op, a, b)
+        }
+    )*};
+}
+builders! {
+    /// `a + b`
+    add => Add;
+    /// `a - b`
+    sub => Sub;
+    /// `a * b`
+    mul => Mul;
+    /// `a / b`, truncating on integers.
+    div => Div;
+    /// Remainder of the truncating division.
+    truncmod => Mod;
+    /// `a // b`, rounding down.
+    floordiv => FloorDiv;
+    /// `a % b`, with the sign of `b`.
+    floormod => FloorMod;
+    /// Smaller of two.
+    min => Min;
+    /// Larger of two.
+    max => Max;
+    /// `a == b`
+    eq => Eq;
+    /// `a != b`
+    ne => Ne;
+    /// `a < b`
+    lt => Lt;
+    /// `a <= b`
+    le => Le;
+    /// `a > b`
+    gt => Gt;
+    /// `a >= b`
+    ge => Ge;
+    /// Logical and.
+    and => And;
+    /// Logical or.
+    or => Or;
+}

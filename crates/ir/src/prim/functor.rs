@@ -1,0 +1,156 @@
+//! Walking and rebuilding scalar expressions.
+
+use std::collections::HashMap;
+
+use relaxide_ffi::Ref;
+
+use super::*;
+
+/// A read-only walk. Override what is of interest and call the `walk_*` function to go on below.
+pub trait PrimVisitor {
+    /// Visits one expression; the default goes on to its operands.
+    fn visit_prim(&mut self, e: &PrimExpr) {
+        self.walk_prim(e);
+    }
+
+    /// Visits a buffer that is read; the default ignores it.
+    fn visit_buffer_use(&mut self, _buffer: &Ref<Buffer>) {}
+
+    /// Visits the operands of an expression.
+    fn walk_prim(&mut self, e: &PrimExpr) {
+        match e {
+            PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Str(_) | PrimExpr::Var(_) => {}
+            PrimExpr::Cast(e) => self.visit_prim(&e.value),
+            PrimExpr::Binary(e) => {
+                self.visit_prim(&e.a);
+                self.visit_prim(&e.b);
+            }
+            PrimExpr::Not(e) => self.visit_prim(&e.a),
+            PrimExpr::Select(e) => {
+                self.visit_prim(&e.condition);
+                self.visit_prim(&e.true_value);
+                self.visit_prim(&e.false_value);
+            }
+            PrimExpr::Let(e) => {
+                self.visit_prim(&e.value);
+                self.visit_prim(&e.body);
+            }
+            PrimExpr::Ramp(e) => {
+                self.visit_prim(&e.base);
+                self.visit_prim(&e.stride);
+            }
+            PrimExpr::Broadcast(e) => self.visit_prim(&e.value),
+            PrimExpr::Load(e) => {
+                self.visit_buffer_use(&e.buffer);
+                e.indices.iter().for_each(|i| self.visit_prim(i));
+                if let Some(predicate) = &e.predicate {
+                    self.visit_prim(predicate);
+                }
+            }
+            PrimExpr::Call(e) => e.args.iter().for_each(|a| self.visit_prim(a)),
+        }
+    }
+}
+
+/// A rebuilding walk. What comes back unchanged is shared, not copied.
+pub trait PrimMutator {
+    /// Rebuilds one expression; the default rebuilds its operands.
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        self.remake_prim(e)
+    }
+
+    /// Replaces a buffer that is read; the default keeps it.
+    fn mutate_buffer_use(&mut self, buffer: &Ref<Buffer>) -> Ref<Buffer> {
+        buffer.clone()
+    }
+
+    /// Rebuilds every expression of a list.
+    fn mutate_prims(&mut self, list: &[PrimExpr]) -> Vec<PrimExpr> {
+        list.iter().map(|e| self.mutate_prim(e)).collect()
+    }
+
+    /// Rebuilds the operands of an expression.
+    fn remake_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        match e {
+            PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Str(_) | PrimExpr::Var(_) => e.clone(),
+            PrimExpr::Cast(n) => {
+                let value = self.mutate_prim(&n.value);
+                if value == n.value { e.clone() } else { cast(n.dtype.with_lanes(value.dtype().lanes), value) }
+            }
+            PrimExpr::Binary(n) => {
+                let (a, b) = (self.mutate_prim(&n.a), self.mutate_prim(&n.b));
+                if a == n.a && b == n.b { e.clone() } else { binary(n.op, a, b) }
+            }
+            PrimExpr::Not(n) => {
+                let a = self.mutate_prim(&n.a);
+                if a == n.a { e.clone() } else { not(a) }
+            }
+            PrimExpr::Select(n) => {
+                let c = self.mutate_prim(&n.condition);
+                let (t, f) = (self.mutate_prim(&n.true_value), self.mutate_prim(&n.false_value));
+                if c == n.condition && t == n.true_value && f == n.false_value { e.clone() } else { select(c, t, f) }
+            }
+            PrimExpr::Let(n) => {
+                let (value, body) = (self.mutate_prim(&n.value), self.mutate_prim(&n.body));
+                if value == n.value && body == n.body {
+                    return e.clone();
+                }
+                Ref::new(Let { var: n.var.clone(), value, body }).into()
+            }
+            PrimExpr::Ramp(n) => {
+                let (base, stride) = (self.mutate_prim(&n.base), self.mutate_prim(&n.stride));
+                if base == n.base && stride == n.stride { e.clone() } else { ramp(base, stride, n.lanes) }
+            }
+            PrimExpr::Broadcast(n) => {
+                let value = self.mutate_prim(&n.value);
+                if value == n.value { e.clone() } else { broadcast(value, n.lanes) }
+            }
+            PrimExpr::Load(n) => {
+                let buffer = self.mutate_buffer_use(&n.buffer);
+                let indices = self.mutate_prims(&n.indices);
+                let predicate = n.predicate.as_ref().map(|p| self.mutate_prim(p));
+                if buffer == n.buffer && indices == n.indices && predicate == n.predicate {
+                    return e.clone();
+                }
+                Ref::new(BufferLoad { buffer, indices, predicate }).into()
+            }
+            PrimExpr::Call(n) => {
+                let args = self.mutate_prims(&n.args);
+                if args == n.args { e.clone() } else { call(n.dtype, n.op.clone(), args) }
+            }
+        }
+    }
+}
+
+/// A map from variables to the expressions that take their place.
+pub type VarMap = HashMap<Ref<Var>, PrimExpr>;
+
+impl PrimMutator for VarMap {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        match e {
+            PrimExpr::Var(var) => self.get(var).cloned().unwrap_or_else(|| e.clone()),
+            _ => self.remake_prim(e),
+        }
+    }
+}
+
+/// Puts expressions in the place of variables.
+pub fn substitute(e: &PrimExpr, map: &VarMap) -> PrimExpr {
+    if map.is_empty() { e.clone() } else { map.clone().mutate_prim(e) }
+}
+
+/// The variables that occur in an expression, in order of first occurrence.
+pub fn free_vars(e: &PrimExpr) -> Vec<Ref<Var>> {
+    struct Collect(Vec<Ref<Var>>);
+    impl PrimVisitor for Collect {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            match e {
+                PrimExpr::Var(var) if !self.0.contains(var) => self.0.push(var.clone()),
+                _ => self.walk_prim(e),
+            }
+        }
+    }
+    let mut collect = Collect(Vec::new());
+    collect.visit_prim(e);
+    collect.0
+}

@@ -1,0 +1,295 @@
+//! The nodes of Relax.
+
+use relaxide_ffi::{DataType, Object, ObjectEnum, Ref, Tensor};
+use relaxide_ir::{Attrs, GlobalVar, PrimExpr, Span, Type, Var};
+
+use crate::op::Op;
+
+/// A Relax expression.
+#[derive(ObjectEnum, Debug)]
+pub enum Expr {
+    /// Variable.
+    Var(Ref<Var>),
+    /// Variable that is visible inside its dataflow block only.
+    DataflowVar(Ref<DataflowVar>),
+    /// Function of the module.
+    Global(Ref<GlobalVar>),
+    /// Function outside the module, by name.
+    Extern(Ref<ExternFunc>),
+    /// Operator.
+    Op(Ref<Op>),
+    /// Tensor constant.
+    Constant(Ref<Constant>),
+    /// Scalar.
+    Prim(Ref<PrimValue>),
+    /// String.
+    Str(Ref<StringImm>),
+    /// Element type as a value.
+    DType(Ref<DataTypeImm>),
+    /// Shape.
+    Shape(Ref<ShapeExpr>),
+    /// Tuple.
+    Tuple(Ref<Tuple>),
+    /// Field of a tuple.
+    TupleGetItem(Ref<TupleGetItem>),
+    /// Call.
+    Call(Ref<Call>),
+    /// Choice by a condition.
+    If(Ref<If>),
+    /// Bindings and a result.
+    Seq(Ref<SeqExpr>),
+    /// Function.
+    Function(Ref<Function>),
+}
+
+/// A variable that is visible inside its dataflow block only.
+#[derive(Object, Debug)]
+#[object(key = "relax.expr.DataflowVar", var)]
+pub struct DataflowVar {
+    /// The name it prints by.
+    #[field(ignore)]
+    pub name: String,
+    /// What it holds.
+    pub ty: Type,
+    /// Where it was written.
+    #[field(ignore)]
+    pub span: Option<Ref<Span>>,
+}
+
+/// A function outside the module, found by name when the program is loaded.
+#[derive(Object, Debug)]
+#[object(key = "relax.expr.ExternFunc")]
+pub struct ExternFunc {
+    /// The name.
+    pub global_symbol: String,
+}
+
+/// A tensor constant.
+#[derive(Object, Debug)]
+#[object(key = "ir.GenericConst")]
+pub struct Constant {
+    /// The value, on the CPU.
+    pub value: Tensor,
+    /// Its type.
+    pub ty: Type,
+}
+
+/// A scalar as a Relax value.
+#[derive(Object, Debug)]
+#[object(key = "relax.expr.PrimValue")]
+pub struct PrimValue {
+    /// The scalar, over symbolic variables in scope.
+    pub value: PrimExpr,
+}
+
+/// A string as a Relax value.
+#[derive(Object, Debug)]
+#[object(key = "relax.expr.StringImm")]
+pub struct StringImm {
+    /// The text.
+    pub value: String,
+}
+
+/// An element type as a Relax value.
+#[derive(Object, Debug)]
+#[object(key = "relax.expr.DataTypeImm")]
+pub struct DataTypeImm {
+    /// The type.
+    pub value: DataType,
+}
+
+/// A shape: dimensions over symbolic variables in scope.
+#[derive(Object, Debug)]
+#[object(key = "relax.expr.ShapeExpr")]
+pub struct ShapeExpr {
+    /// The dimensions.
+    pub values: Vec<PrimExpr>,
+}
+
+/// A tuple.
+#[derive(Object, Debug)]
+#[object(key = "ir.Tuple")]
+pub struct Tuple {
+    /// The fields.
+    pub fields: Vec<Expr>,
+}
+
+/// A field of a tuple.
+#[derive(Object, Debug)]
+#[object(key = "ir.TupleGetItem")]
+pub struct TupleGetItem {
+    /// The tuple.
+    pub tuple: Expr,
+    /// Which field.
+    pub index: i64,
+}
+
+/// A call of an operator, a function of the module, an external function or a closure.
+#[derive(Object, Debug)]
+#[object(key = "ir.Call")]
+pub struct Call {
+    /// What is called.
+    pub op: Expr,
+    /// Arguments.
+    pub args: Vec<Expr>,
+    /// Constant parameters of the operator.
+    pub attrs: Attrs,
+    /// Types given at the call, such as the result of `call_tir`.
+    pub ty_args: Vec<Type>,
+    /// Type of the result.
+    #[field(ignore)]
+    pub ty: Type,
+    /// Where it was written.
+    #[field(ignore)]
+    pub span: Option<Ref<Span>>,
+}
+
+/// A choice by a condition; both branches are sequences.
+#[derive(Object, Debug)]
+#[object(key = "relax.expr.If")]
+pub struct If {
+    /// A bool scalar, or a 0-d bool tensor.
+    pub condition: Expr,
+    /// Value where it holds.
+    pub true_branch: Ref<SeqExpr>,
+    /// Value where it does not.
+    pub false_branch: Ref<SeqExpr>,
+    /// Type of the result.
+    #[field(ignore)]
+    pub ty: Type,
+}
+
+/// Bindings, then a result.
+#[derive(Object, Debug)]
+#[object(key = "relax.expr.SeqExpr")]
+pub struct SeqExpr {
+    /// The bindings, in blocks.
+    pub blocks: Vec<Ref<BindingBlock>>,
+    /// The result.
+    pub body: Expr,
+}
+
+/// Bindings in order.
+#[derive(Object, Debug)]
+#[object(key = "relax.expr.BindingBlock")]
+pub struct BindingBlock {
+    /// The bindings.
+    pub bindings: Vec<Binding>,
+    /// Whether it is a dataflow block: no side effects, no control flow.
+    pub dataflow: bool,
+}
+
+/// One binding.
+#[derive(ObjectEnum, Debug)]
+pub enum Binding {
+    /// `var = value`.
+    Var(Ref<VarBinding>),
+    /// `var = match_cast(value, ty)`.
+    MatchCast(Ref<MatchCast>),
+}
+
+/// `var = value`.
+#[derive(Object, Debug)]
+#[object(key = "relax.expr.VarBinding")]
+pub struct VarBinding {
+    /// The variable: [`Expr::Var`] or [`Expr::DataflowVar`].
+    #[field(def)]
+    pub var: AnyVar,
+    /// Its value.
+    pub value: Expr,
+}
+
+/// `var = match_cast(value, ty)`: a check at run time that also binds the symbolic variables that `ty` mentions first.
+#[derive(Object, Debug)]
+#[object(key = "relax.expr.MatchCast")]
+pub struct MatchCast {
+    /// The variable.
+    #[field(def)]
+    pub var: AnyVar,
+    /// What is checked.
+    pub value: Expr,
+    /// The type it must have.
+    #[field(def)]
+    pub ty: Type,
+}
+
+/// A variable of either kind, where one is bound.
+#[derive(ObjectEnum, Debug)]
+pub enum AnyVar {
+    /// Visible to the end of the function.
+    Var(Ref<Var>),
+    /// Visible to the end of its dataflow block.
+    Dataflow(Ref<DataflowVar>),
+}
+
+/// A function.
+#[derive(Object, Debug, Clone)]
+#[object(key = "relax.expr.Function")]
+pub struct Function {
+    /// Parameters. Symbolic variables in their types are bound by the call.
+    #[field(def)]
+    pub params: Vec<Ref<Var>>,
+    /// The body.
+    pub body: Ref<SeqExpr>,
+    /// Type of the result.
+    pub ret_ty: Type,
+    /// Whether calls have no visible effect.
+    pub pure: bool,
+    /// `global_symbol`, `relax.force_pure`, `Primitive` …
+    pub attrs: Attrs,
+    /// Where it was written.
+    #[field(ignore)]
+    pub span: Option<Ref<Span>>,
+}
+
+impl AnyVar {
+    /// The name it prints by.
+    pub fn name(&self) -> &str {
+        match self {
+            AnyVar::Var(v) => &v.name,
+            AnyVar::Dataflow(v) => &v.name,
+        }
+    }
+
+    /// What it holds.
+    pub fn ty(&self) -> &Type {
+        match self {
+            AnyVar::Var(v) => &v.ty,
+            AnyVar::Dataflow(v) => &v.ty,
+        }
+    }
+}
+
+impl From<AnyVar> for Expr {
+    fn from(var: AnyVar) -> Self {
+        match var {
+            AnyVar::Var(v) => Expr::Var(v),
+            AnyVar::Dataflow(v) => Expr::DataflowVar(v),
+        }
+    }
+}
+
+impl Binding {
+    /// The variable that is bound.
+    pub fn var(&self) -> &AnyVar {
+        match self {
+            Binding::Var(b) => &b.var,
+            Binding::MatchCast(b) => &b.var,
+        }
+    }
+
+    /// What it is bound to.
+    pub fn value(&self) -> &Expr {
+        match self {
+            Binding::Var(b) => &b.value,
+            Binding::MatchCast(b) => &b.value,
+        }
+    }
+}
+
+impl Function {
+    /// The type of the function itself.
+    pub fn ty(&self) -> Type {
+        Type::func(self.params.iter().map(|p| p.ty.clone()).collect::<Vec<_>>(), self.ret_ty.clone(), self.pure)
+    }
+}

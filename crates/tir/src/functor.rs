@@ -1,0 +1,253 @@
+//! Walking and rebuilding statements, expressions included.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::prim::{PrimExpr, PrimMutator, PrimVisitor};
+use relaxide_ir::{Buffer, Var};
+
+use crate::stmt::*;
+
+/// A read-only walk over statements and the expressions in them.
+pub trait StmtVisitor: PrimVisitor {
+    /// Visits one statement; the default goes on below.
+    fn visit_stmt(&mut self, stmt: &Stmt) {
+        self.walk_stmt(stmt);
+    }
+
+    /// Visits a buffer that is written; the default ignores it.
+    fn visit_buffer_store(&mut self, _buffer: &Ref<Buffer>) {}
+
+    /// Visits what a statement holds.
+    fn walk_stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::For(n) => {
+                self.visit_prim(&n.min);
+                self.visit_prim(&n.extent);
+                self.visit_stmt(&n.body);
+            }
+            Stmt::While(n) => {
+                self.visit_prim(&n.condition);
+                self.visit_stmt(&n.body);
+            }
+            Stmt::Seq(n) => n.seq.iter().for_each(|s| self.visit_stmt(s)),
+            Stmt::If(n) => {
+                self.visit_prim(&n.condition);
+                self.visit_stmt(&n.then_case);
+                if let Some(other) = &n.else_case {
+                    self.visit_stmt(other);
+                }
+            }
+            Stmt::Store(n) => {
+                self.visit_buffer_store(&n.buffer);
+                self.visit_prim(&n.value);
+                n.indices.iter().for_each(|i| self.visit_prim(i));
+                if let Some(predicate) = &n.predicate {
+                    self.visit_prim(predicate);
+                }
+            }
+            Stmt::Bind(n) => self.visit_prim(&n.value),
+            Stmt::Alloc(n) => n.buffer.shape.iter().for_each(|d| self.visit_prim(d)),
+            Stmt::Evaluate(n) => self.visit_prim(&n.value),
+            Stmt::Assert(n) => self.visit_prim(&n.condition),
+            Stmt::Block(n) => {
+                n.iter_values.iter().for_each(|v| self.visit_prim(v));
+                self.visit_prim(&n.predicate);
+                self.walk_block(&n.block);
+            }
+            Stmt::Attr(n) => {
+                self.visit_prim(&n.value);
+                self.visit_stmt(&n.body);
+            }
+        }
+    }
+
+    /// Visits what a block holds.
+    fn walk_block(&mut self, block: &Ref<SBlock>) {
+        for iter in &block.iter_vars {
+            self.visit_prim(&iter.min);
+            self.visit_prim(&iter.extent);
+        }
+        for region in block.reads.iter().chain(&block.writes) {
+            for range in &region.region {
+                self.visit_prim(&range.min);
+                self.visit_prim(&range.extent);
+            }
+        }
+        if let Some(init) = &block.init {
+            self.visit_stmt(init);
+        }
+        self.visit_stmt(&block.body);
+    }
+}
+
+/// A rebuilding walk over statements and the expressions in them. What comes back unchanged is shared.
+pub trait StmtMutator: PrimMutator {
+    /// Rebuilds one statement; the default rebuilds what it holds.
+    fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
+        self.remake_stmt(stmt)
+    }
+
+    /// Replaces a variable where it is defined; the default keeps it.
+    fn mutate_var_def(&mut self, var: &Ref<Var>) -> Ref<Var> {
+        var.clone()
+    }
+
+    /// Replaces a buffer where it is defined; the default does as for a use.
+    fn mutate_buffer_def(&mut self, buffer: &Ref<Buffer>) -> Ref<Buffer> {
+        self.mutate_buffer_use(buffer)
+    }
+
+    /// Rebuilds what a statement holds.
+    fn remake_stmt(&mut self, stmt: &Stmt) -> Stmt {
+        match stmt {
+            Stmt::For(n) => {
+                let var = self.mutate_var_def(&n.var);
+                let (min, extent) = (self.mutate_prim(&n.min), self.mutate_prim(&n.extent));
+                let body = self.mutate_stmt(&n.body);
+                if var == n.var && min == n.min && extent == n.extent && body == n.body {
+                    return stmt.clone();
+                }
+                let (thread_tag, annotations) = (n.thread_tag.clone(), n.annotations.clone());
+                Ref::new(For { var, min, extent, kind: n.kind, thread_tag, annotations, body }).into()
+            }
+            Stmt::While(n) => {
+                let (condition, body) = (self.mutate_prim(&n.condition), self.mutate_stmt(&n.body));
+                Ref::new(While { condition, body }).into()
+            }
+            Stmt::Seq(n) => {
+                let seq: Vec<Stmt> = n.seq.iter().map(|s| self.mutate_stmt(s)).collect();
+                if seq == n.seq { stmt.clone() } else { Stmt::seq(seq) }
+            }
+            Stmt::If(n) => {
+                let condition = self.mutate_prim(&n.condition);
+                let then_case = self.mutate_stmt(&n.then_case);
+                let else_case = n.else_case.as_ref().map(|s| self.mutate_stmt(s));
+                if condition == n.condition && then_case == n.then_case && else_case == n.else_case {
+                    return stmt.clone();
+                }
+                match else_case {
+                    Some(other) => Stmt::if_else(condition, then_case, other),
+                    None => Stmt::when(condition, then_case),
+                }
+            }
+            Stmt::Store(n) => self.remake_store(n).into(),
+            Stmt::Bind(n) => {
+                let value = self.mutate_prim(&n.value);
+                let var = self.mutate_var_def(&n.var);
+                if value == n.value && var == n.var { stmt.clone() } else { Stmt::bind(var, value) }
+            }
+            Stmt::Alloc(n) => {
+                let buffer = self.mutate_buffer_def(&n.buffer);
+                if buffer == n.buffer {
+                    return stmt.clone();
+                }
+                Ref::new(AllocBuffer { buffer, annotations: n.annotations.clone() }).into()
+            }
+            Stmt::Evaluate(n) => {
+                let value = self.mutate_prim(&n.value);
+                if value == n.value { stmt.clone() } else { Ref::new(Evaluate { value }).into() }
+            }
+            Stmt::Assert(n) => {
+                let condition = self.mutate_prim(&n.condition);
+                let (error_kind, message) = (n.error_kind.clone(), n.message.clone());
+                Ref::new(AssertStmt { condition, error_kind, message }).into()
+            }
+            Stmt::Block(n) => {
+                let iter_values = self.mutate_prims(&n.iter_values);
+                let predicate = self.mutate_prim(&n.predicate);
+                let block = self.remake_block(&n.block);
+                if iter_values == n.iter_values && predicate == n.predicate && block == n.block {
+                    return stmt.clone();
+                }
+                Ref::new(SBlockRealize { iter_values, predicate, block }).into()
+            }
+            Stmt::Attr(n) => {
+                let (value, body) = (self.mutate_prim(&n.value), self.mutate_stmt(&n.body));
+                Ref::new(AttrStmt { key: n.key.clone(), value, body }).into()
+            }
+        }
+    }
+
+    /// Rebuilds what a store holds.
+    fn remake_store(&mut self, n: &Ref<BufferStore>) -> Ref<BufferStore> {
+        let buffer = self.mutate_buffer_use(&n.buffer);
+        let value = self.mutate_prim(&n.value);
+        let indices = self.mutate_prims(&n.indices);
+        let predicate = n.predicate.as_ref().map(|p| self.mutate_prim(p));
+        if buffer == n.buffer && value == n.value && indices == n.indices && predicate == n.predicate {
+            return n.clone();
+        }
+        Ref::new(BufferStore { buffer, value, indices, predicate })
+    }
+
+    /// Rebuilds what a block holds.
+    fn remake_block(&mut self, n: &Ref<SBlock>) -> Ref<SBlock> {
+        let alloc_buffers: Vec<_> = n.alloc_buffers.iter().map(|b| self.mutate_buffer_def(b)).collect();
+        let iter_vars: Vec<_> = n.iter_vars.iter().map(|v| self.remake_iter(v)).collect();
+        let reads: Vec<_> = n.reads.iter().map(|r| self.remake_region(r)).collect();
+        let writes: Vec<_> = n.writes.iter().map(|r| self.remake_region(r)).collect();
+        let init = n.init.as_ref().map(|s| self.mutate_stmt(s));
+        let body = self.mutate_stmt(&n.body);
+        if alloc_buffers == n.alloc_buffers
+            && iter_vars == n.iter_vars
+            && reads == n.reads
+            && writes == n.writes
+            && init == n.init
+            && body == n.body
+        {
+            return n.clone();
+        }
+        Ref::new(SBlock {
+            iter_vars,
+            reads,
+            writes,
+            name: n.name.clone(),
+            alloc_buffers,
+            match_buffers: n.match_buffers.clone(),
+            annotations: n.annotations.clone(),
+            init,
+            body,
+        })
+    }
+
+    /// Rebuilds a block's axis.
+    fn remake_iter(&mut self, n: &Ref<IterVar>) -> Ref<IterVar> {
+        let var = self.mutate_var_def(&n.var);
+        let (min, extent) = (self.mutate_prim(&n.min), self.mutate_prim(&n.extent));
+        if var == n.var && min == n.min && extent == n.extent {
+            return n.clone();
+        }
+        Ref::new(IterVar { var, min, extent, kind: n.kind })
+    }
+
+    /// Rebuilds a region.
+    fn remake_region(&mut self, n: &Ref<BufferRegion>) -> Ref<BufferRegion> {
+        let buffer = self.mutate_buffer_use(&n.buffer);
+        let mut changed = buffer != n.buffer;
+        let mut region = Vec::with_capacity(n.region.len());
+        for range in &n.region {
+            let (min, extent) = (self.mutate_prim(&range.min), self.mutate_prim(&range.extent));
+            if min == range.min && extent == range.extent {
+                region.push(range.clone());
+            } else {
+                changed = true;
+                region.push(Ref::new(Range { min, extent }));
+            }
+        }
+        if changed { Ref::new(BufferRegion { buffer, region }) } else { n.clone() }
+    }
+}
+
+/// Puts expressions in the place of variables, in a whole statement.
+pub fn substitute_stmt(stmt: &Stmt, map: &relaxide_ir::prim::VarMap) -> Stmt {
+    struct Substitute<'a>(&'a relaxide_ir::prim::VarMap);
+    impl PrimMutator for Substitute<'_> {
+        fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+            match e {
+                PrimExpr::Var(var) => self.0.get(var).cloned().unwrap_or_else(|| e.clone()),
+                _ => self.remake_prim(e),
+            }
+        }
+    }
+    impl StmtMutator for Substitute<'_> {}
+    Substitute(map).mutate_stmt(stmt)
+}

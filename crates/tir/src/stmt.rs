@@ -1,0 +1,361 @@
+//! Statements of a kernel.
+
+use relaxide_ffi::{Any, Field, Object, ObjectEnum, Ref, StructuralEqual, StructuralHash};
+use relaxide_ir::prim::PrimExpr;
+use relaxide_ir::{Attrs, Buffer, Var};
+
+/// A statement.
+#[derive(ObjectEnum, Debug)]
+pub enum Stmt {
+    /// A loop.
+    For(Ref<For>),
+    /// A loop with a condition.
+    While(Ref<While>),
+    /// Statements in order.
+    Seq(Ref<SeqStmt>),
+    /// A choice.
+    If(Ref<IfThenElse>),
+    /// A store to a buffer.
+    Store(Ref<BufferStore>),
+    /// A value under a name for the statements behind it in the same sequence.
+    Bind(Ref<Bind>),
+    /// Memory for the statements behind it in the same sequence.
+    Alloc(Ref<AllocBuffer>),
+    /// An expression for its effect.
+    Evaluate(Ref<Evaluate>),
+    /// A condition that must hold.
+    Assert(Ref<AssertStmt>),
+    /// A block at given axis values.
+    Block(Ref<SBlockRealize>),
+    /// A statement under an attribute.
+    Attr(Ref<AttrStmt>),
+}
+
+/// How the iterations of a loop are carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ForKind {
+    /// One after another.
+    Serial,
+    /// On all threads of the pool.
+    Parallel,
+    /// As lanes of vectors.
+    Vectorized,
+    /// As straight-line code.
+    Unrolled,
+    /// As threads of a device; [`For::thread_tag`] says which.
+    ThreadBinding,
+}
+
+/// A loop over `min .. min + extent`.
+#[derive(Object, Debug)]
+#[object(key = "tirx.For")]
+pub struct For {
+    /// The counter.
+    #[field(def)]
+    pub var: Ref<Var>,
+    /// First value.
+    pub min: PrimExpr,
+    /// Number of iterations.
+    pub extent: PrimExpr,
+    /// How iterations are carried out.
+    pub kind: ForKind,
+    /// `"blockIdx.x"`, `"threadIdx.x"` … for [`ForKind::ThreadBinding`], else empty.
+    pub thread_tag: String,
+    /// Hints for later passes.
+    pub annotations: Attrs,
+    /// What is repeated.
+    pub body: Stmt,
+}
+
+/// A loop that goes on as long as a condition holds.
+#[derive(Object, Debug)]
+#[object(key = "tirx.While")]
+pub struct While {
+    /// The condition.
+    pub condition: PrimExpr,
+    /// What is repeated.
+    pub body: Stmt,
+}
+
+/// Statements in order. [`Stmt::Bind`] and [`Stmt::Alloc`] among them hold for those behind them.
+#[derive(Object, Debug)]
+#[object(key = "tirx.SeqStmt")]
+pub struct SeqStmt {
+    /// The statements.
+    pub seq: Vec<Stmt>,
+}
+
+/// A choice.
+#[derive(Object, Debug)]
+#[object(key = "tirx.IfThenElse")]
+pub struct IfThenElse {
+    /// The condition.
+    pub condition: PrimExpr,
+    /// Where it holds.
+    pub then_case: Stmt,
+    /// Where it does not.
+    pub else_case: Option<Stmt>,
+}
+
+/// A store to a buffer.
+#[derive(Object, Debug)]
+#[object(key = "tirx.BufferStore")]
+pub struct BufferStore {
+    /// Where to.
+    pub buffer: Ref<Buffer>,
+    /// What; a vector where the last index is one.
+    pub value: PrimExpr,
+    /// One index a dimension (or one flat index after flattening).
+    pub indices: Vec<PrimExpr>,
+    /// Lanes that are written, where not all are.
+    pub predicate: Option<PrimExpr>,
+}
+
+/// A value under a name for the statements behind it.
+#[derive(Object, Debug)]
+#[object(key = "tirx.Bind")]
+pub struct Bind {
+    /// The name.
+    #[field(def)]
+    pub var: Ref<Var>,
+    /// The value.
+    pub value: PrimExpr,
+}
+
+/// Memory for the statements behind it in the same sequence; freed at the sequence's end.
+#[derive(Object, Debug)]
+#[object(key = "tirx.AllocBuffer")]
+pub struct AllocBuffer {
+    /// The buffer.
+    #[field(def)]
+    pub buffer: Ref<Buffer>,
+    /// Hints for later passes.
+    pub annotations: Attrs,
+}
+
+/// An expression for its effect.
+#[derive(Object, Debug)]
+#[object(key = "tirx.Evaluate")]
+pub struct Evaluate {
+    /// The expression.
+    pub value: PrimExpr,
+}
+
+/// A condition that must hold.
+#[derive(Object, Debug)]
+#[object(key = "tirx.AssertStmt")]
+pub struct AssertStmt {
+    /// The condition.
+    pub condition: PrimExpr,
+    /// Kind of the error that is raised otherwise.
+    pub error_kind: String,
+    /// Its message.
+    pub message: String,
+}
+
+/// A statement under an attribute, such as `pragma_unroll`.
+#[derive(Object, Debug)]
+#[object(key = "tirx.AttrStmt")]
+pub struct AttrStmt {
+    /// The attribute.
+    pub key: String,
+    /// Its value.
+    pub value: PrimExpr,
+    /// What it holds for.
+    pub body: Stmt,
+}
+
+/// What a block's axis means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IterKind {
+    /// Each value computes other elements: order is free.
+    Spatial,
+    /// Values are combined into one element.
+    Reduce,
+    /// Values must be taken in order.
+    Scan,
+    /// Nothing is promised.
+    Opaque,
+}
+
+/// An axis of a block.
+#[derive(Object, Debug)]
+#[object(key = "tirx.IterVar")]
+pub struct IterVar {
+    /// The variable that stands for it inside the block.
+    #[field(def)]
+    pub var: Ref<Var>,
+    /// First value.
+    pub min: PrimExpr,
+    /// Number of values.
+    pub extent: PrimExpr,
+    /// What it means.
+    pub kind: IterKind,
+}
+
+/// A half-open range of one dimension.
+#[derive(Object, Debug)]
+#[object(key = "ir.Range")]
+pub struct Range {
+    /// First value.
+    pub min: PrimExpr,
+    /// Number of values.
+    pub extent: PrimExpr,
+}
+
+/// A box of a buffer.
+#[derive(Object, Debug)]
+#[object(key = "tirx.BufferRegion")]
+pub struct BufferRegion {
+    /// Of which buffer.
+    pub buffer: Ref<Buffer>,
+    /// One range a dimension.
+    pub region: Vec<Ref<Range>>,
+}
+
+/// A sub-buffer that a block sees under a name of its own.
+#[derive(Object, Debug)]
+#[object(key = "tirx.MatchBufferRegion")]
+pub struct MatchBufferRegion {
+    /// The name inside.
+    #[field(def)]
+    pub buffer: Ref<Buffer>,
+    /// What it stands for.
+    pub source: Ref<BufferRegion>,
+}
+
+/// A unit of computation over axes, independent of the loops around it.
+#[derive(Object, Debug)]
+#[object(key = "tirx.SBlock")]
+pub struct SBlock {
+    /// Its axes.
+    #[field(def)]
+    pub iter_vars: Vec<Ref<IterVar>>,
+    /// What it reads, as boxes over the axes.
+    pub reads: Vec<Ref<BufferRegion>>,
+    /// What it writes.
+    pub writes: Vec<Ref<BufferRegion>>,
+    /// Its name.
+    #[field(ignore)]
+    pub name: String,
+    /// Buffers that live inside.
+    #[field(def)]
+    pub alloc_buffers: Vec<Ref<Buffer>>,
+    /// Sub-buffers by other names.
+    pub match_buffers: Vec<Ref<MatchBufferRegion>>,
+    /// Hints for later passes.
+    pub annotations: Attrs,
+    /// What sets the element before the first value of the reduction axes.
+    pub init: Option<Stmt>,
+    /// The computation for one value of every axis.
+    pub body: Stmt,
+}
+
+/// A block at given axis values, where a predicate holds.
+#[derive(Object, Debug)]
+#[object(key = "tirx.SBlockRealize")]
+pub struct SBlockRealize {
+    /// Values of the axes, over the loops around.
+    pub iter_values: Vec<PrimExpr>,
+    /// Where it is carried out at all.
+    pub predicate: PrimExpr,
+    /// The block.
+    pub block: Ref<SBlock>,
+}
+
+impl Stmt {
+    /// Statements in order; nested sequences are opened and a sequence of one is that one.
+    pub fn seq(list: impl IntoIterator<Item = Stmt>) -> Stmt {
+        let mut seq = Vec::new();
+        for stmt in list {
+            match stmt {
+                Stmt::Seq(inner) => seq.extend(inner.seq.iter().cloned()),
+                other => seq.push(other),
+            }
+        }
+        match seq.len() {
+            1 => seq.remove(0),
+            _ => Ref::new(SeqStmt { seq }).into(),
+        }
+    }
+
+    /// No statement at all.
+    pub fn nop() -> Stmt {
+        Ref::new(SeqStmt { seq: Vec::new() }).into()
+    }
+
+    /// Whether it is an empty sequence.
+    pub fn is_nop(&self) -> bool {
+        matches!(self, Stmt::Seq(s) if s.seq.is_empty())
+    }
+
+    /// A serial loop from zero.
+    pub fn serial(var: Ref<Var>, extent: impl Into<PrimExpr>, body: Stmt) -> Stmt {
+        Stmt::for_loop(ForKind::Serial, var, extent, body)
+    }
+
+    /// A loop from zero of any kind but a thread binding.
+    pub fn for_loop(kind: ForKind, var: Ref<Var>, extent: impl Into<PrimExpr>, body: Stmt) -> Stmt {
+        let min = relaxide_ir::prim::int_of(var.dtype(), 0);
+        let extent = relaxide_ir::prim::cast(var.dtype(), extent.into());
+        Ref::new(For { var, min, extent, kind, thread_tag: String::new(), annotations: Attrs::new(), body }).into()
+    }
+
+    /// A store.
+    pub fn store(
+        buffer: &Ref<Buffer>,
+        indices: impl IntoIterator<Item = impl Into<PrimExpr>>,
+        value: impl Into<PrimExpr>,
+    ) -> Stmt {
+        let indices = indices.into_iter().map(Into::into).collect();
+        Ref::new(BufferStore { buffer: buffer.clone(), value: value.into(), indices, predicate: None }).into()
+    }
+
+    /// A choice without an else.
+    pub fn when(condition: PrimExpr, then_case: Stmt) -> Stmt {
+        match condition.as_int() {
+            Some(0) => Stmt::nop(),
+            Some(_) => then_case,
+            None => Ref::new(IfThenElse { condition, then_case, else_case: None }).into(),
+        }
+    }
+
+    /// A choice.
+    pub fn if_else(condition: PrimExpr, then_case: Stmt, else_case: Stmt) -> Stmt {
+        match condition.as_int() {
+            Some(0) => else_case,
+            Some(_) => then_case,
+            None => Ref::new(IfThenElse { condition, then_case, else_case: Some(else_case) }).into(),
+        }
+    }
+
+    /// A value under a name.
+    pub fn bind(var: Ref<Var>, value: impl Into<PrimExpr>) -> Stmt {
+        Ref::new(Bind { var, value: value.into() }).into()
+    }
+
+    /// Memory.
+    pub fn alloc(buffer: &Ref<Buffer>) -> Stmt {
+        Ref::new(AllocBuffer { buffer: buffer.clone(), annotations: Attrs::new() }).into()
+    }
+}
+
+macro_rules! enum_field {
+    ($ty:ty) => {
+        impl Field for $ty {
+            fn to_any(&self) -> Any {
+                Any::from(*self as i64)
+            }
+
+            fn s_equal(&self, other: &Self, _: &mut StructuralEqual) -> bool {
+                self == other
+            }
+
+            fn s_hash(&self, h: &mut StructuralHash) {
+                (*self as i64).s_hash(h);
+            }
+        }
+    };
+}
+enum_field!(ForKind);
+enum_field!(IterKind);
