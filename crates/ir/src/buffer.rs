@@ -1,6 +1,6 @@
 //! Buffers: typed, shaped views of memory that kernels read and write.
 
-use relaxide_ffi::{DataType, Object, Ref};
+use relaxide_ffi::{DataType, Object, ObjectRef, Ref};
 
 use crate::{PrimExpr, Type, Var};
 
@@ -29,6 +29,9 @@ pub struct Buffer {
     pub scope: String,
     /// Alignment of the data in bytes.
     pub alignment: i64,
+    /// The stage that computes it, while a kernel is being described as a graph of computes; none in a finished kernel.
+    #[field(hidden)]
+    pub producer: Option<ObjectRef>,
 }
 
 impl Buffer {
@@ -58,6 +61,7 @@ impl Buffer {
             elem_offset: PrimExpr::from(0),
             scope: scope.to_string(),
             alignment: 64,
+            producer: None,
         })
     }
 
