@@ -1,7 +1,7 @@
 //! Types: what an expression evaluates to, as far as the compiler knows.
 //!
 //! Dimensions are [`PrimExpr`]s over symbolic variables, so `Tensor((n, n * 2), "float32")` is a type. Knowledge comes in
-//! steps: a tensor may have a known rank without known dimensions, and an unknown dtype is [`DataType::VOID`].
+//! steps: a tensor may have a known rank without known dimensions, and an unknown dtype is [`DataType::void()`].
 
 use relaxide_ffi::{DataType, Object, ObjectEnum, Ref};
 

@@ -31,15 +31,15 @@ impl Var {
 
     /// A fresh 64-bit variable, as symbolic dimensions are.
     pub fn dim(name: impl Into<String>) -> Ref<Var> {
-        Var::prim(name, DataType::INT64)
+        Var::prim(name, DataType::int(64))
     }
 
     /// The scalar type it holds; pointers count as handles.
     pub fn dtype(&self) -> DataType {
         match &self.ty {
             Type::Prim(ty) => ty.dtype,
-            Type::Pointer(_) => DataType::HANDLE,
-            _ => DataType::VOID,
+            Type::Pointer(_) => DataType::handle(),
+            _ => DataType::void(),
         }
     }
 }

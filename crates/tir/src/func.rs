@@ -28,7 +28,7 @@ pub struct PrimFunc {
 impl PrimFunc {
     /// A kernel over buffers, then scalars: each buffer gets a handle parameter.
     pub fn over_buffers(buffers: &[Ref<Buffer>], scalars: &[Ref<Var>], body: Stmt) -> PrimFunc {
-        let handle = |b: &Ref<Buffer>| Var::new(format!("var_{}", b.name), Type::prim(relaxide_ir::DataType::HANDLE));
+        let handle = |b: &Ref<Buffer>| Var::new(format!("var_{}", b.name), Type::prim(relaxide_ir::DataType::handle()));
         PrimFunc {
             params: buffers.iter().map(handle).chain(scalars.iter().cloned()).collect(),
             ret_type: Type::void(),

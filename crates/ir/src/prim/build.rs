@@ -8,17 +8,17 @@ use super::*;
 
 /// A 64-bit integer literal.
 pub fn int(value: i64) -> PrimExpr {
-    int_of(DataType::INT64, value)
+    int_of(DataType::int(64), value)
 }
 
 /// An integer literal of a given type.
 pub fn int_of(dtype: DataType, value: i64) -> PrimExpr {
-    splat(Ref::new(IntImm { dtype: dtype.scalar(), value }).into(), dtype.lanes)
+    splat(Ref::new(IntImm { dtype: dtype.element(), value }).into(), dtype.lanes)
 }
 
 /// A floating-point literal of a given type.
 pub fn float_of(dtype: DataType, value: f64) -> PrimExpr {
-    splat(Ref::new(FloatImm { dtype: dtype.scalar(), value }).into(), dtype.lanes)
+    splat(Ref::new(FloatImm { dtype: dtype.element(), value }).into(), dtype.lanes)
 }
 
 /// A literal of any numeric type; a fraction given for an integer type is truncated.
@@ -28,7 +28,7 @@ pub fn constant(dtype: DataType, value: f64) -> PrimExpr {
 
 /// A bool literal.
 pub fn boolean(value: bool) -> PrimExpr {
-    int_of(DataType::BOOL, i64::from(value))
+    int_of(DataType::bool(), i64::from(value))
 }
 
 /// A string literal.
@@ -61,16 +61,22 @@ pub fn cast(dtype: DataType, value: impl Into<PrimExpr>) -> PrimExpr {
     match &value {
         PrimExpr::Int(imm) if dtype.is_float() => float_of(dtype, imm.value as f64),
         PrimExpr::Int(imm) if dtype.is_bool() => int_of(dtype, i64::from(imm.value != 0)),
-        PrimExpr::Int(imm) if dtype.is_int() && fits(dtype, imm.value) => int_of(dtype, imm.value),
+        PrimExpr::Int(imm) if dtype.is_integer() && holds(dtype, imm.value) => int_of(dtype, imm.value),
         PrimExpr::Broadcast(b) if i64::from(dtype.lanes) == b.lanes => {
-            broadcast(cast(dtype.scalar(), b.value.clone()), b.lanes)
+            broadcast(cast(dtype.element(), b.value.clone()), b.lanes)
         }
         _ => Ref::new(Cast { dtype, value }).into(),
     }
 }
 
-/// Whether a signed integer type holds `value`.
-fn fits(dtype: DataType, value: i64) -> bool {
+/// Whether an integer type (or bool) holds `value` as it is.
+pub fn holds(dtype: DataType, value: i64) -> bool {
+    if dtype.is_bool() {
+        return value == 0 || value == 1;
+    }
+    if dtype.is_uint() {
+        return value >= 0 && (dtype.bits >= 63 || value < 1i64 << dtype.bits);
+    }
     dtype.bits >= 64 || (value >= -(1i64 << (dtype.bits - 1)) && value < 1i64 << (dtype.bits - 1))
 }
 
@@ -177,10 +183,14 @@ pub fn binary(op: BinaryOp, a: impl Into<PrimExpr>, b: impl Into<PrimExpr>) -> P
     let (a, b) = promote(a.into(), b.into());
     let dtype = a.dtype();
     if let (Some(x), Some(y)) = (literal(&a), literal(&b))
+        && holds(dtype.element(), x)
+        && holds(dtype.element(), y)
         && let Some(value) = fold(op, x, y)
     {
-        let ty = if op.is_comparison() { DataType::BOOL.with_lanes(dtype.lanes) } else { dtype };
-        return int_of(ty, value);
+        let ty = if op.is_comparison() { DataType::bool().with_lanes(dtype.lanes) } else { dtype };
+        if holds(ty.element(), value) {
+            return int_of(ty, value);
+        }
     }
     neutral(op, &a, &b).unwrap_or_else(|| Ref::new(Binary { op, a, b }).into())
 }

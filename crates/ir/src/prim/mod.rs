@@ -237,10 +237,10 @@ impl PrimExpr {
         match self {
             PrimExpr::Int(e) => e.dtype,
             PrimExpr::Float(e) => e.dtype,
-            PrimExpr::Str(_) => DataType::HANDLE,
+            PrimExpr::Str(_) => DataType::handle(),
             PrimExpr::Var(e) => e.dtype(),
             PrimExpr::Cast(e) => e.dtype,
-            PrimExpr::Binary(e) if e.op.is_comparison() => DataType::BOOL.with_lanes(e.a.dtype().lanes),
+            PrimExpr::Binary(e) if e.op.is_comparison() => DataType::bool().with_lanes(e.a.dtype().lanes),
             PrimExpr::Binary(e) => e.a.dtype(),
             PrimExpr::Not(e) => e.a.dtype(),
             PrimExpr::Select(e) => e.true_value.dtype(),
