@@ -144,8 +144,8 @@ impl<'a> DynamicTables<'a> {
             ]);
         }
         entries.extend([
-            (elf::DT_FLAGS, u64::from(elf::DF_BIND_NOW.0)),
-            (elf::DT_FLAGS_1, u64::from(elf::DF_1_NOW.0)),
+            (elf::DT_FLAGS, elf::DF_BIND_NOW.0),
+            (elf::DT_FLAGS_1, elf::DF_1_NOW.0),
             (elf::DT_NULL, 0),
         ]);
         let mut bytes = Vec::with_capacity(entries.len() * 16);
