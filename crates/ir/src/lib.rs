@@ -22,6 +22,6 @@ pub use module::{BaseFunc, GlobalVar, IRModule, VDevice};
 pub use prim::{BinaryOp, PrimExpr};
 pub use relaxide_ffi::{DataType, Ref};
 pub use span::Span;
-pub use target::Target;
+pub use target::{Target, TargetError};
 pub use types::{FuncType, PointerType, ShapeType, TensorType, TupleType, Type};
 pub use var::Var;

@@ -1,7 +1,17 @@
 //! What kernels are compiled for.
+//!
+//! A target is written as text, `llvm -mcpu=znver3 -mattr=+avx2,-fma`, or as a dictionary of the same names. It says what
+//! was asked for; whether a back end knows the processor is that back end's to say.
+
+use std::{fmt, str::FromStr};
+
+use relaxide_ffi::Object;
+
+use crate::{AttrValue, Attrs};
 
 /// A compilation target: the back end and the processor.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Object, Clone, Debug, PartialEq)]
+#[object(key = "target.Target")]
 pub struct Target {
     /// The back end: `"llvm"` and, later, others.
     pub kind: String,
@@ -11,10 +21,202 @@ pub struct Target {
     pub mattr: String,
     /// Target triple; empty for the host's own.
     pub mtriple: String,
+    /// How many cores kernels will run on, where that is known.
+    pub num_cores: Option<i64>,
+    /// How hard the back end optimises, 0 to 3.
+    pub opt_level: i64,
 }
+
+/// Why a target was refused. The user's text is at fault.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// The back end does not exist.
+    #[error("unknown target kind `{kind}`; known: {}", KINDS.join(", "))]
+    UnknownKind {
+        /// What was asked for.
+        kind: String,
+    },
+    /// An option does not exist.
+    #[error("target option `{option}` is unknown; known: {}", OPTIONS.join(", "))]
+    UnknownOption {
+        /// What was given.
+        option: String,
+    },
+    /// An option's value has the wrong form.
+    #[error("target option `{option}` does not take `{value}`: {expected} is expected")]
+    BadValue {
+        /// The option.
+        option: String,
+        /// What was given.
+        value: String,
+        /// What it takes.
+        expected: &'static str,
+    },
+}
+
+const KINDS: &[&str] = &["llvm"];
+const OPTIONS: &[&str] = &["mcpu", "mattr", "mtriple", "num-cores", "opt-level"];
 
 impl Default for Target {
     fn default() -> Self {
-        Target { kind: "llvm".into(), mcpu: String::new(), mattr: String::new(), mtriple: String::new() }
+        Target {
+            kind: "llvm".into(),
+            mcpu: String::new(),
+            mattr: String::new(),
+            mtriple: String::new(),
+            num_cores: None,
+            opt_level: 3,
+        }
+    }
+}
+
+impl Target {
+    /// A target for a processor by name.
+    pub fn llvm(mcpu: impl Into<String>) -> Target {
+        Target { mcpu: mcpu.into(), ..Target::default() }
+    }
+
+    /// A target from a dictionary: `{"kind": "llvm", "mcpu": "znver3", "mattr": ["+avx2"]}`.
+    pub fn from_attrs(attrs: &Attrs) -> Result<Target, TargetError> {
+        let mut target = Target::default();
+        for (name, value) in &attrs.0 {
+            match name.as_str() {
+                "kind" => target.set_kind(&value_text(name, value)?)?,
+                // What other systems add to describe a target and what has no effect on kernels for processors.
+                "tag" | "keys" | "device" | "libs" | "host" => {}
+                _ => target.set(name, &value_text(name, value)?)?,
+            }
+        }
+        Ok(target)
+    }
+
+    fn set_kind(&mut self, kind: &str) -> Result<(), TargetError> {
+        if !KINDS.contains(&kind) {
+            return Err(TargetError::UnknownKind { kind: kind.to_string() });
+        }
+        self.kind = kind.to_string();
+        Ok(())
+    }
+
+    fn set(&mut self, option: &str, value: &str) -> Result<(), TargetError> {
+        let bad = |expected| TargetError::BadValue { option: option.to_string(), value: value.to_string(), expected };
+        match option {
+            // The host's own processor goes by no name here.
+            "mcpu" => self.mcpu = if value == "native" { String::new() } else { value.to_string() },
+            "mattr" => {
+                let signed = |feature: &str| feature.len() > 1 && feature.starts_with(['+', '-']);
+                if !value.is_empty() && !value.split(',').all(signed) {
+                    return Err(bad("a list such as `+avx2,-fma`"));
+                }
+                self.mattr = value.to_string();
+            }
+            "mtriple" => self.mtriple = value.to_string(),
+            "num-cores" => {
+                let cores = value.parse::<i64>().ok().filter(|cores| *cores > 0);
+                self.num_cores = Some(cores.ok_or_else(|| bad("a positive number"))?);
+            }
+            "opt-level" => {
+                let level = value.parse::<i64>().ok().filter(|level| (0..=3).contains(level));
+                self.opt_level = level.ok_or_else(|| bad("a number from 0 to 3"))?;
+            }
+            _ => return Err(TargetError::UnknownOption { option: option.to_string() }),
+        }
+        Ok(())
+    }
+}
+
+fn value_text(option: &str, value: &AttrValue) -> Result<String, TargetError> {
+    match value {
+        AttrValue::None => Ok(String::new()),
+        AttrValue::Str(text) => Ok(text.clone()),
+        AttrValue::Int(number) => Ok(number.to_string()),
+        AttrValue::List(list) => {
+            let texts = list.iter().map(|item| value_text(option, item)).collect::<Result<Vec<_>, _>>()?;
+            Ok(texts.join(","))
+        }
+        other => Err(TargetError::BadValue {
+            option: option.to_string(),
+            value: format!("{other:?}"),
+            expected: "text, a number or a list of texts",
+        }),
+    }
+}
+
+impl FromStr for Target {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Target, TargetError> {
+        let mut words = text.split_whitespace();
+        let mut target = Target::default();
+        if let Some(kind) = words.next() {
+            target.set_kind(kind)?;
+        }
+        while let Some(word) = words.next() {
+            let option = word.trim_start_matches('-');
+            if option.len() == word.len() {
+                return Err(TargetError::UnknownOption { option: word.to_string() });
+            }
+            // Both `-mcpu=x` and `-mcpu x` are usual.
+            let (name, value) = option.split_once('=').unwrap_or_else(|| (option, words.next().unwrap_or("")));
+            target.set(name, value)?;
+        }
+        Ok(target)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        for (option, value) in [("mtriple", &self.mtriple), ("mcpu", &self.mcpu), ("mattr", &self.mattr)] {
+            if !value.is_empty() {
+                write!(f, " -{option}={value}")?;
+            }
+        }
+        if let Some(cores) = self.num_cores {
+            write!(f, " -num-cores={cores}")?;
+        }
+        if self.opt_level != Target::default().opt_level {
+            write!(f, " -opt-level={}", self.opt_level)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_comes_back_as_it_was_written() {
+        for text in
+            ["llvm", "llvm -mcpu=znver3", "llvm -mtriple=aarch64-linux-gnu -mcpu=a64fx -mattr=+neon,-sve -num-cores=4"]
+        {
+            assert_eq!(text.parse::<Target>().map(|target| target.to_string()), Ok(text.to_string()));
+        }
+        assert_eq!("llvm -mcpu znver3".parse::<Target>(), Ok(Target::llvm("znver3")));
+        assert_eq!("llvm -mcpu=native".parse::<Target>(), Ok(Target::default()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let failure = |text: &str| text.parse::<Target>().unwrap_err().to_string();
+        assert_eq!(failure("cuda"), "unknown target kind `cuda`; known: llvm");
+        assert!(failure("llvm -mcup=znver3").starts_with("target option `mcup` is unknown; known: mcpu"));
+        assert!(failure("llvm -opt-level=9").contains("a number from 0 to 3"));
+        assert!(failure("llvm -mattr=avx2").contains("`+avx2,-fma`"));
+        assert!(failure("llvm znver3").contains("`znver3`"));
+    }
+
+    #[test]
+    fn dictionaries_use_the_same_names() {
+        let attrs = Attrs::new()
+            .with("kind", "llvm")
+            .with("mcpu", "skylake")
+            .with("mattr", vec!["+avx2", "-fma"])
+            .with("num-cores", 8)
+            .with("keys", vec!["cpu"]);
+        let target = Target { mattr: "+avx2,-fma".into(), num_cores: Some(8), ..Target::llvm("skylake") };
+        assert_eq!(Target::from_attrs(&attrs), Ok(target));
+        assert!(Target::from_attrs(&Attrs::new().with("mcup", "skylake")).is_err());
     }
 }
