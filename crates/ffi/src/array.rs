@@ -1,0 +1,152 @@
+//! [`Array`]: an immutable sequence of values.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr::NonNull;
+
+use crate::abi::type_index;
+use crate::handle::object_handle;
+use crate::object::{Ref, allocate, deleter};
+use crate::{Any, AnyView, Error, FromAny, List, StructuralEqual, StructuralHash};
+
+/// The cell of a sequence: where the values are, how many, and how many fit. The values of an array follow the cell.
+#[repr(C)]
+pub(crate) struct SeqCell {
+    pub(crate) data: *mut Any,
+    pub(crate) size: i64,
+    pub(crate) capacity: i64,
+    /// Frees `data`; absent while the values lie in the object itself.
+    pub(crate) data_deleter: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+/// The object behind an [`Array`].
+#[repr(C)]
+pub(crate) struct ArrayObj {
+    seq: SeqCell,
+}
+
+// SAFETY: the values are `Send + Sync` and do not change after construction.
+unsafe impl Send for ArrayObj {}
+// SAFETY: as above.
+unsafe impl Sync for ArrayObj {}
+
+impl ArrayObj {
+    fn items(&self) -> &[Any] {
+        // SAFETY: `data` addresses `size` values that live as long as the object.
+        unsafe { std::slice::from_raw_parts(self.seq.data, self.seq.size as usize) }
+    }
+
+    fn content_equal(&self, other: &Self, eq: &mut StructuralEqual) -> bool {
+        eq.sequences(self.items(), other.items())
+    }
+
+    fn content_hash(&self, hash: &mut StructuralHash) {
+        hash.sequence(self.items());
+    }
+}
+
+impl Drop for ArrayObj {
+    fn drop(&mut self) {
+        let items = std::ptr::slice_from_raw_parts_mut(self.seq.data, self.seq.size as usize);
+        // SAFETY: the values were moved in by `from_iter` and are dropped here once.
+        unsafe { std::ptr::drop_in_place(items) };
+        if let Some(free) = self.seq.data_deleter {
+            // SAFETY: whoever set the deleter allocated `data` for it.
+            unsafe { free(self.seq.data.cast()) };
+        }
+    }
+}
+
+/// An immutable sequence of values. Copies share it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Array(Ref<ArrayObj>);
+
+object_handle!(Array, ArrayObj, "ffi.Array", type_index::ARRAY, by content);
+
+impl Array {
+    /// An array of no values.
+    pub fn empty() -> Array {
+        Array::from_vec(Vec::new())
+    }
+
+    /// An array of those values.
+    pub fn from_vec(values: Vec<Any>) -> Array {
+        let size = values.len();
+        let tail = size.saturating_mul(size_of::<Any>());
+        let object = allocate::<ArrayObj>(type_index::ARRAY, tail, deleter::<ArrayObj>);
+        // SAFETY: the allocation has room for the cell and the values behind it; the values move there, so the vector
+        // is left as if it were empty.
+        unsafe {
+            let cell = &raw mut (*object.as_ptr()).value;
+            let data = cell.add(1).cast::<Any>();
+            data.copy_from_nonoverlapping(values.as_ptr(), size);
+            let mut values = values;
+            values.set_len(0);
+            let capacity = size as i64;
+            cell.write(ArrayObj { seq: SeqCell { data, size: capacity, capacity, data_deleter: None } });
+            Array(Ref::from_box(NonNull::new_unchecked(object.as_ptr())))
+        }
+    }
+
+    /// The values.
+    pub fn as_slice(&self) -> &[Any] {
+        self.0.items()
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.as_slice().is_empty()
+    }
+
+    /// The value at a position.
+    pub fn get(&self, position: usize) -> Option<&Any> {
+        self.as_slice().get(position)
+    }
+
+    /// The values, one by one.
+    pub fn iter(&self) -> std::slice::Iter<'_, Any> {
+        self.as_slice().iter()
+    }
+
+    /// Copies of the values.
+    pub fn to_vec(&self) -> Vec<Any> {
+        self.as_slice().to_vec()
+    }
+}
+
+impl FromIterator<Any> for Array {
+    fn from_iter<I: IntoIterator<Item = Any>>(values: I) -> Array {
+        Array::from_vec(values.into_iter().collect())
+    }
+}
+
+impl<'a> IntoIterator for &'a Array {
+    type Item = &'a Any;
+    type IntoIter = std::slice::Iter<'a, Any>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self).finish()
+    }
+}
+
+/// A list converts too: its values are copied.
+impl FromAny for Array {
+    fn from_any(value: AnyView<'_>) -> Result<Self, Error> {
+        match value.type_index() {
+            type_index::LIST => Ok(Array::from_vec(value.to::<List>()?.to_vec())),
+            _ => crate::convert::handle_from_any(value),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The header in front of every object: count, type index, deleter; and the allocation around it.
+
+use std::alloc::{Layout, handle_alloc_error};
+use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Destroys the value (flag 1), frees the memory (flag 2), or both.
+pub(crate) type Deleter = unsafe extern "C" fn(this: *mut c_void, flags: c_int);
+
+const STRONG_ONE: u64 = 1;
+const WEAK_ONE: u64 = 1 << 32;
+const LAST_OF_BOTH: u64 = STRONG_ONE | WEAK_ONE;
+const DESTROY: c_int = 1;
+const FREE: c_int = 2;
+/// Counts beyond this can only come from handles that were leaked on purpose.
+const MAX_STRONG: u32 = i32::MAX as u32;
+
+/// `TVMFFIObject`: what every object begins with.
+#[repr(C)]
+pub struct ObjectHeader {
+    counts: AtomicU64,
+    type_index: i32,
+    padding: u32,
+    deleter: Option<Deleter>,
+}
+
+impl ObjectHeader {
+    /// A header with one strong reference.
+    pub(crate) const fn new(type_index: i32, deleter: Deleter) -> ObjectHeader {
+        ObjectHeader { counts: AtomicU64::new(LAST_OF_BOTH), type_index, padding: 0, deleter: Some(deleter) }
+    }
+
+    /// The index of the object's type.
+    #[inline]
+    pub fn type_index(&self) -> i32 {
+        self.type_index
+    }
+
+    /// How many strong references there are at this moment.
+    pub fn strong_count(&self) -> u32 {
+        self.counts.load(Ordering::Relaxed) as u32
+    }
+
+    /// How many weak references there are, not counting the one that the strong ones share.
+    pub fn weak_count(&self) -> u32 {
+        let counts = self.counts.load(Ordering::Relaxed);
+        ((counts >> 32) as u32).saturating_sub(u32::from(counts as u32 != 0))
+    }
+
+    /// True if the caller's reference is the only one of any kind.
+    #[inline]
+    pub(crate) fn is_unique(&self) -> bool {
+        self.counts.load(Ordering::Acquire) == LAST_OF_BOTH
+    }
+
+    /// Adds a strong reference.
+    #[inline]
+    pub(crate) fn inc_ref(&self) {
+        let old = self.counts.fetch_add(STRONG_ONE, Ordering::Relaxed);
+        if old as u32 > MAX_STRONG {
+            std::process::abort();
+        }
+    }
+
+    /// Gives up a strong reference.
+    ///
+    /// # Safety
+    /// `this` is a live object and the caller owns one strong reference, which it does not use again.
+    #[inline]
+    pub(crate) unsafe fn dec_ref(this: NonNull<ObjectHeader>) {
+        // SAFETY: the object is alive while the caller's reference is.
+        let old = unsafe { this.as_ref() }.counts.fetch_sub(STRONG_ONE, Ordering::Release);
+        if old as u32 == 1 {
+            // SAFETY: this was the last strong reference, so the value is ours to destroy.
+            unsafe { Self::drop_last_strong(this, old) };
+        }
+    }
+
+    /// Adds a weak reference.
+    #[inline]
+    pub(crate) fn inc_weak(&self) {
+        let old = self.counts.fetch_add(WEAK_ONE, Ordering::Relaxed);
+        if (old >> 32) as u32 > MAX_STRONG {
+            std::process::abort();
+        }
+    }
+
+    /// Gives up a weak reference.
+    ///
+    /// # Safety
+    /// The caller owns one weak reference to `this` and does not use it again.
+    pub(crate) unsafe fn dec_weak(this: NonNull<ObjectHeader>) {
+        // SAFETY: the memory is there while a weak reference is.
+        let header = unsafe { this.as_ref() };
+        let deleter = header.deleter;
+        if header.counts.fetch_sub(WEAK_ONE, Ordering::Release) == WEAK_ONE {
+            fence(Ordering::Acquire);
+            if let Some(deleter) = deleter {
+                // SAFETY: no reference of any kind is left, so only the memory remains to be freed.
+                unsafe { deleter(this.as_ptr().cast(), FREE) };
+            }
+        }
+    }
+
+    /// Turns a weak reference into a strong one, unless the value is gone.
+    pub(crate) fn try_promote(&self) -> bool {
+        let mut old = self.counts.load(Ordering::Relaxed);
+        while old as u32 != 0 {
+            if old as u32 > MAX_STRONG {
+                std::process::abort();
+            }
+            match self.counts.compare_exchange_weak(old, old + STRONG_ONE, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(seen) => old = seen,
+            }
+        }
+        false
+    }
+
+    #[cold]
+    #[inline(never)]
+    unsafe fn drop_last_strong(this: NonNull<ObjectHeader>, old: u64) {
+        fence(Ordering::Acquire);
+        // SAFETY: the strong references' shared weak one still keeps the memory.
+        let Some(deleter) = (unsafe { this.as_ref() }).deleter else { return };
+        if old == LAST_OF_BOTH {
+            // SAFETY: nobody else refers to the object.
+            unsafe { deleter(this.as_ptr().cast(), DESTROY | FREE) };
+            return;
+        }
+        // SAFETY: no strong reference is left; weak ones never touch the value.
+        unsafe { deleter(this.as_ptr().cast(), DESTROY) };
+        // SAFETY: this gives up the weak reference that the strong ones shared.
+        unsafe { Self::dec_weak(this) };
+    }
+}
+
+/// An object as the allocator sees it.
+#[repr(C)]
+pub(crate) struct ObjectBox<T> {
+    pub(crate) header: ObjectHeader,
+    pub(crate) value: T,
+}
+
+/// What precedes the header: the function that frees the allocation, so that another runtime's allocator can free what
+/// it allocated.
+type FreeFunction = unsafe extern "C" fn(body: *mut c_void);
+const PREFIX: usize = size_of::<FreeFunction>();
+
+unsafe extern "C" fn free_space(body: *mut c_void) {
+    // SAFETY: `allocate` made `body` by adding the prefix to what `malloc` returned.
+    unsafe { libc::free(body.byte_sub(PREFIX)) }
+}
+
+/// Allocates an object with `tail` more bytes behind it. The header is written, the value is not.
+pub(crate) fn allocate<T>(type_index: i32, tail: usize, deleter: Deleter) -> NonNull<ObjectBox<T>> {
+    const { assert!(align_of::<T>() <= 8, "objects are aligned to eight bytes") };
+    let size = size_of::<ObjectBox<T>>().checked_add(PREFIX).and_then(|size| size.checked_add(tail));
+    let size = size.filter(|size| *size <= isize::MAX as usize);
+    let layout = size.and_then(|size| Layout::from_size_align(size, 8).ok());
+    let Some(layout) = layout else { handle_alloc_error(Layout::new::<ObjectBox<T>>()) };
+    // SAFETY: any size may be asked of `malloc`; the result is checked.
+    let Some(base) = NonNull::new(unsafe { libc::malloc(layout.size()) }) else { handle_alloc_error(layout) };
+    // SAFETY: `base` addresses `size` bytes, aligned for any fundamental type; the prefix and the header fit.
+    unsafe {
+        base.cast::<FreeFunction>().write(free_space);
+        let object = base.byte_add(PREFIX).cast::<ObjectBox<T>>();
+        (&raw mut (*object.as_ptr()).header).write(ObjectHeader::new(type_index, deleter));
+        object
+    }
+}
+
+/// The deleter of an object that holds a `T`.
+pub(crate) unsafe extern "C" fn deleter<T>(this: *mut c_void, flags: c_int) {
+    let object = this.cast::<ObjectBox<T>>();
+    if flags & DESTROY != 0 {
+        // SAFETY: the counting rules ask for this once, when the last strong reference is gone.
+        unsafe { std::ptr::drop_in_place(&raw mut (*object).value) };
+    }
+    if flags & FREE != 0 {
+        // SAFETY: `allocate` left the free function in front of the header; nothing refers to the memory any more.
+        unsafe {
+            let free = this.byte_sub(PREFIX).cast::<FreeFunction>().read();
+            free(this);
+        }
+    }
+}

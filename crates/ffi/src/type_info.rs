@@ -1,0 +1,221 @@
+//! The table of object types of this process: key, index, ancestry, and what reflection and equality need.
+//!
+//! A type enters the table when its index is first asked for, or when a C caller registers it, and never leaves. Indices
+//! from 128 on follow the order of registration, so they mean nothing outside the process.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
+
+use crate::abi::type_index;
+use crate::object::{Object, ObjectRef};
+use crate::reflect::FieldInfo;
+use crate::structural::{StructuralEqual, StructuralHash};
+
+/// What is known of one type.
+pub struct TypeInfo {
+    key: &'static str,
+    index: i32,
+    parent: Option<i32>,
+    ancestors: Vec<i32>,
+    rust: OnceLock<RustType>,
+}
+
+/// What a Rust type adds to its entry.
+pub(crate) struct RustType {
+    id: TypeId,
+    pub(crate) fields: fn() -> &'static [FieldInfo],
+    pub(crate) equal: fn(&ObjectRef, &ObjectRef, &mut StructuralEqual) -> bool,
+    pub(crate) hash: fn(&ObjectRef, &mut StructuralHash),
+}
+
+impl RustType {
+    fn of<T: Object>() -> RustType {
+        RustType {
+            id: TypeId::of::<T>(),
+            fields: T::fields,
+            equal: |a, b, eq| match (a.downcast_ref::<T>(), b.downcast_ref::<T>()) {
+                (Some(a), Some(b)) => eq.nodes(a, b),
+                _ => eq.differ_in_type(a, b),
+            },
+            hash: |object, hash| {
+                if let Some(node) = object.downcast_ref::<T>() {
+                    hash.node(node);
+                }
+            },
+        }
+    }
+}
+
+impl TypeInfo {
+    /// The name that every language knows the type by.
+    pub fn key(&self) -> &'static str {
+        self.key
+    }
+
+    /// The index in this process.
+    pub fn index(&self) -> i32 {
+        self.index
+    }
+
+    /// The index of the type that this one refines; `None` for the root.
+    pub fn parent(&self) -> Option<i32> {
+        self.parent
+    }
+
+    /// The indices from the root down to the parent.
+    pub fn ancestors(&self) -> &[i32] {
+        &self.ancestors
+    }
+
+    /// The reflected fields of a type that Rust declares.
+    pub fn fields(&self) -> &'static [FieldInfo] {
+        self.rust.get().map_or(&[], |rust| (rust.fields)())
+    }
+
+    pub(crate) fn rust(&self) -> Option<&RustType> {
+        self.rust.get()
+    }
+}
+
+/// Where a Rust type remembers its index.
+#[derive(Debug, Default)]
+pub struct TypeSlot(AtomicI32);
+
+impl TypeSlot {
+    /// A slot that has not asked yet.
+    pub const fn new() -> TypeSlot {
+        TypeSlot(AtomicI32::new(0))
+    }
+
+    #[inline]
+    pub(crate) fn index<T: Object>(&self) -> i32 {
+        match self.0.load(Ordering::Acquire) {
+            0 => self.register::<T>(),
+            index => index,
+        }
+    }
+
+    #[cold]
+    fn register<T: Object>(&self) -> i32 {
+        let index = register::<T>();
+        self.0.store(index, Ordering::Release);
+        index
+    }
+}
+
+/// Registers `T`, as its first use would, and returns its index. Front ends that look types up by key call this for
+/// every type that they may be asked for.
+///
+/// # Panics
+/// If another Rust type has the same key, which is a mistake in the program.
+pub fn register<T: Object>() -> i32 {
+    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
+    let index = match T::STATIC_INDEX {
+        Some(index) => table.add(T::TYPE_KEY, Some(index), T::PARENT_KEY),
+        None => table.add(T::TYPE_KEY, None, T::PARENT_KEY),
+    };
+    let entry = table.by_index[&index];
+    drop(table);
+    let rust = entry.rust.get_or_init(RustType::of::<T>);
+    assert!(rust.id == TypeId::of::<T>(), "two Rust types are registered as `{}`", T::TYPE_KEY);
+    index
+}
+
+/// The entry of a type index.
+pub fn type_info(index: i32) -> Option<&'static TypeInfo> {
+    TABLE.read().unwrap_or_else(PoisonError::into_inner).by_index.get(&index).copied()
+}
+
+/// The index of a type key, if the type has been registered.
+pub fn type_index_of_key(key: &str) -> Option<i32> {
+    TABLE.read().unwrap_or_else(PoisonError::into_inner).by_key.get(key).map(|entry| entry.index)
+}
+
+/// The key of a type index; `ffi.Unknown` for an index that was never given out.
+pub fn key_of(index: i32) -> &'static str {
+    type_info(index).map_or("ffi.Unknown", TypeInfo::key)
+}
+
+/// True if a type is another or refines it.
+pub fn is_instance(index: i32, ancestor: i32) -> bool {
+    index == ancestor || type_info(index).is_some_and(|info| info.ancestors.contains(&ancestor))
+}
+
+static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| RwLock::new(Table::with_builtin_types()));
+
+#[derive(Default)]
+struct Table {
+    by_key: HashMap<&'static str, &'static TypeInfo>,
+    by_index: HashMap<i32, &'static TypeInfo>,
+    next: i32,
+}
+
+/// The keys whose indices the interface fixes. Those below 64 name plain values.
+const BUILTIN: &[(i32, &str)] = &[
+    (type_index::NONE, "None"),
+    (type_index::INT, "int"),
+    (type_index::BOOL, "bool"),
+    (type_index::FLOAT, "float"),
+    (type_index::OPAQUE_PTR, "void*"),
+    (type_index::DATA_TYPE, "DataType"),
+    (type_index::DEVICE, "Device"),
+    (type_index::DL_TENSOR_PTR, "DLTensor*"),
+    (type_index::RAW_STR, "const char*"),
+    (type_index::BYTE_ARRAY_PTR, "TVMFFIByteArray*"),
+    (type_index::OBJECT_RVALUE_REF, "ObjectRValueRef"),
+    (type_index::SMALL_STR, "ffi.SmallStr"),
+    (type_index::SMALL_BYTES, "ffi.SmallBytes"),
+    (type_index::OBJECT, "ffi.Object"),
+    (type_index::STR, "ffi.String"),
+    (type_index::BYTES, "ffi.Bytes"),
+    (type_index::ERROR, "ffi.Error"),
+    (type_index::FUNCTION, "ffi.Function"),
+    (type_index::SHAPE, "ffi.Shape"),
+    (type_index::TENSOR, "ffi.Tensor"),
+    (type_index::ARRAY, "ffi.Array"),
+    (type_index::MAP, "ffi.Map"),
+    (type_index::MODULE, "ffi.Module"),
+    (type_index::OPAQUE_PY_OBJECT, "ffi.OpaquePyObject"),
+    (type_index::LIST, "ffi.List"),
+    (type_index::DICT, "ffi.Dict"),
+];
+
+impl Table {
+    fn with_builtin_types() -> Table {
+        let mut table = Table { next: type_index::DYNAMIC_BEGIN, ..Table::default() };
+        for (index, key) in BUILTIN {
+            let parent = (*index > type_index::OBJECT).then_some(type_index::OBJECT);
+            table.insert(key, *index, parent);
+        }
+        table
+    }
+
+    /// The index of `key`, which is entered if it is new. An unknown parent is entered below the root.
+    fn add(&mut self, key: &'static str, fixed: Option<i32>, parent_key: &'static str) -> i32 {
+        if let Some(entry) = self.by_key.get(key) {
+            return entry.index;
+        }
+        let parent = if parent_key == key { type_index::OBJECT } else { self.add(parent_key, None, "ffi.Object") };
+        let index = fixed.unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        });
+        self.insert(key, index, Some(parent));
+        index
+    }
+
+    fn insert(&mut self, key: &'static str, index: i32, parent: Option<i32>) {
+        let mut ancestors = Vec::new();
+        if let Some(info) = parent.and_then(|parent| self.by_index.get(&parent)) {
+            ancestors.extend_from_slice(&info.ancestors);
+            ancestors.push(info.index);
+        }
+        // Entries live as long as the process, so that keys and entries can be handed out as plain references.
+        let entry: &'static TypeInfo =
+            Box::leak(Box::new(TypeInfo { key, index, parent, ancestors, rust: OnceLock::new() }));
+        self.by_key.insert(key, entry);
+        self.by_index.insert(index, entry);
+    }
+}
