@@ -144,7 +144,6 @@ impl BinaryOp {
 #[object(key = "prim.Binary")]
 pub struct Binary {
     /// Which.
-    #[field(name = "op")]
     pub op: BinaryOp,
     /// Left operand.
     pub a: PrimExpr,
@@ -292,12 +291,6 @@ impl From<i32> for PrimExpr {
 impl From<&PrimExpr> for PrimExpr {
     fn from(value: &PrimExpr) -> Self {
         value.clone()
-    }
-}
-
-impl From<&Ref<Var>> for PrimExpr {
-    fn from(value: &Ref<Var>) -> Self {
-        PrimExpr::Var(value.clone())
     }
 }
 
