@@ -5,6 +5,8 @@
 //! may reorder and fuse.
 
 pub mod expr;
+pub mod functor;
 pub mod op;
 
 pub use expr::*;
+pub use functor::{ExprMutator, ExprVisitor};
