@@ -1,5 +1,8 @@
 //! Walking and rebuilding statements, expressions included.
 
+use std::collections::HashSet;
+
+use indexmap::IndexSet;
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{PrimExpr, PrimMutator, PrimVisitor};
 use relaxide_ir::{Buffer, Var};
@@ -250,4 +253,44 @@ pub fn substitute_stmt(stmt: &Stmt, map: &relaxide_ir::prim::VarMap) -> Stmt {
     }
     impl StmtMutator for Substitute<'_> {}
     Substitute(map).mutate_stmt(stmt)
+}
+
+/// The variables that a statement uses and does not define, in order of first use.
+pub fn undefined_vars(stmt: &Stmt) -> Vec<Ref<Var>> {
+    #[derive(Default)]
+    struct Uses {
+        used: IndexSet<Ref<Var>>,
+        defined: HashSet<Ref<Var>>,
+    }
+    impl PrimVisitor for Uses {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            match e {
+                PrimExpr::Var(var) => {
+                    self.used.insert(var.clone());
+                }
+                PrimExpr::Let(n) => {
+                    self.defined.insert(n.var.clone());
+                    self.walk_prim(e);
+                }
+                _ => self.walk_prim(e),
+            }
+        }
+    }
+    impl StmtVisitor for Uses {
+        fn visit_stmt(&mut self, stmt: &Stmt) {
+            match stmt {
+                Stmt::For(n) => drop(self.defined.insert(n.var.clone())),
+                Stmt::Bind(n) => drop(self.defined.insert(n.var.clone())),
+                Stmt::Block(n) => {
+                    self.defined.extend(n.block.iter_vars.iter().map(|iter| iter.var.clone()));
+                    n.block.alloc_buffers.iter().flat_map(|b| &b.shape).for_each(|d| self.visit_prim(d));
+                }
+                _ => {}
+            }
+            self.walk_stmt(stmt);
+        }
+    }
+    let mut uses = Uses::default();
+    uses.visit_stmt(stmt);
+    uses.used.into_iter().filter(|var| !uses.defined.contains(var)).collect()
 }

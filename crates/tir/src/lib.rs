@@ -7,6 +7,7 @@
 pub mod func;
 pub mod functor;
 pub mod stmt;
+pub mod te;
 
 pub use func::PrimFunc;
 pub use functor::{StmtMutator, StmtVisitor};

@@ -26,6 +26,31 @@ pub fn constant(dtype: DataType, value: f64) -> PrimExpr {
     if dtype.is_float() { float_of(dtype, value) } else { int_of(dtype, value as i64) }
 }
 
+/// The least value of a numeric type: minus infinity for floats.
+pub fn lowest(dtype: DataType) -> PrimExpr {
+    if dtype.is_float() {
+        float_of(dtype, f64::NEG_INFINITY)
+    } else if dtype.is_int() {
+        int_of(dtype, i64::MIN >> 64u32.saturating_sub(u32::from(dtype.bits)).min(63))
+    } else {
+        int_of(dtype, 0)
+    }
+}
+
+/// The greatest value of a numeric type: infinity for floats.
+pub fn highest(dtype: DataType) -> PrimExpr {
+    if dtype.is_float() {
+        float_of(dtype, f64::INFINITY)
+    } else if dtype.is_int() {
+        int_of(dtype, i64::MAX >> 64u32.saturating_sub(u32::from(dtype.bits)).min(63))
+    } else if dtype.is_bool() {
+        int_of(dtype, 1)
+    } else {
+        // All bits set: a 64-bit literal wraps.
+        int_of(dtype, (u64::MAX >> 64u32.saturating_sub(u32::from(dtype.bits)).min(63)) as i64)
+    }
+}
+
 /// A bool literal.
 pub fn boolean(value: bool) -> PrimExpr {
     int_of(DataType::bool(), i64::from(value))

@@ -1,0 +1,207 @@
+//! Constant bounds of expressions, by interval arithmetic over the canonical form.
+
+use relaxide_ffi::DataType;
+
+use super::Analyzer;
+use super::atom::{Atom, AtomId, Head, Value};
+use super::sum::Sum;
+
+/// The constants between which a value lies; `None` where nothing is known on that side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// The value is at least this.
+    pub min: Option<i64>,
+    /// The value is at most this.
+    pub max: Option<i64>,
+}
+
+impl Bounds {
+    /// Exactly one value.
+    pub fn point(value: i64) -> Bounds {
+        Bounds { min: Some(value), max: Some(value) }
+    }
+
+    /// Everything between two constants.
+    pub fn between(min: i64, max: i64) -> Bounds {
+        Bounds { min: Some(min), max: Some(max) }
+    }
+
+    /// What lies within both.
+    pub fn meet(self, other: Bounds) -> Bounds {
+        let max = match (self.max, other.max) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        Bounds { min: self.min.max(other.min), max }
+    }
+
+    /// What covers both.
+    pub fn join(self, other: Bounds) -> Bounds {
+        let (min, max) = (self.min.zip(other.min), self.max.zip(other.max));
+        Bounds { min: min.map(|(a, b)| a.min(b)), max: max.map(|(a, b)| a.max(b)) }
+    }
+
+    /// Whether every value lies in `low .. high`.
+    pub fn within(self, low: i64, high: i64) -> bool {
+        self.min.is_some_and(|min| min >= low) && self.max.is_some_and(|max| max < high)
+    }
+
+    /// The values that a type can hold; everything for floats and indices.
+    fn of_dtype(dtype: DataType) -> Bounds {
+        if dtype.is_bool() {
+            Bounds::between(0, 1)
+        } else if dtype.is_uint() && dtype.bits < 63 {
+            Bounds::between(0, (1 << dtype.bits) - 1)
+        } else if dtype.is_int() && dtype.bits < 32 {
+            Bounds::between(-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1)
+        } else {
+            Bounds { min: dtype.is_uint().then_some(0), max: None }
+        }
+    }
+}
+
+/// A bound or infinity, wide enough that no product of two bounds overflows.
+type Wide = i128;
+const INFINITE: Wide = 1 << 100;
+
+/// An interval between wide bounds.
+#[derive(Clone, Copy)]
+struct Interval(Wide, Wide);
+
+impl From<Bounds> for Interval {
+    fn from(b: Bounds) -> Interval {
+        Interval(b.min.map_or(-INFINITE, Wide::from), b.max.map_or(INFINITE, Wide::from))
+    }
+}
+
+impl From<Interval> for Bounds {
+    fn from(Interval(min, max): Interval) -> Bounds {
+        Bounds { min: i64::try_from(min).ok(), max: i64::try_from(max).ok() }
+    }
+}
+
+fn limited_mul(a: Wide, b: Wide) -> Wide {
+    // Two finite bounds of single products stay below the limit; anything larger counts as infinite.
+    a.checked_mul(b).unwrap_or(if (a < 0) == (b < 0) { INFINITE } else { -INFINITE }).clamp(-INFINITE, INFINITE)
+}
+
+impl Interval {
+    fn add(self, other: Interval) -> Interval {
+        Interval((self.0 + other.0).max(-INFINITE), (self.1 + other.1).min(INFINITE))
+    }
+
+    fn mul(self, other: Interval) -> Interval {
+        let corners = [
+            limited_mul(self.0, other.0),
+            limited_mul(self.0, other.1),
+            limited_mul(self.1, other.0),
+            limited_mul(self.1, other.1),
+        ];
+        Interval(corners.into_iter().min().unwrap_or(-INFINITE), corners.into_iter().max().unwrap_or(INFINITE))
+    }
+
+    /// Division by a positive constant; infinity stays infinite.
+    fn floor_div(self, by: i64) -> Interval {
+        let div = |x: Wide| if x.abs() >= INFINITE { x } else { x.div_euclid(Wide::from(by)) };
+        Interval(div(self.0), div(self.1))
+    }
+}
+
+impl Analyzer {
+    /// The bounds of a sum.
+    pub(super) fn bounds_of(&self, sum: &Sum) -> Bounds {
+        let mut total = Interval(sum.constant.into(), sum.constant.into());
+        for (product, coefficient) in &sum.terms {
+            let factor = Interval((*coefficient).into(), (*coefficient).into());
+            total = total.add(self.interval_of_product(product).mul(factor));
+        }
+        total.into()
+    }
+
+    /// The bounds of a product of atoms.
+    pub(super) fn bounds_of_product(&self, product: &[AtomId]) -> Bounds {
+        self.interval_of_product(product).into()
+    }
+
+    fn interval_of_product(&self, product: &[AtomId]) -> Interval {
+        let mut result = Interval(1, 1);
+        for run in product.chunk_by(|a, b| a == b) {
+            let base = Interval::from(self.bounds_of_atom(run[0]));
+            let mut power = run.iter().fold(Interval(1, 1), |power, _| power.mul(base));
+            if run.len() % 2 == 0 {
+                power.0 = power.0.max(0);
+            }
+            result = result.mul(power);
+        }
+        result
+    }
+
+    /// The bounds of an atom.
+    pub(super) fn bounds_of_atom(&self, id: AtomId) -> Bounds {
+        match self.atoms.get(id) {
+            Atom::Var(var) => self.ranges.get(var).copied().unwrap_or_else(|| Bounds::of_dtype(var.dtype())),
+            Atom::FloorDiv(a, b) => self.bounds_of_quotient(a, b),
+            Atom::FloorMod(a, b) => self.bounds_of_remainder(a, b),
+            Atom::Min(a, b) => {
+                let (a, b) = (self.bounds_of(a), self.bounds_of(b));
+                let max = a.meet(b).max;
+                Bounds { min: a.join(b).min, max }
+            }
+            Atom::Max(a, b) => {
+                let (a, b) = (self.bounds_of(a), self.bounds_of(b));
+                Bounds { min: a.min.max(b.min), max: a.join(b).max }
+            }
+            Atom::Compare(..) => Bounds::between(0, 1),
+            Atom::Node(head, args) => self.bounds_of_node(head, args, id),
+        }
+    }
+
+    fn bounds_of_value(&self, value: &Value) -> Bounds {
+        match value {
+            Value::Index(sum) => self.bounds_of(sum),
+            Value::Other(atom) => self.bounds_of_atom(*atom),
+        }
+    }
+
+    fn bounds_of_node(&self, head: &Head, args: &[Value], id: AtomId) -> Bounds {
+        let dtype = self.atoms.dtype(id);
+        match (head, args) {
+            (Head::Int(_, value), _) => Bounds::point(*value),
+            (Head::Select, [_, a, b]) => self.bounds_of_value(a).join(self.bounds_of_value(b)),
+            (Head::Call(name, _), [_, a, b]) if name == "tirx.if_then_else" => {
+                self.bounds_of_value(a).join(self.bounds_of_value(b))
+            }
+            (Head::Cast(_), [a]) => {
+                let from = self.atoms.dtype_of(a);
+                let (inner, outer) = (self.bounds_of_value(a), Bounds::of_dtype(dtype));
+                let whole = from.is_integer() || from.is_bool();
+                // A value that the type holds is converted unchanged; any other may become anything.
+                let fits = outer.meet(inner) == inner && (from.bits <= dtype.bits || inner.within(-(1 << 31), 1 << 31));
+                if whole && fits { inner } else { outer }
+            }
+            _ => Bounds::of_dtype(dtype),
+        }
+    }
+
+    fn bounds_of_quotient(&self, a: &Sum, b: &Sum) -> Bounds {
+        let numerator = self.bounds_of(a);
+        if let Some(c) = b.as_constant().filter(|c| *c > 0) {
+            return Interval::from(numerator).floor_div(c).into();
+        }
+        let positive = self.bounds_of(b).min.is_some_and(|min| min > 0);
+        match numerator.min {
+            Some(min) if min >= 0 && positive => Bounds { min: Some(0), max: numerator.max },
+            _ => Bounds::default(),
+        }
+    }
+
+    fn bounds_of_remainder(&self, a: &Sum, b: &Sum) -> Bounds {
+        let divisor = self.bounds_of(b);
+        if divisor.min.is_none_or(|min| min <= 0) {
+            return Bounds::default();
+        }
+        let below = Bounds { min: Some(0), max: divisor.max.map(|max| max - 1) };
+        let numerator = self.bounds_of(a);
+        if numerator.min.is_some_and(|min| min >= 0) { below.meet(Bounds { min: None, ..numerator }) } else { below }
+    }
+}

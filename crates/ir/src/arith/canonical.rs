@@ -1,0 +1,200 @@
+//! From expressions to canonical form.
+
+use relaxide_ffi::{DataType, Ref};
+
+use super::Analyzer;
+use super::atom::{Atom, Head, Value};
+use super::sum::{Sum, is_index, without};
+use crate::prim::{self, Binary, PrimCall};
+use crate::{BinaryOp, PrimExpr, Var};
+
+impl Analyzer {
+    /// The canonical form of an expression.
+    pub(super) fn convert(&mut self, e: &PrimExpr) -> Value {
+        if let Some(known) = self.memo.get(e) {
+            return known.clone();
+        }
+        let value = self.convert_new(e);
+        self.memo.insert(e.clone(), value.clone());
+        value
+    }
+
+    /// The canonical form of an index expression; `None` for any other.
+    pub(super) fn convert_index(&mut self, e: &PrimExpr) -> Option<Sum> {
+        match self.convert(e) {
+            Value::Index(sum) => Some(sum),
+            Value::Other(_) => None,
+        }
+    }
+
+    pub(super) fn var_sum(&mut self, var: &Ref<Var>) -> Sum {
+        Sum::atom(var.dtype(), self.atoms.intern(Atom::Var(var.clone()), var.dtype()))
+    }
+
+    fn convert_new(&mut self, e: &PrimExpr) -> Value {
+        let dtype = e.dtype();
+        match e {
+            PrimExpr::Int(n) if is_index(dtype) => Value::Index(Sum::constant(dtype, n.value)),
+            PrimExpr::Int(n) => self.node(Head::Int(dtype, n.value), Vec::new(), dtype),
+            PrimExpr::Float(n) => self.node(Head::Float(dtype, n.value.to_bits()), Vec::new(), dtype),
+            PrimExpr::Str(n) => self.node(Head::Str(n.value.clone()), Vec::new(), dtype),
+            PrimExpr::Var(var) => self.convert_var(var),
+            PrimExpr::Cast(n) => self.convert_cast(dtype, &n.value),
+            PrimExpr::Binary(n) => self.convert_binary(n, dtype),
+            PrimExpr::Not(n) => {
+                let a = self.convert(&n.a);
+                self.negate(&a)
+            }
+            PrimExpr::Select(n) => {
+                let parts = [&n.condition, &n.true_value, &n.false_value];
+                self.convert_choice(parts, |_| Head::Select, dtype)
+            }
+            PrimExpr::Let(n) => {
+                let args = vec![self.convert(&n.value), self.convert(&n.body)];
+                self.node(Head::Let(n.var.clone()), args, dtype)
+            }
+            PrimExpr::Ramp(n) => {
+                let args = vec![self.convert(&n.base), self.convert(&n.stride)];
+                self.node(Head::Ramp(n.lanes), args, dtype)
+            }
+            PrimExpr::Broadcast(n) => {
+                let args = vec![self.convert(&n.value)];
+                self.node(Head::Broadcast(n.lanes), args, dtype)
+            }
+            PrimExpr::Load(n) => {
+                let mut args: Vec<Value> = n.indices.iter().map(|i| self.convert(i)).collect();
+                args.extend(n.predicate.as_ref().map(|p| self.convert(p)));
+                self.node(Head::Load(n.buffer.clone(), n.predicate.is_some()), args, dtype)
+            }
+            PrimExpr::Call(n) => self.convert_call(n, dtype),
+        }
+    }
+
+    /// An expression that is kept as it is around its operands.
+    pub(super) fn node(&mut self, head: Head, args: Vec<Value>, dtype: DataType) -> Value {
+        self.atoms.value(Atom::Node(head, args), dtype)
+    }
+
+    fn convert_var(&mut self, var: &Ref<Var>) -> Value {
+        let dtype = var.dtype();
+        if !is_index(dtype) {
+            return self.atoms.value(Atom::Var(var.clone()), dtype);
+        }
+        if let Some(value) = self.values.get(var) {
+            return Value::Index(value.clone());
+        }
+        match self.ranges.get(var) {
+            Some(range) if range.min.is_some() && range.min == range.max => {
+                Value::Index(Sum::constant(dtype, range.min.unwrap_or_default()))
+            }
+            _ => Value::Index(self.var_sum(var)),
+        }
+    }
+
+    fn convert_cast(&mut self, dtype: DataType, inner: &PrimExpr) -> Value {
+        let value = self.convert(inner);
+        if self.atoms.dtype_of(&value) == dtype {
+            return value;
+        }
+        let constant = match &value {
+            Value::Index(sum) => sum.as_constant(),
+            Value::Other(atom) => match self.atoms.get(*atom) {
+                Atom::Node(Head::Int(from, v), _) if prim::holds(*from, *v) => Some(*v),
+                _ => None,
+            },
+        };
+        if is_index(dtype)
+            && let Some(constant) = constant.filter(|c| prim::holds(dtype, *c))
+        {
+            return Value::Index(Sum::constant(dtype, constant));
+        }
+        self.node(Head::Cast(dtype), vec![value], dtype)
+    }
+
+    fn convert_call(&mut self, call: &Ref<PrimCall>, dtype: DataType) -> Value {
+        if let ("tirx.if_then_else", [c, t, f]) = (call.op.as_str(), call.args.as_slice()) {
+            let name = call.op.clone();
+            return self.convert_choice([c, t, f], |dtype| Head::Call(name, dtype), dtype);
+        }
+        let args = call.args.iter().map(|a| self.convert(a)).collect();
+        self.node(Head::Call(call.op.clone(), dtype), args, dtype)
+    }
+
+    fn convert_choice(
+        &mut self,
+        [condition, yes, no]: [&PrimExpr; 3],
+        head: impl FnOnce(DataType) -> Head,
+        dtype: DataType,
+    ) -> Value {
+        let condition = self.convert(condition);
+        match self.truth_of(&condition) {
+            Some(true) => return self.convert(yes),
+            Some(false) => return self.convert(no),
+            None => {}
+        }
+        let yes = self.under(&condition, true, |this| this.convert(yes));
+        let no = self.under(&condition, false, |this| this.convert(no));
+        if yes == no { yes } else { self.node(head(dtype), vec![condition, yes, no], dtype) }
+    }
+
+    fn convert_binary(&mut self, n: &Binary, dtype: DataType) -> Value {
+        use BinaryOp::*;
+        if n.op.is_logical() && dtype.lanes == 1 {
+            return self.convert_logical(n.op, &n.a, &n.b);
+        }
+        let (a, b) = match (self.convert(&n.a), self.convert(&n.b)) {
+            (Value::Index(a), Value::Index(b)) if a.dtype == b.dtype => (a, b),
+            (a, b) => return self.node(Head::Binary(n.op), vec![a, b], dtype),
+        };
+        let sum = match n.op {
+            Add => a.add(&b).map(|sum| self.merge_divisions(sum)),
+            Sub => a.sub(&b).map(|sum| self.merge_divisions(sum)),
+            Mul => a.mul(&b).map(|sum| self.merge_divisions(sum)),
+            FloorDiv => Some(self.floor_div(&a, &b)),
+            FloorMod => Some(self.floor_mod(&a, &b)),
+            Div if self.divides_like_floor(&a, &b) => Some(self.floor_div(&a, &b)),
+            Mod if self.divides_like_floor(&a, &b) => Some(self.floor_mod(&a, &b)),
+            Min => Some(self.minimum(&a, &b)),
+            Max => Some(self.maximum(&a, &b)),
+            Eq | Ne | Lt | Le => return self.compare(n.op, &a, &b),
+            Gt => return self.compare(Lt, &b, &a),
+            Ge => return self.compare(Le, &b, &a),
+            Div | Mod | And | Or => None,
+        };
+        match sum {
+            Some(sum) => Value::Index(sum),
+            None => self.node(Head::Binary(n.op), vec![Value::Index(a), Value::Index(b)], dtype),
+        }
+    }
+
+    /// Whether truncating and flooring division agree: neither operand is negative.
+    fn divides_like_floor(&self, a: &Sum, b: &Sum) -> bool {
+        let data = self.atoms.sum_is_data(a) || self.atoms.sum_is_data(b);
+        let at_least = |sum: &Sum, low: i64| self.bounds_of(sum).min.is_some_and(|min| min >= low);
+        !data && at_least(a, 0) && at_least(b, 1)
+    }
+
+    /// Uses `x % c == x - x // c * c` wherever that makes the sum shorter, so that the parts of a split index find each
+    /// other again: `x // 8 * 8 + x % 8` is `x`.
+    pub(super) fn merge_divisions(&mut self, mut sum: Sum) -> Sum {
+        'again: loop {
+            for (product, coefficient) in sum.terms.clone() {
+                for atom in &product {
+                    let Atom::FloorMod(x, c) = self.atoms.get(*atom).clone() else { continue };
+                    let Some(rest) = without(&product, &[*atom]) else { continue };
+                    let quotient = self.floor_div(&x, &c);
+                    let shorter = || {
+                        let whole = x.sub(&quotient.mul(&c)?)?;
+                        let term = Sum::term(sum.dtype, product.clone(), coefficient);
+                        sum.sub(&term)?.add(&whole.times_product(&rest, coefficient)?)
+                    };
+                    if let Some(shorter) = shorter().filter(|s| s.terms.len() < sum.terms.len()) {
+                        sum = shorter;
+                        continue 'again;
+                    }
+                }
+            }
+            return sum;
+        }
+    }
+}

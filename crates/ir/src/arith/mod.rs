@@ -1,0 +1,187 @@
+//! Arithmetic analysis: simplifying index expressions and proving facts about them.
+//!
+//! Dimensions, indices and loop bounds are integer expressions over variables of which only a range is known. Passes ask
+//! an [`Analyzer`] three things of them: a simpler form, whether a condition always holds, and between which constants a
+//! value lies.
+//!
+//! **Model.** An index expression is brought to a *canonical form*: a sum of products of atoms with integer coefficients,
+//!
+//! ```text
+//! (n * 2 + m) - m          ->  n * 2
+//! (a * 8 + b) // 8         ->  a                 where 0 <= b < 8
+//! (h - 1) // 2 + 1         ->  (h + 1) // 2
+//! x // 8 * 8 + x % 8       ->  x
+//! ```
+//!
+//! where an atom is a variable or a `//`, `%`, `min`, `max`, load … that could not be taken apart. Two expressions are
+//! equal if their difference has the form `0`. Inequalities are proved from constant bounds of the form and, where these do
+//! not suffice, by adding known inequalities (the range of a loop variable, an assumed condition, `c * (x // c) <= x`).
+//!
+//! **Assumptions.** Signed 32- and 64-bit scalars count as indices, and index arithmetic does not overflow. What was loaded
+//! from memory or returned by a call is data: it may overflow, so only rules that hold modulo 2^n touch it. Other types
+//! (floats, small integers, vectors) are rebuilt around their simplified indices and not otherwise changed. A variable has
+//! the range that was [bound](Analyzer::bind); without one it may be any integer.
+//!
+//! **Cost.** Forms are expanded, so a product of sums grows; beyond 64 terms it is kept as an atom. Proofs search to a
+//! fixed depth within a fixed budget. Not proved does not mean false.
+
+mod atom;
+mod bounds;
+mod canonical;
+mod divide;
+mod emit;
+mod prove;
+mod rewrite;
+mod sum;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use relaxide_ffi::Ref;
+
+pub use bounds::Bounds;
+
+use atom::{Atoms, Value};
+use sum::Sum;
+
+use crate::{PrimExpr, Var};
+
+/// What is known about the variables in scope, and the questions that can be asked about expressions over them.
+#[derive(Default)]
+pub struct Analyzer {
+    atoms: Atoms,
+    /// Constant bounds of variables.
+    ranges: HashMap<Ref<Var>, Bounds>,
+    /// Variables that stand for an expression.
+    values: HashMap<Ref<Var>, Sum>,
+    /// Sums that are known to be at least zero.
+    facts: Vec<Sum>,
+    /// Canonical forms within one question.
+    memo: HashMap<PrimExpr, Value>,
+}
+
+impl Analyzer {
+    /// An analyzer that knows nothing.
+    pub fn new() -> Analyzer {
+        Analyzer::default()
+    }
+
+    /// Says that a variable lies in `min .. min + extent`.
+    pub fn bind(&mut self, var: &Ref<Var>, min: impl Into<PrimExpr>, extent: impl Into<PrimExpr>) {
+        self.memo.clear();
+        if !sum::is_index(var.dtype()) {
+            return;
+        }
+        let this = self.var_sum(var);
+        let (Some(min), Some(extent)) = (self.convert_index(&min.into()), self.convert_index(&extent.into())) else {
+            return;
+        };
+        let last = min.add(&extent).and_then(|end| end.offset(-1));
+        let low = self.bounds_of(&min).min;
+        let high = last.as_ref().and_then(|last| self.bounds_of(last).max);
+        let range = self.ranges.entry(var.clone()).or_default();
+        *range = range.meet(Bounds { min: low, max: high });
+        if min.as_constant().is_none() {
+            self.facts.extend(this.sub(&min));
+        }
+        if let Some(last) = last.filter(|last| last.as_constant().is_none()) {
+            self.facts.extend(last.sub(&this));
+        }
+    }
+
+    /// Says that a variable stands for a value.
+    pub fn bind_value(&mut self, var: &Ref<Var>, value: &PrimExpr) {
+        self.memo.clear();
+        if sum::is_index(var.dtype())
+            && let Some(value) = self.convert_index(value)
+        {
+            self.values.insert(var.clone(), value);
+        }
+    }
+
+    /// Says that a variable is at least zero, as dimensions are.
+    pub fn mark_non_negative(&mut self, var: &Ref<Var>) {
+        self.mark_at_least(var, 0);
+    }
+
+    /// Says that a variable is at least `min`.
+    pub fn mark_at_least(&mut self, var: &Ref<Var>, min: i64) {
+        self.memo.clear();
+        let range = self.ranges.entry(var.clone()).or_default();
+        *range = range.meet(Bounds { min: Some(min), max: None });
+    }
+
+    /// Says that every variable in these dimensions is at least zero.
+    pub fn mark_dims<'a>(&mut self, shape: impl IntoIterator<Item = &'a PrimExpr>) {
+        for var in shape.into_iter().flat_map(crate::prim::free_vars) {
+            self.mark_non_negative(&var);
+        }
+    }
+
+    /// Answers under a condition that is taken to hold.
+    pub fn assuming<T>(&mut self, condition: &PrimExpr, ask: impl FnOnce(&mut Analyzer) -> T) -> T {
+        let value = self.convert(condition);
+        self.under(&value, true, ask)
+    }
+
+    /// A simpler expression of the same value; the expression itself where none was found.
+    pub fn simplify(&mut self, e: &PrimExpr) -> PrimExpr {
+        self.memo.clear();
+        let value = self.convert(e);
+        let simple = self.emit(&value);
+        if same(e, &simple) { e.clone() } else { simple }
+    }
+
+    /// Whether a condition is known to hold always.
+    pub fn can_prove(&mut self, condition: &PrimExpr) -> bool {
+        self.memo.clear();
+        let value = self.convert(condition);
+        self.truth_of(&value) == Some(true)
+    }
+
+    /// Whether two integer expressions are known to be equal always.
+    pub fn can_prove_equal(&mut self, a: &PrimExpr, b: &PrimExpr) -> bool {
+        if same(a, b) {
+            return true;
+        }
+        self.memo.clear();
+        match (self.convert(a), self.convert(b)) {
+            (Value::Index(a), Value::Index(b)) => {
+                let Some(difference) = self.difference(&a, &b) else { return false };
+                let zero = self.bounds_of(&difference);
+                (zero.min, zero.max) == (Some(0), Some(0))
+            }
+            (a, b) => a == b,
+        }
+    }
+
+    /// `a - b`, where that is one constant.
+    pub fn constant_difference(&mut self, a: &PrimExpr, b: &PrimExpr) -> Option<i64> {
+        self.memo.clear();
+        let (Value::Index(a), Value::Index(b)) = (self.convert(a), self.convert(b)) else { return None };
+        self.difference(&a, &b)?.as_constant()
+    }
+
+    /// The constants between which an integer expression lies.
+    pub fn bounds(&mut self, e: &PrimExpr) -> Bounds {
+        self.memo.clear();
+        match self.convert(e) {
+            Value::Index(sum) => self.bounds_of(&sum),
+            Value::Other(atom) => self.bounds_of_atom(atom),
+        }
+    }
+
+    /// `a - b`, of two types perhaps.
+    fn difference(&mut self, a: &Sum, b: &Sum) -> Option<Sum> {
+        let b = if a.dtype == b.dtype { b.clone() } else { b.retyped(a.dtype)? };
+        let difference = a.sub(&b)?;
+        Some(self.merge_divisions(difference))
+    }
+}
+
+/// Whether two expressions have the same form, variables being themselves.
+pub fn same(a: &PrimExpr, b: &PrimExpr) -> bool {
+    a == b || relaxide_ffi::structural_equal(a, b, false).is_ok()
+}

@@ -1,0 +1,157 @@
+//! Proving that a sum is never negative.
+//!
+//! Constant bounds settle most cases. Where they do not, known inequalities `fact >= 0` are taken off: if `s - m * fact`
+//! is never negative and `m` is not either, nor is `s`. A fact is of use if it cancels a term of `s` with a multiplier of
+//! known sign. Facts come from ranges of loop variables, from assumed conditions, and from the meaning of atoms:
+//! `c * (x // c) <= x <= c * (x // c) + c - 1`, `min(a, b) <= a`.
+//!
+//! The search is bounded in depth and in total work; most proofs take one or two steps.
+
+use super::Analyzer;
+use super::atom::{Atom, AtomId, Head, Value};
+use super::sum::{Product, Sum, gcd, without};
+use crate::BinaryOp;
+
+/// How many facts may be combined in one proof.
+const MAX_DEPTH: u32 = 5;
+/// How many combinations may be tried in one proof.
+const MAX_STEPS: u32 = 128;
+
+impl Analyzer {
+    /// Whether `a <= b` always.
+    pub(super) fn prove_at_most(&mut self, a: &Sum, b: &Sum) -> bool {
+        let Some(difference) = b.sub(a) else { return false };
+        let difference = self.merge_divisions(difference);
+        self.prove_non_negative(&difference)
+    }
+
+    /// Whether a sum is at least zero always.
+    pub(super) fn prove_non_negative(&mut self, sum: &Sum) -> bool {
+        let bounds = self.bounds_of(sum);
+        if bounds.min.is_some_and(|min| min >= 0) {
+            return true;
+        }
+        if bounds.max.is_some_and(|max| max < 0) || sum.terms.is_empty() || self.atoms.sum_is_data(sum) {
+            return false;
+        }
+        let mut steps = MAX_STEPS;
+        self.search(sum, MAX_DEPTH, &mut steps)
+    }
+
+    fn search(&mut self, sum: &Sum, depth: u32, steps: &mut u32) -> bool {
+        if self.bounds_of(sum).min.is_some_and(|min| min >= 0) {
+            return true;
+        }
+        if depth == 0 {
+            return false;
+        }
+        let mut facts: Vec<Sum> = self.facts.iter().rev().cloned().collect();
+        for atom in sum.terms.iter().flat_map(|(product, _)| product) {
+            self.facts_of_atom(*atom, &mut facts);
+        }
+        for (product, coefficient) in &sum.terms {
+            // A term that cannot pull the sum below zero needs no help.
+            let own = self.bounds_of(&Sum::term(sum.dtype, product.clone(), *coefficient));
+            if own.min.is_some_and(|min| min >= 0) {
+                continue;
+            }
+            for fact in facts.iter().filter(|f| f.dtype == sum.dtype) {
+                let Some(rest) = self.cancel(sum, product, *coefficient, fact) else { continue };
+                if *steps == 0 {
+                    return false;
+                }
+                *steps -= 1;
+                if self.search(&rest, depth - 1, steps) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// `n * sum - m * fact` without the term at `product`, for some `n > 0` and `m >= 0`; if it is never negative, nor is
+    /// `sum`.
+    fn cancel(&mut self, sum: &Sum, product: &Product, coefficient: i64, fact: &Sum) -> Option<Sum> {
+        for (part, factor) in &fact.terms {
+            if factor.signum() != coefficient.signum() {
+                continue;
+            }
+            let Some(rest) = without(product, part) else { continue };
+            if !rest.is_empty() && self.bounds_of_product(&rest).min.is_none_or(|min| min < 0) {
+                continue;
+            }
+            let divisor = gcd(coefficient, *factor).max(1);
+            let (n, m) = ((factor / divisor).abs(), (coefficient / divisor).abs());
+            let difference = sum.scale(n)?.sub(&fact.times_product(&rest, m)?)?;
+            return Some(self.merge_divisions(difference));
+        }
+        None
+    }
+
+    /// The inequalities that follow from what an atom is.
+    fn facts_of_atom(&mut self, id: AtomId, facts: &mut Vec<Sum>) {
+        let atom = self.atoms.get(id).clone();
+        let this = Sum::atom(self.atoms.dtype(id), id);
+        match atom {
+            Atom::FloorDiv(x, c) => {
+                if self.bounds_of(&c).min.is_none_or(|min| min <= 0) {
+                    return;
+                }
+                let Some(multiple) = this.mul(&c) else { return };
+                let below = x.sub(&multiple);
+                let above = below.as_ref().and_then(|below| c.offset(-1)?.sub(below));
+                facts.extend(below.into_iter().chain(above));
+            }
+            Atom::FloorMod(x, c) => {
+                if self.bounds_of(&c).min.is_none_or(|min| min <= 0) {
+                    return;
+                }
+                facts.extend(c.offset(-1).and_then(|last| last.sub(&this)));
+                if self.bounds_of(&x).min.is_some_and(|min| min >= 0) {
+                    facts.extend(x.sub(&this));
+                }
+            }
+            Atom::Min(a, b) => facts.extend([a.sub(&this), b.sub(&this)].into_iter().flatten()),
+            Atom::Max(a, b) => facts.extend([this.sub(&a), this.sub(&b)].into_iter().flatten()),
+            _ => {}
+        }
+    }
+
+    /// Answers with a condition taken to hold, or to fail.
+    pub(super) fn under<T>(&mut self, condition: &Value, holds: bool, ask: impl FnOnce(&mut Analyzer) -> T) -> T {
+        let before = self.facts.len();
+        self.learn(condition, holds);
+        if self.facts.len() == before {
+            return ask(self);
+        }
+        // Forms that were found without the condition may not be the simplest under it, and the other way round they may
+        // not even be right.
+        let memo = std::mem::take(&mut self.memo);
+        let answer = ask(self);
+        self.memo = memo;
+        self.facts.truncate(before);
+        answer
+    }
+
+    /// Adds what follows from a condition (or from its failure) to the facts.
+    fn learn(&mut self, condition: &Value, holds: bool) {
+        let Value::Other(atom) = condition else { return };
+        match (self.atoms.get(*atom).clone(), holds) {
+            (Atom::Compare(BinaryOp::Lt, a, b), true) | (Atom::Compare(BinaryOp::Le, b, a), false) => {
+                self.facts.extend(b.sub(&a).and_then(|d| d.offset(-1)));
+            }
+            (Atom::Compare(BinaryOp::Le, a, b), true) | (Atom::Compare(BinaryOp::Lt, b, a), false) => {
+                self.facts.extend(b.sub(&a));
+            }
+            (Atom::Compare(BinaryOp::Eq, a, b), true) | (Atom::Compare(BinaryOp::Ne, a, b), false) => {
+                self.facts.extend(a.sub(&b).into_iter().chain(b.sub(&a)));
+            }
+            (Atom::Node(Head::Binary(BinaryOp::And), args), true)
+            | (Atom::Node(Head::Binary(BinaryOp::Or), args), false) => {
+                args.iter().for_each(|a| self.learn(a, holds));
+            }
+            (Atom::Node(Head::Not, args), _) => args.iter().for_each(|a| self.learn(a, !holds)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What a block reads, as boxes over its axes.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimVisitor};
+
+use crate::functor::StmtVisitor;
+use crate::stmt::{BufferRegion, Range, Stmt};
+
+/// The regions that expressions read: a point for each load, and where several loads of one buffer differ by constants,
+/// the box around them; along a dimension where they differ otherwise, all of it.
+pub fn reads_of_expr<'a>(exprs: impl IntoIterator<Item = &'a PrimExpr>) -> Vec<Ref<BufferRegion>> {
+    let mut loads = Loads::default();
+    exprs.into_iter().for_each(|e| loads.visit_prim(e));
+    loads.regions()
+}
+
+/// The regions that a statement reads, its own loop variables aside.
+pub fn reads_of_stmt(stmt: &Stmt) -> Vec<Ref<BufferRegion>> {
+    let mut loads = Loads::default();
+    loads.visit_stmt(stmt);
+    loads.regions()
+}
+
+/// All loads of each buffer, in order of first occurrence, outer before inner.
+#[derive(Default)]
+struct Loads(Vec<(Ref<BufferLoad>, Vec<Ref<BufferLoad>>)>);
+
+impl PrimVisitor for Loads {
+    fn visit_prim(&mut self, e: &PrimExpr) {
+        if let PrimExpr::Load(load) = e {
+            match self.0.iter_mut().find(|(first, _)| first.buffer == load.buffer) {
+                Some((_, more)) => more.push(load.clone()),
+                None => self.0.push((load.clone(), Vec::new())),
+            }
+        }
+        self.walk_prim(e);
+    }
+}
+
+impl StmtVisitor for Loads {}
+
+impl Loads {
+    fn regions(&self) -> Vec<Ref<BufferRegion>> {
+        let mut analyzer = Analyzer::new();
+        let mut regions = Vec::with_capacity(self.0.len());
+        for (first, more) in &self.0 {
+            let mut region = Vec::with_capacity(first.indices.len());
+            for (d, index) in first.indices.iter().enumerate() {
+                let others = more.iter().filter_map(|load| load.indices.get(d));
+                region.push(hull(&mut analyzer, index, others, first.buffer.shape.get(d)));
+            }
+            regions.push(Ref::new(BufferRegion { buffer: first.buffer.clone(), region }));
+        }
+        regions
+    }
+}
+
+/// The range around indices that differ from the first by constants, else the whole dimension.
+fn hull<'a>(
+    analyzer: &mut Analyzer,
+    first: &PrimExpr,
+    others: impl Iterator<Item = &'a PrimExpr>,
+    whole: Option<&PrimExpr>,
+) -> Ref<Range> {
+    let (mut low, mut high) = (0, 0);
+    for other in others {
+        match analyzer.constant_difference(other, first) {
+            Some(distance) => (low, high) = (low.min(distance), high.max(distance)),
+            None => {
+                let extent = whole.cloned().unwrap_or_else(|| PrimExpr::from(1));
+                return Ref::new(Range { min: prim::int(0), extent });
+            }
+        }
+    }
+    let min = if low == 0 { first.clone() } else { analyzer.simplify(&(first + low)) };
+    Ref::new(Range { min, extent: prim::int(high - low + 1) })
+}

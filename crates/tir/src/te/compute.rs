@@ -1,0 +1,118 @@
+//! Computes: tensors given by an expression for each element.
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::prim::PrimExpr;
+use relaxide_ir::{AttrValue, Attrs, Buffer, Var};
+
+use super::reduce::{Bodies, Body};
+use super::tensor::{Stage, StageKind, Tensor};
+use crate::Stmt;
+
+/// A compute under construction, for those that name their axes or annotate their block.
+#[derive(Debug)]
+pub struct Compute {
+    name: String,
+    shape: Vec<PrimExpr>,
+    axes: Vec<Ref<Var>>,
+    attrs: Attrs,
+}
+
+impl Compute {
+    /// A compute of a given shape with axes `ax0`, `ax1` …
+    pub fn new(name: impl Into<String>, shape: impl IntoIterator<Item = impl Into<PrimExpr>>) -> Compute {
+        let shape: Vec<PrimExpr> = shape.into_iter().map(Into::into).collect();
+        let axes = (0..shape.len()).map(|i| Var::dim(format!("ax{i}"))).collect();
+        Compute { name: name.into(), shape, axes, attrs: Attrs::new() }
+    }
+
+    /// The same with other axis names; axes beyond the list keep theirs.
+    pub fn axes(mut self, names: &[&str]) -> Compute {
+        for (axis, name) in self.axes.iter_mut().zip(names) {
+            *axis = Var::dim(*name);
+        }
+        self
+    }
+
+    /// The same with an annotation on the block.
+    pub fn annotate(mut self, key: impl Into<String>, value: impl Into<AttrValue>) -> Compute {
+        self.attrs = self.attrs.with(key, value);
+        self
+    }
+
+    /// The tensor whose element at some axis values is what `f` says.
+    pub fn build<B: Into<Body>>(self, f: impl FnOnce(&[PrimExpr]) -> B) -> Tensor {
+        let axes: Vec<PrimExpr> = self.axes.iter().map(PrimExpr::from).collect();
+        let (kind, dtype) = match f(&axes).into() {
+            Body::Element(value) => {
+                let dtype = value.dtype();
+                (StageKind::Elements(vec![value]), dtype)
+            }
+            Body::Reduction(reduction) => {
+                let dtype = reduction.values.first().map_or(DataType::void(), PrimExpr::dtype);
+                (StageKind::Reduction(reduction), dtype)
+            }
+        };
+        let (name, shape) = (self.name.clone(), self.shape.clone());
+        Tensor::output_of(self.into_stage(kind), 0, name, dtype, &shape)
+    }
+
+    /// The tensors of one shape whose elements at some axis values are what `f` says; they are named `NAME_v0`, `NAME_v1` …
+    pub fn build_multi<B: Into<Bodies>>(self, f: impl FnOnce(&[PrimExpr]) -> B) -> Vec<Tensor> {
+        let axes: Vec<PrimExpr> = self.axes.iter().map(PrimExpr::from).collect();
+        let (kind, dtypes) = match f(&axes).into() {
+            Bodies::Elements(values) => {
+                let dtypes: Vec<DataType> = values.iter().map(PrimExpr::dtype).collect();
+                (StageKind::Elements(values), dtypes)
+            }
+            Bodies::Reduction(reduction) => {
+                let dtypes = reduction.values.iter().map(PrimExpr::dtype).collect();
+                (StageKind::Reduction(reduction), dtypes)
+            }
+        };
+        let (name, shape) = (self.name.clone(), self.shape.clone());
+        let stage = self.into_stage(kind);
+        let output =
+            |(i, dtype): (usize, DataType)| Tensor::output_of(stage.clone(), i, format!("{name}_v{i}"), dtype, &shape);
+        dtypes.into_iter().enumerate().map(output).collect()
+    }
+
+    fn into_stage(self, kind: StageKind) -> Ref<Stage> {
+        Ref::new(Stage { name: self.name, kind, axes: self.axes, attrs: self.attrs })
+    }
+}
+
+/// The tensor whose element at the given axis values is what `f` says.
+pub fn compute<B: Into<Body>>(
+    name: impl Into<String>,
+    shape: impl IntoIterator<Item = impl Into<PrimExpr>>,
+    f: impl FnOnce(&[PrimExpr]) -> B,
+) -> Tensor {
+    Compute::new(name, shape).build(f)
+}
+
+/// Several tensors of one shape from one block, as an argmax computes its index and its value together.
+pub fn compute_multi<B: Into<Bodies>>(
+    name: impl Into<String>,
+    shape: impl IntoIterator<Item = impl Into<PrimExpr>>,
+    f: impl FnOnce(&[PrimExpr]) -> B,
+) -> Vec<Tensor> {
+    Compute::new(name, shape).build_multi(f)
+}
+
+/// Tensors that statements fill: `body` gets the buffers of the inputs and of the outputs, in order. For what no
+/// expression over axes can say, such as a sort or a running sum. `outputs` are name, shape and dtype of each result.
+pub fn extern_stage(
+    name: impl Into<String>,
+    inputs: &[Tensor],
+    outputs: impl IntoIterator<Item = (String, Vec<PrimExpr>, DataType)>,
+    body: impl FnOnce(&[Ref<Buffer>], &[Ref<Buffer>]) -> Stmt,
+) -> Vec<Tensor> {
+    let formal: Vec<Ref<Buffer>> =
+        outputs.into_iter().map(|(name, shape, dtype)| Buffer::new(name, dtype, shape)).collect();
+    let sources: Vec<Ref<Buffer>> = inputs.iter().map(|t| t.buffer().clone()).collect();
+    let body = body(&sources, &formal);
+    let kind = StageKind::Extern { outputs: formal.clone(), body };
+    let stage = Ref::new(Stage { name: name.into(), kind, axes: Vec::new(), attrs: Attrs::new() });
+    let output = |(i, b): (usize, &Ref<Buffer>)| Tensor::output_of(stage.clone(), i, b.name.clone(), b.dtype, &b.shape);
+    formal.iter().enumerate().map(output).collect()
+}

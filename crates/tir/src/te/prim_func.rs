@@ -1,0 +1,486 @@
+//! From a graph of computes to a kernel in block form.
+//!
+//! Each stage becomes a nest of serial loops, one for each axis, around one block that computes one element:
+//!
+//! ```text
+//! for i, k in T.grid(n, 64):                      # spatial axes, then reduction axes
+//!     with T.sblock("B"):
+//!         v_i, v_k = T.axis.remap("SR", [i, k])
+//!         with T.init():
+//!             B[v_i] = T.float32(0)
+//!         B[v_i] = B[v_i] + A[v_i, v_k]
+//! ```
+//!
+//! The nests stand in order of need inside a block named `root`, which allocates what lies between inputs and outputs.
+//!
+//! **Gives.** Buffers, loop variables and block variables are fresh; names of buffers and of blocks are unique. Symbolic
+//! dimensions and scalars are the caller's variables: those that no argument binds as a dimension become parameters behind
+//! the buffers, in order of first use.
+
+use std::collections::{HashMap, HashSet};
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::prim::{self, PrimExpr, PrimMutator, PrimVisitor, VarMap};
+use relaxide_ir::{Attrs, Buffer, Var};
+
+use super::access::reads_of_expr;
+use super::reduce::Reduction;
+use super::tensor::{Stage, StageKind, Tensor, output_link};
+use crate::PrimFunc;
+use crate::functor::{StmtMutator, StmtVisitor, undefined_vars};
+use crate::stmt::*;
+
+/// Why a graph of computes is no kernel. All are mistakes in the description of an op.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum TeError {
+    /// An expression loads from a tensor that is neither an argument nor computed from the arguments.
+    #[error("tensor `{0}` is read but is no argument of the kernel and not computed from its arguments")]
+    UnknownTensor(String),
+    /// A load or store has too few or too many indices.
+    #[error("tensor `{name}` has {ndim} dimensions but is indexed with {indices}")]
+    WrongRank {
+        /// The tensor.
+        name: String,
+        /// Its rank.
+        ndim: usize,
+        /// How many indices were given.
+        indices: usize,
+    },
+    /// One tensor is an argument twice.
+    #[error("tensor `{0}` is an argument twice")]
+    DuplicateArgument(String),
+    /// The lists of a reduction are not of one length.
+    #[error(
+        "the reduction of stage `{stage}` combines {values} values into {combined} results with {identity} initial values"
+    )]
+    UnevenReduction {
+        /// The stage.
+        stage: String,
+        /// How many values there are at a point.
+        values: usize,
+        /// How many results the combiner makes.
+        combined: usize,
+        /// How many initial values there are.
+        identity: usize,
+    },
+}
+
+/// A kernel over the given tensors, which become its parameters in this order: by convention inputs, then outputs.
+/// Placeholders among them are inputs, all others outputs.
+pub fn create_prim_func(args: &[Tensor]) -> Result<PrimFunc, TeError> {
+    let stages = stages_in_order(args)?;
+    let mut builder = Builder::default();
+    let mut params = Vec::with_capacity(args.len());
+    for arg in args {
+        if builder.known(arg.buffer()).is_some() {
+            return Err(TeError::DuplicateArgument(arg.name().to_string()));
+        }
+        params.push(builder.fresh_buffer(arg.buffer()));
+    }
+    let mut nests = Vec::new();
+    let mut allocated = Vec::new();
+    for (stage, outputs) in &stages {
+        if matches!(stage.kind, StageKind::Placeholder) {
+            check_is_argument(&builder, outputs)?;
+            continue;
+        }
+        let mut targets = Vec::with_capacity(outputs.len());
+        for output in outputs {
+            let known = builder.known(output).cloned();
+            targets.push(known.unwrap_or_else(|| {
+                let buffer = builder.fresh_buffer(output);
+                allocated.push(buffer.clone());
+                buffer
+            }));
+        }
+        nests.push(builder.nest(stage, &targets)?);
+    }
+    let body = root_block(allocated, nests);
+    check_accesses(&body, &builder)?;
+    let scalars = unbound_scalars(&params, &body);
+    Ok(PrimFunc::over_buffers(&params, &scalars, body))
+}
+
+/// A stage's output by the stage's address and its place: two buffers of one output are one tensor.
+type OutputKey = (Ref<Stage>, usize);
+
+fn key_of(buffer: &Ref<Buffer>) -> Option<OutputKey> {
+    output_link(buffer).map(|link| (link.stage.clone(), link.index))
+}
+
+/// A stage and a buffer for each of its outputs.
+type StageOutputs = (Ref<Stage>, Vec<Ref<Buffer>>);
+
+/// The stages that the arguments need, producers first.
+fn stages_in_order(args: &[Tensor]) -> Result<Vec<StageOutputs>, TeError> {
+    let mut order = Order::default();
+    for arg in args {
+        order.visit_output(arg.buffer());
+    }
+    Ok(order.stages.into_iter().map(|stage| (stage.clone(), outputs_of(&stage, &order.seen))).collect())
+}
+
+/// A buffer for each output of a stage; an output that nobody named gets a stand-in like its sibling.
+fn outputs_of(stage: &Ref<Stage>, seen: &HashMap<OutputKey, Ref<Buffer>>) -> Vec<Ref<Buffer>> {
+    let dtypes: Vec<DataType> = match &stage.kind {
+        StageKind::Placeholder => vec![DataType::void()],
+        StageKind::Elements(values) => values.iter().map(PrimExpr::dtype).collect(),
+        StageKind::Reduction(reduction) => reduction.values.iter().map(PrimExpr::dtype).collect(),
+        StageKind::Extern { outputs, .. } => outputs.iter().map(|b| b.dtype).collect(),
+    };
+    let sibling = (0..dtypes.len()).find_map(|i| seen.get(&(stage.clone(), i)));
+    let output = |(i, dtype): (usize, DataType)| {
+        if let Some(buffer) = seen.get(&(stage.clone(), i)) {
+            return buffer.clone();
+        }
+        let (name, shape) = match (&stage.kind, sibling) {
+            (StageKind::Extern { outputs, .. }, _) => (outputs[i].name.clone(), outputs[i].shape.clone()),
+            (_, sibling) => (format!("{}_v{i}", stage.name), sibling.map_or(Vec::new(), |b| b.shape.clone())),
+        };
+        Tensor::output_of(stage.clone(), i, name, dtype, &shape).buffer().clone()
+    };
+    dtypes.into_iter().enumerate().map(output).collect()
+}
+
+/// A walk from outputs to inputs that lists stages behind those that they read.
+#[derive(Default)]
+struct Order {
+    stages: Vec<Ref<Stage>>,
+    visited: HashSet<Ref<Stage>>,
+    seen: HashMap<OutputKey, Ref<Buffer>>,
+}
+
+impl Order {
+    fn visit_output(&mut self, buffer: &Ref<Buffer>) {
+        let Some(link) = output_link(buffer) else { return };
+        self.seen.entry((link.stage.clone(), link.index)).or_insert_with(|| buffer.clone());
+        if !self.visited.insert(link.stage.clone()) {
+            return;
+        }
+        match &link.stage.kind {
+            StageKind::Placeholder => {}
+            StageKind::Elements(values) => values.iter().for_each(|e| self.visit_prim(e)),
+            StageKind::Reduction(reduction) => reduction.combined.iter().for_each(|e| self.visit_prim(e)),
+            StageKind::Extern { body, .. } => self.visit_stmt(body),
+        }
+        self.stages.push(link.stage.clone());
+    }
+}
+
+impl PrimVisitor for Order {
+    fn visit_buffer_use(&mut self, buffer: &Ref<Buffer>) {
+        self.visit_output(buffer);
+    }
+}
+
+impl StmtVisitor for Order {}
+
+/// What has been given a place in the kernel so far.
+#[derive(Default)]
+struct Builder {
+    buffers: HashMap<OutputKey, Ref<Buffer>>,
+    buffer_names: HashSet<String>,
+    block_names: HashSet<String>,
+}
+
+impl Builder {
+    /// The kernel's buffer for a tensor's.
+    fn known(&self, buffer: &Ref<Buffer>) -> Option<&Ref<Buffer>> {
+        self.buffers.get(&key_of(buffer)?)
+    }
+
+    fn fresh_buffer(&mut self, like: &Ref<Buffer>) -> Ref<Buffer> {
+        let name = unique(&mut self.buffer_names, &like.name);
+        let buffer = Buffer::new(name, like.dtype, &like.shape);
+        if let Some(key) = key_of(like) {
+            self.buffers.insert(key, buffer.clone());
+        }
+        buffer
+    }
+
+    fn nest(&mut self, stage: &Ref<Stage>, targets: &[Ref<Buffer>]) -> Result<Stmt, TeError> {
+        let name = unique(&mut self.block_names, &stage.name);
+        match &stage.kind {
+            StageKind::Placeholder => Ok(Stmt::nop()),
+            StageKind::Elements(values) => Ok(self.element_nest(stage, name, values, targets)),
+            StageKind::Reduction(reduction) => self.reduction_nest(stage, name, reduction, targets),
+            StageKind::Extern { outputs, body } => Ok(self.extern_block(name, outputs, body, targets)),
+        }
+    }
+
+    fn element_nest(&self, stage: &Stage, name: String, values: &[PrimExpr], targets: &[Ref<Buffer>]) -> Stmt {
+        let axes = spatial_axes(stage, targets);
+        let mut rebind = self.rebind(&axes);
+        let values: Vec<PrimExpr> = values.iter().map(|e| rebind.mutate_prim(e)).collect();
+        let indices = indices_of(&axes);
+        let stores = targets.iter().zip(&values).map(|(b, value)| Stmt::store(b, &indices, value.clone()));
+        let block = Block { reads: reads_of_expr(&values), init: None, body: Stmt::seq(stores) };
+        block.into_nest(name, stage.attrs.clone(), axes, targets, &indices)
+    }
+
+    fn reduction_nest(
+        &self,
+        stage: &Stage,
+        name: String,
+        reduction: &Reduction,
+        targets: &[Ref<Buffer>],
+    ) -> Result<Stmt, TeError> {
+        let (values, combined, identity) = (reduction.values.len(), reduction.combined.len(), reduction.identity.len());
+        if values != combined || values != identity {
+            return Err(TeError::UnevenReduction { stage: stage.name.clone(), values, combined, identity });
+        }
+        let mut axes = spatial_axes(stage, targets);
+        let indices = indices_of(&axes);
+        axes.extend(reduction.axes.iter().map(|a| Axis::new(&a.var, &a.extent, IterKind::Reduce)));
+        let mut rebind = self.rebind(&axes);
+        let values: Vec<PrimExpr> = reduction.values.iter().map(|e| rebind.mutate_prim(e)).collect();
+        let reads = reads_of_expr(&values);
+        for (acc, target) in reduction.accumulators.iter().zip(targets) {
+            rebind.vars.insert(acc.clone(), prim::load(target, &indices));
+        }
+        let combined: Vec<PrimExpr> = reduction.combined.iter().map(|e| rebind.mutate_prim(e)).collect();
+        let init = targets.iter().zip(&reduction.identity).map(|(b, value)| Stmt::store(b, &indices, value.clone()));
+        let body = store_together(targets, &indices, combined);
+        let block = Block { reads, init: Some(Stmt::seq(init)), body };
+        Ok(block.into_nest(name, stage.attrs.clone(), axes, targets, &indices))
+    }
+
+    fn extern_block(&self, name: String, formal: &[Ref<Buffer>], body: &Stmt, targets: &[Ref<Buffer>]) -> Stmt {
+        let mut rebind = self.rebind(&[]);
+        rebind.formal = formal.iter().cloned().zip(targets.iter().cloned()).collect();
+        let body = rebind.mutate_stmt(body);
+        let mut used = Vec::new();
+        for region in super::access::reads_of_stmt(&body) {
+            if !targets.contains(&region.buffer) && self.buffers.values().any(|b| *b == region.buffer) {
+                used.push(region.buffer.clone());
+            }
+        }
+        let block = SBlock {
+            iter_vars: Vec::new(),
+            reads: used.iter().map(whole).collect(),
+            writes: targets.iter().map(whole).collect(),
+            name,
+            alloc_buffers: Vec::new(),
+            match_buffers: Vec::new(),
+            annotations: Attrs::new(),
+            init: None,
+            body,
+        };
+        realize(block, Vec::new())
+    }
+
+    fn rebind(&self, axes: &[Axis]) -> Rebind<'_> {
+        let vars = axes.iter().map(|a| (a.source.clone(), PrimExpr::from(&a.block_var))).collect();
+        Rebind { vars, formal: HashMap::new(), buffers: &self.buffers }
+    }
+}
+
+/// A loop of a nest and the block axis that it drives.
+struct Axis {
+    source: Ref<Var>,
+    loop_var: Ref<Var>,
+    block_var: Ref<Var>,
+    extent: PrimExpr,
+    kind: IterKind,
+}
+
+impl Axis {
+    fn new(source: &Ref<Var>, extent: &PrimExpr, kind: IterKind) -> Axis {
+        Axis {
+            source: source.clone(),
+            loop_var: Var::dim(source.name.clone()),
+            block_var: Var::dim(format!("v_{}", source.name)),
+            extent: prim::cast(DataType::int(64), extent),
+            kind,
+        }
+    }
+}
+
+fn spatial_axes(stage: &Stage, targets: &[Ref<Buffer>]) -> Vec<Axis> {
+    let shape = targets.first().map_or(&[][..], |b| &b.shape);
+    stage.axes.iter().zip(shape).map(|(var, extent)| Axis::new(var, extent, IterKind::Spatial)).collect()
+}
+
+fn indices_of(axes: &[Axis]) -> Vec<PrimExpr> {
+    axes.iter().map(|a| PrimExpr::from(&a.block_var)).collect()
+}
+
+/// Stores that must not see each other's results: behind the first value, all are computed before any is stored.
+fn store_together(targets: &[Ref<Buffer>], indices: &[PrimExpr], values: Vec<PrimExpr>) -> Stmt {
+    if let [value] = values.as_slice() {
+        return Stmt::seq(targets.iter().map(|b| Stmt::store(b, indices, value.clone())));
+    }
+    let vars: Vec<Ref<Var>> =
+        targets.iter().zip(&values).map(|(b, value)| Var::prim(format!("v_{}", b.name), value.dtype())).collect();
+    let binds = vars.iter().zip(values).map(|(var, value)| Stmt::bind(var.clone(), value));
+    let stores = targets.iter().zip(&vars).map(|(b, var)| Stmt::store(b, indices, var));
+    Stmt::seq(binds.chain(stores))
+}
+
+/// What a block does, before its axes are known to it.
+struct Block {
+    reads: Vec<Ref<BufferRegion>>,
+    init: Option<Stmt>,
+    body: Stmt,
+}
+
+impl Block {
+    fn into_nest(
+        self,
+        name: String,
+        annotations: Attrs,
+        axes: Vec<Axis>,
+        targets: &[Ref<Buffer>],
+        indices: &[PrimExpr],
+    ) -> Stmt {
+        let zero = prim::int(0);
+        let iter = |a: &Axis| {
+            let (var, min, extent) = (a.block_var.clone(), zero.clone(), a.extent.clone());
+            Ref::new(IterVar { var, min, extent, kind: a.kind })
+        };
+        let block = SBlock {
+            iter_vars: axes.iter().map(iter).collect(),
+            reads: self.reads,
+            writes: targets.iter().map(|b| point(b, indices)).collect(),
+            name,
+            alloc_buffers: Vec::new(),
+            match_buffers: Vec::new(),
+            annotations,
+            init: self.init,
+            body: self.body,
+        };
+        let innermost = realize(block, axes.iter().map(|a| PrimExpr::from(&a.loop_var)).collect());
+        axes.into_iter().rev().fold(innermost, |body, a| Stmt::serial(a.loop_var, a.extent, body))
+    }
+}
+
+fn root_block(alloc_buffers: Vec<Ref<Buffer>>, nests: Vec<Stmt>) -> Stmt {
+    let root = SBlock {
+        iter_vars: Vec::new(),
+        reads: Vec::new(),
+        writes: Vec::new(),
+        name: "root".to_string(),
+        alloc_buffers,
+        match_buffers: Vec::new(),
+        annotations: Attrs::new(),
+        init: None,
+        body: Stmt::seq(nests),
+    };
+    realize(root, Vec::new())
+}
+
+fn realize(block: SBlock, iter_values: Vec<PrimExpr>) -> Stmt {
+    Ref::new(SBlockRealize { iter_values, predicate: prim::boolean(true), block: Ref::new(block) }).into()
+}
+
+fn point(buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> Ref<BufferRegion> {
+    let region = indices.iter().map(|i| Ref::new(Range { min: i.clone(), extent: prim::int(1) })).collect();
+    Ref::new(BufferRegion { buffer: buffer.clone(), region })
+}
+
+fn whole(buffer: &Ref<Buffer>) -> Ref<BufferRegion> {
+    let region = buffer.shape.iter().map(|d| Ref::new(Range { min: prim::int(0), extent: d.clone() })).collect();
+    Ref::new(BufferRegion { buffer: buffer.clone(), region })
+}
+
+/// Puts the kernel's variables and buffers in the place of the description's.
+struct Rebind<'a> {
+    vars: VarMap,
+    formal: HashMap<Ref<Buffer>, Ref<Buffer>>,
+    buffers: &'a HashMap<OutputKey, Ref<Buffer>>,
+}
+
+impl PrimMutator for Rebind<'_> {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        match e {
+            PrimExpr::Var(var) => self.vars.get(var).cloned().unwrap_or_else(|| e.clone()),
+            _ => self.remake_prim(e),
+        }
+    }
+
+    fn mutate_buffer_use(&mut self, buffer: &Ref<Buffer>) -> Ref<Buffer> {
+        if let Some(target) = self.formal.get(buffer) {
+            return target.clone();
+        }
+        key_of(buffer).and_then(|key| self.buffers.get(&key)).unwrap_or(buffer).clone()
+    }
+}
+
+impl StmtMutator for Rebind<'_> {}
+
+fn check_is_argument(builder: &Builder, outputs: &[Ref<Buffer>]) -> Result<(), TeError> {
+    match outputs.iter().find(|b| builder.known(b).is_none()) {
+        Some(buffer) => Err(TeError::UnknownTensor(buffer.name.clone())),
+        None => Ok(()),
+    }
+}
+
+/// Checks that every access is to a buffer of the kernel, with an index for each dimension.
+fn check_accesses(body: &Stmt, builder: &Builder) -> Result<(), TeError> {
+    struct Check<'a> {
+        known: HashSet<&'a Ref<Buffer>>,
+        local: HashSet<Ref<Buffer>>,
+        result: Result<(), TeError>,
+    }
+    impl Check<'_> {
+        fn access(&mut self, buffer: &Ref<Buffer>, indices: usize) {
+            if self.result.is_err() {
+                return;
+            }
+            if !self.known.contains(buffer) && !self.local.contains(buffer) {
+                self.result = Err(TeError::UnknownTensor(buffer.name.clone()));
+            } else if indices != buffer.shape.len() {
+                self.result = Err(TeError::WrongRank { name: buffer.name.clone(), ndim: buffer.shape.len(), indices });
+            }
+        }
+    }
+    impl PrimVisitor for Check<'_> {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            if let PrimExpr::Load(load) = e {
+                self.access(&load.buffer, load.indices.len());
+            }
+            self.walk_prim(e);
+        }
+    }
+    impl StmtVisitor for Check<'_> {
+        fn visit_stmt(&mut self, stmt: &Stmt) {
+            match stmt {
+                Stmt::Store(store) => self.access(&store.buffer, store.indices.len()),
+                Stmt::Alloc(alloc) => {
+                    self.local.insert(alloc.buffer.clone());
+                }
+                Stmt::Block(realize) => self.local.extend(realize.block.alloc_buffers.iter().cloned()),
+                _ => {}
+            }
+            self.walk_stmt(stmt);
+        }
+    }
+    let known = builder.buffers.values().collect();
+    let mut check = Check { known, local: HashSet::new(), result: Ok(()) };
+    check.visit_stmt(body);
+    check.result
+}
+
+/// The variables that the kernel uses and no argument's shape gives, in order of first use.
+fn unbound_scalars(params: &[Ref<Buffer>], body: &Stmt) -> Vec<Ref<Var>> {
+    let bound: HashSet<Ref<Var>> = params.iter().flat_map(|b| &b.shape).filter_map(|d| d.as_var().cloned()).collect();
+    let mut scalars: Vec<Ref<Var>> = Vec::new();
+    let in_shapes = params.iter().flat_map(|b| &b.shape).flat_map(prim::free_vars);
+    for var in in_shapes.chain(undefined_vars(body)) {
+        if !bound.contains(&var) && !scalars.contains(&var) {
+            scalars.push(var);
+        }
+    }
+    scalars
+}
+
+/// A name that is not taken yet: `hint`, or `hint_1`, `hint_2` …
+fn unique(taken: &mut HashSet<String>, hint: &str) -> String {
+    let mut name = hint.to_string();
+    let mut count = 0;
+    while !taken.insert(name.clone()) {
+        count += 1;
+        name = format!("{hint}_{count}");
+    }
+    name
+}
