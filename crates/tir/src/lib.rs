@@ -6,6 +6,7 @@
 
 pub mod func;
 pub mod functor;
+pub mod schedule;
 pub mod stmt;
 pub mod te;
 

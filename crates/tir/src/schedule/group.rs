@@ -1,0 +1,194 @@
+//! Pieces of work: which stages become one loop nest.
+//!
+//! A reduction whose only reader is element-wise over the same elements takes that reader as its *epilogue*: the value is
+//! finished while it is still in a register.
+//!
+//! ```text
+//! T[n, c, y, x] = sum(…)                        Reduce { stage: T's, acc,
+//! B[n, c, y, x] = max(T[n, c, y, x] + b[c], 0)  ->       finish: max(acc + b[c], 0), output: B, indices }
+//! ```
+
+use std::collections::HashSet;
+
+use relaxide_ffi::Ref;
+use relaxide_ir::prim::{PrimExpr, PrimMutator, VarMap, substitute};
+use relaxide_ir::{Buffer, Var};
+
+use super::affine::loads;
+use super::stage::{Item, Program, Stage};
+use crate::Stmt;
+
+/// One loop nest to be made.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// An injective stage.
+    Map(Stage),
+    /// A reduction and its epilogue.
+    Reduce(Reduce),
+    /// A statement that stays as it is.
+    Opaque(Stmt),
+}
+
+/// A reduction and what is done to its result before it is stored.
+#[derive(Clone, Debug)]
+pub struct Reduce {
+    /// The reduction; its output is not stored unless it is `output`.
+    pub stage: Stage,
+    /// Stands for the reduced value in `finish`.
+    pub acc: Ref<Var>,
+    /// The value that is stored, over `acc` and the stage's spatial axes.
+    pub finish: PrimExpr,
+    /// Where it is stored.
+    pub output: Ref<Buffer>,
+    /// At which element, over the stage's spatial axes.
+    pub indices: Vec<PrimExpr>,
+}
+
+impl Work {
+    /// A name for notes.
+    pub fn name(&self) -> String {
+        match self {
+            Work::Map(stage) => stage.name.clone(),
+            Work::Reduce(reduce) => reduce.stage.name.clone(),
+            Work::Opaque(_) => "opaque".into(),
+        }
+    }
+
+    /// The buffers that it reads or writes.
+    fn buffers(&self) -> HashSet<Ref<Buffer>> {
+        let of_stage = |s: &Stage| s.reads().into_iter().chain([s.output.clone()]).collect::<HashSet<_>>();
+        match self {
+            Work::Map(stage) => of_stage(stage),
+            Work::Reduce(r) => {
+                let finish = loads(&r.finish).into_iter().map(|l| l.buffer.clone());
+                r.stage.reads().into_iter().chain(finish).chain([r.output.clone()]).collect()
+            }
+            Work::Opaque(stmt) => {
+                let item = Item::Opaque(stmt.clone());
+                item.reads().into_iter().chain(item.writes()).collect()
+            }
+        }
+    }
+}
+
+impl Reduce {
+    /// A reduction without an epilogue.
+    pub fn plain(stage: Stage) -> Reduce {
+        let acc = Var::prim("acc", stage.output.dtype);
+        Reduce {
+            finish: PrimExpr::from(&acc),
+            acc,
+            output: stage.output.clone(),
+            indices: stage.indices.clone(),
+            stage,
+        }
+    }
+}
+
+/// Cuts a program into pieces of work, in an order in which they can be carried out.
+pub fn plan(program: &Program) -> Vec<Work> {
+    let mut work = Vec::new();
+    for (position, item) in program.items.iter().enumerate() {
+        match item {
+            Item::Opaque(stmt) => work.push(Work::Opaque(stmt.clone())),
+            Item::Stage(stage) => {
+                if let Some(anchor) = anchor_of(program, position) {
+                    if let Some(reduce) = with_epilogue(anchor, stage) {
+                        work.push(Work::Reduce(reduce));
+                    }
+                } else if epilogue_of(program, position).is_none() {
+                    let plain = stage.reduction.is_some();
+                    work.push(if plain { Work::Reduce(Reduce::plain(stage.clone())) } else { Work::Map(stage.clone()) });
+                }
+            }
+        }
+    }
+    work
+}
+
+/// The intermediate buffers that the work still uses.
+pub fn alive(program: &Program, work: &[Work]) -> Vec<Ref<Buffer>> {
+    let used: HashSet<Ref<Buffer>> = work.iter().flat_map(Work::buffers).collect();
+    program.intermediates.iter().filter(|b| used.contains(*b)).cloned().collect()
+}
+
+/// The reduction that takes the stage at a position as its epilogue.
+fn anchor_of(program: &Program, position: usize) -> Option<&Stage> {
+    // Where two reductions feed one reader, the later takes it.
+    let anchor = (0..position).rev().find(|p| fits(program, *p, position))?;
+    match &program.items[anchor] {
+        Item::Stage(stage) => Some(stage),
+        Item::Opaque(_) => None,
+    }
+}
+
+/// The position of the stage that the reduction at a position takes as its epilogue.
+fn epilogue_of(program: &Program, position: usize) -> Option<usize> {
+    let taken = |reader: usize| (0..reader).rev().find(|p| fits(program, *p, reader)) == Some(position);
+    (position + 1..program.items.len()).find(|reader| fits(program, position, *reader) && taken(*reader))
+}
+
+/// Whether a reduction's only reader is a given element-wise stage over the same elements.
+fn fits(program: &Program, anchor: usize, reader: usize) -> bool {
+    let (Item::Stage(reduction), Item::Stage(stage)) = (&program.items[anchor], &program.items[reader]) else {
+        return false;
+    };
+    let buffer = &reduction.output;
+    if reduction.reduction.is_none() || stage.reduction.is_some() || !program.intermediates.contains(buffer) {
+        return false;
+    }
+    let inputs = reduction.reads();
+    let unchanged = program.items[anchor + 1..reader].iter().all(|i| i.writes().is_disjoint(&inputs));
+    let readers = program.items.iter().filter(|i| i.reads().contains(buffer)).count();
+    unchanged && readers == 1 && with_epilogue(reduction, stage).is_some()
+}
+
+/// Joins a reduction and its reader, if the reader reads just the element that it computes.
+fn with_epilogue(reduction: &Stage, reader: &Stage) -> Option<Reduce> {
+    let sites: Vec<_> = loads(&reader.value).into_iter().filter(|l| l.buffer == reduction.output).collect();
+    if sites.is_empty() || !reduction.is_identity() {
+        return None;
+    }
+    let mut map = VarMap::new();
+    for site in &sites {
+        for (own, theirs) in reduction.indices.iter().zip(&site.indices) {
+            match (own.as_var(), theirs.as_var()) {
+                (Some(own), Some(theirs)) => {
+                    let previous = map.insert(theirs.clone(), PrimExpr::from(own));
+                    if previous.is_some_and(|p| p.as_var() != Some(own)) {
+                        return None;
+                    }
+                }
+                (None, None) if theirs.is_int(0) => {}
+                _ => return None,
+            }
+        }
+    }
+    let covered = reader.spatial.iter().all(|a| map.contains_key(&a.var));
+    if !covered || reader.spatial.len() != reduction.spatial.len() {
+        return None;
+    }
+    let acc = Var::prim("acc", reduction.output.dtype);
+    let finish = TakeAcc { buffer: &reduction.output, acc: &acc }.mutate_prim(&reader.value);
+    Some(Reduce {
+        stage: reduction.clone(),
+        finish: substitute(&finish, &map),
+        acc,
+        output: reader.output.clone(),
+        indices: reader.indices.iter().map(|i| substitute(i, &map)).collect(),
+    })
+}
+
+struct TakeAcc<'a> {
+    buffer: &'a Ref<Buffer>,
+    acc: &'a Ref<Var>,
+}
+
+impl PrimMutator for TakeAcc<'_> {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        match e {
+            PrimExpr::Load(l) if l.buffer == *self.buffer => PrimExpr::from(self.acc),
+            _ => self.remake_prim(e),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What schedule rules know of the processor: vector width, registers, caches.
+//!
+//! Everything that a rule sizes (lanes, register tiles, cache blocks, when threads pay) comes from here, so that a wider
+//! machine needs a row and no new rule.
+
+use relaxide_ir::{DataType, Target};
+
+/// The processor, as far as loop nests depend on it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// Bytes in a vector register.
+    pub vector_bytes: i64,
+    /// Vector registers.
+    pub vector_registers: i64,
+    /// Whether multiply and add are one instruction.
+    pub fma: bool,
+    /// First-level data cache in bytes.
+    pub l1: i64,
+    /// Second-level cache in bytes, a core's own.
+    pub l2: i64,
+    /// Simple operations below which threads cost more than they save.
+    pub parallel_threshold: i64,
+}
+
+impl Machine {
+    /// The machine that a target names; the host's own where it names none.
+    pub fn of(target: &Target) -> Machine {
+        let features = Features::of(target);
+        let (vector_bytes, vector_registers) = match features.level {
+            Level::Avx512 => (64, 32),
+            Level::Avx2 => (32, 16),
+            Level::Sse => (16, 16),
+            Level::Neon => (16, 32),
+        };
+        Machine {
+            vector_bytes,
+            vector_registers,
+            fma: features.fma,
+            l1: 32 << 10,
+            l2: 512 << 10,
+            parallel_threshold: 32 << 10,
+        }
+    }
+
+    /// Lanes of a full vector of an element type; bool counts as a byte.
+    pub fn lanes(&self, dtype: DataType) -> i64 {
+        let bytes = (i64::from(dtype.bits) + 7) / 8;
+        (self.vector_bytes / bytes.max(1)).max(1)
+    }
+}
+
+enum Level {
+    Sse,
+    Avx2,
+    Avx512,
+    Neon,
+}
+
+struct Features {
+    level: Level,
+    fma: bool,
+}
+
+impl Features {
+    fn of(target: &Target) -> Features {
+        if target.mtriple.starts_with("aarch64") || target.mtriple.starts_with("arm64") {
+            return Features { level: Level::Neon, fma: true };
+        }
+        let host = target.mtriple.is_empty() && (target.mcpu.is_empty() || target.mcpu == "native");
+        let mut features = if host { Features::host() } else { Features::of_cpu(&target.mcpu) };
+        for change in target.mattr.split(',') {
+            match change.trim() {
+                "+avx512f" => features.level = Level::Avx512,
+                "+avx2" if !matches!(features.level, Level::Avx512) => features.level = Level::Avx2,
+                "-avx512f" if matches!(features.level, Level::Avx512) => features.level = Level::Avx2,
+                "-avx2" => features.level = Level::Sse,
+                "+fma" => features.fma = true,
+                "-fma" => features.fma = false,
+                _ => {}
+            }
+        }
+        features
+    }
+
+    /// Processor names of x86-64 whose vectors are known; others are taken for the baseline.
+    fn of_cpu(name: &str) -> Features {
+        const AVX512: [&str; 8] = [
+            "x86-64-v4", "skylake-avx512", "cascadelake", "icelake-client", "icelake-server", "sapphirerapids", "znver4",
+            "znver5",
+        ];
+        const AVX2: [&str; 8] =
+            ["x86-64-v3", "haswell", "broadwell", "skylake", "alderlake", "znver1", "znver2", "znver3"];
+        if AVX512.contains(&name) {
+            Features { level: Level::Avx512, fma: true }
+        } else if AVX2.contains(&name) {
+            Features { level: Level::Avx2, fma: true }
+        } else {
+            Features { level: Level::Sse, fma: false }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn host() -> Features {
+        let level = if std::is_x86_feature_detected!("avx512f") {
+            Level::Avx512
+        } else if std::is_x86_feature_detected!("avx2") {
+            Level::Avx2
+        } else {
+            Level::Sse
+        };
+        Features { level, fma: std::is_x86_feature_detected!("fma") }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn host() -> Features {
+        Features { level: Level::Neon, fma: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_override_the_named_processor() {
+        let target = Target { mcpu: "x86-64-v3".into(), mattr: "+avx512f".into(), ..Target::default() };
+        assert_eq!(Machine::of(&target).lanes(DataType::FLOAT32), 16);
+        let target = Target { mcpu: "znver3".into(), mattr: "-fma".into(), ..Target::default() };
+        assert!(!Machine::of(&target).fma);
+        assert_eq!(Machine::of(&target).lanes(DataType::FLOAT32), 8);
+    }
+}

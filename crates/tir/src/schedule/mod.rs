@@ -1,0 +1,115 @@
+//! Schedule rules: from blocks that say what is computed to loop nests that suit the processor.
+//!
+//! A kernel in block form is read as a [`Program`] of stages. Cheap injective stages are inlined into their consumers
+//! ([`inline`]), an element-wise consumer becomes the *epilogue* of the reduction that feeds it ([`group`]), and what
+//! remains is a list of [`Work`]: each piece goes to the first rule of the table that does not refuse.
+//!
+//! ```text
+//! pad, conv, bias, relu                one kernel of four blocks
+//!   -> Reduce { conv over pad's body, epilogue = max(acc + bias[c], 0) }
+//!   -> rule "conv": workspace with zero borders, tiles of 6 channels x 2 vectors, epilogue at the store
+//! ```
+//!
+//! A rule is one file under `rules/`: what it matches, the nest that it makes, its parameters and the roof that it is held
+//! to. Refusals are kept with their reasons ([`Note`]); the last rule of each table never refuses.
+//!
+//! Needs: a kernel as `create_prim_func` or fusion makes it. Gives: loops without blocks, except where a statement was not
+//! understood (sorting, scans, hand-written kernels), which stays as it was. The order in which a reduction adds its terms
+//! changes; nothing else does.
+
+pub mod affine;
+pub mod group;
+pub mod inline;
+pub mod lanes;
+mod machine;
+pub mod nest;
+mod rules;
+pub mod stage;
+
+use relaxide_ir::Target;
+
+pub use group::{Reduce, Work};
+use lanes::Views;
+pub use machine::Machine;
+pub use stage::{Axis, Item, Program, Reduction, Stage};
+
+use crate::{PrimFunc, Stmt};
+
+/// Why a rule does not apply, in words for `--explain`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(String);
+
+impl Refusal {
+    /// A refusal and its reason.
+    pub fn new(reason: impl Into<String>) -> Refusal {
+        Refusal(reason.into())
+    }
+}
+
+/// A kernel cannot be scheduled. This is a defect of the kernel's description.
+#[derive(Debug, thiserror::Error)]
+pub enum ScheduleError {
+    /// Every rule refused a piece of work.
+    #[error("no schedule rule takes stage {stage}: {reason}")]
+    NoRule {
+        /// The stage.
+        stage: String,
+        /// What the last rule said.
+        reason: String,
+    },
+}
+
+/// What happened to one piece of work: the rule that took it, and why those before refused.
+#[derive(Clone, Debug)]
+pub struct Note {
+    /// Name of the stage.
+    pub stage: String,
+    /// The rule that took it.
+    pub rule: &'static str,
+    /// Rules that were asked before, with their reasons.
+    pub refused: Vec<(&'static str, Refusal)>,
+}
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.stage, self.rule)?;
+        for (rule, reason) in &self.refused {
+            write!(f, "\n  not {rule}: {reason}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A kernel as loops.
+#[derive(Debug)]
+pub struct Scheduled {
+    /// The kernel.
+    pub func: PrimFunc,
+    /// How each piece came about.
+    pub notes: Vec<Note>,
+}
+
+/// What rules work with.
+pub struct Cx {
+    /// The processor.
+    pub machine: Machine,
+    /// Flat views of the kernel's buffers.
+    pub views: Views,
+}
+
+/// Schedules a kernel for a target.
+pub fn apply(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleError> {
+    let mut program = Program::read(func);
+    inline::run(&mut program);
+    let work = group::plan(&program);
+    let mut cx = Cx { machine: Machine::of(target), views: Views::default() };
+    let mut notes = Vec::new();
+    let mut body = Vec::new();
+    for piece in &work {
+        body.push(rules::schedule(&mut cx, piece, &mut notes)?);
+    }
+    let alive = group::alive(&program, &work);
+    let stmts = alive.iter().map(Stmt::alloc).chain(body);
+    Ok(Scheduled { func: func.with_body(Stmt::seq(stmts)), notes })
+}

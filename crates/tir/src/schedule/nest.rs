@@ -1,0 +1,129 @@
+//! Loops that rules share: parallel loops that pay, fused outer axes, vector loops with their tails.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::Var;
+use relaxide_ir::prim::{PrimExpr, add, floordiv, floormod, gt, int, mul, sub};
+
+use super::Machine;
+use super::affine::product;
+use super::lanes::Mask;
+use super::stage::Axis;
+use crate::{AttrStmt, ForKind, Stmt};
+
+/// The attribute that says when a parallel loop is worth its threads; else one thread runs it.
+pub const PARALLEL_IF: &str = "relaxide.parallel_if";
+
+/// A parallel loop over `0 .. extent`, serial where the whole costs less than threads do.
+///
+/// `work` is the cost of all iterations together in simple operations. Where it is known, the choice is made here.
+pub fn parallel(machine: &Machine, var: Ref<Var>, extent: PrimExpr, work: PrimExpr, body: Stmt) -> Stmt {
+    if extent.is_int(1) {
+        return Stmt::seq([Stmt::bind(var, int(0)), body]);
+    }
+    let threshold = machine.parallel_threshold;
+    match work.as_int() {
+        Some(work) if work < threshold => Stmt::serial(var, extent, body),
+        Some(_) => Stmt::for_loop(ForKind::Parallel, var, extent, body),
+        None => {
+            let body = Stmt::for_loop(ForKind::Parallel, var, extent, body);
+            Ref::new(AttrStmt { key: PARALLEL_IF.into(), value: gt(work, int(threshold)), body }).into()
+        }
+    }
+}
+
+/// One loop counter for several axes: the extent of the fused axis, and what each axis is in terms of the counter.
+pub fn fuse(axes: &[Axis], counter: &Ref<Var>) -> (PrimExpr, Vec<Stmt>) {
+    let mut binds = Vec::new();
+    let mut rest = PrimExpr::from(counter);
+    for (position, axis) in axes.iter().enumerate().rev() {
+        if position == 0 {
+            binds.push(Stmt::bind(axis.var.clone(), rest.clone()));
+        } else {
+            binds.push(Stmt::bind(axis.var.clone(), floormod(&rest, &axis.extent)));
+            rest = floordiv(rest, &axis.extent);
+        }
+    }
+    (product(axes.iter().map(|a| &a.extent)), binds)
+}
+
+/// Serial loops over some axes, the last innermost.
+pub fn serial(axes: &[Axis], body: Stmt) -> Stmt {
+    axes.iter().rev().fold(body, |body, a| Stmt::serial(a.var.clone(), a.extent.clone(), body))
+}
+
+/// A tile of a vector loop: where it starts, how many vectors it has, and the mask of the last of them.
+pub struct Tile {
+    /// First element.
+    pub base: PrimExpr,
+    /// Vectors.
+    pub vectors: i64,
+    /// Which lanes of the last vector count, where not all do.
+    pub mask: Option<Mask>,
+}
+
+impl Tile {
+    /// The mask of one of its vectors.
+    pub fn mask_of(&self, vector: i64) -> Option<&Mask> {
+        self.mask.as_ref().filter(|_| vector + 1 == self.vectors)
+    }
+
+    /// The first element of one of its vectors.
+    pub fn at(&self, vector: i64, lanes: i64) -> PrimExpr {
+        add(&self.base, int(vector * lanes))
+    }
+}
+
+/// A loop over `start .. start + extent` in tiles of `vectors` vectors: full tiles, then one smaller tile for the rest.
+///
+/// ```text
+/// for t in range(extent // 16):  body(start + t*16, 2 vectors)
+/// rest = extent % 16
+/// if rest > 8:    body(…, 2 vectors, mask = first rest - 8)
+/// elif rest > 0:  body(…, 1 vector,  mask = first rest)
+/// ```
+///
+/// A constant extent leaves only the branches that are taken.
+pub fn tiles<E>(
+    start: PrimExpr,
+    extent: &PrimExpr,
+    lanes: i64,
+    vectors: i64,
+    mut body: impl FnMut(Tile) -> Result<Stmt, E>,
+) -> Result<Stmt, E> {
+    let step = lanes * vectors;
+    let full = floordiv(extent, int(step));
+    let mut list = Vec::new();
+    if full.is_int(1) {
+        list.push(body(Tile { base: start.clone(), vectors, mask: None })?);
+    } else if !full.is_int(0) {
+        let t = Var::dim("t");
+        let base = add(&start, mul(&PrimExpr::from(&t), int(step)));
+        let inner = body(Tile { base, vectors, mask: None })?;
+        list.push(Stmt::serial(t, full.clone(), inner));
+    }
+    let base = add(&start, mul(&full, int(step)));
+    match extent.as_int() {
+        Some(extent) => {
+            let rest = extent % step;
+            let vectors = (rest + lanes - 1) / lanes;
+            if rest > 0 {
+                let mask = (rest % lanes != 0).then(|| Mask::first(int(rest - (vectors - 1) * lanes)));
+                list.push(body(Tile { base, vectors, mask })?);
+            }
+        }
+        None => {
+            let rest = Var::dim("rest");
+            list.push(Stmt::bind(rest.clone(), sub(extent, mul(&full, int(step)))));
+            let mut branch = Stmt::nop();
+            for count in 1..=vectors {
+                let before = int((count - 1) * lanes);
+                let mask = Some(Mask::first(sub(&PrimExpr::from(&rest), before.clone())));
+                let tile = body(Tile { base: base.clone(), vectors: count, mask })?;
+                let condition = gt(&PrimExpr::from(&rest), before);
+                branch = if branch.is_nop() { Stmt::when(condition, tile) } else { Stmt::if_else(condition, tile, branch) };
+            }
+            list.push(branch);
+        }
+    }
+    Ok(Stmt::seq(list))
+}

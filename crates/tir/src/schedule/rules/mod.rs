@@ -1,0 +1,55 @@
+//! The table of rules: for each kind of work, the rules in the order in which they are asked.
+
+mod elementwise;
+mod fallback;
+mod merge;
+
+use super::{Cx, Note, Reduce, Refusal, ScheduleError, Stage, Work};
+use crate::Stmt;
+
+/// A rule: its name and its function.
+struct Rule<T> {
+    name: &'static str,
+    apply: fn(&mut Cx, &T) -> Result<Stmt, Refusal>,
+}
+
+const MAPS: &[Rule<Stage>] = &[
+    Rule { name: "elementwise", apply: elementwise::apply },
+    Rule { name: "fallback", apply: fallback::map },
+];
+
+const REDUCTIONS: &[Rule<Reduce>] = &[Rule { name: "fallback", apply: fallback::reduce }];
+
+/// Makes the loop nest of a piece of work by the first rule that does not refuse.
+pub fn schedule(cx: &mut Cx, work: &Work, notes: &mut Vec<Note>) -> Result<Stmt, ScheduleError> {
+    let name = work.name();
+    match work {
+        Work::Map(stage) => first(cx, MAPS, stage, name, notes),
+        Work::Reduce(reduce) => first(cx, REDUCTIONS, reduce, name, notes),
+        Work::Opaque(stmt) => {
+            notes.push(Note { stage: name, rule: "opaque", refused: Vec::new() });
+            Ok(fallback::opaque(stmt))
+        }
+    }
+}
+
+fn first<T>(
+    cx: &mut Cx,
+    rules: &[Rule<T>],
+    work: &T,
+    stage: String,
+    notes: &mut Vec<Note>,
+) -> Result<Stmt, ScheduleError> {
+    let mut refused = Vec::new();
+    for rule in rules {
+        match (rule.apply)(cx, work) {
+            Ok(stmt) => {
+                notes.push(Note { stage, rule: rule.name, refused });
+                return Ok(stmt);
+            }
+            Err(refusal) => refused.push((rule.name, refusal)),
+        }
+    }
+    let reason = refused.pop().map_or_else(|| "there is none".into(), |(_, r)| r.to_string());
+    Err(ScheduleError::NoRule { stage, reason })
+}
