@@ -71,8 +71,7 @@ pub fn same(a: &PrimExpr, b: &PrimExpr) -> bool {
         (PrimExpr::Cast(x), PrimExpr::Cast(y)) => x.dtype == y.dtype && same(&x.value, &y.value),
         (PrimExpr::Binary(x), PrimExpr::Binary(y)) => {
             let commutes = matches!(x.op, BinaryOp::Add | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max);
-            x.op == y.op
-                && (same(&x.a, &y.a) && same(&x.b, &y.b) || commutes && same(&x.a, &y.b) && same(&x.b, &y.a))
+            x.op == y.op && (same(&x.a, &y.a) && same(&x.b, &y.b) || commutes && same(&x.a, &y.b) && same(&x.b, &y.a))
         }
         (PrimExpr::Call(x), PrimExpr::Call(y)) => x.op == y.op && x.dtype == y.dtype && all_same(&x.args, &y.args),
         (PrimExpr::Load(x), PrimExpr::Load(y)) => x.buffer == y.buffer && all_same(&x.indices, &y.indices),
@@ -127,8 +126,22 @@ pub fn cost(e: &PrimExpr) -> i64 {
 /// Whether an intrinsic is a handful of instructions.
 fn is_cheap_call(op: &str) -> bool {
     const CHEAP: [&str; 16] = [
-        "if_then_else", "fabs", "floor", "ceil", "round", "trunc", "sqrt", "fma", "isnan", "isinf", "isfinite",
-        "bitwise_and", "bitwise_or", "bitwise_xor", "min_value", "max_value",
+        "if_then_else",
+        "fabs",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "sqrt",
+        "fma",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "min_value",
+        "max_value",
     ];
     op.strip_prefix("tirx.").is_some_and(|name| CHEAP.contains(&name))
 }
@@ -170,7 +183,7 @@ mod tests {
     #[test]
     fn flat_index_of_the_last_axis_moves_by_one() {
         let (h, w) = (Var::dim("h"), Var::dim("w"));
-        let buffer = Buffer::new("A", DataType::FLOAT32, [PrimExpr::from(&h), PrimExpr::from(&w)]);
+        let buffer = Buffer::new("A", DataType::float(32), [PrimExpr::from(&h), PrimExpr::from(&w)]);
         let (i, j) = (Var::dim("i"), Var::dim("j"));
         let flat = flat_index(&buffer, &[PrimExpr::from(&i), PrimExpr::from(&j)]);
         assert_eq!(coefficient(&flat, &j), Some(1));

@@ -98,7 +98,11 @@ pub fn plan(program: &Program) -> Vec<Work> {
                     }
                 } else if epilogue_of(program, position).is_none() {
                     let plain = stage.reduction.is_some();
-                    work.push(if plain { Work::Reduce(Reduce::plain(stage.clone())) } else { Work::Map(stage.clone()) });
+                    work.push(if plain {
+                        Work::Reduce(Reduce::plain(stage.clone()))
+                    } else {
+                        Work::Map(stage.clone())
+                    });
                 }
             }
         }

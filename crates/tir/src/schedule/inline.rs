@@ -60,7 +60,8 @@ fn is_candidate(program: &Program, position: usize, producer: &Stage) -> bool {
         }
         match item {
             Item::Stage(stage) if stage.reads().contains(buffer) => {
-                let in_init = stage.reduction.as_ref().is_some_and(|r| loads(&r.init).iter().any(|l| l.buffer == *buffer));
+                let in_init =
+                    stage.reduction.as_ref().is_some_and(|r| loads(&r.init).iter().any(|l| l.buffer == *buffer));
                 if other < position || in_init {
                     return false;
                 }
@@ -94,7 +95,8 @@ fn put_into(producer: &Stage, consumer: &mut Stage) {
     let Some(first) = sites.first() else { return };
     let at_one_place = sites.iter().all(|s| all_same(&s.indices, &first.indices))
         && !first.indices.iter().any(|i| uses_any(i, &bound_in(&consumer.value)));
-    if sites.len() > 1 && at_one_place && !is_plain(&producer.value) && !in_lazy_side(&consumer.value, &producer.output) {
+    if sites.len() > 1 && at_one_place && !is_plain(&producer.value) && !in_lazy_side(&consumer.value, &producer.output)
+    {
         let var = Var::prim(producer.name.clone(), producer.output.dtype);
         let value = value_at(producer, &first.indices);
         let mut replace = ByName { buffer: &producer.output, var: &var };

@@ -18,8 +18,8 @@ use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    BinaryOp, BufferLoad, Let, PrimCall, PrimExpr, PrimMutator, VarMap, add, binary, broadcast, call, cast, int, int_of,
-    lt, mul, not, ramp, select, substitute,
+    BinaryOp, BufferLoad, Let, PrimCall, PrimExpr, PrimMutator, VarMap, add, binary, broadcast, call, cast, int,
+    int_of, lt, mul, not, ramp, select, substitute,
 };
 use relaxide_ir::{Buffer, DataType, Var};
 
@@ -71,8 +71,8 @@ impl Mask {
 
     /// As a vector of bools.
     pub fn vector(&self, lanes: i64) -> PrimExpr {
-        let count = cast(DataType::INT32, self.count.clone());
-        lt(ramp(int_of(DataType::INT32, 0), int_of(DataType::INT32, 1), lanes), broadcast(count, lanes))
+        let count = cast(DataType::int(32), self.count.clone());
+        lt(ramp(int_of(DataType::int(32), 0), int_of(DataType::int(32), 1), lanes), broadcast(count, lanes))
     }
 }
 
@@ -191,7 +191,7 @@ impl<'a> Lanes<'a> {
     fn visit_lazy(&mut self, n: &PrimCall) -> PrimExpr {
         let condition = self.visit(&n.args[0]);
         let outer = self.guard.clone();
-        let mut side = |this: &mut Self, e: &PrimExpr, condition: PrimExpr| {
+        let side = |this: &mut Self, e: &PrimExpr, condition: PrimExpr| {
             let condition = splat(condition, this.lanes);
             this.guard = Some(match &outer {
                 Some(outer) => binary(BinaryOp::And, outer.clone(), condition),
@@ -250,7 +250,8 @@ impl<'a> Lanes<'a> {
     fn indices(&mut self, buffer: &Buffer, indices: &[PrimExpr]) -> PrimExpr {
         let flat = flat_index(buffer, indices);
         // Names that hold vectors (of an enclosing `let`) make any index a gather.
-        let plain = !super::affine::uses_any(&flat, self.map.iter().filter(|(_, e)| e.dtype().lanes > 1).map(|(v, _)| v));
+        let plain =
+            !super::affine::uses_any(&flat, self.map.iter().filter(|(_, e)| e.dtype().lanes > 1).map(|(v, _)| v));
         match linear(&flat, &self.axis) {
             Some((coefficient, _)) if plain => {
                 let mut at_base = self.map.clone();
@@ -280,10 +281,46 @@ fn is_zero(e: &PrimExpr) -> bool {
 /// Whether an intrinsic works lane by lane.
 fn is_lanewise(op: &str) -> bool {
     const LANEWISE: [&str; 40] = [
-        "exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos",
-        "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "atan2", "pow", "floor", "ceil", "round",
-        "trunc", "fabs", "fma", "isnan", "isinf", "isfinite", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",
-        "shift_left", "shift_right",
+        "exp",
+        "exp2",
+        "exp10",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sqrt",
+        "rsqrt",
+        "tanh",
+        "sigmoid",
+        "erf",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "atan2",
+        "pow",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "fabs",
+        "fma",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "bitwise_not",
+        "shift_left",
+        "shift_right",
     ];
     op.strip_prefix("tirx.").is_some_and(|name| LANEWISE.contains(&name))
 }
@@ -304,7 +341,7 @@ mod tests {
 
     fn matrix() -> (Ref<Buffer>, Ref<Var>, Ref<Var>) {
         let width = Var::dim("w");
-        (Buffer::new("A", DataType::FLOAT32, [int(4), PrimExpr::from(&width)]), Var::dim("i"), Var::dim("x"))
+        (Buffer::new("A", DataType::float(32), [int(4), PrimExpr::from(&width)]), Var::dim("i"), Var::dim("x"))
     }
 
     fn lanes_of(e: &PrimExpr, axis: &Ref<Var>) -> PrimExpr {
@@ -345,7 +382,7 @@ mod tests {
     #[test]
     fn packed_calls_are_refused() {
         let (_, _, x) = matrix();
-        let e = call(DataType::FLOAT32, "tirx.call_packed", vec![PrimExpr::from(&x)]);
+        let e = call(DataType::float(32), "tirx.call_packed", vec![PrimExpr::from(&x)]);
         let mut views = Views::default();
         assert!(Lanes::new(&mut views, &x, int(0), 8, None, &VarMap::new()).value(&e).is_err());
     }

@@ -85,7 +85,13 @@ impl Features {
     /// Processor names of x86-64 whose vectors are known; others are taken for the baseline.
     fn of_cpu(name: &str) -> Features {
         const AVX512: [&str; 8] = [
-            "x86-64-v4", "skylake-avx512", "cascadelake", "icelake-client", "icelake-server", "sapphirerapids", "znver4",
+            "x86-64-v4",
+            "skylake-avx512",
+            "cascadelake",
+            "icelake-client",
+            "icelake-server",
+            "sapphirerapids",
+            "znver4",
             "znver5",
         ];
         const AVX2: [&str; 8] =
@@ -124,9 +130,9 @@ mod tests {
     #[test]
     fn attributes_override_the_named_processor() {
         let target = Target { mcpu: "x86-64-v3".into(), mattr: "+avx512f".into(), ..Target::default() };
-        assert_eq!(Machine::of(&target).lanes(DataType::FLOAT32), 16);
+        assert_eq!(Machine::of(&target).lanes(DataType::float(32)), 16);
         let target = Target { mcpu: "znver3".into(), mattr: "-fma".into(), ..Target::default() };
         assert!(!Machine::of(&target).fma);
-        assert_eq!(Machine::of(&target).lanes(DataType::FLOAT32), 8);
+        assert_eq!(Machine::of(&target).lanes(DataType::float(32)), 8);
     }
 }

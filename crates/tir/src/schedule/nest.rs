@@ -120,7 +120,8 @@ pub fn tiles<E>(
                 let mask = Some(Mask::first(sub(&PrimExpr::from(&rest), before.clone())));
                 let tile = body(Tile { base: base.clone(), vectors: count, mask })?;
                 let condition = gt(&PrimExpr::from(&rest), before);
-                branch = if branch.is_nop() { Stmt::when(condition, tile) } else { Stmt::if_else(condition, tile, branch) };
+                branch =
+                    if branch.is_nop() { Stmt::when(condition, tile) } else { Stmt::if_else(condition, tile, branch) };
             }
             list.push(branch);
         }

@@ -173,8 +173,8 @@ fn accessed(stmt: &Stmt) -> (HashSet<Ref<Buffer>>, HashSet<Ref<Buffer>>) {
 
         fn visit_stmt(&mut self, stmt: &Stmt) {
             if let Stmt::Block(n) = stmt {
-                n.block.reads.iter().for_each(|r| drop(self.0.insert(r.buffer.clone())));
-                n.block.writes.iter().for_each(|r| drop(self.1.insert(r.buffer.clone())));
+                self.0.extend(n.block.reads.iter().map(|r| r.buffer.clone()));
+                self.1.extend(n.block.writes.iter().map(|r| r.buffer.clone()));
                 for alias in &n.block.match_buffers {
                     self.0.insert(alias.source.buffer.clone());
                     self.1.insert(alias.source.buffer.clone());
@@ -272,15 +272,7 @@ fn read_block(realize: &SBlockRealize, axes: Vec<(IterKind, Axis)>, fixed: &VarM
     if indices.iter().any(|i| uses_any(i, reduce.iter().map(|a| &a.var))) {
         return None;
     }
-    Some(Stage {
-        name: block.name.clone(),
-        spatial,
-        reduce,
-        output: store.buffer.clone(),
-        indices,
-        reduction,
-        value,
-    })
+    Some(Stage { name: block.name.clone(), spatial, reduce, output: store.buffer.clone(), indices, reduction, value })
 }
 
 /// Reads `C[i] = C[i] op value` in either order of the operands.

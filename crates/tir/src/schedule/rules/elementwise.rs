@@ -1,7 +1,7 @@
 //! Injective stages: one pass over the output in vectors.
 //!
 //! Matches every stage without a reduction whose body has a vector form: arithmetic, broadcasts, concatenation, slices,
-//! gathers, rearrangements. Adjacent axes that every access walks together are merged first ([`merge`]).
+//! gathers, rearrangements. Adjacent axes that every access walks together have been merged before.
 //!
 //! ```text
 //! parallel p in range(outer * ceil(inner / 4096)):      # serial where the whole is small
@@ -21,7 +21,6 @@ use relaxide_ir::{DataType, Var};
 use super::super::affine::{ceil_div, cost, loads, product, uses, uses_any};
 use super::super::lanes::Lanes;
 use super::super::{Axis, Cx, Refusal, Stage, nest};
-use super::merge;
 use crate::Stmt;
 
 /// Elements of a row that one task takes.
@@ -29,8 +28,7 @@ const BLOCK: i64 = 4096;
 
 /// Makes the nest of an injective stage.
 pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
-    let stage = merge::run(stage);
-    let lanes = cx.machine.lanes(widest(&stage));
+    let lanes = cx.machine.lanes(widest(stage));
     let Some((inner, outer)) = stage.spatial.split_last() else {
         return Err(Refusal::new("a single element has no vectors"));
     };
@@ -48,7 +46,7 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
         let start = mul(&PrimExpr::from(&block), int(BLOCK));
         (start.clone(), min(int(BLOCK), sub(&inner.extent, start)))
     };
-    let rows = Rows { stage: &stage, axis: &inner.var, lanes };
+    let rows = Rows { stage, axis: &inner.var, lanes };
     let length = Var::dim("length");
     let (bind, extent) = match extent.as_int() {
         Some(n) => (Stmt::nop(), int(n)),
@@ -91,8 +89,11 @@ impl Rows<'_> {
         let stage = self.stage;
         let loops = nest::tiles(start.clone(), extent, self.lanes, 1, |tile| {
             let none = VarMap::new();
-            Lanes::new(&mut cx.views, self.axis, tile.base.clone(), self.lanes, tile.mask_of(0), &none)
-                .store(&stage.output, &stage.indices, &value)
+            Lanes::new(&mut cx.views, self.axis, tile.base.clone(), self.lanes, tile.mask_of(0), &none).store(
+                &stage.output,
+                &stage.indices,
+                &value,
+            )
         })?;
         Ok(Stmt::seq(binds.into_iter().chain([loops])))
     }

@@ -105,7 +105,8 @@ impl Pair {
         let outer = n.indices.iter().position(|i| i.as_var() == Some(&self.outer.var))?;
         let is_unit = |d: usize| n.buffer.shape[d].is_int(1);
         let inner = (outer + 1..n.indices.len().min(n.buffer.ndim())).find(|d| !is_unit(*d))?;
-        let fits = n.indices[inner].as_var() == Some(&self.inner.var) && same(&n.buffer.shape[inner], &self.inner.extent);
+        let fits =
+            n.indices[inner].as_var() == Some(&self.inner.var) && same(&n.buffer.shape[inner], &self.inner.extent);
         fits.then_some((outer, inner))
     }
 }
@@ -140,7 +141,7 @@ mod tests {
     }
 
     fn stage_of(axes: &[Axis; 3], value: PrimExpr) -> Stage {
-        let output = Buffer::new("B", DataType::FLOAT32, axes.iter().map(|a| &a.extent));
+        let output = Buffer::new("B", DataType::float(32), axes.iter().map(|a| &a.extent));
         Stage {
             name: "B".into(),
             spatial: axes.to_vec(),
@@ -155,8 +156,8 @@ mod tests {
     #[test]
     fn an_image_becomes_a_row_and_a_channel_scale_keeps_its_axis() {
         let axes = axes();
-        let a = Buffer::new("A", DataType::FLOAT32, axes.iter().map(|x| &x.extent));
-        let scale = Buffer::new("s", DataType::FLOAT32, [&axes[0].extent]);
+        let a = Buffer::new("A", DataType::float(32), axes.iter().map(|x| &x.extent));
+        let scale = Buffer::new("s", DataType::float(32), [&axes[0].extent]);
         let value = load(&a, axes.iter().map(|x| &x.var)) * load(&scale, [&axes[0].var]);
         assert_eq!(run(&stage_of(&axes, value)).spatial.len(), 2);
     }
@@ -164,7 +165,7 @@ mod tests {
     #[test]
     fn a_window_keeps_its_axes() {
         let axes = axes();
-        let a = Buffer::new("A", DataType::FLOAT32, [int(9), int(9), int(9)]);
+        let a = Buffer::new("A", DataType::float(32), [int(9), int(9), int(9)]);
         let shifted = PrimExpr::from(&axes[2].var) + 1;
         let value = load(&a, [PrimExpr::from(&axes[0].var), PrimExpr::from(&axes[1].var), shifted]);
         assert_eq!(run(&stage_of(&axes, value)).spatial.len(), 3);

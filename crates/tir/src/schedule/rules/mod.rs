@@ -13,19 +13,17 @@ struct Rule<T> {
     apply: fn(&mut Cx, &T) -> Result<Stmt, Refusal>,
 }
 
-const MAPS: &[Rule<Stage>] = &[
-    Rule { name: "elementwise", apply: elementwise::apply },
-    Rule { name: "fallback", apply: fallback::map },
-];
+const MAPS: &[Rule<Stage>] =
+    &[Rule { name: "elementwise", apply: elementwise::apply }, Rule { name: "fallback", apply: fallback::map }];
 
 const REDUCTIONS: &[Rule<Reduce>] = &[Rule { name: "fallback", apply: fallback::reduce }];
 
-/// Makes the loop nest of a piece of work by the first rule that does not refuse.
+/// Merges axes that move together, and makes the loop nest of a piece of work by the first rule that does not refuse.
 pub fn schedule(cx: &mut Cx, work: &Work, notes: &mut Vec<Note>) -> Result<Stmt, ScheduleError> {
     let name = work.name();
     match work {
-        Work::Map(stage) => first(cx, MAPS, stage, name, notes),
-        Work::Reduce(reduce) => first(cx, REDUCTIONS, reduce, name, notes),
+        Work::Map(stage) => first(cx, MAPS, &merge::run(stage), name, notes),
+        Work::Reduce(reduce) => first(cx, REDUCTIONS, &merge::reduce(reduce), name, notes),
         Work::Opaque(stmt) => {
             notes.push(Note { stage: name, rule: "opaque", refused: Vec::new() });
             Ok(fallback::opaque(stmt))
