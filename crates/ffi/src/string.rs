@@ -16,11 +16,11 @@ const SMALL: usize = 7;
 
 /// The cell of a string object. The bytes follow it in the same allocation, and a NUL follows them.
 #[repr(C)]
-struct HeapStr(ByteArray);
+pub(crate) struct HeapStr(ByteArray);
 
 /// The cell of a bytes object.
 #[repr(C)]
-struct HeapBytes(ByteArray);
+pub(crate) struct HeapBytes(ByteArray);
 
 /// Declares that a cell is the object of a fixed type.
 macro_rules! byte_object {

@@ -9,9 +9,18 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
 
 use crate::abi::type_index;
+use crate::array::ArrayObj;
+use crate::error::ErrorObj;
+use crate::function::FunctionObj;
+use crate::list::ListObj;
+use crate::map::{DictObj, MapObj};
+use crate::module::ModuleObj;
 use crate::object::{Object, ObjectRef};
 use crate::reflect::FieldInfo;
+use crate::shape::ShapeObj;
+use crate::string::{HeapBytes, HeapStr};
 use crate::structural::{StructuralEqual, StructuralHash};
+use crate::tensor::TensorObj;
 
 /// What is known of one type.
 pub struct TypeInfo {
@@ -112,10 +121,7 @@ impl TypeSlot {
 /// If another Rust type has the same key, which is a mistake in the program.
 pub fn register<T: Object>() -> i32 {
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
-    let index = match T::STATIC_INDEX {
-        Some(index) => table.add(T::TYPE_KEY, Some(index), T::PARENT_KEY),
-        None => table.add(T::TYPE_KEY, None, T::PARENT_KEY),
-    };
+    let index = table.add(T::TYPE_KEY, T::PARENT_KEY);
     let entry = table.by_index[&index];
     drop(table);
     let rust = entry.rust.get_or_init(RustType::of::<T>);
@@ -189,19 +195,35 @@ impl Table {
             let parent = (*index > type_index::OBJECT).then_some(type_index::OBJECT);
             table.insert(key, *index, parent);
         }
+        table.attach::<HeapStr>();
+        table.attach::<HeapBytes>();
+        table.attach::<ErrorObj>();
+        table.attach::<FunctionObj>();
+        table.attach::<ShapeObj>();
+        table.attach::<TensorObj>();
+        table.attach::<ArrayObj>();
+        table.attach::<MapObj>();
+        table.attach::<ModuleObj>();
+        table.attach::<ListObj>();
+        table.attach::<DictObj>();
         table
     }
 
+    /// Says what Rust knows of a type whose index is fixed.
+    fn attach<T: Object>(&mut self) {
+        if let Some(entry) = self.by_key.get(T::TYPE_KEY) {
+            entry.rust.get_or_init(RustType::of::<T>);
+        }
+    }
+
     /// The index of `key`, which is entered if it is new. An unknown parent is entered below the root.
-    fn add(&mut self, key: &'static str, fixed: Option<i32>, parent_key: &'static str) -> i32 {
+    fn add(&mut self, key: &'static str, parent_key: &'static str) -> i32 {
         if let Some(entry) = self.by_key.get(key) {
             return entry.index;
         }
-        let parent = if parent_key == key { type_index::OBJECT } else { self.add(parent_key, None, "ffi.Object") };
-        let index = fixed.unwrap_or_else(|| {
-            self.next += 1;
-            self.next - 1
-        });
+        let parent = if parent_key == key { type_index::OBJECT } else { self.add(parent_key, "ffi.Object") };
+        let index = self.next;
+        self.next += 1;
         self.insert(key, index, Some(parent));
         index
     }
