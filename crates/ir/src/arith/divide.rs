@@ -120,7 +120,7 @@ impl Analyzer {
                     }
                 }
                 Atom::FloorMod(x, d) if rest.constant == 0 => {
-                    if let Some(d) = d.as_constant().filter(|d| d % c == 0) {
+                    if let Some(d) = d.as_constant().filter(|d| *d > 0 && d % c == 0) {
                         let x = self.div_by_constant(&x, c)?;
                         return self.mod_by_constant(&x, d / c);
                     }

@@ -60,6 +60,8 @@ pub struct Analyzer {
     facts: Vec<Sum>,
     /// Canonical forms within one question.
     memo: HashMap<PrimExpr, Value>,
+    /// Whether a proof is being searched.
+    proving: bool,
 }
 
 impl Analyzer {

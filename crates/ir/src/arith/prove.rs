@@ -34,8 +34,14 @@ impl Analyzer {
         if bounds.max.is_some_and(|max| max < 0) || sum.terms.is_empty() || self.atoms.sum_is_data(sum) {
             return false;
         }
+        // The search simplifies what it combines, and simplifying proves; inside a proof only bounds count.
+        if std::mem::replace(&mut self.proving, true) {
+            return false;
+        }
         let mut steps = MAX_STEPS;
-        self.search(sum, MAX_DEPTH, &mut steps)
+        let found = self.search(sum, MAX_DEPTH, &mut steps);
+        self.proving = false;
+        found
     }
 
     fn search(&mut self, sum: &Sum, depth: u32, steps: &mut u32) -> bool {

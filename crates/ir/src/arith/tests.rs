@@ -1,1 +1,229 @@
+//! Known identities, and random expressions that must keep their value.
 
+use std::sync::OnceLock;
+
+use proptest::prelude::*;
+use relaxide_ffi::{DataType, Ref};
+
+use super::*;
+use crate::prim::{self, floordiv, floormod, int};
+use crate::{BinaryOp, Buffer, Var};
+
+fn dim(name: &str) -> (Ref<Var>, PrimExpr) {
+    let var = Var::dim(name);
+    (var.clone(), PrimExpr::Var(var))
+}
+
+/// An analyzer over `n, m >= 0`, `0 <= i < n`, `0 <= b < 8`, and the variables as expressions.
+fn setting() -> (Analyzer, [PrimExpr; 4]) {
+    let [(nv, n), (mv, m), (iv, i), (bv, b)] = [dim("n"), dim("m"), dim("i"), dim("b")];
+    let mut analyzer = Analyzer::new();
+    analyzer.mark_non_negative(&nv);
+    analyzer.mark_non_negative(&mv);
+    analyzer.bind(&iv, 0, &n);
+    analyzer.bind(&bv, 0, 8);
+    (analyzer, [n, m, i, b])
+}
+
+#[test]
+fn equal_expressions_are_found_equal() {
+    let (mut an, [n, m, i, b]) = setting();
+    let cases = [
+        ("sum", (&n * 2 + &m) - &m, &n * 2),
+        ("ceiling", floordiv(&n - 1, 2) + 1, floordiv(&n + 1, 2)),
+        ("exact", floordiv(&n * 4, 4), n.clone()),
+        ("low part", floordiv(&m * 8 + &b, 8), m.clone()),
+        ("low part of two", floordiv(&m * 16 + &b * 2 + 1, 16), m.clone()),
+        ("split", floordiv(&m, 8) * 8 + floormod(&m, 8), m.clone()),
+        ("split twice", floordiv(&m, 64) * 64 + floormod(floordiv(&m, 8), 8) * 8 + floormod(&m, 8), m.clone()),
+        ("expanded", (&n + 1) * (&n - 1), &n * &n - 1),
+        ("symbolic", floordiv(&m * &n + &i, &n), m.clone()),
+        ("symbolic rest", floormod(&m * &n + &i, &n), i.clone()),
+        ("symbolic split", floordiv(&m, &n) * &n + floormod(&m, &n), m.clone()),
+        ("sum as divisor", floordiv((&n + 1) * 4, &n + 1), int(4)),
+        ("nested", floordiv(floordiv(&m, 3), 4), floordiv(&m, 12)),
+        ("nested rest", floormod(floormod(&m, 12), 4), floormod(&m, 4)),
+        ("minimum", prim::min(&n + 2, &m + 2), prim::min(&m, &n) + 2),
+        ("known minimum", prim::min(&i, &n), i.clone()),
+        ("known maximum", prim::max(&n - 1, &i), &n - 1),
+        ("negative", floordiv(int(0) - &n, 4) * -1, floordiv(&n + 3, 4)),
+        ("truncating", prim::div(&n, 4), floordiv(&n, 4)),
+    ];
+    for (name, a, b) in cases {
+        assert!(an.can_prove_equal(&a, &b), "{name}: {}\n{}", an.simplify(&a), an.simplify(&b));
+    }
+}
+
+#[test]
+fn different_expressions_are_not_found_equal() {
+    let (mut an, [n, m, _, b]) = setting();
+    let cases = [
+        (floordiv(&n, 4) * 4, n.clone()),
+        (floordiv(&m * 8 + &b + 1, 8), m.clone()),
+        (prim::min(&n, &m), n.clone()),
+        (floordiv(floordiv(&m, &n), &n), floordiv(&m, &n)),
+    ];
+    for (a, b) in cases {
+        assert!(!an.can_prove_equal(&a, &b), "{a} {b}");
+    }
+}
+
+#[test]
+fn conditions_are_proved_from_ranges_and_from_each_other() {
+    let (mut an, [n, m, i, b]) = setting();
+    let tile = floordiv(&n + 3, 4);
+    let cases = [
+        ("range", prim::lt(&i, &n), true),
+        ("range, scaled", prim::lt(&i * 8 + &b, &n * 8), true),
+        ("tail may be cut", prim::lt(floordiv(&n, 4) * 4 + 3, &n), false),
+        ("tiles cover", prim::ge(&tile * 4, &n), true),
+        ("tiles need not fit", prim::le(&tile * 4, &n), false),
+        ("rounded down", prim::le(floordiv(&m, 8) * 8, &m), true),
+        ("never", prim::not(prim::lt(&b, 0)), true),
+        ("divisibility", prim::ne(&n * 2, &m * 4 + 1), true),
+        ("flat index", prim::lt(&i * &m + floormod(&b, &m + 1), &n * &m + &m + 1), true),
+        ("unknown", prim::lt(&n, &m), false),
+        ("implied", prim::or(prim::lt(&n, &m), prim::le(&m, &n)), true),
+    ];
+    for (name, condition, expected) in cases {
+        assert_eq!(an.can_prove(&condition), expected, "{name}");
+    }
+    let assumed = an.assuming(&prim::lt(&n, &m), |an| an.can_prove(&prim::lt(&i + 1, &m)));
+    assert!(assumed);
+    assert!(!an.can_prove(&prim::lt(&i + 1, &m)));
+}
+
+#[test]
+fn a_guard_under_a_guard_goes() {
+    let (mut an, [n, m, ..]) = setting();
+    let inner = prim::if_then_else(prim::le(&n, &m), &n, &m);
+    let e = prim::if_then_else(prim::lt(&n, &m), inner, 0);
+    let simple = an.simplify(&e);
+    assert!(same(&simple, &prim::if_then_else(prim::lt(&n, &m), &n, 0)), "{simple}");
+}
+
+#[test]
+fn data_may_overflow_so_only_modular_rules_touch_it() {
+    let (mut an, [n, ..]) = setting();
+    let a = Buffer::new("A", DataType::int(64), [&n]);
+    let x = prim::load(&a, [0]);
+    let sum = an.simplify(&((&x + 1) - 1));
+    assert!(same(&sum, &x), "{sum:?}");
+    for e in [floordiv(&x * 2, 2), prim::lt(&x, &x + 1), prim::max(&x, &x + 1)] {
+        let simple = an.simplify(&e);
+        assert!(same(&simple, &e), "{simple}");
+    }
+}
+
+#[test]
+fn what_is_already_simple_is_returned_as_it_is() {
+    let (mut an, [n, m, ..]) = setting();
+    let x = Var::prim("x", DataType::float(32));
+    let e = prim::add(&x, 1) * prim::math("exp", PrimExpr::Var(x));
+    assert_eq!(an.simplify(&e), e);
+    let e = prim::lt(&n, &m);
+    assert_eq!(an.simplify(&e), e);
+}
+
+#[test]
+fn bounds_follow_operators() {
+    let (mut an, [n, _, _, b]) = setting();
+    let byte = Buffer::new("B", DataType::uint(8), [&n]);
+    let cases = [
+        (&b * 3 + 1, (Some(1), Some(22))),
+        (floormod(&n, 5), (Some(0), Some(4))),
+        (floordiv(&b, 3), (Some(0), Some(2))),
+        (&n + &b, (Some(0), None)),
+        (prim::cast(DataType::int(64), prim::load(&byte, [0])), (Some(0), Some(255))),
+        ((&b - 3) * (&b - 3), (Some(-33), Some(58))),
+    ];
+    for (e, (min, max)) in cases {
+        assert_eq!(an.bounds(&e), Bounds { min, max }, "{e}");
+    }
+}
+
+/// The variables of random expressions: two of known range, one that is only known not to be negative, one unknown.
+fn variables() -> &'static [Ref<Var>; 4] {
+    static VARS: OnceLock<[Ref<Var>; 4]> = OnceLock::new();
+    VARS.get_or_init(|| ["x", "y", "n", "u"].map(Var::dim))
+}
+
+fn knowing() -> Analyzer {
+    let [x, y, n, _] = variables();
+    let mut an = Analyzer::new();
+    an.bind(x, 0, 8);
+    an.mark_non_negative(n);
+    an.bind(y, 0, PrimExpr::from(n) + 1);
+    an
+}
+
+/// The value of an expression; `None` where a divisor is zero or the value leaves 64 bits.
+fn evaluate(e: &PrimExpr, values: &[i64; 4]) -> Option<i64> {
+    Some(match e {
+        PrimExpr::Int(n) => n.value,
+        PrimExpr::Var(var) => values[variables().iter().position(|v| v == var)?],
+        PrimExpr::Binary(n) => prim::fold(n.op, evaluate(&n.a, values)?, evaluate(&n.b, values)?)?,
+        PrimExpr::Not(n) => i64::from(evaluate(&n.a, values)? == 0),
+        PrimExpr::Select(n) => {
+            let (yes, no) = (evaluate(&n.true_value, values), evaluate(&n.false_value, values));
+            if evaluate(&n.condition, values)? != 0 { yes? } else { no? }
+        }
+        _ => return None,
+    })
+}
+
+fn expression() -> impl Strategy<Value = PrimExpr> {
+    let leaf = prop_oneof![(0usize..4).prop_map(|i| PrimExpr::from(&variables()[i])), (-9i64..10).prop_map(int),];
+    leaf.prop_recursive(4, 24, 3, |inner| {
+        use BinaryOp::*;
+        let op = prop::sample::select(vec![Add, Add, Sub, Mul, FloorDiv, FloorMod, Min, Max, Div, Mod]);
+        let by_constant = prop::sample::select(vec![FloorDiv, FloorMod, Mul]);
+        let comparison = prop::sample::select(vec![Lt, Le, Gt, Ge, Eq, Ne]);
+        prop_oneof![
+            3 => (op, inner.clone(), inner.clone()).prop_map(|(op, a, b)| prim::binary(op, a, b)),
+            3 => (by_constant, inner.clone(), -8i64..17).prop_map(|(op, a, c)| prim::binary(op, a, c)),
+            1 => (comparison, inner.clone(), inner.clone(), inner.clone(), inner)
+                .prop_map(|(op, a, b, yes, no)| prim::select(prim::binary(op, a, b), yes, no)),
+        ]
+    })
+}
+
+fn assignment() -> impl Strategy<Value = [i64; 4]> {
+    (0i64..8, 0i64..100, 0i64..100, -50i64..50).prop_map(|(x, y, n, u)| [x, y.min(n), n, u])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn simplified_expressions_have_the_same_value(
+        e in expression(), values in prop::collection::vec(assignment(), 12),
+    ) {
+        let simple = knowing().simplify(&e);
+        for values in &values {
+            // Where the original has no value (a zero divisor), any value is as good.
+            if let Some(expected) = evaluate(&e, values) {
+                prop_assert_eq!(evaluate(&simple, values), Some(expected), "{}\n{}\n{:?}", e, simple, values);
+            }
+        }
+    }
+
+    #[test]
+    fn proved_conditions_hold_and_bounds_bound(
+        a in expression(), b in expression(), values in prop::collection::vec(assignment(), 12),
+    ) {
+        let mut an = knowing();
+        let bounds = an.bounds(&a);
+        for (op, negated) in [(BinaryOp::Lt, BinaryOp::Ge), (BinaryOp::Eq, BinaryOp::Ne)] {
+            let condition = prim::binary(op, &a, &b);
+            let proved = an.can_prove(&condition);
+            let refuted = an.can_prove(&prim::binary(negated, &a, &b));
+            for values in &values {
+                let (Some(x), Some(y)) = (evaluate(&a, values), evaluate(&b, values)) else { continue };
+                let truth = prim::fold(op, x, y) == Some(1);
+                prop_assert!(!(proved && !truth) && !(refuted && truth), "{} at {:?}", condition, values);
+                prop_assert!(bounds.min.is_none_or(|min| min <= x) && bounds.max.is_none_or(|max| x <= max));
+            }
+        }
+    }
+}

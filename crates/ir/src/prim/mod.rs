@@ -7,6 +7,7 @@
 //! [`BinaryOp::FloorDiv`]/[`BinaryOp::FloorMod`] round down. Shapes and indices use the latter.
 
 mod build;
+mod display;
 mod functor;
 
 use std::ops;
