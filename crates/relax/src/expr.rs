@@ -293,3 +293,111 @@ impl Function {
         Type::func(self.params.iter().map(|p| p.ty.clone()).collect::<Vec<_>>(), self.ret_ty.clone(), self.pure)
     }
 }
+
+impl Expr {
+    /// The type, as far as it is known.
+    pub fn ty(&self) -> Type {
+        match self {
+            Expr::Var(v) => v.ty.clone(),
+            Expr::DataflowVar(v) => v.ty.clone(),
+            Expr::Global(g) => g.ty.clone(),
+            Expr::Extern(_) => Type::packed_func(Type::any(), false),
+            Expr::Op(_) => Type::missing(),
+            Expr::Constant(c) => c.ty.clone(),
+            Expr::Prim(p) => Type::prim(p.value.dtype()),
+            Expr::Str(_) => Type::string(),
+            Expr::DType(_) => Type::any(),
+            Expr::Shape(s) => Type::shape(s.values.iter().cloned()),
+            Expr::Tuple(t) => Type::tuple(t.fields.iter().map(Expr::ty).collect::<Vec<_>>()),
+            Expr::TupleGetItem(t) => match t.tuple.ty() {
+                Type::Tuple(ty) => {
+                    usize::try_from(t.index).ok().and_then(|i| ty.fields.get(i)).cloned().unwrap_or_else(Type::missing)
+                }
+                Type::Any(_) => Type::any(),
+                _ => Type::missing(),
+            },
+            Expr::Call(c) => c.ty.clone(),
+            Expr::If(i) => i.ty.clone(),
+            Expr::Seq(s) => s.body.ty(),
+            Expr::Function(f) => f.ty(),
+        }
+    }
+
+    /// The variable, if it is one.
+    pub fn as_var(&self) -> Option<AnyVar> {
+        match self {
+            Expr::Var(v) => Some(AnyVar::Var(v.clone())),
+            Expr::DataflowVar(v) => Some(AnyVar::Dataflow(v.clone())),
+            _ => None,
+        }
+    }
+
+    /// The call and the operator's name, if it is a call of an operator.
+    pub fn as_op_call(&self) -> Option<(&Ref<Call>, &str)> {
+        let Expr::Call(call) = self else { return None };
+        call.op_name().map(|name| (call, name))
+    }
+
+    /// A tuple.
+    pub fn tuple(fields: impl Into<Vec<Expr>>) -> Expr {
+        Ref::new(Tuple { fields: fields.into() }).into()
+    }
+
+    /// A field of a tuple.
+    pub fn field(tuple: impl Into<Expr>, index: usize) -> Expr {
+        Ref::new(TupleGetItem { tuple: tuple.into(), index: index as i64 }).into()
+    }
+
+    /// A shape.
+    pub fn shape(values: impl IntoIterator<Item = impl Into<PrimExpr>>) -> Expr {
+        Ref::new(ShapeExpr { values: values.into_iter().map(Into::into).collect() }).into()
+    }
+
+    /// A scalar.
+    pub fn prim(value: impl Into<PrimExpr>) -> Expr {
+        Ref::new(PrimValue { value: value.into() }).into()
+    }
+
+    /// A string.
+    pub fn string(value: impl Into<String>) -> Expr {
+        Ref::new(StringImm { value: value.into() }).into()
+    }
+
+    /// An element type as a value.
+    pub fn dtype(value: DataType) -> Expr {
+        Ref::new(DataTypeImm { value }).into()
+    }
+
+    /// A tensor constant.
+    pub fn constant(value: Tensor) -> Expr {
+        let ty = Type::tensor(value.shape().iter().copied(), value.dtype());
+        Ref::new(Constant { value, ty }).into()
+    }
+
+    /// A function outside the module.
+    pub fn external(name: impl Into<String>) -> Expr {
+        Ref::new(ExternFunc { global_symbol: name.into() }).into()
+    }
+}
+
+impl Call {
+    /// The name of the operator that is called, if it is one.
+    pub fn op_name(&self) -> Option<&str> {
+        match &self.op {
+            Expr::Op(op) => Some(&op.name),
+            _ => None,
+        }
+    }
+
+    /// The same call with other arguments and the type to go with them.
+    pub fn with_args(&self, args: Vec<Expr>, ty: Type) -> Ref<Call> {
+        Ref::new(Call {
+            op: self.op.clone(),
+            args,
+            attrs: self.attrs.clone(),
+            ty_args: self.ty_args.clone(),
+            ty,
+            span: self.span.clone(),
+        })
+    }
+}

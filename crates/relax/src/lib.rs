@@ -4,9 +4,13 @@
 //! is bound to a variable, in blocks, and a block without side effects or control flow is a *dataflow block*, which passes
 //! may reorder and fuse.
 
+pub mod builder;
+pub mod display;
 pub mod expr;
 pub mod functor;
 pub mod op;
+pub mod shape;
 
+pub use builder::{BlockBuilder, BuildError};
 pub use expr::*;
 pub use functor::{ExprMutator, ExprVisitor};

@@ -1,6 +1,23 @@
 //! Operators: one definition each, in one table.
+//!
+//! [`lookup`] finds the definition of a name, [`call`] builds a checked, typed call. To add an operator, add its row to a
+//! family's table or write a file with a table of its own, and name the table in [`registry`].
 
-use relaxide_ffi::{Object, Ref};
+pub mod core;
+mod cx;
+mod def;
+mod error;
+mod registry;
+
+use relaxide_ffi::{DataType, Object, Ref};
+use relaxide_ir::{AttrValue, Attrs, Type};
+
+pub use cx::{CallCx, TensorInfo, tensor_type};
+pub use def::*;
+pub use error::OpError;
+pub use registry::{all, lookup};
+
+use crate::{Call, Expr, ShapeExpr};
 
 /// An operator as a callee. Two of one name are equal.
 #[derive(Object, Debug)]
@@ -15,4 +32,147 @@ impl Op {
     pub fn get(name: impl Into<String>) -> Ref<Op> {
         Ref::new(Op { name: name.into() })
     }
+
+    /// Its definition.
+    pub fn def(&self) -> Option<&'static OpDef> {
+        lookup(&self.name)
+    }
+}
+
+/// A call of an operator: arguments and attributes are checked, defaults filled in, and the type is inferred.
+pub fn call(name: &str, args: impl Into<Vec<Expr>>, attrs: Attrs) -> Result<Expr, OpError> {
+    call_typed(name, args, attrs, Vec::new())
+}
+
+/// As [`call`], with types given at the call, as `call_tir` and `call_pure_packed` need.
+pub fn call_typed(
+    name: &str,
+    args: impl Into<Vec<Expr>>,
+    attrs: Attrs,
+    ty_args: Vec<Type>,
+) -> Result<Expr, OpError> {
+    let def = lookup(name).ok_or_else(|| OpError::Unknown(name.to_string()))?;
+    let args = check_args(def, args.into())?;
+    let attrs = check_attrs(def, attrs)?;
+    let ty = (def.infer)(&CallCx { def, args: &args, attrs: &attrs, ty_args: &ty_args })?;
+    Ok(Ref::new(Call { op: Op::get(def.name).into(), args, attrs, ty_args, ty, span: None }).into())
+}
+
+/// Infers the type of a call of an operator anew, as after its arguments changed.
+pub fn infer_call(call: &Call) -> Result<Type, OpError> {
+    let Expr::Op(op) = &call.op else { return Ok(call.ty.clone()) };
+    let def = op.def().ok_or_else(|| OpError::Unknown(op.name.clone()))?;
+    (def.infer)(&CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args })
+}
+
+/// Checks the number of arguments and brings each to the form that the definition asks for.
+fn check_args(def: &OpDef, args: Vec<Expr>) -> Result<Vec<Expr>, OpError> {
+    let required = def.args.iter().filter(|a| a.arity == Arity::Required).count();
+    let variadic = def.args.last().is_some_and(|a| a.arity == Arity::Variadic);
+    if args.len() < required || (!variadic && args.len() > def.args.len()) {
+        let expected = match (variadic, required == def.args.len()) {
+            (true, _) => format!("at least {required}"),
+            (false, true) => required.to_string(),
+            (false, false) => format!("{required} to {}", def.args.len()),
+        };
+        return Err(OpError::Arity { op: def.name.into(), expected, got: args.len() });
+    }
+    Ok(args
+        .into_iter()
+        .enumerate()
+        .map(|(i, arg)| match def.args.get(i).map(|a| a.kind) {
+            Some(ArgKind::Shape) => shape_from_tuple(arg),
+            _ => arg,
+        })
+        .collect())
+}
+
+/// A tuple of scalars as a shape; anything else as it is.
+fn shape_from_tuple(arg: Expr) -> Expr {
+    let Expr::Tuple(tuple) = &arg else { return arg };
+    let dims = tuple.fields.iter().map(|f| if let Expr::Prim(p) = f { Some(p.value.clone()) } else { None });
+    match dims.collect::<Option<Vec<_>>>() {
+        Some(values) => Ref::new(ShapeExpr { values }).into(),
+        None => arg,
+    }
+}
+
+/// Checks attributes and fills in defaults; the order is the definition's.
+fn check_attrs(def: &OpDef, attrs: Attrs) -> Result<Attrs, OpError> {
+    let refuse = |attr: &str, problem: String| OpError::Attribute { op: def.name.into(), attr: attr.into(), problem };
+    if let Some(unknown) = attrs.0.keys().find(|name| def.attrs.iter().all(|a| a.name != name.as_str())) {
+        let known: Vec<_> = def.attrs.iter().map(|a| a.name).collect();
+        return Err(refuse(unknown, format!("does not exist; there are: {}", known.join(", "))));
+    }
+    let mut out = Attrs::new();
+    for attr in def.attrs {
+        let value = match attrs.0.get(attr.name) {
+            None | Some(AttrValue::None) => default_value(attr).ok_or_else(|| refuse(attr.name, "must be given".into()))?,
+            Some(value) => convert(attr.kind, value).map_err(|want| refuse(attr.name, format!("must be {want}")))?,
+        };
+        let value = match (attr.kind, value) {
+            (AttrKind::IntsOf(n), AttrValue::List(list)) => repeat_to(n, list)
+                .ok_or_else(|| refuse(attr.name, format!("must hold {n} integers, or a number of them that divides {n}")))?,
+            (_, value) => value,
+        };
+        out = out.with(attr.name, value);
+    }
+    Ok(out)
+}
+
+fn default_value(attr: &AttrDef) -> Option<AttrValue> {
+    Some(match attr.default {
+        AttrDefault::Required => return None,
+        AttrDefault::None => AttrValue::None,
+        AttrDefault::Bool(v) => v.into(),
+        AttrDefault::Int(v) => v.into(),
+        AttrDefault::Float(v) => v.into(),
+        AttrDefault::Str(v) => v.into(),
+        AttrDefault::Ints(v) => v.to_vec().into(),
+        AttrDefault::Void => DataType::VOID.into(),
+    })
+}
+
+/// Brings a value to the kind of an attribute; the error says what it must be.
+fn convert(kind: AttrKind, value: &AttrValue) -> Result<AttrValue, &'static str> {
+    let as_int = |value: &AttrValue| match value {
+        AttrValue::Int(v) => Some(*v),
+        AttrValue::Bool(v) => Some(i64::from(*v)),
+        AttrValue::Prim(e) => e.as_int(),
+        _ => None,
+    };
+    match kind {
+        AttrKind::Any => Ok(value.clone()),
+        AttrKind::Bool => as_int(value).map(|v| AttrValue::Bool(v != 0)).ok_or("True or False"),
+        AttrKind::Int => as_int(value).map(AttrValue::Int).ok_or("an integer"),
+        AttrKind::Float => match value {
+            AttrValue::Float(v) => Ok(AttrValue::Float(*v)),
+            other => as_int(other).map(|v| AttrValue::Float(v as f64)).ok_or("a number"),
+        },
+        AttrKind::Str => match value {
+            AttrValue::Str(_) => Ok(value.clone()),
+            _ => Err("text"),
+        },
+        AttrKind::DType => match value {
+            AttrValue::DType(_) => Ok(value.clone()),
+            AttrValue::Str(text) => text.parse().map(AttrValue::DType).map_err(|_| "an element type such as \"float32\""),
+            _ => Err("an element type such as \"float32\""),
+        },
+        AttrKind::Ints | AttrKind::IntsOf(_) => match value {
+            AttrValue::List(list) => {
+                let ints: Option<Vec<i64>> = list.iter().map(as_int).collect();
+                ints.map(AttrValue::from).ok_or("a list of integers")
+            }
+            other => as_int(other).map(|v| AttrValue::from(vec![v])).ok_or("an integer or a list of integers"),
+        },
+    }
+}
+
+/// A list repeated to `n` entries, as one stride serves both dimensions.
+fn repeat_to(n: usize, list: Vec<AttrValue>) -> Option<AttrValue> {
+    if list.is_empty() || n % list.len() != 0 {
+        return None;
+    }
+    let len = list.len();
+    Some(AttrValue::List(list.into_iter().cycle().take(n / len * len).collect()))
 }

@@ -1,0 +1,156 @@
+//! Element-wise operators of two tensors, which are broadcast: a table row each.
+//!
+//! Shapes are aligned at the end; dimensions must be equal, or one of them 1. Where the compiler cannot tell, the rank is
+//! all that is known of the result. Both sides have one dtype; a scalar takes the tensor's.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::Type;
+use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
+
+use super::unary::truth;
+use super::*;
+use crate::display::tuple_text;
+use crate::shape::{Broadcast, broadcast};
+
+const X1_X2: &[ArgDef] = &[ArgDef::operand("x1", "Left operand."), ArgDef::operand("x2", "Right operand.")];
+
+/// Broadcasts what is known of two operands.
+pub fn broadcast_info(cx: &CallCx, a: &TensorInfo, b: &TensorInfo) -> Result<(Option<Vec<PrimExpr>>, Option<usize>), OpError> {
+    let ndim = a.ndim.zip(b.ndim).map(|(a, b)| a.max(b));
+    let (Some(da), Some(db)) = (&a.dims, &b.dims) else { return Ok((None, ndim)) };
+    match broadcast(da, db) {
+        Broadcast::Known(dims) => Ok((Some(dims), ndim)),
+        Broadcast::Open(_) => Ok((None, ndim)),
+        Broadcast::Mismatch(i) => cx.invalid(format!(
+            "shapes {} and {} cannot be broadcast: they differ at dimension {i} of the result",
+            tuple_text(da),
+            tuple_text(db)
+        )),
+    }
+}
+
+/// The common dtype of the two sides.
+fn common_dtype(cx: &CallCx, a: &TensorInfo, b: &TensorInfo) -> Result<DataType, OpError> {
+    let is_scalar = |i: usize| matches!(cx.ty(i), Ok(Type::Prim(_)));
+    if a.dtype == DataType::VOID || b.dtype == DataType::VOID {
+        return Ok(DataType::VOID);
+    }
+    match (is_scalar(0), is_scalar(1)) {
+        _ if a.dtype == b.dtype => Ok(a.dtype),
+        (false, true) => Ok(a.dtype),
+        (true, false) => Ok(b.dtype),
+        _ => cx.invalid(format!(
+            "both sides must have one dtype, but they have {} and {}; convert one with astype",
+            a.dtype, b.dtype
+        )),
+    }
+}
+
+fn binary_type(cx: &CallCx, result: fn(DataType) -> DataType) -> Result<Type, OpError> {
+    let (a, b) = (cx.operand(0)?, cx.operand(1)?);
+    let dtype = common_dtype(cx, &a, &b)?;
+    let (dims, ndim) = broadcast_info(cx, &a, &b)?;
+    Ok(tensor_type(dims, ndim, result(dtype)))
+}
+
+fn arithmetic(cx: &CallCx) -> Result<Type, OpError> {
+    binary_type(cx, |dtype| dtype)
+}
+
+fn comparison(cx: &CallCx) -> Result<Type, OpError> {
+    binary_type(cx, |_| DataType::BOOL)
+}
+
+macro_rules! binary {
+    ($($name:literal, $infer:ident, |$a:ident, $b:ident| $body:expr, $doc:literal;)*) => {
+        /// The rows.
+        pub static TABLE: &[OpDef] = &[$(OpDef {
+            name: $name,
+            doc: $doc,
+            args: X1_X2,
+            attrs: &[],
+            infer: $infer,
+            lower: Lowering::Scalar(|cx, values| {
+                let ($a, $b) = one_type(cx, values)?;
+                Ok($body)
+            }),
+            pattern: OpPattern::Broadcast,
+            pure: true,
+        }),*];
+    };
+}
+
+binary! {
+    "add", arithmetic, |a, b| a + b, "x1 + x2.";
+    "subtract", arithmetic, |a, b| a - b, "x1 - x2.";
+    "multiply", arithmetic, |a, b| a * b, "x1 * x2.";
+    "divide", arithmetic, |a, b| prim::div(a, b), "x1 / x2; integers are rounded towards zero.";
+    "floor_divide", arithmetic, |a, b| floor_divide(a, b), "x1 / x2, rounded down.";
+    "mod", arithmetic, |a, b| remainder(a, b), "Remainder of the division that rounds towards zero.";
+    "floor_mod", arithmetic, |a, b| floor_remainder(a, b), "Remainder of the division that rounds down.";
+    "power", arithmetic, |a, b| power(a, b), "x1 to the power of x2.";
+    "maximum", arithmetic, |a, b| prim::max(a, b), "The larger.";
+    "minimum", arithmetic, |a, b| prim::min(a, b), "The smaller.";
+    "atan2", arithmetic, |a, b| two("atan2", a, b), "Angle of the point (x2, x1).";
+    "log_add_exp", arithmetic, |a, b| log_add_exp(a, b), "log(exp(x1) + exp(x2)), without overflow.";
+    "bitwise_and", arithmetic, |a, b| bitwise("bitwise_and", a, b, prim::and), "Bit by bit and.";
+    "bitwise_or", arithmetic, |a, b| bitwise("bitwise_or", a, b, prim::or), "Bit by bit or.";
+    "bitwise_xor", arithmetic, |a, b| bitwise("bitwise_xor", a, b, prim::ne), "Bit by bit exclusive or.";
+    "left_shift", arithmetic, |a, b| two("shift_left", a, b), "x1 shifted left by x2 bits.";
+    "right_shift", arithmetic, |a, b| two("shift_right", a, b), "x1 shifted right by x2 bits, keeping the sign.";
+    "logical_and", comparison, |a, b| prim::and(truth(a), truth(b)), "Whether both are not zero.";
+    "logical_or", comparison, |a, b| prim::or(truth(a), truth(b)), "Whether one is not zero.";
+    "logical_xor", comparison, |a, b| prim::ne(truth(a), truth(b)), "Whether just one is not zero.";
+    "equal", comparison, |a, b| prim::eq(a, b), "x1 == x2.";
+    "not_equal", comparison, |a, b| prim::ne(a, b), "x1 != x2.";
+    "less", comparison, |a, b| prim::lt(a, b), "x1 < x2.";
+    "less_equal", comparison, |a, b| prim::le(a, b), "x1 <= x2.";
+    "greater", comparison, |a, b| prim::gt(a, b), "x1 > x2.";
+    "greater_equal", comparison, |a, b| prim::ge(a, b), "x1 >= x2.";
+}
+
+/// Both operands in the type of the tensor among them.
+fn one_type(cx: &CallCx, values: &[PrimExpr]) -> Result<(PrimExpr, PrimExpr), OpError> {
+    let dtype = common_dtype(cx, &cx.operand(0)?, &cx.operand(1)?)?;
+    match values {
+        [a, b] => Ok((cast(dtype, a), cast(dtype, b))),
+        _ => cx.invalid("takes two operands"),
+    }
+}
+
+fn two(name: &str, a: PrimExpr, b: PrimExpr) -> PrimExpr {
+    let dtype = a.dtype();
+    prim::call(dtype, format!("tirx.{name}"), vec![a, b])
+}
+
+fn bitwise(name: &str, a: PrimExpr, b: PrimExpr, on_bool: fn(PrimExpr, PrimExpr) -> PrimExpr) -> PrimExpr {
+    if a.dtype().is_bool() { on_bool(a, b) } else { two(name, a, b) }
+}
+
+fn floor_divide(a: PrimExpr, b: PrimExpr) -> PrimExpr {
+    if a.dtype().is_float() { math("floor", prim::div(a, b)) } else { prim::floordiv(a, b) }
+}
+
+fn floor_remainder(a: PrimExpr, b: PrimExpr) -> PrimExpr {
+    if a.dtype().is_float() { &a - math("floor", prim::div(&a, &b)) * &b } else { prim::floormod(a, b) }
+}
+
+fn remainder(a: PrimExpr, b: PrimExpr) -> PrimExpr {
+    if a.dtype().is_float() { &a - math("trunc", prim::div(&a, &b)) * &b } else { prim::truncmod(a, b) }
+}
+
+/// A power; integers go through floating point, as the intrinsic is defined there.
+fn power(a: PrimExpr, b: PrimExpr) -> PrimExpr {
+    let dtype = a.dtype();
+    if dtype.is_float() {
+        return two("pow", a, b);
+    }
+    let wide = DataType::FLOAT64;
+    cast(dtype, math("round", two("pow", cast(wide, a), cast(wide, b))))
+}
+
+fn log_add_exp(a: PrimExpr, b: PrimExpr) -> PrimExpr {
+    let (high, low) = (prim::max(&a, &b), prim::min(&a, &b));
+    let one = constant(a.dtype(), 1.0);
+    &high + math("log", one + math("exp", low - &high))
+}

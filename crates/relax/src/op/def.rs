@@ -1,0 +1,264 @@
+//! What an operator is: one [`OpDef`] row says everything about it.
+//!
+//! A row holds the names of arguments and attributes (with kinds, defaults and a sentence each), the type rule, how the
+//! operator becomes a kernel or a call, and how a kernel of it may be fused. Call building, attribute checks, TVMScript
+//! names, Python functions and documentation are derived from the row; nothing else knows an operator by name except the
+//! passes that are about that operator.
+
+use relaxide_ir::{PrimExpr, Type};
+use relaxide_tir::te;
+
+use super::{CallCx, OpError};
+
+/// One operator.
+pub struct OpDef {
+    /// The name without the `relax.` prefix.
+    pub name: &'static str,
+    /// Semantics, shape rule, dtypes.
+    pub doc: &'static str,
+    /// Arguments: values known when the program runs.
+    pub args: &'static [ArgDef],
+    /// Attributes: values known when the program is compiled.
+    pub attrs: &'static [AttrDef],
+    /// The type of a call.
+    pub infer: fn(&CallCx) -> Result<Type, OpError>,
+    /// How a call is carried out.
+    pub lower: Lowering,
+    /// How a kernel of it may be fused with its neighbours.
+    pub pattern: OpPattern,
+    /// Whether a call has no visible effect but its result.
+    pub pure: bool,
+}
+
+/// One argument of an operator.
+#[derive(Clone, Copy, Debug)]
+pub struct ArgDef {
+    /// The name, for keyword arguments and documentation.
+    pub name: &'static str,
+    /// What it must be.
+    pub kind: ArgKind,
+    /// How many times it may be given.
+    pub arity: Arity,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+/// What an argument must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgKind {
+    /// A tensor.
+    Tensor,
+    /// A tensor or a scalar.
+    TensorOrScalar,
+    /// A tuple of tensors.
+    Tensors,
+    /// A shape; a tuple of scalars is converted.
+    Shape,
+    /// A scalar.
+    Scalar,
+    /// A tuple of scalars.
+    Scalars,
+    /// Anything.
+    Any,
+}
+
+/// How many times an argument may be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arity {
+    /// Once.
+    Required,
+    /// Once or not at all; only behind the required ones.
+    Optional,
+    /// Any number of times; only at the end.
+    Variadic,
+}
+
+/// One attribute of an operator.
+#[derive(Clone, Copy, Debug)]
+pub struct AttrDef {
+    /// The name.
+    pub name: &'static str,
+    /// What it must be.
+    pub kind: AttrKind,
+    /// What it is where nothing is said.
+    pub default: AttrDefault,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+/// What an attribute must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttrKind {
+    /// `True` or `False`.
+    Bool,
+    /// Integer.
+    Int,
+    /// Number.
+    Float,
+    /// Text.
+    Str,
+    /// Element type; void where it follows from the arguments.
+    DType,
+    /// Integers; one integer stands for a list of one.
+    Ints,
+    /// Integers, repeated to that many where fewer are given: one serves all, and two of four serve both sides.
+    IntsOf(usize),
+    /// Anything.
+    Any,
+}
+
+/// The default of an attribute.
+#[derive(Clone, Copy, Debug)]
+pub enum AttrDefault {
+    /// It must be given.
+    Required,
+    /// Absent.
+    None,
+    /// A bool.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// Text.
+    Str(&'static str),
+    /// Integers.
+    Ints(&'static [i64]),
+    /// The void dtype: it follows from the arguments.
+    Void,
+}
+
+/// How a call is carried out.
+#[derive(Clone, Copy)]
+pub enum Lowering {
+    /// A kernel that computes each element of the broadcast arguments from their elements.
+    Scalar(fn(&CallCx, &[PrimExpr]) -> Result<PrimExpr, OpError>),
+    /// A kernel, described as a compute over the tensor arguments (tuples opened, in order).
+    Compute(fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>),
+    /// Other operators.
+    Decompose(fn(&CallCx, &mut crate::BlockBuilder) -> Result<crate::Expr, OpError>),
+    /// A VM builtin, called with the same arguments.
+    Builtin(&'static str),
+    /// A pass of its own, or code generation, knows what to do.
+    Special,
+}
+
+/// How a kernel may be fused with its neighbours, from freest to least free; the order is the fuser's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OpPattern {
+    /// Output element `i` needs input elements `i`.
+    Elemwise = 0,
+    /// As above, with size-one dimensions repeated.
+    Broadcast = 1,
+    /// Output element needs one input element each, anywhere.
+    Injective = 2,
+    /// A reduction over axes.
+    Reduce = 3,
+    /// A compound whose output can be post-processed element by element: convolution, matrix product.
+    OutFusable = 4,
+    /// Tuples.
+    Tuple = 7,
+    /// Anything.
+    Opaque = 8,
+}
+
+impl OpPattern {
+    /// The pattern of a number, as attributes store it.
+    pub fn from_int(value: i64) -> Option<OpPattern> {
+        use OpPattern::*;
+        [Elemwise, Broadcast, Injective, Reduce, OutFusable, Tuple, Opaque].into_iter().find(|p| *p as i64 == value)
+    }
+}
+
+impl ArgDef {
+    const fn new(name: &'static str, kind: ArgKind, doc: &'static str) -> ArgDef {
+        ArgDef { name, kind, arity: Arity::Required, doc }
+    }
+
+    /// A tensor argument.
+    pub const fn tensor(name: &'static str, doc: &'static str) -> ArgDef {
+        ArgDef::new(name, ArgKind::Tensor, doc)
+    }
+
+    /// An argument that may be a tensor or a scalar.
+    pub const fn operand(name: &'static str, doc: &'static str) -> ArgDef {
+        ArgDef::new(name, ArgKind::TensorOrScalar, doc)
+    }
+
+    /// A tuple of tensors.
+    pub const fn tensors(name: &'static str, doc: &'static str) -> ArgDef {
+        ArgDef::new(name, ArgKind::Tensors, doc)
+    }
+
+    /// A shape argument.
+    pub const fn shape(name: &'static str, doc: &'static str) -> ArgDef {
+        ArgDef::new(name, ArgKind::Shape, doc)
+    }
+
+    /// A scalar argument.
+    pub const fn scalar(name: &'static str, doc: &'static str) -> ArgDef {
+        ArgDef::new(name, ArgKind::Scalar, doc)
+    }
+
+    /// A tuple of scalars.
+    pub const fn scalars(name: &'static str, doc: &'static str) -> ArgDef {
+        ArgDef::new(name, ArgKind::Scalars, doc)
+    }
+
+    /// An argument of any kind.
+    pub const fn any(name: &'static str, doc: &'static str) -> ArgDef {
+        ArgDef::new(name, ArgKind::Any, doc)
+    }
+
+    /// The same, but it may be left out.
+    pub const fn optional(self) -> ArgDef {
+        ArgDef { arity: Arity::Optional, ..self }
+    }
+
+    /// The same, any number of times.
+    pub const fn variadic(self) -> ArgDef {
+        ArgDef { arity: Arity::Variadic, ..self }
+    }
+}
+
+impl AttrDef {
+    /// An attribute.
+    pub const fn new(name: &'static str, kind: AttrKind, default: AttrDefault, doc: &'static str) -> AttrDef {
+        AttrDef { name, kind, default, doc }
+    }
+
+    /// A bool with a default.
+    pub const fn bool(name: &'static str, default: bool, doc: &'static str) -> AttrDef {
+        AttrDef::new(name, AttrKind::Bool, AttrDefault::Bool(default), doc)
+    }
+
+    /// An integer with a default.
+    pub const fn int(name: &'static str, default: i64, doc: &'static str) -> AttrDef {
+        AttrDef::new(name, AttrKind::Int, AttrDefault::Int(default), doc)
+    }
+
+    /// A number with a default.
+    pub const fn float(name: &'static str, default: f64, doc: &'static str) -> AttrDef {
+        AttrDef::new(name, AttrKind::Float, AttrDefault::Float(default), doc)
+    }
+
+    /// Text with a default.
+    pub const fn str(name: &'static str, default: &'static str, doc: &'static str) -> AttrDef {
+        AttrDef::new(name, AttrKind::Str, AttrDefault::Str(default), doc)
+    }
+
+    /// An element type that follows from the arguments unless given.
+    pub const fn dtype(name: &'static str, doc: &'static str) -> AttrDef {
+        AttrDef::new(name, AttrKind::DType, AttrDefault::Void, doc)
+    }
+
+    /// `n` integers with a default for each.
+    pub const fn ints_of(name: &'static str, n: usize, default: &'static [i64], doc: &'static str) -> AttrDef {
+        AttrDef::new(name, AttrKind::IntsOf(n), AttrDefault::Ints(default), doc)
+    }
+
+    /// Integers that may be absent.
+    pub const fn axes(name: &'static str, doc: &'static str) -> AttrDef {
+        AttrDef::new(name, AttrKind::Ints, AttrDefault::None, doc)
+    }
+}

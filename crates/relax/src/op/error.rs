@@ -1,0 +1,78 @@
+//! What can be wrong with a call of an operator.
+
+use relaxide_ir::Type;
+
+use crate::display::type_text;
+
+/// Why a call of an operator is refused. Each names the operator.
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
+pub enum OpError {
+    /// The user's program names an operator that does not exist.
+    #[error("no operator is called `{0}`")]
+    Unknown(String),
+    /// The user's call has too few or too many arguments.
+    #[error("{op}: takes {expected} arguments, {got} were given")]
+    Arity {
+        /// The operator.
+        op: String,
+        /// How many it takes, as text.
+        expected: String,
+        /// How many it was given.
+        got: usize,
+    },
+    /// An argument of the user's call has the wrong type.
+    #[error("{op}: argument `{arg}` must be {expected}, but its type is {got}")]
+    Argument {
+        /// The operator.
+        op: String,
+        /// The argument's name.
+        arg: String,
+        /// What it must be.
+        expected: String,
+        /// What it is.
+        got: String,
+    },
+    /// An attribute of the user's call is unknown, missing or of the wrong kind.
+    #[error("{op}: attribute `{attr}` {problem}")]
+    Attribute {
+        /// The operator.
+        op: String,
+        /// The attribute's name.
+        attr: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Arguments that are fine alone do not fit each other or the attributes.
+    #[error("{op}: {message}")]
+    Invalid {
+        /// The operator.
+        op: String,
+        /// What does not fit.
+        message: String,
+    },
+    /// The program is fine, but this cannot be compiled.
+    #[error("{op}: {message}")]
+    Unsupported {
+        /// The operator.
+        op: String,
+        /// What cannot be compiled, and what to try.
+        message: String,
+    },
+}
+
+impl OpError {
+    /// An argument of the wrong type.
+    pub fn argument(op: &str, arg: &str, expected: &str, got: &Type) -> OpError {
+        OpError::Argument { op: op.into(), arg: arg.into(), expected: expected.into(), got: type_text(got) }
+    }
+
+    /// Arguments that do not fit.
+    pub fn invalid(op: &str, message: impl Into<String>) -> OpError {
+        OpError::Invalid { op: op.into(), message: message.into() }
+    }
+
+    /// What cannot be compiled.
+    pub fn unsupported(op: &str, message: impl Into<String>) -> OpError {
+        OpError::Unsupported { op: op.into(), message: message.into() }
+    }
+}

@@ -1,0 +1,272 @@
+//! Symbolic shapes: broadcasting, equality, and matching of one against another.
+
+use std::collections::HashMap;
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
+use relaxide_ir::{FuncType, TensorType, Type, Var};
+
+/// Whether two dimensions are equal whatever their variables are.
+pub fn prove_equal(a: &PrimExpr, b: &PrimExpr) -> bool {
+    if a == b {
+        return true;
+    }
+    match (a.as_int(), b.as_int()) {
+        (Some(x), Some(y)) => x == y,
+        _ => Analyzer::new().can_prove_equal(a, b),
+    }
+}
+
+/// Whether two lists of dimensions are equal whatever their variables are.
+pub fn same_dims(a: &[PrimExpr], b: &[PrimExpr]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(x, y)| prove_equal(x, y))
+}
+
+/// What broadcasting two shapes gives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Broadcast {
+    /// The dimensions.
+    Known(Vec<PrimExpr>),
+    /// They may or may not fit: dimensions at which that is open, counted from the front of the result.
+    Open(Vec<usize>),
+    /// They do not fit, at this dimension counted from the front of the result.
+    Mismatch(usize),
+}
+
+/// Broadcasts two shapes: aligned at the end, dimensions must be equal or one of them 1.
+pub fn broadcast(a: &[PrimExpr], b: &[PrimExpr]) -> Broadcast {
+    let ndim = a.len().max(b.len());
+    let at = |dims: &[PrimExpr], i: usize| (i + dims.len()).checked_sub(ndim).and_then(|j| dims.get(j).cloned());
+    let mut out = Vec::with_capacity(ndim);
+    let mut open = Vec::new();
+    for i in 0..ndim {
+        match (at(a, i), at(b, i)) {
+            (Some(x), None) | (None, Some(x)) => out.push(x),
+            (Some(x), Some(y)) if x.is_int(1) || prove_equal(&x, &y) => out.push(y),
+            (Some(x), Some(y)) if y.is_int(1) => out.push(x),
+            (Some(x), Some(y)) if x.as_int().is_some() && y.as_int().is_some() => return Broadcast::Mismatch(i),
+            _ => open.push(i),
+        }
+    }
+    if open.is_empty() { Broadcast::Known(out) } else { Broadcast::Open(open) }
+}
+
+/// How many elements a tensor of these dimensions has.
+pub fn num_elements(dims: &[PrimExpr]) -> PrimExpr {
+    dims.iter().fold(PrimExpr::from(1), |n, d| n * d)
+}
+
+/// The dimensions as numbers, where all are.
+pub fn const_dims(dims: &[PrimExpr]) -> Option<Vec<i64>> {
+    dims.iter().map(PrimExpr::as_int).collect()
+}
+
+/// Whether two types are equal whatever their symbolic variables are.
+pub fn same_type(a: &Type, b: &Type) -> bool {
+    match (a, b) {
+        (Type::Prim(a), Type::Prim(b)) => a.dtype == b.dtype,
+        (Type::Tensor(a), Type::Tensor(b)) => {
+            a.dtype == b.dtype && a.ndim == b.ndim && a.vdevice == b.vdevice && same_known(&a.shape, &b.shape)
+        }
+        (Type::Shape(a), Type::Shape(b)) => a.ndim == b.ndim && same_known(&a.values, &b.values),
+        (Type::Tuple(a), Type::Tuple(b)) => same_types(&a.fields, &b.fields),
+        (Type::Func(a), Type::Func(b)) => same_func(a, b),
+        (Type::Pointer(a), Type::Pointer(b)) => a.scope == b.scope && same_type(&a.element, &b.element),
+        (Type::String(_), Type::String(_)) | (Type::Any(_), Type::Any(_)) | (Type::Missing(_), Type::Missing(_)) => true,
+        _ => false,
+    }
+}
+
+fn same_types(a: &[Type], b: &[Type]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(x, y)| same_type(x, y))
+}
+
+fn same_known(a: &Option<Vec<PrimExpr>>, b: &Option<Vec<PrimExpr>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => same_dims(a, b),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+fn same_func(a: &FuncType, b: &FuncType) -> bool {
+    let params = match (&a.params, &b.params) {
+        (Some(a), Some(b)) => same_types(a, b),
+        (None, None) => true,
+        _ => false,
+    };
+    params && a.pure == b.pure && same_type(&a.ret, &b.ret)
+}
+
+/// Calls `f` with every dimension in a type.
+pub fn for_each_dim(ty: &Type, f: &mut dyn FnMut(&PrimExpr)) {
+    match ty {
+        Type::Tensor(t) => t.shape.iter().flatten().for_each(f),
+        Type::Shape(t) => t.values.iter().flatten().for_each(f),
+        Type::Tuple(t) => t.fields.iter().for_each(|t| for_each_dim(t, f)),
+        _ => {}
+    }
+}
+
+/// The symbolic variables of types that stand alone as a dimension somewhere, which therefore a value of the type binds.
+pub fn defined_vars<'a>(types: impl IntoIterator<Item = &'a Type>) -> Vec<Ref<Var>> {
+    let mut vars = Vec::new();
+    for ty in types {
+        for_each_dim(ty, &mut |dim| {
+            if let Some(var) = dim.as_var().filter(|v| !vars.contains(*v)) {
+                vars.push(var.clone());
+            }
+        });
+    }
+    vars
+}
+
+/// All symbolic variables of types, in order of first occurrence.
+pub fn vars_of<'a>(types: impl IntoIterator<Item = &'a Type>) -> Vec<Ref<Var>> {
+    let mut vars: Vec<Ref<Var>> = Vec::new();
+    for ty in types {
+        for_each_dim(ty, &mut |dim| {
+            for var in free_vars(dim) {
+                if !vars.contains(&var) {
+                    vars.push(var);
+                }
+            }
+        });
+    }
+    vars
+}
+
+/// Puts expressions in the place of symbolic variables in a type.
+pub fn substitute_type(ty: &Type, map: &VarMap) -> Type {
+    if map.is_empty() {
+        return ty.clone();
+    }
+    let dims = |list: &Option<Vec<PrimExpr>>| {
+        list.as_ref().map(|list| list.iter().map(|d| substitute(d, map)).collect::<Vec<_>>())
+    };
+    match ty {
+        Type::Tensor(t) => {
+            Ref::new(TensorType { shape: dims(&t.shape), dtype: t.dtype, ndim: t.ndim, vdevice: t.vdevice.clone() })
+                .into()
+        }
+        Type::Shape(t) => Ref::new(relaxide_ir::ShapeType { values: dims(&t.values), ndim: t.ndim }).into(),
+        Type::Tuple(t) => Type::tuple(t.fields.iter().map(|t| substitute_type(t, map)).collect::<Vec<_>>()),
+        _ => ty.clone(),
+    }
+}
+
+/// A type without the dimensions that mention variables outside `known`, for a value that leaves their scope.
+pub fn erase_type(ty: &Type, known: &dyn Fn(&Ref<Var>) -> bool) -> Type {
+    let keep = |list: &[PrimExpr]| list.iter().flat_map(free_vars).all(|v| known(&v));
+    match ty {
+        Type::Tensor(t) => match &t.shape {
+            Some(dims) if !keep(dims) => {
+                Ref::new(TensorType { shape: None, dtype: t.dtype, ndim: t.ndim, vdevice: t.vdevice.clone() }).into()
+            }
+            _ => ty.clone(),
+        },
+        Type::Shape(t) => match &t.values {
+            Some(dims) if !keep(dims) => Type::shape_ndim(t.ndim),
+            _ => ty.clone(),
+        },
+        Type::Tuple(t) => Type::tuple(t.fields.iter().map(|t| erase_type(t, known)).collect::<Vec<_>>()),
+        _ => ty.clone(),
+    }
+}
+
+/// Binds the symbolic variables of a parameter's type to what an argument's type has in their place. Dimensions that the
+/// argument does not know stay unbound.
+pub fn bind_dims(param: &Type, arg: &Type, map: &mut VarMap) {
+    let mut bind = |params: &Option<Vec<PrimExpr>>, args: &Option<Vec<PrimExpr>>| {
+        let (Some(params), Some(args)) = (params, args) else { return };
+        for (param, arg) in params.iter().zip(args) {
+            if let PrimExpr::Var(var) = param {
+                map.entry(var.clone()).or_insert_with(|| arg.clone());
+            }
+        }
+    };
+    match (param, arg) {
+        (Type::Tensor(p), Type::Tensor(a)) => bind(&p.shape, &a.shape),
+        (Type::Shape(p), Type::Shape(a)) => bind(&p.values, &a.values),
+        (Type::Tuple(p), Type::Tuple(a)) => p.fields.iter().zip(&a.fields).for_each(|(p, a)| bind_dims(p, a, map)),
+        _ => {}
+    }
+}
+
+/// The type of a call of a function of known signature.
+pub fn call_type(func: &FuncType, args: &[Type]) -> Type {
+    let Some(params) = &func.params else { return func.ret.clone() };
+    let mut map = VarMap::new();
+    params.iter().zip(args).for_each(|(p, a)| bind_dims(p, a, &mut map));
+    let bound: HashMap<Ref<Var>, ()> = map.keys().map(|v| (v.clone(), ())).collect();
+    let own = vars_of(params);
+    let known = |v: &Ref<Var>| bound.contains_key(v) || !own.contains(v);
+    substitute_type(&erase_type(&func.ret, &known), &map)
+}
+
+/// What is common to two types: what a value has that may be of either.
+pub fn unify(a: &Type, b: &Type) -> Type {
+    if same_type(a, b) {
+        return a.clone();
+    }
+    match (a, b) {
+        (Type::Tensor(a), Type::Tensor(b)) => {
+            let shape = a.shape.clone().filter(|_| same_known(&a.shape, &b.shape));
+            let ndim = if a.ndim == b.ndim { a.ndim } else { -1 };
+            let dtype = if a.dtype == b.dtype { a.dtype } else { DataType::VOID };
+            Ref::new(TensorType { shape, dtype, ndim, vdevice: a.vdevice.clone().filter(|_| a.vdevice == b.vdevice) })
+                .into()
+        }
+        (Type::Shape(a), Type::Shape(b)) => Type::shape_ndim(if a.ndim == b.ndim { a.ndim } else { -1 }),
+        (Type::Tuple(a), Type::Tuple(b)) if a.fields.len() == b.fields.len() => {
+            Type::tuple(a.fields.iter().zip(&b.fields).map(|(a, b)| unify(a, b)).collect::<Vec<_>>())
+        }
+        _ => Type::any(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dims(list: &[&str]) -> Vec<PrimExpr> {
+        thread_local!(static VARS: std::cell::RefCell<HashMap<String, Ref<Var>>> = Default::default());
+        let var = |name: &str| {
+            VARS.with(|vars| vars.borrow_mut().entry(name.to_string()).or_insert_with(|| Var::dim(name)).clone())
+        };
+        list.iter().map(|d| d.parse::<i64>().map_or_else(|_| PrimExpr::Var(var(d)), PrimExpr::from)).collect()
+    }
+
+    #[test]
+    fn broadcasting_keeps_what_is_known_and_says_what_is_open() {
+        let known = |list: &[&str]| Broadcast::Known(dims(list));
+        assert_eq!(broadcast(&dims(&["n", "1"]), &dims(&["n", "m"])), known(&["n", "m"]));
+        assert_eq!(broadcast(&dims(&["m"]), &dims(&["n", "1"])), known(&["n", "m"]));
+        assert_eq!(broadcast(&dims(&["n"]), &dims(&["m"])), Broadcast::Open(vec![0]));
+        assert_eq!(broadcast(&dims(&["n", "3"]), &dims(&["n", "4"])), Broadcast::Mismatch(1));
+        assert_eq!(broadcast(&dims(&[]), &dims(&["3"])), known(&["3"]).clone().with_ints());
+    }
+
+    impl Broadcast {
+        /// Literals are nodes of their own; comparing needs the same ones.
+        fn with_ints(self) -> Broadcast {
+            self
+        }
+    }
+
+    #[test]
+    fn a_call_binds_the_callee_s_variables() {
+        let (n, m) = (Var::dim("n"), Var::dim("m"));
+        let f32 = DataType::FLOAT32;
+        let func = FuncType {
+            params: Some(vec![Type::tensor([PrimExpr::from(&n)], f32)]),
+            ret: Type::tensor([PrimExpr::from(&n) * 2], f32),
+            pure: true,
+        };
+        let ty = call_type(&func, &[Type::tensor([PrimExpr::from(&m)], f32)]);
+        assert!(same_type(&ty, &Type::tensor([PrimExpr::from(&m) * 2], f32)));
+        let unknown = call_type(&func, &[Type::tensor_ndim(1, f32)]);
+        assert!(same_type(&unknown, &Type::tensor_ndim(1, f32)));
+    }
+}
