@@ -15,10 +15,10 @@ pub fn type_text(ty: &Type) -> String {
             let mut parts = Vec::new();
             match &t.shape {
                 Some(dims) => parts.push(tuple_text(dims)),
-                None if t.dtype == DataType::VOID && t.ndim < 0 => return "R.Tensor".into(),
+                None if t.dtype == DataType::void() && t.ndim < 0 => return "R.Tensor".into(),
                 None => {}
             }
-            if t.dtype != DataType::VOID {
+            if t.dtype != DataType::void() {
                 parts.push(format!("dtype=\"{}\"", t.dtype));
             }
             if t.shape.is_none() && t.ndim >= 0 {
@@ -84,7 +84,7 @@ fn strength(op: BinaryOp) -> Option<(u8, &'static str)> {
 
 fn text_at(e: &PrimExpr, outer: u8) -> String {
     match e {
-        PrimExpr::Int(imm) if imm.dtype == DataType::BOOL => if imm.value != 0 { "True" } else { "False" }.into(),
+        PrimExpr::Int(imm) if imm.dtype == DataType::bool() => if imm.value != 0 { "True" } else { "False" }.into(),
         PrimExpr::Int(imm) => imm.value.to_string(),
         PrimExpr::Float(imm) => format!("{:?}", imm.value),
         PrimExpr::Str(s) => format!("{:?}", s.value),
@@ -133,14 +133,14 @@ mod tests {
     #[test]
     fn types_read_as_tvmscript_writes_them() {
         let n = PrimExpr::Var(Var::dim("n"));
-        let f32 = DataType::FLOAT32;
+        let f32 = DataType::float(32);
         let cases = [
             (Type::tensor([PrimExpr::from(3), PrimExpr::from(4)], f32), "R.Tensor((3, 4), dtype=\"float32\")"),
             (Type::tensor([n.clone() * 2], f32), "R.Tensor((n * 2,), dtype=\"float32\")"),
             (Type::tensor_ndim(2, f32), "R.Tensor(dtype=\"float32\", ndim=2)"),
-            (Type::tensor_ndim(-1, DataType::VOID), "R.Tensor"),
+            (Type::tensor_ndim(-1, DataType::void()), "R.Tensor"),
             (Type::shape([n.clone()]), "R.Shape([n])"),
-            (Type::tuple(vec![Type::prim(DataType::INT64)]), "R.Tuple(R.Prim(\"int64\"))"),
+            (Type::tuple(vec![Type::prim(DataType::int(64))]), "R.Tuple(R.Prim(\"int64\"))"),
         ];
         for (ty, text) in cases {
             assert_eq!(type_text(&ty), text);

@@ -9,6 +9,7 @@ pub mod display;
 pub mod expr;
 pub mod functor;
 pub mod op;
+pub mod rewrite;
 pub mod shape;
 
 pub use builder::{BlockBuilder, BuildError};

@@ -214,7 +214,7 @@ pub fn unify(a: &Type, b: &Type) -> Type {
         (Type::Tensor(a), Type::Tensor(b)) => {
             let shape = a.shape.clone().filter(|_| same_known(&a.shape, &b.shape));
             let ndim = if a.ndim == b.ndim { a.ndim } else { -1 };
-            let dtype = if a.dtype == b.dtype { a.dtype } else { DataType::VOID };
+            let dtype = if a.dtype == b.dtype { a.dtype } else { DataType::void() };
             Ref::new(TensorType { shape, dtype, ndim, vdevice: a.vdevice.clone().filter(|_| a.vdevice == b.vdevice) })
                 .into()
         }
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn a_call_binds_the_callee_s_variables() {
         let (n, m) = (Var::dim("n"), Var::dim("m"));
-        let f32 = DataType::FLOAT32;
+        let f32 = DataType::float(32);
         let func = FuncType {
             params: Some(vec![Type::tensor([PrimExpr::from(&n)], f32)]),
             ret: Type::tensor([PrimExpr::from(&n) * 2], f32),

@@ -32,8 +32,8 @@ pub fn broadcast_info(cx: &CallCx, a: &TensorInfo, b: &TensorInfo) -> Result<(Op
 /// The common dtype of the two sides.
 fn common_dtype(cx: &CallCx, a: &TensorInfo, b: &TensorInfo) -> Result<DataType, OpError> {
     let is_scalar = |i: usize| matches!(cx.ty(i), Ok(Type::Prim(_)));
-    if a.dtype == DataType::VOID || b.dtype == DataType::VOID {
-        return Ok(DataType::VOID);
+    if a.dtype == DataType::void() || b.dtype == DataType::void() {
+        return Ok(DataType::void());
     }
     match (is_scalar(0), is_scalar(1)) {
         _ if a.dtype == b.dtype => Ok(a.dtype),
@@ -58,7 +58,7 @@ fn arithmetic(cx: &CallCx) -> Result<Type, OpError> {
 }
 
 fn comparison(cx: &CallCx) -> Result<Type, OpError> {
-    binary_type(cx, |_| DataType::BOOL)
+    binary_type(cx, |_| DataType::bool())
 }
 
 macro_rules! binary {
@@ -145,7 +145,7 @@ fn power(a: PrimExpr, b: PrimExpr) -> PrimExpr {
     if dtype.is_float() {
         return two("pow", a, b);
     }
-    let wide = DataType::FLOAT64;
+    let wide = DataType::float(64);
     cast(dtype, math("round", two("pow", cast(wide, a), cast(wide, b))))
 }
 

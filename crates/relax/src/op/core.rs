@@ -43,7 +43,7 @@ fn shape_of(cx: &CallCx) -> Result<Type, OpError> {
 
 fn tensor_to_shape(cx: &CallCx) -> Result<Type, OpError> {
     let x = cx.tensor(0)?;
-    if x.dtype != DataType::VOID && !x.dtype.is_int() {
+    if x.dtype != DataType::void() && !x.dtype.is_int() {
         return cx.invalid(format!("needs a tensor of integers, but its dtype is {}", x.dtype));
     }
     match (x.ndim, x.dims) {
@@ -55,15 +55,15 @@ fn tensor_to_shape(cx: &CallCx) -> Result<Type, OpError> {
 
 fn shape_to_tensor(cx: &CallCx) -> Result<Type, OpError> {
     Ok(match cx.shape_arg(0)? {
-        Ok(dims) => Type::tensor([dims.len() as i64], DataType::INT64),
-        Err(Some(n)) => Type::tensor([n as i64], DataType::INT64),
-        Err(None) => Type::tensor_ndim(1, DataType::INT64),
+        Ok(dims) => Type::tensor([dims.len() as i64], DataType::int(64)),
+        Err(Some(n)) => Type::tensor([n as i64], DataType::int(64)),
+        Err(None) => Type::tensor_ndim(1, DataType::int(64)),
     })
 }
 
 fn size(cx: &CallCx) -> Result<Type, OpError> {
     cx.tensor(0)?;
-    Ok(Type::tensor(Vec::<PrimExpr>::new(), DataType::INT64))
+    Ok(Type::tensor(Vec::<PrimExpr>::new(), DataType::int(64)))
 }
 
 fn dtype_arg(cx: &CallCx, i: usize) -> Result<DataType, OpError> {

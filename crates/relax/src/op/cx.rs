@@ -102,7 +102,7 @@ impl<'a> CallCx<'a> {
     pub fn tensor(&self, i: usize) -> Result<TensorInfo, OpError> {
         match self.ty(i)? {
             Type::Tensor(ty) => Ok(TensorInfo::from(&*ty)),
-            Type::Any(_) | Type::Missing(_) => Ok(TensorInfo { dims: None, ndim: None, dtype: DataType::VOID }),
+            Type::Any(_) | Type::Missing(_) => Ok(TensorInfo { dims: None, ndim: None, dtype: DataType::void() }),
             _ => self.wrong(i, "a tensor"),
         }
     }
@@ -216,7 +216,7 @@ impl<'a> CallCx<'a> {
 
     /// A dtype attribute; `None` where it is to follow from the arguments.
     pub fn dtype(&self, name: &str) -> Option<DataType> {
-        self.attrs.dtype(name).filter(|d| *d != DataType::VOID)
+        self.attrs.dtype(name).filter(|d| *d != DataType::void())
     }
 
     /// An axis counted from the front, from one that may count from the back.

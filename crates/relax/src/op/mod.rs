@@ -129,7 +129,7 @@ fn default_value(attr: &AttrDef) -> Option<AttrValue> {
         AttrDefault::Float(v) => v.into(),
         AttrDefault::Str(v) => v.into(),
         AttrDefault::Ints(v) => v.to_vec().into(),
-        AttrDefault::Void => DataType::VOID.into(),
+        AttrDefault::Void => DataType::void().into(),
     })
 }
 

@@ -15,7 +15,7 @@ fn same_type(cx: &CallCx) -> Result<Type, OpError> {
 /// As [`same_type`], for operators that exist on floating-point numbers only.
 fn float_type(cx: &CallCx) -> Result<Type, OpError> {
     let x = cx.tensor(0)?;
-    if x.dtype != DataType::VOID && !x.dtype.is_float() {
+    if x.dtype != DataType::void() && !x.dtype.is_float() {
         return cx.invalid(format!("needs a floating-point tensor, but its dtype is {}; convert it with astype", x.dtype));
     }
     Ok(x.ty())
@@ -23,7 +23,7 @@ fn float_type(cx: &CallCx) -> Result<Type, OpError> {
 
 fn bool_type(cx: &CallCx) -> Result<Type, OpError> {
     let x = cx.tensor(0)?;
-    Ok(TensorInfo { dtype: DataType::BOOL, ..x }.ty())
+    Ok(TensorInfo { dtype: DataType::bool(), ..x }.ty())
 }
 
 macro_rules! unary {
@@ -116,7 +116,7 @@ fn rounded(name: &str, x: PrimExpr) -> PrimExpr {
 /// A test of floating-point kind, of known result on integers.
 fn classified(name: &str, x: PrimExpr, integers: bool) -> PrimExpr {
     if x.dtype().is_float() {
-        prim::call(DataType::BOOL, format!("tirx.{name}"), vec![x])
+        prim::call(DataType::bool(), format!("tirx.{name}"), vec![x])
     } else {
         prim::boolean(integers)
     }

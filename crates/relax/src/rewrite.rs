@@ -1,0 +1,270 @@
+//! Rebuilding functions binding by binding.
+//!
+//! A pass that changes values implements [`Rewrite`]: it is handed each value with earlier replacements already in place,
+//! may emit further bindings in front, and returns what the variable is bound to. Variables whose type did not change stay
+//! the same nodes, so what a pass does not touch is shared.
+
+use std::collections::HashMap;
+
+use relaxide_ffi::Ref;
+use relaxide_ir::pass::{PassError, PassResult};
+use relaxide_ir::{IRModule, Type};
+
+use crate::builder::infer;
+use crate::shape::same_type;
+use crate::*;
+
+/// What replaces each variable.
+pub type ExprMap = HashMap<AnyVar, Expr>;
+
+/// What becomes of a binding.
+pub enum Action {
+    /// The variable is bound to this value.
+    Bind(Expr),
+    /// The variable is replaced by this operand everywhere.
+    Replace(Expr),
+    /// The binding is dropped; nothing may use the variable.
+    Drop,
+}
+
+/// A pass over values.
+pub trait Rewrite {
+    /// Decides on one binding. `value` has earlier replacements in place.
+    fn value(&mut self, b: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError>;
+
+    /// Decides on a `match_cast`; the default keeps it.
+    fn cast(&mut self, b: &mut BlockBuilder, cast: Ref<MatchCast>) -> Result<(), BuildError> {
+        b.push_binding(cast.into())
+    }
+
+    /// Whether a block that was a dataflow block stays one.
+    fn keep_dataflow(&self) -> bool {
+        true
+    }
+
+    /// Rewrites the result of a sequence; the default keeps it.
+    fn result(&mut self, _b: &mut BlockBuilder, result: Expr) -> Result<Expr, BuildError> {
+        Ok(result)
+    }
+}
+
+/// Rewrites every Relax function of a module.
+pub fn rewrite_module(pass: &str, module: IRModule, rewrite: &mut dyn Rewrite) -> PassResult {
+    let mut b = BlockBuilder::with_module(module);
+    let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
+    for (name, func) in functions {
+        let new = rewrite_function(&mut b, &func, rewrite).map_err(|e| in_function(pass, &name, e))?;
+        if new != func {
+            b.module_mut().insert(name, new);
+        }
+    }
+    Ok(b.finish())
+}
+
+/// An error of a pass in a function.
+pub fn in_function(pass: &str, function: &str, error: impl std::fmt::Display) -> PassError {
+    PassError::new(pass, format!("in function `{function}`: {error}"))
+}
+
+/// Rewrites one function.
+pub fn rewrite_function(
+    b: &mut BlockBuilder,
+    func: &Ref<Function>,
+    rewrite: &mut dyn Rewrite,
+) -> Result<Ref<Function>, BuildError> {
+    let mut map = ExprMap::new();
+    rewrite_nested(b, func, rewrite, &mut map)
+}
+
+fn rewrite_nested(
+    b: &mut BlockBuilder,
+    func: &Ref<Function>,
+    rewrite: &mut dyn Rewrite,
+    map: &mut ExprMap,
+) -> Result<Ref<Function>, BuildError> {
+    let names: Vec<String> = names_in(&func.body);
+    func.params.iter().for_each(|p| b.reserve(&p.name));
+    names.iter().for_each(|n| b.reserve(n));
+    let body = rewrite_seq(b, &func.body, rewrite, map)?;
+    if body == func.body {
+        return Ok(func.clone());
+    }
+    let ret_ty = match body.body.ty() {
+        Type::Missing(_) | Type::Any(_) => func.ret_ty.clone(),
+        ty if same_type(&ty, &func.ret_ty) => func.ret_ty.clone(),
+        _ => func.ret_ty.clone(),
+    };
+    Ok(Ref::new(Function { body, ret_ty, ..(**func).clone() }))
+}
+
+/// Rewrites a sequence in a scope of its own.
+pub fn rewrite_seq(
+    b: &mut BlockBuilder,
+    seq: &Ref<SeqExpr>,
+    rewrite: &mut dyn Rewrite,
+    map: &mut ExprMap,
+) -> Result<Ref<SeqExpr>, BuildError> {
+    b.begin_scope();
+    let result = rewrite_blocks(b, seq, rewrite, map);
+    let body = match &result {
+        Ok(body) => body.clone(),
+        Err(_) => seq.body.clone(),
+    };
+    let new = b.end_scope(body)?;
+    result?;
+    Ok(if unchanged(&new, seq) { seq.clone() } else { new })
+}
+
+fn rewrite_blocks(
+    b: &mut BlockBuilder,
+    seq: &Ref<SeqExpr>,
+    rewrite: &mut dyn Rewrite,
+    map: &mut ExprMap,
+) -> Result<Expr, BuildError> {
+    for block in &seq.blocks {
+        if block.dataflow && rewrite.keep_dataflow() {
+            b.begin_dataflow()?;
+        }
+        for binding in &block.bindings {
+            rewrite_binding(b, binding, rewrite, map)?;
+        }
+        b.end_dataflow()?;
+    }
+    let result = replace(&seq.body, map)?;
+    let result = rewrite.result(b, result)?;
+    b.normalize_arg(result)
+}
+
+fn rewrite_binding(
+    b: &mut BlockBuilder,
+    binding: &Binding,
+    rewrite: &mut dyn Rewrite,
+    map: &mut ExprMap,
+) -> Result<(), BuildError> {
+    let value = match binding.value() {
+        Expr::If(choice) => {
+            let condition = replace(&choice.condition, map)?;
+            let true_branch = rewrite_seq(b, &choice.true_branch, rewrite, map)?;
+            let false_branch = rewrite_seq(b, &choice.false_branch, rewrite, map)?;
+            if condition == choice.condition
+                && true_branch == choice.true_branch
+                && false_branch == choice.false_branch
+            {
+                choice.clone().into()
+            } else {
+                Ref::new(If { condition, true_branch, false_branch, ty: choice.ty.clone() }).into()
+            }
+        }
+        Expr::Function(func) => rewrite_nested(b, func, rewrite, map)?.into(),
+        other => replace(other, map)?,
+    };
+    let bound = match binding {
+        Binding::MatchCast(cast) => {
+            let cast = if value == cast.value {
+                cast.clone()
+            } else {
+                Ref::new(MatchCast { var: cast.var.clone(), value, ty: cast.ty.clone() })
+            };
+            return rewrite.cast(b, cast);
+        }
+        Binding::Var(bound) => bound,
+    };
+    match rewrite.value(b, &bound.var, value)? {
+        Action::Drop => Ok(()),
+        Action::Replace(operand) => {
+            let operand = b.normalize_arg(operand)?;
+            map.insert(bound.var.clone(), operand);
+            Ok(())
+        }
+        Action::Bind(value) => bind(b, bound, value, map),
+    }
+}
+
+/// Binds a value to the old variable where the type allows it, else to a fresh one of the same name and kind.
+fn bind(b: &mut BlockBuilder, old: &Ref<VarBinding>, value: Expr, map: &mut ExprMap) -> Result<(), BuildError> {
+    let value = b.normalize(value)?;
+    if value == old.value {
+        return b.push_binding(old.clone().into());
+    }
+    let ty = value.ty();
+    let keep = same_type(&ty, old.var.ty()) || matches!(ty, Type::Any(_) | Type::Missing(_));
+    if keep {
+        return b.push_binding(Ref::new(VarBinding { var: old.var.clone(), value }).into());
+    }
+    let var = match &old.var {
+        AnyVar::Var(v) => AnyVar::Var(relaxide_ir::Var::new(v.name.clone(), ty)),
+        AnyVar::Dataflow(v) => {
+            AnyVar::Dataflow(Ref::new(DataflowVar { name: v.name.clone(), ty, span: v.span.clone() }))
+        }
+    };
+    map.insert(old.var.clone(), var.clone().into());
+    b.push_binding(Ref::new(VarBinding { var, value }).into())
+}
+
+/// Whether a rebuilt sequence holds the same bindings.
+fn unchanged(a: &SeqExpr, b: &SeqExpr) -> bool {
+    a.body == b.body
+        && a.blocks.len() == b.blocks.len()
+        && a.blocks.iter().zip(&b.blocks).all(|(x, y)| x.dataflow == y.dataflow && x.bindings == y.bindings)
+}
+
+/// Puts replacements in the place of variables in a value. Calls of operators are typed anew. Nested functions and
+/// branches are left as they are.
+pub fn replace(expr: &Expr, map: &ExprMap) -> Result<Expr, BuildError> {
+    if map.is_empty() {
+        return Ok(expr.clone());
+    }
+    let all = |list: &[Expr]| list.iter().map(|e| replace(e, map)).collect::<Result<Vec<_>, _>>();
+    Ok(match expr {
+        Expr::Var(_) | Expr::DataflowVar(_) => match expr.as_var().and_then(|v| map.get(&v)) {
+            Some(new) => new.clone(),
+            None => expr.clone(),
+        },
+        Expr::Tuple(tuple) => {
+            let fields = all(&tuple.fields)?;
+            if fields == tuple.fields { expr.clone() } else { Expr::tuple(fields) }
+        }
+        Expr::TupleGetItem(item) => match replace(&item.tuple, map)? {
+            tuple if tuple == item.tuple => expr.clone(),
+            Expr::Tuple(tuple) => match usize::try_from(item.index).ok().and_then(|i| tuple.fields.get(i)) {
+                Some(field) => field.clone(),
+                None => return Err(BuildError::Program(format!("a tuple has no field {}", item.index))),
+            },
+            tuple => Ref::new(TupleGetItem { tuple, index: item.index }).into(),
+        },
+        Expr::Call(call) => {
+            let callee = replace(&call.op, map)?;
+            let args = all(&call.args)?;
+            if callee == call.op && args == call.args {
+                return Ok(expr.clone());
+            }
+            let new = Call {
+                op: callee,
+                args,
+                attrs: call.attrs.clone(),
+                ty_args: call.ty_args.clone(),
+                ty: call.ty.clone(),
+                span: call.span.clone(),
+            };
+            let ty = match infer(&new)? {
+                Type::Any(_) | Type::Missing(_) => call.ty.clone(),
+                ty => ty,
+            };
+            Ref::new(Call { ty, ..new }).into()
+        }
+        other => other.clone(),
+    })
+}
+
+/// The names of all variables that a sequence binds, nested ones included.
+fn names_in(seq: &SeqExpr) -> Vec<String> {
+    let mut names = Vec::new();
+    for binding in seq.blocks.iter().flat_map(|b| &b.bindings) {
+        names.push(binding.var().name().to_string());
+        if let Expr::If(choice) = binding.value() {
+            names.extend(names_in(&choice.true_branch));
+            names.extend(names_in(&choice.false_branch));
+        }
+    }
+    names
+}
