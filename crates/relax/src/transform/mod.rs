@@ -1,0 +1,59 @@
+//! Passes over Relax functions and the pipelines that they make.
+//!
+//! [`PASSES`] is the one table: the command line, Python and the tests find a pass by name in it. [`pipeline`] names the
+//! orders in which they are usually run.
+
+mod attach_global_symbol;
+mod call_tir_rewrite;
+mod canonicalize;
+mod dead_code;
+mod kill_after_last_use;
+mod legalize;
+mod lower_alloc_tensor;
+mod lower_runtime_builtin;
+mod pipeline;
+mod remove_purity_checking;
+mod static_plan;
+mod to_non_dataflow;
+mod vm_shape_lower;
+
+use relaxide_ir::pass::PassInfo;
+
+pub use pipeline::{Pipeline, pipeline, pipelines};
+
+/// Every pass over Relax.
+pub static PASSES: &[PassInfo] = &[
+    legalize::PASS,
+    to_non_dataflow::PASS,
+    remove_purity_checking::PASS,
+    call_tir_rewrite::PASS,
+    static_plan::PASS,
+    lower_alloc_tensor::PASS,
+    kill_after_last_use::PASS,
+    lower_runtime_builtin::PASS,
+    vm_shape_lower::PASS,
+    attach_global_symbol::PASS,
+    canonicalize::PASS,
+    dead_code::PASS,
+];
+
+/// The pass of a name.
+pub fn pass(name: &str) -> Option<&'static PassInfo> {
+    PASSES.iter().find(|p| p.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_pipelines_name_passes_that_exist() {
+        let names: std::collections::HashSet<_> = PASSES.iter().map(|p| p.name).collect();
+        assert_eq!(names.len(), PASSES.len());
+        for pipeline in pipelines() {
+            for name in pipeline.passes {
+                assert!(pass(name).is_some(), "pipeline {} names {name}", pipeline.name);
+            }
+        }
+    }
+}
