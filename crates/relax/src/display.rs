@@ -105,12 +105,9 @@ fn text_at(e: &PrimExpr, outer: u8) -> String {
             }
         },
         PrimExpr::Not(n) => format!("not {}", text_at(&n.a, 6)),
-        PrimExpr::Select(s) => format!(
-            "T.Select({}, {}, {})",
-            dim_text(&s.condition),
-            dim_text(&s.true_value),
-            dim_text(&s.false_value)
-        ),
+        PrimExpr::Select(s) => {
+            format!("T.Select({}, {}, {})", dim_text(&s.condition), dim_text(&s.true_value), dim_text(&s.false_value))
+        }
         PrimExpr::Let(l) => format!("T.Let({}, where={{{}: {}}})", dim_text(&l.body), l.var.name, dim_text(&l.value)),
         PrimExpr::Ramp(r) => format!("T.Ramp({}, {}, {})", dim_text(&r.base), dim_text(&r.stride), r.lanes),
         PrimExpr::Broadcast(b) => format!("T.Broadcast({}, {})", dim_text(&b.value), b.lanes),

@@ -381,14 +381,6 @@ impl Expr {
 }
 
 impl Call {
-    /// The name of the operator that is called, if it is one.
-    pub fn op_name(&self) -> Option<&str> {
-        match &self.op {
-            Expr::Op(op) => Some(&op.name),
-            _ => None,
-        }
-    }
-
     /// The same call with other arguments and the type to go with them.
     pub fn with_args(&self, args: Vec<Expr>, ty: Type) -> Ref<Call> {
         Ref::new(Call {

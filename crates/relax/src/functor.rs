@@ -160,7 +160,7 @@ impl VarReplacer {
     /// What takes the place of a variable, chains followed.
     fn lookup(&self, var: AnyVar) -> Option<Expr> {
         let mut found = self.0.get(&var)?;
-        while let Some(next) = as_var(found).and_then(|v| self.0.get(&v)) {
+        while let Some(next) = found.as_var().and_then(|v| self.0.get(&v)) {
             found = next;
         }
         Some(found.clone())
@@ -169,19 +169,10 @@ impl VarReplacer {
 
 impl ExprMutator for VarReplacer {
     fn mutate_expr(&mut self, e: &Expr) -> Expr {
-        match as_var(e) {
+        match e.as_var() {
             Some(var) => self.lookup(var).unwrap_or_else(|| e.clone()),
             None => self.remake_expr(e),
         }
-    }
-}
-
-/// The variable, if the expression is one.
-pub fn as_var(e: &Expr) -> Option<AnyVar> {
-    match e {
-        Expr::Var(v) => Some(AnyVar::Var(v.clone())),
-        Expr::DataflowVar(v) => Some(AnyVar::Dataflow(v.clone())),
-        _ => None,
     }
 }
 
@@ -190,7 +181,7 @@ pub fn used_vars(e: &Expr) -> Vec<AnyVar> {
     struct Collect(Vec<AnyVar>);
     impl ExprVisitor for Collect {
         fn visit_expr(&mut self, e: &Expr) {
-            match as_var(e) {
+            match e.as_var() {
                 Some(var) => self.0.push(var),
                 None => self.walk_expr(e),
             }

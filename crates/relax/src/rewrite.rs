@@ -146,9 +146,7 @@ fn rewrite_binding(
             let condition = replace(&choice.condition, map)?;
             let true_branch = rewrite_seq(b, &choice.true_branch, rewrite, map)?;
             let false_branch = rewrite_seq(b, &choice.false_branch, rewrite, map)?;
-            if condition == choice.condition
-                && true_branch == choice.true_branch
-                && false_branch == choice.false_branch
+            if condition == choice.condition && true_branch == choice.true_branch && false_branch == choice.false_branch
             {
                 choice.clone().into()
             } else {

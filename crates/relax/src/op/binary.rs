@@ -15,7 +15,11 @@ use crate::shape::{Broadcast, broadcast};
 const X1_X2: &[ArgDef] = &[ArgDef::operand("x1", "Left operand."), ArgDef::operand("x2", "Right operand.")];
 
 /// Broadcasts what is known of two operands.
-pub fn broadcast_info(cx: &CallCx, a: &TensorInfo, b: &TensorInfo) -> Result<(Option<Vec<PrimExpr>>, Option<usize>), OpError> {
+pub fn broadcast_info(
+    cx: &CallCx,
+    a: &TensorInfo,
+    b: &TensorInfo,
+) -> Result<(Option<Vec<PrimExpr>>, Option<usize>), OpError> {
     let ndim = a.ndim.zip(b.ndim).map(|(a, b)| a.max(b));
     let (Some(da), Some(db)) = (&a.dims, &b.dims) else { return Ok((None, ndim)) };
     match broadcast(da, db) {

@@ -142,7 +142,13 @@ pub static TABLE: &[OpDef] = &[
         true,
         "Calls a packed function in destination-passing style: the outputs are allocated by the caller and passed last.",
     ),
-    row("call_pure_packed", &[FUNC, ARGS.variadic()], given, true, "Calls a packed function that has no visible effect."),
+    row(
+        "call_pure_packed",
+        &[FUNC, ARGS.variadic()],
+        given,
+        true,
+        "Calls a packed function that has no visible effect.",
+    ),
     OpDef {
         attrs: &[AttrDef::new(
             "inplace_indices",
@@ -188,7 +194,13 @@ pub static TABLE: &[OpDef] = &[
             "Fails when run unless the condition holds.",
         )
     },
-    builtin("shape_of", &[ArgDef::tensor("x", "The tensor.")], shape_of, "vm.builtin.shape_of", "The shape of a tensor as a value."),
+    builtin(
+        "shape_of",
+        &[ArgDef::tensor("x", "The tensor.")],
+        shape_of,
+        "vm.builtin.shape_of",
+        "The shape of a tensor as a value.",
+    ),
     builtin(
         "tensor_to_shape",
         &[ArgDef::tensor("x", "A one-dimensional tensor of integers.")],
@@ -202,22 +214,85 @@ pub static TABLE: &[OpDef] = &[
     },
     OpDef {
         lower: Lowering::Compute(lower_size),
-        ..row("size", &[ArgDef::tensor("x", "The tensor.")], size, true, "How many elements a tensor has, as a 0-d int64 tensor.")
+        ..row(
+            "size",
+            &[ArgDef::tensor("x", "The tensor.")],
+            size,
+            true,
+            "How many elements a tensor has, as a 0-d int64 tensor.",
+        )
     },
-    row("builtin.alloc_tensor", &[SHAPE, DTYPE, DEVICE, SCOPE], |cx| allocated(cx, 0, 1), true, "A tensor with fresh memory."),
-    row("builtin.stop_lift_params", &[ArgDef::tensor("x", "The tensor.")], |cx| cx.ty(0), true, "x; parameters are not lifted past it."),
-    row("memory.alloc_storage", &[ArgDef::shape("size", "Bytes."), DEVICE, SCOPE, DTYPE], any, true, "Memory that planned tensors share."),
-    row("memory.alloc_tensor", &[STORAGE, OFFSET, SHAPE, DTYPE, DEVICE.optional()], |cx| allocated(cx, 2, 3), true, "A tensor inside a storage."),
+    row(
+        "builtin.alloc_tensor",
+        &[SHAPE, DTYPE, DEVICE, SCOPE],
+        |cx| allocated(cx, 0, 1),
+        true,
+        "A tensor with fresh memory.",
+    ),
+    row(
+        "builtin.stop_lift_params",
+        &[ArgDef::tensor("x", "The tensor.")],
+        |cx| cx.ty(0),
+        true,
+        "x; parameters are not lifted past it.",
+    ),
+    row(
+        "memory.alloc_storage",
+        &[ArgDef::shape("size", "Bytes."), DEVICE, SCOPE, DTYPE],
+        any,
+        true,
+        "Memory that planned tensors share.",
+    ),
+    row(
+        "memory.alloc_tensor",
+        &[STORAGE, OFFSET, SHAPE, DTYPE, DEVICE.optional()],
+        |cx| allocated(cx, 2, 3),
+        true,
+        "A tensor inside a storage.",
+    ),
     row("memory.kill_storage", &[STORAGE], void, false, "The storage is not used from here on."),
-    row("memory.kill_tensor", &[ArgDef::any("tensor", "The tensor.")], void, false, "The tensor is not used from here on."),
-    builtin("memory.ensure_zero_offset", &[ArgDef::tensor("x", "The tensor.")], |cx| cx.ty(0), "vm.builtin.ensure_zero_offset", "x, copied if its data do not start its memory."),
-    row("vm.alloc_storage", &[ArgDef::shape("size", "Bytes."), DEVICE, DTYPE, SCOPE], any, true, "Memory, as the VM allocates it."),
-    row("vm.alloc_tensor", &[STORAGE, OFFSET, SHAPE, DTYPE, DEVICE.optional()], |cx| allocated(cx, 2, 3), true, "A tensor inside a storage, as the VM makes it."),
+    row(
+        "memory.kill_tensor",
+        &[ArgDef::any("tensor", "The tensor.")],
+        void,
+        false,
+        "The tensor is not used from here on.",
+    ),
+    builtin(
+        "memory.ensure_zero_offset",
+        &[ArgDef::tensor("x", "The tensor.")],
+        |cx| cx.ty(0),
+        "vm.builtin.ensure_zero_offset",
+        "x, copied if its data do not start its memory.",
+    ),
+    row(
+        "vm.alloc_storage",
+        &[ArgDef::shape("size", "Bytes."), DEVICE, DTYPE, SCOPE],
+        any,
+        true,
+        "Memory, as the VM allocates it.",
+    ),
+    row(
+        "vm.alloc_tensor",
+        &[STORAGE, OFFSET, SHAPE, DTYPE, DEVICE.optional()],
+        |cx| allocated(cx, 2, 3),
+        true,
+        "A tensor inside a storage, as the VM makes it.",
+    ),
     row("vm.kill_object", &[ArgDef::any("object", "The object.")], void, false, "The register is cleared."),
-    row("vm.call_tir_dyn", &[FUNC, ARGS], void, false, "Calls a kernel; the last argument is a shape that is opened into scalars."),
+    row(
+        "vm.call_tir_dyn",
+        &[FUNC, ARGS],
+        void,
+        false,
+        "Calls a kernel; the last argument is a shape that is opened into scalars.",
+    ),
 ];
 
-fn lower_shape_to_tensor(cx: &CallCx, _: &[relaxide_tir::te::Tensor]) -> Result<Vec<relaxide_tir::te::Tensor>, OpError> {
+fn lower_shape_to_tensor(
+    cx: &CallCx,
+    _: &[relaxide_tir::te::Tensor],
+) -> Result<Vec<relaxide_tir::te::Tensor>, OpError> {
     let dims = cx.known_shape(0)?;
     let zero = PrimExpr::from(0);
     Ok(vec![relaxide_tir::te::compute("shape_to_tensor", [dims.len() as i64], |i| {

@@ -137,7 +137,8 @@ impl<'a> CallCx<'a> {
     /// What is known of the tensors in tuple argument `i`.
     pub fn tensors(&self, i: usize) -> Result<Vec<TensorInfo>, OpError> {
         let Type::Tuple(tuple) = self.ty(i)? else { return self.wrong(i, "a tuple of tensors") };
-        let infos: Option<Vec<_>> = tuple.fields.iter().map(|t| t.as_tensor().map(|t| TensorInfo::from(&**t))).collect();
+        let infos: Option<Vec<_>> =
+            tuple.fields.iter().map(|t| t.as_tensor().map(|t| TensorInfo::from(&**t))).collect();
         infos.map_or_else(|| self.wrong(i, "a tuple of tensors"), Ok)
     }
 

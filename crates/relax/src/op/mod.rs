@@ -3,11 +3,13 @@
 //! [`lookup`] finds the definition of a name, [`call`] builds a checked, typed call. To add an operator, add its row to a
 //! family's table or write a file with a table of its own, and name the table in [`registry`].
 
+pub mod binary;
 pub mod core;
 mod cx;
 mod def;
 mod error;
 mod registry;
+pub mod unary;
 
 use relaxide_ffi::{DataType, Object, Ref};
 use relaxide_ir::{AttrValue, Attrs, Type};
@@ -45,12 +47,7 @@ pub fn call(name: &str, args: impl Into<Vec<Expr>>, attrs: Attrs) -> Result<Expr
 }
 
 /// As [`call`], with types given at the call, as `call_tir` and `call_pure_packed` need.
-pub fn call_typed(
-    name: &str,
-    args: impl Into<Vec<Expr>>,
-    attrs: Attrs,
-    ty_args: Vec<Type>,
-) -> Result<Expr, OpError> {
+pub fn call_typed(name: &str, args: impl Into<Vec<Expr>>, attrs: Attrs, ty_args: Vec<Type>) -> Result<Expr, OpError> {
     let def = lookup(name).ok_or_else(|| OpError::Unknown(name.to_string()))?;
     let args = check_args(def, args.into())?;
     let attrs = check_attrs(def, attrs)?;
@@ -107,12 +104,15 @@ fn check_attrs(def: &OpDef, attrs: Attrs) -> Result<Attrs, OpError> {
     let mut out = Attrs::new();
     for attr in def.attrs {
         let value = match attrs.0.get(attr.name) {
-            None | Some(AttrValue::None) => default_value(attr).ok_or_else(|| refuse(attr.name, "must be given".into()))?,
+            None | Some(AttrValue::None) => {
+                default_value(attr).ok_or_else(|| refuse(attr.name, "must be given".into()))?
+            }
             Some(value) => convert(attr.kind, value).map_err(|want| refuse(attr.name, format!("must be {want}")))?,
         };
         let value = match (attr.kind, value) {
-            (AttrKind::IntsOf(n), AttrValue::List(list)) => repeat_to(n, list)
-                .ok_or_else(|| refuse(attr.name, format!("must hold {n} integers, or a number of them that divides {n}")))?,
+            (AttrKind::IntsOf(n), AttrValue::List(list)) => repeat_to(n, list).ok_or_else(|| {
+                refuse(attr.name, format!("must hold {n} integers, or a number of them that divides {n}"))
+            })?,
             (_, value) => value,
         };
         out = out.with(attr.name, value);
@@ -155,7 +155,9 @@ fn convert(kind: AttrKind, value: &AttrValue) -> Result<AttrValue, &'static str>
         },
         AttrKind::DType => match value {
             AttrValue::DType(_) => Ok(value.clone()),
-            AttrValue::Str(text) => text.parse().map(AttrValue::DType).map_err(|_| "an element type such as \"float32\""),
+            AttrValue::Str(text) => {
+                text.parse().map(AttrValue::DType).map_err(|_| "an element type such as \"float32\"")
+            }
             _ => Err("an element type such as \"float32\""),
         },
         AttrKind::Ints | AttrKind::IntsOf(_) => match value {

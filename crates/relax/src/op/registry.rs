@@ -6,13 +6,10 @@ use std::sync::LazyLock;
 use super::OpDef;
 
 /// Every family's table.
-static TABLES: &[&[OpDef]] = &[
-    super::core::TABLE,
-    super::unary::TABLE,
-    super::binary::TABLE,
-];
+static TABLES: &[&[OpDef]] = &[super::core::TABLE, super::unary::TABLE, super::binary::TABLE];
 
-static BY_NAME: LazyLock<HashMap<&'static str, &'static OpDef>> = LazyLock::new(|| all().map(|d| (d.name, d)).collect());
+static BY_NAME: LazyLock<HashMap<&'static str, &'static OpDef>> =
+    LazyLock::new(|| all().map(|d| (d.name, d)).collect());
 
 /// All operators, in the order of the tables.
 pub fn all() -> impl Iterator<Item = &'static OpDef> {
