@@ -1,1 +1,20 @@
 //! Devices, memory, threads and module loading: what a deployed model stands on.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`device`] | the kinds of device, and moving tensors between them |
+//! | [`memory`] | allocators, buffers, storage objects |
+//! | [`threads`] | the pool for the parallel loops of kernels |
+//! | [`workspace`] | scratch memory of kernels |
+//! | [`backend`] | the C functions that compiled code calls |
+//!
+//! Unsafe code here is that of drivers: raw memory, threads that run compiled code, and shared libraries.
+#![deny(missing_docs)]
+
+pub mod backend;
+pub mod device;
+pub mod memory;
+pub mod threads;
+pub mod workspace;
+
+pub use threads::{num_threads, set_num_threads};

@@ -13,10 +13,12 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use relaxide_ffi::abi::type_index;
-use relaxide_ffi::{Any, DataType};
+use relaxide_ffi::{Any, DataType, Device, Shape, Tensor};
 
 use super::read::{Problem, ReadError, Reader};
 use super::write::Writer;
+
+const TENSOR_MAGIC: u64 = 0xDD5E_40F0_96B4_A13F;
 
 /// A kind of value that an executable can store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +27,12 @@ pub(super) enum ConstantKind {
     Float,
     DataType,
     Str,
+    Shape,
+    Tensor,
 }
 
 impl ConstantKind {
-    const ALL: [Self; 4] = [Self::Int, Self::Float, Self::DataType, Self::Str];
+    const ALL: [Self; 6] = [Self::Int, Self::Float, Self::DataType, Self::Str, Self::Shape, Self::Tensor];
 
     /// The tag of this kind in the file.
     fn tag(self) -> i32 {
@@ -37,6 +41,8 @@ impl ConstantKind {
             Self::Float => type_index::FLOAT,
             Self::DataType => type_index::DATA_TYPE,
             Self::Str => type_index::STR,
+            Self::Shape => type_index::SHAPE,
+            Self::Tensor => type_index::TENSOR,
         }
     }
 
@@ -65,6 +71,10 @@ impl UnsupportedConstant {
     pub(super) fn of(index: usize, value: &Any) -> Self {
         Self { index, kind: value.type_key().to_owned() }
     }
+
+    fn because(index: usize, kind: impl Into<String>) -> Self {
+        Self { index, kind: kind.into() }
+    }
 }
 
 pub(super) fn read(reader: &mut Reader<'_>) -> Result<Any, ReadError> {
@@ -76,11 +86,51 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<Any, ReadError> {
         ConstantKind::Float => Any::from(reader.f64()?),
         ConstantKind::DataType => Any::from(read_dtype(reader)?),
         ConstantKind::Str => Any::from(reader.string()?.as_str()),
+        ConstantKind::Shape => Any::from(Shape::from(reader.i64_list()?)),
+        ConstantKind::Tensor => Any::from(read_tensor(reader)?),
     })
 }
 
 fn read_dtype(reader: &mut Reader<'_>) -> Result<DataType, ReadError> {
     Ok(DataType { code: reader.u8()?, bits: reader.u8()?, lanes: reader.u16()? })
+}
+
+fn read_tensor(reader: &mut Reader<'_>) -> Result<Tensor, ReadError> {
+    let at = reader.position();
+    let refuse = |reader: &Reader<'_>, why: String| reader.error_at(at, Problem::Tensor(why));
+    let (magic, _reserved) = (reader.u64()?, reader.u64()?);
+    if magic != TENSOR_MAGIC {
+        return Err(refuse(reader, format!("its magic is {magic:#018x}")));
+    }
+    let device = Device { device_type: reader.i32()?, device_id: reader.i32()? };
+    if device.device_type != Device::cpu(0).device_type {
+        return Err(refuse(reader, format!("it is stored for {device}; only the CPU is allowed here")));
+    }
+    let ndim = reader.i32()?;
+    let dtype = read_dtype(reader)?;
+    let ndim = u64::try_from(ndim).map_err(|_| refuse(reader, format!("it has {ndim} dimensions")))?;
+    reader.fits(at, ndim, 8)?;
+    let shape = (0..ndim).map(|_| reader.i64()).collect::<Result<Vec<_>, _>>()?;
+    let stored = reader.i64()?;
+    let expected = stored_bytes(&shape, dtype).map_err(|why| refuse(reader, why))?;
+    if u64::try_from(stored) != Ok(expected) {
+        return Err(refuse(reader, format!("{stored} bytes are stored for {dtype} of shape {shape:?}: {expected}")));
+    }
+    let data = reader.take(expected)?;
+    Tensor::from_bytes(data, &shape, dtype).map_err(|error| refuse(reader, error.to_string()))
+}
+
+/// The size of a tensor's data in the file.
+fn stored_bytes(shape: &[i64], dtype: DataType) -> Result<u64, String> {
+    if dtype.lanes != 1 || !dtype.bits.is_multiple_of(8) || dtype.bits == 0 {
+        return Err(format!("elements of type {dtype} cannot be stored (whole bytes and one lane can)"));
+    }
+    let mut bytes = u64::from(dtype.bits / 8);
+    for dim in shape {
+        let dim = u64::try_from(*dim).map_err(|_| format!("a dimension of shape {shape:?} is negative"))?;
+        bytes = bytes.checked_mul(dim).ok_or_else(|| format!("shape {shape:?} is too large"))?;
+    }
+    Ok(bytes)
 }
 
 pub(super) fn write(out: &mut Writer, index: usize, value: &Any) -> Result<(), UnsupportedConstant> {
@@ -92,6 +142,8 @@ pub(super) fn write(out: &mut Writer, index: usize, value: &Any) -> Result<(), U
         ConstantKind::Float => out.bytes(&value.to::<f64>().map_err(|_| unsupported())?.to_le_bytes()),
         ConstantKind::DataType => write_dtype(out, value.to::<DataType>().map_err(|_| unsupported())?),
         ConstantKind::Str => out.string(&value.to::<String>().map_err(|_| unsupported())?),
+        ConstantKind::Shape => out.i64_list(&value.to::<Shape>().map_err(|_| unsupported())?),
+        ConstantKind::Tensor => write_tensor(out, index, &value.to::<Tensor>().map_err(|_| unsupported())?)?,
     }
     Ok(())
 }
@@ -99,6 +151,27 @@ pub(super) fn write(out: &mut Writer, index: usize, value: &Any) -> Result<(), U
 fn write_dtype(out: &mut Writer, dtype: DataType) {
     out.bytes(&[dtype.code, dtype.bits]);
     out.bytes(&dtype.lanes.to_le_bytes());
+}
+
+fn write_tensor(out: &mut Writer, index: usize, tensor: &Tensor) -> Result<(), UnsupportedConstant> {
+    let (shape, dtype) = (tensor.shape(), tensor.dtype());
+    let bytes = stored_bytes(shape, dtype).map_err(|why| UnsupportedConstant::because(index, why))?;
+    let data = tensor.to_bytes().map_err(|error| UnsupportedConstant::because(index, error.to_string()))?;
+    if data.len() as u64 != bytes {
+        let why = format!("tensor of {} bytes where {bytes} are expected", data.len());
+        return Err(UnsupportedConstant::because(index, why));
+    }
+    out.u64(TENSOR_MAGIC);
+    out.u64(0);
+    out.i32(Device::cpu(0).device_type);
+    out.i32(0);
+    // A tensor's rank is an `i32` in the C ABI too.
+    out.i32(shape.len() as i32);
+    write_dtype(out, dtype);
+    shape.iter().for_each(|dim| out.i64(*dim));
+    out.u64(bytes);
+    out.bytes(&data);
+    Ok(())
 }
 
 /// A hash under which constants that are the [same](same) are equal; `None` for values that are never shared.
@@ -114,6 +187,12 @@ pub(crate) fn digest(value: &Any) -> Option<u64> {
             (dtype.code, dtype.bits, dtype.lanes).hash(&mut hasher);
         }
         ConstantKind::Str => value.to::<String>().ok()?.hash(&mut hasher),
+        ConstantKind::Shape => value.to::<Shape>().ok()?.hash(&mut hasher),
+        ConstantKind::Tensor => {
+            let tensor = value.to::<Tensor>().ok()?;
+            tensor.shape().hash(&mut hasher);
+            tensor.to_bytes().ok()?.hash(&mut hasher);
+        }
     }
     Some(hasher.finish())
 }
@@ -127,6 +206,11 @@ pub(crate) fn same(a: &Any, b: &Any) -> bool {
             ConstantKind::Float => a.to::<f64>().ok()?.to_bits() == b.to::<f64>().ok()?.to_bits(),
             ConstantKind::DataType => a.to::<DataType>().ok()? == b.to::<DataType>().ok()?,
             ConstantKind::Str => a.to::<String>().ok()? == b.to::<String>().ok()?,
+            ConstantKind::Shape => a.to::<Shape>().ok()?[..] == b.to::<Shape>().ok()?[..],
+            ConstantKind::Tensor => {
+                let (a, b) = (a.to::<Tensor>().ok()?, b.to::<Tensor>().ok()?);
+                (a.shape(), a.dtype()) == (b.shape(), b.dtype()) && a.to_bytes().ok()? == b.to_bytes().ok()?
+            }
         })
     };
     equal().unwrap_or(false)

@@ -1,0 +1,69 @@
+//! Devices: where data lives and how it gets there.
+//!
+//! A kind of device is one implementation of [`DeviceApi`], entered in the one table behind [`device_api`]. The rest of
+//! the runtime knows devices only through it.
+
+mod cpu;
+mod transfer;
+
+use std::ffi::c_void;
+
+use relaxide_ffi::{Device, Error, ErrorKind};
+
+pub use transfer::{copy_into, copy_tensor, empty_tensor, to_device};
+
+/// The alignment of every allocation: a cache line, and the widest vector of the targets.
+pub const ALIGNMENT: usize = 64;
+
+/// What the runtime needs from a kind of device. Addresses are the device's own; only CPU addresses may be followed by
+/// the host.
+pub trait DeviceApi: Send + Sync {
+    /// Whether a device of this number exists.
+    fn exists(&self, device: Device) -> bool;
+
+    /// Allocates `bytes` bytes, aligned to [`ALIGNMENT`]. Not null, not even for no bytes.
+    fn allocate(&self, device: Device, bytes: usize) -> Result<*mut c_void, Error>;
+
+    /// Frees an allocation.
+    ///
+    /// # Safety
+    /// `data` came from [`DeviceApi::allocate`] with the same device and size, and nobody uses it any more.
+    unsafe fn free(&self, device: Device, data: *mut c_void, bytes: usize);
+
+    /// Copies bytes on the device.
+    ///
+    /// # Safety
+    /// Both ranges are inside live allocations of the device and do not overlap.
+    unsafe fn copy(&self, from: *const c_void, to: *mut c_void, bytes: usize) -> Result<(), Error>;
+
+    /// Copies bytes from the host to the device.
+    ///
+    /// # Safety
+    /// As [`DeviceApi::copy`], with `from` in the host's memory.
+    unsafe fn copy_from_host(&self, from: *const c_void, to: *mut c_void, bytes: usize) -> Result<(), Error>;
+
+    /// Copies bytes from the device to the host.
+    ///
+    /// # Safety
+    /// As [`DeviceApi::copy`], with `to` in the host's memory.
+    unsafe fn copy_to_host(&self, from: *const c_void, to: *mut c_void, bytes: usize) -> Result<(), Error>;
+
+    /// Waits until the device has done what it was given.
+    fn synchronize(&self, device: Device) -> Result<(), Error>;
+}
+
+/// The implementation for a kind of device.
+pub fn device_api(device: Device) -> Result<&'static dyn DeviceApi, Error> {
+    match device.device_type {
+        Device::CPU => Ok(&cpu::Cpu),
+        _ => {
+            let message = format!("device {device} is not available: this runtime drives the CPU only");
+            Err(Error::new(ErrorKind::RuntimeError, message))
+        }
+    }
+}
+
+/// Whether a device can be used.
+pub fn device_exists(device: Device) -> bool {
+    device_api(device).is_ok_and(|api| api.exists(device))
+}

@@ -1,0 +1,44 @@
+//! A piece of device memory as an object: what the VM allocates tensors from.
+
+use relaxide_ffi::{DataType, Error, ErrorKind, Object, Ref, Tensor};
+
+use super::Buffer;
+
+/// A buffer that tensors are placed in. Each tensor keeps it.
+#[derive(Debug, Object)]
+#[object(key = "vm.Storage")]
+pub struct Storage {
+    #[field(hidden)]
+    buffer: Buffer,
+}
+
+impl Storage {
+    /// An object over a buffer.
+    pub fn new(buffer: Buffer) -> Ref<Self> {
+        Ref::new(Self { buffer })
+    }
+
+    /// The memory.
+    pub fn buffer(&self) -> &Buffer {
+        &self.buffer
+    }
+
+    /// A compact tensor `offset` bytes into the storage. Where addresses are plain numbers, the offset goes into the
+    /// tensor's address, for kernels want tensors that begin at theirs.
+    pub fn tensor(this: &Ref<Self>, offset: usize, shape: &[i64], dtype: DataType) -> Result<Tensor, Error> {
+        let buffer = &this.buffer;
+        let elements = shape.iter().try_fold(1_usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));
+        let bytes = elements.and_then(|elements| elements.checked_mul(dtype.bytes()));
+        if bytes.and_then(|bytes| bytes.checked_add(offset)).is_none_or(|end| end > buffer.bytes()) {
+            let message = format!(
+                "a tensor of shape {shape:?} and type {dtype} at offset {offset} does not fit the storage of {} bytes",
+                buffer.bytes()
+            );
+            return Err(Error::new(ErrorKind::ValueError, message));
+        }
+        let data = buffer.data().wrapping_byte_add(offset);
+        // SAFETY: the elements lie inside the buffer, as was just checked, and the tensor keeps the storage, which keeps
+        // the buffer.
+        unsafe { Tensor::from_parts(data, shape, dtype, buffer.device(), 0, this.clone()) }
+    }
+}
