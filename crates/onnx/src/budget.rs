@@ -1,0 +1,187 @@
+//! A look over a file's bytes before anything is allocated for them.
+//!
+//! A protobuf message of two bytes can cost hundreds once it is decoded, and messages nest. So the frame of a file (which
+//! messages it holds, how many, how deep, whether every length lies inside its parent) is walked first, without allocating,
+//! against a [`Budget`]. What passes is decoded; what does not is refused with the offset of the first fault.
+//!
+//! Only the messages of [`crate::proto`] are entered: tensor data is one step, however large.
+
+use crate::error::ModelError;
+
+/// How much a file may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Fields of all messages together.
+    pub fields: u64,
+    /// Messages inside messages.
+    pub depth: u32,
+}
+
+impl Default for Budget {
+    /// What the format itself can hold (2 GiB), with room for graphs of millions of nodes.
+    fn default() -> Self {
+        Budget { bytes: 1 << 31, fields: 1 << 25, depth: 64 }
+    }
+}
+
+/// The messages that are entered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Model,
+    Graph,
+    Node,
+    Attribute,
+    Tensor,
+    Sparse,
+    Function,
+    ValueInfo,
+    Type,
+    TensorType,
+    Shape,
+    Entry,
+}
+
+/// The message in field `tag` of a message, if it is one that is entered.
+fn child(parent: Kind, tag: u64) -> Option<Kind> {
+    use Kind::*;
+    Some(match (parent, tag) {
+        (Model, 7) => Graph,
+        (Model, 8 | 14) => Entry,
+        (Model, 25) => Function,
+        (Graph, 1) => Node,
+        (Graph, 5) => Tensor,
+        (Graph, 11..=13) => ValueInfo,
+        (Graph, 15) => Sparse,
+        (Node, 5) => Attribute,
+        (Attribute, 5) => Tensor,
+        (Attribute, 6) => Graph,
+        (Tensor, 13) => Entry,
+        (Sparse, 1) => Tensor,
+        (ValueInfo, 2) => Type,
+        (Type, 1) => TensorType,
+        (TensorType, 2) => Shape,
+        (Shape, 1) => Entry,
+        _ => return None,
+    })
+}
+
+/// Checks the frame of a model file.
+pub fn check(bytes: &[u8], budget: Budget) -> Result<(), ModelError> {
+    let size = bytes.len() as u64;
+    if size > budget.bytes {
+        return Err(ModelError::Limit { what: "bytes", limit: budget.bytes });
+    }
+    let mut walk = Walk { bytes, fields: 0, budget };
+    walk.message(Kind::Model, 0, bytes.len(), 0)
+}
+
+struct Walk<'a> {
+    bytes: &'a [u8],
+    fields: u64,
+    budget: Budget,
+}
+
+impl Walk<'_> {
+    fn message(&mut self, kind: Kind, mut at: usize, end: usize, depth: u32) -> Result<(), ModelError> {
+        if depth > self.budget.depth {
+            return Err(ModelError::Limit { what: "nested messages", limit: u64::from(self.budget.depth) });
+        }
+        while at < end {
+            self.fields += 1;
+            if self.fields > self.budget.fields {
+                return Err(ModelError::Limit { what: "fields", limit: self.budget.fields });
+            }
+            let start = at;
+            let key = self.varint(&mut at, end)?;
+            let (tag, wire) = (key >> 3, key & 7);
+            if tag == 0 {
+                return Err(fault(start, "a field has the number 0"));
+            }
+            match wire {
+                0 => {
+                    self.varint(&mut at, end)?;
+                }
+                1 => at = skip(at, 8, end)?,
+                2 => {
+                    let length = self.varint(&mut at, end)?;
+                    let next = skip(at, length, end)?;
+                    if let Some(inner) = child(kind, tag) {
+                        self.message(inner, at, next, depth + 1)?;
+                    }
+                    at = next;
+                }
+                5 => at = skip(at, 4, end)?,
+                _ => return Err(fault(start, "a field has a wire type that the format does not use")),
+            }
+        }
+        Ok(())
+    }
+
+    fn varint(&self, at: &mut usize, end: usize) -> Result<u64, ModelError> {
+        let start = *at;
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.bytes.get(..end).and_then(|b| b.get(*at)).ok_or_else(|| fault(start, "a number is cut off"))?;
+            *at += 1;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(fault(start, "a number has more than ten bytes"))
+    }
+}
+
+/// The offset behind `length` bytes, if they lie inside the message.
+fn skip(at: usize, length: u64, end: usize) -> Result<usize, ModelError> {
+    usize::try_from(length)
+        .ok()
+        .and_then(|length| at.checked_add(length))
+        .filter(|&next| next <= end)
+        .ok_or_else(|| fault(at, "a field is longer than what holds it"))
+}
+
+fn fault(offset: usize, reason: &'static str) -> ModelError {
+    ModelError::Frame { offset, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_beyond_the_parent_are_refused_with_their_offset() {
+        // Field 7 (the graph) of 5 bytes, of which one is there.
+        let error = check(&[0x3a, 5, 0], Budget::default()).unwrap_err();
+        assert_eq!(error, ModelError::Frame { offset: 2, reason: "a field is longer than what holds it" });
+    }
+
+    #[test]
+    fn nesting_and_counts_are_limited() {
+        // graph { node { attribute { g { node { attribute { g … } } } } } }
+        let mut bytes: Vec<u8> = Vec::new();
+        for _ in 0..30 {
+            for tag in [6u8, 5, 1] {
+                let mut outer = vec![tag << 3 | 2];
+                prost::encoding::encode_varint(bytes.len() as u64, &mut outer);
+                outer.extend(&bytes);
+                bytes = outer;
+            }
+        }
+        let mut file = vec![0x3a];
+        prost::encoding::encode_varint(bytes.len() as u64, &mut file);
+        file.extend(&bytes);
+        assert_eq!(check(&file, Budget::default()).unwrap_err(), ModelError::Limit { what: "nested messages", limit: 64 });
+
+        let nodes: Vec<u8> = [0x0a, 0].repeat(100);
+        let mut file = vec![0x3a, nodes.len() as u8];
+        prost::encoding::encode_varint(nodes.len() as u64, &mut vec![]);
+        file.truncate(1);
+        prost::encoding::encode_varint(nodes.len() as u64, &mut file);
+        file.extend(nodes);
+        let budget = Budget { fields: 50, ..Budget::default() };
+        assert_eq!(check(&file, budget).unwrap_err(), ModelError::Limit { what: "fields", limit: 50 });
+    }
+}

@@ -1,0 +1,151 @@
+//! Constants: from the file's tensors to the program's, and out again as numbers.
+
+use std::path::{Component, Path};
+
+use half::{bf16, f16};
+use prost::bytes::Bytes;
+use relaxide_ffi::{DataType, Tensor};
+
+use crate::error::TensorError;
+use crate::model;
+use crate::proto::{ElementType, TensorProto};
+
+/// The program's element type for one of the file; `None` where there is none.
+pub fn dtype(element: ElementType) -> Option<DataType> {
+    Some(match element {
+        ElementType::Float => DataType::float(32),
+        ElementType::Double => DataType::float(64),
+        ElementType::Float16 => DataType::float(16),
+        ElementType::Bfloat16 => DataType::bfloat16(),
+        ElementType::Int8 => DataType::int(8),
+        ElementType::Int16 => DataType::int(16),
+        ElementType::Int32 => DataType::int(32),
+        ElementType::Int64 => DataType::int(64),
+        ElementType::Uint8 => DataType::uint(8),
+        ElementType::Uint16 => DataType::uint(16),
+        ElementType::Uint32 => DataType::uint(32),
+        ElementType::Uint64 => DataType::uint(64),
+        ElementType::Bool => DataType::bool(),
+        _ => return None,
+    })
+}
+
+/// The program's element type for the number of one of the file's.
+pub fn dtype_of(element: i64) -> Result<DataType, TensorError> {
+    let known = i32::try_from(element).ok().and_then(|e| ElementType::try_from(e).ok());
+    let name = || known.map_or_else(|| format!("number {element}"), |e| e.as_str_name().to_lowercase());
+    known.and_then(dtype).ok_or_else(|| TensorError::ElementType(name()))
+}
+
+/// Makes the constant that a tensor of the file describes. External data is looked for in `directory` only.
+pub fn from_proto(proto: &TensorProto, directory: Option<&Path>) -> Result<Tensor, TensorError> {
+    let dtype = dtype_of(proto.data_type.into())?;
+    let bad_dims = || TensorError::Dims(proto.dims.clone());
+    let count = proto.dims.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?)).ok_or_else(bad_dims)?;
+    let width = dtype.bytes() as u64;
+    let expected = count.checked_mul(width).ok_or_else(bad_dims)?;
+    let bytes = data(proto, dtype, directory)?;
+    if bytes.len() as u64 != expected {
+        return Err(TensorError::Size { expected, got: bytes.len() as u64 });
+    }
+    from_bytes(&bytes, &proto.dims, dtype)
+}
+
+/// A tensor of given bytes.
+pub fn from_bytes(bytes: &[u8], dims: &[i64], dtype: DataType) -> Result<Tensor, TensorError> {
+    Tensor::from_bytes(bytes, dims, dtype).map_err(|e| TensorError::Make(e.to_string()))
+}
+
+/// The elements as little-endian bytes, wherever the file holds them.
+fn data(proto: &TensorProto, dtype: DataType, directory: Option<&Path>) -> Result<Bytes, TensorError> {
+    if proto.data_location == 1 {
+        return external(proto, directory);
+    }
+    if !proto.raw_data.is_empty() {
+        return Ok(proto.raw_data.clone());
+    }
+    let bytes: Vec<u8> = match (dtype.code, dtype.bits) {
+        (DataType::FLOAT, 32) => proto.float_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        (DataType::FLOAT, 64) => proto.double_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        (DataType::INT, 64) => proto.int64_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        (DataType::UINT, 64) => proto.uint64_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        (DataType::UINT, 32) => proto.uint64_data.iter().flat_map(|&v| (v as u32).to_le_bytes()).collect(),
+        (_, 32) => proto.int32_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        (_, 16) => proto.int32_data.iter().flat_map(|&v| (v as u16).to_le_bytes()).collect(),
+        _ => proto.int32_data.iter().map(|&v| v as u8).collect(),
+    };
+    Ok(bytes.into())
+}
+
+/// The elements in another file, which must lie below the model's directory.
+fn external(proto: &TensorProto, directory: Option<&Path>) -> Result<Bytes, TensorError> {
+    let entry = |key: &str| proto.external_data.iter().find(|e| e.key == key).map(|e| e.value.as_str());
+    let location = entry("location").unwrap_or_default();
+    let refuse = |reason: &str| TensorError::External { location: location.to_string(), reason: reason.to_string() };
+    let Some(directory) = directory else {
+        return Err(refuse("the model was given as bytes; open it from its file to load data beside it"));
+    };
+    let inside = Path::new(location).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
+    if location.is_empty() || !inside {
+        return Err(refuse("the path must lie below the model's directory"));
+    }
+    let number = |key: &str| entry(key).map_or(Ok(None), |v| v.parse::<usize>().map(Some)).map_err(|_| refuse(key));
+    let bytes = model::map(&directory.join(location)).map_err(|e| refuse(&e.to_string()))?;
+    let start = number("offset")?.unwrap_or(0);
+    let end = match number("length")? {
+        Some(length) => start.checked_add(length),
+        None => Some(bytes.len()),
+    };
+    match end {
+        Some(end) if start <= end && end <= bytes.len() => Ok(bytes.slice(start..end)),
+        _ => Err(refuse("the file is shorter than the model says")),
+    }
+}
+
+/// The elements of an integer or bool tensor.
+pub fn ints(tensor: &Tensor) -> Result<Vec<i64>, TensorError> {
+    let dtype = tensor.dtype();
+    let bytes = tensor.to_bytes().map_err(|e| TensorError::Make(e.to_string()))?;
+    let widen = |chunk: &[u8]| {
+        let mut word = [if dtype.is_int() && chunk.last().is_some_and(|b| b & 0x80 != 0) { 0xff } else { 0 }; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        i64::from_le_bytes(word)
+    };
+    if dtype.is_float() {
+        return Err(TensorError::ElementType(format!("{dtype} (an integer type is needed)")));
+    }
+    Ok(bytes.chunks_exact(dtype.bytes().max(1)).map(widen).collect())
+}
+
+/// The elements of a tensor of floats.
+pub fn floats(tensor: &Tensor) -> Result<Vec<f64>, TensorError> {
+    let dtype = tensor.dtype();
+    let bytes = tensor.to_bytes().map_err(|e| TensorError::Make(e.to_string()))?;
+    let words = |n: usize| bytes.chunks_exact(n);
+    let word16 = |c: &[u8]| u16::from_le_bytes([c[0], c[1]]);
+    match (dtype.code, dtype.bits) {
+        (DataType::FLOAT, 32) => Ok(words(4).map(|c| f64::from(f32::from_le_bytes([c[0], c[1], c[2], c[3]]))).collect()),
+        (DataType::FLOAT, 64) => {
+            Ok(words(8).map(|c| f64::from_le_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]])).collect())
+        }
+        (DataType::FLOAT, 16) => Ok(words(2).map(|c| f16::from_bits(word16(c)).to_f64()).collect()),
+        (DataType::BFLOAT, 16) => Ok(words(2).map(|c| bf16::from_bits(word16(c)).to_f64()).collect()),
+        _ => ints(tensor).map(|v| v.into_iter().map(|v| v as f64).collect()),
+    }
+}
+
+/// A tensor of a numeric type from numbers.
+pub fn filled(values: &[f64], dims: &[i64], dtype: DataType) -> Result<Tensor, TensorError> {
+    let mut bytes = Vec::with_capacity(values.len() * dtype.bytes());
+    for &v in values {
+        match (dtype.code, dtype.bits) {
+            (DataType::FLOAT, 32) => bytes.extend((v as f32).to_le_bytes()),
+            (DataType::FLOAT, 64) => bytes.extend(v.to_le_bytes()),
+            (DataType::FLOAT, 16) => bytes.extend(f16::from_f64(v).to_le_bytes()),
+            (DataType::BFLOAT, 16) => bytes.extend(bf16::from_f64(v).to_le_bytes()),
+            (DataType::UINT, _) => bytes.extend(&(v as u64).to_le_bytes()[..dtype.bytes()]),
+            _ => bytes.extend(&(v as i64).to_le_bytes()[..dtype.bytes()]),
+        }
+    }
+    from_bytes(&bytes, dims, dtype)
+}

@@ -1,0 +1,75 @@
+//! Questions about dimensions. Every symbolic variable of an imported model is a dimension, so none is negative.
+
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::prim::{self, PrimExpr};
+
+fn analyzer<'a>(exprs: impl IntoIterator<Item = &'a PrimExpr>) -> Analyzer {
+    let mut analyzer = Analyzer::new();
+    analyzer.mark_dims(exprs);
+    analyzer
+}
+
+/// Whether two are equal whatever the dimensions are.
+pub fn equal(a: &PrimExpr, b: &PrimExpr) -> bool {
+    match (a.as_int(), b.as_int()) {
+        (Some(x), Some(y)) => x == y,
+        _ => a == b || analyzer([a, b]).can_prove_equal(a, b),
+    }
+}
+
+/// Whether two are different whatever the dimensions are.
+pub fn differ(a: &PrimExpr, b: &PrimExpr) -> bool {
+    analyzer([a, b]).constant_difference(a, b).is_some_and(|d| d != 0)
+}
+
+/// Whether it is known not to be negative.
+pub fn non_negative(e: &PrimExpr) -> bool {
+    match e.as_int() {
+        Some(value) => value >= 0,
+        None => analyzer([e]).bounds(e).min.is_some_and(|min| min >= 0),
+    }
+}
+
+/// The same in a simpler form.
+pub fn simplify(e: &PrimExpr) -> PrimExpr {
+    if e.as_int().is_some() || e.as_var().is_some() { e.clone() } else { analyzer([e]).simplify(e) }
+}
+
+/// The quotient rounded down, simplified.
+pub fn floor_div(num: &PrimExpr, den: &PrimExpr) -> PrimExpr {
+    simplify(&prim::floordiv(num, den))
+}
+
+/// The product of dimensions.
+pub fn product<'a>(dims: impl IntoIterator<Item = &'a PrimExpr>) -> PrimExpr {
+    simplify(&dims.into_iter().fold(prim::int(1), |n, d| n * d))
+}
+
+/// How much there is to an expression; of two equal ones, the smaller is the better name.
+pub fn weight(e: &PrimExpr) -> usize {
+    struct Count(usize);
+    impl prim::PrimVisitor for Count {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            self.0 += 1;
+            self.walk_prim(e);
+        }
+    }
+    let mut count = Count(0);
+    prim::PrimVisitor::visit_prim(&mut count, e);
+    if e.as_int().is_some() { 0 } else { count.0 }
+}
+
+/// The greatest common divisor; 1 where both are zero.
+pub fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    i64::try_from(a).unwrap_or(1).max(1)
+}
+
+/// An axis counted from the front, from one that may count from the back.
+pub fn axis(axis: i64, rank: usize) -> Option<usize> {
+    let from_front = if axis < 0 { axis.checked_add(rank as i64)? } else { axis };
+    usize::try_from(from_front).ok().filter(|&a| a < rank)
+}

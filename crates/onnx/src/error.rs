@@ -1,0 +1,186 @@
+//! What can be wrong with a model, and how it is said.
+//!
+//! Two stages, two errors: [`ModelError`] where a file cannot be read as ONNX at all, [`ImportError`] where it can but holds
+//! what the importer cannot take over. The latter collects every [`Problem`] of the graph, because a user who learns of
+//! unsupported operators one at a time has to convert the model as many times.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A file cannot be read as a model.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ModelError {
+    /// The file system said no. The user's path, or the system's fault.
+    #[error("cannot read {path}: {reason}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// The bytes are not a protobuf message. The file is cut off, corrupt, or not an ONNX file.
+    #[error("not a readable ONNX file: at byte {offset}, {reason}")]
+    Frame {
+        /// Where.
+        offset: usize,
+        /// What is wrong there.
+        reason: &'static str,
+    },
+    /// The bytes are a protobuf message, but not of a model.
+    #[error("not a readable ONNX file: {reason}")]
+    Decode {
+        /// What the decoder said.
+        reason: String,
+    },
+    /// The message is a model without what every model has.
+    #[error("the file holds no model: {reason}")]
+    Empty {
+        /// What is missing.
+        reason: &'static str,
+    },
+    /// The file holds more than a budget allows.
+    #[error("the file holds more than {limit} {what}")]
+    Limit {
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+}
+
+/// A tensor of the file cannot be read.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum TensorError {
+    /// A dimension is negative, or the element count does not fit.
+    #[error("impossible dimensions {0:?}")]
+    Dims(Vec<i64>),
+    /// An element type that no program here can hold.
+    #[error("element type {0} is not supported")]
+    ElementType(String),
+    /// Fewer or more elements than the dimensions say.
+    #[error("{got} bytes of data where the dimensions need {expected}")]
+    Size {
+        /// Bytes needed.
+        expected: u64,
+        /// Bytes found.
+        got: u64,
+    },
+    /// The elements are in a file that cannot be read, or that may not be.
+    #[error("external data in `{location}`: {reason}")]
+    External {
+        /// The location that the model gives.
+        location: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The tensor could not be made.
+    #[error("{0}")]
+    Make(String),
+}
+
+/// Why one node cannot be imported.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum NodeError {
+    /// Valid ONNX that this importer does not take. A limit of ours.
+    #[error("{reason}")]
+    Unsupported {
+        /// What is not supported.
+        reason: String,
+        /// What the user can do.
+        help: Option<String>,
+    },
+    /// Not valid ONNX: an attribute or input of the wrong kind, missing, or out of range. The model's fault.
+    #[error("{0}")]
+    Invalid(String),
+    /// The compiler refused what the node was translated to; shapes or types that do not fit each other.
+    #[error("{0}")]
+    Relax(String),
+}
+
+impl NodeError {
+    /// Something valid that is not supported.
+    pub fn unsupported(reason: impl Into<String>) -> Self {
+        NodeError::Unsupported { reason: reason.into(), help: None }
+    }
+
+    /// Something invalid.
+    pub fn invalid(reason: impl Into<String>) -> Self {
+        NodeError::Invalid(reason.into())
+    }
+
+    /// The same with advice, where the kind has room for it.
+    pub fn help(self, advice: impl Into<String>) -> Self {
+        match self {
+            NodeError::Unsupported { reason, .. } => NodeError::Unsupported { reason, help: Some(advice.into()) },
+            other => other,
+        }
+    }
+}
+
+/// Where a problem is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Place {
+    /// The model as a whole.
+    Model,
+    /// An input of the graph.
+    Input(String),
+    /// A constant of the graph.
+    Initializer(String),
+    /// A node.
+    Node {
+        /// Operator, with its domain where that is not the standard one.
+        op: String,
+        /// Name, or the name of its first output.
+        name: String,
+        /// Version of its operator set.
+        opset: i64,
+    },
+    /// An output of the graph.
+    Output(String),
+}
+
+/// One thing that keeps a model from being imported.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub reason: String,
+    /// What to try.
+    pub help: Option<String>,
+}
+
+/// Everything that keeps a model from being imported.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportError {
+    /// The problems, in the order of the graph; never empty.
+    pub problems: Vec<Problem>,
+}
+
+impl std::error::Error for ImportError {}
+
+impl fmt::Display for ImportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let n = self.problems.len();
+        writeln!(f, "the ONNX model cannot be imported: {n} problem{}", if n == 1 { "" } else { "s" })?;
+        for problem in &self.problems {
+            writeln!(f, "  {}: {}", problem.place, problem.reason)?;
+            if let Some(help) = &problem.help {
+                writeln!(f, "    help: {help}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Model => write!(f, "model"),
+            Place::Input(name) => write!(f, "input `{name}`"),
+            Place::Initializer(name) => write!(f, "initializer `{name}`"),
+            Place::Node { op, name, opset } => write!(f, "{op} (node `{name}`, opset {opset})"),
+            Place::Output(name) => write!(f, "output `{name}`"),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Reading a model file.
+//!
+//! The file is mapped, not read: decoded tensors are windows onto the map, so weights exist once, in the page cache, until
+//! the importer turns each into a constant.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use memmap2::Mmap;
+use prost::Message;
+use prost::bytes::Bytes;
+
+use crate::budget::{self, Budget};
+use crate::error::ModelError;
+use crate::proto::{GraphProto, ModelProto};
+
+/// A decoded model.
+#[derive(Debug, Clone)]
+pub struct Model {
+    /// The graph.
+    pub graph: GraphProto,
+    /// Everything else of the file; its own `graph` is empty.
+    pub frame: ModelProto,
+    /// Where files with external data are looked for.
+    pub directory: Option<PathBuf>,
+}
+
+impl Model {
+    /// Opens a model file. External data is looked for beside it.
+    pub fn open(path: impl AsRef<Path>) -> Result<Model, ModelError> {
+        let path = path.as_ref();
+        let bytes = map(path)?;
+        let mut model = Model::from_bytes(bytes)?;
+        model.directory = Some(path.parent().map(Path::to_path_buf).unwrap_or_default());
+        Ok(model)
+    }
+
+    /// Decodes a model. Its tensors stay windows onto `bytes`.
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Model, ModelError> {
+        Model::from_bytes_within(bytes, Budget::default())
+    }
+
+    /// Decodes a model against a given budget.
+    pub fn from_bytes_within(bytes: impl Into<Bytes>, budget: Budget) -> Result<Model, ModelError> {
+        let bytes = bytes.into();
+        if bytes.is_empty() {
+            return Err(ModelError::Empty { reason: "it has no bytes" });
+        }
+        budget::check(&bytes, budget)?;
+        let mut frame = ModelProto::decode(bytes).map_err(|e| ModelError::Decode { reason: e.to_string() })?;
+        let graph = frame.graph.take().ok_or(ModelError::Empty { reason: "it has no graph" })?;
+        Ok(Model { graph, frame, directory: None })
+    }
+
+    /// The version of an operator set that the model asks for; 1 where an old file does not say.
+    pub fn opset(&self, domain: &str) -> Option<i64> {
+        let found = self.frame.opset_import.iter().find(|set| canonical_domain(&set.domain) == domain);
+        match found {
+            Some(set) => Some(set.version),
+            None if domain.is_empty() && self.frame.opset_import.is_empty() => Some(1),
+            None => None,
+        }
+    }
+
+    /// A note of the file by key.
+    pub fn metadata(&self, key: &str) -> Option<&str> {
+        self.frame.metadata_props.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str())
+    }
+}
+
+/// The standard operator set has two names.
+pub(crate) fn canonical_domain(domain: &str) -> &str {
+    if domain == "ai.onnx" { "" } else { domain }
+}
+
+/// Maps a file into memory.
+pub(crate) fn map(path: &Path) -> Result<Bytes, ModelError> {
+    let io = |e: std::io::Error| ModelError::Io { path: path.to_path_buf(), reason: e.to_string() };
+    let file = File::open(path).map_err(io)?;
+    if file.metadata().map_err(io)?.len() == 0 {
+        return Ok(Bytes::new());
+    }
+    // SAFETY: the map is read-only; a process that truncates the file meanwhile can make reads fail with a signal, as for
+    // any mapped file, but cannot make them unsound for the types here, which are bytes.
+    let map = unsafe { Mmap::map(&file) }.map_err(io)?;
+    Ok(Bytes::from_owner(map))
+}

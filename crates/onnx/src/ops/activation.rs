@@ -1,0 +1,194 @@
+//! Activations and softmax.
+
+use relaxide_ir::Attrs;
+use relaxide_relax::Expr;
+
+use super::elementwise::{broadcast_call, clip_between, with_number};
+use super::{Outputs, one};
+use crate::dims;
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::scope::Scope;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+fn x_of(scope: &mut Scope, node: &Node) -> Result<Expr> {
+    scope.tensor(node.input(0)?)
+}
+
+/// `a` where the input is above zero, `b` elsewhere.
+fn by_sign(scope: &mut Scope, x: Expr, a: Expr, b: Expr) -> Result<Expr> {
+    let positive = with_number(scope, "greater", x, 0.0)?;
+    scope.call("where", [positive, a, b])
+}
+
+/// `HardSigmoid`: a line clipped to 0 and 1.
+pub fn hard_sigmoid(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = x_of(scope, node)?;
+    let (alpha, beta) = (node.float_or("alpha", 0.2)?, node.float_or("beta", 0.5)?);
+    one(clipped_line(scope, x, alpha, beta)?)
+}
+
+fn clipped_line(scope: &mut Scope, x: Expr, alpha: f64, beta: f64) -> Result<Expr> {
+    let scaled = with_number(scope, "multiply", x, alpha)?;
+    let line = with_number(scope, "add", scaled, beta)?;
+    clip_between(scope, line, Some(0.0), Some(1.0))
+}
+
+/// `HardSwish`: `x * HardSigmoid(x)` with slope 1/6.
+pub fn hard_swish(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = x_of(scope, node)?;
+    let gate = clipped_line(scope, x.clone(), 1.0 / 6.0, 0.5)?;
+    one(scope.call("multiply", [x, gate])?)
+}
+
+/// `Swish`: `x * sigmoid(alpha * x)`.
+pub fn swish(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = x_of(scope, node)?;
+    let scaled = with_number(scope, "multiply", x.clone(), node.float_or("alpha", 1.0)?)?;
+    let gate = scope.call("sigmoid", [scaled])?;
+    one(scope.call("multiply", [x, gate])?)
+}
+
+/// `LeakyRelu`: negative elements times `alpha`.
+pub fn leaky_relu(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = x_of(scope, node)?;
+    let scaled = with_number(scope, "multiply", x.clone(), node.float_or("alpha", 0.01)?)?;
+    one(by_sign(scope, x.clone(), x, scaled)?)
+}
+
+/// `PRelu`: negative elements times a slope, which is broadcast to the input.
+pub fn prelu(scope: &mut Scope, node: &Node) -> Outputs {
+    let (x, slope) = (x_of(scope, node)?, scope.tensor(node.input(1)?)?);
+    let scaled = broadcast_call(scope, "multiply", [x.clone(), slope])?;
+    one(by_sign(scope, x.clone(), x, scaled)?)
+}
+
+/// `ThresholdedRelu`: zero up to `alpha`.
+pub fn thresholded_relu(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = x_of(scope, node)?;
+    let above = with_number(scope, "greater", x.clone(), node.float_or("alpha", 1.0)?)?;
+    let zero = scope.scalar(0.0, scope.dtype(&x))?;
+    one(scope.call("where", [above, x, zero])?)
+}
+
+/// `scale * (exp(x / width) - 1)`, computed where the input is negative only, so that it does not overflow.
+fn exponential_part(scope: &mut Scope, x: Expr, scale: f64, width: f64) -> Result<Expr> {
+    let low = with_number(scope, "minimum", x, 0.0)?;
+    let narrowed = if width == 1.0 { low } else { with_number(scope, "divide", low, width)? };
+    let power = scope.call("exp", [narrowed])?;
+    let shifted = with_number(scope, "subtract", power, 1.0)?;
+    with_number(scope, "multiply", shifted, scale)
+}
+
+/// `Elu`.
+pub fn elu(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = x_of(scope, node)?;
+    let negative = exponential_part(scope, x.clone(), node.float_or("alpha", 1.0)?, 1.0)?;
+    one(by_sign(scope, x.clone(), x, negative)?)
+}
+
+/// `Celu`.
+pub fn celu(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = x_of(scope, node)?;
+    let alpha = node.float_or("alpha", 1.0)?;
+    if alpha == 0.0 {
+        return Err(NodeError::invalid("`alpha` must not be 0"));
+    }
+    let negative = exponential_part(scope, x.clone(), alpha, alpha)?;
+    one(by_sign(scope, x.clone(), x, negative)?)
+}
+
+/// `Selu`.
+pub fn selu(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = x_of(scope, node)?;
+    let alpha = node.float_or("alpha", 1.673_263_192_176_818_8)?;
+    let gamma = node.float_or("gamma", 1.050_701_022_148_132_3)?;
+    let negative = exponential_part(scope, x.clone(), alpha, 1.0)?;
+    let chosen = by_sign(scope, x.clone(), x, negative)?;
+    one(with_number(scope, "multiply", chosen, gamma)?)
+}
+
+/// `log(1 + exp(x))`, written so that no exponential overflows.
+fn soft_plus(scope: &mut Scope, x: Expr) -> Result<Expr> {
+    let size = scope.call("abs", [x.clone()])?;
+    let negated = scope.call("negative", [size])?;
+    let small = scope.call("exp", [negated])?;
+    let shifted = with_number(scope, "add", small, 1.0)?;
+    let tail = scope.call("log", [shifted])?;
+    let ramp = scope.call("nn.relu", [x])?;
+    scope.call("add", [ramp, tail])
+}
+
+/// `Softplus`.
+pub fn softplus(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = x_of(scope, node)?;
+    one(soft_plus(scope, x)?)
+}
+
+/// `Mish`: `x * tanh(softplus(x))`.
+pub fn mish(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = x_of(scope, node)?;
+    let soft = soft_plus(scope, x.clone())?;
+    let gate = scope.call("tanh", [soft])?;
+    one(scope.call("multiply", [x, gate])?)
+}
+
+/// `Softsign`: `x / (1 + |x|)`.
+pub fn softsign(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = x_of(scope, node)?;
+    let size = scope.call("abs", [x.clone()])?;
+    let shifted = with_number(scope, "add", size, 1.0)?;
+    one(scope.call("divide", [x, shifted])?)
+}
+
+/// `Gelu`, exact or by tanh.
+pub fn gelu(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = x_of(scope, node)?;
+    match node.str_or("approximate", "none")? {
+        "none" => one(scope.call("nn.gelu", [x])?),
+        "tanh" => one(scope.call("nn.gelu_tanh", [x])?),
+        other => Err(NodeError::invalid(format!("`approximate` is \"{other}\", not \"none\" or \"tanh\""))),
+    }
+}
+
+/// `Softmax` since opset 13: over one axis.
+pub fn softmax(scope: &mut Scope, node: &Node) -> Outputs {
+    over_axis(scope, node, "nn.softmax")
+}
+
+/// `LogSoftmax` since opset 13: over one axis.
+pub fn log_softmax(scope: &mut Scope, node: &Node) -> Outputs {
+    over_axis(scope, node, "nn.log_softmax")
+}
+
+/// `Softmax` before opset 13: over all axes from one on.
+pub fn softmax_flat(scope: &mut Scope, node: &Node) -> Outputs {
+    over_rest(scope, node, "nn.softmax")
+}
+
+/// `LogSoftmax` before opset 13: over all axes from one on.
+pub fn log_softmax_flat(scope: &mut Scope, node: &Node) -> Outputs {
+    over_rest(scope, node, "nn.log_softmax")
+}
+
+fn over_axis(scope: &mut Scope, node: &Node, name: &str) -> Outputs {
+    let x = x_of(scope, node)?;
+    let axis = node.int_or("axis", -1)?;
+    one(scope.op(name, [x], Attrs::new().with("axis", axis))?)
+}
+
+fn over_rest(scope: &mut Scope, node: &Node, name: &str) -> Outputs {
+    let x = x_of(scope, node)?;
+    let shape = scope.dims(&x)?;
+    let axis = node.int_or("axis", 1)?;
+    let first = dims::axis(axis, shape.len())
+        .ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {} axes", shape.len())))?;
+    if first + 1 == shape.len() {
+        return one(scope.op(name, [x], Attrs::new().with("axis", -1i64))?);
+    }
+    let flat = vec![dims::product(&shape[..first]), dims::product(&shape[first..])];
+    let flat = scope.reshape(x, flat)?;
+    let result = scope.op(name, [flat], Attrs::new().with("axis", -1i64))?;
+    one(scope.reshape(result, shape)?)
+}

@@ -1,0 +1,212 @@
+//! Convolutions.
+
+use relaxide_ir::Attrs;
+use relaxide_ir::prim::PrimExpr;
+use relaxide_relax::Expr;
+
+use super::{Outputs, one};
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::scope::Scope;
+use crate::value::Value;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// The window of a convolution or a pooling, along each spatial axis.
+#[derive(Debug, Clone)]
+pub struct Window {
+    /// Extent.
+    pub kernel: Vec<i64>,
+    /// Step.
+    pub strides: Vec<i64>,
+    /// Distance of neighbours in the window.
+    pub dilations: Vec<i64>,
+    /// Elements added in front of each axis, then behind each.
+    pub pads: Vec<i64>,
+}
+
+impl Window {
+    /// Reads the attributes of a node. `spatial` are the input's dimensions, which automatic padding depends on.
+    pub fn read(node: &Node, kernel: Vec<i64>, spatial: &[PrimExpr]) -> Result<Window> {
+        let rank = spatial.len();
+        if let Some(given) = node.ints("kernel_shape")?
+            && given != kernel
+        {
+            return Err(NodeError::invalid(format!("`kernel_shape` is {given:?}, but the weight's is {kernel:?}")));
+        }
+        let positive = |name: &str, list: Vec<i64>, n: usize| {
+            if list.len() == n && list.iter().all(|&v| (1..=1 << 31).contains(&v)) {
+                return Ok(list);
+            }
+            Err(NodeError::invalid(format!("`{name}` is {list:?}, not {n} positive numbers")))
+        };
+        let kernel = positive("kernel_shape", kernel, rank)?;
+        let strides = positive("strides", node.ints("strides")?.unwrap_or_else(|| vec![1; rank]), rank)?;
+        let dilations = positive("dilations", node.ints("dilations")?.unwrap_or_else(|| vec![1; rank]), rank)?;
+        let mut window = Window { kernel, strides, dilations, pads: vec![0; 2 * rank] };
+        window.pads = match node.str_or("auto_pad", "NOTSET")? {
+            "NOTSET" | "" => node.ints("pads")?.unwrap_or_else(|| vec![0; 2 * rank]),
+            "VALID" => vec![0; 2 * rank],
+            "SAME_UPPER" => window.same(spatial, Odd::Behind)?,
+            "SAME_LOWER" => window.same(spatial, Odd::InFront)?,
+            other => return Err(NodeError::invalid(format!("`auto_pad` is \"{other}\""))),
+        };
+        if window.pads.len() != 2 * rank || window.pads.iter().any(|p| !(0..1 << 31).contains(p)) {
+            return Err(NodeError::unsupported(format!("`pads` is {:?}; {} numbers from 0 on are supported", window.pads, 2 * rank)));
+        }
+        Ok(window)
+    }
+
+    /// The padding with which the output has a `stride`th of the input's elements, rounded up.
+    fn same(&self, spatial: &[PrimExpr], odd: Odd) -> Result<Vec<i64>> {
+        let rank = spatial.len();
+        let mut pads = vec![0; 2 * rank];
+        for (i, dim) in spatial.iter().enumerate() {
+            let reach = (self.kernel[i] - 1) * self.dilations[i] + 1;
+            let total = match (dim.as_int(), self.strides[i]) {
+                (_, 1) => reach - 1,
+                (Some(n), stride) => ((n + stride - 1) / stride - 1) * stride + reach - n,
+                (None, _) => {
+                    return Err(NodeError::unsupported("`auto_pad` with a stride depends on a dimension that is not fixed")
+                        .help("give the input a fixed shape, or export the model with explicit `pads`"));
+                }
+            }
+            .max(0);
+            let small = total / 2;
+            (pads[i], pads[i + rank]) = if odd == Odd::Behind { (small, total - small) } else { (total - small, small) };
+        }
+        Ok(pads)
+    }
+}
+
+/// Where the odd element of an automatic padding goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Odd {
+    Behind,
+    InFront,
+}
+
+/// Gives a tensor of one spatial axis a second, of extent 1, in front of it; two-dimensional operators serve both.
+pub fn as_2d(scope: &mut Scope, x: Expr) -> Result<Expr> {
+    let mut dims = scope.dims(&x)?;
+    if dims.len() == 3 {
+        dims.insert(2, 1.into());
+    }
+    scope.reshape(x, dims)
+}
+
+/// Takes the added axis away again.
+pub fn from_2d(scope: &mut Scope, x: Expr, rank: usize) -> Result<Expr> {
+    let mut dims = scope.dims(&x)?;
+    if rank == 1 && dims.len() == 4 {
+        dims.remove(2);
+    }
+    scope.reshape(x, dims)
+}
+
+/// Puts the neutral value for the added axis in front of a list of one.
+pub fn lift(list: &[i64], neutral: i64) -> Vec<i64> {
+    if let [value] = list { vec![neutral, *value] } else { list.to_vec() }
+}
+
+/// `pads` of one or two axes in the order top, left, bottom, right.
+pub fn lift_pads(pads: &[i64]) -> Vec<i64> {
+    if let [before, after] = pads { vec![0, *before, 0, *after] } else { pads.to_vec() }
+}
+
+/// The weight, with fixed dimensions.
+fn weight(scope: &mut Scope, node: &Node) -> Result<(Expr, Vec<i64>)> {
+    let value = node.input(1)?;
+    let dims = scope.value_dims(value)?;
+    let fixed = dims.iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>();
+    let fixed = fixed.ok_or_else(|| NodeError::unsupported("the weight's dimensions are not fixed"))?;
+    Ok((scope.tensor(value)?, fixed))
+}
+
+/// Input and rank of the spatial axes, which must be one or two.
+fn input(scope: &mut Scope, node: &Node, weight: &[i64]) -> Result<(Expr, usize)> {
+    let x = scope.tensor(node.input(0)?)?;
+    let rank = scope.dims(&x)?.len();
+    match rank.checked_sub(2) {
+        Some(spatial @ (1 | 2)) if weight.len() == rank => Ok((x, spatial)),
+        Some(1 | 2) => Err(NodeError::invalid(format!("the weight has {} axes, the input {rank}", weight.len()))),
+        _ => Err(NodeError::unsupported(format!("inputs of {rank} axes are not supported; of 3 or 4 they are"))),
+    }
+}
+
+/// Adds one number for each channel.
+fn add_bias(scope: &mut Scope, y: Expr, bias: Option<&Value>, channels: i64) -> Result<Expr> {
+    let Some(bias) = bias else { return Ok(y) };
+    let rank = scope.dims(&y)?.len();
+    let mut dims = vec![1; rank];
+    dims[1] = channels;
+    let bias = match bias {
+        Value::Constant(tensor) => Expr::constant(scope.reshaped_constant(tensor, &dims)?),
+        other => {
+            let bias = scope.tensor(other)?;
+            scope.reshape(bias, dims.into_iter().map(PrimExpr::from).collect())?
+        }
+    };
+    scope.call("add", [y, bias])
+}
+
+/// The weight's number of input channels must be the input's, which is checked if need be.
+fn agree_on_channels(scope: &mut Scope, x: Expr, channels: i64) -> Result<Expr> {
+    let mut wanted = scope.dims(&x)?;
+    wanted[1] = channels.into();
+    scope.agree(x, &wanted)
+}
+
+fn group(node: &Node) -> Result<i64> {
+    match node.int_or("group", 1)? {
+        group @ 1.. => Ok(group),
+        group => Err(NodeError::invalid(format!("`group` is {group}"))),
+    }
+}
+
+/// `Conv` over one or two spatial axes.
+pub fn conv(scope: &mut Scope, node: &Node) -> Outputs {
+    let (w, w_dims) = weight(scope, node)?;
+    let (x, rank) = input(scope, node, &w_dims)?;
+    let group = group(node)?;
+    let x = agree_on_channels(scope, x, w_dims[1].saturating_mul(group))?;
+    let window = Window::read(node, w_dims[2..].to_vec(), &scope.dims(&x)?[2..])?;
+    let (x, w) = (as_2d(scope, x)?, as_2d(scope, w)?);
+    let attrs = Attrs::new()
+        .with("strides", lift(&window.strides, 1))
+        .with("padding", lift_pads(&window.pads))
+        .with("dilation", lift(&window.dilations, 1))
+        .with("groups", group);
+    let y = scope.op("nn.conv2d", [x, w], attrs)?;
+    let y = add_bias(scope, y, node.optional(2), w_dims[0])?;
+    one(from_2d(scope, y, rank)?)
+}
+
+/// `ConvTranspose` over one or two spatial axes.
+pub fn conv_transpose(scope: &mut Scope, node: &Node) -> Outputs {
+    let (w, w_dims) = weight(scope, node)?;
+    let (x, rank) = input(scope, node, &w_dims)?;
+    let group = group(node)?;
+    if node.ints("output_shape")?.is_some_and(|s| !s.is_empty()) {
+        return Err(NodeError::unsupported("`output_shape` is not supported").help("export the model with explicit `pads`"));
+    }
+    if !matches!(node.str_or("auto_pad", "NOTSET")?, "NOTSET" | "VALID" | "") {
+        return Err(NodeError::unsupported("`auto_pad` is not supported").help("export the model with explicit `pads`"));
+    }
+    let x = agree_on_channels(scope, x, w_dims[0])?;
+    let window = Window::read(node, w_dims[2..].to_vec(), &scope.dims(&x)?[2..])?;
+    let extra = node.ints("output_padding")?.unwrap_or_else(|| vec![0; rank]);
+    if extra.len() != rank {
+        return Err(NodeError::invalid(format!("`output_padding` is {extra:?}, not {rank} numbers")));
+    }
+    let (x, w) = (as_2d(scope, x)?, as_2d(scope, w)?);
+    let attrs = Attrs::new()
+        .with("strides", lift(&window.strides, 1))
+        .with("padding", lift_pads(&window.pads))
+        .with("output_padding", lift(&extra, 0))
+        .with("dilation", lift(&window.dilations, 1))
+        .with("groups", group);
+    let y = scope.op("nn.conv2d_transpose", [x, w], attrs)?;
+    let y = add_bias(scope, y, node.optional(2), w_dims[1].saturating_mul(group))?;
+    one(from_2d(scope, y, rank)?)
+}

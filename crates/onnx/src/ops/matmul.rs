@@ -1,0 +1,104 @@
+//! Matrix products.
+
+use relaxide_relax::Expr;
+
+use super::elementwise::{broadcast_call, with_number};
+use super::{Outputs, one};
+use crate::constant;
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::scope::Scope;
+use crate::value::Value;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// `MatMul`: matrices in the last two axes, the axes before them broadcast; a vector stands for a row or a column.
+pub fn matmul(scope: &mut Scope, node: &Node) -> Outputs {
+    let pair = [scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?];
+    one(product(scope, pair)?)
+}
+
+fn product(scope: &mut Scope, mut pair: [Expr; 2]) -> Result<Expr> {
+    let ranks = [scope.dims(&pair[0])?.len(), scope.dims(&pair[1])?.len()];
+    if ranks.contains(&0) {
+        return Err(NodeError::invalid("an input has no axes"));
+    }
+    let summed = [ranks[0] - 1, ranks[1].saturating_sub(2)];
+    scope.agree_on(&mut pair, &summed)?;
+    agree_on_batch(scope, &mut pair)?;
+    scope.call("matmul", pair)
+}
+
+/// Makes the axes before the matrices equal where neither side has 1.
+fn agree_on_batch(scope: &mut Scope, pair: &mut [Expr; 2]) -> Result<()> {
+    let shapes = [scope.dims(&pair[0])?, scope.dims(&pair[1])?];
+    let batch = shapes.iter().map(|s| s.len().saturating_sub(2)).min().unwrap_or(0);
+    for back in 3..3 + batch {
+        let axes = [shapes[0].len() - back, shapes[1].len() - back];
+        if !shapes[0][axes[0]].is_int(1) && !shapes[1][axes[1]].is_int(1) {
+            scope.agree_on(pair, &axes)?;
+        }
+    }
+    Ok(())
+}
+
+/// `Gemm`: `alpha * A' * B' + beta * C`.
+pub fn gemm(scope: &mut Scope, node: &Node) -> Outputs {
+    let a = matrix(scope, node.input(0)?, node.flag("transA", false)?)?;
+    let b = matrix(scope, node.input(1)?, node.flag("transB", false)?)?;
+    let (alpha, beta) = (node.float_or("alpha", 1.0)?, node.float_or("beta", 1.0)?);
+    let mut result = product(scope, [a, b])?;
+    if alpha != 1.0 {
+        result = with_number(scope, "multiply", result, alpha)?;
+    }
+    if let Some(c) = node.optional(2) {
+        let mut c = scope.tensor(c)?;
+        if beta != 1.0 {
+            c = with_number(scope, "multiply", c, beta)?;
+        }
+        result = broadcast_call(scope, "add", [result, c])?;
+    }
+    one(result)
+}
+
+/// A matrix, transposed if asked for; a constant is transposed here and now.
+fn matrix(scope: &mut Scope, value: &Value, transposed: bool) -> Result<Expr> {
+    if scope.value_dims(value)?.len() != 2 {
+        return Err(NodeError::invalid("an input is not a matrix"));
+    }
+    match value {
+        Value::Constant(tensor) if transposed => {
+            let bytes = tensor.to_bytes().map_err(|e| NodeError::invalid(e.to_string()))?;
+            let (rows, columns) = (tensor.shape()[0], tensor.shape()[1]);
+            let turned = transpose(&bytes, rows as usize, columns as usize, tensor.dtype().bytes());
+            let tensor = constant::from_bytes(&turned, &[columns, rows], tensor.dtype());
+            Ok(Expr::constant(tensor.map_err(|e| NodeError::invalid(e.to_string()))?))
+        }
+        other => {
+            let x = scope.tensor(other)?;
+            if transposed { scope.transpose(x, &[1, 0]) } else { Ok(x) }
+        }
+    }
+}
+
+fn transpose(bytes: &[u8], rows: usize, columns: usize, width: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    for column in 0..columns {
+        for row in 0..rows {
+            let at = (row * columns + column) * width;
+            out.extend_from_slice(&bytes[at..at + width]);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_are_transposed_by_element() {
+        assert_eq!(transpose(&[1, 2, 3, 4, 5, 6], 2, 3, 1), [1, 4, 2, 5, 3, 6]);
+        assert_eq!(transpose(&[1, 2, 3, 4], 1, 2, 2), [1, 2, 3, 4]);
+    }
+}

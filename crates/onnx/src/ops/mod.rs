@@ -1,0 +1,118 @@
+//! The operators that are imported: one table, each row an operator with a rule for every version that changed its meaning.
+//!
+//! A rule for version `v` serves every later version up to the next rule. Versions before the first rule are refused with
+//! the version to convert to; so are versions newer than [`MAX_OPSET`], whose changes nobody here has read.
+
+mod activation;
+mod conv;
+mod elementwise;
+mod index;
+mod layout;
+mod matmul;
+mod norm;
+mod pad;
+mod pool;
+mod reduce;
+mod resize;
+mod shape;
+mod slice;
+mod table;
+
+use relaxide_relax::Expr;
+
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::scope::Scope;
+use crate::value::Value;
+
+pub use table::TABLE;
+
+/// The newest version of the standard operator set that the rules were written for.
+pub const MAX_OPSET: i64 = 25;
+
+/// What a rule returns: the outputs in order, perhaps fewer than the operator has.
+pub type Outputs = Result<Vec<Value>, NodeError>;
+
+/// How a node becomes a part of the program.
+#[derive(Clone, Copy)]
+pub enum Rule {
+    /// A Relax operator of one tensor.
+    Unary(&'static str),
+    /// A Relax operator of two tensors that are broadcast.
+    Binary(&'static str),
+    /// A function.
+    Node(fn(&mut Scope, &Node) -> Outputs),
+}
+
+/// An operator and its versions.
+pub struct OpRow {
+    /// The operator's name.
+    pub name: &'static str,
+    /// From which version of the standard set which rule holds, oldest first.
+    pub versions: &'static [(i64, Rule)],
+}
+
+impl Rule {
+    /// Imports a node.
+    pub fn apply(self, scope: &mut Scope, node: &Node) -> Outputs {
+        match self {
+            Rule::Unary(name) => elementwise::unary(scope, node, name),
+            Rule::Binary(name) => elementwise::binary(scope, node, name),
+            Rule::Node(rule) => rule(scope, node),
+        }
+    }
+}
+
+/// The rule for an operator of a set in a version.
+pub fn rule(domain: &str, op: &str, opset: i64) -> Result<Rule, NodeError> {
+    if !domain.is_empty() {
+        return Err(NodeError::unsupported(format!("operators of the set `{domain}` are not supported"))
+            .help("export the model with standard operators only"));
+    }
+    let Some(row) = TABLE.iter().find(|row| row.name == op) else {
+        return Err(NodeError::unsupported("the operator is not supported")
+            .help("simplify the model (`onnxsim`), or export it without this operator"));
+    };
+    if opset > MAX_OPSET {
+        return Err(NodeError::unsupported(format!("operator sets newer than {MAX_OPSET} are not supported"))
+            .help(format!("export the model with opset {MAX_OPSET}, or pass `opset={MAX_OPSET}` to read it as that")));
+    }
+    let newest = row.versions.iter().rev().find(|(since, _)| *since <= opset);
+    newest.map(|(_, rule)| *rule).ok_or_else(|| {
+        let first = row.versions.first().map_or(1, |(since, _)| *since);
+        NodeError::unsupported(format!("it is supported from opset {first} on"))
+            .help(format!("convert the model: `onnx.version_converter.convert_version(model, {})`", first.max(13)))
+    })
+}
+
+/// The outputs of an operator with one.
+pub(crate) fn one(expr: Expr) -> Outputs {
+    Ok(vec![Value::Computed(expr)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_sorted_by_name_and_version_and_unique() {
+        for pair in TABLE.windows(2) {
+            assert!(pair[0].name < pair[1].name, "{} comes before {}", pair[0].name, pair[1].name);
+        }
+        for row in TABLE {
+            assert!(!row.versions.is_empty(), "{} has no rule", row.name);
+            assert!(row.versions.windows(2).all(|w| w[0].0 < w[1].0), "{}: versions are out of order", row.name);
+            assert!(row.versions.iter().all(|(since, _)| *since <= MAX_OPSET), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn the_rule_of_a_version_is_the_newest_that_is_not_newer() {
+        assert!(rule("", "Softmax", 12).is_ok());
+        let refused = |domain: &str, op: &str, opset| rule(domain, op, opset).err().map(|e| e.to_string()).unwrap_or_default();
+        assert_eq!(refused("", "Add", 6), "it is supported from opset 7 on");
+        assert_eq!(refused("", "NoSuchOp", 13), "the operator is not supported");
+        assert_eq!(refused("com.microsoft", "Gelu", 1), "operators of the set `com.microsoft` are not supported");
+        assert!(refused("", "Add", MAX_OPSET + 1).contains("newer than"));
+    }
+}

@@ -1,0 +1,274 @@
+//! Operators about shapes: reading them, changing them, and making tensors of them.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_ir::{Attrs, Type};
+use relaxide_relax::Expr;
+
+use super::{Outputs, one};
+use crate::constant as constants;
+use crate::dims;
+use crate::error::NodeError;
+use crate::node::{Node, depends_on_data};
+use crate::scope::Scope;
+use crate::symbolic::{MAX_ELEMENTS, Ratio, Symbolic};
+use crate::value::Value;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// `Shape`, or the part of it between `start` and `end`.
+pub fn shape(scope: &mut Scope, node: &Node) -> Outputs {
+    let dims = scope.value_dims(node.input(0)?)?;
+    let n = dims.len() as i64;
+    let clamp = |i: i64| if i < 0 { i.saturating_add(n).max(0) } else { i.min(n) } as usize;
+    let (start, end) = (clamp(node.int_or("start", 0)?), clamp(node.int_or("end", n)?));
+    let part = dims.get(start..end.max(start)).unwrap_or_default();
+    Ok(vec![Value::Symbolic(Symbolic::shape_of(part))])
+}
+
+/// `Size`: how many elements there are.
+pub fn size(scope: &mut Scope, node: &Node) -> Outputs {
+    let dims = scope.value_dims(node.input(0)?)?;
+    Ok(vec![Value::Symbolic(Symbolic::scalar(dims::product(&dims)))])
+}
+
+/// `Constant` in any of its spellings.
+pub fn constant(_: &mut Scope, node: &Node) -> Outputs {
+    let invalid = |e: crate::TensorError| NodeError::invalid(e.to_string());
+    let make = |values: Vec<f64>, dims: Vec<i64>, dtype| constants::filled(&values, &dims, dtype).map_err(invalid);
+    let tensor = if let Some(proto) = node.tensor("value")? {
+        constants::from_proto(proto, None).map_err(invalid)?
+    } else if let Some(v) = node.float("value_float")? {
+        make(vec![v], vec![], DataType::float(32))?
+    } else if let Some(v) = node.floats("value_floats")? {
+        make(v.iter().map(|&v| f64::from(v)).collect(), vec![v.len() as i64], DataType::float(32))?
+    } else if let Some(v) = node.int("value_int")? {
+        constants::from_bytes(&v.to_le_bytes(), &[], DataType::int(64)).map_err(invalid)?
+    } else if let Some(v) = node.ints("value_ints")? {
+        let bytes: Vec<u8> = v.iter().flat_map(|v| v.to_le_bytes()).collect();
+        constants::from_bytes(&bytes, &[v.len() as i64], DataType::int(64)).map_err(invalid)?
+    } else {
+        return Err(NodeError::unsupported("only numeric constants are supported"));
+    };
+    Ok(vec![Value::Constant(tensor)])
+}
+
+/// `Identity`.
+pub fn identity(_: &mut Scope, node: &Node) -> Outputs {
+    Ok(vec![node.input(0)?.clone()])
+}
+
+/// `Dropout` at inference does nothing.
+pub fn dropout(_: &mut Scope, node: &Node) -> Outputs {
+    let training = match node.optional(2).map(|v| v.symbolic().and_then(|s| s.literals())) {
+        None => false,
+        Some(Some(values)) => values != [0],
+        Some(None) => return Err(depends_on_data("`training_mode`")),
+    };
+    if training {
+        return Err(NodeError::unsupported("`training_mode` is not supported").help("export the model for inference"));
+    }
+    identity_first(node)
+}
+
+fn identity_first(node: &Node) -> Outputs {
+    Ok(vec![node.input(0)?.clone()])
+}
+
+/// The dimensions that an input holds.
+fn dims_input(scope: &mut Scope, node: &Node, i: usize, what: &str) -> Result<Vec<PrimExpr>> {
+    let value = node.input(i)?;
+    if let Some(dims) = value.symbolic().and_then(|s| s.ints()) {
+        return Ok(dims);
+    }
+    bound_dims(scope, value).map_err(|_| depends_on_data(what))
+}
+
+/// Dimensions that the program computes as a tensor: they get symbolic variables, bound when the program gets there.
+fn bound_dims(scope: &mut Scope, value: &Value) -> Result<Vec<PrimExpr>> {
+    let count = match &scope.value_dims(value)?[..] {
+        [n] => n.as_int().and_then(|n| usize::try_from(n).ok()).filter(|n| *n <= MAX_ELEMENTS),
+        _ => None,
+    };
+    let count = count.ok_or_else(|| NodeError::unsupported("the rank of the result is not known"))?;
+    let tensor = scope.tensor(value)?;
+    let tensor = scope.cast(tensor, DataType::int(64))?;
+    let shape = scope.call("tensor_to_shape", [tensor])?;
+    scope.bind_shape(shape, count)
+}
+
+/// The new dimensions of a `Reshape`: 0 copies the input's (unless it is allowed), -1 is what remains.
+fn reshape_dims(own: &[PrimExpr], target: Vec<PrimExpr>, zero_is_zero: bool) -> Result<Vec<PrimExpr>> {
+    let mut dims = Vec::with_capacity(target.len());
+    let mut open = None;
+    for (i, dim) in target.into_iter().enumerate() {
+        match dim.as_int() {
+            Some(0) if !zero_is_zero => {
+                let copied = own.get(i).ok_or_else(|| NodeError::invalid(format!("dimension {i} is 0, but the input has no axis {i}")))?;
+                dims.push(copied.clone());
+            }
+            Some(-1) if open.is_none() => {
+                open = Some(i);
+                dims.push(prim::int(1));
+            }
+            Some(n) if n < 0 => return Err(NodeError::invalid(format!("dimension {i} is {n}"))),
+            _ => dims.push(dim),
+        }
+    }
+    if let Some(i) = open {
+        let rest: Vec<PrimExpr> = dims.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, d)| d.clone()).collect();
+        dims[i] = quotient(own, &rest);
+    }
+    Ok(dims)
+}
+
+/// The product of some dimensions over that of others, factors that both have cancelled.
+fn quotient(num: &[PrimExpr], den: &[PrimExpr]) -> PrimExpr {
+    let mut num = num.to_vec();
+    let mut rest = Vec::new();
+    for factor in den {
+        match num.iter().position(|n| dims::equal(n, factor)) {
+            Some(i) => drop(num.remove(i)),
+            None => rest.push(factor.clone()),
+        }
+    }
+    dims::floor_div(&dims::product(&num), &dims::product(&rest))
+}
+
+/// `Reshape`.
+pub fn reshape(scope: &mut Scope, node: &Node) -> Outputs {
+    let value = node.input(0)?;
+    let own = scope.value_dims(value)?;
+    let target = dims_input(scope, node, 1, "the new shape")?;
+    let dims = reshape_dims(&own, target, node.flag("allowzero", false)?)?;
+    reshaped(scope, value, dims)
+}
+
+/// A value in other dimensions; a constant stays one.
+fn reshaped(scope: &mut Scope, value: &Value, dims: Vec<PrimExpr>) -> Outputs {
+    let fixed = dims.iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>();
+    if let (Value::Constant(tensor), Some(fixed)) = (value, fixed) {
+        return Ok(vec![Value::Constant(scope.reshaped_constant(tensor, &fixed)?)]);
+    }
+    let x = scope.tensor(value)?;
+    one(scope.reshape(x, dims)?)
+}
+
+/// `Flatten`: two axes, split before one of the input's.
+pub fn flatten(scope: &mut Scope, node: &Node) -> Outputs {
+    let value = node.input(0)?;
+    let own = scope.value_dims(value)?;
+    let axis = node.int_or("axis", 1)?;
+    let rank = own.len() as i64;
+    let at = if axis < 0 { axis + rank } else { axis };
+    if !(0..=rank).contains(&at) {
+        return Err(NodeError::invalid(format!("axis {axis} is not one of {rank} axes")));
+    }
+    let (front, back) = own.split_at(at as usize);
+    reshaped(scope, value, vec![dims::product(front), dims::product(back)])
+}
+
+/// Axes of an attribute or, since opset 13, an input, counted from the front of a rank.
+fn axes_of(node: &Node, rank: usize) -> Result<Option<Vec<usize>>> {
+    let Some(axes) = node.ints_attr_or_input("axes", 1)? else { return Ok(None) };
+    let front = |a: i64| dims::axis(a, rank).ok_or_else(|| NodeError::invalid(format!("axis {a} is not one of {rank} axes")));
+    axes.into_iter().map(front).collect::<Result<Vec<_>>>().map(Some)
+}
+
+/// `Squeeze`: axes of extent 1 go away.
+pub fn squeeze(scope: &mut Scope, node: &Node) -> Outputs {
+    let mut value = node.input(0)?.clone();
+    let own = scope.value_dims(&value)?;
+    let gone = match axes_of(node, own.len())? {
+        Some(axes) => axes,
+        None => (0..own.len()).filter(|&i| own[i].is_int(1)).collect(),
+    };
+    if gone.iter().any(|&i| !own[i].is_int(1)) {
+        let mut wanted = own.clone();
+        gone.iter().for_each(|&i| wanted[i] = prim::int(1));
+        let x = scope.tensor(&value)?;
+        value = Value::Computed(scope.agree(x, &wanted)?);
+    }
+    let kept = own.into_iter().enumerate().filter(|(i, _)| !gone.contains(i)).map(|(_, d)| d).collect();
+    reshaped(scope, &value, kept)
+}
+
+/// `Unsqueeze`: axes of extent 1 come in, at places in the result.
+pub fn unsqueeze(scope: &mut Scope, node: &Node) -> Outputs {
+    let value = node.input(0)?;
+    let own = scope.value_dims(value)?;
+    let count = node.ints_attr_or_input("axes", 1)?.map_or(0, |axes| axes.len());
+    let rank = own.len() + count;
+    let new = axes_of(node, rank)?.ok_or_else(|| NodeError::invalid("`axes` is missing"))?;
+    let mut rest = own.into_iter();
+    let dims: Option<Vec<_>> = (0..rank).map(|i| if new.contains(&i) { Some(prim::int(1)) } else { rest.next() }).collect();
+    let dims = dims.filter(|_| rest.next().is_none()).ok_or_else(|| NodeError::invalid("`axes` names an axis twice"))?;
+    reshaped(scope, value, dims)
+}
+
+/// `Expand`: a broadcast to a shape.
+pub fn expand(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = scope.tensor(node.input(0)?)?;
+    let own = scope.dims(&x)?;
+    let target = dims_input(scope, node, 1, "the new shape")?;
+    let rank = own.len().max(target.len());
+    let at = |dims: &[PrimExpr], i: usize| (i + dims.len()).checked_sub(rank).map_or(prim::int(1), |j| dims[j].clone());
+    let mut result = Vec::with_capacity(rank);
+    let mut wanted = own.clone();
+    for i in 0..rank {
+        let (from, to) = (at(&own, i), at(&target, i));
+        result.push(if to.is_int(1) { from.clone() } else { to.clone() });
+        if !to.is_int(1) && !from.is_int(1) {
+            wanted[i + own.len() - rank] = to;
+        }
+    }
+    let x = scope.agree(x, &wanted)?;
+    if rank == own.len() && wanted.iter().zip(&result).all(|(a, b)| dims::equal(a, b)) {
+        return one(x);
+    }
+    one(scope.call("broadcast_to", [x, Expr::shape(result)])?)
+}
+
+/// `ConstantOfShape`: one number everywhere.
+pub fn constant_of_shape(scope: &mut Scope, node: &Node) -> Outputs {
+    let fill = match node.tensor("value")? {
+        Some(proto) => constants::from_proto(proto, None).map_err(|e| NodeError::invalid(e.to_string()))?,
+        None => constants::filled(&[0.0], &[1], DataType::float(32)).map_err(|e| NodeError::invalid(e.to_string()))?,
+    };
+    let number = match constants::floats(&fill).map_err(|e| NodeError::invalid(e.to_string()))?[..] {
+        [number] => number,
+        _ => return Err(NodeError::invalid("`value` must be one number")),
+    };
+    let dims = dims_input(scope, node, 0, "the shape")?;
+    let fixed = dims.iter().map(|d| d.as_int().and_then(|d| usize::try_from(d).ok())).collect::<Option<Vec<_>>>();
+    let count = fixed.as_ref().and_then(|dims| dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d)));
+    if let (Some(shape), Some(count), Some(ratio)) = (fixed, count.filter(|c| *c <= MAX_ELEMENTS), Ratio::float(number)) {
+        return Ok(vec![Value::Symbolic(Symbolic { dtype: fill.dtype(), shape, elements: vec![ratio; count] })]);
+    }
+    let number = scope.scalar(number, fill.dtype())?;
+    one(scope.op("full", [Expr::shape(dims), number], Attrs::new().with("dtype", fill.dtype()))?)
+}
+
+/// `Range` over expressions.
+pub fn range(scope: &mut Scope, node: &Node) -> Outputs {
+    let mut bounds = Vec::new();
+    let mut dtype = DataType::int(64);
+    for i in 0..3 {
+        let value = node.input(i)?.symbolic().filter(|s| s.elements.len() == 1);
+        let value = value.ok_or_else(|| depends_on_data("a bound of the range"))?;
+        dtype = value.dtype;
+        let whole = value.elements.first().and_then(|e| e.as_whole().cloned());
+        bounds.push(Expr::prim(whole.ok_or_else(|| NodeError::unsupported("bounds must be whole numbers"))?));
+    }
+    let indices = scope.op("arange", bounds, Attrs::new().with("dtype", DataType::int(64)))?;
+    one(scope.cast(indices, dtype)?)
+}
+
+impl Scope {
+    /// Gives the dimensions of a shape of the program symbolic variables.
+    fn bind_shape(&mut self, shape: Expr, count: usize) -> Result<Vec<PrimExpr>> {
+        let dims: Vec<PrimExpr> = (0..count).map(|i| PrimExpr::Var(relaxide_ir::Var::dim(format!("d{i}")))).collect();
+        self.match_cast(shape, Type::shape(dims.iter().cloned()))?;
+        Ok(dims)
+    }
+}

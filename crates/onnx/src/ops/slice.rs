@@ -1,0 +1,114 @@
+//! Slicing.
+
+use relaxide_ir::Attrs;
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_relax::Expr;
+
+use super::{Outputs, one};
+use crate::dims;
+use crate::error::NodeError;
+use crate::node::{Node, depends_on_data};
+use crate::scope::Scope;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// One axis of a slice.
+struct Part {
+    axis: usize,
+    start: PrimExpr,
+    end: PrimExpr,
+    step: i64,
+}
+
+/// `Slice`: bounds are attributes up to opset 9 and inputs after; they may depend on dimensions.
+pub fn slice(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = scope.tensor(node.input(0)?)?;
+    let shape = scope.dims(&x)?;
+    let starts = bounds(node, "starts", 1)?.ok_or_else(|| NodeError::invalid("`starts` is missing"))?;
+    let ends = bounds(node, "ends", 2)?.ok_or_else(|| NodeError::invalid("`ends` is missing"))?;
+    let axes = node.ints_attr_or_input("axes", 3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
+    let steps = node.known_ints(4, "`steps`")?.unwrap_or_else(|| vec![1; starts.len()]);
+    if [ends.len(), axes.len(), steps.len()].iter().any(|n| *n != starts.len()) {
+        return Err(NodeError::invalid("`starts`, `ends`, `axes` and `steps` have different lengths"));
+    }
+    let mut parts = Vec::new();
+    let mut result = x;
+    for i in 0..starts.len() {
+        let rank = shape.len();
+        let axis = dims::axis(axes[i], rank)
+            .ok_or_else(|| NodeError::invalid(format!("axis {} is not one of {rank} axes", axes[i])))?;
+        match steps[i] {
+            0 => return Err(NodeError::invalid("a step is 0")),
+            step @ 1.. => {
+                let (start, end) = (clamp(&starts[i], &shape[axis]), clamp(&ends[i], &shape[axis]));
+                if !(start.is_int(0) && dims::equal(&end, &shape[axis]) && step == 1) {
+                    parts.push(Part { axis, start, end, step });
+                }
+            }
+            step => result = backwards(scope, result, axis, &starts[i], &ends[i], step)?,
+        }
+    }
+    if parts.is_empty() {
+        return one(result);
+    }
+    one(forwards(scope, result, &parts)?)
+}
+
+fn bounds(node: &Node, name: &str, i: usize) -> Result<Option<Vec<PrimExpr>>> {
+    if let Some(list) = node.ints(name)? {
+        return Ok(Some(list.into_iter().map(prim::int).collect()));
+    }
+    match node.optional(i) {
+        None => Ok(None),
+        Some(value) => match value.symbolic().and_then(|s| s.ints()) {
+            Some(list) => Ok(Some(list)),
+            None => Err(depends_on_data(&format!("`{name}`"))),
+        },
+    }
+}
+
+/// A bound counted from the front and inside the dimension.
+fn clamp(bound: &PrimExpr, dim: &PrimExpr) -> PrimExpr {
+    // Exporters write the largest number of some integer type for "to the end".
+    const TO_THE_END: i64 = 1_000_000_000;
+    match (bound.as_int(), dim.as_int()) {
+        (Some(b), Some(d)) => prim::int(if b < 0 { b.saturating_add(d).max(0) } else { b.min(d) }),
+        (Some(0), None) => prim::int(0),
+        (Some(b), None) if b >= TO_THE_END => dim.clone(),
+        (Some(b), None) if b < 0 => dims::simplify(&prim::max(dim + b, prim::int(0))),
+        _ if dims::equal(bound, dim) => dim.clone(),
+        _ => dims::simplify(&prim::min(bound, dim)),
+    }
+}
+
+/// Steps ahead: one strided slice over all axes.
+fn forwards(scope: &mut Scope, x: Expr, parts: &[Part]) -> Result<Expr> {
+    let tuple = |f: &dyn Fn(&Part) -> PrimExpr| Expr::tuple(parts.iter().map(|p| Expr::prim(f(p))).collect::<Vec<_>>());
+    let args = [
+        x,
+        tuple(&|p| prim::int(p.axis as i64)),
+        tuple(&|p| p.start.clone()),
+        tuple(&|p| p.end.clone()),
+        tuple(&|p| prim::int(p.step)),
+    ];
+    scope.op("strided_slice", args, Attrs::new().with("assume_inbound", true))
+}
+
+/// Steps back: elements are taken by their positions, which must be known.
+fn backwards(scope: &mut Scope, x: Expr, axis: usize, start: &PrimExpr, end: &PrimExpr, step: i64) -> Result<Expr> {
+    let dim = scope.dims(&x)?[axis].as_int();
+    let (Some(n), Some(start), Some(end)) = (dim, start.as_int(), end.as_int()) else {
+        return Err(NodeError::unsupported("negative steps over a dimension that is not fixed are not supported"));
+    };
+    let wrap = |i: i64| if i < 0 { i.saturating_add(n) } else { i };
+    let (first, last) = (wrap(start).clamp(-1, n - 1), wrap(end).clamp(-1, n - 1));
+    let mut indices = Vec::new();
+    let mut at = first;
+    while at > last {
+        indices.push(at as f64);
+        at = at.saturating_add(step);
+    }
+    let count = indices.len() as i64;
+    let indices = scope.constant(&indices, &[count], relaxide_ffi::DataType::int(64))?;
+    scope.op("take", [x, indices], Attrs::new().with("axis", axis as i64))
+}

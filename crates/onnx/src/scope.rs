@@ -1,0 +1,205 @@
+//! [`Scope`]: the program under construction, as operators see it.
+//!
+//! Every tensor that an operator asks about has a known shape, symbolic where the model's is. Where two dimensions must be
+//! equal for an operator to make sense, but that cannot be proven (a skip connection past `stride 2` and `resize 2`),
+//! [`Scope::agree`] puts a `match_cast` there: the program checks it when it runs, and the compiler relies on it.
+
+use relaxide_ffi::{DataType, Tensor};
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_ir::{Attrs, Type};
+use relaxide_relax::{BlockBuilder, Expr, op};
+
+use crate::constant;
+use crate::dims;
+use crate::error::NodeError;
+use crate::symbolic::Symbolic;
+use crate::value::Value;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// The program under construction.
+pub struct Scope {
+    builder: BlockBuilder,
+}
+
+impl Scope {
+    /// A scope that adds to a block.
+    pub fn new(builder: BlockBuilder) -> Scope {
+        Scope { builder }
+    }
+
+    /// The builder, when everything is added.
+    pub fn into_builder(self) -> BlockBuilder {
+        self.builder
+    }
+
+    /// Adds an operation and returns its result.
+    pub fn op(&mut self, name: &str, args: impl Into<Vec<Expr>>, attrs: Attrs) -> Result<Expr> {
+        let call = op::call(name, args, attrs).map_err(|e| NodeError::Relax(e.to_string()))?;
+        self.emit(call)
+    }
+
+    /// Adds an operation without attributes.
+    pub fn call(&mut self, name: &str, args: impl Into<Vec<Expr>>) -> Result<Expr> {
+        self.op(name, args, Attrs::new())
+    }
+
+    /// Adds a binding of an expression.
+    pub fn emit(&mut self, value: Expr) -> Result<Expr> {
+        self.builder.emit(value).map_err(|e| NodeError::Relax(e.to_string()))
+    }
+
+    /// The tensor that a value stands for; a symbolic value is built where it is first needed as one.
+    pub fn tensor(&mut self, value: &Value) -> Result<Expr> {
+        match value {
+            Value::Computed(expr) => Ok(expr.clone()),
+            Value::Constant(tensor) => Ok(Expr::constant(tensor.clone())),
+            Value::Symbolic(symbolic) => self.build(symbolic),
+        }
+    }
+
+    /// Dimensions of a tensor expression.
+    pub fn dims(&self, tensor: &Expr) -> Result<Vec<PrimExpr>> {
+        match tensor.ty() {
+            Type::Tensor(ty) => ty.shape.clone().ok_or_else(|| {
+                NodeError::unsupported("the shape of an input is not known when the model is compiled")
+                    .help("give the model's inputs shapes (`shape_dict`)")
+            }),
+            _ => Err(NodeError::invalid("an input is not a tensor")),
+        }
+    }
+
+    /// Element type of a tensor expression.
+    pub fn dtype(&self, tensor: &Expr) -> DataType {
+        tensor.ty().as_tensor().map_or(DataType::void(), |ty| ty.dtype)
+    }
+
+    /// Dimensions of a value, without adding anything.
+    pub fn value_dims(&self, value: &Value) -> Result<Vec<PrimExpr>> {
+        match value {
+            Value::Computed(expr) => self.dims(expr),
+            Value::Constant(tensor) => Ok(tensor.shape().iter().map(|&d| prim::int(d)).collect()),
+            Value::Symbolic(s) => Ok(s.shape.iter().map(|&d| prim::int(d as i64)).collect()),
+        }
+    }
+
+    /// A constant of one number, without dimensions.
+    pub fn scalar(&self, value: f64, dtype: DataType) -> Result<Expr> {
+        self.constant(&[value], &[], dtype)
+    }
+
+    /// A constant of numbers.
+    pub fn constant(&self, values: &[f64], dims: &[i64], dtype: DataType) -> Result<Expr> {
+        let tensor = constant::filled(values, dims, dtype).map_err(|e| NodeError::invalid(e.to_string()))?;
+        Ok(Expr::constant(tensor))
+    }
+
+    /// A constant of the model with other dimensions of the same count.
+    pub fn reshaped_constant(&self, tensor: &Tensor, dims: &[i64]) -> Result<Tensor> {
+        let bytes = tensor.to_bytes().map_err(|e| NodeError::invalid(e.to_string()))?;
+        constant::from_bytes(&bytes, dims, tensor.dtype()).map_err(|e| NodeError::invalid(e.to_string()))
+    }
+
+    /// The same elements in another shape.
+    pub fn reshape(&mut self, tensor: Expr, dims: Vec<PrimExpr>) -> Result<Expr> {
+        let dims: Vec<PrimExpr> = dims.iter().map(dims::simplify).collect();
+        let old = self.dims(&tensor)?;
+        if old.len() == dims.len() && old.iter().zip(&dims).all(|(a, b)| dims::equal(a, b)) {
+            return Ok(tensor);
+        }
+        self.call("reshape", [tensor, Expr::shape(dims)])
+    }
+
+    /// The same elements with another element type.
+    pub fn cast(&mut self, tensor: Expr, dtype: DataType) -> Result<Expr> {
+        if self.dtype(&tensor) == dtype {
+            return Ok(tensor);
+        }
+        self.op("astype", [tensor], Attrs::new().with("dtype", dtype))
+    }
+
+    /// A tensor with axes in another order.
+    pub fn transpose(&mut self, tensor: Expr, axes: &[usize]) -> Result<Expr> {
+        let axes: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
+        self.op("permute_dims", [tensor], Attrs::new().with("axes", axes))
+    }
+
+    /// A tensor whose dimensions are taken to be the given ones: proven, or checked when the program runs.
+    pub fn agree(&mut self, tensor: Expr, wanted: &[PrimExpr]) -> Result<Expr> {
+        let own = self.dims(&tensor)?;
+        if let Some((a, b)) = own.iter().zip(wanted).find(|(a, b)| dims::differ(a, b)) {
+            return Err(NodeError::invalid(format!("a dimension is {a} where {b} is needed")));
+        }
+        if own.len() != wanted.len() {
+            let (a, b) = (own.len(), wanted.len());
+            return Err(NodeError::invalid(format!("a tensor has {a} dimensions where {b} are needed")));
+        }
+        if own.iter().zip(wanted).all(|(a, b)| dims::equal(a, b)) {
+            return Ok(tensor);
+        }
+        let ty = Type::tensor(wanted.iter().cloned(), self.dtype(&tensor));
+        self.builder.match_cast(tensor, ty).map_err(|e| NodeError::Relax(e.to_string()))
+    }
+
+    /// Makes dimension `axes[i]` of tensor `i` the same for all, by proof or by a check when the program runs.
+    pub fn agree_on(&mut self, tensors: &mut [Expr], axes: &[usize]) -> Result<PrimExpr> {
+        let mut best: Option<PrimExpr> = None;
+        for (tensor, &axis) in tensors.iter().zip(axes) {
+            let dims = self.dims(tensor)?;
+            let dim = dims.get(axis).ok_or_else(|| NodeError::invalid(format!("there is no axis {axis}")))?;
+            if best.as_ref().is_none_or(|b| dims::weight(dim) < dims::weight(b)) {
+                best = Some(dim.clone());
+            }
+        }
+        let best = best.ok_or_else(|| NodeError::invalid("there are no inputs"))?;
+        for (tensor, &axis) in tensors.iter_mut().zip(axes) {
+            let mut wanted = self.dims(tensor)?;
+            wanted[axis] = best.clone();
+            *tensor = self.agree(tensor.clone(), &wanted)?;
+        }
+        Ok(best)
+    }
+
+    /// Prepares tensors for a broadcast: where dimensions may differ but neither is 1, they are taken to be equal.
+    pub fn broadcastable(&mut self, tensors: &mut [Expr]) -> Result<()> {
+        let shapes = tensors.iter().map(|t| self.dims(t)).collect::<Result<Vec<_>>>()?;
+        let rank = shapes.iter().map(Vec::len).max().unwrap_or(0);
+        let mut wanted = shapes.clone();
+        for back in 1..=rank {
+            let at = |shape: &[PrimExpr]| shape.len().checked_sub(back).map(|i| shape[i].clone());
+            let open = shapes.iter().filter_map(|s| at(s)).filter(|d| !d.is_int(1));
+            let Some(best) = open.min_by_key(dims::weight) else { continue };
+            for shape in &mut wanted {
+                if let Some(i) = shape.len().checked_sub(back).filter(|&i| !shape[i].is_int(1)) {
+                    shape[i] = best.clone();
+                }
+            }
+        }
+        for (tensor, wanted) in tensors.iter_mut().zip(&wanted) {
+            *tensor = self.agree(tensor.clone(), wanted)?;
+        }
+        Ok(())
+    }
+
+    /// A symbolic value as a tensor.
+    fn build(&mut self, value: &Symbolic) -> Result<Expr> {
+        let dims: Vec<i64> = value.shape.iter().map(|&d| d as i64).collect();
+        if let Some(numbers) = value.elements.iter().map(|e| e.as_float()).collect::<Option<Vec<_>>>() {
+            return self.constant(&numbers, &dims, value.dtype);
+        }
+        // Numerators and denominators are shapes; their quotient is the value.
+        let (nums, dens): (Vec<_>, Vec<_>) = value.elements.iter().map(|e| e.parts()).unzip();
+        let mut tensor = self.shape_tensor(nums, value.dtype)?;
+        if dens.iter().any(|d| !d.is_int(1)) {
+            let divisor = self.shape_tensor(dens, value.dtype)?;
+            tensor = self.call("divide", [tensor, divisor])?;
+        }
+        self.reshape(tensor, dims.into_iter().map(prim::int).collect())
+    }
+
+    /// A vector of expressions as a tensor of a type.
+    fn shape_tensor(&mut self, dims: Vec<&PrimExpr>, dtype: DataType) -> Result<Expr> {
+        let vector = self.call("shape_to_tensor", [Expr::shape(dims.into_iter().map(dims::simplify))])?;
+        self.cast(vector, dtype)
+    }
+}

@@ -1,0 +1,268 @@
+//! Operators on symbolic values.
+
+use relaxide_ffi::DataType;
+
+use super::{Largest, MAX_ELEMENTS, Ratio, Symbolic};
+use crate::node::Node;
+use crate::proto::ElementType;
+use crate::value::Value;
+
+/// The symbolic result of a node, where its inputs are symbolic and the operator is one of shape arithmetic.
+///
+/// `None` is no failure: the node is then imported as an ordinary operation.
+pub fn evaluate(node: &Node) -> Option<Symbolic> {
+    let inputs: Vec<Option<Symbolic>> = node.inputs.iter().map(|v| v.as_ref().map(Value::symbolic)).map(Option::flatten).collect();
+    let given = node.inputs.iter().filter(|v| v.is_some()).count();
+    if given == 0 || inputs.iter().flatten().count() != given || !worth_tracking(node) {
+        return None;
+    }
+    let input = |i: usize| inputs.get(i).and_then(Option::as_ref);
+    let x = input(0)?;
+    match node.op() {
+        "Identity" => Some(x.clone()),
+        "Cast" => cast(x, dtype_of(node.int("to").ok()??)?),
+        "Add" => zip(x, input(1)?, |a, b| Some(a.add(b))),
+        "Sub" => zip(x, input(1)?, |a, b| Some(a.sub(b))),
+        "Mul" => zip(x, input(1)?, |a, b| Some(a.mul(b))),
+        "Div" if x.dtype.is_float() => zip(x, input(1)?, Ratio::div),
+        "Div" => zip(x, input(1)?, |a, b| Some(a.div(b)?.trunc())),
+        "Mod" if !x.dtype.is_float() => zip(x, input(1)?, |a, b| Some(a.sub(&a.div(b)?.floor().mul(b)))),
+        "Max" | "Min" => {
+            let largest = if node.op() == "Max" { Largest::Yes } else { Largest::No };
+            inputs.iter().flatten().skip(1).try_fold(x.clone(), |m, y| zip(&m, y, |a, b| a.extreme(b, largest)))
+        }
+        "Equal" => compare(x, input(1)?, Ratio::equals),
+        "Less" => compare(x, input(1)?, Ratio::less),
+        "Greater" => compare(input(1)?, x, Ratio::less),
+        "Not" => map(x, |e| Some(Ratio::int(i64::from(e.as_int()? == 0)))),
+        "Where" => choose(x, input(1)?, input(2)?),
+        "Neg" => map(x, |e| Some(e.neg())),
+        "Floor" => map(x, |e| Some(e.floor())),
+        "Ceil" => map(x, |e| Some(e.ceil())),
+        "Concat" => concat(&inputs.iter().flatten().collect::<Vec<_>>(), node.int("axis").ok()??),
+        "Gather" => gather(x, input(1)?, node.int("axis").ok()?.unwrap_or(0)),
+        "Slice" => slice(node, &inputs),
+        "Squeeze" => squeeze(x, axes(node, input(1))),
+        "Unsqueeze" => unsqueeze(x, &axes(node, input(1))?),
+        "Reshape" => reshape(x, &input(1)?.literals()?),
+        "Expand" => expand(x, &input(1)?.literals()?),
+        "ReduceProd" => reduce(node, x, input(1), Ratio::int(1), Ratio::mul),
+        "ReduceSum" => reduce(node, x, input(1), Ratio::int(0), Ratio::add),
+        "Range" => range(x, input(1)?, input(2)?),
+        _ => None,
+    }
+}
+
+/// Whether an input depends on dimensions, or all are integers: float constants stay constants.
+fn worth_tracking(node: &Node) -> bool {
+    let mut inputs = node.inputs.iter().flatten();
+    inputs.clone().any(|v| matches!(v, Value::Symbolic(_)))
+        || inputs.all(|v| matches!(v, Value::Constant(t) if !t.dtype().is_float()))
+}
+
+fn dtype_of(element: i64) -> Option<DataType> {
+    let element = ElementType::try_from(i32::try_from(element).ok()?).ok()?;
+    crate::constant::dtype(element)
+}
+
+fn cast(x: &Symbolic, dtype: DataType) -> Option<Symbolic> {
+    let elements = if dtype.is_bool() {
+        x.elements.iter().map(|e| e.as_float().map(|v| Ratio::int(i64::from(v != 0.0)))).collect::<Option<_>>()?
+    } else if dtype.is_float() {
+        x.elements.clone()
+    } else {
+        x.elements.iter().map(|e| fits(e.trunc(), dtype)).collect::<Option<_>>()?
+    };
+    Some(Symbolic { dtype, shape: x.shape.clone(), elements })
+}
+
+/// A literal must lie in the type; a dimension is taken to.
+fn fits(element: Ratio, dtype: DataType) -> Option<Ratio> {
+    let Some(value) = element.as_int() else { return dtype.is_int().then_some(element) };
+    let inside = match (dtype.is_int(), dtype.bits) {
+        (true, 64) => true,
+        (true, bits) => (-(1i64 << (bits - 1))..1i64 << (bits - 1)).contains(&value),
+        (false, 64) => value >= 0,
+        (false, bits) => (0..1i64 << bits).contains(&value),
+    };
+    inside.then_some(element)
+}
+
+fn map(x: &Symbolic, f: impl Fn(&Ratio) -> Option<Ratio>) -> Option<Symbolic> {
+    Some(Symbolic { elements: x.elements.iter().map(f).collect::<Option<_>>()?, ..x.clone() })
+}
+
+/// Element by element, the shorter shape repeated as in any broadcast.
+fn zip(a: &Symbolic, b: &Symbolic, f: impl Fn(&Ratio, &Ratio) -> Option<Ratio>) -> Option<Symbolic> {
+    let shape = broadcast_shape(&a.shape, &b.shape)?;
+    let (a, b) = (expand_to(a, &shape)?, expand_to(b, &shape)?);
+    let elements = a.elements.iter().zip(&b.elements).map(|(a, b)| f(a, b)).collect::<Option<_>>()?;
+    Some(Symbolic { dtype: a.dtype, shape, elements })
+}
+
+fn compare(a: &Symbolic, b: &Symbolic, f: impl Fn(&Ratio, &Ratio) -> Option<bool>) -> Option<Symbolic> {
+    let result = zip(a, b, |a, b| f(a, b).map(|v| Ratio::int(i64::from(v))))?;
+    Some(Symbolic { dtype: DataType::bool(), ..result })
+}
+
+fn choose(condition: &Symbolic, a: &Symbolic, b: &Symbolic) -> Option<Symbolic> {
+    let shape = broadcast_shape(&broadcast_shape(&condition.shape, &a.shape)?, &b.shape)?;
+    let (c, a, b) = (expand_to(condition, &shape)?, expand_to(a, &shape)?, expand_to(b, &shape)?);
+    let pick = |i: usize| Some(if c.elements[i].as_int()? != 0 { a.elements[i].clone() } else { b.elements[i].clone() });
+    let elements = (0..c.elements.len()).map(pick).collect::<Option<_>>()?;
+    Some(Symbolic { dtype: a.dtype, shape, elements })
+}
+
+fn broadcast_shape(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
+    let rank = a.len().max(b.len());
+    let dim = |s: &[usize], i: usize| if i + s.len() >= rank { s[i + s.len() - rank] } else { 1 };
+    let shape: Vec<usize> = (0..rank)
+        .map(|i| match (dim(a, i), dim(b, i)) {
+            (1, n) | (n, 1) => Some(n),
+            (n, m) => (n == m).then_some(n),
+        })
+        .collect::<Option<_>>()?;
+    (shape.iter().product::<usize>() <= MAX_ELEMENTS).then_some(shape)
+}
+
+/// Repeats a value to a shape that it broadcasts to.
+fn expand_to(x: &Symbolic, shape: &[usize]) -> Option<Symbolic> {
+    let count: usize = shape.iter().product();
+    let lead = shape.len().checked_sub(x.shape.len())?;
+    let elements = (0..count)
+        .map(|flat| {
+            let (mut rest, mut index, mut stride) = (flat, 0, 1);
+            for axis in (0..shape.len()).rev() {
+                let position = rest % shape[axis];
+                rest /= shape[axis];
+                if let Some(&own) = axis.checked_sub(lead).and_then(|a| x.shape.get(a)) {
+                    index += if own == 1 { 0 } else { position * stride };
+                    stride *= own;
+                }
+            }
+            x.elements.get(index).cloned()
+        })
+        .collect::<Option<_>>()?;
+    Some(Symbolic { dtype: x.dtype, shape: shape.to_vec(), elements })
+}
+
+/// Only vectors are joined.
+fn concat(parts: &[&Symbolic], axis: i64) -> Option<Symbolic> {
+    let first = parts.first()?;
+    if parts.iter().any(|p| p.shape.len() != 1) || !(axis == 0 || axis == -1) {
+        return None;
+    }
+    let elements: Vec<Ratio> = parts.iter().flat_map(|p| p.elements.iter().cloned()).collect();
+    (elements.len() <= MAX_ELEMENTS).then(|| Symbolic { dtype: first.dtype, shape: vec![elements.len()], elements })
+}
+
+/// Only vectors are picked from.
+fn gather(x: &Symbolic, indices: &Symbolic, axis: i64) -> Option<Symbolic> {
+    if x.shape.len() != 1 || !(axis == 0 || axis == -1) {
+        return None;
+    }
+    let n = x.elements.len() as i64;
+    let pick = |i: i64| x.elements.get(usize::try_from(if i < 0 { i + n } else { i }).ok()?).cloned();
+    let elements = indices.literals()?.into_iter().map(pick).collect::<Option<_>>()?;
+    Some(Symbolic { dtype: x.dtype, shape: indices.shape.clone(), elements })
+}
+
+/// Only vectors are sliced.
+fn slice(node: &Node, inputs: &[Option<Symbolic>]) -> Option<Symbolic> {
+    let x = inputs.first()?.as_ref()?;
+    if x.shape.len() != 1 {
+        return None;
+    }
+    let bound = |i: usize, name: &str| -> Option<Vec<i64>> {
+        match inputs.get(i).and_then(Option::as_ref) {
+            Some(value) => value.literals(),
+            None => node.ints(name).ok()?,
+        }
+    };
+    let (starts, ends) = (bound(1, "starts")?, bound(2, "ends")?);
+    let steps = bound(4, "steps").unwrap_or_else(|| vec![1]);
+    let (&[start], &[end], &[step]) = (&starts[..], &ends[..], &steps[..]) else { return None };
+    if bound(3, "axes").is_some_and(|axes| axes != [0] && axes != [-1]) || step == 0 {
+        return None;
+    }
+    let n = x.elements.len() as i64;
+    let wrap = |i: i64| if i < 0 { i.saturating_add(n) } else { i };
+    let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
+    let (start, end) = (wrap(start).clamp(0, n.max(1) - i64::from(step < 0)), wrap(end).clamp(low, high));
+    let mut elements = Vec::new();
+    let mut at = start;
+    while (step > 0 && at < end) || (step < 0 && at > end) {
+        elements.push(x.elements.get(usize::try_from(at).ok()?)?.clone());
+        at = at.saturating_add(step);
+    }
+    Some(Symbolic { dtype: x.dtype, shape: vec![elements.len()], elements })
+}
+
+/// The axes of an operator that takes them as an attribute or, since opset 13, as an input.
+fn axes(node: &Node, input: Option<&Symbolic>) -> Option<Vec<i64>> {
+    match input {
+        Some(value) => value.literals(),
+        None => node.ints("axes").ok()?,
+    }
+}
+
+fn squeeze(x: &Symbolic, axes: Option<Vec<i64>>) -> Option<Symbolic> {
+    let rank = x.shape.len() as i64;
+    let gone = |i: usize| match &axes {
+        Some(axes) => axes.iter().any(|&a| (if a < 0 { a + rank } else { a }) == i as i64),
+        None => x.shape[i] == 1,
+    };
+    let kept = (0..x.shape.len()).filter(|&i| !gone(i)).map(|i| x.shape[i]).collect();
+    x.reshaped(kept)
+}
+
+fn unsqueeze(x: &Symbolic, axes: &[i64]) -> Option<Symbolic> {
+    let rank = (x.shape.len() + axes.len()) as i64;
+    let mut kept = x.shape.iter();
+    let new = |i: i64| axes.iter().any(|&a| (if a < 0 { a + rank } else { a }) == i);
+    let shape = (0..rank).map(|i| if new(i) { Some(1) } else { kept.next().copied() }).collect::<Option<_>>()?;
+    x.reshaped(shape)
+}
+
+fn reshape(x: &Symbolic, target: &[i64]) -> Option<Symbolic> {
+    let copied = |i: usize, d: i64| if d == 0 { x.shape.get(i).map(|&d| d as i64) } else { Some(d) };
+    let dims: Vec<i64> = target.iter().enumerate().map(|(i, &d)| copied(i, d)).collect::<Option<_>>()?;
+    let known = dims.iter().filter(|&&d| d >= 0).try_fold(1i64, |n, &d| n.checked_mul(d))?;
+    let shape = dims
+        .iter()
+        .map(|&d| if d < 0 { (x.elements.len() as i64).checked_div(known) } else { Some(d) })
+        .map(|d| usize::try_from(d?).ok())
+        .collect::<Option<Vec<_>>>()?;
+    x.reshaped(shape)
+}
+
+fn expand(x: &Symbolic, target: &[i64]) -> Option<Symbolic> {
+    let target: Vec<usize> = target.iter().map(|&d| usize::try_from(d).ok()).collect::<Option<_>>()?;
+    expand_to(x, &broadcast_shape(&x.shape, &target)?)
+}
+
+/// Only over the whole of a vector.
+fn reduce(
+    node: &Node,
+    x: &Symbolic,
+    axes_input: Option<&Symbolic>,
+    start: Ratio,
+    f: impl Fn(&Ratio, &Ratio) -> Ratio,
+) -> Option<Symbolic> {
+    let whole = axes(node, axes_input).is_none_or(|axes| axes == [0] || axes == [-1]);
+    if x.shape.len() != 1 || !whole {
+        return None;
+    }
+    let keep = node.int("keepdims").ok()?.unwrap_or(1) != 0;
+    let total = x.elements.iter().fold(start, |total, e| f(&total, e));
+    Some(Symbolic { dtype: x.dtype, shape: if keep { vec![1] } else { Vec::new() }, elements: vec![total] })
+}
+
+fn range(start: &Symbolic, limit: &Symbolic, delta: &Symbolic) -> Option<Symbolic> {
+    let literal = |x: &Symbolic| (x.elements.len() == 1).then(|| x.elements[0].as_int()).flatten();
+    let (start_at, limit, delta) = (literal(start)?, literal(limit)?, literal(delta)?);
+    let count = if delta == 0 { return None } else { limit.checked_sub(start_at)?.checked_add(delta - delta.signum())? / delta };
+    let count = usize::try_from(count.max(0)).ok().filter(|&n| n <= MAX_ELEMENTS)?;
+    let elements = (0..count as i64).map(|i| Ratio::int(start_at + i * delta)).collect();
+    Some(Symbolic { dtype: start.dtype, shape: vec![count], elements })
+}

@@ -1,0 +1,36 @@
+//! [`Value`]: what a name of the graph stands for during import.
+
+use relaxide_ffi::Tensor;
+use relaxide_relax::Expr;
+
+use crate::symbolic::Symbolic;
+
+/// What a name of the graph stands for.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A tensor that the program computes: a variable.
+    Computed(Expr),
+    /// A constant of the model.
+    Constant(Tensor),
+    /// A small tensor of expressions over dimensions; not in the program until something needs it as a tensor.
+    Symbolic(Symbolic),
+}
+
+impl Value {
+    /// The elements as expressions, where they are known.
+    pub fn symbolic(&self) -> Option<Symbolic> {
+        match self {
+            Value::Computed(_) => None,
+            Value::Constant(tensor) => Symbolic::from_tensor(tensor),
+            Value::Symbolic(value) => Some(value.clone()),
+        }
+    }
+
+    /// The tensor, if it is a constant of the model.
+    pub fn constant(&self) -> Option<&Tensor> {
+        match self {
+            Value::Constant(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+}
