@@ -33,7 +33,7 @@ pub fn dtype(element: ElementType) -> Option<DataType> {
 /// The program's element type for the number of one of the file's.
 pub fn dtype_of(element: i64) -> Result<DataType, TensorError> {
     let known = i32::try_from(element).ok().and_then(|e| ElementType::try_from(e).ok());
-    let name = || known.map_or_else(|| format!("number {element}"), |e| e.as_str_name().to_lowercase());
+    let name = || known.map_or_else(|| format!("number {element}"), |e| format!("{e:?}").to_lowercase());
     known.and_then(dtype).ok_or_else(|| TensorError::ElementType(name()))
 }
 
@@ -124,7 +124,9 @@ pub fn floats(tensor: &Tensor) -> Result<Vec<f64>, TensorError> {
     let words = |n: usize| bytes.chunks_exact(n);
     let word16 = |c: &[u8]| u16::from_le_bytes([c[0], c[1]]);
     match (dtype.code, dtype.bits) {
-        (DataType::FLOAT, 32) => Ok(words(4).map(|c| f64::from(f32::from_le_bytes([c[0], c[1], c[2], c[3]]))).collect()),
+        (DataType::FLOAT, 32) => {
+            Ok(words(4).map(|c| f64::from(f32::from_le_bytes([c[0], c[1], c[2], c[3]]))).collect())
+        }
         (DataType::FLOAT, 64) => {
             Ok(words(8).map(|c| f64::from_le_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]])).collect())
         }

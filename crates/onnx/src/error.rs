@@ -7,6 +7,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use relaxide_relax::BuildError;
+
 /// A file cannot be read as a model.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ModelError {
@@ -158,6 +160,12 @@ pub struct ImportError {
 }
 
 impl std::error::Error for ImportError {}
+
+impl From<BuildError> for ImportError {
+    fn from(error: BuildError) -> Self {
+        ImportError { problems: vec![Problem { place: Place::Model, reason: error.to_string(), help: None }] }
+    }
+}
 
 impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

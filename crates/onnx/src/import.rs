@@ -14,7 +14,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use relaxide_ffi::{DataType, Ref, Tensor};
+use relaxide_ffi::{Ref, Tensor};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{AttrValue, Attrs, IRModule, Type, Var};
 use relaxide_relax::{BlockBuilder, Expr};
@@ -39,11 +39,7 @@ pub fn import(model: &Model, options: &ImportOptions) -> Result<IRModule, Import
     importer.check_model();
     importer.initializers();
     importer.inputs();
-    if importer.problems.is_empty() {
-        importer.run()
-    } else {
-        Err(ImportError { problems: importer.problems })
-    }
+    if importer.problems.is_empty() { importer.run() } else { Err(ImportError { problems: importer.problems }) }
 }
 
 /// A name of the graph during import.
@@ -105,7 +101,8 @@ impl<'m> Importer<'m> {
     }
 
     fn initializers(&mut self) {
-        let directory = self.model.directory.as_deref().map(|d| if d.as_os_str().is_empty() { Path::new(".") } else { d });
+        let directory =
+            self.model.directory.as_deref().map(|d| if d.as_os_str().is_empty() { Path::new(".") } else { d });
         for proto in &self.model.graph.initializer {
             match constant::from_proto(proto, directory) {
                 Ok(tensor) => self.names.insert(proto.name.clone(), Known::Value(Value::Constant(tensor))),
@@ -176,7 +173,8 @@ impl<'m> Importer<'m> {
             return self.given_shape(given).map(|dims| Type::tensor(dims, dtype)).map_err(|reason| (reason, None));
         }
         let help = "give it a shape (`shape_dict` in Python, `--shape` on the command line)";
-        let shape = tensor.shape.as_ref().ok_or(("the file does not say how many dimensions it has".into(), Some(help)))?;
+        let shape =
+            tensor.shape.as_ref().ok_or(("the file does not say how many dimensions it has".into(), Some(help)))?;
         let mut dims = Vec::new();
         for (i, dim) in shape.dim.iter().enumerate() {
             dims.push(match &dim.value {
@@ -227,20 +225,36 @@ impl<'m> Importer<'m> {
         name
     }
 
-    /// Imports the nodes and closes the function.
+    /// Imports the nodes into a function.
     fn run(mut self) -> Result<IRModule, ImportError> {
         let mut builder = BlockBuilder::new();
-        builder.begin_function("main", self.params.clone());
-        builder.begin_dataflow();
-        let mut scope = Scope::new(builder);
-        for proto in &self.model.graph.node {
-            self.node(&mut scope, proto);
+        let (params, attrs) = (self.params.clone(), self.attrs());
+        let function = builder.function(params, attrs, |builder| {
+            builder.begin_dataflow()?;
+            for proto in &self.model.graph.node {
+                self.node(&mut Scope::new(builder), proto);
+            }
+            let mut outputs = self.outputs(&mut Scope::new(builder));
+            if !self.problems.is_empty() {
+                return Err(ImportError { problems: std::mem::take(&mut self.problems) });
+            }
+            let result = if outputs.len() == 1 { outputs.remove(0) } else { Expr::tuple(outputs) };
+            let result = builder.emit_output(result)?;
+            builder.end_dataflow()?;
+            Ok(result)
+        })?;
+        builder.module_mut().insert("main", function);
+        Ok(builder.finish())
+    }
+
+    /// Attributes of `main`.
+    fn attrs(&mut self) -> Attrs {
+        let attrs = Attrs::new().with("num_input", self.inputs as i64);
+        if self.options.weights == Weights::Constants {
+            return attrs;
         }
-        let outputs = self.outputs(&mut scope);
-        if !self.problems.is_empty() {
-            return Err(ImportError { problems: self.problems });
-        }
-        self.finish(scope, outputs)
+        let weights = std::mem::take(&mut self.weights).into_iter().map(|t| AttrValue::Object(t.into())).collect();
+        attrs.with("params", AttrValue::List(weights))
     }
 
     /// Imports one node; failures are noted.
@@ -250,9 +264,11 @@ impl<'m> Importer<'m> {
             Some(version) if domain.is_empty() => version,
             _ => self.model.opset(domain).unwrap_or(0),
         };
-        let result = match self.node_inputs(proto) {
-            Ok(Some(inputs)) => import_node(scope, &Node { proto, inputs, opset }, domain),
-            Ok(None) => return self.fail_outputs(proto),
+        // An operator without a rule is a problem of its own, also where an input has one already.
+        let inputs = ops::rule(domain, &proto.op_type, opset).and_then(|rule| Ok((rule, self.node_inputs(proto)?)));
+        let result = match inputs {
+            Ok((rule, Some(inputs))) => import_node(scope, rule, &Node { proto, inputs, opset }),
+            Ok((_, None)) => return self.fail_outputs(proto),
             Err(error) => Err(error),
         };
         match result {
@@ -314,34 +330,20 @@ impl<'m> Importer<'m> {
         }
         outputs
     }
-
-    fn finish(self, scope: Scope, mut outputs: Vec<Expr>) -> Result<IRModule, ImportError> {
-        let failed = |reason: String| ImportError { problems: vec![Problem { place: Place::Model, reason, help: None }] };
-        let mut builder = scope.into_builder();
-        let result = if outputs.len() == 1 { outputs.remove(0) } else { Expr::tuple(outputs) };
-        let result = builder.emit_output(result).map_err(|e| failed(e.to_string()))?;
-        builder.end_block().map_err(|e| failed(e.to_string()))?;
-        let mut attrs = Attrs::new().with("num_input", self.inputs as i64);
-        if self.options.weights == Weights::Parameters {
-            let weights = self.weights.into_iter().map(|t| AttrValue::Object(t.into())).collect();
-            attrs = attrs.with("params", AttrValue::List(weights));
-        }
-        builder.end_function(result, attrs).map_err(|e| failed(e.to_string()))?;
-        Ok(builder.finish())
-    }
 }
 
 /// Imports a node whose inputs are known.
-fn import_node(scope: &mut Scope, node: &Node, domain: &str) -> Result<Vec<Value>, NodeError> {
-    let rule = ops::rule(domain, node.op(), node.opset)?;
+fn import_node(scope: &mut Scope, rule: ops::Rule, node: &Node) -> Result<Vec<Value>, NodeError> {
     if let Some(value) = symbolic::evaluate(node) {
         return Ok(vec![Value::Symbolic(value)]);
     }
-    let values = rule(scope, node)?;
+    let values = rule.apply(scope, node)?;
     let wanted = node.outputs();
     if values.len() < wanted {
         let given = values.len();
-        return Err(NodeError::unsupported(format!("{wanted} outputs are used, but only the first {given} are supported")));
+        return Err(NodeError::unsupported(format!(
+            "{wanted} outputs are used, but only the first {given} are supported"
+        )));
     }
     Ok(values)
 }
@@ -358,13 +360,4 @@ fn identifier(name: &str) -> String {
         out.insert_str(0, "input_");
     }
     out
-}
-
-/// The element type of a value, for rules that need it before it is a tensor.
-pub fn value_dtype(scope: &Scope, value: &Value) -> DataType {
-    match value {
-        Value::Computed(expr) => scope.dtype(expr),
-        Value::Constant(tensor) => tensor.dtype(),
-        Value::Symbolic(symbolic) => symbolic.dtype,
-    }
 }

@@ -1,9 +1,36 @@
-//! The ONNX importer.
+//! The ONNX importer: a model file in, a module with one Relax function `main` out.
+//!
+//! ```text
+//! bytes ── budget ──▶ proto ── model ──▶ import ──▶ IRModule
+//!                                          │ symbolic: values known at import (shape arithmetic)
+//!                                          │ ops: a rule for every operator and version
+//!                                          └ scope: the program under construction
+//! ```
+//!
+//! Dynamic shapes stay symbolic: shape arithmetic is evaluated at import over the model's dimensions ([`symbolic`]), and what
+//! has to be equal but cannot be proven so is checked when the program runs ([`scope`]). Everything that cannot be imported
+//! is reported in one error.
+//!
+//! Files are untrusted: their frame is checked against a budget before anything is allocated for it ([`budget`]), external
+//! data is read from below the model's directory only, and no input makes the importer panic.
+//!
+//! What is not here: control flow (`If`, `Loop`, `Scan`), sequences, quantized and recurrent operators, training.
 
 pub mod budget;
+pub mod constant;
+pub mod dims;
 pub mod error;
+pub mod import;
 pub mod model;
+pub mod node;
+pub mod ops;
+pub mod options;
 pub mod proto;
+pub mod scope;
+pub mod symbolic;
+pub mod value;
 
 pub use error::{ImportError, ModelError, NodeError, Place, Problem, TensorError};
+pub use import::import;
 pub use model::Model;
+pub use options::{ImportOptions, InputDim, InputNames, Weights};

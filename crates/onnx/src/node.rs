@@ -91,7 +91,9 @@ impl<'a> Node<'a> {
     pub fn str_or(&self, name: &str, default: &'a str) -> Result<&'a str> {
         match self.attribute(name, AttributeKind::String)? {
             None => Ok(default),
-            Some(a) => std::str::from_utf8(&a.s).map_err(|_| NodeError::invalid(format!("attribute `{name}` is not text"))),
+            Some(a) => {
+                std::str::from_utf8(&a.s).map_err(|_| NodeError::invalid(format!("attribute `{name}` is not text")))
+            }
         }
     }
 
@@ -152,6 +154,8 @@ impl<'a> Node<'a> {
 
 /// Something that the compiler must know is computed by the model.
 pub fn depends_on_data(what: &str) -> NodeError {
-    NodeError::unsupported(format!("{what} is computed from data, so its value is not known when the model is compiled"))
-        .help("simplify the model first (`onnxsim`), or export it with constant shapes")
+    NodeError::unsupported(format!(
+        "{what} is computed from data, so its value is not known when the model is compiled"
+    ))
+    .help("simplify the model first (`onnxsim`), or export it with constant shapes")
 }

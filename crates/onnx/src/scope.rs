@@ -6,7 +6,7 @@
 
 use relaxide_ffi::{DataType, Tensor};
 use relaxide_ir::prim::{self, PrimExpr};
-use relaxide_ir::{Attrs, Type};
+use relaxide_ir::{Attrs, Type, Var};
 use relaxide_relax::{BlockBuilder, Expr, op};
 
 use crate::constant;
@@ -18,19 +18,14 @@ use crate::value::Value;
 type Result<T> = std::result::Result<T, NodeError>;
 
 /// The program under construction.
-pub struct Scope {
-    builder: BlockBuilder,
+pub struct Scope<'b> {
+    builder: &'b mut BlockBuilder,
 }
 
-impl Scope {
-    /// A scope that adds to a block.
-    pub fn new(builder: BlockBuilder) -> Scope {
+impl Scope<'_> {
+    /// A scope that adds to the builder's open block.
+    pub fn new(builder: &mut BlockBuilder) -> Scope<'_> {
         Scope { builder }
-    }
-
-    /// The builder, when everything is added.
-    pub fn into_builder(self) -> BlockBuilder {
-        self.builder
     }
 
     /// Adds an operation and returns its result.
@@ -96,8 +91,7 @@ impl Scope {
 
     /// A constant of the model with other dimensions of the same count.
     pub fn reshaped_constant(&self, tensor: &Tensor, dims: &[i64]) -> Result<Tensor> {
-        let bytes = tensor.to_bytes().map_err(|e| NodeError::invalid(e.to_string()))?;
-        constant::from_bytes(&bytes, dims, tensor.dtype()).map_err(|e| NodeError::invalid(e.to_string()))
+        tensor.reshape(dims).map_err(|e| NodeError::invalid(e.to_string()))
     }
 
     /// The same elements in another shape.
@@ -138,7 +132,28 @@ impl Scope {
             return Ok(tensor);
         }
         let ty = Type::tensor(wanted.iter().cloned(), self.dtype(&tensor));
-        self.builder.match_cast(tensor, ty).map_err(|e| NodeError::Relax(e.to_string()))
+        self.match_cast(tensor, ty)
+    }
+
+    /// A value whose type is checked when the program runs.
+    fn match_cast(&mut self, value: Expr, ty: Type) -> Result<Expr> {
+        self.builder.match_cast(value, ty).map_err(|e| NodeError::Relax(e.to_string()))
+    }
+
+    /// Gives the dimensions of a shape that the program computes symbolic variables.
+    pub fn bind_shape(&mut self, shape: Expr, count: usize) -> Result<Vec<PrimExpr>> {
+        let dims: Vec<PrimExpr> = (0..count).map(|i| PrimExpr::Var(Var::dim(format!("d{i}")))).collect();
+        self.match_cast(shape, Type::shape(dims.iter().cloned()))?;
+        Ok(dims)
+    }
+
+    /// One expression as a tensor without dimensions.
+    pub fn dim_tensor(&mut self, dim: &PrimExpr, dtype: DataType) -> Result<Expr> {
+        if let Some(value) = dim.as_int() {
+            return self.scalar(value as f64, dtype);
+        }
+        let vector = self.shape_tensor(vec![dim], dtype)?;
+        self.reshape(vector, Vec::new())
     }
 
     /// Makes dimension `axes[i]` of tensor `i` the same for all, by proof or by a check when the program runs.

@@ -52,7 +52,11 @@ impl Window {
             other => return Err(NodeError::invalid(format!("`auto_pad` is \"{other}\""))),
         };
         if window.pads.len() != 2 * rank || window.pads.iter().any(|p| !(0..1 << 31).contains(p)) {
-            return Err(NodeError::unsupported(format!("`pads` is {:?}; {} numbers from 0 on are supported", window.pads, 2 * rank)));
+            return Err(NodeError::unsupported(format!(
+                "`pads` is {:?}; {} numbers from 0 on are supported",
+                window.pads,
+                2 * rank
+            )));
         }
         Ok(window)
     }
@@ -67,13 +71,16 @@ impl Window {
                 (_, 1) => reach - 1,
                 (Some(n), stride) => ((n + stride - 1) / stride - 1) * stride + reach - n,
                 (None, _) => {
-                    return Err(NodeError::unsupported("`auto_pad` with a stride depends on a dimension that is not fixed")
-                        .help("give the input a fixed shape, or export the model with explicit `pads`"));
+                    return Err(NodeError::unsupported(
+                        "`auto_pad` with a stride depends on a dimension that is not fixed",
+                    )
+                    .help("give the input a fixed shape, or export the model with explicit `pads`"));
                 }
             }
             .max(0);
             let small = total / 2;
-            (pads[i], pads[i + rank]) = if odd == Odd::Behind { (small, total - small) } else { (total - small, small) };
+            (pads[i], pads[i + rank]) =
+                if odd == Odd::Behind { (small, total - small) } else { (total - small, small) };
         }
         Ok(pads)
     }
@@ -188,7 +195,9 @@ pub fn conv_transpose(scope: &mut Scope, node: &Node) -> Outputs {
     let (x, rank) = input(scope, node, &w_dims)?;
     let group = group(node)?;
     if node.ints("output_shape")?.is_some_and(|s| !s.is_empty()) {
-        return Err(NodeError::unsupported("`output_shape` is not supported").help("export the model with explicit `pads`"));
+        return Err(
+            NodeError::unsupported("`output_shape` is not supported").help("export the model with explicit `pads`")
+        );
     }
     if !matches!(node.str_or("auto_pad", "NOTSET")?, "NOTSET" | "VALID" | "") {
         return Err(NodeError::unsupported("`auto_pad` is not supported").help("export the model with explicit `pads`"));

@@ -21,7 +21,8 @@ pub fn gather(scope: &mut Scope, node: &Node) -> Outputs {
     let shape = scope.dims(&x)?;
     let axis = node.int_or("axis", 0)?;
     let rank = shape.len();
-    let at = dims::axis(axis, rank).ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {rank} axes")))?;
+    let at =
+        dims::axis(axis, rank).ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {rank} axes")))?;
     let indices = node.input(1)?;
     let (indices, mode) = match indices {
         Value::Constant(tensor) if shape[at].as_int().is_some() => (fixed_indices(tensor, &shape[at])?, "fast"),
@@ -36,10 +37,15 @@ fn fixed_indices(tensor: &relaxide_ffi::Tensor, dim: &PrimExpr) -> Result<Expr> 
     let indices = constant::ints(tensor).map_err(|e| NodeError::invalid(e.to_string()))?;
     let front = |i: i64| {
         let front = if i < 0 { i.saturating_add(n) } else { i };
-        if (0..n).contains(&front) { Ok(front as f64) } else { Err(NodeError::invalid(format!("index {i} is out of {n}"))) }
+        if (0..n).contains(&front) {
+            Ok(front as f64)
+        } else {
+            Err(NodeError::invalid(format!("index {i} is out of {n}")))
+        }
     };
     let indices = indices.into_iter().map(front).collect::<Result<Vec<_>>>()?;
-    let tensor = constant::filled(&indices, tensor.shape(), tensor.dtype()).map_err(|e| NodeError::invalid(e.to_string()))?;
+    let tensor =
+        constant::filled(&indices, tensor.shape(), tensor.dtype()).map_err(|e| NodeError::invalid(e.to_string()))?;
     Ok(Expr::constant(tensor))
 }
 

@@ -109,7 +109,8 @@ mod tests {
     #[test]
     fn the_rule_of_a_version_is_the_newest_that_is_not_newer() {
         assert!(rule("", "Softmax", 12).is_ok());
-        let refused = |domain: &str, op: &str, opset| rule(domain, op, opset).err().map(|e| e.to_string()).unwrap_or_default();
+        let refused =
+            |domain: &str, op: &str, opset| rule(domain, op, opset).err().map(|e| e.to_string()).unwrap_or_default();
         assert_eq!(refused("", "Add", 6), "it is supported from opset 7 on");
         assert_eq!(refused("", "NoSuchOp", 13), "the operator is not supported");
         assert_eq!(refused("com.microsoft", "Gelu", 1), "operators of the set `com.microsoft` are not supported");

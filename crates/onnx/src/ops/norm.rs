@@ -122,7 +122,8 @@ pub fn instance(scope: &mut Scope, node: &Node) -> Outputs {
 pub fn group(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     let shape = scope.dims(&x)?;
-    let groups = node.int("num_groups")?.filter(|g| *g > 0).ok_or_else(|| NodeError::invalid("`num_groups` is missing"))?;
+    let groups =
+        node.int("num_groups")?.filter(|g| *g > 0).ok_or_else(|| NodeError::invalid("`num_groups` is missing"))?;
     let channels = match shape.get(1).and_then(PrimExpr::as_int) {
         Some(channels) if channels % groups == 0 => channels,
         _ => return Err(NodeError::unsupported("the number of channels must be fixed and a multiple of `num_groups`")),
@@ -142,7 +143,8 @@ pub fn layer(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     let rank = scope.dims(&x)?.len();
     let axis = node.int_or("axis", -1)?;
-    let first = dims::axis(axis, rank).ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {rank} axes")))?;
+    let first =
+        dims::axis(axis, rank).ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {rank} axes")))?;
     let axes = (first as i64..rank as i64).collect();
     let result = standardize(scope, x, axes, node.float_or("epsilon", 1e-5)?)?;
     one(scale_and_shift(scope, node, result, None)?)

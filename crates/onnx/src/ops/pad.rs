@@ -46,7 +46,9 @@ fn padded(scope: &mut Scope, node: &Node, x: Expr, pads: Vec<i64>, value: f64) -
         return Err(NodeError::invalid(format!("{pads:?} is no padding for {rank} axes")));
     }
     if pads.iter().any(|p| *p < 0) {
-        return Err(NodeError::unsupported("negative padding is not supported").help("use `Slice` to take elements away"));
+        return Err(
+            NodeError::unsupported("negative padding is not supported").help("use `Slice` to take elements away")
+        );
     }
     if pads.iter().all(|p| *p == 0) {
         return one(x);

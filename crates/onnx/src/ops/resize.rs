@@ -36,7 +36,13 @@ pub fn upsample(scope: &mut Scope, node: &Node) -> Outputs {
         None => node.optional(1).and_then(ratios),
     };
     let scales = scales.ok_or_else(|| depends_on_data("the scale"))?;
-    let method = Method { method: mode(node)?, coordinates: "asymmetric", rounding: "floor", cubic_alpha: -0.75, cubic_exclude: false };
+    let method = Method {
+        method: mode(node)?,
+        coordinates: "asymmetric",
+        rounding: "floor",
+        cubic_alpha: -0.75,
+        cubic_exclude: false,
+    };
     let sizes = scaled(&scope.dims(&x)?, &scales)?;
     resized(scope, x, sizes, &method)
 }
@@ -45,7 +51,13 @@ pub fn upsample(scope: &mut Scope, node: &Node) -> Outputs {
 pub fn resize_v10(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     let scales = node.optional(1).and_then(ratios).ok_or_else(|| depends_on_data("the scale"))?;
-    let method = Method { method: mode(node)?, coordinates: "asymmetric", rounding: "floor", cubic_alpha: -0.75, cubic_exclude: false };
+    let method = Method {
+        method: mode(node)?,
+        coordinates: "asymmetric",
+        rounding: "floor",
+        cubic_alpha: -0.75,
+        cubic_exclude: false,
+    };
     let sizes = scaled(&scope.dims(&x)?, &scales)?;
     resized(scope, x, sizes, &method)
 }
@@ -58,7 +70,8 @@ pub fn resize(scope: &mut Scope, node: &Node) -> Outputs {
     }
     let x = scope.tensor(node.input(0)?)?;
     let shape = scope.dims(&x)?;
-    let given = |i: usize| node.optional(i).filter(|v| scope.value_dims(v).is_ok_and(|d| !d.iter().any(|d| d.is_int(0))));
+    let given =
+        |i: usize| node.optional(i).filter(|v| scope.value_dims(v).is_ok_and(|d| !d.iter().any(|d| d.is_int(0))));
     let axes = match node.ints("axes")? {
         Some(axes) => axes.into_iter().map(|a| dims::axis(a, shape.len())).collect::<Option<Vec<_>>>(),
         None => Some((0..shape.len()).collect()),

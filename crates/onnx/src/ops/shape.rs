@@ -1,8 +1,8 @@
 //! Operators about shapes: reading them, changing them, and making tensors of them.
 
 use relaxide_ffi::DataType;
+use relaxide_ir::Attrs;
 use relaxide_ir::prim::{self, PrimExpr};
-use relaxide_ir::{Attrs, Type};
 use relaxide_relax::Expr;
 
 use super::{Outputs, one};
@@ -104,7 +104,9 @@ fn reshape_dims(own: &[PrimExpr], target: Vec<PrimExpr>, zero_is_zero: bool) -> 
     for (i, dim) in target.into_iter().enumerate() {
         match dim.as_int() {
             Some(0) if !zero_is_zero => {
-                let copied = own.get(i).ok_or_else(|| NodeError::invalid(format!("dimension {i} is 0, but the input has no axis {i}")))?;
+                let copied = own
+                    .get(i)
+                    .ok_or_else(|| NodeError::invalid(format!("dimension {i} is 0, but the input has no axis {i}")))?;
                 dims.push(copied.clone());
             }
             Some(-1) if open.is_none() => {
@@ -171,7 +173,8 @@ pub fn flatten(scope: &mut Scope, node: &Node) -> Outputs {
 /// Axes of an attribute or, since opset 13, an input, counted from the front of a rank.
 fn axes_of(node: &Node, rank: usize) -> Result<Option<Vec<usize>>> {
     let Some(axes) = node.ints_attr_or_input("axes", 1)? else { return Ok(None) };
-    let front = |a: i64| dims::axis(a, rank).ok_or_else(|| NodeError::invalid(format!("axis {a} is not one of {rank} axes")));
+    let front =
+        |a: i64| dims::axis(a, rank).ok_or_else(|| NodeError::invalid(format!("axis {a} is not one of {rank} axes")));
     axes.into_iter().map(front).collect::<Result<Vec<_>>>().map(Some)
 }
 
@@ -201,8 +204,10 @@ pub fn unsqueeze(scope: &mut Scope, node: &Node) -> Outputs {
     let rank = own.len() + count;
     let new = axes_of(node, rank)?.ok_or_else(|| NodeError::invalid("`axes` is missing"))?;
     let mut rest = own.into_iter();
-    let dims: Option<Vec<_>> = (0..rank).map(|i| if new.contains(&i) { Some(prim::int(1)) } else { rest.next() }).collect();
-    let dims = dims.filter(|_| rest.next().is_none()).ok_or_else(|| NodeError::invalid("`axes` names an axis twice"))?;
+    let dims: Option<Vec<_>> =
+        (0..rank).map(|i| if new.contains(&i) { Some(prim::int(1)) } else { rest.next() }).collect();
+    let dims =
+        dims.filter(|_| rest.next().is_none()).ok_or_else(|| NodeError::invalid("`axes` names an axis twice"))?;
     reshaped(scope, value, dims)
 }
 
@@ -242,7 +247,8 @@ pub fn constant_of_shape(scope: &mut Scope, node: &Node) -> Outputs {
     let dims = dims_input(scope, node, 0, "the shape")?;
     let fixed = dims.iter().map(|d| d.as_int().and_then(|d| usize::try_from(d).ok())).collect::<Option<Vec<_>>>();
     let count = fixed.as_ref().and_then(|dims| dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d)));
-    if let (Some(shape), Some(count), Some(ratio)) = (fixed, count.filter(|c| *c <= MAX_ELEMENTS), Ratio::float(number)) {
+    if let (Some(shape), Some(count), Some(ratio)) = (fixed, count.filter(|c| *c <= MAX_ELEMENTS), Ratio::float(number))
+    {
         return Ok(vec![Value::Symbolic(Symbolic { dtype: fill.dtype(), shape, elements: vec![ratio; count] })]);
     }
     let number = scope.scalar(number, fill.dtype())?;
@@ -262,13 +268,4 @@ pub fn range(scope: &mut Scope, node: &Node) -> Outputs {
     }
     let indices = scope.op("arange", bounds, Attrs::new().with("dtype", DataType::int(64)))?;
     one(scope.cast(indices, dtype)?)
-}
-
-impl Scope {
-    /// Gives the dimensions of a shape of the program symbolic variables.
-    fn bind_shape(&mut self, shape: Expr, count: usize) -> Result<Vec<PrimExpr>> {
-        let dims: Vec<PrimExpr> = (0..count).map(|i| PrimExpr::Var(relaxide_ir::Var::dim(format!("d{i}")))).collect();
-        self.match_cast(shape, Type::shape(dims.iter().cloned()))?;
-        Ok(dims)
-    }
 }

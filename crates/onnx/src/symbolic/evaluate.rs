@@ -11,7 +11,8 @@ use crate::value::Value;
 ///
 /// `None` is no failure: the node is then imported as an ordinary operation.
 pub fn evaluate(node: &Node) -> Option<Symbolic> {
-    let inputs: Vec<Option<Symbolic>> = node.inputs.iter().map(|v| v.as_ref().map(Value::symbolic)).map(Option::flatten).collect();
+    let inputs: Vec<Option<Symbolic>> =
+        node.inputs.iter().map(|v| v.as_ref().map(Value::symbolic)).map(Option::flatten).collect();
     let given = node.inputs.iter().filter(|v| v.is_some()).count();
     if given == 0 || inputs.iter().flatten().count() != given || !worth_tracking(node) {
         return None;
@@ -108,7 +109,8 @@ fn compare(a: &Symbolic, b: &Symbolic, f: impl Fn(&Ratio, &Ratio) -> Option<bool
 fn choose(condition: &Symbolic, a: &Symbolic, b: &Symbolic) -> Option<Symbolic> {
     let shape = broadcast_shape(&broadcast_shape(&condition.shape, &a.shape)?, &b.shape)?;
     let (c, a, b) = (expand_to(condition, &shape)?, expand_to(a, &shape)?, expand_to(b, &shape)?);
-    let pick = |i: usize| Some(if c.elements[i].as_int()? != 0 { a.elements[i].clone() } else { b.elements[i].clone() });
+    let pick =
+        |i: usize| Some(if c.elements[i].as_int()? != 0 { a.elements[i].clone() } else { b.elements[i].clone() });
     let elements = (0..c.elements.len()).map(pick).collect::<Option<_>>()?;
     Some(Symbolic { dtype: a.dtype, shape, elements })
 }
@@ -261,7 +263,11 @@ fn reduce(
 fn range(start: &Symbolic, limit: &Symbolic, delta: &Symbolic) -> Option<Symbolic> {
     let literal = |x: &Symbolic| (x.elements.len() == 1).then(|| x.elements[0].as_int()).flatten();
     let (start_at, limit, delta) = (literal(start)?, literal(limit)?, literal(delta)?);
-    let count = if delta == 0 { return None } else { limit.checked_sub(start_at)?.checked_add(delta - delta.signum())? / delta };
+    let count = if delta == 0 {
+        return None;
+    } else {
+        limit.checked_sub(start_at)?.checked_add(delta - delta.signum())? / delta
+    };
     let count = usize::try_from(count.max(0)).ok().filter(|&n| n <= MAX_ELEMENTS)?;
     let elements = (0..count as i64).map(|i| Ratio::int(start_at + i * delta)).collect();
     Some(Symbolic { dtype: start.dtype, shape: vec![count], elements })
