@@ -170,6 +170,19 @@ impl Tensor {
         unsafe { take(from, require) }
     }
 
+    /// Another description of this tensor's memory, which this handle keeps.
+    ///
+    /// # Safety
+    /// What `prototype` describes lies inside of this tensor's memory.
+    pub unsafe fn view_as(&self, prototype: &DLTensor) -> Result<Tensor, Error> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let layout = read_layout(prototype)?;
+            layout.byte_size()?;
+            Ok(Tensor::build(prototype.data, &layout, prototype.device, prototype.byte_offset, self.clone()))
+        }
+    }
+
     /// Lends the tensor out. The receiver must call the structure's deleter.
     pub fn to_dlpack(&self) -> NonNull<DLManagedTensor> {
         lend(self)

@@ -160,6 +160,11 @@ impl DataType {
         (self.bits as usize * lanes).div_ceil(8)
     }
 
+    /// True if text can name the type.
+    pub fn has_name(self) -> bool {
+        self.family().is_some()
+    }
+
     pub(crate) fn to_word(self) -> i64 {
         let lanes = self.lanes.to_ne_bytes();
         i64::from_ne_bytes([self.code, self.bits, lanes[0], lanes[1], 0, 0, 0, 0])

@@ -4,7 +4,7 @@
 //! travel in the return value: the callee leaves it in a slot of the calling thread and returns non-zero; the caller
 //! takes it from there ([`raised`](crate::raised)).
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
@@ -198,11 +198,6 @@ impl Error {
         let text = payload.downcast_ref::<&str>().copied();
         let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown cause");
         Error::new(ErrorKind::InternalError, format!("panicked: {text}"))
-    }
-
-    /// An error whose text may be foreign.
-    pub(crate) fn from_c(kind: &CStr, message: &CStr) -> Error {
-        Error::new(kind.to_string_lossy(), message.to_string_lossy())
     }
 }
 

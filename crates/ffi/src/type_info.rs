@@ -17,6 +17,7 @@ use crate::map::{DictObj, MapObj};
 use crate::module::ModuleObj;
 use crate::object::{Object, ObjectRef};
 use crate::reflect::FieldInfo;
+use crate::reflected::Reflected;
 use crate::shape::ShapeObj;
 use crate::string::{HeapBytes, HeapStr};
 use crate::structural::{StructuralEqual, StructuralHash};
@@ -29,6 +30,7 @@ pub struct TypeInfo {
     parent: Option<i32>,
     ancestors: Vec<i32>,
     rust: OnceLock<RustType>,
+    reflected: Reflected,
 }
 
 /// What a Rust type adds to its entry.
@@ -83,6 +85,17 @@ impl TypeInfo {
         self.rust.get().map_or(&[], |rust| (rust.fields)())
     }
 
+    /// The type as C reads it.
+    pub(crate) fn reflected(&self) -> &Reflected {
+        &self.reflected
+    }
+
+    /// Says what Rust knows of the type.
+    fn attach<T: Object>(&self) -> &RustType {
+        self.reflected.declare_fields(T::fields());
+        self.rust.get_or_init(RustType::of::<T>)
+    }
+
     pub(crate) fn rust(&self) -> Option<&RustType> {
         self.rust.get()
     }
@@ -124,9 +137,40 @@ pub fn register<T: Object>() -> i32 {
     let index = table.add(T::TYPE_KEY, T::PARENT_KEY);
     let entry = table.by_index[&index];
     drop(table);
-    let rust = entry.rust.get_or_init(RustType::of::<T>);
+    let rust = entry.attach::<T>();
     assert!(rust.id == TypeId::of::<T>(), "two Rust types are registered as `{}`", T::TYPE_KEY);
     index
+}
+
+/// What a C caller says of a type that it registers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Declaration {
+    /// The index of the type that it refines.
+    pub(crate) parent: i32,
+    /// The index that it must have.
+    pub(crate) fixed: Option<i32>,
+    /// How many indices behind its own are kept for types that refine it.
+    pub(crate) child_slots: i32,
+    /// True if refining types may have other indices.
+    pub(crate) overflow: bool,
+}
+
+/// Registers a type that C declares, unless its key is known; `None` if the declaration cannot be met.
+pub(crate) fn declare(key: &str, declaration: Declaration) -> Option<i32> {
+    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
+    if let Some(entry) = table.by_key.get(key) {
+        return Some(entry.index);
+    }
+    let index = match declaration.fixed {
+        Some(index) if table.by_index.contains_key(&index) || index >= type_index::DYNAMIC_BEGIN => return None,
+        Some(index) => index,
+        None => table.allocate(declaration.parent, declaration.child_slots)?,
+    };
+    let slots = declaration.child_slots.max(0);
+    let children = Children { next: index + 1, end: index + 1 + slots, overflow: declaration.overflow };
+    table.children.insert(index, children);
+    table.insert(Box::leak(key.into()), index, Some(declaration.parent));
+    Some(index)
 }
 
 /// The entry of a type index.
@@ -156,6 +200,16 @@ struct Table {
     by_key: HashMap<&'static str, &'static TypeInfo>,
     by_index: HashMap<i32, &'static TypeInfo>,
     next: i32,
+    /// What C callers said of the types that refine theirs; other types are refined without limit.
+    children: HashMap<i32, Children>,
+}
+
+/// The indices that are kept for the types that refine one.
+#[derive(Clone, Copy)]
+struct Children {
+    next: i32,
+    end: i32,
+    overflow: bool,
 }
 
 /// The keys whose indices the interface fixes. Those below 64 name plain values.
@@ -209,10 +263,10 @@ impl Table {
         table
     }
 
-    /// Says what Rust knows of a type whose index is fixed.
+    /// Says what Rust knows of a type that the interface knows.
     fn attach<T: Object>(&mut self) {
         if let Some(entry) = self.by_key.get(T::TYPE_KEY) {
-            entry.rust.get_or_init(RustType::of::<T>);
+            entry.attach::<T>();
         }
     }
 
@@ -222,10 +276,28 @@ impl Table {
             return entry.index;
         }
         let parent = if parent_key == key { type_index::OBJECT } else { self.add(parent_key, "ffi.Object") };
-        let index = self.next;
-        self.next += 1;
+        // A parent that keeps its children together was declared by C, which Rust types do not refine.
+        let index = self.allocate(parent, 0).unwrap_or_else(|| self.take(1));
         self.insert(key, index, Some(parent));
         index
+    }
+
+    /// An index with room for `child_slots` behind it: among those that the parent keeps, if they suffice.
+    fn allocate(&mut self, parent: i32, child_slots: i32) -> Option<i32> {
+        let needed = child_slots.clamp(0, 1 << 16) + 1;
+        match self.children.get_mut(&parent) {
+            Some(children) if children.end - children.next >= needed => {
+                children.next += needed;
+                Some(children.next - needed)
+            }
+            Some(children) if !children.overflow => None,
+            _ => Some(self.take(needed)),
+        }
+    }
+
+    fn take(&mut self, count: i32) -> i32 {
+        self.next += count;
+        self.next - count
     }
 
     fn insert(&mut self, key: &'static str, index: i32, parent: Option<i32>) {
@@ -234,9 +306,11 @@ impl Table {
             ancestors.extend_from_slice(&info.ancestors);
             ancestors.push(info.index);
         }
+        let views = ancestors.iter().map(|ancestor| self.by_index[ancestor].reflected.view()).collect();
+        let reflected = Reflected::new(index, key, views);
         // Entries live as long as the process, so that keys and entries can be handed out as plain references.
         let entry: &'static TypeInfo =
-            Box::leak(Box::new(TypeInfo { key, index, parent, ancestors, rust: OnceLock::new() }));
+            Box::leak(Box::new(TypeInfo { key, index, parent, ancestors, rust: OnceLock::new(), reflected }));
         self.by_key.insert(key, entry);
         self.by_index.insert(index, entry);
     }

@@ -131,7 +131,7 @@ impl StructuralHash {
 }
 
 /// Bytes as a polynomial over little-endian words, the last one padded with zeros, modulo a prime.
-fn bytes_hash(bytes: &[u8]) -> u64 {
+pub(crate) fn bytes_hash(bytes: &[u8]) -> u64 {
     const FACTOR: u128 = 1_099_511_628_211;
     const PRIME: u128 = 2_147_483_647;
     let words = bytes.chunks(8).map(|chunk| {

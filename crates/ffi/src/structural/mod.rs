@@ -17,6 +17,7 @@ mod hash;
 
 pub use equal::{Mismatch, PathStep, StructuralEqual};
 pub use hash::StructuralHash;
+pub(crate) use hash::bytes_hash;
 
 use crate::object::Handle;
 

@@ -1,0 +1,103 @@
+//! The C functions of the interface, by the names that compiled libraries and front ends link against.
+//!
+//! They are thin: each reads its raw arguments, calls what the rest of the crate offers in Rust, and writes the result.
+//! Those that return `int` follow one protocol: 0, or -1 with the error in the calling thread's slot; no panic leaves
+//! them. A name is exported only if the function does all that the interface says.
+//!
+//! Every function's safety contract is the interface's: addresses are valid or, where the interface says so, null;
+//! handles are live objects; results are written to places that hold nothing to be dropped.
+#![allow(clippy::missing_safety_doc, reason = "the contract is the interface's, stated once above")]
+
+mod dtype;
+mod error;
+mod function;
+mod init_once;
+mod module;
+mod object;
+mod string;
+mod tensor;
+mod types;
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr::NonNull;
+
+pub use dtype::*;
+pub use error::*;
+pub use function::*;
+pub use init_once::*;
+pub use module::*;
+pub use object::*;
+pub use string::*;
+pub use tensor::*;
+pub use types::*;
+
+use crate::abi::ByteArray;
+use crate::object::{Handle, ObjectHeader, ObjectRef};
+use crate::{Error, ErrorKind, FromAny};
+
+/// A handle of the interface: the address of an object's header.
+pub type ObjectHandle = *mut c_void;
+
+/// The object behind a handle, with a reference of its own.
+///
+/// # Safety
+/// `handle` is null or a live object.
+unsafe fn borrow_object(handle: ObjectHandle) -> Result<ObjectRef, Error> {
+    let header = NonNull::new(handle.cast::<ObjectHeader>())
+        .ok_or_else(|| Error::new(ErrorKind::ValueError, "the object handle is null"))?;
+    // SAFETY: the object is live; the borrowed reference is given back by not dropping it.
+    let borrowed = std::mem::ManuallyDrop::new(unsafe { ObjectRef::from_header(header) });
+    Ok(ObjectRef::clone(&borrowed))
+}
+
+/// The object behind a handle as a `T`.
+///
+/// # Safety
+/// `handle` is null or a live object.
+unsafe fn borrow<T: FromAny>(handle: ObjectHandle) -> Result<T, Error> {
+    // SAFETY: the caller's promise.
+    let object = unsafe { borrow_object(handle)? };
+    T::from_any((&object).into())
+}
+
+/// Gives a handle away.
+fn give<H: Handle>(handle: H) -> ObjectHandle {
+    let object = handle.as_object().clone();
+    drop(handle);
+    object.into_raw().as_ptr().cast()
+}
+
+/// The text of a byte array.
+///
+/// # Safety
+/// `bytes` is null or a readable byte array that outlives the result.
+unsafe fn text<'a>(bytes: *const ByteArray) -> Result<&'a str, Error> {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { self::bytes(bytes)? };
+    std::str::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::ValueError, "the text is not UTF-8"))
+}
+
+/// The bytes of a byte array.
+///
+/// # Safety
+/// As for [`text`].
+unsafe fn bytes<'a>(bytes: *const ByteArray) -> Result<&'a [u8], Error> {
+    // SAFETY: the caller's promise.
+    match unsafe { bytes.as_ref() } {
+        // SAFETY: as above.
+        Some(bytes) => Ok(unsafe { bytes.as_slice() }),
+        None => Err(Error::new(ErrorKind::ValueError, "the byte array is null")),
+    }
+}
+
+/// The text of a C string, with what is not UTF-8 replaced.
+///
+/// # Safety
+/// `text` is null or a NUL-terminated string.
+unsafe fn c_text(text: *const c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}

@@ -1,0 +1,299 @@
+//! The type table for C: registering types, their reflection, and attributes by type.
+
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use super::{bytes, text};
+use crate::abi::{ByteArray, RawAny, type_index};
+use crate::type_info::{self, Declaration, TypeInfo, type_index_of_key};
+use crate::{Any, AnyView, Error, ErrorKind, raised};
+
+/// `TVMFFIFieldInfo`: one reflected field.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct CFieldInfo {
+    /// The field's name.
+    pub name: ByteArray,
+    /// Its documentation.
+    pub doc: ByteArray,
+    /// What else is known of it, as JSON.
+    pub metadata: ByteArray,
+    /// How it takes part in what reflection drives.
+    pub flags: i64,
+    /// Its size.
+    pub size: i64,
+    /// Its alignment.
+    pub alignment: i64,
+    /// Its distance from the object's address.
+    pub offset: i64,
+    /// Reads it, given its address.
+    pub getter: Option<crate::reflect::Getter>,
+    /// Writes it: a C function or, if a flag says so, a function object.
+    pub setter: *mut c_void,
+    /// Its default, or the function that makes one.
+    pub default: RawAny,
+    /// The index of its declared type; -1 if that says nothing.
+    pub static_type_index: i32,
+}
+
+/// `TVMFFIMethodInfo`: one reflected method.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct CMethodInfo {
+    /// The method's name.
+    pub name: ByteArray,
+    /// Its documentation.
+    pub doc: ByteArray,
+    /// What else is known of it, as JSON.
+    pub metadata: ByteArray,
+    /// Whether it takes an object.
+    pub flags: i64,
+    /// The function.
+    pub method: RawAny,
+}
+
+/// `TVMFFITypeMetadata`: what reflection may know of a type besides its members.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct CTypeMetadata {
+    /// The type's documentation.
+    pub doc: ByteArray,
+    /// Makes an empty object.
+    pub creator: Option<unsafe extern "C" fn(result: *mut *mut c_void) -> c_int>,
+    /// The size of an object; 0 if it varies.
+    pub total_size: i32,
+    /// How structural equality treats the type.
+    pub structural_kind: i32,
+}
+
+/// `TVMFFITypeInfo`: a type as C reads it.
+#[repr(C)]
+pub struct CTypeInfo {
+    /// The type's index.
+    pub type_index: i32,
+    /// How many ancestors it has.
+    pub type_depth: i32,
+    /// The type's key.
+    pub type_key: ByteArray,
+    /// Its ancestors, the root first.
+    pub ancestors: *const *const CTypeInfo,
+    /// The hash of the key.
+    pub key_hash: u64,
+    /// How many fields there are.
+    pub num_fields: i32,
+    /// How many methods there are.
+    pub num_methods: i32,
+    /// The fields.
+    pub fields: *const CFieldInfo,
+    /// The methods.
+    pub methods: *const CMethodInfo,
+    /// What else is known, if anything.
+    pub metadata: *const CTypeMetadata,
+}
+
+/// `TVMFFITypeAttrColumn`: one attribute of all types, by type index.
+#[repr(C)]
+pub struct CTypeAttrColumn {
+    /// The values; None where a type has none.
+    pub data: *const RawAny,
+    /// How many values there are.
+    pub size: i32,
+    /// The type index of the first value.
+    pub begin_index: i32,
+}
+
+const _: () = {
+    assert!(size_of::<CFieldInfo>() == 120 && std::mem::offset_of!(CFieldInfo, default) == 96);
+    assert!(size_of::<CMethodInfo>() == 72 && std::mem::offset_of!(CMethodInfo, method) == 56);
+    assert!(size_of::<CTypeMetadata>() == 32);
+    assert!(size_of::<CTypeInfo>() == 72 && std::mem::offset_of!(CTypeInfo, fields) == 48);
+    assert!(size_of::<CTypeAttrColumn>() == 16);
+};
+
+/// The index of a type key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITypeKeyToIndex(key: *const ByteArray, out: *mut i32) -> c_int {
+    raised::guard(|| {
+        // SAFETY: the interface's contract.
+        let key = unsafe { text(key)? };
+        let index = type_index_of_key(key)
+            .ok_or_else(|| Error::new(ErrorKind::InternalError, format!("Cannot find type `{key}`")))?;
+        // SAFETY: the interface's contract.
+        unsafe { out.write(index) };
+        Ok(())
+    })
+}
+
+/// The index of a type key, which is registered if it is new; -2 if that was not wanted (the parent is -2) or cannot be
+/// done.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITypeGetOrAllocIndex(
+    key: *const ByteArray,
+    static_type_index: i32,
+    type_depth: i32,
+    num_child_slots: i32,
+    child_slots_can_overflow: i32,
+    parent_type_index: i32,
+) -> i32 {
+    const NOT_FOUND: i32 = -2;
+    // SAFETY: the interface's contract.
+    let Ok(key) = (unsafe { text(key) }) else { return NOT_FOUND };
+    if let Some(index) = type_index_of_key(key) {
+        return index;
+    }
+    let depth_fits = |parent: &TypeInfo| usize::try_from(type_depth) == Ok(parent.ancestors().len() + 1);
+    let parent = match parent_type_index {
+        NOT_FOUND => return NOT_FOUND,
+        -1 => type_index::OBJECT,
+        index if type_info::type_info(index).is_some_and(depth_fits) => index,
+        _ => return NOT_FOUND,
+    };
+    let fixed = (static_type_index >= 0).then_some(static_type_index);
+    let declaration =
+        Declaration { parent, fixed, child_slots: num_child_slots, overflow: child_slots_can_overflow != 0 };
+    type_info::declare(key, declaration).unwrap_or(NOT_FOUND)
+}
+
+/// A type as C reads it; null for an index that was never given out.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIGetTypeInfo(type_index: i32) -> *const CTypeInfo {
+    type_info::type_info(type_index).map_or(std::ptr::null(), |info| info.reflected().view())
+}
+
+/// Adds a field to a type's reflection.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITypeRegisterField(type_index: i32, info: *const CFieldInfo) -> c_int {
+    raised::guard(|| {
+        // SAFETY: the interface's contract: the description is readable, and true.
+        let field = unsafe {
+            let info = *info;
+            const SETTER_IS_FUNCTION: i64 = 1 << 11;
+            if info.flags & SETTER_IS_FUNCTION != 0 {
+                std::mem::forget(super::borrow_object(info.setter)?);
+            }
+            CFieldInfo {
+                name: keep(&info.name)?,
+                doc: keep(&info.doc)?,
+                metadata: keep(&info.metadata)?,
+                default: AnyView::from_raw(info.default).to_owned().into_raw(),
+                ..info
+            }
+        };
+        known(type_index)?.reflected().add_field(field)
+    })
+}
+
+/// Adds a method to a type's reflection.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITypeRegisterMethod(type_index: i32, info: *const CMethodInfo) -> c_int {
+    raised::guard(|| {
+        // SAFETY: the interface's contract: the description is readable, and true.
+        let method = unsafe {
+            let info = *info;
+            CMethodInfo {
+                name: keep(&info.name)?,
+                doc: keep(&info.doc)?,
+                metadata: keep(&info.metadata)?,
+                method: AnyView::from_raw(info.method).to_owned().into_raw(),
+                ..info
+            }
+        };
+        known(type_index)?.reflected().add_method(method)
+    })
+}
+
+/// Says once what else reflection knows of a type.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITypeRegisterMetadata(type_index: i32, metadata: *const CTypeMetadata) -> c_int {
+    raised::guard(|| {
+        // SAFETY: the interface's contract: the description is readable, and true.
+        let metadata = unsafe { CTypeMetadata { doc: keep(&(*metadata).doc)?, ..*metadata } };
+        known(type_index)?.reflected().set_metadata(metadata)
+    })
+}
+
+fn known(index: i32) -> Result<&'static TypeInfo, Error> {
+    type_info::type_info(index)
+        .ok_or_else(|| Error::new(ErrorKind::ValueError, format!("no type has the index {index}")))
+}
+
+/// A copy of bytes for as long as the process lives, as types do.
+///
+/// # Safety
+/// `array` is a readable byte array.
+unsafe fn keep(array: &ByteArray) -> Result<ByteArray, Error> {
+    // SAFETY: the caller's promise.
+    let copy: Box<[u8]> = unsafe { bytes(array)? }.into();
+    Ok(ByteArray::new(Box::leak(copy)))
+}
+
+/// An attribute's column as C sees it, and its values. A buffer that C may have seen is never freed, only outgrown.
+struct Column {
+    view: *mut CTypeAttrColumn,
+    values: Vec<Any>,
+}
+
+// SAFETY: the view is written under the table's lock only; values are `Send + Sync`.
+unsafe impl Send for Column {}
+
+static COLUMNS: LazyLock<Mutex<HashMap<String, Column>>> = LazyLock::new(Mutex::default);
+
+/// Sets an attribute of a type; an error if it is set already.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITypeRegisterAttr(
+    type_index: i32,
+    name: *const ByteArray,
+    value: *const RawAny,
+) -> c_int {
+    raised::guard(|| {
+        // SAFETY: the interface's contract.
+        let (name, value) = unsafe { (text(name)?, AnyView::from_raw(*value).to_owned()) };
+        let index = usize::try_from(known(type_index)?.index())
+            .map_err(|_| Error::new(ErrorKind::ValueError, "the type index is negative"))?;
+        let mut columns = COLUMNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let column = columns.entry(name.to_string()).or_insert_with(Column::new);
+        column.set(index, value).map_err(|error| error.context(format_args!("attribute `{name}`")))
+    })
+}
+
+/// The column of an attribute; null if no type has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIGetTypeAttrColumn(name: *const ByteArray) -> *const CTypeAttrColumn {
+    // SAFETY: the interface's contract.
+    let Ok(name) = (unsafe { text(name) }) else { return std::ptr::null() };
+    let columns = COLUMNS.lock().unwrap_or_else(PoisonError::into_inner);
+    columns.get(name).map_or(std::ptr::null(), |column| column.view.cast_const())
+}
+
+impl Column {
+    fn new() -> Column {
+        let view = CTypeAttrColumn { data: std::ptr::null(), size: 0, begin_index: 0 };
+        Column { view: Box::into_raw(Box::new(view)), values: Vec::new() }
+    }
+
+    fn set(&mut self, index: usize, value: Any) -> Result<(), Error> {
+        if self.values.get(index).is_some_and(|old| !old.is_none()) {
+            let message = format!("type `{}` has it already", type_info::key_of(index as i32));
+            return Err(Error::new(ErrorKind::RuntimeError, message));
+        }
+        if index >= self.values.len() {
+            self.grow(index + 1);
+        }
+        self.values[index] = value;
+        let view =
+            CTypeAttrColumn { data: self.values.as_ptr().cast(), size: self.values.len() as i32, begin_index: 0 };
+        // SAFETY: the view was leaked by `new`, and the table's lock is held.
+        unsafe { self.view.write(view) };
+        Ok(())
+    }
+
+    fn grow(&mut self, size: usize) {
+        if size > self.values.capacity() {
+            let mut larger = Vec::with_capacity(size.next_power_of_two());
+            larger.extend(self.values.iter().cloned());
+            std::mem::forget(std::mem::replace(&mut self.values, larger));
+        }
+        self.values.resize(size, Any::none());
+    }
+}
