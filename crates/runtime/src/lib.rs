@@ -7,14 +7,17 @@
 //! | [`threads`] | the pool for the parallel loops of kernels |
 //! | [`workspace`] | scratch memory of kernels |
 //! | [`backend`] | the C functions that compiled code calls |
+//! | [`library`] | loading compiled models, and the module tree inside them |
 //!
 //! Unsafe code here is that of drivers: raw memory, threads that run compiled code, and shared libraries.
 #![deny(missing_docs)]
 
 pub mod backend;
 pub mod device;
+pub mod library;
 pub mod memory;
 pub mod threads;
 pub mod workspace;
 
+pub use library::{ensure_symbols_global, load_module, save_module_tree};
 pub use threads::{num_threads, set_num_threads};

@@ -6,6 +6,7 @@
 
 mod naive;
 mod pooled;
+mod shape_heap;
 mod storage;
 
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ use relaxide_ffi::{Device, Error, ErrorKind};
 
 use crate::device::{device_api, device_exists};
 
+pub use shape_heap::ShapeHeap;
 pub use storage::Storage;
 
 /// A kind of allocator. The numbers are those of TVM's Python interface.
