@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 
 use crate::object::{Object, ObjectRef, Ref};
 use crate::structural::{StructuralEqual, StructuralHash};
-use crate::{Any, Array, DataType, Device, Map, Str};
+use crate::{Any, Array, Bytes, DataType, Device, Map, Str};
 
 /// A type that can be a reflected field: it can be read as a value, compared and hashed.
 pub trait Field {
@@ -71,6 +71,34 @@ impl Field for f64 {
 
     fn s_hash(&self, hash: &mut StructuralHash) {
         hash.combine(float_bits(*self));
+    }
+}
+
+impl Field for f32 {
+    fn to_any(&self) -> Any {
+        (*self).into()
+    }
+
+    fn s_equal(&self, other: &Self, eq: &mut StructuralEqual) -> bool {
+        f64::from(*self).s_equal(&f64::from(*other), eq)
+    }
+
+    fn s_hash(&self, hash: &mut StructuralHash) {
+        f64::from(*self).s_hash(hash);
+    }
+}
+
+impl Field for Bytes {
+    fn to_any(&self) -> Any {
+        self.clone().into()
+    }
+
+    fn s_equal(&self, other: &Self, eq: &mut StructuralEqual) -> bool {
+        self == other || eq.fail("the bytes differ")
+    }
+
+    fn s_hash(&self, hash: &mut StructuralHash) {
+        hash.bytes(self);
     }
 }
 

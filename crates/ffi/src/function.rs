@@ -244,7 +244,15 @@ typed_body!(8 A 0 B 1 C 2 D 3 G 4 H 5 I 6 J 7);
 
 #[inline]
 fn convert<T: FromAny>(args: &[AnyView<'_>], position: usize) -> Result<T, Error> {
-    T::from_any(args[position]).map_err(|error| error.context(format_args!("argument #{position}")))
+    match T::from_any(args[position]) {
+        Ok(value) => Ok(value),
+        Err(error) => Err(in_argument(&error, position)),
+    }
+}
+
+#[cold]
+fn in_argument(error: &Error, position: usize) -> Error {
+    error.context(format_args!("argument #{position}"))
 }
 
 #[cold]
