@@ -1,0 +1,73 @@
+//! ComputePrimValue: computes scalar conditions by kernels.
+//!
+//! A branch on a scalar expression, such as `if n > 4`, needs the value in a register, but the virtual machine computes
+//! nothing by itself. The expression becomes a kernel over its variables:
+//!
+//! ```text
+//! if R.prim_value(n > 4):         cond = cls.compute_symbolic_expr(R.prim_value(n))
+//!     ...                         if cond:
+//!                                     ...
+//! ```
+//!
+//! Scalars elsewhere are left to VMShapeLower, which computes all of them of one function at once.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::pass::{PassContext, PassResult};
+use relaxide_ir::prim::{PrimExpr, VarMap, call, free_vars, substitute};
+use relaxide_ir::{Attrs, BaseFunc, GlobalVar, IRModule, Type, Var};
+use relaxide_tir::{Evaluate, PrimFunc};
+
+use super::emit;
+use crate::*;
+
+/// Runs the pass.
+pub fn run(mut module: IRModule, _: &PassContext) -> PassResult {
+    let mut compute = Compute { module: module.clone() };
+    let functions: Vec<(String, Ref<Function>)> =
+        module.functions_of::<Function>().map(|(name, f)| (name.to_string(), f)).collect();
+    for (name, f) in functions {
+        let f = compute.mutate_function(&f);
+        compute.module.functions.insert(name, BaseFunc::from(f));
+    }
+    module = compute.module;
+    Ok(module)
+}
+
+struct Compute {
+    /// The module so far, which gains a kernel for each condition.
+    module: IRModule,
+}
+
+impl Compute {
+    fn kernel(&mut self, value: &PrimExpr) -> Expr {
+        let vars = free_vars(value);
+        let params: Vec<Ref<Var>> = vars.iter().map(|v| Var::prim(v.name.clone(), v.dtype())).collect();
+        let rename: VarMap = vars.iter().cloned().zip(params.iter().map(|p| PrimExpr::Var(p.clone()))).collect();
+        let dtype = value.dtype();
+        let result = call(dtype, "tirx.ret", vec![substitute(value, &rename)]);
+        let kernel = PrimFunc {
+            buffers: params.iter().map(|_| None).collect(),
+            params,
+            ret_type: Type::prim(dtype),
+            attrs: Attrs::new().with("tirx.is_host_func", true),
+            body: Ref::new(Evaluate { value: result }).into(),
+        };
+        let name = self.module.fresh_name("compute_symbolic_expr");
+        self.module.insert(name.clone(), Ref::new(kernel));
+        let args = vars.into_iter().map(|v| emit::prim(PrimExpr::Var(v))).collect();
+        emit::call(GlobalVar::new(name), args, Type::prim(dtype))
+    }
+}
+
+impl ExprMutator for Compute {
+    fn mutate_binding(&mut self, binding: &Binding, out: &mut Vec<Binding>) {
+        let new = self.remake_binding(binding);
+        let (Binding::Var(b), Expr::If(choice)) = (&new, new.value()) else { return out.push(new) };
+        let Expr::Prim(p) = &choice.condition else { return out.push(new) };
+        let computed = self.kernel(&p.value);
+        let condition = emit::emit(out, "cond", Type::prim(p.value.dtype()), computed);
+        let (true_branch, false_branch) = (choice.true_branch.clone(), choice.false_branch.clone());
+        let value = Ref::new(If { condition, true_branch, false_branch, ty: choice.ty.clone() }).into();
+        out.push(Ref::new(VarBinding { var: b.var.clone(), value }).into());
+    }
+}

@@ -1,0 +1,59 @@
+//! Adding bindings while lowering, when types no longer need inference.
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::{Attrs, PrimExpr, Type, Var};
+
+use crate::op::Op;
+use crate::*;
+
+/// Binds a value to a fresh variable.
+pub fn emit(out: &mut Vec<Binding>, name: &str, ty: Type, value: Expr) -> Expr {
+    let var = Var::new(name, ty);
+    out.push(Ref::new(VarBinding { var: var.clone().into(), value }).into());
+    var.into()
+}
+
+/// Evaluates a value for its effect.
+pub fn emit_effect(out: &mut Vec<Binding>, value: Expr) {
+    emit(out, "_", Type::void(), value);
+}
+
+/// A call whose type is known.
+pub fn call(callee: impl Into<Expr>, args: Vec<Expr>, ty: Type) -> Expr {
+    Ref::new(Call { op: callee.into(), args, attrs: Attrs::new(), ty_args: vec![ty.clone()], ty, span: None }).into()
+}
+
+/// A call of an operator whose type is known.
+pub fn call_op(name: &str, args: Vec<Expr>, ty: Type) -> Expr {
+    Ref::new(Call { op: Op::get(name).into(), args, attrs: Attrs::new(), ty_args: Vec::new(), ty, span: None }).into()
+}
+
+/// A call of a function outside the module.
+pub fn call_packed(symbol: &str, args: Vec<Expr>, ty: Type) -> Expr {
+    call(Ref::new(ExternFunc { global_symbol: symbol.to_string() }), args, ty)
+}
+
+/// A scalar.
+pub fn prim(value: impl Into<PrimExpr>) -> Expr {
+    Ref::new(PrimValue { value: value.into() }).into()
+}
+
+/// A shape.
+pub fn shape(values: Vec<PrimExpr>) -> Expr {
+    Ref::new(ShapeExpr { values }).into()
+}
+
+/// A string.
+pub fn text(value: impl Into<String>) -> Expr {
+    Ref::new(StringImm { value: value.into() }).into()
+}
+
+/// An element type.
+pub fn dtype(value: DataType) -> Expr {
+    Ref::new(DataTypeImm { value }).into()
+}
+
+/// A tuple.
+pub fn tuple(fields: Vec<Expr>) -> Expr {
+    Ref::new(Tuple { fields }).into()
+}

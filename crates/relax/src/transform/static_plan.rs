@@ -1,0 +1,258 @@
+//! StaticPlanBlockMemory: lets tensors whose lives do not overlap share storage.
+//!
+//! Kernels write into tensors that `builtin.alloc_tensor` made. Within one sequence of bindings it is known when such a
+//! tensor is used last, so a later one may take its storage:
+//!
+//! ```text
+//! a = R.builtin.alloc_tensor([8], ..)        s0 = R.memory.alloc_storage(R.shape([32]), ..)
+//! _ = cls.f(x, a)                            a = R.memory.alloc_tensor(s0, 0, [8], ..)
+//! b = R.builtin.alloc_tensor([8], ..)        _ = cls.f(x, a)
+//! _ = cls.g(a, b)                            s1 = R.memory.alloc_storage(R.shape([32]), ..)
+//! c = R.builtin.alloc_tensor([8], ..)        b = R.memory.alloc_tensor(s1, 0, [8], ..)
+//! _ = cls.h(b, c)                            _ = cls.g(a, b)
+//!                                            c = R.memory.alloc_tensor(s0, 0, [8], ..)   # `a` is dead
+//!                                            _ = cls.h(b, c)
+//! ```
+//!
+//! A tensor is planned only where every use is known: as an argument of a kernel, or through another name (a tuple, a
+//! reshape, a match_cast). One that is returned, captured, given to an unknown function or used inside a branch keeps
+//! storage of its own.
+//!
+//! Storages of constant size are matched best fit within a factor of 16 and may grow; those of symbolic size are shared
+//! where the sizes are provably equal. With `tir_var_upper_bound` among a function's attributes, symbolic sizes are taken
+//! at their bound and are constant.
+
+use std::collections::{HashMap, HashSet};
+
+use relaxide_ffi::Ref;
+use relaxide_ir::pass::{PassContext, PassResult};
+use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, substitute};
+use relaxide_ir::{AttrValue, IRModule};
+use relaxide_tir::PrimFunc;
+
+use super::lower_alloc_tensor::AllocRequest;
+use crate::functor::used_vars;
+use crate::shape::prove_equal;
+use crate::*;
+
+/// The largest factor by which a storage may exceed what is asked of it.
+const MAX_WASTE: i64 = 16;
+
+/// Runs the pass.
+pub fn run(module: IRModule, _: &PassContext) -> PassResult {
+    let kernels: HashSet<String> = module.functions_of::<PrimFunc>().map(|(name, _)| name.to_string()).collect();
+    super::map_functions(module, |_, f| {
+        let mut plan = Plan { kernels: &kernels, bounds: upper_bounds(f) };
+        Ok(plan.mutate_function(f))
+    })
+}
+
+/// Upper bounds of symbolic variables by name, from the attribute `tir_var_upper_bound`.
+fn upper_bounds(f: &Function) -> HashMap<String, i64> {
+    let Some(AttrValue::Map(map)) = f.attrs.get("tir_var_upper_bound") else { return HashMap::new() };
+    let bound = |value: &AttrValue| match value {
+        AttrValue::Int(bound) => Some(*bound),
+        AttrValue::Prim(e) => e.as_int(),
+        _ => None,
+    };
+    map.iter().filter_map(|(name, value)| Some((name.clone(), bound(value)?))).collect()
+}
+
+struct Plan<'a> {
+    kernels: &'a HashSet<String>,
+    bounds: HashMap<String, i64>,
+}
+
+/// A storage: its size, where it is, and who holds it.
+struct Token {
+    bytes: PrimExpr,
+    request: usize,
+    /// The binding behind which it is free again.
+    free_behind: usize,
+}
+
+/// What is known of the tensors of one sequence.
+#[derive(Default)]
+struct Lives {
+    /// The allocation behind each name.
+    roots: HashMap<AnyVar, Vec<usize>>,
+    /// Index of the last binding that uses an allocation.
+    last_use: HashMap<usize, usize>,
+    /// Allocations that must keep storage of their own.
+    escaped: HashSet<usize>,
+}
+
+impl ExprMutator for Plan<'_> {
+    fn mutate_seq(&mut self, seq: &Ref<SeqExpr>) -> Ref<SeqExpr> {
+        let bindings: Vec<&Binding> = seq.blocks.iter().flat_map(|b| &b.bindings).collect();
+        let requests = bindings.iter().map(|b| AllocRequest::of(b.value())).collect::<Vec<_>>();
+        let lives = self.lives(&bindings, &requests, &seq.body);
+        let (tokens, token_of) = self.assign(&requests, &lives);
+        let mut storages: HashMap<usize, Expr> = HashMap::new();
+        let mut i = 0;
+        let blocks = seq.blocks.iter().map(|block| {
+            let mut out = Vec::with_capacity(block.bindings.len() + 4);
+            for binding in &block.bindings {
+                match (&requests[i], token_of.get(&i), binding) {
+                    (Some(request), Some(token), Binding::Var(b)) => {
+                        let bytes = tokens[*token].bytes.clone();
+                        let storage =
+                            storages.entry(*token).or_insert_with(|| request.emit_storage(bytes, &mut out)).clone();
+                        out.push(Ref::new(VarBinding { var: b.var.clone(), value: request.tensor_on(storage) }).into());
+                    }
+                    _ => out.push(self.remake_binding(binding)),
+                }
+                i += 1;
+            }
+            Ref::new(BindingBlock { bindings: out, dataflow: block.dataflow })
+        });
+        Ref::new(SeqExpr { blocks: blocks.collect(), body: seq.body.clone() })
+    }
+}
+
+impl Plan<'_> {
+    fn lives(&self, bindings: &[&Binding], requests: &[Option<AllocRequest>], result: &Expr) -> Lives {
+        let mut lives = Lives::default();
+        for (i, binding) in bindings.iter().enumerate() {
+            if requests[i].is_some() {
+                lives.roots.insert(binding.var().clone(), vec![i]);
+                lives.last_use.insert(i, i);
+                continue;
+            }
+            let used: Vec<usize> = roots_of(&lives, binding.value());
+            for root in &used {
+                lives.last_use.insert(*root, i);
+            }
+            match self.role(binding.value()) {
+                Role::Reads => {}
+                Role::Alias => {
+                    lives.roots.insert(binding.var().clone(), used);
+                }
+                Role::Unknown => lives.escaped.extend(used),
+            }
+        }
+        let returned = roots_of(&lives, result);
+        lives.escaped.extend(returned);
+        lives
+    }
+
+    fn role(&self, value: &Expr) -> Role {
+        match value {
+            Expr::Var(_) | Expr::DataflowVar(_) | Expr::Tuple(_) | Expr::TupleGetItem(_) => Role::Alias,
+            Expr::Call(call) => match (&call.op, call.op_name()) {
+                (Expr::Global(gv), _) if self.kernels.contains(&gv.name) => Role::Reads,
+                (_, Some("vm.call_tir_dyn" | "shape_of" | "tensor_to_shape")) => Role::Reads,
+                (_, Some("reshape" | "memory.view" | "memory.ensure_zero_offset")) => Role::Alias,
+                _ => Role::Unknown,
+            },
+            _ => Role::Unknown,
+        }
+    }
+
+    /// Gives every allocation that may be planned a storage.
+    fn assign(&self, requests: &[Option<AllocRequest>], lives: &Lives) -> (Vec<Token>, HashMap<usize, usize>) {
+        let mut tokens: Vec<Token> = Vec::new();
+        let mut token_of = HashMap::new();
+        for (i, request) in requests.iter().enumerate() {
+            let Some(request) = request.as_ref().filter(|_| !lives.escaped.contains(&i)) else { continue };
+            let bytes = self.bounded(request.bytes());
+            let free_behind = lives.last_use.get(&i).copied().unwrap_or(i);
+            let free = |token: &Token| {
+                token.free_behind < i
+                    && requests[token.request].as_ref().is_some_and(|r| same_place(r, request))
+            };
+            let chosen = match best_fit(&tokens, &bytes, free) {
+                Some(found) => {
+                    if let (Some(have), Some(want)) = (tokens[found].bytes.as_int(), bytes.as_int())
+                        && want > have
+                    {
+                        tokens[found].bytes = bytes;
+                    }
+                    tokens[found].free_behind = free_behind;
+                    found
+                }
+                None => {
+                    tokens.push(Token { bytes, request: i, free_behind });
+                    tokens.len() - 1
+                }
+            };
+            token_of.insert(i, chosen);
+        }
+        (tokens, token_of)
+    }
+
+    /// The size with every variable at its upper bound, if all have one.
+    fn bounded(&self, bytes: PrimExpr) -> PrimExpr {
+        let vars = free_vars(&bytes);
+        if vars.is_empty() || !vars.iter().all(|v| self.bounds.contains_key(&v.name)) {
+            return bytes;
+        }
+        let at_bound: VarMap = vars.into_iter().map(|v| (v.clone(), prim::int_of(v.dtype(), self.bounds[&v.name]))).collect();
+        substitute(&bytes, &at_bound)
+    }
+}
+
+/// What a binding does with the tensors that its value mentions.
+enum Role {
+    /// Reads or writes them and lets go.
+    Reads,
+    /// Makes another name for them.
+    Alias,
+    /// May keep them.
+    Unknown,
+}
+
+fn roots_of(lives: &Lives, value: &Expr) -> Vec<usize> {
+    let mut roots: Vec<usize> =
+        used_vars(value).iter().filter_map(|var| lives.roots.get(var)).flatten().copied().collect();
+    roots.sort_unstable();
+    roots.dedup();
+    roots
+}
+
+fn same_place(a: &AllocRequest, b: &AllocRequest) -> bool {
+    let index = |e: &Expr| if let Expr::Prim(p) = e { p.value.as_int() } else { None };
+    let scope = |e: &Expr| if let Expr::Str(s) = e { Some(s.value.clone()) } else { None };
+    index(&a.device) == index(&b.device) && scope(&a.scope) == scope(&b.scope)
+}
+
+/// The free storage that suits best: of those that are large enough the smallest, else the largest, which then grows.
+fn best_fit(tokens: &[Token], bytes: &PrimExpr, free: impl Fn(&Token) -> bool) -> Option<usize> {
+    let candidates = tokens.iter().enumerate().filter(|(_, t)| free(t));
+    let Some(want) = bytes.as_int() else {
+        return candidates.into_iter().find(|(_, t)| prove_equal(&t.bytes, bytes)).map(|(i, _)| i);
+    };
+    let sized: Vec<(usize, i64)> = candidates
+        .filter_map(|(i, t)| Some((i, t.bytes.as_int()?)))
+        .filter(|(_, have)| *have <= want.saturating_mul(MAX_WASTE) && want <= have.saturating_mul(MAX_WASTE))
+        .collect();
+    let large = sized.iter().filter(|(_, have)| *have >= want).min_by_key(|(_, have)| *have);
+    large.or_else(|| sized.iter().max_by_key(|(_, have)| *have)).map(|(i, _)| *i)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use relaxide_ffi::DataType;
+    use relaxide_ir::Var;
+
+    fn token(bytes: impl Into<PrimExpr>) -> Token {
+        Token { bytes: bytes.into(), request: 0, free_behind: 0 }
+    }
+
+    #[test]
+    fn a_fitting_storage_is_preferred_to_one_that_must_grow() {
+        let tokens = [token(64), token(128), token(100)];
+        assert_eq!(best_fit(&tokens, &PrimExpr::from(96), |_| true), Some(2));
+        assert_eq!(best_fit(&tokens, &PrimExpr::from(200), |_| true), Some(1));
+        assert_eq!(best_fit(&tokens, &PrimExpr::from(10_000), |_| true), None);
+    }
+
+    #[test]
+    fn symbolic_sizes_match_only_where_they_are_equal() {
+        let n = Var::prim("n", DataType::INT64);
+        let tokens = [token(PrimExpr::from(n.clone()) * 4), token(PrimExpr::from(n.clone()) * 8)];
+        assert_eq!(best_fit(&tokens, &(PrimExpr::from(n.clone()) * 8), |_| true), Some(1));
+        assert_eq!(best_fit(&tokens, &(PrimExpr::from(n) * 2), |_| true), None);
+    }
+}
