@@ -12,7 +12,7 @@
 //! Scalars elsewhere are left to VMShapeLower, which computes all of them of one function at once.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::{PassContext, PassResult};
+use relaxide_ir::pass::{PassInfo, PassResult};
 use relaxide_ir::prim::{PrimExpr, VarMap, call, free_vars, substitute};
 use relaxide_ir::{Attrs, BaseFunc, GlobalVar, IRModule, Type, Var};
 use relaxide_tir::{Evaluate, PrimFunc};
@@ -20,17 +20,21 @@ use relaxide_tir::{Evaluate, PrimFunc};
 use super::emit;
 use crate::*;
 
-/// Runs the pass.
-pub fn run(mut module: IRModule, _: &PassContext) -> PassResult {
-    let mut compute = Compute { module: module.clone() };
+pub(super) const PASS: PassInfo = PassInfo {
+    name: "ComputePrimValue",
+    doc: "Scalar conditions are computed by kernels.",
+    run: |module, _| run(module),
+};
+
+fn run(module: IRModule) -> PassResult {
     let functions: Vec<(String, Ref<Function>)> =
         module.functions_of::<Function>().map(|(name, f)| (name.to_string(), f)).collect();
+    let mut compute = Compute { module };
     for (name, f) in functions {
         let f = compute.mutate_function(&f);
         compute.module.functions.insert(name, BaseFunc::from(f));
     }
-    module = compute.module;
-    Ok(module)
+    Ok(compute.module)
 }
 
 struct Compute {
@@ -54,7 +58,7 @@ impl Compute {
         };
         let name = self.module.fresh_name("compute_symbolic_expr");
         self.module.insert(name.clone(), Ref::new(kernel));
-        let args = vars.into_iter().map(|v| emit::prim(PrimExpr::Var(v))).collect();
+        let args = vars.into_iter().map(|v| Expr::prim(PrimExpr::Var(v))).collect();
         emit::call(GlobalVar::new(name), args, Type::prim(dtype))
     }
 }

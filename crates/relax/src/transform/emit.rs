@@ -1,7 +1,8 @@
 //! Adding bindings while lowering, when types no longer need inference.
 
-use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::{Attrs, PrimExpr, Type, Var};
+use relaxide_ffi::Ref;
+use relaxide_ir::pass::{PassError, PassResult};
+use relaxide_ir::{Attrs, BaseFunc, IRModule, Type, Var};
 
 use crate::op::Op;
 use crate::*;
@@ -33,27 +34,15 @@ pub fn call_packed(symbol: &str, args: Vec<Expr>, ty: Type) -> Expr {
     call(Ref::new(ExternFunc { global_symbol: symbol.to_string() }), args, ty)
 }
 
-/// A scalar.
-pub fn prim(value: impl Into<PrimExpr>) -> Expr {
-    Ref::new(PrimValue { value: value.into() }).into()
-}
-
-/// A shape.
-pub fn shape(values: Vec<PrimExpr>) -> Expr {
-    Ref::new(ShapeExpr { values }).into()
-}
-
-/// A string.
-pub fn text(value: impl Into<String>) -> Expr {
-    Ref::new(StringImm { value: value.into() }).into()
-}
-
-/// An element type.
-pub fn dtype(value: DataType) -> Expr {
-    Ref::new(DataTypeImm { value }).into()
-}
-
-/// A tuple.
-pub fn tuple(fields: Vec<Expr>) -> Expr {
-    Ref::new(Tuple { fields }).into()
+/// Rebuilds every Relax function of a module.
+pub fn map_functions(
+    mut module: IRModule,
+    mut f: impl FnMut(&str, &Ref<Function>) -> Result<Ref<Function>, PassError>,
+) -> PassResult {
+    for (name, func) in &mut module.functions {
+        if let Some(function) = func.downcast::<Function>() {
+            *func = BaseFunc::from(f(name, &function)?);
+        }
+    }
+    Ok(module)
 }

@@ -18,21 +18,23 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::{PassContext, PassResult};
-use relaxide_ir::{IRModule, Type};
+use relaxide_ir::Type;
+use relaxide_ir::pass::PassInfo;
 
 use super::emit::*;
-use super::map_functions;
 use crate::functor::{VarReplacer, as_var, used_vars};
 use crate::*;
 
-/// Runs the pass.
-pub fn run(module: IRModule, _: &PassContext) -> PassResult {
-    map_functions(module, |_, f| {
-        let f = DropAliases::default().mutate_function(f);
-        Ok(Kill.mutate_function(&f))
-    })
-}
+pub(super) const PASS: PassInfo = PassInfo {
+    name: "KillAfterLastUse",
+    doc: "Storage and tensors are released behind their last use.",
+    run: |module, _| {
+        map_functions(module, |_, f| {
+            let f = DropAliases::default().mutate_function(f);
+            Ok(Kill.mutate_function(&f))
+        })
+    },
+};
 
 /// Replaces a variable that is bound to another by that other.
 #[derive(Default)]

@@ -5,25 +5,19 @@
 
 mod attach_global_symbol;
 mod call_tir_rewrite;
-mod canonicalize;
-mod dead_code;
+mod compute_prim_value;
+mod emit;
 mod kill_after_last_use;
-mod legalize;
 mod lower_alloc_tensor;
 mod lower_runtime_builtin;
-mod pipeline;
 mod remove_purity_checking;
 mod static_plan;
 mod to_non_dataflow;
-mod vm_shape_lower;
 
 use relaxide_ir::pass::PassInfo;
 
-pub use pipeline::{Pipeline, pipeline, pipelines};
-
 /// Every pass over Relax.
 pub static PASSES: &[PassInfo] = &[
-    legalize::PASS,
     to_non_dataflow::PASS,
     remove_purity_checking::PASS,
     call_tir_rewrite::PASS,
@@ -31,10 +25,8 @@ pub static PASSES: &[PassInfo] = &[
     lower_alloc_tensor::PASS,
     kill_after_last_use::PASS,
     lower_runtime_builtin::PASS,
-    vm_shape_lower::PASS,
+    compute_prim_value::PASS,
     attach_global_symbol::PASS,
-    canonicalize::PASS,
-    dead_code::PASS,
 ];
 
 /// The pass of a name.

@@ -25,25 +25,33 @@
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::{PassContext, PassResult};
+use relaxide_ir::pass::{PassInfo, PassResult};
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, substitute};
-use relaxide_ir::{AttrValue, IRModule};
+use relaxide_ir::{AttrValue, IRModule, Type};
 use relaxide_tir::PrimFunc;
 
-use super::lower_alloc_tensor::AllocRequest;
+use super::emit::{emit, map_functions};
+use super::lower_alloc_tensor::AllocTensor;
 use crate::functor::used_vars;
+use crate::rewrite::in_function;
 use crate::shape::prove_equal;
 use crate::*;
 
 /// The largest factor by which a storage may exceed what is asked of it.
 const MAX_WASTE: i64 = 16;
 
-/// Runs the pass.
-pub fn run(module: IRModule, _: &PassContext) -> PassResult {
+pub(super) const PASS: PassInfo = PassInfo {
+    name: "StaticPlanBlockMemory",
+    doc: "Tensors whose lives do not overlap share storage.",
+    run: |module, _| run(module),
+};
+
+fn run(module: IRModule) -> PassResult {
     let kernels: HashSet<String> = module.functions_of::<PrimFunc>().map(|(name, _)| name.to_string()).collect();
-    super::map_functions(module, |_, f| {
-        let mut plan = Plan { kernels: &kernels, bounds: upper_bounds(f) };
-        Ok(plan.mutate_function(f))
+    map_functions(module, |name, f| {
+        let mut plan = Plan { kernels: &kernels, bounds: upper_bounds(f), error: None };
+        let f = plan.mutate_function(f);
+        plan.error.map_or(Ok(f), |e| Err(in_function(PASS.name, name, e)))
     })
 }
 
@@ -61,6 +69,7 @@ fn upper_bounds(f: &Function) -> HashMap<String, i64> {
 struct Plan<'a> {
     kernels: &'a HashSet<String>,
     bounds: HashMap<String, i64>,
+    error: Option<BuildError>,
 }
 
 /// A storage: its size, where it is, and who holds it.
@@ -85,7 +94,7 @@ struct Lives {
 impl ExprMutator for Plan<'_> {
     fn mutate_seq(&mut self, seq: &Ref<SeqExpr>) -> Ref<SeqExpr> {
         let bindings: Vec<&Binding> = seq.blocks.iter().flat_map(|b| &b.bindings).collect();
-        let requests = bindings.iter().map(|b| AllocRequest::of(b.value())).collect::<Vec<_>>();
+        let requests = bindings.iter().map(|b| AllocTensor::of(b.value())).collect::<Vec<_>>();
         let lives = self.lives(&bindings, &requests, &seq.body);
         let (tokens, token_of) = self.assign(&requests, &lives);
         let mut storages: HashMap<usize, Expr> = HashMap::new();
@@ -95,10 +104,15 @@ impl ExprMutator for Plan<'_> {
             for binding in &block.bindings {
                 match (&requests[i], token_of.get(&i), binding) {
                     (Some(request), Some(token), Binding::Var(b)) => {
-                        let bytes = tokens[*token].bytes.clone();
-                        let storage =
-                            storages.entry(*token).or_insert_with(|| request.emit_storage(bytes, &mut out)).clone();
-                        out.push(Ref::new(VarBinding { var: b.var.clone(), value: request.tensor_on(storage) }).into());
+                        match place(request, &tokens[*token].bytes, storages.get(token), &mut out) {
+                            Ok((storage, value)) => {
+                                storages.insert(*token, storage);
+                                out.push(Ref::new(VarBinding { var: b.var.clone(), value }).into());
+                            }
+                            Err(error) => {
+                                self.error.get_or_insert(error);
+                            }
+                        }
                     }
                     _ => out.push(self.remake_binding(binding)),
                 }
@@ -111,7 +125,7 @@ impl ExprMutator for Plan<'_> {
 }
 
 impl Plan<'_> {
-    fn lives(&self, bindings: &[&Binding], requests: &[Option<AllocRequest>], result: &Expr) -> Lives {
+    fn lives(&self, bindings: &[&Binding], requests: &[Option<AllocTensor>], result: &Expr) -> Lives {
         let mut lives = Lives::default();
         for (i, binding) in bindings.iter().enumerate() {
             if requests[i].is_some() {
@@ -150,7 +164,7 @@ impl Plan<'_> {
     }
 
     /// Gives every allocation that may be planned a storage.
-    fn assign(&self, requests: &[Option<AllocRequest>], lives: &Lives) -> (Vec<Token>, HashMap<usize, usize>) {
+    fn assign(&self, requests: &[Option<AllocTensor>], lives: &Lives) -> (Vec<Token>, HashMap<usize, usize>) {
         let mut tokens: Vec<Token> = Vec::new();
         let mut token_of = HashMap::new();
         for (i, request) in requests.iter().enumerate() {
@@ -192,6 +206,21 @@ impl Plan<'_> {
     }
 }
 
+/// The storage of an allocation, emitted where it is its first, and the tensor in it.
+fn place(
+    request: &AllocTensor,
+    bytes: &PrimExpr,
+    storage: Option<&Expr>,
+    out: &mut Vec<Binding>,
+) -> Result<(Expr, Expr), BuildError> {
+    let storage = match storage {
+        Some(storage) => storage.clone(),
+        None => emit(out, "storage", Type::any(), request.storage(bytes.clone())?),
+    };
+    let value = request.inside(storage.clone())?;
+    Ok((storage, value))
+}
+
 /// What a binding does with the tensors that its value mentions.
 enum Role {
     /// Reads or writes them and lets go.
@@ -210,10 +239,9 @@ fn roots_of(lives: &Lives, value: &Expr) -> Vec<usize> {
     roots
 }
 
-fn same_place(a: &AllocRequest, b: &AllocRequest) -> bool {
+fn same_place(a: &AllocTensor, b: &AllocTensor) -> bool {
     let index = |e: &Expr| if let Expr::Prim(p) = e { p.value.as_int() } else { None };
-    let scope = |e: &Expr| if let Expr::Str(s) = e { Some(s.value.clone()) } else { None };
-    index(&a.device) == index(&b.device) && scope(&a.scope) == scope(&b.scope)
+    index(&a.device) == index(&b.device) && a.scope == b.scope
 }
 
 /// The free storage that suits best: of those that are large enough the smallest, else the largest, which then grows.
