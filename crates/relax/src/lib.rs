@@ -11,7 +11,10 @@ pub mod functor;
 pub mod op;
 pub mod rewrite;
 pub mod shape;
+pub mod transform;
+pub mod vm_codegen;
 
 pub use builder::{BlockBuilder, BuildError};
 pub use expr::*;
 pub use functor::{ExprMutator, ExprVisitor};
+pub use vm_codegen::{CodegenError, vm_codegen};

@@ -70,7 +70,8 @@ impl Rewrite for CallTirRewrite {
 
 impl CallTirRewrite {
     fn emit_call(&self, b: &mut BlockBuilder, call: &Call, mut args: Vec<Expr>) -> Result<(), BuildError> {
-        let callee = call.args.first().cloned().ok_or_else(|| BuildError::Program("a call_tir names no kernel".into()))?;
+        let callee =
+            call.args.first().cloned().ok_or_else(|| BuildError::Program("a call_tir names no kernel".into()))?;
         let value = match call.args.get(2) {
             Some(tir_vars) => {
                 args.push(tir_vars.clone());

@@ -22,7 +22,7 @@ use relaxide_ir::Type;
 use relaxide_ir::pass::PassInfo;
 
 use super::emit::*;
-use crate::functor::{VarReplacer, as_var, used_vars};
+use crate::functor::{VarReplacer, used_vars};
 use crate::*;
 
 pub(super) const PASS: PassInfo = PassInfo {
@@ -42,7 +42,7 @@ struct DropAliases(VarReplacer);
 
 impl ExprMutator for DropAliases {
     fn mutate_expr(&mut self, e: &Expr) -> Expr {
-        match as_var(e) {
+        match e.as_var() {
             Some(_) => self.0.mutate_expr(e),
             None => self.remake_expr(e),
         }
@@ -51,7 +51,7 @@ impl ExprMutator for DropAliases {
     fn mutate_binding(&mut self, binding: &Binding, out: &mut Vec<Binding>) {
         let new = self.remake_binding(binding);
         match &new {
-            Binding::Var(b) if as_var(&b.value).is_some() => {
+            Binding::Var(b) if b.value.as_var().is_some() => {
                 self.0.0.insert(b.var.clone(), b.value.clone());
             }
             _ => out.push(new),

@@ -172,8 +172,7 @@ impl Plan<'_> {
             let bytes = self.bounded(request.bytes());
             let free_behind = lives.last_use.get(&i).copied().unwrap_or(i);
             let free = |token: &Token| {
-                token.free_behind < i
-                    && requests[token.request].as_ref().is_some_and(|r| same_place(r, request))
+                token.free_behind < i && requests[token.request].as_ref().is_some_and(|r| same_place(r, request))
             };
             let chosen = match best_fit(&tokens, &bytes, free) {
                 Some(found) => {
@@ -201,7 +200,8 @@ impl Plan<'_> {
         if vars.is_empty() || !vars.iter().all(|v| self.bounds.contains_key(&v.name)) {
             return bytes;
         }
-        let at_bound: VarMap = vars.into_iter().map(|v| (v.clone(), prim::int_of(v.dtype(), self.bounds[&v.name]))).collect();
+        let at_bound: VarMap =
+            vars.into_iter().map(|v| (v.clone(), prim::int_of(v.dtype(), self.bounds[&v.name]))).collect();
         substitute(&bytes, &at_bound)
     }
 }

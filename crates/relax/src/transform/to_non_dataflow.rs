@@ -18,11 +18,8 @@ use relaxide_ir::{IRModule, Var};
 use crate::rewrite::{Action, ExprMap, Rewrite, in_function, replace, rewrite_function};
 use crate::*;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "ToNonDataflow",
-    doc: "Dataflow blocks become ordinary ones.",
-    run: |module, _| run(module),
-};
+pub(super) const PASS: PassInfo =
+    PassInfo { name: "ToNonDataflow", doc: "Dataflow blocks become ordinary ones.", run: |module, _| run(module) };
 
 struct ToNonDataflow {
     map: ExprMap,

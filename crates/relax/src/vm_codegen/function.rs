@@ -1,0 +1,257 @@
+//! One function: registers, bindings, branches.
+
+use std::collections::HashMap;
+
+use relaxide_ffi::{Any, Shape};
+use relaxide_ir::prim::PrimExpr;
+use relaxide_ir::{IRModule, Type};
+use relaxide_vm::{Arg, BuildError, ExecBuilder, FuncKind, Register};
+
+use super::{CodegenError, callee_of};
+use crate::*;
+
+/// Emits a function.
+pub fn generate(b: &mut ExecBuilder, module: &IRModule, symbol: &str, f: &Function) -> Result<(), CodegenError> {
+    let names: Vec<&str> = f.params.iter().map(|p| p.name.as_str()).collect();
+    let registers = f.params.iter().enumerate().map(|(i, p)| (p.clone().into(), Register(i as i64))).collect();
+    let mut g = Generator { b, module, symbol, registers, next: f.params.len() as i64 };
+    g.b.begin_function(symbol, &names).map_err(|e| g.refused(e))?;
+    let result = g.seq(&f.body)?;
+    let result = g.in_register(result)?;
+    g.b.emit_ret(result).map_err(|e| g.refused(e))?;
+    g.b.end_function().map_err(|e| g.refused(e))
+}
+
+struct Generator<'a> {
+    b: &'a mut ExecBuilder,
+    module: &'a IRModule,
+    symbol: &'a str,
+    registers: HashMap<AnyVar, Register>,
+    next: i64,
+}
+
+impl Generator<'_> {
+    fn refused(&self, source: BuildError) -> CodegenError {
+        CodegenError::Build { function: self.symbol.into(), source }
+    }
+
+    fn not_lowered<T>(&self, message: impl Into<String>) -> Result<T, CodegenError> {
+        Err(CodegenError::NotLowered { function: self.symbol.into(), message: message.into() })
+    }
+
+    fn fresh(&mut self) -> Register {
+        self.next += 1;
+        Register(self.next - 1)
+    }
+
+    fn emit(&mut self, callee: &str, args: &[Arg], dst: Register) -> Result<(), CodegenError> {
+        self.b.emit_call(callee, args, dst).map(|_| ()).map_err(|e| self.refused(e))
+    }
+
+    /// A value in a register, copied there if it is not.
+    fn in_register(&mut self, arg: Arg) -> Result<Register, CodegenError> {
+        match arg {
+            Arg::Register(register) if !register.is_special() => Ok(register),
+            Arg::Register(Register::VOID) => {
+                let dst = self.fresh();
+                self.emit("vm.builtin.null_value", &[], dst)?;
+                Ok(dst)
+            }
+            other => {
+                let dst = self.fresh();
+                self.emit("vm.builtin.copy", &[other], dst)?;
+                Ok(dst)
+            }
+        }
+    }
+
+    /// Emits the bindings of a sequence; its result as an argument.
+    fn seq(&mut self, seq: &SeqExpr) -> Result<Arg, CodegenError> {
+        for binding in seq.blocks.iter().flat_map(|block| &block.bindings) {
+            self.binding(binding)?;
+        }
+        match &seq.body {
+            Expr::Tuple(_) | Expr::TupleGetItem(_) | Expr::Call(_) | Expr::If(_) => {
+                let dst = self.fresh();
+                self.value_into(&seq.body, dst)?;
+                Ok(Arg::Register(dst))
+            }
+            body => self.arg(body),
+        }
+    }
+
+    fn binding(&mut self, binding: &Binding) -> Result<(), CodegenError> {
+        if let Expr::Call(call) = binding.value()
+            && call.op_name() == Some("vm.kill_object")
+        {
+            return self.kill(call);
+        }
+        let effect_only = matches!(binding.value(), Expr::Call(_))
+            && matches!(binding.var().ty(), Type::Tuple(t) if t.fields.is_empty());
+        let dst = if effect_only { Register::VOID } else { self.fresh() };
+        self.value_into(binding.value(), dst)?;
+        self.registers.insert(binding.var().clone(), dst);
+        Ok(())
+    }
+
+    fn kill(&mut self, call: &Call) -> Result<(), CodegenError> {
+        match call.args.first().map(|arg| self.arg(arg)).transpose()? {
+            Some(Arg::Register(register)) => self.emit("vm.builtin.null_value", &[], register),
+            _ => self.not_lowered("vm.kill_object takes a variable"),
+        }
+    }
+
+    /// Emits what puts the value of an expression into a register.
+    fn value_into(&mut self, value: &Expr, dst: Register) -> Result<(), CodegenError> {
+        match value {
+            Expr::Call(call) => self.call(call, dst),
+            Expr::Tuple(tuple) => {
+                let args = self.args(&tuple.fields)?;
+                self.emit("vm.builtin.make_tuple", &args, dst)
+            }
+            Expr::TupleGetItem(item) => {
+                let tuple = self.arg(&item.tuple)?;
+                self.emit("vm.builtin.tuple_getitem", &[tuple, Arg::Immediate(item.index)], dst)
+            }
+            Expr::If(choice) => self.branch(choice, dst),
+            Expr::Seq(seq) => {
+                let result = self.seq(seq)?;
+                self.emit("vm.builtin.copy", &[result], dst)
+            }
+            other => {
+                let arg = self.arg(other)?;
+                self.emit("vm.builtin.copy", &[arg], dst)
+            }
+        }
+    }
+
+    fn branch(&mut self, choice: &If, dst: Register) -> Result<(), CodegenError> {
+        let condition = self.arg(&choice.condition)?;
+        let flag = self.fresh();
+        self.emit("vm.builtin.read_if_cond", &[condition], flag)?;
+        let jump = self.b.emit_if(flag, 2).map_err(|e| self.refused(e))?;
+        let result = self.seq(&choice.true_branch)?;
+        self.emit("vm.builtin.copy", &[result], dst)?;
+        let skip = self.b.emit_goto(1).map_err(|e| self.refused(e))?;
+        let otherwise = self.b.next_instruction();
+        self.b.set_jump_target(jump, otherwise).map_err(|e| self.refused(e))?;
+        let result = self.seq(&choice.false_branch)?;
+        self.emit("vm.builtin.copy", &[result], dst)?;
+        let behind = self.b.next_instruction();
+        self.b.set_jump_target(skip, behind).map_err(|e| self.refused(e))
+    }
+
+    fn call(&mut self, call: &Call, dst: Register) -> Result<(), CodegenError> {
+        match &call.op {
+            Expr::Op(op) => self.op_call(&op.name, call, dst),
+            Expr::Extern(f) => {
+                let args = self.args(&call.args)?;
+                self.emit(&f.global_symbol, &args, dst)
+            }
+            Expr::Global(gv) => {
+                let Some((symbol, kind)) = callee_of(self.module, &gv.name) else {
+                    return self.not_lowered(format!("the module has no function {:?}", gv.name));
+                };
+                let args = self.args(&call.args)?;
+                self.b.declare_function(&symbol, kind);
+                // A function of the VM writes its result into a register, even where nobody looks at it.
+                let dst = if kind == FuncKind::Vm && dst == Register::VOID { self.fresh() } else { dst };
+                self.emit(&symbol, &args, dst)
+            }
+            callee @ (Expr::Var(_) | Expr::DataflowVar(_)) => {
+                let mut args = vec![Arg::Register(Register::VM), self.arg(callee)?];
+                args.extend(self.args(&call.args)?);
+                self.emit("vm.builtin.invoke_closure", &args, dst)
+            }
+            other => self.not_lowered(format!("{other:?} cannot be called; nested functions need LambdaLift")),
+        }
+    }
+
+    fn op_call(&mut self, name: &str, call: &Call, dst: Register) -> Result<(), CodegenError> {
+        let vm = Arg::Register(Register::VM);
+        match (name, call.args.as_slice()) {
+            ("vm.alloc_storage", args) => {
+                let args =
+                    std::iter::once(Ok(vm)).chain(args.iter().map(|a| self.arg(a))).collect::<Result<Vec<_>, _>>()?;
+                self.emit("vm.builtin.alloc_storage", &args, dst)
+            }
+            ("vm.alloc_tensor", [storage, offset, shape, dtype, ..]) => {
+                let args = [self.arg(storage)?, self.arg(offset)?, self.arg(shape)?, self.arg(dtype)?];
+                self.emit("vm.builtin.alloc_tensor", &args, dst)
+            }
+            ("vm.call_tir_dyn", [callee, Expr::Tuple(tuple)]) => {
+                let mut args = vec![self.arg(callee)?];
+                args.extend(self.args(&tuple.fields)?);
+                self.emit("vm.builtin.call_tir_dyn", &args, dst)
+            }
+            ("call_builtin_with_ctx", [Expr::Extern(f), Expr::Tuple(tuple)]) => {
+                let mut args = vec![vm];
+                args.extend(self.args(&tuple.fields)?);
+                self.emit(&f.global_symbol, &args, dst)
+            }
+            ("null_value", []) => self.emit("vm.builtin.null_value", &[], dst),
+            _ => self.not_lowered(format!(
+                "operator {name} has no lowering to the virtual machine; LegalizeOps and LowerRuntimeBuiltin come first"
+            )),
+        }
+    }
+
+    fn args(&mut self, list: &[Expr]) -> Result<Vec<Arg>, CodegenError> {
+        list.iter().map(|e| self.arg(e)).collect()
+    }
+
+    /// An operand as an argument word.
+    fn arg(&mut self, e: &Expr) -> Result<Arg, CodegenError> {
+        if let Some(var) = e.as_var() {
+            return match self.registers.get(&var) {
+                Some(register) => Ok(Arg::Register(*register)),
+                None => self.not_lowered(format!("variable {} is used before it is bound", var.name())),
+            };
+        }
+        let constant: Any = match e {
+            Expr::Constant(c) => c.value.clone().into(),
+            Expr::Str(s) => s.value.as_str().into(),
+            Expr::DType(d) => d.value.into(),
+            Expr::Prim(p) => return self.scalar(&p.value),
+            Expr::Shape(shape) => {
+                let dims: Option<Vec<i64>> = shape.values.iter().map(PrimExpr::as_int).collect();
+                match dims {
+                    Some(dims) => Shape::new(&dims).into(),
+                    None => return self.not_lowered("a symbolic shape is left; VMShapeLower comes first"),
+                }
+            }
+            Expr::Global(gv) => {
+                let Some((symbol, kind)) = callee_of(self.module, &gv.name) else {
+                    return self.not_lowered(format!("the module has no function {:?}", gv.name));
+                };
+                return Ok(Arg::Function(self.b.declare_function(&symbol, kind) as i64));
+            }
+            Expr::Extern(f) => {
+                return Ok(Arg::Function(self.b.declare_function(&f.global_symbol, FuncKind::Packed) as i64));
+            }
+            Expr::Call(call) if call.op_name() == Some("null_value") => return Ok(Arg::Register(Register::VOID)),
+            Expr::Tuple(_) | Expr::TupleGetItem(_) | Expr::Call(_) | Expr::If(_) | Expr::Seq(_) => {
+                let dst = self.fresh();
+                self.value_into(e, dst)?;
+                return Ok(Arg::Register(dst));
+            }
+            other => return self.not_lowered(format!("{other:?} cannot be an argument")),
+        };
+        Ok(self.b.constant(constant))
+    }
+
+    fn scalar(&mut self, value: &PrimExpr) -> Result<Arg, CodegenError> {
+        match value {
+            PrimExpr::Int(imm) => Ok(self.b.constant(imm.value)),
+            PrimExpr::Float(imm) => Ok(self.b.constant(imm.value)),
+            PrimExpr::Str(imm) => Ok(self.b.constant(imm.value.as_str())),
+            PrimExpr::Var(var) if self.registers.contains_key(&AnyVar::Var(var.clone())) => {
+                Ok(Arg::Register(self.registers[&AnyVar::Var(var.clone())]))
+            }
+            other => self.not_lowered(format!(
+                "the scalar {} is left; ComputePrimValue and VMShapeLower come first",
+                display::dim_text(other)
+            )),
+        }
+    }
+}
