@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn symbolic_sizes_match_only_where_they_are_equal() {
-        let n = Var::prim("n", DataType::INT64);
+        let n = Var::prim("n", DataType::int(64));
         let tokens = [token(PrimExpr::from(n.clone()) * 4), token(PrimExpr::from(n.clone()) * 8)];
         assert_eq!(best_fit(&tokens, &(PrimExpr::from(n.clone()) * 8), |_| true), Some(1));
         assert_eq!(best_fit(&tokens, &(PrimExpr::from(n) * 2), |_| true), None);
