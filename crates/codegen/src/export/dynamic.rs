@@ -143,11 +143,7 @@ impl<'a> DynamicTables<'a> {
                 (elf::DT_RELACOUNT, plan.relative_relocations),
             ]);
         }
-        entries.extend([
-            (elf::DT_FLAGS, elf::DF_BIND_NOW.0),
-            (elf::DT_FLAGS_1, elf::DF_1_NOW.0),
-            (elf::DT_NULL, 0),
-        ]);
+        entries.extend([(elf::DT_FLAGS, elf::DF_BIND_NOW.0), (elf::DT_FLAGS_1, elf::DF_1_NOW.0), (elf::DT_NULL, 0)]);
         let mut bytes = Vec::with_capacity(entries.len() * 16);
         for (tag, value) in entries {
             encoder(self.machine).dynamic(&mut bytes, tag, value).map_err(|_| ExportError::TooLarge("an address"))?;

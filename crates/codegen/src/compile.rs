@@ -1,0 +1,183 @@
+//! Compilation of many kernels: shards, threads, LLVM's passes.
+
+use std::{collections::BTreeSet, thread};
+
+use inkwell::{
+    context::Context,
+    memory_buffer::MemoryBuffer,
+    module::Module,
+    passes::PassBuilderOptions,
+    support::LLVMString,
+    targets::{FileType, TargetMachine},
+};
+use relaxide_ir::{PrimExpr, Ref, Target, prim::PrimVisitor};
+use relaxide_tir::{PrimFunc, Stmt, StmtVisitor};
+
+use crate::{
+    error::CodegenError,
+    export::Machine,
+    llvm::{self, ENTRY_PREFIX, ModuleText, global_name},
+    target::NativeTarget,
+};
+
+/// Kernels as native code: what [`crate::export_library`] makes a library of.
+#[derive(Debug, Clone)]
+pub struct CompiledLib {
+    /// For which instruction set.
+    pub machine: Machine,
+    /// Relocatable objects.
+    pub objects: Vec<Vec<u8>>,
+    /// The kernels' names, without the prefix that their symbols carry.
+    pub kernels: Vec<String>,
+    /// Functions that the loading process must offer because kernels call them by name.
+    pub foreign: Vec<String>,
+}
+
+/// One part of the kernels, compiled by one thread.
+struct Shard {
+    text: String,
+    foreign: Vec<String>,
+}
+
+/// Compiles lowered kernels for a target.
+pub fn compile(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<CompiledLib, CodegenError> {
+    let native = NativeTarget::resolve(target)?;
+    let names = names_of(funcs)?;
+    let shards = split(funcs, thread::available_parallelism().map_or(1, usize::from));
+    let compile_shard = |indices: &[usize]| -> Result<(Vec<u8>, Vec<String>), CodegenError> {
+        let shard = write_shard(funcs, &names, indices, &native)?;
+        let machine = native.machine()?;
+        let context = Context::create();
+        let module = optimized(&context, &shard.text, &machine, &native)?;
+        let object = machine.write_to_memory_buffer(&module, FileType::Object).map_err(|error| refused(&error))?;
+        Ok((object.as_slice().to_vec(), shard.foreign))
+    };
+    let results: Vec<Result<_, CodegenError>> = match shards.as_slice() {
+        [only] => vec![compile_shard(only)],
+        many => thread::scope(|scope| {
+            let handles: Vec<_> = many.iter().map(|shard| scope.spawn(|| compile_shard(shard))).collect();
+            let died = || CodegenError::Llvm("a compiling thread ended early".into());
+            handles.into_iter().map(|handle| handle.join().unwrap_or_else(|_| Err(died()))).collect()
+        }),
+    };
+    let (mut objects, mut foreign) = (Vec::new(), BTreeSet::new());
+    for result in results {
+        let (object, functions) = result?;
+        objects.push(object);
+        foreign.extend(functions);
+    }
+    Ok(CompiledLib { machine: native.machine, objects, kernels: names, foreign: foreign.into_iter().collect() })
+}
+
+/// The kernels in LLVM's text form as they leave this crate, before LLVM's passes.
+pub fn llvm_text(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<String, CodegenError> {
+    let native = NativeTarget::resolve(target)?;
+    let all: Vec<usize> = (0..funcs.len()).collect();
+    Ok(write_shard(funcs, &names_of(funcs)?, &all, &native)?.text)
+}
+
+/// The kernels as assembly, after all passes.
+pub fn assembly(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<String, CodegenError> {
+    let native = NativeTarget::resolve(target)?;
+    let text = llvm_text(funcs, target)?;
+    let (machine, context) = (native.machine()?, Context::create());
+    let module = optimized(&context, &text, &machine, &native)?;
+    let assembly = machine.write_to_memory_buffer(&module, FileType::Assembly).map_err(|error| refused(&error))?;
+    Ok(String::from_utf8_lossy(assembly.as_slice()).into_owned())
+}
+
+fn names_of(funcs: &[Ref<PrimFunc>]) -> Result<Vec<String>, CodegenError> {
+    let malformed = |kernel: &str, what: &str| CodegenError::Malformed { kernel: kernel.into(), what: what.into() };
+    let mut names = Vec::with_capacity(funcs.len());
+    let mut seen = BTreeSet::new();
+    for func in funcs {
+        let name = func.global_symbol().ok_or_else(|| malformed("?", "it has no `global_symbol`"))?;
+        if !seen.insert(name) {
+            return Err(malformed(name, "another kernel has the same `global_symbol`"));
+        }
+        names.push(name.to_string());
+    }
+    Ok(names)
+}
+
+fn write_shard(
+    funcs: &[Ref<PrimFunc>],
+    names: &[String],
+    indices: &[usize],
+    native: &NativeTarget,
+) -> Result<Shard, CodegenError> {
+    let mut text = ModuleText::default();
+    for &index in indices {
+        llvm::write_kernel(&names[index], &funcs[index], native.has_f16_conversion(), &mut text)?;
+    }
+    if let ([only], true) = (names, funcs.len() == 1)
+        && only != "main"
+    {
+        // A library of one kernel can be called by the name `main`.
+        let (alias, entry) = (format!("{ENTRY_PREFIX}main"), global_name(&format!("{ENTRY_PREFIX}{only}")));
+        text.define(&alias, || format!("@{alias} = weak alias i32 (ptr, ptr, i32, ptr), ptr {entry}"));
+    }
+    let layout = native.machine()?.get_target_data().get_data_layout();
+    let layout = layout.as_str().to_string_lossy().into_owned();
+    let foreign = text.foreign_functions().to_vec();
+    Ok(Shard { text: text.finish(&native.triple, &layout), foreign })
+}
+
+/// Kernels by shard, so that the shards have about the same amount of code.
+fn split(funcs: &[Ref<PrimFunc>], threads: usize) -> Vec<Vec<usize>> {
+    // Below this many kernels a thread costs more than it gives.
+    const LEAST: usize = 4;
+    let count = threads.min(funcs.len() / LEAST).max(1);
+    let mut sizes: Vec<(usize, usize)> = funcs.iter().enumerate().map(|(i, func)| (size(&func.body), i)).collect();
+    sizes.sort_by(|a, b| b.cmp(a));
+    let mut shards = vec![(0usize, Vec::new()); count];
+    for (size, index) in sizes {
+        if let Some(shard) = shards.iter_mut().min_by_key(|shard| shard.0) {
+            shard.0 += size + 16;
+            shard.1.push(index);
+        }
+    }
+    for shard in &mut shards {
+        shard.1.sort_unstable();
+    }
+    shards.into_iter().map(|(_, indices)| indices).collect()
+}
+
+fn size(body: &Stmt) -> usize {
+    struct Count(usize);
+    impl PrimVisitor for Count {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            self.0 += 1;
+            // An estimate: expressions are graphs, whose full walk could be long.
+            if self.0 < 100_000 {
+                self.walk_prim(e);
+            }
+        }
+    }
+    impl StmtVisitor for Count {}
+    let mut count = Count(0);
+    count.visit_stmt(body);
+    count.0
+}
+
+/// Reads the text and runs LLVM's passes.
+fn optimized<'c>(
+    context: &'c Context,
+    text: &str,
+    machine: &TargetMachine,
+    native: &NativeTarget,
+) -> Result<Module<'c>, CodegenError> {
+    let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernels");
+    let module = context.create_module_from_ir(buffer).map_err(|error| refused(&error))?;
+    let options = PassBuilderOptions::create();
+    options.set_loop_vectorization(native.opt_level >= 2);
+    options.set_loop_slp_vectorization(native.opt_level >= 2);
+    options.set_loop_unrolling(native.opt_level >= 2);
+    let pipeline = format!("default<O{}>", native.opt_level);
+    module.run_passes(&pipeline, machine, options).map_err(|error| refused(&error))?;
+    Ok(module)
+}
+
+fn refused(error: &LLVMString) -> CodegenError {
+    CodegenError::Llvm(error.to_string_lossy().into_owned())
+}

@@ -1,0 +1,461 @@
+//! The entry of a kernel: decoding and checking of packed arguments.
+//!
+//! Every kernel is exported as `int __tvm_ffi_<name>(void *self, const TVMFFIAny *args, int n, TVMFFIAny *result)`. Before
+//! the body runs, the arguments are held against the signature, in an order and with texts that users of TVM know: the
+//! number of arguments, then each argument's type, then rank, element type and device of every tensor, then strides,
+//! shapes and data. A symbolic dimension is bound by the first tensor that has it alone as a dimension, and checked by the
+//! others. Strides are compared with the shape that the tensor has, so that a wrong shape is reported as such.
+
+use std::collections::HashMap;
+
+use relaxide_ir::{Buffer, PrimExpr, Ref, Var};
+use relaxide_tir::PrimFunc;
+
+use super::{
+    function::{FunctionText, Label, join},
+    kernel::{Body, Kernel, Uses},
+    module::{ModuleText, global_name},
+    ops::Overflow,
+    raise::raise_values,
+    signature::{expected, signature},
+    value::{Kind, Ty, Val},
+};
+use crate::error::CodegenError;
+use relaxide_ir::BinaryOp;
+
+/// The prefix of exported entries.
+pub(crate) const ENTRY_PREFIX: &str = "__tvm_ffi_";
+
+/// Type indices of packed arguments.
+mod index {
+    pub const NONE: i64 = 0;
+    pub const INT: i64 = 1;
+    pub const BOOL: i64 = 2;
+    pub const FLOAT: i64 = 3;
+    pub const OPAQUE_POINTER: i64 = 4;
+    pub const DL_TENSOR_POINTER: i64 = 7;
+    pub const TENSOR: i64 = 70;
+}
+
+/// The size of an object's header, behind which a tensor's description lies.
+const OBJECT_HEADER: i64 = 24;
+
+/// Byte offsets in a DLTensor.
+mod dl_tensor {
+    pub const DATA: i64 = 0;
+    pub const DEVICE_TYPE: i64 = 8;
+    pub const DEVICE_ID: i64 = 12;
+    pub const NDIM: i64 = 16;
+    pub const DTYPE: i64 = 20;
+    pub const SHAPE: i64 = 24;
+    pub const STRIDES: i64 = 32;
+    pub const BYTE_OFFSET: i64 = 40;
+}
+
+const CPU: i64 = 1;
+
+/// Writes the entry and the body of a kernel.
+pub(crate) fn write_kernel(
+    name: &str,
+    func: &PrimFunc,
+    native_f16: bool,
+    module: &mut ModuleText,
+) -> Result<(), CodegenError> {
+    let kernel = Kernel::new(name.to_string(), func, native_f16, module);
+    if func.buffers.len() != func.params.len() {
+        return Err(kernel.malformed("parameters and buffers differ in number"));
+    }
+    let mut entry = Entry::new(&kernel, func, module);
+    entry.check_count();
+    let arguments = entry.decode()?;
+    entry.check_tensors(&arguments)?;
+    entry.check_shapes(&arguments)?;
+    entry.check_deferred()?;
+    let used = entry.used_variables()?;
+    let values: Vec<Val> = used.iter().map(|(_, value)| value.clone()).collect();
+    let body_name = global_name(&format!("{name}.body"));
+    let (list, result) = (join(&values), Val::new(Ty::PTR, "%result"));
+    let separator = if values.is_empty() { "" } else { ", " };
+    let code = entry.body.f.emit(Ty::I32, format_args!("call i32 {body_name}({list}{separator}{result})"));
+    entry.body.f.ret(format_args!("i32 {}", code.text));
+    let text = entry.finish(name);
+    module.function(&text);
+    write_body(&kernel, func, &body_name, &used, module)
+}
+
+/// The computation itself, over pointers and scalars.
+fn write_body(
+    kernel: &Kernel,
+    func: &PrimFunc,
+    name: &str,
+    used: &[(Ref<Var>, Val)],
+    module: &mut ModuleText,
+) -> Result<(), CodegenError> {
+    let mut body = Body::new(kernel, module);
+    let noalias = if func.attrs.bool("tirx.noalias") == Some(true) { " noalias" } else { "" };
+    let is_data = |var: &Ref<Var>| func.buffers.iter().flatten().any(|buffer| buffer.data == *var);
+    let mut params = Vec::with_capacity(used.len() + 1);
+    for (index, (var, value)) in used.iter().enumerate() {
+        let attribute = if is_data(var) { noalias } else { "" };
+        params.push(format!("{}{attribute} %p{index}", value.ty));
+        body.vars.insert(var.clone(), Val::new(value.ty, format!("%p{index}")));
+    }
+    params.push("ptr %result".to_string());
+    body.result = Some(Val::new(Ty::PTR, "%result"));
+    body.stmt(&func.body)?;
+    body.leave(0);
+    let text = body.f.finish(&format!("define internal i32 {name}({}) #0", params.join(", ")));
+    module.function(&text);
+    Ok(())
+}
+
+/// A failed check: where from, and what to say.
+struct Failure {
+    from: Label,
+    kind: &'static str,
+    head: String,
+    tail: String,
+}
+
+/// A tensor argument.
+struct TensorArgument {
+    position: usize,
+    buffer: Ref<Buffer>,
+    /// Pointer to its DLTensor.
+    tensor: Val,
+}
+
+struct Entry<'m, 'k> {
+    body: Body<'m, 'k>,
+    func: &'k PrimFunc,
+    signature: String,
+    fail: Label,
+    failures: Vec<Failure>,
+    /// Where each symbolic variable was found, for messages.
+    places: HashMap<Ref<Var>, String>,
+    /// Dimensions that must equal an expression, checked when all variables are known.
+    deferred: Vec<Deferred>,
+}
+
+struct Deferred {
+    position: usize,
+    place: String,
+    actual: Val,
+    expected: PrimExpr,
+    text: Option<String>,
+}
+
+impl<'m, 'k> Entry<'m, 'k> {
+    fn new(kernel: &'k Kernel, func: &'k PrimFunc, module: &'m mut ModuleText) -> Self {
+        let mut body = Body::new(kernel, module);
+        let fail = body.f.label();
+        let signature = signature(&kernel.name, func);
+        Self { body, func, signature, fail, failures: Vec::new(), places: HashMap::new(), deferred: Vec::new() }
+    }
+
+    /// Goes on if `ok` holds; otherwise the caller gets an error of two pieces with the signature between them.
+    fn check(&mut self, ok: &Val, kind: &'static str, head: String, tail: String) {
+        let go_on = self.body.f.label();
+        self.failures.push(Failure { from: self.body.f.current(), kind, head, tail });
+        self.body.f.branch_if(ok, go_on, self.fail);
+        self.body.f.start(go_on);
+    }
+
+    fn expect(&mut self, ok: &Val, kind: &'static str, what: &str, position: usize, wanted: &str) {
+        self.check(ok, kind, format!("{what} on argument #{position}"), format!("`,\n  expected {wanted}"));
+    }
+
+    fn f(&mut self) -> &mut FunctionText<'m> {
+        &mut self.body.f
+    }
+
+    fn load(&mut self, base: &Val, offset: i64, ty: Ty) -> Val {
+        let place = self.f().emit(Ty::PTR, format_args!("getelementptr inbounds i8, {base}, i64 {offset}"));
+        let align = ty.kind.bytes();
+        self.f().emit(ty, format_args!("load {ty}, {place}, align {align}"))
+    }
+
+    fn check_count(&mut self) {
+        let count = self.func.params.len();
+        let wanted = Val::int(Ty::I32, count as i64);
+        let ok = self.f().icmp("eq", &Val::new(Ty::I32, "%count"), &wanted);
+        self.check(&ok, "TypeError", format!("Expected {count} arguments"), "`".into());
+        if count > 0 {
+            let ok = self.f().icmp("ne", &Val::new(Ty::PTR, "%args"), &Val::zero(Ty::PTR));
+            self.check(&ok, "TypeError", "args pointer is NULL".into(), "`".into());
+        }
+    }
+
+    /// Takes every argument out of its packed form; tensors are returned, scalars become variables.
+    fn decode(&mut self) -> Result<Vec<TensorArgument>, CodegenError> {
+        let mut tensors = Vec::new();
+        for (position, param) in self.func.params.iter().enumerate() {
+            let args = Val::new(Ty::PTR, "%args");
+            let type_index = self.load(&args, 16 * position as i64, Ty::I32);
+            let payload = 16 * position as i64 + 8;
+            match self.func.buffers[position].clone() {
+                Some(buffer) => {
+                    let tensor = self.decode_pointer(&type_index, payload, position, "Tensor");
+                    tensors.push(TensorArgument { position, buffer, tensor });
+                }
+                None => {
+                    let value = self.decode_scalar(param, &type_index, payload, position)?;
+                    self.body.vars.insert(param.clone(), value);
+                }
+            }
+        }
+        // A null tensor has the right type index only.
+        for tensor in &tensors {
+            let ok = self.f().icmp("ne", &tensor.tensor, &Val::zero(Ty::PTR));
+            self.expect(&ok, "TypeError", "Mismatched type", tensor.position, "Tensor");
+            let param = self.func.params[tensor.position].clone();
+            self.body.vars.insert(param, tensor.tensor.clone());
+        }
+        Ok(tensors)
+    }
+
+    /// A pointer, or what lies behind the header of a tensor object.
+    fn decode_pointer(&mut self, type_index: &Val, payload: i64, position: usize, wanted: &str) -> Val {
+        let pointer = self.load(&Val::new(Ty::PTR, "%args"), payload, Ty::PTR);
+        let is_tensor = self.f().icmp("eq", type_index, &Val::int(Ty::I32, index::TENSOR));
+        let mut ok = is_tensor.clone();
+        for plain in [index::NONE, index::OPAQUE_POINTER, index::DL_TENSOR_POINTER] {
+            let is_plain = self.f().icmp("eq", type_index, &Val::int(Ty::I32, plain));
+            ok = self.f().op("or", &ok, &is_plain);
+        }
+        self.expect(&ok, "TypeError", "Mismatched type", position, wanted);
+        let inner = self.f().emit(Ty::PTR, format_args!("getelementptr inbounds i8, {pointer}, i64 {OBJECT_HEADER}"));
+        self.f().select(&is_tensor, &inner, &pointer)
+    }
+
+    fn decode_scalar(
+        &mut self,
+        param: &Ref<Var>,
+        type_index: &Val,
+        payload: i64,
+        position: usize,
+    ) -> Result<Val, CodegenError> {
+        let ty = self.body.kernel.ty(param.dtype())?;
+        let (accepted, wanted): (&[i64], &str) = match ty.kind {
+            Kind::Ptr => return Ok(self.decode_pointer(type_index, payload, position, "pointer")),
+            Kind::Int { .. } => (&[index::INT, index::BOOL], "int"),
+            Kind::Bool => (&[index::BOOL, index::INT], "boolean"),
+            _ => (&[index::FLOAT, index::INT, index::BOOL], "float"),
+        };
+        let mut ok = Val::int(Ty::BOOL, 0);
+        for accepted in accepted {
+            let matches = self.f().icmp("eq", type_index, &Val::int(Ty::I32, *accepted));
+            ok = self.f().op("or", &ok, &matches);
+        }
+        self.expect(&ok, "TypeError", "Mismatched type", position, wanted);
+        let args = Val::new(Ty::PTR, "%args");
+        let integer = self.load(&args, payload, Ty::I64);
+        if !ty.kind.is_float() {
+            return Ok(self.f().convert(&integer, ty));
+        }
+        let float = self.load(&args, payload, Ty::F64);
+        let from_integer = self.f().convert(&integer, Ty::F64);
+        let is_float = self.f().icmp("eq", type_index, &Val::int(Ty::I32, index::FLOAT));
+        let number = self.f().select(&is_float, &float, &from_integer);
+        Ok(self.f().convert(&number, ty))
+    }
+
+    /// Rank, element type and device of every tensor.
+    fn check_tensors(&mut self, tensors: &[TensorArgument]) -> Result<(), CodegenError> {
+        for TensorArgument { position, buffer, tensor } in tensors {
+            let (rank, dtype) = (buffer.ndim(), buffer.dtype);
+            let ndim = self.load(tensor, dl_tensor::NDIM, Ty::I32);
+            let ok = self.f().icmp("eq", &ndim, &Val::int(Ty::I32, rank as i64));
+            let what = format!("Mismatched {}.ndim", buffer.name);
+            self.expect(&ok, "ValueError", &what, *position, &rank.to_string());
+            let [low, high] = dtype.lanes.to_le_bytes();
+            let word = i64::from(u32::from_le_bytes([dtype.code, dtype.bits, low, high]));
+            let actual = self.load(tensor, dl_tensor::DTYPE, Ty::I32);
+            let ok = self.f().icmp("eq", &actual, &Val::int(Ty::I32, word));
+            let what = format!("Mismatched {}.dtype", buffer.name);
+            self.expect(&ok, "TypeError", &what, *position, &dtype.to_string());
+            let device = self.load(tensor, dl_tensor::DEVICE_TYPE, Ty::I32);
+            let ok = self.f().icmp("eq", &device, &Val::int(Ty::I32, CPU));
+            self.expect(&ok, "ValueError", &format!("Mismatched {}.device_type", buffer.name), *position, "cpu");
+        }
+        Ok(())
+    }
+
+    /// Strides, shapes, device and data of every tensor; binds what the shapes define.
+    fn check_shapes(&mut self, tensors: &[TensorArgument]) -> Result<(), CodegenError> {
+        let mut first_device: Option<(Val, String)> = None;
+        for TensorArgument { position, buffer, tensor } in tensors {
+            let position = *position;
+            let shape = self.load(tensor, dl_tensor::SHAPE, Ty::PTR);
+            let extents: Vec<Val> =
+                (0..buffer.ndim()).map(|axis| self.load(&shape, 8 * axis as i64, Ty::I64)).collect();
+            for (axis, (actual, wanted)) in extents.iter().zip(&buffer.shape).enumerate() {
+                let place = format!("{}.shape[{axis}]", buffer.name);
+                self.bind_or_check(wanted, actual, position, place)?;
+            }
+            let mut count = Val::int(Ty::I64, 1);
+            for extent in &extents {
+                count = self.f().binary(BinaryOp::Mul, &count, extent, Overflow::Wraps);
+            }
+            let empty = self.f().icmp("eq", &count, &Val::zero(Ty::I64));
+            self.check_strides(buffer, tensor, &extents, &empty, position)?;
+            let device = self.load(tensor, dl_tensor::DEVICE_ID, Ty::I32);
+            let place = format!("{}.device_id", buffer.name);
+            match &first_device {
+                None => first_device = Some((device, place)),
+                Some((first, first_place)) => {
+                    let (first, tail) = (first.clone(), format!("`,\n  expected to match {first_place}"));
+                    let ok = self.f().icmp("eq", &device, &first);
+                    self.check(&ok, "ValueError", format!("Mismatched {place} on argument #{position}"), tail);
+                }
+            }
+            let data = self.load(tensor, dl_tensor::DATA, Ty::PTR);
+            let present = self.f().icmp("ne", &data, &Val::zero(Ty::PTR));
+            let ok = self.f().op("or", &present, &empty);
+            let head = format!("{} data pointer is NULL on argument #{position}", buffer.name);
+            self.check(&ok, "ValueError", head, "`,\n  expected non-NULL data pointer".into());
+            self.bind_data(buffer, tensor, &data, position)?;
+        }
+        Ok(())
+    }
+
+    /// Compact strides, or those that the buffer declares.
+    fn check_strides(
+        &mut self,
+        buffer: &Ref<Buffer>,
+        tensor: &Val,
+        extents: &[Val],
+        empty: &Val,
+        position: usize,
+    ) -> Result<(), CodegenError> {
+        if extents.is_empty() {
+            return Ok(());
+        }
+        let strides = self.load(tensor, dl_tensor::STRIDES, Ty::PTR);
+        let absent = self.f().icmp("eq", &strides, &Val::zero(Ty::PTR));
+        // Without strides, the shape stands in their place: any readable memory of that length does.
+        let shape = self.load(tensor, dl_tensor::SHAPE, Ty::PTR);
+        let readable = self.f().select(&absent, &shape, &strides);
+        let mut compact = Val::int(Ty::I64, 1);
+        let mut ok = Val::int(Ty::BOOL, 1);
+        for (axis, extent) in extents.iter().enumerate().rev() {
+            let stride = self.load(&readable, 8 * axis as i64, Ty::I64);
+            let actual = self.f().select(&absent, &compact, &stride);
+            if let Some(wanted) = buffer.strides.get(axis) {
+                self.bind_or_check(wanted, &actual, position, format!("{}.strides[{axis}]", buffer.name))?;
+            } else {
+                let same = self.f().icmp("eq", &actual, &compact);
+                let single = self.f().icmp("eq", extent, &Val::int(Ty::I64, 1));
+                let fine = self.f().op("or", &same, &single);
+                ok = self.f().op("and", &ok, &fine);
+            }
+            compact = self.f().binary(BinaryOp::Mul, &compact, extent, Overflow::Wraps);
+        }
+        if buffer.strides.is_empty() {
+            let ok = self.f().op("or", &ok, empty);
+            let head = format!("Mismatched {}.strides on argument #{position}", buffer.name);
+            self.check(&ok, "ValueError", head, "`,\n  expected to be compact array".into());
+        }
+        Ok(())
+    }
+
+    /// The pointer that the body computes with, and the offset that the tensor declares.
+    fn bind_data(
+        &mut self,
+        buffer: &Ref<Buffer>,
+        tensor: &Val,
+        data: &Val,
+        position: usize,
+    ) -> Result<(), CodegenError> {
+        self.body.vars.insert(buffer.data.clone(), data.clone());
+        let bytes = self.load(tensor, dl_tensor::BYTE_OFFSET, Ty::I64);
+        let place = format!("{}.byte_offset", buffer.name);
+        let element = self.body.kernel.ty(buffer.dtype)?;
+        let size = Val::int(Ty::I64, i64::from(element.lanes) * element.kind.bytes() as i64);
+        match &buffer.elem_offset {
+            PrimExpr::Var(_) => {
+                let elements = self.f().op("udiv", &bytes, &size);
+                self.bind_or_check(&buffer.elem_offset.clone(), &elements, position, place)
+            }
+            offset => {
+                let expected = offset.clone() * PrimExpr::from(size.as_int_literal().unwrap_or(1));
+                let text =
+                    Some(expected.as_int().map_or_else(|| "a fixed offset".to_string(), |bytes| bytes.to_string()));
+                self.deferred.push(Deferred { position, place, actual: bytes, expected, text });
+                Ok(())
+            }
+        }
+    }
+
+    /// Binds a variable that has no value yet; anything else must equal what the tensor has.
+    fn bind_or_check(
+        &mut self,
+        wanted: &PrimExpr,
+        actual: &Val,
+        position: usize,
+        place: String,
+    ) -> Result<(), CodegenError> {
+        if let PrimExpr::Var(var) = wanted {
+            let ty = self.body.kernel.ty(var.dtype())?;
+            match self.body.vars.get(var).cloned() {
+                None => {
+                    let value = self.f().convert(actual, ty);
+                    self.body.vars.insert(var.clone(), value);
+                    self.places.insert(var.clone(), place);
+                }
+                Some(known) => {
+                    let known = self.f().convert(&known, Ty::I64);
+                    let ok = self.f().icmp("eq", actual, &known);
+                    let source = self.places.get(var).cloned().unwrap_or_else(|| var.name.clone());
+                    let head = format!("Mismatched {place} on argument #{position}");
+                    self.check(&ok, "ValueError", head, format!("`,\n  expected to match {source}"));
+                }
+            }
+            return Ok(());
+        }
+        self.deferred.push(Deferred { position, place, actual: actual.clone(), expected: wanted.clone(), text: None });
+        Ok(())
+    }
+
+    /// Checks what had to wait until all variables were bound.
+    fn check_deferred(&mut self) -> Result<(), CodegenError> {
+        for item in std::mem::take(&mut self.deferred) {
+            let wanted = self.body.index(&item.expected)?;
+            self.body.forget_values();
+            let ok = self.f().icmp("eq", &item.actual, &wanted);
+            let text = item.text.unwrap_or_else(|| expected(&item.expected, &self.places));
+            self.expect(&ok, "ValueError", &format!("Invalid {}", item.place), item.position, &text);
+        }
+        Ok(())
+    }
+
+    /// What the body needs of what the entry knows.
+    fn used_variables(&self) -> Result<Vec<(Ref<Var>, Val)>, CodegenError> {
+        let known = |var: Ref<Var>| self.body.vars.get(&var).cloned().map(|value| (var, value));
+        Ok(Uses::of(&self.func.body).into_iter().filter_map(known).collect())
+    }
+
+    /// The entry's text, with the one place where all failed checks meet.
+    fn finish(mut self, name: &str) -> String {
+        let fail = self.fail;
+        self.body.f.start(fail);
+        let failures = std::mem::take(&mut self.failures);
+        let phi = |this: &mut Self, text: &dyn Fn(&Failure) -> String| {
+            let incoming: Vec<(Val, Label)> = failures
+                .iter()
+                .map(|failure| (Val::new(Ty::PTR, this.body.f.module.string(&text(failure))), failure.from))
+                .collect();
+            this.body.f.phi(Ty::PTR, &incoming)
+        };
+        let kind = phi(&mut self, &|failure| failure.kind.to_string());
+        let head = phi(&mut self, &|failure| failure.head.clone());
+        let tail = phi(&mut self, &|failure| failure.tail.clone());
+        let middle = format!(" when calling:\n  `{}", self.signature);
+        let middle = Val::new(Ty::PTR, self.body.f.module.string(&middle));
+        raise_values(&mut self.body.f, &[kind, head, middle, tail]);
+        self.body.f.ret("i32 -1");
+        let symbol = global_name(&format!("{ENTRY_PREFIX}{name}"));
+        let params = "ptr %self, ptr %args, i32 %count, ptr %result";
+        self.body.f.finish(&format!("define dso_local i32 {symbol}({params}) #0"))
+    }
+}

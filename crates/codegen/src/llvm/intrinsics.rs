@@ -1,0 +1,193 @@
+//! Calls: intrinsics that are not mathematical functions, and functions of other libraries.
+
+use relaxide_ir::{PrimExpr, prim::PrimCall};
+
+use super::{
+    function::join,
+    kernel::Body,
+    module::global_name,
+    value::{Kind, Ty, Val},
+};
+use crate::error::CodegenError;
+
+impl Body<'_, '_> {
+    pub fn eval_call(&mut self, n: &PrimCall) -> Result<Val, CodegenError> {
+        let name = n.op.strip_prefix("tirx.").or_else(|| n.op.strip_prefix("tir.")).unwrap_or(&n.op);
+        match (name, n.args.as_slice()) {
+            ("if_then_else", [condition, yes, no]) => self.choose_lazily(condition, yes, no),
+            ("likely", [condition]) => self.eval(condition),
+            ("address_of", [PrimExpr::Load(load)]) => self.address_of(&load.buffer, &load.indices),
+            ("handle_add_byte_offset", [pointer, offset]) => {
+                let (pointer, offset) = (self.eval(pointer)?, self.index(offset)?);
+                Ok(self.f.emit(Ty::PTR, format_args!("getelementptr inbounds i8, {pointer}, {offset}")))
+            }
+            ("tvm_access_ptr", [element, pointer, offset, ..]) => {
+                let element = self.kernel.ty(element.dtype())?.in_memory();
+                let (pointer, offset) = (self.eval(pointer)?, self.index(offset)?);
+                Ok(self.f.emit(Ty::PTR, format_args!("getelementptr inbounds {element}, {pointer}, {offset}")))
+            }
+            ("call_extern" | "call_pure_extern", [PrimExpr::Str(function), args @ ..]) => {
+                self.call_foreign(&function.value, args, n)
+            }
+            ("ret", [value]) => self.return_value(value),
+            _ => self.eval_operator(name, n),
+        }
+    }
+
+    /// Intrinsics whose arguments are all values.
+    fn eval_operator(&mut self, name: &str, n: &PrimCall) -> Result<Val, CodegenError> {
+        let unsupported = |this: &Self| this.kernel.unsupported(format!("intrinsic `{}`", n.op));
+        let args = n.args.iter().map(|arg| self.eval(arg)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(value) = self.f.math(name, &args) {
+            return Ok(value);
+        }
+        match args.as_slice() {
+            [a, b] if a.ty == b.ty && matches!(a.ty.kind, Kind::Int { .. } | Kind::Bool) => {
+                self.bitwise(name, a, b).ok_or_else(|| unsupported(self))
+            }
+            [a] => self.unary_operator(name, a, n).ok_or_else(|| unsupported(self)),
+            [x, exponent] if name == "ldexp" => {
+                let (wide, exponent) = (self.f.widen(x), self.f.convert(exponent, Ty::I32));
+                let overloads = format!("llvm.ldexp.{}.{}", wide.ty.mangled(), exponent.ty.mangled());
+                let value = self.f.call(&overloads, wide.ty, &[&wide, &exponent]);
+                Ok(self.f.narrow(&value, x.ty))
+            }
+            _ => Err(unsupported(self)),
+        }
+    }
+
+    fn bitwise(&mut self, name: &str, a: &Val, b: &Val) -> Option<Val> {
+        let instruction = match name {
+            "bitwise_and" => "and",
+            "bitwise_or" => "or",
+            "bitwise_xor" => "xor",
+            "shift_left" => "shl",
+            "shift_right" if a.ty.kind.is_signed() => "ashr",
+            "shift_right" => "lshr",
+            _ => return None,
+        };
+        let Kind::Int { bits, .. } = a.ty.kind else { return Some(self.f.op(instruction, a, b)) };
+        if !name.starts_with("shift") || b.as_int_literal().is_some_and(|by| (0..i64::from(bits)).contains(&by)) {
+            return Some(self.f.op(instruction, a, b));
+        }
+        // Shifts by more than the width count modulo the width, as processors do it.
+        let by = self.f.op("and", b, &Val::int(b.ty, i64::from(bits) - 1));
+        Some(self.f.op(instruction, a, &by))
+    }
+
+    fn unary_operator(&mut self, name: &str, a: &Val, n: &PrimCall) -> Option<Val> {
+        let result = Ty::of(n.dtype)?;
+        match (name, a.ty.kind) {
+            ("bitwise_not", Kind::Int { .. } | Kind::Bool) => Some(self.f.not(a)),
+            ("popcount", Kind::Int { .. }) => {
+                let count = self.f.intrinsic("ctpop", a.ty, a.ty, &[a]);
+                Some(self.f.convert(&count, result))
+            }
+            ("clz", Kind::Int { .. }) => {
+                let name = format!("llvm.ctlz.{}", a.ty.mangled());
+                let count = self.f.call_with_immediates(&name, a.ty, &[a, &Val::int(Ty::BOOL, 0)], &[1]);
+                Some(self.f.convert(&count, result))
+            }
+            ("fabs" | "abs", Kind::Int { signed: true, .. }) => {
+                let name = format!("llvm.abs.{}", a.ty.mangled());
+                Some(self.f.call_with_immediates(&name, a.ty, &[a, &Val::int(Ty::BOOL, 0)], &[1]))
+            }
+            ("fabs" | "abs" | "floor" | "ceil" | "trunc" | "round" | "nearbyint", Kind::Int { .. }) => Some(a.clone()),
+            ("isnullptr", Kind::Ptr) => Some(self.f.icmp("eq", a, &Val::zero(Ty::PTR))),
+            ("isnan" | "isinf", Kind::Int { .. } | Kind::Bool) => Some(Val::int(result, 0)),
+            ("isfinite", Kind::Int { .. } | Kind::Bool) => Some(Val::int(result, 1)),
+            ("reinterpret", _) => self.reinterpret(a, result),
+            _ => self.reduce_lanes(name, a),
+        }
+    }
+
+    /// The same bits as another type, also with other lanes.
+    fn reinterpret(&mut self, a: &Val, to: Ty) -> Option<Val> {
+        let size = |ty: Ty| u64::from(ty.lanes) * ty.kind.bytes();
+        let plain = |ty: Ty| !matches!(ty.kind, Kind::Bool | Kind::Ptr);
+        if size(a.ty) != size(to) || !plain(a.ty) || !plain(to) {
+            return None;
+        }
+        if a.ty.to_string() == to.to_string() {
+            return Some(Val { ty: to, ..a.clone() });
+        }
+        Some(self.f.cast("bitcast", a, to))
+    }
+
+    /// One number from all lanes, by a tree: `vector_reduce_add`, `_mul`, `_min`, `_max`.
+    fn reduce_lanes(&mut self, name: &str, a: &Val) -> Option<Val> {
+        let op = name.strip_prefix("vector_reduce_")?;
+        let element = a.ty.element();
+        if !a.ty.is_vector() {
+            return Some(a.clone());
+        }
+        match a.ty.kind {
+            Kind::F32 | Kind::F64 => {
+                let start = match op {
+                    "add" => Val::float(element, -0.0),
+                    "mul" => Val::float(element, 1.0),
+                    "min" | "max" => {
+                        return Some(self.f.intrinsic(&format!("vector.reduce.f{op}"), a.ty, element, &[a]));
+                    }
+                    _ => return None,
+                };
+                let name = format!("llvm.vector.reduce.f{op}.{}", a.ty.mangled());
+                Some(self.f.flagged_call("reassoc ", &name, element, &[&start, a]))
+            }
+            Kind::Int { signed, .. } => {
+                let full = match (op, signed) {
+                    ("add" | "mul", _) => op.to_string(),
+                    ("min" | "max", true) => format!("s{op}"),
+                    ("min" | "max", false) => format!("u{op}"),
+                    _ => return None,
+                };
+                Some(self.f.intrinsic(&format!("vector.reduce.{full}"), a.ty, element, &[a]))
+            }
+            Kind::F16 | Kind::BF16 => {
+                let wide = self.f.widen(a);
+                let sum = self.reduce_lanes(name, &wide)?;
+                Some(self.f.narrow(&sum, element))
+            }
+            Kind::Bool | Kind::Ptr => None,
+        }
+    }
+
+    /// A call of a function that another library, or the process, offers.
+    fn call_foreign(&mut self, function: &str, args: &[PrimExpr], n: &PrimCall) -> Result<Val, CodegenError> {
+        let values = args.iter().map(|arg| self.eval(arg)).collect::<Result<Vec<_>, _>>()?;
+        if values.iter().any(|value| value.ty.is_vector() || value.ty.kind.is_narrow_float()) {
+            return Err(self.kernel.unsupported(format!("a vector or half-precision argument of `{function}`")));
+        }
+        let symbol = global_name(function);
+        self.f.module.foreign(function, &symbol);
+        let args = join(&values);
+        if n.dtype.is_void() {
+            self.f.effect(format_args!("call void {symbol}({args})"));
+            return Ok(Val::int(Ty::I32, 0));
+        }
+        let result = self.kernel.ty(n.dtype)?;
+        Ok(self.f.emit(result, format_args!("call {result} {symbol}({args})")))
+    }
+
+    /// Writes the kernel's result and leaves.
+    fn return_value(&mut self, value: &PrimExpr) -> Result<Val, CodegenError> {
+        let value = self.eval(value)?;
+        let Some(result) = self.result.clone() else {
+            return Err(self.kernel.unsupported("a return from a parallel loop"));
+        };
+        let (index, bits) = match value.ty.kind {
+            _ if value.ty.is_vector() => return Err(self.kernel.malformed("a vector is returned")),
+            Kind::Bool => (2, self.f.convert(&value, Ty::I64)),
+            Kind::Int { .. } => (1, self.f.convert(&value, Ty::I64)),
+            Kind::F16 | Kind::BF16 | Kind::F32 | Kind::F64 => (3, self.f.convert(&value, Ty::F64)),
+            Kind::Ptr => (4, value.clone()),
+        };
+        let payload = self.f.emit(Ty::PTR, format_args!("getelementptr inbounds i8, {result}, i64 8"));
+        self.f.effect(format_args!("store i64 {index}, {result}, align 8"));
+        self.f.effect(format_args!("store {bits}, {payload}, align 8"));
+        self.leave(0);
+        let unreachable = self.f.label();
+        self.f.start(unreachable);
+        Ok(value)
+    }
+}

@@ -1,0 +1,249 @@
+//! What is known while the body of one kernel is written: variables, memory, what must be given back.
+
+use std::collections::HashMap;
+
+use relaxide_ir::{BinaryOp, Buffer, DataType, PrimExpr, Ref, Var, prim::PrimVisitor};
+use relaxide_tir::{PrimFunc, Stmt, StmtVisitor};
+
+use super::{
+    function::{FunctionText, join},
+    module::Metadata,
+    ops::Overflow,
+    value::{Ty, Val},
+};
+use crate::error::CodegenError;
+
+/// The body of one function in the making.
+pub(crate) struct Body<'m, 'k> {
+    pub f: FunctionText<'m>,
+    pub kernel: &'k Kernel,
+    /// Scalars, and the pointers of buffers under their data variables.
+    pub vars: HashMap<Ref<Var>, Val>,
+    /// Workspace memory that every way out must free, innermost last.
+    pub workspaces: Vec<Val>,
+    /// What the expression at hand may assume of integer arithmetic.
+    pub overflow: Overflow,
+    /// Lanes outside of which nothing may be read, while one side of a lane-wise choice is evaluated.
+    pub mask: Option<Val>,
+    /// Values of expression nodes that were already evaluated in this statement and are still in reach.
+    pub memo: Vec<(MemoKey, Val)>,
+    /// The lookup of `memo`.
+    pub memo_index: HashMap<MemoKey, usize>,
+    /// Where a result goes that the kernel returns.
+    pub result: Option<Val>,
+    /// Whether this is the body of a parallel loop; loops inside are carried out by one thread.
+    pub in_parallel: bool,
+}
+
+/// An expression node, and under which promise about integers it was evaluated.
+pub(crate) type MemoKey = (PrimExpr, Overflow);
+
+/// What the functions of one kernel share.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    pub name: String,
+    /// Lists for the accesses of each buffer, by its data variable: its own alias scope and the scopes of all others.
+    aliasing: HashMap<Ref<Var>, (Metadata, Metadata)>,
+    pub native_f16: bool,
+}
+
+impl Kernel {
+    /// Learns which buffers there are, and writes down that they do not overlap.
+    pub fn new(name: String, func: &PrimFunc, native_f16: bool, text: &mut super::module::ModuleText) -> Self {
+        let params: Vec<Ref<Var>> = func.buffers.iter().flatten().map(|buffer| buffer.data.clone()).collect();
+        let mut locals = Locals::default();
+        locals.visit_stmt(&func.body);
+        let distinct_params = func.attrs.bool("tirx.noalias") == Some(true);
+        let domain = text.metadata("distinct !{{self}}");
+        let mut scope = || text.metadata(&format!("distinct !{{{{self}}, {domain}}}"));
+        // Parameters that may overlap share one scope.
+        let shared = scope();
+        let mut scopes: Vec<(Ref<Var>, Metadata)> = Vec::new();
+        for var in params {
+            let own = if distinct_params { scope() } else { shared };
+            scopes.push((var, own));
+        }
+        for var in locals.0 {
+            scopes.push((var, scope()));
+        }
+        let mut aliasing = HashMap::new();
+        for (var, own) in &scopes {
+            let others = join(scopes.iter().filter(|(_, scope)| scope != own).map(|(_, scope)| scope));
+            let lists = (text.metadata(&format!("!{{{own}}}")), text.metadata(&format!("!{{{others}}}")));
+            aliasing.insert(var.clone(), lists);
+        }
+        Self { name, aliasing, native_f16 }
+    }
+
+    /// What follows a load or store instruction of the buffer.
+    pub fn access_metadata(&self, data: &Ref<Var>) -> String {
+        match self.aliasing.get(data) {
+            Some((own, others)) => format!(", !alias.scope {own}, !noalias {others}"),
+            None => String::new(),
+        }
+    }
+
+    pub fn unsupported(&self, what: impl Into<String>) -> CodegenError {
+        CodegenError::Unsupported { kernel: self.name.clone(), what: what.into() }
+    }
+
+    pub fn malformed(&self, what: impl Into<String>) -> CodegenError {
+        CodegenError::Malformed { kernel: self.name.clone(), what: what.into() }
+    }
+
+    pub fn ty(&self, dtype: DataType) -> Result<Ty, CodegenError> {
+        Ty::of(dtype).ok_or_else(|| self.unsupported(format!("type {dtype}")))
+    }
+}
+
+impl<'m, 'k> Body<'m, 'k> {
+    pub fn new(kernel: &'k Kernel, module: &'m mut super::module::ModuleText) -> Self {
+        Self {
+            f: FunctionText::new(module, kernel.native_f16),
+            kernel,
+            vars: HashMap::new(),
+            workspaces: Vec::new(),
+            overflow: Overflow::Wraps,
+            mask: None,
+            memo: Vec::new(),
+            memo_index: HashMap::new(),
+            result: None,
+            in_parallel: false,
+        }
+    }
+
+    /// The value of a variable.
+    pub fn var(&self, var: &Ref<Var>) -> Result<Val, CodegenError> {
+        let known = self.vars.get(var).cloned();
+        known.ok_or_else(|| self.kernel.malformed(format!("variable `{}` has no value here", var.name)))
+    }
+
+    /// Leaves the function: 0 is success, anything else means that an error was raised.
+    pub fn leave(&mut self, code: i32) {
+        for workspace in self.workspaces.clone().iter().rev() {
+            self.free_workspace(workspace);
+        }
+        self.f.ret(format_args!("i32 {code}"));
+    }
+
+    /// Leaves with -1 unless `code` is zero.
+    pub fn leave_unless_zero(&mut self, code: &Val) {
+        let failed = self.f.icmp("ne", code, &Val::zero(code.ty));
+        let (fail, go_on) = (self.f.label(), self.f.label());
+        self.f.branch_if(&failed, fail, go_on);
+        self.f.start(fail);
+        self.leave(-1);
+        self.f.start(go_on);
+    }
+
+    /// Forgets all values, at the end of a statement.
+    pub fn forget_values(&mut self) {
+        self.memo.clear();
+        self.memo_index.clear();
+    }
+
+    /// Forgets values that were made since `mark`, because what follows is not reached through them.
+    pub fn forget_since(&mut self, mark: usize) {
+        for (node, _) in self.memo.drain(mark..) {
+            self.memo_index.remove(&node);
+        }
+    }
+
+    /// Evaluates with the promise that no integer overflows, as holds for indices, and as 64 bits.
+    pub fn index(&mut self, e: &PrimExpr) -> Result<Val, CodegenError> {
+        let outer = std::mem::replace(&mut self.overflow, Overflow::Never);
+        let value = self.eval(e);
+        self.overflow = outer;
+        let value = value?;
+        Ok(self.f.convert(&value, Ty::I64))
+    }
+
+    /// Evaluates an index, extent or condition of indices in its own type.
+    pub fn index_typed(&mut self, e: &PrimExpr) -> Result<Val, CodegenError> {
+        let outer = std::mem::replace(&mut self.overflow, Overflow::Never);
+        let value = self.eval(e);
+        self.overflow = outer;
+        value
+    }
+
+    /// Raises an error of fixed text and leaves.
+    pub fn fail(&mut self, kind: &str, message: &str) {
+        super::raise::raise(&mut self.f, kind, &[message]);
+        self.leave(-1);
+    }
+
+    /// The product of a buffer's dimensions.
+    pub fn num_elements(&mut self, buffer: &Buffer) -> Result<Val, CodegenError> {
+        let mut product = Val::int(Ty::I64, 1);
+        for dimension in &buffer.shape {
+            let dimension = self.index(dimension)?;
+            product = self.f.binary(BinaryOp::Mul, &product, &dimension, Overflow::Never);
+        }
+        Ok(product)
+    }
+}
+
+/// The data variables of buffers that are allocated inside.
+#[derive(Default)]
+struct Locals(Vec<Ref<Var>>);
+
+impl PrimVisitor for Locals {}
+impl StmtVisitor for Locals {
+    fn visit_stmt(&mut self, stmt: &Stmt) {
+        if let Stmt::Alloc(alloc) = stmt {
+            self.0.push(alloc.buffer.data.clone());
+        }
+        self.walk_stmt(stmt);
+    }
+}
+
+/// The variables that a statement or expression uses, data variables of buffers included, in order of first use.
+#[derive(Default)]
+pub(crate) struct Uses {
+    pub vars: Vec<Ref<Var>>,
+    seen: std::collections::HashSet<Ref<Var>>,
+    visited: std::collections::HashSet<PrimExpr>,
+}
+
+impl Uses {
+    pub fn of(stmt: &Stmt) -> Vec<Ref<Var>> {
+        let mut uses = Self::default();
+        uses.visit_stmt(stmt);
+        uses.vars
+    }
+
+    fn add(&mut self, var: &Ref<Var>) {
+        if self.seen.insert(var.clone()) {
+            self.vars.push(var.clone());
+        }
+    }
+
+    fn add_buffer(&mut self, buffer: &Ref<Buffer>) {
+        self.add(&buffer.data);
+        for e in buffer.shape.iter().chain(&buffer.strides).chain([&buffer.elem_offset]) {
+            self.visit_prim(e);
+        }
+    }
+}
+
+impl PrimVisitor for Uses {
+    fn visit_prim(&mut self, e: &PrimExpr) {
+        match e {
+            PrimExpr::Var(var) => self.add(var),
+            PrimExpr::Int(_) | PrimExpr::Float(_) => {}
+            // Expressions are graphs: what was seen once need not be walked again.
+            _ if self.visited.insert(e.clone()) => self.walk_prim(e),
+            _ => {}
+        }
+    }
+
+    fn visit_buffer_use(&mut self, buffer: &Ref<Buffer>) {
+        self.add_buffer(buffer);
+    }
+}
+
+impl StmtVisitor for Uses {
+    fn visit_buffer_store(&mut self, buffer: &Ref<Buffer>) {
+        self.add_buffer(buffer);
+    }
+}

@@ -1,0 +1,118 @@
+//! The exponential function and what is made of it.
+
+use super::{FunctionText, Kind, Ty, Val};
+
+/// Cephes' minimax coefficients of `(e^r - 1 - r) / r^2` on `[-ln 2 / 2, ln 2 / 2]`.
+const EXP: [f64; 6] =
+    [1.987_569_15e-4, 1.398_199_95e-3, 8.333_451_9e-3, 4.166_579_6e-2, 1.666_666_55e-1, 5.000_000_1e-1];
+
+/// Cephes' minimax coefficients of `(tanh x - x) / x^3` in `x^2` on `[-0.625, 0.625]`.
+const TANH: [f64; 5] = [-5.704_988_72e-3, 2.063_908_88e-2, -5.373_971_55e-2, 1.333_144_2e-1, -3.333_328_2e-1];
+
+/// ln 2 in two parts; the first has so few bits that its products with exponents are exact.
+const LN2_HIGH: f64 = 0.693_359_375;
+const LN2_LOW: f64 = -2.121_944_4e-4;
+
+impl FunctionText<'_> {
+    /// e^x in single precision.
+    pub fn exp(&mut self, x: &Val) -> Val {
+        let bounded = self.clamp(x, -104.0, 89.0);
+        let (n, exponent) = self.nearest(&bounded, std::f64::consts::LOG2_E);
+        let remainder = self.fmuladd(&n, &Val::float(x.ty, -LN2_HIGH), &bounded);
+        let remainder = self.fmuladd(&n, &Val::float(x.ty, -LN2_LOW), &remainder);
+        let fraction = self.exp_fraction(&remainder);
+        self.scale(&fraction, &exponent)
+    }
+
+    /// 2^x in single precision.
+    pub fn exp2(&mut self, x: &Val) -> Val {
+        let bounded = self.clamp(x, -151.0, 129.0);
+        let (n, exponent) = self.nearest(&bounded, 1.0);
+        let remainder = self.op("fsub", &bounded, &n);
+        let remainder = self.fmul(&remainder, &Val::float(x.ty, std::f64::consts::LN_2));
+        let fraction = self.exp_fraction(&remainder);
+        self.scale(&fraction, &exponent)
+    }
+
+    /// 10^x in single precision: `n` halvings of decades, the rest by the natural exponential.
+    pub fn exp10(&mut self, x: &Val) -> Val {
+        // log10 2 in two parts, the first with nine bits.
+        const HIGH: f64 = 0.300_781_25;
+        const LOW: f64 = 2.487_456_639_812e-4;
+        let bounded = self.clamp(x, -46.0, 39.0);
+        let (n, exponent) = self.nearest(&bounded, std::f64::consts::LOG2_10);
+        let remainder = self.fmuladd(&n, &Val::float(x.ty, -HIGH), &bounded);
+        let remainder = self.fmuladd(&n, &Val::float(x.ty, -LOW), &remainder);
+        let remainder = self.fmul(&remainder, &Val::float(x.ty, std::f64::consts::LN_10));
+        let fraction = self.exp_fraction(&remainder);
+        self.scale(&fraction, &exponent)
+    }
+
+    /// `e^r` for `|r| <= ln 2 / 2`.
+    fn exp_fraction(&mut self, r: &Val) -> Val {
+        let square = self.fmul(r, r);
+        let tail = self.polynomial(r, &EXP);
+        let tail = self.fmuladd(&tail, &square, r);
+        self.fadd(&tail, &Val::float(r.ty, 1.0))
+    }
+
+    /// `x * 2^n`, in two steps so that neither factor leaves the range of normal numbers.
+    fn scale(&mut self, x: &Val, n: &Val) -> Val {
+        let half = self.op("ashr", n, &Val::int(n.ty, 1));
+        let rest = self.op("sub", n, &half);
+        let mut scaled = x.clone();
+        for part in [half, rest] {
+            let biased = self.op("add", &part, &Val::int(n.ty, 127));
+            let bits = self.op("shl", &biased, &Val::int(n.ty, 23));
+            let factor = self.bitcast(&bits, x.ty);
+            scaled = self.fmul(&scaled, &factor);
+        }
+        scaled
+    }
+
+    /// The hyperbolic tangent in single precision.
+    pub fn tanh(&mut self, x: &Val) -> Val {
+        let magnitude = self.fabs(x);
+        let square = self.fmul(x, x);
+        let tail = self.polynomial(&square, &TANH);
+        let cube = self.fmul(&square, x);
+        let small = self.fmuladd(&tail, &cube, x);
+        let doubled = self.fadd(&magnitude, &magnitude);
+        let power = self.exp(&doubled);
+        let one = Val::float(x.ty, 1.0);
+        let denominator = self.fadd(&power, &one);
+        let quotient = self.fdiv(&Val::float(x.ty, 2.0), &denominator);
+        let large = self.fsub(&one, &quotient);
+        let large = self.copysign(&large, x);
+        let is_small = self.fcmp("olt", &magnitude, &Val::float(x.ty, 0.625));
+        self.select(&is_small, &small, &large)
+    }
+
+    /// `1 / (1 + e^-x)`, in single precision by our exponential and in double by the library's.
+    pub fn sigmoid(&mut self, x: &Val) -> Val {
+        let negated = self.fneg(x);
+        let power = if x.ty.kind == Kind::F64 { self.library_call("exp", &[&negated]) } else { self.exp(&negated) };
+        let one = Val::float(x.ty, 1.0);
+        let sum = self.fadd(&power, &one);
+        self.fdiv(&one, &sum)
+    }
+
+    /// `2^x` in double precision for `|x| <= 1000`, to about ten decimal places: what [`super::power`] needs.
+    pub(super) fn exp2_double(&mut self, x: &Val) -> Val {
+        let (n, exponent) = self.nearest(x, 1.0);
+        let remainder = self.op("fsub", x, &n);
+        let remainder = self.fmul(&remainder, &Val::float(x.ty, std::f64::consts::LN_2));
+        let mut coefficients = [0.0; 11];
+        let mut factorial = 1.0;
+        for (power, coefficient) in coefficients.iter_mut().rev().enumerate() {
+            factorial *= (power as f64).max(1.0);
+            *coefficient = 1.0 / factorial;
+        }
+        let fraction = self.polynomial(&remainder, &coefficients);
+        let longs = x.ty.with_kind(Ty::I64);
+        let biased = self.op("add", &exponent, &Val::int(longs, 1023));
+        let bits = self.op("shl", &biased, &Val::int(longs, 52));
+        let factor = self.bitcast(&bits, x.ty);
+        self.fmul(&fraction, &factor)
+    }
+}

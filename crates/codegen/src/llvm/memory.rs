@@ -1,0 +1,411 @@
+//! Loads, stores and allocation.
+//!
+//! A vector access is classified by the shape of its index: `base + lane * stride` with a literal stride is one vector
+//! access (1), a scalar and a broadcast (0), a reversed vector (-1) or one scalar access a lane; any other index is
+//! gathered lane by lane. A predicate turns contiguous accesses into masked ones and the others into LLVM's gather and
+//! scatter, which do not touch memory in lanes that are off.
+
+use relaxide_ir::{
+    BinaryOp, Buffer, PrimExpr, Ref,
+    prim::{self, BufferLoad},
+};
+use relaxide_tir::BufferStore;
+
+use super::{
+    kernel::Body,
+    ops::Overflow,
+    value::{Ty, Val},
+};
+use crate::error::CodegenError;
+
+/// Larger buffers than this come from the runtime's workspace instead of the stack, in bytes.
+const MAX_STACK: i64 = 16 * 1024;
+
+/// The same for buffers of scope `local`, which a schedule asked to be as near as possible.
+const MAX_LOCAL_STACK: i64 = 128 * 1024;
+
+/// The alignment of buffers that kernels allocate: a cache line, and the widest vector.
+const ALIGNMENT: u64 = 64;
+
+/// Where an access goes.
+struct Place {
+    pattern: Pattern,
+    /// The type in memory, all lanes.
+    memory: Ty,
+    /// The type of the value.
+    value: Ty,
+    metadata: String,
+}
+
+enum Pattern {
+    /// Neighbours from one address, or one element.
+    Contiguous(Val),
+    /// The same element in every lane.
+    Same(Val),
+    /// Neighbours, the last lane first; the address of the last lane.
+    Reversed(Val),
+    /// A pointer for every lane.
+    Scattered(Vec<Val>),
+}
+
+impl Body<'_, '_> {
+    pub fn eval_load(&mut self, n: &BufferLoad) -> Result<Val, CodegenError> {
+        let place = self.place(&n.buffer, &n.indices)?;
+        let mut predicate = match &n.predicate {
+            Some(predicate) => Some(self.predicate(predicate, place.value.lanes)?),
+            None => None,
+        };
+        if let Some(mask) = self.mask.clone() {
+            predicate = Some(match predicate {
+                Some(own) if own.ty == mask.ty => self.f.op("and", &own, &mask),
+                Some(own) => own,
+                None => mask,
+            });
+        }
+        let raw = match predicate {
+            Some(mask) => self.masked_load(&place, &mask)?,
+            None => self.plain_load(&place),
+        };
+        Ok(self.from_memory(&raw, place.value))
+    }
+
+    pub fn store(&mut self, n: &BufferStore) -> Result<(), CodegenError> {
+        let value = self.eval(&n.value)?;
+        let place = self.place(&n.buffer, &n.indices)?;
+        let value = self.f.splat_to(&value, place.value.lanes);
+        if value.ty.lanes != place.value.lanes || value.ty.kind.bytes() != place.value.kind.bytes() {
+            let what = format!("a store of {} into {} of `{}`", value.ty, place.value, n.buffer.name);
+            return Err(self.kernel.malformed(what));
+        }
+        let value = if value.ty == place.memory { value } else { self.f.convert(&value, place.memory) };
+        match &n.predicate {
+            Some(predicate) => {
+                let mask = self.predicate(predicate, place.value.lanes)?;
+                self.masked_store(&place, &value, &mask)
+            }
+            None => {
+                self.plain_store(&place, &value);
+                Ok(())
+            }
+        }
+    }
+
+    /// The address of an element.
+    pub fn address_of(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> Result<Val, CodegenError> {
+        let flat = self.flat_index(buffer, indices)?;
+        let index = self.index(&flat)?;
+        let base = self.var(&buffer.data)?;
+        let element = self.kernel.ty(buffer.dtype)?;
+        Ok(self.element_pointer(&base, element, &index))
+    }
+
+    fn predicate(&mut self, predicate: &PrimExpr, lanes: u32) -> Result<Val, CodegenError> {
+        let value = self.eval(predicate)?;
+        let value = self.f.not_zero(&value);
+        let value = self.f.splat_to(&value, lanes);
+        if value.ty.lanes == lanes {
+            return Ok(value);
+        }
+        Err(self.kernel.malformed(format!("a predicate of {} lanes for an access of {lanes}", value.ty.lanes)))
+    }
+
+    /// The index into the buffer's memory as one expression.
+    fn flat_index(&self, buffer: &Buffer, indices: &[PrimExpr]) -> Result<PrimExpr, CodegenError> {
+        if indices.len() > 1 && indices.len() != buffer.ndim() {
+            let what = format!("{} indices for `{}` of {} dimensions", indices.len(), buffer.name, buffer.ndim());
+            return Err(self.kernel.malformed(what));
+        }
+        let mut flat = match indices {
+            [] => PrimExpr::from(0),
+            [only] if buffer.strides.len() != 1 => only.clone(),
+            _ if buffer.strides.len() == indices.len() => {
+                let terms = indices.iter().zip(&buffer.strides).map(|(index, stride)| index * stride);
+                terms.fold(PrimExpr::from(0), |sum, term| sum + term)
+            }
+            [first, rest @ ..] => {
+                rest.iter().zip(&buffer.shape[1..]).fold(first.clone(), |flat, (index, extent)| flat * extent + index)
+            }
+        };
+        if !buffer.elem_offset.is_int(0) {
+            flat = flat + &buffer.elem_offset;
+        }
+        Ok(flat)
+    }
+
+    fn place(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> Result<Place, CodegenError> {
+        let flat = self.flat_index(buffer, indices)?;
+        let base = self.var(&buffer.data)?;
+        let element = self.kernel.ty(buffer.dtype)?;
+        let lanes = u32::from(flat.dtype().lanes);
+        let value = element.with_lanes(element.lanes * lanes);
+        let pattern = self.pattern(&base, element, &flat, lanes)?;
+        let metadata = self.kernel.access_metadata(&buffer.data);
+        Ok(Place { pattern, memory: value.in_memory(), value, metadata })
+    }
+
+    fn pattern(&mut self, base: &Val, element: Ty, flat: &PrimExpr, lanes: u32) -> Result<Pattern, CodegenError> {
+        if lanes == 1 {
+            let index = self.index(flat)?;
+            return Ok(Pattern::Contiguous(self.element_pointer(base, element, &index)));
+        }
+        let last = i64::from(lanes) - 1;
+        if let Some((start, stride)) = linear(flat) {
+            let literal = stride.as_int();
+            if literal == Some(1) || (element.lanes == 1 && matches!(literal, Some(0 | -1))) {
+                let index = self.index(&start)?;
+                let first = self.element_pointer(base, element, &index);
+                return Ok(match literal {
+                    Some(1) => Pattern::Contiguous(first),
+                    Some(0) => Pattern::Same(first),
+                    _ => Pattern::Reversed(self.element_pointer(&first, element, &Val::int(Ty::I64, -last))),
+                });
+            }
+            if element.lanes == 1 {
+                let (index, stride) = (self.index(&start)?, self.index(&stride)?);
+                let first = self.element_pointer(base, element, &index);
+                let mut pointers = vec![first.clone()];
+                for lane in 1..=last {
+                    let offset = self.f.binary(BinaryOp::Mul, &stride, &Val::int(Ty::I64, lane), Overflow::Never);
+                    pointers.push(self.element_pointer(&first, element, &offset));
+                }
+                return Ok(Pattern::Scattered(pointers));
+            }
+        }
+        if element.lanes > 1 {
+            return Err(self.kernel.unsupported("a scattered access of vector elements"));
+        }
+        let indices = self.index(flat)?;
+        let mut pointers = Vec::with_capacity(lanes as usize);
+        for lane in 0..lanes {
+            let index = self.f.lane(&indices, lane);
+            pointers.push(self.element_pointer(base, element, &index));
+        }
+        Ok(Pattern::Scattered(pointers))
+    }
+
+    fn element_pointer(&mut self, base: &Val, element: Ty, index: &Val) -> Val {
+        let memory = element.element().in_memory();
+        let mut index = index.clone();
+        if element.lanes > 1 {
+            let lanes = Val::int(Ty::I64, i64::from(element.lanes));
+            index = self.f.binary(BinaryOp::Mul, &index, &lanes, Overflow::Never);
+        }
+        if index.as_int_literal() == Some(0) {
+            return base.clone();
+        }
+        self.f.emit(Ty::PTR, format_args!("getelementptr inbounds {memory}, {base}, {index}"))
+    }
+
+    fn plain_load(&mut self, place: &Place) -> Val {
+        match &place.pattern {
+            Pattern::Contiguous(pointer) => self.load_at(pointer, place.memory, place),
+            Pattern::Same(pointer) => {
+                let value = self.load_at(pointer, place.memory.element(), place);
+                self.f.splat(&value, place.memory.lanes)
+            }
+            Pattern::Reversed(pointer) => {
+                let value = self.load_at(pointer, place.memory, place);
+                self.reverse(&value)
+            }
+            Pattern::Scattered(pointers) => {
+                let lanes: Vec<Val> =
+                    pointers.iter().map(|pointer| self.load_at(pointer, place.memory.element(), place)).collect();
+                self.f.gather_lanes(&lanes)
+            }
+        }
+    }
+
+    fn load_at(&mut self, pointer: &Val, ty: Ty, place: &Place) -> Val {
+        let align = ty.kind.bytes();
+        self.f.emit(ty, format_args!("load {ty}, {pointer}, align {align}{}", place.metadata))
+    }
+
+    fn plain_store(&mut self, place: &Place, value: &Val) {
+        match &place.pattern {
+            Pattern::Contiguous(pointer) => self.store_at(pointer, value, place),
+            // Every lane writes the same element; the last one wins.
+            Pattern::Same(pointer) => {
+                let last = self.f.lane(value, value.ty.lanes - 1);
+                self.store_at(pointer, &last, place);
+            }
+            Pattern::Reversed(pointer) => {
+                let reversed = self.reverse(value);
+                self.store_at(pointer, &reversed, place);
+            }
+            Pattern::Scattered(pointers) => {
+                for (lane, pointer) in pointers.iter().enumerate() {
+                    let part = self.f.lane(value, lane as u32);
+                    self.store_at(pointer, &part, place);
+                }
+            }
+        }
+    }
+
+    fn store_at(&mut self, pointer: &Val, value: &Val, place: &Place) {
+        let align = value.ty.kind.bytes();
+        self.f.effect(format_args!("store {value}, {pointer}, align {align}{}", place.metadata));
+    }
+
+    fn masked_load(&mut self, place: &Place, mask: &Val) -> Result<Val, CodegenError> {
+        let memory = place.memory;
+        // One element, wanted by some lanes: read something harmless instead if no lane wants it.
+        if let (Pattern::Contiguous(pointer), 1) | (Pattern::Same(pointer), _) = (&place.pattern, memory.lanes) {
+            let wanted = match mask.ty.is_vector() {
+                true => self.f.intrinsic("vector.reduce.or", mask.ty, Ty::BOOL, &[mask]),
+                false => mask.clone(),
+            };
+            let element = memory.element();
+            let harmless = self.f.stack_slot(element, 1, element.kind.bytes());
+            self.f.effect(format_args!("store {}, {harmless}", Val::zero(element)));
+            let pointer = self.f.select(&wanted, pointer, &harmless);
+            let value = self.f.emit(element, format_args!("load {element}, {pointer}, align {}", element.kind.bytes()));
+            return Ok(self.f.splat_to(&value, memory.lanes));
+        }
+        let mask = self.matching_mask(mask, memory.lanes)?;
+        let align = Val::int(Ty::I32, memory.kind.bytes() as i64);
+        let zero = Val::zero(memory);
+        match &place.pattern {
+            Pattern::Contiguous(pointer) => {
+                let name = format!("llvm.masked.load.{}.p0", memory.mangled());
+                Ok(self.f.call_with_immediates(&name, memory, &[pointer, &align, &mask, &zero], &[1]))
+            }
+            Pattern::Reversed(pointer) => {
+                let name = format!("llvm.masked.load.{}.p0", memory.mangled());
+                let mask = self.reverse(&mask);
+                let value = self.f.call_with_immediates(&name, memory, &[pointer, &align, &mask, &zero], &[1]);
+                Ok(self.reverse(&value))
+            }
+            Pattern::Same(_) => Err(self.kernel.malformed("a masked broadcast of several elements")),
+            Pattern::Scattered(pointers) => {
+                let pointers = self.f.gather_lanes(pointers);
+                let name = format!("llvm.masked.gather.{}.v{}p0", memory.mangled(), memory.lanes);
+                Ok(self.f.call_with_immediates(&name, memory, &[&pointers, &align, &mask, &zero], &[1]))
+            }
+        }
+    }
+
+    fn masked_store(&mut self, place: &Place, value: &Val, mask: &Val) -> Result<(), CodegenError> {
+        let memory = place.memory;
+        if memory.lanes == 1 {
+            let (then, done) = (self.f.label(), self.f.label());
+            self.f.branch_if(mask, then, done);
+            self.f.start(then);
+            self.plain_store(place, value);
+            self.f.branch(done);
+            self.f.start(done);
+            return Ok(());
+        }
+        let mask = self.matching_mask(mask, memory.lanes)?;
+        let align = Val::int(Ty::I32, memory.kind.bytes() as i64);
+        let (name, pointers, value, mask) = match &place.pattern {
+            Pattern::Contiguous(pointer) => {
+                (format!("llvm.masked.store.{}.p0", memory.mangled()), pointer.clone(), value.clone(), mask)
+            }
+            Pattern::Reversed(pointer) => {
+                let (value, mask) = (self.reverse(value), self.reverse(&mask));
+                (format!("llvm.masked.store.{}.p0", memory.mangled()), pointer.clone(), value, mask)
+            }
+            Pattern::Same(pointer) => {
+                let pointers = vec![pointer.clone(); memory.lanes as usize];
+                let name = format!("llvm.masked.scatter.{}.v{}p0", memory.mangled(), memory.lanes);
+                (name, self.f.gather_lanes(&pointers), value.clone(), mask)
+            }
+            Pattern::Scattered(pointers) => {
+                let name = format!("llvm.masked.scatter.{}.v{}p0", memory.mangled(), memory.lanes);
+                (name, self.f.gather_lanes(pointers), value.clone(), mask)
+            }
+        };
+        self.f.effect_call(&name, &[&value, &pointers, &align, &mask], &[2]);
+        Ok(())
+    }
+
+    fn matching_mask(&mut self, mask: &Val, lanes: u32) -> Result<Val, CodegenError> {
+        let mask = self.f.splat_to(mask, lanes);
+        if mask.ty.lanes == lanes {
+            return Ok(mask);
+        }
+        Err(self.kernel.unsupported(format!("an access of {lanes} lanes under a choice of {} lanes", mask.ty.lanes)))
+    }
+
+    fn reverse(&mut self, value: &Val) -> Val {
+        self.f.intrinsic("vector.reverse", value.ty, value.ty, &[value])
+    }
+
+    /// Memory holds bools as bytes.
+    fn from_memory(&mut self, raw: &Val, value: Ty) -> Val {
+        if raw.ty == value { raw.clone() } else { self.f.convert(raw, value) }
+    }
+
+    /// Allocates a buffer; true if it came from the workspace and must be freed at the end of its sequence.
+    pub fn allocate(&mut self, buffer: &Ref<Buffer>) -> Result<bool, CodegenError> {
+        let element = self.kernel.ty(buffer.dtype)?;
+        let bytes = i64::from(element.lanes) * element.kind.bytes() as i64;
+        let constant = buffer.shape.iter().try_fold(1i64, |product, extent| product.checked_mul(extent.as_int()?));
+        let limit = if buffer.scope.starts_with("local") { MAX_LOCAL_STACK } else { MAX_STACK };
+        if let Some(count) = constant.filter(|count| *count >= 0)
+            && count.checked_mul(bytes).is_some_and(|total| total <= limit)
+        {
+            let slots = (count * i64::from(element.lanes)).max(1) as u64;
+            let pointer = self.f.stack_slot(element.element().in_memory(), slots, ALIGNMENT);
+            self.vars.insert(buffer.data.clone(), pointer);
+            return Ok(false);
+        }
+        let count = self.num_elements(buffer)?;
+        let size = self.f.binary(BinaryOp::Mul, &count, &Val::int(Ty::I64, bytes), Overflow::Never);
+        let pointer = self.allocate_workspace(&size, buffer);
+        self.vars.insert(buffer.data.clone(), pointer);
+        Ok(true)
+    }
+
+    fn allocate_workspace(&mut self, size: &Val, buffer: &Buffer) -> Val {
+        let allocate = self.runtime_function("TVMBackendAllocWorkspace");
+        let (code, bits) = (i32::from(buffer.dtype.code), i32::from(buffer.dtype.bits));
+        let pointer = self
+            .f
+            .emit(Ty::PTR, format_args!("call ptr {}(i32 1, i32 0, {size}, i32 {code}, i32 {bits})", allocate.text));
+        let missing = self.f.icmp("eq", &pointer, &Val::zero(Ty::PTR));
+        let (fail, go_on) = (self.f.label(), self.f.label());
+        self.f.branch_if(&missing, fail, go_on);
+        self.f.start(fail);
+        let message = format!("{}: no workspace memory for buffer `{}`", self.kernel.name, buffer.name);
+        self.fail("MemoryError", &message);
+        self.f.start(go_on);
+        self.workspaces.push(pointer.clone());
+        pointer
+    }
+
+    pub fn free_workspace(&mut self, pointer: &Val) {
+        let free = self.runtime_function("TVMBackendFreeWorkspace");
+        self.f.emit(Ty::I32, format_args!("call i32 {}(i32 1, i32 0, {pointer})", free.text));
+    }
+
+    /// A function of the runtime, from the slot that the loader filled; without a loader the kernel fails cleanly.
+    fn runtime_function(&mut self, name: &str) -> Val {
+        let slot = self.f.module.runtime_slot(name);
+        self.f.emit(Ty::PTR, format_args!("load ptr, ptr {slot}, align 8"))
+    }
+}
+
+/// A vector index as first element and stride, where it has that form.
+fn linear(e: &PrimExpr) -> Option<(PrimExpr, PrimExpr)> {
+    match e {
+        PrimExpr::Ramp(n) => Some((n.base.clone(), n.stride.clone())),
+        PrimExpr::Broadcast(n) => Some((n.value.clone(), prim::int_of(n.value.dtype(), 0))),
+        PrimExpr::Cast(n) if n.dtype.is_int() && n.value.dtype().is_int() && n.dtype.bits >= n.value.dtype().bits => {
+            let (base, stride) = linear(&n.value)?;
+            let element = n.dtype.element();
+            Some((prim::cast(element, base), prim::cast(element, stride)))
+        }
+        PrimExpr::Binary(n) => {
+            let (a, b) = (linear(&n.a)?, linear(&n.b)?);
+            match n.op {
+                BinaryOp::Add => Some((a.0 + b.0, a.1 + b.1)),
+                BinaryOp::Sub => Some((a.0 - b.0, a.1 - b.1)),
+                BinaryOp::Mul if b.1.is_int(0) => Some((a.0 * &b.0, a.1 * b.0)),
+                BinaryOp::Mul if a.1.is_int(0) => Some((b.0 * &a.0, b.1 * a.0)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,31 @@
+//! From lowered TIR to LLVM's text form, and from there to objects.
+//!
+//! Kernels are written as text, LLVM's own assembly language, and LLVM reads them back. Text can say everything (flags,
+//! attributes, alias scopes, loop hints), where the C interface cannot; it is the same for several versions of LLVM; it is
+//! what one wants to read when something is wrong; and no part of it needs `unsafe`. Reading it takes LLVM a few per cent
+//! of the time that optimising it takes.
+//!
+//! ```text
+//! PrimFunc ── entry ──▶ define i32 @__tvm_ffi_add(...)     argument checks, with TVM's texts
+//!          └─ body  ──▶ define internal i32 @add.body(...)  loops and vectors
+//!                       define internal i32 @add.parallel0  one per parallel loop
+//! ```
+
+mod convert;
+mod entry;
+mod expr;
+mod function;
+mod intrinsics;
+mod kernel;
+mod math;
+mod memory;
+mod module;
+mod ops;
+mod parallel;
+mod raise;
+mod signature;
+mod stmt;
+mod value;
+
+pub(crate) use entry::{ENTRY_PREFIX, write_kernel};
+pub(crate) use module::{ModuleText, global_name};

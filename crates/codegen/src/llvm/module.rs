@@ -1,0 +1,135 @@
+//! One LLVM module in the making: what functions share, as text.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Write as _,
+};
+
+/// The text of a module, collected piece by piece.
+#[derive(Debug, Default)]
+pub(crate) struct ModuleText {
+    functions: String,
+    /// Declarations and other globals by name, so that each is written once and in one order.
+    globals: BTreeMap<String, String>,
+    strings: HashMap<String, usize>,
+    metadata: Vec<String>,
+    foreign: Vec<String>,
+    fresh: usize,
+}
+
+/// What an unknown pointer may not do through these lists is what lets loads leave loops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Metadata(usize);
+
+impl std::fmt::Display for Metadata {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "!{}", self.0)
+    }
+}
+
+impl ModuleText {
+    /// Adds a finished function.
+    pub fn function(&mut self, text: &str) {
+        self.functions.push_str(text);
+        self.functions.push('\n');
+    }
+
+    /// Declares a function once: `declare float @llvm.sqrt.f32(float)`.
+    pub fn declare(&mut self, name: &str, result: &str, params: &str) {
+        if !self.globals.contains_key(name) {
+            self.globals.insert(name.to_string(), format!("declare {result} @{name}({params})"));
+        }
+    }
+
+    /// Declares a function that the process must offer, with whatever arguments it is called.
+    pub fn foreign(&mut self, function: &str, symbol: &str) {
+        if !self.foreign.iter().any(|known| known == function) {
+            self.foreign.push(function.to_string());
+            self.globals.insert(function.to_string(), format!("declare void {symbol}(...)"));
+        }
+    }
+
+    /// The functions that the process must offer.
+    pub fn foreign_functions(&self) -> &[String] {
+        &self.foreign
+    }
+
+    /// A number that no other caller got, for names.
+    pub fn fresh_number(&mut self) -> usize {
+        self.fresh += 1;
+        self.fresh - 1
+    }
+
+    /// Defines a global once, by the text of its definition.
+    pub fn define(&mut self, name: &str, definition: impl FnOnce() -> String) {
+        if !self.globals.contains_key(name) {
+            self.globals.insert(name.to_string(), definition());
+        }
+    }
+
+    /// A slot that the loader of a library fills with a function of the runtime; the library looks there for it.
+    pub fn runtime_slot(&mut self, function: &str) -> String {
+        let name = format!("__{function}");
+        self.define(&name, || format!("@{name} = weak dso_local global ptr null, align 8"));
+        format!("@{name}")
+    }
+
+    /// A NUL-terminated string; equal ones share their place.
+    pub fn string(&mut self, text: &str) -> String {
+        let next = self.strings.len();
+        let index = *self.strings.entry(text.to_string()).or_insert(next);
+        format!("@.text{index}")
+    }
+
+    /// A metadata node; `{self}` in its text stands for its own number.
+    pub fn metadata(&mut self, text: &str) -> Metadata {
+        let number = Metadata(self.metadata.len());
+        self.metadata.push(text.replace("{self}", &number.to_string()));
+        number
+    }
+
+    /// The whole module.
+    pub fn finish(self, triple: &str, layout: &str) -> String {
+        let mut out = String::new();
+        let _ = writeln!(out, "target datalayout = \"{layout}\"\ntarget triple = \"{triple}\"\n");
+        let mut strings: Vec<_> = self.strings.iter().collect();
+        strings.sort_by_key(|(_, index)| **index);
+        for (text, index) in strings {
+            let (length, escaped) = (text.len() + 1, escape(text));
+            let _ = writeln!(
+                out,
+                "@.text{index} = private unnamed_addr constant [{length} x i8] c\"{escaped}\\00\", align 1"
+            );
+        }
+        for global in self.globals.values() {
+            let _ = writeln!(out, "{global}");
+        }
+        out.push('\n');
+        out.push_str(&self.functions);
+        out.push_str("attributes #0 = { mustprogress nounwind uwtable }\n");
+        for (number, text) in self.metadata.iter().enumerate() {
+            let _ = writeln!(out, "!{number} = {text}");
+        }
+        out
+    }
+}
+
+/// Text between LLVM's double quotes.
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b' '..=b'~' if byte != b'"' && byte != b'\\' => out.push(byte as char),
+            _ => {
+                let _ = write!(out, "\\{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+/// A global name as LLVM reads it, quoted where needed.
+pub(crate) fn global_name(name: &str) -> String {
+    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$'));
+    if plain && !name.is_empty() { format!("@{name}") } else { format!("@\"{}\"", escape(name)) }
+}

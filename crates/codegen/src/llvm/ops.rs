@@ -1,0 +1,252 @@
+//! Operators of scalar expressions.
+//!
+//! Floating-point operators carry one fast-math flag, `contract`: a product and a sum may become one fused operation.
+//! Nothing else is assumed; in particular NaN and infinity are numbers like others. Integers wrap, except in index
+//! arithmetic, where TIR promises that nothing overflows and loops profit from it. Division by zero gives zero where
+//! hardware would stop the process: what a user's data holds must not decide whether the program lives.
+
+use relaxide_ir::BinaryOp;
+
+use super::{
+    function::FunctionText,
+    value::{Kind, Ty, Val},
+};
+
+/// What integer arithmetic may assume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Overflow {
+    /// Results wrap around.
+    Wraps,
+    /// Results fit: indices, extents, offsets.
+    Never,
+}
+
+impl FunctionText<'_> {
+    /// `a op b` on operands of one type.
+    pub fn binary(&mut self, op: BinaryOp, a: &Val, b: &Val, overflow: Overflow) -> Val {
+        match a.ty.kind {
+            Kind::F16 | Kind::BF16 => {
+                let (wide_a, wide_b) = (self.widen(a), self.widen(b));
+                let result = self.float_binary(op, &wide_a, &wide_b);
+                if op.is_comparison() { result } else { self.narrow(&result, a.ty) }
+            }
+            Kind::F32 | Kind::F64 => self.float_binary(op, a, b),
+            Kind::Int { signed, .. } => self.int_binary(op, a, b, signed, overflow),
+            Kind::Ptr => self.compare_int(op, a, b, false),
+            Kind::Bool => match op {
+                BinaryOp::And | BinaryOp::Min | BinaryOp::Mul => self.op("and", a, b),
+                BinaryOp::Or | BinaryOp::Max | BinaryOp::Add => self.op("or", a, b),
+                BinaryOp::Sub => self.op("xor", a, b),
+                BinaryOp::Div | BinaryOp::FloorDiv => a.clone(),
+                BinaryOp::Mod | BinaryOp::FloorMod => Val::zero(a.ty),
+                _ => self.compare_int(op, a, b, false),
+            },
+        }
+    }
+
+    /// One instruction on two operands of one type.
+    pub fn op(&mut self, name: &str, a: &Val, b: &Val) -> Val {
+        self.emit(a.ty, format_args!("{name} {a}, {}", b.text))
+    }
+
+    pub fn fadd(&mut self, a: &Val, b: &Val) -> Val {
+        self.op("fadd contract", a, b)
+    }
+
+    pub fn fsub(&mut self, a: &Val, b: &Val) -> Val {
+        self.op("fsub contract", a, b)
+    }
+
+    pub fn fmul(&mut self, a: &Val, b: &Val) -> Val {
+        self.op("fmul contract", a, b)
+    }
+
+    pub fn fdiv(&mut self, a: &Val, b: &Val) -> Val {
+        self.op("fdiv contract", a, b)
+    }
+
+    pub fn fneg(&mut self, a: &Val) -> Val {
+        self.emit(a.ty, format_args!("fneg {a}"))
+    }
+
+    /// `a * b + c`, fused where the processor can.
+    pub fn fmuladd(&mut self, a: &Val, b: &Val, c: &Val) -> Val {
+        self.intrinsic("fmuladd", a.ty, a.ty, &[a, b, c])
+    }
+
+    /// A comparison of floating-point numbers: `oge`, `une`, `uno` …
+    pub fn fcmp(&mut self, predicate: &str, a: &Val, b: &Val) -> Val {
+        self.emit(a.ty.with_kind(Ty::BOOL), format_args!("fcmp {predicate} {a}, {}", b.text))
+    }
+
+    /// A comparison of integers: `eq`, `slt`, `uge` …
+    pub fn icmp(&mut self, predicate: &str, a: &Val, b: &Val) -> Val {
+        self.emit(a.ty.with_kind(Ty::BOOL), format_args!("icmp {predicate} {a}, {}", b.text))
+    }
+
+    pub fn select(&mut self, condition: &Val, yes: &Val, no: &Val) -> Val {
+        self.emit(yes.ty, format_args!("select {condition}, {yes}, {no}"))
+    }
+
+    pub fn not(&mut self, a: &Val) -> Val {
+        let ones = if a.ty.kind == Kind::Bool { Val::int(a.ty, 1) } else { Val::int(a.ty, -1) };
+        self.op("xor", a, &ones)
+    }
+
+    /// One value in every lane.
+    pub fn splat(&mut self, value: &Val, lanes: u32) -> Val {
+        let ty = value.ty.with_lanes(lanes);
+        if lanes == 1 {
+            return value.clone();
+        }
+        if !value.text.starts_with('%') {
+            return Val::new(ty, format!("splat ({value})"));
+        }
+        let first = self.emit(ty, format_args!("insertelement {ty} poison, {value}, i64 0"));
+        self.emit(ty, format_args!("shufflevector {first}, {ty} poison, <{lanes} x i32> zeroinitializer"))
+    }
+
+    /// One lane of a vector; a scalar has itself.
+    pub fn lane(&mut self, vector: &Val, lane: u32) -> Val {
+        if !vector.ty.is_vector() {
+            return vector.clone();
+        }
+        self.emit(vector.ty.element(), format_args!("extractelement {vector}, i64 {lane}"))
+    }
+
+    /// A vector of given lanes; one lane is itself.
+    pub fn gather_lanes(&mut self, lanes: &[Val]) -> Val {
+        let Some(first) = lanes.first() else { return Val::zero(Ty::I32) };
+        if lanes.len() == 1 {
+            return first.clone();
+        }
+        let ty = first.ty.with_lanes(lanes.len() as u32);
+        let mut vector = Val::new(ty, "poison");
+        for (index, lane) in lanes.iter().enumerate() {
+            vector = self.emit(ty, format_args!("insertelement {vector}, {lane}, i64 {index}"));
+        }
+        vector
+    }
+
+    fn float_binary(&mut self, op: BinaryOp, a: &Val, b: &Val) -> Val {
+        use BinaryOp::*;
+        match op {
+            Add => self.fadd(a, b),
+            Sub => self.fsub(a, b),
+            Mul => self.fmul(a, b),
+            Div => self.fdiv(a, b),
+            Mod => self.op("frem", a, b),
+            FloorDiv => {
+                let quotient = self.op("fdiv", a, b);
+                self.intrinsic("floor", a.ty, a.ty, &[&quotient])
+            }
+            FloorMod => {
+                let remainder = self.op("frem", a, b);
+                let zero = Val::zero(a.ty);
+                let product = self.op("fmul", &remainder, b);
+                let shifted = self.op("fadd", &remainder, b);
+                let opposite = self.fcmp("olt", &product, &zero);
+                self.select(&opposite, &shifted, &remainder)
+            }
+            // As processors do it: the second operand where either is NaN.
+            Min => {
+                let less = self.fcmp("olt", a, b);
+                self.select(&less, a, b)
+            }
+            Max => {
+                let greater = self.fcmp("ogt", a, b);
+                self.select(&greater, a, b)
+            }
+            Eq => self.fcmp("oeq", a, b),
+            Ne => self.fcmp("une", a, b),
+            Lt => self.fcmp("olt", a, b),
+            Le => self.fcmp("ole", a, b),
+            Gt => self.fcmp("ogt", a, b),
+            Ge => self.fcmp("oge", a, b),
+            And | Or => {
+                let zero = Val::zero(a.ty);
+                let (a, b) = (self.fcmp("une", a, &zero), self.fcmp("une", b, &zero));
+                self.op(if op == And { "and" } else { "or" }, &a, &b)
+            }
+        }
+    }
+
+    fn int_binary(&mut self, op: BinaryOp, a: &Val, b: &Val, signed: bool, overflow: Overflow) -> Val {
+        use BinaryOp::*;
+        let exact = signed && overflow == Overflow::Never;
+        match op {
+            Add => self.op(if exact { "add nsw" } else { "add" }, a, b),
+            Sub => self.op(if exact { "sub nsw" } else { "sub" }, a, b),
+            Mul => self.op(if exact { "mul nsw" } else { "mul" }, a, b),
+            Div => self.divide(a, b, signed).0,
+            Mod => self.divide(a, b, signed).1,
+            FloorDiv => self.floor_divide(a, b, signed).0,
+            FloorMod => self.floor_divide(a, b, signed).1,
+            Min => self.intrinsic(if signed { "smin" } else { "umin" }, a.ty, a.ty, &[a, b]),
+            Max => self.intrinsic(if signed { "smax" } else { "umax" }, a.ty, a.ty, &[a, b]),
+            And => self.op("and", a, b),
+            Or => self.op("or", a, b),
+            Eq | Ne | Lt | Le | Gt | Ge => self.compare_int(op, a, b, signed),
+        }
+    }
+
+    fn compare_int(&mut self, op: BinaryOp, a: &Val, b: &Val, signed: bool) -> Val {
+        use BinaryOp::*;
+        let predicate = match (op, signed) {
+            (Ne, _) => "ne",
+            (Lt, true) => "slt",
+            (Le, true) => "sle",
+            (Gt, true) => "sgt",
+            (Ge, true) => "sge",
+            (Lt, false) => "ult",
+            (Le, false) => "ule",
+            (Gt, false) => "ugt",
+            (Ge, false) => "uge",
+            _ => "eq",
+        };
+        self.icmp(predicate, a, b)
+    }
+
+    /// Quotient and remainder of the truncating division.
+    fn divide(&mut self, a: &Val, b: &Val, signed: bool) -> (Val, Val) {
+        let (div, rem) = if signed { ("sdiv", "srem") } else { ("udiv", "urem") };
+        if b.as_int_literal().is_some_and(|divisor| divisor != 0 && divisor != -1) {
+            return (self.op(div, a, b), self.op(rem, a, b));
+        }
+        // Divisors at which hardware stops: zero, and minus one below the smallest number.
+        let (zero, one, minus_one) = (Val::zero(a.ty), Val::int(a.ty, 1), Val::int(a.ty, -1));
+        let by_zero = self.icmp("eq", b, &zero);
+        let mut unsafe_divisor = by_zero.clone();
+        if signed {
+            let by_minus_one = self.icmp("eq", b, &minus_one);
+            unsafe_divisor = self.op("or", &by_zero, &by_minus_one);
+        }
+        let divisor = self.select(&unsafe_divisor, &one, b);
+        let (mut quotient, remainder) = (self.op(div, a, &divisor), self.op(rem, a, &divisor));
+        if signed {
+            let negated = self.op("sub", &zero, a);
+            quotient = self.select(&unsafe_divisor, &negated, &quotient);
+        }
+        (self.select(&by_zero, &zero, &quotient), remainder)
+    }
+
+    /// Quotient and remainder of the division that rounds down.
+    fn floor_divide(&mut self, a: &Val, b: &Val, signed: bool) -> (Val, Val) {
+        if !signed {
+            return self.divide(a, b, false);
+        }
+        if let Some(divisor) = b.as_int_literal().filter(|divisor| *divisor > 0 && divisor.count_ones() == 1) {
+            let shift = Val::int(a.ty, i64::from(divisor.trailing_zeros()));
+            let mask = Val::int(a.ty, divisor - 1);
+            return (self.op("ashr", a, &shift), self.op("and", a, &mask));
+        }
+        let (quotient, remainder) = self.divide(a, b, true);
+        let (zero, minus_one) = (Val::zero(a.ty), Val::int(a.ty, -1));
+        let inexact = self.icmp("ne", &remainder, &zero);
+        let signs = self.op("xor", &remainder, b);
+        let opposite = self.icmp("slt", &signs, &zero);
+        let correct = self.op("and", &inexact, &opposite);
+        let (lower, higher) = (self.op("add", &quotient, &minus_one), self.op("add", &remainder, b));
+        (self.select(&correct, &lower, &quotient), self.select(&correct, &higher, &remainder))
+    }
+}

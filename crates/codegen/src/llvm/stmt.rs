@@ -1,0 +1,249 @@
+//! Statements.
+
+use relaxide_ir::{PrimExpr, Type, prim::PrimVisitor};
+use relaxide_tir::{For, ForKind, IfThenElse, SeqStmt, Stmt, StmtVisitor, While};
+
+use super::{kernel::Body, module::Metadata, value::Val};
+use crate::error::CodegenError;
+
+impl Body<'_, '_> {
+    /// Writes one statement.
+    pub fn stmt(&mut self, stmt: &Stmt) -> Result<(), CodegenError> {
+        match stmt {
+            Stmt::For(n) => self.for_loop(n),
+            Stmt::While(n) => self.while_loop(n),
+            Stmt::Seq(n) => self.sequence(n),
+            Stmt::If(n) => self.branch(n),
+            Stmt::Store(n) => {
+                self.store(n)?;
+                self.forget_values();
+                Ok(())
+            }
+            Stmt::Bind(n) => {
+                let value = self.bound_value(&n.value, &n.var.ty)?;
+                self.vars.insert(n.var.clone(), value);
+                self.forget_values();
+                Ok(())
+            }
+            Stmt::Evaluate(n) => {
+                self.eval(&n.value)?;
+                self.forget_values();
+                Ok(())
+            }
+            Stmt::Assert(n) => {
+                let condition = self.eval(&n.condition)?;
+                let condition = self.f.not_zero(&condition);
+                let (fail, go_on) = (self.f.label(), self.f.label());
+                self.f.branch_if(&condition, go_on, fail);
+                self.f.start(fail);
+                self.fail(&n.error_kind, &n.message);
+                self.f.start(go_on);
+                self.forget_values();
+                Ok(())
+            }
+            Stmt::Attr(n) => self.stmt(&n.body),
+            // Memory that nothing follows is memory that nothing uses.
+            Stmt::Alloc(_) => Ok(()),
+            Stmt::Block(n) => {
+                Err(self.kernel.malformed(format!("block `{}` was not lowered to statements", n.block.name)))
+            }
+        }
+    }
+
+    /// A value under a name. What only serves indices is integer and does not overflow.
+    fn bound_value(&mut self, value: &PrimExpr, ty: &Type) -> Result<Val, CodegenError> {
+        let index_like = matches!(ty, Type::Prim(ty) if ty.dtype.is_int()) && !reads_memory(value);
+        if index_like { self.index_typed(value) } else { self.eval(value) }
+    }
+
+    fn sequence(&mut self, n: &SeqStmt) -> Result<(), CodegenError> {
+        let mark = self.workspaces.len();
+        for stmt in &n.seq {
+            match stmt {
+                Stmt::Alloc(alloc) => {
+                    self.allocate(&alloc.buffer)?;
+                }
+                other => self.stmt(other)?,
+            }
+        }
+        for workspace in self.workspaces.split_off(mark).iter().rev() {
+            self.free_workspace(workspace);
+        }
+        Ok(())
+    }
+
+    fn branch(&mut self, n: &IfThenElse) -> Result<(), CodegenError> {
+        let condition = self.index_typed(&n.condition)?;
+        let condition = self.f.not_zero(&condition);
+        if condition.ty.is_vector() {
+            return Err(self.kernel.malformed("a statement under a vector of conditions"));
+        }
+        self.forget_values();
+        let (then, otherwise, done) = (self.f.label(), self.f.label(), self.f.label());
+        self.f.branch_if(&condition, then, otherwise);
+        self.f.start(then);
+        self.stmt(&n.then_case)?;
+        self.f.branch(done);
+        self.f.start(otherwise);
+        self.forget_values();
+        if let Some(other) = &n.else_case {
+            self.stmt(other)?;
+        }
+        self.f.branch(done);
+        self.f.start(done);
+        self.forget_values();
+        Ok(())
+    }
+
+    fn for_loop(&mut self, n: &For) -> Result<(), CodegenError> {
+        match n.kind {
+            ForKind::Parallel if !self.in_parallel => return self.parallel_loop(n),
+            ForKind::ThreadBinding => {
+                return Err(self.kernel.unsupported(format!("a loop bound to `{}`", n.thread_tag)));
+            }
+            ForKind::Serial | ForKind::Parallel | ForKind::Vectorized | ForKind::Unrolled => {}
+        }
+        let ty = self.kernel.ty(n.var.dtype())?;
+        let (min, extent) = (self.index_typed(&n.min)?, self.index_typed(&n.extent)?);
+        let (min, extent) = (self.f.convert(&min, ty), self.f.convert(&extent, ty));
+        self.forget_values();
+        match n.extent.as_int() {
+            Some(count) if count <= 0 => return Ok(()),
+            Some(1) => {
+                self.vars.insert(n.var.clone(), min);
+                self.stmt(&n.body)?;
+                self.forget_values();
+                return Ok(());
+            }
+            _ => {}
+        }
+        let end = if n.min.is_int(0) { extent } else { self.f.op("add nsw", &min, &extent) };
+        let hints = self.loop_hints(n);
+        self.counted_loop(&min, &end, hints, |this, counter| {
+            this.vars.insert(n.var.clone(), counter.clone());
+            this.stmt(&n.body)
+        })
+    }
+
+    /// A loop from `min` below `end`.
+    pub fn counted_loop(
+        &mut self,
+        min: &Val,
+        end: &Val,
+        hints: Option<Metadata>,
+        body: impl FnOnce(&mut Self, &Val) -> Result<(), CodegenError>,
+    ) -> Result<(), CodegenError> {
+        let (header, inside, latch, done) = (self.f.label(), self.f.label(), self.f.label(), self.f.label());
+        let from = self.f.current();
+        self.f.branch(header);
+        self.f.start(header);
+        let counter = self.f.loop_phi(min, from, latch);
+        let predicate = if min.ty.kind.is_signed() { "slt" } else { "ult" };
+        let more = self.f.icmp(predicate, &counter, end);
+        self.f.branch_if(&more, inside, done);
+        self.f.start(inside);
+        body(self, &counter)?;
+        self.forget_values();
+        self.f.branch(latch);
+        self.f.start(latch);
+        // The counter stays below `end`, which is representable.
+        let flags = match (counter.ty.kind.is_signed(), min.as_int_literal()) {
+            (true, Some(0..)) => "nuw nsw",
+            (true, _) => "nsw",
+            (false, _) => "nuw",
+        };
+        self.f.loop_step(&counter, format_args!("add {flags} {counter}, 1"));
+        self.f.loop_branch(header, hints);
+        self.f.start(done);
+        Ok(())
+    }
+
+    fn while_loop(&mut self, n: &While) -> Result<(), CodegenError> {
+        let (header, inside, done) = (self.f.label(), self.f.label(), self.f.label());
+        self.f.branch(header);
+        self.f.start(header);
+        let condition = self.eval(&n.condition)?;
+        let condition = self.f.not_zero(&condition);
+        self.forget_values();
+        self.f.branch_if(&condition, inside, done);
+        self.f.start(inside);
+        self.stmt(&n.body)?;
+        self.forget_values();
+        self.f.branch(header);
+        self.f.start(done);
+        Ok(())
+    }
+
+    /// What LLVM should know of an innermost loop: one that a schedule has already written in vectors is left alone.
+    fn loop_hints(&mut self, n: &For) -> Option<Metadata> {
+        let shape = LoopShape::of(&n.body);
+        let mut hints: Vec<String> = Vec::new();
+        if let Some(count) = n.annotations.int("unroll_count") {
+            hints.push(format!("!\"llvm.loop.unroll.count\", i32 {count}"));
+        }
+        match n.kind {
+            ForKind::Unrolled => hints.push("!\"llvm.loop.unroll.full\"".into()),
+            ForKind::Vectorized => hints.push("!\"llvm.loop.vectorize.enable\", i1 true".into()),
+            _ if shape.has_vectors && !shape.has_loops => {
+                hints.push("!\"llvm.loop.vectorize.width\", i32 1".into());
+                hints.push("!\"llvm.loop.interleave.count\", i32 1".into());
+            }
+            _ => {}
+        }
+        if hints.is_empty() {
+            return None;
+        }
+        let nodes: Vec<String> =
+            hints.iter().map(|hint| self.f.module.metadata(&format!("!{{{hint}}}")).to_string()).collect();
+        Some(self.f.module.metadata(&format!("distinct !{{{{self}}, {}}}", nodes.join(", "))))
+    }
+}
+
+/// What a loop's body holds.
+#[derive(Default)]
+struct LoopShape {
+    has_vectors: bool,
+    has_loops: bool,
+}
+
+impl LoopShape {
+    fn of(body: &Stmt) -> Self {
+        let mut shape = Self::default();
+        shape.visit_stmt(body);
+        shape
+    }
+}
+
+impl PrimVisitor for LoopShape {
+    fn visit_prim(&mut self, e: &PrimExpr) {
+        if self.has_vectors {
+            return;
+        }
+        match e {
+            PrimExpr::Ramp(_) | PrimExpr::Broadcast(_) => self.has_vectors = true,
+            _ => self.walk_prim(e),
+        }
+    }
+}
+
+impl StmtVisitor for LoopShape {
+    fn visit_stmt(&mut self, stmt: &Stmt) {
+        self.has_loops |= matches!(stmt, Stmt::For(_) | Stmt::While(_));
+        self.walk_stmt(stmt);
+    }
+}
+
+fn reads_memory(e: &PrimExpr) -> bool {
+    struct Reads(bool);
+    impl PrimVisitor for Reads {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            self.0 |= matches!(e, PrimExpr::Load(_) | PrimExpr::Call(_));
+            if !self.0 {
+                self.walk_prim(e);
+            }
+        }
+    }
+    let mut reads = Reads(false);
+    reads.visit_prim(e);
+    reads.0
+}

@@ -1,0 +1,234 @@
+//! Types and values of LLVM's text form, as this back end uses them.
+//!
+//! A TIR type is an element kind and a number of lanes. Sixteen-bit floating-point numbers are kept as their bits
+//! (`i16`): arithmetic on them happens in `f32` and rounds back, on any processor and without library calls.
+
+use std::{fmt, rc::Rc};
+
+use relaxide_ffi::DataType;
+
+/// What one lane holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Bool,
+    Int { bits: u32, signed: bool },
+    F16,
+    BF16,
+    F32,
+    F64,
+    Ptr,
+}
+
+/// A kind and how many lanes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Ty {
+    pub kind: Kind,
+    pub lanes: u32,
+}
+
+impl Kind {
+    /// The width of a lane in memory.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Kind::Bool => 1,
+            Kind::Int { bits, .. } => u64::from(bits / 8),
+            Kind::F16 | Kind::BF16 => 2,
+            Kind::F32 => 4,
+            Kind::F64 | Kind::Ptr => 8,
+        }
+    }
+
+    pub fn is_float(self) -> bool {
+        matches!(self, Kind::F16 | Kind::BF16 | Kind::F32 | Kind::F64)
+    }
+
+    pub fn is_narrow_float(self) -> bool {
+        matches!(self, Kind::F16 | Kind::BF16)
+    }
+
+    pub fn is_signed(self) -> bool {
+        matches!(self, Kind::Int { signed: true, .. })
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Kind::Bool => "i1",
+            Kind::Int { bits: 8, .. } => "i8",
+            Kind::Int { bits: 16, .. } | Kind::F16 | Kind::BF16 => "i16",
+            Kind::Int { bits: 32, .. } => "i32",
+            Kind::Int { .. } => "i64",
+            Kind::F32 => "float",
+            Kind::F64 => "double",
+            Kind::Ptr => "ptr",
+        }
+    }
+}
+
+impl Ty {
+    pub const BOOL: Ty = Ty::scalar(Kind::Bool);
+    pub const I8: Ty = Ty::signed(8);
+    pub const I32: Ty = Ty::signed(32);
+    pub const I64: Ty = Ty::signed(64);
+    pub const F32: Ty = Ty::scalar(Kind::F32);
+    pub const F64: Ty = Ty::scalar(Kind::F64);
+    pub const PTR: Ty = Ty::scalar(Kind::Ptr);
+
+    const fn scalar(kind: Kind) -> Ty {
+        Ty { kind, lanes: 1 }
+    }
+
+    pub const fn signed(bits: u32) -> Ty {
+        Ty::scalar(Kind::Int { bits, signed: true })
+    }
+
+    /// The type of a TIR value; `None` if this back end has no such type.
+    pub fn of(dtype: DataType) -> Option<Ty> {
+        let bits = u32::from(dtype.bits);
+        let kind = if dtype.is_bool() {
+            Kind::Bool
+        } else if dtype.is_handle() {
+            Kind::Ptr
+        } else if dtype.code == DataType::BFLOAT {
+            Kind::BF16
+        } else if dtype.code == DataType::FLOAT {
+            match bits {
+                16 => Kind::F16,
+                32 => Kind::F32,
+                64 => Kind::F64,
+                _ => return None,
+            }
+        } else if matches!(bits, 8 | 16 | 32 | 64) && (dtype.is_int() || dtype.is_uint()) {
+            Kind::Int { bits, signed: dtype.is_int() }
+        } else {
+            return None;
+        };
+        (dtype.lanes > 0).then_some(Ty { kind, lanes: u32::from(dtype.lanes) })
+    }
+
+    pub fn with_lanes(self, lanes: u32) -> Ty {
+        Ty { lanes, ..self }
+    }
+
+    pub fn element(self) -> Ty {
+        self.with_lanes(1)
+    }
+
+    /// The same lanes of another kind.
+    pub fn with_kind(self, element: Ty) -> Ty {
+        element.with_lanes(self.lanes)
+    }
+
+    pub fn is_vector(self) -> bool {
+        self.lanes > 1
+    }
+
+    /// The type in memory: a bool takes a byte.
+    pub fn in_memory(self) -> Ty {
+        if self.kind == Kind::Bool { self.with_kind(Ty::I8) } else { self }
+    }
+
+    /// The suffix that names this type in an overloaded intrinsic.
+    pub fn mangled(self) -> String {
+        let element = match self.kind {
+            Kind::F32 => "f32",
+            Kind::F64 => "f64",
+            Kind::Ptr => "p0",
+            other => other.text(),
+        };
+        if self.is_vector() { format!("v{}{element}", self.lanes) } else { element.to_string() }
+    }
+}
+
+impl fmt::Display for Ty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_vector() {
+            write!(f, "<{} x {}>", self.lanes, self.kind.text())
+        } else {
+            f.write_str(self.kind.text())
+        }
+    }
+}
+
+/// A value: its type and the text by which an instruction refers to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Val {
+    pub ty: Ty,
+    pub text: Rc<str>,
+}
+
+impl Val {
+    pub fn new(ty: Ty, text: impl Into<Rc<str>>) -> Val {
+        Val { ty, text: text.into() }
+    }
+
+    /// An integer or bool literal in every lane.
+    pub fn int(ty: Ty, value: i64) -> Val {
+        let literal = match ty.kind {
+            Kind::Bool => (value != 0).to_string(),
+            Kind::Int { bits, .. } => wrap(value, bits).to_string(),
+            _ => value.to_string(),
+        };
+        Val::splat_literal(ty, literal)
+    }
+
+    /// A floating-point literal in every lane.
+    pub fn float(ty: Ty, value: f64) -> Val {
+        let literal = match ty.kind {
+            Kind::F16 => (half::f16::from_f64(value).to_bits() as i16).to_string(),
+            Kind::BF16 => (half::bf16::from_f64(value).to_bits() as i16).to_string(),
+            // Both widths are written as the bits of a double; that of a float must be exact.
+            Kind::F32 => format!("0x{:016X}", f64::from(value as f32).to_bits()),
+            _ => format!("0x{:016X}", value.to_bits()),
+        };
+        Val::splat_literal(ty, literal)
+    }
+
+    /// Zero of any type.
+    pub fn zero(ty: Ty) -> Val {
+        match ty.kind {
+            Kind::Ptr => Val::splat_literal(ty, "null".into()),
+            Kind::F32 | Kind::F64 => Val::float(ty, 0.0),
+            _ => Val::int(ty, 0),
+        }
+    }
+
+    fn splat_literal(ty: Ty, literal: String) -> Val {
+        if ty.is_vector() { Val::new(ty, format!("splat ({} {literal})", ty.element())) } else { Val::new(ty, literal) }
+    }
+
+    /// The text without a type, and whether it is a literal.
+    pub fn as_int_literal(&self) -> Option<i64> {
+        let text = self.text.strip_prefix("splat (").and_then(|rest| rest.strip_suffix(')'));
+        let literal = text.and_then(|typed| typed.rsplit(' ').next()).unwrap_or(&self.text);
+        literal.parse().ok()
+    }
+}
+
+/// The value that `bits` bits of two's complement hold.
+fn wrap(value: i64, bits: u32) -> i64 {
+    let unused = 64 - bits.clamp(1, 64);
+    (value << unused) >> unused
+}
+
+/// With its type, as operands are written.
+impl fmt::Display for Val {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.ty, self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literals_are_written_as_llvm_reads_them() {
+        assert_eq!(Val::int(Ty::I32.with_lanes(4), -1).to_string(), "<4 x i32> splat (i32 -1)");
+        assert_eq!(Val::int(Ty::I8, 255).to_string(), "i8 -1");
+        assert_eq!(Val::int(Ty::BOOL, 1).to_string(), "i1 true");
+        assert_eq!(Val::float(Ty::F32, 1.0).to_string(), "float 0x3FF0000000000000");
+        assert_eq!(Val::float(Ty::F32, 0.1).to_string(), "float 0x3FB99999A0000000");
+        assert_eq!(Val::int(Ty::I64.with_lanes(2), 7).as_int_literal(), Some(7));
+        assert_eq!(Val::new(Ty::I64, "%v7").as_int_literal(), None);
+    }
+}

@@ -1,0 +1,272 @@
+//! Compiles kernels, loads them as a library and calls them the way a runtime does.
+#![allow(dead_code)]
+
+use std::{
+    cell::RefCell,
+    ffi::{CStr, c_char, c_void},
+};
+
+use libloading::Library;
+use relaxide_codegen::{compile, export_library};
+use relaxide_ir::{Attrs, Buffer, DataType, PrimExpr, Ref, Target, Var};
+use relaxide_tir::{PrimFunc, Stmt};
+
+/// A packed value.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Packed {
+    pub type_index: i32,
+    pub padding: u32,
+    pub payload: u64,
+}
+
+impl Packed {
+    pub fn int(value: i64) -> Self {
+        Self { type_index: 1, padding: 0, payload: value as u64 }
+    }
+
+    pub fn bool(value: bool) -> Self {
+        Self { type_index: 2, padding: 0, payload: u64::from(value) }
+    }
+
+    pub fn float(value: f64) -> Self {
+        Self { type_index: 3, padding: 0, payload: value.to_bits() }
+    }
+
+    pub fn none() -> Self {
+        Self { type_index: 0, padding: 0, payload: 0 }
+    }
+}
+
+#[repr(C)]
+struct DlTensor {
+    data: *mut c_void,
+    device_type: i32,
+    device_id: i32,
+    ndim: i32,
+    code: u8,
+    bits: u8,
+    lanes: u16,
+    shape: *const i64,
+    strides: *const i64,
+    byte_offset: u64,
+}
+
+/// A tensor in host memory.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    pub data: Vec<u64>,
+    pub shape: Vec<i64>,
+    pub strides: Option<Vec<i64>>,
+    pub dtype: DataType,
+    pub device_type: i32,
+    pub device_id: i32,
+    pub byte_offset: u64,
+    pub null: bool,
+}
+
+impl Tensor {
+    pub fn zeros(dtype: DataType, shape: &[i64]) -> Self {
+        let bytes = shape.iter().product::<i64>() as usize * dtype.bytes();
+        Self {
+            data: vec![0; bytes.div_ceil(8)],
+            shape: shape.to_vec(),
+            strides: None,
+            dtype,
+            device_type: 1,
+            device_id: 0,
+            byte_offset: 0,
+            null: false,
+        }
+    }
+
+    pub fn of<T: Copy>(dtype: DataType, values: &[T], shape: &[i64]) -> Self {
+        let mut tensor = Self::zeros(dtype, shape);
+        assert_eq!(values.len() * size_of::<T>(), shape.iter().product::<i64>() as usize * dtype.bytes());
+        // SAFETY: the storage has exactly that many bytes, and `T` is a plain number.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                values.as_ptr().cast::<u8>(),
+                tensor.data.as_mut_ptr().cast(),
+                size_of_val(values),
+            );
+        }
+        tensor
+    }
+
+    pub fn f32(values: &[f32], shape: &[i64]) -> Self {
+        Self::of(DataType::float(32), values, shape)
+    }
+
+    pub fn values<T: Copy>(&self) -> Vec<T> {
+        let count = self.shape.iter().product::<i64>() as usize;
+        assert!(count * size_of::<T>() <= self.data.len() * 8);
+        // SAFETY: the storage holds that many numbers of the type that the test asks for.
+        unsafe { std::slice::from_raw_parts(self.data.as_ptr().cast::<T>(), count) }.to_vec()
+    }
+
+    fn describe(&mut self) -> DlTensor {
+        DlTensor {
+            data: if self.null { std::ptr::null_mut() } else { self.data.as_mut_ptr().cast() },
+            device_type: self.device_type,
+            device_id: self.device_id,
+            ndim: self.shape.len() as i32,
+            code: self.dtype.code,
+            bits: self.dtype.bits,
+            lanes: self.dtype.lanes,
+            shape: self.shape.as_ptr(),
+            strides: self.strides.as_ref().map_or(std::ptr::null(), |strides| strides.as_ptr()),
+            byte_offset: self.byte_offset,
+        }
+    }
+}
+
+thread_local! {
+    static RAISED: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
+    static WORKSPACES: RefCell<Vec<Vec<u64>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// How many tasks the test's thread pool starts.
+pub const TASKS: i32 = 3;
+
+unsafe extern "C" fn set_raised(kind: *const c_char, message: *const c_char) {
+    // SAFETY: both are NUL-terminated.
+    let text = |pointer| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned();
+    RAISED.with(|raised| *raised.borrow_mut() = Some((text(kind), text(message))));
+}
+
+#[repr(C)]
+struct Group {
+    sync: *mut c_void,
+    tasks: i32,
+}
+
+type Task = unsafe extern "C" fn(i32, *const Group, *mut c_void) -> i32;
+
+unsafe extern "C" fn launch(task: Task, environment: *mut c_void, tasks: i32) -> i32 {
+    let count = if tasks == 0 { TASKS } else { tasks };
+    let environment = environment as usize;
+    std::thread::scope(|scope| {
+        let run = move |index| {
+            let group = Group { sync: std::ptr::null_mut(), tasks: count };
+            // SAFETY: the environment lives until all tasks have ended.
+            unsafe { task(index, &group, environment as *mut c_void) }
+        };
+        let handles: Vec<_> = (0..count).map(|index| scope.spawn(move || run(index))).collect();
+        handles.into_iter().map(|handle| handle.join().unwrap()).find(|code| *code != 0).unwrap_or(0)
+    })
+}
+
+unsafe extern "C" fn allocate(_device: i32, _id: i32, bytes: u64, _code: i32, _bits: i32) -> *mut c_void {
+    if bytes > 1 << 40 {
+        return std::ptr::null_mut();
+    }
+    let mut memory = vec![u64::MAX; (bytes as usize).div_ceil(8).max(1)];
+    let pointer = memory.as_mut_ptr();
+    WORKSPACES.with(|all| all.borrow_mut().push(memory));
+    pointer.cast()
+}
+
+unsafe extern "C" fn free(_device: i32, _id: i32, pointer: *mut c_void) -> i32 {
+    WORKSPACES.with(|all| {
+        let last = all.borrow_mut().pop().expect("more workspaces are freed than allocated");
+        assert_eq!(last.as_ptr().cast(), pointer.cast_const(), "workspaces are freed in reverse order");
+    });
+    0
+}
+
+/// How many workspaces this thread still holds.
+pub fn open_workspaces() -> usize {
+    WORKSPACES.with(|all| all.borrow().len())
+}
+
+/// Kernels, loaded.
+pub struct Kernels {
+    library: Library,
+    _directory: tempfile::TempDir,
+}
+
+type Entry = unsafe extern "C" fn(*mut c_void, *const Packed, i32, *mut Packed) -> i32;
+
+impl Kernels {
+    pub fn compile(funcs: &[PrimFunc]) -> Self {
+        Self::compile_for(funcs, &Target::default())
+    }
+
+    pub fn compile_for(funcs: &[PrimFunc], target: &Target) -> Self {
+        let funcs: Vec<Ref<PrimFunc>> = funcs.iter().cloned().map(Ref::new).collect();
+        let compiled = compile(&funcs, target).unwrap_or_else(|error| panic!("{error}"));
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kernels.so");
+        export_library(&[], &compiled, &path).unwrap_or_else(|error| panic!("{error}"));
+        // SAFETY: the library has no initialisers.
+        let library = unsafe { Library::new(&path) }.unwrap_or_else(|error| panic!("{error}"));
+        Self { library, _directory: directory }.with_runtime()
+    }
+
+    /// Fills the slots as a loader does.
+    fn with_runtime(self) -> Self {
+        let slots: [(&str, usize); 4] = [
+            ("__TVMFFIErrorSetRaisedFromCStr", set_raised as *const () as usize),
+            ("__TVMBackendParallelLaunch", launch as *const () as usize),
+            ("__TVMBackendAllocWorkspace", allocate as *const () as usize),
+            ("__TVMBackendFreeWorkspace", free as *const () as usize),
+        ];
+        for (name, function) in slots {
+            // SAFETY: slots are pointer-sized variables.
+            if let Ok(slot) = unsafe { self.library.get::<*mut usize>(name) } {
+                // SAFETY: nobody calls into the library yet.
+                unsafe { **slot = function };
+            }
+        }
+        self
+    }
+
+    /// Calls a kernel with packed values; `Err` holds the kind and text of the raised error.
+    pub fn call_packed(&self, name: &str, args: &[Packed]) -> Result<Packed, (String, String)> {
+        // SAFETY: every entry has this type.
+        let entry = unsafe { self.library.get::<Entry>(format!("__tvm_ffi_{name}")) }.unwrap();
+        let mut result = Packed::none();
+        // SAFETY: the arguments live until the call returns.
+        let code = unsafe { entry(std::ptr::null_mut(), args.as_ptr(), args.len() as i32, &mut result) };
+        match code {
+            0 => Ok(result),
+            _ => Err(RAISED.with(|raised| raised.borrow_mut().take()).expect("a failure raises an error")),
+        }
+    }
+
+    /// Calls a kernel with tensors and then scalars.
+    pub fn call(&self, name: &str, tensors: &mut [Tensor], scalars: &[Packed]) -> Result<Packed, (String, String)> {
+        let descriptions: Vec<DlTensor> = tensors.iter_mut().map(Tensor::describe).collect();
+        let mut args: Vec<Packed> = descriptions
+            .iter()
+            .map(|tensor| Packed { type_index: 7, padding: 0, payload: std::ptr::from_ref(tensor) as u64 })
+            .collect();
+        args.extend(scalars);
+        let result = self.call_packed(name, &args);
+        assert_eq!(open_workspaces(), 0, "a kernel gives its workspaces back");
+        result
+    }
+
+    /// Calls a kernel that must succeed.
+    pub fn run(&self, name: &str, tensors: &mut [Tensor]) {
+        self.call(name, tensors, &[]).unwrap_or_else(|(kind, message)| panic!("{kind}: {message}"));
+    }
+}
+
+/// A kernel over buffers and scalars.
+pub fn kernel(name: &str, buffers: &[Ref<Buffer>], scalars: &[Ref<Var>], body: Stmt) -> PrimFunc {
+    let mut func = PrimFunc::over_buffers(buffers, scalars, body);
+    func.attrs = Attrs::new().with("tirx.noalias", true).with("global_symbol", name);
+    func
+}
+
+/// `output[i] = value(input[i], …)` over all elements.
+pub fn elementwise(name: &str, buffers: &[Ref<Buffer>], value: impl FnOnce(&PrimExpr) -> PrimExpr) -> PrimFunc {
+    let i = Var::dim("i");
+    let index = PrimExpr::from(&i);
+    let output = buffers.last().expect("there is an output");
+    let body = Stmt::store(output, [index.clone()], value(&index));
+    let extent = output.shape[0].clone();
+    kernel(name, buffers, &[], Stmt::serial(i, extent, body))
+}
