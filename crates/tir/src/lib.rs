@@ -6,6 +6,8 @@
 
 pub mod func;
 pub mod functor;
+pub mod interp;
+pub mod intrin;
 pub mod schedule;
 pub mod stmt;
 pub mod te;

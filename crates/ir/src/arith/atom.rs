@@ -64,7 +64,7 @@ pub(super) struct Atoms(IndexMap<Atom, Info>);
 
 impl Atoms {
     pub fn get(&self, id: AtomId) -> &Atom {
-        &self.0.get_index(id.0 as usize).expect("an id is the index of an atom that was put here").0
+        self.0.get_index(id.0 as usize).expect("an id is the index of an atom that was put here").0
     }
 
     pub fn dtype(&self, id: AtomId) -> DataType {

@@ -68,7 +68,8 @@ impl Sum {
             let (product, coefficient) = match (left.peek(), right.peek()) {
                 (None, None) => break,
                 (Some((p, k)), Some((q, l))) if p == q => {
-                    (left.next(), right.next());
+                    left.next();
+                    right.next();
                     (p, i128::from(*k) + scaled(*l))
                 }
                 (Some((p, k)), Some((q, _))) if p < q => {

@@ -1,0 +1,170 @@
+//! Expressions, evaluated one lane at a time.
+//!
+//! The value of a vector in lane `i` is the value of a scalar expression: of `base + i * stride` for a ramp, of the operand
+//! for a broadcast, of the element at the index's lane for a load. So everything, lazy choice included, is defined on
+//! scalars.
+
+use relaxide_ffi::{Any, AnyView, Ref};
+use relaxide_ir::PrimExpr;
+use relaxide_ir::prim::{BufferLoad, PrimCall, Ramp};
+
+use super::scalar::{self, Scalar, Value};
+use super::{Interp, InterpError, Result, math};
+use crate::intrin::Intrinsic;
+
+impl Interp {
+    /// The value of an expression, all lanes of it.
+    pub(super) fn eval(&mut self, e: &PrimExpr) -> Result<Value> {
+        let lanes = usize::from(e.dtype().lanes.max(1));
+        Ok(Value::from_lanes((0..lanes).map(|lane| self.eval_at(e, lane)).collect::<Result<_>>()?))
+    }
+
+    /// The value of an integer expression.
+    pub(super) fn eval_int(&mut self, e: &PrimExpr) -> Result<i64> {
+        self.eval_int_at(e, 0)
+    }
+
+    fn eval_int_at(&mut self, e: &PrimExpr, lane: usize) -> Result<i64> {
+        let value = self.eval_at(e, lane)?;
+        value.as_int().ok_or_else(|| InterpError::Malformed(format!("`{e}` is not an integer")))
+    }
+
+    /// Whether a condition holds.
+    pub(super) fn eval_bool(&mut self, e: &PrimExpr, lane: usize) -> Result<bool> {
+        Ok(self.eval_at(e, lane)?.is_true())
+    }
+
+    /// The value of an expression in one lane.
+    pub(super) fn eval_at(&mut self, e: &PrimExpr, lane: usize) -> Result<Scalar> {
+        match e {
+            PrimExpr::Int(n) => Ok(Scalar::Int(n.value).wrapped(n.dtype)),
+            PrimExpr::Float(n) => Ok(Scalar::Float(n.value).wrapped(n.dtype)),
+            PrimExpr::Str(n) => Err(InterpError::Malformed(format!("the string {:?} as a number", n.value))),
+            PrimExpr::Var(var) => match self.vars.get(var) {
+                Some(value) => value.lane(lane),
+                None => Err(InterpError::Malformed(format!("variable `{}` has no value", var.name))),
+            },
+            PrimExpr::Cast(n) => Ok(self.eval_at(&n.value, lane)?.convert(n.value.dtype(), n.dtype)),
+            PrimExpr::Binary(n) => {
+                let (dtype, other) = (n.a.dtype(), n.b.dtype());
+                if dtype.element() != other.element() {
+                    return Err(InterpError::Malformed(format!("`{e}` is of {dtype} and {other}")));
+                }
+                let (a, b) = (self.eval_at(&n.a, lane)?, self.eval_at(&n.b, lane)?);
+                scalar::binary(n.op, dtype, a, b, || e.to_string())
+            }
+            PrimExpr::Not(n) => Ok(Scalar::Int(i64::from(!self.eval_bool(&n.a, lane)?))),
+            PrimExpr::Select(n) => {
+                let condition = self.eval_bool(&n.condition, lane)?;
+                let (yes, no) = (self.eval_at(&n.true_value, lane)?, self.eval_at(&n.false_value, lane)?);
+                Ok(if condition { yes } else { no })
+            }
+            PrimExpr::Let(n) => {
+                let value = self.eval(&n.value)?;
+                self.vars.insert(n.var.clone(), value);
+                self.eval_at(&n.body, lane)
+            }
+            PrimExpr::Ramp(n) => self.ramp_lane(n, lane),
+            PrimExpr::Broadcast(n) => self.eval_at(&n.value, lane % usize::from(n.value.dtype().lanes.max(1))),
+            PrimExpr::Load(n) => self.load_lane(n, lane),
+            PrimExpr::Call(n) => self.call_lane(n, lane),
+        }
+    }
+
+    fn ramp_lane(&mut self, n: &Ramp, lane: usize) -> Result<Scalar> {
+        let dtype = n.base.dtype().element();
+        let (base, stride) = (self.eval_int(&n.base)?, self.eval_int(&n.stride)?);
+        Ok(Scalar::Int(base.wrapping_add(stride.wrapping_mul(lane as i64))).wrapped(dtype))
+    }
+
+    /// The indices of an access in one lane.
+    pub(super) fn indices_at(&mut self, indices: &[PrimExpr], lane: usize) -> Result<Vec<i64>> {
+        let at = |e: &PrimExpr| self.eval_int_at(e, if e.dtype().lanes > 1 { lane } else { 0 });
+        indices.iter().map(at).collect()
+    }
+
+    fn load_lane(&mut self, n: &BufferLoad, lane: usize) -> Result<Scalar> {
+        // Of a buffer whose elements are vectors themselves, some lanes belong to one element.
+        let within = usize::from(n.buffer.dtype.lanes.max(1));
+        let (outer, inner) = (lane / within, lane % within);
+        if let Some(predicate) = &n.predicate
+            && !self.eval_bool(predicate, outer)?
+        {
+            let zero = if n.buffer.dtype.is_float() { Scalar::Float(0.0) } else { Scalar::Int(0) };
+            return Ok(zero);
+        }
+        let indices = self.indices_at(&n.indices, outer)?;
+        let view = self.view_of(&n.buffer)?;
+        Value::from_lanes(self.memory.load(&view, &indices)?).lane(inner)
+    }
+
+    fn call_lane(&mut self, n: &Ref<PrimCall>, lane: usize) -> Result<Scalar> {
+        let unknown = || InterpError::Unsupported(format!("intrinsic `{}`", n.op));
+        let intrinsic = Intrinsic::of_call(&n.op).ok_or_else(unknown)?;
+        if !intrinsic.arity().accepts(n.args.len()) {
+            return Err(InterpError::Malformed(format!("`{}` with {} arguments", n.op, n.args.len())));
+        }
+        match intrinsic {
+            Intrinsic::IfThenElse => {
+                let side = if self.eval_bool(&n.args[0], lane)? { &n.args[1] } else { &n.args[2] };
+                self.eval_at(side, lane)
+            }
+            Intrinsic::VectorReduceAdd
+            | Intrinsic::VectorReduceMul
+            | Intrinsic::VectorReduceMin
+            | Intrinsic::VectorReduceMax => self.reduce_lanes(intrinsic, n),
+            Intrinsic::CallPacked => self.call_packed(n),
+            Intrinsic::CallExtern => Err(InterpError::Unsupported("access to C symbols".to_string())),
+            Intrinsic::Ret => Err(InterpError::Malformed("`tirx.ret` inside of an expression".to_string())),
+            _ => {
+                let args = n.args.iter().map(|a| self.eval_at(a, lane)).collect::<Result<Vec<_>>>()?;
+                let of = n.args.first().map_or(n.dtype, PrimExpr::dtype);
+                math::apply(intrinsic, &args, of.element(), n.dtype.element())
+            }
+        }
+    }
+
+    fn reduce_lanes(&mut self, intrinsic: Intrinsic, n: &PrimCall) -> Result<Scalar> {
+        use relaxide_ir::BinaryOp::*;
+        let op = match intrinsic {
+            Intrinsic::VectorReduceMul => Mul,
+            Intrinsic::VectorReduceMin => Min,
+            Intrinsic::VectorReduceMax => Max,
+            _ => Add,
+        };
+        let (vector, dtype) = (&n.args[0], n.args[0].dtype());
+        let mut total = self.eval_at(vector, 0)?;
+        for lane in 1..usize::from(dtype.lanes.max(1)) {
+            let next = self.eval_at(vector, lane)?;
+            total = scalar::binary(op, dtype.element(), total, next, || vector.to_string())?;
+        }
+        Ok(total)
+    }
+
+    /// Calls a registered function with scalars and strings.
+    fn call_packed(&mut self, n: &PrimCall) -> Result<Scalar> {
+        let Some(PrimExpr::Str(name)) = n.args.first() else {
+            return Err(InterpError::Malformed("a packed call without a function's name".to_string()));
+        };
+        let Some(function) = relaxide_ffi::get_global(&name.value) else {
+            return Err(InterpError::Malformed(format!("no function `{}` is registered", name.value)));
+        };
+        let mut args = Vec::with_capacity(n.args.len());
+        for arg in &n.args[1..] {
+            args.push(match arg {
+                PrimExpr::Str(text) => Any::from(text.value.as_str()),
+                _ => match self.eval_at(arg, 0)? {
+                    Scalar::Int(v) if arg.dtype().is_bool() => Any::from(v != 0),
+                    Scalar::Int(v) => Any::from(v),
+                    Scalar::Float(v) => Any::from(v),
+                },
+            });
+        }
+        let views: Vec<AnyView<'_>> = args.iter().map(Any::as_view).collect();
+        let result = function.call(&views)?;
+        if n.dtype.is_float() {
+            return Ok(Scalar::Float(result.to::<f64>()?).wrapped(n.dtype));
+        }
+        Ok(Scalar::Int(if result.is_none() { 0 } else { result.to::<i64>()? }).wrapped(n.dtype))
+    }
+}

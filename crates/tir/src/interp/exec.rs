@@ -1,0 +1,182 @@
+//! Statements.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::PrimExpr;
+use relaxide_ir::prim::PrimCall;
+
+use super::scalar::{Scalar, Value};
+use super::{Interp, InterpError, Result};
+use crate::intrin::Intrinsic;
+use crate::stmt::*;
+
+/// Where execution goes on behind a statement.
+enum Flow {
+    /// With the next statement.
+    Next,
+    /// At the end of the kernel, with its result.
+    Return(Option<Scalar>),
+}
+
+impl Interp {
+    /// Executes the body of a kernel; its result, if it returns one.
+    pub(super) fn exec_func(&mut self, body: &Stmt) -> Result<Option<Scalar>> {
+        match self.exec(body)? {
+            Flow::Next => Ok(None),
+            Flow::Return(value) => Ok(value),
+        }
+    }
+
+    fn exec(&mut self, stmt: &Stmt) -> Result<Flow> {
+        match stmt {
+            Stmt::For(n) => return self.exec_for(n),
+            Stmt::While(n) => {
+                while self.eval_bool(&n.condition, 0)? {
+                    if let done @ Flow::Return(_) = self.exec(&n.body)? {
+                        return Ok(done);
+                    }
+                }
+            }
+            Stmt::Seq(n) => {
+                for stmt in &n.seq {
+                    if let done @ Flow::Return(_) = self.exec(stmt)? {
+                        return Ok(done);
+                    }
+                }
+            }
+            Stmt::If(n) => {
+                if self.eval_bool(&n.condition, 0)? {
+                    return self.exec(&n.then_case);
+                }
+                if let Some(other) = &n.else_case {
+                    return self.exec(other);
+                }
+            }
+            Stmt::Store(n) => self.exec_store(n)?,
+            Stmt::Bind(n) => {
+                let value = self.eval(&n.value)?;
+                self.vars.insert(n.var.clone(), value);
+            }
+            Stmt::Alloc(n) => self.allocate(&n.buffer)?,
+            Stmt::Evaluate(n) => match &n.value {
+                PrimExpr::Call(call) if Intrinsic::of_call(&call.op) == Some(Intrinsic::Ret) => {
+                    return self.exec_return(call);
+                }
+                value => drop(self.eval(value)?),
+            },
+            Stmt::Assert(n) => {
+                if !self.eval_bool(&n.condition, 0)? {
+                    return Err(InterpError::Assertion { kind: n.error_kind.clone(), message: n.message.clone() });
+                }
+            }
+            Stmt::Block(n) => return self.exec_block(n),
+            Stmt::Attr(n) => return self.exec(&n.body),
+        }
+        Ok(Flow::Next)
+    }
+
+    fn exec_return(&mut self, call: &PrimCall) -> Result<Flow> {
+        match call.args.as_slice() {
+            [] => Ok(Flow::Return(None)),
+            [value] => Ok(Flow::Return(Some(self.eval_at(value, 0)?))),
+            _ => Err(InterpError::Malformed("`tirx.ret` of several values".to_string())),
+        }
+    }
+
+    fn exec_for(&mut self, n: &For) -> Result<Flow> {
+        let dtype = n.var.dtype();
+        let (min, extent) = (self.eval_int(&n.min)?, self.eval_int(&n.extent)?);
+        for i in 0..extent {
+            let i = if n.kind == ForKind::Parallel { extent - 1 - i } else { i };
+            let value = Scalar::Int(min.wrapping_add(i)).wrapped(dtype);
+            self.vars.insert(n.var.clone(), Value::One(value));
+            if let done @ Flow::Return(_) = self.exec(&n.body)? {
+                return Ok(done);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn exec_store(&mut self, n: &BufferStore) -> Result<()> {
+        let within = usize::from(n.buffer.dtype.lanes.max(1));
+        let index_lanes = n.indices.last().map_or(1, |i| usize::from(i.dtype().lanes.max(1)));
+        let lanes = usize::from(n.value.dtype().lanes.max(1));
+        if n.value.dtype().element() != n.buffer.dtype.element() || lanes != index_lanes * within {
+            let (value, buffer) = (n.value.dtype(), n.buffer.dtype);
+            let message = format!("{value} stored to {index_lanes} elements of `{}` of type {buffer}", n.buffer.name);
+            return Err(InterpError::Malformed(message));
+        }
+        // All lanes are computed before any is stored, as a vector instruction does it.
+        let value = self.eval(&n.value)?;
+        let view = self.view_of(&n.buffer)?;
+        for outer in 0..index_lanes {
+            if let Some(predicate) = &n.predicate
+                && !self.eval_bool(predicate, outer)?
+            {
+                continue;
+            }
+            let indices = self.indices_at(&n.indices, outer)?;
+            let element = (0..within).map(|i| value.lane(outer * within + i)).collect::<Result<Vec<_>>>()?;
+            self.memory.store(&view, &indices, &element)?;
+        }
+        Ok(())
+    }
+
+    fn exec_block(&mut self, n: &SBlockRealize) -> Result<Flow> {
+        let block = &n.block;
+        if n.iter_values.len() != block.iter_vars.len() {
+            return Err(InterpError::Malformed(format!("block `{}` has axes without a value", block.name)));
+        }
+        if !self.eval_bool(&n.predicate, 0)? {
+            return Ok(Flow::Next);
+        }
+        let values = n.iter_values.iter().map(|v| self.eval(v)).collect::<Result<Vec<_>>>()?;
+        let mut first = true;
+        for (iter, value) in block.iter_vars.iter().zip(values) {
+            if iter.kind == IterKind::Reduce {
+                first &= value.lane(0)?.as_int() == Some(self.eval_int(&iter.min)?);
+            }
+            self.vars.insert(iter.var.clone(), value);
+        }
+        for buffer in &block.alloc_buffers {
+            self.allocate(buffer)?;
+        }
+        for matched in &block.match_buffers {
+            self.match_buffer(matched)?;
+        }
+        if let (true, Some(init)) = (first, &block.init) {
+            self.exec(init)?;
+        }
+        self.exec(&block.body)
+    }
+
+    /// Lets a buffer stand for a part of another.
+    fn match_buffer(&mut self, matched: &Ref<MatchBufferRegion>) -> Result<()> {
+        let source = self.view_of(&matched.source.buffer)?;
+        let mut begin = Vec::new();
+        let mut extents = Vec::new();
+        for range in &matched.source.region {
+            begin.push(self.eval_int(&range.min)?);
+            extents.push(self.eval_int(&range.extent)?);
+        }
+        let buffer = &matched.buffer;
+        let malformed = || InterpError::Malformed(format!("`{}` does not match its region", buffer.name));
+        let kept = extents.len().checked_sub(buffer.ndim()).ok_or_else(malformed)?;
+        let part = source.part(&begin, extents[kept..].to_vec(), &buffer.name).ok_or_else(malformed)?;
+        // Strides and offset are the block's own; a dimension may also be a variable of the kernel.
+        for (dim, size) in buffer.shape.iter().zip(&part.shape) {
+            if let Some(var) = dim.as_var() {
+                self.vars.entry(var.clone()).or_insert(Value::One(Scalar::Int(*size)));
+            }
+        }
+        let own = buffer.strides.iter().zip(&part.strides).chain([(&buffer.elem_offset, &part.offset)]);
+        for (e, value) in own {
+            if let Some(var) = e.as_var() {
+                self.vars.insert(var.clone(), Value::One(Scalar::Int(*value)));
+            }
+        }
+        self.memory.alias(buffer, &part);
+        let view = self.view_of(buffer)?;
+        let moved = view.shape == part.shape && view.offset == part.offset && view.strides == part.strides;
+        if moved { Ok(()) } else { Err(malformed()) }
+    }
+}

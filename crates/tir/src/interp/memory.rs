@@ -1,0 +1,211 @@
+//! The memory of an execution: tensors of the caller and scratch.
+
+use std::collections::HashMap;
+
+use relaxide_ffi::{DataType, Ref, Tensor};
+use relaxide_ir::{Buffer, Var};
+
+use super::scalar::Scalar;
+use super::{Interp, InterpError, Result};
+
+/// Bytes behind one or several buffers.
+#[derive(Debug)]
+struct Storage {
+    bytes: Vec<u8>,
+    /// Which bytes hold a value; `None` if all do.
+    written: Option<Vec<bool>>,
+    /// Where they came from and go back to.
+    tensor: Option<Tensor>,
+}
+
+/// All memory, by the pointer variables of buffers: buffers with one pointer are views of the same bytes.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    storages: Vec<Storage>,
+    by_pointer: HashMap<Ref<Var>, usize>,
+}
+
+/// A buffer with its dimensions evaluated.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    storage: usize,
+    name: String,
+    dtype: DataType,
+    pub shape: Vec<i64>,
+    pub strides: Vec<i64>,
+    pub offset: i64,
+}
+
+impl Memory {
+    /// Takes over a tensor's contents; two tensors over the same memory share them.
+    pub fn adopt(&mut self, buffer: &Ref<Buffer>, tensor: &Tensor) -> Result<()> {
+        let same = |s: &Storage| {
+            s.tensor.as_ref().is_some_and(|t| t.data_ptr() == tensor.data_ptr() && t.byte_size() == tensor.byte_size())
+        };
+        let at = match self.storages.iter().position(same) {
+            Some(at) => at,
+            None => {
+                let bytes = tensor.to_bytes()?;
+                self.storages.push(Storage { bytes, written: None, tensor: Some(tensor.clone()) });
+                self.storages.len() - 1
+            }
+        };
+        self.by_pointer.insert(buffer.data.clone(), at);
+        Ok(())
+    }
+
+    /// Fresh, unwritten memory of that many bytes for a buffer.
+    pub fn allocate(&mut self, buffer: &Ref<Buffer>, size: usize) {
+        let fresh = Storage { bytes: vec![0; size], written: Some(vec![false; size]), tensor: None };
+        // A buffer that is allocated again, as in a loop, gives up what it had.
+        match self.by_pointer.get(&buffer.data).copied().filter(|at| self.storages[*at].tensor.is_none()) {
+            Some(at) => self.storages[at] = fresh,
+            None => {
+                self.storages.push(fresh);
+                self.by_pointer.insert(buffer.data.clone(), self.storages.len() - 1);
+            }
+        }
+    }
+
+    /// Gives the contents back to the tensors that they came from.
+    pub fn write_back(&self) -> Result<()> {
+        for storage in &self.storages {
+            if let Some(tensor) = &storage.tensor {
+                tensor.copy_from_bytes(&storage.bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a buffer stand for the memory of another.
+    pub fn alias(&mut self, buffer: &Ref<Buffer>, source: &View) {
+        self.by_pointer.insert(buffer.data.clone(), source.storage);
+    }
+
+    fn range(&self, access: &'static str, view: &View, indices: &[i64]) -> Result<std::ops::Range<usize>> {
+        let outside = || InterpError::OutOfBounds {
+            access,
+            buffer: view.name.clone(),
+            indices: indices.to_vec(),
+            shape: view.shape.clone(),
+        };
+        let element = view.position(indices).ok_or_else(outside)?;
+        let size = view.dtype.bytes();
+        let start = usize::try_from(element).ok().and_then(|e| e.checked_mul(size)).ok_or_else(outside)?;
+        let end = start.checked_add(size).ok_or_else(outside)?;
+        if end > self.storages[view.storage].bytes.len() {
+            return Err(outside());
+        }
+        Ok(start..end)
+    }
+
+    /// Reads an element; a buffer of vectors gives as many lanes.
+    pub fn load(&self, view: &View, indices: &[i64]) -> Result<Vec<Scalar>> {
+        let range = self.range("load", view, indices)?;
+        let storage = &self.storages[view.storage];
+        if storage.written.as_ref().is_some_and(|written| written[range.clone()].contains(&false)) {
+            return Err(InterpError::Unwritten { buffer: view.name.clone(), indices: indices.to_vec() });
+        }
+        let (element, bytes) = (view.dtype.element(), &storage.bytes[range]);
+        bytes
+            .chunks(element.bytes().max(1))
+            .map(|chunk| Scalar::from_bytes(element, chunk))
+            .collect::<Option<_>>()
+            .ok_or_else(|| InterpError::Unsupported(format!("elements of type {}", view.dtype)))
+    }
+
+    /// Writes an element, of one lane or as many as the buffer's type has.
+    pub fn store(&mut self, view: &View, indices: &[i64], lanes: &[Scalar]) -> Result<()> {
+        let range = self.range("store", view, indices)?;
+        let bytes: Vec<u8> = lanes.iter().flat_map(|v| v.to_bytes(view.dtype)).collect();
+        if bytes.len() != range.len() {
+            let message = format!("{} bytes stored to an element of {} of `{}`", bytes.len(), view.dtype, view.name);
+            return Err(InterpError::Malformed(message));
+        }
+        let storage = &mut self.storages[view.storage];
+        storage.bytes[range.clone()].copy_from_slice(&bytes);
+        if let Some(written) = &mut storage.written {
+            written[range].fill(true);
+        }
+        Ok(())
+    }
+}
+
+impl View {
+    /// The element's distance from the beginning of the memory; `None` where an index is outside.
+    fn position(&self, indices: &[i64]) -> Option<i64> {
+        if let [flat] = indices
+            && self.shape.len() != 1
+        {
+            let count = self.shape.iter().try_fold(1i64, |n, d| n.checked_mul(*d))?;
+            // With strides of its own a buffer's elements may lie further apart; the memory's size limits them.
+            let inside = *flat >= 0 && (*flat < count || !self.is_compact());
+            return if inside { self.offset.checked_add(*flat) } else { None };
+        }
+        let mut position = self.offset;
+        for ((index, size), stride) in indices.iter().zip(&self.shape).zip(&self.strides) {
+            if index < &0 || index >= size {
+                return None;
+            }
+            position = position.checked_add(index.checked_mul(*stride)?)?;
+        }
+        (indices.len() == self.shape.len()).then_some(position)
+    }
+
+    fn is_compact(&self) -> bool {
+        compact_strides(&self.shape).is_some_and(|strides| strides == self.strides)
+    }
+
+    /// How many bytes a compact buffer of this shape takes, if that can be had.
+    pub fn byte_size(&self) -> Option<usize> {
+        let count = self.shape.iter().try_fold(1usize, |n, d| n.checked_mul(usize::try_from(*d).ok()?))?;
+        count.checked_mul(self.dtype.bytes()).filter(|bytes| *bytes <= isize::MAX as usize / 4)
+    }
+
+    /// The part of this buffer that begins at some indices, with other dimensions.
+    pub fn part(&self, begin: &[i64], shape: Vec<i64>, name: &str) -> Option<View> {
+        let moved =
+            begin.iter().zip(&self.strides).try_fold(self.offset, |at, (i, s)| at.checked_add(i.checked_mul(*s)?))?;
+        let skipped = self.strides.len().checked_sub(shape.len())?;
+        let strides = self.strides[skipped..].to_vec();
+        Some(View { name: name.to_string(), shape, strides, offset: moved, ..self.clone() })
+    }
+}
+
+fn compact_strides(shape: &[i64]) -> Option<Vec<i64>> {
+    let mut strides = vec![1; shape.len()];
+    for d in (1..shape.len()).rev() {
+        strides[d - 1] = shape[d].checked_mul(strides[d])?;
+    }
+    Some(strides)
+}
+
+impl Interp {
+    /// A buffer as it is now: its dimensions may depend on variables.
+    pub(super) fn view_of(&mut self, buffer: &Ref<Buffer>) -> Result<View> {
+        let Some(storage) = self.memory.by_pointer.get(&buffer.data).copied() else {
+            return Err(InterpError::Malformed(format!("buffer `{}` has no memory here", buffer.name)));
+        };
+        let shape = buffer.shape.iter().map(|d| self.eval_int(d)).collect::<Result<Vec<i64>>>()?;
+        let strides = match buffer.strides.is_empty() {
+            true => compact_strides(&shape),
+            false => Some(buffer.strides.iter().map(|s| self.eval_int(s)).collect::<Result<_>>()?),
+        };
+        let strides = strides.filter(|s| s.len() == shape.len()).ok_or_else(|| {
+            InterpError::Malformed(format!("the strides of buffer `{}` do not go with its shape", buffer.name))
+        })?;
+        let offset = self.eval_int(&buffer.elem_offset)?;
+        Ok(View { storage, name: buffer.name.clone(), dtype: buffer.dtype, shape, strides, offset })
+    }
+
+    /// Gives a buffer fresh memory.
+    pub(super) fn allocate(&mut self, buffer: &Ref<Buffer>) -> Result<()> {
+        self.memory.allocate(buffer, 0);
+        let view = self.view_of(buffer)?;
+        let size = view.byte_size().ok_or_else(|| {
+            InterpError::Malformed(format!("buffer `{}` of shape {:?} cannot be allocated", buffer.name, view.shape))
+        })?;
+        self.memory.allocate(buffer, size);
+        Ok(())
+    }
+}

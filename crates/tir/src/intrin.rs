@@ -1,0 +1,193 @@
+//! The intrinsics that kernels may call: one table from which the interpreter, the back ends and the docs take them.
+//!
+//! An intrinsic is a [`PrimCall`](relaxide_ir::prim::PrimCall) whose name starts with `tirx.`. Element-wise ones map over
+//! lanes. What each computes is said here; how exactly (rounding, special values) is said once for the interpreter, in
+//! [`interp`](crate::interp), and back ends follow it, transcendental functions to within their accuracy.
+
+/// How many arguments an intrinsic takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arity {
+    /// Exactly so many.
+    Exactly(usize),
+    /// At least so many.
+    AtLeast(usize),
+}
+
+impl Arity {
+    /// Whether a number of arguments is right.
+    pub fn accepts(self, count: usize) -> bool {
+        match self {
+            Arity::Exactly(n) => count == n,
+            Arity::AtLeast(n) => count >= n,
+        }
+    }
+}
+
+macro_rules! intrinsics {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $arity:expr;)*) => {
+        /// An intrinsic.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Intrinsic {
+            $($(#[doc = $doc])+ $variant,)*
+        }
+
+        impl Intrinsic {
+            /// All of them.
+            pub const ALL: &'static [Intrinsic] = &[$(Intrinsic::$variant,)*];
+
+            /// The name without the prefix `tirx.`.
+            pub const fn name(self) -> &'static str {
+                match self { $(Intrinsic::$variant => $name,)* }
+            }
+
+            /// How many arguments it takes.
+            pub const fn arity(self) -> Arity {
+                use Arity::*;
+                match self { $(Intrinsic::$variant => $arity,)* }
+            }
+
+            /// The intrinsic of a call's name, prefix included.
+            pub fn of_call(op: &str) -> Option<Intrinsic> {
+                match op.strip_prefix("tirx.")? {
+                    $($name => Some(Intrinsic::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+intrinsics! {
+    /// e to the power of x.
+    Exp = "exp", Exactly(1);
+    /// 2 to the power of x.
+    Exp2 = "exp2", Exactly(1);
+    /// 10 to the power of x.
+    Exp10 = "exp10", Exactly(1);
+    /// Natural logarithm.
+    Log = "log", Exactly(1);
+    /// Logarithm of base 2.
+    Log2 = "log2", Exactly(1);
+    /// Logarithm of base 10.
+    Log10 = "log10", Exactly(1);
+    /// Natural logarithm of 1 + x.
+    Log1p = "log1p", Exactly(1);
+    /// Square root.
+    Sqrt = "sqrt", Exactly(1);
+    /// 1 / sqrt(x).
+    Rsqrt = "rsqrt", Exactly(1);
+    /// Hyperbolic tangent.
+    Tanh = "tanh", Exactly(1);
+    /// 1 / (1 + exp(-x)).
+    Sigmoid = "sigmoid", Exactly(1);
+    /// The error function.
+    Erf = "erf", Exactly(1);
+    /// Sine.
+    Sin = "sin", Exactly(1);
+    /// Cosine.
+    Cos = "cos", Exactly(1);
+    /// Tangent.
+    Tan = "tan", Exactly(1);
+    /// Arc sine.
+    Asin = "asin", Exactly(1);
+    /// Arc cosine.
+    Acos = "acos", Exactly(1);
+    /// Arc tangent.
+    Atan = "atan", Exactly(1);
+    /// Hyperbolic sine.
+    Sinh = "sinh", Exactly(1);
+    /// Hyperbolic cosine.
+    Cosh = "cosh", Exactly(1);
+    /// Inverse hyperbolic sine.
+    Asinh = "asinh", Exactly(1);
+    /// Inverse hyperbolic cosine.
+    Acosh = "acosh", Exactly(1);
+    /// Inverse hyperbolic tangent.
+    Atanh = "atanh", Exactly(1);
+    /// The angle of the point (x, y), given y and x.
+    Atan2 = "atan2", Exactly(2);
+    /// x to the power of y.
+    Pow = "pow", Exactly(2);
+    /// The length of the vector (x, y).
+    Hypot = "hypot", Exactly(2);
+    /// The first argument with the sign of the second.
+    Copysign = "copysign", Exactly(2);
+    /// The neighbour of the first argument towards the second.
+    Nextafter = "nextafter", Exactly(2);
+    /// The remainder of the truncating division of floats.
+    Fmod = "fmod", Exactly(2);
+    /// Largest whole number that is not larger.
+    Floor = "floor", Exactly(1);
+    /// Smallest whole number that is not smaller.
+    Ceil = "ceil", Exactly(1);
+    /// Nearest whole number; ties go to the even one.
+    Round = "round", Exactly(1);
+    /// Nearest whole number; ties go to the even one.
+    Nearbyint = "nearbyint", Exactly(1);
+    /// The whole part.
+    Trunc = "trunc", Exactly(1);
+    /// Magnitude, of floats and of integers.
+    Fabs = "fabs", Exactly(1);
+    /// a * b + c, rounded once.
+    Fma = "fma", Exactly(3);
+    /// Whether it is not a number.
+    IsNan = "isnan", Exactly(1);
+    /// Whether it is infinite.
+    IsInf = "isinf", Exactly(1);
+    /// Whether it is neither infinite nor NaN.
+    IsFinite = "isfinite", Exactly(1);
+    /// Bitwise and.
+    BitwiseAnd = "bitwise_and", Exactly(2);
+    /// Bitwise or.
+    BitwiseOr = "bitwise_or", Exactly(2);
+    /// Bitwise exclusive or.
+    BitwiseXor = "bitwise_xor", Exactly(2);
+    /// Bitwise complement.
+    BitwiseNot = "bitwise_not", Exactly(1);
+    /// Shift towards higher bits; bits that leave are lost. The amount counts modulo the width.
+    ShiftLeft = "shift_left", Exactly(2);
+    /// Shift towards lower bits; signed integers keep their sign. The amount counts modulo the width.
+    ShiftRight = "shift_right", Exactly(2);
+    /// How many bits are set.
+    Popcount = "popcount", Exactly(1);
+    /// How many zero bits stand above the highest one.
+    Clz = "clz", Exactly(1);
+    /// A choice of which only the picked side is evaluated.
+    IfThenElse = "if_then_else", Exactly(3);
+    /// Least value of the call's type; minus infinity for floats.
+    MinValue = "min_value", Exactly(0);
+    /// Greatest value of the call's type; infinity for floats.
+    MaxValue = "max_value", Exactly(0);
+    /// The same bits as another type of the same size.
+    Reinterpret = "reinterpret", Exactly(1);
+    /// A hint that the condition holds, which is checked where that is cheap.
+    Likely = "likely", Exactly(1);
+    /// The sum of a vector's lanes. The order of additions is free.
+    VectorReduceAdd = "vector_reduce_add", Exactly(1);
+    /// The product of a vector's lanes. The order of multiplications is free.
+    VectorReduceMul = "vector_reduce_mul", Exactly(1);
+    /// The smallest lane of a vector.
+    VectorReduceMin = "vector_reduce_min", Exactly(1);
+    /// The largest lane of a vector.
+    VectorReduceMax = "vector_reduce_max", Exactly(1);
+    /// Calls a registered function by name with the other arguments.
+    CallPacked = "call_packed", AtLeast(1);
+    /// Calls a C symbol by name with the other arguments.
+    CallExtern = "call_extern", AtLeast(1);
+    /// Ends the kernel, with a result perhaps.
+    Ret = "ret", Exactly(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back_to_intrinsics() {
+        for intrinsic in Intrinsic::ALL {
+            assert_eq!(Intrinsic::of_call(&format!("tirx.{}", intrinsic.name())), Some(*intrinsic));
+        }
+        assert_eq!(Intrinsic::of_call("exp"), None);
+        assert_eq!(Intrinsic::of_call("tirx.unheard_of"), None);
+    }
+}
