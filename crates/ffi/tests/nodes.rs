@@ -1,4 +1,6 @@
 //! A small IR made with the derives: reflection, families, structural equality and hashing.
+//! The derives are usable where unsafe code is forbidden.
+#![forbid(unsafe_code)]
 
 use relaxide_ffi::{
     Any, DataType, Field, Handle, Object, ObjectEnum, ObjectRef, PathStep, Ref, Weak, structural_equal, structural_hash,
