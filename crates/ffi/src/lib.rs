@@ -30,6 +30,8 @@ pub mod raised;
 pub mod reflect;
 mod reflected;
 mod shape;
+pub mod signal;
+pub mod stream;
 mod string;
 mod structural;
 mod tensor;
@@ -44,7 +46,9 @@ pub use dtype::DataType;
 pub use error::{Error, ErrorKind, Result};
 pub use field::Field;
 pub use function::{Function, TypedBody};
-pub use global::{get_global, global_names, register_global, remove_global, replace_global};
+pub use global::{
+    GlobalFunction, describe_global, get_global, global_names, register_global, remove_global, replace_global,
+};
 pub use list::List;
 pub use map::{Dict, Key, Map};
 pub use module::{Module, ModuleImpl, ModuleProperties};

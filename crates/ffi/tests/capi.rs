@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use relaxide_ffi::abi::{ByteArray, RawAny, type_index};
 use relaxide_ffi::capi::*;
 use relaxide_ffi::{
-    Any, DataType, Error, FromAny, Function, Handle, Module, ModuleImpl, Object, ObjectRef, Ref, Tensor, env, raised,
-    register_global,
+    Any, DataType, Error, FromAny, Function, Handle, Module, ModuleImpl, Object, ObjectRef, Ref, Tensor,
+    describe_global, env, raised, register_global,
 };
 
 fn array(text: &str) -> ByteArray {
@@ -105,6 +105,75 @@ fn functions_are_made_named_found_and_called() {
         assert!(raised_message().contains("null"));
     }
     drop(take::<Function>(made));
+}
+
+#[test]
+fn a_function_is_named_with_its_documentation() {
+    let function = Function::typed(|| Ok::<_, Error>(()));
+    let raw = Any::from(&function).as_view().raw();
+    let info = CMethodInfo {
+        name: array("test.capi.documented"),
+        doc: array("does nothing"),
+        metadata: array("{}"),
+        flags: 0,
+        method: raw,
+    };
+    // SAFETY: a readable description of a live function.
+    unsafe {
+        assert_eq!(TVMFFIFunctionSetGlobalFromMethodInfo(&info, 0), 0);
+        assert_eq!(TVMFFIFunctionSetGlobalFromMethodInfo(&info, 0), -1);
+        assert!(raised_message().contains("test.capi.documented"));
+        let broken = CMethodInfo { method: RawAny::NONE, ..info };
+        assert_eq!(TVMFFIFunctionSetGlobalFromMethodInfo(&broken, 1), -1);
+        assert!(raised_message().starts_with("TypeError"));
+    }
+    let entry = describe_global("test.capi.documented").unwrap();
+    assert_eq!((entry.doc.as_str(), entry.metadata.as_str()), ("does nothing", "{}"));
+    assert_eq!(entry.function, function);
+}
+
+#[test]
+fn streams_belong_to_threads_and_devices() {
+    let mut old = 8 as *mut c_void;
+    // SAFETY: streams are only passed on; a place for the old one.
+    unsafe {
+        assert_eq!(TVMFFIEnvSetStream(2, 0, 64 as *mut c_void, &mut old), 0);
+        assert!(old.is_null());
+        assert_eq!(TVMFFIEnvSetStream(2, 0, 128 as *mut c_void, &mut old), 0);
+    }
+    assert_eq!(old as usize, 64);
+    assert_eq!(TVMFFIEnvGetStream(2, 0) as usize, 128);
+    assert!(TVMFFIEnvGetStream(2, 1).is_null());
+    std::thread::spawn(|| assert!(TVMFFIEnvGetStream(2, 0).is_null())).join().unwrap();
+}
+
+#[test]
+fn a_pending_signal_is_an_error_once_the_interpreter_is_lent() {
+    static LOCKED: AtomicUsize = AtomicUsize::new(0);
+    unsafe extern "C" fn check() -> c_int {
+        -(LOCKED.load(Ordering::SeqCst) as c_int)
+    }
+    unsafe extern "C" fn ensure() -> c_int {
+        LOCKED.fetch_add(1, Ordering::SeqCst);
+        7
+    }
+    unsafe extern "C" fn release(state: c_int) {
+        assert_eq!((state, LOCKED.fetch_sub(1, Ordering::SeqCst)), (7, 1));
+    }
+    assert_eq!(TVMFFIEnvCheckSignals(), 0);
+    // SAFETY: the functions have the types that their names promise.
+    unsafe {
+        assert_eq!(TVMFFIEnvRegisterCAPI(c"PyErr_CheckSignals".as_ptr(), check as *mut c_void), 0);
+        assert_eq!(TVMFFIEnvRegisterCAPI(c"PyGILState_Ensure".as_ptr(), ensure as *mut c_void), 0);
+        assert_eq!(TVMFFIEnvRegisterCAPI(c"PyGILState_Release".as_ptr(), release as *mut c_void), 0);
+        assert_eq!(TVMFFIEnvCheckSignals(), -1);
+        assert_eq!(raised_message(), "EnvErrorAlreadySet: interrupted");
+        assert_eq!(TVMFFIEnvRegisterCAPI(c"PyErr_CheckSignals".as_ptr(), null_mut()), 0);
+        assert_eq!(TVMFFIEnvCheckSignals(), 0);
+        assert_eq!(TVMFFIEnvRegisterCAPI(c"Other".as_ptr(), null_mut()), -1);
+        raised::take();
+    }
+    assert_eq!(LOCKED.load(Ordering::SeqCst), 0);
 }
 
 #[test]

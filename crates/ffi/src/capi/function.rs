@@ -2,9 +2,9 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{ObjectHandle, borrow, give, text};
+use super::{CMethodInfo, ObjectHandle, borrow, give, text};
 use crate::abi::{ByteArray, RawAny, SafeCall};
-use crate::{Error, ErrorKind, Function, get_global, raised, register_global, replace_global};
+use crate::{AnyView, Error, ErrorKind, Function, GlobalFunction, get_global, raised, register_global, replace_global};
 
 /// Makes a function of a callback and its resource.
 #[unsafe(no_mangle)]
@@ -42,12 +42,34 @@ pub unsafe extern "C" fn TVMFFIFunctionSetGlobal(
     raised::guard(|| {
         // SAFETY: the interface's contract.
         let (name, function) = unsafe { (text(name)?, borrow::<Function>(function)?) };
-        if allow_override == 0 {
-            return register_global(name, function);
-        }
-        replace_global(name, function);
-        Ok(())
+        enter(name, function.into(), allow_override)
     })
+}
+
+/// Enters a function in the global table with its documentation and metadata.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIFunctionSetGlobalFromMethodInfo(
+    info: *const CMethodInfo,
+    allow_override: c_int,
+) -> c_int {
+    raised::guard(|| {
+        // SAFETY: the interface's contract.
+        let (name, function) = unsafe {
+            let CMethodInfo { name, doc, metadata, method, .. } = &*info;
+            let (doc, metadata) = (text(doc)?.to_string(), text(metadata)?.to_string());
+            let function = AnyView::from_raw(*method).to::<Function>()?;
+            (text(name)?, GlobalFunction { function, doc, metadata })
+        };
+        enter(name, function, allow_override)
+    })
+}
+
+fn enter(name: &str, function: GlobalFunction, allow_override: c_int) -> Result<(), Error> {
+    if allow_override == 0 {
+        return register_global(name, function);
+    }
+    replace_global(name, function);
+    Ok(())
 }
 
 /// Calls a function.

@@ -9,6 +9,7 @@
 #![allow(clippy::missing_safety_doc, reason = "the contract is the interface's, stated once above")]
 
 mod dtype;
+mod environment;
 mod error;
 mod function;
 mod init_once;
@@ -22,6 +23,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr::NonNull;
 
 pub use dtype::*;
+pub use environment::*;
 pub use error::*;
 pub use function::*;
 pub use init_once::*;
