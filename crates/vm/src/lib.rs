@@ -1,17 +1,50 @@
 //! The Relax virtual machine: bytecode, executable, verifier, interpreter and builtins.
 //!
 //! The compiler builds an [`Executable`] with an [`ExecBuilder`], or one is read from a file; [`verify`] makes it a
-//! [`VerifiedExecutable`], the only thing that runs.
+//! [`VerifiedExecutable`], the only thing that a [`VirtualMachine`] runs.
+//!
+//! ```
+//! use relaxide_ffi::{AnyView, Device, Function, register_global};
+//! use relaxide_runtime::memory::AllocatorKind;
+//! use relaxide_vm::{Arg, ExecBuilder, Register, VirtualMachine};
+//!
+//! register_global("doc.double", Function::typed(|x: i64| Ok::<_, relaxide_ffi::Error>(x * 2)))?;
+//! let mut builder = ExecBuilder::new();
+//! builder.begin_function("main", &["x"])?;
+//! builder.emit_call("doc.double", &[Arg::Register(Register(0))], Register(1))?;
+//! builder.emit_ret(Register(1))?;
+//! builder.end_function()?;
+//! let module = builder.get()?.into_module();
+//!
+//! let vm = VirtualMachine::new(&module, &[(Device::cpu(0), AllocatorKind::Pooled)])?;
+//! assert_eq!(vm.invoke("main", &[AnyView::from(21_i64)])?.as_int(), Some(42));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 pub mod builder;
+mod builtins;
 pub mod bytecode;
 pub mod executable;
 mod formalize;
+mod machine;
+mod register;
 pub mod verifier;
 
 pub use builder::{BuildError, ExecBuilder};
 pub use bytecode::{Arg, Register};
 pub use executable::{Executable, FuncInfo, FuncKind};
+pub use machine::{Closure, InstrumentReturn, MACHINE_KIND, Returns, VirtualMachine, is_builtin};
+pub use register::register;
 pub use verifier::{VerifiedExecutable, VerifyError, verify};
+
+use std::path::Path;
+
+use relaxide_ffi::{Error, Module};
+
+/// Loads a compiled model from a shared library.
+pub fn load_module(path: impl AsRef<Path>) -> Result<Module, Error> {
+    register();
+    relaxide_runtime::load_module(path)
+}

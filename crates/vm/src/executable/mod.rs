@@ -8,6 +8,7 @@
 //! [`stats`] for the summary.
 
 mod constant;
+pub mod module;
 pub mod read;
 pub mod stats;
 pub mod text;

@@ -1,0 +1,42 @@
+//! Functions as values.
+
+use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function, Ref, Shape};
+
+use super::{Args, Builtin};
+use crate::machine::{Closure, Vm};
+
+const INVOKE: &str = "vm.builtin.invoke_closure";
+
+pub(super) const TABLE: &[Builtin] = &[
+    Builtin::plain("vm.builtin.make_closure", make_closure),
+    Builtin::with_vm(INVOKE, invoke_closure),
+    Builtin::plain("vm.builtin.call_tir_dyn", call_tir_dyn),
+];
+
+/// Whether a builtin is the one that calls closures; the interpreter knows it, so that deep recursion through closures
+/// does not need the native stack.
+pub(crate) fn is_invoke(builtin: &Builtin) -> bool {
+    builtin.name == INVOKE
+}
+
+/// `(closure, captured…)`: a closure with the captured values behind its arguments.
+fn make_closure(args: &Args<'_, '_>) -> Result<Any, Error> {
+    let closure: Ref<Closure> = args.get(0, "closure")?;
+    Ok(closure.bind_last(args.rest(1)).into())
+}
+
+/// `(vm, closure, argument…)`.
+fn invoke_closure(vm: &Vm, args: &Args<'_, '_>) -> Result<Any, Error> {
+    vm.call_value(args.view(1, "closure")?, args.rest(2))
+}
+
+/// `(function, argument…, shape)`: calls the function with the arguments and then the integers of the shape.
+fn call_tir_dyn(args: &Args<'_, '_>) -> Result<Any, Error> {
+    let function: Function = args.get(0, "function")?;
+    let last = args.len().checked_sub(1).filter(|last| *last > 0);
+    let last = last.ok_or_else(|| args.error(ErrorKind::TypeError, format_args!("the shape is missing")))?;
+    let shape: Shape = args.get(last, "shape")?;
+    let plain = args.rest(1).get(..last - 1).unwrap_or_default();
+    let all: Vec<AnyView<'_>> = plain.iter().copied().chain(shape.iter().map(|dim| AnyView::from(*dim))).collect();
+    function.call(&all)
+}

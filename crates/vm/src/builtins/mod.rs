@@ -1,0 +1,99 @@
+//! The functions that the VM itself provides, `vm.builtin.*`.
+//!
+//! Each is one Rust function; [`find`] finds it by name. There are two ways to call one. A bytecode instruction that
+//! names a builtin calls the Rust function directly: the VM recognises the name once, when a program is linked. Compiled
+//! code and front ends find it among the global functions ([`register`]), as they find anything else; then a builtin
+//! that needs the VM gets it from its first argument, the handle that the VM passes for `%vm`.
+//!
+//! Argument orders are TVM's, and so are the texts of errors that users of a model see: they begin with the text that
+//! the compiler passed as last argument, which names function, parameter and annotation.
+
+mod alloc;
+mod args;
+mod check;
+mod closure;
+mod debug;
+mod device;
+mod shape;
+mod tuple;
+
+use std::sync::LazyLock;
+
+use relaxide_ffi::{Any, AnyView, Error, Function, get_global, register_global};
+
+pub(crate) use args::Args;
+pub(crate) use closure::is_invoke as is_invoke_closure;
+
+use crate::machine::{Vm, live};
+
+/// What a builtin runs.
+#[derive(Clone, Copy)]
+pub(crate) enum Body {
+    /// A function of its arguments.
+    Plain(fn(&Args<'_, '_>) -> Result<Any, Error>),
+    /// A function of the VM and its arguments; the first of these is the VM's handle.
+    WithVm(fn(&Vm, &Args<'_, '_>) -> Result<Any, Error>),
+}
+
+/// A builtin: its name and what it runs.
+pub(crate) struct Builtin {
+    pub(crate) name: &'static str,
+    pub(crate) body: Body,
+}
+
+impl Builtin {
+    const fn plain(name: &'static str, body: fn(&Args<'_, '_>) -> Result<Any, Error>) -> Self {
+        Self { name, body: Body::Plain(body) }
+    }
+
+    const fn with_vm(name: &'static str, body: fn(&Vm, &Args<'_, '_>) -> Result<Any, Error>) -> Self {
+        Self { name, body: Body::WithVm(body) }
+    }
+
+    /// Runs it for a VM.
+    #[inline]
+    pub(crate) fn run(&self, vm: &Vm, args: &[AnyView<'_>]) -> Result<Any, Error> {
+        let args = Args::new(self.name, args);
+        match self.body {
+            Body::Plain(body) => body(&args),
+            Body::WithVm(body) => body(vm, &args),
+        }
+    }
+
+    /// It as a function for everybody.
+    fn to_function(&'static self) -> Function {
+        match self.body {
+            Body::Plain(body) => Function::new(move |args| body(&Args::new(self.name, args))),
+            Body::WithVm(body) => Function::new(move |args| {
+                let args = Args::new(self.name, args);
+                let vm = live::find(args.view(0, "vm")?).map_err(|error| error.context(self.name))?;
+                body(&vm, &args)
+            }),
+        }
+    }
+}
+
+/// All families.
+static FAMILIES: [&[Builtin]; 7] =
+    [alloc::TABLE, check::TABLE, closure::TABLE, debug::TABLE, device::TABLE, shape::TABLE, tuple::TABLE];
+
+/// The builtins with the functions under which they are registered.
+static FUNCTIONS: LazyLock<Vec<(&'static Builtin, Function)>> = LazyLock::new(|| {
+    FAMILIES.iter().flat_map(|family| family.iter()).map(|builtin| (builtin, builtin.to_function())).collect()
+});
+
+/// The builtin of a name, with its function.
+pub(crate) fn find(name: &str) -> Option<&'static (&'static Builtin, Function)> {
+    FUNCTIONS.iter().find(|(builtin, _)| builtin.name == name)
+}
+
+/// Enters all builtins into the table of global functions. A name that is taken stays as it is: a front end may have
+/// put its own there.
+pub(crate) fn register() {
+    for (builtin, function) in FUNCTIONS.iter() {
+        if get_global(builtin.name).is_none() {
+            // Lost to a thread that registers the same function at the same time.
+            let _ = register_global(builtin.name, function.clone());
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Tuples and plain values.
+
+use relaxide_ffi::abi::type_index;
+use relaxide_ffi::{Any, Array, DataType, Device, Error, ErrorKind, Tensor};
+use relaxide_runtime::device;
+
+use super::{Args, Builtin};
+
+pub(super) const TABLE: &[Builtin] = &[
+    Builtin::plain("vm.builtin.make_tuple", make_tuple),
+    Builtin::plain("vm.builtin.tuple_getitem", tuple_getitem),
+    Builtin::plain("vm.builtin.tuple_reset_item", tuple_reset_item),
+    Builtin::plain("vm.builtin.copy", copy),
+    Builtin::plain("vm.builtin.null_value", null_value),
+    Builtin::plain("vm.builtin.read_if_cond", read_if_cond),
+];
+
+/// `(element…)`.
+fn make_tuple(args: &Args<'_, '_>) -> Result<Any, Error> {
+    Ok(Array::from_vec(args.rest(0).iter().map(|view| view.to_owned()).collect()).into())
+}
+
+/// The element that an index names.
+fn element<'a>(args: &Args<'_, '_>, tuple: &'a Array) -> Result<&'a Any, Error> {
+    let index: i64 = args.get(1, "index")?;
+    let found = usize::try_from(index).ok().and_then(|index| tuple.get(index));
+    found.ok_or_else(|| Error::new(ErrorKind::IndexError, format!("Index {index} out of bounds {}", tuple.len())))
+}
+
+/// `(tuple, index)`.
+fn tuple_getitem(args: &Args<'_, '_>) -> Result<Any, Error> {
+    let tuple: Array = args.get(0, "tuple")?;
+    element(args, &tuple).cloned()
+}
+
+/// `(tuple, index)`: says that nobody reads the element any more. Tuples do not change, so nothing is freed before the
+/// tuple is.
+fn tuple_reset_item(args: &Args<'_, '_>) -> Result<Any, Error> {
+    element(args, &args.get(0, "tuple")?)?;
+    Ok(Any::none())
+}
+
+/// `(x)`: another reference to the same value.
+fn copy(args: &Args<'_, '_>) -> Result<Any, Error> {
+    args.expect_len(1, 1)?;
+    Ok(args.view(0, "x")?.to_owned())
+}
+
+/// `()`.
+fn null_value(_args: &Args<'_, '_>) -> Result<Any, Error> {
+    Ok(Any::none())
+}
+
+/// `(cond)`: an integer, or a tensor of one integer.
+fn read_if_cond(args: &Args<'_, '_>) -> Result<Any, Error> {
+    let value = args.view(0, "cond")?;
+    if matches!(value.type_index(), type_index::INT | type_index::BOOL) {
+        return Ok((value.as_int() != Some(0)).into());
+    }
+    let tensor: Tensor = args.get(0, "cond")?;
+    let is_whole = matches!(tensor.dtype().code, DataType::INT | DataType::UINT | DataType::BOOL);
+    if !is_whole || tensor.numel() != 1 {
+        let message = format_args!("a condition is one integer or truth value, not {tensor:?}");
+        return Err(args.error(ErrorKind::TypeError, message));
+    }
+    let tensor = device::to_device(&tensor, Device::cpu(0))?;
+    Ok(tensor.as_bytes()?.iter().any(|byte| *byte != 0).into())
+}

@@ -1,0 +1,255 @@
+//! The virtual machine: an executable, linked and ready to run.
+//!
+//! [`VirtualMachine::new`] verifies an executable, finds every function that it names, decodes its code once into a form
+//! without checks ([`program`]), and puts its constants on the device. Running happens in [`interpreter`].
+//!
+//! A virtual machine may be used from several threads at once: what a call changes is its own stack, taken from a list
+//! of idle ones; everything else is constant, or behind a lock that the path of a call does not take.
+
+mod closure;
+mod instrument;
+mod interpreter;
+mod link;
+pub(crate) mod live;
+mod module;
+mod program;
+mod stack;
+mod stateful;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind, Function, Module, Ref, Tensor};
+use relaxide_runtime::device;
+use relaxide_runtime::memory::{self, Allocator, AllocatorKind};
+
+pub use closure::Closure;
+pub use instrument::InstrumentReturn;
+pub use module::MACHINE_KIND;
+pub(crate) use module::initialize_later;
+pub use stateful::Returns;
+
+use crate::builtins;
+use crate::executable::module::ExecutableModule;
+use crate::executable::{FuncInfo, FuncKind};
+use crate::verifier::VerifiedExecutable;
+use instrument::Instrument;
+use link::Callee;
+use program::Program;
+use stack::Stack;
+use stateful::Stateful;
+
+/// A device of a virtual machine and the allocator for it.
+pub(crate) struct Place {
+    pub(crate) device: Device,
+    pub(crate) allocator: Arc<dyn Allocator>,
+}
+
+/// Runs the functions of an executable. Copies are the same machine.
+#[derive(Clone)]
+pub struct VirtualMachine(Arc<Vm>);
+
+/// The machine itself.
+pub(crate) struct Vm {
+    executable: VerifiedExecutable,
+    program: Program,
+    callees: Vec<Callee>,
+    /// The functions as values, by index in the function table.
+    pool: Vec<Any>,
+    constants: Vec<Any>,
+    places: Vec<Place>,
+    /// What the program sees as `%vm`.
+    handle: Any,
+    idle: Mutex<Vec<Stack>>,
+    stateful: Mutex<Stateful>,
+    instrument: Instrument,
+    /// Keeps the modules that functions came from.
+    _module: Module,
+}
+
+impl VirtualMachine {
+    /// A machine for a module of kind `relax.VMExecutable`. The first device is the one that constants are put on; the
+    /// host is added behind the others if it is not among them.
+    pub fn new(module: &Module, devices: &[(Device, AllocatorKind)]) -> Result<Self, Error> {
+        crate::register();
+        let executable = module.downcast::<ExecutableModule>().ok_or_else(|| {
+            let message = format!("a module of kind {} is not a VM executable", module.kind());
+            Error::new(ErrorKind::TypeError, message)
+        })?;
+        let executable = executable.verified()?;
+        let places = places(devices)?;
+        let first = places.first().map_or(Device::cpu(0), |place| place.device);
+        let constants =
+            executable.constants().iter().map(|constant| on_device(constant, first)).collect::<Result<_, _>>()?;
+        let callees = link::link(&executable, module)?;
+        let program = Program::decode(&executable, &callees)?;
+        let vm = Arc::new_cyclic(|weak| Vm {
+            pool: link::pool(&executable, &callees, weak),
+            executable,
+            program,
+            callees,
+            constants,
+            places,
+            handle: Any::from_ptr(weak.as_ptr().cast_mut().cast()),
+            idle: Mutex::default(),
+            stateful: Mutex::default(),
+            instrument: Instrument::default(),
+            _module: module.clone(),
+        });
+        live::enter(&vm);
+        Ok(Self(vm))
+    }
+
+    /// Calls a function by name.
+    pub fn invoke(&self, name: &str, args: &[AnyView<'_>]) -> Result<Any, Error> {
+        if let Some(result) = self.0.invoke_saved(name) {
+            return result;
+        }
+        self.0.invoke(self.0.index_of(name)?, args)
+    }
+
+    /// A function by name, to be called again and again without looking it up. It keeps the machine.
+    pub fn function(&self, name: &str) -> Option<Function> {
+        let vm = Arc::clone(&self.0);
+        if vm.has_saved(name) {
+            let name = name.to_owned();
+            return Some(Function::new(move |_args| {
+                let lost = || Error::new(ErrorKind::ValueError, format!("the saved function {name} was removed"));
+                vm.invoke_saved(&name).ok_or_else(lost)?
+            }));
+        }
+        let index = vm.index_of(name).ok()?;
+        Some(Function::new(move |args| vm.invoke(index, args)))
+    }
+
+    /// Calls a closure or a function that a program has returned.
+    pub fn invoke_closure(&self, closure: AnyView<'_>, args: &[AnyView<'_>]) -> Result<Any, Error> {
+        self.0.call_value(closure, args)
+    }
+
+    /// What the machine runs.
+    pub fn executable(&self) -> &VerifiedExecutable {
+        &self.0.executable
+    }
+
+    /// The devices, with the host among them.
+    pub fn devices(&self) -> Vec<Device> {
+        self.0.places.iter().map(|place| place.device).collect()
+    }
+
+    pub(crate) fn vm(&self) -> &Arc<Vm> {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for VirtualMachine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "VirtualMachine({} functions on {:?})", self.0.executable.functions().len(), self.devices())
+    }
+}
+
+fn places(devices: &[(Device, AllocatorKind)]) -> Result<Vec<Place>, Error> {
+    let is_host = |(device, _): &(Device, AllocatorKind)| device.device_type == Device::CPU;
+    let host = (!devices.last().is_some_and(is_host)).then_some((Device::cpu(0), AllocatorKind::Pooled));
+    let place = |(device, kind): &(Device, AllocatorKind)| {
+        Ok(Place { device: *device, allocator: memory::allocator(*device, *kind)? })
+    };
+    devices.iter().chain(host.iter()).map(place).collect()
+}
+
+fn on_device(constant: &Any, device: Device) -> Result<Any, Error> {
+    match constant.to::<Tensor>() {
+        Ok(tensor) => device::to_device(&tensor, device).map(Any::from),
+        Err(_) => Ok(constant.clone()),
+    }
+}
+
+impl Vm {
+    /// The place that an index in the program means; -1 is the host.
+    pub(crate) fn place(&self, index: i64) -> Result<&Place, Error> {
+        let place = match index {
+            -1 => self.places.last(),
+            _ => usize::try_from(index).ok().and_then(|index| self.places.get(index)),
+        };
+        place.ok_or_else(|| {
+            let message = format!("device index {index} does not exist: the VM has {} devices", self.places.len());
+            Error::new(ErrorKind::ValueError, message)
+        })
+    }
+
+    /// The first device.
+    fn main_device(&self) -> Device {
+        self.places.first().map_or(Device::cpu(0), |place| place.device)
+    }
+
+    fn index_of(&self, name: &str) -> Result<usize, Error> {
+        let found = self.executable.function(name).map(|(index, _)| index);
+        found.ok_or_else(|| Error::new(ErrorKind::ValueError, format!("Unknown function: {name}")))
+    }
+
+    /// The entry of a function that has a body.
+    fn info(&self, index: usize) -> Result<&FuncInfo, Error> {
+        self.executable
+            .functions()
+            .get(index)
+            .ok_or_else(|| Error::new(ErrorKind::ValueError, format!("function {index} is not in the executable")))
+    }
+
+    /// Calls a function of the table.
+    pub(crate) fn invoke(&self, index: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
+        let info = self.info(index)?;
+        if info.kind == FuncKind::Packed {
+            return match self.callees.get(index) {
+                Some(Callee::Packed(function)) => function.call(args),
+                Some(Callee::Builtin(builtin, _)) => builtin.run(self, args),
+                _ => Err(Error::new(ErrorKind::InternalError, format!("function {} is not linked", info.name))),
+            };
+        }
+        check_arity(info, args.len())?;
+        let mut stack = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        let result = if self.instrument.is_set() {
+            self.run::<true>(&mut stack, index, args)
+        } else {
+            self.run::<false>(&mut stack, index, args)
+        };
+        stack.clear();
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(stack);
+        result
+    }
+
+    /// Calls a value: a closure of this machine or another, or any function.
+    pub(crate) fn call_value(&self, callee: AnyView<'_>, args: &[AnyView<'_>]) -> Result<Any, Error> {
+        if let Some(closure) = callee.downcast_ref::<Closure>() {
+            return closure.call(self, args);
+        }
+        callee.to::<Function>().map_err(|error| error.context("calling a value"))?.call(args)
+    }
+}
+
+/// Refuses a call with another number of arguments than the function takes.
+fn check_arity(info: &FuncInfo, found: usize) -> Result<(), Error> {
+    if info.num_args == found as i64 {
+        return Ok(());
+    }
+    let names = if info.param_names.is_empty() { String::new() } else { format!(" ({})", info.param_names.join(", ")) };
+    let message = format!(
+        "Invoking function {} expects {} arguments{names}, but {found} arguments were provided.",
+        info.name, info.num_args
+    );
+    Err(Error::new(ErrorKind::ValueError, message))
+}
+
+impl Drop for Vm {
+    fn drop(&mut self) {
+        live::leave(self);
+    }
+}
+
+/// The closure of a function of the table, as programs see it.
+fn closure_of(vm: &std::sync::Weak<Vm>, name: &str, index: usize) -> Ref<Closure> {
+    Closure::new(name, index, vm.clone())
+}
+
+/// Whether a name is a builtin of the VM.
+pub fn is_builtin(name: &str) -> bool {
+    builtins::find(name).is_some()
+}

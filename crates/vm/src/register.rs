@@ -1,0 +1,38 @@
+//! What this crate enters into the process's tables.
+
+use std::sync::Once;
+
+use relaxide_ffi::{Bytes, Error, ErrorKind, Function, get_global, register_global};
+
+use crate::builtins;
+use crate::executable::module::{ExecutableModule, KIND};
+
+/// Enters the builtins and the loaders of VM executables among the global functions. Calling it again does nothing;
+/// everything in this crate that needs it calls it. A program that loads models with
+/// [`relaxide_runtime::load_module`] calls it first.
+pub fn register() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        builtins::register();
+        enter(
+            &format!("ffi.Module.load_from_bytes.{KIND}"),
+            Function::typed(|bytes: Bytes| ExecutableModule::load(bytes.as_slice())),
+        );
+        enter(
+            &format!("ffi.Module.load_from_file.{KIND}"),
+            Function::typed(|path: String, _format: String| {
+                let bytes = std::fs::read(&path);
+                let bytes =
+                    bytes.map_err(|error| Error::new(ErrorKind::OSError, format!("cannot read {path}: {error}")))?;
+                ExecutableModule::load(&bytes)
+            }),
+        );
+    });
+}
+
+fn enter(name: &str, function: Function) {
+    if get_global(name).is_none() {
+        // Only another thread's registration of the same function can come between.
+        let _ = register_global(name, function);
+    }
+}
