@@ -1,0 +1,80 @@
+//! Imported graphs: names and symbolic dimensions of inputs, checks at run time, weights.
+
+mod model;
+
+use model::{Build, float};
+use relaxide_onnx::{ImportOptions, InputDim, Weights};
+
+#[test]
+fn dimensions_of_one_name_are_one_variable_and_unnamed_ones_are_their_own() {
+    let build = Build::new(13)
+        .input("input.1", float(&["batch.0", "3", "?", "-1"]))
+        .input("2nd", float(&["batch.0", "3", "1", "1"]))
+        .node("Add", &["input.1", "2nd"], &["y"], &[]);
+    let main = build.import(&["y"]).unwrap();
+    assert_eq!(
+        main.params(),
+        [
+            "input_1: R.Tensor((batch_0, 3, input_1_dim2, input_1_dim3), dtype=\"float32\")",
+            "input_2nd: R.Tensor((batch_0, 3, 1, 1), dtype=\"float32\")",
+        ]
+    );
+    assert_eq!(main.result(), "R.Tensor((batch_0, 3, input_1_dim2, input_1_dim3), dtype=\"float32\")");
+    assert_eq!(main.ops(), ["add"]);
+}
+
+#[test]
+fn shapes_given_by_the_caller_replace_those_of_the_file() {
+    let shape = vec![InputDim::Fixed(2), InputDim::Named("rows".into())];
+    let options = ImportOptions { shapes: [("x".to_string(), shape)].into_iter().collect(), ..Default::default() };
+    let build = Build::new(13).input("x", float(&["n", "m"])).node("Relu", &["x"], &["y"], &[]);
+    let main = build.import_with(&["y"], &options).unwrap();
+    assert_eq!(main.result(), "R.Tensor((2, rows), dtype=\"float32\")");
+}
+
+#[test]
+fn dimensions_that_must_be_equal_are_checked_when_the_program_runs() {
+    let build = Build::new(13).input("x", float(&["n", "4"])).input("y", float(&["m", "4"])).node(
+        "Add",
+        &["x", "y"],
+        &["z"],
+        &[],
+    );
+    let main = build.import(&["z"]).unwrap();
+    assert_eq!(main.ops(), ["match_cast", "add"]);
+    assert_eq!(main.result(), "R.Tensor((n, 4), dtype=\"float32\")");
+}
+
+#[test]
+fn several_outputs_are_a_tuple_and_unused_inputs_stay() {
+    let build = Build::new(13)
+        .input("x", float(&["n"]))
+        .input("unused", float(&["3"]))
+        .node("Relu", &["x"], &["y"], &[])
+        .node("Exp", &["x"], &["z"], &[]);
+    let main = build.import(&["y", "z"]).unwrap();
+    assert_eq!(main.params().len(), 2);
+    assert_eq!(main.result(), "R.Tuple(R.Tensor((n,), dtype=\"float32\"), R.Tensor((n,), dtype=\"float32\"))");
+}
+
+#[test]
+fn weights_are_constants_or_parameters() {
+    let build = || Build::new(13).input("x", float(&["n", "4"])).zeros("w", &[4]).node("Add", &["x", "w"], &["y"], &[]);
+    assert_eq!(build().import(&["y"]).unwrap().params().len(), 1);
+    let options = ImportOptions { weights: Weights::Parameters, ..Default::default() };
+    let main = build().import_with(&["y"], &options).unwrap();
+    assert_eq!(main.params()[1], "w: R.Tensor((4,), dtype=\"float32\")");
+    assert_eq!(main.0.attrs.int("num_input"), Some(1));
+    assert!(main.0.attrs.get("params").is_some());
+}
+
+#[test]
+fn initializers_listed_as_inputs_are_not_parameters() {
+    let build = Build::new(13).input("x", float(&["n", "4"])).input("w", float(&["4"])).zeros("w", &[4]).node(
+        "Add",
+        &["x", "w"],
+        &["y"],
+        &[],
+    );
+    assert_eq!(build.import(&["y"]).unwrap().params().len(), 1);
+}
