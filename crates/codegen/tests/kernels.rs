@@ -281,7 +281,7 @@ fn bools_are_bytes_in_memory() {
 #[test]
 fn what_is_not_supported_is_named() {
     let a = buffer("A", DataType::new(DataType::COMPLEX, 64), &[1]);
-    let func = kernel("complex", &[a.clone()], &[], Stmt::nop());
+    let func = kernel("complex", std::slice::from_ref(&a), &[], Stmt::nop());
     let error = relaxide_codegen::compile(&[Ref::new(func)], &Target::default()).unwrap_err();
     assert!(
         matches!(&error, CodegenError::Unsupported { kernel, what } if kernel == "complex" && what.starts_with("type ")),

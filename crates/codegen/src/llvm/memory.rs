@@ -66,7 +66,7 @@ impl Body<'_, '_> {
             Some(mask) => self.masked_load(&place, &mask)?,
             None => self.plain_load(&place),
         };
-        Ok(self.from_memory(&raw, place.value))
+        Ok(self.as_value(&raw, place.value))
     }
 
     pub fn store(&mut self, n: &BufferStore) -> Result<(), CodegenError> {
@@ -332,7 +332,7 @@ impl Body<'_, '_> {
     }
 
     /// Memory holds bools as bytes.
-    fn from_memory(&mut self, raw: &Val, value: Ty) -> Val {
+    fn as_value(&mut self, raw: &Val, value: Ty) -> Val {
         if raw.ty == value { raw.clone() } else { self.f.convert(raw, value) }
     }
 

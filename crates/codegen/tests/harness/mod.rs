@@ -82,7 +82,7 @@ impl Tensor {
 
     pub fn of<T: Copy>(dtype: DataType, values: &[T], shape: &[i64]) -> Self {
         let mut tensor = Self::zeros(dtype, shape);
-        assert_eq!(values.len() * size_of::<T>(), shape.iter().product::<i64>() as usize * dtype.bytes());
+        assert_eq!(size_of_val(values), shape.iter().product::<i64>() as usize * dtype.bytes());
         // SAFETY: the storage has exactly that many bytes, and `T` is a plain number.
         unsafe {
             std::ptr::copy_nonoverlapping(
