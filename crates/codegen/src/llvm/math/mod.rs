@@ -15,6 +15,7 @@
 //! | erf | 4 | odd polynomial below 1, `1 - exp(q(x))` above |
 //! | pow | 1 | in double precision: `exp2(y log2 x)` |
 //! | sin, cos | 2 | reduction in double precision, Cephes' polynomials; the math library above 10⁶ |
+//! | tan | 4 | quotient of both |
 //! | atan | 3 | reduction to `[-0.42, 0.42]`, Cephes' polynomial |
 //! | rsqrt | 1.5 | division by the square root |
 //!

@@ -1,0 +1,201 @@
+//! Mathematical functions against double precision, in units of the last place.
+
+mod harness;
+
+use harness::{Kernels, Tensor, kernel};
+use relaxide_ir::{Buffer, DataType, Ref, Target, Var, prim};
+use relaxide_tir::{PrimFunc, Stmt};
+
+const F32: DataType = DataType::float(32);
+const LANES: i64 = 8;
+
+/// Applies a function of one argument to a whole buffer, in vectors.
+fn unary(name: &str, count: i64) -> PrimFunc {
+    let (a, b) = (Buffer::new("A", F32, [count]), Buffer::new("B", F32, [count]));
+    apply(name, &[a.clone()], &b)
+}
+
+fn apply(name: &str, inputs: &[Ref<Buffer>], output: &Ref<Buffer>) -> PrimFunc {
+    let i = Var::dim("i");
+    let lanes = prim::ramp(prim::mul(&i, LANES), 1, LANES);
+    let args = inputs.iter().map(|input| prim::load(input, [lanes.clone()])).collect();
+    let value = prim::call(F32.with_lanes(LANES as u16), format!("tirx.{name}"), args);
+    let count = output.shape[0].as_int().unwrap();
+    let buffers: Vec<Ref<Buffer>> = inputs.iter().chain([output]).cloned().collect();
+    kernel(name, &buffers, &[], Stmt::serial(i, count / LANES, Stmt::store(output, [lanes], value)))
+}
+
+/// Floats spread over all bit patterns between two bounds, and the special ones.
+fn samples(low: f32, high: f32, count: usize) -> Vec<f32> {
+    let key =
+        |x: f32| if x.is_sign_negative() { -i64::from(x.to_bits() & 0x7fff_ffff) } else { i64::from(x.to_bits()) };
+    let back = |k: i64| if k < 0 { -f32::from_bits(-k as u32) } else { f32::from_bits(k as u32) };
+    let special = [0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MIN_POSITIVE, 1e-40, -1e-40];
+    let (low, high) = (key(low), key(high));
+    let step = ((high - low) as f64 / (count - special.len()) as f64).max(1.0);
+    let spread = (0..count - special.len()).map(|i| back(low + (step * i as f64) as i64));
+    special.into_iter().chain(spread).collect()
+}
+
+/// How far `got` lies from `exact`, in units of the last place of the float next to `exact`.
+fn ulps(got: f32, exact: f64) -> f64 {
+    let nearest = exact as f32;
+    if got == nearest || (got.is_nan() && nearest.is_nan()) {
+        return 0.0;
+    }
+    if got.is_nan() || nearest.is_nan() || got.is_infinite() || nearest.is_infinite() {
+        // The largest number and infinity are neighbours.
+        let big = |x: f32| x.abs() >= f32::MAX * 0.999_999;
+        return if big(got) && big(nearest) && got.signum() == nearest.signum() { 1.0 } else { f64::INFINITY };
+    }
+    let exponent = i32::try_from(nearest.abs().to_bits() >> 23).unwrap().max(1);
+    (f64::from(got) - exact).abs() / 2f64.powi(exponent - 127 - 23)
+}
+
+fn erf(x: f64) -> f64 {
+    // Series below two, continued fraction above; both to double precision.
+    let square = x * x;
+    if x.abs() < 2.5 {
+        let (mut term, mut sum, mut n) = (x, x, 0.0);
+        while term.abs() > 1e-18 * sum.abs() {
+            n += 1.0;
+            term *= -square / n;
+            sum += term / (2.0 * n + 1.0);
+        }
+        return sum * std::f64::consts::FRAC_2_SQRT_PI;
+    }
+    let mut fraction = 0.0;
+    for k in (1..80).rev() {
+        fraction = f64::from(k) / 2.0 / (x.abs() + fraction);
+    }
+    let complement = (-square).exp() / std::f64::consts::PI.sqrt() / (x.abs() + fraction);
+    (1.0 - complement).copysign(x)
+}
+
+type Reference = fn(f64) -> f64;
+
+const UNARY: &[(&str, Reference, f32, f32, f64)] = &[
+    ("exp", f64::exp, -110.0, 95.0, 2.0),
+    ("exp2", f64::exp2, -160.0, 130.0, 2.0),
+    ("exp10", |x| 10f64.powf(x), -50.0, 40.0, 3.0),
+    ("log", f64::ln, 1e-45, f32::MAX, 2.0),
+    ("log2", f64::log2, 1e-45, f32::MAX, 3.0),
+    ("log10", f64::log10, 1e-45, f32::MAX, 3.0),
+    ("tanh", f64::tanh, -20.0, 20.0, 3.0),
+    ("sigmoid", |x| 1.0 / (1.0 + (-x).exp()), -88.0, 88.0, 4.0),
+    ("erf", erf, -6.0, 6.0, 4.0),
+    ("sin", f64::sin, -2.0e6, 2.0e6, 2.0),
+    ("cos", f64::cos, -2.0e6, 2.0e6, 2.0),
+    ("tan", f64::tan, -2.0e6, 2.0e6, 4.0),
+    ("atan", f64::atan, f32::MIN, f32::MAX, 3.0),
+    ("rsqrt", |x| 1.0 / x.sqrt(), 1e-45, f32::MAX, 1.5),
+    ("sqrt", f64::sqrt, 0.0, f32::MAX, 0.5),
+    ("floor", f64::floor, -1e9, 1e9, 0.0),
+    ("ceil", f64::ceil, -1e9, 1e9, 0.0),
+    ("trunc", f64::trunc, -1e9, 1e9, 0.0),
+    ("round", f64::round, -1e9, 1e9, 0.0),
+    ("nearbyint", f64::round_ties_even, -1e9, 1e9, 0.0),
+    ("fabs", f64::abs, -1e9, 1e9, 0.0),
+    ("asin", f64::asin, -1.0, 1.0, 1.0),
+    ("log1p", f64::ln_1p, -0.99, 1e9, 1.0),
+];
+
+const COUNT: usize = 1 << 18;
+
+fn worst(target: &Target, cases: &[(&str, Reference, f32, f32, f64)]) {
+    let kernels =
+        Kernels::compile_for(&cases.iter().map(|(name, ..)| unary(name, COUNT as i64)).collect::<Vec<_>>(), target);
+    let mut report = Vec::new();
+    for (name, reference, low, high, limit) in cases {
+        let inputs = samples(*low, *high, COUNT);
+        let mut tensors = [Tensor::f32(&inputs, &[COUNT as i64]), Tensor::zeros(F32, &[COUNT as i64])];
+        kernels.run(name, &mut tensors);
+        let mut worst = (0.0, 0.0, 0.0);
+        for (x, got) in inputs.iter().zip(tensors[1].values::<f32>()) {
+            let error = ulps(got, reference(f64::from(*x)));
+            if error > worst.0 {
+                worst = (error, *x, got);
+            }
+        }
+        println!("{name}: {:.2} ulp at {:e}", worst.0, worst.1);
+        if worst.0 > *limit + 0.01 {
+            report.push(format!("{name}({:e}) = {:e} is wrong by {:.2} ulp of {limit}", worst.1, worst.2, worst.0));
+        }
+    }
+    assert!(report.is_empty(), "{}", report.join("\n"));
+}
+
+#[test]
+fn functions_of_one_argument_are_accurate() {
+    worst(&Target::default(), UNARY);
+}
+
+#[test]
+fn functions_stay_accurate_without_fused_operations() {
+    let inline: Vec<_> = UNARY.iter().copied().filter(|case| case.4 > 0.0).collect();
+    worst(&"llvm -mcpu=x86-64".parse().unwrap(), &inline);
+}
+
+#[test]
+fn powers_are_accurate_and_follow_the_c_standard() {
+    let bases = samples(1e-45, f32::MAX, 1 << 9);
+    let exponents = samples(-40.0, 40.0, 1 << 9);
+    let integers = (-20..20).map(|i| i as f32);
+    let exponents: Vec<f32> = exponents.into_iter().chain(integers).chain([0.5, -0.5, 1e9, -1e9, 3e9]).collect();
+    let mut pairs: Vec<(f32, f32)> = Vec::new();
+    for base in bases.iter().flat_map(|base| [*base, -*base]).chain((1..200).map(|i| 1.0 + i as f32 * 1e-3)) {
+        pairs.extend(exponents.iter().map(|exponent| (base, *exponent)));
+    }
+    pairs.resize(pairs.len().next_multiple_of(LANES as usize), (1.0, 1.0));
+    let count = pairs.len() as i64;
+    let [a, b, c] = ["A", "B", "C"].map(|name| Buffer::new(name, F32, [count]));
+    let kernels = Kernels::compile(&[apply("pow", &[a, b], &c)]);
+    let (x, y): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
+    let mut tensors = [Tensor::f32(&x, &[count]), Tensor::f32(&y, &[count]), Tensor::zeros(F32, &[count])];
+    kernels.run("pow", &mut tensors);
+    let mut wrong = Vec::new();
+    for ((x, y), got) in pairs.iter().zip(tensors[2].values::<f32>()) {
+        let exact = f64::from(*x).powf(f64::from(*y));
+        let error = ulps(got, exact);
+        if error > 1.0 {
+            wrong.push(format!("pow({x:e}, {y:e}) = {got:e}, not {exact:e} ({error:.1} ulp)"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong[..wrong.len().min(20)].join("\n"));
+}
+
+/// Every half-precision number, and floats between and beyond them.
+#[test]
+fn sixteen_bit_floats_convert_exactly_with_and_without_hardware() {
+    let halves: Vec<u16> = (0..=u16::MAX).collect();
+    let floats = samples(-1e6, 1e6, 1 << 16);
+    for (target, narrow) in
+        [("llvm", DataType::float(16)), ("llvm -mcpu=x86-64", DataType::float(16)), ("llvm", DataType::bfloat16())]
+    {
+        let is_half = narrow == DataType::float(16);
+        let widen = |bits: u16| {
+            if is_half { half::f16::from_bits(bits).to_f32() } else { half::bf16::from_bits(bits).to_f32() }
+        };
+        let round = |x: f32| if is_half { half::f16::from_f32(x).to_bits() } else { half::bf16::from_f32(x).to_bits() };
+        let count = halves.len() as i64;
+        let [from, to] = [("A", narrow), ("B", F32)].map(|(name, dtype)| Buffer::new(name, dtype, [count]));
+        let convert = |name: &str, from: &Ref<Buffer>, to: &Ref<Buffer>| {
+            harness::elementwise(name, &[from.clone(), to.clone()], |i| {
+                prim::cast(to.dtype, prim::load(from, [i.clone()]))
+            })
+        };
+        let funcs = [convert("widen", &from, &to), convert("narrow", &to, &from)];
+        let kernels = Kernels::compile_for(&funcs, &target.parse().unwrap());
+        let mut tensors = [Tensor::of(narrow, &halves, &[count]), Tensor::zeros(F32, &[count])];
+        kernels.run("widen", &mut tensors);
+        for (bits, got) in halves.iter().zip(tensors[1].values::<f32>()) {
+            let expected = widen(*bits);
+            assert!(got == expected || (got.is_nan() && expected.is_nan()), "{target} {narrow} {bits:#x}: {got:e}");
+        }
+        let mut tensors = [Tensor::f32(&floats, &[count]), Tensor::zeros(narrow, &[count])];
+        kernels.run("narrow", &mut tensors);
+        for (x, got) in floats.iter().zip(tensors[1].values::<u16>()) {
+            assert!(got == round(*x) || (x.is_nan() && widen(got).is_nan()), "{target} {narrow} {x:e}: {got:#x}");
+        }
+    }
+}
