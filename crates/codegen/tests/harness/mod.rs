@@ -1,6 +1,8 @@
 //! Compiles kernels, loads them as a library and calls them the way a runtime does.
 #![allow(dead_code)]
 
+pub mod microkernel;
+
 use std::{
     cell::RefCell,
     ffi::{CStr, c_char, c_void},
