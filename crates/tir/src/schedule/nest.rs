@@ -82,13 +82,26 @@ impl Tile {
 /// elif rest > 0:  body(…, 1 vector,  mask = first rest)
 /// ```
 ///
-/// A constant extent leaves only the branches that are taken.
+/// A constant extent leaves only the branches that are taken. Tiles of many vectors leave their rest to single vectors.
 pub fn tiles<E>(
     start: PrimExpr,
     extent: &PrimExpr,
     lanes: i64,
     vectors: i64,
     mut body: impl FnMut(Tile) -> Result<Stmt, E>,
+) -> Result<Stmt, E> {
+    tiles_by(start, extent, lanes, vectors, &mut body)
+}
+
+/// Vectors of a tile up to which each number of remaining vectors has a branch of its own.
+const MOST_TAILS: i64 = 4;
+
+fn tiles_by<E>(
+    start: PrimExpr,
+    extent: &PrimExpr,
+    lanes: i64,
+    vectors: i64,
+    body: &mut dyn FnMut(Tile) -> Result<Stmt, E>,
 ) -> Result<Stmt, E> {
     let step = lanes * vectors;
     let full = floordiv(extent, int(step));
@@ -102,6 +115,13 @@ pub fn tiles<E>(
         list.push(Stmt::serial(t, full.clone(), inner));
     }
     let base = add(&start, mul(&full, int(step)));
+    if vectors > MOST_TAILS {
+        let rest = sub(extent, mul(&full, int(step)));
+        if !rest.is_int(0) {
+            list.push(tiles_by(base, &rest, lanes, 1, body)?);
+        }
+        return Ok(Stmt::seq(list));
+    }
     match extent.as_int() {
         Some(extent) => {
             let rest = extent % step;

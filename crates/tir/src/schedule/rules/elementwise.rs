@@ -14,13 +14,12 @@
 //! vectors of the widest type among output and inputs. Conditions that do not move along the row (concatenation of
 //! channels) are decided once a row. Roof: memory bandwidth.
 
-use relaxide_ffi::Ref;
-use relaxide_ir::prim::{Let, PrimExpr, PrimMutator, PrimVisitor, VarMap, int, min, mul, sub};
+use relaxide_ir::prim::{PrimExpr, VarMap, int, min, mul, sub};
 use relaxide_ir::{DataType, Var};
 
-use super::super::affine::{ceil_div, cost, loads, product, uses, uses_any};
-use super::super::lanes::Lanes;
+use super::super::affine::{ceil_div, cost, loads, product};
 use super::super::{Axis, Cx, Refusal, Stage, nest};
+use super::row::Row;
 use crate::Stmt;
 
 /// Elements of a row that one task takes.
@@ -46,13 +45,14 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
         let start = mul(&PrimExpr::from(&block), int(BLOCK));
         (start.clone(), min(int(BLOCK), sub(&inner.extent, start)))
     };
-    let rows = Rows { stage, axis: &inner.var, lanes };
+    let none = VarMap::new();
+    let row = Row { axis: &inner.var, lanes, buffer: &stage.output, indices: &stage.indices, map: &none };
     let length = Var::dim("length");
     let (bind, extent) = match extent.as_int() {
         Some(n) => (Stmt::nop(), int(n)),
         None => (Stmt::bind(length.clone(), extent), PrimExpr::from(&length)),
     };
-    let row = rows.emit(cx, &start, &extent, &stage.value)?;
+    let row = row.emit(cx, &start, &extent, &stage.value)?;
     let body = Stmt::seq([bind, row]);
     if axes.is_empty() {
         return Ok(body);
@@ -67,86 +67,4 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
 pub fn widest(stage: &Stage) -> DataType {
     let inputs = loads(&stage.value).into_iter().map(|l| l.buffer.dtype);
     inputs.fold(stage.output.dtype, |widest, dtype| if dtype.bits > widest.bits { dtype } else { widest })
-}
-
-struct Rows<'a> {
-    stage: &'a Stage,
-    axis: &'a Ref<Var>,
-    lanes: i64,
-}
-
-impl Rows<'_> {
-    /// A row of the output; a choice at the top of the value that the row does not move is made outside the loop.
-    fn emit(&self, cx: &mut Cx, start: &PrimExpr, extent: &PrimExpr, value: &PrimExpr) -> Result<Stmt, Refusal> {
-        if let PrimExpr::Call(choice) = value
-            && let ("tirx.if_then_else", [condition, t, f]) = (choice.op.as_str(), choice.args.as_slice())
-            && !uses(condition, self.axis)
-        {
-            let (t, f) = (self.emit(cx, start, extent, t)?, self.emit(cx, start, extent, f)?);
-            return Ok(Stmt::if_else(condition.clone(), t, f));
-        }
-        let (value, binds) = Hoist::run(self.axis, value);
-        let stage = self.stage;
-        let loops = nest::tiles(start.clone(), extent, self.lanes, 1, |tile| {
-            let none = VarMap::new();
-            Lanes::new(&mut cx.views, self.axis, tile.base.clone(), self.lanes, tile.mask_of(0), &none).store(
-                &stage.output,
-                &stage.indices,
-                &value,
-            )
-        })?;
-        Ok(Stmt::seq(binds.into_iter().chain([loops])))
-    }
-}
-
-/// Gives names to what does not move along the row and costs a load.
-pub struct Hoist<'a> {
-    axis: &'a Ref<Var>,
-    /// Names of `let`s around the place where the walk is.
-    inner: Vec<Ref<Var>>,
-    binds: Vec<Stmt>,
-}
-
-impl<'a> Hoist<'a> {
-    /// An expression over names, and the statements that bind them.
-    pub fn run(axis: &'a Ref<Var>, e: &PrimExpr) -> (PrimExpr, Vec<Stmt>) {
-        let mut hoist = Hoist { axis, inner: Vec::new(), binds: Vec::new() };
-        let value = hoist.mutate_prim(e);
-        (value, hoist.binds)
-    }
-}
-
-impl PrimMutator for Hoist<'_> {
-    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
-        let moves = uses(e, self.axis) || uses_any(e, &self.inner);
-        match e {
-            _ if !moves && !loads(e).is_empty() && !has_let(e) => {
-                let var = Var::prim("invariant", e.dtype());
-                self.binds.push(Stmt::bind(var.clone(), e.clone()));
-                PrimExpr::from(&var)
-            }
-            // The sides of a lazy choice must not be evaluated ahead of it.
-            PrimExpr::Call(c) if c.op == "tirx.if_then_else" => e.clone(),
-            PrimExpr::Let(n) => {
-                let value = self.mutate_prim(&n.value);
-                self.inner.push(n.var.clone());
-                let body = self.mutate_prim(&n.body);
-                Ref::new(Let { var: n.var.clone(), value, body }).into()
-            }
-            _ => self.remake_prim(e),
-        }
-    }
-}
-
-fn has_let(e: &PrimExpr) -> bool {
-    struct Search(bool);
-    impl PrimVisitor for Search {
-        fn visit_prim(&mut self, e: &PrimExpr) {
-            self.0 |= matches!(e, PrimExpr::Let(_));
-            self.walk_prim(e);
-        }
-    }
-    let mut search = Search(false);
-    search.visit_prim(e);
-    search.0
 }

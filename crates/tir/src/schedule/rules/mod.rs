@@ -1,8 +1,16 @@
 //! The table of rules: for each kind of work, the rules in the order in which they are asked.
 
+mod contraction;
+mod conv;
+mod depthwise;
 mod elementwise;
 mod fallback;
+mod matmul;
 mod merge;
+mod reduction;
+mod register_tile;
+mod row;
+mod window;
 
 use super::{Cx, Note, Reduce, Refusal, ScheduleError, Stage, Work};
 use crate::Stmt;
@@ -16,7 +24,13 @@ struct Rule<T> {
 const MAPS: &[Rule<Stage>] =
     &[Rule { name: "elementwise", apply: elementwise::apply }, Rule { name: "fallback", apply: fallback::map }];
 
-const REDUCTIONS: &[Rule<Reduce>] = &[Rule { name: "fallback", apply: fallback::reduce }];
+const REDUCTIONS: &[Rule<Reduce>] = &[
+    Rule { name: "conv", apply: conv::apply },
+    Rule { name: "depthwise", apply: depthwise::apply },
+    Rule { name: "matmul", apply: matmul::apply },
+    Rule { name: "reduction", apply: reduction::apply },
+    Rule { name: "fallback", apply: fallback::reduce },
+];
 
 /// Merges axes that move together, and makes the loop nest of a piece of work by the first rule that does not refuse.
 pub fn schedule(cx: &mut Cx, work: &Work, notes: &mut Vec<Note>) -> Result<Stmt, ScheduleError> {

@@ -1,0 +1,229 @@
+//! Depthwise convolution: every output channel slides its own kernel over its own image.
+//!
+//! Matches windowed contractions without an axis of the weights alone.
+//!
+//! ```text
+//! parallel p over (n, c, blocks of output rows):
+//!     S = workspace of the block's image rows              # zero borders, phases; see `window`
+//!     for tile of 4 output rows, for tile of 2 vectors:    # 8 accumulators
+//!         for rx:                                          # a loop where the stride is 1, else unrolled by phase
+//!             w[0 .. kh] = W[c, .., rx]
+//!             for each of the tile's image rows:           # one load serves all output rows under it
+//!                 acc[i][..] += w[ry] * S[row][x + rx ..]  where row == i * stride + ry
+//! ```
+//!
+//! Without reuse across output rows each multiply-add would load its image vector; four rows bring loads down to about half
+//! of the multiply-adds. Parameters: rows as registers allow beside `kh` weights; a block of image rows that fits the
+//! first-level cache. Roof: two multiply-adds a cycle, then loads.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::prim::{PrimExpr, VarMap, add, constant, floordiv, int, load, min, mul, ramp, sub, substitute};
+use relaxide_ir::{Buffer, Var};
+
+use super::super::affine::product;
+use super::super::inline::freshen_lets;
+use super::super::lanes::{multiply_add, splat};
+use super::super::nest::Tile;
+use super::super::{Axis, Cx, Reduce, Refusal, nest};
+use super::contraction::Contraction;
+use super::register_tile::{self, RegisterTile};
+use super::window::{Window, Windowed, Workspace, rows_per_block};
+use crate::Stmt;
+
+/// Output rows of a block at least, so that the halo is a small part of it.
+const LEAST_ROWS: i64 = 8;
+
+/// Makes the nest of a depthwise convolution.
+pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
+    let contraction = Contraction::of(reduce)?;
+    if !contraction.rows.is_empty() {
+        return Err(Refusal::new("an axis belongs to the weights alone"));
+    }
+    let dtype = reduce.stage.output.dtype;
+    let lanes = cx.machine.lanes(dtype);
+    let window = Windowed::of(contraction)?;
+    let (pitch, block) = (Var::dim("pitch"), Var::dim("rows"));
+    let pitch_value = window.pitch(lanes);
+    let budget = cx.machine.l1;
+    let block_value = rows_per_block(&window, &PrimExpr::from(&pitch), budget, LEAST_ROWS, |height| height.clone());
+    let space =
+        Workspace::new(&window, dtype, lanes, window.image_rows(&PrimExpr::from(&block)), PrimExpr::from(&pitch));
+    let (p, block_axis, y0, count) = (Var::dim("p"), Var::dim("block"), Var::dim("y0"), Var::dim("count"));
+    let height = window.y.as_ref().map_or(int(1), |y| y.axis.extent.clone());
+    let rows = PrimExpr::from(&block);
+    let blocks = floordiv(add(&height, sub(&rows, int(1))), &rows);
+    let mut axes = window.outer.clone();
+    axes.push(Axis { var: block_axis.clone(), extent: blocks });
+    let (tasks, binds) = nest::fuse(&axes, &p);
+    let (y0_name, count_name) = (PrimExpr::from(&y0), PrimExpr::from(&count));
+    let mut body = binds;
+    body.push(Stmt::bind(y0.clone(), mul(PrimExpr::from(&block_axis), &rows)));
+    body.push(Stmt::bind(count.clone(), min(rows, sub(&height, &y0_name))));
+    body.push(Stmt::alloc(&space.buffer));
+    body.push(window.fill(cx, &space, &y0_name, &count_name)?);
+    body.push(block_of(cx, &window, &space, &y0_name, &count_name)?);
+    let extents = reduce.stage.spatial.iter().chain(&reduce.stage.reduce).map(|a| &a.extent);
+    let work = floordiv(product(extents), int(4));
+    let parallel = nest::parallel(&cx.machine, p, tasks, work, Stmt::seq(body));
+    Ok(Stmt::seq([Stmt::bind(pitch, pitch_value), Stmt::bind(block, block_value), parallel]))
+}
+
+/// Output rows and vectors of a tile: accumulators, one column of weights, one row of vectors.
+fn tile_shape(cx: &Cx, window: &Windowed) -> (i64, i64) {
+    let Some(y) = &window.y else { return (1, 4) };
+    let (registers, weights) = (cx.machine.vector_registers, y.offsets().count() as i64);
+    let vectors = if registers >= 32 { 3 } else { 2 };
+    let fitting = (registers - 1 - vectors - weights) / vectors;
+    (fitting.clamp(2, 4), vectors)
+}
+
+/// The output rows of one block.
+fn block_of(
+    cx: &mut Cx,
+    window: &Windowed,
+    space: &Workspace,
+    y0: &PrimExpr,
+    count: &PrimExpr,
+) -> Result<Stmt, Refusal> {
+    let (rows, vectors) = tile_shape(cx, window);
+    register_tile::rows(&int(0), count, rows, |line, rows| {
+        nest::tiles(int(0), &window.x.axis.extent, space.lanes, vectors, |tile| {
+            kernel(cx, window, space, &Lines { y0, line: line.clone(), rows }, &tile)
+        })
+    })
+}
+
+/// Which output rows a tile has.
+struct Lines<'a> {
+    y0: &'a PrimExpr,
+    line: PrimExpr,
+    rows: i64,
+}
+
+fn kernel(cx: &mut Cx, window: &Windowed, space: &Workspace, lines: &Lines<'_>, tile: &Tile) -> Result<Stmt, Refusal> {
+    let reduce = &window.c.reduce;
+    let dtype = reduce.stage.output.dtype;
+    let lanes = space.lanes;
+    let acc = Buffer::scoped("acc", dtype, [int(lines.rows * tile.vectors * lanes)], "local");
+    let at = |i: i64, j: i64| ramp(int((i * tile.vectors + j) * lanes), int(1), lanes);
+    let cells = || (0..lines.rows).flat_map(|i| (0..tile.vectors).map(move |j| (i, j)));
+    let fresh: Vec<Axis> =
+        window.channels.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
+    let channels: VarMap =
+        window.channels.iter().zip(&fresh).map(|(a, f)| (a.var.clone(), PrimExpr::from(&f.var))).collect();
+
+    let body = match &window.x.tap {
+        Some(tap) if window.x.stride == 1 => {
+            let rx = Var::dim(tap.var.name.clone());
+            let steps = column_of_taps(cx, window, space, lines, tile, (&acc, &channels, Some(&PrimExpr::from(&rx))));
+            Stmt::serial(rx, tap.extent.clone(), Stmt::seq(steps))
+        }
+        Some(tap) => {
+            let taps = (0..tap.extent.as_int().unwrap_or(0)).map(int);
+            Stmt::seq(
+                taps.flat_map(|rx| column_of_taps(cx, window, space, lines, tile, (&acc, &channels, Some(&rx))))
+                    .collect::<Vec<_>>(),
+            )
+        }
+        None => Stmt::seq(column_of_taps(cx, window, space, lines, tile, (&acc, &channels, None))),
+    };
+    let zero = splat(constant(dtype, 0.0), lanes);
+    let mut list = vec![Stmt::alloc(&acc)];
+    list.extend(cells().map(|(i, j)| Stmt::store(&acc, [at(i, j)], zero.clone())));
+    list.push(nest::serial(&fresh, body));
+    let none = VarMap::new();
+    let finish = RegisterTile {
+        reduce,
+        row_axis: window.y.as_ref().map(|y| &y.axis.var),
+        column_axis: &window.x.axis.var,
+        lanes,
+        row: add(lines.y0, &lines.line),
+        rows: lines.rows,
+        tile,
+        at: &none,
+    };
+    for (i, j) in cells() {
+        list.push(finish.finish(cx, i, j, load(&acc, [at(i, j)]))?);
+    }
+    Ok(Stmt::seq(list))
+}
+
+/// All taps of one column of the kernel: its weights once, each image row once.
+fn column_of_taps(
+    cx: &Cx,
+    window: &Windowed,
+    space: &Workspace,
+    lines: &Lines<'_>,
+    tile: &Tile,
+    (acc, channels, rx): (&Ref<Buffer>, &VarMap, Option<&PrimExpr>),
+) -> Vec<Stmt> {
+    let dtype = acc.dtype.with_lanes(space.lanes as u16);
+    let at = |i: i64, j: i64| ramp(int((i * tile.vectors + j) * space.lanes), int(1), space.lanes);
+    let (stride, offsets) = match &window.y {
+        Some(y) => (y.stride, y.offsets().collect::<Vec<_>>()),
+        None => (1, vec![0]),
+    };
+    let mut map = channels.clone();
+    if let (Some(tap), Some(rx)) = (&window.x.tap, rx) {
+        map.insert(tap.var.clone(), rx.clone());
+    }
+    let channel = substitute(&window.channel_index(), channels);
+    let mut steps = Vec::new();
+    let mut weights = Vec::new();
+    for ry in 0..offsets.len() {
+        let mut map = map.clone();
+        if let Some(tap) = window.y.as_ref().and_then(|y| y.tap.as_ref()) {
+            map.insert(tap.var.clone(), int(ry as i64));
+        }
+        let weight = Var::prim(format!("w{ry}"), dtype);
+        steps.push(Stmt::bind(weight.clone(), splat(freshen_lets(&substitute(&window.c.row, &map)), space.lanes)));
+        weights.push(weight);
+    }
+    let reach = offsets.last().copied().unwrap_or(0) + 1;
+    for line in 0..(lines.rows - 1) * stride + reach {
+        let users: Vec<(i64, usize)> =
+            (0..lines.rows).filter_map(|i| Some((i, offsets.iter().position(|o| *o == line - i * stride)?))).collect();
+        if users.is_empty() {
+            continue;
+        }
+        let image_row = add(mul(&lines.line, int(stride)), int(line));
+        for j in 0..tile.vectors {
+            let pixels = Var::prim(format!("p{j}"), dtype);
+            let x = tile.at(j, space.lanes);
+            steps.push(Stmt::bind(
+                pixels.clone(),
+                pixel_vector(&window.x, window, space, (&channel, &image_row, &x), rx),
+            ));
+            for (i, ry) in &users {
+                let index = at(*i, j);
+                let sum = multiply_add(
+                    cx.machine.fma,
+                    PrimExpr::from(&weights[*ry]),
+                    PrimExpr::from(&pixels),
+                    load(acc, [index.clone()]),
+                );
+                steps.push(Stmt::store(acc, [index], sum));
+            }
+        }
+    }
+    steps
+}
+
+/// The image's vector under one tap of the row, at output column `x`.
+fn pixel_vector(
+    axis: &Window,
+    window: &Windowed,
+    space: &Workspace,
+    (channel, image_row, x): (&PrimExpr, &PrimExpr, &PrimExpr),
+    rx: Option<&PrimExpr>,
+) -> PrimExpr {
+    let tap = rx.cloned().unwrap_or_else(|| int(0));
+    match mul(&tap, int(axis.dilation)).as_int() {
+        Some(offset) => window.vector(space, channel, image_row, offset, x),
+        // A tap that is a loop counter: the stride is one, so there is one phase.
+        None => {
+            let index = space.index(channel, image_row, 0, add(x, mul(tap, int(axis.dilation))));
+            load(&space.buffer, [ramp(index, int(1), space.lanes)])
+        }
+    }
+}

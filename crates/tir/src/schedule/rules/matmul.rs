@@ -1,0 +1,269 @@
+//! Matrix products: batched, either operand in either order, 1x1 convolutions among them.
+//!
+//! Matches contractions without windows (`C[b, m, x] += A(b, m, k) * B(b, k, x)`); factors may be any expressions, so that
+//! a scale or a cast in front of a product is done while packing.
+//!
+//! ```text
+//! parallel p over (batch, row blocks, column chunks):
+//!     pack B's chunk:  P[panel][k][16] = B(k, x0 ..)            # contiguous, zero behind the row's end
+//!     for panel of 16 columns:                                  # stays in the first-level cache
+//!         for tile of 6 rows:  register tile, A broadcast in natural order
+//! ```
+//!
+//! Packing costs a load and a store for each vector that is then used once a row: it is left out where the rows are few and
+//! B is contiguous. Rows known only at run time choose then. A register tile of one row has eight vectors.
+//!
+//! Parameters: columns a chunk: one panel, four from 1024 columns on (longer runs of B a row, still enough chunks for all
+//! threads); row blocks of 16 tiles where the columns alone are too few to share. Roof: two multiply-adds a cycle.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, ge, int, load, min, mul, ramp, select, sub, substitute};
+use relaxide_ir::{Buffer, Var};
+
+use super::super::affine::{ceil_div, product};
+use super::super::inline::freshen_lets;
+use super::super::lanes::Lanes;
+use super::super::nest::Tile;
+use super::super::{Axis, Cx, Reduce, Refusal, nest};
+use super::contraction::Contraction;
+use super::register_tile::{self, RegisterTile, Shape};
+use crate::Stmt;
+
+/// Columns from which a chunk has four panels.
+const MANY_COLUMNS: i64 = 1024;
+/// Row tiles in a block of rows.
+const TILES_PER_BLOCK: i64 = 16;
+/// Row tiles from which packing pays.
+const PACK_FROM: i64 = 2;
+/// Rows up to which they are not cut into blocks when the columns' number is unknown.
+const KEEP_ROWS: i64 = 512;
+
+/// Makes the nest of a matrix product.
+pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
+    let contraction = Contraction::of(reduce)?;
+    let lanes = cx.machine.lanes(reduce.stage.output.dtype);
+    if contraction.x.extent.as_int().is_some_and(|n| n < lanes / 2) {
+        return Err(Refusal::new("rows are shorter than half a vector"));
+    }
+    let plan = Plan::of(cx, contraction, lanes);
+    plan.emit(cx)
+}
+
+struct Plan {
+    c: Contraction,
+    lanes: i64,
+    shape: Shape,
+    /// The axis that the register tile's rows walk; others that only the row operand has are batch axes.
+    row: Option<Axis>,
+    outer: Vec<Axis>,
+}
+
+impl Plan {
+    fn of(cx: &Cx, mut c: Contraction, lanes: i64) -> Plan {
+        let row = c.rows.pop();
+        let outer: Vec<Axis> = c.batch.iter().chain(&c.rows).chain(&c.columns).cloned().collect();
+        let rows = row.as_ref().map_or(Some(1), |a| a.extent.as_int());
+        let vectors = c.x.extent.as_int().map(|n| (n + lanes - 1) / lanes);
+        let shape = match rows {
+            Some(1) => Shape { rows: 1, vectors: vectors.unwrap_or(8).min(8) },
+            _ => register_tile::shape(&cx.machine, rows, vectors),
+        };
+        Plan { c, lanes, shape, row, outer }
+    }
+
+    fn rows(&self) -> PrimExpr {
+        self.row.as_ref().map_or(int(1), |a| a.extent.clone())
+    }
+
+    /// The whole nest: packed, direct, or both under a condition on the number of rows.
+    fn emit(&self, cx: &mut Cx) -> Result<Stmt, Refusal> {
+        let enough = PACK_FROM * self.shape.rows;
+        let contiguous = self.c.column_is_contiguous();
+        match self.rows().as_int() {
+            Some(rows) if contiguous && rows < enough => self.nest(cx, false),
+            None if contiguous => {
+                let (packed, direct) = (self.nest(cx, true)?, self.nest(cx, false)?);
+                Ok(Stmt::if_else(ge(self.rows(), int(enough)), packed, direct))
+            }
+            _ => self.nest(cx, true),
+        }
+    }
+
+    /// How the rows are cut into blocks: rows a block.
+    fn block(&self, cx: &Cx) -> PrimExpr {
+        let block = TILES_PER_BLOCK * self.shape.rows;
+        let threads = 4;
+        let chunks = self.c.x.extent.as_int().map(|n| n / (self.shape.vectors * self.lanes));
+        let keep = match (self.rows().as_int(), chunks) {
+            (Some(rows), _) if rows <= block => true,
+            (Some(rows), None) => rows <= KEEP_ROWS,
+            (Some(rows), Some(chunks)) => chunks >= threads * 2 && rows * self.panel_bytes() <= 16 * cx.machine.l2,
+            (None, _) => false,
+        };
+        if keep { self.rows() } else { int(block) }
+    }
+
+    fn panel_bytes(&self) -> i64 {
+        i64::from(self.c.reduce.stage.output.dtype.bits / 8) * self.shape.vectors * self.lanes
+    }
+
+    fn nest(&self, cx: &mut Cx, packed: bool) -> Result<Stmt, Refusal> {
+        let panel = self.shape.vectors * self.lanes;
+        let columns = self.c.x.extent.clone();
+        let chunk = match columns.as_int() {
+            Some(n) => int(if n >= MANY_COLUMNS { 4 * panel } else { panel }),
+            None => select(ge(columns.clone(), int(MANY_COLUMNS)), int(4 * panel), int(panel)),
+        };
+        let (p, chunk_axis, block_axis) = (Var::dim("p"), Var::dim("chunk"), Var::dim("block"));
+        let width = Var::dim("width");
+        let block = self.block(cx);
+        let chunks = match columns.as_int().zip(chunk.as_int()) {
+            Some((n, c)) => int((n + c - 1) / c),
+            None => floordiv(add(&columns, sub(PrimExpr::from(&width), int(1))), PrimExpr::from(&width)),
+        };
+        let mut axes = self.outer.clone();
+        let blocks = match block.as_int() {
+            Some(size) => ceil_div(&self.rows(), size),
+            None => int(1),
+        };
+        for (var, extent) in [(&block_axis, blocks), (&chunk_axis, chunks)] {
+            axes.push(Axis { var: var.clone(), extent });
+        }
+        let (tasks, binds) = nest::fuse(&axes, &p);
+
+        let (x0, count) = (Var::dim("x0"), Var::dim("count"));
+        let (m0, height) = (Var::dim("m0"), Var::dim("height"));
+        let known = columns.as_int().zip(chunk.as_int()).filter(|(n, c)| n % c == 0).map(|(_, c)| int(c));
+        let x_rest = known.unwrap_or_else(|| min(PrimExpr::from(&width), sub(&columns, PrimExpr::from(&x0))));
+        let whole = block.as_int().is_none() || self.rows().as_int().is_some_and(|m| block.is_int(m));
+        let m_rest = match (whole, self.rows().as_int().zip(block.as_int())) {
+            (true, _) => self.rows(),
+            (_, Some((m, b))) if m % b == 0 => int(b),
+            _ => min(block.clone(), sub(self.rows(), PrimExpr::from(&m0))),
+        };
+        let named = |var: &Ref<Var>, e: &PrimExpr| if e.as_int().is_some() { e.clone() } else { PrimExpr::from(var) };
+        let part = Part {
+            x0: PrimExpr::from(&x0),
+            count: named(&count, &x_rest),
+            m0: if whole { int(0) } else { PrimExpr::from(&m0) },
+            height: named(&height, &m_rest),
+        };
+        let mut body = binds;
+        body.push(Stmt::bind(x0.clone(), mul(PrimExpr::from(&chunk_axis), PrimExpr::from(&width))));
+        body.push(Stmt::bind(count, x_rest));
+        if !whole {
+            body.push(Stmt::bind(m0, mul(PrimExpr::from(&block_axis), block)));
+        }
+        body.push(Stmt::bind(height, m_rest));
+        body.push(if packed { self.packed(cx, &part, &chunk)? } else { self.direct(cx, &part)? });
+
+        let extents = self.c.reduce.stage.spatial.iter().chain(&self.c.inner).map(|a| &a.extent);
+        let work = floordiv(product(extents), int(4));
+        let parallel = nest::parallel(&cx.machine, p, tasks, work, Stmt::seq(body));
+        Ok(Stmt::seq([Stmt::bind(width, chunk), parallel]))
+    }
+
+    /// Register tiles that read B where it lies.
+    fn direct(&self, cx: &mut Cx, part: &Part) -> Result<Stmt, Refusal> {
+        nest::tiles(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
+            register_tile::rows(&part.m0, &part.height, self.shape.rows, |m, rows| {
+                self.tile(cx, m, rows, &tile, &mut |cx, j, map| {
+                    let base = tile.at(j, self.lanes);
+                    Lanes::new(&mut cx.views, &self.c.x.var, base, self.lanes, tile.mask_of(j), map)
+                        .vector(&self.c.column)
+                })
+            })
+        })
+    }
+
+    /// Packs B's chunk, then register tiles that read the panels.
+    fn packed(&self, cx: &mut Cx, part: &Part, chunk: &PrimExpr) -> Result<Stmt, Refusal> {
+        let depth = product(self.c.inner.iter().map(|a| &a.extent));
+        let size = mul(chunk.as_int().map_or_else(|| int(4 * self.shape.vectors * self.lanes), int), depth.clone());
+        let panels = Buffer::new("panels", self.c.reduce.stage.output.dtype, [size]);
+        let pack = self.pack(cx, part, &panels, &depth)?;
+        let panel = self.shape.vectors * self.lanes;
+        let tiles = nest::tiles(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
+            register_tile::rows(&part.m0, &part.height, self.shape.rows, |m, rows| {
+                let start = mul(sub(&tile.base, part.x0.clone()), depth.clone());
+                self.tile(cx, m, rows, &tile, &mut |_, j, map| {
+                    let k = substitute(&self.depth_index(), map);
+                    let index = add(add(&start, mul(k, int(panel))), int(j * self.lanes));
+                    Ok(load(&panels, [ramp(index, int(1), self.lanes)]))
+                })
+            })
+        })?;
+        Ok(Stmt::seq([Stmt::alloc(&panels), pack, tiles]))
+    }
+
+    /// `P[panel][k][16] = B(k, x ..)`, in the order in which B lies.
+    fn pack(&self, cx: &mut Cx, part: &Part, panels: &Ref<Buffer>, depth: &PrimExpr) -> Result<Stmt, Refusal> {
+        let panel = self.shape.vectors * self.lanes;
+        let fresh: Vec<Axis> =
+            self.c.inner.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
+        let map: VarMap =
+            self.c.inner.iter().zip(&fresh).map(|(a, f)| (a.var.clone(), PrimExpr::from(&f.var))).collect();
+        let k = substitute(&self.depth_index(), &map);
+        let mut copy = |tile: &Tile| -> Result<Stmt, Refusal> {
+            let start = add(mul(sub(&tile.base, part.x0.clone()), depth.clone()), mul(k.clone(), int(panel)));
+            let stores: Result<Vec<Stmt>, Refusal> = (0..tile.vectors)
+                .map(|j| {
+                    let base = tile.at(j, self.lanes);
+                    let value = Lanes::new(&mut cx.views, &self.c.x.var, base, self.lanes, tile.mask_of(j), &map)
+                        .vector(&self.c.column)?;
+                    let index = ramp(add(&start, int(j * self.lanes)), int(1), self.lanes);
+                    Ok(Stmt::store(panels, [index], value))
+                })
+                .collect();
+            Ok(Stmt::seq(stores?))
+        };
+        let (start, count) = (part.x0.clone(), &part.count);
+        if self.c.column_is_contiguous() {
+            let row = nest::tiles(start, count, self.lanes, self.shape.vectors, |tile| copy(&tile))?;
+            return Ok(nest::serial(&fresh, row));
+        }
+        nest::tiles(start, count, self.lanes, self.shape.vectors, |tile| Ok(nest::serial(&fresh, copy(&tile)?)))
+    }
+
+    /// Where a point of the reduction axes lies in the depth of a panel.
+    fn depth_index(&self) -> PrimExpr {
+        self.c.inner.iter().fold(int(0), |k, a| add(mul(k, &a.extent), PrimExpr::from(&a.var)))
+    }
+
+    fn tile(
+        &self,
+        cx: &mut Cx,
+        m: PrimExpr,
+        rows: i64,
+        tile: &Tile,
+        column: &mut dyn FnMut(&mut Cx, i64, &VarMap) -> Result<PrimExpr, Refusal>,
+    ) -> Result<Stmt, Refusal> {
+        let axis = self.row.as_ref().map(|a| &a.var);
+        let row = |i: i64, map: &VarMap| {
+            let mut map = map.clone();
+            if let Some(axis) = axis {
+                map.insert(axis.clone(), add(&m, int(i)));
+            }
+            freshen_lets(&substitute(&self.c.row, &map))
+        };
+        let register_tile = RegisterTile {
+            reduce: &self.c.reduce,
+            row_axis: axis,
+            column_axis: &self.c.x.var,
+            lanes: self.lanes,
+            row: m.clone(),
+            rows,
+            tile,
+            at: &VarMap::new(),
+        };
+        register_tile.emit(cx, &self.c.inner, &[VarMap::new()], &row, column)
+    }
+}
+
+/// The part of the output that one task computes.
+struct Part {
+    x0: PrimExpr,
+    count: PrimExpr,
+    m0: PrimExpr,
+    height: PrimExpr,
+}

@@ -1,0 +1,210 @@
+//! Reductions that are no contractions: sums, means, maxima, pooling.
+//!
+//! Two nests, by where the input is contiguous.
+//!
+//! Along the innermost reduction axis (a row's sum, global pooling after its image became a row): vectors of terms.
+//! ```text
+//! parallel p over the output:
+//!     acc[4 vectors] = identity
+//!     for other reduction axes, for t:  acc[..] = acc[..] op value(k + t*32 ..)      # masked lanes take the identity
+//!     C[p] = finish(init op all lanes of acc)
+//! ```
+//! Along the output's row (sums over rows or channels, windows of pooling): vectors of outputs.
+//! ```text
+//! parallel p over the output's rows:
+//!     for tile of 4 vectors of x:
+//!         acc[4] = init;  for reduction axes:  acc[..] = acc[..] op value(x ..)
+//!         C[p, x ..] = finish(acc)
+//! ```
+//!
+//! Parameters: four accumulators cover the latency of an addition. Roof: memory bandwidth.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::prim::{
+    BinaryOp, Let, PrimExpr, VarMap, binary, broadcast, float_of, floordiv, int, int_of, load, mul, ramp, select,
+};
+use relaxide_ir::{Buffer, DataType, Var};
+
+use super::super::affine::{coefficient, cost, flat_index, loads, product, uses};
+use super::super::inline::freshen_lets;
+use super::super::lanes::{Lanes, splat};
+use super::super::{Axis, Cx, Reduce, Reduction, Refusal, nest};
+use super::contraction::contiguous_axis;
+use super::elementwise::widest;
+use super::register_tile::RegisterTile;
+use crate::Stmt;
+
+/// Accumulators.
+const VECTORS: i64 = 4;
+
+/// Makes the nest of a reduction.
+pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
+    let Some(reduction) = &reduce.stage.reduction else { return Err(Refusal::new("it does not reduce")) };
+    let along_reduction = reduce.stage.reduce.iter().rev().find(|a| is_contiguous(&reduce.stage.value, &a.var));
+    let along_output = contiguous_axis(reduce).ok().filter(|x| !is_strided(&reduce.stage.value, &x.var));
+    let lanes = cx.machine.lanes(widest(&reduce.stage));
+    let long = |a: &Axis| a.extent.as_int().is_none_or(|n| n >= lanes);
+    match (along_reduction.filter(|a| long(a)), along_output.filter(long)) {
+        // A window that slides along the output's row is contiguous both ways; the output's way has no lanes to join.
+        (_, Some(x)) if is_contiguous(&reduce.stage.value, &x.var) => columns(cx, reduce, reduction, &x, lanes),
+        (Some(axis), _) => terms(cx, reduce, reduction, axis, lanes),
+        (None, Some(x)) => columns(cx, reduce, reduction, &x, lanes),
+        (None, None) => Err(Refusal::new("no axis is contiguous and as long as a vector")),
+    }
+}
+
+/// Whether a load moves by one element with an axis.
+fn is_contiguous(value: &PrimExpr, var: &Ref<Var>) -> bool {
+    loads(value).iter().any(|l| coefficient(&flat_index(&l.buffer, &l.indices), var) == Some(1))
+}
+
+/// Whether a load moves with an axis, and not by one element.
+fn is_strided(value: &PrimExpr, var: &Ref<Var>) -> bool {
+    loads(value).iter().any(|l| {
+        let flat = flat_index(&l.buffer, &l.indices);
+        uses(&flat, var) && coefficient(&flat, var) != Some(1)
+    })
+}
+
+/// What a reduction's value is before any term, whatever the terms are.
+pub fn identity(op: BinaryOp, dtype: DataType) -> Result<PrimExpr, Refusal> {
+    let extreme = |sign: f64| match () {
+        () if dtype.is_float() => Ok(float_of(dtype, sign * f64::INFINITY)),
+        () if dtype.is_int() && sign > 0.0 => Ok(int_of(dtype, i64::MAX >> (64 - dtype.bits))),
+        () if dtype.is_int() => Ok(int_of(dtype, i64::MIN >> (64 - dtype.bits))),
+        () => Err(Refusal::new(format!("{dtype} has no extreme literals"))),
+    };
+    match op {
+        BinaryOp::Add => Ok(relaxide_ir::prim::constant(dtype, 0.0)),
+        BinaryOp::Mul => Ok(relaxide_ir::prim::constant(dtype, 1.0)),
+        BinaryOp::Min => extreme(1.0),
+        BinaryOp::Max => extreme(-1.0),
+        _ => Err(Refusal::new("the operator does not reduce")),
+    }
+}
+
+/// Vectors of terms along a reduction axis.
+fn terms(cx: &mut Cx, reduce: &Reduce, reduction: &Reduction, axis: &Axis, lanes: i64) -> Result<Stmt, Refusal> {
+    let stage = &reduce.stage;
+    let sum = Sum { op: reduction.op, value: &stage.value, axis, lanes, dtype: stage.output.dtype };
+    let others: Vec<Axis> = stage.reduce.iter().filter(|a| a.var != axis.var).cloned().collect();
+    let (statements, total) = sum.emit(cx, &others, &VarMap::new())?;
+    let total = binary(reduction.op, reduction.init.clone(), total);
+    let value: PrimExpr = Ref::new(Let { var: reduce.acc.clone(), value: total, body: reduce.finish.clone() }).into();
+    let store = Stmt::store(&reduce.output, reduce.indices.clone(), freshen_lets(&value));
+    let body = Stmt::seq([statements, store]);
+    Ok(over(cx, reduce, &stage.spatial, body))
+}
+
+/// A reduction of terms in vectors, for rules that have it as a part.
+pub struct Sum<'a> {
+    /// How terms combine.
+    pub op: BinaryOp,
+    /// A term.
+    pub value: &'a PrimExpr,
+    /// The axis that is contiguous.
+    pub axis: &'a Axis,
+    /// Lanes of a vector.
+    pub lanes: i64,
+    /// Type of the result.
+    pub dtype: DataType,
+}
+
+impl Sum<'_> {
+    /// The statements that combine all terms, and the scalar that holds the result behind them.
+    pub fn emit(&self, cx: &mut Cx, others: &[Axis], map: &VarMap) -> Result<(Stmt, PrimExpr), Refusal> {
+        let (op, dtype, lanes) = (self.op, self.dtype, self.lanes);
+        let acc = Buffer::scoped("acc", dtype, [int(VECTORS * lanes)], "local");
+        let at = |j: i64| ramp(int(j * lanes), int(1), lanes);
+        let neutral = broadcast(identity(op, dtype)?, lanes);
+        let mut list = vec![Stmt::alloc(&acc)];
+        list.extend((0..VECTORS).map(|j| Stmt::store(&acc, [at(j)], neutral.clone())));
+        let tiles = nest::tiles(int(0), &self.axis.extent, lanes, VECTORS, |tile| {
+            let steps: Result<Vec<Stmt>, Refusal> = (0..tile.vectors)
+                .map(|j| {
+                    let mask = tile.mask_of(j);
+                    let term = Lanes::new(&mut cx.views, &self.axis.var, tile.at(j, lanes), lanes, mask, map)
+                        .vector(self.value)?;
+                    let term = match mask {
+                        Some(mask) => select(mask.vector(lanes), term, neutral.clone()),
+                        None => term,
+                    };
+                    Ok(Stmt::store(&acc, [at(j)], binary(op, load(&acc, [at(j)]), term)))
+                })
+                .collect();
+            Ok::<_, Refusal>(Stmt::seq(steps?))
+        })?;
+        list.push(nest::serial(others, tiles));
+        // Halve what is left, vectors first, until one lane remains.
+        let mut vectors = VECTORS;
+        while vectors > 1 {
+            vectors /= 2;
+            for j in 0..vectors {
+                let joined = binary(op, load(&acc, [at(j)]), load(&acc, [at(j + vectors)]));
+                list.push(Stmt::store(&acc, [at(j)], joined));
+            }
+        }
+        let mut left: Vec<PrimExpr> = (0..lanes).map(|l| load(&acc, [int(l)])).collect();
+        while left.len() > 1 {
+            let half = left.len() / 2;
+            left = (0..half).map(|l| binary(op, left[l].clone(), left[l + half].clone())).collect();
+        }
+        let total = Var::prim("total", dtype);
+        list.push(Stmt::bind(total.clone(), left.remove(0)));
+        Ok((Stmt::seq(list), PrimExpr::from(&total)))
+    }
+}
+
+/// Vectors of outputs along the output's row.
+fn columns(cx: &mut Cx, reduce: &Reduce, reduction: &Reduction, x: &Axis, lanes: i64) -> Result<Stmt, Refusal> {
+    let stage = &reduce.stage;
+    let outer: Vec<Axis> = stage.spatial.iter().filter(|a| a.var != x.var).cloned().collect();
+    let none = VarMap::new();
+    let dtype = stage.output.dtype;
+    let body = nest::tiles(int(0), &x.extent, lanes, VECTORS, |tile| {
+        let acc = Buffer::scoped("acc", dtype, [int(tile.vectors * lanes)], "local");
+        let at = |j: i64| ramp(int(j * lanes), int(1), lanes);
+        let fresh: Vec<Axis> =
+            stage.reduce.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
+        let map: VarMap =
+            stage.reduce.iter().zip(&fresh).map(|(a, f)| (a.var.clone(), PrimExpr::from(&f.var))).collect();
+        let mut vector = |e: &PrimExpr, j: i64, map: &VarMap| {
+            Lanes::new(&mut cx.views, &x.var, tile.at(j, lanes), lanes, tile.mask_of(j), map).vector(e)
+        };
+        let mut list = vec![Stmt::alloc(&acc)];
+        let mut steps = Vec::new();
+        for j in 0..tile.vectors {
+            list.push(Stmt::store(&acc, [at(j)], vector(&reduction.init, j, &none)?));
+            let term = vector(&stage.value, j, &map)?;
+            steps.push(Stmt::store(&acc, [at(j)], binary(reduction.op, load(&acc, [at(j)]), term)));
+        }
+        list.push(nest::serial(&fresh, Stmt::seq(steps)));
+        let finish = RegisterTile {
+            reduce,
+            row_axis: None,
+            column_axis: &x.var,
+            lanes,
+            row: int(0),
+            rows: 1,
+            tile: &tile,
+            at: &none,
+        };
+        for j in 0..tile.vectors {
+            list.push(finish.finish(cx, 0, j, splat(load(&acc, [at(j)]), lanes))?);
+        }
+        Ok(Stmt::seq(list))
+    })?;
+    Ok(over(cx, reduce, &outer, body))
+}
+
+/// A parallel loop over some axes of the output.
+fn over(cx: &Cx, reduce: &Reduce, axes: &[Axis], body: Stmt) -> Stmt {
+    if axes.is_empty() {
+        return body;
+    }
+    let p = Var::dim("p");
+    let (tasks, binds) = nest::fuse(axes, &p);
+    let extents = reduce.stage.spatial.iter().chain(&reduce.stage.reduce).map(|a| &a.extent);
+    let work = mul(product(extents), int(cost(&reduce.stage.value) + 1));
+    nest::parallel(&cx.machine, p, tasks, floordiv(work, int(2)), Stmt::seq(binds.into_iter().chain([body])))
+}

@@ -1,0 +1,214 @@
+//! The inner kernel of contractions: a tile of the output in registers, one broadcast and a few vectors a step.
+//!
+//! ```text
+//! acc[rows][vectors] = 0                          # registers: a local buffer at constant offsets
+//! for k in …:                                     # reduction loops, their last taps unrolled
+//!     b[0 .. vectors] = B(k, x .. )               # vectors along the row of the output
+//!     for i in 0 .. rows:  a = A(m + i, k);  acc[i][..] += a * b[..]
+//! C(m + i, x ..) = finish(acc[i][..])             # masked at the row's end
+//! ```
+//!
+//! The tile is chosen by [`shape`]: as many accumulators as registers allow beside the operands, at least eight to cover
+//! the latency of multiply-add, rows and vectors that divide the output. Roof: two multiply-adds a cycle.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::prim::{PrimExpr, VarMap, add, constant, int, int_of, load, ramp};
+use relaxide_ir::{Buffer, Var};
+
+use super::super::lanes::{Lanes, multiply_add, splat};
+use super::super::nest::Tile;
+use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest};
+use crate::Stmt;
+
+/// Rows and vectors of a register tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Rows: broadcasts of the row operand.
+    pub rows: i64,
+    /// Vectors along the output's row.
+    pub vectors: i64,
+}
+
+/// The best tile for an output of so many rows and so many vectors a row, where they are known.
+///
+/// Of all tiles that fit the registers (accumulators, one row of vectors, one broadcast), the one that wastes least on
+/// edges; a tile with fewer than eight accumulators or more loads than multiply-adds / 1.4 loses in proportion.
+pub fn shape(machine: &Machine, rows: Option<i64>, vectors: Option<i64>) -> Shape {
+    let fill = |extent: Option<i64>, tile: i64| match extent {
+        Some(n) if n > 0 => n as f64 / (((n + tile - 1) / tile) * tile) as f64,
+        _ => 1.0,
+    };
+    let mut best = (0.0, Shape { rows: 1, vectors: 1 });
+    for v in 1..=4 {
+        for r in 1..=14 {
+            if r * v + v + 1 > machine.vector_registers || rows.is_some_and(|m| r > m) || vectors.is_some_and(|n| v > n)
+            {
+                continue;
+            }
+            let (accumulators, loads) = ((r * v) as f64, (r + v) as f64);
+            let pace = (accumulators / loads / 1.4).min(1.0) * (accumulators / 8.0).min(1.0);
+            let score = pace * fill(rows, r) * fill(vectors, v);
+            // Among equals the one with fewer vectors: rows' ends are more often ragged than their number.
+            if score > best.0 + 1e-9 || (score > best.0 - 1e-9 && v == best.1.vectors) {
+                best = (score, Shape { rows: r, vectors: v });
+            }
+        }
+    }
+    best.1
+}
+
+/// One register tile.
+pub struct RegisterTile<'a> {
+    /// The contraction.
+    pub reduce: &'a Reduce,
+    /// The axis of the rows, if the output has one.
+    pub row_axis: Option<&'a Ref<Var>>,
+    /// The axis of the vectors.
+    pub column_axis: &'a Ref<Var>,
+    /// Lanes of a vector.
+    pub lanes: i64,
+    /// First row.
+    pub row: PrimExpr,
+    /// Rows.
+    pub rows: i64,
+    /// Columns.
+    pub tile: &'a Tile,
+    /// What other axes of the output stand for.
+    pub at: &'a VarMap,
+}
+
+impl RegisterTile<'_> {
+    /// The tile's statements.
+    ///
+    /// `loops` are the reduction axes that stay loops; `taps` are the values of the unrolled ones. `row` gives the scalar of
+    /// a row, `column` the vector of a column, both with reduction axes replaced as the map says.
+    pub fn emit(
+        &self,
+        cx: &mut Cx,
+        loops: &[Axis],
+        taps: &[VarMap],
+        row: &dyn Fn(i64, &VarMap) -> PrimExpr,
+        column: &mut dyn FnMut(&mut Cx, i64, &VarMap) -> Result<PrimExpr, Refusal>,
+    ) -> Result<Stmt, Refusal> {
+        let dtype = self.reduce.stage.output.dtype;
+        let lanes = self.lanes;
+        let acc = Buffer::scoped("acc", dtype, [int(self.rows * self.tile.vectors * lanes)], "local");
+        let at = |i: i64, j: i64| ramp(int((i * self.tile.vectors + j) * lanes), int(1), lanes);
+        let cells = || (0..self.rows).flat_map(|i| (0..self.tile.vectors).map(move |j| (i, j)));
+        let zero = splat(constant(dtype, 0.0), lanes);
+
+        let fresh: Vec<Axis> = loops.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
+        let renamed: VarMap =
+            loops.iter().zip(&fresh).map(|(old, new)| (old.var.clone(), PrimExpr::from(&new.var))).collect();
+        let mut steps = Vec::new();
+        for tap in taps {
+            let map: VarMap = renamed.iter().chain(tap).map(|(v, e)| (v.clone(), e.clone())).collect();
+            let vector = dtype.with_lanes(lanes as u16);
+            let columns: Vec<Ref<Var>> = (0..self.tile.vectors).map(|j| Var::prim(format!("b{j}"), vector)).collect();
+            for (j, var) in columns.iter().enumerate() {
+                steps.push(Stmt::bind(var.clone(), splat(column(cx, j as i64, &map)?, lanes)));
+            }
+            for i in 0..self.rows {
+                let a = Var::prim(format!("a{i}"), vector);
+                steps.push(Stmt::bind(a.clone(), splat(row(i, &map), lanes)));
+                for (j, b) in columns.iter().enumerate() {
+                    let index = at(i, j as i64);
+                    let sum = multiply_add(
+                        cx.machine.fma,
+                        PrimExpr::from(&a),
+                        PrimExpr::from(b),
+                        load(&acc, [index.clone()]),
+                    );
+                    steps.push(Stmt::store(&acc, [index], sum));
+                }
+            }
+        }
+        let mut list = vec![Stmt::alloc(&acc)];
+        list.extend(cells().map(|(i, j)| Stmt::store(&acc, [at(i, j)], zero.clone())));
+        list.push(nest::serial(&fresh, Stmt::seq(steps)));
+        for (i, j) in cells() {
+            list.push(self.finish(cx, i, j, load(&acc, [at(i, j)]))?);
+        }
+        Ok(Stmt::seq(list))
+    }
+
+    /// The epilogue and the store of one vector.
+    pub fn finish(&self, cx: &mut Cx, i: i64, j: i64, sum: PrimExpr) -> Result<Stmt, Refusal> {
+        let mut map = self.at.clone();
+        map.insert(self.reduce.acc.clone(), sum);
+        if let Some(axis) = self.row_axis {
+            map.insert(axis.clone(), add(&self.row, int_of(axis.dtype(), i)));
+        }
+        let base = self.tile.at(j, self.lanes);
+        Lanes::new(&mut cx.views, self.column_axis, base, self.lanes, self.tile.mask_of(j), &map).store(
+            &self.reduce.output,
+            &self.reduce.indices,
+            &self.reduce.finish,
+        )
+    }
+}
+
+/// A loop over rows in tiles: full tiles, then smaller ones for the rest.
+///
+/// A known rest is one tile; an unknown one is cut into powers of two, so that no row is computed twice or alone.
+pub fn rows(
+    start: &PrimExpr,
+    extent: &PrimExpr,
+    tile: i64,
+    mut body: impl FnMut(PrimExpr, i64) -> Result<Stmt, Refusal>,
+) -> Result<Stmt, Refusal> {
+    use relaxide_ir::prim::{floordiv, floormod, ge, mul, sub};
+    let full = floordiv(extent, int(tile));
+    let mut list = Vec::new();
+    if full.is_int(1) {
+        list.push(body(start.clone(), tile)?);
+    } else if !full.is_int(0) {
+        let t = Var::dim("row_tile");
+        let inner = body(add(start, mul(PrimExpr::from(&t), int(tile))), tile)?;
+        list.push(Stmt::serial(t, full.clone(), inner));
+    }
+    let done = add(start, mul(&full, int(tile)));
+    if let Some(extent) = extent.as_int() {
+        if extent % tile > 0 {
+            list.push(body(done, extent % tile)?);
+        }
+        return Ok(Stmt::seq(list));
+    }
+    let rest = Var::dim("rest_rows");
+    list.push(Stmt::bind(rest.clone(), sub(extent, mul(&full, int(tile)))));
+    let rest = PrimExpr::from(&rest);
+    let mut size = (tile.max(1) as u64).next_power_of_two() as i64 / 2;
+    while size >= 1 {
+        let before = mul(floordiv(&rest, int(2 * size)), int(2 * size));
+        let tile = body(add(&done, before), size)?;
+        list.push(Stmt::when(ge(floormod(&rest, int(2 * size)), int(size)), tile));
+        size /= 2;
+    }
+    Ok(Stmt::seq(list))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn avx2() -> Machine {
+        Machine::of(&relaxide_ir::Target::llvm("x86-64-v3"))
+    }
+
+    #[test]
+    fn an_unknown_output_gets_six_rows_of_two_vectors() {
+        assert_eq!(shape(&avx2(), None, None), Shape { rows: 6, vectors: 2 });
+    }
+
+    #[test]
+    fn rows_that_four_divides_and_six_does_not_get_four_rows_of_three() {
+        assert_eq!(shape(&avx2(), Some(32), None), Shape { rows: 4, vectors: 3 });
+        assert_eq!(shape(&avx2(), Some(24), None), Shape { rows: 6, vectors: 2 });
+    }
+
+    #[test]
+    fn a_narrow_output_gets_one_vector_and_many_rows() {
+        let shape = shape(&avx2(), None, Some(1));
+        assert!(shape.vectors == 1 && shape.rows >= 8, "{shape:?}");
+    }
+}
