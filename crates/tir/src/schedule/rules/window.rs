@@ -12,13 +12,16 @@
 //! ```
 //!
 //! Padding is in it as zeros, a stride of `sx` is in it as `sx` phases a row, so that neighbours of the output are
-//! neighbours in the workspace whatever the stride; rows end in slack, so that only stores need masks.
+//! neighbours in the workspace whatever the stride; rows end in a slack of zeros, so that only stores need masks.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{PrimExpr, PrimMutator, VarMap, add, floordiv, int, max, min, mul, ramp, sub, substitute};
+use relaxide_ir::prim::{
+    BinaryOp, PrimExpr, PrimMutator, VarMap, add, binary, constant, floordiv, if_then_else, int, lt, max, min, mul,
+    ramp, sub, substitute,
+};
 use relaxide_ir::{Buffer, DataType, Var};
 
-use super::super::affine::{ceil_div, linear, loads, product, uses};
+use super::super::affine::{ceil_div, linear, loads, product, same, uses};
 use super::super::{Axis, Cx, Refusal, nest};
 use super::contraction::Contraction;
 use super::row::Row;
@@ -138,10 +141,12 @@ impl Windowed {
             // As far as the last output element reaches, in this phase.
             let reach = add(mul(sub(&self.x.axis.extent, int(1)), int(self.x.stride)), int(self.x.reach - phase));
             let count = ceil_div(&reach, self.x.stride);
+            let inside = lt(PrimExpr::from(&column), count);
+            let value = bounded(inside, value, self.c.reduce.stage.output.dtype);
             let indices = [add(offset, PrimExpr::from(&column))];
             let none = VarMap::new();
             let line = Row { axis: &column, lanes: space.lanes, buffer: &space.buffer, indices: &indices, map: &none };
-            stores.push(line.emit(cx, &int(0), &count, &value)?);
+            stores.push(line.emit(cx, &int(0), &space.pitch, &value)?);
         }
         let body = Stmt::serial(row, self.image_rows(rows), Stmt::seq(stores));
         Ok(nest::serial(&fresh, body))
@@ -192,8 +197,7 @@ impl Workspace {
     pub fn new(window: &Windowed, dtype: DataType, lanes: i64, rows: PrimExpr, pitch: PrimExpr) -> Workspace {
         let phases = window.phases();
         let size = mul(mul(window.depth(), &rows), mul(&pitch, int(phases)));
-        // The last vector of the last row may read a vector's slack past the kernel's reach.
-        let buffer = Buffer::new("image", dtype, [add(size, int(lanes))]);
+        let buffer = Buffer::new("image", dtype, [size]);
         Workspace { buffer, lanes, rows, phases, pitch }
     }
 
@@ -202,6 +206,18 @@ impl Workspace {
         let line = add(mul(channel, &self.rows), row);
         add(mul(add(mul(line, int(self.phases)), int(phase)), &self.pitch), column)
     }
+}
+
+/// A value inside a bound and zero outside; a guard of the value's own joins the bound.
+fn bounded(inside: PrimExpr, value: PrimExpr, dtype: DataType) -> PrimExpr {
+    let zero = constant(dtype, 0.0);
+    if let PrimExpr::Call(n) = &value
+        && let ("tirx.if_then_else", [condition, t, f]) = (n.op.as_str(), n.args.as_slice())
+        && same(f, &zero)
+    {
+        return if_then_else(binary(BinaryOp::And, inside, condition.clone()), t.clone(), zero);
+    }
+    if_then_else(inside, value, zero)
 }
 
 /// Rewrites an operand over `image = axis * stride + tap * dilation`, where all that depends on the axis does so that way.
