@@ -1,0 +1,379 @@
+//! Scheduled kernels compute what their blocks say: both are interpreted on the same random inputs.
+
+use relaxide_ffi::{DataType, Tensor};
+use relaxide_ir::prim::{self, PrimExpr, VarMap, int};
+use relaxide_ir::{Target, Var};
+use relaxide_tir::interp::{self, Arg};
+use relaxide_tir::schedule::{self, Machine};
+use relaxide_tir::{PrimFunc, te};
+
+const F32: DataType = DataType::float(32);
+
+/// A kernel's tensors, and values of its symbolic dimensions.
+struct Case {
+    name: String,
+    args: Vec<te::Tensor>,
+    dims: VarMap,
+    rule: &'static str,
+}
+
+/// Dimensions by value: symbolic if asked, so that one description serves both.
+struct Dims {
+    symbolic: bool,
+    values: VarMap,
+}
+
+impl Dims {
+    fn new(symbolic: bool) -> Dims {
+        Dims { symbolic, values: VarMap::new() }
+    }
+
+    fn dim(&mut self, name: &str, value: i64) -> PrimExpr {
+        if !self.symbolic {
+            return int(value);
+        }
+        let var = Var::dim(name);
+        self.values.insert(var.clone(), int(value));
+        PrimExpr::from(&var)
+    }
+
+    fn case(self, name: String, rule: &'static str, args: Vec<te::Tensor>) -> Case {
+        Case { name, args, dims: self.values, rule }
+    }
+}
+
+/// Numbers that differ from each other and have few digits, so that sums in any order agree closely.
+fn values(count: usize, seed: u64) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        ((state >> 40) % 256) as f32 / 64.0 - 2.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn shape_of(tensor: &te::Tensor, dims: &VarMap) -> Vec<i64> {
+    let known = |d: &PrimExpr| prim::substitute(d, dims).as_int().expect("the dimension folds to a number");
+    tensor.shape().iter().map(known).collect()
+}
+
+fn execute(func: &PrimFunc, inputs: &[Tensor], shape: &[i64]) -> Result<Vec<f32>, interp::InterpError> {
+    let output = Tensor::from_slice(&vec![f32::NAN; shape.iter().product::<i64>() as usize], shape).expect("a tensor");
+    let args: Vec<Arg> = inputs.iter().chain([&output]).map(Arg::from).collect();
+    interp::run(func, &args)?;
+    Ok(output.to_vec::<f32>().expect("floats"))
+}
+
+/// What is wrong with the scheduled kernel of a case.
+fn problems(case: &Case, target: &Target) -> Vec<String> {
+    let func = te::create_prim_func(&case.args).expect("a kernel");
+    let scheduled = schedule::apply(&func, target).expect("a schedule");
+    let mut found = Vec::new();
+    let rules: Vec<&str> = scheduled.notes.iter().map(|n| n.rule).collect();
+    if !rules.contains(&case.rule) {
+        let notes: Vec<String> = scheduled.notes.iter().map(ToString::to_string).collect();
+        found.push(format!("{}: rule {} was to take it\n{}", case.name, case.rule, notes.join("\n")));
+    }
+    let (inputs, output) = case.args.split_at(case.args.len() - 1);
+    let inputs: Vec<Tensor> = inputs
+        .iter()
+        .enumerate()
+        .map(|(seed, t)| {
+            let shape = shape_of(t, &case.dims);
+            let data = values(shape.iter().product::<i64>() as usize, seed as u64 + 1);
+            Tensor::from_slice(&data, &shape).expect("a tensor")
+        })
+        .collect();
+    let shape = shape_of(&output[0], &case.dims);
+    let expected = execute(&func, &inputs, &shape).expect("the block form runs");
+    let got = match execute(&scheduled.func, &inputs, &shape) {
+        Ok(got) => got,
+        Err(error) => {
+            found.push(format!("{}: {error}", case.name));
+            return found;
+        }
+    };
+    for (i, (want, have)) in expected.iter().zip(&got).enumerate() {
+        if (want - have).abs() > 1e-4 * want.abs().max(1.0) || want.is_nan() != have.is_nan() {
+            found.push(format!("{}: element {i} of {shape:?} is {have}, not {want}", case.name));
+            break;
+        }
+    }
+    found
+}
+
+fn check(cases: Vec<Case>) {
+    let mut found = Vec::new();
+    for mcpu in ["x86-64-v3", "x86-64-v4"] {
+        let target = Target::llvm(mcpu);
+        assert!(Machine::of(&target).vector_bytes >= 32);
+        found.extend(cases.iter().flat_map(|c| problems(c, &target)));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+fn relu(x: PrimExpr) -> PrimExpr {
+    prim::max(x, prim::constant(F32, 0.0))
+}
+
+fn all(conditions: impl IntoIterator<Item = PrimExpr>) -> PrimExpr {
+    conditions.into_iter().reduce(prim::and).expect("conditions")
+}
+
+#[test]
+fn elementwise_chains_with_broadcasts() {
+    let mut cases = Vec::new();
+    for symbolic in [false, true] {
+        for (c, h, w) in [(3, 5, 7), (1, 1, 1), (4, 9, 33), (2, 1, 40)] {
+            let mut d = Dims::new(symbolic);
+            let shape = [int(2), int(c), d.dim("h", h), d.dim("w", w)];
+            let a = te::placeholder("A", shape.clone(), F32);
+            let s = te::placeholder("s", [int(c)], F32);
+            let t = te::compute("t", shape.clone(), |i| a.at(i) * s.at(&[i[1].clone()]));
+            let b = te::compute("B", shape, |i| t.at(i) * relu(t.at(i) + prim::constant(F32, 1.0)));
+            let rule = if !symbolic && c * h * w < 4 { "fallback" } else { "elementwise" };
+            cases.push(d.case(format!("scale {c}x{h}x{w} {symbolic}"), rule, vec![a, s, b]));
+        }
+    }
+    check(cases);
+}
+
+#[test]
+fn padding_concatenation_transposition_and_gathers() {
+    let mut cases = Vec::new();
+    for symbolic in [false, true] {
+        let mut d = Dims::new(symbolic);
+        let (h, w) = (d.dim("h", 6), d.dim("w", 21));
+        let a = te::placeholder("A", [h.clone(), w.clone()], F32);
+        let padded = te::compute("P", [&h + 2, &w + 3], |i| {
+            let (y, x) = (&i[0], &i[1]);
+            let inside = all([prim::ge(y, int(1)), prim::lt(y, &h + 1), prim::ge(x, int(2)), prim::lt(x, &w + 2)]);
+            prim::if_then_else(inside, a.at(&[y - 1, x - 2]), prim::constant(F32, 0.5))
+        });
+        cases.push(d.case(format!("pad {symbolic}"), "elementwise", vec![a, padded]));
+
+        let mut d = Dims::new(symbolic);
+        let (h, w) = (d.dim("h", 6), d.dim("w", 21));
+        let a = te::placeholder("A", [h.clone(), w.clone()], F32);
+        let b = te::placeholder("B", [h.clone(), int(5)], F32);
+        let joined = te::compute("C", [h, &w + 5], |i| {
+            let second = b.at(&[i[0].clone(), &i[1] - &w]);
+            prim::if_then_else(prim::lt(&i[1], w.clone()), a.at(i), second)
+        });
+        cases.push(d.case(format!("concatenate {symbolic}"), "elementwise", vec![a, b, joined]));
+
+        let mut d = Dims::new(symbolic);
+        let (h, w) = (d.dim("h", 19), d.dim("w", 21));
+        let a = te::placeholder("A", [h.clone(), w.clone()], F32);
+        let turned = te::compute("T", [w, h], |i| a.at(&[i[1].clone(), i[0].clone()]));
+        cases.push(d.case(format!("transpose {symbolic}"), "elementwise", vec![a, turned]));
+
+        let mut d = Dims::new(symbolic);
+        let (h, w) = (d.dim("h", 3), d.dim("w", 11));
+        let a = te::placeholder("A", [h.clone(), w.clone()], F32);
+        let twice = te::compute("R", [&h * 2, &w * 2], |i| {
+            a.at(&[prim::floordiv(&i[0], int(2)), prim::floordiv(&i[1], int(2))])
+        });
+        cases.push(d.case(format!("resize {symbolic}"), "elementwise", vec![a, twice]));
+    }
+    check(cases);
+}
+
+fn matmul(symbolic: bool, (b, m, n, k): (i64, i64, i64, i64), transposed: bool) -> Case {
+    let mut d = Dims::new(symbolic);
+    let (batch, rows) = (d.dim("b", b), d.dim("m", m));
+    let columns = if transposed { d.dim("n", n) } else { int(n) };
+    let a = te::placeholder("A", [batch.clone(), rows.clone(), int(k)], F32);
+    let (batched, depth, wide) = (batch.clone(), int(k), columns.clone());
+    let w_shape = if transposed { [batched, wide, depth] } else { [batched, depth, wide] };
+    let w = te::placeholder("W", w_shape, F32);
+    let bias = te::placeholder("bias", [columns.clone()], F32);
+    let r = te::reduce_axis(k);
+    let shape = [batch, rows, columns];
+    let product = te::compute("mm", shape.clone(), |i| {
+        let (x, k) = (i[2].clone(), r.var());
+        let right = if transposed { [i[0].clone(), x, k] } else { [i[0].clone(), k, x] };
+        te::sum(a.at(&[i[0].clone(), i[1].clone(), r.var()]) * w.at(&right), [&r])
+    });
+    let out = te::compute("out", shape, |i| relu(product.at(i) + bias.at(&[i[2].clone()])));
+    d.case(format!("matmul {b}x{m}x{n}x{k} {symbolic} {transposed}"), "matmul", vec![a, w, bias, out])
+}
+
+#[test]
+fn matrix_products_with_epilogues() {
+    let mut cases = Vec::new();
+    for symbolic in [false, true] {
+        for transposed in [false, true] {
+            for size in [(1, 1, 17, 5), (2, 5, 40, 15), (1, 13, 15, 40), (3, 7, 70, 4), (1, 32, 33, 3), (1, 29, 8, 9)] {
+                cases.push(matmul(symbolic, size, transposed));
+            }
+        }
+    }
+    check(cases);
+}
+
+#[test]
+fn matrix_products_wide_enough_for_chunks() {
+    check(vec![matmul(false, (1, 14, 1030, 3), false), matmul(true, (1, 100, 1030, 2), true)]);
+}
+
+/// A convolution with its padding as a stage of its own, with bias and residual behind.
+#[derive(Clone, Copy, Debug)]
+struct Conv {
+    n: i64,
+    channels: (i64, i64),
+    image: (i64, i64),
+    kernel: (i64, i64),
+    stride: (i64, i64),
+    dilation: i64,
+    pad: (i64, i64),
+    depthwise: bool,
+    symbolic: bool,
+}
+
+impl Conv {
+    fn case(self, rule: &'static str) -> Case {
+        let mut d = Dims::new(self.symbolic);
+        let (n, h, w) = (d.dim("n", self.n), d.dim("h", self.image.0), d.dim("w", self.image.1));
+        let (ic, oc) = self.channels;
+        let (kh, kw) = self.kernel;
+        let (ph, pw) = self.pad;
+        let (sh, sw) = self.stride;
+        let data = te::placeholder("data", [n.clone(), int(ic), h.clone(), w.clone()], F32);
+        let weight_ic = if self.depthwise { 1 } else { ic };
+        let weight = te::placeholder("weight", [oc, weight_ic, kh, kw], F32);
+        let bias = te::placeholder("bias", [oc], F32);
+        let padded = te::compute("pad", [n.clone(), int(ic), &h + 2 * ph, &w + 2 * pw], |i| {
+            let (y, x) = (&i[2], &i[3]);
+            let inside = all([prim::ge(y, int(ph)), prim::lt(y, &h + ph), prim::ge(x, int(pw)), prim::lt(x, &w + pw)]);
+            let value = data.at(&[i[0].clone(), i[1].clone(), y - ph, x - pw]);
+            prim::if_then_else(inside, value, prim::constant(F32, 0.0))
+        });
+        let size = |image: &PrimExpr, k: i64, s: i64, p: i64| {
+            prim::floordiv(image + (2 * p - (k - 1) * self.dilation - 1), int(s)) + 1
+        };
+        let shape = [n, int(oc), size(&h, kh, sh, ph), size(&w, kw, sw, pw)];
+        let (rc, ry, rx) = (te::reduce_axis(weight_ic), te::reduce_axis(kh), te::reduce_axis(kw));
+        let unpadded = self.pad == (0, 0);
+        let conv = te::compute("conv", shape.clone(), |i| {
+            let y = &i[2] * sh + ry.var() * self.dilation;
+            let x = &i[3] * sw + rx.var() * self.dilation;
+            let channel = if self.depthwise { i[1].clone() } else { rc.var() };
+            let image = if unpadded { &data } else { &padded };
+            let product = image.at(&[i[0].clone(), channel, y, x])
+                * weight.at(&[i[1].clone(), rc.var(), ry.var(), rx.var()]);
+            te::sum(product, [&rc, &ry, &rx])
+        });
+        let residual = te::placeholder("residual", shape.clone(), F32);
+        let out = te::compute("out", shape, |i| relu(conv.at(i) + bias.at(&[i[1].clone()])) + residual.at(i));
+        d.case(format!("{self:?}"), rule, vec![data, weight, bias, residual, out])
+    }
+}
+
+const PLAIN: Conv = Conv {
+    n: 1,
+    channels: (3, 8),
+    image: (6, 19),
+    kernel: (3, 3),
+    stride: (1, 1),
+    dilation: 1,
+    pad: (1, 1),
+    depthwise: false,
+    symbolic: false,
+};
+
+#[test]
+fn convolutions_of_every_stride_padding_and_dilation() {
+    let mut cases = Vec::new();
+    for symbolic in [false, true] {
+        let plain = Conv { symbolic, ..PLAIN };
+        cases.extend([
+            plain.case("conv"),
+            Conv { n: 2, channels: (2, 13), ..plain }.case("conv"),
+            Conv { stride: (2, 2), ..plain }.case("conv"),
+            Conv { stride: (2, 1), image: (9, 41), ..plain }.case("conv"),
+            Conv { kernel: (1, 3), pad: (0, 1), channels: (5, 6), ..plain }.case("conv"),
+            Conv { kernel: (5, 5), pad: (2, 2), stride: (1, 3), channels: (2, 4), ..plain }.case("conv"),
+            Conv { dilation: 2, pad: (2, 2), ..plain }.case("conv"),
+            Conv { pad: (0, 0), stride: (2, 2), image: (8, 20), ..plain }.case("conv"),
+            Conv { kernel: (1, 1), pad: (0, 0), stride: (2, 2), ..plain }.case("conv"),
+            Conv { kernel: (7, 7), pad: (3, 3), stride: (2, 2), image: (14, 14), ..plain }.case("conv"),
+            Conv { image: (1, 1), channels: (3, 6), symbolic: true, ..plain }.case("conv"),
+        ]);
+    }
+    check(cases);
+}
+
+#[test]
+fn pointwise_convolutions_are_matrix_products_over_the_merged_image() {
+    let mut cases = Vec::new();
+    for symbolic in [false, true] {
+        let plain = Conv { kernel: (1, 1), pad: (0, 0), symbolic, ..PLAIN };
+        cases.extend([
+            plain.case("matmul"),
+            Conv { n: 2, channels: (7, 33), ..plain }.case("matmul"),
+            Conv { channels: (16, 16), image: (33, 40), ..plain }.case("matmul"),
+        ]);
+    }
+    check(cases);
+}
+
+#[test]
+fn depthwise_convolutions() {
+    let mut cases = Vec::new();
+    for symbolic in [false, true] {
+        let plain = Conv { depthwise: true, channels: (4, 4), symbolic, ..PLAIN };
+        cases.extend([
+            plain.case("depthwise"),
+            Conv { n: 2, kernel: (5, 5), pad: (2, 2), image: (11, 40), ..plain }.case("depthwise"),
+            Conv { stride: (2, 2), ..plain }.case("depthwise"),
+            Conv { stride: (2, 1), kernel: (5, 5), pad: (2, 2), ..plain }.case("depthwise"),
+            Conv { stride: (1, 2), image: (7, 30), ..plain }.case("depthwise"),
+            Conv { dilation: 2, pad: (2, 2), ..plain }.case("depthwise"),
+        ]);
+    }
+    check(cases);
+}
+
+fn reduction(symbolic: bool, shape: [i64; 3], axes: &[usize], maximum: bool) -> Case {
+    let mut d = Dims::new(symbolic);
+    let dims: Vec<PrimExpr> = shape.iter().enumerate().map(|(i, n)| d.dim(&format!("d{i}"), *n)).collect();
+    let a = te::placeholder("A", dims.clone(), F32);
+    let reduce: Vec<te::ReduceAxis> = axes.iter().map(|i| te::reduce_axis(dims[*i].clone())).collect();
+    let kept: Vec<PrimExpr> = (0..3).filter(|i| !axes.contains(i)).map(|i| dims[i].clone()).collect();
+    let total = te::compute("total", kept.clone(), |i| {
+        let mut free = i.iter();
+        let index: Vec<PrimExpr> = (0..3)
+            .map(|d| match axes.iter().position(|x| *x == d) {
+                Some(r) => reduce[r].var(),
+                None => free.next().expect("an axis").clone(),
+            })
+            .collect();
+        if maximum { te::max(a.at(&index), reduce.iter()) } else { te::sum(a.at(&index) * a.at(&index), reduce.iter()) }
+    });
+    let half = te::compute("half", kept, |i| total.at(i) * prim::constant(F32, 0.5));
+    d.case(format!("reduce {shape:?} {axes:?} {maximum} {symbolic}"), "reduction", vec![a, half])
+}
+
+#[test]
+fn reductions_over_every_axis() {
+    let mut cases = Vec::new();
+    for symbolic in [false, true] {
+        for maximum in [false, true] {
+            for axes in [&[2][..], &[1, 2], &[0], &[1], &[0, 2], &[0, 1, 2]] {
+                cases.push(reduction(symbolic, [3, 17, 43], axes, maximum));
+            }
+        }
+    }
+    check(cases);
+}
+
+#[test]
+fn a_padded_convolution_with_its_epilogue_is_one_nest() {
+    let func = te::create_prim_func(&PLAIN.case("conv").args).expect("a kernel");
+    let scheduled = schedule::apply(&func, &Target::llvm("x86-64-v3")).expect("a schedule");
+    assert_eq!(scheduled.notes.len(), 1, "{:?}", scheduled.notes);
+    assert_eq!(scheduled.notes[0].stage, "conv");
+}
