@@ -158,7 +158,7 @@ pub fn with_var(e: &PrimExpr, var: &Ref<Var>, value: impl Into<PrimExpr>) -> Pri
 
 /// The product of some extents.
 pub fn product<'a>(extents: impl IntoIterator<Item = &'a PrimExpr>) -> PrimExpr {
-    extents.into_iter().fold(int(1), |n, e| mul(n, e))
+    extents.into_iter().fold(int(1), mul)
 }
 
 #[cfg(test)]
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_quotient_is_not_linear() {
         let x = Var::dim("x");
-        assert!(linear(&relaxide_ir::prim::floordiv(&PrimExpr::from(&x), int(2)), &x).is_none());
+        assert!(linear(&relaxide_ir::prim::floordiv(PrimExpr::from(&x), int(2)), &x).is_none());
     }
 
     #[test]

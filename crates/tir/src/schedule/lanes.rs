@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn a_guarded_load_with_zero_elsewhere_is_a_predicated_load() {
         let (a, i, x) = matrix();
-        let guarded = if_then_else(lt(&PrimExpr::from(&x), int(3)), load(&a, [&i, &x]), int(0));
+        let guarded = if_then_else(lt(PrimExpr::from(&x), int(3)), load(&a, [&i, &x]), int(0));
         let PrimExpr::Load(load) = lanes_of(&guarded, &x) else { panic!("a load") };
         assert!(load.predicate.is_some());
     }

@@ -110,7 +110,7 @@ fn tiles_by<E>(
         list.push(body(Tile { base: start.clone(), vectors, mask: None })?);
     } else if !full.is_int(0) {
         let t = Var::dim("t");
-        let base = add(&start, mul(&PrimExpr::from(&t), int(step)));
+        let base = add(&start, mul(PrimExpr::from(&t), int(step)));
         let inner = body(Tile { base, vectors, mask: None })?;
         list.push(Stmt::serial(t, full.clone(), inner));
     }
@@ -137,9 +137,9 @@ fn tiles_by<E>(
             let mut branch = Stmt::nop();
             for count in 1..=vectors {
                 let before = int((count - 1) * lanes);
-                let mask = Some(Mask::first(sub(&PrimExpr::from(&rest), before.clone())));
+                let mask = Some(Mask::first(sub(PrimExpr::from(&rest), before.clone())));
                 let tile = body(Tile { base: base.clone(), vectors: count, mask })?;
-                let condition = gt(&PrimExpr::from(&rest), before);
+                let condition = gt(PrimExpr::from(&rest), before);
                 branch =
                     if branch.is_nop() { Stmt::when(condition, tile) } else { Stmt::if_else(condition, tile, branch) };
             }

@@ -42,7 +42,7 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
         (int(0), inner.extent.clone())
     } else {
         axes.push(Axis { var: block.clone(), extent: blocks });
-        let start = mul(&PrimExpr::from(&block), int(BLOCK));
+        let start = mul(PrimExpr::from(&block), int(BLOCK));
         (start.clone(), min(int(BLOCK), sub(&inner.extent, start)))
     };
     let none = VarMap::new();

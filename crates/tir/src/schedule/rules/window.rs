@@ -277,10 +277,12 @@ impl Slide<'_> {
 
 impl PrimMutator for Slide<'_> {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
-        if matches!(e, PrimExpr::Binary(_) | PrimExpr::Var(_)) && e.dtype().is_int() && uses(e, &self.window.axis.var) {
-            if let Some(replaced) = self.replaced(e) {
-                return replaced;
-            }
+        if matches!(e, PrimExpr::Binary(_) | PrimExpr::Var(_))
+            && e.dtype().is_int()
+            && uses(e, &self.window.axis.var)
+            && let Some(replaced) = self.replaced(e)
+        {
+            return replaced;
         }
         self.remake_prim(e)
     }
