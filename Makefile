@@ -1,0 +1,50 @@
+# Relaxide: `make demo` shows it at work, `make test` checks it. Both install what is missing, build and run.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+LLVM = $(shell scripts/llvm-version)
+PY := .venv/bin/python
+# llvm-sys finds its LLVM through a variable with the version in its name.
+export LLVM_SYS_191_PREFIX := /usr/lib/llvm-19
+export LLVM_SYS_201_PREFIX := /usr/lib/llvm-20
+export LLVM_SYS_211_PREFIX := /usr/lib/llvm-21
+export LLVM_SYS_221_PREFIX := /usr/lib/llvm-22
+FEATURES = --no-default-features --features llvm$(LLVM)
+
+.PHONY: help setup build demo test test-deep bench lint clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: ## install LLVM and the Python environment if they are missing
+	@scripts/setup
+
+build: setup ## the `relaxide` command (build/relaxide) and the Python package (in .venv)
+	@cargo build --quiet --release -p relaxide-cli $(FEATURES)
+	@mkdir -p build && ln -sf ../target/release/relaxide build/relaxide
+	@VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --quiet --release --skip-install $(FEATURES) >build/maturin.log 2>&1 \
+		|| { cat build/maturin.log >&2; exit 1; }
+	@scripts/install-python
+	@echo "built: build/relaxide, and 'relaxide' for $(PY)"
+
+demo: build ## read the text in two pictures with three compiled networks
+	@$(PY) examples/ocr/ocr.py
+
+test: build ## all tests that a change must pass
+	cargo test --release --workspace --exclude relaxide-python $(FEATURES)
+	cargo xtask tidy
+	$(PY) -m pytest -q tests python/tests
+
+test-deep: test ## exhaustive sweeps and long fuzzing
+	RELAXIDE_DEEP=1 cargo test --release --workspace --exclude relaxide-python $(FEATURES)
+	RELAXIDE_DEEP=1 $(PY) -m pytest -q tests python/tests
+
+bench: build ## Relaxide, ONNX Runtime and TVM side by side on the models
+	$(PY) bench/models.py
+
+lint: setup ## formatting and clippy
+	cargo fmt --check
+	cargo clippy --workspace --all-targets $(FEATURES) -- -D warnings
+
+clean: ## remove everything that was built
+	rm -rf target build .venv

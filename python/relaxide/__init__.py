@@ -1,0 +1,42 @@
+"""Relaxide: a tensor compiler and virtual machine.
+
+The names are those of Apache TVM 0.27, so that ``import relaxide as tvm`` serves a script that was written for it::
+
+    import onnx
+    import relaxide as tvm
+    from relaxide import relax
+
+    mod = relax.frontend.onnx.from_onnx(onnx.load("model.onnx"))
+    tvm.compile(mod, target="llvm").export_library("model.so")
+
+    vm = relax.VirtualMachine(tvm.runtime.load_module("model.so"), tvm.cpu())
+    print(vm["main"](tvm.runtime.tensor(image)))
+"""
+
+from . import ir, relax, runtime, script, target
+from ._core import __version__
+from .compiler import compile
+from .ir import IRModule
+from .relax import transform
+from .runtime import Device, Tensor, cpu, device, get_global_func, load_module, register_global_func
+from .target import Target
+
+__all__ = [
+    "Device",
+    "IRModule",
+    "Target",
+    "Tensor",
+    "__version__",
+    "compile",
+    "cpu",
+    "device",
+    "get_global_func",
+    "ir",
+    "load_module",
+    "register_global_func",
+    "relax",
+    "runtime",
+    "script",
+    "target",
+    "transform",
+]

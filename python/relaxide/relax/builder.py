@@ -1,0 +1,5 @@
+"""Executables built by hand."""
+
+from .._core import ExecBuilder
+
+__all__ = ["ExecBuilder"]

@@ -1,0 +1,34 @@
+"""Executables of the virtual machine."""
+
+
+class VMExecutable:
+    """A compiled program: bytecode, constants and native kernels."""
+
+    def __init__(self, mod):
+        self.mod = mod
+
+    def __getitem__(self, name):
+        return self.jit()[name]
+
+    def __call__(self, *args, **kwargs):
+        return self.jit()["main"](*args, **kwargs)
+
+    def jit(self):
+        """The module, ready to run in this process."""
+        return self.mod.jit()
+
+    def export_library(self, file_name):
+        """Write one shared library that a virtual machine, TVM's included, loads. No compiler or linker is called."""
+        self.mod.export_library(str(file_name))
+
+    def as_text(self):
+        """The instructions, one a line."""
+        return self.mod.get_function("as_text")()
+
+    def as_python(self):
+        """A Python program that builds the same executable."""
+        return self.mod.get_function("as_python")()
+
+    def stats(self):
+        """What the executable consists of."""
+        return self.mod.get_function("stats")()

@@ -1,0 +1,5 @@
+"""Importers."""
+
+from . import onnx
+
+__all__ = ["onnx"]

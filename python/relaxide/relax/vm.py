@@ -1,0 +1,126 @@
+"""The virtual machine."""
+
+import enum
+
+import numpy as np
+
+from .._core import Device, Module, Tensor, load_virtual_machine
+from ..runtime import cpu, tensor
+from .executable import VMExecutable
+
+
+class VMInstrumentReturnKind(enum.IntEnum):
+    """What an instrument says before a call: go on, or skip it."""
+
+    NO_OP = 0
+    SKIP_RUN = 1
+
+
+class VirtualMachine:
+    """Runs the functions of an executable.
+
+    Parameters
+    ----------
+    rt_mod : Module or VMExecutable
+        What to run.
+    device : Device or list of Device
+        Where; a CPU is added for shapes if the last is none.
+    memory_cfg : "naive", "pooled" or a dict from Device to one of these, optional
+        How memory is allocated; pooled where nothing is said.
+    """
+
+    NAIVE_ALLOCATOR = 1
+    POOLED_ALLOCATOR = 2
+
+    def __init__(self, rt_mod, device, memory_cfg=None):
+        if isinstance(rt_mod, VMExecutable):
+            rt_mod = rt_mod.jit()
+        if not isinstance(rt_mod, Module):
+            raise TypeError(f"expected a Module or VMExecutable, got {type(rt_mod).__name__}")
+        devices = list(device) if isinstance(device, (list, tuple)) else [device]
+        if not devices or devices[-1].dlpack_device_type() != Device.CPU:
+            devices.append(cpu())
+        self.module = load_virtual_machine(rt_mod, [(dev, self._allocator(memory_cfg, dev)) for dev in devices])
+
+    def _allocator(self, memory_cfg, dev):
+        kinds = {"naive": self.NAIVE_ALLOCATOR, "pooled": self.POOLED_ALLOCATOR}
+        choice = memory_cfg.get(dev, "pooled") if isinstance(memory_cfg, dict) else memory_cfg or "pooled"
+        choice = kinds.get(choice, choice)
+        if choice not in kinds.values():
+            raise ValueError(f"memory_cfg asks for allocator {choice!r} on {dev}; expected 'naive' or 'pooled'")
+        return choice
+
+    def __getitem__(self, name):
+        return self.module[name]
+
+    def invoke_closure(self, closure, *args):
+        """Call a closure that a function returned."""
+        return self.module["invoke_closure"](closure, *args)
+
+    def save_function(self, func_name, saved_name, *args, include_return=True, **kwargs):
+        """Bind arguments to a function under a new name, to be called without any."""
+        args = self._arguments(func_name, args, kwargs)
+        self.module["save_function"](func_name, saved_name, int(include_return), *args)
+
+    def set_input(self, func_name, *args, **kwargs):
+        """Keep arguments for :meth:`invoke_stateful`."""
+        self.module["set_input"](func_name, *self._arguments(func_name, args, kwargs))
+
+    def invoke_stateful(self, func_name):
+        """Call a function with the arguments of :meth:`set_input` and keep its result."""
+        self.module["invoke_stateful"](func_name)
+
+    def get_outputs(self, func_name):
+        """The result that :meth:`invoke_stateful` kept; tuples nest."""
+        arity = self.module["get_output_arity"]
+        output = self.module["get_output"]
+
+        def at(*path):
+            count = arity(func_name, *path)
+            if count < 0:
+                return output(func_name, *path)
+            return tuple(at(*path, i) for i in range(count))
+
+        return at()
+
+    def set_instrument(self, instrument):
+        """Call ``instrument(func, name, before_run, ret_value, *args)`` around every call of the virtual machine."""
+        self.module["set_instrument"](instrument)
+
+    def time_evaluator(
+        self,
+        func_name,
+        dev,
+        number=10,
+        repeat=1,
+        min_repeat_ms=0,
+        cooldown_interval_ms=0,
+        repeats_to_cooldown=1,
+        f_preproc="",
+    ):
+        """A function that times ``func_name`` as :meth:`Module.time_evaluator` does."""
+        return self.module.time_evaluator(
+            func_name, dev, number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown, f_preproc
+        )
+
+    def _arguments(self, func_name, args, kwargs):
+        if kwargs:
+            name_of = self.module["get_function_param_name"]
+            names = [name_of(func_name, i) for i in range(self.module["get_function_arity"](func_name))]
+            unknown = sorted(set(kwargs) - set(names))
+            if unknown:
+                raise ValueError(f"{func_name} has no parameter {unknown[0]!r}; it takes {', '.join(names)}")
+            rest = names[len(args) :]
+            missing = [name for name in rest if name not in kwargs]
+            if missing:
+                raise ValueError(f"{func_name} misses its argument {missing[0]!r}")
+            args = (*args, *(kwargs[name] for name in rest))
+        return [_convert(arg) for arg in args]
+
+
+def _convert(arg):
+    if isinstance(arg, (np.ndarray, np.generic, int, float, bool)):
+        return tensor(np.asarray(arg))
+    if isinstance(arg, (list, tuple)):
+        return tuple(_convert(item) for item in arg)
+    return arg
