@@ -1,3 +1,42 @@
 //! The `relaxide` command.
 
-fn main() {}
+mod args;
+mod bench;
+mod compile;
+mod error;
+mod inputs;
+mod inspect;
+mod npy;
+mod run;
+mod style;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+use crate::error::CliError;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match &cli.command {
+        Command::Compile(args) => compile::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Inspect(args) => inspect::run(args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&error);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn report(error: &CliError) {
+    eprintln!("{} {error}", style::error("error:"));
+    if let Some(help) = error.help() {
+        eprintln!("{} {help}", style::note("help:"));
+    }
+}

@@ -1,1 +1,42 @@
 //! Relaxide: a tensor compiler and virtual machine. The public face of the workspace.
+//!
+//! ```no_run
+//! use relaxide::{CompileOptions, VirtualMachine};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let module = relaxide::from_onnx_file("model.onnx".as_ref(), &[])?;
+//! relaxide::compile(&module, &mut CompileOptions::default())?.export_library("model.so".as_ref())?;
+//!
+//! let machine = VirtualMachine::on_cpu(&relaxide::load_module("model.so".as_ref())?)?;
+//! let image = relaxide::ffi::Tensor::from_slice(&[0f32; 3 * 32 * 320], &[1, 3, 32, 320])?;
+//! let result = machine.invoke("main", &[(&image).into()])?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What stands behind each step lives in a crate of its own, re-exported here under its short name.
+
+mod compile;
+mod dims;
+mod error;
+mod front;
+mod machine;
+mod signature;
+
+pub use relaxide_codegen as codegen;
+pub use relaxide_ffi as ffi;
+pub use relaxide_ir as ir;
+pub use relaxide_onnx as onnx;
+pub use relaxide_relax as relax;
+pub use relaxide_runtime as runtime;
+pub use relaxide_script as script;
+pub use relaxide_tir as tir;
+pub use relaxide_vm as vm;
+
+pub use compile::{CompileOptions, Executable, Pipeline, Progress, compile};
+pub use dims::DimSpec;
+pub use error::Error;
+pub use front::{from_onnx_bytes, from_onnx_file, parse_script, to_script};
+pub use machine::{VirtualMachine, load_module, num_threads, set_num_threads};
+pub use relaxide_ir::{IRModule, Target};
+pub use signature::{FunctionSignature, ParamSignature, function_signature, signature, signature_of_file};

@@ -1,0 +1,147 @@
+//! What the command line says.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Compile a model to one native file, and run it.
+///
+/// Exit codes: 0 success, 1 the model or its input is at fault, 2 the command line is, 3 Relaxide itself is.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true, propagate_version = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Compile a model (.onnx) or a TVMScript program (.py, .relax) to one shared library.
+    #[command(after_help = "Examples:\n  relaxide compile model.onnx -o model.so\n  \
+        relaxide compile model.onnx -o model.so --shape x=batch,3,224,224")]
+    Compile(CompileArgs),
+    /// Run a function of a compiled model.
+    #[command(after_help = "Examples:\n  relaxide run model.so --input x=image.npy --output result\n  \
+        relaxide run model.so --shape x=1,3,224,224        (random input of that shape)")]
+    Run(RunArgs),
+    /// Time a function of a compiled model.
+    #[command(after_help = "Example:\n  relaxide bench model.so --shape x=1,3,224,224 --threads 2")]
+    Bench(BenchArgs),
+    /// Show what a compiled model or a program consists of.
+    #[command(after_help = "Examples:\n  relaxide inspect model.so\n  relaxide inspect model.so --show text\n  \
+        relaxide inspect model.onnx --show script")]
+    Inspect(InspectArgs),
+}
+
+/// Arguments of `relaxide compile`.
+#[derive(Args)]
+pub struct CompileArgs {
+    /// The model: .onnx, or a TVMScript program (.py, .relax).
+    pub model: PathBuf,
+    /// The file to write [default: the model's name with .so].
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// What to compile for: `llvm`, or `llvm -mcpu=NAME`; the default is this machine's processor.
+    #[arg(long, default_value = "llvm")]
+    pub target: String,
+    /// Shape of an input, as NAME=D,D,…; a dimension is a number, or a name that stays symbolic.
+    #[arg(long = "shape", value_name = "NAME=DIMS")]
+    pub shapes: Vec<String>,
+    /// Passes to run.
+    #[arg(long, value_enum, default_value_t = PipelineArg::Default)]
+    pub pipeline: PipelineArg,
+    /// Say which schedule rule served each kernel and why others refused.
+    #[arg(long)]
+    pub explain: bool,
+    /// Print nothing but errors.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// The pipelines by name.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum PipelineArg {
+    /// With constant folding and fusion.
+    Default,
+    /// The passes of TVM's default build: no folding, no fusion.
+    DefaultBuild,
+}
+
+/// How the inputs of a function are given.
+#[derive(Args)]
+pub struct InputArgs {
+    /// An input from a .npy file, as NAME=FILE; without NAME, inputs are taken in order.
+    #[arg(short, long = "input", value_name = "NAME=FILE")]
+    pub inputs: Vec<String>,
+    /// Random data of a shape, as NAME=D,D,…
+    #[arg(long = "shape", value_name = "NAME=DIMS")]
+    pub shapes: Vec<String>,
+    /// Seed of random data.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// The function to call.
+    #[arg(short, long, default_value = "main")]
+    pub function: String,
+    /// Threads that kernels use [default: RELAXIDE_NUM_THREADS, else all cores].
+    #[arg(short, long)]
+    pub threads: Option<usize>,
+}
+
+/// Arguments of `relaxide run`.
+#[derive(Args)]
+pub struct RunArgs {
+    /// The compiled model.
+    pub file: PathBuf,
+    /// Its inputs.
+    #[command(flatten)]
+    pub inputs: InputArgs,
+    /// Write results to PREFIX.npy (PREFIX.0.npy, PREFIX.1.npy … for a tuple) instead of printing them.
+    #[arg(short, long, value_name = "PREFIX")]
+    pub output: Option<PathBuf>,
+}
+
+/// Arguments of `relaxide bench`.
+#[derive(Args)]
+pub struct BenchArgs {
+    /// The compiled model.
+    pub file: PathBuf,
+    /// Its inputs.
+    #[command(flatten)]
+    pub inputs: InputArgs,
+    /// Calls that are timed.
+    #[arg(long, default_value_t = 50)]
+    pub runs: usize,
+    /// Calls before those.
+    #[arg(long, default_value_t = 5)]
+    pub warmup: usize,
+    /// Print the figures as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `relaxide inspect`.
+#[derive(Args)]
+pub struct InspectArgs {
+    /// A compiled model (.so), a model (.onnx) or a program (.py, .relax).
+    pub file: PathBuf,
+    /// What to show.
+    #[arg(long, value_enum)]
+    pub show: Option<View>,
+}
+
+/// What `relaxide inspect` can show.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum View {
+    /// Functions with their parameters.
+    Signature,
+    /// The instructions.
+    Text,
+    /// A Python program that builds the executable.
+    Python,
+    /// Counts.
+    Stats,
+    /// The program as TVMScript (of .onnx, .py and .relax files).
+    Script,
+}

@@ -1,0 +1,63 @@
+//! What can go wrong on the command line, and the exit code that says whose fault it is.
+
+use std::path::{Path, PathBuf};
+
+/// An error of the command.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The user's: an argument does not make sense.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What to try.
+        help: String,
+    },
+    /// The user's: a file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The model or its input is at fault, or asks for what Relaxide does not do.
+    #[error(transparent)]
+    Model(#[from] relaxide::Error),
+    /// A call of a compiled function failed.
+    #[error("{0}")]
+    Call(#[from] relaxide::ffi::Error),
+}
+
+impl CliError {
+    /// An argument that does not make sense, and what to try.
+    pub fn usage(message: impl Into<String>, help: impl Into<String>) -> Self {
+        CliError::Usage { message: message.into(), help: help.into() }
+    }
+
+    /// For `map_err`: a file that cannot be read or written.
+    pub fn file(path: &Path) -> impl FnOnce(std::io::Error) -> CliError {
+        let path = path.to_path_buf();
+        move |source| CliError::File { path, source }
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            CliError::Usage { .. } => 2,
+            CliError::File { .. } | CliError::Model(_) | CliError::Call(_) => 1,
+        }
+    }
+
+    /// What to try.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            CliError::Usage { help, .. } => Some(help.clone()),
+            CliError::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                Some("check the path; it is taken from the current folder".into())
+            }
+            CliError::Model(error) => error.help(),
+            _ => None,
+        }
+    }
+}
