@@ -1,1 +1,38 @@
 //! The Python extension module.
+//!
+//! `relaxide._core` carries values across the border and nothing else: tensors, functions, modules, programs and errors. The
+//! names that users know are given to them by the Python package around it.
+
+mod builder;
+mod compile;
+mod convert;
+mod device;
+mod error;
+mod function;
+mod module;
+mod program;
+mod tensor;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Compiled libraries resolve the runtime's symbols through the process, where Python puts extensions out of sight.
+    relaxide::runtime::ensure_symbols_global().map_err(error::to_py)?;
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add_class::<device::Device>()?;
+    m.add_class::<device::DataType>()?;
+    m.add_class::<tensor::Tensor>()?;
+    m.add_class::<tensor::ShapeTuple>()?;
+    m.add_class::<function::Function>()?;
+    m.add_class::<module::Module>()?;
+    m.add_class::<program::IRModule>()?;
+    m.add_class::<program::Target>()?;
+    m.add_class::<compile::CompiledModule>()?;
+    m.add_class::<builder::ExecBuilder>()?;
+    m.add_class::<convert::Object>()?;
+    function::register(m)?;
+    module::register(m)?;
+    program::register(m)?;
+    compile::register(m)
+}

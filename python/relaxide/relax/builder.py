@@ -1,5 +1,47 @@
 """Executables built by hand."""
 
-from .._core import ExecBuilder
+from .. import _core
+from .executable import VMExecutable
 
-__all__ = ["ExecBuilder"]
+
+class ExecBuilder(_core.ExecBuilder):
+    """Builds an executable instruction by instruction::
+
+        ib = relax.ExecBuilder()
+        with ib.function("main", num_inputs=1):
+            ib.emit_call("test.vm.add", args=[ib.r(0), ib.r(0)], dst=ib.r(1))
+            ib.emit_ret(ib.r(1))
+        executable = ib.get()
+    """
+
+    def function(self, func_name, num_inputs=0, param_names=None):
+        """A scope for the instructions of a function."""
+        if param_names is not None and len(param_names) != num_inputs:
+            raise ValueError(f"{func_name} has {num_inputs} inputs but {len(param_names)} names")
+        return _Scope(self, func_name, num_inputs, param_names)
+
+    def emit_call(self, name, args=(), dst=None):
+        """Call a function; tensors, shapes and dtypes among the arguments become constants."""
+        words = [self.convert_constant(arg) if not isinstance(arg, int) else arg for arg in map(_shape, args)]
+        self._emit_call(name, words, dst)
+
+    def get(self):
+        """The executable; the builder is spent afterwards."""
+        return VMExecutable(self._get())
+
+
+def _shape(arg):
+    return _core.ShapeTuple(list(arg)) if isinstance(arg, tuple) else arg
+
+
+class _Scope:
+    def __init__(self, builder, name, num_inputs, param_names):
+        self.builder, self.name, self.num_inputs, self.param_names = builder, name, num_inputs, param_names
+
+    def __enter__(self):
+        self.builder._begin(self.name, self.num_inputs, self.param_names)
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        if kind is None:
+            self.builder._end()

@@ -1,0 +1,109 @@
+//! Compilation and import.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use relaxide::ffi::Ref;
+use relaxide::{CompileOptions, DimSpec, Executable, Pipeline};
+
+use crate::error::{compiler, to_py};
+use crate::function::Function;
+use crate::module::Module;
+use crate::program::{IRModule, Target};
+
+/// A compiled program in memory.
+#[pyclass(frozen, module = "relaxide")]
+pub struct CompiledModule(Executable);
+
+#[pymethods]
+impl CompiledModule {
+    /// Write it as one shared library.
+    fn export_library(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.0.export_library(&path)).map_err(compiler)
+    }
+
+    /// Load it into this process.
+    fn jit(&self) -> PyResult<Module> {
+        self.0.jit().map(Module).map_err(compiler)
+    }
+
+    /// The function of a name: those that describe the executable.
+    fn get_function(&self, name: &str) -> PyResult<Function> {
+        let found = self.0.module().get_function(name, false);
+        found.map(Function).ok_or_else(|| PyValueError::new_err(format!("Module has no function '{name}'")))
+    }
+
+    /// Which schedule rule served each kernel.
+    fn notes(&self) -> Vec<String> {
+        self.0.notes().iter().map(ToString::to_string).collect()
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (module, target, pipeline, exec_mode, params))]
+fn compile(
+    py: Python<'_>,
+    module: &IRModule,
+    target: Option<Target>,
+    pipeline: &str,
+    exec_mode: &str,
+    params: &Bound<'_, PyDict>,
+) -> PyResult<CompiledModule> {
+    if exec_mode != "bytecode" {
+        return Err(PyNotImplementedError::new_err(
+            "exec_mode='compiled' is not available yet; use the default, exec_mode='bytecode'",
+        ));
+    }
+    let mut bound = Vec::new();
+    for (name, value) in params.iter() {
+        let tensor = crate::convert::from_py(&value)?.to::<relaxide::ffi::Tensor>().map_err(to_py)?;
+        bound.push((name.extract::<String>()?, tensor));
+    }
+    let pipeline: Pipeline = pipeline.parse().map_err(|error: relaxide::Error| compiler(error))?;
+    let target = target.map(|t| t.0).unwrap_or_default();
+    let compiled = py.detach(|| {
+        let mut options = CompileOptions { target, pipeline, params: bound, ..CompileOptions::default() };
+        relaxide::compile(&module.0, &mut options)
+    });
+    compiled.map(CompiledModule).map_err(compiler)
+}
+
+#[pyfunction]
+fn from_onnx(
+    py: Python<'_>,
+    source: &Bound<'_, PyAny>,
+    shapes: &Bound<'_, PyDict>,
+    opset: Option<i64>,
+    keep_params_in_input: bool,
+    sanitize_input_names: bool,
+) -> PyResult<IRModule> {
+    let mut given = Vec::new();
+    for (name, dims) in shapes.iter() {
+        let dims = dims.try_iter()?.map(|dim| dimension(&dim?)).collect::<PyResult<Vec<DimSpec>>>()?;
+        given.push((name.extract::<String>()?, dims));
+    }
+    let options = relaxide::OnnxOptions { shapes: given, opset, keep_params_in_input, sanitize_input_names };
+    let imported = if let Ok(bytes) = source.cast::<PyBytes>() {
+        let bytes = bytes.as_bytes();
+        py.detach(|| relaxide::import_onnx_bytes(bytes, &options))
+    } else {
+        let path: PathBuf = source.extract()?;
+        py.detach(|| relaxide::import_onnx_file(&path, &options))
+    };
+    imported.map(|module| IRModule(Ref::new(module))).map_err(compiler)
+}
+
+fn dimension(dim: &Bound<'_, PyAny>) -> PyResult<DimSpec> {
+    if let Ok(value) = dim.extract::<i64>() {
+        return Ok(DimSpec::Int(value));
+    }
+    let text: String = dim.extract().map_err(|_| PyTypeError::new_err("a dimension is an integer or a name"))?;
+    text.parse().map_err(PyValueError::new_err)
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(compile, m)?)?;
+    m.add_function(wrap_pyfunction!(from_onnx, m)?)
+}
