@@ -33,10 +33,10 @@ pub use relaxide_script as script;
 pub use relaxide_tir as tir;
 pub use relaxide_vm as vm;
 
-pub use compile::{CompileOptions, Executable, Pipeline, Progress, compile};
+pub use compile::{CompileOptions, Executable, KernelNote, Pipeline, Progress, compile, executable_module, run_passes};
 pub use dims::DimSpec;
 pub use error::Error;
-pub use front::{from_onnx_bytes, from_onnx_file, parse_script, to_script};
+pub use front::{OnnxOptions, from_onnx_file, import_onnx_bytes, import_onnx_file, parse_script, to_script};
 pub use machine::{VirtualMachine, load_module, num_threads, set_num_threads};
 pub use relaxide_ir::{IRModule, Target};
-pub use signature::{FunctionSignature, ParamSignature, function_signature, signature, signature_of_file};
+pub use signature::{FunctionSignature, ParamSignature, Signature, function_signature, signature, signature_of_file};

@@ -165,6 +165,11 @@ impl Executable {
         &self.trailer
     }
 
+    /// Replaces the bytes that ride behind the sections.
+    pub fn set_trailer(&mut self, trailer: Vec<u8>) {
+        self.trailer = trailer;
+    }
+
     /// Adds a function to the table. A later function hides an earlier one of the same name.
     pub(crate) fn push_function(&mut self, function: FuncInfo) -> usize {
         let index = self.functions.len();

@@ -1,0 +1,239 @@
+//! From program to executable.
+
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use relaxide_codegen::CompiledLib;
+use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
+use relaxide_ir::pass::{PassContext, PassError, PassInstrument, run_passes as run_pass_list};
+use relaxide_ir::{IRModule, Target};
+use relaxide_relax::transform;
+use relaxide_tir::{PrimFunc, lower, schedule};
+
+use crate::front::Params;
+use crate::{Error, signature};
+
+/// Which passes a compilation runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Pipeline {
+    /// With constant folding and fusion.
+    #[default]
+    Default,
+    /// The passes of TVM's default build: no folding, no fusion.
+    DefaultBuild,
+    /// Legalization and fusion only; what comes out is no executable but a program.
+    Zero,
+}
+
+impl Pipeline {
+    const ALL: [Pipeline; 3] = [Pipeline::Default, Pipeline::DefaultBuild, Pipeline::Zero];
+
+    /// The name by which the pipeline is known.
+    pub fn name(self) -> &'static str {
+        match self {
+            Pipeline::Default => "default",
+            Pipeline::DefaultBuild => "default_build",
+            Pipeline::Zero => "zero",
+        }
+    }
+}
+
+impl FromStr for Pipeline {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let found = Pipeline::ALL.into_iter().find(|p| p.name() == name);
+        found.ok_or_else(|| Error::Unknown {
+            what: "pipeline",
+            name: name.to_string(),
+            known: Pipeline::ALL.iter().map(|p| p.name().to_string()).collect(),
+        })
+    }
+}
+
+/// Is told how far a compilation is.
+pub trait Progress {
+    /// Stage `name` has done `done` of `total` steps.
+    fn stage(&mut self, name: &str, done: usize, total: usize);
+}
+
+/// Options of a compilation.
+#[derive(Default)]
+pub struct CompileOptions<'a> {
+    /// What to compile for.
+    pub target: Target,
+    /// Which passes to run.
+    pub pipeline: Pipeline,
+    /// Passes that are left out, by name.
+    pub disabled_passes: Vec<String>,
+    /// Values bound to parameters of `main` by name.
+    pub params: Params,
+    /// Who is told how far it is.
+    pub progress: Option<&'a mut dyn Progress>,
+}
+
+impl CompileOptions<'_> {
+    fn tell(&mut self, stage: &str, done: usize, total: usize) {
+        if let Some(progress) = &mut self.progress {
+            progress.stage(stage, done, total);
+        }
+    }
+}
+
+/// A compiled program in memory.
+pub struct Executable {
+    module: Module,
+    library: CompiledLib,
+    notes: Vec<KernelNote>,
+}
+
+/// How a kernel's loop nest came about.
+pub struct KernelNote {
+    /// The kernel.
+    pub kernel: String,
+    /// What its pieces were scheduled by.
+    pub notes: Vec<schedule::Note>,
+}
+
+impl std::fmt::Display for KernelNote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:", self.kernel)?;
+        self.notes.iter().try_for_each(|note| write!(f, "\n  {}", note.to_string().replace('\n', "\n  ")))
+    }
+}
+
+/// Compiles a program.
+pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Executable, Error> {
+    if options.pipeline == Pipeline::Zero {
+        return Err(Error::Unknown {
+            what: "pipeline that ends in an executable, such as",
+            name: Pipeline::Zero.name().into(),
+            known: vec![Pipeline::Default.name().into(), Pipeline::DefaultBuild.name().into()],
+        });
+    }
+    let signature = signature::Signature::of_module(module, &options.target);
+    let module = transform::bind_params(module.clone(), "main", &options.params)?;
+    let lowered = run_pipeline(module, options)?;
+    let (mut executable, kernels) = relaxide_relax::vm_codegen(&lowered)?;
+    executable.set_trailer(signature.to_trailer());
+    let (functions, notes) = schedule_kernels(&kernels, options)?;
+    options.tell("native code", 0, 1);
+    let library = relaxide_codegen::compile(&functions, &options.target)?;
+    let module = executable.into_module();
+    module.import(Module::new(Kernels))?;
+    Ok(Executable { module, library, notes })
+}
+
+fn run_pipeline(module: IRModule, options: &mut CompileOptions<'_>) -> Result<IRModule, Error> {
+    let name = options.pipeline.name();
+    let passes = transform::pipeline(name).ok_or_else(|| PassError::new(name, "is not a pipeline"))?.resolve()?;
+    let context = PassContext {
+        target: options.target.clone(),
+        disabled: options.disabled_passes.clone(),
+        ..PassContext::default()
+    };
+    let mut steps = Steps { options, done: 0, total: passes.len() };
+    Ok(run_pass_list(module, &passes, &context, &mut [&mut steps])?)
+}
+
+/// Runs passes by name.
+pub fn run_passes(module: &IRModule, names: &[&str]) -> Result<IRModule, Error> {
+    let find = |name: &&str| {
+        transform::pass(name).copied().ok_or_else(|| Error::Unknown {
+            what: "pass",
+            name: name.to_string(),
+            known: transform::PASSES.iter().map(|pass| pass.name.to_string()).collect(),
+        })
+    };
+    let passes = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    Ok(run_pass_list(module.clone(), &passes, &PassContext::default(), &mut [])?)
+}
+
+struct Steps<'a, 'b> {
+    options: &'a mut CompileOptions<'b>,
+    done: usize,
+    total: usize,
+}
+
+impl PassInstrument for Steps<'_, '_> {
+    fn before(&mut self, _pass: &str, _module: &IRModule) {
+        self.options.tell("passes", self.done, self.total);
+        self.done += 1;
+    }
+
+    fn after(&mut self, _pass: &str, _module: &IRModule, _took: Duration) -> Result<(), PassError> {
+        Ok(())
+    }
+}
+
+fn schedule_kernels(
+    module: &IRModule,
+    options: &mut CompileOptions<'_>,
+) -> Result<(Vec<Ref<PrimFunc>>, Vec<KernelNote>), Error> {
+    let kernels: Vec<(String, Ref<PrimFunc>)> =
+        module.functions_of::<PrimFunc>().map(|(name, f)| (name.to_string(), f)).collect();
+    let total = kernels.len();
+    let (mut functions, mut notes) = (Vec::with_capacity(total), Vec::new());
+    for (i, (name, kernel)) in kernels.into_iter().enumerate() {
+        options.tell("kernels", i, total);
+        let failed = |message: String| Error::Kernel { kernel: name.clone(), message };
+        let scheduled = schedule::apply(&kernel, &options.target).map_err(|e| failed(e.to_string()))?;
+        let lowered = lower::lower(&scheduled.func).map_err(|e| failed(e.to_string()))?;
+        functions.push(Ref::new(lowered));
+        notes.push(KernelNote { kernel: name.clone(), notes: scheduled.notes });
+    }
+    Ok((functions, notes))
+}
+
+/// Stands in the module tree for the native code of the library that the tree is written into.
+struct Kernels;
+
+impl ModuleImpl for Kernels {
+    fn kind(&self) -> &str {
+        "llvm"
+    }
+
+    fn get_function(&self, _: &str) -> Option<Function> {
+        None
+    }
+
+    fn properties(&self) -> ModuleProperties {
+        ModuleProperties::COMPILATION_EXPORTABLE
+    }
+}
+
+impl Executable {
+    /// Writes it as one shared library. No compiler or linker is called.
+    pub fn export_library(&self, path: &Path) -> Result<(), Error> {
+        let tree = relaxide_runtime::save_module_tree(&self.module)?;
+        let blob = tree.blob.unwrap_or_default();
+        // The length in front is the section's own.
+        let body = blob.get(size_of::<u64>()..).unwrap_or_default();
+        Ok(relaxide_codegen::export_library(body, &self.library, path)?)
+    }
+
+    /// Loads it into this process.
+    pub fn jit(&self) -> Result<Module, Error> {
+        let failed = |source| Error::Io { context: "cannot make a temporary library".into(), source };
+        let file = tempfile::Builder::new().prefix("relaxide-").suffix(".so").tempfile().map_err(failed)?;
+        self.export_library(file.path())?;
+        Ok(crate::load_module(file.path())?)
+    }
+
+    /// The module of the bytecode, without its kernels.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// How each kernel's loop nest came about.
+    pub fn notes(&self) -> &[KernelNote] {
+        &self.notes
+    }
+}
+
+/// An executable that was built by hand, as a module.
+pub fn executable_module(executable: relaxide_vm::Executable) -> Result<Module, ffi::Error> {
+    relaxide_vm::register();
+    Ok(executable.into_module())
+}

@@ -1,0 +1,72 @@
+//! Programs in and out: ONNX and TVMScript.
+
+use std::path::Path;
+
+use relaxide_ffi::Tensor;
+use relaxide_ir::IRModule;
+use relaxide_onnx::{ImportOptions, InputDim, InputNames, Model, Weights};
+
+use crate::{DimSpec, Error};
+
+/// What a user may say about an ONNX model.
+#[derive(Clone, Debug)]
+pub struct OnnxOptions {
+    /// Shapes of inputs by name, in place of the file's.
+    pub shapes: Vec<(String, Vec<DimSpec>)>,
+    /// Opset version, in place of the file's.
+    pub opset: Option<i64>,
+    /// Make the weights parameters of `main` instead of constants.
+    pub keep_params_in_input: bool,
+    /// Turn input names into identifiers.
+    pub sanitize_input_names: bool,
+}
+
+impl Default for OnnxOptions {
+    fn default() -> Self {
+        OnnxOptions { shapes: Vec::new(), opset: None, keep_params_in_input: false, sanitize_input_names: true }
+    }
+}
+
+impl OnnxOptions {
+    fn to_import(&self) -> ImportOptions {
+        let dim = |dim: &DimSpec| match dim {
+            DimSpec::Int(value) => InputDim::Fixed(*value),
+            DimSpec::Name(name) => InputDim::Named(name.clone()),
+        };
+        ImportOptions {
+            shapes: self.shapes.iter().map(|(name, dims)| (name.clone(), dims.iter().map(dim).collect())).collect(),
+            opset: self.opset,
+            weights: if self.keep_params_in_input { Weights::Parameters } else { Weights::Constants },
+            names: if self.sanitize_input_names { InputNames::Sanitized } else { InputNames::AsWritten },
+            ..ImportOptions::default()
+        }
+    }
+}
+
+/// Imports an ONNX file.
+pub fn import_onnx_file(path: &Path, options: &OnnxOptions) -> Result<IRModule, Error> {
+    Ok(relaxide_onnx::import(&Model::open(path)?, &options.to_import())?)
+}
+
+/// Imports an ONNX model from memory.
+pub fn import_onnx_bytes(bytes: &[u8], options: &OnnxOptions) -> Result<IRModule, Error> {
+    Ok(relaxide_onnx::import(&Model::from_bytes(bytes.to_vec())?, &options.to_import())?)
+}
+
+/// Imports an ONNX file with given shapes of inputs.
+pub fn from_onnx_file(path: &Path, shapes: &[(String, Vec<DimSpec>)]) -> Result<IRModule, Error> {
+    import_onnx_file(path, &OnnxOptions { shapes: shapes.to_vec(), ..OnnxOptions::default() })
+}
+
+/// Parses TVMScript; `file` names it in errors.
+pub fn parse_script(text: &str, file: &str) -> Result<IRModule, Error> {
+    Ok(relaxide_script::parse_module(text, file)?)
+}
+
+/// Prints a program as TVMScript.
+pub fn to_script(module: &IRModule) -> String {
+    relaxide_script::print_module(module)
+}
+
+/// Values for parameters of `main`, by name.
+pub type Params = Vec<(String, Tensor)>;

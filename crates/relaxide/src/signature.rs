@@ -1,0 +1,205 @@
+//! The signature of a program, as it rides behind the sections of an executable.
+//!
+//! An executable's own function table has the names of parameters but not their types. Relaxide adds them where TVM's
+//! loader does not look: behind the last section, a magic number and JSON text.
+
+use std::fmt;
+
+use relaxide_ffi::{DataType, Error, Module};
+use relaxide_ir::prim::PrimExpr;
+use relaxide_ir::{IRModule, Target, Type};
+use relaxide_relax::Function;
+use relaxide_relax::display::{dim_text, type_text};
+use relaxide_vm::{Executable, FuncKind};
+use serde_json::{Value, json};
+
+use crate::DimSpec;
+
+const MAGIC: &[u8; 8] = b"RLXSIGN1";
+
+/// The functions of a program with their parameters, and what compiled it.
+#[derive(Clone, Debug, Default)]
+pub struct Signature {
+    /// The functions.
+    pub functions: Vec<FunctionSignature>,
+    /// The version of Relaxide that compiled it, where it did.
+    pub compiler: Option<String>,
+    /// What it was compiled for.
+    pub target: Option<String>,
+}
+
+/// A function's parameters and result.
+#[derive(Clone, Debug)]
+pub struct FunctionSignature {
+    /// Its name.
+    pub name: String,
+    /// Its parameters.
+    pub params: Vec<ParamSignature>,
+    /// The type of the result, as TVMScript.
+    pub result: String,
+}
+
+/// A parameter.
+#[derive(Clone, Debug)]
+pub struct ParamSignature {
+    /// Its name.
+    pub name: String,
+    /// Its type, as TVMScript.
+    pub ty: String,
+    /// Element type, of a tensor of known element type.
+    pub dtype: Option<DataType>,
+    /// Dimensions, of a tensor of known dimensions; what is neither a number nor a name is shown as its text.
+    pub dims: Vec<DimSpec>,
+}
+
+impl Signature {
+    /// The signature of a program.
+    pub fn of_module(module: &IRModule, target: &Target) -> Signature {
+        let functions = module.functions_of::<Function>().map(|(name, f)| FunctionSignature {
+            name: name.to_string(),
+            params: f.params.iter().map(|p| ParamSignature::of_type(&p.name, &p.ty)).collect(),
+            result: type_text(&f.ret_ty),
+        });
+        Signature {
+            functions: functions.collect(),
+            compiler: Some(env!("CARGO_PKG_VERSION").to_string()),
+            target: Some(target.to_string()),
+        }
+    }
+
+    /// The bytes that ride behind an executable.
+    pub fn to_trailer(&self) -> Vec<u8> {
+        let function = |f: &FunctionSignature| {
+            let param = |p: &ParamSignature| {
+                let dims: Vec<String> = p.dims.iter().map(ToString::to_string).collect();
+                json!({ "name": p.name, "type": p.ty, "dtype": p.dtype.map(|d| d.to_string()), "dims": dims })
+            };
+            json!({ "name": f.name, "params": f.params.iter().map(param).collect::<Vec<_>>(), "result": f.result })
+        };
+        let functions: Vec<Value> = self.functions.iter().map(function).collect();
+        let text = json!({ "compiler": self.compiler, "target": self.target, "functions": functions }).to_string();
+        MAGIC.iter().copied().chain(text.into_bytes()).collect()
+    }
+
+    /// The signature in the bytes behind an executable; none if it is not there or not readable.
+    pub fn from_trailer(bytes: &[u8]) -> Option<Signature> {
+        let value: Value = serde_json::from_slice(bytes.strip_prefix(MAGIC)?).ok()?;
+        let text = |value: &Value| value.as_str().map(str::to_string);
+        let param = |value: &Value| {
+            let dims = value["dims"].as_array()?.iter();
+            Some(ParamSignature {
+                name: text(&value["name"])?,
+                ty: text(&value["type"])?,
+                dtype: value["dtype"].as_str().and_then(|t| t.parse().ok()),
+                dims: dims.map(|d| d.as_str().map(dim_of_text)).collect::<Option<Vec<_>>>()?,
+            })
+        };
+        let function = |value: &Value| {
+            Some(FunctionSignature {
+                name: text(&value["name"])?,
+                params: value["params"].as_array()?.iter().map(param).collect::<Option<Vec<_>>>()?,
+                result: text(&value["result"])?,
+            })
+        };
+        Some(Signature {
+            functions: value["functions"].as_array()?.iter().map(function).collect::<Option<Vec<_>>>()?,
+            compiler: text(&value["compiler"]),
+            target: text(&value["target"]),
+        })
+    }
+
+    /// What the function table of an executable says, where there is nothing better.
+    fn of_table(executable: &Executable) -> Signature {
+        let functions = executable.functions().iter().filter(|f| f.kind != FuncKind::Packed).map(|f| FunctionSignature {
+            name: f.name.clone(),
+            params: f.param_names.iter().map(|name| ParamSignature::unknown(name)).collect(),
+            result: "R.Any".into(),
+        });
+        Signature { functions: functions.collect(), compiler: None, target: None }
+    }
+}
+
+fn dim_of_text(text: &str) -> DimSpec {
+    text.parse().unwrap_or_else(|_| DimSpec::Name(text.to_string()))
+}
+
+impl ParamSignature {
+    fn of_type(name: &str, ty: &Type) -> ParamSignature {
+        let tensor = ty.as_tensor();
+        let dim = |dim: &PrimExpr| dim.as_int().map_or_else(|| DimSpec::Name(dim_text(dim)), DimSpec::Int);
+        ParamSignature {
+            name: name.to_string(),
+            ty: type_text(ty),
+            dtype: tensor.map(|t| t.dtype).filter(|d| !d.is_void()),
+            dims: tensor.and_then(|t| t.shape.as_ref()).map(|dims| dims.iter().map(dim).collect()).unwrap_or_default(),
+        }
+    }
+
+    fn unknown(name: &str) -> ParamSignature {
+        ParamSignature { name: name.to_string(), ty: "R.Any".into(), dtype: None, dims: Vec::new() }
+    }
+}
+
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, function) in self.functions.iter().enumerate() {
+            let params: Vec<String> = function.params.iter().map(|p| format!("{}: {}", p.name, p.ty)).collect();
+            let end = if i + 1 == self.functions.len() && self.compiler.is_none() { "" } else { "\n" };
+            write!(f, "{}({}) -> {}{end}", function.name, params.join(", "), function.result)?;
+        }
+        if let (Some(compiler), Some(target)) = (&self.compiler, &self.target) {
+            write!(f, "compiled by Relaxide {compiler} for {target}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The signature of a program.
+pub fn signature(module: &IRModule) -> Signature {
+    Signature { compiler: None, target: None, ..Signature::of_module(module, &Target::default()) }
+}
+
+/// The signature of a compiled model.
+pub fn signature_of_file(module: &Module) -> Result<Signature, Error> {
+    let executable = Executable::of_module(module).ok_or_else(|| {
+        let message = format!("a module of kind {:?} holds no program of the virtual machine", module.kind());
+        Error::new("ValueError", message)
+    })?;
+    Ok(Signature::from_trailer(executable.trailer()).unwrap_or_else(|| Signature::of_table(&executable)))
+}
+
+/// The signature of one function of a compiled model.
+pub fn function_signature(module: &Module, name: &str) -> Result<FunctionSignature, Error> {
+    let signature = signature_of_file(module)?;
+    let known: Vec<String> = signature.functions.iter().map(|f| f.name.clone()).collect();
+    signature.functions.into_iter().find(|f| f.name == name).ok_or_else(|| {
+        Error::new("ValueError", format!("there is no function {name:?}; the file has: {}", known.join(", ")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_survives_the_way_through_a_file() {
+        let param = ParamSignature {
+            name: "x".into(),
+            ty: "R.Tensor((n, 3), dtype=\"float32\")".into(),
+            dtype: Some(DataType::float(32)),
+            dims: vec![DimSpec::Name("n".into()), DimSpec::Int(3)],
+        };
+        let function = FunctionSignature { name: "main".into(), params: vec![param], result: "R.Any".into() };
+        let signature = Signature { functions: vec![function], compiler: Some("1".into()), target: Some("llvm".into()) };
+        let read = Signature::from_trailer(&signature.to_trailer()).expect("what was written is readable");
+        assert_eq!(read.to_string(), signature.to_string());
+        assert_eq!(read.functions[0].params[0].dims, signature.functions[0].params[0].dims);
+    }
+
+    #[test]
+    fn bytes_that_are_no_signature_are_none() {
+        for bytes in [&b""[..], b"RLXSIGN1", b"RLXSIGN1{}", b"RLXSIGN1{\"functions\":[{}]}", b"xxxxxxxx{}"] {
+            assert!(Signature::from_trailer(bytes).is_none());
+        }
+    }
+}
