@@ -1,10 +1,10 @@
 //! Walking and rebuilding statements, expressions included.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexSet;
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{PrimExpr, PrimMutator, PrimVisitor};
+use relaxide_ir::prim::{Let, PrimExpr, PrimMutator, PrimVisitor};
 use relaxide_ir::{Buffer, Var};
 
 use crate::stmt::*;
@@ -185,12 +185,14 @@ pub trait StmtMutator: PrimMutator {
     /// Rebuilds what a block holds.
     fn remake_block(&mut self, n: &Ref<SBlock>) -> Ref<SBlock> {
         let alloc_buffers: Vec<_> = n.alloc_buffers.iter().map(|b| self.mutate_buffer_def(b)).collect();
+        let match_buffers: Vec<_> = n.match_buffers.iter().map(|m| self.remake_match(m)).collect();
         let iter_vars: Vec<_> = n.iter_vars.iter().map(|v| self.remake_iter(v)).collect();
         let reads: Vec<_> = n.reads.iter().map(|r| self.remake_region(r)).collect();
         let writes: Vec<_> = n.writes.iter().map(|r| self.remake_region(r)).collect();
         let init = n.init.as_ref().map(|s| self.mutate_stmt(s));
         let body = self.mutate_stmt(&n.body);
         if alloc_buffers == n.alloc_buffers
+            && match_buffers == n.match_buffers
             && iter_vars == n.iter_vars
             && reads == n.reads
             && writes == n.writes
@@ -205,11 +207,20 @@ pub trait StmtMutator: PrimMutator {
             writes,
             name: n.name.clone(),
             alloc_buffers,
-            match_buffers: n.match_buffers.clone(),
+            match_buffers,
             annotations: n.annotations.clone(),
             init,
             body,
         })
+    }
+
+    /// Rebuilds a block's sub-buffer.
+    fn remake_match(&mut self, n: &Ref<MatchBufferRegion>) -> Ref<MatchBufferRegion> {
+        let (source, buffer) = (self.remake_region(&n.source), self.mutate_buffer_def(&n.buffer));
+        if source == n.source && buffer == n.buffer {
+            return n.clone();
+        }
+        Ref::new(MatchBufferRegion { buffer, source })
     }
 
     /// Rebuilds a block's axis.
@@ -293,4 +304,67 @@ pub fn undefined_vars(stmt: &Stmt) -> Vec<Ref<Var>> {
     let mut uses = Uses::default();
     uses.visit_stmt(stmt);
     uses.used.into_iter().filter(|var| !uses.defined.contains(var)).collect()
+}
+
+/// A copy that defines fresh loop variables, bound names and scratch buffers, so that it may stand beside the original.
+pub fn fresh_copy(stmt: &Stmt) -> Stmt {
+    #[derive(Default)]
+    struct Fresh {
+        vars: HashMap<Ref<Var>, Ref<Var>>,
+        buffers: HashMap<Ref<Buffer>, Ref<Buffer>>,
+    }
+    impl PrimMutator for Fresh {
+        fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+            match e {
+                PrimExpr::Var(var) => self.vars.get(var).map_or_else(|| e.clone(), PrimExpr::from),
+                PrimExpr::Let(n) => {
+                    let value = self.mutate_prim(&n.value);
+                    let var = self.mutate_var_def(&n.var);
+                    Ref::new(Let { var, value, body: self.mutate_prim(&n.body) }).into()
+                }
+                _ => self.remake_prim(e),
+            }
+        }
+
+        fn mutate_buffer_use(&mut self, buffer: &Ref<Buffer>) -> Ref<Buffer> {
+            if let Some(fresh) = self.buffers.get(buffer) {
+                return fresh.clone();
+            }
+            // Another view of memory that the copy allocates is a view of the fresh memory.
+            match self.vars.get(&buffer.data).cloned() {
+                Some(data) => self.renew(buffer, data),
+                None => buffer.clone(),
+            }
+        }
+    }
+    impl StmtMutator for Fresh {
+        fn mutate_var_def(&mut self, var: &Ref<Var>) -> Ref<Var> {
+            let fresh = Var::new(var.name.clone(), var.ty.clone());
+            self.vars.insert(var.clone(), fresh.clone());
+            fresh
+        }
+
+        fn mutate_buffer_def(&mut self, buffer: &Ref<Buffer>) -> Ref<Buffer> {
+            let data = self.mutate_var_def(&buffer.data);
+            self.renew(buffer, data)
+        }
+    }
+    impl Fresh {
+        fn renew(&mut self, buffer: &Ref<Buffer>, data: Ref<Var>) -> Ref<Buffer> {
+            let fresh = Ref::new(Buffer {
+                name: buffer.name.clone(),
+                data,
+                dtype: buffer.dtype,
+                shape: self.mutate_prims(&buffer.shape),
+                strides: self.mutate_prims(&buffer.strides),
+                elem_offset: self.mutate_prim(&buffer.elem_offset),
+                scope: buffer.scope.clone(),
+                alignment: buffer.alignment,
+                producer: None,
+            });
+            self.buffers.insert(buffer.clone(), fresh.clone());
+            fresh
+        }
+    }
+    Fresh::default().mutate_stmt(stmt)
 }

@@ -178,6 +178,17 @@ intrinsics! {
     Ret = "ret", Exactly(1);
 }
 
+impl Intrinsic {
+    /// Whether each lane of its result depends on the same lane of its arguments only, and nothing else happens.
+    pub const fn is_elementwise(self) -> bool {
+        use Intrinsic::*;
+        !matches!(
+            self,
+            VectorReduceAdd | VectorReduceMul | VectorReduceMin | VectorReduceMax | CallPacked | CallExtern | Ret
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ pub mod func;
 pub mod functor;
 pub mod interp;
 pub mod intrin;
+pub mod lower;
 pub mod schedule;
 pub mod stmt;
 pub mod te;

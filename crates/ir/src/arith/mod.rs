@@ -64,6 +64,11 @@ pub struct Analyzer {
     proving: bool,
 }
 
+/// A condition that was assumed, to be forgotten.
+#[derive(Debug)]
+#[must_use]
+pub struct Assumption(usize);
+
 impl Analyzer {
     /// An analyzer that knows nothing.
     pub fn new() -> Analyzer {
@@ -80,6 +85,9 @@ impl Analyzer {
         let (Some(min), Some(extent)) = (self.convert_index(&min.into()), self.convert_index(&extent.into())) else {
             return;
         };
+        if min.dtype != var.dtype() || extent.dtype != var.dtype() {
+            return;
+        }
         let last = min.add(&extent).and_then(|end| end.offset(-1));
         let low = self.bounds_of(&min).min;
         let high = last.as_ref().and_then(|last| self.bounds_of(last).max);
@@ -124,8 +132,26 @@ impl Analyzer {
 
     /// Answers under a condition that is taken to hold.
     pub fn assuming<T>(&mut self, condition: &PrimExpr, ask: impl FnOnce(&mut Analyzer) -> T) -> T {
+        let mark = self.assume(condition);
+        let answer = ask(self);
+        self.forget(mark);
+        answer
+    }
+
+    /// Takes a condition to hold, until it is forgotten.
+    pub fn assume(&mut self, condition: &PrimExpr) -> Assumption {
+        self.memo.clear();
+        let mark = Assumption(self.facts.len());
         let value = self.convert(condition);
-        self.under(&value, true, ask)
+        self.learn(&value, true);
+        self.memo.clear();
+        mark
+    }
+
+    /// Forgets a condition, and everything that was assumed or bound behind it.
+    pub fn forget(&mut self, mark: Assumption) {
+        self.memo.clear();
+        self.facts.truncate(mark.0);
     }
 
     /// A simpler expression of the same value; the expression itself where none was found.

@@ -140,7 +140,7 @@ impl Analyzer {
     }
 
     /// Adds what follows from a condition (or from its failure) to the facts.
-    fn learn(&mut self, condition: &Value, holds: bool) {
+    pub(super) fn learn(&mut self, condition: &Value, holds: bool) {
         let Value::Other(atom) = condition else { return };
         match (self.atoms.get(*atom).clone(), holds) {
             (Atom::Compare(BinaryOp::Lt, a, b), true) | (Atom::Compare(BinaryOp::Le, b, a), false) => {

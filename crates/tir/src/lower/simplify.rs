@@ -1,0 +1,168 @@
+//! Simpler indices, bounds and conditions.
+//!
+//! The arithmetic analyzer walks along: it knows the ranges of the loops around, the conditions that were passed, and that
+//! dimensions are not negative. Conditions that are decided go with their branch; loops of one iteration become their body.
+//!
+//! ```text
+//! for i in range(n):                        for i in range(n):
+//!     for j in range(4):                        for j in range(4):
+//!         if i * 4 + j < n * 4:        ->           A[i * 4 + j] = B[i]
+//!             A[i * 4 + j] = B[(i * 4 + j) // 4]
+//! ```
+//!
+//! The analyzer's form is expanded, which is not always cheaper than what stood there; an expression is replaced only where
+//! the new one costs less.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::prim::{self, PrimCall, PrimExpr, PrimMutator, PrimVisitor, Select, VarMap};
+use relaxide_ir::{BinaryOp, Var};
+
+use super::LowerError;
+use crate::PrimFunc;
+use crate::functor::{StmtMutator, substitute_stmt};
+use crate::stmt::*;
+
+/// A kernel with simpler indices and conditions.
+pub(super) fn simplify(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
+    let mut analyzer = Analyzer::new();
+    analyzer.mark_dims(func.buffers.iter().flatten().flat_map(|b| &b.shape));
+    let body = Simplify { analyzer }.mutate_stmt(&func.body);
+    Ok(func.with_body(body))
+}
+
+struct Simplify {
+    analyzer: Analyzer,
+}
+
+impl Simplify {
+    fn under<T>(&mut self, condition: &PrimExpr, f: impl FnOnce(&mut Self) -> T) -> T {
+        let mark = self.analyzer.assume(condition);
+        let result = f(self);
+        self.analyzer.forget(mark);
+        result
+    }
+
+    /// Both sides of a choice, each under what it may take for granted.
+    fn sides(&mut self, condition: &PrimExpr, yes: &PrimExpr, no: &PrimExpr) -> (PrimExpr, PrimExpr) {
+        if condition.dtype().lanes != 1 {
+            return (self.mutate_prim(yes), self.mutate_prim(no));
+        }
+        let yes = self.under(condition, |this| this.mutate_prim(yes));
+        let no = self.under(&prim::not(condition.clone()), |this| this.mutate_prim(no));
+        (yes, no)
+    }
+
+    fn lazy_choice(&mut self, e: &PrimExpr, n: &PrimCall) -> PrimExpr {
+        let [condition, yes, no] = n.args.as_slice() else { return self.remake_prim(e) };
+        let simple = self.mutate_prim(condition);
+        let (new_yes, new_no) = self.sides(&simple, yes, no);
+        if simple == *condition && new_yes == *yes && new_no == *no {
+            return e.clone();
+        }
+        prim::if_then_else(simple, new_yes, new_no)
+    }
+
+    fn choice(&mut self, e: &PrimExpr, n: &Select) -> PrimExpr {
+        let condition = self.mutate_prim(&n.condition);
+        let (yes, no) = self.sides(&condition, &n.true_value, &n.false_value);
+        if condition == n.condition && yes == n.true_value && no == n.false_value {
+            return e.clone();
+        }
+        prim::select(condition, yes, no)
+    }
+
+    fn simplify_loop(&mut self, stmt: &Stmt, n: &Ref<For>) -> Stmt {
+        let (min, extent) = (self.mutate_prim(&n.min), self.mutate_prim(&n.extent));
+        match extent.as_int() {
+            Some(count) if count <= 0 => return Stmt::nop(),
+            Some(1) if n.kind != ForKind::ThreadBinding => {
+                let body = substitute_stmt(&n.body, &VarMap::from([(n.var.clone(), min)]));
+                return self.mutate_stmt(&body);
+            }
+            _ => {}
+        }
+        // The body runs only if there is an iteration at all.
+        let mark = self.analyzer.assume(&prim::ge(extent.clone(), 1));
+        self.analyzer.bind(&n.var, &min, &extent);
+        let body = self.mutate_stmt(&n.body);
+        self.analyzer.forget(mark);
+        if min == n.min && extent == n.extent && body == n.body {
+            return stmt.clone();
+        }
+        let (var, thread_tag, annotations) = (n.var.clone(), n.thread_tag.clone(), n.annotations.clone());
+        Ref::new(For { var, min, extent, kind: n.kind, thread_tag, annotations, body }).into()
+    }
+
+    fn bind(&mut self, var: &Ref<Var>, value: &PrimExpr) {
+        match value {
+            PrimExpr::Int(_) | PrimExpr::Var(_) => self.analyzer.bind_value(var, value),
+            // The name stays, since it is cheaper than its value; what follows from the value is known of it.
+            _ => self.analyzer.bind(var, value, prim::int_of(value.dtype(), 1)),
+        }
+    }
+}
+
+impl PrimMutator for Simplify {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        let dtype = e.dtype();
+        if dtype.lanes == 1 && (dtype.is_bool() || dtype.is_int() && dtype.bits >= 32) {
+            let simple = self.analyzer.simplify(e);
+            return if cost(&simple) < cost(e) { simple } else { e.clone() };
+        }
+        match e {
+            PrimExpr::Call(n) if n.op == "tirx.if_then_else" => self.lazy_choice(e, n),
+            PrimExpr::Select(n) => self.choice(e, n),
+            _ => self.remake_prim(e),
+        }
+    }
+}
+
+impl StmtMutator for Simplify {
+    fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
+        match stmt {
+            Stmt::For(n) => self.simplify_loop(stmt, n),
+            Stmt::If(n) => {
+                let condition = self.mutate_prim(&n.condition);
+                match condition.as_int() {
+                    Some(0) => return n.else_case.as_ref().map_or_else(Stmt::nop, |s| self.mutate_stmt(s)),
+                    Some(_) => return self.mutate_stmt(&n.then_case),
+                    None => {}
+                }
+                let then_case = self.under(&condition, |this| this.mutate_stmt(&n.then_case));
+                let Some(other) = &n.else_case else { return Stmt::when(condition, then_case) };
+                let other = self.under(&prim::not(condition.clone()), |this| this.mutate_stmt(other));
+                Stmt::if_else(condition, then_case, other)
+            }
+            Stmt::Bind(n) => {
+                let value = self.mutate_prim(&n.value);
+                self.bind(&n.var, &value);
+                if value == n.value { stmt.clone() } else { Stmt::bind(n.var.clone(), value) }
+            }
+            _ => self.remake_stmt(stmt),
+        }
+    }
+}
+
+/// What an expression costs to evaluate, roughly: divisions are dear, names and literals are free.
+fn cost(e: &PrimExpr) -> u64 {
+    struct Cost(u64);
+    impl PrimVisitor for Cost {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            self.0 += match e {
+                PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Str(_) | PrimExpr::Var(_) => 0,
+                PrimExpr::Binary(n) => match n.op {
+                    BinaryOp::Div | BinaryOp::Mod | BinaryOp::FloorDiv | BinaryOp::FloorMod => 12,
+                    BinaryOp::Mul => 2,
+                    _ => 1,
+                },
+                PrimExpr::Call(_) => 4,
+                _ => 1,
+            };
+            self.walk_prim(e);
+        }
+    }
+    let mut total = Cost(0);
+    total.visit_prim(e);
+    total.0
+}

@@ -1,0 +1,272 @@
+//! Vectorized loops become vector expressions.
+//!
+//! ```text
+//! for v in T.vectorized(8):                       A[ramp(i * 8, 1, 8)] =
+//!     A[i * 8 + v] = B[v] * s            ->           B[ramp(0, 1, 8)] * broadcast(s, 8)
+//! ```
+//!
+//! The loop variable becomes a ramp; every expression that depends on it becomes a vector, everything else stays scalar. A
+//! condition that depends on it becomes a predicate of the loads and stores below it, so that no lane touches what its
+//! iteration would not.
+//!
+//! A loop becomes serial instead, with nothing lost but speed, where its extent is symbolic or very large, or where its body
+//! has what no vector can do: scratch of its own, a store to one place from every lane, an inner loop or a choice of
+//! statements by lane, a call that is not element-wise, a division that might trap in a lane that is off.
+//!
+//! Needs flat accesses. The loop's mark is a promise that its iterations do not depend on each other.
+
+use std::collections::HashMap;
+
+use relaxide_ffi::Ref;
+use relaxide_ir::prim::{self, Binary, BufferLoad, PrimCall, PrimExpr, PrimMutator};
+use relaxide_ir::{BinaryOp, Var};
+
+use super::{LowerError, ramp};
+use crate::PrimFunc;
+use crate::functor::StmtMutator;
+use crate::intrin::Intrinsic;
+use crate::stmt::*;
+
+/// Most lanes that a loop may become.
+const MAX_LANES: i64 = 128;
+
+/// A kernel without vectorized loops.
+pub(super) fn vectorize_loops(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
+    Ok(func.with_body(VectorizeLoops.mutate_stmt(&func.body)))
+}
+
+struct VectorizeLoops;
+
+impl PrimMutator for VectorizeLoops {}
+
+impl StmtMutator for VectorizeLoops {
+    fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
+        let Stmt::For(n) = stmt else { return self.remake_stmt(stmt) };
+        if n.kind != ForKind::Vectorized {
+            return self.remake_stmt(stmt);
+        }
+        // Inner vectorized loops first: what they leave are vectors, which an outer one cannot widen, or serial loops.
+        let body = self.mutate_stmt(&n.body);
+        if let Some(lanes) = n.extent.as_int().filter(|lanes| (2..=MAX_LANES).contains(lanes)) {
+            let counter = prim::ramp(n.min.clone(), prim::int_of(n.var.dtype(), 1), lanes);
+            let vars = HashMap::from([(n.var.clone(), counter)]);
+            if let Some(vector) = (Vectorize { lanes, vars, mask: None }).stmt(&body) {
+                return vector;
+            }
+        }
+        let (var, min, extent) = (n.var.clone(), n.min.clone(), n.extent.clone());
+        let (thread_tag, annotations) = (n.thread_tag.clone(), n.annotations.clone());
+        Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag, annotations, body }).into()
+    }
+}
+
+/// One loop on its way to vectors. A method returns `None` where the loop has to stay a loop.
+struct Vectorize {
+    lanes: i64,
+    /// Variables that differ between lanes, and their vectors.
+    vars: HashMap<Ref<Var>, PrimExpr>,
+    /// The lanes that are on, where not all are.
+    mask: Option<PrimExpr>,
+}
+
+impl Vectorize {
+    fn stmt(&mut self, stmt: &Stmt) -> Option<Stmt> {
+        match stmt {
+            Stmt::Store(n) => self.store(n),
+            Stmt::Seq(n) => Some(Stmt::seq(n.seq.iter().map(|s| self.stmt(s)).collect::<Option<Vec<_>>>()?)),
+            Stmt::For(n) => {
+                let (min, extent) = (self.scalar(&n.min)?, self.scalar(&n.extent)?);
+                if n.kind != ForKind::Serial && n.kind != ForKind::Unrolled {
+                    return None;
+                }
+                let body = self.stmt(&n.body)?;
+                let (var, thread_tag, annotations) = (n.var.clone(), n.thread_tag.clone(), n.annotations.clone());
+                Some(Ref::new(For { var, min, extent, kind: n.kind, thread_tag, annotations, body }).into())
+            }
+            Stmt::If(n) => self.condition(n),
+            Stmt::Bind(n) => {
+                let value = self.expr(&n.value)?;
+                if !self.is_vector(&value) {
+                    return Some(Stmt::bind(n.var.clone(), value));
+                }
+                let var = Var::prim(n.var.name.clone(), value.dtype());
+                self.vars.insert(n.var.clone(), PrimExpr::from(&var));
+                Some(Stmt::bind(var, value))
+            }
+            Stmt::Attr(n) => {
+                let (value, body) = (self.scalar(&n.value)?, self.stmt(&n.body)?);
+                Some(Ref::new(AttrStmt { key: n.key.clone(), value, body }).into())
+            }
+            Stmt::While(_) | Stmt::Alloc(_) | Stmt::Evaluate(_) | Stmt::Assert(_) | Stmt::Block(_) => None,
+        }
+    }
+
+    fn store(&mut self, n: &BufferStore) -> Option<Stmt> {
+        let [index] = n.indices.as_slice() else { return None };
+        let index = self.expr(index)?;
+        if !self.is_vector(&index) || n.buffer.dtype.lanes != 1 {
+            return None;
+        }
+        let value = self.widened(&n.value)?;
+        let own = match &n.predicate {
+            Some(p) => Some(self.widened(p)?),
+            None => None,
+        };
+        let predicate = both(self.mask.clone(), own);
+        Some(Ref::new(BufferStore { buffer: n.buffer.clone(), value, indices: vec![index], predicate }).into())
+    }
+
+    fn condition(&mut self, n: &IfThenElse) -> Option<Stmt> {
+        let condition = self.expr(&n.condition)?;
+        if !self.is_vector(&condition) {
+            let then_case = self.stmt(&n.then_case)?;
+            return match &n.else_case {
+                Some(other) => Some(Stmt::if_else(condition, then_case, self.stmt(other)?)),
+                None => Some(Stmt::when(condition, then_case)),
+            };
+        }
+        // What a branch stores may change what the condition was computed from, so its value is kept.
+        let kept = Var::prim("lanes_on", condition.dtype());
+        let on = PrimExpr::from(&kept);
+        let mut seq = vec![Stmt::bind(kept, condition)];
+        seq.push(self.under(on.clone(), |this| this.stmt(&n.then_case))?);
+        if let Some(other) = &n.else_case {
+            seq.push(self.under(prim::not(on), |this| this.stmt(other))?);
+        }
+        Some(Stmt::seq(seq))
+    }
+
+    fn under<T>(&mut self, condition: PrimExpr, f: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let outer = self.mask.clone();
+        self.mask = both(outer.clone(), Some(condition));
+        let result = f(self);
+        self.mask = outer;
+        result
+    }
+
+    fn is_vector(&self, e: &PrimExpr) -> bool {
+        e.dtype().lanes != 1
+    }
+
+    /// An expression that must not depend on the lane.
+    fn scalar(&mut self, e: &PrimExpr) -> Option<PrimExpr> {
+        self.expr(e).filter(|e| !self.is_vector(e))
+    }
+
+    /// An expression as a vector, whether it depends on the lane or not.
+    fn widened(&mut self, e: &PrimExpr) -> Option<PrimExpr> {
+        let e = self.expr(e)?;
+        Some(self.widen(e))
+    }
+
+    fn widen(&self, e: PrimExpr) -> PrimExpr {
+        if self.is_vector(&e) { e } else { prim::broadcast(e, self.lanes) }
+    }
+
+    /// An expression with a vector for every variable that differs between lanes; a scalar if none occurs.
+    fn expr(&mut self, e: &PrimExpr) -> Option<PrimExpr> {
+        if e.dtype().lanes != 1 {
+            return None;
+        }
+        match e {
+            PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Str(_) => Some(e.clone()),
+            PrimExpr::Var(var) => Some(self.vars.get(var).unwrap_or(e).clone()),
+            PrimExpr::Cast(n) => {
+                let value = self.expr(&n.value)?;
+                Some(prim::cast(n.dtype.with_lanes(value.dtype().lanes), value))
+            }
+            PrimExpr::Binary(n) => self.binary(n),
+            PrimExpr::Not(n) => self.expr(&n.a).map(prim::not),
+            PrimExpr::Select(n) => {
+                let (c, a, b) = (self.expr(&n.condition)?, self.expr(&n.true_value)?, self.expr(&n.false_value)?);
+                self.choice(c, a, b)
+            }
+            PrimExpr::Let(n) => {
+                let value = self.expr(&n.value)?;
+                self.vars.insert(n.var.clone(), value);
+                self.expr(&n.body)
+            }
+            PrimExpr::Load(n) => self.load(n),
+            PrimExpr::Call(n) => self.call(n),
+            PrimExpr::Ramp(_) | PrimExpr::Broadcast(_) => None,
+        }
+    }
+
+    fn choice(&mut self, condition: PrimExpr, a: PrimExpr, b: PrimExpr) -> Option<PrimExpr> {
+        if ![&condition, &a, &b].into_iter().any(|e| self.is_vector(e)) {
+            return Some(prim::select(condition, a, b));
+        }
+        Some(prim::select(self.widen(condition), self.widen(a), self.widen(b)))
+    }
+
+    fn binary(&mut self, n: &Binary) -> Option<PrimExpr> {
+        let (a, b) = (self.expr(&n.a)?, self.expr(&n.b)?);
+        if !self.is_vector(&a) && !self.is_vector(&b) {
+            return Some(prim::binary(n.op, a, b));
+        }
+        let divides = matches!(n.op, BinaryOp::Div | BinaryOp::Mod | BinaryOp::FloorDiv | BinaryOp::FloorMod);
+        let safe = !divides || b.dtype().is_float() || b.as_int().is_some_and(|c| c != 0 && c != -1);
+        if !safe && self.mask.is_some() {
+            return None;
+        }
+        match n.op {
+            BinaryOp::Add if a.dtype().is_integer() => Some(ramp::add(&a, &b)),
+            BinaryOp::Sub if a.dtype().is_integer() => Some(ramp::sub(&a, &b)),
+            BinaryOp::Mul if a.dtype().is_integer() => Some(ramp::mul(&a, &b)),
+            op => Some(prim::binary(op, self.widen(a), self.widen(b))),
+        }
+    }
+
+    fn load(&mut self, n: &BufferLoad) -> Option<PrimExpr> {
+        let [index] = n.indices.as_slice() else { return None };
+        let index = self.expr(index)?;
+        let own = match &n.predicate {
+            Some(p) => Some(self.expr(p)?),
+            None => None,
+        };
+        // A load from one place for all lanes is a load of one lane; under a mask some lane might want it and some not.
+        if !self.is_vector(&index) && self.mask.is_none() && own.as_ref().is_none_or(|p| !self.is_vector(p)) {
+            let (buffer, predicate) = (n.buffer.clone(), own);
+            return Some(Ref::new(BufferLoad { buffer, indices: vec![index], predicate }).into());
+        }
+        let predicate = both(self.mask.clone(), own.map(|p| self.widen(p)));
+        let (buffer, indices) = (n.buffer.clone(), vec![self.widen(index)]);
+        (buffer.dtype.lanes == 1).then(|| Ref::new(BufferLoad { buffer, indices, predicate }).into())
+    }
+
+    fn call(&mut self, n: &PrimCall) -> Option<PrimExpr> {
+        let intrinsic = Intrinsic::of_call(&n.op)?;
+        if let (Intrinsic::IfThenElse, [condition, yes, no]) = (intrinsic, n.args.as_slice()) {
+            let condition = self.expr(condition)?;
+            if !self.is_vector(&condition) {
+                // Both sides must have the lanes of the whole, whichever is taken.
+                let (yes, no) = (self.expr(yes)?, self.expr(no)?);
+                let (yes, no) = match self.is_vector(&yes) || self.is_vector(&no) {
+                    true => (self.widen(yes), self.widen(no)),
+                    false => (yes, no),
+                };
+                return Some(prim::if_then_else(condition, yes, no));
+            }
+            let yes = self.under(condition.clone(), |this| this.widened(yes))?;
+            let no = self.under(prim::not(condition.clone()), |this| this.widened(no))?;
+            return Some(prim::select(condition, yes, no));
+        }
+        if !intrinsic.is_elementwise() {
+            return None;
+        }
+        let args = n.args.iter().map(|a| self.expr(a)).collect::<Option<Vec<_>>>()?;
+        if !args.iter().any(|a| self.is_vector(a)) {
+            return Some(prim::call(n.dtype, n.op.clone(), args));
+        }
+        let args = args.into_iter().map(|a| self.widen(a)).collect();
+        Some(prim::call(n.dtype.with_lanes(self.lanes as u16), n.op.clone(), args))
+    }
+}
+
+/// Lanes that are on by both masks.
+fn both(a: Option<PrimExpr>, b: Option<PrimExpr>) -> Option<PrimExpr> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(prim::and(a, b)),
+        (a, b) => a.or(b),
+    }
+}
