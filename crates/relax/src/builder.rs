@@ -269,13 +269,11 @@ impl BlockBuilder {
         }
         let outputs = f(&inputs);
         let out: Vec<Type> = outputs.iter().map(|t| Type::tensor(t.shape(), t.dtype())).collect();
-        let all: Vec<_> = inputs.into_iter().chain(outputs).collect();
-        let kernel =
-            te::create_prim_func(&all).map_err(|source| BuildError::Kernel { name: name.to_string(), source })?;
-        let scalars = kernel.params.iter().skip(all.len()).map(Into::into).collect();
+        let (kernel, scalars) = make_kernel(name, inputs, outputs)?;
         let func = self.add_kernel(kernel, name);
         let out = if let [one] = out.as_slice() { one.clone() } else { Type::tuple(out) };
-        Ok(op::core::call_tir(func, args, out, scalars)?)
+        let scalars = scalars.iter().map(|v| Expr::prim(v));
+        Ok(op::core::call_tir(func, args.into_iter().chain(scalars).collect::<Vec<_>>(), out)?)
     }
 
     fn push(&mut self, binding: Binding) -> Result<(), BuildError> {
@@ -463,6 +461,22 @@ pub fn is_pure(expr: &Expr) -> bool {
 /// Whether evaluating a sequence has no visible effect.
 pub fn is_pure_seq(seq: &SeqExpr) -> bool {
     seq.blocks.iter().flat_map(|b| &b.bindings).all(|b| is_pure(b.value())) && is_pure(&seq.body)
+}
+
+/// A kernel of described tensors, and the scalars that it takes: parameters are the inputs, the scalars, the outputs.
+pub fn make_kernel(
+    name: &str,
+    inputs: Vec<te::Tensor>,
+    outputs: Vec<te::Tensor>,
+) -> Result<(PrimFunc, Vec<Ref<Var>>), BuildError> {
+    let (n, all) = (inputs.len(), inputs.into_iter().chain(outputs).collect::<Vec<_>>());
+    let mut kernel =
+        te::create_prim_func(&all).map_err(|source| BuildError::Kernel { name: name.to_string(), source })?;
+    let scalars = kernel.params.split_off(all.len());
+    kernel.buffers.truncate(all.len());
+    kernel.params.splice(n..n, scalars.iter().cloned());
+    kernel.buffers.splice(n..n, scalars.iter().map(|_| None));
+    Ok((kernel, scalars))
 }
 
 /// The name of a kernel's `i`th input: `A`, `B` … `Z`, `in26` …

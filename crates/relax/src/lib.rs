@@ -5,6 +5,7 @@
 //! may reorder and fuse.
 
 pub mod builder;
+pub mod constant;
 pub mod display;
 pub mod expr;
 pub mod functor;

@@ -115,7 +115,7 @@ const fn builtin(
 pub static TABLE: &[OpDef] = &[
     row(
         "call_tir",
-        &[FUNC, ARGS, ArgDef::shape("tir_vars", "Scalars that follow the tensors.").optional()],
+        &[FUNC, ARGS, ArgDef::shape("tir_vars", "Scalars behind all tensors, outputs included: an older form.").optional()],
         given_output,
         true,
         "Calls a kernel: tensors in, fresh tensors of the given type out.",
@@ -129,7 +129,7 @@ pub static TABLE: &[OpDef] = &[
         )],
         ..row(
             "call_tir_inplace",
-            &[FUNC, ARGS, ArgDef::shape("tir_vars", "Scalars that follow the tensors.").optional()],
+            &[FUNC, ARGS, ArgDef::shape("tir_vars", "Scalars behind all tensors, outputs included: an older form.").optional()],
             given_output,
             true,
             "Calls a kernel that writes some outputs over its inputs.",
@@ -308,43 +308,27 @@ fn lower_size(cx: &CallCx, _: &[relaxide_tir::te::Tensor]) -> Result<Vec<relaxid
     Ok(vec![relaxide_tir::te::compute("size", Vec::<PrimExpr>::new(), |_| count)])
 }
 
-/// A call of a kernel of the module. `tir_vars` are scalars that follow the tensors.
-pub fn call_tir(
-    func: impl Into<Expr>,
-    args: impl Into<Vec<Expr>>,
-    out: Type,
-    tir_vars: Vec<PrimExpr>,
-) -> Result<Expr, OpError> {
-    let mut all = vec![func.into(), Expr::tuple(args)];
-    if !tir_vars.is_empty() {
-        all.push(Expr::shape(tir_vars));
-    }
-    call_typed("call_tir", all, Attrs::new(), vec![out])
+/// A call of a kernel of the module. Arguments are the input tensors, then scalars.
+pub fn call_tir(func: impl Into<Expr>, args: impl Into<Vec<Expr>>, out: Type) -> Result<Expr, OpError> {
+    call_typed("call_tir", [func.into(), Expr::tuple(args)], Attrs::new(), vec![out])
 }
 
 /// The parts of a [`call_tir`].
 pub struct CallTir {
     /// The kernel.
     pub func: Ref<GlobalVar>,
-    /// The tensors.
+    /// Input tensors, then scalars.
     pub args: Vec<Expr>,
-    /// Scalars behind them.
-    pub tir_vars: Vec<PrimExpr>,
     /// Types of the outputs.
     pub outputs: Vec<Type>,
 }
 
 impl CallTir {
-    /// The parts, if `expr` is a `call_tir` of a kernel of the module.
+    /// The parts, if `expr` is a `call_tir` of a kernel of the module, without the older form's `tir_vars`.
     pub fn of(expr: &Expr) -> Option<CallTir> {
         let (call, "call_tir") = expr.as_op_call()? else { return None };
-        let (Expr::Global(func), Expr::Tuple(args)) = (call.args.first()?, call.args.get(1)?) else { return None };
-        let tir_vars = match call.args.get(2) {
-            Some(Expr::Shape(s)) => s.values.clone(),
-            None => Vec::new(),
-            Some(_) => return None,
-        };
-        Some(CallTir { func: func.clone(), args: args.fields.clone(), tir_vars, outputs: output_types(&call.ty) })
+        let [Expr::Global(func), Expr::Tuple(args)] = call.args.as_slice() else { return None };
+        Some(CallTir { func: func.clone(), args: args.fields.clone(), outputs: output_types(&call.ty) })
     }
 }
 

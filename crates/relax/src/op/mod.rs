@@ -9,6 +9,7 @@ mod cx;
 mod def;
 mod error;
 mod registry;
+pub mod shaping;
 pub mod unary;
 
 use relaxide_ffi::{DataType, Object, Ref};

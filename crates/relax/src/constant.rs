@@ -1,0 +1,68 @@
+//! Reading tensor constants as numbers.
+
+use half::{bf16, f16};
+use relaxide_ffi::{DataType, Tensor};
+use relaxide_ir::prim::{self, PrimExpr};
+
+/// The elements of a tensor of numbers or truth values, as double-precision numbers; `None` for other dtypes.
+pub fn as_floats(tensor: &Tensor) -> Option<Vec<f64>> {
+    let dtype = tensor.dtype();
+    if !dtype.is_float() {
+        return as_ints(tensor).map(|v| v.into_iter().map(|v| v as f64).collect());
+    }
+    let bytes = tensor.to_bytes().ok()?;
+    let two = || bytes.chunks_exact(2).map(|c| [c[0], c[1]]);
+    Some(match (dtype.code, dtype.bits, dtype.lanes) {
+        (DataType::FLOAT, 64, 1) => bytes.chunks_exact(8).filter_map(|c| c.try_into().ok().map(f64::from_le_bytes)).collect(),
+        (DataType::FLOAT, 32, 1) => {
+            bytes.chunks_exact(4).filter_map(|c| c.try_into().ok().map(|c| f64::from(f32::from_le_bytes(c)))).collect()
+        }
+        (DataType::FLOAT, 16, 1) => two().map(|c| f16::from_le_bytes(c).to_f64()).collect(),
+        (DataType::BFLOAT, 16, 1) => two().map(|c| bf16::from_le_bytes(c).to_f64()).collect(),
+        _ => return None,
+    })
+}
+
+/// The elements of a tensor of integers or truth values.
+pub fn as_ints(tensor: &Tensor) -> Option<Vec<i64>> {
+    let dtype = tensor.dtype();
+    if dtype.lanes != 1 || !(dtype.is_integer() || dtype.is_bool()) {
+        return None;
+    }
+    let bytes = tensor.to_bytes().ok()?;
+    let width = dtype.bytes();
+    let signed = dtype.is_int();
+    let read = |chunk: &[u8]| {
+        let negative = signed && chunk.last().is_some_and(|b| b & 0x80 != 0);
+        let mut word = if negative { [0xff; 8] } else { [0; 8] };
+        word[..chunk.len()].copy_from_slice(chunk);
+        i64::from_le_bytes(word)
+    };
+    Some(bytes.chunks_exact(width).map(read).collect())
+}
+
+/// The value of a tensor of one element, as a literal.
+pub fn as_scalar(tensor: &Tensor) -> Option<PrimExpr> {
+    if tensor.numel() != 1 {
+        return None;
+    }
+    let dtype = tensor.dtype();
+    if dtype.is_float() {
+        return as_floats(tensor)?.first().map(|v| prim::float_of(dtype, *v));
+    }
+    as_ints(tensor)?.first().map(|v| prim::int_of(dtype, *v))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_width_are_read() {
+        assert_eq!(as_floats(&Tensor::from_slice(&[1.5f32, -2.0], &[2]).unwrap()), Some(vec![1.5, -2.0]));
+        assert_eq!(as_ints(&Tensor::from_slice(&[-1i32, 7], &[2]).unwrap()), Some(vec![-1, 7]));
+        assert_eq!(as_ints(&Tensor::from_slice(&[200u8], &[1]).unwrap()), Some(vec![200]));
+        let half = Tensor::from_bytes(&f16::from_f32(0.5).to_le_bytes(), &[1], DataType::float(16)).unwrap();
+        assert_eq!(as_floats(&half), Some(vec![0.5]));
+    }
+}

@@ -1,0 +1,550 @@
+//! Operators that rearrange elements without computing: reshapes, transposes, slices of the index space.
+
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_ir::{Attrs, Type};
+use relaxide_tir::te;
+
+use super::*;
+use crate::display::tuple_text;
+use crate::shape::{Broadcast, broadcast, num_elements, prove_equal};
+use crate::transform::broadcast_index;
+
+const X: ArgDef = ArgDef::tensor("x", "The input.");
+const SHAPE: ArgDef = ArgDef::shape("shape", "Dimensions of the result.");
+
+const fn injective(
+    name: &'static str,
+    args: &'static [ArgDef],
+    attrs: &'static [AttrDef],
+    infer: fn(&CallCx) -> Result<Type, OpError>,
+    lower: fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>,
+    doc: &'static str,
+) -> OpDef {
+    OpDef {
+        name,
+        doc,
+        args,
+        attrs,
+        infer,
+        lower: Lowering::Compute(lower),
+        pattern: OpPattern::Injective,
+        pure: true,
+    }
+}
+
+/// The rows.
+pub static TABLE: &[OpDef] = &[
+    injective("reshape", &[X, SHAPE], &[], reshape_type, reshape, "The same elements, in order, under other dimensions. One dimension may be -1: it follows from the others."),
+    injective("flatten", &[X], &[], flatten_type, reflow, "The same elements, in order, in one dimension."),
+    injective("nn.batch_flatten", &[X], &[], batch_flatten_type, reflow, "All dimensions but the first made one."),
+    injective(
+        "expand_dims",
+        &[X],
+        &[AttrDef::new("axis", AttrKind::Ints, AttrDefault::Required, "Where dimensions of size one are inserted, in the result.")],
+        expand_dims_type,
+        reflow,
+        "Dimensions of size one are inserted.",
+    ),
+    injective(
+        "squeeze",
+        &[X],
+        &[AttrDef::axes("axis", "Which dimensions, each of size one; all such if absent.")],
+        squeeze_type,
+        reflow,
+        "Dimensions of size one are dropped.",
+    ),
+    injective(
+        "permute_dims",
+        &[X],
+        &[AttrDef::axes("axes", "Which dimension of x each dimension of the result is; reversed if absent.")],
+        permute_type,
+        permute,
+        "Dimensions in another order.",
+    ),
+    OpDef {
+        pattern: OpPattern::Broadcast,
+        ..injective("broadcast_to", &[X, SHAPE], &[], broadcast_to_type, broadcast_to, "x repeated to the given dimensions.")
+    },
+    injective(
+        "concat",
+        &[ArgDef::tensors("tensors", "The inputs.")],
+        &[AttrDef::int("axis", 0, "The dimension along which they are joined.")],
+        concat_type,
+        concat,
+        "Tensors joined along one dimension.",
+    ),
+    injective(
+        "stack",
+        &[ArgDef::tensors("tensors", "The inputs, of one shape.")],
+        &[AttrDef::int("axis", 0, "The new dimension, in the result.")],
+        stack_type,
+        stack,
+        "Tensors joined along a new dimension.",
+    ),
+    injective(
+        "split",
+        &[X],
+        &[
+            AttrDef::new("indices_or_sections", AttrKind::Any, AttrDefault::Required, "Into how many equal parts, or the indices where parts begin."),
+            AttrDef::int("axis", 0, "The dimension that is split."),
+        ],
+        split_type,
+        split,
+        "A tuple of slices along one dimension. Parts are equal but for a shorter last one.",
+    ),
+    injective(
+        "flip",
+        &[X],
+        &[AttrDef::new("axis", AttrKind::Int, AttrDefault::Required, "The dimension.")],
+        |cx| Ok(cx.tensor(0)?.ty()),
+        flip,
+        "Reversed along one dimension.",
+    ),
+    injective(
+        "tile",
+        &[X],
+        &[AttrDef::new("repeats", AttrKind::Ints, AttrDefault::Required, "How often along each dimension; missing ones in front are 1.")],
+        tile_type,
+        tile,
+        "The whole tensor repeated along dimensions.",
+    ),
+    injective(
+        "repeat",
+        &[X],
+        &[
+            AttrDef::new("repeats", AttrKind::Int, AttrDefault::Required, "How often."),
+            AttrDef::new("axis", AttrKind::Int, AttrDefault::None, "Along which dimension; of the flattened tensor if absent."),
+        ],
+        repeat_type,
+        repeat,
+        "Each element repeated along one dimension.",
+    ),
+];
+
+// Reshapes.
+
+fn reshape_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    let mut dims = match cx.shape_arg(1)? {
+        Ok(dims) => dims,
+        Err(ndim) => return Ok(tensor_type(None, ndim, x.dtype)),
+    };
+    let open: Vec<usize> = dims.iter().enumerate().filter(|(_, d)| d.is_int(-1)).map(|(i, _)| i).collect();
+    match (open.as_slice(), &x.dims) {
+        ([], Some(from)) => {
+            let (have, want) = (num_elements(from), num_elements(&dims));
+            if let (Some(a), Some(b)) = (have.as_int(), want.as_int())
+                && a != b
+            {
+                return cx.invalid(format!(
+                    "{} has {a} elements, {} has {b}",
+                    tuple_text(from),
+                    tuple_text(&dims)
+                ));
+            }
+        }
+        ([], None) => {}
+        ([at], Some(from)) => {
+            let rest = dims.iter().filter(|d| !d.is_int(-1)).fold(PrimExpr::from(1), |n, d| n * d);
+            let whole = num_elements(from);
+            if let (Some(a), Some(b)) = (whole.as_int(), rest.as_int())
+                && (b == 0 || a % b != 0)
+            {
+                return cx.invalid(format!("{} cannot be divided into {}", tuple_text(from), tuple_text(&dims)));
+            }
+            if let Some(d) = dims.get_mut(*at) {
+                *d = Analyzer::new().simplify(&prim::floordiv(whole, rest));
+            }
+        }
+        ([_], None) => return Ok(tensor_type(None, Some(dims.len()), x.dtype)),
+        _ => return cx.invalid("more than one dimension is -1"),
+    }
+    Ok(Type::tensor(dims, x.dtype))
+}
+
+fn reshape(cx: &CallCx, x: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    reflow(cx, x)
+}
+
+/// The same elements, in order, in the dimensions that inference gives.
+fn reflow(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let x = input(cx, inputs, 0)?;
+    let dims = result_dims(cx)?;
+    Ok(vec![reshape_tensor(cx.name(), x, &dims)])
+}
+
+/// A tensor of other dimensions whose elements, in order, are those of `x`.
+pub fn reshape_tensor(name: &str, x: &te::Tensor, dims: &[PrimExpr]) -> te::Tensor {
+    te::compute(format!("T_{name}"), dims, |axes| x.at(&reindex(axes, dims, x.shape())))
+}
+
+/// The index into `from` of the element that has index `axes` in `dims`. Leading and trailing dimensions that are equal are
+/// passed through, so that no division is made where none is needed.
+fn reindex(axes: &[PrimExpr], dims: &[PrimExpr], from: &[PrimExpr]) -> Vec<PrimExpr> {
+    let lead = dims.iter().zip(from).take_while(|(a, b)| prove_equal(a, b)).count();
+    let (rest_dims, rest_from) = (dims.get(lead..).unwrap_or(&[]), from.get(lead..).unwrap_or(&[]));
+    let trail = rest_dims.iter().rev().zip(rest_from.iter().rev()).take_while(|(a, b)| prove_equal(a, b)).count();
+    let middle_dims = rest_dims.get(..rest_dims.len() - trail).unwrap_or(&[]);
+    let middle_from = rest_from.get(..rest_from.len() - trail).unwrap_or(&[]);
+    let middle_axes = axes.get(lead..lead + middle_dims.len()).unwrap_or(&[]);
+    let flat = middle_axes
+        .iter()
+        .zip(middle_dims)
+        .filter(|(_, d)| !d.is_int(1))
+        .fold(PrimExpr::from(0), |flat, (axis, dim)| flat * dim + axis);
+    let mut index: Vec<PrimExpr> = axes.get(..lead).unwrap_or(&[]).to_vec();
+    let mut analyzer = Analyzer::new();
+    let significant = middle_from.iter().position(|d| !d.is_int(1)).unwrap_or(0);
+    for (i, dim) in middle_from.iter().enumerate() {
+        let stride = num_elements(middle_from.get(i + 1..).unwrap_or(&[]));
+        let at = if dim.is_int(1) { PrimExpr::from(0) } else { prim::floordiv(&flat, analyzer.simplify(&stride)) };
+        index.push(if i <= significant || dim.is_int(1) { at } else { prim::floormod(at, dim) });
+    }
+    index.extend(axes.get(axes.len() - trail..).unwrap_or(&[]).iter().cloned());
+    index
+}
+
+fn flatten_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    Ok(tensor_type(x.dims.map(|d| vec![num_elements(&d)]), Some(1), x.dtype))
+}
+
+fn batch_flatten_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    let dims = match x.dims.as_deref() {
+        Some([batch, rest @ ..]) => Some(vec![batch.clone(), num_elements(rest)]),
+        Some([]) => return cx.invalid("needs a tensor of one dimension at least"),
+        None => None,
+    };
+    Ok(tensor_type(dims, Some(2), x.dtype))
+}
+
+fn expand_dims_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    let count = cx.ints("axis")?.len();
+    let Some(ndim) = x.ndim else { return Ok(tensor_type(None, None, x.dtype)) };
+    let axes = cx.axes("axis", ndim + count)?.unwrap_or_default();
+    let dims = x.dims.map(|dims| {
+        let mut rest = dims.into_iter();
+        let at = |i: usize| if axes.contains(&i) { Some(PrimExpr::from(1)) } else { rest.next() };
+        (0..ndim + count).filter_map(at).collect()
+    });
+    Ok(tensor_type(dims, Some(ndim + count), x.dtype))
+}
+
+fn squeeze_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    let Some(ndim) = x.ndim else { return Ok(tensor_type(None, None, x.dtype)) };
+    let axes = cx.axes("axis", ndim)?;
+    let Some(dims) = x.dims else {
+        return Ok(tensor_type(None, axes.map(|a| ndim.saturating_sub(a.len())), x.dtype));
+    };
+    let axes = match axes {
+        Some(axes) => axes,
+        None => (0..ndim).filter(|i| dims.get(*i).is_some_and(|d| d.is_int(1))).collect(),
+    };
+    if let Some(d) = axes.iter().filter_map(|a| dims.get(*a)).find(|d| d.as_int().is_some_and(|v| v != 1)) {
+        return cx.invalid(format!("dimension {} of {} is not 1", crate::display::dim_text(d), tuple_text(&dims)));
+    }
+    let kept = dims.into_iter().enumerate().filter(|(i, _)| !axes.contains(i)).map(|(_, d)| d);
+    Ok(Type::tensor(kept.collect::<Vec<_>>(), x.dtype))
+}
+
+// Transposes and repetition.
+
+fn permutation(cx: &CallCx, ndim: usize) -> Result<Vec<usize>, OpError> {
+    match cx.axes("axes", ndim)? {
+        Some(axes) if axes.len() == ndim => Ok(axes),
+        Some(axes) => cx.invalid(format!("`axes` names {} of {ndim} dimensions", axes.len())),
+        None => Ok((0..ndim).rev().collect()),
+    }
+}
+
+fn permute_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    let Some(ndim) = x.ndim else { return Ok(x.ty()) };
+    let axes = permutation(cx, ndim)?;
+    let dims = x.dims.map(|dims| axes.iter().filter_map(|a| dims.get(*a).cloned()).collect());
+    Ok(tensor_type(dims, Some(ndim), x.dtype))
+}
+
+fn permute(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let x = input(cx, inputs, 0)?;
+    let axes = permutation(cx, x.ndim())?;
+    Ok(vec![te::compute("T_transpose", result_dims(cx)?, |out| {
+        let mut index = vec![PrimExpr::from(0); axes.len()];
+        for (i, axis) in axes.iter().enumerate() {
+            if let (Some(slot), Some(at)) = (index.get_mut(*axis), out.get(i)) {
+                *slot = at.clone();
+            }
+        }
+        x.at(&index)
+    })])
+}
+
+fn broadcast_to_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    let dims = match cx.shape_arg(1)? {
+        Ok(dims) => dims,
+        Err(ndim) => return Ok(tensor_type(None, ndim, x.dtype)),
+    };
+    if let Some(from) = &x.dims {
+        match broadcast(from, &dims) {
+            Broadcast::Known(out) if out.len() == dims.len() => {}
+            Broadcast::Open(_) => {}
+            _ => {
+                return cx.invalid(format!("{} cannot be broadcast to {}", tuple_text(from), tuple_text(&dims)));
+            }
+        }
+    }
+    Ok(Type::tensor(dims, x.dtype))
+}
+
+fn broadcast_to(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let x = input(cx, inputs, 0)?;
+    let dims = result_dims(cx)?;
+    Ok(vec![te::compute("T_broadcast_to", &dims, |axes| x.at(&broadcast_index(x.shape(), axes, &dims)))])
+}
+
+// Joining and splitting.
+
+fn one_dtype(cx: &CallCx, tensors: &[TensorInfo]) -> Result<relaxide_ffi::DataType, OpError> {
+    let mut dtypes = tensors.iter().map(|t| t.dtype).filter(|d| !d.is_void());
+    let Some(first) = dtypes.next() else { return Ok(relaxide_ffi::DataType::void()) };
+    match dtypes.find(|d| *d != first) {
+        Some(other) => cx.invalid(format!("the tensors have dtypes {first} and {other}; convert them with astype")),
+        None => Ok(first),
+    }
+}
+
+fn concat_type(cx: &CallCx) -> Result<Type, OpError> {
+    let tensors = cx.tensors(0)?;
+    let dtype = one_dtype(cx, &tensors)?;
+    let Some(ndim) = tensors.iter().find_map(|t| t.ndim) else { return Ok(tensor_type(None, None, dtype)) };
+    if let Some(other) = tensors.iter().filter_map(|t| t.ndim).find(|n| *n != ndim) {
+        return cx.invalid(format!("the tensors have {ndim} and {other} dimensions"));
+    }
+    let axis = cx.axis("axis", ndim)?;
+    let Some(all) = tensors.iter().map(|t| t.dims.clone()).collect::<Option<Vec<_>>>() else {
+        return Ok(tensor_type(None, Some(ndim), dtype));
+    };
+    let Some(mut dims) = all.first().cloned() else { return cx.invalid("needs one tensor at least") };
+    for other in all.iter().skip(1) {
+        for (i, (a, b)) in dims.iter_mut().zip(other).enumerate() {
+            if i == axis {
+                *a = &*a + b;
+            } else if let (Some(x), Some(y)) = (a.as_int(), b.as_int())
+                && x != y
+            {
+                return cx.invalid(format!("the tensors differ at dimension {i}: {x} and {y}"));
+            } else if a.as_int().is_none() && b.as_int().is_some() {
+                *a = b.clone();
+            }
+        }
+    }
+    Ok(Type::tensor(dims, dtype))
+}
+
+fn concat(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let dims = result_dims(cx)?;
+    let axis = cx.axis("axis", dims.len())?;
+    let size = |t: &te::Tensor| t.shape().get(axis).cloned().unwrap_or_else(|| PrimExpr::from(1));
+    let mut begins = vec![PrimExpr::from(0)];
+    for t in inputs {
+        let next = begins.last().map(|b| b + size(t)).unwrap_or_else(|| PrimExpr::from(0));
+        begins.push(next);
+    }
+    let Some((last, front)) = inputs.split_last() else { return cx.invalid("needs one tensor at least") };
+    Ok(vec![te::compute("T_concat", &dims, |axes| {
+        let at = |t: &te::Tensor, begin: &PrimExpr| {
+            let mut index = axes.to_vec();
+            if let Some(i) = index.get_mut(axis) {
+                *i = &*i - begin;
+            }
+            t.at(&index)
+        };
+        let here = axes.get(axis).cloned().unwrap_or_else(|| PrimExpr::from(0));
+        let mut value = at(last, &begins[front.len()]);
+        for (i, t) in front.iter().enumerate().rev() {
+            value = prim::if_then_else(prim::lt(&here, &begins[i + 1]), at(t, &begins[i]), value);
+        }
+        value
+    })])
+}
+
+fn stack_type(cx: &CallCx) -> Result<Type, OpError> {
+    let tensors = cx.tensors(0)?;
+    let dtype = one_dtype(cx, &tensors)?;
+    let Some(first) = tensors.first() else { return cx.invalid("needs one tensor at least") };
+    let Some(ndim) = first.ndim else { return Ok(tensor_type(None, None, dtype)) };
+    let axis = cx.axis("axis", ndim + 1)?;
+    let dims = first.dims.clone().map(|mut dims| {
+        dims.insert(axis.min(dims.len()), PrimExpr::from(tensors.len() as i64));
+        dims
+    });
+    Ok(tensor_type(dims, Some(ndim + 1), dtype))
+}
+
+fn stack(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let dims = result_dims(cx)?;
+    let axis = cx.axis("axis", dims.len())?;
+    let Some((last, front)) = inputs.split_last() else { return cx.invalid("needs one tensor at least") };
+    Ok(vec![te::compute("T_stack", &dims, |axes| {
+        let mut index = axes.to_vec();
+        let which = index.remove(axis);
+        let mut value = last.at(&index);
+        for (i, t) in front.iter().enumerate().rev() {
+            value = prim::if_then_else(prim::eq(&which, i as i64), t.at(&index), value);
+        }
+        value
+    })])
+}
+
+/// Where each part of a split begins and ends.
+fn parts(cx: &CallCx, size: &PrimExpr) -> Result<Vec<(PrimExpr, PrimExpr)>, OpError> {
+    let how = cx.attrs.get("indices_or_sections");
+    if let Some(relaxide_ir::AttrValue::List(_)) = how {
+        let indices = cx.ints("indices_or_sections")?;
+        let mut begins: Vec<PrimExpr> = vec![PrimExpr::from(0)];
+        begins.extend(indices.into_iter().map(PrimExpr::from));
+        let clamp = |e: &PrimExpr| prim::min(e, size);
+        let ends = begins.iter().skip(1).map(clamp).chain([size.clone()]);
+        return Ok(begins.iter().map(clamp).zip(ends).collect());
+    }
+    let sections = cx.int("indices_or_sections")?;
+    if sections < 1 {
+        return cx.invalid(format!("cannot split into {sections} parts"));
+    }
+    let step = prim::floordiv(size + (sections - 1), sections);
+    let edge = |i: i64| prim::min(&step * i, size);
+    Ok((0..sections).map(|i| (edge(i), if i + 1 == sections { size.clone() } else { edge(i + 1) })).collect())
+}
+
+fn split_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    let (Some(ndim), Some(dims)) = (x.ndim, x.dims) else {
+        return cx.invalid("the shape of what is split must be known; give it one with match_cast");
+    };
+    let axis = cx.axis("axis", ndim)?;
+    let Some(size) = dims.get(axis) else { return cx.invalid("the axis is out of range") };
+    let mut analyzer = Analyzer::new();
+    let field = |(begin, end): (PrimExpr, PrimExpr)| {
+        let mut dims = dims.clone();
+        dims[axis] = analyzer.simplify(&(end - begin));
+        Type::tensor(dims, x.dtype)
+    };
+    Ok(Type::tuple(parts(cx, size)?.into_iter().map(field).collect::<Vec<_>>()))
+}
+
+fn split(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let x = input(cx, inputs, 0)?;
+    let axis = cx.axis("axis", x.ndim())?;
+    let Type::Tuple(tuple) = (cx.def.infer)(cx)? else { return cx.invalid("has no tuple type") };
+    let Some(size) = x.shape().get(axis) else { return cx.invalid("the axis is out of range") };
+    let parts = parts(cx, size)?;
+    let part = |(i, ((begin, _), ty)): (usize, (&(PrimExpr, PrimExpr), &Type))| {
+        let dims = ty.as_tensor().and_then(|t| t.shape.clone()).unwrap_or_default();
+        te::compute(format!("T_split_{i}"), dims, |axes| {
+            let mut index = axes.to_vec();
+            index[axis] = &index[axis] + begin;
+            x.at(&index)
+        })
+    };
+    Ok(parts.iter().zip(&tuple.fields).enumerate().map(part).collect())
+}
+
+fn flip(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let x = input(cx, inputs, 0)?;
+    let axis = cx.axis("axis", x.ndim())?;
+    Ok(vec![te::compute("T_flip", x.shape(), |axes| {
+        let mut index = axes.to_vec();
+        index[axis] = &x.shape()[axis] - 1 - &index[axis];
+        x.at(&index)
+    })])
+}
+
+// Repetition.
+
+fn tile_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    let repeats = cx.ints("repeats")?;
+    let ndim = x.ndim.map(|n| n.max(repeats.len()));
+    let dims = x.dims.map(|dims| {
+        let n = dims.len().max(repeats.len());
+        let (pad_dims, pad_repeats) = (n - dims.len(), n - repeats.len());
+        let at = |i: usize| {
+            let dim = i.checked_sub(pad_dims).and_then(|i| dims.get(i).cloned()).unwrap_or_else(|| PrimExpr::from(1));
+            let times = i.checked_sub(pad_repeats).and_then(|i| repeats.get(i).copied()).unwrap_or(1);
+            dim * times
+        };
+        (0..n).map(at).collect()
+    });
+    Ok(tensor_type(dims, ndim, x.dtype))
+}
+
+fn tile(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let x = input(cx, inputs, 0)?;
+    Ok(vec![te::compute("T_tile", result_dims(cx)?, |axes| {
+        let skip = axes.len() - x.ndim();
+        let at = |(axis, dim): (&PrimExpr, &PrimExpr)| {
+            if dim.is_int(1) { PrimExpr::from(0) } else { prim::floormod(axis, dim) }
+        };
+        x.at(&axes[skip..].iter().zip(x.shape()).map(at).collect::<Vec<_>>())
+    })])
+}
+
+fn repeat_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    let times = cx.int("repeats")?;
+    if cx.attrs.get("axis").is_none() {
+        return Ok(tensor_type(x.dims.map(|d| vec![num_elements(&d) * times]), Some(1), x.dtype));
+    }
+    let Some(ndim) = x.ndim else { return Ok(x.ty()) };
+    let axis = cx.axis("axis", ndim)?;
+    let dims = x.dims.map(|mut dims| {
+        dims[axis] = &dims[axis] * times;
+        dims
+    });
+    Ok(tensor_type(dims, Some(ndim), x.dtype))
+}
+
+fn repeat(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let x = input(cx, inputs, 0)?;
+    let times = cx.int("repeats")?;
+    if cx.attrs.get("axis").is_none() {
+        let flat = [num_elements(x.shape())];
+        return Ok(vec![te::compute("T_repeat", result_dims(cx)?, |axes| {
+            x.at(&reindex(&[prim::floordiv(&axes[0], times)], &flat, x.shape()))
+        })]);
+    }
+    let axis = cx.axis("axis", x.ndim())?;
+    Ok(vec![te::compute("T_repeat", result_dims(cx)?, |axes| {
+        let mut index = axes.to_vec();
+        index[axis] = prim::floordiv(&index[axis], times);
+        x.at(&index)
+    })])
+}
+
+// Shared by the files of computes.
+
+/// The `i`th tensor of a compute.
+pub fn input<'t>(cx: &CallCx, inputs: &'t [te::Tensor], i: usize) -> Result<&'t te::Tensor, OpError> {
+    inputs.get(i).ok_or_else(|| OpError::invalid(cx.name(), format!("has no tensor argument {i}")))
+}
+
+/// The dimensions of a call's result, which its compute needs.
+pub fn result_dims(cx: &CallCx) -> Result<Vec<PrimExpr>, OpError> {
+    match (cx.def.infer)(cx)? {
+        Type::Tensor(t) => match &t.shape {
+            Some(dims) => Ok(dims.clone()),
+            None => cx.unsupported("the shape of the result is not known to the compiler; bind it with match_cast"),
+        },
+        _ => cx.invalid("does not give one tensor"),
+    }
+}
+
+/// A transposition, as other operators need it.
+pub fn permute_dims(x: Expr, axes: Vec<i64>) -> Result<Expr, OpError> {
+    call("permute_dims", [x], Attrs::new().with("axes", axes))
+}

@@ -1,0 +1,122 @@
+//! CanonicalizeBindings: names that only rename are resolved.
+//!
+//! ```text
+//! y = x                                   lv = R.add(x, x)
+//! lv = R.add(y, y)                   →    return lv
+//! t = (lv, x)
+//! z = t[0]
+//! return z
+//! ```
+//!
+//! A field of a tuple that is known is the field itself. A `match_cast` to a type that the value is known to have is only a
+//! renaming, and symbolic variables that it would bind stand for the dimensions that the value has. What is bound and then
+//! not used is left to dead code elimination, except tuples that were taken apart.
+//!
+//! **Refuses** to resolve a variable of a dataflow block into one that outlives the block: an output stays bound.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::pass::{PassInfo, PassResult};
+use relaxide_ir::prim::{PrimExpr, VarMap};
+use relaxide_ir::{IRModule, Type};
+
+use super::bind_symbols::SymbolMutator;
+use crate::rewrite::{Action, ExprMap, Rewrite, in_function, replace, rewrite_function};
+use crate::shape::{bind_dims, same_dims, same_type, substitute_type};
+use crate::*;
+
+pub(super) const PASS: PassInfo = PassInfo {
+    name: "CanonicalizeBindings",
+    doc: "Names that only rename are resolved.",
+    run: |module, _| run("CanonicalizeBindings", module),
+};
+
+/// Runs the pass on behalf of another.
+pub(super) fn run(pass: &str, module: IRModule) -> PassResult {
+    let mut b = BlockBuilder::with_module(module);
+    let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
+    for (name, func) in functions {
+        let mut canonicalize = Canonicalize::default();
+        let new = rewrite_function(&mut b, &func, &mut canonicalize).map_err(|e| in_function(pass, &name, e))?;
+        let new = SymbolMutator::new(canonicalize.symbols).function_body(&new);
+        b.module_mut().insert(name, new);
+    }
+    Ok(b.finish())
+}
+
+#[derive(Default)]
+struct Canonicalize {
+    /// Tuples by the variable that holds them.
+    tuples: ExprMap,
+    /// Symbolic variables that turned out to be known dimensions.
+    symbols: VarMap,
+    /// Variables of casts that turned out to be renamings.
+    casts: ExprMap,
+}
+
+impl Rewrite for Canonicalize {
+    fn value(&mut self, b: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+        let value = replace(&value, &self.casts)?;
+        let resolved = match &value {
+            Expr::TupleGetItem(item) => {
+                let known = item.tuple.as_var().and_then(|t| self.tuples.get(&t));
+                match (known, usize::try_from(item.index)) {
+                    (Some(Expr::Tuple(tuple)), Ok(i)) => tuple.fields.get(i).cloned().unwrap_or_else(|| value.clone()),
+                    _ => value.clone(),
+                }
+            }
+            _ => value.clone(),
+        };
+        if let Expr::Tuple(_) = &resolved {
+            self.tuples.insert(var.clone(), resolved.clone());
+        }
+        Ok(match resolved.as_var() {
+            Some(target) if self.may_stand_for(b, var, &target) => Action::Replace(resolved),
+            _ => Action::Bind(resolved),
+        })
+    }
+
+    fn cast(&mut self, b: &mut BlockBuilder, cast: Ref<MatchCast>) -> Result<(), BuildError> {
+        let value = replace(&cast.value, &self.casts)?;
+        let renaming = value.as_var().filter(|target| self.may_stand_for(b, &cast.var, target));
+        if let Some(target) = renaming
+            && self.learn(target.ty(), &cast.ty)
+        {
+            self.casts.insert(cast.var.clone(), value);
+            return Ok(());
+        }
+        b.push_binding(Ref::new(MatchCast { var: cast.var.clone(), value, ty: cast.ty.clone() }).into())
+    }
+
+    fn result(&mut self, _: &mut BlockBuilder, result: Expr) -> Result<Expr, BuildError> {
+        replace(&result, &self.casts)
+    }
+}
+
+impl Canonicalize {
+    /// Whether `target` is visible wherever `var` is and says no less about its value.
+    fn may_stand_for(&self, _: &BlockBuilder, var: &AnyVar, target: &AnyVar) -> bool {
+        let visible = !matches!((var, target), (AnyVar::Var(_), AnyVar::Dataflow(_)));
+        let informed = !matches!(target.ty(), Type::Any(_) | Type::Missing(_)) || same_type(target.ty(), var.ty());
+        visible && informed
+    }
+
+    /// Whether a value of type `known` has the type `cast` for certain, once variables that `cast` binds stand for what
+    /// `known` has in their place. Those are remembered.
+    fn learn(&mut self, known: &Type, cast: &Type) -> bool {
+        let mut bound = self.symbols.clone();
+        bind_dims(cast, known, &mut bound);
+        bound.retain(|var, dim| !matches!(dim, PrimExpr::Var(v) if v == var));
+        let cast = substitute_type(cast, &bound);
+        let holds = match (&cast, known) {
+            (Type::Tensor(c), Type::Tensor(k)) => match (&c.shape, &k.shape) {
+                (Some(c_dims), Some(k_dims)) => c.dtype == k.dtype && same_dims(c_dims, k_dims),
+                _ => same_type(&cast, known),
+            },
+            _ => same_type(&cast, known),
+        };
+        if holds {
+            self.symbols = bound;
+        }
+        holds
+    }
+}

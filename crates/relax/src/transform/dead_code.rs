@@ -1,0 +1,138 @@
+//! DeadCodeElimination: what nothing uses is not computed, and functions that nothing calls are dropped.
+//!
+//! ```text
+//! a = R.add(x, x)
+//! b = R.exp(x)          →    b = R.exp(x)
+//! return b                   return b
+//! ```
+//!
+//! A binding stays if something behind it uses its variable, if it has a visible effect, or if it is a `match_cast`, whose
+//! check is an effect and whose symbolic variables are used by types. A function stays if it is public (its kernel or graph
+//! carries `global_symbol`), is called `main`, or if a function that stays mentions it.
+
+use std::collections::HashSet;
+
+use relaxide_ffi::Ref;
+use relaxide_ir::pass::PassInfo;
+use relaxide_ir::{IRModule, Type};
+use relaxide_tir::PrimFunc;
+
+use crate::builder::is_pure;
+use crate::functor::{ExprVisitor, used_vars};
+use crate::*;
+
+pub(super) const PASS: PassInfo = PassInfo {
+    name: "DeadCodeElimination",
+    doc: "What nothing uses is not computed; functions that nothing calls are dropped.",
+    run: |module, _| Ok(run(module)),
+};
+
+fn run(mut module: IRModule) -> IRModule {
+    let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
+    for (name, func) in functions {
+        let body = clean_seq(&func.body);
+        if body != func.body {
+            module.insert(name, Ref::new(Function { body, ..(*func).clone() }));
+        }
+    }
+    drop_unreachable(module)
+}
+
+/// A sequence without the bindings that nothing needs.
+fn clean_seq(seq: &Ref<SeqExpr>) -> Ref<SeqExpr> {
+    let mut used: HashSet<AnyVar> = used_vars(&seq.body).into_iter().collect();
+    let mut blocks = Vec::with_capacity(seq.blocks.len());
+    let mut changed = false;
+    for block in seq.blocks.iter().rev() {
+        let mut kept = Vec::with_capacity(block.bindings.len());
+        for binding in block.bindings.iter().rev() {
+            if !used.contains(binding.var()) && is_removable(binding) {
+                changed = true;
+                continue;
+            }
+            let cleaned = clean_branches(binding);
+            changed |= cleaned != *binding;
+            used.extend(used_vars(cleaned.value()));
+            kept.push(cleaned);
+        }
+        kept.reverse();
+        if kept.len() == block.bindings.len() && kept == block.bindings {
+            blocks.push(block.clone());
+        } else if !kept.is_empty() {
+            blocks.push(Ref::new(BindingBlock { bindings: kept, dataflow: block.dataflow }));
+        }
+    }
+    blocks.reverse();
+    if changed { Ref::new(SeqExpr { blocks, body: seq.body.clone() }) } else { seq.clone() }
+}
+
+fn is_removable(binding: &Binding) -> bool {
+    match binding {
+        Binding::MatchCast(_) => false,
+        Binding::Var(b) => is_pure(&b.value) && !is_call_for_effect(&b.value),
+    }
+}
+
+/// A call of a kernel that writes its arguments: it returns nothing.
+fn is_call_for_effect(value: &Expr) -> bool {
+    matches!(value, Expr::Call(c) if matches!(&c.ty, Type::Tuple(t) if t.fields.is_empty()))
+}
+
+fn clean_branches(binding: &Binding) -> Binding {
+    let Binding::Var(bound) = binding else { return binding.clone() };
+    let value: Expr = match &bound.value {
+        Expr::If(n) => {
+            let (true_branch, false_branch) = (clean_seq(&n.true_branch), clean_seq(&n.false_branch));
+            if true_branch == n.true_branch && false_branch == n.false_branch {
+                return binding.clone();
+            }
+            Ref::new(If { condition: n.condition.clone(), true_branch, false_branch, ty: n.ty.clone() }).into()
+        }
+        Expr::Function(f) => {
+            let body = clean_seq(&f.body);
+            if body == f.body {
+                return binding.clone();
+            }
+            Ref::new(Function { body, ..(**f).clone() }).into()
+        }
+        _ => return binding.clone(),
+    };
+    Ref::new(VarBinding { var: bound.var.clone(), value }).into()
+}
+
+/// The names of the functions that an expression mentions.
+struct Mentions(Vec<String>);
+
+impl ExprVisitor for Mentions {
+    fn visit_expr(&mut self, e: &Expr) {
+        if let Expr::Global(g) = e {
+            self.0.push(g.name.clone());
+        }
+        self.walk_expr(e);
+    }
+}
+
+fn drop_unreachable(mut module: IRModule) -> IRModule {
+    let is_root = |name: &str| {
+        let exported = |attrs: &relaxide_ir::Attrs| attrs.get("global_symbol").is_some();
+        name == "main"
+            || module.get_as::<Function>(name).is_some_and(|f| exported(&f.attrs))
+            || module.get_as::<PrimFunc>(name).is_some_and(|f| exported(&f.attrs))
+    };
+    let mut pending: Vec<String> = module.functions.keys().filter(|n| is_root(n)).cloned().collect();
+    if pending.is_empty() {
+        return module;
+    }
+    let mut reached: HashSet<String> = HashSet::new();
+    while let Some(name) = pending.pop() {
+        if reached.insert(name.clone())
+            && let Some(func) = module.get_as::<Function>(&name)
+        {
+            let mut mentions = Mentions(Vec::new());
+            mentions.visit_seq(&func.body);
+            pending.extend(mentions.0);
+        }
+    }
+    module.functions.retain(|name, _| reached.contains(name));
+    module
+}

@@ -1,0 +1,289 @@
+//! LegalizeOps: operators become kernels.
+//!
+//! Each call of an operator whose row gives a compute becomes a `call_tir` of a kernel made from it. Equal kernels are made
+//! once. Operators without a kernel (those of the language itself, VM builtins) stay.
+//!
+//! ```text
+//! y = R.add(x, x)   →   y = R.call_tir(cls.add, (x, x), out_ty=R.Tensor((n, 4), "float32"))
+//!
+//!                       @T.prim_func
+//!                       def add(A, B, T_add):  T_add[i, j] = A[i, j] + B[i, j]
+//! ```
+//!
+//! A kernel has symbolic variables of its own, bound by the shapes of its tensors; those that no shape binds follow the
+//! input tensors as scalars. A constant of one element becomes a literal in element-wise kernels.
+//!
+//! **Needs** known dimensions of all tensors, and of the result. Where they are not known the call stays, and code
+//! generation says so.
+
+use std::collections::HashMap;
+
+use relaxide_ffi::Ref;
+use relaxide_ir::pass::{PassInfo, PassResult};
+use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
+use relaxide_ir::{IRModule, Type, Var};
+use relaxide_tir::te;
+
+use crate::builder::{kernel_arg_name, make_kernel};
+use crate::constant::as_scalar;
+use crate::op::core::call_tir;
+use crate::op::{CallCx, Lowering, OpDef, OpError, lookup};
+use crate::rewrite::{Action, Rewrite, rewrite_module};
+use crate::shape::{substitute_type, vars_of};
+use crate::*;
+
+pub(super) const PASS: PassInfo =
+    PassInfo { name: "LegalizeOps", doc: "Operators become kernels.", run: |module, _| run(module) };
+
+/// The kernel attribute that says that a kernel only copies elements in order, so that a view will do.
+pub const RESHAPE_ATTR: &str = "relax.reshape";
+
+/// How often operators that are made of operators are opened before the pass gives up.
+const MAX_ROUNDS: usize = 8;
+
+fn run(mut module: IRModule) -> PassResult {
+    for _ in 0..MAX_ROUNDS {
+        let mut decompose = Decompose { changed: false };
+        module = rewrite_module(PASS.name, module, &mut decompose)?;
+        if !decompose.changed {
+            break;
+        }
+    }
+    rewrite_module(PASS.name, module, &mut Legalize)
+}
+
+/// Opens operators that are made of operators.
+struct Decompose {
+    changed: bool,
+}
+
+impl Rewrite for Decompose {
+    fn value(&mut self, b: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+        let Some((call, name)) = value.as_op_call() else { return Ok(Action::Bind(value)) };
+        let Some(def) = lookup(name) else { return Ok(Action::Bind(value)) };
+        let Lowering::Decompose(open) = def.lower else { return Ok(Action::Bind(value)) };
+        self.changed = true;
+        let cx = CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args };
+        Ok(Action::Bind(open(&cx, b)?))
+    }
+}
+
+struct Legalize;
+
+impl Rewrite for Legalize {
+    fn value(&mut self, b: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+        let Some((call, name)) = value.as_op_call() else { return Ok(Action::Bind(value)) };
+        let Some(def) = lookup(name) else { return Err(OpError::Unknown(name.to_string()).into()) };
+        if !matches!(def.lower, Lowering::Scalar(_) | Lowering::Compute(_)) || !is_known(call) {
+            return Ok(Action::Bind(value));
+        }
+        Ok(Action::Bind(lower(b, def, call)?))
+    }
+}
+
+/// Whether all dimensions are known that a kernel needs.
+fn is_known(call: &Call) -> bool {
+    fn known(ty: &Type) -> bool {
+        match ty {
+            Type::Tensor(t) => t.shape.is_some() && !t.dtype.is_void(),
+            Type::Shape(t) => t.values.is_some(),
+            Type::Tuple(t) => t.fields.iter().all(known),
+            Type::Any(_) | Type::Missing(_) => false,
+            _ => true,
+        }
+    }
+    known(&call.ty) && call.args.iter().all(|a| known(&a.ty()))
+}
+
+/// A call of an operator as a call of a kernel.
+fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call) -> Result<Expr, BuildError> {
+    let renaming = Renaming::of(call);
+    let args: Vec<Expr> = call.args.iter().map(|a| renaming.arg(a)).collect();
+    let cx = CallCx { def, args: &args, attrs: &call.attrs, ty_args: &call.ty_args };
+    let mut inputs = Inputs::default();
+    let operands: Vec<Vec<Operand>> = call.args.iter().zip(&args).map(|(old, new)| inputs.take(def, old, new)).collect();
+    let name = kernel_name(def);
+    let outputs = match def.lower {
+        Lowering::Scalar(f) => {
+            let dims = output_dims(&substitute_type(&call.ty, &renaming.forward));
+            vec![scalar_compute(name, &cx, f, &operands, &dims)?]
+        }
+        Lowering::Compute(f) => {
+            let tensors: Vec<_> = operands.iter().flatten().filter_map(Operand::tensor).cloned().collect();
+            f(&cx, &tensors)?
+        }
+        _ => return Err(OpError::unsupported(def.name, "has no kernel").into()),
+    };
+    let (kernel, scalars) = make_kernel(name, inputs.tensors, outputs)?;
+    let mut kernel = kernel;
+    if matches!(def.name, "reshape" | "flatten" | "expand_dims" | "squeeze" | "nn.batch_flatten") {
+        kernel.attrs = kernel.attrs.with(RESHAPE_ATTR, true);
+    }
+    let mut args = inputs.args;
+    args.extend(scalars.iter().map(|v| Expr::prim(renaming.back(v))));
+    let func = b.add_kernel(kernel, name);
+    Ok(call_tir(func, args, call.ty.clone())?)
+}
+
+/// The name of an operator's kernels: the last part of its own.
+fn kernel_name(def: &OpDef) -> &'static str {
+    def.name.rsplit('.').next().unwrap_or(def.name)
+}
+
+fn output_dims(ty: &Type) -> Vec<PrimExpr> {
+    ty.as_tensor().and_then(|t| t.shape.clone()).unwrap_or_default()
+}
+
+/// What an argument is to a compute.
+enum Operand {
+    Tensor(te::Tensor),
+    Scalar(PrimExpr),
+}
+
+impl Operand {
+    fn tensor(&self) -> Option<&te::Tensor> {
+        match self {
+            Operand::Tensor(t) => Some(t),
+            Operand::Scalar(_) => None,
+        }
+    }
+}
+
+/// The tensors that a kernel takes, and what is passed for them.
+#[derive(Default)]
+struct Inputs {
+    tensors: Vec<te::Tensor>,
+    args: Vec<Expr>,
+}
+
+impl Inputs {
+    /// The operands of one argument: `old` is passed, `new` has the kernel's own variables in its type.
+    fn take(&mut self, def: &OpDef, old: &Expr, new: &Expr) -> Vec<Operand> {
+        if let Expr::Prim(p) = new {
+            return vec![Operand::Scalar(p.value.clone())];
+        }
+        let literal = |e: &Expr| match e {
+            Expr::Constant(c) if matches!(def.lower, Lowering::Scalar(_)) && c.value.ndim() == 0 => as_scalar(&c.value),
+            _ => None,
+        };
+        if let Some(value) = literal(old) {
+            return vec![Operand::Scalar(value)];
+        }
+        match (old, new.ty()) {
+            (_, Type::Tensor(ty)) => {
+                let dims = ty.shape.clone().unwrap_or_default();
+                let tensor = te::placeholder(kernel_arg_name(self.tensors.len()), dims, ty.dtype);
+                self.tensors.push(tensor.clone());
+                self.args.push(old.clone());
+                vec![Operand::Tensor(tensor)]
+            }
+            (Expr::Tuple(tuple), Type::Tuple(_)) => {
+                let Expr::Tuple(renamed) = new else { return Vec::new() };
+                tuple.fields.iter().zip(&renamed.fields).flat_map(|(o, n)| self.take(def, o, n)).collect()
+            }
+            (whole, Type::Tuple(ty)) => {
+                let field = |i: usize| (Expr::field(whole.clone(), i), Expr::field(new.clone(), i));
+                (0..ty.fields.len()).map(field).flat_map(|(o, n)| self.take(def, &o, &n)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The compute of an element-wise operator over its broadcast operands.
+fn scalar_compute(
+    name: &str,
+    cx: &CallCx,
+    f: fn(&CallCx, &[PrimExpr]) -> Result<PrimExpr, OpError>,
+    operands: &[Vec<Operand>],
+    dims: &[PrimExpr],
+) -> Result<te::Tensor, OpError> {
+    let mut failed = None;
+    let tensor = te::compute(format!("T_{name}"), dims, |axes| {
+        let values: Vec<PrimExpr> = operands
+            .iter()
+            .flatten()
+            .map(|operand| match operand {
+                Operand::Scalar(value) => value.clone(),
+                Operand::Tensor(t) => t.at(&broadcast_index(t.shape(), axes, dims)),
+            })
+            .collect();
+        f(cx, &values).unwrap_or_else(|e| {
+            failed = Some(e);
+            PrimExpr::from(0)
+        })
+    });
+    failed.map_or(Ok(tensor), Err)
+}
+
+/// The index into an operand of shape `from` that belongs to an index into the shape `to` that it is broadcast to.
+pub fn broadcast_index(from: &[PrimExpr], axes: &[PrimExpr], to: &[PrimExpr]) -> Vec<PrimExpr> {
+    let skip = to.len().saturating_sub(from.len());
+    let at = |(i, dim): (usize, &PrimExpr)| {
+        let repeated = dim.is_int(1) && !to.get(i + skip).is_some_and(|d| d.is_int(1));
+        if repeated { PrimExpr::from(0) } else { axes.get(i + skip).cloned().unwrap_or_else(|| PrimExpr::from(0)) }
+    };
+    from.iter().enumerate().map(at).collect()
+}
+
+/// The kernel's own symbolic variables in the place of the caller's.
+struct Renaming {
+    forward: VarMap,
+    backward: HashMap<Ref<Var>, Ref<Var>>,
+}
+
+impl Renaming {
+    fn of(call: &Call) -> Renaming {
+        let types: Vec<Type> = call.args.iter().map(Expr::ty).chain([call.ty.clone()]).collect();
+        let mut vars = vars_of(&types);
+        for arg in &call.args {
+            for value in scalars_in(arg) {
+                vars.extend(free_vars(&value));
+            }
+        }
+        let mut renaming = Renaming { forward: VarMap::new(), backward: HashMap::new() };
+        for var in vars {
+            if !renaming.forward.contains_key(&var) {
+                let own = Var::prim(var.name.clone(), var.dtype());
+                renaming.backward.insert(own.clone(), var.clone());
+                renaming.forward.insert(var, PrimExpr::Var(own));
+            }
+        }
+        renaming
+    }
+
+    /// The caller's variable behind one of the kernel's.
+    fn back(&self, own: &Ref<Var>) -> PrimExpr {
+        PrimExpr::Var(self.backward.get(own).unwrap_or(own).clone())
+    }
+
+    /// An argument over the kernel's variables. Tensors are stood in for by variables of the renamed type.
+    fn arg(&self, arg: &Expr) -> Expr {
+        if self.forward.is_empty() {
+            return arg.clone();
+        }
+        match arg {
+            Expr::Prim(p) => Expr::prim(substitute(&p.value, &self.forward)),
+            Expr::Shape(s) => Expr::shape(s.values.iter().map(|d| substitute(d, &self.forward))),
+            Expr::Tuple(t) => Expr::tuple(t.fields.iter().map(|f| self.arg(f)).collect::<Vec<_>>()),
+            Expr::Var(v) if matches!(v.ty, Type::Prim(_)) => match self.forward.get(v) {
+                Some(own) => Expr::prim(own.clone()),
+                None => arg.clone(),
+            },
+            Expr::Var(_) | Expr::DataflowVar(_) | Expr::TupleGetItem(_) => {
+                Var::new("arg", substitute_type(&arg.ty(), &self.forward)).into()
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+/// The scalars that an argument holds.
+fn scalars_in(arg: &Expr) -> Vec<PrimExpr> {
+    match arg {
+        Expr::Prim(p) => vec![p.value.clone()],
+        Expr::Var(v) if matches!(v.ty, Type::Prim(_)) => vec![PrimExpr::Var(v.clone())],
+        Expr::Tuple(t) => t.fields.iter().flat_map(scalars_in).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,73 @@
+//! Pipelines: the orders in which passes are usually run.
+
+use relaxide_ir::pass::{PassContext, PassInfo, PassInstrument, PassResult, run_passes};
+use relaxide_ir::{IRModule, pass::PassError};
+
+use super::pass;
+
+/// A named order of passes.
+#[derive(Debug, Clone, Copy)]
+pub struct Pipeline {
+    /// The name.
+    pub name: &'static str,
+    /// What it is for.
+    pub doc: &'static str,
+    /// Names of the passes, in order.
+    pub passes: &'static [&'static str],
+}
+
+/// From kernels and graphs to what VM code generation reads; every build ends with it.
+macro_rules! lowering {
+    ($($first:literal),*) => {
+        &[
+            $($first,)*
+            "RewriteDataflowReshape",
+            "ToNonDataflow",
+            "RemovePurityChecking",
+            "CallTIRRewrite",
+            "StaticPlanBlockMemory",
+            "LowerAllocTensor",
+            "KillAfterLastUse",
+            "LowerRuntimeBuiltin",
+            "ComputePrimValue",
+            "VMShapeLower",
+            "AttachGlobalSymbol",
+        ]
+    };
+}
+
+static PIPELINES: &[Pipeline] = &[
+    Pipeline {
+        name: "default_build",
+        doc: "The shortest way to bytecode: one kernel an operator, no fusion.",
+        passes: lowering!("LegalizeOps"),
+    },
+];
+
+/// All pipelines.
+pub fn pipelines() -> &'static [Pipeline] {
+    PIPELINES
+}
+
+/// The pipeline of a name.
+pub fn pipeline(name: &str) -> Option<&'static Pipeline> {
+    PIPELINES.iter().find(|p| p.name == name)
+}
+
+impl Pipeline {
+    /// The passes themselves.
+    pub fn resolve(&self) -> Result<Vec<PassInfo>, PassError> {
+        let find = |name: &&str| pass(name).copied().ok_or_else(|| PassError::new(*name, "is not a pass"));
+        self.passes.iter().map(find).collect()
+    }
+
+    /// Runs the passes in order, with instruments around each.
+    pub fn run(
+        &self,
+        module: IRModule,
+        context: &PassContext,
+        instruments: &mut [&mut dyn PassInstrument],
+    ) -> PassResult {
+        run_passes(module, &self.resolve()?, context, instruments)
+    }
+}

@@ -1,0 +1,81 @@
+//! RewriteDataflowReshape: kernels that only copy elements in order become views.
+//!
+//! ```text
+//! with R.dataflow():                                     with R.dataflow():
+//!     y = R.call_tir(cls.reshape, (x,), …(12,))     →        y = R.reshape(x, R.shape([12]))
+//! ```
+//!
+//! LegalizeOps marks such kernels. A view needs no memory and no time, but it shares its argument's memory; what a function
+//! returns out of a dataflow block stays a copy, so that a result never aliases a parameter.
+
+use std::collections::HashSet;
+
+use relaxide_ffi::Ref;
+use relaxide_ir::pass::{PassInfo, PassResult};
+use relaxide_ir::{Attrs, IRModule, Type};
+use relaxide_tir::PrimFunc;
+
+use super::legalize::RESHAPE_ATTR;
+use crate::op::core::CallTir;
+use crate::rewrite::{Action, Rewrite, in_function, rewrite_function};
+use crate::*;
+
+pub(super) const PASS: PassInfo = PassInfo {
+    name: "RewriteDataflowReshape",
+    doc: "Kernels that only copy elements in order become views.",
+    run: |module, _| run(module),
+};
+
+fn run(module: IRModule) -> PassResult {
+    let marked = |(name, f): (&str, Ref<PrimFunc>)| f.attrs.bool(RESHAPE_ATTR)?.then(|| name.to_string());
+    let kernels: HashSet<String> = module.functions_of::<PrimFunc>().filter_map(marked).collect();
+    let mut b = BlockBuilder::with_module(module);
+    let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
+    let mut rewrite = RewriteReshape { kernels };
+    for (name, func) in functions {
+        let new = rewrite_function(&mut b, &func, &mut rewrite).map_err(|e| in_function(PASS.name, &name, e))?;
+        b.module_mut().insert(name, new);
+    }
+    let mut module = b.finish();
+    drop_unused(&mut module, &rewrite.kernels);
+    Ok(module)
+}
+
+struct RewriteReshape {
+    kernels: HashSet<String>,
+}
+
+impl Rewrite for RewriteReshape {
+    fn value(&mut self, _: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+        let (AnyVar::Dataflow(_), Some(call)) = (var, CallTir::of(&value)) else { return Ok(Action::Bind(value)) };
+        let [Type::Tensor(out)] = call.outputs.as_slice() else { return Ok(Action::Bind(value)) };
+        match (call.args.first(), &out.shape) {
+            (Some(x), Some(dims)) if self.kernels.contains(&call.func.name) && matches!(x.ty(), Type::Tensor(_)) => {
+                Ok(Action::Bind(op::call("reshape", [x.clone(), Expr::shape(dims)], Attrs::new())?))
+            }
+            _ => Ok(Action::Bind(value)),
+        }
+    }
+}
+
+/// Drops the reshape kernels that nothing calls any more.
+fn drop_unused(module: &mut IRModule, kernels: &HashSet<String>) {
+    let mut called = HashSet::new();
+    for (_, func) in module.functions_of::<Function>() {
+        collect_called(&func.body, &mut called);
+    }
+    module.functions.retain(|name, _| !kernels.contains(name) || called.contains(name));
+}
+
+fn collect_called(seq: &SeqExpr, called: &mut HashSet<String>) {
+    struct Names<'a>(&'a mut HashSet<String>);
+    impl ExprVisitor for Names<'_> {
+        fn visit_expr(&mut self, e: &Expr) {
+            if let Expr::Global(g) = e {
+                self.0.insert(g.name.clone());
+            }
+            self.walk_expr(e);
+        }
+    }
+    Names(called).visit_seq(seq);
+}
