@@ -13,7 +13,9 @@ pub fn as_floats(tensor: &Tensor) -> Option<Vec<f64>> {
     let bytes = tensor.to_bytes().ok()?;
     let two = || bytes.chunks_exact(2).map(|c| [c[0], c[1]]);
     Some(match (dtype.code, dtype.bits, dtype.lanes) {
-        (DataType::FLOAT, 64, 1) => bytes.chunks_exact(8).filter_map(|c| c.try_into().ok().map(f64::from_le_bytes)).collect(),
+        (DataType::FLOAT, 64, 1) => {
+            bytes.chunks_exact(8).filter_map(|c| c.try_into().ok().map(f64::from_le_bytes)).collect()
+        }
         (DataType::FLOAT, 32, 1) => {
             bytes.chunks_exact(4).filter_map(|c| c.try_into().ok().map(|c| f64::from(f32::from_le_bytes(c)))).collect()
         }

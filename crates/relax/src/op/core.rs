@@ -115,7 +115,11 @@ const fn builtin(
 pub static TABLE: &[OpDef] = &[
     row(
         "call_tir",
-        &[FUNC, ARGS, ArgDef::shape("tir_vars", "Scalars behind all tensors, outputs included: an older form.").optional()],
+        &[
+            FUNC,
+            ARGS,
+            ArgDef::shape("tir_vars", "Scalars behind all tensors, outputs included: an older form.").optional(),
+        ],
         given_output,
         true,
         "Calls a kernel: tensors in, fresh tensors of the given type out.",
@@ -129,7 +133,11 @@ pub static TABLE: &[OpDef] = &[
         )],
         ..row(
             "call_tir_inplace",
-            &[FUNC, ARGS, ArgDef::shape("tir_vars", "Scalars behind all tensors, outputs included: an older form.").optional()],
+            &[
+                FUNC,
+                ARGS,
+                ArgDef::shape("tir_vars", "Scalars behind all tensors, outputs included: an older form.").optional(),
+            ],
             given_output,
             true,
             "Calls a kernel that writes some outputs over its inputs.",

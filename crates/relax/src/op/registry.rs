@@ -6,7 +6,13 @@ use std::sync::LazyLock;
 use super::OpDef;
 
 /// Every family's table.
-static TABLES: &[&[OpDef]] = &[super::core::TABLE, super::unary::TABLE, super::binary::TABLE];
+#[rustfmt::skip]
+static TABLES: &[&[OpDef]] = &[
+    super::core::TABLE,
+    super::unary::TABLE,
+    super::binary::TABLE,
+    super::shaping::TABLE,
+];
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static OpDef>> =
     LazyLock::new(|| all().map(|d| (d.name, d)).collect());

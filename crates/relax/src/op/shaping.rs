@@ -21,27 +21,30 @@ const fn injective(
     lower: fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>,
     doc: &'static str,
 ) -> OpDef {
-    OpDef {
-        name,
-        doc,
-        args,
-        attrs,
-        infer,
-        lower: Lowering::Compute(lower),
-        pattern: OpPattern::Injective,
-        pure: true,
-    }
+    OpDef { name, doc, args, attrs, infer, lower: Lowering::Compute(lower), pattern: OpPattern::Injective, pure: true }
 }
 
 /// The rows.
 pub static TABLE: &[OpDef] = &[
-    injective("reshape", &[X, SHAPE], &[], reshape_type, reshape, "The same elements, in order, under other dimensions. One dimension may be -1: it follows from the others."),
+    injective(
+        "reshape",
+        &[X, SHAPE],
+        &[],
+        reshape_type,
+        reshape,
+        "The same elements, in order, under other dimensions. One dimension may be -1: it follows from the others.",
+    ),
     injective("flatten", &[X], &[], flatten_type, reflow, "The same elements, in order, in one dimension."),
     injective("nn.batch_flatten", &[X], &[], batch_flatten_type, reflow, "All dimensions but the first made one."),
     injective(
         "expand_dims",
         &[X],
-        &[AttrDef::new("axis", AttrKind::Ints, AttrDefault::Required, "Where dimensions of size one are inserted, in the result.")],
+        &[AttrDef::new(
+            "axis",
+            AttrKind::Ints,
+            AttrDefault::Required,
+            "Where dimensions of size one are inserted, in the result.",
+        )],
         expand_dims_type,
         reflow,
         "Dimensions of size one are inserted.",
@@ -64,7 +67,14 @@ pub static TABLE: &[OpDef] = &[
     ),
     OpDef {
         pattern: OpPattern::Broadcast,
-        ..injective("broadcast_to", &[X, SHAPE], &[], broadcast_to_type, broadcast_to, "x repeated to the given dimensions.")
+        ..injective(
+            "broadcast_to",
+            &[X, SHAPE],
+            &[],
+            broadcast_to_type,
+            broadcast_to,
+            "x repeated to the given dimensions.",
+        )
     },
     injective(
         "concat",
@@ -86,7 +96,12 @@ pub static TABLE: &[OpDef] = &[
         "split",
         &[X],
         &[
-            AttrDef::new("indices_or_sections", AttrKind::Any, AttrDefault::Required, "Into how many equal parts, or the indices where parts begin."),
+            AttrDef::new(
+                "indices_or_sections",
+                AttrKind::Any,
+                AttrDefault::Required,
+                "Into how many equal parts, or the indices where parts begin.",
+            ),
             AttrDef::int("axis", 0, "The dimension that is split."),
         ],
         split_type,
@@ -104,7 +119,12 @@ pub static TABLE: &[OpDef] = &[
     injective(
         "tile",
         &[X],
-        &[AttrDef::new("repeats", AttrKind::Ints, AttrDefault::Required, "How often along each dimension; missing ones in front are 1.")],
+        &[AttrDef::new(
+            "repeats",
+            AttrKind::Ints,
+            AttrDefault::Required,
+            "How often along each dimension; missing ones in front are 1.",
+        )],
         tile_type,
         tile,
         "The whole tensor repeated along dimensions.",
@@ -114,7 +134,12 @@ pub static TABLE: &[OpDef] = &[
         &[X],
         &[
             AttrDef::new("repeats", AttrKind::Int, AttrDefault::Required, "How often."),
-            AttrDef::new("axis", AttrKind::Int, AttrDefault::None, "Along which dimension; of the flattened tensor if absent."),
+            AttrDef::new(
+                "axis",
+                AttrKind::Int,
+                AttrDefault::None,
+                "Along which dimension; of the flattened tensor if absent.",
+            ),
         ],
         repeat_type,
         repeat,
@@ -137,11 +162,7 @@ fn reshape_type(cx: &CallCx) -> Result<Type, OpError> {
             if let (Some(a), Some(b)) = (have.as_int(), want.as_int())
                 && a != b
             {
-                return cx.invalid(format!(
-                    "{} has {a} elements, {} has {b}",
-                    tuple_text(from),
-                    tuple_text(&dims)
-                ));
+                return cx.invalid(format!("{} has {a} elements, {} has {b}", tuple_text(from), tuple_text(&dims)));
             }
         }
         ([], None) => {}

@@ -101,7 +101,8 @@ fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call) -> Result<Expr,
     let args: Vec<Expr> = call.args.iter().map(|a| renaming.arg(a)).collect();
     let cx = CallCx { def, args: &args, attrs: &call.attrs, ty_args: &call.ty_args };
     let mut inputs = Inputs::default();
-    let operands: Vec<Vec<Operand>> = call.args.iter().zip(&args).map(|(old, new)| inputs.take(def, old, new)).collect();
+    let operands: Vec<Vec<Operand>> =
+        call.args.iter().zip(&args).map(|(old, new)| inputs.take(def, old, new)).collect();
     let name = kernel_name(def);
     let outputs = match def.lower {
         Lowering::Scalar(f) => {

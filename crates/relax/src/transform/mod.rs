@@ -6,17 +6,15 @@
 mod attach_global_symbol;
 mod bind_symbols;
 mod call_tir_rewrite;
-<<<<<<< HEAD
-mod compute_prim_value;
-=======
 mod canonicalize;
 mod compute_prim_value;
 mod dead_code;
->>>>>>> 8584081 (Legalize operators to kernels; canonicalize, drop dead code, turn reshapes into views)
 mod emit;
 mod kill_after_last_use;
+mod legalize;
 mod lower_alloc_tensor;
 mod lower_runtime_builtin;
+mod pipeline;
 mod remove_purity_checking;
 mod rewrite_dataflow_reshape;
 mod static_plan;
@@ -25,10 +23,6 @@ mod vm_shape_lower;
 
 use relaxide_ir::pass::PassInfo;
 
-<<<<<<< HEAD
-/// Every pass over Relax.
-pub static PASSES: &[PassInfo] = &[
-=======
 pub use bind_symbols::bind_symbolic_vars;
 pub use legalize::{RESHAPE_ATTR, broadcast_index};
 pub use pipeline::{Pipeline, pipeline, pipelines};
@@ -39,7 +33,6 @@ pub static PASSES: &[PassInfo] = &[
     dead_code::PASS,
     legalize::PASS,
     rewrite_dataflow_reshape::PASS,
->>>>>>> 8584081 (Legalize operators to kernels; canonicalize, drop dead code, turn reshapes into views)
     to_non_dataflow::PASS,
     remove_purity_checking::PASS,
     call_tir_rewrite::PASS,

@@ -36,13 +36,11 @@ macro_rules! lowering {
     };
 }
 
-static PIPELINES: &[Pipeline] = &[
-    Pipeline {
-        name: "default_build",
-        doc: "The shortest way to bytecode: one kernel an operator, no fusion.",
-        passes: lowering!("LegalizeOps"),
-    },
-];
+static PIPELINES: &[Pipeline] = &[Pipeline {
+    name: "default_build",
+    doc: "The shortest way to bytecode: one kernel an operator, no fusion.",
+    passes: lowering!("LegalizeOps"),
+}];
 
 /// All pipelines.
 pub fn pipelines() -> &'static [Pipeline] {
