@@ -1,0 +1,126 @@
+//! The intrinsics that `T.` names directly, and how the type of a call follows from its arguments.
+//!
+//! One table serves both directions: the printer writes `T.exp(x)` only where the parser would infer the same type, and
+//! writes `T.call_intrin("float32", "tirx.exp", x)` everywhere else.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::PrimExpr;
+
+/// How the type of a call follows from its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResultType {
+    /// That of the first argument.
+    First,
+    /// That of the second argument.
+    Second,
+    /// Bool, with the lanes of the first argument.
+    Bool,
+    /// 32-bit integer.
+    Int32,
+    /// Handle.
+    Handle,
+    /// Written first, as text.
+    Written,
+}
+
+use ResultType::*;
+
+/// Names behind `T.` (and `tirx.` inside the nodes) with the rule of each.
+const TABLE: &[(&str, ResultType)] = &[
+    ("abs", First),
+    ("acos", First),
+    ("acosh", First),
+    ("asin", First),
+    ("asinh", First),
+    ("atan", First),
+    ("atan2", First),
+    ("atanh", First),
+    ("call_cpacked", Int32),
+    ("call_extern", Written),
+    ("call_packed", Int32),
+    ("call_pure_extern", Written),
+    ("ceil", First),
+    ("clz", First),
+    ("copysign", First),
+    ("cos", First),
+    ("cosh", First),
+    ("erf", First),
+    ("exp", First),
+    ("exp10", First),
+    ("exp2", First),
+    ("fabs", First),
+    ("floor", First),
+    ("fma", First),
+    ("fmod", First),
+    ("hypot", First),
+    ("if_then_else", Second),
+    ("isfinite", Bool),
+    ("isinf", Bool),
+    ("isnan", Bool),
+    ("ldexp", First),
+    ("likely", First),
+    ("log", First),
+    ("log10", First),
+    ("log1p", First),
+    ("log2", First),
+    ("max_value", Written),
+    ("min_value", Written),
+    ("nearbyint", First),
+    ("nextafter", First),
+    ("popcount", First),
+    ("pow", First),
+    ("q_multiply_shift", First),
+    ("reinterpret", Written),
+    ("round", First),
+    ("rsqrt", First),
+    ("sigmoid", First),
+    ("sin", First),
+    ("sinh", First),
+    ("sqrt", First),
+    ("tan", First),
+    ("tanh", First),
+    ("trunc", First),
+];
+
+/// Operators that are intrinsics: symbol, binding strength (see the printer), name.
+pub(crate) const BITWISE: &[(&str, u8, &str)] = &[
+    ("|", 5, "tirx.bitwise_or"),
+    ("^", 6, "tirx.bitwise_xor"),
+    ("&", 7, "tirx.bitwise_and"),
+    ("<<", 8, "tirx.shift_left"),
+    (">>", 8, "tirx.shift_right"),
+];
+
+/// The rule of a name without prefix.
+pub(crate) fn rule(name: &str) -> Option<ResultType> {
+    TABLE.binary_search_by_key(&name, |(n, _)| n).ok().and_then(|i| TABLE.get(i)).map(|(_, rule)| *rule)
+}
+
+/// All names, for suggestions.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|(name, _)| *name)
+}
+
+/// The type that a rule gives, where it is not written.
+pub(crate) fn infer(rule: ResultType, args: &[PrimExpr]) -> Option<DataType> {
+    match rule {
+        First => args.first().map(PrimExpr::dtype),
+        Second => args.get(1).map(PrimExpr::dtype),
+        Bool => args.first().map(|a| DataType::BOOL.with_lanes(a.dtype().lanes)),
+        Int32 => Some(DataType::INT32),
+        Handle => Some(DataType::HANDLE),
+        Written => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_as_the_search_needs() {
+        assert!(TABLE.windows(2).all(|w| w[0].0 < w[1].0));
+        assert_eq!(rule("exp"), Some(First));
+        assert_eq!(rule("no_such"), None);
+    }
+}

@@ -1,0 +1,76 @@
+//! Attribute values.
+
+use indexmap::IndexMap;
+use relaxide_ffi::ObjectRef;
+use relaxide_ir::{AttrValue, DataType, GlobalVar, VDevice};
+
+use super::Printer;
+use super::names::identifier;
+use crate::number::{float_text, is_literal, quoted, special_text};
+
+impl Printer<'_> {
+    /// Attributes as a dictionary, sorted by name, without those of `hidden`.
+    pub(super) fn attr_map(&mut self, attrs: &IndexMap<String, AttrValue>, hidden: &[&str]) -> String {
+        let mut items: Vec<_> = attrs.iter().filter(|(name, _)| !hidden.contains(&name.as_str())).collect();
+        items.sort_by_key(|(name, _)| *name);
+        let items: Vec<_> =
+            items.into_iter().map(|(name, value)| format!("{}: {}", quoted(name), self.attr(value))).collect();
+        format!("{{{}}}", items.join(", "))
+    }
+
+    /// One value.
+    pub(super) fn attr(&mut self, value: &AttrValue) -> String {
+        match value {
+            AttrValue::None => "None".into(),
+            AttrValue::Bool(true) => "True".into(),
+            AttrValue::Bool(false) => "False".into(),
+            AttrValue::Int(v) => v.to_string(),
+            AttrValue::Float(v) => python_float(*v),
+            AttrValue::Str(v) => quoted(v),
+            AttrValue::DType(v) if *v == DataType::VOID => "None".into(),
+            AttrValue::DType(v) => quoted(&v.to_string()),
+            AttrValue::List(list) => {
+                let list: Vec<_> = list.iter().map(|v| self.attr(v)).collect();
+                format!("[{}]", list.join(", "))
+            }
+            AttrValue::Map(map) => self.attr_map(map, &[]),
+            AttrValue::Prim(e) => self.prim(e),
+            AttrValue::Object(object) => self.attr_object(object),
+        }
+    }
+
+    fn attr_object(&mut self, object: &ObjectRef) -> String {
+        if let Some(device) = object.downcast_ref::<VDevice>() {
+            return quoted(&self.vdevice_text(device));
+        }
+        if let Some(var) = object.downcast_ref::<GlobalVar>() {
+            return format!("cls.{}", identifier(&var.name));
+        }
+        self.metadata.object(object)
+    }
+
+    /// A device as `kind:index:scope`, where the index counts the module's devices of that kind.
+    pub(super) fn vdevice_text(&self, device: &VDevice) -> String {
+        let kind = target_kind(&device.target);
+        let index = self.context.and_then(|module| {
+            let mut same = module.vdevices.iter().filter(|d| target_kind(&d.target) == kind);
+            same.position(|d| d.target == device.target && d.id == device.id && d.scope == device.scope)
+        });
+        let index = index.map_or("-1".to_string(), |i| i.to_string());
+        format!("{kind}:{index}:{}", device.scope)
+    }
+}
+
+/// The kind in a target's text, which is a plain name or a dictionary with a `kind`.
+pub(crate) fn target_kind(target: &str) -> &str {
+    let after = target.split_once("\"kind\":").map(|(_, rest)| rest.trim_start());
+    match after.and_then(|rest| rest.strip_prefix('"')).and_then(|rest| rest.split_once('"')) {
+        Some((kind, _)) => kind,
+        None => target.split_whitespace().next().unwrap_or(target),
+    }
+}
+
+/// A Python float.
+pub(super) fn python_float(value: f64) -> String {
+    if is_literal(value) { float_text(value) } else { format!("float({})", quoted(special_text(value))) }
+}

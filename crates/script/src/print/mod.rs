@@ -1,0 +1,172 @@
+//! The printer: modules, functions, types and expressions as TVMScript.
+//!
+//! The text has the form that TVM 0.27 prints. Symbolic dimensions are `TypeVar`s above the module, bindings carry their
+//! types, tensor constants beyond scalars stand in a metadata section that is shown on demand.
+//!
+//! Functions come in the module's own order; attributes are sorted by name. Names are unique within their scope.
+
+mod attrs;
+mod metadata;
+mod module;
+mod names;
+mod prim;
+mod relax;
+mod relax_call;
+mod tir;
+mod tir_block;
+mod ty;
+
+use std::collections::{BTreeSet, HashSet};
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::{Buffer, IRModule, PrimExpr, Type, Var};
+use relaxide_relax::{Expr, Function};
+use relaxide_tir::{For, PrimFunc, Stmt};
+
+use metadata::Metadata;
+use names::Names;
+
+/// What a print shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PrintOptions {
+    /// Whether the metadata section (tensor constants) is part of the text. Without it, a text with such constants is for
+    /// reading only.
+    pub show_meta: bool,
+}
+
+/// A module as text, without its metadata section.
+pub fn print_module(module: &IRModule) -> String {
+    print_module_with(module, PrintOptions::default())
+}
+
+/// A module as text that parses back to the same module.
+pub fn print_module_with(module: &IRModule, options: PrintOptions) -> String {
+    let mut printer = Printer::new(Some(module));
+    printer.module(module);
+    printer.finish(options)
+}
+
+/// A kernel as text, under the name that it is exported by.
+pub fn print_prim_func(func: &PrimFunc) -> String {
+    let mut printer = Printer::new(None);
+    printer.prim_func(func.global_symbol().unwrap_or("main"), func);
+    printer.finish(PrintOptions::default())
+}
+
+/// A Relax function as text, under the name that it is exported by.
+pub fn print_function(func: &Function) -> String {
+    let mut printer = Printer::new(None);
+    printer.function(func.attrs.str("global_symbol").unwrap_or("main"), func);
+    printer.finish(PrintOptions::default())
+}
+
+/// A Relax expression in one line (a function: in several).
+pub fn print_expr(expr: &Expr) -> String {
+    let mut printer = Printer::new(None);
+    if let Expr::Function(func) = expr {
+        printer.function("main", func);
+        return printer.out;
+    }
+    printer.expr(expr)
+}
+
+/// A statement of a kernel.
+pub fn print_stmt(stmt: &Stmt) -> String {
+    let mut printer = Printer::new(None);
+    printer.enter_tir();
+    printer.stmt(stmt);
+    printer.out
+}
+
+/// A type.
+pub fn print_type(ty: &Type) -> String {
+    Printer::new(None).ty(ty)
+}
+
+/// A scalar expression, with 64-bit integers bare, as dimensions are written.
+pub fn print_prim(e: &PrimExpr) -> String {
+    Printer::new(None).prim(e)
+}
+
+/// The state of one print.
+struct Printer<'a> {
+    out: String,
+    indent: usize,
+    names: Names,
+    /// The module around, for the indices of devices.
+    context: Option<&'a IRModule>,
+    /// Symbolic dimensions that need a declaration above the module.
+    type_vars: BTreeSet<String>,
+    /// Variables whose definition stands further behind in the signature.
+    forward: HashSet<Ref<Var>>,
+    /// Symbolic dimensions that the function's body has to declare.
+    declarations: Vec<(String, DataType)>,
+    metadata: Metadata,
+    uses_tir: bool,
+    uses_relax: bool,
+    /// The type of integers that are written bare.
+    bare_int: DataType,
+    /// The loops around, for blocks.
+    loops: Vec<Ref<For>>,
+    /// Buffers of one element that are written as variables.
+    scalars: HashSet<Ref<Buffer>>,
+}
+
+impl<'a> Printer<'a> {
+    fn new(context: Option<&'a IRModule>) -> Self {
+        Printer {
+            out: String::new(),
+            indent: 0,
+            names: Names::new(),
+            context,
+            type_vars: BTreeSet::new(),
+            forward: HashSet::new(),
+            declarations: Vec::new(),
+            metadata: Metadata::default(),
+            uses_tir: false,
+            uses_relax: false,
+            bare_int: DataType::INT64,
+            loops: Vec::new(),
+            scalars: HashSet::new(),
+        }
+    }
+
+    fn enter_tir(&mut self) {
+        self.bare_int = DataType::INT32;
+        self.uses_tir = true;
+    }
+
+    /// Writes one line at the current indentation.
+    fn line(&mut self, text: impl AsRef<str>) {
+        let text = text.as_ref();
+        if !text.is_empty() {
+            self.out.extend(std::iter::repeat_n("    ", self.indent));
+        }
+        self.out.push_str(text);
+        self.out.push('\n');
+    }
+
+    /// Puts imports, declarations and metadata around what was written.
+    fn finish(self, options: PrintOptions) -> String {
+        let mut text = String::new();
+        if options.show_meta && !self.metadata.is_empty() {
+            text.push_str(&self.metadata.section());
+        }
+        let imports = [
+            (!self.type_vars.is_empty(), "# from typing import TypeVar\n"),
+            (self.context.is_some(), "# from tvm.script import ir as I\n"),
+            (self.uses_tir, "# from tvm.script import tirx as T\n"),
+            (self.uses_relax, "# from tvm.script import relax as R\n"),
+        ];
+        imports.iter().filter(|(used, _)| *used).for_each(|(_, line)| text.push_str(line));
+        text.push('\n');
+        for name in &self.type_vars {
+            text.push_str(&format!("{name} = TypeVar(\"{name}\")\n"));
+        }
+        text.push_str(&self.out);
+        if !options.show_meta && !self.metadata.is_empty() {
+            text.push_str("\n# Metadata omitted. Use show_meta=True in script() method to show it.\n");
+        }
+        text
+    }
+}

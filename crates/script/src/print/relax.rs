@@ -1,0 +1,253 @@
+//! Relax functions, bindings and expressions.
+
+use relaxide_ir::Type;
+use relaxide_ir::prim::free_vars;
+use relaxide_relax::{AnyVar, Binding, BindingBlock, Expr, Function, If, MatchCast, SeqExpr};
+
+use super::Printer;
+use super::names::identifier;
+use super::ty::tuple_text;
+use crate::number::quoted;
+
+impl Printer<'_> {
+    /// A function with its decorator.
+    pub(super) fn function(&mut self, name: &str, func: &Function) {
+        self.bare_int = relaxide_ir::DataType::INT64;
+        self.uses_relax = true;
+        let private = func.attrs.get("global_symbol").is_none();
+        self.function_as(name, func, private);
+    }
+
+    fn function_as(&mut self, name: &str, func: &Function, private: bool) {
+        let mut options = Vec::new();
+        if !func.pure {
+            options.push("pure=False");
+        }
+        if private {
+            options.push("private=True");
+        }
+        self.line(if options.is_empty() { "@R.function".into() } else { format!("@R.function({})", options.join(", ")) });
+        self.names.push();
+        let params: Vec<_> = func
+            .params
+            .iter()
+            .map(|p| {
+                let ty = if p.ty.is_missing() { String::new() } else { format!(": {}", self.ty(&p.ty)) };
+                format!("{}{ty}", self.names.define(p.clone().into(), &p.name))
+            })
+            .collect();
+        let ret = if func.ret_ty.is_missing() { String::new() } else { format!(" -> {}", self.ty(&func.ret_ty)) };
+        self.line(format!("def {}({}){ret}:", identifier(name), params.join(", ")));
+        self.indent += 1;
+        self.declare_symbols();
+        let hidden: &[&str] = if func.attrs.str("global_symbol") == Some(name) { &["global_symbol"] } else { &[] };
+        if func.attrs.0.keys().any(|k| !hidden.contains(&k.as_str())) {
+            let attrs = self.attr_map(&func.attrs.0, hidden);
+            self.line(format!("R.func_attr({attrs})"));
+        }
+        // The alias is written only where it is used, which is known once the body is.
+        let start = self.out.len();
+        self.blocks(&func.body);
+        let result = self.expr(&func.body.body);
+        self.line(format!("return {result}"));
+        if self.indent <= 2 && self.out.get(start..).is_some_and(mentions_module) {
+            let alias = format!("{}cls = Module\n", "    ".repeat(self.indent));
+            self.out.insert_str(start, &alias);
+        }
+        self.indent -= 1;
+        self.names.pop();
+    }
+
+    fn blocks(&mut self, seq: &SeqExpr) {
+        seq.blocks.iter().for_each(|block| self.block(block));
+    }
+
+    fn block(&mut self, block: &BindingBlock) {
+        if !block.dataflow {
+            block.bindings.iter().for_each(|b| self.binding(b));
+            return;
+        }
+        self.line("with R.dataflow():");
+        self.indent += 1;
+        block.bindings.iter().for_each(|b| self.binding(b));
+        let outputs: Vec<String> = block
+            .bindings
+            .iter()
+            .filter_map(|b| match b.var() {
+                AnyVar::Var(v) => Some(self.names.get(&v.clone().into()).unwrap_or(&v.name).to_string()),
+                AnyVar::Dataflow(_) => None,
+            })
+            .collect();
+        self.line(format!("R.output({})", outputs.join(", ")));
+        self.indent -= 1;
+    }
+
+    fn binding(&mut self, binding: &Binding) {
+        let var = binding.var();
+        match binding {
+            Binding::MatchCast(cast) => self.match_cast(cast),
+            Binding::Var(b) => match &b.value {
+                Expr::If(branch) => self.branches(branch, var),
+                Expr::Function(func) => self.local_function(func, var),
+                value => {
+                    let text = self.value(value);
+                    let is_effect = matches!(var.ty(), Type::Tuple(t) if t.fields.is_empty());
+                    if is_effect && matches!(value, Expr::Call(_)) && !is_call_with_out_type(value) {
+                        self.define(var);
+                        self.line(text);
+                        return;
+                    }
+                    let target = self.define(var);
+                    let ty = if var.ty().is_missing() || is_call_with_out_type(value) {
+                        String::new()
+                    } else {
+                        format!(": {}", self.ty(var.ty()))
+                    };
+                    self.line(format!("{target}{ty} = {text}"));
+                }
+            },
+        }
+    }
+
+    fn match_cast(&mut self, cast: &MatchCast) {
+        let value = self.expr(&cast.value);
+        for var in symbols(&cast.ty) {
+            if self.names.get(&var.clone().into()).is_none() {
+                let name = self.names.define(var.clone().into(), &var.name);
+                self.uses_tir = true;
+                self.line(format!("{name} = T.{}()", var.dtype()));
+            }
+        }
+        let ty = self.ty(&cast.ty);
+        let target = self.define(&cast.var);
+        let annotation = if cast.var.ty().is_missing() { ty.clone() } else { self.ty(cast.var.ty()) };
+        self.line(format!("{target}: {annotation} = R.match_cast({value}, {ty})"));
+    }
+
+    /// A choice is an `if` statement whose branches both bind the variable.
+    fn branches(&mut self, branch: &If, var: &AnyVar) {
+        let condition = self.expr(&branch.condition);
+        let name = self.names.reserve(var.name());
+        self.line(format!("if {condition}:"));
+        self.branch(&branch.true_branch, var, &name);
+        self.line("else:");
+        self.branch(&branch.false_branch, var, &name);
+        self.names.alias(relaxide_ffi::ObjectRef::from(Expr::from(var.clone())), name);
+    }
+
+    fn branch(&mut self, seq: &SeqExpr, var: &AnyVar, name: &str) {
+        self.indent += 1;
+        self.names.push();
+        self.blocks(seq);
+        let result = self.value(&seq.body);
+        let ty = if var.ty().is_missing() { String::new() } else { format!(": {}", self.ty(var.ty())) };
+        self.line(format!("{name}{ty} = {result}"));
+        self.names.pop();
+        self.indent -= 1;
+    }
+
+    fn local_function(&mut self, func: &Function, var: &AnyVar) {
+        let name = self.define(var);
+        // A function of its own: being private says nothing here.
+        self.function_as(&name, func, false);
+        self.line("");
+    }
+
+    fn define(&mut self, var: &AnyVar) -> String {
+        match var {
+            AnyVar::Var(v) => self.names.define(v.clone().into(), &v.name),
+            AnyVar::Dataflow(v) => self.names.define(v.clone().into(), &v.name),
+        }
+    }
+
+    /// What stands right of `=`; a tuple needs no parentheses there.
+    fn value(&mut self, value: &Expr) -> String {
+        match value {
+            Expr::Tuple(tuple) if tuple.fields.len() > 1 => {
+                tuple.fields.iter().map(|f| self.expr(f)).collect::<Vec<_>>().join(", ")
+            }
+            _ => self.expr(value),
+        }
+    }
+
+    /// An expression in one line.
+    pub(super) fn expr(&mut self, expr: &Expr) -> String {
+        match expr {
+            Expr::Var(v) if matches!(v.ty, Type::Prim(_)) => self.scalar_var(v),
+            Expr::Var(v) => self.names.get(&v.clone().into()).unwrap_or(&identifier(&v.name)).to_string(),
+            Expr::DataflowVar(v) => self.names.get(&v.clone().into()).unwrap_or(&identifier(&v.name)).to_string(),
+            Expr::Global(v) => format!("cls.{}", identifier(&v.name)),
+            Expr::Extern(f) => format!("R.ExternFunc({})", quoted(&f.global_symbol)),
+            Expr::Op(op) => format!("R.{}", op.name),
+            Expr::Constant(c) => self.constant(c),
+            Expr::Prim(p) => self.prim(&p.value),
+            Expr::Str(s) => format!("R.str({})", quoted(&s.value)),
+            Expr::DType(d) => format!("R.dtype({})", quoted(&d.value.to_string())),
+            Expr::Shape(s) => format!("R.shape([{}])", self.prims(&s.values)),
+            Expr::Tuple(t) if t.fields.is_empty() => "R.tuple()".into(),
+            Expr::Tuple(t) => {
+                let fields: Vec<_> = t.fields.iter().map(|f| self.expr(f)).collect();
+                tuple_text(&fields)
+            }
+            Expr::TupleGetItem(t) => format!("{}[{}]", self.expr(&t.tuple), t.index),
+            Expr::Call(call) => self.call(call),
+            Expr::If(_) | Expr::Seq(_) | Expr::Function(_) => self.nested(expr),
+        }
+    }
+
+    fn scalar_var(&mut self, v: &relaxide_ffi::Ref<relaxide_ir::Var>) -> String {
+        match self.names.get(&v.clone().into()) {
+            Some(name) => name.to_string(),
+            None => identifier(&v.name),
+        }
+    }
+
+    /// Control flow inside an expression is not A-normal and has no statement to stand for it; it is shown, for debugging.
+    fn nested(&mut self, expr: &Expr) -> String {
+        match expr {
+            Expr::If(b) => {
+                let condition = self.expr(&b.condition);
+                let (t, f) = (self.expr(&b.true_branch.body), self.expr(&b.false_branch.body));
+                format!("({t} if {condition} else {f})")
+            }
+            Expr::Seq(seq) => self.expr(&seq.body),
+            _ => "lambda: ...".into(),
+        }
+    }
+}
+
+/// Whether text refers to a function of the module.
+fn mentions_module(text: &str) -> bool {
+    text.contains("cls.")
+}
+
+/// Whether a call says its own result type, which then is not repeated.
+fn is_call_with_out_type(value: &Expr) -> bool {
+    let Expr::Call(call) = value else { return false };
+    matches!(&call.op, Expr::Op(op) if matches!(op.name.as_str(), "call_tir" | "call_dps_packed"))
+}
+
+/// The symbolic variables of a type, in order.
+fn symbols(ty: &Type) -> Vec<relaxide_ffi::Ref<relaxide_ir::Var>> {
+    let mut list = Vec::new();
+    let mut add = |dims: &[relaxide_ir::PrimExpr]| {
+        for var in dims.iter().flat_map(free_vars) {
+            if !list.contains(&var) {
+                list.push(var);
+            }
+        }
+    };
+    match ty {
+        Type::Tensor(t) => add(t.shape.as_deref().unwrap_or_default()),
+        Type::Shape(t) => add(t.values.as_deref().unwrap_or_default()),
+        Type::Tuple(t) => {
+            for var in t.fields.iter().flat_map(symbols) {
+                if !list.contains(&var) {
+                    list.push(var);
+                }
+            }
+        }
+        _ => {}
+    }
+    list
+}

@@ -1,0 +1,102 @@
+//! Calls: operators, functions of the module, external functions, and the few operators with a form of their own.
+
+use relaxide_ir::{DataType, Type};
+use relaxide_relax::{Call, Constant, Expr};
+
+use super::Printer;
+use super::attrs::python_float;
+use super::ty::tuple_text;
+use crate::number::quoted;
+use crate::tensor;
+
+/// Attributes that are written as expressions of their own kind.
+const OUT_TYPED: &[&str] = &["call_tir", "call_tir_inplace", "call_tir_with_grad", "call_dps_packed", "call_py_func"];
+/// Operators whose first argument names an external function.
+const NAMED_CALLEE: &[&str] = &["call_dps_packed", "call_pure_packed", "call_inplace_packed", "call_builtin_with_ctx"];
+
+impl Printer<'_> {
+    pub(super) fn call(&mut self, call: &Call) -> String {
+        match &call.op {
+            Expr::Op(op) => self.op_call(&op.name, call),
+            Expr::Extern(f) => {
+                let mut parts = vec![quoted(&f.global_symbol)];
+                parts.extend(call.args.iter().map(|a| self.expr(a)));
+                parts.extend(self.attr_parts(call));
+                if !call.ty_args.is_empty() {
+                    parts.push(format!("ty_args={}", self.types(&call.ty_args)));
+                }
+                format!("R.call_packed({})", parts.join(", "))
+            }
+            callee => {
+                let args: Vec<_> = call.args.iter().map(|a| self.expr(a)).collect();
+                format!("{}({})", self.expr(callee), args.join(", "))
+            }
+        }
+    }
+
+    fn op_call(&mut self, name: &str, call: &Call) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        for (i, arg) in call.args.iter().enumerate() {
+            parts.push(match arg {
+                Expr::Extern(f) if i == 0 && NAMED_CALLEE.contains(&name) => quoted(&f.global_symbol),
+                _ => self.op_arg(name, i, arg),
+            });
+        }
+        if OUT_TYPED.contains(&name) {
+            let out = match call.ty_args.as_slice() {
+                [Type::Tuple(t)] => {
+                    let fields: Vec<_> = t.fields.iter().map(|f| self.ty(f)).collect();
+                    format!("[{}]", fields.join(", "))
+                }
+                [one] => self.ty(one),
+                many => {
+                    let many: Vec<_> = many.iter().map(|t| self.ty(t)).collect();
+                    format!("[{}]", many.join(", "))
+                }
+            };
+            parts.push(format!("out_ty={out}"));
+            parts.extend(self.attr_parts(call));
+        } else {
+            parts.extend(self.attr_parts(call));
+            if !call.ty_args.is_empty() {
+                parts.push(format!("ty_args={}", self.types(&call.ty_args)));
+            }
+        }
+        format!("R.{name}({})", parts.join(", "))
+    }
+
+    fn op_arg(&mut self, name: &str, index: usize, arg: &Expr) -> String {
+        // `tir_vars` stands behind the arguments of a kernel and is easily taken for one of them.
+        if matches!(arg, Expr::Shape(_)) && index == 2 && name == "call_tir" {
+            return format!("tir_vars={}", self.expr(arg));
+        }
+        self.expr(arg)
+    }
+
+    fn attr_parts(&mut self, call: &Call) -> Vec<String> {
+        call.attrs.0.iter().map(|(name, value)| format!("{name}={}", self.attr(value))).collect()
+    }
+
+    fn types(&mut self, types: &[Type]) -> String {
+        let types: Vec<_> = types.iter().map(|t| self.ty(t)).collect();
+        tuple_text(&types)
+    }
+
+    /// Scalars are written out; larger tensors stand in the metadata section.
+    pub(super) fn constant(&mut self, constant: &Constant) -> String {
+        let value = &constant.value;
+        if value.shape().is_empty()
+            && let Some(scalar) = tensor::scalar(value)
+        {
+            let text = match scalar {
+                tensor::Scalar::Bool(true) => "True".to_string(),
+                tensor::Scalar::Bool(false) => "False".to_string(),
+                tensor::Scalar::Int(v) => v.to_string(),
+                tensor::Scalar::Float(v) => python_float(v),
+            };
+            let dtype: DataType = value.dtype();
+            return format!("R.const({text}, {})", quoted(&dtype.to_string()));
+        }
+        self.metadata.constant(constant)
+    }
+}
