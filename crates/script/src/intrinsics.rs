@@ -106,9 +106,9 @@ pub(crate) fn infer(rule: ResultType, args: &[PrimExpr]) -> Option<DataType> {
     match rule {
         First => args.first().map(PrimExpr::dtype),
         Second => args.get(1).map(PrimExpr::dtype),
-        Bool => args.first().map(|a| DataType::BOOL.with_lanes(a.dtype().lanes)),
-        Int32 => Some(DataType::INT32),
-        Handle => Some(DataType::HANDLE),
+        Bool => args.first().map(|a| DataType::bool().with_lanes(a.dtype().lanes)),
+        Int32 => Some(DataType::int(32)),
+        Handle => Some(DataType::handle()),
         Written => None,
     }
 }

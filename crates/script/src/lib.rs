@@ -1,1 +1,22 @@
 //! TVMScript in and out, for Relax and TIR.
+//!
+//! TVMScript is Python's syntax with a meaning of its own: a class is a module, a decorated function is a Relax function or
+//! a kernel, an annotated assignment is a typed binding. The text is parsed, never run.
+//!
+//! Two directions, one form: what [`print_module_with`] writes (with metadata), [`parse_module`] reads back to the same
+//! module, and both agree with TVM 0.27. Problems in a text are [`Diagnostic`]s with a code, a place and a hint.
+//!
+//! What is not here: Python's own names. A text can only use what `I`, `R` and `T` offer and what it binds itself.
+
+mod diagnostic;
+mod intrinsics;
+mod meta_json;
+mod number;
+mod print;
+mod tensor;
+
+pub use diagnostic::{Code, Diagnostic};
+pub use print::{
+    PrintOptions, print_expr, print_function, print_module, print_module_with, print_prim, print_prim_func, print_stmt,
+    print_type,
+};

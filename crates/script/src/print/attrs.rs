@@ -27,7 +27,7 @@ impl Printer<'_> {
             AttrValue::Int(v) => v.to_string(),
             AttrValue::Float(v) => python_float(*v),
             AttrValue::Str(v) => quoted(v),
-            AttrValue::DType(v) if *v == DataType::VOID => "None".into(),
+            AttrValue::DType(v) if *v == DataType::void() => "None".into(),
             AttrValue::DType(v) => quoted(&v.to_string()),
             AttrValue::List(list) => {
                 let list: Vec<_> = list.iter().map(|v| self.attr(v)).collect();

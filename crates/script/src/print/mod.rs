@@ -125,14 +125,14 @@ impl<'a> Printer<'a> {
             metadata: Metadata::default(),
             uses_tir: false,
             uses_relax: false,
-            bare_int: DataType::INT64,
+            bare_int: DataType::int(64),
             loops: Vec::new(),
             scalars: HashSet::new(),
         }
     }
 
     fn enter_tir(&mut self) {
-        self.bare_int = DataType::INT32;
+        self.bare_int = DataType::int(32);
         self.uses_tir = true;
     }
 

@@ -136,7 +136,7 @@ impl Printer<'_> {
             return imm.value.to_string();
         }
         self.uses_tir = true;
-        if imm.dtype == DataType::BOOL {
+        if imm.dtype == DataType::bool() {
             return if imm.value != 0 { "T.bool(True)" } else { "T.bool(False)" }.into();
         }
         if imm.dtype == DataType::uint(64) {

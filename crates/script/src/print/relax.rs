@@ -12,7 +12,7 @@ use crate::number::quoted;
 impl Printer<'_> {
     /// A function with its decorator.
     pub(super) fn function(&mut self, name: &str, func: &Function) {
-        self.bare_int = relaxide_ir::DataType::INT64;
+        self.bare_int = relaxide_ir::DataType::int(64);
         self.uses_relax = true;
         let private = func.attrs.get("global_symbol").is_none();
         self.function_as(name, func, private);

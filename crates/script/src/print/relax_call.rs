@@ -83,7 +83,7 @@ impl Printer<'_> {
     }
 
     /// Scalars are written out; larger tensors stand in the metadata section.
-    pub(super) fn constant(&mut self, constant: &Constant) -> String {
+    pub(super) fn constant(&mut self, constant: &relaxide_ffi::Ref<Constant>) -> String {
         let value = &constant.value;
         if value.shape().is_empty()
             && let Some(scalar) = tensor::scalar(value)

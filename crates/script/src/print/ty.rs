@@ -43,7 +43,7 @@ impl Printer<'_> {
         if let Some(shape) = &ty.shape {
             parts.push(self.shape_tuple(shape));
         }
-        if ty.dtype != DataType::VOID {
+        if ty.dtype != DataType::void() {
             parts.push(format!("dtype={}", quoted(&ty.dtype.to_string())));
         }
         if let Some(device) = &ty.vdevice {
@@ -83,7 +83,7 @@ impl Printer<'_> {
     /// One dimension. In front of the definition of its variables it is text, which is read when all are known.
     fn dim(&mut self, e: &PrimExpr) -> String {
         if let PrimExpr::Var(var) = e {
-            let early = self.forward.remove(var) || (!self.is_named(var) && var.dtype() != DataType::INT64);
+            let early = self.forward.remove(var) || (!self.is_named(var) && var.dtype() != DataType::int(64));
             let name = self.var(var);
             return if early { quoted(&name) } else { name };
         }
@@ -103,7 +103,7 @@ impl Printer<'_> {
             return name.to_string();
         }
         let name = self.names.define(var.clone().into(), &var.name);
-        if var.dtype() == DataType::INT64 {
+        if var.dtype() == DataType::int(64) {
             self.type_vars.insert(name.clone());
         } else {
             self.declarations.push((name.clone(), var.dtype()));

@@ -1,0 +1,378 @@
+//! Kernels: signature and statements.
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::prim::{PrimVisitor, add, free_vars};
+use relaxide_ir::{Buffer, PrimExpr, Type, Var};
+use relaxide_tir::{AllocBuffer, BufferStore, For, ForKind, IfThenElse, PrimFunc, Stmt, StmtVisitor};
+
+use super::Printer;
+use super::names::identifier;
+use crate::number::quoted;
+
+/// How a buffer's type is written: as an annotation, which always shows the dtype, or as an allocation, which leaves out
+/// `float32`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Annotation,
+    Allocation,
+}
+
+impl Printer<'_> {
+    /// A kernel with its decorator.
+    pub(super) fn prim_func(&mut self, name: &str, func: &PrimFunc) {
+        self.enter_tir();
+        self.names.push();
+        let private = func.global_symbol().is_none();
+        let blocks = has_blocks(&func.body) || func.attrs.bool("s_tir") == Some(true);
+        let options = match (private, blocks) {
+            (true, true) => "(private=True, s_tir=True)",
+            (true, false) => "(private=True)",
+            (false, true) => "(s_tir=True)",
+            (false, false) => "",
+        };
+        self.line(format!("@T.prim_func{options}"));
+        let (params, matched) = self.signature(func);
+        let ret = match &func.ret_type {
+            Type::Tuple(t) if t.fields.is_empty() => String::new(),
+            Type::Missing(_) => String::new(),
+            ty => format!(" -> {}", self.ty(ty)),
+        };
+        self.line(format!("def {}({}){ret}:", identifier(name), params.join(", ")));
+        self.indent += 1;
+        let start = self.out.len();
+        let mut hidden = vec!["s_tir"];
+        if func.global_symbol() == Some(name) {
+            hidden.push("global_symbol");
+        }
+        if func.attrs.0.keys().any(|k| !hidden.contains(&k.as_str())) {
+            let attrs = self.attr_map(&func.attrs.0, &hidden);
+            self.line(format!("T.func_attr({attrs})"));
+        }
+        self.declare_symbols();
+        matched.iter().for_each(|line| self.line(line));
+        self.root(&func.body);
+        self.declare_late(start);
+        self.indent -= 1;
+        self.names.pop();
+    }
+
+    /// Parameters, and the lines that match buffers to handles which the body also uses as they are.
+    fn signature(&mut self, func: &PrimFunc) -> (Vec<String>, Vec<String>) {
+        let used = used_vars(&func.body);
+        let (mut params, mut matched) = (Vec::new(), Vec::new());
+        for (param, buffer) in func.params.iter().zip(func.buffers.iter().chain(std::iter::repeat(&None))) {
+            if buffer.is_none() {
+                self.names.define(param.clone().into(), &param.name);
+                self.forward.insert(param.clone());
+            }
+        }
+        for (param, buffer) in func.params.iter().zip(func.buffers.iter().chain(std::iter::repeat(&None))) {
+            match buffer {
+                Some(buffer) if !used.contains(param) => {
+                    let name = self.define_buffer(buffer);
+                    params.push(format!("{name}: T.Buffer({})", self.buffer_type(buffer, Place::Annotation)));
+                }
+                Some(buffer) => {
+                    let handle = self.names.define(param.clone().into(), &param.name);
+                    params.push(format!("{handle}: T.handle"));
+                    let name = self.define_buffer(buffer);
+                    let ty = self.buffer_type(buffer, Place::Annotation);
+                    matched.push(format!("{name} = T.match_buffer({handle}, {ty})"));
+                }
+                None => {
+                    self.forward.remove(param);
+                    let ty = self.ty(&param.ty);
+                    params.push(format!("{}: {ty}", self.var(param)));
+                }
+            }
+        }
+        (params, matched)
+    }
+
+    /// Variables of other types than dimensions that came up first in the body are declared above it.
+    fn declare_late(&mut self, start: usize) {
+        let indent = "    ".repeat(self.indent);
+        for (name, dtype) in std::mem::take(&mut self.declarations) {
+            self.out.insert_str(start, &format!("{indent}{name} = T.{dtype}()\n"));
+        }
+    }
+
+    /// Shape, dtype and what differs from the defaults.
+    fn buffer_type(&mut self, buffer: &Buffer, place: Place) -> String {
+        let shape: Vec<_> = buffer.shape.clone();
+        let mut parts = vec![self.shape_tuple(&shape)];
+        if place == Place::Annotation || buffer.dtype != DataType::float(32) {
+            parts.push(quoted(&buffer.dtype.to_string()));
+        }
+        if !buffer.strides.is_empty() {
+            parts.push(format!("strides={}", self.shape_tuple(&buffer.strides)));
+        }
+        if !buffer.elem_offset.is_int(0) {
+            parts.push(format!("elem_offset={}", self.prim(&buffer.elem_offset)));
+        }
+        if buffer.scope != "global" {
+            parts.push(format!("scope={}", quoted(&buffer.scope)));
+        }
+        if buffer.alignment != 64 {
+            parts.push(format!("align={}", buffer.alignment));
+        }
+        parts.join(", ")
+    }
+
+    /// `T.call((shape…), …)` for an allocation.
+    pub(super) fn allocation(&mut self, call: &str, buffer: &Ref<Buffer>, annotations: &relaxide_ir::Attrs) {
+        let ty = self.buffer_type(buffer, Place::Allocation);
+        let name = self.define_buffer(buffer);
+        let annotations = match annotations.is_empty() {
+            true => String::new(),
+            false => format!(", annotations={}", self.attr_map(&annotations.0, &[])),
+        };
+        self.line(format!("{name} = {call}({ty}{annotations})"));
+    }
+
+    /// A statement, as one line or several.
+    pub(super) fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Seq(seq) => self.sequence(&seq.seq),
+            Stmt::For(n) => self.loop_nest(n),
+            Stmt::While(n) => {
+                let condition = self.prim(&n.condition);
+                self.line(format!("while {condition}:"));
+                self.nested_stmt(&n.body);
+            }
+            Stmt::If(n) => self.choice(n),
+            Stmt::Store(n) => self.store(n),
+            Stmt::Bind(n) => {
+                let value = self.prim(&n.value);
+                let name = self.names.define(n.var.clone().into(), &n.var.name);
+                let ty = self.ty(&n.var.ty);
+                self.line(format!("{name}: T.let[{ty}] = {value}"));
+            }
+            Stmt::Alloc(n) => self.alloc(n, None),
+            Stmt::Evaluate(n) => self.evaluate(&n.value),
+            Stmt::Assert(n) => {
+                let condition = self.prim(&n.condition);
+                self.line(format!("assert {condition}, ({}, [{}])", quoted(&n.error_kind), quoted(&n.message)));
+            }
+            Stmt::Block(n) => self.block_realize(n),
+            Stmt::Attr(n) => {
+                let value = self.prim(&n.value);
+                self.line(format!("with T.attr({{{}: {value}}}):", quoted(&n.key)));
+                self.nested_stmt(&n.body);
+            }
+        }
+    }
+
+    fn sequence(&mut self, seq: &[Stmt]) {
+        let mut rest = seq.iter().peekable();
+        while let Some(stmt) = rest.next() {
+            if let Stmt::Alloc(alloc) = stmt {
+                let init = rest.next_if(|next| initialises(next, alloc));
+                self.alloc(alloc, init);
+            } else {
+                self.stmt(stmt);
+            }
+        }
+        if seq.is_empty() {
+            self.line("T.evaluate(0)");
+        }
+    }
+
+    /// The body of a compound statement, in a scope of its own.
+    pub(super) fn nested_stmt(&mut self, body: &Stmt) {
+        self.indent += 1;
+        self.names.push();
+        self.stmt(body);
+        self.names.pop();
+        self.indent -= 1;
+    }
+
+    /// An allocation; one local element is a variable, perhaps with its first value.
+    fn alloc(&mut self, n: &AllocBuffer, init: Option<&Stmt>) {
+        let buffer = &n.buffer;
+        if is_scalar(buffer) && n.annotations.is_empty() {
+            let value = match init {
+                Some(Stmt::Store(store)) => format!(" = {}", self.prim(&store.value)),
+                _ => String::new(),
+            };
+            self.scalars.insert(buffer.clone());
+            let name = self.define_buffer(buffer);
+            self.line(format!("{name}: T.{}{value}", buffer.dtype));
+            return;
+        }
+        let call = match buffer.scope.as_str() {
+            "local" => "T.alloc_local",
+            "shared" => "T.alloc_shared",
+            _ => "T.alloc_buffer",
+        };
+        let start = self.out.len();
+        self.allocation(call, buffer, &n.annotations);
+        if matches!(buffer.scope.as_str(), "local" | "shared") {
+            // The call's name says the scope.
+            let line = self.out.split_off(start);
+            self.out.push_str(&line.replacen(&format!(", scope={}", quoted(&buffer.scope)), "", 1));
+        }
+        init.iter().for_each(|stmt| self.stmt(stmt));
+    }
+
+    fn store(&mut self, n: &BufferStore) {
+        let value = self.prim(&n.value);
+        if let Some(predicate) = &n.predicate {
+            let (buffer, indices) = (self.buffer(&n.buffer), self.prims(&n.indices));
+            let predicate = self.prim(predicate);
+            self.line(format!("{buffer}.vstore([{indices}], {value}, predicate={predicate})"));
+            return;
+        }
+        let target = self.element(&n.buffer, &n.indices);
+        self.line(format!("{target} = {value}"));
+    }
+
+    fn evaluate(&mut self, value: &PrimExpr) {
+        let text = match value {
+            PrimExpr::Call(c) if c.op == "tirx.ret" => match c.args.as_slice() {
+                [] => "return".to_string(),
+                [one] => format!("return {}", self.prim(one)),
+                many => format!("return {}", self.prims(many)),
+            },
+            PrimExpr::Call(_) if is_statement_call(value) => self.prim(value),
+            other => format!("T.evaluate({})", self.prim(other)),
+        };
+        self.line(text);
+    }
+
+    fn choice(&mut self, n: &IfThenElse) {
+        let condition = self.prim(&n.condition);
+        self.line(format!("if {condition}:"));
+        self.nested_stmt(&n.then_case);
+        if let Some(else_case) = &n.else_case {
+            self.line("else:");
+            self.nested_stmt(else_case);
+        }
+    }
+
+    /// Plain loops from zero share one line as long as no extent needs a counter of the same line.
+    fn loop_nest(&mut self, first: &Ref<For>) {
+        let mut nest: Vec<Ref<For>> = vec![first.clone()];
+        let mut body = &first.body;
+        while is_plain(first)
+            && let Stmt::For(next) = body
+            && is_plain(next)
+            && !free_vars(&next.extent).iter().any(|v| nest.iter().any(|l| &l.var == v))
+        {
+            nest.push(next.clone());
+            body = &next.body;
+        }
+        let header = self.loop_header(&nest);
+        self.names.push();
+        let vars: Vec<_> = nest.iter().map(|l| self.names.define(l.var.clone().into(), &l.var.name)).collect();
+        self.line(format!("for {} in {header}:", vars.join(", ")));
+        let depth = self.loops.len();
+        self.loops.extend(nest);
+        self.nested_stmt(body);
+        self.loops.truncate(depth);
+        self.names.pop();
+    }
+
+    fn loop_header(&mut self, nest: &[Ref<For>]) -> String {
+        if nest.len() > 1 {
+            let extents: Vec<_> = nest.iter().map(|l| self.prim(&l.extent)).collect();
+            return format!("T.grid({})", extents.join(", "));
+        }
+        let Some(n) = nest.first() else { return String::new() };
+        let call = match n.kind {
+            ForKind::Serial if n.annotations.is_empty() => "range",
+            ForKind::Serial => "T.serial",
+            ForKind::Parallel => "T.parallel",
+            ForKind::Vectorized => "T.vectorized",
+            ForKind::Unrolled => "T.unroll",
+            ForKind::ThreadBinding => "T.thread_binding",
+        };
+        let mut parts = Vec::new();
+        if n.min.is_int(0) {
+            parts.push(self.prim(&n.extent));
+        } else {
+            let end = add(&n.min, &n.extent);
+            parts.push(self.prim(&n.min));
+            parts.push(self.prim(&end));
+        }
+        if n.kind == ForKind::ThreadBinding {
+            parts.push(format!("thread={}", quoted(&n.thread_tag)));
+        }
+        if !n.annotations.is_empty() {
+            parts.push(format!("annotations={}", self.attr_map(&n.annotations.0, &[])));
+        }
+        format!("{call}({})", parts.join(", "))
+    }
+}
+
+fn is_plain(n: &For) -> bool {
+    n.kind == ForKind::Serial && n.min.is_int(0) && n.annotations.is_empty()
+}
+
+/// Whether an allocation is what `x: T.int32` makes: one element, local, with a 32-bit dimension.
+fn is_scalar(buffer: &Buffer) -> bool {
+    let one = matches!(buffer.shape.as_slice(), [PrimExpr::Int(d)] if d.value == 1 && d.dtype == DataType::int(32));
+    one && buffer.scope == "local" && buffer.strides.is_empty() && buffer.elem_offset.is_int(0) && buffer.dtype.lanes == 1
+}
+
+/// Whether a statement gives an allocated variable its first value.
+fn initialises(stmt: &Stmt, alloc: &AllocBuffer) -> bool {
+    let Stmt::Store(store) = stmt else { return false };
+    store.buffer == alloc.buffer
+        && is_scalar(&alloc.buffer)
+        && store.predicate.is_none()
+        && matches!(store.indices.as_slice(), [i] if i.is_int(0))
+        && !reads(&store.value, &alloc.buffer)
+}
+
+/// Calls that stand as statements of their own.
+fn is_statement_call(value: &PrimExpr) -> bool {
+    let PrimExpr::Call(c) = value else { return false };
+    let name = c.op.strip_prefix("tirx.").unwrap_or(&c.op);
+    name.starts_with("call_")
+}
+
+fn reads(e: &PrimExpr, buffer: &Ref<Buffer>) -> bool {
+    struct Reads<'b>(&'b Ref<Buffer>, bool);
+    impl PrimVisitor for Reads<'_> {
+        fn visit_buffer_use(&mut self, buffer: &Ref<Buffer>) {
+            self.1 |= buffer == self.0;
+        }
+    }
+    let mut found = Reads(buffer, false);
+    found.visit_prim(e);
+    found.1
+}
+
+fn has_blocks(body: &Stmt) -> bool {
+    struct Find(bool);
+    impl PrimVisitor for Find {}
+    impl StmtVisitor for Find {
+        fn visit_stmt(&mut self, stmt: &Stmt) {
+            self.0 |= matches!(stmt, Stmt::Block(_));
+            if !self.0 {
+                self.walk_stmt(stmt);
+            }
+        }
+    }
+    let mut find = Find(false);
+    find.visit_stmt(body);
+    find.0
+}
+
+/// Variables that expressions of a body mention.
+fn used_vars(body: &Stmt) -> std::collections::HashSet<Ref<Var>> {
+    struct Used(std::collections::HashSet<Ref<Var>>);
+    impl PrimVisitor for Used {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            if let PrimExpr::Var(v) = e {
+                self.0.insert(v.clone());
+            }
+            self.walk_prim(e);
+        }
+    }
+    impl StmtVisitor for Used {}
+    let mut used = Used(Default::default());
+    used.visit_stmt(body);
+    used.0
+}

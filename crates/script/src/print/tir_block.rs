@@ -1,0 +1,159 @@
+//! Blocks: axes, regions, initial values.
+
+use relaxide_ffi::{Ref, structural_equal};
+use relaxide_ir::prim::add;
+use relaxide_ir::{Attrs, PrimExpr};
+use relaxide_tir::{BufferRegion, IterKind, IterVar, SBlock, SBlockRealize, Stmt};
+
+use super::Printer;
+use crate::number::quoted;
+
+impl Printer<'_> {
+    /// The body of a kernel. A root block without axes is not written out: its allocations and statements are the body's.
+    pub(super) fn root(&mut self, body: &Stmt) {
+        if let Stmt::Block(realize) = body
+            && is_root(realize)
+        {
+            self.line("# with T.sblock(\"root\"):");
+            self.block_body(&realize.block);
+            return;
+        }
+        self.stmt(body);
+    }
+
+    pub(super) fn block_realize(&mut self, realize: &SBlockRealize) {
+        let block = &realize.block;
+        self.line(format!("with T.sblock({}):", quoted(&block.name)));
+        self.indent += 1;
+        self.names.push();
+        self.axes(realize);
+        if !realize.predicate.is_int(1) {
+            let predicate = self.prim(&realize.predicate);
+            self.line(format!("T.where({predicate})"));
+        }
+        // Sub-buffers may appear in the regions, so they are named first and shown where the reader expects them.
+        let reads = self.regions(&block.reads);
+        let writes = self.regions(&block.writes);
+        self.line(format!("T.reads({reads})"));
+        self.line(format!("T.writes({writes})"));
+        if !block.annotations.is_empty() {
+            let attrs = self.attr_map(&block.annotations.0, &[]);
+            self.line(format!("T.sblock_attr({attrs})"));
+        }
+        self.block_body(block);
+        self.names.pop();
+        self.indent -= 1;
+    }
+
+    fn block_body(&mut self, block: &SBlock) {
+        for buffer in &block.alloc_buffers {
+            self.allocation("T.sblock_alloc_buffer", buffer, &Attrs::new());
+        }
+        for matched in &block.match_buffers {
+            let source = self.region(&matched.source);
+            let shape: Vec<_> = matched.buffer.shape.clone();
+            let shape = self.shape_tuple(&shape);
+            let name = self.define_buffer(&matched.buffer);
+            let dtype = match matched.buffer.dtype == matched.source.buffer.dtype {
+                true => String::new(),
+                false => format!(", {}", quoted(&matched.buffer.dtype.to_string())),
+            };
+            self.line(format!("{name} = T.match_buffer({source}, {shape}{dtype})"));
+        }
+        if let Some(init) = &block.init {
+            self.line("with T.init():");
+            self.nested_stmt(init);
+        }
+        self.stmt(&block.body);
+    }
+
+    fn axes(&mut self, realize: &SBlockRealize) {
+        let axes: Vec<(&Ref<IterVar>, &PrimExpr)> = realize.block.iter_vars.iter().zip(&realize.iter_values).collect();
+        let mut rest = axes.as_slice();
+        while let Some(((axis, value), tail)) = rest.split_first() {
+            let run = rest.iter().take_while(|(axis, value)| self.is_remap(axis, value)).count();
+            if run > 1 {
+                let (group, tail) = rest.split_at(run);
+                let kinds: String = group.iter().map(|(axis, _)| remap_letter(axis.kind)).collect();
+                let values: Vec<_> = group.iter().map(|(_, value)| self.prim(value)).collect();
+                let names: Vec<_> = group.iter().map(|(axis, _)| self.axis_name(axis)).collect();
+                self.line(format!(
+                    "{} = T.axis.remap({}, [{}])",
+                    names.join(", "),
+                    quoted(&kinds),
+                    values.join(", ")
+                ));
+                rest = tail;
+                continue;
+            }
+            let kind = match axis.kind {
+                IterKind::Spatial => "spatial",
+                IterKind::Reduce => "reduce",
+                IterKind::Scan => "scan",
+                IterKind::Opaque => "opaque",
+            };
+            let domain = if axis.min.is_int(0) {
+                self.prim(&axis.extent)
+            } else {
+                let end = add(&axis.min, &axis.extent);
+                format!("({}, {})", self.prim(&axis.min), self.prim(&end))
+            };
+            let value = self.prim(value);
+            let name = self.axis_name(axis);
+            self.line(format!("{name} = T.axis.{kind}({domain}, {value})"));
+            rest = tail;
+        }
+    }
+
+    fn axis_name(&mut self, axis: &IterVar) -> String {
+        self.names.define(axis.var.clone().into(), &axis.var.name)
+    }
+
+    /// Whether an axis just follows a loop of the same extent.
+    fn is_remap(&self, axis: &IterVar, value: &PrimExpr) -> bool {
+        let PrimExpr::Var(var) = value else { return false };
+        matches!(axis.kind, IterKind::Spatial | IterKind::Reduce)
+            && axis.min.is_int(0)
+            && self.loops.iter().any(|l| {
+                &l.var == var && l.min.is_int(0) && structural_equal(&l.extent, &axis.extent, false).is_ok()
+            })
+    }
+
+    fn regions(&mut self, regions: &[Ref<BufferRegion>]) -> String {
+        regions.iter().map(|r| self.region(r)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A box of a buffer; a range of one element is an index.
+    fn region(&mut self, region: &BufferRegion) -> String {
+        let name = self.buffer(&region.buffer);
+        if region.region.is_empty() {
+            return format!("{name}[()]");
+        }
+        let ranges: Vec<_> = region
+            .region
+            .iter()
+            .map(|r| {
+                if r.extent.is_int(1) {
+                    return self.prim(&r.min);
+                }
+                let end = add(&r.min, &r.extent);
+                format!("{}:{}", self.prim(&r.min), self.prim(&end))
+            })
+            .collect();
+        format!("{name}[{}]", ranges.join(", "))
+    }
+}
+
+fn is_root(realize: &SBlockRealize) -> bool {
+    let block = &realize.block;
+    block.iter_vars.is_empty()
+        && block.name == "root"
+        && block.init.is_none()
+        && block.match_buffers.is_empty()
+        && block.annotations.is_empty()
+        && realize.predicate.is_int(1)
+}
+
+fn remap_letter(kind: IterKind) -> char {
+    if kind == IterKind::Reduce { 'R' } else { 'S' }
+}
