@@ -12,10 +12,12 @@ mod diagnostic;
 mod intrinsics;
 mod meta_json;
 mod number;
+mod parse;
 mod print;
 mod tensor;
 
 pub use diagnostic::{Code, Diagnostic};
+pub use parse::parse_module;
 pub use print::{
     PrintOptions, print_expr, print_function, print_module, print_module_with, print_prim, print_prim_func, print_stmt,
     print_type,

@@ -6,6 +6,7 @@
 //! Functions come in the module's own order; attributes are sorted by name. Names are unique within their scope.
 
 mod attrs;
+pub(crate) use attrs::target_kind;
 mod metadata;
 mod module;
 mod names;

@@ -9,8 +9,10 @@ use super::ty::tuple_text;
 use crate::number::quoted;
 use crate::tensor;
 
-/// Attributes that are written as expressions of their own kind.
+/// Operators that say their result as `out_ty`.
 const OUT_TYPED: &[&str] = &["call_tir", "call_tir_inplace", "call_tir_with_grad", "call_dps_packed", "call_py_func"];
+/// Operators that call kernels.
+const KERNEL_CALLS: &[&str] = &["call_tir", "call_tir_inplace", "call_tir_with_grad"];
 /// Operators whose first argument names an external function.
 const NAMED_CALLEE: &[&str] = &["call_dps_packed", "call_pure_packed", "call_inplace_packed", "call_builtin_with_ctx"];
 
@@ -37,9 +39,17 @@ impl Printer<'_> {
     fn op_call(&mut self, name: &str, call: &Call) -> String {
         let mut parts: Vec<String> = Vec::new();
         for (i, arg) in call.args.iter().enumerate() {
-            parts.push(match arg {
-                Expr::Extern(f) if i == 0 && NAMED_CALLEE.contains(&name) => quoted(&f.global_symbol),
-                _ => self.op_arg(name, i, arg),
+            parts.push(match (arg, call.args.get(i + 1)) {
+                (Expr::Extern(f), _) if i == 0 && NAMED_CALLEE.contains(&name) => quoted(&f.global_symbol),
+                // Scalars stand behind the tensors in the text, and in an argument of their own in the node.
+                (Expr::Tuple(tensors), Some(Expr::Shape(scalars))) if i == 1 && KERNEL_CALLS.contains(&name) => {
+                    let mut items: Vec<_> = tensors.fields.iter().map(|f| self.expr(f)).collect();
+                    items.extend(scalars.values.iter().map(|s| self.prim(s)));
+                    tuple_text(&items)
+                }
+                (Expr::Tuple(tensors), None) if i == 1 && tensors.fields.is_empty() => "()".into(),
+                (Expr::Shape(_), None) if i == 2 && KERNEL_CALLS.contains(&name) => continue,
+                _ => self.expr(arg),
             });
         }
         if OUT_TYPED.contains(&name) {
@@ -63,14 +73,6 @@ impl Printer<'_> {
             }
         }
         format!("R.{name}({})", parts.join(", "))
-    }
-
-    fn op_arg(&mut self, name: &str, index: usize, arg: &Expr) -> String {
-        // `tir_vars` stands behind the arguments of a kernel and is easily taken for one of them.
-        if matches!(arg, Expr::Shape(_)) && index == 2 && name == "call_tir" {
-            return format!("tir_vars={}", self.expr(arg));
-        }
-        self.expr(arg)
     }
 
     fn attr_parts(&mut self, call: &Call) -> Vec<String> {

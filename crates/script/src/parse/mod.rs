@@ -1,0 +1,219 @@
+//! The parser: TVMScript to modules.
+//!
+//! Python's own grammar is ruff's affair; here its tree gets a meaning. Text is looked at once before it is parsed
+//! ([`limits`]), so that no text exhausts the stack, and then read function by function: signatures first, so that
+//! functions may call each other in any order, bodies then.
+//!
+//! | file | what it reads |
+//! | --- | --- |
+//! | `module` | imports, `TypeVar`s, the metadata section, the class |
+//! | `ty` | annotations |
+//! | `expr` | names, numbers, operators: what both languages share |
+//! | `relax`, `relax_call` | Relax functions; calls behind `R.` |
+//! | `tir`, `tir_block`, `tir_buffer`, `tir_call` | kernels; calls behind `T.` |
+//!
+//! Problems end the parse at the first one: a second would often be a consequence of it.
+
+mod access;
+mod args;
+mod expr;
+mod limits;
+mod module;
+mod relax;
+mod relax_call;
+mod symbols;
+mod tir;
+mod tir_block;
+mod tir_buffer;
+mod tir_call;
+mod ty;
+mod value;
+
+use std::collections::{HashMap, HashSet};
+
+use indexmap::IndexMap;
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::{Buffer, GlobalVar, IRModule, Span, VDevice};
+use relaxide_relax::Constant;
+use ruff_text_size::TextRange;
+
+use crate::diagnostic::{Code, Diagnostic, Place, closest};
+use relax::RelaxFrame;
+use tir::Kernel;
+use value::Value;
+
+/// The result of reading a piece of text.
+type Parsed<T> = Result<T, Box<Diagnostic>>;
+
+/// Stack for parsing: the limits bound what is needed to less than this.
+const STACK: usize = 256 << 20;
+
+/// Reads a module. `file` names the text in diagnostics.
+///
+/// A text without a class is taken as the functions of a module.
+pub fn parse_module(source: &str, file: &str) -> Result<IRModule, Box<Diagnostic>> {
+    if let Err(refusal) = limits::check(source) {
+        let end = refusal.offset + 1;
+        return Err(Box::new(Diagnostic::at(refusal.code, refusal.message, file, source, refusal.offset, end)));
+    }
+    let lack = |e: &dyn std::fmt::Display| {
+        Box::new(Diagnostic::at(Code::Limit, format!("the parser could not run: {e}"), file, source, 0, 0))
+    };
+    std::thread::scope(|scope| {
+        let parse = std::thread::Builder::new().name("tvmscript".into()).stack_size(STACK);
+        match parse.spawn_scoped(scope, || parse_here(source, file)) {
+            Ok(thread) => thread.join().unwrap_or_else(|_| Err(lack(&"it failed unexpectedly; please report the text"))),
+            Err(e) => Err(lack(&e)),
+        }
+    })
+}
+
+fn parse_here(source: &str, file: &str) -> Parsed<IRModule> {
+    let mut parser = Parser::new(source, file);
+    let parsed = ruff_python_parser::parse_module(source).map_err(|e| {
+        let message = e.error.to_string();
+        let mut letters = message.chars();
+        let lower: String = letters.next().map(|c| c.to_lowercase().chain(letters).collect()).unwrap_or_default();
+        parser.error(Code::Syntax, lower, e.location)
+    })?;
+    parser.module(&parsed.syntax().body)
+}
+
+/// Which language the text is in at the moment; it decides what bare integers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Language {
+    Relax,
+    Tir,
+}
+
+/// The state of one parse.
+struct Parser<'s> {
+    source: &'s str,
+    file: &'s str,
+    /// Where the text of a string is that is being read as an expression; its errors are reported there.
+    inside: Option<TextRange>,
+    /// What names stand for at the top: `R`, `tvm`, … with the canonical path of each.
+    namespaces: HashMap<String, String>,
+    module_name: String,
+    globals: IndexMap<String, Ref<GlobalVar>>,
+    vdevices: Vec<Ref<VDevice>>,
+    constants: Option<Vec<Ref<Constant>>>,
+    type_vars: HashMap<String, DataType>,
+    scopes: Vec<HashMap<String, Value>>,
+    /// The scope that symbolic dimensions of the function go to.
+    symbol_scope: usize,
+    /// Symbolic dimensions that the body of the function declares.
+    declared: HashMap<String, DataType>,
+    /// Whether a name in a dimension may define a symbolic dimension, as in signatures.
+    defining: bool,
+    language: Language,
+    depth: usize,
+    frames: Vec<RelaxFrame>,
+    /// Names that bindings of the function have taken, for those that the parser makes up.
+    taken: HashSet<String>,
+    kernel: Kernel,
+    /// Buffers of one element that are used like variables.
+    scalars: HashSet<Ref<Buffer>>,
+}
+
+/// Depth of expressions, which is also the depth of what later walks over them.
+const MAX_DEPTH: usize = 256;
+
+impl<'s> Parser<'s> {
+    fn new(source: &'s str, file: &'s str) -> Self {
+        let known = [
+            ("I", "I"),
+            ("R", "R"),
+            ("T", "T"),
+            ("ir", "I"),
+            ("relax", "R"),
+            ("tir", "T"),
+            ("tirx", "T"),
+            ("tvm", "tvm"),
+            ("relaxide", "tvm"),
+        ];
+        Parser {
+            source,
+            file,
+            inside: None,
+            namespaces: known.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
+            module_name: String::new(),
+            globals: IndexMap::new(),
+            vdevices: Vec::new(),
+            constants: None,
+            type_vars: HashMap::new(),
+            scopes: vec![HashMap::new()],
+            symbol_scope: 0,
+            declared: HashMap::new(),
+            defining: false,
+            language: Language::Relax,
+            depth: 0,
+            frames: Vec::new(),
+            taken: HashSet::new(),
+            kernel: Kernel::default(),
+            scalars: HashSet::new(),
+        }
+    }
+
+    fn error(&self, code: Code, message: impl Into<String>, range: TextRange) -> Box<Diagnostic> {
+        let range = self.inside.unwrap_or(range);
+        Box::new(Diagnostic::at(code, message, self.file, self.source, range.start().into(), range.end().into()))
+    }
+
+    fn unsupported(&self, what: &str, range: TextRange) -> Box<Diagnostic> {
+        self.error(Code::Unsupported, format!("{what} has no meaning in TVMScript"), range)
+    }
+
+    fn unknown_name(&self, name: &str, range: TextRange) -> Box<Diagnostic> {
+        let error = self.error(Code::UnknownName, format!("no name `{name}` is in scope"), range);
+        let known = self.scopes.iter().flat_map(|s| s.keys()).map(String::as_str);
+        match closest(name, known) {
+            Some(near) => Box::new(error.with_help(format!("did you mean `{near}`?"))),
+            None => error,
+        }
+    }
+
+    /// The place of a range, as nodes keep it.
+    fn span(&self, range: TextRange) -> Option<Ref<Span>> {
+        let range = self.inside.unwrap_or(range);
+        let (start, end) = (Place::of(self.source, range.start().into()), Place::of(self.source, range.end().into()));
+        Some(Ref::new(Span {
+            source: self.file.to_string(),
+            line: start.line as i64,
+            end_line: end.line as i64,
+            column: start.column as i64,
+            end_column: end.column as i64,
+        }))
+    }
+
+    /// Goes one level down, as long as the level exists.
+    fn nested<T>(&mut self, range: TextRange, f: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth >= MAX_DEPTH {
+            let message = format!("expressions are nested more than {MAX_DEPTH} levels deep");
+            return Err(self.error(Code::Limit, message, range));
+        }
+        self.depth += 1;
+        let result = f(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn lookup(&self, name: &str) -> Option<&Value> {
+        self.scopes.iter().rev().find_map(|scope| scope.get(name))
+    }
+
+    fn define(&mut self, name: &str, value: Value) {
+        self.taken.insert(name.to_string());
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(name.to_string(), value);
+        }
+    }
+
+    /// Runs `f` in a scope of its own.
+    fn scoped<T>(&mut self, f: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        self.scopes.push(HashMap::new());
+        let result = f(self);
+        self.scopes.pop();
+        result
+    }
+}

@@ -1,0 +1,308 @@
+//! The top of a text: imports, symbolic names, metadata, and the class that is the module.
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::{AttrValue, Attrs, GlobalVar, IRModule, VDevice};
+use relaxide_relax::{Constant, Expr as Relax};
+use ruff_python_ast::{self as ast, Expr, Stmt};
+use ruff_text_size::Ranged;
+
+use super::args::Args;
+use super::value::Value;
+use super::{Parsed, Parser};
+use crate::diagnostic::Code;
+use crate::meta_json;
+
+/// What a decorator makes of a function.
+pub(super) enum Kind {
+    /// `@R.function`
+    Relax { private: bool, pure: bool },
+    /// `@T.prim_func`
+    Prim { private: bool, s_tir: bool },
+}
+
+impl Parser<'_> {
+    /// A whole text.
+    pub(super) fn module(&mut self, body: &[Stmt]) -> Parsed<IRModule> {
+        let mut class = None;
+        let mut functions = Vec::new();
+        for stmt in body {
+            match stmt {
+                Stmt::Import(import) => self.import(import)?,
+                Stmt::ImportFrom(import) => self.import_from(import)?,
+                Stmt::Assign(assign) => self.top_assign(assign)?,
+                Stmt::ClassDef(def) if class.is_none() => class = Some(def),
+                Stmt::ClassDef(def) => return Err(self.error(Code::Structure, "a text holds one module", def.name.range)),
+                Stmt::FunctionDef(def) => functions.push(def),
+                Stmt::Expr(e) if matches!(&*e.value, Expr::StringLiteral(_)) => {}
+                Stmt::Pass(_) => {}
+                other => return Err(self.unsupported("this statement outside of a module", other.range())),
+            }
+        }
+        let Some(class) = class else { return self.functions(&functions, IRModule::new()) };
+        if let Some(def) = functions.first() {
+            let message = "functions stand inside the module's class, or there is no class";
+            return Err(self.error(Code::Structure, message, def.name.range));
+        }
+        self.class(class)
+    }
+
+    fn import(&mut self, import: &ast::StmtImport) -> Parsed<()> {
+        for alias in &import.names {
+            let path = canonical_module(alias.name.as_str());
+            match (path, &alias.asname) {
+                (Some(path), Some(name)) => {
+                    self.namespaces.insert(name.to_string(), path.to_string());
+                }
+                (Some(_), None) => {}
+                (None, _) if ["numpy", "typing", "__future__"].contains(&alias.name.as_str()) => {}
+                (None, _) => return Err(self.unsupported("this import", alias.range)),
+            }
+        }
+        Ok(())
+    }
+
+    fn import_from(&mut self, import: &ast::StmtImportFrom) -> Parsed<()> {
+        let module = import.module.as_ref().map(|m| m.as_str()).unwrap_or_default();
+        if matches!(module, "typing" | "__future__") || module.starts_with("tvm.tirx") {
+            return Ok(());
+        }
+        for alias in &import.names {
+            let full = format!("{module}.{}", alias.name);
+            let Some(path) = canonical_module(&full) else { return Err(self.unsupported("this import", alias.range)) };
+            let name = alias.asname.as_ref().unwrap_or(&alias.name);
+            self.namespaces.insert(name.to_string(), path.to_string());
+        }
+        Ok(())
+    }
+
+    /// `n = TypeVar("n")` or the metadata section.
+    fn top_assign(&mut self, assign: &ast::StmtAssign) -> Parsed<()> {
+        let ([Expr::Name(target)], Expr::Call(call)) = (assign.targets.as_slice(), &*assign.value) else {
+            return Err(self.unsupported("this assignment outside of a module", assign.range));
+        };
+        match &*call.func {
+            Expr::Name(func) if func.id.as_str() == "TypeVar" => {
+                self.type_vars.insert(target.id.to_string(), DataType::int(64));
+                Ok(())
+            }
+            func if target.id.as_str() == "metadata" && self.path(func).as_deref() == Some("tvm.ir.load_json") => {
+                let [Expr::StringLiteral(text)] = &*call.arguments.args else {
+                    return Err(self.error(Code::Metadata, "the metadata section is one text", call.range()));
+                };
+                let tensors = meta_json::read(text.value.to_str());
+                let tensors = tensors.map_err(|e| self.error(Code::Metadata, e, text.range))?;
+                self.constants = Some(tensors.into_iter().map(constant).collect());
+                Ok(())
+            }
+            _ => match self.declared_dtype(&assign.value) {
+                Some(dtype) => {
+                    self.type_vars.insert(target.id.to_string(), dtype);
+                    Ok(())
+                }
+                None => Err(self.unsupported("this assignment outside of a module", assign.range)),
+            },
+        }
+    }
+
+    fn class(&mut self, class: &ast::StmtClassDef) -> Parsed<IRModule> {
+        for decorator in &class.decorator_list {
+            let callee = match &decorator.expression {
+                Expr::Call(call) => &*call.func,
+                other => other,
+            };
+            if self.path(callee).as_deref() != Some("I.ir_module") {
+                return Err(self.unsupported("this decorator of a class", decorator.range));
+            }
+        }
+        self.module_name = class.name.to_string();
+        let mut module = IRModule::new();
+        let mut functions = Vec::new();
+        for stmt in &class.body {
+            match stmt {
+                Stmt::FunctionDef(def) => functions.push(def),
+                Stmt::Pass(_) => {}
+                Stmt::Expr(e) => self.class_statement(&e.value, &mut module)?,
+                other => return Err(self.unsupported("this statement in a module", other.range())),
+            }
+        }
+        self.functions(&functions, module)
+    }
+
+    /// `I.module_attrs({...})` and `I.module_global_infos({...})`.
+    fn class_statement(&mut self, e: &Expr, module: &mut IRModule) -> Parsed<()> {
+        if matches!(e, Expr::StringLiteral(_)) {
+            return Ok(());
+        }
+        let (Expr::Call(call), path) = (e, self.call_path(e)) else {
+            return Err(self.unsupported("this statement in a module", e.range()));
+        };
+        match path.as_deref() {
+            Some("I.module_attrs") => {
+                let mut args = Args::of(self, "I.module_attrs", call)?;
+                let attrs = args.required(self, "attrs")?;
+                module.attrs = self.attrs(attrs)?;
+                args.finish(self)
+            }
+            Some("I.module_global_infos") => {
+                let [Expr::Dict(dict)] = &*call.arguments.args else {
+                    return Err(self.error(Code::Arguments, "I.module_global_infos takes a dictionary", call.range()));
+                };
+                for item in &dict.items {
+                    let Expr::List(list) = &item.value else { continue };
+                    for e in &list.elts {
+                        let device = self.vdevice_definition(e)?;
+                        self.vdevices.push(device);
+                    }
+                }
+                module.vdevices = self.vdevices.clone();
+                Ok(())
+            }
+            _ => Err(self.unsupported("this statement in a module", e.range())),
+        }
+    }
+
+    /// `I.vdevice(target, id, scope)`.
+    fn vdevice_definition(&mut self, e: &Expr) -> Parsed<Ref<VDevice>> {
+        let Expr::Call(call) = e else { return Err(self.unsupported("this global info", e.range())) };
+        if self.path(&call.func).as_deref() != Some("I.vdevice") {
+            return Err(self.unsupported("this global info", e.range()));
+        }
+        let mut args = Args::of(self, "I.vdevice", call)?;
+        let target = match args.take("target") {
+            None => String::new(),
+            Some(dict @ Expr::Dict(_)) => self.source.get(text_range(dict)).unwrap_or_default().to_string(),
+            Some(e) => self.text(e)?,
+        };
+        let id = args.take("vdevice_id").map_or(Ok(0), |e| self.int(e))?;
+        let scope = args.take("memory_scope").map_or(Ok("global".into()), |e| self.text(e))?;
+        args.finish(self)?;
+        Ok(Ref::new(VDevice { target, id, scope }))
+    }
+
+    /// A dictionary of attributes.
+    pub(super) fn attrs(&mut self, e: &Expr) -> Parsed<Attrs> {
+        let value = self.expr(e)?;
+        match value.into_attr() {
+            Ok(AttrValue::Map(map)) => Ok(Attrs(map)),
+            Ok(_) => Err(self.error(Code::Type, "a dictionary of attributes is expected", e.range())),
+            Err(value) => {
+                let message = format!("{} cannot be an attribute", value.describe());
+                Err(self.error(Code::Type, message, e.range()))
+            }
+        }
+    }
+
+    /// The functions of a module: all are known by name before any body is read.
+    fn functions(&mut self, defs: &[&ast::StmtFunctionDef], mut module: IRModule) -> Parsed<IRModule> {
+        let mut kinds = Vec::with_capacity(defs.len());
+        for def in defs {
+            if self.globals.contains_key(def.name.as_str()) {
+                return Err(self.error(Code::Structure, format!("`{}` is defined twice", def.name), def.name.range));
+            }
+            self.globals.insert(def.name.to_string(), GlobalVar::new(def.name.to_string()));
+            kinds.push(self.kind(def)?);
+        }
+        for (def, kind) in defs.iter().zip(&kinds) {
+            if let Kind::Relax { pure, .. } = kind {
+                let ty = self.signature_type(def, *pure)?;
+                self.globals.insert(def.name.to_string(), GlobalVar::typed(def.name.to_string(), ty));
+            }
+        }
+        for (def, kind) in defs.iter().zip(&kinds) {
+            let name = def.name.to_string();
+            match kind {
+                Kind::Relax { private, pure } => {
+                    let func = self.relax_function(def, *pure, (!private).then_some(name.as_str()))?;
+                    self.globals.insert(name.clone(), GlobalVar::typed(name.clone(), func.ty()));
+                    module.insert(name, Ref::new(func));
+                }
+                Kind::Prim { private, s_tir } => {
+                    let func = self.prim_func(def, *s_tir, (!private).then_some(name.as_str()))?;
+                    module.insert(name, Ref::new(func));
+                }
+            }
+        }
+        Ok(module)
+    }
+
+    /// What the decorators of a function say.
+    pub(super) fn kind(&mut self, def: &ast::StmtFunctionDef) -> Parsed<Kind> {
+        let [decorator] = &*def.decorator_list else {
+            return Err(self
+                .error(Code::Structure, format!("`{}` needs one decorator", def.name), def.name.range)
+                .with_help("@R.function makes a Relax function, @T.prim_func a kernel")
+                .into());
+        };
+        let (callee, call) = match &decorator.expression {
+            Expr::Call(call) => (&*call.func, Some(call)),
+            other => (other, None),
+        };
+        let path = self.path(callee);
+        let mut option = |p: &mut Self, args: &mut Option<Args>, name: &str, default: bool| match args
+            .as_mut()
+            .and_then(|a| a.keyword(name))
+        {
+            Some(e) => p.bool(e),
+            None => Ok(default),
+        };
+        let path = path.unwrap_or_default();
+        let mut args = call.map(|call| Args::of(self, &path, call)).transpose()?;
+        let kind = match path.as_str() {
+            "R.function" => Kind::Relax {
+                private: option(self, &mut args, "private", false)?,
+                pure: option(self, &mut args, "pure", true)?,
+            },
+            "T.prim_func" => Kind::Prim {
+                private: option(self, &mut args, "private", false)?,
+                s_tir: option(self, &mut args, "s_tir", false)?,
+            },
+            _ => {
+                return Err(self
+                    .error(Code::Unsupported, "this decorator is not known", decorator.range)
+                    .with_help("@R.function makes a Relax function, @T.prim_func a kernel")
+                    .into());
+            }
+        };
+        option(self, &mut args, "check_well_formed", true)?;
+        args.map_or(Ok(()), |args| args.finish(self))?;
+        Ok(kind)
+    }
+
+    /// The canonical path of what a call calls.
+    pub(super) fn call_path(&self, e: &Expr) -> Option<String> {
+        match e {
+            Expr::Call(call) => self.path(&call.func),
+            _ => None,
+        }
+    }
+}
+
+/// A constant of a tensor.
+pub(super) fn constant(tensor: relaxide_ffi::Tensor) -> Ref<Constant> {
+    let ty = relaxide_ir::Type::tensor(tensor.shape().iter().copied(), tensor.dtype());
+    Ref::new(Constant { value: tensor, ty })
+}
+
+/// A constant as a value.
+pub(super) fn constant_value(tensor: relaxide_ffi::Tensor) -> Value {
+    Value::Relax(Relax::Constant(constant(tensor)))
+}
+
+fn text_range(e: &Expr) -> std::ops::Range<usize> {
+    e.range().start().into()..e.range().end().into()
+}
+
+/// The namespace that a Python module is.
+fn canonical_module(path: &str) -> Option<&'static str> {
+    let path = path.strip_prefix("relaxide").map_or(path.to_string(), |rest| format!("tvm{rest}"));
+    Some(match path.as_str() {
+        "tvm" => "tvm",
+        "tvm.script" | "tvm.script.parser" => "tvm.script",
+        "tvm.script.ir" | "tvm.script.parser.ir" => "I",
+        "tvm.script.ir_module" | "tvm.script.parser.ir_module" => "I.ir_module",
+        "tvm.script.relax" | "tvm.script.parser.relax" | "tvm.relax.script.parser" => "R",
+        "tvm.script.tir" | "tvm.script.tirx" | "tvm.script.parser.tir" | "tvm.script.parser.tirx" => "T",
+        "tvm.relax" | "tvm.tir" | "tvm.tirx" | "tvm.ir" => "tvm.other",
+        _ => return None,
+    })
+}

@@ -1,0 +1,518 @@
+//! Relax functions: signatures, bindings, blocks, choices.
+
+use std::collections::HashSet;
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::{Attrs, Type, Var};
+use relaxide_relax::shape::{same_type, unify};
+use relaxide_relax::{
+    AnyVar, Binding, BindingBlock, DataflowVar, Expr as Relax, Function, If, MatchCast, SeqExpr, Tuple, VarBinding,
+};
+use ruff_python_ast::{self as ast, Expr, Stmt};
+use ruff_text_size::{Ranged, TextRange};
+
+use super::args::Args;
+use super::module::Kind;
+use super::value::Value;
+use super::{Language, Parsed, Parser};
+use crate::diagnostic::Code;
+
+/// Bindings under construction: those of a function's body or of a branch.
+#[derive(Default)]
+pub(super) struct RelaxFrame {
+    blocks: Vec<Ref<BindingBlock>>,
+    open: Vec<Binding>,
+    /// In a dataflow block, the names that it gives out.
+    dataflow: Option<HashSet<String>>,
+    result: Option<Relax>,
+}
+
+/// How the value of a binding is written.
+enum Bound {
+    Value(Relax),
+    MatchCast(Relax, Type),
+}
+
+impl Parser<'_> {
+    /// The type of a function as its signature says, for calls that come before its body.
+    pub(super) fn signature_type(&mut self, def: &ast::StmtFunctionDef, pure: bool) -> Parsed<Type> {
+        self.language = Language::Relax;
+        self.in_function(&def.body, |p| {
+            let params = p.params(def)?;
+            let ret = p.returns(def)?.unwrap_or_else(Type::any);
+            Ok(Type::func(params.iter().map(|v| v.ty.clone()).collect::<Vec<_>>(), ret, pure))
+        })
+    }
+
+    /// A function; `symbol` is the name it is exported by.
+    pub(super) fn relax_function(
+        &mut self,
+        def: &ast::StmtFunctionDef,
+        pure: bool,
+        symbol: Option<&str>,
+    ) -> Parsed<Function> {
+        self.language = Language::Relax;
+        let outer_taken = std::mem::take(&mut self.taken);
+        let result = self.in_function(&def.body, |p| {
+            let params = p.params(def)?;
+            let returns = p.returns(def)?;
+            p.frames.push(RelaxFrame::default());
+            let mut attrs = symbol.map_or(Attrs::new(), |s| Attrs::new().with("global_symbol", s));
+            let body = p.function_body(def, &mut attrs);
+            let frame = p.frames.pop().unwrap_or_default();
+            body?;
+            let Some(result) = frame.result else {
+                return Err(p.error(Code::Structure, format!("`{}` does not return", def.name), def.name.range));
+            };
+            let ret_ty = returns.unwrap_or_else(|| result.ty());
+            let body = Ref::new(SeqExpr { blocks: frame.blocks, body: result });
+            Ok(Function { params, body, ret_ty, pure, attrs, span: p.span(def.name.range) })
+        });
+        self.taken = outer_taken;
+        result
+    }
+
+    fn params(&mut self, def: &ast::StmtFunctionDef) -> Parsed<Vec<Ref<Var>>> {
+        let list = &def.parameters;
+        if list.vararg.is_some() || list.kwarg.is_some() || !list.kwonlyargs.is_empty() || !list.posonlyargs.is_empty() {
+            return Err(self.unsupported("a parameter of this kind", list.range));
+        }
+        self.defining = true;
+        let params: Parsed<Vec<_>> = list
+            .args
+            .iter()
+            .map(|arg| {
+                let name = &arg.parameter.name;
+                let Some(annotation) = &arg.parameter.annotation else {
+                    return Err(self
+                        .error(Code::Type, format!("the parameter `{name}` has no type"), name.range)
+                        .with_help("write R.Tensor((2, 3), \"float32\"), R.Shape, R.Any …")
+                        .into());
+                };
+                let ty = self.ty(annotation)?;
+                Ok(Ref::new(Var { name: name.to_string(), ty, span: self.span(name.range) }))
+            })
+            .collect();
+        self.defining = false;
+        let params = params?;
+        for param in &params {
+            self.define(&param.name, Value::Relax(param.clone().into()));
+        }
+        Ok(params)
+    }
+
+    fn returns(&mut self, def: &ast::StmtFunctionDef) -> Parsed<Option<Type>> {
+        let Some(annotation) = &def.returns else { return Ok(None) };
+        self.defining = true;
+        let ty = self.ty(annotation);
+        self.defining = false;
+        ty.map(Some)
+    }
+
+    fn function_body(&mut self, def: &ast::StmtFunctionDef, attrs: &mut Attrs) -> Parsed<()> {
+        for stmt in &def.body {
+            if self.frame().result.is_some() {
+                return Err(self.error(Code::Structure, "nothing follows the return of a function", stmt.range()));
+            }
+            if let Stmt::Expr(e) = stmt
+                && self.call_path(&e.value).as_deref() == Some("R.func_attr")
+                && let Expr::Call(call) = &*e.value
+                && let [map] = &*call.arguments.args
+            {
+                attrs.0.extend(self.attrs(map)?.0);
+                continue;
+            }
+            if let Stmt::Return(ret) = stmt {
+                let result = match &ret.value {
+                    Some(e) => {
+                        let value = self.expr(e)?;
+                        self.leaf_value(value, e.range())?
+                    }
+                    None => Relax::tuple([]),
+                };
+                self.close_block(None);
+                self.frame().result = Some(result);
+                continue;
+            }
+            self.statement(stmt)?;
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self) -> &mut RelaxFrame {
+        if self.frames.is_empty() {
+            self.frames.push(RelaxFrame::default());
+        }
+        let last = self.frames.len() - 1;
+        &mut self.frames[last]
+    }
+
+    /// Ends the open block; the next is a dataflow block if it names outputs.
+    fn close_block(&mut self, next: Option<HashSet<String>>) {
+        let frame = self.frame();
+        let dataflow = frame.dataflow.is_some();
+        if !frame.open.is_empty() {
+            let bindings = std::mem::take(&mut frame.open);
+            frame.blocks.push(Ref::new(BindingBlock { bindings, dataflow }));
+        }
+        frame.dataflow = next;
+    }
+
+    fn statement(&mut self, stmt: &Stmt) -> Parsed<()> {
+        match stmt {
+            Stmt::Pass(_) => Ok(()),
+            Stmt::Expr(e) => self.expression_statement(&e.value),
+            Stmt::Assign(assign) => match assign.targets.as_slice() {
+                [Expr::Name(target)] => self.assign(target, None, &assign.value),
+                [Expr::Tuple(targets)] => self.unpack(targets, &assign.value),
+                _ => Err(self.unsupported("this assignment", assign.range)),
+            },
+            Stmt::AnnAssign(assign) => match (&*assign.target, &assign.value) {
+                (Expr::Name(target), Some(value)) => self.assign(target, Some(&assign.annotation), value),
+                _ => Err(self.unsupported("this assignment", assign.range)),
+            },
+            Stmt::With(with) => self.dataflow_block(with),
+            Stmt::If(choice) => self.choice(choice),
+            Stmt::FunctionDef(def) => self.local_function(def),
+            Stmt::Return(ret) => Err(self
+                .error(Code::Structure, "a return ends the function's body and stands nowhere else", ret.range)
+                .with_help("bind the results of both branches to one name and return that")
+                .into()),
+            other => Err(self.unsupported("this statement in a Relax function", other.range())),
+        }
+    }
+
+    fn expression_statement(&mut self, e: &Expr) -> Parsed<()> {
+        if matches!(e, Expr::StringLiteral(_)) {
+            return Ok(());
+        }
+        match self.call_path(e).as_deref() {
+            Some("R.output") => match self.frame().dataflow {
+                Some(_) => Ok(()),
+                None => Err(self.error(Code::Structure, "R.output stands in a dataflow block", e.range())),
+            },
+            Some("R.func_attr") => {
+                Err(self.error(Code::Structure, "R.func_attr stands at the top of the function's body", e.range()))
+            }
+            _ => {
+                let value = self.expr(e)?;
+                let value = self.relax_value(value, e.range())?;
+                self.bind("_", Bound::Value(value), None, e.range()).map(drop)
+            }
+        }
+    }
+
+    fn assign(&mut self, target: &ast::ExprName, annotation: Option<&Expr>, value: &Expr) -> Parsed<()> {
+        let name = target.id.as_str();
+        if annotation.is_none() && self.symbol_assign(name, value, target.range)? {
+            return Ok(());
+        }
+        let annotation = annotation.map(|e| self.ty(e)).transpose()?;
+        let bound = self.bound(value)?;
+        self.bind(name, bound, annotation, target.range).map(drop)
+    }
+
+    /// `cls = Module` and `n = T.int64()`, which bind no value.
+    fn symbol_assign(&mut self, name: &str, value: &Expr, range: TextRange) -> Parsed<bool> {
+        if let Some(dtype) = self.declared_dtype(value) {
+            self.declare(name, dtype, range)?;
+            return Ok(true);
+        }
+        if let Expr::Name(source) = value
+            && source.id.as_str() == self.module_name
+            && self.lookup(&source.id).is_none()
+        {
+            self.define(name, Value::Module);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn bound(&mut self, value: &Expr) -> Parsed<Bound> {
+        if let Expr::Call(call) = value
+            && self.path(&call.func).as_deref() == Some("R.match_cast")
+        {
+            let mut args = Args::of(self, "R.match_cast", call)?;
+            let source = args.required(self, "value")?;
+            let source_value = self.expr(source)?;
+            let source = self.leaf_value(source_value, source.range())?;
+            let ty = args.required(self, "ty")?;
+            let ty = self.ty(ty)?;
+            args.finish(self)?;
+            return Ok(Bound::MatchCast(source, ty));
+        }
+        let evaluated = self.expr(value)?;
+        Ok(Bound::Value(self.relax_value(evaluated, value.range())?))
+    }
+
+    fn unpack(&mut self, targets: &ast::ExprTuple, value: &Expr) -> Parsed<()> {
+        let evaluated = self.expr(value)?;
+        let tuple = self.leaf_value(evaluated, value.range())?;
+        for (i, target) in targets.elts.iter().enumerate() {
+            let Expr::Name(name) = target else { return Err(self.unsupported("this assignment", target.range())) };
+            let field = match &tuple {
+                Relax::Tuple(t) => t.fields.get(i).cloned(),
+                other => match other.ty() {
+                    Type::Tuple(t) if i >= t.fields.len() => None,
+                    _ => Some(Relax::field(other.clone(), i)),
+                },
+            };
+            let Some(field) = field else {
+                return Err(self.error(Code::Type, "the tuple has fewer fields than there are names", targets.range));
+            };
+            self.bind(name.id.as_str(), Bound::Value(field), None, name.range)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a binding and brings its variable into scope.
+    fn bind(&mut self, name: &str, bound: Bound, annotation: Option<Type>, range: TextRange) -> Parsed<AnyVar> {
+        let ty = match (&bound, annotation) {
+            (Bound::MatchCast(_, ty), None) => ty.clone(),
+            (Bound::MatchCast(_, _), Some(annotation)) => annotation,
+            (Bound::Value(value), annotation) => chosen_type(value.ty(), annotation),
+        };
+        let span = self.span(range);
+        let inner = self.frame().dataflow.as_ref().is_some_and(|outputs| !outputs.contains(name));
+        let name_text = name.to_string();
+        let var = match inner {
+            true => AnyVar::Dataflow(Ref::new(DataflowVar { name: name_text, ty, span })),
+            false => AnyVar::Var(Ref::new(Var { name: name_text, ty, span })),
+        };
+        let binding = match bound {
+            Bound::Value(value) => Binding::Var(Ref::new(VarBinding { var: var.clone(), value })),
+            Bound::MatchCast(value, ty) => Binding::MatchCast(Ref::new(MatchCast { var: var.clone(), value, ty })),
+        };
+        self.frame().open.push(binding);
+        self.define(name, Value::Relax(var.clone().into()));
+        Ok(var)
+    }
+
+    fn dataflow_block(&mut self, with: &ast::StmtWith) -> Parsed<()> {
+        let is_dataflow = |item: &ast::WithItem| self.call_path(&item.context_expr).as_deref() == Some("R.dataflow");
+        let [item] = with.items.as_slice() else { return Err(self.unsupported("this block", with.range)) };
+        if !is_dataflow(item) {
+            return Err(self.unsupported("this block in a Relax function", item.range));
+        }
+        if self.frame().dataflow.is_some() {
+            return Err(self.error(Code::Structure, "dataflow blocks are not nested", item.range));
+        }
+        let outputs = self.outputs(&with.body)?;
+        self.close_block(Some(outputs.iter().cloned().collect()));
+        // Inner variables end with the block; outputs go on.
+        let given = self.scoped(|p| {
+            with.body.iter().try_for_each(|stmt| p.statement(stmt))?;
+            outputs
+                .iter()
+                .map(|name| match p.scopes.last().and_then(|s| s.get(name)) {
+                    Some(value) => Ok((name.clone(), value.clone())),
+                    None => Err(p.error(Code::UnknownName, format!("the block does not bind its output `{name}`"), item.range)),
+                })
+                .collect::<Parsed<Vec<_>>>()
+        })?;
+        self.close_block(None);
+        for (name, value) in given {
+            self.define(&name, value);
+        }
+        Ok(())
+    }
+
+    /// The names in `R.output(...)`.
+    fn outputs(&self, body: &[Stmt]) -> Parsed<Vec<String>> {
+        let mut names = Vec::new();
+        for stmt in body {
+            let Stmt::Expr(e) = stmt else { continue };
+            if self.call_path(&e.value).as_deref() != Some("R.output") {
+                continue;
+            }
+            let Expr::Call(call) = &*e.value else { continue };
+            for arg in &call.arguments.args {
+                let Expr::Name(name) = arg else {
+                    return Err(self.error(Code::Arguments, "R.output takes names", arg.range()));
+                };
+                names.push(name.id.to_string());
+            }
+        }
+        Ok(names)
+    }
+
+    fn choice(&mut self, choice: &ast::StmtIf) -> Parsed<()> {
+        if self.frame().dataflow.is_some() {
+            return Err(self
+                .error(Code::Structure, "a dataflow block holds no control flow", choice.range)
+                .with_help("end the block before the if")
+                .into());
+        }
+        let condition = self.expr(&choice.test)?;
+        let condition = self.leaf_value(condition, choice.test.range())?;
+        let [clause] = choice.elif_else_clauses.as_slice() else {
+            let message = "both outcomes bind the result: one if and one else";
+            return Err(self.error(Code::Structure, message, choice.range));
+        };
+        if clause.test.is_some() {
+            return Err(self
+                .error(Code::Structure, "elif is not available in a Relax function", clause.range)
+                .with_help("nest an if in the else")
+                .into());
+        }
+        let (true_branch, name, annotation, range) = self.branch(&choice.body, "_then", choice.range)?;
+        let (false_branch, other, other_annotation, other_range) = self.branch(&clause.body, "_else", clause.range)?;
+        if name != other {
+            let message = format!("both branches end by binding one name, but this one binds `{other}`, the other `{name}`");
+            return Err(self.error(Code::Structure, message, other_range));
+        }
+        let ty = unify(&true_branch.body.ty(), &false_branch.body.ty());
+        let ty = chosen_type(ty, annotation.or(other_annotation));
+        let value = Relax::If(Ref::new(If { condition, true_branch, false_branch, ty }));
+        self.bind(&name, Bound::Value(value), None, range).map(drop)
+    }
+
+    /// A branch: its bindings, its result, and the name (with annotation) that the last statement gives the result.
+    #[expect(clippy::type_complexity, reason = "the parts are taken apart at the two call sites")]
+    fn branch(
+        &mut self,
+        body: &[Stmt],
+        suffix: &str,
+        range: TextRange,
+    ) -> Parsed<(Ref<SeqExpr>, String, Option<Type>, TextRange)> {
+        let Some((last, rest)) = body.split_last() else {
+            return Err(self.error(Code::Structure, "a branch ends by binding its result", range));
+        };
+        self.frames.push(RelaxFrame::default());
+        let parsed = self.scoped(|p| {
+            rest.iter().try_for_each(|stmt| p.statement(stmt))?;
+            p.branch_result(last, suffix)
+        });
+        self.close_block(None);
+        let frame = self.frames.pop().unwrap_or_default();
+        let (result, name, annotation, at) = parsed?;
+        Ok((Ref::new(SeqExpr { blocks: frame.blocks, body: result }), name, annotation, at))
+    }
+
+    fn branch_result(&mut self, last: &Stmt, suffix: &str) -> Parsed<(Relax, String, Option<Type>, TextRange)> {
+        let (target, annotation, value) = match last {
+            Stmt::Assign(assign) => match assign.targets.as_slice() {
+                [Expr::Name(target)] => (target, None, &*assign.value),
+                _ => return Err(self.unsupported("this assignment at the end of a branch", assign.range)),
+            },
+            Stmt::AnnAssign(assign) => match (&*assign.target, &assign.value) {
+                (Expr::Name(target), Some(value)) => (target, Some(&*assign.annotation), &**value),
+                _ => return Err(self.unsupported("this assignment at the end of a branch", assign.range)),
+            },
+            Stmt::If(choice) => {
+                self.choice(choice)?;
+                let last = self.frame().open.last().map(|b| b.var().clone());
+                let Some(var) = last else { return Err(self.unsupported("this statement", choice.range)) };
+                let name = var.name().to_string();
+                return Ok((var.into(), name, None, choice.range));
+            }
+            other => {
+                return Err(self.error(Code::Structure, "a branch ends by binding its result", other.range()));
+            }
+        };
+        let name = target.id.to_string();
+        let annotation = annotation.map(|e| self.ty(e)).transpose()?;
+        let result = match self.bound(value)? {
+            Bound::Value(value) if is_leaf(&value) => value,
+            bound => {
+                let inner = self.fresh(&format!("{name}{suffix}"));
+                self.bind(&inner, bound, annotation.clone(), target.range)?.into()
+            }
+        };
+        Ok((result, name, annotation, target.range))
+    }
+
+    fn local_function(&mut self, def: &ast::StmtFunctionDef) -> Parsed<()> {
+        let Kind::Relax { pure, .. } = self.kind(def)? else {
+            return Err(self.error(Code::Structure, "a kernel stands in the module, not in a function", def.name.range));
+        };
+        // The function may call itself: its variable exists while the body is read.
+        let ty = self.signature_type(def, pure)?;
+        let var = Ref::new(Var { name: def.name.to_string(), ty, span: self.span(def.name.range) });
+        self.define(&def.name, Value::Relax(var.clone().into()));
+        let func = self.relax_function(def, pure, None)?;
+        let value = Relax::Function(Ref::new(func));
+        let var = AnyVar::Var(var);
+        self.frame().open.push(Binding::Var(Ref::new(VarBinding { var, value })));
+        Ok(())
+    }
+
+    /// A name for a binding that the text does not name.
+    pub(super) fn fresh(&mut self, hint: &str) -> String {
+        let name = if self.taken.contains(hint) {
+            (1..).map(|i| format!("{hint}{i}")).find(|n| !self.taken.contains(n)).unwrap_or_default()
+        } else {
+            hint.to_string()
+        };
+        self.taken.insert(name.clone());
+        name
+    }
+
+    /// An expression that may stand as an operand: computations are bound to a variable first.
+    pub(super) fn leaf(&mut self, value: Relax) -> Parsed<Relax> {
+        match value {
+            Relax::Tuple(tuple) => {
+                let fields = tuple.fields.iter().map(|f| self.leaf(f.clone())).collect::<Parsed<Vec<_>>>()?;
+                Ok(Ref::new(Tuple { fields }).into())
+            }
+            leaf if is_leaf(&leaf) => Ok(leaf),
+            value => {
+                let hint = if self.frame().dataflow.is_some() { "lv" } else { "gv" };
+                let name = self.fresh(hint);
+                let range = TextRange::default();
+                Ok(self.bind(&name, Bound::Value(value), None, range)?.into())
+            }
+        }
+    }
+
+    /// A value as an operand.
+    pub(super) fn leaf_value(&mut self, value: Value, range: TextRange) -> Parsed<Relax> {
+        let value = self.relax_value(value, range)?;
+        self.leaf(value)
+    }
+
+    /// A value as a Relax expression.
+    pub(super) fn relax_value(&mut self, value: Value, range: TextRange) -> Parsed<Relax> {
+        Ok(match value {
+            Value::Relax(e) => e,
+            Value::Prim(relaxide_ir::PrimExpr::Var(v)) if self.is_param(&v) => Relax::Var(v),
+            Value::Prim(e) => Relax::prim(e),
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) => Relax::prim(self.scalar(&value, range)?),
+            Value::Str(text) => Relax::string(text),
+            Value::DType(dtype) => Relax::dtype(dtype),
+            Value::List(items) | Value::Tuple(items) => {
+                let fields = items.into_iter().map(|v| self.leaf_value(v, range)).collect::<Parsed<Vec<_>>>()?;
+                Relax::tuple(fields)
+            }
+            other => {
+                let message = format!("a value is expected, but this is {}", other.describe());
+                return Err(self.error(Code::Type, message, range));
+            }
+        })
+    }
+
+    /// Whether a scalar variable is a value of the function rather than a symbolic dimension.
+    fn is_param(&self, var: &Ref<Var>) -> bool {
+        matches!(self.lookup(&var.name), Some(Value::Relax(Relax::Var(known))) if known == var)
+    }
+}
+
+/// Whether an expression may stand as an operand.
+fn is_leaf(value: &Relax) -> bool {
+    !matches!(value, Relax::Call(_) | Relax::TupleGetItem(_) | Relax::If(_) | Relax::Function(_) | Relax::Seq(_))
+}
+
+/// The type of a variable: what is inferred, unless the annotation says more or something else.
+fn chosen_type(inferred: Type, annotation: Option<Type>) -> Type {
+    match annotation {
+        None => inferred,
+        Some(annotation) if inferred.is_missing() => annotation,
+        Some(annotation) if same_type(&unify(&annotation, &inferred), &annotation) => inferred,
+        Some(annotation) => annotation,
+    }
+}
+
+/// The element type of a tensor, where known.
+pub(super) fn tensor_dtype(ty: &Type) -> Option<DataType> {
+    ty.as_tensor().map(|t| t.dtype).filter(|d| *d != DataType::void())
+}

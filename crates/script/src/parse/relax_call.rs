@@ -1,0 +1,478 @@
+//! Calls in Relax functions: operators behind `R.`, functions of the module, external functions, closures.
+//!
+//! Operators are read by their definitions: names and kinds of arguments and attributes come from the registry, and so do
+//! checks and types. Only operators with a form of their own (`call_tir` …) are named here.
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::{AttrValue, Attrs, PrimExpr, Type};
+use relaxide_relax::op::{self, ArgDef, ArgKind, Arity, OpDef};
+use relaxide_relax::shape::call_type;
+use relaxide_relax::{Call, Expr as Relax};
+use ruff_python_ast::{self as ast, Expr, Operator, UnaryOp};
+use ruff_text_size::{Ranged, TextRange};
+
+use super::args::Args;
+use super::module::constant_value;
+use super::relax::tensor_dtype;
+use super::value::Value;
+use super::{Parsed, Parser};
+use crate::diagnostic::{Code, closest};
+use crate::tensor::{self, Scalar};
+use relaxide_ir::BinaryOp;
+
+impl Parser<'_> {
+    /// A call of whatever.
+    pub(super) fn call(&mut self, call: &ast::ExprCall) -> Parsed<Value> {
+        if let Some(path) = self.path(&call.func) {
+            return match path.split_once('.') {
+                Some(("R", name)) => self.relax_call(name, call),
+                Some(("T", name)) => self.tir_call(name, call),
+                _ if path == "I.StringType" => Ok(Value::Type(Type::string())),
+                _ => Err(self.unsupported(&format!("a call of {path}"), call.range())),
+            };
+        }
+        match &*call.func {
+            Expr::Name(name) if name.id.as_str() == "float" && self.lookup("float").is_none() => self.float_call(call),
+            Expr::Attribute(attr) if self.is_buffer(&attr.value) => self.buffer_method(attr, call),
+            callee => {
+                let callee = self.expr(callee)?;
+                self.function_call(callee, call)
+            }
+        }
+    }
+
+    /// `float("inf")`, as attributes write it.
+    fn float_call(&mut self, call: &ast::ExprCall) -> Parsed<Value> {
+        let mut args = Args::of(self, "float", call)?;
+        let e = args.required(self, "x")?;
+        let text = self.text(e)?;
+        args.finish(self)?;
+        let value = text.parse().map_err(|_| self.error(Code::Type, format!("{text:?} is no number"), e.range()))?;
+        Ok(Value::Float(value))
+    }
+
+    /// A call of a function of the module, of a local function or of a closure.
+    fn function_call(&mut self, callee: Value, call: &ast::ExprCall) -> Parsed<Value> {
+        let range = call.range();
+        let op = match callee {
+            Value::Relax(e) => self.leaf(e)?,
+            other => return Err(self.error(Code::Type, format!("{} cannot be called", other.describe()), range)),
+        };
+        let mut args = Args::of(self, "this function", call)?;
+        let list = args.rest();
+        let values = self.leaves(&list)?;
+        args.finish(self)?;
+        let types: Vec<Type> = values.iter().map(Relax::ty).collect();
+        let ty = match op.ty() {
+            Type::Func(f) => {
+                if let Some(params) = &f.params
+                    && params.len() != values.len()
+                {
+                    let message = format!("the function takes {} arguments, not {}", params.len(), values.len());
+                    return Err(self.error(Code::Arguments, message, range));
+                }
+                call_type(&f, &types)
+            }
+            Type::Any(_) | Type::Missing(_) => Type::any(),
+            _ => return Err(self.error(Code::Type, "this is no function", call.func.range())),
+        };
+        Ok(self.call_node(op, values, Attrs::new(), Vec::new(), ty, range))
+    }
+
+    fn call_node(
+        &self,
+        op: Relax,
+        args: Vec<Relax>,
+        attrs: Attrs,
+        ty_args: Vec<Type>,
+        ty: Type,
+        range: TextRange,
+    ) -> Value {
+        Value::Relax(Ref::new(Call { op, args, attrs, ty_args, ty, span: self.span(range) }).into())
+    }
+
+    fn leaves(&mut self, list: &[&Expr]) -> Parsed<Vec<Relax>> {
+        list.iter()
+            .map(|e| {
+                let value = self.expr(e)?;
+                self.leaf_value(value, e.range())
+            })
+            .collect()
+    }
+
+    fn relax_call(&mut self, name: &str, call: &ast::ExprCall) -> Parsed<Value> {
+        let mut args = Args::of(self, &format!("R.{name}"), call)?;
+        let value = match name {
+            "const" => self.const_call(&mut args)?,
+            "prim_value" => {
+                let e = args.required(self, "value")?;
+                Value::Relax(Relax::prim(self.scalar_expr(e)?))
+            }
+            "shape" => {
+                let e = args.required(self, "values")?;
+                Value::Relax(Relax::shape(self.dims(e)?))
+            }
+            "tuple" => Value::Relax(Relax::tuple(self.leaves(&args.rest())?)),
+            "dtype" => {
+                let e = args.required(self, "value")?;
+                Value::Relax(Relax::dtype(self.dtype(e)?))
+            }
+            "str" => {
+                let e = args.required(self, "value")?;
+                Value::Relax(Relax::string(self.text(e)?))
+            }
+            "ExternFunc" => {
+                let e = args.required(self, "name")?;
+                Value::Relax(Relax::external(self.text(e)?))
+            }
+            "emit" => {
+                let e = args.required(self, "value")?;
+                self.expr(e)?
+            }
+            "TupleGetItem" => {
+                let (tuple, index) = (args.required(self, "tuple")?, args.required(self, "index")?);
+                let value = self.expr(tuple)?;
+                let tuple = self.leaf_value(value, tuple.range())?;
+                Value::Relax(Relax::field(tuple, usize::try_from(self.int(index)?).unwrap_or(usize::MAX)))
+            }
+            "call_packed" => self.call_packed(&mut args)?,
+            "call_tir" | "call_tir_inplace" | "call_dps_packed" => self.destination_call(name, &mut args)?,
+            "call_pure_packed" | "call_inplace_packed" => self.packed_op(name, &mut args)?,
+            "call_builtin_with_ctx" | "invoke_closure" | "invoke_pure_closure" | "make_closure" => {
+                self.tuple_call(name, &mut args)?
+            }
+            _ if self.bare_type(&format!("R.{name}")).is_some() => return self.ty(&Expr::Call(call.clone())).map(Value::Type),
+            _ => self.op_call(name, call, &mut args)?,
+        };
+        args.finish(self)?;
+        Ok(value)
+    }
+
+    /// `R.const(value, dtype)`: a number or nested lists of them.
+    fn const_call(&mut self, args: &mut Args) -> Parsed<Value> {
+        let e = args.required(self, "value")?;
+        let value = self.expr(e)?;
+        let (mut scalars, mut shape) = (Vec::new(), Vec::new());
+        if !flatten(&value, 0, &mut shape, &mut scalars) {
+            return Err(self.error(Code::Type, "a number or lists of numbers of one length are expected", e.range()));
+        }
+        let dtype = match args.take("dtype") {
+            Some(dtype) => self.dtype(dtype)?,
+            None => match scalars.first() {
+                Some(Scalar::Bool(_)) => DataType::bool(),
+                Some(Scalar::Int(_)) => DataType::int(32),
+                _ => DataType::float(32),
+            },
+        };
+        match tensor::from_scalars(&scalars, &shape, dtype) {
+            Some(Ok(tensor)) => Ok(constant_value(tensor)),
+            Some(Err(problem)) => Err(self.error(Code::Type, problem.to_string(), e.range())),
+            None => Err(self.error(Code::Type, format!("there are no constants of type {dtype} in text"), e.range())),
+        }
+    }
+
+    /// `R.call_packed("name", args…, ty_args=…, attr=…)`.
+    fn call_packed(&mut self, args: &mut Args) -> Parsed<Value> {
+        let range = args.range;
+        let func = self.callee(args)?;
+        let ty_args = self.type_args(args)?;
+        let values = self.leaves(&args.rest())?;
+        let mut attrs = Attrs::new();
+        for (name, e) in args.rest_keywords() {
+            attrs = attrs.with(name, self.attr_value(e)?);
+        }
+        let ty = match ty_args.as_slice() {
+            [] => Type::any(),
+            [one] => one.clone(),
+            many => Type::tuple(many.to_vec()),
+        };
+        Ok(self.call_node(func, values, attrs, ty_args, ty, range))
+    }
+
+    /// The external function that a text names, or another callee.
+    fn callee(&mut self, args: &mut Args) -> Parsed<Relax> {
+        let e = args.required(self, "func")?;
+        match self.expr(e)? {
+            Value::Str(name) => Ok(Relax::external(name)),
+            value => self.leaf_value(value, e.range()),
+        }
+    }
+
+    fn type_args(&mut self, args: &mut Args) -> Parsed<Vec<Type>> {
+        let e = ["ty_args", "sinfo_args"].into_iter().find_map(|name| args.keyword(name));
+        match e {
+            None => Ok(Vec::new()),
+            Some(Expr::Tuple(tuple)) => tuple.elts.iter().map(|e| self.ty(e)).collect(),
+            Some(Expr::List(list)) => list.elts.iter().map(|e| self.ty(e)).collect(),
+            Some(one) => Ok(vec![self.ty(one)?]),
+        }
+    }
+
+    /// Calls that say what they return: `(func, args, out_ty=…)`.
+    fn destination_call(&mut self, name: &str, args: &mut Args) -> Parsed<Value> {
+        let range = args.range;
+        let func = self.callee(args)?;
+        let list = args.required(self, "args")?;
+        let value = self.expr(list)?;
+        let given = match self.leaf_value(value, list.range())? {
+            Relax::Tuple(tuple) => tuple.fields.clone(),
+            one => vec![one],
+        };
+        let out = ["out_ty", "out_sinfo"].into_iter().find_map(|name| args.take(name));
+        let out = match out {
+            Some(Expr::List(list)) => Type::tuple(list.elts.iter().map(|e| self.ty(e)).collect::<Parsed<Vec<_>>>()?),
+            Some(e) => self.ty(e)?,
+            None => return Err(self.error(Code::Arguments, format!("`R.{name}` needs out_ty"), range)),
+        };
+        let mut scalars = match args.keyword("tir_vars") {
+            Some(e) => {
+                let value = self.expr(e)?;
+                match self.relax_value(value, e.range())? {
+                    Relax::Shape(s) => s.values.clone(),
+                    Relax::Tuple(t) => t.fields.iter().filter_map(scalar_of).collect(),
+                    _ => return Err(self.error(Code::Type, "tir_vars is a shape", e.range())),
+                }
+            }
+            None => Vec::new(),
+        };
+        // Scalars behind the tensors are parameters of the kernel.
+        let tensors = match name {
+            "call_dps_packed" => given,
+            _ => {
+                let count = given.iter().rposition(|a| scalar_of(a).is_none()).map_or(0, |i| i + 1);
+                let (tensors, tail) = given.split_at(count);
+                scalars.splice(0..0, tail.iter().filter_map(scalar_of));
+                tensors.to_vec()
+            }
+        };
+        let mut values = vec![func, Relax::tuple(tensors)];
+        if !scalars.is_empty() {
+            values.push(Relax::shape(scalars));
+        }
+        let attrs = self.keyword_attrs(args)?;
+        self.typed_call(name, values, attrs, vec![out], range)
+    }
+
+    /// `R.call_pure_packed("name", args…, ty_args=…)`.
+    fn packed_op(&mut self, name: &str, args: &mut Args) -> Parsed<Value> {
+        let range = args.range;
+        let mut values = vec![self.callee(args)?];
+        let ty_args = self.type_args(args)?;
+        values.extend(self.leaves(&args.rest())?);
+        let attrs = self.keyword_attrs(args)?;
+        self.typed_call(name, values, attrs, ty_args, range)
+    }
+
+    /// Calls with their arguments in a tuple: closures and builtins.
+    fn tuple_call(&mut self, name: &str, args: &mut Args) -> Parsed<Value> {
+        let range = args.range;
+        let func = self.callee(args)?;
+        let list = args.required(self, "args")?;
+        let value = self.expr(list)?;
+        let given = match self.leaf_value(value, list.range())? {
+            tuple @ Relax::Tuple(_) => tuple,
+            one => Relax::tuple([one]),
+        };
+        let ty_args = self.type_args(args)?;
+        self.typed_call(name, vec![func, given], Attrs::new(), ty_args, range)
+    }
+
+    fn keyword_attrs(&mut self, args: &mut Args) -> Parsed<Attrs> {
+        let mut attrs = Attrs::new();
+        for (name, e) in args.rest_keywords() {
+            attrs = attrs.with(name, self.attr_value(e)?);
+        }
+        Ok(attrs)
+    }
+
+    /// An attribute's value.
+    pub(super) fn attr_value(&mut self, e: &Expr) -> Parsed<AttrValue> {
+        let value = self.expr(e)?;
+        value.into_attr().map_err(|value| {
+            self.error(Code::Type, format!("{} cannot be an attribute", value.describe()), e.range())
+        })
+    }
+
+    fn typed_call(
+        &mut self,
+        name: &str,
+        args: Vec<Relax>,
+        attrs: Attrs,
+        ty_args: Vec<Type>,
+        range: TextRange,
+    ) -> Parsed<Value> {
+        let call = op::call_typed(name, args, attrs, ty_args);
+        let call = call.map_err(|problem| self.error(Code::Operator, problem.to_string(), range))?;
+        Ok(Value::Relax(match call {
+            Relax::Call(c) => Ref::new(Call {
+                op: c.op.clone(),
+                args: c.args.clone(),
+                attrs: c.attrs.clone(),
+                ty_args: c.ty_args.clone(),
+                ty: c.ty.clone(),
+                span: self.span(range),
+            })
+            .into(),
+            other => other,
+        }))
+    }
+
+    /// A call of an operator by its definition.
+    fn op_call(&mut self, name: &str, call: &ast::ExprCall, args: &mut Args) -> Parsed<Value> {
+        let Some(def) = op::lookup(name) else {
+            let error = self.error(Code::UnknownMember, format!("no operator is called `R.{name}`"), call.func.range());
+            return Err(match closest(name, op::all().map(|d| d.name)) {
+                Some(near) => error.with_help(format!("did you mean `R.{near}`?")).into(),
+                None => error,
+            });
+        };
+        let ty_args = self.type_args(args)?;
+        let mut values = Vec::new();
+        for arg in def.args {
+            if arg.arity == Arity::Variadic {
+                for e in args.rest() {
+                    values.push(self.op_arg(arg, e, &values)?);
+                }
+                break;
+            }
+            let e = match arg.arity {
+                Arity::Optional => args.take(arg.name),
+                _ => Some(args.required(self, arg.name)?),
+            };
+            match e {
+                None | Some(Expr::NoneLiteral(_)) if arg.arity == Arity::Optional => break,
+                Some(e) => values.push(self.op_arg(arg, e, &values)?),
+                None => break,
+            }
+        }
+        let attrs = self.op_attrs(def, args)?;
+        self.typed_call(def.name, values, attrs, ty_args, call.range())
+    }
+
+    /// Attributes by position behind the arguments, and by name.
+    fn op_attrs(&mut self, def: &OpDef, args: &mut Args) -> Parsed<Attrs> {
+        let mut attrs = Attrs::new();
+        for attr in def.attrs {
+            let Some(e) = args.take(attr.name) else { continue };
+            let value = match attr.name {
+                "dst_vdevice" => AttrValue::Object(self.vdevice(e)?.into()),
+                _ => self.attr_value(e)?,
+            };
+            attrs = attrs.with(attr.name, value);
+        }
+        Ok(attrs)
+    }
+
+    fn op_arg(&mut self, def: &ArgDef, e: &Expr, before: &[Relax]) -> Parsed<Relax> {
+        let value = self.expr(e)?;
+        let is_number = matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_));
+        match (def.kind, &value) {
+            (ArgKind::Tensor | ArgKind::TensorOrScalar, _) if is_number => {
+                let dtype = before.iter().find_map(|v| tensor_dtype(&v.ty())).unwrap_or(DataType::float(32));
+                self.number_constant(&value, dtype, e.range())
+            }
+            (ArgKind::Shape, Value::List(items) | Value::Tuple(items)) => {
+                let dims = items.iter().map(|v| self.scalar(v, e.range())).collect::<Parsed<Vec<_>>>()?;
+                Ok(Relax::shape(dims))
+            }
+            _ => self.leaf_value(value, e.range()),
+        }
+    }
+
+    /// A Python number as a 0-d constant.
+    fn number_constant(&self, value: &Value, dtype: DataType, range: TextRange) -> Parsed<Relax> {
+        let scalar = value.as_scalar();
+        match scalar.and_then(|s| tensor::from_scalars(&[s], &[], dtype)) {
+            Some(Ok(tensor)) => Ok(Relax::constant(tensor)),
+            _ => Err(self.error(Code::Type, format!("{} does not go with {dtype}", value.describe()), range)),
+        }
+    }
+
+    pub(super) fn relax_unary(&mut self, op: UnaryOp, value: Value, range: TextRange) -> Parsed<Value> {
+        let name = match (op, &value) {
+            (UnaryOp::USub, Value::Relax(_)) => "negative",
+            (UnaryOp::Invert, Value::Relax(_)) => "bitwise_not",
+            (UnaryOp::Not, Value::Relax(_)) => "logical_not",
+            _ => return Err(self.error(Code::Type, format!("{} is no operand", value.describe()), range)),
+        };
+        let value = self.leaf_value(value, range)?;
+        self.typed_call(name, vec![value], Attrs::new(), Vec::new(), range)
+    }
+
+    pub(super) fn relax_binary(&mut self, op: Operator, a: Value, b: Value, range: TextRange) -> Parsed<Value> {
+        let name = match op {
+            Operator::Add => "add",
+            Operator::Sub => "subtract",
+            Operator::Mult => "multiply",
+            Operator::Div => "divide",
+            Operator::FloorDiv => "floor_divide",
+            Operator::Mod => "floor_mod",
+            Operator::Pow => "power",
+            Operator::MatMult => "matmul",
+            Operator::BitAnd => "bitwise_and",
+            Operator::BitOr => "bitwise_or",
+            Operator::BitXor => "bitwise_xor",
+            Operator::LShift => "left_shift",
+            Operator::RShift => "right_shift",
+        };
+        self.relax_operator(name, a, b, range)
+    }
+
+    pub(super) fn relax_comparison(&mut self, op: BinaryOp, a: Value, b: Value, range: TextRange) -> Parsed<Value> {
+        let name = match op {
+            BinaryOp::Eq => "equal",
+            BinaryOp::Ne => "not_equal",
+            BinaryOp::Lt => "less",
+            BinaryOp::Le => "less_equal",
+            BinaryOp::Gt => "greater",
+            _ => "greater_equal",
+        };
+        self.relax_operator(name, a, b, range)
+    }
+
+    fn relax_operator(&mut self, name: &str, a: Value, b: Value, range: TextRange) -> Parsed<Value> {
+        let operand = |v: &Value| matches!(v, Value::Relax(_));
+        if !operand(&a) && !operand(&b) {
+            let message = format!("{} and {} are no operands of one operation", a.describe(), b.describe());
+            return Err(self.error(Code::Type, message, range));
+        }
+        let dtype_of = |v: &Value| if let Value::Relax(e) = v { tensor_dtype(&e.ty()) } else { None };
+        let dtype = dtype_of(&a).or_else(|| dtype_of(&b)).unwrap_or(DataType::float(32));
+        let mut side = |value: Value| match value {
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) => self.number_constant(&value, dtype, range),
+            value => self.leaf_value(value, range),
+        };
+        let (a, b) = (side(a)?, side(b)?);
+        self.typed_call(name, vec![a, b], Attrs::new(), Vec::new(), range)
+    }
+}
+
+/// The scalar that an argument is, if it is one.
+fn scalar_of(arg: &Relax) -> Option<PrimExpr> {
+    match arg {
+        Relax::Prim(p) => Some(p.value.clone()),
+        Relax::Var(v) if matches!(v.ty, Type::Prim(_)) => Some(PrimExpr::Var(v.clone())),
+        _ => None,
+    }
+}
+
+/// Nested lists as shape and elements; false where lengths differ or something is no number.
+fn flatten(value: &Value, depth: usize, shape: &mut Vec<i64>, out: &mut Vec<Scalar>) -> bool {
+    if let Some(items) = value.items() {
+        if shape.len() == depth {
+            if !out.is_empty() {
+                return false;
+            }
+            shape.push(items.len() as i64);
+        }
+        return shape.get(depth) == Some(&(items.len() as i64))
+            && items.iter().all(|item| flatten(item, depth + 1, shape, out));
+    }
+    match value.as_scalar() {
+        Some(scalar) if shape.len() == depth => {
+            out.push(scalar);
+            true
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,195 @@
+//! Buffers: parameters' types, allocations, sub-buffers, vector access.
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::prim::{self, BufferLoad};
+use relaxide_ir::{Attrs, Buffer, PointerType, PrimExpr, Type, Var};
+use relaxide_tir::{AllocBuffer, BufferRegion, BufferStore, MatchBufferRegion, Range};
+use ruff_python_ast::{self as ast, Expr};
+use ruff_text_size::{Ranged, TextRange};
+
+use super::args::Args;
+use super::symbols::variable;
+use super::value::Value;
+use super::{Parsed, Parser};
+use crate::diagnostic::Code;
+
+impl Parser<'_> {
+    /// A buffer from the arguments `shape, dtype, data, strides, elem_offset, scope, align, …`.
+    pub(super) fn buffer(&mut self, name: &str, args: &mut Args, scope: Option<&str>) -> Parsed<Ref<Buffer>> {
+        let shape = args.required(self, "shape")?;
+        let shape = self.dims(shape)?;
+        let dtype = args.take("dtype").map_or(Ok(DataType::float(32)), |e| self.dtype(e))?;
+        let data = match args.take("data") {
+            None | Some(Expr::NoneLiteral(_)) => None,
+            Some(e) => {
+                let value = self.expr(e)?;
+                let var = variable(&value).cloned();
+                Some(var.ok_or_else(|| self.error(Code::Type, "a pointer is expected", e.range()))?)
+            }
+        };
+        let strides = match args.take("strides") {
+            None | Some(Expr::NoneLiteral(_)) => Vec::new(),
+            Some(e) => self.dims(e)?,
+        };
+        let elem_offset = match args.take("elem_offset") {
+            None | Some(Expr::NoneLiteral(_)) => PrimExpr::from(0),
+            Some(e) => match self.declared_dtype(e) {
+                Some(dtype) => PrimExpr::Var(Var::prim(format!("{name}_elem_offset"), dtype)),
+                None => self.dim(e)?,
+            },
+        };
+        let scope = match args.keyword("scope") {
+            Some(e) => self.text(e)?,
+            None => scope.unwrap_or("global").to_string(),
+        };
+        let alignment = match args.keyword("align") {
+            Some(e) => Some(self.int(e)?).filter(|a| *a > 0).unwrap_or(64),
+            None => 64,
+        };
+        // Hints for alignment analysis and for the newer kernel dialect; nothing here depends on them.
+        for hint in ["offset_factor", "buffer_type", "axis_separators", "layout", "byte_offset"] {
+            args.keyword(hint);
+        }
+        let data = data.unwrap_or_else(|| {
+            let pointer = PointerType { element: Type::prim(dtype), scope: scope.clone() };
+            Var::new(name, Ref::new(pointer))
+        });
+        let name = name.to_string();
+        Ok(Ref::new(Buffer { name, data, dtype, shape, strides, elem_offset, scope, alignment, producer: None }))
+    }
+
+    /// `name = T.alloc_buffer(...)` and its like; false if `function` makes no buffer.
+    pub(super) fn buffer_assign(&mut self, target: &ast::ExprName, function: &str, call: &ast::ExprCall) -> Parsed<bool> {
+        let name = target.id.as_str();
+        let mut args = Args::of(self, &format!("T.{function}"), call)?;
+        match function {
+            "alloc_buffer" | "alloc_local" | "alloc_shared" | "decl_buffer" => {
+                let scope = match function {
+                    "alloc_local" => Some("local"),
+                    "alloc_shared" => Some("shared"),
+                    _ => None,
+                };
+                let aliases = call.arguments.find_keyword("data").is_some();
+                let annotations = args.keyword("annotations").map_or(Ok(Attrs::new()), |e| self.attrs(e))?;
+                let buffer = self.buffer(name, &mut args, scope)?;
+                if !aliases {
+                    self.push(Ref::new(AllocBuffer { buffer: buffer.clone(), annotations }));
+                }
+                self.define(name, Value::Buffer(buffer));
+            }
+            "sblock_alloc_buffer" => {
+                let buffer = self.buffer(name, &mut args, None)?;
+                self.define(name, Value::Buffer(buffer.clone()));
+                if let Some(block) = self.kernel.blocks.last_mut() {
+                    block.alloc_buffers.push(buffer);
+                }
+            }
+            "match_buffer" => self.match_buffer(name, &mut args)?,
+            _ => return Ok(false),
+        }
+        args.finish(self)?;
+        Ok(true)
+    }
+
+    /// A buffer over a handle parameter, or a sub-buffer of a region.
+    fn match_buffer(&mut self, name: &str, args: &mut Args) -> Parsed<()> {
+        let e = args.required(self, "param")?;
+        let source = self.expr(e)?;
+        if let Some(var) = variable(&source) {
+            let var = var.clone();
+            self.defining = true;
+            let buffer = self.buffer(name, args, None);
+            self.defining = false;
+            let buffer = buffer?;
+            let Some((_, slot)) = self.kernel.params.iter_mut().find(|(param, _)| *param == var) else {
+                let message = format!("`{}` is no parameter of the kernel", var.name);
+                return Err(self.error(Code::Type, message, e.range()));
+            };
+            *slot = Some(buffer.clone());
+            self.define(name, Value::Buffer(buffer));
+            return Ok(());
+        }
+        let source = self.as_region(source, e.range())?;
+        let has_dtype = args.keyword("dtype");
+        let shape = args.required(self, "shape")?;
+        let shape = self.dims(shape)?;
+        let dtype = match has_dtype.or_else(|| args.take("dtype")) {
+            Some(e) => self.dtype(e)?,
+            None => source.buffer.dtype,
+        };
+        for hint in ["offset_factor", "scope", "align", "strides", "elem_offset", "buffer_type"] {
+            args.keyword(hint);
+        }
+        let buffer = Buffer::scoped(name, dtype, shape, &source.buffer.scope);
+        self.define(name, Value::Buffer(buffer.clone()));
+        if let Some(block) = self.kernel.blocks.last_mut() {
+            block.match_buffers.push(Ref::new(MatchBufferRegion { buffer, source }));
+        }
+        Ok(())
+    }
+
+    /// A value as a box of a buffer: ranges, an element, or a whole buffer.
+    pub(super) fn as_region(&self, value: Value, range: TextRange) -> Parsed<Ref<BufferRegion>> {
+        match value {
+            Value::Region(buffer, region) => Ok(Ref::new(BufferRegion { buffer, region })),
+            Value::Prim(PrimExpr::Load(load)) => {
+                let point = |min: &PrimExpr| Ref::new(Range { min: min.clone(), extent: prim::int_of(min.dtype(), 1) });
+                let region = load.indices.iter().map(point).collect();
+                Ok(Ref::new(BufferRegion { buffer: load.buffer.clone(), region }))
+            }
+            Value::Buffer(buffer) => {
+                let whole = |d: &PrimExpr| Ref::new(Range { min: prim::int_of(d.dtype(), 0), extent: d.clone() });
+                let region = buffer.shape.iter().map(whole).collect();
+                Ok(Ref::new(BufferRegion { buffer, region }))
+            }
+            other => {
+                Err(self.error(Code::Type, format!("a region of a buffer is expected, not {}", other.describe()), range))
+            }
+        }
+    }
+
+    /// The vector that a region of constant length is.
+    pub(super) fn region_load(&self, buffer: &Ref<Buffer>, ranges: &[Ref<Range>], at: TextRange) -> Parsed<PrimExpr> {
+        let indices = self.region_indices(ranges, at)?;
+        Ok(Ref::new(BufferLoad { buffer: buffer.clone(), indices, predicate: None }).into())
+    }
+
+    /// Whether an expression names a buffer.
+    pub(super) fn is_buffer(&self, e: &Expr) -> bool {
+        matches!(e, Expr::Name(name) if matches!(self.lookup(&name.id), Some(Value::Buffer(_))))
+    }
+
+    fn method_buffer(&mut self, attr: &ast::ExprAttribute) -> Parsed<Ref<Buffer>> {
+        match self.expr(&attr.value)? {
+            Value::Buffer(buffer) => Ok(buffer),
+            other => Err(self.error(Code::Type, format!("{} is no buffer", other.describe()), attr.range)),
+        }
+    }
+
+    /// `buffer.vload([indices], predicate=…)`.
+    pub(super) fn buffer_method(&mut self, attr: &ast::ExprAttribute, call: &ast::ExprCall) -> Parsed<Value> {
+        let buffer = self.method_buffer(attr)?;
+        if attr.attr.as_str() != "vload" {
+            return Err(self.unsupported(&format!("the buffer method `{}`", attr.attr), call.range()));
+        }
+        let mut args = Args::of(self, "vload", call)?;
+        let indices = args.required(self, "indices")?;
+        let indices = self.dims(indices)?;
+        let predicate = args.take("predicate").map(|e| self.scalar_expr(e)).transpose()?;
+        args.finish(self)?;
+        Ok(Value::Prim(Ref::new(BufferLoad { buffer, indices, predicate }).into()))
+    }
+
+    /// `buffer.vstore([indices], value, predicate=…)`.
+    pub(super) fn vstore(&mut self, attr: &ast::ExprAttribute, call: &ast::ExprCall) -> Parsed<()> {
+        let buffer = self.method_buffer(attr)?;
+        let mut args = Args::of(self, "vstore", call)?;
+        let (indices, value) = (args.required(self, "indices")?, args.required(self, "value")?);
+        let indices = self.dims(indices)?;
+        let value = self.scalar_expr(value)?;
+        let predicate = args.take("predicate").map(|e| self.scalar_expr(e)).transpose()?;
+        args.finish(self)?;
+        self.push(Ref::new(BufferStore { buffer, value, indices, predicate }));
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! Scalar calls behind `T.`: literals, conversions, operators by name, intrinsics.
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::prim::{self, Binary, Broadcast, Cast, Let, PrimCall, Ramp, Select};
+use relaxide_ir::{BinaryOp, PrimExpr, Type, Var};
+use ruff_python_ast::{self as ast, Expr};
+use ruff_text_size::{Ranged, TextRange};
+
+use super::args::Args;
+use super::expr::fits;
+use super::symbols::{dtype_name, variable};
+use super::value::Value;
+use super::{Parsed, Parser};
+use crate::diagnostic::{Code, closest};
+use crate::intrinsics::{self, ResultType};
+
+/// Operators that can be written as calls.
+const OPERATORS: &[(&str, BinaryOp)] = &[
+    ("Add", BinaryOp::Add),
+    ("And", BinaryOp::And),
+    ("Div", BinaryOp::Div),
+    ("EQ", BinaryOp::Eq),
+    ("FloorDiv", BinaryOp::FloorDiv),
+    ("FloorMod", BinaryOp::FloorMod),
+    ("GE", BinaryOp::Ge),
+    ("GT", BinaryOp::Gt),
+    ("LE", BinaryOp::Le),
+    ("LT", BinaryOp::Lt),
+    ("Max", BinaryOp::Max),
+    ("Min", BinaryOp::Min),
+    ("Mod", BinaryOp::Mod),
+    ("Mul", BinaryOp::Mul),
+    ("NE", BinaryOp::Ne),
+    ("Or", BinaryOp::Or),
+    ("Sub", BinaryOp::Sub),
+    ("floordiv", BinaryOp::FloorDiv),
+    ("floormod", BinaryOp::FloorMod),
+    ("max", BinaryOp::Max),
+    ("min", BinaryOp::Min),
+    ("truncdiv", BinaryOp::Div),
+    ("truncmod", BinaryOp::Mod),
+];
+
+/// Intrinsics that operators stand for, by the names of calls.
+const BITWISE: &[(&str, &str)] = &[
+    ("bitwise_and", "tirx.bitwise_and"),
+    ("bitwise_or", "tirx.bitwise_or"),
+    ("bitwise_xor", "tirx.bitwise_xor"),
+    ("power", "tirx.pow"),
+    ("shift_left", "tirx.shift_left"),
+    ("shift_right", "tirx.shift_right"),
+];
+
+impl Parser<'_> {
+    pub(super) fn tir_call(&mut self, name: &str, call: &ast::ExprCall) -> Parsed<Value> {
+        let mut args = Args::of(self, &format!("T.{name}"), call)?;
+        let range = call.range();
+        let value = if let Some(dtype) = dtype_name(name) {
+            self.conversion(dtype, &mut args)?
+        } else if let Some((_, op)) = OPERATORS.iter().find(|(known, _)| *known == name) {
+            let (a, b) = self.two(&mut args)?;
+            Ref::new(Binary { op: *op, a, b }).into()
+        } else if let Some((_, op)) = BITWISE.iter().find(|(known, _)| *known == name) {
+            let (a, b) = self.two(&mut args)?;
+            prim::call(a.dtype(), *op, vec![a, b])
+        } else {
+            match self.node(name, &mut args)? {
+                Some(value) => value,
+                None => self.intrinsic(name, &mut args, range)?,
+            }
+        };
+        args.finish(self)?;
+        Ok(Value::Prim(value))
+    }
+
+    /// Two operands of one type.
+    fn two(&mut self, args: &mut Args) -> Parsed<(PrimExpr, PrimExpr)> {
+        let (x, y) = (args.required(self, "a")?, args.required(self, "b")?);
+        let (a, b) = (self.expr(x)?, self.expr(y)?);
+        match self.operands(&a, &b) {
+            Some(pair) => Ok(pair),
+            None => Ok(prim::promote(self.scalar(&a, x.range())?, self.scalar(&b, y.range())?)),
+        }
+    }
+
+    /// `T.float32(x)`: a literal, or a conversion.
+    fn conversion(&mut self, dtype: DataType, args: &mut Args) -> Parsed<PrimExpr> {
+        let e = args.required(self, "value")?;
+        let value = self.expr(e)?;
+        let splat = |literal: PrimExpr| prim::broadcast(literal, i64::from(dtype.lanes));
+        let element = dtype.element();
+        match value {
+            Value::Int(v) if dtype.is_float() => Ok(splat(prim::float_of(element, v as f64))),
+            Value::Int(v) if dtype.is_bool() => Ok(splat(prim::int_of(element, i64::from(v != 0)))),
+            Value::Int(v) if dtype.is_integer() => {
+                if !fits(v, dtype) {
+                    return Err(self.error(Code::Type, format!("{v} does not fit in {dtype}"), e.range()));
+                }
+                Ok(splat(prim::int_of(element, v as i64)))
+            }
+            Value::Bool(v) => Ok(splat(prim::constant(element, f64::from(u8::from(v))))),
+            Value::Float(v) if dtype.is_float() => Ok(splat(prim::float_of(element, v))),
+            Value::Str(text) if dtype.is_float() => match text.parse() {
+                Ok(v) => Ok(splat(prim::float_of(element, v))),
+                Err(_) => Err(self.error(Code::Type, format!("{text:?} is no number"), e.range())),
+            },
+            other => match self.scalar_operand(&other) {
+                Some(value) => Ok(prim::cast(dtype.with_lanes(value.dtype().lanes.max(dtype.lanes)), value)),
+                None => {
+                    let message = format!("{} cannot be converted to {dtype}", other.describe());
+                    Err(self.error(Code::Type, message, e.range()))
+                }
+            },
+        }
+    }
+
+    /// Expressions that are nodes of their own.
+    fn node(&mut self, name: &str, args: &mut Args) -> Parsed<Option<PrimExpr>> {
+        Ok(Some(match name {
+            "Cast" => {
+                let (dtype, value) = (args.required(self, "dtype")?, args.required(self, "value")?);
+                let dtype = self.dtype(dtype)?;
+                Ref::new(Cast { dtype, value: self.scalar_expr(value)? }).into()
+            }
+            "cast" => {
+                let (value, dtype) = (args.required(self, "value")?, args.required(self, "dtype")?);
+                let value = self.scalar_expr(value)?;
+                prim::cast(self.dtype(dtype)?, value)
+            }
+            "Not" => {
+                let e = args.required(self, "a")?;
+                Ref::new(prim::Not { a: self.scalar_expr(e)? }).into()
+            }
+            "bitwise_not" => {
+                let e = args.required(self, "a")?;
+                let a = self.scalar_expr(e)?;
+                prim::call(a.dtype(), "tirx.bitwise_not", vec![a])
+            }
+            "Select" => {
+                let condition = args.required(self, "condition")?;
+                let condition = self.scalar_expr(condition)?;
+                let (true_value, false_value) = self.two(args)?;
+                Ref::new(Select { condition, true_value, false_value }).into()
+            }
+            "if_then_else" => {
+                let condition = args.required(self, "condition")?;
+                let condition = self.scalar_expr(condition)?;
+                let (a, b) = self.two(args)?;
+                prim::call(a.dtype(), "tirx.if_then_else", vec![condition, a, b])
+            }
+            "Let" => self.let_expr(args)?,
+            "Ramp" => {
+                let (base, stride) = self.two(args)?;
+                let lanes = self.lanes(args)?;
+                Ref::new(Ramp { base, stride, lanes }).into()
+            }
+            "Broadcast" => {
+                let e = args.required(self, "value")?;
+                let value = self.scalar_expr(e)?;
+                let lanes = self.lanes(args)?;
+                Ref::new(Broadcast { value, lanes }).into()
+            }
+            "StringImm" => {
+                let e = args.required(self, "value")?;
+                prim::string(self.text(e)?)
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    fn lanes(&mut self, args: &mut Args) -> Parsed<i64> {
+        let e = args.required(self, "lanes")?;
+        let lanes = self.int(e)?;
+        match (1..=i64::from(u16::MAX)).contains(&lanes) {
+            true => Ok(lanes),
+            false => Err(self.error(Code::Type, format!("a vector cannot have {lanes} lanes"), e.range())),
+        }
+    }
+
+    /// `T.Let(body, where={x: value})`.
+    fn let_expr(&mut self, args: &mut Args) -> Parsed<PrimExpr> {
+        let body = args.required(self, "body")?;
+        let Some(Expr::Dict(dict)) = args.keyword("where") else {
+            return Err(self.error(Code::Arguments, "T.Let needs where={name: value}", args.range));
+        };
+        let [item] = dict.items.as_slice() else {
+            return Err(self.error(Code::Arguments, "T.Let binds one name", dict.range));
+        };
+        let Some(Expr::Name(name)) = &item.key else {
+            return Err(self.error(Code::Arguments, "T.Let binds a name", dict.range));
+        };
+        let value = self.scalar_expr(&item.value)?;
+        let declared = self.lookup(&name.id).and_then(|v| variable(v).cloned());
+        let var = declared
+            .filter(|v| v.dtype() == value.dtype())
+            .unwrap_or_else(|| Var::new(name.id.to_string(), Type::prim(value.dtype())));
+        let body = self.scoped(|p| {
+            p.define(&name.id, Value::Prim(PrimExpr::Var(var.clone())));
+            p.scalar_expr(body)
+        })?;
+        Ok(Ref::new(Let { var, value, body }).into())
+    }
+
+    fn intrinsic(&mut self, name: &str, args: &mut Args, range: TextRange) -> Parsed<PrimExpr> {
+        if name == "call_intrin" {
+            let (dtype, op) = (args.required(self, "dtype")?, args.required(self, "op")?);
+            let (dtype, op) = (self.dtype(dtype)?, self.text(op)?);
+            let args = self.scalars(args)?;
+            return Ok(Ref::new(PrimCall { op, args, dtype }).into());
+        }
+        let Some(rule) = intrinsics::rule(name) else {
+            let error = self.error(Code::UnknownMember, format!("there is no `T.{name}`"), range);
+            let known = intrinsics::names().chain(OPERATORS.iter().map(|(name, _)| *name));
+            return Err(match closest(name, known) {
+                Some(near) => error.with_help(format!("did you mean `T.{near}`?")).into(),
+                None => error,
+            });
+        };
+        let written = match rule {
+            ResultType::Written => {
+                let e = args.required(self, "dtype")?;
+                Some(self.dtype(e)?)
+            }
+            _ => None,
+        };
+        let args = self.scalars(args)?;
+        let dtype = written.or_else(|| intrinsics::infer(rule, &args));
+        let dtype = dtype.ok_or_else(|| self.error(Code::Arguments, format!("`T.{name}` has too few arguments"), range))?;
+        Ok(Ref::new(PrimCall { op: format!("tirx.{name}"), args, dtype }).into())
+    }
+
+    fn scalars(&mut self, args: &mut Args) -> Parsed<Vec<PrimExpr>> {
+        args.rest().into_iter().map(|e| self.scalar_expr(e)).collect()
+    }
+}

@@ -1,0 +1,281 @@
+//! Annotations.
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::{PointerType, PrimExpr, ShapeType, TensorType, Type, VDevice};
+use ruff_python_ast::{self as ast, Expr};
+use ruff_text_size::{Ranged, TextRange};
+
+use super::args::Args;
+use super::symbols::dtype_name;
+use super::value::Value;
+use super::{Parsed, Parser};
+use crate::diagnostic::{Code, closest};
+use crate::print::target_kind;
+
+/// Names behind `R.` that are types.
+const RELAX_TYPES: &[&str] = &["Any", "Callable", "Object", "Prim", "Shape", "Tensor", "Tuple", "str"];
+
+impl Parser<'_> {
+    /// The type that a path is by itself, or the dtype.
+    pub(super) fn bare_type(&self, path: &str) -> Option<Value> {
+        let ty = match path {
+            "R.Tensor" => Type::tensor_ndim(-1, DataType::void()),
+            "R.Shape" => Type::shape_ndim(-1),
+            "R.Tuple" => Type::void(),
+            "R.Any" | "R.Object" => Type::any(),
+            "R.Callable" => Type::packed_func(Type::any(), false),
+            "I.StringType" => Type::string(),
+            "T.handle" => Type::prim(DataType::handle()),
+            _ => return path.strip_prefix("T.").and_then(dtype_name).map(Value::DType),
+        };
+        Some(Value::Type(ty))
+    }
+
+    /// An annotation.
+    pub(super) fn ty(&mut self, e: &Expr) -> Parsed<Type> {
+        self.nested(e.range(), |p| p.ty_here(e))
+    }
+
+    fn ty_here(&mut self, e: &Expr) -> Parsed<Type> {
+        if let Expr::Call(call) = e
+            && let Some(path) = self.path(&call.func)
+        {
+            return self.called_type(&path, call);
+        }
+        if let Expr::NoneLiteral(_) = e {
+            return Ok(Type::void());
+        }
+        if self.path(e).as_deref() == Some("R.str") {
+            return Ok(Type::string());
+        }
+        let value = self.expr(e)?;
+        self.as_type(value, e.range())
+    }
+
+    pub(super) fn as_type(&self, value: Value, range: TextRange) -> Parsed<Type> {
+        match value {
+            Value::Type(ty) => Ok(ty),
+            Value::DType(dtype) => Ok(Type::prim(dtype)),
+            Value::Path(path) => Err(self.unknown_type(&path, range)),
+            other => Err(self.error(Code::Type, format!("a type is expected, but this is {}", other.describe()), range)),
+        }
+    }
+
+    fn unknown_type(&self, path: &str, range: TextRange) -> Box<crate::Diagnostic> {
+        let error = self.error(Code::UnknownMember, format!("no type is called `{path}`"), range);
+        let near = path.strip_prefix("R.").and_then(|name| closest(name, RELAX_TYPES.iter().copied()));
+        match near {
+            Some(near) => error.with_help(format!("did you mean `R.{near}`?")).into(),
+            None => error,
+        }
+    }
+
+    fn called_type(&mut self, path: &str, call: &ast::ExprCall) -> Parsed<Type> {
+        let mut args = Args::of(self, path, call)?;
+        let ty = match path {
+            "R.Tensor" => self.tensor_type(&mut args)?,
+            "R.Shape" => self.shape_type(&mut args)?,
+            "R.Tuple" => self.tuple_type(&mut args)?,
+            "R.Callable" => self.callable_type(&mut args)?,
+            "R.Prim" => {
+                let dtype = args.required(self, "dtype")?;
+                Type::prim(self.dtype(dtype)?)
+            }
+            "R.Any" | "R.Object" => Type::any(),
+            "I.StringType" | "R.str" => Type::string(),
+            "T.handle" => self.handle_type(&mut args)?,
+            _ => match path.strip_prefix("T.").and_then(dtype_name) {
+                Some(dtype) => Type::prim(dtype),
+                None => return Err(self.unknown_type(path, call.func.range())),
+            },
+        };
+        args.finish(self)?;
+        Ok(ty)
+    }
+
+    fn tensor_type(&mut self, args: &mut Args) -> Parsed<Type> {
+        let mut shape = None;
+        let mut dtype = DataType::void();
+        let first = args.take("shape");
+        // `R.Tensor("float32")` gives the dtype alone.
+        match first {
+            Some(Expr::StringLiteral(_)) => dtype = first.map_or(Ok(dtype), |e| self.dtype(e))?,
+            Some(Expr::NoneLiteral(_)) | None => {}
+            Some(dims) => shape = Some(self.dims(dims)?),
+        }
+        if let Some(e) = args.take("dtype") {
+            dtype = self.dtype(e)?;
+        }
+        let vdevice = match args.take("vdevice") {
+            None | Some(Expr::NoneLiteral(_)) => None,
+            Some(e) => Some(self.vdevice(e)?),
+        };
+        let mut ndim = shape.as_ref().map_or(-1, |s: &Vec<PrimExpr>| s.len() as i64);
+        if let Some(e) = args.keyword("ndim") {
+            let given = self.int(e)?;
+            if shape.is_some() && given != ndim {
+                return Err(self.error(Code::Type, format!("ndim is {given}, but the shape has {ndim} dimensions"), e.range()));
+            }
+            ndim = given;
+        }
+        Ok(Ref::new(TensorType { shape, dtype, ndim, vdevice }).into())
+    }
+
+    fn shape_type(&mut self, args: &mut Args) -> Parsed<Type> {
+        let values = match args.take("values") {
+            None | Some(Expr::NoneLiteral(_)) => None,
+            Some(dims) => Some(self.dims(dims)?),
+        };
+        let mut ndim = values.as_ref().map_or(-1, |v| v.len() as i64);
+        if let Some(e) = args.keyword("ndim") {
+            ndim = self.int(e)?;
+        }
+        Ok(Ref::new(ShapeType { values, ndim }).into())
+    }
+
+    fn tuple_type(&mut self, args: &mut Args) -> Parsed<Type> {
+        let mut fields = Vec::new();
+        for e in args.rest() {
+            match e {
+                Expr::List(list) => {
+                    for e in &list.elts {
+                        fields.push(self.ty(e)?);
+                    }
+                }
+                Expr::Tuple(tuple) => {
+                    for e in &tuple.elts {
+                        fields.push(self.ty(e)?);
+                    }
+                }
+                e => fields.push(self.ty(e)?),
+            }
+        }
+        Ok(Type::tuple(fields))
+    }
+
+    fn callable_type(&mut self, args: &mut Args) -> Parsed<Type> {
+        let params = match args.take("params") {
+            None | Some(Expr::NoneLiteral(_)) => None,
+            Some(Expr::Tuple(tuple)) => Some(self.types(&tuple.elts)?),
+            Some(Expr::List(list)) => Some(self.types(&list.elts)?),
+            Some(one) => Some(vec![self.ty(one)?]),
+        };
+        let ret = match args.take("ret") {
+            None => Type::any(),
+            Some(e) => self.ty(e)?,
+        };
+        let pure = match args.take("purity") {
+            None => params.is_some(),
+            Some(e) => self.bool(e)?,
+        };
+        Ok(match params {
+            Some(params) => Type::func(params, ret, pure),
+            None => Type::packed_func(ret, pure),
+        })
+    }
+
+    fn types(&mut self, list: &[Expr]) -> Parsed<Vec<Type>> {
+        list.iter().map(|e| self.ty(e)).collect()
+    }
+
+    fn handle_type(&mut self, args: &mut Args) -> Parsed<Type> {
+        let Some(dtype) = args.take("dtype") else { return Ok(Type::prim(DataType::handle())) };
+        let element = Type::prim(self.dtype(dtype)?);
+        let scope = match args.take("scope") {
+            Some(e) => self.text(e)?,
+            None => "global".into(),
+        };
+        Ok(Ref::new(PointerType { element, scope }).into())
+    }
+
+    /// Dimensions: a tuple or list of scalars, names, or texts.
+    pub(super) fn dims(&mut self, e: &Expr) -> Parsed<Vec<PrimExpr>> {
+        let parts: &[Expr] = match e {
+            Expr::Tuple(tuple) => &tuple.elts,
+            Expr::List(list) => &list.elts,
+            other => {
+                let value = self.expr(other)?;
+                if let Some(items) = value.items() {
+                    return items.iter().map(|v| self.scalar(v, other.range())).collect();
+                }
+                return Ok(vec![self.scalar(&value, other.range())?]);
+            }
+        };
+        parts.iter().map(|part| self.dim(part)).collect()
+    }
+
+    pub(super) fn dim(&mut self, e: &Expr) -> Parsed<PrimExpr> {
+        let value = match e {
+            Expr::StringLiteral(text) => self.text_expr(text)?,
+            e => self.expr(e)?,
+        };
+        match value {
+            Value::Str(_) | Value::Float(_) | Value::Bool(_) => {
+                Err(self.error(Code::Type, format!("a dimension is expected, but this is {}", value.describe()), e.range()))
+            }
+            value => self.scalar(&value, e.range()),
+        }
+    }
+
+    /// A dtype, as text or as `T.float32`.
+    pub(super) fn dtype(&mut self, e: &Expr) -> Parsed<DataType> {
+        match self.expr(e)? {
+            Value::DType(dtype) => Ok(dtype),
+            Value::None => Ok(DataType::void()),
+            Value::Relax(relaxide_relax::Expr::DType(d)) => Ok(d.value),
+            Value::Str(text) if text.is_empty() || text == "void" => Ok(DataType::void()),
+            Value::Str(text) => text.parse().map_err(|_| {
+                self.error(Code::Type, format!("{text:?} is no dtype"), e.range())
+                    .with_help("dtypes are written like \"float32\", \"int8\", \"bool\", \"float16x4\"")
+                    .into()
+            }),
+            other => Err(self.error(Code::Type, format!("a dtype is expected, but this is {}", other.describe()), e.range())),
+        }
+    }
+
+    pub(super) fn int(&mut self, e: &Expr) -> Parsed<i64> {
+        let value = self.expr(e)?;
+        value.as_int().ok_or_else(|| {
+            self.error(Code::Type, format!("an integer is expected, but this is {}", value.describe()), e.range())
+        })
+    }
+
+    pub(super) fn bool(&mut self, e: &Expr) -> Parsed<bool> {
+        match self.expr(e)? {
+            Value::Bool(v) => Ok(v),
+            other => {
+                let message = format!("True or False is expected, but this is {}", other.describe());
+                Err(self.error(Code::Type, message, e.range()))
+            }
+        }
+    }
+
+    pub(super) fn text(&mut self, e: &Expr) -> Parsed<String> {
+        match self.expr(e)? {
+            Value::Str(v) => Ok(v),
+            Value::Relax(relaxide_relax::Expr::Str(s)) => Ok(s.value.clone()),
+            other => Err(self.error(Code::Type, format!("text is expected, but this is {}", other.describe()), e.range())),
+        }
+    }
+
+    /// A device of the module: `"cuda:1"`, `"llvm:0:global"`, counted among those of its kind.
+    pub(super) fn vdevice(&mut self, e: &Expr) -> Parsed<Ref<VDevice>> {
+        let text = self.text(e)?;
+        let mut parts = text.split(':');
+        let kind = parts.next().unwrap_or_default();
+        let index: usize = match parts.next() {
+            None => 0,
+            Some(index) => index.parse().map_err(|_| {
+                self.error(Code::Type, format!("{text:?} is no device: {index:?} is no number"), e.range())
+            })?,
+        };
+        let scope = parts.next();
+        let of_kind = self.vdevices.iter().filter(|d| target_kind(&d.target) == kind);
+        let found = of_kind.cloned().nth(index).filter(|d| scope.is_none_or(|s| s == d.scope));
+        found.ok_or_else(|| {
+            self.error(Code::UnknownName, format!("the module has no device {text:?}"), e.range())
+                .with_help("devices are listed in I.module_global_infos({\"vdevice\": [...]})")
+                .into()
+        })
+    }
+}
