@@ -73,7 +73,9 @@ impl Code {
     /// What the code means and what to do about it, for `relaxide explain`.
     pub fn explain(self) -> &'static str {
         match self {
-            Code::Syntax => "The text is not valid Python. TVMScript is Python syntax: check brackets, colons and indentation.",
+            Code::Syntax => {
+                "The text is not valid Python. TVMScript is Python syntax: check brackets, colons and indentation."
+            }
             Code::Limit => {
                 "The text is nested too deeply or too long. The limits keep a hostile text from exhausting the stack; \
                  split large expressions into bindings."
@@ -88,7 +90,9 @@ impl Code {
                  their block unless R.output names them."
             }
             Code::UnknownMember => "No operator, type or statement of that name exists behind R., T. or I.",
-            Code::Arguments => "A call has arguments that are missing, unknown, too many, or not of the kind that is expected.",
+            Code::Arguments => {
+                "A call has arguments that are missing, unknown, too many, or not of the kind that is expected."
+            }
             Code::Type => "A value or an annotation is of another type than the place needs.",
             Code::Operator => "The operator's own rules (shapes, dtypes, attributes) refuse the call.",
             Code::Structure => {

@@ -17,8 +17,6 @@ pub(crate) enum ResultType {
     Bool,
     /// 32-bit integer.
     Int32,
-    /// Handle.
-    Handle,
     /// Written first, as text.
     Written,
 }
@@ -108,7 +106,6 @@ pub(crate) fn infer(rule: ResultType, args: &[PrimExpr]) -> Option<DataType> {
         Second => args.get(1).map(PrimExpr::dtype),
         Bool => args.first().map(|a| DataType::bool().with_lanes(a.dtype().lanes)),
         Int32 => Some(DataType::int(32)),
-        Handle => Some(DataType::handle()),
         Written => None,
     }
 }

@@ -33,7 +33,8 @@ pub(crate) fn write<'a>(tensors: impl Iterator<Item = &'a Tensor>) -> String {
         let values = add(json!({"type": "ffi.Array", "data": dims}));
         let ndim = add(json!({"type": "int", "data": tensor.ndim()}));
         let shape_type = add(json!({"type": "relax.ShapeType", "data": {"span": 1, "values": values, "ndim": ndim}}));
-        let shape = add(json!({"type": "relax.expr.ShapeExpr", "data": {"span": 1, "ty": shape_type, "values": values}}));
+        let shape =
+            add(json!({"type": "relax.expr.ShapeExpr", "data": {"span": 1, "ty": shape_type, "values": values}}));
         let dtype = add(json!({"type": "ir.PrimType", "data": {"span": 1, "dtype": tensor.dtype().to_string()}}));
         let ty = add(json!({
             "type": "relax.TensorType",
@@ -139,7 +140,12 @@ mod tests {
 
     #[test]
     fn damaged_sections_are_refused() {
-        for text in ["", "{}", r#"{"nodes": [], "root_index": 7}"#, r#"{"nodes": [{"type": "ffi.Map", "data": [0, 0]}], "root_index": 0}"#] {
+        for text in [
+            "",
+            "{}",
+            r#"{"nodes": [], "root_index": 7}"#,
+            r#"{"nodes": [{"type": "ffi.Map", "data": [0, 0]}], "root_index": 0}"#,
+        ] {
             assert!(read(text).is_err(), "{text}");
         }
     }

@@ -63,9 +63,15 @@ impl Parser<'_> {
             Value::Buffer(buffer) => self.buffer_access(&buffer, &subscript.slice, subscript.range),
             Value::List(items) | Value::Tuple(items) => {
                 let index = self.expr(&subscript.slice)?;
-                let index = index.as_int().and_then(|i| if i < 0 { items.len().checked_sub(i.unsigned_abs() as usize) } else { usize::try_from(i).ok() });
+                let index = index.as_int().and_then(|i| {
+                    if i < 0 { items.len().checked_sub(i.unsigned_abs() as usize) } else { usize::try_from(i).ok() }
+                });
                 index.and_then(|i| items.get(i).cloned()).ok_or_else(|| {
-                    self.error(Code::Type, format!("an index below {} is expected", items.len()), subscript.slice.range())
+                    self.error(
+                        Code::Type,
+                        format!("an index below {} is expected", items.len()),
+                        subscript.slice.range(),
+                    )
                 })
             }
             Value::Relax(tuple) => {

@@ -3,7 +3,7 @@
 use ruff_python_ast::{self as ast, Expr};
 use ruff_text_size::{Ranged, TextRange};
 
-use super::{Parser, Parsed};
+use super::{Parsed, Parser};
 use crate::diagnostic::Code;
 
 /// Arguments that have not been asked for yet.
@@ -48,9 +48,8 @@ impl<'a> Args<'a> {
 
     /// As [`Args::take`], where there must be one.
     pub fn required(&mut self, p: &Parser<'_>, name: &str) -> Parsed<&'a Expr> {
-        self.take(name).ok_or_else(|| {
-            p.error(Code::Arguments, format!("`{}` needs the argument `{name}`", self.name), self.range)
-        })
+        self.take(name)
+            .ok_or_else(|| p.error(Code::Arguments, format!("`{}` needs the argument `{name}`", self.name), self.range))
     }
 
     /// All positional arguments that are left.

@@ -62,7 +62,9 @@ pub fn parse_module(source: &str, file: &str) -> Result<IRModule, Box<Diagnostic
     std::thread::scope(|scope| {
         let parse = std::thread::Builder::new().name("tvmscript".into()).stack_size(STACK);
         match parse.spawn_scoped(scope, || parse_here(source, file)) {
-            Ok(thread) => thread.join().unwrap_or_else(|_| Err(lack(&"it failed unexpectedly; please report the text"))),
+            Ok(thread) => {
+                thread.join().unwrap_or_else(|_| Err(lack(&"it failed unexpectedly; please report the text")))
+            }
             Err(e) => Err(lack(&e)),
         }
     })

@@ -31,7 +31,9 @@ impl Parser<'_> {
                 Stmt::ImportFrom(import) => self.import_from(import)?,
                 Stmt::Assign(assign) => self.top_assign(assign)?,
                 Stmt::ClassDef(def) if class.is_none() => class = Some(def),
-                Stmt::ClassDef(def) => return Err(self.error(Code::Structure, "a text holds one module", def.name.range)),
+                Stmt::ClassDef(def) => {
+                    return Err(self.error(Code::Structure, "a text holds one module", def.name.range));
+                }
                 Stmt::FunctionDef(def) => functions.push(def),
                 Stmt::Expr(e) if matches!(&*e.value, Expr::StringLiteral(_)) => {}
                 Stmt::Pass(_) => {}
@@ -238,7 +240,7 @@ impl Parser<'_> {
             other => (other, None),
         };
         let path = self.path(callee);
-        let mut option = |p: &mut Self, args: &mut Option<Args>, name: &str, default: bool| match args
+        let option = |p: &mut Self, args: &mut Option<Args>, name: &str, default: bool| match args
             .as_mut()
             .and_then(|a| a.keyword(name))
         {

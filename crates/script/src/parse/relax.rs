@@ -74,7 +74,8 @@ impl Parser<'_> {
 
     fn params(&mut self, def: &ast::StmtFunctionDef) -> Parsed<Vec<Ref<Var>>> {
         let list = &def.parameters;
-        if list.vararg.is_some() || list.kwarg.is_some() || !list.kwonlyargs.is_empty() || !list.posonlyargs.is_empty() {
+        if list.vararg.is_some() || list.kwarg.is_some() || !list.kwonlyargs.is_empty() || !list.posonlyargs.is_empty()
+        {
             return Err(self.unsupported("a parameter of this kind", list.range));
         }
         self.defining = true;
@@ -306,7 +307,11 @@ impl Parser<'_> {
                 .iter()
                 .map(|name| match p.scopes.last().and_then(|s| s.get(name)) {
                     Some(value) => Ok((name.clone(), value.clone())),
-                    None => Err(p.error(Code::UnknownName, format!("the block does not bind its output `{name}`"), item.range)),
+                    None => Err(p.error(
+                        Code::UnknownName,
+                        format!("the block does not bind its output `{name}`"),
+                        item.range,
+                    )),
                 })
                 .collect::<Parsed<Vec<_>>>()
         })?;
@@ -358,7 +363,8 @@ impl Parser<'_> {
         let (true_branch, name, annotation, range) = self.branch(&choice.body, "_then", choice.range)?;
         let (false_branch, other, other_annotation, other_range) = self.branch(&clause.body, "_else", clause.range)?;
         if name != other {
-            let message = format!("both branches end by binding one name, but this one binds `{other}`, the other `{name}`");
+            let message =
+                format!("both branches end by binding one name, but this one binds `{other}`, the other `{name}`");
             return Err(self.error(Code::Structure, message, other_range));
         }
         let ty = unify(&true_branch.body.ty(), &false_branch.body.ty());
@@ -424,7 +430,11 @@ impl Parser<'_> {
 
     fn local_function(&mut self, def: &ast::StmtFunctionDef) -> Parsed<()> {
         let Kind::Relax { pure, .. } = self.kind(def)? else {
-            return Err(self.error(Code::Structure, "a kernel stands in the module, not in a function", def.name.range));
+            return Err(self.error(
+                Code::Structure,
+                "a kernel stands in the module, not in a function",
+                def.name.range,
+            ));
         };
         // The function may call itself: its variable exists while the body is read.
         let ty = self.signature_type(def, pure)?;

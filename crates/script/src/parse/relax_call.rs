@@ -141,7 +141,9 @@ impl Parser<'_> {
             "call_builtin_with_ctx" | "invoke_closure" | "invoke_pure_closure" | "make_closure" => {
                 self.tuple_call(name, &mut args)?
             }
-            _ if self.bare_type(&format!("R.{name}")).is_some() => return self.ty(&Expr::Call(call.clone())).map(Value::Type),
+            _ if self.bare_type(&format!("R.{name}")).is_some() => {
+                return self.ty(&Expr::Call(call.clone())).map(Value::Type);
+            }
             _ => self.op_call(name, call, &mut args)?,
         };
         args.finish(self)?;
@@ -288,9 +290,9 @@ impl Parser<'_> {
     /// An attribute's value.
     pub(super) fn attr_value(&mut self, e: &Expr) -> Parsed<AttrValue> {
         let value = self.expr(e)?;
-        value.into_attr().map_err(|value| {
-            self.error(Code::Type, format!("{} cannot be an attribute", value.describe()), e.range())
-        })
+        value
+            .into_attr()
+            .map_err(|value| self.error(Code::Type, format!("{} cannot be an attribute", value.describe()), e.range()))
     }
 
     fn typed_call(

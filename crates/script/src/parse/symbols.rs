@@ -108,9 +108,9 @@ pub(super) fn dtype_name(name: &str) -> Option<DataType> {
     if name == "bool" || name == "handle" {
         return name.parse().ok();
     }
-    let starts = ["int", "uint", "float", "bfloat"].iter().any(|family| {
-        name.strip_prefix(family).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    });
+    let starts = ["int", "uint", "float", "bfloat"]
+        .iter()
+        .any(|family| name.strip_prefix(family).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())));
     if starts { name.parse().ok() } else { None }
 }
 

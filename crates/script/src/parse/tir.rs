@@ -122,7 +122,11 @@ impl Parser<'_> {
         }
         let ty = self.ty(annotation)?;
         if !matches!(&ty, Type::Pointer(_)) && !matches!(&ty, Type::Prim(t) if t.dtype.is_handle()) {
-            return Err(self.error(Code::Type, "a kernel's parameter is a buffer, a handle or a scalar", annotation.range()));
+            return Err(self.error(
+                Code::Type,
+                "a kernel's parameter is a buffer, a handle or a scalar",
+                annotation.range(),
+            ));
         }
         let var = Ref::new(Var { name: name.to_string(), ty, span: self.span(name.range) });
         self.define(name, Value::Prim(PrimExpr::Var(var.clone())));
@@ -358,7 +362,8 @@ impl Parser<'_> {
         if got.is_handle() || got.is_void() || dtype.is_handle() {
             return Err(self.error(Code::Type, format!("{got} cannot be stored as {dtype}"), range));
         }
-        let value = if got.element() == dtype.element() { value } else { prim::cast(dtype.with_lanes(got.lanes), value) };
+        let value =
+            if got.element() == dtype.element() { value } else { prim::cast(dtype.with_lanes(got.lanes), value) };
         match (value.dtype().lanes, dtype.lanes) {
             (a, b) if a == b => Ok(value),
             (1, lanes) => Ok(prim::broadcast(value, i64::from(lanes))),
@@ -407,7 +412,9 @@ impl Parser<'_> {
             _ => {
                 return Err(self
                     .error(Code::UnknownMember, "this is no loop", n.iter.range())
-                    .with_help("loops are range, T.grid, T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding")
+                    .with_help(
+                        "loops are range, T.grid, T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding",
+                    )
                     .into());
             }
         };
@@ -468,7 +475,8 @@ impl Parser<'_> {
         let nest = loops.into_iter().rev().fold(body, |body, (_, var, extent)| {
             let min = prim::int_of(extent.dtype(), 0);
             let annotations = Attrs::new();
-            Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag: String::new(), annotations, body }).into()
+            Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag: String::new(), annotations, body })
+                .into()
         });
         self.push(nest);
         Ok(())

@@ -158,7 +158,8 @@ impl Parser<'_> {
             let values = value.items().unwrap_or_default();
             args.finish(self)?;
             if kinds.chars().count() != targets.len() || values.len() != targets.len() {
-                let message = format!("{} names, {} kinds and {} loops", targets.len(), kinds.chars().count(), values.len());
+                let message =
+                    format!("{} names, {} kinds and {} loops", targets.len(), kinds.chars().count(), values.len());
                 return Err(self.error(Code::Arguments, message, range));
             }
             for ((target, kind), value) in targets.iter().zip(kinds.chars()).zip(values) {
@@ -294,7 +295,8 @@ impl Accesses {
     /// What a block inside says it accesses, over the values of its axes.
     fn nested_block(&mut self, realize: &SBlockRealize) {
         let block = &realize.block;
-        let axes: VarMap = block.iter_vars.iter().map(|a| a.var.clone()).zip(realize.iter_values.iter().cloned()).collect();
+        let axes: VarMap =
+            block.iter_vars.iter().map(|a| a.var.clone()).zip(realize.iter_values.iter().cloned()).collect();
         let place = |r: &Ref<BufferRegion>| {
             let range = |r: &Ref<Range>| {
                 Ref::new(Range { min: substitute(&r.min, &axes), extent: substitute(&r.extent, &axes) })
@@ -317,7 +319,9 @@ impl Accesses {
                 Ref::new(Range { min: prim::int_of(extent.dtype(), 0), extent })
             };
             let varies = |r: &Range| {
-                [&r.min, &r.extent].into_iter().any(|e| reads_memory(e) || free_vars(e).iter().any(|v| self.inner.contains(v)))
+                [&r.min, &r.extent]
+                    .into_iter()
+                    .any(|e| reads_memory(e) || free_vars(e).iter().any(|v| self.inner.contains(v)))
             };
             let region: Vec<_> = access
                 .region

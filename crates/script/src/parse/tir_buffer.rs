@@ -59,7 +59,12 @@ impl Parser<'_> {
     }
 
     /// `name = T.alloc_buffer(...)` and its like; false if `function` makes no buffer.
-    pub(super) fn buffer_assign(&mut self, target: &ast::ExprName, function: &str, call: &ast::ExprCall) -> Parsed<bool> {
+    pub(super) fn buffer_assign(
+        &mut self,
+        target: &ast::ExprName,
+        function: &str,
+        call: &ast::ExprCall,
+    ) -> Parsed<bool> {
         let name = target.id.as_str();
         let mut args = Args::of(self, &format!("T.{function}"), call)?;
         match function {
@@ -142,9 +147,11 @@ impl Parser<'_> {
                 let region = buffer.shape.iter().map(whole).collect();
                 Ok(Ref::new(BufferRegion { buffer, region }))
             }
-            other => {
-                Err(self.error(Code::Type, format!("a region of a buffer is expected, not {}", other.describe()), range))
-            }
+            other => Err(self.error(
+                Code::Type,
+                format!("a region of a buffer is expected, not {}", other.describe()),
+                range,
+            )),
         }
     }
 

@@ -225,7 +225,8 @@ impl Parser<'_> {
         };
         let args = self.scalars(args)?;
         let dtype = written.or_else(|| intrinsics::infer(rule, &args));
-        let dtype = dtype.ok_or_else(|| self.error(Code::Arguments, format!("`T.{name}` has too few arguments"), range))?;
+        let dtype =
+            dtype.ok_or_else(|| self.error(Code::Arguments, format!("`T.{name}` has too few arguments"), range))?;
         Ok(Ref::new(PrimCall { op: format!("tirx.{name}"), args, dtype }).into())
     }
 

@@ -57,7 +57,9 @@ impl Parser<'_> {
             Value::Type(ty) => Ok(ty),
             Value::DType(dtype) => Ok(Type::prim(dtype)),
             Value::Path(path) => Err(self.unknown_type(&path, range)),
-            other => Err(self.error(Code::Type, format!("a type is expected, but this is {}", other.describe()), range)),
+            other => {
+                Err(self.error(Code::Type, format!("a type is expected, but this is {}", other.describe()), range))
+            }
         }
     }
 
@@ -114,7 +116,11 @@ impl Parser<'_> {
         if let Some(e) = args.keyword("ndim") {
             let given = self.int(e)?;
             if shape.is_some() && given != ndim {
-                return Err(self.error(Code::Type, format!("ndim is {given}, but the shape has {ndim} dimensions"), e.range()));
+                return Err(self.error(
+                    Code::Type,
+                    format!("ndim is {given}, but the shape has {ndim} dimensions"),
+                    e.range(),
+                ));
             }
             ndim = given;
         }
@@ -210,9 +216,11 @@ impl Parser<'_> {
             e => self.expr(e)?,
         };
         match value {
-            Value::Str(_) | Value::Float(_) | Value::Bool(_) => {
-                Err(self.error(Code::Type, format!("a dimension is expected, but this is {}", value.describe()), e.range()))
-            }
+            Value::Str(_) | Value::Float(_) | Value::Bool(_) => Err(self.error(
+                Code::Type,
+                format!("a dimension is expected, but this is {}", value.describe()),
+                e.range(),
+            )),
             value => self.scalar(&value, e.range()),
         }
     }
@@ -229,7 +237,9 @@ impl Parser<'_> {
                     .with_help("dtypes are written like \"float32\", \"int8\", \"bool\", \"float16x4\"")
                     .into()
             }),
-            other => Err(self.error(Code::Type, format!("a dtype is expected, but this is {}", other.describe()), e.range())),
+            other => {
+                Err(self.error(Code::Type, format!("a dtype is expected, but this is {}", other.describe()), e.range()))
+            }
         }
     }
 
@@ -254,7 +264,9 @@ impl Parser<'_> {
         match self.expr(e)? {
             Value::Str(v) => Ok(v),
             Value::Relax(relaxide_relax::Expr::Str(s)) => Ok(s.value.clone()),
-            other => Err(self.error(Code::Type, format!("text is expected, but this is {}", other.describe()), e.range())),
+            other => {
+                Err(self.error(Code::Type, format!("text is expected, but this is {}", other.describe()), e.range()))
+            }
         }
     }
 

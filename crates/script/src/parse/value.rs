@@ -98,9 +98,9 @@ impl Value {
             Value::List(items) | Value::Tuple(items) => {
                 AttrValue::List(items.into_iter().map(Value::into_attr).collect::<Result<_, _>>()?)
             }
-            Value::Map(items) => AttrValue::Map(
-                items.into_iter().map(|(k, v)| Ok((k, v.into_attr()?))).collect::<Result<_, Value>>()?,
-            ),
+            Value::Map(items) => {
+                AttrValue::Map(items.into_iter().map(|(k, v)| Ok((k, v.into_attr()?))).collect::<Result<_, Value>>()?)
+            }
             Value::Prim(e) => AttrValue::Prim(e),
             Value::Relax(Expr::Str(s)) => AttrValue::Str(s.value.clone()),
             Value::Relax(Expr::DType(d)) => AttrValue::DType(d.value),

@@ -33,7 +33,11 @@ impl Printer<'_> {
             } else if let Some(func) = func.downcast::<Function>() {
                 self.function(name, &func);
             } else {
-                self.line(format!("# {}: a function of kind {}, which has no text form", identifier(name), func.0.type_key()));
+                self.line(format!(
+                    "# {}: a function of kind {}, which has no text form",
+                    identifier(name),
+                    func.0.type_key()
+                ));
             }
         }
         if module.functions.is_empty() {

@@ -6,10 +6,10 @@ use relaxide_ffi::ObjectRef;
 
 /// Words that Python or TVMScript itself uses.
 const RESERVED: &[&str] = &[
-    "False", "I", "Module", "None", "R", "T", "True", "TypeVar", "and", "as", "assert", "async", "await", "break", "class",
-    "cls", "continue", "def", "del", "elif", "else", "except", "finally", "float", "for", "from", "global", "if", "import",
-    "in", "is", "lambda", "metadata", "nonlocal", "not", "or", "pass", "raise", "range", "return", "try", "tvm", "while",
-    "with", "yield",
+    "False", "I", "Module", "None", "R", "T", "True", "TypeVar", "and", "as", "assert", "async", "await", "break",
+    "class", "cls", "continue", "def", "del", "elif", "else", "except", "finally", "float", "for", "from", "global",
+    "if", "import", "in", "is", "lambda", "metadata", "nonlocal", "not", "or", "pass", "raise", "range", "return",
+    "try", "tvm", "while", "with", "yield",
 ];
 
 /// Names of nodes by identity, in nested scopes.

@@ -26,7 +26,11 @@ impl Printer<'_> {
         if private {
             options.push("private=True");
         }
-        self.line(if options.is_empty() { "@R.function".into() } else { format!("@R.function({})", options.join(", ")) });
+        self.line(if options.is_empty() {
+            "@R.function".into()
+        } else {
+            format!("@R.function({})", options.join(", "))
+        });
         self.names.push();
         let params: Vec<_> = func
             .params

@@ -312,7 +312,10 @@ fn is_plain(n: &For) -> bool {
 /// Whether an allocation is what `x: T.int32` makes: one element, local, with a 32-bit dimension.
 fn is_scalar(buffer: &Buffer) -> bool {
     let one = matches!(buffer.shape.as_slice(), [PrimExpr::Int(d)] if d.value == 1 && d.dtype == DataType::int(32));
-    one && buffer.scope == "local" && buffer.strides.is_empty() && buffer.elem_offset.is_int(0) && buffer.dtype.lanes == 1
+    one && buffer.scope == "local"
+        && buffer.strides.is_empty()
+        && buffer.elem_offset.is_int(0)
+        && buffer.dtype.lanes == 1
 }
 
 /// Whether a statement gives an allocated variable its first value.

@@ -77,12 +77,7 @@ impl Printer<'_> {
                 let kinds: String = group.iter().map(|(axis, _)| remap_letter(axis.kind)).collect();
                 let values: Vec<_> = group.iter().map(|(_, value)| self.prim(value)).collect();
                 let names: Vec<_> = group.iter().map(|(axis, _)| self.axis_name(axis)).collect();
-                self.line(format!(
-                    "{} = T.axis.remap({}, [{}])",
-                    names.join(", "),
-                    quoted(&kinds),
-                    values.join(", ")
-                ));
+                self.line(format!("{} = T.axis.remap({}, [{}])", names.join(", "), quoted(&kinds), values.join(", ")));
                 rest = tail;
                 continue;
             }
@@ -114,9 +109,10 @@ impl Printer<'_> {
         let PrimExpr::Var(var) = value else { return false };
         matches!(axis.kind, IterKind::Spatial | IterKind::Reduce)
             && axis.min.is_int(0)
-            && self.loops.iter().any(|l| {
-                &l.var == var && l.min.is_int(0) && structural_equal(&l.extent, &axis.extent, false).is_ok()
-            })
+            && self
+                .loops
+                .iter()
+                .any(|l| &l.var == var && l.min.is_int(0) && structural_equal(&l.extent, &axis.extent, false).is_ok())
     }
 
     fn regions(&mut self, regions: &[Ref<BufferRegion>]) -> String {
