@@ -256,5 +256,5 @@ fn kind_of(arg: &Arg) -> String {
 /// The least and greatest values of an integer type, as 64-bit patterns.
 fn limits(dtype: DataType) -> (i64, i64) {
     let literal = |e: relaxide_ir::PrimExpr| e.as_int().unwrap_or(0);
-    (literal(relaxide_ir::prim::lowest(dtype)), literal(relaxide_ir::prim::highest(dtype)))
+    (literal(relaxide_ir::prim::lowest(dtype.element())), literal(relaxide_ir::prim::highest(dtype.element())))
 }
