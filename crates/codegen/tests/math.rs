@@ -93,7 +93,7 @@ const UNARY: &[(&str, Reference, f32, f32, f64)] = &[
     ("floor", f64::floor, -1e9, 1e9, 0.0),
     ("ceil", f64::ceil, -1e9, 1e9, 0.0),
     ("trunc", f64::trunc, -1e9, 1e9, 0.0),
-    ("round", f64::round, -1e9, 1e9, 0.0),
+    ("round", f64::round_ties_even, -1e9, 1e9, 0.0),
     ("nearbyint", f64::round_ties_even, -1e9, 1e9, 0.0),
     ("fabs", f64::abs, -1e9, 1e9, 0.0),
     ("asin", f64::asin, -1.0, 1.0, 1.0),

@@ -10,6 +10,27 @@ use super::{
 };
 use crate::error::CodegenError;
 
+const INT_POWER: &str = "define internal i64 @{name}(i64 %base, i64 %exponent) nounwind {
+entry:
+  br label %next
+next:
+  %result = phi i64 [ 1, %entry ], [ %product, %more ]
+  %square = phi i64 [ %base, %entry ], [ %squared, %more ]
+  %left = phi i64 [ %exponent, %entry ], [ %halved, %more ]
+  %end = icmp eq i64 %left, 0
+  br i1 %end, label %done, label %more
+more:
+  %bit = and i64 %left, 1
+  %odd = icmp ne i64 %bit, 0
+  %factor = select i1 %odd, i64 %square, i64 1
+  %product = mul i64 %result, %factor
+  %squared = mul i64 %square, %square
+  %halved = lshr i64 %left, 1
+  br label %next
+done:
+  ret i64 %result
+}";
+
 impl Body<'_, '_> {
     pub fn eval_call(&mut self, n: &PrimCall) -> Result<Val, CodegenError> {
         let name = n.op.strip_prefix("tirx.").or_else(|| n.op.strip_prefix("tir.")).unwrap_or(&n.op);
@@ -42,6 +63,14 @@ impl Body<'_, '_> {
             return Ok(value);
         }
         match args.as_slice() {
+            [] => self.limit(name, n).ok_or_else(|| unsupported(self)),
+            [a, b, c] if name == "fma" && a.ty == b.ty && a.ty == c.ty => {
+                let product = self.f.op("mul", a, b);
+                Ok(self.f.op("add", &product, c))
+            }
+            [a, b] if name == "pow" && a.ty == b.ty && matches!(a.ty.kind, Kind::Int { .. }) => {
+                Ok(self.int_power(a, b))
+            }
             [a, b] if a.ty == b.ty && matches!(a.ty.kind, Kind::Int { .. } | Kind::Bool) => {
                 self.bitwise(name, a, b).ok_or_else(|| unsupported(self))
             }
@@ -54,6 +83,41 @@ impl Body<'_, '_> {
             }
             _ => Err(unsupported(self)),
         }
+    }
+
+    /// The least or greatest value of a type.
+    fn limit(&self, name: &str, n: &PrimCall) -> Option<Val> {
+        let ty = Ty::of(n.dtype)?;
+        let (least, greatest) = match ty.kind {
+            Kind::Int { bits, signed: true } => (-1i64 << (bits - 1), (1i64 << (bits - 1)).wrapping_sub(1)),
+            Kind::Int { .. } => (0, -1),
+            Kind::Bool => (0, 1),
+            Kind::Ptr => return None,
+            _ => {
+                let sign = if name == "min_value" { -1.0 } else { 1.0 };
+                return matches!(name, "min_value" | "max_value").then(|| Val::float(ty, sign * f64::INFINITY));
+            }
+        };
+        match name {
+            "min_value" => Some(Val::int(ty, least)),
+            "max_value" => Some(Val::int(ty, greatest)),
+            _ => None,
+        }
+    }
+
+    /// A wrapping power by squaring, lane by lane; a negative exponent counts as its bits.
+    fn int_power(&mut self, base: &Val, exponent: &Val) -> Val {
+        const POWER: &str = "relaxide.power";
+        self.f.module.define(POWER, || INT_POWER.replace("{name}", POWER));
+        let lanes: Vec<Val> = (0..base.ty.lanes)
+            .map(|lane| {
+                let (base, exponent) = (self.f.lane(base, lane), self.f.lane(exponent, lane));
+                let (wide_base, wide_exponent) = (self.f.convert(&base, Ty::I64), self.f.convert(&exponent, Ty::I64));
+                let power = self.f.emit(Ty::I64, format_args!("call i64 @{POWER}({wide_base}, {wide_exponent})"));
+                self.f.convert(&power, base.ty)
+            })
+            .collect();
+        self.f.gather_lanes(&lanes)
     }
 
     fn bitwise(&mut self, name: &str, a: &Val, b: &Val) -> Option<Val> {

@@ -140,13 +140,12 @@ impl FunctionText<'_> {
                 let quotient = self.op("fdiv", a, b);
                 self.intrinsic("floor", a.ty, a.ty, &[&quotient])
             }
+            // Without `contract`: a fused product would show the division's rounding error.
             FloorMod => {
-                let remainder = self.op("frem", a, b);
-                let zero = Val::zero(a.ty);
-                let product = self.op("fmul", &remainder, b);
-                let shifted = self.op("fadd", &remainder, b);
-                let opposite = self.fcmp("olt", &product, &zero);
-                self.select(&opposite, &shifted, &remainder)
+                let quotient = self.op("fdiv", a, b);
+                let floor = self.intrinsic("floor", a.ty, a.ty, &[&quotient]);
+                let product = self.op("fmul", b, &floor);
+                self.op("fsub", a, &product)
             }
             // As processors do it: the second operand where either is NaN.
             Min => {

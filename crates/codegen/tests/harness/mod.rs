@@ -107,6 +107,11 @@ impl Tensor {
         unsafe { std::slice::from_raw_parts(self.data.as_ptr().cast::<T>(), count) }.to_vec()
     }
 
+    pub fn bytes(&self) -> Vec<u8> {
+        let count = self.shape.iter().product::<i64>() as usize * self.dtype.bytes();
+        self.data.iter().flat_map(|word| word.to_le_bytes()).take(count).collect()
+    }
+
     fn describe(&mut self) -> DlTensor {
         DlTensor {
             data: if self.null { std::ptr::null_mut() } else { self.data.as_mut_ptr().cast() },

@@ -37,7 +37,7 @@ const UNARY: &[(&str, Method)] = &[
     ("floor", Method::Instruction("floor")),
     ("ceil", Method::Instruction("ceil")),
     ("trunc", Method::Instruction("trunc")),
-    ("round", Method::Instruction("round")),
+    ("round", Method::Instruction("nearbyint")),
     ("nearbyint", Method::Instruction("nearbyint")),
     ("fabs", Method::Instruction("fabs")),
     ("log1p", Method::Library),

@@ -1,0 +1,330 @@
+//! Compiled kernels against the reference interpreter, over random lowered programs.
+//!
+//! Programs compute with small whole numbers, so that fusing a product and a sum changes nothing and results must agree
+//! exactly, in every type. A program is made from one number, which a failure names.
+
+mod harness;
+
+use harness::{Kernels, Tensor, kernel};
+use proptest::prelude::*;
+use relaxide_codegen::llvm_text;
+use relaxide_ir::{BinaryOp, Buffer, DataType, PrimExpr, Ref, Target, Var, prim};
+use relaxide_tir::{
+    BufferStore, ForKind, PrimFunc, Stmt,
+    interp::{Arg, run},
+};
+
+const SIZE: i64 = 64;
+
+const TYPES: [DataType; 12] = [
+    DataType::float(32),
+    DataType::float(64),
+    DataType::float(16),
+    DataType::bfloat16(),
+    DataType::int(8),
+    DataType::int(16),
+    DataType::int(32),
+    DataType::int(64),
+    DataType::uint(8),
+    DataType::uint(16),
+    DataType::uint(32),
+    DataType::bool(),
+];
+
+/// A generator of programs from one number.
+struct Maker {
+    state: u64,
+    inputs: Vec<Ref<Buffer>>,
+}
+
+impl Maker {
+    fn new(seed: u64) -> Self {
+        let inputs = TYPES.iter().enumerate().map(|(i, dtype)| Buffer::new(format!("in{i}"), *dtype, [SIZE])).collect();
+        Self { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, inputs }
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        (self.state >> 11) % limit
+    }
+
+    fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len() as u64) as usize]
+    }
+
+    /// An expression of a type, over one index or a vector of them.
+    fn expr(&mut self, dtype: DataType, index: &PrimExpr, depth: u32) -> PrimExpr {
+        let lanes = index.dtype().lanes;
+        if depth == 0 || self.below(8) == 0 {
+            return self.leaf(dtype, index);
+        }
+        let deeper = depth - 1;
+        match self.below(10) {
+            0..=3 if !dtype.is_bool() => {
+                let op = self.pick(&[BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Min, BinaryOp::Max]);
+                let (a, b) = (self.expr(dtype, index, deeper), self.expr(dtype, index, deeper));
+                prim::binary(op, a, b)
+            }
+            0..=3 => {
+                if self.below(4) == 0 {
+                    return prim::not(self.expr(dtype, index, deeper));
+                }
+                if self.below(2) == 0 {
+                    let op = self.pick(&[BinaryOp::And, BinaryOp::Or]);
+                    let (a, b) = (self.expr(dtype, index, deeper), self.expr(dtype, index, deeper));
+                    return prim::binary(op, a, b);
+                }
+                let of = self.pick(&TYPES[..11]);
+                let op =
+                    self.pick(&[BinaryOp::Lt, BinaryOp::Le, BinaryOp::Gt, BinaryOp::Ge, BinaryOp::Eq, BinaryOp::Ne]);
+                let (a, b) = (self.expr(of, index, deeper), self.expr(of, index, deeper));
+                prim::binary(op, a, b)
+            }
+            4 => {
+                let condition = self.expr(DataType::bool(), index, deeper);
+                let (a, b) = (self.expr(dtype, index, deeper), self.expr(dtype, index, deeper));
+                if self.below(2) == 0 { prim::select(condition, a, b) } else { prim::if_then_else(condition, a, b) }
+            }
+            5 => {
+                let from = self.pick(&TYPES);
+                // Small magnitudes only, since conversions out of range are unspecified.
+                let value = self.leaf(from, index);
+                prim::cast(dtype.with_lanes(lanes), value)
+            }
+            6 if dtype.is_integer() => self.division(dtype, index, deeper),
+            7 if dtype.is_integer() => {
+                let name = self.pick(&["bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"]);
+                let (a, b) = (self.expr(dtype, index, deeper), self.expr(dtype, index, deeper));
+                prim::call(dtype.with_lanes(lanes), format!("tirx.{name}"), vec![a, b])
+            }
+            6 | 7 if dtype.is_float() => {
+                let name = self.pick(&["floor", "ceil", "round", "trunc", "fabs", "nearbyint"]);
+                let value = self.expr(dtype, index, deeper);
+                prim::math(name, value * prim::float_of(dtype.with_lanes(lanes), 0.5))
+            }
+            8 => {
+                let var = Var::prim("t", dtype.with_lanes(lanes));
+                let value = self.expr(dtype, index, deeper);
+                let body =
+                    prim::select(self.expr(DataType::bool(), index, 1), PrimExpr::from(&var), self.leaf(dtype, index));
+                Ref::new(prim::Let { var, value, body }).into()
+            }
+            _ => self.leaf(dtype, index),
+        }
+    }
+
+    fn division(&mut self, dtype: DataType, index: &PrimExpr, depth: u32) -> PrimExpr {
+        let op = self.pick(&[BinaryOp::Div, BinaryOp::Mod, BinaryOp::FloorDiv, BinaryOp::FloorMod]);
+        let a = self.expr(dtype, index, depth);
+        let wide = dtype.with_lanes(index.dtype().lanes);
+        let divisor = if self.below(2) == 0 {
+            prim::int_of(wide, self.pick(&[1, 2, 3, 4, 7, 8, 16]))
+        } else {
+            // Never zero, and never minus one.
+            let b = self.leaf(dtype, index);
+            prim::call(
+                wide,
+                "tirx.bitwise_or",
+                vec![prim::call(wide, "tirx.bitwise_and", vec![b, prim::int_of(wide, 7)]), prim::int_of(wide, 1)],
+            )
+        };
+        prim::binary(op, a, divisor)
+    }
+
+    fn leaf(&mut self, dtype: DataType, index: &PrimExpr) -> PrimExpr {
+        let lanes = index.dtype().lanes;
+        if self.below(4) == 0 {
+            let value = self.below(8) as f64 - if dtype.is_uint() || dtype.is_bool() { 0.0 } else { 4.0 };
+            return match dtype.is_bool() {
+                true => prim::int_of(dtype.with_lanes(lanes), value as i64 & 1),
+                false => prim::constant(dtype.with_lanes(lanes), value),
+            };
+        }
+        let place = TYPES.iter().position(|known| *known == dtype).unwrap();
+        let buffer = self.inputs[place].clone();
+        prim::load(&buffer, [self.position(index)])
+    }
+
+    /// Another position inside the buffers, from an index that is inside.
+    fn position(&mut self, index: &PrimExpr) -> PrimExpr {
+        let lanes = i64::from(index.dtype().lanes);
+        let wide = |value: i64| prim::broadcast(PrimExpr::from(value), lanes);
+        match self.below(6) {
+            0..=2 => index.clone(),
+            3 => wide(SIZE - 1) - index.clone(),
+            4 => wide(self.below(SIZE as u64) as i64),
+            _ => {
+                let (factor, offset) = (self.below(9) as i64, self.below(64) as i64);
+                prim::floormod(index.clone() * wide(factor) + wide(offset), wide(SIZE))
+            }
+        }
+    }
+
+    /// A store of a random value at every index, in one of the forms that lowering leaves.
+    fn fill(&mut self, output: &Ref<Buffer>) -> Stmt {
+        let i = Var::prim("i", self.pick(&[DataType::int(32), DataType::int(64)]));
+        let kind = self.pick(&[ForKind::Serial, ForKind::Serial, ForKind::Parallel, ForKind::Unrolled]);
+        let lanes = self.pick(&[1, 1, 2, 4, 8, 16]);
+        let index64 = prim::cast(DataType::int(64), PrimExpr::from(&i));
+        let index = if lanes == 1 { index64 } else { prim::ramp(index64 * lanes, 1, lanes) };
+        let depth = 1 + self.below(4) as u32;
+        let value = self.expr(output.dtype, &index, depth);
+        let predicate = (self.below(4) == 0).then(|| self.expr(DataType::bool(), &index, 2));
+        let guarded = self.below(4) == 0 && lanes == 1;
+        let store: Stmt = Ref::new(BufferStore {
+            buffer: output.clone(),
+            value,
+            indices: vec![index.clone()],
+            predicate: predicate.filter(|_| !guarded),
+        })
+        .into();
+        let body = if guarded { Stmt::when(self.expr(DataType::bool(), &index, 2), store) } else { store };
+        Stmt::for_loop(kind, i, SIZE / lanes, body)
+    }
+
+    /// A kernel that computes into a local buffer first and reads it back in another order.
+    fn program(&mut self) -> PrimFunc {
+        let outputs: Vec<Ref<Buffer>> =
+            (0..2).map(|i| Buffer::new(format!("out{i}"), self.pick(&TYPES), [SIZE])).collect();
+        let mut statements: Vec<Stmt> = outputs.iter().map(|output| self.fill(output)).collect();
+        let dtype = self.pick(&TYPES);
+        let local = Buffer::scoped("local", dtype, [SIZE], self.pick(&["local", "global"]));
+        let last = Buffer::new("last", dtype, [SIZE]);
+        let (i, j) = (Var::dim("i"), Var::dim("j"));
+        let value = self.expr(dtype, &PrimExpr::from(&i), 2);
+        statements.push(Stmt::alloc(&local));
+        statements.push(Stmt::serial(i.clone(), SIZE, Stmt::store(&local, [&i], value)));
+        let back = self.position(&PrimExpr::from(&j));
+        statements.push(Stmt::serial(j.clone(), SIZE, Stmt::store(&last, [&j], prim::load(&local, [back]))));
+        let buffers: Vec<Ref<Buffer>> = self.inputs.iter().chain(&outputs).chain([&last]).cloned().collect();
+        kernel("program", &buffers, &[], Stmt::seq(statements))
+    }
+
+    /// Small whole numbers of a type, as bytes.
+    fn data(&mut self, dtype: DataType) -> Vec<u8> {
+        (0..SIZE)
+            .flat_map(|_| {
+                let value = self.below(9) as i64 - if dtype.is_uint() || dtype.is_bool() { 0 } else { 4 };
+                match (dtype.is_float(), dtype.code, dtype.bits) {
+                    (_, DataType::BFLOAT, _) => half::bf16::from_f64(value as f64).to_le_bytes().to_vec(),
+                    (true, _, 16) => half::f16::from_f64(value as f64).to_le_bytes().to_vec(),
+                    (true, _, 32) => (value as f32).to_le_bytes().to_vec(),
+                    (true, ..) => (value as f64).to_le_bytes().to_vec(),
+                    _ if dtype.is_bool() => vec![(value & 1) as u8],
+                    _ => value.to_le_bytes()[..dtype.bytes()].to_vec(),
+                }
+            })
+            .collect()
+    }
+}
+
+/// Runs a program both ways; the outputs that differ, as text.
+fn disagreement(seed: u64, target: &Target) -> Option<String> {
+    let mut maker = Maker::new(seed);
+    let func = maker.program();
+    let buffers: Vec<Ref<Buffer>> = func.buffers.iter().flatten().cloned().collect();
+    let contents: Vec<Vec<u8>> = buffers.iter().map(|buffer| maker.data(buffer.dtype)).collect();
+    let references: Vec<relaxide_ffi::Tensor> = buffers
+        .iter()
+        .zip(&contents)
+        .map(|(buffer, bytes)| relaxide_ffi::Tensor::from_bytes(bytes, &[SIZE], buffer.dtype).unwrap())
+        .collect();
+    let args: Vec<Arg> = references.iter().map(Arg::from).collect();
+    run(&func, &args).unwrap_or_else(|error| panic!("program {seed} fails in the interpreter: {error}"));
+    let mut tensors: Vec<Tensor> =
+        buffers.iter().zip(&contents).map(|(buffer, bytes)| Tensor::of(buffer.dtype, bytes, &[SIZE])).collect();
+    Kernels::compile_for(std::slice::from_ref(&func), target).run("program", &mut tensors);
+    for ((buffer, reference), tensor) in buffers.iter().zip(&references).zip(&tensors) {
+        let (expected, got) = (reference.to_bytes().unwrap(), tensor.bytes());
+        let width = buffer.dtype.bytes();
+        for at in 0..SIZE as usize {
+            let range = at * width..(at + 1) * width;
+            let (expected, got) = (&expected[range.clone()], &got[range]);
+            if expected != got && !both_nan(buffer.dtype, expected, got) {
+                let text = llvm_text(&[Ref::new(func.clone())], target).unwrap_or_else(|error| error.to_string());
+                let body = text.split("@program.body").last().unwrap_or_default();
+                return Some(format!(
+                    "program {seed}, `{}` of {} at {at}: expected {expected:?}, got {got:?}\n{body}",
+                    buffer.name, buffer.dtype
+                ));
+            }
+        }
+    }
+    None
+}
+
+/// NaNs differ in their bits; zeros of either sign may come from `min` and `max`, whose operands a processor may swap.
+fn both_nan(dtype: DataType, a: &[u8], b: &[u8]) -> bool {
+    let value = |bytes: &[u8]| match (dtype.is_float(), dtype.code, bytes) {
+        (_, DataType::BFLOAT, [x, y]) => f64::from(half::bf16::from_le_bytes([*x, *y])),
+        (true, _, [x, y]) => f64::from(half::f16::from_le_bytes([*x, *y])),
+        (true, _, [a, b, c, d]) => f64::from(f32::from_le_bytes([*a, *b, *c, *d])),
+        (true, _, bytes) => f64::from_le_bytes(bytes.try_into().unwrap_or_default()),
+        _ => 1.0,
+    };
+    value(a).is_nan() && value(b).is_nan()
+}
+
+/// Few cases by default, since each is compiled; `PROPTEST_CASES` asks for more.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(16);
+    // A program is one number: there is nothing to shrink.
+    ProptestConfig { cases, max_shrink_iters: 0, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn compiled_programs_compute_what_the_interpreter_does(seed in any::<u64>()) {
+        let disagreement = disagreement(seed, &Target::default());
+        prop_assert!(disagreement.is_none(), "{}", disagreement.unwrap_or_default());
+    }
+
+    #[test]
+    fn so_they_do_without_vector_extensions_and_optimisation(seed in any::<u64>()) {
+        let target = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64 -opt-level=1".parse().unwrap();
+        let disagreement = disagreement(seed, &target);
+        prop_assert!(disagreement.is_none(), "{}", disagreement.unwrap_or_default());
+    }
+}
+
+#[test]
+fn every_intrinsic_of_the_table_is_compiled() {
+    use relaxide_tir::intrin::{Arity, Intrinsic};
+    let (f32, i32) = (DataType::float(32), DataType::int(32));
+    let (floats, ints) = (Buffer::new("F", f32, [SIZE]), Buffer::new("I", i32, [SIZE]));
+    let lanes = prim::ramp(0, 1, 8);
+    let mut missing = Vec::new();
+    for intrinsic in Intrinsic::ALL {
+        // A call of a registered function needs the runtime's function table, which kernels do not use.
+        if matches!(intrinsic, Intrinsic::CallPacked | Intrinsic::CallExtern | Intrinsic::Ret) {
+            continue;
+        }
+        let compiles = |buffer: &Ref<Buffer>, wide: DataType| {
+            let value = prim::load(buffer, [lanes.clone()]);
+            let args = match (intrinsic, intrinsic.arity()) {
+                (Intrinsic::IfThenElse, _) => vec![prim::gt(value.clone(), value.clone()), value.clone(), value],
+                (_, Arity::Exactly(count) | Arity::AtLeast(count)) => vec![value; count],
+            };
+            let reduces = intrinsic.name().starts_with("vector_reduce");
+            let result = match intrinsic {
+                Intrinsic::IsNan | Intrinsic::IsInf | Intrinsic::IsFinite => DataType::bool().with_lanes(8),
+                _ if reduces => wide.element(),
+                _ => wide,
+            };
+            let call = prim::call(result, format!("tirx.{}", intrinsic.name()), args);
+            let call = if result.is_bool() { prim::cast(wide, call) } else { call };
+            let index = if reduces { PrimExpr::from(0) } else { lanes.clone() };
+            let body = Stmt::store(buffer, [index], call);
+            let func = Ref::new(kernel("one", std::slice::from_ref(buffer), &[], body));
+            relaxide_codegen::compile(&[func], &Target::default()).is_ok()
+        };
+        if !compiles(&floats, f32.with_lanes(8)) && !compiles(&ints, i32.with_lanes(8)) {
+            missing.push(intrinsic.name());
+        }
+    }
+    assert!(missing.is_empty(), "{missing:?}");
+}
