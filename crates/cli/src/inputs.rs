@@ -46,7 +46,8 @@ pub fn parse_shape(text: &str) -> Result<(String, Vec<Dim>), CliError> {
     let (name, dims) =
         text.split_once('=').ok_or_else(|| CliError::usage(format!("--shape {text} has no '='"), help))?;
     let dims = dims.split(',').map(|d| d.trim().parse::<Dim>());
-    let dims = dims.collect::<Result<Vec<_>, _>>().map_err(|why| CliError::usage(format!("--shape {text}: {why}"), help))?;
+    let dims =
+        dims.collect::<Result<Vec<_>, _>>().map_err(|why| CliError::usage(format!("--shape {text}: {why}"), help))?;
     Ok((name.to_string(), dims))
 }
 
@@ -113,4 +114,3 @@ impl Random {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 }
-

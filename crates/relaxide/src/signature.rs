@@ -110,11 +110,12 @@ impl Signature {
 
     /// What the function table of an executable says, where there is nothing better.
     fn of_table(executable: &Executable) -> Signature {
-        let functions = executable.functions().iter().filter(|f| f.kind != FuncKind::Packed).map(|f| FunctionSignature {
-            name: f.name.clone(),
-            params: f.param_names.iter().map(|name| ParamSignature::unknown(name)).collect(),
-            result: "R.Any".into(),
-        });
+        let functions =
+            executable.functions().iter().filter(|f| f.kind != FuncKind::Packed).map(|f| FunctionSignature {
+                name: f.name.clone(),
+                params: f.param_names.iter().map(|name| ParamSignature::unknown(name)).collect(),
+                result: "R.Any".into(),
+            });
         Signature { functions: functions.collect(), compiler: None, target: None }
     }
 }
@@ -190,7 +191,8 @@ mod tests {
             dims: vec![DimSpec::Name("n".into()), DimSpec::Int(3)],
         };
         let function = FunctionSignature { name: "main".into(), params: vec![param], result: "R.Any".into() };
-        let signature = Signature { functions: vec![function], compiler: Some("1".into()), target: Some("llvm".into()) };
+        let signature =
+            Signature { functions: vec![function], compiler: Some("1".into()), target: Some("llvm".into()) };
         let read = Signature::from_trailer(&signature.to_trailer()).expect("what was written is readable");
         assert_eq!(read.to_string(), signature.to_string());
         assert_eq!(read.functions[0].params[0].dims, signature.functions[0].params[0].dims);

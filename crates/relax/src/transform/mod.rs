@@ -4,6 +4,7 @@
 //! orders in which they are usually run.
 
 mod attach_global_symbol;
+mod bind_params;
 mod bind_symbols;
 mod call_tir_rewrite;
 mod canonicalize;
@@ -23,6 +24,7 @@ mod vm_shape_lower;
 
 use relaxide_ir::pass::PassInfo;
 
+pub use bind_params::bind_params;
 pub use bind_symbols::bind_symbolic_vars;
 pub use legalize::{RESHAPE_ATTR, broadcast_index};
 pub use pipeline::{Pipeline, pipeline, pipelines};
