@@ -31,7 +31,8 @@ impl Environment {
 }
 
 impl Body<'_, '_> {
-    pub fn parallel_loop(&mut self, n: &For) -> Result<(), CodegenError> {
+    /// The loop on all threads of the pool; by this thread alone where `worth` is given and false.
+    pub fn parallel_loop(&mut self, n: &For, worth: Option<&Val>) -> Result<(), CodegenError> {
         let ty = self.kernel.ty(n.var.dtype())?;
         let (min, extent) = (self.index_typed(&n.min)?, self.index(&n.extent)?);
         let min = self.f.convert(&min, ty);
@@ -50,16 +51,24 @@ impl Body<'_, '_> {
             let place = self.field(&environment, &memory, index);
             self.f.effect(format_args!("store {field}, {place}"));
         }
-        self.launch(&task, &memory)
+        self.launch(&task, &memory, worth)
     }
 
-    /// Runs the task function on the pool, or here if there is none.
-    fn launch(&mut self, task: &str, memory: &Val) -> Result<(), CodegenError> {
+    /// Runs the task function on the pool, or here if there is none or it is not worth it.
+    fn launch(&mut self, task: &str, memory: &Val, worth: Option<&Val>) -> Result<(), CodegenError> {
         let slot = self.f.module.runtime_slot("TVMBackendParallelLaunch");
         let launch = self.f.emit(Ty::PTR, format_args!("load ptr, ptr {slot}, align 8"));
         let missing = self.f.icmp("eq", &launch, &Val::zero(Ty::PTR));
         let (alone, pool, done) = (self.f.label(), self.f.label(), self.f.label());
-        self.f.branch_if(&missing, alone, pool);
+        match worth {
+            Some(worth) => {
+                let present = self.f.label();
+                self.f.branch_if(&missing, alone, present);
+                self.f.start(present);
+                self.f.branch_if(worth, pool, alone);
+            }
+            None => self.f.branch_if(&missing, alone, pool),
+        }
         self.f.start(alone);
         let group = self.f.stack_slot("{ ptr, i32 }", 1, 8);
         self.f.effect(format_args!("store {{ ptr, i32 }} {{ ptr null, i32 1 }}, {group}"));

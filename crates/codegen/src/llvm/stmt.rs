@@ -1,6 +1,7 @@
 //! Statements.
 
 use relaxide_ir::{PrimExpr, Type, prim::PrimVisitor};
+use relaxide_tir::schedule::nest::PARALLEL_IF;
 use relaxide_tir::{For, ForKind, IfThenElse, SeqStmt, Stmt, StmtVisitor, While};
 
 use super::{kernel::Body, module::Metadata, value::Val};
@@ -41,7 +42,14 @@ impl Body<'_, '_> {
                 self.forget_values();
                 Ok(())
             }
-            Stmt::Attr(n) => self.stmt(&n.body),
+            Stmt::Attr(n) => match &n.body {
+                Stmt::For(inner) if n.key == PARALLEL_IF && inner.kind == ForKind::Parallel && !self.in_parallel => {
+                    let worth = self.eval(&n.value)?;
+                    let worth = self.f.not_zero(&worth);
+                    self.parallel_loop(inner, Some(&worth))
+                }
+                body => self.stmt(body),
+            },
             // Memory that nothing follows is memory that nothing uses.
             Stmt::Alloc(_) => Ok(()),
             Stmt::Block(n) => {
@@ -97,7 +105,7 @@ impl Body<'_, '_> {
 
     fn for_loop(&mut self, n: &For) -> Result<(), CodegenError> {
         match n.kind {
-            ForKind::Parallel if !self.in_parallel => return self.parallel_loop(n),
+            ForKind::Parallel if !self.in_parallel => return self.parallel_loop(n, None),
             ForKind::ThreadBinding => {
                 return Err(self.kernel.unsupported(format!("a loop bound to `{}`", n.thread_tag)));
             }
