@@ -3,11 +3,17 @@
 //! [`lookup`] finds the definition of a name, [`call`] builds a checked, typed call. To add an operator, add its row to a
 //! family's table or write a file with a table of its own, and name the table in [`registry`].
 
+pub mod activation;
 pub mod binary;
 pub mod core;
+pub mod create;
 mod cx;
 mod def;
 mod error;
+pub mod index;
+pub mod matmul;
+pub mod norm;
+pub mod reduce;
 mod registry;
 pub mod shaping;
 pub mod unary;

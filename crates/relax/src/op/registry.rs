@@ -11,7 +11,13 @@ static TABLES: &[&[OpDef]] = &[
     super::core::TABLE,
     super::unary::TABLE,
     super::binary::TABLE,
+    super::reduce::TABLE,
     super::shaping::TABLE,
+    super::index::TABLE,
+    super::create::TABLE,
+    super::matmul::TABLE,
+    super::norm::TABLE,
+    super::activation::TABLE,
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static OpDef>> =

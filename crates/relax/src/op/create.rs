@@ -1,0 +1,254 @@
+//! Operators that make tensors of a pattern, and those that convert or bound each element.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::Type;
+use relaxide_ir::prim::{self, PrimExpr, cast, constant};
+use relaxide_tir::te;
+
+use super::shaping::{input, result_dims};
+use super::*;
+
+const X: ArgDef = ArgDef::tensor("x", "The input.");
+const SHAPE: ArgDef = ArgDef::shape("shape", "Dimensions of the result.");
+const DTYPE: AttrDef = AttrDef::dtype("dtype", "Dtype of the result; that of the arguments if void.");
+
+type Compute = fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>;
+
+const fn row(
+    name: &'static str,
+    args: &'static [ArgDef],
+    attrs: &'static [AttrDef],
+    infer: fn(&CallCx) -> Result<Type, OpError>,
+    lower: Lowering,
+    pattern: OpPattern,
+    doc: &'static str,
+) -> OpDef {
+    OpDef { name, doc, args, attrs, infer, lower, pattern, pure: true }
+}
+
+const fn filler(name: &'static str, lower: Compute, doc: &'static str) -> OpDef {
+    row(name, &[SHAPE], &[DTYPE], filled_type, Lowering::Compute(lower), OpPattern::Elemwise, doc)
+}
+
+const fn like(name: &'static str, args: &'static [ArgDef], lower: Compute, doc: &'static str) -> OpDef {
+    row(name, args, &[DTYPE], like_type, Lowering::Compute(lower), OpPattern::Elemwise, doc)
+}
+
+/// The rows.
+pub static TABLE: &[OpDef] = &[
+    filler("zeros", |cx, _| splat(cx, 0.0), "Zeros."),
+    filler("ones", |cx, _| splat(cx, 1.0), "Ones."),
+    row(
+        "full",
+        &[SHAPE, ArgDef::operand("fill_value", "A 0-d tensor or a scalar.")],
+        &[DTYPE],
+        full_type,
+        Lowering::Compute(full),
+        OpPattern::Broadcast,
+        "One value everywhere.",
+    ),
+    like("zeros_like", &[X], |cx, _| splat(cx, 0.0), "Zeros in the shape of x."),
+    like("ones_like", &[X], |cx, _| splat(cx, 1.0), "Ones in the shape of x."),
+    like(
+        "full_like",
+        &[X, ArgDef::operand("fill_value", "A 0-d tensor or a scalar.")],
+        full,
+        "One value in the shape of x.",
+    ),
+    row(
+        "arange",
+        &[
+            ArgDef::scalar("start", "First value."),
+            ArgDef::scalar("end", "Where it stops, not included."),
+            ArgDef::scalar("step", "Distance of neighbours."),
+        ],
+        &[DTYPE],
+        arange_type,
+        Lowering::Compute(arange),
+        OpPattern::Opaque,
+        "start, start + step … up to end.",
+    ),
+    row(
+        "eye",
+        &[
+            ArgDef::scalar("n", "Rows."),
+            ArgDef::scalar("m", "Columns."),
+            ArgDef::scalar("k", "Which diagonal; 0 is the main one."),
+        ],
+        &[DTYPE],
+        eye_type,
+        Lowering::Compute(eye),
+        OpPattern::Elemwise,
+        "Ones on a diagonal, zeros elsewhere.",
+    ),
+    row(
+        "tril",
+        &[X, ArgDef::scalar("k", "The last diagonal that is kept.")],
+        &[],
+        |cx| Ok(cx.tensor(0)?.ty()),
+        Lowering::Compute(|cx, t| triangle(cx, t, prim::le)),
+        OpPattern::Injective,
+        "x below a diagonal, zero above.",
+    ),
+    row(
+        "triu",
+        &[X, ArgDef::scalar("k", "The first diagonal that is kept.")],
+        &[],
+        |cx| Ok(cx.tensor(0)?.ty()),
+        Lowering::Compute(|cx, t| triangle(cx, t, prim::ge)),
+        OpPattern::Injective,
+        "x above a diagonal, zero below.",
+    ),
+    row(
+        "astype",
+        &[X],
+        &[AttrDef::new("dtype", AttrKind::DType, AttrDefault::Required, "Dtype of the result.")],
+        astype_type,
+        Lowering::Scalar(|cx, v| Ok(convert(cx.dtype("dtype").unwrap_or(v[0].dtype()), v[0].clone()))),
+        OpPattern::Elemwise,
+        "Each element converted. Floats become integers by truncation, and truth values by comparing with zero.",
+    ),
+    row(
+        "clip",
+        &[X, ArgDef::scalar("min", "Lower bound."), ArgDef::scalar("max", "Upper bound.")],
+        &[],
+        |cx| Ok(cx.tensor(0)?.ty()),
+        Lowering::Scalar(clip),
+        OpPattern::Elemwise,
+        "Each element brought between two bounds. A bound that the dtype cannot hold does not bind.",
+    ),
+];
+
+fn filled_type(cx: &CallCx) -> Result<Type, OpError> {
+    let Some(dtype) = cx.dtype("dtype") else { return cx.invalid("needs a dtype") };
+    Ok(match cx.shape_arg(0)? {
+        Ok(dims) => Type::tensor(dims, dtype),
+        Err(ndim) => tensor_type(None, ndim, dtype),
+    })
+}
+
+fn full_type(cx: &CallCx) -> Result<Type, OpError> {
+    let dtype = match cx.dtype("dtype") {
+        Some(dtype) => dtype,
+        None => cx.operand(1)?.dtype,
+    };
+    Ok(match cx.shape_arg(0)? {
+        Ok(dims) => Type::tensor(dims, dtype),
+        Err(ndim) => tensor_type(None, ndim, dtype),
+    })
+}
+
+fn like_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    Ok(TensorInfo { dtype: cx.dtype("dtype").unwrap_or(x.dtype), ..x }.ty())
+}
+
+/// Dimensions and dtype of the result.
+fn result(cx: &CallCx) -> Result<(Vec<PrimExpr>, DataType), OpError> {
+    let dims = result_dims(cx)?;
+    let ty = (cx.def.infer)(cx)?;
+    Ok((dims, ty.as_tensor().map_or(DataType::void(), |t| t.dtype)))
+}
+
+fn splat(cx: &CallCx, value: f64) -> Result<Vec<te::Tensor>, OpError> {
+    let (dims, dtype) = result(cx)?;
+    Ok(vec![te::compute("T_full", dims, |_| constant(dtype, value))])
+}
+
+fn full(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let (dims, dtype) = result(cx)?;
+    let value = match inputs.last() {
+        Some(t) if t.ndim() == 0 => t.at(&[]),
+        Some(t) if cx.name() == "full" => t.at(&vec![PrimExpr::from(0); t.ndim()]),
+        _ => cx.scalar(1)?,
+    };
+    Ok(vec![te::compute("T_full", dims, |_| convert(dtype, value))])
+}
+
+fn arange_type(cx: &CallCx) -> Result<Type, OpError> {
+    let (start, end, step) = (cx.scalar(0)?, cx.scalar(1)?, cx.scalar(2)?);
+    let dtype = cx.dtype("dtype").unwrap_or_else(|| {
+        let float = [&start, &end, &step].into_iter().map(|e| e.dtype()).find(|d| d.is_float());
+        float.unwrap_or(DataType::int(64))
+    });
+    let number = |e: &PrimExpr| match e {
+        PrimExpr::Int(i) => Some(i.value as f64),
+        PrimExpr::Float(f) => Some(f.value),
+        _ => None,
+    };
+    let count = match (number(&start), number(&end), number(&step)) {
+        (_, _, Some(0.0)) => return cx.invalid("the step is zero"),
+        (Some(start), Some(end), Some(step)) => PrimExpr::from(((end - start) / step).ceil().max(0.0) as i64),
+        _ => {
+            let span = relaxide_ir::arith::Analyzer::new().simplify(&prim::floordiv(&end - &start + &step - 1, &step));
+            prim::max(span, 0)
+        }
+    };
+    Ok(Type::tensor([count], dtype))
+}
+
+fn arange(cx: &CallCx, _: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let (dims, dtype) = result(cx)?;
+    let (start, step) = (cx.scalar(0)?, cx.scalar(2)?);
+    Ok(vec![te::compute("T_arange", dims, |i| cast(dtype, start) + cast(dtype, step) * cast(dtype, &i[0]))])
+}
+
+fn eye_type(cx: &CallCx) -> Result<Type, OpError> {
+    let dtype = cx.dtype("dtype").unwrap_or(DataType::float(32));
+    Ok(Type::tensor([cx.scalar(0)?, cx.scalar(1)?], dtype))
+}
+
+fn eye(cx: &CallCx, _: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let (dims, dtype) = result(cx)?;
+    let k = cx.scalar(2)?;
+    Ok(vec![te::compute("T_eye", dims, |i| {
+        prim::select(prim::eq(&i[1], &i[0] + k), constant(dtype, 1.0), constant(dtype, 0.0))
+    })])
+}
+
+fn triangle(
+    cx: &CallCx,
+    inputs: &[te::Tensor],
+    keep: fn(PrimExpr, PrimExpr) -> PrimExpr,
+) -> Result<Vec<te::Tensor>, OpError> {
+    let x = input(cx, inputs, 0)?;
+    let k = cx.scalar(1)?;
+    if x.ndim() < 2 {
+        return cx.invalid("needs a tensor of two dimensions at least");
+    }
+    Ok(vec![te::compute("T_tri", x.shape(), |out| {
+        let (row, column) = (&out[out.len() - 2], &out[out.len() - 1]);
+        prim::select(keep(column - row, k), x.at(out), constant(x.dtype(), 0.0))
+    })])
+}
+
+fn astype_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    Ok(TensorInfo { dtype: cx.dtype("dtype").unwrap_or(x.dtype), ..x }.ty())
+}
+
+/// A conversion; to truth values it is a comparison with zero.
+fn convert(dtype: DataType, x: PrimExpr) -> PrimExpr {
+    if dtype.is_bool() && !x.dtype().is_bool() { prim::ne(&x, constant(x.dtype(), 0.0)) } else { cast(dtype, x) }
+}
+
+fn clip(cx: &CallCx, values: &[PrimExpr]) -> Result<PrimExpr, OpError> {
+    let [x, low, high] = values else { return cx.invalid("takes three arguments") };
+    let dtype = x.dtype();
+    let bound = |e: &PrimExpr| match e {
+        PrimExpr::Float(f) if !dtype.is_float() => {
+            let value = f.value;
+            (value.is_finite() && value.abs() < 2f64.powi(i32::from(dtype.bits) - 1)).then(|| constant(dtype, value))
+        }
+        PrimExpr::Float(f) if f.value.is_infinite() => None,
+        other => Some(cast(dtype, other)),
+    };
+    let mut value = x.clone();
+    if let Some(low) = bound(low) {
+        value = prim::max(value, low);
+    }
+    if let Some(high) = bound(high) {
+        value = prim::min(value, high);
+    }
+    Ok(value)
+}

@@ -1,0 +1,212 @@
+//! Reductions over dimensions: a table row each.
+//!
+//! `axis` names the dimensions that go (all, if absent); with `keepdims` they stay with size one. Sums and products are
+//! taken in the tensor's dtype. Averages are the sum divided by the count; `variance` and `std` divide by the count too,
+//! without Bessel's correction.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::Type;
+use relaxide_ir::prim::{self, PrimExpr, cast, math};
+use relaxide_tir::te;
+
+use super::shaping::{input, result_dims};
+use super::*;
+use crate::shape::num_elements;
+
+const X: &[ArgDef] = &[ArgDef::tensor("x", "The input.")];
+const ATTRS: &[AttrDef] = &[
+    AttrDef::axes("axis", "The dimensions that are reduced; all if absent."),
+    AttrDef::bool("keepdims", false, "Whether reduced dimensions stay, with size one."),
+];
+const ARG_ATTRS: &[AttrDef] = &[
+    AttrDef::new(
+        "axis",
+        AttrKind::Int,
+        AttrDefault::None,
+        "The dimension that is searched; the flattened tensor if absent.",
+    ),
+    AttrDef::bool("keepdims", false, "Whether reduced dimensions stay, with size one."),
+];
+
+type Compute = fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>;
+
+const fn row(name: &'static str, lower: Compute, doc: &'static str) -> OpDef {
+    OpDef {
+        name,
+        doc,
+        args: X,
+        attrs: ATTRS,
+        infer: reduced_type,
+        lower: Lowering::Compute(lower),
+        pattern: OpPattern::Reduce,
+        pure: true,
+    }
+}
+
+/// The rows.
+pub static TABLE: &[OpDef] = &[
+    row("sum", |cx, t| simple(cx, t, |x, k| te::sum(x, k)), "Sum."),
+    row("prod", |cx, t| simple(cx, t, |x, k| te::prod(x, k)), "Product."),
+    row("max", |cx, t| simple(cx, t, |x, k| te::max(x, k)), "Largest value."),
+    row("min", |cx, t| simple(cx, t, |x, k| te::min(x, k)), "Smallest value."),
+    row("mean", |cx, t| Ok(vec![mean(cx, input(cx, t, 0)?, "T_mean")?]), "Average."),
+    row(
+        "variance",
+        |cx, t| Ok(vec![variance(cx, input(cx, t, 0)?)?]),
+        "Average of squared distances from the average.",
+    ),
+    row("std", std, "Square root of the variance."),
+    OpDef {
+        attrs: ARG_ATTRS,
+        infer: arg_type,
+        ..row(
+            "argmax",
+            |cx, t| arg_reduce(cx, t, prim::lowest, prim::gt),
+            "Index of the largest value, the first of equal ones, as int64.",
+        )
+    },
+    OpDef {
+        attrs: ARG_ATTRS,
+        infer: arg_type,
+        ..row(
+            "argmin",
+            |cx, t| arg_reduce(cx, t, prim::highest, prim::lt),
+            "Index of the smallest value, the first of equal ones, as int64.",
+        )
+    },
+];
+
+/// The dimensions that are reduced.
+fn reduced_axes(cx: &CallCx, ndim: usize) -> Result<Vec<usize>, OpError> {
+    match cx.attrs.get("axis") {
+        None => Ok((0..ndim).collect()),
+        Some(relaxide_ir::AttrValue::List(_)) => Ok(cx.axes("axis", ndim)?.unwrap_or_default()),
+        Some(_) => Ok(vec![cx.axis("axis", ndim)?]),
+    }
+}
+
+fn reduced(cx: &CallCx, dtype: Option<DataType>) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    let dtype = dtype.unwrap_or(x.dtype);
+    let keep = cx.bool("keepdims")?;
+    let Some(ndim) = x.ndim else {
+        let all = cx.attrs.get("axis").is_none() && !keep;
+        return Ok(tensor_type(None, all.then_some(0), dtype));
+    };
+    let axes = reduced_axes(cx, ndim)?;
+    let dims = x.dims.map(|dims| {
+        let at = |(i, d): (usize, PrimExpr)| match (axes.contains(&i), keep) {
+            (false, _) => Some(d),
+            (true, true) => Some(PrimExpr::from(1)),
+            (true, false) => None,
+        };
+        dims.into_iter().enumerate().filter_map(at).collect()
+    });
+    Ok(tensor_type(dims, Some(if keep { ndim } else { ndim - axes.len() }), dtype))
+}
+
+fn reduced_type(cx: &CallCx) -> Result<Type, OpError> {
+    reduced(cx, None)
+}
+
+fn arg_type(cx: &CallCx) -> Result<Type, OpError> {
+    reduced(cx, Some(DataType::int(64)))
+}
+
+/// How the index into the input follows from that into the result and the reduction axes.
+pub struct Plan {
+    axes: Vec<usize>,
+    keep: bool,
+    /// A reduction axis for each reduced dimension.
+    pub reduce: Vec<te::ReduceAxis>,
+}
+
+impl Plan {
+    /// A reduction of some dimensions of a tensor.
+    pub fn new(x: &te::Tensor, axes: Vec<usize>, keep: bool) -> Plan {
+        let extent = |a: &usize| x.shape().get(*a).cloned().unwrap_or_else(|| PrimExpr::from(1));
+        let reduce = axes.iter().enumerate().map(|(i, a)| te::reduce_axis_named(format!("k{i}"), extent(a))).collect();
+        Plan { axes, keep, reduce }
+    }
+
+    /// The index into the input.
+    pub fn index(&self, ndim: usize, out: &[PrimExpr]) -> Vec<PrimExpr> {
+        let mut rest = out.iter();
+        let mut at = |i: usize| {
+            let reduced = self.axes.iter().position(|a| *a == i).and_then(|j| self.reduce.get(j));
+            let own = if reduced.is_none() || self.keep { rest.next().cloned() } else { None };
+            reduced.map(te::ReduceAxis::var).or(own).unwrap_or_else(|| PrimExpr::from(0))
+        };
+        (0..ndim).map(&mut at).collect()
+    }
+}
+
+fn plan(cx: &CallCx, x: &te::Tensor) -> Result<Plan, OpError> {
+    Ok(Plan::new(x, reduced_axes(cx, x.ndim())?, cx.bool("keepdims")?))
+}
+
+fn simple(
+    cx: &CallCx,
+    inputs: &[te::Tensor],
+    combine: fn(PrimExpr, &[te::ReduceAxis]) -> te::Reduction,
+) -> Result<Vec<te::Tensor>, OpError> {
+    let x = input(cx, inputs, 0)?;
+    let plan = plan(cx, x)?;
+    let name = format!("{}_red", cx.name());
+    Ok(vec![te::compute(name, result_dims(cx)?, |out| combine(x.at(&plan.index(x.ndim(), out)), &plan.reduce))])
+}
+
+/// How many elements are reduced into one, in a dtype.
+fn count(cx: &CallCx, x: &te::Tensor) -> Result<PrimExpr, OpError> {
+    let dims: Vec<_> = reduced_axes(cx, x.ndim())?.iter().filter_map(|a| x.shape().get(*a).cloned()).collect();
+    Ok(cast(x.dtype(), num_elements(&dims)))
+}
+
+fn mean(cx: &CallCx, x: &te::Tensor, name: &str) -> Result<te::Tensor, OpError> {
+    let dims = result_dims(cx)?;
+    let plan = plan(cx, x)?;
+    let total =
+        te::compute(format!("{}_red", cx.name()), &dims, |out| te::sum(x.at(&plan.index(x.ndim(), out)), &plan.reduce));
+    let count = count(cx, x)?;
+    Ok(te::compute(name, &dims, |out| prim::div(total.at(out), &count)))
+}
+
+fn variance(cx: &CallCx, x: &te::Tensor) -> Result<te::Tensor, OpError> {
+    let dims = result_dims(cx)?;
+    let average = mean(cx, x, "T_mean")?;
+    let plan = plan(cx, x)?;
+    let total = te::compute("squares_red", &dims, |out| {
+        let distance = x.at(&plan.index(x.ndim(), out)) - average.at(out);
+        te::sum(&distance * &distance, &plan.reduce)
+    });
+    let count = count(cx, x)?;
+    Ok(te::compute("T_variance", &dims, |out| prim::div(total.at(out), &count)))
+}
+
+fn std(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let variance = variance(cx, input(cx, inputs, 0)?)?;
+    Ok(vec![te::compute("T_std", variance.shape(), |out| math("sqrt", variance.at(out)))])
+}
+
+/// Index of the best value: ties go to the smaller index, whatever the order of the reduction.
+fn arg_reduce(
+    cx: &CallCx,
+    inputs: &[te::Tensor],
+    worst: fn(DataType) -> PrimExpr,
+    better: fn(PrimExpr, PrimExpr) -> PrimExpr,
+) -> Result<Vec<te::Tensor>, OpError> {
+    let x = input(cx, inputs, 0)?;
+    let plan = plan(cx, x)?;
+    let position = plan.reduce.iter().fold(PrimExpr::from(0), |flat, k| flat * k.extent() + k.var());
+    let identity = [prim::int(i64::MAX), worst(x.dtype())];
+    let mut outputs = te::compute_multi(format!("{}_red", cx.name()), result_dims(cx)?, |out| {
+        let value = x.at(&plan.index(x.ndim(), out));
+        te::combine(identity, [position, value], &plan.reduce, |best, new| {
+            let equal = prim::and(prim::eq(&new[1], &best[1]), prim::lt(&new[0], &best[0]));
+            let take = prim::or(better(new[1].clone(), best[1].clone()), equal);
+            vec![prim::select(take.clone(), &new[0], &best[0]), prim::select(take, &new[1], &best[1])]
+        })
+    });
+    outputs.truncate(1);
+    Ok(outputs)
+}
