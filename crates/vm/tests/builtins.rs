@@ -173,7 +173,7 @@ fn tensors_become_shapes_and_views() {
     assert!(call("tensor_to_shape", &[float_tensor(&[2])]).is_err());
     assert!(call("tensor_to_shape", &[Any::from(Tensor::zeros(&[1, 1], DataType::int(64)).unwrap())]).is_err());
     let x = float_tensor(&[3, 4]);
-    assert_eq!(call("shape_of", &[x.clone()]).unwrap().to::<Shape>().unwrap().as_slice(), [3, 4]);
+    assert_eq!(call("shape_of", std::slice::from_ref(&x)).unwrap().to::<Shape>().unwrap().as_slice(), [3, 4]);
     let view: Tensor = call("reshape", args![x.clone(), shape(&[2, 6])]).unwrap().to().unwrap();
     assert_eq!((view.shape(), view.data_ptr()), (&[2, 6][..], x.to::<Tensor>().unwrap().data_ptr()));
     assert!(call("reshape", args![x.clone(), shape(&[5])]).is_err());

@@ -12,8 +12,11 @@ fn reg(number: i64) -> Arg {
     Arg::Register(Register(number))
 }
 
-/// Builds a module from functions: name, parameters, body.
-fn module(functions: &[(&str, &[&str], &dyn Fn(&mut ExecBuilder) -> Result<(), BuildError>)]) -> Module {
+/// A function: name, parameters, and what emits its body.
+type Definition<'a> = (&'a str, &'a [&'a str], &'a dyn Fn(&mut ExecBuilder) -> Result<(), BuildError>);
+
+/// Builds a module from functions.
+fn module(functions: &[Definition<'_>]) -> Module {
     let mut builder = ExecBuilder::new();
     for (name, params, body) in functions {
         builder.begin_function(name, params).unwrap();

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Mutex, PoisonError};
 
 use relaxide_ffi::{Device, Error};
@@ -25,8 +26,29 @@ pub(super) struct Pooled {
 #[derive(Default)]
 struct State {
     /// Addresses by size; a plain number, for they are not followed here.
-    free: HashMap<usize, Vec<usize>>,
+    free: HashMap<usize, Vec<usize>, BuildHasherDefault<PageHasher>>,
     stats: MemoryStats,
+}
+
+/// Hashes a size. Sizes are a model's own, so there is nobody to defend against, and this is on the way of every
+/// allocation.
+#[derive(Default)]
+struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_usize(usize::from(*byte)));
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        // The golden ratio spreads neighbouring sizes over the high bits; the table uses both ends of the hash.
+        let mixed = (self.0 ^ value as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
 }
 
 impl Pooled {

@@ -17,6 +17,14 @@ impl<'a> ShapeHeap<'a> {
         if fits { Ok(Self { tensor }) } else { Err(Self::unfit(tensor)) }
     }
 
+    /// A tensor that can be a heap of `size` values, all zero.
+    pub fn allocate(size: usize) -> Result<Tensor, Error> {
+        let mut values = vec![0_i64; size].into_boxed_slice();
+        let data = values.as_mut_ptr().cast();
+        // SAFETY: the tensor keeps the values, whose place on the heap does not change when the box moves.
+        unsafe { Tensor::from_parts(data, &[size as i64], DataType::int(64), Device::cpu(0), 0, values) }
+    }
+
     #[cold]
     fn unfit(tensor: &Tensor) -> Error {
         let message = format!("a shape heap is a compact tensor of int64 on the CPU, not {tensor:?}");

@@ -6,9 +6,14 @@ use relaxide_runtime::memory::{self, Buffer, Storage};
 use super::{Args, Builtin};
 use crate::machine::Vm;
 
+/// The interpreter knows these two: with constant operands, as nearly always, they are operations of its own.
+pub(crate) const ALLOC_STORAGE: &str = "vm.builtin.alloc_storage";
+/// See [`ALLOC_STORAGE`].
+pub(crate) const ALLOC_TENSOR: &str = "vm.builtin.alloc_tensor";
+
 pub(super) const TABLE: &[Builtin] = &[
-    Builtin::with_vm("vm.builtin.alloc_storage", alloc_storage),
-    Builtin::plain("vm.builtin.alloc_tensor", alloc_tensor),
+    Builtin::with_vm(ALLOC_STORAGE, alloc_storage),
+    Builtin::plain(ALLOC_TENSOR, alloc_tensor),
     Builtin::plain("vm.builtin.memory_manager.clear", clear),
 ];
 
@@ -20,17 +25,34 @@ fn alloc_storage(vm: &Vm, args: &Args<'_, '_>) -> Result<Any, Error> {
     let dtype: DataType = args.get(3, "dtype")?;
     if args.len() == 5 {
         let scope = args.view(4, "memory scope")?;
-        if !matches!(scope.as_str(), Some("" | "global")) {
+        if !scope.as_str().is_some_and(is_plain_scope) {
             let message = format_args!("memory scope {scope:?} does not exist on the devices of this runtime");
             return Err(args.error(ErrorKind::ValueError, message));
         }
     }
-    let elements = size.iter().try_fold(1_usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));
-    let bytes = elements.and_then(|elements| elements.checked_mul(dtype.bytes())).ok_or_else(|| {
+    let bytes = storage_bytes(&size, dtype).ok_or_else(|| {
         args.error(ErrorKind::ValueError, format_args!("a storage of shape {size:?} and type {dtype} cannot exist"))
     })?;
-    let buffer = Buffer::new(&vm.place(device)?.allocator, bytes)?;
-    Ok(Storage::new(buffer).into())
+    vm.allocate(device, bytes)
+}
+
+/// The bytes of a storage of that many elements; `None` if no memory has them.
+pub(crate) fn storage_bytes(size: &[i64], dtype: DataType) -> Option<usize> {
+    let elements = size.iter().try_fold(1_usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));
+    elements?.checked_mul(dtype.bytes())
+}
+
+/// Whether a memory scope is the ordinary memory of a device, the only one that there is so far.
+pub(crate) fn is_plain_scope(scope: &str) -> bool {
+    matches!(scope, "" | "global")
+}
+
+impl Vm {
+    /// Takes memory of a device, by its index in the machine.
+    pub(crate) fn allocate(&self, device: i64, bytes: usize) -> Result<Any, Error> {
+        let buffer = Buffer::new(&self.place(device)?.allocator, bytes)?;
+        Ok(Storage::new(buffer).into())
+    }
 }
 
 /// `(storage, offset, shape, dtype[, scope])`.
@@ -39,7 +61,7 @@ fn alloc_tensor(args: &Args<'_, '_>) -> Result<Any, Error> {
     let offset = args.index(1, "offset")?;
     let (shape, dtype): (Shape, DataType) = (args.get(2, "shape")?, args.get(3, "dtype")?);
     let tensor = Storage::tensor(&storage, offset, &shape, dtype);
-    tensor.map(Any::from).map_err(|error| error.context("vm.builtin.alloc_tensor"))
+    tensor.map(Any::from).map_err(|error| error.context(ALLOC_TENSOR))
 }
 
 /// `()`: frees what allocators keep for reuse.

@@ -5,19 +5,14 @@ use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function, Ref, Shape};
 use super::{Args, Builtin};
 use crate::machine::{Closure, Vm};
 
-const INVOKE: &str = "vm.builtin.invoke_closure";
+/// The interpreter knows this one, so that deep recursion through closures does not need the native stack.
+pub(crate) const INVOKE_CLOSURE: &str = "vm.builtin.invoke_closure";
 
 pub(super) const TABLE: &[Builtin] = &[
     Builtin::plain("vm.builtin.make_closure", make_closure),
-    Builtin::with_vm(INVOKE, invoke_closure),
+    Builtin::with_vm(INVOKE_CLOSURE, invoke_closure),
     Builtin::plain("vm.builtin.call_tir_dyn", call_tir_dyn),
 ];
-
-/// Whether a builtin is the one that calls closures; the interpreter knows it, so that deep recursion through closures
-/// does not need the native stack.
-pub(crate) fn is_invoke(builtin: &Builtin) -> bool {
-    builtin.name == INVOKE
-}
 
 /// `(closure, captured…)`: a closure with the captured values behind its arguments.
 fn make_closure(args: &Args<'_, '_>) -> Result<Any, Error> {

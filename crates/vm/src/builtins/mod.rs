@@ -21,8 +21,9 @@ use std::sync::LazyLock;
 
 use relaxide_ffi::{Any, AnyView, Error, Function, get_global, register_global};
 
+pub(crate) use alloc::{ALLOC_STORAGE, ALLOC_TENSOR, is_plain_scope, storage_bytes};
 pub(crate) use args::Args;
-pub(crate) use closure::is_invoke as is_invoke_closure;
+pub(crate) use closure::INVOKE_CLOSURE;
 
 use crate::machine::{Vm, live};
 

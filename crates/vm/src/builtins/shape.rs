@@ -45,8 +45,7 @@ fn alloc_shape_heap(_vm: &Vm, args: &Args<'_, '_>) -> Result<Any, Error> {
     if size > MAX_HEAP {
         return Err(args.error(ErrorKind::ValueError, format_args!("{size} values, where {MAX_HEAP} are possible")));
     }
-    // The heap is read by the host, so it is always in the host's memory.
-    Tensor::zeros(&[size as i64], DataType::int(64)).map(Any::from)
+    ShapeHeap::allocate(size).map(Any::from)
 }
 
 /// The heap in an argument; `None` if the program has none.

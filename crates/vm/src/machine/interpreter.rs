@@ -13,6 +13,7 @@
 use std::cell::Cell;
 
 use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function};
+use relaxide_runtime::memory::Storage;
 
 use super::closure::Closure;
 use super::instrument::Verdict;
@@ -134,6 +135,20 @@ impl<'vm> Run<'vm, '_> {
                 let result = self.with_views(args, |views| builtin.run(vm, views))?;
                 self.store(dst, result)
             }
+            Op::AllocStorage { plan, dst, .. } => {
+                let plan = self.vm.program.storages.get(plan as usize).ok_or_else(|| broken("a storage"))?;
+                let storage = self.vm.allocate(plan.device, plan.bytes)?;
+                self.store(dst, storage)
+            }
+            Op::AllocTensor { plan, dst, .. } => {
+                let plan = self.vm.program.tensors.get(plan as usize).ok_or_else(|| broken("a tensor"))?;
+                let storage = self.register(plan.storage)?;
+                let Some(storage) = storage.downcast_ref::<Storage>() else {
+                    return Err(Error::type_mismatch("vm.Storage", storage.type_key()).context("vm.builtin.alloc_tensor"));
+                };
+                let tensor = Storage::tensor(storage, plan.offset, &plan.shape, plan.dtype)?;
+                self.store(dst, tensor.into())
+            }
             Op::Kill { dst, .. } => self.store(Some(dst), Any::none()),
             Op::Bytecode { func, args, dst } => self.call_bytecode(func as usize, args, 0, &[], dst),
             Op::InvokeClosure { args, dst, .. } => self.invoke_closure(args, dst),
@@ -176,19 +191,30 @@ impl<'vm> Run<'vm, '_> {
         value.map_or(AnyView::none(), Any::as_view)
     }
 
-    /// Runs `call` with the operands as views.
+    /// Runs `call` with the operands as views. The array for them is no larger than it must be, since it is cleared first.
     #[inline]
     fn with_views<T>(&self, args: Operands, call: impl FnOnce(&[AnyView<'_>]) -> T) -> T {
         let operands = self.vm.program.operands(args);
-        let mut inline = [AnyView::none(); INLINE_ARGS];
-        if let Some(views) = inline.get_mut(..operands.len()) {
-            for (view, operand) in views.iter_mut().zip(operands) {
-                *view = self.view(*operand);
+        match operands.len() {
+            0..=4 => self.gather::<4, T>(operands, call),
+            5..=8 => self.gather::<8, T>(operands, call),
+            9..=INLINE_ARGS => self.gather::<INLINE_ARGS, T>(operands, call),
+            _ => {
+                let views: Vec<AnyView<'_>> = operands.iter().map(|operand| self.view(*operand)).collect();
+                call(&views)
             }
-            return call(views);
         }
-        let views: Vec<AnyView<'_>> = operands.iter().map(|operand| self.view(*operand)).collect();
-        call(&views)
+    }
+
+    /// Runs `call` with at most `N` operands as views.
+    #[inline]
+    fn gather<const N: usize, T>(&self, operands: &[Operand], call: impl FnOnce(&[AnyView<'_>]) -> T) -> T {
+        let mut views = [AnyView::none(); N];
+        let count = operands.len().min(N);
+        for (view, operand) in views.iter_mut().zip(operands) {
+            *view = self.view(*operand);
+        }
+        call(views.get(..count).unwrap_or_default())
     }
 
     /// Opens a frame for a function in bytecode. The first `skip` operands are not arguments; `bound` values follow.
@@ -305,6 +331,8 @@ fn called(op: &Op) -> Option<(u32, Operands, Destination)> {
     match *op {
         Op::Packed { func, args, dst }
         | Op::Builtin { func, args, dst, .. }
+        | Op::AllocStorage { func, args, dst, .. }
+        | Op::AllocTensor { func, args, dst, .. }
         | Op::InvokeClosure { func, args, dst }
         | Op::Bytecode { func, args, dst }
         | Op::Tir { func, args, dst } => Some((func, args, dst)),

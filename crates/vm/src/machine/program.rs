@@ -4,7 +4,7 @@
 //! What is left for the interpreter is an array of [`Op`]s, one for each instruction of the executable, with jump
 //! targets as absolute positions and arguments in one array of [`Operand`]s.
 
-use relaxide_ffi::{Error, ErrorKind};
+use relaxide_ffi::{Any, DataType, Error, ErrorKind, FromAny, Shape};
 
 use super::link::Callee;
 use crate::builtins::{self, Builtin};
@@ -40,6 +40,10 @@ pub(super) enum Op {
     Packed { func: u32, args: Operands, dst: Destination },
     /// Run a builtin.
     Builtin { builtin: &'static Builtin, func: u32, args: Operands, dst: Destination },
+    /// Take memory whose size the program knows.
+    AllocStorage { plan: u32, func: u32, args: Operands, dst: Destination },
+    /// Place a tensor whose shape the program knows in a storage.
+    AllocTensor { plan: u32, func: u32, args: Operands, dst: Destination },
     /// Call a value; if it is a closure in bytecode, in a frame of this stack.
     InvokeClosure { func: u32, args: Operands, dst: Destination },
     /// Call a function in bytecode, in a frame of this stack.
@@ -67,10 +71,27 @@ pub(super) struct Entry {
     pub(super) num_args: usize,
 }
 
+/// A storage of a known size.
+pub(super) struct StoragePlan {
+    pub(super) device: i64,
+    pub(super) bytes: usize,
+}
+
+/// A tensor of a known shape.
+pub(super) struct TensorPlan {
+    /// The register of its storage.
+    pub(super) storage: u32,
+    pub(super) offset: usize,
+    pub(super) shape: Shape,
+    pub(super) dtype: DataType,
+}
+
 /// The decoded program.
 pub(super) struct Program {
     pub(super) ops: Vec<Op>,
     operands: Vec<Operand>,
+    pub(super) storages: Vec<StoragePlan>,
+    pub(super) tensors: Vec<TensorPlan>,
     /// By index in the function table; functions from outside have none.
     pub(super) entries: Vec<Entry>,
 }
@@ -78,7 +99,13 @@ pub(super) struct Program {
 impl Program {
     /// Decodes a program. An error is a program too large for the decoded form.
     pub(super) fn decode(executable: &VerifiedExecutable, callees: &[Callee]) -> Result<Self, Error> {
-        let mut program = Self { ops: Vec::new(), operands: Vec::new(), entries: Vec::new() };
+        let mut program = Self {
+            ops: Vec::new(),
+            operands: Vec::new(),
+            storages: Vec::new(),
+            tensors: Vec::new(),
+            entries: Vec::new(),
+        };
         for function in executable.functions() {
             let has_body = function.kind != FuncKind::Packed;
             program.entries.push(if has_body {
@@ -93,13 +120,19 @@ impl Program {
         }
         for index in 0..executable.num_instructions() {
             let instruction = executable.instruction(index).map_err(|error| invalid(&error.to_string()))?;
-            let op = program.decode_one(index, instruction, callees)?;
+            let op = program.decode_one(index, instruction, callees, executable.constants())?;
             program.ops.push(op);
         }
         Ok(program)
     }
 
-    fn decode_one(&mut self, index: usize, instruction: Instruction<'_>, callees: &[Callee]) -> Result<Op, Error> {
+    fn decode_one(
+        &mut self,
+        index: usize,
+        instruction: Instruction<'_>,
+        callees: &[Callee],
+        constants: &[Any],
+    ) -> Result<Op, Error> {
         let target = |offset: i64| number(index as i64 + offset);
         Ok(match instruction {
             Instruction::Ret { result: Register::VOID } => Op::Ret { result: None },
@@ -116,10 +149,35 @@ impl Program {
                     Some(Callee::Packed(_)) => Op::Packed { func, args, dst },
                     Some(Callee::Bytecode) => Op::Bytecode { func, args, dst },
                     Some(Callee::Tir(_)) => Op::Tir { func, args, dst },
-                    Some(Callee::Builtin(builtin, _)) => builtin_op(builtin, func, args, dst),
+                    Some(Callee::Builtin(builtin, _)) => self.decode_builtin(builtin, func, args, dst, constants)?,
                     None => return Err(invalid("a call of a function that does not exist")),
                 }
             }
+        })
+    }
+
+    /// A builtin, as an operation of its own where its name and its operands allow it.
+    fn decode_builtin(
+        &mut self,
+        builtin: &'static Builtin,
+        func: u32,
+        args: Operands,
+        dst: Destination,
+        constants: &[Any],
+    ) -> Result<Op, Error> {
+        let operands = self.operands(args);
+        Ok(match (builtin.name, dst) {
+            ("vm.builtin.null_value", Some(dst)) => Op::Kill { dst, func, args },
+            (builtins::INVOKE_CLOSURE, _) if args.len >= 2 => Op::InvokeClosure { func, args, dst },
+            (builtins::ALLOC_STORAGE, _) if let Some(plan) = plan_storage(operands, constants) => {
+                self.storages.push(plan);
+                Op::AllocStorage { plan: number(self.storages.len() as i64 - 1)?, func, args, dst }
+            }
+            (builtins::ALLOC_TENSOR, _) if let Some(plan) = plan_tensor(operands, constants) => {
+                self.tensors.push(plan);
+                Op::AllocTensor { plan: number(self.tensors.len() as i64 - 1)?, func, args, dst }
+            }
+            _ => Op::Builtin { builtin, func, args, dst },
         })
     }
 
@@ -146,12 +204,27 @@ impl Program {
     }
 }
 
-fn builtin_op(builtin: &'static Builtin, func: u32, args: Operands, dst: Destination) -> Op {
-    match (builtin.name, dst) {
-        ("vm.builtin.null_value", Some(dst)) => Op::Kill { dst, func, args },
-        _ if builtins::is_invoke_closure(builtin) && args.len >= 2 => Op::InvokeClosure { func, args, dst },
-        _ => Op::Builtin { builtin, func, args, dst },
-    }
+/// The constant that an operand names, as a Rust value.
+fn constant<T: FromAny>(operand: Operand, constants: &[Any]) -> Option<T> {
+    let Operand::Constant(index) = operand else { return None };
+    constants.get(index as usize)?.to().ok()
+}
+
+/// `(vm, size, device, dtype, scope)`, if all of it is known and nothing is wrong with it; whatever is wrong, the
+/// builtin says so when it runs.
+fn plan_storage(operands: &[Operand], constants: &[Any]) -> Option<StoragePlan> {
+    let [Operand::Machine, size, Operand::Immediate(device), dtype, scope] = *operands else { return None };
+    let (size, dtype): (Shape, DataType) = (constant(size, constants)?, constant(dtype, constants)?);
+    let scope: String = constant(scope, constants)?;
+    let bytes = builtins::storage_bytes(&size, dtype)?;
+    builtins::is_plain_scope(&scope).then_some(StoragePlan { device, bytes })
+}
+
+/// `(storage, offset, shape, dtype[, scope])`, likewise.
+fn plan_tensor(operands: &[Operand], constants: &[Any]) -> Option<TensorPlan> {
+    let [Operand::Register(storage), Operand::Immediate(offset), shape, dtype, ..] = *operands else { return None };
+    let offset = usize::try_from(offset).ok()?;
+    Some(TensorPlan { storage, offset, shape: constant(shape, constants)?, dtype: constant(dtype, constants)? })
 }
 
 fn number(value: i64) -> Result<u32, Error> {
