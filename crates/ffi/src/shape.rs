@@ -43,6 +43,16 @@ pub struct Shape(Ref<ShapeObj>);
 
 object_handle!(Shape, ShapeObj, "ffi.Shape", type_index::SHAPE, by content);
 
+impl AnyView<'_> {
+    /// The shape, if the value is one, without taking a reference.
+    #[inline]
+    pub fn as_shape(&self) -> Option<&Shape> {
+        let object = std::ptr::from_ref(self.downcast_ref::<ShapeObj>()?);
+        // SAFETY: a `Shape` is a transparent wrapper of the reference.
+        Some(unsafe { &*object.cast::<Shape>() })
+    }
+}
+
 impl Shape {
     /// A shape of those integers.
     pub fn new(dims: &[i64]) -> Shape {

@@ -7,6 +7,14 @@ pub struct ShapeHeap<'a> {
     tensor: &'a Tensor,
 }
 
+/// Values on a cache line of their own: compiled code may rely on the alignment of every tensor.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+#[expect(dead_code, reason = "the values are read through the tensor's address")]
+struct Line([i64; LINE]);
+
+const LINE: usize = crate::device::ALIGNMENT / size_of::<i64>();
+
 impl<'a> ShapeHeap<'a> {
     /// Takes a tensor as heap, if it can be one.
     pub fn new(tensor: &'a Tensor) -> Result<Self, Error> {
@@ -19,9 +27,9 @@ impl<'a> ShapeHeap<'a> {
 
     /// A tensor that can be a heap of `size` values, all zero.
     pub fn allocate(size: usize) -> Result<Tensor, Error> {
-        let mut values = vec![0_i64; size].into_boxed_slice();
+        let mut values = vec![Line([0; LINE]); size.div_ceil(LINE)].into_boxed_slice();
         let data = values.as_mut_ptr().cast();
-        // SAFETY: the tensor keeps the values, whose place on the heap does not change when the box moves.
+        // SAFETY: the lines hold at least `size` values, and the tensor keeps them; they do not move with their box.
         unsafe { Tensor::from_parts(data, &[size as i64], DataType::int(64), Device::cpu(0), 0, values) }
     }
 
@@ -67,7 +75,8 @@ mod tests {
 
     #[test]
     fn places_outside_are_refused() {
-        let tensor = Tensor::zeros(&[2], DataType::int(64)).unwrap();
+        let tensor = ShapeHeap::allocate(2).unwrap();
+        assert!((tensor.data_ptr() as usize).is_multiple_of(crate::device::ALIGNMENT));
         let heap = ShapeHeap::new(&tensor).unwrap();
         heap.set(1, 7).unwrap();
         assert_eq!((heap.get(0).unwrap(), heap.get(1).unwrap()), (0, 7));

@@ -4,7 +4,7 @@
 //! names the function, the parameter and its annotation, and that every message begins with.
 
 use relaxide_ffi::abi::type_index;
-use relaxide_ffi::{Any, AnyView, Array, DataType, Error, ErrorKind, Function, Shape, Tensor};
+use relaxide_ffi::{Any, AnyView, Array, DataType, Error, ErrorKind, Function};
 
 use super::{Args, Builtin};
 use crate::machine::Closure;
@@ -39,7 +39,7 @@ fn check_tensor(args: &Args<'_, '_>) -> Result<Any, Error> {
     let at = args.len() - 1;
     let value = args.view(0, "x")?;
     let ndim: i64 = args.get(1, "ndim")?;
-    let Ok(tensor) = value.to::<Tensor>() else {
+    let Some(tensor) = value.as_tensor() else {
         return Err(failed(args, at, ErrorKind::TypeError, format_args!("expect a Tensor but get {}", name_of(value))));
     };
     if ndim != -1 && tensor.ndim() as i64 != ndim {
@@ -60,10 +60,10 @@ fn check_tensor(args: &Args<'_, '_>) -> Result<Any, Error> {
 fn check_shape(args: &Args<'_, '_>) -> Result<Any, Error> {
     let value = args.view(0, "x")?;
     let ndim: i64 = args.get(1, "ndim")?;
-    if value.type_index() != type_index::SHAPE {
+    let Some(shape) = value.as_shape() else {
         return Err(failed(args, 2, ErrorKind::TypeError, format_args!("expect a Shape but get {}", name_of(value))));
-    }
-    let found = args.get::<Shape>(0, "x")?.len();
+    };
+    let found = shape.len();
     if ndim != -1 && found as i64 != ndim {
         let message = format_args!("expect Shape with ndim {ndim} but get {found}");
         return Err(failed(args, 2, ErrorKind::ValueError, message));

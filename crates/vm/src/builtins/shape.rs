@@ -4,7 +4,6 @@
 //! a shape against what is known and stores what is new, compiled code computes derived values, and `make_shape` reads
 //! them back.
 
-use relaxide_ffi::abi::type_index;
 use relaxide_ffi::{Any, AnyView, DataType, Error, ErrorKind, Shape, Tensor};
 use relaxide_runtime::memory::ShapeHeap;
 
@@ -49,10 +48,13 @@ fn alloc_shape_heap(_vm: &Vm, args: &Args<'_, '_>) -> Result<Any, Error> {
 }
 
 /// The heap in an argument; `None` if the program has none.
-fn heap<'a>(args: &Args<'_, '_>, index: usize, out: &'a mut Option<Tensor>) -> Result<Option<ShapeHeap<'a>>, Error> {
-    *out = args.get(index, "heap")?;
-    let Some(tensor) = out else { return Ok(None) };
-    ShapeHeap::new(tensor).map(Some).map_err(|error| error.context(format_args!("argument {index} (heap)")))
+#[inline]
+fn heap<'a>(args: &Args<'_, '_>, index: usize, view: &'a AnyView<'_>) -> Result<Option<ShapeHeap<'a>>, Error> {
+    match view.as_tensor() {
+        Some(tensor) => ShapeHeap::new(tensor).map(Some),
+        None if view.is_none() => Ok(None),
+        None => args.get::<Tensor>(index, "heap").map(|_| None),
+    }
 }
 
 fn no_heap(args: &Args<'_, '_>) -> Error {
@@ -61,17 +63,17 @@ fn no_heap(args: &Args<'_, '_>) -> Error {
 
 /// Runs `with` on the dimensions of a tensor or a shape.
 fn with_dims<T>(value: AnyView<'_>, with: impl FnOnce(&[i64]) -> Result<T, Error>) -> Result<T, Error> {
-    if value.type_index() == type_index::TENSOR {
-        with(value.to::<Tensor>()?.shape())
-    } else {
-        with(&value.to::<Shape>()?)
+    match (value.as_tensor(), value.as_shape()) {
+        (Some(tensor), _) => with(tensor.shape()),
+        (None, Some(shape)) => with(shape),
+        (None, None) => with(&value.to::<Shape>()?),
     }
 }
 
 /// `(input, heap, size, (code, reg) × size, context)`.
 fn match_shape(args: &Args<'_, '_>) -> Result<Any, Error> {
-    let mut keep = None;
-    let heap = heap(args, 1, &mut keep)?;
+    let heap_view = args.view(1, "heap")?;
+    let heap = heap(args, 1, &heap_view)?;
     let size = args.index(2, "size")?;
     let at = size.checked_mul(2).and_then(|n| n.checked_add(3)).unwrap_or(usize::MAX);
     args.expect_len(at, at.saturating_add(1))?;
@@ -91,8 +93,8 @@ fn match_shape(args: &Args<'_, '_>) -> Result<Any, Error> {
 
 /// `(input, heap, code, reg, context)`.
 fn match_prim_value(args: &Args<'_, '_>) -> Result<Any, Error> {
-    let mut keep = None;
-    let heap = heap(args, 1, &mut keep)?;
+    let heap_view = args.view(1, "heap")?;
+    let heap = heap(args, 1, &heap_view)?;
     let (found, code, reg) = (args.get(0, "input")?, args.get(2, "code")?, args.get(3, "reg")?);
     match_value(args, heap.as_ref(), (code, reg), found, 4, format_args!(" PrimExpr"))?;
     Ok(Any::none())
@@ -133,8 +135,8 @@ fn load(args: &Args<'_, '_>, heap: Option<&ShapeHeap<'_>>, code: i64, reg: i64) 
 
 /// `(heap, size, (code, reg) × size)`.
 fn make_shape(args: &Args<'_, '_>) -> Result<Any, Error> {
-    let mut keep = None;
-    let heap = heap(args, 0, &mut keep)?;
+    let heap_view = args.view(0, "heap")?;
+    let heap = heap(args, 0, &heap_view)?;
     let size = args.index(1, "size")?;
     let len = size.checked_mul(2).and_then(|n| n.checked_add(2)).unwrap_or(usize::MAX);
     args.expect_len(len, len)?;
@@ -155,8 +157,8 @@ fn make_shape(args: &Args<'_, '_>) -> Result<Any, Error> {
 
 /// `(heap, code, reg)`.
 fn make_prim_value(args: &Args<'_, '_>) -> Result<Any, Error> {
-    let mut keep = None;
-    let heap = heap(args, 0, &mut keep)?;
+    let heap_view = args.view(0, "heap")?;
+    let heap = heap(args, 0, &heap_view)?;
     load(args, heap.as_ref(), args.get(1, "code")?, args.get(2, "reg")?).map(Any::from)
 }
 

@@ -144,7 +144,9 @@ impl<'vm> Run<'vm, '_> {
                 let plan = self.vm.program.tensors.get(plan as usize).ok_or_else(|| broken("a tensor"))?;
                 let storage = self.register(plan.storage)?;
                 let Some(storage) = storage.downcast_ref::<Storage>() else {
-                    return Err(Error::type_mismatch("vm.Storage", storage.type_key()).context("vm.builtin.alloc_tensor"));
+                    return Err(
+                        Error::type_mismatch("vm.Storage", storage.type_key()).context("vm.builtin.alloc_tensor")
+                    );
                 };
                 let tensor = Storage::tensor(storage, plan.offset, &plan.shape, plan.dtype)?;
                 self.store(dst, tensor.into())
