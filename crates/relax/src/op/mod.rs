@@ -5,6 +5,7 @@
 
 pub mod activation;
 pub mod binary;
+pub mod conv;
 pub mod core;
 pub mod create;
 mod cx;
@@ -13,10 +14,13 @@ mod error;
 pub mod index;
 pub mod matmul;
 pub mod norm;
+pub mod pool;
 pub mod reduce;
 mod registry;
+pub mod resize;
 pub mod shaping;
 pub mod unary;
+pub mod window;
 
 use relaxide_ffi::{DataType, Object, Ref};
 use relaxide_ir::{AttrValue, Attrs, Type};

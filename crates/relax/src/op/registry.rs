@@ -18,6 +18,9 @@ static TABLES: &[&[OpDef]] = &[
     super::matmul::TABLE,
     super::norm::TABLE,
     super::activation::TABLE,
+    super::conv::TABLE,
+    super::pool::TABLE,
+    super::resize::TABLE,
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static OpDef>> =
