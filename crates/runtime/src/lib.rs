@@ -5,6 +5,7 @@
 //! | [`device`] | the kinds of device, and moving tensors between them |
 //! | [`memory`] | allocators, buffers, storage objects |
 //! | [`threads`] | the pool for the parallel loops of kernels |
+//! | [`timing`] | measuring functions |
 //! | [`workspace`] | scratch memory of kernels |
 //! | [`backend`] | the C functions that compiled code calls |
 //! | [`library`] | loading compiled models, and the module tree inside them |
@@ -17,6 +18,7 @@ pub mod device;
 pub mod library;
 pub mod memory;
 pub mod threads;
+pub mod timing;
 pub mod workspace;
 
 pub use library::{ensure_symbols_global, load_module, save_module_tree};

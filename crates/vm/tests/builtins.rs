@@ -209,3 +209,21 @@ fn a_false_handle_of_a_machine_is_refused() {
         assert!(error.message().contains("virtual machine") || error.message().contains("alloc_storage"), "{error}");
     }
 }
+
+#[test]
+fn functions_of_a_front_end_are_called_by_name() {
+    support::register("test.builtins.front", |x| x[0] - x[1]);
+    let function = Any::from(get_global("test.builtins.front").unwrap());
+    let pair = |name: &str| {
+        let arguments = Array::from_vec(args![9_i64, 2_i64].to_vec());
+        Any::from(Array::from_vec(args![name, arguments].to_vec()))
+    };
+    call("register_py_func", args!["front", function]).unwrap();
+    assert!(call("get_py_func", args!["front"]).unwrap().to::<relaxide_ffi::Function>().is_ok());
+    assert_eq!(call("call_py_func", &[pair("front")]).unwrap().as_int(), Some(7));
+    let error = call("call_py_func", &[pair("back")]).unwrap_err();
+    assert!(error.message().contains("Python function 'back' not found"), "{error}");
+    assert!(call("call_py_func", args!["front"]).is_err());
+    call("clear_py_func_registry", &[]).unwrap();
+    assert!(call("call_py_func", &[pair("front")]).is_err());
+}

@@ -14,6 +14,7 @@ mod check;
 mod closure;
 mod debug;
 mod device;
+mod python;
 mod shape;
 mod tuple;
 
@@ -75,8 +76,16 @@ impl Builtin {
 }
 
 /// All families.
-static FAMILIES: [&[Builtin]; 7] =
-    [alloc::TABLE, check::TABLE, closure::TABLE, debug::TABLE, device::TABLE, shape::TABLE, tuple::TABLE];
+static FAMILIES: &[&[Builtin]] = &[
+    alloc::TABLE,
+    check::TABLE,
+    closure::TABLE,
+    debug::TABLE,
+    device::TABLE,
+    python::TABLE,
+    shape::TABLE,
+    tuple::TABLE,
+];
 
 /// The builtins with the functions under which they are registered.
 static FUNCTIONS: LazyLock<Vec<(&'static Builtin, Function)>> = LazyLock::new(|| {

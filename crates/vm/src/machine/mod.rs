@@ -63,7 +63,7 @@ pub(crate) struct Vm {
     stateful: Mutex<Stateful>,
     instrument: Instrument,
     /// Keeps the modules that functions came from.
-    _module: Module,
+    module: Module,
 }
 
 impl VirtualMachine {
@@ -93,7 +93,7 @@ impl VirtualMachine {
             idle: Mutex::default(),
             stateful: Mutex::default(),
             instrument: Instrument::default(),
-            _module: module.clone(),
+            module: module.clone(),
         });
         live::enter(&vm);
         Ok(Self(vm))

@@ -28,7 +28,7 @@ pub fn initialize_later(executable: Module) -> Module {
 impl VirtualMachine {
     /// The machine as a module, already initialised.
     pub fn to_module(&self) -> Module {
-        let executable = self.vm()._module.clone();
+        let executable = self.vm().module.clone();
         Module::new(MachineModule { executable, machine: OnceLock::from(self.clone()) })
     }
 }
