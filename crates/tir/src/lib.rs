@@ -4,6 +4,7 @@
 //! axes, independent of order), a schedule rule turns it into a loop nest that suits the target, and the lowering passes
 //! make it flat: one-dimensional buffers, explicit vectors, nothing that a back end would have to guess.
 
+mod display;
 pub mod func;
 pub mod functor;
 pub mod interp;
@@ -12,6 +13,8 @@ pub mod lower;
 pub mod schedule;
 pub mod stmt;
 pub mod te;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use func::PrimFunc;
 pub use functor::{StmtMutator, StmtVisitor};

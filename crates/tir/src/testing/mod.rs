@@ -1,0 +1,73 @@
+//! Random kernels for tests: any two ways to execute one must agree.
+//!
+//! [`sample`] gives a kernel in block form with arguments to run it on; [`reschedule`] turns the loops of such a kernel
+//! around at random without changing what it computes. Everything follows from a seed, so a failure names its seed and
+//! repeats. Floats are small multiples of 1/8, so sums of them are exact in any order.
+//!
+//! Compiled in with the feature `testing`, for the tests of other crates.
+
+mod kernels;
+mod loops;
+
+use relaxide_ffi::{DataType, Tensor};
+
+pub use kernels::{Options, Sample, sample};
+pub use loops::reschedule;
+
+/// A generator of random numbers that is the same everywhere (SplitMix64).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The generator of a seed.
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`; 0 if `n` is 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.bits() % (n.max(1) as u64)) as usize
+    }
+
+    /// A number in `low..=high`.
+    pub fn between(&mut self, low: i64, high: i64) -> i64 {
+        low + (self.bits() % ((high - low + 1).max(1) as u64)) as i64
+    }
+
+    /// True once in `n` times.
+    pub fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    /// One of several; `None` of none.
+    pub fn pick<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
+        list.get(self.below(list.len()))
+    }
+}
+
+/// A tensor of random elements: small multiples of 1/8, small integers, or truth values.
+pub fn random_tensor(random: &mut Random, shape: &[i64], dtype: DataType) -> relaxide_ffi::Result<Tensor> {
+    let count = shape.iter().product::<i64>().max(0);
+    let element = |random: &mut Random| {
+        if dtype.is_float() {
+            crate::interp::Scalar::Float(random.between(-32, 32) as f64 / 8.0)
+        } else if dtype.is_int() {
+            crate::interp::Scalar::Int(random.between(-100, 100))
+        } else if dtype.is_bool() {
+            crate::interp::Scalar::Int(random.between(0, 1))
+        } else {
+            crate::interp::Scalar::Int(random.between(0, 200))
+        }
+    };
+    let bytes: Vec<u8> = (0..count).flat_map(|_| element(random).to_bytes(dtype)).collect();
+    Tensor::from_bytes(&bytes, shape, dtype)
+}
