@@ -73,7 +73,8 @@ fn integers_wrap_at_their_width() {
 
 #[test]
 fn division_rounds_as_its_name_says_and_refuses_zero() {
-    let cases: [(fn(PrimExpr, PrimExpr) -> PrimExpr, i64, i64, i64); 5] = [
+    type Divide = fn(PrimExpr, PrimExpr) -> PrimExpr;
+    let cases: [(Divide, i64, i64, i64); 5] = [
         (prim::floordiv, -7, 2, -4),
         (prim::floormod, -7, 2, 1),
         (prim::floormod, 7, -2, -1),

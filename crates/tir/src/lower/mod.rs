@@ -66,6 +66,9 @@ pub enum LowerError {
     },
 }
 
+/// A pass on one kernel.
+pub type KernelPass = fn(&PrimFunc) -> Result<PrimFunc, LowerError>;
+
 /// One lowering pass.
 #[derive(Clone, Copy)]
 pub struct LowerPass {
@@ -74,7 +77,7 @@ pub struct LowerPass {
     /// One line on what it does.
     pub doc: &'static str,
     /// The pass on one kernel.
-    pub run: fn(&PrimFunc) -> Result<PrimFunc, LowerError>,
+    pub run: KernelPass,
     /// The pass on every kernel of a module.
     pub info: PassInfo,
 }
@@ -121,11 +124,7 @@ pub fn lower(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
     PASSES.iter().try_fold(func.clone(), |func, pass| (pass.run)(&func))
 }
 
-fn map_kernels(
-    mut module: IRModule,
-    name: &'static str,
-    run: fn(&PrimFunc) -> Result<PrimFunc, LowerError>,
-) -> PassResult {
+fn map_kernels(mut module: IRModule, name: &'static str, run: KernelPass) -> PassResult {
     for (symbol, func) in module.functions.iter_mut() {
         let Some(kernel) = func.downcast::<PrimFunc>() else { continue };
         let lowered = run(&kernel).map_err(|error| PassError::new(name, format!("kernel `{symbol}`: {error}")))?;

@@ -64,7 +64,7 @@ fn check_seed(seed: u64) {
             func = (pass.run)(&func).unwrap_or_else(|e| panic!("seed {seed}, {what}, {}: {e}", pass.name));
             let last = i + 1 == PASSES.len();
             // Executing behind every pass would take most of the time; some seeds do it.
-            if last || seed % 16 == 0 {
+            if last || seed.is_multiple_of(16) {
                 let found = execute(&sample, &func);
                 let found = found.unwrap_or_else(|e| panic!("seed {seed}, {what}, behind {}: {e}", pass.name));
                 assert!(found == expected, "seed {seed}, {what}, behind {}: other results", pass.name);
@@ -82,7 +82,7 @@ fn random_kernels_compute_the_same_bits_behind_every_pass() {
 }
 
 /// The text of a kernel over buffers behind some passes.
-fn lowered(buffers: &[&Ref<Buffer>], body: Stmt, passes: &[fn(&PrimFunc) -> Result<PrimFunc, LowerError>]) -> String {
+fn lowered(buffers: &[&Ref<Buffer>], body: Stmt, passes: &[KernelPass]) -> String {
     let buffers: Vec<Ref<Buffer>> = buffers.iter().map(|b| (*b).clone()).collect();
     let func = PrimFunc::over_buffers(&buffers, &[], body);
     let func = passes.iter().try_fold(func, |func, pass| pass(&func)).unwrap();
