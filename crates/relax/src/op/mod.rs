@@ -4,9 +4,11 @@
 //! family's table or write a file with a table of its own, and name the table in [`registry`].
 
 pub mod activation;
+pub mod adaptive_pool;
 pub mod binary;
 pub mod conv;
 pub mod core;
+pub mod conv1d;
 pub mod create;
 mod cx;
 mod def;
@@ -18,6 +20,7 @@ pub mod pool;
 pub mod reduce;
 mod registry;
 pub mod resize;
+pub mod scan;
 pub mod shaping;
 pub mod unary;
 pub mod window;

@@ -21,6 +21,9 @@ static TABLES: &[&[OpDef]] = &[
     super::conv::TABLE,
     super::pool::TABLE,
     super::resize::TABLE,
+    super::adaptive_pool::TABLE,
+    super::conv1d::TABLE,
+    super::scan::TABLE,
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static OpDef>> =

@@ -10,7 +10,9 @@ mod call_tir_rewrite;
 mod canonicalize;
 mod compute_prim_value;
 mod dead_code;
+mod decompose_inference;
 mod emit;
+mod fold_batchnorm;
 mod kill_after_last_use;
 mod legalize;
 mod lower_alloc_tensor;
@@ -33,6 +35,8 @@ pub use pipeline::{Pipeline, pipeline, pipelines};
 pub static PASSES: &[PassInfo] = &[
     canonicalize::PASS,
     dead_code::PASS,
+    fold_batchnorm::PASS,
+    decompose_inference::PASS,
     legalize::PASS,
     rewrite_dataflow_reshape::PASS,
     to_non_dataflow::PASS,
