@@ -14,10 +14,11 @@ const fn row(
     lower: fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>,
     doc: &'static str,
 ) -> OpDef {
-    let args = &[ArgDef::tensor("data", "The image.")];
+    let args = DATA;
     OpDef { name, doc, args, attrs, infer, lower: Lowering::Compute(lower), pattern: OpPattern::OutFusable, pure: true }
 }
 
+const DATA: &[ArgDef] = &[ArgDef::tensor("data", "The image.")];
 const OUT_LAYOUT: AttrDef =
     AttrDef::new("out_layout", AttrKind::Str, AttrDefault::None, "Order of the result's axes; the image's if absent.");
 const SIZE: AttrDef =

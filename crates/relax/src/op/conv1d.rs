@@ -10,7 +10,10 @@ use crate::{BlockBuilder, BuildError};
 pub static TABLE: &[OpDef] = &[OpDef {
     name: "nn.conv1d",
     doc: "Sums of products of a window that slides over a sequence. ONNX: Conv; ATen: convolution.",
-    args: &[ArgDef::tensor("data", "The sequence, NCW."), ArgDef::tensor("weight", "For each output channel, a window.")],
+    args: &[
+        ArgDef::tensor("data", "The sequence, NCW."),
+        ArgDef::tensor("weight", "For each output channel, a window."),
+    ],
     attrs: &[
         AttrDef::ints_of("strides", 1, &[1], "Step of the window."),
         AttrDef::ints_of("padding", 2, &[0, 0], "Zeros in front and behind; one number serves both."),
@@ -18,7 +21,12 @@ pub static TABLE: &[OpDef] = &[OpDef {
         AttrDef::int("groups", 1, "Into how many parts channels are divided, each convolved on its own."),
         AttrDef::str("data_layout", "NCW", "Order of the sequence's axes."),
         AttrDef::str("kernel_layout", "OIW", "Order of the weight's axes."),
-        AttrDef::new("out_layout", AttrKind::Str, AttrDefault::None, "Order of the result's axes; the sequence's if absent."),
+        AttrDef::new(
+            "out_layout",
+            AttrKind::Str,
+            AttrDefault::None,
+            "Order of the result's axes; the sequence's if absent.",
+        ),
         AttrDef::dtype("out_dtype", "Element type of the result and of the sums."),
     ],
     infer,
@@ -95,4 +103,3 @@ fn open(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
     let image = b.op("nn.conv2d", [data, weight], attrs_2d(cx)?).map_err(plain)?;
     call("squeeze", [image], height())
 }
-

@@ -31,15 +31,36 @@ const fn row(
     lower: Compute,
     doc: &'static str,
 ) -> OpDef {
-    OpDef { name, doc, args: DATA, attrs, infer, lower: Lowering::Compute(lower), pattern: OpPattern::Opaque, pure: true }
+    OpDef {
+        name,
+        doc,
+        args: DATA,
+        attrs,
+        infer,
+        lower: Lowering::Compute(lower),
+        pattern: OpPattern::Opaque,
+        pure: true,
+    }
 }
 
 /// The rows.
 pub static TABLE: &[OpDef] = &[
     row("cumsum", SCAN, scan_type, |cx, t| scan(cx, t, 0.0, |a, b| a + b), "Running sum."),
     row("cumprod", SCAN, scan_type, |cx, t| scan(cx, t, 1.0, |a, b| a * b), "Running product."),
-    row("sort", &[AXIS, DESCENDING], |cx| Ok(cx.tensor(0)?.ty()), |cx, t| Ok(vec![sorted(cx, t)?.0]), "Sorted along a dimension; equal elements keep their order."),
-    row("argsort", &[AXIS, DESCENDING, INDEX_DTYPE], argsort_type, |cx, t| Ok(vec![sorted(cx, t)?.1]), "Indices that sort along a dimension."),
+    row(
+        "sort",
+        &[AXIS, DESCENDING],
+        |cx| Ok(cx.tensor(0)?.ty()),
+        |cx, t| Ok(vec![sorted(cx, t)?.0]),
+        "Sorted along a dimension; equal elements keep their order.",
+    ),
+    row(
+        "argsort",
+        &[AXIS, DESCENDING, INDEX_DTYPE],
+        argsort_type,
+        |cx, t| Ok(vec![sorted(cx, t)?.1]),
+        "Indices that sort along a dimension.",
+    ),
     row(
         "topk",
         &[
@@ -112,10 +133,8 @@ fn sorted(cx: &CallCx, inputs: &[te::Tensor]) -> Result<(te::Tensor, te::Tensor)
     };
     let rank = ranks(x, axis, descending);
     let index = cx.dtype("dtype").unwrap_or(DataType::int(32));
-    let outs = [
-        ("T_values".to_string(), x.shape().to_vec(), x.dtype()),
-        ("T_indices".to_string(), x.shape().to_vec(), index),
-    ];
+    let outs =
+        [("T_values".to_string(), x.shape().to_vec(), x.dtype()), ("T_indices".to_string(), x.shape().to_vec(), index)];
     let mut outs = te::extern_stage("sort", &[x.clone(), rank], outs, |source, target| {
         let vars: Vec<_> = (0..x.ndim()).map(|i| Var::dim(format!("i{i}"))).collect();
         let at: Vec<PrimExpr> = vars.iter().map(PrimExpr::from).collect();
