@@ -153,6 +153,8 @@ impl Parser<'_> {
         };
         let range = slice.range;
         let (min, end) = match self.operands(&lower, &upper) {
+            // A bare zero keeps its own type, so that the text stays as it is.
+            Some((_, end)) if matches!(lower, Value::Int(0)) => (self.scalar(&lower, range)?, end),
             Some(pair) => pair,
             None => (self.scalar(&lower, range)?, self.scalar(&upper, range)?),
         };

@@ -19,7 +19,7 @@ mod ty;
 
 use std::collections::{BTreeSet, HashSet};
 
-use relaxide_ffi::{DataType, Ref};
+use relaxide_ffi::{DataType, ObjectRef, Ref};
 use relaxide_ir::{Buffer, IRModule, PrimExpr, Type, Var};
 use relaxide_relax::{Expr, Function};
 use relaxide_tir::{For, PrimFunc, Stmt};
@@ -109,6 +109,8 @@ struct Printer<'a> {
     bare_int: DataType,
     /// The loops around, for blocks.
     loops: Vec<Ref<For>>,
+    /// Relax variables that are used at all; a result without a use needs no name.
+    used: HashSet<ObjectRef>,
     /// Buffers of one element that are written as variables.
     scalars: HashSet<Ref<Buffer>>,
 }
@@ -128,6 +130,7 @@ impl<'a> Printer<'a> {
             uses_relax: false,
             bare_int: DataType::int(64),
             loops: Vec::new(),
+            used: HashSet::new(),
             scalars: HashSet::new(),
         }
     }

@@ -5,6 +5,7 @@ use relaxide_ir::prim::{Binary, FloatImm, IntImm, PrimCall};
 use relaxide_ir::{BinaryOp, Buffer, PrimExpr};
 
 use super::Printer;
+use super::tir::Place;
 use crate::intrinsics::{self, BITWISE, ResultType};
 use crate::number::{float_text, is_literal, quoted, special_text};
 
@@ -245,8 +246,19 @@ impl Printer<'_> {
     pub(super) fn buffer(&mut self, buffer: &Ref<Buffer>) -> String {
         match self.names.get(&buffer.clone().into()) {
             Some(name) => name.to_string(),
-            None => self.define_buffer(buffer),
+            None => self.undeclared_buffer(buffer),
         }
+    }
+
+    /// A buffer that no statement introduced is a view of another's memory, and is declared where it is first used.
+    fn undeclared_buffer(&mut self, buffer: &Ref<Buffer>) -> String {
+        let data = self.names.get(&buffer.data.clone().into()).map(str::to_string);
+        let name = self.define_buffer(buffer);
+        if let Some(data) = data {
+            let ty = self.buffer_type(buffer, Place::Allocation);
+            self.line(format!("{name} = T.decl_buffer({ty}, data={data})"));
+        }
+        name
     }
 
     /// Gives a buffer its name, and its data pointer the name behind it.

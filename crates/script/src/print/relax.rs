@@ -1,8 +1,11 @@
 //! Relax functions, bindings and expressions.
 
+use std::collections::HashSet;
+
+use relaxide_ffi::ObjectRef;
 use relaxide_ir::Type;
 use relaxide_ir::prim::free_vars;
-use relaxide_relax::{AnyVar, Binding, BindingBlock, Expr, Function, If, MatchCast, SeqExpr};
+use relaxide_relax::{AnyVar, Binding, BindingBlock, Expr, ExprVisitor, Function, If, MatchCast, SeqExpr};
 
 use super::Printer;
 use super::names::identifier;
@@ -26,6 +29,7 @@ impl Printer<'_> {
         if private {
             options.push("private=True");
         }
+        collect_uses(func, &mut self.used);
         self.line(if options.is_empty() {
             "@R.function".into()
         } else {
@@ -95,9 +99,8 @@ impl Printer<'_> {
                 Expr::Function(func) => self.local_function(func, var),
                 value => {
                     let text = self.value(value);
-                    let is_effect = matches!(var.ty(), Type::Tuple(t) if t.fields.is_empty());
-                    if is_effect && matches!(value, Expr::Call(_)) && !is_call_with_out_type(value) {
-                        self.define(var);
+                    let is_void = matches!(var.ty(), Type::Tuple(t) if t.fields.is_empty());
+                    if is_void && !self.used.contains(&Expr::from(var.clone()).into()) {
                         self.line(text);
                         return;
                     }
@@ -218,6 +221,20 @@ impl Printer<'_> {
             _ => "lambda: ...".into(),
         }
     }
+}
+
+/// Adds the variables that a function uses.
+fn collect_uses(func: &Function, used: &mut HashSet<ObjectRef>) {
+    struct Uses<'u>(&'u mut HashSet<ObjectRef>);
+    impl ExprVisitor for Uses<'_> {
+        fn visit_expr(&mut self, e: &Expr) {
+            if let Expr::Var(_) | Expr::DataflowVar(_) = e {
+                self.0.insert(e.clone().into());
+            }
+            self.walk_expr(e);
+        }
+    }
+    Uses(used).visit_seq(&func.body);
 }
 
 /// Whether text refers to a function of the module.

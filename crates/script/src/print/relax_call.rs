@@ -1,6 +1,6 @@
 //! Calls: operators, functions of the module, external functions, and the few operators with a form of their own.
 
-use relaxide_ir::{DataType, Type};
+use relaxide_ir::{AttrValue, DataType, Type};
 use relaxide_relax::{Call, Constant, Expr};
 
 use super::Printer;
@@ -76,7 +76,14 @@ impl Printer<'_> {
     }
 
     fn attr_parts(&mut self, call: &Call) -> Vec<String> {
-        call.attrs.0.iter().map(|(name, value)| format!("{name}={}", self.attr(value))).collect()
+        let attrs = call.attrs.0.iter();
+        attrs
+            .map(|(name, value)| match value {
+                // The format of a message is a value in the text, as the values are that it shows.
+                AttrValue::Str(text) if name == "format" => format!("{name}=R.str({})", quoted(text)),
+                value => format!("{name}={}", self.attr(value)),
+            })
+            .collect()
     }
 
     fn types(&mut self, types: &[Type]) -> String {

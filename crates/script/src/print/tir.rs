@@ -12,7 +12,7 @@ use crate::number::quoted;
 /// How a buffer's type is written: as an annotation, which always shows the dtype, or as an allocation, which leaves out
 /// `float32`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     Annotation,
     Allocation,
 }
@@ -98,7 +98,7 @@ impl Printer<'_> {
     }
 
     /// Shape, dtype and what differs from the defaults.
-    fn buffer_type(&mut self, buffer: &Buffer, place: Place) -> String {
+    pub(super) fn buffer_type(&mut self, buffer: &Buffer, place: Place) -> String {
         let shape: Vec<_> = buffer.shape.clone();
         let mut parts = vec![self.shape_tuple(&shape)];
         if place == Place::Annotation || buffer.dtype != DataType::float(32) {
