@@ -124,6 +124,7 @@ impl Parser<'_> {
                 ranges.push(self.slice_range(buffer, ranges.len(), slice)?);
             } else {
                 let min = self.scalar_expr(part)?;
+                let min = self.counts(min, part.range())?;
                 let extent = prim::int_of(min.dtype().element(), 1);
                 ranges.push(Ref::new(Range { min, extent }));
             }
@@ -158,6 +159,7 @@ impl Parser<'_> {
             Some(pair) => pair,
             None => (self.scalar(&lower, range)?, self.scalar(&upper, range)?),
         };
+        let (min, end) = (self.counts(min, range)?, self.counts(end, range)?);
         let extent = difference(&end, &min);
         Ok(Ref::new(Range { min, extent }))
     }

@@ -147,6 +147,7 @@ impl Parser<'_> {
         match value {
             Value::Prim(e) => Some(e.clone()),
             Value::Buffer(b) if self.is_scalar_buffer(b) => Some(self.scalar_element(b)),
+            Value::Region(b, ranges) => self.region_load(b, ranges, TextRange::default()).ok(),
             Value::Relax(Relax::Prim(p)) => Some(p.value.clone()),
             Value::Relax(Relax::Var(v)) if matches!(v.ty, relaxide_ir::Type::Prim(_)) => Some(PrimExpr::Var(v.clone())),
             _ => None,
@@ -214,6 +215,14 @@ impl Parser<'_> {
     pub(super) fn scalar_expr(&mut self, e: &Expr) -> Parsed<PrimExpr> {
         let value = self.expr(e)?;
         self.scalar(&value, e.range())
+    }
+
+    /// Checks that a scalar counts something: a dimension, an index, a loop's bound.
+    pub(super) fn counts(&self, e: PrimExpr, range: TextRange) -> Parsed<PrimExpr> {
+        match e.dtype().is_integer() {
+            true => Ok(e),
+            false => Err(self.error(Code::Type, format!("an integer is expected, not {}", e.dtype()), range)),
+        }
     }
 
     /// A value as a scalar of a given type, where it is a Python number.

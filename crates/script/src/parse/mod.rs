@@ -113,6 +113,8 @@ struct Parser<'s> {
     frames: Vec<RelaxFrame>,
     /// Names that bindings of the function have taken, for those that the parser makes up.
     taken: HashSet<String>,
+    /// Names that ended with the last dataflow block.
+    ended: HashSet<String>,
     kernel: Kernel,
     /// Buffers of one element that are used like variables.
     scalars: HashSet<Ref<Buffer>>,
@@ -152,6 +154,7 @@ impl<'s> Parser<'s> {
             depth: 0,
             frames: Vec::new(),
             taken: HashSet::new(),
+            ended: HashSet::new(),
             kernel: Kernel::default(),
             scalars: HashSet::new(),
         }
@@ -168,6 +171,11 @@ impl<'s> Parser<'s> {
 
     fn unknown_name(&self, name: &str, range: TextRange) -> Box<Diagnostic> {
         let error = self.error(Code::UnknownName, format!("no name `{name}` is in scope"), range);
+        if self.ended.contains(name) {
+            return Box::new(
+                error.with_help(format!("`{name}` ends with its dataflow block; name it in R.output to keep it")),
+            );
+        }
         let known = self.scopes.iter().flat_map(|s| s.keys()).map(String::as_str);
         match closest(name, known) {
             Some(near) => Box::new(error.with_help(format!("did you mean `{near}`?"))),

@@ -247,6 +247,13 @@ impl Parser<'_> {
     }
 
     fn unpack(&mut self, targets: &ast::ExprTuple, value: &Expr) -> Parsed<()> {
+        if let Expr::Tuple(values) = value
+            && targets.elts.len() == values.elts.len()
+            && let Some(names) = targets.elts.iter().map(|e| e.as_name_expr()).collect::<Option<Vec<_>>>()
+            && let Some(dtypes) = values.elts.iter().map(|e| self.declared_dtype(e)).collect::<Option<Vec<_>>>()
+        {
+            return names.iter().zip(dtypes).try_for_each(|(name, dtype)| self.declare(&name.id, dtype, name.range));
+        }
         let evaluated = self.expr(value)?;
         let tuple = self.leaf_value(evaluated, value.range())?;
         for (i, target) in targets.elts.iter().enumerate() {
@@ -303,6 +310,8 @@ impl Parser<'_> {
         // Inner variables end with the block; outputs go on.
         let given = self.scoped(|p| {
             with.body.iter().try_for_each(|stmt| p.statement(stmt))?;
+            let bound = p.scopes.last().into_iter().flat_map(|scope| scope.keys().cloned());
+            p.ended = bound.filter(|name| !outputs.contains(name)).collect();
             outputs
                 .iter()
                 .map(|name| match p.scopes.last().and_then(|s| s.get(name)) {
@@ -411,6 +420,10 @@ impl Parser<'_> {
                 let Some(var) = last else { return Err(self.unsupported("this statement", choice.range)) };
                 let name = var.name().to_string();
                 return Ok((var.into(), name, None, choice.range));
+            }
+            ret @ Stmt::Return(_) => {
+                self.statement(ret)?;
+                return Err(self.unsupported("this statement", ret.range()));
             }
             other => {
                 return Err(self.error(Code::Structure, "a branch ends by binding its result", other.range()));

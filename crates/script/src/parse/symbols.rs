@@ -28,12 +28,23 @@ impl Parser<'_> {
 
     /// The variables that a body declares at its top level: `n = T.int64()`.
     fn declarations(&self, body: &[Stmt]) -> HashMap<String, DataType> {
-        let declaration = |stmt: &Stmt| {
-            let Stmt::Assign(assign) = stmt else { return None };
-            let [Expr::Name(target)] = assign.targets.as_slice() else { return None };
-            Some((target.id.to_string(), self.declared_dtype(&assign.value)?))
+        let mut found = HashMap::new();
+        let mut pair = |target: &Expr, value: &Expr| {
+            if let (Expr::Name(name), Some(dtype)) = (target, self.declared_dtype(value)) {
+                found.insert(name.id.to_string(), dtype);
+            }
         };
-        body.iter().filter_map(declaration).collect()
+        for stmt in body {
+            let Stmt::Assign(assign) = stmt else { continue };
+            match (assign.targets.as_slice(), &*assign.value) {
+                ([Expr::Tuple(targets)], Expr::Tuple(values)) => {
+                    targets.elts.iter().zip(&values.elts).for_each(|(target, value)| pair(target, value));
+                }
+                ([target], value) => pair(target, value),
+                _ => {}
+            }
+        }
+        found
     }
 
     /// The dtype that `T.int64()` or `T.var("int64")` declares a variable of.

@@ -444,6 +444,7 @@ impl Parser<'_> {
         let first_value = self.expr(first)?;
         let Some(second) = args.take("stop") else {
             let extent = self.scalar(&first_value, first.range())?;
+            let extent = self.counts(extent, first.range())?;
             return Ok((prim::int_of(extent.dtype(), 0), extent));
         };
         let second_value = self.expr(second)?;
@@ -451,6 +452,7 @@ impl Parser<'_> {
             Some(pair) => pair,
             None => (self.scalar(&first_value, first.range())?, self.scalar(&second_value, second.range())?),
         };
+        let (min, end) = (self.counts(min, first.range())?, self.counts(end, second.range())?);
         let extent = difference(&end, &min);
         Ok((min, extent))
     }
@@ -468,7 +470,9 @@ impl Parser<'_> {
         }
         let mut loops = Vec::with_capacity(targets.len());
         for (target, extent) in targets.into_iter().zip(extents) {
+            let range = extent.range();
             let extent = self.scalar_expr(extent)?;
+            let extent = self.counts(extent, range)?;
             loops.push((target, self.loop_var(target, extent.dtype()), extent));
         }
         let body = self.loop_body(&loops, &n.body)?;

@@ -208,6 +208,7 @@ impl Parser<'_> {
         match value.items() {
             None => {
                 let extent = self.scalar(&value, e.range())?;
+                let extent = self.counts(extent, e.range())?;
                 Ok((prim::int_of(extent.dtype(), 0), extent))
             }
             Some([min, end]) => {
@@ -215,6 +216,7 @@ impl Parser<'_> {
                     Some(pair) => pair,
                     None => (self.scalar(min, e.range())?, self.scalar(end, e.range())?),
                 };
+                let (min, end) = (self.counts(min, e.range())?, self.counts(end, e.range())?);
                 let extent = difference(&end, &min);
                 Ok((min, extent))
             }

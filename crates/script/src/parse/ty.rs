@@ -221,7 +221,10 @@ impl Parser<'_> {
                 format!("a dimension is expected, but this is {}", value.describe()),
                 e.range(),
             )),
-            value => self.scalar(&value, e.range()),
+            value => {
+                let dim = self.scalar(&value, e.range())?;
+                self.counts(dim, e.range())
+            }
         }
     }
 

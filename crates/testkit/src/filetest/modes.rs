@@ -1,0 +1,142 @@
+//! What a file test can be.
+
+use relaxide_ffi::{Ref, structural_equal};
+use relaxide_ir::pass::{PassContext, PassInfo, run_passes};
+use relaxide_ir::{IRModule, Target};
+use relaxide_relax::transform;
+use relaxide_script::{PrintOptions, parse_module, print_module, print_module_with};
+use relaxide_tir::{PrimFunc, lower, schedule};
+
+use super::{FileTest, difference};
+
+/// Does what `mode` says; the text to compare, if there is one.
+pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String> {
+    let (kind, rest) = mode.split_once(' ').unwrap_or((mode, ""));
+    if kind == "error" {
+        return match parse_module(&test.input, &test.name()) {
+            Ok(_) => Err("the text is accepted, but it should not be".into()),
+            Err(diagnostic) => Ok(Some(diagnostic.to_string())),
+        };
+    }
+    let module = parse_module(&test.input, &test.name()).map_err(|e| e.to_string())?;
+    match kind {
+        "roundtrip" => roundtrip(test, &module).map(|()| None),
+        "print" => {
+            reparsed(&module)?;
+            Ok(Some(body(&print_module(&module))))
+        }
+        "pass" => {
+            let passed = run_passes(module, &passes(rest)?, &context(test)?, &mut []).map_err(|e| e.to_string())?;
+            Ok(Some(body(&print_module(&passed))))
+        }
+        "lower" => {
+            let lowered = map_kernels(module, |func| lower::lower(func).map_err(|e| e.to_string()))?;
+            Ok(Some(body(&print_module(&lowered))))
+        }
+        "schedule" => scheduled(test, module).map(Some),
+        "bytecode" => {
+            let (executable, _) = relaxide_relax::vm_codegen(&pipeline(test, module)?).map_err(|e| e.to_string())?;
+            executable.as_text().map(Some).map_err(|e| e.to_string())
+        }
+        _ => Err(format!("there are no tests of kind `{kind}`")),
+    }
+}
+
+/// The passes of a list of names, from both tables.
+fn passes(names: &str) -> Result<Vec<PassInfo>, String> {
+    let find = |name: &str| {
+        let lowering = || lower::PASSES.iter().find(|p| p.name == name).map(|p| p.info);
+        transform::pass(name).copied().or_else(lowering).ok_or_else(|| format!("no pass is called `{name}`"))
+    };
+    names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(find).collect()
+}
+
+/// Options of a test: its target is fixed, so that expectations do not depend on the machine.
+fn context(test: &FileTest) -> Result<PassContext, String> {
+    Ok(PassContext { target: target(test)?, ..PassContext::default() })
+}
+
+fn target(test: &FileTest) -> Result<Target, String> {
+    let text = test.option("target").unwrap_or("llvm -mcpu=x86-64-v3 -mtriple=x86_64-unknown-linux-gnu");
+    text.parse().map_err(|e| format!("{e}"))
+}
+
+fn pipeline(test: &FileTest, module: IRModule) -> Result<IRModule, String> {
+    let name = test.option("pipeline").unwrap_or("default");
+    let pipeline = transform::pipeline(name).ok_or_else(|| format!("no pipeline is called `{name}`"))?;
+    let passes = pipeline.resolve().map_err(|e| e.to_string())?;
+    run_passes(module, &passes, &context(test)?, &mut []).map_err(|e| e.to_string())
+}
+
+fn map_kernels(
+    mut module: IRModule,
+    mut f: impl FnMut(&PrimFunc) -> Result<PrimFunc, String>,
+) -> Result<IRModule, String> {
+    let kernels: Vec<(String, Ref<PrimFunc>)> =
+        module.functions_of::<PrimFunc>().map(|(name, func)| (name.to_string(), func)).collect();
+    for (name, func) in kernels {
+        let mapped = f(&func).map_err(|e| format!("{name}: {e}"))?;
+        module.insert(name, Ref::new(mapped));
+    }
+    Ok(module)
+}
+
+/// Which rule took each stage, then the loop nests.
+fn scheduled(test: &FileTest, module: IRModule) -> Result<String, String> {
+    let target = target(test)?;
+    let mut notes = String::new();
+    let module = map_kernels(module, |func| {
+        let scheduled = schedule::apply(func, &target).map_err(|e| e.to_string())?;
+        for note in &scheduled.notes {
+            let text = note.to_string();
+            text.lines().for_each(|line| notes.push_str(&format!("# {line}\n")));
+        }
+        Ok(scheduled.func)
+    })?;
+    Ok(format!("{notes}{}", body(&print_module(&module))))
+}
+
+/// A print without the imports above it.
+fn body(text: &str) -> String {
+    let lines = text.lines().skip_while(|line| line.starts_with("# from ") || line.is_empty());
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// Checks that the print of a module parses to an equal module.
+fn reparsed(module: &IRModule) -> Result<String, String> {
+    let text = print_module_with(module, PrintOptions { show_meta: true });
+    let again = parse_module(&text, "its own print").map_err(|e| format!("the print does not parse:\n{e}"))?;
+    let twice = print_module_with(&again, PrintOptions { show_meta: true });
+    if text != twice {
+        return Err(format!("the print of the print differs:\n{}", difference(&text, &twice)));
+    }
+    for (name, func) in &module.functions {
+        let other = again.get(name).ok_or_else(|| format!("`{name}` is lost in the print"))?;
+        structural_equal(&func.0, &other.0, true)
+            .map_err(|e| format!("`{name}` differs once printed and parsed: {e:?}"))?;
+    }
+    Ok(text)
+}
+
+/// The print is the input, and it parses to an equal module.
+fn roundtrip(test: &FileTest, module: &IRModule) -> Result<(), String> {
+    let printed = reparsed(module)?;
+    let (expected, actual) = (essence(&test.input), essence(&printed));
+    if expected == actual { Ok(()) } else { Err(difference(&expected, &actual)) }
+}
+
+/// A text without comments, blank lines and metadata.
+fn essence(text: &str) -> String {
+    let mut in_metadata = false;
+    let mut out = String::new();
+    for line in text.lines() {
+        in_metadata |= line.starts_with("metadata = ");
+        let skip = in_metadata || line.trim().is_empty() || line.trim_start().starts_with('#');
+        in_metadata &= !line.ends_with("\"\"\")");
+        if !skip {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out
+}
