@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
-use relaxide_ffi::{Any, AnyView, Array, Error, Function, Module, Shape, Tensor, replace_global};
+use relaxide_ffi::{Any, AnyView, Array, DataType, Error, Function, Module, Shape, Tensor, replace_global};
 use relaxide_vm::{Arg, BuildError, ExecBuilder, InstrumentReturn, Register, Returns};
 use support::{machine, register, try_machine};
 
@@ -134,6 +134,50 @@ fn more_arguments_than_fit_inline_arrive() {
         Ok(())
     })]);
     assert_eq!(machine(&program).invoke("main", &[]).unwrap().as_int(), Some(4950));
+}
+
+#[test]
+fn memory_is_used_again_only_when_nobody_has_it() {
+    let program = module(&[("main", &[], &|b| {
+        let (size, shape) = (b.constant(Shape::from([64])), b.constant(Shape::from([4, 4])));
+        let (byte, float) = (b.constant(DataType::uint(8)), b.constant(DataType::float(32)));
+        let scope = b.constant("global");
+        let storage = [Arg::Register(Register::VM), size, Arg::Immediate(0), byte, scope];
+        b.emit_call("vm.builtin.alloc_storage", &storage, Register(0))?;
+        b.emit_call("vm.builtin.alloc_tensor", &[reg(0), Arg::Immediate(0), shape, float], Register(1))?;
+        b.emit_call("vm.builtin.null_value", &[], Register(0))?;
+        b.emit_ret(Register(1))?;
+        Ok(())
+    })]);
+    let vm = machine(&program);
+    let run = || vm.invoke("main", &[]).unwrap().to::<Tensor>().unwrap();
+    let (first, second, third) = (run(), run(), run());
+    assert_eq!((first.shape(), first.dtype()), (&[4, 4][..], DataType::float(32)));
+    assert!(first.data_ptr() != second.data_ptr() && second.data_ptr() != third.data_ptr());
+    let address = first.data_ptr();
+    drop(first);
+    assert_eq!(run().data_ptr(), address);
+}
+
+#[test]
+fn a_tensor_that_does_not_fit_its_storage_is_refused() {
+    let program = |offset: i64, dims: [i64; 2]| {
+        module(&[("main", &[], &move |b| {
+            let (size, shape) = (b.constant(Shape::from([4096])), b.constant(Shape::from(dims)));
+            let (byte, float) = (b.constant(DataType::uint(8)), b.constant(DataType::float(32)));
+            let scope = b.constant("global");
+            let storage = [Arg::Register(Register::VM), size, Arg::Immediate(0), byte, scope];
+            b.emit_call("vm.builtin.alloc_storage", &storage, Register(0))?;
+            b.emit_call("vm.builtin.alloc_tensor", &[reg(0), Arg::Immediate(offset), shape, float], Register(1))?;
+            b.emit_ret(Register(1))?;
+            Ok(())
+        })])
+    };
+    let run = |offset, dims| machine(&program(offset, dims)).invoke("main", &[]);
+    assert!(run(0, [32, 32]).is_ok() && run(4096 - 64, [4, 4]).is_ok());
+    for (offset, dims) in [(4, [32, 32]), (0, [32, 33]), (-64, [1, 1]), (1 << 54, [1, 1]), (0, [1 << 40, 1 << 40])] {
+        assert!(run(offset, dims).is_err(), "{offset} {dims:?}");
+    }
 }
 
 #[test]

@@ -51,6 +51,13 @@ impl<'a> ShapeHeap<'a> {
         }
     }
 
+    /// Makes all values zero.
+    pub fn clear(&self) {
+        let size = self.tensor.shape().first().copied().unwrap_or(0);
+        // SAFETY: a heap is compact, so these are its values; see `get`.
+        unsafe { self.tensor.data_ptr().write_bytes(0, size as usize * size_of::<i64>()) };
+    }
+
     /// The value at a place.
     #[inline]
     pub fn get(&self, index: i64) -> Result<i64, Error> {

@@ -9,8 +9,11 @@ use relaxide_ffi::{Any, AnyView, Array, DataType, Error, ErrorKind, Function};
 use super::{Args, Builtin};
 use crate::machine::Closure;
 
+/// The interpreter knows this one, with a known rank and type, as an operation of its own.
+pub(crate) const CHECK_TENSOR: &str = "vm.builtin.check_tensor_info";
+
 pub(super) const TABLE: &[Builtin] = &[
-    Builtin::plain("vm.builtin.check_tensor_info", check_tensor),
+    Builtin::plain(CHECK_TENSOR, check_tensor),
     Builtin::plain("vm.builtin.check_shape_info", check_shape),
     Builtin::plain("vm.builtin.check_prim_value_info", check_prim_value),
     Builtin::plain("vm.builtin.check_string_info", check_string),
@@ -18,14 +21,14 @@ pub(super) const TABLE: &[Builtin] = &[
     Builtin::plain("vm.builtin.check_func_info", check_function),
 ];
 
-/// The text in front of a message; the argument may be absent.
-pub(super) fn context(args: &Args<'_, '_>, index: usize) -> String {
-    args.view(index, "context").ok().and_then(|view| view.as_str().map(str::to_owned)).unwrap_or_default()
+/// The argument with the text in front of messages; it may be absent.
+fn context<'v>(args: &Args<'_, 'v>, index: usize) -> AnyView<'v> {
+    args.view(index, "context").unwrap_or(AnyView::none())
 }
 
 #[cold]
-fn failed(args: &Args<'_, '_>, at: usize, kind: ErrorKind, message: std::fmt::Arguments<'_>) -> Error {
-    Error::new(kind, format!("{} {message}", context(args, at)))
+fn failed(context: AnyView<'_>, kind: ErrorKind, message: std::fmt::Arguments<'_>) -> Error {
+    Error::new(kind, format!("{} {message}", context.as_str().unwrap_or_default()))
 }
 
 /// The type of a value as messages name it.
@@ -37,23 +40,36 @@ fn name_of(value: AnyView<'_>) -> &'static str {
 fn check_tensor(args: &Args<'_, '_>) -> Result<Any, Error> {
     args.expect_len(3, 4)?;
     let at = args.len() - 1;
-    let value = args.view(0, "x")?;
-    let ndim: i64 = args.get(1, "ndim")?;
-    let Some(tensor) = value.as_tensor() else {
-        return Err(failed(args, at, ErrorKind::TypeError, format_args!("expect a Tensor but get {}", name_of(value))));
-    };
-    if ndim != -1 && tensor.ndim() as i64 != ndim {
-        let message = format_args!("expect Tensor with ndim {ndim} but get {}", tensor.ndim());
-        return Err(failed(args, at, ErrorKind::ValueError, message));
-    }
-    if args.len() == 4 && !args.view(2, "dtype")?.is_none() {
-        let (wanted, found) = (args.get::<DataType>(2, "dtype")?, tensor.dtype());
-        if wanted != found {
-            let message = format_args!("expect Tensor with dtype {wanted} but get {found}");
-            return Err(failed(args, at, ErrorKind::ValueError, message));
-        }
-    }
+    let dtype = if at == 3 { args.get(2, "dtype")? } else { None };
+    tensor_info(args.view(0, "x")?, args.get(1, "ndim")?, dtype, context(args, at))?;
     Ok(Any::none())
+}
+
+/// Checks that a value is a tensor of a rank, or of any if that is -1, and of a type, if there is one.
+#[inline]
+pub(crate) fn tensor_info(
+    value: AnyView<'_>,
+    ndim: i64,
+    dtype: Option<DataType>,
+    context: AnyView<'_>,
+) -> Result<(), Error> {
+    let Some(tensor) = value.as_tensor() else {
+        let message = format_args!("expect a Tensor but get {}", name_of(value));
+        return Err(failed(context, ErrorKind::TypeError, message));
+    };
+    let found = tensor.ndim();
+    if ndim != -1 && found as i64 != ndim {
+        let message = format_args!("expect Tensor with ndim {ndim} but get {found}");
+        return Err(failed(context, ErrorKind::ValueError, message));
+    }
+    let found = tensor.dtype();
+    match dtype {
+        Some(wanted) if wanted != found => {
+            let message = format_args!("expect Tensor with dtype {wanted} but get {found}");
+            Err(failed(context, ErrorKind::ValueError, message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// `(x, ndim, context)`; any rank if `ndim` is -1.
@@ -61,12 +77,16 @@ fn check_shape(args: &Args<'_, '_>) -> Result<Any, Error> {
     let value = args.view(0, "x")?;
     let ndim: i64 = args.get(1, "ndim")?;
     let Some(shape) = value.as_shape() else {
-        return Err(failed(args, 2, ErrorKind::TypeError, format_args!("expect a Shape but get {}", name_of(value))));
+        return Err(failed(
+            context(args, 2),
+            ErrorKind::TypeError,
+            format_args!("expect a Shape but get {}", name_of(value)),
+        ));
     };
     let found = shape.len();
     if ndim != -1 && found as i64 != ndim {
         let message = format_args!("expect Shape with ndim {ndim} but get {found}");
-        return Err(failed(args, 2, ErrorKind::ValueError, message));
+        return Err(failed(context(args, 2), ErrorKind::ValueError, message));
     }
     Ok(Any::none())
 }
@@ -86,14 +106,14 @@ fn check_prim_value(args: &Args<'_, '_>) -> Result<Any, Error> {
         return Ok(Any::none());
     }
     let message = format_args!(", expected dtype {dtype}, but received {}", name_of(value));
-    Err(failed(args, 2, ErrorKind::TypeError, message))
+    Err(failed(context(args, 2), ErrorKind::TypeError, message))
 }
 
 /// `(x, context)`.
 fn check_string(args: &Args<'_, '_>) -> Result<Any, Error> {
     match args.view(0, "x")?.as_str() {
         Some(_) => Ok(Any::none()),
-        None => Err(failed(args, 1, ErrorKind::TypeError, format_args!("expect a string"))),
+        None => Err(failed(context(args, 1), ErrorKind::TypeError, format_args!("expect a string"))),
     }
 }
 
@@ -102,12 +122,16 @@ fn check_tuple(args: &Args<'_, '_>) -> Result<Any, Error> {
     let value = args.view(0, "x")?;
     let size: i64 = args.get(1, "size")?;
     let Ok(tuple) = value.to::<Array>() else {
-        return Err(failed(args, 2, ErrorKind::TypeError, format_args!("expect a Tuple but get {}", name_of(value))));
+        return Err(failed(
+            context(args, 2),
+            ErrorKind::TypeError,
+            format_args!("expect a Tuple but get {}", name_of(value)),
+        ));
     };
     let found = tuple.len();
     if found as i64 != size {
         let message = format_args!("expect a Tuple with {size} elements,  but get a Tuple with {found} elements.");
-        return Err(failed(args, 2, ErrorKind::ValueError, message));
+        return Err(failed(context(args, 2), ErrorKind::ValueError, message));
     }
     Ok(Any::none())
 }
@@ -118,5 +142,5 @@ fn check_function(args: &Args<'_, '_>) -> Result<Any, Error> {
     if value.to::<Function>().is_ok() || value.downcast_ref::<Closure>().is_some() {
         return Ok(Any::none());
     }
-    Err(failed(args, 1, ErrorKind::TypeError, format_args!("expect a Function but get {}", name_of(value))))
+    Err(failed(context(args, 1), ErrorKind::TypeError, format_args!("expect a Function but get {}", name_of(value))))
 }

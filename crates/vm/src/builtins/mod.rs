@@ -24,7 +24,10 @@ use relaxide_ffi::{Any, AnyView, Error, Function, get_global, register_global};
 
 pub(crate) use alloc::{ALLOC_STORAGE, ALLOC_TENSOR, is_plain_scope, storage_bytes};
 pub(crate) use args::Args;
+pub(crate) use check::{CHECK_TENSOR, tensor_info};
 pub(crate) use closure::INVOKE_CLOSURE;
+pub(crate) use shape::{ALLOC_SHAPE_HEAP, Coded, MAKE_SHAPE, MATCH_SHAPE, MAX_HEAP, make_dims, match_dims};
+pub(crate) use tuple::NULL_VALUE;
 
 use crate::machine::{Vm, live};
 

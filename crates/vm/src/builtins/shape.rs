@@ -7,14 +7,21 @@
 use relaxide_ffi::{Any, AnyView, DataType, Error, ErrorKind, Shape, Tensor};
 use relaxide_runtime::memory::ShapeHeap;
 
-use super::{Args, Builtin, check};
+use super::{Args, Builtin};
 use crate::machine::Vm;
 
+/// The interpreter knows these three: with operands that are known, as nearly always, they are operations of its own.
+pub(crate) const ALLOC_SHAPE_HEAP: &str = "vm.builtin.alloc_shape_heap";
+/// See [`ALLOC_SHAPE_HEAP`].
+pub(crate) const MATCH_SHAPE: &str = "vm.builtin.match_shape";
+/// See [`ALLOC_SHAPE_HEAP`].
+pub(crate) const MAKE_SHAPE: &str = "vm.builtin.make_shape";
+
 pub(super) const TABLE: &[Builtin] = &[
-    Builtin::with_vm("vm.builtin.alloc_shape_heap", alloc_shape_heap),
-    Builtin::plain("vm.builtin.match_shape", match_shape),
+    Builtin::with_vm(ALLOC_SHAPE_HEAP, alloc_shape_heap),
+    Builtin::plain(MATCH_SHAPE, match_shape),
     Builtin::plain("vm.builtin.match_prim_value", match_prim_value),
-    Builtin::plain("vm.builtin.make_shape", make_shape),
+    Builtin::plain(MAKE_SHAPE, make_shape),
     Builtin::plain("vm.builtin.make_prim_value", make_prim_value),
     Builtin::plain("vm.builtin.shape_of", shape_of),
     Builtin::plain("vm.builtin.tensor_to_shape", tensor_to_shape),
@@ -36,7 +43,7 @@ mod make_code {
 }
 
 /// The largest heap: a function has a handful of symbolic values.
-const MAX_HEAP: usize = 1 << 20;
+pub(crate) const MAX_HEAP: usize = 1 << 20;
 
 /// `(vm, size)`.
 fn alloc_shape_heap(_vm: &Vm, args: &Args<'_, '_>) -> Result<Any, Error> {
@@ -47,21 +54,28 @@ fn alloc_shape_heap(_vm: &Vm, args: &Args<'_, '_>) -> Result<Any, Error> {
     ShapeHeap::allocate(size).map(Any::from)
 }
 
-/// The heap in an argument; `None` if the program has none.
+/// The heap in a value; `None` if the program has none.
 #[inline]
-fn heap<'a>(args: &Args<'_, '_>, index: usize, view: &'a AnyView<'_>) -> Result<Option<ShapeHeap<'a>>, Error> {
+fn heap_in<'a>(view: &'a AnyView<'_>) -> Result<Option<ShapeHeap<'a>>, Error> {
     match view.as_tensor() {
         Some(tensor) => ShapeHeap::new(tensor).map(Some),
         None if view.is_none() => Ok(None),
-        None => args.get::<Tensor>(index, "heap").map(|_| None),
+        None => Err(Error::type_mismatch("a shape heap", view.type_key())),
     }
 }
 
-fn no_heap(args: &Args<'_, '_>) -> Error {
-    args.error(ErrorKind::ValueError, format_args!("a value is stored or loaded and there is no shape heap"))
+#[cold]
+fn no_heap() -> Error {
+    Error::new(ErrorKind::ValueError, "a symbolic value is stored or loaded and there is no shape heap")
+}
+
+#[cold]
+fn no_code(code: i64) -> Error {
+    Error::new(ErrorKind::ValueError, format!("there is no code {code} for a symbolic value"))
 }
 
 /// Runs `with` on the dimensions of a tensor or a shape.
+#[inline]
 fn with_dims<T>(value: AnyView<'_>, with: impl FnOnce(&[i64]) -> Result<T, Error>) -> Result<T, Error> {
     match (value.as_tensor(), value.as_shape()) {
         (Some(tensor), _) => with(tensor.shape()),
@@ -70,96 +84,120 @@ fn with_dims<T>(value: AnyView<'_>, with: impl FnOnce(&[i64]) -> Result<T, Error
     }
 }
 
+/// What is to be done with one value: a code, and what it needs.
+pub(crate) type Coded = (i64, i64);
+
 /// `(input, heap, size, (code, reg) × size, context)`.
 fn match_shape(args: &Args<'_, '_>) -> Result<Any, Error> {
-    let heap_view = args.view(1, "heap")?;
-    let heap = heap(args, 1, &heap_view)?;
     let size = args.index(2, "size")?;
     let at = size.checked_mul(2).and_then(|n| n.checked_add(3)).unwrap_or(usize::MAX);
     args.expect_len(at, at.saturating_add(1))?;
-    with_dims(args.view(0, "input")?, |dims| {
+    let coded = |dim: usize| Ok((args.get(3 + dim * 2, "code")?, args.get(4 + dim * 2, "reg")?));
+    let context = args.view(at, "context").unwrap_or(AnyView::none());
+    match_dims(args.view(0, "input")?, args.view(1, "heap")?, size, coded, context)?;
+    Ok(Any::none())
+}
+
+/// Matches the dimensions of a tensor or a shape; `coded` says what is done with each.
+#[inline]
+pub(crate) fn match_dims(
+    input: AnyView<'_>,
+    heap: AnyView<'_>,
+    size: usize,
+    coded: impl Fn(usize) -> Result<Coded, Error>,
+    context: AnyView<'_>,
+) -> Result<(), Error> {
+    let heap = heap_in(&heap)?;
+    with_dims(input, |dims| {
         if dims.len() != size {
-            let message = format!("{} match_cast shape size mismatch.", check::context(args, at));
+            let message = format!("{} match_cast shape size mismatch.", context.as_str().unwrap_or_default());
             return Err(Error::new(ErrorKind::RuntimeError, message));
         }
         for (dim, found) in dims.iter().enumerate() {
-            let (code, reg) = (args.get::<i64>(3 + dim * 2, "code")?, args.get::<i64>(4 + dim * 2, "reg")?);
-            let what = format_args!(" shape[{dim}]");
-            match_value(args, heap.as_ref(), (code, reg), *found, at, what)?;
+            match_value(heap.as_ref(), coded(dim)?, *found, context, Some(dim))?;
         }
-        Ok(Any::none())
+        Ok(())
     })
 }
 
 /// `(input, heap, code, reg, context)`.
 fn match_prim_value(args: &Args<'_, '_>) -> Result<Any, Error> {
-    let heap_view = args.view(1, "heap")?;
-    let heap = heap(args, 1, &heap_view)?;
-    let (found, code, reg) = (args.get(0, "input")?, args.get(2, "code")?, args.get(3, "reg")?);
-    match_value(args, heap.as_ref(), (code, reg), found, 4, format_args!(" PrimExpr"))?;
+    let heap = args.view(1, "heap")?;
+    let coded = (args.get(2, "code")?, args.get(3, "reg")?);
+    let context = args.view(4, "context").unwrap_or(AnyView::none());
+    match_value(heap_in(&heap)?.as_ref(), coded, args.get(0, "input")?, context, None)?;
     Ok(Any::none())
 }
 
-/// Does to one value what its code says.
+/// Does to one value what its code says. The value is that of a dimension, if there is a number for it.
 #[inline]
 fn match_value(
-    args: &Args<'_, '_>,
     heap: Option<&ShapeHeap<'_>>,
-    (code, reg): (i64, i64),
+    (code, reg): Coded,
     found: i64,
-    context_at: usize,
-    what: std::fmt::Arguments<'_>,
+    context: AnyView<'_>,
+    dim: Option<usize>,
 ) -> Result<(), Error> {
-    let mismatch = |with: &str| {
-        let context = check::context(args, context_at);
-        Error::new(ErrorKind::RuntimeError, format!("{context} match_cast error, {what} mismatch to {with}."))
-    };
     match code {
         match_code::EQUAL_TO_IMMEDIATE if found == reg => Ok(()),
-        match_code::EQUAL_TO_IMMEDIATE => Err(mismatch("specified constant")),
-        match_code::STORE => heap.ok_or_else(|| no_heap(args))?.set(reg, found),
+        match_code::EQUAL_TO_IMMEDIATE => Err(mismatch(context, dim, "specified constant")),
+        match_code::STORE => heap.ok_or_else(no_heap)?.set(reg, found),
         match_code::NOTHING => Ok(()),
-        match_code::EQUAL_TO_STORED if heap.ok_or_else(|| no_heap(args))?.get(reg)? == found => Ok(()),
-        match_code::EQUAL_TO_STORED => Err(mismatch("a previous populated value")),
-        _ => Err(args.error(ErrorKind::ValueError, format_args!("there is no code {code}"))),
+        match_code::EQUAL_TO_STORED if heap.ok_or_else(no_heap)?.get(reg)? == found => Ok(()),
+        match_code::EQUAL_TO_STORED => Err(mismatch(context, dim, "a previous populated value")),
+        _ => Err(no_code(code)),
     }
 }
 
-fn load(args: &Args<'_, '_>, heap: Option<&ShapeHeap<'_>>, code: i64, reg: i64) -> Result<i64, Error> {
+#[cold]
+fn mismatch(context: AnyView<'_>, dim: Option<usize>, with: &str) -> Error {
+    let what = dim.map_or("PrimExpr".to_owned(), |dim| format!("shape[{dim}]"));
+    let context = context.as_str().unwrap_or_default();
+    Error::new(ErrorKind::RuntimeError, format!("{context} match_cast error,  {what} mismatch to {with}."))
+}
+
+#[inline]
+fn load(heap: Option<&ShapeHeap<'_>>, (code, reg): Coded) -> Result<i64, Error> {
     match code {
         make_code::IMMEDIATE => Ok(reg),
-        make_code::LOAD => heap.ok_or_else(|| no_heap(args))?.get(reg),
-        _ => Err(args.error(ErrorKind::ValueError, format_args!("there is no code {code}"))),
+        make_code::LOAD => heap.ok_or_else(no_heap)?.get(reg),
+        _ => Err(no_code(code)),
     }
 }
 
 /// `(heap, size, (code, reg) × size)`.
 fn make_shape(args: &Args<'_, '_>) -> Result<Any, Error> {
-    let heap_view = args.view(0, "heap")?;
-    let heap = heap(args, 0, &heap_view)?;
     let size = args.index(1, "size")?;
     let len = size.checked_mul(2).and_then(|n| n.checked_add(2)).unwrap_or(usize::MAX);
     args.expect_len(len, len)?;
-    let dim = |index: usize| {
-        let (code, reg) = (args.get(2 + index * 2, "code")?, args.get(3 + index * 2, "reg")?);
-        load(args, heap.as_ref(), code, reg)
-    };
+    let coded = |dim: usize| Ok((args.get(2 + dim * 2, "code")?, args.get(3 + dim * 2, "reg")?));
+    make_dims(args.view(0, "heap")?, size, coded).map(Any::from)
+}
+
+/// Makes a shape; `coded` says where each dimension comes from.
+#[inline]
+pub(crate) fn make_dims(
+    heap: AnyView<'_>,
+    size: usize,
+    coded: impl Fn(usize) -> Result<Coded, Error>,
+) -> Result<Shape, Error> {
     const INLINE: usize = 8;
-    if size <= INLINE {
-        let mut dims = [0; INLINE];
-        for (index, place) in dims.iter_mut().enumerate().take(size) {
-            *place = dim(index)?;
-        }
-        return Ok(Shape::new(dims.get(..size).unwrap_or_default()).into());
+    let heap = heap_in(&heap)?;
+    if size > INLINE {
+        let dims = (0..size).map(|dim| load(heap.as_ref(), coded(dim)?)).collect::<Result<Vec<_>, _>>()?;
+        return Ok(Shape::from(dims));
     }
-    Ok(Shape::from((0..size).map(dim).collect::<Result<Vec<_>, _>>()?).into())
+    let mut dims = [0; INLINE];
+    for (dim, place) in dims.iter_mut().enumerate().take(size) {
+        *place = load(heap.as_ref(), coded(dim)?)?;
+    }
+    Ok(Shape::new(dims.get(..size).unwrap_or_default()))
 }
 
 /// `(heap, code, reg)`.
 fn make_prim_value(args: &Args<'_, '_>) -> Result<Any, Error> {
-    let heap_view = args.view(0, "heap")?;
-    let heap = heap(args, 0, &heap_view)?;
-    load(args, heap.as_ref(), args.get(1, "code")?, args.get(2, "reg")?).map(Any::from)
+    let heap = args.view(0, "heap")?;
+    load(heap_in(&heap)?.as_ref(), (args.get(1, "code")?, args.get(2, "reg")?)).map(Any::from)
 }
 
 /// `(x)`.

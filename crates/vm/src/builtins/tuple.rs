@@ -6,12 +6,15 @@ use relaxide_runtime::device;
 
 use super::{Args, Builtin};
 
+/// The interpreter knows this one: it clears a register.
+pub(crate) const NULL_VALUE: &str = "vm.builtin.null_value";
+
 pub(super) const TABLE: &[Builtin] = &[
     Builtin::plain("vm.builtin.make_tuple", make_tuple),
     Builtin::plain("vm.builtin.tuple_getitem", tuple_getitem),
     Builtin::plain("vm.builtin.tuple_reset_item", tuple_reset_item),
     Builtin::plain("vm.builtin.copy", copy),
-    Builtin::plain("vm.builtin.null_value", null_value),
+    Builtin::plain(NULL_VALUE, null_value),
     Builtin::plain("vm.builtin.read_if_cond", read_if_cond),
 ];
 

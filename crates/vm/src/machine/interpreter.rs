@@ -13,7 +13,6 @@
 use std::cell::Cell;
 
 use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function};
-use relaxide_runtime::memory::Storage;
 
 use super::closure::Closure;
 use super::instrument::Verdict;
@@ -76,6 +75,7 @@ impl Vm {
             return self.run_tir(function, index, args);
         }
         let entry = self.program.entries.get(index).copied().unwrap_or_default();
+        stack.kept.resize(self.program.plans.len(), Any::none());
         stack.registers.extend(args.iter().map(|arg| arg.to_owned()));
         stack.open(Frame { func: index, base: 0, call: 0, dst: None }, entry.registers)?;
         let mut run = Run { vm: self, stack, pc: entry.start, base: 0 };
@@ -135,22 +135,7 @@ impl<'vm> Run<'vm, '_> {
                 let result = self.with_views(args, |views| builtin.run(vm, views))?;
                 self.store(dst, result)
             }
-            Op::AllocStorage { plan, dst, .. } => {
-                let plan = self.vm.program.storages.get(plan as usize).ok_or_else(|| broken("a storage"))?;
-                let storage = self.vm.allocate(plan.device, plan.bytes)?;
-                self.store(dst, storage)
-            }
-            Op::AllocTensor { plan, dst, .. } => {
-                let plan = self.vm.program.tensors.get(plan as usize).ok_or_else(|| broken("a tensor"))?;
-                let storage = self.register(plan.storage)?;
-                let Some(storage) = storage.downcast_ref::<Storage>() else {
-                    return Err(
-                        Error::type_mismatch("vm.Storage", storage.type_key()).context("vm.builtin.alloc_tensor")
-                    );
-                };
-                let tensor = Storage::tensor(storage, plan.offset, &plan.shape, plan.dtype)?;
-                self.store(dst, tensor.into())
-            }
+            Op::Planned { plan, dst, .. } => self.planned(plan as usize, dst),
             Op::Kill { dst, .. } => self.store(Some(dst), Any::none()),
             Op::Bytecode { func, args, dst } => self.call_bytecode(func as usize, args, 0, &[], dst),
             Op::InvokeClosure { args, dst, .. } => self.invoke_closure(args, dst),
@@ -179,18 +164,21 @@ impl<'vm> Run<'vm, '_> {
         Ok(Next::Step)
     }
 
+    /// Runs a builtin whose operands are known.
+    #[inline]
+    fn planned(&mut self, plan: usize, dst: Destination) -> Result<Next, Error> {
+        let vm = self.vm;
+        let Stack { registers, kept, .. } = &mut *self.stack;
+        let registers = registers.get(self.base..).unwrap_or_default();
+        let program = vm.program.plans.get(plan).ok_or_else(|| broken("a plan"))?;
+        let result = program.run(vm, |operand| vm.view(registers, operand), kept.get_mut(plan))?;
+        self.store(dst, result)
+    }
+
     /// The value of an operand, borrowed.
     #[inline]
     fn view(&self, operand: Operand) -> AnyView<'_> {
-        let value = match operand {
-            Operand::Register(register) => self.stack.registers.get(self.base + register as usize),
-            Operand::Constant(index) => self.vm.constants.get(index as usize),
-            Operand::Function(index) => self.vm.pool.get(index as usize),
-            Operand::Machine => Some(&self.vm.handle),
-            Operand::Immediate(value) => return value.into(),
-            Operand::Null => None,
-        };
-        value.map_or(AnyView::none(), Any::as_view)
+        self.vm.view(self.stack.registers.get(self.base..).unwrap_or_default(), operand)
     }
 
     /// Runs `call` with the operands as views. The array for them is no larger than it must be, since it is cleared first.
@@ -212,11 +200,10 @@ impl<'vm> Run<'vm, '_> {
     #[inline]
     fn gather<const N: usize, T>(&self, operands: &[Operand], call: impl FnOnce(&[AnyView<'_>]) -> T) -> T {
         let mut views = [AnyView::none(); N];
-        let count = operands.len().min(N);
         for (view, operand) in views.iter_mut().zip(operands) {
             *view = self.view(*operand);
         }
-        call(views.get(..count).unwrap_or_default())
+        call(views.get(..operands.len()).unwrap_or_default())
     }
 
     /// Opens a frame for a function in bytecode. The first `skip` operands are not arguments; `bound` values follow.
@@ -318,6 +305,20 @@ impl<'vm> Run<'vm, '_> {
 }
 
 impl Vm {
+    /// The value of an operand in a frame, borrowed.
+    #[inline]
+    fn view<'a>(&'a self, registers: &'a [Any], operand: Operand) -> AnyView<'a> {
+        let value = match operand {
+            Operand::Register(register) => registers.get(register as usize),
+            Operand::Constant(index) => self.constants.get(index as usize),
+            Operand::Function(index) => self.pool.get(index as usize),
+            Operand::Machine => Some(&self.handle),
+            Operand::Immediate(value) => return value.into(),
+            Operand::Null => None,
+        };
+        value.map_or(AnyView::none(), Any::as_view)
+    }
+
     /// Calls whatever an entry of the function table is.
     fn call_linked(&self, func: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
         match self.callees.get(func) {
@@ -333,8 +334,7 @@ fn called(op: &Op) -> Option<(u32, Operands, Destination)> {
     match *op {
         Op::Packed { func, args, dst }
         | Op::Builtin { func, args, dst, .. }
-        | Op::AllocStorage { func, args, dst, .. }
-        | Op::AllocTensor { func, args, dst, .. }
+        | Op::Planned { func, args, dst, .. }
         | Op::InvokeClosure { func, args, dst }
         | Op::Bytecode { func, args, dst }
         | Op::Tir { func, args, dst } => Some((func, args, dst)),

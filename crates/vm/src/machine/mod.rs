@@ -12,6 +12,7 @@ mod interpreter;
 mod link;
 pub(crate) mod live;
 mod module;
+mod plan;
 mod program;
 mod stack;
 mod stateful;

@@ -4,9 +4,10 @@
 //! What is left for the interpreter is an array of [`Op`]s, one for each instruction of the executable, with jump
 //! targets as absolute positions and arguments in one array of [`Operand`]s.
 
-use relaxide_ffi::{Any, DataType, Error, ErrorKind, FromAny, Shape};
+use relaxide_ffi::{Any, Error, ErrorKind};
 
 use super::link::Callee;
+use super::plan::Plan;
 use crate::builtins::{self, Builtin};
 use crate::bytecode::{Arg, Args, Instruction, Register};
 use crate::executable::FuncKind;
@@ -40,10 +41,8 @@ pub(super) enum Op {
     Packed { func: u32, args: Operands, dst: Destination },
     /// Run a builtin.
     Builtin { builtin: &'static Builtin, func: u32, args: Operands, dst: Destination },
-    /// Take memory whose size the program knows.
-    AllocStorage { plan: u32, func: u32, args: Operands, dst: Destination },
-    /// Place a tensor whose shape the program knows in a storage.
-    AllocTensor { plan: u32, func: u32, args: Operands, dst: Destination },
+    /// Run a builtin whose operands are known.
+    Planned { plan: u32, func: u32, args: Operands, dst: Destination },
     /// Call a value; if it is a closure in bytecode, in a frame of this stack.
     InvokeClosure { func: u32, args: Operands, dst: Destination },
     /// Call a function in bytecode, in a frame of this stack.
@@ -71,27 +70,11 @@ pub(super) struct Entry {
     pub(super) num_args: usize,
 }
 
-/// A storage of a known size.
-pub(super) struct StoragePlan {
-    pub(super) device: i64,
-    pub(super) bytes: usize,
-}
-
-/// A tensor of a known shape.
-pub(super) struct TensorPlan {
-    /// The register of its storage.
-    pub(super) storage: u32,
-    pub(super) offset: usize,
-    pub(super) shape: Shape,
-    pub(super) dtype: DataType,
-}
-
 /// The decoded program.
 pub(super) struct Program {
     pub(super) ops: Vec<Op>,
     operands: Vec<Operand>,
-    pub(super) storages: Vec<StoragePlan>,
-    pub(super) tensors: Vec<TensorPlan>,
+    pub(super) plans: Vec<Plan>,
     /// By index in the function table; functions from outside have none.
     pub(super) entries: Vec<Entry>,
 }
@@ -99,13 +82,7 @@ pub(super) struct Program {
 impl Program {
     /// Decodes a program. An error is a program too large for the decoded form.
     pub(super) fn decode(executable: &VerifiedExecutable, callees: &[Callee]) -> Result<Self, Error> {
-        let mut program = Self {
-            ops: Vec::new(),
-            operands: Vec::new(),
-            storages: Vec::new(),
-            tensors: Vec::new(),
-            entries: Vec::new(),
-        };
+        let mut program = Self { ops: Vec::new(), operands: Vec::new(), plans: Vec::new(), entries: Vec::new() };
         for function in executable.functions() {
             let has_body = function.kind != FuncKind::Packed;
             program.entries.push(if has_body {
@@ -165,19 +142,16 @@ impl Program {
         dst: Destination,
         constants: &[Any],
     ) -> Result<Op, Error> {
-        let operands = self.operands(args);
         Ok(match (builtin.name, dst) {
-            ("vm.builtin.null_value", Some(dst)) => Op::Kill { dst, func, args },
+            (builtins::NULL_VALUE, Some(dst)) => Op::Kill { dst, func, args },
             (builtins::INVOKE_CLOSURE, _) if args.len >= 2 => Op::InvokeClosure { func, args, dst },
-            (builtins::ALLOC_STORAGE, _) if let Some(plan) = plan_storage(operands, constants) => {
-                self.storages.push(plan);
-                Op::AllocStorage { plan: number(self.storages.len() as i64 - 1)?, func, args, dst }
-            }
-            (builtins::ALLOC_TENSOR, _) if let Some(plan) = plan_tensor(operands, constants) => {
-                self.tensors.push(plan);
-                Op::AllocTensor { plan: number(self.tensors.len() as i64 - 1)?, func, args, dst }
-            }
-            _ => Op::Builtin { builtin, func, args, dst },
+            _ => match Plan::of(builtin, self.operands(args), constants) {
+                None => Op::Builtin { builtin, func, args, dst },
+                Some(plan) => {
+                    self.plans.push(plan);
+                    Op::Planned { plan: number(self.plans.len() as i64 - 1)?, func, args, dst }
+                }
+            },
         })
     }
 
@@ -202,29 +176,6 @@ impl Program {
         let start = range.start as usize;
         self.operands.get(start..start + range.len as usize).unwrap_or_default()
     }
-}
-
-/// The constant that an operand names, as a Rust value.
-fn constant<T: FromAny>(operand: Operand, constants: &[Any]) -> Option<T> {
-    let Operand::Constant(index) = operand else { return None };
-    constants.get(index as usize)?.to().ok()
-}
-
-/// `(vm, size, device, dtype, scope)`, if all of it is known and nothing is wrong with it; whatever is wrong, the
-/// builtin says so when it runs.
-fn plan_storage(operands: &[Operand], constants: &[Any]) -> Option<StoragePlan> {
-    let [Operand::Machine, size, Operand::Immediate(device), dtype, scope] = *operands else { return None };
-    let (size, dtype): (Shape, DataType) = (constant(size, constants)?, constant(dtype, constants)?);
-    let scope: String = constant(scope, constants)?;
-    let bytes = builtins::storage_bytes(&size, dtype)?;
-    builtins::is_plain_scope(&scope).then_some(StoragePlan { device, bytes })
-}
-
-/// `(storage, offset, shape, dtype[, scope])`, likewise.
-fn plan_tensor(operands: &[Operand], constants: &[Any]) -> Option<TensorPlan> {
-    let [Operand::Register(storage), Operand::Immediate(offset), shape, dtype, ..] = *operands else { return None };
-    let offset = usize::try_from(offset).ok()?;
-    Some(TensorPlan { storage, offset, shape: constant(shape, constants)?, dtype: constant(dtype, constants)? })
 }
 
 fn number(value: i64) -> Result<u32, Error> {

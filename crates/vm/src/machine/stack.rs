@@ -2,6 +2,8 @@
 
 use relaxide_ffi::{Any, Error};
 
+use super::plan::Kept;
+
 /// How many functions may be active in one run.
 const MAX_FRAMES: usize = 100_000;
 /// How many registers they may have together.
@@ -20,11 +22,13 @@ pub(super) struct Frame {
     pub(super) dst: Option<u32>,
 }
 
-/// Registers and frames. Both keep their memory from run to run.
+/// Registers and frames. They keep their memory from run to run.
 #[derive(Default)]
 pub(super) struct Stack {
     pub(super) registers: Vec<Any>,
     pub(super) frames: Vec<Frame>,
+    /// What the program's plans keep.
+    pub(super) kept: Kept,
 }
 
 impl Stack {
