@@ -60,11 +60,14 @@ struct Scope {
     dataflow: bool,
 }
 
+/// A kernel of the module and the name that it is called by.
+type NamedKernel = (Ref<PrimFunc>, Ref<GlobalVar>);
+
 /// Writes functions binding by binding.
 #[derive(Default)]
 pub struct BlockBuilder {
     module: IRModule,
-    kernels: HashMap<u64, Vec<(Ref<PrimFunc>, Ref<GlobalVar>)>>,
+    kernels: HashMap<u64, Vec<NamedKernel>>,
     names: HashMap<String, usize>,
     scopes: Vec<Scope>,
     open_dims: OpenDims,
@@ -272,7 +275,7 @@ impl BlockBuilder {
         let (kernel, scalars) = make_kernel(name, inputs, outputs)?;
         let func = self.add_kernel(kernel, name);
         let out = if let [one] = out.as_slice() { one.clone() } else { Type::tuple(out) };
-        let scalars = scalars.iter().map(|v| Expr::prim(v));
+        let scalars = scalars.iter().map(Expr::prim);
         Ok(op::core::call_tir(func, args.into_iter().chain(scalars).collect::<Vec<_>>(), out)?)
     }
 

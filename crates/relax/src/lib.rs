@@ -14,6 +14,7 @@ pub mod rewrite;
 pub mod shape;
 pub mod transform;
 pub mod vm_codegen;
+pub mod wellformed;
 
 pub use builder::{BlockBuilder, BuildError};
 pub use expr::*;

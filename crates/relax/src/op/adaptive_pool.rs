@@ -58,7 +58,7 @@ fn infer(cx: &CallCx, spatial: usize, layout: &str) -> Result<Type, OpError> {
     let Some(mut dims) = x.dims else { return Ok(tensor_type(None, Some(spatial + 2), x.dtype)) };
     if cx.attrs.get("output_size").is_some() {
         let size = cx.ints("output_size")?;
-        if size.is_empty() || spatial % size.len() != 0 || size.iter().any(|s| *s < 1) {
+        if size.is_empty() || !spatial.is_multiple_of(size.len()) || size.iter().any(|s| *s < 1) {
             return cx.invalid(format!("output_size must be one or {spatial} positive numbers"));
         }
         for (dim, parts) in dims.iter_mut().skip(2).zip(size.iter().cycle()) {

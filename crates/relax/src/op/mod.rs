@@ -186,7 +186,7 @@ fn convert(kind: AttrKind, value: &AttrValue) -> Result<AttrValue, &'static str>
 
 /// A list repeated to `n` entries, as one stride serves both dimensions.
 fn repeat_to(n: usize, list: Vec<AttrValue>) -> Option<AttrValue> {
-    if list.is_empty() || n % list.len() != 0 {
+    if list.is_empty() || !n.is_multiple_of(list.len()) {
         return None;
     }
     let len = list.len();

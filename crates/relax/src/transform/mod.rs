@@ -8,12 +8,14 @@ mod bind_params;
 mod bind_symbols;
 mod call_tir_rewrite;
 mod canonicalize;
+mod common_subexpr;
 mod compute_prim_value;
 mod dead_code;
 mod decompose_inference;
 mod emit;
 mod fold_batchnorm;
 mod kill_after_last_use;
+mod lambda_lift;
 mod legalize;
 mod lower_alloc_tensor;
 mod lower_runtime_builtin;
@@ -37,6 +39,8 @@ pub static PASSES: &[PassInfo] = &[
     dead_code::PASS,
     fold_batchnorm::PASS,
     decompose_inference::PASS,
+    common_subexpr::PASS,
+    lambda_lift::PASS,
     legalize::PASS,
     rewrite_dataflow_reshape::PASS,
     to_non_dataflow::PASS,

@@ -1,0 +1,109 @@
+//! EliminateCommonSubexpr: what was computed is not computed again.
+//!
+//! ```text
+//! a = R.exp(x)                     a = R.exp(x)
+//! b = R.exp(x)              →      c = R.add(a, a)
+//! c = R.add(a, b)
+//! ```
+//!
+//! Two values are equal if they are calls of one pure operator (or kernel) over the same operands with the same attributes.
+//! The first one's variable takes the place of the second, where it is visible: a dataflow variable does not leave its block,
+//! and a branch's values do not leave the branch.
+
+use std::collections::HashMap;
+
+use relaxide_ffi::{Ref, structural_equal, structural_hash};
+use relaxide_ir::IRModule;
+use relaxide_ir::pass::{PassInfo, PassResult};
+
+use crate::builder::is_pure;
+use crate::functor::ExprMutator;
+use crate::*;
+
+pub(super) const PASS: PassInfo = PassInfo {
+    name: "EliminateCommonSubexpr",
+    doc: "What was computed is not computed again.",
+    run: |module, _| run(module),
+};
+
+fn run(mut module: IRModule) -> PassResult {
+    let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
+    for (name, func) in functions {
+        let new = Eliminate::default().mutate_function(&func);
+        module.insert(name, new);
+    }
+    Ok(module)
+}
+
+#[derive(Default)]
+struct Eliminate {
+    /// Values that are visible, by structural hash.
+    known: HashMap<u64, Vec<(Expr, AnyVar)>>,
+    replaced: HashMap<AnyVar, Expr>,
+}
+
+impl Eliminate {
+    fn earlier(&self, hash: u64, value: &Expr, var: &AnyVar) -> Option<AnyVar> {
+        let outlives = matches!(var, AnyVar::Var(_));
+        let visible = |known: &AnyVar| !outlives || matches!(known, AnyVar::Var(_));
+        let alike = self.known.get(&hash)?;
+        alike.iter().find(|(e, v)| visible(v) && structural_equal(e, value, false).is_ok()).map(|(_, v)| v.clone())
+    }
+}
+
+/// Whether computing a value twice is waste: a call without effect that does not make memory or identity.
+fn is_candidate(value: &Expr) -> bool {
+    match value.as_op_call() {
+        Some((_, "builtin.alloc_tensor" | "memory.alloc_storage" | "memory.alloc_tensor" | "make_closure")) => false,
+        Some((_, name)) => !name.starts_with("vm.") && is_pure(value),
+        None => matches!(value, Expr::TupleGetItem(_)),
+    }
+}
+
+impl ExprMutator for Eliminate {
+    fn mutate_expr(&mut self, e: &Expr) -> Expr {
+        match e.as_var() {
+            Some(var) => self.replaced.get(&var).cloned().unwrap_or_else(|| e.clone()),
+            None => self.remake_expr(e),
+        }
+    }
+
+    fn mutate_binding(&mut self, binding: &Binding, out: &mut Vec<Binding>) {
+        let new = self.remake_binding(binding);
+        if let Binding::Var(bound) = &new
+            && is_candidate(&bound.value)
+        {
+            let hash = structural_hash(&bound.value, false);
+            if let Some(earlier) = self.earlier(hash, &bound.value, &bound.var) {
+                self.replaced.insert(bound.var.clone(), earlier.into());
+                return;
+            }
+            self.known.entry(hash).or_default().push((bound.value.clone(), bound.var.clone()));
+        }
+        out.push(new);
+    }
+
+    fn mutate_block(&mut self, block: &Ref<BindingBlock>) -> Ref<BindingBlock> {
+        let mut bindings = Vec::with_capacity(block.bindings.len());
+        block.bindings.iter().for_each(|b| self.mutate_binding(b, &mut bindings));
+        for values in self.known.values_mut() {
+            values.retain(|(_, v)| matches!(v, AnyVar::Var(_)));
+        }
+        if bindings == block.bindings {
+            return block.clone();
+        }
+        Ref::new(BindingBlock { bindings, dataflow: block.dataflow })
+    }
+
+    fn mutate_seq(&mut self, seq: &Ref<SeqExpr>) -> Ref<SeqExpr> {
+        let outer = self.known.clone();
+        let mut blocks: Vec<_> = seq.blocks.iter().map(|b| self.mutate_block(b)).collect();
+        blocks.retain(|b| !b.bindings.is_empty());
+        let body = self.mutate_expr(&seq.body);
+        self.known = outer;
+        if blocks == seq.blocks && body == seq.body {
+            return seq.clone();
+        }
+        Ref::new(SeqExpr { blocks, body })
+    }
+}

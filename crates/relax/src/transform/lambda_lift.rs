@@ -1,0 +1,237 @@
+//! LambdaLift: nested functions become functions of the module.
+//!
+//! ```text
+//! def main(x, y):                                    def main(x, y):
+//!     @R.function                                        f = R.make_closure(cls.lifted_func_0, (y,))
+//!     def f(a):                                          return R.invoke_closure(f, (x,))
+//!         return R.add(a, y)                   →
+//!     return f(x)                                    def lifted_func_0(a, y):
+//!                                                        return R.add(a, y)
+//! ```
+//!
+//! What a nested function takes from around it becomes parameters behind its own. One that takes nothing becomes a plain
+//! name, and calls of it plain calls. A recursive function takes itself, which is made anew inside: its own name with the
+//! captured values.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::pass::{PassInfo, PassResult};
+use relaxide_ir::{Attrs, IRModule, Type, Var};
+
+use crate::functor::{ExprVisitor, used_vars};
+use crate::rewrite::in_function;
+use crate::*;
+
+pub(super) const PASS: PassInfo = PassInfo {
+    name: "LambdaLift",
+    doc: "Nested functions become functions of the module.",
+    run: |module, _| run(module),
+};
+
+fn run(module: IRModule) -> PassResult {
+    let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
+    let mut lift = Lift { module, count: 0, error: None };
+    for (name, func) in functions {
+        let new = lift.function(&func);
+        if let Some(error) = lift.error.take() {
+            return Err(in_function(PASS.name, &name, error));
+        }
+        lift.module.insert(name, new);
+    }
+    Ok(lift.module)
+}
+
+struct Lift {
+    module: IRModule,
+    count: usize,
+    error: Option<BuildError>,
+}
+
+impl Lift {
+    fn function(&mut self, func: &Ref<Function>) -> Ref<Function> {
+        let body = self.seq(&func.body, &mut Replacements::default());
+        if body == func.body { func.clone() } else { Ref::new(Function { body, ..(**func).clone() }) }
+    }
+
+    fn seq(&mut self, seq: &Ref<SeqExpr>, known: &mut Replacements) -> Ref<SeqExpr> {
+        let mut blocks = Vec::with_capacity(seq.blocks.len());
+        for block in &seq.blocks {
+            let mut bindings = Vec::with_capacity(block.bindings.len());
+            for binding in &block.bindings {
+                self.binding(binding, known, &mut bindings);
+            }
+            if !bindings.is_empty() {
+                blocks.push(Ref::new(BindingBlock { bindings, dataflow: block.dataflow }));
+            }
+        }
+        let body = known.apply(&seq.body);
+        if blocks == seq.blocks && body == seq.body {
+            return seq.clone();
+        }
+        Ref::new(SeqExpr { blocks, body })
+    }
+
+    fn binding(&mut self, binding: &Binding, known: &mut Replacements, out: &mut Vec<Binding>) {
+        let Binding::Var(bound) = binding else {
+            out.push(known.binding(binding));
+            return;
+        };
+        let value: Expr = match &bound.value {
+            Expr::Function(func) => match self.closure(&bound.var, func, known) {
+                Lifted::Plain(name) => {
+                    known.names.0.insert(bound.var.clone(), name);
+                    return;
+                }
+                Lifted::Closure(closure) => {
+                    known.closures.push(bound.var.clone());
+                    closure
+                }
+            },
+            Expr::If(choice) => Ref::new(If {
+                condition: known.apply(&choice.condition),
+                true_branch: self.seq(&choice.true_branch, known),
+                false_branch: self.seq(&choice.false_branch, known),
+                ty: choice.ty.clone(),
+            })
+            .into(),
+            _ => return out.push(known.binding(binding)),
+        };
+        out.push(Ref::new(VarBinding { var: bound.var.clone(), value }).into());
+    }
+
+    /// Lifts a nested function.
+    fn closure(&mut self, var: &AnyVar, func: &Ref<Function>, known: &Replacements) -> Lifted {
+        let captured = captured(func, var, known);
+        let hint = format!("lifted_func_{}", self.count);
+        self.count += 1;
+        let name = self.module.fresh_name(&hint);
+        let global: Expr = relaxide_ir::GlobalVar::new(name.clone()).into();
+        let mut inner = Replacements { names: known.names.clone(), closures: known.closures.clone() };
+        let mut params = func.params.clone();
+        let mut own: Vec<Expr> = Vec::new();
+        for outer in &captured {
+            let param = Var::new(outer.name(), outer.ty().clone());
+            own.push(Expr::Var(param.clone()));
+            inner.names.0.insert(outer.clone(), param.clone().into());
+            params.push(param);
+        }
+        let recursive = used_vars(&Expr::Function(func.clone())).contains(var);
+        let mut again = Vec::new();
+        if recursive && captured.is_empty() {
+            inner.names.0.insert(var.clone(), global.clone());
+        } else if recursive {
+            let itself = Var::new(var.name(), var.ty().clone());
+            match make_closure(&global, own) {
+                Ok(value) => {
+                    again.push(Ref::new(VarBinding { var: itself.clone().into(), value }).into());
+                    inner.names.0.insert(var.clone(), itself.clone().into());
+                    inner.closures.push(itself.into());
+                }
+                Err(e) => self.error = Some(e),
+            }
+        }
+        self.module.insert(name.clone(), func.clone());
+        let body = self.seq(&func.body, &mut inner);
+        let body = if again.is_empty() { body } else { prefixed(again, &body) };
+        let attrs = func.attrs.clone();
+        let lifted = Ref::new(Function { params, body, attrs, ..(**func).clone() });
+        self.module.insert(name, lifted);
+        if captured.is_empty() {
+            return Lifted::Plain(global);
+        }
+        let outer: Vec<Expr> = captured.into_iter().map(|v| known.apply(&v.into())).collect();
+        match make_closure(&global, outer) {
+            Ok(closure) => Lifted::Closure(closure),
+            Err(e) => {
+                self.error = Some(e);
+                Lifted::Plain(global)
+            }
+        }
+    }
+}
+
+/// What a nested function became.
+enum Lifted {
+    Plain(Expr),
+    Closure(Expr),
+}
+
+/// A sequence with bindings in front.
+fn prefixed(bindings: Vec<Binding>, seq: &SeqExpr) -> Ref<SeqExpr> {
+    let first = Ref::new(BindingBlock { bindings, dataflow: false });
+    let blocks = std::iter::once(first).chain(seq.blocks.iter().cloned()).collect();
+    Ref::new(SeqExpr { blocks, body: seq.body.clone() })
+}
+
+fn make_closure(func: &Expr, captured: Vec<Expr>) -> Result<Expr, BuildError> {
+    Ok(op::call("make_closure", [func.clone(), Expr::tuple(captured)], Attrs::new())?)
+}
+
+/// What stands for variables, and which variables hold closures.
+#[derive(Default)]
+struct Replacements {
+    names: crate::functor::VarReplacer,
+    closures: Vec<AnyVar>,
+}
+
+impl Replacements {
+    fn apply(&self, e: &Expr) -> Expr {
+        self.names.clone().mutate_expr(e)
+    }
+
+    /// A binding with replacements in place; a call of a closure becomes an `invoke_closure`.
+    fn binding(&self, binding: &Binding) -> Binding {
+        let value = self.apply(binding.value());
+        let value = match &value {
+            Expr::Call(call) if call.op.as_var().is_some_and(|v| self.closures.contains(&v)) => self.invoke(call),
+            _ => value,
+        };
+        if value == *binding.value() {
+            return binding.clone();
+        }
+        match binding {
+            Binding::Var(b) => Ref::new(VarBinding { var: b.var.clone(), value }).into(),
+            Binding::MatchCast(b) => Ref::new(MatchCast { var: b.var.clone(), value, ty: b.ty.clone() }).into(),
+        }
+    }
+
+    fn invoke(&self, call: &Call) -> Expr {
+        let args = [call.op.clone(), Expr::tuple(call.args.clone())];
+        let ty = call.ty.clone();
+        let pure = matches!(call.op.ty(), Type::Func(f) if f.pure);
+        let name = if pure { "invoke_pure_closure" } else { "invoke_closure" };
+        let invoke = op::call_typed(name, args, Attrs::new(), vec![ty.clone()]);
+        invoke.unwrap_or_else(|_| call.with_args(call.args.clone(), ty).into())
+    }
+}
+
+/// The variables that a nested function takes from around it, each once, in order of use. Functions that were lifted to a
+/// plain name are not captured.
+fn captured(func: &Ref<Function>, own: &AnyVar, known: &Replacements) -> Vec<AnyVar> {
+    let mut inside = Inside(func.params.iter().cloned().map(AnyVar::Var).collect());
+    inside.visit_seq(&func.body);
+    let mut out: Vec<AnyVar> = Vec::new();
+    for var in used_vars(&Expr::Function(func.clone())) {
+        let is_name = matches!(known.names.0.get(&var), Some(Expr::Global(_)));
+        if var != *own && !inside.0.contains(&var) && !out.contains(&var) && !is_name {
+            out.push(var);
+        }
+    }
+    out
+}
+
+/// The variables that are bound inside a function.
+struct Inside(Vec<AnyVar>);
+
+impl ExprVisitor for Inside {
+    fn visit_binding(&mut self, binding: &Binding) {
+        self.0.push(binding.var().clone());
+        self.visit_expr(binding.value());
+    }
+
+    fn visit_expr(&mut self, e: &Expr) {
+        if let Expr::Function(f) = e {
+            self.0.extend(f.params.iter().cloned().map(AnyVar::Var));
+        }
+        self.walk_expr(e);
+    }
+}

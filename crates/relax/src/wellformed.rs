@@ -1,0 +1,302 @@
+//! The rules that a module keeps between passes.
+//!
+//! Every pass may rely on them and leaves them kept; the verifier runs behind each pass in tests, and the parser runs it on
+//! what a user wrote.
+//!
+//! 1. **One binding each.** No variable is bound twice, and none is used before or outside the scope of its binding. A
+//!    dataflow variable is visible in its block only, a branch's variables in the branch only.
+//! 2. **Normal form.** A binding's value is one operation over operands: variables, literals, and tuples of them.
+//! 3. **Symbolic variables** are bound by a parameter, a `match_cast` or a scalar variable before a type or shape uses them.
+//! 4. **Dataflow blocks** hold no choice and no impure call.
+//! 5. **Purity.** A function that promises to be pure has no impure call, unless it carries `relax.force_pure`.
+//! 6. **Callees exist**: functions of the module by name, operators in the registry with arguments that fit.
+
+use std::collections::HashSet;
+
+use relaxide_ffi::Ref;
+use relaxide_ir::prim::{PrimExpr, free_vars};
+use relaxide_ir::{IRModule, Type, Var};
+
+use crate::builder::is_pure;
+use crate::op::{Arity, lookup};
+use crate::shape::{defined_vars, for_each_dim};
+use crate::*;
+
+/// One broken rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("in function `{function}`, {place}: {problem}")]
+pub struct Violation {
+    /// The function.
+    pub function: String,
+    /// The binding or parameter.
+    pub place: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// All broken rules of a module; none if it is well formed.
+pub fn check_module(module: &IRModule) -> Vec<Violation> {
+    module.functions_of::<Function>().flat_map(|(name, func)| check_function(module, name, &func)).collect()
+}
+
+/// All broken rules of one function.
+pub fn check_function(module: &IRModule, name: &str, func: &Function) -> Vec<Violation> {
+    let mut check = Check { module, function: name, place: "its parameters".into(), ..Check::new(module, name) };
+    check.function_body(func);
+    check.found
+}
+
+struct Check<'a> {
+    module: &'a IRModule,
+    function: &'a str,
+    place: String,
+    found: Vec<Violation>,
+    /// Every variable bound so far, in scope or not.
+    bound: HashSet<AnyVar>,
+    visible: HashSet<AnyVar>,
+    symbols: HashSet<Ref<Var>>,
+    dataflow: bool,
+    must_be_pure: bool,
+}
+
+impl<'a> Check<'a> {
+    fn new(module: &'a IRModule, function: &'a str) -> Self {
+        Check {
+            module,
+            function,
+            place: String::new(),
+            found: Vec::new(),
+            bound: HashSet::new(),
+            visible: HashSet::new(),
+            symbols: HashSet::new(),
+            dataflow: false,
+            must_be_pure: false,
+        }
+    }
+
+    fn report(&mut self, problem: impl Into<String>) {
+        let (function, place) = (self.function.to_string(), self.place.clone());
+        self.found.push(Violation { function, place, problem: problem.into() });
+    }
+
+    fn function_body(&mut self, func: &Function) {
+        self.must_be_pure = func.pure && func.attrs.bool("relax.force_pure") != Some(true);
+        for param in &func.params {
+            self.bind(&AnyVar::Var(param.clone()));
+        }
+        self.symbols.extend(defined_vars(func.params.iter().map(|p| &p.ty)));
+        for param in &func.params {
+            self.check_symbols(&param.ty);
+        }
+        self.seq(&func.body);
+        self.place = "its result type".into();
+        self.check_symbols(&func.ret_ty);
+    }
+
+    fn bind(&mut self, var: &AnyVar) {
+        if !self.bound.insert(var.clone()) {
+            self.report(format!("variable `{}` is bound twice", var.name()));
+        }
+        self.visible.insert(var.clone());
+        if let AnyVar::Var(v) = var
+            && matches!(v.ty, Type::Prim(_))
+        {
+            self.symbols.insert(v.clone());
+        }
+    }
+
+    fn seq(&mut self, seq: &SeqExpr) {
+        let outer = (self.visible.clone(), self.symbols.clone(), self.place.clone());
+        for block in &seq.blocks {
+            self.block(block);
+        }
+        self.place = "its result".into();
+        self.operand(&seq.body);
+        (self.visible, self.symbols, self.place) = outer;
+    }
+
+    fn block(&mut self, block: &BindingBlock) {
+        let was = std::mem::replace(&mut self.dataflow, block.dataflow);
+        for binding in &block.bindings {
+            self.place = format!("at `{}`", binding.var().name());
+            match binding {
+                Binding::Var(b) => self.value(&b.value),
+                Binding::MatchCast(cast) => {
+                    self.operand(&cast.value);
+                    self.symbols.extend(defined_vars([&cast.ty]));
+                    self.check_symbols(&cast.ty);
+                }
+            }
+            self.bind(binding.var());
+            self.check_symbols(binding.var().ty());
+            if !block.dataflow && matches!(binding.var(), AnyVar::Dataflow(_)) {
+                self.report("a dataflow variable is bound outside of a dataflow block");
+            }
+        }
+        if block.dataflow {
+            self.visible.retain(|v| !matches!(v, AnyVar::Dataflow(_)));
+        }
+        self.dataflow = was;
+    }
+
+    fn value(&mut self, e: &Expr) {
+        match e {
+            Expr::Call(call) => self.call(e, call),
+            Expr::If(choice) => {
+                if self.dataflow {
+                    self.report("a choice stands in a dataflow block");
+                }
+                self.operand(&choice.condition);
+                self.seq(&choice.true_branch);
+                self.seq(&choice.false_branch);
+            }
+            Expr::TupleGetItem(item) => self.operand(&item.tuple),
+            Expr::Function(func) => {
+                let outer = (self.visible.clone(), self.symbols.clone(), self.must_be_pure, self.dataflow);
+                self.dataflow = false;
+                self.function_body(func);
+                (self.visible, self.symbols, self.must_be_pure, self.dataflow) = outer;
+            }
+            Expr::Seq(_) => self.report("a sequence stands where one operation should"),
+            operand => self.operand(operand),
+        }
+    }
+
+    fn call(&mut self, e: &Expr, call: &Call) {
+        match &call.op {
+            Expr::Op(op) => match lookup(&op.name) {
+                None => self.report(format!("no operator is called `{}`", op.name)),
+                Some(def) => {
+                    let required = def.args.iter().filter(|a| a.arity == Arity::Required).count();
+                    let variadic = def.args.iter().any(|a| a.arity == Arity::Variadic);
+                    if call.args.len() < required || (!variadic && call.args.len() > def.args.len()) {
+                        self.report(format!("`{}` has {} arguments", op.name, call.args.len()));
+                    }
+                }
+            },
+            callee => self.operand(callee),
+        }
+        call.args.iter().for_each(|a| self.operand(a));
+        if is_pure(e) || !(self.dataflow || self.must_be_pure) || self.is_kernel_call(call) {
+            return;
+        }
+        let place = if self.dataflow { "a dataflow block" } else { "a pure function" };
+        self.report(format!("an impure call stands in {place}; call_pure_packed promises that there is no effect"));
+    }
+
+    /// A direct call of a function of the module whose type the reference does not carry.
+    fn is_kernel_call(&self, call: &Call) -> bool {
+        let Expr::Global(g) = &call.op else { return false };
+        self.module.get_as::<Function>(&g.name).is_some_and(|f| f.pure)
+    }
+
+    fn operand(&mut self, e: &Expr) {
+        match e {
+            Expr::Var(_) | Expr::DataflowVar(_) => {
+                let Some(var) = e.as_var() else { return };
+                let symbolic = matches!(&var, AnyVar::Var(v) if self.symbols.contains(v));
+                if !self.visible.contains(&var) && !symbolic {
+                    self.report(format!("variable `{}` is used where it is not bound", var.name()));
+                }
+            }
+            Expr::Tuple(tuple) => tuple.fields.iter().for_each(|f| self.operand(f)),
+            Expr::Global(g) if self.module.get(&g.name).is_none() => {
+                self.report(format!("the module has no function `{}`", g.name));
+            }
+            Expr::Shape(shape) => shape.values.iter().for_each(|d| self.dim(d)),
+            Expr::Prim(p) => self.dim(&p.value),
+            Expr::Call(_) | Expr::If(_) | Expr::Seq(_) | Expr::TupleGetItem(_) | Expr::Function(_) => {
+                self.report("a computation stands as an operand; bind it to a variable");
+            }
+            _ => {}
+        }
+    }
+
+    fn dim(&mut self, e: &PrimExpr) {
+        for var in free_vars(e) {
+            if !self.symbols.contains(&var) {
+                self.report(format!("symbolic variable `{}` is used before anything binds it", var.name));
+            }
+        }
+    }
+
+    fn check_symbols(&mut self, ty: &Type) {
+        let mut dims = Vec::new();
+        for_each_dim(ty, &mut |d| dims.push(d.clone()));
+        dims.iter().for_each(|d| self.dim(d));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use relaxide_ffi::DataType;
+    use relaxide_ir::Attrs;
+
+    fn function(params: Vec<Ref<Var>>, bindings: Vec<Binding>, dataflow: bool, body: Expr) -> IRModule {
+        let blocks = vec![Ref::new(BindingBlock { bindings, dataflow })];
+        let ret_ty = body.ty();
+        let body = Ref::new(SeqExpr { blocks, body });
+        let mut module = IRModule::new();
+        module.insert("f", Ref::new(Function { params, body, ret_ty, pure: true, attrs: Attrs::new(), span: None }));
+        module
+    }
+
+    fn problems(module: &IRModule) -> Vec<String> {
+        check_module(module).into_iter().map(|v| v.problem).collect()
+    }
+
+    fn bind(var: &Ref<Var>, value: Expr) -> Binding {
+        Ref::new(VarBinding { var: AnyVar::Var(var.clone()), value }).into()
+    }
+
+    fn vector() -> Type {
+        Type::tensor([4i64], DataType::float(32))
+    }
+
+    fn exp(x: &Ref<Var>) -> Expr {
+        op::call("exp", [Expr::Var(x.clone())], Attrs::new()).expect("the call is right")
+    }
+
+    #[test]
+    fn a_function_that_keeps_the_rules_has_no_violation() {
+        let (x, y) = (Var::new("x", vector()), Var::new("y", vector()));
+        let module = function(vec![x.clone()], vec![bind(&y, exp(&x))], false, Expr::Var(y));
+        assert_eq!(problems(&module), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_variable_is_bound_once_and_before_it_is_used() {
+        let (x, y) = (Var::new("x", vector()), Var::new("y", vector()));
+        let twice = function(vec![x.clone()], vec![bind(&y, exp(&x)), bind(&y, exp(&x))], false, Expr::Var(y.clone()));
+        assert_eq!(problems(&twice), ["variable `y` is bound twice"]);
+        let early = function(vec![x.clone()], vec![bind(&x, exp(&y))], false, Expr::Var(x.clone()));
+        assert_eq!(problems(&early), ["variable `y` is used where it is not bound", "variable `x` is bound twice"]);
+    }
+
+    #[test]
+    fn operands_are_not_computations() {
+        let (x, y) = (Var::new("x", vector()), Var::new("y", vector()));
+        let nested = op::call("exp", [exp(&x)], Attrs::new()).expect("the call is right");
+        let module = function(vec![x], vec![bind(&y, nested)], false, Expr::Var(y));
+        assert_eq!(problems(&module), ["a computation stands as an operand; bind it to a variable"]);
+    }
+
+    #[test]
+    fn symbolic_variables_are_bound_before_types_use_them() {
+        let n = Var::dim("n");
+        let x = Var::new("x", Type::tensor([PrimExpr::from(&n) * 2], DataType::float(32)));
+        let module = function(vec![x.clone()], Vec::new(), false, Expr::Var(x));
+        let message = "symbolic variable `n` is used before anything binds it".to_string();
+        assert_eq!(problems(&module), [message.clone(), message]);
+    }
+
+    #[test]
+    fn a_dataflow_block_holds_no_impure_call() {
+        let (x, y) = (Var::new("x", vector()), Var::new("y", Type::void()));
+        let print = op::call("print", [Expr::Var(x.clone())], Attrs::new()).expect("the call is right");
+        let module = function(vec![x.clone()], vec![bind(&y, print)], true, Expr::Var(x));
+        assert_eq!(problems(&module).len(), 1);
+        assert!(problems(&module)[0].contains("a dataflow block"));
+    }
+}
