@@ -12,7 +12,7 @@ use relaxide_codegen::{compile, export_library};
 use relaxide_ffi::{Any, AnyView, Tensor};
 use relaxide_ir::prim::{self, PrimExpr, VarMap, int};
 use relaxide_ir::{DataType, Ref, Target, Var};
-use relaxide_tir::{PrimFunc, schedule, te};
+use relaxide_tir::{PrimFunc, lower, schedule, te};
 
 const F32: DataType = DataType::float(32);
 
@@ -125,7 +125,7 @@ fn kernel(case: &Case, target: &Target) -> PrimFunc {
     let mut func = te::create_prim_func(&case.args).expect("a kernel");
     func.attrs = func.attrs.with("global_symbol", case.name.as_str());
     let scheduled = schedule::apply(&func, target).expect("a schedule");
-    scheduled.func
+    lower::lower(&scheduled.func).expect("a lowered kernel")
 }
 
 fn tensors(case: &Case) -> Vec<Any> {

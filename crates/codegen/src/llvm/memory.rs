@@ -46,6 +46,8 @@ enum Pattern {
     Reversed(Val),
     /// A pointer for every lane.
     Scattered(Vec<Val>),
+    /// The same, to every other of a row of elements.
+    Alternate(Vec<Val>),
 }
 
 impl Body<'_, '_> {
@@ -168,7 +170,7 @@ impl Body<'_, '_> {
                     let offset = self.f.binary(BinaryOp::Mul, &stride, &Val::int(Ty::I64, lane), Overflow::Never);
                     pointers.push(self.element_pointer(&first, element, &offset));
                 }
-                return Ok(Pattern::Scattered(pointers));
+                return Ok(if literal == Some(2) { Pattern::Alternate(pointers) } else { Pattern::Scattered(pointers) });
             }
         }
         if element.lanes > 1 {
@@ -207,12 +209,26 @@ impl Body<'_, '_> {
                 let value = self.load_at(pointer, place.memory, place);
                 self.reverse(&value)
             }
+            Pattern::Alternate(pointers) => self.load_alternate(pointers, place),
             Pattern::Scattered(pointers) => {
                 let lanes: Vec<Val> =
                     pointers.iter().map(|pointer| self.load_at(pointer, place.memory.element(), place)).collect();
                 self.f.gather_lanes(&lanes)
             }
         }
+    }
+
+    /// Every other element from the first pointer to the last: two vectors that together reach no further, and a shuffle.
+    fn load_alternate(&mut self, pointers: &[Val], place: &Place) -> Val {
+        let lanes = i64::from(place.memory.lanes);
+        let element = place.memory.element();
+        let low = self.load_at(&pointers[0], place.memory, place);
+        let second = self.element_pointer(&pointers[0], element, &Val::int(Ty::I64, lanes - 1));
+        let high = self.load_at(&second, place.memory, place);
+        // Element 2i lies in `low` at 2i, or in `high` at 2i - (lanes - 1), which counts from `lanes` on in the pair.
+        let picked = (0..lanes).map(|i| if 2 * i < lanes { 2 * i } else { 2 * i + 1 });
+        let picked = picked.map(|i| format!("i32 {i}")).collect::<Vec<_>>().join(", ");
+        self.f.emit(place.memory, format_args!("shufflevector {low}, {high}, <{lanes} x i32> <{picked}>"))
     }
 
     fn load_at(&mut self, pointer: &Val, ty: Ty, place: &Place) -> Val {
@@ -232,7 +248,7 @@ impl Body<'_, '_> {
                 let reversed = self.reverse(value);
                 self.store_at(pointer, &reversed, place);
             }
-            Pattern::Scattered(pointers) => {
+            Pattern::Scattered(pointers) | Pattern::Alternate(pointers) => {
                 for (lane, pointer) in pointers.iter().enumerate() {
                     let part = self.f.lane(value, lane as u32);
                     self.store_at(pointer, &part, place);
@@ -276,7 +292,7 @@ impl Body<'_, '_> {
                 Ok(self.reverse(&value))
             }
             Pattern::Same(_) => Err(self.kernel.malformed("a masked broadcast of several elements")),
-            Pattern::Scattered(pointers) => {
+            Pattern::Scattered(pointers) | Pattern::Alternate(pointers) => {
                 let pointers = self.f.gather_lanes(pointers);
                 let name = format!("llvm.masked.gather.{}.v{}p0", memory.mangled(), memory.lanes);
                 Ok(self.f.call_with_immediates(&name, memory, &[&pointers, &align, &mask, &zero], &[1]))
@@ -310,7 +326,7 @@ impl Body<'_, '_> {
                 let name = format!("llvm.masked.scatter.{}.v{}p0", memory.mangled(), memory.lanes);
                 (name, self.f.gather_lanes(&pointers), value.clone(), mask)
             }
-            Pattern::Scattered(pointers) => {
+            Pattern::Scattered(pointers) | Pattern::Alternate(pointers) => {
                 let name = format!("llvm.masked.scatter.{}.v{}p0", memory.mangled(), memory.lanes);
                 (name, self.f.gather_lanes(pointers), value.clone(), mask)
             }

@@ -7,17 +7,20 @@
 //! ```text
 //! if row_ok:                                   # what does not move along the row is decided outside
 //!     s' = s[c]                                # and loaded once
-//!     for t: if 1 <= x and x + 7 < w + 1:      # affine limits hold for a vector if they hold at both its ends
-//!                C[x .. x+8] = A[x-1 ..] * s'
-//!            else: the same, predicated
-//! else: C[x ..] = 0
+//!     C[0 .. 1] = 0                            # linear limits leave an interval, with nothing to ask inside
+//!     C[1 .. w + 1] = A[0 ..] * s'
+//!     C[w + 1 ..] = 0
+//! else: C[..] = 0
 //! ```
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{BinaryOp, Let, PrimExpr, PrimMutator, PrimVisitor, VarMap, binary, call, substitute};
+use relaxide_ir::prim::{
+    BinaryOp, Let, PrimExpr, PrimMutator, PrimVisitor, VarMap, add, binary, call, floordiv, int, max, min, sub,
+    substitute,
+};
 use relaxide_ir::{Buffer, Var};
 
-use super::super::affine::{linear, loads, uses, uses_any, with_var};
+use super::super::affine::{linear, loads, uses, uses_any};
 use super::super::lanes::Lanes;
 use super::super::nest::Tile;
 use super::super::{Cx, Refusal, nest};
@@ -56,17 +59,23 @@ impl Row<'_> {
             let (inside, outside) = (self.emit(cx, start, extent, &inside)?, self.emit(cx, start, extent, f)?);
             return Ok(Stmt::if_else(substitute(&fixed, self.map), inside, outside));
         }
-        let convex = moving.iter().all(|c| self.is_limit(c));
-        nest::tiles(start.clone(), extent, self.lanes, 1, |tile| {
-            let guarded = self.store(cx, &tile, value)?;
-            if !convex || tile.mask.is_some() {
-                return Ok(guarded);
-            }
-            let last = tile.base.clone() + (tile.vectors * self.lanes - 1);
-            let at = |x: &PrimExpr| substitute(&with_var(&limits, self.axis, x.clone()), self.map);
-            let both = binary(BinaryOp::And, at(&tile.base), at(&last));
-            Ok(Stmt::if_else(both, self.store(cx, &tile, t)?, guarded))
-        })
+        let Some((low, high)) = self.interval(&moving) else {
+            return nest::tiles(start.clone(), extent, self.lanes, 1, |tile| self.store(cx, &tile, value));
+        };
+        // The value inside the interval, the other one on both sides of it.
+        let (from, to) = (Var::dim("from"), Var::dim("to"));
+        let end = add(start, extent);
+        let binds = [
+            Stmt::bind(from.clone(), min(max(start.clone(), substitute(&low, self.map)), end.clone())),
+            Stmt::bind(to.clone(), max(PrimExpr::from(&from), min(substitute(&high, self.map), end.clone()))),
+        ];
+        let (from, to) = (PrimExpr::from(&from), PrimExpr::from(&to));
+        let parts = [
+            self.emit(cx, start, &sub(&from, start), f)?,
+            self.emit(cx, &from, &sub(&to, &from), t)?,
+            self.emit(cx, &to, &sub(end, &to), f)?,
+        ];
+        Ok(Stmt::seq(binds.into_iter().chain(parts)))
     }
 
     fn store(&self, cx: &mut Cx, tile: &Tile, value: &PrimExpr) -> Result<Stmt, Refusal> {
@@ -77,11 +86,28 @@ impl Row<'_> {
         )
     }
 
-    /// Whether a condition is an inequality of sides that are linear in the axis, and so holds on an interval.
-    fn is_limit(&self, condition: &PrimExpr) -> bool {
-        let PrimExpr::Binary(n) = condition else { return false };
-        let inequality = matches!(n.op, BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge);
-        inequality && linear(&n.a, self.axis).is_some() && linear(&n.b, self.axis).is_some()
+    /// Where conditions hold, as first value and first value behind, if each is an inequality that is linear in the axis.
+    fn interval(&self, conditions: &[PrimExpr]) -> Option<(PrimExpr, PrimExpr)> {
+        let (mut low, mut high) = (int(0), int(i64::from(i32::MAX)));
+        for condition in conditions {
+            let PrimExpr::Binary(n) = condition else { return None };
+            let (slope, rest) = linear(&sub(&n.a, &n.b), self.axis)?;
+            let slope = slope.as_int()?;
+            // All as `slope * x + rest >= 0`.
+            let (slope, rest) = match n.op {
+                BinaryOp::Ge => (slope, rest),
+                BinaryOp::Gt => (slope, rest - 1),
+                BinaryOp::Le => (slope.checked_neg()?, int(0) - rest),
+                BinaryOp::Lt => (slope.checked_neg()?, int(-1) - rest),
+                _ => return None,
+            };
+            match slope {
+                0 => return None,
+                s if s > 0 => low = max(low, floordiv(int(s - 1) - rest, int(s))),
+                s => high = min(high, floordiv(rest, int(s.checked_neg()?)) + 1),
+            }
+        }
+        Some((low, high))
     }
 }
 
