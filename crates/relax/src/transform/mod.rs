@@ -3,6 +3,7 @@
 //! [`PASSES`] is the one table: the command line, Python and the tests find a pass by name in it. [`pipeline`] names the
 //! orders in which they are usually run.
 
+mod annotate_op_pattern;
 mod attach_global_symbol;
 mod bind_params;
 mod bind_symbols;
@@ -29,6 +30,7 @@ mod vm_shape_lower;
 use relaxide_ir::pass::PassInfo;
 
 pub use bind_params::bind_params;
+pub use annotate_op_pattern::{PATTERN_ATTR, op_pattern};
 pub use bind_symbols::bind_symbolic_vars;
 pub use legalize::{RESHAPE_ATTR, broadcast_index};
 pub use pipeline::{Pipeline, pipeline, pipelines};
@@ -42,6 +44,7 @@ pub static PASSES: &[PassInfo] = &[
     common_subexpr::PASS,
     lambda_lift::PASS,
     legalize::PASS,
+    annotate_op_pattern::PASS,
     rewrite_dataflow_reshape::PASS,
     to_non_dataflow::PASS,
     remove_purity_checking::PASS,
