@@ -260,14 +260,19 @@ mod tests {
         let total = te::compute("sum", [8], |i| te::sum(a.at(&[i[0].clone(), k.var()]), [&k]));
         let flipped = te::compute("flip", [8], |i| total.at(&[PrimExpr::from(7) - &i[0]]));
         assert_eq!(pattern(&[a.clone(), flipped]), OpPattern::Opaque);
-        let copied = te::extern_stage("copy", &[a.clone()], [("O".to_string(), vec![8.into()], F32)], |ins, outs| {
-            let i = Var::dim("i");
-            relaxide_tir::Stmt::serial(
-                i.clone(),
-                8,
-                relaxide_tir::Stmt::store(&outs[0], [&i], prim::load(&ins[0], [PrimExpr::from(&i), 0.into()])),
-            )
-        });
+        let copied = te::extern_stage(
+            "copy",
+            std::slice::from_ref(&a),
+            [("O".to_string(), vec![8.into()], F32)],
+            |ins, outs| {
+                let i = Var::dim("i");
+                relaxide_tir::Stmt::serial(
+                    i.clone(),
+                    8,
+                    relaxide_tir::Stmt::store(&outs[0], [&i], prim::load(&ins[0], [PrimExpr::from(&i), 0.into()])),
+                )
+            },
+        );
         assert_eq!(pattern(&[a, copied[0].clone()]), OpPattern::Opaque);
     }
 

@@ -15,6 +15,8 @@ mod dead_code;
 mod decompose_inference;
 mod emit;
 mod fold_batchnorm;
+mod fuse_ops;
+mod fuse_tir;
 mod kill_after_last_use;
 mod lambda_lift;
 mod legalize;
@@ -22,6 +24,7 @@ mod lower_alloc_tensor;
 mod lower_runtime_builtin;
 mod pipeline;
 mod remove_purity_checking;
+mod reshape_proof;
 mod rewrite_dataflow_reshape;
 mod static_plan;
 mod to_non_dataflow;
@@ -29,8 +32,8 @@ mod vm_shape_lower;
 
 use relaxide_ir::pass::PassInfo;
 
-pub use bind_params::bind_params;
 pub use annotate_op_pattern::{PATTERN_ATTR, op_pattern};
+pub use bind_params::bind_params;
 pub use bind_symbols::bind_symbolic_vars;
 pub use legalize::{RESHAPE_ATTR, broadcast_index};
 pub use pipeline::{Pipeline, pipeline, pipelines};
@@ -45,6 +48,8 @@ pub static PASSES: &[PassInfo] = &[
     lambda_lift::PASS,
     legalize::PASS,
     annotate_op_pattern::PASS,
+    fuse_ops::PASS,
+    fuse_tir::PASS,
     rewrite_dataflow_reshape::PASS,
     to_non_dataflow::PASS,
     remove_purity_checking::PASS,

@@ -1,0 +1,149 @@
+//! The graph of values of a dataflow block, as fusion sees it.
+
+use std::collections::HashMap;
+
+use relaxide_ir::prim::{PrimExpr, VarMap, substitute};
+use relaxide_ir::{IRModule, Type};
+use relaxide_tir::PrimFunc;
+
+use super::super::annotate_op_pattern::{PATTERN_ATTR, rows};
+use super::super::reshape_proof::is_reshape;
+use crate::functor::used_vars;
+use crate::op::OpPattern;
+use crate::op::core::CallTir;
+use crate::shape::{num_elements, prove_equal, same_dims};
+use crate::*;
+
+/// What fusion knows of a kernel.
+struct Kernel {
+    pattern: OpPattern,
+    rows: Option<(Vec<PrimExpr>, Vec<PrimExpr>)>,
+    /// Shapes of the parameters, to bind symbolic dimensions at a call.
+    shapes: Vec<Option<Vec<PrimExpr>>>,
+}
+
+/// The kernels of a module by name.
+pub(super) struct Kernels(HashMap<String, Kernel>);
+
+impl Kernels {
+    pub(super) fn of(module: &IRModule) -> Kernels {
+        Kernels(module.functions_of::<PrimFunc>().map(|(name, f)| (name.to_string(), Kernel::of(&f))).collect())
+    }
+}
+
+impl Kernel {
+    fn of(func: &PrimFunc) -> Kernel {
+        let pattern = func.attrs.int(PATTERN_ATTR).and_then(OpPattern::from_int).unwrap_or(OpPattern::Opaque);
+        // A view costs nothing; inside a group it would cost divisions.
+        let pattern = if pattern <= OpPattern::Injective && is_reshape(func) { OpPattern::Opaque } else { pattern };
+        let rows = if pattern == OpPattern::Reduce { rows(func) } else { None };
+        let shapes = func.buffers.iter().map(|b| b.as_ref().map(|b| b.shape.clone())).collect();
+        Kernel { pattern, rows, shapes }
+    }
+
+    /// Number of rows and their length over the caller's variables.
+    fn rows_at(&self, call: &CallTir) -> Option<Rows> {
+        let (across, along) = self.rows.as_ref()?;
+        let mut map = VarMap::new();
+        for (shape, arg) in self.shapes.iter().zip(&call.args) {
+            let (Some(shape), Type::Tensor(ty)) = (shape, arg.ty()) else { continue };
+            for (dim, value) in shape.iter().zip(ty.shape.iter().flatten()) {
+                if let Some(var) = dim.as_var() {
+                    map.insert(var.clone(), value.clone());
+                }
+            }
+        }
+        let size = |dims: &[PrimExpr]| substitute(&num_elements(dims), &map);
+        Some(Rows { count: size(across), length: size(along) })
+    }
+}
+
+/// The rows that reductions run along.
+#[derive(Clone, Debug)]
+pub(super) struct Rows {
+    count: PrimExpr,
+    length: PrimExpr,
+}
+
+impl Rows {
+    pub(super) fn same(&self, other: &Rows) -> bool {
+        prove_equal(&self.count, &other.count) && prove_equal(&self.length, &other.length)
+    }
+}
+
+/// A use of a value by a later node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Use {
+    /// The node that uses it.
+    pub(super) node: usize,
+    /// How its elements are used.
+    pub(super) pattern: OpPattern,
+}
+
+/// A value of the block: one binding.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) pattern: OpPattern,
+    pub(super) uses: Vec<Use>,
+    /// Whether it is needed outside of the block.
+    pub(super) escapes: bool,
+    pub(super) rows: Option<Rows>,
+}
+
+/// The values of a block in order, by the place of their bindings.
+#[derive(Debug)]
+pub(super) struct Graph {
+    pub(super) nodes: Vec<Node>,
+}
+
+impl Graph {
+    pub(super) fn of(block: &BindingBlock, kernels: &Kernels) -> Graph {
+        let mut nodes: Vec<Node> = Vec::with_capacity(block.bindings.len());
+        let mut index: HashMap<AnyVar, usize> = HashMap::new();
+        for (i, binding) in block.bindings.iter().enumerate() {
+            let call = fusible(binding, kernels);
+            let pattern = call.as_ref().map_or(OpPattern::Opaque, |(_, kernel)| kernel.pattern);
+            let rows = call.as_ref().and_then(|(call, kernel)| kernel.rows_at(call));
+            for used in used_vars(binding.value()) {
+                let Some(producer) = index.get(&used) else { continue };
+                let pattern = use_pattern(pattern, used.ty(), binding.var().ty());
+                nodes[*producer].uses.push(Use { node: i, pattern });
+            }
+            index.insert(binding.var().clone(), i);
+            let escapes = matches!(binding.var(), AnyVar::Var(_));
+            nodes.push(Node { pattern, uses: Vec::new(), escapes, rows });
+        }
+        Graph { nodes }
+    }
+}
+
+/// The call of a kernel with one output, of tensors, scalars and constants on one device, that a binding makes.
+fn fusible<'a>(binding: &Binding, kernels: &'a Kernels) -> Option<(CallTir, &'a Kernel)> {
+    let Binding::Var(bound) = binding else { return None };
+    let call = CallTir::of(&bound.value)?;
+    let kernel = kernels.0.get(&call.func.name)?;
+    let Type::Tensor(out) = bound.var.ty() else { return None };
+    out.shape.as_ref()?;
+    let takes = |arg: &Expr| match arg {
+        Expr::Prim(_) => true,
+        Expr::Var(_) | Expr::DataflowVar(_) | Expr::Constant(_) => match arg.ty() {
+            Type::Tensor(ty) => ty.shape.is_some() && ty.vdevice == out.vdevice,
+            Type::Prim(_) => true,
+            _ => false,
+        },
+        _ => false,
+    };
+    call.args.iter().all(takes).then_some((call, kernel))
+}
+
+/// How a kernel of a pattern uses an argument.
+fn use_pattern(kernel: OpPattern, arg: &Type, out: &Type) -> OpPattern {
+    if kernel > OpPattern::Broadcast {
+        return kernel;
+    }
+    let dims = |ty: &Type| ty.as_tensor().and_then(|t| t.shape.clone());
+    match (dims(arg), dims(out)) {
+        (Some(a), Some(b)) if same_dims(&a, &b) => OpPattern::Elemwise,
+        _ => OpPattern::Broadcast,
+    }
+}

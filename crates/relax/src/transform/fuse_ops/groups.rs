@@ -1,0 +1,169 @@
+//! Who joins whom.
+//!
+//! Every node begins as a group of its own and may be merged into the group of its post-dominator, together with what lies
+//! between. The pattern of a group is the least free one in it. The *anchor* of a group is what is more than injective.
+//!
+//! | group of the node | joins its dominator where | in round |
+//! | --- | --- | --- |
+//! | out-fusable | used element by element at equal shape, and all on the way and there is at most broadcast | 0 |
+//! | reduction | as above; or all on the way and there is at most broadcast or reduces along the same rows | 0 |
+//! | element-wise, broadcast | all on the way is at most injective, and there is no anchor there that it would go in front of, save a reduction | 0 |
+//! | injective | all on the way and there is at most injective | 1 |
+//!
+//! Injective kernels wait, so that a convolution has taken its epilogue before a concatenation behind it could.
+
+use super::dominators::Dominators;
+use super::graph::{Graph, Rows};
+use crate::op::OpPattern::{self, *};
+
+/// The groups of a graph, as a forest over nodes.
+pub(super) struct Groups<'a> {
+    graph: &'a Graph,
+    tree: Dominators,
+    limit: usize,
+    parent: Vec<usize>,
+    pattern: Vec<OpPattern>,
+    size: Vec<usize>,
+    /// Rows of the reductions in a group, for roots.
+    rows: Vec<Option<Rows>>,
+}
+
+impl<'a> Groups<'a> {
+    /// Groups of at most `limit` nodes.
+    pub(super) fn of(graph: &'a Graph, limit: usize) -> Groups<'a> {
+        let count = graph.nodes.len();
+        let mut groups = Groups {
+            graph,
+            tree: Dominators::of(graph),
+            limit,
+            parent: (0..count).collect(),
+            pattern: graph.nodes.iter().map(|n| n.pattern).collect(),
+            size: vec![1; count],
+            rows: graph.nodes.iter().map(|n| n.rows.clone()).collect(),
+        };
+        for round in 0..2 {
+            (0..count).for_each(|node| groups.visit(node, round));
+        }
+        groups
+    }
+
+    /// The members of every group, in order.
+    pub(super) fn lists(&self) -> Vec<Vec<usize>> {
+        let mut lists = vec![Vec::new(); self.parent.len()];
+        (0..self.parent.len()).for_each(|node| lists[self.root(node)].push(node));
+        lists.retain(|members| !members.is_empty());
+        lists
+    }
+
+    fn root(&self, mut node: usize) -> usize {
+        while self.parent[node] != node {
+            node = self.parent[node];
+        }
+        node
+    }
+
+    fn pattern_of(&self, node: usize) -> OpPattern {
+        self.pattern[self.root(node)]
+    }
+
+    fn visit(&mut self, node: usize, round: usize) {
+        let own = self.pattern_of(node);
+        let Some((sink, used)) = self.tree.parent(node) else { return };
+        if self.graph.nodes[node].pattern == Opaque || self.root(node) == self.root(sink) {
+            return;
+        }
+        let Some(between) = self.between(node, sink) else { return };
+        let joins = match (own, round) {
+            (OutFusable, 0) => used == Elemwise && self.all(&between, sink, Broadcast, |p| p <= Broadcast),
+            (Reduce, 0) => {
+                used == Elemwise && self.all(&between, sink, Broadcast, |p| p <= Broadcast)
+                    || self.along_rows(node, &between, sink)
+            }
+            (Elemwise | Broadcast, 0) => self.map_joins(node, used, &between, sink),
+            (Injective, 1) => used <= Injective && self.all(&between, sink, Injective, |p| p <= Injective),
+            _ => false,
+        };
+        if joins && self.joint_size(node, &between, sink) <= self.limit {
+            self.merge(node, &between, sink);
+        }
+    }
+
+    /// Whether an element-wise group joins: other such groups, injective ones, the epilogue of an anchor, or a reduction.
+    fn map_joins(&self, node: usize, used: OpPattern, between: &[usize], sink: usize) -> bool {
+        match used {
+            Elemwise | Broadcast => {
+                self.all(between, sink, Injective, |p| p <= Injective)
+                    || self.all(between, sink, Broadcast, |p| p == Reduce || p == OutFusable)
+            }
+            Injective => self.all(between, sink, Injective, |p| p <= Injective),
+            Reduce => self.all(between, sink, Broadcast, |p| p == Reduce) || self.along_rows(node, between, sink),
+            _ => false,
+        }
+    }
+
+    /// Whether all groups on the way are at most `limit`, and that of the sink passes `at_sink`.
+    fn all(&self, between: &[usize], sink: usize, limit: OpPattern, at_sink: impl Fn(OpPattern) -> bool) -> bool {
+        between.iter().all(|n| self.pattern_of(*n) <= limit || self.root(*n) == self.root(sink))
+            && at_sink(self.pattern_of(sink))
+    }
+
+    /// Whether all reductions among the groups run along the same rows, and the rest is at most broadcast.
+    fn along_rows(&self, node: usize, between: &[usize], sink: usize) -> bool {
+        let mut rows: Option<&Rows> = None;
+        for member in [node, sink].iter().chain(between) {
+            let root = self.root(*member);
+            match (self.pattern[root], &self.rows[root]) {
+                (Elemwise | Broadcast, _) => {}
+                (Reduce, Some(own)) if rows.is_none_or(|r| r.same(own)) => rows = Some(own),
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// The nodes on the ways from a node to its post-dominator; `None` where one is opaque.
+    fn between(&self, node: usize, sink: usize) -> Option<Vec<usize>> {
+        let mut found = Vec::new();
+        let mut todo: Vec<usize> = self.graph.nodes[node].uses.iter().map(|u| u.node).collect();
+        while let Some(next) = todo.pop() {
+            if next == sink || found.contains(&next) {
+                continue;
+            }
+            if self.graph.nodes[next].pattern == Opaque {
+                return None;
+            }
+            found.push(next);
+            todo.extend(self.graph.nodes[next].uses.iter().map(|u| u.node));
+        }
+        Some(found)
+    }
+
+    /// The roots of all groups that a merge would join.
+    fn roots(&self, node: usize, between: &[usize], sink: usize) -> Vec<usize> {
+        let mut roots = vec![self.root(sink)];
+        for member in between.iter().chain([&node]) {
+            let root = self.root(*member);
+            if !roots.contains(&root) {
+                roots.push(root);
+            }
+        }
+        roots
+    }
+
+    fn joint_size(&self, node: usize, between: &[usize], sink: usize) -> usize {
+        self.roots(node, between, sink).iter().map(|r| self.size[*r]).sum()
+    }
+
+    fn merge(&mut self, node: usize, between: &[usize], sink: usize) {
+        let roots = self.roots(node, between, sink);
+        let (into, others) = (roots[0], &roots[1..]);
+        for root in others {
+            self.parent[*root] = into;
+            self.size[into] += self.size[*root];
+            self.pattern[into] = self.pattern[into].max(self.pattern[*root]);
+            if let Some(rows) = self.rows[*root].take() {
+                self.rows[into] = Some(rows);
+            }
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! One kernel of the kernels that a primitive function calls.
+
+use std::collections::{HashMap, HashSet};
+
+use relaxide_ffi::Ref;
+use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars};
+use relaxide_ir::{Attrs, Buffer, IRModule, TensorType, Type, Var};
+use relaxide_tir::functor::undefined_vars;
+use relaxide_tir::stmt::{SBlock, SBlockRealize};
+use relaxide_tir::{PrimFunc, Stmt};
+
+use super::instantiate::{Instantiate, Names};
+use crate::constant::as_scalar;
+use crate::op::core::output_types;
+use crate::*;
+
+/// Why a primitive function is not one kernel. The program's fault: FuseOps makes none such.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MergeError {
+    /// A binding is no call of a kernel of the module.
+    #[error("`{0}` is bound to something else than a call of a kernel, a tuple or a field")]
+    NotAKernel(String),
+    /// A call does not fit its kernel.
+    #[error("the call of `{kernel}` does not fit it: {reason}")]
+    Call {
+        /// The kernel.
+        kernel: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A parameter or a result is of a type that no kernel takes.
+    #[error("`{0}` is neither a tensor of known shape, nor a shape, nor a scalar, nor a tuple of such")]
+    Type(String),
+    /// A parameter is returned, or a value is returned twice.
+    #[error("buffer `{0}` is returned, but is a parameter or is returned already")]
+    Result(String),
+    /// A dimension that nothing binds.
+    #[error("symbolic variable `{0}` is bound by no parameter")]
+    Unbound(String),
+}
+
+/// Where an argument of the kernel comes from.
+#[derive(Clone, Debug)]
+pub(super) enum Argument {
+    /// A parameter of the function, or a field of one.
+    Field {
+        /// Which.
+        param: usize,
+        /// The fields on the way.
+        path: Vec<usize>,
+    },
+    /// A dimension of a shape parameter.
+    Dim {
+        /// Which parameter.
+        param: usize,
+        /// Which dimension.
+        dim: usize,
+    },
+    /// A constant of the function.
+    Constant(Expr),
+}
+
+/// A kernel, and how it is called.
+pub(super) struct Merged {
+    pub(super) kernel: PrimFunc,
+    pub(super) arguments: Vec<Argument>,
+    /// For each result the argument that it overwrites, or -1; `None` where none does.
+    pub(super) inplace: Option<Vec<i64>>,
+}
+
+/// What a variable of the function stands for.
+#[derive(Clone, Debug)]
+enum Value {
+    Buffer(Ref<Buffer>),
+    Scalar(PrimExpr),
+    Literal(PrimExpr),
+    Tuple(Vec<Value>),
+    /// A shape, which calls do not take.
+    Shape,
+}
+
+/// The kernel under construction.
+#[derive(Default)]
+struct Merger {
+    values: HashMap<AnyVar, Value>,
+    inputs: Vec<(Ref<Var>, Option<Ref<Buffer>>)>,
+    arguments: Vec<Argument>,
+    /// Dimensions of shape parameters, and where they come from.
+    dims: Vec<(Ref<Var>, Argument)>,
+    constants: HashMap<Expr, Ref<Buffer>>,
+    scratch: Vec<Ref<Buffer>>,
+    overwritten: HashSet<Ref<Buffer>>,
+    names: Names,
+    body: Vec<Stmt>,
+}
+
+/// Makes one kernel of a primitive function.
+pub(super) fn merge(module: &IRModule, func: &Function) -> Result<Merged, MergeError> {
+    let mut merger = Merger::default();
+    for (i, param) in func.params.iter().enumerate() {
+        let value = merger.param(param, &param.ty, i, &[])?;
+        merger.values.insert(AnyVar::Var(param.clone()), value);
+    }
+    for binding in func.body.blocks.iter().flat_map(|b| &b.bindings) {
+        let Binding::Var(bound) = binding else {
+            return Err(MergeError::NotAKernel(binding.var().name().to_string()));
+        };
+        let value = merger.bound(module, bound)?;
+        merger.values.insert(bound.var.clone(), value);
+    }
+    let result = merger.value(&func.body.body)?;
+    merger.finish(&result)
+}
+
+impl Merger {
+    /// What a parameter, or a field of one, stands for.
+    fn param(&mut self, param: &Ref<Var>, ty: &Type, index: usize, path: &[usize]) -> Result<Value, MergeError> {
+        let argument = || Argument::Field { param: index, path: path.to_vec() };
+        match ty {
+            Type::Tensor(tensor) => {
+                let hint = path.iter().fold(param.name.clone(), |name, i| format!("{name}_{i}"));
+                let buffer = self.buffer(&hint, tensor)?;
+                self.inputs.push((handle(&buffer), Some(buffer.clone())));
+                self.arguments.push(argument());
+                Ok(Value::Buffer(buffer))
+            }
+            Type::Tuple(tuple) => {
+                let field = |(i, ty): (usize, &Type)| {
+                    let path: Vec<usize> = path.iter().copied().chain([i]).collect();
+                    self.param(param, ty, index, &path)
+                };
+                Ok(Value::Tuple(tuple.fields.iter().enumerate().map(field).collect::<Result<_, _>>()?))
+            }
+            Type::Shape(shape) if path.is_empty() => {
+                for (dim, value) in shape.values.iter().flatten().enumerate() {
+                    if let Some(var) = value.as_var() {
+                        self.dims.push((var.clone(), Argument::Dim { param: index, dim }));
+                    }
+                }
+                Ok(Value::Shape)
+            }
+            Type::Prim(_) if path.is_empty() => {
+                self.inputs.push((param.clone(), None));
+                self.arguments.push(argument());
+                Ok(Value::Scalar(PrimExpr::from(param)))
+            }
+            _ => Err(MergeError::Type(param.name.clone())),
+        }
+    }
+
+    fn buffer(&mut self, hint: &str, ty: &TensorType) -> Result<Ref<Buffer>, MergeError> {
+        let dims = ty.shape.as_ref().ok_or_else(|| MergeError::Type(hint.to_string()))?;
+        Ok(Buffer::new(self.names.buffer(hint), ty.dtype, dims))
+    }
+
+    /// What an operand stands for.
+    fn value(&mut self, e: &Expr) -> Result<Value, MergeError> {
+        match e {
+            Expr::Prim(p) => Ok(Value::Scalar(p.value.clone())),
+            Expr::Constant(c) => match as_scalar(&c.value) {
+                Some(literal) => Ok(Value::Literal(literal)),
+                None => self.constant(e, c).map(Value::Buffer),
+            },
+            Expr::Tuple(t) => Ok(Value::Tuple(t.fields.iter().map(|f| self.value(f)).collect::<Result<_, _>>()?)),
+            Expr::TupleGetItem(t) => match self.value(&t.tuple)? {
+                Value::Tuple(fields) => {
+                    let field = usize::try_from(t.index).ok().and_then(|i| fields.get(i).cloned());
+                    field.ok_or_else(|| MergeError::NotAKernel(format!("field {}", t.index)))
+                }
+                _ => Err(MergeError::NotAKernel(format!("field {}", t.index))),
+            },
+            other => {
+                let var = other.as_var().ok_or_else(|| MergeError::NotAKernel("an operand".into()))?;
+                self.values.get(&var).cloned().ok_or_else(|| MergeError::NotAKernel(var.name().to_string()))
+            }
+        }
+    }
+
+    /// A constant that is passed by the caller.
+    fn constant(&mut self, e: &Expr, c: &Constant) -> Result<Ref<Buffer>, MergeError> {
+        if let Some(buffer) = self.constants.get(e) {
+            return Ok(buffer.clone());
+        }
+        let Type::Tensor(ty) = &c.ty else { return Err(MergeError::Type("a constant".into())) };
+        let buffer = self.buffer("param", ty)?;
+        self.inputs.push((handle(&buffer), Some(buffer.clone())));
+        self.arguments.push(Argument::Constant(e.clone()));
+        self.constants.insert(e.clone(), buffer.clone());
+        Ok(buffer)
+    }
+
+    /// What a binding's variable stands for; statements of a kernel are added.
+    fn bound(&mut self, module: &IRModule, bound: &VarBinding) -> Result<Value, MergeError> {
+        let name = bound.var.name();
+        let Expr::Call(call) = &bound.value else { return self.value(&bound.value) };
+        let not_a_kernel = || MergeError::NotAKernel(name.to_string());
+        let (Some("call_tir" | "call_tir_inplace"), [Expr::Global(callee), Expr::Tuple(args)]) =
+            (call.op_name(), call.args.as_slice())
+        else {
+            return Err(not_a_kernel());
+        };
+        let kernel = module.get_as::<PrimFunc>(&callee.name).ok_or_else(not_a_kernel)?;
+        let args = args.fields.iter().map(|a| self.value(a)).collect::<Result<Vec<_>, _>>()?;
+        let inplace = call.attrs.ints("inplace_indices").unwrap_or_default();
+        let mut outputs = Vec::new();
+        let mut passed = args.clone();
+        for (i, ty) in output_types(&call.ty).iter().enumerate() {
+            let over = inplace.get(i).and_then(|at| usize::try_from(*at).ok());
+            outputs.push(match over {
+                Some(at) => self.overwrite(&callee.name, args.get(at))?,
+                None => {
+                    let Type::Tensor(tensor) = ty else { return Err(MergeError::Type(name.to_string())) };
+                    let buffer = self.buffer(name, tensor)?;
+                    self.scratch.push(buffer.clone());
+                    passed.push(Value::Buffer(buffer.clone()));
+                    buffer
+                }
+            });
+        }
+        self.instantiate(&callee.name, &kernel, &passed)?;
+        let mut values: Vec<Value> = outputs.into_iter().map(Value::Buffer).collect();
+        match &call.ty {
+            Type::Tuple(_) => Ok(Value::Tuple(values)),
+            _ => values.pop().ok_or_else(not_a_kernel),
+        }
+    }
+
+    fn overwrite(&mut self, kernel: &str, arg: Option<&Value>) -> Result<Ref<Buffer>, MergeError> {
+        let Some(Value::Buffer(buffer)) = arg else {
+            return Err(misfit(kernel, "a result overwrites what is no tensor"));
+        };
+        self.overwritten.insert(buffer.clone());
+        Ok(buffer.clone())
+    }
+
+    /// Adds the statements of a kernel over some arguments.
+    fn instantiate(&mut self, name: &str, kernel: &PrimFunc, args: &[Value]) -> Result<(), MergeError> {
+        if args.len() != kernel.params.len() {
+            let reason = format!("it takes {} arguments and gets {}", kernel.params.len(), args.len());
+            return Err(misfit(name, reason));
+        }
+        let (vars, buffers, literals) = (VarMap::new(), HashMap::new(), HashMap::new());
+        let mut copy = Instantiate { vars, buffers, literals, names: &mut self.names };
+        for ((param, buffer), arg) in kernel.params.iter().zip(&kernel.buffers).zip(args) {
+            match (buffer, arg) {
+                (None, Value::Scalar(e)) => drop(copy.vars.insert(param.clone(), prim::cast(param.dtype(), e))),
+                (None, Value::Literal(e)) => drop(copy.vars.insert(param.clone(), prim::cast(param.dtype(), e))),
+                (Some(own), Value::Literal(e)) => {
+                    own.shape.iter().filter_map(PrimExpr::as_var).for_each(|dim| bind(&mut copy.vars, dim, &1.into()));
+                    copy.literals.insert(own.clone(), prim::cast(own.dtype, e));
+                }
+                (Some(own), Value::Buffer(given)) => {
+                    if own.dtype != given.dtype || own.ndim() != given.ndim() {
+                        return Err(misfit(name, format!("`{}` and `{}` differ in type", own.name, given.name)));
+                    }
+                    let dims = own.shape.iter().zip(&given.shape);
+                    dims.for_each(|(dim, value)| dim.as_var().into_iter().for_each(|v| bind(&mut copy.vars, v, value)));
+                    copy.vars.insert(own.data.clone(), PrimExpr::from(&given.data));
+                    copy.buffers.insert(own.clone(), given.clone());
+                }
+                _ => return Err(misfit(name, format!("`{}` is given a value of another kind", param.name))),
+            }
+        }
+        let body = copy.body(&kernel.body, &mut self.scratch);
+        self.body.push(body);
+        Ok(())
+    }
+
+    /// The kernel that writes a result.
+    fn finish(mut self, result: &Value) -> Result<Merged, MergeError> {
+        let mut outputs = Vec::new();
+        let mut inplace = Vec::new();
+        for buffer in results(result)? {
+            let input = self.inputs.iter().position(|(_, b)| b.as_ref() == Some(&buffer));
+            match input {
+                Some(at) if self.overwritten.contains(&buffer) && !inplace.contains(&(at as i64)) => {
+                    inplace.push(at as i64);
+                }
+                None if !outputs.contains(&buffer) => {
+                    self.scratch.retain(|b| *b != buffer);
+                    outputs.push(buffer);
+                    inplace.push(-1);
+                }
+                _ => return Err(MergeError::Result(buffer.name.clone())),
+            }
+        }
+        let scalars = self.scalars(&outputs)?;
+        let outputs = outputs.iter().map(|b| (handle(b), Some(b.clone())));
+        let scalars = scalars.into_iter().map(|v| (v, None));
+        let (params, buffers) = self.inputs.iter().cloned().chain(scalars).chain(outputs).unzip();
+        let kernel = PrimFunc {
+            params,
+            ret_type: Type::void(),
+            buffers,
+            attrs: Attrs::new().with("tirx.noalias", true),
+            body: root(self.scratch, Stmt::seq(self.body)),
+        };
+        let inplace = inplace.iter().any(|at| *at >= 0).then_some(inplace);
+        Ok(Merged { kernel, arguments: self.arguments, inplace })
+    }
+
+    /// The variables that follow the inputs: those that are used and that no buffer binds as a dimension.
+    fn scalars(&mut self, outputs: &[Ref<Buffer>]) -> Result<Vec<Ref<Var>>, MergeError> {
+        let known: Vec<&Ref<Buffer>> = self.inputs.iter().filter_map(|(_, b)| b.as_ref()).chain(outputs).collect();
+        let mut bound: HashSet<Ref<Var>> =
+            known.iter().flat_map(|b| &b.shape).filter_map(PrimExpr::as_var).cloned().collect();
+        bound.extend(self.inputs.iter().filter(|(_, b)| b.is_none()).map(|(v, _)| v.clone()));
+        bound.extend(known.iter().chain(&self.scratch.iter().collect::<Vec<_>>()).map(|b| b.data.clone()));
+        let in_shapes = known.iter().copied().chain(&self.scratch).flat_map(|b| &b.shape).flat_map(free_vars);
+        let in_body = self.body.iter().flat_map(undefined_vars);
+        let mut scalars = Vec::new();
+        let mut arguments = Vec::new();
+        for var in in_shapes.chain(in_body) {
+            if bound.insert(var.clone()) {
+                let (var, argument) = self
+                    .dims
+                    .iter()
+                    .find(|(dim, _)| *dim == var)
+                    .ok_or_else(|| MergeError::Unbound(var.name.clone()))?;
+                scalars.push(var.clone());
+                arguments.push(argument.clone());
+            }
+        }
+        self.arguments.extend(arguments);
+        Ok(scalars)
+    }
+}
+
+/// The buffers of a result, tuples opened.
+fn results(value: &Value) -> Result<Vec<Ref<Buffer>>, MergeError> {
+    match value {
+        Value::Buffer(buffer) => Ok(vec![buffer.clone()]),
+        Value::Tuple(fields) => {
+            let fields = fields.iter().map(results).collect::<Result<Vec<_>, _>>()?;
+            Ok(fields.into_iter().flatten().collect())
+        }
+        _ => Err(MergeError::Type("the result".into())),
+    }
+}
+
+fn bind(vars: &mut VarMap, dim: &Ref<Var>, value: &PrimExpr) {
+    vars.entry(dim.clone()).or_insert_with(|| value.clone());
+}
+
+fn misfit(kernel: &str, reason: impl Into<String>) -> MergeError {
+    MergeError::Call { kernel: kernel.to_string(), reason: reason.into() }
+}
+
+/// The parameter that stands for a buffer.
+fn handle(buffer: &Buffer) -> Ref<Var> {
+    Var::new(format!("p_{}", buffer.name), Type::prim(relaxide_ir::DataType::handle()))
+}
+
+/// A block that holds scratch buffers and statements.
+fn root(alloc_buffers: Vec<Ref<Buffer>>, body: Stmt) -> Stmt {
+    let block = SBlock {
+        iter_vars: Vec::new(),
+        reads: Vec::new(),
+        writes: Vec::new(),
+        name: "root".to_string(),
+        alloc_buffers,
+        match_buffers: Vec::new(),
+        annotations: Attrs::new(),
+        init: None,
+        body,
+    };
+    Ref::new(SBlockRealize { iter_values: Vec::new(), predicate: prim::boolean(true), block: Ref::new(block) }).into()
+}

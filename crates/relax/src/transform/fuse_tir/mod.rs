@@ -1,0 +1,152 @@
+//! FuseTIR: the kernels of a primitive function become one kernel.
+//!
+//! ```text
+//! @R.function(private=True)                                   @T.prim_func(private=True)
+//! def fused_add_exp(x, y):    # {"Primitive": 1}              def fused_add_exp(x, y, gv):
+//!     with R.dataflow():                                          lv = T.alloc_buffer((n, 4))
+//!         lv = R.call_tir(cls.add, (x, y), …)          →          for i, j in T.grid(n, 4):
+//!         gv = R.call_tir(cls.exp, (lv,), …)                          with T.sblock("T_add"): lv[…] = x[…] + y[…]
+//!         R.output(gv)                                            for i, j in T.grid(n, 4):
+//!     return gv                                                       with T.sblock("T_exp"): gv[…] = T.exp(lv[…])
+//!
+//! gv = cls.fused_add_exp(a, b)                         →      gv = R.call_tir(cls.fused_add_exp, (a, b), …)
+//! ```
+//!
+//! **Model.** The blocks of the kernels stand in order inside one root block, over buffers for the function's parameters
+//! and results and scratch buffers for what lies between; making one loop nest of them is the schedule's business. Every
+//! use of a kernel has loop and block variables of its own. A kernel's symbolic dimensions are replaced by the dimensions
+//! of what it is called with.
+//!
+//! **Arguments.** Tensors, and tensors in tuples, become buffers in order. A constant of one element becomes a literal,
+//! any other an argument of the call. A dimension of a shape parameter becomes a scalar behind the tensors where no buffer
+//! has it as a dimension. Scalars stay scalars. A result that `call_tir_inplace` writes over a parameter makes the call a
+//! `call_tir_inplace`.
+//!
+//! **Gives** a module without primitive functions and without kernels that only they called. **Refuses** a primitive
+//! function that holds anything but calls of kernels, tuples and fields of tuples, and one that returns a parameter or
+//! returns one value twice.
+
+mod instantiate;
+mod merge;
+
+use std::collections::{HashMap, HashSet};
+
+use relaxide_ffi::Ref;
+use relaxide_ir::pass::{PassInfo, PassResult};
+use relaxide_ir::{Attrs, IRModule, Type};
+use relaxide_tir::PrimFunc;
+
+use self::merge::{Argument, Merged};
+use super::fuse_ops::PRIMITIVE_ATTR;
+use crate::op::core::output_types;
+use crate::rewrite::{Action, Rewrite, in_function, rewrite_module};
+use crate::*;
+
+pub(super) const PASS: PassInfo = PassInfo {
+    name: "FuseTIR",
+    doc: "The kernels of a primitive function become one kernel.",
+    run: |module, _| run(module),
+};
+
+fn run(mut module: IRModule) -> PassResult {
+    let is_primitive = |f: &Function| f.attrs.bool(PRIMITIVE_ATTR) == Some(true);
+    let primitives: Vec<(String, Ref<Function>)> =
+        module.functions_of::<Function>().filter(|(_, f)| is_primitive(f)).map(|(n, f)| (n.to_string(), f)).collect();
+    if primitives.is_empty() {
+        return Ok(module);
+    }
+    let mut merged = HashMap::new();
+    let mut used = HashSet::new();
+    for (name, func) in &primitives {
+        merged.insert(name.clone(), merge::merge(&module, func).map_err(|e| in_function(PASS.name, name, e))?);
+        used.extend(called(&func.body));
+    }
+    for (name, one) in &merged {
+        module.insert(name.clone(), Ref::new(one.kernel.clone()));
+    }
+    let mut module = rewrite_module(PASS.name, module, &mut Calls { merged: &merged })?;
+    drop_unused(&mut module, &used);
+    Ok(module)
+}
+
+/// Drops kernels that only merged functions called.
+fn drop_unused(module: &mut IRModule, candidates: &HashSet<String>) {
+    let still: HashSet<String> = module.functions_of::<Function>().flat_map(|(_, f)| called(&f.body)).collect();
+    module.functions.retain(|name, func| {
+        let private = func.downcast::<PrimFunc>().is_some_and(|f| f.global_symbol().is_none());
+        !(private && candidates.contains(name) && !still.contains(name))
+    });
+}
+
+/// The functions of the module that a sequence mentions.
+fn called(seq: &SeqExpr) -> HashSet<String> {
+    struct Names(HashSet<String>);
+    impl ExprVisitor for Names {
+        fn visit_expr(&mut self, e: &Expr) {
+            if let Expr::Global(g) = e {
+                self.0.insert(g.name.clone());
+            }
+            self.walk_expr(e);
+        }
+    }
+    let mut names = Names(HashSet::new());
+    names.visit_seq(seq);
+    names.0
+}
+
+/// Puts calls of kernels in the place of calls of primitive functions.
+struct Calls<'a> {
+    merged: &'a HashMap<String, Merged>,
+}
+
+impl Rewrite for Calls<'_> {
+    fn value(&mut self, b: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+        let Expr::Call(call) = &value else { return Ok(Action::Bind(value)) };
+        let Expr::Global(callee) = &call.op else { return Ok(Action::Bind(value)) };
+        let Some(merged) = self.merged.get(&callee.name) else { return Ok(Action::Bind(value)) };
+        let mut args = Vec::with_capacity(merged.arguments.len());
+        for argument in &merged.arguments {
+            args.push(pass(b, argument, &call.args)?);
+        }
+        let func = relaxide_ir::GlobalVar::new(callee.name.clone());
+        let Some(inplace) = &merged.inplace else {
+            return Ok(Action::Bind(op::core::call_tir(func, args, call.ty.clone())?));
+        };
+        let attrs = Attrs::new().with("inplace_indices", inplace.clone());
+        let args = [func.into(), Expr::tuple(args)];
+        let types: Vec<Type> = match &call.ty {
+            Type::Tuple(_) => vec![Type::tuple(output_types(&call.ty))],
+            one => vec![one.clone()],
+        };
+        Ok(Action::Bind(op::call_typed("call_tir_inplace", args, attrs, types)?))
+    }
+}
+
+/// An argument of the kernel, taken from the arguments of the function.
+fn pass(b: &mut BlockBuilder, argument: &Argument, args: &[Expr]) -> Result<Expr, BuildError> {
+    let at = |i: usize| args.get(i).cloned().ok_or_else(|| BuildError::Program(format!("a call lacks argument {i}")));
+    match argument {
+        Argument::Constant(constant) => Ok(constant.clone()),
+        Argument::Field { param, path } => {
+            let mut value = at(*param)?;
+            for index in path {
+                value = match &value {
+                    Expr::Tuple(t) if *index < t.fields.len() => t.fields[*index].clone(),
+                    _ => b.normalize_arg(Expr::field(value, *index))?,
+                };
+            }
+            Ok(value)
+        }
+        Argument::Dim { param, dim } => {
+            let value = at(*param)?;
+            let dims = match (&value, value.ty()) {
+                (Expr::Shape(s), _) => s.values.clone(),
+                (_, Type::Shape(ty)) => ty.values.clone().unwrap_or_default(),
+                _ => Vec::new(),
+            };
+            let found = dims.get(*dim).cloned();
+            let unknown = || BuildError::Program(format!("the dimensions of shape argument {param} are not known"));
+            Ok(Expr::prim(found.ok_or_else(unknown)?))
+        }
+    }
+}

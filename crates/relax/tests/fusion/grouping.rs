@@ -1,0 +1,220 @@
+//! Which kernels become one.
+
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_ir::{Type, Var};
+use relaxide_relax::*;
+use relaxide_tir::PrimFunc;
+
+use super::build::*;
+use super::evaluate::Value;
+
+/// The block `y = hard_swish(x @ w * s + t) + r`, as exporters write it.
+fn product_with_epilogue() -> (relaxide_ir::IRModule, Vec<Value>) {
+    let (x, w) = (param("x", [3, 4]), param("w", [4, 5]));
+    let (s, t, r) = (param("s", [5]), param("t", [5]), param("r", [3, 5]));
+    let params = [x.clone(), w.clone(), s.clone(), t.clone(), r.clone()];
+    let module = program(&params, |b| {
+        let y = matmul(b, &x.into(), &w.into())?;
+        let y = mul(b, &y, &s.into())?;
+        let y = add(b, &y, &t.into())?;
+        let up = map(b, "add_three", &[&y], |v| &v[0] + 3)?;
+        let cut = map(b, "clip", &[&up], |v| prim::min(prim::max(&v[0], 0), 6))?;
+        let y = mul(b, &y, &cut)?;
+        let y = map(b, "sixth", &[&y], |v| prim::div(&v[0], 6))?;
+        add(b, &y, &r.into())
+    });
+    let args = vec![numbers(&[3, 4], 1), numbers(&[4, 5], 2), numbers(&[5], 3), numbers(&[5], 4), numbers(&[3, 5], 5)];
+    (module, args)
+}
+
+#[test]
+fn a_product_takes_bias_scale_activation_and_residual() {
+    let (module, args) = product_with_epilogue();
+    let kernels = check(&module, &args);
+    assert_eq!(kernels, ["fused_matmul_mul_add_add_three_clip_mul_sixth_add"]);
+}
+
+#[test]
+fn kernels_that_were_merged_are_gone() {
+    let (module, _) = product_with_epilogue();
+    let after = fused(&module);
+    assert_eq!(after.functions_of::<PrimFunc>().count(), 1);
+    assert_eq!(after.functions_of::<Function>().count(), 1);
+}
+
+#[test]
+fn a_value_that_is_returned_ends_a_group() {
+    let x = param("x", [4]);
+    let module = program(&[x.clone()], |b| {
+        let y = relu(b, &x.into())?;
+        let y = b.emit_output(y)?;
+        let z = map(b, "exp", &[&y], |v| prim::math("exp", v[0].clone()))?;
+        let z = map(b, "neg", &[&z], |v| prim::float_of(F32, 0.0) - &v[0])?;
+        Ok(Expr::tuple([y, z]))
+    });
+    assert_eq!(check(&module, &[numbers(&[4], 1)]), ["relu", "fused_exp_neg"]);
+}
+
+#[test]
+fn a_value_with_two_outlets_stays_outside() {
+    let x = param("x", [4, 4]);
+    let module = program(&[x.clone()], |b| {
+        let y = relu(b, &x.clone().into())?;
+        let p = matmul(b, &y, &x.clone().into())?;
+        add(b, &y, &p)
+    });
+    assert_eq!(check(&module, &[numbers(&[4, 4], 1)]), ["relu", "fused_matmul_add"]);
+}
+
+#[test]
+fn two_products_do_not_share_a_kernel() {
+    let (x, w) = (param("x", [4, 4]), param("w", [4, 4]));
+    let module = program(&[x.clone(), w.clone()], |b| {
+        let p = matmul(b, &x.clone().into(), &w.clone().into())?;
+        let q = matmul(b, &w.into(), &x.into())?;
+        let sum = add(b, &p, &q)?;
+        relu(b, &sum)
+    });
+    let kernels = check(&module, &[numbers(&[4, 4], 1), numbers(&[4, 4], 2)]);
+    assert_eq!(kernels, ["matmul", "fused_matmul_add_relu"]);
+}
+
+#[test]
+fn a_product_leaves_rearranging_to_the_next_kernel() {
+    let (x, w) = (param("x", [3, 4]), param("w", [4, 5]));
+    let module = program(&[x.clone(), w.clone()], |b| {
+        let y = matmul(b, &x.into(), &w.into())?;
+        let y = relu(b, &y)?;
+        let y = transpose(b, &y)?;
+        relu(b, &y)
+    });
+    let kernels = check(&module, &[numbers(&[3, 4], 1), numbers(&[4, 5], 2)]);
+    assert_eq!(kernels, ["fused_matmul_relu", "fused_transpose_relu"]);
+}
+
+#[test]
+fn a_layer_norm_of_many_operators_is_one_kernel() {
+    let n = Var::dim("n");
+    let x = param("x", [PrimExpr::from(&n), 8.into()]);
+    let (g, h) = (param("g", [8]), param("h", [8]));
+    let module = program(&[x.clone(), g.clone(), h.clone()], |b| {
+        let x: Expr = x.into();
+        let scale = |v: &[PrimExpr]| &v[0] * prim::float_of(F32, 0.125);
+        let s = reduce_rows(b, "sum", &x)?;
+        let m = map(b, "mean", &[&s], scale)?;
+        let d = map(b, "sub", &[&x, &m], |v| &v[0] - &v[1])?;
+        let q = map(b, "square", &[&d], |v| &v[0] * &v[0])?;
+        let s = reduce_rows(b, "sum", &q)?;
+        let var = map(b, "var", &[&s], scale)?;
+        let e = map(b, "add_eps", &[&var], |v| &v[0] + prim::float_of(F32, 1e-5))?;
+        let r = map(b, "sqrt", &[&e], |v| prim::math("sqrt", v[0].clone()))?;
+        let y = map(b, "div", &[&d, &r], |v| prim::div(&v[0], &v[1]))?;
+        let y = mul(b, &y, &g.into())?;
+        add(b, &y, &h.into())
+    });
+    let kernels = check(&module, &[numbers(&[3, 8], 1), numbers(&[8], 2), numbers(&[8], 3)]);
+    assert_eq!(kernels.len(), 1, "{kernels:?}");
+}
+
+#[test]
+fn a_softmax_of_many_operators_is_one_kernel_behind_a_product() {
+    let (x, w) = (param("x", [3, 4]), param("w", [4, 5]));
+    let module = program(&[x.clone(), w.clone()], |b| {
+        let y = matmul(b, &x.into(), &w.into())?;
+        let y = map(b, "scale", &[&y], |v| &v[0] * prim::float_of(F32, 0.5))?;
+        let top = reduce_rows(b, "max", &y)?;
+        let d = map(b, "sub", &[&y, &top], |v| &v[0] - &v[1])?;
+        let e = map(b, "exp", &[&d], |v| prim::math("exp", v[0].clone()))?;
+        let s = reduce_rows(b, "sum", &e)?;
+        map(b, "div", &[&e, &s], |v| prim::div(&v[0], &v[1]))
+    });
+    let kernels = check(&module, &[numbers(&[3, 4], 1), numbers(&[4, 5], 2)]);
+    assert_eq!(kernels, ["fused_matmul_scale", "fused_max_sub_exp_sum_div"]);
+}
+
+#[test]
+fn reductions_along_different_rows_stay_apart() {
+    let x = param("x", [4, 6]);
+    let module = program(&[x.clone()], |b| {
+        let s = reduce_rows(b, "sum", &x.into())?;
+        let t = transpose(b, &s)?;
+        reduce_rows(b, "sum", &t)
+    });
+    let kernels = check(&module, &[numbers(&[4, 6], 1)]);
+    assert_eq!(kernels.len(), 3, "{kernels:?}");
+}
+
+#[test]
+fn symbolic_dimensions_that_no_tensor_binds_are_passed() {
+    let n = Var::dim("n");
+    let x = param("x", [PrimExpr::from(&n) * 2]);
+    let module = program(&[x.clone(), Var::new("s", Type::shape([&n]))], |b| {
+        let y = relu(b, &x.into())?;
+        map(b, "exp", &[&y], |v| prim::math("exp", v[0].clone()))
+    });
+    let grouped = after(&module, &["AnnotateTIROpPattern", "FuseOps"]);
+    let outlined = grouped.functions_of::<Function>().find(|(name, _)| name.starts_with("fused")).expect("a group").1;
+    assert!(matches!(outlined.params.last().map(|p| &p.ty), Some(Type::Shape(_))));
+    let args = [numbers(&[6], 1), Value::Shape(vec![3])];
+    same_results(&module, &grouped, &args);
+    assert_eq!(check(&module, &args), ["fused_relu_exp"]);
+}
+
+#[test]
+fn scalar_constants_become_literals_and_others_arguments() {
+    let x = param("x", [2, 3]);
+    let module = program(&[x.clone()], |b| {
+        let three = Expr::constant(relaxide_ffi::Tensor::from_slice(&[3.0f32], &[]).unwrap());
+        let row = Expr::constant(relaxide_ffi::Tensor::from_slice(&[1.0f32, 2.0, 3.0], &[3]).unwrap());
+        let y = add(b, &x.into(), &three)?;
+        mul(b, &y, &row)
+    });
+    let after = fused(&module);
+    let (_, kernel) = after.functions_of::<PrimFunc>().next().expect("a kernel");
+    assert_eq!(kernel.params.len(), 3);
+    assert_eq!(check(&module, &[numbers(&[2, 3], 1)]), ["fused_add_mul"]);
+}
+
+#[test]
+fn equal_groups_are_one_kernel() {
+    let x = param("x", [4]);
+    let module = program(&[x.clone()], |b| {
+        let layer = |b: &mut BlockBuilder, x: &Expr| {
+            let y = relu(b, x)?;
+            map(b, "exp", &[&y], |v| prim::math("exp", v[0].clone()))
+        };
+        let y = layer(b, &x.into())?;
+        let y = b.emit_output(y)?;
+        let z = layer(b, &y)?;
+        Ok(Expr::tuple([y, z]))
+    });
+    assert_eq!(check(&module, &[numbers(&[4], 1)]), ["fused_relu_exp", "fused_relu_exp"]);
+}
+
+#[test]
+fn groups_end_at_the_depth_limit() {
+    let x = param("x", [4]);
+    let module = program(&[x.clone()], |b| (0..4).try_fold(x.clone().into(), |y: Expr, _| relu(b, &y)));
+    let annotated = after(&module, &["AnnotateTIROpPattern"]);
+    let mut context = relaxide_ir::pass::PassContext::default();
+    context.config = context.config.with("relax.FuseOps.max_depth", 2);
+    let pass = relaxide_relax::transform::pass("FuseOps").expect("it is there");
+    let grouped = (pass.run)(annotated, &context).expect("it succeeds");
+    let largest = grouped
+        .functions_of::<Function>()
+        .filter(|(name, _)| name.starts_with("fused"))
+        .map(|(_, f)| f.body.blocks[0].bindings.len())
+        .max();
+    assert_eq!(largest, Some(2));
+    same_results(&module, &grouped, &[numbers(&[4], 1)]);
+}
+
+#[test]
+fn kernels_without_a_pattern_stay_alone() {
+    let x = param("x", [4]);
+    let module = program(&[x.clone()], |b| {
+        let y = relu(b, &x.into())?;
+        relu(b, &y)
+    });
+    assert_eq!(calls(&after(&module, &["FuseOps", "FuseTIR"])), ["relu", "relu"]);
+}

@@ -1,0 +1,5 @@
+//! Fusion: which kernels join, what the joint kernel computes, and what is left alone.
+
+mod build;
+mod evaluate;
+mod grouping;
