@@ -383,7 +383,6 @@ impl Parser<'_> {
     }
 
     /// A branch: its bindings, its result, and the name (with annotation) that the last statement gives the result.
-    #[expect(clippy::type_complexity, reason = "the parts are taken apart at the two call sites")]
     fn branch(
         &mut self,
         body: &[Stmt],

@@ -285,8 +285,8 @@ impl Parser<'_> {
             })?,
         };
         let scope = parts.next();
-        let of_kind = self.vdevices.iter().filter(|d| target_kind(&d.target) == kind);
-        let found = of_kind.cloned().nth(index).filter(|d| scope.is_none_or(|s| s == d.scope));
+        let mut of_kind = self.vdevices.iter().filter(|d| target_kind(&d.target) == kind);
+        let found = of_kind.nth(index).cloned().filter(|d| scope.is_none_or(|s| s == d.scope));
         found.ok_or_else(|| {
             self.error(Code::UnknownName, format!("the module has no device {text:?}"), e.range())
                 .with_help("devices are listed in I.module_global_infos({\"vdevice\": [...]})")
