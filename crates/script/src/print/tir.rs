@@ -50,6 +50,7 @@ impl Printer<'_> {
         }
         self.declare_symbols();
         matched.iter().for_each(|line| self.line(line));
+        self.parameter_views(func);
         self.root(&func.body);
         self.declare_late(start);
         self.indent -= 1;
@@ -87,6 +88,14 @@ impl Printer<'_> {
             }
         }
         (params, matched)
+    }
+
+    /// Other views of the parameters' memory are declared once, above the body.
+    fn parameter_views(&mut self, func: &PrimFunc) {
+        let params: Vec<&Ref<Var>> = func.buffers.iter().flatten().map(|b| &b.data).collect();
+        for buffer in used_buffers(&func.body).iter().filter(|b| params.contains(&&b.data)) {
+            self.buffer(buffer);
+        }
     }
 
     /// Variables of other types than dimensions that came up first in the body are declared above it.
@@ -361,6 +370,30 @@ fn has_blocks(body: &Stmt) -> bool {
     let mut find = Find(false);
     find.visit_stmt(body);
     find.0
+}
+
+/// Buffers that a body reads or writes, in order.
+fn used_buffers(body: &Stmt) -> Vec<Ref<Buffer>> {
+    #[derive(Default)]
+    struct Used {
+        seen: std::collections::HashSet<Ref<Buffer>>,
+        list: Vec<Ref<Buffer>>,
+    }
+    impl PrimVisitor for Used {
+        fn visit_buffer_use(&mut self, buffer: &Ref<Buffer>) {
+            if self.seen.insert(buffer.clone()) {
+                self.list.push(buffer.clone());
+            }
+        }
+    }
+    impl StmtVisitor for Used {
+        fn visit_buffer_store(&mut self, buffer: &Ref<Buffer>) {
+            self.visit_buffer_use(buffer);
+        }
+    }
+    let mut used = Used::default();
+    used.visit_stmt(body);
+    used.list
 }
 
 /// Variables that expressions of a body mention.
