@@ -5,8 +5,9 @@
 //!     y = R.call_tir(cls.reshape, (x,), …(12,))     →        y = R.reshape(x, R.shape([12]))
 //! ```
 //!
-//! LegalizeOps marks such kernels. A view needs no memory and no time, but it shares its argument's memory; what a function
-//! returns out of a dataflow block stays a copy, so that a result never aliases a parameter.
+//! Whether a kernel does no more is marked by LegalizeOps, or proved: the flat index that is read must be the one that is
+//! written, whatever the dimensions are. A view needs no memory and no time, but it shares its argument's memory; what a
+//! function returns out of a dataflow block stays a copy, so that a result never aliases a parameter.
 
 use std::collections::HashSet;
 
@@ -15,7 +16,7 @@ use relaxide_ir::pass::{PassInfo, PassResult};
 use relaxide_ir::{Attrs, IRModule, Type};
 use relaxide_tir::PrimFunc;
 
-use super::legalize::RESHAPE_ATTR;
+use super::reshape_proof::is_reshape;
 use crate::op::core::CallTir;
 use crate::rewrite::{Action, Rewrite, in_function, rewrite_function};
 use crate::*;
@@ -27,8 +28,8 @@ pub(super) const PASS: PassInfo = PassInfo {
 };
 
 fn run(module: IRModule) -> PassResult {
-    let marked = |(name, f): (&str, Ref<PrimFunc>)| f.attrs.bool(RESHAPE_ATTR)?.then(|| name.to_string());
-    let kernels: HashSet<String> = module.functions_of::<PrimFunc>().filter_map(marked).collect();
+    let copies = |(name, f): (&str, Ref<PrimFunc>)| is_reshape(&f).then(|| name.to_string());
+    let kernels: HashSet<String> = module.functions_of::<PrimFunc>().filter_map(copies).collect();
     let mut b = BlockBuilder::with_module(module);
     let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     let mut rewrite = RewriteReshape { kernels };

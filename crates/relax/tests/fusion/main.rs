@@ -3,3 +3,4 @@
 mod build;
 mod evaluate;
 mod grouping;
+mod reshape;
