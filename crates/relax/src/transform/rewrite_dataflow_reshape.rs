@@ -17,6 +17,7 @@ use relaxide_ir::{Attrs, IRModule, Type};
 use relaxide_tir::PrimFunc;
 
 use super::reshape_proof::is_reshape;
+use crate::functor::used_vars;
 use crate::op::core::CallTir;
 use crate::rewrite::{Action, Rewrite, in_function, rewrite_function};
 use crate::*;
@@ -32,8 +33,9 @@ fn run(module: IRModule) -> PassResult {
     let kernels: HashSet<String> = module.functions_of::<PrimFunc>().filter_map(copies).collect();
     let mut b = BlockBuilder::with_module(module);
     let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
-    let mut rewrite = RewriteReshape { kernels };
+    let mut rewrite = RewriteReshape { kernels, escaping: HashSet::new() };
     for (name, func) in functions {
+        rewrite.escaping = escaping(&func.body);
         let new = rewrite_function(&mut b, &func, &mut rewrite).map_err(|e| in_function(PASS.name, &name, e))?;
         b.module_mut().insert(name, new);
     }
@@ -44,11 +46,33 @@ fn run(module: IRModule) -> PassResult {
 
 struct RewriteReshape {
     kernels: HashSet<String>,
+    /// Values that leave their block under another name.
+    escaping: HashSet<AnyVar>,
+}
+
+/// The dataflow variables that an output of their block is another name of, or holds in a tuple.
+fn escaping(seq: &SeqExpr) -> HashSet<AnyVar> {
+    let mut found: HashSet<AnyVar> = HashSet::new();
+    for binding in seq.blocks.iter().rev().flat_map(|b| b.bindings.iter().rev()) {
+        let leaves = matches!(binding.var(), AnyVar::Var(_)) || found.contains(binding.var());
+        match binding.value() {
+            Expr::DataflowVar(_) | Expr::Tuple(_) if leaves => found.extend(used_vars(binding.value())),
+            Expr::If(choice) => {
+                found.extend(escaping(&choice.true_branch));
+                found.extend(escaping(&choice.false_branch));
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 impl Rewrite for RewriteReshape {
     fn value(&mut self, _: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         let (AnyVar::Dataflow(_), Some(call)) = (var, CallTir::of(&value)) else { return Ok(Action::Bind(value)) };
+        if self.escaping.contains(var) {
+            return Ok(Action::Bind(value));
+        }
         let [Type::Tensor(out)] = call.outputs.as_slice() else { return Ok(Action::Bind(value)) };
         match (call.args.first(), &out.shape) {
             (Some(x), Some(dims)) if self.kernels.contains(&call.func.name) && matches!(x.ty(), Type::Tensor(_)) => {
