@@ -12,7 +12,7 @@ const LANES: i64 = 8;
 /// Applies a function of one argument to a whole buffer, in vectors.
 fn unary(name: &str, count: i64) -> PrimFunc {
     let (a, b) = (Buffer::new("A", F32, [count]), Buffer::new("B", F32, [count]));
-    apply(name, &[a.clone()], &b)
+    apply(name, std::slice::from_ref(&a), &b)
 }
 
 fn apply(name: &str, inputs: &[Ref<Buffer>], output: &Ref<Buffer>) -> PrimFunc {
