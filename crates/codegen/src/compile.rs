@@ -39,6 +39,17 @@ struct Shard {
     foreign: Vec<String>,
 }
 
+/// What LLVM does to kernels. Schedules have already chosen and unrolled the loops, written the vectors and inlined what
+/// should be, so that half of LLVM's usual pipeline finds nothing to do, at twice the price: no inliner, no unroller, no
+/// interprocedural pass. The vectorizers remain, for kernels that no schedule rule took.
+const PASSES: &str = "globaldce,function(\
+    simplifycfg,sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,\
+    loop-mssa(loop-rotate,licm,simple-loop-unswitch<no-nontrivial;trivial>),\
+    loop(indvars,loop-idiom,loop-deletion),\
+    gvn,instcombine<no-verify-fixpoint>,dse,loop-mssa(licm),\
+    loop-vectorize,slp-vectorizer,\
+    instcombine<no-verify-fixpoint>,loop-mssa(licm),simplifycfg)";
+
 /// Compiles lowered kernels for a target.
 pub fn compile(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<CompiledLib, CodegenError> {
     let native = NativeTarget::resolve(target)?;
@@ -169,12 +180,8 @@ fn optimized<'c>(
 ) -> Result<Module<'c>, CodegenError> {
     let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernels");
     let module = context.create_module_from_ir(buffer).map_err(|error| refused(&error))?;
-    let options = PassBuilderOptions::create();
-    options.set_loop_vectorization(native.opt_level >= 2);
-    options.set_loop_slp_vectorization(native.opt_level >= 2);
-    options.set_loop_unrolling(native.opt_level >= 2);
-    let pipeline = format!("default<O{}>", native.opt_level);
-    module.run_passes(&pipeline, machine, options).map_err(|error| refused(&error))?;
+    let pipeline = if native.opt_level == 0 { "default<O0>" } else { PASSES };
+    module.run_passes(pipeline, machine, PassBuilderOptions::create()).map_err(|error| refused(&error))?;
     Ok(module)
 }
 

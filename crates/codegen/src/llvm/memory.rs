@@ -170,7 +170,11 @@ impl Body<'_, '_> {
                     let offset = self.f.binary(BinaryOp::Mul, &stride, &Val::int(Ty::I64, lane), Overflow::Never);
                     pointers.push(self.element_pointer(&first, element, &offset));
                 }
-                return Ok(if literal == Some(2) { Pattern::Alternate(pointers) } else { Pattern::Scattered(pointers) });
+                return Ok(if literal == Some(2) {
+                    Pattern::Alternate(pointers)
+                } else {
+                    Pattern::Scattered(pointers)
+                });
             }
         }
         if element.lanes > 1 {
