@@ -1,6 +1,9 @@
 //! Compilation of many kernels: shards, threads, LLVM's passes.
 
-use std::{collections::BTreeSet, thread};
+use std::{
+    collections::{BTreeSet, HashMap},
+    thread,
+};
 
 use inkwell::{
     context::Context,
@@ -12,6 +15,8 @@ use inkwell::{
 };
 use relaxide_ir::{PrimExpr, Ref, Target, prim::PrimVisitor};
 use relaxide_tir::{PrimFunc, Stmt, StmtVisitor};
+
+use relaxide_ffi::{structural_equal, structural_hash};
 
 use crate::{
     error::CodegenError,
@@ -54,9 +59,10 @@ const PASSES: &str = "globaldce,function(\
 pub fn compile(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<CompiledLib, CodegenError> {
     let native = NativeTarget::resolve(target)?;
     let names = names_of(funcs)?;
-    let shards = split(funcs, thread::available_parallelism().map_or(1, usize::from));
+    let originals = originals(funcs);
+    let shards = split(funcs, &originals, thread::available_parallelism().map_or(1, usize::from));
     let compile_shard = |indices: &[usize]| -> Result<(Vec<u8>, Vec<String>), CodegenError> {
-        let shard = write_shard(funcs, &names, indices, &native)?;
+        let shard = write_shard(funcs, &names, &originals, indices, &native)?;
         let machine = native.machine()?;
         let context = Context::create();
         let module = optimized(&context, &shard.text, &machine, &native)?;
@@ -84,7 +90,7 @@ pub fn compile(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<CompiledLib, 
 pub fn llvm_text(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<String, CodegenError> {
     let native = NativeTarget::resolve(target)?;
     let all: Vec<usize> = (0..funcs.len()).collect();
-    Ok(write_shard(funcs, &names_of(funcs)?, &all, &native)?.text)
+    Ok(write_shard(funcs, &names_of(funcs)?, &originals(funcs), &all, &native)?.text)
 }
 
 /// The kernels as assembly, after all passes.
@@ -111,15 +117,39 @@ fn names_of(funcs: &[Ref<PrimFunc>]) -> Result<Vec<String>, CodegenError> {
     Ok(names)
 }
 
+/// For each kernel the first one that computes the same; both then share one body. Names play no part in that.
+fn originals(funcs: &[Ref<PrimFunc>]) -> Vec<usize> {
+    let nameless = |func: &PrimFunc| {
+        let mut func = func.clone();
+        func.attrs.0.shift_remove("global_symbol");
+        Ref::new(func)
+    };
+    let mut seen: HashMap<u64, Vec<(usize, Ref<PrimFunc>)>> = HashMap::new();
+    let mut originals = Vec::with_capacity(funcs.len());
+    for (index, func) in funcs.iter().enumerate() {
+        let func = nameless(func);
+        let alike = seen.entry(structural_hash(&func, true)).or_default();
+        let known = alike.iter().find(|(_, other)| structural_equal(&func, other, true).is_ok());
+        let original = known.map_or(index, |(original, _)| *original);
+        if original == index {
+            alike.push((index, func));
+        }
+        originals.push(original);
+    }
+    originals
+}
+
 fn write_shard(
     funcs: &[Ref<PrimFunc>],
     names: &[String],
+    originals: &[usize],
     indices: &[usize],
     native: &NativeTarget,
 ) -> Result<Shard, CodegenError> {
     let mut text = ModuleText::default();
     for &index in indices {
-        llvm::write_kernel(&names[index], &funcs[index], native.has_f16_conversion(), &mut text)?;
+        let shared = (originals[index] != index).then(|| names[originals[index]].as_str());
+        llvm::write_kernel(&names[index], &funcs[index], shared, native.has_f16_conversion(), &mut text)?;
     }
     if let ([only], true) = (names, funcs.len() == 1)
         && only != "main"
@@ -134,18 +164,19 @@ fn write_shard(
     Ok(Shard { text: text.finish(&native.triple, &layout), foreign })
 }
 
-/// Kernels by shard, so that the shards have about the same amount of code.
-fn split(funcs: &[Ref<PrimFunc>], threads: usize) -> Vec<Vec<usize>> {
+/// Kernels by shard, so that the shards have about the same amount of code and kernels that share a body are together.
+fn split(funcs: &[Ref<PrimFunc>], originals: &[usize], threads: usize) -> Vec<Vec<usize>> {
     // Below this many kernels a thread costs more than it gives.
     const LEAST: usize = 4;
-    let count = threads.min(funcs.len() / LEAST).max(1);
-    let mut sizes: Vec<(usize, usize)> = funcs.iter().enumerate().map(|(i, func)| (size(&func.body), i)).collect();
+    let distinct: Vec<usize> = (0..funcs.len()).filter(|index| originals[*index] == *index).collect();
+    let count = threads.min(distinct.len() / LEAST).max(1);
+    let mut sizes: Vec<(usize, usize)> = distinct.iter().map(|&index| (size(&funcs[index].body), index)).collect();
     sizes.sort_by(|a, b| b.cmp(a));
     let mut shards = vec![(0usize, Vec::new()); count];
-    for (size, index) in sizes {
+    for (size, original) in sizes {
         if let Some(shard) = shards.iter_mut().min_by_key(|shard| shard.0) {
             shard.0 += size + 16;
-            shard.1.push(index);
+            shard.1.extend((0..funcs.len()).filter(|index| originals[*index] == original));
         }
     }
     for shard in &mut shards {

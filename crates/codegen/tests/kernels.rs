@@ -303,3 +303,43 @@ fn aarch64_objects_become_libraries_too() {
     compiled.library().unwrap().write_to(&mut file).unwrap();
     assert_eq!(&file[18..20], &183u16.to_le_bytes());
 }
+
+#[test]
+fn equal_kernels_share_one_body() {
+    let named =
+        |name: &str| PrimFunc { attrs: add(ForKind::Serial).attrs.with("global_symbol", name), ..add(ForKind::Serial) };
+    let funcs = ["first", "second", "third"].map(named);
+    let refs: Vec<Ref<PrimFunc>> = funcs.iter().cloned().map(Ref::new).collect();
+    let text = relaxide_codegen::llvm_text(&refs, &Target::default()).unwrap();
+    assert_eq!(text.matches("define internal i32 @").count(), 1);
+    let kernels = Kernels::compile(&funcs);
+    for name in ["first", "second", "third"] {
+        let input = Tensor::f32(&[1.0, 2.0], &[2]);
+        let mut tensors = [input.clone(), input, Tensor::zeros(F32, &[2])];
+        kernels.run(name, &mut tensors);
+        assert_eq!(tensors[2].values::<f32>(), [2.0, 4.0]);
+        let (_, message) = kernels.call(name, &mut [], &[]).unwrap_err();
+        assert!(message.contains(&format!("`{name}(")), "{message}");
+    }
+}
+
+#[test]
+fn many_kernels_are_compiled_in_parts() {
+    let scaled = |factor: i64| {
+        let [a, b] = ["A", "B"].map(|name| buffer(name, F32, &[16]));
+        let value = |i: &PrimExpr| prim::load(&a, [i.clone()]) * prim::float_of(F32, factor as f64);
+        elementwise(&format!("scale{factor}"), &[a.clone(), b], value)
+    };
+    let funcs: Vec<PrimFunc> = (0..20).map(scaled).collect();
+    let kernels = Kernels::compile(&funcs);
+    for factor in 0..20 {
+        let mut tensors = [Tensor::f32(&[1.5; 16], &[16]), Tensor::zeros(F32, &[16])];
+        kernels.run(&format!("scale{factor}"), &mut tensors);
+        assert_eq!(tensors[1].values::<f32>(), [1.5 * factor as f32; 16]);
+    }
+}
+
+#[test]
+fn no_kernels_make_an_empty_library() {
+    Kernels::compile(&[]);
+}

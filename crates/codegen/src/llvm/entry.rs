@@ -54,10 +54,11 @@ mod dl_tensor {
 
 const CPU: i64 = 1;
 
-/// Writes the entry and the body of a kernel.
+/// Writes the entry and the body of a kernel; with `shared`, the entry only, which calls the body of that kernel.
 pub(crate) fn write_kernel(
     name: &str,
     func: &PrimFunc,
+    shared: Option<&str>,
     native_f16: bool,
     module: &mut ModuleText,
 ) -> Result<(), CodegenError> {
@@ -73,14 +74,17 @@ pub(crate) fn write_kernel(
     entry.check_deferred()?;
     let used = entry.used_variables()?;
     let values: Vec<Val> = used.iter().map(|(_, value)| value.clone()).collect();
-    let body_name = global_name(&format!("{name}.body"));
+    let body_name = global_name(&format!("{}.body", shared.unwrap_or(name)));
     let (list, result) = (join(&values), Val::new(Ty::PTR, "%result"));
     let separator = if values.is_empty() { "" } else { ", " };
     let code = entry.body.f.emit(Ty::I32, format_args!("call i32 {body_name}({list}{separator}{result})"));
     entry.body.f.ret(format_args!("i32 {}", code.text));
     let text = entry.finish(name);
     module.function(&text);
-    write_body(&kernel, func, &body_name, &used, module)
+    match shared {
+        Some(_) => Ok(()),
+        None => write_body(&kernel, func, &body_name, &used, module),
+    }
 }
 
 /// The computation itself, over pointers and scalars.
