@@ -77,8 +77,11 @@ pub(super) fn load(path: &Path) -> Result<Module, Error> {
     // SAFETY: loading a library runs its initialisers; that is what the caller of `load_module` asks for.
     let opened = unsafe { Library::open(Some(OsString::from(&file)), RTLD_LAZY | RTLD_LOCAL) };
     let library = opened.map_err(|error| {
-        let hint = visible.err().map(|error| format!("; {}", error.message())).unwrap_or_default();
-        Error::new(ErrorKind::RuntimeError, format!("cannot load {}: {error}{hint}", path.display()))
+        // What the dynamic linker says is the source; the error itself only names the call.
+        let said = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+        let hint = visible.err().filter(|_| said.contains("undefined symbol"));
+        let hint = hint.map(|error| format!("; {}", error.message())).unwrap_or_default();
+        Error::new(ErrorKind::RuntimeError, format!("cannot load {}: {error}{said}{hint}", path.display()))
     })?;
     let handle = library.into_raw();
     // SAFETY: the handle is live, and nothing of the library runs yet.
