@@ -97,7 +97,7 @@ fn random_tensor(param: &relaxide::ParamSignature, dims: &[Dim], random: &mut Ra
             format!("say --shape {}=… with numbers, or --input {}=file.npy", param.name, param.name),
         ));
     };
-    let dtype = param.dtype.unwrap_or(DataType::FLOAT32);
+    let dtype = param.dtype.unwrap_or(DataType::float(32));
     let count = shape.iter().product::<i64>().max(0) as usize;
     Ok(Any::from(npy::from_f64(dtype, &shape, (0..count).map(|_| random.next()))?))
 }

@@ -15,7 +15,7 @@ pub struct Device(pub ffi::Device);
 #[pymethods]
 impl Device {
     #[classattr]
-    const CPU: i32 = 1;
+    pub const CPU: i32 = 1;
 
     #[new]
     #[pyo3(signature = (dev, dev_id=0))]
