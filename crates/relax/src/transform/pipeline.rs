@@ -36,11 +36,35 @@ macro_rules! lowering {
     };
 }
 
-static PIPELINES: &[Pipeline] = &[Pipeline {
-    name: "default_build",
-    doc: "The shortest way to bytecode: one kernel an operator, no fusion.",
-    passes: lowering!("LegalizeOps"),
-}];
+#[rustfmt::skip]
+static PIPELINES: &[Pipeline] = &[
+    Pipeline {
+        name: "zero",
+        doc: "Operators become kernels and kernels are fused; nothing is lowered.",
+        passes: &["LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR"],
+    },
+    Pipeline {
+        name: "default_build",
+        doc: "The shortest way to bytecode: one kernel an operator, no fusion.",
+        passes: lowering!("LegalizeOps"),
+    },
+    Pipeline {
+        name: "default",
+        doc: "What a build for the CPU runs: normalizations folded, kernels fused, memory planned.",
+        passes: lowering!(
+            "LambdaLift",
+            "FoldBatchnormToConv2D",
+            "DecomposeOpsForInference",
+            "CanonicalizeBindings",
+            "DeadCodeElimination",
+            "LegalizeOps",
+            "AnnotateTIROpPattern",
+            "FuseOps",
+            "FuseTIR",
+            "DeadCodeElimination"
+        ),
+    },
+];
 
 /// All pipelines.
 pub fn pipelines() -> &'static [Pipeline] {
