@@ -218,20 +218,28 @@ impl Printer<'_> {
         format!("{name}({})", self.prims(args))
     }
 
-    /// `buffer[indices]`; consecutive lanes are a slice.
-    pub(super) fn element(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> String {
-        let name = self.buffer(buffer);
-        if self.scalars.contains(buffer) && matches!(indices, [i] if i.is_int(0)) {
-            return name;
-        }
-        if indices.is_empty() {
-            return format!("{name}[()]");
-        }
-        let indices: Vec<_> = indices.iter().map(|i| self.index(i)).collect();
-        format!("{name}[{}]", indices.join(", "))
+    /// `buffer[indices]` as it is read.
+    fn element(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> String {
+        let texts = indices.iter().map(|i| self.prim(i)).collect();
+        self.place(buffer, indices, texts)
     }
 
-    fn index(&mut self, index: &PrimExpr) -> String {
+    /// `buffer[indices]` as it is written: consecutive lanes are a slice.
+    pub(super) fn target(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> String {
+        let texts = indices.iter().map(|i| self.slice(i)).collect();
+        self.place(buffer, indices, texts)
+    }
+
+    fn place(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr], texts: Vec<String>) -> String {
+        let name = self.buffer(buffer);
+        match indices {
+            [i] if i.is_int(0) && self.scalars.contains(buffer) => name,
+            [] => format!("{name}[()]"),
+            _ => format!("{name}[{}]", texts.join(", ")),
+        }
+    }
+
+    fn slice(&mut self, index: &PrimExpr) -> String {
         match index {
             PrimExpr::Ramp(r) if r.stride.is_int(1) => {
                 let dtype = r.base.dtype();

@@ -68,7 +68,7 @@ impl Printer<'_> {
             parts.extend(self.attr_parts(call));
         } else {
             parts.extend(self.attr_parts(call));
-            if !call.ty_args.is_empty() {
+            if !call.ty_args.is_empty() || name == "call_builtin_with_ctx" {
                 parts.push(format!("ty_args={}", self.types(&call.ty_args)));
             }
         }

@@ -232,7 +232,7 @@ impl Printer<'_> {
             self.line(format!("{buffer}.vstore([{indices}], {value}, predicate={predicate})"));
             return;
         }
-        let target = self.element(&n.buffer, &n.indices);
+        let target = self.target(&n.buffer, &n.indices);
         self.line(format!("{target} = {value}"));
     }
 
