@@ -23,8 +23,10 @@
 //! | `# test: schedule` | schedule rules on every kernel | the notes and the kernels |
 //! | `# test: lower` | all lowering passes on every kernel | the kernels |
 //! | `# test: bytecode` | compile to the VM's instructions | their text |
+//! | `# test: run` with `# call: f(…)` lines | compile and call | the results |
 
 mod modes;
+mod values;
 
 use std::path::{Path, PathBuf};
 
@@ -52,7 +54,8 @@ impl FileTest {
         };
         let header = input
             .lines()
-            .map_while(|line| line.strip_prefix("# ")?.split_once(':'))
+            .take_while(|line| line.starts_with('#'))
+            .filter_map(|line| line.strip_prefix("# ")?.split_once(':'))
             .map(|(key, value)| (key.trim().to_string(), value.trim().to_string()))
             .collect();
         Ok(FileTest { path: path.to_path_buf(), header, input, expected })
@@ -60,7 +63,12 @@ impl FileTest {
 
     /// The value of a header line.
     fn option(&self, key: &str) -> Option<&str> {
-        self.header.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+        self.options(key).next()
+    }
+
+    /// The values of all header lines of that key.
+    fn options(&self, key: &str) -> impl Iterator<Item = &str> {
+        self.header.iter().filter(move |(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
     /// The file's name, by which diagnostics in expectations know it.

@@ -7,6 +7,7 @@ use relaxide_relax::transform;
 use relaxide_script::{PrintOptions, parse_module, print_module, print_module_with};
 use relaxide_tir::{PrimFunc, lower, schedule};
 
+use super::values::run_calls;
 use super::{FileTest, difference};
 
 /// Does what `mode` says; the text to compare, if there is one.
@@ -38,6 +39,7 @@ pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String>
             let (executable, _) = relaxide_relax::vm_codegen(&pipeline(test, module)?).map_err(|e| e.to_string())?;
             executable.as_text().map(Some).map_err(|e| e.to_string())
         }
+        "run" => run_calls(&module, test.options("call")).map(Some),
         _ => Err(format!("there are no tests of kind `{kind}`")),
     }
 }
