@@ -8,6 +8,7 @@ mod attach_global_symbol;
 mod bind_params;
 mod bind_symbols;
 mod call_tir_rewrite;
+mod callees;
 mod canonicalize;
 mod common_subexpr;
 mod compute_prim_value;
@@ -15,6 +16,7 @@ mod dead_code;
 mod decompose_inference;
 mod emit;
 mod fold_batchnorm;
+mod fold_constant;
 mod fuse_ops;
 mod fuse_tir;
 mod kill_after_last_use;
@@ -48,6 +50,7 @@ pub static PASSES: &[PassInfo] = &[
     lambda_lift::PASS,
     legalize::PASS,
     annotate_op_pattern::PASS,
+    fold_constant::PASS,
     fuse_ops::PASS,
     fuse_tir::PASS,
     rewrite_dataflow_reshape::PASS,

@@ -16,6 +16,7 @@ use relaxide_ir::pass::{PassInfo, PassResult};
 use relaxide_ir::{Attrs, IRModule, Type};
 use relaxide_tir::PrimFunc;
 
+use super::callees::drop_uncalled;
 use super::reshape_proof::is_reshape;
 use crate::functor::used_vars;
 use crate::op::core::CallTir;
@@ -40,7 +41,7 @@ fn run(module: IRModule) -> PassResult {
         b.module_mut().insert(name, new);
     }
     let mut module = b.finish();
-    drop_unused(&mut module, &rewrite.kernels);
+    drop_uncalled(&mut module, &rewrite.kernels);
     Ok(module)
 }
 
@@ -81,26 +82,4 @@ impl Rewrite for RewriteReshape {
             _ => Ok(Action::Bind(value)),
         }
     }
-}
-
-/// Drops the reshape kernels that nothing calls any more.
-fn drop_unused(module: &mut IRModule, kernels: &HashSet<String>) {
-    let mut called = HashSet::new();
-    for (_, func) in module.functions_of::<Function>() {
-        collect_called(&func.body, &mut called);
-    }
-    module.functions.retain(|name, _| !kernels.contains(name) || called.contains(name));
-}
-
-fn collect_called(seq: &SeqExpr, called: &mut HashSet<String>) {
-    struct Names<'a>(&'a mut HashSet<String>);
-    impl ExprVisitor for Names<'_> {
-        fn visit_expr(&mut self, e: &Expr) {
-            if let Expr::Global(g) = e {
-                self.0.insert(g.name.clone());
-            }
-            self.walk_expr(e);
-        }
-    }
-    Names(called).visit_seq(seq);
 }

@@ -2,5 +2,6 @@
 
 mod build;
 mod evaluate;
+mod folding;
 mod grouping;
 mod reshape;

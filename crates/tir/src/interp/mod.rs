@@ -151,7 +151,22 @@ pub enum InterpError {
 }
 
 /// What the functions of this module return.
-pub(crate) type Result<T> = std::result::Result<T, InterpError>;
+pub type Result<T> = std::result::Result<T, InterpError>;
+
+/// The result of an operator on two elements of type `dtype`.
+pub fn binary(op: relaxide_ir::BinaryOp, dtype: DataType, a: Scalar, b: Scalar) -> Result<Scalar> {
+    scalar::binary(op, dtype, a, b, || format!("{op:?}"))
+}
+
+/// The result of an element-wise intrinsic of type `dtype` on elements, the first of type `of`.
+pub fn intrinsic(
+    intrinsic: crate::intrin::Intrinsic,
+    args: &[Scalar],
+    of: DataType,
+    dtype: DataType,
+) -> Result<Scalar> {
+    math::apply(intrinsic, args, of, dtype)
+}
 
 /// The state of an execution.
 struct Interp {

@@ -34,9 +34,9 @@ use std::collections::{HashMap, HashSet};
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{PassInfo, PassResult};
 use relaxide_ir::{Attrs, IRModule, Type};
-use relaxide_tir::PrimFunc;
 
 use self::merge::{Argument, Merged};
+use super::callees::{callees, drop_uncalled};
 use super::fuse_ops::PRIMITIVE_ATTR;
 use crate::op::core::output_types;
 use crate::rewrite::{Action, Rewrite, in_function, rewrite_module};
@@ -59,39 +59,14 @@ fn run(mut module: IRModule) -> PassResult {
     let mut used = HashSet::new();
     for (name, func) in &primitives {
         merged.insert(name.clone(), merge::merge(&module, func).map_err(|e| in_function(PASS.name, name, e))?);
-        used.extend(called(&func.body));
+        used.extend(callees(&func.body));
     }
     for (name, one) in &merged {
         module.insert(name.clone(), Ref::new(one.kernel.clone()));
     }
     let mut module = rewrite_module(PASS.name, module, &mut Calls { merged: &merged })?;
-    drop_unused(&mut module, &used);
+    drop_uncalled(&mut module, &used);
     Ok(module)
-}
-
-/// Drops kernels that only merged functions called.
-fn drop_unused(module: &mut IRModule, candidates: &HashSet<String>) {
-    let still: HashSet<String> = module.functions_of::<Function>().flat_map(|(_, f)| called(&f.body)).collect();
-    module.functions.retain(|name, func| {
-        let private = func.downcast::<PrimFunc>().is_some_and(|f| f.global_symbol().is_none());
-        !(private && candidates.contains(name) && !still.contains(name))
-    });
-}
-
-/// The functions of the module that a sequence mentions.
-fn called(seq: &SeqExpr) -> HashSet<String> {
-    struct Names(HashSet<String>);
-    impl ExprVisitor for Names {
-        fn visit_expr(&mut self, e: &Expr) {
-            if let Expr::Global(g) = e {
-                self.0.insert(g.name.clone());
-            }
-            self.walk_expr(e);
-        }
-    }
-    let mut names = Names(HashSet::new());
-    names.visit_seq(seq);
-    names.0
 }
 
 /// Puts calls of kernels in the place of calls of primitive functions.

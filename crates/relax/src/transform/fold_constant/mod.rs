@@ -1,0 +1,103 @@
+//! FoldConstant: kernels over constants are carried out by the compiler.
+//!
+//! ```text
+//! lv = R.call_tir(cls.transpose, (metadata["ir.GenericConst"][0],), …)     →     (a constant takes the place of lv)
+//! lv1 = R.call_tir(cls.matmul, (x, lv), …)
+//! ```
+//!
+//! A call is folded if all its arguments are constants or literal scalars and all dimensions are known. What it computes is
+//! known from its kernel in block form ([`evaluate`]), with the reference interpreter's arithmetic; so is what it costs,
+//! ahead of time: a kernel of more than `relax.FoldConstant.max_work` operations stays, by default as many as take a second
+//! or two, which is enough to transpose a weight of fifty megabytes.
+//!
+//! **Leaves alone** what it cannot bound or see through (sorting, scans, hand-written loops), what has an effect, and what
+//! fails: a division by zero is the program's business, when and if it runs.
+
+mod evaluate;
+
+use std::collections::{HashMap, HashSet};
+
+use relaxide_ffi::{Ref, Tensor};
+use relaxide_ir::pass::{PassContext, PassInfo, PassResult};
+use relaxide_ir::{IRModule, Type};
+use relaxide_tir::PrimFunc;
+
+use self::evaluate::{Argument, Evaluator};
+use super::callees::drop_uncalled;
+use crate::op::core::CallTir;
+use crate::rewrite::{Action, Rewrite, rewrite_module};
+use crate::shape::const_dims;
+use crate::*;
+
+pub(super) const PASS: PassInfo =
+    PassInfo { name: "FoldConstant", doc: "Kernels over constants are carried out by the compiler.", run };
+
+/// The most operations that one kernel may take.
+const MAX_WORK: i64 = 150_000_000;
+
+fn run(module: IRModule, context: &PassContext) -> PassResult {
+    let max_work = context.config.int("relax.FoldConstant.max_work").unwrap_or(MAX_WORK);
+    let kernels = module.functions_of::<PrimFunc>().map(|(n, f)| (n.to_string(), f)).collect();
+    let mut fold = Fold { kernels, max_work, known: HashMap::new(), folded: HashSet::new() };
+    let mut module = rewrite_module(PASS.name, module, &mut fold)?;
+    drop_uncalled(&mut module, &fold.folded);
+    Ok(module)
+}
+
+struct Fold {
+    kernels: HashMap<String, Ref<PrimFunc>>,
+    max_work: i64,
+    /// Values that became constants but kept their variable.
+    known: HashMap<AnyVar, Expr>,
+    /// Kernels that were carried out.
+    folded: HashSet<String>,
+}
+
+impl Rewrite for Fold {
+    fn value(&mut self, _: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+        let Some(constant) = self.fold(&value) else { return Ok(Action::Bind(value)) };
+        // Only what is visible in its block alone may vanish.
+        if matches!(var, AnyVar::Dataflow(_)) {
+            return Ok(Action::Replace(constant));
+        }
+        self.known.insert(var.clone(), constant.clone());
+        Ok(Action::Bind(constant))
+    }
+}
+
+impl Fold {
+    /// The constant, or the tuple of constants, that a call gives.
+    fn fold(&mut self, value: &Expr) -> Option<Expr> {
+        let call = CallTir::of(value)?;
+        let kernel = self.kernels.get(&call.func.name)?;
+        let mut args = call.args.iter().map(|a| self.argument(a)).collect::<Option<Vec<_>>>()?;
+        let mut outputs = Vec::with_capacity(call.outputs.len());
+        for ty in &call.outputs {
+            let Type::Tensor(ty) = ty else { return None };
+            if ty.vdevice.is_some() {
+                return None;
+            }
+            let output = Tensor::zeros(&const_dims(ty.shape.as_ref()?)?, ty.dtype).ok()?;
+            outputs.push(output.clone());
+            args.push(Argument::Tensor(output));
+        }
+        let evaluator = Evaluator::new(kernel, &args)?;
+        if evaluator.work() > self.max_work {
+            return None;
+        }
+        evaluator.run(&args, call.args.len()).ok()?;
+        self.folded.insert(call.func.name.clone());
+        let mut constants: Vec<Expr> = outputs.into_iter().map(Expr::constant).collect();
+        if matches!(value.ty(), Type::Tuple(_)) { Some(Expr::tuple(constants)) } else { constants.pop() }
+    }
+
+    /// The value of an argument, if it is known.
+    fn argument(&self, arg: &Expr) -> Option<Argument> {
+        match arg {
+            Expr::Constant(c) => Some(Argument::Tensor(c.value.clone())),
+            Expr::Prim(p) => Argument::scalar(&p.value),
+            Expr::Var(_) | Expr::DataflowVar(_) => self.known.get(&arg.as_var()?).and_then(|c| self.argument(c)),
+            _ => None,
+        }
+    }
+}
