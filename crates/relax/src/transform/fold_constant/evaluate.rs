@@ -216,14 +216,10 @@ impl Reader {
             return None;
         }
         for (dim, size) in buffer.shape.iter().zip(tensor.shape()) {
-            match (dim.as_var(), dim.as_int()) {
-                (Some(var), _) => {
-                    if *self.known.entry(var.clone()).or_insert(Scalar::Int(*size)) != Scalar::Int(*size) {
-                        return None;
-                    }
-                }
-                (None, Some(known)) if known != *size => return None,
-                _ => {}
+            let bound = dim.as_var().map(|var| *self.known.entry(var.clone()).or_insert(Scalar::Int(*size)));
+            let expected = bound.or(dim.as_int().map(Scalar::Int));
+            if expected.is_some_and(|e| e != Scalar::Int(*size)) {
+                return None;
             }
         }
         self.array(buffer, tensor.shape().to_vec())
