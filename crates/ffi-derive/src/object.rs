@@ -42,7 +42,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let hash = compared().map(hash);
     Ok(quote! {
         #[automatically_derived]
-        #[allow(clippy::undocumented_unsafe_blocks)]
+        #[allow(clippy::undocumented_unsafe_blocks, reason = "the derive makes what the trait asks for")]
         unsafe impl ::relaxide_ffi::Object for #name {
             const TYPE_KEY: &'static str = #key;
             #parent

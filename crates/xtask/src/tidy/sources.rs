@@ -1,0 +1,124 @@
+//! Rust files: length, names, module docs, unsafe code, suppressions.
+
+use super::{File, Problem};
+
+/// Lines of a file, beyond which it is more than one concept.
+const MAX_LINES: usize = 800;
+
+/// Longer files, each with the reason.
+const LONG: &[(&str, &str)] = &[];
+
+/// Names that say nothing about what is inside.
+const EMPTY_NAMES: &[&str] = &["utils", "util", "helpers", "helper", "common", "misc", "manager", "stuff"];
+
+/// Crates that may contain unsafe code, each with the reason.
+const UNSAFE: &[(&str, &str)] = &[
+    ("ffi", "the C ABI and intrusive counting"),
+    ("ffi-derive", "writes ffi's implementations"),
+    ("runtime", "memory, devices and loaded libraries"),
+    ("vm", "calls compiled kernels"),
+    ("onnx", "maps model files into memory"),
+    ("codegen", "LLVM and the call into what it compiled"),
+    ("capi", "the C ABI"),
+    ("python", "the C ABI of Python's side"),
+];
+
+/// Checks every Rust file.
+pub(super) fn check(files: &[File]) -> Vec<Problem> {
+    let rust = files.iter().filter(|file| file.path.ends_with(".rs"));
+    rust.flat_map(|file| {
+        [length(file), name(file), docs(file), unsafe_code(file), suppressions(file)].into_iter().flatten()
+    })
+    .collect()
+}
+
+fn length(file: &File) -> Vec<Problem> {
+    let lines = file.text.lines().count();
+    match LONG.iter().any(|(path, _)| *path == file.path) {
+        false if lines > MAX_LINES => vec![file.whole(format!(
+            "{lines} lines are more than one concept (the limit is {MAX_LINES}): split the file, or list it with a reason"
+        ))],
+        true if lines <= MAX_LINES => vec![file.whole("is no longer long: remove it from the list of long files")],
+        _ => Vec::new(),
+    }
+}
+
+fn name(file: &File) -> Vec<Problem> {
+    let parts = file.path.split('/').map(|part| part.strip_suffix(".rs").unwrap_or(part));
+    parts
+        .filter(|part| EMPTY_NAMES.contains(part))
+        .map(|part| file.whole(format!("`{part}` says nothing about what is inside: name the concept")))
+        .collect()
+}
+
+fn docs(file: &File) -> Vec<Problem> {
+    if file.text.starts_with("//!") || file.text.is_empty() {
+        return Vec::new();
+    }
+    vec![file.problem(1, "the file does not begin with a module doc (`//!`) that says what it is")]
+}
+
+fn unsafe_code(file: &File) -> Vec<Problem> {
+    let Some(name) = file.path.strip_prefix("crates/").and_then(|rest| rest.split('/').next()) else {
+        return Vec::new();
+    };
+    if UNSAFE.iter().any(|(allowed, _)| *allowed == name) || file.path.starts_with("crates/xtask/") {
+        return Vec::new();
+    }
+    let opens = |line: &str| {
+        let code = line.split("//").next().unwrap_or_default();
+        ["{", "fn ", "impl", "extern", "trait"].iter().any(|what| code.contains(&format!("unsafe {what}")))
+    };
+    let lines = file.text.lines().enumerate().filter(|(_, line)| opens(line));
+    lines
+        .map(|(i, _)| {
+            file.problem(
+                i + 1,
+                format!("the crate `{name}` has no unsafe code: say why it needs some (xtask, sources.rs)"),
+            )
+        })
+        .collect()
+}
+
+/// A suppressed lint says why, behind `reason =` or in a comment on or above the line.
+fn suppressions(file: &File) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut above = "";
+    for (i, line) in file.text.lines().enumerate() {
+        let code = line.trim_start();
+        let suppresses = ["allow(", "expect("]
+            .iter()
+            .any(|what| code.starts_with(&format!("#[{what}")) || code.starts_with(&format!("#![{what}")));
+        let explained = line.contains("reason") || line.contains("//") || above.trim_start().starts_with("// ");
+        let continues = suppresses && !code.contains(']');
+        if suppresses && !explained && !continues {
+            problems.push(file.problem(i + 1, "a suppressed lint needs its reason: `reason = \"…\"`"));
+        }
+        above = line;
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(path: &str, text: &str) -> usize {
+        check(&[File { path: path.into(), text: text.into() }]).len()
+    }
+
+    #[test]
+    fn tidy_files_pass() {
+        assert_eq!(problems("crates/ir/src/a.rs", "//! A.\n\n#[expect(dead_code, reason = \"x\")]\nfn a() {}\n"), 0);
+        assert_eq!(problems("crates/ffi/src/a.rs", "//! A.\nunsafe fn a() {}\n"), 0);
+    }
+
+    #[test]
+    fn each_rule_is_enforced() {
+        assert_eq!(problems("crates/ir/src/a.rs", &format!("//! A.\n{}", "\n".repeat(900))), 1);
+        assert_eq!(problems("crates/ir/src/utils.rs", "//! A.\n"), 1);
+        assert_eq!(problems("crates/ir/src/a.rs", "fn a() {}\n"), 1);
+        assert_eq!(problems("crates/ir/src/a.rs", "//! A.\nunsafe fn a() {}\n"), 1);
+        assert_eq!(problems("crates/ir/src/a.rs", "//! A.\n#[allow(dead_code)]\nfn a() {}\n"), 1);
+    }
+}
