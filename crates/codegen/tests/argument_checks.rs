@@ -55,9 +55,12 @@ fn fitting_arguments_pass() {
     kernels.call("f", &mut empty, &[Packed::int(1)]).unwrap();
 }
 
+/// A change to fitting arguments, and the kind and text of the error that it causes.
+type Case = (fn(&mut [Tensor; 3]), &'static str, &'static str);
+
 #[test]
 fn each_mismatch_is_named() {
-    let cases: [(fn(&mut [Tensor; 3]), &str, &str); 11] = [
+    let cases: [Case; 11] = [
         (|t| t[0] = Tensor::zeros(F32, &[8]), "ValueError", "Mismatched A.ndim on argument #0 | expected 2"),
         (|t| t[1] = Tensor::zeros(F32, &[2, 3]), "TypeError", "Mismatched B.dtype on argument #1 | expected int32"),
         (|t| t[0].device_type = 2, "ValueError", "Mismatched A.device_type on argument #0 | expected cpu"),
