@@ -1,7 +1,8 @@
-//! Compilation of many kernels: shards, threads, LLVM's passes.
+//! Compilation of many kernels: threads, LLVM's passes.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering},
     thread,
 };
 
@@ -13,15 +14,14 @@ use inkwell::{
     support::LLVMString,
     targets::{FileType, TargetMachine},
 };
-use relaxide_ir::{PrimExpr, Ref, Target, prim::PrimVisitor};
-use relaxide_tir::{PrimFunc, Stmt, StmtVisitor};
-
-use relaxide_ffi::{structural_equal, structural_hash};
+use relaxide_ir::{Ref, Target};
+use relaxide_tir::PrimFunc;
 
 use crate::{
     error::CodegenError,
     export::Machine,
     llvm::{self, ENTRY_PREFIX, ModuleText, global_name},
+    shards::{originals, split},
     target::NativeTarget,
 };
 
@@ -57,10 +57,19 @@ const PASSES: &str = "globaldce,function(\
 
 /// Compiles lowered kernels for a target.
 pub fn compile(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<CompiledLib, CodegenError> {
+    compile_with(funcs, target, &|_, _| {})
+}
+
+/// The same, and tells `progress` after each part how many kernels of how many are done.
+pub fn compile_with(
+    funcs: &[Ref<PrimFunc>],
+    target: &Target,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<CompiledLib, CodegenError> {
     let native = NativeTarget::resolve(target)?;
     let names = names_of(funcs)?;
     let originals = originals(funcs);
-    let shards = split(funcs, &originals, thread::available_parallelism().map_or(1, usize::from));
+    let shards = split(funcs, &originals);
     let compile_shard = |indices: &[usize]| -> Result<(Vec<u8>, Vec<String>), CodegenError> {
         let shard = write_shard(funcs, &names, &originals, indices, &native)?;
         let machine = native.machine()?;
@@ -69,21 +78,43 @@ pub fn compile(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<CompiledLib, 
         let object = machine.write_to_memory_buffer(&module, FileType::Object).map_err(|error| refused(&error))?;
         Ok((object.as_slice().to_vec(), shard.foreign))
     };
-    let results: Vec<Result<_, CodegenError>> = match shards.as_slice() {
-        [only] => vec![compile_shard(only)],
-        many => thread::scope(|scope| {
-            let handles: Vec<_> = many.iter().map(|shard| scope.spawn(|| compile_shard(shard))).collect();
-            let died = || CodegenError::Llvm("a compiling thread ended early".into());
-            handles.into_iter().map(|handle| handle.join().unwrap_or_else(|_| Err(died()))).collect()
-        }),
-    };
     let (mut objects, mut foreign) = (Vec::new(), BTreeSet::new());
-    for result in results {
+    for result in in_parallel(&shards, compile_shard, &|done| progress(done, funcs.len())) {
         let (object, functions) = result?;
         objects.push(object);
         foreign.extend(functions);
     }
     Ok(CompiledLib { machine: native.machine, objects, kernels: names, foreign: foreign.into_iter().collect() })
+}
+
+type Compiled = Result<(Vec<u8>, Vec<String>), CodegenError>;
+
+/// Does the work of every shard on as many threads as there are; results in the order of the shards.
+fn in_parallel(
+    shards: &[Vec<usize>],
+    work: impl Fn(&[usize]) -> Compiled + Sync,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Vec<Compiled> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(shards.len());
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let take_turns = || {
+        let mut results = Vec::new();
+        while let Some((index, shard)) = shards.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed)) {
+            results.push((index, work(shard)));
+            progress(done.fetch_add(shard.len(), Ordering::Relaxed) + shard.len());
+        }
+        results
+    };
+    if threads <= 1 {
+        return take_turns().into_iter().map(|(_, result)| result).collect();
+    }
+    let mut results: Vec<(usize, Compiled)> = thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(take_turns)).collect();
+        let died = || vec![(0, Err(CodegenError::Llvm("a compiling thread ended early".into())))];
+        handles.into_iter().flat_map(|handle| handle.join().unwrap_or_else(|_| died())).collect()
+    });
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 /// The kernels in LLVM's text form as they leave this crate, before LLVM's passes.
@@ -117,28 +148,6 @@ fn names_of(funcs: &[Ref<PrimFunc>]) -> Result<Vec<String>, CodegenError> {
     Ok(names)
 }
 
-/// For each kernel the first one that computes the same; both then share one body. Names play no part in that.
-fn originals(funcs: &[Ref<PrimFunc>]) -> Vec<usize> {
-    let nameless = |func: &PrimFunc| {
-        let mut func = func.clone();
-        func.attrs.0.shift_remove("global_symbol");
-        Ref::new(func)
-    };
-    let mut seen: HashMap<u64, Vec<(usize, Ref<PrimFunc>)>> = HashMap::new();
-    let mut originals = Vec::with_capacity(funcs.len());
-    for (index, func) in funcs.iter().enumerate() {
-        let func = nameless(func);
-        let alike = seen.entry(structural_hash(&func, true)).or_default();
-        let known = alike.iter().find(|(_, other)| structural_equal(&func, other, true).is_ok());
-        let original = known.map_or(index, |(original, _)| *original);
-        if original == index {
-            alike.push((index, func));
-        }
-        originals.push(original);
-    }
-    originals
-}
-
 fn write_shard(
     funcs: &[Ref<PrimFunc>],
     names: &[String],
@@ -162,44 +171,6 @@ fn write_shard(
     let layout = layout.as_str().to_string_lossy().into_owned();
     let foreign = text.foreign_functions().to_vec();
     Ok(Shard { text: text.finish(&native.triple, &layout), foreign })
-}
-
-/// Kernels by shard, so that the shards have about the same amount of code and kernels that share a body are together.
-fn split(funcs: &[Ref<PrimFunc>], originals: &[usize], threads: usize) -> Vec<Vec<usize>> {
-    // Below this many kernels a thread costs more than it gives.
-    const LEAST: usize = 4;
-    let distinct: Vec<usize> = (0..funcs.len()).filter(|index| originals[*index] == *index).collect();
-    let count = threads.min(distinct.len() / LEAST).max(1);
-    let mut sizes: Vec<(usize, usize)> = distinct.iter().map(|&index| (size(&funcs[index].body), index)).collect();
-    sizes.sort_by(|a, b| b.cmp(a));
-    let mut shards = vec![(0usize, Vec::new()); count];
-    for (size, original) in sizes {
-        if let Some(shard) = shards.iter_mut().min_by_key(|shard| shard.0) {
-            shard.0 += size + 16;
-            shard.1.extend((0..funcs.len()).filter(|index| originals[*index] == original));
-        }
-    }
-    for shard in &mut shards {
-        shard.1.sort_unstable();
-    }
-    shards.into_iter().map(|(_, indices)| indices).collect()
-}
-
-fn size(body: &Stmt) -> usize {
-    struct Count(usize);
-    impl PrimVisitor for Count {
-        fn visit_prim(&mut self, e: &PrimExpr) {
-            self.0 += 1;
-            // An estimate: expressions are graphs, whose full walk could be long.
-            if self.0 < 100_000 {
-                self.walk_prim(e);
-            }
-        }
-    }
-    impl StmtVisitor for Count {}
-    let mut count = Count(0);
-    count.visit_stmt(body);
-    count.0
 }
 
 /// Reads the text and runs LLVM's passes.

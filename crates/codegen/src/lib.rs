@@ -10,11 +10,12 @@ mod compile;
 pub mod error;
 pub mod export;
 mod llvm;
+mod shards;
 mod target;
 
 use std::path::Path;
 
-pub use compile::{CompiledLib, assembly, compile, llvm_text};
+pub use compile::{CompiledLib, assembly, compile, compile_with, llvm_text};
 pub use error::CodegenError;
 use export::{ExtraSection, SharedLibrary};
 pub use target::NativeTarget;

@@ -294,11 +294,19 @@ fn what_is_not_supported_is_named() {
     assert_eq!(error.to_string(), "kernel `odd`: intrinsic `tirx.frobnicate` is not supported by the LLVM back end");
 }
 
+/// Every kind of reference that AArch64 code makes (calls, constants, slots, the C library) is one that the writer knows.
 #[test]
 fn aarch64_objects_become_libraries_too() {
     let target: Target = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a76".parse().unwrap();
-    let func = Ref::new(add(ForKind::Parallel));
-    let compiled = relaxide_codegen::compile(&[func], &target).unwrap();
+    let mut funcs = vec![Ref::new(add(ForKind::Parallel))];
+    for name in ["exp", "log", "tanh", "erf", "sin", "atan", "asin", "log1p"] {
+        for dtype in [F32, DataType::float(64), DataType::float(16), DataType::bfloat16()] {
+            let [a, b] = ["A", "B"].map(|name| buffer(name, dtype, &[1024]));
+            let value = |i: &PrimExpr| prim::math(name, prim::load(&a, [i.clone()]));
+            funcs.push(Ref::new(elementwise(&format!("{name}_{dtype}"), &[a.clone(), b], value)));
+        }
+    }
+    let compiled = relaxide_codegen::compile(&funcs, &target).unwrap();
     let mut file = Vec::new();
     compiled.library().unwrap().write_to(&mut file).unwrap();
     assert_eq!(&file[18..20], &183u16.to_le_bytes());
@@ -331,6 +339,12 @@ fn many_kernels_are_compiled_in_parts() {
         elementwise(&format!("scale{factor}"), &[a.clone(), b], value)
     };
     let funcs: Vec<PrimFunc> = (0..20).map(scaled).collect();
+    let refs: Vec<Ref<PrimFunc>> = funcs.iter().cloned().map(Ref::new).collect();
+    let told = std::sync::Mutex::new(Vec::new());
+    let tell = |done, total| told.lock().unwrap().push((done, total));
+    let [once, again] = [(); 2].map(|()| relaxide_codegen::compile_with(&refs, &Target::default(), &tell).unwrap());
+    assert!(once.objects.len() > 1 && once.objects == again.objects, "objects do not depend on timing");
+    assert_eq!(told.into_inner().unwrap().iter().filter(|step| **step == (20, 20)).count(), 2);
     let kernels = Kernels::compile(&funcs);
     for factor in 0..20 {
         let mut tensors = [Tensor::f32(&[1.5; 16], &[16]), Tensor::zeros(F32, &[16])];

@@ -50,6 +50,10 @@ impl Body<'_, '_> {
             ("call_extern" | "call_pure_extern", [PrimExpr::Str(function), args @ ..]) => {
                 self.call_foreign(&function.value, args, n)
             }
+            ("call_packed" | "tvm_call_packed", [PrimExpr::Str(function), args @ ..]) => {
+                let result = if n.dtype.is_void() { None } else { Some(self.kernel.ty(n.dtype)?) };
+                self.call_packed(&function.value, args, result)
+            }
             ("ret", [value]) => self.return_value(value),
             _ => self.eval_operator(name, n),
         }
@@ -239,16 +243,8 @@ impl Body<'_, '_> {
         let Some(result) = self.result.clone() else {
             return Err(self.kernel.unsupported("a return from a parallel loop"));
         };
-        let (index, bits) = match value.ty.kind {
-            _ if value.ty.is_vector() => return Err(self.kernel.malformed("a vector is returned")),
-            Kind::Bool => (2, self.f.convert(&value, Ty::I64)),
-            Kind::Int { .. } => (1, self.f.convert(&value, Ty::I64)),
-            Kind::F16 | Kind::BF16 | Kind::F32 | Kind::F64 => (3, self.f.convert(&value, Ty::F64)),
-            Kind::Ptr => (4, value.clone()),
-        };
-        let payload = self.f.emit(Ty::PTR, format_args!("getelementptr inbounds i8, {result}, i64 8"));
-        self.f.effect(format_args!("store i64 {index}, {result}, align 8"));
-        self.f.effect(format_args!("store {bits}, {payload}, align 8"));
+        let (index, payload) = self.packed(&value, false)?;
+        self.store_packed(&result, index, &payload);
         self.leave(0);
         let unreachable = self.f.label();
         self.f.start(unreachable);

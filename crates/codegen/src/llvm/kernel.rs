@@ -21,6 +21,8 @@ pub(crate) struct Body<'m, 'k> {
     pub vars: HashMap<Ref<Var>, Val>,
     /// Workspace memory that every way out must free, innermost last.
     pub workspaces: Vec<Val>,
+    /// How much of the stack buffers have taken so far.
+    pub stack_bytes: i64,
     /// What the expression at hand may assume of integer arithmetic.
     pub overflow: Overflow,
     /// Lanes outside of which nothing may be read, while one side of a lane-wise choice is evaluated.
@@ -103,6 +105,7 @@ impl<'m, 'k> Body<'m, 'k> {
             kernel,
             vars: HashMap::new(),
             workspaces: Vec::new(),
+            stack_bytes: 0,
             overflow: Overflow::Wraps,
             mask: None,
             memo: Vec::new(),

@@ -24,6 +24,9 @@ const MAX_STACK: i64 = 16 * 1024;
 /// The same for buffers of scope `local`, which a schedule asked to be as near as possible.
 const MAX_LOCAL_STACK: i64 = 128 * 1024;
 
+/// What all buffers of one function may take from the stack: threads of a pool have two megabytes.
+const MAX_FUNCTION_STACK: i64 = 512 * 1024;
+
 /// The alignment of buffers that kernels allocate: a cache line, and the widest vector.
 const ALIGNMENT: u64 = 64;
 
@@ -363,8 +366,11 @@ impl Body<'_, '_> {
         let constant = buffer.shape.iter().try_fold(1i64, |product, extent| product.checked_mul(extent.as_int()?));
         let limit = if buffer.scope.starts_with("local") { MAX_LOCAL_STACK } else { MAX_STACK };
         if let Some(count) = constant.filter(|count| *count >= 0)
-            && count.checked_mul(bytes).is_some_and(|total| total <= limit)
+            && let Some(total) = count.checked_mul(bytes)
+            && total <= limit
+            && self.stack_bytes + total <= MAX_FUNCTION_STACK
         {
+            self.stack_bytes += total;
             let slots = (count * i64::from(element.lanes)).max(1) as u64;
             let pointer = self.f.stack_slot(element.element().in_memory(), slots, ALIGNMENT);
             self.vars.insert(buffer.data.clone(), pointer);
@@ -400,7 +406,7 @@ impl Body<'_, '_> {
     }
 
     /// A function of the runtime, from the slot that the loader filled; without a loader the kernel fails cleanly.
-    fn runtime_function(&mut self, name: &str) -> Val {
+    pub fn runtime_function(&mut self, name: &str) -> Val {
         let slot = self.f.module.runtime_slot(name);
         self.f.emit(Ty::PTR, format_args!("load ptr, ptr {slot}, align 8"))
     }

@@ -21,6 +21,7 @@ mod math;
 mod memory;
 mod module;
 mod ops;
+mod packed;
 mod parallel;
 mod raise;
 mod signature;
