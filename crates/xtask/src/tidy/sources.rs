@@ -16,7 +16,6 @@ const UNSAFE: &[(&str, &str)] = &[
     ("ffi", "the C ABI and intrusive counting"),
     ("ffi-derive", "writes ffi's implementations"),
     ("runtime", "memory, devices and loaded libraries"),
-    ("vm", "calls compiled kernels"),
     ("onnx", "maps model files into memory"),
     ("codegen", "LLVM and the call into what it compiled"),
     ("capi", "the C ABI"),
