@@ -1,7 +1,8 @@
 //! How fast scheduled kernels of real networks are: `cargo bench -p relaxide-codegen --bench kernels [-- NAME]`.
 //!
 //! Each line is one kernel as fusion leaves it (anchor, bias, activation) with symbolic image sizes: its time, its rate and
-//! its share of what the processor can do. `TVM_NUM_THREADS` picks the threads.
+//! its share of what the processor can do. `TVM_NUM_THREADS` picks the threads; `KEEP_KERNEL=FILE` keeps the last kernel's
+//! library for a disassembler.
 
 #[path = "../tests/harness/mod.rs"]
 mod harness;
@@ -171,6 +172,9 @@ fn main() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("kernels.so");
         export_library(&[], &compiled, &path).expect("exported");
+        if let Ok(kept) = std::env::var("KEEP_KERNEL") {
+            std::fs::copy(&path, kept).expect("copied");
+        }
         let module = relaxide_runtime::load_module(&path).expect("loaded");
         let args = tensors(case);
         let function = module.get_function(&case.name, false).expect("the kernel is exported");

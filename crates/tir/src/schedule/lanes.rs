@@ -117,8 +117,24 @@ impl<'a> Lanes<'a> {
         Ok(splat(self.value(e)?, lanes))
     }
 
-    /// The store of an expression's vector.
-    pub fn store(mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr], value: &PrimExpr) -> Result<Stmt, Refusal> {
+    /// The store of an expression's vector, in the lanes that count.
+    pub fn store(self, buffer: &Ref<Buffer>, indices: &[PrimExpr], value: &PrimExpr) -> Result<Stmt, Refusal> {
+        let guard = self.guard.clone();
+        self.store_where(buffer, indices, value, guard)
+    }
+
+    /// The store of an expression's whole vector, where what lies in the lanes that do not count may be overwritten.
+    pub fn spill(self, buffer: &Ref<Buffer>, indices: &[PrimExpr], value: &PrimExpr) -> Result<Stmt, Refusal> {
+        self.store_where(buffer, indices, value, None)
+    }
+
+    fn store_where(
+        mut self,
+        buffer: &Ref<Buffer>,
+        indices: &[PrimExpr],
+        value: &PrimExpr,
+        predicate: Option<PrimExpr>,
+    ) -> Result<Stmt, Refusal> {
         let vector = self.visit(value);
         let indices = self.indices(buffer, indices);
         let buffer = self.views.flat(buffer);
@@ -127,7 +143,7 @@ impl<'a> Lanes<'a> {
             None => {
                 let value = splat(vector, self.lanes);
                 let indices = vec![splat(indices, self.lanes)];
-                Ok(Ref::new(BufferStore { buffer, value, indices, predicate: self.guard }).into())
+                Ok(Ref::new(BufferStore { buffer, value, indices, predicate }).into())
             }
         }
     }

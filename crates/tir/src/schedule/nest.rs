@@ -2,10 +2,10 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
-use relaxide_ir::prim::{PrimExpr, add, floordiv, floormod, gt, int, mul, sub};
+use relaxide_ir::prim::{PrimExpr, add, floordiv, floormod, ge, gt, int, min, mul, sub};
 
 use super::Machine;
-use super::affine::product;
+use super::affine::{ceil_div, product};
 use super::lanes::Mask;
 use super::stage::Axis;
 use crate::{AttrStmt, ForKind, Stmt};
@@ -147,4 +147,51 @@ fn tiles_by<E>(
         }
     }
     Ok(Stmt::seq(list))
+}
+
+/// A loop over `0 .. extent` in tiles of `vectors` vectors that ends with whole vectors moved back, which compute some
+/// elements twice; only an extent of less than a vector is masked.
+///
+/// ```text
+/// if extent >= 8:
+///     for t in range(extent // 16):            body(t*16, 2 vectors)
+///     for v in range(ceil(extent % 16 / 8)):   body(min(done + v*8, extent - 8), 1 vector)
+/// else:                                        body(0, 1 vector, mask = first extent)
+/// ```
+///
+/// For bodies that are short beside a masked store, and whose elements may be computed twice.
+pub fn overlapping_tiles<E>(
+    extent: &PrimExpr,
+    lanes: i64,
+    vectors: i64,
+    mut body: impl FnMut(Tile) -> Result<Stmt, E>,
+) -> Result<Stmt, E> {
+    let step = lanes * vectors;
+    let masked = |body: &mut dyn FnMut(Tile) -> Result<Stmt, E>| {
+        body(Tile { base: int(0), vectors: 1, mask: Some(Mask::first(extent.clone())) })
+    };
+    if extent.as_int().is_some_and(|n| n < lanes) {
+        return masked(&mut body);
+    }
+    let full = floordiv(extent, int(step));
+    let mut list = Vec::new();
+    if !full.is_int(0) {
+        let t = Var::dim("t");
+        let tile = body(Tile { base: mul(PrimExpr::from(&t), int(step)), vectors, mask: None })?;
+        list.push(Stmt::serial(t, full.clone(), tile));
+    }
+    let done = mul(full, int(step));
+    let rest = sub(extent, &done);
+    if !rest.is_int(0) {
+        let v = Var::dim("v");
+        let base = min(add(done, mul(PrimExpr::from(&v), int(lanes))), sub(extent, int(lanes)));
+        let tile = body(Tile { base, vectors: 1, mask: None })?;
+        list.push(Stmt::serial(v, ceil_div(&rest, lanes), tile));
+    }
+    let wide = Stmt::seq(list);
+    if extent.as_int().is_some() {
+        return Ok(wide);
+    }
+    let narrow = masked(&mut body)?;
+    Ok(Stmt::if_else(ge(extent.clone(), int(lanes)), wide, narrow))
 }

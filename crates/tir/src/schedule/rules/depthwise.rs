@@ -87,7 +87,7 @@ fn block_of(
 ) -> Result<Stmt, Refusal> {
     let (rows, vectors) = tile_shape(cx, window);
     register_tile::rows(&int(0), count, rows, |line, rows| {
-        nest::tiles(int(0), &window.x.axis.extent, space.lanes, vectors, |tile| {
+        nest::overlapping_tiles(&window.x.axis.extent, space.lanes, vectors, |tile| {
             kernel(cx, window, space, &Lines { y0, line: line.clone(), rows }, &tile)
         })
     })

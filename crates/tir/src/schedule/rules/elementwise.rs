@@ -19,7 +19,7 @@ use relaxide_ir::{DataType, Var};
 
 use super::super::affine::{ceil_div, cost, loads, product};
 use super::super::{Axis, Cx, Refusal, Stage, nest};
-use super::row::Row;
+use super::row::{Row, Tail};
 use crate::Stmt;
 
 /// Elements of a row that one task takes.
@@ -46,7 +46,8 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
         (start.clone(), min(int(BLOCK), sub(&inner.extent, start)))
     };
     let none = VarMap::new();
-    let row = Row { axis: &inner.var, lanes, buffer: &stage.output, indices: &stage.indices, map: &none };
+    let row =
+        Row { axis: &inner.var, lanes, buffer: &stage.output, indices: &stage.indices, map: &none, tail: Tail::Masked };
     let length = Var::dim("length");
     let (bind, extent) = match extent.as_int() {
         Some(n) => (Stmt::nop(), int(n)),

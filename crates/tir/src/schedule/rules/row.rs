@@ -38,6 +38,17 @@ pub struct Row<'a> {
     pub indices: &'a [PrimExpr],
     /// What other variables stand for.
     pub map: &'a VarMap,
+    /// How the row ends.
+    pub tail: Tail,
+}
+
+/// What the last vector of a row may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tail {
+    /// The row's elements only.
+    Masked,
+    /// A whole vector: what follows the row is written later, or never read. Masked stores are slow on many processors.
+    Spilled,
 }
 
 impl Row<'_> {
@@ -79,11 +90,12 @@ impl Row<'_> {
     }
 
     fn store(&self, cx: &mut Cx, tile: &Tile, value: &PrimExpr) -> Result<Stmt, Refusal> {
-        Lanes::new(&mut cx.views, self.axis, tile.base.clone(), self.lanes, tile.mask_of(0), self.map).store(
-            self.buffer,
-            self.indices,
-            value,
-        )
+        let base = tile.base.clone();
+        let lanes = Lanes::new(&mut cx.views, self.axis, base, self.lanes, tile.mask_of(0), self.map);
+        match self.tail {
+            Tail::Masked => lanes.store(self.buffer, self.indices, value),
+            Tail::Spilled => lanes.spill(self.buffer, self.indices, value),
+        }
     }
 
     /// Where conditions hold, as first value and first value behind, if each is an inequality that is linear in the axis.

@@ -24,7 +24,7 @@ use relaxide_ir::{Buffer, DataType, Var};
 use super::super::affine::{ceil_div, linear, loads, product, same, uses};
 use super::super::{Axis, Cx, Refusal, nest};
 use super::contraction::Contraction;
-use super::row::Row;
+use super::row::{Row, Tail};
 use crate::Stmt;
 
 /// How an axis of the output moves over an axis of the image.
@@ -145,7 +145,14 @@ impl Windowed {
             let value = bounded(inside, value, self.c.reduce.stage.output.dtype);
             let indices = [add(offset, PrimExpr::from(&column))];
             let none = VarMap::new();
-            let line = Row { axis: &column, lanes: space.lanes, buffer: &space.buffer, indices: &indices, map: &none };
+            let line = Row {
+                axis: &column,
+                lanes: space.lanes,
+                buffer: &space.buffer,
+                indices: &indices,
+                map: &none,
+                tail: Tail::Spilled,
+            };
             stores.push(line.emit(cx, &int(0), &space.pitch, &value)?);
         }
         let body = Stmt::serial(row, self.image_rows(rows), Stmt::seq(stores));
@@ -197,7 +204,8 @@ impl Workspace {
     pub fn new(window: &Windowed, dtype: DataType, lanes: i64, rows: PrimExpr, pitch: PrimExpr) -> Workspace {
         let phases = window.phases();
         let size = mul(mul(window.depth(), &rows), mul(&pitch, int(phases)));
-        let buffer = Buffer::new("image", dtype, [size]);
+        // A row's last vector may reach into the next row, which is filled after it, and beyond the last one.
+        let buffer = Buffer::new("image", dtype, [add(size, int(lanes))]);
         Workspace { buffer, lanes, rows, phases, pitch }
     }
 
