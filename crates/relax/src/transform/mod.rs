@@ -15,8 +15,8 @@ mod compute_prim_value;
 mod dead_code;
 mod decompose_inference;
 mod emit;
-mod fold_batchnorm;
 mod fold_constant;
+mod fold_conv;
 mod fuse_ops;
 mod fuse_tir;
 mod kill_after_last_use;
@@ -44,7 +44,8 @@ pub use pipeline::{Pipeline, pipeline, pipelines};
 pub static PASSES: &[PassInfo] = &[
     canonicalize::PASS,
     dead_code::PASS,
-    fold_batchnorm::PASS,
+    fold_conv::BATCHNORM,
+    fold_conv::SCALE,
     decompose_inference::PASS,
     common_subexpr::PASS,
     lambda_lift::PASS,

@@ -41,7 +41,7 @@ static PIPELINES: &[Pipeline] = &[
     Pipeline {
         name: "zero",
         doc: "Operators become kernels and kernels are fused; nothing is lowered.",
-        passes: &["LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR"],
+        passes: &["LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR"],
     },
     Pipeline {
         name: "default_build",
@@ -50,15 +50,18 @@ static PIPELINES: &[Pipeline] = &[
     },
     Pipeline {
         name: "default",
-        doc: "What a build for the CPU runs: normalizations folded, kernels fused, memory planned.",
+        doc: "What a build for the CPU runs: constants folded, kernels fused, memory planned.",
         passes: lowering!(
             "LambdaLift",
             "FoldBatchnormToConv2D",
+            "CanonicalizeBindings",
+            "FoldScaleToConv2D",
             "DecomposeOpsForInference",
             "CanonicalizeBindings",
             "DeadCodeElimination",
             "LegalizeOps",
             "AnnotateTIROpPattern",
+            "FoldConstant",
             "FuseOps",
             "FuseTIR",
             "DeadCodeElimination"

@@ -1,0 +1,200 @@
+//! FoldBatchnormToConv2D and FoldScaleToConv2D: what scales and shifts the channels of a convolution goes into its weight.
+//!
+//! ```text
+//! c = R.nn.conv2d(x, W)                                           c = R.nn.conv2d(x, W * s)
+//! y = R.nn.batch_norm(c, gamma, beta, mean, var)[0]       →       y = c + (beta - mean * s)
+//!                                                                 s = gamma / sqrt(var + epsilon), for each output channel
+//!
+//! y = (R.nn.conv2d(x, W) + b) * s + t                     →       y = R.nn.conv2d(x, W * s) + (b * s + t)
+//! ```
+//!
+//! The first pass looks for normalizations, the second for the multiplications and additions of constants that some exporters
+//! write in their place. Products are computed here, in double precision, and rounded once.
+//!
+//! **Refuses**, and leaves the program as it is, if the weight or a parameter is no float32 constant, if something else uses
+//! the convolution's result, if channels are not dimension 1, or if the normalization is in training. The convolution that is
+//! replaced stays behind without a use; dead code elimination drops it.
+
+use std::collections::HashMap;
+
+use relaxide_ffi::{Ref, Tensor};
+use relaxide_ir::pass::{PassInfo, PassResult};
+use relaxide_ir::{Attrs, IRModule};
+
+use crate::constant::as_floats;
+use crate::functor::ExprVisitor;
+use crate::rewrite::{Action, ExprMap, Rewrite, in_function, rewrite_function};
+use crate::*;
+
+pub(super) const BATCHNORM: PassInfo = PassInfo {
+    name: "FoldBatchnormToConv2D",
+    doc: "A normalization behind a convolution of constant weight goes into the weight.",
+    run: |module, _| run("FoldBatchnormToConv2D", module, Fold::batch_norm),
+};
+
+pub(super) const SCALE: PassInfo = PassInfo {
+    name: "FoldScaleToConv2D",
+    doc: "Constants that scale and shift a convolution's channels go into its weight and one addition.",
+    run: |module, _| run("FoldScaleToConv2D", module, Fold::scale),
+};
+
+/// A rule: the value that takes the place of a call, if it applies.
+type Rule = fn(&Fold, &mut BlockBuilder, &Call) -> Result<Option<Expr>, BuildError>;
+
+fn run(pass: &str, module: IRModule, rule: Rule) -> PassResult {
+    let mut b = BlockBuilder::with_module(module);
+    let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
+    for (name, func) in functions {
+        let mut uses = Uses::default();
+        uses.visit_seq(&func.body);
+        let mut fold = Fold { uses: uses.0, values: ExprMap::new(), rule };
+        let new = rewrite_function(&mut b, &func, &mut fold).map_err(|e| in_function(pass, &name, e))?;
+        b.module_mut().insert(name, new);
+    }
+    Ok(b.finish())
+}
+
+/// How often each variable is used.
+#[derive(Default)]
+struct Uses(HashMap<AnyVar, usize>);
+
+impl ExprVisitor for Uses {
+    fn visit_expr(&mut self, e: &Expr) {
+        match e.as_var() {
+            Some(var) => *self.0.entry(var).or_default() += 1,
+            None => self.walk_expr(e),
+        }
+    }
+}
+
+struct Fold {
+    uses: HashMap<AnyVar, usize>,
+    values: ExprMap,
+    rule: Rule,
+}
+
+impl Rewrite for Fold {
+    fn value(&mut self, b: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+        let folded = match value.as_op_call() {
+            Some((call, _)) => (self.rule)(self, b, call)?,
+            None => None,
+        };
+        let value = folded.unwrap_or(value);
+        self.values.insert(var.clone(), value.clone());
+        Ok(Action::Bind(value))
+    }
+}
+
+/// A convolution, perhaps with a bias behind it.
+struct Conv {
+    call: Ref<Call>,
+    bias: Option<Vec<f64>>,
+}
+
+impl Fold {
+    /// The value of a variable that nothing else uses.
+    fn sole_value(&self, e: &Expr) -> Option<&Expr> {
+        let var = e.as_var()?;
+        (self.uses.get(&var) == Some(&1)).then(|| self.values.get(&var))?
+    }
+
+    fn conv(&self, e: &Expr) -> Option<Conv> {
+        match self.sole_value(e)?.as_op_call()? {
+            (call, "nn.conv2d") => Some(Conv { call: call.clone(), bias: None }),
+            (add, "add") => {
+                let (conv, bias) = (self.conv(add.args.first()?)?, floats(add.args.get(1)?)?);
+                if conv.bias.is_some() || !is_per_channel(add.args.get(1)?) {
+                    return None;
+                }
+                Some(Conv { bias: Some(bias), ..conv })
+            }
+            _ => None,
+        }
+    }
+
+    /// A normalization behind a convolution.
+    fn batch_norm(&self, b: &mut BlockBuilder, bn: &Call) -> Result<Option<Expr>, BuildError> {
+        let [data, gamma, beta, mean, variance] = bn.args.as_slice() else { return Ok(None) };
+        let set = |name: &str| bn.attrs.bool(name) != Some(false);
+        if bn.op_name() != Some("nn.batch_norm")
+            || bn.attrs.bool("training") != Some(false)
+            || bn.attrs.int("axis") != Some(1)
+            || !set("scale")
+            || !set("center")
+        {
+            return Ok(None);
+        }
+        let parameters = (floats(gamma), floats(beta), floats(mean), floats(variance));
+        let (Some(conv), (Some(gamma), Some(beta), Some(average), Some(spread))) = (self.conv(data), parameters) else {
+            return Ok(None);
+        };
+        let epsilon = bn.attrs.float("epsilon").unwrap_or(1e-5);
+        let scale: Vec<f64> = gamma.iter().zip(&spread).map(|(g, v)| g / (v + epsilon).sqrt()).collect();
+        let shift: Vec<f64> = beta.iter().zip(&average).zip(&scale).map(|((b, m), s)| b - m * s).collect();
+        let folded = conv.transformed(b, &scale, &shift)?;
+        Ok(folded.map(|result| Expr::tuple([result, mean.clone(), variance.clone()])))
+    }
+
+    /// A multiplication by, or a second addition of, one constant a channel behind a convolution.
+    fn scale(&self, b: &mut BlockBuilder, call: &Call) -> Result<Option<Expr>, BuildError> {
+        let [left, right] = call.args.as_slice() else { return Ok(None) };
+        let (data, constant) = if matches!(left, Expr::Constant(_)) { (right, left) } else { (left, right) };
+        let Some(values) = floats(constant).filter(|_| is_per_channel(constant)) else { return Ok(None) };
+        let Some(conv) = self.conv(data) else { return Ok(None) };
+        match call.op_name() {
+            Some("multiply") => conv.transformed(b, &values, &[0.0]),
+            Some("add") if conv.bias.is_some() => conv.transformed(b, &[1.0], &values),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Conv {
+    /// The convolution whose channels are multiplied by `scale` and shifted by `shift`.
+    fn transformed(&self, b: &mut BlockBuilder, scale: &[f64], shift: &[f64]) -> Result<Option<Expr>, BuildError> {
+        let (Some(data), Some(Expr::Constant(weight))) = (self.call.args.first(), self.call.args.get(1)) else {
+            return Ok(None);
+        };
+        let channels = weight.value.shape().first().map_or(0, |c| usize::try_from(*c).unwrap_or(0));
+        let bias = spread(self.bias.as_deref().unwrap_or(&[0.0]), channels);
+        let (scale, shift) = (spread(scale, channels), spread(shift, channels));
+        let fits = [bias.len(), scale.len(), shift.len()].iter().all(|n| *n == channels);
+        let Some(values) = self.call.args.get(1).and_then(floats) else { return Ok(None) };
+        if channels == 0 || !fits {
+            return Ok(None);
+        }
+        let filter = (values.len() / channels).max(1);
+        let scaled: Vec<f32> =
+            values.chunks(filter).zip(&scale).flat_map(|(w, s)| w.iter().map(move |w| (w * s) as f32)).collect();
+        let shifted: Vec<f32> = bias.iter().zip(&scale).zip(&shift).map(|((b, s), t)| (b * s + t) as f32).collect();
+        let weight = constant(&scaled, weight.value.shape())?;
+        let conv = b.op("nn.conv2d", [data.clone(), weight], self.call.attrs.clone())?;
+        if shifted.iter().all(|v| *v == 0.0) {
+            return Ok(Some(conv));
+        }
+        let shift = constant(&shifted, &[1, channels as i64, 1, 1])?;
+        Ok(Some(op::call("add", [conv, shift], Attrs::new())?))
+    }
+}
+
+/// The numbers of a float32 constant.
+fn floats(e: &Expr) -> Option<Vec<f64>> {
+    let Expr::Constant(c) = e else { return None };
+    (c.value.dtype() == relaxide_ffi::DataType::float(32)).then(|| as_floats(&c.value))?
+}
+
+/// Whether a constant has one number for each channel of an image, shape `(C, 1, 1)` or `(1, C, 1, 1)`, or one for all.
+fn is_per_channel(e: &Expr) -> bool {
+    let Expr::Constant(c) = e else { return false };
+    matches!(c.value.shape(), [_, 1, 1] | [1, _, 1, 1]) || (c.value.numel() == 1 && c.value.ndim() <= 4)
+}
+
+/// A list with one number for each channel, where one may stand for all.
+fn spread(list: &[f64], channels: usize) -> Vec<f64> {
+    if let [one] = list { vec![*one; channels] } else { list.to_vec() }
+}
+
+fn constant(values: &[f32], shape: &[i64]) -> Result<Expr, BuildError> {
+    let tensor = Tensor::from_slice(values, shape).map_err(|e| BuildError::Program(e.to_string()))?;
+    Ok(Expr::constant(tensor))
+}
