@@ -39,7 +39,7 @@ pub(super) const SCALE: PassInfo = PassInfo {
 };
 
 /// A rule: the value that takes the place of a call, if it applies.
-type Rule = fn(&Fold, &mut BlockBuilder, &Call) -> Result<Option<Expr>, BuildError>;
+type Rule = fn(&mut Fold, &mut BlockBuilder, &Call) -> Result<Option<Expr>, BuildError>;
 
 fn run(pass: &str, module: IRModule, rule: Rule) -> PassResult {
     let mut b = BlockBuilder::with_module(module);
@@ -113,7 +113,7 @@ impl Fold {
     }
 
     /// A normalization behind a convolution.
-    fn batch_norm(&self, b: &mut BlockBuilder, bn: &Call) -> Result<Option<Expr>, BuildError> {
+    fn batch_norm(&mut self, b: &mut BlockBuilder, bn: &Call) -> Result<Option<Expr>, BuildError> {
         let [data, gamma, beta, mean, variance] = bn.args.as_slice() else { return Ok(None) };
         let set = |name: &str| bn.attrs.bool(name) != Some(false);
         if bn.op_name() != Some("nn.batch_norm")
@@ -131,35 +131,41 @@ impl Fold {
         let epsilon = bn.attrs.float("epsilon").unwrap_or(1e-5);
         let scale: Vec<f64> = gamma.iter().zip(&spread).map(|(g, v)| g / (v + epsilon).sqrt()).collect();
         let shift: Vec<f64> = beta.iter().zip(&average).zip(&scale).map(|((b, m), s)| b - m * s).collect();
-        let folded = conv.transformed(b, &scale, &shift)?;
+        let folded = self.transformed(b, &conv, &scale, &shift)?;
         Ok(folded.map(|result| Expr::tuple([result, mean.clone(), variance.clone()])))
     }
 
     /// A multiplication by, or a second addition of, one constant a channel behind a convolution.
-    fn scale(&self, b: &mut BlockBuilder, call: &Call) -> Result<Option<Expr>, BuildError> {
+    fn scale(&mut self, b: &mut BlockBuilder, call: &Call) -> Result<Option<Expr>, BuildError> {
         let [left, right] = call.args.as_slice() else { return Ok(None) };
         let (data, constant) = if matches!(left, Expr::Constant(_)) { (right, left) } else { (left, right) };
         let Some(values) = floats(constant).filter(|_| is_per_channel(constant)) else { return Ok(None) };
         let Some(conv) = self.conv(data) else { return Ok(None) };
         match call.op_name() {
-            Some("multiply") => conv.transformed(b, &values, &[0.0]),
-            Some("add") if conv.bias.is_some() => conv.transformed(b, &[1.0], &values),
+            Some("multiply") => self.transformed(b, &conv, &values, &[0.0]),
+            Some("add") if conv.bias.is_some() => self.transformed(b, &conv, &[1.0], &values),
             _ => Ok(None),
         }
     }
 }
 
-impl Conv {
+impl Fold {
     /// The convolution whose channels are multiplied by `scale` and shifted by `shift`.
-    fn transformed(&self, b: &mut BlockBuilder, scale: &[f64], shift: &[f64]) -> Result<Option<Expr>, BuildError> {
-        let (Some(data), Some(Expr::Constant(weight))) = (self.call.args.first(), self.call.args.get(1)) else {
+    fn transformed(
+        &mut self,
+        b: &mut BlockBuilder,
+        conv: &Conv,
+        scale: &[f64],
+        shift: &[f64],
+    ) -> Result<Option<Expr>, BuildError> {
+        let (Some(data), Some(Expr::Constant(weight))) = (conv.call.args.first(), conv.call.args.get(1)) else {
             return Ok(None);
         };
         let channels = weight.value.shape().first().map_or(0, |c| usize::try_from(*c).unwrap_or(0));
-        let bias = spread(self.bias.as_deref().unwrap_or(&[0.0]), channels);
+        let bias = spread(conv.bias.as_deref().unwrap_or(&[0.0]), channels);
         let (scale, shift) = (spread(scale, channels), spread(shift, channels));
         let fits = [bias.len(), scale.len(), shift.len()].iter().all(|n| *n == channels);
-        let Some(values) = self.call.args.get(1).and_then(floats) else { return Ok(None) };
+        let Some(values) = conv.call.args.get(1).and_then(floats) else { return Ok(None) };
         if channels == 0 || !fits {
             return Ok(None);
         }
@@ -168,12 +174,17 @@ impl Conv {
             values.chunks(filter).zip(&scale).flat_map(|(w, s)| w.iter().map(move |w| (w * s) as f32)).collect();
         let shifted: Vec<f32> = bias.iter().zip(&scale).zip(&shift).map(|((b, s), t)| (b * s + t) as f32).collect();
         let weight = constant(&scaled, weight.value.shape())?;
-        let conv = b.op("nn.conv2d", [data.clone(), weight], self.call.attrs.clone())?;
+        let value = op::call("nn.conv2d", [data.clone(), weight], conv.call.attrs.clone())?;
         if shifted.iter().all(|v| *v == 0.0) {
-            return Ok(Some(conv));
+            return Ok(Some(value));
+        }
+        let folded = b.emit(value.clone())?;
+        if let Some(var) = folded.as_var() {
+            self.uses.insert(var.clone(), 1);
+            self.values.insert(var, value);
         }
         let shift = constant(&shifted, &[1, channels as i64, 1, 1])?;
-        Ok(Some(op::call("add", [conv, shift], Attrs::new())?))
+        Ok(Some(op::call("add", [folded, shift], Attrs::new())?))
     }
 }
 
