@@ -22,9 +22,8 @@ setup: ## install LLVM and the Python environment if they are missing
 build: setup ## the `relaxide` command (build/relaxide) and the Python package (in .venv)
 	@cargo build --quiet --release -p relaxide-cli $(FEATURES)
 	@mkdir -p build && ln -sf ../target/release/relaxide build/relaxide
-	@VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --quiet --release --skip-install $(FEATURES) >build/maturin.log 2>&1 \
+	@VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --quiet --release $(FEATURES) >build/maturin.log 2>&1 \
 		|| { cat build/maturin.log >&2; exit 1; }
-	@scripts/install-python
 	@echo "built: build/relaxide, and 'relaxide' for $(PY)"
 
 demo: build ## read the text in two pictures with three compiled networks
