@@ -101,6 +101,10 @@ fn foreign(value: &Bound<'_, PyAny>) -> PyResult<Any> {
     if let Ok(float) = value.extract::<f64>() {
         return Ok(float.into());
     }
+    if value.is_instance(&value.py().import("ctypes")?.getattr("c_void_p")?)? {
+        let address: Option<usize> = value.getattr("value")?.extract()?;
+        return Ok(Any::from_ptr(std::ptr::without_provenance_mut(address.unwrap_or(0))));
+    }
     if value.is_callable() {
         return Ok(crate::function::from_callable(value).into());
     }
@@ -117,6 +121,7 @@ pub fn to_py<'py>(py: Python<'py>, value: AnyView<'_>) -> PyResult<Bound<'py, Py
         index::BOOL => PyBool::new(py, value.as_int() == Some(1)).to_owned().into_any(),
         index::INT => value.as_int().into_pyobject(py)?.into_any(),
         index::FLOAT => value.as_float().into_pyobject(py)?.into_any(),
+        index::OPAQUE_PTR => py.import("ctypes")?.call_method1("c_void_p", (value.raw().word(),))?,
         index::DATA_TYPE => PyString::new(py, &value.to::<ffi::DataType>().map_err(get)?.to_string()).into_any(),
         index::DEVICE => Bound::new(py, Device(value.to().map_err(get)?))?.into_any(),
         index::TENSOR => Bound::new(py, Tensor(value.to().map_err(get)?))?.into_any(),

@@ -1,9 +1,12 @@
 //! Modules: functions by name.
 
+use std::time::Duration;
+
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use relaxide::ffi::{self, Any, AnyView};
+use relaxide::runtime::timing::{TimingOptions, measure};
 
 use crate::device::Device;
 use crate::error::to_py;
@@ -58,11 +61,11 @@ impl Module {
         &self,
         func_name: &str,
         dev: Device,
-        number: usize,
-        repeat: usize,
+        number: u32,
+        repeat: u32,
         min_repeat_ms: u64,
         cooldown_interval_ms: u64,
-        repeats_to_cooldown: usize,
+        repeats_to_cooldown: u32,
         f_preproc: &str,
     ) -> PyResult<Evaluator> {
         if number == 0 || repeat == 0 || repeats_to_cooldown == 0 {
@@ -76,7 +79,15 @@ impl Module {
             name => Some(ffi::get_global(name).ok_or_else(|| PyValueError::new_err(format!("Cannot find global function {name}")))?),
         };
         let function = self.get_function(func_name, true)?.0;
-        Ok(Evaluator { function, number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown, prepare })
+        let options = TimingOptions {
+            number,
+            repeat,
+            min_repeat: Duration::from_millis(min_repeat_ms),
+            cooldown: Duration::from_millis(cooldown_interval_ms),
+            repeats_to_cooldown,
+            ..TimingOptions::default()
+        };
+        Ok(Evaluator { function, device: dev.0, options, prepare })
     }
 
     fn __getitem__(&self, name: &str) -> PyResult<Function> {
@@ -92,11 +103,8 @@ impl Module {
 #[pyclass(frozen, module = "relaxide")]
 pub struct Evaluator {
     function: ffi::Function,
-    number: usize,
-    repeat: usize,
-    min_repeat_ms: u64,
-    cooldown_interval_ms: u64,
-    repeats_to_cooldown: usize,
+    device: ffi::Device,
+    options: TimingOptions,
     prepare: Option<ffi::Function>,
 }
 
@@ -113,31 +121,8 @@ impl Evaluator {
 impl Evaluator {
     fn measure(&self, args: &[Any]) -> Result<Vec<f64>, ffi::Error> {
         let views: Vec<AnyView<'_>> = args.iter().map(Any::as_view).collect();
-        let mut number = self.number;
-        let mut results = Vec::with_capacity(self.repeat);
-        self.function.call(&views)?;
-        for round in 0..self.repeat {
-            if let Some(prepare) = &self.prepare {
-                prepare.call(&views)?;
-            }
-            let seconds = loop {
-                let start = std::time::Instant::now();
-                for _ in 0..number {
-                    self.function.call(&views)?;
-                }
-                let took = start.elapsed();
-                if took.as_millis() >= u128::from(self.min_repeat_ms) {
-                    break took.as_secs_f64() / number as f64;
-                }
-                let want = self.min_repeat_ms as f64 / 1e3 * number as f64 / took.as_secs_f64().max(1e-9);
-                number = (want.ceil() as usize).max(number + 1).min(number * 2 + want as usize);
-            };
-            results.push(seconds);
-            if self.cooldown_interval_ms > 0 && (round + 1) % self.repeats_to_cooldown == 0 {
-                std::thread::sleep(std::time::Duration::from_millis(self.cooldown_interval_ms));
-            }
-        }
-        Ok(results)
+        let prepare = || self.prepare.as_ref().map_or(Ok(()), |f| f.call(&views).map(|_| ()));
+        measure(self.device, &self.options, prepare, || self.function.call(&views).map(|_| ()))
     }
 }
 
