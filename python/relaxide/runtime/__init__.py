@@ -52,7 +52,7 @@ def tensor(arr, device=None, mem_scope=None):
         raise ValueError(f"memory scope {mem_scope!r} does not exist on {device or cpu()}; expected 'global'")
     if isinstance(arr, Tensor):
         arr = arr.numpy()
-    return Tensor._from_numpy(np.ascontiguousarray(arr), device or cpu())
+    return Tensor._from_numpy(np.asarray(arr), device or cpu())
 
 
 def empty(shape, dtype="float32", device=None, mem_scope=None):

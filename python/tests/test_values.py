@@ -1,0 +1,65 @@
+"""Values across the border between Python and Rust."""
+
+import numpy as np
+import pytest
+
+import relaxide as tvm
+
+
+def global_function(name, function):
+    tvm.register_global_func(f"test.values.{name}", function, override=True)
+    return tvm.get_global_func(f"test.values.{name}")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int32", "int64", "uint8", "bool", "float16"])
+@pytest.mark.parametrize("shape", [(), (0, 3), (5,), (2, 3, 4)])
+def test_arrays_come_back_as_they_went(dtype, shape):
+    array = (np.random.default_rng(0).random(shape) * 100).astype(dtype)
+    tensor = tvm.runtime.tensor(array)
+    assert tensor.shape == shape and tensor.dtype == dtype
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+def test_dlpack_shares_memory():
+    array = np.arange(6, dtype="float32").reshape(2, 3)
+    tensor = tvm.runtime.from_dlpack(array)
+    array[1, 2] = 42
+    assert tensor.numpy()[1, 2] == 42
+    assert np.from_dlpack(tensor)[1, 2] == 42
+
+
+def test_python_functions_are_global_functions():
+    join = global_function("join", lambda *args: "-".join(str(arg) for arg in args))
+    assert join(1, 2.5, "x", None, True) == "1-2.5-x-None-True"
+
+
+def test_functions_are_arguments_and_results():
+    twice = global_function("twice", lambda f: lambda x: f(f(x)))
+    assert twice(lambda x: x + 3)(10) == 16
+
+
+def test_an_exception_passes_through_unchanged():
+    class Odd(Exception):
+        pass
+
+    def fail():
+        raise Odd("this very exception")
+
+    with pytest.raises(Odd, match="this very exception"):
+        global_function("fail", fail)()
+
+
+def test_containers_nest():
+    echo = global_function("echo", lambda x: x)
+    assert echo([1, ["a", 2.0], None]) == (1, ("a", 2.0), None)
+    assert echo({"a": 1, "b": [2]}) == {"a": 1, "b": (2,)}
+
+
+def test_a_missing_function_is_named():
+    with pytest.raises(ValueError, match="no.such.function"):
+        tvm.get_global_func("no.such.function")
+
+
+def test_integers_beyond_64_bits_are_refused():
+    with pytest.raises(OverflowError, match="64 bits"):
+        global_function("identity", lambda x: x)(2**70)
