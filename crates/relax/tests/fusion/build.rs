@@ -21,10 +21,10 @@ pub fn param(name: &str, dims: impl IntoIterator<Item = impl Into<PrimExpr>>) ->
 }
 
 /// A module of one function `main` of one dataflow block.
-pub fn program(params: &[Ref<Var>], body: impl FnOnce(&mut BlockBuilder) -> Result<Expr, BuildError>) -> IRModule {
+pub fn program(params: &[&Ref<Var>], body: impl FnOnce(&mut BlockBuilder) -> Result<Expr, BuildError>) -> IRModule {
     let mut b = BlockBuilder::new();
     let attrs = Attrs::new().with("global_symbol", "main");
-    let func = b.function::<BuildError>(params.to_vec(), attrs, |b| {
+    let func = b.function::<BuildError>(params.iter().copied().cloned().collect(), attrs, |b| {
         b.begin_dataflow()?;
         let result = body(b)?;
         let result = b.emit_output(result)?;

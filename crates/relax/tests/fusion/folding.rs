@@ -19,9 +19,9 @@ fn folded(module: &relaxide_ir::IRModule) -> relaxide_ir::IRModule {
 #[test]
 fn a_transposed_weight_is_transposed_once() {
     let x = param("x", [2, 4]);
-    let module = program(&[x.clone()], |b| {
+    let module = program(&[&x], |b| {
         let w = transpose(b, &constant(&[3, 4], 7))?;
-        matmul(b, &x.into(), &w)
+        matmul(b, &x.clone().into(), &w)
     });
     let result = folded(&module);
     assert_eq!(calls(&result), ["matmul"]);
@@ -32,7 +32,7 @@ fn a_transposed_weight_is_transposed_once() {
 #[test]
 fn chains_reductions_choices_and_intrinsics_fold_to_what_the_interpreter_says() {
     let x = param("x", [4]);
-    let module = program(&[x.clone()], |b| {
+    let module = program(&[&x], |b| {
         let w = constant(&[4, 6], 3);
         let top = reduce_rows(b, "max", &w)?;
         let d = map(b, "sub", &[&w, &top], |v| &v[0] - &v[1])?;
@@ -47,7 +47,7 @@ fn chains_reductions_choices_and_intrinsics_fold_to_what_the_interpreter_says() 
         })?;
         let half = DataType::float(16);
         let y = map(b, "half", &[&y], |v| prim::cast(F32, prim::cast(half, v[0].clone())))?;
-        mul(b, &x.into(), &y)
+        mul(b, &x.clone().into(), &y)
     });
     let result = folded(&module);
     assert_eq!(calls(&result), ["mul"]);
@@ -57,8 +57,8 @@ fn chains_reductions_choices_and_intrinsics_fold_to_what_the_interpreter_says() 
 #[test]
 fn what_depends_on_a_parameter_stays() {
     let x = param("x", [4]);
-    let module = program(&[x.clone()], |b| {
-        let y = relu(b, &x.into())?;
+    let module = program(&[&x], |b| {
+        let y = relu(b, &x.clone().into())?;
         add(b, &y, &constant(&[4], 2))
     });
     assert_eq!(calls(&folded(&module)), ["relu", "add"]);
@@ -105,7 +105,7 @@ fn what_is_too_much_work_and_what_is_not_seen_through_stays() {
 #[test]
 fn a_weight_of_a_megabyte_is_within_the_budget() {
     let x = param("x", [1, 512]);
-    let module = program(&[x.clone()], |b| {
+    let module = program(&[&x], |b| {
         let w = transpose(b, &constant(&[512, 512], 7))?;
         b.emit_output(w)
     });

@@ -12,16 +12,16 @@ use super::evaluate::Value;
 fn product_with_epilogue() -> (relaxide_ir::IRModule, Vec<Value>) {
     let (x, w) = (param("x", [3, 4]), param("w", [4, 5]));
     let (s, t, r) = (param("s", [5]), param("t", [5]), param("r", [3, 5]));
-    let params = [x.clone(), w.clone(), s.clone(), t.clone(), r.clone()];
+    let params = [&x, &w, &s, &t, &r];
     let module = program(&params, |b| {
-        let y = matmul(b, &x.into(), &w.into())?;
-        let y = mul(b, &y, &s.into())?;
-        let y = add(b, &y, &t.into())?;
+        let y = matmul(b, &x.clone().into(), &w.clone().into())?;
+        let y = mul(b, &y, &s.clone().into())?;
+        let y = add(b, &y, &t.clone().into())?;
         let up = map(b, "add_three", &[&y], |v| &v[0] + 3)?;
         let cut = map(b, "clip", &[&up], |v| prim::min(prim::max(&v[0], 0), 6))?;
         let y = mul(b, &y, &cut)?;
         let y = map(b, "sixth", &[&y], |v| prim::div(&v[0], 6))?;
-        add(b, &y, &r.into())
+        add(b, &y, &r.clone().into())
     });
     let args = vec![numbers(&[3, 4], 1), numbers(&[4, 5], 2), numbers(&[5], 3), numbers(&[5], 4), numbers(&[3, 5], 5)];
     (module, args)
@@ -45,8 +45,8 @@ fn kernels_that_were_merged_are_gone() {
 #[test]
 fn a_value_that_is_returned_ends_a_group() {
     let x = param("x", [4]);
-    let module = program(&[x.clone()], |b| {
-        let y = relu(b, &x.into())?;
+    let module = program(&[&x], |b| {
+        let y = relu(b, &x.clone().into())?;
         let y = b.emit_output(y)?;
         let z = map(b, "exp", &[&y], |v| prim::math("exp", v[0].clone()))?;
         let z = map(b, "neg", &[&z], |v| prim::float_of(F32, 0.0) - &v[0])?;
@@ -58,7 +58,7 @@ fn a_value_that_is_returned_ends_a_group() {
 #[test]
 fn a_value_with_two_outlets_stays_outside() {
     let x = param("x", [4, 4]);
-    let module = program(&[x.clone()], |b| {
+    let module = program(&[&x], |b| {
         let y = relu(b, &x.clone().into())?;
         let p = matmul(b, &y, &x.clone().into())?;
         add(b, &y, &p)
@@ -69,9 +69,9 @@ fn a_value_with_two_outlets_stays_outside() {
 #[test]
 fn two_products_do_not_share_a_kernel() {
     let (x, w) = (param("x", [4, 4]), param("w", [4, 4]));
-    let module = program(&[x.clone(), w.clone()], |b| {
+    let module = program(&[&x, &w], |b| {
         let p = matmul(b, &x.clone().into(), &w.clone().into())?;
-        let q = matmul(b, &w.into(), &x.into())?;
+        let q = matmul(b, &w.clone().into(), &x.clone().into())?;
         let sum = add(b, &p, &q)?;
         relu(b, &sum)
     });
@@ -82,8 +82,8 @@ fn two_products_do_not_share_a_kernel() {
 #[test]
 fn a_product_leaves_rearranging_to_the_next_kernel() {
     let (x, w) = (param("x", [3, 4]), param("w", [4, 5]));
-    let module = program(&[x.clone(), w.clone()], |b| {
-        let y = matmul(b, &x.into(), &w.into())?;
+    let module = program(&[&x, &w], |b| {
+        let y = matmul(b, &x.clone().into(), &w.clone().into())?;
         let y = relu(b, &y)?;
         let y = transpose(b, &y)?;
         relu(b, &y)
@@ -97,8 +97,8 @@ fn a_layer_norm_of_many_operators_is_one_kernel() {
     let n = Var::dim("n");
     let x = param("x", [PrimExpr::from(&n), 8.into()]);
     let (g, h) = (param("g", [8]), param("h", [8]));
-    let module = program(&[x.clone(), g.clone(), h.clone()], |b| {
-        let x: Expr = x.into();
+    let module = program(&[&x, &g, &h], |b| {
+        let x: Expr = x.clone().into();
         let scale = |v: &[PrimExpr]| &v[0] * prim::float_of(F32, 0.125);
         let s = reduce_rows(b, "sum", &x)?;
         let m = map(b, "mean", &[&s], scale)?;
@@ -109,8 +109,8 @@ fn a_layer_norm_of_many_operators_is_one_kernel() {
         let e = map(b, "add_eps", &[&var], |v| &v[0] + prim::float_of(F32, 1e-5))?;
         let r = map(b, "sqrt", &[&e], |v| prim::math("sqrt", v[0].clone()))?;
         let y = map(b, "div", &[&d, &r], |v| prim::div(&v[0], &v[1]))?;
-        let y = mul(b, &y, &g.into())?;
-        add(b, &y, &h.into())
+        let y = mul(b, &y, &g.clone().into())?;
+        add(b, &y, &h.clone().into())
     });
     let kernels = check(&module, &[numbers(&[3, 8], 1), numbers(&[8], 2), numbers(&[8], 3)]);
     assert_eq!(kernels.len(), 1, "{kernels:?}");
@@ -119,8 +119,8 @@ fn a_layer_norm_of_many_operators_is_one_kernel() {
 #[test]
 fn a_softmax_of_many_operators_is_one_kernel_behind_a_product() {
     let (x, w) = (param("x", [3, 4]), param("w", [4, 5]));
-    let module = program(&[x.clone(), w.clone()], |b| {
-        let y = matmul(b, &x.into(), &w.into())?;
+    let module = program(&[&x, &w], |b| {
+        let y = matmul(b, &x.clone().into(), &w.clone().into())?;
         let y = map(b, "scale", &[&y], |v| &v[0] * prim::float_of(F32, 0.5))?;
         let top = reduce_rows(b, "max", &y)?;
         let d = map(b, "sub", &[&y, &top], |v| &v[0] - &v[1])?;
@@ -135,8 +135,8 @@ fn a_softmax_of_many_operators_is_one_kernel_behind_a_product() {
 #[test]
 fn reductions_along_different_rows_stay_apart() {
     let x = param("x", [4, 6]);
-    let module = program(&[x.clone()], |b| {
-        let s = reduce_rows(b, "sum", &x.into())?;
+    let module = program(&[&x], |b| {
+        let s = reduce_rows(b, "sum", &x.clone().into())?;
         let t = transpose(b, &s)?;
         reduce_rows(b, "sum", &t)
     });
@@ -148,8 +148,8 @@ fn reductions_along_different_rows_stay_apart() {
 fn symbolic_dimensions_that_no_tensor_binds_are_passed() {
     let n = Var::dim("n");
     let x = param("x", [PrimExpr::from(&n) * 2]);
-    let module = program(&[x.clone(), Var::new("s", Type::shape([&n]))], |b| {
-        let y = relu(b, &x.into())?;
+    let module = program(&[&x, &Var::new("s", Type::shape([&n]))], |b| {
+        let y = relu(b, &x.clone().into())?;
         map(b, "exp", &[&y], |v| prim::math("exp", v[0].clone()))
     });
     let grouped = after(&module, &["AnnotateTIROpPattern", "FuseOps"]);
@@ -163,10 +163,10 @@ fn symbolic_dimensions_that_no_tensor_binds_are_passed() {
 #[test]
 fn scalar_constants_become_literals_and_others_arguments() {
     let x = param("x", [2, 3]);
-    let module = program(&[x.clone()], |b| {
+    let module = program(&[&x], |b| {
         let three = Expr::constant(relaxide_ffi::Tensor::from_slice(&[3.0f32], &[]).unwrap());
         let row = Expr::constant(relaxide_ffi::Tensor::from_slice(&[1.0f32, 2.0, 3.0], &[3]).unwrap());
-        let y = add(b, &x.into(), &three)?;
+        let y = add(b, &x.clone().into(), &three)?;
         mul(b, &y, &row)
     });
     let after = fused(&module);
@@ -178,12 +178,12 @@ fn scalar_constants_become_literals_and_others_arguments() {
 #[test]
 fn equal_groups_are_one_kernel() {
     let x = param("x", [4]);
-    let module = program(&[x.clone()], |b| {
+    let module = program(&[&x], |b| {
         let layer = |b: &mut BlockBuilder, x: &Expr| {
             let y = relu(b, x)?;
             map(b, "exp", &[&y], |v| prim::math("exp", v[0].clone()))
         };
-        let y = layer(b, &x.into())?;
+        let y = layer(b, &x.clone().into())?;
         let y = b.emit_output(y)?;
         let z = layer(b, &y)?;
         Ok(Expr::tuple([y, z]))
@@ -194,7 +194,7 @@ fn equal_groups_are_one_kernel() {
 #[test]
 fn groups_end_at_the_depth_limit() {
     let x = param("x", [4]);
-    let module = program(&[x.clone()], |b| (0..4).try_fold(x.clone().into(), |y: Expr, _| relu(b, &y)));
+    let module = program(&[&x], |b| (0..4).try_fold(x.clone().into(), |y: Expr, _| relu(b, &y)));
     let annotated = after(&module, &["AnnotateTIROpPattern"]);
     let mut context = relaxide_ir::pass::PassContext::default();
     context.config = context.config.with("relax.FuseOps.max_depth", 2);
@@ -212,8 +212,8 @@ fn groups_end_at_the_depth_limit() {
 #[test]
 fn kernels_without_a_pattern_stay_alone() {
     let x = param("x", [4]);
-    let module = program(&[x.clone()], |b| {
-        let y = relu(b, &x.into())?;
+    let module = program(&[&x], |b| {
+        let y = relu(b, &x.clone().into())?;
         relu(b, &y)
     });
     assert_eq!(calls(&after(&module, &["FuseOps", "FuseTIR"])), ["relu", "relu"]);

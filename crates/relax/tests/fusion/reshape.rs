@@ -10,7 +10,7 @@ use super::build::*;
 fn split_rows(copy: fn(&te::Tensor, &[PrimExpr]) -> PrimExpr) -> relaxide_ir::IRModule {
     let n = PrimExpr::from(&Var::dim("n"));
     let x = param("x", [n.clone(), 8.into()]);
-    program(&[x.clone()], |b| {
+    program(&[&x], |b| {
         let y = relu(b, &x.clone().into())?;
         let y = b.emit_te("split", vec![y], |t| {
             vec![te::compute("S", [n.clone(), 2.into(), 4.into()], |i| copy(&t[0], i))]
@@ -45,8 +45,8 @@ fn fusion_leaves_views_alone() {
 #[test]
 fn a_result_stays_a_copy() {
     let x = param("x", [4, 2]);
-    let module = program(&[x.clone()], |b| {
-        let y = b.emit_te("flat", vec![x.into()], |t| {
+    let module = program(&[&x], |b| {
+        let y = b.emit_te("flat", vec![x.clone().into()], |t| {
             let at = |i: &[PrimExpr]| [prim::floordiv(i[0].clone(), 2), prim::floormod(i[0].clone(), 2)];
             vec![te::compute("F", [8], |i| t[0].at(&at(i)))]
         })?;
