@@ -21,7 +21,7 @@
 //! **Model.** A kernel is read as the schedule rules read it ([`Program`]), so what fusion takes for a reduction is what a
 //! rule can make a loop of. Blocks are joined in order: element-wise and injective ones, then an *anchor*, then
 //! element-wise ones behind it. Several reductions of plain pattern (a softmax) are one anchor; everything else with two
-//! anchors is opaque, and so is a rearrangement behind one.
+//! anchors is opaque. A rearrangement behind an anchor (a transposed convolution) makes a reduction out-fusable.
 //!
 //! **Keeps** an attribute that is there: whoever wrote it knows better.
 
@@ -70,8 +70,8 @@ pub fn op_pattern(kernel: &PrimFunc) -> OpPattern {
             match (map_pattern(stage), anchor) {
                 (OpPattern::Opaque, _) => return OpPattern::Opaque,
                 (pattern, None) => before = before.max(pattern),
-                (OpPattern::Elemwise | OpPattern::Broadcast, Some(_)) => {}
-                _ => return OpPattern::Opaque,
+                (OpPattern::Injective, Some(_)) => anchor = Some(OpPattern::OutFusable),
+                (_, Some(_)) => {}
             }
             continue;
         }
@@ -254,12 +254,12 @@ mod tests {
     }
 
     #[test]
-    fn statements_and_rearranged_results_of_reductions_are_opaque() {
+    fn statements_are_opaque_and_rearranged_results_of_reductions_out_fusable() {
         let a = te::placeholder("A", [8, 16], F32);
         let k = te::reduce_axis(16);
         let total = te::compute("sum", [8], |i| te::sum(a.at(&[i[0].clone(), k.var()]), [&k]));
         let flipped = te::compute("flip", [8], |i| total.at(&[PrimExpr::from(7) - &i[0]]));
-        assert_eq!(pattern(&[a.clone(), flipped]), OpPattern::Opaque);
+        assert_eq!(pattern(&[a.clone(), flipped]), OpPattern::OutFusable);
         let copied = te::extern_stage(
             "copy",
             std::slice::from_ref(&a),

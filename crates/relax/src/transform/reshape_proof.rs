@@ -15,10 +15,18 @@ use relaxide_tir::schedule::affine::flat_index;
 use relaxide_tir::schedule::{Item, Program};
 
 use super::legalize::RESHAPE_ATTR;
+use crate::shape::same_dims;
 
 /// Whether a kernel of one input and one output copies elements in order.
 pub fn is_reshape(kernel: &PrimFunc) -> bool {
     kernel.attrs.bool(RESHAPE_ATTR).unwrap_or_else(|| prove(kernel).is_some())
+}
+
+/// Whether a kernel only adds or drops dimensions of size one.
+pub fn is_unit_reshape(kernel: &PrimFunc) -> bool {
+    let [Some(input), .., Some(output)] = kernel.buffers.as_slice() else { return false };
+    let real = |dims: &[PrimExpr]| dims.iter().filter(|d| !d.is_int(1)).cloned().collect::<Vec<_>>();
+    is_reshape(kernel) && same_dims(&real(&input.shape), &real(&output.shape))
 }
 
 fn prove(kernel: &PrimFunc) -> Option<()> {
@@ -84,6 +92,22 @@ mod tests {
         assert!(!check(&[n.clone(), 8.into()], &[8.into(), n.clone()], |i| vec![i[1].clone(), i[0].clone()]));
         assert!(!check(&[8.into()], &[4.into()], |i| vec![i[0].clone()]));
         assert!(!check(&[4.into()], &[8.into()], |i| vec![floormod(i[0].clone(), 4)]));
+    }
+
+    #[test]
+    fn dimensions_of_size_one_are_told_from_others() {
+        let n = PrimExpr::from(&Var::dim("n"));
+        let kernel = |from: &[PrimExpr], to: &[PrimExpr], index: fn(&[PrimExpr]) -> Vec<PrimExpr>| {
+            let a = te::placeholder("A", from, F32);
+            let b = te::compute("B", to, |i| a.at(&index(i)));
+            te::create_prim_func(&[a, b]).unwrap()
+        };
+        let squeeze = kernel(&[n.clone(), 1.into(), 4.into()], &[n.clone(), 4.into()], |i| {
+            vec![i[0].clone(), 0.into(), i[1].clone()]
+        });
+        assert!(is_unit_reshape(&squeeze));
+        let split = kernel(&[n.clone(), 8.into()], &[n, 2.into(), 4.into()], |i| vec![i[0].clone(), &i[1] * 4 + &i[2]]);
+        assert!(is_reshape(&split) && !is_unit_reshape(&split));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use relaxide_ir::{IRModule, Type};
 use relaxide_tir::PrimFunc;
 
 use super::super::annotate_op_pattern::{PATTERN_ATTR, rows};
-use super::super::reshape_proof::is_reshape;
+use super::super::reshape_proof::{is_reshape, is_unit_reshape};
 use crate::functor::used_vars;
 use crate::op::OpPattern;
 use crate::op::core::CallTir;
@@ -34,8 +34,9 @@ impl Kernels {
 impl Kernel {
     fn of(func: &PrimFunc) -> Kernel {
         let pattern = func.attrs.int(PATTERN_ATTR).and_then(OpPattern::from_int).unwrap_or(OpPattern::Opaque);
-        // A view costs nothing; inside a group it would cost divisions.
-        let pattern = if pattern <= OpPattern::Injective && is_reshape(func) { OpPattern::Opaque } else { pattern };
+        // A view costs nothing; inside a group it would cost divisions, unless it is about dimensions of size one only.
+        let view = pattern <= OpPattern::Injective && is_reshape(func) && !is_unit_reshape(func);
+        let pattern = if view { OpPattern::Opaque } else { pattern };
         let rows = if pattern == OpPattern::Reduce { rows(func) } else { None };
         let shapes = func.buffers.iter().map(|b| b.as_ref().map(|b| b.shape.clone())).collect();
         Kernel { pattern, rows, shapes }

@@ -27,7 +27,8 @@
 //! - injective kernels (concatenations, transpositions) join injective ones, when the others are done.
 //!
 //! A group has one kernel that is more than injective, or several reductions along the same rows. Kernels that only copy
-//! elements in order stay alone, since RewriteDataflowReshape makes views of them.
+//! elements in order stay alone, since RewriteDataflowReshape makes views of them; only where all that they do is to add or
+//! drop dimensions of size one may they stand between others.
 //!
 //! **Needs** `op_pattern` on kernels; without it a kernel is opaque. **Gives** parameters for what a group uses from
 //! outside, in order of first use, one shape parameter for symbolic variables that no tensor parameter binds, fresh
