@@ -102,11 +102,9 @@ impl Fold {
         match self.sole_value(e)?.as_op_call()? {
             (call, "nn.conv2d") => Some(Conv { call: call.clone(), bias: None }),
             (add, "add") => {
-                let (conv, bias) = (self.conv(add.args.first()?)?, floats(add.args.get(1)?)?);
-                if conv.bias.is_some() || !is_per_channel(add.args.get(1)?) {
-                    return None;
-                }
-                Some(Conv { bias: Some(bias), ..conv })
+                let bias = add.args.get(1).filter(|b| is_per_channel(b)).and_then(floats)?;
+                let conv = self.conv(add.args.first()?)?;
+                conv.bias.is_none().then_some(Conv { bias: Some(bias), ..conv })
             }
             _ => None,
         }
@@ -139,7 +137,7 @@ impl Fold {
     fn scale(&mut self, b: &mut BlockBuilder, call: &Call) -> Result<Option<Expr>, BuildError> {
         let [left, right] = call.args.as_slice() else { return Ok(None) };
         let (data, constant) = if matches!(left, Expr::Constant(_)) { (right, left) } else { (left, right) };
-        let Some(values) = floats(constant).filter(|_| is_per_channel(constant)) else { return Ok(None) };
+        let Some(values) = Some(constant).filter(|c| is_per_channel(c)).and_then(floats) else { return Ok(None) };
         let Some(conv) = self.conv(data) else { return Ok(None) };
         match call.op_name() {
             Some("multiply") => self.transformed(b, &conv, &values, &[0.0]),
@@ -165,15 +163,11 @@ impl Fold {
         let bias = spread(conv.bias.as_deref().unwrap_or(&[0.0]), channels);
         let (scale, shift) = (spread(scale, channels), spread(shift, channels));
         let fits = [bias.len(), scale.len(), shift.len()].iter().all(|n| *n == channels);
-        let Some(values) = conv.call.args.get(1).and_then(floats) else { return Ok(None) };
-        if channels == 0 || !fits {
+        if channels == 0 || !fits || weight.value.dtype() != relaxide_ffi::DataType::float(32) {
             return Ok(None);
         }
-        let filter = (values.len() / channels).max(1);
-        let scaled: Vec<f32> =
-            values.chunks(filter).zip(&scale).flat_map(|(w, s)| w.iter().map(move |w| (w * s) as f32)).collect();
+        let Some(weight) = scaled(&weight.value, &scale)? else { return Ok(None) };
         let shifted: Vec<f32> = bias.iter().zip(&scale).zip(&shift).map(|((b, s), t)| (b * s + t) as f32).collect();
-        let weight = constant(&scaled, weight.value.shape())?;
         let value = op::call("nn.conv2d", [data.clone(), weight], conv.call.attrs.clone())?;
         if shifted.iter().all(|v| *v == 0.0) {
             return Ok(Some(value));
@@ -186,6 +180,18 @@ impl Fold {
         let shift = constant(&shifted, &[1, channels as i64, 1, 1])?;
         Ok(Some(op::call("add", [folded, shift], Attrs::new())?))
     }
+}
+
+/// A weight whose filters are multiplied by a number each.
+fn scaled(weight: &Tensor, scale: &[f64]) -> Result<Option<Expr>, BuildError> {
+    if scale.iter().all(|s| *s == 1.0) {
+        return Ok(Some(Expr::constant(weight.clone())));
+    }
+    let Some(values) = as_floats(weight) else { return Ok(None) };
+    let filter = (values.len() / scale.len().max(1)).max(1);
+    let scaled: Vec<f32> =
+        values.chunks(filter).zip(scale).flat_map(|(w, s)| w.iter().map(move |w| (w * s) as f32)).collect();
+    constant(&scaled, weight.shape()).map(Some)
 }
 
 /// The numbers of a float32 constant.
