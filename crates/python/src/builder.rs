@@ -79,7 +79,8 @@ impl ExecBuilder {
     /// Put a function in the table.
     #[pyo3(signature = (name, kind=0))]
     fn declare_function(&self, name: &str, kind: i32) -> PyResult<()> {
-        let kind = FuncKind::from_i32(kind).ok_or_else(|| PyValueError::new_err(format!("{kind} is no kind of function; expected 0, 1 or 2")))?;
+        let kind = FuncKind::from_i32(kind)
+            .ok_or_else(|| PyValueError::new_err(format!("{kind} is no kind of function; expected 0, 1 or 2")))?;
         self.with(|b| {
             b.declare_function(name, kind);
             Ok(())

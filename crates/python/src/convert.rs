@@ -109,7 +109,9 @@ fn foreign(value: &Bound<'_, PyAny>) -> PyResult<Any> {
         return Ok(crate::function::from_callable(value).into());
     }
     let name = value.get_type().name()?.to_string();
-    Err(PyTypeError::new_err(format!("a value of type {name} cannot be passed; expected a tensor, number, text, list or function")))
+    Err(PyTypeError::new_err(format!(
+        "a value of type {name} cannot be passed; expected a tensor, number, text, list or function"
+    )))
 }
 
 /// A value as a Python value.

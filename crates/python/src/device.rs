@@ -24,9 +24,12 @@ impl Device {
             return Ok(Device(ffi::Device::new(kind, dev_id)));
         }
         let Ok(name) = dev.extract::<String>() else {
-            return Err(PyTypeError::new_err("a device is named by text such as 'cpu' or 'cuda:1', or by a type number"));
+            return Err(PyTypeError::new_err(
+                "a device is named by text such as 'cpu' or 'cuda:1', or by a type number",
+            ));
         };
-        let device: ffi::Device = name.parse().map_err(|error: ffi::Error| PyValueError::new_err(error.message().to_string()))?;
+        let device: ffi::Device =
+            name.parse().map_err(|error: ffi::Error| PyValueError::new_err(error.message().to_string()))?;
         Ok(Device(if name.contains(':') { device } else { ffi::Device::new(device.device_type, dev_id) }))
     }
 
@@ -119,5 +122,6 @@ pub fn data_type(value: &Bound<'_, PyAny>) -> PyResult<ffi::DataType> {
         Ok(text) => text,
         Err(_) => value.py().import("numpy")?.call_method1("dtype", (value,))?.str()?.to_string(),
     };
-    text.parse().map_err(|_| PyValueError::new_err(format!("{text:?} is no element type; expected one such as 'float32'")))
+    text.parse()
+        .map_err(|_| PyValueError::new_err(format!("{text:?} is no element type; expected one such as 'float32'")))
 }

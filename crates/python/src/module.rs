@@ -76,7 +76,10 @@ impl Module {
         }
         let prepare = match f_preproc {
             "" => None,
-            name => Some(ffi::get_global(name).ok_or_else(|| PyValueError::new_err(format!("Cannot find global function {name}")))?),
+            name => Some(
+                ffi::get_global(name)
+                    .ok_or_else(|| PyValueError::new_err(format!("Cannot find global function {name}")))?,
+            ),
         };
         let function = self.get_function(func_name, true)?.0;
         let options = TimingOptions {
@@ -175,7 +178,13 @@ impl BenchmarkResult {
     }
 
     fn __repr__(&self) -> String {
-        format!("BenchmarkResult(min={:.6e}, median={:.6e}, mean={:.6e}, max={:.6e})", self.min(), self.median(), self.mean(), self.max())
+        format!(
+            "BenchmarkResult(min={:.6e}, median={:.6e}, mean={:.6e}, max={:.6e})",
+            self.min(),
+            self.median(),
+            self.mean(),
+            self.max()
+        )
     }
 }
 
@@ -191,9 +200,9 @@ fn load_virtual_machine(module: &Module, devices: Vec<(Device, i64)>) -> PyResul
         PyValueError::new_err(format!("a module of kind {:?} holds no program of the virtual machine", module.0.kind()))
     })?;
     let machine: ffi::Module = load.call(&[]).and_then(|vm| vm.to()).map_err(to_py)?;
-    let initialize = machine.get_function("vm_initialization", false).ok_or_else(|| {
-        PyValueError::new_err("the virtual machine cannot be initialized")
-    })?;
+    let initialize = machine
+        .get_function("vm_initialization", false)
+        .ok_or_else(|| PyValueError::new_err("the virtual machine cannot be initialized"))?;
     let mut args: Vec<Any> = Vec::with_capacity(devices.len() * 3);
     for (device, allocator) in devices {
         args.push(i64::from(device.0.device_type).into());
@@ -208,8 +217,9 @@ fn load_virtual_machine(module: &Module, devices: Vec<(Device, i64)>) -> PyResul
 #[pyfunction]
 fn module_from_bytes<'py>(py: Python<'py>, kind: &str, bytes: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
     let loader = format!("ffi.Module.load_from_bytes.{kind}");
-    let load = ffi::get_global(&loader)
-        .ok_or_else(|| PyValueError::new_err(format!("nothing loads modules of kind {kind:?} ({loader} is not registered)")))?;
+    let load = ffi::get_global(&loader).ok_or_else(|| {
+        PyValueError::new_err(format!("nothing loads modules of kind {kind:?} ({loader} is not registered)"))
+    })?;
     let bytes: Any = ffi::Bytes::new(bytes.as_bytes()).into();
     let module = load.call(&[bytes.as_view()]).map_err(to_py)?;
     crate::convert::to_py(py, module.as_view())

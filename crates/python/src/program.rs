@@ -75,7 +75,8 @@ impl Target {
 
 /// A dictionary such as `{"kind": "llvm", "mcpu": "skylake"}` as text.
 fn dict_text(dict: &Bound<'_, PyDict>) -> PyResult<String> {
-    let kind = dict.get_item("kind")?.ok_or_else(|| PyValueError::new_err("a target dictionary needs the key 'kind'"))?;
+    let kind =
+        dict.get_item("kind")?.ok_or_else(|| PyValueError::new_err("a target dictionary needs the key 'kind'"))?;
     let mut text = kind.extract::<String>()?;
     for (key, value) in dict.iter() {
         let key: String = key.extract()?;

@@ -91,7 +91,10 @@ impl Tensor {
         let shape: Vec<i64> = array.getattr("shape")?.extract()?;
         let this = &slf.get().0;
         if shape != this.shape() {
-            return Err(PyValueError::new_err(format!("array of shape {shape:?} given for a tensor of shape {:?}", this.shape())));
+            return Err(PyValueError::new_err(format!(
+                "array of shape {shape:?} given for a tensor of shape {:?}",
+                this.shape()
+            )));
         }
         copy_array_into(&array, this)?;
         Ok(slf)
@@ -140,7 +143,13 @@ impl Tensor {
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let this = slf.get();
-        Ok(format!("<relaxide.Tensor shape={:?}, {}, {}>\n{}", this.0.shape(), this.0.device(), this.dtype(), Tensor::numpy(slf)?.repr()?))
+        Ok(format!(
+            "<relaxide.Tensor shape={:?}, {}, {}>\n{}",
+            this.0.shape(),
+            this.0.device(),
+            this.dtype(),
+            Tensor::numpy(slf)?.repr()?
+        ))
     }
 }
 
@@ -148,7 +157,10 @@ fn on_cpu(device: Device) -> PyResult<()> {
     if device.0.device_type == Device(ffi::Device::cpu(0)).0.device_type {
         return Ok(());
     }
-    Err(PyValueError::new_err(format!("device {} is not there; this build has the CPU alone: use relaxide.cpu()", device.0)))
+    Err(PyValueError::new_err(format!(
+        "device {} is not there; this build has the CPU alone: use relaxide.cpu()",
+        device.0
+    )))
 }
 
 fn copy_array_into(array: &Bound<'_, PyAny>, tensor: &ffi::Tensor) -> PyResult<()> {
@@ -231,7 +243,8 @@ unsafe extern "C" fn drop_versioned(capsule: *mut pyo3::ffi::PyObject) {
     // SAFETY: as for `drop_plain`.
     unsafe {
         if pyo3::ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) == 1 {
-            let managed = pyo3::ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr()).cast::<DLManagedTensorVersioned>();
+            let managed =
+                pyo3::ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr()).cast::<DLManagedTensorVersioned>();
             if let Some(deleter) = (*managed).deleter {
                 deleter(managed);
             }
@@ -258,7 +271,9 @@ impl ShapeTuple {
     fn __getitem__(&self, index: isize) -> PyResult<i64> {
         let at = if index < 0 { index + self.0.len() as isize } else { index };
         let found = usize::try_from(at).ok().and_then(|at| self.0.get(at).copied());
-        found.ok_or_else(|| pyo3::exceptions::PyIndexError::new_err(format!("index {index} of a shape of {} dimensions", self.0.len())))
+        found.ok_or_else(|| {
+            pyo3::exceptions::PyIndexError::new_err(format!("index {index} of a shape of {} dimensions", self.0.len()))
+        })
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
