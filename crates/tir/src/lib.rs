@@ -15,6 +15,7 @@ pub mod stmt;
 pub mod te;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod verify;
 
 pub use func::PrimFunc;
 pub use functor::{StmtMutator, StmtVisitor};

@@ -30,6 +30,7 @@ use relaxide_ir::pass::{PassContext, PassError, PassInfo, PassResult};
 use relaxide_ir::{BaseFunc, IRModule};
 
 use crate::PrimFunc;
+use crate::verify::{VerifyError, verify};
 
 /// Why a kernel could not be lowered: it is malformed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -54,6 +55,9 @@ pub enum LowerError {
         /// How many values there are.
         values: usize,
     },
+    /// The kernel is not well-formed.
+    #[error(transparent)]
+    Malformed(#[from] VerifyError),
     /// A sub-buffer does not fit the region that it stands for.
     #[error("sub-buffer `{buffer}` does not fit the region of `{source_buffer}` that it stands for: {reason}")]
     SubBuffer {
@@ -121,6 +125,7 @@ passes! {
 
 /// Lowers a kernel of any form.
 pub fn lower(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
+    verify(func)?;
     PASSES.iter().try_fold(func.clone(), |func, pass| (pass.run)(&func))
 }
 

@@ -8,6 +8,8 @@
 
 mod kernels;
 mod loops;
+#[cfg(test)]
+mod tests;
 
 use relaxide_ffi::{DataType, Tensor};
 

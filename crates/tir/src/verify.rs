@@ -1,0 +1,382 @@
+//! Whether a kernel is well-formed: what passes and back ends rely on, checked in one place.
+//!
+//! * Every variable is defined before it is used: as a parameter, as a dimension of a parameter's buffer that stands alone,
+//!   by a loop, a binding, a block's axis or a `let`.
+//! * Every access is to memory that the kernel was given or has allocated (a view of it counts), with one index for each
+//!   dimension, or one flat index.
+//! * Operands of an operator have one element type; conditions are truth values; what is stored has the buffer's type and
+//!   as many lanes as the index; loops count in integers.
+//! * A known intrinsic has as many arguments as it takes; a block has a value for each axis.
+//!
+//! A kernel that passes can be lowered, interpreted and compiled without surprise. What it computes may still be wrong: an
+//! index outside of its buffer, for instance, is not seen here.
+
+use std::collections::HashSet;
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::prim::PrimExpr;
+use relaxide_ir::{Buffer, Var};
+
+use crate::PrimFunc;
+use crate::intrin::Intrinsic;
+use crate::stmt::*;
+
+/// Why a kernel is malformed. The fault of whoever made it: a pass, or the text that it was read from.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VerifyError {
+    /// Parameters and buffers are not parallel lists.
+    #[error("{params} parameters with {buffers} buffer entries")]
+    Signature {
+        /// How many parameters there are.
+        params: usize,
+        /// How many entries for buffers.
+        buffers: usize,
+    },
+    /// A variable is used where it has no value.
+    #[error("variable `{var}` is used where it is not defined, in `{place}`")]
+    UndefinedVar {
+        /// The variable.
+        var: String,
+        /// The expression.
+        place: String,
+    },
+    /// A buffer is accessed that has no memory.
+    #[error("buffer `{0}` is accessed but is no parameter and not allocated before")]
+    UndefinedBuffer(String),
+    /// An access has a number of indices that its buffer does not allow.
+    #[error("buffer `{buffer}` has {ndim} dimensions but is accessed with {indices} indices")]
+    WrongRank {
+        /// The buffer.
+        buffer: String,
+        /// Its rank.
+        ndim: usize,
+        /// How many indices there are.
+        indices: usize,
+    },
+    /// Types do not go together.
+    #[error("{what} is of type {found}, expected {expected}, in `{place}`")]
+    Type {
+        /// What has the type.
+        what: &'static str,
+        /// The type that it has.
+        found: String,
+        /// The type that it should have.
+        expected: String,
+        /// The expression or statement.
+        place: String,
+    },
+    /// An intrinsic has a number of arguments that it does not take.
+    #[error("`{name}` with {count} arguments")]
+    Arguments {
+        /// The intrinsic.
+        name: String,
+        /// How many there are.
+        count: usize,
+    },
+    /// A block is given values for fewer or more axes than it has.
+    #[error("block `{block}` has {axes} axes but is given {values} values")]
+    AxisValues {
+        /// The block.
+        block: String,
+        /// How many axes it has.
+        axes: usize,
+        /// How many values there are.
+        values: usize,
+    },
+}
+
+type Result<T> = std::result::Result<T, VerifyError>;
+
+/// Checks that a kernel is well-formed.
+pub fn verify(func: &PrimFunc) -> Result<()> {
+    let (params, buffers) = (func.params.len(), func.buffers.len());
+    if params != buffers {
+        return Err(VerifyError::Signature { params, buffers });
+    }
+    let mut scope = Scope { vars: func.params.iter().cloned().collect(), memory: HashSet::new() };
+    for buffer in func.buffers.iter().flatten() {
+        let own = [&buffer.elem_offset];
+        let bound = buffer.shape.iter().chain(&buffer.strides).chain(own).filter_map(|e| e.as_var().cloned());
+        scope.vars.extend(bound);
+        scope.memory.insert(buffer.data.clone());
+        scope.vars.insert(buffer.data.clone());
+    }
+    for buffer in func.buffers.iter().flatten() {
+        scope.buffer(buffer)?;
+    }
+    scope.stmt(&func.body)
+}
+
+/// What may be used at a place.
+#[derive(Clone)]
+struct Scope {
+    vars: HashSet<Ref<Var>>,
+    /// Pointers with memory behind them.
+    memory: HashSet<Ref<Var>>,
+}
+
+fn mismatch(what: &'static str, found: DataType, expected: impl ToString, place: impl ToString) -> VerifyError {
+    VerifyError::Type { what, found: found.to_string(), expected: expected.to_string(), place: place.to_string() }
+}
+
+/// The first line of a statement, to name it.
+fn headline(stmt: &Stmt) -> String {
+    stmt.to_string().lines().next().unwrap_or_default().to_string()
+}
+
+impl Scope {
+    /// The dimensions of a buffer, where it is defined.
+    fn buffer(&self, buffer: &Buffer) -> Result<()> {
+        let parts = buffer.shape.iter().chain(&buffer.strides).chain([&buffer.elem_offset]);
+        parts.into_iter().try_for_each(|e| self.integer(e))
+    }
+
+    fn allocate(&mut self, buffer: &Ref<Buffer>) -> Result<()> {
+        self.buffer(buffer)?;
+        self.memory.insert(buffer.data.clone());
+        self.vars.insert(buffer.data.clone());
+        Ok(())
+    }
+
+    fn integer(&self, e: &PrimExpr) -> Result<()> {
+        self.expr(e)?;
+        let dtype = e.dtype();
+        if dtype.is_integer() { Ok(()) } else { Err(mismatch("an index or extent", dtype, "an integer", e)) }
+    }
+
+    fn condition(&self, e: &PrimExpr) -> Result<()> {
+        self.expr(e)?;
+        let dtype = e.dtype();
+        if dtype.is_bool() { Ok(()) } else { Err(mismatch("a condition", dtype, "bool", e)) }
+    }
+
+    fn access(&self, buffer: &Ref<Buffer>, indices: &[PrimExpr], predicate: Option<&PrimExpr>) -> Result<()> {
+        if !self.memory.contains(&buffer.data) {
+            return Err(VerifyError::UndefinedBuffer(buffer.name.clone()));
+        }
+        if indices.len() != buffer.ndim() && indices.len() != 1 {
+            let (ndim, indices) = (buffer.ndim(), indices.len());
+            return Err(VerifyError::WrongRank { buffer: buffer.name.clone(), ndim, indices });
+        }
+        indices.iter().try_for_each(|i| self.integer(i))?;
+        predicate.map_or(Ok(()), |p| self.condition(p))
+    }
+
+    /// Checks that two operands have one element type, and lanes that go together.
+    fn alike(&self, a: &PrimExpr, b: &PrimExpr, place: &PrimExpr) -> Result<()> {
+        let (a, b) = (a.dtype(), b.dtype());
+        if a == b { Ok(()) } else { Err(mismatch("the second operand", b, a, place)) }
+    }
+
+    fn expr(&self, e: &PrimExpr) -> Result<()> {
+        self.node(e).map_err(|error| in_place(error, e))
+    }
+
+    fn node(&self, e: &PrimExpr) -> Result<()> {
+        match e {
+            PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Str(_) => Ok(()),
+            PrimExpr::Var(var) if self.vars.contains(var) => Ok(()),
+            PrimExpr::Var(var) => Err(VerifyError::UndefinedVar { var: var.name.clone(), place: e.to_string() }),
+            PrimExpr::Cast(n) => self.expr(&n.value),
+            PrimExpr::Binary(n) => {
+                self.expr(&n.a)?;
+                self.expr(&n.b)?;
+                if n.op.is_logical() {
+                    self.condition(&n.a)?;
+                }
+                self.alike(&n.a, &n.b, e)
+            }
+            PrimExpr::Not(n) => self.condition(&n.a),
+            PrimExpr::Select(n) => {
+                self.condition(&n.condition)?;
+                self.expr(&n.true_value)?;
+                self.expr(&n.false_value)?;
+                self.alike(&n.true_value, &n.false_value, e)
+            }
+            PrimExpr::Let(n) => {
+                self.expr(&n.value)?;
+                let mut inner = self.clone();
+                inner.vars.insert(n.var.clone());
+                inner.expr(&n.body)
+            }
+            PrimExpr::Ramp(n) => {
+                self.integer(&n.base)?;
+                self.integer(&n.stride)?;
+                self.alike(&n.base, &n.stride, e)
+            }
+            PrimExpr::Broadcast(n) => self.expr(&n.value),
+            PrimExpr::Load(n) => self.access(&n.buffer, &n.indices, n.predicate.as_ref()),
+            PrimExpr::Call(n) => {
+                let wrong = |i: &Intrinsic| !i.arity().accepts(n.args.len());
+                if Intrinsic::of_call(&n.op).as_ref().is_some_and(wrong) {
+                    return Err(VerifyError::Arguments { name: n.op.clone(), count: n.args.len() });
+                }
+                n.args.iter().try_for_each(|a| self.expr(a))
+            }
+        }
+    }
+
+    /// A statement; what it defines stays in scope for the statements behind it.
+    fn stmt(&mut self, stmt: &Stmt) -> Result<()> {
+        match stmt {
+            Stmt::For(n) => {
+                self.integer(&n.min)?;
+                self.integer(&n.extent)?;
+                if !n.var.dtype().is_integer() {
+                    return Err(mismatch("a loop variable", n.var.dtype(), "an integer", headline(stmt)));
+                }
+                self.inside(|scope| {
+                    scope.vars.insert(n.var.clone());
+                    scope.stmt(&n.body)
+                })
+            }
+            Stmt::While(n) => {
+                self.condition(&n.condition)?;
+                self.inside(|scope| scope.stmt(&n.body))
+            }
+            Stmt::Seq(n) => n.seq.iter().try_for_each(|s| self.stmt(s)),
+            Stmt::If(n) => {
+                self.condition(&n.condition)?;
+                self.inside(|scope| scope.stmt(&n.then_case))?;
+                n.else_case.as_ref().map_or(Ok(()), |other| self.inside(|scope| scope.stmt(other)))
+            }
+            Stmt::Store(n) => self.store(n, stmt),
+            Stmt::Bind(n) => {
+                self.expr(&n.value)?;
+                if n.value.dtype() != n.var.dtype() {
+                    return Err(mismatch("a bound value", n.value.dtype(), n.var.dtype(), headline(stmt)));
+                }
+                self.vars.insert(n.var.clone());
+                Ok(())
+            }
+            Stmt::Alloc(n) => self.allocate(&n.buffer),
+            Stmt::Evaluate(n) => self.expr(&n.value),
+            Stmt::Assert(n) => self.condition(&n.condition),
+            Stmt::Block(n) => self.block(n),
+            Stmt::Attr(n) => {
+                self.expr(&n.value)?;
+                self.inside(|scope| scope.stmt(&n.body))
+            }
+        }
+    }
+
+    fn inside(&self, check: impl FnOnce(&mut Scope) -> Result<()>) -> Result<()> {
+        check(&mut self.clone())
+    }
+
+    fn store(&self, n: &BufferStore, stmt: &Stmt) -> Result<()> {
+        self.expr(&n.value)?;
+        self.access(&n.buffer, &n.indices, n.predicate.as_ref())?;
+        let lanes = n.indices.last().map_or(1, |i| i.dtype().lanes);
+        let expected = n.buffer.dtype.with_lanes(n.buffer.dtype.lanes * lanes);
+        if n.value.dtype() != expected {
+            return Err(mismatch("a stored value", n.value.dtype(), expected, headline(stmt)));
+        }
+        Ok(())
+    }
+
+    fn block(&self, n: &SBlockRealize) -> Result<()> {
+        let block = &n.block;
+        let (axes, values) = (block.iter_vars.len(), n.iter_values.len());
+        if axes != values {
+            return Err(VerifyError::AxisValues { block: block.name.clone(), axes, values });
+        }
+        n.iter_values.iter().try_for_each(|v| self.integer(v))?;
+        self.condition(&n.predicate)?;
+        self.inside(|scope| {
+            for iter in &block.iter_vars {
+                scope.integer(&iter.min)?;
+                scope.integer(&iter.extent)?;
+                scope.vars.insert(iter.var.clone());
+            }
+            block.alloc_buffers.iter().try_for_each(|b| scope.allocate(b))?;
+            for matched in &block.match_buffers {
+                let (buffer, source) = (&matched.buffer, &matched.source);
+                source.region.iter().try_for_each(|r| scope.integer(&r.min).and(scope.integer(&r.extent)))?;
+                if !scope.memory.contains(&source.buffer.data) {
+                    return Err(VerifyError::UndefinedBuffer(source.buffer.name.clone()));
+                }
+                let own = buffer.shape.iter().chain(&buffer.strides).chain([&buffer.elem_offset]);
+                scope.vars.extend(own.filter_map(|e| e.as_var().cloned()));
+                scope.allocate(buffer)?;
+            }
+            block.init.as_ref().map_or(Ok(()), |init| scope.inside(|scope| scope.stmt(init)))?;
+            scope.stmt(&block.body)
+        })
+    }
+}
+
+/// Names the whole expression that an undefined variable stands in, once there is one around it.
+fn in_place(error: VerifyError, e: &PrimExpr) -> VerifyError {
+    match error {
+        VerifyError::UndefinedVar { var, place } if place == var => {
+            VerifyError::UndefinedVar { var, place: e.to_string() }
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use relaxide_ir::prim;
+
+    use super::*;
+    use crate::testing::{Options, reschedule, sample};
+
+    const F32: DataType = DataType::float(32);
+
+    #[test]
+    fn kernels_are_well_formed_in_every_form() {
+        for seed in 1000..1100 {
+            let sample = sample(seed, Options::default()).unwrap();
+            let mut func = reschedule(&sample.func, seed);
+            verify(&sample.func).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            verify(&func).unwrap_or_else(|e| panic!("seed {seed}, rescheduled: {e}"));
+            for pass in crate::lower::PASSES {
+                func = (pass.run)(&func).unwrap();
+                verify(&func).unwrap_or_else(|e| panic!("seed {seed}, behind {}: {e}\n{func}", pass.name));
+            }
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let (a, b) = (Buffer::new("A", F32, [4, 4]), Buffer::new("B", F32, [4]));
+        let (i, one) = (Var::dim("i"), prim::float_of(F32, 1.0));
+        let truth = |e: PrimExpr| Stmt::when(e, Stmt::store(&b, [0], one.clone()));
+        let raw = |op, x: PrimExpr, y: PrimExpr| -> PrimExpr { Ref::new(prim::Binary { op, a: x, b: y }).into() };
+        let mixed = raw(relaxide_ir::BinaryOp::Add, one.clone(), prim::int(1));
+        let other = Buffer::new("C", F32, [4]);
+        let cases = [
+            (
+                Stmt::store(&b, [PrimExpr::from(&i) + 1], one.clone()),
+                "variable `i` is used where it is not defined, in `i + 1`",
+            ),
+            (
+                Stmt::store(&other, [0], one.clone()),
+                "buffer `C` is accessed but is no parameter and not allocated before",
+            ),
+            (Stmt::store(&a, [0, 0, 0], one.clone()), "buffer `A` has 2 dimensions but is accessed with 3 indices"),
+            (Stmt::store(&b, [0], prim::int(1)), "a stored value is of type int64, expected float32, in `B[0] = 1`"),
+            (truth(PrimExpr::from(3) + &i), "variable `i` is used where it is not defined, in `3 + i`"),
+            (truth(prim::load(&b, [0])), "a condition is of type float32, expected bool, in `B[0]`"),
+            (Stmt::store(&b, [0], mixed), "the second operand is of type int64, expected float32, in `1.0 + 1`"),
+            (Stmt::store(&b, [0], prim::call(F32, "tirx.exp", vec![])), "`tirx.exp` with 0 arguments"),
+        ];
+        for (body, message) in cases {
+            let func = PrimFunc::over_buffers(&[a.clone(), b.clone()], &[], body);
+            assert_eq!(verify(&func).unwrap_err().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn what_one_branch_allocates_is_not_there_for_the_other() {
+        let (b, s) = (Buffer::new("B", F32, [4]), Buffer::new("s", F32, [4]));
+        let one = prim::float_of(F32, 1.0);
+        let n = Var::dim("n");
+        let fill = Stmt::seq([Stmt::alloc(&s), Stmt::store(&s, [0], one)]);
+        let body = Stmt::if_else(prim::lt(&n, 4), fill, Stmt::store(&b, [0], prim::load(&s, [0])));
+        let func = PrimFunc::over_buffers(&[b], &[n], body);
+        assert_eq!(verify(&func), Err(VerifyError::UndefinedBuffer("s".into())));
+    }
+}
