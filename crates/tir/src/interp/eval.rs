@@ -95,7 +95,7 @@ impl Interp {
         }
         let indices = self.indices_at(&n.indices, outer)?;
         let view = self.view_of(&n.buffer)?;
-        Value::from_lanes(self.memory.load(&view, &indices)?).lane(inner)
+        self.memory.load(&view, &indices, inner)
     }
 
     fn call_lane(&mut self, n: &Ref<PrimCall>, lane: usize) -> Result<Scalar> {

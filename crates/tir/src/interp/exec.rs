@@ -161,7 +161,7 @@ impl Interp {
         let buffer = &matched.buffer;
         let malformed = || InterpError::Malformed(format!("`{}` does not match its region", buffer.name));
         let kept = extents.len().checked_sub(buffer.ndim()).ok_or_else(malformed)?;
-        let part = source.part(&begin, extents[kept..].to_vec(), &buffer.name).ok_or_else(malformed)?;
+        let part = source.part(&begin, extents[kept..].to_vec()).ok_or_else(malformed)?;
         // Strides and offset are the block's own; a dimension may also be a variable of the kernel.
         for (dim, size) in buffer.shape.iter().zip(&part.shape) {
             if let Some(var) = dim.as_var() {
@@ -174,6 +174,7 @@ impl Interp {
                 self.vars.insert(var.clone(), Value::One(Scalar::Int(*value)));
             }
         }
+        self.views.remove(buffer);
         self.memory.alias(buffer, &part);
         let view = self.view_of(buffer)?;
         let moved = view.shape == part.shape && view.offset == part.offset && view.strides == part.strides;

@@ -1,12 +1,12 @@
 //! The memory of an execution: tensors of the caller and scratch.
 
-use std::collections::HashMap;
+use std::rc::Rc;
 
 use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::{Buffer, Var};
 
 use super::scalar::Scalar;
-use super::{Interp, InterpError, Result};
+use super::{ByNode, Interp, InterpError, Result};
 
 /// Bytes behind one or several buffers.
 #[derive(Debug)]
@@ -22,14 +22,14 @@ struct Storage {
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     storages: Vec<Storage>,
-    by_pointer: HashMap<Ref<Var>, usize>,
+    by_pointer: ByNode<Var, usize>,
 }
 
 /// A buffer with its dimensions evaluated.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     storage: usize,
-    name: String,
+    buffer: Ref<Buffer>,
     dtype: DataType,
     pub shape: Vec<i64>,
     pub strides: Vec<i64>,
@@ -85,7 +85,7 @@ impl Memory {
     fn range(&self, access: &'static str, view: &View, indices: &[i64]) -> Result<std::ops::Range<usize>> {
         let outside = || InterpError::OutOfBounds {
             access,
-            buffer: view.name.clone(),
+            buffer: view.buffer.name.clone(),
             indices: indices.to_vec(),
             shape: view.shape.clone(),
         };
@@ -99,19 +99,17 @@ impl Memory {
         Ok(start..end)
     }
 
-    /// Reads an element; a buffer of vectors gives as many lanes.
-    pub fn load(&self, view: &View, indices: &[i64]) -> Result<Vec<Scalar>> {
+    /// Reads a lane of an element.
+    pub fn load(&self, view: &View, indices: &[i64], lane: usize) -> Result<Scalar> {
         let range = self.range("load", view, indices)?;
         let storage = &self.storages[view.storage];
         if storage.written.as_ref().is_some_and(|written| written[range.clone()].contains(&false)) {
-            return Err(InterpError::Unwritten { buffer: view.name.clone(), indices: indices.to_vec() });
+            return Err(InterpError::Unwritten { buffer: view.buffer.name.clone(), indices: indices.to_vec() });
         }
-        let (element, bytes) = (view.dtype.element(), &storage.bytes[range]);
-        bytes
-            .chunks(element.bytes().max(1))
-            .map(|chunk| Scalar::from_bytes(element, chunk))
-            .collect::<Option<_>>()
-            .ok_or_else(|| InterpError::Unsupported(format!("elements of type {}", view.dtype)))
+        let element = view.dtype.element();
+        let mut lanes = storage.bytes[range].chunks_exact(element.bytes().max(1));
+        let value = lanes.nth(lane).and_then(|bytes| Scalar::from_bytes(element, bytes));
+        value.ok_or_else(|| InterpError::Unsupported(format!("elements of type {}", view.dtype)))
     }
 
     /// Writes an element, of one lane or as many as the buffer's type has.
@@ -119,7 +117,8 @@ impl Memory {
         let range = self.range("store", view, indices)?;
         let bytes: Vec<u8> = lanes.iter().flat_map(|v| v.to_bytes(view.dtype)).collect();
         if bytes.len() != range.len() {
-            let message = format!("{} bytes stored to an element of {} of `{}`", bytes.len(), view.dtype, view.name);
+            let message =
+                format!("{} bytes stored to an element of {} of `{}`", bytes.len(), view.dtype, view.buffer.name);
             return Err(InterpError::Malformed(message));
         }
         let storage = &mut self.storages[view.storage];
@@ -163,12 +162,12 @@ impl View {
     }
 
     /// The part of this buffer that begins at some indices, with other dimensions.
-    pub fn part(&self, begin: &[i64], shape: Vec<i64>, name: &str) -> Option<View> {
+    pub fn part(&self, begin: &[i64], shape: Vec<i64>) -> Option<View> {
         let moved =
             begin.iter().zip(&self.strides).try_fold(self.offset, |at, (i, s)| at.checked_add(i.checked_mul(*s)?))?;
         let skipped = self.strides.len().checked_sub(shape.len())?;
         let strides = self.strides[skipped..].to_vec();
-        Some(View { name: name.to_string(), shape, strides, offset: moved, ..self.clone() })
+        Some(View { shape, strides, offset: moved, ..self.clone() })
     }
 }
 
@@ -182,7 +181,19 @@ fn compact_strides(shape: &[i64]) -> Option<Vec<i64>> {
 
 impl Interp {
     /// A buffer as it is now: its dimensions may depend on variables.
-    pub(super) fn view_of(&mut self, buffer: &Ref<Buffer>) -> Result<View> {
+    pub(super) fn view_of(&mut self, buffer: &Ref<Buffer>) -> Result<Rc<View>> {
+        if let Some(known) = self.views.get(buffer) {
+            return Ok(known.clone());
+        }
+        let view = Rc::new(self.make_view(buffer)?);
+        let mut dims = buffer.shape.iter().chain(&buffer.strides).chain([&buffer.elem_offset]);
+        if dims.all(|d| d.as_int().is_some() || d.as_var().is_some_and(|var| self.fixed.contains(var))) {
+            self.views.insert(buffer.clone(), view.clone());
+        }
+        Ok(view)
+    }
+
+    fn make_view(&mut self, buffer: &Ref<Buffer>) -> Result<View> {
         let Some(storage) = self.memory.by_pointer.get(&buffer.data).copied() else {
             return Err(InterpError::Malformed(format!("buffer `{}` has no memory here", buffer.name)));
         };
@@ -195,11 +206,12 @@ impl Interp {
             InterpError::Malformed(format!("the strides of buffer `{}` do not go with its shape", buffer.name))
         })?;
         let offset = self.eval_int(&buffer.elem_offset)?;
-        Ok(View { storage, name: buffer.name.clone(), dtype: buffer.dtype, shape, strides, offset })
+        Ok(View { storage, buffer: buffer.clone(), dtype: buffer.dtype, shape, strides, offset })
     }
 
     /// Gives a buffer fresh memory.
     pub(super) fn allocate(&mut self, buffer: &Ref<Buffer>) -> Result<()> {
+        self.views.remove(buffer);
         self.memory.allocate(buffer, 0);
         let view = self.view_of(buffer)?;
         let size = view.byte_size().ok_or_else(|| {

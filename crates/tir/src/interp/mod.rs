@@ -41,13 +41,15 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::rc::Rc;
 
 use relaxide_ffi::{DataType, Ref, Tensor};
-use relaxide_ir::Var;
+use relaxide_ir::{Buffer, Var};
 
 use crate::PrimFunc;
-use memory::Memory;
+use memory::{Memory, View};
 pub use scalar::Scalar;
 use scalar::Value;
 
@@ -168,10 +170,40 @@ pub fn intrinsic(
     math::apply(intrinsic, args, of, dtype)
 }
 
+/// A map from nodes by their address.
+type ByNode<K, V> = HashMap<Ref<K>, V, BuildHasherDefault<AddressHasher>>;
+
+/// Hashes addresses by one multiplication: they are spread already, and lookups are most of what the interpreter does.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.write_u64(u64::from(*b)));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+}
+
 /// The state of an execution.
+#[derive(Default)]
 struct Interp {
-    vars: HashMap<Ref<Var>, Value>,
+    vars: ByNode<Var, Value>,
     memory: Memory,
+    /// Parameters and dimensions, which keep their values.
+    fixed: HashSet<Ref<Var>>,
+    /// Buffers whose dimensions are fixed.
+    views: ByNode<Buffer, Rc<View>>,
 }
 
 /// Executes a kernel. Tensors are written in place; the result is what the kernel returned, if it did.
@@ -179,9 +211,10 @@ pub fn run(func: &PrimFunc, args: &[Arg]) -> Result<Option<Scalar>> {
     if args.len() != func.params.len() {
         return Err(InterpError::ArgumentCount { expected: func.params.len(), given: args.len() });
     }
-    let mut interp = Interp { vars: HashMap::new(), memory: Memory::default() };
+    let mut interp = Interp::default();
     interp.bind_scalars(func, args)?;
     interp.bind_tensors(func, args)?;
+    interp.fixed = interp.vars.keys().cloned().collect();
     let result = interp.exec_func(&func.body)?;
     interp.memory.write_back()?;
     Ok(result)
@@ -190,7 +223,7 @@ pub fn run(func: &PrimFunc, args: &[Arg]) -> Result<Option<Scalar>> {
 /// Evaluates a scalar expression under values of its variables, as shape functions and tests do.
 pub fn eval(e: &relaxide_ir::PrimExpr, values: &HashMap<Ref<Var>, i64>) -> Result<Scalar> {
     let vars = values.iter().map(|(var, value)| (var.clone(), Value::One(Scalar::Int(*value)))).collect();
-    let mut interp = Interp { vars, memory: Memory::default() };
+    let mut interp = Interp { vars, ..Interp::default() };
     interp.eval_at(e, 0)
 }
 

@@ -34,7 +34,7 @@ fn close(dtype: DataType, a: Scalar, b: Scalar) -> bool {
 
 #[test]
 fn scheduled_kernels_compute_the_same_up_to_rounding() {
-    for seed in 0..64 {
+    for seed in 0..24 {
         let sample = sample(seed, Options::default()).unwrap();
         let expected = execute(&sample, &sample.func).unwrap();
         let scheduled = schedule::apply(&sample.func, &Target::default()).unwrap().func;
