@@ -373,6 +373,26 @@ fn reductions_over_every_axis() {
 }
 
 #[test]
+fn pooling_windows_are_reduced_in_vectors_of_outputs() {
+    let mut cases = Vec::new();
+    for (symbolic, stride) in [(false, 1), (true, 2), (true, 3)] {
+        let mut d = Dims::new(symbolic);
+        let (h, w) = (d.dim("h", 7), d.dim("w", 29));
+        let a = te::placeholder("A", [int(2), h.clone(), w.clone()], F32);
+        let (ry, rx) = (te::reduce_axis(3), te::reduce_axis(3));
+        let size = |n: &PrimExpr| prim::floordiv(n - 1, int(stride)) + 1;
+        let pooled = te::compute("pool", [int(2), size(&h), size(&w)], |i| {
+            let (y, x) = (&i[1] * stride + ry.var() - 1, &i[2] * stride + rx.var() - 1);
+            let inside = all([prim::ge(&y, 0), prim::lt(&y, h.clone()), prim::ge(&x, 0), prim::lt(&x, w.clone())]);
+            let value = prim::if_then_else(inside, a.at(&[i[0].clone(), y, x]), prim::constant(F32, -9.0));
+            te::max(value, [&ry, &rx])
+        });
+        cases.push(d.case(format!("pool {symbolic} {stride}"), "reduction", vec![a, pooled]));
+    }
+    check(cases);
+}
+
+#[test]
 fn a_padded_convolution_with_its_epilogue_is_one_nest() {
     let func = te::create_prim_func(&PLAIN.case("conv").args).expect("a kernel");
     let scheduled = schedule::apply(&func, &Target::llvm("x86-64-v3")).expect("a schedule");

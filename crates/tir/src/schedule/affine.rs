@@ -100,11 +100,15 @@ pub fn loads(e: &PrimExpr) -> Vec<Ref<BufferLoad>> {
     found.0
 }
 
-/// Rough cost of evaluating an expression once, in simple operations; transcendental calls count as sixteen.
+/// Rough cost of evaluating an expression once, in simple operations; transcendental calls count as sixteen. Integers that
+/// come from axes and dimensions alone (indices, guards) are free: a loop nest computes them once for many elements.
 pub fn cost(e: &PrimExpr) -> i64 {
     struct Cost(i64);
     impl PrimVisitor for Cost {
         fn visit_prim(&mut self, e: &PrimExpr) {
+            if (e.dtype().is_int() || e.dtype().is_bool()) && loads(e).is_empty() {
+                return;
+            }
             self.0 += match e {
                 PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Str(_) | PrimExpr::Var(_) => 0,
                 PrimExpr::Call(c) if is_cheap_call(&c.op) => 1,

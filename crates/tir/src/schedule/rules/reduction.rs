@@ -34,6 +34,8 @@ use super::elementwise::widest;
 use super::register_tile::RegisterTile;
 use crate::Stmt;
 
+/// Stride up to which vectors of outputs are taken although their terms are no neighbours.
+const NEAR: i64 = 4;
 /// Accumulators.
 const VECTORS: i64 = 4;
 
@@ -41,7 +43,7 @@ const VECTORS: i64 = 4;
 pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     let Some(reduction) = &reduce.stage.reduction else { return Err(Refusal::new("it does not reduce")) };
     let along_reduction = reduce.stage.reduce.iter().rev().find(|a| is_contiguous(&reduce.stage.value, &a.var));
-    let along_output = contiguous_axis(reduce).ok().filter(|x| !is_strided(&reduce.stage.value, &x.var));
+    let along_output = contiguous_axis(reduce).ok().filter(|x| !is_scattered(&reduce.stage.value, &x.var));
     let lanes = cx.machine.lanes(widest(&reduce.stage));
     let long = |a: &Axis| a.extent.as_int().is_none_or(|n| n >= lanes);
     match (along_reduction.filter(|a| long(a)), along_output.filter(long)) {
@@ -58,11 +60,11 @@ fn is_contiguous(value: &PrimExpr, var: &Ref<Var>) -> bool {
     loads(value).iter().any(|l| coefficient(&flat_index(&l.buffer, &l.indices), var) == Some(1))
 }
 
-/// Whether a load moves with an axis, and not by one element.
-fn is_strided(value: &PrimExpr, var: &Ref<Var>) -> bool {
+/// Whether a load moves with an axis by more than a few elements, so that a vector of it is one access a lane.
+fn is_scattered(value: &PrimExpr, var: &Ref<Var>) -> bool {
     loads(value).iter().any(|l| {
         let flat = flat_index(&l.buffer, &l.indices);
-        uses(&flat, var) && coefficient(&flat, var) != Some(1)
+        uses(&flat, var) && !coefficient(&flat, var).is_some_and(|c| (1..=NEAR).contains(&c))
     })
 }
 
