@@ -4,4 +4,5 @@ mod build;
 mod evaluate;
 mod folding;
 mod grouping;
+mod merging;
 mod reshape;

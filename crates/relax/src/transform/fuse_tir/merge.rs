@@ -242,24 +242,7 @@ impl Merger {
         let (vars, buffers, literals) = (VarMap::new(), HashMap::new(), HashMap::new());
         let mut copy = Instantiate { vars, buffers, literals, names: &mut self.names };
         for ((param, buffer), arg) in kernel.params.iter().zip(&kernel.buffers).zip(args) {
-            match (buffer, arg) {
-                (None, Value::Scalar(e)) => drop(copy.vars.insert(param.clone(), prim::cast(param.dtype(), e))),
-                (None, Value::Literal(e)) => drop(copy.vars.insert(param.clone(), prim::cast(param.dtype(), e))),
-                (Some(own), Value::Literal(e)) => {
-                    own.shape.iter().filter_map(PrimExpr::as_var).for_each(|dim| bind(&mut copy.vars, dim, &1.into()));
-                    copy.literals.insert(own.clone(), prim::cast(own.dtype, e));
-                }
-                (Some(own), Value::Buffer(given)) => {
-                    if own.dtype != given.dtype || own.ndim() != given.ndim() {
-                        return Err(misfit(name, format!("`{}` and `{}` differ in type", own.name, given.name)));
-                    }
-                    let dims = own.shape.iter().zip(&given.shape);
-                    dims.for_each(|(dim, value)| dim.as_var().into_iter().for_each(|v| bind(&mut copy.vars, v, value)));
-                    copy.vars.insert(own.data.clone(), PrimExpr::from(&given.data));
-                    copy.buffers.insert(own.clone(), given.clone());
-                }
-                _ => return Err(misfit(name, format!("`{}` is given a value of another kind", param.name))),
-            }
+            give(&mut copy, param, buffer.as_ref(), arg).map_err(|reason| misfit(name, reason))?;
         }
         let body = copy.body(&kernel.body, &mut self.scratch);
         self.body.push(body);
@@ -324,6 +307,34 @@ impl Merger {
         self.arguments.extend(arguments);
         Ok(scalars)
     }
+}
+
+/// Puts an argument in the place of a kernel's parameter; the error says why it does not fit.
+fn give(copy: &mut Instantiate, param: &Ref<Var>, own: Option<&Ref<Buffer>>, arg: &Value) -> Result<(), String> {
+    match (own, arg) {
+        (None, Value::Scalar(e) | Value::Literal(e)) => {
+            copy.vars.insert(param.clone(), prim::cast(param.dtype(), e));
+        }
+        (Some(own), Value::Literal(e)) => {
+            own.shape.iter().filter_map(PrimExpr::as_var).for_each(|dim| bind(&mut copy.vars, dim, &1.into()));
+            copy.literals.insert(own.clone(), prim::cast(own.dtype, e));
+        }
+        (Some(own), Value::Buffer(given)) => {
+            if own.dtype != given.dtype || own.ndim() != given.ndim() {
+                return Err(format!("`{}` and `{}` differ in type", own.name, given.name));
+            }
+            for (dim, value) in own.shape.iter().zip(&given.shape) {
+                if dim.as_int().zip(value.as_int()).is_some_and(|(a, b)| a != b) {
+                    return Err(format!("`{}` and `{}` differ in shape", own.name, given.name));
+                }
+                dim.as_var().into_iter().for_each(|var| bind(&mut copy.vars, var, value));
+            }
+            copy.vars.insert(own.data.clone(), PrimExpr::from(&given.data));
+            copy.buffers.insert(own.clone(), given.clone());
+        }
+        _ => return Err(format!("`{}` is given a value of another kind", param.name)),
+    }
+    Ok(())
 }
 
 /// The buffers of a result, tuples opened.
