@@ -4,7 +4,8 @@
 //! the body runs, the arguments are held against the signature, in an order and with texts that users of TVM know: the
 //! number of arguments, then each argument's type, then rank, element type and device of every tensor, then strides,
 //! shapes and data. A symbolic dimension is bound by the first tensor that has it alone as a dimension, and checked by the
-//! others. Strides are compared with the shape that the tensor has, so that a wrong shape is reported as such.
+//! others. Strides are compared with the shape that the tensor has, so that a wrong shape is reported as such. What does
+//! not depend on the kernel's dimensions is checked by one function for all kernels, see [`tensor_check`].
 
 use std::collections::HashMap;
 
@@ -16,8 +17,9 @@ use super::{
     kernel::{Body, Kernel, Uses},
     module::{ModuleText, global_name},
     ops::Overflow,
-    raise::raise_values,
+    raise::{self, REFUSE, ROW},
     signature::{expected, signature},
+    tensor_check::{self, CHECK},
     value::{Kind, Ty, Val},
 };
 use crate::error::CodegenError;
@@ -43,16 +45,11 @@ const OBJECT_HEADER: i64 = 24;
 /// Byte offsets in a DLTensor.
 mod dl_tensor {
     pub const DATA: i64 = 0;
-    pub const DEVICE_TYPE: i64 = 8;
     pub const DEVICE_ID: i64 = 12;
-    pub const NDIM: i64 = 16;
-    pub const DTYPE: i64 = 20;
     pub const SHAPE: i64 = 24;
     pub const STRIDES: i64 = 32;
     pub const BYTE_OFFSET: i64 = 40;
 }
-
-const CPU: i64 = 1;
 
 /// Writes the entry and the body of a kernel; with `shared`, the entry only, which calls the body of that kernel.
 pub(crate) fn write_kernel(
@@ -69,7 +66,6 @@ pub(crate) fn write_kernel(
     let mut entry = Entry::new(&kernel, func, module);
     entry.check_count();
     let arguments = entry.decode()?;
-    entry.check_tensors(&arguments)?;
     entry.check_shapes(&arguments)?;
     entry.check_deferred()?;
     let used = entry.used_variables()?;
@@ -133,8 +129,11 @@ struct Entry<'m, 'k> {
     body: Body<'m, 'k>,
     func: &'k PrimFunc,
     signature: String,
+    /// Where checks written out here go when they fail.
     fail: Label,
     failures: Vec<Failure>,
+    /// Where the kernel is left when an error has been raised.
+    failed: Label,
     /// Where each symbolic variable was found, for messages.
     places: HashMap<Ref<Var>, String>,
     /// Dimensions that must equal an expression, checked when all variables are known.
@@ -146,15 +145,15 @@ struct Deferred {
     place: String,
     actual: Val,
     expected: PrimExpr,
-    text: Option<String>,
 }
 
 impl<'m, 'k> Entry<'m, 'k> {
     fn new(kernel: &'k Kernel, func: &'k PrimFunc, module: &'m mut ModuleText) -> Self {
         let mut body = Body::new(kernel, module);
-        let fail = body.f.label();
-        let signature = signature(&kernel.name, func);
-        Self { body, func, signature, fail, failures: Vec::new(), places: HashMap::new(), deferred: Vec::new() }
+        let (fail, failed) = (body.f.label(), body.f.label());
+        let signature = format!(" when calling:\n  `{}", signature(&kernel.name, func));
+        let (failures, places, deferred) = (Vec::new(), HashMap::new(), Vec::new());
+        Self { body, func, signature, fail, failures, failed, places, deferred }
     }
 
     /// Goes on if `ok` holds; otherwise the caller gets an error of two pieces with the signature between them.
@@ -194,32 +193,38 @@ impl<'m, 'k> Entry<'m, 'k> {
     fn decode(&mut self) -> Result<Vec<TensorArgument>, CodegenError> {
         let mut tensors = Vec::new();
         for (position, param) in self.func.params.iter().enumerate() {
-            let args = Val::new(Ty::PTR, "%args");
-            let type_index = self.load(&args, 16 * position as i64, Ty::I32);
-            let payload = 16 * position as i64 + 8;
             match self.func.buffers[position].clone() {
                 Some(buffer) => {
-                    let tensor = self.decode_pointer(&type_index, payload, position, "Tensor");
+                    let tensor = self.decode_tensor(&buffer, position)?;
+                    self.body.vars.insert(param.clone(), tensor.clone());
                     tensors.push(TensorArgument { position, buffer, tensor });
                 }
                 None => {
-                    let value = self.decode_scalar(param, &type_index, payload, position)?;
+                    let value = self.decode_scalar(param, position)?;
                     self.body.vars.insert(param.clone(), value);
                 }
             }
         }
-        // A null tensor has the right type index only.
-        for tensor in &tensors {
-            let ok = self.f().icmp("ne", &tensor.tensor, &Val::zero(Ty::PTR));
-            self.expect(&ok, "TypeError", "Mismatched type", tensor.position, "Tensor");
-            let param = self.func.params[tensor.position].clone();
-            self.body.vars.insert(param, tensor.tensor.clone());
-        }
         Ok(tensors)
     }
 
+    /// A tensor, held against its record: type, rank, element type, device, strides, data and offset.
+    fn decode_tensor(&mut self, buffer: &Ref<Buffer>, position: usize) -> Result<Val, CodegenError> {
+        self.body.kernel.ty(buffer.dtype)?;
+        let signature = self.signature.clone();
+        let record = tensor_check::record(self.f().module, buffer, position, &signature);
+        let offset = 16 * position;
+        let packed = self.f().emit(Ty::PTR, format_args!("getelementptr inbounds i8, ptr %args, i64 {offset}"));
+        let tensor = self.f().emit(Ty::PTR, format_args!("call ptr @{CHECK}({packed}, ptr {record})"));
+        let ok = self.f().icmp("ne", &tensor, &Val::zero(Ty::PTR));
+        let (failed, go_on) = (self.failed, self.f().label());
+        self.f().branch_if(&ok, go_on, failed);
+        self.f().start(go_on);
+        Ok(tensor)
+    }
+
     /// A pointer, or what lies behind the header of a tensor object.
-    fn decode_pointer(&mut self, type_index: &Val, payload: i64, position: usize, wanted: &str) -> Val {
+    fn decode_pointer(&mut self, type_index: &Val, payload: i64, position: usize) -> Val {
         let pointer = self.load(&Val::new(Ty::PTR, "%args"), payload, Ty::PTR);
         let is_tensor = self.f().icmp("eq", type_index, &Val::int(Ty::I32, index::TENSOR));
         let mut ok = is_tensor.clone();
@@ -227,21 +232,18 @@ impl<'m, 'k> Entry<'m, 'k> {
             let is_plain = self.f().icmp("eq", type_index, &Val::int(Ty::I32, plain));
             ok = self.f().op("or", &ok, &is_plain);
         }
-        self.expect(&ok, "TypeError", "Mismatched type", position, wanted);
+        self.expect(&ok, "TypeError", "Mismatched type", position, "pointer");
         let inner = self.f().emit(Ty::PTR, format_args!("getelementptr inbounds i8, {pointer}, i64 {OBJECT_HEADER}"));
         self.f().select(&is_tensor, &inner, &pointer)
     }
 
-    fn decode_scalar(
-        &mut self,
-        param: &Ref<Var>,
-        type_index: &Val,
-        payload: i64,
-        position: usize,
-    ) -> Result<Val, CodegenError> {
+    fn decode_scalar(&mut self, param: &Ref<Var>, position: usize) -> Result<Val, CodegenError> {
         let ty = self.body.kernel.ty(param.dtype())?;
+        let args = Val::new(Ty::PTR, "%args");
+        let type_index = &self.load(&args, 16 * position as i64, Ty::I32);
+        let payload = 16 * position as i64 + 8;
         let (accepted, wanted): (&[i64], &str) = match ty.kind {
-            Kind::Ptr => return Ok(self.decode_pointer(type_index, payload, position, "pointer")),
+            Kind::Ptr => return Ok(self.decode_pointer(type_index, payload, position)),
             Kind::Int { .. } => (&[index::INT, index::BOOL], "int"),
             Kind::Bool => (&[index::BOOL, index::INT], "boolean"),
             _ => (&[index::FLOAT, index::INT, index::BOOL], "float"),
@@ -252,7 +254,6 @@ impl<'m, 'k> Entry<'m, 'k> {
             ok = self.f().op("or", &ok, &matches);
         }
         self.expect(&ok, "TypeError", "Mismatched type", position, wanted);
-        let args = Val::new(Ty::PTR, "%args");
         let integer = self.load(&args, payload, Ty::I64);
         if !ty.kind.is_float() {
             return Ok(self.f().convert(&integer, ty));
@@ -264,28 +265,7 @@ impl<'m, 'k> Entry<'m, 'k> {
         Ok(self.f().convert(&number, ty))
     }
 
-    /// Rank, element type and device of every tensor.
-    fn check_tensors(&mut self, tensors: &[TensorArgument]) -> Result<(), CodegenError> {
-        for TensorArgument { position, buffer, tensor } in tensors {
-            let (rank, dtype) = (buffer.ndim(), buffer.dtype);
-            let ndim = self.load(tensor, dl_tensor::NDIM, Ty::I32);
-            let ok = self.f().icmp("eq", &ndim, &Val::int(Ty::I32, rank as i64));
-            let what = format!("Mismatched {}.ndim", buffer.name);
-            self.expect(&ok, "ValueError", &what, *position, &rank.to_string());
-            let [low, high] = dtype.lanes.to_le_bytes();
-            let word = i64::from(u32::from_le_bytes([dtype.code, dtype.bits, low, high]));
-            let actual = self.load(tensor, dl_tensor::DTYPE, Ty::I32);
-            let ok = self.f().icmp("eq", &actual, &Val::int(Ty::I32, word));
-            let what = format!("Mismatched {}.dtype", buffer.name);
-            self.expect(&ok, "TypeError", &what, *position, &dtype.to_string());
-            let device = self.load(tensor, dl_tensor::DEVICE_TYPE, Ty::I32);
-            let ok = self.f().icmp("eq", &device, &Val::int(Ty::I32, CPU));
-            self.expect(&ok, "ValueError", &format!("Mismatched {}.device_type", buffer.name), *position, "cpu");
-        }
-        Ok(())
-    }
-
-    /// Strides, shapes, device and data of every tensor; binds what the shapes define.
+    /// Shapes and device numbers of the tensors; binds what the shapes define.
     fn check_shapes(&mut self, tensors: &[TensorArgument]) -> Result<(), CodegenError> {
         let mut first_device: Option<(Val, String)> = None;
         for TensorArgument { position, buffer, tensor } in tensors {
@@ -297,12 +277,7 @@ impl<'m, 'k> Entry<'m, 'k> {
                 let place = format!("{}.shape[{axis}]", buffer.name);
                 self.bind_or_check(wanted, actual, position, place)?;
             }
-            let mut count = Val::int(Ty::I64, 1);
-            for extent in &extents {
-                count = self.f().binary(BinaryOp::Mul, &count, extent, Overflow::Wraps);
-            }
-            let empty = self.f().icmp("eq", &count, &Val::zero(Ty::I64));
-            self.check_strides(buffer, tensor, &extents, &empty, position)?;
+            self.bind_strides(buffer, tensor, &extents, position)?;
             let device = self.load(tensor, dl_tensor::DEVICE_ID, Ty::I32);
             let place = format!("{}.device_id", buffer.name);
             match &first_device {
@@ -314,25 +289,20 @@ impl<'m, 'k> Entry<'m, 'k> {
                 }
             }
             let data = self.load(tensor, dl_tensor::DATA, Ty::PTR);
-            let present = self.f().icmp("ne", &data, &Val::zero(Ty::PTR));
-            let ok = self.f().op("or", &present, &empty);
-            let head = format!("{} data pointer is NULL on argument #{position}", buffer.name);
-            self.check(&ok, "ValueError", head, "`,\n  expected non-NULL data pointer".into());
             self.bind_data(buffer, tensor, &data, position)?;
         }
         Ok(())
     }
 
-    /// Compact strides, or those that the buffer declares.
-    fn check_strides(
+    /// The strides that the buffer declares; compact ones are the record's business.
+    fn bind_strides(
         &mut self,
         buffer: &Ref<Buffer>,
         tensor: &Val,
         extents: &[Val],
-        empty: &Val,
         position: usize,
     ) -> Result<(), CodegenError> {
-        if extents.is_empty() {
+        if buffer.strides.is_empty() || extents.is_empty() {
             return Ok(());
         }
         let strides = self.load(tensor, dl_tensor::STRIDES, Ty::PTR);
@@ -341,24 +311,13 @@ impl<'m, 'k> Entry<'m, 'k> {
         let shape = self.load(tensor, dl_tensor::SHAPE, Ty::PTR);
         let readable = self.f().select(&absent, &shape, &strides);
         let mut compact = Val::int(Ty::I64, 1);
-        let mut ok = Val::int(Ty::BOOL, 1);
         for (axis, extent) in extents.iter().enumerate().rev() {
             let stride = self.load(&readable, 8 * axis as i64, Ty::I64);
             let actual = self.f().select(&absent, &compact, &stride);
             if let Some(wanted) = buffer.strides.get(axis) {
                 self.bind_or_check(wanted, &actual, position, format!("{}.strides[{axis}]", buffer.name))?;
-            } else {
-                let same = self.f().icmp("eq", &actual, &compact);
-                let single = self.f().icmp("eq", extent, &Val::int(Ty::I64, 1));
-                let fine = self.f().op("or", &same, &single);
-                ok = self.f().op("and", &ok, &fine);
             }
             compact = self.f().binary(BinaryOp::Mul, &compact, extent, Overflow::Wraps);
-        }
-        if buffer.strides.is_empty() {
-            let ok = self.f().op("or", &ok, empty);
-            let head = format!("Mismatched {}.strides on argument #{position}", buffer.name);
-            self.check(&ok, "ValueError", head, "`,\n  expected to be compact array".into());
         }
         Ok(())
     }
@@ -381,11 +340,10 @@ impl<'m, 'k> Entry<'m, 'k> {
                 let elements = self.f().op("udiv", &bytes, &size);
                 self.bind_or_check(&buffer.elem_offset.clone(), &elements, position, place)
             }
+            PrimExpr::Int(_) => Ok(()),
             offset => {
                 let expected = offset.clone() * PrimExpr::from(size.as_int_literal().unwrap_or(1));
-                let text =
-                    Some(expected.as_int().map_or_else(|| "a fixed offset".to_string(), |bytes| bytes.to_string()));
-                self.deferred.push(Deferred { position, place, actual: bytes, expected, text });
+                self.deferred.push(Deferred { position, place, actual: bytes, expected });
                 Ok(())
             }
         }
@@ -417,7 +375,7 @@ impl<'m, 'k> Entry<'m, 'k> {
             }
             return Ok(());
         }
-        self.deferred.push(Deferred { position, place, actual: actual.clone(), expected: wanted.clone(), text: None });
+        self.deferred.push(Deferred { position, place, actual: actual.clone(), expected: wanted.clone() });
         Ok(())
     }
 
@@ -427,7 +385,7 @@ impl<'m, 'k> Entry<'m, 'k> {
             let wanted = self.body.index(&item.expected)?;
             self.body.forget_values();
             let ok = self.f().icmp("eq", &item.actual, &wanted);
-            let text = item.text.unwrap_or_else(|| expected(&item.expected, &self.places));
+            let text = expected(&item.expected, &self.places);
             self.expect(&ok, "ValueError", &format!("Invalid {}", item.place), item.position, &text);
         }
         Ok(())
@@ -444,22 +402,27 @@ impl<'m, 'k> Entry<'m, 'k> {
         let fail = self.fail;
         self.body.f.start(fail);
         let failures = std::mem::take(&mut self.failures);
-        let phi = |this: &mut Self, text: &dyn Fn(&Failure) -> String| {
-            let incoming: Vec<(Val, Label)> = failures
-                .iter()
-                .map(|failure| (Val::new(Ty::PTR, this.body.f.module.string(&text(failure))), failure.from))
-                .collect();
-            this.body.f.phi(Ty::PTR, &incoming)
-        };
-        let kind = phi(&mut self, &|failure| failure.kind.to_string());
-        let head = phi(&mut self, &|failure| failure.head.clone());
-        let tail = phi(&mut self, &|failure| failure.tail.clone());
-        let middle = format!(" when calling:\n  `{}", self.signature);
-        let middle = Val::new(Ty::PTR, self.body.f.module.string(&middle));
-        raise_values(&mut self.body.f, &[kind, head, middle, tail]);
-        self.body.f.ret("i32 -1");
+        let rows: Vec<[String; 3]> = failures
+            .iter()
+            .map(|failure| [failure.kind.to_string(), failure.head.clone(), failure.tail.clone()])
+            .collect();
+        let table = raise::refusals(self.f().module, &rows);
+        let incoming: Vec<(Val, Label)> = failures
+            .iter()
+            .enumerate()
+            .map(|(row, failure)| (Val::int(Ty::I64, (row * ROW) as i64), failure.from))
+            .collect();
+        let offset = self.f().phi(Ty::I64, &incoming);
+        let row = self.f().emit(Ty::PTR, format_args!("getelementptr inbounds i8, ptr {table}, {offset}"));
+        let signature = self.signature.clone();
+        let signature = Val::new(Ty::PTR, self.f().module.string(&signature));
+        self.f().effect(format_args!("call void @{REFUSE}({row}, {signature})"));
+        let failed = self.failed;
+        self.f().branch(failed);
+        self.f().start(failed);
+        self.f().ret("i32 -1");
         let symbol = global_name(&format!("{ENTRY_PREFIX}{name}"));
         let params = "ptr %self, ptr %args, i32 %count, ptr %result";
-        self.body.f.finish(&format!("define dso_local i32 {symbol}({params}) #0"))
+        self.body.f.finish(&format!("define dso_local i32 {symbol}({params}) #1"))
     }
 }

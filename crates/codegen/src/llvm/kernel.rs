@@ -171,7 +171,7 @@ impl<'m, 'k> Body<'m, 'k> {
 
     /// Raises an error of fixed text and leaves.
     pub fn fail(&mut self, kind: &str, message: &str) {
-        super::raise::raise(&mut self.f, kind, &[message]);
+        super::raise::raise(&mut self.f, kind, message);
         self.leave(-1);
     }
 

@@ -26,6 +26,7 @@ mod parallel;
 mod raise;
 mod signature;
 mod stmt;
+mod tensor_check;
 mod value;
 
 pub(crate) use entry::{ENTRY_PREFIX, write_kernel};

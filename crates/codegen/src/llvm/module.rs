@@ -107,6 +107,7 @@ impl ModuleText {
         out.push('\n');
         out.push_str(&self.functions);
         out.push_str("attributes #0 = { mustprogress nounwind uwtable }\n");
+        out.push_str("attributes #1 = { mustprogress nounwind optsize uwtable }\n");
         for (number, text) in self.metadata.iter().enumerate() {
             let _ = writeln!(out, "!{number} = {text}");
         }

@@ -1,59 +1,106 @@
 //! Raising errors from compiled code.
 //!
-//! A message is made of three pieces, of which the middle one (how the kernel is called) is shared by all checks of a
-//! kernel. They are joined on the stack and handed to the runtime through the slot `__TVMFFIErrorSetRaisedFromCStr`, which
-//! every loader of such libraries fills. So a library imports nothing from the process that loads it, and loads anywhere.
+//! A message is made of up to seven pieces, of which most (how the kernel is called, the words around names) are shared by
+//! many checks. They are joined on the stack and handed to the runtime through the slot `__TVMFFIErrorSetRaisedFromCStr`,
+//! which every loader of such libraries fills. So a library imports nothing from the process that loads it, and loads
+//! anywhere.
 
 use super::{
     function::FunctionText,
+    module::ModuleText,
+    tensor_check::distance,
     value::{Ty, Val},
 };
 
-const RAISE: &str = "relaxide.raise";
+/// The function that raises: takes the kind and seven pieces.
+pub(super) const RAISE: &str = "relaxide.raise";
 
-/// Raises an error of fixed text: up to three pieces.
-pub(super) fn raise(f: &mut FunctionText<'_>, kind: &str, pieces: &[&str]) {
-    let mut texts = [kind, "", "", ""];
-    for (slot, piece) in texts[1..].iter_mut().zip(pieces) {
-        *slot = piece;
+/// The function that raises what a row of a [`refusals`] table says.
+pub(super) const REFUSE: &str = "relaxide.refuse";
+
+/// How many pieces a message has.
+const PIECES: usize = 7;
+
+/// Bytes in a row of a [`refusals`] table.
+pub(super) const ROW: usize = 12;
+
+/// Raises an error of fixed text.
+pub(super) fn raise(f: &mut FunctionText<'_>, kind: &str, message: &str) {
+    define(f.module);
+    let mut values = vec![Val::new(Ty::PTR, f.module.string(kind)), Val::new(Ty::PTR, f.module.string(message))];
+    values.resize_with(PIECES + 1, || Val::new(Ty::PTR, f.module.string("")));
+    f.effect(format_args!("call void @{RAISE}({})", super::function::join(&values)));
+}
+
+/// A table of errors, each a kind, what comes before the kernel's signature in its message, and what comes behind.
+pub(super) fn refusals(module: &mut ModuleText, rows: &[[String; 3]]) -> String {
+    define(module);
+    let table = format!("@.refusals{}", module.fresh_number());
+    let mut fields = Vec::with_capacity(rows.len() * 3);
+    for (row, texts) in rows.iter().enumerate() {
+        for text in texts {
+            let text = module.string(text);
+            fields.push(distance(&text, &table, row * ROW));
+        }
     }
-    let values = texts.map(|text| Val::new(Ty::PTR, f.module.string(text)));
-    raise_values(f, &values);
+    let (count, list) = (fields.len(), fields.join(", "));
+    module.define(&table, || format!("{table} = internal unnamed_addr constant [{count} x i32] [{list}], align 4"));
+    table
 }
 
-/// Raises an error from pointers to its kind and its three pieces.
-pub(super) fn raise_values(f: &mut FunctionText<'_>, texts: &[Val; 4]) {
-    let slot = f.module.runtime_slot("TVMFFIErrorSetRaisedFromCStr");
-    f.module.define(RAISE, || definition(&slot));
-    let [kind, first, second, third] = texts;
-    f.effect(format_args!("call void @{RAISE}({kind}, {first}, {second}, {third})"));
+/// Writes the functions that raise, unless they are there.
+pub(super) fn define(module: &mut ModuleText) {
+    let slot = module.runtime_slot("TVMFFIErrorSetRaisedFromCStr");
+    let nothing = module.string("");
+    let pieces: String = (0..PIECES).map(|i| format!(", ptr %p{i}")).collect();
+    let lengths: String = (0..PIECES)
+        .map(|i| format!("  %l{i} = call i64 @relaxide.length(ptr %p{i})\n  %n{} = add i64 %n{i}, %l{i}\n", i + 1))
+        .collect();
+    let copies: String =
+        (0..PIECES).map(|i| format!("  %t{} = call ptr @relaxide.append(ptr %t{i}, ptr %p{i})\n", i + 1)).collect();
+    module.define(RAISE, || {
+        TEMPLATE
+            .replace("{raise}", RAISE)
+            .replace("{refuse}", REFUSE)
+            .replace("{slot}", &slot)
+            .replace("{nothing}", &nothing)
+            .replace("{pieces}", &pieces)
+            .replace("{lengths}", &lengths)
+            .replace("{copies}", &copies)
+            .replace("{count}", &PIECES.to_string())
+    });
 }
 
-fn definition(slot: &str) -> String {
-    format!(
-        r#"define internal void @{RAISE}(ptr %kind, ptr %a, ptr %b, ptr %c) cold noinline nounwind "no-builtins" {{
+const TEMPLATE: &str = r#"define internal void @{raise}(ptr %kind{pieces}) cold noinline nounwind "no-builtins" {
 entry:
   %function = load ptr, ptr {slot}, align 8
   %missing = icmp eq ptr %function, null
   br i1 %missing, label %done, label %join
 join:
-  %la = call i64 @relaxide.length(ptr %a)
-  %lb = call i64 @relaxide.length(ptr %b)
-  %lc = call i64 @relaxide.length(ptr %c)
-  %lab = add i64 %la, %lb
-  %labc = add i64 %lab, %lc
-  %size = add i64 %labc, 1
-  %text = alloca i8, i64 %size, align 1
-  %after_a = call ptr @relaxide.append(ptr %text, ptr %a)
-  %after_b = call ptr @relaxide.append(ptr %after_a, ptr %b)
-  %after_c = call ptr @relaxide.append(ptr %after_b, ptr %c)
-  store i8 0, ptr %after_c, align 1
-  call void %function(ptr %kind, ptr %text)
+  %n0 = add i64 0, 1
+{lengths}  %t0 = alloca i8, i64 %n{count}, align 1
+{copies}  store i8 0, ptr %t{count}, align 1
+  call void %function(ptr %kind, ptr %t0)
   br label %done
 done:
   ret void
-}}
-define internal i64 @relaxide.length(ptr %text) noinline nounwind "no-builtins" {{
+}
+define internal void @{refuse}(ptr %row, ptr %signature) cold noinline nounwind {
+  %kind_far = load i32, ptr %row, align 4
+  %head_at = getelementptr i32, ptr %row, i64 1
+  %head_far = load i32, ptr %head_at, align 4
+  %tail_at = getelementptr i32, ptr %row, i64 2
+  %tail_far = load i32, ptr %tail_at, align 4
+  %kind_wide = sext i32 %kind_far to i64
+  %head_wide = sext i32 %head_far to i64
+  %tail_wide = sext i32 %tail_far to i64
+  %kind = getelementptr i8, ptr %row, i64 %kind_wide
+  %head = getelementptr i8, ptr %row, i64 %head_wide
+  %tail = getelementptr i8, ptr %row, i64 %tail_wide
+  call void @{raise}(ptr %kind, ptr %head, ptr %signature, ptr %tail, ptr {nothing}, ptr {nothing}, ptr {nothing}, ptr {nothing})
+  ret void
+}
+define internal i64 @relaxide.length(ptr %text) noinline nounwind "no-builtins" {
 entry:
   br label %next
 next:
@@ -65,8 +112,8 @@ next:
   br i1 %end, label %done, label %next
 done:
   ret i64 %i
-}}
-define internal ptr @relaxide.append(ptr %to, ptr %from) noinline nounwind "no-builtins" {{
+}
+define internal ptr @relaxide.append(ptr %to, ptr %from) noinline nounwind "no-builtins" {
 entry:
   br label %next
 next:
@@ -82,6 +129,4 @@ more:
   br label %next
 done:
   ret ptr %q
-}}"#
-    )
-}
+}"#;

@@ -1,0 +1,232 @@
+//! The checks that every tensor argument gets, as one function of the library over a record for each argument.
+//!
+//! Written out in every kernel these checks would be as much code as the kernels. The record says what is expected and how to
+//! name it; texts are given by their distance from the record, so that loading a library relocates nothing.
+
+use relaxide_ir::Buffer;
+
+use super::{
+    module::ModuleText,
+    raise::{self, RAISE},
+};
+
+/// The function: takes a packed argument and a record, gives the DLTensor, or null with an error raised.
+pub(super) const CHECK: &str = "relaxide.tensor";
+
+/// Whether strides must be compact, as bits of a record's flags.
+const COMPACT: i64 = 1;
+/// Whether the byte offset is fixed.
+const FIXED_OFFSET: i64 = 2;
+
+/// Writes the record of an argument, and the function if it is the first; the record's name.
+pub(super) fn record(module: &mut ModuleText, buffer: &Buffer, position: usize, middle: &str) -> String {
+    raise::define(module);
+    define(module);
+    let name = format!("@.tensor{}", module.fresh_number());
+    let fixed_offset = buffer.elem_offset.as_int().map(|elements| elements * buffer.dtype.bytes() as i64);
+    let texts = [
+        buffer.name.clone(),
+        format!(" on argument #{position}"),
+        middle.to_string(),
+        buffer.ndim().to_string(),
+        buffer.dtype.to_string(),
+        fixed_offset.unwrap_or_default().to_string(),
+    ];
+    let mut fields: Vec<String> = texts.iter().map(|text| distance(&module.string(text), &name, 0)).collect();
+    let [low, high] = buffer.dtype.lanes.to_le_bytes();
+    let word = i32::from_le_bytes([buffer.dtype.code, buffer.dtype.bits, low, high]);
+    let mut flags = if buffer.strides.is_empty() { COMPACT } else { 0 };
+    // An offset beyond the field is checked by nobody's record, but no such tensor can be made either.
+    let offset = fixed_offset.and_then(|bytes| i32::try_from(bytes).ok());
+    flags |= if offset.is_some() { FIXED_OFFSET } else { 0 };
+    for number in [buffer.ndim() as i64, i64::from(word), i64::from(offset.unwrap_or_default()), flags] {
+        fields.push(format!("i32 {number}"));
+    }
+    let (count, list) = (fields.len(), fields.join(", "));
+    module.define(&name, || format!("{name} = internal unnamed_addr constant [{count} x i32] [{list}], align 4"));
+    name
+}
+
+/// How far a text lies from a record (plus an offset into it), as a constant.
+pub(super) fn distance(text: &str, from: &str, offset: usize) -> String {
+    let from = format!("ptrtoint (ptr getelementptr (i8, ptr {from}, i64 {offset}) to i64)");
+    format!("i32 trunc (i64 sub (i64 ptrtoint (ptr {text} to i64), i64 {from}) to i32)")
+}
+
+/// One way to fail: the block that finds it, the kind of error, and the pieces of its message around the tensor's name.
+struct Failure {
+    block: &'static str,
+    kind: &'static str,
+    before: &'static str,
+    name: &'static str,
+    after: &'static str,
+    tail: &'static str,
+    /// A text of the record, or a fixed one.
+    expected: Expected,
+}
+
+enum Expected {
+    Record(usize),
+    Fixed(&'static str),
+}
+
+const EXPECTED: &str = "`,\n  expected ";
+
+const FAILURES: [Failure; 7] = [
+    Failure::new("entry", "TypeError", "Mismatched type", "", EXPECTED, Expected::Fixed("Tensor")),
+    Failure::new("rank", "ValueError", "Mismatched ", ".ndim", EXPECTED, Expected::Record(3)),
+    Failure::new("dtype", "TypeError", "Mismatched ", ".dtype", EXPECTED, Expected::Record(4)),
+    Failure::new("device", "ValueError", "Mismatched ", ".device_type", EXPECTED, Expected::Fixed("cpu")),
+    Failure::new("judged", "ValueError", "Mismatched ", ".strides", EXPECTED, Expected::Fixed("to be compact array")),
+    Failure::new("data", "ValueError", "", " data pointer is NULL", EXPECTED, Expected::Fixed("non-NULL data pointer")),
+    Failure::new("offset", "ValueError", "Invalid ", ".byte_offset", EXPECTED, Expected::Record(5)),
+];
+
+impl Failure {
+    const fn new(
+        block: &'static str,
+        kind: &'static str,
+        before: &'static str,
+        after: &'static str,
+        tail: &'static str,
+        expected: Expected,
+    ) -> Self {
+        // Only an argument of the wrong type goes without a name.
+        let name = if after.is_empty() { "" } else { "%name" };
+        Self { block, kind, before, name, after, tail, expected }
+    }
+}
+
+fn define(module: &mut ModuleText) {
+    let mut phi = |value: &str, text: &dyn Fn(&Failure) -> (&'static str, String)| {
+        let incoming: Vec<String> = FAILURES
+            .iter()
+            .map(|failure| {
+                let (literal, register) = text(failure);
+                let operand = if register.is_empty() { module.string(literal) } else { register };
+                format!("[ {operand}, %{} ]", failure.block)
+            })
+            .collect();
+        format!("  {value} = phi ptr {}\n", incoming.join(", "))
+    };
+    let fixed = |text: &'static str| (text, String::new());
+    let mut fail = phi("%kind", &|failure| fixed(failure.kind));
+    fail += &phi("%before", &|failure| fixed(failure.before));
+    fail += &phi("%named", &|failure| (failure.name, failure.name.to_string()));
+    fail += &phi("%after", &|failure| fixed(failure.after));
+    fail += &phi("%tail", &|failure| fixed(failure.tail));
+    fail += &phi("%expected", &|failure| match failure.expected {
+        Expected::Fixed(text) => fixed(text),
+        Expected::Record(index) => ("", format!("%text{index}")),
+    });
+    let texts: String = (0..6)
+        .map(|index| {
+            format!(
+                "  %at{index} = getelementptr i32, ptr %record, i64 {index}\n  \
+                 %far{index} = load i32, ptr %at{index}, align 4\n  \
+                 %wide{index} = sext i32 %far{index} to i64\n  \
+                 %text{index} = getelementptr i8, ptr %record, i64 %wide{index}\n"
+            )
+        })
+        .collect();
+    let body = TEMPLATE.replace("{texts}", &texts.replace("%text0 ", "%name ")).replace("{fail}", &fail);
+    module.define(CHECK, || body.replace("{name}", CHECK).replace("{raise}", RAISE));
+}
+
+/// Numbers of a record follow its six texts: rank, element type, byte offset, flags. The type indices of plain pointers
+/// (0, 4 and 7) are the bits of 145.
+const TEMPLATE: &str = "define internal ptr @{name}(ptr %packed, ptr %record) noinline nounwind uwtable {
+entry:
+{texts}  %type = load i32, ptr %packed, align 8
+  %payload = getelementptr i8, ptr %packed, i64 8
+  %pointer = load ptr, ptr %payload, align 8
+  %object = icmp eq i32 %type, 70
+  %behind = getelementptr i8, ptr %pointer, i64 24
+  %tensor = select i1 %object, ptr %behind, ptr %pointer
+  %small = icmp ult i32 %type, 8
+  %low = and i32 %type, 7
+  %bits = lshr i32 145, %low
+  %bit = trunc i32 %bits to i1
+  %plain = and i1 %small, %bit
+  %known = or i1 %object, %plain
+  %present = icmp ne ptr %pointer, null
+  %fine = and i1 %known, %present
+  br i1 %fine, label %rank, label %fail
+rank:
+  %ndim_at = getelementptr i8, ptr %tensor, i64 16
+  %ndim = load i32, ptr %ndim_at, align 4
+  %wanted_ndim_at = getelementptr i32, ptr %record, i64 6
+  %wanted_ndim = load i32, ptr %wanted_ndim_at, align 4
+  %same_ndim = icmp eq i32 %ndim, %wanted_ndim
+  br i1 %same_ndim, label %dtype, label %fail
+dtype:
+  %dtype_at = getelementptr i8, ptr %tensor, i64 20
+  %dtype_is = load i32, ptr %dtype_at, align 4
+  %wanted_dtype_at = getelementptr i32, ptr %record, i64 7
+  %wanted_dtype = load i32, ptr %wanted_dtype_at, align 4
+  %same_dtype = icmp eq i32 %dtype_is, %wanted_dtype
+  br i1 %same_dtype, label %device, label %fail
+device:
+  %device_at = getelementptr i8, ptr %tensor, i64 8
+  %device_is = load i32, ptr %device_at, align 4
+  %cpu = icmp eq i32 %device_is, 1
+  br i1 %cpu, label %strides, label %fail
+strides:
+  %flags_at = getelementptr i32, ptr %record, i64 9
+  %flags = load i32, ptr %flags_at, align 4
+  %shape_at = getelementptr i8, ptr %tensor, i64 24
+  %shape = load ptr, ptr %shape_at, align 8
+  %strides_at = getelementptr i8, ptr %tensor, i64 32
+  %strides_are = load ptr, ptr %strides_at, align 8
+  %absent = icmp eq ptr %strides_are, null
+  %readable = select i1 %absent, ptr %shape, ptr %strides_are
+  %axes = zext i32 %ndim to i64
+  br label %axis
+axis:
+  %left = phi i64 [ %axes, %strides ], [ %index, %next ]
+  %compact = phi i64 [ 1, %strides ], [ %product, %next ]
+  %ok = phi i1 [ true, %strides ], [ %still, %next ]
+  %end = icmp eq i64 %left, 0
+  br i1 %end, label %judged, label %next
+next:
+  %index = add i64 %left, -1
+  %extent_at = getelementptr i64, ptr %shape, i64 %index
+  %extent = load i64, ptr %extent_at, align 8
+  %stride_at = getelementptr i64, ptr %readable, i64 %index
+  %stride = load i64, ptr %stride_at, align 8
+  %same = icmp eq i64 %stride, %compact
+  %single = icmp eq i64 %extent, 1
+  %either = or i1 %same, %single
+  %good = or i1 %either, %absent
+  %still = and i1 %ok, %good
+  %product = mul i64 %compact, %extent
+  br label %axis
+judged:
+  %empty = icmp eq i64 %compact, 0
+  %compact_bit = and i32 %flags, 1
+  %any = icmp eq i32 %compact_bit, 0
+  %lax = or i1 %empty, %any
+  %strides_fit = or i1 %ok, %lax
+  br i1 %strides_fit, label %data, label %fail
+data:
+  %data_is = load ptr, ptr %tensor, align 8
+  %data_present = icmp ne ptr %data_is, null
+  %data_fits = or i1 %data_present, %empty
+  br i1 %data_fits, label %offset, label %fail
+offset:
+  %offset_at = getelementptr i8, ptr %tensor, i64 40
+  %offset_is = load i64, ptr %offset_at, align 8
+  %wanted_offset_at = getelementptr i32, ptr %record, i64 8
+  %wanted_offset_32 = load i32, ptr %wanted_offset_at, align 4
+  %wanted_offset = sext i32 %wanted_offset_32 to i64
+  %same_offset = icmp eq i64 %offset_is, %wanted_offset
+  %offset_bit = and i32 %flags, 2
+  %free = icmp eq i32 %offset_bit, 0
+  %offset_fits = or i1 %same_offset, %free
+  br i1 %offset_fits, label %done, label %fail
+done:
+  ret ptr %tensor
+fail:
+{fail}  call void @{raise}(ptr %kind, ptr %before, ptr %named, ptr %after, ptr %text1, ptr %text2, ptr %tail, ptr %expected)
+  ret ptr null
+}";
