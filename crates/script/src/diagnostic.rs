@@ -134,12 +134,14 @@ impl Diagnostic {
         code: Code,
         message: impl Into<String>,
         file: &str,
-        source: &str,
+        lines: &Lines<'_>,
         start: usize,
         end: usize,
     ) -> Diagnostic {
-        let place = Place::of(source, start);
-        let end_in_line = end.clamp(start.min(place.line_end), place.line_end);
+        let (source, place) = (lines.source, lines.place(start));
+        let rest = source.get(place.start..).unwrap_or_default();
+        let line_end = place.start + rest.find(['\n', '\r']).unwrap_or(rest.len());
+        let end_in_line = end.clamp(place.start, line_end.max(place.start));
         let width = source.get(place.start..end_in_line).map_or(1, |s| s.chars().count()).max(1);
         Diagnostic {
             code,
@@ -148,7 +150,7 @@ impl Diagnostic {
             line: place.line,
             column: place.column,
             width,
-            source_line: source.get(place.line_start..place.line_end).unwrap_or("").to_string(),
+            source_line: source.get(place.line_start..line_end).unwrap_or("").to_string(),
             help: None,
         }
     }
@@ -157,6 +159,32 @@ impl Diagnostic {
     pub fn with_help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
         self
+    }
+}
+
+/// Where the lines of a text begin, so that places are found without counting from the start.
+pub(crate) struct Lines<'s> {
+    source: &'s str,
+    starts: Vec<usize>,
+}
+
+impl<'s> Lines<'s> {
+    /// The lines of a text.
+    pub fn of(source: &'s str) -> Lines<'s> {
+        let breaks = source.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1);
+        Lines { source, starts: std::iter::once(0).chain(breaks).collect() }
+    }
+
+    /// The place of an offset; offsets behind the end count as the end.
+    pub fn place(&self, offset: usize) -> Place {
+        let mut start = offset.min(self.source.len());
+        while !self.source.is_char_boundary(start) {
+            start -= 1;
+        }
+        let line = self.starts.partition_point(|first| *first <= start);
+        let line_start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        let column = self.source.get(line_start..start).map_or(0, |head| head.chars().count()) + 1;
+        Place { start, line, column, line_start }
     }
 }
 
@@ -169,27 +197,6 @@ pub(crate) struct Place {
     /// Column in characters, from 1.
     pub column: usize,
     line_start: usize,
-    line_end: usize,
-}
-
-impl Place {
-    /// The place of an offset; offsets behind the end count as the end.
-    pub fn of(source: &str, offset: usize) -> Place {
-        let mut start = offset.min(source.len());
-        while !source.is_char_boundary(start) {
-            start -= 1;
-        }
-        let before = &source[..start];
-        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-        let line_end = source[start..].find(['\n', '\r']).map_or(source.len(), |i| start + i);
-        Place {
-            start,
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-            line_start,
-            line_end,
-        }
-    }
 }
 
 impl std::error::Error for Diagnostic {}
@@ -242,7 +249,7 @@ mod tests {
     #[test]
     fn a_diagnostic_shows_the_line_and_marks_the_place() {
         let source = "def f(x):\n    return xx\n";
-        let d = Diagnostic::at(Code::UnknownName, "no name `xx` is in scope", "a.py", source, 21, 23)
+        let d = Diagnostic::at(Code::UnknownName, "no name `xx` is in scope", "a.py", &Lines::of(source), 21, 23)
             .with_help("did you mean `x`?");
         let expected = "error[E0110]: no name `xx` is in scope\n --> a.py:2:12\n  |\n2 |     return xx\n  |            ^^\n  = help: did you mean `x`?";
         assert_eq!(d.to_string(), expected);
@@ -250,9 +257,9 @@ mod tests {
 
     #[test]
     fn places_behind_the_end_and_inside_characters_are_clamped() {
-        let d = Diagnostic::at(Code::Syntax, "x", "a", "é", 1, 100);
+        let d = Diagnostic::at(Code::Syntax, "x", "a", &Lines::of("é"), 1, 100);
         assert_eq!((d.line, d.column, d.width), (1, 1, 1));
-        let d = Diagnostic::at(Code::Syntax, "x", "a", "ab\n", 50, 60);
+        let d = Diagnostic::at(Code::Syntax, "x", "a", &Lines::of("ab\n"), 50, 60);
         assert_eq!((d.line, d.column), (2, 1));
     }
 

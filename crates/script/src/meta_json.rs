@@ -12,45 +12,77 @@ use serde_json::{Value, json};
 /// First word of a tensor blob.
 const TENSOR_MAGIC: u64 = 0xdd5e_40f0_96b4_a13f;
 
-/// The key of constants in the root map.
+/// The key of Relax constants in the root map.
 pub(crate) const CONSTANTS: &str = "ir.GenericConst";
+/// The key of plain tensors, which attributes hold.
+pub(crate) const TENSORS: &str = "ffi.Tensor";
 
-/// The graph that holds these constants.
-pub(crate) fn write<'a>(tensors: impl Iterator<Item = &'a Tensor>) -> String {
-    let mut nodes = vec![json!({"type": "ffi.String", "data": CONSTANTS}), json!({"type": "None"})];
-    let mut add = |node: Value| {
-        nodes.push(node);
-        nodes.len() - 1
-    };
-    let mut constants = Vec::new();
-    for tensor in tensors {
-        let int64 = add(json!({"type": "ir.PrimType", "data": {"span": 1, "dtype": "int64"}}));
+/// What a section holds.
+#[derive(Debug, Default)]
+pub(crate) struct Section {
+    /// Values of Relax constants.
+    pub constants: Vec<Tensor>,
+    /// Plain tensors.
+    pub tensors: Vec<Tensor>,
+}
+
+/// A graph under construction: a list of nodes. The first two are given, since all graphs need them.
+struct Graph(Vec<Value>);
+
+impl Graph {
+    fn add(&mut self, node: Value) -> usize {
+        self.0.push(node);
+        self.0.len() - 1
+    }
+
+    fn tensor(&mut self, tensor: &Tensor) -> usize {
+        self.add(json!({"type": TENSORS, "data": STANDARD.encode(tensor_blob(tensor))}))
+    }
+
+    /// A Relax constant: its type and its value.
+    fn constant(&mut self, tensor: &Tensor) -> usize {
+        let int64 = self.add(json!({"type": "ir.PrimType", "data": {"span": 1, "dtype": "int64"}}));
         let mut dims = Vec::new();
         for dim in tensor.shape() {
-            let value = add(json!({"type": "int", "data": dim}));
-            dims.push(add(json!({"type": "ir.IntImm", "data": {"span": 1, "ty": int64, "value": value}})));
+            let value = self.add(json!({"type": "int", "data": dim}));
+            dims.push(self.add(json!({"type": "ir.IntImm", "data": {"span": 1, "ty": int64, "value": value}})));
         }
-        let values = add(json!({"type": "ffi.Array", "data": dims}));
-        let ndim = add(json!({"type": "int", "data": tensor.ndim()}));
-        let shape_type = add(json!({"type": "relax.ShapeType", "data": {"span": 1, "values": values, "ndim": ndim}}));
+        let values = self.add(json!({"type": "ffi.Array", "data": dims}));
+        let ndim = tensor.ndim();
+        let shape_type =
+            self.add(json!({"type": "relax.ShapeType", "data": {"span": 1, "values": values, "ndim": ndim}}));
         let shape =
-            add(json!({"type": "relax.expr.ShapeExpr", "data": {"span": 1, "ty": shape_type, "values": values}}));
-        let dtype = add(json!({"type": "ir.PrimType", "data": {"span": 1, "dtype": tensor.dtype().to_string()}}));
-        let ty = add(json!({
+            self.add(json!({"type": "relax.expr.ShapeExpr", "data": {"span": 1, "ty": shape_type, "values": values}}));
+        let dtype = self.add(json!({"type": "ir.PrimType", "data": {"span": 1, "dtype": tensor.dtype().to_string()}}));
+        let ty = self.add(json!({
             "type": "relax.TensorType",
             "data": {"span": 1, "shape": shape, "dtype": dtype, "vdevice": 1, "ndim": ndim},
         }));
-        let value = add(json!({"type": "ffi.Tensor", "data": STANDARD.encode(tensor_blob(tensor))}));
-        constants.push(add(json!({"type": CONSTANTS, "data": {"span": 1, "ty": ty, "value": value}})));
+        let value = self.tensor(tensor);
+        self.add(json!({"type": CONSTANTS, "data": {"span": 1, "ty": ty, "value": value}}))
     }
-    let list = add(json!({"type": "ffi.Array", "data": constants}));
-    let root = add(json!({"type": "ffi.Map", "data": [0, list]}));
-    let graph = json!({"root_index": root, "nodes": nodes, "metadata": {"tvm_version": "0.27.0"}});
-    serde_json::to_string(&graph).unwrap_or_default()
 }
 
-/// The constants of a graph, in order; the error says what is wrong with it.
-pub(crate) fn read(text: &str) -> Result<Vec<Tensor>, String> {
+/// The graph of a section.
+pub(crate) fn write(section: &Section) -> String {
+    let mut graph = Graph(vec![json!({"type": "ffi.String", "data": CONSTANTS}), json!({"type": "None"})]);
+    let mut root = Vec::new();
+    if !section.constants.is_empty() {
+        let constants: Vec<_> = section.constants.iter().map(|t| graph.constant(t)).collect();
+        root.extend([0, graph.add(json!({"type": "ffi.Array", "data": constants}))]);
+    }
+    if !section.tensors.is_empty() {
+        let key = graph.add(json!({"type": "ffi.String", "data": TENSORS}));
+        let tensors: Vec<_> = section.tensors.iter().map(|t| graph.tensor(t)).collect();
+        root.extend([key, graph.add(json!({"type": "ffi.Array", "data": tensors}))]);
+    }
+    let root = graph.add(json!({"type": "ffi.Map", "data": root}));
+    let text = json!({"root_index": root, "nodes": graph.0, "metadata": {"tvm_version": "0.27.0"}});
+    serde_json::to_string(&text).unwrap_or_default()
+}
+
+/// The tensors of a graph, in order; the error says what is wrong with it.
+pub(crate) fn read(text: &str) -> Result<Section, String> {
     let graph: Value = serde_json::from_str(text).map_err(|e| format!("the metadata is not JSON: {e}"))?;
     let nodes = graph.get("nodes").and_then(Value::as_array).ok_or("the metadata has no list of nodes")?;
     let node = |index: Option<&Value>| index.and_then(Value::as_u64).and_then(|i| nodes.get(usize::try_from(i).ok()?));
@@ -60,20 +92,26 @@ pub(crate) fn read(text: &str) -> Result<Vec<Tensor>, String> {
             .and_then(|n| n.get("data"))
             .ok_or_else(|| format!("the metadata lacks a node of type {kind}"))
     };
+    let tensor = |index: Option<&Value>| {
+        let blob = data(index, TENSORS)?.as_str().ok_or("a tensor in the metadata is not text")?;
+        let bytes = STANDARD.decode(blob).map_err(|e| format!("a tensor in the metadata is not base64: {e}"))?;
+        read_tensor(&bytes).ok_or_else(|| "a tensor in the metadata is damaged".to_string())
+    };
     let root = data(graph.get("root_index"), "ffi.Map")?.as_array().ok_or("the metadata's root is not a map")?;
-    let mut constants = Vec::new();
+    let mut section = Section::default();
     for pair in root.chunks_exact(2) {
-        if data(pair.first(), "ffi.String")?.as_str() != Some(CONSTANTS) {
+        let key = data(pair.first(), "ffi.String")?.as_str();
+        if key != Some(CONSTANTS) && key != Some(TENSORS) {
             continue;
         }
-        for constant in data(pair.get(1), "ffi.Array")?.as_array().into_iter().flatten() {
-            let value = data(Some(constant), CONSTANTS)?.get("value");
-            let blob = data(value, "ffi.Tensor")?.as_str().ok_or("a tensor in the metadata is not text")?;
-            let bytes = STANDARD.decode(blob).map_err(|e| format!("a tensor in the metadata is not base64: {e}"))?;
-            constants.push(read_tensor(&bytes).ok_or("a tensor in the metadata is damaged")?);
+        for item in data(pair.get(1), "ffi.Array")?.as_array().into_iter().flatten() {
+            match key {
+                Some(CONSTANTS) => section.constants.push(tensor(data(Some(item), CONSTANTS)?.get("value"))?),
+                _ => section.tensors.push(tensor(Some(item))?),
+            }
         }
     }
-    Ok(constants)
+    Ok(section)
 }
 
 fn tensor_blob(tensor: &Tensor) -> Vec<u8> {
@@ -132,10 +170,13 @@ mod tests {
     fn tensors_survive_the_section() {
         let a = Tensor::from_slice(&[1.0f32, 2.0, 3.0], &[3]).unwrap();
         let b = Tensor::from_slice(&[1i64, 2, 3, 4], &[2, 2]).unwrap();
-        let read = read(&write([&a, &b].into_iter())).unwrap();
-        assert_eq!(read.len(), 2);
-        assert_eq!(read[0].to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0]);
-        assert_eq!((read[1].shape(), read[1].to_vec::<i64>().unwrap()), (&[2i64, 2][..], vec![1, 2, 3, 4]));
+        let section = Section { constants: vec![a], tensors: vec![b] };
+        let read = read(&write(&section)).unwrap();
+        assert_eq!(read.constants[0].to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0]);
+        assert_eq!(
+            (read.tensors[0].shape(), read.tensors[0].to_vec::<i64>().unwrap()),
+            (&[2i64, 2][..], vec![1, 2, 3, 4])
+        );
     }
 
     #[test]

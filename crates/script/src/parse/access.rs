@@ -11,6 +11,7 @@ use ruff_text_size::{Ranged, TextRange};
 use super::value::Value;
 use super::{Parsed, Parser};
 use crate::diagnostic::{Code, closest};
+use crate::meta_json;
 
 impl Parser<'_> {
     pub(super) fn attribute(&mut self, attr: &ast::ExprAttribute) -> Parsed<Value> {
@@ -194,22 +195,21 @@ impl Parser<'_> {
     }
 
     fn metadata_constant(&mut self, key: &str, index: i64, range: TextRange) -> Parsed<Value> {
-        if key != crate::meta_json::CONSTANTS {
-            return Err(self.error(Code::Metadata, format!("metadata of type {key} is not supported"), range));
-        }
-        let Some(constants) = &self.constants else {
+        let Some(metadata) = &self.metadata else {
             return Err(self
                 .error(Code::Metadata, "the text refers to metadata but has no metadata section", range)
                 .with_help("print the module with its metadata (show_meta)")
                 .into());
         };
-        match usize::try_from(index).ok().and_then(|i| constants.get(i)) {
-            Some(constant) => Ok(Value::Relax(constant.clone().into())),
-            None => {
-                let message = format!("the metadata section has {} constants", constants.len());
-                Err(self.error(Code::Metadata, message, range))
-            }
-        }
+        let at = usize::try_from(index).unwrap_or(usize::MAX);
+        let found = match key {
+            meta_json::CONSTANTS => metadata.constants.get(at).map(|c| Value::Relax(c.clone().into())),
+            meta_json::TENSORS => metadata.tensors.get(at).map(|t| Value::Object(t.clone().into())),
+            _ => return Err(self.error(Code::Metadata, format!("metadata of type {key} is not supported"), range)),
+        };
+        found.ok_or_else(|| {
+            self.error(Code::Metadata, format!("the metadata section has no object {index} of type {key}"), range)
+        })
     }
 }
 

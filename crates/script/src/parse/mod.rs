@@ -34,10 +34,10 @@ use std::collections::{HashMap, HashSet};
 use indexmap::IndexMap;
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::{Buffer, GlobalVar, IRModule, Span, VDevice};
-use relaxide_relax::Constant;
 use ruff_text_size::TextRange;
 
-use crate::diagnostic::{Code, Diagnostic, Place, closest};
+use crate::diagnostic::{Code, Diagnostic, Lines, closest};
+use module::Metadata;
 use relax::RelaxFrame;
 use tir::Kernel;
 use value::Value;
@@ -54,10 +54,17 @@ const STACK: usize = 256 << 20;
 pub fn parse_module(source: &str, file: &str) -> Result<IRModule, Box<Diagnostic>> {
     if let Err(refusal) = limits::check(source) {
         let end = refusal.offset + 1;
-        return Err(Box::new(Diagnostic::at(refusal.code, refusal.message, file, source, refusal.offset, end)));
+        return Err(Box::new(Diagnostic::at(
+            refusal.code,
+            refusal.message,
+            file,
+            &Lines::of(source),
+            refusal.offset,
+            end,
+        )));
     }
     let lack = |e: &dyn std::fmt::Display| {
-        Box::new(Diagnostic::at(Code::Limit, format!("the parser could not run: {e}"), file, source, 0, 0))
+        Box::new(Diagnostic::at(Code::Limit, format!("the parser could not run: {e}"), file, &Lines::of(source), 0, 0))
     };
     std::thread::scope(|scope| {
         let parse = std::thread::Builder::new().name("tvmscript".into()).stack_size(STACK);
@@ -91,6 +98,7 @@ enum Language {
 /// The state of one parse.
 struct Parser<'s> {
     source: &'s str,
+    lines: Lines<'s>,
     file: &'s str,
     /// Where the text of a string is that is being read as an expression; its errors are reported there.
     inside: Option<TextRange>,
@@ -99,7 +107,7 @@ struct Parser<'s> {
     module_name: String,
     globals: IndexMap<String, Ref<GlobalVar>>,
     vdevices: Vec<Ref<VDevice>>,
-    constants: Option<Vec<Ref<Constant>>>,
+    metadata: Option<Metadata>,
     type_vars: HashMap<String, DataType>,
     scopes: Vec<HashMap<String, Value>>,
     /// The scope that symbolic dimensions of the function go to.
@@ -138,13 +146,14 @@ impl<'s> Parser<'s> {
         ];
         Parser {
             source,
+            lines: Lines::of(source),
             file,
             inside: None,
             namespaces: known.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
             module_name: String::new(),
             globals: IndexMap::new(),
             vdevices: Vec::new(),
-            constants: None,
+            metadata: None,
             type_vars: HashMap::new(),
             scopes: vec![HashMap::new()],
             symbol_scope: 0,
@@ -162,7 +171,7 @@ impl<'s> Parser<'s> {
 
     fn error(&self, code: Code, message: impl Into<String>, range: TextRange) -> Box<Diagnostic> {
         let range = self.inside.unwrap_or(range);
-        Box::new(Diagnostic::at(code, message, self.file, self.source, range.start().into(), range.end().into()))
+        Box::new(Diagnostic::at(code, message, self.file, &self.lines, range.start().into(), range.end().into()))
     }
 
     fn unsupported(&self, what: &str, range: TextRange) -> Box<Diagnostic> {
@@ -186,7 +195,7 @@ impl<'s> Parser<'s> {
     /// The place of a range, as nodes keep it.
     fn span(&self, range: TextRange) -> Option<Ref<Span>> {
         let range = self.inside.unwrap_or(range);
-        let (start, end) = (Place::of(self.source, range.start().into()), Place::of(self.source, range.end().into()));
+        let (start, end) = (self.lines.place(range.start().into()), self.lines.place(range.end().into()));
         Some(Ref::new(Span {
             source: self.file.to_string(),
             line: start.line as i64,

@@ -12,6 +12,12 @@ use super::{Parsed, Parser};
 use crate::diagnostic::Code;
 use crate::meta_json;
 
+/// The objects of the metadata section.
+pub(super) struct Metadata {
+    pub constants: Vec<Ref<Constant>>,
+    pub tensors: Vec<relaxide_ffi::Tensor>,
+}
+
 /// What a decorator makes of a function.
 pub(super) enum Kind {
     /// `@R.function`
@@ -91,9 +97,10 @@ impl Parser<'_> {
                 let [Expr::StringLiteral(text)] = &*call.arguments.args else {
                     return Err(self.error(Code::Metadata, "the metadata section is one text", call.range()));
                 };
-                let tensors = meta_json::read(text.value.to_str());
-                let tensors = tensors.map_err(|e| self.error(Code::Metadata, e, text.range))?;
-                self.constants = Some(tensors.into_iter().map(constant).collect());
+                let section = meta_json::read(text.value.to_str());
+                let section = section.map_err(|e| self.error(Code::Metadata, e, text.range))?;
+                let constants = section.constants.into_iter().map(constant).collect();
+                self.metadata = Some(Metadata { constants, tensors: section.tensors });
                 Ok(())
             }
             _ => match self.declared_dtype(&assign.value) {

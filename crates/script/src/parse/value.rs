@@ -1,6 +1,6 @@
 //! What an expression of a text stands for while it is being read.
 
-use relaxide_ffi::{DataType, Ref};
+use relaxide_ffi::{DataType, ObjectRef, Ref};
 use relaxide_ir::{AttrValue, Buffer, PrimExpr, Type};
 use relaxide_relax::Expr;
 use relaxide_tir::Range;
@@ -27,6 +27,8 @@ pub(super) enum Value {
     Region(Ref<Buffer>, Vec<Ref<Range>>),
     Relax(Expr),
     Type(Type),
+    /// An object of the metadata section.
+    Object(ObjectRef),
     /// The module that is being read, through its own name or an alias.
     Module,
     /// A name behind `R.`, `T.`, `I.` or `tvm.` that is no value by itself.
@@ -51,6 +53,7 @@ impl Value {
             Value::Region(b, _) => format!("a region of the buffer `{}`", b.name),
             Value::Relax(_) => "a Relax expression".into(),
             Value::Type(_) => "a type".into(),
+            Value::Object(o) => format!("an object of type {}", o.type_key()),
             Value::Module => "the module".into(),
             Value::Path(path) => format!("`{path}`"),
         }
@@ -102,6 +105,7 @@ impl Value {
                 AttrValue::Map(items.into_iter().map(|(k, v)| Ok((k, v.into_attr()?))).collect::<Result<_, Value>>()?)
             }
             Value::Prim(e) => AttrValue::Prim(e),
+            Value::Object(o) => AttrValue::Object(o),
             Value::Relax(Expr::Str(s)) => AttrValue::Str(s.value.clone()),
             Value::Relax(Expr::DType(d)) => AttrValue::DType(d.value),
             Value::Relax(Expr::Prim(p)) => AttrValue::Prim(p.value.clone()),

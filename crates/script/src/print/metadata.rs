@@ -3,7 +3,7 @@
 //! The text refers to the `i`-th object of a type as `metadata["type"][i]`; the section maps each type to its objects, in
 //! the JSON graph that TVM's `load_json` reads.
 
-use relaxide_ffi::{ObjectRef, Ref};
+use relaxide_ffi::{ObjectRef, Ref, Tensor};
 use relaxide_relax::Constant;
 
 use crate::meta_json;
@@ -12,13 +12,14 @@ use crate::meta_json;
 #[derive(Default)]
 pub(crate) struct Metadata {
     constants: Vec<(ObjectRef, Ref<Constant>)>,
+    tensors: Vec<(ObjectRef, Tensor)>,
     /// Objects of other kinds, by type key and address; they have no section.
     others: Vec<ObjectRef>,
 }
 
 impl Metadata {
     pub fn is_empty(&self) -> bool {
-        self.constants.is_empty() && self.others.is_empty()
+        self.constants.is_empty() && self.tensors.is_empty() && self.others.is_empty()
     }
 
     /// The text that refers to a constant. One constant is one entry, however often it is used.
@@ -31,8 +32,15 @@ impl Metadata {
         format!("metadata[\"ir.GenericConst\"][{index}]")
     }
 
-    /// The text that refers to another object.
+    /// The text that refers to another object: a tensor, or something that has no section.
     pub fn object(&mut self, object: &ObjectRef) -> String {
+        if let Ok(tensor) = Tensor::try_from(object.clone()) {
+            let index = self.tensors.iter().position(|(known, _)| known == object).unwrap_or_else(|| {
+                self.tensors.push((object.clone(), tensor));
+                self.tensors.len() - 1
+            });
+            return format!("metadata[\"{}\"][{index}]", meta_json::TENSORS);
+        }
         let key = object.type_key().to_string();
         let mut same = self.others.iter().filter(|o| o.type_key() == object.type_key());
         let index = same.position(|o| o == object).unwrap_or_else(|| {
@@ -45,7 +53,11 @@ impl Metadata {
 
     /// The section as text.
     pub fn section(&self) -> String {
-        let json = meta_json::write(self.constants.iter().map(|(_, c)| &c.value));
+        let section = meta_json::Section {
+            constants: self.constants.iter().map(|(_, c)| c.value.clone()).collect(),
+            tensors: self.tensors.iter().map(|(_, t)| t.clone()).collect(),
+        };
+        let json = meta_json::write(&section);
         format!("metadata = tvm.ir.load_json(\"\"\"{}\"\"\")\n", json.replace('\\', "\\\\").replace('"', "\\\""))
     }
 }
