@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use relaxide_ir::{Buffer, PrimExpr, Ref, Var};
+use relaxide_ir::{BinaryOp, Buffer, PrimExpr, Ref, Var};
 use relaxide_tir::PrimFunc;
 
 use super::{
@@ -23,7 +23,6 @@ use super::{
     value::{Kind, Ty, Val},
 };
 use crate::error::CodegenError;
-use relaxide_ir::BinaryOp;
 
 /// The prefix of exported entries.
 pub(crate) const ENTRY_PREFIX: &str = "__tvm_ffi_";

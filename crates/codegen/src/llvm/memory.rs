@@ -359,8 +359,8 @@ impl Body<'_, '_> {
         if raw.ty == value { raw.clone() } else { self.f.convert(raw, value) }
     }
 
-    /// Allocates a buffer; true if it came from the workspace and must be freed at the end of its sequence.
-    pub fn allocate(&mut self, buffer: &Ref<Buffer>) -> Result<bool, CodegenError> {
+    /// Allocates a buffer, on the stack or, where it is large, from the workspace until the end of its sequence.
+    pub fn allocate(&mut self, buffer: &Ref<Buffer>) -> Result<(), CodegenError> {
         let element = self.kernel.ty(buffer.dtype)?;
         let bytes = i64::from(element.lanes) * element.kind.bytes() as i64;
         let constant = buffer.shape.iter().try_fold(1i64, |product, extent| product.checked_mul(extent.as_int()?));
@@ -374,13 +374,13 @@ impl Body<'_, '_> {
             let slots = (count * i64::from(element.lanes)).max(1) as u64;
             let pointer = self.f.stack_slot(element.element().in_memory(), slots, ALIGNMENT);
             self.vars.insert(buffer.data.clone(), pointer);
-            return Ok(false);
+            return Ok(());
         }
         let count = self.num_elements(buffer)?;
         let size = self.f.binary(BinaryOp::Mul, &count, &Val::int(Ty::I64, bytes), Overflow::Never);
         let pointer = self.allocate_workspace(&size, buffer);
         self.vars.insert(buffer.data.clone(), pointer);
-        Ok(true)
+        Ok(())
     }
 
     fn allocate_workspace(&mut self, size: &Val, buffer: &Buffer) -> Val {

@@ -17,7 +17,7 @@ pub(crate) struct ModuleText {
     fresh: usize,
 }
 
-/// What an unknown pointer may not do through these lists is what lets loads leave loops.
+/// The number of a metadata node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Metadata(usize);
 

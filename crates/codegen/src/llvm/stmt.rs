@@ -68,9 +68,7 @@ impl Body<'_, '_> {
         let mark = self.workspaces.len();
         for stmt in &n.seq {
             match stmt {
-                Stmt::Alloc(alloc) => {
-                    self.allocate(&alloc.buffer)?;
-                }
+                Stmt::Alloc(alloc) => self.allocate(&alloc.buffer)?,
                 other => self.stmt(other)?,
             }
         }
