@@ -3,15 +3,27 @@
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 
 use relaxide_ffi::{Error, ErrorKind};
 
 use super::{ParallelGroupEnv, ParallelTask};
 
-/// How often a thread looks for its event before it sleeps: some tens of microseconds.
-const SPINS: u32 = 4000;
+/// How often a thread looks for its event before it sleeps, where `RELAXIDE_THREAD_POOL_SPIN_COUNT` (or TVM's variable of
+/// that name) says nothing else: about a millisecond. A sleeping worker takes a tenth of one to wake, and a network has a
+/// hundred parallel loops with single-threaded kernels between them.
+const DEFAULT_SPINS: u32 = 40_000;
+
+fn spins() -> u32 {
+    static SPINS: OnceLock<u32> = OnceLock::new();
+    *SPINS.get_or_init(|| {
+        let from_variable = |name: &str| std::env::var(name).ok()?.trim().parse().ok();
+        from_variable("RELAXIDE_THREAD_POOL_SPIN_COUNT")
+            .or_else(|| from_variable("TVM_THREAD_POOL_SPIN_COUNT"))
+            .unwrap_or(DEFAULT_SPINS)
+    })
+}
 
 /// A task for one worker.
 #[derive(Clone, Copy)]
@@ -54,7 +66,7 @@ impl Completion {
 /// Spins, then sleeps, until `done`. Whoever makes `done` true wakes the thread if `sleeps` is set, or in any case if
 /// there is no such flag.
 fn wait_until(sleeps: Option<&AtomicBool>, done: impl Fn() -> bool) {
-    for _ in 0..SPINS {
+    for _ in 0..spins() {
         if done() {
             return;
         }
