@@ -234,7 +234,7 @@ def model_of(case, symbolic):
 def run_relaxide(model, arrays):
     module = tvm.relax.frontend.onnx.from_onnx(model)
     vm = tvm.relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
-    result = vm["main"](*(tvm.runtime.tensor(np.ascontiguousarray(x)) for x in arrays))
+    result = vm["main"](*(tvm.runtime.tensor(x.copy()) for x in arrays))
     return [result.numpy()] if hasattr(result, "numpy") else [part.numpy() for part in result]
 
 

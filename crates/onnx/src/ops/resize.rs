@@ -153,10 +153,14 @@ fn scaled(shape: &[PrimExpr], scales: &[Ratio]) -> Result<Vec<PrimExpr>> {
 
 fn resized(scope: &mut Scope, x: Expr, sizes: Vec<PrimExpr>, method: &Method) -> Outputs {
     let shape = scope.dims(&x)?;
-    let same = |i: usize| dims::equal(&shape[i], &sizes[i]);
-    if !(3..=4).contains(&shape.len()) || !same(0) || !same(1) {
+    let kept = shape.iter().zip(&sizes).take(2).all(|(old, new)| !dims::differ(old, new));
+    if !(3..=4).contains(&shape.len()) || !kept {
         return Err(NodeError::unsupported("only the last one or two of 3 or 4 axes can be resized"));
     }
+    // Batch and channels must keep their sizes, which is checked where it is not known.
+    let wanted: Vec<PrimExpr> = sizes.iter().take(2).chain(&shape[2..]).cloned().collect();
+    let x = scope.agree(x, &wanted)?;
+    let same = |i: usize| dims::equal(&shape[i], &sizes[i]);
     if (2..shape.len()).all(same) {
         return one(x);
     }
