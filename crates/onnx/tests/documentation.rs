@@ -1,4 +1,4 @@
-//! `docs/onnx.md` lists exactly the operators of the table. `BLESS=1 cargo test` writes the list anew.
+//! `docs/onnx.md` lists exactly the operators of the table. `RELAXIDE_BLESS=1 cargo test` writes the list anew.
 
 use relaxide_onnx::ops::{MAX_OPSET, TABLE};
 
@@ -21,10 +21,10 @@ fn the_guide_lists_every_operator() {
     let guide = std::fs::read_to_string(path).expect("the guide is in the repository");
     let (before, rest) = guide.split_once(BEGIN).expect("the list begins with its mark");
     let (listed, after) = rest.split_once(END).expect("the list ends with its mark");
-    if std::env::var_os("BLESS").is_some() {
+    if std::env::var_os("RELAXIDE_BLESS").is_some() {
         std::fs::write(path, format!("{before}{BEGIN}{}{END}{after}", table())).expect("the guide can be written");
         return;
     }
-    assert_eq!(listed, table(), "run `BLESS=1 cargo test -p relaxide-onnx --test documentation`");
+    assert_eq!(listed, table(), "run `RELAXIDE_BLESS=1 cargo test -p relaxide-onnx --test documentation`");
     assert!(guide.contains(&format!("up to opset {MAX_OPSET}")), "the guide names the newest opset, {MAX_OPSET}");
 }

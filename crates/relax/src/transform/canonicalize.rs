@@ -17,11 +17,11 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{PassInfo, PassResult};
 use relaxide_ir::prim::{PrimExpr, VarMap};
-use relaxide_ir::{IRModule, Type};
+use relaxide_ir::{IRModule, Type, Var};
 
 use super::bind_symbols::SymbolMutator;
 use crate::rewrite::{Action, ExprMap, Rewrite, in_function, replace, rewrite_function};
-use crate::shape::{bind_dims, same_dims, same_type, substitute_type};
+use crate::shape::{bind_dims, same_dims, same_type, substitute_type, vars_of};
 use crate::*;
 
 pub(super) const PASS: PassInfo = PassInfo {
@@ -35,7 +35,8 @@ pub(super) fn run(pass: &str, module: IRModule) -> PassResult {
     let mut b = BlockBuilder::with_module(module);
     let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     for (name, func) in functions {
-        let mut canonicalize = Canonicalize::default();
+        let params: Vec<Type> = func.params.iter().map(|p| p.ty.clone()).collect();
+        let mut canonicalize = Canonicalize { bound: vars_of(&params), ..Canonicalize::default() };
         let new = rewrite_function(&mut b, &func, &mut canonicalize).map_err(|e| in_function(pass, &name, e))?;
         let new = SymbolMutator::new(canonicalize.symbols).function_body(&new);
         b.module_mut().insert(name, new);
@@ -49,6 +50,8 @@ struct Canonicalize {
     tuples: ExprMap,
     /// Symbolic variables that turned out to be known dimensions.
     symbols: VarMap,
+    /// Symbolic variables that are bound already: a cast that mentions them checks them.
+    bound: Vec<Ref<Var>>,
     /// Variables of casts that turned out to be renamings.
     casts: ExprMap,
 }
@@ -84,6 +87,7 @@ impl Rewrite for Canonicalize {
             self.casts.insert(cast.var.clone(), value);
             return Ok(());
         }
+        self.bound.extend(vars_of([&cast.ty]));
         b.push_binding(Ref::new(MatchCast { var: cast.var.clone(), value, ty: cast.ty.clone() }).into())
     }
 
@@ -105,7 +109,10 @@ impl Canonicalize {
     fn learn(&mut self, known: &Type, cast: &Type) -> bool {
         let mut bound = self.symbols.clone();
         bind_dims(cast, known, &mut bound);
-        bound.retain(|var, dim| !matches!(dim, PrimExpr::Var(v) if v == var));
+        bound.retain(|var, dim| {
+            let new = self.symbols.contains_key(var) || !self.bound.contains(var);
+            new && !matches!(dim, PrimExpr::Var(v) if v == var)
+        });
         let cast = substitute_type(cast, &bound);
         let holds = match (&cast, known) {
             (Type::Tensor(c), Type::Tensor(k)) => match (&c.shape, &k.shape) {
