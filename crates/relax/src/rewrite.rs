@@ -89,12 +89,7 @@ fn rewrite_nested(
     if body == func.body {
         return Ok(func.clone());
     }
-    let ret_ty = match body.body.ty() {
-        Type::Missing(_) | Type::Any(_) => func.ret_ty.clone(),
-        ty if same_type(&ty, &func.ret_ty) => func.ret_ty.clone(),
-        _ => func.ret_ty.clone(),
-    };
-    Ok(Ref::new(Function { body, ret_ty, ..(**func).clone() }))
+    Ok(Ref::new(Function { body, ..(**func).clone() }))
 }
 
 /// Rewrites a sequence in a scope of its own.

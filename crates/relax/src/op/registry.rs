@@ -24,6 +24,10 @@ static TABLES: &[&[OpDef]] = &[
     super::adaptive_pool::TABLE,
     super::conv1d::TABLE,
     super::scan::TABLE,
+    super::scatter::TABLE,
+    super::quantize::TABLE,
+    super::einsum::TABLE,
+    super::composite::TABLE,
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static OpDef>> =

@@ -1,8 +1,8 @@
 //! Operators that rearrange elements without computing: reshapes, transposes, slices of the index space.
 
+use relaxide_ir::Type;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr};
-use relaxide_ir::{Attrs, Type};
 use relaxide_tir::te;
 
 use super::*;
@@ -563,9 +563,4 @@ pub fn result_dims(cx: &CallCx) -> Result<Vec<PrimExpr>, OpError> {
         },
         _ => cx.invalid("does not give one tensor"),
     }
-}
-
-/// A transposition, as other operators need it.
-pub fn permute_dims(x: Expr, axes: Vec<i64>) -> Result<Expr, OpError> {
-    call("permute_dims", [x], Attrs::new().with("axes", axes))
 }

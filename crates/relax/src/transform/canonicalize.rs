@@ -57,7 +57,7 @@ struct Canonicalize {
 }
 
 impl Rewrite for Canonicalize {
-    fn value(&mut self, b: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+    fn value(&mut self, _: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         let value = replace(&value, &self.casts)?;
         let resolved = match &value {
             Expr::TupleGetItem(item) => {
@@ -73,14 +73,14 @@ impl Rewrite for Canonicalize {
             self.tuples.insert(var.clone(), resolved.clone());
         }
         Ok(match resolved.as_var() {
-            Some(target) if self.may_stand_for(b, var, &target) => Action::Replace(resolved),
+            Some(target) if may_stand_for(var, &target) => Action::Replace(resolved),
             _ => Action::Bind(resolved),
         })
     }
 
     fn cast(&mut self, b: &mut BlockBuilder, cast: Ref<MatchCast>) -> Result<(), BuildError> {
         let value = replace(&cast.value, &self.casts)?;
-        let renaming = value.as_var().filter(|target| self.may_stand_for(b, &cast.var, target));
+        let renaming = value.as_var().filter(|target| may_stand_for(&cast.var, target));
         if let Some(target) = renaming
             && self.learn(target.ty(), &cast.ty)
         {
@@ -97,13 +97,6 @@ impl Rewrite for Canonicalize {
 }
 
 impl Canonicalize {
-    /// Whether `target` is visible wherever `var` is and says no less about its value.
-    fn may_stand_for(&self, _: &BlockBuilder, var: &AnyVar, target: &AnyVar) -> bool {
-        let visible = !matches!((var, target), (AnyVar::Var(_), AnyVar::Dataflow(_)));
-        let informed = !matches!(target.ty(), Type::Any(_) | Type::Missing(_)) || same_type(target.ty(), var.ty());
-        visible && informed
-    }
-
     /// Whether a value of type `known` has the type `cast` for certain, once variables that `cast` binds stand for what
     /// `known` has in their place. Those are remembered.
     fn learn(&mut self, known: &Type, cast: &Type) -> bool {
@@ -126,4 +119,11 @@ impl Canonicalize {
         }
         holds
     }
+}
+
+/// Whether `target` is visible wherever `var` is and says no less about its value.
+fn may_stand_for(var: &AnyVar, target: &AnyVar) -> bool {
+    let visible = !matches!((var, target), (AnyVar::Var(_), AnyVar::Dataflow(_)));
+    let informed = !matches!(target.ty(), Type::Any(_) | Type::Missing(_)) || same_type(target.ty(), var.ty());
+    visible && informed
 }

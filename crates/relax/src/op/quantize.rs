@@ -1,0 +1,86 @@
+//! Quantization: floating-point numbers as small integers, with a scale and a zero point.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::Type;
+use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
+use relaxide_tir::te;
+
+use super::shaping::input;
+use super::*;
+
+const ARGS: &[ArgDef] = &[
+    ArgDef::tensor("data", "The input."),
+    ArgDef::tensor("scale", "The step: one number, or one for each channel."),
+    ArgDef::tensor("zero_point", "The integer that stands for zero: one, or one for each channel."),
+];
+const AXIS: AttrDef = AttrDef::int("axis", -1, "The dimension of channels.");
+
+/// The rows.
+pub static TABLE: &[OpDef] = &[
+    OpDef {
+        name: "quantize",
+        doc: "clip(round(x / scale) + zero_point), to the range of the result's dtype.",
+        args: ARGS,
+        attrs: &[AXIS, AttrDef::new("out_dtype", AttrKind::DType, AttrDefault::Str("int8"), "Dtype of the result.")],
+        infer: |cx| output_type(cx, DataType::int(8)),
+        lower: Lowering::Compute(quantize),
+        pattern: OpPattern::Broadcast,
+        pure: true,
+    },
+    OpDef {
+        name: "dequantize",
+        doc: "(x - zero_point) * scale.",
+        args: ARGS,
+        attrs: &[AXIS, AttrDef::new("out_dtype", AttrKind::DType, AttrDefault::Str("float32"), "Dtype of the result.")],
+        infer: |cx| output_type(cx, DataType::float(32)),
+        lower: Lowering::Compute(dequantize),
+        pattern: OpPattern::Broadcast,
+        pure: true,
+    },
+];
+
+fn output_type(cx: &CallCx, default: DataType) -> Result<Type, OpError> {
+    let data = cx.tensor(0)?;
+    Ok(TensorInfo { dtype: cx.dtype("out_dtype").unwrap_or(default), ..data }.ty())
+}
+
+/// The parameter of the channel that an index lies in.
+fn of_channel(t: &te::Tensor, axis: usize, at: &[PrimExpr]) -> PrimExpr {
+    match t.shape() {
+        [] => t.at(&[]),
+        [one] if one.is_int(1) => t.at(&[PrimExpr::from(0)]),
+        _ => t.at(std::slice::from_ref(&at[axis])),
+    }
+}
+
+fn quantize(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let (x, scale, zero) = (input(cx, inputs, 0)?, input(cx, inputs, 1)?, input(cx, inputs, 2)?);
+    let axis = if x.ndim() == 0 { 0 } else { cx.axis("axis", x.ndim())? };
+    let dtype = cx.dtype("out_dtype").unwrap_or(DataType::int(8));
+    if !dtype.is_integer() || dtype.bits > 16 {
+        return cx.unsupported(format!("cannot quantize to {dtype}; there are integers of 8 and 16 bits"));
+    }
+    let bits = i32::from(dtype.bits);
+    let (low, high) = if dtype.is_uint() {
+        (0.0, 2f64.powi(bits) - 1.0)
+    } else {
+        (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1) - 1.0)
+    };
+    Ok(vec![te::compute("T_quantize", x.shape(), |at| {
+        let number = |v: f64| constant(x.dtype(), v);
+        let steps = math("round", prim::div(x.at(at), cast(x.dtype(), of_channel(scale, axis, at))));
+        let moved = steps + cast(x.dtype(), of_channel(zero, axis, at));
+        cast(dtype, prim::min(prim::max(moved, number(low)), number(high)))
+    })])
+}
+
+fn dequantize(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let (x, scale, zero) = (input(cx, inputs, 0)?, input(cx, inputs, 1)?, input(cx, inputs, 2)?);
+    let axis = if x.ndim() == 0 { 0 } else { cx.axis("axis", x.ndim())? };
+    let dtype = cx.dtype("out_dtype").unwrap_or(DataType::float(32));
+    let wide = DataType::int(32);
+    Ok(vec![te::compute("T_dequantize", x.shape(), |at| {
+        let steps = cast(wide, x.at(at)) - cast(wide, of_channel(zero, axis, at));
+        cast(dtype, steps) * cast(dtype, of_channel(scale, axis, at))
+    })])
+}

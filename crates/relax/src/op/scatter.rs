@@ -1,0 +1,127 @@
+//! Operators that write updates into a copy of a tensor, one after another: the last one wins, or they are combined.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::Var;
+use relaxide_ir::prim::{self, PrimExpr, cast};
+use relaxide_tir::{Stmt, te};
+
+use super::shaping::input;
+use super::*;
+
+const ARGS: &[ArgDef] = &[
+    ArgDef::tensor("data", "What is copied."),
+    ArgDef::tensor("indices", "Where updates go; negative indices count from the end."),
+    ArgDef::tensor("updates", "The updates."),
+];
+const REDUCTION: AttrDef =
+    AttrDef::str("reduction", "update", "How an update meets what is there: update, add, mul, min, max.");
+
+const fn row(
+    name: &'static str,
+    attrs: &'static [AttrDef],
+    lower: fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>,
+    doc: &'static str,
+) -> OpDef {
+    OpDef {
+        name,
+        doc,
+        args: ARGS,
+        attrs,
+        infer: |cx| Ok(cx.tensor(0)?.ty()),
+        lower: Lowering::Compute(lower),
+        pattern: OpPattern::Opaque,
+        pure: true,
+    }
+}
+
+/// The rows.
+pub static TABLE: &[OpDef] = &[
+    row(
+        "scatter_elements",
+        &[AttrDef::int("axis", 0, "The dimension that the indices index."), REDUCTION],
+        scatter_elements,
+        "Update i, j … goes to i, indices[i, j …] … along one dimension.",
+    ),
+    row(
+        "scatter_nd",
+        &[REDUCTION],
+        scatter_nd,
+        "Slices of updates go to the points whose coordinates lie in the last dimension of the indices.",
+    ),
+];
+
+type Combine = fn(PrimExpr, PrimExpr) -> PrimExpr;
+
+fn combine(cx: &CallCx) -> Result<Combine, OpError> {
+    Ok(match cx.str("reduction")? {
+        "update" => |_, new| new,
+        "add" => |old, new| old + new,
+        "mul" => |old, new| old * new,
+        "min" => |old, new| prim::min(old, new),
+        "max" => |old, new| prim::max(old, new),
+        other => return cx.invalid(format!("reduction is {other}; there are update, add, mul, min, max")),
+    })
+}
+
+/// Fresh axes over a shape.
+fn axes(dims: &[PrimExpr], name: &str) -> (Vec<Ref<Var>>, Vec<PrimExpr>) {
+    let vars: Vec<Ref<Var>> = (0..dims.len()).map(|i| Var::dim(format!("{name}{i}"))).collect();
+    let at = vars.iter().map(PrimExpr::from).collect();
+    (vars, at)
+}
+
+fn nest(vars: &[Ref<Var>], dims: &[PrimExpr], body: Stmt) -> Stmt {
+    vars.iter().zip(dims).rev().fold(body, |body, (var, dim)| Stmt::serial(var.clone(), dim.clone(), body))
+}
+
+/// An index that may count from the end.
+fn wrapped(index: PrimExpr, size: &PrimExpr) -> PrimExpr {
+    let index = cast(DataType::int(64), index);
+    prim::select(prim::lt(&index, 0), &index + size, index)
+}
+
+/// Copies the data, then writes the updates: `target` says where the update at an index goes.
+fn scatter(
+    cx: &CallCx,
+    inputs: &[te::Tensor],
+    target: impl Fn(&dyn Fn(&[PrimExpr]) -> PrimExpr, &[PrimExpr]) -> Vec<PrimExpr>,
+) -> Result<Vec<te::Tensor>, OpError> {
+    let (data, updates) = (input(cx, inputs, 0)?, input(cx, inputs, 2)?);
+    let combine = combine(cx)?;
+    let out = [("T_scatter".to_string(), data.shape().to_vec(), data.dtype())];
+    Ok(te::extern_stage("scatter", inputs, out, |source, result| {
+        let (copy_vars, at) = axes(data.shape(), "i");
+        let copy = Stmt::store(&result[0], at.clone(), prim::load(&source[0], at));
+        let (vars, at) = axes(updates.shape(), "j");
+        let to = target(&|i| prim::load(&source[1], i), &at);
+        let new = combine(prim::load(&result[0], to.clone()), prim::load(&source[2], at));
+        let write = Stmt::store(&result[0], to, new);
+        Stmt::seq([nest(&copy_vars, data.shape(), copy), nest(&vars, updates.shape(), write)])
+    }))
+}
+
+fn scatter_elements(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let data = input(cx, inputs, 0)?;
+    let axis = cx.axis("axis", data.ndim())?;
+    scatter(cx, inputs, |indices, at| {
+        let mut to = at.to_vec();
+        to[axis] = wrapped(indices(at), &data.shape()[axis]);
+        to
+    })
+}
+
+fn scatter_nd(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let (data, indices) = (input(cx, inputs, 0)?, input(cx, inputs, 1)?);
+    let count = indices.shape().last().and_then(PrimExpr::as_int).and_then(|v| usize::try_from(v).ok());
+    let Some(count) = count.filter(|c| *c <= data.ndim()) else {
+        return cx.invalid("the last dimension of the indices must be a constant, at most the rank of the data");
+    };
+    let lead = indices.ndim() - 1;
+    scatter(cx, inputs, |load, at| {
+        let coordinate = |i: usize| {
+            let point: Vec<PrimExpr> = at[..lead].iter().cloned().chain([PrimExpr::from(i as i64)]).collect();
+            wrapped(load(&point), &data.shape()[i])
+        };
+        (0..count).map(coordinate).chain(at[lead..].iter().cloned()).collect()
+    })
+}
