@@ -19,6 +19,7 @@
 //! | `# test: roundtrip` | parse, print, parse again | the same text (there is no separator) |
 //! | `# test: print` | parse and print | the text |
 //! | `# test: error` | parse, which must fail | the diagnostic |
+//! | `# test: verify` | check that it is well-formed | the problems |
 //! | `# test: pass A, B` | passes by name, Relax's and TIR's | the module |
 //! | `# test: schedule` | schedule rules on every kernel | the notes and the kernels |
 //! | `# test: lower` | all lowering passes on every kernel | the kernels |

@@ -1,7 +1,9 @@
 //! What a file test can be.
 
+use std::time::Duration;
+
 use relaxide_ffi::{Ref, structural_equal};
-use relaxide_ir::pass::{PassContext, PassInfo, run_passes};
+use relaxide_ir::pass::{PassContext, PassError, PassInfo, PassInstrument, run_passes};
 use relaxide_ir::{IRModule, Target};
 use relaxide_relax::transform;
 use relaxide_script::{PrintOptions, parse_module, print_module, print_module_with};
@@ -9,6 +11,7 @@ use relaxide_tir::{PrimFunc, lower, schedule};
 
 use super::values::run_calls;
 use super::{FileTest, difference};
+use crate::well_formed::{self, Level};
 
 /// Does what `mode` says; the text to compare, if there is one.
 pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String> {
@@ -27,8 +30,14 @@ pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String>
             Ok(Some(body(&print_module(&module))))
         }
         "pass" => {
-            let passed = run_passes(module, &passes(rest)?, &context(test)?, &mut []).map_err(|e| e.to_string())?;
+            let mut verify = Verify;
+            let passed = run_passes(module, &passes(rest)?, &context(test)?, &mut [&mut verify]);
+            let passed = passed.map_err(|e| e.to_string())?;
             Ok(Some(body(&print_module(&passed))))
+        }
+        "verify" => {
+            let problems = well_formed::problems(&module, Level::Meaning);
+            Ok(Some(if problems.is_empty() { "well-formed".into() } else { problems.join("\n") }))
         }
         "lower" => {
             let lowered = map_kernels(module, |func| lower::lower(func).map_err(|e| e.to_string()))?;
@@ -41,6 +50,20 @@ pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String>
         }
         "run" => run_calls(&module, test.options("call")).map(Some),
         _ => Err(format!("there are no tests of kind `{kind}`")),
+    }
+}
+
+/// Checks every module that a pass gives.
+struct Verify;
+
+impl PassInstrument for Verify {
+    fn after(&mut self, pass: &str, module: &IRModule, _: Duration) -> Result<(), PassError> {
+        match well_formed::problems(module, Level::Structure) {
+            problems if problems.is_empty() => Ok(()),
+            problems => {
+                Err(PassError::new(pass, format!("gives a program that is not well-formed:\n{}", problems.join("\n"))))
+            }
+        }
     }
 }
 
