@@ -48,7 +48,7 @@ pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String>
             let (executable, _) = relaxide_relax::vm_codegen(&pipeline(test, module)?).map_err(|e| e.to_string())?;
             executable.as_text().map(Some).map_err(|e| e.to_string())
         }
-        "run" => run_calls(&module, test.options("call")).map(Some),
+        "run" => run_calls(&module, test.options("call"), test.option("pipeline")).map(Some),
         _ => Err(format!("there are no tests of kind `{kind}`")),
     }
 }
