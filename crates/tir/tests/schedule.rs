@@ -178,7 +178,18 @@ fn padding_concatenation_transposition_and_gathers() {
         let twice = te::compute("R", [&h * 2, &w * 2], |i| {
             a.at(&[prim::floordiv(&i[0], int(2)), prim::floordiv(&i[1], int(2))])
         });
-        cases.push(d.case(format!("resize {symbolic}"), "elementwise", vec![a, twice]));
+        cases.push(d.case(format!("resize {symbolic}"), "interleave", vec![a, twice]));
+
+        let mut d = Dims::new(symbolic);
+        let (h, w) = (d.dim("h", 3), d.dim("w", 35));
+        let a = te::placeholder("A", [int(2), int(2), h.clone(), w.clone()], F32);
+        let spread = te::compute("S", [&h * 2, w.clone()], |i| {
+            let (y, x) = (&i[0], &i[1]);
+            let phase = [prim::floormod(y, int(2)), prim::floormod(x, int(2))];
+            let place = [prim::floordiv(y, int(2)), prim::floordiv(x, int(2))];
+            relu(a.at(&[&phase[..], &place[..]].concat()))
+        });
+        cases.push(d.case(format!("spread {symbolic}"), "interleave", vec![a, spread]));
     }
     check(cases);
 }

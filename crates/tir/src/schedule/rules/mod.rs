@@ -5,6 +5,7 @@ mod conv;
 mod depthwise;
 mod elementwise;
 mod fallback;
+mod interleave;
 mod matmul;
 mod merge;
 mod reduction;
@@ -21,8 +22,11 @@ struct Rule<T> {
     apply: fn(&mut Cx, &T) -> Result<Stmt, Refusal>,
 }
 
-const MAPS: &[Rule<Stage>] =
-    &[Rule { name: "elementwise", apply: elementwise::apply }, Rule { name: "fallback", apply: fallback::map }];
+const MAPS: &[Rule<Stage>] = &[
+    Rule { name: "interleave", apply: interleave::apply },
+    Rule { name: "elementwise", apply: elementwise::apply },
+    Rule { name: "fallback", apply: fallback::map },
+];
 
 const REDUCTIONS: &[Rule<Reduce>] = &[
     Rule { name: "conv", apply: conv::apply },

@@ -1,0 +1,173 @@
+//! Rows whose neighbours come from few rows in turn: growing an image by a whole factor, transposed convolution.
+//!
+//! Matches injective stages that use their contiguous axis `x` as `x // c` and `x % c` for one small constant `c`.
+//!
+//! ```text
+//! B[y, x] = A[x % 2, y // 2, x // 2]
+//!   ->  parallel y:  for t over whole vectors of x' = x // 2:
+//!           v0 = A[0, y // 2, x' ..];  v1 = A[1, y // 2, x' ..]     # contiguous, one vector a phase
+//!           B[y, 2*x' .. 2*x' + 16] = v0 and v1 in turn             # shuffled in registers
+//!       the elements behind the last whole `c`, masked
+//! ```
+//!
+//! Without it each lane would be a load of its own, behind a division. The last vectors move back and store some elements
+//! twice. Parameter: factors up to four, which registers hold. Roof: memory bandwidth.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::prim::{
+    BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap, add, floordiv, floormod, ge, int, load, min, mul, ramp, sub,
+};
+use relaxide_ir::{Buffer, Var};
+
+use super::super::affine::{ceil_div, cost, flat_index, linear, loads, product, uses, with_var};
+use super::super::lanes::{Lanes, splat};
+use super::super::{Cx, Refusal, Stage, nest};
+use super::elementwise::widest;
+use super::row::{Row, Tail};
+use crate::{BufferStore, Stmt};
+
+/// The largest factor.
+const LARGEST: i64 = 4;
+
+/// Makes the nest of an interleaving stage.
+pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
+    let Some((inner, outer)) = stage.spatial.split_last() else {
+        return Err(Refusal::new("a single element has no vectors"));
+    };
+    let Some(factor) = factor_of(&stage.value, &inner.var) else {
+        return Err(Refusal::new("no axis is taken apart by a small factor"));
+    };
+    let flat = flat_index(&stage.output, &stage.indices);
+    if linear(&flat, &inner.var).is_none_or(|(step, _)| !step.is_int(1)) {
+        return Err(Refusal::new("the output is not contiguous"));
+    }
+    let lanes = cx.machine.lanes(widest(stage));
+    let whole = Var::dim(format!("{}_whole", inner.var.name));
+    let phases: Vec<PrimExpr> = (0..factor)
+        .map(|r| {
+            let x = mul(PrimExpr::from(&whole), int(factor)) + int(r);
+            Reduce { whole: &whole }.mutate_prim(&with_var(&stage.value, &inner.var, x))
+        })
+        .collect();
+    let stays_apart =
+        phases.iter().flat_map(loads).any(|l| linear(&flat_index(&l.buffer, &l.indices), &whole).is_none());
+    if stays_apart {
+        return Err(Refusal::new("the phases of a row are not linear"));
+    }
+    let count = floordiv(&inner.extent, int(factor));
+    let t = Var::dim("t");
+    let base = min(mul(PrimExpr::from(&t), int(lanes)), sub(&count, int(lanes)));
+    let at = Var::dim("at");
+    let start = with_var(&flat, &inner.var, mul(PrimExpr::from(&at), int(factor)));
+    let tile = tile(cx, stage, &whole, &phases, (&at, start), lanes)?;
+    let tiles = Stmt::serial(t, ceil_div(&count, lanes), Stmt::seq([Stmt::bind(at, base), tile]));
+
+    let none = VarMap::new();
+    let (buffer, indices) = (&stage.output, &stage.indices);
+    let row = Row { axis: &inner.var, lanes, buffer, indices, map: &none, tail: Tail::Masked };
+    let done = mul(&count, int(factor));
+    let behind = row.emit(cx, &done, &sub(&inner.extent, &done), &stage.value)?;
+    let narrow = row.emit(cx, &int(0), &inner.extent, &stage.value)?;
+    let body = Stmt::if_else(ge(count, int(lanes)), Stmt::seq([tiles, behind]), narrow);
+    if outer.is_empty() {
+        return Ok(body);
+    }
+    let p = Var::dim("p");
+    let (tasks, binds) = nest::fuse(outer, &p);
+    let work = mul(product(stage.spatial.iter().map(|a| &a.extent)), int(cost(&stage.value) + 1));
+    Ok(nest::parallel(&cx.machine, p, tasks, work, Stmt::seq(binds.into_iter().chain([body]))))
+}
+
+/// One vector of every phase, stored in turn from flat index `start` on.
+fn tile(
+    cx: &mut Cx,
+    stage: &Stage,
+    whole: &Ref<Var>,
+    phases: &[PrimExpr],
+    (at, start): (&Ref<Var>, PrimExpr),
+    lanes: i64,
+) -> Result<Stmt, Refusal> {
+    let factor = phases.len() as i64;
+    let turn = Buffer::scoped("turn", stage.output.dtype, [int(factor * lanes)], "local");
+    let mut list = vec![Stmt::alloc(&turn)];
+    for (r, phase) in phases.iter().enumerate() {
+        let vector = Lanes::new(&mut cx.views, whole, PrimExpr::from(at), lanes, None, &VarMap::new()).vector(phase)?;
+        list.push(Stmt::store(&turn, [ramp(int(r as i64), int(factor), lanes)], splat(vector, lanes)));
+    }
+    let buffer = cx.views.flat(&stage.output);
+    for j in 0..factor {
+        let value = load(&turn, [ramp(int(j * lanes), int(1), lanes)]);
+        let indices = vec![ramp(add(&start, int(j * lanes)), int(1), lanes)];
+        list.push(Ref::new(BufferStore { buffer: buffer.clone(), value, indices, predicate: None }).into());
+    }
+    Ok(Stmt::seq(list))
+}
+
+/// The constant by which an expression divides an axis, if there is one and it is small.
+fn factor_of(e: &PrimExpr, axis: &Ref<Var>) -> Option<i64> {
+    struct Search<'a> {
+        axis: &'a Ref<Var>,
+        found: Vec<i64>,
+    }
+    impl PrimVisitor for Search<'_> {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            if let PrimExpr::Binary(n) = e
+                && matches!(n.op, BinaryOp::FloorDiv | BinaryOp::FloorMod)
+                && uses(&n.a, self.axis)
+            {
+                self.found.push(n.b.as_int().unwrap_or(0));
+            }
+            self.walk_prim(e);
+        }
+    }
+    let mut search = Search { axis, found: Vec::new() };
+    search.visit_prim(e);
+    let first = search.found.first().copied().filter(|f| (2..=LARGEST).contains(f))?;
+    search.found.iter().all(|f| *f == first).then_some(first)
+}
+
+/// Carries out divisions whose axis has a coefficient that the divisor divides.
+struct Reduce<'a> {
+    whole: &'a Ref<Var>,
+}
+
+impl PrimMutator for Reduce<'_> {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        if let PrimExpr::Binary(n) = e
+            && let Some(divisor) = n.b.as_int().filter(|d| *d > 0)
+            && let Some((step, rest)) = linear(&n.a, self.whole)
+            && let Some(step) = step.as_int().filter(|s| s % divisor == 0 && *s != 0)
+        {
+            match n.op {
+                BinaryOp::FloorDiv => {
+                    return mul(PrimExpr::from(self.whole), int(step / divisor)) + floordiv(rest, int(divisor));
+                }
+                BinaryOp::FloorMod => return floormod(rest, int(divisor)),
+                _ => {}
+            }
+        }
+        self.remake_prim(e)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn division_by_the_factor_leaves_the_whole_part_and_the_phase() {
+        let whole = Var::dim("whole");
+        let x = PrimExpr::from(&whole) * 2 + int(1);
+        let mut reduce = Reduce { whole: &whole };
+        assert_eq!(reduce.mutate_prim(&floordiv(x.clone(), int(2))).as_var(), Some(&whole));
+        assert!(reduce.mutate_prim(&floormod(x, int(2))).is_int(1));
+    }
+
+    #[test]
+    fn two_factors_are_none() {
+        let x = Var::dim("x");
+        let both = floordiv(PrimExpr::from(&x), int(2)) + floormod(PrimExpr::from(&x), int(3));
+        assert_eq!(factor_of(&both, &x), None);
+        assert_eq!(factor_of(&floordiv(PrimExpr::from(&x), int(2)), &x), Some(2));
+    }
+}
