@@ -30,6 +30,8 @@ use crate::Stmt;
 const LEAST_ROWS: i64 = 4;
 /// Blocks that an image has at least, for threads to share.
 const BLOCKS: i64 = 4;
+/// The same where the weights do not fit the second-level cache: each block reads all of them anew.
+const HEAVY_BLOCKS: i64 = 2;
 
 /// Makes the nest of a convolution.
 pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
@@ -46,7 +48,9 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     let pitch = Var::dim("pitch");
     let pitch_value = window.pitch(lanes);
     let block = Var::dim("rows");
-    let blocks_to_share = |height: &PrimExpr| ceil_div(height, BLOCKS);
+    let weights = product(reduce.stage.reduce.iter().map(|a| &a.extent).chain([&channel.extent])).as_int();
+    let heavy = weights.is_some_and(|n| n * i64::from(dtype.bits / 8) > cx.machine.l2);
+    let blocks_to_share = |height: &PrimExpr| ceil_div(height, if heavy { HEAVY_BLOCKS } else { BLOCKS });
     let budget = cx.machine.l2 / 2;
     let block_value = rows_per_block(&window, &PrimExpr::from(&pitch), budget, LEAST_ROWS, blocks_to_share);
     let known = |e: &PrimExpr, var| if e.as_int().is_some() { e.clone() } else { PrimExpr::from(var) };
