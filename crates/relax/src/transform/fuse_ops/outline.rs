@@ -110,6 +110,7 @@ impl Group {
     fn finish(mut self) -> Option<(Function, Vec<Expr>)> {
         let Some(Binding::Var(last)) = self.bindings.pop() else { return None };
         let ty = last.var.ty().clone();
+        self.names.remove(last.var.name());
         let output = Var::new(self.name("gv"), ty.clone());
         self.bindings.push(Ref::new(VarBinding { var: output.clone().into(), value: last.value.clone() }).into());
         let mut params: Vec<Ref<Var>> = self.params.values().cloned().collect();
