@@ -11,9 +11,8 @@ use relaxide_ffi::{Error, ErrorKind};
 use super::{ParallelGroupEnv, ParallelTask};
 
 /// How often a thread looks for its event before it sleeps, where `RELAXIDE_THREAD_POOL_SPIN_COUNT` (or TVM's variable of
-/// that name) says nothing else: about a millisecond. A sleeping worker takes a tenth of one to wake, and a network has a
-/// hundred parallel loops with single-threaded kernels between them.
-const DEFAULT_SPINS: u32 = 40_000;
+/// that name) says nothing else: some tens of microseconds. Longer spins hold a core that the awaited thread may need.
+const DEFAULT_SPINS: u32 = 4000;
 
 fn spins() -> u32 {
     static SPINS: OnceLock<u32> = OnceLock::new();
