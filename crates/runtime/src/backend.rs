@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_void};
 use relaxide_ffi::abi::RawAny;
 use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind};
 
-use crate::threads::{Barrier, ParallelGroupEnv, ParallelTask, parallel_launch};
+use crate::threads::{Barrier, ParallelGroupEnv, ParallelTask, parallel_for, parallel_launch};
 use crate::workspace;
 
 fn report(result: Result<(), Error>) -> c_int {
@@ -34,6 +34,20 @@ pub unsafe extern "C" fn TVMBackendParallelLaunch(task: ParallelTask, data: *mut
     report(count.and_then(|count| unsafe { parallel_launch(task, data, count) }))
 }
 
+/// Runs a parallel loop of `extent` independent iterations. The number of tasks is the pool's choice.
+///
+/// This runtime's own addition: compiled code prefers it where its slot is filled, and does without elsewhere.
+///
+/// # Safety
+/// As [`TVMBackendParallelLaunch`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RelaxideParallelFor(task: ParallelTask, data: *mut c_void, extent: i64) -> c_int {
+    // A loop without iterations has one task, which does nothing.
+    let extent = usize::try_from(extent).unwrap_or(0);
+    // SAFETY: the caller makes the same promise.
+    report(unsafe { parallel_for(task, data, extent) })
+}
+
 /// Waits until all tasks of the launch are here.
 ///
 /// # Safety
@@ -41,8 +55,7 @@ pub unsafe extern "C" fn TVMBackendParallelLaunch(task: ParallelTask, data: *mut
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMBackendParallelBarrier(_task_id: c_int, env: *mut ParallelGroupEnv) -> c_int {
     // SAFETY: the environment of a launch holds a barrier, and both live until the launch ends.
-    unsafe { Barrier::from_handle((*env).sync_handle) }.wait();
-    0
+    report(unsafe { Barrier::from_handle((*env).sync_handle) }.wait())
 }
 
 /// Takes scratch memory; null with an error raised if there is none.

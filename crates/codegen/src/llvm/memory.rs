@@ -405,7 +405,7 @@ impl Body<'_, '_> {
         self.f.emit(Ty::I32, format_args!("call i32 {}(i32 1, i32 0, {pointer})", free.text));
     }
 
-    /// A function of the runtime, from the slot that the loader filled; without a loader the kernel fails cleanly.
+    /// A function of the runtime, from the slot that the loader filled; null without a loader.
     pub fn runtime_function(&mut self, name: &str) -> Val {
         let slot = self.f.module.runtime_slot(name);
         self.f.emit(Ty::PTR, format_args!("load ptr, ptr {slot}, align 8"))

@@ -2,9 +2,11 @@
 //!
 //! The loop becomes a function of its own, `int f(int task, group *, void *environment)`, which carries out one task's
 //! share: with `n` iterations and `t` tasks, task `i` has the iterations from `i * ceil(n / t)` below `(i + 1) * ceil(n / t)`.
-//! What it needs from around the loop travels in a structure on the launching thread's stack. The runtime's thread pool,
-//! reached through the slot `__TVMBackendParallelLaunch`, decides how many tasks there are; where no runtime has filled
-//! the slot, one task does everything. A loop inside a parallel loop is carried out by the thread that meets it.
+//! What it needs from around the loop travels in a structure on the launching thread's stack. The runtime's thread pool
+//! decides how many tasks there are. It is reached through one of two slots: `__RelaxideParallelFor`, which is told the
+//! number of iterations and may make more tasks than there are threads, or else `__TVMBackendParallelLaunch`, which every
+//! runtime of this interface fills. Where neither is filled, one task does everything. A loop inside a parallel loop is
+//! carried out by the thread that meets it.
 
 use relaxide_ir::{BinaryOp, Ref, Var};
 use relaxide_tir::For;
@@ -46,41 +48,55 @@ impl Body<'_, '_> {
         let vars: Vec<Ref<Var>> = captured.into_iter().map(|(var, _)| var).collect();
         let task = self.task_function(n, &vars, &environment)?;
 
+        let extent = environment.fields.last().cloned();
+        let extent = extent.ok_or_else(|| self.kernel.malformed("a parallel loop without bounds"))?;
         let memory = self.f.stack_slot(&environment.ty, 1, 8);
         for (index, field) in environment.fields.iter().enumerate() {
             let place = self.field(&environment, &memory, index);
             self.f.effect(format_args!("store {field}, {place}"));
         }
-        self.launch(&task, &memory, worth)
+        self.launch(&task, &memory, &extent, worth)
     }
 
     /// Runs the task function on the pool, or here if there is none or it is not worth it.
-    fn launch(&mut self, task: &str, memory: &Val, worth: Option<&Val>) -> Result<(), CodegenError> {
-        let slot = self.f.module.runtime_slot("TVMBackendParallelLaunch");
-        let launch = self.f.emit(Ty::PTR, format_args!("load ptr, ptr {slot}, align 8"));
-        let missing = self.f.icmp("eq", &launch, &Val::zero(Ty::PTR));
-        let (alone, pool, done) = (self.f.label(), self.f.label(), self.f.label());
+    fn launch(&mut self, task: &str, memory: &Val, extent: &Val, worth: Option<&Val>) -> Result<(), CodegenError> {
+        let (done, alone, share) = (self.f.label(), self.f.label(), self.f.label());
+        let (divide, other, pool) = (self.f.label(), self.f.label(), self.f.label());
         match worth {
-            Some(worth) => {
-                let present = self.f.label();
-                self.f.branch_if(&missing, alone, present);
-                self.f.start(present);
-                self.f.branch_if(worth, pool, alone);
-            }
-            None => self.f.branch_if(&missing, alone, pool),
+            Some(worth) => self.f.branch_if(worth, share, alone),
+            None => self.f.branch(share),
         }
+        self.f.start(share);
+        let parallel_for = self.runtime_function("RelaxideParallelFor");
+        let missing = self.f.icmp("eq", &parallel_for, &Val::zero(Ty::PTR));
+        self.f.branch_if(&missing, other, divide);
+
+        self.f.start(divide);
+        let call = format_args!("call i32 {}(ptr {task}, {memory}, {extent})", parallel_for.text);
+        let code_divide = self.f.emit(Ty::I32, call);
+        let from_divide = self.f.current();
+        self.f.branch(done);
+
+        self.f.start(other);
+        let launch = self.runtime_function("TVMBackendParallelLaunch");
+        let missing = self.f.icmp("eq", &launch, &Val::zero(Ty::PTR));
+        self.f.branch_if(&missing, alone, pool);
+
+        self.f.start(pool);
+        let code_pool = self.f.emit(Ty::I32, format_args!("call i32 {}(ptr {task}, {memory}, i32 0)", launch.text));
+        let from_pool = self.f.current();
+        self.f.branch(done);
+
         self.f.start(alone);
         let group = self.f.stack_slot("{ ptr, i32 }", 1, 8);
         self.f.effect(format_args!("store {{ ptr, i32 }} {{ ptr null, i32 1 }}, {group}"));
         let code_alone = self.f.emit(Ty::I32, format_args!("call i32 {task}(i32 0, {group}, {memory})"));
         let from_alone = self.f.current();
         self.f.branch(done);
-        self.f.start(pool);
-        let code_pool = self.f.emit(Ty::I32, format_args!("call i32 {}(ptr {task}, {memory}, i32 0)", launch.text));
-        let from_pool = self.f.current();
-        self.f.branch(done);
+
         self.f.start(done);
-        let code = self.f.phi(Ty::I32, &[(code_alone, from_alone), (code_pool, from_pool)]);
+        let codes = [(code_divide, from_divide), (code_pool, from_pool), (code_alone, from_alone)];
+        let code = self.f.phi(Ty::I32, &codes);
         self.leave_unless_zero(&code);
         Ok(())
     }

@@ -164,6 +164,13 @@ unsafe extern "C" fn launch(task: Task, environment: *mut c_void, tasks: i32) ->
     })
 }
 
+/// Divides the iterations among more tasks than [`launch`] makes.
+unsafe extern "C" fn parallel_for(task: Task, environment: *mut c_void, extent: i64) -> i32 {
+    let tasks = extent.clamp(1, 2 * i64::from(TASKS)) as i32;
+    // SAFETY: passed on to the caller.
+    unsafe { launch(task, environment, tasks) }
+}
+
 unsafe extern "C" fn allocate(_device: i32, _id: i32, bytes: u64, _code: i32, _bits: i32) -> *mut c_void {
     if bytes > 1 << 40 {
         return std::ptr::null_mut();
@@ -213,7 +220,8 @@ impl Kernels {
 
     /// Fills the slots as a loader does.
     fn with_runtime(self) -> Self {
-        let slots: [(&str, usize); 4] = [
+        let slots: [(&str, usize); 5] = [
+            ("__RelaxideParallelFor", parallel_for as *const () as usize),
             ("__TVMFFIErrorSetRaisedFromCStr", set_raised as *const () as usize),
             ("__TVMBackendParallelLaunch", launch as *const () as usize),
             ("__TVMBackendAllocWorkspace", allocate as *const () as usize),

@@ -29,10 +29,11 @@ const SLOT_PREFIX: &str = "__";
 pub(super) fn context_symbols() -> Vec<(String, *mut c_void)> {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let own: [(&str, *mut c_void); 4] = [
+        let own: [(&str, *mut c_void); 5] = [
             ("TVMBackendAllocWorkspace", backend::TVMBackendAllocWorkspace as *mut c_void),
             ("TVMBackendFreeWorkspace", backend::TVMBackendFreeWorkspace as *mut c_void),
             ("TVMBackendParallelLaunch", backend::TVMBackendParallelLaunch as *mut c_void),
+            ("RelaxideParallelFor", backend::RelaxideParallelFor as *mut c_void),
             ("TVMBackendParallelBarrier", backend::TVMBackendParallelBarrier as *mut c_void),
         ];
         own.iter().for_each(|(name, symbol)| env::register_context_symbol(&format!("{SLOT_PREFIX}{name}"), *symbol));

@@ -3,6 +3,8 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use relaxide_ffi::{Error, ErrorKind};
+
 /// How often a task looks before it lets others run.
 const SPINS: u32 = 2000;
 
@@ -10,15 +12,17 @@ const SPINS: u32 = 2000;
 #[derive(Debug)]
 pub struct Barrier {
     tasks: usize,
+    /// How many of the tasks can be in progress together.
+    threads: usize,
     arrived: AtomicUsize,
     /// How many meetings are over.
     rounds: AtomicUsize,
 }
 
 impl Barrier {
-    /// A barrier for `tasks` tasks.
-    pub fn new(tasks: usize) -> Self {
-        Self { tasks, arrived: AtomicUsize::new(0), rounds: AtomicUsize::new(0) }
+    /// A barrier for `tasks` tasks, run by `threads` threads.
+    pub fn new(tasks: usize, threads: usize) -> Self {
+        Self { tasks, threads, arrived: AtomicUsize::new(0), rounds: AtomicUsize::new(0) }
     }
 
     /// The barrier as the opaque handle of a [`ParallelGroupEnv`](super::ParallelGroupEnv).
@@ -36,12 +40,21 @@ impl Barrier {
     }
 
     /// Waits until all tasks have come here as often as this one. What a task wrote before is seen by all behind.
-    pub fn wait(&self) {
+    /// An error if there are more tasks than threads, since they would wait for ever.
+    pub fn wait(&self) -> Result<(), Error> {
+        if self.tasks > self.threads {
+            let message = format!(
+                "a barrier inside a loop of independent iterations: its {} tasks share {} threads; launch it with \
+                 TVMBackendParallelLaunch",
+                self.tasks, self.threads
+            );
+            return Err(Error::new(ErrorKind::InternalError, message));
+        }
         let round = self.rounds.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.tasks {
             self.arrived.store(0, Ordering::Relaxed);
             self.rounds.store(round.wrapping_add(1), Ordering::Release);
-            return;
+            return Ok(());
         }
         let mut spins = 0;
         while self.rounds.load(Ordering::Acquire) == round {
@@ -52,5 +65,6 @@ impl Barrier {
                 std::thread::yield_now();
             }
         }
+        Ok(())
     }
 }

@@ -1,9 +1,13 @@
 //! The thread pool that compiled kernels run their parallel loops on.
 //!
-//! A kernel hands over one function and a number of tasks; the caller runs task 0 and workers run the rest. What
-//! matters is the time from launch to the first task, since a small model launches thousands of short loops per second:
-//! a worker that has just finished spins for a few microseconds before it parks, and so does a caller that waits. There
-//! is no queue: each worker has one slot, and a launch fills the slots that it needs.
+//! A kernel hands over one function and a number of tasks; the caller and the workers claim tasks until none is left
+//! ([`round`]). What matters is the time from launch to the first task, since a small model launches thousands of short
+//! loops per second: threads look for their event for a while before they sleep ([`waiting`]), and no launch waits for a
+//! worker that has not begun.
+//!
+//! There are two kinds of launch. [`parallel_launch`] keeps the contract of `TVMBackendParallelLaunch`: all tasks are in
+//! progress together and may meet at a barrier, so there are at most as many as threads. The tasks of [`parallel_for`]
+//! are independent, so there are several per thread: who comes late, or has a slower core, takes fewer.
 //!
 //! Only one launch is in flight. One that finds the pool busy (from another thread, or from inside a task) runs its whole
 //! loop on the caller's thread as a single task: generated code takes its share from the number of tasks that it is
@@ -13,16 +17,22 @@
 //! number of cores that the process may use.
 
 mod barrier;
+mod round;
+mod waiting;
 mod worker;
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 
 use relaxide_ffi::{Error, ErrorKind};
 
 pub use barrier::Barrier;
-use worker::{Completion, Job, Worker};
+use round::Job;
+use worker::Crew;
+
+/// Tasks per thread of a loop whose iterations are independent.
+const TASKS_PER_THREAD: usize = 4;
 
 /// What a parallel task is told: `TVMParallelGroupEnv`.
 #[repr(C)]
@@ -40,13 +50,35 @@ pub type ParallelTask = unsafe extern "C" fn(task_id: c_int, env: *mut ParallelG
 struct Pool {
     /// How many threads, the caller's among them, a launch may use.
     limit: AtomicUsize,
-    /// Held during a launch.
-    workers: Mutex<Vec<Worker>>,
+    crew: Crew,
+    /// How many workers there are; held during a launch.
+    workers: Mutex<usize>,
 }
 
 fn pool() -> &'static Pool {
     static POOL: OnceLock<Pool> = OnceLock::new();
-    POOL.get_or_init(|| Pool { limit: AtomicUsize::new(default_threads()), workers: Mutex::default() })
+    POOL.get_or_init(|| Pool {
+        limit: AtomicUsize::new(default_threads()),
+        crew: Crew::new(),
+        workers: Mutex::new(0),
+    })
+}
+
+impl Pool {
+    /// Takes the pool for a launch on `threads` threads. `None` if it is busy.
+    fn take(&'static self, threads: usize) -> Option<MutexGuard<'static, usize>> {
+        let mut workers = match self.workers.try_lock() {
+            Ok(workers) => workers,
+            // Nothing between locking and unlocking leaves the workers in a bad state.
+            Err(TryLockError::Poisoned(workers)) => workers.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        // Fewer threads than asked for if the system gives no more.
+        while *workers + 1 < threads && self.crew.start_worker(*workers + 1).is_ok() {
+            *workers += 1;
+        }
+        Some(workers)
+    }
 }
 
 fn default_threads() -> usize {
@@ -80,27 +112,45 @@ pub unsafe fn parallel_launch(task: ParallelTask, data: *mut c_void, num_task: u
         let message = format!("{num_task} parallel tasks are asked for and the pool has {limit} threads");
         return Err(Error::new(ErrorKind::InternalError, message));
     }
-    let num_task = if num_task == 0 { limit } else { num_task.min(limit) };
-    let workers = match pool().workers.try_lock() {
-        _ if num_task <= 1 => None,
-        Ok(workers) => Some(workers),
-        // Nothing between locking and unlocking leaves the workers in a bad state.
-        Err(TryLockError::Poisoned(workers)) => Some(workers.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    };
-    let Some(mut workers) = workers else {
+    let threads = if num_task == 0 { limit } else { num_task.min(limit) };
+    // SAFETY: passed on to the caller of this function.
+    unsafe { launch(task, data, threads, |present| present) }
+}
+
+/// Runs a loop of `extent` independent iterations in tasks of which each takes its share, and waits for them. The error
+/// is that of the first failing task. The tasks must not meet at the barrier: it fails for them.
+///
+/// # Safety
+/// As [`parallel_launch`].
+pub unsafe fn parallel_for(task: ParallelTask, data: *mut c_void, extent: usize) -> Result<(), Error> {
+    let threads = num_threads().min(extent.max(1));
+    // SAFETY: passed on to the caller of this function.
+    unsafe { launch(task, data, threads, |present| (present * TASKS_PER_THREAD).min(extent)) }
+}
+
+/// Runs a loop on up to `threads` threads, as the number of tasks that `tasks` gives for the threads that there are.
+///
+/// # Safety
+/// As [`parallel_launch`].
+unsafe fn launch(
+    task: ParallelTask,
+    data: *mut c_void,
+    threads: usize,
+    tasks: impl Fn(usize) -> usize,
+) -> Result<(), Error> {
+    let workers = if threads > 1 { pool().take(threads) } else { None };
+    let present = workers.as_ref().map_or(1, |workers| threads.min(**workers + 1));
+    if present == 1 {
         // SAFETY: passed on to the caller of this function.
         return unsafe { run_alone(task, data) };
-    };
-    while workers.len() + 1 < num_task {
-        let number = workers.len() + 1;
-        let Ok(worker) = Worker::start(number) else { break };
-        workers.push(worker);
     }
-    // Fewer threads than asked for if the system gives no more.
-    let helpers = workers.get(..(num_task - 1).min(workers.len())).unwrap_or_default();
-    // SAFETY: passed on to the caller of this function.
-    unsafe { run_together(task, data, helpers) }
+    let num_task = tasks(present);
+    let barrier = Barrier::new(num_task, present);
+    // Both fit: there are a few tasks for each thread.
+    let mut env = ParallelGroupEnv { sync_handle: barrier.as_handle(), num_task: num_task as i32 };
+    let job = Job { task, data, env: &raw mut env, num_task: num_task as u32 };
+    // SAFETY: the pool is taken; the caller vouches for the task; the environment lives until the launch is over.
+    unsafe { pool().crew.launch(job, present - 1) }
 }
 
 /// Runs the loop as one task.
@@ -108,31 +158,11 @@ pub unsafe fn parallel_launch(task: ParallelTask, data: *mut c_void, num_task: u
 /// # Safety
 /// As [`parallel_launch`].
 unsafe fn run_alone(task: ParallelTask, data: *mut c_void) -> Result<(), Error> {
-    let barrier = Barrier::new(1);
+    let barrier = Barrier::new(1, 1);
     let mut env = ParallelGroupEnv { sync_handle: barrier.as_handle(), num_task: 1 };
     // SAFETY: the caller vouches for the task; the environment outlives the call.
     let code = unsafe { task(0, &raw mut env, data) };
     if code == 0 { Ok(()) } else { Err(worker::raised_error(0)) }
-}
-
-/// # Safety
-/// As [`parallel_launch`].
-unsafe fn run_together(task: ParallelTask, data: *mut c_void, helpers: &[Worker]) -> Result<(), Error> {
-    let num_task = helpers.len() + 1;
-    let barrier = Barrier::new(num_task);
-    // A count of tasks fits: each has a thread.
-    let mut env = ParallelGroupEnv { sync_handle: barrier.as_handle(), num_task: num_task as i32 };
-    let completion = Completion::new(helpers.len());
-    for (index, helper) in helpers.iter().enumerate() {
-        let job = Job { task, data, env: &raw mut env, id: index + 1, completion: &raw const completion };
-        // SAFETY: what the job points at lives until `wait` has returned.
-        unsafe { helper.give(job) };
-    }
-    // SAFETY: the caller vouches for the task; the environment lives until all tasks are done.
-    let code = unsafe { task(0, &raw mut env, data) };
-    let own = if code == 0 { Ok(()) } else { Err(worker::raised_error(0)) };
-    let others = completion.wait();
-    own.and(others)
 }
 
 #[cfg(test)]
@@ -170,13 +200,13 @@ mod tests {
         for _ in 0..200 {
             counters[0].fetch_add(1, Ordering::Relaxed);
             // SAFETY: the handle is the launch's barrier.
-            unsafe { Barrier::from_handle(env.sync_handle) }.wait();
+            unsafe { Barrier::from_handle(env.sync_handle) }.wait().unwrap();
             let seen = counters[0].load(Ordering::Relaxed);
             if seen % env.num_task as u64 != 0 {
                 counters[1].fetch_add(1, Ordering::Relaxed);
             }
             // SAFETY: as above.
-            unsafe { Barrier::from_handle(env.sync_handle) }.wait();
+            unsafe { Barrier::from_handle(env.sync_handle) }.wait().unwrap();
         }
         0
     }
@@ -190,6 +220,11 @@ mod tests {
                 -1
             }
         }
+    }
+
+    extern "C" fn meet_once(_: c_int, env: *mut ParallelGroupEnv, _: *mut c_void) -> c_int {
+        // SAFETY: the launch passes an environment with its barrier.
+        unsafe { crate::backend::TVMBackendParallelBarrier(0, env) }
     }
 
     fn sums() -> Sum {
@@ -207,6 +242,16 @@ mod tests {
             assert_eq!(data.total.into_inner(), 499_500);
             assert_eq!(data.tasks.into_inner(), 3);
         }
+        for extent in [0, 1, 2, 5, 1000] {
+            let data = sums();
+            // SAFETY: `sum` wants a `Sum`.
+            unsafe { parallel_for(sum, (&raw const data).cast_mut().cast(), extent) }.unwrap();
+            assert_eq!(data.total.into_inner(), 499_500);
+            assert_eq!(data.tasks.into_inner(), extent.clamp(1, 3 * TASKS_PER_THREAD) as u64);
+        }
+        // SAFETY: `meet_once` wants nothing.
+        let error = unsafe { parallel_for(meet_once, std::ptr::null_mut(), 1000) }.unwrap_err();
+        assert!(error.to_string().contains("a barrier inside a loop of independent iterations"), "{error}");
         // SAFETY: `fail_in_one` wants nothing.
         let error = unsafe { parallel_launch(fail_in_one, std::ptr::null_mut(), 0) }.unwrap_err();
         assert!(error.to_string().contains("Task 1 error"), "{error}");

@@ -1,0 +1,74 @@
+//! How a thread waits for an event that is usually near: it looks, then lets others run between looks, then sleeps.
+//!
+//! Looking alone is fastest, and worst where another thread needs the core: it may be the awaited one. So after a short
+//! burst every look gives the core away to whoever wants it, and after a while the thread sleeps.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+
+/// How often a thread looks before it sleeps, where `RELAXIDE_THREAD_POOL_SPIN_COUNT` (or TVM's variable of that name)
+/// says nothing else: with the yields between, some hundred microseconds.
+const DEFAULT_SPINS: u32 = 2000;
+
+/// Looks in a row without giving the core away.
+const BURST: u32 = 200;
+
+fn spins() -> u32 {
+    static SPINS: OnceLock<u32> = OnceLock::new();
+    *SPINS.get_or_init(|| {
+        let from_variable = |name: &str| std::env::var(name).ok()?.trim().parse().ok();
+        from_variable("RELAXIDE_THREAD_POOL_SPIN_COUNT")
+            .or_else(|| from_variable("TVM_THREAD_POOL_SPIN_COUNT"))
+            .unwrap_or(DEFAULT_SPINS)
+    })
+}
+
+/// A place where threads wait for an event.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    sleepers: AtomicUsize,
+    lock: Mutex<()>,
+    event: Condvar,
+}
+
+impl Waiting {
+    pub(super) const fn new() -> Self {
+        Self { sleepers: AtomicUsize::new(0), lock: Mutex::new(()), event: Condvar::new() }
+    }
+
+    /// Waits until `done`, which must read with sequential consistency what the waker has written so.
+    pub(super) fn until(&self, done: impl Fn() -> bool) {
+        for look in 0..spins() {
+            if done() {
+                return;
+            }
+            if look < BURST {
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        while !done() {
+            guard = self.event.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Wakes up to `count` sleeping threads, after the event has been written with sequential consistency.
+    pub(super) fn wake(&self, count: usize) {
+        // Either the sleeper's count is seen here, or the sleeper, which counts itself first, sees the event.
+        let sleepers = self.sleepers.load(Ordering::SeqCst);
+        if sleepers == 0 || count == 0 {
+            return;
+        }
+        // A thread that has counted itself but does not sleep yet holds the lock.
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+        if count >= sleepers {
+            self.event.notify_all();
+        } else {
+            (0..count).for_each(|_| self.event.notify_one());
+        }
+    }
+}
