@@ -3,7 +3,7 @@
 //! Matches windowed contractions whose output channels are rows of the register tile (all but depthwise).
 //!
 //! ```text
-//! parallel p over (n, blocks of output rows):
+//! parallel p over (n, blocks of output rows, parts of the channels):
 //!     S = workspace of the block's image rows           # zero borders, phases; see `window`
 //!     for tile of 6 channels:                           # its weights stay in the first-level cache
 //!         for y in the block, for tile of 2 vectors:
@@ -12,8 +12,11 @@
 //! ```
 //!
 //! Weights are read in their natural order: each of the six rows is one stream over `c, ry, rx`. Parameters: rows a block
-//! such that the workspace fits half of the second-level cache, at least four. Roof: two multiply-adds a cycle.
+//! such that the workspace fits half of the second-level cache, at least four. Channels are divided where rows give too
+//! few tasks (signals of one dimension) or where every further block of rows would read weights that no cache keeps; each
+//! part fills a workspace of its own, which costs little beside its products. Roof: two multiply-adds a cycle.
 
+use relaxide_ffi::Ref;
 use relaxide_ir::Var;
 use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, int, min, mul, sub, substitute};
 
@@ -28,10 +31,12 @@ use crate::Stmt;
 
 /// Output rows below which a block's halo costs too much.
 const LEAST_ROWS: i64 = 4;
-/// Blocks that an image has at least, for threads to share.
+/// Blocks of rows that an image has at least, for threads to share.
 const BLOCKS: i64 = 4;
-/// The same where the weights do not fit the second-level cache: each block reads all of them anew.
-const HEAVY_BLOCKS: i64 = 2;
+/// Numbers of parts into which channels may be divided, the best first.
+const PARTS: [i64; 3] = [8, 4, 2];
+/// Channels below which a part does not pay for its workspace.
+const LEAST_CHANNELS: i64 = 16;
 
 /// Makes the nest of a convolution.
 pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
@@ -50,7 +55,8 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     let block = Var::dim("rows");
     let weights = product(reduce.stage.reduce.iter().map(|a| &a.extent).chain([&channel.extent])).as_int();
     let heavy = weights.is_some_and(|n| n * i64::from(dtype.bits / 8) > cx.machine.l2);
-    let blocks_to_share = |height: &PrimExpr| ceil_div(height, if heavy { HEAVY_BLOCKS } else { BLOCKS });
+    let parts = if heavy || window.y.is_none() { parts_of(&channel) } else { 1 };
+    let blocks_to_share = |height: &PrimExpr| ceil_div(height, if parts > 1 { 1 } else { BLOCKS });
     let budget = cx.machine.l2 / 2;
     let block_value = rows_per_block(&window, &PrimExpr::from(&pitch), budget, LEAST_ROWS, blocks_to_share);
     let known = |e: &PrimExpr, var| if e.as_int().is_some() { e.clone() } else { PrimExpr::from(var) };
@@ -63,6 +69,10 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     let blocks = floordiv(add(&height, sub(block_name.clone(), int(1))), block_name.clone());
     let mut axes = window.outer.clone();
     axes.push(Axis { var: block_axis.clone(), extent: blocks });
+    let part = Part::of(&channel, parts);
+    if parts > 1 {
+        axes.push(Axis { var: part.var.clone(), extent: int(parts) });
+    }
     let (tasks, binds) = nest::fuse(&axes, &p);
     let (y0_name, count_name) = (PrimExpr::from(&y0), PrimExpr::from(&count));
     let mut body = binds;
@@ -70,28 +80,56 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     body.push(Stmt::bind(count.clone(), min(block_name, sub(&height, &y0_name))));
     body.push(Stmt::alloc(&space.buffer));
     body.push(window.fill(cx, &space, &y0_name, &count_name)?);
-    body.push(block_of(cx, &window, &channel, &space, &y0_name, &count_name)?);
+    body.push(block_of(cx, &window, &part, &space, &y0_name, &count_name)?);
     let extents = reduce.stage.spatial.iter().chain(&reduce.stage.reduce).map(|a| &a.extent);
     let work = floordiv(product(extents), int(4));
     let parallel = nest::parallel(&cx.machine, p, tasks, work, Stmt::seq(body));
     Ok(Stmt::seq([Stmt::bind(pitch, pitch_value), Stmt::bind(block, block_value), parallel]))
 }
 
+/// Into how many parts the channels are divided: equal ones, so that all share one kernel.
+fn parts_of(channel: &Axis) -> i64 {
+    let Some(channels) = channel.extent.as_int() else { return 1 };
+    PARTS.into_iter().find(|parts| channels % parts == 0 && channels / parts >= LEAST_CHANNELS).unwrap_or(1)
+}
+
+/// The channels of one task.
+struct Part<'a> {
+    channel: &'a Axis,
+    /// The number of the part, where there are several.
+    var: Ref<Var>,
+    first: PrimExpr,
+    count: PrimExpr,
+}
+
+impl<'a> Part<'a> {
+    fn of(channel: &'a Axis, parts: i64) -> Self {
+        let var = Var::dim("part");
+        match channel.extent.as_int() {
+            Some(channels) if parts > 1 => {
+                let count = channels / parts;
+                Self { channel, first: mul(PrimExpr::from(&var), int(count)), count: int(count), var }
+            }
+            _ => Self { channel, first: int(0), count: channel.extent.clone(), var },
+        }
+    }
+}
+
 /// The output rows of one block.
 fn block_of(
     cx: &mut Cx,
     window: &Windowed,
-    channel: &Axis,
+    part: &Part<'_>,
     space: &Workspace,
     y0: &PrimExpr,
     count: &PrimExpr,
 ) -> Result<Stmt, Refusal> {
     let lanes = space.lanes;
     let width = window.x.axis.extent.as_int().map(|n| (n + lanes - 1) / lanes);
-    let shape = register_tile::shape(&cx.machine, channel.extent.as_int(), width);
-    register_tile::rows(&int(0), &channel.extent, shape.rows, |m, rows| {
+    let shape = register_tile::shape(&cx.machine, part.count.as_int(), width);
+    register_tile::rows(&part.first, &part.count, shape.rows, |m, rows| {
         let line = Var::dim("line");
-        let place = Place { channel, m, rows, y0, line: PrimExpr::from(&line) };
+        let place = Place { channel: part.channel, m, rows, y0, line: PrimExpr::from(&line) };
         let tiles = nest::tiles(int(0), &window.x.axis.extent, lanes, shape.vectors, |tile| {
             kernel(cx, window, space, &place, &tile)
         })?;
