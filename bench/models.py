@@ -135,8 +135,8 @@ def measure(name, threads, contenders, rounds):
         for entry in entries:
             if entry.refused is None:
                 entry.run()
-                # Threads of some runtimes go on spinning for a while; let them come to rest before the next turn.
-                time.sleep(0.01)
+                # Idle threads of some runtimes spin for tens of milliseconds; let them come to rest before the next turn.
+                time.sleep(0.05)
     for entry in entries:
         entry.close()
     return {entry.name: {"ms": entry.median, "refused": entry.refused} for entry in entries}

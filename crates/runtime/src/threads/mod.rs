@@ -57,11 +57,7 @@ struct Pool {
 
 fn pool() -> &'static Pool {
     static POOL: OnceLock<Pool> = OnceLock::new();
-    POOL.get_or_init(|| Pool {
-        limit: AtomicUsize::new(default_threads()),
-        crew: Crew::new(),
-        workers: Mutex::new(0),
-    })
+    POOL.get_or_init(|| Pool { limit: AtomicUsize::new(default_threads()), crew: Crew::new(), workers: Mutex::new(0) })
 }
 
 impl Pool {
