@@ -11,7 +11,7 @@ export LLVM_SYS_211_PREFIX := /usr/lib/llvm-21
 export LLVM_SYS_221_PREFIX := /usr/lib/llvm-22
 FEATURES = --no-default-features --features llvm$(LLVM)
 
-.PHONY: help setup build demo test test-deep bench lint clean
+.PHONY: help setup build demo test test-deep bench size lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ test-deep: test ## exhaustive sweeps and long fuzzing
 
 bench: build ## Relaxide, ONNX Runtime and TVM side by side on the models
 	$(PY) bench/models.py
+
+size: ## how large the runtime alone is
+	@scripts/size
 
 lint: setup ## formatting and clippy
 	cargo fmt --check

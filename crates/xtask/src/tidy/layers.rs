@@ -38,7 +38,7 @@ const WALLS: &[(&str, &str, &str)] = &[
 ];
 
 /// Crates that a deployed model needs: no compiler may come in through them.
-const DEPLOYED: &[&str] = &["ffi", "runtime", "vm", "relay-vm", "rpc"];
+const DEPLOYED: &[&str] = &["ffi", "runtime", "vm", "relay-vm", "rpc", "capi"];
 
 /// Libraries that only compilers need.
 const COMPILER_ONLY: &[&str] = &["inkwell", "llvm-sys", "prost", "ruff_python_parser"];

@@ -1,0 +1,48 @@
+//! `librelaxide_runtime`: all that a deployed model needs, for programs in C and C++.
+//!
+//! The library exports three sets of names. `relaxide_*` is the interface for programs: load a model, make tensors, call,
+//! read results; `include/relaxide.h` declares and explains it, `include/relaxide.hpp` wraps it for C++. `TVMFFI*` is the
+//! C ABI of tvm-ffi and `TVMBackend*` what compiled kernels call; both come from the crates below as they are.
+//!
+//! The functions here are thin. Each checks that no address that it follows is null, converts, calls what the other
+//! crates offer in Rust, and writes the result; it returns 0, or -1 with the reason in the calling thread's
+//! [last error](error). No panic leaves them. What the functions cannot check is the contract of any C interface: handles
+//! come from this library and are not used after they were freed, arrays are as long as the caller says.
+//!
+//! Handles own what is behind them. A model is a virtual machine on the CPU with pooled memory; it may be used from several
+//! threads at once.
+#![deny(missing_docs)]
+#![allow(clippy::missing_safety_doc, reason = "the contract is the same for all functions, and stated once above")]
+
+mod border;
+mod error;
+mod model;
+mod signature;
+mod tensor;
+mod value;
+
+use std::ffi::{c_char, c_int};
+
+pub use error::*;
+pub use model::*;
+pub use tensor::*;
+pub use value::*;
+
+use border::guard;
+
+/// The version of the library, as `major.minor.patch`.
+#[unsafe(no_mangle)]
+pub extern "C" fn relaxide_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// Sets how many threads kernels use, the calling one among them.
+#[unsafe(no_mangle)]
+pub extern "C" fn relaxide_set_num_threads(count: c_int) -> c_int {
+    guard(|| {
+        let count = usize::try_from(count).ok().filter(|count| *count > 0);
+        let count = count.ok_or_else(|| border::invalid("the number of threads must be at least 1"))?;
+        relaxide_runtime::set_num_threads(count);
+        Ok(())
+    })
+}

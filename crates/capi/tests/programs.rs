@@ -1,0 +1,116 @@
+//! Programs in C and C++ against the library, shared and static, with models that TVM exported.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+/// A model that TVM exported.
+fn model(name: &str) -> PathBuf {
+    source("../vm/tests/artifacts").join(name)
+}
+
+/// The folder with the library. Cargo builds no C libraries for tests by itself, so it is asked to: with the profile that
+/// the tests are built with, which is the name of the folder above theirs.
+fn library_folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let test = std::env::current_exe().expect("a test has a path");
+        let folder = test.ancestors().nth(2).expect("tests lie in target/PROFILE/deps");
+        let profile = match folder.file_name().and_then(|name| name.to_str()) {
+            Some("debug") | None => "dev",
+            Some(profile) => profile,
+        };
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "relaxide-capi", "--profile", profile, "--target-dir"]);
+        let target = folder.parent().expect("a profile lies in the target folder");
+        run(build.arg(target).current_dir(source("../..")));
+        folder.to_owned()
+    })
+}
+
+/// Compiles a program and returns where it is.
+fn compile(compiler: &str, flags: &[&str], program: &str, link: &[&str], folder: &Path) -> PathBuf {
+    let out = folder.join("program");
+    let mut command = Command::new(compiler);
+    command.args(["-Wall", "-Wextra", "-Werror"]).args(flags).arg(source("tests/c").join(program));
+    command.arg("-I").arg(source("include")).arg("-o").arg(&out).args(link);
+    run(&mut command);
+    out
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{stdout}\n{stderr}", output.status);
+    stdout.into_owned()
+}
+
+/// A copy of a model with another magic number in its executable.
+fn broken_model(folder: &Path) -> PathBuf {
+    let mut bytes = std::fs::read(model("add.so")).expect("the artifact is there");
+    let magic = 0xD225_DE2F_4214_151E_u64.to_le_bytes();
+    let at = bytes.windows(8).position(|window| window == magic).expect("the file holds an executable");
+    bytes[at] ^= 0xff;
+    let path = folder.join("broken.so");
+    std::fs::write(&path, bytes).expect("the folder is writable");
+    path
+}
+
+fn shared() -> [String; 2] {
+    let folder = library_folder();
+    let library = folder.join("librelaxide_runtime.so");
+    [library.display().to_string(), format!("-Wl,-rpath,{}", folder.display())]
+}
+
+#[test]
+fn a_c_program_uses_the_whole_interface() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = shared();
+    let program = compile("cc", &["-std=c99"], "model.c", &[&link[0], &link[1]], folder.path());
+    let mut command = Command::new(program);
+    command.args([model("add.so"), model("dynamic.so"), broken_model(folder.path())]);
+    assert_eq!(run(&mut command), "passed\n");
+}
+
+#[test]
+fn a_c_program_links_the_library_statically() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = library_folder().join("librelaxide_runtime.a").display().to_string();
+    let link = [library.as_str(), "-rdynamic", "-lpthread", "-ldl", "-lm"];
+    let program = compile("cc", &["-std=c99"], "model.c", &link, folder.path());
+    let mut command = Command::new(program);
+    command.args([model("add.so"), model("dynamic.so"), broken_model(folder.path())]);
+    assert_eq!(run(&mut command), "passed\n");
+}
+
+#[test]
+fn a_cpp_program_uses_the_cover() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = shared();
+    let program = compile("c++", &["-std=c++11"], "model.cpp", &[&link[0], &link[1]], folder.path());
+    assert_eq!(run(Command::new(program).args([model("add.so"), model("dynamic.so")])), "passed\n");
+}
+
+/// The names of the two C ABIs, and no others, are the library's.
+#[test]
+fn the_library_exports_its_interfaces_and_nothing_else() {
+    let listed = run(Command::new("nm").args(["-D", "--defined-only"]).arg(&shared()[0]));
+    let names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().last()).collect();
+    let foreign: Vec<&&str> =
+        names.iter().filter(|name| !["TVM", "relaxide_"].iter().any(|own| name.starts_with(own))).collect();
+    assert!(foreign.is_empty(), "{foreign:?}");
+    let header = std::fs::read_to_string(source("include/relaxide.h")).unwrap();
+    let declared =
+        header.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|w| w.starts_with("relaxide_"));
+    let functions: std::collections::BTreeSet<&str> = declared.collect();
+    assert!(functions.len() > 30 && functions.iter().all(|name| names.contains(name)), "{functions:?}");
+    let extra: Vec<&&str> = names.iter().filter(|n| n.starts_with("relaxide_") && !functions.contains(**n)).collect();
+    assert!(extra.is_empty(), "not in the header: {extra:?}");
+    for needed in ["TVMFFIFunctionCall", "TVMFFIErrorSetRaisedFromCStrParts", "TVMBackendParallelLaunch"] {
+        assert!(names.contains(&needed), "{needed}");
+    }
+}
