@@ -11,7 +11,7 @@ export LLVM_SYS_211_PREFIX := /usr/lib/llvm-21
 export LLVM_SYS_221_PREFIX := /usr/lib/llvm-22
 FEATURES = --no-default-features --features llvm$(LLVM)
 
-.PHONY: help setup build demo test test-deep bench size lint clean
+.PHONY: help setup build release demo test test-deep bench size lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -25,6 +25,13 @@ build: setup ## the `relaxide` command (build/relaxide) and the Python package (
 	@VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --quiet --release $(FEATURES) >build/maturin.log 2>&1 \
 		|| { cat build/maturin.log >&2; exit 1; }
 	@echo "built: build/relaxide, and 'relaxide' for $(PY)"
+
+release: setup ## the command and a wheel with LLVM inside, for machines without it (in dist/)
+	@scripts/setup static-libraries
+	@mkdir -p dist
+	@cargo build --quiet --release -p relaxide-cli $(FEATURES)-static && strip -o dist/relaxide target/release/relaxide
+	@.venv/bin/maturin build --quiet --release $(FEATURES)-static --out dist >/dev/null
+	@echo "made: $$(ls -sh dist | tail -n +2 | tr -s '\n ' ' ')"
 
 demo: build ## read the text in two pictures with three compiled networks
 	@$(PY) examples/ocr/ocr.py
@@ -49,4 +56,4 @@ lint: setup ## formatting and clippy
 	cargo clippy --workspace --all-targets $(FEATURES) -- -D warnings
 
 clean: ## remove everything that was built
-	rm -rf target build .venv
+	rm -rf target build dist .venv

@@ -30,6 +30,15 @@ pub fn non_negative(e: &PrimExpr) -> bool {
     }
 }
 
+/// Whether it is known to be `least` or more. A dimension that a model leaves open is taken to be at least one.
+pub fn at_least(e: &PrimExpr, least: i64) -> bool {
+    match e.as_int() {
+        Some(value) => value >= least,
+        None if least <= 1 => true,
+        None => analyzer([e]).bounds(e).min.is_some_and(|min| min >= least),
+    }
+}
+
 /// The same in a simpler form.
 pub fn simplify(e: &PrimExpr) -> PrimExpr {
     if e.as_int().is_some() || e.as_var().is_some() { e.clone() } else { analyzer([e]).simplify(e) }

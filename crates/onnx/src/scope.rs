@@ -8,6 +8,7 @@ use relaxide_ffi::{DataType, Tensor};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Attrs, Type, Var};
 use relaxide_relax::{BlockBuilder, Expr, op};
+use relaxide_tir::te;
 
 use crate::constant;
 use crate::dims;
@@ -37,6 +38,16 @@ impl Scope<'_> {
     /// Adds an operation without attributes.
     pub fn call(&mut self, name: &str, args: impl Into<Vec<Expr>>) -> Result<Expr> {
         self.op(name, args, Attrs::new())
+    }
+
+    /// Adds a kernel that is described here and now.
+    pub fn te(
+        &mut self,
+        name: &str,
+        args: Vec<Expr>,
+        f: impl FnOnce(&[te::Tensor]) -> Vec<te::Tensor>,
+    ) -> Result<Expr> {
+        self.builder.emit_te(name, args, f).map_err(|e| NodeError::Relax(e.to_string()))
     }
 
     /// Adds a binding of an expression.

@@ -7,7 +7,7 @@
 //!
 //! 1. [`ensure_symbols_global`]: if the names are not visible, the image that this code lives in is opened once more
 //!    with `RTLD_GLOBAL`, which makes the names of a shared library visible. For a program it helps only if it was linked
-//!    with `-rdynamic`.
+//!    with exported symbols.
 //! 2. After loading, the slots of the library's procedure linkage table that belong to these names are filled
 //!    ([`bind`](super::bind)), which needs no global scope, and makes the library report errors to this runtime even if
 //!    another one with the same names is in the process.
@@ -73,8 +73,8 @@ pub fn ensure_symbols_global() -> Result<(), Error> {
         return Ok(());
     }
     let message = "the functions that compiled models import (such as TVMFFIErrorSetRaisedFromCStrParts) are not \
-                   visible to the dynamic linker: link the program with -rdynamic, in its build script \
-                   `println!(\"cargo:rustc-link-arg-bins=-rdynamic\")`";
+                   visible to the dynamic linker: export the program's symbols, in its build script \
+                   `println!(\"cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol=TVM*\")`";
     Err(Error::new(ErrorKind::RuntimeError, message))
 }
 
