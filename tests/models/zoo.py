@@ -119,7 +119,7 @@ MODELS = {
             "cls",
             lambda: _rapidocr("cls"),
             "x",
-            [(n, 3, 48, 192) for n in (1, 2, 3, 6, 7)],
+            [*((n, 3, 48, 192) for n in (1, 2, 3, 6, 7)), (1, 3, 32, 192), (2, 3, 33, 100)],
             text_image,
         ),
         Model("magika", _magika, "bytes", [(n, 2048) for n in (1, 2, 3, 5, 8)], random_bytes),

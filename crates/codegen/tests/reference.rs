@@ -291,6 +291,17 @@ proptest! {
     }
 }
 
+/// Seeds of programs that were once compiled wrongly: strided reads that wrap around (the loop vectorizer of LLVM 19).
+const ONCE_WRONG: [u64; 1] = [8_579_071_424_729_026_839];
+
+#[test]
+fn programs_that_were_once_wrong_are_right() {
+    for seed in ONCE_WRONG {
+        let disagreement = disagreement(seed, &Target::default());
+        assert!(disagreement.is_none(), "{}", disagreement.unwrap_or_default());
+    }
+}
+
 #[test]
 fn every_intrinsic_of_the_table_is_compiled() {
     use relaxide_tir::intrin::{Arity, Intrinsic};
