@@ -2,7 +2,8 @@
 //!
 //! The library exports three sets of names. `relaxide_*` is the interface for programs: load a model, make tensors, call,
 //! read results; `include/relaxide.h` declares and explains it, `include/relaxide.hpp` wraps it for C++. `TVMFFI*` is the
-//! C ABI of tvm-ffi and `TVMBackend*` what compiled kernels call; both come from the crates below as they are.
+//! C ABI of tvm-ffi; `TVMBackend*` and `RelaxideParallelFor` are what compiled kernels call. Both come from the crates below
+//! as they are.
 //!
 //! The functions here are thin. Each checks that no address that it follows is null, converts, calls what the other
 //! crates offer in Rust, and writes the result; it returns 0, or -1 with the reason in the calling thread's
