@@ -50,7 +50,7 @@ impl ObjectHeader {
 
     /// True if the caller's reference is the only one of any kind.
     #[inline]
-    pub(crate) fn is_unique(&self) -> bool {
+    pub fn is_unique(&self) -> bool {
         self.counts.load(Ordering::Acquire) == LAST_OF_BOTH
     }
 

@@ -30,10 +30,15 @@ fn alloc_storage(vm: &Vm, args: &Args<'_, '_>) -> Result<Any, Error> {
             return Err(args.error(ErrorKind::ValueError, message));
         }
     }
-    let bytes = storage_bytes(&size, dtype).ok_or_else(|| {
-        args.error(ErrorKind::ValueError, format_args!("a storage of shape {size:?} and type {dtype} cannot exist"))
-    })?;
+    let bytes = storage_bytes(&size, dtype).ok_or_else(|| impossible_storage(&size, dtype))?;
     vm.allocate(device, bytes)
+}
+
+/// The error of a storage that no memory has.
+#[cold]
+pub(crate) fn impossible_storage(size: &[i64], dtype: DataType) -> Error {
+    let message = format!("{ALLOC_STORAGE}: a storage of shape {size:?} and type {dtype} cannot exist");
+    Error::new(ErrorKind::ValueError, message)
 }
 
 /// The bytes of a storage of that many elements; `None` if no memory has them.

@@ -22,12 +22,12 @@ use std::sync::LazyLock;
 
 use relaxide_ffi::{Any, AnyView, Error, Function, get_global, register_global};
 
-pub(crate) use alloc::{ALLOC_STORAGE, ALLOC_TENSOR, is_plain_scope, storage_bytes};
+pub(crate) use alloc::{ALLOC_STORAGE, ALLOC_TENSOR, impossible_storage, is_plain_scope, storage_bytes};
 pub(crate) use args::Args;
 pub(crate) use check::{CHECK_TENSOR, tensor_info};
 pub(crate) use closure::INVOKE_CLOSURE;
-pub(crate) use shape::{ALLOC_SHAPE_HEAP, Coded, MAKE_SHAPE, MATCH_SHAPE, MAX_HEAP, make_dims, match_dims};
-pub(crate) use tuple::NULL_VALUE;
+pub(crate) use shape::{ALLOC_SHAPE_HEAP, Coded, MAKE_SHAPE, MATCH_SHAPE, MAX_HEAP, SHAPE_OF, match_dims, with_made_dims};
+pub(crate) use tuple::{COPY, NULL_VALUE, READ_IF_COND, truth};
 
 use crate::machine::{Vm, live};
 

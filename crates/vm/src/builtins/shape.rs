@@ -10,12 +10,14 @@ use relaxide_runtime::memory::ShapeHeap;
 use super::{Args, Builtin};
 use crate::machine::Vm;
 
-/// The interpreter knows these three: with operands that are known, as nearly always, they are operations of its own.
+/// The interpreter knows these four: with operands that are known, as nearly always, they are operations of its own.
 pub(crate) const ALLOC_SHAPE_HEAP: &str = "vm.builtin.alloc_shape_heap";
 /// See [`ALLOC_SHAPE_HEAP`].
 pub(crate) const MATCH_SHAPE: &str = "vm.builtin.match_shape";
 /// See [`ALLOC_SHAPE_HEAP`].
 pub(crate) const MAKE_SHAPE: &str = "vm.builtin.make_shape";
+/// See [`ALLOC_SHAPE_HEAP`].
+pub(crate) const SHAPE_OF: &str = "vm.builtin.shape_of";
 
 pub(super) const TABLE: &[Builtin] = &[
     Builtin::with_vm(ALLOC_SHAPE_HEAP, alloc_shape_heap),
@@ -23,7 +25,7 @@ pub(super) const TABLE: &[Builtin] = &[
     Builtin::plain("vm.builtin.match_prim_value", match_prim_value),
     Builtin::plain(MAKE_SHAPE, make_shape),
     Builtin::plain("vm.builtin.make_prim_value", make_prim_value),
-    Builtin::plain("vm.builtin.shape_of", shape_of),
+    Builtin::plain(SHAPE_OF, shape_of),
     Builtin::plain("vm.builtin.tensor_to_shape", tensor_to_shape),
     Builtin::plain("vm.builtin.reshape", reshape),
 ];
@@ -171,27 +173,28 @@ fn make_shape(args: &Args<'_, '_>) -> Result<Any, Error> {
     let len = size.checked_mul(2).and_then(|n| n.checked_add(2)).unwrap_or(usize::MAX);
     args.expect_len(len, len)?;
     let coded = |dim: usize| Ok((args.get(2 + dim * 2, "code")?, args.get(3 + dim * 2, "reg")?));
-    make_dims(args.view(0, "heap")?, size, coded).map(Any::from)
+    let codes = (0..size).map(coded).collect::<Result<Vec<Coded>, Error>>()?;
+    with_made_dims(args.view(0, "heap")?, &codes, |dims| Ok(Shape::new(dims).into()))
 }
 
-/// Makes a shape; `coded` says where each dimension comes from.
+/// Runs `with` on the dimensions that codes describe.
 #[inline]
-pub(crate) fn make_dims(
+pub(crate) fn with_made_dims<T>(
     heap: AnyView<'_>,
-    size: usize,
-    coded: impl Fn(usize) -> Result<Coded, Error>,
-) -> Result<Shape, Error> {
+    codes: &[Coded],
+    with: impl FnOnce(&[i64]) -> Result<T, Error>,
+) -> Result<T, Error> {
     const INLINE: usize = 8;
     let heap = heap_in(&heap)?;
-    if size > INLINE {
-        let dims = (0..size).map(|dim| load(heap.as_ref(), coded(dim)?)).collect::<Result<Vec<_>, _>>()?;
-        return Ok(Shape::from(dims));
+    if codes.len() > INLINE {
+        let dims = codes.iter().map(|code| load(heap.as_ref(), *code)).collect::<Result<Vec<_>, _>>()?;
+        return with(&dims);
     }
     let mut dims = [0; INLINE];
-    for (dim, place) in dims.iter_mut().enumerate().take(size) {
-        *place = load(heap.as_ref(), coded(dim)?)?;
+    for (place, code) in dims.iter_mut().zip(codes) {
+        *place = load(heap.as_ref(), *code)?;
     }
-    Ok(Shape::new(dims.get(..size).unwrap_or_default()))
+    with(dims.get(..codes.len()).unwrap_or_default())
 }
 
 /// `(heap, code, reg)`.

@@ -1,7 +1,6 @@
 //! Tuples and plain values.
 
-use relaxide_ffi::abi::type_index;
-use relaxide_ffi::{Any, Array, DataType, Device, Error, ErrorKind, Tensor};
+use relaxide_ffi::{Any, AnyView, Array, DataType, Device, Error, ErrorKind};
 use relaxide_runtime::device;
 
 use super::{Args, Builtin};
@@ -9,13 +8,18 @@ use super::{Args, Builtin};
 /// The interpreter knows this one: it clears a register.
 pub(crate) const NULL_VALUE: &str = "vm.builtin.null_value";
 
+/// And these two, of registers.
+pub(crate) const COPY: &str = "vm.builtin.copy";
+/// See [`COPY`].
+pub(crate) const READ_IF_COND: &str = "vm.builtin.read_if_cond";
+
 pub(super) const TABLE: &[Builtin] = &[
     Builtin::plain("vm.builtin.make_tuple", make_tuple),
     Builtin::plain("vm.builtin.tuple_getitem", tuple_getitem),
     Builtin::plain("vm.builtin.tuple_reset_item", tuple_reset_item),
-    Builtin::plain("vm.builtin.copy", copy),
+    Builtin::plain(COPY, copy),
     Builtin::plain(NULL_VALUE, null_value),
-    Builtin::plain("vm.builtin.read_if_cond", read_if_cond),
+    Builtin::plain(READ_IF_COND, read_if_cond),
 ];
 
 /// `(element…)`.
@@ -56,16 +60,29 @@ fn null_value(_args: &Args<'_, '_>) -> Result<Any, Error> {
 
 /// `(cond)`: an integer, or a tensor of one integer.
 fn read_if_cond(args: &Args<'_, '_>) -> Result<Any, Error> {
-    let value = args.view(0, "cond")?;
-    if matches!(value.type_index(), type_index::INT | type_index::BOOL) {
-        return Ok((value.as_int() != Some(0)).into());
+    truth(args.view(0, "cond")?).map(Any::from)
+}
+
+/// The truth of a condition.
+#[inline]
+pub(crate) fn truth(value: AnyView<'_>) -> Result<bool, Error> {
+    if let Some(value) = value.as_int() {
+        return Ok(value != 0);
     }
-    let tensor: Tensor = args.get(0, "cond")?;
+    let Some(tensor) = value.as_tensor() else { return Err(no_condition(value)) };
     let is_whole = matches!(tensor.dtype().code, DataType::INT | DataType::UINT | DataType::BOOL);
     if !is_whole || tensor.numel() != 1 {
-        let message = format_args!("a condition is one integer or truth value, not {tensor:?}");
-        return Err(args.error(ErrorKind::TypeError, message));
+        return Err(no_condition(value));
     }
-    let tensor = device::to_device(&tensor, Device::cpu(0))?;
-    Ok(tensor.as_bytes()?.iter().any(|byte| *byte != 0).into())
+    if tensor.device().device_type == Device::CPU {
+        return Ok(tensor.as_bytes()?.iter().any(|byte| *byte != 0));
+    }
+    Ok(device::to_device(tensor, Device::cpu(0))?.as_bytes()?.iter().any(|byte| *byte != 0))
+}
+
+#[cold]
+fn no_condition(value: AnyView<'_>) -> Error {
+    let found = value.as_tensor().map_or_else(|| value.type_key().to_owned(), |tensor| format!("{tensor:?}"));
+    let message = format!("{READ_IF_COND}: a condition is one integer or truth value, not {found}");
+    Error::new(ErrorKind::TypeError, message)
 }

@@ -1,6 +1,6 @@
 //! The dispatch loop.
 //!
-//! It takes one decoded instruction after the other. Calls between functions in bytecode, and of closures in bytecode,
+//! It takes one prepared instruction after the other. Calls between functions in bytecode, and of closures in bytecode,
 //! open a frame on the same stack and go on in the same loop, so recursion in a program is bounded by the stack's limit
 //! and not by the native stack. Everything else is called with its arguments as borrowed views: no count is touched and
 //! nothing is allocated for up to [`INLINE_ARGS`] arguments.
@@ -8,18 +8,21 @@
 //! What instructions name exists ([`verify`](crate::verify) has checked); the loop still uses checked indexing, whose
 //! cost does not show beside a call, since a crate without `unsafe` cannot ask for less.
 //!
-//! With an instrument set, a second instance of the loop reports each call; the first does not ask.
+//! Runs that somebody watches, or whose resources are limited, go through [`watched`](super::watched) instead; this loop
+//! does not ask.
 
 use std::cell::Cell;
 
 use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function};
 
 use super::closure::Closure;
-use super::instrument::Verdict;
+use super::fast::Fast;
 use super::link::Callee;
-use super::program::{Destination, Op, Operand, Operands};
+use super::plan::Source;
+use super::program::{Destination, Operand, Operands};
 use super::stack::{Frame, Stack};
 use super::{Vm, check_arity};
+use crate::builtins;
 
 /// Calls with more arguments gather them on the heap.
 const INLINE_ARGS: usize = 16;
@@ -33,13 +36,15 @@ thread_local! {
 }
 
 /// Counts a run on the native stack.
-struct NativeDepth;
+pub(super) struct NativeDepth;
 
 impl NativeDepth {
-    fn enter() -> Result<Self, Error> {
+    pub(super) fn enter() -> Result<Self, Error> {
         let depth = NATIVE_DEPTH.get() + 1;
         if depth > MAX_NATIVE_DEPTH {
-            let message = format!("functions and the VM have called each other {MAX_NATIVE_DEPTH} times deep");
+            let message = format!(
+                "functions and the VM have called each other {MAX_NATIVE_DEPTH} times deep, which is the limit"
+            );
             return Err(Error::new("RecursionError", message));
         }
         NATIVE_DEPTH.set(depth);
@@ -53,38 +58,24 @@ impl Drop for NativeDepth {
     }
 }
 
-/// What an instruction leads to.
-enum Next {
-    /// The next instruction, or the first one of the frame that was opened.
-    Step,
-    Jump(usize),
-    /// The outermost function has returned.
-    Done(Any),
-}
-
 impl Vm {
     /// Runs a function that has a body, with as many arguments as it takes, on an empty stack.
-    pub(super) fn run<const INSTRUMENTED: bool>(
-        &self,
-        stack: &mut Stack,
-        index: usize,
-        args: &[AnyView<'_>],
-    ) -> Result<Any, Error> {
+    pub(super) fn run(&self, stack: &mut Stack, index: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
         let _depth = NativeDepth::enter()?;
         if let Some(Callee::Tir(function)) = self.callees.get(index) {
             return self.run_tir(function, index, args);
         }
-        let entry = self.program.entries.get(index).copied().unwrap_or_default();
-        stack.kept.resize(self.program.plans.len(), Any::none());
+        let entry = self.program.entries.get(index).ok_or_else(|| broken("a function"))?;
+        stack.slots.fit(self.program.plans.len());
         stack.registers.extend(args.iter().map(|arg| arg.to_owned()));
-        stack.open(Frame { func: index, base: 0, call: 0, dst: None }, entry.registers)?;
+        stack.open(Frame { func: index as u32, base: 0, call: 0, dst: Destination::NONE }, entry.registers)?;
         let mut run = Run { vm: self, stack, pc: entry.start, base: 0 };
-        run.until_done::<INSTRUMENTED>().map_err(|error| run.trace(&error))
+        run.until_done().map_err(|error| run.trace(&error))
     }
 
     /// Calls a native function on a register file of its own: arguments first, the result behind them.
-    fn run_tir(&self, function: &Function, index: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
-        let entry = self.program.entries.get(index).copied().unwrap_or_default();
+    pub(super) fn run_tir(&self, function: &Function, index: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
+        let entry = self.program.entries.get(index).ok_or_else(|| broken("a function"))?;
         let mut registers: Vec<Any> = args.iter().map(|arg| arg.to_owned()).collect();
         registers.resize(entry.registers, Any::none());
         let (constants, pool) = (self.constants.as_ptr().cast_mut(), self.pool.as_ptr().cast_mut());
@@ -93,221 +84,10 @@ impl Vm {
         function.call(&[self.handle.as_view(), file.as_view(), constants.as_view(), pool.as_view()])?;
         registers.get_mut(entry.num_args).map(std::mem::take).ok_or_else(|| broken("the result of a native function"))
     }
-}
 
-/// A run: the machine, its stack, and where it is.
-struct Run<'vm, 'stack> {
-    vm: &'vm Vm,
-    stack: &'stack mut Stack,
-    pc: usize,
-    base: usize,
-}
-
-impl<'vm> Run<'vm, '_> {
-    fn until_done<const INSTRUMENTED: bool>(&mut self) -> Result<Any, Error> {
-        let vm = self.vm;
-        loop {
-            let op = vm.program.ops.get(self.pc).ok_or_else(|| broken("the end of a function"))?;
-            match self.step::<INSTRUMENTED>(op)? {
-                Next::Step => self.pc += 1,
-                Next::Jump(target) => self.pc = target,
-                Next::Done(result) => return Ok(result),
-            }
-        }
-    }
-
-    #[inline]
-    fn step<const INSTRUMENTED: bool>(&mut self, op: &Op) -> Result<Next, Error> {
-        if INSTRUMENTED && let Some((func, args, dst)) = called(op) {
-            let result = self.instrumented_call(func, args)?;
-            return self.store(dst, result);
-        }
-        match *op {
-            Op::Packed { func, args, dst } => {
-                let Some(Callee::Packed(function)) = self.vm.callees.get(func as usize) else {
-                    return Err(broken("a function from outside"));
-                };
-                let result = self.with_views(args, |views| function.call(views))?;
-                self.store(dst, result)
-            }
-            Op::Builtin { builtin, args, dst, .. } => {
-                let vm = self.vm;
-                let result = self.with_views(args, |views| builtin.run(vm, views))?;
-                self.store(dst, result)
-            }
-            Op::Planned { plan, dst, .. } => self.planned(plan as usize, dst),
-            Op::Kill { dst, .. } => self.store(Some(dst), Any::none()),
-            Op::Bytecode { func, args, dst } => self.call_bytecode(func as usize, args, 0, &[], dst),
-            Op::InvokeClosure { args, dst, .. } => self.invoke_closure(args, dst),
-            Op::Tir { func, args, dst } => {
-                let vm = self.vm;
-                let result = self.with_views(args, |views| vm.invoke(func as usize, views))?;
-                self.store(dst, result)
-            }
-            Op::Ret { result } => self.ret(result),
-            Op::Goto { target } => Ok(Next::Jump(target as usize)),
-            Op::If { cond, otherwise } => self.branch(cond, otherwise),
-        }
-    }
-
-    #[inline]
-    fn register(&self, register: u32) -> Result<&Any, Error> {
-        self.stack.registers.get(self.base + register as usize).ok_or_else(|| broken("a register"))
-    }
-
-    #[inline]
-    fn store(&mut self, dst: Destination, value: Any) -> Result<Next, Error> {
-        if let Some(register) = dst {
-            let place = self.stack.registers.get_mut(self.base + register as usize);
-            *place.ok_or_else(|| broken("a register"))? = value;
-        }
-        Ok(Next::Step)
-    }
-
-    /// Runs a builtin whose operands are known.
-    #[inline]
-    fn planned(&mut self, plan: usize, dst: Destination) -> Result<Next, Error> {
-        let vm = self.vm;
-        let Stack { registers, kept, .. } = &mut *self.stack;
-        let registers = registers.get(self.base..).unwrap_or_default();
-        let program = vm.program.plans.get(plan).ok_or_else(|| broken("a plan"))?;
-        let result = program.run(vm, |operand| vm.view(registers, operand), kept.get_mut(plan))?;
-        self.store(dst, result)
-    }
-
-    /// The value of an operand, borrowed.
-    #[inline]
-    fn view(&self, operand: Operand) -> AnyView<'_> {
-        self.vm.view(self.stack.registers.get(self.base..).unwrap_or_default(), operand)
-    }
-
-    /// Runs `call` with the operands as views. The array for them is no larger than it must be, since it is cleared first.
-    #[inline]
-    fn with_views<T>(&self, args: Operands, call: impl FnOnce(&[AnyView<'_>]) -> T) -> T {
-        let operands = self.vm.program.operands(args);
-        match operands.len() {
-            0..=4 => self.gather::<4, T>(operands, call),
-            5..=8 => self.gather::<8, T>(operands, call),
-            9..=INLINE_ARGS => self.gather::<INLINE_ARGS, T>(operands, call),
-            _ => {
-                let views: Vec<AnyView<'_>> = operands.iter().map(|operand| self.view(*operand)).collect();
-                call(&views)
-            }
-        }
-    }
-
-    /// Runs `call` with at most `N` operands as views.
-    #[inline]
-    fn gather<const N: usize, T>(&self, operands: &[Operand], call: impl FnOnce(&[AnyView<'_>]) -> T) -> T {
-        let mut views = [AnyView::none(); N];
-        for (view, operand) in views.iter_mut().zip(operands) {
-            *view = self.view(*operand);
-        }
-        call(views.get(..operands.len()).unwrap_or_default())
-    }
-
-    /// Opens a frame for a function in bytecode. The first `skip` operands are not arguments; `bound` values follow.
-    fn call_bytecode(
-        &mut self,
-        func: usize,
-        args: Operands,
-        skip: usize,
-        bound: &[Any],
-        dst: Destination,
-    ) -> Result<Next, Error> {
-        let vm = self.vm;
-        let entry = vm.program.entries.get(func).ok_or_else(|| broken("a function"))?;
-        let base = self.stack.registers.len();
-        for operand in vm.program.operands(args).iter().skip(skip) {
-            let value = self.view(*operand).to_owned();
-            self.stack.registers.push(value);
-        }
-        self.stack.registers.extend(bound.iter().cloned());
-        self.stack.open(Frame { func, base, call: self.pc, dst }, entry.registers)?;
-        self.base = base;
-        Ok(Next::Jump(entry.start))
-    }
-
-    /// Calls the value that the second operand is with those behind it.
-    fn invoke_closure(&mut self, args: Operands, dst: Destination) -> Result<Next, Error> {
-        let vm = self.vm;
-        let callee = self.vm.program.operands(args).get(1).copied().map(|operand| self.view(operand));
-        let callee = callee.ok_or_else(|| broken("the callee"))?;
-        if let Some(closure) = callee.downcast_ref::<Closure>()
-            && closure.is_of(vm)
-            && matches!(vm.callees.get(closure.index()), Some(Callee::Bytecode))
-        {
-            let closure = closure.clone();
-            let found = vm.program.operands(args).len() - 2 + closure.bound().len();
-            check_arity(vm.info(closure.index())?, found)?;
-            return self.call_bytecode(closure.index(), args, 2, closure.bound(), dst);
-        }
-        let result = self.with_views(args, |views| {
-            let [_, callee, rest @ ..] = views else { return Err(broken("the callee")) };
-            vm.call_value(*callee, rest)
-        })?;
-        self.store(dst, result)
-    }
-
-    fn ret(&mut self, result: Option<u32>) -> Result<Next, Error> {
-        let value = match result {
-            None => Any::none(),
-            // The frame ends here, so the value moves out of it.
-            Some(register) => {
-                let place = self.stack.registers.get_mut(self.base + register as usize);
-                std::mem::take(place.ok_or_else(|| broken("a register"))?)
-            }
-        };
-        let frame = self.stack.close().ok_or_else(|| broken("a frame"))?;
-        let Some(caller) = self.stack.frames.last() else { return Ok(Next::Done(value)) };
-        self.base = caller.base;
-        self.store(frame.dst, value)?;
-        Ok(Next::Jump(frame.call + 1))
-    }
-
-    fn branch(&self, cond: u32, otherwise: u32) -> Result<Next, Error> {
-        let value = self.register(cond)?;
-        let truth = value.as_view().as_int().ok_or_else(|| {
-            let message = format!("a branch needs an integer or truth value and got {}", value.type_key());
-            Error::new(ErrorKind::TypeError, message)
-        })?;
-        Ok(if truth != 0 { Next::Step } else { Next::Jump(otherwise as usize) })
-    }
-
-    /// A call with a report before and after. Calls between functions in bytecode take the native stack here.
-    fn instrumented_call(&self, func: u32, args: Operands) -> Result<Any, Error> {
-        let vm = self.vm;
-        let callee = vm.pool.get(func as usize).ok_or_else(|| broken("a function"))?;
-        let name = vm.info(func as usize)?.name.as_str();
-        self.with_views(args, |views| {
-            if let Verdict::Skip = vm.instrument.before(callee, name, views)? {
-                return Ok(Any::none());
-            }
-            let result = vm.call_linked(func as usize, views)?;
-            vm.instrument.after(callee, name, &result, views)?;
-            Ok(result)
-        })
-    }
-
-    /// The error with the instructions that were active, innermost first.
-    #[cold]
-    fn trace(&self, error: &Error) -> Error {
-        let mut text = error.backtrace();
-        let mut at = self.pc;
-        for frame in self.stack.frames.iter().rev().take(TRACED_FRAMES) {
-            let name = self.vm.executable.functions().get(frame.func).map_or("?", |info| info.name.as_str());
-            text.push_str(&format!("  File \"relax.VMExecutable\", line {at}, in {name}\n"));
-            at = frame.call;
-        }
-        let (cause, extra) = (error.cause().cloned(), error.extra_context().cloned());
-        Error::with_backtrace(error.kind(), error.message(), &text, cause, extra)
-    }
-}
-
-impl Vm {
     /// The value of an operand in a frame, borrowed.
     #[inline]
-    fn view<'a>(&'a self, registers: &'a [Any], operand: Operand) -> AnyView<'a> {
+    pub(super) fn view<'a>(&'a self, registers: &'a [Any], operand: Operand) -> AnyView<'a> {
         let value = match operand {
             Operand::Register(register) => registers.get(register as usize),
             Operand::Constant(index) => self.constants.get(index as usize),
@@ -319,32 +99,279 @@ impl Vm {
         value.map_or(AnyView::none(), Any::as_view)
     }
 
-    /// Calls whatever an entry of the function table is.
-    fn call_linked(&self, func: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
-        match self.callees.get(func) {
-            Some(Callee::Packed(function)) => function.call(args),
-            Some(Callee::Builtin(builtin, _)) => builtin.run(self, args),
-            _ => self.invoke(func, args),
+    /// Runs `call` with operands as views. The array for them is no larger than it must be, since it is cleared first.
+    #[inline]
+    pub(super) fn with_views<T>(
+        &self,
+        registers: &[Any],
+        args: Operands,
+        call: impl FnOnce(&[AnyView<'_>]) -> T,
+    ) -> T {
+        let operands = self.program.operands(args);
+        match operands.len() {
+            0..=4 => self.gather::<4, T>(registers, operands, call),
+            5..=8 => self.gather::<8, T>(registers, operands, call),
+            9..=INLINE_ARGS => self.gather::<INLINE_ARGS, T>(registers, operands, call),
+            _ => {
+                let views: Vec<AnyView<'_>> = operands.iter().map(|operand| self.view(registers, *operand)).collect();
+                call(&views)
+            }
         }
+    }
+
+    /// Runs `call` with at most `N` operands as views.
+    #[inline]
+    fn gather<const N: usize, T>(
+        &self,
+        registers: &[Any],
+        operands: &[Operand],
+        call: impl FnOnce(&[AnyView<'_>]) -> T,
+    ) -> T {
+        let mut views = [AnyView::none(); N];
+        for (view, operand) in views.iter_mut().zip(operands) {
+            *view = self.view(registers, *operand);
+        }
+        call(views.get(..operands.len()).unwrap_or_default())
     }
 }
 
-/// The function, the operands and the destination of a call.
-fn called(op: &Op) -> Option<(u32, Operands, Destination)> {
-    match *op {
-        Op::Packed { func, args, dst }
-        | Op::Builtin { func, args, dst, .. }
-        | Op::Planned { func, args, dst, .. }
-        | Op::InvokeClosure { func, args, dst }
-        | Op::Bytecode { func, args, dst }
-        | Op::Tir { func, args, dst } => Some((func, args, dst)),
-        Op::Kill { dst, func, args } => Some((func, args, Some(dst))),
-        Op::Ret { .. } | Op::Goto { .. } | Op::If { .. } => None,
+/// A run: the machine, its stack, and where it is.
+pub(super) struct Run<'vm, 'stack> {
+    pub(super) vm: &'vm Vm,
+    pub(super) stack: &'stack mut Stack,
+    pub(super) pc: usize,
+    pub(super) base: usize,
+}
+
+/// What ended a stretch of instructions in one frame.
+enum Stop {
+    /// A call of a function in bytecode.
+    Call { func: usize, args: Operands, dst: Destination },
+    /// A call of a value.
+    Closure { args: Operands, dst: Destination },
+    /// The function returns.
+    Return { result: Destination },
+}
+
+impl Run<'_, '_> {
+    fn until_done(&mut self) -> Result<Any, Error> {
+        loop {
+            match self.until_stop()? {
+                Stop::Call { func, args, dst } => self.call_bytecode(func, args, 0, &[], dst)?,
+                Stop::Closure { args, dst } => self.invoke_closure(args, dst)?,
+                Stop::Return { result } => {
+                    if let Some(value) = self.ret(result)? {
+                        return Ok(value);
+                    }
+                }
+            }
+        }
     }
+
+    /// Runs instructions until one changes the frame.
+    fn until_stop(&mut self) -> Result<Stop, Error> {
+        let vm = self.vm;
+        let Stack { registers, slots, .. } = &mut *self.stack;
+        let frame = registers.get_mut(self.base..).ok_or_else(|| broken("a frame"))?;
+        let pc = &mut self.pc;
+        loop {
+            match *vm.program.fast.get(*pc).ok_or_else(|| broken("the end of a function"))? {
+                Fast::Packed { func, args, dst } => {
+                    let Some(Callee::Packed(function)) = vm.callees.get(func as usize) else {
+                        return Err(broken("a function from outside"));
+                    };
+                    let result = vm.with_views(frame, args, |views| function.call(views))?;
+                    store(frame, dst, result)?;
+                }
+                Fast::Make { plan, dst, length } => {
+                    let index = plan as usize;
+                    let plan = vm.program.plans.get(index).ok_or_else(|| broken("a plan"))?;
+                    let value = plan.run(index, Source { vm, registers: frame }, slots)?;
+                    *register(frame, dst)? = value;
+                    *pc += length as usize;
+                    continue;
+                }
+                Fast::Check { plan } => {
+                    let index = plan as usize;
+                    let plan = vm.program.plans.get(index).ok_or_else(|| broken("a plan"))?;
+                    plan.run(index, Source { vm, registers: frame }, slots)?;
+                }
+                Fast::Builtin { builtin, args, dst } => {
+                    let result = vm.with_views(frame, args, |views| builtin.run(vm, views))?;
+                    store(frame, dst, result)?;
+                }
+                Fast::Copy { from, dst } => {
+                    let value = register(frame, from)?.clone();
+                    *register(frame, dst)? = value;
+                }
+                Fast::Load { from, dst } => {
+                    let value = vm.view(frame, from).to_owned();
+                    *register(frame, dst)? = value;
+                }
+                Fast::Condition { from, dst } => {
+                    let truth = builtins::truth(register(frame, from)?.as_view())?;
+                    *register(frame, dst)? = truth.into();
+                }
+                Fast::Kill { dst } => *register(frame, dst)? = Any::none(),
+                Fast::Recycle { dst, plan } => {
+                    let value = std::mem::take(register(frame, dst)?);
+                    if !value.is_none() {
+                        let index = plan as usize;
+                        let plan = vm.program.plans.get(index).ok_or_else(|| broken("a plan"))?;
+                        plan.take_back(index, value, slots);
+                    }
+                }
+                Fast::Tir { func, args, dst } => {
+                    let result = vm.with_views(frame, args, |views| vm.invoke(func as usize, views))?;
+                    store(frame, dst, result)?;
+                }
+                Fast::Goto { target } => {
+                    *pc = target as usize;
+                    continue;
+                }
+                Fast::If { cond, otherwise } => {
+                    let value = register(frame, cond)?;
+                    if value.as_int().ok_or_else(|| no_truth(value))? == 0 {
+                        *pc = otherwise as usize;
+                        continue;
+                    }
+                }
+                Fast::Bytecode { func, args, dst } => return Ok(Stop::Call { func: func as usize, args, dst }),
+                Fast::InvokeClosure { args, dst } => return Ok(Stop::Closure { args, dst }),
+                Fast::Ret { result } => return Ok(Stop::Return { result }),
+            }
+            *pc += 1;
+        }
+    }
+
+    /// Opens a frame for a function in bytecode. The first `skip` operands are not arguments; `bound` values follow.
+    pub(super) fn call_bytecode(
+        &mut self,
+        func: usize,
+        args: Operands,
+        skip: usize,
+        bound: &[Any],
+        dst: Destination,
+    ) -> Result<(), Error> {
+        let vm = self.vm;
+        let entry = vm.program.entries.get(func).ok_or_else(|| broken("a function"))?;
+        let base = self.stack.registers.len();
+        for operand in vm.program.operands(args).iter().skip(skip) {
+            let caller = self.stack.registers.get(self.base..).unwrap_or_default();
+            let value = vm.view(caller, *operand).to_owned();
+            self.stack.registers.push(value);
+        }
+        self.stack.registers.extend(bound.iter().cloned());
+        self.stack.open(Frame { func: func as u32, base, call: self.pc, dst }, entry.registers)?;
+        self.base = base;
+        self.pc = entry.start;
+        Ok(())
+    }
+
+    /// The closure in bytecode of this machine that the second operand is, if it is one.
+    pub(super) fn own_closure(&self, args: Operands) -> Result<Option<relaxide_ffi::Ref<Closure>>, Error> {
+        let vm = self.vm;
+        let [_, callee, rest @ ..] = vm.program.operands(args) else { return Err(broken("the callee")) };
+        let callee = vm.view(self.stack.registers.get(self.base..).unwrap_or_default(), *callee);
+        let Some(closure) = callee.downcast_ref::<Closure>() else { return Ok(None) };
+        if !closure.is_of(vm) || !matches!(vm.callees.get(closure.index()), Some(Callee::Bytecode)) {
+            return Ok(None);
+        }
+        check_arity(vm.info(closure.index())?, rest.len() + closure.bound().len())?;
+        Ok(Some(closure.clone()))
+    }
+
+    /// Calls the value that the second operand is with those behind it.
+    fn invoke_closure(&mut self, args: Operands, dst: Destination) -> Result<(), Error> {
+        if let Some(closure) = self.own_closure(args)? {
+            return self.call_bytecode(closure.index(), args, 2, closure.bound(), dst);
+        }
+        let vm = self.vm;
+        let frame = self.stack.registers.get_mut(self.base..).ok_or_else(|| broken("a frame"))?;
+        let result = vm.with_views(frame, args, |views| {
+            let [_, callee, rest @ ..] = views else { return Err(broken("the callee")) };
+            vm.call_value(*callee, rest)
+        })?;
+        store(frame, dst, result)?;
+        self.pc += 1;
+        Ok(())
+    }
+
+    /// Closes the innermost frame. The result of the outermost function comes back.
+    fn ret(&mut self, result: Destination) -> Result<Option<Any>, Error> {
+        let value = self.take_result(result)?;
+        let Stack { registers, slots, frames } = &mut *self.stack;
+        let func = frames.last().map_or(usize::MAX, |frame| frame.func as usize);
+        let entry = self.vm.program.entries.get(func).ok_or_else(|| broken("a function"))?;
+        let frame = registers.get_mut(self.base..).ok_or_else(|| broken("a frame"))?;
+        for (home, plan) in &entry.homes {
+            let value = std::mem::take(register(frame, *home)?);
+            if !value.is_none() {
+                let index = *plan as usize;
+                let plan = self.vm.program.plans.get(index).ok_or_else(|| broken("a plan"))?;
+                plan.take_back(index, value, slots);
+            }
+        }
+        self.close(value)
+    }
+
+    /// The value of a register, or nothing. The frame ends, so the value moves out of it.
+    pub(super) fn take_result(&mut self, result: Destination) -> Result<Any, Error> {
+        let frame = self.stack.registers.get_mut(self.base..).ok_or_else(|| broken("a frame"))?;
+        Ok(match result.register() {
+            None => Any::none(),
+            Some(result) => std::mem::take(register(frame, result)?),
+        })
+    }
+
+    /// Goes back to the caller with a result, or passes it on if there is no caller.
+    pub(super) fn close(&mut self, value: Any) -> Result<Option<Any>, Error> {
+        let frame = self.stack.close().ok_or_else(|| broken("a frame"))?;
+        let Some(caller) = self.stack.frames.last() else { return Ok(Some(value)) };
+        self.base = caller.base;
+        self.pc = frame.call + 1;
+        let registers = self.stack.registers.get_mut(self.base..).ok_or_else(|| broken("a frame"))?;
+        store(registers, frame.dst, value)?;
+        Ok(None)
+    }
+
+    /// The error with the instructions that were active, innermost first.
+    #[cold]
+    pub(super) fn trace(&self, error: &Error) -> Error {
+        let mut text = error.backtrace();
+        let mut at = self.pc;
+        for frame in self.stack.frames.iter().rev().take(TRACED_FRAMES) {
+            let functions = self.vm.executable.functions();
+            let name = functions.get(frame.func as usize).map_or("?", |info| info.name.as_str());
+            text.push_str(&format!("  File \"relax.VMExecutable\", line {at}, in {name}\n"));
+            at = frame.call;
+        }
+        let (cause, extra) = (error.cause().cloned(), error.extra_context().cloned());
+        Error::with_backtrace(error.kind(), error.message(), &text, cause, extra)
+    }
+}
+
+#[inline]
+pub(super) fn register(frame: &mut [Any], register: u32) -> Result<&mut Any, Error> {
+    frame.get_mut(register as usize).ok_or_else(|| broken("a register"))
+}
+
+#[inline]
+pub(super) fn store(frame: &mut [Any], dst: Destination, value: Any) -> Result<(), Error> {
+    if let Some(dst) = dst.register() {
+        *register(frame, dst)? = value;
+    }
+    Ok(())
+}
+
+#[cold]
+pub(super) fn no_truth(value: &Any) -> Error {
+    let message = format!("a branch needs an integer or truth value and got {}", value.type_key());
+    Error::new(ErrorKind::TypeError, message)
 }
 
 /// The error of something that the verifier has proved to exist.
 #[cold]
-fn broken(what: &str) -> Error {
+pub(super) fn broken(what: &str) -> Error {
     Error::new(ErrorKind::InternalError, format!("the verified program lacks {what}; this is a defect of the VM"))
 }

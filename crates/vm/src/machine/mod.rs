@@ -7,6 +7,7 @@
 //! of idle ones; everything else is constant, or behind a lock that the path of a call does not take.
 
 mod closure;
+mod fast;
 mod instrument;
 mod interpreter;
 mod link;
@@ -14,8 +15,10 @@ pub(crate) mod live;
 mod module;
 mod plan;
 mod program;
+mod slots;
 mod stack;
 mod stateful;
+mod watched;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -208,9 +211,9 @@ impl Vm {
         check_arity(info, args.len())?;
         let mut stack = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         let result = if self.instrument.is_set() {
-            self.run::<true>(&mut stack, index, args)
+            self.run_watched(&mut stack, index, args)
         } else {
-            self.run::<false>(&mut stack, index, args)
+            self.run(&mut stack, index, args)
         };
         stack.clear();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(stack);

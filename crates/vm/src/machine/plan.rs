@@ -1,50 +1,94 @@
 //! Builtins as operations of the interpreter.
 //!
 //! Allocations, shape arithmetic and checks make up most of the instructions of a model, and nearly all their operands
-//! are known when the program is linked: sizes, shapes, element types, codes. [`Plan::of`] reads them once; running a
+//! are known when the program is linked: sizes, shapes, element types, codes. [`Kind::of`] reads them once; running a
 //! plan then takes no arguments apart. An instruction whose operands do not allow a plan, or are wrong, stays a call of
 //! the builtin, which does the same thing or says what is wrong. What a plan does is the builtin's own code.
 //!
-//! A plan that allocates keeps its last object in the stack it runs on. If nobody else holds the object when the
-//! instruction comes by again, it is used again: a loop, and every call after the first, then takes no memory from
-//! anywhere. Objects above [`MAX_KEPT_BYTES`] go back to their allocator instead, which other instructions and other
-//! machines share.
+//! Objects that a plan made come back to it when the program is done with them ([`slots`](super::slots)), where its register
+//! holds nothing else (it is *homed*, as [`fast`](super::fast) finds out). Where it may hold something else, the slot shares
+//! the object with the program and asks later whether the program has let go of it.
 
 use std::sync::atomic::{Ordering, fence};
 
-use relaxide_ffi::{Any, AnyView, DataType, Error, FromAny, Handle, ObjectRef, Shape};
-use relaxide_runtime::memory::{ShapeHeap, Storage};
+use relaxide_ffi::{Any, AnyView, DataType, Error, FromAny, Ref, Shape, Tensor};
+use relaxide_runtime::memory::{Buffer, ShapeHeap, Storage};
 
 use super::Vm;
-use super::program::Operand;
+use super::program::{Operand, constant_at};
+use super::slots::{Slots, is_unshared};
 use crate::builtins::{self, Builtin, Coded};
 
-/// Objects that a stack keeps are at most this large.
-const MAX_KEPT_BYTES: usize = 1 << 18;
-
-/// A builtin with operands that are known.
-pub(super) enum Plan {
-    /// Memory of a known size.
-    Storage { device: i64, bytes: usize },
-    /// A tensor of a known shape and type in a storage.
-    Tensor { storage: Operand, offset: usize, shape: Shape, dtype: DataType },
-    /// A shape heap of a known size.
-    Heap { size: usize },
-    /// A check of a tensor's rank and type.
-    CheckTensor { value: Operand, ndim: i64, dtype: Option<DataType>, context: Operand },
-    /// A match of dimensions with known codes.
-    MatchShape { input: Operand, heap: Operand, codes: Box<[Coded]>, context: Operand },
-    /// A shape from known codes.
-    MakeShape { heap: Operand, codes: Box<[Coded]> },
+/// Where operands are read.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) vm: &'a Vm,
+    pub(super) registers: &'a [Any],
 }
 
-/// What plans keep from one time to the next, by the number of the plan.
-pub(super) type Kept = Vec<Any>;
+impl<'a> Source<'a> {
+    #[inline]
+    pub(super) fn view(self, operand: Operand) -> AnyView<'a> {
+        self.vm.view(self.registers, operand)
+    }
+}
+
+/// Where dimensions come from.
+#[derive(Clone, Debug)]
+pub(super) enum Dims {
+    Known(Shape),
+    /// A shape.
+    Value(Operand),
+    /// The dimensions of a tensor.
+    OfTensor(Operand),
+    /// Immediates and places of a heap.
+    Codes { heap: Operand, codes: Box<[Coded]> },
+}
+
+/// The bytes of a storage.
+#[derive(Clone, Debug)]
+pub(super) enum Size {
+    Known(usize),
+    Elements(Dims, DataType),
+}
+
+/// A storage of a plan has tensors that other plans place in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tenant {
+    pub(super) plan: u32,
+    pub(super) offset: usize,
+}
+
+/// What a plan does.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// Memory. `tenants` are the homed tensors in it.
+    Storage { device: i64, size: Size, tenants: Vec<Tenant> },
+    /// A tensor in a storage.
+    Tensor { storage: Operand, offset: usize, dims: Dims, dtype: DataType },
+    /// A tensor in a storage of its own.
+    Alone { device: i64, size: Size, offset: usize, dims: Dims, dtype: DataType },
+    /// A shape heap.
+    Heap { size: usize },
+    /// A shape.
+    Shape { dims: Dims },
+    /// A check of a tensor's rank and type.
+    CheckTensor { value: Operand, ndim: i64, dtype: Option<DataType>, context: Operand },
+    /// A match of dimensions.
+    MatchShape { input: Operand, heap: Operand, codes: Box<[Coded]>, context: Operand },
+}
+
+/// A builtin with operands that are known.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) kind: Kind,
+    /// Whether its register holds nothing but what the plan makes.
+    pub(super) is_homed: bool,
+}
 
 /// The constant that an operand names, as a Rust value.
 fn constant<T: FromAny>(operand: Operand, constants: &[Any]) -> Option<T> {
-    let Operand::Constant(index) = operand else { return None };
-    constants.get(index as usize)?.to().ok()
+    constant_at(constants, operand)?.to().ok()
 }
 
 fn immediate(operand: &Operand) -> Option<i64> {
@@ -59,7 +103,7 @@ fn codes(count: i64, operands: &[Operand]) -> Option<Box<[Coded]>> {
     (rest.is_empty() && usize::try_from(count) == Ok(codes.len())).then_some(codes)
 }
 
-impl Plan {
+impl Kind {
     /// The plan of a call, if its operands allow one.
     pub(super) fn of(builtin: &Builtin, operands: &[Operand], constants: &[Any]) -> Option<Self> {
         match builtin.name {
@@ -69,21 +113,34 @@ impl Plan {
             builtins::CHECK_TENSOR => Self::check_tensor(operands, constants),
             builtins::MATCH_SHAPE => Self::match_shape(operands),
             builtins::MAKE_SHAPE => Self::make_shape(operands),
+            builtins::SHAPE_OF => match *operands {
+                [tensor] => Some(Self::Shape { dims: Dims::OfTensor(tensor) }),
+                _ => None,
+            },
             _ => None,
         }
     }
 
+    /// Whether it makes an object that can be used again.
+    pub(super) fn makes(&self) -> bool {
+        !matches!(self, Self::CheckTensor { .. } | Self::MatchShape { .. })
+    }
+
     fn storage(operands: &[Operand], constants: &[Any]) -> Option<Self> {
         let [Operand::Machine, size, Operand::Immediate(device), dtype, scope] = *operands else { return None };
-        let bytes = builtins::storage_bytes(&constant::<Shape>(size, constants)?, constant(dtype, constants)?)?;
+        let dtype = constant(dtype, constants)?;
         let scope: String = constant(scope, constants)?;
-        builtins::is_plain_scope(&scope).then_some(Self::Storage { device, bytes })
+        let size = match Dims::of(size, constants)? {
+            Dims::Known(shape) => Size::Known(builtins::storage_bytes(&shape, dtype)?),
+            dims => Size::Elements(dims, dtype),
+        };
+        builtins::is_plain_scope(&scope).then_some(Self::Storage { device, size, tenants: Vec::new() })
     }
 
     fn tensor(operands: &[Operand], constants: &[Any]) -> Option<Self> {
         let [storage, Operand::Immediate(offset), shape, dtype, ..] = *operands else { return None };
-        let (shape, dtype) = (constant(shape, constants)?, constant(dtype, constants)?);
-        Some(Self::Tensor { storage, offset: usize::try_from(offset).ok()?, shape, dtype })
+        let (dims, dtype) = (Dims::of(shape, constants)?, constant(dtype, constants)?);
+        Some(Self::Tensor { storage, offset: usize::try_from(offset).ok()?, dims, dtype })
     }
 
     fn heap(operands: &[Operand]) -> Option<Self> {
@@ -111,75 +168,217 @@ impl Plan {
 
     fn make_shape(operands: &[Operand]) -> Option<Self> {
         let [heap, Operand::Immediate(count), rest @ ..] = operands else { return None };
-        Some(Self::MakeShape { heap: *heap, codes: codes(*count, rest)? })
+        Some(Self::Shape { dims: Dims::Codes { heap: *heap, codes: codes(*count, rest)? } })
+    }
+}
+
+impl Dims {
+    fn of(operand: Operand, constants: &[Any]) -> Option<Self> {
+        match operand {
+            Operand::Register(_) => Some(Self::Value(operand)),
+            _ => constant(operand, constants).map(Self::Known),
+        }
     }
 
-    /// Runs the plan. `view` reads an operand; `kept` is the plan's own place, if the stack has one.
+    /// Runs `with` on the dimensions; `what` names them in errors.
     #[inline]
-    pub(super) fn run<'a>(
+    fn with<T>(
         &self,
-        vm: &Vm,
-        view: impl Fn(Operand) -> AnyView<'a>,
-        kept: Option<&mut Any>,
-    ) -> Result<Any, Error> {
+        at: Source<'_>,
+        what: &str,
+        with: impl FnOnce(&[i64]) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         match self {
-            Self::Storage { device, bytes } => storage_again(vm, *device, *bytes, kept),
-            Self::Tensor { storage, offset, shape, dtype } => {
-                let storage = view(*storage);
+            Self::Known(shape) => with(shape),
+            Self::Codes { heap, codes } => builtins::with_made_dims(at.view(*heap), codes, with),
+            Self::Value(operand) => {
+                let view = at.view(*operand);
+                match view.as_shape() {
+                    Some(shape) => with(shape),
+                    None => with(&view.to::<Shape>().map_err(|error| error.context(what))?),
+                }
+            }
+            Self::OfTensor(operand) => {
+                let view = at.view(*operand);
+                match view.as_tensor() {
+                    Some(tensor) => with(tensor.shape()),
+                    None => with(view.to::<Tensor>().map_err(|error| error.context(what))?.shape()),
+                }
+            }
+        }
+    }
+}
+
+impl Size {
+    #[inline]
+    fn bytes(&self, at: Source<'_>) -> Result<usize, Error> {
+        match self {
+            Self::Known(bytes) => Ok(*bytes),
+            Self::Elements(dims, dtype) => dims.with(at, "vm.builtin.alloc_storage: argument 1 (size)", |dims| {
+                builtins::storage_bytes(dims, *dtype).ok_or_else(|| builtins::impossible_storage(dims, *dtype))
+            }),
+        }
+    }
+}
+
+impl Plan {
+    /// Makes the object of a plan that makes one, or does what another plan does. `index` is the plan's number.
+    #[inline]
+    pub(super) fn run(&self, index: usize, at: Source<'_>, slots: &mut Slots) -> Result<Any, Error> {
+        match &self.kind {
+            Kind::Alone { device, size, offset, dims, dtype } => {
+                dims.with(at, builtins::ALLOC_TENSOR, |shape| {
+                    let fits = |tensor: &Any| matches!(dims, Dims::Known(_)) || has_shape(tensor, shape);
+                    if let Some(tensor) = self.again(index, slots, fits) {
+                        return Ok(tensor);
+                    }
+                    let bytes = size.bytes(at)?;
+                    let storage = Storage::new(Buffer::new(&at.vm.place(*device)?.allocator, bytes)?);
+                    let tensor = Storage::tensor(&storage, *offset, shape, *dtype)?;
+                    Ok(self.made(index, slots, tensor.into(), bytes))
+                })
+            }
+            Kind::Tensor { storage, offset, dims, dtype } => {
+                let storage = at.view(*storage);
                 let mismatch =
                     || Error::type_mismatch("vm.Storage", storage.type_key()).context(builtins::ALLOC_TENSOR);
                 let storage = storage.downcast_ref::<Storage>().ok_or_else(mismatch)?;
-                Storage::tensor(storage, *offset, shape, *dtype).map(Any::from)
+                dims.with(at, builtins::ALLOC_TENSOR, |shape| {
+                    let place = storage.buffer().data().wrapping_byte_add(*offset).cast::<u8>();
+                    let fits = |tensor: &Any| lies_at(tensor, place) && has_shape(tensor, shape);
+                    if self.is_homed
+                        && let Some(tensor) = self.again(index, slots, fits)
+                    {
+                        return Ok(tensor);
+                    }
+                    slots.note_storage(index, storage.buffer().bytes());
+                    Storage::tensor(storage, *offset, shape, *dtype).map(Any::from)
+                })
             }
-            Self::Heap { size } => heap_again(*size, kept),
-            Self::CheckTensor { value, ndim, dtype, context } => {
-                builtins::tensor_info(view(*value), *ndim, *dtype, view(*context)).map(Any::from)
+            Kind::Storage { device, size, tenants } => {
+                let bytes = size.bytes(at)?;
+                self.storage(index, at, slots, *device, bytes, tenants)
             }
-            Self::MatchShape { input, heap, codes, context } => {
+            Kind::Heap { size } => match self.again(index, slots, |_| true) {
+                Some(heap) => {
+                    if let Some(tensor) = heap.as_view().as_tensor() {
+                        ShapeHeap::new(tensor)?.clear();
+                    }
+                    Ok(heap)
+                }
+                None => {
+                    let heap = ShapeHeap::allocate(*size)?;
+                    Ok(self.made(index, slots, heap.into(), size * size_of::<i64>()))
+                }
+            },
+            Kind::Shape { dims } => dims.with(at, "vm.builtin.shape_of: argument 0 (x)", |shape| {
+                let fits = |kept: &Any| kept.as_view().as_shape().is_some_and(|kept| kept.as_slice() == shape);
+                if let Some(kept) = self.again(index, slots, fits) {
+                    return Ok(kept);
+                }
+                Ok(self.made(index, slots, Shape::new(shape).into(), size_of_val(shape)))
+            }),
+            Kind::CheckTensor { value, ndim, dtype, context } => {
+                builtins::tensor_info(at.view(*value), *ndim, *dtype, at.view(*context)).map(Any::from)
+            }
+            Kind::MatchShape { input, heap, codes, context } => {
                 let coded = |dim: usize| Ok(codes.get(dim).copied().unwrap_or_default());
-                builtins::match_dims(view(*input), view(*heap), codes.len(), coded, view(*context)).map(Any::from)
-            }
-            Self::MakeShape { heap, codes } => {
-                let coded = |dim: usize| Ok(codes.get(dim).copied().unwrap_or_default());
-                builtins::make_dims(view(*heap), codes.len(), coded).map(Any::from)
+                builtins::match_dims(at.view(*input), at.view(*heap), codes.len(), coded, at.view(*context))
+                    .map(Any::from)
             }
         }
     }
-}
 
-/// The storage of last time if nobody else has it, else a new one.
-fn storage_again(vm: &Vm, device: i64, bytes: usize, kept: Option<&mut Any>) -> Result<Any, Error> {
-    let Some(kept) = kept.filter(|_| bytes <= MAX_KEPT_BYTES) else { return vm.allocate(device, bytes) };
-    match kept.downcast_ref::<Storage>() {
-        Some(storage) if is_unshared(storage.as_object()) => Ok(kept.clone()),
-        Some(_) => vm.allocate(device, bytes),
-        None => {
-            *kept = vm.allocate(device, bytes)?;
-            Ok(kept.clone())
+    /// The object of last time, if it is free and fits.
+    #[inline]
+    fn again(&self, index: usize, slots: &mut Slots, fits: impl Fn(&Any) -> bool) -> Option<Any> {
+        if self.is_homed {
+            return slots.take(index).filter(fits);
+        }
+        slots.peek(index).filter(|value| is_unshared(value) && fits(value)).cloned()
+    }
+
+    /// Passes a new object on. Where it will not come back, the slot shares it, unless it has one that somebody uses.
+    fn made(&self, index: usize, slots: &mut Slots, value: Any, bytes: usize) -> Any {
+        if !self.is_homed && slots.peek(index).is_none_or(is_unshared) {
+            slots.clear(index);
+            slots.give(index, value.clone(), bytes);
+        }
+        value
+    }
+
+    /// A storage: the one of last time, if only tensors refer to it that wait in their slots.
+    fn storage(
+        &self,
+        index: usize,
+        at: Source<'_>,
+        slots: &mut Slots,
+        device: i64,
+        bytes: usize,
+        tenants: &[Tenant],
+    ) -> Result<Any, Error> {
+        if !self.is_homed {
+            let fits = |value: &Any| value.downcast_ref::<Storage>().is_some_and(|s| has_room(s, bytes));
+            if let Some(storage) = self.again(index, slots, fits) {
+                return Ok(storage);
+            }
+        } else if let Some(kept) = slots.take(index) {
+            let is_free = kept.downcast_ref::<Storage>().is_some_and(|storage| {
+                let waits = |tenant: &&Tenant| {
+                    let place = storage.buffer().data().wrapping_byte_add(tenant.offset).cast::<u8>();
+                    slots.peek(tenant.plan as usize).is_some_and(|tensor| lies_at(tensor, place))
+                };
+                let waiting = tenants.iter().filter(waits).count();
+                has_room(storage, bytes) && is_held_by(storage, waiting + 1)
+            });
+            if is_free {
+                return Ok(kept);
+            }
+            tenants.iter().for_each(|tenant| slots.clear(tenant.plan as usize));
+        }
+        let storage = at.vm.allocate(device, bytes)?;
+        slots.note_storage(index, bytes);
+        Ok(self.made(index, slots, storage, bytes))
+    }
+
+    /// Takes a value back that the plan made and that the program needs no more.
+    #[inline]
+    pub(super) fn take_back(&self, index: usize, value: Any, slots: &mut Slots) {
+        match &self.kind {
+            // It is asked for its references when it is used again.
+            Kind::Storage { .. } => slots.give_only(index, value),
+            _ if !is_unshared(&value) => {}
+            Kind::Tensor { .. } => slots.give_only(index, value),
+            _ => {
+                let bytes = value.as_view().as_tensor().map_or(0, Tensor::byte_size);
+                slots.give(index, value, bytes);
+            }
         }
     }
 }
 
-/// The heap of last time, cleared, if nobody else has it, else a new one.
-fn heap_again(size: usize, kept: Option<&mut Any>) -> Result<Any, Error> {
-    let Some(kept) = kept else { return ShapeHeap::allocate(size).map(Any::from) };
-    match kept.as_view().as_tensor() {
-        Some(tensor) if is_unshared(tensor.as_object()) => {
-            ShapeHeap::new(tensor)?.clear();
-            Ok(kept.clone())
-        }
-        Some(_) => ShapeHeap::allocate(size).map(Any::from),
-        None => {
-            *kept = ShapeHeap::allocate(size)?.into();
-            Ok(kept.clone())
-        }
-    }
+#[inline]
+fn has_shape(tensor: &Any, shape: &[i64]) -> bool {
+    tensor.as_view().as_tensor().is_some_and(|tensor| tensor.shape() == shape)
 }
 
-/// Whether a stack is the only one that holds an object. Then nobody can take another reference meanwhile.
-fn is_unshared(object: &ObjectRef) -> bool {
-    let alone = object.header().strong_count() == 1;
+#[inline]
+fn lies_at(tensor: &Any, place: *mut u8) -> bool {
+    tensor.as_view().as_tensor().is_some_and(|tensor| tensor.data_ptr() == place)
+}
+
+/// Whether exactly that many references to a storage exist. With all of them in hand, nobody can take another meanwhile.
+#[inline]
+fn is_held_by(storage: &Ref<Storage>, references: usize) -> bool {
+    let found = Ref::strong_count(storage) as usize;
     // What others did to the memory before they let go of it has happened.
     fence(Ordering::Acquire);
-    alone
+    found == references
+}
+
+/// Whether a storage is large enough and not wastefully large.
+#[inline]
+fn has_room(storage: &Storage, bytes: usize) -> bool {
+    let room = storage.buffer().bytes();
+    room >= bytes && room / 4 <= bytes.max(1024)
 }

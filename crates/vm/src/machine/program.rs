@@ -1,14 +1,15 @@
 //! The decoded program.
 //!
-//! Reading words, looking up what a function index means, and asking whether a callee is a builtin happen once, here.
-//! What is left for the interpreter is an array of [`Op`]s, one for each instruction of the executable, with jump
-//! targets as absolute positions and arguments in one array of [`Operand`]s.
+//! Reading words and looking up what a function index means happen once, here. What is left is an array of [`Op`]s, one for
+//! each instruction of the executable, with jump targets as absolute positions and arguments in one array of
+//! [`Operand`]s. From these [`fast`](super::fast) makes the form that the interpreter usually runs; the form here is for
+//! runs that are watched call by call.
 
 use relaxide_ffi::{Any, Error, ErrorKind};
 
+use super::fast::{self, Fast};
 use super::link::Callee;
 use super::plan::Plan;
-use crate::builtins::{self, Builtin};
 use crate::bytecode::{Arg, Args, Instruction, Register};
 use crate::executable::FuncKind;
 use crate::verifier::VerifiedExecutable;
@@ -21,7 +22,7 @@ pub(super) struct Operands {
 }
 
 /// One argument.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operand {
     Register(u32),
     Immediate(i64),
@@ -31,28 +32,32 @@ pub(super) enum Operand {
     Null,
 }
 
-/// Where a result goes; `None` if it is dropped.
-pub(super) type Destination = Option<u32>;
+/// The register for a result, or none if it is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Destination(u32);
+
+impl Destination {
+    /// No register. Frames are far smaller than this.
+    pub(super) const NONE: Self = Self(u32::MAX);
+
+    fn of(register: Register) -> Result<Self, Error> {
+        if register == Register::VOID { Ok(Self::NONE) } else { number(register.0).map(Self) }
+    }
+
+    /// The register, if there is one.
+    #[inline]
+    pub(super) fn register(self) -> Option<u32> {
+        (self != Self::NONE).then_some(self.0)
+    }
+}
 
 /// One instruction.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Op {
-    /// Call a function from outside.
-    Packed { func: u32, args: Operands, dst: Destination },
-    /// Run a builtin.
-    Builtin { builtin: &'static Builtin, func: u32, args: Operands, dst: Destination },
-    /// Run a builtin whose operands are known.
-    Planned { plan: u32, func: u32, args: Operands, dst: Destination },
-    /// Call a value; if it is a closure in bytecode, in a frame of this stack.
-    InvokeClosure { func: u32, args: Operands, dst: Destination },
-    /// Call a function in bytecode, in a frame of this stack.
-    Bytecode { func: u32, args: Operands, dst: Destination },
-    /// Call a native function that works on a register file.
-    Tir { func: u32, args: Operands, dst: Destination },
-    /// Clear a register.
-    Kill { dst: u32, func: u32, args: Operands },
+    /// Call an entry of the function table.
+    Call { func: u32, args: Operands, dst: Destination },
     /// Return.
-    Ret { result: Option<u32> },
+    Ret { result: Destination },
     /// Go on elsewhere.
     Goto { target: u32 },
     /// Go on elsewhere if a register is zero.
@@ -60,98 +65,71 @@ pub(super) enum Op {
 }
 
 /// A function of the program.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Entry {
     /// The first instruction.
     pub(super) start: usize,
+    /// The instruction behind the last.
+    pub(super) end: usize,
     /// How many registers its frame has.
     pub(super) registers: usize,
     /// How many arguments it takes.
     pub(super) num_args: usize,
+    /// The registers whose values go back to the plans that made them when the function returns.
+    pub(super) homes: Box<[(u32, u32)]>,
 }
 
 /// The decoded program.
 pub(super) struct Program {
+    /// One for each instruction.
     pub(super) ops: Vec<Op>,
-    operands: Vec<Operand>,
+    /// The same, prepared for running. Positions are the same.
+    pub(super) fast: Vec<Fast>,
     pub(super) plans: Vec<Plan>,
-    /// By index in the function table; functions from outside have none.
+    operands: Vec<Operand>,
+    /// By index in the function table; functions from outside have empty ones.
     pub(super) entries: Vec<Entry>,
 }
 
 impl Program {
     /// Decodes a program. An error is a program too large for the decoded form.
     pub(super) fn decode(executable: &VerifiedExecutable, callees: &[Callee]) -> Result<Self, Error> {
-        let mut program = Self { ops: Vec::new(), operands: Vec::new(), plans: Vec::new(), entries: Vec::new() };
-        for function in executable.functions() {
-            let has_body = function.kind != FuncKind::Packed;
-            program.entries.push(if has_body {
-                Entry {
-                    start: size(function.start_instr)?,
-                    registers: size(function.register_file_size)?,
-                    num_args: size(function.num_args)?,
-                }
-            } else {
-                Entry::default()
-            });
-        }
-        for index in 0..executable.num_instructions() {
+        let entries = executable.functions().iter().map(|function| {
+            if function.kind == FuncKind::Packed {
+                return Ok(Entry::default());
+            }
+            Ok(Entry {
+                start: size(function.start_instr)?,
+                end: size(function.end_instr)?,
+                registers: size(function.register_file_size)?,
+                num_args: size(function.num_args)?,
+                homes: Box::default(),
+            })
+        });
+        let entries = entries.collect::<Result<Vec<_>, Error>>()?;
+        let count = executable.num_instructions();
+        let ops = Vec::with_capacity(count);
+        let mut program = Self { ops, fast: Vec::new(), operands: Vec::new(), plans: Vec::new(), entries };
+        for index in 0..count {
             let instruction = executable.instruction(index).map_err(|error| invalid(&error.to_string()))?;
-            let op = program.decode_one(index, instruction, callees, executable.constants())?;
+            let op = program.decode_one(index, instruction)?;
             program.ops.push(op);
         }
+        fast::prepare(&mut program, callees, executable.constants())?;
         Ok(program)
     }
 
-    fn decode_one(
-        &mut self,
-        index: usize,
-        instruction: Instruction<'_>,
-        callees: &[Callee],
-        constants: &[Any],
-    ) -> Result<Op, Error> {
+    fn decode_one(&mut self, index: usize, instruction: Instruction<'_>) -> Result<Op, Error> {
         let target = |offset: i64| number(index as i64 + offset);
         Ok(match instruction {
-            Instruction::Ret { result: Register::VOID } => Op::Ret { result: None },
-            Instruction::Ret { result } => Op::Ret { result: Some(number(result.0)?) },
+            Instruction::Ret { result } => Op::Ret { result: Destination::of(result)? },
             Instruction::Goto { offset } => Op::Goto { target: target(offset)? },
             Instruction::If { cond, false_offset } => {
                 Op::If { cond: number(cond.0)?, otherwise: target(false_offset)? }
             }
             Instruction::Call { dst, func, args } => {
-                let args = self.decode_args(args)?;
-                let dst = if dst == Register::VOID { None } else { Some(number(dst.0)?) };
-                let func = number(func)?;
-                match callees.get(func as usize) {
-                    Some(Callee::Packed(_)) => Op::Packed { func, args, dst },
-                    Some(Callee::Bytecode) => Op::Bytecode { func, args, dst },
-                    Some(Callee::Tir(_)) => Op::Tir { func, args, dst },
-                    Some(Callee::Builtin(builtin, _)) => self.decode_builtin(builtin, func, args, dst, constants)?,
-                    None => return Err(invalid("a call of a function that does not exist")),
-                }
+                Op::Call { func: number(func)?, args: self.decode_args(args)?, dst: Destination::of(dst)? }
             }
-        })
-    }
-
-    /// A builtin, as an operation of its own where its name and its operands allow it.
-    fn decode_builtin(
-        &mut self,
-        builtin: &'static Builtin,
-        func: u32,
-        args: Operands,
-        dst: Destination,
-        constants: &[Any],
-    ) -> Result<Op, Error> {
-        Ok(match (builtin.name, dst) {
-            (builtins::NULL_VALUE, Some(dst)) => Op::Kill { dst, func, args },
-            (builtins::INVOKE_CLOSURE, _) if args.len >= 2 => Op::InvokeClosure { func, args, dst },
-            _ => match Plan::of(builtin, self.operands(args), constants) {
-                None => Op::Builtin { builtin, func, args, dst },
-                Some(plan) => {
-                    self.plans.push(plan);
-                    Op::Planned { plan: number(self.plans.len() as i64 - 1)?, func, args, dst }
-                }
-            },
         })
     }
 
@@ -178,7 +156,7 @@ impl Program {
     }
 }
 
-fn number(value: i64) -> Result<u32, Error> {
+pub(super) fn number(value: i64) -> Result<u32, Error> {
     u32::try_from(value).map_err(|_| invalid("it has more than 4294967295 instructions, operands or registers"))
 }
 
@@ -186,6 +164,12 @@ fn size(value: i64) -> Result<usize, Error> {
     usize::try_from(value).map_err(|_| invalid("a function has a negative size"))
 }
 
-fn invalid(what: &str) -> Error {
+pub(super) fn invalid(what: &str) -> Error {
     Error::new(ErrorKind::ValueError, format!("cannot decode the program: {what}"))
+}
+
+/// A constant of the pool.
+pub(super) fn constant_at(constants: &[Any], operand: Operand) -> Option<&Any> {
+    let Operand::Constant(index) = operand else { return None };
+    constants.get(index as usize)
 }

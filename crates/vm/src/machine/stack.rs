@@ -2,24 +2,24 @@
 
 use relaxide_ffi::{Any, Error};
 
-use super::plan::Kept;
+use super::slots::Slots;
 
 /// How many functions may be active in one run.
-const MAX_FRAMES: usize = 100_000;
+pub const MAX_FRAMES: usize = 1 << 18;
 /// How many registers they may have together.
-const MAX_REGISTERS: usize = 1 << 23;
+pub const MAX_REGISTERS: usize = 1 << 23;
 
 /// An active function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     /// Index in the function table.
-    pub(super) func: usize,
+    pub(super) func: u32,
+    /// The caller's register for the result.
+    pub(super) dst: super::program::Destination,
     /// Where its registers begin.
     pub(super) base: usize,
     /// The instruction of the caller that called it.
     pub(super) call: usize,
-    /// The caller's register for the result.
-    pub(super) dst: Option<u32>,
 }
 
 /// Registers and frames. They keep their memory from run to run.
@@ -28,7 +28,7 @@ pub(super) struct Stack {
     pub(super) registers: Vec<Any>,
     pub(super) frames: Vec<Frame>,
     /// What the program's plans keep.
-    pub(super) kept: Kept,
+    pub(super) slots: Slots,
 }
 
 impl Stack {
@@ -60,15 +60,16 @@ impl Stack {
         const KEPT: usize = 1 << 16;
         if self.registers.capacity() > KEPT {
             self.registers.shrink_to(KEPT);
+            self.frames.shrink_to(KEPT);
         }
     }
 
     #[cold]
     fn overflow(&self) -> Error {
+        let (frames, registers) = (self.frames.len(), self.registers.len());
         let message = format!(
-            "the call stack is full: {} functions with {} registers are active; does the recursion end?",
-            self.frames.len(),
-            self.registers.len()
+            "the call stack is full: {frames} functions with {registers} registers are active, and the limits are \
+             {MAX_FRAMES} functions and {MAX_REGISTERS} registers; does the recursion end?"
         );
         Error::new("RecursionError", message)
     }

@@ -1,0 +1,313 @@
+//! The program as the interpreter runs it: each instruction with what could be found out about it beforehand.
+//!
+//! Builtins with known operands become plans or operations of their own. Then instructions that belong together become one,
+//! at the position of the first; the others stay where they are, so positions and jumps keep their meaning:
+//!
+//! ```text
+//! %2 = make_shape(heap, …)      ┐
+//! %3 = alloc_storage(%2, …)     │
+//! %4 = make_shape(heap, …)      ├ one tensor in a storage of its own, in %5
+//! %5 = alloc_tensor(%3, 0, %4)  │
+//! %3 = null_value()             ┘
+//! ```
+//!
+//! A register that only one instruction of its function writes (besides those that clear it) is the *home* of what that
+//! instruction makes: whatever is found in it came from that plan, and goes back to it when the register is cleared or
+//! the function returns.
+
+use std::collections::{HashMap, HashSet};
+
+use relaxide_ffi::{Any, Error};
+
+use super::link::Callee;
+use super::plan::{Dims, Kind, Plan, Size, Tenant};
+use super::program::{Destination, Entry, Op, Operand, Operands, Program, invalid, number};
+use crate::builtins::{self, Builtin};
+
+/// One instruction, prepared.
+#[derive(Clone, Copy)]
+pub(super) enum Fast {
+    /// Call a function from outside.
+    Packed { func: u32, args: Operands, dst: Destination },
+    /// Run a builtin.
+    Builtin { builtin: &'static Builtin, args: Operands, dst: Destination },
+    /// Run a plan that makes something, and go on behind the instructions that it stands for.
+    Make { plan: u32, dst: u32, length: u32 },
+    /// Run a plan that makes nothing.
+    Check { plan: u32 },
+    /// Copy a register.
+    Copy { from: u32, dst: u32 },
+    /// Write an operand to a register.
+    Load { from: Operand, dst: u32 },
+    /// Read the truth of a register.
+    Condition { from: u32, dst: u32 },
+    /// Clear a register.
+    Kill { dst: u32 },
+    /// Clear a register and give what it held back to a plan.
+    Recycle { dst: u32, plan: u32 },
+    /// Call a value; if it is a closure in bytecode, in a frame of this stack.
+    InvokeClosure { args: Operands, dst: Destination },
+    /// Call a function in bytecode, in a frame of this stack.
+    Bytecode { func: u32, args: Operands, dst: Destination },
+    /// Call a native function that works on a register file.
+    Tir { func: u32, args: Operands, dst: Destination },
+    /// Return.
+    Ret { result: Destination },
+    /// Go on elsewhere.
+    Goto { target: u32 },
+    /// Go on elsewhere if a register is zero.
+    If { cond: u32, otherwise: u32 },
+}
+
+/// Fills in the prepared form of a decoded program.
+pub(super) fn prepare(program: &mut Program, callees: &[Callee], constants: &[Any]) -> Result<(), Error> {
+    for index in 0..program.ops.len() {
+        let op = program.ops.get(index).copied().ok_or_else(|| invalid("an instruction is missing"))?;
+        let fast = prepare_one(program, op, callees, constants)?;
+        program.fast.push(fast);
+    }
+    let mut entries = std::mem::take(&mut program.entries);
+    for entry in entries.iter_mut().filter(|entry| entry.end > entry.start) {
+        let mut function = Function::read(program, entry);
+        function.join_shapes();
+        function.join_storages();
+        function.find_homes();
+    }
+    program.entries = entries;
+    Ok(())
+}
+
+fn prepare_one(program: &mut Program, op: Op, callees: &[Callee], constants: &[Any]) -> Result<Fast, Error> {
+    Ok(match op {
+        Op::Ret { result } => Fast::Ret { result },
+        Op::Goto { target } => Fast::Goto { target },
+        Op::If { cond, otherwise } => Fast::If { cond, otherwise },
+        Op::Call { func, args, dst } => match callees.get(func as usize) {
+            Some(Callee::Packed(_)) => Fast::Packed { func, args, dst },
+            Some(Callee::Bytecode) => Fast::Bytecode { func, args, dst },
+            Some(Callee::Tir(_)) => Fast::Tir { func, args, dst },
+            Some(Callee::Builtin(builtin, _)) => prepare_builtin(program, builtin, args, dst, constants)?,
+            None => return Err(invalid("a call of a function that does not exist")),
+        },
+    })
+}
+
+/// A builtin, as an operation of its own where its name and its operands allow it.
+fn prepare_builtin(
+    program: &mut Program,
+    builtin: &'static Builtin,
+    args: Operands,
+    dst: Destination,
+    constants: &[Any],
+) -> Result<Fast, Error> {
+    let operands = program.operands(args);
+    let simple = match (builtin.name, dst.register(), operands) {
+        (builtins::NULL_VALUE, Some(dst), _) => Some(Fast::Kill { dst }),
+        (builtins::COPY, Some(dst), [Operand::Register(from)]) => Some(Fast::Copy { from: *from, dst }),
+        (builtins::COPY, Some(dst), [from]) => Some(Fast::Load { from: *from, dst }),
+        (builtins::READ_IF_COND, Some(dst), [Operand::Register(from)]) => Some(Fast::Condition { from: *from, dst }),
+        (builtins::INVOKE_CLOSURE, _, [_, _, ..]) => Some(Fast::InvokeClosure { args, dst }),
+        _ => None,
+    };
+    if let Some(fast) = simple {
+        return Ok(fast);
+    }
+    let Some(kind) = Kind::of(builtin, operands, constants) else { return Ok(Fast::Builtin { builtin, args, dst }) };
+    let plan = number(program.plans.len() as i64)?;
+    let fast = match (kind.makes(), dst.register()) {
+        (true, Some(dst)) => Fast::Make { plan, dst, length: 1 },
+        (false, None) => Fast::Check { plan },
+        // A result that is dropped, or the nothing of a check that is kept: rare, so it stays a call.
+        _ => return Ok(Fast::Builtin { builtin, args, dst }),
+    };
+    program.plans.push(Plan { kind, is_homed: false });
+    Ok(fast)
+}
+
+/// One function while instructions are joined.
+struct Function<'a> {
+    fast: &'a mut [Fast],
+    plans: &'a mut [Plan],
+    entry: &'a mut Entry,
+    /// How many instructions write each register, besides those that clear it; arguments are written from the start.
+    writes: HashMap<u32, usize>,
+    /// How often each register is an operand.
+    reads: HashMap<u32, usize>,
+    /// Where jumps lead.
+    targets: HashSet<usize>,
+}
+
+impl<'a> Function<'a> {
+    fn read(program: &'a mut Program, entry: &'a mut Entry) -> Self {
+        let (mut writes, mut reads, mut targets) = (HashMap::new(), HashMap::new(), HashSet::new());
+        (0..entry.num_args).for_each(|register| *writes.entry(register as u32).or_default() += 1);
+        let range = entry.start..entry.end;
+        for (op, fast) in program.ops.iter().zip(&program.fast).take(range.end).skip(range.start) {
+            match *op {
+                Op::Call { args, dst, .. } => {
+                    if let (Some(dst), false) = (dst.register(), matches!(fast, Fast::Kill { .. })) {
+                        *writes.entry(dst).or_default() += 1;
+                    }
+                    for operand in program.operands(args) {
+                        if let Operand::Register(register) = operand {
+                            *reads.entry(*register).or_default() += 1;
+                        }
+                    }
+                }
+                Op::Ret { result } => {
+                    result.register().into_iter().for_each(|register| *reads.entry(register).or_default() += 1);
+                }
+                Op::Goto { target } => _ = targets.insert(target as usize),
+                Op::If { cond, otherwise } => {
+                    *reads.entry(cond).or_default() += 1;
+                    targets.insert(otherwise as usize);
+                }
+            }
+        }
+        let fast = program.fast.get_mut(range).unwrap_or_default();
+        Self { fast, plans: &mut program.plans, entry, writes, reads, targets }
+    }
+
+    /// The plan, the register and the length of an instruction that makes something.
+    fn make(&self, at: usize) -> Option<(u32, u32, usize)> {
+        match *self.fast.get(at)? {
+            Fast::Make { plan, dst, length } => Some((plan, dst, length as usize)),
+            _ => None,
+        }
+    }
+
+    fn kind(&self, plan: u32) -> Option<&Kind> {
+        self.plans.get(plan as usize).map(|plan| &plan.kind)
+    }
+
+    /// Whether no jump leads to one of the instructions.
+    fn is_straight(&self, from: usize, to: usize) -> bool {
+        (from..to).all(|at| !self.targets.contains(&(self.entry.start + at)))
+    }
+
+    fn is_written_once(&self, register: u32) -> bool {
+        self.writes.get(&register) == Some(&1)
+    }
+
+    /// A shape whose only reader is the allocation behind it need not exist.
+    fn join_shapes(&mut self) {
+        for at in 0..self.fast.len() {
+            let (Some((shape, register, 1)), Some((plan, dst, 1))) = (self.make(at), self.make(at + 1)) else { continue };
+            let Some(Kind::Shape { dims: made @ Dims::Codes { .. } }) = self.kind(shape) else { continue };
+            let is_private = self.is_written_once(register) && self.reads.get(&register) == Some(&1);
+            if !is_private || !self.is_straight(at + 1, at + 2) {
+                continue;
+            }
+            let made = made.clone();
+            let dims = match self.plans.get_mut(plan as usize).map(|plan| &mut plan.kind) {
+                Some(Kind::Storage { size: Size::Elements(dims, _), .. } | Kind::Tensor { dims, .. }) => dims,
+                _ => continue,
+            };
+            if matches!(dims, Dims::Value(Operand::Register(read)) if *read == register) {
+                *dims = made;
+                self.replace(at, Fast::Make { plan, dst, length: 2 });
+            }
+        }
+    }
+
+    /// A storage that holds one tensor and is let go at once belongs to the tensor.
+    fn join_storages(&mut self) {
+        for at in 0..self.fast.len() {
+            let Some((storage, register, first)) = self.make(at) else { continue };
+            let Some((tensor, dst, second)) = self.make(at + first) else { continue };
+            let end = at + first + second;
+            let is_let_go = matches!(self.fast.get(end), Some(Fast::Kill { dst }) if *dst == register);
+            if !is_let_go || !self.is_written_once(register) || !self.is_straight(at + 1, end + 1) {
+                continue;
+            }
+            let (Some(Kind::Storage { device, size, .. }), Some(Kind::Tensor { storage, offset, dims, dtype })) =
+                (self.kind(storage), self.kind(tensor))
+            else {
+                continue;
+            };
+            if *storage != Operand::Register(register) {
+                continue;
+            }
+            let kind = Kind::Alone {
+                device: *device,
+                size: size.clone(),
+                offset: *offset,
+                dims: dims.clone(),
+                dtype: *dtype,
+            };
+            if let Some(plan) = self.plans.get_mut(tensor as usize) {
+                // The joined form takes the place of the tensor's own plan: no other way leads to that instruction.
+                plan.kind = kind;
+                self.replace(at, Fast::Make { plan: tensor, dst, length: (end + 1 - at) as u32 });
+            }
+        }
+    }
+
+    fn replace(&mut self, at: usize, with: Fast) {
+        if let Some(fast) = self.fast.get_mut(at) {
+            *fast = with;
+        }
+    }
+
+    /// Finds the homes of what plans make, and has values go back there.
+    fn find_homes(&mut self) {
+        let mut homes = HashMap::new();
+        let mut at = 0;
+        while at < self.fast.len() {
+            let Some((plan, dst, length)) = self.make(at) else {
+                at += 1;
+                continue;
+            };
+            if self.is_written_once(dst)
+                && let Some(plan) = self.plans.get_mut(plan as usize)
+            {
+                plan.is_homed = true;
+                homes.insert(dst, plan_number(self.fast.get(at)));
+            }
+            at += length;
+        }
+        self.settle_tenants(&mut homes);
+        for fast in self.fast.iter_mut() {
+            if let Fast::Kill { dst } = *fast
+                && let Some(plan) = homes.get(&dst)
+            {
+                *fast = Fast::Recycle { dst, plan: *plan };
+            }
+        }
+        let mut homes: Vec<(u32, u32)> = homes.into_iter().collect();
+        homes.sort_unstable();
+        self.entry.homes = homes.into();
+    }
+
+    /// Tells storages of the homed tensors in them. A tensor in a storage without a home has none either: as long as it
+    /// waits, the storage is not free.
+    fn settle_tenants(&mut self, homes: &mut HashMap<u32, u32>) {
+        let mut tenants: Vec<(u32, Tenant)> = Vec::new();
+        let storages = homes.clone();
+        homes.retain(|_, plan| {
+            let Some(Plan { kind: Kind::Tensor { storage, offset, .. }, is_homed }) =
+                self.plans.get_mut(*plan as usize)
+            else {
+                return true;
+            };
+            *is_homed = match *storage {
+                Operand::Register(register) if storages.contains_key(&register) => {
+                    tenants.push((register, Tenant { plan: *plan, offset: *offset }));
+                    true
+                }
+                _ => false,
+            };
+            *is_homed
+        });
+        for (register, tenant) in tenants {
+            let storage = homes.get(&register).and_then(|plan| self.plans.get_mut(*plan as usize));
+            if let Some(Plan { kind: Kind::Storage { tenants, .. }, .. }) = storage {
+                tenants.push(tenant);
+            }
+        }
+    }
+}
+
+fn plan_number(fast: Option<&Fast>) -> u32 {
+    if let Some(Fast::Make { plan, .. }) = fast { *plan } else { u32::MAX }
+}

@@ -1,0 +1,152 @@
+//! Runs that are watched call by call.
+//!
+//! With an instrument set or limits given, every instruction of the executable runs as it stands there, calls are reported
+//! before and after, and resources are counted. Frames lie on the same stack as elsewhere, so recursion is as deep as
+//! in a run that nobody watches.
+
+use relaxide_ffi::{Any, AnyView, Error};
+
+use super::instrument::Verdict;
+use super::interpreter::{NativeDepth, Run, broken, no_truth, register, store};
+use super::link::Callee;
+use super::program::{Destination, Op, Operand, Operands};
+use super::stack::{Frame, Stack};
+use super::Vm;
+use crate::builtins;
+
+/// A call of a function in bytecode whose end is to be reported.
+struct Reported {
+    func: u32,
+    /// How many frames are active inside the call.
+    depth: usize,
+    args: Vec<Any>,
+}
+
+impl Vm {
+    /// As [`Vm::run`], with an eye on each call.
+    pub(super) fn run_watched(&self, stack: &mut Stack, index: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
+        let _depth = NativeDepth::enter()?;
+        if let Some(Callee::Tir(function)) = self.callees.get(index) {
+            return self.run_tir(function, index, args);
+        }
+        let entry = self.program.entries.get(index).ok_or_else(|| broken("a function"))?;
+        stack.registers.extend(args.iter().map(|arg| arg.to_owned()));
+        stack.open(Frame { func: index as u32, base: 0, call: 0, dst: Destination::NONE }, entry.registers)?;
+        let run = Run { vm: self, stack, pc: entry.start, base: 0 };
+        let mut watched = Watched { run, reported: Vec::new() };
+        watched.until_done().map_err(|error| watched.run.trace(&error))
+    }
+}
+
+struct Watched<'vm, 'stack> {
+    run: Run<'vm, 'stack>,
+    reported: Vec<Reported>,
+}
+
+impl Watched<'_, '_> {
+    fn until_done(&mut self) -> Result<Any, Error> {
+        let vm = self.run.vm;
+        loop {
+            let op = vm.program.ops.get(self.run.pc).ok_or_else(|| broken("the end of a function"))?;
+            match *op {
+                Op::Call { func, args, dst } => self.call(func, args, dst)?,
+                Op::Goto { target } => self.run.pc = target as usize,
+                Op::If { cond, otherwise } => {
+                    let value = register(self.frame()?, cond)?;
+                    let truth = value.as_int().ok_or_else(|| no_truth(value))?;
+                    self.run.pc = if truth == 0 { otherwise as usize } else { self.run.pc + 1 };
+                }
+                Op::Ret { result } => {
+                    let value = self.run.take_result(result)?;
+                    self.report_end(&value)?;
+                    if let Some(value) = self.run.close(value)? {
+                        return Ok(value);
+                    }
+                }
+            }
+        }
+    }
+
+    fn frame(&mut self) -> Result<&mut [Any], Error> {
+        self.run.stack.registers.get_mut(self.run.base..).ok_or_else(|| broken("a frame"))
+    }
+
+    fn call(&mut self, func: u32, args: Operands, dst: Destination) -> Result<(), Error> {
+        let vm = self.run.vm;
+        let callee = vm.pool.get(func as usize).ok_or_else(|| broken("a function"))?;
+        let name = vm.info(func as usize)?.name.as_str();
+        let is_watched = vm.instrument.is_set();
+        let frame = self.run.stack.registers.get_mut(self.run.base..).ok_or_else(|| broken("a frame"))?;
+        if is_watched {
+            let verdict = vm.with_views(frame, args, |views| vm.instrument.before(callee, name, views))?;
+            if let Verdict::Skip = verdict {
+                store(frame, dst, Any::none())?;
+                self.run.pc += 1;
+                return Ok(());
+            }
+        }
+        if let Some((func, skip, bound)) = self.in_bytecode(func, args)? {
+            if is_watched {
+                self.note(func, args);
+            }
+            return self.run.call_bytecode(func as usize, args, skip, &bound, dst);
+        }
+        let frame = self.run.stack.registers.get_mut(self.run.base..).ok_or_else(|| broken("a frame"))?;
+        let result = vm.with_views(frame, args, |views| {
+            let result = vm.call_linked(func as usize, views)?;
+            if is_watched {
+                vm.instrument.after(callee, name, &result, views)?;
+            }
+            Ok::<_, Error>(result)
+        })?;
+        store(frame, dst, result)?;
+        self.run.pc += 1;
+        Ok(())
+    }
+
+    /// The function in bytecode that a call leads to, how many operands are not its arguments, and what follows them.
+    fn in_bytecode(&self, func: u32, args: Operands) -> Result<Option<(u32, usize, Vec<Any>)>, Error> {
+        match self.run.vm.callees.get(func as usize) {
+            Some(Callee::Bytecode) => Ok(Some((func, 0, Vec::new()))),
+            Some(Callee::Builtin(builtin, _)) if builtin.name == builtins::INVOKE_CLOSURE => {
+                if self.run.vm.program.operands(args).len() < 2 {
+                    return Ok(None);
+                }
+                let closure = self.run.own_closure(args)?;
+                Ok(closure.map(|closure| (closure.index() as u32, 2, closure.bound().to_vec())))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Notes a call whose end comes with a return.
+    fn note(&mut self, func: u32, args: Operands) {
+        let vm = self.run.vm;
+        let frame = self.run.stack.registers.get(self.run.base..).unwrap_or_default();
+        let own = |operand: &Operand| vm.view(frame, *operand).to_owned();
+        let args = vm.program.operands(args).iter().map(own).collect();
+        self.reported.push(Reported { func, depth: self.run.stack.frames.len() + 1, args });
+    }
+
+    /// Reports the end of the call that the innermost frame is, if its beginning was reported.
+    fn report_end(&mut self, result: &Any) -> Result<(), Error> {
+        let depth = self.run.stack.frames.len();
+        let Some(call) = self.reported.pop_if(|call| call.depth == depth) else { return Ok(()) };
+        let vm = self.run.vm;
+        let callee = vm.pool.get(call.func as usize).ok_or_else(|| broken("a function"))?;
+        let name = vm.info(call.func as usize)?.name.as_str();
+        let views: Vec<AnyView<'_>> = call.args.iter().map(Any::as_view).collect();
+        vm.instrument.after(callee, name, result, &views)
+    }
+}
+
+impl Vm {
+    /// Calls whatever an entry of the function table is.
+    fn call_linked(&self, func: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
+        match self.callees.get(func) {
+            Some(Callee::Packed(function)) => function.call(args),
+            Some(Callee::Builtin(builtin, _)) => builtin.run(self, args),
+            _ => self.invoke(func, args),
+        }
+    }
+}
