@@ -27,8 +27,9 @@ unsafe impl Send for FunctionObj {}
 // SAFETY: as above.
 unsafe impl Sync for FunctionObj {}
 
-/// The Rust entry point. It is given the object's own address.
-type RustCall = unsafe fn(this: *const c_void, args: &[AnyView<'_>]) -> Result<Any, Error>;
+/// The Rust entry point. It is given the object's own address, and writes the result to a place of the caller's: a result
+/// that is handed up through several returns is copied at each.
+type RustCall = unsafe fn(this: *const c_void, args: &[AnyView<'_>], result: &mut Any) -> Result<(), Error>;
 
 /// A function made here: the cell, the Rust entry point, and what that needs.
 #[repr(C)]
@@ -52,14 +53,16 @@ impl Function {
     where
         F: Fn(&[AnyView<'_>]) -> Result<Any, Error> + Send + Sync + 'static,
     {
-        unsafe fn call<F>(this: *const c_void, args: &[AnyView<'_>]) -> Result<Any, Error>
+        unsafe fn call<F>(this: *const c_void, args: &[AnyView<'_>], result: &mut Any) -> Result<(), Error>
         where
             F: Fn(&[AnyView<'_>]) -> Result<Any, Error>,
         {
             // SAFETY: `close` put the body of this type into the object.
             let body = unsafe { &(*this.cast::<ObjectBox<Closure<F>>>()).value.body };
             // What a panic interrupted is the closure's own state, which it shares by `&` and must keep sound itself.
-            catch_unwind(AssertUnwindSafe(|| body(args))).unwrap_or_else(|panic| Err(Error::from_panic(&*panic)))
+            let value = catch_unwind(AssertUnwindSafe(|| body(args)));
+            *result = value.unwrap_or_else(|panic| Err(Error::from_panic(&*panic)))?;
+            Ok(())
         }
         Function::close(call::<F>, body)
     }
@@ -84,11 +87,11 @@ impl Function {
     /// # Safety
     /// `symbol` follows the calling convention and stays callable for as long as `keep` lives.
     pub unsafe fn from_symbol<K: Send + Sync + 'static>(symbol: SafeCall, keep: K) -> Function {
-        unsafe fn call<K>(this: *const c_void, args: &[AnyView<'_>]) -> Result<Any, Error> {
+        unsafe fn call<K>(this: *const c_void, args: &[AnyView<'_>], result: &mut Any) -> Result<(), Error> {
             // SAFETY: `close` put a body of this type into the object; the symbol is callable while it lives.
             unsafe {
                 let (symbol, _) = &(*this.cast::<ObjectBox<Closure<(SafeCall, K)>>>()).value.body;
-                call_c(*symbol, std::ptr::null_mut(), args)
+                call_c(*symbol, std::ptr::null_mut(), args, result)
             }
         }
         Function::close(call::<K>, (symbol, keep))
@@ -104,11 +107,11 @@ impl Function {
         call: SafeCall,
         release: Option<unsafe extern "C" fn(*mut c_void)>,
     ) -> Function {
-        unsafe fn forward(this: *const c_void, args: &[AnyView<'_>]) -> Result<Any, Error> {
+        unsafe fn forward(this: *const c_void, args: &[AnyView<'_>], result: &mut Any) -> Result<(), Error> {
             // SAFETY: `close` put a callback into the object; its maker promised that it is callable.
             unsafe {
                 let callback = &(*this.cast::<ObjectBox<Closure<Callback>>>()).value.body;
-                call_c(callback.call, callback.resource, args)
+                call_c(callback.call, callback.resource, args, result)
             }
         }
         Function::close(forward, Callback { resource, call, release })
@@ -127,13 +130,20 @@ impl Function {
     /// Calls the function.
     #[inline]
     pub fn call(&self, args: &[AnyView<'_>]) -> Result<Any, Error> {
+        let mut result = Any::none();
+        self.call_into(args, &mut result).map(|()| result)
+    }
+
+    /// Calls the function, with the result written to a place of the caller's. On an error the place keeps its value.
+    #[inline]
+    pub fn call_into(&self, args: &[AnyView<'_>], result: &mut Any) -> Result<(), Error> {
         let this = Ref::as_ptr(&self.0).cast::<c_void>();
         if std::ptr::fn_addr_eq(self.0.safe_call, closure_safe_call as SafeCall) {
             // SAFETY: only `close` makes functions with this entry point, and they begin like any other closure.
-            return unsafe { ((*this.cast::<ObjectBox<Closure<()>>>()).value.call)(this, args) };
+            return unsafe { ((*this.cast::<ObjectBox<Closure<()>>>()).value.call)(this, args, result) };
         }
         // SAFETY: the entry point is the function's own and takes its object as handle.
-        unsafe { call_c(self.0.safe_call, this, args) }
+        unsafe { call_c(self.0.safe_call, this, args, result) }
     }
 
     /// The C entry point and the handle to call it with. Both are valid as long as the function lives.
@@ -166,17 +176,23 @@ impl Drop for Callback {
 ///
 /// # Safety
 /// `call` follows the calling convention and takes that handle.
-unsafe fn call_c(call: SafeCall, handle: *mut c_void, args: &[AnyView<'_>]) -> Result<Any, Error> {
-    let count = c_int::try_from(args.len())
-        .map_err(|_| Error::new(ErrorKind::ValueError, format!("{} arguments are too many", args.len())))?;
+#[inline]
+unsafe fn call_c(call: SafeCall, handle: *mut c_void, args: &[AnyView<'_>], place: &mut Any) -> Result<(), Error> {
+    let Ok(count) = c_int::try_from(args.len()) else { return Err(too_many(args.len())) };
     let mut result = RawAny::NONE;
     // SAFETY: views have the layout of raw values and are borrowed for the call; the result is preset to None.
     let code = unsafe { call(handle, args.as_ptr().cast(), count, &raw mut result) };
-    if code == 0 {
-        // SAFETY: a successful call leaves an owned value.
-        return Ok(unsafe { Any::from_raw(result) });
+    if code != 0 {
+        return Err(raised::take_after(code));
     }
-    Err(raised::take_after(code))
+    // SAFETY: a successful call leaves an owned value.
+    *place = unsafe { Any::from_raw(result) };
+    Ok(())
+}
+
+#[cold]
+fn too_many(args: usize) -> Error {
+    Error::new(ErrorKind::ValueError, format!("{args} arguments are too many"))
 }
 
 /// The C entry point of every function made here.
@@ -192,10 +208,11 @@ unsafe extern "C" fn closure_safe_call(
         // SAFETY: the caller lends that many raw values for the call; views have their layout.
         _ => unsafe { std::slice::from_raw_parts(args.cast::<AnyView<'_>>(), count) },
     };
+    let mut value = Any::none();
     // SAFETY: functions with this entry point are closures, and the handle is the function object. No panic comes out of
     // the Rust entry point: bodies that can panic are caught there.
-    match unsafe { ((*handle.cast::<ObjectBox<Closure<()>>>()).value.call)(handle, args) } {
-        Ok(value) => {
+    match unsafe { ((*handle.cast::<ObjectBox<Closure<()>>>()).value.call)(handle, args, &mut value) } {
+        Ok(()) => {
             // SAFETY: the caller gives a place for the result that holds nothing to be dropped.
             unsafe { result.write(value.into_raw()) };
             0

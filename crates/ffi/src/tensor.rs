@@ -16,7 +16,7 @@ use crate::abi::type_index;
 use crate::dlpack::DLTensor;
 use crate::handle::{exact_from_any, object_handle};
 use crate::object::{Ref, allocate, deleter};
-use crate::{AnyView, DataType, Device, Error, ErrorKind, StructuralEqual, StructuralHash};
+use crate::{Any, AnyView, DataType, Device, Error, ErrorKind, StructuralEqual, StructuralHash};
 
 /// Compiled kernels may load whole vectors, so data begins at a multiple of this.
 pub const ALIGNMENT: usize = 64;
@@ -182,6 +182,16 @@ impl Drop for HostMemory {
 }
 
 impl AnyView<'_> {
+    /// The tensor, if the value is one, without taking a reference.
+    #[inline]
+    pub fn as_tensor(&self) -> Option<&Tensor> {
+        let object = std::ptr::from_ref(self.downcast_ref::<TensorObj>()?);
+        // SAFETY: a `Tensor` is a transparent wrapper of the reference.
+        Some(unsafe { &*object.cast::<Tensor>() })
+    }
+}
+
+impl Any {
     /// The tensor, if the value is one, without taking a reference.
     #[inline]
     pub fn as_tensor(&self) -> Option<&Tensor> {

@@ -197,6 +197,14 @@ pub(crate) fn with_made_dims<T>(
     with(dims.get(..codes.len()).unwrap_or_default())
 }
 
+/// Whether dimensions are those that codes describe. An error among them is for [`with_made_dims`] to tell.
+#[inline]
+pub(crate) fn are_made_dims(heap: AnyView<'_>, codes: &[Coded], dims: &[i64]) -> bool {
+    let Ok(heap) = heap_in(&heap) else { return false };
+    let is_made = |(code, dim): (&Coded, &i64)| load(heap.as_ref(), *code).is_ok_and(|made| made == *dim);
+    codes.len() == dims.len() && codes.iter().zip(dims).all(is_made)
+}
+
 /// `(heap, code, reg)`.
 fn make_prim_value(args: &Args<'_, '_>) -> Result<Any, Error> {
     let heap = args.view(0, "heap")?;

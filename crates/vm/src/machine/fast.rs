@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 use relaxide_ffi::{Any, Error};
 
 use super::link::Callee;
-use super::plan::{Dims, Kind, Plan, Size, Tenant};
+use super::plan::{Dims, Kind, Plan, Size};
 use super::program::{Destination, Entry, Op, Operand, Operands, Program, invalid, number};
 use crate::builtins::{self, Builtin};
 
@@ -33,6 +33,10 @@ pub(super) enum Fast {
     Builtin { builtin: &'static Builtin, args: Operands, dst: Destination },
     /// Run a plan that makes something, and go on behind the instructions that it stands for.
     Make { plan: u32, dst: u32, length: u32 },
+    /// Take what a plan has kept; if there is nothing, as `Make`. For plans whose objects are all alike.
+    Again { plan: u32, dst: u32, length: u32 },
+    /// As `Again`, of a tensor in the storage of a register, whose plan is the landlord.
+    Tenant { plan: u32, dst: u32, storage: u32, landlord: u32 },
     /// Run a plan that makes nothing.
     Check { plan: u32 },
     /// Copy a register.
@@ -45,6 +49,8 @@ pub(super) enum Fast {
     Kill { dst: u32 },
     /// Clear a register and give what it held back to a plan.
     Recycle { dst: u32, plan: u32 },
+    /// As `Recycle`, of a tensor that begins where its storage does, whose plan is the landlord.
+    Vacate { dst: u32, plan: u32, landlord: u32 },
     /// Call a value; if it is a closure in bytecode, in a frame of this stack.
     InvokeClosure { args: Operands, dst: Destination },
     /// Call a function in bytecode, in a frame of this stack.
@@ -192,7 +198,9 @@ impl<'a> Function<'a> {
     /// A shape whose only reader is the allocation behind it need not exist.
     fn join_shapes(&mut self) {
         for at in 0..self.fast.len() {
-            let (Some((shape, register, 1)), Some((plan, dst, 1))) = (self.make(at), self.make(at + 1)) else { continue };
+            let (Some((shape, register, 1)), Some((plan, dst, 1))) = (self.make(at), self.make(at + 1)) else {
+                continue;
+            };
             let Some(Kind::Shape { dims: made @ Dims::Codes { .. } }) = self.kind(shape) else { continue };
             let is_private = self.is_written_once(register) && self.reads.get(&register) == Some(&1);
             if !is_private || !self.is_straight(at + 1, at + 2) {
@@ -220,7 +228,7 @@ impl<'a> Function<'a> {
             if !is_let_go || !self.is_written_once(register) || !self.is_straight(at + 1, end + 1) {
                 continue;
             }
-            let (Some(Kind::Storage { device, size, .. }), Some(Kind::Tensor { storage, offset, dims, dtype })) =
+            let (Some(Kind::Storage { device, size, .. }), Some(Kind::Tensor { storage, offset, dims, dtype, .. })) =
                 (self.kind(storage), self.kind(tensor))
             else {
                 continue;
@@ -228,13 +236,8 @@ impl<'a> Function<'a> {
             if *storage != Operand::Register(register) {
                 continue;
             }
-            let kind = Kind::Alone {
-                device: *device,
-                size: size.clone(),
-                offset: *offset,
-                dims: dims.clone(),
-                dtype: *dtype,
-            };
+            let kind =
+                Kind::Alone { device: *device, size: size.clone(), offset: *offset, dims: dims.clone(), dtype: *dtype };
             if let Some(plan) = self.plans.get_mut(tensor as usize) {
                 // The joined form takes the place of the tensor's own plan: no other way leads to that instruction.
                 plan.kind = kind;
@@ -267,11 +270,9 @@ impl<'a> Function<'a> {
             at += length;
         }
         self.settle_tenants(&mut homes);
-        for fast in self.fast.iter_mut() {
-            if let Fast::Kill { dst } = *fast
-                && let Some(plan) = homes.get(&dst)
-            {
-                *fast = Fast::Recycle { dst, plan: *plan };
+        for at in 0..self.fast.len() {
+            if let Some(fast) = self.with_homes(at, &homes) {
+                self.replace(at, fast);
             }
         }
         let mut homes: Vec<(u32, u32)> = homes.into_iter().collect();
@@ -279,29 +280,55 @@ impl<'a> Function<'a> {
         self.entry.homes = homes.into();
     }
 
-    /// Tells storages of the homed tensors in them. A tensor in a storage without a home has none either: as long as it
-    /// waits, the storage is not free.
+    /// An instruction whose register is a home, in the form that makes use of it.
+    fn with_homes(&self, at: usize, homes: &HashMap<u32, u32>) -> Option<Fast> {
+        match *self.fast.get(at)? {
+            Fast::Kill { dst } => {
+                let plan = *homes.get(&dst)?;
+                Some(match self.kind(plan)? {
+                    Kind::Tensor { landlord: Some(landlord), offset: 0, .. } => {
+                        Fast::Vacate { dst, plan, landlord: *landlord }
+                    }
+                    _ => Fast::Recycle { dst, plan },
+                })
+            }
+            Fast::Make { plan, dst, length } if homes.get(&dst) == Some(&plan) => match *self.kind(plan)? {
+                Kind::Alone { dims: Dims::Known(_), .. } => Some(Fast::Again { plan, dst, length }),
+                Kind::Tensor {
+                    storage: Operand::Register(storage),
+                    dims: Dims::Known(_),
+                    landlord: Some(landlord),
+                    ..
+                } => Some(Fast::Tenant { plan, dst, storage, landlord }),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Brings storages and the homed tensors in them together. A tensor in a storage without a home has none either: as
+    /// long as it waits, the storage is not free.
     fn settle_tenants(&mut self, homes: &mut HashMap<u32, u32>) {
-        let mut tenants: Vec<(u32, Tenant)> = Vec::new();
+        let mut tenants: Vec<(u32, u32)> = Vec::new();
         let storages = homes.clone();
         homes.retain(|_, plan| {
-            let Some(Plan { kind: Kind::Tensor { storage, offset, .. }, is_homed }) =
+            let Some(Plan { kind: Kind::Tensor { storage, landlord, .. }, is_homed }) =
                 self.plans.get_mut(*plan as usize)
             else {
                 return true;
             };
-            *is_homed = match *storage {
-                Operand::Register(register) if storages.contains_key(&register) => {
-                    tenants.push((register, Tenant { plan: *plan, offset: *offset }));
-                    true
-                }
-                _ => false,
+            *landlord = match *storage {
+                Operand::Register(register) => storages.get(&register).copied(),
+                _ => None,
             };
+            landlord.iter().for_each(|landlord| tenants.push((*landlord, *plan)));
+            *is_homed = landlord.is_some();
             *is_homed
         });
-        for (register, tenant) in tenants {
-            let storage = homes.get(&register).and_then(|plan| self.plans.get_mut(*plan as usize));
-            if let Some(Plan { kind: Kind::Storage { tenants, .. }, .. }) = storage {
+        // In the order of the program, for whoever looks at it.
+        tenants.sort_unstable();
+        for (landlord, tenant) in tenants {
+            if let Some(Plan { kind: Kind::Storage { tenants, .. }, .. }) = self.plans.get_mut(landlord as usize) {
                 tenants.push(tenant);
             }
         }

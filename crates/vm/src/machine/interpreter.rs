@@ -14,12 +14,14 @@
 use std::cell::Cell;
 
 use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function};
+use relaxide_runtime::memory::Storage;
 
 use super::closure::Closure;
 use super::fast::Fast;
 use super::link::Callee;
 use super::plan::Source;
 use super::program::{Destination, Operand, Operands};
+use super::slots::Slots;
 use super::stack::{Frame, Stack};
 use super::{Vm, check_arity};
 use crate::builtins;
@@ -99,14 +101,26 @@ impl Vm {
         value.map_or(AnyView::none(), Any::as_view)
     }
 
+    /// Runs a plan.
+    #[inline]
+    fn make(&self, plan: u32, registers: &[Any], slots: &mut Slots) -> Result<Any, Error> {
+        let found = self.program.plans.get(plan as usize).ok_or_else(|| broken("a plan"))?;
+        found.run(plan, Source { vm: self, registers }, slots)
+    }
+
+    /// Gives what a plan made back to it, if there is anything.
+    #[inline]
+    fn take_back(&self, plan: u32, value: Any, slots: &mut Slots) -> Result<(), Error> {
+        if !value.is_none() {
+            let found = self.program.plans.get(plan as usize).ok_or_else(|| broken("a plan"))?;
+            found.take_back(plan, value, slots);
+        }
+        Ok(())
+    }
+
     /// Runs `call` with operands as views. The array for them is no larger than it must be, since it is cleared first.
     #[inline]
-    pub(super) fn with_views<T>(
-        &self,
-        registers: &[Any],
-        args: Operands,
-        call: impl FnOnce(&[AnyView<'_>]) -> T,
-    ) -> T {
+    pub(super) fn with_views<T>(&self, registers: &[Any], args: Operands, call: impl FnOnce(&[AnyView<'_>]) -> T) -> T {
         let operands = self.program.operands(args);
         match operands.len() {
             0..=4 => self.gather::<4, T>(registers, operands, call),
@@ -180,22 +194,35 @@ impl Run<'_, '_> {
                     let Some(Callee::Packed(function)) = vm.callees.get(func as usize) else {
                         return Err(broken("a function from outside"));
                     };
-                    let result = vm.with_views(frame, args, |views| function.call(views))?;
+                    let mut result = Any::none();
+                    vm.with_views(frame, args, |views| function.call_into(views, &mut result))?;
                     store(frame, dst, result)?;
                 }
-                Fast::Make { plan, dst, length } => {
-                    let index = plan as usize;
-                    let plan = vm.program.plans.get(index).ok_or_else(|| broken("a plan"))?;
-                    let value = plan.run(index, Source { vm, registers: frame }, slots)?;
+                Fast::Tenant { plan, dst, storage, landlord } => {
+                    let kept = register(frame, storage)?.downcast_ref::<Storage>();
+                    let kept = kept.and_then(|storage| slots.take_tenant(plan, landlord, storage));
+                    let value = match kept {
+                        Some(value) => value,
+                        None => vm.make(plan, frame, slots)?,
+                    };
+                    *register(frame, dst)? = value;
+                }
+                Fast::Again { plan, dst, length } => {
+                    let value = match slots.take(plan) {
+                        Some(value) => value,
+                        None => vm.make(plan, frame, slots)?,
+                    };
                     *register(frame, dst)? = value;
                     *pc += length as usize;
                     continue;
                 }
-                Fast::Check { plan } => {
-                    let index = plan as usize;
-                    let plan = vm.program.plans.get(index).ok_or_else(|| broken("a plan"))?;
-                    plan.run(index, Source { vm, registers: frame }, slots)?;
+                Fast::Make { plan, dst, length } => {
+                    let value = vm.make(plan, frame, slots)?;
+                    *register(frame, dst)? = value;
+                    *pc += length as usize;
+                    continue;
                 }
+                Fast::Check { plan } => _ = vm.make(plan, frame, slots)?,
                 Fast::Builtin { builtin, args, dst } => {
                     let result = vm.with_views(frame, args, |views| builtin.run(vm, views))?;
                     store(frame, dst, result)?;
@@ -213,13 +240,10 @@ impl Run<'_, '_> {
                     *register(frame, dst)? = truth.into();
                 }
                 Fast::Kill { dst } => *register(frame, dst)? = Any::none(),
-                Fast::Recycle { dst, plan } => {
+                Fast::Recycle { dst, plan } => vm.take_back(plan, std::mem::take(register(frame, dst)?), slots)?,
+                Fast::Vacate { dst, plan, landlord } => {
                     let value = std::mem::take(register(frame, dst)?);
-                    if !value.is_none() {
-                        let index = plan as usize;
-                        let plan = vm.program.plans.get(index).ok_or_else(|| broken("a plan"))?;
-                        plan.take_back(index, value, slots);
-                    }
+                    slots.give_tenant(plan, landlord, 0, value);
                 }
                 Fast::Tir { func, args, dst } => {
                     let result = vm.with_views(frame, args, |views| vm.invoke(func as usize, views))?;
@@ -305,12 +329,7 @@ impl Run<'_, '_> {
         let entry = self.vm.program.entries.get(func).ok_or_else(|| broken("a function"))?;
         let frame = registers.get_mut(self.base..).ok_or_else(|| broken("a frame"))?;
         for (home, plan) in &entry.homes {
-            let value = std::mem::take(register(frame, *home)?);
-            if !value.is_none() {
-                let index = *plan as usize;
-                let plan = self.vm.program.plans.get(index).ok_or_else(|| broken("a plan"))?;
-                plan.take_back(index, value, slots);
-            }
+            self.vm.take_back(*plan, std::mem::take(register(frame, *home)?), slots)?;
         }
         self.close(value)
     }

@@ -9,14 +9,12 @@
 //! holds nothing else (it is *homed*, as [`fast`](super::fast) finds out). Where it may hold something else, the slot shares
 //! the object with the program and asks later whether the program has let go of it.
 
-use std::sync::atomic::{Ordering, fence};
-
-use relaxide_ffi::{Any, AnyView, DataType, Error, FromAny, Ref, Shape, Tensor};
+use relaxide_ffi::{Any, AnyView, DataType, Error, FromAny, Shape, Tensor};
 use relaxide_runtime::memory::{Buffer, ShapeHeap, Storage};
 
 use super::Vm;
 use super::program::{Operand, constant_at};
-use super::slots::{Slots, is_unshared};
+use super::slots::{MAX_KEPT_BYTES, Slots, is_unshared};
 use crate::builtins::{self, Builtin, Coded};
 
 /// Where operands are read.
@@ -42,7 +40,10 @@ pub(super) enum Dims {
     /// The dimensions of a tensor.
     OfTensor(Operand),
     /// Immediates and places of a heap.
-    Codes { heap: Operand, codes: Box<[Coded]> },
+    Codes {
+        heap: Operand,
+        codes: Box<[Coded]>,
+    },
 }
 
 /// The bytes of a storage.
@@ -52,20 +53,13 @@ pub(super) enum Size {
     Elements(Dims, DataType),
 }
 
-/// A storage of a plan has tensors that other plans place in it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Tenant {
-    pub(super) plan: u32,
-    pub(super) offset: usize,
-}
-
 /// What a plan does.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// Memory. `tenants` are the homed tensors in it.
-    Storage { device: i64, size: Size, tenants: Vec<Tenant> },
-    /// A tensor in a storage.
-    Tensor { storage: Operand, offset: usize, dims: Dims, dtype: DataType },
+    /// Memory. `tenants` are the plans of the homed tensors in it.
+    Storage { device: i64, size: Size, tenants: Vec<u32> },
+    /// A tensor in a storage. `landlord` is the plan of the storage, if both are homed.
+    Tensor { storage: Operand, offset: usize, dims: Dims, dtype: DataType, landlord: Option<u32> },
     /// A tensor in a storage of its own.
     Alone { device: i64, size: Size, offset: usize, dims: Dims, dtype: DataType },
     /// A shape heap.
@@ -140,7 +134,7 @@ impl Kind {
     fn tensor(operands: &[Operand], constants: &[Any]) -> Option<Self> {
         let [storage, Operand::Immediate(offset), shape, dtype, ..] = *operands else { return None };
         let (dims, dtype) = (Dims::of(shape, constants)?, constant(dtype, constants)?);
-        Some(Self::Tensor { storage, offset: usize::try_from(offset).ok()?, dims, dtype })
+        Some(Self::Tensor { storage, offset: usize::try_from(offset).ok()?, dims, dtype, landlord: None })
     }
 
     fn heap(operands: &[Operand]) -> Option<Self> {
@@ -182,12 +176,7 @@ impl Dims {
 
     /// Runs `with` on the dimensions; `what` names them in errors.
     #[inline]
-    fn with<T>(
-        &self,
-        at: Source<'_>,
-        what: &str,
-        with: impl FnOnce(&[i64]) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    fn with<T>(&self, at: Source<'_>, what: &str, with: impl FnOnce(&[i64]) -> Result<T, Error>) -> Result<T, Error> {
         match self {
             Self::Known(shape) => with(shape),
             Self::Codes { heap, codes } => builtins::with_made_dims(at.view(*heap), codes, with),
@@ -209,6 +198,19 @@ impl Dims {
     }
 }
 
+impl Dims {
+    /// Whether a tensor that the same plan made has these dimensions.
+    #[inline]
+    fn are_of(&self, at: Source<'_>, tensor: &Any) -> bool {
+        let Some(found) = tensor.as_tensor().map(Tensor::shape) else { return false };
+        match self {
+            Self::Known(_) => true,
+            Self::Codes { heap, codes } => builtins::are_made_dims(at.view(*heap), codes, found),
+            _ => self.with(at, builtins::ALLOC_TENSOR, |shape| Ok(shape == found)).unwrap_or(false),
+        }
+    }
+}
+
 impl Size {
     #[inline]
     fn bytes(&self, at: Source<'_>) -> Result<usize, Error> {
@@ -224,34 +226,29 @@ impl Size {
 impl Plan {
     /// Makes the object of a plan that makes one, or does what another plan does. `index` is the plan's number.
     #[inline]
-    pub(super) fn run(&self, index: usize, at: Source<'_>, slots: &mut Slots) -> Result<Any, Error> {
+    pub(super) fn run(&self, index: u32, at: Source<'_>, slots: &mut Slots) -> Result<Any, Error> {
         match &self.kind {
             Kind::Alone { device, size, offset, dims, dtype } => {
+                if let Some(tensor) = self.again(index, slots, |tensor| dims.are_of(at, tensor)) {
+                    return Ok(tensor);
+                }
                 dims.with(at, builtins::ALLOC_TENSOR, |shape| {
-                    let fits = |tensor: &Any| matches!(dims, Dims::Known(_)) || has_shape(tensor, shape);
-                    if let Some(tensor) = self.again(index, slots, fits) {
-                        return Ok(tensor);
-                    }
                     let bytes = size.bytes(at)?;
                     let storage = Storage::new(Buffer::new(&at.vm.place(*device)?.allocator, bytes)?);
                     let tensor = Storage::tensor(&storage, *offset, shape, *dtype)?;
                     Ok(self.made(index, slots, tensor.into(), bytes))
                 })
             }
-            Kind::Tensor { storage, offset, dims, dtype } => {
+            Kind::Tensor { storage, offset, dims, dtype, landlord } => {
                 let storage = at.view(*storage);
-                let mismatch =
-                    || Error::type_mismatch("vm.Storage", storage.type_key()).context(builtins::ALLOC_TENSOR);
-                let storage = storage.downcast_ref::<Storage>().ok_or_else(mismatch)?;
+                let Some(storage) = storage.downcast_ref::<Storage>() else { return Err(no_storage(storage)) };
+                if let Some(landlord) = *landlord
+                    && let Some(tensor) = slots.take_tenant(index, landlord, storage)
+                    && dims.are_of(at, &tensor)
+                {
+                    return Ok(tensor);
+                }
                 dims.with(at, builtins::ALLOC_TENSOR, |shape| {
-                    let place = storage.buffer().data().wrapping_byte_add(*offset).cast::<u8>();
-                    let fits = |tensor: &Any| lies_at(tensor, place) && has_shape(tensor, shape);
-                    if self.is_homed
-                        && let Some(tensor) = self.again(index, slots, fits)
-                    {
-                        return Ok(tensor);
-                    }
-                    slots.note_storage(index, storage.buffer().bytes());
                     Storage::tensor(storage, *offset, shape, *dtype).map(Any::from)
                 })
             }
@@ -261,7 +258,7 @@ impl Plan {
             }
             Kind::Heap { size } => match self.again(index, slots, |_| true) {
                 Some(heap) => {
-                    if let Some(tensor) = heap.as_view().as_tensor() {
+                    if let Some(tensor) = heap.as_tensor() {
                         ShapeHeap::new(tensor)?.clear();
                     }
                     Ok(heap)
@@ -291,7 +288,7 @@ impl Plan {
 
     /// The object of last time, if it is free and fits.
     #[inline]
-    fn again(&self, index: usize, slots: &mut Slots, fits: impl Fn(&Any) -> bool) -> Option<Any> {
+    fn again(&self, index: u32, slots: &mut Slots, fits: impl Fn(&Any) -> bool) -> Option<Any> {
         if self.is_homed {
             return slots.take(index).filter(fits);
         }
@@ -299,7 +296,7 @@ impl Plan {
     }
 
     /// Passes a new object on. Where it will not come back, the slot shares it, unless it has one that somebody uses.
-    fn made(&self, index: usize, slots: &mut Slots, value: Any, bytes: usize) -> Any {
+    fn made(&self, index: u32, slots: &mut Slots, value: Any, bytes: usize) -> Any {
         if !self.is_homed && slots.peek(index).is_none_or(is_unshared) {
             slots.clear(index);
             slots.give(index, value.clone(), bytes);
@@ -310,70 +307,56 @@ impl Plan {
     /// A storage: the one of last time, if only tensors refer to it that wait in their slots.
     fn storage(
         &self,
-        index: usize,
+        index: u32,
         at: Source<'_>,
         slots: &mut Slots,
         device: i64,
         bytes: usize,
-        tenants: &[Tenant],
+        tenants: &[u32],
     ) -> Result<Any, Error> {
         if !self.is_homed {
-            let fits = |value: &Any| value.downcast_ref::<Storage>().is_some_and(|s| has_room(s, bytes));
+            let fits = |value: &Any| value.downcast_ref::<Storage>().is_some_and(|storage| has_room(storage, bytes));
             if let Some(storage) = self.again(index, slots, fits) {
                 return Ok(storage);
             }
-        } else if let Some(kept) = slots.take(index) {
-            let is_free = kept.downcast_ref::<Storage>().is_some_and(|storage| {
-                let waits = |tenant: &&Tenant| {
-                    let place = storage.buffer().data().wrapping_byte_add(tenant.offset).cast::<u8>();
-                    slots.peek(tenant.plan as usize).is_some_and(|tensor| lies_at(tensor, place))
-                };
-                let waiting = tenants.iter().filter(waits).count();
-                has_room(storage, bytes) && is_held_by(storage, waiting + 1)
-            });
-            if is_free {
-                return Ok(kept);
-            }
-            tenants.iter().for_each(|tenant| slots.clear(tenant.plan as usize));
+            let storage = at.vm.allocate(device, bytes)?;
+            return Ok(self.made(index, slots, storage, bytes));
+        }
+        if let Some(storage) = slots.take_storage(index, |storage| has_room(storage, bytes)) {
+            return Ok(storage);
         }
         let storage = at.vm.allocate(device, bytes)?;
-        slots.note_storage(index, bytes);
-        Ok(self.made(index, slots, storage, bytes))
+        let place = storage.downcast_ref::<Storage>().filter(|_| bytes <= MAX_KEPT_BYTES);
+        slots.note_storage(index, place.map_or(0, |storage| storage.buffer().data() as usize), tenants);
+        Ok(storage)
     }
 
     /// Takes a value back that the plan made and that the program needs no more.
     #[inline]
-    pub(super) fn take_back(&self, index: usize, value: Any, slots: &mut Slots) {
+    pub(super) fn take_back(&self, index: u32, value: Any, slots: &mut Slots) {
         match &self.kind {
             // It is asked for its references when it is used again.
-            Kind::Storage { .. } => slots.give_only(index, value),
-            _ if !is_unshared(&value) => {}
-            Kind::Tensor { .. } => slots.give_only(index, value),
-            _ => {
-                let bytes = value.as_view().as_tensor().map_or(0, Tensor::byte_size);
+            Kind::Storage { .. } => {
+                let bytes = value.downcast_ref::<Storage>().map_or(usize::MAX, |storage| storage.buffer().bytes());
+                if bytes <= MAX_KEPT_BYTES && slots.peek(index).is_none() {
+                    slots.give(index, value, bytes);
+                }
+            }
+            Kind::Tensor { landlord: Some(landlord), offset, .. } => {
+                slots.give_tenant(index, *landlord, *offset, value);
+            }
+            _ if is_unshared(&value) => {
+                let bytes = value.as_tensor().map_or(0, Tensor::byte_size);
                 slots.give(index, value, bytes);
             }
+            _ => {}
         }
     }
 }
 
-#[inline]
-fn has_shape(tensor: &Any, shape: &[i64]) -> bool {
-    tensor.as_view().as_tensor().is_some_and(|tensor| tensor.shape() == shape)
-}
-
-#[inline]
-fn lies_at(tensor: &Any, place: *mut u8) -> bool {
-    tensor.as_view().as_tensor().is_some_and(|tensor| tensor.data_ptr() == place)
-}
-
-/// Whether exactly that many references to a storage exist. With all of them in hand, nobody can take another meanwhile.
-#[inline]
-fn is_held_by(storage: &Ref<Storage>, references: usize) -> bool {
-    let found = Ref::strong_count(storage) as usize;
-    // What others did to the memory before they let go of it has happened.
-    fence(Ordering::Acquire);
-    found == references
+#[cold]
+fn no_storage(found: AnyView<'_>) -> Error {
+    Error::type_mismatch("vm.Storage", found.type_key()).context(builtins::ALLOC_TENSOR)
 }
 
 /// Whether a storage is large enough and not wastefully large.

@@ -5,22 +5,44 @@
 //! loop, and every call after the first, then takes no memory from anywhere, and no count is touched. Recursion takes
 //! several objects before it gives them back, so a slot is a stack.
 //!
+//! A storage with several tensors in it, its *tenants*, is free when only tenants refer to it that wait in their slots.
+//! Therefore a tenant waits only if it lies in the storage that its landlord's slot noted last, and the landlord counts
+//! those that wait.
+//!
 //! What is kept is bounded by [`MAX_KEPT_BYTES`] for each plan; larger objects go back to their allocator, which other
 //! instructions and other machines share.
 
-use relaxide_ffi::Any;
+use std::sync::atomic::{Ordering, fence};
+
+use relaxide_ffi::{Any, Ref, Tensor};
+use relaxide_runtime::memory::Storage;
 
 /// How many bytes a plan keeps.
 pub(super) const MAX_KEPT_BYTES: usize = 1 << 18;
 /// What an object costs besides its data.
 const OBJECT_BYTES: usize = 64;
 
-/// What one plan keeps.
+/// What one plan keeps. It fills one cache line: a program visits thousands of them in turn.
 #[derive(Default)]
 struct Slot {
-    objects: Vec<Any>,
-    /// The size of the storage that the plan's last object lies in, where the object does not tell.
-    storage: usize,
+    /// The object that is taken next.
+    first: Any,
+    /// Those below it.
+    rest: Vec<Any>,
+    /// Of a storage: its address, and how many tenants wait.
+    place: usize,
+    waiting: usize,
+}
+
+impl Slot {
+    #[inline]
+    fn take(&mut self) -> Option<Any> {
+        if self.first.is_none() {
+            return None;
+        }
+        let next = self.rest.pop().unwrap_or_default();
+        Some(std::mem::replace(&mut self.first, next))
+    }
 }
 
 /// The slots of a stack, by the number of the plan.
@@ -37,49 +59,75 @@ impl Slots {
 
     /// Takes the object that was given back last.
     #[inline]
-    pub(super) fn take(&mut self, plan: usize) -> Option<Any> {
-        self.0.get_mut(plan)?.objects.pop()
+    pub(super) fn take(&mut self, plan: u32) -> Option<Any> {
+        self.0.get_mut(plan as usize)?.take()
     }
 
     /// The object that would be taken.
     #[inline]
-    pub(super) fn peek(&self, plan: usize) -> Option<&Any> {
-        self.0.get(plan)?.objects.last()
+    pub(super) fn peek(&self, plan: u32) -> Option<&Any> {
+        self.0.get(plan as usize).map(|slot| &slot.first).filter(|first| !first.is_none())
     }
 
     /// Keeps an object of that many bytes, if there is room.
     #[inline]
-    pub(super) fn give(&mut self, plan: usize, value: Any, bytes: usize) {
-        if let Some(slot) = self.0.get_mut(plan)
-            && bytes.max(OBJECT_BYTES).saturating_mul(slot.objects.len() + 1) <= MAX_KEPT_BYTES
-        {
-            slot.objects.push(value);
-        }
-    }
-
-    /// Keeps an object that lies in the storage whose size was noted, if it is not too large and nothing else is there.
-    #[inline]
-    pub(super) fn give_only(&mut self, plan: usize, value: Any) {
-        if let Some(slot) = self.0.get_mut(plan)
-            && slot.objects.is_empty()
-            && slot.storage <= MAX_KEPT_BYTES
-        {
-            slot.objects.push(value);
-        }
-    }
-
-    /// Notes how large the storage is that the plan's last object lies in.
-    #[inline]
-    pub(super) fn note_storage(&mut self, plan: usize, bytes: usize) {
-        if let Some(slot) = self.0.get_mut(plan) {
-            slot.storage = bytes;
+    pub(super) fn give(&mut self, plan: u32, value: Any, bytes: usize) {
+        let Some(slot) = self.0.get_mut(plan as usize) else { return };
+        let bytes = bytes.max(OBJECT_BYTES);
+        if slot.first.is_none() {
+            if bytes <= MAX_KEPT_BYTES {
+                slot.first = value;
+            }
+        } else if bytes.saturating_mul(slot.rest.len() + 2) <= MAX_KEPT_BYTES {
+            slot.rest.push(std::mem::replace(&mut slot.first, value));
         }
     }
 
     /// Drops what a plan keeps.
-    pub(super) fn clear(&mut self, plan: usize) {
-        if let Some(slot) = self.0.get_mut(plan) {
-            slot.objects.clear();
+    pub(super) fn clear(&mut self, plan: u32) {
+        if let Some(slot) = self.0.get_mut(plan as usize) {
+            slot.first = Any::none();
+            slot.rest.clear();
+        }
+    }
+
+    /// Takes the storage of last time, if it is free. Otherwise its tenants must go before there is another.
+    #[inline]
+    pub(super) fn take_storage(&mut self, plan: u32, fits: impl FnOnce(&Storage) -> bool) -> Option<Any> {
+        let slot = self.0.get_mut(plan as usize)?;
+        let kept = slot.take()?;
+        let is_free = |storage: &Ref<Storage>| fits(storage) && is_held_by(storage, slot.waiting + 1);
+        kept.downcast_ref::<Storage>().is_some_and(is_free).then_some(kept)
+    }
+
+    /// Notes a new storage. The tenants of the one before go.
+    pub(super) fn note_storage(&mut self, plan: u32, place: usize, tenants: &[u32]) {
+        tenants.iter().for_each(|tenant| self.clear(*tenant));
+        if let Some(slot) = self.0.get_mut(plan as usize) {
+            (slot.place, slot.waiting) = (place, 0);
+        }
+    }
+
+    /// Takes the tenant of last time, if the storage that the program uses is the one that it lies in.
+    #[inline]
+    pub(super) fn take_tenant(&mut self, plan: u32, landlord: u32, storage: &Storage) -> Option<Any> {
+        let kept = self.0.get_mut(plan as usize)?.take()?;
+        let landlord = self.0.get_mut(landlord as usize)?;
+        landlord.waiting = landlord.waiting.saturating_sub(1);
+        (storage.buffer().data() as usize == landlord.place).then_some(kept)
+    }
+
+    /// Keeps a tenant, if nobody else has it and it lies in the storage of its landlord.
+    #[inline]
+    pub(super) fn give_tenant(&mut self, plan: u32, landlord: u32, offset: usize, value: Any) {
+        let (plan, landlord) = (plan as usize, landlord as usize);
+        let Ok([slot, landlord]) = self.0.get_disjoint_mut([plan, landlord]) else { return };
+        let lies_there = |tensor: &Tensor| tensor.data_ptr() as usize == landlord.place.wrapping_add(offset);
+        // A landlord without a place does not keep its storage.
+        let may_wait = landlord.place != 0 && slot.first.is_none() && value.as_tensor().is_some_and(lies_there);
+        if may_wait && is_unshared(&value) {
+            slot.first = value;
+            landlord.waiting += 1;
         }
     }
 }
@@ -89,4 +137,13 @@ impl Slots {
 pub(super) fn is_unshared(value: &Any) -> bool {
     // The check acquires: what others did to the object before they let go of it has happened.
     value.as_object().is_some_and(|object| object.header().is_unique())
+}
+
+/// Whether exactly that many references to a storage exist. With all of them in hand, nobody can take another meanwhile.
+#[inline]
+fn is_held_by(storage: &Ref<Storage>, references: usize) -> bool {
+    let found = Ref::strong_count(storage) as usize;
+    // What others did to the memory before they let go of it has happened.
+    fence(Ordering::Acquire);
+    found == references
 }

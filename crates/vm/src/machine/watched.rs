@@ -6,12 +6,12 @@
 
 use relaxide_ffi::{Any, AnyView, Error};
 
+use super::Vm;
 use super::instrument::Verdict;
 use super::interpreter::{NativeDepth, Run, broken, no_truth, register, store};
 use super::link::Callee;
 use super::program::{Destination, Op, Operand, Operands};
 use super::stack::{Frame, Stack};
-use super::Vm;
 use crate::builtins;
 
 /// A call of a function in bytecode whose end is to be reported.
