@@ -1,9 +1,9 @@
 //! The allocator that keeps what is given back.
 //!
-//! Requests are rounded up, small ones to a power of two and others to whole pages, and a returned buffer waits in a list of
-//! its exact size. (Whole pages for scalars would make a recursion with a few scalars at each level miss every cache.) A model asks for the
-//! same sizes on every call, so from the second call on nearly every request is served from a list. When the device
-//! has no memory left, everything that is kept is freed and the request tried once more.
+//! Requests are rounded up, small ones to a power of two and others to whole pages, and a returned buffer waits in a
+//! list of its exact size. (Whole pages for scalars would make a recursion with a few scalars at each level miss every
+//! cache.) A model asks for the same sizes on every call, so from the second call on nearly every request is served from
+//! a list. When the device has no memory left, everything that is kept is freed and the request tried once more.
 
 use std::collections::HashMap;
 use std::ffi::c_void;

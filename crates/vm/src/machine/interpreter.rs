@@ -8,8 +8,7 @@
 //! What instructions name exists ([`verify`](crate::verify) has checked); the loop still uses checked indexing, whose
 //! cost does not show beside a call, since a crate without `unsafe` cannot ask for less.
 //!
-//! Runs that somebody watches, or whose resources are limited, go through [`watched`](super::watched) instead; this loop
-//! does not ask.
+//! Runs that somebody watches go through [`watched`](super::watched) instead; this loop does not ask.
 
 use std::cell::Cell;
 

@@ -9,8 +9,9 @@
 //! Therefore a tenant waits only if it lies in the storage that its landlord's slot noted last, and the landlord counts
 //! those that wait.
 //!
-//! What is kept is bounded by [`MAX_KEPT_BYTES`] for each plan; larger objects go back to their allocator, which other
-//! instructions and other machines share.
+//! What is kept is bounded by [`MAX_KEPT_BYTES`] for each plan. Larger objects go back to their allocator, which other
+//! instructions and other machines share: a buffer that another instruction has just used is in the cache, and a kernel
+//! that fills one of this size outweighs what taking it costs.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -18,7 +19,7 @@ use relaxide_ffi::{Any, Ref, Tensor};
 use relaxide_runtime::memory::Storage;
 
 /// How many bytes a plan keeps.
-pub(super) const MAX_KEPT_BYTES: usize = 1 << 18;
+pub(super) const MAX_KEPT_BYTES: usize = 1 << 14;
 /// What an object costs besides its data.
 const OBJECT_BYTES: usize = 64;
 

@@ -1,8 +1,7 @@
 //! Runs that are watched call by call.
 //!
-//! With an instrument set or limits given, every instruction of the executable runs as it stands there, calls are reported
-//! before and after, and resources are counted. Frames lie on the same stack as elsewhere, so recursion is as deep as
-//! in a run that nobody watches.
+//! With an instrument set, every instruction of the executable runs as it stands there, and calls are reported before and
+//! after. Frames lie on the same stack as elsewhere, so recursion is as deep as in a run that nobody watches.
 
 use relaxide_ffi::{Any, AnyView, Error};
 
