@@ -40,6 +40,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let compared = || members.iter().filter(|member| matches!(member.role, Role::Compared | Role::Defines));
     let equal = compared().map(compare);
     let hash = compared().map(hash);
+    let made = members.iter().map(|member| make(key, member));
     Ok(quote! {
         #[automatically_derived]
         #[allow(clippy::undocumented_unsafe_blocks, reason = "the derive makes what the trait asks for")]
@@ -57,6 +58,15 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
             fn fields() -> &'static [::relaxide_ffi::reflect::FieldInfo] {
                 const FIELDS: &[::relaxide_ffi::reflect::FieldInfo] = &[#(#infos),*];
                 FIELDS
+            }
+
+            fn from_fields(
+                read: ::relaxide_ffi::reflect::FieldReader<'_>,
+            ) -> ::core::result::Result<Self, ::relaxide_ffi::Error> {
+                #[allow(unused_imports, reason = "the trait answers for types that no value turns into")]
+                use ::relaxide_ffi::reflect::Unable as _;
+                let _ = &read;
+                ::core::result::Result::Ok(#name { #(#made),* })
             }
 
             fn fields_equal(&self, other: &Self, eq: &mut ::relaxide_ffi::StructuralEqual) -> bool {
@@ -89,8 +99,24 @@ fn field_info(owner: &Ident, member: &Member<'_>) -> TokenStream {
                 #name,
                 ::core::mem::offset_of!(#owner, #ident),
                 ::relaxide_ffi::reflect::FieldRole::#role,
+                {
+                    #[allow(unused_imports, reason = "the trait answers for types that cannot be set")]
+                    use ::relaxide_ffi::reflect::Unable as _;
+                    ::relaxide_ffi::reflect::Probe::<#ty>::SETTER
+                },
             )
         }
+    }
+}
+
+/// The field of an object that is made of values.
+fn make(key: &LitStr, member: &Member<'_>) -> TokenStream {
+    let Member { ident, ty, role } = member;
+    let name = field_name(ident);
+    let reflect = quote! { ::relaxide_ffi::reflect };
+    match role {
+        Role::Hidden => quote! { #ident: #reflect::empty_field(#reflect::Probe::<#ty>::EMPTY, #key)? },
+        _ => quote! { #ident: #reflect::read_field(#reflect::Probe::<#ty>::READ, #key, #name, &mut *read)? },
     }
 }
 

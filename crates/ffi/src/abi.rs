@@ -39,6 +39,8 @@ pub mod type_index {
     pub const SMALL_STR: i32 = 11;
     /// At most seven bytes, inside the value.
     pub const SMALL_BYTES: i32 = 12;
+    /// Not a value: what a mutation returns that changed nothing.
+    pub const UNCHANGED: i32 = 13;
     /// Where objects begin; also the root type.
     pub const OBJECT: i32 = 64;
     /// A string on the heap.
@@ -65,6 +67,10 @@ pub mod type_index {
     pub const LIST: i32 = 75;
     /// A mutable map.
     pub const DICT: i32 = 76;
+    /// What ends a visit early.
+    pub const VISIT_INTERRUPT: i32 = 77;
+    /// An integer of any size.
+    pub const BIG_INT: i32 = 78;
     /// Where the types begin that a process registers.
     pub const DYNAMIC_BEGIN: i32 = 128;
 }

@@ -1,23 +1,13 @@
 //! [`Array`]: an immutable sequence of values.
 
-use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;
 
 use crate::abi::type_index;
 use crate::handle::object_handle;
 use crate::object::{Ref, allocate, deleter};
+use crate::seq::SeqCell;
 use crate::{Any, AnyView, Error, FromAny, List, StructuralEqual, StructuralHash};
-
-/// The cell of a sequence: where the values are, how many, and how many fit. The values of an array follow the cell.
-#[repr(C)]
-pub(crate) struct SeqCell {
-    pub(crate) data: *mut Any,
-    pub(crate) size: i64,
-    pub(crate) capacity: i64,
-    /// Frees `data`; absent while the values lie in the object itself.
-    pub(crate) data_deleter: Option<unsafe extern "C" fn(*mut c_void)>,
-}
 
 /// The object behind an [`Array`].
 #[repr(C)]
@@ -32,8 +22,8 @@ unsafe impl Sync for ArrayObj {}
 
 impl ArrayObj {
     fn items(&self) -> &[Any] {
-        // SAFETY: `data` addresses `size` values that live as long as the object.
-        unsafe { std::slice::from_raw_parts(self.seq.data, self.seq.size as usize) }
+        // SAFETY: an array does not change once others can see it.
+        unsafe { self.seq.items() }
     }
 
     fn content_equal(&self, other: &Self, eq: &mut StructuralEqual) -> bool {
@@ -42,18 +32,6 @@ impl ArrayObj {
 
     fn content_hash(&self, hash: &mut StructuralHash) {
         hash.sequence(self.items());
-    }
-}
-
-impl Drop for ArrayObj {
-    fn drop(&mut self) {
-        let items = std::ptr::slice_from_raw_parts_mut(self.seq.data, self.seq.size as usize);
-        // SAFETY: the values were moved in by `from_iter` and are dropped here once.
-        unsafe { std::ptr::drop_in_place(items) };
-        if let Some(free) = self.seq.data_deleter {
-            // SAFETY: whoever set the deleter allocated `data` for it.
-            unsafe { free(self.seq.data.cast()) };
-        }
     }
 }
 

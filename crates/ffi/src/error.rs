@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use crate::abi::{ByteArray, type_index};
-use crate::object::{Handle, Object, ObjectRef, Ref};
+use crate::object::{Handle, Object, ObjectBox, ObjectRef, Ref, allocate, deleter};
 use crate::type_info::TypeSlot;
 use crate::{Any, AnyView};
 
@@ -65,22 +65,31 @@ kinds! {
     AssertionError,
 }
 
-/// The object behind an [`Error`]: the cell that the interface fixes, then the text that the cell addresses.
+/// The cell that the interface fixes. Errors of other languages have it too, so that everything is read through it.
 #[repr(C)]
 pub(crate) struct ErrorObj {
     kind: ByteArray,
     message: ByteArray,
     backtrace: ByteArray,
-    update_backtrace: unsafe extern "C" fn(this: *mut c_void, backtrace: *const ByteArray, mode: i32),
+    update_backtrace: Option<UpdateBacktrace>,
     cause: Option<ObjectRef>,
     extra: Option<ObjectRef>,
-    kind_text: Box<str>,
-    message_text: Box<str>,
+}
+
+/// Replaces the backtrace (mode 0) or adds to it (mode 1).
+type UpdateBacktrace = unsafe extern "C" fn(this: *mut c_void, backtrace: *const ByteArray, mode: i32);
+
+/// An error made here: the cell, then the text that it addresses.
+#[repr(C)]
+struct Owned {
+    cell: ErrorObj,
+    kind: Box<str>,
+    message: Box<str>,
     /// Every backtrace that the cell has ever addressed: a reader may still hold an earlier one.
     backtraces: Mutex<Vec<Box<str>>>,
 }
 
-// SAFETY: the addresses are those of the immutable text behind them; the backtrace grows under its lock.
+// SAFETY: the addresses are those of immutable text that lives as long as the object; of a backtrace, earlier ones do.
 unsafe impl Send for ErrorObj {}
 // SAFETY: as above.
 unsafe impl Sync for ErrorObj {}
@@ -96,23 +105,36 @@ unsafe impl Object for ErrorObj {
     }
 }
 
-/// Replaces the backtrace (mode 0) or adds to it (mode 1).
+/// [`UpdateBacktrace`] of the errors made here.
 unsafe extern "C" fn update_backtrace(this: *mut c_void, backtrace: *const ByteArray, mode: i32) {
     const APPEND: i32 = 1;
-    let header = size_of::<crate::object::ObjectHeader>();
-    // SAFETY: the caller passes a live error object and a readable byte array. The cell's words change under the lock;
-    // readers in C take no lock, by the rules of the interface, and find bytes that stay alive.
+    // SAFETY: the caller passes a live error object and a readable byte array; only errors made here have this function.
+    // The cell's words change under the lock; readers in C take no lock, by the rules of the interface, and find bytes
+    // that stay alive.
     unsafe {
-        let cell = this.byte_add(header).cast::<ErrorObj>();
+        let owned = &raw mut (*this.cast::<ObjectBox<Owned>>()).value;
         let added = String::from_utf8_lossy((*backtrace).as_slice());
-        let mut kept = (*cell).backtraces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = (*owned).backtraces.lock().unwrap_or_else(PoisonError::into_inner);
         let text = match (mode, kept.last()) {
             (APPEND, Some(old)) => format!("{old}{added}"),
             _ => added.into_owned(),
         };
         let text = text.into_boxed_str();
-        (&raw mut (*cell).backtrace).write(ByteArray::new(text.as_bytes()));
+        (&raw mut (*owned).cell.backtrace).write(ByteArray::new(text.as_bytes()));
         kept.push(text);
+    }
+}
+
+/// The text of a cell's bytes, as far as it is UTF-8.
+///
+/// # Safety
+/// The bytes live for as long as the caller picks.
+unsafe fn text<'a>(bytes: &ByteArray) -> &'a str {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { bytes.as_slice() };
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or(""),
     }
 }
 
@@ -135,20 +157,28 @@ impl Error {
         cause: Option<ObjectRef>,
         extra: Option<ObjectRef>,
     ) -> Error {
-        let kind_text: Box<str> = kind.as_ref().into();
-        let message_text = message.into().into_boxed_str();
+        let kind: Box<str> = kind.as_ref().into();
+        let message = message.into().into_boxed_str();
         let backtrace: Box<str> = backtrace.into();
-        Error(Ref::new(ErrorObj {
-            kind: ByteArray::new(kind_text.as_bytes()),
-            message: ByteArray::new(message_text.as_bytes()),
+        let cell = ErrorObj {
+            kind: ByteArray::new(kind.as_bytes()),
+            message: ByteArray::new(message.as_bytes()),
             backtrace: ByteArray::new(backtrace.as_bytes()),
-            update_backtrace,
+            update_backtrace: Some(update_backtrace),
             cause,
             extra,
-            kind_text,
-            message_text,
-            backtraces: Mutex::new(vec![backtrace]),
-        }))
+        };
+        let object = allocate::<Owned>(type_index::ERROR, 0, deleter::<Owned>);
+        // SAFETY: the allocation has room for the value, which begins with the cell.
+        unsafe {
+            (&raw mut (*object.as_ptr()).value).write(Owned {
+                cell,
+                kind,
+                message,
+                backtraces: Mutex::new(vec![backtrace]),
+            });
+            Error(Ref::from_box(object.cast()))
+        }
     }
 
     /// A TypeError that names what was wanted and what came.
@@ -158,7 +188,8 @@ impl Error {
 
     /// The name of the kind.
     pub fn kind(&self) -> &str {
-        &self.0.kind_text
+        // SAFETY: the kind lives as long as the object.
+        unsafe { text(&self.0.kind) }
     }
 
     /// True if the error is of that kind.
@@ -168,13 +199,14 @@ impl Error {
 
     /// What went wrong.
     pub fn message(&self) -> &str {
-        &self.0.message_text
+        // SAFETY: the message lives as long as the object.
+        unsafe { text(&self.0.message) }
     }
 
     /// Where it went wrong, most recent call first; empty if nobody recorded it.
     pub fn backtrace(&self) -> String {
-        let kept = self.0.backtraces.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.last().map_or(String::new(), |text| text.to_string())
+        // SAFETY: every backtrace lives as long as the object.
+        unsafe { text(&self.0.backtrace) }.to_string()
     }
 
     /// What caused this error, if it was recorded.

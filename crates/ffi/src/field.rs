@@ -4,12 +4,35 @@ use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 
+use crate::abi::type_index;
 use crate::object::{Object, ObjectRef, Ref};
-use crate::structural::{StructuralEqual, StructuralHash};
+use crate::reflect::Setter;
+use crate::structural::{StructuralEqual, StructuralHash, bytes_hash, combine};
 use crate::{Any, Array, Bytes, DataType, Device, Map, Str};
+
+/// How a field lies in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// Plain bits, for which zeros are a value.
+    Plain,
+    /// A value as it crosses the border.
+    Any,
+    /// The address of an object, or null.
+    Object,
+    /// A Rust type, which only Rust understands.
+    Rust,
+}
 
 /// A type that can be a reflected field: it can be read as a value, compared and hashed.
 pub trait Field {
+    /// How the field lies in memory, as far as other languages may know.
+    const STORAGE: Storage = Storage::Rust;
+    /// The type index that front ends may rely on; any value if it says nothing.
+    const STATIC_INDEX: i32 = type_index::ANY;
+    /// Writes the field, for fields that may change while others hold the object.
+    #[doc(hidden)]
+    const SETTER: Option<Setter> = None;
+
     /// The field's value, for reflection.
     fn to_any(&self) -> Any;
 
@@ -20,10 +43,17 @@ pub trait Field {
     fn s_hash(&self, hash: &mut StructuralHash);
 }
 
+/// Sequences of Rust hash as arrays do, maps as maps.
+const ARRAY_KEY: &str = "ffi.Array";
+const MAP_KEY: &str = "ffi.Map";
+
 /// Implements fields that are compared by `==` and hashed as one word.
 macro_rules! plain_field {
-    ($($field:ty: |$value:ident| $word:expr;)*) => {$(
+    ($($field:ty, $index:ident: |$value:ident| $word:expr;)*) => {$(
         impl Field for $field {
+            const STORAGE: Storage = Storage::Plain;
+            const STATIC_INDEX: i32 = type_index::$index;
+
             fn to_any(&self) -> Any {
                 (*self).into()
             }
@@ -34,25 +64,25 @@ macro_rules! plain_field {
 
             fn s_hash(&self, hash: &mut StructuralHash) {
                 let $value = *self;
-                hash.combine($word);
+                hash.word(type_index::$index, $word);
             }
         }
     )*};
 }
 
 plain_field! {
-    bool: |value| value.into();
-    i64: |value| value as u64;
-    i32: |value| value as i64 as u64;
-    i16: |value| value as i64 as u64;
-    i8: |value| value as i64 as u64;
-    u64: |value| value;
-    u32: |value| value.into();
-    u16: |value| value.into();
-    u8: |value| value.into();
-    usize: |value| value as u64;
-    DataType: |value| value.to_word() as u64;
-    Device: |value| (value.device_type as u64) << 32 | u64::from(value.device_id as u32);
+    bool, BOOL: |value| value.into();
+    i64, INT: |value| value as u64;
+    i32, INT: |value| value as i64 as u64;
+    i16, INT: |value| value as i64 as u64;
+    i8, INT: |value| value as i64 as u64;
+    u64, INT: |value| value;
+    u32, INT: |value| value.into();
+    u16, INT: |value| value.into();
+    u8, INT: |value| value.into();
+    usize, INT: |value| value as u64;
+    DataType, DATA_TYPE: |value| value.to_word() as u64;
+    Device, DEVICE: |value| Any::from(value).as_view().raw().word() as u64;
 }
 
 /// All NaNs are one; otherwise floats are equal when their bits are, so `0.0` is not `-0.0`.
@@ -61,6 +91,9 @@ pub(crate) fn float_bits(value: f64) -> u64 {
 }
 
 impl Field for f64 {
+    const STORAGE: Storage = Storage::Plain;
+    const STATIC_INDEX: i32 = type_index::FLOAT;
+
     fn to_any(&self) -> Any {
         (*self).into()
     }
@@ -70,11 +103,14 @@ impl Field for f64 {
     }
 
     fn s_hash(&self, hash: &mut StructuralHash) {
-        hash.combine(float_bits(*self));
+        hash.word(type_index::FLOAT, float_bits(*self));
     }
 }
 
 impl Field for f32 {
+    const STORAGE: Storage = Storage::Plain;
+    const STATIC_INDEX: i32 = type_index::FLOAT;
+
     fn to_any(&self) -> Any {
         (*self).into()
     }
@@ -89,6 +125,8 @@ impl Field for f32 {
 }
 
 impl Field for Bytes {
+    const STORAGE: Storage = Storage::Any;
+
     fn to_any(&self) -> Any {
         self.clone().into()
     }
@@ -98,14 +136,16 @@ impl Field for Bytes {
     }
 
     fn s_hash(&self, hash: &mut StructuralHash) {
-        hash.bytes(self);
+        hash.word(type_index::BYTES, bytes_hash(self));
     }
 }
 
 /// Implements fields of text.
 macro_rules! text_field {
-    ($($field:ty)*) => {$(
+    ($($field:ty: $storage:ident)*) => {$(
         impl Field for $field {
+            const STORAGE: Storage = Storage::$storage;
+
             fn to_any(&self) -> Any {
                 self.clone().into()
             }
@@ -115,15 +155,21 @@ macro_rules! text_field {
             }
 
             fn s_hash(&self, hash: &mut StructuralHash) {
-                hash.bytes(self.as_bytes());
+                hash.word(type_index::STR, bytes_hash(self.as_bytes()));
             }
         }
     )*};
 }
 
-text_field!(String Str &'static str);
+text_field!(String: Rust Str: Any &'static str: Rust);
 
 impl<T: Field> Field for Option<T> {
+    // Only of addresses is it fixed how absence is kept.
+    const STORAGE: Storage = match T::STORAGE {
+        Storage::Object => Storage::Object,
+        _ => Storage::Rust,
+    };
+
     fn to_any(&self) -> Any {
         self.as_ref().map_or(Any::none(), Field::to_any)
     }
@@ -138,9 +184,9 @@ impl<T: Field> Field for Option<T> {
     }
 
     fn s_hash(&self, hash: &mut StructuralHash) {
-        hash.combine(self.is_some().into());
-        if let Some(value) = self {
-            value.s_hash(hash);
+        match self {
+            Some(value) => value.s_hash(hash),
+            None => hash.word(type_index::NONE, 0),
         }
     }
 }
@@ -159,8 +205,10 @@ impl<T: Field> Field for Vec<T> {
     }
 
     fn s_hash(&self, hash: &mut StructuralHash) {
-        hash.combine(self.len() as u64);
-        self.iter().for_each(|item| item.s_hash(hash));
+        hash.nested(ARRAY_KEY, |hash| {
+            hash.combine(self.len() as u64);
+            self.iter().for_each(|item| item.s_hash(hash));
+        });
     }
 }
 
@@ -180,7 +228,7 @@ impl<T: Field> Field for Box<T> {
 
 /// Implements tuples as arrays of fixed length.
 macro_rules! tuple_field {
-    ($($name:ident $position:tt)*) => {
+    ($count:literal $($name:ident $position:tt)*) => {
         impl<$($name: Field),*> Field for ($($name,)*) {
             fn to_any(&self) -> Any {
                 Array::from_vec(vec![$(self.$position.to_any()),*]).into()
@@ -191,15 +239,18 @@ macro_rules! tuple_field {
             }
 
             fn s_hash(&self, hash: &mut StructuralHash) {
-                $(self.$position.s_hash(hash);)*
+                hash.nested(ARRAY_KEY, |hash| {
+                    hash.combine($count);
+                    $(self.$position.s_hash(hash);)*
+                });
             }
         }
     };
 }
 
-tuple_field!(A 0 B 1);
-tuple_field!(A 0 B 1 C 2);
-tuple_field!(A 0 B 1 C 2 D 3);
+tuple_field!(2 A 0 B 1);
+tuple_field!(3 A 0 B 1 C 2);
+tuple_field!(4 A 0 B 1 C 2 D 3);
 
 /// Implements maps from text: equal when they have the same keys with equal values, in whatever order.
 macro_rules! map_field {
@@ -222,13 +273,16 @@ macro_rules! map_field {
             }
 
             fn s_hash(&self, hash: &mut StructuralHash) {
-                let mut entries: Vec<_> = self.iter().collect();
-                entries.sort_by_key(|(key, _)| *key);
-                hash.combine(entries.len() as u64);
-                for (key, value) in entries {
-                    hash.bytes(key.as_bytes());
-                    value.s_hash(hash);
-                }
+                let key_hash = |key: &String| combine(type_index::STR as u64, bytes_hash(key.as_bytes()));
+                let mut entries: Vec<_> = self.iter().map(|(key, value)| (key_hash(key), value)).collect();
+                entries.sort_by_key(|(hash, _)| *hash);
+                hash.nested(MAP_KEY, |hash| {
+                    hash.combine(entries.len() as u64);
+                    for (key, value) in entries {
+                        hash.combine(key);
+                        value.s_hash(hash);
+                    }
+                });
             }
         }
     )*};
@@ -237,6 +291,8 @@ macro_rules! map_field {
 map_field!(IndexMap BTreeMap);
 
 impl<T: Object> Field for Ref<T> {
+    const STORAGE: Storage = Storage::Object;
+
     fn to_any(&self) -> Any {
         self.clone().into()
     }
@@ -251,6 +307,8 @@ impl<T: Object> Field for Ref<T> {
 }
 
 impl Field for ObjectRef {
+    const STORAGE: Storage = Storage::Object;
+
     fn to_any(&self) -> Any {
         self.clone().into()
     }
@@ -265,6 +323,8 @@ impl Field for ObjectRef {
 }
 
 impl Field for Any {
+    const STORAGE: Storage = Storage::Any;
+
     fn to_any(&self) -> Any {
         self.clone()
     }

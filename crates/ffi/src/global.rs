@@ -23,13 +23,19 @@ impl From<Function> for GlobalFunction {
     }
 }
 
-static FUNCTIONS: LazyLock<RwLock<IndexMap<String, GlobalFunction>>> = LazyLock::new(RwLock::default);
+static FUNCTIONS: LazyLock<RwLock<IndexMap<String, GlobalFunction>>> = LazyLock::new(|| {
+    let mut functions = IndexMap::new();
+    crate::builtin::global_functions(&mut |name, function| {
+        functions.insert(name.to_string(), function.into());
+    });
+    RwLock::new(functions)
+});
 
 /// Enters a function; an error if the name is taken.
 pub fn register_global(name: &str, function: impl Into<GlobalFunction>) -> Result<(), Error> {
     let mut functions = FUNCTIONS.write().unwrap_or_else(PoisonError::into_inner);
     if functions.contains_key(name) {
-        return Err(Error::new(ErrorKind::RuntimeError, format!("a global function `{name}` is already registered")));
+        return Err(Error::new(ErrorKind::RuntimeError, format!("Global Function `{name}` is already registered")));
     }
     functions.insert(name.to_string(), function.into());
     Ok(())

@@ -30,6 +30,9 @@ macro_rules! object_handle {
         }
 
         impl $crate::Field for $name {
+            const STORAGE: $crate::Storage = $crate::Storage::Object;
+            const STATIC_INDEX: i32 = $index;
+
             fn to_any(&self) -> $crate::Any {
                 self.into()
             }

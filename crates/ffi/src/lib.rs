@@ -11,7 +11,10 @@ extern crate self as relaxide_ffi;
 pub mod abi;
 mod any;
 mod array;
+mod big_int;
+mod builtin;
 pub mod capi;
+mod container_lock;
 mod convert;
 mod device;
 mod dlpack;
@@ -21,40 +24,53 @@ mod error;
 mod field;
 mod function;
 mod global;
+mod graph;
 mod handle;
+pub mod json;
+mod lend;
 mod list;
 mod map;
 mod module;
+mod number_text;
 mod object;
 pub mod raised;
 pub mod reflect;
 mod reflected;
+mod seq;
 mod shape;
 pub mod signal;
 pub mod stream;
 mod string;
 mod structural;
 mod tensor;
+pub mod type_attr;
 pub mod type_info;
 
 pub use any::{Any, AnyView};
 pub use array::Array;
+pub use big_int::BigInt;
 pub use convert::{FromAny, handle_from_any};
 pub use device::Device;
 pub use dlpack::{DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor, Requirements};
 pub use dtype::DataType;
 pub use error::{Error, ErrorKind, Result};
-pub use field::Field;
+pub use field::{Field, Storage};
 pub use function::{Function, TypedBody};
 pub use global::{
     GlobalFunction, describe_global, get_global, global_names, register_global, remove_global, replace_global,
 };
+pub use graph::MAX_DEPTH;
 pub use list::List;
-pub use map::{Dict, Key, Map};
+pub use map::{Dict, Entries, Map};
 pub use module::{Module, ModuleImpl, ModuleProperties};
-pub use object::{Handle, NodeKind, Object, ObjectHeader, ObjectRef, Ref, Weak};
+pub use object::{
+    CustomAllocator, Handle, NodeKind, Object, ObjectHeader, ObjectRef, Ref, Weak, allocator, set_allocator,
+};
 pub use relaxide_ffi_derive::{Object, ObjectEnum};
 pub use shape::Shape;
 pub use string::{Bytes, Str};
-pub use structural::{Mismatch, PathStep, StructuralEqual, StructuralHash, structural_equal, structural_hash};
+pub use structural::{
+    Mismatch, PathStep, Side, StructuralEqual, StructuralHash, StructuralKey, first_mismatch, structural_equal,
+    structural_hash, value_hash,
+};
 pub use tensor::{ALIGNMENT, Element, Tensor};

@@ -1,23 +1,23 @@
 //! [`List`]: a mutable sequence of values that everyone who holds it sees change.
 
+use std::cell::UnsafeCell;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::ops::Range;
 
 use crate::abi::type_index;
-use crate::array::SeqCell;
-use crate::handle::{exact_from_any, object_handle};
+use crate::container_lock::lock;
+use crate::handle::object_handle;
 use crate::object::{Object, Ref};
-use crate::{Any, Error, ErrorKind, StructuralEqual, StructuralHash};
+use crate::seq::{SeqCell, allocate_memory, free_memory};
+use crate::{Any, AnyView, Array, Error, ErrorKind, FromAny, StructuralEqual, StructuralHash};
 
-/// The object behind a [`List`]: the cell that C reads, and the vector that it describes.
+/// The object behind a [`List`].
 #[repr(C)]
 pub(crate) struct ListObj {
-    seq: std::cell::UnsafeCell<SeqCell>,
-    values: Mutex<Vec<Any>>,
+    seq: UnsafeCell<SeqCell>,
 }
 
-// SAFETY: Rust touches the cell and the vector only under the lock; the interface makes C callers order their accesses
-// among themselves.
+// SAFETY: Rust touches the cell under its lock only; the interface makes C callers order their accesses among themselves.
 unsafe impl Send for ListObj {}
 // SAFETY: as above.
 unsafe impl Sync for ListObj {}
@@ -28,45 +28,54 @@ unsafe impl Sync for ListObj {}
 pub struct List(Ref<ListObj>);
 
 object_handle!(List, ListObj, "ffi.List", type_index::LIST, by content);
-exact_from_any!(List);
 
 impl ListObj {
     fn content_equal(&self, other: &Self, eq: &mut StructuralEqual) -> bool {
         // The locks are not held while comparing: a list may contain itself.
-        let (a, b) = (self.lock().clone(), other.lock().clone());
+        let (a, b) = (self.copy(), other.copy());
         eq.sequences(&a, &b)
     }
 
     fn content_hash(&self, hash: &mut StructuralHash) {
-        let values = self.lock().clone();
-        hash.sequence(&values);
+        hash.sequence(&self.copy());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Any>> {
-        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    fn copy(&self) -> Vec<Any> {
+        // SAFETY: the slice lives as long as the lock is held.
+        self.with(|seq| unsafe { seq.items() }.to_vec())
     }
 
-    /// Makes the cell describe the vector again.
-    fn refresh(&self, values: &mut MutexGuard<'_, Vec<Any>>) {
-        let (size, capacity) = (values.len() as i64, values.capacity() as i64);
-        let cell = SeqCell { data: values.as_mut_ptr(), size, capacity, data_deleter: None };
-        // SAFETY: the caller holds the lock, under which alone the cell is written.
-        unsafe { self.seq.get().write(cell) };
+    /// Runs `body`, which must not run foreign code, under the lock.
+    fn with<R>(&self, body: impl FnOnce(&mut SeqCell) -> R) -> R {
+        let _lock = lock(self);
+        // SAFETY: the lock is held.
+        body(unsafe { &mut *self.seq.get() })
+    }
+
+    /// Changes the values as a vector. What is taken out is returned, so that it is dropped after the lock is.
+    fn change<R>(&self, change: impl FnOnce(&mut Vec<Any>) -> R) -> R {
+        self.with(|seq| {
+            let mut values = seq.take();
+            let result = change(&mut values);
+            seq.append(values);
+            result
+        })
     }
 }
 
 impl List {
     /// A list of those values.
     pub fn from_vec(values: Vec<Any>) -> List {
-        let empty = SeqCell { data: std::ptr::null_mut(), size: 0, capacity: 0, data_deleter: None };
-        let list = List(Ref::new(ListObj { seq: std::cell::UnsafeCell::new(empty), values: Mutex::new(values) }));
-        list.0.refresh(&mut list.0.lock());
-        list
+        let capacity = values.len();
+        let data = allocate_memory::<Any>(capacity).as_ptr();
+        let mut seq = SeqCell { data, size: 0, capacity: capacity as i64, data_deleter: Some(free_memory) };
+        seq.append(values);
+        List(Ref::new(ListObj { seq: UnsafeCell::new(seq) }))
     }
 
     /// How many values there are.
     pub fn len(&self) -> usize {
-        self.0.lock().len()
+        self.0.with(|seq| seq.size.max(0) as usize)
     }
 
     /// True if there are none.
@@ -76,29 +85,32 @@ impl List {
 
     /// A copy of the value at a position.
     pub fn get(&self, position: usize) -> Option<Any> {
-        self.0.lock().get(position).cloned()
+        // SAFETY: the slice lives as long as the lock is held.
+        self.0.with(|seq| unsafe { seq.items() }.get(position).cloned())
     }
 
     /// Copies of the values.
     pub fn to_vec(&self) -> Vec<Any> {
-        self.0.lock().clone()
+        self.0.copy()
     }
 
     /// Adds a value at the end.
     pub fn push(&self, value: impl Into<Any>) {
-        let value = value.into();
-        self.change(|values| values.push(value));
+        let values = vec![value.into()];
+        self.0.with(|seq| seq.append(values));
     }
 
     /// Takes the last value.
     pub fn pop(&self) -> Option<Any> {
-        self.change(Vec::pop)
+        self.0.with(SeqCell::pop)
     }
 
     /// Replaces the value at a position and returns the old one.
     pub fn set(&self, position: usize, value: impl Into<Any>) -> Result<Any, Error> {
         let value = value.into();
-        self.change(|values| {
+        self.0.with(|seq| {
+            // SAFETY: the slice lives as long as the lock is held.
+            let values = unsafe { seq.items_mut() };
             let size = values.len();
             let slot = values.get_mut(position).ok_or_else(|| out_of_range(position, size))?;
             Ok(std::mem::replace(slot, value))
@@ -107,19 +119,12 @@ impl List {
 
     /// Puts a value before the one at a position.
     pub fn insert(&self, position: usize, value: impl Into<Any>) -> Result<(), Error> {
-        let value = value.into();
-        self.change(|values| {
-            if position > values.len() {
-                return Err(out_of_range(position, values.len()));
-            }
-            values.insert(position, value);
-            Ok(())
-        })
+        self.splice(position..position, vec![value.into()])
     }
 
     /// Takes the value at a position out.
     pub fn remove(&self, position: usize) -> Result<Any, Error> {
-        self.change(|values| {
+        self.0.change(|values| {
             if position >= values.len() {
                 return Err(out_of_range(position, values.len()));
             }
@@ -127,18 +132,28 @@ impl List {
         })
     }
 
-    /// Drops all values.
-    pub fn clear(&self) {
-        let old = self.change(std::mem::take);
-        drop(old);
+    /// Puts values in the place of those in a range.
+    pub fn splice(&self, range: Range<usize>, replacement: Vec<Any>) -> Result<(), Error> {
+        let removed: Vec<Any> = self.0.change(|values| {
+            if range.start > range.end || range.end > values.len() {
+                return Err(out_of_range(range.end.max(range.start), values.len()));
+            }
+            Ok(values.splice(range, replacement).collect())
+        })?;
+        drop(removed);
+        Ok(())
     }
 
-    /// Changes the values under the lock. What is taken out is returned, so that it is dropped after the lock is.
-    fn change<R>(&self, change: impl FnOnce(&mut Vec<Any>) -> R) -> R {
-        let mut values = self.0.lock();
-        let result = change(&mut values);
-        self.0.refresh(&mut values);
-        result
+    /// Turns the order around.
+    pub fn reverse(&self) {
+        // SAFETY: the slice lives as long as the lock is held.
+        self.0.with(|seq| unsafe { seq.items_mut() }.reverse());
+    }
+
+    /// Drops all values.
+    pub fn clear(&self) {
+        let old = self.0.with(SeqCell::take);
+        drop(old);
     }
 }
 
@@ -146,9 +161,25 @@ fn out_of_range(position: usize, size: usize) -> Error {
     Error::new(ErrorKind::IndexError, format!("position {position} is outside of a list of {size}"))
 }
 
+impl FromIterator<Any> for List {
+    fn from_iter<I: IntoIterator<Item = Any>>(values: I) -> List {
+        List::from_vec(values.into_iter().collect())
+    }
+}
+
 impl fmt::Debug for List {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{:?}", ListObj::TYPE_KEY, self.to_vec())
+    }
+}
+
+/// An array converts too: its values are copied.
+impl FromAny for List {
+    fn from_any(value: AnyView<'_>) -> Result<Self, Error> {
+        match value.type_index() {
+            type_index::ARRAY => Ok(value.to::<Array>()?.iter().cloned().collect()),
+            _ => crate::convert::handle_from_any(value),
+        }
     }
 }
 
@@ -167,5 +198,19 @@ mod tests {
         assert_eq!(copy.remove(0).unwrap().as_int(), Some(5));
         assert!(list.set(7, 0i64).unwrap_err().is(ErrorKind::IndexError));
         assert!(list.pop().is_some() && list.pop().is_none());
+    }
+
+    #[test]
+    fn a_list_that_contains_itself_can_be_emptied() {
+        let list = List::from_vec(Vec::new());
+        for _ in 0..10 {
+            list.push(&list);
+        }
+        list.splice(2..8, vec![1i64.into()]).unwrap();
+        list.reverse();
+        assert_eq!(list.len(), 5);
+        assert!(list.splice(3..9, Vec::new()).is_err());
+        list.clear();
+        assert!(list.is_empty());
     }
 }

@@ -1,11 +1,12 @@
 //! A type's reflection as C reads it: one structure whose address never changes, over tables that only grow.
 
 use std::cell::UnsafeCell;
+use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::abi::{ByteArray, RawAny, type_index};
+use crate::abi::{ByteArray, RawAny};
 use crate::capi::{CFieldInfo, CMethodInfo, CTypeInfo, CTypeMetadata};
-use crate::reflect::{FieldInfo, FieldRole};
+use crate::reflect::{FieldInfo, FieldRole, flags};
 use crate::{Error, ErrorKind};
 
 /// The structure, and what it points at. Tables that were outgrown stay, since readers in C take no lock.
@@ -48,11 +49,28 @@ impl Reflected {
         self.view.get()
     }
 
-    /// Describes the fields that Rust declares.
-    pub(crate) fn declare_fields(&self, fields: &[FieldInfo]) {
+    /// The fields that the type itself has. Entries that were handed out never change.
+    pub(crate) fn fields(&self) -> &'static [CFieldInfo] {
+        let tables = self.lock();
+        // SAFETY: a table is only added to, or outgrown and left where it is.
+        unsafe { std::slice::from_raw_parts(tables.fields.as_ptr(), tables.fields.len()) }
+    }
+
+    /// What reflection knows of the type besides its members.
+    pub(crate) fn metadata(&self) -> Option<&'static CTypeMetadata> {
+        let _tables = self.lock();
+        // SAFETY: the lock is held; metadata live for ever.
+        unsafe { (*self.view.get()).metadata.as_ref() }
+    }
+
+    /// Describes what Rust declares, once.
+    pub(crate) fn declare(&self, fields: &[FieldInfo], metadata: CTypeMetadata) {
         let mut tables = self.lock();
-        if !fields.is_empty() && tables.fields.is_empty() {
-            tables.fields = fields.iter().map(describe).collect();
+        // SAFETY: the lock is held.
+        let view = unsafe { &mut *self.view.get() };
+        if view.metadata.is_null() {
+            tables.fields.extend(fields.iter().map(describe));
+            view.metadata = Box::leak(Box::new(metadata));
             self.publish(&mut tables);
         }
     }
@@ -65,7 +83,10 @@ impl Reflected {
         if taken {
             // SAFETY: as above.
             let name = String::from_utf8_lossy(unsafe { field.name.as_slice() }).into_owned();
-            return Err(Error::new(ErrorKind::RuntimeError, format!("the type has a field `{name}` already")));
+            // SAFETY: the key lives for ever and does not change.
+            let key = String::from_utf8_lossy(unsafe { (*self.view.get()).type_key.as_slice() }).into_owned();
+            let message = format!("Duplicate field name \"{name}\" in type \"{key}\"");
+            return Err(Error::new(ErrorKind::RuntimeError, message));
         }
         grow(&mut tables.fields);
         tables.fields.push(field);
@@ -74,12 +95,11 @@ impl Reflected {
     }
 
     /// Adds a method; a later one of the same name stands beside the earlier.
-    pub(crate) fn add_method(&self, method: CMethodInfo) -> Result<(), Error> {
+    pub(crate) fn add_method(&self, method: CMethodInfo) {
         let mut tables = self.lock();
         grow(&mut tables.methods);
         tables.methods.push(method);
         self.publish(&mut tables);
-        Ok(())
     }
 
     /// Sets the metadata; an error if it is set.
@@ -116,24 +136,23 @@ fn grow<T: Clone>(table: &mut Vec<T>) {
 }
 
 fn describe(field: &FieldInfo) -> CFieldInfo {
-    const IGNORED: i64 = 1 << 3;
-    const DEFINES: i64 = 1 << 4;
     let nothing = ByteArray::new(b"");
+    let role = match field.role() {
+        FieldRole::Compared => 0,
+        FieldRole::Ignored => flags::IGNORED,
+        FieldRole::Defines => flags::DEFINES,
+    };
     CFieldInfo {
         name: ByteArray::new(field.name().as_bytes()),
         doc: nothing,
         metadata: nothing,
-        flags: match field.role() {
-            FieldRole::Compared => 0,
-            FieldRole::Ignored => IGNORED,
-            FieldRole::Defines => DEFINES,
-        },
+        flags: role | if field.writable() { flags::WRITABLE } else { 0 },
         size: field.size() as i64,
         alignment: field.align() as i64,
         offset: field.offset() as i64,
         getter: Some(field.getter()),
-        setter: std::ptr::null_mut(),
+        setter: field.setter().map_or(std::ptr::null_mut(), |setter| setter as *mut c_void),
         default: RawAny::NONE,
-        static_type_index: type_index::ANY,
+        static_type_index: field.static_index(),
     }
 }

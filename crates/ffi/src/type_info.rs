@@ -8,19 +8,22 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
 
-use crate::abi::type_index;
+use crate::Error;
+use crate::abi::{ByteArray, type_index};
 use crate::array::ArrayObj;
+use crate::big_int::BigIntObj;
+use crate::capi::CTypeMetadata;
 use crate::error::ErrorObj;
 use crate::function::FunctionObj;
 use crate::list::ListObj;
 use crate::map::{DictObj, MapObj};
 use crate::module::ModuleObj;
-use crate::object::{Object, ObjectRef};
-use crate::reflect::FieldInfo;
+use crate::object::{NodeKind, Object, ObjectHeader, ObjectRef, Ref};
+use crate::reflect::{FieldInfo, FieldReader};
 use crate::reflected::Reflected;
 use crate::shape::ShapeObj;
 use crate::string::{HeapBytes, HeapStr};
-use crate::structural::{StructuralEqual, StructuralHash};
+use crate::structural::{StructuralEqual, StructuralHash, kind};
 use crate::tensor::TensorObj;
 
 /// What is known of one type.
@@ -37,8 +40,10 @@ pub struct TypeInfo {
 pub(crate) struct RustType {
     id: TypeId,
     pub(crate) fields: fn() -> &'static [FieldInfo],
+    /// Makes an object of its fields.
+    pub(crate) create: fn(FieldReader<'_>) -> Result<ObjectRef, Error>,
     pub(crate) equal: fn(&ObjectRef, &ObjectRef, &mut StructuralEqual) -> bool,
-    pub(crate) hash: fn(&ObjectRef, &mut StructuralHash),
+    pub(crate) hash: fn(&ObjectRef, &mut StructuralHash) -> u64,
 }
 
 impl RustType {
@@ -46,17 +51,26 @@ impl RustType {
         RustType {
             id: TypeId::of::<T>(),
             fields: T::fields,
+            create: |fields| Ok(Ref::new(T::from_fields(fields)?).into()),
             equal: |a, b, eq| match (a.downcast_ref::<T>(), b.downcast_ref::<T>()) {
                 (Some(a), Some(b)) => eq.nodes(a, b),
                 _ => eq.differ_in_type(a, b),
             },
-            hash: |object, hash| {
-                if let Some(node) = object.downcast_ref::<T>() {
-                    hash.node(node);
-                }
-            },
+            hash: |object, hash| object.downcast_ref::<T>().map_or(0, |node| hash.own_node(node)),
         }
     }
+}
+
+/// What reflection knows of a Rust type besides its fields.
+fn metadata_of<T: Object>() -> CTypeMetadata {
+    let structural_kind = match T::KIND {
+        NodeKind::Tree => kind::TREE,
+        NodeKind::Var => kind::VARIABLE,
+        NodeKind::Unique if T::STATIC_INDEX.is_some() => kind::UNSUPPORTED,
+        NodeKind::Unique => kind::UNIQUE,
+    };
+    let total_size = i32::try_from(size_of::<ObjectHeader>() + size_of::<T>()).unwrap_or(0);
+    CTypeMetadata { doc: ByteArray::new(b""), creator: None, total_size, structural_kind }
 }
 
 impl TypeInfo {
@@ -92,7 +106,7 @@ impl TypeInfo {
 
     /// Says what Rust knows of the type.
     fn attach<T: Object>(&self) -> &RustType {
-        self.reflected.declare_fields(T::fields());
+        self.reflected.declare(T::fields(), metadata_of::<T>());
         self.rust.get_or_init(RustType::of::<T>)
     }
 
@@ -183,6 +197,14 @@ pub fn type_index_of_key(key: &str) -> Option<i32> {
     TABLE.read().unwrap_or_else(PoisonError::into_inner).by_key.get(key).map(|entry| entry.index)
 }
 
+/// The keys of all types, by their indices.
+pub fn keys() -> Vec<&'static str> {
+    let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
+    let mut entries: Vec<_> = table.by_index.values().map(|entry| (entry.index, entry.key)).collect();
+    entries.sort_unstable();
+    entries.into_iter().map(|(_, key)| key).collect()
+}
+
 /// The key of a type index; `ffi.Unknown` for an index that was never given out.
 pub fn key_of(index: i32) -> &'static str {
     type_info(index).map_or("ffi.Unknown", TypeInfo::key)
@@ -195,8 +217,9 @@ pub fn is_instance(index: i32, ancestor: i32) -> bool {
 
 static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| RwLock::new(Table::with_builtin_types()));
 
+/// The table of types.
 #[derive(Default)]
-struct Table {
+pub(crate) struct Table {
     by_key: HashMap<&'static str, &'static TypeInfo>,
     by_index: HashMap<i32, &'static TypeInfo>,
     next: i32,
@@ -227,6 +250,7 @@ const BUILTIN: &[(i32, &str)] = &[
     (type_index::OBJECT_RVALUE_REF, "ObjectRValueRef"),
     (type_index::SMALL_STR, "ffi.SmallStr"),
     (type_index::SMALL_BYTES, "ffi.SmallBytes"),
+    (type_index::UNCHANGED, "ffi.Unchanged"),
     (type_index::OBJECT, "ffi.Object"),
     (type_index::STR, "ffi.String"),
     (type_index::BYTES, "ffi.Bytes"),
@@ -240,6 +264,8 @@ const BUILTIN: &[(i32, &str)] = &[
     (type_index::OPAQUE_PY_OBJECT, "ffi.OpaquePyObject"),
     (type_index::LIST, "ffi.List"),
     (type_index::DICT, "ffi.Dict"),
+    (type_index::VISIT_INTERRUPT, "ffi.VisitInterrupt"),
+    (type_index::BIG_INT, "ffi.BigInt"),
 ];
 
 impl Table {
@@ -260,7 +286,17 @@ impl Table {
         table.attach::<ModuleObj>();
         table.attach::<ListObj>();
         table.attach::<DictObj>();
+        table.attach::<BigIntObj>();
+        crate::builtin::declare_types(&mut table);
         table
+    }
+
+    /// Enters a type of this crate that front ends may look up before Rust needs it.
+    pub(crate) fn declare<T: Object>(&mut self) -> &'static TypeInfo {
+        let index = self.add(T::TYPE_KEY, T::PARENT_KEY);
+        let entry = self.by_index[&index];
+        entry.attach::<T>();
+        entry
     }
 
     /// Says what Rust knows of a type that the interface knows.

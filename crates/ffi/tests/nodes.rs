@@ -83,7 +83,7 @@ fn functions_are_equal_up_to_the_names_of_their_variables() {
         lambda(vec![x.clone(), y.clone()], call("sub", vec![leaf(&x), leaf(&y)]))
     };
     let (a, b) = (make("a", "b"), make("p", "q"));
-    assert_eq!(structural_equal(&a, &b, false), Ok(()));
+    assert!(structural_equal(&a, &b, false).is_ok());
     assert_eq!(structural_hash(&a, false), structural_hash(&b, false));
     let (x, y) = (var("x"), var("y"));
     let swapped = lambda(vec![x.clone(), y.clone()], call("sub", vec![leaf(&y), leaf(&x)]));
@@ -119,7 +119,8 @@ fn a_mismatch_says_where_and_what() {
     let a = call("f", vec![constant(1), call("g", vec![constant(2), constant(3)])]);
     let b = call("f", vec![constant(1), call("g", vec![constant(2), constant(4)])]);
     let mismatch = structural_equal(&a, &b, false).unwrap_err();
-    let expected = [PathStep::Field("args"), PathStep::Index(1), PathStep::Field("args"), PathStep::Index(1)];
+    let args = || PathStep::Field("args".into());
+    let expected = [args(), PathStep::Index(1), args(), PathStep::Index(1)];
     assert_eq!(mismatch.path[..4], expected);
     assert_eq!(mismatch.to_string(), "at <root>.args[1].args[1].value: 3 differs from 4");
     let other = call("f", vec![constant(1), constant(2)]);
@@ -131,7 +132,7 @@ fn a_mismatch_says_where_and_what() {
 fn ignored_fields_do_not_count() {
     let a = Ref::new(Call { op: "f".into(), args: vec![], span: Some(1) });
     let b = Ref::new(Call { op: "f".into(), args: vec![], span: Some(2) });
-    assert_eq!(structural_equal(&a, &b, false), Ok(()));
+    assert!(structural_equal(&a, &b, false).is_ok());
     assert_eq!(structural_hash(&a, false), structural_hash(&b, false));
     assert_ne!(a, b);
 }
@@ -140,7 +141,7 @@ fn ignored_fields_do_not_count() {
 fn deeply_shared_graphs_are_compared_in_linear_time() {
     let tower = || (0..200).fold(constant(1), |below, _| call("add", vec![below.clone(), below]));
     let (a, b) = (tower(), tower());
-    assert_eq!(structural_equal(&a, &b, false), Ok(()));
+    assert!(structural_equal(&a, &b, false).is_ok());
     assert_eq!(structural_hash(&a, false), structural_hash(&b, false));
 }
 

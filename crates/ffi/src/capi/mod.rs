@@ -56,7 +56,7 @@ unsafe fn borrow_object(handle: ObjectHandle) -> Result<ObjectRef, Error> {
 ///
 /// # Safety
 /// `handle` is null or a live object.
-unsafe fn borrow<T: FromAny>(handle: ObjectHandle) -> Result<T, Error> {
+pub(crate) unsafe fn borrow<T: FromAny>(handle: ObjectHandle) -> Result<T, Error> {
     // SAFETY: the caller's promise.
     let object = unsafe { borrow_object(handle)? };
     T::from_any((&object).into())

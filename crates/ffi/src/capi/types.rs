@@ -1,13 +1,12 @@
 //! The type table for C: registering types, their reflection, and attributes by type.
 
-use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
-use std::sync::{LazyLock, Mutex, PoisonError};
 
 use super::{bytes, text};
 use crate::abi::{ByteArray, RawAny, type_index};
+use crate::reflect::flags;
 use crate::type_info::{self, Declaration, TypeInfo, type_index_of_key};
-use crate::{Any, AnyView, Error, ErrorKind, raised};
+use crate::{AnyView, Error, ErrorKind, raised, type_attr};
 
 /// `TVMFFIFieldInfo`: one reflected field.
 #[derive(Clone, Copy)]
@@ -36,6 +35,11 @@ pub struct CFieldInfo {
     /// The index of its declared type; -1 if that says nothing.
     pub static_type_index: i32,
 }
+
+// SAFETY: what a description of the type table points at lives as long as the process and does not change.
+unsafe impl Send for CFieldInfo {}
+// SAFETY: as above.
+unsafe impl Sync for CFieldInfo {}
 
 /// `TVMFFIMethodInfo`: one reflected method.
 #[derive(Clone, Copy)]
@@ -168,15 +172,17 @@ pub unsafe extern "C" fn TVMFFITypeRegisterField(type_index: i32, info: *const C
         // SAFETY: the interface's contract: the description is readable, and true.
         let field = unsafe {
             let info = *info;
-            const SETTER_IS_FUNCTION: i64 = 1 << 11;
-            if info.flags & SETTER_IS_FUNCTION != 0 {
+            if info.flags & flags::SETTER_IS_FUNCTION != 0 {
                 std::mem::forget(super::borrow_object(info.setter)?);
             }
             CFieldInfo {
                 name: keep(&info.name)?,
                 doc: keep(&info.doc)?,
                 metadata: keep(&info.metadata)?,
-                default: AnyView::from_raw(info.default).to_owned().into_raw(),
+                default: match info.flags & flags::HAS_DEFAULT {
+                    0 => RawAny::NONE,
+                    _ => AnyView::from_raw(info.default).to_owned().into_raw(),
+                },
                 ..info
             }
         };
@@ -199,7 +205,8 @@ pub unsafe extern "C" fn TVMFFITypeRegisterMethod(type_index: i32, info: *const 
                 ..info
             }
         };
-        known(type_index)?.reflected().add_method(method)
+        known(type_index)?.reflected().add_method(method);
+        Ok(())
     })
 }
 
@@ -228,17 +235,6 @@ unsafe fn keep(array: &ByteArray) -> Result<ByteArray, Error> {
     Ok(ByteArray::new(Box::leak(copy)))
 }
 
-/// An attribute's column as C sees it, and its values. A buffer that C may have seen is never freed, only outgrown.
-struct Column {
-    view: *mut CTypeAttrColumn,
-    values: Vec<Any>,
-}
-
-// SAFETY: the view is written under the table's lock only; values are `Send + Sync`.
-unsafe impl Send for Column {}
-
-static COLUMNS: LazyLock<Mutex<HashMap<String, Column>>> = LazyLock::new(Mutex::default);
-
 /// Sets an attribute of a type; an error if it is set already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFITypeRegisterAttr(
@@ -249,11 +245,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterAttr(
     raised::guard(|| {
         // SAFETY: the interface's contract.
         let (name, value) = unsafe { (text(name)?, AnyView::from_raw(*value).to_owned()) };
-        let index = usize::try_from(known(type_index)?.index())
-            .map_err(|_| Error::new(ErrorKind::ValueError, "the type index is negative"))?;
-        let mut columns = COLUMNS.lock().unwrap_or_else(PoisonError::into_inner);
-        let column = columns.entry(name.to_string()).or_insert_with(Column::new);
-        column.set(index, value).map_err(|error| error.context(format_args!("attribute `{name}`")))
+        type_attr::set(name, type_index, value)
     })
 }
 
@@ -261,39 +253,5 @@ pub unsafe extern "C" fn TVMFFITypeRegisterAttr(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIGetTypeAttrColumn(name: *const ByteArray) -> *const CTypeAttrColumn {
     // SAFETY: the interface's contract.
-    let Ok(name) = (unsafe { text(name) }) else { return std::ptr::null() };
-    let columns = COLUMNS.lock().unwrap_or_else(PoisonError::into_inner);
-    columns.get(name).map_or(std::ptr::null(), |column| column.view.cast_const())
-}
-
-impl Column {
-    fn new() -> Column {
-        let view = CTypeAttrColumn { data: std::ptr::null(), size: 0, begin_index: 0 };
-        Column { view: Box::into_raw(Box::new(view)), values: Vec::new() }
-    }
-
-    fn set(&mut self, index: usize, value: Any) -> Result<(), Error> {
-        if self.values.get(index).is_some_and(|old| !old.is_none()) {
-            let message = format!("type `{}` has it already", type_info::key_of(index as i32));
-            return Err(Error::new(ErrorKind::RuntimeError, message));
-        }
-        if index >= self.values.len() {
-            self.grow(index + 1);
-        }
-        self.values[index] = value;
-        let view =
-            CTypeAttrColumn { data: self.values.as_ptr().cast(), size: self.values.len() as i32, begin_index: 0 };
-        // SAFETY: the view was leaked by `new`, and the table's lock is held.
-        unsafe { self.view.write(view) };
-        Ok(())
-    }
-
-    fn grow(&mut self, size: usize) {
-        if size > self.values.capacity() {
-            let mut larger = Vec::with_capacity(size.next_power_of_two());
-            larger.extend(self.values.iter().cloned());
-            std::mem::forget(std::mem::replace(&mut self.values, larger));
-        }
-        self.values.resize(size, Any::none());
-    }
+    unsafe { text(name) }.map_or(std::ptr::null(), type_attr::column)
 }

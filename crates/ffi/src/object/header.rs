@@ -3,7 +3,7 @@
 use std::alloc::{Layout, handle_alloc_error};
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 
 /// Destroys the value (flag 1), frees the memory (flag 2), or both.
 pub(crate) type Deleter = unsafe extern "C" fn(this: *mut c_void, flags: c_int);
@@ -148,26 +148,92 @@ pub(crate) struct ObjectBox<T> {
 type FreeFunction = unsafe extern "C" fn(body: *mut c_void);
 const PREFIX: usize = size_of::<FreeFunction>();
 
+/// `TVMFFICustomAllocator`: where the memory of objects comes from. It writes the prefix, and the memory that it returns
+/// begins behind that.
+#[derive(Debug)]
+#[repr(C)]
+pub struct CustomAllocator {
+    /// Memory for an object of that size, alignment and type.
+    pub allocate:
+        Option<unsafe extern "C" fn(size: usize, align: usize, type_index: i32, context: *mut c_void) -> *mut c_void>,
+    /// What `allocate` is given.
+    pub context: *mut c_void,
+}
+
+// SAFETY: the function may be called with its context from any thread, by the rules of the interface.
+unsafe impl Sync for CustomAllocator {}
+
+static BUILTIN: CustomAllocator = CustomAllocator { allocate: Some(allocate_space), context: std::ptr::null_mut() };
+
+/// What a front end has set; null for the allocator of this file.
+static CUSTOM: AtomicPtr<CustomAllocator> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The allocator in use. It lives as long as the process.
+pub fn allocator() -> *const CustomAllocator {
+    let custom = CUSTOM.load(Ordering::Acquire);
+    if custom.is_null() { &raw const BUILTIN } else { custom }
+}
+
+/// Makes objects come from another allocator; null brings back the one of this file.
+///
+/// # Safety
+/// The allocator keeps the rules of the interface and lives as long as the process.
+pub unsafe fn set_allocator(allocator: *mut CustomAllocator) {
+    CUSTOM.store(allocator, Ordering::Release);
+}
+
+unsafe extern "C" fn allocate_space(size: usize, _align: usize, _type: i32, _context: *mut c_void) -> *mut c_void {
+    let Some(size) = size.checked_add(PREFIX) else { return std::ptr::null_mut() };
+    // SAFETY: any size may be asked of `malloc`; what it returns has room for the prefix.
+    unsafe {
+        let base = libc::malloc(size);
+        if base.is_null() {
+            return base;
+        }
+        base.cast::<FreeFunction>().write(free_space);
+        base.byte_add(PREFIX)
+    }
+}
+
 unsafe extern "C" fn free_space(body: *mut c_void) {
-    // SAFETY: `allocate` made `body` by adding the prefix to what `malloc` returned.
+    // SAFETY: `allocate_space` made `body` by adding the prefix to what `malloc` returned.
     unsafe { libc::free(body.byte_sub(PREFIX)) }
 }
 
 /// Allocates an object with `tail` more bytes behind it. The header is written, the value is not.
+#[inline]
 pub(crate) fn allocate<T>(type_index: i32, tail: usize, deleter: Deleter) -> NonNull<ObjectBox<T>> {
     const { assert!(align_of::<T>() <= 8, "objects are aligned to eight bytes") };
-    let size = size_of::<ObjectBox<T>>().checked_add(PREFIX).and_then(|size| size.checked_add(tail));
-    let size = size.filter(|size| *size <= isize::MAX as usize);
-    let layout = size.and_then(|size| Layout::from_size_align(size, 8).ok());
-    let Some(layout) = layout else { handle_alloc_error(Layout::new::<ObjectBox<T>>()) };
-    // SAFETY: any size may be asked of `malloc`; the result is checked.
-    let Some(base) = NonNull::new(unsafe { libc::malloc(layout.size()) }) else { handle_alloc_error(layout) };
-    // SAFETY: `base` addresses `size` bytes, aligned for any fundamental type; the prefix and the header fit.
+    let object = allocate_bytes(size_of::<ObjectBox<T>>(), tail, type_index).cast::<ObjectBox<T>>();
+    // SAFETY: the memory has room for the header.
+    unsafe { (&raw mut (*object.as_ptr()).header).write(ObjectHeader::new(type_index, deleter)) };
+    object
+}
+
+/// Memory for an object of that size with `tail` more bytes behind it, from the allocator in use.
+pub(crate) fn allocate_bytes(size: usize, tail: usize, type_index: i32) -> NonNull<c_void> {
+    let layout = size.checked_add(tail).and_then(|size| Layout::from_size_align(size, 8).ok());
+    let Some(layout) = layout else { handle_alloc_error(Layout::new::<ObjectHeader>()) };
+    let custom = CUSTOM.load(Ordering::Acquire);
+    // SAFETY: the allocator keeps the rules of the interface.
+    let space = unsafe {
+        match custom.as_ref().and_then(|custom| Some((custom.allocate?, custom.context))) {
+            Some((allocate, context)) => allocate(layout.size(), 8, type_index, context),
+            None => allocate_space(layout.size(), 8, type_index, std::ptr::null_mut()),
+        }
+    };
+    NonNull::new(space).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+/// Frees what [`allocate_bytes`] returned.
+///
+/// # Safety
+/// Nothing refers to the memory any more.
+pub(crate) unsafe fn free_bytes(object: *mut c_void) {
+    // SAFETY: every allocator leaves the free function in front of the header.
     unsafe {
-        base.cast::<FreeFunction>().write(free_space);
-        let object = base.byte_add(PREFIX).cast::<ObjectBox<T>>();
-        (&raw mut (*object.as_ptr()).header).write(ObjectHeader::new(type_index, deleter));
-        object
+        let free = object.byte_sub(PREFIX).cast::<FreeFunction>().read();
+        free(object);
     }
 }
 
@@ -179,10 +245,7 @@ pub(crate) unsafe extern "C" fn deleter<T>(this: *mut c_void, flags: c_int) {
         unsafe { std::ptr::drop_in_place(&raw mut (*object).value) };
     }
     if flags & FREE != 0 {
-        // SAFETY: `allocate` left the free function in front of the header; nothing refers to the memory any more.
-        unsafe {
-            let free = this.byte_sub(PREFIX).cast::<FreeFunction>().read();
-            free(this);
-        }
+        // SAFETY: `allocate` made the object; nothing refers to the memory any more.
+        unsafe { free_bytes(this) };
     }
 }

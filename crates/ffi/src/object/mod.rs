@@ -18,12 +18,12 @@ mod reference;
 mod weak;
 
 pub use erased::ObjectRef;
-pub use header::ObjectHeader;
-pub(crate) use header::{ObjectBox, allocate, deleter};
+pub use header::{CustomAllocator, ObjectHeader, allocator, set_allocator};
+pub(crate) use header::{ObjectBox, allocate, allocate_bytes, deleter, free_bytes};
 pub use reference::Ref;
 pub use weak::Weak;
 
-use crate::reflect::FieldInfo;
+use crate::reflect::{FieldInfo, FieldReader};
 use crate::structural::{StructuralEqual, StructuralHash};
 use crate::type_info::TypeSlot;
 
@@ -89,6 +89,12 @@ pub unsafe trait Object: Sized + Send + Sync + 'static {
         &[]
     }
 
+    /// Makes a value of its fields, which `read` gives by name; an error if not every field can be made of a value.
+    fn from_fields(read: FieldReader<'_>) -> Result<Self, crate::Error> {
+        let _ = read;
+        Err(crate::reflect::cannot_create(Self::TYPE_KEY))
+    }
+
     /// Compares the fields that count.
     fn fields_equal(&self, _other: &Self, _eq: &mut StructuralEqual) -> bool {
         std::ptr::eq(self, _other)
@@ -122,4 +128,11 @@ pub trait Handle: Sized + Clone + Send + Sync + 'static {
     fn type_key(&self) -> &'static str {
         self.as_object().type_key()
     }
+}
+
+/// An object that is nothing but itself, as something that stands for something.
+pub(crate) fn bare() -> ObjectRef {
+    let object = allocate::<()>(crate::abi::type_index::OBJECT, 0, deleter::<()>);
+    // SAFETY: the object has no value to be written, and the reference passes on.
+    unsafe { ObjectRef::from_header(object.cast()) }
 }

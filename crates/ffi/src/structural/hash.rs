@@ -1,21 +1,33 @@
 //! Hashing a graph so that structurally equal graphs have equal hashes.
+//!
+//! The values are those that other implementations of the interface compute: every value has a hash of its own, and what
+//! holds values folds theirs into one that began with the name of its type.
 
 use std::collections::HashMap;
 
-use crate::Any;
+use super::Region;
 use crate::abi::type_index;
-use crate::object::{Handle, NodeKind, Object, ObjectHeader, ObjectRef, Ref};
+use crate::lend::lend;
+use crate::object::{NodeKind, Object, ObjectRef, Ref};
+use crate::reflect::{self, flags};
+use crate::type_attr::{self, Attr};
 use crate::type_info::type_info;
+use crate::{Any, AnyView, Error, ErrorKind, Function, Handle};
 
 /// A hash in progress.
 #[derive(Debug, Default)]
 pub struct StructuralHash {
     state: u64,
-    defining: bool,
-    /// How many variables have been defined so far; each is hashed as its number.
+    region: Region,
+    skip_tensor_content: bool,
+    /// How many variables have been defined so far; each is hashed with its number.
     variables: u64,
+    /// How many nodes have been met whose identity counts.
+    nodes: u64,
+    /// Why the hash cannot be finished.
+    error: Option<Error>,
     /// The hashes of variables and of shared nodes. The objects are kept alive so that addresses stay theirs.
-    known: HashMap<(*const ObjectHeader, bool), (ObjectRef, u64)>,
+    known: HashMap<usize, (ObjectRef, u64)>,
 }
 
 impl StructuralHash {
@@ -24,67 +36,130 @@ impl StructuralHash {
         StructuralHash::default()
     }
 
-    /// Adds one word.
-    #[inline]
-    pub fn combine(&mut self, word: u64) {
-        let key = self.state;
-        self.state = key ^ word.wrapping_add(0x9e37_79b9).wrapping_add(key << 6).wrapping_add(key >> 2);
+    /// A hash with the two switches that front ends have.
+    pub(crate) fn with_options(map_free_vars: bool, skip_tensor_content: bool) -> StructuralHash {
+        let region = if map_free_vars { Region::Pattern } else { Region::None };
+        StructuralHash { region, skip_tensor_content, ..StructuralHash::default() }
     }
 
-    /// Adds bytes.
+    /// Folds one word in.
+    #[inline]
+    pub fn combine(&mut self, word: u64) {
+        self.state = combine(self.state, word);
+    }
+
+    /// Folds in the hash of bytes.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.combine(bytes_hash(bytes));
     }
 
-    /// Hashes something in which free variables are defined.
-    pub fn def_region(&mut self, hash: impl FnOnce(&mut Self)) {
-        let outer = std::mem::replace(&mut self.defining, true);
-        hash(self);
-        self.defining = outer;
+    /// Folds in the hash of a plain value of that type.
+    #[inline]
+    pub fn word(&mut self, type_index: i32, word: u64) {
+        self.combine(combine(type_index as u64, word));
     }
 
-    /// Adds a node of a known Rust type.
-    pub fn node<T: Object>(&mut self, node: &Ref<T>) {
-        let hash = match T::KIND {
-            NodeKind::Unique => Ref::as_ptr(node) as u64,
-            NodeKind::Var => self.variable(node),
-            NodeKind::Tree => self.tree(node),
-        };
+    /// Folds in the hash of something that holds values: it begins with its type's name, and `body` folds into it.
+    pub fn nested(&mut self, key: &str, body: impl FnOnce(&mut Self)) {
+        let hash = self.alone(key, body);
         self.combine(hash);
     }
 
-    /// Adds an object of any type.
+    fn alone(&mut self, key: &str, body: impl FnOnce(&mut Self)) -> u64 {
+        let outer = std::mem::replace(&mut self.state, bytes_hash(key.as_bytes()));
+        body(self);
+        std::mem::replace(&mut self.state, outer)
+    }
+
+    /// Hashes something in which free variables are defined.
+    pub fn def_region(&mut self, hash: impl FnOnce(&mut Self)) {
+        self.in_region(Region::Pattern, hash);
+    }
+
+    fn in_region<R>(&mut self, region: Region, body: impl FnOnce(&mut Self) -> R) -> R {
+        let outer = self.region;
+        self.region = outer.enter(region);
+        let result = body(self);
+        self.region = outer;
+        result
+    }
+
+    /// Folds in a node of a known Rust type.
+    pub fn node<T: Object>(&mut self, node: &Ref<T>) {
+        let hash = self.own_node(node);
+        self.combine(hash);
+    }
+
+    /// The own hash of a node of a known Rust type.
+    pub(crate) fn own_node<T: Object>(&mut self, node: &Ref<T>) -> u64 {
+        let fields = |hash: &mut Self| hash.alone(T::TYPE_KEY, |hash| node.fields_hash(hash));
+        match T::KIND {
+            NodeKind::Unique => Ref::as_ptr(node) as u64,
+            NodeKind::Var => self.remember(node.as_object(), |hash, object| hash.variable(object, fields)),
+            NodeKind::Tree if Ref::strong_count(node) > 1 => self.remember(node.as_object(), |hash, _| fields(hash)),
+            NodeKind::Tree => fields(self),
+        }
+    }
+
+    /// Folds in an object of any type.
     pub fn object(&mut self, object: &ObjectRef) {
+        let hash = self.own_object(object);
+        self.combine(hash);
+    }
+
+    fn own_object(&mut self, object: &ObjectRef) -> u64 {
         match type_info(object.type_index()).and_then(|info| info.rust()) {
             Some(rust) => (rust.hash)(object, self),
-            None => self.combine(object.as_ptr() as u64),
+            None => self.reflected(object),
         }
     }
 
-    /// Adds a value of any type.
+    /// Folds in a value of any type.
     pub fn value(&mut self, value: &Any) {
-        if let Some(text) = value.as_str() {
-            self.combine(type_index::STR as u64);
-            return self.bytes(text.as_bytes());
-        }
-        if let Some(bytes) = value.as_bytes() {
-            self.combine(type_index::BYTES as u64);
-            return self.bytes(bytes);
-        }
-        if let Some(object) = value.as_object() {
-            return self.object(object);
-        }
-        self.combine(value.type_index() as u64);
-        match value.type_index() {
-            type_index::FLOAT => self.combine(value.as_view().as_float().map_or(0, crate::field::float_bits)),
-            _ => self.combine(value.as_view().raw().word() as u64),
+        let hash = self.own_value(value);
+        self.combine(hash);
+    }
+
+    fn own_value(&mut self, value: &Any) -> u64 {
+        match (plain_hash(value), value.as_object()) {
+            (None, Some(object)) => self.own_object(object),
+            (hash, _) => hash.unwrap_or(0),
         }
     }
 
-    /// Adds a sequence of values.
+    /// Folds in the values of a sequence.
     pub fn sequence(&mut self, values: &[Any]) {
         self.combine(values.len() as u64);
         values.iter().for_each(|value| self.value(value));
+    }
+
+    /// Folds in the entries of a map so that their order does not matter: sorted by the hashes of the keys. Keys whose
+    /// hash is not known without regard to order are left out, and so are the values of keys whose hashes agree.
+    pub(crate) fn map(&mut self, entries: &[(Any, Any)]) {
+        self.combine(entries.len() as u64);
+        let mut sorted: Vec<(u64, &Any)> =
+            entries.iter().filter_map(|(key, value)| Some((self.key(key)?, value))).collect();
+        sorted.sort_by_key(|(hash, _)| *hash);
+        for ties in sorted.chunk_by(|(a, _), (b, _)| a == b) {
+            match ties {
+                [(hash, value)] => {
+                    self.combine(*hash);
+                    self.value(value);
+                }
+                [(hash, _), ..] => self.combine(*hash),
+                [] => {}
+            }
+        }
+    }
+
+    /// The hash of a key as far as it does not depend on what was hashed before.
+    fn key(&self, key: &Any) -> Option<u64> {
+        plain_hash(key).or_else(|| self.known.get(&key.as_object()?.as_ptr().addr()).map(|(_, hash)| *hash))
+    }
+
+    /// True if the content of tensors counts.
+    pub(crate) fn hashes_tensor_content(&self) -> bool {
+        !self.skip_tensor_content
     }
 
     /// The hash of everything that was added.
@@ -92,52 +167,136 @@ impl StructuralHash {
         self.state
     }
 
-    fn tree<T: Object>(&mut self, node: &Ref<T>) -> u64 {
-        let key = (Ref::as_ptr(node).cast_const(), self.defining);
-        let shared = Ref::strong_count(node) > 1;
-        if shared && let Some((_, hash)) = self.known.get(&key) {
-            return *hash;
-        }
-        let hash = self.content::<T>(node);
-        if shared {
-            self.known.insert(key, (node.as_object().clone(), hash));
-        }
-        hash
+    /// The hash of one value, or why it cannot be hashed.
+    pub(crate) fn of_value(mut self, value: &Any) -> Result<u64, Error> {
+        let hash = self.own_value(value);
+        self.error.map_or(Ok(hash), Err)
     }
 
-    fn variable<T: Object>(&mut self, node: &Ref<T>) -> u64 {
-        // A variable has one hash, wherever it occurs.
-        let key = (Ref::as_ptr(node).cast_const(), false);
+    /// The hash of an object, computed once.
+    fn remember(&mut self, object: &ObjectRef, compute: impl FnOnce(&mut Self, &ObjectRef) -> u64) -> u64 {
+        let key = object.as_ptr().addr();
         if let Some((_, hash)) = self.known.get(&key) {
             return *hash;
         }
-        let hash = if self.defining {
-            let content = self.content::<T>(node);
-            self.variables += 1;
-            content ^ self.variables.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        } else {
-            key.0 as u64
-        };
-        self.known.insert(key, (node.as_object().clone(), hash));
+        let hash = compute(self, object);
+        self.known.insert(key, (object.clone(), hash));
         hash
     }
 
-    /// The hash of a node's type and fields, by itself.
-    fn content<T: Object>(&mut self, node: &T) -> u64 {
-        let outer = std::mem::replace(&mut self.state, bytes_hash(T::TYPE_KEY.as_bytes()));
-        node.fields_hash(self);
-        std::mem::replace(&mut self.state, outer)
+    /// The hash of a variable: its content and number where it is defined, else its identity. The content is looked at
+    /// in either case, because variables may be defined there.
+    fn variable(&mut self, object: &ObjectRef, content: impl FnOnce(&mut Self) -> u64) -> u64 {
+        let outer = self.region;
+        if outer == Region::Simple {
+            self.region = Region::None;
+        }
+        let hash = content(self);
+        self.region = outer;
+        if outer == Region::None {
+            return object.as_ptr() as u64;
+        }
+        self.variables += 1;
+        combine(hash, self.variables - 1)
+    }
+
+    /// The own hash of an object that only reflection knows.
+    fn reflected(&mut self, object: &ObjectRef) -> u64 {
+        use super::kind;
+        let kind = match super::structural_kind(object) {
+            Ok(kind) => kind,
+            Err(error) => {
+                self.error.get_or_insert(error);
+                return 0;
+            }
+        };
+        self.remember(object, |hash, object| match kind {
+            kind::VARIABLE => hash.variable(object, |hash| hash.reflected_fields(object)),
+            kind::DAG => {
+                let content = hash.reflected_fields(object);
+                hash.nodes += 1;
+                combine(content, hash.nodes - 1)
+            }
+            _ => hash.reflected_fields(object),
+        })
+    }
+
+    fn reflected_fields(&mut self, object: &ObjectRef) -> u64 {
+        let hook = type_attr::get(Attr::StructuralHash, object.type_index());
+        if let Some(hook) = hook.and_then(|hook| hook.to::<Function>().ok()) {
+            let begin = bytes_hash(object.type_key().as_bytes());
+            let result = lend(self, StructuralHash::answer, |callback| {
+                hook.call(&[object.into(), (begin as i64).into(), callback.into()]).and_then(|hash| hash.to::<i64>())
+            });
+            return result.map_or_else(
+                |error| {
+                    self.error.get_or_insert(error);
+                    0
+                },
+                |hash| hash as u64,
+            );
+        }
+        self.alone(object.type_key(), |hash| {
+            for field in reflect::members(object.type_index()).filter(|field| field.flags & flags::IGNORED == 0) {
+                match reflect::get_field(object, field) {
+                    Ok(value) => hash.in_region(Region::of_field(field.flags), |hash| hash.value(&value)),
+                    Err(error) => {
+                        hash.error.get_or_insert(error);
+                    }
+                }
+            }
+        })
+    }
+
+    /// What a hook calls: `(value, hash so far, kind of region) -> int`.
+    fn answer(&mut self, args: &[AnyView<'_>]) -> Result<Any, Error> {
+        let [value, begin, region] = args else {
+            return Err(Error::new(ErrorKind::TypeError, format!("expected 3 arguments but got {}", args.len())));
+        };
+        let (value, begin, region) = (value.to_owned(), begin.to::<i64>()?, Region::of_index(region.to()?));
+        let hash = self.in_region(region, |hash| hash.own_value(&value));
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => Ok((combine(begin as u64, hash) as i64).into()),
+        }
     }
 }
 
-/// Bytes as a polynomial over little-endian words, the last one padded with zeros, modulo a prime.
+/// Folds a word into a hash.
+#[inline]
+pub(crate) fn combine(hash: u64, word: u64) -> u64 {
+    hash ^ word.wrapping_add(0x9e37_79b9).wrapping_add(hash << 6).wrapping_add(hash >> 2)
+}
+
+/// The own hash of a value that is no object other than text, bytes or a big integer.
+fn plain_hash(value: &Any) -> Option<u64> {
+    if let Some(text) = value.as_str() {
+        return Some(combine(type_index::STR as u64, bytes_hash(text.as_bytes())));
+    }
+    if let Some(bytes) = value.as_bytes() {
+        return Some(combine(type_index::BYTES as u64, bytes_hash(bytes)));
+    }
+    if let Some(words) = crate::BigInt::words_of(value) {
+        return Some(combine(type_index::BIG_INT as u64, bytes_hash(words)));
+    }
+    if value.as_object().is_some() {
+        return None;
+    }
+    let word = match value.type_index() {
+        type_index::FLOAT => value.as_float().map_or(0, crate::field::float_bits),
+        _ => value.as_view().raw().word() as u64,
+    };
+    Some(combine(value.type_index() as u64, word))
+}
+
+/// Bytes as a polynomial over little-endian words, the last one padded with zeros, reduced by a prime after each word.
 pub(crate) fn bytes_hash(bytes: &[u8]) -> u64 {
-    const FACTOR: u128 = 1_099_511_628_211;
-    const PRIME: u128 = 2_147_483_647;
+    const FACTOR: u64 = 1_099_511_628_211;
+    const PRIME: u64 = 2_147_483_647;
     let words = bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
         u64::from_le_bytes(word)
     });
-    words.fold(0, |hash, word| ((u128::from(hash) * FACTOR + u128::from(word)) % PRIME) as u64)
+    words.fold(0, |hash: u64, word| hash.wrapping_mul(FACTOR).wrapping_add(word) % PRIME)
 }

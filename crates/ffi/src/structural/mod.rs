@@ -14,12 +14,99 @@
 
 mod equal;
 mod hash;
+mod key;
+mod path;
 
-pub use equal::{Mismatch, PathStep, StructuralEqual};
+pub use equal::{Mismatch, PathStep, Side, StructuralEqual};
 pub use hash::StructuralHash;
-pub(crate) use hash::bytes_hash;
+pub(crate) use hash::{bytes_hash, combine};
+pub use key::StructuralKey;
+pub(crate) use key::StructuralKeyObj;
+pub(crate) use path::{AccessPath, AccessStep};
 
-use crate::object::Handle;
+use crate::object::{Handle, ObjectRef};
+use crate::reflect::flags;
+use crate::type_info::type_info;
+use crate::{Any, Error, ErrorKind};
+
+/// Whether variables that are met are defined there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Region {
+    /// They are not.
+    #[default]
+    None,
+    /// They are, and so are those that they hold.
+    Pattern,
+    /// They are, but not those that they hold.
+    Simple,
+}
+
+impl Region {
+    /// The region inside of this one where another begins: a pattern stays one.
+    pub(crate) fn enter(self, inner: Region) -> Region {
+        match (self, inner) {
+            (Region::Pattern, _) | (_, Region::None) => self,
+            _ => inner,
+        }
+    }
+
+    /// What the flags of a field say.
+    pub(crate) fn of_field(field: i64) -> Region {
+        match field {
+            field if field & flags::DEFINES_SIMPLE != 0 => Region::Simple,
+            field if field & flags::DEFINES != 0 => Region::Pattern,
+            _ => Region::None,
+        }
+    }
+
+    /// The region of a number of the interface.
+    pub(crate) fn of_index(index: i64) -> Region {
+        match index {
+            1 => Region::Pattern,
+            2 => Region::Simple,
+            _ => Region::None,
+        }
+    }
+}
+
+/// How a type takes part, as reflection says it.
+pub(crate) mod kind {
+    pub(crate) const UNSUPPORTED: i32 = 0;
+    pub(crate) const TREE: i32 = 1;
+    pub(crate) const VARIABLE: i32 = 2;
+    pub(crate) const DAG: i32 = 3;
+    pub(crate) const CONST_TREE: i32 = 4;
+    pub(crate) const UNIQUE: i32 = 5;
+}
+
+/// How the type of an object that Rust does not know takes part; an error if its declaration does not say.
+pub(crate) fn structural_kind(object: &ObjectRef) -> Result<i32, Error> {
+    let metadata = type_info(object.type_index()).and_then(|info| info.reflected().metadata());
+    let message = match metadata.map(|metadata| metadata.structural_kind) {
+        None => format!("Type metadata is not set for type `{}`", object.type_key()),
+        Some(kind::UNSUPPORTED) => format!("_type_s_eq_hash_kind is not set for type `{}`", object.type_key()),
+        Some(kind) => return Ok(kind),
+    };
+    let message = format!("{message}, so StructuralHash is not supported for this type");
+    Err(Error::new(ErrorKind::TypeError, message))
+}
+
+/// Compares two values with the switches that front ends have; the first difference, or why they cannot be compared.
+pub fn first_mismatch(
+    a: &Any,
+    b: &Any,
+    map_free_vars: bool,
+    skip_tensor_content: bool,
+) -> Result<Option<Mismatch>, Error> {
+    let mut eq = StructuralEqual::with_options(map_free_vars, skip_tensor_content);
+    let equal = eq.values(a, b);
+    eq.conclude(equal)
+}
+
+/// The hash that goes with [`first_mismatch`].
+pub fn value_hash(value: &Any, map_free_vars: bool, skip_tensor_content: bool) -> Result<u64, Error> {
+    StructuralHash::with_options(map_free_vars, skip_tensor_content).of_value(value)
+}
 
 /// Compares two graphs. With `map_free_vars`, variables that neither defines are matched by position as well.
 pub fn structural_equal<A: Handle, B: Handle>(a: &A, b: &B, map_free_vars: bool) -> Result<(), Mismatch> {

@@ -1,0 +1,47 @@
+//! Methods and texts of paths into object graphs.
+
+use super::Arity::Exactly;
+use super::{Arguments, Row, Table, add_methods, function};
+use crate::Object;
+use crate::object::Ref;
+use crate::structural::{AccessPath, AccessStep};
+use crate::type_attr::Attr;
+use crate::{Any, Error, Function};
+
+const METHODS: &[(Row, bool)] = &[
+    (("_root", Exactly(0), |_| Ok(AccessPath::root().into())), true),
+    (("_extend", Exactly(2), |args| Ok(AccessPath::extend(&path(args, 0)?, args.get(1)?).into())), false),
+    (("_attr", Exactly(2), |args| extend(args, "_attr")), false),
+    (("_array_item", Exactly(2), |args| extend(args, "_array_item")), false),
+    (("_map_item", Exactly(2), |args| extend(args, "_map_item")), false),
+    (("_attr_missing", Exactly(2), |args| extend(args, "_attr_missing")), false),
+    (("_array_item_missing", Exactly(2), |args| extend(args, "_array_item_missing")), false),
+    (("_map_item_missing", Exactly(2), |args| extend(args, "_map_item_missing")), false),
+    (("_is_prefix_of", Exactly(2), |args| Ok(path(args, 0)?.is_prefix_of(&*path(args, 1)?).into())), false),
+    (("_to_steps", Exactly(1), |args| Ok(path(args, 0)?.steps_array().into())), false),
+    (("_path_equal", Exactly(2), |args| Ok(path(args, 0)?.same(&*path(args, 1)?).into())), false),
+];
+
+fn path(args: Arguments<'_, '_>, position: usize) -> Result<Ref<AccessPath>, Error> {
+    args.get(position)
+}
+
+fn extend(args: Arguments<'_, '_>, method: &str) -> Result<Any, Error> {
+    Ok(AccessPath::extend_by(&path(args, 0)?, method, args.any(1))?.into())
+}
+
+pub(super) fn declare(table: &mut Table) {
+    table.declare::<AccessStep>();
+    add_methods(table.declare::<AccessPath>(), METHODS);
+}
+
+pub(super) fn attributes(set: &mut dyn FnMut(i32, Attr, Any)) {
+    let step = function(("ffi.reflection.AccessStep.__ffi_repr__", Exactly(2), |args| {
+        Ok(args.get::<Ref<AccessStep>>(0)?.text(&args.get::<Function>(1)?)?.into())
+    }));
+    let path = function(("ffi.reflection.AccessPath.__ffi_repr__", Exactly(2), |args| {
+        Ok(path(args, 0)?.text(&args.get::<Function>(1)?)?.into())
+    }));
+    set(AccessStep::type_index(), Attr::Repr, step.into());
+    set(AccessPath::type_index(), Attr::Repr, path.into());
+}
