@@ -13,7 +13,7 @@ The names are those of Apache TVM 0.27, so that ``import relaxide as tvm`` serve
     print(vm["main"](tvm.runtime.tensor(image)))
 """
 
-from . import ir, relax, runtime, script, target
+from . import ffi, ir, relax, runtime, script, target
 from ._core import __version__
 from .compiler import compile
 from .ir import IRModule
@@ -30,6 +30,7 @@ __all__ = [
     "compile",
     "cpu",
     "device",
+    "ffi",
     "get_global_func",
     "ir",
     "load_module",

@@ -1,5 +1,8 @@
 """Values across the border between Python and Rust."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -22,10 +25,21 @@ def test_arrays_come_back_as_they_went(dtype, shape):
 
 def test_dlpack_shares_memory():
     array = np.arange(6, dtype="float32").reshape(2, 3)
-    tensor = tvm.runtime.from_dlpack(array)
+    tensor = tvm.ffi.from_dlpack(array)
     array[1, 2] = 42
     assert tensor.numpy()[1, 2] == 42
     assert np.from_dlpack(tensor)[1, 2] == 42
+
+
+def test_memory_that_compiled_code_cannot_take_is_refused():
+    memory = np.zeros(64 + 64, dtype="uint8")
+    start = -memory.ctypes.data % 64
+    aligned, odd = memory[start : start + 8], memory[start + 1 : start + 9]
+    assert tvm.runtime.from_dlpack(aligned).data_ptr() == aligned.ctypes.data
+    with pytest.raises(ValueError, match="64"):
+        tvm.runtime.from_dlpack(odd)
+    with pytest.raises(ValueError, match="contiguous|compact"):
+        tvm.runtime.from_dlpack(np.zeros((4, 4), "float32").T)
 
 
 def test_python_functions_are_global_functions():
@@ -63,3 +77,8 @@ def test_a_missing_function_is_named():
 def test_integers_beyond_64_bits_are_refused():
     with pytest.raises(OverflowError, match="64 bits"):
         global_function("identity", lambda x: x)(2**70)
+
+
+def test_a_start_without_arrays_leaves_numpy_alone():
+    script = "import sys, relaxide; relaxide.runtime.empty((2, 3)); sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0

@@ -1,67 +1,105 @@
 //! Values both ways.
+//!
+//! The types that calls are made of most (tensors, numbers, text, `None`) are told by their exact type, one comparison of
+//! addresses each; everything else by asking what it can do, in the order that `tvm_ffi` asks.
 
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::{PyTypeInfo, intern};
 use relaxide::ffi::{self, Any, AnyView, Array, Map, ObjectRef};
 use relaxide::ir::IRModule as IrModule;
 
+use crate::call::from_callable;
+use crate::container;
 use crate::device::{DataType, Device};
 use crate::function::Function;
 use crate::module::Module;
+use crate::object::Object;
 use crate::program::IRModule;
-use crate::tensor::{ShapeTuple, Tensor};
+use crate::tensor::Tensor;
+use crate::{classes, error, opaque};
 
-/// An object that Python only passes on.
-#[pyclass(frozen, from_py_object, module = "relaxide")]
-#[derive(Clone)]
-pub struct Object(pub ObjectRef);
-
-#[pymethods]
-impl Object {
-    /// The key of the object's type.
-    #[getter]
-    fn type_key(&self) -> String {
-        self.0.type_key().to_string()
+/// A Python value as a view. What has to be made for it is put into `made`, which must outlive the view.
+#[inline]
+pub fn view_of<'a>(value: &'a Bound<'_, PyAny>, made: &mut Vec<Any>) -> PyResult<AnyView<'a>> {
+    let py = value.py();
+    let kind = value.get_type_ptr();
+    if kind == Tensor::type_object_raw(py) {
+        // SAFETY: the exact type was compared.
+        let tensor = unsafe { value.cast_unchecked::<Tensor>() };
+        return Ok(AnyView::from(&tensor.get().0));
     }
-
-    fn __repr__(&self) -> String {
-        format!("<{}>", self.0.type_key())
+    if value.is_none() {
+        return Ok(AnyView::none());
     }
+    if kind == PyInt::type_object_raw(py) {
+        // SAFETY: the value is an integer; an error is looked at below.
+        let int = unsafe { pyo3::ffi::PyLong_AsLongLong(value.as_ptr()) };
+        if int != -1 {
+            return Ok(int.into());
+        }
+    } else if kind == PyFloat::type_object_raw(py) {
+        // SAFETY: the value is a float, for which this cannot fail.
+        return Ok(unsafe { pyo3::ffi::PyFloat_AsDouble(value.as_ptr()) }.into());
+    }
+    let owned = from_py(value)?;
+    // SAFETY: `made` keeps the value, whose bits do not move with it, for as long as the view is used.
+    let view = unsafe { AnyView::from_raw(owned.as_view().raw()) };
+    made.push(owned);
+    Ok(view)
 }
 
 /// A Python value as a value.
 pub fn from_py(value: &Bound<'_, PyAny>) -> PyResult<Any> {
-    if let Ok(tensor) = value.cast::<Tensor>() {
-        return Ok(tensor.get().0.clone().into());
-    }
     if value.is_none() {
         return Ok(Any::none());
+    }
+    if let Ok(tensor) = value.cast::<Tensor>() {
+        return Ok(tensor.get().0.clone().into());
     }
     if let Ok(flag) = value.cast::<PyBool>() {
         return Ok(flag.is_true().into());
     }
     if let Ok(int) = value.cast::<PyInt>() {
-        let int: i64 = int.extract().map_err(|_| PyOverflowError::new_err(format!("{int} does not fit in 64 bits")))?;
-        return Ok(int.into());
+        return integer(int);
     }
     if let Ok(float) = value.cast::<PyFloat>() {
         return Ok(float.value().into());
     }
     if let Ok(text) = value.cast::<PyString>() {
-        return Ok(text.to_cow()?.as_ref().into());
+        return string(text);
     }
-    if let Ok(bytes) = value.cast::<PyBytes>() {
-        return Ok(ffi::Bytes::new(bytes.as_bytes()).into());
+    if let Some(own) = own_class(value) {
+        return Ok(own);
     }
-    own_class(value).map_or_else(|| foreign(value), Ok)
+    match container(value)? {
+        Some(value) => Ok(value),
+        None => foreign(value),
+    }
+}
+
+fn integer(int: &Bound<'_, PyInt>) -> PyResult<Any> {
+    let overflow = |_| {
+        let message = format!("{int} does not fit in 64 bits");
+        pyo3::exceptions::PyOverflowError::new_err(message)
+    };
+    int.extract::<i64>().map(Any::from).map_err(overflow)
+}
+
+/// Text, or the element type that it stands for if it is of that class.
+fn string(text: &Bound<'_, PyString>) -> PyResult<Any> {
+    let content = text.to_cow()?;
+    let is_dtype = !text.is_exact_instance_of::<PyString>()
+        && classes::dtype(text.py()).is_some_and(|class| text.is_instance(class).unwrap_or(false));
+    if is_dtype {
+        return content.parse::<ffi::DataType>().map(Any::from).map_err(error::to_py);
+    }
+    Ok(content.as_ref().into())
 }
 
 /// A value that is one of this module's classes.
 fn own_class(value: &Bound<'_, PyAny>) -> Option<Any> {
-    if let Ok(shape) = value.cast::<ShapeTuple>() {
-        return Some(shape.get().0.clone().into());
-    }
     if let Ok(function) = value.cast::<Function>() {
         return Some(function.get().0.clone().into());
     }
@@ -75,7 +113,7 @@ fn own_class(value: &Bound<'_, PyAny>) -> Option<Any> {
         return Some(dtype.get().0.into());
     }
     if let Ok(object) = value.cast::<Object>() {
-        return Some(object.get().0.clone().into());
+        return object.get().handle().map(Any::from);
     }
     if let Ok(module) = value.cast::<IRModule>() {
         return Some(module.get().0.clone().into());
@@ -83,80 +121,188 @@ fn own_class(value: &Bound<'_, PyAny>) -> Option<Any> {
     None
 }
 
-/// A value of Python's own or of another library.
-fn foreign(value: &Bound<'_, PyAny>) -> PyResult<Any> {
-    if let Ok(list) = value.cast::<PyList>() {
-        return Ok(list.iter().map(|item| from_py(&item)).collect::<PyResult<Array>>()?.into());
+/// Python's containers: what is in them is converted too.
+fn container(value: &Bound<'_, PyAny>) -> PyResult<Option<Any>> {
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(Some(ffi::Bytes::new(bytes.as_bytes()).into()));
+    }
+    if let Ok(bytes) = value.cast::<pyo3::types::PyByteArray>() {
+        return Ok(Some(ffi::Bytes::new(&bytes.to_vec()).into()));
     }
     if let Ok(tuple) = value.cast::<PyTuple>() {
-        return Ok(tuple.iter().map(|item| from_py(&item)).collect::<PyResult<Array>>()?.into());
+        if !tuple.is_exact_instance_of::<PyTuple>() && is_shape(tuple) {
+            return Ok(Some(ffi::Shape::new(&tuple.extract::<Vec<i64>>()?).into()));
+        }
+        return Ok(Some(tuple.iter().map(|item| from_py(&item)).collect::<PyResult<Array>>()?.into()));
+    }
+    if let Ok(list) = value.cast::<PyList>() {
+        return Ok(Some(list.iter().map(|item| from_py(&item)).collect::<PyResult<Array>>()?.into()));
     }
     if let Ok(dict) = value.cast::<PyDict>() {
         let pairs = dict.iter().map(|(key, item)| Ok((from_py(&key)?, from_py(&item)?)));
-        return Ok(pairs.collect::<PyResult<Map>>()?.into());
+        return Ok(Some(pairs.collect::<PyResult<Map>>()?.into()));
     }
-    if value.hasattr("__dlpack__")? {
-        return Ok(Tensor::_from_dlpack(value)?.0.into());
+    Ok(None)
+}
+
+fn is_shape(tuple: &Bound<'_, PyTuple>) -> bool {
+    classes::shape(tuple.py()).is_some_and(|class| tuple.is_instance(class).unwrap_or(false))
+}
+
+/// A value of another library; what nothing else is known of is passed on as it is.
+fn foreign(value: &Bound<'_, PyAny>) -> PyResult<Any> {
+    let py = value.py();
+    if !value.is_instance_of::<PyType>() {
+        if value.hasattr(intern!(py, "__dlpack__"))? {
+            return Ok(Tensor::_from_dlpack(value, 0, false)?.0.into());
+        }
+        if let Some(converted) = number(value)? {
+            return Ok(converted);
+        }
+        if value.hasattr(intern!(py, "asobject"))? {
+            return from_py(&value.call_method0(intern!(py, "asobject"))?);
+        }
     }
-    if let Ok(float) = value.extract::<f64>() {
-        return Ok(float.into());
-    }
-    if value.is_instance(&value.py().import("ctypes")?.getattr("c_void_p")?)? {
+    if value.is_instance(&py.import("ctypes")?.getattr("c_void_p")?)? {
         let address: Option<usize> = value.getattr("value")?.extract()?;
         return Ok(Any::from_ptr(std::ptr::without_provenance_mut(address.unwrap_or(0))));
     }
-    if value.is_callable() {
-        return Ok(crate::function::from_callable(value).into());
+    if value.is_instance_of::<pyo3::exceptions::PyBaseException>() {
+        return Ok(error::from_py(py, PyErr::from_value(value.clone())).into());
     }
-    let name = value.get_type().name()?.to_string();
-    Err(PyTypeError::new_err(format!(
-        "a value of type {name} cannot be passed; expected a tensor, number, text, list or function"
-    )))
+    if is_numpy_dtype(value)? {
+        return Ok(crate::device::data_type(value)?.into());
+    }
+    if value.is_callable() {
+        return Ok(from_callable(value).into());
+    }
+    opaque::wrap(value).map(Any::from).map_err(error::to_py)
+}
+
+/// A number of another library, such as numpy's scalars.
+fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<Any>> {
+    let py = value.py();
+    if value.hasattr(intern!(py, "__index__"))? {
+        return value.extract::<i64>().map(|int| Some(int.into()));
+    }
+    if value.hasattr(intern!(py, "__float__"))? && value.hasattr(intern!(py, "is_integer"))? {
+        return value.extract::<f64>().map(|float| Some(float.into()));
+    }
+    Ok(None)
+}
+
+fn is_numpy_dtype(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    // Without numpy in the process there are none of its types.
+    let modules = value.py().import("sys")?.getattr("modules")?;
+    match modules.cast::<PyDict>()?.get_item("numpy")? {
+        Some(numpy) => value.is_instance(&numpy.getattr("dtype")?),
+        None => Ok(false),
+    }
 }
 
 /// A value as a Python value.
-pub fn to_py<'py>(py: Python<'py>, value: AnyView<'_>) -> PyResult<Bound<'py, PyAny>> {
+#[inline]
+pub fn to_py<'py>(py: Python<'py>, value: Any) -> PyResult<Bound<'py, PyAny>> {
+    view_to_py(py, value.as_view())
+}
+
+/// A borrowed value as a Python value.
+#[inline]
+pub fn view_to_py<'py>(py: Python<'py>, value: AnyView<'_>) -> PyResult<Bound<'py, PyAny>> {
     use ffi::abi::type_index as index;
-    let get = |error| crate::error::to_py(error);
+    match value.type_index() {
+        index::TENSOR => {
+            let tensor = value.as_tensor().cloned().ok_or_else(|| no_form(value))?;
+            Ok(Bound::new(py, Tensor(tensor))?.into_any())
+        }
+        index::NONE => Ok(py.None().into_bound(py)),
+        index::INT => Ok(value.as_int().into_pyobject(py)?.into_any()),
+        index::FLOAT => Ok(value.as_float().into_pyobject(py)?.into_any()),
+        index::BOOL => Ok(PyBool::new(py, value.as_int() == Some(1)).to_owned().into_any()),
+        _ => rarer(py, value),
+    }
+}
+
+fn rarer<'py>(py: Python<'py>, value: AnyView<'_>) -> PyResult<Bound<'py, PyAny>> {
+    use ffi::abi::type_index as index;
+    let get = error::to_py;
+    if let Some(text) = value.as_str() {
+        return Ok(PyString::new(py, text).into_any());
+    }
     Ok(match value.type_index() {
-        index::NONE => py.None().into_bound(py),
-        index::BOOL => PyBool::new(py, value.as_int() == Some(1)).to_owned().into_any(),
-        index::INT => value.as_int().into_pyobject(py)?.into_any(),
-        index::FLOAT => value.as_float().into_pyobject(py)?.into_any(),
         index::OPAQUE_PTR => py.import("ctypes")?.call_method1("c_void_p", (value.raw().word(),))?,
-        index::DATA_TYPE => PyString::new(py, &value.to::<ffi::DataType>().map_err(get)?.to_string()).into_any(),
+        index::DATA_TYPE => data_type(py, value.to().map_err(get)?)?,
         index::DEVICE => Bound::new(py, Device(value.to().map_err(get)?))?.into_any(),
-        index::TENSOR => Bound::new(py, Tensor(value.to().map_err(get)?))?.into_any(),
-        index::SHAPE => Bound::new(py, ShapeTuple(value.to().map_err(get)?))?.into_any(),
+        index::SHAPE => shape(py, &value.to().map_err(get)?)?,
         index::FUNCTION => Bound::new(py, Function(value.to().map_err(get)?))?.into_any(),
         index::MODULE => Bound::new(py, Module(value.to().map_err(get)?))?.into_any(),
-        index::ARRAY => {
-            let array: Array = value.to().map_err(get)?;
-            let items = array.iter().map(|item| to_py(py, item.as_view())).collect::<PyResult<Vec<_>>>()?;
-            PyTuple::new(py, items)?.into_any()
-        }
-        index::MAP => {
-            let map: Map = value.to().map_err(get)?;
-            let dict = PyDict::new(py);
-            for (key, item) in map.iter() {
-                dict.set_item(to_py(py, key.as_view())?, to_py(py, item.as_view())?)?;
+        index::ARRAY => container::Array::wrap(py, value.to().map_err(get)?)?,
+        index::LIST => container::List::wrap(py, value.to().map_err(get)?)?,
+        index::MAP => container::Map::wrap(py, value.to().map_err(get)?)?,
+        index::DICT => container::Dict::wrap(py, value.to().map_err(get)?)?,
+        index::ERROR => error::to_py(value.to().map_err(get)?).into_value(py).into_bound(py).into_any(),
+        index::DL_TENSOR_PTR | index::RAW_STR | index::BYTE_ARRAY_PTR | index::OBJECT_RVALUE_REF => {
+            let owned = value.to_owned();
+            if owned.type_index() == value.type_index() {
+                return Err(no_form(value));
             }
-            dict.into_any()
+            to_py(py, owned)?
         }
         _ => {
-            if let Some(text) = value.as_str() {
-                return Ok(PyString::new(py, text).into_any());
-            }
             if let Ok(bytes) = value.to::<ffi::Bytes>() {
                 return Ok(PyBytes::new(py, bytes.as_slice()).into_any());
+            }
+            if let Some(original) = opaque::unwrap(py, value) {
+                return Ok(original);
             }
             if let Some(module) = value.downcast_ref::<IrModule>() {
                 return Ok(Bound::new(py, IRModule(module.clone()))?.into_any());
             }
-            let object: ObjectRef = value.as_object().cloned().ok_or_else(|| {
-                PyTypeError::new_err(format!("a value of kind {} has no form in Python", value.type_key()))
-            })?;
-            Bound::new(py, Object(object))?.into_any()
+            let object: ObjectRef = value.as_object().cloned().ok_or_else(|| no_form(value))?;
+            Object::wrap(py, object)?
         }
     })
+}
+
+#[cold]
+fn no_form(value: AnyView<'_>) -> PyErr {
+    PyTypeError::new_err(format!("a value of kind {} has no form in Python", value.type_key()))
+}
+
+/// An element type as the package's class for it.
+pub fn data_type<'py>(py: Python<'py>, dtype: ffi::DataType) -> PyResult<Bound<'py, PyAny>> {
+    let text = PyString::new(py, &dtype.to_string());
+    match classes::dtype(py) {
+        Some(class) => class.call1((text,)),
+        None => Ok(text.into_any()),
+    }
+}
+
+/// A shape as the package's class for it.
+pub fn shape<'py>(py: Python<'py>, dims: &ffi::Shape) -> PyResult<Bound<'py, PyAny>> {
+    let tuple = PyTuple::new(py, dims.as_slice())?;
+    match classes::shape(py) {
+        Some(class) => class.call1((tuple,)),
+        None => Ok(tuple.into_any()),
+    }
+}
+
+/// A value as the package's class for it, whatever it is: what Python's own values become when they are containers.
+#[pyfunction]
+fn convert<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    to_py(value.py(), from_py(value)?)
+}
+
+/// The key of a value's type.
+#[pyfunction]
+fn type_key_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    match from_py(value)?.type_key() {
+        "" => Err(PyValueError::new_err("the value has no type")),
+        key => Ok(key.to_string()),
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(convert, m)?)?;
+    m.add_function(wrap_pyfunction!(type_key_of, m)?)
 }

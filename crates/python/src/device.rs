@@ -5,10 +5,11 @@ use std::hash::{Hash, Hasher};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 use relaxide::ffi;
 
 /// A device: its type and its number among those of that type.
-#[pyclass(frozen, eq, from_py_object, module = "relaxide")]
+#[pyclass(frozen, eq, subclass, from_py_object, module = "relaxide")]
 #[derive(Clone, Copy, PartialEq)]
 pub struct Device(pub ffi::Device);
 
@@ -18,8 +19,9 @@ impl Device {
     pub const CPU: i32 = 1;
 
     #[new]
-    #[pyo3(signature = (dev, dev_id=0))]
-    fn new(dev: &Bound<'_, PyAny>, dev_id: i32) -> PyResult<Device> {
+    #[pyo3(signature = (device_type, index=None))]
+    fn new(device_type: &Bound<'_, PyAny>, index: Option<i32>) -> PyResult<Device> {
+        let (dev, dev_id) = (device_type, index.unwrap_or(0));
         if let Ok(kind) = dev.extract::<i32>() {
             return Ok(Device(ffi::Device::new(kind, dev_id)));
         }
@@ -56,6 +58,11 @@ impl Device {
         self.0.device_type == Self::CPU
     }
 
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (i32, i32)) {
+        let device = slf.get().0;
+        (slf.get_type(), (device.device_type, device.device_id))
+    }
+
     /// Wait until all work on the device is done; on the CPU it always is.
     fn sync(&self) {}
 
@@ -65,8 +72,13 @@ impl Device {
         hasher.finish()
     }
 
+    fn __str__(&self) -> String {
+        let kind = self.r#type();
+        format!("{kind}:{}", self.0.device_id)
+    }
+
     fn __repr__(&self) -> String {
-        format!("device({})", self.0)
+        format!("device(type='{}', index={})", self.r#type(), self.0.device_id)
     }
 }
 
@@ -80,6 +92,18 @@ impl DataType {
     #[new]
     fn new(dtype: &Bound<'_, PyAny>) -> PyResult<DataType> {
         data_type(dtype).map(DataType)
+    }
+
+    /// The type of DLPack's triple.
+    #[staticmethod]
+    fn _of(code: u8, bits: u8, lanes: u16) -> DataType {
+        DataType(ffi::DataType { code, bits, lanes })
+    }
+
+    /// The kind of element.
+    #[getter]
+    fn type_code(&self) -> u8 {
+        self.0.code
     }
 
     /// Bits of one element.

@@ -1,47 +1,92 @@
-//! Errors both ways: kinds become exception types, and a Python exception that passes through compiled code comes out as it
-//! went in.
-
-use std::cell::RefCell;
+//! Errors both ways: kinds become exception types, and a Python exception that passes through compiled code comes out as
+//! the very same object, with its traceback.
 
 use pyo3::exceptions::*;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTraceback, PyType};
 use relaxide::ffi::Error;
 
-thread_local! {
-    /// The exception of the innermost Python callback that failed, with the text by which its way out is recognised.
-    static PENDING: RefCell<Option<(String, PyErr)>> = const { RefCell::new(None) };
+use crate::opaque;
+
+/// The exception types of kinds, those of Python and those that users registered.
+fn classes(py: Python<'_>) -> &Bound<'_, PyDict> {
+    static CLASSES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let fill = || {
+        let classes = PyDict::new(py);
+        let own: [Bound<'_, PyType>; 14] = [
+            py.get_type::<PyValueError>(),
+            py.get_type::<PyTypeError>(),
+            py.get_type::<PyIndexError>(),
+            py.get_type::<PyKeyError>(),
+            py.get_type::<PyAttributeError>(),
+            py.get_type::<PyRuntimeError>(),
+            py.get_type::<PyNotImplementedError>(),
+            py.get_type::<PyOverflowError>(),
+            py.get_type::<PyMemoryError>(),
+            py.get_type::<PyOSError>(),
+            py.get_type::<PySyntaxError>(),
+            py.get_type::<PyAssertionError>(),
+            py.get_type::<PyStopIteration>(),
+            py.get_type::<PyBufferError>(),
+        ];
+        for class in own {
+            classes.set_item(class.name()?, class)?;
+        }
+        Ok::<_, PyErr>(classes.unbind())
+    };
+    // A dictionary of names cannot fail to be made but for lack of memory, which leaves it empty.
+    CLASSES.get_or_try_init(py, fill).unwrap_or_else(|_| CLASSES.get_or_init(py, || PyDict::new(py).unbind())).bind(py)
 }
 
 /// An error as an exception.
+#[cold]
 pub fn to_py(error: Error) -> PyErr {
-    let message = error.message().to_string();
-    let pending = PENDING.with_borrow_mut(|pending| pending.take_if(|(text, _)| message.contains(text.as_str())));
-    if let Some((_, original)) = pending {
-        return original;
-    }
-    match error.kind() {
-        "ValueError" => PyValueError::new_err(message),
-        "TypeError" => PyTypeError::new_err(message),
-        "IndexError" => PyIndexError::new_err(message),
-        "KeyError" => PyKeyError::new_err(message),
-        "AttributeError" => PyAttributeError::new_err(message),
-        "NotImplementedError" => PyNotImplementedError::new_err(message),
-        "OverflowError" => PyOverflowError::new_err(message),
-        "MemoryError" => PyMemoryError::new_err(message),
-        "OSError" => PyOSError::new_err(message),
-        "SyntaxError" => PySyntaxError::new_err(message),
-        "AssertionError" => PyAssertionError::new_err(message),
-        "RuntimeError" => PyRuntimeError::new_err(message),
-        kind => PyRuntimeError::new_err(format!("{kind}: {message}")),
-    }
+    Python::attach(|py| {
+        if let Some(original) = opaque::exception_of(py, &error) {
+            return PyErr::from_value(original);
+        }
+        // The interpreter has its exception set already, an interrupt for example.
+        if error.kind() == relaxide::ffi::signal::ALREADY_SET
+            && let Some(pending) = PyErr::take(py)
+        {
+            return pending;
+        }
+        match classes(py).get_item(error.kind()) {
+            Ok(Some(class)) => class.call1((error.message(),)).map_or_else(|failed| failed, PyErr::from_value),
+            _ => PyRuntimeError::new_err(format!("{}: {}", error.kind(), error.message())),
+        }
+    })
 }
 
-/// An exception as an error. The exception itself is kept, so that its traceback is not lost.
+/// An exception as an error. The exception itself goes along, so that its traceback is not lost.
+#[cold]
 pub fn from_py(py: Python<'_>, exception: PyErr) -> Error {
     let kind = exception.get_type(py).name().map_or_else(|_| "RuntimeError".into(), |name| name.to_string());
-    let message = exception.value(py).to_string();
-    PENDING.with_borrow_mut(|pending| *pending = Some((message.clone(), exception)));
-    Error::new(kind, message)
+    let message = exception.value(py).str().map_or_else(|_| String::new(), |text| text.to_string());
+    let trace = exception.traceback(py).and_then(|trace| backtrace(&trace).ok()).unwrap_or_default();
+    let original = opaque::wrap(exception.value(py).as_any()).ok();
+    Error::with_backtrace(kind, message, &trace, None, original)
+}
+
+/// A traceback as text, most recent call first, in the form that the interface prescribes.
+fn backtrace(trace: &Bound<'_, PyTraceback>) -> PyResult<String> {
+    let mut lines = Vec::new();
+    let mut next = Some(trace.clone().into_any());
+    while let Some(entry) = next {
+        let code = entry.getattr("tb_frame")?.getattr("f_code")?;
+        let (file, function) = (code.getattr("co_filename")?, code.getattr("co_name")?);
+        lines.push(format!("  File \"{file}\", line {}, in {function}\n", entry.getattr("tb_lineno")?));
+        next = Some(entry.getattr("tb_next")?).filter(|next| !next.is_none());
+    }
+    lines.reverse();
+    Ok(lines.concat())
+}
+
+/// Makes a class the exception of a kind.
+#[pyfunction]
+fn register_error_class(name: &str, class: &Bound<'_, PyType>) -> PyResult<()> {
+    classes(class.py()).set_item(name, class)
 }
 
 /// Any of the compiler's errors as an exception.
@@ -57,4 +102,8 @@ pub fn compiler(error: relaxide::Error) -> PyErr {
         "OSError" => PyOSError::new_err(text),
         _ => PyRuntimeError::new_err(text),
     }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(register_error_class, m)?)
 }

@@ -1,14 +1,15 @@
-//! Functions both ways, and the table of global ones.
+//! Functions, and the table of global ones.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use relaxide::ffi::{self, Any, AnyView};
+use relaxide::ffi::{self, Handle};
 
-use crate::{convert, error};
+use crate::call::{self, from_callable};
+use crate::error;
 
 /// A function of any language.
-#[pyclass(frozen, from_py_object, module = "relaxide")]
+#[pyclass(frozen, from_py_object, weakref, module = "relaxide.ffi")]
 #[derive(Clone)]
 pub struct Function(pub ffi::Function);
 
@@ -16,29 +17,47 @@ pub struct Function(pub ffi::Function);
 impl Function {
     #[pyo3(signature = (*args))]
     fn __call__<'py>(&self, py: Python<'py>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        let args = args.iter().map(|arg| convert::from_py(&arg)).collect::<PyResult<Vec<Any>>>()?;
-        // Kernels run without the interpreter's lock; a callback takes it again.
-        let result = py.detach(|| {
-            let views: Vec<AnyView<'_>> = args.iter().map(Any::as_view).collect();
-            self.0.call(&views)
-        });
-        convert::to_py(py, result.map_err(error::to_py)?.as_view())
+        call::call(py, &self.0, args)
+    }
+
+    /// Whether two names stand for the same function.
+    fn same_as(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Function>().is_ok_and(|other| self.0 == other.get().0)
+    }
+
+    fn is_(&self, other: &Bound<'_, PyAny>) -> bool {
+        self.same_as(other)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        self.same_as(other)
+    }
+
+    fn __hash__(&self) -> usize {
+        self.0.as_object().as_ptr() as usize >> 4
+    }
+
+    /// The address of the function object.
+    fn __chandle__(&self) -> usize {
+        self.0.as_object().as_ptr() as usize
+    }
+
+    fn __repr__(&self) -> &'static str {
+        "ffi.Function"
     }
 }
 
-/// A Python callable as a function.
-pub fn from_callable(callable: &Bound<'_, PyAny>) -> ffi::Function {
-    let callable: Py<PyAny> = callable.clone().unbind();
-    ffi::Function::new(move |args| {
-        Python::attach(|py| {
-            let call = || {
-                let args = args.iter().map(|arg| convert::to_py(py, *arg)).collect::<PyResult<Vec<_>>>()?;
-                let result = callable.bind(py).call1(PyTuple::new(py, args)?)?;
-                convert::from_py(&result)
-            };
-            call().map_err(|exception| error::from_py(py, exception))
-        })
-    })
+/// The function that a Python value is, or that calls it.
+#[pyfunction]
+fn convert_func(value: &Bound<'_, PyAny>) -> PyResult<Function> {
+    if let Ok(function) = value.cast::<Function>() {
+        return Ok(function.get().clone());
+    }
+    if !value.is_callable() {
+        let name = value.get_type().name()?.to_string();
+        return Err(pyo3::exceptions::PyTypeError::new_err(format!("Expect function to be callable, got {name}")));
+    }
+    Ok(Function(from_callable(value)))
 }
 
 #[pyfunction]
@@ -52,15 +71,30 @@ fn get_global_func(name: &str, allow_missing: bool) -> PyResult<Option<Function>
 
 #[pyfunction]
 fn register_global_func(name: &str, func: &Bound<'_, PyAny>, overrides: bool) -> PyResult<()> {
-    let function = match func.cast::<Function>() {
-        Ok(function) => function.get().0.clone(),
-        Err(_) => from_callable(func),
-    };
+    let function = convert_func(func)?.0;
     if overrides {
         ffi::replace_global(name, function);
         return Ok(());
     }
     ffi::register_global(name, function).map_err(error::to_py)
+}
+
+#[pyfunction]
+fn remove_global_func(name: &str) -> PyResult<()> {
+    let missing = || PyValueError::new_err(format!("Cannot find global function {name}"));
+    ffi::remove_global(name).map(|_| ()).ok_or_else(missing)
+}
+
+#[pyfunction]
+fn list_global_func_names() -> Vec<String> {
+    ffi::global_names()
+}
+
+/// What is known of a global function: `(documentation, JSON)`; both may be empty.
+#[pyfunction]
+fn describe_global_func(name: &str) -> PyResult<(String, String)> {
+    let missing = || PyValueError::new_err(format!("Cannot find global function {name}"));
+    ffi::describe_global(name).map(|found| (found.doc, found.metadata)).ok_or_else(missing)
 }
 
 #[pyfunction]
@@ -74,8 +108,13 @@ fn set_num_threads(count: usize) -> PyResult<()> {
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<Function>()?;
+    m.add_function(wrap_pyfunction!(convert_func, m)?)?;
     m.add_function(wrap_pyfunction!(get_global_func, m)?)?;
     m.add_function(wrap_pyfunction!(register_global_func, m)?)?;
+    m.add_function(wrap_pyfunction!(remove_global_func, m)?)?;
+    m.add_function(wrap_pyfunction!(list_global_func_names, m)?)?;
+    m.add_function(wrap_pyfunction!(describe_global_func, m)?)?;
     m.add_function(wrap_pyfunction!(num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(set_num_threads, m)?)
 }

@@ -4,12 +4,17 @@
 //! names that users know are given to them by the Python package around it.
 
 mod builder;
+mod call;
+mod classes;
 mod compile;
+mod container;
 mod convert;
 mod device;
 mod error;
 mod function;
 mod module;
+mod object;
+mod opaque;
 mod program;
 mod tensor;
 
@@ -23,14 +28,16 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<device::Device>()?;
     m.add_class::<device::DataType>()?;
     m.add_class::<tensor::Tensor>()?;
-    m.add_class::<tensor::ShapeTuple>()?;
-    m.add_class::<function::Function>()?;
     m.add_class::<module::Module>()?;
     m.add_class::<program::IRModule>()?;
     m.add_class::<program::Target>()?;
     m.add_class::<compile::CompiledModule>()?;
     m.add_class::<builder::ExecBuilder>()?;
-    m.add_class::<convert::Object>()?;
+    object::register(m)?;
+    container::register(m)?;
+    classes::register(m)?;
+    convert::register(m)?;
+    error::register(m)?;
     function::register(m)?;
     module::register(m)?;
     program::register(m)?;

@@ -1,12 +1,9 @@
 //! Modules: functions by name.
 
-use std::time::Duration;
-
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use relaxide::ffi::{self, Any, AnyView};
-use relaxide::runtime::timing::{TimingOptions, measure};
+use relaxide::ffi::{self, Any, AnyView, Handle};
 
 use crate::device::Device;
 use crate::error::to_py;
@@ -38,6 +35,10 @@ impl Module {
         found.ok_or_else(|| PyAttributeError::new_err(format!("Module has no function '{name}'")))
     }
 
+    fn __getitem__(&self, name: &str) -> PyResult<Function> {
+        self.get_function(name, false)
+    }
+
     /// Whether there is a function of a name.
     #[pyo3(signature = (name, query_imports=false))]
     fn implements_function(&self, name: &str, query_imports: bool) -> bool {
@@ -54,47 +55,65 @@ impl Module {
         self.clone()
     }
 
-    /// A function that times the function of a name: `number` calls make one measurement, repeated `repeat` times.
-    #[pyo3(signature = (func_name, dev, number=10, repeat=1, min_repeat_ms=0, cooldown_interval_ms=0, repeats_to_cooldown=1, f_preproc=""))]
-    #[expect(clippy::too_many_arguments, reason = "the signature is that of TVM's method of this name")]
-    fn time_evaluator(
-        &self,
-        func_name: &str,
-        dev: Device,
-        number: u32,
-        repeat: u32,
-        min_repeat_ms: u64,
-        cooldown_interval_ms: u64,
-        repeats_to_cooldown: u32,
-        f_preproc: &str,
-    ) -> PyResult<Evaluator> {
-        if number == 0 || repeat == 0 || repeats_to_cooldown == 0 {
-            return Err(PyValueError::new_err("number, repeat and repeats_to_cooldown must be at least 1"));
-        }
-        if dev.0.device_type != Device::CPU {
-            return Err(PyValueError::new_err(format!("device {} is not there; time on relaxide.cpu()", dev.0)));
-        }
-        let prepare = match f_preproc {
-            "" => None,
-            name => Some(
-                ffi::get_global(name)
-                    .ok_or_else(|| PyValueError::new_err(format!("Cannot find global function {name}")))?,
-            ),
-        };
-        let function = self.get_function(func_name, true)?.0;
-        let options = TimingOptions {
-            number,
-            repeat,
-            min_repeat: Duration::from_millis(min_repeat_ms),
-            cooldown: Duration::from_millis(cooldown_interval_ms),
-            repeats_to_cooldown,
-            ..TimingOptions::default()
-        };
-        Ok(Evaluator { function, device: dev.0, options, prepare })
+    /// Drop all imports.
+    fn clear_imports(&self) {
+        self.0.clear_imports();
     }
 
-    fn __getitem__(&self, name: &str) -> PyResult<Function> {
-        self.get_function(name, false)
+    /// What can be done with the module, as bits: 1 saved to bytes, 2 run, 4 exported.
+    fn get_property_mask(&self) -> i32 {
+        self.0.body().properties().0
+    }
+
+    /// What is known of a function, as JSON.
+    #[pyo3(signature = (name, query_imports=false))]
+    fn _function_metadata(&self, name: &str, query_imports: bool) -> Option<String> {
+        find(&self.0, query_imports, &|module| module.body().function_metadata(name))
+    }
+
+    /// A function's documentation.
+    #[pyo3(signature = (name, query_imports=false))]
+    fn get_function_doc(&self, name: &str, query_imports: bool) -> Option<String> {
+        find(&self.0, query_imports, &|module| module.body().function_doc(name))
+    }
+
+    /// The formats that it can be written in.
+    fn get_write_formats(&self) -> Vec<String> {
+        self.0.body().write_formats()
+    }
+
+    /// Write it to a file.
+    #[pyo3(signature = (file_name, fmt=""))]
+    fn write_to_file(&self, file_name: std::path::PathBuf, fmt: &str) -> PyResult<()> {
+        self.0.body().write_to_file(&file_name.to_string_lossy(), fmt).map_err(to_py)
+    }
+
+    /// The module as text.
+    #[pyo3(signature = (fmt=""))]
+    fn inspect_source(&self, fmt: &str) -> PyResult<String> {
+        self.0.body().inspect_source(fmt).map_err(to_py)
+    }
+
+    /// The module as bytes, without its imports.
+    fn _save_to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.0.body().save_to_bytes().map_err(to_py)?))
+    }
+
+    /// Whether two names stand for the same module.
+    fn same_as(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Module>().is_ok_and(|other| self.0 == other.get().0)
+    }
+
+    fn is_(&self, other: &Bound<'_, PyAny>) -> bool {
+        self.same_as(other)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        self.same_as(other)
+    }
+
+    fn __hash__(&self) -> usize {
+        self.0.as_object().as_ptr() as usize >> 4
     }
 
     fn __repr__(&self) -> String {
@@ -102,90 +121,10 @@ impl Module {
     }
 }
 
-/// Times a function when it is called with that function's arguments.
-#[pyclass(frozen, module = "relaxide")]
-pub struct Evaluator {
-    function: ffi::Function,
-    device: ffi::Device,
-    options: TimingOptions,
-    prepare: Option<ffi::Function>,
-}
-
-#[pymethods]
-impl Evaluator {
-    #[pyo3(signature = (*args))]
-    fn __call__(&self, py: Python<'_>, args: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<BenchmarkResult> {
-        let args = args.iter().map(|arg| crate::convert::from_py(&arg)).collect::<PyResult<Vec<Any>>>()?;
-        let results = py.detach(|| self.measure(&args)).map_err(to_py)?;
-        Ok(BenchmarkResult { results })
-    }
-}
-
-impl Evaluator {
-    fn measure(&self, args: &[Any]) -> Result<Vec<f64>, ffi::Error> {
-        let views: Vec<AnyView<'_>> = args.iter().map(Any::as_view).collect();
-        let prepare = || self.prepare.as_ref().map_or(Ok(()), |f| f.call(&views).map(|_| ()));
-        measure(self.device, &self.options, prepare, || self.function.call(&views).map(|_| ()))
-    }
-}
-
-/// Seconds for a call, a figure for each measurement.
-#[pyclass(frozen, module = "relaxide")]
-pub struct BenchmarkResult {
-    results: Vec<f64>,
-}
-
-#[pymethods]
-impl BenchmarkResult {
-    /// All measurements, in seconds.
-    #[getter]
-    fn results(&self) -> Vec<f64> {
-        self.results.clone()
-    }
-
-    /// Their mean.
-    #[getter]
-    fn mean(&self) -> f64 {
-        self.results.iter().sum::<f64>() / self.results.len() as f64
-    }
-
-    /// Their median.
-    #[getter]
-    fn median(&self) -> f64 {
-        let mut sorted = self.results.clone();
-        sorted.sort_by(f64::total_cmp);
-        let middle = sorted.len() / 2;
-        if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
-    }
-
-    /// The least.
-    #[getter]
-    fn min(&self) -> f64 {
-        self.results.iter().copied().fold(f64::INFINITY, f64::min)
-    }
-
-    /// The greatest.
-    #[getter]
-    fn max(&self) -> f64 {
-        self.results.iter().copied().fold(f64::NEG_INFINITY, f64::max)
-    }
-
-    /// Their standard deviation.
-    #[getter]
-    fn std(&self) -> f64 {
-        let mean = self.mean();
-        (self.results.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / self.results.len() as f64).sqrt()
-    }
-
-    fn __repr__(&self) -> String {
-        format!(
-            "BenchmarkResult(min={:.6e}, median={:.6e}, mean={:.6e}, max={:.6e})",
-            self.min(),
-            self.median(),
-            self.mean(),
-            self.max()
-        )
-    }
+/// What a module or, if asked for, the first of its imports has.
+fn find<T>(module: &ffi::Module, query_imports: bool, get: &dyn Fn(&ffi::Module) -> Option<T>) -> Option<T> {
+    let imports = || module.imports().iter().find_map(|import| find(import, true, get));
+    get(module).or_else(|| if query_imports { imports() } else { None })
 }
 
 #[pyfunction]
@@ -222,12 +161,10 @@ fn module_from_bytes<'py>(py: Python<'py>, kind: &str, bytes: &Bound<'py, PyByte
     })?;
     let bytes: Any = ffi::Bytes::new(bytes.as_bytes()).into();
     let module = load.call(&[bytes.as_view()]).map_err(to_py)?;
-    crate::convert::to_py(py, module.as_view())
+    crate::convert::to_py(py, module)
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<Evaluator>()?;
-    m.add_class::<BenchmarkResult>()?;
     m.add_function(wrap_pyfunction!(load_module, m)?)?;
     m.add_function(wrap_pyfunction!(load_virtual_machine, m)?)?;
     m.add_function(wrap_pyfunction!(module_from_bytes, m)?)

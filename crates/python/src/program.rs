@@ -38,9 +38,9 @@ impl IRModule {
         self.0.functions.contains_key(name)
     }
 
-    fn __getitem__(&self, name: &str) -> PyResult<crate::convert::Object> {
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let function = self.0.get(name).ok_or_else(|| PyKeyError::new_err(name.to_string()))?;
-        Ok(crate::convert::Object(function.0.clone()))
+        crate::object::Object::wrap(py, function.0.clone())
     }
 
     fn __repr__(&self) -> String {

@@ -16,7 +16,7 @@ const VERSIONED: &CStr = c"dltensor_versioned";
 const VERSIONED_USED: &CStr = c"used_dltensor_versioned";
 
 /// A tensor on a device.
-#[pyclass(frozen, from_py_object, module = "relaxide")]
+#[pyclass(frozen, subclass, from_py_object, weakref, module = "relaxide.runtime")]
 #[derive(Clone)]
 pub struct Tensor(pub ffi::Tensor);
 
@@ -28,25 +28,20 @@ impl Tensor {
         ffi::Tensor::zeros(&shape, data_type(dtype)?).map(Tensor).map_err(to_py)
     }
 
-    /// A copy of the data of a numpy array.
-    #[staticmethod]
-    fn _from_numpy(array: &Bound<'_, PyAny>, device: Device) -> PyResult<Tensor> {
-        on_cpu(device)?;
-        let dtype = data_type(&array.getattr("dtype")?)?;
-        let shape: Vec<i64> = array.getattr("shape")?.extract()?;
-        let tensor = ffi::Tensor::zeros(&shape, dtype).map_err(to_py)?;
-        copy_array_into(array, &tensor)?;
-        Ok(Tensor(tensor))
-    }
-
     /// A tensor that shares the data of another library's.
     #[staticmethod]
-    pub fn _from_dlpack(source: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    #[pyo3(signature = (source, require_alignment=0, require_contiguous=false))]
+    pub fn _from_dlpack(
+        source: &Bound<'_, PyAny>,
+        require_alignment: usize,
+        require_contiguous: bool,
+    ) -> PyResult<Tensor> {
+        let require = Requirements { alignment: require_alignment, contiguous: require_contiguous };
         let capsule = match source.cast::<PyCapsule>() {
             Ok(capsule) => capsule.clone(),
             Err(_) => request_capsule(source)?,
         };
-        take_capsule(&capsule)
+        take_capsule(&capsule, require)
     }
 
     /// The dimensions.
@@ -63,52 +58,107 @@ impl Tensor {
 
     /// The element type.
     #[getter]
-    fn dtype(&self) -> String {
-        self.0.dtype().to_string()
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        crate::convert::data_type(py, self.0.dtype())
+    }
+
+    /// The distances between neighbours, in elements.
+    #[getter]
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.strides())
+    }
+
+    /// The extent of a dimension.
+    fn size(&self, idx: isize) -> PyResult<i64> {
+        let at = if idx < 0 { idx + self.0.ndim() as isize } else { idx };
+        let found = usize::try_from(at).ok().and_then(|at| self.0.shape().get(at).copied());
+        found.ok_or_else(|| {
+            pyo3::exceptions::PyIndexError::new_err(format!("dimension {idx} of a tensor of {}", self.0.ndim()))
+        })
+    }
+
+    /// The number of elements.
+    fn numel(&self) -> usize {
+        self.0.numel()
+    }
+
+    /// The address of the first element.
+    fn data_ptr(&self) -> usize {
+        self.0.data_ptr() as usize
+    }
+
+    /// Whether the elements follow each other in row-major order.
+    fn is_contiguous(&self) -> bool {
+        self.0.is_contiguous()
+    }
+
+    /// Whether two names stand for the same tensor object.
+    fn same_as(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Tensor>().is_ok_and(|other| self.0 == other.get().0)
+    }
+
+    fn is_(&self, other: &Bound<'_, PyAny>) -> bool {
+        self.same_as(other)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        self.same_as(other)
+    }
+
+    fn __hash__(&self) -> usize {
+        ffi::Handle::as_object(&self.0).as_ptr() as usize >> 4
+    }
+
+    /// The address of the tensor object.
+    fn __chandle__(&self) -> usize {
+        ffi::Handle::as_object(&self.0).as_ptr() as usize
+    }
+
+    /// Another view of the same memory, `relative_byte_offset` bytes further on.
+    #[pyo3(signature = (shape, dtype=None, relative_byte_offset=0))]
+    fn _create_view(
+        &self,
+        shape: Vec<i64>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        relative_byte_offset: usize,
+    ) -> PyResult<Tensor> {
+        let dtype = dtype.map_or(Ok(self.0.dtype()), data_type)?;
+        view(&self.0, &shape, dtype, relative_byte_offset).map(Tensor)
+    }
+
+    /// The elements as bytes, in row-major order.
+    fn _bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
+        Ok(pyo3::types::PyBytes::new(py, &self.0.to_bytes().map_err(to_py)?))
+    }
+
+    /// Overwrite all elements with the bytes of another tensor, which may be of another type.
+    fn _fill(&self, source: &Tensor) -> PyResult<()> {
+        self.0.copy_from_bytes(source.0.as_bytes().map_err(to_py)?).map_err(to_py)
+    }
+
+    /// Overwrite all elements with those of a tensor of the same shape and type.
+    fn _copy_from(&self, source: &Tensor) -> PyResult<()> {
+        let (to, from) = (&self.0, &source.0);
+        if to.shape() != from.shape() || to.dtype() != from.dtype() {
+            return Err(PyValueError::new_err(format!(
+                "a tensor of shape {:?} and type {} cannot be copied to one of shape {:?} and type {}",
+                from.shape(),
+                from.dtype(),
+                to.shape(),
+                to.dtype()
+            )));
+        }
+        let copied = match from.is_contiguous() {
+            true => from.as_bytes().and_then(|bytes| to.copy_from_bytes(bytes)),
+            false => from.to_bytes().and_then(|bytes| to.copy_from_bytes(&bytes)),
+        };
+        copied.map_err(to_py)
     }
 
     /// Where it lives.
     #[getter]
     fn device(&self) -> Device {
         Device(self.0.device())
-    }
-
-    /// A copy as a numpy array.
-    fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let view = slf.py().import("numpy")?.call_method1("from_dlpack", (slf,))?;
-        view.call_method0("copy")
-    }
-
-    /// Copy the data of an array or tensor into this one.
-    fn copyfrom<'py>(slf: Bound<'py, Self>, source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
-        let array = match source.cast::<Tensor>() {
-            Ok(tensor) => Tensor::numpy(tensor)?,
-            Err(_) => {
-                let numpy = slf.py().import("numpy")?;
-                numpy.call_method1("ascontiguousarray", (source, slf.get().dtype()))?
-            }
-        };
-        let shape: Vec<i64> = array.getattr("shape")?.extract()?;
-        let this = &slf.get().0;
-        if shape != this.shape() {
-            return Err(PyValueError::new_err(format!(
-                "array of shape {shape:?} given for a tensor of shape {:?}",
-                this.shape()
-            )));
-        }
-        copy_array_into(&array, this)?;
-        Ok(slf)
-    }
-
-    /// Copy to a tensor, or to a fresh one on a device.
-    fn copyto<'py>(slf: &Bound<'py, Self>, target: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        if let Ok(tensor) = target.cast::<Tensor>() {
-            Tensor::copyfrom(tensor.clone(), slf.as_any())?;
-            return Ok(tensor.clone().into_any());
-        }
-        let device: Device = target.extract()?;
-        let copy = Tensor::_from_numpy(&Tensor::numpy(slf)?, device)?;
-        Ok(Bound::new(slf.py(), copy)?.into_any())
     }
 
     /// DLPack's export.
@@ -140,17 +190,6 @@ impl Tensor {
     fn __dlpack_device__(&self) -> (i32, i32) {
         (self.0.device().device_type, self.0.device().device_id)
     }
-
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let this = slf.get();
-        Ok(format!(
-            "<relaxide.Tensor shape={:?}, {}, {}>\n{}",
-            this.0.shape(),
-            this.0.device(),
-            this.dtype(),
-            Tensor::numpy(slf)?.repr()?
-        ))
-    }
 }
 
 fn on_cpu(device: Device) -> PyResult<()> {
@@ -161,12 +200,6 @@ fn on_cpu(device: Device) -> PyResult<()> {
         "device {} is not there; this build has the CPU alone: use relaxide.cpu()",
         device.0
     )))
-}
-
-fn copy_array_into(array: &Bound<'_, PyAny>, tensor: &ffi::Tensor) -> PyResult<()> {
-    let bytes = array.call_method1("tobytes", ("C",))?;
-    let bytes = bytes.cast::<pyo3::types::PyBytes>()?;
-    tensor.copy_from_bytes(bytes.as_bytes()).map_err(to_py)
 }
 
 fn request_capsule<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -183,21 +216,20 @@ fn request_capsule<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCap
     Ok(made.cast_into::<PyCapsule>()?)
 }
 
-fn take_capsule(capsule: &Bound<'_, PyCapsule>) -> PyResult<Tensor> {
+fn take_capsule(capsule: &Bound<'_, PyCapsule>, require: Requirements) -> PyResult<Tensor> {
     let py = capsule.py();
     let raw = capsule.as_ptr();
-    let none = Requirements::default();
     // SAFETY: the capsule API checks the name, so the pointer is of the type that the name stands for; renaming the capsule
     // afterwards makes the tensor ours, as DLPack prescribes.
     let tensor = unsafe {
         if pyo3::ffi::PyCapsule_IsValid(raw, VERSIONED.as_ptr()) == 1 {
             let managed = pyo3::ffi::PyCapsule_GetPointer(raw, VERSIONED.as_ptr()).cast::<DLManagedTensorVersioned>();
-            let tensor = ffi::Tensor::from_dlpack_versioned(managed, none).map_err(to_py)?;
+            let tensor = ffi::Tensor::from_dlpack_versioned(managed, require).map_err(to_py)?;
             pyo3::ffi::PyCapsule_SetName(raw, VERSIONED_USED.as_ptr());
             tensor
         } else if pyo3::ffi::PyCapsule_IsValid(raw, PLAIN.as_ptr()) == 1 {
             let managed = pyo3::ffi::PyCapsule_GetPointer(raw, PLAIN.as_ptr()).cast::<DLManagedTensor>();
-            let tensor = ffi::Tensor::from_dlpack(managed, none).map_err(to_py)?;
+            let tensor = ffi::Tensor::from_dlpack(managed, require).map_err(to_py)?;
             pyo3::ffi::PyCapsule_SetName(raw, PLAIN_USED.as_ptr());
             tensor
         } else {
@@ -208,6 +240,29 @@ fn take_capsule(capsule: &Bound<'_, PyCapsule>) -> PyResult<Tensor> {
         return Err(error);
     }
     Ok(Tensor(tensor))
+}
+
+/// A compact view of a tensor's memory that stays inside of it.
+fn view(tensor: &ffi::Tensor, shape: &[i64], dtype: ffi::DataType, offset: usize) -> PyResult<ffi::Tensor> {
+    if !tensor.is_contiguous() {
+        return Err(PyValueError::new_err("a view needs a tensor whose elements follow each other"));
+    }
+    let count = shape.iter().try_fold(1i64, |product, dim| if *dim < 0 { None } else { product.checked_mul(*dim) });
+    let bytes = count.and_then(|count| usize::try_from(count).ok()).and_then(|count| count.checked_mul(dtype.bytes()));
+    let end = bytes.and_then(|bytes| bytes.checked_add(offset));
+    if end.is_none_or(|end| end > tensor.byte_size()) {
+        return Err(PyValueError::new_err(format!(
+            "View with shape {shape:?} and datatype {dtype} would have a size of {} bytes.  This would occupy bytes \
+             {offset} <= i_byte < {} within the backing array.  However, the Tensor being viewed only contains {} bytes.",
+            bytes.map_or_else(|| "too many".into(), |bytes| bytes.to_string()),
+            end.map_or_else(|| "too many".into(), |end| end.to_string()),
+            tensor.byte_size()
+        )));
+    }
+    let dl = tensor.dl_tensor();
+    // SAFETY: the view ends inside of the memory, which the handle given along keeps.
+    unsafe { ffi::Tensor::from_parts(dl.data, shape, dtype, dl.device, dl.byte_offset + offset as u64, tensor.clone()) }
+        .map_err(to_py)
 }
 
 /// Wraps a pointer that the capsule owns.
@@ -249,42 +304,5 @@ unsafe extern "C" fn drop_versioned(capsule: *mut pyo3::ffi::PyObject) {
                 deleter(managed);
             }
         }
-    }
-}
-
-/// Dimensions as a value.
-#[pyclass(frozen, from_py_object, module = "relaxide")]
-#[derive(Clone)]
-pub struct ShapeTuple(pub ffi::Shape);
-
-#[pymethods]
-impl ShapeTuple {
-    #[new]
-    fn new(dims: Vec<i64>) -> ShapeTuple {
-        ShapeTuple(ffi::Shape::new(&dims))
-    }
-
-    fn __len__(&self) -> usize {
-        self.0.len()
-    }
-
-    fn __getitem__(&self, index: isize) -> PyResult<i64> {
-        let at = if index < 0 { index + self.0.len() as isize } else { index };
-        let found = usize::try_from(at).ok().and_then(|at| self.0.get(at).copied());
-        found.ok_or_else(|| {
-            pyo3::exceptions::PyIndexError::new_err(format!("index {index} of a shape of {} dimensions", self.0.len()))
-        })
-    }
-
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        if let Ok(other) = other.extract::<ShapeTuple>() {
-            return other.0.as_slice() == self.0.as_slice();
-        }
-        other.extract::<Vec<i64>>().is_ok_and(|dims| dims == self.0.as_slice())
-    }
-
-    fn __repr__(&self) -> String {
-        let dims: Vec<String> = self.0.iter().map(ToString::to_string).collect();
-        format!("ffi.Shape({})", dims.join(", "))
     }
 }

@@ -1,6 +1,7 @@
 """Executables built by hand."""
 
 from .. import _core
+from ..ffi import Shape
 from .executable import VMExecutable
 
 
@@ -20,9 +21,9 @@ class ExecBuilder(_core.ExecBuilder):
             raise ValueError(f"{func_name} has {num_inputs} inputs but {len(param_names)} names")
         return _Scope(self, func_name, num_inputs, param_names)
 
-    def emit_call(self, name, args=(), dst=None):
+    def emit_call(self, name, args=None, dst=None):
         """Call a function; tensors, shapes and dtypes among the arguments become constants."""
-        words = [self.convert_constant(arg) if not isinstance(arg, int) else arg for arg in map(_shape, args)]
+        words = [self.convert_constant(arg) if not isinstance(arg, int) else arg for arg in map(_shape, args or ())]
         self._emit_call(name, words, dst)
 
     def get(self):
@@ -31,7 +32,7 @@ class ExecBuilder(_core.ExecBuilder):
 
 
 def _shape(arg):
-    return _core.ShapeTuple(list(arg)) if isinstance(arg, tuple) else arg
+    return Shape(arg) if isinstance(arg, tuple) else arg
 
 
 class _Scope:

@@ -10,8 +10,8 @@ class VMExecutable:
     def __getitem__(self, name):
         return self.jit()[name]
 
-    def __call__(self, *args, **kwargs):
-        return self.jit()["main"](*args, **kwargs)
+    def __call__(self, *args):
+        return self.jit()["main"](*args)
 
     def jit(self):
         """The module, ready to run in this process."""

@@ -1,10 +1,9 @@
 """The virtual machine."""
 
 import enum
+from numbers import Number
 
-import numpy as np
-
-from .._core import Device, Module, Tensor, load_virtual_machine
+from .._core import Device, Function, Module, Object, Tensor, load_virtual_machine
 from ..runtime import cpu, tensor
 from .executable import VMExecutable
 
@@ -36,22 +35,27 @@ class VirtualMachine:
         if isinstance(rt_mod, VMExecutable):
             rt_mod = rt_mod.jit()
         if not isinstance(rt_mod, Module):
-            raise TypeError(f"expected a Module or VMExecutable, got {type(rt_mod).__name__}")
+            raise ValueError(f"Expect the rt_mod to be an runtime.Module, got {type(rt_mod).__name__}")
         devices = list(device) if isinstance(device, (list, tuple)) else [device]
+        for dev in devices:
+            if not isinstance(dev, Device):
+                raise TypeError(f"dev is expected to be Device or List[Device], got {type(dev).__name__}")
         if not devices or devices[-1].dlpack_device_type() != Device.CPU:
             devices.append(cpu())
         self.module = load_virtual_machine(rt_mod, [(dev, self._allocator(memory_cfg, dev)) for dev in devices])
 
     def _allocator(self, memory_cfg, dev):
         kinds = {"naive": self.NAIVE_ALLOCATOR, "pooled": self.POOLED_ALLOCATOR}
+        if memory_cfg is not None and not isinstance(memory_cfg, (str, dict)):
+            raise TypeError(f"memory_cfg is expected be string or dictionary, but received {type(memory_cfg)}")
         choice = memory_cfg.get(dev, "pooled") if isinstance(memory_cfg, dict) else memory_cfg or "pooled"
         choice = kinds.get(choice, choice)
         if choice not in kinds.values():
             raise ValueError(f"memory_cfg asks for allocator {choice!r} on {dev}; expected 'naive' or 'pooled'")
         return choice
 
-    def __getitem__(self, name):
-        return self.module[name]
+    def __getitem__(self, key):
+        return self.module[key]
 
     def invoke_closure(self, closure, *args):
         """Call a closure that a function returned."""
@@ -100,27 +104,44 @@ class VirtualMachine:
     ):
         """A function that times ``func_name`` as :meth:`Module.time_evaluator` does."""
         return self.module.time_evaluator(
-            func_name, dev, number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown, f_preproc
+            func_name,
+            dev,
+            number=number,
+            repeat=repeat,
+            min_repeat_ms=min_repeat_ms,
+            cooldown_interval_ms=cooldown_interval_ms,
+            repeats_to_cooldown=repeats_to_cooldown,
+            f_preproc=f_preproc,
         )
 
     def _arguments(self, func_name, args, kwargs):
-        if kwargs:
-            name_of = self.module["get_function_param_name"]
-            names = [name_of(func_name, i) for i in range(self.module["get_function_arity"](func_name))]
-            unknown = sorted(set(kwargs) - set(names))
-            if unknown:
-                raise ValueError(f"{func_name} has no parameter {unknown[0]!r}; it takes {', '.join(names)}")
-            rest = names[len(args) :]
-            missing = [name for name in rest if name not in kwargs]
-            if missing:
-                raise ValueError(f"{func_name} misses its argument {missing[0]!r}")
-            args = (*args, *(kwargs[name] for name in rest))
-        return [_convert(arg) for arg in args]
+        return [_convert(arg) for arg in (self._in_order(func_name, args, kwargs) if kwargs else args)]
+
+    def _in_order(self, func_name, args, kwargs):
+        """Named arguments at their parameters' places, the others at the places that are left."""
+        name_of = self.module["get_function_param_name"]
+        names = [name_of(func_name, i) for i in range(self.module["get_function_arity"](func_name))]
+        unknown = sorted(set(kwargs) - set(names))
+        if unknown:
+            raise ValueError(f"{func_name} has no parameter {unknown[0]!r}; it takes {', '.join(names)}")
+        rest = [name for name in names if name not in kwargs]
+        if len(rest) != len(args):
+            given = f"{len(args)} arguments are given beside the named ones"
+            raise ValueError(f"{func_name} takes {', '.join(rest) or 'nothing'} besides {', '.join(kwargs)}, but {given}")
+        values = dict(zip(rest, args), **kwargs)
+        return [values[name] for name in names]
 
 
 def _convert(arg):
-    if isinstance(arg, (np.ndarray, np.generic, int, float, bool)):
-        return tensor(np.asarray(arg))
-    if isinstance(arg, (list, tuple)):
+    """An argument as functions of the virtual machine take it: arrays and numbers become tensors on the CPU."""
+    if isinstance(arg, (Tensor, Object, Function, str, tuple)) and type(arg) is not tuple:
+        return arg
+    if isinstance(arg, (tuple, list)):
         return tuple(_convert(item) for item in arg)
-    return arg
+    if isinstance(arg, (Number, bool)) and not hasattr(arg, "dtype"):
+        import numpy as np
+
+        return tensor(np.array(arg, dtype="int32" if isinstance(arg, int) else "float32"))
+    if hasattr(arg, "__array__"):
+        return tensor(arg)
+    raise TypeError(f"Unsupported type: {type(arg)}")

@@ -1,9 +1,5 @@
 """From Python source to programs."""
 
-import inspect
-import linecache
-import textwrap
-
 from .. import _core
 
 
@@ -16,13 +12,18 @@ def ir_module(cls=None, *, check_well_formed=True):
     """Make the functions of a class a module."""
     if cls is None:
         return lambda inner: ir_module(inner, check_well_formed=check_well_formed)
-    if not inspect.isclass(cls):
+    if not isinstance(cls, type):
         raise TypeError(f"ir_module decorates a class, got {type(cls).__name__}")
     text, path, line = _source_of(cls)
     return _core.parse_script(text, path, line)
 
 
 def _source_of(cls):
+    # Only a program that is written in Python needs these, and they take as long to import as the package.
+    import inspect
+    import linecache
+    import textwrap
+
     try:
         lines, line = inspect.getsourcelines(cls)
     except (OSError, TypeError) as error:

@@ -1,0 +1,67 @@
+//! Classes that the Python package gives to values whose behaviour is a Python type's: element types are text, shapes are
+//! tuples, and types that users register have classes of their own.
+
+use std::sync::{PoisonError, RwLock};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+use relaxide::ffi::type_info;
+
+/// The class of element types, a subclass of `str`.
+static DTYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+/// The class of shapes, a subclass of `tuple`.
+static SHAPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+/// The classes of object types, by type index.
+static OBJECTS: RwLock<Vec<Option<Py<PyType>>>> = RwLock::new(Vec::new());
+
+/// The class of element types, once the package has said.
+pub fn dtype(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
+    DTYPE.get(py).map(|class| class.bind(py))
+}
+
+/// The class of shapes, once the package has said.
+pub fn shape(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
+    SHAPE.get(py).map(|class| class.bind(py))
+}
+
+/// The class that was registered for a type of object, or for the nearest of its ancestors.
+pub fn of_object<'py>(py: Python<'py>, index: i32) -> Option<Bound<'py, PyType>> {
+    let classes = OBJECTS.read().unwrap_or_else(PoisonError::into_inner);
+    let own = |index: i32| Some(classes.get(usize::try_from(index).ok()?)?.as_ref()?.bind(py).clone());
+    own(index).or_else(|| {
+        let info = type_info::type_info(index)?;
+        info.ancestors().iter().rev().find_map(|ancestor| own(*ancestor))
+    })
+}
+
+#[pyfunction]
+fn set_dtype_class(py: Python<'_>, class: Py<PyType>) {
+    let _ = DTYPE.set(py, class);
+}
+
+#[pyfunction]
+fn set_shape_class(py: Python<'_>, class: Py<PyType>) {
+    let _ = SHAPE.set(py, class);
+}
+
+/// Gives a type of object a class; returns the type's index.
+#[pyfunction]
+fn set_object_class(key: &str, class: Py<PyType>) -> PyResult<i32> {
+    let index = type_info::type_index_of_key(key)
+        .ok_or_else(|| PyValueError::new_err(format!("Cannot find object type index for {key}")))?;
+    let position = usize::try_from(index).unwrap_or(0);
+    let mut classes = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
+    if classes.len() <= position {
+        classes.resize_with(position + 1, || None);
+    }
+    classes[position] = Some(class);
+    Ok(index)
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(set_dtype_class, m)?)?;
+    m.add_function(wrap_pyfunction!(set_shape_class, m)?)?;
+    m.add_function(wrap_pyfunction!(set_object_class, m)?)
+}

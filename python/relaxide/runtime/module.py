@@ -1,0 +1,82 @@
+"""Modules as a user of compiled models meets them: loading, and timing of their functions."""
+
+import os
+import struct
+
+from .. import _core
+from .._core import Module
+from .._extend import methods_of
+from ..ffi import system_lib
+
+
+class BenchmarkResult:
+    """What a timing gave: seconds of one call, one for each repetition, and what follows from them."""
+
+    def __init__(self, results):
+        # Imported here because it takes as long as the whole package.
+        from statistics import fmean, median, pstdev
+
+        self.results = results
+        self.mean, self.std, self.median = fmean(results), pstdev(results), median(results)
+        self.min, self.max = min(results), max(results)
+
+    def __repr__(self):
+        return (
+            f"BenchmarkResult(min={self.min}, mean={self.mean}, median={self.median}, max={self.max}, std={self.std}, "
+            f"results={self.results})"
+        )
+
+    def __str__(self):
+        columns = {name: getattr(self, name) for name in ("mean", "median", "max", "min", "std")}
+        head = " ".join(f"{name + ' (ms)':^12}" for name in columns)
+        row = " ".join(f"{value * 1000:^12.4f}" for value in columns.values())
+        return f"Execution time summary:\n{head}\n{row}"
+
+
+@methods_of(Module)
+class _Methods:
+    def time_evaluator(
+        self,
+        func_name,
+        dev,
+        number=10,
+        repeat=1,
+        min_repeat_ms=0,
+        limit_zero_time_iterations=100,
+        cooldown_interval_ms=0,
+        repeats_to_cooldown=1,
+        cache_flush_bytes=0,
+        f_preproc="",
+    ):
+        """A function that times ``func_name`` with the arguments that it is given, after one call that does not count.
+
+        Each of ``repeat`` measurements is the mean of ``number`` calls, of more where they last less than
+        ``min_repeat_ms``. ``f_preproc`` names a global function that is called before each measurement.
+        """
+        make = _core.get_global_func("runtime.RPCTimeEvaluator")
+        evaluator = make(
+            self,
+            func_name,
+            dev.dlpack_device_type(),
+            dev.index,
+            number,
+            repeat,
+            min_repeat_ms,
+            limit_zero_time_iterations,
+            cooldown_interval_ms,
+            repeats_to_cooldown,
+            cache_flush_bytes,
+            f_preproc,
+        )
+        return lambda *args: BenchmarkResult(struct.unpack(f"@{repeat}d", evaluator(*args)))
+
+
+def load_module(path):
+    """The module in a shared library."""
+    path = os.fspath(path)
+    if not os.path.isfile(path):
+        raise ValueError(f"cannot find file {path}")
+    return _core.load_module(os.path.realpath(path))
+
+
+__all__ = ["BenchmarkResult", "Module", "load_module", "system_lib"]
