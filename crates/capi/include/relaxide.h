@@ -144,6 +144,8 @@ typedef struct RelaxideParamInfo {
 
 /* Loads a shared library that Relaxide or TVM exported. Its code runs with all rights of the process. */
 int relaxide_model_load(const char *path, RelaxideModel **model);
+/* Takes a model that is linked into the program: its object files, compiled with `prefix` as system_lib_prefix. */
+int relaxide_model_linked(const char *prefix, RelaxideModel **model);
 /* Results of the model stay valid. */
 void relaxide_model_free(RelaxideModel *model);
 

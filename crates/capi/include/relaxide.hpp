@@ -168,7 +168,16 @@ class Model {
         return Value(result);
     }
 
+    /// The model that is linked into the program, compiled with this system_lib_prefix.
+    static Model linked(const std::string &prefix) {
+        RelaxideModel *model = nullptr;
+        check(relaxide_model_linked(prefix.c_str(), &model));
+        return Model(model);
+    }
+
   private:
+    explicit Model(RelaxideModel *model) : handle_(model, relaxide_model_free) {}
+
     static RelaxideModel *load(const std::string &path) {
         RelaxideModel *model = nullptr;
         check(relaxide_model_load(path.c_str(), &model));

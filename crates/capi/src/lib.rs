@@ -31,6 +31,17 @@ pub use value::*;
 
 use border::guard;
 
+/// Enters the global functions when the shared library is loaded, for those who come by the C ABI of tvm-ffi. The functions
+/// of this interface do not need it: each enters what it uses.
+#[used]
+#[cfg_attr(any(target_os = "linux", target_os = "android"), unsafe(link_section = ".init_array"))]
+static WHEN_LOADED: extern "C" fn() = {
+    extern "C" fn register() {
+        relaxide_vm::register();
+    }
+    register
+};
+
 /// The version of the library, as `major.minor.patch`.
 #[unsafe(no_mangle)]
 pub extern "C" fn relaxide_version() -> *const c_char {

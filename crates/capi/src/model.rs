@@ -47,6 +47,19 @@ impl RelaxideModel {
         RelaxideModel::of_module(&relaxide_vm::load_module(Path::new(path))?)
     }
 
+    fn linked(prefix: &str) -> Result<RelaxideModel, Error> {
+        let module = relaxide_vm::system_library(prefix)?;
+        if Executable::of_module(&module).is_none() {
+            let message = format!(
+                "no model is linked into this program with the prefix {prefix:?}: link all object files of a model that \
+                 was compiled with this system_lib_prefix (a static archive between --whole-archive and \
+                 --no-whole-archive)"
+            );
+            return Err(invalid(message));
+        }
+        RelaxideModel::of_module(&module)
+    }
+
     fn of_module(module: &Module) -> Result<RelaxideModel, Error> {
         let machine = VirtualMachine::new(module, &[(Device::cpu(0), AllocatorKind::Pooled)])?;
         let functions = Executable::of_module(module).map(|executable| signature::functions(&executable));
@@ -67,6 +80,20 @@ pub unsafe extern "C" fn relaxide_model_load(path: *const c_char, model: *mut *m
         unsafe {
             at(model, "model")?;
             let loaded = RelaxideModel::load(text(path, "path")?)?;
+            put(model, Box::into_raw(Box::new(loaded)), "model")
+        }
+    })
+}
+
+/// Makes a model that was linked into the program ready to run on the CPU. `prefix` is the `system_lib_prefix` that it was
+/// compiled with.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn relaxide_model_linked(prefix: *const c_char, model: *mut *mut RelaxideModel) -> c_int {
+    guard(|| {
+        // SAFETY: the interface's contract.
+        unsafe {
+            at(model, "model")?;
+            let loaded = RelaxideModel::linked(text(prefix, "prefix")?)?;
             put(model, Box::into_raw(Box::new(loaded)), "model")
         }
     })

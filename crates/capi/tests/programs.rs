@@ -88,6 +88,25 @@ fn a_c_program_links_the_library_statically() {
 }
 
 #[test]
+fn a_model_is_linked_into_a_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = library_folder().join("librelaxide_runtime.a").display().to_string();
+    let object = model("linked.o").display().to_string();
+    let link = [object.as_str(), library.as_str(), "-lpthread", "-ldl", "-lm"];
+    let program = compile("cc", &["-std=c99"], "hello.c", &link, folder.path());
+    assert_eq!(run(&mut Command::new(program)), "0 2 4 6 8 10 12 14 16 18 20 22\n");
+
+    let link = [library.as_str(), "-lpthread", "-ldl", "-lm"];
+    let without = compile("cc", &["-std=c99"], "hello.c", &link, folder.path());
+    let output = Command::new(without).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.contains("no model is linked into this program with the prefix"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_cpp_program_uses_the_cover() {
     let folder = tempfile::tempdir().unwrap();
     let link = shared();

@@ -49,9 +49,9 @@ pub fn register_system_symbol(name: &str, symbol: *mut c_void) {
     enter(&SYSTEM, name, symbol);
 }
 
-/// All symbols of libraries that are linked into the process.
-pub fn system_symbols() -> Vec<(String, *mut c_void)> {
-    all(&SYSTEM)
+/// A symbol of a library that is linked into the process.
+pub fn system_symbol(name: &str) -> Option<*mut c_void> {
+    SYSTEM.read().unwrap_or_else(PoisonError::into_inner).get(name).map(|symbol| symbol.0)
 }
 
 fn enter(table: &Table, name: &str, symbol: *mut c_void) {

@@ -17,9 +17,11 @@ pub mod backend;
 pub mod device;
 pub mod library;
 pub mod memory;
+mod register;
 pub mod threads;
 pub mod timing;
 pub mod workspace;
 
-pub use library::{ensure_symbols_global, load_module, save_module_tree};
+pub use library::{ensure_symbols_global, load_module, save_module_tree, system_library};
+pub use register::register;
 pub use threads::{num_threads, set_num_threads};

@@ -6,9 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use relaxide_ffi::{
-    Any, AnyView, Bytes, Device, Error, ErrorKind, FromAny, Function, Module, get_global, register_global,
-};
+use relaxide_ffi::{Any, AnyView, Bytes, Device, Error, ErrorKind, FromAny, Function, Module, get_global};
 
 use crate::device::device_api;
 
@@ -85,16 +83,6 @@ fn grown(number: u32, elapsed: Duration, wanted: Duration) -> u32 {
     (needed as u32).saturating_add(1).max(number.saturating_add(number / 2 + 1))
 }
 
-/// Enters `runtime.RPCTimeEvaluator` among the global functions: it takes a module or nothing, the name of a function in
-/// it (or of a global one), and the options, and returns a function that measures. Calling it again does nothing.
-pub fn register() {
-    const NAME: &str = "runtime.RPCTimeEvaluator";
-    if get_global(NAME).is_none() {
-        // Only another thread's registration of the same function can come between.
-        let _ = register_global(NAME, Function::new(evaluator));
-    }
-}
-
 fn argument<T: FromAny>(args: &[AnyView<'_>], index: usize, name: &str) -> Result<T, Error> {
     let missing = || Error::new(ErrorKind::TypeError, format!("time evaluator: argument {index} ({name}) is missing"));
     let value: Result<T, Error> = args.get(index).ok_or_else(missing)?.to();
@@ -105,9 +93,12 @@ fn milliseconds(args: &[AnyView<'_>], index: usize, name: &str) -> Result<Durati
     argument::<u64>(args, index, name).map(Duration::from_millis)
 }
 
+/// The global function `runtime.RPCTimeEvaluator`: it takes a module or nothing, the name of a function in it (or of a
+/// global one), and the options, and returns a function that measures.
+///
 /// `(module, name, device type, device id, number, repeat, min_repeat_ms, limit_zero_time_iterations,
 /// cooldown_interval_ms, repeats_to_cooldown, cache_flush_bytes, f_preproc)`.
-fn evaluator(args: &[AnyView<'_>]) -> Result<Any, Error> {
+pub(crate) fn evaluator(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let module: Option<Module> = argument(args, 0, "module")?;
     let name: String = argument(args, 1, "function name")?;
     let device = Device { device_type: argument(args, 2, "device type")?, device_id: argument(args, 3, "device id")? };
@@ -168,8 +159,8 @@ mod tests {
 
     #[test]
     fn the_evaluator_returns_a_double_for_each_measurement() {
-        register();
-        let _ = register_global("test.timing.identity", Function::typed(|x: i64| Ok::<_, Error>(x)));
+        crate::register();
+        let _ = relaxide_ffi::register_global("test.timing.identity", Function::typed(|x: i64| Ok::<_, Error>(x)));
         let make = get_global("runtime.RPCTimeEvaluator").unwrap();
         let (name, none) = (Any::from("test.timing.identity"), Any::from(""));
         let mut args = vec![AnyView::none(), name.as_view()];

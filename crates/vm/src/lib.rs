@@ -48,3 +48,9 @@ pub fn load_module(path: impl AsRef<Path>) -> Result<Module, Error> {
     register();
     relaxide_runtime::load_module(path)
 }
+
+/// The compiled model that is linked into this program with that prefix (see [`relaxide_runtime::system_library`]).
+pub fn system_library(prefix: &str) -> Result<Module, Error> {
+    register();
+    relaxide_runtime::system_library(prefix)
+}

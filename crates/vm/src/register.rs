@@ -3,19 +3,18 @@
 use std::sync::Once;
 
 use relaxide_ffi::{Bytes, Error, ErrorKind, Function, get_global, register_global};
-use relaxide_runtime::timing;
 
 use crate::builtins;
 use crate::executable::module::{ExecutableModule, KIND};
 
-/// Enters the builtins, the time evaluator and the loaders of VM executables among the global functions. Calling it again does nothing;
-/// everything in this crate that needs it calls it. A program that loads models with
+/// Enters the builtins, the loaders of VM executables and what the runtime offers among the global functions. Calling it
+/// again does nothing; everything in this crate that needs it calls it. A program that loads models with
 /// [`relaxide_runtime::load_module`] calls it first.
 pub fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         builtins::register();
-        timing::register();
+        relaxide_runtime::register();
         enter(
             &format!("ffi.Module.load_from_bytes.{KIND}"),
             Function::typed(|bytes: Bytes| ExecutableModule::load(bytes.as_slice())),

@@ -4,23 +4,31 @@
 //! ([`load_module`]) opens the library, gives it the functions that it needs from the process ([`ensure_symbols_global`]),
 //! and rebuilds the tree of modules; each kind of module has a loader among the global functions, under
 //! `ffi.Module.load_from_bytes.<kind>`. [`save_module_tree`] is the other direction: the bytes for the symbol, and the
-//! modules whose code an export links in.
+//! modules whose code an export links in. A model may also be linked into the program ([`system_library`]).
 //!
 //! Loading a library runs its code: whoever may choose the file may do anything that the process may.
 
 mod bind;
 pub mod blob;
+mod module;
 mod shared;
 mod symbols;
+mod system;
 mod tree;
 
 use std::path::Path;
 
 use relaxide_ffi::{AnyView, Error, ErrorKind, Module, get_global};
 
-pub use shared::LibraryModule;
+pub use module::LibraryModule;
 pub use symbols::ensure_symbols_global;
+pub use system::system_library;
 pub use tree::{SavedTree, save_module_tree};
+
+/// Opens a shared library.
+pub(crate) fn load_shared(path: String) -> Result<Module, Error> {
+    shared::load(Path::new(&path))
+}
 
 /// Loads a module from a file: a shared library here, any other kind by the global function
 /// `ffi.Module.load_from_file.<extension>`.
@@ -32,8 +40,10 @@ pub fn load_module(path: impl AsRef<Path>) -> Result<Module, Error> {
     }
     let loader = format!("ffi.Module.load_from_file.{extension}");
     let function = get_global(&loader).ok_or_else(|| {
+        let ending = if extension.is_empty() { "has no ending".to_owned() } else { format!("ends in .{extension}") };
         let message = format!(
-            "cannot load {}: a shared library ends in .so, and no loader is registered as {loader}",
+            "cannot load {}: it {ending}, and compiled models are shared libraries, which end in .so (to load other \
+             files, register a function as {loader})",
             path.display()
         );
         Error::new(ErrorKind::ValueError, message)

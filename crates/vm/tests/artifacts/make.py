@@ -1,7 +1,10 @@
 """Makes the artifacts of this folder with apache-tvm 0.27.0.post1 (see README.md). Run it inside the folder."""
 
 import json
+import pathlib
 import subprocess
+import tarfile
+import tempfile
 
 import numpy as np
 import tvm
@@ -123,6 +126,17 @@ def compile_and_record(name, module, *runs, mode="bytecode"):
     record(name, executable, [run(executable, *args) for args in runs])
 
 
+def linked():
+    """A model as one object file, for linking into programs."""
+    module = Add.with_attr("system_lib_prefix", "hello_")
+    relax.build(module, TARGET).export_library("linked.tar")
+    with tarfile.open("linked.tar") as archive, tempfile.TemporaryDirectory() as folder:
+        archive.extractall(folder, filter="data")
+        objects = [f"{folder}/{name}" for name in archive.getnames()]
+        subprocess.run(["ld", "-r", "-o", "linked.o", *objects], check=True)
+    pathlib.Path("linked.tar").unlink()
+
+
 def every_constant():
     ib = relax.ExecBuilder()
     with ib.function("every_constant", num_inputs=2, param_names=["a", "b"]):
@@ -178,5 +192,6 @@ compile_and_record("dynamic_compiled", Dynamic, *dynamic_runs, mode="compiled")
 compile_and_record("control", Control, ("main", np.array(3, "int64"), f32(4)), ("main", np.array(10, "int64"), f32(4)))
 compile_and_record("closure", relax.transform.LambdaLift()(Closure), ("main", f32(2, 3), f32(2, 3)))
 compile_and_record("parallel", Parallel, ("main", f32(8, 300)))
+linked()
 record("every_constant", every_constant())
 record("float_constant", float_constant())

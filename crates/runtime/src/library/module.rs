@@ -1,0 +1,119 @@
+//! Native code as a module, wherever it came from.
+
+use std::ffi::{CString, c_void};
+use std::sync::Arc;
+
+use libloading::os::unix::Library;
+use relaxide_ffi::abi::SafeCall;
+use relaxide_ffi::{Error, Function, Handle, Module, ModuleImpl, ModuleProperties, env};
+
+use super::{blob, tree};
+
+/// In front of the name of every function that a library exports to the runtime.
+const FUNCTION_PREFIX: &str = "__tvm_ffi_";
+/// The slot that holds the library's own module, for code that looks functions up.
+const CONTEXT_SYMBOL: &str = "__tvm_ffi__library_ctx";
+
+/// Where the symbols of a module are.
+pub(super) enum Code {
+    /// In a library that was opened.
+    Shared(Library),
+    /// In the program itself, which entered them into the process's table when it started. Several libraries may be
+    /// linked into one program; what they enter is told apart by a prefix.
+    Linked {
+        /// In front of the names of this library.
+        prefix: String,
+    },
+}
+
+impl Code {
+    /// The address of what the library as a whole has under this name, such as its module tree.
+    pub(super) fn symbol(&self, name: &str) -> Option<*mut c_void> {
+        match self {
+            Code::Shared(library) => exported(library, name),
+            Code::Linked { prefix } => {
+                env::system_symbol(&format!("{prefix}{name}")).or_else(|| env::system_symbol(name))
+            }
+        }
+    }
+
+    /// The address of a function that is offered under this name.
+    fn function(&self, name: &str) -> Option<*mut c_void> {
+        match self {
+            Code::Shared(library) => exported(library, &format!("{FUNCTION_PREFIX}{name}")),
+            Code::Linked { prefix } => env::system_symbol(&format!("{FUNCTION_PREFIX}{prefix}{name}"))
+                .or_else(|| env::system_symbol(&format!("{FUNCTION_PREFIX}{name}"))),
+        }
+    }
+}
+
+fn exported(library: &Library, name: &str) -> Option<*mut c_void> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: only the address is taken, as a plain pointer, and only used while the library is kept.
+    let symbol = unsafe { library.get::<*mut c_void>(name.as_bytes_with_nul()) };
+    symbol.ok().map(|symbol| symbol.into_raw()).filter(|address| !address.is_null())
+}
+
+/// The functions of a library: `get_function("add")` finds the symbol `__tvm_ffi_add`.
+pub struct LibraryModule {
+    code: Arc<Code>,
+}
+
+/// The kind of a [`LibraryModule`].
+pub const KIND: &str = "library";
+
+/// What a function of a library keeps alive: the library itself and the module whose imports its code looks through.
+struct Keep {
+    _code: Arc<Code>,
+    _module: Option<Module>,
+}
+
+impl LibraryModule {
+    fn function(&self, name: &str, module: Option<&Module>) -> Option<Function> {
+        let address = self.code.function(name)?;
+        // SAFETY: symbols with this prefix are functions of the interface's calling convention.
+        let call = unsafe { std::mem::transmute::<*mut c_void, SafeCall>(address) };
+        let keep = Keep { _code: Arc::clone(&self.code), _module: module.cloned() };
+        // SAFETY: the symbol is callable as long as the library is loaded, which `keep` sees to.
+        Some(unsafe { Function::from_symbol(call, keep) })
+    }
+}
+
+impl ModuleImpl for LibraryModule {
+    fn kind(&self) -> &str {
+        KIND
+    }
+
+    fn get_function(&self, name: &str) -> Option<Function> {
+        self.function(name, None)
+    }
+
+    fn get_bound_function(&self, module: &Module, name: &str) -> Option<Function> {
+        self.function(name, Some(module))
+    }
+
+    fn properties(&self) -> ModuleProperties {
+        ModuleProperties::RUNNABLE
+    }
+}
+
+/// Makes a module of a library's code, and rebuilds the modules in it, of which the first is given back.
+pub(super) fn assemble(code: Code) -> Result<Module, Error> {
+    let blob = code.symbol(blob::SYMBOL).map(|address| {
+        // SAFETY: the symbol is a length and as many bytes behind it; the copy is made before anybody can unload it.
+        unsafe {
+            let length = u64::from_le(address.cast::<u64>().read_unaligned());
+            std::slice::from_raw_parts(address.cast::<u8>().add(8), length as usize).to_vec()
+        }
+    });
+    let context = code.symbol(CONTEXT_SYMBOL);
+    let module = Module::new(LibraryModule { code: Arc::new(code) });
+    if let Some(slot) = context {
+        // SAFETY: the slot is one pointer. It is read only by functions of the library, which keep the module.
+        unsafe { slot.cast::<*mut c_void>().write(module.as_object().as_ptr().cast()) };
+    }
+    match blob {
+        None => Ok(module),
+        Some(bytes) => tree::rebuild(&bytes, &module),
+    }
+}

@@ -1,0 +1,39 @@
+//! What this crate enters among the global functions.
+
+use std::sync::Once;
+
+use relaxide_ffi::{Error, Function, get_global, register_global};
+
+use crate::{library, timing};
+
+/// Enters the loader of shared libraries (`ffi.Module.load_from_file.so`), the libraries linked into the program
+/// (`ffi.SystemLib`) and the time evaluator (`runtime.RPCTimeEvaluator`). Calling it again does nothing.
+pub fn register() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        enter(
+            "ffi.Module.load_from_file.so",
+            Function::typed(|path: String, _format: String| library::load_shared(path)),
+        );
+        enter(
+            "ffi.SystemLib",
+            Function::new(|args| match args {
+                [] => library::system_library("").map(Into::into),
+                [prefix] => library::system_library(&prefix.to::<String>()?).map(Into::into),
+                _ => Err(Error::new(
+                    relaxide_ffi::ErrorKind::TypeError,
+                    format!("ffi.SystemLib takes at most a prefix, and has {} arguments", args.len()),
+                )),
+            }),
+        );
+        enter("runtime.RPCTimeEvaluator", Function::new(timing::evaluator));
+    });
+}
+
+/// Enters a function unless one of that name is there.
+fn enter(name: &str, function: Function) {
+    if get_global(name).is_none() {
+        // Only another thread's registration of the same function can come between.
+        let _ = register_global(name, function);
+    }
+}
