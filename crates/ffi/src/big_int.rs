@@ -23,12 +23,17 @@ impl BigIntObj {
         unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).add(1).cast(), self.size) }
     }
 
+    /// The words as bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        bytes_of(self.words())
+    }
+
     fn content_equal(&self, other: &Self, eq: &mut StructuralEqual) -> bool {
         self.words() == other.words() || eq.fail("the integers differ")
     }
 
     fn content_hash(&self, hash: &mut StructuralHash) {
-        hash.bytes(bytes_of(self.words()));
+        hash.bytes(self.bytes());
     }
 }
 
@@ -82,7 +87,7 @@ impl BigInt {
 
     /// The words of a value that is such an integer, as bytes.
     pub(crate) fn words_of(value: &Any) -> Option<&[u8]> {
-        value.downcast_ref::<BigIntObj>().map(|object| bytes_of(object.words()))
+        value.downcast_ref::<BigIntObj>().map(|object| object.bytes())
     }
 
     fn is_negative(&self) -> bool {

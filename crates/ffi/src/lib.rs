@@ -43,6 +43,7 @@ pub mod stream;
 mod string;
 mod structural;
 mod tensor;
+mod tensor_source;
 pub mod type_attr;
 pub mod type_info;
 

@@ -2,16 +2,16 @@
 
 use std::ffi::c_int;
 
-use super::text;
+use super::{input, place, text};
 use crate::abi::{ByteArray, RawAny};
 use crate::{Any, DataType, Error, ErrorKind, raised};
 
 /// Reads an element type.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn TVMFFIDataTypeFromString(input: *const ByteArray, out: *mut DataType) -> c_int {
+pub unsafe extern "C" fn TVMFFIDataTypeFromString(text_of_type: *const ByteArray, out: *mut DataType) -> c_int {
     raised::guard(|| {
         // SAFETY: the interface's contract.
-        unsafe { out.write(text(input)?.parse()?) };
+        unsafe { place(out)?.write(text(text_of_type)?.parse()?) };
         Ok(())
     })
 }
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn TVMFFIDataTypeFromString(input: *const ByteArray, out: 
 pub unsafe extern "C" fn TVMFFIDataTypeToString(dtype: *const DataType, out: *mut RawAny) -> c_int {
     raised::guard(|| {
         // SAFETY: the interface's contract.
-        let dtype = unsafe { *dtype };
+        let (dtype, out) = unsafe { (input(dtype, "the element type")?, place(out)?) };
         if !dtype.has_name() {
             let message = format!("type code {} has no name", dtype.code);
             return Err(Error::new(ErrorKind::ValueError, message));

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use super::c_text;
+use super::c_name;
 use crate::{Device, raised, signal, stream};
 
 /// Makes a stream the calling thread's current one for a device; tells which one was, if a place for it is given.
@@ -39,5 +39,5 @@ pub extern "C" fn TVMFFIEnvCheckSignals() -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIEnvRegisterCAPI(name: *const c_char, symbol: *mut c_void) -> c_int {
     // SAFETY: the interface's contract.
-    raised::guard(|| unsafe { signal::register(&c_text(name), symbol) })
+    raised::guard(|| unsafe { signal::register(&c_name(name)?, symbol) })
 }

@@ -2,13 +2,16 @@
 
 use std::ffi::{c_char, c_int};
 
-use super::{ObjectHandle, borrow, borrow_object, bytes, c_text, give};
+use super::{ObjectHandle, borrow, borrow_object, bytes, c_text, give, place};
 use crate::abi::ByteArray;
-use crate::{Error, ErrorKind, ObjectRef, raised};
+use crate::{Error, ObjectRef, raised};
 
 /// Moves the thread's error to the caller; null if there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIErrorMoveFromRaised(result: *mut ObjectHandle) {
+    if result.is_null() {
+        return;
+    }
     let handle = raised::take().map_or(std::ptr::null_mut(), give);
     // SAFETY: the interface's contract.
     unsafe { result.write(handle) };
@@ -76,10 +79,7 @@ pub unsafe extern "C" fn TVMFFIErrorCreateWithCauseAndExtraContext(
                 if handle.is_null() { Ok(None) } else { borrow_object(handle).map(Some) }
             };
             let (kind, message, backtrace) = (text(kind)?, text(message)?, text(backtrace)?);
-            if out.is_null() {
-                return Err(Error::new(ErrorKind::ValueError, "no place for the error"));
-            }
-            out.write(give(Error::with_backtrace(kind, message, &backtrace, object(cause)?, object(extra)?)));
+            place(out)?.write(give(Error::with_backtrace(kind, message, &backtrace, object(cause)?, object(extra)?)));
         }
         Ok(())
     })

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{CMethodInfo, ObjectHandle, borrow, give, text};
+use super::{CMethodInfo, ObjectHandle, borrow, give, input, place, text};
 use crate::abi::{ByteArray, RawAny, SafeCall};
 use crate::{AnyView, Error, ErrorKind, Function, GlobalFunction, get_global, raised, register_global, replace_global};
 
@@ -17,7 +17,7 @@ pub unsafe extern "C" fn TVMFFIFunctionCreate(
     raised::guard(|| {
         let safe_call = safe_call.ok_or_else(|| Error::new(ErrorKind::ValueError, "the callback is null"))?;
         // SAFETY: the interface's contract.
-        unsafe { out.write(give(Function::from_callback(resource, safe_call, release))) };
+        unsafe { place(out)?.write(give(Function::from_callback(resource, safe_call, release))) };
         Ok(())
     })
 }
@@ -27,7 +27,7 @@ pub unsafe extern "C" fn TVMFFIFunctionCreate(
 pub unsafe extern "C" fn TVMFFIFunctionGetGlobal(name: *const ByteArray, out: *mut ObjectHandle) -> c_int {
     raised::guard(|| {
         // SAFETY: the interface's contract.
-        unsafe { out.write(get_global(text(name)?).map_or(std::ptr::null_mut(), give)) };
+        unsafe { place(out)?.write(get_global(text(name)?).map_or(std::ptr::null_mut(), give)) };
         Ok(())
     })
 }
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn TVMFFIFunctionSetGlobalFromMethodInfo(
     raised::guard(|| {
         // SAFETY: the interface's contract.
         let (name, function) = unsafe {
-            let CMethodInfo { name, doc, metadata, method, .. } = &*info;
+            let CMethodInfo { name, doc, metadata, method, .. } = input(info, "the description of the method")?;
             let (doc, metadata) = (text(doc)?.to_string(), text(metadata)?.to_string());
             let function = AnyView::from_raw(*method).to::<Function>()?;
             (text(name)?, GlobalFunction { function, doc, metadata })
@@ -80,8 +80,11 @@ pub unsafe extern "C" fn TVMFFIFunctionCall(
     num_args: c_int,
     result: *mut RawAny,
 ) -> c_int {
-    if function.is_null() {
-        raised::set(Error::new(ErrorKind::ValueError, "the function is null"));
+    if function.is_null() || result.is_null() || (args.is_null() && num_args > 0) {
+        raised::set(Error::new(
+            ErrorKind::ValueError,
+            "the function, its arguments or the place for the result is null",
+        ));
         return -1;
     }
     // SAFETY: the interface's contract: the handle is a function, whose first word is its entry point.

@@ -44,6 +44,10 @@ pub unsafe extern "C" fn TVMFFIHandleInitOnce(
     handle: *mut *mut c_void,
     init: Option<unsafe extern "C" fn(result: *mut *mut c_void) -> c_int>,
 ) -> c_int {
+    if handle.is_null() {
+        raised::set(Error::new(ErrorKind::ValueError, "the place for a handle is null"));
+        return -1;
+    }
     // SAFETY: the interface's contract: the handle is shared by threads only through these functions.
     let slot = unsafe { AtomicPtr::from_ptr(handle) };
     if !slot.load(Ordering::Acquire).is_null() {
@@ -77,6 +81,10 @@ pub unsafe extern "C" fn TVMFFIHandleDeinitOnce(
     handle: *mut *mut c_void,
     deinit: Option<unsafe extern "C" fn(handle: *mut c_void) -> c_int>,
 ) -> c_int {
+    if handle.is_null() {
+        raised::set(Error::new(ErrorKind::ValueError, "the place for a handle is null"));
+        return -1;
+    }
     // SAFETY: the interface's contract: the handle is shared by threads only through these functions.
     let slot = unsafe { AtomicPtr::from_ptr(handle) };
     let _turn = Turn::wait();

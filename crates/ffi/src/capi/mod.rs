@@ -4,10 +4,14 @@
 //! Those that return `int` follow one protocol: 0, or -1 with the error in the calling thread's slot; no panic leaves
 //! them. A name is exported only if the function does all that the interface says.
 //!
-//! Every function's safety contract is the interface's: addresses are valid or, where the interface says so, null;
-//! handles are live objects; results are written to places that hold nothing to be dropped.
+//! Every function's safety contract is the interface's: addresses are valid or null; handles are live objects; results
+//! are written to places that hold nothing to be dropped. Where the interface does not give null a meaning it is an
+//! error, or does nothing where the function cannot fail.
 #![allow(clippy::missing_safety_doc, reason = "the contract is the interface's, stated once above")]
 
+mod allocator;
+mod backtrace;
+mod big_int;
 mod dtype;
 mod environment;
 mod error;
@@ -22,6 +26,9 @@ mod types;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::NonNull;
 
+pub use allocator::*;
+pub use backtrace::*;
+pub use big_int::*;
 pub use dtype::*;
 pub use environment::*;
 pub use error::*;
@@ -39,6 +46,21 @@ use crate::{Error, ErrorKind, FromAny};
 
 /// A handle of the interface: the address of an object's header.
 pub type ObjectHandle = *mut c_void;
+
+/// A place for a result; an error if there is none.
+fn place<T>(out: *mut T) -> Result<NonNull<T>, Error> {
+    NonNull::new(out).ok_or_else(|| Error::new(ErrorKind::ValueError, "the place for the result is null"))
+}
+
+/// What the address of an argument leads to; an error if it is null.
+///
+/// # Safety
+/// `address` is null or leads to a `T` that lives for as long as the caller picks.
+unsafe fn input<'a, T>(address: *const T, what: &str) -> Result<&'a T, Error> {
+    // SAFETY: the caller's promise.
+    let value = unsafe { address.as_ref() };
+    value.ok_or_else(|| Error::new(ErrorKind::ValueError, format!("{what} is null")))
+}
 
 /// The object behind a handle, with a reference of its own.
 ///
@@ -86,10 +108,22 @@ unsafe fn text<'a>(bytes: *const ByteArray) -> Result<&'a str, Error> {
 unsafe fn bytes<'a>(bytes: *const ByteArray) -> Result<&'a [u8], Error> {
     // SAFETY: the caller's promise.
     match unsafe { bytes.as_ref() } {
+        Some(bytes) if bytes.data.is_null() && bytes.size != 0 => {
+            Err(Error::new(ErrorKind::ValueError, format!("the address of {} bytes is null", bytes.size)))
+        }
         // SAFETY: as above.
         Some(bytes) => Ok(unsafe { bytes.as_slice() }),
         None => Err(Error::new(ErrorKind::ValueError, "the byte array is null")),
     }
+}
+
+/// The text of a C string that must be there.
+///
+/// # Safety
+/// As for [`c_text`].
+unsafe fn c_name(text: *const c_char) -> Result<String, Error> {
+    // SAFETY: the caller's promise.
+    unsafe { input(text, "the name").map(|_| c_text(text)) }
 }
 
 /// The text of a C string, with what is not UTF-8 replaced.

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use super::{ObjectHandle, borrow, c_text};
+use super::{ObjectHandle, borrow, c_name, place};
 use crate::object::Handle;
 use crate::{Module, env, raised};
 
@@ -16,8 +16,9 @@ pub unsafe extern "C" fn TVMFFIEnvModLookupFromImports(
     raised::guard(|| {
         // SAFETY: the interface's contract.
         unsafe {
+            let out = place(out)?;
             let library = borrow::<Module>(library)?;
-            let function = library.lookup_from_imports(&c_text(name))?;
+            let function = library.lookup_from_imports(&c_name(name)?)?;
             out.write(function.as_object().as_ptr().cast());
         }
         Ok(())
@@ -29,7 +30,7 @@ pub unsafe extern "C" fn TVMFFIEnvModLookupFromImports(
 pub unsafe extern "C" fn TVMFFIEnvModRegisterContextSymbol(name: *const c_char, symbol: *mut c_void) -> c_int {
     raised::guard(|| {
         // SAFETY: the interface's contract.
-        env::register_context_symbol(&unsafe { c_text(name) }, symbol);
+        env::register_context_symbol(&unsafe { c_name(name)? }, symbol);
         Ok(())
     })
 }
@@ -39,7 +40,7 @@ pub unsafe extern "C" fn TVMFFIEnvModRegisterContextSymbol(name: *const c_char, 
 pub unsafe extern "C" fn TVMFFIEnvModRegisterSystemLibSymbol(name: *const c_char, symbol: *mut c_void) -> c_int {
     raised::guard(|| {
         // SAFETY: the interface's contract.
-        env::register_system_symbol(&unsafe { c_text(name) }, symbol);
+        env::register_system_symbol(&unsafe { c_name(name)? }, symbol);
         Ok(())
     })
 }

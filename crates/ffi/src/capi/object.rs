@@ -3,10 +3,9 @@
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
-use super::{ObjectHandle, borrow_object};
-use crate::abi::RawAny;
+use super::{ObjectHandle, borrow_object, input, place};
+use crate::abi::{self, RawAny};
 use crate::object::{ObjectBox, ObjectHeader, allocate, deleter};
-use crate::type_info::type_info;
 use crate::{AnyView, Error, ErrorKind, raised};
 
 /// `TVMFFIVersion`.
@@ -27,8 +26,10 @@ pub const VERSION: Version = Version { major: 0, minor: 1, patch: 15 };
 /// Tells which version of the interface this is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIGetVersion(out: *mut Version) {
-    // SAFETY: the interface's contract.
-    unsafe { out.write(VERSION) };
+    if !out.is_null() {
+        // SAFETY: the interface's contract.
+        unsafe { out.write(VERSION) };
+    }
 }
 
 /// Adds a strong reference.
@@ -59,7 +60,7 @@ pub unsafe extern "C" fn TVMFFIObjectDecRef(object: ObjectHandle) -> c_int {
 pub unsafe extern "C" fn TVMFFIAnyViewToOwnedAny(view: *const RawAny, out: *mut RawAny) -> c_int {
     raised::guard(|| {
         // SAFETY: the interface's contract.
-        unsafe { out.write(AnyView::from_raw(*view).to_owned().into_raw()) };
+        unsafe { place(out)?.write(AnyView::from_raw(*input(view, "the value")?).to_owned().into_raw()) };
         Ok(())
     })
 }
@@ -89,12 +90,12 @@ pub unsafe extern "C" fn TVMFFIObjectCreateOpaque(
     out: *mut ObjectHandle,
 ) -> c_int {
     raised::guard(|| {
-        // The cell must not be taken for a Rust value of that type.
-        let declared = type_info(type_index);
-        if declared.is_none_or(|info| info.rust().is_some()) {
+        // The cell must not be taken for one of another type, which may be laid out in any way.
+        if type_index != abi::type_index::OPAQUE_PY_OBJECT {
             let message = format!("type index {type_index} is not that of an opaque object");
             return Err(Error::new(ErrorKind::ValueError, message));
         }
+        let out = place(out)?;
         let object: NonNull<ObjectBox<OpaqueObj>> = allocate(type_index, 0, deleter::<OpaqueObj>);
         // SAFETY: the allocation has room for the cell; the rest is the interface's contract.
         unsafe {

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::{bytes, text};
+use super::{bytes, place, text};
 use crate::abi::{ByteArray, RawAny};
 use crate::{Any, Bytes, Str, raised};
 
@@ -11,7 +11,7 @@ use crate::{Any, Bytes, Str, raised};
 pub unsafe extern "C" fn TVMFFIStringFromByteArray(input: *const ByteArray, out: *mut RawAny) -> c_int {
     raised::guard(|| {
         // SAFETY: the interface's contract.
-        unsafe { out.write(Any::from(Str::new(text(input)?)).into_raw()) };
+        unsafe { place(out)?.write(Any::from(Str::new(text(input)?)).into_raw()) };
         Ok(())
     })
 }
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn TVMFFIStringFromByteArray(input: *const ByteArray, out:
 pub unsafe extern "C" fn TVMFFIBytesFromByteArray(input: *const ByteArray, out: *mut RawAny) -> c_int {
     raised::guard(|| {
         // SAFETY: the interface's contract.
-        unsafe { out.write(Any::from(Bytes::new(bytes(input)?)).into_raw()) };
+        unsafe { place(out)?.write(Any::from(Bytes::new(bytes(input)?)).into_raw()) };
         Ok(())
     })
 }

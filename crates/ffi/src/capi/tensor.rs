@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::{ObjectHandle, borrow, give};
+use super::{ObjectHandle, borrow, give, input, place};
 use crate::dlpack::{DLManagedTensor, DLManagedTensorVersioned, DLTensor, Requirements};
 use crate::{Tensor, raised};
 
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn TVMFFITensorFromDLPack(
     raised::guard(|| {
         let require = requirements(require_alignment, require_contiguous);
         // SAFETY: the interface's contract.
-        unsafe { out.write(give(Tensor::from_dlpack(from, require)?)) };
+        unsafe { place(out)?.write(give(Tensor::from_dlpack(from, require)?)) };
         Ok(())
     })
 }
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn TVMFFITensorFromDLPackVersioned(
     raised::guard(|| {
         let require = requirements(require_alignment, require_contiguous);
         // SAFETY: the interface's contract.
-        unsafe { out.write(give(Tensor::from_dlpack_versioned(from, require)?)) };
+        unsafe { place(out)?.write(give(Tensor::from_dlpack_versioned(from, require)?)) };
         Ok(())
     })
 }
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn TVMFFITensorFromDLPackVersioned(
 pub unsafe extern "C" fn TVMFFITensorToDLPack(from: ObjectHandle, out: *mut *mut DLManagedTensor) -> c_int {
     raised::guard(|| {
         // SAFETY: the interface's contract.
-        unsafe { out.write(borrow::<Tensor>(from)?.to_dlpack().as_ptr()) };
+        unsafe { place(out)?.write(borrow::<Tensor>(from)?.to_dlpack().as_ptr()) };
         Ok(())
     })
 }
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn TVMFFITensorToDLPackVersioned(
 ) -> c_int {
     raised::guard(|| {
         // SAFETY: the interface's contract.
-        unsafe { out.write(borrow::<Tensor>(from)?.to_dlpack_versioned().as_ptr()) };
+        unsafe { place(out)?.write(borrow::<Tensor>(from)?.to_dlpack_versioned().as_ptr()) };
         Ok(())
     })
 }
@@ -74,7 +74,10 @@ pub unsafe extern "C" fn TVMFFITensorCreateUnsafeView(
 ) -> c_int {
     raised::guard(|| {
         // SAFETY: the interface's contract.
-        unsafe { out.write(give(borrow::<Tensor>(source)?.view_as(&*prototype)?)) };
+        unsafe {
+            place(out)?
+                .write(give(borrow::<Tensor>(source)?.view_as(input(prototype, "the description of the view")?)?))
+        };
         Ok(())
     })
 }

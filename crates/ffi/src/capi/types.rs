@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{bytes, text};
+use super::{bytes, input, place, text};
 use crate::abi::{ByteArray, RawAny, type_index};
 use crate::reflect::flags;
 use crate::type_info::{self, Declaration, TypeInfo, type_index_of_key};
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn TVMFFITypeKeyToIndex(key: *const ByteArray, out: *mut i
         let index = type_index_of_key(key)
             .ok_or_else(|| Error::new(ErrorKind::InternalError, format!("Cannot find type `{key}`")))?;
         // SAFETY: the interface's contract.
-        unsafe { out.write(index) };
+        unsafe { place(out)?.write(index) };
         Ok(())
     })
 }
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterField(type_index: i32, info: *const C
     raised::guard(|| {
         // SAFETY: the interface's contract: the description is readable, and true.
         let field = unsafe {
-            let info = *info;
+            let info = *input(info, "the description of the field")?;
             if info.flags & flags::SETTER_IS_FUNCTION != 0 {
                 std::mem::forget(super::borrow_object(info.setter)?);
             }
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterMethod(type_index: i32, info: *const 
     raised::guard(|| {
         // SAFETY: the interface's contract: the description is readable, and true.
         let method = unsafe {
-            let info = *info;
+            let info = *input(info, "the description of the method")?;
             CMethodInfo {
                 name: keep(&info.name)?,
                 doc: keep(&info.doc)?,
@@ -215,7 +215,10 @@ pub unsafe extern "C" fn TVMFFITypeRegisterMethod(type_index: i32, info: *const 
 pub unsafe extern "C" fn TVMFFITypeRegisterMetadata(type_index: i32, metadata: *const CTypeMetadata) -> c_int {
     raised::guard(|| {
         // SAFETY: the interface's contract: the description is readable, and true.
-        let metadata = unsafe { CTypeMetadata { doc: keep(&(*metadata).doc)?, ..*metadata } };
+        let metadata = unsafe {
+            let metadata = input(metadata, "the description of the type")?;
+            CTypeMetadata { doc: keep(&metadata.doc)?, ..*metadata }
+        };
         known(type_index)?.reflected().set_metadata(metadata)
     })
 }
@@ -244,7 +247,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterAttr(
 ) -> c_int {
     raised::guard(|| {
         // SAFETY: the interface's contract.
-        let (name, value) = unsafe { (text(name)?, AnyView::from_raw(*value).to_owned()) };
+        let (name, value) = unsafe { (text(name)?, AnyView::from_raw(*input(value, "the attribute")?).to_owned()) };
         type_attr::set(name, type_index, value)
     })
 }
