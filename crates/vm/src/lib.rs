@@ -35,7 +35,9 @@ pub mod verifier;
 pub use builder::{BuildError, ExecBuilder};
 pub use bytecode::{Arg, Register};
 pub use executable::{Executable, FuncInfo, FuncKind};
-pub use machine::{Closure, InstrumentReturn, MACHINE_KIND, Returns, VirtualMachine, is_builtin};
+pub use machine::{
+    Closure, InstrumentReturn, Limits, MACHINE_KIND, ProfileReport, ProfileRow, Returns, VirtualMachine, is_builtin,
+};
 pub use register::register;
 pub use verifier::{VerifiedExecutable, VerifyError, verify};
 

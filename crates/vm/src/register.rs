@@ -6,15 +6,17 @@ use relaxide_ffi::{Bytes, Error, ErrorKind, Function, get_global, register_globa
 
 use crate::builtins;
 use crate::executable::module::{ExecutableModule, KIND};
+use crate::machine;
 
-/// Enters the builtins, the loaders of VM executables and what the runtime offers among the global functions. Calling it
-/// again does nothing; everything in this crate that needs it calls it. A program that loads models with
-/// [`relaxide_runtime::load_module`] calls it first.
+/// Enters the builtins, the forms of profiles, the loaders of VM executables and what the runtime offers among the global
+/// functions. Calling it again does nothing; everything in this crate that needs it calls it. A program that loads models
+/// with [`relaxide_runtime::load_module`] calls it first.
 pub fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         builtins::register();
         relaxide_runtime::register();
+        machine::register_reports();
         enter(
             &format!("ffi.Module.load_from_bytes.{KIND}"),
             Function::typed(|bytes: Bytes| ExecutableModule::load(bytes.as_slice())),

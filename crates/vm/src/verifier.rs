@@ -78,8 +78,8 @@ pub enum Rule {
     Overlap { other: String },
     #[error("it has {num_args} arguments")]
     NumArgs { num_args: i64 },
-    #[error("it has {registers} registers, where {least} to {MAX_REGISTERS} are possible")]
-    FrameSize { registers: i64, least: i64 },
+    #[error("it has {registers} registers, where {least} to {most} are possible")]
+    FrameSize { registers: i64, least: i64, most: i64 },
     #[error("it has {num_args} arguments and {names} names for them")]
     ParamNames { num_args: i64, names: usize },
     #[error("it runs off its end: the last instruction is neither a return nor a jump")]
@@ -175,17 +175,19 @@ fn check_overlaps(executable: &Executable) -> Result<(), VerifyError> {
 
 fn check_signature(function: &FuncInfo) -> Result<(), Rule> {
     let FuncInfo { num_args, register_file_size: registers, .. } = *function;
-    let least = match function.kind {
+    let (least, most) = match function.kind {
         FuncKind::Packed => return Ok(()),
-        FuncKind::Vm => num_args,
+        // Registers that no instruction writes would only make the frame large.
+        FuncKind::Vm => (num_args, num_args.saturating_add(function.end_instr.saturating_sub(function.start_instr))),
         // The result lies behind the arguments.
-        FuncKind::VmTir => num_args.saturating_add(1),
+        FuncKind::VmTir => (num_args.saturating_add(1), MAX_REGISTERS),
     };
     if num_args < 0 {
         return Err(Rule::NumArgs { num_args });
     }
-    if registers < least || registers > MAX_REGISTERS {
-        return Err(Rule::FrameSize { registers, least });
+    let most = most.min(MAX_REGISTERS);
+    if registers < least || registers > most {
+        return Err(Rule::FrameSize { registers, least, most });
     }
     match function.param_names.len() {
         0 => Ok(()),

@@ -1,6 +1,7 @@
 //! The header in front of every object: count, type index, deleter; and the allocation around it.
 
 use std::alloc::{Layout, handle_alloc_error};
+use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
@@ -122,6 +123,28 @@ impl ObjectHeader {
     #[inline(never)]
     unsafe fn drop_last_strong(this: NonNull<ObjectHeader>, old: u64) {
         fence(Ordering::Acquire);
+        let depth = NESTED.get();
+        if depth >= MAX_NESTED && postpone(this) {
+            return;
+        }
+        NESTED.set(depth + 1);
+        // SAFETY: passed on to the caller.
+        unsafe { Self::destroy(this, old) };
+        if depth == 0 {
+            while let Some(next) = postponed() {
+                // SAFETY: the object was put off when its last strong reference went, and the weak one that those shared
+                // has kept its memory.
+                unsafe { Self::destroy(next, next.as_ref().counts.load(Ordering::Acquire) + STRONG_ONE) };
+            }
+        }
+        NESTED.set(depth);
+    }
+
+    /// Destroys an object whose last strong reference is gone; `old` are its counts before that.
+    ///
+    /// # Safety
+    /// This happens once for an object.
+    unsafe fn destroy(this: NonNull<ObjectHeader>, old: u64) {
         // SAFETY: the strong references' shared weak one still keeps the memory.
         let Some(deleter) = (unsafe { this.as_ref() }).deleter else { return };
         if old == LAST_OF_BOTH {
@@ -134,6 +157,33 @@ impl ObjectHeader {
         // SAFETY: this gives up the weak reference that the strong ones shared.
         unsafe { Self::dec_weak(this) };
     }
+}
+
+/// How deep destroying objects nests on the native stack: a list whose every node holds the next, as long as memory lets it
+/// be, must not end the process when it goes. What lies deeper waits until the outermost object is gone.
+const MAX_NESTED: usize = 200;
+
+thread_local! {
+    static NESTED: Cell<usize> = const { Cell::new(0) };
+    /// Objects without strong references that wait to be destroyed.
+    static POSTPONED: RefCell<Vec<NonNull<ObjectHeader>>> = const { RefCell::new(Vec::new()) };
+    static HAS_POSTPONED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Puts an object's end off; false if the thread is ending and has no place for it.
+fn postpone(this: NonNull<ObjectHeader>) -> bool {
+    let is_put_off = POSTPONED.try_with(|list| list.borrow_mut().push(this)).is_ok();
+    HAS_POSTPONED.set(HAS_POSTPONED.get() || is_put_off);
+    is_put_off
+}
+
+fn postponed() -> Option<NonNull<ObjectHeader>> {
+    if !HAS_POSTPONED.get() {
+        return None;
+    }
+    let next = POSTPONED.try_with(|list| list.borrow_mut().pop()).ok().flatten();
+    HAS_POSTPONED.set(next.is_some());
+    next
 }
 
 /// An object as the allocator sees it.

@@ -4,6 +4,7 @@
 //! pooled one, which keeps what is given back for the next request of the same size. Allocators are shared by the
 //! process ([`allocator`]), so a buffer may outlive whoever asked for it.
 
+mod metered;
 mod naive;
 mod pooled;
 mod shape_heap;
@@ -17,6 +18,7 @@ use relaxide_ffi::{Device, Error, ErrorKind};
 
 use crate::device::{device_api, device_exists};
 
+pub use metered::{Budget, Metered};
 pub use shape_heap::ShapeHeap;
 pub use storage::Storage;
 

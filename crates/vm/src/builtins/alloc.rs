@@ -54,9 +54,13 @@ pub(crate) fn is_plain_scope(scope: &str) -> bool {
 
 impl Vm {
     /// Takes memory of a device, by its index in the machine.
+    pub(crate) fn buffer(&self, device: i64, bytes: usize) -> Result<Buffer, Error> {
+        self.with_place(device, |place| Buffer::new(&place.allocator, bytes))
+    }
+
+    /// The same as an object.
     pub(crate) fn allocate(&self, device: i64, bytes: usize) -> Result<Any, Error> {
-        let buffer = Buffer::new(&self.place(device)?.allocator, bytes)?;
-        Ok(Storage::new(buffer).into())
+        Ok(Storage::new(self.buffer(device, bytes)?).into())
     }
 }
 

@@ -115,6 +115,11 @@ impl Executable {
         self.instr_offset.len()
     }
 
+    /// How many words the code has.
+    pub(crate) fn num_words(&self) -> usize {
+        self.instr_data.len()
+    }
+
     /// Reads instruction number `index`.
     pub fn instruction(&self, index: usize) -> Result<Instruction<'_>, BytecodeError> {
         let at = self.instr_offset.get(index).and_then(|at| usize::try_from(*at).ok());

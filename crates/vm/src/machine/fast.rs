@@ -15,8 +15,6 @@
 //! instruction makes: whatever is found in it came from that plan, and goes back to it when the register is cleared or
 //! the function returns.
 
-use std::collections::{HashMap, HashSet};
-
 use relaxide_ffi::{Any, Error};
 
 use super::link::Callee;
@@ -72,15 +70,30 @@ pub(super) fn prepare(program: &mut Program, callees: &[Callee], constants: &[An
         let fast = prepare_one(program, op, callees, constants)?;
         program.fast.push(fast);
     }
+    let targets = targets(program);
     let mut entries = std::mem::take(&mut program.entries);
+    let mut uses = Vec::new();
     for entry in entries.iter_mut().filter(|entry| entry.end > entry.start) {
-        let mut function = Function::read(program, entry);
+        let mut function = Function::read(program, entry, &targets, &mut uses);
         function.join_shapes();
         function.join_storages();
         function.find_homes();
     }
     program.entries = entries;
     Ok(())
+}
+
+/// Whether jumps lead to an instruction, for each.
+fn targets(program: &Program) -> Vec<bool> {
+    let mut targets = vec![false; program.ops.len()];
+    for op in &program.ops {
+        if let Op::Goto { target } | Op::If { otherwise: target, .. } = *op
+            && let Some(place) = targets.get_mut(target as usize)
+        {
+            *place = true;
+        }
+    }
+    targets
 }
 
 fn prepare_one(program: &mut Program, op: Op, callees: &[Callee], constants: &[Any]) -> Result<Fast, Error> {
@@ -130,48 +143,64 @@ fn prepare_builtin(
     Ok(fast)
 }
 
+/// What becomes of a register that is not an argument.
+#[derive(Clone, Copy)]
+struct Use {
+    /// How many instructions write it, besides those that clear it.
+    writes: u32,
+    /// How often it is an operand.
+    reads: u32,
+    /// The plan whose home it is.
+    home: Option<u32>,
+}
+
 /// One function while instructions are joined.
 struct Function<'a> {
     fast: &'a mut [Fast],
     plans: &'a mut [Plan],
     entry: &'a mut Entry,
-    /// How many instructions write each register, besides those that clear it; arguments are written from the start.
-    writes: HashMap<u32, usize>,
-    /// How often each register is an operand.
-    reads: HashMap<u32, usize>,
-    /// Where jumps lead.
-    targets: HashSet<usize>,
+    /// By register, from the first that is not an argument. What arguments hold comes from outside.
+    uses: &'a mut Vec<Use>,
+    /// Where jumps lead, in the whole program.
+    targets: &'a [bool],
 }
 
 impl<'a> Function<'a> {
-    fn read(program: &'a mut Program, entry: &'a mut Entry) -> Self {
-        let (mut writes, mut reads, mut targets) = (HashMap::new(), HashMap::new(), HashSet::new());
-        (0..entry.num_args).for_each(|register| *writes.entry(register as u32).or_default() += 1);
+    /// Counts how registers are used. `uses` is only given so that its memory serves for the next function too.
+    fn read(program: &'a mut Program, entry: &'a mut Entry, targets: &'a [bool], uses: &'a mut Vec<Use>) -> Self {
+        uses.clear();
+        // As many as there are instructions, at most: the verifier has seen to it.
+        uses.resize(entry.registers.saturating_sub(entry.num_args), Use { writes: 0, reads: 0, home: None });
         let range = entry.start..entry.end;
+        let first = entry.num_args;
+        let mut count = |register: u32, change: fn(&mut Use)| {
+            (register as usize).checked_sub(first).and_then(|at| uses.get_mut(at)).into_iter().for_each(change);
+        };
         for (op, fast) in program.ops.iter().zip(&program.fast).take(range.end).skip(range.start) {
             match *op {
                 Op::Call { args, dst, .. } => {
                     if let (Some(dst), false) = (dst.register(), matches!(fast, Fast::Kill { .. })) {
-                        *writes.entry(dst).or_default() += 1;
+                        count(dst, |register| register.writes += 1);
                     }
                     for operand in program.operands(args) {
                         if let Operand::Register(register) = operand {
-                            *reads.entry(*register).or_default() += 1;
+                            count(*register, |register| register.reads += 1);
                         }
                     }
                 }
                 Op::Ret { result } => {
-                    result.register().into_iter().for_each(|register| *reads.entry(register).or_default() += 1);
+                    result.register().into_iter().for_each(|result| count(result, |register| register.reads += 1));
                 }
-                Op::Goto { target } => _ = targets.insert(target as usize),
-                Op::If { cond, otherwise } => {
-                    *reads.entry(cond).or_default() += 1;
-                    targets.insert(otherwise as usize);
-                }
+                Op::Goto { .. } => {}
+                Op::If { cond, .. } => count(cond, |register| register.reads += 1),
             }
         }
         let fast = program.fast.get_mut(range).unwrap_or_default();
-        Self { fast, plans: &mut program.plans, entry, writes, reads, targets }
+        Self { fast, plans: &mut program.plans, entry, uses, targets }
+    }
+
+    fn used(&self, register: u32) -> Option<&Use> {
+        self.uses.get((register as usize).checked_sub(self.entry.num_args)?)
     }
 
     /// The plan, the register and the length of an instruction that makes something.
@@ -188,11 +217,11 @@ impl<'a> Function<'a> {
 
     /// Whether no jump leads to one of the instructions.
     fn is_straight(&self, from: usize, to: usize) -> bool {
-        (from..to).all(|at| !self.targets.contains(&(self.entry.start + at)))
+        (from..to).all(|at| self.targets.get(self.entry.start + at) == Some(&false))
     }
 
     fn is_written_once(&self, register: u32) -> bool {
-        self.writes.get(&register) == Some(&1)
+        self.used(register).is_some_and(|register| register.writes == 1)
     }
 
     /// A shape whose only reader is the allocation behind it need not exist.
@@ -202,7 +231,7 @@ impl<'a> Function<'a> {
                 continue;
             };
             let Some(Kind::Shape { dims: made @ Dims::Codes { .. } }) = self.kind(shape) else { continue };
-            let is_private = self.is_written_once(register) && self.reads.get(&register) == Some(&1);
+            let is_private = self.used(register).is_some_and(|register| (register.writes, register.reads) == (1, 1));
             if !is_private || !self.is_straight(at + 1, at + 2) {
                 continue;
             }
@@ -254,37 +283,53 @@ impl<'a> Function<'a> {
 
     /// Finds the homes of what plans make, and has values go back there.
     fn find_homes(&mut self) {
-        let mut homes = HashMap::new();
         let mut at = 0;
         while at < self.fast.len() {
             let Some((plan, dst, length)) = self.make(at) else {
                 at += 1;
                 continue;
             };
-            if self.is_written_once(dst)
-                && let Some(plan) = self.plans.get_mut(plan as usize)
-            {
-                plan.is_homed = true;
-                homes.insert(dst, plan_number(self.fast.get(at)));
+            if self.is_written_once(dst) {
+                self.set_home(dst, Some(plan));
             }
             at += length;
         }
-        self.settle_tenants(&mut homes);
+        self.settle_tenants();
         for at in 0..self.fast.len() {
-            if let Some(fast) = self.with_homes(at, &homes) {
+            if let Some(fast) = self.with_homes(at) {
                 self.replace(at, fast);
             }
         }
-        let mut homes: Vec<(u32, u32)> = homes.into_iter().collect();
-        homes.sort_unstable();
-        self.entry.homes = homes.into();
+        self.entry.homes = self.homes().collect();
+    }
+
+    /// The plan whose home a register is.
+    fn home(&self, register: u32) -> Option<u32> {
+        self.used(register)?.home
+    }
+
+    /// All homes and their plans.
+    fn homes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let first = self.entry.num_args;
+        self.uses.iter().enumerate().filter_map(move |(at, register)| Some(((first + at) as u32, register.home?)))
+    }
+
+    fn set_home(&mut self, register: u32, home: Option<u32>) {
+        let at = (register as usize).checked_sub(self.entry.num_args);
+        if let Some(place) = at.and_then(|at| self.uses.get_mut(at)) {
+            let plan = home.or(place.home);
+            place.home = home;
+            if let Some(plan) = plan.and_then(|plan| self.plans.get_mut(plan as usize)) {
+                plan.is_homed = home.is_some();
+            }
+        }
     }
 
     /// An instruction whose register is a home, in the form that makes use of it.
-    fn with_homes(&self, at: usize, homes: &HashMap<u32, u32>) -> Option<Fast> {
+    fn with_homes(&self, at: usize) -> Option<Fast> {
         match *self.fast.get(at)? {
             Fast::Kill { dst } => {
-                let plan = *homes.get(&dst)?;
+                let plan = self.home(dst)?;
                 Some(match self.kind(plan)? {
                     Kind::Tensor { landlord: Some(landlord), offset: 0, .. } => {
                         Fast::Vacate { dst, plan, landlord: *landlord }
@@ -292,7 +337,7 @@ impl<'a> Function<'a> {
                     _ => Fast::Recycle { dst, plan },
                 })
             }
-            Fast::Make { plan, dst, length } if homes.get(&dst) == Some(&plan) => match *self.kind(plan)? {
+            Fast::Make { plan, dst, length } if self.home(dst) == Some(plan) => match *self.kind(plan)? {
                 Kind::Alone { dims: Dims::Known(_), .. } => Some(Fast::Again { plan, dst, length }),
                 Kind::Tensor {
                     storage: Operand::Register(storage),
@@ -308,33 +353,25 @@ impl<'a> Function<'a> {
 
     /// Brings storages and the homed tensors in them together. A tensor in a storage without a home has none either: as
     /// long as it waits, the storage is not free.
-    fn settle_tenants(&mut self, homes: &mut HashMap<u32, u32>) {
-        let mut tenants: Vec<(u32, u32)> = Vec::new();
-        let storages = homes.clone();
-        homes.retain(|_, plan| {
-            let Some(Plan { kind: Kind::Tensor { storage, landlord, .. }, is_homed }) =
-                self.plans.get_mut(*plan as usize)
-            else {
-                return true;
+    fn settle_tenants(&mut self) {
+        let landlord = |(register, tenant): (u32, u32)| match self.kind(tenant)? {
+            Kind::Tensor { storage: Operand::Register(storage), .. } => Some((register, tenant, self.home(*storage))),
+            Kind::Tensor { .. } => Some((register, tenant, None)),
+            _ => None,
+        };
+        // All are found before one is changed.
+        let found: Vec<(u32, u32, Option<u32>)> = self.homes().filter_map(landlord).collect();
+        for (register, tenant, by) in found {
+            let Some(by) = by else {
+                self.set_home(register, None);
+                continue;
             };
-            *landlord = match *storage {
-                Operand::Register(register) => storages.get(&register).copied(),
-                _ => None,
-            };
-            landlord.iter().for_each(|landlord| tenants.push((*landlord, *plan)));
-            *is_homed = landlord.is_some();
-            *is_homed
-        });
-        // In the order of the program, for whoever looks at it.
-        tenants.sort_unstable();
-        for (landlord, tenant) in tenants {
-            if let Some(Plan { kind: Kind::Storage { tenants, .. }, .. }) = self.plans.get_mut(landlord as usize) {
+            if let Some(Plan { kind: Kind::Tensor { landlord, .. }, .. }) = self.plans.get_mut(tenant as usize) {
+                *landlord = Some(by);
+            }
+            if let Some(Plan { kind: Kind::Storage { tenants, .. }, .. }) = self.plans.get_mut(by as usize) {
                 tenants.push(tenant);
             }
         }
     }
-}
-
-fn plan_number(fast: Option<&Fast>) -> u32 {
-    if let Some(Fast::Make { plan, .. }) = fast { *plan } else { u32::MAX }
 }

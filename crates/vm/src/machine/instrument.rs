@@ -1,11 +1,9 @@
-//! Watching the calls of a program.
-
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock};
+//! Watching the calls of a program with a function.
 
 use relaxide_ffi::{Any, AnyView, Error, Function};
 
 use super::VirtualMachine;
+use super::watch::Watch;
 
 /// What an instrument may return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,32 +21,15 @@ pub(super) enum Verdict {
     Skip,
 }
 
-/// The function that is told of each call, if there is one.
-#[derive(Default)]
-pub(super) struct Instrument {
-    is_set: AtomicBool,
-    function: RwLock<Option<Function>>,
-}
-
-impl Instrument {
-    pub(super) fn is_set(&self) -> bool {
-        self.is_set.load(Ordering::Relaxed)
-    }
-
-    fn set(&self, function: Option<Function>) {
-        let mut place = self.function.write().unwrap_or_else(PoisonError::into_inner);
-        self.is_set.store(function.is_some(), Ordering::Relaxed);
-        *place = function;
-    }
-
-    /// Tells of a call that is about to be made.
+impl Watch {
+    /// Tells the instrument of a call that is about to be made.
     pub(super) fn before(&self, callee: &Any, name: &str, args: &[AnyView<'_>]) -> Result<Verdict, Error> {
         let answer = self.tell(callee, name, true, AnyView::none(), args)?;
         let skip = answer.as_int() == Some(InstrumentReturn::SkipRun as i64);
         Ok(if skip { Verdict::Skip } else { Verdict::Run })
     }
 
-    /// Tells of a call that was made.
+    /// Tells the instrument of a call that was made.
     pub(super) fn after(&self, callee: &Any, name: &str, result: &Any, args: &[AnyView<'_>]) -> Result<(), Error> {
         self.tell(callee, name, false, result.as_view(), args).map(|_| ())
     }
@@ -61,9 +42,8 @@ impl Instrument {
         result: AnyView<'_>,
         args: &[AnyView<'_>],
     ) -> Result<Any, Error> {
-        // Called without the lock: an instrument may replace itself.
-        let function = self.function.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(function) = function else { return Ok(Any::none()) };
+        // A copy, without the lock: an instrument may replace itself.
+        let Some(function) = self.instrument() else { return Ok(Any::none()) };
         let name = Any::from(name);
         let head = [callee.as_view(), name.as_view(), before.into(), result];
         let all: Vec<AnyView<'_>> = head.into_iter().chain(args.iter().copied()).collect();
@@ -76,6 +56,6 @@ impl VirtualMachine {
     /// before and once after. What it returns before decides whether the call is made ([`InstrumentReturn`]). `None`
     /// ends it. Runs that have begun go on as they were.
     pub fn set_instrument(&self, function: Option<Function>) {
-        self.vm().instrument.set(function);
+        self.vm().watch.set_instrument(function);
     }
 }

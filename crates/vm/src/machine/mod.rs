@@ -10,14 +10,18 @@ mod closure;
 mod fast;
 mod instrument;
 mod interpreter;
+mod limits;
 mod link;
 pub(crate) mod live;
 mod module;
 mod plan;
+mod profile;
 mod program;
+mod report;
 mod slots;
 mod stack;
 mod stateful;
+mod watch;
 mod watched;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,19 +32,22 @@ use relaxide_runtime::memory::{self, Allocator, AllocatorKind};
 
 pub use closure::Closure;
 pub use instrument::InstrumentReturn;
+pub use limits::Limits;
 pub use module::MACHINE_KIND;
 pub(crate) use module::initialize_later;
+pub(crate) use report::register as register_reports;
+pub use report::{ProfileReport, ProfileRow};
 pub use stateful::Returns;
 
 use crate::builtins;
 use crate::executable::module::ExecutableModule;
 use crate::executable::{FuncInfo, FuncKind};
 use crate::verifier::VerifiedExecutable;
-use instrument::Instrument;
 use link::Callee;
 use program::Program;
 use stack::Stack;
 use stateful::Stateful;
+use watch::Watch;
 
 /// A device of a virtual machine and the allocator for it.
 pub(crate) struct Place {
@@ -65,7 +72,7 @@ pub(crate) struct Vm {
     handle: Any,
     idle: Mutex<Vec<Stack>>,
     stateful: Mutex<Stateful>,
-    instrument: Instrument,
+    watch: Watch,
     /// Keeps the modules that functions came from.
     module: Module,
 }
@@ -96,7 +103,7 @@ impl VirtualMachine {
             handle: Any::from_ptr(weak.as_ptr().cast_mut().cast()),
             idle: Mutex::default(),
             stateful: Mutex::default(),
-            instrument: Instrument::default(),
+            watch: Watch::default(),
             module: module.clone(),
         });
         live::enter(&vm);
@@ -168,18 +175,6 @@ fn on_device(constant: &Any, device: Device) -> Result<Any, Error> {
 }
 
 impl Vm {
-    /// The place that an index in the program means; -1 is the host.
-    pub(crate) fn place(&self, index: i64) -> Result<&Place, Error> {
-        let place = match index {
-            -1 => self.places.last(),
-            _ => usize::try_from(index).ok().and_then(|index| self.places.get(index)),
-        };
-        place.ok_or_else(|| {
-            let message = format!("device index {index} does not exist: the VM has {} devices", self.places.len());
-            Error::new(ErrorKind::ValueError, message)
-        })
-    }
-
     /// The first device.
     fn main_device(&self) -> Device {
         self.places.first().map_or(Device::cpu(0), |place| place.device)
@@ -209,12 +204,15 @@ impl Vm {
             };
         }
         check_arity(info, args.len())?;
+        self.with_stack(|stack| {
+            if self.watch.is_on() { self.run_watched(stack, index, args, None) } else { self.run(stack, index, args) }
+        })
+    }
+
+    /// Runs `with` on an empty stack.
+    fn with_stack<T>(&self, with: impl FnOnce(&mut Stack) -> T) -> T {
         let mut stack = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-        let result = if self.instrument.is_set() {
-            self.run_watched(&mut stack, index, args)
-        } else {
-            self.run(&mut stack, index, args)
-        };
+        let result = with(&mut stack);
         stack.clear();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(stack);
         result

@@ -4,12 +4,13 @@
 //! functions are those below and those of the executable.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind, FromAny, Function, Module, ModuleImpl, get_global};
+use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind, FromAny, Function, Module, ModuleImpl, Ref, get_global};
 use relaxide_runtime::memory::AllocatorKind;
 
-use super::VirtualMachine;
 use super::stateful::Returns;
+use super::{Limits, ProfileReport, VirtualMachine};
 
 /// The kind of the module.
 pub const MACHINE_KIND: &str = "relax.VirtualMachine";
@@ -46,6 +47,9 @@ const FUNCTIONS: &[(&str, Body)] = &[
         vm.set_input(&argument::<String>(args, 0, "function name")?, rest(args, 1)).map(Any::from)
     }),
     ("set_input_with_param_module", set_input_with_param_module),
+    ("set_limits", set_limits),
+    ("profile", |vm, args| Ok(profile(vm, args)?.to_json().into())),
+    ("profile_report", |vm, args| profile(vm, args).map(Any::from)),
     ("get_output", get_output),
     ("get_output_arity", get_output_arity),
     ("get_function_arity", get_function_arity),
@@ -136,6 +140,23 @@ fn set_instrument(vm: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Any, Erro
     };
     vm.set_instrument(function);
     Ok(Any::none())
+}
+
+/// `(instructions, bytes, milliseconds, depth)`: what a run may use; nothing for what is not limited.
+fn set_limits(vm: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Any, Error> {
+    let time: Option<u64> = argument(args, 2, "milliseconds")?;
+    vm.set_limits(Limits {
+        instructions: argument(args, 0, "instructions")?,
+        memory: argument(args, 1, "bytes")?,
+        time: time.map(Duration::from_millis),
+        depth: argument(args, 3, "depth")?,
+    });
+    Ok(Any::none())
+}
+
+/// `(function name, argument…)`.
+fn profile(vm: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Ref<ProfileReport>, Error> {
+    vm.profile(&argument::<String>(args, 0, "function name")?, rest(args, 1)).map(|(_, report)| report)
 }
 
 /// `(function name, argument…, module)`: the last arguments are what the module's function `get_params` returns.

@@ -10,7 +10,7 @@
 //! the object with the program and asks later whether the program has let go of it.
 
 use relaxide_ffi::{Any, AnyView, DataType, Error, FromAny, Shape, Tensor};
-use relaxide_runtime::memory::{Buffer, ShapeHeap, Storage};
+use relaxide_runtime::memory::{ShapeHeap, Storage};
 
 use super::Vm;
 use super::program::{Operand, constant_at};
@@ -123,12 +123,12 @@ impl Kind {
     fn storage(operands: &[Operand], constants: &[Any]) -> Option<Self> {
         let [Operand::Machine, size, Operand::Immediate(device), dtype, scope] = *operands else { return None };
         let dtype = constant(dtype, constants)?;
-        let scope: String = constant(scope, constants)?;
+        let scope = constant_at(constants, scope)?.as_str()?;
         let size = match Dims::of(size, constants)? {
             Dims::Known(shape) => Size::Known(builtins::storage_bytes(&shape, dtype)?),
             dims => Size::Elements(dims, dtype),
         };
-        builtins::is_plain_scope(&scope).then_some(Self::Storage { device, size, tenants: Vec::new() })
+        builtins::is_plain_scope(scope).then_some(Self::Storage { device, size, tenants: Vec::new() })
     }
 
     fn tensor(operands: &[Operand], constants: &[Any]) -> Option<Self> {
@@ -234,7 +234,7 @@ impl Plan {
                 }
                 dims.with(at, builtins::ALLOC_TENSOR, |shape| {
                     let bytes = size.bytes(at)?;
-                    let storage = Storage::new(Buffer::new(&at.vm.place(*device)?.allocator, bytes)?);
+                    let storage = Storage::new(at.vm.buffer(*device, bytes)?);
                     let tensor = Storage::tensor(&storage, *offset, shape, *dtype)?;
                     Ok(self.made(index, slots, tensor.into(), bytes))
                 })

@@ -108,8 +108,9 @@ impl Program {
         });
         let entries = entries.collect::<Result<Vec<_>, Error>>()?;
         let count = executable.num_instructions();
-        let ops = Vec::with_capacity(count);
-        let mut program = Self { ops, fast: Vec::new(), operands: Vec::new(), plans: Vec::new(), entries };
+        let (ops, fast) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let operands = Vec::with_capacity(executable.num_words());
+        let mut program = Self { ops, fast, operands, plans: Vec::new(), entries };
         for index in 0..count {
             let instruction = executable.instruction(index).map_err(|error| invalid(&error.to_string()))?;
             let op = program.decode_one(index, instruction)?;

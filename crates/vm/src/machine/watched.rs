@@ -1,14 +1,17 @@
 //! Runs that are watched call by call.
 //!
-//! With an instrument set, every instruction of the executable runs as it stands there, and calls are reported before and
-//! after. Frames lie on the same stack as elsewhere, so recursion is as deep as in a run that nobody watches.
+//! With an instrument set, limits given or a profile asked for, every instruction of the executable runs as it stands
+//! there, calls are reported before and after, and what the run uses is counted. Frames lie on the same stack as
+//! elsewhere, so recursion is as deep as in a run that nobody watches.
 
 use relaxide_ffi::{Any, AnyView, Error};
 
 use super::Vm;
 use super::instrument::Verdict;
 use super::interpreter::{NativeDepth, Run, broken, no_truth, register, store};
+use super::limits::LimitedRun;
 use super::link::Callee;
+use super::profile::{Profile, bytes_of};
 use super::program::{Destination, Op, Operand, Operands};
 use super::stack::{Frame, Stack};
 use crate::builtins;
@@ -22,30 +25,48 @@ struct Reported {
 }
 
 impl Vm {
-    /// As [`Vm::run`], with an eye on each call.
-    pub(super) fn run_watched(&self, stack: &mut Stack, index: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
+    /// As [`Vm::run`], with an eye on each call; what it sees is entered in the profile, if there is one.
+    pub(super) fn run_watched(
+        &self,
+        stack: &mut Stack,
+        index: usize,
+        args: &[AnyView<'_>],
+        mut profile: Option<&mut Profile>,
+    ) -> Result<Any, Error> {
         let _depth = NativeDepth::enter()?;
+        let limited = self.watch.limited().map(|limited| LimitedRun::enter(self, limited));
+        if let Some(profile) = profile.as_deref_mut() {
+            profile.begin(index as u32, bytes_of(args));
+        }
         if let Some(Callee::Tir(function)) = self.callees.get(index) {
-            return self.run_tir(function, index, args);
+            let result = self.run_tir(function, index, args)?;
+            profile.into_iter().for_each(|profile| profile.end(bytes_of(&[result.as_view()])));
+            return Ok(result);
         }
         let entry = self.program.entries.get(index).ok_or_else(|| broken("a function"))?;
         stack.registers.extend(args.iter().map(|arg| arg.to_owned()));
         stack.open(Frame { func: index as u32, base: 0, call: 0, dst: Destination::NONE }, entry.registers)?;
         let run = Run { vm: self, stack, pc: entry.start, base: 0 };
-        let mut watched = Watched { run, reported: Vec::new() };
+        let mut watched = Watched { run, reported: Vec::new(), limited, profile };
         watched.until_done().map_err(|error| watched.run.trace(&error))
     }
 }
 
-struct Watched<'vm, 'stack> {
+struct Watched<'vm, 'stack, 'profile> {
     run: Run<'vm, 'stack>,
     reported: Vec<Reported>,
+    limited: Option<LimitedRun>,
+    profile: Option<&'profile mut Profile>,
 }
 
-impl Watched<'_, '_> {
+impl Watched<'_, '_, '_> {
     fn until_done(&mut self) -> Result<Any, Error> {
         let vm = self.run.vm;
+        self.opened()?;
         loop {
+            if let Some(limited) = &self.limited {
+                limited.step()?;
+            }
             let op = vm.program.ops.get(self.run.pc).ok_or_else(|| broken("the end of a function"))?;
             match *op {
                 Op::Call { func, args, dst } => self.call(func, args, dst)?,
@@ -70,31 +91,42 @@ impl Watched<'_, '_> {
         self.run.stack.registers.get_mut(self.run.base..).ok_or_else(|| broken("a frame"))
     }
 
+    /// Checks the limits after a frame was opened.
+    fn opened(&self) -> Result<(), Error> {
+        self.limited.as_ref().map_or(Ok(()), |limited| limited.opened(self.run.stack))
+    }
+
     fn call(&mut self, func: u32, args: Operands, dst: Destination) -> Result<(), Error> {
         let vm = self.run.vm;
         let callee = vm.pool.get(func as usize).ok_or_else(|| broken("a function"))?;
         let name = vm.info(func as usize)?.name.as_str();
-        let is_watched = vm.instrument.is_set();
+        let has_instrument = vm.watch.has_instrument();
         let frame = self.run.stack.registers.get_mut(self.run.base..).ok_or_else(|| broken("a frame"))?;
-        if is_watched {
-            let verdict = vm.with_views(frame, args, |views| vm.instrument.before(callee, name, views))?;
+        if has_instrument {
+            let verdict = vm.with_views(frame, args, |views| vm.watch.before(callee, name, views))?;
             if let Verdict::Skip = verdict {
                 store(frame, dst, Any::none())?;
                 self.run.pc += 1;
                 return Ok(());
             }
         }
-        if let Some((func, skip, bound)) = self.in_bytecode(func, args)? {
-            if is_watched {
-                self.note(func, args);
-            }
-            return self.run.call_bytecode(func as usize, args, skip, &bound, dst);
+        if let Some((inner, skip, bound)) = self.in_bytecode(func, args)? {
+            self.note(func, inner, args, has_instrument);
+            self.run.call_bytecode(inner as usize, args, skip, &bound, dst)?;
+            return self.opened();
         }
         let frame = self.run.stack.registers.get_mut(self.run.base..).ok_or_else(|| broken("a frame"))?;
+        let profile = &mut self.profile;
         let result = vm.with_views(frame, args, |views| {
+            if let Some(profile) = profile {
+                profile.begin(func, bytes_of(views));
+            }
             let result = vm.call_linked(func as usize, views)?;
-            if is_watched {
-                vm.instrument.after(callee, name, &result, views)?;
+            if let Some(profile) = profile {
+                profile.end(bytes_of(&[result.as_view()]));
+            }
+            if has_instrument {
+                vm.watch.after(callee, name, &result, views)?;
             }
             Ok::<_, Error>(result)
         })?;
@@ -118,24 +150,33 @@ impl Watched<'_, '_> {
         }
     }
 
-    /// Notes a call whose end comes with a return.
-    fn note(&mut self, func: u32, args: Operands) {
+    /// Notes a call whose end comes with a return: the function that the instruction names, and that in bytecode that it
+    /// leads to.
+    fn note(&mut self, func: u32, inner: u32, args: Operands, has_instrument: bool) {
         let vm = self.run.vm;
         let frame = self.run.stack.registers.get(self.run.base..).unwrap_or_default();
-        let own = |operand: &Operand| vm.view(frame, *operand).to_owned();
-        let args = vm.program.operands(args).iter().map(own).collect();
-        self.reported.push(Reported { func, depth: self.run.stack.frames.len() + 1, args });
+        if let Some(profile) = &mut self.profile {
+            profile.begin(inner, vm.with_views(frame, args, bytes_of));
+        }
+        if has_instrument {
+            let own = |operand: &Operand| vm.view(frame, *operand).to_owned();
+            let args = vm.program.operands(args).iter().map(own).collect();
+            self.reported.push(Reported { func, depth: self.run.stack.frames.len() + 1, args });
+        }
     }
 
     /// Reports the end of the call that the innermost frame is, if its beginning was reported.
     fn report_end(&mut self, result: &Any) -> Result<(), Error> {
+        if let Some(profile) = &mut self.profile {
+            profile.end(bytes_of(&[result.as_view()]));
+        }
         let depth = self.run.stack.frames.len();
         let Some(call) = self.reported.pop_if(|call| call.depth == depth) else { return Ok(()) };
         let vm = self.run.vm;
         let callee = vm.pool.get(call.func as usize).ok_or_else(|| broken("a function"))?;
         let name = vm.info(call.func as usize)?.name.as_str();
         let views: Vec<AnyView<'_>> = call.args.iter().map(Any::as_view).collect();
-        vm.instrument.after(callee, name, result, &views)
+        vm.watch.after(callee, name, result, &views)
     }
 }
 
