@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -82,3 +83,30 @@ def test_integers_beyond_64_bits_are_refused():
 def test_a_start_without_arrays_leaves_numpy_alone():
     script = "import sys, relaxide; relaxide.runtime.empty((2, 3)); sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_functions_take_any_number_of_arguments_and_no_names():
+    gather = tvm.ffi.convert_func(lambda *args: len(args))
+    assert gather() == 0 and gather(*range(8)) == 8 and gather(*range(9)) == 9 and gather("a", 1) == 2
+    with pytest.raises(TypeError, match="named"):
+        gather(a=1)
+
+
+def test_calls_nest_through_both_languages():
+    down = tvm.ffi.convert_func(lambda n: 0 if n == 0 else down(n - 1) + 1)
+    through_text = tvm.ffi.convert_func(lambda n, tag: 0 if n == 0 else down(1) + through_text(n - 1, tag))
+    assert down(100) == 100 and through_text(50, "tag") == 50
+
+
+def test_other_threads_run_during_a_call():
+    started, done = threading.Event(), threading.Event()
+
+    def wait():
+        started.set()
+        assert done.wait(timeout=60)
+
+    thread = threading.Thread(target=tvm.ffi.convert_func(wait))
+    thread.start()
+    assert started.wait(timeout=60)
+    done.set()
+    thread.join()

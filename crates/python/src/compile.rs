@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyAttributeError, PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use relaxide::ffi::Ref;
 use relaxide::{CompileOptions, DimSpec, Executable, Pipeline};
 
 use crate::error::{compiler, to_py};
-use crate::function::Function;
 use crate::module::Module;
 use crate::program::{IRModule, Target};
+use crate::vectorcall;
 
 /// A compiled program in memory.
 #[pyclass(frozen, module = "relaxide")]
@@ -30,9 +30,11 @@ impl CompiledModule {
     }
 
     /// The function of a name: those that describe the executable.
-    fn get_function(&self, name: &str) -> PyResult<Function> {
-        let found = self.0.module().get_function(name, false);
-        found.map(Function).ok_or_else(|| PyValueError::new_err(format!("Module has no function '{name}'")))
+    fn get_function<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        match self.0.module().get_function(name, false) {
+            Some(function) => vectorcall::wrap(py, function),
+            None => Err(PyAttributeError::new_err(format!("Module has no function '{name}'"))),
+        }
     }
 
     /// Which schedule rule served each kernel.

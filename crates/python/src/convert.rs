@@ -20,34 +20,50 @@ use crate::program::IRModule;
 use crate::tensor::Tensor;
 use crate::{classes, error, opaque};
 
-/// A Python value as a view. What has to be made for it is put into `made`, which must outlive the view.
+/// The values that calls are made of most, told by their exact type. Nothing is made and no count changes.
+///
+/// # Safety
+/// The object is alive, and stays so for as long as the view is used.
 #[inline]
-pub fn view_of<'a>(value: &'a Bound<'_, PyAny>, made: &mut Vec<Any>) -> PyResult<AnyView<'a>> {
-    let py = value.py();
-    let kind = value.get_type_ptr();
-    if kind == Tensor::type_object_raw(py) {
-        // SAFETY: the exact type was compared.
-        let tensor = unsafe { value.cast_unchecked::<Tensor>() };
-        return Ok(AnyView::from(&tensor.get().0));
-    }
-    if value.is_none() {
-        return Ok(AnyView::none());
-    }
-    if kind == PyInt::type_object_raw(py) {
-        // SAFETY: the value is an integer; an error is looked at below.
-        let int = unsafe { pyo3::ffi::PyLong_AsLongLong(value.as_ptr()) };
-        if int != -1 {
-            return Ok(int.into());
+pub unsafe fn plain<'a>(py: Python<'_>, value: *mut pyo3::ffi::PyObject) -> Option<AnyView<'a>> {
+    // SAFETY: the object is alive. Where its exact type is known, so is its layout.
+    unsafe {
+        let kind = pyo3::ffi::Py_TYPE(value);
+        if kind == Tensor::type_object_raw(py) {
+            let tensor = Borrowed::from_ptr(py, value).cast_unchecked::<Tensor>();
+            return Some(AnyView::from_raw(AnyView::from(&tensor.get().0).raw()));
         }
-    } else if kind == PyFloat::type_object_raw(py) {
-        // SAFETY: the value is a float, for which this cannot fail.
-        return Ok(unsafe { pyo3::ffi::PyFloat_AsDouble(value.as_ptr()) }.into());
+        if kind == PyInt::type_object_raw(py) {
+            let int = pyo3::ffi::PyLong_AsLongLong(value);
+            // A failure is looked at where there is time for it.
+            return if int == -1 {
+                pyo3::ffi::PyErr_Clear();
+                None
+            } else {
+                Some(int.into())
+            };
+        }
+        if kind == PyFloat::type_object_raw(py) {
+            return Some(pyo3::ffi::PyFloat_AsDouble(value).into());
+        }
+        if value == pyo3::ffi::Py_None() {
+            return Some(AnyView::none());
+        }
     }
-    let owned = from_py(value)?;
-    // SAFETY: `made` keeps the value, whose bits do not move with it, for as long as the view is used.
-    let view = unsafe { AnyView::from_raw(owned.as_view().raw()) };
-    made.push(owned);
-    Ok(view)
+    None
+}
+
+/// The values that calls return most, as new references; nothing where that fails or the value is of another kind.
+#[inline]
+pub fn plain_to_py(py: Python<'_>, value: &Any) -> Option<*mut pyo3::ffi::PyObject> {
+    use ffi::abi::type_index as index;
+    let value = value.as_view();
+    match value.type_index() {
+        index::TENSOR | index::NONE | index::INT | index::FLOAT | index::BOOL => {
+            view_to_py(py, value).ok().map(Bound::into_ptr)
+        }
+        _ => None,
+    }
 }
 
 /// A Python value as a value.
@@ -234,7 +250,7 @@ fn rarer<'py>(py: Python<'py>, value: AnyView<'_>) -> PyResult<Bound<'py, PyAny>
         index::DATA_TYPE => data_type(py, value.to().map_err(get)?)?,
         index::DEVICE => Bound::new(py, Device(value.to().map_err(get)?))?.into_any(),
         index::SHAPE => shape(py, &value.to().map_err(get)?)?,
-        index::FUNCTION => Bound::new(py, Function(value.to().map_err(get)?))?.into_any(),
+        index::FUNCTION => crate::vectorcall::wrap(py, value.to().map_err(get)?)?,
         index::MODULE => Bound::new(py, Module(value.to().map_err(get)?))?.into_any(),
         index::ARRAY => container::Array::wrap(py, value.to().map_err(get)?)?,
         index::LIST => container::List::wrap(py, value.to().map_err(get)?)?,

@@ -1,23 +1,23 @@
 //! Functions, and the table of global ones.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use relaxide::ffi::{self, Handle};
 
-use crate::call::{self, from_callable};
-use crate::error;
+use crate::call::from_callable;
+use crate::{error, vectorcall};
 
-/// A function of any language.
-#[pyclass(frozen, from_py_object, weakref, module = "relaxide.ffi")]
+/// A function of any language. What Python sees is its subclass in [`vectorcall`].
+#[pyclass(frozen, subclass, from_py_object, weakref, module = "relaxide.ffi")]
 #[derive(Clone)]
 pub struct Function(pub ffi::Function);
 
 #[pymethods]
 impl Function {
-    #[pyo3(signature = (*args))]
-    fn __call__<'py>(&self, py: Python<'py>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        call::call(py, &self.0, args)
+    #[new]
+    fn new() -> PyResult<Function> {
+        let refused = || PyTypeError::new_err("functions are made by convert_func, of a callable");
+        vectorcall::handed().map(Function).ok_or_else(refused)
     }
 
     /// Whether two names stand for the same function.
@@ -49,29 +49,36 @@ impl Function {
 
 /// The function that a Python value is, or that calls it.
 #[pyfunction]
-fn convert_func(value: &Bound<'_, PyAny>) -> PyResult<Function> {
+fn convert_func<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match value.is_instance_of::<Function>() {
+        true => Ok(value.clone()),
+        false => vectorcall::wrap(value.py(), function_of(value)?),
+    }
+}
+
+fn function_of(value: &Bound<'_, PyAny>) -> PyResult<ffi::Function> {
     if let Ok(function) = value.cast::<Function>() {
-        return Ok(function.get().clone());
+        return Ok(function.get().0.clone());
     }
     if !value.is_callable() {
         let name = value.get_type().name()?.to_string();
-        return Err(pyo3::exceptions::PyTypeError::new_err(format!("Expect function to be callable, got {name}")));
+        return Err(PyTypeError::new_err(format!("Expect function to be callable, got {name}")));
     }
-    Ok(Function(from_callable(value)))
+    Ok(from_callable(value))
 }
 
 #[pyfunction]
 #[pyo3(signature = (name, allow_missing=false))]
-fn get_global_func(name: &str, allow_missing: bool) -> PyResult<Option<Function>> {
+fn get_global_func<'py>(py: Python<'py>, name: &str, allow_missing: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
     match ffi::get_global(name) {
         None if !allow_missing => Err(PyValueError::new_err(format!("Cannot find global function {name}"))),
-        found => Ok(found.map(Function)),
+        found => found.map(|function| vectorcall::wrap(py, function)).transpose(),
     }
 }
 
 #[pyfunction]
 fn register_global_func(name: &str, func: &Bound<'_, PyAny>, overrides: bool) -> PyResult<()> {
-    let function = convert_func(func)?.0;
+    let function = function_of(func)?;
     if overrides {
         ffi::replace_global(name, function);
         return Ok(());
@@ -108,7 +115,7 @@ fn set_num_threads(count: usize) -> PyResult<()> {
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<Function>()?;
+    m.add("Function", vectorcall::function_class(m.py())?)?;
     m.add_function(wrap_pyfunction!(convert_func, m)?)?;
     m.add_function(wrap_pyfunction!(get_global_func, m)?)?;
     m.add_function(wrap_pyfunction!(register_global_func, m)?)?;

@@ -17,6 +17,7 @@ mod object;
 mod opaque;
 mod program;
 mod tensor;
+mod vectorcall;
 
 use pyo3::prelude::*;
 

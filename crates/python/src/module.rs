@@ -7,7 +7,7 @@ use relaxide::ffi::{self, Any, AnyView, Handle};
 
 use crate::device::Device;
 use crate::error::to_py;
-use crate::function::Function;
+use crate::vectorcall;
 
 /// Functions by name, with the modules that they call into.
 #[pyclass(frozen, subclass, from_py_object, module = "relaxide")]
@@ -30,13 +30,15 @@ impl Module {
 
     /// The function of a name.
     #[pyo3(signature = (name, query_imports=false))]
-    fn get_function(&self, name: &str, query_imports: bool) -> PyResult<Function> {
-        let found = self.0.get_function(name, query_imports).map(Function);
-        found.ok_or_else(|| PyAttributeError::new_err(format!("Module has no function '{name}'")))
+    fn get_function<'py>(&self, py: Python<'py>, name: &str, query_imports: bool) -> PyResult<Bound<'py, PyAny>> {
+        match self.0.get_function(name, query_imports) {
+            Some(function) => vectorcall::wrap(py, function),
+            None => Err(PyAttributeError::new_err(format!("Module has no function '{name}'"))),
+        }
     }
 
-    fn __getitem__(&self, name: &str) -> PyResult<Function> {
-        self.get_function(name, false)
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.get_function(py, name, false)
     }
 
     /// Whether there is a function of a name.
