@@ -5,7 +5,8 @@
 //! - `#[object(key = "...")]` names the type; `parent = "..."` names the type that it refines;
 //! - `#[object(var)]` marks a free variable, `#[object(unique)]` a type whose values equal only themselves;
 //! - `#[field(ignore)]` leaves a field out of equality and hashing, `#[field(def)]` says that free variables in it are
-//!   defined there, `#[field(hidden)]` keeps it out of reflection as well, so that its type need not be a `Field`.
+//!   defined there, `#[field(hidden)]` keeps it out of reflection as well, so that its type need not be a `Field`;
+//!   `#[field(no_init)]` says that it is not an argument of the constructor.
 //!
 //! `#[derive(ObjectEnum)]` makes an enum whose variants each hold one handle (a `Ref<_>`, a named handle or another such
 //! enum) a family of objects: conversions, identity, structural equality.

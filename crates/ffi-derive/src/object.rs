@@ -25,6 +25,7 @@ struct Member<'a> {
     ident: &'a Ident,
     ty: &'a Type,
     role: Role,
+    in_constructor: bool,
 }
 
 pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
@@ -83,8 +84,13 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
 }
 
 fn field_info(owner: &Ident, member: &Member<'_>) -> TokenStream {
-    let Member { ident, ty, role } = member;
+    let Member { ident, ty, role, in_constructor } = member;
     let name = field_name(ident);
+    let init = if *in_constructor {
+        quote! {}
+    } else {
+        quote! { .without_init() }
+    };
     let role = format_ident!(
         "{}",
         match role {
@@ -104,14 +110,14 @@ fn field_info(owner: &Ident, member: &Member<'_>) -> TokenStream {
                     use ::relaxide_ffi::reflect::Unable as _;
                     ::relaxide_ffi::reflect::Probe::<#ty>::SETTER
                 },
-            )
+            )#init
         }
     }
 }
 
 /// The field of an object that is made of values.
 fn make(key: &LitStr, member: &Member<'_>) -> TokenStream {
-    let Member { ident, ty, role } = member;
+    let Member { ident, ty, role, .. } = member;
     let name = field_name(ident);
     let reflect = quote! { ::relaxide_ffi::reflect };
     match role {
@@ -178,27 +184,31 @@ fn members(input: &DeriveInput) -> Result<Vec<Member<'_>>> {
             .iter()
             .map(|field| {
                 let ident = field.ident.as_ref().ok_or_else(unsupported)?;
-                Ok(Member { ident, ty: &field.ty, role: role(field)? })
+                let (role, in_constructor) = options(field)?;
+                Ok(Member { ident, ty: &field.ty, role, in_constructor })
             })
             .collect(),
     }
 }
 
-fn role(field: &syn::Field) -> Result<Role> {
-    let mut role = Role::Compared;
+/// How a field takes part, and whether it is an argument of the constructor.
+fn options(field: &syn::Field) -> Result<(Role, bool)> {
+    let (mut role, mut in_constructor) = (Role::Compared, true);
     for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("field")) {
         attribute.parse_nested_meta(|meta| {
-            role = if meta.path.is_ident("ignore") {
-                Role::Ignored
+            if meta.path.is_ident("ignore") {
+                role = Role::Ignored;
             } else if meta.path.is_ident("def") {
-                Role::Defines
+                role = Role::Defines;
             } else if meta.path.is_ident("hidden") {
-                Role::Hidden
+                role = Role::Hidden;
+            } else if meta.path.is_ident("no_init") {
+                in_constructor = false;
             } else {
-                return Err(meta.error("expected `ignore`, `def` or `hidden`"));
-            };
+                return Err(meta.error("expected `ignore`, `def`, `hidden` or `no_init`"));
+            }
             Ok(())
         })?;
     }
-    Ok(role)
+    Ok((role, in_constructor))
 }

@@ -42,6 +42,10 @@ const NARROW: &[(&str, u8, u8)] = &[
     ("float4_e2m1fn", 17, 4),
 ];
 
+/// Short spellings of the sized families; the width must follow.
+const SHORT: &[(&str, u8)] =
+    &[("bf", DataType::BFLOAT), ("i", DataType::INT), ("u", DataType::UINT), ("f", DataType::FLOAT)];
+
 impl DataType {
     /// Signed integers.
     pub const INT: u8 = 0;
@@ -222,30 +226,36 @@ fn unknown(text: &str) -> Error {
 
 /// Reads the family and the width; returns what follows.
 fn parse_element(text: &str) -> Result<(DataType, &str), Error> {
-    // The longest name that fits is meant: `float8_e4m3fnuz` begins with `float8_e4m3`, and with `float`.
-    let narrow = NARROW.iter().filter(|(name, ..)| text.starts_with(name)).max_by_key(|(name, ..)| name.len());
-    if let Some((name, code, bits)) = narrow {
-        let rest = &text[name.len()..];
-        return Ok((
-            DataType::new(*code, *bits),
-            rest.strip_prefix('_').filter(|r| r.starts_with('x')).unwrap_or(rest),
-        ));
+    if let Some(found) = parse_narrow(text) {
+        return Ok(found);
     }
-    if let Some(rest) = text.strip_prefix("bf16") {
-        return Ok((DataType::bfloat16(), rest));
-    }
-    let Some((name, code, default_bits)) = SIZED.iter().find(|(name, ..)| text.starts_with(name)) else {
+    let sized = SIZED.iter().map(|(name, code, bits)| (*name, *code, Some(*bits)));
+    let short = SHORT.iter().map(|(name, code)| (*name, *code, None));
+    let Some((name, code, default_bits)) = sized.chain(short).find(|(name, ..)| text.starts_with(name)) else {
         return Err(unknown(text));
     };
     let rest = &text[name.len()..];
     let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     if digits == 0 {
-        return Ok((DataType::new(*code, *default_bits), rest));
+        return Ok((DataType::new(code, default_bits.ok_or_else(|| unknown(text))?), rest));
     }
-    let bits = rest[..digits]
-        .parse()
-        .map_err(|_| Error::new(ErrorKind::ValueError, format!("the width of dtype `{text}` is more than 255 bits")))?;
-    Ok((DataType::new(*code, bits), &rest[digits..]))
+    let width = rest[..digits].parse().ok().filter(|bits| *bits != 0);
+    let out_of_range = || format!("the width of dtype `{text}` is not from 1 to 255 bits");
+    let bits = width.ok_or_else(|| Error::new(ErrorKind::ValueError, out_of_range()))?;
+    Ok((DataType::new(code, bits), &rest[digits..]))
+}
+
+/// Reads a family whose name says everything; `float` may be short.
+fn parse_narrow(text: &str) -> Option<(DataType, &str)> {
+    let after = |prefix| text.strip_prefix(prefix).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let rest = ["float", "fp", "f"].into_iter().find_map(after)?;
+    // The longest name that fits is meant: `float8_e4m3fnuz` begins with `float8_e4m3`.
+    let names = NARROW.iter().map(|(name, code, bits)| (&name["float".len()..], *code, *bits));
+    let (name, code, bits) = names.filter(|(name, ..)| rest.starts_with(name)).max_by_key(|(name, ..)| name.len())?;
+    let rest = &rest[name.len()..];
+    // Elements of half a byte are also named as the pairs that they come in: `float4_e2m1fn_x2`.
+    let pairs = rest.strip_prefix('_').filter(|rest| bits == 4 && rest.starts_with('x'));
+    Some((DataType::new(code, bits), pairs.unwrap_or(rest)))
 }
 
 /// Reads `x4` and `xvscalex4`; nothing means one lane.
@@ -288,6 +298,11 @@ mod tests {
             ("handle32", (3, 32, 1), "handle"),
             ("bfloat16", (4, 16, 1), "bfloat16"),
             ("bf16", (4, 16, 1), "bfloat16"),
+            ("i8", (0, 8, 1), "int8"),
+            ("u64x2", (1, 64, 2), "uint64x2"),
+            ("f32", (2, 32, 1), "float32"),
+            ("fp8_e5m2", (12, 8, 1), "float8_e5m2"),
+            ("f4_e2m1fn_x2", (17, 4, 2), "float4_e2m1fnx2"),
             ("float8_e4m3fn", (10, 8, 1), "float8_e4m3fn"),
             ("float8_e4m3fnuz", (11, 8, 1), "float8_e4m3fnuz"),
             ("float8_e4m3", (8, 8, 1), "float8_e4m3"),
@@ -306,8 +321,21 @@ mod tests {
 
     #[test]
     fn what_is_no_dtype_is_refused() {
-        for text in ["complex64", "e4m3fn", "x4", "float32 ", "float99999", "float32x99999", "int32x0", "int32x-1", "Ж"]
-        {
+        for text in [
+            "f",
+            "fp32",
+            "i0",
+            "f8_e4m3_x4",
+            "complex64",
+            "e4m3fn",
+            "x4",
+            "float32 ",
+            "float99999",
+            "float32x99999",
+            "int32x0",
+            "int32x-1",
+            "Ж",
+        ] {
             assert!(text.parse::<DataType>().is_err(), "{text}");
         }
     }

@@ -1,13 +1,16 @@
 //! [`Module`]: a set of functions by name that may import other modules.
 
 use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::sync::{Mutex, PoisonError, RwLock};
 
-use crate::abi::type_index;
+use crate::abi::{ByteArray, RawAny, type_index};
+use crate::capi::CFieldInfo;
 use crate::handle::{exact_from_any, object_handle};
-use crate::object::Ref;
-use crate::{Error, ErrorKind, Function, Handle, get_global};
+use crate::object::{ObjectHeader, Ref};
+use crate::reflect::flags;
+use crate::{Any, Array, Error, ErrorKind, Function, Handle, get_global};
 
 /// What can be done with a module, as the bits that the interface gives them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +97,32 @@ pub(crate) struct ModuleObj {
     imports: RwLock<Vec<Module>>,
     /// What lookups through the imports found. Compiled code keeps the addresses, so nothing ever leaves.
     found: Mutex<HashMap<String, Function>>,
+}
+
+/// The field that front ends read a module's imports by. It has no memory of its own: reading it makes the array.
+pub(crate) fn imports_field() -> CFieldInfo {
+    unsafe extern "C" fn get(module: *mut c_void, out: *mut RawAny) -> c_int {
+        // SAFETY: the field's offset is that of the module behind its header, and the caller gives a place.
+        unsafe {
+            let imports = (*module.cast::<ModuleObj>()).imports.read().unwrap_or_else(PoisonError::into_inner);
+            out.write(Any::from(imports.iter().map(Any::from).collect::<Array>()).into_raw());
+        }
+        0
+    }
+    let nothing = ByteArray::new(b"");
+    CFieldInfo {
+        name: ByteArray::new(b"imports_"),
+        doc: nothing,
+        metadata: nothing,
+        flags: flags::INIT_OFF,
+        size: 0,
+        alignment: 1,
+        offset: size_of::<ObjectHeader>() as i64,
+        getter: Some(get),
+        setter: std::ptr::null_mut(),
+        default: RawAny::NONE,
+        static_type_index: type_index::ARRAY,
+    }
 }
 
 /// A set of functions by name. Copies are the same module.

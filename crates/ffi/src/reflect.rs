@@ -71,6 +71,7 @@ pub struct FieldInfo {
     getter: Getter,
     setter: Option<Setter>,
     writable: bool,
+    in_constructor: bool,
 }
 
 impl FieldInfo {
@@ -96,7 +97,19 @@ impl FieldInfo {
             getter: get::<F>,
             setter: if F::SETTER.is_some() { F::SETTER } else { setter },
             writable: F::SETTER.is_some(),
+            in_constructor: true,
         }
+    }
+
+    /// The same field, but not an argument of the constructor.
+    #[doc(hidden)]
+    pub const fn without_init(self) -> FieldInfo {
+        FieldInfo { in_constructor: false, ..self }
+    }
+
+    /// True if front ends make the field an argument of the constructor.
+    pub fn in_constructor(&self) -> bool {
+        self.in_constructor
     }
 
     /// The field's name.

@@ -64,15 +64,15 @@ impl Reflected {
     }
 
     /// Describes what Rust declares, once.
-    pub(crate) fn declare(&self, fields: &[FieldInfo], metadata: CTypeMetadata) {
+    pub(crate) fn declare(&self, fields: &[FieldInfo], metadata: Option<CTypeMetadata>) {
         let mut tables = self.lock();
         // SAFETY: the lock is held.
         let view = unsafe { &mut *self.view.get() };
-        if view.metadata.is_null() {
-            tables.fields.extend(fields.iter().map(describe));
+        tables.fields.extend(fields.iter().map(describe));
+        if let Some(metadata) = metadata {
             view.metadata = Box::leak(Box::new(metadata));
-            self.publish(&mut tables);
         }
+        self.publish(&mut tables);
     }
 
     /// Adds a field; an error if the type has one of that name.
@@ -146,7 +146,9 @@ fn describe(field: &FieldInfo) -> CFieldInfo {
         name: ByteArray::new(field.name().as_bytes()),
         doc: nothing,
         metadata: nothing,
-        flags: role | if field.writable() { flags::WRITABLE } else { 0 },
+        flags: role
+            | if field.writable() { flags::WRITABLE } else { 0 }
+            | if field.in_constructor() { 0 } else { flags::INIT_OFF },
         size: field.size() as i64,
         alignment: field.align() as i64,
         offset: field.offset() as i64,

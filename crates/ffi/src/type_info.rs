@@ -61,17 +61,28 @@ impl RustType {
     }
 }
 
-/// What reflection knows of a Rust type besides its fields.
-fn metadata_of<T: Object>() -> CTypeMetadata {
+/// What reflection knows of a Rust type besides its fields. Of types that are built in it knows their names only: front
+/// ends neither make them nor refine them.
+fn metadata_of<T: Object>() -> Option<CTypeMetadata> {
+    if T::STATIC_INDEX.is_some() {
+        return None;
+    }
     let structural_kind = match T::KIND {
         NodeKind::Tree => kind::TREE,
         NodeKind::Var => kind::VARIABLE,
-        NodeKind::Unique if T::STATIC_INDEX.is_some() => kind::UNSUPPORTED,
         NodeKind::Unique => kind::UNIQUE,
     };
     let total_size = i32::try_from(size_of::<ObjectHeader>() + size_of::<T>()).unwrap_or(0);
-    CTypeMetadata { doc: ByteArray::new(b""), creator: None, total_size, structural_kind }
+    Some(CTypeMetadata { doc: ByteArray::new(b""), creator: None, total_size, structural_kind })
 }
+
+/// What reflection knows of the type that all others refine: an object is at least a header.
+const ROOT: CTypeMetadata = CTypeMetadata {
+    doc: ByteArray::new(b""),
+    creator: None,
+    total_size: size_of::<ObjectHeader>() as i32,
+    structural_kind: kind::UNSUPPORTED,
+};
 
 impl TypeInfo {
     /// The name that every language knows the type by.
@@ -106,8 +117,10 @@ impl TypeInfo {
 
     /// Says what Rust knows of the type.
     fn attach<T: Object>(&self) -> &RustType {
-        self.reflected.declare(T::fields(), metadata_of::<T>());
-        self.rust.get_or_init(RustType::of::<T>)
+        self.rust.get_or_init(|| {
+            self.reflected.declare(T::fields(), metadata_of::<T>());
+            RustType::of::<T>()
+        })
     }
 
     pub(crate) fn rust(&self) -> Option<&RustType> {
@@ -275,6 +288,9 @@ impl Table {
             let parent = (*index > type_index::OBJECT).then_some(type_index::OBJECT);
             table.insert(key, *index, parent);
         }
+        table.by_index[&type_index::OBJECT].reflected.declare(&[], Some(ROOT));
+        // The field cannot be in the way: the type has no other of its own.
+        let _ = table.by_index[&type_index::MODULE].reflected.add_field(crate::module::imports_field());
         table.attach::<HeapStr>();
         table.attach::<HeapBytes>();
         table.attach::<ErrorObj>();

@@ -15,8 +15,11 @@ use crate::{Any, Dict, Error, ErrorKind, List, Str};
 #[object(key = "ffi.EnumState")]
 #[repr(C)]
 pub(crate) struct EnumState {
+    #[field(no_init)]
     entries: List,
+    #[field(no_init)]
     indexes: Dict,
+    #[field(no_init)]
     attrs: Dict,
 }
 
@@ -35,7 +38,7 @@ pub(crate) struct Enum {
 #[object(key = "ffi.IntEnum", parent = "ffi.Enum", unique)]
 #[repr(C)]
 pub(crate) struct IntEnum {
-    #[field(ignore)]
+    #[field(ignore, no_init)]
     value: i64,
     #[field(hidden)]
     _text: Str,
@@ -48,7 +51,7 @@ pub(crate) struct IntEnum {
 pub(crate) struct StrEnum {
     #[field(hidden)]
     _integer: i64,
-    #[field(ignore)]
+    #[field(ignore, no_init)]
     value: Str,
 }
 

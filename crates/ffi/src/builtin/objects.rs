@@ -72,10 +72,10 @@ fn make_object(args: Arguments<'_, '_>) -> Result<Any, Error> {
 
 /// A function that turns a value into one of a type, if it is one or converts to it.
 macro_rules! convert {
-    ($type:ty) => {
-        function((concat!(stringify!($type), ".__ffi_convert__"), Exactly(1), |args| {
+    ($type:ty, $key:literal) => {
+        function((concat!($key, ".__ffi_convert__"), Exactly(1), |args| {
             args.view(0).to::<$type>().map(Any::from).map_err(|_| {
-                let message = format!("Cannot cast from `{}` to `{}`", args.view(0).type_key(), stringify!($type));
+                let message = format!("Cannot cast from `{}` to `{}`", args.view(0).type_key(), $key);
                 Error::new(ErrorKind::TypeError, message)
             })
         }))
@@ -84,17 +84,17 @@ macro_rules! convert {
 }
 
 pub(super) fn attributes(set: &mut dyn FnMut(i32, Attr, Any)) {
-    set(type_index::OBJECT, Attr::Convert, convert!(crate::ObjectRef));
-    set(type_index::STR, Attr::Convert, convert!(Str));
-    set(type_index::BYTES, Attr::Convert, convert!(Bytes));
-    set(type_index::ERROR, Attr::Convert, convert!(Error));
-    set(type_index::FUNCTION, Attr::Convert, convert!(Function));
-    set(type_index::SHAPE, Attr::Convert, convert!(Shape));
-    set(type_index::TENSOR, Attr::Convert, convert!(Tensor));
-    set(type_index::ARRAY, Attr::Convert, convert!(Array));
-    set(type_index::MAP, Attr::Convert, convert!(Map));
-    set(type_index::LIST, Attr::Convert, convert!(List));
-    set(type_index::DICT, Attr::Convert, convert!(Dict));
+    set(type_index::OBJECT, Attr::Convert, convert!(crate::ObjectRef, "ffi.Object"));
+    set(type_index::STR, Attr::Convert, convert!(Str, "ffi.String"));
+    set(type_index::BYTES, Attr::Convert, convert!(Bytes, "ffi.Bytes"));
+    set(type_index::ERROR, Attr::Convert, convert!(Error, "ffi.Error"));
+    set(type_index::FUNCTION, Attr::Convert, convert!(Function, "ffi.Function"));
+    set(type_index::SHAPE, Attr::Convert, convert!(Shape, "ffi.Shape"));
+    set(type_index::TENSOR, Attr::Convert, convert!(Tensor, "ffi.Tensor"));
+    set(type_index::ARRAY, Attr::Convert, convert!(Array, "ffi.Array"));
+    set(type_index::MAP, Attr::Convert, convert!(Map, "ffi.Map"));
+    set(type_index::LIST, Attr::Convert, convert!(List, "ffi.List"));
+    set(type_index::DICT, Attr::Convert, convert!(Dict, "ffi.Dict"));
 
     big_int_attributes(set);
 
