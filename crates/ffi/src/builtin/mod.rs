@@ -23,6 +23,10 @@ use crate::type_attr::Attr;
 use crate::type_info::{Table, TypeInfo};
 use crate::{Any, AnyView, Error, ErrorKind, FromAny, Function};
 
+/// Whether the tables have anything in them. A deployed runtime, which no front end uses, is half as large without what
+/// they lead to: JSON graphs, structural comparison, printing, creation by reflection.
+const FRONT_ENDS: bool = cfg!(feature = "front-ends");
+
 /// A function of the tables.
 type Native = fn(Arguments<'_, '_>) -> Result<Any, Error>;
 
@@ -82,6 +86,9 @@ fn function((name, arity, body): Row) -> Function {
 
 /// All global functions of this crate.
 pub(crate) fn global_functions(enter: &mut dyn FnMut(&'static str, Function)) {
+    if !FRONT_ENDS {
+        return;
+    }
     let tables: [&[Row]; 6] =
         [functions::TABLE, containers::TABLE, objects::TABLE, graphs::TABLE, modules::TABLE, traversal::TABLE];
     for row in tables.into_iter().flatten() {
@@ -91,6 +98,9 @@ pub(crate) fn global_functions(enter: &mut dyn FnMut(&'static str, Function)) {
 
 /// Enters the types of this crate that front ends may ask for by name, with their methods.
 pub(crate) fn declare_types(table: &mut Table) {
+    if !FRONT_ENDS {
+        return;
+    }
     enumeration::declare(table);
     table.declare::<crate::structural::StructuralKeyObj>();
     paths::declare(table);
@@ -99,6 +109,9 @@ pub(crate) fn declare_types(table: &mut Table) {
 
 /// The attributes of this crate's types.
 pub(crate) fn attributes(set: &mut dyn FnMut(i32, Attr, Any)) {
+    if !FRONT_ENDS {
+        return;
+    }
     objects::attributes(set);
     enumeration::attributes(set);
     paths::attributes(set);
