@@ -42,13 +42,13 @@ fn plain(kind: &'static str, bytes: &[u8]) -> Module {
     Module::new(Plain(kind, bytes.to_vec()))
 }
 
-fn nodes_of(module: &Module) -> Vec<Node> {
-    let blob = save_module_tree(module).unwrap().blob.unwrap();
+fn nodes_of(module: &Module) -> Vec<Node<'static>> {
+    let blob = save_module_tree(module).unwrap().blob.unwrap().leak();
     blob::decode(&blob[8..]).unwrap()
 }
 
-fn node(kind: &str, payload: Option<&[u8]>, imports: &[usize]) -> Node {
-    Node { kind: kind.to_owned(), payload: payload.map(<[u8]>::to_vec), imports: imports.to_vec() }
+fn node<'a>(kind: &str, payload: Option<&'a [u8]>, imports: &[usize]) -> Node<'a> {
+    Node { kind: kind.to_owned(), payload: payload.map(Into::into), imports: imports.to_vec() }
 }
 
 #[test]

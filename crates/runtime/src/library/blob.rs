@@ -12,16 +12,18 @@
 
 /// The symbol that holds the bytes.
 pub const SYMBOL: &str = "__tvm_ffi__library_bin";
+use std::borrow::Cow;
+
 /// The kind that stands for the code of the library.
 pub const LIBRARY_KIND: &str = "_lib";
 
 /// A module of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct Node<'a> {
     /// What kind of module it is.
     pub kind: String,
-    /// Its bytes; `None` for the code of the library itself.
-    pub payload: Option<Vec<u8>>,
+    /// Its bytes, which are the file's where it was read; `None` for the code of the library itself.
+    pub payload: Option<Cow<'a, [u8]>>,
     /// The modules that it imports, by index, in order.
     pub imports: Vec<usize>,
 }
@@ -62,7 +64,7 @@ pub enum BlobError {
 }
 
 /// The bytes of a tree, its length in front.
-pub fn encode(nodes: &[Node]) -> Vec<u8> {
+pub fn encode(nodes: &[Node<'_>]) -> Vec<u8> {
     let mut out = vec![0; 8];
     let number = |out: &mut Vec<u8>, value: usize| out.extend_from_slice(&(value as u64).to_le_bytes());
     number(&mut out, nodes.len() + 1);
@@ -89,7 +91,7 @@ pub fn encode(nodes: &[Node]) -> Vec<u8> {
 }
 
 /// Reads a tree, without the length in front.
-pub fn decode(bytes: &[u8]) -> Result<Vec<Node>, BlobError> {
+pub fn decode(bytes: &[u8]) -> Result<Vec<Node<'_>>, BlobError> {
     let mut reader = Reader { bytes, at: 0 };
     let rows = reader.numbers()?;
     let children = reader.numbers()?;
@@ -111,7 +113,7 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Node>, BlobError> {
         let imports = row.iter().map(index).collect::<Result<Vec<_>, _>>()?;
         let kind = reader.part()?.to_vec();
         let kind = String::from_utf8(kind).map_err(|_| BlobError::Kind(module))?;
-        let payload = if kind == LIBRARY_KIND { None } else { Some(reader.part()?.to_vec()) };
+        let payload = if kind == LIBRARY_KIND { None } else { Some(Cow::Borrowed(reader.part()?)) };
         nodes.push(Node { kind, payload, imports });
     }
     refuse_cycles(&nodes)?;
@@ -119,7 +121,7 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Node>, BlobError> {
 }
 
 /// Modules count references to their imports: a cycle would never be freed, and a search would never end.
-fn refuse_cycles(nodes: &[Node]) -> Result<(), BlobError> {
+fn refuse_cycles(nodes: &[Node<'_>]) -> Result<(), BlobError> {
     let mut waiting_for: Vec<usize> = nodes.iter().map(|node| node.imports.len()).collect();
     let mut importers: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     for (module, node) in nodes.iter().enumerate() {
@@ -184,8 +186,8 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    fn node(kind: &str, payload: Option<&[u8]>, imports: &[usize]) -> Node {
-        Node { kind: kind.to_owned(), payload: payload.map(<[u8]>::to_vec), imports: imports.to_vec() }
+    fn node<'a>(kind: &str, payload: Option<&'a [u8]>, imports: &[usize]) -> Node<'a> {
+        Node { kind: kind.to_owned(), payload: payload.map(Cow::Borrowed), imports: imports.to_vec() }
     }
 
     #[test]

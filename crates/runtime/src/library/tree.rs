@@ -17,7 +17,7 @@ pub(super) fn rebuild(bytes: &[u8], library: &Module) -> Result<Module, Error> {
     modules.into_iter().next().ok_or_else(|| Error::new(ErrorKind::ValueError, blob::BlobError::Empty.to_string()))
 }
 
-fn make(node: &Node, library: &Module) -> Result<Module, Error> {
+fn make(node: &Node<'_>, library: &Module) -> Result<Module, Error> {
     let Some(payload) = &node.payload else { return Ok(library.clone()) };
     let loader = format!("ffi.Module.load_from_bytes.{}", node.kind);
     let function = get_global(&loader).ok_or_else(|| {
@@ -86,7 +86,7 @@ impl Tree {
         }
     }
 
-    fn node(&self, at: usize) -> Result<Node, Error> {
+    fn node(&self, at: usize) -> Result<Node<'static>, Error> {
         let is_library = self.library_at == Some(at);
         let sources = if is_library { self.compiled.as_slice() } else { self.modules.get(at..=at).unwrap_or_default() };
         let mut imports: Vec<usize> = Vec::new();
@@ -101,6 +101,6 @@ impl Tree {
         };
         let kind = module.kind().to_owned();
         let payload = module.body().save_to_bytes().map_err(|error| error.context(format!("cannot save {kind}")))?;
-        Ok(Node { kind, payload: Some(payload), imports })
+        Ok(Node { kind, payload: Some(payload.into()), imports })
     }
 }

@@ -243,6 +243,7 @@ impl<'a> Reader<'a> {
 
     pub(super) fn i64_list(&mut self) -> Result<Vec<i64>, ReadError> {
         let count = self.count(8)?;
-        (0..count).map(|_| self.i64()).collect()
+        let (words, _) = self.take(count.saturating_mul(8))?.as_chunks();
+        Ok(words.iter().map(|word| i64::from_le_bytes(*word)).collect())
     }
 }
