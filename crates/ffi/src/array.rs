@@ -5,8 +5,8 @@ use std::ptr::NonNull;
 
 use crate::abi::type_index;
 use crate::handle::object_handle;
-use crate::object::{Ref, allocate, deleter};
-use crate::seq::SeqCell;
+use crate::object::{ObjectBox, ObjectHeader, Ref, allocate, deleter};
+use crate::seq::{Change, SeqCell};
 use crate::{Any, AnyView, Error, FromAny, List, StructuralEqual, StructuralHash};
 
 /// The object behind an [`Array`].
@@ -33,6 +33,21 @@ impl ArrayObj {
     fn content_hash(&self, hash: &mut StructuralHash) {
         hash.sequence(self.items());
     }
+}
+
+/// Changes the values of an array that nobody else can see; it has none while they change.
+///
+/// # Safety
+/// The array is alive, and the caller's reference is the only one.
+pub(crate) unsafe fn rewrite_array(array: *mut ObjectHeader, change: Change<'_>) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
+    let seq = unsafe { &raw mut (*array.cast::<ObjectBox<ArrayObj>>()).value.seq };
+    // SAFETY: as above; no reference to the cell lives while foreign code runs.
+    let mut values = unsafe { (*seq).take() };
+    let result = values.iter_mut().try_for_each(change);
+    // SAFETY: as above.
+    unsafe { (*seq).append(values) };
+    result
 }
 
 /// An immutable sequence of values. Copies share it.

@@ -44,6 +44,7 @@ mod string;
 mod structural;
 mod tensor;
 mod tensor_source;
+mod traverse;
 pub mod type_attr;
 pub mod type_info;
 

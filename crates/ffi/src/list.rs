@@ -8,7 +8,7 @@ use crate::abi::type_index;
 use crate::container_lock::lock;
 use crate::handle::object_handle;
 use crate::object::{Object, Ref};
-use crate::seq::{SeqCell, allocate_memory, free_memory};
+use crate::seq::{Change, SeqCell, allocate_memory, free_memory};
 use crate::{Any, AnyView, Array, Error, ErrorKind, FromAny, StructuralEqual, StructuralHash};
 
 /// The object behind a [`List`].
@@ -71,6 +71,14 @@ impl List {
         let mut seq = SeqCell { data, size: 0, capacity: capacity as i64, data_deleter: Some(free_memory) };
         seq.append(values);
         List(Ref::new(ListObj { seq: UnsafeCell::new(seq) }))
+    }
+
+    /// Changes every value; the list has none while they change.
+    pub(crate) fn rewrite(&self, change: Change<'_>) -> Result<(), Error> {
+        let mut values = self.0.with(SeqCell::take);
+        let result = values.iter_mut().try_for_each(change);
+        self.0.with(|seq| seq.append(values));
+        result
     }
 
     /// How many values there are.

@@ -6,7 +6,10 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use crate::Any;
+use crate::{Any, Error};
+
+/// Changes one value of a container.
+pub(crate) type Change<'a> = &'a mut dyn FnMut(&mut Any) -> Result<(), Error>;
 
 /// What frees memory that a cell refers to.
 pub(crate) type FreeMemory = unsafe extern "C" fn(*mut c_void);

@@ -115,6 +115,7 @@ pub(crate) fn attributes(set: &mut dyn FnMut(i32, Attr, Any)) {
     objects::attributes(set);
     enumeration::attributes(set);
     paths::attributes(set);
+    traversal::attributes(set);
 }
 
 /// Adds methods to a type.

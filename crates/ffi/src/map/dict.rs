@@ -9,6 +9,7 @@ use crate::abi::type_index;
 use crate::container_lock::lock;
 use crate::handle::object_handle;
 use crate::object::Ref;
+use crate::seq::Change;
 use crate::{Any, AnyView, Error, FromAny, StructuralEqual, StructuralHash};
 
 /// The object behind a [`Dict`].
@@ -109,6 +110,16 @@ impl Dict {
     pub fn clear(&self) {
         let old = self.0.with(MapCell::take);
         drop(old);
+    }
+
+    /// Changes every value; the dict has no entries while they change.
+    pub(crate) fn rewrite(&self, change: Change<'_>) -> Result<(), Error> {
+        let mut entries = self.0.with(MapCell::take);
+        let result = entries.iter_mut().try_for_each(|entry| change(&mut entry.value));
+        for entry in entries {
+            self.insert(entry.key, entry.value);
+        }
+        result
     }
 
     /// How many entries there are.

@@ -14,7 +14,8 @@ use indexmap::IndexMap;
 
 use crate::abi::type_index;
 use crate::handle::object_handle;
-use crate::object::Ref;
+use crate::object::{ObjectBox, ObjectHeader, Ref};
+use crate::seq::Change;
 use crate::{Any, AnyView, Error, FromAny, StructuralEqual, StructuralHash};
 
 use cell::MapCell;
@@ -47,6 +48,22 @@ impl MapObj {
     fn content_hash(&self, hash: &mut StructuralHash) {
         hash.map(&Map::copy(&self.cell));
     }
+}
+
+/// Changes the values of a map that nobody else can see; it has no entries while they change.
+///
+/// # Safety
+/// The map is alive, and the caller's reference is the only one.
+pub(crate) unsafe fn rewrite_map(map: *mut ObjectHeader, change: Change<'_>) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
+    let cell = unsafe { &raw mut (*map.cast::<ObjectBox<MapObj>>()).value.cell };
+    // SAFETY: as above; no reference to the cell lives while foreign code runs.
+    let mut entries = unsafe { (*cell).take() };
+    let result = entries.iter_mut().try_for_each(|entry| change(&mut entry.value));
+    let changed = build(entries.into_iter().map(|entry| (entry.key, entry.value)).collect());
+    // SAFETY: as above.
+    unsafe { *cell = changed };
+    result
 }
 
 /// An immutable map. Copies share it.
