@@ -3,6 +3,7 @@
 use relaxide_ffi::{DataType, Error, ErrorKind, Object, Ref, Tensor};
 
 use super::Buffer;
+use crate::device::ALIGNMENT;
 
 /// A buffer that tensors are placed in. Each tensor keeps it.
 #[derive(Debug, Object)]
@@ -33,6 +34,13 @@ impl Storage {
             let message = format!(
                 "a tensor of shape {shape:?} and type {dtype} at offset {offset} does not fit the storage of {} bytes",
                 buffer.bytes()
+            );
+            return Err(Error::new(ErrorKind::ValueError, message));
+        }
+        if !offset.is_multiple_of(ALIGNMENT) {
+            let message = format!(
+                "a tensor cannot begin at offset {offset} of a storage: kernels load whole vectors, so offsets are multiples \
+                 of {ALIGNMENT}"
             );
             return Err(Error::new(ErrorKind::ValueError, message));
         }

@@ -5,10 +5,10 @@
 //! them back.
 
 use relaxide_ffi::{Any, AnyView, DataType, Error, ErrorKind, Shape, Tensor};
-use relaxide_runtime::memory::ShapeHeap;
+use relaxide_runtime::memory::{ShapeHeap, Storage};
 
 use super::{Args, Builtin};
-use crate::machine::Vm;
+use crate::machine::{HOST, Vm};
 
 /// The interpreter knows these four: with operands that are known, as nearly always, they are operations of its own.
 pub(crate) const ALLOC_SHAPE_HEAP: &str = "vm.builtin.alloc_shape_heap";
@@ -45,15 +45,19 @@ mod make_code {
 }
 
 /// The largest heap: a function has a handful of symbolic values.
-pub(crate) const MAX_HEAP: usize = 1 << 20;
+pub(crate) const MAX_HEAP: usize = 1 << 16;
 
 /// `(vm, size)`.
-fn alloc_shape_heap(_vm: &Vm, args: &Args<'_, '_>) -> Result<Any, Error> {
+fn alloc_shape_heap(vm: &Vm, args: &Args<'_, '_>) -> Result<Any, Error> {
     let size = args.index(1, "size")?;
     if size > MAX_HEAP {
         return Err(args.error(ErrorKind::ValueError, format_args!("{size} values, where {MAX_HEAP} are possible")));
     }
-    ShapeHeap::allocate(size).map(Any::from)
+    // From the host's allocator, so that it counts where memory is limited.
+    let storage = Storage::new(vm.buffer(HOST, size * size_of::<i64>())?);
+    let heap = Storage::tensor(&storage, 0, &[size as i64], DataType::int(64))?;
+    ShapeHeap::new(&heap)?.clear();
+    Ok(heap.into())
 }
 
 /// The heap in a value; `None` if the program has none.

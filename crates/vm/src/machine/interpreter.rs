@@ -107,6 +107,20 @@ impl Vm {
         found.run(plan, Source { vm: self, registers }, slots)
     }
 
+    /// Empties the register that a plan is about to write. In a loop, it may hold what the plan made in the turn before.
+    #[inline]
+    fn vacate(&self, plan: u32, frame: &mut [Any], dst: u32, slots: &mut Slots) -> Result<(), Error> {
+        let place = register(frame, dst)?;
+        if place.is_none() {
+            return Ok(());
+        }
+        let found = self.program.plans.get(plan as usize).ok_or_else(|| broken("a plan"))?;
+        if found.is_homed {
+            found.take_back(plan, std::mem::take(place), slots);
+        }
+        Ok(())
+    }
+
     /// Gives what a plan made back to it, if there is anything.
     #[inline]
     fn take_back(&self, plan: u32, value: Any, slots: &mut Slots) -> Result<(), Error> {
@@ -198,6 +212,7 @@ impl Run<'_, '_> {
                     store(frame, dst, result)?;
                 }
                 Fast::Tenant { plan, dst, storage, landlord } => {
+                    vm.vacate(plan, frame, dst, slots)?;
                     let kept = register(frame, storage)?.downcast_ref::<Storage>();
                     let kept = kept.and_then(|storage| slots.take_tenant(plan, landlord, storage));
                     let value = match kept {
@@ -207,6 +222,7 @@ impl Run<'_, '_> {
                     *register(frame, dst)? = value;
                 }
                 Fast::Again { plan, dst, length } => {
+                    vm.vacate(plan, frame, dst, slots)?;
                     let value = match slots.take(plan) {
                         Some(value) => value,
                         None => vm.make(plan, frame, slots)?,
@@ -216,6 +232,7 @@ impl Run<'_, '_> {
                     continue;
                 }
                 Fast::Make { plan, dst, length } => {
+                    vm.vacate(plan, frame, dst, slots)?;
                     let value = vm.make(plan, frame, slots)?;
                     *register(frame, dst)? = value;
                     *pc += length as usize;

@@ -20,7 +20,7 @@ use relaxide_ffi::{Any, Device, Error, ErrorKind};
 use relaxide_runtime::memory::{Allocator, Budget, Metered};
 
 use super::stack::{Frame, Stack};
-use super::{Place, VirtualMachine, Vm};
+use super::{HOST, Place, VirtualMachine, Vm};
 
 /// How many instructions pass between two looks at the clock.
 const CLOCK_PERIOD: u64 = 16;
@@ -168,7 +168,7 @@ impl Vm {
 
     fn find_place<'a>(&self, places: &'a [Place], index: i64) -> Result<&'a Place, Error> {
         let place = match index {
-            -1 => places.last(),
+            HOST => places.last(),
             _ => usize::try_from(index).ok().and_then(|index| places.get(index)),
         };
         place.ok_or_else(|| {

@@ -3,8 +3,9 @@
 //! [`VirtualMachine::new`] verifies an executable, finds every function that it names, decodes its code once into a form
 //! without checks ([`program`]), and puts its constants on the device. Running happens in [`interpreter`].
 //!
-//! A virtual machine may be used from several threads at once: what a call changes is its own stack, taken from a list
-//! of idle ones; everything else is constant, or behind a lock that the path of a call does not take.
+//! A virtual machine may be used from several threads at once, and calls run side by side: what a call changes is its own
+//! stack, taken from a list of idle ones; everything else is constant, or behind a lock that is not held while a program
+//! runs. What is set on a machine (inputs, saved functions, limits, an instrument) is one for all threads.
 
 mod closure;
 mod fast;
@@ -48,6 +49,9 @@ use program::Program;
 use stack::Stack;
 use stateful::Stateful;
 use watch::Watch;
+
+/// The index that a program gives for the host.
+pub(crate) const HOST: i64 = -1;
 
 /// A device of a virtual machine and the allocator for it.
 pub(crate) struct Place {

@@ -14,7 +14,7 @@ use relaxide_runtime::memory::{ShapeHeap, Storage};
 
 use super::Vm;
 use super::program::{Operand, constant_at};
-use super::slots::{MAX_KEPT_BYTES, Slots, is_unshared};
+use super::slots::{MAX_OBJECT_BYTES, Slots, is_unshared};
 use crate::builtins::{self, Builtin, Coded};
 
 /// Where operands are read.
@@ -326,7 +326,7 @@ impl Plan {
             return Ok(storage);
         }
         let storage = at.vm.allocate(device, bytes)?;
-        let place = storage.downcast_ref::<Storage>().filter(|_| bytes <= MAX_KEPT_BYTES);
+        let place = storage.downcast_ref::<Storage>().filter(|_| bytes <= MAX_OBJECT_BYTES);
         slots.note_storage(index, place.map_or(0, |storage| storage.buffer().data() as usize), tenants);
         Ok(storage)
     }
@@ -338,7 +338,7 @@ impl Plan {
             // It is asked for its references when it is used again.
             Kind::Storage { .. } => {
                 let bytes = value.downcast_ref::<Storage>().map_or(usize::MAX, |storage| storage.buffer().bytes());
-                if bytes <= MAX_KEPT_BYTES && slots.peek(index).is_none() {
+                if bytes <= MAX_OBJECT_BYTES && slots.peek(index).is_none() {
                     slots.give(index, value, bytes);
                 }
             }

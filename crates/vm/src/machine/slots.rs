@@ -9,17 +9,20 @@
 //! Therefore a tenant waits only if it lies in the storage that its landlord's slot noted last, and the landlord counts
 //! those that wait.
 //!
-//! What is kept is bounded by [`MAX_KEPT_BYTES`] for each plan. Larger objects go back to their allocator, which other
-//! instructions and other machines share: a buffer that another instruction has just used is in the cache, and a kernel
-//! that fills one of this size outweighs what taking it costs.
+//! What is kept is bounded: objects of up to [`MAX_OBJECT_BYTES`], and [`MAX_KEPT_BYTES`] of them for each plan, which a
+//! deep recursion needs. Larger objects go back to their allocator, which other instructions and other machines share: a
+//! buffer that another instruction has just used is in the cache, and a kernel that fills one of this size outweighs what
+//! taking it costs.
 
 use std::sync::atomic::{Ordering, fence};
 
 use relaxide_ffi::{Any, Ref, Tensor};
 use relaxide_runtime::memory::Storage;
 
+/// The largest object that a plan keeps.
+pub(super) const MAX_OBJECT_BYTES: usize = 1 << 14;
 /// How many bytes a plan keeps.
-pub(super) const MAX_KEPT_BYTES: usize = 1 << 14;
+const MAX_KEPT_BYTES: usize = 1 << 18;
 /// What an object costs besides its data.
 const OBJECT_BYTES: usize = 64;
 
@@ -76,10 +79,10 @@ impl Slots {
         let Some(slot) = self.0.get_mut(plan as usize) else { return };
         let bytes = bytes.max(OBJECT_BYTES);
         if slot.first.is_none() {
-            if bytes <= MAX_KEPT_BYTES {
+            if bytes <= MAX_OBJECT_BYTES {
                 slot.first = value;
             }
-        } else if bytes.saturating_mul(slot.rest.len() + 2) <= MAX_KEPT_BYTES {
+        } else if bytes <= MAX_OBJECT_BYTES && bytes * (slot.rest.len() + 2) <= MAX_KEPT_BYTES {
             slot.rest.push(std::mem::replace(&mut slot.first, value));
         }
     }
