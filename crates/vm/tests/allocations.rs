@@ -22,14 +22,13 @@ fn kernels() {
     replace_global("test.heap.positive", Function::new(|args| Ok((args[0].to::<i64>()? > 0).into())));
 }
 
-fn program(functions: &[(&str, &dyn Fn(&mut ExecBuilder) -> Built)]) -> Module {
+/// A program of one function, `main(x)`.
+fn program(body: &dyn Fn(&mut ExecBuilder) -> Built) -> Module {
     kernels();
     let mut builder = ExecBuilder::new();
-    for (name, body) in functions {
-        builder.begin_function(name, &["x"]).unwrap();
-        body(&mut builder).unwrap();
-        builder.end_function().unwrap();
-    }
+    builder.begin_function("main", &["x"]).unwrap();
+    body(&mut builder).unwrap();
+    builder.end_function().unwrap();
     builder.get().unwrap().into_module()
 }
 
@@ -44,7 +43,7 @@ fn allocate(b: &mut ExecBuilder, shape: Arg, storage: i64, tensor: i64) -> Built
 
 /// Kernel after kernel, each with a new tensor for its result; the one before ends.
 fn chain(steps: i64) -> Module {
-    program(&[("main", &|b| {
+    program(&|b| {
         let shape = b.constant(Shape::from([4, 4]));
         for step in 0..steps {
             let (storage, tensor) = (1 + step * 2, 2 + step * 2);
@@ -54,12 +53,12 @@ fn chain(steps: i64) -> Module {
         }
         b.emit_ret(Register::VOID)?;
         Ok(())
-    })])
+    })
 }
 
 /// The same with a length that is known when the program runs, and checks.
 fn symbolic_chain(steps: i64) -> Module {
-    program(&[("main", &|b| {
+    program(&|b| {
         let (float, text, one) = (b.constant(DataType::float(32)), b.constant("x "), Arg::Immediate(1));
         let (heap, zero) = (1, Arg::Immediate(0));
         let args = [Arg::Register(Register::VM), Arg::Immediate(2)];
@@ -76,12 +75,12 @@ fn symbolic_chain(steps: i64) -> Module {
         }
         b.emit_ret(Register::VOID)?;
         Ok(())
-    })])
+    })
 }
 
 /// A loop with a tensor in each turn, or a recursion with one at each level, through a call or a closure.
 fn turns(how: &str) -> Module {
-    program(&[("main", &|b| {
+    program(&|b| {
         let shape = b.constant(Shape::from([2]));
         b.emit_call("vm.builtin.copy", &[reg(0)], Register(1))?;
         let head = b.next_instruction();
@@ -105,7 +104,7 @@ fn turns(how: &str) -> Module {
         }
         b.emit_ret(Register(1))?;
         Ok(())
-    })])
+    })
 }
 
 /// How often a warm call goes to the heap.
