@@ -15,7 +15,9 @@ mod closure;
 mod debug;
 mod device;
 mod python;
+mod sampling;
 mod shape;
+mod tensor_cache;
 mod tuple;
 
 use std::sync::LazyLock;
@@ -88,7 +90,9 @@ static FAMILIES: &[&[Builtin]] = &[
     debug::TABLE,
     device::TABLE,
     python::TABLE,
+    sampling::TABLE,
     shape::TABLE,
+    tensor_cache::TABLE,
     tuple::TABLE,
 ];
 
