@@ -25,6 +25,8 @@ use pyo3::prelude::*;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     // Compiled libraries resolve the runtime's symbols through the process, where Python puts extensions out of sight.
     relaxide::runtime::ensure_symbols_global().map_err(error::to_py)?;
+    // Global functions are there from the start, as they are where a front end of another language loads the runtime.
+    relaxide::vm::register();
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<device::Device>()?;
     m.add_class::<device::DataType>()?;

@@ -90,6 +90,11 @@ impl Module {
         self.0.body().write_to_file(&file_name.to_string_lossy(), fmt).map_err(to_py)
     }
 
+    /// Write it, with what it imports, as one shared library. No compiler or linker is called.
+    fn export_library(&self, file_name: std::path::PathBuf) -> PyResult<()> {
+        relaxide::export_bytecode(&self.0, &file_name).map_err(crate::error::compiler)
+    }
+
     /// The module as text.
     #[pyo3(signature = (fmt=""))]
     fn inspect_source(&self, fmt: &str) -> PyResult<String> {

@@ -232,6 +232,17 @@ impl Executable {
     }
 }
 
+/// Writes bytecode, and modules that are saved as bytes, as one shared library. Native code is not among them: that is
+/// exported by the [`Executable`] that [`compile`] returns.
+pub fn export_bytecode(module: &Module, path: &Path) -> Result<(), Error> {
+    if !relaxide_runtime::save_module_tree(module)?.compiled.is_empty() {
+        let message = "a module with native code is exported by the executable that it was compiled as";
+        return Err(ffi::Error::new(ffi::ErrorKind::ValueError, message).into());
+    }
+    let library = relaxide_codegen::compile(&[], &Target::default())?;
+    Executable { module: module.clone(), library, notes: Vec::new() }.export_library(path)
+}
+
 /// An executable that was built by hand, as a module.
 pub fn executable_module(executable: relaxide_vm::Executable) -> Result<Module, ffi::Error> {
     relaxide_vm::register();

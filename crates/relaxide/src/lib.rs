@@ -33,7 +33,9 @@ pub use relaxide_script as script;
 pub use relaxide_tir as tir;
 pub use relaxide_vm as vm;
 
-pub use compile::{CompileOptions, Executable, KernelNote, Pipeline, Progress, compile, executable_module, run_passes};
+pub use compile::{
+    CompileOptions, Executable, KernelNote, Pipeline, Progress, compile, executable_module, export_bytecode, run_passes,
+};
 pub use dims::DimSpec;
 pub use error::Error;
 pub use front::{OnnxOptions, from_onnx_file, import_onnx_bytes, import_onnx_file, parse_script, to_script};

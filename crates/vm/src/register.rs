@@ -2,7 +2,7 @@
 
 use std::sync::Once;
 
-use relaxide_ffi::{Bytes, Error, ErrorKind, Function, get_global, register_global};
+use relaxide_ffi::{Any, Bytes, Error, ErrorKind, Function, get_global, register_global};
 
 use crate::builtins;
 use crate::executable::module::{ExecutableModule, KIND};
@@ -23,11 +23,14 @@ pub fn register() {
         );
         enter(
             &format!("ffi.Module.load_from_file.{KIND}"),
-            Function::typed(|path: String, _format: String| {
+            // Callers give the format behind the path or leave it out; there is only one.
+            Function::new(|args| {
+                let missing = || Error::new(ErrorKind::TypeError, "load_from_file takes the path of a file");
+                let path: String = args.first().ok_or_else(missing)?.to()?;
                 let bytes = std::fs::read(&path);
                 let bytes =
                     bytes.map_err(|error| Error::new(ErrorKind::OSError, format!("cannot read {path}: {error}")))?;
-                ExecutableModule::load(&bytes)
+                ExecutableModule::load(&bytes).map(Any::from)
             }),
         );
     });

@@ -1,4 +1,4 @@
-"""Files that Relaxide and TVM exchange: what one exports, the other loads and runs."""
+"""Networks that Relaxide exports, loaded and run by TVM."""
 
 import pathlib
 import subprocess
@@ -14,9 +14,6 @@ import zoo  # noqa: E402
 
 pytest.importorskip("tvm", reason="apache-tvm is not installed; it is the other side of these tests")
 
-#: Fixed, because TVM's importer needs that for networks that resize.
-DET_SHAPE = (1, 3, 64, 96)
-
 
 def script(name, *arguments):
     result = subprocess.run([sys.executable, HERE / name, *map(str, arguments)], capture_output=True, text=True, timeout=600)
@@ -30,18 +27,6 @@ def outputs(runtime, library, arrays, directory):
     script("run_with.py", runtime, library, inputs, results)
     with np.load(results) as loaded:
         return {name: loaded[name] for name in loaded.files}
-
-
-def test_a_network_exported_by_tvm_runs_bit_for_bit(tmp_path):
-    det, library = zoo.MODELS["det"], tmp_path / "det.so"
-    script("export_with.py", "tvm", det.path, library, "x=" + ",".join(map(str, DET_SHAPE)))
-    arrays = {str(seed): det.make(DET_SHAPE, seed) for seed in range(3)}
-    theirs = outputs("tvm", library, arrays, tmp_path)
-    ours = outputs("relaxide", library, arrays, tmp_path)
-    assert ours.keys() == theirs.keys()
-    for name, expected in theirs.items():
-        assert ours[name].dtype == expected.dtype and ours[name].shape == expected.shape
-        assert ours[name].tobytes() == expected.tobytes(), f"input {name}: outputs differ"
 
 
 @pytest.mark.parametrize("name", zoo.MODELS)

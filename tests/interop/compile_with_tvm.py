@@ -1,0 +1,55 @@
+"""Compiles the programs of ``scripts.py``, or one network, with TVM; writes arguments for the former.
+
+usage: compile_with_tvm.py DIRECTORY [NAME MODEL.onnx INPUT=1,3,64,96]
+"""
+
+import pathlib
+import pickle
+import sys
+
+import describe
+import numpy as np
+import tvm
+
+
+def scripts(directory):
+    import scripts
+
+    rng = np.random.default_rng(0)
+    for name, (module, mode, arguments) in scripts.PROGRAMS.items():
+        with open(directory / f"{name}.args", "wb") as file:
+            pickle.dump([describe.make(arguments, rng) for _ in range(2)], file)
+        module = tvm.relax.transform.LambdaLift()(module)
+        export(tvm.relax.build(module, target="llvm", exec_mode=mode), directory / name)
+
+
+def network(directory, name, path, shape):
+    """A network at one shape. What its shapes decide is computed first, because TVM's importer wants to know it."""
+    import onnx
+    import onnxruntime
+
+    input_name, dims = shape.split("=")
+    dims = [int(dim) for dim in dims.split(",")]
+    model = onnx.load(path)
+    for dim, extent in zip(model.graph.input[0].type.tensor_type.shape.dim, dims):
+        dim.dim_value = extent
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(directory / f"{name}.onnx")
+    options.log_severity_level = 3
+    onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    model = onnx.load(options.optimized_model_filepath)
+    module = tvm.relax.frontend.onnx.from_onnx(model, shape_dict={input_name: dims})
+    export(tvm.compile(module, target="llvm"), directory / name)
+
+
+def export(executable, path):
+    executable.export_library(f"{path}.so")
+    describe.describe(executable.mod, f"{path}.compiled")
+
+
+if __name__ == "__main__":
+    import tvm.relax.frontend.onnx
+
+    where = pathlib.Path(sys.argv[1])
+    network(where, *sys.argv[2:]) if len(sys.argv) > 2 else scripts(where)
