@@ -24,7 +24,7 @@ use crate::{Any, AnyView, Array, Error, ErrorKind, FromAny, Function};
 
 /// How deep values that are visited may be nested in each other. Each level takes a few frames of the native stack, and
 /// more if callbacks are in between.
-const MAX_DEPTH: usize = 500;
+const MAX_DEPTH: usize = 256;
 
 /// A callback, and the type of the values that it is for.
 pub(crate) struct Callback {
