@@ -49,7 +49,7 @@ fn integers_of_any_size_pass_and_small_ones_stay_plain() {
     let mut raw = RawAny::NONE;
     // SAFETY: as above.
     unsafe { assert_eq!(TVMFFIBigIntFromByteArray(&ByteArray::new(b"123"), &mut raw), -1) };
-    assert_eq!(raised::take().unwrap().message(), "3 bytes are no whole number of 64-bit words");
+    assert_eq!(raised::take().unwrap().message(), "an integer has whole 64-bit words, but 3 bytes came");
 }
 
 #[test]

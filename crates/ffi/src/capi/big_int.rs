@@ -15,7 +15,7 @@ pub unsafe extern "C" fn TVMFFIBigIntFromByteArray(input: *const ByteArray, out:
         let (out, input) = unsafe { (place(out)?, bytes(input)?) };
         let (words, rest) = input.as_chunks::<8>();
         if !rest.is_empty() {
-            let message = format!("{} bytes are no whole number of 64-bit words", input.len());
+            let message = format!("an integer has whole 64-bit words, but {} bytes came", input.len());
             return Err(Error::new(ErrorKind::ValueError, message));
         }
         let words: Vec<i64> = words.iter().map(|word| i64::from_ne_bytes(*word)).collect();

@@ -69,6 +69,11 @@ struct Keep {
 }
 
 impl LibraryModule {
+    /// What the library says about one of its functions, which it does in a function beside it.
+    fn described(&self, what: &str, name: &str) -> Option<String> {
+        self.function(&format!("{what}{name}"), None)?.call(&[]).ok()?.to().ok()
+    }
+
     fn function(&self, name: &str, module: Option<&Module>) -> Option<Function> {
         let address = self.code.function(name)?;
         // SAFETY: symbols with this prefix are functions of the interface's calling convention.
@@ -94,6 +99,14 @@ impl ModuleImpl for LibraryModule {
 
     fn properties(&self) -> ModuleProperties {
         ModuleProperties::RUNNABLE
+    }
+
+    fn function_metadata(&self, name: &str) -> Option<String> {
+        self.described("_metadata_", name)
+    }
+
+    fn function_doc(&self, name: &str) -> Option<String> {
+        self.described("_doc_", name)
     }
 }
 
