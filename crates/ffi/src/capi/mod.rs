@@ -44,6 +44,68 @@ use crate::abi::ByteArray;
 use crate::object::{Handle, ObjectHeader, ObjectRef};
 use crate::{Error, ErrorKind, FromAny};
 
+macro_rules! by_name {
+    ($($name:ident,)*) => {
+        [$((stringify!($name), $name as *mut c_void)),*]
+    };
+}
+
+/// The functions of this module by name, for loaders that bind the imports of libraries themselves.
+pub fn functions() -> [(&'static str, *mut c_void); 50] {
+    by_name![
+        TVMFFIAnyViewToOwnedAny,
+        TVMFFIBacktrace,
+        TVMFFIBigIntFromByteArray,
+        TVMFFIBigIntGetContentByteArray,
+        TVMFFIBytesFromByteArray,
+        TVMFFIDataTypeFromString,
+        TVMFFIDataTypeToString,
+        TVMFFIEnvCheckSignals,
+        TVMFFIEnvGetDLPackManagedTensorAllocator,
+        TVMFFIEnvGetStream,
+        TVMFFIEnvModLookupFromImports,
+        TVMFFIEnvModRegisterContextSymbol,
+        TVMFFIEnvModRegisterSystemLibSymbol,
+        TVMFFIEnvRegisterCAPI,
+        TVMFFIEnvSetDLPackManagedTensorAllocator,
+        TVMFFIEnvSetStream,
+        TVMFFIEnvTensorAlloc,
+        TVMFFIErrorCreate,
+        TVMFFIErrorCreateWithCauseAndExtraContext,
+        TVMFFIErrorMoveFromRaised,
+        TVMFFIErrorSetRaised,
+        TVMFFIErrorSetRaisedFromCStr,
+        TVMFFIErrorSetRaisedFromCStrParts,
+        TVMFFIFunctionCall,
+        TVMFFIFunctionCreate,
+        TVMFFIFunctionGetGlobal,
+        TVMFFIFunctionSetGlobal,
+        TVMFFIFunctionSetGlobalFromMethodInfo,
+        TVMFFIGetCustomAllocator,
+        TVMFFIGetTypeAttrColumn,
+        TVMFFIGetTypeInfo,
+        TVMFFIGetVersion,
+        TVMFFIHandleDeinitOnce,
+        TVMFFIHandleInitOnce,
+        TVMFFIObjectCreateOpaque,
+        TVMFFIObjectDecRef,
+        TVMFFIObjectIncRef,
+        TVMFFISetCustomAllocator,
+        TVMFFIStringFromByteArray,
+        TVMFFITensorCreateUnsafeView,
+        TVMFFITensorFromDLPack,
+        TVMFFITensorFromDLPackVersioned,
+        TVMFFITensorToDLPack,
+        TVMFFITensorToDLPackVersioned,
+        TVMFFITypeGetOrAllocIndex,
+        TVMFFITypeKeyToIndex,
+        TVMFFITypeRegisterAttr,
+        TVMFFITypeRegisterField,
+        TVMFFITypeRegisterMetadata,
+        TVMFFITypeRegisterMethod,
+    ]
+}
+
 /// A handle of the interface: the address of an object's header.
 pub type ObjectHandle = *mut c_void;
 

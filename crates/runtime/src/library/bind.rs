@@ -7,6 +7,7 @@
 //! Source: System V ABI, chapters "Dynamic Section" and "Relocation"; the processor supplements for the relocation
 //! types.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_void};
 
 use super::symbols::importable;
@@ -135,7 +136,7 @@ unsafe fn read_dynamic(map: &LinkMap) -> Lazy {
 
 /// # Safety
 /// `lazy` describes the library of `map` and `relocation` is one of its slots.
-unsafe fn bind_one(map: &LinkMap, lazy: &Lazy, relocation: Relocation, provided: &[(String, *mut c_void)]) {
+unsafe fn bind_one(map: &LinkMap, lazy: &Lazy, relocation: Relocation, provided: &[(Cow<'static, str>, *mut c_void)]) {
     let symbol = (relocation.info >> 32) as usize;
     // SAFETY: a relocation names a symbol of the table, and a symbol a string of its table.
     let (symbol, name) = unsafe {

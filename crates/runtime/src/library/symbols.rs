@@ -2,8 +2,9 @@
 //!
 //! A library gets most functions through *context slots*: exported pointers that the loader fills. A few are left
 //! undefined in the file, as any function of another shared library would be, and the dynamic linker resolves each at
-//! its first call, in the global scope. A Rust program exports nothing to that scope by itself, and a Python extension
-//! module is loaded outside of it. So there are three ways, tried in this order:
+//! its first call, in the global scope; a library that was written in C leaves all that it calls undefined. A Rust
+//! program exports nothing to that scope by itself, and a Python extension module is loaded outside of it. So there are
+//! three ways, tried in this order:
 //!
 //! 1. [`ensure_symbols_global`]: if the names are not visible, the image that this code lives in is opened once more
 //!    with `RTLD_GLOBAL`, which makes the names of a shared library visible. For a program it helps only if it was linked
@@ -14,6 +15,7 @@
 //! 3. A library that insists on resolving everything while it is loaded (`-z now`) cannot wait for the second way; for
 //!    it the error of the first one is reported.
 
+use std::borrow::Cow;
 use std::ffi::{CString, c_void};
 use std::sync::{Mutex, Once, PoisonError};
 
@@ -41,7 +43,7 @@ pub(super) fn context_symbols() -> Vec<(String, *mut c_void)> {
     env::context_symbols()
 }
 
-/// The functions that libraries leave undefined.
+/// The functions that compiled models leave undefined.
 fn direct_imports() -> [(&'static str, *mut c_void); 4] {
     [
         ("TVMFFIErrorSetRaisedFromCStrParts", capi::TVMFFIErrorSetRaisedFromCStrParts as *mut c_void),
@@ -52,10 +54,12 @@ fn direct_imports() -> [(&'static str, *mut c_void); 4] {
 }
 
 /// Every function that a library may import, by its name.
-pub(super) fn importable() -> Vec<(String, *mut c_void)> {
+pub(super) fn importable() -> Vec<(Cow<'static, str>, *mut c_void)> {
     let slots = context_symbols().into_iter();
-    let slots = slots.filter_map(|(name, symbol)| Some((name.strip_prefix(SLOT_PREFIX)?.to_owned(), symbol)));
-    slots.chain(direct_imports().map(|(name, symbol)| (name.to_owned(), symbol))).collect()
+    let slots =
+        slots.filter_map(|(name, symbol)| Some((Cow::Owned(name.strip_prefix(SLOT_PREFIX)?.to_owned()), symbol)));
+    let functions = direct_imports().into_iter().chain(capi::functions());
+    slots.chain(functions.map(|(name, symbol)| (Cow::Borrowed(name), symbol))).collect()
 }
 
 /// Makes the functions that libraries import visible in the global scope, as far as that can be done from here.
