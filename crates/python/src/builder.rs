@@ -76,6 +76,14 @@ impl ExecBuilder {
         word(arg)
     }
 
+    /// Say in which memory scope a constant is to be put when the machine starts. Relaxide's own.
+    fn set_memory_scope(&self, constant: i64, scope: &str) -> PyResult<()> {
+        self.with(|b| {
+            b.set_memory_scope(constant, scope);
+            Ok(())
+        })
+    }
+
     /// Put a function in the table.
     #[pyo3(signature = (name, kind=0))]
     fn declare_function(&self, name: &str, kind: i32) -> PyResult<()> {

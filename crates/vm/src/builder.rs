@@ -25,6 +25,7 @@ use relaxide_ffi::abi::type_index;
 use crate::bytecode::{Arg, BytecodeError, Opcode, Register};
 use crate::executable::{Executable, FuncInfo, FuncKind, MemoryScope, UNDEFINED_NUM_ARGS, digest, same};
 use crate::formalize;
+use crate::labels::Place;
 use crate::verifier::{VerifyError, check};
 
 /// Why an executable cannot be built. The caller emitted something that makes no sense.
@@ -70,6 +71,15 @@ pub enum BuildError {
         /// The register, as it was emitted.
         register: i64,
     },
+    /// A label of another builder.
+    #[error("label {0} is not one of this builder")]
+    UnknownLabel(usize),
+    /// A jump leads to a label that names no place.
+    #[error("a jump leads to label {0}, which was never bound")]
+    UnboundLabel(usize),
+    /// A label names two places.
+    #[error("label {0} is bound twice")]
+    LabelBoundTwice(usize),
     /// A patched instruction is not a jump.
     #[error("instruction {0} is not a jump, its offset cannot be set")]
     NotAJump(usize),
@@ -89,6 +99,7 @@ pub struct ExecBuilder {
     open: Option<usize>,
     /// Constants by digest, so that equal ones share a place.
     constants: HashMap<u64, Vec<usize>>,
+    pub(crate) labels: Vec<Place>,
 }
 
 impl ExecBuilder {
@@ -284,6 +295,7 @@ impl ExecBuilder {
         if let Some(function) = self.executable.functions.iter().find(lacks_body) {
             return Err(BuildError::Undefined(function.name.clone()));
         }
+        self.settle_labels()?;
         formalize::formalize(&mut self.executable)?;
         check(&self.executable)?;
         Ok(self.executable)

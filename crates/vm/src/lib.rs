@@ -28,6 +28,7 @@ mod builtins;
 pub mod bytecode;
 pub mod executable;
 mod formalize;
+mod labels;
 mod machine;
 mod register;
 pub mod verifier;
@@ -35,6 +36,7 @@ pub mod verifier;
 pub use builder::{BuildError, ExecBuilder};
 pub use bytecode::{Arg, Register};
 pub use executable::{Executable, FuncInfo, FuncKind};
+pub use labels::Label;
 pub use machine::{
     Closure, InstrumentReturn, Limits, MACHINE_KIND, ProfileReport, ProfileRow, Returns, VirtualMachine, is_builtin,
 };

@@ -63,6 +63,17 @@ fn listings_and_summaries_are_tvms() {
     }
 }
 
+/// Run by TVM 0.27, with its own packages imported, this script has given the bytes of the artifact.
+#[test]
+fn a_script_says_everything() {
+    let executable = Executable::from_bytes(&bytes_of("every_constant")).unwrap();
+    insta::assert_snapshot!(executable.as_script().unwrap());
+    let scoped = Executable::from_bytes(&bytes_of("control")).unwrap().as_script().unwrap();
+    assert!(scoped.contains("ib.set_memory_scope(12, \"global\")"), "{scoped}");
+    let native = Executable::from_bytes(&bytes_of("dynamic_compiled")).unwrap().as_script().unwrap_err();
+    assert_eq!(native.to_string(), "function main is native code, which the Python builder cannot declare");
+}
+
 #[test]
 fn libraries_run_bit_for_bit() {
     for name in LIBRARIES {

@@ -26,8 +26,12 @@ class VMExecutable:
         return self.mod.get_function("as_text")()
 
     def as_python(self):
-        """A Python program that builds the same executable."""
+        """The code as calls of a builder, in TVM's words: constants appear by number only."""
         return self.mod.get_function("as_python")()
+
+    def as_script(self):
+        """A Python program that stands on its own and builds the same executable. Relaxide's own."""
+        return self.mod.get_function("as_script")()
 
     def stats(self):
         """What the executable consists of."""

@@ -4,12 +4,13 @@
 //! data: building one proves nothing about it. [`verify`](crate::verify) checks one and yields the
 //! [`VerifiedExecutable`](crate::VerifiedExecutable) that the VM accepts.
 //!
-//! The submodules are its forms: [`read`] and [`write`] for the binary form, [`text`] for the two listings and
-//! [`stats`] for the summary.
+//! The submodules are its forms: [`read`] and [`write`] for the binary form, [`text`] for the two listings, [`script`]
+//! for a program that builds it again, and [`stats`] for the summary.
 
 mod constant;
 pub mod module;
 pub mod read;
+pub mod script;
 pub mod stats;
 pub mod text;
 pub mod write;
@@ -21,6 +22,7 @@ use relaxide_ffi::Any;
 pub use constant::UnsupportedConstant;
 pub(crate) use constant::{digest, same};
 pub use read::ReadError;
+pub use script::NoScript;
 
 use crate::bytecode::{BytecodeError, Instruction};
 
@@ -158,6 +160,11 @@ impl Executable {
     /// The listing as a Python program.
     pub fn as_python(&self) -> Result<String, BytecodeError> {
         text::as_python(self)
+    }
+
+    /// A Python program that stands on its own and builds the executable again.
+    pub fn as_script(&self) -> Result<String, NoScript> {
+        script::as_script(self)
     }
 
     /// The summary.

@@ -65,6 +65,7 @@ impl ModuleImpl for ExecutableModule {
         match name {
             "as_text" => Some(tell(&self.executable, Executable::as_text)),
             "as_python" => Some(tell(&self.executable, Executable::as_python)),
+            "as_script" => Some(tell(&self.executable, Executable::as_script)),
             "stats" => Some(tell(&self.executable, Executable::stats)),
             "has_function" => {
                 let executable = Arc::clone(&self.executable);
