@@ -11,7 +11,7 @@ export LLVM_SYS_211_PREFIX := /usr/lib/llvm-21
 export LLVM_SYS_221_PREFIX := /usr/lib/llvm-22
 FEATURES = --no-default-features --features llvm$(LLVM)
 
-.PHONY: help setup build release demo test test-deep bench size lint clean
+.PHONY: help setup build release demo test test-deep bench size fuzz asan tsan lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -50,6 +50,15 @@ bench: build ## Relaxide, ONNX Runtime and TVM side by side on the models
 
 size: ## how large the runtime alone is
 	@scripts/size
+
+fuzz: ## every fuzz target for ten minutes
+	@scripts/fuzz
+
+asan: ## the runtime's tests under AddressSanitizer
+	@scripts/sanitize address
+
+tsan: ## the runtime's concurrent tests under ThreadSanitizer
+	@scripts/sanitize thread
 
 lint: setup ## formatting and clippy
 	cargo fmt --check

@@ -43,8 +43,10 @@ fn plain(kind: &'static str, bytes: &[u8]) -> Module {
 }
 
 fn nodes_of(module: &Module) -> Vec<Node<'static>> {
-    let blob = save_module_tree(module).unwrap().blob.unwrap().leak();
-    blob::decode(&blob[8..]).unwrap()
+    let blob = save_module_tree(module).unwrap().blob.unwrap();
+    let nodes = blob::decode(&blob[8..]).unwrap();
+    let owned = |node: Node<'_>| Node { payload: node.payload.map(|bytes| bytes.into_owned().into()), ..node };
+    nodes.into_iter().map(owned).collect()
 }
 
 fn node<'a>(kind: &str, payload: Option<&'a [u8]>, imports: &[usize]) -> Node<'a> {

@@ -6,7 +6,7 @@ use super::{bytes, input, place, text};
 use crate::abi::{ByteArray, RawAny, type_index};
 use crate::reflect::flags;
 use crate::type_info::{self, Declaration, TypeInfo, type_index_of_key};
-use crate::{AnyView, Error, ErrorKind, raised, type_attr};
+use crate::{Any, AnyView, Error, ErrorKind, raised, type_attr};
 
 /// `TVMFFIFieldInfo`: one reflected field.
 #[derive(Clone, Copy)]
@@ -170,12 +170,11 @@ pub unsafe extern "C" fn TVMFFIGetTypeInfo(type_index: i32) -> *const CTypeInfo 
 pub unsafe extern "C" fn TVMFFITypeRegisterField(type_index: i32, info: *const CFieldInfo) -> c_int {
     raised::guard(|| {
         // SAFETY: the interface's contract: the description is readable, and true.
-        let field = unsafe {
+        let (field, setter) = unsafe {
             let info = *input(info, "the description of the field")?;
-            if info.flags & flags::SETTER_IS_FUNCTION != 0 {
-                std::mem::forget(super::borrow_object(info.setter)?);
-            }
-            CFieldInfo {
+            let is_function = info.flags & flags::SETTER_IS_FUNCTION != 0;
+            let setter = if is_function { Some(super::borrow_object(info.setter)?) } else { None };
+            let field = CFieldInfo {
                 name: keep(&info.name)?,
                 doc: keep(&info.doc)?,
                 metadata: keep(&info.metadata)?,
@@ -184,9 +183,19 @@ pub unsafe extern "C" fn TVMFFITypeRegisterField(type_index: i32, info: *const C
                     _ => AnyView::from_raw(info.default).to_owned().into_raw(),
                 },
                 ..info
-            }
+            };
+            (field, setter)
         };
-        known(type_index)?.reflected().add_field(field)
+        match known(type_index).and_then(|info| info.reflected().add_field(field)) {
+            Ok(()) => std::mem::forget(setter), // The table has it now.
+            // SAFETY: nobody has seen the copies.
+            Err(error) => unsafe {
+                give_back([field.name, field.doc, field.metadata]);
+                drop(Any::from_raw(field.default));
+                return Err(error);
+            },
+        }
+        Ok(())
     })
 }
 
@@ -205,8 +214,12 @@ pub unsafe extern "C" fn TVMFFITypeRegisterMethod(type_index: i32, info: *const 
                 ..info
             }
         };
-        known(type_index)?.reflected().add_method(method);
-        Ok(())
+        // SAFETY: nobody has seen the copies.
+        let refused = |_: &Error| unsafe {
+            give_back([method.name, method.doc, method.metadata]);
+            drop(Any::from_raw(method.method));
+        };
+        known(type_index).map(|info| info.reflected().add_method(method)).inspect_err(refused)
     })
 }
 
@@ -219,7 +232,9 @@ pub unsafe extern "C" fn TVMFFITypeRegisterMetadata(type_index: i32, metadata: *
             let metadata = input(metadata, "the description of the type")?;
             CTypeMetadata { doc: keep(&metadata.doc)?, ..*metadata }
         };
-        known(type_index)?.reflected().set_metadata(metadata)
+        // SAFETY: nobody has seen the copy.
+        let refused = |_: &Error| unsafe { give_back([metadata.doc]) };
+        known(type_index).and_then(|info| info.reflected().set_metadata(metadata)).inspect_err(refused)
     })
 }
 
@@ -236,6 +251,17 @@ unsafe fn keep(array: &ByteArray) -> Result<ByteArray, Error> {
     // SAFETY: the caller's promise.
     let copy: Box<[u8]> = unsafe { bytes(array)? }.into();
     Ok(ByteArray::new(Box::leak(copy)))
+}
+
+/// Frees copies that [`keep`] made, where what they are part of was refused.
+///
+/// # Safety
+/// They came from `keep`, and nobody uses them.
+unsafe fn give_back<const N: usize>(kept: [ByteArray; N]) {
+    for array in kept {
+        // SAFETY: `keep` has leaked a box of these bytes.
+        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(array.data.cast_mut(), array.size)) });
+    }
 }
 
 /// Sets an attribute of a type; an error if it is set already.
