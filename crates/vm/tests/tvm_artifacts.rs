@@ -69,7 +69,7 @@ fn a_script_says_everything() {
     let executable = Executable::from_bytes(&bytes_of("every_constant")).unwrap();
     insta::assert_snapshot!(executable.as_script().unwrap());
     let scoped = Executable::from_bytes(&bytes_of("control")).unwrap().as_script().unwrap();
-    assert!(scoped.contains("ib.set_memory_scope(12, \"global\")"), "{scoped}");
+    assert!(scoped.contains("ib.set_memory_scope(12, \"\")"), "{scoped}");
     let native = Executable::from_bytes(&bytes_of("dynamic_compiled")).unwrap().as_script().unwrap_err();
     assert_eq!(native.to_string(), "function main is native code, which the Python builder cannot declare");
 }
