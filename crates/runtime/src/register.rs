@@ -4,10 +4,11 @@ use std::sync::Once;
 
 use relaxide_ffi::{Error, Function, get_global, register_global};
 
-use crate::{library, timing};
+use crate::{device, library, timing};
 
 /// Enters the loader of shared libraries (`ffi.Module.load_from_file.so`), the libraries linked into the program
-/// (`ffi.SystemLib`) and the time evaluator (`runtime.RPCTimeEvaluator`). Calling it again does nothing.
+/// (`ffi.SystemLib`), the time evaluator (`runtime.RPCTimeEvaluator`), and what front ends ask of devices
+/// (`runtime.GetDeviceAttr` and others). Calling it again does nothing.
 pub fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -27,6 +28,7 @@ pub fn register() {
             }),
         );
         enter("runtime.RPCTimeEvaluator", Function::new(timing::evaluator));
+        device::functions().for_each(|(name, function)| enter(name, function));
     });
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use relaxide_ffi::{Any, AnyView, Bytes, Device, Error, ErrorKind, FromAny, Function, Module, get_global};
 
-use crate::device::device_api;
+use crate::device::{Stream, device_api};
 
 /// What to measure, and how often.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ pub fn measure(
 ) -> Result<Vec<f64>, Error> {
     let api = device_api(device)?;
     call()?;
-    api.synchronize(device)?;
+    api.synchronize(device, Stream::DEFAULT)?;
     let mut number = options.number.max(1);
     let mut out = Vec::new();
     for index in 0..options.repeat {
@@ -60,7 +60,7 @@ pub fn measure(
             for _ in 0..number {
                 call()?;
             }
-            api.synchronize(device)?;
+            api.synchronize(device, Stream::DEFAULT)?;
             let elapsed = start.elapsed();
             zeros = if elapsed.is_zero() { zeros + 1 } else { 0 };
             if elapsed >= options.min_repeat || zeros > options.limit_zero_time_iterations {

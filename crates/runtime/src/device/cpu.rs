@@ -3,9 +3,9 @@
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::c_void;
 
-use relaxide_ffi::{Device, Error, ErrorKind};
+use relaxide_ffi::{Any, Device, Error, ErrorKind};
 
-use super::{ALIGNMENT, DeviceApi};
+use super::{ALIGNMENT, Attribute, DeviceApi, Stream};
 
 /// The CPU. All device numbers mean the same memory.
 pub(super) struct Cpu;
@@ -53,7 +53,22 @@ impl DeviceApi for Cpu {
         unsafe { self.copy(from, to, bytes) }
     }
 
-    fn synchronize(&self, _device: Device) -> Result<(), Error> {
+    fn attribute(&self, _device: Device, attribute: Attribute) -> Result<Option<Any>, Error> {
+        Ok(match attribute {
+            Attribute::Exists => Some(true.into()),
+            Attribute::TotalGlobalMemory => total_memory().map(Any::from),
+            _ => None,
+        })
+    }
+
+    fn synchronize(&self, _device: Device, _stream: Stream) -> Result<(), Error> {
         Ok(())
     }
+}
+
+/// The bytes of the machine's memory, where the system tells.
+fn total_memory() -> Option<i64> {
+    // SAFETY: these only ask for numbers.
+    let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    (pages > 0 && size > 0).then(|| pages.saturating_mul(size))
 }
