@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use relaxide_ffi::{Error, ErrorKind};
 
-/// How often a task looks before it lets others run.
-const SPINS: u32 = 2000;
+use super::waiting::Waiting;
 
 /// A barrier for a fixed number of tasks, which may meet at it again and again.
 #[derive(Debug)]
@@ -17,12 +16,13 @@ pub struct Barrier {
     arrived: AtomicUsize,
     /// How many meetings are over.
     rounds: AtomicUsize,
+    early: Waiting,
 }
 
 impl Barrier {
     /// A barrier for `tasks` tasks, run by `threads` threads.
     pub fn new(tasks: usize, threads: usize) -> Self {
-        Self { tasks, threads, arrived: AtomicUsize::new(0), rounds: AtomicUsize::new(0) }
+        Self { tasks, threads, arrived: AtomicUsize::new(0), rounds: AtomicUsize::new(0), early: Waiting::new() }
     }
 
     /// The barrier as the opaque handle of a [`ParallelGroupEnv`](super::ParallelGroupEnv).
@@ -53,17 +53,11 @@ impl Barrier {
         let round = self.rounds.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.tasks {
             self.arrived.store(0, Ordering::Relaxed);
-            self.rounds.store(round.wrapping_add(1), Ordering::Release);
-            return Ok(());
-        }
-        let mut spins = 0;
-        while self.rounds.load(Ordering::Acquire) == round {
-            if spins < SPINS {
-                spins += 1;
-                std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
-            }
+            self.rounds.store(round.wrapping_add(1), Ordering::SeqCst);
+            // The barrier lives on: its launch is not over before this task is.
+            self.early.wake(usize::MAX);
+        } else {
+            self.early.until(|| self.rounds.load(Ordering::SeqCst) != round);
         }
         Ok(())
     }

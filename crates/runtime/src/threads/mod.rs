@@ -13,7 +13,8 @@
 //! loop on the caller's thread as a single task: generated code takes its share from the number of tasks that it is
 //! told, so that is always right, and never worse than waiting on a machine whose cores are all busy.
 //!
-//! The number of threads is what [`set_num_threads`] said, else `RELAXIDE_NUM_THREADS`, else `TVM_NUM_THREADS`, else the
+//! Workers go where the system puts them, or are bound to one core each if `RELAXIDE_BIND_THREADS` (or TVM's variable of
+//! that name) is 1. The number of threads is what [`set_num_threads`] said, else `RELAXIDE_NUM_THREADS`, else `TVM_NUM_THREADS`, else the
 //! number of cores that the process may use.
 
 mod barrier;
@@ -51,29 +52,30 @@ struct Pool {
     /// How many threads, the caller's among them, a launch may use.
     limit: AtomicUsize,
     crew: Crew,
-    /// How many workers there are; held during a launch.
-    workers: Mutex<usize>,
+    /// Held during a launch.
+    taken: Mutex<()>,
 }
 
 fn pool() -> &'static Pool {
     static POOL: OnceLock<Pool> = OnceLock::new();
-    POOL.get_or_init(|| Pool { limit: AtomicUsize::new(default_threads()), crew: Crew::new(), workers: Mutex::new(0) })
+    POOL.get_or_init(|| Pool { limit: AtomicUsize::new(default_threads()), crew: Crew::new(), taken: Mutex::new(()) })
 }
 
 impl Pool {
     /// Takes the pool for a launch on `threads` threads. `None` if it is busy.
-    fn take(&'static self, threads: usize) -> Option<MutexGuard<'static, usize>> {
-        let mut workers = match self.workers.try_lock() {
-            Ok(workers) => workers,
+    fn take(&'static self, threads: usize) -> Option<MutexGuard<'static, ()>> {
+        let taken = match self.taken.try_lock() {
+            Ok(taken) => taken,
             // Nothing between locking and unlocking leaves the workers in a bad state.
-            Err(TryLockError::Poisoned(workers)) => workers.into_inner(),
+            Err(TryLockError::Poisoned(taken)) => taken.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
-        // Fewer threads than asked for if the system gives no more.
-        while *workers + 1 < threads && self.crew.start_worker(*workers + 1).is_ok() {
-            *workers += 1;
+        let present = self.crew.size() + 1;
+        let limit = self.limit.load(Ordering::Relaxed);
+        if present < threads || present > limit {
+            self.crew.resize(threads.max(present).min(limit) - 1);
         }
-        Some(workers)
+        Some(taken)
     }
 }
 
@@ -134,8 +136,8 @@ unsafe fn launch(
     threads: usize,
     tasks: impl Fn(usize) -> usize,
 ) -> Result<(), Error> {
-    let workers = if threads > 1 { pool().take(threads) } else { None };
-    let present = workers.as_ref().map_or(1, |workers| threads.min(**workers + 1));
+    let taken = if threads > 1 { pool().take(threads) } else { None };
+    let present = taken.as_ref().map_or(1, |_| threads.min(pool().crew.size() + 1));
     if present == 1 {
         // SAFETY: passed on to the caller of this function.
         return unsafe { run_alone(task, data) };
@@ -223,6 +225,14 @@ mod tests {
         unsafe { crate::backend::TVMBackendParallelBarrier(0, env) }
     }
 
+    extern "C" fn note_thread(_: c_int, _: *mut ParallelGroupEnv, data: *mut c_void) -> c_int {
+        // SAFETY: the test passes a set of threads.
+        let threads = unsafe { &*data.cast::<Mutex<std::collections::HashSet<std::thread::ThreadId>>>() };
+        threads.lock().unwrap().insert(std::thread::current().id());
+        std::thread::sleep(std::time::Duration::from_micros(50));
+        0
+    }
+
     fn sums() -> Sum {
         Sum { values: (0..1000).collect(), total: AtomicU64::new(0), tasks: AtomicU64::new(0) }
     }
@@ -266,6 +276,14 @@ mod tests {
         // SAFETY: `sum` wants a `Sum`, which it does not get to see.
         let error = unsafe { parallel_launch(sum, std::ptr::null_mut(), 4) }.unwrap_err();
         assert!(error.to_string().contains("4 parallel tasks"), "{error}");
+
+        set_num_threads(2);
+        let threads: Mutex<std::collections::HashSet<std::thread::ThreadId>> = Mutex::default();
+        for _ in 0..50 {
+            // SAFETY: `note_thread` wants a set of threads.
+            unsafe { parallel_for(note_thread, (&raw const threads).cast_mut().cast(), 8) }.unwrap();
+        }
+        assert!(threads.lock().unwrap().len() <= 2, "surplus workers end: {threads:?}");
 
         set_num_threads(1);
         let data = sums();

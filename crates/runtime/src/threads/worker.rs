@@ -1,5 +1,6 @@
 //! The threads of the pool: what a worker does, and how a failing task reports.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use relaxide_ffi::{Error, ErrorKind};
@@ -16,23 +17,52 @@ pub(super) struct Crew {
     /// Where the launching thread waits for the end of the round.
     launcher: Waiting,
     first_error: Mutex<Option<(u32, Error)>>,
+    /// How many workers there shall be.
+    size: AtomicUsize,
 }
 
 impl Crew {
     pub(super) const fn new() -> Self {
         let (idle, launcher) = (Waiting::new(), Waiting::new());
-        Self { round: Round::new(), idle, launcher, first_error: Mutex::new(None) }
+        Self { round: Round::new(), idle, launcher, first_error: Mutex::new(None), size: AtomicUsize::new(0) }
     }
 
-    /// Starts a worker. It lives as long as the process.
-    pub(super) fn start_worker(&'static self, number: usize) -> std::io::Result<()> {
+    /// How many workers there are.
+    pub(super) fn size(&self) -> usize {
+        self.size.load(Ordering::SeqCst)
+    }
+
+    /// Brings the number of workers to `size`, or as near as the system allows. Surplus workers end, at once or after the
+    /// task that they are at. Only one thread may do so at a time.
+    pub(super) fn resize(&'static self, size: usize) {
+        let present = self.size();
+        for number in present..size {
+            // Before the thread starts, which would find itself surplus.
+            self.size.store(number + 1, Ordering::SeqCst);
+            if self.start_worker(number).is_err() {
+                self.size.store(number, Ordering::SeqCst);
+                return;
+            }
+        }
+        if size < present {
+            self.size.store(size, Ordering::SeqCst);
+            self.idle.wake(usize::MAX);
+        }
+    }
+
+    /// Starts the worker with that number, counted from 0. It lives until it is surplus.
+    fn start_worker(&'static self, number: usize) -> std::io::Result<()> {
+        let is_surplus = move || number >= self.size();
         let work = move || {
-            loop {
-                self.idle.until(|| self.round.has_unclaimed());
+            if binds_threads() {
+                bind(number + 1);
+            }
+            while !is_surplus() {
                 self.run_tasks();
+                self.idle.until(|| self.round.has_unclaimed() || is_surplus());
             }
         };
-        std::thread::Builder::new().name(format!("relaxide-{number}")).spawn(work).map(drop)
+        std::thread::Builder::new().name(format!("relaxide-{}", number + 1)).spawn(work).map(drop)
     }
 
     /// Runs a job with the help of up to `helpers` workers, and waits for its end. The error is that of the failing task
@@ -74,6 +104,36 @@ impl Crew {
         }
     }
 }
+
+/// Whether workers are bound to cores: `RELAXIDE_BIND_THREADS` or `TVM_BIND_THREADS` says `1`. By default they are not, since
+/// a bound worker waits for its core where another program, or another process with a pool like this, has it.
+fn binds_threads() -> bool {
+    ["RELAXIDE_BIND_THREADS", "TVM_BIND_THREADS"].iter().any(|name| std::env::var(name).is_ok_and(|value| value == "1"))
+}
+
+/// Binds the calling thread to one of the cores that the process may use, the `number`th, counted from 0 and round again.
+/// Where the system refuses, the thread stays free.
+#[cfg(target_os = "linux")]
+fn bind(number: usize) {
+    // SAFETY: a set of cores is plain bits, all zeros a valid one; the calls read and write only these, and cores are
+    // numbered below the set's size.
+    unsafe {
+        let mut allowed: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut allowed) != 0 {
+            return;
+        }
+        let limit = libc::CPU_SETSIZE as usize;
+        let cores: Vec<usize> = (0..limit).filter(|core| libc::CPU_ISSET(*core, &allowed)).collect();
+        if let Some(core) = number.checked_rem(cores.len()).and_then(|place| cores.get(place)) {
+            let mut one: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(*core, &mut one);
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const one);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind(_number: usize) {}
 
 /// The error that a failing task has raised on this thread, with the number of the task.
 pub(super) fn raised_error(task: u32) -> Error {
