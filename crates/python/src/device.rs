@@ -149,3 +149,22 @@ pub fn data_type(value: &Bound<'_, PyAny>) -> PyResult<ffi::DataType> {
     text.parse()
         .map_err(|_| PyValueError::new_err(format!("{text:?} is no element type; expected one such as 'float32'")))
 }
+
+/// Makes a stream, given by its address, the device's current one; returns the one that was.
+#[pyfunction]
+fn set_stream(device: Device, stream: usize) -> usize {
+    ffi::stream::set(device.0, std::ptr::with_exposed_provenance_mut(stream)).expose_provenance()
+}
+
+/// The address of the device's current stream.
+#[pyfunction]
+fn get_stream(device: Device) -> usize {
+    ffi::stream::get(device.0).expose_provenance()
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<Device>()?;
+    m.add_class::<DataType>()?;
+    m.add_function(wrap_pyfunction!(set_stream, m)?)?;
+    m.add_function(wrap_pyfunction!(get_stream, m)?)
+}

@@ -28,14 +28,13 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     // Global functions are there from the start, as they are where a front end of another language loads the runtime.
     relaxide::vm::register();
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    m.add_class::<device::Device>()?;
-    m.add_class::<device::DataType>()?;
     m.add_class::<tensor::Tensor>()?;
     m.add_class::<module::Module>()?;
     m.add_class::<program::IRModule>()?;
     m.add_class::<program::Target>()?;
     m.add_class::<compile::CompiledModule>()?;
     m.add_class::<builder::ExecBuilder>()?;
+    device::register(m)?;
     object::register(m)?;
     container::register(m)?;
     classes::register(m)?;

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use relaxide::ffi::abi::RawAny;
 use relaxide::ffi::capi::{self, CFieldInfo, CMethodInfo, CTypeInfo};
-use relaxide::ffi::{Any, AnyView, ObjectRef, raised, type_info};
+use relaxide::ffi::{self, Any, AnyView, ObjectRef, raised, type_attr, type_info};
 
 use crate::{classes, convert, error};
 
@@ -102,18 +102,20 @@ impl Object {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<()> {
         let key = slf.getattr("__tvm_ffi_type_key__")?.extract::<String>()?;
-        let index = type_info::type_index_of_key(&key)
-            .ok_or_else(|| PyTypeError::new_err(format!("Cannot find object type index for {key}")))?;
-        let constructor = Members::of(index)?.method("__ffi_init__").copied();
-        let Some(constructor) = constructor else {
-            return Err(PyTypeError::new_err(format!("objects of type {key} cannot be made from Python")));
-        };
-        if kwargs.is_some_and(|kwargs| !kwargs.is_empty()) {
-            return Err(PyTypeError::new_err(format!("the constructor of {key} takes no named arguments")));
+        let constructor = constructor_of(index_of(&key)?)
+            .ok_or_else(|| PyTypeError::new_err(format!("objects of type {key} cannot be made from Python")))?;
+        let function = convert::to_py(slf.py(), constructor)?;
+        let given = kwargs.filter(|kwargs| !kwargs.is_empty());
+        let Some(kwargs) = given else { return slf.get().__init_handle_by_constructor__(&function, args) };
+        // Named arguments follow a mark, each behind its name.
+        let mark =
+            ffi::get_global("ffi.GetKwargsObject").map(|mark| mark.call(&[])).transpose().map_err(error::to_py)?;
+        let mut all: Vec<Bound<'py, PyAny>> = args.iter().collect();
+        all.push(convert::to_py(slf.py(), mark.unwrap_or_default())?);
+        for (name, value) in kwargs.iter() {
+            all.extend([name, value]);
         }
-        // SAFETY: the table owns the value.
-        let function = convert::view_to_py(slf.py(), unsafe { AnyView::from_raw(constructor.method) })?;
-        slf.get().__init_handle_by_constructor__(&function, args)
+        slf.get().__init_handle_by_constructor__(&function, &PyTuple::new(slf.py(), all)?)
     }
 
     /// Whether two names stand for the same object.
@@ -164,10 +166,11 @@ impl Object {
         Ok(own.into_iter().chain(members).collect())
     }
 
-    fn __repr__(&self) -> String {
-        let Some(object) = self.handle.get() else { return "<an object that is not initialized>".into() };
-        let fields = Members::of(object.type_index()).map_or_else(|_| Vec::new(), |members| members.shown(object));
-        format!("{}({})", object.type_key(), fields.join(", "))
+    fn __repr__(&self) -> PyResult<String> {
+        let Some(object) = self.handle.get() else { return Ok("<an object that is not initialized>".into()) };
+        let printed = ffi::get_global("ffi.ReprPrint").map(|print| print.call(&[AnyView::from(object)]));
+        let printed = printed.transpose().map_err(error::to_py)?.and_then(|text| text.as_str().map(str::to_string));
+        Ok(printed.unwrap_or_else(|| object.type_key().to_string()))
     }
 }
 
@@ -177,8 +180,6 @@ const STATIC_METHOD: i64 = 1 << 2;
 const WRITABLE: i64 = 1;
 /// Set where a field is written by a function object.
 const SETTER_IS_FUNCTION: i64 = 1 << 11;
-/// Set where a field is left out when the object is shown.
-const NOT_SHOWN: i64 = 1 << 6;
 
 /// The fields and methods of a type and of those that it refines.
 struct Members {
@@ -217,17 +218,6 @@ impl Members {
         let names = fields.chain(self.methods.iter().map(|method| method.name));
         // SAFETY: as above.
         names.map(|name| String::from_utf8_lossy(unsafe { name.as_slice() }).into_owned()).collect()
-    }
-
-    fn shown(&self, object: &ObjectRef) -> Vec<String> {
-        let fields = self.fields.iter().filter(|field| field.flags & NOT_SHOWN == 0);
-        fields
-            .filter_map(|field| {
-                // SAFETY: as above.
-                let name = String::from_utf8_lossy(unsafe { field.name.as_slice() }).into_owned();
-                read(object, field).ok().map(|value| format!("{name}={value:?}"))
-            })
-            .collect()
     }
 }
 
@@ -285,6 +275,27 @@ fn write(object: &ObjectRef, field: &CFieldInfo, value: &Any) -> PyResult<()> {
     }
 }
 
+/// The function that makes objects of a type: a method, or else an attribute of the type.
+fn constructor_of(index: i32) -> Option<Any> {
+    let method = Members::of(index).ok()?.method("__ffi_init__").map(|method| {
+        // SAFETY: the table owns the value.
+        unsafe { AnyView::from_raw(method.method) }.to_owned()
+    });
+    method.or_else(|| type_attr::get(type_attr::Attr::Init, index))
+}
+
+/// Whether objects of a type can be made.
+#[pyfunction]
+fn has_constructor(key: &str) -> PyResult<bool> {
+    Ok(constructor_of(index_of(key)?).is_some())
+}
+
+/// The index of a type.
+#[pyfunction]
+fn type_index(key: &str) -> PyResult<i32> {
+    index_of(key)
+}
+
 /// The reflected fields of a type by name: `(name, whether it can be written)`.
 #[pyfunction]
 fn type_fields(key: &str) -> PyResult<Vec<(String, bool)>> {
@@ -337,5 +348,12 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(type_fields, m)?)?;
     m.add_function(wrap_pyfunction!(type_static_methods, m)?)?;
     m.add_function(wrap_pyfunction!(type_ancestors, m)?)?;
-    m.add_function(wrap_pyfunction!(registered_class, m)?)
+    for function in [
+        wrap_pyfunction!(registered_class, m)?,
+        wrap_pyfunction!(has_constructor, m)?,
+        wrap_pyfunction!(type_index, m)?,
+    ] {
+        m.add_function(function)?;
+    }
+    Ok(())
 }

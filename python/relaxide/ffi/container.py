@@ -64,9 +64,6 @@ class _Items:
 class Array(_Items, _core.Array, Sequence):
     """A sequence that never changes. :func:`relaxide.ffi.convert` makes lists and tuples this."""
 
-    def __repr__(self):
-        return repr(self._items())
-
 
 class List(_Items, _core.List, MutableSequence):
     """A sequence that can change."""
@@ -97,9 +94,6 @@ class List(_Items, _core.List, MutableSequence):
         """Remove and return the item at a position."""
         return self._remove(index)
 
-    def __repr__(self):
-        return repr(list(self._items()))
-
 
 class _Entries:
     """What the two mappings share."""
@@ -126,9 +120,6 @@ class _Entries:
         """The value of a key, or ``default``."""
         return self[key] if key in self else default
 
-    def __repr__(self):
-        return repr(dict(self.items()))
-
 
 class Map(_Entries, _core.Map, Mapping):
     """A mapping that never changes. :func:`relaxide.ffi.convert` makes dictionaries this."""
@@ -144,6 +135,7 @@ class Dict(_Entries, _core.Dict, MutableMapping):
 
 
 for _class in (Array, List, Map, Dict):
-    _core.set_object_class(f"ffi.{_class.__name__}", _class)
+    _class.__tvm_ffi_type_key__ = f"ffi.{_class.__name__}"
+    _core.set_object_class(_class.__tvm_ffi_type_key__, _class)
 
 __all__ = ["Array", "Dict", "List", "Map"]

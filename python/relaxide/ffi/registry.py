@@ -51,12 +51,27 @@ def register_object(type_key=None, *, init=True):
 
 
 def _constructor(cls):
-    def __init__(self, *args, **kwargs):
-        self.__ffi_init__(*args, **kwargs)
+    if _core.has_constructor(cls.__tvm_ffi_type_key__):
+
+        def __init__(self, *args, **kwargs):
+            self.__ffi_init__(*args, **kwargs)
+
+    else:
+        name = cls.__name__
+
+        def __init__(self, *args, **kwargs):
+            raise TypeError(
+                f"`{name}` cannot be constructed directly. Define a custom __init__ or use a factory method."
+            )
 
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
     __init__.__module__ = cls.__module__
     return __init__
+
+
+def get_registered_type_keys():
+    """The keys of all object types."""
+    return get_global_func("ffi.GetRegisteredTypeKeys")()
 
 
 def init_ffi_api(namespace, target_module_name=None):
@@ -71,6 +86,7 @@ def init_ffi_api(namespace, target_module_name=None):
 __all__ = [
     "get_global_func",
     "get_global_func_metadata",
+    "get_registered_type_keys",
     "init_ffi_api",
     "list_global_func_names",
     "register_global_func",
