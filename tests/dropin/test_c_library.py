@@ -37,7 +37,7 @@ def test_a_c_library_does_the_same_in_both(library):
         "greet hello, Augusta Ada King",
         "greet TypeError: greet takes a string",
         "apply 42",
-        "apply KeyError: 'from Python'",
+        "apply ValueError: from Python",
         "call_global 9",
         "counter 1 2 3",
         "counter 1",

@@ -28,7 +28,7 @@ def add_one(from_length, to_length):
 
 
 def raises(value):
-    raise KeyError("from Python")
+    raise ValueError("from Python")
 
 
 def counter(calls):

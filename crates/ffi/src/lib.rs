@@ -39,6 +39,7 @@ mod reflected;
 mod seq;
 mod shape;
 pub mod signal;
+mod stack;
 pub mod stream;
 mod string;
 mod structural;

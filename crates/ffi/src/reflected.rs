@@ -34,7 +34,7 @@ impl Reflected {
             type_depth: ancestors.len() as i32,
             type_key: ByteArray::new(key.as_bytes()),
             ancestors: Box::leak(ancestors.into_boxed_slice()).as_ptr(),
-            key_hash: crate::structural::bytes_hash(key.as_bytes()),
+            key_hash: crate::structural::key_hash(key),
             num_fields: 0,
             num_methods: 0,
             fields: std::ptr::null(),

@@ -14,8 +14,11 @@ use std::ptr::NonNull;
 
 /// True if objects of the type can be made by reflection, as far as can be known beforehand.
 pub(crate) fn can_create(info: &TypeInfo) -> bool {
-    let native = info.reflected().metadata().is_some_and(|metadata| metadata.creator.is_some());
-    native || info.rust().is_some() || type_attr::get(Attr::New, info.index()).is_some()
+    // Of types that are built in, nothing is known but their names.
+    let Some(metadata) = info.reflected().metadata() else {
+        return type_attr::get(Attr::New, info.index()).is_some();
+    };
+    metadata.creator.is_some() || info.rust().is_some() || type_attr::get(Attr::New, info.index()).is_some()
 }
 
 /// An empty object of a type that is not of Rust.

@@ -7,7 +7,7 @@ use crate::abi::type_index;
 use crate::lend::lend;
 use crate::object::ObjectRef;
 use crate::reflect::flags;
-use crate::structural::{bytes_hash, combine};
+use crate::structural::{bytes_hash, combine, key_hash};
 use crate::type_attr::{self, Attr};
 use crate::{Any, AnyView, BigInt, Error, ErrorKind, Function, Shape};
 
@@ -38,7 +38,7 @@ impl Hasher {
         if let Some((_, hash)) = self.known.get(&address) {
             return Ok(*hash);
         }
-        let key = bytes_hash(object.type_key().as_bytes());
+        let key = key_hash(object.type_key());
         // What contains itself counts as its type there.
         if !self.open.insert(address) {
             return Ok(key);

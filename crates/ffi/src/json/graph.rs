@@ -17,9 +17,10 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use crate::abi::type_index;
 use crate::builtin::{Enum, enum_member, is_enum, is_int_enum};
-use crate::graph::{check_depth, create};
+use crate::graph::create;
 use crate::object::ObjectRef;
 use crate::reflect::{get_field, members, name_of};
+use crate::stack::{Stack, used_up};
 use crate::structural::bytes_hash;
 use crate::type_attr::{self, Attr};
 use crate::type_info::{type_index_of_key, type_info};
@@ -39,7 +40,7 @@ pub fn to_graph(root: &Any, metadata: &Any) -> Result<Any, Error> {
 #[derive(Default)]
 struct Encoder {
     nodes: Vec<Any>,
-    depth: usize,
+    stack: Stack,
     /// The nodes of values that were written: by identity, text and bytes by content.
     known: HashMap<(i32, u64), Vec<(Any, usize)>>,
     /// Lists and dicts that are being written.
@@ -62,10 +63,10 @@ impl Encoder {
         {
             return Ok(*node);
         }
-        self.depth += 1;
-        check_depth(self.depth)?;
+        if self.stack.is_used_up() {
+            return Err(used_up());
+        }
         let (type_key, data) = self.encode(value)?;
-        self.depth -= 1;
         let mut node: Vec<(&str, Any)> = vec![("type", type_key.into())];
         if !value.is_none() {
             node.push(("data", data));

@@ -10,6 +10,7 @@ use crate::lend::lend;
 use crate::map::same_key;
 use crate::object::{NodeKind, Object, ObjectRef, Ref};
 use crate::reflect::{self, flags};
+use crate::stack::{Stack, used_up};
 use crate::type_attr::{self, Attr};
 use crate::type_info::type_info;
 use crate::{Any, AnyView, Error, ErrorKind, Function, Handle};
@@ -89,6 +90,7 @@ pub struct StructuralEqual {
     renamed: bool,
     /// Pairs of shared nodes that were found equal.
     seen: HashSet<(usize, usize, Region)>,
+    stack: Stack,
 }
 
 fn address(object: &ObjectRef) -> usize {
@@ -154,6 +156,9 @@ impl StructuralEqual {
 
     /// Compares two nodes of one Rust type.
     pub fn nodes<T: Object>(&mut self, a: &Ref<T>, b: &Ref<T>) -> bool {
+        if self.stack.is_used_up() {
+            return self.give_up(used_up());
+        }
         match T::KIND {
             NodeKind::Unique => Ref::ptr_eq(a, b) || self.fail(format_args!("not the same {}", T::TYPE_KEY)),
             NodeKind::Var => self.variables(a.as_object(), b.as_object(), |eq| a.fields_equal(b, eq)),
@@ -163,6 +168,9 @@ impl StructuralEqual {
 
     /// Compares two objects of any type.
     pub fn objects(&mut self, a: &ObjectRef, b: &ObjectRef) -> bool {
+        if self.stack.is_used_up() {
+            return self.give_up(used_up());
+        }
         if a.type_index() != b.type_index() {
             return self.differ_in_type(a, b);
         }

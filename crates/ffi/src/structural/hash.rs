@@ -10,6 +10,7 @@ use crate::abi::type_index;
 use crate::lend::lend;
 use crate::object::{NodeKind, Object, ObjectRef, Ref};
 use crate::reflect::{self, flags};
+use crate::stack::{Stack, used_up};
 use crate::type_attr::{self, Attr};
 use crate::type_info::type_info;
 use crate::{Any, AnyView, Error, ErrorKind, Function, Handle};
@@ -20,6 +21,7 @@ pub struct StructuralHash {
     state: u64,
     region: Region,
     skip_tensor_content: bool,
+    stack: Stack,
     /// How many variables have been defined so far; each is hashed with its number.
     variables: u64,
     /// How many nodes have been met whose identity counts.
@@ -66,7 +68,7 @@ impl StructuralHash {
     }
 
     fn alone(&mut self, key: &str, body: impl FnOnce(&mut Self)) -> u64 {
-        let outer = std::mem::replace(&mut self.state, bytes_hash(key.as_bytes()));
+        let outer = std::mem::replace(&mut self.state, key_hash(key));
         body(self);
         std::mem::replace(&mut self.state, outer)
     }
@@ -92,6 +94,9 @@ impl StructuralHash {
 
     /// The own hash of a node of a known Rust type.
     pub(crate) fn own_node<T: Object>(&mut self, node: &Ref<T>) -> u64 {
+        if self.is_too_deep() {
+            return 0;
+        }
         let fields = |hash: &mut Self| hash.alone(T::TYPE_KEY, |hash| node.fields_hash(hash));
         match T::KIND {
             NodeKind::Unique => Ref::as_ptr(node) as u64,
@@ -108,6 +113,9 @@ impl StructuralHash {
     }
 
     fn own_object(&mut self, object: &ObjectRef) -> u64 {
+        if self.is_too_deep() {
+            return 0;
+        }
         match type_info(object.type_index()).and_then(|info| info.rust()) {
             Some(rust) => (rust.hash)(object, self),
             None => self.reflected(object),
@@ -125,6 +133,15 @@ impl StructuralHash {
             (None, Some(object)) => self.own_object(object),
             (hash, _) => hash.unwrap_or(0),
         }
+    }
+
+    /// True if there is no stack for what comes, which is then left out.
+    fn is_too_deep(&mut self) -> bool {
+        let too_deep = self.stack.is_used_up();
+        if too_deep {
+            self.error.get_or_insert_with(used_up);
+        }
+        too_deep
     }
 
     /// Folds in the values of a sequence.
@@ -224,7 +241,7 @@ impl StructuralHash {
     fn reflected_fields(&mut self, object: &ObjectRef) -> u64 {
         let hook = type_attr::get(Attr::StructuralHash, object.type_index());
         if let Some(hook) = hook.and_then(|hook| hook.to::<Function>().ok()) {
-            let begin = bytes_hash(object.type_key().as_bytes());
+            let begin = key_hash(object.type_key());
             let result = lend(self, StructuralHash::answer, |callback| {
                 hook.call(&[object.into(), (begin as i64).into(), callback.into()]).and_then(|hash| hash.to::<i64>())
             });
@@ -289,6 +306,25 @@ fn plain_hash(value: &Any) -> Option<u64> {
     Some(combine(value.type_index() as u64, word))
 }
 
+/// The hash of a type's key, as the interface gives it with a type: MurmurHash2 of 64 bits.
+pub(crate) fn key_hash(key: &str) -> u64 {
+    const FACTOR: u64 = 0xc6a4_a793_5bd1_e995;
+    const SEED: u64 = 0xc70f_6907;
+    let mix = |word: u64| word ^ (word >> 47);
+    let (words, rest) = key.as_bytes().as_chunks::<8>();
+    let mut hash = SEED ^ (key.len() as u64).wrapping_mul(FACTOR);
+    for word in words {
+        let word = mix(u64::from_le_bytes(*word).wrapping_mul(FACTOR)).wrapping_mul(FACTOR);
+        hash = (hash ^ word).wrapping_mul(FACTOR);
+    }
+    if !rest.is_empty() {
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        hash = (hash ^ u64::from_le_bytes(last)).wrapping_mul(FACTOR);
+    }
+    mix(mix(hash).wrapping_mul(FACTOR))
+}
+
 /// Bytes as a polynomial over little-endian words, the last one padded with zeros, reduced by a prime after each word.
 pub(crate) fn bytes_hash(bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 1_099_511_628_211;
@@ -299,4 +335,24 @@ pub(crate) fn bytes_hash(bytes: &[u8]) -> u64 {
         u64::from_le_bytes(word)
     });
     words.fold(0, |hash: u64, word| hash.wrapping_mul(FACTOR).wrapping_add(word) % PRIME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Array, Map, value_hash};
+
+    #[test]
+    fn hashes_are_those_of_the_interface() {
+        assert_eq!(key_hash("ffi.Array"), 9_300_778_484_448_642_049);
+        assert_eq!(key_hash("None"), 18_116_513_903_021_958_570);
+        let hash = |value: Any| value_hash(&value, false, false).unwrap();
+        assert_eq!(hash(1i64.into()), 2_654_435_835);
+        assert_eq!(hash("a longer string".into()), 4_709_278_054);
+        assert_eq!(hash(Array::empty().into()), 16_435_870_007_801_073_400);
+        assert_eq!(hash(vec![1i64].into()), 15_786_762_492_048_025_801);
+        let map: Map = [(1i64, 2i64), (3, 4)].into_iter().collect();
+        assert_eq!(hash(map.into()), 8_387_368_695_272_552_021);
+        assert_eq!(hash(crate::Shape::new(&[1, 2]).into()), 284_796_581_919_864_599);
+    }
 }

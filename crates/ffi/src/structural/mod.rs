@@ -19,7 +19,7 @@ mod path;
 
 pub use equal::{Mismatch, PathStep, Side, StructuralEqual};
 pub use hash::StructuralHash;
-pub(crate) use hash::{bytes_hash, combine};
+pub(crate) use hash::{bytes_hash, combine, key_hash};
 pub use key::StructuralKey;
 pub(crate) use key::StructuralKeyObj;
 pub(crate) use path::{AccessPath, AccessStep};
