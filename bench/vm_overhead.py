@@ -25,6 +25,7 @@ ROWS = {
     "copy": ("call of a builtin (copy)", 0.25),
     "shape_of": ("call of a builtin that makes an object (shape_of)", 0.25),
     "static": ("kernel call with its allocation and its end, known length", 0.25),
+    "owned": ("the same, with a storage of its own for each result", 0.25),
     "symbolic": ("kernel call with its allocation and its end, symbolic length", 0.25),
     "recursion": ("one level of a branch and a recursion", 0.25),
     "callback": ("call of a Python function from a program", 0.5),

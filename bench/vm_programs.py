@@ -96,6 +96,27 @@ def repeated(function, times=REPEATS):
     return relax.vm_build._vmlink(ib, "llvm", tvm.IRModule())
 
 
+def owned(directory):
+    """A chain in bytecode in which each kernel has a new storage for its result, and lets go of what it has read."""
+    ib = relax.ExecBuilder()
+    byte, float32 = (ib.convert_constant(tvm.DataType(name)) for name in ("uint8", "float32"))
+    size, shape = (ib.convert_constant(tvm.runtime.ShapeTuple([value])) for value in (16, 4))
+    scope = ib.convert_constant("global")
+    with ib.function("main", num_inputs=1):
+        for i in range(REPEATS):
+            storage, tensor, read = 1 + 2 * i, 2 + 2 * i, 2 * i
+            ib.emit_call(
+                "vm.builtin.alloc_storage", args=[ib.vm_state(), size, ib.imm(0), byte, scope], dst=ib.r(storage)
+            )
+            ib.emit_call("vm.builtin.alloc_tensor", args=[ib.r(storage), ib.imm(0), shape, float32], dst=ib.r(tensor))
+            ib.emit_call("vm.builtin.null_value", dst=ib.r(storage))
+            ib.emit_call("step", args=[ib.r(read), ib.r(tensor)])
+            if read:
+                ib.emit_call("vm.builtin.null_value", dst=ib.r(read))
+        ib.emit_ret(ib.r(2 * REPEATS))
+    return relax.vm_build._vmlink(ib, "llvm", parsed(directory, "owned", STATIC))
+
+
 def large(instructions):
     """A program of that many instructions, of the kinds that compilers emit."""
     ib = relax.ExecBuilder()
@@ -119,6 +140,7 @@ def main(directory):
         "shape_of": (repeated("vm.builtin.shape_of"), REPEATS, [tensor]),
         "callback": (repeated("bench.callback"), REPEATS, [tensor]),
         "static": (compiled("static", chain(STATIC, 4)), REPEATS, [tensor]),
+        "owned": (owned(directory), REPEATS, [tensor]),
         "symbolic": (compiled("symbolic", chain(SYMBOLIC, '"n"')), REPEATS, [tensor]),
         "recursion": (compiled("recursion", RECURSION), DEPTH, [scalar(DEPTH + 1), scalar(1)]),
         "enter": (repeated("vm.builtin.copy", times=0), 1, [tensor]),

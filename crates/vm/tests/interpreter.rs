@@ -333,6 +333,11 @@ fn stateful_calls_keep_inputs_and_outputs() {
     vm.save_function("pair", "saved", &ints(&[3, 4]), Returns::Result).unwrap();
     let values: Vec<i64> = vm.invoke("saved", &[]).unwrap().to().unwrap();
     assert_eq!(values, [3, 4]);
+    let error = vm.invoke("saved", &ints(&[5])).unwrap_err();
+    assert!(error.message().contains("expects 2 arguments (a, b), but 3 arguments were provided"), "{error}");
+    vm.save_function("pair", "partly saved", &ints(&[4]), Returns::Result).unwrap();
+    let values: Vec<i64> = vm.function("partly saved").unwrap().call(&ints(&[9])).unwrap().to().unwrap();
+    assert_eq!(values, [9, 4]);
     vm.save_function("pair", "quiet", &ints(&[3, 4]), Returns::Nothing).unwrap();
     assert!(vm.function("quiet").unwrap().call(&[]).unwrap().is_none());
     assert_eq!(vm.param_names("pair").unwrap(), ["a", "b"]);

@@ -116,7 +116,7 @@ impl VirtualMachine {
 
     /// Calls a function by name.
     pub fn invoke(&self, name: &str, args: &[AnyView<'_>]) -> Result<Any, Error> {
-        if let Some(result) = self.0.invoke_saved(name) {
+        if let Some(result) = self.0.invoke_saved(name, args) {
             return result;
         }
         self.0.invoke(self.0.index_of(name)?, args)
@@ -127,9 +127,9 @@ impl VirtualMachine {
         let vm = Arc::clone(&self.0);
         if vm.has_saved(name) {
             let name = name.to_owned();
-            return Some(Function::new(move |_args| {
+            return Some(Function::new(move |args| {
                 let lost = || Error::new(ErrorKind::ValueError, format!("the saved function {name} was removed"));
-                vm.invoke_saved(&name).ok_or_else(lost)?
+                vm.invoke_saved(&name, args).ok_or_else(lost)?
             }));
         }
         let index = vm.index_of(name).ok()?;

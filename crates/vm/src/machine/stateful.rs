@@ -93,7 +93,7 @@ impl VirtualMachine {
         Ok(self.get_output(name, indices)?.to::<Array>().ok().map(|array| array.len()))
     }
 
-    /// Binds a function to arguments, under a new name, which can be called without any.
+    /// Binds a function to its last arguments, as a rule all, under a new name, which is called with the others.
     pub fn save_function(
         &self,
         name: &str,
@@ -135,10 +135,10 @@ impl Vm {
         self.state().saved.contains_key(name)
     }
 
-    /// Calls a saved function, if there is one of the name.
-    pub(super) fn invoke_saved(&self, name: &str) -> Option<Result<Any, Error>> {
+    /// Calls a saved function, if there is one of the name, with the saved arguments behind those that are given.
+    pub(super) fn invoke_saved(&self, name: &str, args: &[AnyView<'_>]) -> Option<Result<Any, Error>> {
         let saved = self.state().saved.get(name).cloned()?;
-        let views: Vec<AnyView<'_>> = saved.args.iter().map(Any::as_view).collect();
+        let views: Vec<AnyView<'_>> = args.iter().copied().chain(saved.args.iter().map(Any::as_view)).collect();
         let result = self.invoke(saved.index, &views);
         Some(if saved.returns == Returns::Nothing { result.map(|_| Any::none()) } else { result })
     }
