@@ -19,7 +19,7 @@ use super::closure::Closure;
 use super::fast::Fast;
 use super::link::Callee;
 use super::plan::Source;
-use super::program::{Destination, Operand, Operands};
+use super::program::{Destination, Op, Operand, Operands};
 use super::slots::Slots;
 use super::stack::{Frame, Stack};
 use super::{Vm, check_arity};
@@ -105,6 +105,24 @@ impl Vm {
     fn make(&self, plan: u32, registers: &[Any], slots: &mut Slots) -> Result<Any, Error> {
         let found = self.program.plans.get(plan as usize).ok_or_else(|| broken("a plan"))?;
         found.run(plan, Source { vm: self, registers }, slots)
+    }
+
+    /// Runs instructions as they stand in the executable, where the plan for them has failed: then the error is the
+    /// builtin's own and at the instruction that it belongs to.
+    #[cold]
+    #[inline(never)]
+    fn replay(&self, pc: &mut usize, length: u32, frame: &mut [Any]) -> Result<(), Error> {
+        let first = *pc;
+        for at in first..first + length as usize {
+            *pc = at;
+            let Some(Op::Call { func, args, dst }) = self.program.ops.get(at).copied() else {
+                return Err(broken("an instruction that was joined"));
+            };
+            let result = self.with_views(frame, args, |views| self.call_linked(func as usize, views))?;
+            store(frame, dst, result)?;
+        }
+        *pc = first;
+        Ok(())
     }
 
     /// Empties the register that a plan is about to write. In a loop, it may hold what the plan made in the turn before.
@@ -215,30 +233,34 @@ impl Run<'_, '_> {
                     vm.vacate(plan, frame, dst, slots)?;
                     let kept = register(frame, storage)?.downcast_ref::<Storage>();
                     let kept = kept.and_then(|storage| slots.take_tenant(plan, landlord, storage));
-                    let value = match kept {
-                        Some(value) => value,
-                        None => vm.make(plan, frame, slots)?,
-                    };
-                    *register(frame, dst)? = value;
+                    match kept.map_or_else(|| vm.make(plan, frame, slots), Ok) {
+                        Ok(value) => *register(frame, dst)? = value,
+                        Err(_) => vm.replay(pc, 1, frame)?,
+                    }
                 }
                 Fast::Again { plan, dst, length } => {
                     vm.vacate(plan, frame, dst, slots)?;
-                    let value = match slots.take(plan) {
-                        Some(value) => value,
-                        None => vm.make(plan, frame, slots)?,
-                    };
-                    *register(frame, dst)? = value;
+                    match slots.take(plan).map_or_else(|| vm.make(plan, frame, slots), Ok) {
+                        Ok(value) => *register(frame, dst)? = value,
+                        Err(_) => vm.replay(pc, length, frame)?,
+                    }
                     *pc += length as usize;
                     continue;
                 }
                 Fast::Make { plan, dst, length } => {
                     vm.vacate(plan, frame, dst, slots)?;
-                    let value = vm.make(plan, frame, slots)?;
-                    *register(frame, dst)? = value;
+                    match vm.make(plan, frame, slots) {
+                        Ok(value) => *register(frame, dst)? = value,
+                        Err(_) => vm.replay(pc, length, frame)?,
+                    }
                     *pc += length as usize;
                     continue;
                 }
-                Fast::Check { plan } => _ = vm.make(plan, frame, slots)?,
+                Fast::Check { plan } => {
+                    if vm.make(plan, frame, slots).is_err() {
+                        vm.replay(pc, 1, frame)?;
+                    }
+                }
                 Fast::Builtin { builtin, args, dst } => {
                     let result = vm.with_views(frame, args, |views| builtin.run(vm, views))?;
                     store(frame, dst, result)?;

@@ -182,7 +182,7 @@ impl Watched<'_, '_, '_> {
 
 impl Vm {
     /// Calls whatever an entry of the function table is.
-    fn call_linked(&self, func: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
+    pub(super) fn call_linked(&self, func: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
         match self.callees.get(func) {
             Some(Callee::Packed(function)) => function.call(args),
             Some(Callee::Builtin(builtin, _)) => builtin.run(self, args),
