@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use relaxide_ffi::{AnyView, Bytes, Device, Any, Module, Tensor, get_global};
+use relaxide_ffi::{Any, AnyView, Bytes, Device, Module, Tensor, get_global};
 use relaxide_runtime::memory::AllocatorKind;
 use relaxide_vm::{Executable, FuncKind, Limits, VirtualMachine, verify};
 
