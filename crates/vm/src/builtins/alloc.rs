@@ -24,9 +24,10 @@ fn alloc_storage(vm: &Vm, args: &Args<'_, '_>) -> Result<Any, Error> {
     let device: i64 = args.get(2, "device index")?;
     let dtype: DataType = args.get(3, "dtype")?;
     if args.len() == 5 {
-        let scope = args.view(4, "memory scope")?;
-        if !scope.as_str().is_some_and(is_plain_scope) {
-            let message = format_args!("memory scope {scope:?} does not exist on the devices of this runtime");
+        let view = args.view(4, "memory scope")?;
+        if !view.as_str().is_some_and(is_plain_scope) {
+            let scope: String = args.get(4, "memory scope")?;
+            let message = format_args!("memory scope \"{scope}\" does not exist on the devices of this runtime");
             return Err(args.error(ErrorKind::ValueError, message));
         }
     }
