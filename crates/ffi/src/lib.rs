@@ -25,6 +25,7 @@ mod field;
 mod function;
 mod global;
 mod graph;
+mod growing;
 mod handle;
 pub mod json;
 mod lend;

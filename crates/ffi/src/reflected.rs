@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::abi::{ByteArray, RawAny};
 use crate::capi::{CFieldInfo, CMethodInfo, CTypeInfo, CTypeMetadata};
+use crate::growing::Growing;
 use crate::reflect::{FieldInfo, FieldRole, flags};
 use crate::{Error, ErrorKind};
 
@@ -17,8 +18,8 @@ pub(crate) struct Reflected {
 
 #[derive(Default)]
 struct Tables {
-    fields: Vec<CFieldInfo>,
-    methods: Vec<CMethodInfo>,
+    fields: Growing<CFieldInfo>,
+    methods: Growing<CMethodInfo>,
 }
 
 // SAFETY: the view is written under the lock only, except for its constant part; what it points at lives for ever.
@@ -68,7 +69,7 @@ impl Reflected {
         let mut tables = self.lock();
         // SAFETY: the lock is held.
         let view = unsafe { &mut *self.view.get() };
-        tables.fields.extend(fields.iter().map(describe));
+        fields.iter().for_each(|field| tables.fields.push(describe(field)));
         if let Some(metadata) = metadata {
             view.metadata = Box::leak(Box::new(metadata));
         }
@@ -88,7 +89,6 @@ impl Reflected {
             let message = format!("Duplicate field name \"{name}\" in type \"{key}\"");
             return Err(Error::new(ErrorKind::RuntimeError, message));
         }
-        grow(&mut tables.fields);
         tables.fields.push(field);
         self.publish(&mut tables);
         Ok(())
@@ -97,7 +97,6 @@ impl Reflected {
     /// Adds a method; a later one of the same name stands beside the earlier.
     pub(crate) fn add_method(&self, method: CMethodInfo) {
         let mut tables = self.lock();
-        grow(&mut tables.methods);
         tables.methods.push(method);
         self.publish(&mut tables);
     }
@@ -123,15 +122,6 @@ impl Reflected {
         let view = unsafe { &mut *self.view.get() };
         (view.fields, view.num_fields) = (tables.fields.as_ptr(), tables.fields.len() as i32);
         (view.methods, view.num_methods) = (tables.methods.as_ptr(), tables.methods.len() as i32);
-    }
-}
-
-/// Makes room for one more; the old table stays where it is, for readers that found it.
-fn grow<T: Clone>(table: &mut Vec<T>) {
-    if table.len() == table.capacity() {
-        let mut larger = Vec::with_capacity((table.len() * 2).max(8));
-        larger.extend(table.iter().cloned());
-        std::mem::forget(std::mem::replace(table, larger));
     }
 }
 

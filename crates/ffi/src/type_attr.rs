@@ -10,6 +10,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::abi::type_index;
 use crate::capi::CTypeAttrColumn;
+use crate::growing::Growing;
 use crate::type_info;
 use crate::{Any, Error, ErrorKind};
 
@@ -76,7 +77,7 @@ attributes! {
 /// An attribute's column as C sees it, and its values.
 struct Column {
     view: *mut CTypeAttrColumn,
-    values: Vec<Any>,
+    values: Growing<Any>,
 }
 
 // SAFETY: the view is written under the table's lock only; values are `Send + Sync`.
@@ -145,25 +146,14 @@ pub(crate) fn has_foreign_hash() -> bool {
 impl Column {
     fn new() -> Column {
         let view = CTypeAttrColumn { data: std::ptr::null(), size: 0, begin_index: 0 };
-        Column { view: Box::into_raw(Box::new(view)), values: Vec::new() }
+        Column { view: Box::into_raw(Box::new(view)), values: Growing::new() }
     }
 
     fn put(&mut self, position: usize, value: Any) {
-        if position >= self.values.len() {
-            self.grow(position + 1);
-        }
+        self.values.fill(position + 1, Any::none());
         self.values[position] = value;
         let (data, size) = (self.values.as_ptr().cast(), self.values.len() as i32);
         // SAFETY: the view was leaked by `new`; the caller has the table to itself.
         unsafe { self.view.write(CTypeAttrColumn { data, size, begin_index: 0 }) };
-    }
-
-    fn grow(&mut self, size: usize) {
-        if size > self.values.capacity() {
-            let mut larger = Vec::with_capacity(size.next_power_of_two());
-            larger.extend(self.values.iter().cloned());
-            std::mem::forget(std::mem::replace(&mut self.values, larger));
-        }
-        self.values.resize(size, Any::none());
     }
 }
