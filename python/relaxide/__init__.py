@@ -18,10 +18,12 @@ from ._core import __version__
 from .compiler import compile
 from .ir import IRModule
 from .relax import transform
-from .runtime import Device, Tensor, cpu, device, get_global_func, load_module, register_global_func
+from .runtime import DataType, Device, Tensor, cpu, cuda, device, ext_dev, get_global_func, load_module, metal, opencl
+from .runtime import register_global_func, rocm, vpi, vulkan
 from .target import Target
 
 __all__ = [
+    "DataType",
     "Device",
     "IRModule",
     "Target",
@@ -29,15 +31,22 @@ __all__ = [
     "__version__",
     "compile",
     "cpu",
+    "cuda",
     "device",
+    "ext_dev",
     "ffi",
     "get_global_func",
     "ir",
     "load_module",
+    "metal",
+    "opencl",
     "register_global_func",
     "relax",
+    "rocm",
     "runtime",
     "script",
     "target",
     "transform",
+    "vpi",
+    "vulkan",
 ]

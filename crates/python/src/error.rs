@@ -64,7 +64,12 @@ pub fn to_py(error: Error) -> PyErr {
 pub fn from_py(py: Python<'_>, exception: PyErr) -> Error {
     let kind = exception.get_type(py).name().map_or_else(|_| "RuntimeError".into(), |name| name.to_string());
     let message = exception.value(py).str().map_or_else(|_| String::new(), |text| text.to_string());
-    let trace = exception.traceback(py).and_then(|trace| backtrace(&trace).ok()).unwrap_or_default();
+    let trace = exception.traceback(py);
+    if let Some(trace) = &trace {
+        // Before 3.12 an exception on its way does not know its own traceback; it comes out again as an object alone.
+        let _ = exception.value(py).setattr("__traceback__", trace);
+    }
+    let trace = trace.and_then(|trace| backtrace(&trace).ok()).unwrap_or_default();
     let original = opaque::wrap(exception.value(py).as_any()).ok();
     Error::with_backtrace(kind, message, &trace, None, original)
 }

@@ -121,9 +121,10 @@ class VirtualMachine:
         """Named arguments at their parameters' places, the others at the places that are left."""
         name_of = self.module["get_function_param_name"]
         names = [name_of(func_name, i) for i in range(self.module["get_function_arity"](func_name))]
-        unknown = sorted(set(kwargs) - set(names))
-        if unknown:
-            raise ValueError(f"{func_name} has no parameter {unknown[0]!r}; it takes {', '.join(names)}")
+        for name in kwargs.keys() - set(names):
+            import warnings
+
+            warnings.warn(f'Keyword argument "{name}" is unused in {func_name}', stacklevel=4)
         rest = [name for name in names if name not in kwargs]
         if len(rest) != len(args):
             given = f"{len(args)} arguments are given beside the named ones"

@@ -10,6 +10,7 @@
 
 mod bind;
 pub mod blob;
+mod extent;
 mod module;
 mod shared;
 mod symbols;

@@ -7,6 +7,7 @@ use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 use relaxide_ffi::{Error, ErrorKind, Module};
 
 use super::bind;
+use super::extent;
 use super::module::{Code, assemble};
 use super::symbols::{self, ensure_symbols_global};
 
@@ -15,6 +16,11 @@ pub(super) fn load(path: &Path) -> Result<Module, Error> {
     let visible = ensure_symbols_global();
     // Without a slash the dynamic linker would search its own places.
     let file = if path.components().count() == 1 { Path::new(".").join(path) } else { path.to_owned() };
+    // What cannot be opened is the linker's to report.
+    if let Ok(Some(needed)) = extent::missing_from(&file) {
+        let message = format!("cannot load {}: the file is truncated: it should have {needed} bytes", path.display());
+        return Err(Error::new(ErrorKind::RuntimeError, message));
+    }
     // SAFETY: loading a library runs its initialisers; that is what the caller of `load_module` asks for.
     let opened = unsafe { Library::open(Some(OsString::from(&file)), RTLD_LAZY | RTLD_LOCAL) };
     let library = opened.map_err(|error| {
