@@ -8,8 +8,9 @@ mod support;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proptest::prelude::*;
-use relaxide_ffi::{Any, AnyView, Array, DataType, Error, Function, Module, Shape, Tensor, replace_global};
-use relaxide_vm::{Arg, BuildError, ExecBuilder, Register};
+use relaxide_ffi::{Any, AnyView, Array, DataType, Device, Error, Function, Module, Shape, Tensor, replace_global};
+use relaxide_runtime::memory::{self, AllocatorKind};
+use relaxide_vm::{Arg, BuildError, ExecBuilder, Register, VirtualMachine};
 use support::{machine, register};
 
 type Built = Result<(), BuildError>;
@@ -284,6 +285,33 @@ fn a_kernel_may_keep_its_arguments() {
     let expected: Vec<Vec<f32>> =
         [6, 5, 4, 3, 2, 1, 3, 2, 1].iter().flat_map(|v| [vec![*v as f32; 4], vec![*v as f32; 2]]).collect();
     assert_eq!(found, expected);
+}
+
+#[test]
+fn what_is_kept_goes_when_memory_is_asked_back() {
+    let program = module(&[
+        ("main", &["v"], &|b| {
+            allocate(b, 1, 2, 4)?;
+            kill(b, 1)?;
+            call(b, "test.reuse.fill", &[reg(2), reg(0)])?;
+            b.emit_ret(Register::VOID)?;
+            Ok(())
+        }),
+        ("nothing", &["v"], &|b| {
+            b.emit_ret(Register(0))?;
+            Ok(())
+        }),
+    ]);
+    // A device number of its own keeps other tests out of the counts.
+    let device = Device::cpu(17);
+    let vm = VirtualMachine::new(&program, &[(device, AllocatorKind::Pooled)]).unwrap();
+    let in_use = || memory::allocator(device, AllocatorKind::Pooled).unwrap().stats().in_use;
+    vm.invoke("main", &[1_i64.into()]).unwrap();
+    vm.invoke("nothing", &[1_i64.into()]).unwrap();
+    assert!(in_use() > 0, "it waits for the next run");
+    memory::release_cached();
+    vm.invoke("nothing", &[1_i64.into()]).unwrap();
+    assert_eq!(in_use(), 0);
 }
 
 #[test]

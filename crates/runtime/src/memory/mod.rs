@@ -12,6 +12,7 @@ mod storage;
 
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use relaxide_ffi::{Device, Error, ErrorKind};
@@ -160,8 +161,19 @@ pub fn allocator(device: Device, kind: AllocatorKind) -> Result<Arc<dyn Allocato
     Ok(Arc::clone(entry))
 }
 
+/// Counts the calls of [`release_cached`].
+static RELEASES: AtomicU64 = AtomicU64::new(0);
+
+/// How often memory was asked back. Whoever keeps objects for later compares it with what it was, and lets go of them if
+/// it has grown.
+#[inline]
+pub fn releases() -> u64 {
+    RELEASES.load(Ordering::Relaxed)
+}
+
 /// Frees what all allocators keep for reuse.
 pub fn release_cached() {
+    RELEASES.fetch_add(1, Ordering::Relaxed);
     let allocators: Vec<_> = {
         let table = table().lock().unwrap_or_else(PoisonError::into_inner);
         table.values().cloned().collect()

@@ -17,7 +17,7 @@
 use std::sync::atomic::{Ordering, fence};
 
 use relaxide_ffi::{Any, Ref, Tensor};
-use relaxide_runtime::memory::Storage;
+use relaxide_runtime::memory::{self, Storage};
 
 /// The largest object that a plan keeps.
 pub(super) const MAX_OBJECT_BYTES: usize = 1 << 14;
@@ -51,32 +51,41 @@ impl Slot {
 
 /// The slots of a stack, by the number of the plan.
 #[derive(Default)]
-pub(super) struct Slots(Vec<Slot>);
+pub(super) struct Slots {
+    slots: Vec<Slot>,
+    /// How often memory had been asked back when they were filled.
+    releases: u64,
+}
 
 impl Slots {
-    /// Makes room for the plans of a program.
+    /// Makes room for the plans of a program, and lets go of everything if memory was asked back meanwhile.
     pub(super) fn fit(&mut self, plans: usize) {
-        if self.0.len() < plans {
-            self.0.resize_with(plans, Slot::default);
+        let releases = memory::releases();
+        if self.releases != releases {
+            self.releases = releases;
+            self.slots.clear();
+        }
+        if self.slots.len() < plans {
+            self.slots.resize_with(plans, Slot::default);
         }
     }
 
     /// Takes the object that was given back last.
     #[inline]
     pub(super) fn take(&mut self, plan: u32) -> Option<Any> {
-        self.0.get_mut(plan as usize)?.take()
+        self.slots.get_mut(plan as usize)?.take()
     }
 
     /// The object that would be taken.
     #[inline]
     pub(super) fn peek(&self, plan: u32) -> Option<&Any> {
-        self.0.get(plan as usize).map(|slot| &slot.first).filter(|first| !first.is_none())
+        self.slots.get(plan as usize).map(|slot| &slot.first).filter(|first| !first.is_none())
     }
 
     /// Keeps an object of that many bytes, if there is room.
     #[inline]
     pub(super) fn give(&mut self, plan: u32, value: Any, bytes: usize) {
-        let Some(slot) = self.0.get_mut(plan as usize) else { return };
+        let Some(slot) = self.slots.get_mut(plan as usize) else { return };
         let bytes = bytes.max(OBJECT_BYTES);
         if slot.first.is_none() {
             if bytes <= MAX_OBJECT_BYTES {
@@ -89,7 +98,7 @@ impl Slots {
 
     /// Drops what a plan keeps.
     pub(super) fn clear(&mut self, plan: u32) {
-        if let Some(slot) = self.0.get_mut(plan as usize) {
+        if let Some(slot) = self.slots.get_mut(plan as usize) {
             slot.first = Any::none();
             slot.rest.clear();
         }
@@ -98,7 +107,7 @@ impl Slots {
     /// Takes the storage of last time, if it is free. Otherwise its tenants must go before there is another.
     #[inline]
     pub(super) fn take_storage(&mut self, plan: u32, fits: impl FnOnce(&Storage) -> bool) -> Option<Any> {
-        let slot = self.0.get_mut(plan as usize)?;
+        let slot = self.slots.get_mut(plan as usize)?;
         let kept = slot.take()?;
         let is_free = |storage: &Ref<Storage>| fits(storage) && is_held_by(storage, slot.waiting + 1);
         kept.downcast_ref::<Storage>().is_some_and(is_free).then_some(kept)
@@ -107,7 +116,7 @@ impl Slots {
     /// Notes a new storage. The tenants of the one before go.
     pub(super) fn note_storage(&mut self, plan: u32, place: usize, tenants: &[u32]) {
         tenants.iter().for_each(|tenant| self.clear(*tenant));
-        if let Some(slot) = self.0.get_mut(plan as usize) {
+        if let Some(slot) = self.slots.get_mut(plan as usize) {
             (slot.place, slot.waiting) = (place, 0);
         }
     }
@@ -115,8 +124,8 @@ impl Slots {
     /// Takes the tenant of last time, if the storage that the program uses is the one that it lies in.
     #[inline]
     pub(super) fn take_tenant(&mut self, plan: u32, landlord: u32, storage: &Storage) -> Option<Any> {
-        let kept = self.0.get_mut(plan as usize)?.take()?;
-        let landlord = self.0.get_mut(landlord as usize)?;
+        let kept = self.slots.get_mut(plan as usize)?.take()?;
+        let landlord = self.slots.get_mut(landlord as usize)?;
         landlord.waiting = landlord.waiting.saturating_sub(1);
         (storage.buffer().data() as usize == landlord.place).then_some(kept)
     }
@@ -125,7 +134,7 @@ impl Slots {
     #[inline]
     pub(super) fn give_tenant(&mut self, plan: u32, landlord: u32, offset: usize, value: Any) {
         let (plan, landlord) = (plan as usize, landlord as usize);
-        let Ok([slot, landlord]) = self.0.get_disjoint_mut([plan, landlord]) else { return };
+        let Ok([slot, landlord]) = self.slots.get_disjoint_mut([plan, landlord]) else { return };
         let lies_there = |tensor: &Tensor| tensor.data_ptr() as usize == landlord.place.wrapping_add(offset);
         // A landlord without a place does not keep its storage.
         let may_wait = landlord.place != 0 && slot.first.is_none() && value.as_tensor().is_some_and(lies_there);
