@@ -5,6 +5,7 @@ from numbers import Number
 
 from .._core import Device, Function, Module, Object, Tensor, load_virtual_machine
 from ..runtime import cpu, tensor
+from ..runtime.profiling import Report
 from .executable import VMExecutable
 
 
@@ -90,6 +91,17 @@ class VirtualMachine:
     def set_instrument(self, instrument):
         """Call ``instrument(func, name, before_run, ret_value, *args)`` around every call of the virtual machine."""
         self.module["set_instrument"](instrument)
+
+    def set_limits(self, instructions=None, memory=None, milliseconds=None, depth=None):
+        """Limit what a call may use: instructions, bytes of its tensors and stack, time, functions inside each other.
+
+        A call that reaches a limit ends in an error that names it. Without arguments nothing is limited. Relaxide's own.
+        """
+        self.module["set_limits"](instructions, memory, milliseconds, depth)
+
+    def profile(self, func_name, *args):
+        """Call a function and report what each function of the program took: a ``runtime.profiling.Report``."""
+        return Report(self.module["profile_report"](func_name, *args))
 
     def time_evaluator(
         self,
