@@ -45,6 +45,10 @@ pub use verifier::{VerifiedExecutable, VerifyError, verify};
 
 use std::path::Path;
 
+/// Whether there is what only front ends use: listings of executables, and caches of parameters on disk. A runtime for
+/// deployment leaves it out.
+const FRONT_ENDS: bool = cfg!(feature = "front-ends");
+
 use relaxide_ffi::{Error, Module};
 
 /// Loads a compiled model from a shared library.

@@ -92,7 +92,7 @@ static FAMILIES: &[&[Builtin]] = &[
     python::TABLE,
     sampling::TABLE,
     shape::TABLE,
-    tensor_cache::TABLE,
+    if crate::FRONT_ENDS { tensor_cache::TABLE } else { &[] },
     tuple::TABLE,
 ];
 

@@ -63,6 +63,7 @@ impl ModuleImpl for ExecutableModule {
 
     fn get_function(&self, name: &str) -> Option<Function> {
         match name {
+            "as_text" | "as_python" | "as_script" | "stats" if !crate::FRONT_ENDS => None,
             "as_text" => Some(tell(&self.executable, Executable::as_text)),
             "as_python" => Some(tell(&self.executable, Executable::as_python)),
             "as_script" => Some(tell(&self.executable, Executable::as_script)),
