@@ -8,6 +8,7 @@ use crate::abi::type_index;
 use crate::object::{Object, ObjectRef, Ref};
 use crate::reflect::Setter;
 use crate::structural::{StructuralEqual, StructuralHash, bytes_hash, combine};
+use crate::type_info;
 use crate::{Any, Array, Bytes, DataType, Device, Map, Str};
 
 /// How a field lies in memory.
@@ -33,6 +34,11 @@ pub trait Field {
     #[doc(hidden)]
     const SETTER: Option<Setter> = None;
 
+    /// The type as the interface's tools read it: JSON with the type's key and those of its parts.
+    fn schema() -> String {
+        schema_of(type_info::builtin_key(Self::STATIC_INDEX).unwrap_or("Any"), &[])
+    }
+
     /// The field's value, for reflection.
     fn to_any(&self) -> Any;
 
@@ -41,6 +47,14 @@ pub trait Field {
 
     /// Adds what `s_equal` compares to the hash.
     fn s_hash(&self, hash: &mut StructuralHash);
+}
+
+/// The schema of a type with those parts.
+pub(crate) fn schema_of(key: &str, parts: &[String]) -> String {
+    match parts {
+        [] => format!("{{\"type\":\"{key}\"}}"),
+        _ => format!("{{\"type\":\"{key}\",\"args\":[{}]}}", parts.join(",")),
+    }
 }
 
 /// Sequences of Rust hash as arrays do, maps as maps.
@@ -127,6 +141,10 @@ impl Field for f32 {
 impl Field for Bytes {
     const STORAGE: Storage = Storage::Any;
 
+    fn schema() -> String {
+        schema_of("ffi.Bytes", &[])
+    }
+
     fn to_any(&self) -> Any {
         self.clone().into()
     }
@@ -145,6 +163,10 @@ macro_rules! text_field {
     ($($field:ty: $storage:ident)*) => {$(
         impl Field for $field {
             const STORAGE: Storage = Storage::$storage;
+
+            fn schema() -> String {
+                schema_of("ffi.String", &[])
+            }
 
             fn to_any(&self) -> Any {
                 self.clone().into()
@@ -170,6 +192,10 @@ impl<T: Field> Field for Option<T> {
         _ => Storage::Rust,
     };
 
+    fn schema() -> String {
+        schema_of("Optional", &[T::schema()])
+    }
+
     fn to_any(&self) -> Any {
         self.as_ref().map_or(Any::none(), Field::to_any)
     }
@@ -192,6 +218,10 @@ impl<T: Field> Field for Option<T> {
 }
 
 impl<T: Field> Field for Vec<T> {
+    fn schema() -> String {
+        schema_of(ARRAY_KEY, &[T::schema()])
+    }
+
     fn to_any(&self) -> Any {
         self.iter().map(Field::to_any).collect::<Array>().into()
     }
@@ -293,6 +323,10 @@ map_field!(IndexMap BTreeMap);
 impl<T: Object> Field for Ref<T> {
     const STORAGE: Storage = Storage::Object;
 
+    fn schema() -> String {
+        schema_of(T::TYPE_KEY, &[])
+    }
+
     fn to_any(&self) -> Any {
         self.clone().into()
     }
@@ -308,6 +342,10 @@ impl<T: Object> Field for Ref<T> {
 
 impl Field for ObjectRef {
     const STORAGE: Storage = Storage::Object;
+
+    fn schema() -> String {
+        schema_of("ffi.Object", &[])
+    }
 
     fn to_any(&self) -> Any {
         self.clone().into()

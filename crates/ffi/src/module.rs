@@ -113,7 +113,7 @@ pub(crate) fn imports_field() -> CFieldInfo {
     CFieldInfo {
         name: ByteArray::new(b"imports_"),
         doc: nothing,
-        metadata: nothing,
+        metadata: ByteArray::new(br#"{"type_schema":"{\"type\":\"ffi.Array\",\"args\":[{\"type\":\"Any\"}]}"}"#),
         flags: flags::INIT_OFF,
         size: 0,
         alignment: 1,

@@ -7,6 +7,7 @@ use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 
 use crate::abi::RawAny;
+use crate::builtin::FRONT_ENDS;
 use crate::capi::CFieldInfo;
 use crate::object::{ObjectHeader, ObjectRef};
 use crate::type_info::type_info;
@@ -72,6 +73,8 @@ pub struct FieldInfo {
     setter: Option<Setter>,
     writable: bool,
     in_constructor: bool,
+    /// Tells the type, if there are front ends that may ask.
+    schema: Option<fn() -> String>,
 }
 
 impl FieldInfo {
@@ -98,6 +101,7 @@ impl FieldInfo {
             setter: if F::SETTER.is_some() { F::SETTER } else { setter },
             writable: F::SETTER.is_some(),
             in_constructor: true,
+            schema: if FRONT_ENDS { Some(F::schema) } else { None },
         }
     }
 
@@ -105,6 +109,11 @@ impl FieldInfo {
     #[doc(hidden)]
     pub const fn without_init(self) -> FieldInfo {
         FieldInfo { in_constructor: false, ..self }
+    }
+
+    /// The type of the field as the interface's tools read it; empty if nobody may ask.
+    pub fn schema(&self) -> String {
+        self.schema.map_or(String::new(), |schema| schema())
     }
 
     /// True if front ends make the field an argument of the constructor.

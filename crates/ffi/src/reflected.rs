@@ -135,7 +135,7 @@ fn describe(field: &FieldInfo) -> CFieldInfo {
     CFieldInfo {
         name: ByteArray::new(field.name().as_bytes()),
         doc: nothing,
-        metadata: nothing,
+        metadata: schema_metadata(&field.schema()),
         flags: role
             | if field.writable() { flags::WRITABLE } else { 0 }
             | if field.in_constructor() { 0 } else { flags::INIT_OFF },
@@ -147,4 +147,13 @@ fn describe(field: &FieldInfo) -> CFieldInfo {
         default: RawAny::NONE,
         static_type_index: field.static_index(),
     }
+}
+
+/// The schema of a type as metadata, which is JSON that has JSON in it. It lives as long as the process, as types do.
+pub(crate) fn schema_metadata(schema: &str) -> ByteArray {
+    if schema.is_empty() {
+        return ByteArray::new(b"");
+    }
+    let metadata = format!("{{\"type_schema\":\"{}\"}}", schema.replace('"', "\\\""));
+    ByteArray::new(Box::leak(metadata.into_boxed_str()).as_bytes())
 }

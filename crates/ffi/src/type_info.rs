@@ -248,6 +248,11 @@ struct Children {
     overflow: bool,
 }
 
+/// The key of an index that the interface fixes.
+pub(crate) fn builtin_key(index: i32) -> Option<&'static str> {
+    BUILTIN.iter().find(|(builtin, _)| *builtin == index).map(|(_, key)| *key)
+}
+
 /// The keys whose indices the interface fixes. Those below 64 name plain values.
 const BUILTIN: &[(i32, &str)] = &[
     (type_index::NONE, "None"),

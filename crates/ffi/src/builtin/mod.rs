@@ -18,14 +18,16 @@ pub(crate) use functions::{is_keywords, is_missing};
 
 use crate::abi::ByteArray;
 use crate::capi::CMethodInfo;
+use crate::field::schema_of;
 use crate::reflect::flags;
+use crate::reflected::schema_metadata;
 use crate::type_attr::Attr;
 use crate::type_info::{Table, TypeInfo};
 use crate::{Any, AnyView, Error, ErrorKind, FromAny, Function};
 
 /// Whether the tables have anything in them. A deployed runtime, which no front end uses, is half as large without what
 /// they lead to: JSON graphs, structural comparison, printing, creation by reflection.
-const FRONT_ENDS: bool = cfg!(feature = "front-ends");
+pub(crate) const FRONT_ENDS: bool = cfg!(feature = "front-ends");
 
 /// A function of the tables.
 type Native = fn(Arguments<'_, '_>) -> Result<Any, Error>;
@@ -118,15 +120,18 @@ pub(crate) fn attributes(set: &mut dyn FnMut(i32, Attr, Any)) {
     traversal::attributes(set);
 }
 
-/// Adds methods to a type.
-fn add_methods(info: &TypeInfo, methods: &[(Row, bool)]) {
-    for (row, is_static) in methods {
-        let nothing = ByteArray::new(b"");
+/// What tells a type.
+type Schema = fn() -> String;
+
+/// Adds methods to a type, each with the types of its result and its arguments. Those without arguments need no object.
+fn add_methods(info: &TypeInfo, methods: &[(Row, &[Schema])]) {
+    for (row, types) in methods {
+        let types: Vec<String> = types.iter().map(|schema| schema()).collect();
         let method = CMethodInfo {
             name: ByteArray::new(row.0.as_bytes()),
-            doc: nothing,
-            metadata: nothing,
-            flags: if *is_static { flags::STATIC_METHOD } else { 0 },
+            doc: ByteArray::new(b""),
+            metadata: schema_metadata(&schema_of("ffi.Function", &types)),
+            flags: if types.len() == 1 { flags::STATIC_METHOD } else { 0 },
             // The table keeps the function for ever.
             method: Any::from(function(*row)).into_raw(),
         };
