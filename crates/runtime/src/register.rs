@@ -6,8 +6,11 @@ use relaxide_ffi::{Error, Function, get_global, register_global};
 
 use crate::{device, library, timing};
 
+/// Whether there is what only front ends ask for; a deployed runtime, which none uses, is smaller without.
+const FRONT_ENDS: bool = cfg!(feature = "front-ends");
+
 /// Enters the loader of shared libraries (`ffi.Module.load_from_file.so`), the libraries linked into the program
-/// (`ffi.SystemLib`), the time evaluator (`runtime.RPCTimeEvaluator`), and what front ends ask of devices
+/// (`ffi.SystemLib`) and, for front ends, the time evaluator (`runtime.RPCTimeEvaluator`) and what they ask of devices
 /// (`runtime.GetDeviceAttr` and others). Calling it again does nothing.
 pub fn register() {
     static ONCE: Once = Once::new();
@@ -27,8 +30,10 @@ pub fn register() {
                 )),
             }),
         );
-        enter("runtime.RPCTimeEvaluator", Function::new(timing::evaluator));
-        device::functions().for_each(|(name, function)| enter(name, function));
+        if FRONT_ENDS {
+            enter("runtime.RPCTimeEvaluator", Function::new(timing::evaluator));
+            device::functions().for_each(|(name, function)| enter(name, function));
+        }
     });
 }
 

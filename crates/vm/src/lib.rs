@@ -45,8 +45,7 @@ pub use verifier::{VerifiedExecutable, VerifyError, verify};
 
 use std::path::Path;
 
-/// Whether there is what only front ends use: listings of executables, and caches of parameters on disk. A runtime for
-/// deployment leaves it out.
+/// Whether there is what only front ends ask for; a deployed runtime, which none uses, is smaller without.
 const FRONT_ENDS: bool = cfg!(feature = "front-ends");
 
 use relaxide_ffi::{Error, Module};

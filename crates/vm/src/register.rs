@@ -4,6 +4,7 @@ use std::sync::Once;
 
 use relaxide_ffi::{Any, Bytes, Error, ErrorKind, Function, get_global, register_global};
 
+use crate::FRONT_ENDS;
 use crate::builtins;
 use crate::executable::module::{ExecutableModule, KIND};
 use crate::machine;
@@ -16,7 +17,9 @@ pub fn register() {
     ONCE.call_once(|| {
         builtins::register();
         relaxide_runtime::register();
-        machine::register_reports();
+        if FRONT_ENDS {
+            machine::register_reports();
+        }
         enter(
             &format!("ffi.Module.load_from_bytes.{KIND}"),
             Function::typed(|bytes: Bytes| ExecutableModule::load(bytes.as_slice())),

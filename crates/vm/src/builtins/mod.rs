@@ -33,6 +33,7 @@ pub(crate) use shape::{
 };
 pub(crate) use tuple::{COPY, NULL_VALUE, READ_IF_COND, truth};
 
+use crate::FRONT_ENDS;
 use crate::machine::{Vm, live};
 
 /// What a builtin runs.
@@ -92,7 +93,7 @@ static FAMILIES: &[&[Builtin]] = &[
     python::TABLE,
     sampling::TABLE,
     shape::TABLE,
-    if crate::FRONT_ENDS { tensor_cache::TABLE } else { &[] },
+    if FRONT_ENDS { tensor_cache::TABLE } else { &[] },
     tuple::TABLE,
 ];
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use relaxide_ffi::{Any, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties};
 
 use super::Executable;
+use crate::FRONT_ENDS;
 use crate::machine;
 use crate::verifier::{VerifiedExecutable, VerifyError, verify};
 
@@ -63,11 +64,10 @@ impl ModuleImpl for ExecutableModule {
 
     fn get_function(&self, name: &str) -> Option<Function> {
         match name {
-            "as_text" | "as_python" | "as_script" | "stats" if !crate::FRONT_ENDS => None,
-            "as_text" => Some(tell(&self.executable, Executable::as_text)),
-            "as_python" => Some(tell(&self.executable, Executable::as_python)),
-            "as_script" => Some(tell(&self.executable, Executable::as_script)),
-            "stats" => Some(tell(&self.executable, Executable::stats)),
+            "as_text" if FRONT_ENDS => Some(tell(&self.executable, Executable::as_text)),
+            "as_python" if FRONT_ENDS => Some(tell(&self.executable, Executable::as_python)),
+            "as_script" if FRONT_ENDS => Some(tell(&self.executable, Executable::as_script)),
+            "stats" if FRONT_ENDS => Some(tell(&self.executable, Executable::stats)),
             "has_function" => {
                 let executable = Arc::clone(&self.executable);
                 Some(Function::typed(move |name: String| Ok::<_, Error>(executable.function(&name).is_some())))

@@ -11,6 +11,7 @@ use relaxide_runtime::memory::AllocatorKind;
 
 use super::stateful::Returns;
 use super::{Limits, ProfileReport, VirtualMachine};
+use crate::FRONT_ENDS;
 
 /// The kind of the module.
 pub const MACHINE_KIND: &str = "relax.VirtualMachine";
@@ -48,13 +49,21 @@ const FUNCTIONS: &[(&str, Body)] = &[
     }),
     ("set_input_with_param_module", set_input_with_param_module),
     ("set_limits", set_limits),
-    ("profile", |vm, args| Ok(profile(vm, args)?.to_json().into())),
-    ("profile_report", |vm, args| profile(vm, args).map(Any::from)),
     ("get_output", get_output),
     ("get_output_arity", get_output_arity),
     ("get_function_arity", get_function_arity),
     ("get_function_param_name", get_function_param_name),
 ];
+
+/// The functions of the module that only front ends ask for.
+const FRONT_END_FUNCTIONS: &[(&str, Body)] = if FRONT_ENDS {
+    &[
+        ("profile", |vm, args| Ok(profile(vm, args)?.to_json().into())),
+        ("profile_report", |vm, args| profile(vm, args).map(Any::from)),
+    ]
+} else {
+    &[]
+};
 
 const INITIALIZE: &str = "vm_initialization";
 
@@ -65,7 +74,7 @@ impl ModuleImpl for MachineModule {
 
     fn get_function(&self, name: &str) -> Option<Function> {
         let machine = self.machine.get()?;
-        if let Some((_, body)) = FUNCTIONS.iter().find(|(own, _)| *own == name) {
+        if let Some((_, body)) = FUNCTIONS.iter().chain(FRONT_END_FUNCTIONS).find(|(own, _)| *own == name) {
             let machine = machine.clone();
             return Some(Function::new(move |args| body(&machine, args)));
         }
