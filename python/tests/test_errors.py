@@ -45,12 +45,13 @@ def test_what_is_no_tensor_is_named(machine, value, kind):
 
 
 def test_a_wrong_device_names_the_kernel_and_its_argument(machine):
+    away = Elsewhere(np.zeros((3, 4), "float32"))
     with pytest.raises(ValueError, match=r"(?s)device_type.*add\(.*expected cpu"):
-        machine["main"](tvm.ffi.from_dlpack(Elsewhere(np.zeros((3, 4), "float32"))))
+        machine["main"](tvm.ffi.from_dlpack(away))
 
 
 class Elsewhere:
-    """An array that says that it lives on a device which is not there."""
+    """An array that says that it lives on a device which is not there. Its tensors are valid as long as it is."""
 
     class DLTensor(ctypes.Structure):
         _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32)]

@@ -5,6 +5,7 @@ from ..ffi import Device, Function, Object, Shape as ShapeTuple, convert, dtype 
 from ..ffi import get_global_func, register_global_func
 from ..ffi._dtype import DataTypeCode
 from ._tensor import Tensor, cpu, cuda, device, empty, ext_dev, from_dlpack, metal, opencl, rocm, tensor, vpi, vulkan
+from . import profiling
 from .module import BenchmarkResult, Module, load_module, system_lib
 
 #: Text crosses as Python's own.
@@ -33,6 +34,7 @@ __all__ = [
     "metal",
     "num_threads",
     "opencl",
+    "profiling",
     "register_global_func",
     "rocm",
     "set_num_threads",
