@@ -59,6 +59,8 @@ fn null_arguments_are_errors_that_say_so() {
             ("set global: function", TVMFFIFunctionSetGlobal(&name, null_mut(), 0)),
             ("set global: method", TVMFFIFunctionSetGlobalFromMethodInfo(null(), 0)),
             ("to owned: view", TVMFFIAnyViewToOwnedAny(null(), &mut value)),
+            ("to owned: object", TVMFFIAnyViewToOwnedAny(&RawAny::from_word(type_index::ARRAY, 0), &mut value)),
+            ("to owned: text", TVMFFIAnyViewToOwnedAny(&RawAny::from_word(type_index::RAW_STR, 0), &mut value)),
             ("to owned: out", TVMFFIAnyViewToOwnedAny(&value, null_mut())),
             ("call: function", TVMFFIFunctionCall(null_mut(), null(), 0, &mut value)),
             ("call: arguments", TVMFFIFunctionCall(function, null(), 1, &mut value)),
@@ -88,6 +90,9 @@ fn null_arguments_are_errors_that_say_so() {
             ("method", TVMFFITypeRegisterMethod(type_index::OBJECT, null())),
             ("metadata", TVMFFITypeRegisterMetadata(type_index::OBJECT, null())),
             ("attribute: name", TVMFFITypeRegisterAttr(type_index::OBJECT, null(), &value)),
+            ("attribute: object", {
+                TVMFFITypeRegisterAttr(type_index::OBJECT, &name, &RawAny::from_word(type_index::FUNCTION, 0))
+            }),
             ("attribute: value", TVMFFITypeRegisterAttr(type_index::OBJECT, &name, null())),
             ("init once: handle", TVMFFIHandleInitOnce(null_mut(), None)),
             ("init once: init", TVMFFIHandleInitOnce(&mut null_mut(), None)),
@@ -128,6 +133,7 @@ fn what_cannot_fail_does_nothing_with_null() {
         assert!(TVMFFIGetTypeAttrColumn(null()).is_null());
         assert!(TVMFFIGetTypeInfo(-1).is_null());
         assert_eq!(TVMFFIBigIntGetContentByteArray(null()).size, 0);
+        assert_eq!(TVMFFIBigIntGetContentByteArray(&RawAny::from_word(type_index::BIG_INT, 0)).size, 0);
         assert_eq!((*TVMFFIBacktrace(null(), 0, null(), 0)).size, 0);
         TVMFFIErrorSetRaisedFromCStr(null(), null());
         assert_eq!(raised::take().unwrap().to_string(), ": ");

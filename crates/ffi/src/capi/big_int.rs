@@ -2,10 +2,10 @@
 
 use std::ffi::c_int;
 
-use super::{bytes, place};
+use super::{bytes, place, view};
 use crate::abi::{ByteArray, RawAny, type_index};
 use crate::big_int::BigIntObj;
-use crate::{Any, AnyView, BigInt, Error, ErrorKind, raised};
+use crate::{Any, BigInt, Error, ErrorKind, raised};
 
 /// Makes an integer of its words, the least significant first: a plain one if it fits 64 bits. No words are zero.
 #[unsafe(no_mangle)]
@@ -36,9 +36,9 @@ pub unsafe extern "C" fn TVMFFIBigIntGetContentByteArray(value: *const RawAny) -
             ByteArray::new(std::slice::from_raw_parts((&raw const raw.payload).cast::<u8>(), 8))
         },
         // SAFETY: the interface's contract.
-        _ => unsafe {
-            let view = AnyView::from_raw(*raw);
-            view.downcast_ref::<BigIntObj>().map_or(ByteArray::new(b""), |integer| ByteArray::new(integer.bytes()))
+        _ => match unsafe { view(*raw) } {
+            Ok(value) => value.downcast_ref::<BigIntObj>().map_or(ByteArray::new(b""), |it| ByteArray::new(it.bytes())),
+            Err(_) => ByteArray::new(b""),
         },
     }
 }

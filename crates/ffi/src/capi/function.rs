@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use super::{CMethodInfo, ObjectHandle, borrow, give, input, place, text};
 use crate::abi::{ByteArray, RawAny, SafeCall};
-use crate::{AnyView, Error, ErrorKind, Function, GlobalFunction, get_global, raised, register_global, replace_global};
+use crate::{Error, ErrorKind, Function, GlobalFunction, get_global, raised, register_global, replace_global};
 
 /// Makes a function of a callback and its resource.
 #[unsafe(no_mangle)]
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn TVMFFIFunctionSetGlobalFromMethodInfo(
         let (name, function) = unsafe {
             let CMethodInfo { name, doc, metadata, method, .. } = input(info, "the description of the method")?;
             let (doc, metadata) = (text(doc)?.to_string(), text(metadata)?.to_string());
-            let function = AnyView::from_raw(*method).to::<Function>()?;
+            let function = super::view(*method)?.to::<Function>()?;
             (text(name)?, GlobalFunction { function, doc, metadata })
         };
         enter(name, function, allow_override)

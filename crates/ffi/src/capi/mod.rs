@@ -40,9 +40,9 @@ pub use string::*;
 pub use tensor::*;
 pub use types::*;
 
-use crate::abi::ByteArray;
+use crate::abi::{ByteArray, RawAny, type_index};
 use crate::object::{Handle, ObjectHeader, ObjectRef};
-use crate::{Error, ErrorKind, FromAny};
+use crate::{AnyView, Error, ErrorKind, FromAny};
 
 macro_rules! by_name {
     ($($name:ident,)*) => {
@@ -122,6 +122,21 @@ unsafe fn input<'a, T>(address: *const T, what: &str) -> Result<&'a T, Error> {
     // SAFETY: the caller's promise.
     let value = unsafe { address.as_ref() };
     value.ok_or_else(|| Error::new(ErrorKind::ValueError, format!("{what} is null")))
+}
+
+/// A value that a caller describes; an error if it should lead somewhere and does not.
+///
+/// # Safety
+/// What `raw` leads to lives for as long as the caller picks.
+unsafe fn view<'a>(raw: RawAny) -> Result<AnyView<'a>, Error> {
+    let is_address = raw.is_object()
+        || matches!(raw.type_index, type_index::RAW_STR | type_index::BYTE_ARRAY_PTR | type_index::OBJECT_RVALUE_REF);
+    if is_address && raw.word() == 0 {
+        let message = format!("the value of type index {} is null", raw.type_index);
+        return Err(Error::new(ErrorKind::ValueError, message));
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { AnyView::from_raw(raw) })
 }
 
 /// The object behind a handle, with a reference of its own.

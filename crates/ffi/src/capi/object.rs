@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use super::{ObjectHandle, borrow_object, input, place};
 use crate::abi::{self, RawAny};
 use crate::object::{ObjectBox, ObjectHeader, allocate, deleter};
-use crate::{AnyView, Error, ErrorKind, raised};
+use crate::{Error, ErrorKind, raised};
 
 /// `TVMFFIVersion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn TVMFFIObjectDecRef(object: ObjectHandle) -> c_int {
 pub unsafe extern "C" fn TVMFFIAnyViewToOwnedAny(view: *const RawAny, out: *mut RawAny) -> c_int {
     raised::guard(|| {
         // SAFETY: the interface's contract.
-        unsafe { place(out)?.write(AnyView::from_raw(*input(view, "the value")?).to_owned().into_raw()) };
+        unsafe { place(out)?.write(super::view(*input(view, "the value")?)?.to_owned().into_raw()) };
         Ok(())
     })
 }

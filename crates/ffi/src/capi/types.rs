@@ -6,7 +6,7 @@ use super::{bytes, input, place, text};
 use crate::abi::{ByteArray, RawAny, type_index};
 use crate::reflect::flags;
 use crate::type_info::{self, Declaration, TypeInfo, type_index_of_key};
-use crate::{Any, AnyView, Error, ErrorKind, raised, type_attr};
+use crate::{Any, Error, ErrorKind, raised, type_attr};
 
 /// `TVMFFIFieldInfo`: one reflected field.
 #[derive(Clone, Copy)]
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterField(type_index: i32, info: *const C
                 metadata: keep(&info.metadata)?,
                 default: match info.flags & flags::HAS_DEFAULT {
                     0 => RawAny::NONE,
-                    _ => AnyView::from_raw(info.default).to_owned().into_raw(),
+                    _ => super::view(info.default)?.to_owned().into_raw(),
                 },
                 ..info
             };
@@ -210,7 +210,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterMethod(type_index: i32, info: *const 
                 name: keep(&info.name)?,
                 doc: keep(&info.doc)?,
                 metadata: keep(&info.metadata)?,
-                method: AnyView::from_raw(info.method).to_owned().into_raw(),
+                method: super::view(info.method)?.to_owned().into_raw(),
                 ..info
             }
         };
@@ -273,7 +273,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterAttr(
 ) -> c_int {
     raised::guard(|| {
         // SAFETY: the interface's contract.
-        let (name, value) = unsafe { (text(name)?, AnyView::from_raw(*input(value, "the attribute")?).to_owned()) };
+        let (name, value) = unsafe { (text(name)?, super::view(*input(value, "the attribute")?)?.to_owned()) };
         type_attr::set(name, type_index, value)
     })
 }
