@@ -14,7 +14,7 @@ fn classes(py: Python<'_>) -> &Bound<'_, PyDict> {
     static CLASSES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     let fill = || {
         let classes = PyDict::new(py);
-        let own: [Bound<'_, PyType>; 14] = [
+        let own: [Bound<'_, PyType>; 16] = [
             py.get_type::<PyValueError>(),
             py.get_type::<PyTypeError>(),
             py.get_type::<PyIndexError>(),
@@ -29,6 +29,8 @@ fn classes(py: Python<'_>) -> &Bound<'_, PyDict> {
             py.get_type::<PyAssertionError>(),
             py.get_type::<PyStopIteration>(),
             py.get_type::<PyBufferError>(),
+            py.get_type::<PyRecursionError>(),
+            py.get_type::<PyTimeoutError>(),
         ];
         for class in own {
             classes.set_item(class.name()?, class)?;
