@@ -63,7 +63,9 @@ pub fn measure(
             api.synchronize(device, Stream::DEFAULT)?;
             let elapsed = start.elapsed();
             zeros = if elapsed.is_zero() { zeros + 1 } else { 0 };
-            if elapsed >= options.min_repeat || zeros > options.limit_zero_time_iterations {
+            // A call that takes no time at all never lasts long enough.
+            let is_free = zeros > options.limit_zero_time_iterations || number == u32::MAX;
+            if elapsed >= options.min_repeat || is_free {
                 break elapsed;
             }
             number = grown(number, elapsed, options.min_repeat);
@@ -148,13 +150,22 @@ mod tests {
             &options,
             || Ok(()),
             || {
-                calls += 1;
+                // Without the box, a compiler may make one addition of all calls.
+                calls = std::hint::black_box(calls + 1);
                 Ok(())
             },
         );
         let seconds = seconds.unwrap();
         assert!(begin.elapsed() >= Duration::from_millis(6) && calls > 3, "{calls}");
         assert!(seconds.len() == 3 && seconds.iter().all(|time| (0.0..2e-3).contains(time)), "{seconds:?}");
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, ignore = "without optimization, a call takes time: four billion take a minute")]
+    fn a_call_that_takes_no_time_is_measured_too() {
+        let options = TimingOptions { min_repeat: Duration::from_secs(1 << 40), ..Default::default() };
+        let seconds = measure(Device::cpu(0), &options, || Ok(()), || Ok(())).unwrap();
+        assert!(seconds.len() == 1 && seconds.iter().all(|time| *time < 1e-3), "{seconds:?}");
     }
 
     #[test]
