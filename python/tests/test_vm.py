@@ -31,7 +31,7 @@ def test_limits_end_a_call_and_name_themselves():
     with pytest.raises(RuntimeError, match="the limit of 100 instructions is reached"):
         vm["main"](1000)
     vm.set_limits(milliseconds=5)
-    with pytest.raises(RuntimeError, match="the time limit of 5ms is reached"):
+    with pytest.raises(TimeoutError, match="the time limit of 5ms is reached"):
         vm["main"](10**9)
     vm.set_limits()
     assert vm["main"](1000) == 1000
