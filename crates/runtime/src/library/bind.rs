@@ -148,7 +148,7 @@ unsafe fn bind_one(map: &LinkMap, lazy: &Lazy, relocation: Relocation, provided:
     }
     if let Some((_, address)) = provided.iter().find(|(provided, _)| name.to_bytes() == provided.as_bytes()) {
         let slot = (map.base + relocation.offset as usize) as *mut *mut c_void;
-        // SAFETY: a lazily bound slot is writable, and nobody calls through it now.
-        unsafe { slot.write(*address) };
+        // SAFETY: a lazily bound slot is writable and aligned.
+        unsafe { super::module::fill(slot, *address) };
     }
 }

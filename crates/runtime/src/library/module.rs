@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libloading::os::unix::Library;
 use relaxide_ffi::abi::SafeCall;
@@ -110,6 +111,19 @@ impl ModuleImpl for LibraryModule {
     }
 }
 
+/// Writes an address into a slot of a library. The dynamic linker gives a library that is loaded already once more, so other
+/// threads may be filling the slot with the same address, or call through it.
+///
+/// # Safety
+/// The slot is a writable pointer, aligned as one.
+pub(super) unsafe fn fill(slot: *mut *mut c_void, address: *mut c_void) {
+    // SAFETY: the caller's promise; all writers come by here.
+    let slot = unsafe { AtomicPtr::from_ptr(slot) };
+    if slot.load(Ordering::Relaxed) != address {
+        slot.store(address, Ordering::Relaxed);
+    }
+}
+
 /// Makes a module of a library's code, and rebuilds the modules in it, of which the first is given back.
 pub(super) fn assemble(code: Code) -> Result<Module, Error> {
     let blob = code.symbol(blob::SYMBOL).map(|address| {
@@ -123,7 +137,7 @@ pub(super) fn assemble(code: Code) -> Result<Module, Error> {
     let module = Module::new(LibraryModule { code: Arc::new(code) });
     if let Some(slot) = context {
         // SAFETY: the slot is one pointer. It is read only by functions of the library, which keep the module.
-        unsafe { slot.cast::<*mut c_void>().write(module.as_object().as_ptr().cast()) };
+        unsafe { fill(slot.cast(), module.as_object().as_ptr().cast()) };
     }
     match blob {
         None => Ok(module),

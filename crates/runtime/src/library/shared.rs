@@ -1,6 +1,6 @@
 //! Opening a shared library.
 
-use std::ffi::{OsString, c_void};
+use std::ffi::OsString;
 use std::path::Path;
 
 use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
@@ -42,8 +42,8 @@ pub(super) fn load(path: &Path) -> Result<Module, Error> {
 fn fill_context_slots(code: &Code) {
     for (name, symbol) in symbols::context_symbols() {
         if let Some(slot) = code.symbol(&name) {
-            // SAFETY: a slot is an exported pointer that only the loader writes, before any of the code runs.
-            unsafe { slot.cast::<*mut c_void>().write(symbol) };
+            // SAFETY: a slot is an exported pointer that only loaders write.
+            unsafe { super::module::fill(slot.cast(), symbol) };
         }
     }
 }
