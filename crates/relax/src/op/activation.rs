@@ -27,7 +27,7 @@ const fn scalar_row(
         infer: same_type,
         lower: Lowering::Scalar(f),
         pattern: OpPattern::Elemwise,
-        pure: true,
+        ..OpDef::BASE
     }
 }
 

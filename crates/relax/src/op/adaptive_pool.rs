@@ -15,7 +15,16 @@ const fn row(
     doc: &'static str,
 ) -> OpDef {
     let args = DATA;
-    OpDef { name, doc, args, attrs, infer, lower: Lowering::Compute(lower), pattern: OpPattern::OutFusable, pure: true }
+    OpDef {
+        name,
+        doc,
+        args,
+        attrs,
+        infer,
+        lower: Lowering::Compute(lower),
+        pattern: OpPattern::OutFusable,
+        ..OpDef::BASE
+    }
 }
 
 const DATA: &[ArgDef] = &[ArgDef::tensor("data", "The image.")];

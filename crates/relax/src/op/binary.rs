@@ -79,7 +79,7 @@ macro_rules! binary {
                 Ok($body)
             }),
             pattern: OpPattern::Broadcast,
-            pure: true,
+            ..OpDef::BASE
         }),*];
     };
 }

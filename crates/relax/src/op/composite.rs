@@ -20,7 +20,7 @@ const fn row(
     open: Open,
     doc: &'static str,
 ) -> OpDef {
-    OpDef { name, doc, args, attrs, infer, lower: Lowering::Decompose(open), pattern: OpPattern::Opaque, pure: true }
+    OpDef { name, doc, args, attrs, infer, lower: Lowering::Decompose(open), pattern: OpPattern::Opaque, ..OpDef::BASE }
 }
 
 /// A pooling window along one dimension.

@@ -44,7 +44,7 @@ pub static TABLE: &[OpDef] = &[
         infer: conv2d_type,
         lower: Lowering::Compute(conv2d),
         pattern: OpPattern::OutFusable,
-        pure: true,
+        ..OpDef::BASE
     },
     OpDef {
         name: "nn.conv2d_transpose",
@@ -70,7 +70,7 @@ pub static TABLE: &[OpDef] = &[
         infer: transpose_type,
         lower: Lowering::Compute(conv2d_transpose),
         pattern: OpPattern::OutFusable,
-        pure: true,
+        ..OpDef::BASE
     },
 ];
 

@@ -32,7 +32,7 @@ pub static TABLE: &[OpDef] = &[OpDef {
     infer,
     lower: Lowering::Decompose(open),
     pattern: OpPattern::OutFusable,
-    pure: true,
+    ..OpDef::BASE
 }];
 
 /// The attributes of the convolution over two dimensions.

@@ -98,7 +98,17 @@ const fn row(
     pure: bool,
     doc: &'static str,
 ) -> OpDef {
-    OpDef { name, doc, args, attrs: &[], infer, lower: Lowering::Special, pattern: OpPattern::Opaque, pure }
+    OpDef {
+        name,
+        doc,
+        args,
+        attrs: &[],
+        infer,
+        lower: Lowering::Special,
+        pattern: OpPattern::Opaque,
+        pure,
+        ..OpDef::BASE
+    }
 }
 
 const fn builtin(

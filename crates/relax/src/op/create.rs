@@ -23,7 +23,7 @@ const fn row(
     pattern: OpPattern,
     doc: &'static str,
 ) -> OpDef {
-    OpDef { name, doc, args, attrs, infer, lower, pattern, pure: true }
+    OpDef { name, doc, args, attrs, infer, lower, pattern, ..OpDef::BASE }
 }
 
 const fn filler(name: &'static str, lower: Compute, doc: &'static str) -> OpDef {

@@ -8,9 +8,10 @@
 use relaxide_ir::{PrimExpr, Type};
 use relaxide_tir::te;
 
-use super::{CallCx, OpError};
+use super::{CallCx, Gradient, LayoutRule, MixedPrecision, OpError};
 
 /// One operator.
+#[derive(Clone, Copy)]
 pub struct OpDef {
     /// The name without the `relax.` prefix.
     pub name: &'static str,
@@ -28,6 +29,44 @@ pub struct OpDef {
     pub pattern: OpPattern,
     /// Whether a call has no visible effect but its result.
     pub pure: bool,
+    /// What becomes of a call where a program is brought to lower precision.
+    pub mixed_precision: MixedPrecision,
+    /// How a call may be carried out in another layout; `None` where only in the program's own.
+    pub layout: Option<LayoutRule>,
+    /// The gradients of the arguments; `None` where there are none.
+    pub gradient: Option<Gradient>,
+}
+
+impl OpDef {
+    /// What rows say that say nothing: pure, opaque, without a kernel and without hooks.
+    pub const BASE: OpDef = OpDef {
+        name: "",
+        doc: "",
+        args: &[],
+        attrs: &[],
+        infer: |cx| cx.invalid("has no type rule"),
+        lower: Lowering::Special,
+        pattern: OpPattern::Opaque,
+        pure: true,
+        mixed_precision: MixedPrecision::Never,
+        layout: None,
+        gradient: None,
+    };
+
+    /// The row, in low precision where its arguments are.
+    pub const fn follow(self) -> OpDef {
+        OpDef { mixed_precision: MixedPrecision::Follow, ..self }
+    }
+
+    /// The row with a layout rule.
+    pub const fn layout(self, rule: LayoutRule) -> OpDef {
+        OpDef { layout: Some(rule), ..self }
+    }
+
+    /// The row with a gradient.
+    pub const fn gradient(self, gradient: Gradient) -> OpDef {
+        OpDef { gradient: Some(gradient), ..self }
+    }
 }
 
 /// One argument of an operator.

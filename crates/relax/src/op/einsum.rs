@@ -16,7 +16,7 @@ pub static TABLE: &[OpDef] = &[OpDef {
     infer,
     lower: Lowering::Compute(lower),
     pattern: OpPattern::OutFusable,
-    pure: true,
+    ..OpDef::BASE
 }];
 
 /// The letters of each operand and of the result.

@@ -24,7 +24,16 @@ const fn injective(
     lower: Compute,
     doc: &'static str,
 ) -> OpDef {
-    OpDef { name, doc, args, attrs, infer, lower: Lowering::Compute(lower), pattern: OpPattern::Injective, pure: true }
+    OpDef {
+        name,
+        doc,
+        args,
+        attrs,
+        infer,
+        lower: Lowering::Compute(lower),
+        pattern: OpPattern::Injective,
+        ..OpDef::BASE
+    }
 }
 
 /// The rows.

@@ -21,7 +21,7 @@ pub static TABLE: &[OpDef] = &[OpDef {
     infer,
     lower: Lowering::Compute(lower),
     pattern: OpPattern::OutFusable,
-    pure: true,
+    ..OpDef::BASE
 }];
 
 fn out_dtype(cx: &CallCx) -> Result<DataType, OpError> {

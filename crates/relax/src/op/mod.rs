@@ -15,6 +15,7 @@ mod cx;
 mod def;
 pub mod einsum;
 mod error;
+mod hooks;
 pub mod index;
 pub mod matmul;
 pub mod norm;
@@ -35,6 +36,7 @@ use relaxide_ir::{AttrValue, Attrs, Type};
 pub use cx::{CallCx, TensorInfo, tensor_type};
 pub use def::*;
 pub use error::OpError;
+pub use hooks::*;
 pub use registry::{all, lookup};
 
 use crate::{Call, Expr, ShapeExpr};

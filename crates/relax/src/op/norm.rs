@@ -35,7 +35,16 @@ const fn row(
     lower: Compute,
     doc: &'static str,
 ) -> OpDef {
-    OpDef { name, doc, args, attrs, infer, lower: Lowering::Compute(lower), pattern: OpPattern::OutFusable, pure: true }
+    OpDef {
+        name,
+        doc,
+        args,
+        attrs,
+        infer,
+        lower: Lowering::Compute(lower),
+        pattern: OpPattern::OutFusable,
+        ..OpDef::BASE
+    }
 }
 
 /// The rows.

@@ -37,7 +37,7 @@ const fn pooling(
         infer: pool_type,
         lower: Lowering::Compute(lower),
         pattern: OpPattern::OutFusable,
-        pure: true,
+        ..OpDef::BASE
     }
 }
 

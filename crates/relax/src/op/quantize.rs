@@ -25,7 +25,7 @@ pub static TABLE: &[OpDef] = &[
         infer: |cx| output_type(cx, DataType::int(8)),
         lower: Lowering::Compute(quantize),
         pattern: OpPattern::Broadcast,
-        pure: true,
+        ..OpDef::BASE
     },
     OpDef {
         name: "dequantize",
@@ -35,7 +35,7 @@ pub static TABLE: &[OpDef] = &[
         infer: |cx| output_type(cx, DataType::float(32)),
         lower: Lowering::Compute(dequantize),
         pattern: OpPattern::Broadcast,
-        pure: true,
+        ..OpDef::BASE
     },
 ];
 

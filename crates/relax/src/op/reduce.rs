@@ -39,7 +39,7 @@ const fn row(name: &'static str, lower: Compute, doc: &'static str) -> OpDef {
         infer: reduced_type,
         lower: Lowering::Compute(lower),
         pattern: OpPattern::Reduce,
-        pure: true,
+        ..OpDef::BASE
     }
 }
 

@@ -47,7 +47,7 @@ pub static TABLE: &[OpDef] = &[OpDef {
     infer: resize_type,
     lower: Lowering::Compute(resize2d),
     pattern: OpPattern::Injective,
-    pure: true,
+    ..OpDef::BASE
 }];
 
 fn resize_type(cx: &CallCx) -> Result<Type, OpError> {

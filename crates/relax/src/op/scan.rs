@@ -39,7 +39,7 @@ const fn row(
         infer,
         lower: Lowering::Compute(lower),
         pattern: OpPattern::Opaque,
-        pure: true,
+        ..OpDef::BASE
     }
 }
 

@@ -30,7 +30,7 @@ const fn row(
         infer: |cx| Ok(cx.tensor(0)?.ty()),
         lower: Lowering::Compute(lower),
         pattern: OpPattern::Opaque,
-        pure: true,
+        ..OpDef::BASE
     }
 }
 

@@ -21,7 +21,16 @@ const fn injective(
     lower: fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>,
     doc: &'static str,
 ) -> OpDef {
-    OpDef { name, doc, args, attrs, infer, lower: Lowering::Compute(lower), pattern: OpPattern::Injective, pure: true }
+    OpDef {
+        name,
+        doc,
+        args,
+        attrs,
+        infer,
+        lower: Lowering::Compute(lower),
+        pattern: OpPattern::Injective,
+        ..OpDef::BASE
+    }
 }
 
 /// The rows.

@@ -41,7 +41,7 @@ macro_rules! unary {
                 Ok($body)
             }),
             pattern: OpPattern::Elemwise,
-            pure: true,
+            ..OpDef::BASE
         }),*];
     };
 }
