@@ -1,9 +1,10 @@
 //! Classes that the Python package gives to values whose behaviour is a Python type's: element types are text, shapes are
 //! tuples, and types that users register have classes of their own.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -36,6 +37,39 @@ pub fn of_object<'py>(py: Python<'py>, index: i32) -> Option<Bound<'py, PyType>>
     })
 }
 
+/// Which of tensors, functions and modules have a class that a user registered: a bit each, so that values that have none
+/// cost one look.
+static REPLACED: AtomicU32 = AtomicU32::new(0);
+
+fn bit(index: i32) -> u32 {
+    use relaxide::ffi::abi::type_index;
+    match index {
+        type_index::TENSOR => 1,
+        type_index::FUNCTION => 2,
+        type_index::MODULE => 4,
+        _ => 0,
+    }
+}
+
+/// The class that a user registered for tensors, functions or modules, whose own classes are this module's.
+#[inline]
+pub fn replacing(py: Python<'_>, index: i32) -> Option<Bound<'_, PyType>> {
+    match REPLACED.load(Ordering::Relaxed) & bit(index) {
+        0 => None,
+        _ => of_object(py, index),
+    }
+}
+
+/// What a registered class of tensors, functions or modules must refine: its values are instances of that.
+fn own_class<'py>(py: Python<'py>, index: i32) -> PyResult<Option<Bound<'py, PyType>>> {
+    Ok(match bit(index) {
+        1 => Some(py.get_type::<crate::tensor::Tensor>()),
+        2 => Some(crate::vectorcall::function_class(py)?.clone()),
+        4 => Some(py.get_type::<crate::module::Module>()),
+        _ => None,
+    })
+}
+
 #[pyfunction]
 fn set_dtype_class(py: Python<'_>, class: Py<PyType>) {
     let _ = DTYPE.set(py, class);
@@ -48,9 +82,20 @@ fn set_shape_class(py: Python<'_>, class: Py<PyType>) {
 
 /// Gives a type of object a class; returns the type's index.
 #[pyfunction]
-fn set_object_class(key: &str, class: Py<PyType>) -> PyResult<i32> {
+fn set_object_class(py: Python<'_>, key: &str, class: Py<PyType>) -> PyResult<i32> {
     let index = type_info::type_index_of_key(key)
         .ok_or_else(|| PyValueError::new_err(format!("Cannot find object type index for {key}")))?;
+    if let Some(own) = own_class(py, index)? {
+        let class = class.bind(py);
+        if !class.is_subclass(&own)? {
+            let message = format!("the class {} for {key} does not derive from {}", class.name()?, own.name()?);
+            return Err(PyTypeError::new_err(message));
+        }
+        match class.is(&own) {
+            true => REPLACED.fetch_and(!bit(index), Ordering::Relaxed),
+            false => REPLACED.fetch_or(bit(index), Ordering::Relaxed),
+        };
+    }
     let position = usize::try_from(index).unwrap_or(0);
     let mut classes = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
     if classes.len() <= position {

@@ -175,7 +175,7 @@ impl List {
 fn of_key<'py>(key: &Bound<'py, PyAny>, found: Option<Any>) -> PyResult<Bound<'py, PyAny>> {
     match found {
         Some(value) => to_py(key.py(), value),
-        None => Err(PyKeyError::new_err(key.clone().unbind())),
+        None => Err(PyKeyError::new_err("key is not in Map")),
     }
 }
 

@@ -229,7 +229,7 @@ pub fn view_to_py<'py>(py: Python<'py>, value: AnyView<'_>) -> PyResult<Bound<'p
     match value.type_index() {
         index::TENSOR => {
             let tensor = value.as_tensor().cloned().ok_or_else(|| no_form(value))?;
-            Ok(Bound::new(py, Tensor(tensor))?.into_any())
+            Tensor::wrap(py, tensor)
         }
         index::NONE => Ok(py.None().into_bound(py)),
         index::INT => Ok(value.as_int().into_pyobject(py)?.into_any()),
@@ -251,7 +251,7 @@ fn rarer<'py>(py: Python<'py>, value: AnyView<'_>) -> PyResult<Bound<'py, PyAny>
         index::DEVICE => Bound::new(py, Device(value.to().map_err(get)?))?.into_any(),
         index::SHAPE => shape(py, &value.to().map_err(get)?)?,
         index::FUNCTION => crate::vectorcall::wrap(py, value.to().map_err(get)?)?,
-        index::MODULE => Bound::new(py, Module(value.to().map_err(get)?))?.into_any(),
+        index::MODULE => Module::wrap(py, value.to().map_err(get)?)?,
         index::ARRAY => container::Array::wrap(py, value.to().map_err(get)?)?,
         index::LIST => container::List::wrap(py, value.to().map_err(get)?)?,
         index::MAP => container::Map::wrap(py, value.to().map_err(get)?)?,

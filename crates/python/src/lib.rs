@@ -15,6 +15,7 @@ mod function;
 mod module;
 mod object;
 mod opaque;
+mod params;
 mod program;
 mod tensor;
 mod vectorcall;
@@ -42,6 +43,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(m)?;
     function::register(m)?;
     module::register(m)?;
+    params::register(m)?;
     program::register(m)?;
     compile::register(m)
 }

@@ -1,10 +1,13 @@
 //! Modules: functions by name.
 
-use pyo3::exceptions::{PyAttributeError, PyValueError};
+use std::cell::Cell;
+
+use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use relaxide::ffi::{self, Any, AnyView, Handle};
 
+use crate::classes;
 use crate::device::Device;
 use crate::error::to_py;
 use crate::vectorcall;
@@ -14,8 +17,34 @@ use crate::vectorcall;
 #[derive(Clone)]
 pub struct Module(pub ffi::Module);
 
+thread_local! {
+    /// The module that the instance that is about to be made is for.
+    static HANDED: Cell<Option<ffi::Module>> = const { Cell::new(None) };
+}
+
+impl Module {
+    /// A module as an instance of its class.
+    pub fn wrap(py: Python<'_>, module: ffi::Module) -> PyResult<Bound<'_, PyAny>> {
+        let Some(class) = classes::replacing(py, ffi::abi::type_index::MODULE) else {
+            return Ok(Bound::new(py, Module(module))?.into_any());
+        };
+        HANDED.set(Some(module));
+        // The class's own constructor would make another module.
+        let made = class.call_method1("__new__", (&class,));
+        HANDED.set(None);
+        made
+    }
+}
+
 #[pymethods]
 impl Module {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Module> {
+        let refused = || PyTypeError::new_err("modules are made by load_module, system_lib and compilation");
+        HANDED.take().map(Module).ok_or_else(refused)
+    }
+
     /// What kind of module it is.
     #[getter]
     fn kind(&self) -> String {
@@ -24,8 +53,8 @@ impl Module {
 
     /// The modules that it calls into.
     #[getter]
-    fn imports(&self) -> Vec<Module> {
-        self.0.imports().into_iter().map(Module).collect()
+    fn imports<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.0.imports().into_iter().map(|module| Module::wrap(py, module)).collect()
     }
 
     /// The function of a name.
@@ -135,8 +164,8 @@ fn find<T>(module: &ffi::Module, query_imports: bool, get: &dyn Fn(&ffi::Module)
 }
 
 #[pyfunction]
-fn load_module(path: std::path::PathBuf) -> PyResult<Module> {
-    relaxide::load_module(&path).map(Module).map_err(to_py)
+fn load_module(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Bound<'_, PyAny>> {
+    Module::wrap(py, relaxide::load_module(&path).map_err(to_py)?)
 }
 
 /// Makes a virtual machine of an executable module, with an allocator on each device.

@@ -1,5 +1,6 @@
 //! Tensors and shapes.
 
+use std::cell::Cell;
 use std::ffi::CStr;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -7,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use relaxide::ffi::{self, DLManagedTensor, DLManagedTensorVersioned, Requirements};
 
+use crate::classes;
 use crate::device::{Device, data_type};
 use crate::error::to_py;
 
@@ -20,8 +22,35 @@ const VERSIONED_USED: &CStr = c"used_dltensor_versioned";
 #[derive(Clone)]
 pub struct Tensor(pub ffi::Tensor);
 
+thread_local! {
+    /// The tensor that the instance that is about to be made is for.
+    static HANDED: Cell<Option<ffi::Tensor>> = const { Cell::new(None) };
+}
+
+impl Tensor {
+    /// A tensor as an instance of its class.
+    #[inline]
+    pub fn wrap(py: Python<'_>, tensor: ffi::Tensor) -> PyResult<Bound<'_, PyAny>> {
+        let Some(class) = classes::replacing(py, ffi::abi::type_index::TENSOR) else {
+            return Ok(Bound::new(py, Tensor(tensor))?.into_any());
+        };
+        HANDED.set(Some(tensor));
+        // The class's own constructor would make another tensor.
+        let made = class.call_method1("__new__", (&class,));
+        HANDED.set(None);
+        made
+    }
+}
+
 #[pymethods]
 impl Tensor {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Tensor> {
+        let refused = || PyTypeError::new_err("tensors are made by from_dlpack, empty and tensor");
+        HANDED.take().map(Tensor).ok_or_else(refused)
+    }
+
     #[staticmethod]
     fn _empty(shape: Vec<i64>, dtype: &Bound<'_, PyAny>, device: Device) -> PyResult<Tensor> {
         on_cpu(device)?;

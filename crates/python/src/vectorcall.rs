@@ -21,7 +21,7 @@ use pyo3::types::{PyTuple, PyType};
 use relaxide::ffi::{self, Any, AnyView};
 
 use crate::function::Function;
-use crate::{convert, error};
+use crate::{classes, convert, error};
 
 unsafe extern "C" {
     /// Calls an object with an array of arguments.
@@ -65,9 +65,16 @@ pub fn handed() -> Option<ffi::Function> {
 pub fn wrap(py: Python<'_>, function: ffi::Function) -> PyResult<Bound<'_, PyAny>> {
     let Class { class, offset } = class(py)?;
     HANDED.set(Some(function));
-    let made = class.bind(py).call0();
+    let made = match classes::replacing(py, ffi::abi::type_index::FUNCTION) {
+        None => class.bind(py).call0(),
+        // The class's own constructor would make another function.
+        Some(class) => class.call_method1("__new__", (&class,)),
+    };
     HANDED.set(None);
     let made = made?;
+    if !made.is_instance(class.bind(py))? {
+        return Err(PyTypeError::new_err("the class that is registered for functions makes something else"));
+    }
     // SAFETY: instances of the class have a word at this distance, which nobody has read yet.
     unsafe { made.as_ptr().byte_add(*offset).cast::<Entry>().write(enter) };
     Ok(made)
@@ -110,7 +117,7 @@ fn make_class(py: Python<'_>) -> PyResult<Class> {
         name: c"relaxide.ffi.Function".as_ptr(),
         basicsize: (offset + size_of::<Entry>()) as c_int,
         itemsize: 0,
-        flags: (c::Py_TPFLAGS_DEFAULT | HAVE_VECTORCALL) as c_uint,
+        flags: (c::Py_TPFLAGS_DEFAULT | c::Py_TPFLAGS_BASETYPE | HAVE_VECTORCALL) as c_uint,
         slots: slots.as_mut_ptr(),
     };
     let bases = PyTuple::new(py, [base])?;

@@ -6,7 +6,8 @@ from ..ffi import get_global_func, register_global_func
 from ..ffi._dtype import DataTypeCode
 from ._tensor import Tensor, cpu, cuda, device, empty, ext_dev, from_dlpack, metal, opencl, rocm, tensor, vpi, vulkan
 from . import profiling
-from .module import BenchmarkResult, Module, load_module, system_lib
+from .module import BenchmarkResult, Module, enabled, load_module, system_lib
+from .params import load_param_dict, load_param_dict_from_file, save_param_dict, save_param_dict_to_file
 
 #: Text crosses as Python's own.
 String = str
@@ -27,16 +28,21 @@ __all__ = [
     "cuda",
     "device",
     "empty",
+    "enabled",
     "ext_dev",
     "from_dlpack",
     "get_global_func",
     "load_module",
+    "load_param_dict",
+    "load_param_dict_from_file",
     "metal",
     "num_threads",
     "opencl",
     "profiling",
     "register_global_func",
     "rocm",
+    "save_param_dict",
+    "save_param_dict_to_file",
     "set_num_threads",
     "system_lib",
     "tensor",

@@ -79,4 +79,19 @@ def load_module(path):
     return _core.load_module(os.path.realpath(path))
 
 
-__all__ = ["BenchmarkResult", "Module", "load_module", "system_lib"]
+#: What this build runs, and what it knows of and does not run.
+_RUNS = {"cpu": True, "llvm": True}
+_RUNS |= dict.fromkeys("cuda gpu opencl cl gles vulkan metal mtl rocm hip hexagon nvptx rpc".split(), False)
+
+
+def enabled(target):
+    """Whether programs for a target can run: for its kind, given as text, as a dictionary or as a target."""
+    if isinstance(target, dict):
+        target = target.get("kind", "")
+    kind = (str(target).split() or [""])[0].partition(":")[0]
+    if kind not in _RUNS:
+        raise RuntimeError(f"Unknown optional runtime {kind}; known are {', '.join(sorted(_RUNS))}")
+    return _RUNS[kind]
+
+
+__all__ = ["BenchmarkResult", "Module", "enabled", "load_module", "system_lib"]

@@ -290,7 +290,10 @@ fn plain_hash(value: &Any) -> Option<u64> {
     if let Some(text) = value.as_str() {
         return Some(combine(type_index::STR as u64, bytes_hash(text.as_bytes())));
     }
-    if let Some(bytes) = value.as_bytes() {
+    // Bytes that are held in the value itself count as the plain value that they are, short text as text.
+    if value.type_index() != type_index::SMALL_BYTES
+        && let Some(bytes) = value.as_bytes()
+    {
         return Some(combine(type_index::BYTES as u64, bytes_hash(bytes)));
     }
     if let Some(words) = crate::BigInt::words_of(value) {

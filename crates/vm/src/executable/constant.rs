@@ -95,7 +95,7 @@ fn read_dtype(reader: &mut Reader<'_>) -> Result<DataType, ReadError> {
     Ok(DataType { code: reader.u8()?, bits: reader.u8()?, lanes: reader.u16()? })
 }
 
-fn read_tensor(reader: &mut Reader<'_>) -> Result<Tensor, ReadError> {
+pub(super) fn read_tensor(reader: &mut Reader<'_>) -> Result<Tensor, ReadError> {
     let at = reader.position();
     let refuse = |reader: &Reader<'_>, why: String| reader.error_at(at, Problem::Tensor(why));
     let (magic, _reserved) = (reader.u64()?, reader.u64()?);
@@ -153,7 +153,7 @@ fn write_dtype(out: &mut Writer, dtype: DataType) {
     out.bytes(&dtype.lanes.to_le_bytes());
 }
 
-fn write_tensor(out: &mut Writer, index: usize, tensor: &Tensor) -> Result<(), UnsupportedConstant> {
+pub(super) fn write_tensor(out: &mut Writer, index: usize, tensor: &Tensor) -> Result<(), UnsupportedConstant> {
     let (shape, dtype) = (tensor.shape(), tensor.dtype());
     let bytes = stored_bytes(shape, dtype).map_err(|why| UnsupportedConstant::because(index, why))?;
     let data = tensor.to_bytes().map_err(|error| UnsupportedConstant::because(index, error.to_string()))?;

@@ -9,6 +9,7 @@
 
 mod constant;
 pub mod module;
+pub mod params;
 pub mod read;
 pub mod script;
 pub mod stats;

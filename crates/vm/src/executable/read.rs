@@ -102,7 +102,7 @@ pub enum Problem {
 
 /// Reads an executable. Bytes behind the last section are kept as the trailer.
 pub fn read(bytes: &[u8]) -> Result<Executable, ReadError> {
-    let mut reader = Reader { bytes, position: 0, section: Section::Header };
+    let mut reader = Reader::new(bytes, Section::Header);
     let has_scopes = read_header(&mut reader)?;
     let mut executable = Executable::default();
 
@@ -164,6 +164,10 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8], section: Section) -> Reader<'a> {
+        Reader { bytes, position: 0, section }
+    }
+
     /// Where the reader is.
     pub(super) fn position(&self) -> usize {
         self.position

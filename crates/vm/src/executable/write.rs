@@ -39,7 +39,7 @@ pub fn write(executable: &Executable) -> Result<Vec<u8>, UnsupportedConstant> {
 }
 
 /// Bytes under construction.
-pub(super) struct Writer(Vec<u8>);
+pub(super) struct Writer(pub(super) Vec<u8>);
 
 impl Writer {
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
