@@ -33,6 +33,11 @@ pub enum Command {
     #[command(after_help = "Examples:\n  relaxide inspect model.so\n  relaxide inspect model.so --show text\n  \
         relaxide inspect model.onnx --show script")]
     Inspect(InspectArgs),
+    /// Run passes on a program and print what comes out.
+    #[command(after_help = "Examples:\n  relaxide opt program.relax --passes LegalizeOps,FuseOps\n  \
+        relaxide opt model.onnx --passes 'ToMixedPrecision(out_dtype=float16), LegalizeOps' --print-after LegalizeOps\n  \
+        relaxide opt --list")]
+    Opt(OptArgs),
 }
 
 /// Arguments of `relaxide compile`.
@@ -129,6 +134,53 @@ pub struct InspectArgs {
     /// What to show.
     #[arg(long, value_enum)]
     pub show: Option<View>,
+}
+
+/// Arguments of `relaxide opt`.
+#[derive(Args)]
+pub struct OptArgs {
+    /// The program (.py, .relax) or model (.onnx).
+    #[arg(required_unless_present = "list")]
+    pub file: Option<PathBuf>,
+    /// The passes in order, with parameters in brackets.
+    #[arg(long, value_name = "PASSES", default_value = "")]
+    pub passes: String,
+    /// The passes of a pipeline, in front of those of --passes.
+    #[arg(long, value_name = "NAME")]
+    pub pipeline: Option<String>,
+    /// Print the program before these passes (`all`: before each).
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub print_before: Vec<String>,
+    /// Print the program behind these passes (`all`: behind each).
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub print_after: Vec<String>,
+    /// Write the program behind each pass to a file of this folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub dump: Option<PathBuf>,
+    /// Say how long each pass took.
+    #[arg(long)]
+    pub timing: bool,
+    /// Do not check behind each pass that the program is well-formed.
+    #[arg(long)]
+    pub no_verify: bool,
+    /// Passes of higher levels are left out.
+    #[arg(long, default_value_t = 2)]
+    pub opt_level: u32,
+    /// Passes that are left out.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub disable: Vec<String>,
+    /// An option, as NAME=VALUE.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub config: Vec<String>,
+    /// What to compile for.
+    #[arg(long, default_value = "llvm")]
+    pub target: String,
+    /// Write the result to a file instead of printing it.
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// List the passes with their parameters.
+    #[arg(long)]
+    pub list: bool,
 }
 
 /// What `relaxide inspect` can show.

@@ -7,6 +7,7 @@ mod error;
 mod inputs;
 mod inspect;
 mod npy;
+mod opt;
 mod run;
 mod style;
 
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Opt(args) => opt::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

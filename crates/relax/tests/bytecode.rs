@@ -22,7 +22,7 @@ fn main_of(params: Vec<Ref<Var>>, body: impl FnOnce(&mut BlockBuilder) -> Result
 /// The text of the bytecode that a pipeline and code generation make.
 fn bytecode(module: IRModule, name: &str) -> String {
     let pipeline = pipeline(name).expect("the pipeline exists");
-    let module = pipeline.run(module, &PassContext::default(), &mut []).expect("the passes succeed");
+    let module = pipeline.run(module, &PassContext::default()).expect("the passes succeed");
     let (exec, _) = vm_codegen(&module).expect("bytecode is generated");
     exec.as_text().expect("it has a text")
 }

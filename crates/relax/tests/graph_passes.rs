@@ -46,7 +46,7 @@ fn network(body: impl FnOnce(&mut BlockBuilder, Expr) -> Result<Expr, BuildError
 fn apply(mut module: IRModule, passes: &[&str]) -> IRModule {
     for name in passes {
         let pass = transform::pass(name).expect("the pass exists");
-        module = (pass.run)(module, &PassContext::default()).expect("the pass succeeds");
+        module = pass.run(module, &PassContext::default()).expect("the pass succeeds");
         assert_eq!(wellformed::check_module(&module), Vec::new(), "behind {name}");
     }
     module

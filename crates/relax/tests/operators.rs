@@ -104,7 +104,7 @@ fn build(case: &Json, inputs: &[Tensor], shapes: Shapes) -> Result<IRModule, Str
         .map_err(|e| e.to_string())?;
     b.module_mut().insert("main", main);
     let legalize = transform::pass("LegalizeOps").expect("the pass exists");
-    (legalize.run)(b.finish(), &PassContext::default()).map_err(|e| e.to_string())
+    legalize.run(b.finish(), &PassContext::default()).map_err(|e| e.to_string())
 }
 
 /// Why two tensors differ, if they do.

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 use std::str::FromStr;
-use std::time::Duration;
 
 use relaxide_codegen::CompiledLib;
 use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
-use relaxide_ir::pass::{PassContext, PassError, PassInstrument, run_passes as run_pass_list};
+use relaxide_ir::pass::{Pass, PassContext, PassError};
 use relaxide_ir::{IRModule, Target};
 use relaxide_relax::transform;
 use relaxide_tir::{PrimFunc, lower, schedule};
@@ -133,38 +132,17 @@ fn run_pipeline(module: IRModule, options: &mut CompileOptions<'_>) -> Result<IR
         disabled: options.disabled_passes.clone(),
         ..PassContext::default()
     };
-    let mut steps = Steps { options, done: 0, total: passes.len() };
-    Ok(run_pass_list(module, &passes, &context, &mut [&mut steps])?)
+    let total = passes.len();
+    passes.iter().filter(|pass| context.enables(pass)).enumerate().try_fold(module, |module, (done, pass)| {
+        options.tell("passes", done, total);
+        Ok(pass.run(module, &context)?)
+    })
 }
 
-/// Runs passes by name.
-pub fn run_passes(module: &IRModule, names: &[&str]) -> Result<IRModule, Error> {
-    let find = |name: &&str| {
-        transform::pass(name).copied().ok_or_else(|| Error::Unknown {
-            what: "pass",
-            name: name.to_string(),
-            known: transform::PASSES.iter().map(|pass| pass.name.to_string()).collect(),
-        })
-    };
-    let passes = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
-    Ok(run_pass_list(module.clone(), &passes, &PassContext::default(), &mut [])?)
-}
-
-struct Steps<'a, 'b> {
-    options: &'a mut CompileOptions<'b>,
-    done: usize,
-    total: usize,
-}
-
-impl PassInstrument for Steps<'_, '_> {
-    fn before(&mut self, _pass: &str, _module: &IRModule) {
-        self.options.tell("passes", self.done, self.total);
-        self.done += 1;
-    }
-
-    fn after(&mut self, _pass: &str, _module: &IRModule, _took: Duration) -> Result<(), PassError> {
-        Ok(())
-    }
+/// Runs passes, each in the words of the command line: `FuseOps`, `ToMixedPrecision(out_dtype=float16)`.
+pub fn run_passes(module: &IRModule, passes: &[&str]) -> Result<IRModule, Error> {
+    let passes = transform::parse_passes(&passes.join(", "))?;
+    Ok(Pass::sequential("passes", passes).run(module.clone(), &PassContext::default())?)
 }
 
 fn schedule_kernels(

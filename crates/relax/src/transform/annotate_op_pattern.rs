@@ -37,11 +37,11 @@ use relaxide_tir::schedule::{Item, Program, Stage};
 
 use crate::op::OpPattern;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "AnnotateTIROpPattern",
-    doc: "Says of every kernel how it may be fused, by what its blocks do.",
-    run: |module, _| Ok(run(module)),
-};
+pub(super) const PASS: PassInfo = PassInfo::new(
+    "AnnotateTIROpPattern",
+    "Says of every kernel how it may be fused, by what its blocks do.",
+    |module, _, _| Ok(run(module)),
+);
 
 /// The attribute of a kernel that holds its pattern.
 pub const PATTERN_ATTR: &str = "op_pattern";

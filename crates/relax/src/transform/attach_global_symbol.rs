@@ -10,11 +10,11 @@ use relaxide_tir::PrimFunc;
 
 use crate::Function;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "AttachGlobalSymbol",
-    doc: "Every function says under which name a library exports it.",
-    run: |module, _| Ok(run(module)),
-};
+pub(super) const PASS: PassInfo = PassInfo::new(
+    "AttachGlobalSymbol",
+    "Every function says under which name a library exports it.",
+    |module, _, _| Ok(run(module)),
+);
 
 fn run(mut module: IRModule) -> IRModule {
     let names: Vec<String> = module.functions.keys().cloned().collect();

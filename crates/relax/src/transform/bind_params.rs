@@ -11,15 +11,33 @@
 
 use std::collections::HashMap;
 
-use relaxide_ffi::{Ref, Tensor};
-use relaxide_ir::pass::{PassError, PassResult};
-use relaxide_ir::{BaseFunc, IRModule, Type};
+use relaxide_ffi::{Any, Ref, Tensor};
+use relaxide_ir::pass::{ParamKind, PassError, PassInfo, PassParam, PassResult};
+use relaxide_ir::{AttrValue, BaseFunc, IRModule, Type};
 
 use crate::functor::VarReplacer;
 use crate::rewrite::in_function;
 use crate::*;
 
 const NAME: &str = "BindParams";
+
+pub(super) const PASS: PassInfo =
+    PassInfo::new(NAME, "Parameters of a function become constants.", |module, _, args| {
+        let Some(AttrValue::Map(values)) = args.get("params") else { return Ok(module) };
+        let tensor = |(name, value): (&String, &AttrValue)| match value {
+            AttrValue::Object(object) => match Any::from(object.clone()).to::<Tensor>() {
+                Ok(tensor) => Ok((name.clone(), tensor)),
+                Err(_) => Err(PassError::new(NAME, format!("the value of {name} is no tensor"))),
+            },
+            _ => Err(PassError::new(NAME, format!("the value of {name} is no tensor"))),
+        };
+        let values = values.iter().map(tensor).collect::<Result<Vec<_>, _>>()?;
+        bind_params(module, args.str("func_name").unwrap_or_default(), &values)
+    })
+    .params(&[
+        PassParam::required("func_name", ParamKind::Str, "The function."),
+        PassParam::required("params", ParamKind::Map, "Tensors by the names of parameters."),
+    ]);
 
 /// Binds parameters of a function by name.
 pub fn bind_params(mut module: IRModule, function: &str, values: &[(String, Tensor)]) -> PassResult {

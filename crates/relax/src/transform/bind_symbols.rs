@@ -6,15 +6,59 @@
 //!
 //! Every type, shape and scalar of the function is rewritten, parameters included, so that later passes see constants.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
+use relaxide_ir::pass::{ParamKind, PassError, PassInfo, PassParam, PassResult};
 use relaxide_ir::prim::{PrimExpr, VarMap, substitute};
-use relaxide_ir::{IRModule, Var};
+use relaxide_ir::{AttrValue, IRModule, Var};
 
 use crate::functor::ExprMutator;
 use crate::shape::{substitute_type, vars_of};
 use crate::*;
+
+const NAME: &str = "BindSymbolicVars";
+
+pub(super) const PASS: PassInfo = PassInfo::new(NAME, "Symbolic dimensions take given values.", |module, _, args| {
+    let Some(AttrValue::Map(given)) = args.get("binding_map") else { return Ok(module) };
+    let integer = |(name, value): (&String, &AttrValue)| match value {
+        AttrValue::Int(value) => Ok((name.clone(), *value)),
+        _ => Err(PassError::new(NAME, format!("the value of {name} is no integer"))),
+    };
+    let values = given.iter().map(integer).collect::<Result<HashMap<_, _>, _>>()?;
+    let bind = |module: &IRModule, name: &str, values: &HashMap<String, i64>| {
+        bind_symbolic_vars(module, name, values).map_err(|e| PassError::new(NAME, e.to_string()))
+    };
+    if let Some(name) = args.str("func_name") {
+        return bind(&module, name, &values);
+    }
+    everywhere(module, &values, bind)
+})
+.params(&[
+    PassParam::required("binding_map", ParamKind::Map, "Integers by the names of symbolic variables."),
+    PassParam::optional("func_name", ParamKind::Str, "The function; all, where nothing is said."),
+]);
+
+/// Binds in every function what the function has. A name that no function has is an error.
+fn everywhere(
+    mut module: IRModule,
+    values: &HashMap<String, i64>,
+    bind: impl Fn(&IRModule, &str, &HashMap<String, i64>) -> PassResult,
+) -> PassResult {
+    let mut seen = HashSet::new();
+    let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
+    for (name, func) in functions {
+        let names: HashSet<String> =
+            vars_of(func.params.iter().map(|p| &p.ty)).iter().map(|v| v.name.clone()).collect();
+        let here = values.iter().filter(|(n, _)| names.contains(*n)).map(|(n, v)| (n.clone(), *v)).collect();
+        module = bind(&module, &name, &here)?;
+        seen.extend(names);
+    }
+    match values.keys().find(|name| !seen.contains(*name)) {
+        Some(name) => Err(PassError::new(NAME, format!("no function has a symbolic variable `{name}`"))),
+        None => Ok(module),
+    }
+}
 
 /// Binds symbolic variables of the function `name` by their names. Names that the function does not have are an error.
 pub fn bind_symbolic_vars(

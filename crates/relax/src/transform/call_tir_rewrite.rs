@@ -22,14 +22,14 @@ use crate::op::core::output_types;
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::*;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "CallTIRRewrite",
-    doc: "Calls in destination-passing style become allocations and plain calls.",
-    run: |module, _| {
+pub(super) const PASS: PassInfo = PassInfo::new(
+    "CallTIRRewrite",
+    "Calls in destination-passing style become allocations and plain calls.",
+    |module, _, _| {
         let vdevices = module.vdevices.clone();
         rewrite_module("CallTIRRewrite", module, &mut CallTirRewrite { vdevices })
     },
-};
+);
 
 struct CallTirRewrite {
     vdevices: Vec<Ref<VDevice>>,

@@ -24,11 +24,11 @@ use crate::rewrite::{Action, ExprMap, Rewrite, in_function, replace, rewrite_fun
 use crate::shape::{bind_dims, same_dims, same_type, substitute_type, vars_of};
 use crate::*;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "CanonicalizeBindings",
-    doc: "Names that only rename are resolved.",
-    run: |module, _| run("CanonicalizeBindings", module),
-};
+pub(super) const PASS: PassInfo =
+    PassInfo::new("CanonicalizeBindings", "Names that only rename are resolved.", |module, _, _| {
+        run("CanonicalizeBindings", module)
+    })
+    .opt_level(1);
 
 /// Runs the pass on behalf of another.
 pub(super) fn run(pass: &str, module: IRModule) -> PassResult {

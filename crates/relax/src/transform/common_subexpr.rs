@@ -20,11 +20,9 @@ use crate::builder::is_pure;
 use crate::functor::ExprMutator;
 use crate::*;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "EliminateCommonSubexpr",
-    doc: "What was computed is not computed again.",
-    run: |module, _| run(module),
-};
+pub(super) const PASS: PassInfo =
+    PassInfo::new("EliminateCommonSubexpr", "What was computed is not computed again.", |module, _, _| run(module))
+        .opt_level(1);
 
 fn run(mut module: IRModule) -> PassResult {
     let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();

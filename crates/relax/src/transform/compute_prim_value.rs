@@ -20,11 +20,8 @@ use relaxide_tir::{Evaluate, PrimFunc};
 use super::emit;
 use crate::*;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "ComputePrimValue",
-    doc: "Scalar conditions are computed by kernels.",
-    run: |module, _| run(module),
-};
+pub(super) const PASS: PassInfo =
+    PassInfo::new("ComputePrimValue", "Scalar conditions are computed by kernels.", |module, _, _| run(module));
 
 fn run(module: IRModule) -> PassResult {
     let functions: Vec<(String, Ref<Function>)> =

@@ -21,11 +21,12 @@ use crate::builder::is_pure;
 use crate::functor::{ExprVisitor, used_vars};
 use crate::*;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "DeadCodeElimination",
-    doc: "What nothing uses is not computed; functions that nothing calls are dropped.",
-    run: |module, _| Ok(run(module)),
-};
+pub(super) const PASS: PassInfo = PassInfo::new(
+    "DeadCodeElimination",
+    "What nothing uses is not computed; functions that nothing calls are dropped.",
+    |module, _, _| Ok(run(module)),
+)
+.opt_level(1);
 
 fn run(mut module: IRModule) -> IRModule {
     let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();

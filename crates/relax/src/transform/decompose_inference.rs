@@ -21,11 +21,11 @@ use relaxide_ir::prim::constant;
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::*;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "DecomposeOpsForInference",
-    doc: "Normalizations with fixed statistics become arithmetic.",
-    run: |module, _| rewrite_module("DecomposeOpsForInference", module, &mut Decompose),
-};
+pub(super) const PASS: PassInfo = PassInfo::new(
+    "DecomposeOpsForInference",
+    "Normalizations with fixed statistics become arithmetic.",
+    |module, _, _| rewrite_module("DecomposeOpsForInference", module, &mut Decompose),
+);
 
 struct Decompose;
 

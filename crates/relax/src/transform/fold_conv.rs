@@ -26,17 +26,17 @@ use crate::functor::ExprVisitor;
 use crate::rewrite::{Action, ExprMap, Rewrite, in_function, rewrite_function};
 use crate::*;
 
-pub(super) const BATCHNORM: PassInfo = PassInfo {
-    name: "FoldBatchnormToConv2D",
-    doc: "A normalization behind a convolution of constant weight goes into the weight.",
-    run: |module, _| run("FoldBatchnormToConv2D", module, Fold::batch_norm),
-};
+pub(super) const BATCHNORM: PassInfo = PassInfo::new(
+    "FoldBatchnormToConv2D",
+    "A normalization behind a convolution of constant weight goes into the weight.",
+    |module, _, _| run("FoldBatchnormToConv2D", module, Fold::batch_norm),
+);
 
-pub(super) const SCALE: PassInfo = PassInfo {
-    name: "FoldScaleToConv2D",
-    doc: "Constants that scale and shift a convolution's channels go into its weight and one addition.",
-    run: |module, _| run("FoldScaleToConv2D", module, Fold::scale),
-};
+pub(super) const SCALE: PassInfo = PassInfo::new(
+    "FoldScaleToConv2D",
+    "Constants that scale and shift a convolution's channels go into its weight and one addition.",
+    |module, _, _| run("FoldScaleToConv2D", module, Fold::scale),
+);
 
 /// A rule: the value that takes the place of a call, if it applies.
 type Rule = fn(&mut Fold, &mut BlockBuilder, &Call) -> Result<Option<Expr>, BuildError>;

@@ -25,16 +25,13 @@ use super::emit::*;
 use crate::functor::{VarReplacer, used_vars};
 use crate::*;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "KillAfterLastUse",
-    doc: "Storage and tensors are released behind their last use.",
-    run: |module, _| {
+pub(super) const PASS: PassInfo =
+    PassInfo::new("KillAfterLastUse", "Storage and tensors are released behind their last use.", |module, _, _| {
         map_functions(module, |_, f| {
             let f = DropAliases::default().mutate_function(f);
             Ok(Kill.mutate_function(&f))
         })
-    },
-};
+    });
 
 /// Replaces a variable that is bound to another by that other.
 #[derive(Default)]

@@ -21,11 +21,9 @@ use crate::functor::{ExprVisitor, used_vars};
 use crate::rewrite::in_function;
 use crate::*;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "LambdaLift",
-    doc: "Nested functions become functions of the module.",
-    run: |module, _| run(module),
-};
+pub(super) const PASS: PassInfo =
+    PassInfo::new("LambdaLift", "Nested functions become functions of the module.", |module, _, _| run(module))
+        .opt_level(1);
 
 fn run(module: IRModule) -> PassResult {
     let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();

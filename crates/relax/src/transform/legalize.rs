@@ -32,8 +32,7 @@ use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::shape::{substitute_type, vars_of};
 use crate::*;
 
-pub(super) const PASS: PassInfo =
-    PassInfo { name: "LegalizeOps", doc: "Operators become kernels.", run: |module, _| run(module) };
+pub(super) const PASS: PassInfo = PassInfo::new("LegalizeOps", "Operators become kernels.", |module, _, _| run(module));
 
 /// The kernel attribute that says that a kernel only copies elements in order, so that a view will do.
 pub const RESHAPE_ATTR: &str = "relax.reshape";

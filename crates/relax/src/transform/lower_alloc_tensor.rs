@@ -16,11 +16,10 @@ use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::shape::num_elements;
 use crate::*;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "LowerAllocTensor",
-    doc: "Tensors that are not planned get a storage of their own.",
-    run: |module, _| rewrite_module("LowerAllocTensor", module, &mut LowerAllocTensor),
-};
+pub(super) const PASS: PassInfo =
+    PassInfo::new("LowerAllocTensor", "Tensors that are not planned get a storage of their own.", |module, _, _| {
+        rewrite_module("LowerAllocTensor", module, &mut LowerAllocTensor)
+    });
 
 struct LowerAllocTensor;
 

@@ -20,11 +20,11 @@ use crate::op::Lowering;
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::*;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "LowerRuntimeBuiltin",
-    doc: "Operators that the VM knows become calls of its builtins.",
-    run: |module, _| rewrite_module("LowerRuntimeBuiltin", module, &mut LowerRuntimeBuiltin),
-};
+pub(super) const PASS: PassInfo = PassInfo::new(
+    "LowerRuntimeBuiltin",
+    "Operators that the VM knows become calls of its builtins.",
+    |module, _, _| rewrite_module("LowerRuntimeBuiltin", module, &mut LowerRuntimeBuiltin),
+);
 
 struct LowerRuntimeBuiltin;
 

@@ -7,6 +7,7 @@ mod annotate_op_pattern;
 mod attach_global_symbol;
 mod bind_params;
 mod bind_symbols;
+mod block_pass;
 mod call_tir_rewrite;
 mod callees;
 mod canonicalize;
@@ -32,16 +33,21 @@ mod static_plan;
 mod to_non_dataflow;
 mod vm_shape_lower;
 
-use relaxide_ir::pass::PassInfo;
+use relaxide_ir::Attrs;
+use relaxide_ir::pass::{Check, Pass, PassError, PassInfo, parse_calls};
+use relaxide_tir::lower;
 
 pub use annotate_op_pattern::{PATTERN_ATTR, op_pattern};
 pub use bind_params::bind_params;
 pub use bind_symbols::bind_symbolic_vars;
+pub use block_pass::{dataflow_block_pass, function_pass};
 pub use legalize::{RESHAPE_ATTR, broadcast_index};
 pub use pipeline::{Pipeline, pipeline, pipelines};
 
 /// Every pass over Relax.
 pub static PASSES: &[PassInfo] = &[
+    bind_params::PASS,
+    bind_symbols::PASS,
     canonicalize::PASS,
     dead_code::PASS,
     fold_conv::BATCHNORM,
@@ -67,7 +73,48 @@ pub static PASSES: &[PassInfo] = &[
     attach_global_symbol::PASS,
 ];
 
-/// The pass of a name.
+/// The row of a pass, Relax's or one of those that lower kernels. A name may carry the prefix `relax.transform.`.
 pub fn pass(name: &str) -> Option<&'static PassInfo> {
-    PASSES.iter().find(|p| p.name == name)
+    let name = name.strip_prefix("relax.transform.").unwrap_or(name);
+    let kernels = || lower::PASSES.iter().map(|p| &p.info).find(|p| p.name == name);
+    PASSES.iter().find(|p| p.name == name).or_else(kernels)
+}
+
+/// The pass of a name with parameters; those left out have their defaults.
+pub fn make_pass(name: &str, given: &Attrs) -> Result<Pass, PassError> {
+    find(name)?.make(given)
+}
+
+/// Passes in the words of the command line: `LegalizeOps, ToMixedPrecision(out_dtype=float16)`.
+pub fn parse_passes(text: &str) -> Result<Vec<Pass>, PassError> {
+    let calls = parse_calls(text)?;
+    let make = |call: relaxide_ir::pass::PassCall| {
+        let info = find(&call.name)?;
+        let mut given = call.named;
+        if call.positional.len() > info.params.len() {
+            return Err(PassError::new(info.name, format!("it takes {} parameters at most", info.params.len())));
+        }
+        for (param, value) in info.params.iter().zip(call.positional) {
+            if given.0.insert(param.name.to_string(), value).is_some() {
+                return Err(PassError::new(info.name, format!("parameter {:?} is given twice", param.name)));
+            }
+        }
+        info.make(&given)
+    };
+    calls.into_iter().map(make).collect()
+}
+
+/// An instrument that checks behind every pass that the module keeps the rules of [`wellformed`](crate::wellformed).
+pub fn verify() -> std::sync::Arc<Check> {
+    Check::new(|module| crate::wellformed::check_module(module).iter().map(ToString::to_string).collect())
+}
+
+fn find(name: &str) -> Result<&'static PassInfo, PassError> {
+    pass(name).ok_or_else(|| {
+        let key = |name: &str| name.to_ascii_lowercase().replace('_', "");
+        let close = PASSES.iter().filter(|p| key(p.name).contains(&key(name)) || key(name).contains(&key(p.name)));
+        let close: Vec<&str> = close.map(|p| p.name).collect();
+        let help = if close.is_empty() { String::new() } else { format!("; did you mean {}?", close.join(", ")) };
+        PassError::new(name, format!("there is no pass of this name{help}"))
+    })
 }

@@ -1,9 +1,9 @@
 //! Pipelines: the orders in which passes are usually run.
 
-use relaxide_ir::pass::{PassContext, PassInfo, PassInstrument, PassResult, run_passes};
-use relaxide_ir::{IRModule, pass::PassError};
+use relaxide_ir::IRModule;
+use relaxide_ir::pass::{Pass, PassContext, PassError, PassResult};
 
-use super::pass;
+use super::parse_passes;
 
 /// A named order of passes.
 #[derive(Debug, Clone, Copy)]
@@ -12,7 +12,7 @@ pub struct Pipeline {
     pub name: &'static str,
     /// What it is for.
     pub doc: &'static str,
-    /// Names of the passes, in order.
+    /// The passes, in order, as [`parse_passes`] reads them.
     pub passes: &'static [&'static str],
 }
 
@@ -81,18 +81,15 @@ pub fn pipeline(name: &str) -> Option<&'static Pipeline> {
 
 impl Pipeline {
     /// The passes themselves.
-    pub fn resolve(&self) -> Result<Vec<PassInfo>, PassError> {
-        let find = |name: &&str| pass(name).copied().ok_or_else(|| PassError::new(*name, "is not a pass"));
-        self.passes.iter().map(find).collect()
+    pub fn resolve(&self) -> Result<Vec<Pass>, PassError> {
+        self.passes.iter().try_fold(Vec::new(), |mut passes, text| {
+            passes.extend(parse_passes(text)?);
+            Ok(passes)
+        })
     }
 
-    /// Runs the passes in order, with instruments around each.
-    pub fn run(
-        &self,
-        module: IRModule,
-        context: &PassContext,
-        instruments: &mut [&mut dyn PassInstrument],
-    ) -> PassResult {
-        run_passes(module, &self.resolve()?, context, instruments)
+    /// Runs the passes in order.
+    pub fn run(&self, module: IRModule, context: &PassContext) -> PassResult {
+        Pass::sequential(self.name, self.resolve()?).run(module, context)
     }
 }

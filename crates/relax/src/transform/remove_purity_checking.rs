@@ -16,11 +16,11 @@ use relaxide_ir::pass::PassInfo;
 use crate::rewrite::{Action, Rewrite, in_function, rewrite_function};
 use crate::*;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "RemovePurityChecking",
-    doc: "Functions are marked as free of purity rules, wrappers of pure calls are opened.",
-    run: |module, _| run(module),
-};
+pub(super) const PASS: PassInfo = PassInfo::new(
+    "RemovePurityChecking",
+    "Functions are marked as free of purity rules, wrappers of pure calls are opened.",
+    |module, _, _| run(module),
+);
 
 struct OpenPureCalls;
 

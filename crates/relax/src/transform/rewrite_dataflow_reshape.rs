@@ -23,11 +23,11 @@ use crate::op::core::CallTir;
 use crate::rewrite::{Action, Rewrite, in_function, rewrite_function};
 use crate::*;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "RewriteDataflowReshape",
-    doc: "Kernels that only copy elements in order become views.",
-    run: |module, _| run(module),
-};
+pub(super) const PASS: PassInfo = PassInfo::new(
+    "RewriteDataflowReshape",
+    "Kernels that only copy elements in order become views.",
+    |module, _, _| run(module),
+);
 
 fn run(module: IRModule) -> PassResult {
     let copies = |(name, f): (&str, Ref<PrimFunc>)| is_reshape(&f).then(|| name.to_string());

@@ -40,11 +40,10 @@ use crate::*;
 /// The largest factor by which a storage may exceed what is asked of it.
 const MAX_WASTE: i64 = 16;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "StaticPlanBlockMemory",
-    doc: "Tensors whose lives do not overlap share storage.",
-    run: |module, _| run(module),
-};
+pub(super) const PASS: PassInfo =
+    PassInfo::new("StaticPlanBlockMemory", "Tensors whose lives do not overlap share storage.", |module, _, _| {
+        run(module)
+    });
 
 fn run(module: IRModule) -> PassResult {
     let kernels: HashSet<String> = module.functions_of::<PrimFunc>().map(|(name, _)| name.to_string()).collect();

@@ -19,7 +19,7 @@ use crate::rewrite::{Action, ExprMap, Rewrite, in_function, replace, rewrite_fun
 use crate::*;
 
 pub(super) const PASS: PassInfo =
-    PassInfo { name: "ToNonDataflow", doc: "Dataflow blocks become ordinary ones.", run: |module, _| run(module) };
+    PassInfo::new("ToNonDataflow", "Dataflow blocks become ordinary ones.", |module, _, _| run(module));
 
 struct ToNonDataflow {
     map: ExprMap,

@@ -40,7 +40,7 @@ pub fn after(module: &IRModule, passes: &[&str]) -> IRModule {
     let context = PassContext::default();
     passes.iter().fold(module.clone(), |module, name| {
         let pass = pass(name).unwrap_or_else(|| panic!("no pass {name}"));
-        (pass.run)(module, &context).unwrap_or_else(|e| panic!("{e}"))
+        pass.run(module, &context).unwrap_or_else(|e| panic!("{e}"))
     })
 }
 

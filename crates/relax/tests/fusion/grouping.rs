@@ -229,9 +229,9 @@ fn groups_end_at_the_depth_limit() {
     let module = program(&[&x], |b| (0..4).try_fold(x.clone().into(), |y: Expr, _| relu(b, &y)));
     let annotated = after(&module, &["AnnotateTIROpPattern"]);
     let mut context = relaxide_ir::pass::PassContext::default();
-    context.config = context.config.with("relax.FuseOps.max_depth", 2);
+    context.config.set("relax.FuseOps.max_depth", 2).expect("the option exists");
     let pass = relaxide_relax::transform::pass("FuseOps").expect("it is there");
-    let grouped = (pass.run)(annotated, &context).expect("it succeeds");
+    let grouped = pass.run(annotated, &context).expect("it succeeds");
     let largest = grouped
         .functions_of::<Function>()
         .filter(|(name, _)| name.starts_with("fused"))

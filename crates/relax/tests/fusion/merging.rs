@@ -45,7 +45,7 @@ fn merged(module: &IRModule) -> (IRModule, Ref<PrimFunc>) {
 
 fn refusal(module: Result<IRModule, BuildError>) -> String {
     let pass = pass("FuseTIR").expect("there is the pass");
-    let result = (pass.run)(module.expect("the program is well formed"), &PassContext::default());
+    let result = pass.run(module.expect("the program is well formed"), &PassContext::default());
     result.expect_err("the pass refuses").to_string()
 }
 
@@ -219,7 +219,7 @@ fn the_default_pipeline_calls_the_merged_kernel_from_bytecode() {
         b.op("nn.relu", [y], Attrs::new())
     });
     let pipeline = relaxide_relax::transform::pipeline("default").expect("there is a pipeline");
-    let module = pipeline.run(module, &PassContext::default(), &mut []).expect("the passes succeed");
+    let module = pipeline.run(module, &PassContext::default()).expect("the passes succeed");
     let (exec, rest) = vm_codegen(&module).expect("bytecode is generated");
     assert!(rest.get("fused_matmul_relu").is_some());
     let text = exec.as_text().expect("it has a text");

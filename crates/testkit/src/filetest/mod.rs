@@ -20,7 +20,8 @@
 //! | `# test: print` | parse and print | the text |
 //! | `# test: error` | parse, which must fail | the diagnostic |
 //! | `# test: verify` | check that it is well-formed | the problems |
-//! | `# test: pass A, B` | passes by name, Relax's and TIR's | the module |
+//! | `# test: pass A, B(x=1)` | passes by name, Relax's and TIR's | the module |
+//! | `# test: refuse A, B(x=1)` | the same, which must fail | the reason |
 //! | `# test: schedule` | schedule rules on every kernel | the notes and the kernels |
 //! | `# test: lower` | all lowering passes on every kernel | the kernels |
 //! | `# test: bytecode` | compile to the VM's instructions | their text |

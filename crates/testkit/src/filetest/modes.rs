@@ -1,9 +1,9 @@
 //! What a file test can be.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use relaxide_ffi::{Ref, structural_equal};
-use relaxide_ir::pass::{PassContext, PassError, PassInfo, PassInstrument, run_passes};
+use relaxide_ir::pass::{Check, Pass, PassContext};
 use relaxide_ir::{IRModule, Target};
 use relaxide_relax::transform;
 use relaxide_script::{PrintOptions, parse_module, print_module, print_module_with};
@@ -30,11 +30,13 @@ pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String>
             Ok(Some(body(&print_module(&module))))
         }
         "pass" => {
-            let mut verify = Verify;
-            let passed = run_passes(module, &passes(rest)?, &context(test)?, &mut [&mut verify]);
-            let passed = passed.map_err(|e| e.to_string())?;
+            let passed = run_passes(test, module, rest)?;
             Ok(Some(body(&print_module(&passed))))
         }
+        "refuse" => match run_passes(test, module, rest) {
+            Ok(_) => Err("the passes accept the program, but one of them should refuse it".into()),
+            Err(refusal) => Ok(Some(refusal)),
+        },
         "verify" => {
             let problems = well_formed::problems(&module, Level::Meaning);
             Ok(Some(if problems.is_empty() { "well-formed".into() } else { problems.join("\n") }))
@@ -54,26 +56,8 @@ pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String>
 }
 
 /// Checks every module that a pass gives.
-struct Verify;
-
-impl PassInstrument for Verify {
-    fn after(&mut self, pass: &str, module: &IRModule, _: Duration) -> Result<(), PassError> {
-        match well_formed::problems(module, Level::Structure) {
-            problems if problems.is_empty() => Ok(()),
-            problems => {
-                Err(PassError::new(pass, format!("gives a program that is not well-formed:\n{}", problems.join("\n"))))
-            }
-        }
-    }
-}
-
-/// The passes of a list of names, from both tables.
-fn passes(names: &str) -> Result<Vec<PassInfo>, String> {
-    let find = |name: &str| {
-        let lowering = || lower::PASSES.iter().find(|p| p.name == name).map(|p| p.info);
-        transform::pass(name).copied().or_else(lowering).ok_or_else(|| format!("no pass is called `{name}`"))
-    };
-    names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(find).collect()
+fn verify() -> Arc<Check> {
+    Check::new(|module| well_formed::problems(module, Level::Structure))
 }
 
 /// Options of a test: its target is fixed, so that expectations do not depend on the machine.
@@ -89,8 +73,14 @@ fn target(test: &FileTest) -> Result<Target, String> {
 fn pipeline(test: &FileTest, module: IRModule) -> Result<IRModule, String> {
     let name = test.option("pipeline").unwrap_or("default");
     let pipeline = transform::pipeline(name).ok_or_else(|| format!("no pipeline is called `{name}`"))?;
-    let passes = pipeline.resolve().map_err(|e| e.to_string())?;
-    run_passes(module, &passes, &context(test)?, &mut []).map_err(|e| e.to_string())
+    pipeline.run(module, &context(test)?).map_err(|e| e.to_string())
+}
+
+/// Runs passes as the command line does, and the verifier behind each.
+fn run_passes(test: &FileTest, module: IRModule, text: &str) -> Result<IRModule, String> {
+    let passes = transform::parse_passes(text).map_err(|e| e.to_string())?;
+    let context = PassContext { instruments: vec![verify()], ..context(test)? };
+    Pass::sequential("passes", passes).run(module, &context).map_err(|e| e.to_string())
 }
 
 fn map_kernels(

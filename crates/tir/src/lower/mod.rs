@@ -26,7 +26,7 @@ mod vectorize;
 mod tests;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::{PassContext, PassError, PassInfo, PassResult};
+use relaxide_ir::pass::{PassError, PassInfo, PassResult};
 use relaxide_ir::{BaseFunc, IRModule};
 
 use crate::PrimFunc;
@@ -93,11 +93,7 @@ macro_rules! passes {
             name: $name,
             doc: concat!($($doc),+),
             run: $run,
-            info: PassInfo {
-                name: $name,
-                doc: concat!($($doc),+),
-                run: |module, _: &PassContext| map_kernels(module, $name, $run),
-            },
+            info: PassInfo::new($name, concat!($($doc),+), |module, _, _| map_kernels(module, $name, $run)),
         },)*];
     };
 }

@@ -30,7 +30,9 @@ use crate::shape::const_dims;
 use crate::*;
 
 pub(super) const PASS: PassInfo =
-    PassInfo { name: "FoldConstant", doc: "Kernels over constants are carried out by the compiler.", run };
+    PassInfo::new("FoldConstant", "Kernels over constants are carried out by the compiler.", |module, context, _| {
+        run(module, context)
+    });
 
 /// The most operations that one kernel may take.
 const MAX_WORK: i64 = 150_000_000;

@@ -44,16 +44,21 @@ mod outline;
 use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::IRModule;
-use relaxide_ir::pass::{PassContext, PassInfo, PassResult};
+use relaxide_ir::pass::{ParamDefault, ParamKind, PassContext, PassInfo, PassParam, PassResult};
+use relaxide_ir::{Attrs, IRModule};
 
 use self::graph::{Graph, Kernels};
 use self::groups::Groups;
 use self::outline::Outliner;
 use crate::*;
 
-pub(super) const PASS: PassInfo =
-    PassInfo { name: "FuseOps", doc: "Groups kernels that belong into one loop nest.", run };
+pub(super) const PASS: PassInfo = PassInfo::new("FuseOps", "Groups kernels that belong into one loop nest.", run)
+    .params(&[PassParam::new(
+        "fuse_opt_level",
+        ParamKind::Int,
+        ParamDefault::Int(-1),
+        "At level 0 nothing is grouped; -1 takes the context's level.",
+    )]);
 
 /// The attribute of a function that FuseTIR turns into one kernel.
 pub const PRIMITIVE_ATTR: &str = "Primitive";
@@ -61,7 +66,11 @@ pub const PRIMITIVE_ATTR: &str = "Primitive";
 /// The most kernels in a group, unless the option says otherwise.
 const MAX_DEPTH: i64 = 256;
 
-fn run(module: IRModule, context: &PassContext) -> PassResult {
+fn run(module: IRModule, context: &PassContext, args: &Attrs) -> PassResult {
+    let level = args.int("fuse_opt_level").and_then(|level| u32::try_from(level).ok()).unwrap_or(context.opt_level);
+    if level == 0 {
+        return Ok(module);
+    }
     let limit = context.config.int("relax.FuseOps.max_depth").unwrap_or(MAX_DEPTH);
     let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     let mut fuse = FuseOps {

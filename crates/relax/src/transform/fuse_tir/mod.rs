@@ -42,11 +42,8 @@ use crate::op::core::output_types;
 use crate::rewrite::{Action, Rewrite, in_function, rewrite_module};
 use crate::*;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "FuseTIR",
-    doc: "The kernels of a primitive function become one kernel.",
-    run: |module, _| run(module),
-};
+pub(super) const PASS: PassInfo =
+    PassInfo::new("FuseTIR", "The kernels of a primitive function become one kernel.", |module, _, _| run(module));
 
 fn run(mut module: IRModule) -> PassResult {
     let is_primitive = |f: &Function| f.attrs.bool(PRIMITIVE_ATTR) == Some(true);

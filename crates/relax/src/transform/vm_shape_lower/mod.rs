@@ -32,11 +32,11 @@ use crate::*;
 use heap::ShapeHeap;
 use matching::Pending;
 
-pub(super) const PASS: PassInfo = PassInfo {
-    name: "VMShapeLower",
-    doc: "Arguments are checked and symbolic shapes computed on a heap of integers.",
-    run: |module, _| run(module),
-};
+pub(super) const PASS: PassInfo = PassInfo::new(
+    "VMShapeLower",
+    "Arguments are checked and symbolic shapes computed on a heap of integers.",
+    |module, _, _| run(module),
+);
 
 fn run(mut module: IRModule) -> PassResult {
     let functions: Vec<(String, Ref<Function>)> =

@@ -1,0 +1,49 @@
+//! Passes over one function or one dataflow block at a time, made of closures.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::IRModule;
+use relaxide_ir::pass::{Pass, PassContext, PassError};
+
+use crate::*;
+
+/// A pass that rebuilds each Relax function by itself.
+pub fn function_pass(
+    name: impl Into<String>,
+    run: impl Fn(Ref<Function>, &IRModule, &PassContext) -> Result<Ref<Function>, PassError> + Send + Sync + 'static,
+) -> Pass {
+    Pass::on_functions::<Function>(name, run)
+}
+
+/// A pass that rebuilds each dataflow block by itself, those of nested functions and branches included. What a block makes
+/// visible behind it (its plain variables) must stay bound.
+pub fn dataflow_block_pass(
+    name: impl Into<String>,
+    run: impl Fn(Ref<BindingBlock>, &IRModule, &PassContext) -> Result<Ref<BindingBlock>, PassError> + Send + Sync + 'static,
+) -> Pass {
+    Pass::on_functions::<Function>(name, move |func, module, context| {
+        let mut blocks = Blocks { run: &|block| run(block, module, context), failed: None };
+        let new = blocks.mutate_function(&func);
+        blocks.failed.map_or(Ok(new), Err)
+    })
+}
+
+struct Blocks<'a> {
+    run: &'a dyn Fn(Ref<BindingBlock>) -> Result<Ref<BindingBlock>, PassError>,
+    failed: Option<PassError>,
+}
+
+impl ExprMutator for Blocks<'_> {
+    fn mutate_block(&mut self, block: &Ref<BindingBlock>) -> Ref<BindingBlock> {
+        if self.failed.is_some() {
+            return block.clone();
+        }
+        if block.dataflow {
+            return (self.run)(block.clone()).unwrap_or_else(|error| {
+                self.failed = Some(error);
+                block.clone()
+            });
+        }
+        let bindings: Vec<Binding> = block.bindings.iter().map(|b| self.remake_binding(b)).collect();
+        if bindings == block.bindings { block.clone() } else { Ref::new(BindingBlock { bindings, dataflow: false }) }
+    }
+}
