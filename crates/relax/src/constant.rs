@@ -1,8 +1,10 @@
-//! Reading tensor constants as numbers.
+//! Tensor constants as numbers, and numbers as constants.
 
 use half::{bf16, f16};
 use relaxide_ffi::{DataType, Tensor};
 use relaxide_ir::prim::{self, PrimExpr};
+
+use crate::Expr;
 
 /// The elements of a tensor of numbers or truth values, as double-precision numbers; `None` for other dtypes.
 pub fn as_floats(tensor: &Tensor) -> Option<Vec<f64>> {
@@ -55,6 +57,22 @@ pub fn as_scalar(tensor: &Tensor) -> Option<PrimExpr> {
     as_ints(tensor)?.first().map(|v| prim::int_of(dtype, *v))
 }
 
+/// A number as a 0-d constant of a numeric or truth dtype; `None` for other dtypes.
+pub fn scalar_constant(dtype: DataType, value: f64) -> Option<Expr> {
+    let bytes = match (dtype.is_float(), dtype.code, dtype.bits, dtype.lanes) {
+        (true, DataType::FLOAT, 64, 1) => value.to_le_bytes().to_vec(),
+        (true, DataType::FLOAT, 32, 1) => (value as f32).to_le_bytes().to_vec(),
+        (true, DataType::FLOAT, 16, 1) => f16::from_f64(value).to_le_bytes().to_vec(),
+        (true, DataType::BFLOAT, 16, 1) => bf16::from_f64(value).to_le_bytes().to_vec(),
+        (false, _, 8 | 16 | 32 | 64, 1) if dtype.is_integer() || dtype.is_bool() => {
+            let word = if dtype.is_uint() { (value as u64).to_le_bytes() } else { (value as i64).to_le_bytes() };
+            word.get(..dtype.bytes())?.to_vec()
+        }
+        _ => return None,
+    };
+    Tensor::from_bytes(&bytes, &[], dtype).ok().map(Expr::constant)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,5 +84,13 @@ mod tests {
         assert_eq!(as_ints(&Tensor::from_slice(&[200u8], &[1]).unwrap()), Some(vec![200]));
         let half = Tensor::from_bytes(&f16::from_f32(0.5).to_le_bytes(), &[1], DataType::float(16)).unwrap();
         assert_eq!(as_floats(&half), Some(vec![0.5]));
+    }
+
+    #[test]
+    fn a_number_becomes_a_constant_and_back() {
+        for dtype in ["float64", "float32", "float16", "bfloat16", "int8", "int64", "bool"] {
+            let Some(Expr::Constant(c)) = scalar_constant(dtype.parse().unwrap(), 1.0) else { panic!("{dtype}") };
+            assert_eq!(as_floats(&c.value), Some(vec![1.0]), "{dtype}");
+        }
     }
 }

@@ -368,8 +368,8 @@ fn arguments_that_do_not_fit_are_refused_in_words() {
     let conv = |a: &[i64], b: &[i64]| refused("nn.conv2d", vec![image(a), image(b)], Attrs::new());
     assert_eq!(conv(&[1, 3, 8, 8], &[4, 2, 3, 3]), "nn.conv2d: the image has 3 channels, the weight is for 2");
     assert_eq!(conv(&[1, 3, 8], &[4, 3, 3, 3]), "nn.conv2d: `data` has 3 dimensions, not 4");
-    let layout = Attrs::new().with("layout", "NHWC");
-    assert!(refused("nn.max_pool2d", vec![image(&[1, 3, 8, 8])], layout).contains("`layout` is NHWC"));
+    let layout = Attrs::new().with("layout", "NHWX");
+    assert!(refused("nn.max_pool2d", vec![image(&[1, 3, 8, 8])], layout).contains("`layout` is NHWX"));
     let size = Expr::shape([4i64]);
     assert!(refused("image.resize2d", vec![image(&[1, 3, 8, 8]), size], Attrs::new()).contains("not 2"));
 }

@@ -51,12 +51,15 @@ pub static TABLE: &[OpDef] = &[
         lower: Lowering::Compute(prelu),
         pattern: OpPattern::Broadcast,
         ..scalar_row("nn.prelu", &[], leaky, "x above zero, alpha * x below, alpha being learned.")
+            .layout(layout::normalization)
     },
     OpDef {
         attrs: &[AttrDef::float("rate", 0.5, "How many elements are dropped in training.")],
         infer: |cx| Ok(Type::tuple(vec![cx.tensor(0)?.ty(), cx.tensor(0)?.ty()])),
         lower: Lowering::Compute(dropout),
         ..scalar_row("nn.dropout", &[], leaky, "A tuple of x and of the mask; in inference nothing is dropped.")
+            .follow()
+            .layout(layout::elementwise)
     },
     OpDef {
         attrs: &[

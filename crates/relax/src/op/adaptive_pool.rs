@@ -41,21 +41,27 @@ pub static TABLE: &[OpDef] = &[
         |cx| infer(cx, 1, "NCW"),
         lower,
         "Part i of n along an axis of size s averages elements floor(i * s / n) up to ceil((i + 1) * s / n).",
-    ),
+    )
+    .follow()
+    .layout(layout::windowed),
     row(
         "nn.adaptive_avg_pool2d",
         &[SIZE, AttrDef::str("layout", "NCHW", "Order of the axes."), OUT_LAYOUT],
         |cx| infer(cx, 2, "NCHW"),
         lower,
         "Part i of n along an axis of size s averages elements floor(i * s / n) up to ceil((i + 1) * s / n).",
-    ),
+    )
+    .follow()
+    .layout(layout::windowed),
     row(
         "nn.adaptive_avg_pool3d",
         &[SIZE, AttrDef::str("layout", "NCDHW", "Order of the axes."), OUT_LAYOUT],
         |cx| infer(cx, 3, "NCDHW"),
         lower,
         "Part i of n along an axis of size s averages elements floor(i * s / n) up to ceil((i + 1) * s / n).",
-    ),
+    )
+    .follow()
+    .layout(layout::windowed),
 ];
 
 fn infer(cx: &CallCx, spatial: usize, layout: &str) -> Result<Type, OpError> {

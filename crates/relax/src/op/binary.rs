@@ -66,7 +66,7 @@ fn comparison(cx: &CallCx) -> Result<Type, OpError> {
 }
 
 macro_rules! binary {
-    ($($name:literal, $infer:ident, |$a:ident, $b:ident| $body:expr, $doc:literal;)*) => {
+    ($($name:literal, $infer:ident, |$a:ident, $b:ident| $body:expr, $doc:literal $(, $gradient:path)?;)*) => {
         /// The rows.
         pub static TABLE: &[OpDef] = &[$(OpDef {
             name: $name,
@@ -79,22 +79,24 @@ macro_rules! binary {
                 Ok($body)
             }),
             pattern: OpPattern::Broadcast,
+            mixed_precision: MixedPrecision::Follow,
+            layout: Some(layout::elementwise),
             ..OpDef::BASE
-        }),*];
+        }$(.gradient($gradient))?),*];
     };
 }
 
 binary! {
-    "add", arithmetic, |a, b| a + b, "x1 + x2.";
-    "subtract", arithmetic, |a, b| a - b, "x1 - x2.";
-    "multiply", arithmetic, |a, b| a * b, "x1 * x2.";
-    "divide", arithmetic, |a, b| prim::div(a, b), "x1 / x2; integers are rounded towards zero.";
+    "add", arithmetic, |a, b| a + b, "x1 + x2.", gradient::add;
+    "subtract", arithmetic, |a, b| a - b, "x1 - x2.", gradient::subtract;
+    "multiply", arithmetic, |a, b| a * b, "x1 * x2.", gradient::multiply;
+    "divide", arithmetic, |a, b| prim::div(a, b), "x1 / x2; integers are rounded towards zero.", gradient::divide;
     "floor_divide", arithmetic, |a, b| floor_divide(a, b), "x1 / x2, rounded down.";
     "mod", arithmetic, |a, b| remainder(a, b), "Remainder of the division that rounds towards zero.";
     "floor_mod", arithmetic, |a, b| floor_remainder(a, b), "Remainder of the division that rounds down.";
-    "power", arithmetic, |a, b| power(a, b), "x1 to the power of x2.";
-    "maximum", arithmetic, |a, b| prim::max(a, b), "The larger.";
-    "minimum", arithmetic, |a, b| prim::min(a, b), "The smaller.";
+    "power", arithmetic, |a, b| power(a, b), "x1 to the power of x2.", gradient::power;
+    "maximum", arithmetic, |a, b| prim::max(a, b), "The larger.", gradient::maximum;
+    "minimum", arithmetic, |a, b| prim::min(a, b), "The smaller.", gradient::minimum;
     "atan2", arithmetic, |a, b| two("atan2", a, b), "Angle of the point (x2, x1).";
     "log_add_exp", arithmetic, |a, b| log_add_exp(a, b), "log(exp(x1) + exp(x2)), without overflow.";
     "bitwise_and", arithmetic, |a, b| bitwise("bitwise_and", a, b, prim::and), "Bit by bit and.";
@@ -105,12 +107,12 @@ binary! {
     "logical_and", comparison, |a, b| prim::and(truth(a), truth(b)), "Whether both are not zero.";
     "logical_or", comparison, |a, b| prim::or(truth(a), truth(b)), "Whether one is not zero.";
     "logical_xor", comparison, |a, b| prim::ne(truth(a), truth(b)), "Whether just one is not zero.";
-    "equal", comparison, |a, b| prim::eq(a, b), "x1 == x2.";
-    "not_equal", comparison, |a, b| prim::ne(a, b), "x1 != x2.";
-    "less", comparison, |a, b| prim::lt(a, b), "x1 < x2.";
-    "less_equal", comparison, |a, b| prim::le(a, b), "x1 <= x2.";
-    "greater", comparison, |a, b| prim::gt(a, b), "x1 > x2.";
-    "greater_equal", comparison, |a, b| prim::ge(a, b), "x1 >= x2.";
+    "equal", comparison, |a, b| prim::eq(a, b), "x1 == x2.", gradient::none;
+    "not_equal", comparison, |a, b| prim::ne(a, b), "x1 != x2.", gradient::none;
+    "less", comparison, |a, b| prim::lt(a, b), "x1 < x2.", gradient::none;
+    "less_equal", comparison, |a, b| prim::le(a, b), "x1 <= x2.", gradient::none;
+    "greater", comparison, |a, b| prim::gt(a, b), "x1 > x2.", gradient::none;
+    "greater_equal", comparison, |a, b| prim::ge(a, b), "x1 >= x2.", gradient::none;
 }
 
 /// Both operands in the type of the tensor among them.

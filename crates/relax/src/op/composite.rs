@@ -23,17 +23,6 @@ const fn row(
     OpDef { name, doc, args, attrs, infer, lower: Lowering::Decompose(open), pattern: OpPattern::Opaque, ..OpDef::BASE }
 }
 
-/// A pooling window along one dimension.
-const POOL: &[AttrDef] = &[
-    AttrDef::ints_of("pool_size", 1, &[1], "Extent of the window."),
-    AttrDef::ints_of("strides", 1, &[1], "Step of the window."),
-    AttrDef::ints_of("padding", 2, &[0, 0], "Elements in front and behind; one number serves both."),
-    AttrDef::ints_of("dilation", 1, &[1], "Distance of neighbours in the window."),
-    AttrDef::bool("ceil_mode", false, "Whether a last window that is only partly filled counts."),
-    AttrDef::bool("count_include_pad", false, "Whether padding counts in an average."),
-    AttrDef::str("layout", "NCW", "Order of the axes."),
-    AttrDef::new("out_layout", AttrKind::Str, AttrDefault::None, "Order of the result's axes; the input's if absent."),
-];
 const ATTENTION: &[AttrDef] = &[
     AttrDef::new("scale", AttrKind::Float, AttrDefault::None, "Factor of the products; 1 / sqrt(head size) if absent."),
     AttrDef::new("causal_mask", AttrKind::Str, AttrDefault::None, "Which later positions are hidden; must be absent."),
@@ -49,7 +38,8 @@ pub static TABLE: &[OpDef] = &[
         |cx| opened_type(cx, outer),
         outer,
         "Products of every element of one vector with every element of another.",
-    ),
+    )
+    .always(),
     row(
         "ewise_fma",
         &[ArgDef::tensor("x1", "Factor."), ArgDef::tensor("x2", "Factor."), ArgDef::tensor("x3", "Summand.")],
@@ -57,7 +47,9 @@ pub static TABLE: &[OpDef] = &[
         |cx| opened_type(cx, fused_multiply_add),
         fused_multiply_add,
         "x1 * x2 + x3.",
-    ),
+    )
+    .follow()
+    .layout(layout::elementwise),
     row(
         "nn.pixel_shuffle",
         &[DATA],
@@ -73,16 +65,8 @@ pub static TABLE: &[OpDef] = &[
         |cx| opened_type(cx, cross_entropy),
         cross_entropy,
         "-sum(predictions * labels), divided by the batch where there is one.",
-    ),
-    row(
-        "nn.max_pool1d",
-        &[DATA],
-        POOL,
-        |cx| opened_type(cx, max_pool1d),
-        max_pool1d,
-        "The largest element of each window.",
-    ),
-    row("nn.avg_pool1d", &[DATA], POOL, |cx| opened_type(cx, avg_pool1d), avg_pool1d, "The average of each window."),
+    )
+    .gradient(gradient::cross_entropy),
     row(
         "nn.attention",
         &[
@@ -94,7 +78,8 @@ pub static TABLE: &[OpDef] = &[
         |cx| opened_type(cx, attention),
         attention,
         "softmax(query * key^T * scale) * value for each head.",
-    ),
+    )
+    .always(),
     row(
         "nn.attention_bias",
         &[
@@ -107,7 +92,8 @@ pub static TABLE: &[OpDef] = &[
         |cx| opened_type(cx, attention),
         attention,
         "softmax(query * key^T * scale + bias) * value for each head.",
-    ),
+    )
+    .always(),
 ];
 
 /// The type of what an operator opens to.
@@ -186,34 +172,6 @@ fn cross_entropy(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
         }
         [] => cx.invalid("needs a tensor of one dimension at least"),
     }
-}
-
-fn max_pool1d(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
-    pool1d(cx, b, "nn.max_pool2d")
-}
-
-fn avg_pool1d(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
-    pool1d(cx, b, "nn.avg_pool2d")
-}
-
-/// A pooling over a sequence as one over an image of height one.
-fn pool1d(cx: &CallCx, b: &mut BlockBuilder, name: &str) -> Result<Expr, OpError> {
-    cx.layout("layout", &["NCW"])?;
-    let one = |attr: &str| Ok::<_, OpError>(cx.ints(attr)?.first().copied().unwrap_or(1));
-    let padding = cx.ints("padding")?;
-    let (&[front, behind],) = (&padding[..],) else { return cx.invalid("needs two paddings") };
-    let height = || Attrs::new().with("axis", vec![2i64]);
-    let mut w = writer(cx, b);
-    let image = w.op("expand_dims", [cx.arg(0)?.clone()], height())?;
-    let attrs = Attrs::new()
-        .with("pool_size", vec![1, one("pool_size")?])
-        .with("strides", vec![1, one("strides")?])
-        .with("padding", vec![0, front, 0, behind])
-        .with("dilation", vec![1, one("dilation")?])
-        .with("ceil_mode", cx.bool("ceil_mode")?)
-        .with("count_include_pad", cx.bool("count_include_pad")?);
-    let pooled = w.op(name, [image], attrs)?;
-    call("squeeze", [pooled], height())
 }
 
 fn attention(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {

@@ -1,246 +1,440 @@
-//! Convolutions of images in planes (NCHW).
+//! Convolutions over one, two and three dimensions, and their transposes, in every layout.
 
 use relaxide_ffi::DataType;
-use relaxide_ir::Type;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr, cast};
+use relaxide_ir::{Attrs, Type};
 use relaxide_tir::te;
 
-use super::window::{Partial, Window, all, pad_image, windows};
+use super::window::{Image, Partial, Window, all, compute, layout_order, out_layout_order, windows};
 use super::*;
 use crate::shape::prove_equal;
+use crate::{BlockBuilder, BuildError};
 
-const STRIDES: AttrDef = AttrDef::ints_of("strides", 2, &[1, 1], "Step of the window along height and width.");
-const PADDING: AttrDef = AttrDef::ints_of(
-    "padding",
-    4,
-    &[0, 0, 0, 0],
-    "Zeros around the image: top, left, bottom, right; two numbers serve both sides.",
-);
-const DILATION: AttrDef = AttrDef::ints_of("dilation", 2, &[1, 1], "Distance of neighbours in the window.");
+const ARGS: &[ArgDef] =
+    &[ArgDef::tensor("data", "The image."), ArgDef::tensor("weight", "For each output channel, a window.")];
+const TRANSPOSE_ARGS: &[ArgDef] =
+    &[ArgDef::tensor("data", "The image."), ArgDef::tensor("weight", "For each input channel, a window.")];
 const GROUPS: AttrDef =
     AttrDef::int("groups", 1, "Into how many parts channels are divided, each convolved on its own.");
-const DATA_LAYOUT: AttrDef = AttrDef::str("data_layout", "NCHW", "Order of the image's axes.");
 const OUT_LAYOUT: AttrDef =
     AttrDef::new("out_layout", AttrKind::Str, AttrDefault::None, "Order of the result's axes; the image's if absent.");
 const OUT_DTYPE: AttrDef = AttrDef::dtype("out_dtype", "Element type of the result and of the sums.");
 
+const fn strides(n: usize) -> AttrDef {
+    AttrDef::ints_of("strides", n, ones(n), "Step of the window along each dimension.")
+}
+
+const fn dilation(n: usize) -> AttrDef {
+    AttrDef::ints_of("dilation", n, ones(n), "Distance of neighbours in the window along each dimension.")
+}
+
+const fn padding(n: usize) -> AttrDef {
+    AttrDef::ints_of(
+        "padding",
+        2 * n,
+        zeros(2 * n),
+        "Zeros around the image: in front along each dimension, then behind; half as many serve both sides.",
+    )
+}
+
+const fn output_padding(n: usize) -> AttrDef {
+    AttrDef::ints_of("output_padding", n, zeros(n), "Elements added to the result's end along each dimension.")
+}
+
+const fn data_layout(default: &'static str) -> AttrDef {
+    AttrDef::str("data_layout", default, "Order of the image's axes.")
+}
+
+const fn kernel_layout(default: &'static str) -> AttrDef {
+    AttrDef::str("kernel_layout", default, "Order of the weight's axes.")
+}
+
+const fn ones(n: usize) -> &'static [i64] {
+    const ONES: [i64; 3] = [1; 3];
+    ONES.split_at(n).0
+}
+
+const fn zeros(n: usize) -> &'static [i64] {
+    const ZEROS: [i64; 6] = [0; 6];
+    ZEROS.split_at(n).0
+}
+
+const fn row(
+    name: &'static str,
+    attrs: &'static [AttrDef],
+    infer: fn(&CallCx) -> Result<Type, OpError>,
+    doc: &'static str,
+) -> OpDef {
+    OpDef {
+        name,
+        doc,
+        args: ARGS,
+        attrs,
+        infer,
+        lower: Lowering::Compute(convolve),
+        pattern: OpPattern::OutFusable,
+        mixed_precision: MixedPrecision::Always(Some("out_dtype")),
+        layout: Some(layout::convolution),
+        ..OpDef::BASE
+    }
+}
+
+const fn transposed(name: &'static str, attrs: &'static [AttrDef]) -> OpDef {
+    let doc = "Each element of an image spreads over a window of the result, weighted; the gradient of a convolution. \
+               ONNX: ConvTranspose; ATen: convolution with transposed=True.";
+    OpDef { args: TRANSPOSE_ARGS, lower: Lowering::Compute(transpose), ..row(name, attrs, transpose_type, doc) }
+}
+
 /// The rows.
 pub static TABLE: &[OpDef] = &[
     OpDef {
-        name: "nn.conv2d",
-        doc: "Sums of products of a window that slides over an image. ONNX: Conv; ATen: convolution.",
-        args: &[ArgDef::tensor("data", "The image."), ArgDef::tensor("weight", "For each output channel, a window.")],
-        attrs: &[
-            STRIDES,
-            PADDING,
-            DILATION,
+        lower: Lowering::Decompose(as_2d),
+        ..row(
+            "nn.conv1d",
+            &[
+                strides(1),
+                padding(1),
+                dilation(1),
+                GROUPS,
+                data_layout("NCW"),
+                kernel_layout("OIW"),
+                OUT_LAYOUT,
+                OUT_DTYPE,
+            ],
+            convolution_type,
+            "Sums of products of a window that slides over a sequence. ONNX: Conv; ATen: convolution.",
+        )
+    },
+    row(
+        "nn.conv2d",
+        &[
+            strides(2),
+            padding(2),
+            dilation(2),
             GROUPS,
-            DATA_LAYOUT,
-            AttrDef::str("kernel_layout", "OIHW", "Order of the weight's axes."),
+            data_layout("NCHW"),
+            kernel_layout("OIHW"),
             OUT_LAYOUT,
             OUT_DTYPE,
         ],
-        infer: conv2d_type,
-        lower: Lowering::Compute(conv2d),
-        pattern: OpPattern::OutFusable,
-        ..OpDef::BASE
-    },
-    OpDef {
-        name: "nn.conv2d_transpose",
-        doc: "Each element of an image spreads over a window of the result, weighted; the gradient of a convolution. \
-              ONNX: ConvTranspose; ATen: convolution with transposed=True.",
-        args: &[ArgDef::tensor("data", "The image."), ArgDef::tensor("weight", "For each input channel, a window.")],
-        attrs: &[
-            STRIDES,
-            PADDING,
-            AttrDef::ints_of(
-                "output_padding",
-                2,
-                &[0, 0],
-                "Elements added to the result's end along height and width.",
-            ),
-            DILATION,
+        convolution_type,
+        "Sums of products of a window that slides over an image. ONNX: Conv; ATen: convolution.",
+    )
+    .gradient(gradient::conv2d),
+    row(
+        "nn.conv3d",
+        &[
+            strides(3),
+            padding(3),
+            dilation(3),
             GROUPS,
-            DATA_LAYOUT,
-            AttrDef::str("kernel_layout", "IOHW", "Order of the weight's axes."),
+            data_layout("NCDHW"),
+            kernel_layout("OIDHW"),
             OUT_LAYOUT,
             OUT_DTYPE,
         ],
-        infer: transpose_type,
-        lower: Lowering::Compute(conv2d_transpose),
-        pattern: OpPattern::OutFusable,
-        ..OpDef::BASE
-    },
+        convolution_type,
+        "Sums of products of a window that slides over a volume. ONNX: Conv; ATen: convolution.",
+    ),
+    transposed(
+        "nn.conv1d_transpose",
+        &[
+            strides(1),
+            padding(1),
+            output_padding(1),
+            dilation(1),
+            GROUPS,
+            data_layout("NCW"),
+            kernel_layout("IOW"),
+            OUT_LAYOUT,
+            OUT_DTYPE,
+        ],
+    ),
+    transposed(
+        "nn.conv2d_transpose",
+        &[
+            strides(2),
+            padding(2),
+            output_padding(2),
+            dilation(2),
+            GROUPS,
+            data_layout("NCHW"),
+            kernel_layout("IOHW"),
+            OUT_LAYOUT,
+            OUT_DTYPE,
+        ],
+    ),
+    transposed(
+        "nn.conv3d_transpose",
+        &[
+            strides(3),
+            padding(3),
+            output_padding(3),
+            dilation(3),
+            GROUPS,
+            data_layout("NCDHW"),
+            kernel_layout("IODHW"),
+            OUT_LAYOUT,
+            OUT_DTYPE,
+        ],
+    ),
 ];
 
-/// What a convolution's arguments and attributes say, once they fit.
+/// The letters of the spatial axes.
+fn space(n: usize) -> &'static str {
+    match n {
+        1 => "W",
+        2 => "HW",
+        _ => "DHW",
+    }
+}
+
+/// The orders of axes of image, weight and result. Computes see `N C …`, and weights as `first` says.
+struct Orders {
+    data: AxisOrder,
+    weight: AxisOrder,
+    out: AxisOrder,
+}
+
+fn orders(cx: &CallCx, weight: &str) -> Result<Orders, OpError> {
+    let spatial = space(cx.ints("strides")?.len());
+    let letters = format!("NC{spatial}");
+    let data = layout_order(cx, "data_layout", &letters)?;
+    let weight = layout_order(cx, "kernel_layout", &format!("{weight}{spatial}"))?;
+    let out = out_layout_order(cx, &letters, &data)?;
+    Ok(Orders { data, weight, out })
+}
+
+/// What a convolution's arguments and attributes say, once they fit. Dimensions are in the order of the computes.
 struct Geometry {
     data: Vec<PrimExpr>,
-    weight: [i64; 4],
+    weight: Vec<PrimExpr>,
     groups: i64,
-    windows: [Window; 2],
+    windows: Vec<Window>,
+    orders: Orders,
     dtype: DataType,
 }
 
-/// Reads the call; `None` where dimensions are not known.
-fn geometry(cx: &CallCx, kernel_layout: &str) -> Result<Option<Geometry>, OpError> {
-    cx.layout("data_layout", &["NCHW"])?;
-    cx.layout("kernel_layout", &[kernel_layout])?;
-    if cx.attrs.get("out_layout").is_some() {
-        cx.layout("out_layout", &["NCHW"])?;
-    }
+/// Reads the call; the type alone where dimensions are not known.
+fn geometry(cx: &CallCx, letters: &str) -> Result<Result<Geometry, Type>, OpError> {
+    let orders = orders(cx, letters)?;
+    let ndim = orders.data.ndim();
     let (data, weight) = (cx.tensor(0)?, cx.tensor(1)?);
     for (info, name) in [(&data, "data"), (&weight, "weight")] {
-        if info.ndim.is_some_and(|n| n != 4) {
-            return cx.invalid(format!("`{name}` has {} dimensions, not 4", info.ndim.unwrap_or_default()));
+        if let Some(n) = info.ndim.filter(|n| *n != ndim) {
+            return cx.invalid(format!("`{name}` has {n} dimensions, not {ndim}"));
         }
     }
-    if data.dtype != weight.dtype && !data.dtype.is_void() && !weight.dtype.is_void() {
-        return cx.invalid(format!("`data` is {}, `weight` {}; convert one with astype", data.dtype, weight.dtype));
-    }
-    let dtype = cx.dtype("out_dtype").unwrap_or(data.dtype);
+    let dtype = match cx.dtype("out_dtype") {
+        Some(dtype) => dtype,
+        None if data.dtype == weight.dtype || data.dtype.is_void() || weight.dtype.is_void() => {
+            if weight.dtype.is_void() { weight.dtype } else { data.dtype }
+        }
+        None => {
+            return cx.invalid(format!("`data` is {}, `weight` {}; convert one with astype", data.dtype, weight.dtype));
+        }
+    };
     let groups = cx.int("groups")?;
     if groups < 1 {
         return cx.invalid(format!("`groups` is {groups}"));
     }
-    let (Some(data), Some(weight)) = (data.dims, weight.dims) else { return Ok(None) };
-    let fixed: Option<Vec<i64>> = weight.iter().map(PrimExpr::as_int).collect();
-    let Some(Ok(weight)) = fixed.map(<[i64; 4]>::try_from) else {
-        return cx.unsupported("the weight's dimensions must be numbers");
+    let (Some(data), Some(weight)) = (data.dims, weight.dims) else {
+        return Ok(Err(tensor_type(None, Some(ndim), dtype)));
     };
-    let windows = windows(cx, [weight[2], weight[3]])?;
-    Ok(Some(Geometry { data, weight, groups, windows, dtype }))
+    let (data, weight) = (orders.data.inverse().apply(&data), orders.weight.inverse().apply(&weight));
+    let windows = windows(cx, &weight[2..])?;
+    Ok(Ok(Geometry { data, weight, groups, windows, orders, dtype }))
 }
 
-/// The type where dimensions are not known.
-fn unknown(cx: &CallCx) -> Result<Type, OpError> {
-    let dtype = match cx.dtype("out_dtype") {
-        Some(dtype) => dtype,
-        None => cx.tensor(0)?.dtype,
-    };
-    Ok(tensor_type(None, Some(4), dtype))
+/// As [`geometry`], for lowering.
+fn known(cx: &CallCx, letters: &str) -> Result<Geometry, OpError> {
+    match geometry(cx, letters)? {
+        Ok(geometry) => Ok(geometry),
+        Err(_) => {
+            cx.unsupported("the shapes of its arguments are not known to the compiler; give them with match_cast")
+        }
+    }
 }
 
-fn check_channels(cx: &CallCx, have: &PrimExpr, need: i64) -> Result<(), OpError> {
-    match have.as_int() {
-        Some(have) if have != need => cx.invalid(format!("the image has {have} channels, the weight is for {need}")),
+fn check_channels(cx: &CallCx, have: &PrimExpr, need: &PrimExpr) -> Result<(), OpError> {
+    match (have.as_int(), need.as_int()) {
+        (Some(have), Some(need)) if have != need => {
+            cx.invalid(format!("the image has {have} channels, the weight is for {need}"))
+        }
         _ => Ok(()),
     }
 }
 
-fn known(cx: &CallCx, kernel_layout: &str) -> Result<Geometry, OpError> {
-    match geometry(cx, kernel_layout)? {
-        Some(geometry) => Ok(geometry),
-        None => cx.unsupported("the shapes of its arguments are not known to the compiler; give them with match_cast"),
+fn check_groups(cx: &CallCx, channels: &PrimExpr, groups: i64) -> Result<(), OpError> {
+    match channels.as_int() {
+        Some(channels) if channels % groups != 0 => {
+            cx.invalid(format!("{channels} channels cannot be divided into {groups} groups"))
+        }
+        _ => Ok(()),
     }
+}
+
+fn typed(g: &Geometry, dims: &[PrimExpr]) -> Type {
+    Type::tensor(g.orders.out.apply(dims), g.dtype)
 }
 
 // Convolution.
 
-fn conv2d_type(cx: &CallCx) -> Result<Type, OpError> {
-    let Some(g) = geometry(cx, "OIHW")? else { return unknown(cx) };
-    Ok(Type::tensor(conv2d_dims(cx, &g)?, g.dtype))
-}
-
-fn conv2d_dims(cx: &CallCx, g: &Geometry) -> Result<Vec<PrimExpr>, OpError> {
-    let [out, per_group, ..] = g.weight;
-    let &[n, c, h, w] = &g.data.iter().collect::<Vec<_>>()[..] else {
-        return cx.invalid("`data` has not 4 dimensions");
-    };
-    check_channels(cx, c, per_group.saturating_mul(g.groups))?;
-    if out % g.groups != 0 {
-        return cx.invalid(format!("{out} output channels cannot be divided into {} groups", g.groups));
+fn convolution_type(cx: &CallCx) -> Result<Type, OpError> {
+    match geometry(cx, "OI")? {
+        Ok(g) => Ok(typed(&g, &convolution_dims(cx, &g)?)),
+        Err(ty) => Ok(ty),
     }
-    let [y, x] = g.windows;
-    Ok(vec![n.clone(), out.into(), y.positions(h, Partial::Dropped), x.positions(w, Partial::Dropped)])
 }
 
-fn conv2d(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
-    let g = known(cx, "OIHW")?;
+fn convolution_dims(cx: &CallCx, g: &Geometry) -> Result<Vec<PrimExpr>, OpError> {
+    let (out, per_group) = (&g.weight[0], &g.weight[1]);
+    check_channels(cx, &g.data[1], &(per_group * g.groups))?;
+    check_groups(cx, out, g.groups)?;
+    let sizes = g.windows.iter().zip(&g.data[2..]).map(|(w, size)| w.positions(size, Partial::Dropped));
+    Ok([g.data[0].clone(), out.clone()].into_iter().chain(sizes).collect())
+}
+
+fn convolve(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let g = known(cx, "OI")?;
     let [data, weight] = inputs else { return cx.invalid("needs an image and a weight") };
-    let dims = conv2d_dims(cx, &g)?;
-    let [out, per_group, ..] = g.weight;
-    let [y, x] = g.windows;
-    let image = pad_image(data, g.windows, prim::constant(data.dtype(), 0.0));
-    let (rc, ry, rx) = taps(&g, per_group);
-    let channels = out / g.groups;
-    Ok(vec![te::compute("conv2d", dims, |axes| {
-        let channel = match (g.groups, channels, per_group) {
-            (1, ..) => rc.var(),
-            (_, 1, 1) => axes[1].clone(),
-            _ => prim::floordiv(&axes[1], channels) * per_group + rc.var(),
+    let dims = convolution_dims(cx, &g)?;
+    let zero = prim::constant(data.dtype(), 0.0);
+    let image = Image::new(data, &g.orders.data).padded(&g.windows, zero);
+    let weight = Image::new(weight, &g.orders.weight);
+    let (out, per_group) = (&g.weight[0], &g.weight[1]);
+    let (channel_tap, taps) = taps(per_group.clone(), g.windows.iter().map(|w| w.kernel.clone()));
+    let channels = prim::floordiv(out, g.groups);
+    Ok(vec![compute(kernel_name(cx), &dims, &g.orders.out, |at| {
+        let channel = match g.groups {
+            1 => channel_tap.var(),
+            _ if channels.is_int(1) && per_group.is_int(1) => at[1].clone(),
+            _ => prim::floordiv(&at[1], &channels) * per_group + channel_tap.var(),
         };
-        let at = [axes[0].clone(), channel, y.element(&axes[2], &ry.var()), x.element(&axes[3], &rx.var())];
-        let product =
-            cast(g.dtype, image.at(&at)) * cast(g.dtype, weight.at(&[axes[1].clone(), rc.var(), ry.var(), rx.var()]));
-        te::sum(product, [&rc, &ry, &rx])
+        let places = g.windows.iter().zip(&taps).zip(&at[2..]).map(|((w, tap), at)| w.element(at, &tap.var()));
+        let place: Vec<PrimExpr> = [at[0].clone(), channel].into_iter().chain(places).collect();
+        let filter: Vec<PrimExpr> =
+            [at[1].clone(), channel_tap.var()].into_iter().chain(taps.iter().map(te::ReduceAxis::var)).collect();
+        let product = cast(g.dtype, image.at(&place)) * cast(g.dtype, weight.at(&filter));
+        te::sum(product, std::iter::once(&channel_tap).chain(&taps))
     })])
 }
 
-/// The axes that are summed over: channels of a group, rows and columns of the window.
-fn taps(g: &Geometry, channels: i64) -> (te::ReduceAxis, te::ReduceAxis, te::ReduceAxis) {
-    let axis = |name: &str, extent: i64| te::reduce_axis_named(name, extent);
-    (axis("rc", channels), axis("ry", g.windows[0].kernel), axis("rx", g.windows[1].kernel))
+/// The name of the compute: the operator's own.
+fn kernel_name(cx: &CallCx) -> &'static str {
+    cx.name().trim_start_matches("nn.")
+}
+
+/// The axes that are summed over: channels of a group, then the window's.
+fn taps(channels: PrimExpr, extents: impl Iterator<Item = PrimExpr>) -> (te::ReduceAxis, Vec<te::ReduceAxis>) {
+    let extents: Vec<PrimExpr> = extents.collect();
+    let names = ["rz", "ry", "rx"].into_iter().skip(3 - extents.len());
+    let axes = names.zip(extents).map(|(name, extent)| te::reduce_axis_named(name, extent)).collect();
+    (te::reduce_axis_named("rc", channels), axes)
+}
+
+/// A convolution over a sequence as one over an image of height one.
+fn as_2d(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
+    let plain = |e: BuildError| match e {
+        BuildError::Op(e) => e,
+        other => OpError::invalid(cx.name(), other.to_string()),
+    };
+    let (data_layout, kernel_layout) = (cx.str("data_layout")?, cx.str("kernel_layout")?);
+    let out_layout = cx.attrs.str("out_layout").filter(|l| !l.is_empty()).unwrap_or(data_layout);
+    let wide = |layout: &str| layout.replace('W', "HW");
+    let height = |layout: &str| Attrs::new().with("axis", vec![layout.find('W').unwrap_or(0) as i64]);
+    let mut raise = |i: usize, layout: &str| -> Result<Expr, OpError> {
+        if let Expr::Constant(c) = cx.arg(i)? {
+            let mut shape = c.value.shape().to_vec();
+            shape.insert(layout.find('W').unwrap_or(0).min(shape.len()), 1);
+            if let Ok(raised) = c.value.reshape(&shape) {
+                return Ok(Expr::constant(raised));
+            }
+        }
+        b.op("expand_dims", [cx.arg(i)?.clone()], height(layout)).map_err(plain)
+    };
+    let (data, weight) = (raise(0, data_layout)?, raise(1, kernel_layout)?);
+    let (strides, padding, dilation) = (cx.ints("strides")?, cx.ints("padding")?, cx.ints("dilation")?);
+    let (&[stride], &[front, behind], &[dilation]) = (&strides[..], &padding[..], &dilation[..]) else {
+        return cx.invalid("needs one stride, two paddings and one dilation");
+    };
+    let attrs = Attrs::new()
+        .with("strides", vec![1, stride])
+        .with("padding", vec![0, front, 0, behind])
+        .with("dilation", vec![1, dilation])
+        .with("groups", cx.int("groups")?)
+        .with("data_layout", wide(data_layout))
+        .with("kernel_layout", wide(kernel_layout))
+        .with("out_layout", wide(out_layout));
+    let attrs = match cx.dtype("out_dtype") {
+        Some(dtype) => attrs.with("out_dtype", dtype),
+        None => attrs,
+    };
+    let image = b.op("nn.conv2d", [data, weight], attrs).map_err(plain)?;
+    call("squeeze", [image], height(out_layout))
 }
 
 // Transposed convolution.
 
 fn transpose_type(cx: &CallCx) -> Result<Type, OpError> {
-    let Some(g) = geometry(cx, "IOHW")? else { return unknown(cx) };
-    Ok(Type::tensor(transpose_dims(cx, &g)?, g.dtype))
+    match geometry(cx, "IO")? {
+        Ok(g) => Ok(typed(&g, &transpose_dims(cx, &g)?)),
+        Err(ty) => Ok(ty),
+    }
 }
 
 fn transpose_dims(cx: &CallCx, g: &Geometry) -> Result<Vec<PrimExpr>, OpError> {
-    let [channels, per_group, ..] = g.weight;
-    let &[n, c, h, w] = &g.data.iter().collect::<Vec<_>>()[..] else {
-        return cx.invalid("`data` has not 4 dimensions");
-    };
-    check_channels(cx, c, channels)?;
-    if channels % g.groups != 0 {
-        return cx.invalid(format!("{channels} channels cannot be divided into {} groups", g.groups));
-    }
+    let (channels, per_group) = (&g.weight[0], &g.weight[1]);
+    check_channels(cx, &g.data[1], channels)?;
+    check_groups(cx, channels, g.groups)?;
     let extra = cx.ints("output_padding")?;
-    let &[extra_y, extra_x] = &extra[..] else { return cx.invalid("needs two output paddings") };
-    let size = |dim: &PrimExpr, window: Window, extra: i64| {
-        let spread = (dim - 1) * window.stride + (window.reach() + extra - window.before - window.after);
+    if g.windows.iter().zip(&extra).any(|(w, extra)| *extra < 0 || *extra >= w.stride) {
+        return cx.invalid("output_padding must be less than the strides");
+    }
+    let sizes = g.windows.iter().zip(&extra).zip(&g.data[2..]).map(|((w, extra), dim)| {
+        let spread = (dim - 1) * w.stride + (w.reach() + (extra - w.before - w.after));
         Analyzer::new().simplify(&spread)
-    };
-    Ok(vec![n.clone(), (per_group * g.groups).into(), size(h, g.windows[0], extra_y), size(w, g.windows[1], extra_x)])
+    });
+    let out = Analyzer::new().simplify(&(per_group * g.groups));
+    Ok([g.data[0].clone(), out].into_iter().chain(sizes).collect())
 }
 
-fn conv2d_transpose(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
-    let g = known(cx, "IOHW")?;
+fn transpose(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let g = known(cx, "IO")?;
     let [data, weight] = inputs else { return cx.invalid("needs an image and a weight") };
     let dims = transpose_dims(cx, &g)?;
-    let tiles = |w: Window| w.kernel == w.stride && w.dilation == 1 && w.before == 0;
-    let exact = (0..2).all(|i| {
-        let image = g.data.get(i + 2).map(|d| d * g.windows[i].stride);
-        image.is_some_and(|image| dims.get(i + 2).is_some_and(|d| prove_equal(d, &image)))
-    });
-    if g.groups == 1 && g.windows.into_iter().all(tiles) && exact {
-        return Ok(vec![disjoint(&g, data, weight, &dims)]);
+    let data = Image::new(data, &g.orders.data);
+    let weight = Image::new(weight, &g.orders.weight);
+    let tiles = |w: &Window| w.kernel.is_int(w.stride) && w.dilation == 1 && w.before == 0;
+    let exact =
+        g.windows.iter().zip(&g.data[2..]).zip(&dims[2..]).all(|((w, from), to)| prove_equal(to, &(from * w.stride)));
+    let name = kernel_name(cx);
+    if g.groups == 1 && g.windows.iter().all(tiles) && exact {
+        return Ok(vec![disjoint(name, &g, &data, &weight, &dims)]);
     }
-    Ok(vec![overlapping(&g, data, weight, &dims)])
+    Ok(vec![overlapping(name, &g, &data, &weight, &dims)])
 }
 
 /// Windows that neither overlap nor leave gaps: a matrix product, whose rows are then put where they belong.
-fn disjoint(g: &Geometry, data: &te::Tensor, weight: &te::Tensor, dims: &[PrimExpr]) -> te::Tensor {
-    let [channels, out, kh, kw] = g.weight;
-    let rc = te::reduce_axis_named("rc", channels);
-    let shape = [g.data[0].clone(), out.into(), kh.into(), kw.into(), g.data[2].clone(), g.data[3].clone()];
+fn disjoint(name: &str, g: &Geometry, data: &Image, weight: &Image, dims: &[PrimExpr]) -> te::Tensor {
+    let n = g.windows.len();
+    let rc = te::reduce_axis_named("rc", g.weight[0].clone());
+    let shape: Vec<PrimExpr> = std::iter::once(&g.data[0]).chain(&g.weight[1..]).chain(&g.data[2..]).cloned().collect();
     let spread = te::compute("spread", shape, |a| {
-        let image = data.at(&[a[0].clone(), rc.var(), a[4].clone(), a[5].clone()]);
-        let factor = weight.at(&[rc.var(), a[1].clone(), a[2].clone(), a[3].clone()]);
-        te::sum(cast(g.dtype, factor) * cast(g.dtype, image), [&rc])
+        let place: Vec<PrimExpr> = [a[0].clone(), rc.var()].into_iter().chain(a[2 + n..].iter().cloned()).collect();
+        let filter: Vec<PrimExpr> = std::iter::once(rc.var()).chain(a[1..2 + n].iter().cloned()).collect();
+        te::sum(cast(g.dtype, weight.at(&filter)) * cast(g.dtype, data.at(&place)), [&rc])
     });
-    te::compute("conv2d_transpose", dims, |a| {
-        let ((y, ry), (x, rx)) = (split(&a[2], kh), split(&a[3], kw));
-        spread.at(&[a[0].clone(), a[1].clone(), ry, rx, y, x])
+    compute(name, dims, &g.orders.out, |a| {
+        let (tiles, rests): (Vec<_>, Vec<_>) =
+            g.windows.iter().zip(&a[2..]).map(|(w, at)| split(at, &PrimExpr::from(w.stride))).unzip();
+        let index: Vec<PrimExpr> = a[..2].iter().cloned().chain(rests).chain(tiles).collect();
+        spread.at(&index)
     })
 }
 
-fn split(e: &PrimExpr, by: i64) -> (PrimExpr, PrimExpr) {
+fn split(e: &PrimExpr, by: &PrimExpr) -> (PrimExpr, PrimExpr) {
     (prim::floordiv(e, by), prim::floormod(e, by))
 }
 
@@ -248,39 +442,46 @@ fn split(e: &PrimExpr, by: i64) -> (PrimExpr, PrimExpr) {
 ///
 /// Those along one axis are a `stride` apart in the window, so that only `kernel / stride` taps (rounded up) are visited. With
 /// dilation all taps are visited, and those that meet no element add nothing.
-fn overlapping(g: &Geometry, data: &te::Tensor, weight: &te::Tensor, dims: &[PrimExpr]) -> te::Tensor {
-    let [channels, out, ..] = g.weight;
-    let per_group = channels / g.groups;
-    let count = |w: Window| if w.dilation == 1 { (w.kernel + w.stride - 1) / w.stride } else { w.kernel };
-    let rc = te::reduce_axis_named("rc", per_group);
-    let ry = te::reduce_axis_named("ry", count(g.windows[0]));
-    let rx = te::reduce_axis_named("rx", count(g.windows[1]));
-    te::compute("conv2d_transpose", dims, |a| {
-        let (row, tap_y, covers_y) = source(&g.windows[0], &a[2], &ry.var(), &g.data[2]);
-        let (column, tap_x, covers_x) = source(&g.windows[1], &a[3], &rx.var(), &g.data[3]);
+fn overlapping(name: &str, g: &Geometry, data: &Image, weight: &Image, dims: &[PrimExpr]) -> te::Tensor {
+    let (channels, out) = (&g.weight[0], &g.weight[1]);
+    let per_group = prim::floordiv(channels, g.groups);
+    let count = |w: &Window| match w.dilation {
+        1 => prim::floordiv(&w.kernel + (w.stride - 1), w.stride),
+        _ => w.kernel.clone(),
+    };
+    let (rc, taps) = taps(per_group.clone(), g.windows.iter().map(count));
+    compute(name, dims, &g.orders.out, |a| {
         let (channel, filter) = if g.groups == 1 {
             (rc.var(), a[1].clone())
         } else {
             let (group, filter) = split(&a[1], out);
-            (group * per_group + rc.var(), filter)
+            (group * &per_group + rc.var(), filter)
         };
-        let image = cast(g.dtype, data.at(&[a[0].clone(), channel.clone(), row, column]));
-        let factor = cast(g.dtype, weight.at(&[channel, filter, tap_y, tap_x]));
+        let (mut place, mut factor, mut covers) =
+            (vec![a[0].clone(), channel.clone()], vec![channel, filter], Vec::new());
+        for (i, (w, tap)) in g.windows.iter().zip(&taps).enumerate() {
+            let (element, tap, meets) = source(w, &a[i + 2], &tap.var(), &g.data[i + 2]);
+            place.push(element);
+            factor.push(tap);
+            covers.push(meets);
+        }
+        let product = cast(g.dtype, data.at(&place)) * cast(g.dtype, weight.at(&factor));
         let zero = prim::constant(g.dtype, 0.0);
-        te::sum(prim::if_then_else(prim::and(covers_y, covers_x), image * factor, zero), [&rc, &ry, &rx])
+        te::sum(prim::if_then_else(all(covers), product, zero), std::iter::once(&rc).chain(&taps))
     })
 }
 
 /// The image's element and the window's tap that meet at an element of the result, and whether there are such.
 fn source(w: &Window, at: &PrimExpr, step: &PrimExpr, size: &PrimExpr) -> (PrimExpr, PrimExpr, PrimExpr) {
     let place = at + w.before;
+    let stride = PrimExpr::from(w.stride);
     if w.dilation == 1 {
-        let (element, phase) = split(&place, w.stride);
+        let (element, phase) = split(&place, &stride);
         let (element, tap) = (element - step, phase + step * w.stride);
-        let covers = all([prim::lt(&tap, w.kernel), prim::ge(&element, 0), prim::lt(&element, size)]);
+        let covers = all([prim::lt(&tap, &w.kernel), prim::ge(&element, 0), prim::lt(&element, size)]);
         return (element, tap, covers);
     }
-    let (element, rest) = split(&(place - step * w.dilation), w.stride);
+    let (element, rest) = split(&(place - step * w.dilation), &stride);
     let covers = all([prim::eq(rest, 0), prim::ge(&element, 0), prim::lt(&element, size)]);
     (element, step.clone(), covers)
 }

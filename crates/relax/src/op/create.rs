@@ -36,8 +36,8 @@ const fn like(name: &'static str, args: &'static [ArgDef], lower: Compute, doc: 
 
 /// The rows.
 pub static TABLE: &[OpDef] = &[
-    filler("zeros", |cx, _| splat(cx, 0.0), "Zeros."),
-    filler("ones", |cx, _| splat(cx, 1.0), "Ones."),
+    filler("zeros", |cx, _| splat(cx, 0.0), "Zeros.").follow().gradient(gradient::none),
+    filler("ones", |cx, _| splat(cx, 1.0), "Ones.").follow().gradient(gradient::none),
     row(
         "full",
         &[SHAPE, ArgDef::operand("fill_value", "A 0-d tensor or a scalar.")],
@@ -46,15 +46,19 @@ pub static TABLE: &[OpDef] = &[
         Lowering::Compute(full),
         OpPattern::Broadcast,
         "One value everywhere.",
-    ),
-    like("zeros_like", &[X], |cx, _| splat(cx, 0.0), "Zeros in the shape of x."),
-    like("ones_like", &[X], |cx, _| splat(cx, 1.0), "Ones in the shape of x."),
+    )
+    .follow()
+    .gradient(gradient::none),
+    like("zeros_like", &[X], |cx, _| splat(cx, 0.0), "Zeros in the shape of x.").gradient(gradient::none),
+    like("ones_like", &[X], |cx, _| splat(cx, 1.0), "Ones in the shape of x.").gradient(gradient::none),
     like(
         "full_like",
         &[X, ArgDef::operand("fill_value", "A 0-d tensor or a scalar.")],
         full,
         "One value in the shape of x.",
-    ),
+    )
+    .follow()
+    .gradient(gradient::none),
     row(
         "arange",
         &[
@@ -67,7 +71,8 @@ pub static TABLE: &[OpDef] = &[
         Lowering::Compute(arange),
         OpPattern::Opaque,
         "start, start + step … up to end.",
-    ),
+    )
+    .follow(),
     row(
         "eye",
         &[
@@ -80,7 +85,8 @@ pub static TABLE: &[OpDef] = &[
         Lowering::Compute(eye),
         OpPattern::Elemwise,
         "Ones on a diagonal, zeros elsewhere.",
-    ),
+    )
+    .follow(),
     row(
         "tril",
         &[X, ArgDef::scalar("k", "The last diagonal that is kept.")],
@@ -98,7 +104,8 @@ pub static TABLE: &[OpDef] = &[
         Lowering::Compute(|cx, t| triangle(cx, t, prim::ge)),
         OpPattern::Injective,
         "x above a diagonal, zero below.",
-    ),
+    )
+    .gradient(gradient::triu),
     row(
         "astype",
         &[X],
@@ -107,7 +114,10 @@ pub static TABLE: &[OpDef] = &[
         Lowering::Scalar(|cx, v| Ok(convert(cx.dtype("dtype").unwrap_or(v[0].dtype()), v[0].clone()))),
         OpPattern::Elemwise,
         "Each element converted. Floats become integers by truncation, and truth values by comparing with zero.",
-    ),
+    )
+    .follow()
+    .layout(layout::elementwise)
+    .gradient(gradient::astype),
     row(
         "clip",
         &[X, ArgDef::scalar("min", "Lower bound."), ArgDef::scalar("max", "Upper bound.")],

@@ -58,6 +58,11 @@ impl OpDef {
         OpDef { mixed_precision: MixedPrecision::Follow, ..self }
     }
 
+    /// The row, in low precision always, sums included.
+    pub const fn always(self) -> OpDef {
+        OpDef { mixed_precision: MixedPrecision::Always(None), ..self }
+    }
+
     /// The row with a layout rule.
     pub const fn layout(self, rule: LayoutRule) -> OpDef {
         OpDef { layout: Some(rule), ..self }

@@ -119,22 +119,14 @@ impl AxisOrder {
         AxisOrder(kept.map(|a| a - gone.iter().filter(|g| *g < a).count()).collect())
     }
 
-    /// The order of a tensor that has axes `new` more, counted in the result; each lies behind the axis that the program
-    /// has in front of it.
+    /// The order of a tensor that has axes `new` more, counted in the result: each lies where the program has it, the others
+    /// fill the places between in their order.
     pub fn with_new(&self, new: &[usize]) -> AxisOrder {
         let ndim = self.0.len() + new.len();
         let old: Vec<usize> = (0..ndim).filter(|axis| !new.contains(axis)).collect();
-        let mut order = self.apply(&(0..self.0.len()).map(|i| old.get(i).copied().unwrap_or(i)).collect::<Vec<_>>());
-        let mut added = new.to_vec();
-        added.sort_unstable();
-        for axis in added {
-            let place = match axis.checked_sub(1) {
-                None => 0,
-                Some(front) => order.iter().position(|a| *a == front).map_or(order.len(), |p| p + 1),
-            };
-            order.insert(place, axis);
-        }
-        AxisOrder(order)
+        let mut rest = self.0.iter().filter_map(|axis| old.get(*axis).copied());
+        let at = |place: usize| if new.contains(&place) { Some(place) } else { rest.next() };
+        AxisOrder((0..ndim).filter_map(at).collect())
     }
 }
 
@@ -245,7 +237,7 @@ mod tests {
         assert_eq!(order.without(&[1]).axes(), [0, 1, 2]);
         assert_eq!(order.without(&[2]).axes(), [0, 2, 1]);
         assert_eq!(order.with_new(&[0]).axes(), [0, 1, 3, 4, 2]);
-        assert_eq!(order.with_new(&[2]).axes(), [0, 3, 4, 1, 2]);
+        assert_eq!(order.with_new(&[2]).axes(), [0, 3, 2, 4, 1]);
         assert_eq!(order.with_new(&[2]).without(&[2]), order);
     }
 }

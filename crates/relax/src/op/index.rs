@@ -55,7 +55,9 @@ pub static TABLE: &[OpDef] = &[
         slice_type,
         slice,
         "A regular part of a tensor, as Python slices it.",
-    ),
+    )
+    .follow()
+    .layout(layout::strided_slice),
     OpDef {
         lower: Lowering::Scalar(|cx, v| match v {
             [c, a, b] => Ok(prim::select(truth(c.clone()), a.clone(), b.clone())),
@@ -74,6 +76,7 @@ pub static TABLE: &[OpDef] = &[
             |cx, _| cx.unsupported("has no compute of its own"),
             "x1 where a condition holds, else x2; all three are broadcast.",
         )
+        .gradient(gradient::where_)
     },
     injective(
         "take",
@@ -90,7 +93,8 @@ pub static TABLE: &[OpDef] = &[
         take_type,
         take,
         "Slices along a dimension, by index; the dimension is replaced by those of the indices.",
-    ),
+    )
+    .gradient(gradient::take),
     injective(
         "gather_elements",
         &[X, INDICES],
@@ -98,7 +102,8 @@ pub static TABLE: &[OpDef] = &[
         gather_elements_type,
         gather_elements,
         "Element i, j … is x at i, indices[i, j …] … along one dimension.",
-    ),
+    )
+    .layout(layout::along_axis),
     injective(
         "gather_nd",
         &[X, INDICES],

@@ -21,6 +21,8 @@ pub static TABLE: &[OpDef] = &[OpDef {
     infer,
     lower: Lowering::Compute(lower),
     pattern: OpPattern::OutFusable,
+    mixed_precision: MixedPrecision::Always(Some("out_dtype")),
+    gradient: Some(gradient::matmul),
     ..OpDef::BASE
 }];
 

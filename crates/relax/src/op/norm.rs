@@ -56,7 +56,7 @@ pub static TABLE: &[OpDef] = &[
         float_type,
         |cx, t| softmax(cx, t, Log::No),
         "exp(x) over its sum along a dimension, computed without overflow.",
-    ),
+    ).layout(layout::along_axis).gradient(gradient::softmax),
     row(
         "nn.log_softmax",
         &[DATA],
@@ -64,7 +64,7 @@ pub static TABLE: &[OpDef] = &[
         float_type,
         |cx, t| softmax(cx, t, Log::Yes),
         "Logarithm of softmax, computed without overflow.",
-    ),
+    ).gradient(gradient::log_softmax),
     row(
         "nn.batch_norm",
         &[
@@ -86,7 +86,7 @@ pub static TABLE: &[OpDef] = &[
         batch_norm,
         "A tuple: (x - mean) / sqrt(variance + epsilon) * gamma + beta for each channel, and the running average and variance. \
          In training the statistics are the batch's and the running ones move towards them.",
-    ),
+    ).layout(layout::normalization),
     row(
         "nn.layer_norm",
         &[DATA, GAMMA, BETA],
@@ -94,7 +94,7 @@ pub static TABLE: &[OpDef] = &[
         float_type,
         layer_norm,
         "Normalized over some dimensions; gamma and beta have those dimensions.",
-    ),
+    ).follow().layout(layout::normalization),
     row(
         "nn.group_norm",
         &[DATA, GAMMA, BETA],
@@ -114,7 +114,7 @@ pub static TABLE: &[OpDef] = &[
         float_type,
         group_norm,
         "Normalized over groups of channels and further dimensions; gamma and beta are per channel.",
-    ),
+    ).follow().layout(layout::normalization),
     row(
         "nn.instance_norm",
         &[DATA, GAMMA, BETA],
@@ -122,7 +122,7 @@ pub static TABLE: &[OpDef] = &[
         float_type,
         instance_norm,
         "Normalized over some dimensions for each channel of each example; gamma and beta are per channel.",
-    ),
+    ).follow().layout(layout::normalization),
     row(
         "nn.rms_norm",
         &[DATA, ArgDef::tensor("weight", "Scale.")],
@@ -138,7 +138,7 @@ pub static TABLE: &[OpDef] = &[
         float_type,
         rms_norm,
         "x / sqrt(mean(x * x) + epsilon) * weight.",
-    ),
+    ).follow().layout(layout::normalization),
 ];
 
 fn float_type(cx: &CallCx) -> Result<Type, OpError> {

@@ -1,155 +1,187 @@
-//! Pooling over windows of images in planes (NCHW).
+//! Pooling over windows of sequences, images and volumes, in every layout.
 
 use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_tir::te;
 
-use super::window::{Partial, Window, all, windows};
+use super::window::{Image, Partial, Window, all, compute, layout_order, out_layout_order, windows};
 use super::*;
 
 const DATA: &[ArgDef] = &[ArgDef::tensor("data", "The image.")];
-const ATTRS: &[AttrDef] = &[
-    AttrDef::ints_of("pool_size", 2, &[1, 1], "Extents of the window along height and width."),
-    AttrDef::ints_of("strides", 2, &[1, 1], "Step of the window along height and width."),
-    AttrDef::ints_of(
-        "padding",
-        4,
-        &[0, 0, 0, 0],
-        "Elements around the image: top, left, bottom, right; two numbers serve both sides.",
-    ),
-    AttrDef::ints_of("dilation", 2, &[1, 1], "Distance of neighbours in the window."),
-    AttrDef::bool("ceil_mode", false, "Whether a last window that is only partly filled counts."),
-    AttrDef::bool("count_include_pad", false, "Whether padding counts in an average."),
-    AttrDef::str("layout", "NCHW", "Order of the image's axes."),
-    AttrDef::new("out_layout", AttrKind::Str, AttrDefault::None, "Order of the result's axes; the image's if absent."),
-];
 
-const fn pooling(
-    name: &'static str,
-    lower: fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>,
-    doc: &'static str,
-) -> OpDef {
+macro_rules! attrs {
+    ($n:literal, $ones:expr, $zeros:expr, $with_padding:literal, $layout:literal) => {
+        &[
+            AttrDef::ints_of("pool_size", $n, $ones, "Extents of the window."),
+            AttrDef::ints_of("strides", $n, $ones, "Step of the window along each dimension."),
+            AttrDef::ints_of(
+                "padding",
+                2 * $n,
+                $zeros,
+                "Elements around the image: in front along each dimension, then behind; half as many serve both sides.",
+            ),
+            AttrDef::ints_of("dilation", $n, $ones, "Distance of neighbours in the window."),
+            AttrDef::bool("ceil_mode", false, "Whether a last window that is only partly filled counts."),
+            AttrDef::bool("count_include_pad", $with_padding, "Whether padding counts in an average."),
+            AttrDef::str("layout", $layout, "Order of the image's axes."),
+            AttrDef::new(
+                "out_layout",
+                AttrKind::Str,
+                AttrDefault::None,
+                "Order of the result's axes; the image's if absent.",
+            ),
+        ]
+    };
+}
+
+/// The attributes of a pooling over images, which that of its gradient has too.
+pub const ATTRS_2D: &[AttrDef] = attrs!(2, &[1, 1], &[0; 4], false, "NCHW");
+
+const fn pooling(name: &'static str, attrs: &'static [AttrDef], lower: Compute, doc: &'static str) -> OpDef {
     OpDef {
         name,
         doc,
         args: DATA,
-        attrs: ATTRS,
+        attrs,
         infer: pool_type,
         lower: Lowering::Compute(lower),
         pattern: OpPattern::OutFusable,
+        mixed_precision: MixedPrecision::Follow,
+        layout: Some(layout::windowed),
         ..OpDef::BASE
     }
 }
 
+type Compute = fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>;
+
+const MAX: &str = "The largest element under a window that slides over an image. ONNX: MaxPool.";
+const MEAN: &str = "The mean of the elements under a window that slides over an image. ONNX: AveragePool.";
+
 /// The rows.
 pub static TABLE: &[OpDef] = &[
-    pooling(
-        "nn.max_pool2d",
-        max_pool2d,
-        "The largest element under a window that slides over an image. ONNX: MaxPool.",
-    ),
-    pooling(
-        "nn.avg_pool2d",
-        avg_pool2d,
-        "The mean of the elements under a window that slides over an image. ONNX: AveragePool.",
-    ),
+    pooling("nn.max_pool1d", attrs!(1, &[1], &[0; 2], false, "NCW"), max_pool, MAX),
+    pooling("nn.max_pool2d", ATTRS_2D, max_pool, MAX).gradient(gradient::max_pool2d),
+    pooling("nn.max_pool3d", attrs!(3, &[1, 1, 1], &[0; 6], false, "NCDHW"), max_pool, MAX),
+    pooling("nn.avg_pool1d", attrs!(1, &[1], &[0; 2], true, "NCW"), avg_pool, MEAN),
+    pooling("nn.avg_pool2d", ATTRS_2D, avg_pool, MEAN).gradient(gradient::avg_pool2d),
+    pooling("nn.avg_pool3d", attrs!(3, &[1, 1, 1], &[0; 6], true, "NCDHW"), avg_pool, MEAN),
 ];
 
-fn pool_windows(cx: &CallCx) -> Result<[Window; 2], OpError> {
-    cx.layout("layout", &["NCHW"])?;
-    if cx.attrs.get("out_layout").is_some() {
-        cx.layout("out_layout", &["NCHW"])?;
-    }
-    let &[kh, kw] = &cx.ints("pool_size")?[..] else { return cx.invalid("needs a window of two extents") };
-    windows(cx, [kh, kw])
+/// What a pooling's attributes say.
+pub(super) struct Pool {
+    /// The windows of the spatial axes.
+    pub windows: Vec<Window>,
+    /// The order of the image's axes.
+    pub data: AxisOrder,
+    out: AxisOrder,
+    partial: Partial,
+    with_padding: bool,
 }
 
-fn partial(cx: &CallCx) -> Result<Partial, OpError> {
-    Ok(if cx.bool("ceil_mode")? { Partial::Counted } else { Partial::Dropped })
+impl Pool {
+    /// Reads the attributes.
+    pub fn of(cx: &CallCx) -> Result<Pool, OpError> {
+        let kernel: Vec<PrimExpr> = cx.ints("pool_size")?.into_iter().map(PrimExpr::from).collect();
+        let letters = match kernel.len() {
+            1 => "NCW",
+            2 => "NCHW",
+            _ => "NCDHW",
+        };
+        let data = layout_order(cx, "layout", letters)?;
+        let out = out_layout_order(cx, letters, &data)?;
+        let partial = if cx.bool("ceil_mode")? { Partial::Counted } else { Partial::Dropped };
+        Ok(Pool { windows: windows(cx, &kernel)?, data, out, partial, with_padding: cx.bool("count_include_pad")? })
+    }
+
+    /// The result's dimensions for an image's, both in the order of the computes.
+    pub fn dims(&self, image: &[PrimExpr]) -> Vec<PrimExpr> {
+        let sizes = self.windows.iter().zip(&image[2..]).map(|(w, size)| w.positions(size, self.partial));
+        image[..2].iter().cloned().chain(sizes).collect()
+    }
+
+    /// Whether a window may reach beyond the image.
+    fn beyond(&self) -> bool {
+        self.windows.iter().any(Window::padded) || self.partial == Partial::Counted
+    }
+
+    /// How many elements of the window at `at` count in an average; `None` where all do, always.
+    pub fn count(&self, at: &[PrimExpr], image: &[PrimExpr]) -> Option<PrimExpr> {
+        if !self.beyond() || (self.with_padding && self.partial == Partial::Dropped) {
+            return None;
+        }
+        let covered =
+            self.windows.iter().enumerate().map(|(i, w)| covered(w, &at[i + 2], &image[i + 2], self.with_padding));
+        Some(prim::max(covered.reduce(|a, b| a * b).unwrap_or_else(|| PrimExpr::from(1)), 1))
+    }
+
+    /// How many elements a window has.
+    pub fn volume(&self) -> i64 {
+        self.windows.iter().filter_map(|w| w.kernel.as_int()).product()
+    }
+
+    /// The axes over the window.
+    pub fn taps(&self) -> Vec<te::ReduceAxis> {
+        let names = ["rz", "ry", "rx"].into_iter().skip(3 - self.windows.len());
+        names.zip(&self.windows).map(|(name, w)| te::reduce_axis_named(name, w.kernel.clone())).collect()
+    }
+
+    /// The element under a tap of the window at `at`, or `outside` where that is padding.
+    fn element(&self, image: &Image, at: &[PrimExpr], taps: &[te::ReduceAxis], outside: PrimExpr) -> PrimExpr {
+        let dims = image.dims();
+        let mut index = at[..2].to_vec();
+        let mut within = Vec::new();
+        for (i, (w, tap)) in self.windows.iter().zip(taps).enumerate() {
+            let place = w.element(&at[i + 2], &tap.var()) - w.before;
+            within.extend([prim::ge(&place, 0), prim::lt(&place, &dims[i + 2])]);
+            index.push(place);
+        }
+        let value = image.at(&index);
+        if self.beyond() { prim::if_then_else(all(within), value, outside) } else { value }
+    }
 }
 
 fn pool_type(cx: &CallCx) -> Result<Type, OpError> {
     let data = cx.tensor(0)?;
-    let windows = pool_windows(cx)?;
-    match data.dims {
-        None => Ok(tensor_type(None, Some(4), data.dtype)),
-        Some(dims) => Ok(Type::tensor(pool_dims(cx, &dims, windows)?, data.dtype)),
+    let pool = Pool::of(cx)?;
+    let ndim = pool.data.ndim();
+    if let Some(n) = data.ndim.filter(|n| *n != ndim) {
+        return cx.invalid(format!("`data` has {n} dimensions, not {ndim}"));
     }
+    let dims = data.dims.map(|dims| pool.out.apply(&pool.dims(&pool.data.inverse().apply(&dims))));
+    Ok(tensor_type(dims, Some(ndim), data.dtype))
 }
 
-fn pool_dims(cx: &CallCx, dims: &[PrimExpr], [y, x]: [Window; 2]) -> Result<Vec<PrimExpr>, OpError> {
-    let [n, c, h, w] = dims else { return cx.invalid(format!("`data` has {} dimensions, not 4", dims.len())) };
-    let partial = partial(cx)?;
-    Ok(vec![n.clone(), c.clone(), y.positions(h, partial), x.positions(w, partial)])
-}
-
-/// A window at a position: how to reach its elements, and which of them lie in the image.
-struct Under<'a> {
-    data: &'a te::Tensor,
-    windows: [Window; 2],
-    /// Whether a window may reach beyond the image.
-    beyond: bool,
-}
-
-impl Under<'_> {
-    /// The element under a tap of the window at an output element, or `outside` where that is padding.
-    fn element(&self, at: &[PrimExpr], taps: [&PrimExpr; 2], outside: PrimExpr) -> PrimExpr {
-        let [y, x] = self.windows;
-        let row = y.element(&at[2], taps[0]) - y.before;
-        let column = x.element(&at[3], taps[1]) - x.before;
-        let value = self.data.at(&[at[0].clone(), at[1].clone(), row.clone(), column.clone()]);
-        if !self.beyond {
-            return value;
-        }
-        let within = |e: &PrimExpr, axis: usize| [prim::ge(e, 0), prim::lt(e, &self.data.shape()[axis])];
-        prim::if_then_else(all(within(&row, 2).into_iter().chain(within(&column, 3))), value, outside)
-    }
-}
-
-fn under<'a>(cx: &CallCx, inputs: &'a [te::Tensor]) -> Result<Under<'a>, OpError> {
+fn opened(cx: &CallCx, inputs: &[te::Tensor]) -> Result<(Pool, Image), OpError> {
     let [data] = inputs else { return cx.invalid("needs an image") };
-    let windows = pool_windows(cx)?;
-    let beyond = windows.iter().any(Window::padded) || partial(cx)? == Partial::Counted;
-    Ok(Under { data, windows, beyond })
+    let pool = Pool::of(cx)?;
+    let image = Image::new(data, &pool.data);
+    Ok((pool, image))
 }
 
-fn max_pool2d(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
-    let under = under(cx, inputs)?;
-    let dims = pool_dims(cx, under.data.shape(), under.windows)?;
-    let (ry, rx) = taps(&under);
-    Ok(vec![te::compute("max_pool2d", dims, |at| {
-        let outside = prim::lowest(under.data.dtype());
-        te::max(under.element(at, [&ry.var(), &rx.var()], outside), [&ry, &rx])
+/// The name of the compute: the operator's own.
+fn kernel_name(cx: &CallCx) -> &'static str {
+    cx.name().trim_start_matches("nn.")
+}
+
+fn max_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let (pool, image) = opened(cx, inputs)?;
+    let taps = pool.taps();
+    Ok(vec![compute(kernel_name(cx), &pool.dims(&image.dims()), &pool.out, |at| {
+        te::max(pool.element(&image, at, &taps, prim::lowest(image.dtype())), &taps)
     })])
 }
 
-fn taps(under: &Under) -> (te::ReduceAxis, te::ReduceAxis) {
-    let [y, x] = under.windows;
-    (te::reduce_axis_named("ry", y.kernel), te::reduce_axis_named("rx", x.kernel))
-}
-
-fn avg_pool2d(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
-    let under = under(cx, inputs)?;
-    let dtype = under.data.dtype();
-    if !dtype.is_float() {
-        return cx.unsupported(format!("means of {dtype} are not implemented; convert the image with astype"));
-    }
-    let dims = pool_dims(cx, under.data.shape(), under.windows)?;
-    let (ry, rx) = taps(&under);
-    let total = te::compute("pool_sum", &dims, |at| {
-        te::sum(under.element(at, [&ry.var(), &rx.var()], prim::constant(dtype, 0.0)), [&ry, &rx])
+fn avg_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let (pool, image) = opened(cx, inputs)?;
+    let (dtype, dims, taps) = (image.dtype(), pool.dims(&image.dims()), pool.taps());
+    let total = compute("pool_sum", &dims, &pool.out, |at| {
+        te::sum(pool.element(&image, at, &taps, prim::constant(dtype, 0.0)), &taps)
     });
-    let [y, x] = under.windows;
-    let with_padding = cx.bool("count_include_pad")?;
-    let fixed = !under.beyond || (with_padding && partial(cx)? == Partial::Dropped);
-    Ok(vec![te::compute("avg_pool2d", dims, |at| {
-        if fixed {
-            return total.at(at) * prim::constant(dtype, 1.0 / (y.kernel * x.kernel) as f64);
-        }
-        let shape = under.data.shape();
-        let rows = covered(&y, &at[2], &shape[2], with_padding);
-        let columns = covered(&x, &at[3], &shape[3], with_padding);
-        prim::div(total.at(at), prim::cast(dtype, prim::max(rows * columns, 1)))
+    let total = Image::new(&total, &pool.out);
+    Ok(vec![compute(kernel_name(cx), &dims, &pool.out, |at| match pool.count(at, &image.dims()) {
+        Some(count) => prim::div(total.at(at), prim::cast(dtype, count)),
+        None if dtype.is_float() => total.at(at) * prim::constant(dtype, 1.0 / pool.volume() as f64),
+        None => prim::div(total.at(at), prim::constant(dtype, pool.volume() as f64)),
     })])
 }
 
@@ -160,6 +192,6 @@ fn covered(w: &Window, position: &PrimExpr, size: &PrimExpr, with_padding: bool)
     // Taps lie at start, start + dilation, …; those before `low` and from `high` on do not count.
     let taps_before = |limit: PrimExpr| prim::floordiv(limit - &start + (w.dilation - 1), w.dilation);
     let first = prim::max(taps_before(low), 0);
-    let last = prim::min(taps_before(high), w.kernel);
+    let last = prim::min(taps_before(high), &w.kernel);
     prim::max(last - first, 0)
 }

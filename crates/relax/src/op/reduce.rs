@@ -39,26 +39,29 @@ const fn row(name: &'static str, lower: Compute, doc: &'static str) -> OpDef {
         infer: reduced_type,
         lower: Lowering::Compute(lower),
         pattern: OpPattern::Reduce,
+        layout: Some(layout::reduction),
         ..OpDef::BASE
     }
 }
 
 /// The rows.
 pub static TABLE: &[OpDef] = &[
-    row("sum", |cx, t| simple(cx, t, |x, k| te::sum(x, k)), "Sum."),
+    row("sum", |cx, t| simple(cx, t, |x, k| te::sum(x, k)), "Sum.").gradient(gradient::sum),
     row("prod", |cx, t| simple(cx, t, |x, k| te::prod(x, k)), "Product."),
     row("max", |cx, t| simple(cx, t, |x, k| te::max(x, k)), "Largest value."),
     row("min", |cx, t| simple(cx, t, |x, k| te::min(x, k)), "Smallest value."),
-    row("mean", |cx, t| Ok(vec![mean(cx, input(cx, t, 0)?, "T_mean")?]), "Average."),
+    row("mean", |cx, t| Ok(vec![mean(cx, input(cx, t, 0)?, "T_mean")?]), "Average.").gradient(gradient::mean),
     row(
         "variance",
         |cx, t| Ok(vec![variance(cx, input(cx, t, 0)?)?]),
         "Average of squared distances from the average.",
-    ),
+    )
+    .gradient(gradient::variance),
     row("std", std, "Square root of the variance."),
     OpDef {
         attrs: ARG_ATTRS,
         infer: arg_type,
+        layout: None,
         ..row(
             "argmax",
             |cx, t| arg_reduce(cx, t, prim::lowest, prim::gt),
@@ -68,6 +71,7 @@ pub static TABLE: &[OpDef] = &[
     OpDef {
         attrs: ARG_ATTRS,
         infer: arg_type,
+        layout: None,
         ..row(
             "argmin",
             |cx, t| arg_reduce(cx, t, prim::highest, prim::lt),

@@ -22,7 +22,6 @@ static TABLES: &[&[OpDef]] = &[
     super::pool::TABLE,
     super::resize::TABLE,
     super::adaptive_pool::TABLE,
-    super::conv1d::TABLE,
     super::scan::TABLE,
     super::scatter::TABLE,
     super::quantize::TABLE,

@@ -47,6 +47,8 @@ pub static TABLE: &[OpDef] = &[OpDef {
     infer: resize_type,
     lower: Lowering::Compute(resize2d),
     pattern: OpPattern::Injective,
+    mixed_precision: MixedPrecision::Follow,
+    layout: Some(layout::windowed),
     ..OpDef::BASE
 }];
 

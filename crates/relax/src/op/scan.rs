@@ -45,7 +45,7 @@ const fn row(
 
 /// The rows.
 pub static TABLE: &[OpDef] = &[
-    row("cumsum", SCAN, scan_type, |cx, t| scan(cx, t, 0.0, |a, b| a + b), "Running sum."),
+    row("cumsum", SCAN, scan_type, |cx, t| scan(cx, t, 0.0, |a, b| a + b), "Running sum.").gradient(gradient::cumsum),
     row("cumprod", SCAN, scan_type, |cx, t| scan(cx, t, 1.0, |a, b| a * b), "Running product."),
     row(
         "sort",

@@ -41,7 +41,8 @@ pub static TABLE: &[OpDef] = &[
         &[AttrDef::int("axis", 0, "The dimension that the indices index."), REDUCTION],
         scatter_elements,
         "Update i, j … goes to i, indices[i, j …] … along one dimension.",
-    ),
+    )
+    .layout(layout::along_axis),
     row(
         "scatter_nd",
         &[REDUCTION],

@@ -42,9 +42,12 @@ pub static TABLE: &[OpDef] = &[
         reshape_type,
         reshape,
         "The same elements, in order, under other dimensions. One dimension may be -1: it follows from the others.",
-    ),
-    injective("flatten", &[X], &[], flatten_type, reflow, "The same elements, in order, in one dimension."),
-    injective("nn.batch_flatten", &[X], &[], batch_flatten_type, reflow, "All dimensions but the first made one."),
+    )
+    .follow()
+    .gradient(gradient::reshape),
+    injective("flatten", &[X], &[], flatten_type, reflow, "The same elements, in order, in one dimension.").follow(),
+    injective("nn.batch_flatten", &[X], &[], batch_flatten_type, reflow, "All dimensions but the first made one.")
+        .follow(),
     injective(
         "expand_dims",
         &[X],
@@ -57,7 +60,10 @@ pub static TABLE: &[OpDef] = &[
         expand_dims_type,
         reflow,
         "Dimensions of size one are inserted.",
-    ),
+    )
+    .follow()
+    .layout(layout::expand_dims)
+    .gradient(gradient::expand_dims),
     injective(
         "squeeze",
         &[X],
@@ -65,7 +71,9 @@ pub static TABLE: &[OpDef] = &[
         squeeze_type,
         reflow,
         "Dimensions of size one are dropped.",
-    ),
+    )
+    .follow()
+    .layout(layout::squeeze),
     injective(
         "permute_dims",
         &[X],
@@ -73,7 +81,10 @@ pub static TABLE: &[OpDef] = &[
         permute_type,
         permute,
         "Dimensions in another order.",
-    ),
+    )
+    .follow()
+    .layout(layout::permute_dims)
+    .gradient(gradient::permute_dims),
     OpDef {
         pattern: OpPattern::Broadcast,
         ..injective(
@@ -84,6 +95,8 @@ pub static TABLE: &[OpDef] = &[
             broadcast_to,
             "x repeated to the given dimensions.",
         )
+        .follow()
+        .gradient(gradient::broadcast_to)
     },
     injective(
         "concat",
@@ -92,7 +105,10 @@ pub static TABLE: &[OpDef] = &[
         concat_type,
         concat,
         "Tensors joined along one dimension.",
-    ),
+    )
+    .follow()
+    .layout(layout::along_axis)
+    .gradient(gradient::concat),
     injective(
         "stack",
         &[ArgDef::tensors("tensors", "The inputs, of one shape.")],
@@ -100,7 +116,9 @@ pub static TABLE: &[OpDef] = &[
         stack_type,
         stack,
         "Tensors joined along a new dimension.",
-    ),
+    )
+    .follow()
+    .layout(layout::stack),
     injective(
         "split",
         &[X],
@@ -116,7 +134,10 @@ pub static TABLE: &[OpDef] = &[
         split_type,
         split,
         "A tuple of slices along one dimension. Parts are equal but for a shorter last one.",
-    ),
+    )
+    .follow()
+    .layout(layout::along_axis)
+    .gradient(gradient::split),
     injective(
         "flip",
         &[X],
@@ -124,7 +145,8 @@ pub static TABLE: &[OpDef] = &[
         |cx| Ok(cx.tensor(0)?.ty()),
         flip,
         "Reversed along one dimension.",
-    ),
+    )
+    .layout(layout::along_axis),
     injective(
         "tile",
         &[X],
@@ -137,7 +159,8 @@ pub static TABLE: &[OpDef] = &[
         tile_type,
         tile,
         "The whole tensor repeated along dimensions.",
-    ),
+    )
+    .layout(layout::tile),
     injective(
         "repeat",
         &[X],
@@ -153,7 +176,8 @@ pub static TABLE: &[OpDef] = &[
         repeat_type,
         repeat,
         "Each element repeated along one dimension.",
-    ),
+    )
+    .layout(layout::along_axis),
 ];
 
 // Reshapes.

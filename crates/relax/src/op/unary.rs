@@ -28,7 +28,7 @@ fn bool_type(cx: &CallCx) -> Result<Type, OpError> {
 }
 
 macro_rules! unary {
-    ($($name:literal, $infer:ident, |$x:ident| $body:expr, $doc:literal;)*) => {
+    ($($name:literal, $infer:ident, |$x:ident| $body:expr, $doc:literal $(, $gradient:path)?;)*) => {
         /// The rows.
         pub static TABLE: &[OpDef] = &[$(OpDef {
             name: $name,
@@ -41,13 +41,15 @@ macro_rules! unary {
                 Ok($body)
             }),
             pattern: OpPattern::Elemwise,
+            mixed_precision: MixedPrecision::Follow,
+            layout: Some(layout::elementwise),
             ..OpDef::BASE
-        }),*];
+        }$(.gradient($gradient))?),*];
     };
 }
 
 unary! {
-    "abs", same_type, |x| absolute(x), "Absolute value.";
+    "abs", same_type, |x| absolute(x), "Absolute value.", gradient::abs;
     "acos", float_type, |x| math("acos", x), "Arc cosine.";
     "acosh", float_type, |x| math("acosh", x), "Inverse hyperbolic cosine.";
     "asin", float_type, |x| math("asin", x), "Arc sine.";
@@ -56,32 +58,32 @@ unary! {
     "atanh", float_type, |x| math("atanh", x), "Inverse hyperbolic tangent.";
     "bitwise_not", same_type, |x| bitwise_not(x), "Every bit flipped.";
     "ceil", same_type, |x| rounded("ceil", x), "Rounded up.";
-    "cos", float_type, |x| math("cos", x), "Cosine.";
+    "cos", float_type, |x| math("cos", x), "Cosine.", gradient::cos;
     "cosh", float_type, |x| math("cosh", x), "Hyperbolic cosine.";
     "erf", float_type, |x| math("erf", x), "Gauss error function.";
-    "exp", float_type, |x| math("exp", x), "e to the power of x.";
+    "exp", float_type, |x| math("exp", x), "e to the power of x.", gradient::exp;
     "floor", same_type, |x| rounded("floor", x), "Rounded down.";
     "isfinite", bool_type, |x| classified("isfinite", x, true), "Whether neither infinite nor NaN.";
     "isinf", bool_type, |x| classified("isinf", x, false), "Whether infinite.";
     "isnan", bool_type, |x| classified("isnan", x, false), "Whether NaN.";
-    "log", float_type, |x| math("log", x), "Natural logarithm.";
+    "log", float_type, |x| math("log", x), "Natural logarithm.", gradient::log;
     "logical_not", bool_type, |x| prim::not(truth(x)), "Whether zero.";
-    "negative", same_type, |x| constant(x.dtype(), 0.0) - x, "Sign changed.";
+    "negative", same_type, |x| negated(x), "Sign changed, also that of zero.", gradient::negative;
     "round", same_type, |x| rounded("round", x), "Rounded to the nearest integer, ties to even.";
     "rsqrt", float_type, |x| constant(x.dtype(), 1.0).div_by(math("sqrt", x)), "One over the square root.";
-    "sigmoid", float_type, |x| math("sigmoid", x), "1 / (1 + exp(-x)).";
+    "sigmoid", float_type, |x| math("sigmoid", x), "1 / (1 + exp(-x)).", gradient::sigmoid;
     "sign", same_type, |x| sign(x), "-1, 0 or 1.";
-    "sin", float_type, |x| math("sin", x), "Sine.";
+    "sin", float_type, |x| math("sin", x), "Sine.", gradient::sin;
     "sinh", float_type, |x| math("sinh", x), "Hyperbolic sine.";
-    "sqrt", float_type, |x| math("sqrt", x), "Square root.";
+    "sqrt", float_type, |x| math("sqrt", x), "Square root.", gradient::sqrt;
     "square", same_type, |x| &x * &x, "x times x.";
     "tan", float_type, |x| math("tan", x), "Tangent.";
-    "tanh", float_type, |x| math("tanh", x), "Hyperbolic tangent.";
+    "tanh", float_type, |x| math("tanh", x), "Hyperbolic tangent.", gradient::tanh;
     "trunc", same_type, |x| rounded("trunc", x), "Rounded towards zero.";
-    "nn.relu", same_type, |x| prim::max(&x, constant(x.dtype(), 0.0)), "max(x, 0).";
+    "nn.relu", same_type, |x| prim::max(&x, constant(x.dtype(), 0.0)), "max(x, 0).", gradient::relu;
     "nn.gelu", float_type, |x| gelu(x), "x * (1 + erf(x / sqrt 2)) / 2.";
     "nn.gelu_tanh", float_type, |x| gelu_tanh(x), "gelu with tanh in the place of erf.";
-    "nn.silu", float_type, |x| &x * math("sigmoid", x.clone()), "x * sigmoid(x).";
+    "nn.silu", float_type, |x| &x * math("sigmoid", x.clone()), "x * sigmoid(x).", gradient::silu;
     "nn.selu", float_type, |x| selu(x), "scale * (max(x, 0) + min(alpha * (exp(x) - 1), 0)), scale and alpha as in the paper on self-normalizing networks.";
 }
 
@@ -107,6 +109,12 @@ fn absolute(x: PrimExpr) -> PrimExpr {
         let zero = constant(dtype, 0.0);
         prim::select(prim::lt(&x, &zero), &zero - &x, x)
     }
+}
+
+/// The opposite value. Taken from zero, a floating-point zero would lose its sign.
+fn negated(x: PrimExpr) -> PrimExpr {
+    let dtype = x.dtype();
+    if dtype.is_float() { x * constant(dtype, -1.0) } else { constant(dtype, 0.0) - x }
 }
 
 /// A rounding, which integers do not need.

@@ -1,16 +1,19 @@
-//! The geometry of operators that slide a window over an image: extents, padding, the elements under a window.
+//! The geometry of operators that slide a window over an image: layouts, extents, padding, the elements under a window.
+//!
+//! Computes are written in one order of axes (batch, channels, then space), whatever the layout of the tensors: an [`Image`]
+//! is a tensor that is indexed in that order.
 
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_tir::te;
 
-use super::{CallCx, OpError};
+use super::{AxisOrder, CallCx, OpError};
 
 /// The window along one spatial axis.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Window {
     /// Extent.
-    pub kernel: i64,
+    pub kernel: PrimExpr,
     /// Step.
     pub stride: i64,
     /// Distance of neighbours in the window.
@@ -30,33 +33,41 @@ pub enum Partial {
     Counted,
 }
 
-/// The windows of the two spatial axes, from the attributes `strides`, `padding` (top, left, bottom, right) and `dilation`.
-pub fn windows(cx: &CallCx, kernel: [i64; 2]) -> Result<[Window; 2], OpError> {
+/// The windows of the spatial axes, from the attributes `strides`, `padding` (all fronts, then all backs) and `dilation`.
+pub fn windows(cx: &CallCx, kernel: &[PrimExpr]) -> Result<Vec<Window>, OpError> {
     let (strides, padding, dilation) = (cx.ints("strides")?, cx.ints("padding")?, cx.ints("dilation")?);
-    let (&[sy, sx], &[top, left, bottom, right], &[dy, dx]) = (&strides[..], &padding[..], &dilation[..]) else {
-        return cx.invalid("needs two strides, four paddings and two dilations");
-    };
-    if strides.iter().chain(&dilation).chain(&kernel).any(|v| *v < 1) {
+    let n = kernel.len();
+    if (strides.len(), padding.len(), dilation.len()) != (n, 2 * n, n) {
+        return cx.invalid(format!("needs {n} strides, {} paddings and {n} dilations", 2 * n));
+    }
+    if strides.iter().chain(&dilation).any(|v| *v < 1) || kernel.iter().any(|k| k.as_int().is_some_and(|k| k < 1)) {
         return cx.invalid("strides, dilations and the window's extents must be positive");
     }
     if padding.iter().any(|p| *p < 0) {
         return cx.invalid("padding must not be negative");
     }
-    Ok([
-        Window { kernel: kernel[0], stride: sy, dilation: dy, before: top, after: bottom },
-        Window { kernel: kernel[1], stride: sx, dilation: dx, before: left, after: right },
-    ])
+    let window = |(i, kernel): (usize, &PrimExpr)| Window {
+        kernel: kernel.clone(),
+        stride: strides[i],
+        dilation: dilation[i],
+        before: padding[i],
+        after: padding[n + i],
+    };
+    Ok(kernel.iter().enumerate().map(window).collect())
 }
 
 impl Window {
     /// Elements of the image under the window, from the first to the last.
-    pub fn reach(&self) -> i64 {
-        self.dilation.saturating_mul(self.kernel - 1).saturating_add(1)
+    pub fn reach(&self) -> PrimExpr {
+        match self.kernel.as_int() {
+            Some(kernel) => PrimExpr::from(self.dilation.saturating_mul(kernel - 1).saturating_add(1)),
+            None => (&self.kernel - 1) * self.dilation + 1,
+        }
     }
 
     /// How many positions the window takes over an image of `size` elements.
     pub fn positions(&self, size: &PrimExpr, partial: Partial) -> PrimExpr {
-        let spare = self.before + self.after - self.reach();
+        let spare = PrimExpr::from(self.before + self.after) - self.reach();
         let rounding = if partial == Partial::Counted { self.stride - 1 } else { 0 };
         Analyzer::new().simplify(&(prim::floordiv(size + (spare + rounding), self.stride) + 1))
     }
@@ -77,24 +88,90 @@ pub fn all(conditions: impl IntoIterator<Item = PrimExpr>) -> PrimExpr {
     conditions.into_iter().reduce(prim::and).unwrap_or_else(|| prim::boolean(true))
 }
 
-/// An image (the last two of four axes) with a value around it; the image itself where there is no padding.
-pub fn pad_image(image: &te::Tensor, [y, x]: [Window; 2], value: PrimExpr) -> te::Tensor {
-    let &[n, c, h, w] = &image.shape().iter().collect::<Vec<_>>()[..] else { return image.clone() };
-    if !y.padded() && !x.padded() {
-        return image.clone();
-    }
-    let shape = [n.clone(), c.clone(), h + (y.before + y.after), w + (x.before + x.after)];
-    te::compute("pad_temp", shape, |axes| {
-        let mut inside = Vec::new();
-        for (axis, window, size) in [(&axes[2], y, h), (&axes[3], x, w)] {
-            if window.before > 0 {
-                inside.push(prim::ge(axis, window.before));
-            }
-            if window.after > 0 {
-                inside.push(prim::lt(axis, size + window.before));
-            }
+/// The order of axes that a layout attribute names, given the letters in the order of the computes.
+pub fn layout_order(cx: &CallCx, attr: &str, letters: &str) -> Result<AxisOrder, OpError> {
+    let layout = cx.str(attr)?;
+    match AxisOrder::between(letters, layout) {
+        Some(order) => Ok(order),
+        None if layout.contains(|c: char| c.is_ascii_digit()) => {
+            cx.unsupported(format!("`{attr}` is {layout}; packed layouts are not implemented"))
         }
-        let index = [axes[0].clone(), axes[1].clone(), &axes[2] - y.before, &axes[3] - x.before];
-        prim::if_then_else(all(inside), image.at(&index), value)
-    })
+        None => cx.invalid(format!("`{attr}` is {layout}, which is not an order of the axes {letters}")),
+    }
+}
+
+/// As [`layout_order`], of a result's layout, which is another one where nothing is said.
+pub fn out_layout_order(cx: &CallCx, letters: &str, default: &AxisOrder) -> Result<AxisOrder, OpError> {
+    match cx.attrs.str("out_layout") {
+        None | Some("") => Ok(default.clone()),
+        Some(_) => layout_order(cx, "out_layout", letters),
+    }
+}
+
+/// A tensor that is indexed in the order of the computes, whatever its layout.
+#[derive(Clone, Debug)]
+pub struct Image {
+    tensor: te::Tensor,
+    order: AxisOrder,
+}
+
+impl Image {
+    /// A tensor whose axes lie in an order.
+    pub fn new(tensor: &te::Tensor, order: &AxisOrder) -> Image {
+        Image { tensor: tensor.clone(), order: order.clone() }
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> relaxide_ffi::DataType {
+        self.tensor.dtype()
+    }
+
+    /// The dimensions, in the order of the computes.
+    pub fn dims(&self) -> Vec<PrimExpr> {
+        self.order.inverse().apply(self.tensor.shape())
+    }
+
+    /// The element at an index in the order of the computes.
+    pub fn at(&self, index: &[PrimExpr]) -> PrimExpr {
+        self.tensor.at(&self.order.apply(index))
+    }
+
+    /// The image with a value around it; the image itself where there is no padding. Windows are of the axes behind the
+    /// first two.
+    pub fn padded(&self, windows: &[Window], value: PrimExpr) -> Image {
+        if !windows.iter().any(Window::padded) {
+            return self.clone();
+        }
+        let mut shape = self.dims();
+        for (dim, w) in shape.iter_mut().skip(2).zip(windows) {
+            *dim = &*dim + (w.before + w.after);
+        }
+        let sizes = self.dims();
+        let tensor = compute("pad_temp", &shape, &self.order, |at| {
+            let mut index = at.to_vec();
+            let mut inside = Vec::new();
+            for (i, w) in windows.iter().enumerate() {
+                let (axis, size) = (&at[i + 2], &sizes[i + 2]);
+                if w.before > 0 {
+                    inside.push(prim::ge(axis, w.before));
+                }
+                if w.after > 0 {
+                    inside.push(prim::lt(axis, size + w.before));
+                }
+                index[i + 2] = axis - w.before;
+            }
+            prim::if_then_else(all(inside), self.at(&index), value)
+        });
+        Image { tensor, order: self.order.clone() }
+    }
+}
+
+/// A compute written in one order of axes, whose result lies in another.
+pub fn compute<B: Into<te::Body>>(
+    name: &str,
+    dims: &[PrimExpr],
+    order: &AxisOrder,
+    f: impl FnOnce(&[PrimExpr]) -> B,
+) -> te::Tensor {
+    te::compute(name, order.apply(dims), |axes| f(&order.inverse().apply(axes)))
 }
