@@ -9,8 +9,9 @@ use relaxide::ffi::Ref;
 use relaxide::{CompileOptions, DimSpec, Executable, Pipeline};
 
 use crate::error::{compiler, to_py};
+use crate::ir::module::IRModule;
 use crate::module::Module;
-use crate::program::{IRModule, Target};
+use crate::program::Target;
 use crate::vectorcall;
 
 /// A compiled program in memory.
@@ -65,9 +66,10 @@ fn compile(
     }
     let pipeline: Pipeline = pipeline.parse().map_err(|error: relaxide::Error| compiler(error))?;
     let target = target.map(|t| t.0).unwrap_or_default();
+    let program = module.get();
     let compiled = py.detach(|| {
         let mut options = CompileOptions { target, pipeline, params: bound, ..CompileOptions::default() };
-        relaxide::compile(&module.0, &mut options)
+        relaxide::compile(&program, &mut options)
     });
     compiled.map(CompiledModule).map_err(compiler)
 }
@@ -94,7 +96,7 @@ fn from_onnx(
         let path: PathBuf = source.extract()?;
         py.detach(|| relaxide::import_onnx_file(&path, &options))
     };
-    imported.map(|module| IRModule(Ref::new(module))).map_err(compiler)
+    imported.map(|module| IRModule::of(Ref::new(module))).map_err(compiler)
 }
 
 fn dimension(dim: &Bound<'_, PyAny>) -> PyResult<DimSpec> {

@@ -14,9 +14,9 @@ use crate::call::from_callable;
 use crate::container;
 use crate::device::{DataType, Device};
 use crate::function::Function;
+use crate::ir::module::IRModule;
 use crate::module::Module;
 use crate::object::Object;
-use crate::program::IRModule;
 use crate::tensor::Tensor;
 use crate::{classes, error, opaque};
 
@@ -132,7 +132,7 @@ fn own_class(value: &Bound<'_, PyAny>) -> Option<Any> {
         return object.get().handle().map(Any::from);
     }
     if let Ok(module) = value.cast::<IRModule>() {
-        return Some(module.get().0.clone().into());
+        return Some(module.get().get().into());
     }
     None
 }
@@ -272,7 +272,7 @@ fn rarer<'py>(py: Python<'py>, value: AnyView<'_>) -> PyResult<Bound<'py, PyAny>
                 return Ok(original);
             }
             if let Some(module) = value.downcast_ref::<IrModule>() {
-                return Ok(Bound::new(py, IRModule(module.clone()))?.into_any());
+                return Ok(Bound::new(py, IRModule::of(module.clone()))?.into_any());
             }
             let object: ObjectRef = value.as_object().cloned().ok_or_else(|| no_form(value))?;
             Object::wrap(py, object)?

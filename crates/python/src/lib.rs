@@ -12,6 +12,7 @@ mod convert;
 mod device;
 mod error;
 mod function;
+mod ir;
 mod module;
 mod object;
 mod opaque;
@@ -28,10 +29,12 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     relaxide::runtime::ensure_symbols_global().map_err(error::to_py)?;
     // Global functions are there from the start, as they are where a front end of another language loads the runtime.
     relaxide::vm::register();
+    ir::register().map_err(error::to_py)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<tensor::Tensor>()?;
     m.add_class::<module::Module>()?;
-    m.add_class::<program::IRModule>()?;
+    m.add_class::<ir::module::IRModule>()?;
+    m.add_class::<ir::builder::BlockBuilder>()?;
     m.add_class::<program::Target>()?;
     m.add_class::<compile::CompiledModule>()?;
     m.add_class::<builder::ExecBuilder>()?;
@@ -44,6 +47,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     function::register(m)?;
     module::register(m)?;
     params::register(m)?;
+    ir::op::register(m)?;
+    ir::te::register(m)?;
     program::register(m)?;
     compile::register(m)
 }

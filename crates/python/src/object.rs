@@ -150,6 +150,11 @@ impl Object {
         })
     }
 
+    /// A reflected field or method, where the class gives its name another meaning.
+    fn _field<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        Object::__getattr__(slf, name)
+    }
+
     fn __setattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         if let Some(object) = slf.get().handle.get()
             && let Some(field) = Members::of(object.type_index())?.field(name.to_cow()?.as_ref())

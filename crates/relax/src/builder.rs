@@ -71,6 +71,8 @@ pub struct BlockBuilder {
     names: HashMap<String, usize>,
     scopes: Vec<Scope>,
     open_dims: OpenDims,
+    /// What variables are bound to, as far as this builder bound them.
+    bound: HashMap<AnyVar, Expr>,
 }
 
 impl BlockBuilder {
@@ -280,8 +282,19 @@ impl BlockBuilder {
     }
 
     fn push(&mut self, binding: Binding) -> Result<(), BuildError> {
+        self.bound.insert(binding.var().clone(), binding.value().clone());
         self.scope()?.open.push(binding);
         Ok(())
+    }
+
+    /// The value that a variable is bound to, as far as this builder bound it.
+    pub fn lookup_binding(&self, var: &AnyVar) -> Option<Expr> {
+        self.bound.get(var).cloned()
+    }
+
+    /// How many sequences have begun and not ended.
+    pub fn depth(&self) -> usize {
+        self.scopes.len()
     }
 
     /// Binds as it is, without bringing the value to normal form: for passes that know that it is.

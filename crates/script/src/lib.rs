@@ -19,6 +19,7 @@ mod tensor;
 pub use diagnostic::{Code, Diagnostic};
 pub use parse::parse_module;
 pub use print::{
-    PrintOptions, print_expr, print_function, print_module, print_module_with, print_prim, print_prim_func, print_stmt,
-    print_type,
+    PrintOptions, print_binding, print_block, print_expr, print_function, print_module, print_module_with, print_prim,
+    print_prim_func, print_stmt, print_type,
 };
+pub use tensor::literal_tensor;

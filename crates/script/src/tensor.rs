@@ -2,6 +2,7 @@
 
 use half::{bf16, f16};
 use relaxide_ffi::{DataType, Error, Tensor};
+use relaxide_ir::PrimExpr;
 
 /// The value of a tensor of one element.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,6 +54,17 @@ pub(crate) fn from_scalars(values: &[Scalar], shape: &[i64], dtype: DataType) ->
         push_element(&mut bytes, *value, dtype)?;
     }
     Some(Tensor::from_bytes(&bytes, shape, dtype))
+}
+
+/// A literal as a 0-d tensor; none where it is no literal or the element type has no literals.
+pub fn literal_tensor(literal: &PrimExpr, dtype: DataType) -> Option<Result<Tensor, Error>> {
+    let scalar = match literal {
+        PrimExpr::Int(value) if value.dtype.is_bool() => Scalar::Bool(value.value != 0),
+        PrimExpr::Int(value) => Scalar::Int(i128::from(value.value)),
+        PrimExpr::Float(value) => Scalar::Float(value.value),
+        _ => return None,
+    };
+    from_scalars(&[scalar], &[], dtype)
 }
 
 fn push_element(bytes: &mut Vec<u8>, value: Scalar, dtype: DataType) -> Option<()> {

@@ -1,9 +1,15 @@
 """The graph-level language and its virtual machine."""
 
-from . import frontend, transform
+from . import block_builder, expr, frontend, op, transform, type
+from .block_builder import BlockBuilder
 from .builder import ExecBuilder
 from .executable import VMExecutable
+from .expr import *  # noqa: F403
+from .expr import __all__ as _nodes
+from .op import call_dps_packed, call_pure_packed, call_tir, call_tir_inplace
+from .type import AnyType, FuncType, ObjectType, PackedFuncType, ShapeType, TensorType, TupleType, Type
 from .vm import VirtualMachine, VMInstrumentReturnKind
+from ..ir.global_info import VDevice
 from ..compiler import compile as _compile
 
 
@@ -13,11 +19,30 @@ def build(mod, target=None, params=None, relax_pipeline="default", exec_mode="by
 
 
 __all__ = [
+    *_nodes,
+    "AnyType",
+    "BlockBuilder",
     "ExecBuilder",
+    "FuncType",
+    "ObjectType",
+    "PackedFuncType",
+    "ShapeType",
+    "TensorType",
+    "TupleType",
+    "Type",
+    "VDevice",
     "VMExecutable",
     "VMInstrumentReturnKind",
     "VirtualMachine",
+    "block_builder",
     "build",
+    "call_dps_packed",
+    "call_pure_packed",
+    "call_tir",
+    "call_tir_inplace",
+    "expr",
     "frontend",
+    "op",
     "transform",
+    "type",
 ]

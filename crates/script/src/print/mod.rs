@@ -21,7 +21,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use relaxide_ffi::{DataType, ObjectRef, Ref};
 use relaxide_ir::{Buffer, IRModule, PrimExpr, Type, Var};
-use relaxide_relax::{Expr, Function};
+use relaxide_relax::{Binding, BindingBlock, Expr, Function};
 use relaxide_tir::{For, PrimFunc, Stmt};
 
 use metadata::Metadata;
@@ -69,6 +69,20 @@ pub fn print_expr(expr: &Expr) -> String {
         return printer.out;
     }
     printer.expr(expr)
+}
+
+/// A binding, with its type.
+pub fn print_binding(binding: &Binding) -> String {
+    let mut printer = Printer::new(None);
+    printer.binding(binding);
+    printer.out
+}
+
+/// A block of bindings.
+pub fn print_block(block: &BindingBlock) -> String {
+    let mut printer = Printer::new(None);
+    printer.block(block);
+    printer.out
 }
 
 /// A statement of a kernel.

@@ -70,7 +70,7 @@ impl Printer<'_> {
         seq.blocks.iter().for_each(|block| self.block(block));
     }
 
-    fn block(&mut self, block: &BindingBlock) {
+    pub(super) fn block(&mut self, block: &BindingBlock) {
         if !block.dataflow {
             block.bindings.iter().for_each(|b| self.binding(b));
             return;
@@ -90,7 +90,7 @@ impl Printer<'_> {
         self.indent -= 1;
     }
 
-    fn binding(&mut self, binding: &Binding) {
+    pub(super) fn binding(&mut self, binding: &Binding) {
         let var = binding.var();
         match binding {
             Binding::MatchCast(cast) => self.match_cast(cast),

@@ -1,0 +1,214 @@
+//! Constructors of Relax nodes and of functions.
+
+use relaxide::ffi::{Any, Error, ErrorKind, Object, ObjectRef, Ref};
+use relaxide::ir::{Attrs, GlobalVar, PrimExpr, Span, Type, Var};
+use relaxide::relax::builder::infer;
+use relaxide::relax::op::Op;
+use relaxide::relax::shape::unify;
+use relaxide::relax::{
+    self, Binding, BindingBlock, Call, Constant, DataTypeImm, DataflowVar, Expr, ExternFunc, Function, If, MatchCast,
+    PrimValue, SeqExpr, ShapeExpr, StringImm, Tuple, TupleGetItem, VarBinding,
+};
+use relaxide::script as print;
+use relaxide::tir::{PrimFunc, Stmt};
+
+use super::{Args, Row};
+
+pub(super) const TABLE: &[Row] = &[
+    ("ir.Span", span),
+    ("ir.Op", |args| Ok(op(&args.get::<String>(0)?)?.into())),
+    ("ir.GlobalVar", |args| Ok(GlobalVar::typed(args.get::<String>(0)?, args.ty(1)?).into())),
+    ("ir.Var", |args| Ok(Ref::new(Var { name: args.get(0)?, ty: args.ty(1)?, span: args.span(2)? }).into())),
+    ("ir.Call", call),
+    ("ir.Tuple", |args| Ok(Expr::tuple(args.exprs(0)?).into())),
+    ("ir.TupleGetItem", tuple_field),
+    ("ir.GenericConst", constant),
+    ("ir.ExprType", |args| Ok(args.expr(0)?.ty().into())),
+    ("ir.WithAttrs", with_attrs),
+    ("ir.WithoutAttr", without_attr),
+    ("ir.Script", script),
+    ("relax.DataflowVar", |args| {
+        Ok(Ref::new(DataflowVar { name: args.get(0)?, ty: args.ty(1)?, span: args.span(2)? }).into())
+    }),
+    ("relax.PrimValue", |args| Ok(Expr::prim(args.prim(0)?).into())),
+    ("relax.StringImm", |args| Ok(Expr::string(args.get::<String>(0)?).into())),
+    ("relax.DataTypeImm", |args| Ok(Expr::dtype(args.get(0)?).into())),
+    ("relax.ShapeExpr", |args| Ok(Expr::shape(args.prims(0)?.unwrap_or_default()).into())),
+    ("relax.ExternFunc", |args| Ok(Expr::external(args.get::<String>(0)?).into())),
+    ("relax.If", choice),
+    ("relax.SeqExpr", |args| Ok(Ref::new(SeqExpr { blocks: args.get(0)?, body: args.expr(1)? }).into())),
+    ("relax.Function", function),
+    ("relax.VarBinding", |args| Ok(Ref::new(VarBinding { var: args.var(0)?, value: args.expr(1)? }).into())),
+    ("relax.MatchCast", |args| {
+        Ok(Ref::new(MatchCast { var: args.var(0)?, value: args.expr(1)?, ty: args.ty(2)? }).into())
+    }),
+    ("relax.BindingBlock", |args| block(args, false)),
+    ("relax.DataflowBlock", |args| block(args, true)),
+    ("relax.ToExpr", |args| Ok(args.expr(0)?.into())),
+];
+
+/// Makes the types of these nodes known by their keys.
+pub(super) fn enter() {
+    Span::type_index();
+    Op::type_index();
+    GlobalVar::type_index();
+    Call::type_index();
+    Tuple::type_index();
+    TupleGetItem::type_index();
+    Constant::type_index();
+    DataflowVar::type_index();
+    PrimValue::type_index();
+    StringImm::type_index();
+    DataTypeImm::type_index();
+    ShapeExpr::type_index();
+    ExternFunc::type_index();
+    If::type_index();
+    SeqExpr::type_index();
+    Function::type_index();
+    VarBinding::type_index();
+    MatchCast::type_index();
+    BindingBlock::type_index();
+    PrimFunc::type_index();
+}
+
+fn span(args: &Args<'_>) -> Result<Any, Error> {
+    let (source, line, end_line) = (args.get(0)?, args.get(1)?, args.get(2)?);
+    Ok(Ref::new(Span { source, line, end_line, column: args.get(3)?, end_column: args.get(4)? }).into())
+}
+
+fn op(name: &str) -> Result<Ref<Op>, Error> {
+    match relax::op::lookup(name) {
+        Some(def) => Ok(Op::get(def.name)),
+        None => Err(Error::new(ErrorKind::AttributeError, format!("there is no operator {name}"))),
+    }
+}
+
+/// `(op, args, attrs, ty_args, span, ty)`. A call of an operator is checked, and its type inferred where none is given.
+fn call(args: &Args<'_>) -> Result<Any, Error> {
+    let (op, operands, attrs, ty_args) = (args.expr(0)?, args.exprs(1)?, args.attrs(2)?, args.types(3)?);
+    let (span, ty) = (args.span(4)?, args.ty(5)?);
+    let mut call = Call { op, args: operands, attrs, ty_args, ty, span };
+    if let (Expr::Op(op), true) = (&call.op, call.ty.is_missing()) {
+        let typed = relax::op::call_typed(&op.name, call.args, call.attrs, call.ty_args)
+            .map_err(|error| Error::new(ErrorKind::ValueError, error.to_string()))?;
+        return Ok(typed.into());
+    }
+    if call.ty.is_missing() {
+        call.ty = infer(&call).map_err(|error| Error::new(ErrorKind::ValueError, error.to_string()))?;
+    }
+    Ok(Ref::new(call).into())
+}
+
+fn tuple_field(args: &Args<'_>) -> Result<Any, Error> {
+    let (tuple, index): (Expr, i64) = (args.expr(0)?, args.get(1)?);
+    if let Type::Tuple(ty) = tuple.ty()
+        && usize::try_from(index).map_or(true, |index| index >= ty.fields.len())
+    {
+        let message = format!("the tuple has {} fields, so there is no field {index}", ty.fields.len());
+        return Err(Error::new(ErrorKind::IndexError, message));
+    }
+    Ok(Ref::new(TupleGetItem { tuple, index }).into())
+}
+
+fn constant(args: &Args<'_>) -> Result<Any, Error> {
+    let value: relaxide::ffi::Tensor = args.get(0)?;
+    Ok(match args.ty(1)? {
+        Type::Missing(_) => Expr::constant(value).into(),
+        ty => Ref::new(Constant { value, ty }).into(),
+    })
+}
+
+/// An expression as a sequence.
+fn sequence(body: Expr) -> Ref<SeqExpr> {
+    match body {
+        Expr::Seq(seq) => seq,
+        body => Ref::new(SeqExpr { blocks: Vec::new(), body }),
+    }
+}
+
+fn choice(args: &Args<'_>) -> Result<Any, Error> {
+    let (condition, on_true, on_false) = (args.expr(0)?, sequence(args.expr(1)?), sequence(args.expr(2)?));
+    let ty = unify(&on_true.body.ty(), &on_false.body.ty());
+    Ok(Ref::new(If { condition, true_branch: on_true, false_branch: on_false, ty }).into())
+}
+
+/// `(params, body, ret_ty, pure, attrs, span)`.
+fn function(args: &Args<'_>) -> Result<Any, Error> {
+    let (params, body) = (args.get::<Vec<Ref<Var>>>(0)?, sequence(args.expr(1)?));
+    let ret_ty = match args.ty(2)? {
+        Type::Missing(_) => {
+            let known = relax::shape::vars_of(params.iter().map(|param| &param.ty));
+            let scalar = |var: &Ref<Var>| params.contains(var);
+            relax::shape::erase_type(&body.body.ty(), &|var| known.contains(var) || scalar(var))
+        }
+        ty => ty,
+    };
+    Ok(Ref::new(Function { params, body, ret_ty, pure: args.get(3)?, attrs: args.attrs(4)?, span: args.span(5)? })
+        .into())
+}
+
+fn block(args: &Args<'_>, dataflow: bool) -> Result<Any, Error> {
+    let bindings: Vec<Binding> = args.get(0)?;
+    Ok(Ref::new(BindingBlock { bindings, dataflow }).into())
+}
+
+/// A function with other attributes.
+fn changed(function: &ObjectRef, change: impl FnOnce(&mut Attrs)) -> Result<Any, Error> {
+    if let Some(function) = function.downcast_ref::<Function>() {
+        let mut function = Function::clone(function);
+        change(&mut function.attrs);
+        return Ok(Ref::new(function).into());
+    }
+    if let Some(function) = function.downcast_ref::<PrimFunc>() {
+        let mut function = PrimFunc::clone(function);
+        change(&mut function.attrs);
+        return Ok(Ref::new(function).into());
+    }
+    Err(Error::new(ErrorKind::TypeError, format!("an object of type {} has no attributes", function.type_key())))
+}
+
+fn with_attrs(args: &Args<'_>) -> Result<Any, Error> {
+    let more = args.attrs(1)?;
+    changed(&args.get(0)?, |attrs| {
+        for (name, value) in more.0 {
+            attrs.0.insert(name, value);
+        }
+    })
+}
+
+fn without_attr(args: &Args<'_>) -> Result<Any, Error> {
+    let name: String = args.get(1)?;
+    changed(&args.get(0)?, |attrs| {
+        attrs.0.shift_remove(&name);
+    })
+}
+
+/// A node as text.
+fn script(args: &Args<'_>) -> Result<Any, Error> {
+    let node: ObjectRef = args.get(0)?;
+    if let Some(func) = node.downcast_ref::<PrimFunc>() {
+        return Ok(print::print_prim_func(func).as_str().into());
+    }
+    if let Some(func) = node.downcast_ref::<Function>() {
+        return Ok(print::print_function(func).as_str().into());
+    }
+    let text = if let Ok(ty) = Type::try_from(node.clone()) {
+        print::print_type(&ty)
+    } else if let Some(var) = node.downcast_ref::<Var>() {
+        var.name.clone()
+    } else if let Ok(scalar) = PrimExpr::try_from(node.clone()) {
+        print::print_prim(&scalar)
+    } else if let Ok(expr) = Expr::try_from(node.clone()) {
+        print::print_expr(&expr)
+    } else if let Ok(stmt) = Stmt::try_from(node.clone()) {
+        print::print_stmt(&stmt)
+    } else if let Ok(binding) = Binding::try_from(node.clone()) {
+        print::print_binding(&binding)
+    } else if let Some(block) = node.downcast_ref::<BindingBlock>() {
+        print::print_block(block)
+    } else {
+        let message = format!("an object of type {} has no form in TVMScript", node.type_key());
+        return Err(Error::new(ErrorKind::TypeError, message));
+    };
+    Ok(text.as_str().into())
+}

@@ -1,0 +1,32 @@
+//! Programs from Python: what makes their nodes.
+//!
+//! A node's fields are reflected, so Python reads them without a word here. What is here makes nodes: global functions by
+//! the names that TVM has for them, in tables, which check what they are given.
+
+mod args;
+pub mod builder;
+mod expr;
+pub mod module;
+pub mod op;
+mod prim;
+pub mod te;
+mod types;
+
+use relaxide::ffi::{Any, AnyView, Error, Function, register_global};
+
+pub use args::Args;
+
+/// A constructor: its global name, and what it does with its arguments.
+type Row = (&'static str, fn(&Args<'_>) -> Result<Any, Error>);
+
+/// Enters the constructors and the types of nodes.
+pub fn register() -> Result<(), Error> {
+    for (name, make) in [types::TABLE, expr::TABLE, prim::TABLE].into_iter().flatten().copied() {
+        let call = move |values: &[AnyView<'_>]| make(&Args { function: name, values });
+        register_global(name, Function::new(call))?;
+    }
+    types::enter();
+    expr::enter();
+    prim::enter();
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! The operator registry to Python: what there is, and calls by name.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use relaxide::ffi::{Any, DataType, Error, ErrorKind};
+use relaxide::ir::prim::PrimExpr;
+use relaxide::ir::{Attrs, Type};
+use relaxide::relax::Expr;
+use relaxide::relax::op::{self, ArgDef, ArgKind, Arity, AttrDef, AttrDefault, AttrKind, OpDef};
+
+use super::args;
+use crate::{convert, error};
+
+fn kind_of_arg(arg: &ArgDef) -> &'static str {
+    match arg.kind {
+        ArgKind::Tensor => "Expr",
+        ArgKind::TensorOrScalar => "Expr | int | float | bool",
+        ArgKind::Tensors => "Expr | list[Expr]",
+        ArgKind::Shape => "Expr | list[int | PrimExpr]",
+        ArgKind::Scalar => "Expr | int | float",
+        ArgKind::Scalars => "Expr | list[int | PrimExpr]",
+        ArgKind::Any => "Expr",
+    }
+}
+
+fn kind_of_attr(attr: &AttrDef) -> &'static str {
+    match attr.kind {
+        AttrKind::Bool => "bool",
+        AttrKind::Int => "int",
+        AttrKind::Float => "float",
+        AttrKind::Str => "str",
+        AttrKind::DType => "str",
+        AttrKind::Ints | AttrKind::IntsOf(_) => "int | list[int]",
+        AttrKind::Any => "object",
+    }
+}
+
+/// The default of an attribute as Python writes it; nothing where it must be given.
+fn default_text(attr: &AttrDef) -> Option<String> {
+    Some(match attr.default {
+        AttrDefault::Required => return None,
+        AttrDefault::None | AttrDefault::Void => "None".to_string(),
+        AttrDefault::Bool(value) => if value { "True" } else { "False" }.to_string(),
+        AttrDefault::Int(value) => value.to_string(),
+        AttrDefault::Float(value) if value.is_finite() => format!("{value:?}"),
+        AttrDefault::Float(value) => format!("float('{value}')"),
+        AttrDefault::Str(value) => format!("{value:?}"),
+        AttrDefault::Ints(values) => {
+            let items: Vec<String> = values.iter().map(i64::to_string).collect();
+            format!("({}{})", items.join(", "), if items.len() == 1 { "," } else { "" })
+        }
+    })
+}
+
+/// The names of all operators.
+#[pyfunction]
+fn op_names() -> Vec<&'static str> {
+    op::all().map(|def| def.name).collect()
+}
+
+/// What the registry says of an operator: its doc, its arguments as `(name, type, arity, doc)`, its attributes as
+/// `(name, type, default, doc)`, and whether it is pure.
+#[pyfunction]
+fn op_definition<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let Some(def) = op::lookup(name) else { return Ok(None) };
+    let arity = |arg: &ArgDef| match arg.arity {
+        Arity::Required => "required",
+        Arity::Optional => "optional",
+        Arity::Variadic => "variadic",
+    };
+    let arguments = def.args.iter().map(|arg| (arg.name, kind_of_arg(arg), arity(arg), arg.doc));
+    let attributes = def.attrs.iter().map(|attr| (attr.name, kind_of_attr(attr), default_text(attr), attr.doc));
+    let arguments = PyList::new(py, arguments.collect::<Vec<_>>())?;
+    let attributes = PyList::new(py, attributes.collect::<Vec<_>>())?;
+    (def.doc, arguments, attributes, def.pure).into_pyobject(py).map(Some)
+}
+
+/// A call of an operator.
+#[pyfunction]
+fn op_call<'py>(
+    py: Python<'py>,
+    name: &str,
+    arguments: &Bound<'py, PyTuple>,
+    attributes: &Bound<'py, PyDict>,
+    ty_args: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let refuse = |message: String| error::to_py(Error::new(ErrorKind::ValueError, message));
+    let def = op::lookup(name).ok_or_else(|| refuse(format!("there is no operator {name}")))?;
+    let given = arguments.iter().map(|arg| convert::from_py(&arg)).collect::<PyResult<Vec<Any>>>()?;
+    let operands = operands(def, &given).map_err(error::to_py)?;
+    let mut attrs = Attrs::new();
+    for (key, value) in attributes.iter() {
+        let value = convert::from_py(&value)?;
+        let value = args::attr_value(value.as_view()).map_err(error::to_py)?;
+        attrs = attrs.with(key.extract::<String>()?, value);
+    }
+    let types = convert::from_py(ty_args)?;
+    let types = super::Args { function: "ty_args", values: &[types.as_view()] }.types(0).map_err(error::to_py)?;
+    let call = op::call_typed(def.name, operands, attrs, types).map_err(|error| refuse(error.to_string()))?;
+    convert::to_py(py, call.into())
+}
+
+/// What was given for the arguments of a definition, each in the form that it asks for.
+fn operands(def: &OpDef, given: &[Any]) -> Result<Vec<Expr>, Error> {
+    let mut operands: Vec<Expr> = Vec::with_capacity(given.len());
+    for (at, value) in given.iter().enumerate() {
+        let arg = def.args.get(at).or(def.args.last().filter(|last| last.arity == Arity::Variadic));
+        if value.as_view().is_none() && arg.is_some_and(|arg| arg.arity == Arity::Optional) {
+            break;
+        }
+        let named = |error: Error| {
+            let name = arg.map_or("?", |arg| arg.name);
+            Error::new(error.kind(), format!("{}, argument `{name}`: {}", def.name, error.message()))
+        };
+        let dtype = || given.iter().find_map(tensor_dtype).unwrap_or(DataType::float(32));
+        operands.push(operand(arg.map(|arg| arg.kind), value, dtype).map_err(named)?);
+    }
+    Ok(operands)
+}
+
+fn tensor_dtype(value: &Any) -> Option<DataType> {
+    match args::expr(value.as_view()).ok()?.ty() {
+        Type::Tensor(ty) if ty.dtype != DataType::void() => Some(ty.dtype),
+        _ => None,
+    }
+}
+
+fn operand(kind: Option<ArgKind>, value: &Any, dtype: impl Fn() -> DataType) -> Result<Expr, Error> {
+    use relaxide::ffi::abi::type_index as index;
+    let view = value.as_view();
+    let is_number = matches!(view.type_index(), index::INT | index::FLOAT | index::BOOL);
+    match kind {
+        Some(ArgKind::Tensor | ArgKind::TensorOrScalar) if is_number => number(value, dtype()),
+        Some(ArgKind::Shape) => match args::prims(view) {
+            Ok(dims) if value.as_object().is_none_or(|object| PrimExpr::try_from(object.clone()).is_err()) => {
+                Ok(Expr::shape(dims))
+            }
+            _ => args::expr(view),
+        },
+        Some(ArgKind::Scalar) => args::prim_expr(view).map(Expr::prim),
+        Some(ArgKind::Scalars) => match args::prims(view) {
+            Ok(values) => Ok(Expr::tuple(values.into_iter().map(Expr::prim).collect::<Vec<_>>())),
+            Err(_) => args::expr(view),
+        },
+        _ => args::expr(view),
+    }
+}
+
+/// A number as a 0-d tensor of the other operands' type.
+fn number(value: &Any, dtype: DataType) -> Result<Expr, Error> {
+    let literal = args::prim_expr(value.as_view())?;
+    match relaxide::script::literal_tensor(&literal, dtype) {
+        Some(tensor) => tensor.map(Expr::constant),
+        None => Err(Error::new(ErrorKind::TypeError, format!("there are no constants of type {dtype}"))),
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(op_names, m)?)?;
+    m.add_function(wrap_pyfunction!(op_definition, m)?)?;
+    m.add_function(wrap_pyfunction!(op_call, m)?)
+}

@@ -1,0 +1,58 @@
+"""What programs of all languages are made of: modules, types, expressions, attributes.
+
+Nodes are objects of the compiler. Their classes add nothing but names: fields are read from the object itself, and every
+class has the constructor that its name in TVM has.
+"""
+
+from . import prim
+from .base import Node, SourceName, Span, assert_structural_equal, load_json, save_json, structural_equal, structural_hash
+from .expr import Call, Constant, Expr, ExprWithOp, GenericConst, GlobalVar, Range, Tuple, TupleGetItem, Var
+from .expr import is_prim_expr, is_prim_var
+from .function import BaseFunc
+from .global_info import GlobalInfo, VDevice
+from .module import IRModule
+from .op import Op
+from .prim import FloatImm, IntImm, StringImm
+from .type import FuncType, MissingType, PointerType, PrimType, StringType, TupleType, Type
+from ..ffi import Array, Map
+
+__all__ = [
+    "Array",
+    "BaseFunc",
+    "Call",
+    "Constant",
+    "Expr",
+    "ExprWithOp",
+    "FloatImm",
+    "FuncType",
+    "GenericConst",
+    "GlobalInfo",
+    "GlobalVar",
+    "IRModule",
+    "IntImm",
+    "Map",
+    "MissingType",
+    "Node",
+    "Op",
+    "PointerType",
+    "PrimType",
+    "Range",
+    "SourceName",
+    "Span",
+    "StringImm",
+    "StringType",
+    "Tuple",
+    "TupleGetItem",
+    "TupleType",
+    "Type",
+    "VDevice",
+    "Var",
+    "assert_structural_equal",
+    "is_prim_expr",
+    "is_prim_var",
+    "load_json",
+    "prim",
+    "save_json",
+    "structural_equal",
+    "structural_hash",
+]

@@ -1,0 +1,129 @@
+"""What all nodes share: text, places in sources, comparison, and JSON."""
+
+from .. import _core
+from ..ffi import Object, get_first_structural_mismatch, register_object, serialization
+from ..ffi import structural_equal as _equal
+from ..ffi import structural_hash as _hash
+from . import _api
+
+
+class Scriptable:
+    """What has a form in TVMScript."""
+
+    def script(self, *, show_meta=False, **style):
+        """The node as TVMScript. ``show_meta`` adds the section that holds tensor constants."""
+        _known_style(style)
+        return _api.ir.Script(self)
+
+    def show(self, *args, **options):
+        """Print the node as TVMScript, coloured where the output shows colours."""
+        from ._highlight import show
+
+        _known_style(dict.fromkeys(("style", "black_format")[: len(args)]))
+        show(self.script(**{name: value for name, value in options.items() if name not in ("style", "black_format")}))
+
+
+#: Options of TVM's printer about the look of a text. The look is one here.
+_STYLE = frozenset(
+    "name ir_prefix tir_prefix relax_prefix module_alias buffer_dtype int_dtype float_dtype verbose_expr indent_spaces "
+    "print_line_numbers num_context_lines syntax_sugar show_object_address show_all_ty path_to_underline "
+    "path_to_annotate obj_to_underline obj_to_annotate extra_config style black_format show_all_struct_info".split()
+)
+
+
+def _known_style(style):
+    unknown = set(style) - _STYLE
+    if unknown:
+        raise TypeError(f"script() has no option {sorted(unknown)[0]!r}")
+
+
+class Node(Object):
+    """The base of all nodes."""
+
+    def __repr__(self):
+        try:
+            return _api.ir.Script(self)
+        except TypeError:
+            return Object.__repr__(self)
+
+    __str__ = __repr__
+
+
+@register_object("ir.Span")
+class Span(Node):
+    """A range of a source text; lines and columns count from 1."""
+
+    def __init__(self, source_name, line, end_line, column, end_column):
+        source = getattr(source_name, "name", source_name)
+        self.__init_handle_by_constructor__(_api.ir.Span, source, line, end_line, column, end_column)
+
+    @property
+    def source_name(self):
+        """The file, or whatever names the source."""
+        return SourceName(self.source)
+
+    def __repr__(self):
+        return f"Span({self.source}:{self.line}:{self.column})"
+
+
+class SourceName(str):
+    """What names a source text."""
+
+    @property
+    def name(self):
+        """The name itself."""
+        return str(self)
+
+
+def _comparable(node):
+    return node.functions if isinstance(node, _core.IRModule) else node
+
+
+def structural_equal(lhs, rhs, map_free_vars=False, skip_tensor_content=False):
+    """Whether two nodes have the same structure: names of variables do not count."""
+    return _equal(lhs, rhs, map_free_vars, skip_tensor_content)
+
+
+def structural_hash(node, map_free_vars=False, skip_tensor_content=False):
+    """A number that is the same for nodes of the same structure."""
+    return _hash(node, map_free_vars, skip_tensor_content)
+
+
+def assert_structural_equal(lhs, rhs, map_free_vars=False):
+    """Raise a ValueError that names the first difference unless two nodes have the same structure."""
+    mismatch = get_first_structural_mismatch(lhs, rhs, map_free_vars)
+    if mismatch is None:
+        return
+    left, right = mismatch
+    raise ValueError(
+        "StructuralEqual check failed, caused by lhs"
+        f" at {left}:\n{_shown(lhs, left)}\nand rhs at {right}:\n{_shown(rhs, right)}"
+    )
+
+
+def _shown(node, path):
+    """The part of a node that a path leads to, as text, as far as it can be followed."""
+    for step in path.to_steps():
+        try:
+            if isinstance(node, _core.IRModule) and step.key == "functions":
+                node = {var.name_hint: func for var, func in node.functions.items()}
+            elif isinstance(step.key, str) and not isinstance(node, dict):
+                node = node._field(step.key)
+            else:
+                node = node[step.key]
+        except (AttributeError, KeyError, IndexError, TypeError):
+            return "<missing>"
+    try:
+        return node.script() if hasattr(node, "script") else repr(node)
+    except TypeError:
+        return repr(node)
+
+
+def save_json(node):
+    """A node, and all that it refers to, as text."""
+    return serialization.to_json_graph_str(node, {"relaxide_version": _core.__version__})
+
+
+def load_json(json_str):
+    """The node of a text."""
+    return serialization.from_json_graph_str(json_str)

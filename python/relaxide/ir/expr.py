@@ -1,0 +1,407 @@
+"""Expressions that all languages share, and their operators.
+
+A variable holds a scalar or anything else; operators ask its type. On scalars they make scalar expressions, on tensors
+calls of Relax operators.
+"""
+
+from .. import _core
+from ..ffi import Object, register_object
+from ..ffi import dtype as _dtype
+from . import _api
+from .base import Node, Scriptable
+from .type import FuncType, PointerType, PrimType, Type
+
+_SCALARS = "ir.IntImm ir.FloatImm prim.Binary prim.Not prim.Cast prim.Select prim.Let prim.Ramp prim.Broadcast"
+_SCALARS = frozenset(_SCALARS.split() + ["prim.Call", "tirx.BufferLoad", "relax.expr.PrimValue"])
+
+
+class Expr(Node):
+    """The base of all expressions."""
+
+    @property
+    def ty(self):
+        """What it evaluates to, as far as inference knows."""
+        return _api.ir.ExprType(self)
+
+    @property
+    def expr_ty(self):
+        """What it evaluates to."""
+        return self.ty
+
+
+def is_prim_expr(value):
+    """Whether a value is a scalar expression."""
+    key = getattr(type(value), "__tvm_ffi_type_key__", None)
+    if key in ("ir.Var", "relax.expr.DataflowVar"):
+        return isinstance(value.ty, (PrimType, PointerType))
+    return key in _SCALARS
+
+
+def is_prim_var(value):
+    """Whether a value is a scalar variable."""
+    return isinstance(value, Var) and isinstance(value.ty, PrimType)
+
+
+class _Deferred:
+    """A comparison of two scalars: an expression where one is needed, an answer about identity where a bool is."""
+
+    __slots__ = ("_op", "a", "b")
+
+    def __init__(self, op, a, b):
+        self._op, self.a, self.b = op, a, b
+
+    def asobject(self):
+        """The comparison as an expression."""
+        return _api.prim.binary(self._op, self.a, self.b)
+
+    def __bool__(self):
+        same = isinstance(self.b, Object) and self.a.same_as(self.b)
+        return same if self._op == "Eq" else not same
+
+    def __repr__(self):
+        return repr(self.asobject())
+
+
+def _operand(value):
+    return value.asobject() if isinstance(value, _Deferred) else value
+
+
+def _is_number(value):
+    return isinstance(value, (int, float)) or type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0
+
+
+def _binary(prim, relax):
+    def operate(a, b):
+        b = _operand(b)
+        if is_prim_expr(a) and (is_prim_expr(b) or _is_number(b)):
+            return prim(a, b)
+        if not isinstance(b, Expr) and not _is_number(b) and not isinstance(b, _core.Tensor):
+            if not hasattr(b, "__array__"):
+                return NotImplemented
+        return _core.op_call(relax, (a, b), {}, None)
+
+    return operate
+
+
+def _swapped(operate):
+    def swapped(a, b):
+        return operate(b, a) if isinstance(b, Expr) else _reflected(operate, a, b)
+
+    return swapped
+
+
+def _reflected(operate, a, b):
+    """``b op a`` where ``b`` is no expression."""
+    prim, relax = operate.parts
+    if is_prim_expr(a):
+        return prim(b, a)
+    return _core.op_call(relax, (b, a), {}, None)
+
+
+def _prim(op):
+    return lambda a, b: _api.prim.binary(op, a, b)
+
+
+def _divide(a, b):
+    # On integers the bar could mean two things, so it means neither.
+    for side in (a, b):
+        dtype = getattr(side, "dtype", None)
+        if dtype is not None and str(dtype).startswith(("int", "uint")):
+            raise RuntimeError(
+                "TVM supports multiple types of integer divisions, please call div, indexdiv/indexmod, floordiv/floormod "
+                "or truncdiv/truncmod directly to avoid ambiguity in the code."
+            )
+    return _api.prim.binary("Div", a, b)
+
+
+def _intrinsic(name):
+    def make(a, b):
+        base = a if is_prim_expr(a) else b
+        dtype = base.dtype
+        a, b = (_api.prim.const(x, dtype) if _is_number(x) else x for x in (a, b))
+        return _api.prim.call(dtype, f"tirx.{name}", [a, b])
+
+    return make
+
+
+def _operators(cls):
+    """Give a class its operators."""
+    for name, prim, relax in (
+        ("add", _prim("Add"), "add"),
+        ("sub", _prim("Sub"), "subtract"),
+        ("mul", _prim("Mul"), "multiply"),
+        ("truediv", _divide, "divide"),
+        ("floordiv", _prim("FloorDiv"), "floor_divide"),
+        ("mod", _prim("FloorMod"), "floor_mod"),
+        ("pow", _intrinsic("pow"), "power"),
+        ("matmul", None, "matmul"),
+        ("lshift", _intrinsic("shift_left"), "left_shift"),
+        ("rshift", _intrinsic("shift_right"), "right_shift"),
+        ("and", _intrinsic("bitwise_and"), "bitwise_and"),
+        ("or", _intrinsic("bitwise_or"), "bitwise_or"),
+        ("xor", _intrinsic("bitwise_xor"), "bitwise_xor"),
+    ):
+        operate = _binary(prim, relax)
+        operate.parts = (prim, relax)
+        setattr(cls, f"__{name}__", operate)
+        setattr(cls, f"__r{name}__", _swapped(operate))
+    for name, op, relax in (("lt", "Lt", "less"), ("le", "Le", "less_equal"), ("gt", "Gt", "greater")):
+        setattr(cls, f"__{name}__", _binary(_prim(op), relax))
+    cls.__ge__ = _binary(_prim("Ge"), "greater_equal")
+    return cls
+
+
+@_operators
+class ExprWithOp(Expr, Scriptable):
+    """Expressions that are operands."""
+
+    @property
+    def dtype(self):
+        """The element type of a scalar or of a tensor."""
+        if is_prim_expr(self):
+            return _api.prim.dtype(self)
+        dtype = getattr(self.ty, "dtype", None)
+        if dtype is None:
+            raise AttributeError(f"an expression of type {self.ty} has no dtype")
+        return dtype
+
+    def __neg__(self):
+        if is_prim_expr(self):
+            return _api.prim.binary("Mul", self, -1)
+        return _core.op_call("negative", (self,), {}, None)
+
+    def __invert__(self):
+        if is_prim_expr(self):
+            return _api.prim.call(self.dtype, "tirx.bitwise_not", [self])
+        return _core.op_call("bitwise_not", (self,), {}, None)
+
+    def __eq__(self, other):
+        other = _operand(other)
+        if is_prim_expr(self) and (is_prim_expr(other) or _is_number(other)):
+            return _Deferred("Eq", self, other)
+        return self.same_as(other)
+
+    def __ne__(self, other):
+        other = _operand(other)
+        if is_prim_expr(self) and (is_prim_expr(other) or _is_number(other)):
+            return _Deferred("Ne", self, other)
+        return not self.same_as(other)
+
+    __hash__ = Object.__hash__
+
+    def __bool__(self):
+        raise ValueError("an expression is no bool: use tirx.all and tirx.any for scalars, `is not None` for presence")
+
+    def equal(self, other, span=None):
+        """The comparison of two scalars as an expression."""
+        return _api.prim.binary("Eq", self, other)
+
+    def astype(self, dtype, span=None):
+        """Conversion to another element type."""
+        if is_prim_expr(self):
+            return _api.prim.Cast(_dtype(dtype), self)
+        return _core.op_call("astype", (self,), {"dtype": _dtype(dtype)}, None)
+
+    def __call__(self, *args, attrs=None):
+        if is_prim_expr(self):
+            raise TypeError("a scalar cannot be called")
+        return Call(self, args, attrs)
+
+    def __getitem__(self, index):
+        if is_prim_expr(self):
+            raise TypeError("a scalar has no elements")
+        return TupleGetItem(self, index)
+
+    # Tuples have a length only where their type is known; then they can be unpacked.
+    def __len__(self):
+        fields = getattr(self.ty, "fields", None)
+        if fields is None:
+            raise TypeError(f"an expression of type {self.ty} has no length")
+        return len(fields)
+
+    def __iter__(self):
+        return (self[index] for index in range(len(self)))
+
+
+class PrimExprClass(type(Object)):
+    """The class of classes that stand for one operator of a node that several share."""
+
+    def __instancecheck__(cls, instance):
+        op = cls.__dict__.get("_op")
+        if op is None:
+            return type.__instancecheck__(cls, instance)
+        return type.__instancecheck__(cls.__mro__[1], instance) and instance._field("op") == op
+
+
+@register_object("ir.Var")
+class Var(ExprWithOp):
+    """A variable. Identity counts, not the name. Text as its type is the element type of a scalar."""
+
+    def __init__(self, name=None, ty=None, span=None, *, name_hint=None):
+        if (name is None) == (name_hint is None):
+            raise TypeError("Specify either name or name_hint, and one of them")
+        name = name_hint if name is None else name
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, got {type(name).__name__}")
+        if isinstance(ty, str):
+            ty = PointerType(PrimType("void")) if ty == "handle" else PrimType(ty)
+        elif ty is not None and not isinstance(ty, Type):
+            raise TypeError("ty must be a Type or the name of an element type")
+        self.__init_handle_by_constructor__(_api.ir.Var, name, ty, span)
+
+    @property
+    def ty(self):
+        """What it holds."""
+        return self._field("ty")
+
+    @property
+    def name_hint(self):
+        """The name it prints by."""
+        return self.name
+
+
+@register_object("ir.GlobalVar")
+class GlobalVar(Expr, Scriptable):
+    """The name of a function of a module. Two of one name stand for the same function."""
+
+    def __init__(self, name_hint, ty=None):
+        self.__init_handle_by_constructor__(_api.ir.GlobalVar, name_hint, ty)
+
+    @property
+    def name_hint(self):
+        """The name."""
+        return self.name
+
+    @property
+    def ty(self):
+        """The function's type, where it is known."""
+        return self._field("ty")
+
+    def __call__(self, *args):
+        return Call(self, args)
+
+    def __eq__(self, other):
+        return isinstance(other, GlobalVar) and self.name == other.name
+
+    def __hash__(self):
+        return hash(self.name)
+
+    def __repr__(self):
+        return f'I.GlobalVar("{self.name}")'
+
+
+class AttrView(dict):
+    """Attributes by name, as items and as attributes."""
+
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"there is no attribute {name!r}; there are: {', '.join(self)}") from None
+
+    def get_int(self, name):
+        """An integer attribute."""
+        return int(self[name])
+
+    def get_str(self, name):
+        """A text attribute."""
+        return str(self[name])
+
+
+@register_object("ir.Call")
+class Call(ExprWithOp):
+    """A call of an operator, a function of the module, an external function or a closure.
+
+    Its type is inferred where ``ret_ty`` is not given; a call that does not fit its operator is refused.
+    """
+
+    def __init__(self, op, args, attrs=None, ty_args=None, span=None, ret_ty=None):
+        from .op import Op
+
+        op = Op.get(op) if isinstance(op, str) else op
+        if isinstance(ret_ty, str):
+            ret_ty = PrimType(ret_ty)
+        attrs = dict(attrs) if attrs else None
+        self.__init_handle_by_constructor__(_api.ir.Call, op, list(args), attrs, ty_args, span, ret_ty)
+
+    @property
+    def ty(self):
+        """What it evaluates to."""
+        return self._field("ty")
+
+    @property
+    def attrs(self):
+        """The constant parameters of the operator; ``None`` where it has none."""
+        attrs = self._field("attrs")
+        return AttrView(attrs) if len(attrs) else None
+
+
+@register_object("ir.Tuple")
+class Tuple(ExprWithOp):
+    """A tuple."""
+
+    def __init__(self, fields, span=None):
+        self.__init_handle_by_constructor__(_api.ir.Tuple, list(fields))
+
+    def __getitem__(self, index):
+        return self.fields[index]
+
+    def __len__(self):
+        return len(self.fields)
+
+    def __iter__(self):
+        return iter(self.fields)
+
+
+@register_object("ir.TupleGetItem")
+class TupleGetItem(ExprWithOp):
+    """A field of a tuple."""
+
+    def __init__(self, tuple_value, index, span=None):
+        fields = getattr(tuple_value.ty, "fields", None)
+        index = int(index)
+        if fields is not None and not 0 <= index < len(fields):
+            raise IndexError(f"the tuple has {len(fields)} fields, so there is no field {index}")
+        self.__init_handle_by_constructor__(_api.ir.TupleGetItem, tuple_value, index)
+
+    @property
+    def tuple_value(self):
+        """The tuple."""
+        return self.tuple
+
+
+@register_object("ir.GenericConst")
+class GenericConst(ExprWithOp):
+    """A tensor constant."""
+
+    def __init__(self, value, ty=None, span=None):
+        self.__init_handle_by_constructor__(_api.ir.GenericConst, value, ty)
+
+    @property
+    def data(self):
+        """The value."""
+        return self.value
+
+    @property
+    def ty(self):
+        """Its type."""
+        return self._field("ty")
+
+
+Constant = GenericConst
+
+
+class Range:
+    """A range of integers: from ``min``, ``extent`` of them."""
+
+    def __init__(self, begin, end=None, span=None):
+        self.min, self.extent = (0, begin) if end is None else (begin, end - begin)
+
+    @staticmethod
+    def from_min_extent(min_value, extent, span=None):
+        """The range of a first value and a length."""
+        return Range(min_value, min_value + extent)
+
+
+__all__ = ["Call", "Constant", "Expr", "ExprWithOp", "FuncType", "GenericConst", "GlobalVar", "Range", "Tuple"]
+__all__ += ["TupleGetItem", "Var", "is_prim_expr", "is_prim_var"]

@@ -1,0 +1,30 @@
+"""What the functions of a module share."""
+
+from ..ffi import register_object
+from . import _api
+from .base import Node
+
+
+class GlobalInfo(Node):
+    """The base of what the functions of a module share."""
+
+
+@register_object("relax.VDevice")
+class VDevice(GlobalInfo):
+    """A device that tensors may live on, before real devices are chosen."""
+
+    def __init__(self, target="", vdevice_id=0, memory_scope="global"):
+        if isinstance(target, dict):
+            kind = target["kind"]
+            target = " ".join([kind, *(f"-{key}={value}" for key, value in target.items() if key != "kind")])
+        self.__init_handle_by_constructor__(_api.relax.VDevice, str(target), vdevice_id, memory_scope)
+
+    @property
+    def vdevice_id(self):
+        """Which of several devices of that kind."""
+        return self.id
+
+    @property
+    def memory_scope(self):
+        """The memory on it."""
+        return self.scope

@@ -1,0 +1,163 @@
+"""Types: what expressions evaluate to, as far as the compiler knows."""
+
+from ..ffi import dtype as _dtype
+from ..ffi import register_object
+from . import _api
+from .base import Node, Scriptable, structural_equal, structural_hash
+
+
+class Type(Node, Scriptable):
+    """The base of all types. Two types are equal if they have the same structure."""
+
+    @staticmethod
+    def missing():
+        """The type of what inference has not visited."""
+        return _api.ir.MissingType()
+
+    Missing = missing
+
+    def is_missing(self):
+        """Whether inference has not visited it."""
+        return isinstance(self, MissingType)
+
+    def __eq__(self, other):
+        return isinstance(other, Type) and bool(structural_equal(self, other))
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return structural_hash(self, True)
+
+    def is_base_of(self, derived):
+        """Whether every value of the other type is one of this type."""
+        from ..relax.analysis import type_base_check
+
+        return type_base_check(self, derived)
+
+
+@register_object("ir.MissingType")
+class MissingType(Type):
+    """The type of what inference has not visited."""
+
+    def __init__(self):
+        self.__init_handle_by_constructor__(_api.ir.MissingType)
+
+
+@register_object("ir.PrimType")
+class PrimType(Type):
+    """The type of a scalar."""
+
+    def __init__(self, dtype):
+        self.__init_handle_by_constructor__(_api.ir.PrimType, _dtype(dtype))
+
+    def is_scalar(self):
+        """Whether it has one lane."""
+        return self.dtype.lanes == 1
+
+    def __str__(self):
+        return str(self.dtype)
+
+    __hash__ = Type.__hash__
+
+
+@register_object("ir.StringType")
+class StringType(Type):
+    """The type of text."""
+
+    def __init__(self):
+        self.__init_handle_by_constructor__(_api.ir.StringType)
+
+
+@register_object("ir.PointerType")
+class PointerType(Type):
+    """The type of a pointer to elements in a memory scope."""
+
+    def __init__(self, element_type, storage_scope=""):
+        self.__init_handle_by_constructor__(_api.ir.PointerType, element_type, storage_scope or "global")
+
+    @property
+    def element_type(self):
+        """What it points to."""
+        return self.element
+
+    @property
+    def storage_scope(self):
+        """The memory it points into."""
+        return self.scope
+
+
+@register_object("ir.TupleType")
+class TupleType(Type):
+    """The type of a tuple."""
+
+    def __init__(self, fields, span=None):
+        self.__init_handle_by_constructor__(_api.ir.TupleType, list(fields))
+
+
+@register_object("relax.AnyType")
+class AnyType(Type):
+    """The type of any value."""
+
+    def __init__(self, span=None):
+        self.__init_handle_by_constructor__(_api.relax.AnyType)
+
+
+@register_object("relax.ShapeType")
+class ShapeType(Type):
+    """The type of a shape: its dimensions where they are known, or how many there are."""
+
+    def __init__(self, values=None, ndim=-1, span=None):
+        self.__init_handle_by_constructor__(_api.relax.ShapeType, values, ndim)
+
+
+@register_object("relax.TensorType")
+class TensorType(Type):
+    """The type of a tensor: shape, element type and device, each where it is known."""
+
+    def __init__(self, shape=None, dtype="float32", vdevice=None, ndim=-1, span=None):
+        dtype = None if dtype is None or dtype == "" else _dtype(dtype)
+        self.__init_handle_by_constructor__(_api.relax.TensorType, shape, dtype, vdevice, ndim)
+
+    @property
+    def shape(self):
+        """The dimensions as a shape expression; ``None`` where they are unknown."""
+        values = self._field("shape")
+        return None if values is None else _api.relax.ShapeExpr(values)
+
+
+@register_object("relax.FuncType")
+class FuncType(Type):
+    """The type of a function."""
+
+    def __init__(self, params, ret, purity=True, span=None):
+        self.__init_handle_by_constructor__(_api.relax.FuncType, list(params), ret, purity)
+
+    @staticmethod
+    def opaque_func(*, ret=None, derive_func=None, purity=False, span=None):
+        """The type of a function of any arguments."""
+        if derive_func is not None:
+            raise NotImplementedError("derive_func is not available: give the result's type with ret=")
+        return _api.relax.FuncTypeOpaqueFunc(ret or AnyType(), purity)
+
+    @property
+    def purity(self):
+        """Whether calls have no visible effect."""
+        return self.pure
+
+    def is_opaque(self):
+        """Whether it takes any arguments."""
+        return self.params is None
+
+
+class PackedFuncType(FuncType):
+    """The type of a function of any arguments and any result."""
+
+    def __new__(cls, span=None):
+        return FuncType.opaque_func()
+
+    def __init__(self, span=None):
+        pass
+
+
+ObjectType = AnyType

@@ -1,0 +1,275 @@
+"""The nodes of Relax."""
+
+from ..ffi import register_object
+from ..ffi import dtype as _dtype
+from ..ir import _api
+from ..ir.base import Node, Scriptable, Span
+from ..ir.expr import Call, Constant, Expr, ExprWithOp, GenericConst, GlobalVar, Tuple, TupleGetItem, Var
+from ..ir.function import BaseFunc
+from ..ir.prim import FloatImm, IntImm
+from ..ir.type import PrimType
+
+
+@register_object("relax.expr.DataflowVar")
+class DataflowVar(Var):
+    """A variable that ends with its dataflow block."""
+
+    def __init__(self, name=None, ty=None, span=None, *, name_hint=None):
+        name = name_hint if name is None else name
+        if isinstance(ty, str):
+            ty = PrimType(ty)
+        self.__init_handle_by_constructor__(_api.relax.DataflowVar, name, ty, span)
+
+
+@register_object("relax.expr.PrimValue")
+class PrimValue(ExprWithOp):
+    """A scalar as a Relax value."""
+
+    def __init__(self, value, span=None):
+        self.__init_handle_by_constructor__(_api.relax.PrimValue, value)
+
+
+@register_object("relax.expr.StringImm")
+class StringImm(ExprWithOp):
+    """Text as a Relax value."""
+
+    def __init__(self, value, span=None):
+        self.__init_handle_by_constructor__(_api.relax.StringImm, value)
+
+    def __eq__(self, other):
+        return self.value == (other.value if isinstance(other, StringImm) else other)
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash(self.value)
+
+
+@register_object("relax.expr.DataTypeImm")
+class DataTypeImm(ExprWithOp):
+    """An element type as a Relax value."""
+
+    def __init__(self, value, span=None):
+        self.__init_handle_by_constructor__(_api.relax.DataTypeImm, _dtype(value))
+
+
+@register_object("relax.expr.ShapeExpr")
+class ShapeExpr(ExprWithOp):
+    """A shape: dimensions over symbolic variables in scope."""
+
+    def __init__(self, values, span=None):
+        self.__init_handle_by_constructor__(_api.relax.ShapeExpr, list(values))
+
+    def __getitem__(self, index):
+        return self.values[index]
+
+    def __len__(self):
+        return len(self.values)
+
+    def __iter__(self):
+        return iter(self.values)
+
+
+def make_shape(shape):
+    """The shape of a list of dimensions."""
+    return ShapeExpr(shape)
+
+
+@register_object("relax.expr.If")
+class If(ExprWithOp):
+    """A choice by a condition; branches become sequences."""
+
+    def __init__(self, cond, true_branch, false_branch, span=None):
+        self.__init_handle_by_constructor__(_api.relax.If, cond, true_branch, false_branch)
+
+    @property
+    def cond(self):
+        """The condition."""
+        return self.condition
+
+
+class Binding(Node, Scriptable):
+    """The base of bindings."""
+
+
+@register_object("relax.expr.VarBinding")
+class VarBinding(Binding):
+    """``var = value``"""
+
+    def __init__(self, var, value, span=None):
+        self.__init_handle_by_constructor__(_api.relax.VarBinding, var, value)
+
+
+@register_object("relax.expr.MatchCast")
+class MatchCast(Binding):
+    """A check of a value's type at run time, which binds the symbolic variables that the type mentions first."""
+
+    def __init__(self, var, value, ty, span=None):
+        self.__init_handle_by_constructor__(_api.relax.MatchCast, var, value, ty)
+
+
+@register_object("relax.expr.BindingBlock")
+class BindingBlock(Node, Scriptable):
+    """Bindings in order."""
+
+    def __init__(self, bindings, span=None):
+        self.__init_handle_by_constructor__(_api.relax.BindingBlock, list(bindings))
+
+
+class _IsDataflow(type(Node)):
+    def __instancecheck__(cls, instance):
+        return type.__instancecheck__(BindingBlock, instance) and instance.dataflow
+
+
+class DataflowBlock(BindingBlock, metaclass=_IsDataflow):
+    """Bindings without side effects or control flow. The node is a :class:`BindingBlock` that says so."""
+
+    def __new__(cls, bindings, span=None):
+        return _api.relax.DataflowBlock(list(bindings))
+
+    def __init__(self, bindings, span=None):
+        pass
+
+
+@register_object("relax.expr.SeqExpr")
+class SeqExpr(ExprWithOp):
+    """Bindings, then a result."""
+
+    def __init__(self, blocks, body, span=None):
+        self.__init_handle_by_constructor__(_api.relax.SeqExpr, list(blocks), body)
+
+
+@register_object("relax.expr.Function")
+class Function(BaseFunc, Scriptable):
+    """A function. The type of its result follows from its body where none is given."""
+
+    def __init__(self, params, body, ret_ty=None, is_pure=True, attrs=None, span=None):
+        attrs = dict(attrs) if attrs else None
+        self.__init_handle_by_constructor__(_api.relax.Function, list(params), body, ret_ty, bool(is_pure), attrs, span)
+
+    @staticmethod
+    def create_empty(params, ret_ty, is_pure=True, attrs=None, span=None):
+        """A function whose body is yet to be written; it may be called already."""
+        return Function(params, SeqExpr([], Tuple([])), ret_ty, is_pure, attrs, span)
+
+    @property
+    def is_pure(self):
+        """Whether calls have no visible effect."""
+        return self.pure
+
+    def __call__(self, *args):
+        return Call(self, args)
+
+    def bind_symbolic_vars(self, binding_map):
+        """The function with values for symbolic dimensions, given by name or variable."""
+        from . import transform
+        from ..ir import IRModule
+
+        return _apply(transform.BindSymbolicVars, self, binding_map)
+
+    def bind_params(self, binding_map):
+        """The function with values for parameters, given by name or variable."""
+        from . import transform
+
+        return _apply(transform.BindParams, self, binding_map, by_name=True)
+
+
+def _apply(make, function, binding_map, by_name=False):
+    from ..ir import IRModule
+
+    if by_name:
+        binding_map = {getattr(key, "name_hint", key): value for key, value in binding_map.items()}
+    name = (function.attrs or {}).get("global_symbol", "main")
+    module = make(name, binding_map)(IRModule({name: function})) if by_name else make(binding_map, name)(
+        IRModule({name: function})
+    )
+    return module[name]
+
+
+@register_object("relax.expr.ExternFunc")
+class ExternFunc(BaseFunc, ExprWithOp):
+    """A function outside the module, found by name when the program is loaded."""
+
+    def __init__(self, global_symbol, ty=None, span=None):
+        if ty is not None:
+            raise NotImplementedError("an external function has no type of its own: give ty_args at its calls")
+        self.__init_handle_by_constructor__(_api.relax.ExternFunc, global_symbol)
+
+    @property
+    def attrs(self):
+        """External functions have no attributes."""
+        return None
+
+    def __call__(self, *args):
+        return Call(self, args)
+
+
+def extern(name, ty=None, span=None):
+    """The function of a name outside the module."""
+    return ExternFunc(name, ty, span)
+
+
+def const(value, dtype=None):
+    """A tensor constant of a number, of nested lists, of an array or of a tensor."""
+    import numpy as np
+
+    from ..runtime import Tensor, tensor
+
+    if isinstance(value, Tensor):
+        if dtype is not None and str(value.dtype) != str(dtype):
+            value = tensor(value.numpy().astype(str(dtype)))
+        return GenericConst(value)
+    if dtype is None and isinstance(value, bool):
+        dtype = "bool"
+    elif dtype is None and isinstance(value, int):
+        dtype = "int32"
+    elif dtype is None and isinstance(value, float):
+        dtype = "float32"
+    array = np.asarray(value)
+    if dtype is None and array.dtype == "float64":
+        dtype = "float32"
+    name = str(dtype) if dtype is not None else str(array.dtype)
+    if name in ("bfloat16",) or name.startswith("float8"):
+        import ml_dtypes
+
+        return GenericConst(tensor(array.astype(getattr(ml_dtypes, name))))
+    return GenericConst(tensor(array.astype(name)))
+
+
+def prim_value(value, dtype=None):
+    """A scalar as a Relax value."""
+    if isinstance(value, PrimValue) and dtype is None:
+        return value
+    if isinstance(value, (bool, int, float)):
+        dtype = dtype or ("bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float64")
+        value = _api.prim.const(value, _dtype(dtype))
+    elif dtype is not None:
+        value = _api.prim.Cast(_dtype(dtype), value)
+    return PrimValue(value)
+
+
+def get_shape_of(expr):
+    """The shape of a tensor: its dimensions where they are known, else a call that asks for them."""
+    shape = getattr(expr.ty, "shape", None)
+    if shape is not None:
+        return shape
+    from . import op
+
+    return op.shape_of(expr)
+
+
+def te_tensor(value, *, name="rxplaceholder"):
+    """The input of a kernel that stands for a tensor of known shape."""
+    from .. import te
+
+    shape = getattr(value.ty, "shape", None)
+    if shape is None:
+        raise ValueError(f"the shape of {value} is not known to the compiler; give it one with match_cast")
+    return te.placeholder(list(shape.values), value.ty.dtype, name)
+
+
+__all__ = ["Binding", "BindingBlock", "Call", "Constant", "DataTypeImm", "DataflowBlock", "DataflowVar", "Expr", "ExternFunc"]
+__all__ += ["FloatImm", "Function", "GenericConst", "GlobalVar", "If", "IntImm", "MatchCast", "PrimValue", "SeqExpr"]
+__all__ += ["ShapeExpr", "Span", "StringImm", "Tuple", "TupleGetItem", "Var", "VarBinding", "const", "extern"]
+__all__ += ["get_shape_of", "make_shape", "prim_value", "te_tensor"]

@@ -1,0 +1,30 @@
+"""Relax operators as functions: each builds a checked call whose type is known.
+
+The functions come from the compiler's registry: ``help(relax.op.nn.conv2d)`` shows what its definition says.
+"""
+
+from ... import _core
+from ._calls import assert_op, call_builtin_with_ctx, call_dps_packed, call_inplace_packed, call_packed, call_pure_packed
+from ._calls import call_tir, call_tir_inplace, invoke_closure, invoke_pure_closure, make_closure
+from ._generate import make as _make
+from ._generate import namespaces as _namespaces
+
+globals().update(_namespaces())
+
+__all__ = [name for name in _core.op_names() if "." not in name]
+
+
+def __getattr__(name):
+    function = None if name.startswith("__") else _make(name)
+    if function is None:
+        raise AttributeError(f"there is no operator {name!r} in relax.op")
+    globals()[name] = function
+    return function
+
+
+def __dir__():
+    return sorted({*__all__, *_namespaces_of()})
+
+
+def _namespaces_of():
+    return {name.partition(".")[0] for name in _core.op_names() if "." in name}

@@ -1,0 +1,111 @@
+"""Calls that have a form of their own: of kernels, of functions outside the module, of closures."""
+
+from ... import _core
+from ...ir.expr import Call, Expr, Tuple
+from ..expr import ExternFunc, ShapeExpr, StringImm
+
+
+def _tuple(args):
+    if isinstance(args, Expr) and not isinstance(args, Tuple):
+        return Tuple([args]) if not hasattr(args.ty, "fields") else args
+    return args if isinstance(args, Tuple) else Tuple(list(args))
+
+
+def _result(out_ty):
+    """The type of outputs: one type, or a tuple's of several."""
+    return list(out_ty) if isinstance(out_ty, (tuple, list)) else [out_ty]
+
+
+def _callee(func):
+    return ExternFunc(func) if isinstance(func, str) else func
+
+
+def _scalars(tir_vars):
+    if tir_vars is None:
+        return ()
+    return (tir_vars if isinstance(tir_vars, Expr) else ShapeExpr(list(tir_vars)),)
+
+
+def _of_one(types):
+    from ...ir.type import TupleType
+
+    types = _result(types)
+    return types[0] if len(types) == 1 else TupleType(types)
+
+
+def call_tir(gvar, args, out_ty, tir_vars=None):
+    """Call a kernel of the module with fresh outputs.
+
+    Parameters
+    ----------
+    gvar : GlobalVar
+        The kernel.
+    args : Expr or list of Expr
+        Its inputs.
+    out_ty : TensorType or list of TensorType
+        The type of each output.
+    tir_vars : ShapeExpr or list of PrimExpr, optional
+        Values of scalars that the kernel takes behind its tensors.
+    """
+    return _core.op_call("call_tir", (gvar, _tuple(args), *_scalars(tir_vars)), {}, [_of_one(out_ty)])
+
+
+def call_tir_inplace(gvar, args, inplace_indices, out_ty, tir_vars=None):
+    """Call a kernel that writes outputs over inputs: ``inplace_indices`` says over which; -1 stands for a fresh output."""
+    indices = [inplace_indices] if isinstance(inplace_indices, int) else list(inplace_indices)
+    arguments = (gvar, _tuple(args), *_scalars(tir_vars))
+    return _core.op_call("call_tir_inplace", arguments, {"inplace_indices": indices}, [_of_one(out_ty)])
+
+
+def call_dps_packed(func, args, out_ty):
+    """Call a function outside the module that takes its outputs as its last arguments."""
+    return _core.op_call("call_dps_packed", (_callee(func), _tuple(args)), {}, [_of_one(out_ty)])
+
+
+def call_packed(func, *args, ty_args=None, **attrs):
+    """Call a function outside the module, which may have effects."""
+    return Call(_callee(func), list(args), attrs or None, ty_args=_types(ty_args))
+
+
+def call_pure_packed(func, *args, ty_args):
+    """Call a function outside the module that has no effects."""
+    return _core.op_call("call_pure_packed", (_callee(func), *args), {}, _types(ty_args))
+
+
+def call_inplace_packed(func, *args, inplace_indices, ty_args):
+    """Call a function outside the module that changes the arguments that ``inplace_indices`` names and nothing else."""
+    indices = [inplace_indices] if isinstance(inplace_indices, int) else list(inplace_indices)
+    attrs = {"inplace_indices": indices}
+    return _core.op_call("call_inplace_packed", (_callee(func), *args), attrs, _types(ty_args))
+
+
+def call_builtin_with_ctx(func, args, *, ty_args=None):
+    """Call a function that takes the virtual machine in front of its arguments."""
+    return _core.op_call("call_builtin_with_ctx", (_callee(func), _tuple(args)), {}, _types(ty_args))
+
+
+def make_closure(func, args):
+    """A function of the module with its last arguments bound."""
+    return _core.op_call("make_closure", (func, _tuple(args)), {}, None)
+
+
+def invoke_closure(closure, args, ty_args):
+    """Call a closure."""
+    return _core.op_call("invoke_closure", (closure, _tuple(args)), {}, _types(ty_args))
+
+
+def invoke_pure_closure(closure, args, ty_args):
+    """Call a closure that has no effects."""
+    return _core.op_call("invoke_pure_closure", (closure, _tuple(args)), {}, _types(ty_args))
+
+
+def assert_op(condition, format_args=None, format=""):
+    """Fail when the program runs unless a condition holds; the message is a Python format of the values."""
+    values = [] if format_args is None else format_args
+    values = [values] if isinstance(values, Expr) else list(values)
+    text = format.value if isinstance(format, StringImm) else format
+    return _core.op_call("assert_op", (condition, *values), {"format": text}, None)
+
+
+def _types(types):
+    return None if types is None else _result(types)

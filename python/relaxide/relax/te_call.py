@@ -1,0 +1,84 @@
+"""Calls of kernels that functions of ``te`` describe."""
+
+from .. import _core
+from ..ir import _api
+from ..ir.expr import Call, Expr, GenericConst, Tuple, is_prim_expr
+from .expr import PrimValue, ShapeExpr
+from .op import call_tir
+from .type import TensorType
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class _Inputs:
+    """The tensors of a call, and the kernel's inputs that stand for them."""
+
+    def __init__(self):
+        self.exprs, self.tensors = [], []
+
+    def input(self, expr):
+        """The kernel's input for a tensor; one that is given twice is one input twice."""
+        from .. import te
+
+        ty = expr.ty
+        shape = getattr(ty, "shape", None)
+        if shape is None:
+            raise ValueError(f"the shape of {expr} is not known to the compiler; give it one with match_cast")
+        at = len(self.tensors)
+        name = _LETTERS[at] if at < len(_LETTERS) else f"in{at}"
+        tensor = te.placeholder(list(shape.values), ty.dtype, name)
+        self.exprs.append(expr)
+        self.tensors.append(tensor)
+        return tensor
+
+    def convert(self, value):
+        """An argument as the describing function takes it."""
+        if isinstance(value, PrimValue):
+            return value.value
+        if isinstance(value, (ShapeExpr,)):
+            return [self.convert(dim) for dim in value.values]
+        if isinstance(value, Tuple):
+            return [self.convert(field) for field in value.fields]
+        if isinstance(value, Expr) and not is_prim_expr(value) and not hasattr(value, "global_symbol"):
+            ty = value.ty
+            if isinstance(ty, TensorType):
+                return self.input(value)
+            fields = getattr(ty, "fields", None)
+            if fields is not None:
+                return [self.convert(value[at]) for at in range(len(fields))]
+            dims = getattr(ty, "values", None)
+            if dims is not None:
+                return list(dims)
+            raise TypeError(f"an argument of type {ty} cannot be an input of a kernel")
+        if isinstance(value, _core.Tensor):
+            return self.input(GenericConst(value))
+        if isinstance(value, (tuple, list)):
+            return [self.convert(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.convert(item) for key, item in value.items()}
+        return value
+
+
+def call_te(builder, func, args, kwargs):
+    """A call of the kernel that ``func`` describes, which is added to the module."""
+    kwargs = dict(kwargs)
+    name = kwargs.pop("primfunc_name_hint", None) or getattr(func, "__name__", "te_func")
+    attrs = kwargs.pop("primfunc_attrs", None)
+    if name == "<lambda>":
+        name = "te_func"
+    inputs = _Inputs()
+    outputs = func(*[inputs.convert(arg) for arg in args], **{key: inputs.convert(arg) for key, arg in kwargs.items()})
+    outputs = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
+    for output in outputs:
+        if not isinstance(output, _core.TeTensor):
+            raise TypeError(f"{name} must return tensors of te, got {type(output).__name__}")
+    kernel, scalars = _core.te_make_kernel(name, inputs.tensors, outputs)
+    if attrs:
+        kernel = _api.ir.WithAttrs(kernel, dict(attrs))
+    gvar = builder.add_func(kernel, name)
+    types = [TensorType(list(output.shape), output.dtype) for output in outputs]
+    operands = [*inputs.exprs, *(PrimValue(scalar) for scalar in scalars)]
+    return call_tir(gvar, operands, types if len(types) > 1 else types[0])
+
+
+__all__ = ["Call", "call_te"]

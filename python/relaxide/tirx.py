@@ -1,0 +1,128 @@
+"""Kernels and what they compute with: scalar expressions, their functions, and kernels themselves."""
+
+from .ffi import dtype as _dtype
+from .ffi import register_object
+from .ir import _api
+from .ir.base import Scriptable
+from .ir.expr import Expr, ExprWithOp, Range, Var
+from .ir.function import BaseFunc
+from .ir.prim import EQ, GE, GT, LE, LT, NE, Add, And, Broadcast, BufferLoad, Cast, Div, FloatImm, FloorDiv, FloorMod
+from .ir.prim import IntImm, Let, Max, Min, Mod, Mul, Not, Or, Ramp, Select, StringImm, Sub, const
+
+PrimExpr = ExprWithOp
+
+
+@register_object("tirx.PrimFunc")
+class PrimFunc(BaseFunc, Scriptable):
+    """One kernel. Kernels are written in TVMScript or described with :mod:`relaxide.te`."""
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError("a PrimFunc is made by @T.prim_func, or by te.create_prim_func")
+
+    @property
+    def buffer_map(self):
+        """The buffer behind each handle parameter."""
+        pairs = zip(self.params, self.buffers)
+        return {param: buffer for param, buffer in pairs if buffer is not None}
+
+
+def _intrinsic(name):
+    def call(x, span=None):
+        x = const(x, "float32") if isinstance(x, (int, float)) else x
+        return _api.prim.call(x.dtype, f"tirx.{name}", [x])
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"``{name}`` of a scalar."
+    return call
+
+
+acos, acosh, asin, asinh, atan, atanh, ceil, cos, cosh, erf, exp, exp2, exp10, floor, log, log2, log10, log1p = map(
+    _intrinsic,
+    "acos acosh asin asinh atan atanh ceil cos cosh erf exp exp2 exp10 floor log log2 log10 log1p".split(),
+)
+nearbyint, round, rsqrt, sigmoid, sin, sinh, sqrt, tan, tanh, trunc = map(
+    _intrinsic, "nearbyint round rsqrt sigmoid sin sinh sqrt tan tanh trunc".split()
+)
+
+
+def _binary(name, op):
+    def call(a, b, span=None):
+        return _api.prim.binary(op, a, b)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{op} of two scalars."
+    return call
+
+
+add, subtract, multiply = _binary("add", "Add"), _binary("subtract", "Sub"), _binary("multiply", "Mul")
+div, truncdiv, truncmod = _binary("div", "Div"), _binary("truncdiv", "Div"), _binary("truncmod", "Mod")
+floordiv, floormod = _binary("floordiv", "FloorDiv"), _binary("floormod", "FloorMod")
+min, max = _binary("min", "Min"), _binary("max", "Max")
+indexdiv, indexmod = floordiv, floormod
+
+
+def ceildiv(lhs, rhs, span=None):
+    """The quotient, rounded up."""
+    return floordiv(lhs + (rhs - 1), rhs)
+
+
+def power(x, y, span=None):
+    """``x`` to the power of ``y``."""
+    base = x if isinstance(x, Expr) else y
+    values = [const(value, base.dtype) if isinstance(value, (int, float)) else value for value in (x, y)]
+    return _api.prim.call(base.dtype, "tirx.pow", values)
+
+
+pow = power
+
+
+def abs(x, span=None):
+    """The absolute value."""
+    return _api.prim.Select(_api.prim.binary("Lt", x, 0), _api.prim.binary("Sub", const(0, x.dtype), x), x)
+
+
+def if_then_else(cond, t, f, span=None):
+    """A choice by a condition, where only the chosen side is evaluated."""
+    return _api.prim.if_then_else(cond, t, f)
+
+
+def all(*args, span=None):
+    """Whether all conditions hold."""
+    return _joined("And", args)
+
+
+def any(*args, span=None):
+    """Whether any condition holds."""
+    return _joined("Or", args)
+
+
+def _joined(op, conditions):
+    if not conditions:
+        raise ValueError("at least one condition is needed")
+    result, *rest = (c.asobject() if hasattr(c, "asobject") else c for c in conditions)
+    for condition in rest:
+        result = _api.prim.binary(op, result, condition)
+    return result
+
+
+def min_value(dtype, span=None):
+    """The least value of an element type."""
+    return _limit(dtype, low=True)
+
+
+def max_value(dtype, span=None):
+    """The greatest value of an element type."""
+    return _limit(dtype, low=False)
+
+
+def _limit(dtype, low):
+    import numpy as np
+
+    name = str(_dtype(dtype))
+    limits = np.finfo(name) if name.startswith("float") else np.iinfo(name)
+    return const((float if name.startswith("float") else int)(limits.min if low else limits.max), name)
+
+
+def convert(value, span=None):
+    """A number as a scalar expression."""
+    return const(value) if isinstance(value, (bool, int, float)) else value
