@@ -192,6 +192,19 @@ pub fn used_vars(e: &Expr) -> Vec<AnyVar> {
     collect.0
 }
 
+/// The names of all variables that a sequence binds, those of branches included.
+pub fn bound_names(seq: &SeqExpr) -> Vec<String> {
+    let mut names = Vec::new();
+    for binding in seq.blocks.iter().flat_map(|b| &b.bindings) {
+        names.push(binding.var().name().to_string());
+        if let Expr::If(choice) = binding.value() {
+            names.extend(bound_names(&choice.true_branch));
+            names.extend(bound_names(&choice.false_branch));
+        }
+    }
+    names
+}
+
 impl Call {
     /// The same call of another callee with other arguments.
     pub fn rebuilt(&self, op: Expr, args: Vec<Expr>) -> Call {

@@ -7,6 +7,7 @@
 pub mod builder;
 pub mod constant;
 pub mod display;
+pub mod dpl;
 pub mod expr;
 pub mod functor;
 pub mod op;

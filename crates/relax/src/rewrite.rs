@@ -11,6 +11,7 @@ use relaxide_ir::pass::{PassError, PassResult};
 use relaxide_ir::{IRModule, Type};
 
 use crate::builder::infer;
+use crate::functor::bound_names;
 use crate::shape::same_type;
 use crate::*;
 
@@ -82,7 +83,7 @@ fn rewrite_nested(
     rewrite: &mut dyn Rewrite,
     map: &mut ExprMap,
 ) -> Result<Ref<Function>, BuildError> {
-    let names: Vec<String> = names_in(&func.body);
+    let names: Vec<String> = bound_names(&func.body);
     func.params.iter().for_each(|p| b.reserve(&p.name));
     names.iter().for_each(|n| b.reserve(n));
     let body = rewrite_seq(b, &func.body, rewrite, map)?;
@@ -247,17 +248,4 @@ pub fn replace(expr: &Expr, map: &ExprMap) -> Result<Expr, BuildError> {
         }
         other => other.clone(),
     })
-}
-
-/// The names of all variables that a sequence binds, nested ones included.
-fn names_in(seq: &SeqExpr) -> Vec<String> {
-    let mut names = Vec::new();
-    for binding in seq.blocks.iter().flat_map(|b| &b.bindings) {
-        names.push(binding.var().name().to_string());
-        if let Expr::If(choice) = binding.value() {
-            names.extend(names_in(&choice.true_branch));
-            names.extend(names_in(&choice.false_branch));
-        }
-    }
-    names
 }

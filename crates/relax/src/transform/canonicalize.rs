@@ -35,13 +35,18 @@ pub(super) fn run(pass: &str, module: IRModule) -> PassResult {
     let mut b = BlockBuilder::with_module(module);
     let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     for (name, func) in functions {
-        let params: Vec<Type> = func.params.iter().map(|p| p.ty.clone()).collect();
-        let mut canonicalize = Canonicalize { bound: vars_of(&params), ..Canonicalize::default() };
-        let new = rewrite_function(&mut b, &func, &mut canonicalize).map_err(|e| in_function(pass, &name, e))?;
-        let new = SymbolMutator::new(canonicalize.symbols).function_body(&new);
+        let new = canonicalize_function(&mut b, &func).map_err(|e| in_function(pass, &name, e))?;
         b.module_mut().insert(name, new);
     }
     Ok(b.finish())
+}
+
+/// A function whose names that only rename are resolved.
+pub fn canonicalize_function(b: &mut BlockBuilder, func: &Ref<Function>) -> Result<Ref<Function>, BuildError> {
+    let params: Vec<Type> = func.params.iter().map(|p| p.ty.clone()).collect();
+    let mut canonicalize = Canonicalize { bound: vars_of(&params), ..Canonicalize::default() };
+    let new = rewrite_function(b, func, &mut canonicalize)?;
+    Ok(SymbolMutator::new(canonicalize.symbols).function_body(&new))
 }
 
 #[derive(Default)]

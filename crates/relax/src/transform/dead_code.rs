@@ -39,6 +39,12 @@ fn run(mut module: IRModule) -> IRModule {
     drop_unreachable(module)
 }
 
+/// A function without the bindings that nothing needs.
+pub fn remove_unused(func: &Ref<Function>) -> Ref<Function> {
+    let body = clean_seq(&func.body);
+    if body == func.body { func.clone() } else { Ref::new(Function { body, ..(**func).clone() }) }
+}
+
 /// A sequence without the bindings that nothing needs.
 fn clean_seq(seq: &Ref<SeqExpr>) -> Ref<SeqExpr> {
     let mut used: HashSet<AnyVar> = used_vars(&seq.body).into_iter().collect();

@@ -41,6 +41,8 @@ pub use annotate_op_pattern::{PATTERN_ATTR, op_pattern};
 pub use bind_params::bind_params;
 pub use bind_symbols::bind_symbolic_vars;
 pub use block_pass::{dataflow_block_pass, function_pass};
+pub use canonicalize::canonicalize_function;
+pub use dead_code::remove_unused;
 pub use legalize::{RESHAPE_ATTR, broadcast_index};
 pub use pipeline::{Pipeline, pipeline, pipelines};
 
