@@ -66,12 +66,15 @@ impl Rewrite for Calls<'_> {
 /// What a rewriter of bindings makes: new values by the variables that they are bound to.
 pub type NewValues = HashMap<AnyVar, Expr>;
 
+/// What decides on new values: given what each pattern stands for, and the values of the block's variables.
+pub type BindingRewriter<'a> = dyn FnMut(&HashMap<Pattern, AnyVar>, &VarValues) -> Result<NewValues, BuildError> + 'a;
+
 /// Replaces what a context of patterns matches in each dataflow block, until nothing matches or changes. The rewriter gets
 /// what the patterns stand for and the values of all variables of the block; it returns new values for some variables.
 /// Bindings are put in an order in which each stands behind what it uses, and what is no longer used goes.
 pub fn rewrite_bindings(
     context: &PatternContext,
-    rewriter: &mut dyn FnMut(&HashMap<Pattern, AnyVar>, &VarValues) -> Result<NewValues, BuildError>,
+    rewriter: &mut BindingRewriter<'_>,
     func: &Ref<Function>,
     b: &mut BlockBuilder,
 ) -> Result<Ref<Function>, BuildError> {
@@ -85,7 +88,7 @@ pub fn rewrite_bindings(
 
 fn rewrite_once(
     context: &PatternContext,
-    rewriter: &mut dyn FnMut(&HashMap<Pattern, AnyVar>, &VarValues) -> Result<NewValues, BuildError>,
+    rewriter: &mut BindingRewriter<'_>,
     func: &Ref<Function>,
     b: &mut BlockBuilder,
 ) -> Result<Option<Ref<Function>>, BuildError> {

@@ -18,7 +18,7 @@ fn program() -> (BlockBuilder, Ref<Function>) {
             b.begin_dataflow()?;
             let call = |name: &str, args: &[Expr]| op::call(name, args.to_vec(), Attrs::new());
             let a = b.emit_named("a", call("matmul", &[x, w])?)?;
-            let r = b.emit_named("b", call("nn.relu", &[a.clone()])?)?;
+            let r = b.emit_named("b", call("nn.relu", std::slice::from_ref(&a))?)?;
             let c = b.emit_named("c", call("add", &[u, r])?)?;
             let t = b.emit_named("t", Expr::tuple([a, c.clone()]))?;
             let d = b.emit_named("d", Expr::field(t, 0))?;
