@@ -41,7 +41,8 @@ pub fn register_context_symbol(name: &str, symbol: *mut c_void) {
 
 /// All context symbols, with their underscores.
 pub fn context_symbols() -> Vec<(String, *mut c_void)> {
-    all(&CONTEXT)
+    let table = CONTEXT.read().unwrap_or_else(PoisonError::into_inner);
+    table.iter().map(|(name, symbol)| (name.clone(), symbol.0)).collect()
 }
 
 /// Enters a symbol of a library that is linked into the process.
@@ -56,9 +57,4 @@ pub fn system_symbol(name: &str) -> Option<*mut c_void> {
 
 fn enter(table: &Table, name: &str, symbol: *mut c_void) {
     table.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_string(), Address(symbol));
-}
-
-fn all(table: &Table) -> Vec<(String, *mut c_void)> {
-    let table = table.read().unwrap_or_else(PoisonError::into_inner);
-    table.iter().map(|(name, symbol)| (name.clone(), symbol.0)).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Once;
 
-use relaxide_ffi::{Any, Bytes, Error, ErrorKind, Function, get_global, register_global};
+use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function, get_global, register_global};
 
 use crate::FRONT_ENDS;
 use crate::builtins;
@@ -22,7 +22,12 @@ pub fn register() {
         }
         enter(
             &format!("ffi.Module.load_from_bytes.{KIND}"),
-            Function::typed(|bytes: Bytes| ExecutableModule::load(bytes.as_slice())),
+            // The bytes may be lent, so they are read where they are.
+            Function::new(|args| {
+                let missing = || Error::new(ErrorKind::TypeError, "load_from_bytes takes the bytes of an executable");
+                let bytes = args.first().and_then(AnyView::as_bytes).ok_or_else(missing)?;
+                ExecutableModule::load(bytes).map(Any::from)
+            }),
         );
         enter(
             &format!("ffi.Module.load_from_file.{KIND}"),

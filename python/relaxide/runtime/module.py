@@ -76,7 +76,7 @@ def load_module(path):
     path = os.fspath(path)
     if not os.path.isfile(path):
         raise ValueError(f"cannot find file {path}")
-    return _core.load_module(os.path.realpath(path))
+    return _core.load_module(path)
 
 
 #: What this build runs, and what it knows of and does not run.

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::{Any, AnyView};
-use crate::abi::{RawAny, type_index};
+use crate::abi::{ByteArray, RawAny, type_index};
 use crate::object::{Handle, Object, ObjectRef, Ref};
 use crate::{DataType, Device, Str};
 
@@ -119,6 +119,15 @@ impl<'a> From<&'a Any> for AnyView<'a> {
     #[inline]
     fn from(value: &'a Any) -> Self {
         value.as_view()
+    }
+}
+
+impl AnyView<'_> {
+    /// Runs `with` on a view of bytes that are lent and not copied. Who keeps the value copies them.
+    pub fn lend_bytes<T>(bytes: &[u8], with: impl FnOnce(AnyView<'_>) -> T) -> T {
+        let lent = ByteArray::new(bytes);
+        let raw = RawAny::from_ptr(type_index::BYTE_ARRAY_PTR, (&raw const lent).cast_mut().cast());
+        with(AnyView { raw, borrows: PhantomData })
     }
 }
 

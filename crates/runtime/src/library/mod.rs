@@ -10,6 +10,7 @@
 
 mod bind;
 pub mod blob;
+mod context;
 mod extent;
 mod module;
 mod shared;

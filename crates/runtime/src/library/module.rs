@@ -1,13 +1,14 @@
 //! Native code as a module, wherever it came from.
 
 use std::ffi::{CString, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libloading::os::unix::Library;
 use relaxide_ffi::abi::SafeCall;
 use relaxide_ffi::{Error, Function, Handle, Module, ModuleImpl, ModuleProperties, env};
 
+use super::context::Context;
 use super::{blob, tree};
 
 /// In front of the name of every function that a library exports to the runtime.
@@ -57,6 +58,8 @@ fn exported(library: &Library, name: &str) -> Option<*mut c_void> {
 
 /// The functions of a library: `get_function("add")` finds the symbol `__tvm_ffi_add`.
 pub struct LibraryModule {
+    /// Ends first: the slot is in the library.
+    context: OnceLock<Context>,
     code: Arc<Code>,
 }
 
@@ -126,21 +129,19 @@ pub(super) unsafe fn fill(slot: *mut *mut c_void, address: *mut c_void) {
 
 /// Makes a module of a library's code, and rebuilds the modules in it, of which the first is given back.
 pub(super) fn assemble(code: Code) -> Result<Module, Error> {
-    let blob = code.symbol(blob::SYMBOL).map(|address| {
-        // SAFETY: the symbol is a length and as many bytes behind it; the copy is made before anybody can unload it.
-        unsafe {
-            let length = u64::from_le(address.cast::<u64>().read_unaligned());
-            std::slice::from_raw_parts(address.cast::<u8>().add(8), length as usize).to_vec()
-        }
-    });
-    let context = code.symbol(CONTEXT_SYMBOL);
-    let module = Module::new(LibraryModule { code: Arc::new(code) });
-    if let Some(slot) = context {
-        // SAFETY: the slot is one pointer. It is read only by functions of the library, which keep the module.
-        unsafe { fill(slot.cast(), module.as_object().as_ptr().cast()) };
+    let (blob, slot) = (code.symbol(blob::SYMBOL), code.symbol(CONTEXT_SYMBOL));
+    let module = Module::new(LibraryModule { code: Arc::new(code), context: OnceLock::new() });
+    if let (Some(slot), Some(library)) = (slot, module.downcast::<LibraryModule>()) {
+        // SAFETY: the slot is one pointer; the module keeps the context, and the library longer than it.
+        let context = unsafe { Context::enter(slot, module.as_object().as_ptr().cast()) };
+        // The module was made just now: nobody has set it.
+        let _ = library.context.set(context);
     }
-    match blob {
-        None => Ok(module),
-        Some(bytes) => tree::rebuild(&bytes, &module),
-    }
+    let Some(address) = blob else { return Ok(module) };
+    // SAFETY: the symbol is a length and as many bytes behind it, which the module keeps loaded during the call.
+    let bytes = unsafe {
+        let length = u64::from_le(address.cast::<u64>().read_unaligned());
+        std::slice::from_raw_parts(address.cast::<u8>().add(8), length as usize)
+    };
+    tree::rebuild(bytes, &module)
 }

@@ -1,6 +1,6 @@
 //! The modules of a library: rebuilding them from its bytes, and making the bytes.
 
-use relaxide_ffi::{Any, AnyView, Bytes, Error, ErrorKind, Module, ModuleProperties, get_global};
+use relaxide_ffi::{AnyView, Error, ErrorKind, Module, ModuleProperties, get_global};
 
 use super::blob::{self, LIBRARY_KIND, Node};
 
@@ -24,8 +24,7 @@ fn make(node: &Node<'_>, library: &Module) -> Result<Module, Error> {
         let message = format!("the file holds a module of kind {}, and no loader is registered as {loader}", node.kind);
         Error::new(ErrorKind::RuntimeError, message)
     })?;
-    let bytes = Any::from(Bytes::new(payload));
-    function.call(&[AnyView::from(&bytes)])?.to()
+    AnyView::lend_bytes(payload, |bytes| function.call(&[bytes]))?.to()
 }
 
 /// A module tree, ready to be written into a library.

@@ -35,6 +35,8 @@ pub(super) enum Fast {
     Again { plan: u32, dst: u32, length: u32 },
     /// As `Again`, of a tensor in the storage of a register, whose plan is the landlord.
     Tenant { plan: u32, dst: u32, storage: u32, landlord: u32 },
+    /// Write the shape of a tensor to a register that may hold it already.
+    ShapeOf { tensor: u32, dst: u32 },
     /// Run a plan that makes nothing.
     Check { plan: u32 },
     /// Copy a register.
@@ -325,7 +327,7 @@ impl<'a> Function<'a> {
         }
     }
 
-    /// An instruction whose register is a home, in the form that makes use of it.
+    /// An instruction in the form that makes use of its register being a home, or not being one.
     fn with_homes(&self, at: usize) -> Option<Fast> {
         match *self.fast.get(at)? {
             Fast::Kill { dst } => {
@@ -345,6 +347,10 @@ impl<'a> Function<'a> {
                     landlord: Some(landlord),
                     ..
                 } => Some(Fast::Tenant { plan, dst, storage, landlord }),
+                _ => None,
+            },
+            Fast::Make { plan, dst, length: 1 } => match *self.kind(plan)? {
+                Kind::Shape { dims: Dims::OfTensor(Operand::Register(tensor)) } => Some(Fast::ShapeOf { tensor, dst }),
                 _ => None,
             },
             _ => None,

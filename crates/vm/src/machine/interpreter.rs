@@ -12,7 +12,7 @@
 
 use std::cell::Cell;
 
-use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function};
+use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function, Shape};
 use relaxide_runtime::memory::Storage;
 
 use super::closure::Closure;
@@ -256,6 +256,11 @@ impl Run<'_, '_> {
                     *pc += length as usize;
                     continue;
                 }
+                Fast::ShapeOf { tensor, dst } => {
+                    if write_shape(frame, tensor, dst).is_none() {
+                        vm.replay(pc, 1, frame)?;
+                    }
+                }
                 Fast::Check { plan } => {
                     if vm.make(plan, frame, slots).is_err() {
                         vm.replay(pc, 1, frame)?;
@@ -419,6 +424,18 @@ pub(super) fn store(frame: &mut [Any], dst: Destination, value: Any) -> Result<(
         *register(frame, dst)? = value;
     }
     Ok(())
+}
+
+/// Writes the shape of a tensor to another register. An equal one stays: shapes are values, and in a loop it is mostly
+/// the same. Nothing where there is no tensor.
+#[inline]
+fn write_shape(frame: &mut [Any], tensor: u32, dst: u32) -> Option<()> {
+    let [tensor, place] = frame.get_disjoint_mut([tensor as usize, dst as usize]).ok()?;
+    let dims = tensor.as_tensor()?.shape();
+    if place.as_view().as_shape().is_none_or(|found| found.as_slice() != dims) {
+        *place = Shape::new(dims).into();
+    }
+    Some(())
 }
 
 #[cold]

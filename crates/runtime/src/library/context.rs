@@ -1,0 +1,54 @@
+//! The slot in which a library finds its own module.
+//!
+//! Code of a library that calls a function by name looks it up in the imports of the module whose address is in this slot.
+//! The dynamic linker gives the same library to everybody who opens its file, so there may be several modules and one slot:
+//! it leads to one that is alive, the newest as long as that is. All of them were made of the same bytes.
+
+use std::ffi::c_void;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::module::fill;
+
+/// All that are entered, the newest last.
+static ENTERED: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+
+#[derive(Clone, Copy, PartialEq)]
+struct Entry {
+    slot: usize,
+    module: usize,
+}
+
+/// A module's place in a slot, until it is dropped.
+pub(super) struct Context(Entry);
+
+impl Context {
+    /// Leads a slot to a module.
+    ///
+    /// # Safety
+    /// `slot` is a writable pointer of a library that stays loaded as long as the context is; `module` is the module that
+    /// keeps the context.
+    pub(super) unsafe fn enter(slot: *mut c_void, module: *mut c_void) -> Self {
+        let entry = Entry { slot: slot as usize, module: module as usize };
+        let mut entered = entered();
+        entered.push(entry);
+        // SAFETY: the caller's promise.
+        unsafe { fill(slot.cast(), module) };
+        Self(entry)
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        let mut entered = entered();
+        entered.retain(|entry| *entry != self.0);
+        let heir = entered.iter().rfind(|entry| entry.slot == self.0.slot);
+        let heir = heir.map_or(std::ptr::null_mut(), |entry| entry.module as *mut c_void);
+        // SAFETY: the library is loaded as long as the context is, as was promised when it was made; the module that is
+        // entered has not dropped its context.
+        unsafe { fill(self.0.slot as *mut *mut c_void, heir) };
+    }
+}
+
+fn entered() -> MutexGuard<'static, Vec<Entry>> {
+    ENTERED.lock().unwrap_or_else(PoisonError::into_inner)
+}
