@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::abi::{RawAny, SafeCall, type_index};
 use crate::handle::{exact_from_any, object_handle};
+use crate::host::HostLock;
 use crate::object::{ObjectBox, Ref, allocate, deleter};
 use crate::{Any, AnyView, Error, ErrorKind, FromAny, Handle, raised};
 
@@ -36,6 +37,7 @@ type RustCall = unsafe fn(this: *const c_void, args: &[AnyView<'_>], result: &mu
 struct Closure<F> {
     cell: FunctionObj,
     call: RustCall,
+    lock: Option<&'static HostLock>,
     body: F,
 }
 
@@ -53,6 +55,22 @@ impl Function {
     where
         F: Fn(&[AnyView<'_>]) -> Result<Any, Error> + Send + Sync + 'static,
     {
+        Function::of_closure(None, body)
+    }
+
+    /// A function that runs a closure, which takes the lock of an interpreter for each call. Callers may keep it in between
+    /// ([`KeptLock`](crate::KeptLock)).
+    pub fn new_hosted<F>(lock: &'static HostLock, body: F) -> Function
+    where
+        F: Fn(&[AnyView<'_>]) -> Result<Any, Error> + Send + Sync + 'static,
+    {
+        Function::of_closure(Some(lock), body)
+    }
+
+    fn of_closure<F>(lock: Option<&'static HostLock>, body: F) -> Function
+    where
+        F: Fn(&[AnyView<'_>]) -> Result<Any, Error> + Send + Sync + 'static,
+    {
         unsafe fn call<F>(this: *const c_void, args: &[AnyView<'_>], result: &mut Any) -> Result<(), Error>
         where
             F: Fn(&[AnyView<'_>]) -> Result<Any, Error>,
@@ -64,7 +82,7 @@ impl Function {
             *result = value.unwrap_or_else(|panic| Err(Error::from_panic(&*panic)))?;
             Ok(())
         }
-        Function::close(call::<F>, body)
+        Function::close(call::<F>, lock, body)
     }
 
     /// A function that converts its arguments and its result:
@@ -94,7 +112,7 @@ impl Function {
                 call_c(*symbol, std::ptr::null_mut(), args, result)
             }
         }
-        Function::close(call::<K>, (symbol, keep))
+        Function::close(call::<K>, None, (symbol, keep))
     }
 
     /// A function that a foreign caller implements over a resource of its own.
@@ -114,15 +132,15 @@ impl Function {
                 call_c(callback.call, callback.resource, args, result)
             }
         }
-        Function::close(forward, Callback { resource, call, release })
+        Function::close(forward, None, Callback { resource, call, release })
     }
 
-    fn close<F: Send + Sync + 'static>(call: RustCall, body: F) -> Function {
+    fn close<F: Send + Sync + 'static>(call: RustCall, lock: Option<&'static HostLock>, body: F) -> Function {
         let object = allocate::<Closure<F>>(type_index::FUNCTION, 0, deleter::<Closure<F>>);
         // SAFETY: the allocation has room for the closure, which begins with the cell of a function.
         unsafe {
             let cell = FunctionObj { safe_call: closure_safe_call, cpp_call: std::ptr::null_mut() };
-            (&raw mut (*object.as_ptr()).value).write(Closure { cell, call, body });
+            (&raw mut (*object.as_ptr()).value).write(Closure { cell, call, lock, body });
             Function(Ref::from_box(object.cast()))
         }
     }
@@ -138,12 +156,26 @@ impl Function {
     #[inline]
     pub fn call_into(&self, args: &[AnyView<'_>], result: &mut Any) -> Result<(), Error> {
         let this = Ref::as_ptr(&self.0).cast::<c_void>();
-        if std::ptr::fn_addr_eq(self.0.safe_call, closure_safe_call as SafeCall) {
-            // SAFETY: only `close` makes functions with this entry point, and they begin like any other closure.
-            return unsafe { ((*this.cast::<ObjectBox<Closure<()>>>()).value.call)(this, args, result) };
+        if let Some(closure) = self.closure() {
+            // SAFETY: the entry point is the object's own.
+            return unsafe { (closure.call)(this, args, result) };
         }
         // SAFETY: the entry point is the function's own and takes its object as handle.
         unsafe { call_c(self.0.safe_call, this, args, result) }
+    }
+
+    /// The function as one that was made here, without its body.
+    #[inline]
+    fn closure(&self) -> Option<&Closure<()>> {
+        let is_closure = std::ptr::fn_addr_eq(self.0.safe_call, closure_safe_call as SafeCall);
+        let this = Ref::as_ptr(&self.0).cast::<ObjectBox<Closure<()>>>();
+        // SAFETY: only `close` makes functions with this entry point, and they begin like any other closure.
+        is_closure.then(|| unsafe { &(*this).value })
+    }
+
+    /// The lock of the interpreter that the function runs in.
+    pub fn host_lock(&self) -> Option<&'static HostLock> {
+        self.closure()?.lock
     }
 
     /// The C entry point and the handle to call it with. Both are valid as long as the function lives.

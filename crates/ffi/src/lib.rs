@@ -27,6 +27,7 @@ mod global;
 mod graph;
 mod growing;
 mod handle;
+mod host;
 pub mod json;
 mod lend;
 mod list;
@@ -60,6 +61,7 @@ pub use dtype::DataType;
 pub use error::{Error, ErrorKind, Result};
 pub use field::{Field, Storage};
 pub use function::{Function, TypedBody};
+pub use host::{HostLock, KeptLock};
 pub use global::{
     GlobalFunction, describe_global, get_global, global_names, register_global, remove_global, replace_global,
 };

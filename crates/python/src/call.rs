@@ -3,7 +3,7 @@
 use std::ptr::null_mut;
 
 use pyo3::prelude::*;
-use relaxide::ffi::{self, Any, AnyView};
+use relaxide::ffi::{self, Any, AnyView, HostLock};
 
 use crate::vectorcall::{ARGUMENTS_OFFSET, PyObject_Vectorcall};
 use crate::{convert, error};
@@ -11,10 +11,27 @@ use crate::{convert, error};
 /// How many arguments a call has without taking memory for them.
 const INLINE: usize = 8;
 
+/// The interpreter's lock, for callers that keep it between callbacks.
+static INTERPRETER: HostLock = HostLock {
+    // SAFETY: a callback of this interpreter is about to be called, so it is there.
+    take: || match unsafe { pyo3::ffi::PyGILState_Ensure() } {
+        pyo3::ffi::PyGILState_STATE::PyGILState_LOCKED => 0,
+        pyo3::ffi::PyGILState_STATE::PyGILState_UNLOCKED => 1,
+    },
+    give_up: |token| {
+        let state = match token {
+            0 => pyo3::ffi::PyGILState_STATE::PyGILState_LOCKED,
+            _ => pyo3::ffi::PyGILState_STATE::PyGILState_UNLOCKED,
+        };
+        // SAFETY: this undoes what `take` did on this thread.
+        unsafe { pyo3::ffi::PyGILState_Release(state) }
+    },
+};
+
 /// A Python callable as a function.
 pub fn from_callable(callable: &Bound<'_, PyAny>) -> ffi::Function {
     let callable = Callable(callable.clone().unbind());
-    ffi::Function::new(move |args| {
+    ffi::Function::new_hosted(&INTERPRETER, move |args| {
         Python::attach(|py| callable.call(py, args).map_err(|exception| error::from_py(py, exception)))
     })
 }

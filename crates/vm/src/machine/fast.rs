@@ -27,6 +27,8 @@ use crate::builtins::{self, Builtin};
 pub(super) enum Fast {
     /// Call a function from outside.
     Packed { func: u32, args: Operands, dst: Destination },
+    /// Call a function from outside that runs under an interpreter's lock.
+    Hosted { func: u32, args: Operands, dst: Destination },
     /// Run a builtin.
     Builtin { builtin: &'static Builtin, args: Operands, dst: Destination },
     /// Run a plan that makes something, and go on behind the instructions that it stands for.
@@ -104,6 +106,7 @@ fn prepare_one(program: &mut Program, op: Op, callees: &[Callee], constants: &[A
         Op::Goto { target } => Fast::Goto { target },
         Op::If { cond, otherwise } => Fast::If { cond, otherwise },
         Op::Call { func, args, dst } => match callees.get(func as usize) {
+            Some(Callee::Packed(function)) if function.host_lock().is_some() => Fast::Hosted { func, args, dst },
             Some(Callee::Packed(_)) => Fast::Packed { func, args, dst },
             Some(Callee::Bytecode) => Fast::Bytecode { func, args, dst },
             Some(Callee::Tir(_)) => Fast::Tir { func, args, dst },

@@ -12,7 +12,7 @@
 
 use std::cell::Cell;
 
-use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function, Shape};
+use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function, KeptLock, Shape};
 use relaxide_runtime::memory::Storage;
 
 use super::closure::Closure;
@@ -70,7 +70,7 @@ impl Vm {
         stack.slots.fit(self.program.plans.len());
         stack.registers.extend(args.iter().map(|arg| arg.to_owned()));
         stack.open(Frame { func: index as u32, base: 0, call: 0, dst: Destination::NONE }, entry.registers)?;
-        let mut run = Run { vm: self, stack, pc: entry.start, base: 0 };
+        let mut run = Run::new(self, stack, entry.start);
         run.until_done().map_err(|error| run.trace(&error))
     }
 
@@ -98,6 +98,17 @@ impl Vm {
             Operand::Null => None,
         };
         value.map_or(AnyView::none(), Any::as_view)
+    }
+
+    /// Calls a function from outside.
+    #[inline]
+    fn call_packed(&self, func: u32, args: Operands, dst: Destination, frame: &mut [Any]) -> Result<(), Error> {
+        let Some(Callee::Packed(function)) = self.callees.get(func as usize) else {
+            return Err(broken("a function from outside"));
+        };
+        let mut result = Any::none();
+        self.with_views(frame, args, |views| function.call_into(views, &mut result))?;
+        store(frame, dst, result)
     }
 
     /// Runs a plan.
@@ -186,6 +197,9 @@ pub(super) struct Run<'vm, 'stack> {
     pub(super) stack: &'stack mut Stack,
     pub(super) pc: usize,
     pub(super) base: usize,
+    /// An interpreter's lock, from one of its functions to the next. Between them lies only what is short: no call of
+    /// anything else, no change of the frame, no jump.
+    kept: KeptLock,
 }
 
 /// What ended a stretch of instructions in one frame.
@@ -198,10 +212,19 @@ enum Stop {
     Return { result: Destination },
 }
 
+impl<'vm, 'stack> Run<'vm, 'stack> {
+    /// A run from an instruction on, in the first frame of a stack.
+    pub(super) fn new(vm: &'vm Vm, stack: &'stack mut Stack, pc: usize) -> Self {
+        Self { vm, stack, pc, base: 0, kept: KeptLock::default() }
+    }
+}
+
 impl Run<'_, '_> {
     fn until_done(&mut self) -> Result<Any, Error> {
         loop {
-            match self.until_stop()? {
+            let stop = self.until_stop()?;
+            self.kept.give_up();
+            match stop {
                 Stop::Call { func, args, dst } => self.call_bytecode(func, args, 0, &[], dst)?,
                 Stop::Closure { args, dst } => self.invoke_closure(args, dst)?,
                 Stop::Return { result } => {
@@ -218,16 +241,18 @@ impl Run<'_, '_> {
         let vm = self.vm;
         let Stack { registers, slots, .. } = &mut *self.stack;
         let frame = registers.get_mut(self.base..).ok_or_else(|| broken("a frame"))?;
-        let pc = &mut self.pc;
+        let (pc, kept) = (&mut self.pc, &mut self.kept);
         loop {
             match *vm.program.fast.get(*pc).ok_or_else(|| broken("the end of a function"))? {
                 Fast::Packed { func, args, dst } => {
-                    let Some(Callee::Packed(function)) = vm.callees.get(func as usize) else {
-                        return Err(broken("a function from outside"));
-                    };
-                    let mut result = Any::none();
-                    vm.with_views(frame, args, |views| function.call_into(views, &mut result))?;
-                    store(frame, dst, result)?;
+                    kept.give_up();
+                    vm.call_packed(func, args, dst, frame)?;
+                }
+                Fast::Hosted { func, args, dst } => {
+                    if let Some(Callee::Packed(function)) = vm.callees.get(func as usize) {
+                        kept.keep_for(function);
+                    }
+                    vm.call_packed(func, args, dst, frame)?;
                 }
                 Fast::Tenant { plan, dst, storage, landlord } => {
                     vm.vacate(plan, frame, dst, slots)?;
@@ -267,6 +292,7 @@ impl Run<'_, '_> {
                     }
                 }
                 Fast::Builtin { builtin, args, dst } => {
+                    kept.give_up();
                     let result = vm.with_views(frame, args, |views| builtin.run(vm, views))?;
                     store(frame, dst, result)?;
                 }
@@ -289,10 +315,12 @@ impl Run<'_, '_> {
                     slots.give_tenant(plan, landlord, 0, value);
                 }
                 Fast::Tir { func, args, dst } => {
+                    kept.give_up();
                     let result = vm.with_views(frame, args, |views| vm.invoke(func as usize, views))?;
                     store(frame, dst, result)?;
                 }
                 Fast::Goto { target } => {
+                    kept.give_up();
                     *pc = target as usize;
                     continue;
                 }

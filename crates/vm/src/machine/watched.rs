@@ -46,7 +46,7 @@ impl Vm {
         let entry = self.program.entries.get(index).ok_or_else(|| broken("a function"))?;
         stack.registers.extend(args.iter().map(|arg| arg.to_owned()));
         stack.open(Frame { func: index as u32, base: 0, call: 0, dst: Destination::NONE }, entry.registers)?;
-        let run = Run { vm: self, stack, pc: entry.start, base: 0 };
+        let run = Run::new(self, stack, entry.start);
         let mut watched = Watched { run, reported: Vec::new(), limited, profile };
         watched.until_done().map_err(|error| watched.run.trace(&error))
     }
