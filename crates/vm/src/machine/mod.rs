@@ -74,7 +74,8 @@ pub(crate) struct Vm {
     places: Vec<Place>,
     /// What the program sees as `%vm`.
     handle: Any,
-    idle: Mutex<Vec<Stack>>,
+    #[expect(clippy::vec_box, reason = "a stack is taken and put back at every call; moving its address is quicker")]
+    idle: Mutex<Vec<Box<Stack>>>,
     stateful: Mutex<Stateful>,
     watch: Watch,
     /// Keeps the modules that functions came from.
