@@ -61,11 +61,11 @@ pub use dtype::DataType;
 pub use error::{Error, ErrorKind, Result};
 pub use field::{Field, Storage};
 pub use function::{Function, TypedBody};
-pub use host::{HostLock, KeptLock};
 pub use global::{
     GlobalFunction, describe_global, get_global, global_names, register_global, remove_global, replace_global,
 };
 pub use graph::MAX_DEPTH;
+pub use host::{HostLock, KeptLock};
 pub use list::List;
 pub use map::{Dict, Entries, Map};
 pub use module::{Module, ModuleImpl, ModuleProperties};

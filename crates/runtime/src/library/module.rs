@@ -1,8 +1,8 @@
 //! Native code as a module, wherever it came from.
 
 use std::ffi::{CString, c_void};
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use libloading::os::unix::Library;
 use relaxide_ffi::abi::SafeCall;
