@@ -377,6 +377,30 @@ impl Tensor {
         Ok(unsafe { Tensor::build(dl.data, &layout, dl.device, dl.byte_offset, self.clone()) })
     }
 
+    /// Another view of the same memory, `offset` bytes further on. It may hold fewer bytes than there are; the tensor must be
+    /// compact.
+    pub fn view(&self, shape: &[i64], dtype: DataType, offset: usize) -> Result<Tensor, Error> {
+        self.require_contiguous()?;
+        let layout = Layout::compact(shape, dtype)?;
+        let size = byte_size(shape, dtype)?;
+        let end = size.checked_add(offset);
+        if end.is_none_or(|end| end > self.byte_size()) {
+            let end = end.map_or_else(|| "too many".into(), |end| end.to_string());
+            let message = format!(
+                "View with shape {shape:?} and datatype {dtype} would have a size of {size} bytes.  This would occupy bytes \
+                 {offset} <= i_byte < {end} within the backing array.  However, the Tensor being viewed only contains {} \
+                 bytes (shape = {:?}, dtype= {}).",
+                self.byte_size(),
+                self.shape(),
+                self.dtype()
+            );
+            return Err(Error::new(ErrorKind::ValueError, message));
+        }
+        let dl = &self.0.dl;
+        // SAFETY: the view ends inside of the memory, which this handle keeps.
+        Ok(unsafe { Tensor::build(dl.data, &layout, dl.device, dl.byte_offset + offset as u64, self.clone()) })
+    }
+
     /// The elements of a compact tensor in the host's memory. Nobody may write to them meanwhile; see the module.
     pub fn as_slice<T: Element>(&self) -> Result<&[T], Error> {
         if !T::matches(self.dtype()) {

@@ -4,8 +4,9 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use relaxide_ffi::abi::{RawAny, type_index};
 use relaxide_ffi::{
-    ALIGNMENT, DLManagedTensor, DLPackVersion, DLTensor, DataType, Device, ErrorKind, Requirements, Tensor,
+    ALIGNMENT, AnyView, DLManagedTensor, DLPackVersion, DLTensor, DataType, Device, ErrorKind, Requirements, Tensor,
     structural_equal,
 };
 
@@ -187,4 +188,28 @@ proptest! {
         let tensor = Tensor::from_slice(&halves, &shape).unwrap();
         prop_assert_eq!(tensor.as_slice::<u16>().unwrap(), halves.as_slice());
     }
+}
+
+#[test]
+fn a_view_may_be_smaller_and_not_larger() {
+    let tensor = Tensor::from_slice(&[0f32, 1.0, 2.0, 3.0, 4.0, 5.0], &[2, 3]).unwrap();
+    let float = tensor.dtype();
+    assert_eq!(tensor.view(&[2, 2], float, 0).unwrap().to_vec::<f32>().unwrap(), [0.0, 1.0, 2.0, 3.0]);
+    assert_eq!(tensor.view(&[2], float, 16).unwrap().to_vec::<f32>().unwrap(), [4.0, 5.0]);
+    let error = tensor.view(&[3], float, 16).unwrap_err();
+    assert!(error.message().contains("only contains 24 bytes"), "{error}");
+    assert!(tensor.view(&[1], float, usize::MAX).is_err());
+    assert!(tensor.view(&[i64::MAX, 4], float, 0).is_err());
+}
+
+#[test]
+fn a_bare_tensor_tells_its_dimensions() {
+    let tensor = Tensor::from_slice(&[0i32, 1], &[1, 2]).unwrap();
+    let header = tensor.dl_tensor();
+    let raw = RawAny::from_ptr(type_index::DL_TENSOR_PTR, std::ptr::from_ref(header).cast_mut().cast());
+    // SAFETY: the tensor lives as long as the view.
+    let view = unsafe { AnyView::from_raw(raw) };
+    assert_eq!(view.dims_and_dtype(), Some((&[1, 2][..], DataType::int(32))));
+    assert_eq!(AnyView::from(&tensor).dims_and_dtype(), view.dims_and_dtype());
+    assert_eq!(AnyView::from(1i64).dims_and_dtype(), None);
 }

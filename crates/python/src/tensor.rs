@@ -152,7 +152,7 @@ impl Tensor {
         relative_byte_offset: usize,
     ) -> PyResult<Tensor> {
         let dtype = dtype.map_or(Ok(self.0.dtype()), data_type)?;
-        view(&self.0, &shape, dtype, relative_byte_offset).map(Tensor)
+        self.0.view(&shape, dtype, relative_byte_offset).map(Tensor).map_err(to_py)
     }
 
     /// The elements as bytes, in row-major order.
@@ -269,29 +269,6 @@ fn take_capsule(capsule: &Bound<'_, PyCapsule>, require: Requirements) -> PyResu
         return Err(error);
     }
     Ok(Tensor(tensor))
-}
-
-/// A compact view of a tensor's memory that stays inside of it.
-fn view(tensor: &ffi::Tensor, shape: &[i64], dtype: ffi::DataType, offset: usize) -> PyResult<ffi::Tensor> {
-    if !tensor.is_contiguous() {
-        return Err(PyValueError::new_err("a view needs a tensor whose elements follow each other"));
-    }
-    let count = shape.iter().try_fold(1i64, |product, dim| if *dim < 0 { None } else { product.checked_mul(*dim) });
-    let bytes = count.and_then(|count| usize::try_from(count).ok()).and_then(|count| count.checked_mul(dtype.bytes()));
-    let end = bytes.and_then(|bytes| bytes.checked_add(offset));
-    if end.is_none_or(|end| end > tensor.byte_size()) {
-        return Err(PyValueError::new_err(format!(
-            "View with shape {shape:?} and datatype {dtype} would have a size of {} bytes.  This would occupy bytes \
-             {offset} <= i_byte < {} within the backing array.  However, the Tensor being viewed only contains {} bytes.",
-            bytes.map_or_else(|| "too many".into(), |bytes| bytes.to_string()),
-            end.map_or_else(|| "too many".into(), |end| end.to_string()),
-            tensor.byte_size()
-        )));
-    }
-    let dl = tensor.dl_tensor();
-    // SAFETY: the view ends inside of the memory, which the handle given along keeps.
-    unsafe { ffi::Tensor::from_parts(dl.data, shape, dtype, dl.device, dl.byte_offset + offset as u64, tensor.clone()) }
-        .map_err(to_py)
 }
 
 /// Wraps a pointer that the capsule owns.

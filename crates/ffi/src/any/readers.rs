@@ -4,8 +4,9 @@ use std::ffi::CStr;
 
 use super::{Any, AnyView};
 use crate::abi::{ByteArray, RawAny, type_index};
+use crate::dlpack::DLTensor;
 use crate::object::{Object, ObjectHeader, ObjectRef, Ref};
-use crate::{Error, FromAny, type_info};
+use crate::{DataType, Error, FromAny, type_info};
 
 /// Implements the questions once for both kinds. What they return borrows the value itself.
 macro_rules! readers {
@@ -66,6 +67,16 @@ macro_rules! readers {
                 self.as_object()?.downcast_ref::<T>()
             }
 
+            /// Dimensions and element type, if the value is a tensor or the address of a bare `DLTensor`.
+            #[inline]
+            pub fn dims_and_dtype(&self) -> Option<(&[i64], DataType)> {
+                if let Some(tensor) = self.as_tensor() {
+                    return Some((tensor.shape(), tensor.dtype()));
+                }
+                // SAFETY: what the value leads to stays alive while `self` is borrowed.
+                unsafe { bare_tensor(&self.raw) }
+            }
+
             /// The text, if the value is a string.
             pub fn as_str(&self) -> Option<&str> {
                 // SAFETY: the text lies in `self`, or in what stays alive while `self` is borrowed.
@@ -118,6 +129,24 @@ unsafe fn text(raw: &RawAny) -> Option<&str> {
         _ => return None,
     };
     std::str::from_utf8(bytes).ok()
+}
+
+/// What a bare tensor says of itself.
+///
+/// # Safety
+/// As for [`text`].
+#[cold]
+unsafe fn bare_tensor(raw: &RawAny) -> Option<(&[i64], DataType)> {
+    if raw.type_index != type_index::DL_TENSOR_PTR {
+        return None;
+    }
+    // SAFETY: the kind says that the payload is null or addresses a tensor, whose shape has as many numbers as it says.
+    unsafe {
+        let tensor = raw.payload.ptr.cast::<DLTensor>().as_ref()?;
+        let ndim = usize::try_from(tensor.ndim).ok()?;
+        let dims = if ndim == 0 { &[] } else { std::slice::from_raw_parts(tensor.shape.as_ref()?, ndim) };
+        Some((dims, tensor.dtype))
+    }
 }
 
 /// The bytes of a value that is some.

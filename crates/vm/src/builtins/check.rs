@@ -53,16 +53,14 @@ pub(crate) fn tensor_info(
     dtype: Option<DataType>,
     context: AnyView<'_>,
 ) -> Result<(), Error> {
-    let Some(tensor) = value.as_tensor() else {
+    let Some((dims, found)) = value.dims_and_dtype() else {
         let message = format_args!("expect a Tensor but get {}", name_of(value));
         return Err(failed(context, ErrorKind::TypeError, message));
     };
-    let found = tensor.ndim();
-    if ndim != -1 && found as i64 != ndim {
-        let message = format_args!("expect Tensor with ndim {ndim} but get {found}");
+    if ndim != -1 && dims.len() as i64 != ndim {
+        let message = format_args!("expect Tensor with ndim {ndim} but get {}", dims.len());
         return Err(failed(context, ErrorKind::ValueError, message));
     }
-    let found = tensor.dtype();
     match dtype {
         Some(wanted) if wanted != found => {
             let message = format_args!("expect Tensor with dtype {wanted} but get {found}");

@@ -80,11 +80,11 @@ fn no_code(code: i64) -> Error {
     Error::new(ErrorKind::ValueError, format!("there is no code {code} for a symbolic value"))
 }
 
-/// Runs `with` on the dimensions of a tensor or a shape.
+/// Runs `with` on the dimensions of a tensor, also a bare one, or a shape.
 #[inline]
 fn with_dims<T>(value: AnyView<'_>, with: impl FnOnce(&[i64]) -> Result<T, Error>) -> Result<T, Error> {
-    match (value.as_tensor(), value.as_shape()) {
-        (Some(tensor), _) => with(tensor.shape()),
+    match (value.dims_and_dtype(), value.as_shape()) {
+        (Some((dims, _)), _) => with(dims),
         (None, Some(shape)) => with(shape),
         (None, None) => with(&value.to::<Shape>()?),
     }
@@ -217,7 +217,10 @@ fn make_prim_value(args: &Args<'_, '_>) -> Result<Any, Error> {
 
 /// `(x)`.
 fn shape_of(args: &Args<'_, '_>) -> Result<Any, Error> {
-    Ok(Shape::new(args.get::<Tensor>(0, "x")?.shape()).into())
+    match args.view(0, "x")?.dims_and_dtype() {
+        Some((dims, _)) => Ok(Shape::new(dims).into()),
+        None => Ok(Shape::new(args.get::<Tensor>(0, "x")?.shape()).into()),
+    }
 }
 
 /// `(x)`: a tensor of integers of rank one.
@@ -242,8 +245,8 @@ fn tensor_to_shape(args: &Args<'_, '_>) -> Result<Any, Error> {
     Ok(Shape::from(dims).into())
 }
 
-/// `(x, shape)`: a view.
+/// `(x, shape)`: a view, of the first elements where the shape has fewer.
 fn reshape(args: &Args<'_, '_>) -> Result<Any, Error> {
     let (tensor, shape): (Tensor, Shape) = (args.get(0, "x")?, args.get(1, "shape")?);
-    tensor.reshape(&shape).map(Any::from).map_err(|error| error.context("vm.builtin.reshape"))
+    tensor.view(&shape, tensor.dtype(), 0).map(Any::from).map_err(|error| error.context("vm.builtin.reshape"))
 }
