@@ -1,7 +1,6 @@
 //! Operators that are a few others: they are opened when a program is legalized, and their type is that of what they open to.
 
-use relaxide_ffi::DataType;
-use relaxide_ir::prim::{PrimExpr, constant};
+use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{Attrs, Type};
 
 use super::*;
@@ -22,12 +21,6 @@ const fn row(
 ) -> OpDef {
     OpDef { name, doc, args, attrs, infer, lower: Lowering::Decompose(open), pattern: OpPattern::Opaque, ..OpDef::BASE }
 }
-
-const ATTENTION: &[AttrDef] = &[
-    AttrDef::new("scale", AttrKind::Float, AttrDefault::None, "Factor of the products; 1 / sqrt(head size) if absent."),
-    AttrDef::new("causal_mask", AttrKind::Str, AttrDefault::None, "Which later positions are hidden; must be absent."),
-    AttrDef::new("window_size", AttrKind::Int, AttrDefault::None, "How far positions see; must be absent."),
-];
 
 /// The rows.
 pub static TABLE: &[OpDef] = &[
@@ -67,33 +60,6 @@ pub static TABLE: &[OpDef] = &[
         "-sum(predictions * labels), divided by the batch where there is one.",
     )
     .gradient(gradient::cross_entropy),
-    row(
-        "nn.attention",
-        &[
-            ArgDef::tensor("query", "(batch, length, heads, head size)."),
-            ArgDef::tensor("key", "(batch, length, heads, head size)."),
-            ArgDef::tensor("value", "(batch, length, heads, head size)."),
-        ],
-        ATTENTION,
-        |cx| opened_type(cx, attention),
-        attention,
-        "softmax(query * key^T * scale) * value for each head.",
-    )
-    .always(),
-    row(
-        "nn.attention_bias",
-        &[
-            ArgDef::tensor("query", "(batch, length, heads, head size)."),
-            ArgDef::tensor("key", "(batch, length, heads, head size)."),
-            ArgDef::tensor("value", "(batch, length, heads, head size)."),
-            ArgDef::tensor("bias", "Added to the products; broadcast to (batch, heads, length, length)."),
-        ],
-        ATTENTION,
-        |cx| opened_type(cx, attention),
-        attention,
-        "softmax(query * key^T * scale + bias) * value for each head.",
-    )
-    .always(),
 ];
 
 /// The type of what an operator opens to.
@@ -172,37 +138,4 @@ fn cross_entropy(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
         }
         [] => cx.invalid("needs a tensor of one dimension at least"),
     }
-}
-
-fn attention(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
-    for attr in ["causal_mask", "window_size"] {
-        if cx.attrs.get(attr).is_some() {
-            return cx.unsupported(format!("`{attr}` is not implemented; add a bias that hides positions"));
-        }
-    }
-    let query = cx.tensor(0)?;
-    let head = query.dims.as_ref().and_then(|d| d.last()).and_then(PrimExpr::as_int);
-    let scale = match (cx.attrs.float("scale"), head) {
-        (Some(scale), _) => scale,
-        (None, Some(head)) => 1.0 / (head as f64).sqrt(),
-        _ => return cx.unsupported("the head size must be a number, or the scale given"),
-    };
-    if query.ndim != Some(4) {
-        return cx.invalid("needs tensors of four dimensions");
-    }
-    let number =
-        |v: f64| Expr::prim(constant(if query.dtype.is_void() { DataType::float(32) } else { query.dtype }, v));
-    let mut w = writer(cx, b);
-    let order = |axes: [i64; 4]| Attrs::new().with("axes", axes.to_vec());
-    let q = w.op("permute_dims", [cx.arg(0)?.clone()], order([0, 2, 1, 3]))?;
-    let k = w.op("permute_dims", [cx.arg(1)?.clone()], order([0, 2, 3, 1]))?;
-    let v = w.op("permute_dims", [cx.arg(2)?.clone()], order([0, 2, 1, 3]))?;
-    let products = w.op("matmul", [q, k], Attrs::new())?;
-    let mut scores = w.op("multiply", [products, number(scale)], Attrs::new())?;
-    if cx.has(3) {
-        scores = w.op("add", [scores, cx.arg(3)?.clone()], Attrs::new())?;
-    }
-    let weights = w.op("nn.softmax", [scores], Attrs::new())?;
-    let mixed = w.op("matmul", [weights, v], Attrs::new())?;
-    call("permute_dims", [mixed], order([0, 2, 1, 3]))
 }

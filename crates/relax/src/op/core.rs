@@ -153,6 +153,31 @@ pub static TABLE: &[OpDef] = &[
             "Calls a kernel that writes some outputs over its inputs.",
         )
     },
+    OpDef {
+        attrs: &[
+            AttrDef::required("te_grad_name", AttrKind::Str, "The function that makes the kernel of its gradient."),
+            AttrDef::absent("te_grad_kwargs", AttrKind::Any, "Further arguments of that function."),
+        ],
+        lower: Lowering::Decompose(without_gradient),
+        ..row(
+            "call_tir_with_grad",
+            &[
+                FUNC,
+                ARGS,
+                ArgDef::shape("tir_vars", "Scalars behind all tensors, outputs included: an older form.").optional(),
+            ],
+            given_output,
+            true,
+            "Calls a kernel whose gradient another one computes.",
+        )
+    },
+    row(
+        "call_py_func",
+        &[ArgDef::any("func_name", "The name that the function is registered by."), ARGS],
+        given_output,
+        true,
+        "Calls a function of the front end, by name.",
+    ),
     row(
         "call_dps_packed",
         &[FUNC, ARGS],
@@ -306,6 +331,11 @@ pub static TABLE: &[OpDef] = &[
         "Calls a kernel; the last argument is a shape that is opened into scalars.",
     ),
 ];
+
+/// The call of the kernel alone.
+fn without_gradient(cx: &CallCx, _: &mut crate::BlockBuilder) -> Result<Expr, OpError> {
+    call_typed("call_tir", cx.args.to_vec(), Attrs::new(), cx.ty_args.to_vec())
+}
 
 fn lower_shape_to_tensor(
     cx: &CallCx,

@@ -12,8 +12,6 @@ const X: ArgDef = ArgDef::tensor("x", "The input.");
 const SHAPE: ArgDef = ArgDef::shape("shape", "Dimensions of the result.");
 const DTYPE: AttrDef = AttrDef::dtype("dtype", "Dtype of the result; that of the arguments if void.");
 
-type Compute = fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>;
-
 const fn row(
     name: &'static str,
     args: &'static [ArgDef],
@@ -82,9 +80,33 @@ pub static TABLE: &[OpDef] = &[
         ],
         &[DTYPE],
         eye_type,
-        Lowering::Compute(eye),
+        Lowering::Compute(|cx, _| eye(cx, 2)),
         OpPattern::Elemwise,
         "Ones on a diagonal, zeros elsewhere.",
+    )
+    .follow(),
+    row(
+        "eye_like",
+        &[X, ArgDef::scalar("k", "Which diagonal; 0 is the main one.")],
+        &[DTYPE],
+        eye_like_type,
+        Lowering::Compute(|cx, _| eye(cx, 1)),
+        OpPattern::Elemwise,
+        "Ones on a diagonal, zeros elsewhere, in the shape of x.",
+    ),
+    row(
+        "hamming_window",
+        &[
+            ArgDef::scalar("window_size", "How many values."),
+            ArgDef::scalar("periodic", "Whether the window is made for one more, which is left out."),
+            ArgDef::scalar("alpha", "The constant part."),
+            ArgDef::scalar("beta", "The part of the cosine."),
+        ],
+        &[AttrDef::required("dtype", AttrKind::DType, "Dtype of the result, of floating-point numbers.")],
+        hamming_type,
+        Lowering::Compute(hamming),
+        OpPattern::Opaque,
+        "alpha - beta * cos(2 pi i / (n - 1)).",
     )
     .follow(),
     row(
@@ -208,9 +230,42 @@ fn eye_type(cx: &CallCx) -> Result<Type, OpError> {
     Ok(Type::tensor([cx.scalar(0)?, cx.scalar(1)?], dtype))
 }
 
-fn eye(cx: &CallCx, _: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+fn eye_like_type(cx: &CallCx) -> Result<Type, OpError> {
+    match cx.tensor(0)?.ndim {
+        Some(2) => like_type(cx),
+        Some(n) => cx.invalid(format!("needs a tensor of 2 dimensions, not {n}")),
+        None => cx.invalid("needs a tensor of 2 dimensions, but the rank is not known"),
+    }
+}
+
+fn hamming_type(cx: &CallCx) -> Result<Type, OpError> {
+    let dtype = cx.dtype("dtype").unwrap_or(DataType::void());
+    if !dtype.is_float() {
+        return cx.invalid(format!("dtype is {dtype}; it must be one of floating-point numbers"));
+    }
+    let size = cx.scalar(0)?;
+    match size.as_int() {
+        Some(n) if n < 1 => cx.invalid(format!("window_size is {n}")),
+        _ => Ok(Type::tensor([size], dtype)),
+    }
+}
+
+fn hamming(cx: &CallCx, _: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let (dims, dtype) = result(cx)?;
-    let k = cx.scalar(2)?;
+    let number = |i: usize| Ok::<_, OpError>(cast(dtype, cx.scalar(i)?));
+    let (alpha, beta) = (number(2)?, number(3)?);
+    let Some(periodic) = cx.scalar(1)?.as_int() else { return cx.unsupported("`periodic` must be a constant") };
+    let steps = cast(dtype, prim::max(cx.scalar(0)? - i64::from(periodic == 0), 1));
+    Ok(vec![te::compute("T_hamming", dims, |i| {
+        let angle = prim::div(cast(dtype, &i[0]) * constant(dtype, 2.0 * std::f64::consts::PI), &steps);
+        &alpha - &beta * prim::math("cos", angle)
+    })])
+}
+
+/// Ones on the diagonal that scalar argument `which` names.
+fn eye(cx: &CallCx, which: usize) -> Result<Vec<te::Tensor>, OpError> {
+    let (dims, dtype) = result(cx)?;
+    let k = cx.scalar(which)?;
     Ok(vec![te::compute("T_eye", dims, |i| {
         prim::select(prim::eq(&i[1], &i[0] + k), constant(dtype, 1.0), constant(dtype, 0.0))
     })])

@@ -53,6 +53,35 @@ impl OpDef {
         gradient: None,
     };
 
+    /// A row of an operator that is a compute over its tensors.
+    pub const fn compute(
+        name: &'static str,
+        args: &'static [ArgDef],
+        attrs: &'static [AttrDef],
+        infer: fn(&CallCx) -> Result<Type, OpError>,
+        lower: Compute,
+        doc: &'static str,
+    ) -> OpDef {
+        OpDef { name, doc, args, attrs, infer, lower: Lowering::Compute(lower), ..OpDef::BASE }
+    }
+
+    /// A row of an operator that is a few others.
+    pub const fn opened(
+        name: &'static str,
+        args: &'static [ArgDef],
+        attrs: &'static [AttrDef],
+        infer: fn(&CallCx) -> Result<Type, OpError>,
+        open: Decompose,
+        doc: &'static str,
+    ) -> OpDef {
+        OpDef { name, doc, args, attrs, infer, lower: Lowering::Decompose(open), ..OpDef::BASE }
+    }
+
+    /// The row with how a kernel of it may be fused.
+    pub const fn pattern(self, pattern: OpPattern) -> OpDef {
+        OpDef { pattern, ..self }
+    }
+
     /// The row, in low precision where its arguments are.
     pub const fn follow(self) -> OpDef {
         OpDef { mixed_precision: MixedPrecision::Follow, ..self }
@@ -172,15 +201,21 @@ pub enum AttrDefault {
     Void,
 }
 
+/// A compute over the tensors among the arguments, tuples opened, in order.
+pub type Compute = fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>;
+
+/// What writes a call as calls of other operators.
+pub type Decompose = fn(&CallCx, &mut crate::BlockBuilder) -> Result<crate::Expr, OpError>;
+
 /// How a call is carried out.
 #[derive(Clone, Copy)]
 pub enum Lowering {
     /// A kernel that computes each element of the broadcast arguments from their elements.
     Scalar(fn(&CallCx, &[PrimExpr]) -> Result<PrimExpr, OpError>),
     /// A kernel, described as a compute over the tensor arguments (tuples opened, in order).
-    Compute(fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>),
+    Compute(Compute),
     /// Other operators.
-    Decompose(fn(&CallCx, &mut crate::BlockBuilder) -> Result<crate::Expr, OpError>),
+    Decompose(Decompose),
     /// A VM builtin, called with the same arguments.
     Builtin(&'static str),
     /// A pass of its own, or code generation, knows what to do.
@@ -294,6 +329,16 @@ impl AttrDef {
     /// An element type that follows from the arguments unless given.
     pub const fn dtype(name: &'static str, doc: &'static str) -> AttrDef {
         AttrDef::new(name, AttrKind::DType, AttrDefault::Void, doc)
+    }
+
+    /// An attribute that must be given.
+    pub const fn required(name: &'static str, kind: AttrKind, doc: &'static str) -> AttrDef {
+        AttrDef::new(name, kind, AttrDefault::Required, doc)
+    }
+
+    /// An attribute that may be absent.
+    pub const fn absent(name: &'static str, kind: AttrKind, doc: &'static str) -> AttrDef {
+        AttrDef::new(name, kind, AttrDefault::None, doc)
     }
 
     /// `n` integers with a default for each.

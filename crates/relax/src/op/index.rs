@@ -14,8 +14,6 @@ use super::*;
 const X: ArgDef = ArgDef::tensor("x", "The input.");
 const INDICES: ArgDef = ArgDef::tensor("indices", "Indices, of an integer dtype; negative ones count from the end.");
 
-type Compute = fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>;
-
 const fn injective(
     name: &'static str,
     args: &'static [ArgDef],
@@ -259,7 +257,7 @@ fn take_type(cx: &CallCx) -> Result<Type, OpError> {
 }
 
 /// An index that may count from the end.
-fn wrapped(index: PrimExpr, size: &PrimExpr) -> PrimExpr {
+pub fn wrapped(index: PrimExpr, size: &PrimExpr) -> PrimExpr {
     let index = cast(DataType::int(64), index);
     match index.as_int() {
         Some(v) if v < 0 => size + v,

@@ -5,29 +5,44 @@
 
 pub mod activation;
 pub mod adaptive_pool;
+pub mod advanced_index;
+pub mod attention;
+pub mod backward;
 pub mod binary;
+pub mod collapse;
 pub mod composite;
 pub mod conv;
 pub mod core;
 pub mod create;
 mod cx;
 mod def;
+pub mod detection;
+pub mod device;
+pub mod distributed;
 pub mod einsum;
 mod error;
 pub mod gradient;
+pub mod grid;
 mod hooks;
 pub mod index;
+pub mod inspect;
 pub mod layout;
+mod loops;
 pub mod matmul;
+pub mod nll;
 pub mod norm;
 pub mod pool;
 pub mod quantize;
 pub mod reduce;
 mod registry;
 pub mod resize;
+pub mod roi;
 pub mod scan;
 pub mod scatter;
+pub mod search;
+pub mod sequence;
 pub mod shaping;
+pub mod sort;
 pub mod unary;
 pub mod window;
 
@@ -72,7 +87,7 @@ pub fn call_typed(name: &str, args: impl Into<Vec<Expr>>, attrs: Attrs, ty_args:
     let def = lookup(name).ok_or_else(|| OpError::Unknown(name.to_string()))?;
     let args = check_args(def, args.into())?;
     let attrs = check_attrs(def, attrs)?;
-    let ty = (def.infer)(&CallCx { def, args: &args, attrs: &attrs, ty_args: &ty_args })?;
+    let ty = infer(&CallCx { def, args: &args, attrs: &attrs, ty_args: &ty_args })?;
     Ok(Ref::new(Call { op: Op::get(def.name).into(), args, attrs, ty_args, ty, span: None }).into())
 }
 
@@ -80,7 +95,16 @@ pub fn call_typed(name: &str, args: impl Into<Vec<Expr>>, attrs: Attrs, ty_args:
 pub fn infer_call(call: &Call) -> Result<Type, OpError> {
     let Expr::Op(op) = &call.op else { return Ok(call.ty.clone()) };
     let def = op.def().ok_or_else(|| OpError::Unknown(op.name.clone()))?;
-    (def.infer)(&CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args })
+    infer(&CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args })
+}
+
+/// The type of a call, with the device that its result lies on.
+fn infer(cx: &CallCx) -> Result<Type, OpError> {
+    let ty = (cx.def.infer)(cx)?;
+    match cx.def.lower {
+        Lowering::Special | Lowering::Builtin(_) => Ok(ty),
+        _ => device::placed(cx, ty),
+    }
 }
 
 /// Checks the number of arguments and brings each to the form that the definition asks for.

@@ -25,8 +25,6 @@ const CHANNEL: AttrDef =
     AttrDef::new("channel_axis", AttrKind::Int, AttrDefault::Required, "The dimension of channels.");
 const SOFTMAX_AXIS: &[AttrDef] = &[AttrDef::int("axis", -1, "The dimension that sums to one.")];
 
-type Compute = fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>;
-
 const fn row(
     name: &'static str,
     args: &'static [ArgDef],
@@ -150,15 +148,22 @@ fn float_type(cx: &CallCx) -> Result<Type, OpError> {
     Ok(x.ty())
 }
 
+/// Whether the logarithm is taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Log {
+pub enum Log {
+    /// It is not.
     No,
+    /// It is.
     Yes,
 }
 
 fn softmax(cx: &CallCx, inputs: &[te::Tensor], log: Log) -> Result<Vec<te::Tensor>, OpError> {
     let x = input(cx, inputs, 0)?;
-    let axis = cx.axis("axis", x.ndim())?;
+    Ok(vec![softmax_over(x, cx.axis("axis", x.ndim())?, log)])
+}
+
+/// The softmax of a tensor along an axis, or its logarithm.
+pub fn softmax_over(x: &te::Tensor, axis: usize, log: Log) -> te::Tensor {
     let kept: Vec<PrimExpr> =
         x.shape().iter().enumerate().filter(|(i, _)| *i != axis).map(|(_, d)| d.clone()).collect();
     let without = |out: &[PrimExpr]| {
@@ -176,14 +181,12 @@ fn softmax(cx: &CallCx, inputs: &[te::Tensor], log: Log) -> Result<Vec<te::Tenso
         let total = te::compute("T_softmax_expsum", &kept, |out| {
             te::sum(math("exp", distance(&plan.index(x.ndim(), out))), &plan.reduce)
         });
-        return Ok(vec![te::compute("T_log_softmax", x.shape(), |out| {
-            distance(out) - math("log", total.at(&without(out)))
-        })]);
+        return te::compute("T_log_softmax", x.shape(), |out| distance(out) - math("log", total.at(&without(out))));
     }
     let exps = te::compute("T_softmax_exp", x.shape(), |out| math("exp", distance(out)));
     let total =
         te::compute("T_softmax_expsum", &kept, |out| te::sum(exps.at(&plan.index(x.ndim(), out)), &plan.reduce));
-    Ok(vec![te::compute("T_softmax_norm", x.shape(), |out| prim::div(exps.at(out), total.at(&without(out))))])
+    te::compute("T_softmax_norm", x.shape(), |out| prim::div(exps.at(out), total.at(&without(out))))
 }
 
 /// Average and variance over some dimensions, which are dropped.

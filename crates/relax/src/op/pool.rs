@@ -52,8 +52,6 @@ const fn pooling(name: &'static str, attrs: &'static [AttrDef], lower: Compute, 
     }
 }
 
-type Compute = fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>;
-
 const MAX: &str = "The largest element under a window that slides over an image. ONNX: MaxPool.";
 const MEAN: &str = "The mean of the elements under a window that slides over an image. ONNX: AveragePool.";
 
@@ -91,6 +89,11 @@ impl Pool {
         let out = out_layout_order(cx, letters, &data)?;
         let partial = if cx.bool("ceil_mode")? { Partial::Counted } else { Partial::Dropped };
         Ok(Pool { windows: windows(cx, &kernel)?, data, out, partial, with_padding: cx.bool("count_include_pad")? })
+    }
+
+    /// The order of the result's axes.
+    pub fn out_order(&self) -> &AxisOrder {
+        &self.out
     }
 
     /// The result's dimensions for an image's, both in the order of the computes.

@@ -28,8 +28,6 @@ const ARG_ATTRS: &[AttrDef] = &[
     AttrDef::bool("keepdims", false, "Whether reduced dimensions stay, with size one."),
 ];
 
-type Compute = fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>;
-
 const fn row(name: &'static str, lower: Compute, doc: &'static str) -> OpDef {
     OpDef {
         name,
@@ -89,7 +87,8 @@ fn reduced_axes(cx: &CallCx, ndim: usize) -> Result<Vec<usize>, OpError> {
     }
 }
 
-fn reduced(cx: &CallCx, dtype: Option<DataType>) -> Result<Type, OpError> {
+/// The type of a reduction, of the input's dtype unless another is given.
+pub fn reduced(cx: &CallCx, dtype: Option<DataType>) -> Result<Type, OpError> {
     let x = cx.tensor(0)?;
     let dtype = dtype.unwrap_or(x.dtype);
     let keep = cx.bool("keepdims")?;

@@ -1,71 +1,93 @@
-//! Resizing of images in planes (NCHW).
+//! Resizing of images and volumes, in every layout.
 //!
 //! Positions of nearest neighbours are computed in integers, exactly: `x * in / out` as a floor division. Where the new size
 //! is a whole multiple of the old, also a symbolic one, that is a division by a literal.
 
 use relaxide_ffi::DataType;
-use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr, cast, constant, float_of, math};
+use relaxide_ir::{AttrValue, Type};
 use relaxide_tir::te;
 
+use super::window::layout_order;
 use super::*;
 use crate::shape::prove_equal;
 
-/// The rows.
-pub static TABLE: &[OpDef] = &[OpDef {
-    name: "image.resize2d",
-    doc: "An image at another height and width. ONNX: Resize; ATen: upsample_nearest2d, upsample_bilinear2d and their like.",
-    args: &[ArgDef::tensor("data", "The image."), ArgDef::shape("size", "Height and width of the result.")],
-    attrs: &[
-        AttrDef::new(
-            "roi",
-            AttrKind::Any,
-            AttrDefault::None,
-            "The region that is resized; only the whole image is implemented.",
-        ),
-        AttrDef::str("layout", "NCHW", "Order of the image's axes."),
-        AttrDef::str("method", "linear", "nearest_neighbor, linear or cubic."),
-        AttrDef::str(
-            "coordinate_transformation_mode",
-            "half_pixel",
-            "half_pixel, align_corners, asymmetric, pytorch_half_pixel or tf_half_pixel_for_nn.",
-        ),
-        AttrDef::str(
-            "rounding_method",
-            "round",
-            "For nearest_neighbor: round, floor, ceil, round_prefer_floor or round_prefer_ceil.",
-        ),
-        AttrDef::float("cubic_alpha", -0.75, "The parameter of the cubic."),
-        AttrDef::int("cubic_exclude", 0, "Whether elements outside the image have no weight in the cubic."),
-        AttrDef::float(
-            "extrapolation_value",
-            0.0,
-            "The value outside a region; there is none outside the whole image.",
-        ),
-        AttrDef::dtype("out_dtype", "Element type of the result."),
-    ],
-    infer: resize_type,
-    lower: Lowering::Compute(resize2d),
-    pattern: OpPattern::Injective,
-    mixed_precision: MixedPrecision::Follow,
-    layout: Some(layout::windowed),
-    ..OpDef::BASE
-}];
+const DATA: ArgDef = ArgDef::tensor("data", "The image.");
+const MODE: AttrDef = AttrDef::str(
+    "coordinate_transformation_mode",
+    "half_pixel",
+    "half_pixel, align_corners, asymmetric, pytorch_half_pixel or tf_half_pixel_for_nn.",
+);
+const ROI: AttrDef =
+    AttrDef::absent("roi", AttrKind::Any, "The region that is resized; only the whole image is implemented.");
+const METHOD: AttrDef = AttrDef::str("method", "linear", "nearest_neighbor, linear or cubic.");
+const ALPHA: AttrDef = AttrDef::float("cubic_alpha", -0.75, "The parameter of the cubic.");
+const EXCLUDE: AttrDef =
+    AttrDef::int("cubic_exclude", 0, "Whether elements outside the image have no weight in the cubic.");
+const EXTRAPOLATION: AttrDef =
+    AttrDef::float("extrapolation_value", 0.0, "The value outside a region; there is none outside the whole image.");
+const OUT_DTYPE: AttrDef = AttrDef::dtype("out_dtype", "Element type of the result.");
 
-fn resize_type(cx: &CallCx) -> Result<Type, OpError> {
-    cx.layout("layout", &["NCHW"])?;
+const fn layout_attr(default: &'static str) -> AttrDef {
+    AttrDef::str("layout", default, "Order of the image's axes.")
+}
+
+const fn rounding_attr(default: &'static str) -> AttrDef {
+    AttrDef::str(
+        "rounding_method",
+        default,
+        "For nearest_neighbor: round, floor, ceil, round_prefer_floor or round_prefer_ceil; empty is round where corners are \
+         aligned, else floor.",
+    )
+}
+
+/// The rows.
+pub static TABLE: &[OpDef] = &[
+    OpDef::compute(
+        "image.resize2d",
+        &[DATA, ArgDef::shape("size", "Height and width of the result.")],
+        &[ROI, layout_attr("NCHW"), METHOD, MODE, rounding_attr("round"), ALPHA, EXCLUDE, EXTRAPOLATION, OUT_DTYPE],
+        |cx| resize_type(cx, "NCHW"),
+        |cx, t| resize(cx, t, "NCHW"),
+        "An image at another height and width. ONNX: Resize; ATen: upsample_nearest2d, upsample_bilinear2d and their like.",
+    )
+    .pattern(OpPattern::Injective)
+    .follow()
+    .layout(layout::windowed),
+    OpDef::compute(
+        "image.resize3d",
+        &[DATA, ArgDef::shape("size", "Depth, height and width of the result.")],
+        &[ROI, layout_attr("NCDHW"), METHOD, MODE, rounding_attr(""), ALPHA, EXCLUDE, EXTRAPOLATION, OUT_DTYPE],
+        |cx| resize_type(cx, "NCDHW"),
+        |cx, t| resize(cx, t, "NCDHW"),
+        "A volume at another depth, height and width. ONNX: Resize; ATen: upsample_trilinear3d and its like.",
+    )
+    .pattern(OpPattern::Injective)
+    .follow()
+    .layout(layout::windowed),
+];
+
+fn resize_type(cx: &CallCx, letters: &str) -> Result<Type, OpError> {
+    let order = layout_order(cx, "layout", letters)?;
+    let ndim = letters.len();
     let data = cx.tensor(0)?;
+    if let Some(n) = data.ndim.filter(|n| *n != ndim) {
+        return cx.invalid(format!("`data` has {n} dimensions, not {ndim}"));
+    }
     let dtype = cx.dtype("out_dtype").unwrap_or(data.dtype);
     let size = match cx.shape_arg(1)? {
         Ok(size) => size,
-        Err(_) => return Ok(tensor_type(None, Some(4), dtype)),
+        Err(Some(n)) if n != ndim - 2 => return cx.invalid(format!("`size` has {n} dimensions, not {}", ndim - 2)),
+        Err(_) => return Ok(tensor_type(None, Some(ndim), dtype)),
     };
-    let [height, width] = &size[..] else { return cx.invalid(format!("`size` has {} dimensions, not 2", size.len())) };
-    match data.dims.as_deref() {
-        None => Ok(tensor_type(None, Some(4), dtype)),
-        Some([n, c, _, _]) => Ok(Type::tensor([n, c, height, width], dtype)),
-        Some(dims) => cx.invalid(format!("`data` has {} dimensions, not 4", dims.len())),
+    if size.len() != ndim - 2 {
+        return cx.invalid(format!("`size` has {} dimensions, not {}", size.len(), ndim - 2));
     }
+    let dims = data.dims.map(|dims| {
+        let image = order.inverse().apply(&dims);
+        order.apply(&image[..2].iter().cloned().chain(size).collect::<Vec<_>>())
+    });
+    Ok(tensor_type(dims, Some(ndim), dtype))
 }
 
 /// How positions in the result become positions in the image.
@@ -89,32 +111,49 @@ fn coordinates(cx: &CallCx) -> Result<Coordinates, OpError> {
     })
 }
 
-fn resize2d(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+fn resize(cx: &CallCx, inputs: &[te::Tensor], letters: &str) -> Result<Vec<te::Tensor>, OpError> {
     let [data] = inputs else { return cx.invalid("needs an image") };
-    let size = cx.known_shape(1)?;
-    let ([n, c, h, w], [height, width]) = (data.shape(), &size[..]) else {
-        return cx.invalid("needs an image of 4 dimensions");
-    };
-    let axes = [
-        Axis { from: h.clone(), to: height.clone(), coordinates: coordinates(cx)? },
-        Axis { from: w.clone(), to: width.clone(), coordinates: coordinates(cx)? },
-    ];
-    let dims = [n.clone(), c.clone(), height.clone(), width.clone()];
+    if !whole_region(cx) {
+        return cx.unsupported("only the whole image is resized; `roi` must be absent or zeros");
+    }
+    let order = layout_order(cx, "layout", letters)?;
+    let source = window::Image::new(data, &order);
+    let (size, from) = (cx.known_shape(1)?, source.dims());
+    let mode = coordinates(cx)?;
+    let axis = |(from, to): (&PrimExpr, &PrimExpr)| Axis { from: from.clone(), to: to.clone(), coordinates: mode };
+    let axes: Vec<Axis> = from[2..].iter().zip(&size).map(axis).collect();
+    let dims: Vec<PrimExpr> = from[..2].iter().chain(&size).cloned().collect();
     let dtype = cx.dtype("out_dtype").unwrap_or(data.dtype());
-    let image = Image { data, axes, dtype };
+    let image = Image { data: source, axes, dtype };
+    let compute = |f: &dyn Fn(&[PrimExpr]) -> PrimExpr| window::compute("resize", &dims, &order, f);
     let result = match cx.str("method")? {
         "nearest_neighbor" => {
             let rounding = rounding(cx)?;
-            te::compute("resize", dims, |at| image.nearest(at, rounding))
+            compute(&|at| image.nearest(at, rounding))
         }
-        "linear" => te::compute("resize", dims, |at| image.linear(at)),
+        "linear" => compute(&|at| image.linear(at)),
         "cubic" => {
             let (alpha, exclude) = (cx.float("cubic_alpha")?, cx.int("cubic_exclude")? != 0);
-            te::compute("resize", dims, |at| image.cubic(at, alpha, exclude))
+            compute(&|at| image.cubic(at, alpha, exclude))
         }
         other => return cx.invalid(format!("there is no method \"{other}\"")),
     };
     Ok(vec![result])
+}
+
+/// Whether the region is absent or says nothing.
+fn whole_region(cx: &CallCx) -> bool {
+    let zero = |v: &AttrValue| match v {
+        AttrValue::Float(v) => *v == 0.0,
+        AttrValue::Int(v) => *v == 0,
+        AttrValue::Prim(PrimExpr::Float(f)) => f.value == 0.0,
+        _ => false,
+    };
+    match cx.attrs.get("roi") {
+        None => true,
+        Some(AttrValue::List(list)) => list.iter().all(zero),
+        Some(_) => false,
+    }
 }
 
 /// Which neighbour is the nearest.
@@ -134,7 +173,7 @@ fn rounding(cx: &CallCx) -> Result<Rounding, OpError> {
         "round_prefer_floor" => Rounding::HalfDown,
         "round_prefer_ceil" => Rounding::HalfUp,
         "round" => Rounding::HalfEven,
-        "" if coordinates(cx)? == Coordinates::HalfPixel => Rounding::HalfEven,
+        "" if coordinates(cx)? == Coordinates::AlignCorners => Rounding::HalfEven,
         "" => Rounding::Floor,
         other => return cx.invalid(format!("there is no rounding_method \"{other}\"")),
     })
@@ -226,24 +265,22 @@ impl Axis {
 }
 
 /// An image that is resized.
-struct Image<'a> {
-    data: &'a te::Tensor,
-    axes: [Axis; 2],
+struct Image {
+    data: window::Image,
+    axes: Vec<Axis>,
     dtype: DataType,
 }
 
-impl Image<'_> {
+impl Image {
     fn nearest(&self, at: &[PrimExpr], rounding: Rounding) -> PrimExpr {
-        let [y, x] = &self.axes;
-        let index = [at[0].clone(), at[1].clone(), y.nearest(&at[2], rounding), x.nearest(&at[3], rounding)];
-        cast(self.dtype, self.data.at(&index))
+        let places = self.axes.iter().zip(&at[2..]).map(|(axis, at)| axis.nearest(at, rounding));
+        cast(self.dtype, self.data.at(&at[..2].iter().cloned().chain(places).collect::<Vec<_>>()))
     }
 
     /// An element of the image, or the nearest in it, as a float.
-    fn element(&self, at: &[PrimExpr], row: PrimExpr, column: PrimExpr) -> PrimExpr {
-        let [y, x] = &self.axes;
-        let value = self.data.at(&[at[0].clone(), at[1].clone(), y.clamp(row), x.clamp(column)]);
-        cast(self.accumulator(), value)
+    fn element(&self, at: &[PrimExpr], places: &[PrimExpr]) -> PrimExpr {
+        let inside = self.axes.iter().zip(places).map(|(axis, place)| axis.clamp(place.clone()));
+        cast(self.accumulator(), self.data.at(&at[..2].iter().cloned().chain(inside).collect::<Vec<_>>()))
     }
 
     /// The type that values are mixed in.
@@ -252,57 +289,70 @@ impl Image<'_> {
     }
 
     fn linear(&self, at: &[PrimExpr]) -> PrimExpr {
-        let [y, x] = &self.axes;
-        let ((row, down), (column, right)) = (y.position(&at[2]), x.position(&at[3]));
-        let mix = |a: PrimExpr, b: PrimExpr, part: &PrimExpr| {
-            let part = cast(self.accumulator(), part);
-            &a + (b - &a) * part
+        let positions: Vec<_> = self.axes.iter().zip(&at[2..]).map(|(axis, at)| axis.position(at)).collect();
+        cast(self.dtype, self.between(at, &positions, &mut Vec::new()))
+    }
+
+    /// The mixture along the axes behind those that have a place.
+    fn between(&self, at: &[PrimExpr], positions: &[(PrimExpr, PrimExpr)], places: &mut Vec<PrimExpr>) -> PrimExpr {
+        let Some((whole, part)) = positions.get(places.len()) else { return self.element(at, places) };
+        let mut side = |place: PrimExpr| {
+            places.push(place);
+            let value = self.between(at, positions, places);
+            places.pop();
+            value
         };
-        let line = |row: PrimExpr| {
-            let (left, next) = (self.element(at, row.clone(), column.clone()), self.element(at, row, &column + 1));
-            mix(left, next, &right)
-        };
-        cast(self.dtype, mix(line(row.clone()), line(&row + 1), &down))
+        let (low, high) = (side(whole.clone()), side(whole + 1));
+        &low + (high - &low) * cast(self.accumulator(), part)
     }
 
     fn cubic(&self, at: &[PrimExpr], alpha: f64, exclude: bool) -> PrimExpr {
-        let [y, x] = &self.axes;
-        let ((row, down), (column, right)) = (y.position(&at[2]), x.position(&at[3]));
-        let rows = self.weights(y, &row, &down, alpha, exclude);
-        let columns = self.weights(x, &column, &right, alpha, exclude);
-        let mut total = constant(self.accumulator(), 0.0);
-        for (i, row_weight) in rows.iter().enumerate() {
-            let mut line = constant(self.accumulator(), 0.0);
-            for (j, weight) in columns.iter().enumerate() {
-                line = line + self.element(at, &row + (i as i64 - 1), &column + (j as i64 - 1)) * weight;
-            }
-            total = total + line * row_weight;
-        }
-        cast(self.dtype, total)
+        let along = |(axis, at): (&Axis, &PrimExpr)| {
+            let (whole, part) = axis.position(at);
+            let weights = self.weights(axis, &whole, &part, alpha, exclude);
+            (whole, weights)
+        };
+        let taps: Vec<_> = self.axes.iter().zip(&at[2..]).map(along).collect();
+        cast(self.dtype, self.weighted(at, &taps, &mut Vec::new()))
     }
 
-    /// The weights of the four neighbours along an axis (Keys, 1981).
+    /// The weighted sum along the axes behind those that have a place.
+    fn weighted(&self, at: &[PrimExpr], taps: &[(PrimExpr, Vec<PrimExpr>)], places: &mut Vec<PrimExpr>) -> PrimExpr {
+        let Some((whole, weights)) = taps.get(places.len()) else { return self.element(at, places) };
+        let mut total = constant(self.accumulator(), 0.0);
+        for (i, weight) in weights.iter().enumerate() {
+            places.push(whole + (i as i64 - 1));
+            total = total + self.weighted(at, taps, places) * weight;
+            places.pop();
+        }
+        total
+    }
+
+    /// The weights of the four neighbours along an axis.
     fn weights(&self, axis: &Axis, whole: &PrimExpr, part: &PrimExpr, alpha: f64, exclude: bool) -> Vec<PrimExpr> {
-        let dtype = self.accumulator();
-        let number = |v: f64| constant(dtype, v);
-        let t = cast(dtype, part);
-        // Distances of the neighbours, from the left.
-        let distances = [&t + number(1.0), t.clone(), number(1.0) - &t, number(2.0) - &t];
-        let near = |d: &PrimExpr| ((number(alpha + 2.0) * d - number(alpha + 3.0)) * d * d) + number(1.0);
-        let far = |d: &PrimExpr| {
-            ((number(alpha) * d - number(5.0 * alpha)) * d + number(8.0 * alpha)) * d - number(4.0 * alpha)
-        };
-        let weights = [far(&distances[0]), near(&distances[1]), near(&distances[2]), far(&distances[3])];
+        let weights = cubic_weights(self.accumulator(), alpha, part);
         if !exclude {
             return weights.to_vec();
         }
+        let zero = constant(self.accumulator(), 0.0);
         let inside = |i: usize| {
             let index = whole + (i as i64 - 1);
             prim::and(prim::ge(&index, 0), prim::lt(index, &axis.from))
         };
-        let kept: Vec<PrimExpr> =
-            weights.iter().enumerate().map(|(i, w)| prim::select(inside(i), w, number(0.0))).collect();
-        let total = kept.iter().fold(number(0.0), |total, w| total + w);
+        let kept: Vec<PrimExpr> = weights.iter().enumerate().map(|(i, w)| prim::select(inside(i), w, &zero)).collect();
+        let total = kept.iter().fold(zero, |total, w| total + w);
         kept.iter().map(|w| prim::div(w, &total)).collect()
     }
+}
+
+/// The weights of the four neighbours of a place that lies `part` behind the second of them (Keys, 1981).
+pub fn cubic_weights(dtype: DataType, alpha: f64, part: &PrimExpr) -> [PrimExpr; 4] {
+    let number = |v: f64| constant(dtype, v);
+    let t = cast(dtype, part);
+    // Distances of the neighbours, from the left.
+    let distances = [&t + number(1.0), t.clone(), number(1.0) - &t, number(2.0) - &t];
+    let near = |d: &PrimExpr| ((number(alpha + 2.0) * d - number(alpha + 3.0)) * d * d) + number(1.0);
+    let far =
+        |d: &PrimExpr| ((number(alpha) * d - number(5.0 * alpha)) * d + number(8.0 * alpha)) * d - number(4.0 * alpha);
+    [far(&distances[0]), near(&distances[1]), near(&distances[2]), far(&distances[3])]
 }

@@ -1,10 +1,10 @@
 //! Operators that write updates into a copy of a tensor, one after another: the last one wins, or they are combined.
 
-use relaxide_ffi::DataType;
-use relaxide_ir::Var;
-use relaxide_ir::prim::{self, PrimExpr, cast};
+use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_tir::{Stmt, te};
 
+use super::index::wrapped;
+use super::loops::{axes, nest};
 use super::shaping::input;
 use super::*;
 
@@ -62,23 +62,6 @@ fn combine(cx: &CallCx) -> Result<Combine, OpError> {
         "max" => |old, new| prim::max(old, new),
         other => return cx.invalid(format!("reduction is {other}; there are update, add, mul, min, max")),
     })
-}
-
-/// Fresh axes over a shape.
-fn axes(dims: &[PrimExpr], name: &str) -> (Vec<Ref<Var>>, Vec<PrimExpr>) {
-    let vars: Vec<Ref<Var>> = (0..dims.len()).map(|i| Var::dim(format!("{name}{i}"))).collect();
-    let at = vars.iter().map(PrimExpr::from).collect();
-    (vars, at)
-}
-
-fn nest(vars: &[Ref<Var>], dims: &[PrimExpr], body: Stmt) -> Stmt {
-    vars.iter().zip(dims).rev().fold(body, |body, (var, dim)| Stmt::serial(var.clone(), dim.clone(), body))
-}
-
-/// An index that may count from the end.
-fn wrapped(index: PrimExpr, size: &PrimExpr) -> PrimExpr {
-    let index = cast(DataType::int(64), index);
-    prim::select(prim::lt(&index, 0), &index + size, index)
 }
 
 /// Copies the data, then writes the updates: `target` says where the update at an index goes.

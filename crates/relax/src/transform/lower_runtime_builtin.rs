@@ -10,6 +10,8 @@
 //! | `memory.alloc_storage(size, device, scope, dtype)` | `vm.alloc_storage(size, device, uint8, scope)` |
 //! | `memory.alloc_tensor(storage, offset, shape, dtype)` | `vm.alloc_tensor(…)` |
 //! | `memory.kill_storage(x)`, `memory.kill_tensor(x)` | `vm.kill_object(x)` |
+//! | `to_vdevice(x)` | `vm.builtin.to_device(x, device type, index, scope)` |
+//! | `call_py_func(name, (a, b))` | `vm.builtin.call_py_func((name, (a, b)))` |
 //! | `reshape(x, shape)` | `vm.builtin.reshape(x, shape)`: a view, no copy |
 
 use relaxide_ffi::{DataType, Ref};
@@ -46,6 +48,18 @@ impl Rewrite for LowerRuntimeBuiltin {
                 let args = Expr::tuple(with_first(closure, args));
                 let callee = Expr::external("vm.builtin.invoke_closure");
                 op::call_typed("call_builtin_with_ctx", [callee, args], Attrs::new(), vec![call.ty.clone()])?
+            }
+            ("to_vdevice", [data], _) => {
+                let cx = op::CallCx {
+                    def: op::lookup(name).ok_or_else(|| op::OpError::Unknown(name.into()))?,
+                    args: &call.args,
+                    attrs: &call.attrs,
+                    ty_args: &call.ty_args,
+                };
+                packed("vm.builtin.to_device", op::device::copy_args(&cx, data)?, call)
+            }
+            ("call_py_func", [name, args], _) => {
+                packed("vm.builtin.call_py_func", vec![Expr::tuple([name.clone(), args.clone()])], call)
             }
             ("memory.alloc_storage", [size, device, scope, _], _) => {
                 let args = [size.clone(), device.clone(), Expr::dtype(DataType::uint(8)), scope.clone()];

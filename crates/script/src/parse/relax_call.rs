@@ -136,7 +136,9 @@ impl Parser<'_> {
                 Value::Relax(Relax::field(tuple, usize::try_from(self.int(index)?).unwrap_or(usize::MAX)))
             }
             "call_packed" => self.call_packed(&mut args)?,
-            "call_tir" | "call_tir_inplace" | "call_dps_packed" => self.destination_call(name, &mut args)?,
+            "call_tir" | "call_tir_inplace" | "call_tir_with_grad" | "call_dps_packed" | "call_py_func" => {
+                self.destination_call(name, &mut args)?
+            }
             "call_pure_packed" | "call_inplace_packed" => self.packed_op(name, &mut args)?,
             "call_builtin_with_ctx" | "invoke_closure" | "invoke_pure_closure" | "make_closure" => {
                 self.tuple_call(name, &mut args)?
@@ -213,7 +215,13 @@ impl Parser<'_> {
     /// Calls that say what they return: `(func, args, out_ty=…)`.
     fn destination_call(&mut self, name: &str, args: &mut Args) -> Parsed<Value> {
         let range = args.range;
-        let func = self.callee(args)?;
+        let func = match name {
+            "call_py_func" => {
+                let e = args.required(self, "func_name")?;
+                Relax::string(self.text(e)?)
+            }
+            _ => self.callee(args)?,
+        };
         let list = args.required(self, "args")?;
         let value = self.expr(list)?;
         let given = match self.leaf_value(value, list.range())? {
@@ -239,7 +247,7 @@ impl Parser<'_> {
         };
         // Scalars behind the tensors are parameters of the kernel.
         let tensors = match name {
-            "call_dps_packed" => given,
+            "call_dps_packed" | "call_py_func" => given,
             _ => {
                 let count = given.iter().rposition(|a| scalar_of(a).is_none()).map_or(0, |i| i + 1);
                 let (tensors, tail) = given.split_at(count);

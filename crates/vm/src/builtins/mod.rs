@@ -14,11 +14,13 @@ mod check;
 mod closure;
 mod debug;
 mod device;
+mod inspect;
 mod python;
 mod sampling;
 mod shape;
 mod tensor_cache;
 mod tuple;
+mod unique;
 
 use std::sync::LazyLock;
 
@@ -90,11 +92,13 @@ static FAMILIES: &[&[Builtin]] = &[
     closure::TABLE,
     debug::TABLE,
     device::TABLE,
+    inspect::TABLE,
     python::TABLE,
     sampling::TABLE,
     shape::TABLE,
     if FRONT_ENDS { tensor_cache::TABLE } else { &[] },
     tuple::TABLE,
+    unique::TABLE,
 ];
 
 /// The builtins with the functions under which they are registered.

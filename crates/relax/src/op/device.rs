@@ -1,0 +1,136 @@
+//! Where values lie: copies to a device, hints, parameters of another dtype.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::{AttrValue, TensorType, Type, VDevice};
+
+use super::*;
+use crate::BlockBuilder;
+
+const DATA: &[ArgDef] = &[ArgDef::any("data", "The tensor.")];
+
+/// The rows.
+pub static TABLE: &[OpDef] = &[
+    OpDef {
+        name: "to_vdevice",
+        doc: "A copy of a tensor on a device.",
+        args: DATA,
+        attrs: &[AttrDef::required("dst_vdevice", AttrKind::Any, "The device.")],
+        infer: to_vdevice_type,
+        ..OpDef::BASE
+    },
+    OpDef::opened(
+        "hint_on_device",
+        DATA,
+        &[
+            AttrDef::required("device_type", AttrKind::Int, "The kind of device, as DLPack numbers them."),
+            AttrDef::int("index", 0, "Which of them."),
+            AttrDef::str("memory_scope", "global", "The memory scope."),
+        ],
+        |cx| Ok(cx.tensor(0)?.ty()),
+        |cx, _| cx.arg(0).cloned(),
+        "Says that a tensor is to lie on a device; the pass RealizeVDevice moves it there.",
+    ),
+    OpDef::opened(
+        "wrap_param",
+        &[ArgDef::tensor("data", "The parameter.")],
+        &[AttrDef::new(
+            "dtype",
+            AttrKind::DType,
+            AttrDefault::Str("float32"),
+            "The dtype that the program computes with.",
+        )],
+        |cx| {
+            let data = cx.tensor(0)?;
+            Ok(TensorInfo { dtype: cx.dtype("dtype").unwrap_or(data.dtype), ..data }.ty())
+        },
+        wrap_param,
+        "A parameter that is kept in another dtype than the program computes with.",
+    ),
+];
+
+/// The device that a call of `to_vdevice` names.
+pub fn destination(cx: &CallCx) -> Result<Ref<VDevice>, OpError> {
+    let device = match cx.attrs.get("dst_vdevice") {
+        Some(AttrValue::Object(object)) => object.clone().downcast::<VDevice>().ok(),
+        _ => None,
+    };
+    device.map_or_else(|| cx.invalid("`dst_vdevice` must be a device of the module"), Ok)
+}
+
+/// The arguments of the run time's copy for a call of `to_vdevice`: the tensor, the device's type and index, the scope.
+pub fn copy_args(cx: &CallCx, data: &Expr) -> Result<Vec<Expr>, OpError> {
+    let device = destination(cx)?;
+    let kind = device.target.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+    let kind: String = kind.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    // The numbers are DLPack's.
+    let number = match kind.as_str() {
+        "llvm" | "c" | "cpu" => 1,
+        "cuda" | "nvptx" => 2,
+        "opencl" => 4,
+        "vulkan" => 7,
+        "metal" => 8,
+        "rocm" => 10,
+        "ext_dev" => 12,
+        "hexagon" => 14,
+        "webgpu" => 15,
+        _ => return cx.unsupported(format!("the kind of device of target \"{}\" is not known", device.target)),
+    };
+    Ok(vec![data.clone(), Expr::prim(number as i64), Expr::prim(device.id), Expr::string(device.scope.clone())])
+}
+
+fn to_vdevice_type(cx: &CallCx) -> Result<Type, OpError> {
+    let ty = cx.tensor_ty(0)?;
+    Ok(Ref::new(TensorType {
+        shape: ty.shape.clone(),
+        dtype: ty.dtype,
+        ndim: ty.ndim,
+        vdevice: Some(destination(cx)?),
+    })
+    .into())
+}
+
+fn wrap_param(cx: &CallCx, _: &mut BlockBuilder) -> Result<Expr, OpError> {
+    let dtype = cx.dtype("dtype").unwrap_or(cx.tensor(0)?.dtype);
+    call("astype", [cx.arg(0)?.clone()], relaxide_ir::Attrs::new().with("dtype", dtype))
+}
+
+/// The type of a call with the device of its arguments, for operators whose result lies where they do. Where arguments lie
+/// on different devices, element-wise operators are refused and the others' results lie nowhere in particular.
+pub fn placed(cx: &CallCx, ty: Type) -> Result<Type, OpError> {
+    let mut devices = Vec::new();
+    cx.args.iter().for_each(|arg| collect(&arg.ty(), &mut devices));
+    let Some(first) = devices.first() else { return Ok(ty) };
+    match devices.iter().find(|d| *d != first) {
+        None => Ok(on(&ty, first)),
+        Some(other) if cx.def.pattern == OpPattern::Broadcast => cx.invalid(format!(
+            "its arguments lie on different devices, {} and {}; move one with to_vdevice",
+            name(first),
+            name(other)
+        )),
+        Some(_) => Ok(ty),
+    }
+}
+
+fn name(device: &VDevice) -> String {
+    format!("{}:{}:{}", device.target, device.id, device.scope)
+}
+
+fn collect(ty: &Type, devices: &mut Vec<Ref<VDevice>>) {
+    match ty {
+        Type::Tensor(t) => devices.extend(t.vdevice.clone()),
+        Type::Tuple(t) => t.fields.iter().for_each(|f| collect(f, devices)),
+        _ => {}
+    }
+}
+
+/// A type whose tensors lie on a device.
+fn on(ty: &Type, device: &Ref<VDevice>) -> Type {
+    match ty {
+        Type::Tensor(t) if t.vdevice.is_none() => {
+            Ref::new(TensorType { shape: t.shape.clone(), dtype: t.dtype, ndim: t.ndim, vdevice: Some(device.clone()) })
+                .into()
+        }
+        Type::Tuple(t) => Type::tuple(t.fields.iter().map(|f| on(f, device)).collect::<Vec<_>>()),
+        other => other.clone(),
+    }
+}

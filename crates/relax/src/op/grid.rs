@@ -1,0 +1,252 @@
+//! Sampling of images at places that a grid names, and grids made by affine maps.
+//!
+//! Places are given as numbers from -1 to 1 across the image: to the centres of its corner elements with `align_corners`, else
+//! to its edges. The coordinates of a place lie in the grid's second dimension, that of the last axis first.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::Type;
+use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
+use relaxide_tir::te;
+
+use super::shaping::{input, result_dims};
+use super::window::{Image, all, compute, layout_order};
+use super::*;
+
+/// The rows.
+pub static TABLE: &[OpDef] = &[
+    OpDef::compute(
+        "image.affine_grid",
+        &[
+            ArgDef::tensor("data", "The maps: (N, 2, 3) for images, (N, 3, 4) for volumes."),
+            ArgDef::shape("size", "The grid's spatial dimensions."),
+        ],
+        &[AttrDef::bool("align_corners", true, "Whether -1 and 1 are the centres of the corner elements.")],
+        affine_type,
+        affine_grid,
+        "For each element of the grid the place that an affine map sends it to. ONNX: AffineGrid; ATen: affine_grid_generator.",
+    )
+    .follow(),
+    OpDef::compute(
+        "image.grid_sample",
+        &[ArgDef::tensor("data", "The image."), ArgDef::tensor("grid", "The places: (N, 2, H, W), or (N, 3, D, H, W).")],
+        &[
+            AttrDef::str("method", "bilinear", "How elements are mixed: bilinear, nearest, bicubic (images only)."),
+            AttrDef::str("layout", "NCHW", "Order of the image's axes."),
+            AttrDef::str("padding_mode", "zeros", "What lies outside: zeros, border, reflection."),
+            AttrDef::bool("align_corners", false, "Whether -1 and 1 are the centres of the corner elements."),
+        ],
+        sample_type,
+        grid_sample,
+        "The image's elements at the places of a grid. ONNX: GridSample; ATen: grid_sampler.",
+    )
+    .follow(),
+];
+
+fn affine_type(cx: &CallCx) -> Result<Type, OpError> {
+    let data = cx.tensor(0)?;
+    if let Some(n) = data.ndim.filter(|n| *n != 3) {
+        return cx.invalid(format!("`data` has {n} dimensions, not 3"));
+    }
+    let size = match cx.shape_arg(1)? {
+        Ok(size) => size,
+        Err(n) => return Ok(tensor_type(None, n.map(|n| n + 2), data.dtype)),
+    };
+    let n = size.len();
+    if !matches!(n, 2 | 3) {
+        return cx.invalid(format!("the grid has {n} spatial dimensions, not 2 or 3"));
+    }
+    let Some(dims) = data.dims else { return Ok(tensor_type(None, Some(n + 2), data.dtype)) };
+    for (dim, want) in dims[1..].iter().zip([n as i64, n as i64 + 1]) {
+        if dim.as_int().is_some_and(|d| d != want) {
+            return cx.invalid(format!("the maps of a grid of {n} dimensions are {n} by {}", n + 1));
+        }
+    }
+    let front = [dims[0].clone(), PrimExpr::from(n as i64)];
+    Ok(Type::tensor(front.into_iter().chain(size).collect::<Vec<_>>(), data.dtype))
+}
+
+fn affine_grid(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let maps = input(cx, inputs, 0)?;
+    let size = cx.known_shape(1)?;
+    let (n, dtype, align) = (size.len(), maps.dtype(), cx.bool("align_corners")?);
+    Ok(vec![te::compute("T_affine_grid", result_dims(cx)?, |at| {
+        let entry = |column: usize| maps.at(&[at[0].clone(), at[1].clone(), PrimExpr::from(column as i64)]);
+        (0..n).fold(entry(n), |sum, axis| {
+            let (place, size) = (&at[axis + 2], &size[axis]);
+            let (above, below) =
+                if align { (place * 2, prim::max(size - 1, 1)) } else { (place * 2 + 1, size.clone()) };
+            let coordinate = prim::div(cast(dtype, above), cast(dtype, below)) - constant(dtype, 1.0);
+            sum + entry(n - 1 - axis) * coordinate
+        })
+    })])
+}
+
+/// The letters of the image's axes, and how many of them are spatial.
+fn letters(cx: &CallCx) -> Result<(&'static str, usize), OpError> {
+    Ok(if cx.str("layout")?.len() == 5 { ("NCDHW", 3) } else { ("NCHW", 2) })
+}
+
+fn sample_type(cx: &CallCx) -> Result<Type, OpError> {
+    let (data, grid) = (cx.tensor(0)?, cx.tensor(1)?);
+    let (letters, n) = letters(cx)?;
+    let order = layout_order(cx, "layout", letters)?;
+    for (info, name) in [(&data, "data"), (&grid, "grid")] {
+        if let Some(have) = info.ndim.filter(|have| *have != n + 2) {
+            return cx.invalid(format!("`{name}` has {have} dimensions, not {}", n + 2));
+        }
+    }
+    let dims = data.dims.zip(grid.dims).map(|(data, grid)| {
+        let image = order.inverse().apply(&data);
+        order.apply(&image[..2].iter().chain(&grid[2..]).cloned().collect::<Vec<_>>())
+    });
+    Ok(tensor_type(dims, Some(n + 2), data.dtype))
+}
+
+/// What lies outside of the image.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outside {
+    Zeros,
+    Border,
+    Reflection,
+}
+
+fn outside(cx: &CallCx) -> Result<Outside, OpError> {
+    Ok(match cx.str("padding_mode")? {
+        "zeros" => Outside::Zeros,
+        "border" => Outside::Border,
+        "reflection" => Outside::Reflection,
+        other => return cx.invalid(format!("padding_mode is {other}; there are zeros, border, reflection")),
+    })
+}
+
+/// An image that is sampled.
+struct Sampled<'a> {
+    image: Image,
+    grid: &'a te::Tensor,
+    sizes: Vec<PrimExpr>,
+    outside: Outside,
+    align: bool,
+    /// The type that places and mixtures are computed in.
+    dtype: DataType,
+}
+
+fn grid_sample(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let (data, grid) = (input(cx, inputs, 0)?, input(cx, inputs, 1)?);
+    let (letters, n) = letters(cx)?;
+    let order = layout_order(cx, "layout", letters)?;
+    let image = Image::new(data, &order);
+    let sizes = image.dims().split_off(2);
+    let dtype = if grid.dtype() == DataType::float(64) { DataType::float(64) } else { DataType::float(32) };
+    let sampled = Sampled { image, grid, sizes, outside: outside(cx)?, align: cx.bool("align_corners")?, dtype };
+    let dims: Vec<PrimExpr> = sampled.image.dims()[..2].iter().chain(&grid.shape()[2..]).cloned().collect();
+    let f: fn(&Sampled, &[PrimExpr]) -> PrimExpr = match (cx.str("method")?, n) {
+        ("bilinear" | "linear", _) => |s, at| s.linear(at),
+        ("nearest", _) => |s, at| s.nearest(at),
+        ("bicubic" | "cubic", 2) => |s, at| s.cubic(at),
+        (other, n) => return cx.invalid(format!("there is no method {other} over {n} dimensions")),
+    };
+    Ok(vec![compute("T_grid_sample", &dims, &order, |at| cast(data.dtype(), f(&sampled, at)))])
+}
+
+impl Sampled<'_> {
+    fn number(&self, value: f64) -> PrimExpr {
+        constant(self.dtype, value)
+    }
+
+    /// The place along each axis, in elements, for an element of the result.
+    fn places(&self, at: &[PrimExpr]) -> Vec<PrimExpr> {
+        let n = self.sizes.len();
+        let one = |axis: usize| {
+            let coordinate = PrimExpr::from((n - 1 - axis) as i64);
+            let index: Vec<PrimExpr> = [at[0].clone(), coordinate].into_iter().chain(at[2..].iter().cloned()).collect();
+            let raw = cast(self.dtype, self.grid.at(&index)) + self.number(1.0);
+            let size = cast(self.dtype, &self.sizes[axis]);
+            if self.align {
+                return raw * ((size - self.number(1.0)) * self.number(0.5));
+            }
+            raw * (size * self.number(0.5)) - self.number(0.5)
+        };
+        (0..n).map(one).collect()
+    }
+
+    /// A place brought into the image, where what lies outside is taken from inside.
+    fn inside(&self, place: PrimExpr, axis: usize) -> PrimExpr {
+        let last = cast(self.dtype, &self.sizes[axis] - 1);
+        let clamp = |e: PrimExpr| prim::max(prim::min(e, &last), self.number(0.0));
+        match self.outside {
+            Outside::Zeros => place,
+            Outside::Border => clamp(place),
+            Outside::Reflection => clamp(self.reflected(place, axis)),
+        }
+    }
+
+    /// A place mirrored at the edges until it lies between them.
+    fn reflected(&self, place: PrimExpr, axis: usize) -> PrimExpr {
+        let size = cast(self.dtype, &self.sizes[axis]);
+        let (start, span) =
+            if self.align { (self.number(0.0), size - self.number(1.0)) } else { (self.number(-0.5), size) };
+        // An image of one element has no span to mirror in.
+        let span = prim::max(span, self.number(if self.align { 1.0 } else { 0.5 }));
+        let distance = math("fabs", place - &start);
+        let turns = math("floor", prim::div(&distance, &span));
+        let rest = &distance - &turns * &span;
+        let half = self.number(0.5);
+        let even = prim::eq(math("floor", &turns * &half) * self.number(2.0), &turns);
+        prim::select(even, &rest + &start, span - rest + start)
+    }
+
+    /// The element at whole places, zero outside.
+    fn element(&self, at: &[PrimExpr], places: &[PrimExpr]) -> PrimExpr {
+        let index: Vec<PrimExpr> = at[..2].iter().chain(places).cloned().collect();
+        let within = places.iter().zip(&self.sizes).flat_map(|(p, size)| [prim::ge(p, 0), prim::lt(p, size)]);
+        let value = cast(self.dtype, self.image.at(&index));
+        prim::if_then_else(all(within), value, self.number(0.0))
+    }
+
+    fn whole(&self, place: PrimExpr) -> PrimExpr {
+        cast(DataType::int(64), place)
+    }
+
+    fn nearest(&self, at: &[PrimExpr]) -> PrimExpr {
+        let places = self.places(at).into_iter().enumerate();
+        let index: Vec<PrimExpr> =
+            places.map(|(axis, place)| self.whole(math("nearbyint", self.inside(place, axis)))).collect();
+        self.element(at, &index)
+    }
+
+    fn linear(&self, at: &[PrimExpr]) -> PrimExpr {
+        let places: Vec<PrimExpr> =
+            self.places(at).into_iter().enumerate().map(|(axis, place)| self.inside(place, axis)).collect();
+        let below: Vec<PrimExpr> = places.iter().map(|p| math("floor", p.clone())).collect();
+        let parts: Vec<PrimExpr> = places.iter().zip(&below).map(|(p, b)| p - b).collect();
+        let below: Vec<PrimExpr> = below.into_iter().map(|b| self.whole(b)).collect();
+        let corner = |corner: usize| {
+            let upper = |axis: usize| corner >> axis & 1 == 1;
+            let index: Vec<PrimExpr> = (0..below.len()).map(|axis| &below[axis] + i64::from(upper(axis))).collect();
+            (0..below.len()).fold(self.element(at, &index), |value, axis| {
+                value * if upper(axis) { parts[axis].clone() } else { self.number(1.0) - &parts[axis] }
+            })
+        };
+        (1..1usize << below.len()).fold(corner(0), |sum, c| sum + corner(c))
+    }
+
+    fn cubic(&self, at: &[PrimExpr]) -> PrimExpr {
+        let places = self.places(at);
+        let below: Vec<PrimExpr> = places.iter().map(|p| math("floor", p.clone())).collect();
+        let weights: Vec<[PrimExpr; 4]> =
+            places.iter().zip(&below).map(|(p, b)| resize::cubic_weights(self.dtype, -0.75, &(p - b))).collect();
+        let taken = |axis: usize, tap: usize| {
+            let place = &below[axis] + self.number(tap as f64 - 1.0);
+            self.whole(self.inside(place, axis))
+        };
+        let mut total = self.number(0.0);
+        for (i, row_weight) in weights[0].iter().enumerate() {
+            let mut line = self.number(0.0);
+            for (j, weight) in weights[1].iter().enumerate() {
+                line = line + self.element(at, &[taken(0, i), taken(1, j)]) * weight;
+            }
+            total = total + line * row_weight;
+        }
+        total
+    }
+}

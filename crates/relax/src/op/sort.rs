@@ -1,0 +1,257 @@
+//! Operators that put elements in order: sorting, the largest few, the median.
+//!
+//! All rest on one stage, [`order`]: for each row the indices of its elements in order, by a merge sort from the bottom up,
+//! in `n log n` steps. It is stable: equal elements keep their order. NaN counts as larger than every number.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::prim::{self, PrimExpr, cast};
+use relaxide_ir::{AttrValue, Type};
+use relaxide_tir::{Stmt, te};
+
+use super::loops::{Cell, axes, each, nest};
+use super::shaping::{input, reshape_tensor};
+use super::*;
+use crate::shape::num_elements;
+
+const DATA: &[ArgDef] = &[ArgDef::tensor("data", "The input.")];
+const AXIS: AttrDef = AttrDef::int("axis", -1, "The dimension.");
+const DESCENDING: AttrDef = AttrDef::bool("descending", false, "Whether large values come first.");
+const INDEX_DTYPE: AttrDef = AttrDef::new("dtype", AttrKind::DType, AttrDefault::Str("int32"), "Dtype of indices.");
+
+/// The rows.
+pub static TABLE: &[OpDef] = &[
+    OpDef::compute(
+        "sort",
+        DATA,
+        &[AXIS, DESCENDING],
+        sort_type,
+        |cx, t| Ok(vec![sorted(cx, t)?.0]),
+        "Sorted along a dimension; equal elements keep their order, NaN counts as the largest.",
+    ),
+    OpDef::compute(
+        "argsort",
+        DATA,
+        &[AXIS, DESCENDING, INDEX_DTYPE],
+        argsort_type,
+        |cx, t| Ok(vec![sorted(cx, t)?.1]),
+        "Indices that sort along a dimension.",
+    ),
+    OpDef::compute(
+        "topk",
+        DATA,
+        &[
+            AttrDef::int("k", 1, "How many; all if less than one."),
+            AXIS,
+            AttrDef::str("ret_type", "both", "both (a tuple), values, or indices."),
+            AttrDef::bool("largest", true, "Whether the largest are taken, or the smallest."),
+            INDEX_DTYPE,
+        ],
+        topk_type,
+        topk,
+        "The largest few along a dimension, in order, and where they are.",
+    ),
+    OpDef::compute(
+        "median",
+        &[ArgDef::tensor("x", "The input.")],
+        &[
+            AttrDef::axes("axis", "The dimension, at most one; of the flattened tensor if absent."),
+            AttrDef::bool("keepdims", false, "Whether the reduced dimension stays, with size one."),
+        ],
+        median_type,
+        median,
+        "The element in the middle, the lower of two. Along a dimension: a tuple of it and of its index, as int64.",
+    ),
+];
+
+/// Which of two elements comes first.
+fn before(a: &PrimExpr, b: &PrimExpr, descending: bool) -> PrimExpr {
+    let nan = |x: &PrimExpr| prim::call(DataType::bool(), "tirx.isnan", vec![x.clone()]);
+    let (less, last) = if descending { (prim::gt(a, b), (a, b)) } else { (prim::lt(a, b), (b, a)) };
+    if !a.dtype().is_float() {
+        return less;
+    }
+    prim::or(less, prim::and(nan(last.0), prim::not(nan(last.1))))
+}
+
+/// How often a run of one element must be doubled to be as long as a row, at most.
+fn levels(size: &PrimExpr) -> i64 {
+    match size.as_int() {
+        Some(size) => i64::from(64 - (size - 1).max(0).leading_zeros()),
+        None => 62,
+    }
+}
+
+/// For each row along an axis the indices, as int64, of its elements in order. Of a row only the first `count` elements are
+/// sorted, where a count for each row is given; the others keep their places.
+pub fn order(x: &te::Tensor, axis: usize, descending: bool, count: Option<&te::Tensor>) -> te::Tensor {
+    let wide = DataType::int(64);
+    let mut rows = x.shape().to_vec();
+    let size = rows.remove(axis);
+    let scratch = |name: &str| (name.to_string(), x.shape().to_vec(), wide);
+    let outs = [scratch("order"), scratch("spare"), ("state".to_string(), vec![PrimExpr::from(2)], wide)];
+    let inputs: Vec<te::Tensor> = std::iter::once(x).chain(count).cloned().collect();
+    let mut outs = te::extern_stage("sort", &inputs, outs, |source, target| {
+        let [order, spare, state] = target else { return Stmt::nop() };
+        let (left, right) = (Cell::new(state, 0), Cell::new(state, 1));
+        let (vars, row) = axes(&rows, "i");
+        let at = |k: &PrimExpr| {
+            let mut index = row.clone();
+            index.insert(axis, k.clone());
+            index
+        };
+        let length = match source.get(1) {
+            Some(count) => cast(wide, prim::load(count, row.clone())),
+            None => size.clone(),
+        };
+        let element = |cell: &Cell| prim::load(&source[0], at(&prim::load(order, at(&cell.get()))));
+        let start = each("k", size.clone(), |k| Stmt::store(order, at(k), k.clone()));
+        let take = |cell: &Cell, k: &PrimExpr| {
+            Stmt::seq([Stmt::store(spare, at(k), prim::load(order, at(&cell.get()))), cell.next()])
+        };
+        let merge = |low: &PrimExpr, middle: &PrimExpr, high: &PrimExpr| {
+            let step = each("t", high - low, |t| {
+                let k = low + t;
+                let compared = Stmt::if_else(
+                    before(&element(&right), &element(&left), descending),
+                    take(&right, &k),
+                    take(&left, &k),
+                );
+                let left_only = Stmt::if_else(prim::ge(right.get(), high), take(&left, &k), compared);
+                Stmt::if_else(prim::ge(left.get(), middle), take(&right, &k), left_only)
+            });
+            Stmt::seq([left.set(low), right.set(middle), step])
+        };
+        let level = each("level", levels(&size), |level| {
+            let width = prim::call(wide, "tirx.shift_left", vec![PrimExpr::from(1), level.clone()]);
+            let double = &width * 2;
+            let runs = each("run", prim::floordiv(&length + (&double - 1), &double), |run| {
+                let low = run * &double;
+                let end = |e: PrimExpr| prim::min(e, &length);
+                merge(&low, &end(&low + &width), &end(&low + &double))
+            });
+            let back = each("k", length.clone(), |k| Stmt::store(order, at(k), prim::load(spare, at(k))));
+            Stmt::when(prim::lt(&width, &length), Stmt::seq([runs, back]))
+        });
+        nest(&vars, &rows, Stmt::seq([start, level]))
+    });
+    outs.swap_remove(0)
+}
+
+/// Values and indices in order.
+fn sorted(cx: &CallCx, inputs: &[te::Tensor]) -> Result<(te::Tensor, te::Tensor), OpError> {
+    let x = input(cx, inputs, 0)?;
+    let axis = cx.axis("axis", x.ndim())?;
+    let descending = match cx.attrs.bool("descending") {
+        Some(descending) => descending,
+        None => cx.bool("largest")?,
+    };
+    let order = order(x, axis, descending, None);
+    let index = cx.dtype("dtype").unwrap_or(DataType::int(32));
+    let values = te::compute("T_values", x.shape(), |out| x.at(&taken(&order, axis, out)));
+    Ok((values, te::compute("T_indices", x.shape(), |out| cast(index, order.at(out)))))
+}
+
+/// An index whose axis is read from a tensor of indices.
+fn taken(order: &te::Tensor, axis: usize, out: &[PrimExpr]) -> Vec<PrimExpr> {
+    let mut index = out.to_vec();
+    index[axis] = order.at(out);
+    index
+}
+
+fn sort_type(cx: &CallCx) -> Result<Type, OpError> {
+    Ok(cx.tensor(0)?.ty())
+}
+
+fn argsort_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    Ok(TensorInfo { dtype: cx.dtype("dtype").unwrap_or(DataType::int(32)), ..x }.ty())
+}
+
+fn topk_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    let index = cx.dtype("dtype").unwrap_or(DataType::int(32));
+    let k = cx.int("k")?;
+    let dims = match (x.ndim, x.dims) {
+        (Some(ndim), Some(mut dims)) => {
+            let axis = cx.axis("axis", ndim)?;
+            if k > 0 {
+                if dims[axis].as_int().is_some_and(|size| size < k) {
+                    return cx.invalid(format!("cannot take {k} of fewer elements"));
+                }
+                dims[axis] = PrimExpr::from(k);
+            }
+            Some(dims)
+        }
+        _ => None,
+    };
+    let ty = |dtype| tensor_type(dims.clone(), x.ndim, dtype);
+    Ok(match cx.str("ret_type")? {
+        "both" => Type::tuple(vec![ty(x.dtype), ty(index)]),
+        "values" => ty(x.dtype),
+        "indices" => ty(index),
+        other => return cx.invalid(format!("ret_type is {other}; there are both, values, indices")),
+    })
+}
+
+fn topk(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let (values, indices) = sorted(cx, inputs)?;
+    let axis = cx.axis("axis", values.ndim())?;
+    let k = cx.int("k")?;
+    let mut dims = values.shape().to_vec();
+    if k > 0 {
+        dims[axis] = PrimExpr::from(k);
+    }
+    let first = |name: &str, t: &te::Tensor| te::compute(name, &dims, |out| t.at(out));
+    Ok(match cx.attrs.get("ret_type") {
+        Some(AttrValue::Str(which)) if which == "values" => vec![first("T_topk", &values)],
+        Some(AttrValue::Str(which)) if which == "indices" => vec![first("T_topk_indices", &indices)],
+        _ => vec![first("T_topk", &values), first("T_topk_indices", &indices)],
+    })
+}
+
+fn median_type(cx: &CallCx) -> Result<Type, OpError> {
+    let value = reduce::reduced(cx, None)?;
+    match cx.attrs.get("axis") {
+        Some(AttrValue::List(axes)) if axes.len() == 1 => {
+            Ok(Type::tuple(vec![value, reduce::reduced(cx, Some(DataType::int(64)))?]))
+        }
+        _ => Ok(value),
+    }
+}
+
+fn median(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let x = input(cx, inputs, 0)?;
+    let axes = cx.axes("axis", x.ndim())?.unwrap_or_default();
+    let keep = cx.bool("keepdims")?;
+    let (x, axis, dims) = match axes.as_slice() {
+        [] => {
+            let dims = if keep { vec![PrimExpr::from(1); x.ndim()] } else { Vec::new() };
+            (reshape_tensor("flatten", x, &[num_elements(x.shape())]), 0, dims)
+        }
+        [axis] => {
+            let mut dims = x.shape().to_vec();
+            if keep {
+                dims[*axis] = PrimExpr::from(1);
+            } else {
+                dims.remove(*axis);
+            }
+            (x.clone(), *axis, dims)
+        }
+        _ => return cx.unsupported("is implemented over one dimension, or over all"),
+    };
+    let order = order(&x, axis, false, None);
+    let middle = prim::floordiv(&x.shape()[axis] - 1, 2);
+    let place = |out: &[PrimExpr]| {
+        let mut index = if axes.is_empty() { Vec::new() } else { out.to_vec() };
+        if keep && !axes.is_empty() {
+            index.remove(axis);
+        }
+        index.insert(axis, middle.clone());
+        index
+    };
+    let value = te::compute("T_median", &dims, |out| x.at(&taken(&order, axis, &place(out))));
+    if axes.is_empty() {
+        return Ok(vec![value]);
+    }
+    Ok(vec![value, te::compute("T_median_index", &dims, |out| order.at(&place(out)))])
+}
