@@ -18,6 +18,7 @@ mod object;
 mod opaque;
 mod params;
 mod program;
+mod script;
 mod tensor;
 mod vectorcall;
 
@@ -47,6 +48,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     function::register(m)?;
     module::register(m)?;
     params::register(m)?;
+    script::register(m)?;
     ir::op::register(m)?;
     ir::te::register(m)?;
     program::register(m)?;

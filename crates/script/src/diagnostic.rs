@@ -37,6 +37,8 @@ pub enum Code {
     Structure,
     /// The metadata section is missing or cannot be read.
     Metadata,
+    /// Python code around the program failed while the program was read.
+    Outside,
 }
 
 impl Code {
@@ -53,6 +55,7 @@ impl Code {
             Code::Operator => "E0122",
             Code::Structure => "E0130",
             Code::Metadata => "E0140",
+            Code::Outside => "E0150",
         }
     }
 
@@ -68,6 +71,7 @@ impl Code {
         Code::Operator,
         Code::Structure,
         Code::Metadata,
+        Code::Outside,
     ];
 
     /// What the code means and what to do about it, for `relaxide explain`.
@@ -102,6 +106,10 @@ impl Code {
             Code::Metadata => {
                 "The text mentions metadata[...], but its metadata section is absent or damaged. Print with metadata \
                  (show_meta) to get a text that stands alone."
+            }
+            Code::Outside => {
+                "The program uses Python code of its surroundings (a helper function, a captured value), and that code \
+                 raised an exception while the program was read. The message is the exception's."
             }
         }
     }

@@ -6,7 +6,8 @@
 //! Two directions, one form: what [`print_module_with`] writes (with metadata), [`parse_module`] reads back to the same
 //! module, and both agree with TVM 0.27. Problems in a text are [`Diagnostic`]s with a code, a place and a hint.
 //!
-//! What is not here: Python's own names. A text can only use what `I`, `R` and `T` offer and what it binds itself.
+//! A text uses what `I`, `R` and `T` offer and what it binds itself. Where it stands in a Python program, a [`Host`] gives
+//! it what that program knows ([`parse_module_in`]).
 
 mod diagnostic;
 mod intrinsics;
@@ -17,7 +18,7 @@ mod print;
 mod tensor;
 
 pub use diagnostic::{Code, Diagnostic};
-pub use parse::parse_module;
+pub use parse::{Host, Local, Macro, Place, parse_module, parse_module_in};
 pub use print::{
     PrintOptions, print_binding, print_block, print_expr, print_function, print_module, print_module_with, print_prim,
     print_prim_func, print_stmt, print_type,

@@ -113,10 +113,11 @@ def _shown(node, path):
                 node = node[step.key]
         except (AttributeError, KeyError, IndexError, TypeError):
             return "<missing>"
-    try:
-        return node.script() if hasattr(node, "script") else repr(node)
-    except TypeError:
-        return repr(node)
+    if isinstance(node, Scriptable):
+        return node.script()
+    if isinstance(node, (tuple, list)) or hasattr(node, "_items"):
+        return f"{len(node)} items"
+    return repr(node)
 
 
 def save_json(node):

@@ -1,10 +1,18 @@
 """TVMScript: programs written as Python.
 
-The body of a module is not run: its source is parsed. Decorators and annotations only have to be valid Python, which is
-what the namespaces ``ir`` (``I``), ``relax`` (``R``) and ``tirx`` (``T``) are for.
+A program is read, not run. Names that it does not bind are Python's: captured numbers, shapes, constants, kernels and
+helper functions take part while it is read, loops over Python values are written out, and macros stand for statements.
 """
 
-from . import ir, relax, tirx
-from .entry import from_source, ir_module
+import sys
 
-__all__ = ["from_source", "ir", "ir_module", "relax", "tirx"]
+from . import ir, relax, tirx
+from .entry import ScriptMacro, from_source, ir_module, parse
+
+tir = tirx
+# `from relaxide.script.parser import relax as R` and `import relaxide.script.tir` are ways to write the same.
+parser = sys.modules[__name__]
+sys.modules[f"{__name__}.parser"] = parser
+sys.modules[f"{__name__}.tir"] = tirx
+
+__all__ = ["ScriptMacro", "from_source", "ir", "ir_module", "parse", "parser", "relax", "tir", "tirx"]

@@ -1,36 +1,105 @@
 """From Python source to programs."""
 
+import sys
+
 from .. import _core
 
 
-def from_source(text, path="<string>"):
-    """Parse TVMScript text into a module."""
-    return _core.parse_script(text, path, 1)
+def from_source(text, path="<string>", extra_vars=None):
+    """Parse TVMScript text into a module. ``extra_vars`` gives values to names that the text does not bind."""
+    if not isinstance(text, str):
+        return parse(text)
+    if extra_vars is None:
+        return _core.parse_script(text, path, 1)
+    from ._surroundings import Surroundings
+
+    return _core.parse_script_in(text, path, 1, Surroundings([dict(extra_vars)]))
 
 
-def ir_module(cls=None, *, check_well_formed=True):
-    """Make the functions of a class a module."""
+def parse(program, extra_vars=None, check_well_formed=True):
+    """The module of a text or of a class, or the function of a decorated function."""
+    if isinstance(program, str):
+        return from_source(program, extra_vars=extra_vars or {})
+    frame = sys._getframe(1)
+    if isinstance(program, type):
+        return _module(program, frame, extra_vars)
+    return _function(program, frame)
+
+
+def ir_module(cls=None, *, check_well_formed=True, tracked=False):
+    """Make the functions of a class a module.
+
+    The bodies are read, not run. They may use what Python knows around them: numbers, shapes, constants, kernels, lists,
+    helper functions.
+    """
+    frame = sys._getframe(1)
     if cls is None:
-        return lambda inner: ir_module(inner, check_well_formed=check_well_formed)
+        return lambda inner: _module(inner, frame)
     if not isinstance(cls, type):
         raise TypeError(f"ir_module decorates a class, got {type(cls).__name__}")
-    text, path, line = _source_of(cls)
-    return _core.parse_script(text, path, line)
+    return _module(cls, frame)
 
 
-def _source_of(cls):
-    # Only a program that is written in Python needs these, and they take as long to import as the package.
-    import inspect
-    import linecache
-    import textwrap
+def _module(cls, frame, extra_vars=None):
+    from ._source import class_source
+    from ._surroundings import Surroundings, of_class
 
-    try:
-        lines, line = inspect.getsourcelines(cls)
-    except (OSError, TypeError) as error:
-        raise OSError(
-            f"the source of class {cls.__name__} is not to be had: {error}. Write the module in a file, or parse its text "
-            "with script.from_source"
-        ) from error
-    path = inspect.getsourcefile(cls) or "<unknown>"
-    linecache.checkcache(path)
-    return textwrap.dedent("".join(lines)), path, line
+    text, path, line = class_source(cls, frame)
+    return _core.parse_script_in(text, path, line, Surroundings([*of_class(cls, frame), extra_vars or {}]))
+
+
+def function(func=None, **options):
+    """Make a Python function a Relax function; in a class, leave it for the class's decorator."""
+    frame = sys._getframe(1)
+    if func is None:
+        return lambda inner: _function(inner, frame)
+    return _function(func, frame)
+
+
+def prim_func(func=None, **options):
+    """Make a Python function a kernel; in a class, leave it for the class's decorator."""
+    frame = sys._getframe(1)
+    if func is None:
+        return lambda inner: _function(inner, frame)
+    return _function(func, frame)
+
+
+def _function(func, frame):
+    if not callable(func) or isinstance(func, type):
+        raise TypeError(f"a function is decorated, got {type(func).__name__}")
+    # The body of a class runs before its decorator, which reads the whole class.
+    if "__qualname__" in frame.f_locals and "__module__" in frame.f_locals:
+        return func
+    from ._source import function_source
+    from ._surroundings import Surroundings, of_function
+
+    text, path, line = function_source(func)
+    module = _core.parse_script_in(text, path, line, Surroundings(of_function(func, frame)))
+    return module[func.__name__]
+
+
+class ScriptMacro:
+    """Statements under a name. A call of it in a program stands for the statements."""
+
+    def __init__(self, func, frame, hygienic):
+        from ._source import function_source
+        from ._surroundings import of_function
+
+        self.name, self.hygienic = func.__name__, hygienic
+        self.text, self.path, self.line = function_source(func)
+        self.surroundings = of_function(func, frame)
+        self.__doc__ = func.__doc__
+
+    def __call__(self, *args, **kwargs):
+        raise TypeError(f"the macro {self.name} is called in programs, not in Python")
+
+    def __repr__(self):
+        return f"ScriptMacro({self.name})"
+
+
+def script_macro(func=None, *, hygienic=True):
+    """Make a Python function a macro. With ``hygienic=False`` its names are those of where it is called."""
+    frame = sys._getframe(1)
+    if func is None:
+        return lambda inner: ScriptMacro(inner, frame, hygienic)
+    return ScriptMacro(func, frame, hygienic)

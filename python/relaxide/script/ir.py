@@ -1,18 +1,24 @@
 """The names of TVMScript's ``I``."""
 
+from ..ir.global_info import VDevice
 from ._namespace import Inert
+from .entry import ir_module
 
 _names = Inert("I")
+ir_module.__tvmscript__ = "I.ir_module"
+
+
+def vdevice(target="", vdevice_id=0, memory_scope="global"):
+    """A device that tensors may live on."""
+    return VDevice(target, vdevice_id, memory_scope)
+
+
+def meta_var(value):
+    """A value that keeps its name while the program is read, instead of being bound in it."""
+    return value
 
 
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     return getattr(_names, name)
-
-
-def ir_module(cls=None, **options):
-    """Make the functions of a class a module."""
-    from .entry import ir_module as make
-
-    return make(cls, **options)

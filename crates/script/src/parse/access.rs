@@ -75,6 +75,14 @@ impl Parser<'_> {
                     )
                 })
             }
+            Value::Map(items) => {
+                let key = self.text(&subscript.slice)?;
+                let found = items.iter().find(|(known, _)| *known == key).map(|(_, value)| value.clone());
+                found.ok_or_else(|| {
+                    let message = format!("the dictionary has no key {key:?}");
+                    self.error(Code::UnknownMember, message, subscript.slice.range())
+                })
+            }
             Value::Relax(tuple) => {
                 let index = self.expr(&subscript.slice)?;
                 self.tuple_field(tuple, &index, subscript.range)

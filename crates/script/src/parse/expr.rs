@@ -40,6 +40,12 @@ impl Parser<'_> {
         if let Some(path) = self.path(e) {
             return self.path_value(path, e.range());
         }
+        if let (Some((place, source)), Expr::Call(call)) = (self.macro_call(e), e) {
+            return self.expand(place, source, call);
+        }
+        if self.is_hosted(e) {
+            return self.hosted(e);
+        }
         match e {
             Expr::NoneLiteral(_) => Ok(Value::None),
             Expr::BooleanLiteral(b) => Ok(Value::Bool(b.value)),
@@ -94,6 +100,9 @@ impl Parser<'_> {
         }
         if let Some(global) = self.globals.get(name.id.as_str()) {
             return Ok(Value::Relax(global.clone().into()));
+        }
+        if self.is_outer(&name.id) {
+            return self.hosted(&Expr::Name(name.clone()));
         }
         Err(self.unknown_name(&name.id, name.range))
     }

@@ -24,9 +24,22 @@ pub(super) struct Refusal {
     pub offset: usize,
 }
 
+/// Whether formatted strings may stand in a text: only where Python itself has read the text already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Formatted {
+    Refused,
+    Allowed,
+}
+
 /// Checks a text against the limits.
 pub(super) fn check(source: &str) -> Result<(), Refusal> {
-    let mut scan = Scan { bytes: source.as_bytes(), at: 0, brackets: Vec::new(), chain: 0, indents: vec![0] };
+    check_with(source, Formatted::Refused)
+}
+
+/// As [`check`], with a say about formatted strings.
+pub(super) fn check_with(source: &str, formatted: Formatted) -> Result<(), Refusal> {
+    let bytes = source.as_bytes();
+    let mut scan = Scan { bytes, at: 0, brackets: Vec::new(), chain: 0, indents: vec![0], formatted };
     if source.len() > MAX_BYTES {
         return Err(scan.limit(format!("the text is longer than {MAX_BYTES} bytes")));
     }
@@ -40,6 +53,7 @@ struct Scan<'s> {
     brackets: Vec<usize>,
     chain: usize,
     indents: Vec<usize>,
+    formatted: Formatted,
 }
 
 impl Scan<'_> {
@@ -117,7 +131,10 @@ impl Scan<'_> {
         }
         let is_prefix = matches!(self.peek(0), b'"' | b'\'') && self.at - start <= 3;
         let word = self.bytes.get(start..self.at).unwrap_or_default();
-        if is_prefix && word.iter().any(|c| matches!(c.to_ascii_lowercase(), b'f' | b't')) {
+        if self.formatted == Formatted::Refused
+            && is_prefix
+            && word.iter().any(|c| matches!(c.to_ascii_lowercase(), b'f' | b't'))
+        {
             let message = "formatted strings have no meaning in TVMScript".to_string();
             return Err(Refusal { code: Code::Unsupported, message, offset: start });
         }

@@ -10,6 +10,7 @@
 //! | `ty` | annotations |
 //! | `expr` | names, numbers, operators: what both languages share |
 //! | `relax`, `relax_call` | Relax functions; calls behind `R.` |
+//! | `host`, `macros` | what Python around the text contributes |
 //! | `tir`, `tir_block`, `tir_buffer`, `tir_call` | kernels; calls behind `T.` |
 //!
 //! Problems end the parse at the first one: a second would often be a consequence of it.
@@ -17,7 +18,9 @@
 mod access;
 mod args;
 mod expr;
+mod host;
 mod limits;
+mod macros;
 mod module;
 mod relax;
 mod relax_call;
@@ -32,7 +35,7 @@ mod value;
 use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
-use relaxide_ffi::{DataType, Ref};
+use relaxide_ffi::{DataType, ObjectRef, Ref};
 use relaxide_ir::{Buffer, GlobalVar, IRModule, Span, VDevice};
 use ruff_text_size::TextRange;
 
@@ -41,6 +44,8 @@ use module::Metadata;
 use relax::RelaxFrame;
 use tir::Kernel;
 use value::Value;
+
+pub use host::{Host, Local, Macro, Place};
 
 /// The result of reading a piece of text.
 type Parsed<T> = Result<T, Box<Diagnostic>>;
@@ -52,7 +57,21 @@ const STACK: usize = 256 << 20;
 ///
 /// A text without a class is taken as the functions of a module.
 pub fn parse_module(source: &str, file: &str) -> Result<IRModule, Box<Diagnostic>> {
-    if let Err(refusal) = limits::check(source) {
+    parse(source, file, None, limits::Formatted::Refused)
+}
+
+/// Reads a module that stands in a Python program, which gives meaning to names that the text does not bind.
+pub fn parse_module_in(source: &str, file: &str, host: &dyn Host) -> Result<IRModule, Box<Diagnostic>> {
+    parse(source, file, Some(host), limits::Formatted::Allowed)
+}
+
+fn parse(
+    source: &str,
+    file: &str,
+    host: Option<&dyn Host>,
+    formatted: limits::Formatted,
+) -> Result<IRModule, Box<Diagnostic>> {
+    if let Err(refusal) = limits::check_with(source, formatted) {
         let end = refusal.offset + 1;
         return Err(Box::new(Diagnostic::at(
             refusal.code,
@@ -68,7 +87,7 @@ pub fn parse_module(source: &str, file: &str) -> Result<IRModule, Box<Diagnostic
     };
     std::thread::scope(|scope| {
         let parse = std::thread::Builder::new().name("tvmscript".into()).stack_size(STACK);
-        match parse.spawn_scoped(scope, || parse_here(source, file)) {
+        match parse.spawn_scoped(scope, || parse_here(source, file, host)) {
             Ok(thread) => {
                 thread.join().unwrap_or_else(|_| Err(lack(&"it failed unexpectedly; please report the text")))
             }
@@ -77,8 +96,12 @@ pub fn parse_module(source: &str, file: &str) -> Result<IRModule, Box<Diagnostic
     })
 }
 
-fn parse_here(source: &str, file: &str) -> Parsed<IRModule> {
+fn parse_here(source: &str, file: &str, host: Option<&dyn Host>) -> Parsed<IRModule> {
+    let macros = host.map(|host| host.macros()).unwrap_or_default();
     let mut parser = Parser::new(source, file);
+    if let Some(host) = host {
+        parser.enter_host(host, &macros);
+    }
     let parsed = ruff_python_parser::parse_module(source).map_err(|e| {
         let message = e.error.to_string();
         let mut letters = message.chars();
@@ -126,6 +149,15 @@ struct Parser<'s> {
     kernel: Kernel,
     /// Buffers of one element that are used like variables.
     scalars: HashSet<Ref<Buffer>>,
+    /// What the text stands in, where that is a Python program.
+    host: Option<&'s dyn Host>,
+    /// In which of the host's surroundings names are looked up at the moment.
+    place: Place,
+    macros: &'s [Macro],
+    /// Calls of macros that are being written out.
+    expansions: usize,
+    /// Functions of the surroundings that became functions of the module.
+    outer_functions: Vec<(ObjectRef, Ref<GlobalVar>)>,
 }
 
 /// Depth of expressions, which is also the depth of what later walks over them.
@@ -166,6 +198,11 @@ impl<'s> Parser<'s> {
             ended: HashSet::new(),
             kernel: Kernel::default(),
             scalars: HashSet::new(),
+            host: None,
+            place: 0,
+            macros: &[],
+            expansions: 0,
+            outer_functions: Vec::new(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The top of a text: imports, symbolic names, metadata, and the class that is the module.
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::{AttrValue, Attrs, GlobalVar, IRModule, VDevice};
+use relaxide_ir::{AttrValue, Attrs, BaseFunc, GlobalVar, IRModule, VDevice};
 use relaxide_relax::{Constant, Expr as Relax};
 use ruff_python_ast::{self as ast, Expr, Stmt};
 use ruff_text_size::Ranged;
@@ -119,7 +119,7 @@ impl Parser<'_> {
                 Expr::Call(call) => &*call.func,
                 other => other,
             };
-            if self.path(callee).as_deref() != Some("I.ir_module") {
+            if self.host.is_none() && self.path(callee).as_deref() != Some("I.ir_module") {
                 return Err(self.unsupported("this decorator of a class", decorator.range));
             }
         }
@@ -131,6 +131,8 @@ impl Parser<'_> {
                 Stmt::FunctionDef(def) => functions.push(def),
                 Stmt::Pass(_) => {}
                 Stmt::Expr(e) => self.class_statement(&e.value, &mut module)?,
+                // Python has run the class's body: what it assigns is a name of the surroundings.
+                Stmt::Assign(_) | Stmt::AnnAssign(_) if self.host.is_some() => {}
                 other => return Err(self.unsupported("this statement in a module", other.range())),
             }
         }
@@ -230,6 +232,9 @@ impl Parser<'_> {
                     module.insert(name, Ref::new(func));
                 }
             }
+        }
+        for (function, var) in std::mem::take(&mut self.outer_functions) {
+            module.insert(var.name.clone(), BaseFunc(function));
         }
         Ok(module)
     }

@@ -159,7 +159,7 @@ impl Parser<'_> {
         frame.dataflow = next;
     }
 
-    fn statement(&mut self, stmt: &Stmt) -> Parsed<()> {
+    pub(super) fn statement(&mut self, stmt: &Stmt) -> Parsed<()> {
         match stmt {
             Stmt::Pass(_) => Ok(()),
             Stmt::Expr(e) => self.expression_statement(&e.value),
@@ -173,7 +173,8 @@ impl Parser<'_> {
                 _ => Err(self.unsupported("this assignment", assign.range)),
             },
             Stmt::With(with) => self.dataflow_block(with),
-            Stmt::If(choice) => self.choice(choice),
+            Stmt::If(choice) => self.if_statement(choice),
+            Stmt::For(each) if self.host.is_some() => self.written_out(each),
             Stmt::FunctionDef(def) => self.local_function(def),
             Stmt::Return(ret) => Err(self
                 .error(Code::Structure, "a return ends the function's body and stands nowhere else", ret.range)
@@ -196,11 +197,58 @@ impl Parser<'_> {
                 Err(self.error(Code::Structure, "R.func_attr stands at the top of the function's body", e.range()))
             }
             _ => {
-                let value = self.expr(e)?;
-                let value = self.relax_value(value, e.range())?;
+                let value = match self.expr(e)? {
+                    // A helper that was called for what it does while the text is read.
+                    Value::None | Value::Host(_) if self.host.is_some() => return Ok(()),
+                    // The result of a macro that nothing uses is bound already, if it was computed.
+                    Value::Relax(_) if self.macro_call(e).is_some() => return Ok(()),
+                    value => self.relax_value(value, e.range())?,
+                };
                 self.bind("_", Bound::Value(value), None, e.range()).map(drop)
             }
         }
+    }
+
+    /// An `if` that is decided while the text is read takes one branch; any other is one of the program.
+    fn if_statement(&mut self, choice: &ast::StmtIf) -> Parsed<()> {
+        let Some(mut holds) = self.decided(&choice.test)? else { return self.choice(choice) };
+        if holds {
+            return choice.body.iter().try_for_each(|stmt| self.statement(stmt));
+        }
+        for clause in &choice.elif_else_clauses {
+            holds = match &clause.test {
+                None => true,
+                Some(test) => match self.decided(test)? {
+                    Some(holds) => holds,
+                    None => {
+                        let message = "the condition before is decided while the text is read, this one when it runs";
+                        return Err(self.error(Code::Structure, message, test.range()));
+                    }
+                },
+            };
+            if holds {
+                return clause.body.iter().try_for_each(|stmt| self.statement(stmt));
+            }
+        }
+        Ok(())
+    }
+
+    /// A loop over values of the surroundings: its body once for each.
+    fn written_out(&mut self, each: &ast::StmtFor) -> Parsed<()> {
+        let Some(items) = self.unrolled(&each.iter)? else {
+            return Err(self
+                .error(Code::Unsupported, "a Relax function has no loops over its own values", each.iter.range())
+                .with_help("loop over a range, a list or another Python value; write recursion for loops at run time")
+                .into());
+        };
+        if let Some(clause) = each.orelse.first() {
+            return Err(self.unsupported("the else of a loop", clause.range()));
+        }
+        for item in items {
+            self.define_target(&each.target, item)?;
+            each.body.iter().try_for_each(|stmt| self.statement(stmt))?;
+        }
+        Ok(())
     }
 
     fn assign(&mut self, target: &ast::ExprName, annotation: Option<&Expr>, value: &Expr) -> Parsed<()> {
@@ -208,8 +256,28 @@ impl Parser<'_> {
         if annotation.is_none() && self.symbol_assign(name, value, target.range)? {
             return Ok(());
         }
+        if self.call_path(value).as_deref() == Some("I.meta_var")
+            && let Expr::Call(call) = value
+        {
+            let mut args = Args::of(self, "I.meta_var", call)?;
+            let inner = args.required(self, "value")?;
+            args.finish(self)?;
+            let value = self.expr(inner)?;
+            self.define(name, value);
+            return Ok(());
+        }
         let annotation = annotation.map(|e| self.ty(e)).transpose()?;
-        let bound = self.bound(value)?;
+        let bound = match (self.is_hosted(value), self.host) {
+            (true, Some(_)) => match self.hosted(value)? {
+                // What has no place in a program keeps its name while the text is read.
+                value @ (Value::Host(_) | Value::None | Value::Map(_)) => {
+                    self.define(name, value);
+                    return Ok(());
+                }
+                evaluated => Bound::Value(self.relax_value(evaluated, value.range())?),
+            },
+            _ => self.bound(value)?,
+        };
         self.bind(name, bound, annotation, target.range).map(drop)
     }
 
@@ -255,6 +323,10 @@ impl Parser<'_> {
             return names.iter().zip(dtypes).try_for_each(|(name, dtype)| self.declare(&name.id, dtype, name.range));
         }
         let evaluated = self.expr(value)?;
+        if let Value::Host(_) = evaluated {
+            let targets = Expr::Tuple(targets.clone());
+            return self.define_target(&targets, evaluated);
+        }
         let tuple = self.leaf_value(evaluated, value.range())?;
         for (i, target) in targets.elts.iter().enumerate() {
             let Expr::Name(name) = target else { return Err(self.unsupported("this assignment", target.range())) };

@@ -24,20 +24,28 @@ impl Parser<'_> {
     /// A call of whatever.
     pub(super) fn call(&mut self, call: &ast::ExprCall) -> Parsed<Value> {
         if let Some(path) = self.path(&call.func) {
-            return match path.split_once('.') {
-                Some(("R", name)) => self.relax_call(name, call),
-                Some(("T", name)) => self.tir_call(name, call),
-                _ if path == "I.StringType" => Ok(Value::Type(Type::string())),
-                _ => Err(self.unsupported(&format!("a call of {path}"), call.range())),
-            };
+            return self.path_call(&path, call);
         }
         match &*call.func {
             Expr::Name(name) if name.id.as_str() == "float" && self.lookup("float").is_none() => self.float_call(call),
             Expr::Attribute(attr) if self.is_buffer(&attr.value) => self.buffer_method(attr, call),
             callee => {
-                let callee = self.expr(callee)?;
-                self.function_call(callee, call)
+                match self.expr(callee)? {
+                    // An argument of a macro that is an operator.
+                    Value::Path(path) => self.path_call(&path, call),
+                    callee => self.function_call(callee, call),
+                }
             }
+        }
+    }
+
+    /// A call of what a namespace offers.
+    fn path_call(&mut self, path: &str, call: &ast::ExprCall) -> Parsed<Value> {
+        match path.split_once('.') {
+            Some(("R", name)) => self.relax_call(name, call),
+            Some(("T", name)) => self.tir_call(name, call),
+            _ if path == "I.StringType" => Ok(Value::Type(Type::string())),
+            _ => Err(self.unsupported(&format!("a call of {path}"), call.range())),
         }
     }
 

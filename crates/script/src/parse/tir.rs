@@ -148,7 +148,7 @@ impl Parser<'_> {
         }
     }
 
-    fn tir_stmt(&mut self, stmt: &Py) -> Parsed<()> {
+    pub(super) fn tir_stmt(&mut self, stmt: &Py) -> Parsed<()> {
         match stmt {
             Py::Pass(_) => Ok(()),
             Py::Expr(e) => self.tir_expression(&e.value),
@@ -261,7 +261,21 @@ impl Parser<'_> {
                 return Ok(());
             }
         }
+        if self.call_path(value).as_deref() == Some("I.meta_var")
+            && let Expr::Call(call) = value
+        {
+            let mut args = Args::of(self, "I.meta_var", call)?;
+            let inner = args.required(self, "value")?;
+            args.finish(self)?;
+            let value = self.expr(inner)?;
+            self.define(name, value);
+            return Ok(());
+        }
         let evaluated = self.expr(value)?;
+        if let Value::Host(_) | Value::List(_) | Value::Map(_) = evaluated {
+            self.define(name, evaluated);
+            return Ok(());
+        }
         self.assign_scalar(target, evaluated, value.range())
     }
 
@@ -394,6 +408,14 @@ impl Parser<'_> {
     }
 
     fn tir_for(&mut self, n: &ast::StmtFor) -> Parsed<()> {
+        let is_range = matches!(&*n.iter, Expr::Call(call)
+            if matches!(&*call.func, Expr::Name(name) if name.id.as_str() == "range"));
+        if !is_range && let Some(items) = self.unrolled(&n.iter)? {
+            return items.into_iter().try_for_each(|item| {
+                self.define_target(&n.target, item)?;
+                n.body.iter().try_for_each(|stmt| self.tir_stmt(stmt))
+            });
+        }
         let Expr::Call(call) = &*n.iter else { return Err(self.unsupported("this loop", n.iter.range())) };
         let path = match &*call.func {
             Expr::Name(name) if name.id.as_str() == "range" => "T.serial".to_string(),
@@ -500,6 +522,14 @@ impl Parser<'_> {
     }
 
     fn tir_if(&mut self, n: &ast::StmtIf) -> Parsed<()> {
+        if n.elif_else_clauses.len() <= 1
+            && n.elif_else_clauses.iter().all(|clause| clause.test.is_none())
+            && let Some(holds) = self.decided(&n.test)?
+        {
+            let otherwise = n.elif_else_clauses.first().map_or(&[][..], |clause| &clause.body[..]);
+            let body = if holds { &n.body[..] } else { otherwise };
+            return body.iter().try_for_each(|stmt| self.tir_stmt(stmt));
+        }
         let condition = self.scalar_expr(&n.test)?;
         let then_case = self.tir_body(&n.body)?;
         let mut arms = vec![(condition, then_case)];

@@ -197,8 +197,8 @@ impl Parser<'_> {
     /// Dimensions: a tuple or list of scalars, names, or texts.
     pub(super) fn dims(&mut self, e: &Expr) -> Parsed<Vec<PrimExpr>> {
         let parts: &[Expr] = match e {
-            Expr::Tuple(tuple) => &tuple.elts,
-            Expr::List(list) => &list.elts,
+            Expr::Tuple(tuple) if !self.is_hosted(e) => &tuple.elts,
+            Expr::List(list) if !self.is_hosted(e) => &list.elts,
             other => {
                 let value = self.expr(other)?;
                 if let Some(items) = value.items() {
@@ -275,7 +275,17 @@ impl Parser<'_> {
 
     /// A device of the module: `"cuda:1"`, `"llvm:0:global"`, counted among those of its kind.
     pub(super) fn vdevice(&mut self, e: &Expr) -> Parsed<Ref<VDevice>> {
-        let text = self.text(e)?;
+        let text = match self.expr(e)? {
+            Value::Str(text) => text,
+            Value::Relax(relaxide_relax::Expr::Str(text)) => text.value.clone(),
+            Value::Object(object) if object.is::<VDevice>() => {
+                return object.downcast().map_err(|_| self.error(Code::Type, "a device is expected", e.range()));
+            }
+            other => {
+                let message = format!("a device is expected, but this is {}", other.describe());
+                return Err(self.error(Code::Type, message, e.range()));
+            }
+        };
         let mut parts = text.split(':');
         let kind = parts.next().unwrap_or_default();
         let index: usize = match parts.next() {

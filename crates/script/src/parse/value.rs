@@ -1,6 +1,6 @@
 //! What an expression of a text stands for while it is being read.
 
-use relaxide_ffi::{DataType, ObjectRef, Ref};
+use relaxide_ffi::{Any, DataType, ObjectRef, Ref};
 use relaxide_ir::{AttrValue, Buffer, PrimExpr, Type};
 use relaxide_relax::Expr;
 use relaxide_tir::Range;
@@ -29,6 +29,8 @@ pub(super) enum Value {
     Type(Type),
     /// An object of the metadata section.
     Object(ObjectRef),
+    /// A value of the surroundings that has no meaning in a program.
+    Host(Any),
     /// The module that is being read, through its own name or an alias.
     Module,
     /// A name behind `R.`, `T.`, `I.` or `tvm.` that is no value by itself.
@@ -54,6 +56,7 @@ impl Value {
             Value::Relax(_) => "a Relax expression".into(),
             Value::Type(_) => "a type".into(),
             Value::Object(o) => format!("an object of type {}", o.type_key()),
+            Value::Host(value) => format!("a Python value of type {}", value.type_key()),
             Value::Module => "the module".into(),
             Value::Path(path) => format!("`{path}`"),
         }

@@ -1,0 +1,137 @@
+"""What Python knows around a program: names, and what expressions of them are worth."""
+
+import builtins
+import types
+
+#: Canonical names of the modules whose members are TVMScript's own.
+_NAMESPACES = {
+    "relaxide": "tvm",
+    "tvm": "tvm",
+    "script": "tvm.script",
+    "script.parser": "tvm.script",
+    "script.ir": "I",
+    "script.relax": "R",
+    "script.tirx": "T",
+    "script.tir": "T",
+    "script.parser.ir": "I",
+    "script.parser.relax": "R",
+    "script.parser.tirx": "T",
+    "script.parser.tir": "T",
+    "relax.script.parser": "R",
+    "tirx.script.parser": "T",
+}
+
+
+class _Scope(dict):
+    """Names of several dictionaries, those of the first first."""
+
+    def __init__(self, parts):
+        super().__init__()
+        self._parts = parts
+
+    def __missing__(self, name):
+        for part in self._parts:
+            if name in part:
+                return part[name]
+        raise KeyError(name)
+
+    def __contains__(self, name):
+        return any(name in part for part in self._parts)
+
+
+class Surroundings:
+    """Answers the parser's questions. Place 0 is where the program stands; the others are where its macros do."""
+
+    def __init__(self, parts):
+        self._places = [[*parts, vars(builtins)]]
+        self._macros = None
+
+    def knows(self, place, name):
+        """Whether a name has a value."""
+        return any(name in part for part in self._places[place])
+
+    def evaluate(self, place, source, values):
+        """What an expression is worth, with values for names of the program."""
+        scope = _Scope([values, *self._places[place]])
+        # Comprehensions look names up as globals, which must be a plain dictionary.
+        code = compile(f"({source}\n)", "<program>", "eval")
+        names = set(_names(code))
+        return eval(code, {name: scope[name] for name in names if name in scope})
+
+    def macros(self):
+        """``(name, text, file, whether hygienic)`` of the macros that programs here can call, in the order of places."""
+        from .entry import ScriptMacro
+
+        found, seen = [], set()
+        queue = [self._places[0]]
+        while queue:
+            for part in queue.pop(0):
+                if part is vars(builtins):
+                    continue
+                for name, value in list(part.items()):
+                    if isinstance(value, ScriptMacro) and name not in seen:
+                        seen.add(name)
+                        self._places.append([*value.surroundings, vars(builtins)])
+                        queue.append(value.surroundings)
+                        found.append((name, "\n" * (value.line - 1) + value.text, value.path, value.hygienic))
+        return found
+
+    def namespaces(self):
+        """The names that stand for TVMScript's namespaces here."""
+        found = {}
+        for part in reversed(self._places[0][:-1]):
+            for name, value in list(part.items()):
+                canonical = _canonical(value)
+                if canonical:
+                    found[name] = canonical
+                else:
+                    found.pop(name, None)
+        return list(found.items())
+
+
+def _names(code):
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _canonical(value):
+    if not isinstance(value, types.ModuleType):
+        # Members that are imported by name: `from tvm.script import ir_module`.
+        return getattr(value, "__tvmscript__", None) if isinstance(value, types.FunctionType) else None
+    name = value.__name__
+    for package in ("relaxide.", "tvm."):
+        if name.startswith(package):
+            return _NAMESPACES.get(name.removeprefix(package))
+    return _NAMESPACES.get(name) if name in ("relaxide", "tvm") else None
+
+
+def _closure(func):
+    cells = {}
+    for name, cell in zip(func.__code__.co_freevars, func.__closure__ or ()):
+        try:
+            cells[name] = cell.cell_contents
+        except ValueError:  # not bound yet
+            continue
+    return cells
+
+
+def of_function(func, frame):
+    """The names around a function: its closure, those of the frame it is made in, and its module's."""
+    return [_closure(func), *_of_frame(frame), func.__globals__]
+
+
+def of_class(cls, frame):
+    """The names around a class: what its body assigns, its functions' closures, those of its frame."""
+    members = {name: value for name, value in vars(cls).items() if not name.startswith("__")}
+    closures = {}
+    for value in members.values():
+        if isinstance(value, types.FunctionType):
+            closures.update(_closure(value))
+    plain = {name: value for name, value in members.items() if not isinstance(value, types.FunctionType)}
+    return [plain, closures, *_of_frame(frame), frame.f_globals]
+
+
+def _of_frame(frame):
+    return [dict(frame.f_locals)] if frame.f_locals is not frame.f_globals else []
