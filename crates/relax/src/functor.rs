@@ -160,7 +160,7 @@ impl VarReplacer {
     /// What takes the place of a variable, chains followed.
     fn lookup(&self, var: AnyVar) -> Option<Expr> {
         let mut found = self.0.get(&var)?;
-        while let Some(next) = found.as_var().and_then(|v| self.0.get(&v)) {
+        while let Some(next) = found.as_var().and_then(|v| self.0.get(&v)).filter(|next| *next != found) {
             found = next;
         }
         Some(found.clone())

@@ -4,6 +4,7 @@
 //! is bound to a variable, in blocks, and a block without side effects or control flow is a *dataflow block*, which passes
 //! may reorder and fuse.
 
+pub mod analysis;
 pub mod builder;
 pub mod constant;
 pub mod display;

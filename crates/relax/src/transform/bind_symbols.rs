@@ -87,16 +87,23 @@ pub fn bind_symbolic_vars(
 pub(super) struct SymbolMutator {
     symbols: VarMap,
     vars: HashMap<AnyVar, AnyVar>,
+    /// Whether variables become new ones even where no type changes.
+    renew: bool,
 }
 
 impl SymbolMutator {
     pub fn new(symbols: VarMap) -> Self {
-        SymbolMutator { symbols, vars: HashMap::new() }
+        SymbolMutator { symbols, vars: HashMap::new(), renew: false }
+    }
+
+    /// One that makes every variable that is bound a new one, too.
+    pub fn renewing(symbols: VarMap) -> Self {
+        SymbolMutator { renew: true, ..SymbolMutator::new(symbols) }
     }
 
     /// A function with parameters of the new types.
     pub fn function(&mut self, func: &Ref<Function>) -> Ref<Function> {
-        if self.symbols.is_empty() {
+        if self.symbols.is_empty() && !self.renew {
             return func.clone();
         }
         let params = func
@@ -114,7 +121,7 @@ impl SymbolMutator {
 
     /// A function with its parameters as they are.
     pub fn function_body(&mut self, func: &Ref<Function>) -> Ref<Function> {
-        if self.symbols.is_empty() {
+        if self.symbols.is_empty() && !self.renew {
             return func.clone();
         }
         let body = self.mutate_seq(&func.body);

@@ -18,6 +18,8 @@ mod decompose_inference;
 mod emit;
 mod fold_constant;
 mod fold_conv;
+mod fresh;
+mod fuse_by_pattern;
 mod fuse_ops;
 mod fuse_tir;
 mod kill_after_last_use;
@@ -25,10 +27,14 @@ mod lambda_lift;
 mod legalize;
 mod lower_alloc_tensor;
 mod lower_runtime_builtin;
+mod merge_composite;
+mod outline;
 mod pipeline;
+mod regroup;
 mod remove_purity_checking;
 mod reshape_proof;
 mod rewrite_dataflow_reshape;
+mod run_codegen;
 mod static_plan;
 mod to_non_dataflow;
 mod vm_shape_lower;
@@ -43,8 +49,11 @@ pub use bind_symbols::bind_symbolic_vars;
 pub use block_pass::{dataflow_block_pass, function_pass};
 pub use canonicalize::canonicalize_function;
 pub use dead_code::remove_unused;
+pub use fuse_by_pattern::{FuseByPattern, FusionPattern, PatternCheck, fuse_ops_by_pattern};
 pub use legalize::{RESHAPE_ATTR, broadcast_index};
 pub use pipeline::{Pipeline, pipeline, pipelines};
+pub use reshape_proof::is_reshape;
+pub use run_codegen::EXTERNAL_MODULES_ATTR;
 
 /// Every pass over Relax.
 pub static PASSES: &[PassInfo] = &[
@@ -60,6 +69,9 @@ pub static PASSES: &[PassInfo] = &[
     legalize::PASS,
     annotate_op_pattern::PASS,
     fold_constant::PASS,
+    fuse_by_pattern::PASS,
+    merge_composite::PASS,
+    run_codegen::PASS,
     fuse_ops::PASS,
     fuse_tir::PASS,
     rewrite_dataflow_reshape::PASS,
