@@ -17,7 +17,7 @@ from . import ffi, ir, relax, runtime, script, target, te, tirx
 from ._core import __version__
 from .compiler import compile
 from .ir import IRModule
-from .relax import transform
+from .ir import instrument, transform
 from .runtime import DataType, Device, Tensor, cpu, cuda, device, ext_dev, get_global_func, load_module, metal, opencl
 from .runtime import register_global_func, rocm, vpi, vulkan
 from .target import Target
@@ -36,6 +36,7 @@ __all__ = [
     "ext_dev",
     "ffi",
     "get_global_func",
+    "instrument",
     "ir",
     "load_module",
     "metal",

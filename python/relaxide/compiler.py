@@ -1,23 +1,28 @@
 """From program to executable."""
 
 from . import _core
+from .ir.transform import ModulePass, Pass, PassContext, module_pass
 from .relax.executable import VMExecutable
+from .relax.pipeline import _REGISTERED, get_pipeline
 from .target import Target
 
 
-def compile(mod, target=None, *, relax_pipeline="default", exec_mode="bytecode", params=None):
-    """Compile a program.
+def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default", exec_mode="bytecode", params=None):
+    """Compile a program, or a single function of one.
 
     Parameters
     ----------
-    mod : IRModule
+    mod : IRModule or relax.Function or tirx.PrimFunc
         The program. A class made by ``script.ir_module`` is one.
     target : Target or str, optional
         What to compile for; the processor of this machine where it is left out.
-    relax_pipeline : str
-        ``"default"`` (with fusion), ``"default_build"`` (the passes of TVM's default build) or ``"zero"``.
+    relax_pipeline : str or Pass
+        ``"default"`` (with fusion), ``"default_build"`` (the passes of TVM's default build), a pipeline that was
+        registered, or a pass that takes its place.
+    tir_pipeline : str
+        ``"default"``. How kernels are scheduled and lowered is not a choice yet.
     exec_mode : str
-        ``"bytecode"``. Functions compiled to native code (``"compiled"``) are refused with an error for now.
+        ``"bytecode"`` or ``"compiled"``.
     params : dict of str to Tensor, optional
         Values bound to parameters by name before compilation.
 
@@ -27,6 +32,21 @@ def compile(mod, target=None, *, relax_pipeline="default", exec_mode="bytecode",
     """
     if exec_mode not in ("bytecode", "compiled"):
         raise ValueError(f"exec_mode is {exec_mode!r}; expected 'bytecode' or 'compiled'")
+    if tir_pipeline not in (None, "default"):
+        raise NotImplementedError("kernels are lowered by one pipeline: leave tir_pipeline at 'default'")
+    if not isinstance(mod, _core.IRModule):
+        mod = _core.IRModule.from_expr(mod)
     if target is not None and not isinstance(target, Target):
         target = Target(target)
-    return VMExecutable(_core.compile(mod, target, relax_pipeline, exec_mode, params or {}))
+    passes = None
+    if relax_pipeline in _REGISTERED if isinstance(relax_pipeline, str) else False:
+        relax_pipeline = get_pipeline(relax_pipeline)
+    if relax_pipeline is None:
+        relax_pipeline = module_pass(lambda mod, ctx: mod, opt_level=0, name="nothing")
+    if not isinstance(relax_pipeline, str):
+        passes, relax_pipeline = relax_pipeline, "default"
+        if not isinstance(passes, Pass):
+            passes = ModulePass(module_pass(passes, opt_level=0, name="pipeline")._handle)
+        passes = passes._handle
+    context = PassContext.current()
+    return VMExecutable(_core.compile(mod, target, relax_pipeline, exec_mode, params or {}, passes, context))

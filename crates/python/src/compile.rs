@@ -10,6 +10,7 @@ use relaxide::{CompileOptions, DimSpec, Executable, Pipeline};
 
 use crate::error::{compiler, to_py};
 use crate::ir::module::IRModule;
+use crate::ir::transform::{self, PassHandle};
 use crate::module::Module;
 use crate::program::Target;
 use crate::vectorcall;
@@ -45,7 +46,6 @@ impl CompiledModule {
 }
 
 #[pyfunction]
-#[pyo3(signature = (module, target, pipeline, exec_mode, params))]
 fn compile(
     py: Python<'_>,
     module: &IRModule,
@@ -53,6 +53,8 @@ fn compile(
     pipeline: &str,
     exec_mode: &str,
     params: &Bound<'_, PyDict>,
+    passes: Option<PassHandle>,
+    context: &Bound<'_, PyAny>,
 ) -> PyResult<CompiledModule> {
     if exec_mode != "bytecode" {
         return Err(PyNotImplementedError::new_err(
@@ -67,11 +69,17 @@ fn compile(
     let pipeline: Pipeline = pipeline.parse().map_err(|error: relaxide::Error| compiler(error))?;
     let target = target.map(|t| t.0).unwrap_or_default();
     let program = module.get();
+    let (passes, context) = (passes.map(|pass| pass.0), transform::context(context)?);
     let compiled = py.detach(|| {
-        let mut options = CompileOptions { target, pipeline, params: bound, ..CompileOptions::default() };
+        let mut options =
+            CompileOptions { target, pipeline, params: bound, passes, context, ..CompileOptions::default() };
         relaxide::compile(&program, &mut options)
     });
-    compiled.map(CompiledModule).map_err(compiler)
+    compiled.map(CompiledModule).map_err(|error| match error {
+        // An exception of a pass that is written in Python comes out as it is.
+        relaxide::Error::Pass(error) if error.cause.is_some() => transform::refused(error),
+        error => compiler(error),
+    })
 }
 
 #[pyfunction]

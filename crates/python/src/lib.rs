@@ -51,6 +51,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     script::register(m)?;
     ir::op::register(m)?;
     ir::te::register(m)?;
+    ir::transform::register(m)?;
     program::register(m)?;
     compile::register(m)
 }

@@ -59,26 +59,6 @@ fn parse_script(text: &str, path: &str, first_line: usize) -> PyResult<IRModule>
     relaxide::parse_script(&text, path).map(|module| IRModule::of(Ref::new(module))).map_err(compiler)
 }
 
-#[pyfunction]
-fn pass_names() -> Vec<&'static str> {
-    relaxide::relax::transform::PASSES.iter().map(|pass| pass.name).collect()
-}
-
-#[pyfunction]
-fn pass_doc(name: &str) -> PyResult<&'static str> {
-    let found = relaxide::relax::transform::pass(name);
-    found.map(|pass| pass.doc).ok_or_else(|| PyValueError::new_err(format!("there is no pass {name:?}")))
-}
-
-#[pyfunction]
-fn run_passes(module: &IRModule, names: Vec<String>) -> PyResult<IRModule> {
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    relaxide::run_passes(&module.get(), &names).map(|module| IRModule::of(Ref::new(module))).map_err(compiler)
-}
-
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(parse_script, m)?)?;
-    m.add_function(wrap_pyfunction!(pass_names, m)?)?;
-    m.add_function(wrap_pyfunction!(pass_doc, m)?)?;
-    m.add_function(wrap_pyfunction!(run_passes, m)?)
+    m.add_function(wrap_pyfunction!(parse_script, m)?)
 }

@@ -68,6 +68,10 @@ pub struct CompileOptions<'a> {
     pub disabled_passes: Vec<String>,
     /// Values bound to parameters of `main` by name.
     pub params: Params,
+    /// A pass that is run in the place of the pipeline's.
+    pub passes: Option<Pass>,
+    /// Level, options and instruments of the passes; the target and the disabled passes are those above.
+    pub context: PassContext,
     /// Who is told how far it is.
     pub progress: Option<&'a mut dyn Progress>,
 }
@@ -125,13 +129,16 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
 }
 
 fn run_pipeline(module: IRModule, options: &mut CompileOptions<'_>) -> Result<IRModule, Error> {
-    let name = options.pipeline.name();
-    let passes = transform::pipeline(name).ok_or_else(|| PassError::new(name, "is not a pipeline"))?.resolve()?;
     let context = PassContext {
         target: options.target.clone(),
-        disabled: options.disabled_passes.clone(),
-        ..PassContext::default()
+        disabled: [options.context.disabled.as_slice(), options.disabled_passes.as_slice()].concat(),
+        ..options.context.clone()
     };
+    if let Some(passes) = &options.passes {
+        return Ok(passes.run(module, &context)?);
+    }
+    let name = options.pipeline.name();
+    let passes = transform::pipeline(name).ok_or_else(|| PassError::new(name, "is not a pipeline"))?.resolve()?;
     let total = passes.len();
     passes.iter().filter(|pass| context.enables(pass)).enumerate().try_fold(module, |module, (done, pass)| {
         options.tell("passes", done, total);

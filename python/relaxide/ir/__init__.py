@@ -4,7 +4,7 @@ Nodes are objects of the compiler. Their classes add nothing but names: fields a
 class has the constructor that its name in TVM has.
 """
 
-from . import prim
+from . import instrument, prim, transform
 from .base import Node, SourceName, Span, assert_structural_equal, load_json, save_json, structural_equal, structural_hash
 from .expr import Call, Constant, Expr, ExprWithOp, GenericConst, GlobalVar, Range, Tuple, TupleGetItem, Var
 from .expr import is_prim_expr, is_prim_var
@@ -48,6 +48,7 @@ __all__ = [
     "VDevice",
     "Var",
     "assert_structural_equal",
+    "instrument",
     "is_prim_expr",
     "is_prim_var",
     "load_json",
@@ -55,4 +56,5 @@ __all__ = [
     "save_json",
     "structural_equal",
     "structural_hash",
+    "transform",
 ]

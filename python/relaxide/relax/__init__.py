@@ -6,16 +6,19 @@ from .builder import ExecBuilder
 from .executable import VMExecutable
 from .expr import *  # noqa: F403
 from .expr import __all__ as _nodes
+from .pipeline import get_default_pipeline, get_pipeline, register_pipeline
 from .op import call_dps_packed, call_pure_packed, call_tir, call_tir_inplace
 from .type import AnyType, FuncType, ObjectType, PackedFuncType, ShapeType, TensorType, TupleType, Type
 from .vm import VirtualMachine, VMInstrumentReturnKind
 from ..ir.global_info import VDevice
-from ..compiler import compile as _compile
 
 
-def build(mod, target=None, params=None, relax_pipeline="default", exec_mode="bytecode"):
+def build(mod, target=None, params=None, relax_pipeline="default", tir_pipeline="default", exec_mode="bytecode"):
     """Compile a program; see :func:`relaxide.compile`."""
-    return _compile(mod, target, relax_pipeline=relax_pipeline, exec_mode=exec_mode, params=params)
+    from ..compiler import compile
+
+    options = {"relax_pipeline": relax_pipeline, "tir_pipeline": tir_pipeline, "exec_mode": exec_mode, "params": params}
+    return compile(mod, target, **options)
 
 
 __all__ = [
@@ -42,7 +45,10 @@ __all__ = [
     "call_tir_inplace",
     "expr",
     "frontend",
+    "get_default_pipeline",
+    "get_pipeline",
     "op",
+    "register_pipeline",
     "transform",
     "type",
 ]

@@ -10,6 +10,7 @@ pub mod module;
 pub mod op;
 mod prim;
 pub mod te;
+pub mod transform;
 mod types;
 
 use relaxide::ffi::{Any, AnyView, Error, Function, register_global};

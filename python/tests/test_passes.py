@@ -1,0 +1,181 @@
+"""Passes, contexts and instruments in Python."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import relaxide as tvm
+from relaxide import ir, relax
+from relaxide.script import ir as I, relax as R
+
+
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32"), w: R.Tensor((2, 3), "float32")):
+        with R.dataflow():
+            a = R.add(x, w)
+            dead = R.exp(a)
+            b = R.nn.relu(a)
+            R.output(b)
+        return b
+
+
+def ops(mod):
+    """The operators that `main` calls."""
+    blocks = mod["main"].body.blocks
+    return [binding.value.op.name for block in blocks for binding in block.bindings if isinstance(binding.value, relax.Call)]
+
+
+def test_passes_are_functions_with_documentation():
+    for name in relax.transform.names():
+        function = getattr(relax.transform, name)
+        assert inspect.signature(function) and function.__doc__, name
+    assert ops(relax.transform.DeadCodeElimination()(Module)) == ["relax.add", "relax.nn.relu"]
+    with pytest.raises(AttributeError, match="names\\(\\) lists"):
+        relax.transform.Nothing
+
+
+def test_values_are_bound_to_parameters_and_dimensions():
+    value = np.ones((2, 3), "float32")
+    bound = relax.transform.BindParams("main", {"w": value})(Module)
+    assert [p.name_hint for p in bound["main"].params] == ["x"]
+    assert [p.name_hint for p in Module["main"].bind_params({"w": value}).params] == ["x"]
+
+
+def test_passes_are_written_in_python():
+    @tvm.transform.module_pass(opt_level=1)
+    def keep(mod, ctx):
+        assert isinstance(ctx, tvm.transform.PassContext)
+        return mod.with_attr("seen", 1)
+
+    assert isinstance(keep, tvm.transform.ModulePass) and keep.info.opt_level == 1 and keep.info.name == "keep"
+    assert keep(Module).attrs["seen"] == 1
+
+    @relax.transform.function_pass(opt_level=0)
+    def mark(func, mod, ctx):
+        return func.with_attr("marked", True)
+
+    assert mark(Module)["main"].attrs["marked"] is True
+
+    @relax.transform.dataflowblock_pass(opt_level=0)
+    class Drop:
+        def __init__(self, name):
+            self.name = name
+
+        def transform_dataflowblock(self, block, mod, ctx):
+            kept = [b for b in block.bindings if b.var.name_hint != self.name]
+            return relax.DataflowBlock(kept)
+
+    assert ops(Drop("dead")(Module)) == ["relax.add", "relax.nn.relu"] and Drop("b").name == "b"
+
+
+def test_exceptions_of_passes_come_out_as_they_are():
+    class Mine(Exception):
+        pass
+
+    @tvm.transform.module_pass(opt_level=0)
+    def fails(mod, ctx):
+        raise Mine("on purpose")
+
+    with pytest.raises(Mine, match="on purpose"):
+        tvm.transform.Sequential([relax.transform.DeadCodeElimination(), fails])(Module)
+    with pytest.raises(Mine, match="on purpose"):
+        tvm.compile(Module, relax_pipeline=fails)
+
+    @tvm.transform.module_pass(opt_level=0)
+    def forgets(mod, ctx):
+        pass
+
+    with pytest.raises(TypeError, match="returns a module"):
+        forgets(Module)
+
+
+def test_contexts_choose_what_sequences_run():
+    calls = []
+
+    def noting(name, level):
+        return tvm.transform.module_pass(lambda mod, ctx: calls.append(name) or mod, opt_level=level, name=name)
+
+    passes = tvm.transform.Sequential([noting("a", 0), noting("b", 3), noting("c", 1)])
+    passes(Module)
+    assert calls == ["a", "c"]
+    calls.clear()
+    with tvm.transform.PassContext(opt_level=3, disabled_pass=["a"]):
+        passes(Module)
+    assert calls == ["b", "c"]
+    calls.clear()
+    with tvm.transform.PassContext(opt_level=0, required_pass=["b"]) as context:
+        assert tvm.transform.PassContext.current() is context
+        passes(Module)
+    assert calls == ["a", "b"] and tvm.transform.PassContext.current() is not context
+
+
+def test_unknown_options_are_refused():
+    with pytest.raises(ValueError, match="no.such.option"):
+        tvm.transform.PassContext(config={"no.such.option": 1})
+    assert all({"type", "doc"} == set(entry) for entry in tvm.transform.PassContext.list_configs().values())
+
+
+def test_instruments_see_every_pass(tmp_path, capsys):
+    events = []
+
+    @ir.instrument.pass_instrument
+    class Watch:
+        def enter_pass_ctx(self):
+            events.append("enter")
+
+        def exit_pass_ctx(self):
+            events.append("exit")
+
+        def should_run(self, mod, info):
+            return info.name != "FoldConstant"
+
+        def run_before_pass(self, mod, info):
+            events.append(("before", info.name))
+
+        def run_after_pass(self, mod, info):
+            events.append(("after", info.name))
+
+    timing = ir.instrument.PassTimingInstrument()
+    instruments = [Watch(), timing, ir.instrument.DumpIR(tmp_path), ir.instrument.PassPrintingInstrument([], ["LegalizeOps"])]
+    with tvm.transform.PassContext(instruments=instruments):
+        mod = relax.transform.DeadCodeElimination()(Module)
+        mod = relax.transform.FoldConstant()(mod)
+        relax.transform.LegalizeOps()(mod)
+        assert "DeadCodeElimination" in timing.render() and "total" in timing.render()
+    names = ["DeadCodeElimination", "LegalizeOps"]
+    assert events == ["enter", *[(when, name) for name in names for when in ("before", "after")], "exit"]
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["000_DeadCodeElimination.py", "001_LegalizeOps.py"]
+    assert "After Running Pass: LegalizeOps" in capsys.readouterr().out
+
+
+def test_an_instrument_that_fails_ends_the_pass():
+    class Fails(ir.instrument.PassInstrument):
+        def run_before_pass(self, mod, info):
+            raise KeyError(info.name)
+
+    with pytest.raises(KeyError, match="FoldConstant"):
+        with tvm.transform.PassContext(instruments=[Fails()]):
+            relax.transform.FoldConstant()(Module)
+
+
+def test_pipelines_are_passes_and_compile_takes_passes():
+    assert any("fused" in var.name_hint for var in relax.get_pipeline("zero")(relax.transform.DeadCodeElimination()(Module)).get_global_vars())
+    with pytest.raises(ValueError, match="Unknown pipeline"):
+        relax.get_pipeline("nothing")
+    pipeline = tvm.transform.Sequential([relax.transform.DeadCodeElimination(), relax.get_pipeline("default_build")])
+    seen = []
+
+    class Count(ir.instrument.PassInstrument):
+        def run_before_pass(self, mod, info):
+            seen.append(info.name)
+
+    with tvm.transform.PassContext(instruments=[Count()]):
+        executable = tvm.compile(Module, relax_pipeline=pipeline)
+    assert "DeadCodeElimination" in seen and "LegalizeOps" in seen
+    machine = relax.VirtualMachine(executable, tvm.cpu())
+    x = np.arange(6, dtype="float32").reshape(2, 3) - 3
+    result = machine["main"](tvm.runtime.tensor(x), tvm.runtime.tensor(x))
+    np.testing.assert_array_equal(result.numpy(), np.maximum(x + x, 0))
