@@ -17,6 +17,8 @@ pub(crate) enum ResultType {
     Bool,
     /// 32-bit integer.
     Int32,
+    /// Address.
+    Handle,
     /// Written first, as text.
     Written,
 }
@@ -28,6 +30,10 @@ const TABLE: &[(&str, ResultType)] = &[
     ("abs", First),
     ("acos", First),
     ("acosh", First),
+    ("anylist_getitem", Handle),
+    ("anylist_resetitem", Int32),
+    ("anylist_setitem_call_cpacked", Int32),
+    ("anylist_setitem_call_packed", Int32),
     ("asin", First),
     ("asinh", First),
     ("atan", First),
@@ -106,6 +112,7 @@ pub(crate) fn infer(rule: ResultType, args: &[PrimExpr]) -> Option<DataType> {
         Second => args.get(1).map(PrimExpr::dtype),
         Bool => args.first().map(|a| DataType::bool().with_lanes(a.dtype().lanes)),
         Int32 => Some(DataType::int(32)),
+        Handle => Some(DataType::handle()),
         Written => None,
     }
 }

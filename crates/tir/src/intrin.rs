@@ -172,6 +172,16 @@ intrinsics! {
     VectorReduceMax = "vector_reduce_max", Exactly(1);
     /// Calls a registered function by name with the other arguments.
     CallPacked = "call_packed", AtLeast(1);
+    /// Calls a kernel of the same library by name with the other arguments.
+    CallCpacked = "call_cpacked", AtLeast(1);
+    /// A value of a list of values, as an argument of a call.
+    AnylistGetitem = "anylist_getitem", Exactly(2);
+    /// Puts what a registered function returns into a list: list, index, name, arguments.
+    AnylistSetitemCallPacked = "anylist_setitem_call_packed", AtLeast(3);
+    /// Puts what a kernel of the same library returns into a list: list, index, name, arguments.
+    AnylistSetitemCallCpacked = "anylist_setitem_call_cpacked", AtLeast(3);
+    /// Empties a place of a list.
+    AnylistResetitem = "anylist_resetitem", Exactly(2);
     /// Calls a C symbol by name with the other arguments.
     CallExtern = "call_extern", AtLeast(1);
     /// Ends the kernel, with a result perhaps.
@@ -184,7 +194,18 @@ impl Intrinsic {
         use Intrinsic::*;
         !matches!(
             self,
-            VectorReduceAdd | VectorReduceMul | VectorReduceMin | VectorReduceMax | CallPacked | CallExtern | Ret
+            VectorReduceAdd
+                | VectorReduceMul
+                | VectorReduceMin
+                | VectorReduceMax
+                | CallPacked
+                | CallCpacked
+                | AnylistGetitem
+                | AnylistSetitemCallPacked
+                | AnylistSetitemCallCpacked
+                | AnylistResetitem
+                | CallExtern
+                | Ret
         )
     }
 }

@@ -329,6 +329,11 @@ impl Stmt {
         }
     }
 
+    /// An expression for what it does.
+    pub fn evaluate(value: PrimExpr) -> Stmt {
+        Ref::new(Evaluate { value }).into()
+    }
+
     /// A value under a name.
     pub fn bind(var: Ref<Var>, value: impl Into<PrimExpr>) -> Stmt {
         Ref::new(Bind { var, value: value.into() }).into()

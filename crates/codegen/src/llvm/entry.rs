@@ -420,7 +420,9 @@ impl<'m, 'k> Entry<'m, 'k> {
         self.f().branch(failed);
         self.f().start(failed);
         self.f().ret("i32 -1");
-        let symbol = global_name(&format!("{ENTRY_PREFIX}{name}"));
+        let symbol = format!("{ENTRY_PREFIX}{name}");
+        self.f().module.own_entry(&symbol);
+        let symbol = global_name(&symbol);
         let params = "ptr %self, ptr %args, i32 %count, ptr %result";
         self.body.f.finish(&format!("define dso_local i32 {symbol}({params}) #1"))
     }

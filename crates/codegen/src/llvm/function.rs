@@ -1,5 +1,6 @@
 //! One LLVM function in the making: blocks, instructions, stack slots.
 
+use std::collections::HashMap;
 use std::fmt::{Display, Write as _};
 
 use super::{
@@ -24,6 +25,8 @@ pub(crate) struct FunctionText<'m> {
     /// Whether the processor converts half-precision numbers itself.
     pub native_f16: bool,
     stack_slots: String,
+    /// Slots that serve one purpose after the other, by purpose and size.
+    shared: HashMap<(&'static str, u64), Val>,
     body: String,
     values: u32,
     labels: u32,
@@ -35,7 +38,8 @@ pub(crate) struct FunctionText<'m> {
 impl<'m> FunctionText<'m> {
     pub fn new(module: &'m mut ModuleText, native_f16: bool) -> Self {
         let (stack_slots, body) = (String::new(), String::new());
-        Self { module, native_f16, stack_slots, body, values: 0, labels: 1, current: Label(0), ended: false }
+        let shared = HashMap::new();
+        Self { module, native_f16, stack_slots, shared, body, values: 0, labels: 1, current: Label(0), ended: false }
     }
 
     /// The whole function behind its `define …` line.
@@ -55,6 +59,11 @@ impl<'m> FunctionText<'m> {
         debug_assert!(!self.ended, "an instruction behind the end of its block");
         let _ = writeln!(self.body, "  %v{number} = {instruction}");
         Val::new(ty, format!("%v{number}"))
+    }
+
+    /// An instruction that makes a value of a type that kernels do not compute with; its name.
+    pub fn emit_raw(&mut self, instruction: impl Display) -> String {
+        self.emit(Ty::I64, instruction).text.to_string()
     }
 
     /// An instruction for its effect.
@@ -108,6 +117,16 @@ impl<'m> FunctionText<'m> {
         self.values += 1;
         let _ = writeln!(self.stack_slots, "  %v{number} = alloca {ty}, i64 {count}, align {alignment}");
         Val::new(Ty::PTR, format!("%v{number}"))
+    }
+
+    /// A stack slot for what is needed only until the next of the same purpose.
+    pub fn shared_slot(&mut self, purpose: &'static str, ty: &str, count: u64, alignment: u64) -> Val {
+        if let Some(slot) = self.shared.get(&(purpose, count)) {
+            return slot.clone();
+        }
+        let slot = self.stack_slot(ty, count, alignment);
+        self.shared.insert((purpose, count), slot.clone());
+        slot
     }
 
     pub fn label(&mut self) -> Label {

@@ -6,6 +6,7 @@ use super::{
     function::join,
     kernel::Body,
     module::global_name,
+    packed::Callee,
     value::{Kind, Ty, Val},
 };
 use crate::error::CodegenError;
@@ -51,12 +52,25 @@ impl Body<'_, '_> {
                 self.call_foreign(&function.value, args, n)
             }
             ("call_packed" | "tvm_call_packed", [PrimExpr::Str(function), args @ ..]) => {
-                let result = if n.dtype.is_void() { None } else { Some(self.kernel.ty(n.dtype)?) };
-                self.call_packed(&function.value, args, result)
+                self.call_packed(Callee::Registered(&function.value), args, self.result_type(n)?)
             }
+            ("call_cpacked" | "tvm_call_cpacked", [PrimExpr::Str(kernel), args @ ..]) => {
+                self.call_packed(Callee::Kernel(&kernel.value), args, self.result_type(n)?)
+            }
+            ("anylist_setitem_call_packed", [list, index, PrimExpr::Str(function), args @ ..]) => {
+                self.call_into_list(list, index, Callee::Registered(&function.value), args)
+            }
+            ("anylist_setitem_call_cpacked", [list, index, PrimExpr::Str(kernel), args @ ..]) => {
+                self.call_into_list(list, index, Callee::Kernel(&kernel.value), args)
+            }
+            ("anylist_resetitem", [list, index]) => self.reset_item(list, index),
             ("ret", [value]) => self.return_value(value),
             _ => self.eval_operator(name, n),
         }
+    }
+
+    fn result_type(&self, n: &PrimCall) -> Result<Option<Ty>, CodegenError> {
+        if n.dtype.is_void() { Ok(None) } else { self.kernel.ty(n.dtype).map(Some) }
     }
 
     /// Intrinsics whose arguments are all values.

@@ -1,7 +1,7 @@
 //! One LLVM module in the making: what functions share, as text.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     fmt::Write as _,
 };
 
@@ -14,6 +14,12 @@ pub(crate) struct ModuleText {
     strings: HashMap<String, usize>,
     metadata: Vec<String>,
     foreign: Vec<String>,
+    /// Helper functions that were written.
+    written: HashSet<String>,
+    /// Entries of kernels that are called.
+    entries: BTreeSet<String>,
+    /// Entries of kernels that are here.
+    own_entries: HashSet<String>,
     fresh: usize,
 }
 
@@ -47,6 +53,22 @@ impl ModuleText {
             self.foreign.push(function.to_string());
             self.globals.insert(function.to_string(), format!("declare void {symbol}(...)"));
         }
+    }
+
+    /// Whether a function with this name was written; the first who asks has to.
+    pub fn defines(&mut self, name: &str) -> bool {
+        !self.written.insert(name.to_string())
+    }
+
+    /// An entry of a kernel, in this module or in another that is linked with it.
+    pub fn entry_of(&mut self, symbol: &str) -> String {
+        self.entries.insert(symbol.to_string());
+        global_name(symbol)
+    }
+
+    /// Notes that the entry of a kernel is in this module.
+    pub fn own_entry(&mut self, symbol: &str) {
+        self.own_entries.insert(symbol.to_string());
     }
 
     /// The functions that the process must offer.
@@ -100,6 +122,9 @@ impl ModuleText {
                 out,
                 "@.text{index} = private unnamed_addr constant [{length} x i8] c\"{escaped}\\00\", align 1"
             );
+        }
+        for entry in self.entries.iter().filter(|entry| !self.own_entries.contains(*entry)) {
+            let _ = writeln!(out, "declare i32 {}(ptr, ptr, i32, ptr)", global_name(entry));
         }
         for global in self.globals.values() {
             let _ = writeln!(out, "{global}");

@@ -1,14 +1,18 @@
-//! Calls of registered functions by name, from inside a kernel.
+//! Calls in the packed convention, from inside a kernel: of registered functions by name, and of kernels beside it.
 //!
-//! The function is looked up once per library and name, through the library's imports and then the process's functions,
-//! and its handle is kept. Everything needed comes through slots that the loader fills. Arguments are scalars, strings
-//! and pointers; what comes back is a scalar or nothing.
+//! A registered function is looked up once per library and name, through the library's imports and then the process's
+//! functions, and its handle is kept. Everything needed comes through slots that the loader fills. Arguments are scalars,
+//! strings, pointers, and values of lists (`anylist_getitem`), which are lent as they are; what comes back is a scalar or
+//! nothing, or goes into a list.
 
 use relaxide_ir::PrimExpr;
 
 use super::{
+    entry::ENTRY_PREFIX,
+    function::FunctionText,
     kernel::Body,
     module::global_name,
+    raise,
     value::{Kind, Ty, Val},
 };
 use crate::error::CodegenError;
@@ -22,60 +26,152 @@ const PACKED: &str = "{ i32, i32, i64 }";
 /// The type index of a packed C string.
 const RAW_STRING: i64 = 8;
 
+/// The function that puts a value into a list.
+const SET_ITEM: &str = "relaxide.set_item";
+
+/// Type indices from 64 on are objects', which count their references: strong ones in the lower half of the first word, weak
+/// ones (of which all strong ones together are one) in the upper half. Who gives up the last of a kind calls the deleter,
+/// with 1 for the value, 2 for the memory. This is the interface's own rule, so that nothing has to be imported.
+const SET_ITEM_TEXT: &str = "define internal void @{set_item}(ptr %list, i64 %index, ptr %value) nounwind {
+entry:
+  %place = getelementptr { i32, i32, i64 }, ptr %list, i64 %index
+  %old = load i32, ptr %place, align 8
+  %payload = getelementptr i8, ptr %place, i64 8
+  %object = load ptr, ptr %payload, align 8
+  %bits = load i128, ptr %value, align 8
+  store i128 %bits, ptr %place, align 8
+  %counted = icmp sge i32 %old, 64
+  br i1 %counted, label %release, label %done
+release:
+  %counts = atomicrmw sub ptr %object, i64 1 acq_rel, align 8
+  %strong = trunc i64 %counts to i32
+  %last = icmp eq i32 %strong, 1
+  br i1 %last, label %delete, label %done
+delete:
+  %deleter_at = getelementptr i8, ptr %object, i64 16
+  %deleter = load ptr, ptr %deleter_at, align 8
+  %has_deleter = icmp ne ptr %deleter, null
+  br i1 %has_deleter, label %ask, label %done
+ask:
+  %only = icmp eq i64 %counts, 4294967297
+  br i1 %only, label %both, label %value_first
+both:
+  call void %deleter(ptr %object, i32 3)
+  ret void
+value_first:
+  call void %deleter(ptr %object, i32 1)
+  %weak = atomicrmw sub ptr %object, i64 4294967296 acq_rel, align 8
+  %left = lshr i64 %weak, 32
+  %nobody = icmp eq i64 %left, 1
+  br i1 %nobody, label %memory, label %done
+memory:
+  call void %deleter(ptr %object, i32 2)
+  ret void
+done:
+  ret void
+}";
+
+/// Which function is called.
+#[derive(Clone, Copy)]
+pub enum Callee<'a> {
+    /// One that is registered, or in the library's imports.
+    Registered(&'a str),
+    /// A kernel of the same library.
+    Kernel(&'a str),
+}
+
 impl Body<'_, '_> {
-    pub fn call_packed(&mut self, name: &str, args: &[PrimExpr], result: Option<Ty>) -> Result<Val, CodegenError> {
-        let handle = self.function_handle(name);
-        let values = args.iter().map(|arg| Ok((self.eval(arg)?, matches!(arg, PrimExpr::Str(_)))));
-        let values = values.collect::<Result<Vec<_>, CodegenError>>()?;
-        let memory = self.f.stack_slot(PACKED, values.len().max(1) as u64, 8);
-        for (index, (value, is_text)) in values.iter().enumerate() {
-            let place = self.f.emit(Ty::PTR, format_args!("getelementptr {PACKED}, {memory}, i64 {index}"));
-            let (type_index, payload) = self.packed(value, *is_text)?;
-            self.store_packed(&place, type_index, &payload);
-        }
-        let returned = self.f.stack_slot(PACKED, 1, 8);
-        self.store_packed(&returned, 0, &Val::zero(Ty::I64));
-        let call = self.runtime_function("TVMFFIFunctionCall");
-        let count = values.len();
-        let code =
-            self.f.emit(Ty::I32, format_args!("call i32 {}({handle}, {memory}, i32 {count}, {returned})", call.text));
-        self.leave_unless_zero(&code);
+    /// Calls a function; what comes back is a number of that type, or nobody asks.
+    pub fn call_packed(
+        &mut self,
+        callee: Callee<'_>,
+        args: &[PrimExpr],
+        result: Option<Ty>,
+    ) -> Result<Val, CodegenError> {
+        let returned = self.packed_result(callee, args)?;
         Ok(match result {
             Some(ty) => self.unpacked(&returned, ty),
             None => Val::int(Ty::I32, 0),
         })
     }
 
-    /// The function's handle, looked up at the first call.
-    fn function_handle(&mut self, name: &str) -> Val {
-        let handle = global_name(&format!("relaxide.function.{name}"));
-        let initialize = global_name(&format!("relaxide.find.{name}"));
-        let text = self.f.module.string(name);
-        let lookup = self.f.module.runtime_slot("TVMFFIEnvModLookupFromImports");
-        self.f
-            .module
-            .define(LIBRARY_CONTEXT, || format!("@{LIBRARY_CONTEXT} = weak dso_local global ptr null, align 8"));
-        self.f.module.define(&handle, || format!("{handle} = internal global ptr null, align 8"));
-        self.f.module.define(&initialize, || {
-            format!(
-                "define internal i32 {initialize}(ptr %out) nounwind {{\n  \
-                 %lookup = load ptr, ptr {lookup}, align 8\n  \
-                 %library = load ptr, ptr @{LIBRARY_CONTEXT}, align 8\n  \
-                 %code = call i32 %lookup(ptr %library, ptr {text}, ptr %out)\n  \
-                 ret i32 %code\n}}"
-            )
-        });
-        let once = self.runtime_function("TVMFFIHandleInitOnce");
-        let missing = self.f.icmp("eq", &once, &Val::zero(Ty::PTR));
-        let (fail, go_on) = (self.f.label(), self.f.label());
-        self.f.branch_if(&missing, fail, go_on);
-        self.f.start(fail);
-        let message = format!("{}: no runtime is there to call `{name}`", self.kernel.name);
-        self.fail("RuntimeError", &message);
-        self.f.start(go_on);
-        let code = self.f.emit(Ty::I32, format_args!("call i32 {}(ptr {handle}, ptr {initialize})", once.text));
+    /// Calls a function and puts what comes back into a list.
+    pub fn call_into_list(
+        &mut self,
+        list: &PrimExpr,
+        index: &PrimExpr,
+        callee: Callee<'_>,
+        args: &[PrimExpr],
+    ) -> Result<Val, CodegenError> {
+        let (list, index) = (self.eval(list)?, self.index(index)?);
+        let returned = self.packed_result(callee, args)?;
+        self.set_item(&list, &index, &returned);
+        Ok(Val::int(Ty::I32, 0))
+    }
+
+    /// Empties a place of a list.
+    pub fn reset_item(&mut self, list: &PrimExpr, index: &PrimExpr) -> Result<Val, CodegenError> {
+        let (list, index) = (self.eval(list)?, self.index(index)?);
+        let nothing = self.f.shared_slot("returned", PACKED, 1, 8);
+        self.store_packed(&nothing, 0, &Val::zero(Ty::I64));
+        self.set_item(&list, &index, &nothing);
+        Ok(Val::int(Ty::I32, 0))
+    }
+
+    /// Moves a value into a list.
+    fn set_item(&mut self, list: &Val, index: &Val, value: &Val) {
+        self.f.module.define(SET_ITEM, || SET_ITEM_TEXT.replace("{set_item}", SET_ITEM));
+        self.f.effect(format_args!("call void @{SET_ITEM}({list}, {index}, {value})"));
+    }
+
+    /// Calls a function; the place of what comes back.
+    fn packed_result(&mut self, callee: Callee<'_>, args: &[PrimExpr]) -> Result<Val, CodegenError> {
+        let values = args.iter().map(|arg| self.argument(arg)).collect::<Result<Vec<_>, _>>()?;
+        let memory = self.f.shared_slot("arguments", PACKED, values.len().max(1) as u64, 8);
+        for (index, argument) in values.iter().enumerate() {
+            let place = self.f.emit(Ty::PTR, format_args!("getelementptr {PACKED}, {memory}, i64 {index}"));
+            match argument {
+                Argument::Value(value, is_text) => {
+                    let (type_index, payload) = self.packed(value, *is_text)?;
+                    self.store_packed(&place, type_index, &payload);
+                }
+                Argument::Item(lent) => {
+                    let bits = self.f.emit_raw(format_args!("load i128, {lent}, align 8"));
+                    self.f.effect(format_args!("store i128 {bits}, {place}, align 8"));
+                }
+            }
+        }
+        let returned = self.f.shared_slot("returned", PACKED, 1, 8);
+        self.store_packed(&returned, 0, &Val::zero(Ty::I64));
+        let (function, this) = match callee {
+            Callee::Registered(name) => (self.caller_of(name), ""),
+            Callee::Kernel(name) => (self.f.module.entry_of(&format!("{ENTRY_PREFIX}{name}")), "ptr null, "),
+        };
+        let count = values.len();
+        let code = self.f.emit(Ty::I32, format_args!("call i32 {function}({this}{memory}, i32 {count}, {returned})"));
         self.leave_unless_zero(&code);
-        self.f.emit(Ty::PTR, format_args!("load ptr, ptr {handle}, align 8"))
+        Ok(returned)
+    }
+
+    fn argument(&mut self, arg: &PrimExpr) -> Result<Argument, CodegenError> {
+        if let PrimExpr::Call(call) = arg
+            && let ("tirx.anylist_getitem", [list, index]) = (call.op.as_str(), call.args.as_slice())
+        {
+            let (list, index) = (self.eval(list)?, self.index(index)?);
+            return Ok(Argument::Item(self.f.emit(Ty::PTR, format_args!("getelementptr {PACKED}, {list}, {index}"))));
+        }
+        Ok(Argument::Value(self.eval(arg)?, matches!(arg, PrimExpr::Str(_))))
+    }
+
+    /// A function of this library that calls a registered one, which it looks up at its first call.
+    fn caller_of(&mut self, name: &str) -> String {
+        let caller = global_name(&format!("relaxide.call.{name}"));
+        if !self.f.module.defines(&caller) {
+            let message = format!("{}: no runtime is there to call `{name}`", self.kernel.name);
+            let text = write_caller(FunctionText::new(self.f.module, self.f.native_f16), name, &caller, &message);
+            self.f.module.function(&text);
+        }
+        caller
     }
 
     /// A value's type index and payload.
@@ -117,4 +213,60 @@ impl Body<'_, '_> {
         let number = self.f.select(&is_float, &float, &converted);
         self.f.convert(&number, ty)
     }
+}
+
+/// An argument of a packed call.
+enum Argument {
+    /// A scalar, a pointer, or text.
+    Value(Val, bool),
+    /// The place of a value that is lent as it is.
+    Item(Val),
+}
+
+/// Writes a function that calls a registered one with packed arguments.
+fn write_caller(mut f: FunctionText<'_>, name: &str, caller: &str, message: &str) -> String {
+    let handle = global_name(&format!("relaxide.function.{name}"));
+    let initialize = global_name(&format!("relaxide.find.{name}"));
+    let text = f.module.string(name);
+    let lookup = f.module.runtime_slot("TVMFFIEnvModLookupFromImports");
+    f.module.define(LIBRARY_CONTEXT, || format!("@{LIBRARY_CONTEXT} = weak dso_local global ptr null, align 8"));
+    f.module.define(&handle, || format!("{handle} = internal global ptr null, align 8"));
+    f.module.define(&initialize, || {
+        format!(
+            "define internal i32 {initialize}(ptr %out) nounwind {{\n  \
+             %lookup = load ptr, ptr {lookup}, align 8\n  \
+             %library = load ptr, ptr @{LIBRARY_CONTEXT}, align 8\n  \
+             %code = call i32 %lookup(ptr %library, ptr {text}, ptr %out)\n  \
+             ret i32 %code\n}}"
+        )
+    });
+    let (once, call) = (f.module.runtime_slot("TVMFFIHandleInitOnce"), f.module.runtime_slot("TVMFFIFunctionCall"));
+    let [find, fail, look, leave, found, go] = std::array::from_fn(|_| f.label());
+    let known = f.emit(Ty::PTR, format_args!("load atomic ptr, ptr {handle} acquire, align 8"));
+    let unknown = f.icmp("eq", &known, &Val::zero(Ty::PTR));
+    let first = f.current();
+    f.branch_if(&unknown, find, go);
+    f.start(find);
+    let once = f.emit(Ty::PTR, format_args!("load ptr, ptr {once}, align 8"));
+    let missing = f.icmp("eq", &once, &Val::zero(Ty::PTR));
+    f.branch_if(&missing, fail, look);
+    f.start(fail);
+    raise::raise(&mut f, "RuntimeError", message);
+    f.ret("i32 -1");
+    f.start(look);
+    let code = f.emit(Ty::I32, format_args!("call i32 {}(ptr {handle}, ptr {initialize})", once.text));
+    let failed = f.icmp("ne", &code, &Val::zero(Ty::I32));
+    f.branch_if(&failed, leave, found);
+    f.start(leave);
+    f.ret("i32 -1");
+    f.start(found);
+    let new = f.emit(Ty::PTR, format_args!("load atomic ptr, ptr {handle} acquire, align 8"));
+    f.branch(go);
+    f.start(go);
+    let function = f.phi(Ty::PTR, &[(known, first), (new, found)]);
+    let call = f.emit(Ty::PTR, format_args!("load ptr, ptr {call}, align 8"));
+    let arguments = "ptr %args, i32 %count, ptr %result";
+    let code = f.emit(Ty::I32, format_args!("call i32 {}({function}, {arguments})", call.text));
+    f.ret(format_args!("i32 {}", code.text));
+    f.finish(&format!("define internal i32 {caller}({arguments}) #1"))
 }

@@ -115,6 +115,11 @@ impl Interp {
             | Intrinsic::VectorReduceMax => self.reduce_lanes(intrinsic, n),
             Intrinsic::CallPacked => self.call_packed(n),
             Intrinsic::CallExtern => Err(InterpError::Unsupported("access to C symbols".to_string())),
+            Intrinsic::CallCpacked
+            | Intrinsic::AnylistGetitem
+            | Intrinsic::AnylistSetitemCallPacked
+            | Intrinsic::AnylistSetitemCallCpacked
+            | Intrinsic::AnylistResetitem => Err(InterpError::Unsupported("lists of values".to_string())),
             Intrinsic::Ret => Err(InterpError::Malformed("`tirx.ret` inside of an expression".to_string())),
             _ => {
                 let args = n.args.iter().map(|a| self.eval_at(a, lane)).collect::<Result<Vec<_>>>()?;
