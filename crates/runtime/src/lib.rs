@@ -5,6 +5,7 @@
 //! | [`device`] | the kinds of device, and moving tensors between them |
 //! | [`memory`] | allocators, buffers, storage objects |
 //! | [`threads`] | the pool for the parallel loops of kernels |
+//! | [`stack`] | how much of its stack a thread has left |
 //! | [`timing`] | measuring functions |
 //! | [`workspace`] | scratch memory of kernels |
 //! | [`backend`] | the C functions that compiled code calls |
@@ -18,6 +19,7 @@ pub mod device;
 pub mod library;
 pub mod memory;
 mod register;
+pub mod stack;
 pub mod threads;
 pub mod timing;
 pub mod workspace;

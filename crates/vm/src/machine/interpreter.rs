@@ -27,8 +27,6 @@ use crate::builtins;
 
 /// Calls with more arguments gather them on the heap.
 const INLINE_ARGS: usize = 16;
-/// How often functions from outside may call back into a machine, one inside the other.
-const MAX_NATIVE_DEPTH: usize = 128;
 /// How many frames the trace of an error shows.
 const TRACED_FRAMES: usize = 16;
 
@@ -41,14 +39,15 @@ pub(super) struct NativeDepth;
 
 impl NativeDepth {
     pub(super) fn enter() -> Result<Self, Error> {
-        let depth = NATIVE_DEPTH.get() + 1;
-        if depth > MAX_NATIVE_DEPTH {
+        let depth = NATIVE_DEPTH.get();
+        if relaxide_runtime::stack::is_low() {
             let message = format!(
-                "functions and the VM have called each other {MAX_NATIVE_DEPTH} times deep, which is the limit"
+                "functions and the VM have called each other {depth} times deep, as deep as the stack of this thread \
+                 allows (programs as bytecode need no stack for their recursion)"
             );
             return Err(Error::new("RecursionError", message));
         }
-        NATIVE_DEPTH.set(depth);
+        NATIVE_DEPTH.set(depth + 1);
         Ok(Self)
     }
 }
@@ -63,9 +62,6 @@ impl Vm {
     /// Runs a function that has a body, with as many arguments as it takes, on an empty stack.
     pub(super) fn run(&self, stack: &mut Stack, index: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
         let _depth = NativeDepth::enter()?;
-        if let Some(Callee::Tir(function)) = self.callees.get(index) {
-            return self.run_tir(function, index, args);
-        }
         let entry = self.program.entries.get(index).ok_or_else(|| broken("a function"))?;
         stack.slots.fit(self.program.plans.len());
         stack.registers.extend(args.iter().map(|arg| arg.to_owned()));

@@ -209,6 +209,10 @@ impl Vm {
             };
         }
         check_arity(info, args.len())?;
+        if let (Some(Callee::Tir(function)), false) = (self.callees.get(index), self.watch.is_on()) {
+            let _depth = interpreter::NativeDepth::enter()?;
+            return self.run_tir(function, index, args);
+        }
         self.with_stack(|stack| {
             if self.watch.is_on() { self.run_watched(stack, index, args, None) } else { self.run(stack, index, args) }
         })
