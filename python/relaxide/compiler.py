@@ -22,7 +22,8 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
     tir_pipeline : str
         ``"default"``. How kernels are scheduled and lowered is not a choice yet.
     exec_mode : str
-        ``"bytecode"`` or ``"compiled"``.
+        ``"bytecode"``, or ``"compiled"``: the program's own functions become native code too. Their recursion then uses the
+        native stack.
     params : dict of str to Tensor, optional
         Values bound to parameters by name before compilation.
 
@@ -30,8 +31,6 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
     -------
     VMExecutable
     """
-    if exec_mode not in ("bytecode", "compiled"):
-        raise ValueError(f"exec_mode is {exec_mode!r}; expected 'bytecode' or 'compiled'")
     if tir_pipeline not in (None, "default"):
         raise NotImplementedError("kernels are lowered by one pipeline: leave tir_pipeline at 'default'")
     if not isinstance(mod, _core.IRModule):

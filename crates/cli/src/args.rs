@@ -57,12 +57,24 @@ pub struct CompileArgs {
     /// Passes to run.
     #[arg(long, value_enum, default_value_t = PipelineArg::Default)]
     pub pipeline: PipelineArg,
+    /// What the program's own functions become, besides the kernels that they call.
+    #[arg(long, value_enum, default_value_t = ExecModeArg::Bytecode)]
+    pub exec_mode: ExecModeArg,
     /// Say which schedule rule served each kernel and why others refused.
     #[arg(long)]
     pub explain: bool,
     /// Print nothing but errors.
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// What functions become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExecModeArg {
+    /// Bytecode for the virtual machine.
+    Bytecode,
+    /// Native functions.
+    Compiled,
 }
 
 /// The pipelines by name.

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use relaxide::{CompileOptions, Pipeline, Progress, Target};
+use relaxide::{CompileOptions, ExecMode, Pipeline, Progress, Target};
 
-use crate::args::{CompileArgs, PipelineArg};
+use crate::args::{CompileArgs, ExecModeArg, PipelineArg};
 use crate::error::CliError;
 use crate::inputs::parse_shape;
 use crate::style;
@@ -24,6 +24,10 @@ pub fn run(args: &CompileArgs) -> Result<(), CliError> {
         pipeline: match args.pipeline {
             PipelineArg::Default => Pipeline::Default,
             PipelineArg::DefaultBuild => Pipeline::DefaultBuild,
+        },
+        exec_mode: match args.exec_mode {
+            ExecModeArg::Bytecode => ExecMode::Bytecode,
+            ExecModeArg::Compiled => ExecMode::Compiled,
         },
         progress: Some(&mut bar),
         ..CompileOptions::default()

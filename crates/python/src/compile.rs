@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use pyo3::exceptions::{PyAttributeError, PyNotImplementedError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use relaxide::ffi::Ref;
-use relaxide::{CompileOptions, DimSpec, Executable, Pipeline};
+use relaxide::{CompileOptions, DimSpec, ExecMode, Executable, Pipeline};
 
 use crate::error::{compiler, to_py};
 use crate::ir::module::IRModule;
@@ -56,11 +56,9 @@ fn compile(
     passes: Option<PassHandle>,
     context: &Bound<'_, PyAny>,
 ) -> PyResult<CompiledModule> {
-    if exec_mode != "bytecode" {
-        return Err(PyNotImplementedError::new_err(
-            "exec_mode='compiled' is not available yet; use the default, exec_mode='bytecode'",
-        ));
-    }
+    let exec_mode = ExecMode::of_name(exec_mode).ok_or_else(|| {
+        PyValueError::new_err(format!("exec_mode is {exec_mode:?}; expected 'bytecode' or 'compiled'"))
+    })?;
     let mut bound = Vec::new();
     for (name, value) in params.iter() {
         let tensor = crate::convert::from_py(&value)?.to::<relaxide::ffi::Tensor>().map_err(to_py)?;
@@ -72,7 +70,7 @@ fn compile(
     let (passes, context) = (passes.map(|pass| pass.0), transform::context(context)?);
     let compiled = py.detach(|| {
         let mut options =
-            CompileOptions { target, pipeline, params: bound, passes, context, ..CompileOptions::default() };
+            CompileOptions { target, pipeline, exec_mode, params: bound, passes, context, ..CompileOptions::default() };
         relaxide::compile(&program, &mut options)
     });
     compiled.map(CompiledModule).map_err(|error| match error {

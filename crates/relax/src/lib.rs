@@ -21,4 +21,4 @@ pub mod wellformed;
 pub use builder::{BlockBuilder, BuildError};
 pub use expr::*;
 pub use functor::{ExprMutator, ExprVisitor};
-pub use vm_codegen::{CodegenError, vm_codegen};
+pub use vm_codegen::{CodegenError, ExecMode, vm_codegen};

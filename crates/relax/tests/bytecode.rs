@@ -4,7 +4,7 @@ use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::pass::PassContext;
 use relaxide_ir::{Attrs, IRModule, Type, Var};
 use relaxide_relax::transform::pipeline;
-use relaxide_relax::{BlockBuilder, BuildError, Expr, vm_codegen};
+use relaxide_relax::{BlockBuilder, BuildError, ExecMode, Expr, vm_codegen};
 
 fn tensor(dims: &[i64]) -> Type {
     Type::tensor(dims.iter().copied(), DataType::float(32))
@@ -23,7 +23,7 @@ fn main_of(params: Vec<Ref<Var>>, body: impl FnOnce(&mut BlockBuilder) -> Result
 fn bytecode(module: IRModule, name: &str) -> String {
     let pipeline = pipeline(name).expect("the pipeline exists");
     let module = pipeline.run(module, &PassContext::default()).expect("the passes succeed");
-    let (exec, _) = vm_codegen(&module).expect("bytecode is generated");
+    let (exec, _) = vm_codegen(&module, ExecMode::Bytecode).expect("bytecode is generated");
     exec.as_text().expect("it has a text")
 }
 

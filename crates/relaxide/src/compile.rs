@@ -7,6 +7,7 @@ use relaxide_codegen::CompiledLib;
 use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
 use relaxide_ir::pass::{Pass, PassContext, PassError};
 use relaxide_ir::{IRModule, Target};
+pub use relaxide_relax::ExecMode;
 use relaxide_relax::transform;
 use relaxide_tir::{PrimFunc, lower, schedule};
 
@@ -64,6 +65,8 @@ pub struct CompileOptions<'a> {
     pub target: Target,
     /// Which passes to run.
     pub pipeline: Pipeline,
+    /// What Relax functions become.
+    pub exec_mode: ExecMode,
     /// Passes that are left out, by name.
     pub disabled_passes: Vec<String>,
     /// Values bound to parameters of `main` by name.
@@ -118,7 +121,7 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     let signature = signature::Signature::of_module(module, &options.target);
     let module = transform::bind_params(module.clone(), "main", &options.params)?;
     let lowered = run_pipeline(module, options)?;
-    let (mut executable, kernels) = relaxide_relax::vm_codegen(&lowered)?;
+    let (mut executable, kernels) = relaxide_relax::vm_codegen(&lowered, options.exec_mode)?;
     executable.set_trailer(signature.to_trailer());
     let (functions, notes) = schedule_kernels(&kernels, options)?;
     options.tell("native code", 0, 1);

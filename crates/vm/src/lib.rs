@@ -38,7 +38,8 @@ pub use bytecode::{Arg, Register};
 pub use executable::{Executable, FuncInfo, FuncKind};
 pub use labels::Label;
 pub use machine::{
-    Closure, InstrumentReturn, Limits, MACHINE_KIND, ProfileReport, ProfileRow, Returns, VirtualMachine, is_builtin,
+    Closure, InstrumentReturn, Limits, MACHINE_KIND, NATIVE_PREFIX, ProfileReport, ProfileRow, Returns, VirtualMachine,
+    is_builtin,
 };
 pub use register::register;
 pub use verifier::{VerifiedExecutable, VerifyError, verify};

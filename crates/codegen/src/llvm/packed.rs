@@ -135,6 +135,7 @@ impl Body<'_, '_> {
                     let (type_index, payload) = self.packed(value, *is_text)?;
                     self.store_packed(&place, type_index, &payload);
                 }
+                Argument::Nothing => self.store_packed(&place, 0, &Val::zero(Ty::I64)),
                 Argument::Item(lent) => {
                     let bits = self.f.emit_raw(format_args!("load i128, {lent}, align 8"));
                     self.f.effect(format_args!("store i128 {bits}, {place}, align 8"));
@@ -159,6 +160,9 @@ impl Body<'_, '_> {
         {
             let (list, index) = (self.eval(list)?, self.index(index)?);
             return Ok(Argument::Item(self.f.emit(Ty::PTR, format_args!("getelementptr {PACKED}, {list}, {index}"))));
+        }
+        if is_null(arg) {
+            return Ok(Argument::Nothing);
         }
         Ok(Argument::Value(self.eval(arg)?, matches!(arg, PrimExpr::Str(_))))
     }
@@ -215,8 +219,18 @@ impl Body<'_, '_> {
     }
 }
 
+/// Whether it is the address zero, which stands for no value.
+fn is_null(arg: &PrimExpr) -> bool {
+    let PrimExpr::Call(call) = arg else { return false };
+    call.op == "tirx.reinterpret"
+        && call.dtype.is_handle()
+        && call.args.iter().all(|address| address.as_int() == Some(0))
+}
+
 /// An argument of a packed call.
 enum Argument {
+    /// No value.
+    Nothing,
     /// A scalar, a pointer, or text.
     Value(Val, bool),
     /// The place of a value that is lent as it is.

@@ -3,27 +3,37 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::{Any, Shape};
+use relaxide_ir::IRModule;
+use relaxide_ir::Type;
 use relaxide_ir::prim::PrimExpr;
-use relaxide_ir::{IRModule, Type};
-use relaxide_vm::{Arg, BuildError, ExecBuilder, FuncKind, Register};
+use relaxide_vm::{Arg, BuildError, FuncKind, Register};
 
+use super::emit::{Callee, Emit};
 use super::{CodegenError, callee_of};
 use crate::*;
 
-/// Emits a function.
-pub fn generate(b: &mut ExecBuilder, module: &IRModule, symbol: &str, f: &Function) -> Result<(), CodegenError> {
-    let names: Vec<&str> = f.params.iter().map(|p| p.name.as_str()).collect();
+/// Emits the body of a function: parameters are in the first registers, `first` is the first that is free.
+pub fn generate(
+    out: &mut dyn Emit,
+    module: &IRModule,
+    symbol: &str,
+    f: &Function,
+    first: i64,
+) -> Result<(), CodegenError> {
     let registers = f.params.iter().enumerate().map(|(i, p)| (p.clone().into(), Register(i as i64))).collect();
-    let mut g = Generator { b, module, symbol, registers, next: f.params.len() as i64 };
-    g.b.begin_function(symbol, &names).map_err(|e| g.refused(e))?;
+    let mut g = Generator { out, module, symbol, registers, next: first };
     let result = g.seq(&f.body)?;
-    let result = g.in_register(result)?;
-    g.b.emit_ret(result).map_err(|e| g.refused(e))?;
-    g.b.end_function().map_err(|e| g.refused(e))
+    let next = &mut g.next;
+    g.out.ret(result, &mut || fresh(next)).map_err(|e| g.refused(e))
+}
+
+fn fresh(next: &mut i64) -> Register {
+    *next += 1;
+    Register(*next - 1)
 }
 
 struct Generator<'a> {
-    b: &'a mut ExecBuilder,
+    out: &'a mut dyn Emit,
     module: &'a IRModule,
     symbol: &'a str,
     registers: HashMap<AnyVar, Register>,
@@ -40,29 +50,12 @@ impl Generator<'_> {
     }
 
     fn fresh(&mut self) -> Register {
-        self.next += 1;
-        Register(self.next - 1)
+        fresh(&mut self.next)
     }
 
+    /// Emits a call of a function of the runtime.
     fn emit(&mut self, callee: &str, args: &[Arg], dst: Register) -> Result<(), CodegenError> {
-        self.b.emit_call(callee, args, dst).map(|_| ()).map_err(|e| self.refused(e))
-    }
-
-    /// A value in a register, copied there if it is not.
-    fn in_register(&mut self, arg: Arg) -> Result<Register, CodegenError> {
-        match arg {
-            Arg::Register(register) if !register.is_special() => Ok(register),
-            Arg::Register(Register::VOID) => {
-                let dst = self.fresh();
-                self.emit("vm.builtin.null_value", &[], dst)?;
-                Ok(dst)
-            }
-            other => {
-                let dst = self.fresh();
-                self.emit("vm.builtin.copy", &[other], dst)?;
-                Ok(dst)
-            }
-        }
+        self.out.call(Callee::Runtime(callee), args, dst).map_err(|e| self.refused(e))
     }
 
     /// Emits the bindings of a sequence; its result as an argument.
@@ -127,18 +120,14 @@ impl Generator<'_> {
 
     fn branch(&mut self, choice: &If, dst: Register) -> Result<(), CodegenError> {
         let condition = self.arg(&choice.condition)?;
-        let flag = self.fresh();
-        self.emit("vm.builtin.read_if_cond", &[condition], flag)?;
-        let jump = self.b.emit_if(flag, 2).map_err(|e| self.refused(e))?;
+        let next = &mut self.next;
+        self.out.begin_if(condition, &mut || fresh(next)).map_err(|e| self.refused(e))?;
         let result = self.seq(&choice.true_branch)?;
         self.emit("vm.builtin.copy", &[result], dst)?;
-        let skip = self.b.emit_goto(1).map_err(|e| self.refused(e))?;
-        let otherwise = self.b.next_instruction();
-        self.b.set_jump_target(jump, otherwise).map_err(|e| self.refused(e))?;
+        self.out.otherwise().map_err(|e| self.refused(e))?;
         let result = self.seq(&choice.false_branch)?;
         self.emit("vm.builtin.copy", &[result], dst)?;
-        let behind = self.b.next_instruction();
-        self.b.set_jump_target(skip, behind).map_err(|e| self.refused(e))
+        self.out.end_if().map_err(|e| self.refused(e))
     }
 
     fn call(&mut self, call: &Call, dst: Register) -> Result<(), CodegenError> {
@@ -146,17 +135,19 @@ impl Generator<'_> {
             Expr::Op(op) => self.op_call(&op.name, call, dst),
             Expr::Extern(f) => {
                 let args = self.args(&call.args)?;
-                self.emit(&f.global_symbol, &args, dst)
+                self.out.call(Callee::Extern(&f.global_symbol), &args, dst).map_err(|e| self.refused(e))
             }
             Expr::Global(gv) => {
                 let Some((symbol, kind)) = callee_of(self.module, &gv.name) else {
                     return self.not_lowered(format!("the module has no function {:?}", gv.name));
                 };
                 let args = self.args(&call.args)?;
-                self.b.declare_function(&symbol, kind);
+                if kind == FuncKind::Packed {
+                    return self.out.call(Callee::Kernel(&symbol), &args, dst).map_err(|e| self.refused(e));
+                }
                 // A function of the VM writes its result into a register, even where nobody looks at it.
-                let dst = if kind == FuncKind::Vm && dst == Register::VOID { self.fresh() } else { dst };
-                self.emit(&symbol, &args, dst)
+                let dst = if dst == Register::VOID { self.fresh() } else { dst };
+                self.out.call(Callee::Function(&symbol), &args, dst).map_err(|e| self.refused(e))
             }
             callee @ (Expr::Var(_) | Expr::DataflowVar(_)) => {
                 let mut args = vec![Arg::Register(Register::VM), self.arg(callee)?];
@@ -224,11 +215,9 @@ impl Generator<'_> {
                 let Some((symbol, kind)) = callee_of(self.module, &gv.name) else {
                     return self.not_lowered(format!("the module has no function {:?}", gv.name));
                 };
-                return Ok(Arg::Function(self.b.declare_function(&symbol, kind) as i64));
+                return Ok(self.out.function(&symbol, kind));
             }
-            Expr::Extern(f) => {
-                return Ok(Arg::Function(self.b.declare_function(&f.global_symbol, FuncKind::Packed) as i64));
-            }
+            Expr::Extern(f) => return Ok(self.out.function(&f.global_symbol, FuncKind::Packed)),
             Expr::Call(call) if call.op_name() == Some("null_value") => return Ok(Arg::Register(Register::VOID)),
             Expr::Tuple(_) | Expr::TupleGetItem(_) | Expr::Call(_) | Expr::If(_) | Expr::Seq(_) => {
                 let dst = self.fresh();
@@ -237,14 +226,14 @@ impl Generator<'_> {
             }
             other => return self.not_lowered(format!("{other:?} cannot be an argument")),
         };
-        Ok(self.b.constant(constant))
+        Ok(self.out.constant(constant))
     }
 
     fn scalar(&mut self, value: &PrimExpr) -> Result<Arg, CodegenError> {
         match value {
-            PrimExpr::Int(imm) => Ok(self.b.constant(imm.value)),
-            PrimExpr::Float(imm) => Ok(self.b.constant(imm.value)),
-            PrimExpr::Str(imm) => Ok(self.b.constant(imm.value.as_str())),
+            PrimExpr::Int(imm) => Ok(self.out.constant(imm.value.into())),
+            PrimExpr::Float(imm) => Ok(self.out.constant(imm.value.into())),
+            PrimExpr::Str(imm) => Ok(self.out.constant(imm.value.as_str().into())),
             PrimExpr::Var(var) if self.registers.contains_key(&AnyVar::Var(var.clone())) => {
                 Ok(Arg::Register(self.registers[&AnyVar::Var(var.clone())]))
             }

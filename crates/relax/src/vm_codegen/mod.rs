@@ -1,4 +1,4 @@
-//! VM code generation: Relax functions become bytecode.
+//! VM code generation: Relax functions become bytecode, or native functions that do the same.
 //!
 //! Every variable is a register, parameters first. A binding is one or a few instructions:
 //!
@@ -10,15 +10,21 @@
 //! | `v = if c: … else: …` | `call vm.builtin.read_if_cond`, `If`, branch, copy, `goto`, branch, copy |
 //! | `vm.kill_object(v)` | `call vm.builtin.null_value dst: %v` |
 //!
+//! In native functions ([`native`]) each instruction is a call too.
+//!
 //! Needs what the lowering pipeline gives: plain blocks in A-normal form, no operators but those of the VM, no symbolic
 //! variables, a global symbol on every function. Kernels are left in the module for the back end.
 
+mod emit;
 mod function;
+mod native;
 
+use emit::Bytecode;
+use native::Native;
 use relaxide_ffi::Ref;
 use relaxide_ir::IRModule;
 use relaxide_tir::PrimFunc;
-use relaxide_vm::{ExecBuilder, Executable, FuncKind};
+use relaxide_vm::{ExecBuilder, Executable, FuncKind, NATIVE_PREFIX};
 
 use crate::Function;
 
@@ -43,21 +49,83 @@ pub enum CodegenError {
     },
 }
 
-/// Compiles the Relax functions of a lowered module; the module of what is left, the kernels, comes back beside them.
-pub fn vm_codegen(module: &IRModule) -> Result<(Executable, IRModule), CodegenError> {
+/// What Relax functions become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ExecMode {
+    /// Bytecode.
+    #[default]
+    Bytecode,
+    /// Native functions, which are compiled together with the kernels.
+    Compiled,
+}
+
+impl ExecMode {
+    /// The mode of a name, as in `exec_mode="compiled"`.
+    pub fn of_name(name: &str) -> Option<Self> {
+        match name {
+            "bytecode" => Some(Self::Bytecode),
+            "compiled" => Some(Self::Compiled),
+            _ => None,
+        }
+    }
+}
+
+/// Compiles the Relax functions of a lowered module; the module of what is left comes back beside them: the kernels, and the
+/// functions that are to become native.
+pub fn vm_codegen(module: &IRModule, mode: ExecMode) -> Result<(Executable, IRModule), CodegenError> {
     let mut builder = ExecBuilder::new();
     let mut rest = module.clone();
     let functions: Vec<(&str, Ref<Function>)> = module.functions_of::<Function>().collect();
+    let kind = match mode {
+        ExecMode::Bytecode => FuncKind::Vm,
+        ExecMode::Compiled => FuncKind::VmTir,
+    };
     for (name, f) in &functions {
-        builder.declare_function(symbol_of(name, f), FuncKind::Vm);
+        builder.declare_function(symbol_of(name, f), kind);
     }
     for (name, f) in &functions {
-        function::generate(&mut builder, module, symbol_of(name, f), f)?;
+        let symbol = symbol_of(name, f);
         rest.functions.shift_remove(*name);
+        match mode {
+            ExecMode::Bytecode => to_bytecode(&mut builder, module, symbol, f)?,
+            ExecMode::Compiled => {
+                let (symbol, function) = to_native(&mut builder, module, symbol, f)?;
+                rest.functions.insert(symbol, Ref::new(function).into());
+            }
+        }
     }
     let executable = builder.get();
     let executable = executable.map_err(|source| CodegenError::Build { function: "(all)".into(), source })?;
     Ok((executable, rest))
+}
+
+fn params(f: &Function) -> Vec<&str> {
+    f.params.iter().map(|p| p.name.as_str()).collect()
+}
+
+fn to_bytecode(b: &mut ExecBuilder, module: &IRModule, symbol: &str, f: &Function) -> Result<(), CodegenError> {
+    let refused = |source| CodegenError::Build { function: symbol.into(), source };
+    b.begin_function(symbol, &params(f)).map_err(refused)?;
+    let mut bytecode = Bytecode { builder: b, open: Vec::new() };
+    function::generate(&mut bytecode, module, symbol, f, f.params.len() as i64)?;
+    b.end_function().map_err(refused)
+}
+
+/// The native function and its name.
+fn to_native(
+    b: &mut ExecBuilder,
+    module: &IRModule,
+    symbol: &str,
+    f: &Function,
+) -> Result<(String, PrimFunc), CodegenError> {
+    let name = format!("{NATIVE_PREFIX}{symbol}");
+    let mut native = Native::new(b, f.params.len());
+    let first = native.first_free();
+    function::generate(&mut native, module, symbol, f, first)?;
+    let (function, registers) = native.finish(&name);
+    let added = b.add_tir_function(symbol, &params(f), registers);
+    added.map_err(|source| CodegenError::Build { function: symbol.into(), source })?;
+    Ok((name, function))
 }
 
 fn symbol_of<'a>(name: &'a str, f: &'a Ref<Function>) -> &'a str {

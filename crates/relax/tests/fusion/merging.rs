@@ -220,7 +220,7 @@ fn the_default_pipeline_calls_the_merged_kernel_from_bytecode() {
     });
     let pipeline = relaxide_relax::transform::pipeline("default").expect("there is a pipeline");
     let module = pipeline.run(module, &PassContext::default()).expect("the passes succeed");
-    let (exec, rest) = vm_codegen(&module).expect("bytecode is generated");
+    let (exec, rest) = vm_codegen(&module, ExecMode::Bytecode).expect("bytecode is generated");
     assert!(rest.get("fused_matmul_relu").is_some());
     let text = exec.as_text().expect("it has a text");
     assert_eq!(text.matches("fused_matmul_relu").count(), 2, "{text}");

@@ -341,7 +341,7 @@ fn initialises(stmt: &Stmt, alloc: &AllocBuffer) -> bool {
 fn is_statement_call(value: &PrimExpr) -> bool {
     let PrimExpr::Call(c) = value else { return false };
     let name = c.op.strip_prefix("tirx.").unwrap_or(&c.op);
-    name.starts_with("call_")
+    name.starts_with("call_") || name.starts_with("anylist_")
 }
 
 fn reads(e: &PrimExpr, buffer: &Ref<Buffer>) -> bool {

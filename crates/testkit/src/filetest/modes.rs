@@ -5,9 +5,10 @@ use std::sync::Arc;
 use relaxide_ffi::{Ref, structural_equal};
 use relaxide_ir::pass::{Check, Pass, PassContext};
 use relaxide_ir::{IRModule, Target};
-use relaxide_relax::transform;
+use relaxide_relax::{ExecMode, transform};
 use relaxide_script::{PrintOptions, parse_module, print_module, print_module_with};
 use relaxide_tir::{PrimFunc, lower, schedule};
+use relaxide_vm::NATIVE_PREFIX;
 
 use super::values::run_calls;
 use super::{FileTest, difference};
@@ -47,8 +48,15 @@ pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String>
         }
         "schedule" => scheduled(test, module).map(Some),
         "bytecode" => {
-            let (executable, _) = relaxide_relax::vm_codegen(&pipeline(test, module)?).map_err(|e| e.to_string())?;
+            let (executable, _) =
+                relaxide_relax::vm_codegen(&pipeline(test, module)?, ExecMode::Bytecode).map_err(|e| e.to_string())?;
             executable.as_text().map(Some).map_err(|e| e.to_string())
+        }
+        "native" => {
+            let lowered = relaxide_relax::vm_codegen(&pipeline(test, module)?, ExecMode::Compiled);
+            let (_, mut rest) = lowered.map_err(|e| e.to_string())?;
+            rest.functions.retain(|name, _| name.starts_with(NATIVE_PREFIX));
+            Ok(Some(body(&print_module(&rest))))
         }
         "run" => run_calls(&module, test.options("call"), test.option("pipeline")).map(Some),
         _ => Err(format!("there are no tests of kind `{kind}`")),

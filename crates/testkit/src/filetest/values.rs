@@ -1,6 +1,6 @@
 //! Execution tests: arguments and results as text.
 
-use relaxide::{CompileOptions, Pipeline, VirtualMachine};
+use relaxide::{CompileOptions, ExecMode, Pipeline, VirtualMachine};
 use relaxide_ffi::{Any, Array, DataType, Shape, Tensor};
 use relaxide_ir::IRModule;
 use relaxide_relax::{Expr, Function};
@@ -20,18 +20,21 @@ pub(super) fn run_calls<'a>(
         return Err("there is no `# call:` line".into());
     }
     let mut first: Option<String> = None;
-    for pipeline in [Pipeline::DefaultBuild, Pipeline::Default] {
+    // Every way to compile gives the same answers.
+    let ways = [
+        (Pipeline::DefaultBuild, ExecMode::Bytecode),
+        (Pipeline::Default, ExecMode::Bytecode),
+        (Pipeline::Default, ExecMode::Compiled),
+    ];
+    for (pipeline, mode) in ways {
         if only.is_some_and(|name| name != pipeline.name()) {
             continue;
         }
-        let results = run_with(module, &calls, pipeline).map_err(|e| format!("pipeline {}: {e}", pipeline.name()))?;
+        let way = format!("pipeline {}, {mode:?}", pipeline.name());
+        let results = run_with(module, &calls, pipeline, mode).map_err(|e| format!("{way}: {e}"))?;
         match &first {
             Some(other) if *other != results => {
-                return Err(format!(
-                    "pipeline {} gives other results:\n{}",
-                    pipeline.name(),
-                    difference(other, &results)
-                ));
+                return Err(format!("{way} gives other results:\n{}", difference(other, &results)));
             }
             Some(_) => {}
             None => first = Some(results),
@@ -40,8 +43,13 @@ pub(super) fn run_calls<'a>(
     first.ok_or_else(|| "there is no pipeline".into())
 }
 
-fn run_with(module: &IRModule, calls: &[(String, Vec<Any>)], pipeline: Pipeline) -> Result<String, String> {
-    let mut options = CompileOptions { pipeline, ..CompileOptions::default() };
+fn run_with(
+    module: &IRModule,
+    calls: &[(String, Vec<Any>)],
+    pipeline: Pipeline,
+    exec_mode: ExecMode,
+) -> Result<String, String> {
+    let mut options = CompileOptions { pipeline, exec_mode, ..CompileOptions::default() };
     let executable = relaxide::compile(module, &mut options).map_err(|e| e.to_string())?;
     let machine = VirtualMachine::on_cpu(&executable.jit().map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
     let mut out = String::new();

@@ -13,7 +13,7 @@ use crate::builtins::{self, Builtin};
 use crate::executable::{Executable, FuncKind};
 
 /// In front of the name of a function that was compiled to native code.
-const TIR_PREFIX: &str = "__vmtir__";
+pub const NATIVE_PREFIX: &str = "__vmtir__";
 
 /// What an entry of the function table is bound to.
 pub(super) enum Callee {
@@ -37,7 +37,7 @@ pub(super) fn link(executable: &Executable, module: &Module) -> Result<Vec<Calle
         let name = function.name.as_str();
         let callee = match function.kind {
             FuncKind::Vm => Some(Callee::Bytecode),
-            FuncKind::VmTir => from_imports(&format!("{TIR_PREFIX}{name}")).map(Callee::Tir),
+            FuncKind::VmTir => from_imports(&format!("{NATIVE_PREFIX}{name}")).map(Callee::Tir),
             FuncKind::Packed => from_imports(name).map(Callee::Packed).or_else(|| from_process(name)),
         };
         match callee {

@@ -34,6 +34,7 @@ use relaxide_runtime::memory::{self, Allocator, AllocatorKind};
 pub use closure::Closure;
 pub use instrument::InstrumentReturn;
 pub use limits::Limits;
+pub use link::NATIVE_PREFIX;
 pub use module::MACHINE_KIND;
 pub(crate) use module::initialize_later;
 pub(crate) use report::register as register_reports;
