@@ -46,6 +46,7 @@ pub static TABLE: &[OpDef] = &[
         "log(1 + exp(beta * x)) / beta.",
     ),
     OpDef {
+        infer: prelu_type,
         args: &[DATA, ArgDef::tensor("alpha", "Slopes below zero: one, or one for each channel.")],
         attrs: &[AttrDef::int("axis", 1, "The dimension of channels.")],
         lower: Lowering::Compute(prelu),
@@ -94,6 +95,12 @@ fn softplus(cx: &CallCx, values: &[PrimExpr]) -> Result<PrimExpr, OpError> {
     Ok(prim::select(prim::gt(scaled, number(cx.float("threshold")?)), x.clone(), soft))
 }
 
+fn prelu_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    x.ndim.map_or(Ok(0), |ndim| cx.axis("axis", ndim))?;
+    Ok(x.ty())
+}
+
 fn prelu(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let (x, alpha) = (input(cx, inputs, 0)?, input(cx, inputs, 1)?);
     let axis = cx.axis("axis", x.ndim())?;
@@ -128,7 +135,7 @@ fn widths(cx: &CallCx, ndim: usize) -> Result<Vec<(i64, i64)>, OpError> {
 
 fn pad_type(cx: &CallCx) -> Result<Type, OpError> {
     let x = cx.tensor(0)?;
-    let Some(ndim) = x.ndim else { return Ok(x.ty()) };
+    let Some(ndim) = x.ndim else { return cx.invalid("needs a tensor of known rank") };
     let widths = widths(cx, ndim)?;
     let dims = x.dims.map(|dims| dims.into_iter().zip(&widths).map(|(d, (a, b))| d + (a + b)).collect());
     Ok(tensor_type(dims, x.ndim, x.dtype))

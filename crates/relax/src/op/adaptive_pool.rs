@@ -5,6 +5,7 @@ use relaxide_ir::prim::{self, PrimExpr, cast, constant};
 use relaxide_tir::te;
 
 use super::shaping::{input, result_dims};
+use super::window::{Image, compute, layout_order, out_layout_order};
 use super::*;
 
 const fn row(
@@ -39,7 +40,7 @@ pub static TABLE: &[OpDef] = &[
         "nn.adaptive_avg_pool1d",
         &[SIZE, AttrDef::str("layout", "NCW", "Order of the axes."), OUT_LAYOUT],
         |cx| infer(cx, 1, "NCW"),
-        lower,
+        |cx, t| lower(cx, t, "NCW"),
         "Part i of n along an axis of size s averages elements floor(i * s / n) up to ceil((i + 1) * s / n).",
     )
     .follow()
@@ -48,7 +49,7 @@ pub static TABLE: &[OpDef] = &[
         "nn.adaptive_avg_pool2d",
         &[SIZE, AttrDef::str("layout", "NCHW", "Order of the axes."), OUT_LAYOUT],
         |cx| infer(cx, 2, "NCHW"),
-        lower,
+        |cx, t| lower(cx, t, "NCHW"),
         "Part i of n along an axis of size s averages elements floor(i * s / n) up to ceil((i + 1) * s / n).",
     )
     .follow()
@@ -57,7 +58,7 @@ pub static TABLE: &[OpDef] = &[
         "nn.adaptive_avg_pool3d",
         &[SIZE, AttrDef::str("layout", "NCDHW", "Order of the axes."), OUT_LAYOUT],
         |cx| infer(cx, 3, "NCDHW"),
-        lower,
+        |cx, t| lower(cx, t, "NCDHW"),
         "Part i of n along an axis of size s averages elements floor(i * s / n) up to ceil((i + 1) * s / n).",
     )
     .follow()
@@ -65,12 +66,14 @@ pub static TABLE: &[OpDef] = &[
 ];
 
 fn infer(cx: &CallCx, spatial: usize, layout: &str) -> Result<Type, OpError> {
-    cx.layout("layout", &[layout])?;
+    let order = layout_order(cx, "layout", layout)?;
+    let out = out_layout_order(cx, layout, &order)?;
     let x = cx.tensor(0)?;
     if let Some(n) = x.ndim.filter(|n| *n != spatial + 2) {
         return cx.invalid(format!("needs an image of {} dimensions, not {n}", spatial + 2));
     }
-    let Some(mut dims) = x.dims else { return Ok(tensor_type(None, Some(spatial + 2), x.dtype)) };
+    let Some(dims) = x.dims else { return Ok(tensor_type(None, Some(spatial + 2), x.dtype)) };
+    let mut dims = order.inverse().apply(&dims);
     if cx.attrs.get("output_size").is_some() {
         let size = cx.ints("output_size")?;
         if size.is_empty() || !spatial.is_multiple_of(size.len()) || size.iter().any(|s| *s < 1) {
@@ -80,7 +83,7 @@ fn infer(cx: &CallCx, spatial: usize, layout: &str) -> Result<Type, OpError> {
             *dim = PrimExpr::from(*parts);
         }
     }
-    Ok(Type::tensor(dims, x.dtype))
+    Ok(Type::tensor(out.apply(&dims), x.dtype))
 }
 
 /// The window of one part of one axis: where it begins, how many elements it may have at most, and how many it has.
@@ -92,19 +95,22 @@ struct Part {
     regular: bool,
 }
 
-fn lower(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
-    let x = input(cx, inputs, 0)?;
-    let dims = result_dims(cx)?;
-    let taps: Vec<(te::ReduceAxis, bool)> = x.shape().iter().zip(&dims).skip(2).map(|(s, n)| tap(s, n)).collect();
+fn lower(cx: &CallCx, inputs: &[te::Tensor], letters: &str) -> Result<Vec<te::Tensor>, OpError> {
+    let order = layout_order(cx, "layout", letters)?;
+    let out_order = out_layout_order(cx, letters, &order)?;
+    let x = Image::new(input(cx, inputs, 0)?, &order);
+    let sizes = x.dims();
+    let dims = out_order.inverse().apply(&result_dims(cx)?);
+    let taps: Vec<(te::ReduceAxis, bool)> = sizes.iter().zip(&dims).skip(2).map(|(s, n)| tap(s, n)).collect();
     let part = |out: &[PrimExpr], i: usize| {
-        let ((tap, regular), s, n) = (&taps[i], &x.shape()[i + 2], &dims[i + 2]);
+        let ((tap, regular), s, n) = (&taps[i], &sizes[i + 2], &dims[i + 2]);
         let begin = prim::floordiv(&out[i + 2] * s, n);
         let end = prim::floordiv((&out[i + 2] + 1) * s + (n - 1), n);
         let size = if *regular { tap.extent().clone() } else { end - &begin };
         Part { begin, size, tap: tap.clone(), regular: *regular }
     };
     let axes: Vec<te::ReduceAxis> = taps.iter().map(|(t, _)| t.clone()).collect();
-    let total = te::compute("adaptive_pool_sum", &dims, |out| {
+    let total = compute("adaptive_pool_sum", &dims, &out_order, |out| {
         let mut index = out[..2].to_vec();
         let mut inside = prim::boolean(true);
         for part in (0..taps.len()).map(|i| part(out, i)) {
@@ -115,7 +121,8 @@ fn lower(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>
         }
         te::sum(prim::if_then_else(inside, x.at(&index), constant(x.dtype(), 0.0)), &axes)
     });
-    Ok(vec![te::compute("adaptive_pool_avg", &dims, |out| {
+    let total = Image::new(&total, &out_order);
+    Ok(vec![compute("adaptive_pool_avg", &dims, &out_order, |out| {
         let count = (0..taps.len()).map(|i| part(out, i).size).fold(PrimExpr::from(1), |n, s| n * s);
         prim::div(total.at(out), cast(x.dtype(), count))
     })])

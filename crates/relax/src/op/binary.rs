@@ -50,19 +50,17 @@ fn common_dtype(cx: &CallCx, a: &TensorInfo, b: &TensorInfo) -> Result<DataType,
     }
 }
 
-fn binary_type(cx: &CallCx, result: fn(DataType) -> DataType) -> Result<Type, OpError> {
+fn arithmetic(cx: &CallCx) -> Result<Type, OpError> {
     let (a, b) = (cx.operand(0)?, cx.operand(1)?);
     let dtype = common_dtype(cx, &a, &b)?;
     let (dims, ndim) = broadcast_info(cx, &a, &b)?;
-    Ok(tensor_type(dims, ndim, result(dtype)))
+    Ok(tensor_type(dims, ndim, dtype))
 }
 
-fn arithmetic(cx: &CallCx) -> Result<Type, OpError> {
-    binary_type(cx, |dtype| dtype)
-}
-
+/// As [`arithmetic`], but the result is a truth value, and the sides may have different dtypes.
 fn comparison(cx: &CallCx) -> Result<Type, OpError> {
-    binary_type(cx, |_| DataType::bool())
+    let (dims, ndim) = broadcast_info(cx, &cx.operand(0)?, &cx.operand(1)?)?;
+    Ok(tensor_type(dims, ndim, DataType::bool()))
 }
 
 macro_rules! binary {
@@ -104,9 +102,9 @@ binary! {
     "bitwise_xor", arithmetic, |a, b| bitwise("bitwise_xor", a, b, prim::ne), "Bit by bit exclusive or.";
     "left_shift", arithmetic, |a, b| two("shift_left", a, b), "x1 shifted left by x2 bits.";
     "right_shift", arithmetic, |a, b| two("shift_right", a, b), "x1 shifted right by x2 bits, keeping the sign.";
-    "logical_and", comparison, |a, b| prim::and(truth(a), truth(b)), "Whether both are not zero.";
-    "logical_or", comparison, |a, b| prim::or(truth(a), truth(b)), "Whether one is not zero.";
-    "logical_xor", comparison, |a, b| prim::ne(truth(a), truth(b)), "Whether just one is not zero.";
+    "logical_and", arithmetic, |a, b| logical(prim::and, a, b), "Whether both are not zero.";
+    "logical_or", arithmetic, |a, b| logical(prim::or, a, b), "Whether one is not zero.";
+    "logical_xor", arithmetic, |a, b| logical(prim::ne, a, b), "Whether just one is not zero.";
     "equal", comparison, |a, b| prim::eq(a, b), "x1 == x2.", gradient::none;
     "not_equal", comparison, |a, b| prim::ne(a, b), "x1 != x2.", gradient::none;
     "less", comparison, |a, b| prim::lt(a, b), "x1 < x2.", gradient::none;
@@ -115,13 +113,19 @@ binary! {
     "greater_equal", comparison, |a, b| prim::ge(a, b), "x1 >= x2.", gradient::none;
 }
 
-/// Both operands in the type of the tensor among them.
+/// Both operands in the type of the tensor among them; of two different tensors in the one that holds both.
 fn one_type(cx: &CallCx, values: &[PrimExpr]) -> Result<(PrimExpr, PrimExpr), OpError> {
-    let dtype = common_dtype(cx, &cx.operand(0)?, &cx.operand(1)?)?;
-    match values {
-        [a, b] => Ok((cast(dtype, a), cast(dtype, b))),
-        _ => cx.invalid("takes two operands"),
+    let [a, b] = values else { return cx.invalid("takes two operands") };
+    match common_dtype(cx, &cx.operand(0)?, &cx.operand(1)?) {
+        Ok(dtype) => Ok((cast(dtype, a), cast(dtype, b))),
+        Err(_) => Ok(prim::promote(a.clone(), b.clone())),
     }
+}
+
+/// An operation on truth values, whose result has the operands' dtype.
+fn logical(op: fn(PrimExpr, PrimExpr) -> PrimExpr, a: PrimExpr, b: PrimExpr) -> PrimExpr {
+    let dtype = a.dtype();
+    cast(dtype, op(truth(a), truth(b)))
 }
 
 fn two(name: &str, a: PrimExpr, b: PrimExpr) -> PrimExpr {

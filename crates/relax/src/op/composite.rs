@@ -1,10 +1,11 @@
 //! Operators that are a few others: they are opened when a program is legalized, and their type is that of what they open to.
 
+use relaxide_ffi::DataType;
 use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{Attrs, Type};
 
 use super::*;
-use crate::shape::num_elements;
+use crate::shape::{num_elements, same_dims};
 use crate::{BlockBuilder, BuildError};
 
 type Open = fn(&CallCx, &mut BlockBuilder) -> Result<Expr, OpError>;
@@ -28,7 +29,7 @@ pub static TABLE: &[OpDef] = &[
         "outer",
         &[ArgDef::tensor("x1", "A vector."), ArgDef::tensor("x2", "A vector.")],
         &[],
-        |cx| opened_type(cx, outer),
+        outer_type,
         outer,
         "Products of every element of one vector with every element of another.",
     )
@@ -37,7 +38,7 @@ pub static TABLE: &[OpDef] = &[
         "ewise_fma",
         &[ArgDef::tensor("x1", "Factor."), ArgDef::tensor("x2", "Factor."), ArgDef::tensor("x3", "Summand.")],
         &[],
-        |cx| opened_type(cx, fused_multiply_add),
+        fused_type,
         fused_multiply_add,
         "x1 * x2 + x3.",
     )
@@ -55,7 +56,7 @@ pub static TABLE: &[OpDef] = &[
         "nn.cross_entropy_with_logits",
         &[ArgDef::tensor("predictions", "Logits."), ArgDef::tensor("labels", "Probabilities.")],
         &[],
-        |cx| opened_type(cx, cross_entropy),
+        cross_entropy_type,
         cross_entropy,
         "-sum(predictions * labels), divided by the batch where there is one.",
     )
@@ -88,12 +89,60 @@ fn writer<'a>(cx: &CallCx, b: &'a mut BlockBuilder) -> Writer<'a> {
     Writer { b, name: cx.name() }
 }
 
-fn outer(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
-    for i in 0..2 {
-        if let Some(n) = cx.tensor(i)?.ndim.filter(|n| *n != 1) {
-            return cx.invalid(format!("needs vectors, but argument {i} has {n} dimensions"));
-        }
+fn outer_type(cx: &CallCx) -> Result<Type, OpError> {
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    if a.ndim != Some(1) || b.ndim != Some(1) {
+        return cx.invalid("needs two vectors");
     }
+    let dims = a.dims.zip(b.dims).map(|(a, b)| a.into_iter().chain(b).collect());
+    Ok(tensor_type(dims, Some(2), a.dtype))
+}
+
+/// The dtype that all of some tensors have; void where one is not known.
+fn one_dtype(cx: &CallCx, tensors: &[TensorInfo]) -> Result<DataType, OpError> {
+    let mut known = tensors.iter().map(|t| t.dtype).filter(|d| !d.is_void());
+    let first = known.next().unwrap_or(DataType::void());
+    match known.find(|d| *d != first) {
+        Some(other) => cx.invalid(format!("the tensors have dtypes {first} and {other}; convert one with astype")),
+        None if tensors.iter().any(|t| t.dtype.is_void()) => Ok(DataType::void()),
+        None => Ok(first),
+    }
+}
+
+fn fused_type(cx: &CallCx) -> Result<Type, OpError> {
+    let tensors = [cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?];
+    let dtype = one_dtype(cx, &tensors)?;
+    let ndim = tensors.iter().find_map(|t| t.ndim);
+    if let Some((n, m)) = ndim.zip(tensors.iter().filter_map(|t| t.ndim).find(|n| Some(*n) != ndim)) {
+        return cx.invalid(format!("the tensors have {n} and {m} dimensions"));
+    }
+    match &tensors {
+        [TensorInfo { dims: Some(a), .. }, TensorInfo { dims: Some(b), .. }, TensorInfo { dims: Some(c), .. }] => {
+            match same_dims(a, b) && same_dims(b, c) {
+                true => Ok(Type::tensor(a.clone(), dtype)),
+                false => Ok(tensor_type(None, ndim, dtype)),
+            }
+        }
+        _ => Ok(tensor_type(None, ndim, dtype)),
+    }
+}
+
+fn cross_entropy_type(cx: &CallCx) -> Result<Type, OpError> {
+    let tensors = [cx.tensor(0)?, cx.tensor(1)?];
+    let dtype = one_dtype(cx, &tensors)?;
+    let [a, b] = &tensors;
+    if let Some((n, m)) = a.ndim.zip(b.ndim).filter(|(n, m)| n != m) {
+        return cx.invalid(format!("predictions of {n} dimensions come with labels of {m}"));
+    }
+    if let (Some(a), Some(b)) = (&a.dims, &b.dims)
+        && a.iter().zip(b).filter_map(|(a, b)| a.as_int().zip(b.as_int())).any(|(a, b)| a != b)
+    {
+        return cx.invalid("predictions and labels have different shapes");
+    }
+    Ok(Type::tensor(Vec::<PrimExpr>::new(), dtype))
+}
+
+fn outer(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
     let mut w = writer(cx, b);
     let column = w.op("expand_dims", [cx.arg(0)?.clone()], Attrs::new().with("axis", vec![1i64]))?;
     call("multiply", [column, cx.arg(1)?.clone()], Attrs::new())

@@ -47,6 +47,7 @@ fn tensor_to_shape(cx: &CallCx) -> Result<Type, OpError> {
         return cx.invalid(format!("needs a tensor of integers, but its dtype is {}", x.dtype));
     }
     match (x.ndim, x.dims) {
+        (None, _) => cx.invalid("needs a tensor of one dimension, but its rank is not known"),
         (Some(n), _) if n != 1 => cx.invalid(format!("needs a tensor of one dimension, but it has {n}")),
         (_, Some(dims)) => Ok(Type::shape_ndim(dims.first().and_then(PrimExpr::as_int).unwrap_or(-1))),
         _ => Ok(Type::shape_ndim(-1)),

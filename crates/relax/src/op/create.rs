@@ -113,7 +113,7 @@ pub static TABLE: &[OpDef] = &[
         "tril",
         &[X, ArgDef::scalar("k", "The last diagonal that is kept.")],
         &[],
-        |cx| Ok(cx.tensor(0)?.ty()),
+        triangle_type,
         Lowering::Compute(|cx, t| triangle(cx, t, prim::le)),
         OpPattern::Injective,
         "x below a diagonal, zero above.",
@@ -122,7 +122,7 @@ pub static TABLE: &[OpDef] = &[
         "triu",
         &[X, ArgDef::scalar("k", "The first diagonal that is kept.")],
         &[],
-        |cx| Ok(cx.tensor(0)?.ty()),
+        triangle_type,
         Lowering::Compute(|cx, t| triangle(cx, t, prim::ge)),
         OpPattern::Injective,
         "x above a diagonal, zero below.",
@@ -269,6 +269,14 @@ fn eye(cx: &CallCx, which: usize) -> Result<Vec<te::Tensor>, OpError> {
     Ok(vec![te::compute("T_eye", dims, |i| {
         prim::select(prim::eq(&i[1], &i[0] + k), constant(dtype, 1.0), constant(dtype, 0.0))
     })])
+}
+
+fn triangle_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    match x.ndim {
+        Some(n) if n < 2 => cx.invalid(format!("needs a tensor of two dimensions at least, not {n}")),
+        _ => Ok(x.ty()),
+    }
 }
 
 fn triangle(

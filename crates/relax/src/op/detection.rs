@@ -183,18 +183,18 @@ fn suppression_type(cx: &CallCx) -> Result<Type, OpError> {
         if !info.dtype.is_void() && info.dtype != I32 {
             return cx.invalid(format!("`{name}` has dtype {}, not int32", info.dtype));
         }
-        let pairs = data.dims.iter().flatten().zip(info.dims.iter().flatten());
-        if pairs.filter_map(|(a, b)| a.as_int().zip(b.as_int())).any(|(a, b)| a != b) {
+        let mut pairs = data.dims.iter().flatten().zip(info.dims.iter().flatten());
+        if !pairs.all(|(a, b)| crate::shape::prove_equal(a, b)) {
             return cx.invalid(format!("the shape of `{name}` does not fit that of the boxes"));
         }
     }
     if !cx.bool("return_indices")? {
-        return Ok(data.ty());
+        return Ok(tensor_type(data.dims, Some(3), data.dtype));
     }
     let front = data.dims.as_ref().map(|d| d[..2].to_vec());
     let counts = data.dims.as_ref().map(|d| vec![d[0].clone(), PrimExpr::from(1)]);
     let rest = [tensor_type(front, Some(2), I32), tensor_type(counts, Some(2), I32)];
-    let boxes = (cx.float("soft_nms_sigma")? > 0.0).then(|| data.ty());
+    let boxes = (cx.float("soft_nms_sigma")? > 0.0).then(|| tensor_type(data.dims.clone(), Some(3), data.dtype));
     Ok(Type::tuple(boxes.into_iter().chain(rest).collect::<Vec<_>>()))
 }
 

@@ -10,7 +10,8 @@ use super::*;
 pub static TABLE: &[OpDef] = &[OpDef {
     name: "einsum",
     doc: "Einstein's notation: letters name dimensions of the operands; those that the result lacks are summed over. \
-          Without an arrow the result has the letters that occur once, in alphabetical order.",
+          Without an arrow the result has the letters that occur once, in alphabetical order. `...` stands for any \
+          further dimensions, which are broadcast.",
     args: &[ArgDef::tensors("operands", "The factors.")],
     attrs: &[AttrDef::new("subscripts", AttrKind::Str, AttrDefault::Required, "The notation, as `ij,jk->ik`.")],
     infer,
@@ -25,52 +26,71 @@ struct Notation {
     result: Vec<char>,
 }
 
-fn notation(cx: &CallCx) -> Result<Notation, OpError> {
+/// The first of the names that stand for the dimensions behind `...`, counted from the last one.
+const ELLIPSIS: u32 = 0xE000;
+
+/// Reads the notation, given how many dimensions each operand has.
+fn notation(cx: &CallCx, ranks: &[usize]) -> Result<Notation, OpError> {
     let text: String = cx.str("subscripts")?.chars().filter(|c| !c.is_whitespace()).collect();
     let (left, right) = match text.split_once("->") {
         Some((left, right)) => (left.to_string(), Some(right.to_string())),
         None => (text, None),
     };
-    let operands: Vec<Vec<char>> = left.split(',').map(|part| part.chars().collect()).collect();
+    let parts: Vec<&str> = left.split(',').collect();
+    if parts.len() != ranks.len() {
+        return cx.invalid(format!("{} operands come with subscripts for {}", ranks.len(), parts.len()));
+    }
+    let mut most = 0;
+    let mut operands = Vec::with_capacity(parts.len());
+    for (part, rank) in parts.iter().zip(ranks) {
+        let letters = part.chars().filter(|c| *c != '.').count();
+        let Some(further) = rank.checked_sub(letters).filter(|n| *n == 0 || part.contains("...")) else {
+            return cx.invalid(format!("an operand has {rank} dimensions, its subscripts {letters}"));
+        };
+        most = most.max(further);
+        operands.push(opened(cx, part, further)?);
+    }
     let letters = || operands.iter().flatten().copied();
     let result: Vec<char> = match right {
-        Some(right) => right.chars().collect(),
+        Some(right) => opened(cx, &right, most)?,
         None => {
             let mut once: Vec<char> = letters().filter(|c| letters().filter(|d| d == c).count() == 1).collect();
+            once.retain(char::is_ascii_alphabetic);
             once.sort_unstable();
-            once
+            opened(cx, "...", most)?.into_iter().chain(once).collect()
         }
     };
-    if let Some(c) = letters().chain(result.iter().copied()).find(|c| !c.is_ascii_alphabetic()) {
-        return cx.unsupported(format!("`{c}` in the subscripts is not implemented; dimensions are named by letters"));
-    }
     if let Some(c) = result.iter().find(|c| !letters().any(|d| d == **c)) {
         return cx.invalid(format!("`{c}` in the result is no dimension of an operand"));
     }
     Ok(Notation { operands, result })
 }
 
-/// Each letter's size, from the first operand that has it.
-fn sizes(cx: &CallCx, notation: &Notation, shapes: &[Vec<PrimExpr>]) -> Result<Vec<(char, PrimExpr)>, OpError> {
-    if shapes.len() != notation.operands.len() {
-        return cx.invalid(format!("{} operands come with subscripts for {}", shapes.len(), notation.operands.len()));
+/// The letters of subscripts, with names for the `further` dimensions in the place of the dots.
+fn opened(cx: &CallCx, part: &str, further: usize) -> Result<Vec<char>, OpError> {
+    let dots: String = (0..further as u32).rev().filter_map(|i| char::from_u32(ELLIPSIS + i)).collect();
+    let text = part.replacen("...", &dots, 1);
+    match text.chars().find(|c| !c.is_ascii_alphabetic() && u32::from(*c) < ELLIPSIS) {
+        Some(c) => cx.invalid(format!("`{c}` stands in the subscripts; dimensions are named by letters")),
+        None => Ok(text.chars().collect()),
     }
+}
+
+/// Each letter's size: that of the operands that have it, of which some may be 1.
+fn sizes(cx: &CallCx, notation: &Notation, shapes: &[Vec<PrimExpr>]) -> Result<Vec<(char, PrimExpr)>, OpError> {
     let mut sizes: Vec<(char, PrimExpr)> = Vec::new();
-    for (letters, dims) in notation.operands.iter().zip(shapes) {
-        if letters.len() != dims.len() {
-            return cx.invalid(format!("an operand has {} dimensions, its subscripts {}", dims.len(), letters.len()));
-        }
-        for (letter, dim) in letters.iter().zip(dims) {
-            match sizes.iter().find(|(c, _)| c == letter) {
-                Some((_, known)) => {
-                    if let (Some(a), Some(b)) = (known.as_int(), dim.as_int())
-                        && a != b
-                    {
-                        return cx.invalid(format!("dimension `{letter}` has sizes {a} and {b}"));
-                    }
+    for (letter, dim) in notation.operands.iter().zip(shapes).flat_map(|(letters, dims)| letters.iter().zip(dims)) {
+        match sizes.iter_mut().find(|(c, _)| c == letter) {
+            Some((_, known)) if known.is_int(1) => *known = dim.clone(),
+            Some((_, known)) => {
+                if let (Some(a), Some(b)) = (known.as_int(), dim.as_int())
+                    && a != b
+                    && b != 1
+                {
+                    return cx.invalid(format!("dimension `{letter}` has sizes {a} and {b}"));
                 }
-                None => sizes.push((*letter, dim.clone())),
             }
+            None => sizes.push((*letter, dim.clone())),
         }
     }
     Ok(sizes)
@@ -81,9 +101,12 @@ fn size_of(sizes: &[(char, PrimExpr)], letter: char) -> PrimExpr {
 }
 
 fn infer(cx: &CallCx) -> Result<Type, OpError> {
-    let notation = notation(cx)?;
     let tensors = cx.tensors(0)?;
     let dtype = tensors.first().map_or(relaxide_ffi::DataType::void(), |t| t.dtype);
+    let Some(ranks) = tensors.iter().map(|t| t.ndim).collect::<Option<Vec<_>>>() else {
+        return Ok(tensor_type(None, None, dtype));
+    };
+    let notation = notation(cx, &ranks)?;
     let Some(shapes) = tensors.into_iter().map(|t| t.dims).collect::<Option<Vec<_>>>() else {
         return Ok(tensor_type(None, Some(notation.result.len()), dtype));
     };
@@ -92,7 +115,7 @@ fn infer(cx: &CallCx) -> Result<Type, OpError> {
 }
 
 fn lower(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
-    let notation = notation(cx)?;
+    let notation = notation(cx, &inputs.iter().map(te::Tensor::ndim).collect::<Vec<_>>())?;
     let shapes: Vec<Vec<PrimExpr>> = inputs.iter().map(|t| t.shape().to_vec()).collect();
     let sizes = sizes(cx, &notation, &shapes)?;
     let summed: Vec<(char, te::ReduceAxis)> = sizes
@@ -107,7 +130,13 @@ fn lower(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>
             let inner = || summed.iter().find(|(s, _)| s == c).map(|(_, k)| k.var());
             own.or_else(inner).unwrap_or_else(|| PrimExpr::from(0))
         };
-        let factor = |(t, letters): (&te::Tensor, &Vec<char>)| t.at(&letters.iter().map(index).collect::<Vec<_>>());
+        let factor = |(t, letters): (&te::Tensor, &Vec<char>)| {
+            let at = |(c, dim): (&char, &PrimExpr)| {
+                let repeated = dim.is_int(1) && !size_of(&sizes, *c).is_int(1);
+                if repeated { PrimExpr::from(0) } else { index(c) }
+            };
+            t.at(&letters.iter().zip(t.shape()).map(at).collect::<Vec<_>>())
+        };
         inputs.iter().zip(&notation.operands).map(factor).reduce(|a, b| a * b).unwrap_or_else(|| PrimExpr::from(0))
     };
     if summed.is_empty() {

@@ -224,6 +224,9 @@ fn slice(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>
 
 fn where_type(cx: &CallCx) -> Result<Type, OpError> {
     let (c, a, b) = (cx.tensor(0)?, cx.operand(1)?, cx.operand(2)?);
+    if !c.dtype.is_void() && !c.dtype.is_bool() {
+        return cx.invalid(format!("the condition has dtype {}, not bool", c.dtype));
+    }
     let is_scalar = |i: usize| matches!(cx.ty(i), Ok(Type::Prim(_)));
     if a.dtype != b.dtype && !a.dtype.is_void() && !b.dtype.is_void() && !is_scalar(1) && !is_scalar(2) {
         return cx.invalid(format!("the two sides have dtypes {} and {}; convert one with astype", a.dtype, b.dtype));
@@ -234,7 +237,8 @@ fn where_type(cx: &CallCx) -> Result<Type, OpError> {
     Ok(tensor_type(dims, ndim, dtype))
 }
 
-fn index_info(cx: &CallCx, i: usize) -> Result<TensorInfo, OpError> {
+/// What is known of argument `i`, which must hold integers.
+pub fn index_info(cx: &CallCx, i: usize) -> Result<TensorInfo, OpError> {
     let indices = cx.operand(i)?;
     if !indices.dtype.is_void() && !indices.dtype.is_integer() {
         return cx.invalid(format!("the indices have dtype {}; they must be integers", indices.dtype));
@@ -307,6 +311,10 @@ fn take(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> 
 
 fn gather_elements_type(cx: &CallCx) -> Result<Type, OpError> {
     let (x, indices) = (cx.tensor(0)?, index_info(cx, 1)?);
+    if let Some((n, m)) = x.ndim.zip(indices.ndim).filter(|(n, m)| n != m) {
+        return cx.invalid(format!("a tensor of {n} dimensions comes with indices of {m}"));
+    }
+    x.ndim.map_or(Ok(0), |ndim| cx.axis("axis", ndim))?;
     Ok(tensor_type(indices.dims, indices.ndim, x.dtype))
 }
 
@@ -328,6 +336,9 @@ fn coordinates(cx: &CallCx, indices: &[PrimExpr]) -> Result<usize, OpError> {
 
 fn gather_nd_type(cx: &CallCx) -> Result<Type, OpError> {
     let (x, indices) = (cx.tensor(0)?, index_info(cx, 1)?);
+    if !indices.dtype.is_void() && indices.dtype != DataType::int(64) {
+        return cx.invalid(format!("the indices have dtype {}, not int64", indices.dtype));
+    }
     let batch = usize::try_from(cx.int("batch_dims")?).unwrap_or(0);
     let (Some(dims), Some(points)) = (x.dims, indices.dims) else { return Ok(tensor_type(None, None, x.dtype)) };
     let n = coordinates(cx, &points)?;

@@ -93,6 +93,9 @@ fn loss_type(cx: &CallCx) -> Result<Type, OpError> {
     if reduction != "none" {
         return Ok(Type::tensor(Vec::<PrimExpr>::new(), dtype));
     }
+    if predictions.ndim.is_none() {
+        return Ok(tensor_type(None, None, dtype));
+    }
     let from_predictions = || predictions.dims.as_ref().map(|p| without_classes(p));
     let ndim = targets.ndim.or(predictions.ndim.map(|n| n - 1));
     Ok(tensor_type(from_predictions().or(targets.dims.clone()), ndim, dtype))

@@ -51,7 +51,7 @@ pub static TABLE: &[OpDef] = &[
         "nn.softmax",
         &[DATA],
         SOFTMAX_AXIS,
-        float_type,
+        softmax_type,
         |cx, t| softmax(cx, t, Log::No),
         "exp(x) over its sum along a dimension, computed without overflow.",
     ).layout(layout::along_axis).gradient(gradient::softmax),
@@ -59,7 +59,7 @@ pub static TABLE: &[OpDef] = &[
         "nn.log_softmax",
         &[DATA],
         SOFTMAX_AXIS,
-        float_type,
+        softmax_type,
         |cx, t| softmax(cx, t, Log::Yes),
         "Logarithm of softmax, computed without overflow.",
     ).gradient(gradient::log_softmax),
@@ -89,7 +89,7 @@ pub static TABLE: &[OpDef] = &[
         "nn.layer_norm",
         &[DATA, GAMMA, BETA],
         &[AXES, EPSILON, CENTER, SCALE],
-        float_type,
+        |cx| over_axes(cx, 2),
         layer_norm,
         "Normalized over some dimensions; gamma and beta have those dimensions.",
     ).follow().layout(layout::normalization),
@@ -109,7 +109,7 @@ pub static TABLE: &[OpDef] = &[
             CENTER,
             SCALE,
         ],
-        float_type,
+        over_channels,
         group_norm,
         "Normalized over groups of channels and further dimensions; gamma and beta are per channel.",
     ).follow().layout(layout::normalization),
@@ -117,7 +117,7 @@ pub static TABLE: &[OpDef] = &[
         "nn.instance_norm",
         &[DATA, GAMMA, BETA],
         &[CHANNEL, AXES, EPSILON, CENTER, SCALE],
-        float_type,
+        over_channels,
         instance_norm,
         "Normalized over some dimensions for each channel of each example; gamma and beta are per channel.",
     ).follow().layout(layout::normalization),
@@ -133,7 +133,7 @@ pub static TABLE: &[OpDef] = &[
             ),
             EPSILON,
         ],
-        float_type,
+        |cx| over_axes(cx, 1),
         rms_norm,
         "x / sqrt(mean(x * x) + epsilon) * weight.",
     ).follow().layout(layout::normalization),
@@ -146,6 +146,58 @@ fn float_type(cx: &CallCx) -> Result<Type, OpError> {
             .invalid(format!("needs a floating-point tensor, but its dtype is {}; convert it with astype", x.dtype));
     }
     Ok(x.ty())
+}
+
+fn softmax_type(cx: &CallCx) -> Result<Type, OpError> {
+    cx.tensor(0)?.ndim.map_or(Ok(0), |ndim| cx.axis("axis", ndim))?;
+    float_type(cx)
+}
+
+/// Checks that parameters have the tensor's dtype, a known rank and, as far as that is known, given dimensions.
+fn parameters(cx: &CallCx, count: usize, ndim: usize, dims: Option<Vec<PrimExpr>>) -> Result<Type, OpError> {
+    let data = cx.tensor(0)?;
+    for i in 1..=count {
+        let parameter = cx.tensor(i)?;
+        let name = cx.def.args[i].name;
+        if parameter.dtype != data.dtype {
+            return cx.invalid(format!("`{name}` has dtype {}, the tensor {}", parameter.dtype, data.dtype));
+        }
+        if parameter.ndim != Some(ndim) {
+            let found = parameter.ndim.map_or("an unknown number of".to_string(), |n| n.to_string());
+            return cx.invalid(format!("`{name}` has {found} dimensions, not {ndim}"));
+        }
+        let pairs = parameter.dims.iter().flatten().zip(dims.iter().flatten());
+        if let Some((a, b)) = pairs.filter_map(|(a, b)| a.as_int().zip(b.as_int())).find(|(a, b)| a != b) {
+            return cx.invalid(format!("`{name}` has {a} numbers where the tensor has {b}"));
+        }
+    }
+    float_type(cx)
+}
+
+fn over_axes(cx: &CallCx, count: usize) -> Result<Type, OpError> {
+    let data = cx.tensor(0)?;
+    let Some(ndim) = data.ndim else { return parameters(cx, count, cx.ints("axes")?.len(), None) };
+    let axes = cx.axes("axes", ndim)?.unwrap_or_default();
+    let dims = data.dims.map(|dims| axes.iter().filter_map(|a| dims.get(*a).cloned()).collect());
+    parameters(cx, count, axes.len(), dims)
+}
+
+fn over_channels(cx: &CallCx) -> Result<Type, OpError> {
+    let data = cx.tensor(0)?;
+    let Some(ndim) = data.ndim else { return parameters(cx, 2, 1, None) };
+    let channel = cx.axis("channel_axis", ndim)?;
+    if cx.axes("axes", ndim)?.unwrap_or_default().contains(&channel) {
+        return cx.invalid("`axes` names the dimension of channels");
+    }
+    let channels = data.dims.map(|dims| vec![dims[channel].clone()]);
+    if cx.name() == "nn.group_norm" {
+        let groups = cx.int("num_groups")?;
+        let size = channels.as_ref().and_then(|c| c[0].as_int());
+        if groups < 1 || size.is_some_and(|c| c % groups != 0) {
+            return cx.invalid(format!("the channels cannot be divided into {groups} groups"));
+        }
+    }
+    parameters(cx, 2, 1, channels)
 }
 
 /// Whether the logarithm is taken.
@@ -328,7 +380,15 @@ fn rms_norm(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
 }
 
 fn batch_norm_type(cx: &CallCx) -> Result<Type, OpError> {
-    let data = float_type(cx)?;
+    let x = cx.tensor(0)?;
+    let channels = match x.ndim {
+        Some(ndim) => {
+            let axis = cx.axis("axis", ndim)?;
+            x.dims.map(|dims| vec![dims[axis].clone()])
+        }
+        None => None,
+    };
+    let data = parameters(cx, 4, 1, channels)?;
     Ok(Type::tuple(vec![data, cx.tensor(3)?.ty(), cx.tensor(4)?.ty()]))
 }
 

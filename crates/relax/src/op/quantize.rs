@@ -41,6 +41,18 @@ pub static TABLE: &[OpDef] = &[
 
 fn output_type(cx: &CallCx, default: DataType) -> Result<Type, OpError> {
     let data = cx.tensor(0)?;
+    for i in 1..3 {
+        let parameter = cx.tensor(i)?;
+        let many = parameter.dims.as_ref().and_then(|d| d.first()).filter(|d| !d.is_int(1));
+        let Some(size) = many else { continue };
+        let Some(dims) = &data.dims else {
+            return cx.invalid("parameters for each channel need a tensor of known shape");
+        };
+        let channels = &dims[cx.axis("axis", dims.len())?];
+        if channels.as_int().zip(size.as_int()).is_some_and(|(a, b)| a != b) {
+            return cx.invalid("the parameters are not as many as the channels");
+        }
+    }
     Ok(TensorInfo { dtype: cx.dtype("out_dtype").unwrap_or(default), ..data }.ty())
 }
 

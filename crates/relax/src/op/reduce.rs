@@ -94,9 +94,12 @@ pub fn reduced(cx: &CallCx, dtype: Option<DataType>) -> Result<Type, OpError> {
     let keep = cx.bool("keepdims")?;
     let Some(ndim) = x.ndim else {
         let all = cx.attrs.get("axis").is_none() && !keep;
-        return Ok(tensor_type(None, all.then_some(0), dtype));
+        return Ok(tensor_type(all.then(Vec::new), None, dtype));
     };
     let axes = reduced_axes(cx, ndim)?;
+    if axes.len() == ndim && (!keep || x.dims.is_some() || cx.attrs.get("axis").is_none()) {
+        return Ok(Type::tensor(vec![PrimExpr::from(1); if keep { ndim } else { 0 }], dtype));
+    }
     let dims = x.dims.map(|dims| {
         let at = |(i, d): (usize, PrimExpr)| match (axes.contains(&i), keep) {
             (false, _) => Some(d),

@@ -44,8 +44,9 @@ fn scan_type(cx: &CallCx) -> Result<Type, OpError> {
     let x = cx.tensor(0)?;
     let dtype = cx.dtype("dtype").unwrap_or(x.dtype);
     if cx.attrs.get("axis").is_none() {
-        return Ok(tensor_type(x.dims.map(|d| vec![num_elements(&d)]), Some(1), dtype));
+        return Ok(tensor_type(x.dims.map(|d| vec![num_elements(&d)]), x.ndim.map(|_| 1), dtype));
     }
+    x.ndim.map_or(Ok(0), |ndim| cx.axis("axis", ndim))?;
     Ok(TensorInfo { dtype, ..x }.ty())
 }
 

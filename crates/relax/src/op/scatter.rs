@@ -3,10 +3,11 @@
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_tir::{Stmt, te};
 
-use super::index::wrapped;
+use super::index::{index_info, wrapped};
 use super::loops::{axes, nest};
 use super::shaping::input;
 use super::*;
+use crate::display::tuple_text;
 
 const ARGS: &[ArgDef] = &[
     ArgDef::tensor("data", "What is copied."),
@@ -27,7 +28,7 @@ const fn row(
         doc,
         args: ARGS,
         attrs,
-        infer: |cx| Ok(cx.tensor(0)?.ty()),
+        infer: scatter_type,
         lower: Lowering::Compute(lower),
         pattern: OpPattern::Opaque,
         ..OpDef::BASE
@@ -50,6 +51,59 @@ pub static TABLE: &[OpDef] = &[
         "Slices of updates go to the points whose coordinates lie in the last dimension of the indices.",
     ),
 ];
+
+fn scatter_type(cx: &CallCx) -> Result<Type, OpError> {
+    let (data, updates) = (cx.tensor(0)?, cx.tensor(2)?);
+    let indices = index_info(cx, 1)?;
+    combine(cx)?;
+    let unknown = data.dtype.is_void() || updates.dtype.is_void();
+    if data.dtype != updates.dtype && (!unknown || cx.name() == "scatter_nd") {
+        return cx
+            .invalid(format!("the data have dtype {}, the updates {}; they must be one", data.dtype, updates.dtype));
+    }
+    if cx.name() == "scatter_elements" {
+        elements_fit(cx, &data, &indices, &updates)?;
+    } else {
+        points_fit(cx, &data, &indices, &updates)?;
+    }
+    Ok(data.ty())
+}
+
+fn elements_fit(cx: &CallCx, data: &TensorInfo, indices: &TensorInfo, updates: &TensorInfo) -> Result<(), OpError> {
+    if let Some(ndim) = data.ndim {
+        cx.axis("axis", ndim)?;
+    }
+    for other in [indices, updates] {
+        if let Some((n, m)) = data.ndim.zip(other.ndim).filter(|(n, m)| n != m) {
+            return cx.invalid(format!("data of {n} dimensions come with indices or updates of {m}"));
+        }
+    }
+    match (&indices.dims, &updates.dims) {
+        (Some(a), Some(b)) if !may_be_equal(a, b) => {
+            cx.invalid(format!("indices of shape {} come with updates of shape {}", tuple_text(a), tuple_text(b)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn points_fit(cx: &CallCx, data: &TensorInfo, indices: &TensorInfo, updates: &TensorInfo) -> Result<(), OpError> {
+    let (Some(dims), Some(points), Some(given)) = (&data.dims, &indices.dims, &updates.dims) else { return Ok(()) };
+    let Some((count, lead)) = points.split_last() else { return cx.invalid("the indices have no dimensions") };
+    let Some(count) = count.as_int().and_then(|n| usize::try_from(n).ok()) else { return Ok(()) };
+    let Some(rest) = dims.get(count..) else {
+        return cx.invalid(format!("points of {count} coordinates come with data of {} dimensions", dims.len()));
+    };
+    let want: Vec<PrimExpr> = lead.iter().chain(rest).cloned().collect();
+    match may_be_equal(&want, given) {
+        true => Ok(()),
+        false => cx.invalid(format!("the updates have shape {}, not {}", tuple_text(given), tuple_text(&want))),
+    }
+}
+
+/// Whether shapes are not known to differ.
+fn may_be_equal(a: &[PrimExpr], b: &[PrimExpr]) -> bool {
+    a.len() == b.len() && !a.iter().zip(b).filter_map(|(a, b)| a.as_int().zip(b.as_int())).any(|(a, b)| a != b)
+}
 
 type Combine = fn(PrimExpr, PrimExpr) -> PrimExpr;
 

@@ -165,7 +165,12 @@ fn multinomial_type(cx: &CallCx) -> Result<Type, OpError> {
         }
     }
     let dtype = cx.dtype("dtype").unwrap_or(DataType::int(64));
-    let (Some(a), Some(b)) = (&uniform.dims, &rows.dims) else { return Ok(tensor_type(None, Some(2), dtype)) };
+    if [&prob, &uniform, &rows].iter().any(|t| t.ndim.is_none()) {
+        return Ok(tensor_type(None, None, dtype));
+    }
+    let (Some(a), Some(b), true) = (&uniform.dims, &rows.dims, prob.dims.is_some()) else {
+        return Ok(tensor_type(None, Some(2), dtype));
+    };
     if !prove_equal(&a[0], &b[0]) || [a, b].iter().any(|d| d[1].as_int().is_some_and(|v| v != 1)) {
         return cx.invalid("`uniform_sample` and `sample_indices` must have one shape, (n, 1)");
     }

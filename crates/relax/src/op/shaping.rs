@@ -7,7 +7,7 @@ use relaxide_tir::te;
 
 use super::*;
 use crate::display::tuple_text;
-use crate::shape::{Broadcast, broadcast, num_elements, prove_equal};
+use crate::shape::{Broadcast, broadcast, num_elements, prove_equal, same_dims};
 use crate::transform::broadcast_index;
 
 const X: ArgDef = ArgDef::tensor("x", "The input.");
@@ -70,7 +70,7 @@ pub static TABLE: &[OpDef] = &[
         &[AttrDef::axes("axis", "Which dimensions, each of size one; all such if absent.")],
         squeeze_type,
         reflow,
-        "Dimensions of size one are dropped.",
+        "Dimensions of size one are dropped; a dimension of another size stays.",
     )
     .follow()
     .layout(layout::squeeze),
@@ -142,7 +142,11 @@ pub static TABLE: &[OpDef] = &[
         "flip",
         &[X],
         &[AttrDef::new("axis", AttrKind::Int, AttrDefault::Required, "The dimension.")],
-        |cx| Ok(cx.tensor(0)?.ty()),
+        |cx| {
+            let x = cx.tensor(0)?;
+            x.ndim.map_or(Ok(0), |ndim| cx.axis("axis", ndim))?;
+            Ok(x.ty())
+        },
         flip,
         "Reversed along one dimension.",
     )
@@ -266,10 +270,12 @@ fn flatten_type(cx: &CallCx) -> Result<Type, OpError> {
 
 fn batch_flatten_type(cx: &CallCx) -> Result<Type, OpError> {
     let x = cx.tensor(0)?;
+    if let Some(n) = x.ndim.filter(|n| *n < 2) {
+        return cx.invalid(format!("needs a tensor of two dimensions at least, not {n}"));
+    }
     let dims = match x.dims.as_deref() {
         Some([batch, rest @ ..]) => Some(vec![batch.clone(), num_elements(rest)]),
-        Some([]) => return cx.invalid("needs a tensor of one dimension at least"),
-        None => None,
+        _ => None,
     };
     Ok(tensor_type(dims, Some(2), x.dtype))
 }
@@ -296,12 +302,12 @@ fn squeeze_type(cx: &CallCx) -> Result<Type, OpError> {
     };
     let axes = match axes {
         Some(axes) => axes,
+        None if dims.iter().any(|d| d.as_int().is_none()) => return Ok(tensor_type(None, None, x.dtype)),
         None => (0..ndim).filter(|i| dims.get(*i).is_some_and(|d| d.is_int(1))).collect(),
     };
-    if let Some(d) = axes.iter().filter_map(|a| dims.get(*a)).find(|d| d.as_int().is_some_and(|v| v != 1)) {
-        return cx.invalid(format!("dimension {} of {} is not 1", crate::display::dim_text(d), tuple_text(&dims)));
-    }
-    let kept = dims.into_iter().enumerate().filter(|(i, _)| !axes.contains(i)).map(|(_, d)| d);
+    // A dimension that is known not to be of size one stays, as in PyTorch.
+    let goes = |i: usize, d: &PrimExpr| axes.contains(&i) && d.as_int().is_none_or(|v| v == 1);
+    let kept = dims.into_iter().enumerate().filter(|(i, d)| !goes(*i, d)).map(|(_, d)| d);
     Ok(Type::tensor(kept.collect::<Vec<_>>(), x.dtype))
 }
 
@@ -368,6 +374,7 @@ fn one_dtype(cx: &CallCx, tensors: &[TensorInfo]) -> Result<relaxide_ffi::DataTy
     let Some(first) = dtypes.next() else { return Ok(relaxide_ffi::DataType::void()) };
     match dtypes.find(|d| *d != first) {
         Some(other) => cx.invalid(format!("the tensors have dtypes {first} and {other}; convert them with astype")),
+        None if tensors.iter().any(|t| t.dtype.is_void()) => Ok(relaxide_ffi::DataType::void()),
         None => Ok(first),
     }
 }
@@ -431,9 +438,20 @@ fn stack_type(cx: &CallCx) -> Result<Type, OpError> {
     let tensors = cx.tensors(0)?;
     let dtype = one_dtype(cx, &tensors)?;
     let Some(first) = tensors.first() else { return cx.invalid("needs one tensor at least") };
-    let Some(ndim) = first.ndim else { return Ok(tensor_type(None, None, dtype)) };
+    let Some(ndim) = tensors.iter().find_map(|t| t.ndim) else { return Ok(tensor_type(None, None, dtype)) };
+    if let Some(other) = tensors.iter().filter_map(|t| t.ndim).find(|n| *n != ndim) {
+        return cx.invalid(format!("the tensors have {ndim} and {other} dimensions"));
+    }
     let axis = cx.axis("axis", ndim + 1)?;
-    let dims = first.dims.clone().map(|mut dims| {
+    let differ = |t: &TensorInfo| {
+        let pairs = t.dims.iter().flatten().zip(first.dims.iter().flatten());
+        pairs.filter_map(|(a, b)| a.as_int().zip(b.as_int())).any(|(a, b)| a != b)
+    };
+    if tensors.iter().any(differ) {
+        return cx.invalid("the tensors have different shapes");
+    }
+    let alike = |t: &TensorInfo| matches!((&t.dims, &first.dims), (Some(a), Some(b)) if same_dims(a, b));
+    let dims = first.dims.clone().filter(|_| tensors.iter().all(alike)).map(|mut dims| {
         dims.insert(axis.min(dims.len()), PrimExpr::from(tensors.len() as i64));
         dims
     });
@@ -552,7 +570,8 @@ fn repeat_type(cx: &CallCx) -> Result<Type, OpError> {
     let x = cx.tensor(0)?;
     let times = cx.int("repeats")?;
     if cx.attrs.get("axis").is_none() {
-        return Ok(tensor_type(x.dims.map(|d| vec![num_elements(&d) * times]), Some(1), x.dtype));
+        let count = |d: Vec<PrimExpr>| Analyzer::new().simplify(&(num_elements(&d) * times));
+        return Ok(tensor_type(x.dims.map(|d| vec![count(d)]), Some(1), x.dtype));
     }
     let Some(ndim) = x.ndim else { return Ok(x.ty()) };
     let axis = cx.axis("axis", ndim)?;

@@ -67,7 +67,7 @@ unary! {
     "isinf", bool_type, |x| classified("isinf", x, false), "Whether infinite.";
     "isnan", bool_type, |x| classified("isnan", x, false), "Whether NaN.";
     "log", float_type, |x| math("log", x), "Natural logarithm.", gradient::log;
-    "logical_not", bool_type, |x| prim::not(truth(x)), "Whether zero.";
+    "logical_not", same_type, |x| prim::cast(x.dtype(), prim::not(truth(x))), "Whether zero.";
     "negative", same_type, |x| negated(x), "Sign changed, also that of zero.", gradient::negative;
     "round", same_type, |x| rounded("round", x), "Rounded to the nearest integer, ties to even.";
     "rsqrt", float_type, |x| constant(x.dtype(), 1.0).div_by(math("sqrt", x)), "One over the square root.";

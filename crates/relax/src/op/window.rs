@@ -69,7 +69,23 @@ impl Window {
     pub fn positions(&self, size: &PrimExpr, partial: Partial) -> PrimExpr {
         let spare = PrimExpr::from(self.before + self.after) - self.reach();
         let rounding = if partial == Partial::Counted { self.stride - 1 } else { 0 };
-        Analyzer::new().simplify(&(prim::floordiv(size + (spare + rounding), self.stride) + 1))
+        let mut analyzer = Analyzer::new();
+        let count = analyzer.simplify(&(prim::floordiv(size + (spare + rounding), self.stride) + 1));
+        if partial == Partial::Dropped {
+            return count;
+        }
+        // A last window that would begin behind the image does not count.
+        let begins_inside = prim::lt((&count - 1) * self.stride, size + self.before);
+        match begins_inside.as_int() {
+            Some(0) => count - 1,
+            Some(_) => count,
+            None if analyzer.can_prove(&begins_inside) => count,
+            None if self.stride == 1 => analyzer.simplify(&prim::min(count, size + self.before)),
+            None => {
+                let begins = prim::floordiv(size + (self.before - 1), self.stride) + 1;
+                analyzer.simplify(&prim::min(count, begins))
+            }
+        }
     }
 
     /// The element under tap `tap` of the window at `position`, counted with padding.
