@@ -47,5 +47,5 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
         if not isinstance(passes, Pass):
             passes = ModulePass(module_pass(passes, opt_level=0, name="pipeline")._handle)
         passes = passes._handle
-    context = PassContext.current()
-    return VMExecutable(_core.compile(mod, target, relax_pipeline, exec_mode, params or {}, passes, context))
+    options = {"target": target, "pipeline": relax_pipeline, "exec_mode": exec_mode, "params": dict(params or {})}
+    return VMExecutable(_core.compile(mod, {**options, "passes": passes, "context": PassContext.current()}))

@@ -46,17 +46,17 @@ impl CompiledModule {
 }
 
 #[pyfunction]
-fn compile(
-    py: Python<'_>,
-    module: &IRModule,
-    target: Option<Target>,
-    pipeline: &str,
-    exec_mode: &str,
-    params: &Bound<'_, PyDict>,
-    passes: Option<PassHandle>,
-    context: &Bound<'_, PyAny>,
-) -> PyResult<CompiledModule> {
-    let exec_mode = ExecMode::of_name(exec_mode).ok_or_else(|| {
+fn compile(py: Python<'_>, module: &IRModule, options: &Bound<'_, PyDict>) -> PyResult<CompiledModule> {
+    let option = |name: &str| {
+        let missing = || PyValueError::new_err(format!("the option {name} is missing"));
+        options.get_item(name).and_then(|value| value.ok_or_else(missing))
+    };
+    let (target, pipeline, exec_mode) = (option("target")?, option("pipeline")?, option("exec_mode")?);
+    let target: Option<Target> = target.extract()?;
+    let (pipeline, exec_mode): (String, String) = (pipeline.extract()?, exec_mode.extract()?);
+    let params = option("params")?.cast_into::<PyDict>()?;
+    let (passes, context): (Option<PassHandle>, _) = (option("passes")?.extract()?, option("context")?);
+    let exec_mode = ExecMode::of_name(&exec_mode).ok_or_else(|| {
         PyValueError::new_err(format!("exec_mode is {exec_mode:?}; expected 'bytecode' or 'compiled'"))
     })?;
     let mut bound = Vec::new();
@@ -67,7 +67,7 @@ fn compile(
     let pipeline: Pipeline = pipeline.parse().map_err(|error: relaxide::Error| compiler(error))?;
     let target = target.map(|t| t.0).unwrap_or_default();
     let program = module.get();
-    let (passes, context) = (passes.map(|pass| pass.0), transform::context(context)?);
+    let (passes, context) = (passes.map(|pass| pass.0), transform::context(&context)?);
     let compiled = py.detach(|| {
         let mut options =
             CompileOptions { target, pipeline, exec_mode, params: bound, passes, context, ..CompileOptions::default() };

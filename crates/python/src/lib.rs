@@ -52,6 +52,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     ir::op::register(m)?;
     ir::te::register(m)?;
     ir::transform::register(m)?;
+    ir::dpl::register(m)?;
+    ir::fuse_by_pattern::register(m)?;
     program::register(m)?;
     compile::register(m)
 }

@@ -1,11 +1,12 @@
 """The graph-level language and its virtual machine."""
 
-from . import block_builder, expr, frontend, op, transform, type
+from . import analysis, block_builder, dpl, expr, expr_functor, frontend, op, transform, type
 from .block_builder import BlockBuilder
 from .builder import ExecBuilder
 from .executable import VMExecutable
 from .expr import *  # noqa: F403
 from .expr import __all__ as _nodes
+from .expr_functor import ExprFunctor, PyExprMutator, PyExprVisitor
 from .pipeline import get_default_pipeline, get_pipeline, register_pipeline
 from .op import call_dps_packed, call_pure_packed, call_tir, call_tir_inplace
 from .type import AnyType, FuncType, ObjectType, PackedFuncType, ShapeType, TensorType, TupleType, Type
@@ -26,9 +27,12 @@ __all__ = [
     "AnyType",
     "BlockBuilder",
     "ExecBuilder",
+    "ExprFunctor",
     "FuncType",
     "ObjectType",
     "PackedFuncType",
+    "PyExprMutator",
+    "PyExprVisitor",
     "ShapeType",
     "TensorType",
     "TupleType",
@@ -37,13 +41,16 @@ __all__ = [
     "VMExecutable",
     "VMInstrumentReturnKind",
     "VirtualMachine",
+    "analysis",
     "block_builder",
     "build",
     "call_dps_packed",
     "call_pure_packed",
     "call_tir",
     "call_tir_inplace",
+    "dpl",
     "expr",
+    "expr_functor",
     "frontend",
     "get_default_pipeline",
     "get_pipeline",

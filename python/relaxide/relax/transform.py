@@ -56,6 +56,55 @@ def _value(value):
     return value
 
 
+class PatternCheckContext:
+    """What the check of a :class:`FusionPattern` sees of a match."""
+
+    def __init__(self, matched_expr, annotated_expr, matched_bindings, var_usages, value_to_bound_var):
+        #: The expression that matched.
+        self.matched_expr = matched_expr
+        #: What the annotated parts stand for, by name.
+        self.annotated_expr = annotated_expr
+        #: The variables that the match takes, with their values.
+        self.matched_bindings = matched_bindings
+        #: For each variable of the function, those whose values use it.
+        self.var_usages = var_usages
+        #: The variables of the function by their values.
+        self.value_to_bound_var = value_to_bound_var
+
+
+class FusionPattern:
+    """A pattern of :func:`FuseOpsByPattern`: a name such as ``blas.matmul``, what is matched, names for parts, a check that
+    may refuse a match, and a function from parts to attributes of the fused function."""
+
+    def __init__(self, name, pattern, annotation_patterns=None, check=None, attrs_getter=None):
+        self.name, self.pattern, self.check, self.attrs_getter = name, pattern, check, attrs_getter
+        self.annotation_patterns = dict(annotation_patterns or {})
+
+
+def FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False, entry_functions=None):
+    """Make functions of what patterns match; the first pattern that matches takes it.
+
+    Parameters
+    ----------
+    patterns : list of FusionPattern or tuple
+        The patterns; a tuple holds the arguments of :class:`FusionPattern`.
+    bind_constants : bool
+        Constants stay in the functions; else they become parameters.
+    annotate_codegen : bool
+        Each function is wrapped in one for ``RunCodegen``.
+    entry_functions : list of str, optional
+        The functions to work on; all, where nothing is said.
+    """
+    rows = []
+    for one in patterns:
+        one = FusionPattern(*one) if isinstance(one, (tuple, list)) else one
+        if not isinstance(one, FusionPattern):
+            raise ValueError(f"Invalid pattern: {one}")
+        rows.append((one.name, one.pattern, one.annotation_patterns, one.check, one.attrs_getter))
+    made = _core.fuse_ops_by_pattern_pass(rows, bind_constants, annotate_codegen, list(entry_functions or []))
+    return Pass(made, FuseOpsByPattern.__doc__)
+
+
 def VMBuiltinLower():
     """The old name of ``LowerRuntimeBuiltin``."""
     return _make("LowerRuntimeBuiltin")()

@@ -3,9 +3,12 @@
 //! A node's fields are reflected, so Python reads them without a word here. What is here makes nodes: global functions by
 //! the names that TVM has for them, in tables, which check what they are given.
 
+mod analysis;
 mod args;
 pub mod builder;
+pub mod dpl;
 mod expr;
+pub mod fuse_by_pattern;
 pub mod module;
 pub mod op;
 mod prim;
@@ -22,12 +25,15 @@ type Row = (&'static str, fn(&Args<'_>) -> Result<Any, Error>);
 
 /// Enters the constructors and the types of nodes.
 pub fn register() -> Result<(), Error> {
-    for (name, make) in [types::TABLE, expr::TABLE, prim::TABLE].into_iter().flatten().copied() {
+    for (name, make) in
+        [types::TABLE, expr::TABLE, prim::TABLE, analysis::TABLE, dpl::TABLE].into_iter().flatten().copied()
+    {
         let call = move |values: &[AnyView<'_>]| make(&Args { function: name, values });
         register_global(name, Function::new(call))?;
     }
     types::enter();
     expr::enter();
     prim::enter();
+    dpl::enter();
     Ok(())
 }

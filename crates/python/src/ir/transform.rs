@@ -29,7 +29,7 @@ struct Exception {
 }
 
 /// The error of a pass that Python raised an exception in.
-fn caused(name: &str, raised: PyErr) -> PassError {
+pub fn caused(name: &str, raised: PyErr) -> PassError {
     let text = Python::attach(|py| {
         let kind = raised.get_type(py).name().map_or_else(|_| "an exception".into(), |name| name.to_string());
         format!("{kind}: {}", raised.value(py))

@@ -1,0 +1,218 @@
+"""Questions about Relax programs."""
+
+from enum import IntEnum
+
+from .. import _core
+from ..ir import IRModule, _api
+from ..ir.type import FuncType, ShapeType, TensorType, TupleType
+from .expr import DataflowBlock, Function, SeqExpr, Var
+
+_analysis = _api.Api("relax.analysis")
+
+
+def free_vars(expr):
+    """Variables that an expression uses and does not bind."""
+    return list(_analysis.free_vars(expr))
+
+
+def bound_vars(expr):
+    """Variables that an expression binds: parameters and bindings."""
+    return list(_analysis.bound_vars(expr))
+
+
+def all_vars(expr):
+    """Variables that an expression binds or uses."""
+    return list(_analysis.all_vars(expr))
+
+
+def used_vars(expr):
+    """Variables that an expression uses, bound or not."""
+    return list(_analysis.used_vars(expr))
+
+
+def all_global_vars(expr):
+    """Functions of the module that an expression names."""
+    return list(_analysis.all_global_vars(expr))
+
+
+def defined_symbolic_vars(func):
+    """Symbolic dimensions that a function defines."""
+    return list(_analysis.defined_symbolic_vars(func))
+
+
+def free_symbolic_vars(func):
+    """Symbolic dimensions that a function uses and does not define."""
+    return list(_analysis.free_symbolic_vars(func))
+
+
+def contains_impure_call(expr, own_name=None):
+    """Whether evaluating an expression (of a function: its body) has effects; calls of ``own_name`` do not count."""
+    body = expr.body if isinstance(expr, Function) else expr
+    return _analysis.contains_impure_call(body, own_name if isinstance(own_name, Var) else None)
+
+
+def computable_at_compile_time(func):
+    """Variables whose values follow from parameters that are weights alone."""
+    return list(_analysis.computable_at_compile_time(func))
+
+
+def detect_recursion(mod):
+    """Groups of functions that call each other in a circle."""
+    return [list(group) for group in _analysis.detect_recursion(mod)]
+
+
+def estimate_memory_usage(mod):
+    """How much memory the tensors of a module take, before and after planning, as text."""
+    if isinstance(mod, type):
+        raise TypeError("a module is expected")
+    return _analysis.estimate_memory_usage(mod)
+
+
+def tir_vars_in_type(ty):
+    """Symbolic variables that a type mentions."""
+    return list(_analysis.tir_vars_in_type(ty))
+
+
+def definable_tir_vars_in_type(ty):
+    """Symbolic variables that a parameter of a type defines."""
+    return list(_analysis.definable_tir_vars_in_type(ty))
+
+
+def erase_to_well_defined(ty, shape_var_map=None, var_map=None):
+    """The type without what it says of variables that are not in ``shape_var_map``."""
+    return _analysis.erase_to_well_defined(ty, list(shape_var_map or ()))
+
+
+def type_lca(lhs, rhs):
+    """The narrowest type that values of both types have."""
+    return _analysis.type_lca(lhs, rhs)
+
+
+class BaseCheckResult(IntEnum):
+    """What is known of a value of one type where another is expected."""
+
+    FAIL_L0 = 0
+    FAIL_L1 = 1
+    FAIL_L2 = 2
+    PASS = 3
+
+
+def type_base_check(base, derived):
+    """Whether values of a type are values of a base: the kinds differ (0), may fit in part (2), or fit (3)."""
+    if _analysis.type_is_of(derived, base):
+        return BaseCheckResult.PASS
+    if type(base) is not type(derived):
+        return BaseCheckResult.FAIL_L0
+    if _analysis.type_is_of(base, derived):
+        return BaseCheckResult.FAIL_L2
+    return BaseCheckResult.FAIL_L1
+
+
+def get_static_type(ty):
+    """The type without dimensions."""
+    if isinstance(ty, TensorType):
+        return TensorType(None, ty.dtype, ty.vdevice, ndim=ty.ndim)
+    if isinstance(ty, ShapeType):
+        return ShapeType(ndim=ty.ndim)
+    if isinstance(ty, TupleType):
+        return TupleType([get_static_type(field) for field in ty.fields])
+    if isinstance(ty, FuncType) and ty.params is not None:
+        return FuncType([get_static_type(param) for param in ty.params], get_static_type(ty.ret), ty.purity)
+    return ty
+
+
+def derive_call_ret_type(func_ty, call, ctx=None):
+    """The type of a call of a function of a type."""
+    return _analysis.call_type(func_ty, list(call.args))
+
+
+def post_order_visit(expr, fvisit):
+    """Call a function with every part of an expression, parts first; each part once."""
+    from ..ir.expr import Expr
+    from .expr_functor import PyExprVisitor
+
+    seen = set()
+
+    class Visit(PyExprVisitor):
+        def visit_expr(self, expr):
+            if expr in seen:
+                return
+            seen.add(expr)
+            super().visit_expr(expr)
+            fvisit(expr)
+
+        def visit_var_def(self, var):
+            self.visit_expr(var)
+
+        def visit_expr_fallback_(self, op):
+            if isinstance(op, Expr) and op not in seen:
+                seen.add(op)
+                fvisit(op)
+
+    Visit().visit_expr(expr)
+
+
+def _bindings(func):
+    for block in func.body.blocks if isinstance(func, Function) else func.blocks:
+        yield from block.bindings
+
+
+def get_var2val(func):
+    """The value of every variable that a function binds."""
+    from .expr_functor import PyExprVisitor
+
+    values = {}
+
+    class Collect(PyExprVisitor):
+        def visit_binding(self, binding):
+            values[binding.var] = binding.value
+            super().visit_binding(binding)
+
+    Collect().visit_expr(func)
+    return values
+
+
+def name_to_binding(func):
+    """The bindings of a function by the names of their variables."""
+    names = {}
+    for binding in _bindings(func):
+        names.setdefault(binding.var.name_hint, []).append(binding)
+    return names
+
+
+def udchain(dfb):
+    """For each variable of a block, those whose values use it."""
+    seq = SeqExpr([dfb], dfb.bindings[-1].var) if isinstance(dfb, DataflowBlock) or hasattr(dfb, "bindings") else dfb
+    users, _ = _analysis.use_def(seq)
+    return {var: list(found) for var, found in users.items()}
+
+
+def remove_all_unused(func):
+    """The function without bindings that nothing uses."""
+    if isinstance(func, DataflowBlock):
+        raise TypeError("a function is expected: give the function around the block")
+    return _analysis.remove_all_unused(func)
+
+
+def well_formed(obj, check_ty=True):
+    """Raise a ValueError that says what breaks the rules of the language, if something does."""
+    problems = _problems(obj)
+    if problems:
+        raise ValueError("the program is not well-formed:\n" + "\n".join(problems))
+
+
+def check_well_formed(obj, check_ty=True):
+    """Whether a module or function keeps the rules of the language."""
+    return not _problems(obj)
+
+
+def _problems(obj):
+    return _core.well_formed(obj if isinstance(obj, IRModule) else IRModule.from_expr(obj))
+
+
+__all__ = ["BaseCheckResult", "all_global_vars", "all_vars", "bound_vars", "check_well_formed"]
+__all__ += ["computable_at_compile_time", "contains_impure_call", "definable_tir_vars_in_type", "defined_symbolic_vars"]
+__all__ += ["derive_call_ret_type", "detect_recursion", "erase_to_well_defined", "estimate_memory_usage"]
+__all__ += ["free_symbolic_vars", "free_vars", "get_static_type", "get_var2val", "name_to_binding"]
+__all__ += ["post_order_visit", "remove_all_unused", "tir_vars_in_type", "type_base_check", "type_lca", "udchain"]
+__all__ += ["used_vars", "well_formed"]
