@@ -38,6 +38,15 @@ pub trait Rewrite {
         b.push_binding(cast.into())
     }
 
+    /// Whether values are typed anew once replacements are in place. Where they are not, `value` gets calls of the old type,
+    /// and answers for the types of what it gives.
+    fn retypes(&self) -> bool {
+        true
+    }
+
+    /// Told when a block begins: what its dataflow variables held is no longer visible.
+    fn begin_block(&mut self, _dataflow: bool) {}
+
     /// Whether a block that was a dataflow block stays one.
     fn keep_dataflow(&self) -> bool {
         true
@@ -121,6 +130,7 @@ fn rewrite_blocks(
         if block.dataflow && rewrite.keep_dataflow() {
             b.begin_dataflow()?;
         }
+        rewrite.begin_block(block.dataflow);
         for binding in &block.bindings {
             rewrite_binding(b, binding, rewrite, map)?;
         }
@@ -150,7 +160,8 @@ fn rewrite_binding(
             }
         }
         Expr::Function(func) => rewrite_nested(b, func, rewrite, map)?.into(),
-        other => replace(other, map)?,
+        other if rewrite.retypes() => replace(other, map)?,
+        other => Replace(map).mutate_expr(other),
     };
     let bound = match binding {
         Binding::MatchCast(cast) => {
@@ -200,6 +211,18 @@ fn unchanged(a: &SeqExpr, b: &SeqExpr) -> bool {
     a.body == b.body
         && a.blocks.len() == b.blocks.len()
         && a.blocks.iter().zip(&b.blocks).all(|(x, y)| x.dataflow == y.dataflow && x.bindings == y.bindings)
+}
+
+/// Puts replacements in the place of variables, and leaves types as they are.
+struct Replace<'a>(&'a ExprMap);
+
+impl ExprMutator for Replace<'_> {
+    fn mutate_expr(&mut self, e: &Expr) -> Expr {
+        match e.as_var() {
+            Some(var) => self.0.get(&var).unwrap_or(e).clone(),
+            None => self.remake_expr(e),
+        }
+    }
 }
 
 /// Puts replacements in the place of variables in a value. Calls of operators are typed anew. Nested functions and

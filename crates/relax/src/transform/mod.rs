@@ -13,6 +13,7 @@ mod callees;
 mod canonicalize;
 mod common_subexpr;
 mod compute_prim_value;
+mod convert_layout;
 mod dead_code;
 mod decompose_inference;
 mod emit;
@@ -22,6 +23,7 @@ mod fresh;
 mod fuse_by_pattern;
 mod fuse_ops;
 mod fuse_tir;
+mod gradient;
 mod kill_after_last_use;
 mod lambda_lift;
 mod legalize;
@@ -36,6 +38,7 @@ mod reshape_proof;
 mod rewrite_dataflow_reshape;
 mod run_codegen;
 mod static_plan;
+mod to_mixed_precision;
 mod to_non_dataflow;
 mod vm_shape_lower;
 
@@ -50,6 +53,7 @@ pub use block_pass::{dataflow_block_pass, function_pass};
 pub use canonicalize::canonicalize_function;
 pub use dead_code::remove_unused;
 pub use fuse_by_pattern::{FuseByPattern, FusionPattern, PatternCheck, fuse_ops_by_pattern};
+pub use gradient::gradient;
 pub use legalize::{RESHAPE_ATTR, broadcast_index};
 pub use pipeline::{Pipeline, pipeline, pipelines};
 pub use reshape_proof::is_reshape;
@@ -69,6 +73,9 @@ pub static PASSES: &[PassInfo] = &[
     legalize::PASS,
     annotate_op_pattern::PASS,
     fold_constant::PASS,
+    to_mixed_precision::PASS,
+    convert_layout::PASS,
+    gradient::PASS,
     fuse_by_pattern::PASS,
     merge_composite::PASS,
     run_codegen::PASS,

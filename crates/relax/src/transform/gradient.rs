@@ -1,0 +1,311 @@
+//! Gradient: a function that computes the derivatives of another one's result by its parameters.
+//!
+//! ```text
+//! def main(x, w):                    def main_adjoint(x, w):
+//!     lv = R.matmul(x, w)                lv = R.matmul(x, w)
+//!     gv = R.sum(lv)                     gv = R.sum(lv)
+//!     return gv                          gv_adjoint = R.ones((), "float32")
+//!                              →         lv_adjoint = R.broadcast_to(gv_adjoint, …)
+//!                                        x_adjoint = R.matmul(lv_adjoint, R.permute_dims(w))
+//!                                        w_adjoint = R.matmul(R.permute_dims(x), lv_adjoint)
+//!                                        return (gv, (x_adjoint, w_adjoint))
+//! ```
+//!
+//! Reverse-mode differentiation: the bindings are walked backwards; a variable's *adjoint* is the derivative of the target
+//! by it, and each operator's row says what it adds to the adjoints of its arguments. The new function is called
+//! `<name>_adjoint` and returns what the old one does and a tuple of the derivatives.
+//!
+//! **Needs** a body of one dataflow block whose result is a scalar floating-point tensor, or a tuple with one at
+//! `target_index`. A program in which operators are composed of others for inference goes through
+//! `DecomposeOpsForTraining` first.
+//!
+//! **Refuses** control flow, a target that is no scalar tensor, a parameter that is no floating-point tensor where its
+//! derivative is wanted, and an operator on the way that has no derivative.
+//!
+//! **Differs from TVM** in the order of bindings: a part of a derivative stands in front of where it is used, and parts
+//! that nothing needs are not made.
+
+use std::collections::HashMap;
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::pass::{ParamDefault, ParamKind, PassError, PassInfo, PassParam, PassResult};
+use relaxide_ir::{AttrValue, Attrs, IRModule, Type, Var};
+
+use super::dead_code::remove_unused;
+use super::fresh::fresh_copy;
+use super::fuse_by_pattern::strings;
+use crate::op::CallCx;
+use crate::op::GradCx;
+use crate::rewrite::in_function;
+use crate::*;
+
+const NAME: &str = "Gradient";
+
+pub(super) const PASS: PassInfo =
+    PassInfo::new(NAME, "Adds a function that computes derivatives of another one's result.", |module, _, args| {
+        let name = args.str("func_name").unwrap_or_default();
+        let wanted = args.get("require_grads").map(|v| strings(Some(v)));
+        let index = args.int("target_index").unwrap_or(0);
+        gradient(module, name, wanted.as_deref(), index)
+    })
+    .params(&[
+        PassParam::required("func_name", ParamKind::Str, "The function."),
+        PassParam::optional(
+            "require_grads",
+            ParamKind::Strs,
+            "The parameters by which it is derived; all, where nothing is said.",
+        ),
+        PassParam::new("target_index", ParamKind::Int, ParamDefault::Int(0), "Which of several results is derived."),
+    ]);
+
+/// Adds the function `<name>_adjoint`.
+pub fn gradient(mut module: IRModule, name: &str, wanted: Option<&[String]>, index: i64) -> PassResult {
+    let Some(func) = module.get_as::<Function>(name) else {
+        return Err(PassError::new(NAME, format!("the module has no Relax function {name:?}")));
+    };
+    let func = fresh_copy(&func);
+    let made = adjoint(&func, wanted, index).map_err(|e| in_function(NAME, name, e))?;
+    let name = module.fresh_name(&format!("{name}_adjoint"));
+    let mut attrs = made.attrs.clone();
+    if attrs.0.contains_key("global_symbol") {
+        attrs = attrs.with("global_symbol", name.as_str());
+    }
+    module.insert(name, Ref::new(Function { attrs, ..Function::clone(&made) }));
+    Ok(module)
+}
+
+fn refuse<T>(message: impl Into<String>) -> Result<T, BuildError> {
+    Err(BuildError::Program(message.into()))
+}
+
+fn adjoint(func: &Ref<Function>, wanted: Option<&[String]>, index: i64) -> Result<Ref<Function>, BuildError> {
+    let [block] = func.body.blocks.as_slice() else { return refuse("the body must be one dataflow block") };
+    if !block.dataflow {
+        return refuse("the body must be one dataflow block; ConvertToDataflow makes it one where nothing has effects");
+    }
+    let target = target(&func.body.body, index)?;
+    let params = wanted_params(func, wanted)?;
+    let mut b = BlockBuilder::new();
+    func.params.iter().for_each(|p| b.reserve(&p.name));
+    functor::bound_names(&func.body).iter().for_each(|n| b.reserve(n));
+    b.begin_scope();
+    b.begin_dataflow()?;
+    for binding in &block.bindings {
+        b.push_binding(binding.clone())?;
+    }
+    let mut reverse = Reverse { b: &mut b, adjoints: HashMap::new() };
+    reverse.start(&target)?;
+    for binding in block.bindings.iter().rev() {
+        reverse.binding(binding)?;
+    }
+    let mut outputs = Vec::with_capacity(params.len());
+    for param in params {
+        outputs.push(reverse.output(&param)?);
+    }
+    b.end_dataflow()?;
+    let body = b.end_scope(Expr::tuple([func.body.body.clone(), Expr::tuple(outputs)]))?;
+    let new = Ref::new(Function { ret_ty: body.body.ty(), body, ..Function::clone(func) });
+    Ok(remove_unused(&new))
+}
+
+/// The variable that is derived.
+fn target(result: &Expr, index: i64) -> Result<AnyVar, BuildError> {
+    let target = match result {
+        Expr::Tuple(tuple) => match usize::try_from(index).ok().and_then(|i| tuple.fields.get(i)) {
+            Some(field) => field.as_var(),
+            None => return refuse(format!("the function has no result {index}: it has {}", tuple.fields.len())),
+        },
+        _ if index != 0 => return refuse(format!("the function has one result, and no result {index}")),
+        _ => result.as_var(),
+    };
+    let Some(target) = target else { return refuse("the result that is derived must be a variable") };
+    match target.ty() {
+        Type::Tensor(t) if t.ndim == 0 && t.dtype.code == DataType::FLOAT => Ok(target),
+        ty => refuse(format!(
+            "only a scalar floating-point tensor is derived; `{}` is {}",
+            target.name(),
+            display::type_text(ty)
+        )),
+    }
+}
+
+fn wanted_params(func: &Function, wanted: Option<&[String]>) -> Result<Vec<Ref<Var>>, BuildError> {
+    let params: Vec<Ref<Var>> = match wanted {
+        None => func.params.clone(),
+        Some(names) => names
+            .iter()
+            .map(|name| match func.params.iter().find(|p| p.name == *name) {
+                Some(param) => Ok(param.clone()),
+                None => refuse(format!("there is no parameter `{name}`")),
+            })
+            .collect::<Result<_, _>>()?,
+    };
+    let is_float = |ty: &Type| matches!(ty, Type::Tensor(t) if t.dtype.code == DataType::FLOAT && t.shape.is_some());
+    fn holds(ty: &Type, is_float: &dyn Fn(&Type) -> bool) -> bool {
+        match ty {
+            Type::Tuple(t) => t.fields.iter().all(|f| holds(f, is_float)),
+            ty => is_float(ty),
+        }
+    }
+    match params.iter().find(|p| !holds(&p.ty, &is_float)) {
+        Some(param) => refuse(format!(
+            "parameter `{}` is {}: only floating-point tensors of known shape have derivatives; name the others in \
+             require_grads",
+            param.name,
+            display::type_text(&param.ty)
+        )),
+        None => Ok(params),
+    }
+}
+
+struct Reverse<'a> {
+    b: &'a mut BlockBuilder,
+    /// The derivative of the target by each variable, so far: an operand.
+    adjoints: HashMap<AnyVar, Expr>,
+}
+
+impl Reverse<'_> {
+    fn start(&mut self, target: &AnyVar) -> Result<(), BuildError> {
+        let ones = filled("ones", target.ty())?;
+        let ones = self.b.emit_named(&format!("{}_adjoint", target.name()), ones)?;
+        self.adjoints.insert(target.clone(), ones);
+        Ok(())
+    }
+
+    fn binding(&mut self, binding: &Binding) -> Result<(), BuildError> {
+        let Some(grad) = self.adjoints.get(binding.var()).cloned() else { return Ok(()) };
+        match binding.value() {
+            Expr::Call(call) => self.call(binding.var(), call, grad),
+            Expr::TupleGetItem(item) => self.field(item, grad),
+            value @ (Expr::Tuple(_) | Expr::Var(_) | Expr::DataflowVar(_)) => self.add(value, grad),
+            Expr::Constant(_) | Expr::Prim(_) | Expr::Shape(_) => Ok(()),
+            _ => refuse(format!("`{}` is bound to what has no derivative", binding.var().name())),
+        }
+    }
+
+    fn call(&mut self, var: &AnyVar, call: &Ref<Call>, grad: Expr) -> Result<(), BuildError> {
+        let at = |what: &str| format!("at `{}`: {what}", var.name());
+        let Some(def) = call.op_name().and_then(op::lookup) else {
+            return refuse(at("only calls of operators have derivatives; legalize and fuse afterwards"));
+        };
+        let Some(rule) = def.gradient else { return refuse(at(&format!("operator `{}` has no derivative", def.name))) };
+        let output = Expr::from(var.clone());
+        let cx = GradCx {
+            call: CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args },
+            output: &output,
+            grad: &grad,
+        };
+        let grads = rule(&cx, self.b)?;
+        for (arg, grad) in call.args.iter().zip(grads) {
+            if let Some(grad) = grad {
+                self.add(arg, grad)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The adjoint of a tuple of which one field is used: zeros elsewhere.
+    fn field(&mut self, item: &TupleGetItem, grad: Expr) -> Result<(), BuildError> {
+        let (Some(tuple), Ok(index)) = (item.tuple.as_var(), usize::try_from(item.index)) else { return Ok(()) };
+        let known = self.adjoints.get(&tuple).cloned();
+        let mut fields = match known {
+            Some(Expr::Tuple(known)) => known.fields.clone(),
+            Some(other) => {
+                let count = if let Type::Tuple(t) = tuple.ty() { t.fields.len() } else { 0 };
+                (0..count).map(|i| self.b.emit(Expr::field(other.clone(), i))).collect::<Result<_, _>>()?
+            }
+            None => self.zeros_of_tuple(tuple.ty(), Some(index))?,
+        };
+        let Some(slot) = fields.get_mut(index) else { return Ok(()) };
+        let was_zero = matches!(slot, Expr::Tuple(t) if t.fields.is_empty());
+        *slot = if was_zero { grad } else { self.sum(slot.clone(), grad, "lv")? };
+        let filled = Expr::tuple(fields);
+        self.adjoints.insert(tuple, filled);
+        Ok(())
+    }
+
+    /// Zeros of the fields of a tuple; the one at `open` is an empty tuple, to be filled in.
+    fn zeros_of_tuple(&mut self, ty: &Type, open: Option<usize>) -> Result<Vec<Expr>, BuildError> {
+        let Type::Tuple(tuple) = ty else { return refuse("a field is taken from what is no tuple") };
+        let mut fields = Vec::with_capacity(tuple.fields.len());
+        for (i, field) in tuple.fields.iter().enumerate() {
+            fields.push(if Some(i) == open { Expr::tuple([]) } else { self.zeros(field)? });
+        }
+        Ok(fields)
+    }
+
+    fn zeros(&mut self, ty: &Type) -> Result<Expr, BuildError> {
+        match ty {
+            Type::Tuple(_) => Ok(Expr::tuple(self.zeros_of_tuple(ty, None)?)),
+            _ => {
+                let zeros = filled("zeros", ty)?;
+                self.b.emit(zeros)
+            }
+        }
+    }
+
+    /// Adds to the adjoint of an operand.
+    fn add(&mut self, operand: &Expr, grad: Expr) -> Result<(), BuildError> {
+        match operand {
+            Expr::Tuple(tuple) => {
+                let grad = self.b.normalize_arg(grad)?;
+                for (i, field) in tuple.fields.iter().enumerate() {
+                    let part = match &grad {
+                        Expr::Tuple(grad) => grad.fields.get(i).cloned(),
+                        _ => None,
+                    };
+                    let part = part.map_or_else(|| self.b.emit(Expr::field(grad.clone(), i)), Ok)?;
+                    self.add(field, part)?;
+                }
+                Ok(())
+            }
+            _ => {
+                let Some(var) = operand.as_var() else { return Ok(()) };
+                let name = format!("{}_adjoint", var.name());
+                let new = match self.adjoints.get(&var).cloned() {
+                    Some(before) => self.sum(before, grad, &name)?,
+                    None if matches!(grad, Expr::Tuple(_)) => self.b.normalize_arg(grad)?,
+                    None => self.b.emit_named(&name, grad)?,
+                };
+                self.adjoints.insert(var, new);
+                Ok(())
+            }
+        }
+    }
+
+    fn sum(&mut self, a: Expr, grad: Expr, name: &str) -> Result<Expr, BuildError> {
+        let grad = self.b.normalize_arg(grad)?;
+        if let (Type::Tuple(ty), Type::Tuple(_)) = (a.ty(), grad.ty()) {
+            let mut fields = Vec::with_capacity(ty.fields.len());
+            for i in 0..ty.fields.len() {
+                let (x, y) = (self.part(&a, i)?, self.part(&grad, i)?);
+                fields.push(self.sum(x, y, name)?);
+            }
+            return Ok(Expr::tuple(fields));
+        }
+        let sum = op::call("add", [a, grad], Attrs::new())?;
+        self.b.emit_named(name, sum)
+    }
+
+    fn part(&mut self, tuple: &Expr, i: usize) -> Result<Expr, BuildError> {
+        match tuple {
+            Expr::Tuple(t) => t.fields.get(i).cloned().map_or_else(|| refuse("a tuple lacks a field"), Ok),
+            _ => self.b.emit(Expr::field(tuple.clone(), i)),
+        }
+    }
+
+    /// The derivative by a parameter, as a result.
+    fn output(&mut self, param: &Ref<Var>) -> Result<Expr, BuildError> {
+        let found = self.adjoints.get(&AnyVar::Var(param.clone())).cloned();
+        let value = found.map_or_else(|| self.zeros(&param.ty), Ok)?;
+        self.b.emit_output_named(&format!("{}_adjoint_out", param.name), value)
+    }
+}
+
+/// A tensor of a type, of zeros or ones.
+fn filled(name: &str, ty: &Type) -> Result<Expr, BuildError> {
+    let Type::Tensor(tensor) = ty else { return refuse("only tensors have derivatives") };
+    let Some(shape) = &tensor.shape else { return refuse("a tensor of unknown shape has no derivative") };
+    let attrs = Attrs::new().with("dtype", AttrValue::DType(tensor.dtype));
+    Ok(op::call(name, [Expr::shape(shape.iter().cloned())], attrs)?)
+}
