@@ -119,3 +119,15 @@ def test_a_builder_that_is_misused_says_how():
         with bb.function("main", [x]):
             bb.emit_func_output(x)
             bb.emit_func_output(x)
+
+
+def test_programs_survive_json():
+    x = relax.Var("x", tensor([tirx.Var("n", "int64"), 3]))
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x]):
+        y = bb.emit(relax.op.add(x, relax.const(np.arange(3, dtype="float32"))))
+        bb.emit_func_output(relax.op.nn.softmax(y))
+    for module in (bb.get(), relax.get_pipeline("default_build")(bb.get())):
+        ir.assert_structural_equal(ir.load_json(ir.save_json(module)), module)
+    with pytest.raises(ValueError, match="JSON"):
+        ir.load_json("{")

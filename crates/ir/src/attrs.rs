@@ -4,7 +4,9 @@
 //! operator takes, of which kind and with which defaults, is said in that operator's definition.
 
 use indexmap::IndexMap;
-use relaxide_ffi::{Any, DataType, Field, ObjectRef, StructuralEqual, StructuralHash};
+use relaxide_ffi::{
+    Any, AnyView, DataType, Error, ErrorKind, Field, FromAny, ObjectRef, Shape, StructuralEqual, StructuralHash,
+};
 
 use crate::PrimExpr;
 
@@ -136,6 +138,47 @@ impl<T: Into<AttrValue>> From<Vec<T>> for AttrValue {
 impl<T: Into<AttrValue>> From<Option<T>> for AttrValue {
     fn from(value: Option<T>) -> Self {
         value.map_or(AttrValue::None, Into::into)
+    }
+}
+
+impl FromAny for AttrValue {
+    /// Numbers, text, lists and maps as what they are; scalar expressions apart from other objects.
+    fn from_any(value: AnyView<'_>) -> Result<Self, Error> {
+        use relaxide_ffi::abi::type_index as index;
+        if let Some(text) = value.as_str() {
+            return Ok(AttrValue::Str(text.to_string()));
+        }
+        Ok(match value.type_index() {
+            index::NONE => AttrValue::None,
+            index::BOOL => AttrValue::Bool(value.to()?),
+            index::INT => AttrValue::Int(value.to()?),
+            index::FLOAT => AttrValue::Float(value.to()?),
+            index::DATA_TYPE => AttrValue::DType(value.to()?),
+            index::SHAPE => value.to::<Shape>()?.to_vec().into(),
+            index::ARRAY | index::LIST => AttrValue::List(value.to()?),
+            index::MAP => AttrValue::Map(value.to()?),
+            _ => {
+                let object: ObjectRef = value.to()?;
+                match PrimExpr::try_from(object.clone()) {
+                    Ok(scalar) => AttrValue::Prim(scalar),
+                    Err(_) => AttrValue::Object(object),
+                }
+            }
+        })
+    }
+}
+
+impl FromAny for Attrs {
+    fn from_any(value: AnyView<'_>) -> Result<Self, Error> {
+        value.to().map(Attrs)
+    }
+}
+
+impl FromAny for crate::BinaryOp {
+    fn from_any(value: AnyView<'_>) -> Result<Self, Error> {
+        let name: String = value.to()?;
+        let unknown = || Error::new(ErrorKind::ValueError, format!("there is no operator {name}"));
+        crate::BinaryOp::ALL.into_iter().find(|op| format!("{op:?}") == name).ok_or_else(unknown)
     }
 }
 

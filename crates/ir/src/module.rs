@@ -1,7 +1,7 @@
 //! IRModule: functions of every language by name, and the devices and attributes that they share.
 
 use indexmap::IndexMap;
-use relaxide_ffi::{Any, Field, Object, ObjectRef, Ref, StructuralEqual, StructuralHash};
+use relaxide_ffi::{Any, AnyView, Error, Field, FromAny, Object, ObjectRef, Ref, StructuralEqual, StructuralHash};
 
 use crate::{Attrs, Type};
 
@@ -54,6 +54,12 @@ impl BaseFunc {
 impl<T: Object> From<Ref<T>> for BaseFunc {
     fn from(func: Ref<T>) -> Self {
         BaseFunc(func.into())
+    }
+}
+
+impl FromAny for BaseFunc {
+    fn from_any(value: AnyView<'_>) -> Result<Self, Error> {
+        value.to().map(BaseFunc)
     }
 }
 

@@ -18,6 +18,7 @@ mod print;
 mod tensor;
 
 pub use diagnostic::{Code, Diagnostic};
+pub use meta_json::{tensor_from_text, tensor_to_text};
 pub use parse::{Host, Local, Macro, Place, parse_module, parse_module_in};
 pub use print::{
     PrintOptions, print_binding, print_block, print_expr, print_function, print_module, print_module_with, print_prim,

@@ -114,6 +114,17 @@ pub(crate) fn read(text: &str) -> Result<Section, String> {
     Ok(section)
 }
 
+/// A tensor as text: what the nodes of a JSON graph hold for it.
+pub fn tensor_to_text(tensor: &Tensor) -> String {
+    STANDARD.encode(tensor_blob(tensor))
+}
+
+/// The tensor of such a text.
+pub fn tensor_from_text(text: &str) -> Result<Tensor, String> {
+    let bytes = STANDARD.decode(text).map_err(|e| format!("the tensor is not base64: {e}"))?;
+    read_tensor(&bytes).ok_or_else(|| "the tensor is damaged".to_string())
+}
+
 fn tensor_blob(tensor: &Tensor) -> Vec<u8> {
     let bytes = tensor.to_bytes().unwrap_or_default();
     let dtype = tensor.dtype();

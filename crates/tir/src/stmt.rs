@@ -1,6 +1,8 @@
 //! Statements of a kernel.
 
-use relaxide_ffi::{Any, Field, Object, ObjectEnum, Ref, StructuralEqual, StructuralHash};
+use relaxide_ffi::{
+    Any, AnyView, Error, ErrorKind, Field, FromAny, Object, ObjectEnum, Ref, StructuralEqual, StructuralHash,
+};
 use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{Attrs, Buffer, Var};
 
@@ -346,7 +348,16 @@ impl Stmt {
 }
 
 macro_rules! enum_field {
-    ($ty:ty) => {
+    ($ty:ident: $($variant:ident)*) => {
+        impl FromAny for $ty {
+            fn from_any(value: AnyView<'_>) -> Result<Self, Error> {
+                let number: i64 = value.to()?;
+                [$($ty::$variant),*].into_iter().find(|kind| *kind as i64 == number).ok_or_else(|| {
+                    Error::new(ErrorKind::ValueError, format!("{number} is no {}", stringify!($ty)))
+                })
+            }
+        }
+
         impl Field for $ty {
             fn to_any(&self) -> Any {
                 Any::from(*self as i64)
@@ -362,5 +373,5 @@ macro_rules! enum_field {
         }
     };
 }
-enum_field!(ForKind);
-enum_field!(IterKind);
+enum_field!(ForKind: Serial Parallel Vectorized Unrolled ThreadBinding);
+enum_field!(IterKind: Spatial Reduce Scan Opaque);

@@ -128,6 +128,12 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
+    /// All operators.
+    pub const ALL: [BinaryOp; 17] = {
+        use BinaryOp::*;
+        [Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, Eq, Ne, Lt, Le, Gt, Ge, And, Or]
+    };
+
     /// Whether the result is bool.
     pub fn is_comparison(self) -> bool {
         use BinaryOp::*;

@@ -16,7 +16,8 @@ pub mod te;
 pub mod transform;
 mod types;
 
-use relaxide::ffi::{Any, AnyView, Error, Function, register_global};
+use relaxide::ffi::{Any, AnyView, Error, ErrorKind, Function, Tensor, register_global, type_attr};
+use relaxide::script::{tensor_from_text, tensor_to_text};
 
 pub use args::Args;
 
@@ -35,5 +36,14 @@ pub fn register() -> Result<(), Error> {
     expr::enter();
     prim::enter();
     dpl::enter();
-    Ok(())
+    enter_json()
+}
+
+/// Tensors take part in JSON graphs as TVM writes them.
+fn enter_json() -> Result<(), Error> {
+    let write = |tensor: Tensor| Ok::<_, Error>(tensor_to_text(&tensor));
+    let read = |text: String| tensor_from_text(&text).map_err(|message| Error::new(ErrorKind::ValueError, message));
+    let index = relaxide::ffi::abi::type_index::TENSOR;
+    type_attr::set(type_attr::Attr::DataToJson.name(), index, Function::typed(write).into())?;
+    type_attr::set(type_attr::Attr::DataFromJson.name(), index, Function::typed(read).into())
 }

@@ -110,11 +110,7 @@ fn pair(args: &Args<'_>, left: usize, right: usize) -> Result<(PrimExpr, PrimExp
 
 /// `(operator, a, b)`; the operator is a name such as `Add`.
 fn binary(args: &Args<'_>) -> Result<Any, Error> {
-    use BinaryOp::*;
-    let name: String = args.get(0)?;
-    let all = [Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, Eq, Ne, Lt, Le, Gt, Ge, And, Or];
-    let op = all.into_iter().find(|op| format!("{op:?}").eq_ignore_ascii_case(&name));
-    let op = op.ok_or_else(|| Error::new(ErrorKind::ValueError, format!("there is no operator {name}")))?;
+    let op: BinaryOp = args.get(0)?;
     let (a, b) = pair(args, 1, 2)?;
     if a.dtype() != b.dtype() {
         let message = format!("{} and {} are no operands of one operation", a.dtype(), b.dtype());
