@@ -12,7 +12,7 @@
 //! renaming, and symbolic variables that it would bind stand for the dimensions that the value has. What is bound and then
 //! not used is left to dead code elimination, except tuples that were taken apart.
 //!
-//! **Refuses** to resolve a variable of a dataflow block into one that outlives the block: an output stays bound.
+//! A result of a dataflow block that is another name of one of its variables becomes that variable.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{PassInfo, PassResult};
@@ -20,6 +20,7 @@ use relaxide_ir::prim::{PrimExpr, VarMap};
 use relaxide_ir::{IRModule, Type, Var};
 
 use super::bind_symbols::SymbolMutator;
+use super::promote_outputs::promote_outputs;
 use crate::rewrite::{Action, ExprMap, Rewrite, in_function, replace, rewrite_function};
 use crate::shape::{bind_dims, same_dims, same_type, substitute_type, vars_of};
 use crate::*;
@@ -46,7 +47,7 @@ pub fn canonicalize_function(b: &mut BlockBuilder, func: &Ref<Function>) -> Resu
     let params: Vec<Type> = func.params.iter().map(|p| p.ty.clone()).collect();
     let mut canonicalize = Canonicalize { bound: vars_of(&params), ..Canonicalize::default() };
     let new = rewrite_function(b, func, &mut canonicalize)?;
-    Ok(SymbolMutator::new(canonicalize.symbols).function_body(&new))
+    Ok(promote_outputs(&SymbolMutator::new(canonicalize.symbols).function_body(&new)))
 }
 
 #[derive(Default)]

@@ -50,7 +50,7 @@ impl Eliminate {
 }
 
 /// Whether computing a value twice is waste: a call without effect that does not make memory or identity.
-fn is_candidate(value: &Expr) -> bool {
+pub(super) fn is_candidate(value: &Expr) -> bool {
     match value.as_op_call() {
         Some((_, "builtin.alloc_tensor" | "memory.alloc_storage" | "memory.alloc_tensor" | "make_closure")) => false,
         Some((_, name)) => !name.starts_with("vm.") && is_pure(value),

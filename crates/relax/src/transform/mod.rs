@@ -8,15 +8,18 @@ mod attach_global_symbol;
 mod bind_params;
 mod bind_symbols;
 mod block_pass;
+mod bundle_model_params;
 mod call_tir_rewrite;
 mod callees;
 mod canonicalize;
 mod common_subexpr;
 mod compute_prim_value;
 mod convert_layout;
+mod convert_to_dataflow;
 mod dead_code;
 mod decompose_inference;
 mod emit;
+mod expand_tuple_arguments;
 mod fold_constant;
 mod fold_conv;
 mod fresh;
@@ -24,16 +27,23 @@ mod fuse_by_pattern;
 mod fuse_ops;
 mod fuse_tir;
 mod gradient;
+mod inline_private;
 mod kill_after_last_use;
 mod lambda_lift;
+mod lazy_params;
 mod legalize;
+mod lift_transform_params;
 mod lower_alloc_tensor;
 mod lower_runtime_builtin;
 mod merge_composite;
+mod normalize;
 mod outline;
 mod pipeline;
+mod private_calls;
+mod promote_outputs;
 mod regroup;
 mod remove_purity_checking;
+mod remove_unused_parts;
 mod reshape_proof;
 mod rewrite_dataflow_reshape;
 mod run_codegen;
@@ -76,6 +86,18 @@ pub static PASSES: &[PassInfo] = &[
     to_mixed_precision::PASS,
     convert_layout::PASS,
     gradient::PASS,
+    lift_transform_params::PASS,
+    bundle_model_params::PASS,
+    lazy_params::GET_INPUT,
+    lazy_params::SET_OUTPUT,
+    lazy_params::TRANSFORM,
+    convert_to_dataflow::PASS,
+    expand_tuple_arguments::PASS,
+    remove_unused_parts::PARAMETERS,
+    remove_unused_parts::OUTPUTS,
+    inline_private::PASS,
+    normalize::NORMALIZE,
+    normalize::GLOBAL_VAR,
     fuse_by_pattern::PASS,
     merge_composite::PASS,
     run_codegen::PASS,

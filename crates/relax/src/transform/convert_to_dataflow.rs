@@ -1,0 +1,124 @@
+//! ConvertToDataflow: bindings without effects and control flow become dataflow blocks.
+//!
+//! ```text
+//! lv = R.matmul(x, w)                 with R.dataflow():
+//! gv = R.nn.relu(lv)            →         lv = R.matmul(x, w)
+//! R.print(gv, format="{}")                gv = R.nn.relu(lv)
+//!                                         R.output(gv)
+//!                                     R.print(gv, format="{}")
+//! ```
+//!
+//! Bindings that stand together make a block if there are at least `min_size` of them. What is used behind the block stays
+//! visible; the rest becomes dataflow variables. Blocks that are dataflow blocks stay as they are.
+
+use std::collections::HashSet;
+
+use relaxide_ffi::Ref;
+use relaxide_ir::IRModule;
+use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam, PassResult};
+
+use super::{canonicalize, emit::map_functions};
+use crate::builder::is_pure;
+use crate::functor::{VarReplacer, used_vars};
+use crate::*;
+
+const NAME: &str = "ConvertToDataflow";
+
+pub(super) const PASS: PassInfo =
+    PassInfo::new(NAME, "Bindings without effects and control flow become dataflow blocks.", |module, _, args| {
+        let min_size = args.int("min_size").and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+        run(module, min_size)
+    })
+    .params(&[PassParam::new(
+        "min_size",
+        ParamKind::Int,
+        ParamDefault::Int(2),
+        "The least number of bindings of a block.",
+    )]);
+
+fn run(module: IRModule, min_size: usize) -> PassResult {
+    let module = map_functions(module, |_, func| {
+        let mut convert = Convert { min_size, replace: VarReplacer::default() };
+        Ok(convert.mutate_function(func))
+    })?;
+    canonicalize::run(NAME, module)
+}
+
+struct Convert {
+    min_size: usize,
+    replace: VarReplacer,
+}
+
+impl ExprMutator for Convert {
+    fn mutate_expr(&mut self, e: &Expr) -> Expr {
+        match e.as_var() {
+            Some(_) => self.replace.mutate_expr(e),
+            None => self.remake_expr(e),
+        }
+    }
+
+    fn mutate_seq(&mut self, seq: &Ref<SeqExpr>) -> Ref<SeqExpr> {
+        let mut blocks = Vec::new();
+        for (i, block) in seq.blocks.iter().enumerate() {
+            if block.dataflow {
+                blocks.push(self.mutate_block(block));
+                continue;
+            }
+            let mut behind: HashSet<AnyVar> = used_vars(&seq.body).into_iter().collect();
+            behind.extend(seq.blocks.iter().skip(i + 1).flat_map(|b| &b.bindings).flat_map(|b| used_vars(b.value())));
+            self.split(block, &behind, &mut blocks);
+        }
+        let body = self.mutate_expr(&seq.body);
+        Ref::new(SeqExpr { blocks, body })
+    }
+}
+
+impl Convert {
+    /// A block as several: runs of bindings that may stand in a dataflow block, and the rest.
+    fn split(&mut self, block: &BindingBlock, behind: &HashSet<AnyVar>, out: &mut Vec<Ref<BindingBlock>>) {
+        let mut runs: Vec<(bool, Vec<Binding>)> = Vec::new();
+        for binding in &block.bindings {
+            let plain = is_plain(binding);
+            match runs.last_mut() {
+                Some((kind, run)) if *kind == plain => run.push(binding.clone()),
+                _ => runs.push((plain, vec![binding.clone()])),
+            }
+        }
+        for at in 0..runs.len() {
+            let Some((plain, run)) = runs.get(at).cloned() else { continue };
+            let dataflow = plain && run.len() >= self.min_size;
+            let mut used = behind.clone();
+            if dataflow {
+                used.extend(runs.iter().skip(at + 1).flat_map(|(_, run)| run).flat_map(|b| used_vars(b.value())));
+            }
+            let bindings = run.iter().map(|b| self.binding(b, dataflow && !used.contains(b.var()))).collect();
+            match out.last_mut() {
+                Some(last) if !dataflow && !last.dataflow && at > 0 => {
+                    let bindings: Vec<Binding> = bindings;
+                    let bindings = last.bindings.iter().cloned().chain(bindings).collect();
+                    *last = Ref::new(BindingBlock { bindings, dataflow: false });
+                }
+                _ => out.push(Ref::new(BindingBlock { bindings, dataflow })),
+            }
+        }
+    }
+
+    fn binding(&mut self, binding: &Binding, local: bool) -> Binding {
+        let new = self.remake_binding(binding);
+        if !local {
+            return new;
+        }
+        let var = new.var();
+        let own = AnyVar::Dataflow(Ref::new(DataflowVar { name: var.name().into(), ty: var.ty().clone(), span: None }));
+        self.replace.0.insert(binding.var().clone(), own.clone().into());
+        match &new {
+            Binding::Var(b) => Ref::new(VarBinding { var: own, value: b.value.clone() }).into(),
+            Binding::MatchCast(c) => Ref::new(MatchCast { var: own, value: c.value.clone(), ty: c.ty.clone() }).into(),
+        }
+    }
+}
+
+/// Whether a binding may stand in a dataflow block.
+fn is_plain(binding: &Binding) -> bool {
+    !matches!(binding.value(), Expr::If(_) | Expr::Function(_)) && is_pure(binding.value())
+}
