@@ -182,13 +182,12 @@ impl Plan {
         let size = mul(chunk.as_int().map_or_else(|| int(4 * self.shape.vectors * self.lanes), int), depth.clone());
         let panels = Buffer::new("panels", self.c.reduce.stage.output.dtype, [size]);
         let pack = self.pack(cx, part, &panels, &depth)?;
-        let panel = self.shape.vectors * self.lanes;
         let tiles = nest::tiles(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
             register_tile::rows(&part.m0, &part.height, self.shape.rows, |m, rows| {
                 let start = mul(sub(&tile.base, part.x0.clone()), depth.clone());
                 self.tile(cx, m, rows, &tile, &mut |_, j, map| {
                     let k = substitute(&self.depth_index(), map);
-                    let index = add(add(&start, mul(k, int(panel))), int(j * self.lanes));
+                    let index = add(add(&start, mul(k, int(tile.vectors * self.lanes))), int(j * self.lanes));
                     Ok(load(&panels, [ramp(index, int(1), self.lanes)]))
                 })
             })
@@ -196,16 +195,19 @@ impl Plan {
         Ok(Stmt::seq([Stmt::alloc(&panels), pack, tiles]))
     }
 
-    /// `P[panel][k][16] = B(k, x ..)`, in the order in which B lies.
+    /// `P[panel][k][16] = B(k, x ..)`, in the order in which B lies. Behind the last whole panel lie narrower ones, whose rows
+    /// follow each other without gaps, too.
     fn pack(&self, cx: &mut Cx, part: &Part, panels: &Ref<Buffer>, depth: &PrimExpr) -> Result<Stmt, Refusal> {
-        let panel = self.shape.vectors * self.lanes;
         let fresh: Vec<Axis> =
             self.c.inner.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
         let map: VarMap =
             self.c.inner.iter().zip(&fresh).map(|(a, f)| (a.var.clone(), PrimExpr::from(&f.var))).collect();
         let k = substitute(&self.depth_index(), &map);
         let mut copy = |tile: &Tile| -> Result<Stmt, Refusal> {
-            let start = add(mul(sub(&tile.base, part.x0.clone()), depth.clone()), mul(k.clone(), int(panel)));
+            let start = add(
+                mul(sub(&tile.base, part.x0.clone()), depth.clone()),
+                mul(k.clone(), int(tile.vectors * self.lanes)),
+            );
             let stores: Result<Vec<Stmt>, Refusal> = (0..tile.vectors)
                 .map(|j| {
                     let base = tile.at(j, self.lanes);

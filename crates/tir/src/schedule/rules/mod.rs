@@ -37,8 +37,18 @@ const REDUCTIONS: &[Rule<Reduce>] = &[
 ];
 
 /// Merges axes that move together, and makes the loop nest of a piece of work by the first rule that does not refuse.
+/// Work on a tensor without elements is none.
 pub fn schedule(cx: &mut Cx, work: &Work, notes: &mut Vec<Note>) -> Result<Stmt, ScheduleError> {
     let name = work.name();
+    let spatial = match work {
+        Work::Map(stage) => Some(&stage.spatial),
+        Work::Reduce(reduce) => Some(&reduce.stage.spatial),
+        Work::Opaque(_) => None,
+    };
+    if spatial.is_some_and(|axes| axes.iter().any(|a| a.extent.is_int(0))) {
+        notes.push(Note { stage: name, rule: "empty", refused: Vec::new() });
+        return Ok(Stmt::nop());
+    }
     match work {
         Work::Map(stage) => first(cx, MAPS, &merge::run(stage), name, notes),
         Work::Reduce(reduce) => first(cx, REDUCTIONS, &merge::reduce(reduce), name, notes),
