@@ -1,10 +1,13 @@
 """The sample programs of the Relax VM document, as written there with ``tvm`` replaced by ``relaxide``."""
 
 import numpy as np
+import pytest
 
 import relaxide
+import relaxide as tvm
 from relaxide import relax
 from relaxide.relax import VMInstrumentReturnKind
+from relaxide.script import ir as I
 from relaxide.script import relax as R
 
 
@@ -101,5 +104,108 @@ def test_serialization(tmp_path):
     # Load
     loaded = relaxide.runtime.load_module(str(tmp_path / "model.so"))
     vm = relax.VirtualMachine(loaded, relaxide.cpu())
+    inp = random_input()
+    np.testing.assert_array_equal(vm["main"](inp).numpy(), 2 * inp.numpy())
+
+
+# What follows are the samples of the document on heterogeneous execution that are about programs, with the decorators and
+# outputs that the document leaves out.
+
+vdevice = [
+    R.VDevice("llvm"),
+    R.VDevice("cuda", 0),
+    R.VDevice("cuda -arch=sm_80", 0),
+    R.VDevice("metal", 0, "global"),
+]
+
+
+def vdevices_of(func):
+    """The device of each parameter and of the result, by its place in the module's list."""
+    types = [param.ty for param in func.params] + [func.ret_ty]
+    return [None if ty.vdevice is None else (ty.vdevice.target, ty.vdevice.vdevice_id) for ty in types]
+
+
+def test_types_name_devices_of_the_module():
+    @I.ir_module
+    class Module:
+        I.module_global_infos({"vdevice": vdevice})
+
+        @R.function
+        def foo(
+            a: R.Tensor((2, 3), "float32", "cuda"),
+            b: R.Tensor((2, 3), "float32", "cuda:0"),
+            c: R.Tensor((2, 3), "float32", "vdevice:1"),
+        ):
+            s1 = R.add(a, b)
+            s = R.add(s1, c)
+            return s
+
+    assert vdevices_of(Module["foo"]) == [("cuda", 0)] * 4
+    assert [device.target for device in Module.global_infos["vdevice"]] == ["llvm", "cuda", "cuda -arch=sm_80", "metal"]
+    again = relaxide.script.from_source(Module.script())
+    relaxide.ir.assert_structural_equal(again, Module)
+
+
+def test_devices_are_hinted_at_and_copied_between():
+    @I.ir_module
+    class Module:
+        I.module_global_infos({"vdevice": vdevice})
+
+        @R.function
+        def foo(x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")):
+            with R.dataflow():
+                x1 = R.hint_on_device(x, tvm.cpu())
+                y1 = R.hint_on_device(y, tvm.cuda())
+                s1 = R.add(x1, x1)
+                s2 = R.to_vdevice(s1, R.Tensor("cuda:0"))
+                s = R.add(y1, s2)
+                R.output(s)
+            return s
+
+    bindings = Module["foo"].body.blocks[0].bindings
+    assert bindings[0].value.attrs.device_type == 1 and bindings[1].value.attrs.device_type == 2
+    assert bindings[3].value.ty.vdevice.target == "cuda" and vdevices_of(Module["foo"])[-1] == ("cuda", 0)
+    relaxide.ir.assert_structural_equal(relaxide.script.from_source(Module.script()), Module)
+
+
+def test_operands_on_different_devices_are_refused():
+    with pytest.raises(SyntaxError, match="(?i)vdevice|device"):
+
+        @I.ir_module
+        class Module:
+            I.module_global_infos({"vdevice": vdevice})
+
+            @R.function
+            def foo(a: R.Tensor((2, 3), "float32", "cuda:0"), b: R.Tensor((2, 3), "float32", "cuda:1")):
+                s = R.add(a, b)
+                return s
+
+
+def test_the_device_of_operands_is_the_results():
+    @I.ir_module
+    class Module:
+        I.module_global_infos({"vdevice": vdevice})
+
+        @R.function
+        def before(x: R.Tensor((2, 3), "float32", "cuda"), y: R.Tensor((2, 3), "float32", "cuda")):
+            a = R.add(x, y)
+            b = R.multiply(a, x)
+            return b
+
+        @R.function
+        def after(
+            x: R.Tensor((2, 3), "float32", "cuda"), y: R.Tensor((2, 3), "float32", "cuda")
+        ) -> R.Tensor((2, 3), "float32", "cuda"):
+            a: R.Tensor((2, 3), "float32", "cuda") = R.add(x, y)
+            b: R.Tensor((2, 3), "float32", "cuda") = R.multiply(a, x)
+            return b
+
+    before, after = (Module[name].without_attr("global_symbol") for name in ("before", "after"))
+    relaxide.ir.assert_structural_equal(before, after)
+
+
+@pytest.mark.parametrize("exec_mode", ["bytecode", "compiled"])
+def test_both_execution_modes(exec_mode):
+    vm = relax.VirtualMachine(relax.build(MyModule, target="llvm", exec_mode=exec_mode), relaxide.cpu())
     inp = random_input()
     np.testing.assert_array_equal(vm["main"](inp).numpy(), 2 * inp.numpy())

@@ -17,6 +17,7 @@
 
 mod access;
 mod args;
+mod device;
 mod expr;
 mod host;
 mod limits;

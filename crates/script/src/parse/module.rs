@@ -1,7 +1,7 @@
 //! The top of a text: imports, symbolic names, metadata, and the class that is the module.
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::{AttrValue, Attrs, BaseFunc, GlobalVar, IRModule, VDevice};
+use relaxide_ir::{AttrValue, Attrs, BaseFunc, GlobalVar, IRModule};
 use relaxide_relax::{Constant, Expr as Relax};
 use ruff_python_ast::{self as ast, Expr, Stmt};
 use ruff_text_size::Ranged;
@@ -159,10 +159,11 @@ impl Parser<'_> {
                     return Err(self.error(Code::Arguments, "I.module_global_infos takes a dictionary", call.range()));
                 };
                 for item in &dict.items {
-                    let Expr::List(list) = &item.value else { continue };
-                    for e in &list.elts {
-                        let device = self.vdevice_definition(e)?;
-                        self.vdevices.push(device);
+                    let is_devices =
+                        matches!(&item.key, Some(Expr::StringLiteral(key)) if key.value.to_str() == "vdevice");
+                    if is_devices {
+                        let devices = self.vdevice_list(&item.value)?;
+                        self.vdevices.extend(devices);
                     }
                 }
                 module.vdevices = self.vdevices.clone();
@@ -170,24 +171,6 @@ impl Parser<'_> {
             }
             _ => Err(self.unsupported("this statement in a module", e.range())),
         }
-    }
-
-    /// `I.vdevice(target, id, scope)`.
-    fn vdevice_definition(&mut self, e: &Expr) -> Parsed<Ref<VDevice>> {
-        let Expr::Call(call) = e else { return Err(self.unsupported("this global info", e.range())) };
-        if self.path(&call.func).as_deref() != Some("I.vdevice") {
-            return Err(self.unsupported("this global info", e.range()));
-        }
-        let mut args = Args::of(self, "I.vdevice", call)?;
-        let target = match args.take("target") {
-            None => String::new(),
-            Some(dict @ Expr::Dict(_)) => self.source.get(text_range(dict)).unwrap_or_default().to_string(),
-            Some(e) => self.text(e)?,
-        };
-        let id = args.take("vdevice_id").map_or(Ok(0), |e| self.int(e))?;
-        let scope = args.take("memory_scope").map_or(Ok("global".into()), |e| self.text(e))?;
-        args.finish(self)?;
-        Ok(Ref::new(VDevice { target, id, scope }))
     }
 
     /// A dictionary of attributes.
@@ -300,10 +283,6 @@ pub(super) fn constant(tensor: relaxide_ffi::Tensor) -> Ref<Constant> {
 /// A constant as a value.
 pub(super) fn constant_value(tensor: relaxide_ffi::Tensor) -> Value {
     Value::Relax(Relax::Constant(constant(tensor)))
-}
-
-fn text_range(e: &Expr) -> std::ops::Range<usize> {
-    e.range().start().into()..e.range().end().into()
 }
 
 /// The namespace that a Python module is.

@@ -41,6 +41,9 @@ impl Parser<'_> {
 
     /// A call of what a namespace offers.
     fn path_call(&mut self, path: &str, call: &ast::ExprCall) -> Parsed<Value> {
+        if let Some(device) = self.device_call(path, call)? {
+            return Ok(device);
+        }
         match path.split_once('.') {
             Some(("R", name)) => self.relax_call(name, call),
             Some(("T", name)) => self.tir_call(name, call),
@@ -143,6 +146,7 @@ impl Parser<'_> {
                 let tuple = self.leaf_value(value, tuple.range())?;
                 Value::Relax(Relax::field(tuple, usize::try_from(self.int(index)?).unwrap_or(usize::MAX)))
             }
+            "hint_on_device" => self.hint_on_device(&mut args)?,
             "call_packed" => self.call_packed(&mut args)?,
             "call_tir" | "call_tir_inplace" | "call_tir_with_grad" | "call_dps_packed" | "call_py_func" => {
                 self.destination_call(name, &mut args)?
@@ -311,7 +315,7 @@ impl Parser<'_> {
             .map_err(|value| self.error(Code::Type, format!("{} cannot be an attribute", value.describe()), e.range()))
     }
 
-    fn typed_call(
+    pub(super) fn typed_call(
         &mut self,
         name: &str,
         args: Vec<Relax>,

@@ -1,7 +1,7 @@
 //! Annotations.
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::{PointerType, PrimExpr, ShapeType, TensorType, Type, VDevice};
+use relaxide_ir::{PointerType, PrimExpr, ShapeType, TensorType, Type};
 use ruff_python_ast::{self as ast, Expr};
 use ruff_text_size::{Ranged, TextRange};
 
@@ -10,7 +10,6 @@ use super::symbols::dtype_name;
 use super::value::Value;
 use super::{Parsed, Parser};
 use crate::diagnostic::{Code, closest};
-use crate::print::target_kind;
 
 /// Names behind `R.` that are types.
 const RELAX_TYPES: &[&str] = &["Any", "Callable", "Object", "Prim", "Shape", "Tensor", "Tuple", "str"];
@@ -271,36 +270,5 @@ impl Parser<'_> {
                 Err(self.error(Code::Type, format!("text is expected, but this is {}", other.describe()), e.range()))
             }
         }
-    }
-
-    /// A device of the module: `"cuda:1"`, `"llvm:0:global"`, counted among those of its kind.
-    pub(super) fn vdevice(&mut self, e: &Expr) -> Parsed<Ref<VDevice>> {
-        let text = match self.expr(e)? {
-            Value::Str(text) => text,
-            Value::Relax(relaxide_relax::Expr::Str(text)) => text.value.clone(),
-            Value::Object(object) if object.is::<VDevice>() => {
-                return object.downcast().map_err(|_| self.error(Code::Type, "a device is expected", e.range()));
-            }
-            other => {
-                let message = format!("a device is expected, but this is {}", other.describe());
-                return Err(self.error(Code::Type, message, e.range()));
-            }
-        };
-        let mut parts = text.split(':');
-        let kind = parts.next().unwrap_or_default();
-        let index: usize = match parts.next() {
-            None => 0,
-            Some(index) => index.parse().map_err(|_| {
-                self.error(Code::Type, format!("{text:?} is no device: {index:?} is no number"), e.range())
-            })?,
-        };
-        let scope = parts.next();
-        let mut of_kind = self.vdevices.iter().filter(|d| target_kind(&d.target) == kind);
-        let found = of_kind.nth(index).cloned().filter(|d| scope.is_none_or(|s| s == d.scope));
-        found.ok_or_else(|| {
-            self.error(Code::UnknownName, format!("the module has no device {text:?}"), e.range())
-                .with_help("devices are listed in I.module_global_infos({\"vdevice\": [...]})")
-                .into()
-        })
     }
 }

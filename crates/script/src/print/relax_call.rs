@@ -52,7 +52,12 @@ impl Printer<'_> {
                 _ => self.expr(arg),
             });
         }
-        if OUT_TYPED.contains(&name) {
+        if name == "hint_on_device"
+            && let (Some(kind), Some(index)) = (call.attrs.int("device_type"), call.attrs.int("index"))
+        {
+            parts.push(format!("R.device(device_type={kind}, index={index})"));
+            parts.push(quoted(call.attrs.str("memory_scope").unwrap_or("global")));
+        } else if OUT_TYPED.contains(&name) {
             let out = match call.ty_args.as_slice() {
                 [Type::Tuple(t)] => {
                     let fields: Vec<_> = t.fields.iter().map(|f| self.ty(f)).collect();

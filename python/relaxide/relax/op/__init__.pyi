@@ -11,9 +11,11 @@ from ._calls import call_packed as call_packed
 from ._calls import call_pure_packed as call_pure_packed
 from ._calls import call_tir as call_tir
 from ._calls import call_tir_inplace as call_tir_inplace
+from ._calls import hint_on_device as hint_on_device
 from ._calls import invoke_closure as invoke_closure
 from ._calls import invoke_pure_closure as invoke_pure_closure
 from ._calls import make_closure as make_closure
+from ._calls import to_vdevice as to_vdevice
 
 def abs(x: Expr) -> Call:
     """Absolute value."""
@@ -123,8 +125,6 @@ def greater_equal(x1: Expr | int | float | bool, x2: Expr | int | float | bool) 
     """x1 >= x2."""
 def hamming_window(window_size: Expr | int | float, periodic: Expr | int | float, alpha: Expr | int | float, beta: Expr | int | float, dtype: str) -> Call:
     """alpha - beta * cos(2 pi i / (n - 1))."""
-def hint_on_device(data: Expr, device_type: int, index: int = 0, memory_scope: str = "global") -> Call:
-    """Says that a tensor is to lie on a device; the pass RealizeVDevice moves it there."""
 def index_put(data: Expr, indices: Expr, values: Expr, accumulate: bool = False) -> Call:
     """A copy of data with values at the indices; of values for one place the last one counts."""
 def index_tensor(data: Expr, indices: Expr | list[Expr]) -> Call:
@@ -263,8 +263,6 @@ def tensor_to_shape(x: Expr) -> Call:
     """The shape whose dimensions a tensor holds."""
 def tile(x: Expr, repeats: int | list[int]) -> Call:
     """The whole tensor repeated along dimensions."""
-def to_vdevice(data: Expr, dst_vdevice: Any) -> Call:
-    """A copy of a tensor on a device."""
 def topk(data: Expr, k: int = 1, axis: int = -1, ret_type: str = "both", largest: bool = True, dtype: str = "int32") -> Call:
     """The largest few along a dimension, in order, and where they are."""
 def tril(x: Expr, k: Expr | int | float) -> Call:

@@ -107,5 +107,19 @@ def assert_op(condition, format_args=None, format=""):
     return _core.op_call("assert_op", (condition, *values), {"format": text}, None)
 
 
+def hint_on_device(data, dst_vdevice, memory_scope="global"):
+    """Say that a tensor is to lie on a device; the pass ``RealizeVDevice`` moves it there."""
+    from ...ffi import device
+
+    target = device(dst_vdevice) if isinstance(dst_vdevice, str) else dst_vdevice
+    attrs = {"device_type": int(target.dlpack_device_type()), "index": target.index, "memory_scope": memory_scope}
+    return _core.op_call("hint_on_device", (data,), attrs, None)
+
+
+def to_vdevice(data, dst_vdevice):
+    """A copy of a tensor on a device of the module."""
+    return _core.op_call("to_vdevice", (data,), {"dst_vdevice": dst_vdevice}, None)
+
+
 def _types(types):
     return None if types is None else _result(types)

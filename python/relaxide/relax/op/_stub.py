@@ -22,9 +22,11 @@ from ._calls import call_packed as call_packed
 from ._calls import call_pure_packed as call_pure_packed
 from ._calls import call_tir as call_tir
 from ._calls import call_tir_inplace as call_tir_inplace
+from ._calls import hint_on_device as hint_on_device
 from ._calls import invoke_closure as invoke_closure
 from ._calls import invoke_pure_closure as invoke_pure_closure
 from ._calls import make_closure as make_closure
+from ._calls import to_vdevice as to_vdevice
 '''
 
 
