@@ -58,15 +58,16 @@ fn op_names() -> Vec<&'static str> {
     op::all().map(|def| def.name).collect()
 }
 
-/// What the registry says of an operator: its doc, its arguments as `(name, type, arity, doc)`, its attributes as
+/// What the registry says of an operator: its doc, its arguments as `(name, type, arity or default, doc)`, its attributes as
 /// `(name, type, default, doc)`, and whether it is pure.
 #[pyfunction]
 fn op_definition<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let Some(def) = op::lookup(name) else { return Ok(None) };
-    let arity = |arg: &ArgDef| match arg.arity {
-        Arity::Required => "required",
-        Arity::Optional => "optional",
-        Arity::Variadic => "variadic",
+    let arity = |arg: &ArgDef| match (arg.arity, arg.default) {
+        (_, Some(default)) => default.to_string(),
+        (Arity::Required, _) => "required".into(),
+        (Arity::Optional, _) => "optional".into(),
+        (Arity::Variadic, _) => "variadic".into(),
     };
     let arguments = def.args.iter().map(|arg| (arg.name, kind_of_arg(arg), arity(arg), arg.doc));
     let attributes = def.attrs.iter().map(|attr| (attr.name, kind_of_attr(attr), default_text(attr), attr.doc));

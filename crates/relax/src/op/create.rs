@@ -76,7 +76,7 @@ pub static TABLE: &[OpDef] = &[
         &[
             ArgDef::scalar("n", "Rows."),
             ArgDef::scalar("m", "Columns."),
-            ArgDef::scalar("k", "Which diagonal; 0 is the main one."),
+            ArgDef::scalar("k", "Which diagonal; 0 is the main one.").or(ArgDefault::Int(0)),
         ],
         &[DTYPE],
         eye_type,
@@ -87,7 +87,7 @@ pub static TABLE: &[OpDef] = &[
     .follow(),
     row(
         "eye_like",
-        &[X, ArgDef::scalar("k", "Which diagonal; 0 is the main one.")],
+        &[X, ArgDef::scalar("k", "Which diagonal; 0 is the main one.").or(ArgDefault::Int(0))],
         &[DTYPE],
         eye_like_type,
         Lowering::Compute(|cx, _| eye(cx, 1)),
@@ -111,7 +111,7 @@ pub static TABLE: &[OpDef] = &[
     .follow(),
     row(
         "tril",
-        &[X, ArgDef::scalar("k", "The last diagonal that is kept.")],
+        &[X, ArgDef::scalar("k", "The last diagonal that is kept.").or(ArgDefault::Int(0))],
         &[],
         triangle_type,
         Lowering::Compute(|cx, t| triangle(cx, t, prim::le)),
@@ -120,7 +120,7 @@ pub static TABLE: &[OpDef] = &[
     ),
     row(
         "triu",
-        &[X, ArgDef::scalar("k", "The first diagonal that is kept.")],
+        &[X, ArgDef::scalar("k", "The first diagonal that is kept.").or(ArgDefault::Int(0))],
         &[],
         triangle_type,
         Lowering::Compute(|cx, t| triangle(cx, t, prim::ge)),

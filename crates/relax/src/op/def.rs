@@ -5,10 +5,13 @@
 //! names, Python functions and documentation are derived from the row; nothing else knows an operator by name except the
 //! passes that are about that operator.
 
+use relaxide_ffi::DataType;
+use relaxide_ir::prim;
 use relaxide_ir::{PrimExpr, Type};
 use relaxide_tir::te;
 
 use super::{CallCx, Gradient, LayoutRule, MixedPrecision, OpError};
+use crate::Expr;
 
 /// One operator.
 #[derive(Clone, Copy)]
@@ -112,8 +115,40 @@ pub struct ArgDef {
     pub kind: ArgKind,
     /// How many times it may be given.
     pub arity: Arity,
+    /// What stands for a required one where programs leave it out; in a call it is always there.
+    pub default: Option<ArgDefault>,
     /// What it means.
     pub doc: &'static str,
+}
+
+/// The scalar that stands for an argument that is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgDefault {
+    /// A truth value.
+    Bool(bool),
+    /// A 64-bit integer.
+    Int(i64),
+}
+
+impl ArgDefault {
+    /// The value.
+    pub fn value(self) -> Expr {
+        Expr::prim(match self {
+            ArgDefault::Bool(value) => prim::int_of(DataType::bool(), i64::from(value)),
+            ArgDefault::Int(value) => prim::int(value),
+        })
+    }
+}
+
+/// In Python's notation.
+impl std::fmt::Display for ArgDefault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ArgDefault::Bool(true) => f.write_str("True"),
+            ArgDefault::Bool(false) => f.write_str("False"),
+            ArgDefault::Int(value) => value.fmt(f),
+        }
+    }
 }
 
 /// What an argument must be.
@@ -251,7 +286,7 @@ impl OpPattern {
 
 impl ArgDef {
     const fn new(name: &'static str, kind: ArgKind, doc: &'static str) -> ArgDef {
-        ArgDef { name, kind, arity: Arity::Required, doc }
+        ArgDef { name, kind, arity: Arity::Required, default: None, doc }
     }
 
     /// A tensor argument.
@@ -292,6 +327,11 @@ impl ArgDef {
     /// The same, but it may be left out.
     pub const fn optional(self) -> ArgDef {
         ArgDef { arity: Arity::Optional, ..self }
+    }
+
+    /// The same; a program may leave it out.
+    pub const fn or(self, default: ArgDefault) -> ArgDef {
+        ArgDef { default: Some(default), ..self }
     }
 
     /// The same, any number of times.

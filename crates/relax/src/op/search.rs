@@ -51,10 +51,14 @@ pub static TABLE: &[OpDef] = &[
                 ArgDef::scalar(
                     "sorted",
                     "Whether they are in ascending order, else in that of their first occurrence.",
-                ),
-                ArgDef::scalar("return_index", "Whether the index of each first occurrence is given."),
-                ArgDef::scalar("return_inverse", "Whether for each element the index of its like is given."),
-                ArgDef::scalar("return_counts", "Whether the number of occurrences is given."),
+                )
+                .or(ArgDefault::Bool(true)),
+                ArgDef::scalar("return_index", "Whether the index of each first occurrence is given.")
+                    .or(ArgDefault::Bool(false)),
+                ArgDef::scalar("return_inverse", "Whether for each element the index of its like is given.")
+                    .or(ArgDefault::Bool(false)),
+                ArgDef::scalar("return_counts", "Whether the number of occurrences is given.")
+                    .or(ArgDefault::Bool(false)),
                 ArgDef::scalar("axis", "The dimension whose slices are compared; of the flattened tensor if absent.")
                     .optional(),
             ],

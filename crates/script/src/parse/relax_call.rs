@@ -357,10 +357,14 @@ impl Parser<'_> {
                 }
                 break;
             }
-            let e = match arg.arity {
-                Arity::Optional => args.take(arg.name),
+            let e = match (arg.arity, arg.default) {
+                (Arity::Optional, _) | (_, Some(_)) => args.take(arg.name),
                 _ => Some(args.required(self, arg.name)?),
             };
+            if let (None, Some(default)) = (e, arg.default) {
+                values.push(default.value().into());
+                continue;
+            }
             match e {
                 None | Some(Expr::NoneLiteral(_)) if arg.arity == Arity::Optional => break,
                 Some(e) => values.push(self.op_arg(arg, e, &values)?),

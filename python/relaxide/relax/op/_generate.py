@@ -16,7 +16,7 @@ def signature(name):
     parameters, lines = [], []
     variadic = False
     for arg, kind, arity, arg_doc in arguments:
-        text = {"required": arg, "optional": f"{arg}=None", "variadic": f"*{arg}"}[arity]
+        text = {"required": arg, "optional": f"{arg}=None", "variadic": f"*{arg}"}.get(arity, f"{arg}={arity}")
         variadic |= arity == "variadic"
         optional_first = parameters and "=" in parameters[-1][0] and arity == "required"
         parameters.append((f"{text}=None" if optional_first else text, kind))

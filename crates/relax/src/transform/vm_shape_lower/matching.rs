@@ -137,6 +137,11 @@ impl Pending {
         waits.then_some(self)
     }
 
+    /// Whether it is a scalar without a slot.
+    pub fn is_unused(&self, heap: &ShapeHeap) -> bool {
+        self.scalar && self.dims.iter().all(|dim| heap.slot(dim).is_none())
+    }
+
     /// Whether some dimension can be checked now.
     fn checks_anything(&self, heap: &ShapeHeap) -> bool {
         let known = |dim: &PrimExpr| heap.slot(dim).is_some_and(|slot| heap.is_known(slot));

@@ -113,6 +113,8 @@ impl Lower<'_> {
             );
             matching::check(&param.clone().into(), &param.ty, &context, out, &mut pending);
         }
+        // A scalar that no dimension mentions needs no place.
+        pending.retain(|p| !p.is_unused(&self.heap));
         self.match_all(pending, out);
     }
 
