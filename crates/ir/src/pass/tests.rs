@@ -1,3 +1,5 @@
+//! The order in which passes and instruments run, and what contexts refuse.
+
 use std::sync::Mutex;
 
 use super::*;

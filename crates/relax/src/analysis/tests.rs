@@ -1,3 +1,5 @@
+//! Analyses of small functions.
+
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::{Attrs, GlobalVar, IRModule, Type, Var};
 

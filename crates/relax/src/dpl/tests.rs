@@ -1,3 +1,5 @@
+//! Patterns against small graphs.
+
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::{Attrs, Type, Var};
 
