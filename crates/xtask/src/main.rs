@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask bless`, `cargo xtask tidy`.
+//! The project's own chores: `cargo xtask bless`, `cargo xtask operators`, `cargo xtask tidy`.
 
 use std::process::{Command, ExitCode};
 
@@ -8,13 +8,15 @@ const USAGE: &str = "\
 usage: cargo xtask CHORE
 
   bless [FILTER]  rewrite the expectations of file tests (tests/filetests)
+  operators       write docs/operators.md from the registry
   tidy            check what the compiler does not: layers, unsafe code, file lengths, paths in files
 ";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["bless", filter @ ..] => bless(filter),
+        ["bless", filter @ ..] => bless("relaxide-testkit", "filetests", filter),
+        ["operators"] => bless("relaxide-relax", "documentation", &[]),
         ["tidy"] => report(&tidy::check(&root())),
         _ => {
             eprint!("{USAGE}");
@@ -23,10 +25,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn bless(filter: &[&str]) -> ExitCode {
+/// Runs a test that writes what it expects.
+fn bless(package: &str, test: &str, filter: &[&str]) -> ExitCode {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["test", "--quiet", "--package", "relaxide-testkit", "--test", "filetests", "--"])
+        .args(["test", "--quiet", "--package", package, "--test", test, "--"])
         .args(filter)
         .env("RELAXIDE_BLESS", "1")
         .current_dir(root())

@@ -49,7 +49,8 @@ pub static TABLE: &[OpDef] = &[
         &[REDUCTION],
         scatter_nd,
         "Slices of updates go to the points whose coordinates lie in the last dimension of the indices.",
-    ),
+    )
+    .layout(|cx| cx.unchanged()),
 ];
 
 fn scatter_type(cx: &CallCx) -> Result<Type, OpError> {
