@@ -36,7 +36,7 @@ pub fn rewrite_call(
         }
         let Some(rest) = left.checked_sub(calls.rewrites) else { break };
         left = rest;
-        func = transform::remove_unused(&transform::canonicalize_function(b, &new)?);
+        func = transform::clean_up(b, &new)?;
     }
     Err(BuildError::Program(format!("the rewriting of `{pattern}` does not come to rest")))
 }
@@ -114,8 +114,9 @@ fn rewrite_once(
     Ok(None)
 }
 
-/// A block with new values for some of its variables. A value is bound as late as what it needs asks for.
-fn replace_values(
+/// A block of a function with new values for some of its variables. Parts that several new values share (one node) are
+/// bound once; every binding stands behind what it uses.
+pub fn replace_values(
     b: &mut BlockBuilder,
     func: &Function,
     block: &BindingBlock,

@@ -60,10 +60,18 @@ pub fn destination(cx: &CallCx) -> Result<Ref<VDevice>, OpError> {
 /// The arguments of the run time's copy for a call of `to_vdevice`: the tensor, the device's type and index, the scope.
 pub fn copy_args(cx: &CallCx, data: &Expr) -> Result<Vec<Expr>, OpError> {
     let device = destination(cx)?;
+    let Some(number) = device_number(&device) else {
+        return cx.unsupported(format!("the kind of device of target \"{}\" is not known", device.target));
+    };
+    Ok(vec![data.clone(), Expr::prim(number), Expr::prim(device.id), Expr::string(device.scope.clone())])
+}
+
+/// The number of a kind of device, if it is known.
+pub fn device_number(device: &VDevice) -> Option<i64> {
     let kind = device.target.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
     let kind: String = kind.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
     // The numbers are DLPack's.
-    let number = match kind.as_str() {
+    Some(match kind.as_str() {
         "llvm" | "c" | "cpu" => 1,
         "cuda" | "nvptx" => 2,
         "opencl" => 4,
@@ -73,9 +81,8 @@ pub fn copy_args(cx: &CallCx, data: &Expr) -> Result<Vec<Expr>, OpError> {
         "ext_dev" => 12,
         "hexagon" => 14,
         "webgpu" => 15,
-        _ => return cx.unsupported(format!("the kind of device of target \"{}\" is not known", device.target)),
-    };
-    Ok(vec![data.clone(), Expr::prim(number as i64), Expr::prim(device.id), Expr::string(device.scope.clone())])
+        _ => return None,
+    })
 }
 
 fn to_vdevice_type(cx: &CallCx) -> Result<Type, OpError> {

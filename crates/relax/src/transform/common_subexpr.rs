@@ -13,24 +13,29 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::{Ref, structural_equal, structural_hash};
-use relaxide_ir::IRModule;
-use relaxide_ir::pass::{PassInfo, PassResult};
+use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam};
 
 use crate::builder::is_pure;
 use crate::functor::ExprMutator;
+use crate::transform::emit::map_functions;
 use crate::*;
 
 pub(super) const PASS: PassInfo =
-    PassInfo::new("EliminateCommonSubexpr", "What was computed is not computed again.", |module, _, _| run(module))
-        .opt_level(1);
+    PassInfo::new("EliminateCommonSubexpr", "What was computed is not computed again.", |module, _, args| {
+        let call_only = args.bool("call_only") == Some(true);
+        map_functions(module, |_, func| Ok(eliminate(func, call_only)))
+    })
+    .opt_level(1)
+    .params(&[PassParam::new(
+        "call_only",
+        ParamKind::Bool,
+        ParamDefault::Bool(false),
+        "Fields of tuples are left alone.",
+    )]);
 
-fn run(mut module: IRModule) -> PassResult {
-    let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
-    for (name, func) in functions {
-        let new = Eliminate::default().mutate_function(&func);
-        module.insert(name, new);
-    }
-    Ok(module)
+/// A function that computes nothing twice.
+pub(super) fn eliminate(func: &Ref<Function>, call_only: bool) -> Ref<Function> {
+    Eliminate { call_only, ..Eliminate::default() }.mutate_function(func)
 }
 
 #[derive(Default)]
@@ -38,6 +43,7 @@ struct Eliminate {
     /// Values that are visible, by structural hash.
     known: HashMap<u64, Vec<(Expr, AnyVar)>>,
     replaced: HashMap<AnyVar, Expr>,
+    call_only: bool,
 }
 
 impl Eliminate {
@@ -70,6 +76,7 @@ impl ExprMutator for Eliminate {
         let new = self.remake_binding(binding);
         if let Binding::Var(bound) = &new
             && is_candidate(&bound.value)
+            && !(self.call_only && matches!(bound.value, Expr::TupleGetItem(_)))
         {
             let hash = structural_hash(&bound.value, false);
             if let Some(earlier) = self.earlier(hash, &bound.value, &bound.var) {

@@ -54,6 +54,9 @@ pub(super) const PASS: PassInfo =
         "Whether all programs share one such function, or the names of those that do.",
     )]);
 
+/// A program, and what it is called.
+type Program = (String, Ref<Function>);
+
 fn run(mut module: IRModule, context: &PassContext, shared: Option<&AttrValue>) -> PassResult {
     let consume = context.config.bool(CONSUME) == Some(true);
     let programs: Vec<(String, Ref<Function>)> = module
@@ -70,7 +73,7 @@ fn run(mut module: IRModule, context: &PassContext, shared: Option<&AttrValue>) 
         return Err(PassError::new(NAME, format!("function `{unknown}` does not exist or has no {NUM_INPUT_ATTR}")));
     }
     let (joint, alone): (Vec<_>, Vec<_>) = programs.into_iter().partition(|(name, _)| together.contains(name));
-    let mut groups: Vec<(String, Vec<(String, Ref<Function>)>)> =
+    let mut groups: Vec<(String, Vec<Program>)> =
         alone.into_iter().map(|(name, f)| (format!("{name}_transform_params"), vec![(name, f)])).collect();
     if !joint.is_empty() {
         groups.push(("transform_params".into(), joint));

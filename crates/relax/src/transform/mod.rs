@@ -12,12 +12,14 @@ mod bundle_model_params;
 mod call_tir_rewrite;
 mod callees;
 mod canonicalize;
+mod combine_parallel_matmul;
 mod common_subexpr;
 mod compute_prim_value;
 mod convert_layout;
 mod convert_to_dataflow;
 mod dead_code;
 mod decompose_inference;
+mod decompose_training;
 mod emit;
 mod expand_tuple_arguments;
 mod fold_constant;
@@ -26,6 +28,7 @@ mod fresh;
 mod fuse_by_pattern;
 mod fuse_ops;
 mod fuse_tir;
+mod fuse_transpose_matmul;
 mod gradient;
 mod inline_private;
 mod kill_after_last_use;
@@ -41,15 +44,21 @@ mod outline;
 mod pipeline;
 mod private_calls;
 mod promote_outputs;
+mod redundant_reshape;
 mod regroup;
 mod remove_purity_checking;
 mod remove_unused_parts;
+mod reorder_products;
 mod reshape_proof;
 mod rewrite_dataflow_reshape;
+mod rules;
 mod run_codegen;
 mod static_plan;
 mod to_mixed_precision;
 mod to_non_dataflow;
+mod topological_sort;
+mod update_param_type;
+mod vdevice;
 mod vm_shape_lower;
 
 use relaxide_ir::Attrs;
@@ -68,6 +77,17 @@ pub use legalize::{RESHAPE_ATTR, broadcast_index};
 pub use pipeline::{Pipeline, pipeline, pipelines};
 pub use reshape_proof::is_reshape;
 pub use run_codegen::EXTERNAL_MODULES_ATTR;
+pub use update_param_type::update_param_type;
+
+/// A function in which names that only rename are resolved, what is computed twice is computed once, and what is not used
+/// goes: what a pass that replaced values leaves behind.
+pub fn clean_up(
+    b: &mut crate::BlockBuilder,
+    func: &relaxide_ffi::Ref<crate::Function>,
+) -> Result<relaxide_ffi::Ref<crate::Function>, crate::BuildError> {
+    let func = canonicalize_function(b, func)?;
+    Ok(remove_unused(&common_subexpr::eliminate(&func, false)))
+}
 
 /// Every pass over Relax.
 pub static PASSES: &[PassInfo] = &[
@@ -98,6 +118,17 @@ pub static PASSES: &[PassInfo] = &[
     inline_private::PASS,
     normalize::NORMALIZE,
     normalize::GLOBAL_VAR,
+    combine_parallel_matmul::PASS,
+    reorder_products::ADJUST,
+    reorder_products::EXPAND,
+    reorder_products::PERMUTE,
+    reorder_products::TAKE,
+    fuse_transpose_matmul::PASS,
+    redundant_reshape::PASS,
+    decompose_training::PASS,
+    topological_sort::PASS,
+    vdevice::REALIZE,
+    vdevice::UPDATE,
     fuse_by_pattern::PASS,
     merge_composite::PASS,
     run_codegen::PASS,

@@ -1,0 +1,117 @@
+//! DecomposeOpsForTraining: normalizations become arithmetic that has derivatives.
+//!
+//! ```text
+//! lv = R.nn.batch_norm(x, gamma, beta, mean, var, training=True)
+//!     →  the batch's own mean and variance normalize x; the running ones move towards them by `momentum`
+//! gv = R.nn.layer_norm(x, gamma, beta)
+//!     →  (x - mean(x)) / sqrt(variance(x) + epsilon) * gamma + beta
+//! ```
+//!
+//! A `batch_norm` with `training=False` is left to `DecomposeOpsForInference`.
+
+use relaxide_ir::Attrs;
+use relaxide_ir::pass::{ParamKind, PassError, PassInfo, PassParam, PassResult};
+use relaxide_ir::prim::constant;
+use relaxide_ir::{DataType, IRModule};
+
+use crate::constant::scalar_constant;
+use crate::rewrite::{Action, Rewrite, in_function, rewrite_function, rewrite_module};
+use crate::*;
+
+const NAME: &str = "DecomposeOpsForTraining";
+
+pub(super) const PASS: PassInfo =
+    PassInfo::new(NAME, "Normalizations become arithmetic that has derivatives.", |module, _, args| {
+        match args.str("func_name") {
+            Some(name) => one(module, name),
+            None => rewrite_module(NAME, module, &mut Decompose),
+        }
+    })
+    .params(&[PassParam::optional("func_name", ParamKind::Str, "The function; all, where nothing is said.")]);
+
+fn one(module: IRModule, name: &str) -> PassResult {
+    let Some(func) = module.get_as::<Function>(name) else {
+        return Err(PassError::new(NAME, format!("the module has no Relax function {name:?}")));
+    };
+    let mut b = BlockBuilder::with_module(module);
+    let new = rewrite_function(&mut b, &func, &mut Decompose).map_err(|e| in_function(NAME, name, e))?;
+    b.module_mut().insert(name, new);
+    Ok(b.finish())
+}
+
+struct Decompose;
+
+impl Rewrite for Decompose {
+    fn value(&mut self, b: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+        let new = match value.as_op_call() {
+            Some((call, "nn.batch_norm")) if call.attrs.bool("training") != Some(false) => batch_norm(b, call)?,
+            Some((call, "nn.layer_norm")) => layer_norm(b, call)?,
+            _ => None,
+        };
+        Ok(Action::Bind(new.unwrap_or(value)))
+    }
+}
+
+/// Rank and element type of a floating-point tensor.
+fn known(data: &Expr) -> Option<(i64, DataType)> {
+    let ty = data.ty();
+    let tensor = ty.as_tensor().filter(|t| t.ndim > 0 && t.dtype.is_float())?;
+    Some((tensor.ndim, tensor.dtype))
+}
+
+fn number(dtype: DataType, value: f64) -> Result<Expr, BuildError> {
+    Ok(scalar_constant(dtype, value).unwrap_or_else(|| Expr::prim(constant(dtype, value))))
+}
+
+fn batch_norm(b: &mut BlockBuilder, bn: &Call) -> Result<Option<Expr>, BuildError> {
+    let [data, gamma, beta, mean, variance] = bn.args.as_slice() else { return Ok(None) };
+    let Some((ndim, dtype)) = known(data) else { return Ok(None) };
+    let axis = bn.attrs.int("axis").unwrap_or(1).rem_euclid(ndim);
+    let others: Vec<i64> = (0..ndim).filter(|i| *i != axis).collect();
+    let over = || Attrs::new().with("axis", others.clone()).with("keepdims", false);
+    let own_mean = b.op("mean", [data.clone()], over())?;
+    let own_variance = b.op("variance", [data.clone()], over())?;
+    let mut spread = |v: &Expr| b.op("expand_dims", [v.clone()], Attrs::new().with("axis", others.clone()));
+    let (m, v) = (spread(&own_mean)?, spread(&own_variance)?);
+    let (g, c) = (spread(gamma)?, spread(beta)?);
+    let result = normalized(b, bn, dtype, [data.clone(), m, v, g, c])?;
+    let momentum = bn.attrs.float("momentum").unwrap_or(0.1);
+    let mut moved = |old: &Expr, new: Expr| {
+        let old = b.op("multiply", [number(dtype, 1.0 - momentum)?, old.clone()], Attrs::new())?;
+        let new = b.op("multiply", [number(dtype, momentum)?, new], Attrs::new())?;
+        b.op("add", [old, new], Attrs::new())
+    };
+    let (new_mean, new_variance) = (moved(mean, own_mean)?, moved(variance, own_variance)?);
+    Ok(Some(Expr::tuple([result, new_mean, new_variance])))
+}
+
+/// `(data - mean) / sqrt(variance + epsilon) * gamma + beta`, without what the call switches off.
+fn normalized(
+    b: &mut BlockBuilder,
+    call: &Call,
+    dtype: DataType,
+    [data, mean, variance, gamma, beta]: [Expr; 5],
+) -> Result<Expr, BuildError> {
+    let flag = |name: &str| call.attrs.bool(name) != Some(false);
+    let centred = b.op("subtract", [data, mean], Attrs::new())?;
+    let shifted = b.op("add", [variance, number(dtype, call.attrs.float("epsilon").unwrap_or(1e-5))?], Attrs::new())?;
+    let spread = b.op("sqrt", [shifted], Attrs::new())?;
+    let mut out = b.op("divide", [centred, spread], Attrs::new())?;
+    if flag("scale") {
+        out = b.op("multiply", [out, gamma], Attrs::new())?;
+    }
+    if flag("center") {
+        out = b.op("add", [out, beta], Attrs::new())?;
+    }
+    Ok(out)
+}
+
+fn layer_norm(b: &mut BlockBuilder, call: &Call) -> Result<Option<Expr>, BuildError> {
+    let [data, gamma, beta] = call.args.as_slice() else { return Ok(None) };
+    let Some((_, dtype)) = known(data) else { return Ok(None) };
+    let axes = call.attrs.ints("axes").unwrap_or_else(|| vec![-1]);
+    let over = || Attrs::new().with("axis", axes.clone()).with("keepdims", true);
+    let mean = b.op("mean", [data.clone()], over())?;
+    let variance = b.op("variance", [data.clone()], over())?;
+    normalized(b, call, dtype, [data.clone(), mean, variance, gamma.clone(), beta.clone()]).map(Some)
+}
