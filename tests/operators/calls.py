@@ -788,6 +788,12 @@ def nll_backward(g):
     return f'R.grad.nll_loss_backward({g.tensor([])}, {g.tensor([2, 5, "n"])}, {g.tensor([2, "n"], "int64")}{weights}, reduction="mean", ignore_index=-100)'
 
 
+def layout_transform(g):
+    text, ndim = g.pick(("lambda i, j: (j, i)", 2), ("lambda i, j: (i, j // 4, j % 4)", 2), ("lambda i: (i // 3, i % 3)", 1), ("lambda i, j, k: (k, i, j)", 3))
+    pad = g.pick("None", "T.float32(2.0)")
+    return f"R.layout_transform({g.tensor([g.dim() if g.chance(0.4) else g.pick(8, 12, 14) for _ in range(ndim)])}, index_map=T.index_map({text}), pad_value={pad})"
+
+
 FLOAT_UNARY = "acos acosh asin asinh atan atanh cos cosh erf exp log rsqrt sigmoid sin sinh sqrt tan tanh".split()
 ANY_UNARY = "abs ceil floor negative round sign square trunc isfinite isinf isnan".split()
 NN_UNARY = "relu gelu gelu_tanh silu selu".split()
@@ -835,7 +841,7 @@ CALLS = {
     "nn.softplus": lambda g: f"R.nn.softplus({g.tensor(g.shape(), g.dtype('f'))}, beta=1.0, threshold=20.0)",
     "nn.cross_entropy_with_logits": cross_entropy, "nn.nll_loss": nll_loss,
     "nn.attention": attention("attention"), "nn.attention_bias": attention("attention_bias"), "nn.attention_var_len": attention("attention_var_len"),
-    "memory.view": view,
+    "memory.view": view, "layout_transform": layout_transform,
     **{f"inspect.{name}": inspect(name) for name in "tensor_ndim tensor_dtype_code tensor_dtype_bits tensor_dtype_lanes tensor_byte_offset tensor_elem_offset".split()},
     **{f"inspect.{name}": inspect_axis(name) for name in ("tensor_shape_i", "tensor_stride_i")},
     "vision.roi_align": roi("roi_align"), "vision.roi_pool": roi("roi_pool"), "vision.get_valid_counts": get_valid_counts,

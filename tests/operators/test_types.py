@@ -32,8 +32,6 @@ DIFFERENCES = {
 #: The reference lets truth values mix with numbers, and gives the left one's dtype; we ask for a conversion.
 MIXED = re.compile(r"both sides must have one dtype, but they have .*bool")
 #: The reference's text has no names for these.
-#: Not there yet.
-ABSENT = {"layout_transform"}
 NAMELESS = [name for name in calls.CALLS if name.startswith("inspect.")]
 
 
@@ -117,6 +115,6 @@ def test_hooks_are_where_the_reference_has_them():
         code = op.get_attr("TMixedPrecisionPolicy")
         theirs = ("g" if op.get_attr("FPrimalGradient") else "") + ("l" if op.get_attr("FRelaxInferLayout") else "")
         theirs += policy[None if code is None else int(code)]
-        if own not in ABSENT and rows.get(own, "") != theirs:
+        if rows.get(own, "") != theirs:
             differences.append(f"{own}: {rows.get(own)!r}, the reference {theirs!r}")
     assert differences == []

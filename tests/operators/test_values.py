@@ -71,7 +71,7 @@ def test_every_operator_with_values_has_a_case():
     elsewhere = {
         "call_builtin_with_ctx", "call_dps_packed", "call_inplace_packed", "call_pure_packed", "call_py_func", "call_tir", "call_tir_inplace",
         "call_tir_with_grad", "invoke_closure", "invoke_pure_closure", "make_closure", "null_value", "print", "assert_op", "tensor_to_shape",
-        "to_vdevice", "hint_on_device", "layout_transform",
+        "to_vdevice", "hint_on_device",
     }
     ir = pytest.importorskip("tvm.ir")
     names = {n.removeprefix("relax.") for n in ir.Op.list_op_names() if n.startswith("relax.")}

@@ -1081,6 +1081,17 @@ def wrap_param(r):
     return Case('R.wrap_param({0}, dtype="float64")', [x], x.astype("float64"))
 
 
+def layout_transform(r):
+    x = r.data((r.int(1, 4), r.int(1, 9)))
+    if r.chance(0.3):
+        return Case("R.layout_transform({0}, index_map=T.index_map(lambda i, j: (j, i)), pad_value=None)", [x], x.T)
+    rows = -(-x.shape[1] // 4)
+    expect = np.full((x.shape[0], rows * 4), 1.5, "float32")
+    expect[:, : x.shape[1]] = x
+    call = "R.layout_transform({0}, index_map=T.index_map(lambda i, j: (i, j // 4, j % 4)), pad_value=T.float32(1.5))"
+    return Case(call, [x], expect.reshape(-1, rows, 4), fixed=x.shape[1:] if x.shape[1] < 4 else ())
+
+
 def view(r):
     x = r.data((8, 4))
     if r.chance(0.5):
@@ -1125,5 +1136,5 @@ CASES = {
     **{f"nn.{name}": attention(name) for name in ("attention", "attention_bias", "attention_var_len")},
     "quantize": quantize, "dequantize": dequantize, "shape_of": shape_of, "shape_to_tensor": shape_of, "size": size,
     "grad.no_grad": same("grad.no_grad"), "grad.start_checkpoint": same("grad.start_checkpoint"), "grad.end_checkpoint": same("grad.end_checkpoint"),
-    "wrap_param": wrap_param, "memory.view": view,
+    "wrap_param": wrap_param, "memory.view": view, "layout_transform": layout_transform,
 }

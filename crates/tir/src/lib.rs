@@ -7,6 +7,7 @@
 mod display;
 pub mod func;
 pub mod functor;
+pub mod index_map;
 pub mod interp;
 pub mod intrin;
 pub mod lower;
@@ -19,4 +20,5 @@ pub mod verify;
 
 pub use func::PrimFunc;
 pub use functor::{StmtMutator, StmtVisitor};
+pub use index_map::IndexMap;
 pub use stmt::*;

@@ -7,6 +7,7 @@
 use relaxide_ir::Attrs;
 use relaxide_ir::prim;
 use relaxide_relax::Expr;
+use relaxide_relax::op::window::all;
 use relaxide_tir::te;
 
 use super::conv::{Window, as_2d, from_2d, lift, lift_pads};
@@ -88,8 +89,7 @@ fn extended(scope: &mut Scope, x: Expr, window: &Window) -> Result<Expr, NodeErr
         let image = &inputs[0];
         vec![te::compute("extend", new, |at| {
             let within = at.iter().zip(image.shape()).skip(2).map(|(i, n)| prim::lt(i.clone(), n.clone()));
-            let within = within.reduce(prim::and).unwrap_or_else(|| prim::boolean(true));
-            prim::if_then_else(within, image.at(at), least.clone())
+            prim::if_then_else(all(within), image.at(at), least.clone())
         })]
     })
 }

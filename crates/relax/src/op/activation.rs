@@ -5,13 +5,10 @@ use relaxide_ir::{AttrValue, Type};
 use relaxide_tir::te;
 
 use super::shaping::{input, result_dims};
+use super::unary::same_type;
 use super::*;
 
 const DATA: ArgDef = ArgDef::tensor("data", "The input.");
-
-fn same_type(cx: &CallCx) -> Result<Type, OpError> {
-    Ok(cx.tensor(0)?.ty())
-}
 
 const fn scalar_row(
     name: &'static str,

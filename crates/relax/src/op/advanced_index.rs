@@ -9,10 +9,10 @@ use super::index::wrapped;
 use super::loops::{axes, nest};
 use super::shaping::{input, result_dims};
 use super::*;
+use crate::BlockBuilder;
 use crate::display::tuple_text;
 use crate::shape::{Broadcast, broadcast};
 use crate::transform::broadcast_index;
-use crate::{BlockBuilder, BuildError};
 
 const DATA: ArgDef = ArgDef::tensor("data", "The tensor that is indexed.");
 const INDICES: ArgDef = ArgDef::tensors(
@@ -250,10 +250,7 @@ fn dynamic_type(cx: &CallCx) -> Result<Type, OpError> {
 
 /// First the shape is computed and bound, then the slice is taken.
 fn dynamic_slice(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
-    let plain = |e: BuildError| match e {
-        BuildError::Op(e) => e,
-        other => OpError::invalid(cx.name(), other.to_string()),
-    };
+    let plain = |e| OpError::of_build(cx.name(), e);
     let (x, dims) = (cx.tensor(0)?, cx.dims(0)?);
     let ndim = dims.len();
     let args: Vec<Expr> = cx.args.to_vec();

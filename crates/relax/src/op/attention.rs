@@ -9,8 +9,8 @@ use relaxide_ir::{Attrs, Type};
 use relaxide_tir::te;
 
 use super::*;
+use crate::BlockBuilder;
 use crate::constant::scalar_constant;
-use crate::{BlockBuilder, BuildError};
 
 const QUERY: ArgDef = ArgDef::tensor("query", "(batch, length, heads, head size).");
 const KEY: ArgDef = ArgDef::tensor("key", "(batch, length, heads, head size).");
@@ -113,15 +113,8 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn plain(&self, e: BuildError) -> OpError {
-        match e {
-            BuildError::Op(e) => e,
-            other => OpError::invalid(self.name, other.to_string()),
-        }
-    }
-
     fn op(&mut self, name: &str, args: impl Into<Vec<Expr>>, attrs: Attrs) -> Result<Expr, OpError> {
-        self.b.op(name, args, attrs).map_err(|e| self.plain(e))
+        self.b.op(name, args, attrs).map_err(|e| OpError::of_build(self.name, e))
     }
 }
 
@@ -212,10 +205,7 @@ fn mask(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpError> {
         })]
     };
     let made = b.emit_te("attention_mask", starts, masked);
-    made.map(Some).map_err(|e| match e {
-        BuildError::Op(e) => e,
-        other => OpError::invalid(cx.name(), other.to_string()),
-    })
+    made.map(Some).map_err(|e| OpError::of_build(cx.name(), e))
 }
 
 /// Which corner of the products a causal mask starts from.

@@ -5,8 +5,8 @@ use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{Attrs, Type};
 
 use super::*;
+use crate::BlockBuilder;
 use crate::shape::{num_elements, same_dims};
-use crate::{BlockBuilder, BuildError};
 
 type Open = fn(&CallCx, &mut BlockBuilder) -> Result<Expr, OpError>;
 
@@ -78,10 +78,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn op(&mut self, name: &str, args: impl Into<Vec<Expr>>, attrs: Attrs) -> Result<Expr, OpError> {
-        self.b.op(name, args, attrs).map_err(|e| match e {
-            BuildError::Op(e) => e,
-            other => OpError::invalid(self.name, other.to_string()),
-        })
+        self.b.op(name, args, attrs).map_err(|e| OpError::of_build(self.name, e))
     }
 }
 

@@ -8,8 +8,8 @@ use relaxide_tir::te;
 
 use super::window::{Image, Partial, Window, all, compute, layout_order, out_layout_order, windows};
 use super::*;
+use crate::BlockBuilder;
 use crate::shape::prove_equal;
-use crate::{BlockBuilder, BuildError};
 
 const ARGS: &[ArgDef] =
     &[ArgDef::tensor("data", "The image."), ArgDef::tensor("weight", "For each output channel, a window.")];
@@ -336,10 +336,7 @@ fn taps(channels: PrimExpr, extents: impl Iterator<Item = PrimExpr>) -> (te::Red
 
 /// A convolution over a sequence as one over an image of height one.
 fn as_2d(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
-    let plain = |e: BuildError| match e {
-        BuildError::Op(e) => e,
-        other => OpError::invalid(cx.name(), other.to_string()),
-    };
+    let plain = |e| OpError::of_build(cx.name(), e);
     let (data_layout, kernel_layout) = (cx.str("data_layout")?, cx.str("kernel_layout")?);
     let out_layout = cx.attrs.str("out_layout").filter(|l| !l.is_empty()).unwrap_or(data_layout);
     let wide = |layout: &str| layout.replace('W', "HW");

@@ -478,10 +478,7 @@ fn all_class_type(cx: &CallCx) -> Result<Type, OpError> {
 }
 
 fn all_class(cx: &CallCx, b: &mut crate::BlockBuilder) -> Result<Expr, OpError> {
-    let plain = |e: crate::BuildError| match e {
-        crate::BuildError::Op(e) => e,
-        other => OpError::invalid(cx.name(), other.to_string()),
-    };
+    let plain = |e| OpError::of_build(cx.name(), e);
     let (boxes, scores) = (cx.dims(0)?, cx.dims(1)?);
     if boxes.len() != 3 || scores.len() != 3 {
         return cx.invalid("needs boxes and scores of 3 dimensions");

@@ -2,6 +2,7 @@
 
 use relaxide_ir::Type;
 
+use crate::BuildError;
 use crate::display::type_text;
 
 /// Why a call of an operator is refused. Each names the operator.
@@ -69,6 +70,14 @@ impl OpError {
     /// Arguments that do not fit.
     pub fn invalid(op: &str, message: impl Into<String>) -> OpError {
         OpError::Invalid { op: op.into(), message: message.into() }
+    }
+
+    /// What a builder says while an operator is opened.
+    pub fn of_build(op: &str, error: BuildError) -> OpError {
+        match error {
+            BuildError::Op(error) => error,
+            other => OpError::invalid(op, other.to_string()),
+        }
     }
 
     /// What cannot be compiled.

@@ -5,8 +5,8 @@ use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{Attrs, Type};
 
 use super::*;
+use crate::BlockBuilder;
 use crate::shape::num_elements;
-use crate::{BlockBuilder, BuildError};
 
 const TENSOR: ArgDef = ArgDef::tensor("tensor", "The tensor.");
 const AXIS: ArgDef = ArgDef::scalar("axis", "The dimension, counted from the front.");
@@ -158,10 +158,7 @@ fn view_type(cx: &CallCx) -> Result<Type, OpError> {
 
 /// A call of the run time's function, with everything said.
 fn view(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
-    let plain = |e: BuildError| match e {
-        BuildError::Op(e) => e,
-        other => OpError::invalid(cx.name(), other.to_string()),
-    };
+    let plain = |e| OpError::of_build(cx.name(), e);
     let x = cx.arg(0)?.clone();
     let shape = match cx.arg(1)? {
         arg if absent(arg) => b.op("shape_of", [x.clone()], Attrs::new()).map_err(plain)?,

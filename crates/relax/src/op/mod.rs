@@ -27,6 +27,7 @@ mod hooks;
 pub mod index;
 pub mod inspect;
 pub mod layout;
+pub mod layout_transform;
 mod loops;
 pub mod matmul;
 pub mod nll;

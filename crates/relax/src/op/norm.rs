@@ -10,6 +10,7 @@ use relaxide_tir::te;
 
 use super::reduce::Plan;
 use super::shaping::input;
+use super::unary::float_type;
 use super::*;
 use crate::shape::num_elements;
 
@@ -138,15 +139,6 @@ pub static TABLE: &[OpDef] = &[
         "x / sqrt(mean(x * x) + epsilon) * weight.",
     ).follow().layout(layout::normalization),
 ];
-
-fn float_type(cx: &CallCx) -> Result<Type, OpError> {
-    let x = cx.tensor(0)?;
-    if !x.dtype.is_void() && !x.dtype.is_float() {
-        return cx
-            .invalid(format!("needs a floating-point tensor, but its dtype is {}; convert it with astype", x.dtype));
-    }
-    Ok(x.ty())
-}
 
 fn softmax_type(cx: &CallCx) -> Result<Type, OpError> {
     cx.tensor(0)?.ndim.map_or(Ok(0), |ndim| cx.axis("axis", ndim))?;

@@ -32,6 +32,7 @@ static TABLES: &[&[OpDef]] = &[
     super::search::TABLE,
     super::advanced_index::TABLE,
     super::sequence::TABLE,
+    super::layout_transform::TABLE,
     super::nll::TABLE,
     super::backward::TABLE,
     super::inspect::TABLE,

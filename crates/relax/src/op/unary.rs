@@ -8,12 +8,13 @@ use super::*;
 
 const X: &[ArgDef] = &[ArgDef::tensor("x", "The input.")];
 
-fn same_type(cx: &CallCx) -> Result<Type, OpError> {
+/// The type of the argument.
+pub fn same_type(cx: &CallCx) -> Result<Type, OpError> {
     Ok(cx.tensor(0)?.ty())
 }
 
 /// As [`same_type`], for operators that exist on floating-point numbers only.
-fn float_type(cx: &CallCx) -> Result<Type, OpError> {
+pub fn float_type(cx: &CallCx) -> Result<Type, OpError> {
     let x = cx.tensor(0)?;
     if x.dtype != DataType::void() && !x.dtype.is_float() {
         return cx

@@ -3,6 +3,7 @@
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, Binary, Broadcast, Cast, Let, PrimCall, Ramp, Select};
 use relaxide_ir::{BinaryOp, PrimExpr, Type, Var};
+use relaxide_tir::IndexMap;
 use ruff_python_ast::{self as ast, Expr};
 use ruff_text_size::{Ranged, TextRange};
 
@@ -55,6 +56,11 @@ impl Parser<'_> {
     pub(super) fn tir_call(&mut self, name: &str, call: &ast::ExprCall) -> Parsed<Value> {
         let mut args = Args::of(self, &format!("T.{name}"), call)?;
         let range = call.range();
+        if name == "index_map" {
+            let map = self.index_map(&mut args)?;
+            args.finish(self)?;
+            return Ok(map);
+        }
         let value = if let Some(dtype) = dtype_name(name) {
             self.conversion(dtype, &mut args)?
         } else if let Some((_, op)) = OPERATORS.iter().find(|(known, _)| *known == name) {
@@ -71,6 +77,29 @@ impl Parser<'_> {
         };
         args.finish(self)?;
         Ok(Value::Prim(value))
+    }
+
+    /// `T.index_map(lambda i, j: (i, j // 4, j % 4))`.
+    fn index_map(&mut self, args: &mut Args) -> Parsed<Value> {
+        let e = args.required(self, "mapping")?;
+        let Expr::Lambda(lambda) = e else {
+            return Err(self.error(Code::Type, "a map of indices is written as a lambda", e.range()));
+        };
+        let names: Vec<String> =
+            lambda.parameters.iter().flat_map(|list| list.iter()).map(|p| p.name().to_string()).collect();
+        let vars: Vec<Ref<Var>> = names.iter().map(|name| Var::dim(name.clone())).collect();
+        let final_indices = self.scoped(|p| {
+            for (name, var) in names.iter().zip(&vars) {
+                p.define(name, Value::Prim(PrimExpr::Var(var.clone())));
+            }
+            match &*lambda.body {
+                Expr::Tuple(tuple) => tuple.elts.iter().map(|e| p.scalar_expr(e)).collect::<Parsed<Vec<_>>>(),
+                Expr::List(list) => list.elts.iter().map(|e| p.scalar_expr(e)).collect(),
+                one => Ok(vec![p.scalar_expr(one)?]),
+            }
+        })?;
+        let map = IndexMap { initial_indices: vars, final_indices, inverse_index_map: None };
+        Ok(Value::Object(Ref::new(map).into()))
     }
 
     /// Two operands of one type.

@@ -46,7 +46,18 @@ impl Printer<'_> {
         if let Some(var) = object.downcast_ref::<GlobalVar>() {
             return format!("cls.{}", identifier(&var.name));
         }
+        if let Some(map) = object.downcast_ref::<relaxide_tir::IndexMap>() {
+            return self.index_map(map);
+        }
         self.metadata.object(object)
+    }
+
+    /// A map of indices as a function of Python.
+    fn index_map(&mut self, map: &relaxide_tir::IndexMap) -> String {
+        let params: Vec<&str> = map.initial_indices.iter().map(|v| v.name.as_str()).collect();
+        let results: Vec<String> = map.final_indices.iter().map(|e| self.prim(e)).collect();
+        let comma = if results.len() == 1 { "," } else { "" };
+        format!("T.index_map(lambda {}: ({}{comma}))", params.join(", "), results.join(", "))
     }
 
     /// A device as `kind:index:scope`, where the index counts the module's devices of that kind.
