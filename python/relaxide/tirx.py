@@ -3,7 +3,7 @@
 from .ffi import dtype as _dtype
 from .ffi import register_object
 from .ir import _api
-from .ir.base import Scriptable
+from .ir.base import Node, Scriptable
 from .ir.expr import Expr, ExprWithOp, Range, Var
 from .ir.function import BaseFunc
 from .ir.prim import EQ, GE, GT, LE, LT, NE, Add, And, Broadcast, BufferLoad, Cast, Div, FloatImm, FloorDiv, FloorMod
@@ -126,3 +126,82 @@ def _limit(dtype, low):
 def convert(value, span=None):
     """A number as a scalar expression."""
     return const(value) if isinstance(value, (bool, int, float)) else value
+
+
+class Stmt(Node, Scriptable):
+    """The base of statements of kernels."""
+
+
+def _statement(name, key, doc):
+    return register_object(key, init=False)(type(name, (Stmt,), {"__doc__": doc, "__module__": __name__}))
+
+
+For = _statement("For", "tirx.For", "A loop.")
+While = _statement("While", "tirx.While", "A loop with a condition.")
+SeqStmt = _statement("SeqStmt", "tirx.SeqStmt", "Statements in order.")
+IfThenElse = _statement("IfThenElse", "tirx.IfThenElse", "A choice.")
+BufferStore = _statement("BufferStore", "tirx.BufferStore", "A store to an element of a buffer.")
+Bind = LetStmt = _statement("Bind", "tirx.Bind", "A value under a name for the statements behind it.")
+AllocBuffer = _statement("AllocBuffer", "tirx.AllocBuffer", "Memory for a buffer.")
+AssertStmt = _statement("AssertStmt", "tirx.AssertStmt", "A condition that must hold.")
+AttrStmt = _statement("AttrStmt", "tirx.AttrStmt", "An annotation of a statement.")
+Evaluate = _statement("Evaluate", "tirx.Evaluate", "An expression that is evaluated for what it does.")
+
+
+@register_object("tirx.Buffer", init=False)
+class Buffer(Node):
+    """Memory that a kernel reads and writes by indices."""
+
+
+isnan, isfinite, isinf = (_intrinsic(name) for name in ("isnan", "isfinite", "isinf"))
+
+
+def _intrinsic_of_two(name):
+    def call(x, y, span=None):
+        base = x if isinstance(x, Expr) else y
+        values = [const(value, base.dtype) if isinstance(value, (int, float)) else value for value in (x, y)]
+        return _api.prim.call(base.dtype, f"tirx.{name}", values)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"``{name}`` of two scalars."
+    return call
+
+
+bitwise_and, bitwise_or, bitwise_xor = map(_intrinsic_of_two, ("bitwise_and", "bitwise_or", "bitwise_xor"))
+shift_left, shift_right, fmod, atan2 = map(_intrinsic_of_two, ("shift_left", "shift_right", "fmod", "atan2"))
+hypot, copysign, nextafter = map(_intrinsic_of_two, ("hypot", "copysign", "nextafter"))
+
+
+def call_intrin(dtype, func_name, *args, attrs=None, span=None):
+    """A call of an intrinsic by its name."""
+    name = getattr(func_name, "name", func_name)
+    return _api.prim.call(_dtype(dtype), name, [const(a) if isinstance(a, (int, float)) else a for a in args])
+
+
+def call_extern(dtype, func_name, *args, span=None):
+    """A call of a C function."""
+    return call_intrin(dtype, "tirx.call_extern", StringImm(func_name), *args)
+
+
+call_pure_extern = call_extern
+
+
+def call_packed(*args, span=None):
+    """A call of a registered function by its name."""
+    name, *rest = args
+    return call_intrin("int32", "tirx.call_packed", StringImm(name) if isinstance(name, str) else name, *rest)
+
+
+def reinterpret(dtype, value, span=None):
+    """The bits of a value as another type."""
+    return _api.prim.call(_dtype(dtype), "tirx.reinterpret", [value])
+
+
+def likely(cond, span=None):
+    """A condition that mostly holds."""
+    return _api.prim.call(_dtype("bool"), "tirx.likely", [cond])
+
+
+def infinity(dtype, span=None):
+    """The infinity of an element type."""
+    return const(float("inf"), dtype)

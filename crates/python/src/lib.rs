@@ -9,6 +9,7 @@ mod classes;
 mod compile;
 mod container;
 mod convert;
+mod dataclass;
 mod device;
 mod error;
 mod function;
@@ -48,6 +49,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     function::register(m)?;
     module::register(m)?;
     params::register(m)?;
+    dataclass::register(m)?;
     script::register(m)?;
     ir::op::register(m)?;
     ir::te::register(m)?;

@@ -88,6 +88,11 @@ __all__ = [
 
 
 def __getattr__(name):
+    # Packages that few programs need, and that take their time to import.
+    if name in ("cpp", "dataclasses", "libinfo"):
+        from importlib import import_module
+
+        return import_module(f".{name}", __name__)
     # Element types are attributes of the package: `ffi.float32`.
     if name in _dtype.NAMES:
         return dtype(name)

@@ -57,7 +57,7 @@ class BlockBuilder(_core.BlockBuilder):
         """The builder whose function is being written."""
         return BlockBuilder._stack[-1] if BlockBuilder._stack else None
 
-    def function(self, name, params=None, attrs=None, private=False, is_pure=True):
+    def function(self, name, params=None, attrs=None, pure=True, private=False):
         """A scope in which a function is written; :meth:`emit_func_output` ends it."""
         if isinstance(params, Var):
             params = [params]
@@ -70,7 +70,7 @@ class BlockBuilder(_core.BlockBuilder):
         # The parser derives the symbol from the name, as here.
         if not private:
             attrs.setdefault("global_symbol", name)
-        return FunctionScope(self, name, params, attrs, is_pure)
+        return FunctionScope(self, name, params, attrs, pure)
 
     def dataflow(self):
         """A scope in which a dataflow block is written."""

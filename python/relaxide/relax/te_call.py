@@ -2,7 +2,7 @@
 
 from .. import _core
 from ..ir import _api
-from ..ir.expr import Call, Expr, GenericConst, Tuple, is_prim_expr
+from ..ir.expr import Expr, GenericConst, Tuple, is_prim_expr
 from .expr import PrimValue, ShapeExpr
 from .op import call_tir
 from .type import TensorType
@@ -59,13 +59,9 @@ class _Inputs:
         return value
 
 
-def call_te(builder, func, args, kwargs):
-    """A call of the kernel that ``func`` describes, which is added to the module."""
-    kwargs = dict(kwargs)
-    name = kwargs.pop("primfunc_name_hint", None) or getattr(func, "__name__", "te_func")
-    attrs = kwargs.pop("primfunc_attrs", None)
-    if name == "<lambda>":
-        name = "te_func"
+def describe(func, args, kwargs):
+    """``(kernel, tensor arguments, output types, scalars)`` of what ``func`` describes."""
+    name = getattr(func, "__name__", "te_func")
     inputs = _Inputs()
     outputs = func(*[inputs.convert(arg) for arg in args], **{key: inputs.convert(arg) for key, arg in kwargs.items()})
     outputs = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
@@ -73,12 +69,22 @@ def call_te(builder, func, args, kwargs):
         if not isinstance(output, _core.TeTensor):
             raise TypeError(f"{name} must return tensors of te, got {type(output).__name__}")
     kernel, scalars = _core.te_make_kernel(name, inputs.tensors, outputs)
+    return kernel, inputs.exprs, [TensorType(list(output.shape), output.dtype) for output in outputs], scalars
+
+
+def call_te(builder, func, args, kwargs):
+    """A call of the kernel that ``func`` describes, which is added to the module."""
+    kwargs = dict(kwargs)
+    name = kwargs.pop("primfunc_name_hint", None) or getattr(func, "__name__", "te_func")
+    attrs = kwargs.pop("primfunc_attrs", None)
+    if name == "<lambda>":
+        name = "te_func"
+    kernel, tensors, types, scalars = describe(func, args, kwargs)
     if attrs:
         kernel = _api.ir.WithAttrs(kernel, dict(attrs))
     gvar = builder.add_func(kernel, name)
-    types = [TensorType(list(output.shape), output.dtype) for output in outputs]
-    operands = [*inputs.exprs, *(PrimValue(scalar) for scalar in scalars)]
+    operands = [*tensors, *(PrimValue(scalar) for scalar in scalars)]
     return call_tir(gvar, operands, types if len(types) > 1 else types[0])
 
 
-__all__ = ["Call", "call_te"]
+__all__ = ["call_te", "describe"]

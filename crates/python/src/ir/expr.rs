@@ -10,7 +10,7 @@ use relaxide::relax::{
     PrimValue, SeqExpr, ShapeExpr, StringImm, Tuple, TupleGetItem, VarBinding,
 };
 use relaxide::script as print;
-use relaxide::tir::{PrimFunc, Stmt};
+use relaxide::tir::{self, PrimFunc, Stmt};
 
 use super::{Args, Row};
 
@@ -69,6 +69,22 @@ pub(super) fn enter() {
     MatchCast::type_index();
     BindingBlock::type_index();
     PrimFunc::type_index();
+    tir::For::type_index();
+    tir::While::type_index();
+    tir::SeqStmt::type_index();
+    tir::IfThenElse::type_index();
+    tir::BufferStore::type_index();
+    tir::Bind::type_index();
+    tir::AllocBuffer::type_index();
+    tir::Evaluate::type_index();
+    tir::AssertStmt::type_index();
+    tir::AttrStmt::type_index();
+    tir::IterVar::type_index();
+    tir::Range::type_index();
+    tir::BufferRegion::type_index();
+    tir::MatchBufferRegion::type_index();
+    tir::SBlock::type_index();
+    tir::SBlockRealize::type_index();
 }
 
 fn span(args: &Args<'_>) -> Result<Any, Error> {

@@ -14,7 +14,9 @@ from ._calls import call_tir_inplace as call_tir_inplace
 from ._calls import hint_on_device as hint_on_device
 from ._calls import invoke_closure as invoke_closure
 from ._calls import invoke_pure_closure as invoke_pure_closure
+from ._calls import linear as linear
 from ._calls import make_closure as make_closure
+from ._calls import masked_fill as masked_fill
 from ._calls import to_vdevice as to_vdevice
 
 def abs(x: Expr) -> Call:

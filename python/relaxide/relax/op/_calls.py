@@ -121,5 +121,26 @@ def to_vdevice(data, dst_vdevice):
     return _core.op_call("to_vdevice", (data,), {"dst_vdevice": dst_vdevice}, None)
 
 
+def linear(data, weight, bias=None, out_dtype=None):
+    """``data @ weight.T + bias``: three operators, not one."""
+    from . import matmul, permute_dims
+
+    product = matmul(data, permute_dims(weight), out_dtype=out_dtype)
+    return product if bias is None else _core.op_call("add", (product, bias), {}, None)
+
+
+def masked_fill(x, mask, value):
+    """``x`` with a value where a mask holds: two operators, not one."""
+    from . import full_like, where
+    from ..expr import const
+
+    return where(mask, full_like(x, const(value, x.dtype)), x)
+
+
+def relu6(data):
+    """``data`` between 0 and 6."""
+    return _core.op_call("clip", (data, 0, 6), {}, None)
+
+
 def _types(types):
     return None if types is None else _result(types)

@@ -1,0 +1,39 @@
+"""Conversions that programs over Relax nodes need."""
+
+from ..ir import _api
+from ..ir.expr import Expr, Tuple
+from .expr import Function, ShapeExpr, Var
+
+
+def convert_to_expr(value):
+    """A Python value as an expression: numbers, text, arrays, and tuples of those."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, (tuple, list)):
+        return Tuple([convert_to_expr(item) for item in value])
+    return _api.relax.ToExpr(value)
+
+
+def copy_with_new_vars(func):
+    """The function with fresh variables in the place of all that it binds."""
+    from .expr_functor import PyExprMutator
+
+    class Fresh(PyExprMutator):
+        def visit_var_def(self, var):
+            fresh = type(var)(var.name_hint, var.ty, var.span)
+            self.set_var_remap(var, fresh)
+            return fresh
+
+    made = Fresh().visit_expr(func)
+    return Function(made.params, made.body, func.ret_ty, func.is_pure, func.attrs, func.span)
+
+
+def gen_call_tir_inputs(func, *args, **kwargs):
+    """``(kernel, tensor arguments, output types, scalars)`` of a function of ``te`` on arguments."""
+    from .te_call import describe
+
+    kernel, tensors, types, scalars = describe(func, args, kwargs)
+    return kernel, tensors, types, ShapeExpr(scalars) if scalars else None
+
+
+__all__ = ["Var", "convert_to_expr", "copy_with_new_vars", "gen_call_tir_inputs"]
