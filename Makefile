@@ -24,6 +24,7 @@ build: setup ## the `relaxide` command (build/relaxide) and the Python package (
 	@mkdir -p build && ln -sf ../target/release/relaxide build/relaxide
 	@VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --quiet --release $(FEATURES) >build/maturin.log 2>&1 \
 		|| { cat build/maturin.log >&2; exit 1; }
+	@$(PY) -m relaxide.relax.op._stub
 	@echo "built: build/relaxide, and 'relaxide' for $(PY)"
 
 release: setup ## the command and a wheel with LLVM inside, for machines without it (in dist/)

@@ -209,3 +209,81 @@ def test_both_execution_modes(exec_mode):
     vm = relax.VirtualMachine(relax.build(MyModule, target="llvm", exec_mode=exec_mode), relaxide.cpu())
     inp = random_input()
     np.testing.assert_array_equal(vm["main"](inp).numpy(), 2 * inp.numpy())
+
+
+def test_devices_are_realized_against_the_flow():
+    @I.ir_module
+    class ModBefore:
+        I.module_global_infos({"vdevice": vdevice})
+
+        @R.function
+        def func1(
+            x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")
+        ) -> R.Tensor((2, 3), "float32", "cuda:0"):
+            a = R.add(x, y)
+            b = R.multiply(a, x)
+            return b
+
+    @I.ir_module
+    class ModExpected:
+        I.module_global_infos({"vdevice": vdevice})
+
+        @R.function
+        def func1(
+            x: R.Tensor((2, 3), "float32", "cuda:0"), y: R.Tensor((2, 3), "float32", "cuda:0")
+        ) -> R.Tensor((2, 3), "float32", "cuda:0"):
+            a: R.Tensor((2, 3), "float32", "cuda:0") = R.add(x, y)
+            b: R.Tensor((2, 3), "float32", "cuda:0") = R.multiply(a, x)
+            return b
+
+    relaxide.ir.assert_structural_equal(relax.transform.RealizeVDevice()(ModBefore), ModExpected)
+
+
+def test_hints_say_where_expressions_before_them_lie():
+    @I.ir_module
+    class ModBefore:
+        I.module_global_infos({"vdevice": vdevice})
+
+        @R.function
+        def func2(x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")):
+            with R.dataflow():
+                s1 = R.add(x, y)
+                s2 = R.multiply(s1, s1)
+                s3 = R.hint_on_device(s2, tvm.cpu())
+                # s3's vdevice is annotated, the expresions preceding s3
+                # are expected to have the same vdevice
+                R.output(s3)
+            return s3
+
+        @R.function
+        def callee(x: R.Tensor((2, 3), "float32")):
+            r = R.add(x, x)
+            return r
+
+        @R.function
+        def caller(x: R.Tensor((2, 3), "float32")):
+            cls = ModBefore
+            s1 = cls.callee(x)
+            s2 = R.hint_on_device(s1, tvm.cuda())
+            s3 = R.add(s2, s2)
+            return s3
+
+    realized = relax.transform.RealizeVDevice()(ModBefore)
+    assert vdevices_of(realized["func2"]) == [("llvm", 0)] * 3
+    assert "hint_on_device" not in realized.script()
+    assert vdevices_of(realized["caller"])[-1] == ("cuda", 0)
+
+
+def test_a_device_of_the_module_is_updated():
+    @I.ir_module
+    class Module:
+        I.module_global_infos({"vdevice": vdevice})
+
+        @R.function
+        def main(a: R.Tensor((2, 3), "float32", "cuda:0")):
+            s = R.add(a, a)
+            return s
+
+    updated = relax.transform.UpdateVDevice(R.VDevice("rocm", 0), 1)(Module)
+    assert [device.target for device in updated.global_infos["vdevice"]][1] == "rocm"
+    assert vdevices_of(updated["main"]) == [("rocm", 0)] * 2

@@ -259,7 +259,22 @@ impl Places<'_> {
         for param in &func.params {
             self.of(&AnyVar::Var(param.clone()));
         }
-        self.seq(&func.body)
+        self.seq(&func.body)?;
+        self.result(&func.body.body, &func.ret_ty)
+    }
+
+    /// What the signature says of the result holds for what is returned.
+    fn result(&mut self, result: &Expr, ty: &Type) -> Result<(), String> {
+        match (ty, result) {
+            (Type::Tensor(ty), result) => match (&ty.vdevice, result.as_var()) {
+                (Some(device), Some(var)) if is_tensor(var.ty()) => self.put(&var, device),
+                _ => Ok(()),
+            },
+            (Type::Tuple(ty), Expr::Tuple(tuple)) => {
+                tuple.fields.iter().zip(&ty.fields).try_for_each(|(field, ty)| self.result(field, ty))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn seq(&mut self, seq: &SeqExpr) -> Result<(), String> {

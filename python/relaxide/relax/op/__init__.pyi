@@ -99,9 +99,9 @@ def exp(x: Expr) -> Call:
     """e to the power of x."""
 def expand_dims(x: Expr, axis: int | list[int]) -> Call:
     """Dimensions of size one are inserted."""
-def eye(n: Expr | int | float, m: Expr | int | float, k: Expr | int | float, dtype: str | None = None) -> Call:
+def eye(n: Expr | int | float, m: Expr | int | float, k: Expr | int | float = 0, dtype: str | None = None) -> Call:
     """Ones on a diagonal, zeros elsewhere."""
-def eye_like(x: Expr, k: Expr | int | float, dtype: str | None = None) -> Call:
+def eye_like(x: Expr, k: Expr | int | float = 0, dtype: str | None = None) -> Call:
     """Ones on a diagonal, zeros elsewhere, in the shape of x."""
 def flatten(x: Expr) -> Call:
     """The same elements, in order, in one dimension."""
@@ -137,6 +137,8 @@ def isinf(x: Expr) -> Call:
     """Whether infinite."""
 def isnan(x: Expr) -> Call:
     """Whether NaN."""
+def layout_transform(x: Expr, index_map: Any, pad_value: Any | None = None) -> Call:
+    """Each element at the place that a map of indices gives it; the result is as large as the largest of them."""
 def left_shift(x1: Expr | int | float | bool, x2: Expr | int | float | bool) -> Call:
     """x1 shifted left by x2 bits."""
 def less(x1: Expr | int | float | bool, x2: Expr | int | float | bool) -> Call:
@@ -267,13 +269,13 @@ def tile(x: Expr, repeats: int | list[int]) -> Call:
     """The whole tensor repeated along dimensions."""
 def topk(data: Expr, k: int = 1, axis: int = -1, ret_type: str = "both", largest: bool = True, dtype: str = "int32") -> Call:
     """The largest few along a dimension, in order, and where they are."""
-def tril(x: Expr, k: Expr | int | float) -> Call:
+def tril(x: Expr, k: Expr | int | float = 0) -> Call:
     """x below a diagonal, zero above."""
-def triu(x: Expr, k: Expr | int | float) -> Call:
+def triu(x: Expr, k: Expr | int | float = 0) -> Call:
     """x above a diagonal, zero below."""
 def trunc(x: Expr) -> Call:
     """Rounded towards zero."""
-def unique(x: Expr, sorted: Expr | int | float, return_index: Expr | int | float, return_inverse: Expr | int | float, return_counts: Expr | int | float, axis: Expr | int | float | None = None) -> Call:
+def unique(x: Expr, sorted: Expr | int | float = True, return_index: Expr | int | float = False, return_inverse: Expr | int | float = False, return_counts: Expr | int | float = False, axis: Expr | int | float | None = None) -> Call:
     """Each element, or slice, once. With one of the further results a tuple of them, the elements first."""
 def variance(x: Expr, axis: int | list[int] | None = None, keepdims: bool = False) -> Call:
     """Average of squared distances from the average."""
