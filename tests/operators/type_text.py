@@ -48,7 +48,8 @@ def _value(text, **symbols):
 def _split(ty):
     """A type as words in which every list of dimensions is a gap, and these lists."""
     gaps = []
-    ty = ty.replace("R.Shape(ndim=-1)", "R.Shape")
+    ty = ty.replace("R.Shape(ndim=-1)", "R.Shape").replace("R.Tensor(ndim=0)", "R.Tensor(())")
+    ty = re.sub(r'R.Tensor\(dtype="(\w+)", ndim=0\)', r'R.Tensor((), dtype="\1")', ty)
     out, i = "", 0
     while i < len(ty):
         if ty.startswith("R.Tensor((", i) or ty.startswith("R.Shape([", i):

@@ -66,10 +66,8 @@ impl Ranges<'_> {
                     (BinaryOp::Sub, _) => Some((a0 - b1, a1 - b0)),
                     (BinaryOp::Mul, Some(c)) if c >= 0 => Some((a0 * c, a1 * c)),
                     (BinaryOp::FloorDiv, Some(c)) if c > 0 => Some((prim::floordiv(a0, c), prim::floordiv(a1, c))),
-                    (BinaryOp::FloorMod, Some(c)) if c > 0 => match (a0.as_int(), a1.as_int()) {
-                        (Some(low), Some(high)) if low >= 0 && high < c => Some((a0, a1)),
-                        _ => Some((PrimExpr::from(0), PrimExpr::from(c - 1))),
-                    },
+                    // A dimension that is shorter than the factor is filled up to it.
+                    (BinaryOp::FloorMod, Some(c)) if c > 0 => Some((PrimExpr::from(0), PrimExpr::from(c - 1))),
                     _ => None,
                 }
             }

@@ -48,7 +48,7 @@ pub static TABLE: &[OpDef] = &[
         "nn.pixel_shuffle",
         &[DATA],
         &[AttrDef::new("upscale_factor", AttrKind::Int, AttrDefault::Required, "How many times wider and higher.")],
-        |cx| opened_type(cx, pixel_shuffle),
+        pixel_shuffle_type,
         pixel_shuffle,
         "Channels become pixels: (N, C * r * r, H, W) to (N, C, H * r, W * r).",
     ),
@@ -62,13 +62,6 @@ pub static TABLE: &[OpDef] = &[
     )
     .gradient(gradient::cross_entropy),
 ];
-
-/// The type of what an operator opens to.
-fn opened_type(cx: &CallCx, open: Open) -> Result<Type, OpError> {
-    let mut b = BlockBuilder::new();
-    b.begin_scope();
-    Ok(open(cx, &mut b)?.ty())
-}
 
 /// Writes calls with the errors of operators.
 struct Writer<'a> {
@@ -122,6 +115,30 @@ fn fused_type(cx: &CallCx) -> Result<Type, OpError> {
         }
         _ => Ok(tensor_type(None, ndim, dtype)),
     }
+}
+
+fn pixel_shuffle_type(cx: &CallCx) -> Result<Type, OpError> {
+    let x = cx.tensor(0)?;
+    match x.ndim {
+        Some(n) if n >= 3 => {}
+        Some(n) => return cx.invalid(format!("needs channels, height and width, but has {n} dimensions")),
+        None => return cx.invalid("needs channels, height and width, but the rank is not known"),
+    }
+    let factor = cx.int("upscale_factor")?;
+    if factor < 1 {
+        return cx.invalid(format!("`upscale_factor` is {factor}"));
+    }
+    let Some(mut dims) = x.dims else { return Ok(tensor_type(None, x.ndim, x.dtype)) };
+    let last = dims.len();
+    if dims[last - 3].as_int().is_some_and(|c| c % (factor * factor) != 0) {
+        return cx.invalid(format!("the channels cannot be divided into squares of {factor} by {factor}"));
+    }
+    let mut analyzer = relaxide_ir::arith::Analyzer::new();
+    dims[last - 3] = analyzer.simplify(&relaxide_ir::prim::floordiv(&dims[last - 3], factor * factor));
+    for dim in dims.iter_mut().skip(last - 2) {
+        *dim = analyzer.simplify(&(&*dim * factor));
+    }
+    Ok(Type::tensor(dims, x.dtype))
 }
 
 fn cross_entropy_type(cx: &CallCx) -> Result<Type, OpError> {

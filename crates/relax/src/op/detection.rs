@@ -624,7 +624,7 @@ fn multibox_type(cx: &CallCx) -> Result<Type, OpError> {
         return cx.invalid("the anchors have the shape (1, anchors, 4)");
     }
     let boxes = scores.dims.as_ref().map(|d| vec![d[0].clone(), d[2].clone(), PrimExpr::from(4)]);
-    Ok(Type::tuple(vec![tensor_type(boxes, Some(3), scores.dtype), scores.ty()]))
+    Ok(Type::tuple(vec![tensor_type(boxes, Some(3), scores.dtype), tensor_type(scores.dims, Some(3), scores.dtype)]))
 }
 
 fn variances(cx: &CallCx) -> Result<[f64; 4], OpError> {

@@ -231,7 +231,12 @@ fn where_type(cx: &CallCx) -> Result<Type, OpError> {
     if a.dtype != b.dtype && !a.dtype.is_void() && !b.dtype.is_void() && !is_scalar(1) && !is_scalar(2) {
         return cx.invalid(format!("the two sides have dtypes {} and {}; convert one with astype", a.dtype, b.dtype));
     }
-    let dtype = if is_scalar(1) { b.dtype } else { a.dtype };
+    let dtype = match (is_scalar(1), is_scalar(2)) {
+        (true, _) => b.dtype,
+        (_, true) => a.dtype,
+        _ if b.dtype.is_void() => b.dtype,
+        _ => a.dtype,
+    };
     let (dims, ndim) = broadcast_info(cx, &a, &b)?;
     let (dims, ndim) = broadcast_info(cx, &TensorInfo { dims, ndim, dtype }, &c)?;
     Ok(tensor_type(dims, ndim, dtype))
@@ -249,6 +254,9 @@ pub fn index_info(cx: &CallCx, i: usize) -> Result<TensorInfo, OpError> {
 fn take_type(cx: &CallCx) -> Result<Type, OpError> {
     let (x, indices) = (cx.tensor(0)?, index_info(cx, 1)?);
     if cx.attrs.get("axis").is_none() {
+        if x.ndim != Some(1) {
+            return cx.invalid("without an axis it takes from a vector only; flatten the tensor first");
+        }
         return Ok(tensor_type(indices.dims, indices.ndim, x.dtype));
     }
     let (Some(n), Some(m)) = (x.ndim, indices.ndim) else { return Ok(tensor_type(None, None, x.dtype)) };
@@ -314,7 +322,8 @@ fn gather_elements_type(cx: &CallCx) -> Result<Type, OpError> {
     if let Some((n, m)) = x.ndim.zip(indices.ndim).filter(|(n, m)| n != m) {
         return cx.invalid(format!("a tensor of {n} dimensions comes with indices of {m}"));
     }
-    x.ndim.map_or(Ok(0), |ndim| cx.axis("axis", ndim))?;
+    let Some(ndim) = x.ndim else { return Ok(tensor_type(None, None, x.dtype)) };
+    cx.axis("axis", ndim)?;
     Ok(tensor_type(indices.dims, indices.ndim, x.dtype))
 }
 
@@ -340,8 +349,12 @@ fn gather_nd_type(cx: &CallCx) -> Result<Type, OpError> {
         return cx.invalid(format!("the indices have dtype {}, not int64", indices.dtype));
     }
     let batch = usize::try_from(cx.int("batch_dims")?).unwrap_or(0);
-    let (Some(dims), Some(points)) = (x.dims, indices.dims) else { return Ok(tensor_type(None, None, x.dtype)) };
+    let Some(points) = indices.dims else { return Ok(tensor_type(None, None, x.dtype)) };
     let n = coordinates(cx, &points)?;
+    let Some(dims) = x.dims else {
+        let ndim = x.ndim.and_then(|ndim| (ndim + points.len() - 1).checked_sub(batch + n));
+        return Ok(tensor_type(None, ndim, x.dtype));
+    };
     let Some(rest) = dims.get(batch + n..) else {
         return cx.invalid(format!("points have {n} coordinates, more than x has dimensions"));
     };

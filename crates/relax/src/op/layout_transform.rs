@@ -49,7 +49,7 @@ fn infer(cx: &CallCx) -> Result<Type, OpError> {
 fn pad_value(cx: &CallCx, dtype: DataType) -> Result<PrimExpr, OpError> {
     match cx.attrs.get("pad_value") {
         None => Ok(constant(dtype, 0.0)),
-        Some(AttrValue::Prim(e)) if e.dtype() == dtype || dtype.is_void() => Ok(e.clone()),
+        Some(AttrValue::Prim(e)) if e.dtype() == dtype => Ok(e.clone()),
         Some(AttrValue::Int(v)) => Ok(constant(dtype, *v as f64)),
         Some(AttrValue::Float(v)) if dtype.is_float() => Ok(constant(dtype, *v)),
         Some(_) => cx.invalid(format!("`pad_value` must be a number of {dtype}")),

@@ -98,7 +98,7 @@ fn loss_type(cx: &CallCx) -> Result<Type, OpError> {
     }
     let from_predictions = || predictions.dims.as_ref().map(|p| without_classes(p));
     let ndim = targets.ndim.or(predictions.ndim.map(|n| n - 1));
-    Ok(tensor_type(from_predictions().or(targets.dims.clone()), ndim, dtype))
+    Ok(tensor_type(from_predictions(), ndim, dtype))
 }
 
 /// The dimensions of the targets.

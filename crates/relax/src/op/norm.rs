@@ -12,7 +12,7 @@ use super::reduce::Plan;
 use super::shaping::input;
 use super::unary::float_type;
 use super::*;
-use crate::shape::num_elements;
+use crate::shape::{num_elements, same_dims};
 
 const DATA: ArgDef = ArgDef::tensor("data", "The input.");
 const GAMMA: ArgDef = ArgDef::tensor("gamma", "Scale.");
@@ -376,11 +376,20 @@ fn batch_norm_type(cx: &CallCx) -> Result<Type, OpError> {
     let channels = match x.ndim {
         Some(ndim) => {
             let axis = cx.axis("axis", ndim)?;
-            x.dims.map(|dims| vec![dims[axis].clone()])
+            x.dims.as_ref().map(|dims| vec![dims[axis].clone()])
         }
         None => None,
     };
-    let data = parameters(cx, 4, 1, channels)?;
+    let alike = |i: usize| match (&channels, cx.tensor(i)) {
+        (Some(channels), Ok(TensorInfo { dims: Some(dims), .. })) => same_dims(channels, &dims),
+        _ => true,
+    };
+    let certain = (1..=4).all(alike);
+    let data = parameters(cx, 4, 1, channels.clone())?;
+    if !certain {
+        let small = || tensor_type(None, Some(1), x.dtype);
+        return Ok(Type::tuple(vec![tensor_type(None, x.ndim, x.dtype), small(), small()]));
+    }
     Ok(Type::tuple(vec![data, cx.tensor(3)?.ty(), cx.tensor(4)?.ty()]))
 }
 

@@ -387,6 +387,12 @@ fn concat_type(cx: &CallCx) -> Result<Type, OpError> {
         return cx.invalid(format!("the tensors have {ndim} and {other} dimensions"));
     }
     let axis = cx.axis("axis", ndim)?;
+    for i in (0..ndim).filter(|i| *i != axis) {
+        let mut sizes = tensors.iter().filter_map(|t| t.dims.as_ref()?.get(i)?.as_int());
+        if let Some((x, y)) = sizes.next().and_then(|x| Some((x, sizes.find(|y| *y != x)?))) {
+            return cx.invalid(format!("the tensors differ at dimension {i}: {x} and {y}"));
+        }
+    }
     let Some(all) = tensors.iter().map(|t| t.dims.clone()).collect::<Option<Vec<_>>>() else {
         return Ok(tensor_type(None, Some(ndim), dtype));
     };
@@ -395,10 +401,6 @@ fn concat_type(cx: &CallCx) -> Result<Type, OpError> {
         for (i, (a, b)) in dims.iter_mut().zip(other).enumerate() {
             if i == axis {
                 *a = &*a + b;
-            } else if let (Some(x), Some(y)) = (a.as_int(), b.as_int())
-                && x != y
-            {
-                return cx.invalid(format!("the tensors differ at dimension {i}: {x} and {y}"));
             } else if a.as_int().is_none() && b.as_int().is_some() {
                 *a = b.clone();
             }
