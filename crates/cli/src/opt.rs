@@ -23,7 +23,7 @@ pub fn run(args: &OptArgs) -> Result<(), CliError> {
         .into_iter()
         .filter(|pass| context.enables(pass))
         .try_fold(module, |module, pass| pass.run(module, &context).map_err(relaxide::Error::from))?;
-    let text = relaxide::to_script(&module);
+    let text = print(&module);
     match &args.output {
         Some(path) => std::fs::write(path, text).map_err(CliError::file(path))?,
         None => println!("{text}"),
@@ -32,6 +32,11 @@ pub fn run(args: &OptArgs) -> Result<(), CliError> {
         eprint!("{}", timing.report());
     }
     Ok(())
+}
+
+/// The program with its constants, so that the text can be read back.
+fn print(module: &relaxide::IRModule) -> String {
+    relaxide::script::print_module_with(module, relaxide::script::PrintOptions { show_meta: true })
 }
 
 fn passes(args: &OptArgs) -> Result<Vec<Pass>, CliError> {
@@ -50,7 +55,7 @@ fn passes(args: &OptArgs) -> Result<Vec<Pass>, CliError> {
 }
 
 fn context(args: &OptArgs, timing: Option<Arc<Timing>>) -> Result<PassContext, CliError> {
-    let printer: Printer = Arc::new(relaxide::to_script);
+    let printer: Printer = Arc::new(print);
     let mut context = PassContext {
         target: args.target.parse().map_err(relaxide::Error::from)?,
         opt_level: args.opt_level,

@@ -7,7 +7,7 @@
 //!     →  (x - mean(x)) / sqrt(variance(x) + epsilon) * gamma + beta
 //! ```
 //!
-//! A `batch_norm` with `training=False` is left to `DecomposeOpsForInference`.
+//! A `batch_norm` with `training=False` is left to `DecomposeOpsForInference`. (TVM takes every `batch_norm` for one in training.)
 
 use relaxide_ir::Attrs;
 use relaxide_ir::pass::{ParamKind, PassError, PassInfo, PassParam, PassResult};

@@ -189,6 +189,10 @@ impl Reverse<'_> {
             return refuse(at("only calls of operators have derivatives; legalize and fuse afterwards"));
         };
         let Some(rule) = def.gradient else { return refuse(at(&format!("operator `{}` has no derivative", def.name))) };
+        let grad = match grad {
+            Expr::Tuple(_) => self.b.emit_named(&format!("{}_adjoint", var.name()), grad)?,
+            grad => grad,
+        };
         let output = Expr::from(var.clone());
         let cx = GradCx {
             call: CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args },

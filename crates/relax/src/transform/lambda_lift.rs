@@ -2,16 +2,18 @@
 //!
 //! ```text
 //! def main(x, y):                                    def main(x, y):
-//!     @R.function                                        f = R.make_closure(cls.lifted_func_0, (y,))
+//!     @R.function                                        f = R.make_closure(cls.main_f, (y,))
 //!     def f(a):                                          return R.invoke_closure(f, (x,))
 //!         return R.add(a, y)                   →
-//!     return f(x)                                    def lifted_func_0(a, y):
+//!     return f(x)                                    def main_f(a, y):
 //!                                                        return R.add(a, y)
 //! ```
 //!
 //! What a nested function takes from around it becomes parameters behind its own. One that takes nothing becomes a plain
 //! name, and calls of it plain calls. A recursive function takes itself, which is made anew inside: its own name with the
 //! captured values.
+//!
+//! **Differs from TVM**: a closure's variable has the closure's type, not `R.Any`.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{PassInfo, PassResult};
@@ -27,8 +29,9 @@ pub(super) const PASS: PassInfo =
 
 fn run(module: IRModule) -> PassResult {
     let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
-    let mut lift = Lift { module, count: 0, error: None };
+    let mut lift = Lift { module, outer: String::new(), error: None };
     for (name, func) in functions {
+        lift.outer = name.clone();
         let new = lift.function(&func);
         if let Some(error) = lift.error.take() {
             return Err(in_function(PASS.name, &name, error));
@@ -40,7 +43,8 @@ fn run(module: IRModule) -> PassResult {
 
 struct Lift {
     module: IRModule,
-    count: usize,
+    /// The function that is walked, whose name begins those of the lifted ones.
+    outer: String,
     error: Option<BuildError>,
 }
 
@@ -99,8 +103,7 @@ impl Lift {
     /// Lifts a nested function.
     fn closure(&mut self, var: &AnyVar, func: &Ref<Function>, known: &Replacements) -> Lifted {
         let captured = captured(func, var, known);
-        let hint = format!("lifted_func_{}", self.count);
-        self.count += 1;
+        let hint = format!("{}_{}", self.outer, var.name());
         let name = self.module.fresh_name(&hint);
         let global: Expr = relaxide_ir::GlobalVar::new(name.clone()).into();
         let mut inner = Replacements { names: known.names.clone(), closures: known.closures.clone() };

@@ -9,11 +9,16 @@
 //! ```
 //!
 //! `LazyGetInput` takes a function's parameters behind the first `num_input`; `LazySetOutput` its results. Both add a
-//! function as parameter behind the first `num_input` and count it as one of those.
+//! function as parameter behind the first `num_input` and count it as one of those; where a function does not say how many
+//! inputs it has, `LazyGetInput` takes all parameters, and `LazySetOutput` adds its own at the end.
 //!
 //! `LazyTransformParams` does both for the functions that [`LiftTransformParams`](super::lift_transform_params) makes
 //! (their names end in `transform_params`), with functions of the runtime instead of parameters: item `i` comes from
 //! `get_item(i)` and goes to `set_item(i, value)`, and is dropped behind its last use.
+//!
+//! **Refuses** a parameter whose dimensions follow from symbolic variables that only others say: those may come later.
+//!
+//! **Differs from TVM**: what a nested function uses is fetched in front of it, once, not at each of its calls.
 //!
 //! **Gives** functions with effects; their blocks are no dataflow blocks any more. (TVM keeps them dataflow blocks, which
 //! its own rules forbid.)
@@ -29,11 +34,15 @@ use crate::analysis::compile_time::NUM_INPUT_ATTR;
 use crate::analysis::num_inputs;
 use crate::functor::{VarReplacer, used_vars};
 use crate::rewrite::in_function;
+use crate::shape::{defined_vars, erase_type, vars_of};
 use crate::*;
 
 pub(super) const GET_INPUT: PassInfo =
     PassInfo::new("LazyGetInput", "Parameters are fetched when they are needed.", |module, _, _| {
-        map_functions(module, |_, func| Ok(if is_public(func) { get_inputs(func) } else { func.clone() }))
+        map_functions(module, |name, func| match is_public(func) {
+            true => get_inputs(func).map_err(|why| in_function("LazyGetInput", name, why)),
+            false => Ok(func.clone()),
+        })
     });
 
 pub(super) const SET_OUTPUT: PassInfo =
@@ -103,9 +112,24 @@ fn int64() -> Type {
     Type::prim(DataType::int(64))
 }
 
-fn get_inputs(func: &Ref<Function>) -> Ref<Function> {
+fn get_inputs(func: &Ref<Function>) -> Result<Ref<Function>, String> {
     let inputs = num_inputs(func).unwrap_or(0);
-    let Some((given, lazy)) = func.params.split_at_checked(inputs) else { return func.clone() };
+    let Some((given, lazy)) = func.params.split_at_checked(inputs) else { return Ok(func.clone()) };
+    let said = defined_vars(given.iter().map(|p| &p.ty));
+    let open = |p: &&Ref<Var>| vars_of([&p.ty]).iter().any(|s| !said.contains(s));
+    if let Some(param) = given.iter().find(open) {
+        let what = "has symbolic dimensions that only parameters say which are to be fetched later";
+        return Err(format!("input `{}` {what}", param.name));
+    }
+    let derived = |p: &&Ref<Var>| {
+        let own = defined_vars([&p.ty]);
+        vars_of([&p.ty]).iter().any(|s| !said.contains(s) && !own.contains(s))
+    };
+    if let Some(param) = lazy.iter().find(derived) {
+        let what = "has dimensions that follow from symbolic variables of others, which may be fetched later";
+        return Err(format!("parameter `{}` {what}", param.name));
+    }
+    let ret_ty = erase_type(&func.ret_ty, &|s| said.contains(s));
     let fget = Var::new("fget_param", Type::func([int64(), Type::any()], Type::any(), true));
     let (bindings, body) = plain_bindings(func);
     let mut open: Vec<(usize, &Ref<Var>)> = lazy.iter().enumerate().collect();
@@ -129,12 +153,13 @@ fn get_inputs(func: &Ref<Function>) -> Ref<Function> {
     }
     fetch(&mut out, &used_vars(&body));
     let params = given.iter().cloned().chain([fget]).collect();
-    Ref::new(Function { params, body: seq(out, body), attrs: with_one_more_input(func), ..Function::clone(func) })
+    let attrs = with_one_more_input(func);
+    Ok(Ref::new(Function { params, body: seq(out, body), ret_ty, attrs, ..Function::clone(func) }))
 }
 
-/// What a function returns, field by field.
-fn outputs(body: &Expr, bindings: &[Binding]) -> Vec<Expr> {
-    let bound = |var: &AnyVar| bindings.iter().find(|b| b.var() == var).map(|b| b.value().clone());
+/// What a function returns, field by field. A tuple that a variable holds is one result unless it is to be opened.
+fn outputs(body: &Expr, bindings: &[Binding], open: bool) -> Vec<Expr> {
+    let bound = |var: &AnyVar| bindings.iter().find(|b| open && b.var() == var).map(|b| b.value().clone());
     match body {
         Expr::Tuple(tuple) => tuple.fields.clone(),
         _ => match body.as_var().and_then(|v| bound(&v)) {
@@ -145,23 +170,28 @@ fn outputs(body: &Expr, bindings: &[Binding]) -> Vec<Expr> {
 }
 
 fn set_outputs(func: &Ref<Function>) -> Ref<Function> {
-    let inputs = num_inputs(func).unwrap_or(0).min(func.params.len());
+    let inputs = num_inputs(func).unwrap_or(func.params.len()).min(func.params.len());
     let fset = Var::new("fset_output", Type::func([int64(), Type::any()], Type::void(), false));
     let (bindings, body) = plain_bindings(func);
     let hand_over = |i: usize, value: &Expr| {
         call(fset.clone(), vec![Expr::prim(i as i64), value.clone()], Type::void(), Vec::new())
     };
-    let out = hand_over_each(bindings, &body, &hand_over);
+    let outputs = outputs(&body, &bindings, false);
+    let out = hand_over_each(bindings, &body, &outputs, &hand_over);
     let mut params = func.params.clone();
     params.insert(inputs, fset.clone());
-    let attrs = with_one_more_input(func);
+    let attrs = if num_inputs(func).is_some() { with_one_more_input(func) } else { func.attrs.clone() };
     let body = seq(out, Expr::tuple([]));
     Ref::new(Function { params, body, ret_ty: Type::void(), pure: false, attrs, ..Function::clone(func) })
 }
 
 /// The bindings with a call behind each that gives a result; results that nothing binds come first.
-fn hand_over_each(bindings: Vec<Binding>, body: &Expr, hand_over: &dyn Fn(usize, &Expr) -> Expr) -> Vec<Binding> {
-    let outputs = outputs(body, &bindings);
+fn hand_over_each(
+    bindings: Vec<Binding>,
+    body: &Expr,
+    outputs: &[Expr],
+    hand_over: &dyn Fn(usize, &Expr) -> Expr,
+) -> Vec<Binding> {
     let bound: HashSet<AnyVar> = bindings.iter().map(|b| b.var().clone()).collect();
     let mut out = Vec::new();
     for (i, output) in outputs.iter().enumerate() {
@@ -241,7 +271,8 @@ fn lazy(
         }
     }
     let hand_over = |i: usize, value: &Expr| packed(set, set_extra, vec![Expr::prim(i as i64), value.clone()]);
-    let handed = hand_over_each(fetched, &body, &hand_over);
+    let outputs = outputs(&body, &fetched, true);
+    let handed = hand_over_each(fetched, &body, &outputs, &hand_over);
     let params = func.params.iter().take(given).cloned().collect();
     let body = seq(drop_behind_last_use(handed), Expr::tuple([]));
     Ref::new(Function { params, body, ret_ty: Type::void(), pure: false, ..Function::clone(func) })

@@ -26,6 +26,9 @@ struct OpenPureCalls;
 
 impl Rewrite for OpenPureCalls {
     fn value(&mut self, _: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+        if let Expr::Function(func) = &value {
+            return Ok(Action::Bind(mark(func.clone()).into()));
+        }
         let Some((call, name)) = value.as_op_call() else { return Ok(Action::Bind(value)) };
         let opened = match name {
             "call_pure_packed" | "call_inplace_packed" => {
@@ -37,6 +40,12 @@ impl Rewrite for OpenPureCalls {
         };
         Ok(Action::Bind(Ref::new(opened).into()))
     }
+}
+
+/// A function that says of itself that it is pure, if it is.
+fn mark(func: Ref<Function>) -> Ref<Function> {
+    let attrs = func.attrs.clone().with("relax.force_pure", true);
+    if func.pure { Ref::new(Function { attrs, ..(*func).clone() }) } else { func }
 }
 
 /// The same call without operator attributes.
@@ -56,9 +65,7 @@ fn run(module: IRModule) -> relaxide_ir::pass::PassResult {
     let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     for (name, func) in functions {
         let new = rewrite_function(&mut b, &func, &mut OpenPureCalls).map_err(|e| in_function(PASS.name, &name, e))?;
-        let attrs = new.attrs.clone().with("relax.force_pure", true);
-        let marked = if func.pure { Ref::new(Function { attrs, ..(*new).clone() }) } else { new };
-        b.module_mut().insert(name, marked);
+        b.module_mut().insert(name, mark(new));
     }
     Ok(b.finish())
 }
