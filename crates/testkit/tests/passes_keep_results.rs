@@ -1,0 +1,216 @@
+//! A program gives the same results with a pass and without.
+//!
+//! The programs are the inputs of the file tests in `tests/filetests/passes`; each is compiled and called on numbers that
+//! follow from its parameters' types, once as it is and once behind each pass that changes it.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use relaxide::{CompileOptions, Pipeline, VirtualMachine};
+use relaxide_ffi::{Any, Array, DataType, Shape, Tensor};
+use relaxide_ir::pass::{Pass, PassContext};
+use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
+use relaxide_ir::{IRModule, Type};
+use relaxide_relax::{Function, transform};
+use relaxide_script::parse_module;
+use relaxide_testkit::filetest::discover;
+
+/// Passes that keep what a program computes, and how far results may be off.
+const PASSES: &[(&str, f64)] = &[
+    ("CanonicalizeBindings", 0.0),
+    ("EliminateCommonSubexpr", 0.0),
+    ("DeadCodeElimination", 0.0),
+    ("ConvertToDataflow", 0.0),
+    ("ConvertToDataflow(min_size=1)", 0.0),
+    ("ExpandTupleArguments", 0.0),
+    ("RemoveUnusedParameters", 0.0),
+    ("RemoveUnusedOutputs", 0.0),
+    ("InlinePrivateFunctions", 0.0),
+    ("Normalize", 0.0),
+    ("NormalizeGlobalVar", 0.0),
+    ("TopologicalSort(depth-first, from-inputs)", 0.0),
+    ("TopologicalSort(breadth-first, from-outputs)", 0.0),
+    ("RemoveRedundantReshape", 0.0),
+    ("AdjustMatmulOrder", 1e-5),
+    ("ExpandMatmulOfSum", 1e-5),
+    ("ReorderPermuteDimsAfterConcat", 0.0),
+    ("ReorderTakeAfterMatmul", 1e-5),
+    ("CombineParallelMatmul", 1e-5),
+    ("FuseTransposeMatmul", 1e-5),
+    ("FoldBatchnormToConv2D", 1e-5),
+    ("FoldScaleToConv2D", 1e-5),
+    ("DecomposeOpsForInference", 1e-5),
+    ("LambdaLift", 0.0),
+    ("ConvertLayout({relax.nn.conv2d: [NHWC, OHWI]})", 1e-5),
+    ("ToMixedPrecision(float16)", 3e-2),
+    ("ToMixedPrecision(float32)", 3e-2),
+    ("FuseOpsByPattern([[my.matmul_relu, 'nn.relu(matmul(*, *))'], [my.any, 'exp(*)']])", 1e-5),
+    (
+        "FuseOpsByPattern([[my.matmul, 'matmul(*, *)'], [my.relu, 'nn.relu(*)']]), MergeCompositeFunctions, LambdaLift",
+        1e-5,
+    ),
+    ("LegalizeOps, AnnotateTIROpPattern, FoldConstant, FuseOps, FuseTIR", 1e-5),
+];
+
+/// One program in so many is tried on a pass that it is not about.
+const SHARE: usize = 5;
+
+/// Programs that cannot be called as they are: they need functions that no library here has, or are lowered already.
+const DO_NOT_RUN: &[&str] = &[
+    "bytecode_scalars",
+    "convert_to_dataflow",
+    "dead_branches",
+    "dead_code",
+    "lift_transform_params_refuses",
+    "lift_transform_params_shared",
+    "plan_packed_calls",
+];
+
+/// The value of every symbolic dimension: one for all, so that programs that check dimensions against each other run.
+const DIM: i64 = 4;
+
+fn main() -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/filetests/passes");
+    let paths = match discover(&root) {
+        Ok(paths) => paths,
+        Err(problem) => {
+            eprintln!("{problem}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let trials = paths.into_iter().map(|path| {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Trial::test(name, move || check(&path).map_err(Failed::from))
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}
+
+fn check(path: &Path) -> Result<(), String> {
+    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+    let input = text.split("# ----\n").next().unwrap_or_default();
+    let module = parse_module(input, "program").map_err(|e| e.to_string())?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let ran = call(&module);
+    let (args, expected) = match (ran, DO_NOT_RUN.contains(&name.as_str())) {
+        (Ok(ran), false) => ran,
+        (Err(_), true) => return Ok(()),
+        (Ok(_), true) => return Err("it runs, but is listed as one that does not".into()),
+        (Err(problem), false) => return Err(format!("it does not run: {problem}")),
+    };
+    let mut wrong = Vec::new();
+    for (i, (passes, tolerance)) in PASSES.iter().enumerate() {
+        if !is_chosen(&name, i, passes) {
+            continue;
+        }
+        if let Err(problem) = compare(&module, passes, &args, &expected, *tolerance) {
+            wrong.push(format!("{passes}: {problem}"));
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+/// Arguments of `main` and what it returns for them.
+fn call(module: &IRModule) -> Result<(Vec<Any>, Vec<f64>), String> {
+    let main = module.get_as::<Function>("main").ok_or("there is no main")?;
+    let args = main.params.iter().enumerate().map(|(i, p)| argument(i, &p.ty)).collect::<Option<Vec<_>>>();
+    let args = args.ok_or("no arguments can be made up")?;
+    let expected = results(module, &args)?;
+    Ok((args, expected))
+}
+
+/// A deep run takes every pass on every program; others take those that the program is about and a share of the rest.
+fn is_chosen(program: &str, index: usize, passes: &str) -> bool {
+    let about = passes.to_lowercase().contains(&program.replace('_', ""));
+    let share = program.len() % SHARE == index % SHARE;
+    about || share || std::env::var_os("RELAXIDE_DEEP").is_some()
+}
+
+fn compare(module: &IRModule, passes: &str, args: &[Any], expected: &[f64], tolerance: f64) -> Result<(), String> {
+    let passes = Pass::sequential("passes", transform::parse_passes(passes).map_err(|e| e.to_string())?);
+    let context = PassContext { instruments: vec![transform::verify()], ..PassContext::default() };
+    // A refusal is no result to compare.
+    let changed = match passes.run(module.clone(), &context) {
+        Ok(changed) => changed,
+        Err(error) if error.message.contains("not well-formed") => return Err(error.to_string()),
+        Err(_) => return Ok(()),
+    };
+    if changed.functions == module.functions {
+        return Ok(());
+    }
+    let found = results(&changed, args)?;
+    if found.len() != expected.len() {
+        return Err(format!("{} numbers instead of {}", found.len(), expected.len()));
+    }
+    let off = |(a, b): (&f64, &f64)| (a - b).abs() > tolerance * (1.0 + a.abs()) && !(a.is_nan() && b.is_nan());
+    match expected.iter().zip(&found).position(off) {
+        Some(i) => Err(format!("number {i} is {} instead of {}", found[i], expected[i])),
+        None => Ok(()),
+    }
+}
+
+/// All numbers of the result of `main`.
+fn results(module: &IRModule, args: &[Any]) -> Result<Vec<f64>, String> {
+    let mut options = CompileOptions { pipeline: Pipeline::DefaultBuild, ..CompileOptions::default() };
+    let lifted = transform::make_pass("LambdaLift", &relaxide_ir::Attrs::new()).map_err(|e| e.to_string())?;
+    let module = lifted.run(module.clone(), &PassContext::default()).map_err(|e| e.to_string())?;
+    let executable = relaxide::compile(&module, &mut options).map_err(|e| e.to_string())?;
+    let library = executable.jit().map_err(|e| e.to_string())?;
+    let machine = VirtualMachine::on_cpu(&library).map_err(|e| e.to_string())?;
+    let views: Vec<_> = args.iter().map(Any::as_view).collect();
+    let result = machine.invoke("main", &views).map_err(|e| e.to_string())?;
+    let mut numbers = Vec::new();
+    flatten(&result, &mut numbers);
+    Ok(numbers)
+}
+
+fn flatten(value: &Any, out: &mut Vec<f64>) {
+    if let Ok(tensor) = value.to::<Tensor>() {
+        out.extend(relaxide_relax::constant::as_floats(&tensor).unwrap_or_default());
+    } else if let Ok(shape) = value.to::<Shape>() {
+        out.extend(shape.as_slice().iter().map(|d| *d as f64));
+    } else if let Ok(array) = value.to::<Array>() {
+        array.iter().for_each(|item| flatten(item, out));
+    } else if let Some(number) = value.as_int() {
+        out.push(number as f64);
+    }
+}
+
+/// A value of a type; `None` where there is none to make up.
+fn argument(seed: usize, ty: &Type) -> Option<Any> {
+    match ty {
+        Type::Tensor(t) => {
+            let dims: Vec<i64> = t.shape.as_ref()?.iter().map(dim).collect::<Option<_>>()?;
+            tensor(seed, &dims, t.dtype).map(Any::from)
+        }
+        Type::Shape(s) => {
+            let dims: Vec<i64> = s.values.as_ref()?.iter().map(dim).collect::<Option<_>>()?;
+            Some(Any::from(Shape::new(&dims)))
+        }
+        Type::Tuple(t) => {
+            let fields: Vec<Any> =
+                t.fields.iter().enumerate().map(|(i, f)| argument(seed * 7 + i, f)).collect::<Option<_>>()?;
+            Some(Any::from(Array::from_vec(fields)))
+        }
+        Type::Prim(_) => Some(Any::from(DIM)),
+        _ => None,
+    }
+}
+
+fn dim(e: &PrimExpr) -> Option<i64> {
+    let values: VarMap = free_vars(e).into_iter().map(|v| (v, PrimExpr::from(DIM))).collect();
+    relaxide_ir::arith::Analyzer::new().simplify(&substitute(e, &values)).as_int()
+}
+
+/// Small numbers, none of them zero where the type has fractions.
+fn tensor(seed: usize, dims: &[i64], dtype: DataType) -> Option<Tensor> {
+    let count = usize::try_from(dims.iter().product::<i64>()).ok()?;
+    let number = |i: usize| ((i * 37 + seed * 11) % 23) as f32 / 23.0 + 0.1;
+    match (dtype.code, dtype.bits) {
+        (DataType::FLOAT, 32) => Tensor::from_slice(&(0..count).map(number).collect::<Vec<f32>>(), dims).ok(),
+        (DataType::INT, 64) => Tensor::from_slice(&(0..count).map(|i| (i % 2) as i64).collect::<Vec<_>>(), dims).ok(),
+        (DataType::INT, 32) => Tensor::from_slice(&(0..count).map(|i| (i % 2) as i32).collect::<Vec<_>>(), dims).ok(),
+        (DataType::BOOL, _) => Tensor::from_bytes(&vec![1; count], dims, dtype).ok(),
+        _ => None,
+    }
+}
