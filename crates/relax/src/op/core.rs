@@ -240,27 +240,33 @@ pub static TABLE: &[OpDef] = &[
     },
     builtin(
         "shape_of",
-        &[ArgDef::tensor("x", "The tensor.")],
+        &[ArgDef::tensor("expr", "The tensor.")],
         shape_of,
         "vm.builtin.shape_of",
         "The shape of a tensor as a value.",
     ),
     builtin(
         "tensor_to_shape",
-        &[ArgDef::tensor("x", "A one-dimensional tensor of integers.")],
+        &[ArgDef::tensor("expr", "A one-dimensional tensor of integers.")],
         tensor_to_shape,
         "vm.builtin.tensor_to_shape",
         "The shape whose dimensions a tensor holds.",
     ),
     OpDef {
         lower: Lowering::Compute(lower_shape_to_tensor),
-        ..row("shape_to_tensor", &[SHAPE], shape_to_tensor, true, "The dimensions of a shape as an int64 tensor.")
+        ..row(
+            "shape_to_tensor",
+            &[ArgDef::shape("expr", "The dimensions.")],
+            shape_to_tensor,
+            true,
+            "The dimensions of a shape as an int64 tensor.",
+        )
     },
     OpDef {
         lower: Lowering::Compute(lower_size),
         ..row(
             "size",
-            &[ArgDef::tensor("x", "The tensor.")],
+            &[ArgDef::tensor("expr", "The tensor.")],
             size,
             true,
             "How many elements a tensor has, as a 0-d int64 tensor.",
@@ -304,7 +310,7 @@ pub static TABLE: &[OpDef] = &[
     ),
     builtin(
         "memory.ensure_zero_offset",
-        &[ArgDef::tensor("x", "The tensor.")],
+        &[ArgDef::tensor("data", "The tensor.")],
         |cx| cx.ty(0),
         "vm.builtin.ensure_zero_offset",
         "x, copied if its data do not start its memory.",

@@ -12,6 +12,7 @@ use super::unary::truth;
 use super::*;
 
 const X: ArgDef = ArgDef::tensor("x", "The input.");
+const DATA: ArgDef = ArgDef::tensor("data", "The input.");
 const INDICES: ArgDef = ArgDef::tensor("indices", "Indices, of an integer dtype; negative ones count from the end.");
 
 const fn injective(
@@ -95,7 +96,7 @@ pub static TABLE: &[OpDef] = &[
     .gradient(gradient::take),
     injective(
         "gather_elements",
-        &[X, INDICES],
+        &[DATA, INDICES],
         &[AttrDef::int("axis", 0, "The dimension that the indices index.")],
         gather_elements_type,
         gather_elements,
@@ -104,7 +105,7 @@ pub static TABLE: &[OpDef] = &[
     .layout(layout::along_axis),
     injective(
         "gather_nd",
-        &[X, INDICES],
+        &[DATA, INDICES],
         &[AttrDef::int("batch_dims", 0, "How many leading dimensions x and the indices share.")],
         gather_nd_type,
         gather_nd,

@@ -76,7 +76,7 @@ pub static TABLE: &[OpDef] = &[
     OpDef::opened(
         "memory.view",
         &[
-            ArgDef::tensor("x", "The tensor."),
+            ArgDef::tensor("data", "The tensor."),
             ArgDef::any("shape", "Other dimensions; an empty tuple keeps them."),
             ArgDef::any("dtype", "Another element type; an empty tuple keeps it."),
             ArgDef::any(

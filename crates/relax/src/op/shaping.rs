@@ -11,6 +11,7 @@ use crate::shape::{Broadcast, broadcast, num_elements, prove_equal, same_dims};
 use crate::transform::broadcast_index;
 
 const X: ArgDef = ArgDef::tensor("x", "The input.");
+const DATA: ArgDef = ArgDef::tensor("data", "The input.");
 const SHAPE: ArgDef = ArgDef::shape("shape", "Dimensions of the result.");
 
 const fn injective(
@@ -46,7 +47,7 @@ pub static TABLE: &[OpDef] = &[
     .follow()
     .gradient(gradient::reshape),
     injective("flatten", &[X], &[], flatten_type, reflow, "The same elements, in order, in one dimension.").follow(),
-    injective("nn.batch_flatten", &[X], &[], batch_flatten_type, reflow, "All dimensions but the first made one.")
+    injective("nn.batch_flatten", &[DATA], &[], batch_flatten_type, reflow, "All dimensions but the first made one.")
         .follow(),
     injective(
         "expand_dims",
@@ -140,7 +141,7 @@ pub static TABLE: &[OpDef] = &[
     .gradient(gradient::split),
     injective(
         "flip",
-        &[X],
+        &[DATA],
         &[AttrDef::new("axis", AttrKind::Int, AttrDefault::Required, "The dimension.")],
         |cx| {
             let x = cx.tensor(0)?;
@@ -153,7 +154,7 @@ pub static TABLE: &[OpDef] = &[
     .layout(layout::along_axis),
     injective(
         "tile",
-        &[X],
+        &[DATA],
         &[AttrDef::new(
             "repeats",
             AttrKind::Ints,
@@ -167,7 +168,7 @@ pub static TABLE: &[OpDef] = &[
     .layout(layout::tile),
     injective(
         "repeat",
-        &[X],
+        &[DATA],
         &[
             AttrDef::new("repeats", AttrKind::Int, AttrDefault::Required, "How often."),
             AttrDef::new(

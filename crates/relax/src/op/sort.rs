@@ -22,7 +22,7 @@ const INDEX_DTYPE: AttrDef = AttrDef::new("dtype", AttrKind::DType, AttrDefault:
 pub static TABLE: &[OpDef] = &[
     OpDef::compute(
         "sort",
-        DATA,
+        &[ArgDef::tensor("x", "The input.")],
         &[AXIS, DESCENDING],
         sort_type,
         |cx, t| Ok(vec![sorted(cx, t)?.0]),

@@ -7,6 +7,12 @@ use relaxide_ir::prim::{self, PrimExpr, constant, math};
 use super::*;
 
 const X: &[ArgDef] = &[ArgDef::tensor("x", "The input.")];
+const DATA: &[ArgDef] = &[ArgDef::tensor("data", "The input.")];
+
+/// The argument of an operator; those of neural networks have another name for it.
+const fn argument(op: &str) -> &'static [ArgDef] {
+    if let [b'n', b'n', b'.', ..] = op.as_bytes() { DATA } else { X }
+}
 
 /// The type of the argument.
 pub fn same_type(cx: &CallCx) -> Result<Type, OpError> {
@@ -34,7 +40,7 @@ macro_rules! unary {
         pub static TABLE: &[OpDef] = &[$(OpDef {
             name: $name,
             doc: $doc,
-            args: X,
+            args: argument($name),
             attrs: &[],
             infer: $infer,
             lower: Lowering::Scalar(|_, values| {

@@ -105,7 +105,7 @@ def eye_like(x: Expr, k: Expr | int | float = 0, dtype: str | None = None) -> Ca
     """Ones on a diagonal, zeros elsewhere, in the shape of x."""
 def flatten(x: Expr) -> Call:
     """The same elements, in order, in one dimension."""
-def flip(x: Expr, axis: int) -> Call:
+def flip(data: Expr, axis: int) -> Call:
     """Reversed along one dimension."""
 def floor(x: Expr) -> Call:
     """Rounded down."""
@@ -117,9 +117,9 @@ def full(shape: Expr | list[int | PrimExpr], fill_value: Expr | int | float | bo
     """One value everywhere."""
 def full_like(x: Expr, fill_value: Expr | int | float | bool, dtype: str | None = None) -> Call:
     """One value in the shape of x."""
-def gather_elements(x: Expr, indices: Expr, axis: int = 0) -> Call:
+def gather_elements(data: Expr, indices: Expr, axis: int = 0) -> Call:
     """Element i, j … is x at i, indices[i, j …] … along one dimension."""
-def gather_nd(x: Expr, indices: Expr, batch_dims: int = 0) -> Call:
+def gather_nd(data: Expr, indices: Expr, batch_dims: int = 0) -> Call:
     """Slices of x at the points whose coordinates lie in the last dimension of the indices."""
 def greater(x1: Expr | int | float | bool, x2: Expr | int | float | bool) -> Call:
     """x1 > x2."""
@@ -205,7 +205,7 @@ def prod(x: Expr, axis: int | list[int] | None = None, keepdims: bool = False) -
     """Product."""
 def quantize(data: Expr, scale: Expr, zero_point: Expr, axis: int = -1, out_dtype: str = "int8") -> Call:
     """clip(round(x / scale) + zero_point), to the range of the result's dtype."""
-def repeat(x: Expr, repeats: int, axis: int | None = None) -> Call:
+def repeat(data: Expr, repeats: int, axis: int | None = None) -> Call:
     """Each element repeated along one dimension."""
 def reshape(x: Expr, shape: Expr | list[int | PrimExpr]) -> Call:
     """The same elements, in order, under other dimensions. One dimension may be -1: it follows from the others."""
@@ -221,9 +221,9 @@ def scatter_elements(data: Expr, indices: Expr, updates: Expr, axis: int = 0, re
     """Update i, j … goes to i, indices[i, j …] … along one dimension."""
 def scatter_nd(data: Expr, indices: Expr, updates: Expr, reduction: str = "update") -> Call:
     """Slices of updates go to the points whose coordinates lie in the last dimension of the indices."""
-def shape_of(x: Expr) -> Call:
+def shape_of(expr: Expr) -> Call:
     """The shape of a tensor as a value."""
-def shape_to_tensor(shape: Expr | list[int | PrimExpr]) -> Call:
+def shape_to_tensor(expr: Expr | list[int | PrimExpr]) -> Call:
     """The dimensions of a shape as an int64 tensor."""
 def sigmoid(x: Expr) -> Call:
     """1 / (1 + exp(-x))."""
@@ -233,11 +233,11 @@ def sin(x: Expr) -> Call:
     """Sine."""
 def sinh(x: Expr) -> Call:
     """Hyperbolic sine."""
-def size(x: Expr) -> Call:
+def size(expr: Expr) -> Call:
     """How many elements a tensor has, as a 0-d int64 tensor."""
 def slice_scatter(input_tensor: Expr, src: Expr, start: Expr | int | float, end: Expr | int | float, step: Expr | int | float, axis: int = 0) -> Call:
     """A copy of a tensor in which a slice is replaced."""
-def sort(data: Expr, axis: int = -1, descending: bool = False) -> Call:
+def sort(x: Expr, axis: int = -1, descending: bool = False) -> Call:
     """Sorted along a dimension; equal elements keep their order, NaN counts as the largest."""
 def split(x: Expr, indices_or_sections: Any, axis: int = 0) -> Call:
     """A tuple of slices along one dimension. Parts are equal but for a shorter last one."""
@@ -263,9 +263,9 @@ def tan(x: Expr) -> Call:
     """Tangent."""
 def tanh(x: Expr) -> Call:
     """Hyperbolic tangent."""
-def tensor_to_shape(x: Expr) -> Call:
+def tensor_to_shape(expr: Expr) -> Call:
     """The shape whose dimensions a tensor holds."""
-def tile(x: Expr, repeats: int | list[int]) -> Call:
+def tile(data: Expr, repeats: int | list[int]) -> Call:
     """The whole tensor repeated along dimensions."""
 def topk(data: Expr, k: int = 1, axis: int = -1, ret_type: str = "both", largest: bool = True, dtype: str = "int32") -> Call:
     """The largest few along a dimension, in order, and where they are."""
@@ -388,7 +388,7 @@ class memory:
     def alloc_tensor(storage: Expr, offset: Expr | int | float, shape: Expr | list[int | PrimExpr], dtype: Expr, runtime_device_index: Expr | int | float | None = None) -> Call:
         """A tensor inside a storage."""
     @staticmethod
-    def ensure_zero_offset(x: Expr) -> Call:
+    def ensure_zero_offset(data: Expr) -> Call:
         """x, copied if its data do not start its memory."""
     @staticmethod
     def kill_storage(storage: Expr) -> Call:
@@ -397,7 +397,7 @@ class memory:
     def kill_tensor(tensor: Expr) -> Call:
         """The tensor is not used from here on."""
     @staticmethod
-    def view(x: Expr, shape: Expr, dtype: Expr, relative_byte_offset: Expr) -> Call:
+    def view(data: Expr, shape: Expr, dtype: Expr, relative_byte_offset: Expr) -> Call:
         """The same memory as another tensor: nothing is copied, and the view must not reach beyond the tensor."""
 class nn:
     @staticmethod
@@ -428,7 +428,7 @@ class nn:
     def avg_pool3d(data: Expr, pool_size: int | list[int] = (1, 1, 1), strides: int | list[int] = (1, 1, 1), padding: int | list[int] = (0, 0, 0, 0, 0, 0), dilation: int | list[int] = (1, 1, 1), ceil_mode: bool = False, count_include_pad: bool = True, layout: str = "NCDHW", out_layout: str | None = None) -> Call:
         """The mean of the elements under a window that slides over an image. ONNX: AveragePool."""
     @staticmethod
-    def batch_flatten(x: Expr) -> Call:
+    def batch_flatten(data: Expr) -> Call:
         """All dimensions but the first made one."""
     @staticmethod
     def batch_norm(data: Expr, gamma: Expr, beta: Expr, moving_mean: Expr, moving_var: Expr, axis: int, epsilon: float = 1e-5, center: bool = True, scale: bool = True, momentum: float = 0.1, training: bool = True) -> Call:
@@ -458,10 +458,10 @@ class nn:
     def dropout(data: Expr, rate: float = 0.5) -> Call:
         """A tuple of x and of the mask; in inference nothing is dropped."""
     @staticmethod
-    def gelu(x: Expr) -> Call:
+    def gelu(data: Expr) -> Call:
         """x * (1 + erf(x / sqrt 2)) / 2."""
     @staticmethod
-    def gelu_tanh(x: Expr) -> Call:
+    def gelu_tanh(data: Expr) -> Call:
         """gelu with tanh in the place of erf."""
     @staticmethod
     def group_norm(data: Expr, gamma: Expr, beta: Expr, num_groups: int, channel_axis: int, axes: int | list[int], epsilon: float = 1e-5, center: bool = True, scale: bool = True) -> Call:
@@ -500,16 +500,16 @@ class nn:
     def prelu(data: Expr, alpha: Expr, axis: int = 1) -> Call:
         """x above zero, alpha * x below, alpha being learned."""
     @staticmethod
-    def relu(x: Expr) -> Call:
+    def relu(data: Expr) -> Call:
         """max(x, 0)."""
     @staticmethod
     def rms_norm(data: Expr, weight: Expr, axes: int | list[int] = (-1,), epsilon: float = 1e-5) -> Call:
         """x / sqrt(mean(x * x) + epsilon) * weight."""
     @staticmethod
-    def selu(x: Expr) -> Call:
+    def selu(data: Expr) -> Call:
         """scale * (max(x, 0) + min(alpha * (exp(x) - 1), 0)), scale and alpha as in the paper on self-normalizing networks."""
     @staticmethod
-    def silu(x: Expr) -> Call:
+    def silu(data: Expr) -> Call:
         """x * sigmoid(x)."""
     @staticmethod
     def softmax(data: Expr, axis: int = -1) -> Call:
