@@ -51,7 +51,7 @@ class Random:
         return self.pick("float32", "float32", "float64", "float16")
 
     def numbers(self):
-        return self.pick("float32", "float64", "int32", "int64", "int8", "uint8")
+        return self.pick("float32", "float64", "int32", "int64", "int8", "uint8", "int16", "uint16", "uint32", "uint64")
 
     def broadcast(self, shape):
         out = tuple(1 if self.chance(0.3) else d for d in shape[self.int(0, len(shape)) :])
@@ -110,6 +110,33 @@ def any_unary(name):
         return Case(f"R.{name}({{0}})", [x], np.asarray(ANY_UNARY[name](x), x.dtype))
 
     return case
+
+
+def to_bfloat16(x):
+    """The nearest numbers of eight bits of fraction, in single precision; ties go to the even one."""
+    bits = np.ascontiguousarray(x, "float32").view("uint32").astype("uint64")
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+    return rounded.astype("uint32").view("float32").reshape(x.shape)
+
+
+#: Calls in bfloat16 and the same in single precision; results may be off by a rounding or two.
+NARROW = {
+    "add": ("R.add({0}, {1})", np.add), "multiply": ("R.multiply({0}, {1})", np.multiply), "divide": ("R.divide({0}, {1})", np.divide),
+    "maximum": ("R.maximum({0}, {1})", np.maximum), "negative": ("R.negative({0})", lambda a, b: -a), "abs": ("R.abs({0})", lambda a, b: abs(a)),
+    "exp": ("R.exp({0})", lambda a, b: np.exp(a)), "tanh": ("R.tanh({0})", lambda a, b: np.tanh(a)), "nn.relu": ("R.nn.relu({0})", lambda a, b: np.maximum(a, 0)),
+    "sigmoid": ("R.sigmoid({0})", lambda a, b: sigmoid(a)), "max": ("R.max({0}, axis=[1])", lambda a, b: a.max(1)),
+    "matmul": ('R.matmul({0}, R.permute_dims({1}, axes=[1, 0]), out_dtype="float32")', lambda a, b: a @ b.T), "floor": ("R.floor({0})", lambda a, b: np.floor(a)),
+    "concat": ("R.concat(({0}, {1}), axis=0)", lambda a, b: np.concatenate([a, b])), "nn.softmax": ("R.nn.softmax({0}, axis=1)", lambda a, b: np.exp(a) / np.exp(a).sum(1, keepdims=True)),
+    "where": ("R.where(R.greater({0}, {1}), {0}, {1})", np.maximum), "sort": ("R.sort({0}, axis=1)", lambda a, b: np.sort(a, 1)),
+}
+
+
+def bfloat16(r):
+    text, f = r.pick(*NARROW.values())
+    shape = (r.int(1, 4), r.int(1, 20))
+    a, b = (to_bfloat16(r.data(shape, "float32", 0.3, 3)) for _ in range(2))
+    narrow = [f'R.astype({{{i}}}, dtype="bfloat16")' for i in range(2)]
+    return Case(f'R.astype({text.format(*narrow)}, dtype="float32")', [a, b], f(a, b).astype("float32"), 0.03)
 
 
 def negative_zero(r):
@@ -1102,7 +1129,7 @@ def view(r):
 CASES = {
     **{name: unary(name) for name in UNARY},
     **{name: any_unary(name) for name in ANY_UNARY},
-    "negative zero": negative_zero, "sort nan": sort_nan, "unique unsorted": unique_unsorted,
+    "negative zero": negative_zero, **{f"bfloat16 {i}": bfloat16 for i in range(8)}, "sort nan": sort_nan, "unique unsorted": unique_unsorted,
     **{name: special(name, f) for name, f in {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}.items()},
     "bitwise_not": lambda r: (lambda x: Case("R.bitwise_not({0})", [x], np.invert(x)))(r.data(r.shape(), r.pick("int32", "uint8", "bool"), 0, 9)),
     "logical_not": lambda r: (lambda x: Case("R.logical_not({0})", [x], ~x))(r.data(r.shape(), "bool")),
