@@ -6,7 +6,7 @@ use std::str::FromStr;
 use relaxide_codegen::CompiledLib;
 use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
 use relaxide_ir::pass::{Pass, PassContext, PassError};
-use relaxide_ir::{IRModule, Target};
+use relaxide_ir::{AttrValue, IRModule, Target};
 pub use relaxide_relax::ExecMode;
 use relaxide_relax::transform;
 use relaxide_tir::{PrimFunc, lower, schedule};
@@ -127,6 +127,9 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     options.tell("native code", 0, 1);
     let library = relaxide_codegen::compile(&functions, &options.target)?;
     let module = executable.into_module();
+    for external in external_modules(&lowered)? {
+        module.import(external)?;
+    }
     module.import(Module::new(Kernels))?;
     Ok(Executable { module, library, notes })
 }
@@ -153,6 +156,13 @@ fn run_pipeline(module: IRModule, options: &mut CompileOptions<'_>) -> Result<IR
 pub fn run_passes(module: &IRModule, passes: &[&str]) -> Result<IRModule, Error> {
     let passes = transform::parse_passes(&passes.join(", "))?;
     Ok(Pass::sequential("passes", passes).run(module.clone(), &PassContext::default())?)
+}
+
+/// The modules that backends compiled functions to (the pass `RunCodegen`).
+fn external_modules(module: &IRModule) -> Result<Vec<Module>, Error> {
+    let Some(AttrValue::List(list)) = module.attrs.get(transform::EXTERNAL_MODULES_ATTR) else { return Ok(Vec::new()) };
+    let modules = list.iter().map(|item| Ok(relaxide_ffi::Field::to_any(item).to::<Module>()?));
+    modules.collect()
 }
 
 fn schedule_kernels(
