@@ -244,7 +244,11 @@ impl Parser<'_> {
         let out = match out {
             Some(Expr::List(list)) => Type::tuple(list.elts.iter().map(|e| self.ty(e)).collect::<Parsed<Vec<_>>>()?),
             Some(e) => self.ty(e)?,
-            None => return Err(self.error(Code::Arguments, format!("`R.{name}` needs out_ty"), range)),
+            None => match self.type_args(args)?.as_slice() {
+                [] => return Err(self.error(Code::Arguments, format!("`R.{name}` needs out_ty"), range)),
+                [one] => one.clone(),
+                many => Type::tuple(many.to_vec()),
+            },
         };
         let mut scalars = match args.keyword("tir_vars") {
             Some(e) => {
