@@ -366,7 +366,7 @@ impl Parser<'_> {
                 _ => Some(args.required(self, arg.name)?),
             };
             if let (None, Some(default)) = (e, arg.default) {
-                values.push(default.value().into());
+                values.push(default.value());
                 continue;
             }
             match e {
