@@ -109,5 +109,5 @@ fn every_operator_that_makes_values_is_tested() {
         .map(|d| d.name)
         .filter(|name| !elsewhere.iter().any(|p| name.starts_with(p)) && !tested.contains_key(*name))
         .collect();
-    assert_eq!(missing, ["hint_on_device"], "add cases in tests/operators, and run tested.py there");
+    assert_eq!(missing, ["hint_on_device"], "add cases in tests/operators, and run list_tested.py there");
 }

@@ -1,14 +1,14 @@
 """Writes ``tested.txt``: for each operator the element types that its cases use, and what they are compared with.
 
-Run ``python tested.py`` in this folder when cases come or go, then ``cargo xtask operators``.
+Run ``python list_tested.py`` in this folder when cases come or go, then ``cargo xtask operators``.
 """
 
 import re
 from pathlib import Path
 
-import calls
+import random_calls as calls
 import numpy as np
-import values
+import value_cases as values
 
 HERE = Path(__file__).parent
 #: How many cases of an operator are looked at.
@@ -37,7 +37,7 @@ def table():
                 for x in case(values.Random([sum(name.encode()), seed])).inputs:
                     note(ALIASES.get(name, name), [str(x.dtype)], "values: NumPy")
             note(ALIASES.get(name, name), [], "values: NumPy")
-    images = (HERE / "test_images.py").read_text()
+    images = (HERE / "test_image_operators.py").read_text()
     for name in set(re.findall(r"R\.((?:image|vision|inspect)\.\w+)\(", images)):
         runtime = name.startswith("image.") or name in {"vision.roi_align", "vision.roi_pool", "vision.all_class_non_max_suppression"}
         note(name, ["float32"], "values: ONNX Runtime" if runtime else "values: a loop in Python")

@@ -1,13 +1,13 @@
 """Types of calls: what the reference infers for a random call, we infer, and what it refuses, we refuse.
 
-The exchange is text: one source, parsed by both. See ``calls.py`` for the calls and ``type_text.py`` for what counts as equal.
+The exchange is text: one source, parsed by both. See ``random_calls.py`` for the calls and ``type_text.py`` for what counts as equal.
 """
 
 import os
 import pathlib
 import re
 
-import calls
+import random_calls as calls
 import pytest
 import type_text
 
@@ -96,9 +96,9 @@ def test_every_operator_of_the_reference_is_known():
 
 
 def test_the_list_of_what_is_tested_is_current():
-    import tested
+    import list_tested as tested
 
-    assert (tested.HERE / "tested.txt").read_text() == tested.table(), "run tests/operators/tested.py, then cargo xtask operators"
+    assert (tested.HERE / "tested.txt").read_text() == tested.table(), "run tests/operators/list_tested.py, then cargo xtask operators"
 
 
 def test_hooks_are_where_the_reference_has_them():

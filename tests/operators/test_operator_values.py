@@ -1,13 +1,13 @@
 """Every operator gives what NumPy gives, over random shapes, dtypes and attributes, with fixed and with symbolic dimensions.
 
-The cases are in ``values.py``. All cases of an operator are functions of one module, which is compiled at once.
+The cases are in ``value_cases.py``. All cases of an operator are functions of one module, which is compiled at once.
 """
 
 import os
 
 import numpy as np
 import pytest
-import values
+import value_cases as values
 
 import relaxide as tvm
 from relaxide import relax
