@@ -23,24 +23,29 @@ def scripts(directory):
         export(tvm.relax.build(module, target="llvm", exec_mode=mode), directory / name)
 
 
-def network(directory, name, path, shape):
-    """A network at one shape. What its shapes decide is computed first, because TVM's importer wants to know it."""
+def imported(directory, name, path, shape, **options):
+    """A network at one shape, as a program. What its shapes decide is computed first, because TVM's importer wants to know it."""
     import onnx
     import onnxruntime
+    import tvm.relax.frontend.onnx
 
     input_name, dims = shape.split("=")
     dims = [int(dim) for dim in dims.split(",")]
     model = onnx.load(path)
     for dim, extent in zip(model.graph.input[0].type.tensor_type.shape.dim, dims):
         dim.dim_value = extent
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.optimized_model_filepath = str(directory / f"{name}.onnx")
-    options.log_severity_level = 3
-    onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    model = onnx.load(options.optimized_model_filepath)
-    module = tvm.relax.frontend.onnx.from_onnx(model, shape_dict={input_name: dims})
-    export(tvm.compile(module, target="llvm"), directory / name)
+    session = onnxruntime.SessionOptions()
+    session.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    session.optimized_model_filepath = str(directory / f"{name}.onnx")
+    session.log_severity_level = 3
+    onnxruntime.InferenceSession(model.SerializeToString(), session, providers=["CPUExecutionProvider"])
+    model = onnx.load(session.optimized_model_filepath)
+    return tvm.relax.frontend.onnx.from_onnx(model, shape_dict={input_name: dims}, **options)
+
+
+def network(directory, name, path, shape):
+    """A network, compiled."""
+    export(tvm.compile(imported(directory, name, path, shape), target="llvm"), directory / name)
 
 
 def export(executable, path):
@@ -49,7 +54,5 @@ def export(executable, path):
 
 
 if __name__ == "__main__":
-    import tvm.relax.frontend.onnx
-
     where = pathlib.Path(sys.argv[1])
     network(where, *sys.argv[2:]) if len(sys.argv) > 2 else scripts(where)

@@ -176,12 +176,16 @@ fn slices(cx: &CallCx, dims: &[PrimExpr]) -> Result<Vec<Slice>, OpError> {
             let above = if analyzer.can_prove(&prim::ge(&e, &low)) { e } else { prim::max(e, &low) };
             if analyzer.can_prove(&prim::le(&above, &high)) { above } else { prim::min(above, &high) }
         };
+        let first = from_end(&mut Analyzer::new(), begin, size);
         let (begin, end) = (clamp(begin), clamp(end));
-        let span = if *stride > 0 { &end - &begin } else { &begin - &end };
+        // A begin behind the end leaves nothing, wherever it is: so it need not be clamped for the count.
+        let counts_up = *stride > 0 && !inbound && analyzer.can_prove(&prim::ge(&first, 0));
+        let first = if counts_up { first } else { begin.clone() };
+        let span = if *stride > 0 { &end - &first } else { &begin - &end };
         let step = stride.abs();
         let count = analyzer.simplify(&prim::floordiv(span + (step - 1), step));
         let count = if inbound || analyzer.can_prove(&prim::ge(&count, 0)) { count } else { prim::max(count, 0) };
-        out.push(Slice { axis, begin: analyzer.simplify(&begin), stride: *stride, count: analyzer.simplify(&count) });
+        out.push(Slice { axis, begin: analyzer.simplify(&begin), stride: *stride, count });
     }
     Ok(out)
 }

@@ -401,7 +401,7 @@ fn concat_type(cx: &CallCx) -> Result<Type, OpError> {
     for other in all.iter().skip(1) {
         for (i, (a, b)) in dims.iter_mut().zip(other).enumerate() {
             if i == axis {
-                *a = &*a + b;
+                *a = if prove_equal(a, b) { &*a * 2 } else { &*a + b };
             } else if a.as_int().is_none() && b.as_int().is_some() {
                 *a = b.clone();
             }

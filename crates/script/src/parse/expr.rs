@@ -53,13 +53,16 @@ impl Parser<'_> {
             Expr::NumberLiteral(n) => self.number(n),
             Expr::Name(name) => self.name(name),
             Expr::List(list) => Ok(Value::List(self.exprs(&list.elts)?)),
-            Expr::Tuple(tuple) => Ok(Value::Tuple(self.exprs(&tuple.elts)?)),
+            Expr::Tuple(tuple) => {
+                let fields = tuple.elts.iter().map(|e| self.operand(e)).collect::<Parsed<Vec<_>>>()?;
+                Ok(Value::Tuple(fields))
+            }
             Expr::Dict(dict) => self.dict(dict),
             Expr::Attribute(attr) => self.attribute(attr),
             Expr::Subscript(subscript) => self.subscript(subscript),
             Expr::UnaryOp(unary) => self.unary(unary),
             Expr::BinOp(bin) => {
-                let (a, b) = (self.expr(&bin.left)?, self.expr(&bin.right)?);
+                let (a, b) = (self.operand(&bin.left)?, self.expr(&bin.right)?);
                 self.operator(bin.op, a, b, bin.range)
             }
             Expr::BoolOp(ops) => self.logic(ops),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::{Attrs, Type, Var};
-use relaxide_relax::shape::{same_type, unify};
+use relaxide_relax::shape::{erase_type, same_type, unify, vars_of};
 use relaxide_relax::{
     AnyVar, Binding, BindingBlock, DataflowVar, Expr as Relax, Function, If, MatchCast, SeqExpr, Tuple, VarBinding,
 };
@@ -64,7 +64,11 @@ impl Parser<'_> {
             let Some(result) = frame.result else {
                 return Err(p.error(Code::Structure, format!("`{}` does not return", def.name), def.name.range));
             };
-            let ret_ty = returns.unwrap_or_else(|| result.ty());
+            // Dimensions that only the body knows mean nothing outside.
+            let ret_ty = returns.unwrap_or_else(|| {
+                let known = vars_of(params.iter().map(|param: &Ref<Var>| &param.ty));
+                erase_type(&result.ty(), &|var| known.contains(var))
+            });
             let body = Ref::new(SeqExpr { blocks: frame.blocks, body: result });
             Ok(Function { params, body, ret_ty, pure, attrs, span: p.span(def.name.range) })
         });
@@ -556,6 +560,16 @@ impl Parser<'_> {
                 let range = TextRange::default();
                 Ok(self.bind(&name, Bound::Value(value), None, range)?.into())
             }
+        }
+    }
+
+    /// A value beside which others are evaluated: what a Relax function computes for it is bound before they are.
+    pub(super) fn operand(&mut self, e: &Expr) -> Parsed<Value> {
+        match self.expr(e)? {
+            Value::Relax(value) if !self.frames.is_empty() && self.language == Language::Relax => {
+                self.leaf(value).map(Value::Relax)
+            }
+            value => Ok(value),
         }
     }
 

@@ -4,7 +4,7 @@
 //! checks and types. Only operators with a form of their own (`call_tir` …) are named here.
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::{AttrValue, Attrs, PrimExpr, Type};
+use relaxide_ir::{AttrValue, Attrs, PrimExpr, Type, prim};
 use relaxide_relax::op::{self, ArgDef, ArgKind, Arity, OpDef};
 use relaxide_relax::shape::call_type;
 use relaxide_relax::{Call, Expr as Relax};
@@ -117,7 +117,11 @@ impl Parser<'_> {
             "const" => self.const_call(&mut args)?,
             "prim_value" => {
                 let e = args.required(self, "value")?;
-                Value::Relax(Relax::prim(self.scalar_expr(e)?))
+                // A plain number has the width that Python gives it.
+                Value::Relax(match self.expr(e)? {
+                    Value::Float(value) => Relax::prim(prim::float_of(DataType::float(64), value)),
+                    value => Relax::prim(self.scalar(&value, e.range())?),
+                })
             }
             "shape" => {
                 let e = args.required(self, "values")?;

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use relaxide_ffi::ObjectRef;
-use relaxide_ir::Type;
-use relaxide_ir::prim::free_vars;
+use relaxide_ffi::{ObjectRef, Ref};
+use relaxide_ir::{Type, Var};
+use relaxide_relax::shape::vars_of;
 use relaxide_relax::{AnyVar, Binding, BindingBlock, Expr, ExprVisitor, Function, If, MatchCast, SeqExpr};
 
 use super::Printer;
@@ -54,6 +54,7 @@ impl Printer<'_> {
             self.line(format!("R.func_attr({attrs})"));
         }
         // The alias is written only where it is used, which is known once the body is.
+        self.declare(&cast_symbols(&func.body));
         let start = self.out.len();
         self.blocks(&func.body);
         let result = self.expr(&func.body.body);
@@ -116,15 +117,20 @@ impl Printer<'_> {
         }
     }
 
-    fn match_cast(&mut self, cast: &MatchCast) {
-        let value = self.expr(&cast.value);
-        for var in symbols(&cast.ty) {
+    /// Writes definitions of symbolic variables that have no name yet.
+    fn declare(&mut self, vars: &[Ref<Var>]) {
+        for var in vars {
             if self.names.get(&var.clone().into()).is_none() {
                 let name = self.names.define(var.clone().into(), &var.name);
                 self.uses_tir = true;
                 self.line(format!("{name} = T.{}()", var.dtype()));
             }
         }
+    }
+
+    fn match_cast(&mut self, cast: &MatchCast) {
+        let value = self.expr(&cast.value);
+        self.declare(&vars_of([&cast.ty]));
         let ty = self.ty(&cast.ty);
         let target = self.define(&cast.var);
         let annotation = if cast.var.ty().is_missing() { ty.clone() } else { self.ty(cast.var.ty()) };
@@ -248,27 +254,24 @@ fn is_call_with_out_type(value: &Expr) -> bool {
     matches!(&call.op, Expr::Op(op) if matches!(op.name.as_str(), "call_tir" | "call_dps_packed"))
 }
 
-/// The symbolic variables of a type, in order.
-fn symbols(ty: &Type) -> Vec<relaxide_ffi::Ref<relaxide_ir::Var>> {
-    let mut list = Vec::new();
-    let mut add = |dims: &[relaxide_ir::PrimExpr]| {
-        for var in dims.iter().flat_map(free_vars) {
-            if !list.contains(&var) {
-                list.push(var);
+/// The symbolic variables of the casts of a function's body, in order; nested functions have their own.
+fn cast_symbols(body: &SeqExpr) -> Vec<Ref<Var>> {
+    struct Casts(Vec<Type>);
+    impl ExprVisitor for Casts {
+        fn visit_expr(&mut self, e: &Expr) {
+            if !matches!(e, Expr::Function(_)) {
+                self.walk_expr(e);
             }
         }
-    };
-    match ty {
-        Type::Tensor(t) => add(t.shape.as_deref().unwrap_or_default()),
-        Type::Shape(t) => add(t.values.as_deref().unwrap_or_default()),
-        Type::Tuple(t) => {
-            for var in t.fields.iter().flat_map(symbols) {
-                if !list.contains(&var) {
-                    list.push(var);
-                }
+
+        fn visit_binding(&mut self, binding: &Binding) {
+            if let Binding::MatchCast(cast) = binding {
+                self.0.push(cast.ty.clone());
             }
+            self.visit_expr(binding.value());
         }
-        _ => {}
     }
-    list
+    let mut casts = Casts(Vec::new());
+    casts.visit_seq(body);
+    vars_of(&casts.0)
 }
