@@ -490,6 +490,13 @@ fn scalar_of(arg: &Relax) -> Option<PrimExpr> {
     }
 }
 
+/// What is no number in Python's notation is written as text.
+fn special_number(value: &Value) -> Option<Scalar> {
+    let Value::Str(text) = value else { return None };
+    let special = ["inf", "-inf", "nan"].contains(&text.as_str());
+    special.then(|| text.parse().ok().map(Scalar::Float))?
+}
+
 /// Nested lists as shape and elements; false where lengths differ or something is no number.
 fn flatten(value: &Value, depth: usize, shape: &mut Vec<i64>, out: &mut Vec<Scalar>) -> bool {
     if let Some(items) = value.items() {
@@ -502,7 +509,7 @@ fn flatten(value: &Value, depth: usize, shape: &mut Vec<i64>, out: &mut Vec<Scal
         return shape.get(depth) == Some(&(items.len() as i64))
             && items.iter().all(|item| flatten(item, depth + 1, shape, out));
     }
-    match value.as_scalar() {
+    match value.as_scalar().or_else(|| special_number(value)) {
         Some(scalar) if shape.len() == depth => {
             out.push(scalar);
             true
