@@ -91,6 +91,7 @@ PASSES = {
     "LazyGetInput": (T.LazyGetInput, PRINT),
     "LazySetOutput": (T.LazySetOutput, PRINT),
     "LambdaLift": (T.LambdaLift, TIDY),
+    "DataflowUseInplaceCalls": (T.DataflowUseInplaceCalls, []),
     "ToNonDataflow": (T.ToNonDataflow, []),
     "RemovePurityChecking": (T.RemovePurityChecking, []),
     "AttachGlobalSymbol": (T.AttachGlobalSymbol, []),
@@ -117,7 +118,7 @@ MATMUL_RELU = 'FuseOpsByPattern([[my.matmul_relu, "nn.relu(matmul(*, *))"]]'
 REASONS = [
     (
         "Text: where a program does not say the type of a result, ours reads a narrower one than TVM prints.",
-        [name for name in PASSES if name.startswith(("Elim", "Dead", "ToNon", "Topo"))],
+        [name for name in PASSES if name.startswith(("Elim", "Data", "Dead", "ToNon", "Topo"))],
         ["canonicalize"],
     ),
     (
@@ -208,6 +209,12 @@ REASONS = [
             "remove_unused_outputs",
             "remove_unused_parameters",
         ],
+    ),
+    (
+        "TVM also overwrites fields of an operator's tuple, and an operand that is given twice, though a kernel promises "
+        "that no two of its buffers are one.",
+        ["DataflowUseInplaceCalls"],
+        ["fold_batchnorm", "fold_constant", "gradient"],
     ),
     (
         "TVM sums over all axes in two steps; ours leaves a sum over all axes as it is.",

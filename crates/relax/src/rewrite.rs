@@ -71,6 +71,18 @@ pub fn rewrite_module(pass: &str, module: IRModule, rewrite: &mut dyn Rewrite) -
     Ok(b.finish())
 }
 
+/// Rewrites one Relax function of a module, or every one where no name is said.
+pub fn rewrite_named(pass: &str, module: IRModule, name: Option<&str>, rewrite: &mut dyn Rewrite) -> PassResult {
+    let Some(name) = name else { return rewrite_module(pass, module, rewrite) };
+    let Some(func) = module.get_as::<Function>(name) else {
+        return Err(PassError::new(pass, format!("the module has no Relax function {name:?}")));
+    };
+    let mut b = BlockBuilder::with_module(module);
+    let new = rewrite_function(&mut b, &func, rewrite).map_err(|e| in_function(pass, name, e))?;
+    b.module_mut().insert(name, new);
+    Ok(b.finish())
+}
+
 /// An error of a pass in a function.
 pub fn in_function(pass: &str, function: &str, error: impl std::fmt::Display) -> PassError {
     PassError::new(pass, format!("in function `{function}`: {error}"))

@@ -42,6 +42,7 @@ const PASSES: &[(&str, f64)] = &[
     ("FoldScaleToConv2D", 1e-5),
     ("DecomposeOpsForInference", 1e-5),
     ("LambdaLift", 0.0),
+    ("DataflowUseInplaceCalls", 0.0),
     ("ConvertLayout({relax.nn.conv2d: [NHWC, OHWI]})", 1e-5),
     ("ToMixedPrecision(float16)", 3e-2),
     ("ToMixedPrecision(float32)", 3e-2),

@@ -13,10 +13,11 @@
 use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::PassInfo;
+use relaxide_ir::pass::{ParamKind, PassInfo, PassParam};
 use relaxide_ir::{IRModule, Type};
 use relaxide_tir::PrimFunc;
 
+use super::fuse_by_pattern::strings;
 use crate::builder::is_pure;
 use crate::functor::{ExprVisitor, used_vars};
 use crate::*;
@@ -24,11 +25,16 @@ use crate::*;
 pub(super) const PASS: PassInfo = PassInfo::new(
     "DeadCodeElimination",
     "What nothing uses is not computed; functions that nothing calls are dropped.",
-    |module, _, _| Ok(run(module)),
+    |module, _, args| Ok(run(module, &strings(args.get("entry_functions")))),
 )
-.opt_level(1);
+.opt_level(1)
+.params(&[PassParam::optional(
+    "entry_functions",
+    ParamKind::Strs,
+    "The functions that stay and what they need; public ones and `main`, where nothing is said.",
+)]);
 
-fn run(mut module: IRModule) -> IRModule {
+fn run(mut module: IRModule, entries: &[String]) -> IRModule {
     let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     for (name, func) in functions {
         let body = clean_seq(&func.body);
@@ -36,7 +42,7 @@ fn run(mut module: IRModule) -> IRModule {
             module.insert(name, Ref::new(Function { body, ..(*func).clone() }));
         }
     }
-    drop_unreachable(module)
+    drop_unreachable(module, entries)
 }
 
 /// A function without the bindings that nothing needs.
@@ -119,9 +125,12 @@ impl ExprVisitor for Mentions {
     }
 }
 
-fn drop_unreachable(mut module: IRModule) -> IRModule {
-    let is_root = |name: &str| {
+fn drop_unreachable(mut module: IRModule, entries: &[String]) -> IRModule {
+    let is_root = |name: &str| -> bool {
         let exported = |attrs: &relaxide_ir::Attrs| attrs.get("global_symbol").is_some();
+        if !entries.is_empty() {
+            return entries.iter().any(|entry| entry == name);
+        }
         name == "main"
             || module.get_as::<Function>(name).is_some_and(|f| exported(&f.attrs))
             || module.get_as::<PrimFunc>(name).is_some_and(|f| exported(&f.attrs))

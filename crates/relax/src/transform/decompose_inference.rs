@@ -15,17 +15,18 @@
 //! **Leaves alone** a `batch_norm` in training, whose statistics are the batch's.
 
 use relaxide_ir::Attrs;
-use relaxide_ir::pass::PassInfo;
+use relaxide_ir::pass::{ParamKind, PassInfo, PassParam};
 use relaxide_ir::prim::constant;
 
-use crate::rewrite::{Action, Rewrite, rewrite_module};
+use crate::rewrite::{Action, Rewrite, rewrite_named};
 use crate::*;
 
 pub(super) const PASS: PassInfo = PassInfo::new(
     "DecomposeOpsForInference",
     "Normalizations with fixed statistics become arithmetic.",
-    |module, _, _| rewrite_module("DecomposeOpsForInference", module, &mut Decompose),
-);
+    |module, _, args| rewrite_named("DecomposeOpsForInference", module, args.str("func_name"), &mut Decompose),
+)
+.params(&[PassParam::optional("func_name", ParamKind::Str, "The function; all, where nothing is said.")]);
 
 struct Decompose;
 

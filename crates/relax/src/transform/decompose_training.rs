@@ -9,35 +9,21 @@
 //!
 //! A `batch_norm` with `training=False` is left to `DecomposeOpsForInference`. (TVM takes every `batch_norm` for one in training.)
 
-use relaxide_ir::Attrs;
-use relaxide_ir::pass::{ParamKind, PassError, PassInfo, PassParam, PassResult};
+use relaxide_ir::pass::{ParamKind, PassInfo, PassParam};
 use relaxide_ir::prim::constant;
-use relaxide_ir::{DataType, IRModule};
+use relaxide_ir::{Attrs, DataType};
 
 use crate::constant::scalar_constant;
-use crate::rewrite::{Action, Rewrite, in_function, rewrite_function, rewrite_module};
+use crate::rewrite::{Action, Rewrite, rewrite_named};
 use crate::*;
 
 const NAME: &str = "DecomposeOpsForTraining";
 
 pub(super) const PASS: PassInfo =
     PassInfo::new(NAME, "Normalizations become arithmetic that has derivatives.", |module, _, args| {
-        match args.str("func_name") {
-            Some(name) => one(module, name),
-            None => rewrite_module(NAME, module, &mut Decompose),
-        }
+        rewrite_named(NAME, module, args.str("func_name"), &mut Decompose)
     })
     .params(&[PassParam::optional("func_name", ParamKind::Str, "The function; all, where nothing is said.")]);
-
-fn one(module: IRModule, name: &str) -> PassResult {
-    let Some(func) = module.get_as::<Function>(name) else {
-        return Err(PassError::new(NAME, format!("the module has no Relax function {name:?}")));
-    };
-    let mut b = BlockBuilder::with_module(module);
-    let new = rewrite_function(&mut b, &func, &mut Decompose).map_err(|e| in_function(NAME, name, e))?;
-    b.module_mut().insert(name, new);
-    Ok(b.finish())
-}
 
 struct Decompose;
 

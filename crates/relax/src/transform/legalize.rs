@@ -16,14 +16,15 @@
 //! **Needs** known dimensions of all tensors, and of the result. Where they are not known the call stays, and code
 //! generation says so.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::{PassInfo, PassResult};
+use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam, PassResult};
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::{IRModule, Type, Var};
 use relaxide_tir::te;
 
+use super::fuse_by_pattern::strings;
 use crate::builder::{kernel_arg_name, make_kernel};
 use crate::constant::as_scalar;
 use crate::op::core::call_tir;
@@ -32,7 +33,19 @@ use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::shape::{substitute_type, vars_of};
 use crate::*;
 
-pub(super) const PASS: PassInfo = PassInfo::new("LegalizeOps", "Operators become kernels.", |module, _, _| run(module));
+pub(super) const PASS: PassInfo = PassInfo::new("LegalizeOps", "Operators become kernels.", |module, _, args| {
+    let skip = strings(args.get("skip_ops")).iter().map(|name| name.trim_start_matches("relax.").to_string()).collect();
+    run(module, &skip)
+})
+.params(&[
+    PassParam::optional("skip_ops", ParamKind::Strs, "Operators that stay."),
+    PassParam::new(
+        "enable_warning",
+        ParamKind::Bool,
+        ParamDefault::Bool(false),
+        "For programs that give it; an operator without a kernel stays as it is.",
+    ),
+]);
 
 /// The kernel attribute that says that a kernel only copies elements in order, so that a view will do.
 pub const RESHAPE_ATTR: &str = "relax.reshape";
@@ -40,26 +53,27 @@ pub const RESHAPE_ATTR: &str = "relax.reshape";
 /// How often operators that are made of operators are opened before the pass gives up.
 const MAX_ROUNDS: usize = 8;
 
-fn run(mut module: IRModule) -> PassResult {
+fn run(mut module: IRModule, skip: &HashSet<String>) -> PassResult {
     for _ in 0..MAX_ROUNDS {
-        let mut decompose = Decompose { changed: false };
+        let mut decompose = Decompose { changed: false, skip };
         module = rewrite_module(PASS.name, module, &mut decompose)?;
         if !decompose.changed {
             break;
         }
     }
-    rewrite_module(PASS.name, module, &mut Legalize)
+    rewrite_module(PASS.name, module, &mut Legalize { skip })
 }
 
 /// Opens operators that are made of operators.
-struct Decompose {
+struct Decompose<'a> {
     changed: bool,
+    skip: &'a HashSet<String>,
 }
 
-impl Rewrite for Decompose {
+impl Rewrite for Decompose<'_> {
     fn value(&mut self, b: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         let Some((call, name)) = value.as_op_call() else { return Ok(Action::Bind(value)) };
-        let Some(def) = lookup(name) else { return Ok(Action::Bind(value)) };
+        let Some(def) = lookup(name).filter(|d| !self.skip.contains(d.name)) else { return Ok(Action::Bind(value)) };
         let Lowering::Decompose(open) = def.lower else { return Ok(Action::Bind(value)) };
         self.changed = true;
         let cx = CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args };
@@ -67,13 +81,16 @@ impl Rewrite for Decompose {
     }
 }
 
-struct Legalize;
+struct Legalize<'a> {
+    skip: &'a HashSet<String>,
+}
 
-impl Rewrite for Legalize {
+impl Rewrite for Legalize<'_> {
     fn value(&mut self, b: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         let Some((call, name)) = value.as_op_call() else { return Ok(Action::Bind(value)) };
         let Some(def) = lookup(name) else { return Err(OpError::Unknown(name.to_string()).into()) };
-        if !matches!(def.lower, Lowering::Scalar(_) | Lowering::Compute(_)) || !is_known(call) {
+        let has_kernel = matches!(def.lower, Lowering::Scalar(_) | Lowering::Compute(_));
+        if !has_kernel || !is_known(call) || self.skip.contains(def.name) {
             return Ok(Action::Bind(value));
         }
         Ok(Action::Bind(lower(b, def, call)?))
@@ -92,6 +109,13 @@ fn is_known(call: &Call) -> bool {
         }
     }
     known(&call.ty) && call.args.iter().all(|a| known(&a.ty()))
+}
+
+/// A call of an operator as a call of a kernel, if the operator becomes one and all dimensions are known.
+pub(super) fn kernel_call(b: &mut BlockBuilder, call: &Call) -> Result<Option<Expr>, BuildError> {
+    let Some(def) = call.op_name().and_then(lookup) else { return Ok(None) };
+    let has_kernel = matches!(def.lower, Lowering::Scalar(_) | Lowering::Compute(_));
+    if has_kernel && is_known(call) { lower(b, def, call).map(Some) } else { Ok(None) }
 }
 
 /// A call of an operator as a call of a kernel.

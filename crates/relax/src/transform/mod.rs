@@ -58,6 +58,7 @@ mod to_mixed_precision;
 mod to_non_dataflow;
 mod topological_sort;
 mod update_param_type;
+mod use_inplace;
 mod vdevice;
 mod vm_shape_lower;
 
@@ -129,6 +130,7 @@ pub static PASSES: &[PassInfo] = &[
     topological_sort::PASS,
     vdevice::REALIZE,
     vdevice::UPDATE,
+    use_inplace::PASS,
     fuse_by_pattern::PASS,
     merge_composite::PASS,
     run_codegen::PASS,
