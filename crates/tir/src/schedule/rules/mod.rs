@@ -36,6 +36,8 @@ const REDUCTIONS: &[Rule<Reduce>] = &[
     Rule { name: "fallback", apply: fallback::reduce },
 ];
 
+const PLAIN: &[Rule<Reduce>] = &[Rule { name: "fallback", apply: fallback::reduce }];
+
 /// Merges axes that move together, and makes the loop nest of a piece of work by the first rule that does not refuse.
 /// Work on a tensor without elements is none.
 pub fn schedule(cx: &mut Cx, work: &Work, notes: &mut Vec<Note>) -> Result<Stmt, ScheduleError> {
@@ -51,7 +53,12 @@ pub fn schedule(cx: &mut Cx, work: &Work, notes: &mut Vec<Note>) -> Result<Stmt,
     }
     match work {
         Work::Map(stage) => first(cx, MAPS, &merge::run(stage), name, notes),
-        Work::Reduce(reduce) => first(cx, REDUCTIONS, &merge::reduce(reduce), name, notes),
+        Work::Reduce(reduce) => {
+            // Without terms there is nothing to lay out: the plain loops store what the reduction starts from.
+            let plain = reduce.stage.reduce.iter().any(|a| a.extent.is_int(0));
+            let rules = if plain { PLAIN } else { REDUCTIONS };
+            first(cx, rules, &merge::reduce(reduce), name, notes)
+        }
         Work::Opaque(stmt) => {
             notes.push(Note { stage: name, rule: "opaque", refused: Vec::new() });
             Ok(fallback::opaque(stmt))
