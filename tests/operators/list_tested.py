@@ -14,7 +14,8 @@ HERE = Path(__file__).parent
 #: How many cases of an operator are looked at.
 SAMPLE = 40
 #: What stands for another operator's case, or for a special one.
-ALIASES = {"negative zero": "negative", "sort nan": "sort", "unique unsorted": "unique"}
+ALIASES = {"negative zero": "negative", "sort nan": "sort", "unique unsorted": "unique", "narrow panels": "matmul",
+           "nothing reduced": "prod", "nothing transposed": "permute_dims"}
 
 
 def table():

@@ -1126,7 +1126,25 @@ def view(r):
     return Case('R.memory.view({0}, R.tuple(), R.dtype("int32"), R.tuple())', [x], x.view("int32"), symbolic=False)
 
 
+def narrow_panels(r):
+    """A product whose result has one column and a few rows: the packed panels behind the last whole one are narrow."""
+    a, b = r.data((3, 4, 4), "float64"), r.data((4, 1), "float64")
+    return Case("R.matmul({0}, {1}, out_dtype=None)", [a, b], a @ b, 1e-9)
+
+
+def nothing_reduced(r):
+    x = r.data(r.pick((3, 0), (3, 0, 2), (5, 0, 4)), r.pick("float32", "float64", "int64"))
+    axes = list(range(1, x.ndim))
+    return Case(f"R.prod({{0}}, axis={axes})", [x], x.prod(tuple(axes)).astype(x.dtype))
+
+
+def nothing_transposed(r):
+    x = r.data((3, 0), r.pick("float32", "float64", "int64"))
+    return Case("R.permute_dims({0}, axes=[1, 0])", [x], x.T)
+
+
 CASES = {
+    "narrow panels": narrow_panels, "nothing reduced": nothing_reduced, "nothing transposed": nothing_transposed,
     **{name: unary(name) for name in UNARY},
     **{name: any_unary(name) for name in ANY_UNARY},
     "negative zero": negative_zero, **{f"bfloat16 {i}": bfloat16 for i in range(8)}, "sort nan": sort_nan, "unique unsorted": unique_unsorted,
