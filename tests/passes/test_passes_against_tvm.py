@@ -217,6 +217,12 @@ REASONS = [
         ["fold_batchnorm", "fold_constant", "gradient"],
     ),
     (
+        "TVM does not read what it gives itself: calls of plain functions in a dataflow block, where it opens wrappers of "
+        "pure calls before ToNonDataflow has run.",
+        ["RemovePurityChecking"],
+        ["plan_packed_calls"],
+    ),
+    (
         "TVM sums over all axes in two steps; ours leaves a sum over all axes as it is.",
         ["ConvertLayout({relax.nn.conv2d: [NHWC, OHWI]})"],
         ["gradient"],
