@@ -21,24 +21,32 @@ pub fn dataflow_block_pass(
     run: impl Fn(Ref<BindingBlock>, &IRModule, &PassContext) -> Result<Ref<BindingBlock>, PassError> + Send + Sync + 'static,
 ) -> Pass {
     Pass::on_functions::<Function>(name, move |func, module, context| {
-        let mut blocks = Blocks { run: &|block| run(block, module, context), failed: None };
-        let new = blocks.mutate_function(&func);
-        blocks.failed.map_or(Ok(new), Err)
+        each_dataflow_block(&func, |block| run(block.clone(), module, context))
     })
 }
 
-struct Blocks<'a> {
-    run: &'a dyn Fn(Ref<BindingBlock>) -> Result<Ref<BindingBlock>, PassError>,
-    failed: Option<PassError>,
+/// Rebuilds each dataflow block of a function, those of nested functions and branches included; the first error ends it.
+pub(super) fn each_dataflow_block<E>(
+    func: &Ref<Function>,
+    run: impl FnMut(&Ref<BindingBlock>) -> Result<Ref<BindingBlock>, E>,
+) -> Result<Ref<Function>, E> {
+    let mut blocks = Blocks { run, failed: None };
+    let new = blocks.mutate_function(func);
+    blocks.failed.map_or(Ok(new), Err)
 }
 
-impl ExprMutator for Blocks<'_> {
+struct Blocks<F, E> {
+    run: F,
+    failed: Option<E>,
+}
+
+impl<E, F: FnMut(&Ref<BindingBlock>) -> Result<Ref<BindingBlock>, E>> ExprMutator for Blocks<F, E> {
     fn mutate_block(&mut self, block: &Ref<BindingBlock>) -> Ref<BindingBlock> {
         if self.failed.is_some() {
             return block.clone();
         }
         if block.dataflow {
-            return (self.run)(block.clone()).unwrap_or_else(|error| {
+            return (self.run)(block).unwrap_or_else(|error| {
                 self.failed = Some(error);
                 block.clone()
             });

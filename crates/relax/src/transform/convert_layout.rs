@@ -22,6 +22,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::pass::{ParamKind, PassError, PassInfo, PassParam, PassResult};
 use relaxide_ir::{AttrValue, Attrs, IRModule};
 
+use super::block_pass::each_dataflow_block;
 use super::fuse_by_pattern::strings;
 use crate::op::CallCx;
 use crate::op::{Layout, LayoutCx, LayoutPlan, LayoutRule};
@@ -76,11 +77,9 @@ fn run(module: IRModule, desired: &Desired) -> PassResult {
     for (name, func) in functions {
         func.params.iter().for_each(|p| b.reserve(&p.name));
         functor::bound_names(&func.body).iter().for_each(|n| b.reserve(n));
-        let mut convert = Convert { b: &mut b, desired, known: HashMap::new(), failed: None };
-        let new = convert.mutate_function(&func);
-        if let Some(error) = convert.failed.take() {
-            return Err(in_function(NAME, &name, error));
-        }
+        let mut convert = Convert { b: &mut b, desired, known: HashMap::new() };
+        let new = each_dataflow_block(&func, |block| convert.block(block));
+        let new = new.map_err(|error| in_function(NAME, &name, error))?;
         b.module_mut().insert(name, new);
     }
     Ok(b.finish())
@@ -91,24 +90,6 @@ struct Convert<'a> {
     desired: &'a Desired,
     /// What holds the value of a dataflow variable, and how it lies.
     known: HashMap<AnyVar, (Expr, Layout)>,
-    failed: Option<BuildError>,
-}
-
-impl ExprMutator for Convert<'_> {
-    fn mutate_block(&mut self, block: &Ref<BindingBlock>) -> Ref<BindingBlock> {
-        if self.failed.is_some() {
-            return block.clone();
-        }
-        if !block.dataflow {
-            let bindings: Vec<Binding> = block.bindings.iter().map(|b| self.remake_binding(b)).collect();
-            let same = bindings == block.bindings;
-            return if same { block.clone() } else { Ref::new(BindingBlock { bindings, dataflow: false }) };
-        }
-        self.block(block).unwrap_or_else(|error| {
-            self.failed = Some(error);
-            block.clone()
-        })
-    }
 }
 
 impl Convert<'_> {

@@ -19,6 +19,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::pass::{PassInfo, PassResult};
 use relaxide_ir::{Attrs, IRModule, Type, Var};
 
+use super::block_pass::each_dataflow_block;
 use super::fuse_by_pattern::{COMPOSITE_ATTR, backend_attrs, backend_of, local};
 use super::outline::{Constants, outline};
 use super::regroup::Groups;
@@ -39,15 +40,13 @@ fn run(module: IRModule) -> PassResult {
         .map(|(n, f)| (n.to_string(), f))
         .collect();
     let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
-    let mut merge = Merge { module, composites, failed: None };
+    let mut merge = Merge { module, composites };
     for (name, func) in functions {
         if merge.composites.contains_key(&name) {
             continue;
         }
-        let new = merge.mutate_function(&func);
-        if let Some(error) = merge.failed.take() {
-            return Err(in_function(NAME, &name, error));
-        }
+        let new = each_dataflow_block(&func, |block| merge.block(block));
+        let new = new.map_err(|error| in_function(NAME, &name, error))?;
         if new != func {
             merge.module.insert(name, new);
         }
@@ -75,24 +74,6 @@ fn drop_unused(mut module: IRModule, composites: &HashMap<String, Ref<Function>>
 struct Merge {
     module: IRModule,
     composites: HashMap<String, Ref<Function>>,
-    failed: Option<BuildError>,
-}
-
-impl ExprMutator for Merge {
-    fn mutate_block(&mut self, block: &Ref<BindingBlock>) -> Ref<BindingBlock> {
-        if self.failed.is_some() {
-            return block.clone();
-        }
-        if !block.dataflow {
-            let bindings: Vec<Binding> = block.bindings.iter().map(|b| self.remake_binding(b)).collect();
-            let same = bindings == block.bindings;
-            return if same { block.clone() } else { Ref::new(BindingBlock { bindings, dataflow: false }) };
-        }
-        self.block(block).unwrap_or_else(|error| {
-            self.failed = Some(error);
-            block.clone()
-        })
-    }
 }
 
 impl Merge {

@@ -37,6 +37,7 @@ use relaxide_ir::pass::{ParamDefault, ParamKind, Pass, PassContext, PassError, P
 use relaxide_ir::{AttrValue, Attrs, IRModule};
 
 pub use self::pattern::{FusionPattern, PatternCheck};
+use super::block_pass::each_dataflow_block;
 use super::fuse_ops::PRIMITIVE_ATTR;
 use super::outline::{Constants, outline};
 use super::regroup::{Groups, Made};
@@ -157,9 +158,8 @@ impl Fuse {
     fn function(&mut self, func: &Ref<Function>, pattern: &FusionPattern) -> Result<Ref<Function>, BuildError> {
         let values = values_of(func);
         let users = pattern.check.as_ref().map(|_| users_of(func));
-        let mut blocks = Blocks { fuse: self, pattern, values, users: users.unwrap_or_default(), failed: None };
-        let new = blocks.mutate_function(func);
-        blocks.failed.map_or(Ok(new), Err)
+        let mut blocks = Blocks { fuse: self, pattern, values, users: users.unwrap_or_default() };
+        each_dataflow_block(func, |block| blocks.block(block))
     }
 
     /// The call of a new function for a match.
@@ -227,24 +227,6 @@ struct Blocks<'a> {
     pattern: &'a FusionPattern,
     values: VarValues,
     users: HashMap<AnyVar, Vec<AnyVar>>,
-    failed: Option<BuildError>,
-}
-
-impl ExprMutator for Blocks<'_> {
-    fn mutate_block(&mut self, block: &Ref<BindingBlock>) -> Ref<BindingBlock> {
-        if self.failed.is_some() {
-            return block.clone();
-        }
-        if !block.dataflow {
-            let bindings: Vec<Binding> = block.bindings.iter().map(|b| self.remake_binding(b)).collect();
-            let same = bindings == block.bindings;
-            return if same { block.clone() } else { Ref::new(BindingBlock { bindings, dataflow: false }) };
-        }
-        self.block(block).unwrap_or_else(|error| {
-            self.failed = Some(error);
-            block.clone()
-        })
-    }
 }
 
 impl Blocks<'_> {
