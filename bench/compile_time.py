@@ -7,7 +7,6 @@ usage: compile_time.py [--rounds 5] [PROGRAM]...
 """
 
 import argparse
-import contextlib
 import importlib
 import importlib.util
 import json
@@ -146,9 +145,7 @@ def serve(package):
     contender = importlib.import_module(package)
     relax = importlib.import_module(f"{package}.relax")
     pipeline, modules = relax.get_pipeline("default_build"), {}
-    # TVM's passes look for a target around them; Relaxide's take the processor's.
-    target = contender.target.Target("llvm") if package == "tvm" else contextlib.nullcontext()
-    with tempfile.TemporaryDirectory() as directory, target:
+    with tempfile.TemporaryDirectory() as directory, contender.target.Target("llvm"):
         for line in sys.stdin:
             name = line.strip()
             if name not in modules:

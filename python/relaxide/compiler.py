@@ -15,7 +15,7 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
     mod : IRModule or relax.Function or tirx.PrimFunc
         The program. A class made by ``script.ir_module`` is one.
     target : Target or str, optional
-        What to compile for; the processor of this machine where it is left out.
+        What to compile for; where it is left out, that of the ``with`` block around, or the processor of this machine.
     relax_pipeline : str or Pass
         ``"default"`` (with fusion), ``"default_build"`` (the passes of TVM's default build), a pipeline that was
         registered, or a pass that takes its place.
@@ -35,7 +35,9 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
         raise NotImplementedError("kernels are lowered by one pipeline: leave tir_pipeline at 'default'")
     if not isinstance(mod, _core.IRModule):
         mod = _core.IRModule.from_expr(mod)
-    if target is not None and not isinstance(target, Target):
+    if target is None:
+        target = Target.current()
+    elif not isinstance(target, Target):
         target = Target(target)
     passes = None
     if relax_pipeline in _REGISTERED if isinstance(relax_pipeline, str) else False:

@@ -179,3 +179,16 @@ def test_pipelines_are_passes_and_compile_takes_passes():
     x = np.arange(6, dtype="float32").reshape(2, 3) - 3
     result = machine["main"](tvm.runtime.tensor(x), tvm.runtime.tensor(x))
     np.testing.assert_array_equal(result.numpy(), np.maximum(x + x, 0))
+
+
+def test_the_target_around_is_compiled_for():
+    baseline = tvm.target.Target("llvm -mcpu=x86-64-v2")
+    assert tvm.target.Target.current() is None
+    with baseline:
+        assert tvm.target.Target.current() is baseline
+        assert tvm.ir.transform.PassContext.current().target is baseline
+        with tvm.target.Target("llvm"):
+            assert tvm.target.Target.current() is not baseline
+        assert tvm.target.Target.current() is baseline
+    with pytest.raises(ValueError, match="no target is set"):
+        tvm.target.Target.current(allow_none=False)

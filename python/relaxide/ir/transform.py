@@ -14,6 +14,7 @@ import functools
 import threading
 
 from .. import _core
+from ..target import Target
 
 
 class PassInfo:
@@ -38,7 +39,6 @@ class PassContext:
         self.opt_level = opt_level
         self.required_pass, self.disabled_pass = list(required_pass or []), list(disabled_pass or [])
         self.instruments, self.config = list(instruments or []), dict(config or {})
-        self.target = None
         _core.check_pass_context(self)
 
     @classmethod
@@ -46,6 +46,11 @@ class PassContext:
         if not hasattr(cls._of_thread, "stack"):
             cls._of_thread.stack = [PassContext()]
         return cls._of_thread.stack
+
+    @property
+    def target(self):
+        """What is compiled for: the target of the ``with`` block around, if there is one."""
+        return Target.current()
 
     @staticmethod
     def current():
