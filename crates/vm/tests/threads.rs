@@ -95,6 +95,17 @@ fn one_machine_gives_eight_threads_equal_results() {
 }
 
 #[test]
+fn a_library_that_is_opened_twice_serves_whoever_keeps_it() {
+    for name in LIBRARIES {
+        let (first, second, recorded) = (library(name), library(name), recorded(name));
+        drop(first);
+        // What the library's code calls by name is found through a module that is still there.
+        assert_runs(&machine(&second), &recorded, name);
+        together(|_| assert_runs(&machine(&library(name)), &recorded, name));
+    }
+}
+
+#[test]
 fn saved_functions_and_inputs_of_their_own_names_do_not_mix() {
     let vm = machine(&library("add"));
     together(|thread| {

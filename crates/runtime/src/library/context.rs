@@ -2,14 +2,15 @@
 //!
 //! Code of a library that calls a function by name looks it up in the imports of the module whose address is in this slot.
 //! The dynamic linker gives the same library to everybody who opens its file, so there may be several modules and one slot:
-//! it leads to one that is alive, the newest as long as that is. All of them were made of the same bytes.
+//! it leads to the oldest that is alive. All of them were made of the same bytes. The code reads the slot without a lock;
+//! what it finds was entered before the module that it was called through, so that whoever calls has seen it complete.
 
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::module::fill;
 
-/// All that are entered, the newest last.
+/// All that are entered, the oldest first.
 static ENTERED: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
 #[derive(Clone, Copy, PartialEq)]
@@ -22,7 +23,7 @@ struct Entry {
 pub(super) struct Context(Entry);
 
 impl Context {
-    /// Leads a slot to a module.
+    /// Leads a slot to a module, unless it leads to another.
     ///
     /// # Safety
     /// `slot` is a writable pointer of a library that stays loaded as long as the context is; `module` is the module that
@@ -30,9 +31,12 @@ impl Context {
     pub(super) unsafe fn enter(slot: *mut c_void, module: *mut c_void) -> Self {
         let entry = Entry { slot: slot as usize, module: module as usize };
         let mut entered = entered();
+        let is_first = entered.iter().all(|other| other.slot != entry.slot);
         entered.push(entry);
-        // SAFETY: the caller's promise.
-        unsafe { fill(slot.cast(), module) };
+        if is_first {
+            // SAFETY: the caller's promise.
+            unsafe { fill(slot.cast(), module) };
+        }
         Self(entry)
     }
 }
@@ -41,7 +45,7 @@ impl Drop for Context {
     fn drop(&mut self) {
         let mut entered = entered();
         entered.retain(|entry| *entry != self.0);
-        let heir = entered.iter().rfind(|entry| entry.slot == self.0.slot);
+        let heir = entered.iter().find(|entry| entry.slot == self.0.slot);
         let heir = heir.map_or(std::ptr::null_mut(), |entry| entry.module as *mut c_void);
         // SAFETY: the library is loaded as long as the context is, as was promised when it was made; the module that is
         // entered has not dropped its context.
