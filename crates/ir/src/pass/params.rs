@@ -35,6 +35,8 @@ pub enum ParamKind {
     Map,
     /// What the pass documents.
     Any,
+    /// Nothing but `None`: the reference takes a function here, and this pass has no use for one.
+    Absent,
 }
 
 /// The default of a parameter.
@@ -122,8 +124,11 @@ pub(super) fn resolve(info: &PassInfo, given: &Attrs) -> Result<Attrs, PassError
                 .default_value()
                 .ok_or_else(|| refuse(format!("parameter {:?} must be given: {}", param.name, param.doc)))?,
         };
-        let value = param.accept(value).map_err(|value| {
-            refuse(format!("parameter {:?} is of kind {:?}, not {value:?}", param.name, param.kind))
+        let value = param.accept(value).map_err(|value| match param.kind {
+            ParamKind::Absent => {
+                refuse(format!("parameter {:?} must be None: functions are not taken here", param.name))
+            }
+            kind => refuse(format!("parameter {:?} is of kind {kind:?}, not {value:?}", param.name)),
         })?;
         out.0.insert(param.name.to_string(), value);
     }

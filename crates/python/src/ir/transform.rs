@@ -154,6 +154,7 @@ fn kind_of(kind: ParamKind) -> &'static str {
         ParamKind::List => "list",
         ParamKind::Map => "dict",
         ParamKind::Any => "object",
+        ParamKind::Absent => "None",
     }
 }
 

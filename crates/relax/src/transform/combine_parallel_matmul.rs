@@ -30,11 +30,7 @@ const NAME: &str = "CombineParallelMatmul";
 
 pub(super) const PASS: PassInfo =
     PassInfo::new(NAME, "Products of one left factor become one product.", |module, _, _| run(module)).params(&[
-        PassParam::optional(
-            "check",
-            ParamKind::Any,
-            "For programs that give it as None; a callback is given from Python.",
-        ),
+        PassParam::optional("check", ParamKind::Absent, "For programs that give it as None; a function is refused."),
     ]);
 
 /// Operators that are applied element by element and may stand behind a product.

@@ -44,8 +44,8 @@ pub(super) const PASS: PassInfo =
         ),
         PassParam::optional(
             "layout_cb",
-            ParamKind::Any,
-            "For programs that give it as None; a callback is given from Python.",
+            ParamKind::Absent,
+            "For programs that give it as None; a function is refused.",
         ),
     ]);
 
