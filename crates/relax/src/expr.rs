@@ -251,6 +251,16 @@ impl AnyVar {
         }
     }
 
+    /// A new variable of the same name and kind that holds something else.
+    pub fn with_type(&self, ty: Type) -> AnyVar {
+        match self {
+            AnyVar::Var(v) => AnyVar::Var(Ref::new(Var { name: v.name.clone(), ty, span: v.span.clone() })),
+            AnyVar::Dataflow(v) => {
+                AnyVar::Dataflow(Ref::new(DataflowVar { name: v.name.clone(), ty, span: v.span.clone() }))
+            }
+        }
+    }
+
     /// What it holds.
     pub fn ty(&self) -> &Type {
         match self {

@@ -208,12 +208,7 @@ fn bind(b: &mut BlockBuilder, old: &Ref<VarBinding>, value: Expr, map: &mut Expr
     if keep {
         return b.push_binding(Ref::new(VarBinding { var: old.var.clone(), value }).into());
     }
-    let var = match &old.var {
-        AnyVar::Var(v) => AnyVar::Var(relaxide_ir::Var::new(v.name.clone(), ty)),
-        AnyVar::Dataflow(v) => {
-            AnyVar::Dataflow(Ref::new(DataflowVar { name: v.name.clone(), ty, span: v.span.clone() }))
-        }
-    };
+    let var = old.var.with_type(ty);
     map.insert(old.var.clone(), var.clone().into());
     b.push_binding(Ref::new(VarBinding { var, value }).into())
 }

@@ -138,12 +138,7 @@ impl SymbolMutator {
 
     fn var(&mut self, var: &AnyVar) -> AnyVar {
         let ty = self.ty(var.ty());
-        let new = match var {
-            AnyVar::Var(v) => AnyVar::Var(Ref::new(Var { name: v.name.clone(), ty, span: v.span.clone() })),
-            AnyVar::Dataflow(v) => {
-                AnyVar::Dataflow(Ref::new(DataflowVar { name: v.name.clone(), ty, span: v.span.clone() }))
-            }
-        };
+        let new = var.with_type(ty);
         self.vars.insert(var.clone(), new.clone());
         new
     }

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{ParamKind, PassError, PassInfo, PassParam, PassResult};
-use relaxide_ir::{AttrValue, Attrs, IRModule, TensorType, Type, VDevice, Var};
+use relaxide_ir::{AttrValue, Attrs, IRModule, TensorType, Type, VDevice};
 
 use crate::op::device::device_number;
 use crate::rewrite::in_function;
@@ -105,12 +105,7 @@ impl Retype<'_> {
         if ty == *var.ty() {
             return var.clone();
         }
-        let new = match var {
-            AnyVar::Var(v) => AnyVar::Var(Ref::new(Var { name: v.name.clone(), ty, span: v.span.clone() })),
-            AnyVar::Dataflow(v) => {
-                AnyVar::Dataflow(Ref::new(DataflowVar { name: v.name.clone(), ty, span: v.span.clone() }))
-            }
-        };
+        let new = var.with_type(ty);
         self.vars.insert(var.clone(), new.clone());
         new
     }
