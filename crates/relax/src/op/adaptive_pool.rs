@@ -15,17 +15,7 @@ const fn row(
     lower: fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>,
     doc: &'static str,
 ) -> OpDef {
-    let args = DATA;
-    OpDef {
-        name,
-        doc,
-        args,
-        attrs,
-        infer,
-        lower: Lowering::Compute(lower),
-        pattern: OpPattern::OutFusable,
-        ..OpDef::BASE
-    }
+    OpDef::compute(name, DATA, attrs, infer, lower, doc).pattern(OpPattern::OutFusable)
 }
 
 const DATA: &[ArgDef] = &[ArgDef::tensor("data", "The image.")];

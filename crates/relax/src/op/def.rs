@@ -68,6 +68,18 @@ impl OpDef {
         OpDef { name, doc, args, attrs, infer, lower: Lowering::Compute(lower), ..OpDef::BASE }
     }
 
+    /// A row of an operator that moves elements.
+    pub const fn injective(
+        name: &'static str,
+        args: &'static [ArgDef],
+        attrs: &'static [AttrDef],
+        infer: fn(&CallCx) -> Result<Type, OpError>,
+        lower: Compute,
+        doc: &'static str,
+    ) -> OpDef {
+        OpDef::compute(name, args, attrs, infer, lower, doc).pattern(OpPattern::Injective)
+    }
+
     /// A row of an operator that is a few others.
     pub const fn opened(
         name: &'static str,

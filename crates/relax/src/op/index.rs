@@ -15,29 +15,9 @@ const X: ArgDef = ArgDef::tensor("x", "The input.");
 const DATA: ArgDef = ArgDef::tensor("data", "The input.");
 const INDICES: ArgDef = ArgDef::tensor("indices", "Indices, of an integer dtype; negative ones count from the end.");
 
-const fn injective(
-    name: &'static str,
-    args: &'static [ArgDef],
-    attrs: &'static [AttrDef],
-    infer: fn(&CallCx) -> Result<Type, OpError>,
-    lower: Compute,
-    doc: &'static str,
-) -> OpDef {
-    OpDef {
-        name,
-        doc,
-        args,
-        attrs,
-        infer,
-        lower: Lowering::Compute(lower),
-        pattern: OpPattern::Injective,
-        ..OpDef::BASE
-    }
-}
-
 /// The rows.
 pub static TABLE: &[OpDef] = &[
-    injective(
+    OpDef::injective(
         "strided_slice",
         &[
             X,
@@ -63,7 +43,7 @@ pub static TABLE: &[OpDef] = &[
             _ => cx.invalid("takes three arguments"),
         }),
         pattern: OpPattern::Broadcast,
-        ..injective(
+        ..OpDef::injective(
             "where",
             &[
                 ArgDef::tensor("condition", "Truth values."),
@@ -77,7 +57,7 @@ pub static TABLE: &[OpDef] = &[
         )
         .gradient(gradient::where_)
     },
-    injective(
+    OpDef::injective(
         "take",
         &[X, ArgDef::any("indices", "Indices: a tensor of an integer dtype, or a scalar.")],
         &[
@@ -94,7 +74,7 @@ pub static TABLE: &[OpDef] = &[
         "Slices along a dimension, by index; the dimension is replaced by those of the indices.",
     )
     .gradient(gradient::take),
-    injective(
+    OpDef::injective(
         "gather_elements",
         &[DATA, INDICES],
         &[AttrDef::int("axis", 0, "The dimension that the indices index.")],
@@ -103,7 +83,7 @@ pub static TABLE: &[OpDef] = &[
         "Element i, j … is x at i, indices[i, j …] … along one dimension.",
     )
     .layout(layout::along_axis),
-    injective(
+    OpDef::injective(
         "gather_nd",
         &[DATA, INDICES],
         &[AttrDef::int("batch_dims", 0, "How many leading dimensions x and the indices share.")],
@@ -121,7 +101,7 @@ pub static TABLE: &[OpDef] = &[
             AttrDef::new("depth", AttrKind::Int, AttrDefault::Required, "Size of the new dimension."),
             AttrDef::int("axis", -1, "Where the new dimension is, in the result."),
         ],
-        ..injective(
+        ..OpDef::injective(
             "one_hot",
             &[],
             &[],

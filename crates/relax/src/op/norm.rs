@@ -34,16 +34,7 @@ const fn row(
     lower: Compute,
     doc: &'static str,
 ) -> OpDef {
-    OpDef {
-        name,
-        doc,
-        args,
-        attrs,
-        infer,
-        lower: Lowering::Compute(lower),
-        pattern: OpPattern::OutFusable,
-        ..OpDef::BASE
-    }
+    OpDef::compute(name, args, attrs, infer, lower, doc).pattern(OpPattern::OutFusable)
 }
 
 /// The rows.

@@ -14,29 +14,9 @@ const X: ArgDef = ArgDef::tensor("x", "The input.");
 const DATA: ArgDef = ArgDef::tensor("data", "The input.");
 const SHAPE: ArgDef = ArgDef::shape("shape", "Dimensions of the result.");
 
-const fn injective(
-    name: &'static str,
-    args: &'static [ArgDef],
-    attrs: &'static [AttrDef],
-    infer: fn(&CallCx) -> Result<Type, OpError>,
-    lower: fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>,
-    doc: &'static str,
-) -> OpDef {
-    OpDef {
-        name,
-        doc,
-        args,
-        attrs,
-        infer,
-        lower: Lowering::Compute(lower),
-        pattern: OpPattern::Injective,
-        ..OpDef::BASE
-    }
-}
-
 /// The rows.
 pub static TABLE: &[OpDef] = &[
-    injective(
+    OpDef::injective(
         "reshape",
         &[X, SHAPE],
         &[],
@@ -46,10 +26,18 @@ pub static TABLE: &[OpDef] = &[
     )
     .follow()
     .gradient(gradient::reshape),
-    injective("flatten", &[X], &[], flatten_type, reflow, "The same elements, in order, in one dimension.").follow(),
-    injective("nn.batch_flatten", &[DATA], &[], batch_flatten_type, reflow, "All dimensions but the first made one.")
+    OpDef::injective("flatten", &[X], &[], flatten_type, reflow, "The same elements, in order, in one dimension.")
         .follow(),
-    injective(
+    OpDef::injective(
+        "nn.batch_flatten",
+        &[DATA],
+        &[],
+        batch_flatten_type,
+        reflow,
+        "All dimensions but the first made one.",
+    )
+    .follow(),
+    OpDef::injective(
         "expand_dims",
         &[X],
         &[AttrDef::new(
@@ -65,7 +53,7 @@ pub static TABLE: &[OpDef] = &[
     .follow()
     .layout(layout::expand_dims)
     .gradient(gradient::expand_dims),
-    injective(
+    OpDef::injective(
         "squeeze",
         &[X],
         &[AttrDef::axes("axis", "Which dimensions, each of size one; all such if absent.")],
@@ -75,7 +63,7 @@ pub static TABLE: &[OpDef] = &[
     )
     .follow()
     .layout(layout::squeeze),
-    injective(
+    OpDef::injective(
         "permute_dims",
         &[X],
         &[AttrDef::axes("axes", "Which dimension of x each dimension of the result is; reversed if absent.")],
@@ -88,7 +76,7 @@ pub static TABLE: &[OpDef] = &[
     .gradient(gradient::permute_dims),
     OpDef {
         pattern: OpPattern::Broadcast,
-        ..injective(
+        ..OpDef::injective(
             "broadcast_to",
             &[X, SHAPE],
             &[],
@@ -99,7 +87,7 @@ pub static TABLE: &[OpDef] = &[
         .follow()
         .gradient(gradient::broadcast_to)
     },
-    injective(
+    OpDef::injective(
         "concat",
         &[ArgDef::tensors("tensors", "The inputs.")],
         &[AttrDef::int("axis", 0, "The dimension along which they are joined.")],
@@ -110,7 +98,7 @@ pub static TABLE: &[OpDef] = &[
     .follow()
     .layout(layout::along_axis)
     .gradient(gradient::concat),
-    injective(
+    OpDef::injective(
         "stack",
         &[ArgDef::tensors("tensors", "The inputs, of one shape.")],
         &[AttrDef::int("axis", 0, "The new dimension, in the result.")],
@@ -120,7 +108,7 @@ pub static TABLE: &[OpDef] = &[
     )
     .follow()
     .layout(layout::stack),
-    injective(
+    OpDef::injective(
         "split",
         &[X],
         &[
@@ -139,7 +127,7 @@ pub static TABLE: &[OpDef] = &[
     .follow()
     .layout(layout::along_axis)
     .gradient(gradient::split),
-    injective(
+    OpDef::injective(
         "flip",
         &[DATA],
         &[AttrDef::new("axis", AttrKind::Int, AttrDefault::Required, "The dimension.")],
@@ -152,7 +140,7 @@ pub static TABLE: &[OpDef] = &[
         "Reversed along one dimension.",
     )
     .layout(layout::along_axis),
-    injective(
+    OpDef::injective(
         "tile",
         &[DATA],
         &[AttrDef::new(
@@ -166,7 +154,7 @@ pub static TABLE: &[OpDef] = &[
         "The whole tensor repeated along dimensions.",
     )
     .layout(layout::tile),
-    injective(
+    OpDef::injective(
         "repeat",
         &[DATA],
         &[
