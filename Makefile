@@ -38,12 +38,12 @@ demo: build ## read the text in two pictures with three compiled networks
 	@$(PY) examples/ocr/ocr.py
 
 test: build ## all tests that a change must pass
-	cargo test --release --workspace --exclude relaxide-python $(FEATURES)
+	cargo test --release --workspace --exclude relaxide-python --no-fail-fast $(FEATURES)
 	cargo xtask tidy
 	$(PY) -m pytest -q tests python/tests
 
 test-deep: test ## exhaustive sweeps and long fuzzing
-	RELAXIDE_DEEP=1 cargo test --release --workspace --exclude relaxide-python $(FEATURES)
+	RELAXIDE_DEEP=1 cargo test --release --workspace --exclude relaxide-python --no-fail-fast $(FEATURES)
 	RELAXIDE_DEEP=1 $(PY) -m pytest -q tests python/tests
 
 bench: build ## Relaxide, ONNX Runtime and TVM side by side on the models

@@ -75,10 +75,13 @@ mod tests {
 
     #[test]
     fn depth_ends_before_the_stack_does() {
-        for (size, least) in [(1 << 20, 50), (128 << 10, 3)] {
-            let thread = std::thread::Builder::new().stack_size(size).spawn(|| deep(100_000)).unwrap();
-            let reached = 100_000 - thread.join().unwrap();
-            assert!((least..size / 4096).contains(&reached), "{reached}");
+        for (asked, least) in [(1 << 20, 50), (128 << 10, 3)] {
+            let thread = std::thread::Builder::new().stack_size(asked);
+            let thread = thread.spawn(|| (deep(100_000), own_stack().map_or(asked, |stack| stack.len()))).unwrap();
+            let (levels_left, size) = thread.join().unwrap();
+            // The system may hand out the stack of a thread that ended, which can be larger than the one asked for.
+            let reached = 100_000 - levels_left;
+            assert!((least..size / 4096).contains(&reached), "{reached} levels on {size} bytes");
         }
     }
 }
