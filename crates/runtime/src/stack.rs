@@ -77,7 +77,7 @@ mod tests {
     fn depth_ends_before_the_stack_does() {
         for (asked, least) in [(1 << 20, 50), (128 << 10, 3)] {
             let thread = std::thread::Builder::new().stack_size(asked);
-            let thread = thread.spawn(|| (deep(100_000), own_stack().map_or(asked, |stack| stack.len()))).unwrap();
+            let thread = thread.spawn(move || (deep(100_000), own_stack().map_or(asked, |stack| stack.len()))).unwrap();
             let (levels_left, size) = thread.join().unwrap();
             // The system may hand out the stack of a thread that ended, which can be larger than the one asked for.
             let reached = 100_000 - levels_left;
