@@ -15,17 +15,12 @@ use std::collections::HashMap;
 use relaxide_ffi::Ref;
 use relaxide_ir::IRModule;
 use relaxide_ir::pass::{PassInfo, PassResult};
-use relaxide_ir::prim::VarMap;
 
-use super::bind_symbols::SymbolMutator;
 use super::canonicalize;
-use super::fresh::fresh_copy;
+use super::inline_body::inline_body;
 use super::private_calls::{callee, private_functions};
 use crate::analysis::call_graph;
-use crate::builder::is_pure;
-use crate::functor::VarReplacer;
 use crate::rewrite::{Action, Rewrite, in_function, rewrite_function};
-use crate::shape::bind_dims;
 use crate::*;
 
 const NAME: &str = "InlinePrivateFunctions";
@@ -89,54 +84,11 @@ impl Rewrite for Inline<'_> {
         let Some((call, body)) = callee(&value).and_then(|(call, name)| Some((call, self.bodies.get(name)?))) else {
             return Ok(Action::Bind(value));
         };
+        let Some(result) = inline_body(b, body, &call.args)? else { return Ok(Action::Bind(value)) };
         let dataflow = b.in_dataflow();
-        let bindings: Vec<&Binding> = body.body.blocks.iter().flat_map(|b| &b.bindings).collect();
-        let fits = |binding: &&Binding| {
-            !matches!(binding.value(), Expr::If(_) | Expr::Function(_)) && is_pure(binding.value())
-        };
-        let has_dataflow_blocks = body.body.blocks.iter().any(|b| b.dataflow);
-        if (dataflow && !bindings.iter().all(fits)) || call.args.len() != body.params.len() {
-            return Ok(Action::Bind(value));
-        }
-        let func = fresh_copy(body);
-        let mut symbols = VarMap::new();
-        for (param, arg) in func.params.iter().zip(&call.args) {
-            bind_dims(&param.ty, &arg.ty(), &mut symbols);
-        }
-        let args: HashMap<AnyVar, Expr> =
-            func.params.iter().map(|p| AnyVar::Var(p.clone())).zip(call.args.iter().cloned()).collect();
-        let func = SymbolMutator::new(symbols).function_body(&func);
-        let seq = VarReplacer(args).mutate_seq(&func.body);
-        let result = place(b, &seq, dataflow, has_dataflow_blocks)?;
         if dataflow && matches!(var, AnyVar::Dataflow(_)) && matches!(result, Expr::DataflowVar(_) | Expr::Var(_)) {
             return Ok(Action::Replace(result));
         }
         Ok(Action::Bind(result))
     }
-}
-
-/// Emits the bindings of a body; inside a dataflow block, all become dataflow variables.
-fn place(b: &mut BlockBuilder, seq: &SeqExpr, dataflow: bool, blocks: bool) -> Result<Expr, BuildError> {
-    let mut replace = VarReplacer::default();
-    for block in &seq.blocks {
-        if block.dataflow && !dataflow && blocks {
-            b.begin_dataflow()?;
-        }
-        for binding in &block.bindings {
-            let new = replace.remake_binding(binding);
-            let local = matches!(new.var(), AnyVar::Dataflow(_)) || dataflow;
-            let own = b.fresh_var(new.var().name(), new.var().ty().clone(), local);
-            replace.0.insert(binding.var().clone(), own.clone().into());
-            b.push_binding(match &new {
-                Binding::Var(v) => Ref::new(VarBinding { var: own, value: v.value.clone() }).into(),
-                Binding::MatchCast(c) => {
-                    Ref::new(MatchCast { var: own, value: c.value.clone(), ty: c.ty.clone() }).into()
-                }
-            })?;
-        }
-        if block.dataflow && !dataflow && blocks {
-            b.end_dataflow()?;
-        }
-    }
-    Ok(replace.mutate_expr(&seq.body))
 }

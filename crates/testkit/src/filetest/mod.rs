@@ -22,6 +22,8 @@
 //! | `# test: verify` | check that it is well-formed | the problems |
 //! | `# test: pass A, B(x=1)` | passes by name, Relax's and TIR's | the module |
 //! | `# test: refuse A, B(x=1)` | the same, which must fail | the reason |
+//! | `# test: rewrite` | rules (modules, `# ====` behind each) on the module behind them | the module |
+//! | `# test: refuse-rewrite` | the same, which must fail | the reason |
 //! | `# test: schedule` | schedule rules on every kernel | the notes and the kernels |
 //! | `# test: lower` | all lowering passes on every kernel | the kernels |
 //! | `# test: bytecode` | compile to the VM's instructions | their text |

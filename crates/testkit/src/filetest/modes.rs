@@ -5,7 +5,8 @@ use std::sync::Arc;
 use relaxide_ffi::{Ref, structural_equal};
 use relaxide_ir::pass::{Check, Pass, PassContext};
 use relaxide_ir::{IRModule, Target};
-use relaxide_relax::{ExecMode, transform};
+use relaxide_relax::dpl::Rewriter;
+use relaxide_relax::{BuildError, ExecMode, transform};
 use relaxide_script::{PrintOptions, parse_module, print_module, print_module_with};
 use relaxide_tir::{PrimFunc, lower, schedule};
 use relaxide_vm::NATIVE_PREFIX;
@@ -13,6 +14,9 @@ use relaxide_vm::NATIVE_PREFIX;
 use super::values::run_calls;
 use super::{FileTest, difference};
 use crate::well_formed::{self, Level};
+
+/// What stands behind each rule of a test of rewriting rules.
+const RULE_END: &str = "# ====\n";
 
 /// Does what `mode` says; the text to compare, if there is one.
 pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String> {
@@ -22,6 +26,16 @@ pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String>
             Ok(_) => Err("the text is accepted, but it should not be".into()),
             Err(diagnostic) => Ok(Some(diagnostic.to_string())),
         };
+    }
+    match kind {
+        "rewrite" => return rewrite(test)?.map(|module| Some(body(&print_module(&module)))),
+        "refuse-rewrite" => {
+            return match rewrite(test)? {
+                Ok(_) => Err("the rules are accepted, but they should not be".into()),
+                Err(refusal) => Ok(Some(refusal)),
+            };
+        }
+        _ => {}
     }
     let module = parse_module(&test.input, &test.name()).map_err(|e| e.to_string())?;
     match kind {
@@ -89,6 +103,30 @@ fn run_passes(test: &FileTest, module: IRModule, text: &str) -> Result<IRModule,
     let passes = transform::parse_passes(text).map_err(|e| e.to_string())?;
     let context = PassContext { instruments: vec![verify()], ..context(test)? };
     Pass::sequential("passes", passes).run(module, &context).map_err(|e| e.to_string())
+}
+
+/// What rules make of a program, or why they refuse: the input is a module for each rule, then the program.
+fn rewrite(test: &FileTest) -> Result<Result<IRModule, String>, String> {
+    let mut modules = test
+        .input
+        .split(RULE_END)
+        .map(|text| parse_module(text, &test.name()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| e.to_string())?;
+    let program = modules.pop().ok_or("there is no program")?;
+    let rewritten = || {
+        let mut rules = modules.iter().map(Rewriter::from_module);
+        let first = rules.next().unwrap_or_else(|| Err(BuildError::Program("there is no rule".into())))?;
+        rules.try_fold(first, |all, rule| rule.map(|rule| all.or(rule)))?.apply_module(program)
+    };
+    let rewritten: Result<IRModule, BuildError> = rewritten();
+    if let Ok(module) = &rewritten {
+        let problems = well_formed::problems(module, Level::Structure);
+        if !problems.is_empty() {
+            return Err(problems.join("\n"));
+        }
+    }
+    Ok(rewritten.map_err(|e| e.to_string()))
 }
 
 fn map_kernels(
