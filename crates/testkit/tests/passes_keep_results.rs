@@ -44,6 +44,7 @@ const PASSES: &[(&str, f64)] = &[
     ("LambdaLift", 0.0),
     ("DataflowUseInplaceCalls", 0.0),
     ("ConvertLayout({relax.nn.conv2d: [NHWC, OHWI]})", 1e-5),
+    ("ConvertLayout({relax.nn.conv2d: [NCHW4c, OIHW4o]})", 1e-5),
     ("ToMixedPrecision(float16)", 3e-2),
     ("ToMixedPrecision(float32)", 3e-2),
     ("FuseOpsByPattern([[my.matmul_relu, 'nn.relu(matmul(*, *))'], [my.any, 'exp(*)']])", 1e-5),

@@ -1,5 +1,7 @@
 //! What a pass can be told, and checking what it was told.
 
+use relaxide_ffi::abi::type_index;
+
 use super::{PassError, PassInfo};
 use crate::{AttrValue, Attrs};
 
@@ -35,6 +37,8 @@ pub enum ParamKind {
     Map,
     /// What the pass documents.
     Any,
+    /// A function, as an object of the FFI.
+    Function,
     /// Nothing but `None`: the reference takes a function here, and this pass has no use for one.
     Absent,
 }
@@ -101,6 +105,9 @@ impl PassParam {
             | (ParamKind::DType, v @ AttrValue::DType(_))
             | (ParamKind::List, v @ AttrValue::List(_))
             | (ParamKind::Map, v @ AttrValue::Map(_)) => v,
+            (ParamKind::Function, AttrValue::Object(v)) if v.type_index() == type_index::FUNCTION => {
+                AttrValue::Object(v)
+            }
             (_, v) => return Err(v),
         })
     }

@@ -40,6 +40,9 @@ pub fn caused(name: &str, raised: PyErr) -> PassError {
 /// An error of a pass as an exception: the one that Python raised, if it did.
 pub fn refused(error: PassError) -> PyErr {
     let raised = error.cause.as_ref().and_then(|cause| cause.downcast_ref::<Exception>());
+    if let Some(of_function) = error.cause.as_ref().and_then(|cause| cause.downcast_ref::<relaxide::ffi::Error>()) {
+        return error::to_py(of_function.clone());
+    }
     match raised {
         Some(exception) => Python::attach(|py| exception.raised.clone_ref(py)),
         None => PyValueError::new_err(error.to_string()),
@@ -154,6 +157,7 @@ fn kind_of(kind: ParamKind) -> &'static str {
         ParamKind::List => "list",
         ParamKind::Map => "dict",
         ParamKind::Any => "object",
+        ParamKind::Function => "Callable",
         ParamKind::Absent => "None",
     }
 }

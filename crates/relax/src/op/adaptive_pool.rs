@@ -5,7 +5,7 @@ use relaxide_ir::prim::{self, PrimExpr, cast, constant};
 use relaxide_tir::te;
 
 use super::shaping::{input, result_dims};
-use super::window::{Image, compute, layout_order, out_layout_order};
+use super::window::{Image, compute, layout_of, out_layout_of, packed, unpacked};
 use super::*;
 
 const fn row(
@@ -56,14 +56,14 @@ pub static TABLE: &[OpDef] = &[
 ];
 
 fn infer(cx: &CallCx, spatial: usize, layout: &str) -> Result<Type, OpError> {
-    let order = layout_order(cx, "layout", layout)?;
-    let out = out_layout_order(cx, layout, &order)?;
+    let order = layout_of(cx, "layout", layout)?;
+    let out = out_layout_of(cx, layout, &order)?;
     let x = cx.tensor(0)?;
-    if let Some(n) = x.ndim.filter(|n| *n != spatial + 2) {
-        return cx.invalid(format!("needs an image of {} dimensions, not {n}", spatial + 2));
+    if let Some(n) = x.ndim.filter(|n| *n != order.rank()) {
+        return cx.invalid(format!("needs an image of {} dimensions, not {n}", order.rank()));
     }
-    let Some(dims) = x.dims else { return Ok(tensor_type(None, Some(spatial + 2), x.dtype)) };
-    let mut dims = order.inverse().apply(&dims);
+    let Some(dims) = x.dims else { return Ok(tensor_type(None, Some(out.rank()), x.dtype)) };
+    let mut dims = unpacked(cx, "data", &order, &dims)?;
     if cx.attrs.get("output_size").is_some() {
         let size = cx.ints("output_size")?;
         if size.is_empty() || !spatial.is_multiple_of(size.len()) || size.iter().any(|s| *s < 1) {
@@ -73,7 +73,7 @@ fn infer(cx: &CallCx, spatial: usize, layout: &str) -> Result<Type, OpError> {
             *dim = PrimExpr::from(*parts);
         }
     }
-    Ok(Type::tensor(out.apply(&dims), x.dtype))
+    Ok(Type::tensor(packed(cx, &out, &dims)?, x.dtype))
 }
 
 /// The window of one part of one axis: where it begins, how many elements it may have at most, and how many it has.
@@ -86,11 +86,11 @@ struct Part {
 }
 
 fn lower(cx: &CallCx, inputs: &[te::Tensor], letters: &str) -> Result<Vec<te::Tensor>, OpError> {
-    let order = layout_order(cx, "layout", letters)?;
-    let out_order = out_layout_order(cx, letters, &order)?;
-    let x = Image::new(input(cx, inputs, 0)?, &order);
+    let order = layout_of(cx, "layout", letters)?;
+    let out_order = out_layout_of(cx, letters, &order)?;
+    let x = Image::new(cx, "data", input(cx, inputs, 0)?, &order)?;
     let sizes = x.dims();
-    let dims = out_order.inverse().apply(&result_dims(cx)?);
+    let dims = unpacked(cx, "the result", &out_order, &result_dims(cx)?)?;
     let taps: Vec<(te::ReduceAxis, bool)> = sizes.iter().zip(&dims).skip(2).map(|(s, n)| tap(s, n)).collect();
     let part = |out: &[PrimExpr], i: usize| {
         let ((tap, regular), s, n) = (&taps[i], &sizes[i + 2], &dims[i + 2]);
@@ -100,7 +100,7 @@ fn lower(cx: &CallCx, inputs: &[te::Tensor], letters: &str) -> Result<Vec<te::Te
         Part { begin, size, tap: tap.clone(), regular: *regular }
     };
     let axes: Vec<te::ReduceAxis> = taps.iter().map(|(t, _)| t.clone()).collect();
-    let total = compute("adaptive_pool_sum", &dims, &out_order, |out| {
+    let total = compute(cx, "adaptive_pool_sum", &dims, &out_order, |out| {
         let mut index = out[..2].to_vec();
         let mut inside = prim::boolean(true);
         for part in (0..taps.len()).map(|i| part(out, i)) {
@@ -110,12 +110,13 @@ fn lower(cx: &CallCx, inputs: &[te::Tensor], letters: &str) -> Result<Vec<te::Te
             }
         }
         te::sum(prim::if_then_else(inside, x.at(&index), constant(x.dtype(), 0.0)), &axes)
-    });
-    let total = Image::new(&total, &out_order);
-    Ok(vec![compute("adaptive_pool_avg", &dims, &out_order, |out| {
+    })?;
+    let total = Image::new(cx, "data", &total, &out_order)?;
+    let result = compute(cx, "adaptive_pool_avg", &dims, &out_order, |out| {
         let count = (0..taps.len()).map(|i| part(out, i).size).fold(PrimExpr::from(1), |n, s| n * s);
         prim::div(total.at(out), cast(x.dtype(), count))
-    })])
+    });
+    Ok(vec![result?])
 }
 
 /// The axis over a window along a dimension of size `s` that is divided into `n` parts.

@@ -106,7 +106,7 @@ fn scatter(
 ) -> Result<Vec<te::Tensor>, OpError> {
     let (grad, x) = (input(cx, inputs, 0)?, input(cx, inputs, 1)?);
     let pool = Pool::of(cx)?;
-    let image = pool.data.inverse().apply(x.shape());
+    let image = window::unpacked(cx, "data", &pool.data, x.shape())?;
     let windows = pool.dims(&image);
     let one = || vec![PrimExpr::from(1)];
     let outs = [
@@ -118,7 +118,7 @@ fn scatter(
         let (vars, at) = axes(x.shape(), "i");
         let zero = nest(&vars, x.shape(), Stmt::store(&target[0], at, constant(x.dtype(), 0.0)));
         let (vars, at) = axes(&windows, "j");
-        let own = prim::load(&source[0], pool.out_order().apply(&at));
+        let own = prim::load(&source[0], pool.out_packing().place(&at));
         let walk = Scatter { pool: &pool, image: &image, source: &source[1], target };
         Stmt::seq([zero, nest(&vars, &windows, body(&pool, &at, own, &walk))])
     });
@@ -146,7 +146,7 @@ impl Scatter<'_> {
             index.push(place);
         }
         let number = taps.iter().zip(&extents).fold(PrimExpr::from(0), |n, (tap, extent)| n * extent + tap);
-        let index = self.pool.data.apply(&index);
+        let index = self.pool.data.place(&index);
         nest(&vars, &extents, Stmt::when(window::all(inside), body(&index, &number)))
     }
 

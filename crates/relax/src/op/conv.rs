@@ -6,7 +6,7 @@ use relaxide_ir::prim::{self, PrimExpr, cast};
 use relaxide_ir::{Attrs, Type};
 use relaxide_tir::te;
 
-use super::window::{Image, Partial, Window, all, compute, layout_order, out_layout_order, windows};
+use super::window::{Image, Partial, Window, all, compute, layout_of, out_layout_of, packed, unpacked, windows};
 use super::*;
 use crate::BlockBuilder;
 use crate::shape::prove_equal;
@@ -192,17 +192,17 @@ fn space(n: usize) -> &'static str {
 
 /// The orders of axes of image, weight and result. Computes see `N C …`, and weights as `first` says.
 struct Orders {
-    data: AxisOrder,
-    weight: AxisOrder,
-    out: AxisOrder,
+    data: Packing,
+    weight: Packing,
+    out: Packing,
 }
 
 fn orders(cx: &CallCx, weight: &str) -> Result<Orders, OpError> {
     let spatial = space(cx.ints("strides")?.len());
     let letters = format!("NC{spatial}");
-    let data = layout_order(cx, "data_layout", &letters)?;
-    let weight = layout_order(cx, "kernel_layout", &format!("{weight}{spatial}"))?;
-    let out = out_layout_order(cx, &letters, &data)?;
+    let data = layout_of(cx, "data_layout", &letters)?;
+    let weight = layout_of(cx, "kernel_layout", &format!("{weight}{spatial}"))?;
+    let out = out_layout_of(cx, &letters, &data)?;
     Ok(Orders { data, weight, out })
 }
 
@@ -219,9 +219,8 @@ struct Geometry {
 /// Reads the call; the type alone where dimensions are not known.
 fn geometry(cx: &CallCx, letters: &str) -> Result<Result<Geometry, Type>, OpError> {
     let orders = orders(cx, letters)?;
-    let ndim = orders.data.ndim();
     let (data, weight) = (cx.tensor(0)?, cx.tensor(1)?);
-    for (info, name) in [(&data, "data"), (&weight, "weight")] {
+    for (info, name, ndim) in [(&data, "data", orders.data.rank()), (&weight, "weight", orders.weight.rank())] {
         if let Some(n) = info.ndim.filter(|n| *n != ndim) {
             return cx.invalid(format!("`{name}` has {n} dimensions, not {ndim}"));
         }
@@ -240,9 +239,10 @@ fn geometry(cx: &CallCx, letters: &str) -> Result<Result<Geometry, Type>, OpErro
         return cx.invalid(format!("`groups` is {groups}"));
     }
     let (Some(data), Some(weight)) = (data.dims, weight.dims) else {
-        return Ok(Err(tensor_type(None, Some(ndim), dtype)));
+        return Ok(Err(tensor_type(None, Some(orders.out.rank()), dtype)));
     };
-    let (data, weight) = (orders.data.inverse().apply(&data), orders.weight.inverse().apply(&weight));
+    let data = unpacked(cx, "data", &orders.data, &data)?;
+    let weight = unpacked(cx, "weight", &orders.weight, &weight)?;
     let windows = windows(cx, &weight[2..])?;
     Ok(Ok(Geometry { data, weight, groups, windows, orders, dtype }))
 }
@@ -275,15 +275,15 @@ fn check_groups(cx: &CallCx, channels: &PrimExpr, groups: i64) -> Result<(), OpE
     }
 }
 
-fn typed(g: &Geometry, dims: &[PrimExpr]) -> Type {
-    Type::tensor(g.orders.out.apply(dims), g.dtype)
+fn typed(cx: &CallCx, g: &Geometry, dims: &[PrimExpr]) -> Result<Type, OpError> {
+    Ok(Type::tensor(packed(cx, &g.orders.out, dims)?, g.dtype))
 }
 
 // Convolution.
 
 fn convolution_type(cx: &CallCx) -> Result<Type, OpError> {
     match geometry(cx, "OI")? {
-        Ok(g) => Ok(typed(&g, &convolution_dims(cx, &g)?)),
+        Ok(g) => typed(cx, &g, &convolution_dims(cx, &g)?),
         Err(ty) => Ok(ty),
     }
 }
@@ -301,24 +301,49 @@ fn convolve(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
     let [data, weight] = inputs else { return cx.invalid("needs an image and a weight") };
     let dims = convolution_dims(cx, &g)?;
     let zero = prim::constant(data.dtype(), 0.0);
-    let image = Image::new(data, &g.orders.data).padded(&g.windows, zero);
-    let weight = Image::new(weight, &g.orders.weight);
+    let image = Image::new(cx, "data", data, &g.orders.data)?.padded(&g.windows, zero);
+    let weight = Image::new(cx, "weight", weight, &g.orders.weight)?;
     let (out, per_group) = (&g.weight[0], &g.weight[1]);
-    let (channel_tap, taps) = taps(per_group.clone(), g.windows.iter().map(|w| w.kernel.clone()));
+    let tap = ChannelTap::new(per_group, image.block(1).or(weight.block(1)));
+    let taps = taps(g.windows.iter().map(|w| w.kernel.clone()));
     let channels = prim::floordiv(out, g.groups);
-    Ok(vec![compute(kernel_name(cx), &dims, &g.orders.out, |at| {
+    let result = compute(cx, kernel_name(cx), &dims, &g.orders.out, |at| {
         let channel = match g.groups {
-            1 => channel_tap.var(),
+            1 => tap.index.clone(),
             _ if channels.is_int(1) && per_group.is_int(1) => at[1].clone(),
-            _ => prim::floordiv(&at[1], &channels) * per_group + channel_tap.var(),
+            _ => prim::floordiv(&at[1], &channels) * per_group + &tap.index,
         };
         let places = g.windows.iter().zip(&taps).zip(&at[2..]).map(|((w, tap), at)| w.element(at, &tap.var()));
         let place: Vec<PrimExpr> = [at[0].clone(), channel].into_iter().chain(places).collect();
         let filter: Vec<PrimExpr> =
-            [at[1].clone(), channel_tap.var()].into_iter().chain(taps.iter().map(te::ReduceAxis::var)).collect();
+            [at[1].clone(), tap.index.clone()].into_iter().chain(taps.iter().map(te::ReduceAxis::var)).collect();
         let product = cast(g.dtype, image.at(&place)) * cast(g.dtype, weight.at(&filter));
-        te::sum(product, std::iter::once(&channel_tap).chain(&taps))
-    })])
+        te::sum(product, tap.axes.iter().chain(&taps))
+    });
+    Ok(vec![result?])
+}
+
+/// The channels of a group, as they are summed over: where they lie in blocks, block by block, so that no index is divided.
+struct ChannelTap {
+    axes: Vec<te::ReduceAxis>,
+    index: PrimExpr,
+}
+
+impl ChannelTap {
+    fn new(channels: &PrimExpr, block: Option<i64>) -> ChannelTap {
+        let blocks = block.map(|size| (size, Analyzer::new().simplify(&prim::floordiv(channels, size))));
+        match blocks.filter(|(size, count)| prove_equal(channels, &(count * *size))) {
+            Some((size, count)) => {
+                let (outer, inner) = (te::reduce_axis_named("rco", count), te::reduce_axis_named("rci", size));
+                let index = outer.var() * size + inner.var();
+                ChannelTap { axes: vec![outer, inner], index }
+            }
+            None => {
+                let axis = te::reduce_axis_named("rc", channels.clone());
+                ChannelTap { index: axis.var(), axes: vec![axis] }
+            }
+        }
+    }
 }
 
 /// The name of the compute: the operator's own.
@@ -326,12 +351,11 @@ fn kernel_name(cx: &CallCx) -> &'static str {
     cx.name().trim_start_matches("nn.")
 }
 
-/// The axes that are summed over: channels of a group, then the window's.
-fn taps(channels: PrimExpr, extents: impl Iterator<Item = PrimExpr>) -> (te::ReduceAxis, Vec<te::ReduceAxis>) {
+/// The axes over the window.
+fn taps(extents: impl Iterator<Item = PrimExpr>) -> Vec<te::ReduceAxis> {
     let extents: Vec<PrimExpr> = extents.collect();
     let names = ["rz", "ry", "rx"].into_iter().skip(3 - extents.len());
-    let axes = names.zip(extents).map(|(name, extent)| te::reduce_axis_named(name, extent)).collect();
-    (te::reduce_axis_named("rc", channels), axes)
+    names.zip(extents).map(|(name, extent)| te::reduce_axis_named(name, extent)).collect()
 }
 
 /// A convolution over a sequence as one over an image of height one.
@@ -340,11 +364,12 @@ fn as_2d(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
     let (data_layout, kernel_layout) = (cx.str("data_layout")?, cx.str("kernel_layout")?);
     let out_layout = cx.attrs.str("out_layout").filter(|l| !l.is_empty()).unwrap_or(data_layout);
     let wide = |layout: &str| layout.replace('W', "HW");
-    let height = |layout: &str| Attrs::new().with("axis", vec![layout.find('W').unwrap_or(0) as i64]);
+    let place = |layout: &str| layout.chars().filter(char::is_ascii_alphabetic).position(|c| c == 'W').unwrap_or(0);
+    let height = |layout: &str| Attrs::new().with("axis", vec![place(layout) as i64]);
     let mut raise = |i: usize, layout: &str| -> Result<Expr, OpError> {
         if let Expr::Constant(c) = cx.arg(i)? {
             let mut shape = c.value.shape().to_vec();
-            shape.insert(layout.find('W').unwrap_or(0).min(shape.len()), 1);
+            shape.insert(place(layout).min(shape.len()), 1);
             if let Ok(raised) = c.value.reshape(&shape) {
                 return Ok(Expr::constant(raised));
             }
@@ -376,7 +401,7 @@ fn as_2d(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
 
 fn transpose_type(cx: &CallCx) -> Result<Type, OpError> {
     match geometry(cx, "IO")? {
-        Ok(g) => Ok(typed(&g, &transpose_dims(cx, &g)?)),
+        Ok(g) => typed(cx, &g, &transpose_dims(cx, &g)?),
         Err(ty) => Ok(ty),
     }
 }
@@ -401,20 +426,19 @@ fn transpose(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpEr
     let g = known(cx, "IO")?;
     let [data, weight] = inputs else { return cx.invalid("needs an image and a weight") };
     let dims = transpose_dims(cx, &g)?;
-    let data = Image::new(data, &g.orders.data);
-    let weight = Image::new(weight, &g.orders.weight);
+    let data = Image::new(cx, "data", data, &g.orders.data)?;
+    let weight = Image::new(cx, "weight", weight, &g.orders.weight)?;
     let tiles = |w: &Window| w.kernel.is_int(w.stride) && w.dilation == 1 && w.before == 0;
     let exact =
         g.windows.iter().zip(&g.data[2..]).zip(&dims[2..]).all(|((w, from), to)| prove_equal(to, &(from * w.stride)));
-    let name = kernel_name(cx);
     if g.groups == 1 && g.windows.iter().all(tiles) && exact {
-        return Ok(vec![disjoint(name, &g, &data, &weight, &dims)]);
+        return Ok(vec![disjoint(cx, &g, &data, &weight, &dims)?]);
     }
-    Ok(vec![overlapping(name, &g, &data, &weight, &dims)])
+    Ok(vec![overlapping(cx, &g, &data, &weight, &dims)?])
 }
 
 /// Windows that neither overlap nor leave gaps: a matrix product, whose rows are then put where they belong.
-fn disjoint(name: &str, g: &Geometry, data: &Image, weight: &Image, dims: &[PrimExpr]) -> te::Tensor {
+fn disjoint(cx: &CallCx, g: &Geometry, data: &Image, weight: &Image, dims: &[PrimExpr]) -> Result<te::Tensor, OpError> {
     let n = g.windows.len();
     let rc = te::reduce_axis_named("rc", g.weight[0].clone());
     let shape: Vec<PrimExpr> = std::iter::once(&g.data[0]).chain(&g.weight[1..]).chain(&g.data[2..]).cloned().collect();
@@ -423,7 +447,7 @@ fn disjoint(name: &str, g: &Geometry, data: &Image, weight: &Image, dims: &[Prim
         let filter: Vec<PrimExpr> = std::iter::once(rc.var()).chain(a[1..2 + n].iter().cloned()).collect();
         te::sum(cast(g.dtype, weight.at(&filter)) * cast(g.dtype, data.at(&place)), [&rc])
     });
-    compute(name, dims, &g.orders.out, |a| {
+    compute(cx, kernel_name(cx), dims, &g.orders.out, |a| {
         let (tiles, rests): (Vec<_>, Vec<_>) =
             g.windows.iter().zip(&a[2..]).map(|(w, at)| split(at, &PrimExpr::from(w.stride))).unzip();
         let index: Vec<PrimExpr> = a[..2].iter().cloned().chain(rests).chain(tiles).collect();
@@ -439,15 +463,22 @@ fn split(e: &PrimExpr, by: &PrimExpr) -> (PrimExpr, PrimExpr) {
 ///
 /// Those along one axis are a `stride` apart in the window, so that only `kernel / stride` taps (rounded up) are visited. With
 /// dilation all taps are visited, and those that meet no element add nothing.
-fn overlapping(name: &str, g: &Geometry, data: &Image, weight: &Image, dims: &[PrimExpr]) -> te::Tensor {
+fn overlapping(
+    cx: &CallCx,
+    g: &Geometry,
+    data: &Image,
+    weight: &Image,
+    dims: &[PrimExpr],
+) -> Result<te::Tensor, OpError> {
     let (channels, out) = (&g.weight[0], &g.weight[1]);
     let per_group = prim::floordiv(channels, g.groups);
     let count = |w: &Window| match w.dilation {
         1 => prim::floordiv(&w.kernel + (w.stride - 1), w.stride),
         _ => w.kernel.clone(),
     };
-    let (rc, taps) = taps(per_group.clone(), g.windows.iter().map(count));
-    compute(name, dims, &g.orders.out, |a| {
+    let rc = te::reduce_axis_named("rc", per_group.clone());
+    let taps = taps(g.windows.iter().map(count));
+    compute(cx, kernel_name(cx), dims, &g.orders.out, |a| {
         let (channel, filter) = if g.groups == 1 {
             (rc.var(), a[1].clone())
         } else {

@@ -9,7 +9,7 @@ use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
 use relaxide_tir::te;
 
 use super::shaping::{input, result_dims};
-use super::window::{Image, all, compute, layout_order};
+use super::window::{Image, all, compute, layout_of, packed, unpacked};
 use super::*;
 
 /// The rows.
@@ -83,23 +83,24 @@ fn affine_grid(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, Op
 
 /// The letters of the image's axes, and how many of them are spatial.
 fn letters(cx: &CallCx) -> Result<(&'static str, usize), OpError> {
-    Ok(if cx.str("layout")?.len() == 5 { ("NCDHW", 3) } else { ("NCHW", 2) })
+    Ok(if cx.str("layout")?.contains('D') { ("NCDHW", 3) } else { ("NCHW", 2) })
 }
 
 fn sample_type(cx: &CallCx) -> Result<Type, OpError> {
     let (data, grid) = (cx.tensor(0)?, cx.tensor(1)?);
     let (letters, n) = letters(cx)?;
-    let order = layout_order(cx, "layout", letters)?;
-    for (info, name) in [(&data, "data"), (&grid, "grid")] {
-        if let Some(have) = info.ndim.filter(|have| *have != n + 2) {
-            return cx.invalid(format!("`{name}` has {have} dimensions, not {}", n + 2));
+    let order = layout_of(cx, "layout", letters)?;
+    for (info, name, ndim) in [(&data, "data", order.rank()), (&grid, "grid", n + 2)] {
+        if let Some(have) = info.ndim.filter(|have| *have != ndim) {
+            return cx.invalid(format!("`{name}` has {have} dimensions, not {ndim}"));
         }
     }
-    let dims = data.dims.zip(grid.dims).map(|(data, grid)| {
-        let image = order.inverse().apply(&data);
-        order.apply(&image[..2].iter().chain(&grid[2..]).cloned().collect::<Vec<_>>())
-    });
-    Ok(tensor_type(dims, Some(n + 2), data.dtype))
+    let Some((image, grid)) = data.dims.zip(grid.dims) else {
+        return Ok(tensor_type(None, Some(order.rank()), data.dtype));
+    };
+    let image = unpacked(cx, "data", &order, &image)?;
+    let dims: Vec<PrimExpr> = image[..2].iter().chain(&grid[2..]).cloned().collect();
+    Ok(Type::tensor(packed(cx, &order, &dims)?, data.dtype))
 }
 
 /// What lies outside of the image.
@@ -133,8 +134,8 @@ struct Sampled<'a> {
 fn grid_sample(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let (data, grid) = (input(cx, inputs, 0)?, input(cx, inputs, 1)?);
     let (letters, n) = letters(cx)?;
-    let order = layout_order(cx, "layout", letters)?;
-    let image = Image::new(data, &order);
+    let order = layout_of(cx, "layout", letters)?;
+    let image = Image::new(cx, "data", data, &order)?;
     let sizes = image.dims().split_off(2);
     let dtype = if grid.dtype() == DataType::float(64) { DataType::float(64) } else { DataType::float(32) };
     let sampled = Sampled { image, grid, sizes, outside: outside(cx)?, align: cx.bool("align_corners")?, dtype };
@@ -145,7 +146,7 @@ fn grid_sample(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, Op
         ("bicubic" | "cubic", 2) => |s, at| s.cubic(at),
         (other, n) => return cx.invalid(format!("there is no method {other} over {n} dimensions")),
     };
-    Ok(vec![compute("T_grid_sample", &dims, &order, |at| cast(data.dtype(), f(&sampled, at)))])
+    Ok(vec![compute(cx, "T_grid_sample", &dims, &order, |at| cast(data.dtype(), f(&sampled, at)))?])
 }
 
 impl Sampled<'_> {

@@ -12,7 +12,7 @@ use relaxide_ffi::DataType;
 use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{Attrs, Type};
 
-use super::{CallCx, OpError};
+use super::{CallCx, OpError, Packing};
 use crate::{BlockBuilder, BuildError, Expr};
 
 /// The gradient of each argument of a call; `None` where none flows, as into a shape or into indices. The gradient of a
@@ -133,12 +133,23 @@ impl AxisOrder {
 /// How a value lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// A tensor of known rank.
+    /// A tensor of known rank, its axes whole.
     Tensor(AxisOrder),
+    /// A tensor of known rank, of which an axis is split into blocks.
+    Packed(Packing),
     /// A tuple.
     Tuple(Vec<Layout>),
     /// A value without axes, or of unknown rank: it stays as it is.
     Plain,
+}
+
+impl From<Packing> for Layout {
+    fn from(packing: Packing) -> Self {
+        match packing.order() {
+            Some(order) => Layout::Tensor(order.clone()),
+            None => Layout::Packed(packing),
+        }
+    }
 }
 
 impl Layout {
@@ -153,7 +164,16 @@ impl Layout {
         }
     }
 
-    /// The order, if it is a tensor's.
+    /// How the axes lie, if it is a tensor's.
+    pub fn packing(&self) -> Option<Packing> {
+        match self {
+            Layout::Tensor(order) => Some(order.clone().into()),
+            Layout::Packed(packing) => Some(packing.clone()),
+            _ => None,
+        }
+    }
+
+    /// The order, if it is that of a tensor whose axes are whole.
     pub fn order(&self) -> Option<&AxisOrder> {
         match self {
             Layout::Tensor(order) => Some(order),
@@ -165,6 +185,7 @@ impl Layout {
     pub fn is_initial(&self) -> bool {
         match self {
             Layout::Tensor(order) => order.is_identity(),
+            Layout::Packed(_) => false,
             Layout::Tuple(fields) => fields.iter().all(Layout::is_initial),
             Layout::Plain => true,
         }
@@ -199,7 +220,7 @@ pub struct LayoutPlan {
 pub type LayoutRule = fn(&LayoutCx) -> Result<LayoutPlan, OpError>;
 
 impl LayoutCx<'_> {
-    /// How argument `i` lies, if it is a tensor of known rank.
+    /// How argument `i` lies, if it is a tensor of known rank whose axes are whole.
     pub fn order(&self, i: usize) -> Option<&AxisOrder> {
         self.args.get(i).and_then(Layout::order)
     }

@@ -1,7 +1,8 @@
 //! Layout rules: how a call is carried out on tensors whose axes lie in another order than the program says.
 //!
 //! Most follow their first argument. Where a rule cannot, as for a tensor of unknown rank, the call stays as it is and its
-//! arguments are brought back to the program's order. Convolutions and what else has a layout attribute of its own take the
+//! arguments are brought back to the program's order. Axes that are split into blocks are followed by what works element by
+//! element, joins tensors, or has a layout attribute; and only where dimensions are known to be whole blocks. Convolutions and what else has a layout attribute of its own take the
 //! layout that the user wants.
 
 use relaxide_ir::{AttrValue, Attrs, Type};
@@ -24,7 +25,7 @@ fn leader(cx: &LayoutCx) -> Option<AxisOrder> {
     match cx.args.first()? {
         Layout::Tensor(order) => Some(order.clone()),
         Layout::Tuple(fields) => fields.first().and_then(Layout::order).cloned(),
-        Layout::Plain => None,
+        Layout::Packed(_) | Layout::Plain => None,
     }
 }
 
@@ -61,6 +62,9 @@ fn places(cx: &LayoutCx, attr: &str, order: &AxisOrder) -> Result<Option<Places>
 /// Element by element: the result lies as the argument does. Of several arguments the one of the highest rank leads; one of
 /// lower rank is broadcast, which is possible where the axes that it lacks lie in front.
 pub fn elementwise(cx: &LayoutCx) -> Plan {
+    if cx.args.iter().any(|layout| matches!(layout, Layout::Packed(_))) {
+        return blockwise(cx);
+    }
     let mut lead: Option<AxisOrder> = None;
     for (arg, layout) in cx.call.args.iter().zip(cx.args) {
         match (arg.ty(), layout) {
@@ -88,6 +92,24 @@ pub fn elementwise(cx: &LayoutCx) -> Plan {
     Ok(LayoutPlan { args, result: all_in(&ty, &order), attrs: cx.call.attrs.clone(), replaced: Vec::new() })
 }
 
+/// Element by element where an axis of an argument is split: the argument with the most splits leads. Others of its rank are
+/// split as it is, if all their dimensions are whole blocks; scalars serve any layout.
+fn blockwise(cx: &LayoutCx) -> Plan {
+    let packings: Vec<Option<Packing>> = cx.args.iter().map(Layout::packing).collect();
+    let lead = packings.iter().flatten().reduce(|lead, p| if p.rank() > lead.rank() { p } else { lead });
+    let Some(lead) = lead.cloned() else { return cx.unchanged() };
+    let mut args = Vec::with_capacity(cx.args.len());
+    for (i, own) in packings.iter().enumerate() {
+        match own {
+            Some(own) if own.rank() == 0 => args.push(Layout::initial(&cx.call.ty(i)?)),
+            Some(own) if *own == lead || cx.packs(i, &lead)? => args.push(lead.clone().into()),
+            None if matches!(cx.call.ty(i)?, Type::Prim(_)) => args.push(Layout::Plain),
+            _ => return cx.unchanged(),
+        }
+    }
+    Ok(LayoutPlan { args, result: lead.into(), attrs: cx.call.attrs.clone(), replaced: Vec::new() })
+}
+
 /// How a tensor of rank `ndim` lies that is broadcast to one of an order; `None` where it cannot be.
 fn broadcast_order(order: &AxisOrder, ndim: usize) -> Option<AxisOrder> {
     let missing = order.ndim().checked_sub(ndim)?;
@@ -110,6 +132,9 @@ fn with_axis(cx: &LayoutCx, attr: &str) -> Plan {
 
 /// A reduction: the axes that stay keep their order.
 pub fn reduction(cx: &LayoutCx) -> Plan {
+    if let Some(Layout::Packed(packing)) = cx.args.first() {
+        return reduction_of_blocks(cx, packing);
+    }
     let Some(order) = leader(cx) else { return cx.unchanged() };
     let keep = cx.call.bool("keepdims")?;
     let Some((axes, places)) = places(cx, "axis", &order)? else {
@@ -122,6 +147,25 @@ pub fn reduction(cx: &LayoutCx) -> Plan {
     let mut plan = following(cx, &order, cx.call.attrs.clone().with("axis", places))?;
     plan.result = Layout::Tensor(if keep { order } else { order.without(&axes) });
     Ok(plan)
+}
+
+/// A reduction where an axis is split: one that goes is reduced over its blocks and inside of them. A split axis that would
+/// stay with length one is no whole block.
+fn reduction_of_blocks(cx: &LayoutCx, packing: &Packing) -> Plan {
+    let keep = cx.call.bool("keepdims")?;
+    let axes = match cx.call.attrs.get("axis") {
+        None => (0..packing.ndim()).collect(),
+        Some(AttrValue::List(_)) => cx.call.axes("axis", packing.ndim())?.unwrap_or_default(),
+        Some(_) => vec![cx.call.axis("axis", packing.ndim())?],
+    };
+    if keep && axes.iter().any(|a| packing.block(*a).is_some()) {
+        return cx.unchanged();
+    }
+    let mut places: Vec<i64> = axes.iter().flat_map(|a| packing.places_of(*a)).map(|p| p as i64).collect();
+    places.sort_unstable();
+    let result = if keep { packing.clone() } else { packing.without(&axes) };
+    let attrs = cx.call.attrs.clone().with("axis", places);
+    Ok(LayoutPlan { args: vec![packing.clone().into()], result: result.into(), attrs, replaced: Vec::new() })
 }
 
 /// A normalization over `axes`, of `channel_axis` perhaps: its parameters are small and stay as they are.
@@ -214,42 +258,107 @@ pub fn tile(cx: &LayoutCx) -> Plan {
     following(cx, &order, cx.call.attrs.clone().with("repeats", order.apply(&full)))
 }
 
-/// The order of an argument that the user wants or that it has, given the letters of the program's layout.
-fn wanted(cx: &LayoutCx, i: usize, letters: &str) -> Result<Option<AxisOrder>, OpError> {
+/// How an argument lies that the user wants or that it has, given the letters of the program's layout.
+fn wanted(cx: &LayoutCx, i: usize, letters: &str) -> Result<Option<Packing>, OpError> {
     match cx.desired {
         Some(desired) => {
             let Some(to) = desired.get(i) else { return Ok(None) };
-            match AxisOrder::between(letters, to) {
-                Some(order) => Ok(Some(order)),
-                None => cx.call.invalid(format!("the layout {to} is wanted, which has not the axes of {letters}")),
+            match Packing::between(letters, to) {
+                Some(packing) => Ok(Some(packing)),
+                None => cx.call.invalid(format!("the layout {to} is wanted, which is none of the axes of {letters}")),
             }
         }
-        None => Ok(cx.order(i).cloned()),
+        None => Ok(cx.args.get(i).and_then(Layout::packing)),
     }
 }
 
-/// A convolution: image, weight and result in the layouts that the user wants, else as they come.
+/// Whether a name is that of a layout whose axes are whole. What the program itself has split stays as it is.
+fn whole(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_uppercase())
+}
+
+/// A convolution: image, weight and result in the layouts that the user wants, else as they come. It stays as the program
+/// says where what would be split is not known to be whole blocks.
 pub fn convolution(cx: &LayoutCx) -> Plan {
     let (data, kernel) = (cx.call.str("data_layout")?, cx.call.str("kernel_layout")?);
     let out = cx.call.attrs.str("out_layout").filter(|l| !l.is_empty()).unwrap_or(data);
+    if ![data, kernel, out].into_iter().all(whole) {
+        return cx.unchanged();
+    }
     let (Some(image), Some(weight)) = (wanted(cx, 0, data)?, wanted(cx, 1, kernel)?) else { return cx.unchanged() };
     let result = match cx.desired.and_then(|d| d.get(2)) {
         Some(_) => wanted(cx, 2, out)?.unwrap_or_else(|| image.clone()),
         None => image.clone(),
     };
+    if !cx.packs(0, &image)? || !cx.packs(1, &weight)? || !cx.result_packs(&result)? {
+        return cx.unchanged();
+    }
     let attrs = cx.call.attrs.clone().with("data_layout", image.rename(data));
     let attrs = attrs.with("kernel_layout", weight.rename(kernel)).with("out_layout", result.rename(out));
-    let args = vec![Layout::Tensor(image), Layout::Tensor(weight)];
-    Ok(LayoutPlan { args, result: Layout::Tensor(result), attrs, replaced: Vec::new() })
+    let args = vec![image.into(), weight.into()];
+    Ok(LayoutPlan { args, result: result.into(), attrs, replaced: Vec::new() })
 }
 
 /// An operator over an image with an attribute `layout`, and `out_layout` perhaps.
 pub fn windowed(cx: &LayoutCx) -> Plan {
     let letters = cx.call.str("layout")?;
-    let Some(order) = wanted(cx, 0, letters)? else { return cx.unchanged() };
-    let mut attrs = cx.call.attrs.clone().with("layout", order.rename(letters));
-    if let Some(out) = cx.call.attrs.str("out_layout").filter(|l| !l.is_empty()) {
-        attrs = attrs.with("out_layout", order.rename(out));
+    let out = cx.call.attrs.str("out_layout").filter(|l| !l.is_empty());
+    if ![Some(letters), out].into_iter().flatten().all(whole) {
+        return cx.unchanged();
     }
-    following(cx, &order, attrs)
+    let Some(packing) = wanted(cx, 0, letters)? else { return cx.unchanged() };
+    let mut attrs = cx.call.attrs.clone().with("layout", packing.rename(letters));
+    if let Some(out) = out {
+        attrs = attrs.with("out_layout", packing.rename(out));
+    }
+    if let Some(order) = packing.order() {
+        return following(cx, order, attrs);
+    }
+    if !cx.packs(0, &packing)? || !cx.result_packs(&packing)? {
+        return cx.unchanged();
+    }
+    let mut plan = cx.unchanged()?;
+    if let Some(image) = plan.args.first_mut() {
+        *image = packing.clone().into();
+    }
+    Ok(LayoutPlan { result: packing.into(), attrs, ..plan })
+}
+
+/// Tensors joined along an axis: all lie as the first that is split, if all are whole blocks, else as the first.
+pub fn concat(cx: &LayoutCx) -> Plan {
+    let Some(Layout::Tuple(fields)) = cx.args.first() else { return along_axis(cx) };
+    let Some(packing) = fields.iter().find_map(|f| match f {
+        Layout::Packed(packing) => Some(packing.clone()),
+        _ => None,
+    }) else {
+        return along_axis(cx);
+    };
+    let axis = cx.call.axis("axis", packing.ndim())?;
+    let whole = cx.call.tensors(0)?.iter().all(|t| t.dims.as_ref().is_some_and(|dims| packing.pack(dims).is_some()));
+    let (true, Some(place)) = (whole, packing.place_of(axis)) else { return concat_whole(cx, fields) };
+    let args = vec![Layout::Tuple(vec![packing.clone().into(); fields.len()])];
+    let attrs = cx.call.attrs.clone().with("axis", place as i64);
+    Ok(LayoutPlan { args, result: packing.into(), attrs, replaced: Vec::new() })
+}
+
+/// As [`concat`], where not all are whole blocks: they lie as the first that is not split.
+fn concat_whole(cx: &LayoutCx, fields: &[Layout]) -> Plan {
+    let Some(order) = fields.iter().find_map(Layout::order) else { return cx.unchanged() };
+    let as_first = [Layout::Tuple(vec![Layout::Tensor(order.clone()); fields.len()])];
+    let call = CallCx { def: cx.call.def, args: cx.call.args, attrs: cx.call.attrs, ty_args: cx.call.ty_args };
+    along_axis(&LayoutCx { call, desired: cx.desired, args: &as_first })
+}
+
+impl LayoutCx<'_> {
+    /// Whether argument `i` can lie in some way: what is split is known to be whole blocks.
+    fn packs(&self, i: usize, packing: &Packing) -> Result<bool, OpError> {
+        Ok(packing.order().is_some() || self.dims(i)?.is_some_and(|dims| packing.pack(&dims).is_some()))
+    }
+
+    /// As [`packs`](Self::packs), of the result.
+    fn result_packs(&self, packing: &Packing) -> Result<bool, OpError> {
+        let ty = (self.call.def.infer)(&self.call)?;
+        let dims = ty.as_tensor().and_then(|t| t.shape.as_ref());
+        Ok(packing.order().is_some() || dims.is_some_and(|dims| packing.pack(dims).is_some()))
+    }
 }

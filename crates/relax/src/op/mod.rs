@@ -32,6 +32,7 @@ mod loops;
 pub mod matmul;
 pub mod nll;
 pub mod norm;
+mod packing;
 pub mod pool;
 pub mod quantize;
 pub mod reduce;
@@ -54,6 +55,7 @@ pub use cx::{CallCx, TensorInfo, tensor_type};
 pub use def::*;
 pub use error::OpError;
 pub use hooks::*;
+pub use packing::Packing;
 pub use registry::{all, lookup};
 
 use crate::{Call, Expr, ShapeExpr};

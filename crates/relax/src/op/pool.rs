@@ -4,7 +4,7 @@ use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_tir::te;
 
-use super::window::{Image, Partial, Window, all, compute, layout_order, out_layout_order, windows};
+use super::window::{Image, Partial, Window, all, compute, layout_of, out_layout_of, packed, unpacked, windows};
 use super::*;
 
 const DATA: &[ArgDef] = &[ArgDef::tensor("data", "The image.")];
@@ -69,9 +69,9 @@ pub static TABLE: &[OpDef] = &[
 pub(super) struct Pool {
     /// The windows of the spatial axes.
     pub windows: Vec<Window>,
-    /// The order of the image's axes.
-    pub data: AxisOrder,
-    out: AxisOrder,
+    /// How the image's axes lie.
+    pub data: Packing,
+    out: Packing,
     partial: Partial,
     with_padding: bool,
 }
@@ -85,14 +85,14 @@ impl Pool {
             2 => "NCHW",
             _ => "NCDHW",
         };
-        let data = layout_order(cx, "layout", letters)?;
-        let out = out_layout_order(cx, letters, &data)?;
+        let data = layout_of(cx, "layout", letters)?;
+        let out = out_layout_of(cx, letters, &data)?;
         let partial = if cx.bool("ceil_mode")? { Partial::Counted } else { Partial::Dropped };
         Ok(Pool { windows: windows(cx, &kernel)?, data, out, partial, with_padding: cx.bool("count_include_pad")? })
     }
 
-    /// The order of the result's axes.
-    pub fn out_order(&self) -> &AxisOrder {
+    /// How the result's axes lie.
+    pub fn out_packing(&self) -> &Packing {
         &self.out
     }
 
@@ -146,18 +146,19 @@ impl Pool {
 fn pool_type(cx: &CallCx) -> Result<Type, OpError> {
     let data = cx.tensor(0)?;
     let pool = Pool::of(cx)?;
-    let ndim = pool.data.ndim();
+    let ndim = pool.data.rank();
     if let Some(n) = data.ndim.filter(|n| *n != ndim) {
         return cx.invalid(format!("`data` has {n} dimensions, not {ndim}"));
     }
-    let dims = data.dims.map(|dims| pool.out.apply(&pool.dims(&pool.data.inverse().apply(&dims))));
-    Ok(tensor_type(dims, Some(ndim), data.dtype))
+    let Some(dims) = data.dims else { return Ok(tensor_type(None, Some(pool.out.rank()), data.dtype)) };
+    let dims = pool.dims(&unpacked(cx, "data", &pool.data, &dims)?);
+    Ok(Type::tensor(packed(cx, &pool.out, &dims)?, data.dtype))
 }
 
 fn opened(cx: &CallCx, inputs: &[te::Tensor]) -> Result<(Pool, Image), OpError> {
     let [data] = inputs else { return cx.invalid("needs an image") };
     let pool = Pool::of(cx)?;
-    let image = Image::new(data, &pool.data);
+    let image = Image::new(cx, "data", data, &pool.data)?;
     Ok((pool, image))
 }
 
@@ -169,23 +170,25 @@ fn kernel_name(cx: &CallCx) -> &'static str {
 fn max_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let (pool, image) = opened(cx, inputs)?;
     let taps = pool.taps();
-    Ok(vec![compute(kernel_name(cx), &pool.dims(&image.dims()), &pool.out, |at| {
+    let result = compute(cx, kernel_name(cx), &pool.dims(&image.dims()), &pool.out, |at| {
         te::max(pool.element(&image, at, &taps, prim::lowest(image.dtype())), &taps)
-    })])
+    });
+    Ok(vec![result?])
 }
 
 fn avg_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let (pool, image) = opened(cx, inputs)?;
     let (dtype, dims, taps) = (image.dtype(), pool.dims(&image.dims()), pool.taps());
-    let total = compute("pool_sum", &dims, &pool.out, |at| {
+    let total = compute(cx, "pool_sum", &dims, &pool.out, |at| {
         te::sum(pool.element(&image, at, &taps, prim::constant(dtype, 0.0)), &taps)
-    });
-    let total = Image::new(&total, &pool.out);
-    Ok(vec![compute(kernel_name(cx), &dims, &pool.out, |at| match pool.count(at, &image.dims()) {
+    })?;
+    let total = Image::new(cx, "data", &total, &pool.out)?;
+    let result = compute(cx, kernel_name(cx), &dims, &pool.out, |at| match pool.count(at, &image.dims()) {
         Some(count) => prim::div(total.at(at), prim::cast(dtype, count)),
         None if dtype.is_float() => total.at(at) * prim::constant(dtype, 1.0 / pool.volume() as f64),
         None => prim::div(total.at(at), prim::constant(dtype, pool.volume() as f64)),
-    })])
+    });
+    Ok(vec![result?])
 }
 
 /// How many taps of a window meet the image, or the image and its padding.

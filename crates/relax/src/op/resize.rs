@@ -8,7 +8,7 @@ use relaxide_ir::prim::{self, PrimExpr, cast, constant, float_of, math};
 use relaxide_ir::{AttrValue, Type};
 use relaxide_tir::te;
 
-use super::window::layout_order;
+use super::window::{layout_of, packed, unpacked};
 use super::*;
 use crate::shape::prove_equal;
 
@@ -68,26 +68,25 @@ pub static TABLE: &[OpDef] = &[
 ];
 
 fn resize_type(cx: &CallCx, letters: &str) -> Result<Type, OpError> {
-    let order = layout_order(cx, "layout", letters)?;
-    let ndim = letters.len();
+    let order = layout_of(cx, "layout", letters)?;
+    let (ndim, rank) = (letters.len(), order.rank());
     let data = cx.tensor(0)?;
-    if let Some(n) = data.ndim.filter(|n| *n != ndim) {
-        return cx.invalid(format!("`data` has {n} dimensions, not {ndim}"));
+    if let Some(n) = data.ndim.filter(|n| *n != rank) {
+        return cx.invalid(format!("`data` has {n} dimensions, not {rank}"));
     }
     let dtype = cx.dtype("out_dtype").unwrap_or(data.dtype);
     let size = match cx.shape_arg(1)? {
         Ok(size) => size,
         Err(Some(n)) if n != ndim - 2 => return cx.invalid(format!("`size` has {n} dimensions, not {}", ndim - 2)),
-        Err(_) => return Ok(tensor_type(None, Some(ndim), dtype)),
+        Err(_) => return Ok(tensor_type(None, Some(rank), dtype)),
     };
     if size.len() != ndim - 2 {
         return cx.invalid(format!("`size` has {} dimensions, not {}", size.len(), ndim - 2));
     }
-    let dims = data.dims.map(|dims| {
-        let image = order.inverse().apply(&dims);
-        order.apply(&image[..2].iter().cloned().chain(size).collect::<Vec<_>>())
-    });
-    Ok(tensor_type(dims, Some(ndim), dtype))
+    let Some(image) = data.dims else { return Ok(tensor_type(None, Some(rank), dtype)) };
+    let image = unpacked(cx, "data", &order, &image)?;
+    let dims: Vec<PrimExpr> = image[..2].iter().cloned().chain(size).collect();
+    Ok(Type::tensor(packed(cx, &order, &dims)?, dtype))
 }
 
 /// How positions in the result become positions in the image.
@@ -116,8 +115,8 @@ fn resize(cx: &CallCx, inputs: &[te::Tensor], letters: &str) -> Result<Vec<te::T
     if !whole_region(cx) {
         return cx.unsupported("only the whole image is resized; `roi` must be absent or zeros");
     }
-    let order = layout_order(cx, "layout", letters)?;
-    let source = window::Image::new(data, &order);
+    let order = layout_of(cx, "layout", letters)?;
+    let source = window::Image::new(cx, "data", data, &order)?;
     let (size, from) = (cx.known_shape(1)?, source.dims());
     let mode = coordinates(cx)?;
     let axis = |(from, to): (&PrimExpr, &PrimExpr)| Axis { from: from.clone(), to: to.clone(), coordinates: mode };
@@ -125,7 +124,7 @@ fn resize(cx: &CallCx, inputs: &[te::Tensor], letters: &str) -> Result<Vec<te::T
     let dims: Vec<PrimExpr> = from[..2].iter().chain(&size).cloned().collect();
     let dtype = cx.dtype("out_dtype").unwrap_or(data.dtype());
     let image = Image { data: source, axes, dtype };
-    let compute = |f: &dyn Fn(&[PrimExpr]) -> PrimExpr| window::compute("resize", &dims, &order, f);
+    let compute = |f: &dyn Fn(&[PrimExpr]) -> PrimExpr| window::compute(cx, "resize", &dims, &order, f);
     let result = match cx.str("method")? {
         "nearest_neighbor" => {
             let rounding = rounding(cx)?;
@@ -138,7 +137,7 @@ fn resize(cx: &CallCx, inputs: &[te::Tensor], letters: &str) -> Result<Vec<te::T
         }
         other => return cx.invalid(format!("there is no method \"{other}\"")),
     };
-    Ok(vec![result])
+    Ok(vec![result?])
 }
 
 /// Whether the region is absent or says nothing.

@@ -96,7 +96,7 @@ pub static TABLE: &[OpDef] = &[
         "Tensors joined along one dimension.",
     )
     .follow()
-    .layout(layout::along_axis)
+    .layout(layout::concat)
     .gradient(gradient::concat),
     OpDef::injective(
         "stack",

@@ -7,7 +7,7 @@ use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_tir::te;
 
-use super::{AxisOrder, CallCx, OpError};
+use super::{AxisOrder, CallCx, OpError, Packing};
 
 /// The window along one spatial axis.
 #[derive(Clone, Debug)]
@@ -104,23 +104,47 @@ pub fn all(conditions: impl IntoIterator<Item = PrimExpr>) -> PrimExpr {
     conditions.into_iter().reduce(prim::and).unwrap_or_else(|| prim::boolean(true))
 }
 
-/// The order of axes that a layout attribute names, given the letters in the order of the computes.
-pub fn layout_order(cx: &CallCx, attr: &str, letters: &str) -> Result<AxisOrder, OpError> {
+/// How axes lie by a layout attribute, given the letters in the order of the computes.
+pub fn layout_of(cx: &CallCx, attr: &str, letters: &str) -> Result<Packing, OpError> {
     let layout = cx.str(attr)?;
-    match AxisOrder::between(letters, layout) {
-        Some(order) => Ok(order),
-        None if layout.contains(|c: char| c.is_ascii_digit()) => {
-            cx.unsupported(format!("`{attr}` is {layout}; packed layouts are not implemented"))
-        }
-        None => cx.invalid(format!("`{attr}` is {layout}, which is not an order of the axes {letters}")),
+    match Packing::between(letters, layout) {
+        Some(packing) => Ok(packing),
+        None => cx.invalid(format!("`{attr}` is {layout}, which is no layout of the axes {letters}")),
     }
 }
 
-/// As [`layout_order`], of a result's layout, which is another one where nothing is said.
-pub fn out_layout_order(cx: &CallCx, letters: &str, default: &AxisOrder) -> Result<AxisOrder, OpError> {
+/// As [`layout_of`], where axes are not split.
+pub fn layout_order(cx: &CallCx, attr: &str, letters: &str) -> Result<AxisOrder, OpError> {
+    let packing = layout_of(cx, attr, letters)?;
+    match packing.order() {
+        Some(order) => Ok(order.clone()),
+        None => cx.unsupported(format!("`{attr}` splits an axis, which is not implemented here")),
+    }
+}
+
+/// As [`layout_of`], of a result's layout, which is another one where nothing is said.
+pub fn out_layout_of(cx: &CallCx, letters: &str, default: &Packing) -> Result<Packing, OpError> {
     match cx.attrs.str("out_layout") {
         None | Some("") => Ok(default.clone()),
-        Some(_) => layout_order(cx, "out_layout", letters),
+        Some(_) => layout_of(cx, "out_layout", letters),
+    }
+}
+
+/// The dimensions of a tensor that lies in some way, in the order of the computes.
+pub fn unpacked(cx: &CallCx, name: &str, packing: &Packing, dims: &[PrimExpr]) -> Result<Vec<PrimExpr>, OpError> {
+    match packing.unpack(dims) {
+        Some(dims) => Ok(dims),
+        None => cx.invalid(format!("the blocks of `{name}` are not of the size that its layout says")),
+    }
+}
+
+/// The dimensions of a result, given in the order of the computes, as it lies.
+pub fn packed(cx: &CallCx, packing: &Packing, dims: &[PrimExpr]) -> Result<Vec<PrimExpr>, OpError> {
+    match packing.pack(dims) {
+        Some(dims) => Ok(dims),
+        None => {
+            cx.invalid("the result's layout splits an axis whose length is not known to be a multiple of the block's")
+        }
     }
 }
 
@@ -128,13 +152,15 @@ pub fn out_layout_order(cx: &CallCx, letters: &str, default: &AxisOrder) -> Resu
 #[derive(Clone, Debug)]
 pub struct Image {
     tensor: te::Tensor,
-    order: AxisOrder,
+    packing: Packing,
+    dims: Vec<PrimExpr>,
 }
 
 impl Image {
-    /// A tensor whose axes lie in an order.
-    pub fn new(tensor: &te::Tensor, order: &AxisOrder) -> Image {
-        Image { tensor: tensor.clone(), order: order.clone() }
+    /// The tensor that is argument `name`, whose axes lie in some way.
+    pub fn new(cx: &CallCx, name: &str, tensor: &te::Tensor, packing: &Packing) -> Result<Image, OpError> {
+        let dims = unpacked(cx, name, packing, tensor.shape())?;
+        Ok(Image { tensor: tensor.clone(), packing: packing.clone(), dims })
     }
 
     /// The element type.
@@ -144,12 +170,17 @@ impl Image {
 
     /// The dimensions, in the order of the computes.
     pub fn dims(&self) -> Vec<PrimExpr> {
-        self.order.inverse().apply(self.tensor.shape())
+        self.dims.clone()
+    }
+
+    /// How many elements a block of an axis has, if it is split.
+    pub fn block(&self, axis: usize) -> Option<i64> {
+        self.packing.block(axis)
     }
 
     /// The element at an index in the order of the computes.
     pub fn at(&self, index: &[PrimExpr]) -> PrimExpr {
-        self.tensor.at(&self.order.apply(index))
+        self.tensor.at(&self.packing.place(index))
     }
 
     /// The image with a value around it; the image itself where there is no padding. Windows are of the axes behind the
@@ -162,12 +193,16 @@ impl Image {
         for (dim, w) in shape.iter_mut().skip(2).zip(windows) {
             *dim = &*dim + (w.before + w.after);
         }
-        let sizes = self.dims();
-        let tensor = compute("pad_temp", &shape, &self.order, |at| {
-            let mut index = at.to_vec();
+        // Where padding leaves no whole blocks, the padded image is not split.
+        let whole = self.packing.pack(&shape).is_some();
+        let packing = if whole { self.packing.clone() } else { AxisOrder::identity(shape.len()).into() };
+        let place = packing.pack(&shape).unwrap_or_else(|| shape.clone());
+        let tensor = packing.compute("pad_temp", place).build(|place| {
+            let at = packing.index(place);
+            let mut index = at.clone();
             let mut inside = Vec::new();
             for (i, w) in windows.iter().enumerate() {
-                let (axis, size) = (&at[i + 2], &sizes[i + 2]);
+                let (axis, size) = (&at[i + 2], &self.dims[i + 2]);
                 if w.before > 0 {
                     inside.push(prim::ge(axis, w.before));
                 }
@@ -178,16 +213,18 @@ impl Image {
             }
             prim::if_then_else(all(inside), self.at(&index), value)
         });
-        Image { tensor, order: self.order.clone() }
+        Image { tensor, packing, dims: shape }
     }
 }
 
 /// A compute written in one order of axes, whose result lies in another.
 pub fn compute<B: Into<te::Body>>(
+    cx: &CallCx,
     name: &str,
     dims: &[PrimExpr],
-    order: &AxisOrder,
+    packing: &Packing,
     f: impl FnOnce(&[PrimExpr]) -> B,
-) -> te::Tensor {
-    te::compute(name, order.apply(dims), |axes| f(&order.inverse().apply(axes)))
+) -> Result<te::Tensor, OpError> {
+    let shape = packed(cx, packing, dims)?;
+    Ok(packing.compute(name, shape).build(|place| f(&packing.index(place))))
 }

@@ -13,12 +13,20 @@
 //! Each operator's row says how it is carried out when its arguments lie in other orders; one that says nothing gets them in
 //! the program's order. What leaves a dataflow block lies in the program's order.
 //!
-//! **Works on** dataflow blocks. **Leaves out** layouts that split an axis, such as `NCHW4c`: they are refused.
+//! A layout may split an axis into blocks, as `NCHW4c` does; a tensor is brought to it by a map of indices,
+//! `R.layout_transform(x, T.index_map(lambda i0, i1, i2, i3: (i0, i1 // 4, i2, i3, i1 % 4)))`. A call whose dimensions are not
+//! known to be whole blocks stays as it is: TVM trusts that a symbolic dimension is, and would compute with elements that are
+//! not there.
+//!
+//! `layout_cb` is asked for each call, and gives the layouts by operator's name; what is given as `desired_layouts` does not
+//! count then.
+//!
+//! **Works on** dataflow blocks.
 
 use std::collections::HashMap;
 
 use indexmap::IndexMap;
-use relaxide_ffi::Ref;
+use relaxide_ffi::{self as ffi, Any, Ref};
 use relaxide_ir::pass::{ParamKind, PassError, PassInfo, PassParam, PassResult};
 use relaxide_ir::{AttrValue, Attrs, IRModule};
 
@@ -33,8 +41,16 @@ const NAME: &str = "ConvertLayout";
 
 pub(super) const PASS: PassInfo =
     PassInfo::new(NAME, "Axes lie as the user wants, and what follows runs along.", |module, _, args| {
-        let Some(AttrValue::Map(wanted)) = args.get("desired_layouts") else { return Ok(module) };
-        run(module, &desired(wanted)?)
+        let asked = match args.get("layout_cb") {
+            Some(AttrValue::Object(function)) => Any::from(function.clone()).to::<ffi::Function>().ok(),
+            _ => None,
+        };
+        let wanted = match (asked, args.get("desired_layouts")) {
+            (Some(function), _) => Wanted::Asked(function),
+            (None, Some(AttrValue::Map(wanted))) => Wanted::Given(desired(wanted)?),
+            _ => return Ok(module),
+        };
+        run(module, &wanted)
     })
     .params(&[
         PassParam::required(
@@ -42,12 +58,30 @@ pub(super) const PASS: PassInfo =
             ParamKind::Map,
             "By operator, the layouts of data and weight, and perhaps of the result.",
         ),
-        PassParam::optional(
-            "layout_cb",
-            ParamKind::Absent,
-            "For programs that give it as None; a function is refused.",
-        ),
+        PassParam::optional("layout_cb", ParamKind::Function, "From a call to such a map, in place of the one above."),
     ]);
+
+/// Where the wish comes from.
+enum Wanted {
+    /// One for all calls.
+    Given(Desired),
+    /// A function of the call.
+    Asked(ffi::Function),
+}
+
+impl Wanted {
+    /// What is wanted of a call of an operator.
+    fn of(&self, name: &str, call: &Ref<Call>) -> Result<Option<Vec<String>>, PassError> {
+        let function = match self {
+            Wanted::Given(desired) => return Ok(desired.get(name).cloned()),
+            Wanted::Asked(function) => function,
+        };
+        let argument = Any::from(call.clone());
+        let answer = function.call(&[argument.as_view()]).map_err(|e| PassError::caused(NAME, e))?;
+        let answer: IndexMap<String, AttrValue> = answer.to().map_err(|e| PassError::caused(NAME, e))?;
+        Ok(desired(&answer)?.get(name).cloned())
+    }
+}
 
 /// The layouts that the user wants, by operator.
 type Desired = IndexMap<String, Vec<String>>;
@@ -63,23 +97,21 @@ fn desired(wanted: &IndexMap<String, AttrValue>) -> Result<Desired, PassError> {
         if layouts.is_empty() {
             return refuse(format!("the layouts of `{name}` are given as texts, such as [NHWC, OHWI]"));
         }
-        if let Some(split) = layouts.iter().find(|l| !l.chars().all(|c| c.is_ascii_uppercase())) {
-            return refuse(format!("layout {split:?} of `{name}` splits an axis; only orders of whole axes are known"));
-        }
         out.insert(name.trim_start_matches("relax.").to_string(), layouts);
     }
     Ok(out)
 }
 
-fn run(module: IRModule, desired: &Desired) -> PassResult {
+fn run(module: IRModule, wanted: &Wanted) -> PassResult {
     let mut b = BlockBuilder::with_module(module);
     let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     for (name, func) in functions {
         func.params.iter().for_each(|p| b.reserve(&p.name));
         functor::bound_names(&func.body).iter().for_each(|n| b.reserve(n));
-        let mut convert = Convert { b: &mut b, desired, known: HashMap::new() };
+        let mut convert = Convert { b: &mut b, wanted, known: HashMap::new(), failed: None };
         let new = each_dataflow_block(&func, |block| convert.block(block));
-        let new = new.map_err(|error| in_function(NAME, &name, error))?;
+        let failed = convert.failed.take();
+        let new = new.map_err(|error| failed.unwrap_or_else(|| in_function(NAME, &name, error)))?;
         b.module_mut().insert(name, new);
     }
     Ok(b.finish())
@@ -87,7 +119,9 @@ fn run(module: IRModule, desired: &Desired) -> PassResult {
 
 struct Convert<'a> {
     b: &'a mut BlockBuilder,
-    desired: &'a Desired,
+    wanted: &'a Wanted,
+    /// Why the user's function gave no answer.
+    failed: Option<PassError>,
     /// What holds the value of a dataflow variable, and how it lies.
     known: HashMap<AnyVar, (Expr, Layout)>,
 }
@@ -174,9 +208,14 @@ impl Convert<'_> {
         let planned = match def.and_then(|def| Some((def, def.layout?))) {
             Some((def, rule)) => {
                 let layouts: Vec<Layout> = call.args.iter().map(|a| self.operand(a).1).collect();
+                let desired = self.wanted.of(def.name, call).map_err(|error| {
+                    let text = error.to_string();
+                    self.failed = Some(error);
+                    BuildError::Program(text)
+                })?;
                 let cx = LayoutCx {
                     call: CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args },
-                    desired: self.desired.get(def.name).map(Vec::as_slice),
+                    desired: desired.as_deref(),
                     args: &layouts,
                 };
                 Some(plan(&cx, rule)?)
@@ -214,6 +253,12 @@ impl Convert<'_> {
                 let axes: Vec<i64> = to.axes().iter().filter_map(|a| from.place(*a)).map(|a| a as i64).collect();
                 let value = self.b.normalize_arg(value)?;
                 Ok(op::call("permute_dims", [value], Attrs::new().with("axes", axes))?)
+            }
+            (Layout::Tensor(_) | Layout::Packed(_), Layout::Tensor(_) | Layout::Packed(_)) if from != to => {
+                let Some((from, to)) = from.packing().zip(to.packing()) else { return Ok(value) };
+                let value = self.b.normalize_arg(value)?;
+                let map = AttrValue::Object(Ref::new(from.map_to(&to)).into());
+                Ok(op::call("layout_transform", [value], Attrs::new().with("index_map", map))?)
             }
             (Layout::Tuple(from), Layout::Tuple(to)) if from != to && from.len() == to.len() => {
                 let value = self.b.normalize_arg(value)?;

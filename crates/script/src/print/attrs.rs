@@ -1,8 +1,8 @@
 //! Attribute values.
 
 use indexmap::IndexMap;
-use relaxide_ffi::ObjectRef;
-use relaxide_ir::{AttrValue, DataType, GlobalVar, VDevice};
+use relaxide_ffi::{ObjectRef, Ref};
+use relaxide_ir::{AttrValue, DataType, GlobalVar, VDevice, Var};
 
 use super::Printer;
 use super::names::identifier;
@@ -54,8 +54,12 @@ impl Printer<'_> {
 
     /// A map of indices as a function of Python.
     fn index_map(&mut self, map: &relaxide_tir::IndexMap) -> String {
-        let params: Vec<&str> = map.initial_indices.iter().map(|v| v.name.as_str()).collect();
+        self.uses_tir = true;
+        self.names.push();
+        let define = |v: &Ref<Var>| self.names.define(v.clone().into(), &v.name);
+        let params: Vec<String> = map.initial_indices.iter().map(define).collect();
         let results: Vec<String> = map.final_indices.iter().map(|e| self.prim(e)).collect();
+        self.names.pop();
         let comma = if results.len() == 1 { "," } else { "" };
         format!("T.index_map(lambda {}: ({}{comma}))", params.join(", "), results.join(", "))
     }

@@ -1,7 +1,8 @@
 //! Computes: tensors given by an expression for each element.
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::prim::PrimExpr;
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::prim::{self, PrimExpr, PrimMutator};
 use relaxide_ir::{AttrValue, Attrs, Buffer, Var};
 
 use super::reduce::{Bodies, Body};
@@ -15,6 +16,7 @@ pub struct Compute {
     shape: Vec<PrimExpr>,
     axes: Vec<Ref<Var>>,
     attrs: Attrs,
+    simplified: bool,
 }
 
 impl Compute {
@@ -22,7 +24,7 @@ impl Compute {
     pub fn new(name: impl Into<String>, shape: impl IntoIterator<Item = impl Into<PrimExpr>>) -> Compute {
         let shape: Vec<PrimExpr> = shape.into_iter().map(Into::into).collect();
         let axes = (0..shape.len()).map(|i| Var::dim(format!("ax{i}"))).collect();
-        Compute { name: name.into(), shape, axes, attrs: Attrs::new() }
+        Compute { name: name.into(), shape, axes, attrs: Attrs::new(), simplified: false }
     }
 
     /// The same with other axis names; axes beyond the list keep theirs.
@@ -39,10 +41,19 @@ impl Compute {
         self
     }
 
+    /// The same with the indices of what it reads simplified, given how far its axes run. For computes that put indices
+    /// together and take them apart again, as those over blocks of an axis do.
+    pub fn simplified(mut self) -> Compute {
+        self.simplified = true;
+        self
+    }
+
     /// The tensor whose element at some axis values is what `f` says.
     pub fn build<B: Into<Body>>(self, f: impl FnOnce(&[PrimExpr]) -> B) -> Tensor {
         let axes: Vec<PrimExpr> = self.axes.iter().map(PrimExpr::from).collect();
-        let (kind, dtype) = match f(&axes).into() {
+        let body = f(&axes).into();
+        let body = if self.simplified { simplify_reads(&self.axes, &self.shape, body) } else { body };
+        let (kind, dtype) = match body {
             Body::Element(value) => {
                 let dtype = value.dtype();
                 (StageKind::Elements(vec![value]), dtype)
@@ -78,6 +89,38 @@ impl Compute {
 
     fn into_stage(self, kind: StageKind) -> Ref<Stage> {
         Ref::new(Stage { name: self.name, kind, axes: self.axes, attrs: self.attrs })
+    }
+}
+
+/// A body with the indices of its reads simplified.
+fn simplify_reads(axes: &[Ref<Var>], shape: &[PrimExpr], body: Body) -> Body {
+    let mut reads = Reads(Analyzer::new());
+    axes.iter().zip(shape).for_each(|(axis, extent)| reads.0.bind(axis, 0, extent.clone()));
+    match body {
+        Body::Element(value) => Body::Element(reads.mutate_prim(&value)),
+        Body::Reduction(mut reduction) => {
+            for axis in &reduction.axes {
+                reads.0.bind(&axis.var, 0, axis.extent.clone());
+            }
+            reduction.values = reads.mutate_prims(&reduction.values);
+            reduction.combined = reads.mutate_prims(&reduction.combined);
+            Body::Reduction(reduction)
+        }
+    }
+}
+
+/// Simplifies the indices of loads, and nothing else.
+struct Reads(Analyzer);
+
+impl PrimMutator for Reads {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        match e {
+            PrimExpr::Load(load) => {
+                let indices: Vec<PrimExpr> = load.indices.iter().map(|i| self.0.simplify(i)).collect();
+                prim::load(&load.buffer, indices)
+            }
+            other => self.remake_prim(other),
+        }
     }
 }
 
