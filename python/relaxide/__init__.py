@@ -13,7 +13,7 @@ The names are those of Apache TVM 0.27, so that ``import relaxide as tvm`` serve
     print(vm["main"](tvm.runtime.tensor(image)))
 """
 
-from . import ffi, ir, relax, runtime, script, target, te, tirx
+from . import ffi, ir, relax, runtime, s_tir, script, target, te, tirx
 from ._core import __version__
 from .compiler import compile
 from .ir import IRModule
@@ -45,6 +45,7 @@ __all__ = [
     "relax",
     "rocm",
     "runtime",
+    "s_tir",
     "script",
     "target",
     "te",

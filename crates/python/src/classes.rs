@@ -7,8 +7,8 @@ use std::sync::{PoisonError, RwLock};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
-use relaxide::ffi::type_info;
+use pyo3::types::{PyDict, PyType};
+use relaxide::ffi::{ObjectRef, type_info};
 
 /// The class of element types, a subclass of `str`.
 static DTYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -25,6 +25,25 @@ pub fn dtype(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
 /// The class of shapes, once the package has said.
 pub fn shape(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
     SHAPE.get(py).map(|class| class.bind(py))
+}
+
+/// What tells the kinds of a type apart: a field, and a dictionary from its values to classes. By type index.
+static KINDS: RwLock<Vec<(i32, String, Py<PyDict>)>> = RwLock::new(Vec::new());
+
+/// The class for an object: that of its kind where its type has several, else that of its type.
+pub fn of<'py>(py: Python<'py>, object: &ObjectRef) -> PyResult<Option<Bound<'py, PyType>>> {
+    let index = object.type_index();
+    let found = {
+        let kinds = KINDS.read().unwrap_or_else(PoisonError::into_inner);
+        let own = kinds.iter().find(|(own, ..)| *own == index);
+        own.map(|(_, field, classes)| (field.clone(), classes.clone_ref(py)))
+    };
+    if let Some((field, classes)) = found
+        && let Some(class) = classes.bind(py).get_item(crate::object::field(py, object, &field)?)?
+    {
+        return Ok(Some(class.cast_into::<PyType>()?));
+    }
+    Ok(of_object(py, index))
 }
 
 /// The class that was registered for a type of object, or for the nearest of its ancestors.
@@ -105,8 +124,20 @@ fn set_object_class(py: Python<'_>, key: &str, class: Py<PyType>) -> PyResult<i3
     Ok(index)
 }
 
+/// Give the kinds of a type classes of their own: those whose field has a value are instances of the class for it.
+#[pyfunction]
+fn set_kind_classes(key: &str, field: String, classes: Py<PyDict>) -> PyResult<()> {
+    let index = type_info::type_index_of_key(key)
+        .ok_or_else(|| PyValueError::new_err(format!("Cannot find object type index for {key}")))?;
+    let mut kinds = KINDS.write().unwrap_or_else(PoisonError::into_inner);
+    kinds.retain(|(own, ..)| *own != index);
+    kinds.push((index, field, classes));
+    Ok(())
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_dtype_class, m)?)?;
     m.add_function(wrap_pyfunction!(set_shape_class, m)?)?;
+    m.add_function(wrap_pyfunction!(set_kind_classes, m)?)?;
     m.add_function(wrap_pyfunction!(set_object_class, m)?)
 }

@@ -9,6 +9,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyT
 use pyo3::{PyTypeInfo, intern};
 use relaxide::ffi::{self, Any, AnyView, Array, Map, ObjectRef};
 use relaxide::ir::IRModule as IrModule;
+use relaxide::relax::PrimValue;
 
 use crate::call::from_callable;
 use crate::container;
@@ -270,6 +271,10 @@ fn rarer<'py>(py: Python<'py>, value: AnyView<'_>) -> PyResult<Bound<'py, PyAny>
             }
             if let Some(original) = opaque::unwrap(py, value) {
                 return Ok(original);
+            }
+            // A scalar that stands for a value is that scalar.
+            if let Some(scalar) = value.downcast_ref::<PrimValue>() {
+                return to_py(py, scalar.value.clone().into());
             }
             if let Some(module) = value.downcast_ref::<IrModule>() {
                 return Ok(Bound::new(py, IRModule::of(module.clone()))?.into_any());

@@ -39,7 +39,7 @@ impl Object {
 
     /// An object as an instance of the class that is registered for its type.
     pub fn wrap(py: Python<'_>, object: ObjectRef) -> PyResult<Bound<'_, PyAny>> {
-        let Some(class) = classes::of_object(py, object.type_index()) else {
+        let Some(class) = classes::of(py, &object)? else {
             return Ok(Bound::new(py, Object::of(object))?.into_any());
         };
         // The class's own constructor would make another object.
@@ -236,6 +236,14 @@ fn slice<T>(first: *const T, count: i32) -> &'static [T] {
 }
 
 /// Reads a field of an object of the type that declares it.
+/// The value of a reflected field of an object.
+pub fn field<'py>(py: Python<'py>, object: &ObjectRef, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    match Members::of(object.type_index())?.field(name) {
+        Some(field) => convert::to_py(py, read(object, field)?),
+        None => Err(PyAttributeError::new_err(format!("{} has no field {name}", object.type_key()))),
+    }
+}
+
 fn read(object: &ObjectRef, field: &CFieldInfo) -> PyResult<Any> {
     let Some(getter) = field.getter else { return Err(PyAttributeError::new_err("the field cannot be read")) };
     let mut out = RawAny::NONE;

@@ -1,6 +1,7 @@
 //! The nodes of Relax.
 
 use relaxide_ffi::{DataType, Object, ObjectEnum, Ref, Tensor};
+use relaxide_ir::prim::StringImm;
 use relaxide_ir::{Attrs, GlobalVar, PrimExpr, Span, Type, Var};
 
 use crate::op::Op;
@@ -80,14 +81,6 @@ pub struct Constant {
 pub struct PrimValue {
     /// The scalar, over symbolic variables in scope.
     pub value: PrimExpr,
-}
-
-/// A string as a Relax value.
-#[derive(Object, Debug)]
-#[object(key = "relax.expr.StringImm")]
-pub struct StringImm {
-    /// The text.
-    pub value: String,
 }
 
 /// An element type as a Relax value.
@@ -346,6 +339,15 @@ impl Expr {
     pub fn as_op_call(&self) -> Option<(&Ref<Call>, &str)> {
         let Expr::Call(call) = self else { return None };
         call.op_name().map(|name| (call, name))
+    }
+
+    /// The scalar that it is: a literal, a computation, or a variable that holds a scalar.
+    pub fn as_scalar(&self) -> Option<PrimExpr> {
+        match self {
+            Expr::Prim(p) => Some(p.value.clone()),
+            Expr::Var(v) if matches!(v.ty, Type::Prim(_)) => Some(PrimExpr::Var(v.clone())),
+            _ => None,
+        }
     }
 
     /// A tuple.

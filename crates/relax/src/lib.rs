@@ -14,6 +14,7 @@ pub mod functor;
 pub mod op;
 pub mod rewrite;
 pub mod shape;
+pub mod symbols;
 pub mod transform;
 pub mod vm_codegen;
 pub mod wellformed;

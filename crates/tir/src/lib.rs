@@ -12,6 +12,7 @@ pub mod interp;
 pub mod intrin;
 pub mod lower;
 pub mod schedule;
+pub mod specialize;
 pub mod stmt;
 pub mod te;
 #[cfg(any(test, feature = "testing"))]
@@ -21,4 +22,5 @@ pub mod verify;
 pub use func::PrimFunc;
 pub use functor::{StmtMutator, StmtVisitor};
 pub use index_map::IndexMap;
+pub use specialize::specialize;
 pub use stmt::*;

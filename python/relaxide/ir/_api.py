@@ -17,4 +17,4 @@ class Api:
         return function
 
 
-ir, relax, prim = Api("ir"), Api("relax"), Api("prim")
+ir, relax, prim, tirx, s_tir = map(Api, ("ir", "relax", "prim", "tirx", "s_tir"))

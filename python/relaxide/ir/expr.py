@@ -12,7 +12,7 @@ from .base import Node, Scriptable
 from .type import FuncType, PointerType, PrimType, Type
 
 _SCALARS = "ir.IntImm ir.FloatImm prim.Binary prim.Not prim.Cast prim.Select prim.Let prim.Ramp prim.Broadcast"
-_SCALARS = frozenset(_SCALARS.split() + ["prim.Call", "tirx.BufferLoad", "relax.expr.PrimValue"])
+_SCALARS = frozenset(_SCALARS.split() + ["prim.Call", "tirx.BufferLoad"])
 
 
 class Expr(Node):
@@ -199,7 +199,7 @@ class ExprWithOp(Expr, Scriptable):
     def astype(self, dtype, span=None):
         """Conversion to another element type."""
         if is_prim_expr(self):
-            return _api.prim.Cast(_dtype(dtype), self)
+            return _api.prim.cast(_dtype(dtype), self)
         return _core.op_call("astype", (self,), {"dtype": _dtype(dtype)}, None)
 
     def __call__(self, *args, attrs=None):
@@ -221,16 +221,6 @@ class ExprWithOp(Expr, Scriptable):
 
     def __iter__(self):
         return (self[index] for index in range(len(self)))
-
-
-class PrimExprClass(type(Object)):
-    """The class of classes that stand for one operator of a node that several share."""
-
-    def __instancecheck__(cls, instance):
-        op = cls.__dict__.get("_op")
-        if op is None:
-            return type.__instancecheck__(cls, instance)
-        return type.__instancecheck__(cls.__mro__[1], instance) and instance._field("op") == op
 
 
 @register_object("ir.Var")
@@ -391,16 +381,27 @@ class GenericConst(ExprWithOp):
 Constant = GenericConst
 
 
-class Range:
-    """A range of integers: from ``min``, ``extent`` of them."""
+@register_object("ir.Range")
+class Range(Node):
+    """A range of integers: from ``begin`` up to but not including ``end``, or the first ``begin`` ones.
+
+    ``min`` is the first and ``extent`` says how many there are.
+    """
 
     def __init__(self, begin, end=None, span=None):
-        self.min, self.extent = (0, begin) if end is None else (begin, end - begin)
+        begin, end = (0, begin) if end is None else (begin, end)
+        self._init(begin, end - begin)
+
+    def _init(self, *bounds):
+        bounds = [_api.prim.const(bound, _dtype("int32")) if isinstance(bound, int) else bound for bound in bounds]
+        self.__init_handle_by_constructor__(_api.ir.Range, *bounds)
 
     @staticmethod
     def from_min_extent(min_value, extent, span=None):
         """The range of a first value and a length."""
-        return Range(min_value, min_value + extent)
+        made = Range.__new__(Range)
+        made._init(min_value, extent)
+        return made
 
 
 __all__ = ["Call", "Constant", "Expr", "ExprWithOp", "FuncType", "GenericConst", "GlobalVar", "Range", "Tuple"]

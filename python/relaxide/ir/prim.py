@@ -1,12 +1,14 @@
 """Scalar expressions: dimensions, indices, and what kernels compute.
 
-One node serves all binary operators; the classes :class:`Add`, :class:`Sub` … make it and recognise it.
+One node serves all binary operators, with a class for each: :class:`Add`, :class:`Sub` … Operators on bits are intrinsics,
+with classes of their own too.
 """
 
+from .._core import set_kind_classes
 from ..ffi import dtype as _dtype
 from ..ffi import register_object
 from . import _api
-from .expr import ExprWithOp, PrimExprClass
+from .expr import ExprWithOp
 
 
 @register_object("ir.IntImm")
@@ -53,7 +55,7 @@ class FloatImm(ExprWithOp):
 
 @register_object("ir.StringImm")
 class StringImm(ExprWithOp):
-    """A literal of text."""
+    """A literal of text, in kernels and as a Relax value."""
 
     def __init__(self, value, span=None):
         self.__init_handle_by_constructor__(_api.ir.StringImm, value)
@@ -69,16 +71,28 @@ class StringImm(ExprWithOp):
 
 
 @register_object("prim.Binary")
-class Binary(ExprWithOp):
-    """Arithmetic, comparison or logic of two operands of one type."""
+class BinaryOpExpr(ExprWithOp):
+    """An operator of two operands of one type. A number takes the other operand's type; operands of two types are a
+    TypeError. Nothing is computed: ``tirx.add(1, 2)`` is ``3``, ``tirx.Add(1, 2)`` the sum."""
+
+    _op = None
+
+    def __init__(self, a, b, span=None):
+        if self._op is None:
+            raise TypeError(f"{type(self).__name__} is the base of operators: use one of them")
+        self.__init_handle_by_constructor__(_api.prim.Binary, self._op, a, b)
 
 
-def _operator(name, op, doc):
-    def make(cls, a, b, span=None):
-        return _api.prim.binary(op, a, b)
+class CmpExpr(BinaryOpExpr):
+    """The base of comparisons: truth values."""
 
-    members = {"__doc__": doc, "_op": op, "__new__": make, "__init__": lambda self, *_, **__: None}
-    return PrimExprClass(name, (Binary,), members)
+
+class LogicalExpr(BinaryOpExpr):
+    """The base of what joins truth values."""
+
+
+def _operator(name, op, doc, base=BinaryOpExpr):
+    return type(name, (base,), {"__doc__": doc, "_op": op, "__module__": __name__})
 
 
 Add = _operator("Add", "Add", "``a + b``")
@@ -90,14 +104,17 @@ FloorDiv = _operator("FloorDiv", "FloorDiv", "``a // b``, rounded down.")
 FloorMod = _operator("FloorMod", "FloorMod", "``a % b``, with the sign of ``b``.")
 Min = _operator("Min", "Min", "The smaller of two.")
 Max = _operator("Max", "Max", "The larger of two.")
-EQ = _operator("EQ", "Eq", "``a == b``")
-NE = _operator("NE", "Ne", "``a != b``")
-LT = _operator("LT", "Lt", "``a < b``")
-LE = _operator("LE", "Le", "``a <= b``")
-GT = _operator("GT", "Gt", "``a > b``")
-GE = _operator("GE", "Ge", "``a >= b``")
-And = _operator("And", "And", "Logical and.")
-Or = _operator("Or", "Or", "Logical or.")
+EQ = _operator("EQ", "Eq", "``a == b``", CmpExpr)
+NE = _operator("NE", "Ne", "``a != b``", CmpExpr)
+LT = _operator("LT", "Lt", "``a < b``", CmpExpr)
+LE = _operator("LE", "Le", "``a <= b``", CmpExpr)
+GT = _operator("GT", "Gt", "``a > b``", CmpExpr)
+GE = _operator("GE", "Ge", "``a >= b``", CmpExpr)
+And = _operator("And", "And", "Logical and.", LogicalExpr)
+Or = _operator("Or", "Or", "Logical or.", LogicalExpr)
+
+_BINARY = (Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, GT, GE, And, Or)
+set_kind_classes("prim.Binary", "op", {cls._op: cls for cls in _BINARY})
 
 
 @register_object("prim.Not")
@@ -126,27 +143,92 @@ class Select(ExprWithOp):
 
 @register_object("prim.Let")
 class Let(ExprWithOp):
-    """A value under a name."""
+    """``body`` with a value under a name."""
+
+    def __init__(self, var, value, body, span=None):
+        self.__init_handle_by_constructor__(_api.prim.Let, var, value, body)
 
 
 @register_object("prim.Ramp")
 class Ramp(ExprWithOp):
-    """The vector ``base, base + stride, …``."""
+    """The vector ``base, base + stride, …`` of so many lanes."""
+
+    def __init__(self, base, stride, lanes, span=None):
+        self.__init_handle_by_constructor__(_api.prim.Ramp, base, stride, lanes)
 
 
 @register_object("prim.Broadcast")
 class Broadcast(ExprWithOp):
     """One value in every lane."""
 
+    def __init__(self, value, lanes, span=None):
+        self.__init_handle_by_constructor__(_api.prim.Broadcast, value, lanes)
 
-@register_object("prim.Call")
+
+@register_object("prim.Call", init=False)
 class PrimCall(ExprWithOp):
-    """An intrinsic or another function, by name."""
+    """An intrinsic or another function, by name: ``op`` and ``args``."""
+
+
+class _BitOperator(PrimCall):
+    """The base of operators on bits, which are intrinsics."""
+
+    def __init__(self, a, b, span=None):
+        if self._op is None:
+            raise TypeError(f"{type(self).__name__} is the base of operators: use one of them")
+        base = a if isinstance(a, ExprWithOp) else b
+        operands = [const(x, base.dtype) if isinstance(x, int) else x for x in (a, b)]
+        self.__init_handle_by_constructor__(_api.prim.call, base.dtype, self._op, operands)
+
+    _op = None
+
+    @property
+    def a(self):
+        """The first operand."""
+        return self.args[0]
+
+    @property
+    def b(self):
+        """The second operand."""
+        return self.args[1]
+
+
+def _bit_operator(name, op, doc):
+    return type(name, (_BitOperator,), {"__doc__": doc, "_op": f"tirx.{op}", "__module__": __name__})
+
+
+BitwiseAnd = _bit_operator("BitwiseAnd", "bitwise_and", "``a & b``")
+BitwiseOr = _bit_operator("BitwiseOr", "bitwise_or", "``a | b``")
+BitwiseXor = _bit_operator("BitwiseXor", "bitwise_xor", "``a ^ b``")
+LShift = _bit_operator("LShift", "shift_left", "``a << b``")
+RShift = _bit_operator("RShift", "shift_right", "``a >> b``")
+
+
+class BitwiseNot(PrimCall):
+    """``~a``"""
+
+    _op = "tirx.bitwise_not"
+
+    def __init__(self, a, span=None):
+        self.__init_handle_by_constructor__(_api.prim.call, a.dtype, self._op, [a])
+
+    @property
+    def a(self):
+        """The operand."""
+        return self.args[0]
+
+
+_BITS = (BitwiseAnd, BitwiseOr, BitwiseXor, LShift, RShift, BitwiseNot)
+set_kind_classes("prim.Call", "op", {cls._op: cls for cls in _BITS})
 
 
 @register_object("tirx.BufferLoad")
 class BufferLoad(ExprWithOp):
-    """An element of a buffer."""
+    """The element of a buffer at indices."""
+
+    def __init__(self, buffer, indices, span=None):
+        indices = [const(index) if isinstance(index, int) else index for index in indices]
+        self.__init_handle_by_constructor__(_api.tirx.BufferLoad, buffer, indices)
 
 
 def const(value, dtype=None, span=None):

@@ -1,5 +1,6 @@
 """The nodes of Relax."""
 
+from .._core import set_kind_classes
 from ..ffi import register_object
 from ..ffi import dtype as _dtype
 from ..ir import _api
@@ -19,31 +20,6 @@ class DataflowVar(Var):
         if isinstance(ty, str):
             ty = PrimType(ty)
         self.__init_handle_by_constructor__(_api.relax.DataflowVar, name, ty, span)
-
-
-@register_object("relax.expr.PrimValue")
-class PrimValue(ExprWithOp):
-    """A scalar as a Relax value."""
-
-    def __init__(self, value, span=None):
-        self.__init_handle_by_constructor__(_api.relax.PrimValue, value)
-
-
-@register_object("relax.expr.StringImm")
-class StringImm(ExprWithOp):
-    """Text as a Relax value."""
-
-    def __init__(self, value, span=None):
-        self.__init_handle_by_constructor__(_api.relax.StringImm, value)
-
-    def __eq__(self, other):
-        return self.value == (other.value if isinstance(other, StringImm) else other)
-
-    def __ne__(self, other):
-        return not self == other
-
-    def __hash__(self):
-        return hash(self.value)
 
 
 @register_object("relax.expr.DataTypeImm")
@@ -117,19 +93,14 @@ class BindingBlock(Node, Scriptable):
         self.__init_handle_by_constructor__(_api.relax.BindingBlock, list(bindings))
 
 
-class _IsDataflow(type(Node)):
-    def __instancecheck__(cls, instance):
-        return type.__instancecheck__(BindingBlock, instance) and instance.dataflow
-
-
-class DataflowBlock(BindingBlock, metaclass=_IsDataflow):
+class DataflowBlock(BindingBlock):
     """Bindings without side effects or control flow. The node is a :class:`BindingBlock` that says so."""
 
-    def __new__(cls, bindings, span=None):
-        return _api.relax.DataflowBlock(list(bindings))
-
     def __init__(self, bindings, span=None):
-        pass
+        self.__init_handle_by_constructor__(_api.relax.DataflowBlock, list(bindings))
+
+
+set_kind_classes("relax.expr.BindingBlock", "dataflow", {True: DataflowBlock})
 
 
 @register_object("relax.expr.SeqExpr")
@@ -238,15 +209,12 @@ def const(value, dtype=None):
 
 
 def prim_value(value, dtype=None):
-    """A scalar as a Relax value."""
-    if isinstance(value, PrimValue) and dtype is None:
-        return value
+    """A number as a scalar expression: of type bool, int64 or float64 where no type is given. Scalars are values as they
+    are."""
     if isinstance(value, (bool, int, float)):
         dtype = dtype or ("bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float64")
-        value = _api.prim.const(value, _dtype(dtype))
-    elif dtype is not None:
-        value = _api.prim.Cast(_dtype(dtype), value)
-    return PrimValue(value)
+        return _api.prim.const(value, _dtype(dtype))
+    return value if dtype is None else _api.prim.cast(_dtype(dtype), value)
 
 
 def get_shape_of(expr):
@@ -270,6 +238,6 @@ def te_tensor(value, *, name="rxplaceholder"):
 
 
 __all__ = ["Binding", "BindingBlock", "Call", "Constant", "DataTypeImm", "DataflowBlock", "DataflowVar", "Expr", "ExternFunc"]
-__all__ += ["FloatImm", "Function", "GenericConst", "GlobalVar", "If", "IntImm", "MatchCast", "PrimValue", "SeqExpr"]
-__all__ += ["ShapeExpr", "Span", "StringImm", "Tuple", "TupleGetItem", "Var", "VarBinding", "const", "extern"]
+__all__ += ["FloatImm", "Function", "GenericConst", "GlobalVar", "If", "IntImm", "MatchCast", "SeqExpr"]
+__all__ += ["ShapeExpr", "Span", "Tuple", "TupleGetItem", "Var", "VarBinding", "const", "extern"]
 __all__ += ["get_shape_of", "make_shape", "prim_value", "te_tensor"]

@@ -23,8 +23,9 @@ A method ``visit_KIND_`` is called with every node of its kind; what a class doe
 from ..ir.expr import Call, Expr, GenericConst, GlobalVar, Tuple, TupleGetItem, Var, is_prim_expr
 from ..ir.op import Op
 from .block_builder import BlockBuilder
-from .expr import BindingBlock, DataflowBlock, DataflowVar, DataTypeImm, ExternFunc, Function, If, MatchCast, PrimValue
-from .expr import SeqExpr, ShapeExpr, StringImm, VarBinding
+from ..ir import _api, prim
+from .expr import BindingBlock, DataflowBlock, DataflowVar, DataTypeImm, ExternFunc, Function, If, MatchCast
+from .expr import SeqExpr, ShapeExpr, VarBinding
 
 #: Kinds of expressions with the methods that visit them; the first that fits is taken.
 _KINDS = (
@@ -35,8 +36,7 @@ _KINDS = (
     (Tuple, "visit_tuple_"),
     (TupleGetItem, "visit_tuple_getitem_"),
     (ShapeExpr, "visit_shape_expr_"),
-    (PrimValue, "visit_prim_value_"),
-    (StringImm, "visit_string_imm_"),
+    (prim.StringImm, "visit_string_imm_"),
     (DataTypeImm, "visit_data_type_imm_"),
     (If, "visit_if_"),
     (SeqExpr, "visit_seq_expr_"),
@@ -46,9 +46,47 @@ _KINDS = (
     (Op, "visit_op_"),
 )
 
+#: The same of scalars. What a class has no method for is ``visit_expr_fallback_``'s.
+_SCALARS = (
+    (prim.Add, "visit_add_"),
+    (prim.Sub, "visit_sub_"),
+    (prim.Mul, "visit_mul_"),
+    (prim.Div, "visit_div_"),
+    (prim.Mod, "visit_mod_"),
+    (prim.FloorDiv, "visit_floor_div_"),
+    (prim.FloorMod, "visit_floor_mod_"),
+    (prim.LShift, "visit_lshift_"),
+    (prim.RShift, "visit_rshift_"),
+    (prim.BitwiseAnd, "visit_bitwise_and_"),
+    (prim.BitwiseOr, "visit_bitwise_or_"),
+    (prim.BitwiseXor, "visit_bitwise_xor_"),
+    (prim.BitwiseNot, "visit_bitwise_not_"),
+    (prim.Min, "visit_min_"),
+    (prim.Max, "visit_max_"),
+    (prim.EQ, "visit_eq_"),
+    (prim.NE, "visit_ne_"),
+    (prim.LT, "visit_lt_"),
+    (prim.LE, "visit_le_"),
+    (prim.GT, "visit_gt_"),
+    (prim.GE, "visit_ge_"),
+    (prim.And, "visit_and_"),
+    (prim.Or, "visit_or_"),
+    (prim.Not, "visit_not_"),
+    (prim.Cast, "visit_cast_"),
+    (prim.Select, "visit_select_"),
+    (prim.Ramp, "visit_ramp_"),
+    (prim.Broadcast, "visit_broadcast_"),
+    (prim.IntImm, "visit_int_imm_"),
+    (prim.FloatImm, "visit_float_imm_"),
+    (prim.BufferLoad, "visit_buffer_load_"),
+)
+
 
 def _method(expr):
     for kind, name in _KINDS:
+        if isinstance(expr, kind):
+            return name
+    for kind, name in _SCALARS:
         if isinstance(expr, kind):
             return name
     if is_prim_expr(expr):
@@ -56,8 +94,50 @@ def _method(expr):
     raise TypeError(f"a Relax expression is expected, got {type(expr).__name__}")
 
 
+#: The operands of scalars, by class: names of fields.
+_OPERANDS = (
+    (prim.BinaryOpExpr, ("a", "b")),
+    (prim.Not, ("a",)),
+    (prim.Cast, ("value",)),
+    (prim.Broadcast, ("value",)),
+    (prim.Select, ("condition", "true_value", "false_value")),
+    (prim.Ramp, ("base", "stride")),
+    (prim.PrimCall, ("args",)),
+    (prim.BufferLoad, ("indices",)),
+)
+
+
+def _operands(scalar):
+    """The operands of a scalar, in order."""
+    for kind, names in _OPERANDS:
+        if isinstance(scalar, kind):
+            fields = [getattr(scalar, name) for name in names]
+            return list(fields[0]) if names[0] in ("args", "indices") else fields
+    return []
+
+
+def _remade(scalar, operands):
+    """A scalar of other operands."""
+    if isinstance(scalar, prim.PrimCall):
+        return _api.prim.call(scalar.dtype, scalar.op, operands)
+    if isinstance(scalar, prim.BufferLoad):
+        return prim.BufferLoad(scalar.buffer, operands)
+    if isinstance(scalar, prim.BinaryOpExpr):
+        return _api.prim.binary(scalar._op, *operands)
+    if isinstance(scalar, prim.Cast):
+        return prim.Cast(scalar.dtype, *operands)
+    if isinstance(scalar, (prim.Ramp, prim.Broadcast)):
+        return type(scalar)(*operands, scalar.lanes)
+    return type(scalar)(*operands)
+
+
+def _fall_back(self, expr):
+    return self.visit_expr_fallback_(expr)
+
+
 class ExprFunctor:
-    """What visits expressions by their kind. Kinds without a method are refused."""
+    """What visits expressions by their kind. Kinds without a method are refused, those of scalars are one by default:
+    ``visit_add_`` and the like call ``visit_expr_fallback_``."""
 
     def visit_expr(self, expr):
         """Call the method of an expression's kind."""
@@ -89,6 +169,10 @@ class ExprFunctor:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
+for _, _name in _SCALARS:
+    setattr(ExprFunctor, _name, _fall_back)
+
+
 class PyExprVisitor(ExprFunctor):
     """The base of visitors: every method goes on to the parts of what it visits."""
 
@@ -96,17 +180,18 @@ class PyExprVisitor(ExprFunctor):
         """A node without parts."""
 
     visit_var_ = visit_dataflow_var_ = visit_generic_const_ = visit_extern_func_ = visit_global_var_ = _leaf
-    visit_op_ = visit_string_imm_ = visit_data_type_imm_ = visit_expr_fallback_ = _leaf
+    visit_op_ = visit_string_imm_ = visit_data_type_imm_ = _leaf
     visit_var_def_ = visit_dataflow_var_def_ = visit_span = _leaf
 
-    def visit_prim_value_(self, op):
-        """Visit the scalar of a scalar value."""
-        self.visit_expr_fallback_(op.value)
+    def visit_expr_fallback_(self, op):
+        """Visit the operands of a scalar."""
+        for operand in _operands(op):
+            self.visit_expr(operand)
 
     def visit_shape_expr_(self, op):
         """Visit the dimensions of a shape."""
         for dim in op.values:
-            self.visit_expr_fallback_(dim)
+            self.visit_expr(dim)
 
     def visit_tuple_(self, op):
         """Visit the fields of a tuple."""
@@ -189,9 +274,20 @@ class PyExprMutator(ExprFunctor):
         return op
 
     visit_generic_const_ = visit_extern_func_ = visit_global_var_ = visit_op_ = visit_string_imm_ = _leaf
-    visit_data_type_imm_ = visit_expr_fallback_ = visit_prim_value_ = visit_shape_expr_ = visit_span = _leaf
+    visit_data_type_imm_ = visit_span = _leaf
 
     # Nodes with parts.
+
+    def visit_expr_fallback_(self, op):
+        """The scalar of what its operands became."""
+        operands = _operands(op)
+        made = [self.visit_expr(operand) for operand in operands]
+        return op if _same(made, operands) else _remade(op, made)
+
+    def visit_shape_expr_(self, op):
+        """The shape of what its dimensions became."""
+        dims = [self.visit_expr(dim) for dim in op.values]
+        return op if _same(dims, op.values) else ShapeExpr(dims)
 
     def visit_tuple_(self, op):
         """The tuple of what its fields became."""

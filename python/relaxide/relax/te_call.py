@@ -3,7 +3,7 @@
 from .. import _core
 from ..ir import _api
 from ..ir.expr import Expr, GenericConst, Tuple, is_prim_expr
-from .expr import PrimValue, ShapeExpr
+from .expr import ShapeExpr
 from .op import call_tir
 from .type import TensorType
 
@@ -33,8 +33,6 @@ class _Inputs:
 
     def convert(self, value):
         """An argument as the describing function takes it."""
-        if isinstance(value, PrimValue):
-            return value.value
         if isinstance(value, (ShapeExpr,)):
             return [self.convert(dim) for dim in value.values]
         if isinstance(value, Tuple):
@@ -83,7 +81,7 @@ def call_te(builder, func, args, kwargs):
     if attrs:
         kernel = _api.ir.WithAttrs(kernel, dict(attrs))
     gvar = builder.add_func(kernel, name)
-    operands = [*tensors, *(PrimValue(scalar) for scalar in scalars)]
+    operands = [*tensors, *scalars]
     return call_tir(gvar, operands, types if len(types) > 1 else types[0])
 
 

@@ -83,7 +83,7 @@ Object = Any
 
 def str(value=None):
     """Text as a value; without a value, its type."""
-    from ..relax.expr import StringImm
+    from ..ir.prim import StringImm
 
     return StringType() if value is None else StringImm(value)
 

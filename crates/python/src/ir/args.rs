@@ -29,6 +29,11 @@ impl<'a> Args<'a> {
         self.explain(at, self.view(at).to())
     }
 
+    /// Whether an argument is not given.
+    pub fn absent(&self, at: usize) -> bool {
+        self.view(at).is_none()
+    }
+
     /// An argument that may be absent.
     pub fn optional<T: FromAny>(&self, at: usize) -> Result<Option<T>, Error> {
         self.explain(at, self.view(at).to())
@@ -137,18 +142,15 @@ pub fn exprs(value: AnyView<'_>) -> Result<Vec<Expr>, Error> {
 
 /// A value as a scalar expression; bare integers are dimensions.
 pub fn prim_expr(value: AnyView<'_>) -> Result<PrimExpr, Error> {
-    if let Some(object) = value.as_object() {
-        if let Some(scalar) = object.downcast_ref::<relax::PrimValue>() {
-            return Ok(scalar.value.clone());
-        }
-        if let Ok(scalar) = PrimExpr::try_from(object.clone()) {
-            return match &scalar {
-                PrimExpr::Var(var) if !matches!(var.ty, Type::Prim(_) | Type::Pointer(_)) => {
-                    Err(Error::new(ErrorKind::TypeError, format!("the variable {} is no scalar", var.name)))
-                }
-                _ => Ok(scalar),
-            };
-        }
+    if let Some(object) = value.as_object()
+        && let Ok(scalar) = PrimExpr::try_from(object.clone())
+    {
+        return match &scalar {
+            PrimExpr::Var(var) if !matches!(var.ty, Type::Prim(_) | Type::Pointer(_)) => {
+                Err(Error::new(ErrorKind::TypeError, format!("the variable {} is no scalar", var.name)))
+            }
+            _ => Ok(scalar),
+        };
     }
     use relaxide::ffi::abi::type_index as index;
     match value.type_index() {
@@ -231,11 +233,13 @@ pub fn attr_value(value: AnyView<'_>) -> Result<AttrValue, Error> {
         return Ok(AttrValue::Map(map.iter().map(entry).collect::<Result<IndexMap<_, _>, Error>>()?));
     }
     let Some(object) = value.as_object() else { return wrong("an attribute", value) };
+    if let Some(text) = object.downcast_ref::<prim::StringImm>() {
+        return Ok(AttrValue::Str(text.value.clone()));
+    }
     if let Ok(scalar) = prim_expr(value) {
         return Ok(AttrValue::Prim(scalar));
     }
     Ok(match Expr::try_from(object.clone()) {
-        Ok(Expr::Str(text)) => AttrValue::Str(text.value.clone()),
         Ok(Expr::DType(dtype)) => AttrValue::DType(dtype.value),
         Ok(Expr::Shape(shape)) => AttrValue::List(shape.values.iter().cloned().map(AttrValue::Prim).collect()),
         _ => AttrValue::Object(ObjectRef::clone(object)),

@@ -9,7 +9,7 @@ use relaxide::ffi::{Any, Array, Error, FromAny, Object, Ref};
 use relaxide::relax::builder::BuildError;
 use relaxide::relax::dpl::pattern::PatternNode;
 use relaxide::relax::dpl::{self, Pattern, PatternContext, PatternKind, PatternSeq, VarValues};
-use relaxide::relax::{AnyVar, BindingBlock, BlockBuilder, Expr, Function};
+use relaxide::relax::{AnyVar, BindingBlock, BlockBuilder, Expr, Function, symbols};
 
 use super::{Args, Row};
 use crate::{convert, error};
@@ -74,6 +74,11 @@ pub fn node<T: FromAny>(value: &Bound<'_, PyAny>) -> PyResult<T> {
     convert::from_py(value)?.to().map_err(error::to_py)
 }
 
+/// An object of Python as an expression.
+fn expr(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
+    super::args::expr(convert::from_py(value)?.as_view()).map_err(error::to_py)
+}
+
 fn out<'py>(py: Python<'py>, value: impl Into<Any>) -> PyResult<Bound<'py, PyAny>> {
     convert::to_py(py, value.into())
 }
@@ -83,7 +88,7 @@ fn values(var2val: Option<&Bound<'_, PyAny>>) -> PyResult<VarValues> {
     if let Some(var2val) = var2val {
         for item in var2val.call_method0("items")?.try_iter()? {
             let (var, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;
-            values.insert(node::<AnyVar>(&var)?, node::<Expr>(&value)?);
+            values.insert(node::<AnyVar>(&var)?, expr(&value)?);
         }
     }
     Ok(values)
@@ -98,7 +103,7 @@ fn dpl_match<'py>(
     var2val: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
     let pattern = Pattern::from_object(node(pattern)?);
-    match dpl::match_expr(&pattern, &node(expr)?, &values(var2val)?) {
+    match dpl::match_expr(&pattern, &self::expr(expr)?, &values(var2val)?) {
         Some(found) => parts(py, &found).map(Some),
         None => Ok(None),
     }
@@ -180,7 +185,7 @@ fn finish<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     match (raised, result) {
         (Some(error), _) => Err(error),
-        (None, Ok(function)) => out(py, function),
+        (None, Ok(function)) => out(py, symbols::settle(&function)),
         (None, Err(error)) => Err(PyValueError::new_err(error.to_string())),
     }
 }
@@ -197,10 +202,7 @@ fn dpl_rewrite_call<'py>(
     let mut raised = None;
     let mut rewrite = |expr: &Expr, found: &dpl::Matches| {
         let made = out(py, expr).and_then(|expr| rewriter.call1((expr, parts(py, found)?)));
-        passing(
-            &mut raised,
-            made.and_then(|made| super::args::expr(convert::from_py(&made)?.as_view()).map_err(error::to_py)),
-        )
+        passing(&mut raised, made.and_then(|made| self::expr(&made)))
     };
     let result = dpl::rewrite_call(&pattern, &mut rewrite, &func, &mut BlockBuilder::new());
     finish(py, raised, result)
@@ -229,7 +231,7 @@ fn dpl_rewrite_bindings<'py>(
             let mut new = HashMap::new();
             for item in made.call_method0("items")?.try_iter()? {
                 let (var, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;
-                new.insert(node::<AnyVar>(&var)?, node::<Expr>(&value)?);
+                new.insert(node::<AnyVar>(&var)?, expr(&value)?);
             }
             Ok(new)
         };

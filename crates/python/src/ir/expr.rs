@@ -7,7 +7,7 @@ use relaxide::relax::op::Op;
 use relaxide::relax::shape::unify;
 use relaxide::relax::{
     self, Binding, BindingBlock, Call, Constant, DataTypeImm, DataflowVar, Expr, ExternFunc, Function, If, MatchCast,
-    PrimValue, SeqExpr, ShapeExpr, StringImm, Tuple, TupleGetItem, VarBinding,
+    SeqExpr, ShapeExpr, Tuple, TupleGetItem, VarBinding,
 };
 use relaxide::script as print;
 use relaxide::tir::{self, PrimFunc, Stmt};
@@ -30,8 +30,6 @@ pub(super) const TABLE: &[Row] = &[
     ("relax.DataflowVar", |args| {
         Ok(Ref::new(DataflowVar { name: args.get(0)?, ty: args.ty(1)?, span: args.span(2)? }).into())
     }),
-    ("relax.PrimValue", |args| Ok(Expr::prim(args.prim(0)?).into())),
-    ("relax.StringImm", |args| Ok(Expr::string(args.get::<String>(0)?).into())),
     ("relax.DataTypeImm", |args| Ok(Expr::dtype(args.get(0)?).into())),
     ("relax.ShapeExpr", |args| Ok(Expr::shape(args.prims(0)?.unwrap_or_default()).into())),
     ("relax.ExternFunc", |args| Ok(Expr::external(args.get::<String>(0)?).into())),
@@ -57,8 +55,7 @@ pub(super) fn enter() {
     TupleGetItem::type_index();
     Constant::type_index();
     DataflowVar::type_index();
-    PrimValue::type_index();
-    StringImm::type_index();
+    relax::PrimValue::type_index();
     DataTypeImm::type_index();
     ShapeExpr::type_index();
     ExternFunc::type_index();
@@ -159,8 +156,9 @@ fn function(args: &Args<'_>) -> Result<Any, Error> {
         }
         ty => ty,
     };
-    Ok(Ref::new(Function { params, body, ret_ty, pure: args.get(3)?, attrs: args.attrs(4)?, span: args.span(5)? })
-        .into())
+    let function =
+        Ref::new(Function { params, body, ret_ty, pure: args.get(3)?, attrs: args.attrs(4)?, span: args.span(5)? });
+    Ok(relax::symbols::settle(&function).into())
 }
 
 fn block(args: &Args<'_>, dataflow: bool) -> Result<Any, Error> {
@@ -213,7 +211,7 @@ fn script(args: &Args<'_>) -> Result<Any, Error> {
     } else if let Some(var) = node.downcast_ref::<Var>() {
         var.name.clone()
     } else if let Ok(scalar) = PrimExpr::try_from(node.clone()) {
-        print::print_prim(&scalar)
+        print::print_scalar(&scalar)
     } else if let Ok(expr) = Expr::try_from(node.clone()) {
         print::print_expr(&expr)
     } else if let Ok(stmt) = Stmt::try_from(node.clone()) {

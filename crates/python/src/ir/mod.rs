@@ -12,6 +12,7 @@ pub mod fuse_by_pattern;
 pub mod module;
 pub mod op;
 mod prim;
+mod stmt;
 pub mod te;
 pub mod transform;
 mod types;
@@ -26,8 +27,10 @@ type Row = (&'static str, fn(&Args<'_>) -> Result<Any, Error>);
 
 /// Enters the constructors and the types of nodes.
 pub fn register() -> Result<(), Error> {
-    for (name, make) in
-        [types::TABLE, expr::TABLE, prim::TABLE, analysis::TABLE, dpl::TABLE].into_iter().flatten().copied()
+    for (name, make) in [types::TABLE, expr::TABLE, prim::TABLE, stmt::TABLE, analysis::TABLE, dpl::TABLE]
+        .into_iter()
+        .flatten()
+        .copied()
     {
         let call = move |values: &[AnyView<'_>]| make(&Args { function: name, values });
         register_global(name, Function::new(call))?;

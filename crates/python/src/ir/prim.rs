@@ -16,11 +16,28 @@ pub(super) const TABLE: &[Row] = &[
     ("ir.StringImm", |args| Ok(prim::string(args.get::<String>(0)?).into())),
     ("prim.const", |args| Ok(constant(args.values.first().copied().unwrap_or_default(), args.get(1)?)?.into())),
     ("prim.binary", binary),
-    ("prim.Not", |args| Ok(prim::not(args.prim(0)?).into())),
-    ("prim.Cast", |args| Ok(prim::cast(args.get(0)?, args.prim(1)?).into())),
-    ("prim.Select", |args| {
+    ("prim.cast", |args| Ok(prim::cast(args.get(0)?, args.prim(1)?).into())),
+    ("prim.select", |args| {
         let (a, b) = pair(args, 1, 2)?;
         Ok(prim::select(args.prim(0)?, a, b).into())
+    }),
+    ("prim.Binary", node_of_two),
+    ("prim.Not", |args| Ok(Ref::new(Not { a: args.prim(0)? }).into())),
+    ("prim.Cast", |args| Ok(Ref::new(Cast { dtype: args.get(0)?, value: args.prim(1)? }).into())),
+    ("prim.Select", |args| {
+        let (true_value, false_value) = pair(args, 1, 2)?;
+        Ok(Ref::new(Select { condition: args.prim(0)?, true_value, false_value }).into())
+    }),
+    ("prim.Let", |args| Ok(Ref::new(Let { var: args.get(0)?, value: args.prim(1)?, body: args.prim(2)? }).into())),
+    ("prim.Ramp", |args| {
+        let (base, stride) = pair(args, 0, 1)?;
+        Ok(Ref::new(Ramp { base, stride, lanes: lanes(args, 2)? }).into())
+    }),
+    ("prim.Broadcast", |args| Ok(Ref::new(Broadcast { value: args.prim(0)?, lanes: lanes(args, 1)? }).into())),
+    ("tirx.BufferLoad", |args| {
+        let indices = args.prims(1)?.unwrap_or_default();
+        let predicate = if args.absent(2) { None } else { Some(args.prim(2)?) };
+        Ok(Ref::new(BufferLoad { buffer: args.get(0)?, indices, predicate }).into())
     }),
     ("prim.if_then_else", |args| {
         let (a, b) = pair(args, 1, 2)?;
@@ -76,7 +93,8 @@ fn constant(value: AnyView<'_>, dtype: DataType) -> Result<PrimExpr, Error> {
     }
 }
 
-fn is_number(value: AnyView<'_>) -> bool {
+/// Whether a value is a number of Python's.
+pub(super) fn is_number(value: AnyView<'_>) -> bool {
     use relaxide::ffi::abi::type_index as index;
     matches!(value.type_index(), index::INT | index::FLOAT | index::BOOL)
 }
@@ -108,13 +126,39 @@ fn pair(args: &Args<'_>, left: usize, right: usize) -> Result<(PrimExpr, PrimExp
     Ok(prim::promote(x, y))
 }
 
+/// A number of lanes, as a number or as a literal.
+fn lanes(args: &Args<'_>, at: usize) -> Result<i64, Error> {
+    match args.prim(at)?.as_int() {
+        Some(lanes) if (1..=i64::from(u16::MAX)).contains(&lanes) => Ok(lanes),
+        _ => Err(Error::new(ErrorKind::ValueError, "a vector has between 1 and 65535 lanes".to_string())),
+    }
+}
+
 /// `(operator, a, b)`; the operator is a name such as `Add`.
-fn binary(args: &Args<'_>) -> Result<Any, Error> {
+fn operands(args: &Args<'_>) -> Result<(BinaryOp, PrimExpr, PrimExpr), Error> {
     let op: BinaryOp = args.get(0)?;
     let (a, b) = pair(args, 1, 2)?;
     if a.dtype() != b.dtype() {
         let message = format!("{} and {} are no operands of one operation", a.dtype(), b.dtype());
         return Err(Error::new(ErrorKind::TypeError, message));
     }
+    Ok((op, a, b))
+}
+
+/// The node itself: two scalars are of one type as they are, and nothing is computed.
+fn node_of_two(args: &Args<'_>) -> Result<Any, Error> {
+    if let (Ok(a), Ok(b)) = (args.prim(1), args.prim(2))
+        && !args.values.iter().skip(1).any(|value| is_number(*value))
+        && a.dtype() != b.dtype()
+    {
+        let message = format!("mismatched types: {} and {}", a.dtype(), b.dtype());
+        return Err(Error::new(ErrorKind::TypeError, message));
+    }
+    operands(args).map(|(op, a, b)| Ref::new(Binary { op, a, b }).into())
+}
+
+/// What an operator makes: operands are brought to one type, and literals are computed.
+fn binary(args: &Args<'_>) -> Result<Any, Error> {
+    let (op, a, b) = operands(args)?;
     Ok(prim::binary(op, a, b).into())
 }

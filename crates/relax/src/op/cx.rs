@@ -167,11 +167,7 @@ impl<'a> CallCx<'a> {
 
     /// The scalar that is argument `i`.
     pub fn scalar(&self, i: usize) -> Result<PrimExpr, OpError> {
-        match self.arg(i)? {
-            Expr::Prim(p) => Ok(p.value.clone()),
-            Expr::Var(v) if matches!(v.ty, Type::Prim(_)) => Ok(PrimExpr::Var(v.clone())),
-            _ => self.wrong(i, "a scalar"),
-        }
+        self.arg(i)?.as_scalar().map_or_else(|| self.wrong(i, "a scalar"), Ok)
     }
 
     /// The scalars in tuple argument `i`.
@@ -181,8 +177,7 @@ impl<'a> CallCx<'a> {
             Expr::Shape(shape) => return Ok(shape.values.clone()),
             _ => return self.wrong(i, "a tuple of scalars"),
         };
-        let values: Option<Vec<_>> =
-            fields.iter().map(|f| if let Expr::Prim(p) = f { Some(p.value.clone()) } else { None }).collect();
+        let values: Option<Vec<_>> = fields.iter().map(Expr::as_scalar).collect();
         values.map_or_else(|| self.wrong(i, "a tuple of scalars"), Ok)
     }
 

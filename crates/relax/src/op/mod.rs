@@ -135,8 +135,7 @@ fn check_args(def: &OpDef, args: Vec<Expr>) -> Result<Vec<Expr>, OpError> {
 /// A tuple of scalars as a shape; anything else as it is.
 fn shape_from_tuple(arg: Expr) -> Expr {
     let Expr::Tuple(tuple) = &arg else { return arg };
-    let dims = tuple.fields.iter().map(|f| if let Expr::Prim(p) = f { Some(p.value.clone()) } else { None });
-    match dims.collect::<Option<Vec<_>>>() {
+    match tuple.fields.iter().map(Expr::as_scalar).collect::<Option<Vec<_>>>() {
         Some(values) => Ref::new(ShapeExpr { values }).into(),
         None => arg,
     }

@@ -103,6 +103,13 @@ pub fn print_prim(e: &PrimExpr) -> String {
     Printer::new(None).prim(e)
 }
 
+/// A scalar expression by itself, with 32-bit integers bare, as kernels write them.
+pub fn print_scalar(e: &PrimExpr) -> String {
+    let mut printer = Printer::new(None);
+    printer.enter_tir();
+    printer.prim(e)
+}
+
 /// The state of one print.
 struct Printer<'a> {
     out: String,

@@ -156,9 +156,8 @@ impl Printer<'_> {
 
     fn binary(&mut self, b: &Binary, outer: u8) -> String {
         let dtype = b.a.dtype();
-        // Two bare literals would be computed by Python; a literal beside `and` would be taken as a Python truth value.
-        let bare = |e: &PrimExpr| matches!(e, PrimExpr::Int(imm) if imm.dtype == self.bare_int);
-        let computed = bare(&b.a) && bare(&b.b);
+        // Two literals would be computed where they are read; a literal beside `and` would be taken as a truth value.
+        let computed = matches!((&b.a, &b.b), (PrimExpr::Int(_), PrimExpr::Int(_)));
         let truth = b.op.is_logical() && [&b.a, &b.b].into_iter().any(|e| matches!(e, PrimExpr::Int(_)));
         if computed || truth {
             return self.call_text(call_form(b.op), &[b.a.clone(), b.b.clone()]);

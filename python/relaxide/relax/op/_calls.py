@@ -2,7 +2,8 @@
 
 from ... import _core
 from ...ir.expr import Call, Expr, Tuple
-from ..expr import ExternFunc, ShapeExpr, StringImm
+from ...ir.prim import StringImm
+from ..expr import ExternFunc, ShapeExpr
 
 
 def _tuple(args):

@@ -1,29 +1,9 @@
-"""Kernels and what they compute with: scalar expressions, their functions, and kernels themselves."""
+"""Functions of scalars."""
 
-from .ffi import dtype as _dtype
-from .ffi import register_object
-from .ir import _api
-from .ir.base import Node, Scriptable
-from .ir.expr import Expr, ExprWithOp, Range, Var
-from .ir.function import BaseFunc
-from .ir.prim import EQ, GE, GT, LE, LT, NE, Add, And, Broadcast, BufferLoad, Cast, Div, FloatImm, FloorDiv, FloorMod
-from .ir.prim import IntImm, Let, Max, Min, Mod, Mul, Not, Or, Ramp, Select, StringImm, Sub, const
-
-PrimExpr = ExprWithOp
-
-
-@register_object("tirx.PrimFunc")
-class PrimFunc(BaseFunc, Scriptable):
-    """One kernel. Kernels are written in TVMScript or described with :mod:`relaxide.te`."""
-
-    def __init__(self, *args, **kwargs):
-        raise TypeError("a PrimFunc is made by @T.prim_func, or by te.create_prim_func")
-
-    @property
-    def buffer_map(self):
-        """The buffer behind each handle parameter."""
-        pairs = zip(self.params, self.buffers)
-        return {param: buffer for param, buffer in pairs if buffer is not None}
+from ..ffi import dtype as _dtype
+from ..ir import _api
+from ..ir.expr import Expr
+from ..ir.prim import StringImm, const
 
 
 def _intrinsic(name):
@@ -78,7 +58,7 @@ pow = power
 
 def abs(x, span=None):
     """The absolute value."""
-    return _api.prim.Select(_api.prim.binary("Lt", x, 0), _api.prim.binary("Sub", const(0, x.dtype), x), x)
+    return _api.prim.select(_api.prim.binary("Lt", x, 0), _api.prim.binary("Sub", const(0, x.dtype), x), x)
 
 
 def if_then_else(cond, t, f, span=None):
@@ -126,31 +106,6 @@ def _limit(dtype, low):
 def convert(value, span=None):
     """A number as a scalar expression."""
     return const(value) if isinstance(value, (bool, int, float)) else value
-
-
-class Stmt(Node, Scriptable):
-    """The base of statements of kernels."""
-
-
-def _statement(name, key, doc):
-    return register_object(key, init=False)(type(name, (Stmt,), {"__doc__": doc, "__module__": __name__}))
-
-
-For = _statement("For", "tirx.For", "A loop.")
-While = _statement("While", "tirx.While", "A loop with a condition.")
-SeqStmt = _statement("SeqStmt", "tirx.SeqStmt", "Statements in order.")
-IfThenElse = _statement("IfThenElse", "tirx.IfThenElse", "A choice.")
-BufferStore = _statement("BufferStore", "tirx.BufferStore", "A store to an element of a buffer.")
-Bind = LetStmt = _statement("Bind", "tirx.Bind", "A value under a name for the statements behind it.")
-AllocBuffer = _statement("AllocBuffer", "tirx.AllocBuffer", "Memory for a buffer.")
-AssertStmt = _statement("AssertStmt", "tirx.AssertStmt", "A condition that must hold.")
-AttrStmt = _statement("AttrStmt", "tirx.AttrStmt", "An annotation of a statement.")
-Evaluate = _statement("Evaluate", "tirx.Evaluate", "An expression that is evaluated for what it does.")
-
-
-@register_object("tirx.Buffer", init=False)
-class Buffer(Node):
-    """Memory that a kernel reads and writes by indices."""
 
 
 isnan, isfinite, isinf = (_intrinsic(name) for name in ("isnan", "isfinite", "isinf"))

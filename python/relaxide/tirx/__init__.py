@@ -1,0 +1,24 @@
+"""Kernels and what they compute with: scalar expressions, their functions, statements, buffers, and kernels themselves.
+
+A kernel can be written node by node::
+
+    A = tirx.decl_buffer((16,), "float32", name="A")
+    i = tirx.Var("i", "int32")
+    body = tirx.For(i, 0, 16, tirx.ForKind.SERIAL, tirx.BufferStore(A, A[i] + 1.0, [i]))
+    kernel = tirx.PrimFunc([A], body)
+"""
+
+from . import buffer, expr, function, op, stmt
+from .buffer import Buffer, BufferRegion, decl_buffer
+from .expr import IterVar
+from .function import PrimFunc
+from .op import *  # noqa: F403
+from .op import abs, all, any, max, min, pow, round
+from .stmt import AllocBuffer, AssertStmt, AttrStmt, Bind, BufferStore, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt
+from .stmt import Stmt, While, stmt_list, stmt_seq
+from ..ir.expr import Call, Expr, ExprWithOp, Range, Var
+from ..ir.prim import EQ, GE, GT, LE, LT, NE, Add, And, BitwiseAnd, BitwiseNot, BitwiseOr, BitwiseXor, Broadcast, BufferLoad
+from ..ir.prim import Cast, Div, FloatImm, FloorDiv, FloorMod, IntImm, Let, LShift, Max, Min, Mod, Mul, Not, Or, Ramp, RShift
+from ..ir.prim import Select, StringImm, Sub, const
+
+PrimExpr = ExprWithOp

@@ -1,0 +1,53 @@
+"""Axes of blocks and of reductions."""
+
+from ..ffi import register_object
+from ..ir import _api
+from ..ir.base import Node
+from ..ir.expr import Range, Var
+
+#: Numbers that callers use for what an axis means, in the order of the node's own.
+_KINDS = (0, 2, 3, 4)
+
+
+@register_object("tirx.IterVar")
+class IterVar(Node):
+    """An axis: a variable that takes the values of a range, and what it means that it does.
+
+    ``dom`` is a range or a pair ``(begin, end)``; ``var`` a variable or a name. Axes of threads are names that
+    :class:`For` takes.
+    """
+
+    DataPar = 0
+    ThreadIndex = 1
+    CommReduce = 2
+    Ordered = 3
+    Opaque = 4
+
+    def __init__(self, dom, var, iter_type, thread_tag="", span=None):
+        if thread_tag or iter_type not in _KINDS:
+            raise NotImplementedError("an axis of threads is a loop: give the thread's name to For as thread_binding")
+        if isinstance(dom, (tuple, list)):
+            dom = Range(*dom)
+        if not isinstance(dom, Range):
+            raise TypeError("dom need to be Range")
+        var = var if isinstance(var, Var) else Var(var, str(dom.extent.dtype))
+        kind = _KINDS.index(iter_type)
+        self.__init_handle_by_constructor__(_api.tirx.IterVar, dom.min, dom.extent, var, kind)
+
+    @property
+    def dom(self):
+        """The range of its values."""
+        return Range.from_min_extent(self.min, self.extent)
+
+    @property
+    def iter_type(self):
+        """What it means: one of the numbers above."""
+        return _KINDS[self.kind]
+
+    @property
+    def thread_tag(self):
+        """Axes of blocks have no threads."""
+        return ""
+
+
+__all__ = ["IterVar"]

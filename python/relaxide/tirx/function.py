@@ -1,0 +1,37 @@
+"""Kernels."""
+
+from ..ffi import register_object
+from ..ir import _api
+from ..ir.base import Scriptable
+from ..ir.function import BaseFunc
+
+
+@register_object("tirx.PrimFunc")
+class PrimFunc(BaseFunc, Scriptable):
+    """One kernel: what it takes, and the statement that it carries out.
+
+    ``params`` are variables and buffers. A buffer is passed as a handle: ``func.params`` has the handle and
+    ``func.buffer_map`` the buffer behind it. ``buffer_map`` gives buffers to handles among ``params`` in another way.
+    """
+
+    def __init__(self, params, body, ret_type=None, attrs=None, span=None, *, buffer_map=None):
+        attrs = dict(attrs) if attrs else None
+        behind = dict(buffer_map) if buffer_map else None
+        self.__init_handle_by_constructor__(_api.tirx.PrimFunc, list(params), body, ret_type, attrs, behind)
+
+    @property
+    def buffer_map(self):
+        """The buffer behind each handle parameter."""
+        pairs = zip(self.params, self.buffers)
+        return {param: buffer for param, buffer in pairs if buffer is not None}
+
+    def with_body(self, new_body, span=None):
+        """The kernel of the same signature that carries out another statement."""
+        return PrimFunc(self.params, new_body, self.ret_type, self.attrs, buffer_map=self.buffer_map)
+
+    def specialize(self, param_map):
+        """The kernel with values for scalars, for symbolic dimensions, or buffers of known shapes for handles."""
+        return _api.tirx.Specialize(self, dict(param_map))
+
+
+__all__ = ["PrimFunc"]

@@ -1,0 +1,191 @@
+"""Statements of kernels."""
+
+from enum import IntEnum
+
+from ..ffi import register_object
+from ..ir import _api
+from ..ir.base import Node, Scriptable
+from ..ir.prim import StringImm, const
+
+
+def _scalar(value):
+    """A Python number as a literal, as TVMScript reads it; anything else as it is."""
+    return const(value) if isinstance(value, (bool, int, float)) else value
+
+
+def _scalars(values):
+    return [_scalar(value) for value in values]
+
+
+class Stmt(Node, Scriptable):
+    """The base of statements. They never change: a different statement is made anew."""
+
+
+class ForKind(IntEnum):
+    """How the iterations of a loop are carried out."""
+
+    SERIAL = 0
+    PARALLEL = 1
+    VECTORIZED = 2
+    UNROLLED = 3
+    THREAD_BINDING = 4
+
+
+@register_object("tirx.For")
+class For(Stmt):
+    """A loop: ``body`` for ``loop_var`` from ``min``, ``extent`` times.
+
+    Numbers among the bounds take the type of ``loop_var``; bounds of another type are a TypeError. ``thread_binding`` is the
+    name of a thread, such as ``"threadIdx.x"``, for loops of kind ``THREAD_BINDING`` and for no others.
+    """
+
+    def __init__(
+        self, loop_var, min, extent, kind, body, thread_binding=None, annotations=None, step=None, span=None
+    ):
+        if step is not None and getattr(step, "value", step) != 1:
+            raise NotImplementedError("loops count by one: multiply the variable in the body")
+        tag = getattr(thread_binding, "thread_tag", thread_binding) or ""
+        annotations = dict(annotations) if annotations else None
+        self.__init_handle_by_constructor__(_api.tirx.For, loop_var, min, extent, int(kind), body, tag, annotations)
+
+    @property
+    def loop_var(self):
+        """The counter."""
+        return self.var
+
+    @property
+    def kind(self):
+        """How its iterations are carried out."""
+        return ForKind(self._field("kind"))
+
+    @property
+    def thread_binding(self):
+        """The thread that it is bound to; ``None`` where there is none."""
+        return self.thread_tag or None
+
+    @property
+    def step(self):
+        """Loops count by one."""
+        return None
+
+
+@register_object("tirx.While")
+class While(Stmt):
+    """``body`` as long as ``condition`` holds."""
+
+    def __init__(self, condition, body, span=None):
+        self.__init_handle_by_constructor__(_api.tirx.While, _scalar(condition), body)
+
+
+@register_object("tirx.SeqStmt")
+class SeqStmt(Stmt):
+    """Statements in order."""
+
+    def __init__(self, seq, span=None):
+        self.__init_handle_by_constructor__(_api.tirx.SeqStmt, list(seq))
+
+    def __getitem__(self, index):
+        return self.seq[index]
+
+    def __len__(self):
+        return len(self.seq)
+
+
+@register_object("tirx.IfThenElse")
+class IfThenElse(Stmt):
+    """``then_case`` where ``condition`` holds, else ``else_case`` if there is one."""
+
+    def __init__(self, condition, then_case, else_case=None, span=None):
+        self.__init_handle_by_constructor__(_api.tirx.IfThenElse, _scalar(condition), then_case, else_case)
+
+
+@register_object("tirx.BufferStore")
+class BufferStore(Stmt):
+    """``buffer[indices] = value``. A number takes the buffer's type; a value of another type is a TypeError, and so is a
+    number of indices that is not the number of dimensions a ValueError."""
+
+    def __init__(self, buffer, value, indices, span=None):
+        self.__init_handle_by_constructor__(_api.tirx.BufferStore, buffer, value, _scalars(indices))
+
+
+@register_object("tirx.Bind")
+class Bind(Stmt):
+    """``var`` stands for ``value`` in the statements behind it."""
+
+    def __init__(self, var, value, span=None):
+        self.__init_handle_by_constructor__(_api.tirx.Bind, var, _scalar(value))
+
+
+LetStmt = Bind
+
+
+@register_object("tirx.AllocBuffer")
+class AllocBuffer(Stmt):
+    """Memory for a buffer, for the statements behind it."""
+
+    def __init__(self, buffer, annotations=None, span=None):
+        self.__init_handle_by_constructor__(_api.tirx.AllocBuffer, buffer, dict(annotations) if annotations else None)
+
+
+@register_object("tirx.AssertStmt")
+class AssertStmt(Stmt):
+    """A condition that must hold; else an error of ``kind`` is raised, with the parts of a message in a row."""
+
+    def __init__(self, kind, condition, message_parts=None, span=None):
+        message = "".join(getattr(part, "value", part) for part in message_parts or [])
+        self.__init_handle_by_constructor__(_api.tirx.AssertStmt, kind, _scalar(condition), message)
+
+    @property
+    def kind(self):
+        """The kind of the error."""
+        return StringImm(self.error_kind)
+
+    @property
+    def message_parts(self):
+        """The message."""
+        return [StringImm(self.message)] if self.message else []
+
+
+@register_object("tirx.AttrStmt")
+class AttrStmt(Stmt):
+    """A statement under an attribute. Attributes are about the statement: ``node`` is ``None`` or a number."""
+
+    def __init__(self, node, attr_key, value, body, span=None):
+        if not isinstance(getattr(node, "value", node), (int, type(None))):
+            raise NotImplementedError("attributes are about statements: give None for node")
+        self.__init_handle_by_constructor__(_api.tirx.AttrStmt, attr_key, _scalar(value), body)
+
+    @property
+    def node(self):
+        """What it is about: the statement."""
+        return None
+
+    @property
+    def attr_key(self):
+        """The attribute's name."""
+        return self.key
+
+
+@register_object("tirx.Evaluate")
+class Evaluate(Stmt):
+    """An expression that is evaluated for what it does."""
+
+    def __init__(self, value, span=None):
+        self.__init_handle_by_constructor__(_api.tirx.Evaluate, _scalar(value))
+
+
+def stmt_seq(*args):
+    """Statements and expressions as one statement."""
+    parts = [part if isinstance(part, Stmt) else Evaluate(part) for part in args]
+    return parts[0] if len(parts) == 1 else SeqStmt(parts)
+
+
+def stmt_list(stmt):
+    """The statements that a statement is made of, nested sequences opened."""
+    if not isinstance(stmt, SeqStmt):
+        return [stmt]
+    return [part for one in stmt.seq for part in stmt_list(one)]
+
+
+__all__ = ["AllocBuffer", "AssertStmt", "AttrStmt", "Bind", "BufferStore", "Evaluate", "For", "ForKind", "IfThenElse"]
+__all__ += ["LetStmt", "SeqStmt", "Stmt", "While", "stmt_list", "stmt_seq"]
