@@ -42,6 +42,10 @@ const PASSES: &[(&str, f64)] = &[
     ("FoldScaleToConv2D", 1e-5),
     ("DecomposeOpsForInference", 1e-5),
     ("LambdaLift", 0.0),
+    ("AllocateWorkspace", 0.0),
+    ("DispatchSampling", 0.0),
+    ("DispatchSortScan", 0.0),
+    ("SpecializePrimFuncBasedOnCallSite", 0.0),
     ("DataflowUseInplaceCalls", 0.0),
     ("ConvertLayout({relax.nn.conv2d: [NHWC, OHWI]})", 1e-5),
     ("ConvertLayout({relax.nn.conv2d: [NCHW4c, OIHW4o]})", 1e-5),
@@ -64,9 +68,13 @@ const DO_NOT_RUN: &[&str] = &[
     "convert_to_dataflow",
     "dead_branches",
     "dead_code",
+    "dispatch_sampling_refuses",
+    "dispatch_sort_scan_refuses",
     "lift_transform_params_refuses",
     "lift_transform_params_shared",
     "plan_packed_calls",
+    "specialize_kernels",
+    "specialize_kernels_refuses",
 ];
 
 /// The value of every symbolic dimension: one for all, so that programs that check dimensions against each other run.

@@ -70,7 +70,7 @@ pub static CONFIG: &[ConfigOption] = &[
     row("relax.FoldConstant.max_work", ConfigKind::Int, "The most scalar operations that FoldConstant spends on one constant."),
     row("relax.lift_transform_params.consume_params", ConfigKind::Bool, "The function that LiftTransformParams makes frees parameters once they are used."),
     row("relax.fallback_device_type", ConfigKind::Int, "The device type for what names no device."),
-    row("relax.backend.use_cuda_graph", ConfigKind::Bool, NOT_READ),
+    row("relax.backend.use_cuda_graph", ConfigKind::Bool, "RewriteCUDAGraph makes graphs of kernel calls."),
     row("relax.transform.apply_legalize_ops", ConfigKind::Bool, NOT_READ),
     row("testing.immutable_module", ConfigKind::Bool, NOT_READ),
     row("s_tir.HoistExpression", ConfigKind::Any, NOT_READ),

@@ -3,6 +3,7 @@
 //! [`PASSES`] is the one table: the command line, Python and the tests find a pass by name in it. [`pipeline`] names the
 //! orders in which they are usually run.
 
+mod allocate_workspace;
 mod annotate_op_pattern;
 mod attach_global_symbol;
 mod bind_params;
@@ -17,9 +18,11 @@ mod common_subexpr;
 mod compute_prim_value;
 mod convert_layout;
 mod convert_to_dataflow;
+mod cuda_graph;
 mod dead_code;
 mod decompose_inference;
 mod decompose_training;
+mod dispatch;
 mod emit;
 mod expand_tuple_arguments;
 mod fold_constant;
@@ -54,6 +57,7 @@ mod reshape_proof;
 mod rewrite_dataflow_reshape;
 mod rules;
 mod run_codegen;
+mod specialize_kernels;
 mod static_plan;
 mod to_mixed_precision;
 mod to_non_dataflow;
@@ -78,7 +82,7 @@ pub use fuse_by_pattern::{FuseByPattern, FusionPattern, PatternCheck, fuse_ops_b
 pub use gradient::gradient;
 pub(crate) use inline_body::inline_body;
 pub use legalize::{RESHAPE_ATTR, broadcast_index};
-pub use pipeline::{Pipeline, pipeline, pipelines};
+pub use pipeline::{Pipeline, Stage, default_pipeline, pipeline, pipelines};
 pub use reshape_proof::is_reshape;
 pub use run_codegen::EXTERNAL_MODULES_ATTR;
 pub use update_param_type::update_param_type;
@@ -137,6 +141,11 @@ pub static PASSES: &[PassInfo] = &[
     fuse_by_pattern::PASS,
     merge_composite::PASS,
     run_codegen::PASS,
+    allocate_workspace::PASS,
+    specialize_kernels::PASS,
+    dispatch::SAMPLING,
+    dispatch::SORT_SCAN,
+    pipeline::SCHEDULE,
     fuse_ops::PASS,
     fuse_tir::PASS,
     rewrite_dataflow_reshape::PASS,
@@ -144,6 +153,7 @@ pub static PASSES: &[PassInfo] = &[
     remove_purity_checking::PASS,
     call_tir_rewrite::PASS,
     static_plan::PASS,
+    cuda_graph::PASS,
     lower_alloc_tensor::PASS,
     kill_after_last_use::PASS,
     lower_runtime_builtin::PASS,

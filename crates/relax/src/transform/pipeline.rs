@@ -1,9 +1,35 @@
 //! Pipelines: the orders in which passes are usually run.
+//!
+//! A pipeline is made of stages, which several share:
+//!
+//! | stage | what it does |
+//! | --- | --- |
+//! | [`Stage::Dispatch`] | operators whose kernels depend on the device become kernels |
+//! | [`Stage::Legalize`] | operators become kernels, and kernels are fused |
+//! | [`Stage::Lower`] | graphs become statements |
+//! | [`Stage::Finalize`] | memory is planned, shapes become computations |
+//!
+//! `default_build` and those named after devices are TVM's, step by step; `default` is what a build here runs.
 
 use relaxide_ir::IRModule;
-use relaxide_ir::pass::{Pass, PassContext, PassError, PassResult};
+use relaxide_ir::pass::{Pass, PassContext, PassError, PassInfo, PassResult};
 
+use super::dispatch::{is_gpu, target_kind};
 use super::parse_passes;
+use crate::rewrite::in_function;
+
+/// What a stage of a pipeline is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Operators whose kernels depend on the device.
+    Dispatch,
+    /// Operators to kernels.
+    Legalize,
+    /// Graphs to statements.
+    Lower,
+    /// Statements to what code generation reads.
+    Finalize,
+}
 
 /// A named order of passes.
 #[derive(Debug, Clone, Copy)]
@@ -12,62 +38,117 @@ pub struct Pipeline {
     pub name: &'static str,
     /// What it is for.
     pub doc: &'static str,
-    /// The passes, in order, as [`parse_passes`] reads them.
-    pub passes: &'static [&'static str],
+    /// The passes of each stage, in order, as [`parse_passes`] reads them.
+    pub stages: &'static [(Stage, &'static [&'static str])],
 }
 
-/// From kernels and graphs to what VM code generation reads; every build ends with it.
-macro_rules! lowering {
-    ($($first:literal),*) => {
-        &[
-            $($first,)*
-            "RewriteDataflowReshape",
-            "ToNonDataflow",
-            "RemovePurityChecking",
-            "CallTIRRewrite",
-            "StaticPlanBlockMemory",
-            "LowerAllocTensor",
-            "KillAfterLastUse",
-            "LowerRuntimeBuiltin",
-            "ComputePrimValue",
-            "VMShapeLower",
-            "AttachGlobalSymbol",
-        ]
-    };
-}
+const DISPATCH: &[&str] = &["DispatchSampling", "DispatchSortScan"];
+const FUSED: &[&str] = &["LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR"];
+const SCHEDULED: &[&str] =
+    &["LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR", "ApplyDefaultSchedule"];
+const BEST: &[&str] = &[
+    "LambdaLift",
+    "FoldBatchnormToConv2D",
+    "CanonicalizeBindings",
+    "FoldScaleToConv2D",
+    "DecomposeOpsForInference",
+    "CanonicalizeBindings",
+    "DeadCodeElimination",
+    "LegalizeOps",
+    "AnnotateTIROpPattern",
+    "FoldConstant",
+    "FuseOps",
+    "FuseTIR",
+    "DeadCodeElimination",
+];
+const LOWER: &[&str] = &["RewriteDataflowReshape", "ToNonDataflow", "RemovePurityChecking", "CallTIRRewrite"];
+const FINALIZE: &[&str] = &[
+    "StaticPlanBlockMemory",
+    "LowerAllocTensor",
+    "KillAfterLastUse",
+    "LowerRuntimeBuiltin",
+    "ComputePrimValue",
+    "VMShapeLower",
+    "AttachGlobalSymbol",
+];
+const FINALIZE_GRAPH: &[&str] = &[
+    "StaticPlanBlockMemory",
+    "RewriteCUDAGraph",
+    "LowerAllocTensor",
+    "KillAfterLastUse",
+    "LowerRuntimeBuiltin",
+    "ComputePrimValue",
+    "VMShapeLower",
+    "AttachGlobalSymbol",
+];
 
-#[rustfmt::skip]
+/// Kernels over the threads of a GPU.
+const GPU: &[(Stage, &[&str])] =
+    &[(Stage::Dispatch, DISPATCH), (Stage::Legalize, SCHEDULED), (Stage::Lower, LOWER), (Stage::Finalize, FINALIZE)];
+
 static PIPELINES: &[Pipeline] = &[
     Pipeline {
         name: "zero",
         doc: "Operators become kernels and kernels are fused; nothing is lowered.",
-        passes: &["LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR"],
+        stages: &[(Stage::Legalize, FUSED)],
     },
     Pipeline {
         name: "default_build",
         doc: "The shortest way to bytecode: one kernel an operator, no fusion.",
-        passes: lowering!("LegalizeOps"),
+        stages: &[
+            (Stage::Dispatch, DISPATCH),
+            (Stage::Legalize, &["LegalizeOps"]),
+            (Stage::Lower, LOWER),
+            (Stage::Finalize, FINALIZE_GRAPH),
+        ],
     },
     Pipeline {
         name: "default",
         doc: "What a build for the CPU runs: constants folded, kernels fused, memory planned.",
-        passes: lowering!(
-            "LambdaLift",
-            "FoldBatchnormToConv2D",
-            "CanonicalizeBindings",
-            "FoldScaleToConv2D",
-            "DecomposeOpsForInference",
-            "CanonicalizeBindings",
-            "DeadCodeElimination",
-            "LegalizeOps",
-            "AnnotateTIROpPattern",
-            "FoldConstant",
-            "FuseOps",
-            "FuseTIR",
-            "DeadCodeElimination"
-        ),
+        stages: &[(Stage::Legalize, BEST), (Stage::Lower, LOWER), (Stage::Finalize, FINALIZE)],
+    },
+    Pipeline {
+        name: "cpu_generic",
+        doc: "TVM's for processors: kernels are fused as they come.",
+        stages: &[
+            (Stage::Dispatch, DISPATCH),
+            (Stage::Legalize, FUSED),
+            (Stage::Lower, LOWER),
+            (Stage::Finalize, FINALIZE),
+        ],
+    },
+    Pipeline { name: "gpu_generic", doc: "TVM's for GPUs of no particular kind.", stages: GPU },
+    Pipeline { name: "rocm", doc: "TVM's for AMD's GPUs.", stages: GPU },
+    Pipeline {
+        name: "cuda",
+        doc: "TVM's for NVIDIA's GPUs, with graphs where the option asks for them.",
+        stages: &[
+            (Stage::Dispatch, DISPATCH),
+            (Stage::Legalize, SCHEDULED),
+            (Stage::Lower, LOWER),
+            (Stage::Finalize, FINALIZE_GRAPH),
+        ],
     },
 ];
+
+/// What pipelines of other devices have instead of schedules that are chosen when kernels are compiled.
+pub(super) const SCHEDULE: PassInfo = PassInfo::new(
+    "ApplyDefaultSchedule",
+    "Kernels are spread over the threads of a GPU; those for processors are scheduled when they are compiled.",
+    |module, context, _| {
+        let on_gpu = |target: &str| is_gpu(target);
+        let device = module.vdevices.iter().map(|device| device.target.as_str()).find(|target| on_gpu(target));
+        let kind = device.unwrap_or(context.target.kind.as_str());
+        let kernel = module.functions_of::<relaxide_tir::PrimFunc>().next().map(|(name, _)| name.to_string());
+        match kernel.filter(|_| on_gpu(kind)) {
+            Some(name) => {
+                let why = format!("there are no schedule rules for `{}` yet: leave this stage out", target_kind(kind));
+                Err(in_function("ApplyDefaultSchedule", &name, why))
+            }
+            None => Ok(module),
+        }
+    },
+);
 
 /// All pipelines.
 pub fn pipelines() -> &'static [Pipeline] {
@@ -79,10 +160,32 @@ pub fn pipeline(name: &str) -> Option<&'static Pipeline> {
     PIPELINES.iter().find(|p| p.name == name)
 }
 
+/// TVM's pipeline for a target, given as text; `None` where it has none.
+pub fn default_pipeline(target: &str) -> Option<&'static Pipeline> {
+    match target_kind(target).as_str() {
+        "llvm" => pipeline("cpu_generic"),
+        kind @ ("cuda" | "rocm") => pipeline(kind),
+        // Kernels over textures have passes of their own.
+        "opencl" if target.contains("adreno") => None,
+        _ if is_gpu(target) => pipeline("gpu_generic"),
+        _ => None,
+    }
+}
+
 impl Pipeline {
+    /// The passes, in order, as [`parse_passes`] reads them.
+    pub fn passes(&self) -> impl Iterator<Item = &'static str> {
+        self.stages.iter().flat_map(|(_, passes)| passes.iter().copied())
+    }
+
+    /// The passes of one stage.
+    pub fn stage(&self, stage: Stage) -> impl Iterator<Item = &'static str> {
+        self.stages.iter().filter(move |(own, _)| *own == stage).flat_map(|(_, passes)| passes.iter().copied())
+    }
+
     /// The passes themselves.
     pub fn resolve(&self) -> Result<Vec<Pass>, PassError> {
-        self.passes.iter().try_fold(Vec::new(), |mut passes, text| {
+        self.passes().try_fold(Vec::new(), |mut passes, text| {
             passes.extend(parse_passes(text)?);
             Ok(passes)
         })

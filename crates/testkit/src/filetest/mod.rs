@@ -27,6 +27,7 @@
 //! | `# test: schedule` | schedule rules on every kernel | the notes and the kernels |
 //! | `# test: lower` | all lowering passes on every kernel | the kernels |
 //! | `# test: bytecode` | compile to the VM's instructions | their text |
+//! | any of these with `# config: key=value` | an option of the passes' context | |
 //! | `# test: run` with `# call: f(…)` lines | compile and call | the results |
 
 mod modes;

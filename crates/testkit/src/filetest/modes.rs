@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use relaxide_ffi::{Ref, structural_equal};
-use relaxide_ir::pass::{Check, Pass, PassContext};
+use relaxide_ir::pass::{Check, Pass, PassContext, parse_value};
 use relaxide_ir::{IRModule, Target};
 use relaxide_relax::dpl::Rewriter;
 use relaxide_relax::{BuildError, ExecMode, transform};
@@ -84,7 +84,13 @@ fn verify() -> Arc<Check> {
 
 /// Options of a test: its target is fixed, so that expectations do not depend on the machine.
 fn context(test: &FileTest) -> Result<PassContext, String> {
-    Ok(PassContext { target: target(test)?, ..PassContext::default() })
+    let mut context = PassContext { target: target(test)?, ..PassContext::default() };
+    for option in test.options("config") {
+        let (key, value) = option.split_once('=').ok_or("an option is written `# config: key=value`")?;
+        let value = parse_value(value).map_err(|e| e.to_string())?;
+        context.config.set(key, value).map_err(|e| e.to_string())?;
+    }
+    Ok(context)
 }
 
 fn target(test: &FileTest) -> Result<Target, String> {

@@ -363,7 +363,7 @@ fn handle(buffer: &Buffer) -> Ref<Var> {
 }
 
 /// A block that holds scratch buffers and statements.
-fn root(alloc_buffers: Vec<Ref<Buffer>>, body: Stmt) -> Stmt {
+pub(in crate::transform) fn root(alloc_buffers: Vec<Ref<Buffer>>, body: Stmt) -> Stmt {
     let block = SBlock {
         iter_vars: Vec::new(),
         reads: Vec::new(),

@@ -35,6 +35,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::pass::{PassInfo, PassResult};
 use relaxide_ir::{Attrs, IRModule, Type};
 
+pub(super) use self::merge::root;
 use self::merge::{Argument, Merged};
 use super::callees::{callees, drop_uncalled};
 use super::fuse_ops::PRIMITIVE_ATTR;
