@@ -56,6 +56,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     ir::transform::register(m)?;
     ir::dpl::register(m)?;
     ir::fuse_by_pattern::register(m)?;
+    ir::pass_functions::register(m)?;
     program::register(m)?;
     compile::register(m)
 }

@@ -1,6 +1,6 @@
 """The graph-level language and its virtual machine."""
 
-from . import analysis, block_builder, dpl, expr, expr_functor, frontend, op, transform, type
+from . import analysis, block_builder, dpl, expr, expr_functor, frontend, op, pipeline, transform, type
 from .block_builder import BlockBuilder
 from .builder import ExecBuilder
 from .executable import VMExecutable
@@ -12,6 +12,7 @@ from .op import call_dps_packed, call_pure_packed, call_tir, call_tir_inplace
 from .type import AnyType, FuncType, ObjectType, PackedFuncType, ShapeType, TensorType, TupleType, Type
 from .vm import VirtualMachine, VMInstrumentReturnKind
 from ..ir.global_info import VDevice
+from . import backend
 
 
 def build(mod, target=None, params=None, relax_pipeline="default", tir_pipeline="default", exec_mode="bytecode"):

@@ -7,7 +7,12 @@ _REGISTERED = {}
 
 
 def get_pipeline(name="zero", **options):
-    """The passes of a name, as one: ``"zero"``, ``"default"``, ``"default_build"``, or what was registered."""
+    """The passes of a name, as one: ``"zero"``, ``"default"``, ``"default_build"``, those of devices (``"cpu_generic"``,
+    ``"gpu_generic"``, ``"cuda"``, ``"rocm"``), or what was registered."""
+    if name == "static_shape_tuning":
+        raise NotImplementedError("kernels are not tuned by search: their schedules are chosen by rules when they are compiled")
+    if name == "zero":
+        options.pop("enable_warning", None)
     if name in _REGISTERED:
         return _REGISTERED[name](**options)
     if options:
@@ -27,9 +32,41 @@ def register_pipeline(name):
     return register
 
 
+def _text(target):
+    """A target as text: its kind first."""
+    if isinstance(target, dict):
+        return str(target.get("kind", ""))
+    return str(target)
+
+
 def get_default_pipeline(target=None):
-    """The passes of :func:`relaxide.compile`, as one."""
-    return get_pipeline("default")
+    """The passes of TVM's build for a target, as one; without a target, those of :func:`relaxide.compile`."""
+    return get_pipeline("default" if target is None else _core.default_pipeline_name(_text(target)))
 
 
-__all__ = ["get_default_pipeline", "get_pipeline", "register_pipeline"]
+def _stage(target, stage):
+    return [Pass(one) for one in _core.pipeline_stage(_core.default_pipeline_name(_text(target)), stage)]
+
+
+def library_dispatch_passes(target):
+    """Passes that make kernels of operators whose kernels depend on the target."""
+    return _stage(target, "library_dispatch")
+
+
+def legalize_passes(target):
+    """Passes that make kernels of operators, and fuse them."""
+    return _stage(target, "legalize")
+
+
+def dataflow_lower_passes(target):
+    """Passes that make statements of graphs."""
+    return _stage(target, "dataflow_lower")
+
+
+def finalize_passes(target):
+    """Passes that plan memory and make computations of shapes."""
+    return _stage(target, "finalize")
+
+
+__all__ = ["dataflow_lower_passes", "finalize_passes", "get_default_pipeline", "get_pipeline", "legalize_passes"]
+__all__ += ["library_dispatch_passes", "register_pipeline"]

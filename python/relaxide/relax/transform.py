@@ -105,6 +105,57 @@ def FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False, entr
     return Pass(made, FuseOpsByPattern.__doc__)
 
 
+def LegalizeOps(customize_legalize_map=None, skip_ops=None, enable_warning=False):
+    """Operators become kernels.
+
+    Parameters
+    ----------
+    customize_legalize_map : dict of str to function, optional
+        For operators by name, functions of the block builder and the call that return what takes its place.
+    skip_ops : list of str, optional
+        Operators that stay.
+    enable_warning : bool
+        For programs that give it; an operator without a kernel stays as it is.
+
+    Returns
+    -------
+    Pass
+    """
+    return Pass(_core.legalize_ops_pass(dict(customize_legalize_map or {}), list(skip_ops or [])), LegalizeOps.__doc__)
+
+
+def CombineParallelMatmul(check=None):
+    """Products of one left factor become one product.
+
+    Parameters
+    ----------
+    check : function, optional
+        Says of the left factor, the right factors, the biases and the values of the block's variables whether the products
+        are combined.
+
+    Returns
+    -------
+    Pass
+    """
+    made = _core.combine_parallel_matmul_pass(check) if check else _core.make_pass("CombineParallelMatmul", {})
+    return Pass(made, CombineParallelMatmul.__doc__)
+
+
+def UpdateParamType(ty_func):
+    """Parameters of functions get other types; what uses them is typed anew.
+
+    Parameters
+    ----------
+    ty_func : function
+        The new type of a parameter, or ``None`` where it keeps its own.
+
+    Returns
+    -------
+    Pass
+    """
+    return Pass(_core.update_param_type_pass(ty_func), UpdateParamType.__doc__)
+
+
 def VMBuiltinLower():
     """The old name of ``LowerRuntimeBuiltin``."""
     return _make("LowerRuntimeBuiltin")()

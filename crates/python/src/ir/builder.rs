@@ -39,6 +39,11 @@ impl BlockBuilder {
     fn lock(&self) -> MutexGuard<'_, relax::BlockBuilder> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Exchanges what this builds with what another builder does.
+    pub fn swap(&self, other: &mut relax::BlockBuilder) {
+        std::mem::swap(&mut *self.lock(), other);
+    }
 }
 
 #[pymethods]

@@ -11,6 +11,7 @@ mod expr;
 pub mod fuse_by_pattern;
 pub mod module;
 pub mod op;
+pub mod pass_functions;
 mod prim;
 mod stmt;
 pub mod te;

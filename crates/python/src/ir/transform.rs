@@ -216,6 +216,33 @@ fn pipeline_pass(name: &str) -> PyResult<PassHandle> {
     Ok(PassHandle(Pass::sequential(pipeline.name, pipeline.resolve().map_err(refused)?)))
 }
 
+/// The name of TVM's pipeline for a target.
+#[pyfunction]
+fn default_pipeline_name(target: &str) -> PyResult<&'static str> {
+    transform::default_pipeline(target).map(|pipeline| pipeline.name).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "Target {target} is not yet supported by default pipeline. Please lower and build the IRModule manually."
+        ))
+    })
+}
+
+/// The passes of one stage of a pipeline.
+#[pyfunction]
+fn pipeline_stage(name: &str, stage: &str) -> PyResult<Vec<PassHandle>> {
+    let stage = match stage {
+        "library_dispatch" => transform::Stage::Dispatch,
+        "legalize" => transform::Stage::Legalize,
+        "dataflow_lower" => transform::Stage::Lower,
+        "finalize" => transform::Stage::Finalize,
+        other => return Err(PyValueError::new_err(format!("pipelines have no stage {other:?}"))),
+    };
+    let Some(pipeline) = transform::pipeline(name) else {
+        return Err(PyValueError::new_err(format!("there is no pipeline {name:?}")));
+    };
+    let made: Result<Vec<_>, _> = pipeline.stage(stage).map(transform::parse_passes).collect();
+    Ok(made.map_err(refused)?.into_iter().flatten().map(PassHandle).collect())
+}
+
 /// A pass that is a Python function of a module, of each function of it (`"function"`), or of each dataflow block
 /// (`"dataflow_block"`), and of the context.
 #[pyfunction]
@@ -284,6 +311,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(make_pass, m)?)?;
     m.add_function(wrap_pyfunction!(sequential_pass, m)?)?;
     m.add_function(wrap_pyfunction!(pipeline_pass, m)?)?;
+    m.add_function(wrap_pyfunction!(default_pipeline_name, m)?)?;
+    m.add_function(wrap_pyfunction!(pipeline_stage, m)?)?;
     m.add_function(wrap_pyfunction!(python_pass, m)?)?;
     m.add_function(wrap_pyfunction!(pass_options, m)?)?;
     m.add_function(wrap_pyfunction!(check_pass_context, m)?)?;

@@ -11,12 +11,13 @@
 //! (`relu`, `gelu`, `silu`) behind that, it is applied once. Right factors must have one rank, equal outer dimensions and
 //! equal rows, and numbers of columns that are known.
 //!
-//! **Refuses** to combine where a right factor or bias needs one of the products.
+//! **Refuses** to combine where a right factor or bias needs one of the products, and where the program that runs the pass
+//! says so ([`combine_parallel_matmul`]).
 
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::{ParamKind, PassInfo, PassParam, PassResult};
+use relaxide_ir::pass::{ParamKind, Pass, PassError, PassInfo, PassParam, PassResult};
 use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{Attrs, IRModule};
 
@@ -28,19 +29,49 @@ use crate::*;
 
 const NAME: &str = "CombineParallelMatmul";
 
-pub(super) const PASS: PassInfo =
-    PassInfo::new(NAME, "Products of one left factor become one product.", |module, _, _| run(module)).params(&[
-        PassParam::optional("check", ParamKind::Absent, "For programs that give it as None; a function is refused."),
-    ]);
+pub(super) const PASS: PassInfo = PassInfo::new(
+    NAME,
+    "Products of one left factor become one product.",
+    |module, _, _| run(module, &|_| Ok(true)),
+)
+.params(&[PassParam::optional(
+    "check",
+    ParamKind::Absent,
+    "A function of the left factor, the right factors, the biases and the values of the block's variables, which says \
+             whether the products are combined.",
+)]);
+
+/// Products that can be combined.
+pub struct ParallelMatmul<'a> {
+    /// The left factor of all.
+    pub left: &'a Expr,
+    /// The right factors.
+    pub right: Vec<Expr>,
+    /// The biases; none where not every product has one.
+    pub bias: Vec<Expr>,
+    /// The values of the variables of the block.
+    pub values: &'a HashMap<AnyVar, Expr>,
+}
+
+/// Decides whether products are combined.
+pub type MatmulCheck = dyn Fn(&ParallelMatmul<'_>) -> Result<bool, PassError> + Send + Sync;
+
+/// The pass with someone who may refuse.
+pub fn combine_parallel_matmul(
+    check: impl Fn(&ParallelMatmul<'_>) -> Result<bool, PassError> + Send + Sync + 'static,
+) -> Pass {
+    Pass::new(NAME, move |module, _| run(module, &check))
+}
 
 /// Operators that are applied element by element and may stand behind a product.
 const ACTIVATIONS: [&str; 3] = ["nn.relu", "nn.gelu", "nn.silu"];
 
-fn run(module: IRModule) -> PassResult {
+fn run(module: IRModule, check: &MatmulCheck) -> PassResult {
     let mut b = BlockBuilder::with_module(module);
     let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     for (name, func) in functions {
-        let new = combine(&mut b, &func).map_err(|e| in_function(NAME, &name, e))?;
+        let wanted = wanted(&func, check)?;
+        let new = combine(&mut b, &func, &wanted).map_err(|e| in_function(NAME, &name, e))?;
         if new != func {
             b.module_mut().insert(name, new);
         }
@@ -48,12 +79,37 @@ fn run(module: IRModule) -> PassResult {
     Ok(b.finish())
 }
 
-fn combine(b: &mut BlockBuilder, func: &Ref<Function>) -> Result<Ref<Function>, BuildError> {
+/// The products of each dataflow block that are combined.
+fn wanted(func: &Function, check: &MatmulCheck) -> Result<Vec<Vec<Vec<Branch>>>, PassError> {
+    let mut all = Vec::new();
+    for block in func.body.blocks.iter().filter(|block| block.dataflow) {
+        let values: HashMap<AnyVar, Expr> =
+            block.bindings.iter().map(|b| (b.var().clone(), b.value().clone())).collect();
+        let mut wanted = Vec::new();
+        for group in groups(block) {
+            let Some(left) = group.first().and_then(|branch| branch.product.args.first()).cloned() else { continue };
+            let right = group.iter().map(|branch| branch.right.clone()).collect();
+            let all_biased = group.iter().all(Branch::has_bias);
+            let bias = group.iter().filter_map(|branch| branch.bias.clone()).filter(|_| all_biased).collect();
+            if check(&ParallelMatmul { left: &left, right, bias, values: &values })? {
+                wanted.push(group);
+            }
+        }
+        all.push(wanted);
+    }
+    Ok(all)
+}
+
+fn combine(
+    b: &mut BlockBuilder,
+    func: &Ref<Function>,
+    wanted: &[Vec<Vec<Branch>>],
+) -> Result<Ref<Function>, BuildError> {
     let mut blocks = func.body.blocks.clone();
     let mut changed = false;
-    for block in blocks.iter_mut().filter(|block| block.dataflow) {
-        for group in groups(block) {
-            let new = combined(&group)?;
+    for (block, groups) in blocks.iter_mut().filter(|block| block.dataflow).zip(wanted) {
+        for group in groups {
+            let new = combined(group)?;
             *block = replace_values(b, func, block, &new)?;
             changed = true;
         }

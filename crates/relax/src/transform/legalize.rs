@@ -13,13 +13,17 @@
 //! A kernel has symbolic variables of its own, bound by the shapes of its tensors; those that no shape binds follow the
 //! input tensors as scalars. A constant of one element becomes a literal in element-wise kernels.
 //!
+//! A program that runs the pass may lower operators itself ([`legalize_ops`]): what its functions return and emit takes the
+//! place of the call, and is lowered further where it is made of operators.
+//!
 //! **Needs** known dimensions of all tensors, and of the result. Where they are not known the call stays, and code
 //! generation says so.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam, PassResult};
+use relaxide_ir::pass::{ParamDefault, ParamKind, Pass, PassError, PassInfo, PassParam, PassResult};
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::{IRModule, Type, Var};
 use relaxide_tir::te;
@@ -34,10 +38,14 @@ use crate::shape::{substitute_type, vars_of};
 use crate::*;
 
 pub(super) const PASS: PassInfo = PassInfo::new("LegalizeOps", "Operators become kernels.", |module, _, args| {
-    let skip = strings(args.get("skip_ops")).iter().map(|name| name.trim_start_matches("relax.").to_string()).collect();
-    run(module, &skip)
+    run(module, &LegalizeOptions { skip: strings(args.get("skip_ops")), ..LegalizeOptions::default() })
 })
 .params(&[
+    PassParam::optional(
+        "customize_legalize_map",
+        ParamKind::Absent,
+        "For operators by name, functions of the block builder and the call that return what takes its place.",
+    ),
     PassParam::optional("skip_ops", ParamKind::Strs, "Operators that stay."),
     PassParam::new(
         "enable_warning",
@@ -47,21 +55,76 @@ pub(super) const PASS: PassInfo = PassInfo::new("LegalizeOps", "Operators become
     ),
 ]);
 
+/// Lowers a call in its own way.
+pub type CustomLowering = dyn Fn(&mut BlockBuilder, &Ref<Call>) -> Result<Expr, PassError> + Send + Sync;
+
+/// Options of the pass. Names of operators may carry the prefix `relax.`.
+#[derive(Clone, Default)]
+pub struct LegalizeOptions {
+    /// Operators that the program lowers itself.
+    pub custom: HashMap<String, Arc<CustomLowering>>,
+    /// Operators that stay.
+    pub skip: Vec<String>,
+}
+
+/// The pass with options.
+pub fn legalize_ops(options: LegalizeOptions) -> Pass {
+    Pass::new(PASS.name, move |module, _| run(module, &options))
+}
+
 /// The kernel attribute that says that a kernel only copies elements in order, so that a view will do.
 pub const RESHAPE_ATTR: &str = "relax.reshape";
 
 /// How often operators that are made of operators are opened before the pass gives up.
 const MAX_ROUNDS: usize = 8;
 
-fn run(mut module: IRModule, skip: &HashSet<String>) -> PassResult {
+fn run(mut module: IRModule, options: &LegalizeOptions) -> PassResult {
+    let plain = |name: &str| name.trim_start_matches("relax.").to_string();
+    let skip: HashSet<String> = options.skip.iter().map(|name| plain(name)).collect();
+    let custom = options.custom.iter().map(|(name, lower)| (plain(name), lower)).collect();
+    let mut customize = Customize { custom, skip: &skip, seen: HashSet::new(), failed: None };
     for _ in 0..MAX_ROUNDS {
-        let mut decompose = Decompose { changed: false, skip };
+        if !customize.custom.is_empty() {
+            let customized = rewrite_module(PASS.name, module, &mut customize);
+            module = customize.failed.take().map_or(customized, Err)?;
+        }
+        let mut decompose = Decompose { changed: false, skip: &skip };
         module = rewrite_module(PASS.name, module, &mut decompose)?;
         if !decompose.changed {
             break;
         }
     }
-    rewrite_module(PASS.name, module, &mut Legalize { skip })
+    rewrite_module(PASS.name, module, &mut Legalize { skip: &skip })
+}
+
+/// Lowers operators as the program says, each call once.
+struct Customize<'a> {
+    custom: HashMap<String, &'a Arc<CustomLowering>>,
+    skip: &'a HashSet<String>,
+    /// Variables that a lowering was asked for.
+    seen: HashSet<AnyVar>,
+    failed: Option<PassError>,
+}
+
+impl Rewrite for Customize<'_> {
+    fn value(&mut self, b: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+        let Some((call, name)) = value.as_op_call() else { return Ok(Action::Bind(value)) };
+        let name = name.trim_start_matches("relax.");
+        let Some(lower) = self.custom.get(name).filter(|_| !self.skip.contains(name)) else {
+            return Ok(Action::Bind(value));
+        };
+        if !self.seen.insert(var.clone()) {
+            return Ok(Action::Bind(value));
+        }
+        match lower(b, call) {
+            Ok(new) => Ok(Action::Bind(new)),
+            Err(error) => {
+                let why = BuildError::Program(error.to_string());
+                self.failed = Some(error);
+                Err(why)
+            }
+        }
+    }
 }
 
 /// Opens operators that are made of operators.

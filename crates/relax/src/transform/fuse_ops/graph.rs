@@ -1,9 +1,9 @@
 //! The graph of values of a dataflow block, as fusion sees it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use relaxide_ir::prim::{PrimExpr, VarMap, substitute};
-use relaxide_ir::{IRModule, Type};
+use relaxide_ir::{IRModule, TensorType, Type};
 use relaxide_tir::PrimFunc;
 
 use super::super::annotate_op_pattern::{PATTERN_ATTR, rows};
@@ -101,13 +101,26 @@ impl Graph {
     pub(super) fn of(block: &BindingBlock, kernels: &Kernels) -> Graph {
         let mut nodes: Vec<Node> = Vec::with_capacity(block.bindings.len());
         let mut index: HashMap<AnyVar, usize> = HashMap::new();
+        let mut tuples: HashSet<AnyVar> = HashSet::new();
         for (i, binding) in block.bindings.iter().enumerate() {
             let call = fusible(binding, kernels);
-            let pattern = call.as_ref().map_or(OpPattern::Opaque, |(_, kernel)| kernel.pattern);
+            let is_field = is_field(binding, &tuples);
+            let pattern = match &call {
+                Some((_, kernel)) => kernel.pattern,
+                // A field of what a kernel gives is that output, under another name.
+                None if is_field => OpPattern::Elemwise,
+                None => OpPattern::Opaque,
+            };
             let rows = call.as_ref().and_then(|(call, kernel)| kernel.rows_at(call));
+            if call.is_some() && matches!(binding.var().ty(), Type::Tuple(_)) {
+                tuples.insert(binding.var().clone());
+            }
             for used in used_vars(binding.value()) {
                 let Some(producer) = index.get(&used) else { continue };
-                let pattern = use_pattern(pattern, used.ty(), binding.var().ty());
+                let pattern = match is_field {
+                    true => OpPattern::Elemwise,
+                    false => use_pattern(pattern, used.ty(), binding.var().ty()),
+                };
                 nodes[*producer].uses.push(Use { node: i, pattern });
             }
             index.insert(binding.var().clone(), i);
@@ -118,17 +131,31 @@ impl Graph {
     }
 }
 
-/// The call of a kernel with one output, of tensors, scalars and constants on one device, that a binding makes.
+/// Whether a binding is a field of one of some tuples.
+fn is_field(binding: &Binding, tuples: &HashSet<AnyVar>) -> bool {
+    match binding {
+        Binding::Var(bound) => match &bound.value {
+            Expr::TupleGetItem(item) => item.tuple.as_var().is_some_and(|var| tuples.contains(&var)),
+            _ => false,
+        },
+        Binding::MatchCast(_) => false,
+    }
+}
+
+/// The call of a kernel of tensors, scalars and constants on one device, that a binding makes.
 fn fusible<'a>(binding: &Binding, kernels: &'a Kernels) -> Option<(CallTir, &'a Kernel)> {
     let Binding::Var(bound) = binding else { return None };
     let call = CallTir::of(&bound.value)?;
     let kernel = kernels.0.get(&call.func.name)?;
-    let Type::Tensor(out) = bound.var.ty() else { return None };
-    out.shape.as_ref()?;
+    let outs = tensors(bound.var.ty())?;
+    let device = outs.first()?.vdevice.clone();
+    if outs.iter().any(|out| out.shape.is_none() || out.vdevice != device) {
+        return None;
+    }
     let takes = |arg: &Expr| match arg {
         Expr::Prim(_) => true,
         Expr::Var(_) | Expr::DataflowVar(_) | Expr::Constant(_) => match arg.ty() {
-            Type::Tensor(ty) => ty.shape.is_some() && ty.vdevice == out.vdevice,
+            Type::Tensor(ty) => ty.shape.is_some() && ty.vdevice == device,
             Type::Prim(_) => true,
             _ => false,
         },
@@ -142,9 +169,17 @@ fn use_pattern(kernel: OpPattern, arg: &Type, out: &Type) -> OpPattern {
     if kernel > OpPattern::Broadcast {
         return kernel;
     }
-    let dims = |ty: &Type| ty.as_tensor().and_then(|t| t.shape.clone());
-    match (dims(arg), dims(out)) {
-        (Some(a), Some(b)) if same_dims(&a, &b) => OpPattern::Elemwise,
-        _ => OpPattern::Broadcast,
+    let Some(given) = arg.as_tensor().and_then(|t| t.shape.as_ref()) else { return OpPattern::Broadcast };
+    let outs = tensors(out).unwrap_or_default();
+    let same = |out: &&TensorType| out.shape.as_ref().is_some_and(|dims| same_dims(given, dims));
+    if !outs.is_empty() && outs.iter().all(same) { OpPattern::Elemwise } else { OpPattern::Broadcast }
+}
+
+/// A tensor's type, or those of the fields of a tuple of tensors.
+fn tensors(ty: &Type) -> Option<Vec<&TensorType>> {
+    match ty {
+        Type::Tensor(tensor) => Some(vec![tensor]),
+        Type::Tuple(tuple) => tuple.fields.iter().map(|field| field.as_tensor().map(|t| &**t)).collect(),
+        _ => None,
     }
 }

@@ -30,6 +30,9 @@
 //! elements in order stay alone, since RewriteDataflowReshape makes views of them; only where all that they do is to add or
 //! drop dimensions of size one may they stand between others.
 //!
+//! A kernel with several outputs is a node like any other, whose value is a tuple; the fields that the block takes of it
+//! join with it. A group that ends in one gives a tuple.
+//!
 //! **Needs** `op_pattern` on kernels; without it a kernel is opaque. **Gives** parameters for what a group uses from
 //! outside, in order of first use, one shape parameter for symbolic variables that no tensor parameter binds, fresh
 //! symbolic variables, and one function for equal groups. Constants of one element go inside.
@@ -109,7 +112,7 @@ impl ExprMutator for FuseOps {
         let groups = Groups::of(&graph, self.limit);
         let mut replaced: HashMap<usize, Binding> = HashMap::new();
         let mut dropped = vec![false; block.bindings.len()];
-        for members in groups.lists() {
+        for members in groups.lists().into_iter().filter_map(|members| Outliner::members(block, members)) {
             let Some((last, others)) = members.split_last().filter(|(_, others)| !others.is_empty()) else { continue };
             let Some(call) = self.outliner.outline(block, &members) else { continue };
             let var = block.bindings[*last].var().clone();

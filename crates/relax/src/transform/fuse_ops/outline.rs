@@ -30,7 +30,22 @@ impl Outliner {
         Outliner { module, made: HashMap::new() }
     }
 
-    /// The call that takes the place of a group's last binding; `None` where a member is no call of a kernel.
+    /// The members that make one kernel: fields of tuples that the group does not compute stay outside, and a single kernel
+    /// is one already.
+    pub(super) fn members(block: &BindingBlock, mut members: Vec<usize>) -> Option<Vec<usize>> {
+        let held: HashSet<AnyVar> =
+            members.iter().filter_map(|m| Some(block.bindings.get(*m)?.var().clone())).collect();
+        let is_inside = |m: &usize| match block.bindings.get(*m).map(Binding::value) {
+            Some(Expr::TupleGetItem(item)) => item.tuple.as_var().is_some_and(|var| held.contains(&var)),
+            _ => true,
+        };
+        members.retain(is_inside);
+        let is_call = |m: &&usize| block.bindings.get(**m).is_some_and(|b| CallTir::of(b.value()).is_some());
+        (members.iter().filter(is_call).count() > 1).then_some(members)
+    }
+
+    /// The call that takes the place of a group's last binding; `None` where a member is no call of a kernel, nor a field of
+    /// what one gives.
     pub(super) fn outline(&mut self, block: &BindingBlock, members: &[usize]) -> Option<Expr> {
         let bindings: Vec<&Ref<VarBinding>> = members
             .iter()
@@ -39,10 +54,17 @@ impl Outliner {
                 _ => None,
             })
             .collect::<Option<_>>()?;
-        let calls: Vec<CallTir> = bindings.iter().map(|b| CallTir::of(&b.value)).collect::<Option<_>>()?;
+        let mut calls: Vec<CallTir> = Vec::with_capacity(bindings.len());
         let mut group = Group::default();
-        for (binding, call) in bindings.iter().zip(&calls) {
-            group.add(binding, call)?;
+        for binding in &bindings {
+            match (CallTir::of(&binding.value), &binding.value) {
+                (Some(call), _) => {
+                    group.add(binding, &call)?;
+                    calls.push(call);
+                }
+                (None, Expr::TupleGetItem(item)) => group.add_field(binding, item)?,
+                _ => return None,
+            }
         }
         let ty = bindings.last()?.var.ty().clone();
         let (func, args) = group.finish()?;
@@ -89,7 +111,6 @@ struct Group {
     symbols: IndexMap<Ref<Var>, Ref<Var>>,
     names: HashSet<String>,
     bindings: Vec<Binding>,
-    result: Option<AnyVar>,
 }
 
 impl Group {
@@ -97,13 +118,25 @@ impl Group {
     fn add(&mut self, binding: &VarBinding, call: &CallTir) -> Option<()> {
         let args = call.args.iter().map(|a| self.arg(a)).collect::<Option<Vec<Expr>>>()?;
         let ty = self.ty(binding.var.ty());
-        let name = self.name(binding.var.name());
-        let var = AnyVar::Dataflow(Ref::new(DataflowVar { name, ty: ty.clone(), span: None }));
-        let value = op::core::call_tir(call.func.clone(), args, ty).ok()?;
-        self.bindings.push(Ref::new(VarBinding { var: var.clone(), value }).into());
-        self.own.insert(binding.var.clone(), var.clone());
-        self.result = Some(var);
+        let value = op::core::call_tir(call.func.clone(), args, ty.clone()).ok()?;
+        self.bind(binding, ty, value);
         Some(())
+    }
+
+    /// Adds a field of what a member gives.
+    fn add_field(&mut self, binding: &VarBinding, item: &TupleGetItem) -> Option<()> {
+        let tuple = item.tuple.as_var().and_then(|var| self.own.get(&var))?;
+        let value = Expr::field(tuple.clone(), usize::try_from(item.index).ok()?);
+        let ty = self.ty(binding.var.ty());
+        self.bind(binding, ty, value);
+        Some(())
+    }
+
+    fn bind(&mut self, binding: &VarBinding, ty: Type, value: Expr) {
+        let name = self.name(binding.var.name());
+        let var = AnyVar::Dataflow(Ref::new(DataflowVar { name, ty, span: None }));
+        self.bindings.push(Ref::new(VarBinding { var: var.clone(), value }).into());
+        self.own.insert(binding.var.clone(), var);
     }
 
     /// The function, and what it is called with.
