@@ -7,17 +7,67 @@
     B = te.compute((128,), lambda i: te.sum(A[i, k], axis=k), name="B")
 """
 
+import builtins
+
 from . import _core
 from ._core import TeTensor as Tensor
 from ._extend import methods_of
 from .tirx import *  # noqa: F403
-from .tirx import Var
+from .tirx import Evaluate, IterVar, Range, Stmt, Var
+from .ir import _api
+
+
+def _as_its_variable(name):
+    def operate(self, *others):
+        return getattr(self.asobject(), name)(*others)
+
+    operate.__name__ = operate.__qualname__ = name
+    return operate
+
+
+#: Operators that an axis has because its variable has them.
+_OPERATORS = "add sub mul truediv floordiv mod".split()
+_OPERATORS = [f"__{side}{name}__" for name in _OPERATORS for side in ("", "r")] + "__lt__ __le__ __gt__ __ge__".split()
+for _axis in (_core.ReduceAxis, IterVar):
+    for _name in _OPERATORS:
+        setattr(_axis, _name, _as_its_variable(_name))
 
 
 @methods_of(Tensor)
 class _Methods:
     def __getitem__(self, indices):
         return _Slice(self, indices if isinstance(indices, tuple) else (indices,))._done()
+
+    @property
+    def op(self):
+        """What computes it."""
+        return Operation(self)
+
+
+class Operation:
+    """What computes a tensor: its ``name``, and the axes of its elements."""
+
+    def __init__(self, tensor):
+        self._tensor = tensor
+
+    @property
+    def name(self):
+        """The name of the stage."""
+        return self._tensor._stage_name
+
+    @property
+    def axis(self):
+        """The axes over the elements."""
+        shape = self._tensor.shape
+        return [IterVar((0, extent), var, IterVar.DataPar) for var, extent in zip(self._tensor._axes, shape)]
+
+    @property
+    def reduce_axis(self):
+        """The axes that elements are combined over."""
+        return self._tensor._reduce_axes
+
+    def __repr__(self):
+        return f"Operation({self.name})"
 
 
 class _Slice:
@@ -40,61 +90,193 @@ def placeholder(shape, dtype="float32", name="placeholder"):
 
 
 def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=None):
-    """The tensor whose element at some indices is what a function of them returns."""
+    """The tensor whose element at some indices is what a function of them returns.
+
+    A function that returns several values at once, as a tuple or as a reduction of several, makes as many tensors.
+    """
     import inspect
 
     shape = list(shape) if isinstance(shape, (tuple, list)) or hasattr(shape, "__len__") else [shape]
     parameters = list(inspect.signature(fcompute).parameters.values())
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    if any(p.kind == p.VAR_POSITIONAL for p in parameters):
+    if builtins.any(p.kind == p.VAR_POSITIONAL for p in parameters):
         names = varargs_names or [f"ax{axis}" for axis in range(len(shape))]
     if len(names) != len(shape):
         raise ValueError(f"fcompute does not match dimension, ndim={len(shape)}, but it takes {len(names)} indices")
-    return _core.te_compute(shape, names, fcompute, name)
+    made = _core.te_compute(shape, names, fcompute, name)
+    return made[0] if len(made) == 1 else made
 
 
-def reduce_axis(dom, name="k", thread_tag="", span=None):
-    """An axis for a reduction, over ``(0, extent)``."""
-    begin, extent = (dom.min, dom.extent) if hasattr(dom, "extent") else dom
-    if not (isinstance(begin, int) and begin == 0) and getattr(begin, "value", None) != 0:
-        raise ValueError("a reduction runs over (0, extent): add the first value to the index")
-    return _core.te_reduce_axis(extent, name)
+def reduce_axis(dom, name="rv", thread_tag="", span=None):
+    """An axis for a reduction, over a range or ``(begin, end)``."""
+    if not hasattr(dom, "extent"):
+        dom = Range(*dom)
+    return _core.te_reduce_axis(dom.min, dom.extent, name)
 
 
-def _reduction(kind, doc):
+def _axes(axis):
+    return list(axis) if isinstance(axis, (tuple, list)) else [axis]
+
+
+def _is_reduction(axis):
+    return isinstance(axis[0] if isinstance(axis, (tuple, list)) and axis else axis, _core.ReduceAxis)
+
+
+def comm_reducer(fcombine, fidentity, name="reduce"):
+    """A reduction of one's own.
+
+    ``fcombine(x, y)`` combines two values, in any order; ``fidentity(dtype)`` is what changes nothing. For several values at
+    once both take and give tuples. The result is called as ``reducer(value, axis=k)`` for the whole element of a compute, or
+    as ``reducer(a, b, …)`` for the combination of scalars.
+
+    ::
+
+        largest = te.comm_reducer(lambda x, y: te.max(x, y), lambda dtype: tvm.tirx.min_value(dtype), name="largest")
+        B = te.compute((n,), lambda i: largest(A[i, k], axis=k))
+    """
+
+    def over_axes(values, axis, where, init):
+        if init is not None:
+            raise NotImplementedError("a reduction starts from what changes nothing: add the start value behind it")
+        several = isinstance(values, (tuple, list)) or hasattr(values, "_items")
+        values = list(values) if several else [values]
+        dtypes = [_core.te_dtype(value) for value in values]
+        identities = fidentity(*dtypes)
+        identities = list(identities) if several else [identities]
+        if where is not None:
+            values = [_api.prim.if_then_else(where, value, other) for value, other in zip(values, identities)]
+        combine = fcombine if several else lambda x, y: (fcombine(x[0], y[0]),)
+        return _core.te_combine(values, identities, _axes(axis), combine)
+
+    def reducer(expr, axis, where=None, init=None, *args):
+        if _is_reduction(axis):
+            return over_axes(expr, axis, where, init)
+        result = expr
+        for value in (axis, where, init, *args):
+            if value is not None:
+                result = fcombine(result, value)
+        return result
+
+    reducer.__name__ = reducer.__qualname__ = name
+    reducer.__doc__ = f"``{name}`` over axes, as the whole element of a compute, or of scalars."
+    return reducer
+
+
+def _reduction(kind, doc, operator=None):
+    of_scalars = operator and (lambda a, b: _api.prim.binary(operator, a, b))
+
     def reduce(expr, axis, where=None, init=None, *args):
-        if where is not None or init is not None:
-            raise NotImplementedError("conditions and start values of reductions are written in the element itself")
-        return _core.te_reduce(kind, expr, list(axis) if isinstance(axis, (tuple, list)) else [axis])
+        if not _is_reduction(axis):
+            result = expr
+            for value in (axis, where, init, *args):
+                result = result if value is None else of_scalars(result, value)
+            return result
+        if init is not None:
+            raise NotImplementedError("a reduction starts from what changes nothing: add the start value behind it")
+        if where is not None:
+            expr = _api.prim.if_then_else(where, expr, _core.te_identity(kind, expr))
+        return _core.te_reduce(kind, expr, _axes(axis))
 
     reduce.__name__ = reduce.__qualname__ = kind
     reduce.__doc__ = doc
     return reduce
 
 
-sum = _reduction("sum", "The sum over axes: the whole element of a compute.")
-prod = _reduction("prod", "The product over axes: the whole element of a compute.")
-_largest = _reduction("max", "The largest value over axes: the whole element of a compute.")
-_smallest = _reduction("min", "The smallest value over axes: the whole element of a compute.")
+_DOC = """{} over axes: the whole element of a compute. Of scalars, that of all of them.
+
+    ``where`` is a condition of the values that count. ``init`` is refused: add it behind the reduction.
+    """
+sum = _reduction("sum", _DOC.format("The sum"), "Add")
+prod = _reduction("prod", _DOC.format("The product"), "Mul")
+max = _reduction("max", _DOC.format("The largest value"), "Max")
+min = _reduction("min", _DOC.format("The smallest value"), "Min")
 
 
-def max(expr, axis, *rest):
-    """The largest value over axes, or the larger of two scalars."""
-    return _of_two_or_axes(expr, axis, "Max", _largest)
+def _as_list(value):
+    return [value] if isinstance(value, Tensor) else list(value or ())
 
 
-def min(expr, axis, *rest):
-    """The smallest value over axes, or the smaller of two scalars."""
-    return _of_two_or_axes(expr, axis, "Min", _smallest)
+def _one_or_all(made):
+    return made[0] if len(made) == 1 else made
 
 
-def _of_two_or_axes(expr, axis, op, reduce):
-    from .ir import _api
+def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attrs=None):
+    """Tensors whose elements follow from those before them, along the first dimension.
 
-    first = axis[0] if isinstance(axis, (tuple, list)) else axis
-    if isinstance(first, _core.ReduceAxis):
-        return reduce(expr, axis)
-    return _api.prim.binary(op, expr, axis)
+    ``init`` gives the first elements, ``update`` every later one, over ``state_placeholder``, which stands for the result so
+    far. All three are tensors or lists of as many tensors; ``update`` is a compute that reads the placeholder itself.
+
+    ::
+
+        state = te.placeholder((m, n))
+        first = te.compute((1, n), lambda _, i: X[0, i])
+        update = te.compute((m, n), lambda t, i: state[t - 1, i] + X[t, i])
+        sums = te.scan(first, update, state)
+    """
+    parts = map(_as_list, (init, update, state_placeholder))
+    return _one_or_all(_core.te_scan(name, *parts))
+
+
+def extern(
+    shape, inputs, fcompute, name="extern", dtype=None, in_buffers=None, out_buffers=None, tag="", attrs=None
+):
+    """Tensors that a statement fills.
+
+    ``shape`` is the shape of the output, or a list of shapes; ``dtype`` its element type, or a list of them, by default the
+    inputs'. ``fcompute(ins, outs)`` gets a buffer for each input and output and returns a statement, or an expression that
+    is evaluated for what it does. ``in_buffers`` and ``out_buffers`` are buffers that the statement uses instead.
+    """
+    shapes = shape if isinstance(shape, (tuple, list)) or hasattr(shape, "__len__") else (shape,)
+    if not len(shapes) or not (isinstance(shapes[0], (tuple, list)) or hasattr(shapes[0], "__len__")):
+        shapes = [shapes]
+    inputs = _as_list(inputs)
+    if not builtins.all(isinstance(tensor, Tensor) for tensor in inputs):
+        raise ValueError("expect inputs to be tensor")
+    out_buffers = [out_buffers] if out_buffers is not None and not isinstance(out_buffers, (tuple, list)) else out_buffers
+    in_buffers = [in_buffers] if in_buffers is not None and not isinstance(in_buffers, (tuple, list)) else in_buffers
+    if out_buffers is not None:
+        dtypes = [buffer.dtype for buffer in out_buffers]
+    elif dtype is None:
+        known = {str(tensor.dtype) for tensor in inputs}
+        if len(known) != 1:
+            raise ValueError("Cannot infer output type, please provide dtype argument")
+        dtypes = [known.pop()] * len(shapes)
+    else:
+        dtypes = [dtype] if isinstance(dtype, str) else list(dtype)
+    for what, given, count in (("inputs", in_buffers, len(inputs)), ("outputs", out_buffers, len(shapes))):
+        if given is not None and len(given) != count:
+            raise RuntimeError(f"Number of {what} and buffers mismatch: {count} vs {len(given)}.")
+
+    def body(ins, outs):
+        made = fcompute(in_buffers or ins, out_buffers or outs)
+        made = made if isinstance(made, Stmt) else Evaluate(made)
+        mine = [*(in_buffers or ()), *(out_buffers or ())]
+        theirs = [*(ins if in_buffers else ()), *(outs if out_buffers else ())]
+        return _api.tirx.OverBuffers(made, mine, theirs) if mine else made
+
+    outputs = [(name, list(shape), dtype) for shape, dtype in zip(shapes, dtypes)]
+    return _one_or_all(_core.te_extern(name, inputs, outputs, body))
+
+
+def extern_primfunc(input_tensors, primfunc, **kwargs):
+    """The tensors that a kernel makes of tensors: its buffers that it writes and does not read are the outputs."""
+    reads, writes = _api.tirx.BufferAccesses(primfunc.body)
+    buffers = [buffer for buffer in primfunc.buffers if buffer is not None]
+    inputs = [buffer for buffer in buffers if builtins.any(buffer.same_as(other) for other in reads)]
+    outputs = [buffer for buffer in buffers if builtins.any(buffer.same_as(other) for other in writes)]
+    fresh = [buffer for buffer in outputs if not builtins.any(buffer.same_as(other) for other in inputs)]
+    if not fresh or len(inputs) != len(input_tensors):
+        raise ValueError(f"the kernel has {len(inputs)} inputs and {len(fresh)} outputs of their own")
+    values = {}
+    for tensor, buffer in zip(input_tensors, inputs):
+        if len(tensor.shape) != len(buffer.shape) or str(tensor.dtype) != str(buffer.dtype):
+            raise ValueError(f"{tensor} does not fit the kernel's {buffer.name}")
+        values.update((dim, given) for dim, given in zip(buffer.shape, tensor.shape) if isinstance(dim, Var))
+    if values:
+        return extern_primfunc(input_tensors, primfunc.specialize(values), **kwargs)
+    shapes = [list(buffer.shape) for buffer in fresh]
+    buffers = {"in_buffers": inputs, "out_buffers": fresh}
+    return extern(shapes, input_tensors, lambda ins, outs: primfunc.body, **buffers, **kwargs)
 
 
 def var(name="tindex", dtype="int32", span=None):

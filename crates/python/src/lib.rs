@@ -37,6 +37,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<module::Module>()?;
     m.add_class::<ir::module::IRModule>()?;
     m.add_class::<ir::builder::BlockBuilder>()?;
+    m.add_class::<ir::rewriter::PatternRewriter>()?;
     m.add_class::<program::Target>()?;
     m.add_class::<compile::CompiledModule>()?;
     m.add_class::<builder::ExecBuilder>()?;

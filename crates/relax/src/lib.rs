@@ -5,6 +5,7 @@
 //! may reorder and fuse.
 
 pub mod analysis;
+pub mod binding_rewrite;
 pub mod builder;
 pub mod constant;
 pub mod display;

@@ -1,6 +1,7 @@
 """The graph-level language and its virtual machine."""
 
 from . import analysis, block_builder, dpl, expr, expr_functor, frontend, op, pipeline, transform, type
+from .binding_rewrite import DataflowBlockRewrite
 from .block_builder import BlockBuilder
 from .builder import ExecBuilder
 from .executable import VMExecutable
@@ -27,6 +28,7 @@ __all__ = [
     *_nodes,
     "AnyType",
     "BlockBuilder",
+    "DataflowBlockRewrite",
     "ExecBuilder",
     "ExprFunctor",
     "FuncType",

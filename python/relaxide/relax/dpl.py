@@ -14,6 +14,7 @@ from ..ffi import Object, register_object
 from ..ffi import dtype as _dtype
 from ..ir._api import Api
 from ..ir.base import Node
+from ..ir.op import Op
 
 _dpl = Api("relax.dpl")
 
@@ -98,6 +99,242 @@ class DFPattern(Node):
     __str__ = __repr__
     __hash__ = Object.__hash__
     __eq__ = Object.__eq__
+
+
+def _field(at, doc):
+    return property(lambda self: _dpl.fields(self)[at], doc=doc)
+
+
+class WildcardPattern(DFPattern):
+    """Anything."""
+
+    def __init__(self):
+        self.__init_handle_by_constructor__(_dpl.wildcard)
+
+
+class ExprPattern(DFPattern):
+    """What is structurally equal to an expression; an operator is one."""
+
+    def __init__(self, expr):
+        make, expr = (_dpl.op, expr.name) if isinstance(expr, Op) else (_dpl.expr, expr)
+        self.__init_handle_by_constructor__(make, expr)
+
+    expr = _field(0, "The expression.")
+
+
+class VarPattern(DFPattern):
+    """A variable, of a name if one is given."""
+
+    _make = _dpl.var
+
+    def __init__(self, name_hint=""):
+        self.__init_handle_by_constructor__(type(self)._make, name_hint)
+
+    name_hint = _field(0, "The name; empty for any.")
+    name = name_hint
+
+
+class DataflowVarPattern(VarPattern):
+    """A variable of a dataflow block, of a name if one is given."""
+
+    _make = _dpl.dataflow_var
+
+
+class GlobalVarPattern(DFPattern):
+    """A function of the module, of a name if one is given."""
+
+    def __init__(self, name_hint=""):
+        self.__init_handle_by_constructor__(_dpl.global_var, name_hint)
+
+    name_hint = _field(0, "The name; empty for any.")
+    name = name_hint
+
+
+class ExternFuncPattern(DFPattern):
+    """A function outside the module, of a name if one is given."""
+
+    def __init__(self, global_symbol=""):
+        self.__init_handle_by_constructor__(_dpl.extern_func, global_symbol)
+
+    global_symbol = _field(0, "The name; empty for any.")
+
+
+class ConstantPattern(DFPattern):
+    """A tensor constant."""
+
+    def __init__(self):
+        self.__init_handle_by_constructor__(_dpl.const)
+
+
+class CallPattern(DFPattern):
+    """A call. ``args`` of ``None`` are any; with ``varg_default_wildcard`` further ones may follow those given."""
+
+    def __init__(self, op, args, varg_default_wildcard=False):
+        args = None if args is None else list(args)
+        self.__init_handle_by_constructor__(_dpl.call, op, args, varg_default_wildcard)
+
+    op = _field(0, "What is called.")
+    args = _field(1, "The arguments; ``None`` for any.")
+    varg_default_wildcard = _field(2, "Whether further arguments may follow.")
+
+
+class FunctionPattern(DFPattern):
+    """A function of parameters and a result."""
+
+    def __init__(self, params, body):
+        self.__init_handle_by_constructor__(_dpl.function, list(params), body)
+
+    params = _field(0, "The parameters.")
+    body = _field(1, "The result.")
+
+
+class TuplePattern(DFPattern):
+    """A tuple of fields."""
+
+    _make = _dpl.tuple
+
+    def __init__(self, fields):
+        self.__init_handle_by_constructor__(type(self)._make, list(fields))
+
+    fields = _field(0, "The fields.")
+
+    def __getitem__(self, index):
+        return is_tuple_get_item(self, index)
+
+    def __len__(self):
+        return len(self.fields)
+
+
+class UnorderedTuplePattern(DFPattern):
+    """A tuple of fields in any order."""
+
+    def __init__(self, fields):
+        self.__init_handle_by_constructor__(_dpl.unordered_tuple, list(fields))
+
+    fields = _field(0, "The fields.")
+
+    def __len__(self):
+        return len(self.fields)
+
+
+class TupleGetItemPattern(DFPattern):
+    """A field of a tuple; any where ``index`` is ``None``."""
+
+    def __init__(self, tuple_value, index=None):
+        index = None if index is not None and index < 0 else index
+        self.__init_handle_by_constructor__(_dpl.tuple_get_item, tuple_value, index)
+
+    tuple_value = _field(0, "The tuple.")
+    index = _field(1, "Which field; ``None`` for any.")
+    tuple = tuple_value
+
+
+class OrPattern(DFPattern):
+    """What one of two matches; the first is tried first."""
+
+    def __init__(self, left, right):
+        self.__init_handle_by_constructor__(getattr(_dpl, "or"), left, right)
+
+    left = _field(0, "The first.")
+    right = _field(1, "The second.")
+
+
+class AndPattern(DFPattern):
+    """What both of two match."""
+
+    def __init__(self, left, right):
+        self.__init_handle_by_constructor__(getattr(_dpl, "and"), left, right)
+
+    left = _field(0, "The first.")
+    right = _field(1, "The second.")
+
+
+class NotPattern(DFPattern):
+    """What does not match a pattern."""
+
+    def __init__(self, to_reject):
+        self.__init_handle_by_constructor__(getattr(_dpl, "not"), to_reject)
+
+    to_reject = _field(0, "What must not match.")
+    reject = to_reject
+
+
+class _Constrained(DFPattern):
+    """A pattern of which more is known."""
+
+    def __init__(self, pattern, said):
+        self.__init_handle_by_constructor__(type(self)._make, pattern, type(self)._read(said))
+
+    pattern = _field(0, "The pattern.")
+
+
+class TypePattern(_Constrained):
+    """What matches a pattern and is of a type."""
+
+    _make, _read = _dpl.has_type, staticmethod(lambda ty: ty)
+    ty = _field(1, "The type.")
+
+
+class DataTypePattern(_Constrained):
+    """What matches a pattern and is of an element type."""
+
+    _make, _read = _dpl.has_dtype, staticmethod(_dtype)
+    dtype = _field(1, "The element type.")
+
+
+class ShapePattern(_Constrained):
+    """What matches a pattern and is of a shape."""
+
+    _make, _read = _dpl.has_shape, list
+    shape = _field(1, "The dimensions.")
+
+
+class AttrPattern(_Constrained):
+    """What matches a pattern and has attributes."""
+
+    _make, _read = _dpl.has_attr, dict
+    attrs = _field(1, "The attributes.")
+
+
+class PrimArrPattern(DFPattern):
+    """A shape of dimensions."""
+
+    def __init__(self, shape):
+        self.__init_handle_by_constructor__(_dpl.shape, list(shape))
+
+    fields = _field(0, "The dimensions.")
+
+    def __getitem__(self, index):
+        return self.fields[index]
+
+    def __len__(self):
+        return len(self.fields)
+
+
+_CLASSES = {
+    "Wildcard": WildcardPattern,
+    "Op": ExprPattern,
+    "Expr": ExprPattern,
+    "Var": VarPattern,
+    "DataflowVar": DataflowVarPattern,
+    "Global": GlobalVarPattern,
+    "Extern": ExternFuncPattern,
+    "Constant": ConstantPattern,
+    "Call": CallPattern,
+    "Function": FunctionPattern,
+    "Tuple": TuplePattern,
+    "UnorderedTuple": UnorderedTuplePattern,
+    "TupleGetItem": TupleGetItemPattern,
+    "Or": OrPattern,
+    "And": AndPattern,
+    "Not": NotPattern,
+    "Type": TypePattern,
+    "DType": DataTypePattern,
+    "Shape": ShapePattern,
+    "ShapeExpr": PrimArrPattern,
+    "Attrs": AttrPattern,
+}
+_core.set_kind_classes("relax.dpl.Pattern", "kind_name", _CLASSES)
 
 
 class PatternSeq:
@@ -211,9 +448,6 @@ def is_extern(name=""):
     return _dpl.extern_func(name)
 
 
-ExternFuncPattern = is_extern
-
-
 def is_const():
     """A tensor constant."""
     return _dpl.const()
@@ -247,9 +481,6 @@ def is_shape(shape):
 def function_pattern(params, body):
     """A function."""
     return _dpl.function(list(params), body)
-
-
-FunctionPattern = function_pattern
 
 
 def has_dtype(dtype, pattern=None):
@@ -294,6 +525,62 @@ def make_fused_bias_activation_pattern(op_name, with_bias=False, activation=None
     return is_op(activation)(out) if activation else out
 
 
+class PatternMatchingRewriter:
+    """Rewriting rules. A call with a module or a function gives it rewritten until nothing matches; ``a | b`` are the rules
+    of both, of which the first that matches takes a value.
+
+    ::
+
+        @R.rewriter
+        class Square:
+            @R.function
+            def pattern(x: R.Tensor):
+                return R.multiply(x, x)
+
+            @R.function
+            def replacement(x: R.Tensor):
+                return R.square(x)
+
+        module = Square(module)
+    """
+
+    def __init__(self, rules):
+        self._rules = rules
+
+    @staticmethod
+    def from_pattern(pattern, func):
+        """The rule of a pattern and of a function, as :func:`rewrite_call` takes them."""
+        return ExprPatternRewriter(pattern, func)
+
+    @staticmethod
+    def from_module(mod):
+        """The rule of a module with two functions ``pattern`` and ``replacement`` of one signature.
+
+        A module that is no rule is a ValueError that says why.
+        """
+        return PatternMatchingRewriter(_core.PatternRewriter._from_module(mod))
+
+    def __call__(self, obj):
+        return self._rules._apply(obj)
+
+    def __or__(self, other):
+        return OrRewriter(self, other)
+
+
+class ExprPatternRewriter(PatternMatchingRewriter):
+    """The rule of a pattern and of a function that makes what takes its place."""
+
+    def __init__(self, pattern, func):
+        super().__init__(_core.PatternRewriter._from_pattern(pattern, func))
+
+
+class OrRewriter(PatternMatchingRewriter):
+    """The rules of two rewriters."""
+
+    def __init__(self, lhs, rhs):
+        super().__init__(lhs._rules._or(rhs._rules))
+
+
 def rewrite_call(pattern, rewriter, func):
     """The function with every match replaced by ``rewriter(expression, parts)``, until nothing changes."""
     return _core.dpl_rewrite_call(pattern, rewriter, func)
@@ -304,7 +591,9 @@ def rewrite_bindings(ctx, rewriter, func):
     return _core.dpl_rewrite_bindings(*ctx._parts(), rewriter, func)
 
 
-__all__ = ["DFPattern", "PatternContext", "PatternSeq", "function_pattern", "has_attr", "has_dtype", "is_call_dps_packed"]
+__all__ = [*(cls.__name__ for cls in dict.fromkeys(_CLASSES.values()))]
+__all__ += ["ExprPatternRewriter", "OrRewriter", "PatternMatchingRewriter"]
+__all__ += ["DFPattern", "PatternContext", "PatternSeq", "function_pattern", "has_attr", "has_dtype", "is_call_dps_packed"]
 __all__ += ["is_call_packed", "is_call_tir", "is_const", "is_dfv", "is_expr", "is_extern", "is_gv", "is_op", "is_shape"]
 __all__ += ["is_tuple", "is_tuple_get_item", "is_var", "make_fused_bias_activation_pattern", "reject"]
 __all__ += ["rewrite_bindings", "rewrite_call", "wildcard"]

@@ -6,6 +6,7 @@ every operator of :mod:`relaxide.relax.op`.
 """
 
 import builtins
+import sys
 
 from ..ir.expr import Tuple as _Tuple
 from ..ir.expr import TupleGetItem
@@ -126,6 +127,16 @@ def ExternFunc(name):
     from ..relax.expr import ExternFunc
 
     return ExternFunc(name)
+
+
+def rewriter(cls):
+    """Make the functions ``pattern`` and ``replacement`` of a class a rewriting rule; see
+    :class:`relaxide.relax.dpl.PatternMatchingRewriter`."""
+    from ..relax.dpl import PatternMatchingRewriter
+    from .entry import _module
+
+    module = _module(cls, sys._getframe(1)) if isinstance(cls, type) else cls
+    return PatternMatchingRewriter.from_module(module)
 
 
 def __getattr__(name):

@@ -23,17 +23,22 @@ globals().update({name: _element(name) for name in _DTYPES})
 inline = macro
 prim_func.__tvmscript__ = "T.prim_func"
 
-#: Functions of scalars that helpers may call.
-_SCALAR = frozenset(
-    "acos acosh asin asinh atan atanh ceil cos cosh erf exp exp2 exp10 floor log log2 log10 log1p nearbyint round rsqrt "
-    "sigmoid sin sinh sqrt tan tanh trunc floordiv floormod truncdiv truncmod ceildiv max min if_then_else abs pow "
-    "min_value max_value all any".split()
-)
+#: Names that TVMScript has in small letters for what makes a node.
+_SMALL = {"cast": "Cast", "ramp": "Ramp", "broadcast": "Broadcast", "Range": "Range", "buffer_load": "BufferLoad"}
+#: What makes scalars, and so has a meaning in the helpers of a program: functions, and the classes of nodes.
+_SCALAR = {name for name in vars(_tirx.op) if not name.startswith("_") and callable(getattr(_tirx.op, name))}
+_SCALAR |= {name for name, value in vars(_tirx).items() if isinstance(value, type) and issubclass(value, _tirx.ExprWithOp)}
+
+
+def meta_var(value):
+    """A value that keeps its name while the program is read, instead of being bound in it."""
+    return value
 
 
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    if name in _SCALAR:
+    name = _SMALL.get(name, name)
+    if name in _SCALAR or name in _SMALL.values():
         return getattr(_tirx, name)
     return getattr(_inert, name)

@@ -49,5 +49,9 @@ class IterVar(Node):
         """Axes of blocks have no threads."""
         return ""
 
+    def asobject(self):
+        """The variable, where the axis stands in an expression."""
+        return self.var
+
 
 __all__ = ["IterVar"]

@@ -3,6 +3,7 @@
 use relaxide::ffi::{Any, Array, Error, ErrorKind, Map, Ref};
 use relaxide::ir::prim::PrimExpr;
 use relaxide::ir::{GlobalVar, IRModule, Type, Var};
+use relaxide::relax::binding_rewrite::BlockRewrite;
 use relaxide::relax::{AnyVar, Expr, Function, SeqExpr, analysis, shape};
 
 use super::{Args, Row};
@@ -48,6 +49,37 @@ pub(super) const TABLE: &[Row] = &[
     ("relax.analysis.remove_all_unused", |args| {
         Ok(relaxide::relax::transform::remove_unused(&args.get::<Ref<Function>>(0)?).into())
     }),
+    ("relax.BlockRewriteNew", |args| edit(args, |_| Ok(()))),
+    ("relax.BlockRewriteReplaceAllUses", |args| {
+        edit(args, |rewrite| {
+            rewrite.replace_all_uses(args.var(2)?, args.var(3)?);
+            Ok(())
+        })
+    }),
+    ("relax.BlockRewriteAddBinding", |args| {
+        edit(args, |rewrite| {
+            rewrite.add_binding(args.get(2)?);
+            Ok(())
+        })
+    }),
+    ("relax.BlockRewriteAdd", |args| {
+        edit(args, |rewrite| {
+            rewrite.add(args.expr(2)?, args.optional::<String>(3)?.as_deref(), args.get(4)?);
+            Ok(())
+        })
+    }),
+    ("relax.BlockRewriteRemoveUnused", |args| {
+        edit(args, |rewrite| {
+            let removed = rewrite.remove_unused(&args.var(2)?, args.get(3)?);
+            removed.map_err(|error| Error::new(ErrorKind::RuntimeError, error.to_string()))
+        })
+    }),
+    ("relax.BlockRewriteRemoveAllUnused", |args| {
+        edit(args, |rewrite| {
+            rewrite.remove_all_unused();
+            Ok(())
+        })
+    }),
     ("relax.analysis.call_type", |args| {
         let Type::Func(func) = args.ty(0)? else {
             return Err(Error::new(ErrorKind::TypeError, "the type of a function is expected"));
@@ -74,4 +106,12 @@ fn erase(args: &Args<'_>) -> Result<Any, Error> {
         .filter_map(|known| if let PrimExpr::Var(var) = known { Some(var) } else { None })
         .collect();
     Ok(shape::erase_type(&args.ty(0)?, &|var| known.contains(var)).into())
+}
+
+/// `(block, function, …)`: both after an edit.
+fn edit(args: &Args<'_>, edit: impl FnOnce(&mut BlockRewrite) -> Result<(), Error>) -> Result<Any, Error> {
+    let mut rewrite = BlockRewrite::new(args.get(0)?, args.get(1)?)
+        .map_err(|error| Error::new(ErrorKind::ValueError, error.to_string()))?;
+    edit(&mut rewrite)?;
+    Ok(list([Any::from(rewrite.block), Any::from(rewrite.function)]))
 }

@@ -6,6 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use relaxide::ffi::{Any, Array, Error, FromAny, Object, Ref};
+use relaxide::ir::PrimExpr;
 use relaxide::relax::builder::BuildError;
 use relaxide::relax::dpl::pattern::PatternNode;
 use relaxide::relax::dpl::{self, Pattern, PatternContext, PatternKind, PatternSeq, VarValues};
@@ -61,8 +62,42 @@ pub(super) const TABLE: &[Row] = &[
     ("relax.dpl.has_shape", |args| give(pattern(args, 0)?.has_shape(args.prims(1)?.unwrap_or_default()))),
     ("relax.dpl.has_attr", |args| give(pattern(args, 0)?.has_attrs(args.attrs(1)?))),
     ("relax.dpl.dup", |args| give(pattern(args, 0)?.dup())),
+    ("relax.dpl.fields", |args| Ok(fields(&pattern(args, 0)?).into())),
     ("relax.dpl.text", |args| Ok(pattern(args, 0)?.to_string().as_str().into())),
 ];
+
+/// What a pattern consists of, in order: its parts and what is said of them.
+fn fields(pattern: &Pattern) -> Array {
+    let part = |part: &Pattern| Any::from(part.object().clone());
+    let list = |parts: &[Pattern]| Any::from(parts.iter().map(part).collect::<Array>());
+    let dims = |dims: &[PrimExpr]| Any::from(dims.iter().cloned().map(Any::from).collect::<Array>());
+    let fields = match pattern.kind() {
+        PatternKind::Wildcard | PatternKind::Constant => Vec::new(),
+        PatternKind::Var(name) | PatternKind::DataflowVar(name) => vec![Any::from(name.as_str())],
+        PatternKind::Global(name) | PatternKind::Extern(name) => vec![Any::from(name.as_str())],
+        PatternKind::Op(name) => vec![
+            relaxide::relax::op::lookup(name)
+                .map_or_else(Any::none, |def| Any::from(relaxide::relax::op::Op::get(def.name))),
+        ],
+        PatternKind::Expr(expr) => vec![Any::from(expr.clone())],
+        PatternKind::Call { callee, args, more } => {
+            vec![part(callee), args.as_deref().map_or_else(Any::none, list), Any::from(*more)]
+        }
+        PatternKind::Function { params, body } => vec![list(params), part(body)],
+        PatternKind::Tuple(fields) | PatternKind::UnorderedTuple(fields) => vec![list(fields)],
+        PatternKind::TupleGetItem(of, index) => {
+            vec![part(of), index.and_then(|i| i64::try_from(i).ok()).map_or_else(Any::none, Any::from)]
+        }
+        PatternKind::Or(a, b) | PatternKind::And(a, b) => vec![part(a), part(b)],
+        PatternKind::Not(of) => vec![part(of)],
+        PatternKind::Type(of, ty) => vec![part(of), Any::from(ty.clone())],
+        PatternKind::DType(of, dtype) => vec![part(of), Any::from(*dtype)],
+        PatternKind::Shape(of, shape) => vec![part(of), dims(shape)],
+        PatternKind::ShapeExpr(shape) => vec![dims(shape)],
+        PatternKind::Attrs(of, attrs) => vec![part(of), relaxide::ffi::Field::to_any(attrs)],
+    };
+    fields.into_iter().collect()
+}
 
 /// Makes the type of patterns known by its key.
 pub(super) fn enter() {
@@ -75,11 +110,11 @@ pub fn node<T: FromAny>(value: &Bound<'_, PyAny>) -> PyResult<T> {
 }
 
 /// An object of Python as an expression.
-fn expr(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
+pub fn expr(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
     super::args::expr(convert::from_py(value)?.as_view()).map_err(error::to_py)
 }
 
-fn out<'py>(py: Python<'py>, value: impl Into<Any>) -> PyResult<Bound<'py, PyAny>> {
+pub fn out<'py>(py: Python<'py>, value: impl Into<Any>) -> PyResult<Bound<'py, PyAny>> {
     convert::to_py(py, value.into())
 }
 
@@ -110,7 +145,7 @@ fn dpl_match<'py>(
 }
 
 /// Parts with what holds them: variables where they are bound, values where they are not.
-fn parts<'py>(py: Python<'py>, found: &dpl::Matches) -> PyResult<Bound<'py, PyDict>> {
+pub fn parts<'py>(py: Python<'py>, found: &dpl::Matches) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (part, _, value) in found.iter() {
         dict.set_item(out(py, part.object())?, out(py, value)?)?;

@@ -13,6 +13,7 @@ pub mod module;
 pub mod op;
 pub mod pass_functions;
 mod prim;
+pub mod rewriter;
 mod stmt;
 pub mod te;
 pub mod transform;

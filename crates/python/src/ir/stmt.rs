@@ -1,11 +1,11 @@
 //! Constructors of kernels: statements, blocks, buffers.
 
 use relaxide::ffi::{Any, Array, DataType, Error, ErrorKind, FromAny, Map, Ref};
-use relaxide::ir::prim::{PrimExpr, StringImm};
+use relaxide::ir::prim::{PrimExpr, PrimMutator, PrimVisitor, StringImm};
 use relaxide::ir::{Buffer, Type, Var};
 use relaxide::tir::{
     AllocBuffer, AssertStmt, AttrStmt, Bind, BufferRegion, BufferStore, Evaluate, For, ForKind, IfThenElse, IterKind,
-    IterVar, MatchBufferRegion, PrimFunc, Range, SBlock, SBlockRealize, SeqStmt, Stmt, While,
+    IterVar, MatchBufferRegion, PrimFunc, Range, SBlock, SBlockRealize, SeqStmt, Stmt, StmtMutator, StmtVisitor, While,
 };
 
 use super::args::prim_expr;
@@ -46,6 +46,8 @@ pub(super) const TABLE: &[Row] = &[
     ("tirx.Buffer", buffer),
     ("tirx.PrimFunc", prim_func),
     ("tirx.Specialize", specialize),
+    ("tirx.BufferAccesses", accesses),
+    ("tirx.OverBuffers", over_buffers),
 ];
 
 fn refuse<T>(kind: ErrorKind, message: impl Into<String>) -> Result<T, Error> {
@@ -239,4 +241,46 @@ fn specialize(args: &Args<'_>) -> Result<Any, Error> {
         }
     }
     Ok(Ref::new(relaxide::tir::specialize(&func, &values)).into())
+}
+
+/// The buffers that a statement reads, and those that it writes.
+fn accesses(args: &Args<'_>) -> Result<Any, Error> {
+    #[derive(Default)]
+    struct Accesses {
+        reads: Vec<Ref<Buffer>>,
+        writes: Vec<Ref<Buffer>>,
+    }
+    impl PrimVisitor for Accesses {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            if let PrimExpr::Load(load) = e {
+                self.reads.push(load.buffer.clone());
+            }
+            self.walk_prim(e);
+        }
+    }
+    impl StmtVisitor for Accesses {
+        fn visit_stmt(&mut self, stmt: &Stmt) {
+            if let Stmt::Store(store) = stmt {
+                self.writes.push(store.buffer.clone());
+            }
+            self.walk_stmt(stmt);
+        }
+    }
+    let mut found = Accesses::default();
+    found.visit_stmt(&args.get(0)?);
+    let list = |buffers: Vec<Ref<Buffer>>| buffers.into_iter().map(Any::from).collect::<Array>();
+    Ok([list(found.reads), list(found.writes)].into_iter().map(Any::from).collect::<Array>().into())
+}
+
+/// `(statement, buffers, others)`: the statement with others in the place of buffers.
+fn over_buffers(args: &Args<'_>) -> Result<Any, Error> {
+    struct Replace(Vec<(Ref<Buffer>, Ref<Buffer>)>);
+    impl PrimMutator for Replace {
+        fn mutate_buffer_use(&mut self, buffer: &Ref<Buffer>) -> Ref<Buffer> {
+            self.0.iter().find(|(old, _)| old == buffer).map_or(buffer, |(_, new)| new).clone()
+        }
+    }
+    impl StmtMutator for Replace {}
+    let (old, new): (Vec<Ref<Buffer>>, Vec<Ref<Buffer>>) = (args.get(1)?, args.get(2)?);
+    Ok(Replace(old.into_iter().zip(new).collect()).mutate_stmt(&args.get(0)?).into())
 }

@@ -1,11 +1,12 @@
 //! The compute language to Python: tensors by an expression for each element, and kernels of them.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
-use relaxide::ffi::{Any, DataType};
-use relaxide::ir::prim::PrimExpr;
-use relaxide::tir::te;
+use pyo3::types::{PyList, PyTuple};
+use relaxide::ffi::{Any, DataType, Ref};
+use relaxide::ir::Buffer;
+use relaxide::ir::prim::{self, PrimExpr};
+use relaxide::tir::{Stmt, te};
 
 use super::args;
 use crate::device::data_type;
@@ -16,10 +17,17 @@ use crate::{convert, error};
 #[derive(Clone)]
 pub struct TeTensor(te::Tensor);
 
-/// An axis that a reduction runs over.
+/// An axis that a reduction runs over, and the value that it begins at.
 #[pyclass(frozen, from_py_object, module = "relaxide.te")]
 #[derive(Clone)]
-pub struct ReduceAxis(te::ReduceAxis);
+pub struct ReduceAxis(te::ReduceAxis, PrimExpr);
+
+impl ReduceAxis {
+    /// The axis as an index.
+    fn index(&self) -> PrimExpr {
+        prim::add(self.0.var(), self.1.clone())
+    }
+}
 
 /// A reduction, which is the whole body of a compute.
 #[pyclass(frozen, from_py_object, module = "relaxide.te")]
@@ -28,7 +36,7 @@ pub struct Reduction(te::Reduction);
 
 fn scalar(value: &Bound<'_, PyAny>) -> PyResult<PrimExpr> {
     if let Ok(axis) = value.extract::<ReduceAxis>() {
-        return Ok(axis.0.var());
+        return Ok(axis.index());
     }
     args::prim_expr(convert::from_py(value)?.as_view()).map_err(error::to_py)
 }
@@ -78,6 +86,30 @@ impl TeTensor {
         give(py, self.0.at(&scalars(indices)?))
     }
 
+    /// The name of the stage that produces it.
+    #[getter]
+    fn _stage_name(&self) -> &str {
+        self.0.stage_name()
+    }
+
+    /// Which of its stage's outputs it is.
+    #[getter]
+    fn value_index(&self) -> usize {
+        self.0.index()
+    }
+
+    /// The axes over its elements.
+    #[getter]
+    fn _axes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.0.axes().into_iter().map(|axis| give(py, axis)).collect()
+    }
+
+    /// The axes that its elements are combined over.
+    #[getter]
+    fn _reduce_axes(&self) -> Vec<ReduceAxis> {
+        self.0.reduce_axes().into_iter().map(|axis| ReduceAxis(axis, prim::int(0))).collect()
+    }
+
     fn __repr__(&self) -> String {
         let dims: Vec<String> = self.0.shape().iter().map(relaxide::script::print_prim).collect();
         format!("Tensor(shape=[{}], name={}, dtype={})", dims.join(", "), self.0.name(), self.0.dtype())
@@ -88,13 +120,13 @@ impl TeTensor {
     }
 
     fn __hash__(&self) -> usize {
-        relaxide::ffi::Ref::as_ptr(self.0.buffer()) as usize >> 4
+        Ref::as_ptr(self.0.buffer()) as usize >> 4
     }
 }
 
 #[pymethods]
 impl ReduceAxis {
-    /// The axis as an index.
+    /// The variable.
     #[getter]
     fn var<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         give(py, self.0.var())
@@ -108,7 +140,7 @@ impl ReduceAxis {
 
     /// The axis as an index, where it stands in an expression.
     fn asobject<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.var(py)
+        give(py, self.index())
     }
 }
 
@@ -118,14 +150,17 @@ fn te_placeholder(shape: &Bound<'_, PyAny>, dtype: &Bound<'_, PyAny>, name: &str
 }
 
 /// What a body gives for each output.
-fn body(value: &Bound<'_, PyAny>) -> PyResult<te::Body> {
-    match value.extract::<Reduction>() {
-        Ok(reduction) => Ok(te::Body::Reduction(reduction.0)),
-        Err(_) => scalar(value).map(te::Body::Element),
+fn bodies(value: &Bound<'_, PyAny>) -> PyResult<te::Bodies> {
+    if let Ok(reduction) = value.extract::<Reduction>() {
+        return Ok(te::Bodies::Reduction(reduction.0));
     }
+    if value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>() {
+        return Ok(te::Bodies::Elements(scalars(value)?));
+    }
+    Ok(te::Bodies::Elements(vec![scalar(value)?]))
 }
 
-/// The tensor whose element at some axis values is what a function says.
+/// The tensors whose elements at some axis values are what a function says: one, or as many as it gives at once.
 #[pyfunction]
 fn te_compute<'py>(
     py: Python<'py>,
@@ -133,35 +168,103 @@ fn te_compute<'py>(
     axes: Vec<String>,
     fcompute: &Bound<'py, PyAny>,
     name: &str,
-) -> PyResult<TeTensor> {
+) -> PyResult<Vec<TeTensor>> {
     let names: Vec<&str> = axes.iter().map(String::as_str).collect();
     let compute = te::Compute::new(name, scalars(shape)?).axes(&names);
     let call = |axes: &[PrimExpr]| {
         let axes = axes.iter().map(|axis| give(py, axis.clone())).collect::<PyResult<Vec<_>>>()?;
-        let value = fcompute.call1(PyTuple::new(py, axes)?)?;
-        if value.is_instance_of::<PyTuple>() || value.is_instance_of::<pyo3::types::PyList>() {
-            let message = "a compute of several tensors is written as several computes";
-            return Err(PyTypeError::new_err(message));
-        }
-        body(&value)
+        bodies(&fcompute.call1(PyTuple::new(py, axes)?)?)
     };
     // The function runs inside of the builder, which takes no errors from it: one waits here.
     let mut failed = None;
-    let tensor = compute.build(|axes| {
+    let tensors = compute.build_multi(|axes| {
         call(axes).unwrap_or_else(|error| {
             failed = Some(error);
-            te::Body::Element(PrimExpr::from(0))
+            te::Bodies::Elements(Vec::new())
         })
     });
     match failed {
         Some(error) => Err(error),
-        None => Ok(TeTensor(tensor)),
+        None => Ok(tensors.into_iter().map(TeTensor).collect()),
+    }
+}
+
+/// The tensors that statements fill: `body` gets buffers for the inputs and for the outputs and gives a statement.
+#[pyfunction]
+fn te_extern<'py>(
+    py: Python<'py>,
+    name: &str,
+    inputs: Vec<TeTensor>,
+    outputs: Vec<(String, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+    body: &Bound<'py, PyAny>,
+) -> PyResult<Vec<TeTensor>> {
+    let inputs: Vec<te::Tensor> = inputs.into_iter().map(|tensor| tensor.0).collect();
+    let described = outputs.into_iter().map(|(name, shape, dtype)| Ok((name, scalars(&shape)?, data_type(&dtype)?)));
+    let described = described.collect::<PyResult<Vec<_>>>()?;
+    let call = |ins: &[Ref<Buffer>], outs: &[Ref<Buffer>]| {
+        let list = |buffers: &[Ref<Buffer>]| {
+            let buffers = buffers.iter().map(|buffer| give(py, buffer.clone())).collect::<PyResult<Vec<_>>>()?;
+            PyList::new(py, buffers)
+        };
+        let made = body.call1((list(ins)?, list(outs)?))?;
+        convert::from_py(&made)?.to::<Stmt>().map_err(error::to_py)
+    };
+    let mut failed = None;
+    let tensors = te::extern_stage(name, &inputs, described, |ins, outs| {
+        call(ins, outs).unwrap_or_else(|error| {
+            failed = Some(error);
+            Stmt::nop()
+        })
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(tensors.into_iter().map(TeTensor).collect()),
+    }
+}
+
+/// The results of a scan, one for each state.
+#[pyfunction]
+fn te_scan(name: &str, init: Vec<TeTensor>, update: Vec<TeTensor>, state: Vec<TeTensor>) -> PyResult<Vec<TeTensor>> {
+    let of = |tensors: Vec<TeTensor>| tensors.into_iter().map(|tensor| tensor.0).collect::<Vec<_>>();
+    let made = te::scan(name, &of(init), &of(update), &of(state));
+    let made = made.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(made.into_iter().map(TeTensor).collect())
+}
+
+/// A reduction of one's own: `fcombine` makes new results of those so far and of the values.
+#[pyfunction]
+fn te_combine<'py>(
+    py: Python<'py>,
+    values: &Bound<'py, PyAny>,
+    identities: &Bound<'py, PyAny>,
+    axes: Vec<ReduceAxis>,
+    fcombine: &Bound<'py, PyAny>,
+) -> PyResult<Reduction> {
+    let mut failed = None;
+    let call = |so_far: &[PrimExpr], values: &[PrimExpr]| {
+        let list = |values: &[PrimExpr]| {
+            let values = values.iter().map(|value| give(py, value.clone())).collect::<PyResult<Vec<_>>>()?;
+            PyTuple::new(py, values)
+        };
+        scalars(&fcombine.call1((list(so_far)?, list(values)?))?)
+    };
+    let axes: Vec<te::ReduceAxis> = axes.into_iter().map(|axis| axis.0).collect();
+    let made = te::combine(scalars(identities)?, scalars(values)?, axes, |so_far, values| {
+        call(so_far, values).unwrap_or_else(|error| {
+            failed = Some(error);
+            Vec::new()
+        })
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(Reduction(made)),
     }
 }
 
 #[pyfunction]
-fn te_reduce_axis(extent: &Bound<'_, PyAny>, name: &str) -> PyResult<ReduceAxis> {
-    Ok(ReduceAxis(te::reduce_axis_named(name, scalar(extent)?)))
+fn te_reduce_axis(begin: &Bound<'_, PyAny>, extent: &Bound<'_, PyAny>, name: &str) -> PyResult<ReduceAxis> {
+    let begin = prim::cast(DataType::int(64), scalar(begin)?);
+    Ok(ReduceAxis(te::reduce_axis_named(name, scalar(extent)?), begin))
 }
 
 #[pyfunction]
@@ -177,12 +280,28 @@ fn te_reduce(kind: &str, value: &Bound<'_, PyAny>, axes: Vec<ReduceAxis>) -> PyR
     }))
 }
 
+/// What changes nothing in a reduction of scalars like one.
+#[pyfunction]
+fn te_identity<'py>(py: Python<'py>, kind: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let dtype = scalar(value)?.dtype();
+    give(
+        py,
+        match kind {
+            "sum" => prim::constant(dtype, 0.0),
+            "prod" => prim::constant(dtype, 1.0),
+            "max" => prim::lowest(dtype),
+            "min" => prim::highest(dtype),
+            _ => return Err(PyValueError::new_err(format!("there is no reduction {kind}"))),
+        },
+    )
+}
+
 /// The kernel of tensors: inputs first, then outputs.
 #[pyfunction]
 fn te_create_prim_func<'py>(py: Python<'py>, tensors: Vec<TeTensor>) -> PyResult<Bound<'py, PyAny>> {
     let tensors: Vec<te::Tensor> = tensors.into_iter().map(|tensor| tensor.0).collect();
     let kernel = te::create_prim_func(&tensors).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    give(py, relaxide::ffi::Ref::new(kernel))
+    give(py, Ref::new(kernel))
 }
 
 /// The kernel of inputs and outputs, and the scalars that it takes between them.
@@ -197,7 +316,7 @@ fn te_make_kernel<'py>(
     let (kernel, scalars) = relaxide::relax::builder::make_kernel(name, of(inputs), of(outputs))
         .map_err(|error| PyValueError::new_err(error.to_string()))?;
     let scalars = scalars.into_iter().map(|var| give(py, var)).collect::<PyResult<Vec<_>>>()?;
-    Ok((give(py, relaxide::ffi::Ref::new(kernel))?, scalars))
+    Ok((give(py, Ref::new(kernel))?, scalars))
 }
 
 /// The element type of a scalar expression.
@@ -213,6 +332,14 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Reduction>()?;
     m.add_function(wrap_pyfunction!(te_placeholder, m)?)?;
     m.add_function(wrap_pyfunction!(te_compute, m)?)?;
+    for function in [
+        wrap_pyfunction!(te_extern, m)?,
+        wrap_pyfunction!(te_scan, m)?,
+        wrap_pyfunction!(te_combine, m)?,
+        wrap_pyfunction!(te_identity, m)?,
+    ] {
+        m.add_function(function)?;
+    }
     m.add_function(wrap_pyfunction!(te_reduce_axis, m)?)?;
     m.add_function(wrap_pyfunction!(te_reduce, m)?)?;
     m.add_function(wrap_pyfunction!(te_create_prim_func, m)?)?;

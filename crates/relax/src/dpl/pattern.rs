@@ -16,6 +16,9 @@ pub struct Pattern(Ref<PatternNode>);
 #[derive(Object, Debug)]
 #[object(key = "relax.dpl.Pattern")]
 pub struct PatternNode {
+    /// The name of its kind.
+    #[field(ignore)]
+    kind_name: String,
     #[field(hidden)]
     kind: PatternBox,
 }
@@ -82,10 +85,39 @@ pub enum PatternKind {
     Attrs(Pattern, Attrs),
 }
 
+impl PatternKind {
+    /// The name of the kind.
+    pub fn name(&self) -> &'static str {
+        match self {
+            PatternKind::Wildcard => "Wildcard",
+            PatternKind::Var(_) => "Var",
+            PatternKind::DataflowVar(_) => "DataflowVar",
+            PatternKind::Global(_) => "Global",
+            PatternKind::Extern(_) => "Extern",
+            PatternKind::Constant => "Constant",
+            PatternKind::Op(_) => "Op",
+            PatternKind::Expr(_) => "Expr",
+            PatternKind::Call { .. } => "Call",
+            PatternKind::Function { .. } => "Function",
+            PatternKind::Tuple(_) => "Tuple",
+            PatternKind::UnorderedTuple(_) => "UnorderedTuple",
+            PatternKind::TupleGetItem(..) => "TupleGetItem",
+            PatternKind::Or(..) => "Or",
+            PatternKind::And(..) => "And",
+            PatternKind::Not(_) => "Not",
+            PatternKind::Type(..) => "Type",
+            PatternKind::DType(..) => "DType",
+            PatternKind::Shape(..) => "Shape",
+            PatternKind::ShapeExpr(_) => "ShapeExpr",
+            PatternKind::Attrs(..) => "Attrs",
+        }
+    }
+}
+
 impl Pattern {
     /// A pattern of a kind.
     pub fn new(kind: PatternKind) -> Pattern {
-        Pattern(Ref::new(PatternNode { kind: Box::new(kind) }))
+        Pattern(Ref::new(PatternNode { kind_name: kind.name().to_string(), kind: Box::new(kind) }))
     }
 
     /// What it matches.

@@ -67,7 +67,8 @@ impl Compute {
         Tensor::output_of(self.into_stage(kind), 0, name, dtype, &shape)
     }
 
-    /// The tensors of one shape whose elements at some axis values are what `f` says; they are named `NAME_v0`, `NAME_v1` …
+    /// The tensors of one shape whose elements at some axis values are what `f` says: `NAME`, or several that are named
+    /// `NAME_v0`, `NAME_v1` …
     pub fn build_multi<B: Into<Bodies>>(self, f: impl FnOnce(&[PrimExpr]) -> B) -> Vec<Tensor> {
         let axes: Vec<PrimExpr> = self.axes.iter().map(PrimExpr::from).collect();
         let (kind, dtypes) = match f(&axes).into() {
@@ -82,8 +83,11 @@ impl Compute {
         };
         let (name, shape) = (self.name.clone(), self.shape.clone());
         let stage = self.into_stage(kind);
-        let output =
-            |(i, dtype): (usize, DataType)| Tensor::output_of(stage.clone(), i, format!("{name}_v{i}"), dtype, &shape);
+        let alone = dtypes.len() == 1;
+        let output = |(i, dtype): (usize, DataType)| {
+            let name = if alone { name.clone() } else { format!("{name}_v{i}") };
+            Tensor::output_of(stage.clone(), i, name, dtype, &shape)
+        };
         dtypes.into_iter().enumerate().map(output).collect()
     }
 

@@ -49,6 +49,14 @@ pub enum TeError {
     /// One tensor is an argument twice.
     #[error("tensor `{0}` is an argument twice")]
     DuplicateArgument(String),
+    /// The parts of a scan do not fit each other.
+    #[error("the scan `{name}` cannot be: {why}")]
+    Scan {
+        /// The scan.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
     /// The lists of a reduction are not of one length.
     #[error(
         "the reduction of stage `{stage}` combines {values} values into {combined} results with {identity} initial values"

@@ -4,7 +4,7 @@ use relaxide_ffi::{DataType, Object, ObjectRef, Ref};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Attrs, Buffer, Var};
 
-use super::reduce::Reduction;
+use super::reduce::{ReduceAxis, Reduction};
 use crate::Stmt;
 
 /// A tensor of a compute graph: an input or an output of a stage. Clones are the same tensor.
@@ -100,6 +100,29 @@ impl Tensor {
     /// One element. [`create_prim_func`](super::create_prim_func) refuses a wrong number of indices.
     pub fn at(&self, indices: &[PrimExpr]) -> PrimExpr {
         prim::load(&self.buffer, indices)
+    }
+
+    /// The name of the stage that produces it.
+    pub fn stage_name(&self) -> &str {
+        output_link(&self.buffer).map_or(self.name(), |link| &link.stage.name)
+    }
+
+    /// Which of its stage's outputs it is.
+    pub fn index(&self) -> usize {
+        output_link(&self.buffer).map_or(0, |link| link.index)
+    }
+
+    /// The axes over its elements; none for inputs and for what statements fill.
+    pub fn axes(&self) -> Vec<Ref<Var>> {
+        output_link(&self.buffer).map_or_else(Vec::new, |link| link.stage.axes.clone())
+    }
+
+    /// The axes that its elements are combined over.
+    pub fn reduce_axes(&self) -> Vec<ReduceAxis> {
+        match output_link(&self.buffer).map(|link| &link.stage.kind) {
+            Some(StageKind::Reduction(reduction)) => reduction.axes.clone(),
+            _ => Vec::new(),
+        }
     }
 
     /// The buffer that loads of it name until a kernel is made.

@@ -126,3 +126,24 @@ fn mistakes_in_a_description_are_named() {
     let found = create_prim_func(&[a, uneven]).unwrap_err();
     assert!(matches!(found, TeError::UnevenReduction { identity: 0, .. }), "{found}");
 }
+
+#[test]
+fn a_scan_copies_its_start_and_goes_on_from_there() {
+    let x = placeholder("X", [6, 4], F32);
+    let state = placeholder("state", [6, 4], F32);
+    let init = compute("init", [1, 4], |i| x.at(&[0.into(), i[1].clone()]));
+    let update = compute("update", [6, 4], |i| state.at(&[i[0].clone() - 1, i[1].clone()]) + x.at(i));
+    let sums = scan("sums", &[init.clone()], &[update.clone()], &[state.clone()]).unwrap();
+    let func = create_prim_func(&[x.clone(), sums[0].clone()]).unwrap();
+    let all = blocks(&func.body);
+    assert_eq!(names(&all), ["init", "sums"]);
+    let Stmt::Seq(parts) = &all[1].body else { panic!("one statement only") };
+    let Stmt::For(steps) = &parts.seq[1] else { panic!("no loop over time") };
+    assert!(steps.extent.is_int(5));
+    // What reads the state in another stage would have to be computed at every step.
+    let between = compute("between", [6, 4], |i| state.at(i) * 2);
+    let far = compute("far", [6, 4], |i| between.at(&[i[0].clone() - 1, i[1].clone()]));
+    let sums = scan("sums", &[init], &[far], &[state]).unwrap();
+    assert_eq!(create_prim_func(&[x, sums[0].clone()]).unwrap_err(), TeError::UnknownTensor("state".into()));
+    assert!(matches!(scan("sums", &[], &[update], &[]).unwrap_err(), TeError::Scan { .. }));
+}

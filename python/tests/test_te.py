@@ -1,0 +1,194 @@
+"""Kernels that are described in the compute language: what they compute, in programs and by themselves."""
+
+import numpy as np
+import pytest
+
+import relaxide as tvm
+from relaxide import relax, te, tirx
+from relaxide.script import tirx as T
+
+X = np.random.default_rng(0).standard_normal((8, 4)).astype("float32")
+
+
+def run(describe, *arrays):
+    """What the tensors that a function describes hold, by a program that has them from ``emit_te``."""
+    builder = relax.BlockBuilder()
+    params = [relax.Var(f"x{i}", relax.TensorType(list(a.shape), str(a.dtype))) for i, a in enumerate(arrays)]
+    with builder.function("main", params):
+        builder.emit_func_output(builder.emit_te(describe, *params))
+    machine = relax.VirtualMachine(tvm.compile(builder.get()), tvm.cpu())
+    made = machine["main"](*[tvm.runtime.tensor(a) for a in arrays])
+    return [part.numpy() for part in made] if not isinstance(made, tvm.runtime.Tensor) else made.numpy()
+
+
+def test_a_scan_computes_running_sums():
+    def sums(x):
+        state = te.placeholder(x.shape, x.dtype, name="state")
+        first = te.compute((1, 4), lambda _, i: x[0, i], name="first")
+        update = te.compute((8, 4), lambda t, i: state[t - 1, i] + x[t, i], name="update")
+        return te.scan(first, update, state, inputs=[x], name="sums")
+
+    np.testing.assert_allclose(run(sums, X), np.cumsum(X, 0), rtol=1e-5)
+
+
+def test_the_update_of_a_scan_may_be_a_reduction():
+    w = np.random.default_rng(1).standard_normal((4, 4)).astype("float32") / 4
+
+    def recurrence(x, w):
+        state = te.placeholder(x.shape, x.dtype, name="state")
+        k = te.reduce_axis((0, 4), "k")
+        first = te.compute((1, 4), lambda _, i: x[0, i])
+        update = te.compute((8, 4), lambda t, i: te.sum(state[t - 1, k] * w[k, i], axis=k))
+        return te.scan(first, update, state)
+
+    expected = [X[0]]
+    for _ in range(7):
+        expected.append(expected[-1] @ w)
+    np.testing.assert_allclose(run(recurrence, X, w), np.stack(expected), rtol=1e-4, atol=1e-6)
+
+
+def test_states_of_a_scan_see_each_other():
+    def two(x):
+        a, b = (te.placeholder(x.shape, x.dtype, name=name) for name in "ab")
+        zero = [te.compute((1, 4), lambda _, i: x[0, i], name=f"first{at}") for at in range(2)]
+        up = te.compute((8, 4), lambda t, i: a[t - 1, i] + b[t - 1, i], name="up")
+        down = te.compute((8, 4), lambda t, i: a[t - 1, i] - b[t - 1, i], name="down")
+        return te.scan(zero, [up, down], [a, b])
+
+    a, b = [X[0]], [X[0]]
+    for _ in range(7):
+        a, b = [*a, a[-1] + b[-1]], [*b, a[-1] - b[-1]]
+    for made, expected in zip(run(two, X), (a, b)):
+        np.testing.assert_allclose(made, np.stack(expected), rtol=1e-5)
+
+
+def test_scans_that_do_not_fit_are_refused():
+    x, state = te.placeholder((8, 4)), te.placeholder((8, 4))
+    update = te.compute((8, 4), lambda t, i: state[t - 1, i])
+    with pytest.raises(ValueError, match="lists of one length"):
+        te.scan([], update, state)
+    with pytest.raises(ValueError, match="same dimensions"):
+        te.scan(te.compute((4,), lambda i: x[0, i]), update, state)
+    with pytest.raises(ValueError, match="update is a compute"):
+        te.scan(te.compute((1, 4), lambda _, i: x[0, i]), x, state)
+
+
+def test_statements_fill_tensors():
+    def reversed_rows(x):
+        def body(ins, outs):
+            i, j = tirx.Var("i", "int64"), tirx.Var("j", "int64")
+            store = tirx.BufferStore(outs[0], ins[0][7 - i, j], [i, j])
+            return tirx.For(i, 0, 8, tirx.ForKind.SERIAL, tirx.For(j, 0, 4, tirx.ForKind.SERIAL, store))
+
+        return te.extern((8, 4), [x], body, name="reversed_rows")
+
+    np.testing.assert_array_equal(run(reversed_rows, X), X[::-1])
+
+
+def test_statements_fill_several_tensors_of_their_types():
+    def split(x):
+        def body(ins, outs):
+            i = tirx.Var("i", "int64")
+            first = outs[0].vstore([i], ins[0][i, 0] * 2.0)
+            second = outs[1].vstore([i], ins[0][i, 1].astype("int32"))
+            return tirx.For(i, 0, 8, tirx.ForKind.SERIAL, tirx.SeqStmt([first, second]))
+
+        return te.extern([(8,), (8,)], [x], body, dtype=["float32", "int32"], name="split")
+
+    first, second = run(split, X * 10)
+    np.testing.assert_array_equal(first, X[:, 0] * 20)
+    np.testing.assert_array_equal(second, (X[:, 1] * 10).astype("int32"))
+
+
+def test_buffers_of_ones_own_stand_for_inputs_and_outputs():
+    ins, outs = tirx.decl_buffer((8, 4), name="P"), tirx.decl_buffer((8,), name="Q")
+    i = tirx.Var("i", "int64")
+    body = tirx.For(i, 0, 8, tirx.ForKind.SERIAL, outs.vstore([i], ins[i, 3]))
+    made = run(lambda x: te.extern((8,), [x], lambda *_: body, in_buffers=[ins], out_buffers=[outs]), X)
+    np.testing.assert_array_equal(made, X[:, 3])
+
+
+@T.prim_func(private=True, s_tir=True)
+def doubled(a: T.handle, b: T.handle, n: T.int64):
+    A = T.match_buffer(a, (n, 4))
+    B = T.match_buffer(b, (n, 4))
+    for i, j in T.grid(n, 4):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+
+
+def test_a_kernel_makes_tensors():
+    np.testing.assert_array_equal(run(lambda x: te.extern_primfunc([x], doubled), X), X * 2)
+
+
+def test_what_statements_cannot_fill_is_refused():
+    x = te.placeholder((8,))
+    with pytest.raises(ValueError, match="provide dtype"):
+        te.extern((8,), [], lambda ins, outs: tirx.Evaluate(0))
+    with pytest.raises(RuntimeError, match="mismatch"):
+        te.extern((8,), [x], lambda ins, outs: tirx.Evaluate(0), in_buffers=[])
+    with pytest.raises(ZeroDivisionError):
+        te.extern((8,), [x], lambda ins, outs: 1 // 0)
+
+
+def test_reducers_of_ones_own():
+    product = te.comm_reducer(lambda a, b: a * b, lambda dtype: tirx.const(1, dtype), name="product")
+
+    def describe(x):
+        k = te.reduce_axis((0, 4), "k")
+        return te.compute((8,), lambda i: product(x[i, k], axis=k), name="product")
+
+    np.testing.assert_allclose(run(describe, X), X.prod(1), rtol=1e-5)
+    a, b = tirx.Var("a", "int32"), tirx.Var("b", "int32")
+    assert str(product(a, b)) == "a * b" and str(product(a, b, a)) == "a * b * a"
+
+
+def test_a_reducer_of_two_values_finds_the_place_of_the_largest():
+    def larger(x, y):
+        return tirx.Select(x[1] >= y[1], x[0], y[0]), tirx.Select(x[1] >= y[1], x[1], y[1])
+
+    def nothing(index, value):
+        return tirx.const(-1, index), tirx.min_value(value)
+
+    argmax = te.comm_reducer(larger, nothing, name="argmax")
+
+    def describe(x):
+        k = te.reduce_axis((0, 4), "k")
+        return te.compute((8,), lambda i: argmax((k.var, x[i, k]), axis=k), name="largest")
+
+    index, value = run(describe, X)
+    np.testing.assert_array_equal(index, X.argmax(1))
+    np.testing.assert_array_equal(value, X.max(1))
+
+
+def test_reductions_over_a_part_of_an_axis():
+    def some(x):
+        k, late = te.reduce_axis((0, 4), "k"), te.reduce_axis((1, 4), "late")
+        return [
+            te.compute((8,), lambda i: te.sum(x[i, k], axis=k, where=k < 2), name="few"),
+            te.compute((8,), lambda i: te.max(x[i, late], axis=late), name="behind"),
+        ]
+
+    few, behind = run(some, X)
+    np.testing.assert_allclose(few, X[:, :2].sum(1), rtol=1e-5)
+    np.testing.assert_array_equal(behind, X[:, 1:].max(1))
+    with pytest.raises(NotImplementedError, match="start"):
+        k = te.reduce_axis((0, 4), "k")
+        te.sum(te.placeholder((4,))[k], axis=k, init=1.0)
+
+
+def test_a_compute_may_have_several_values():
+    more, twice = run(lambda x: te.compute((8, 4), lambda i, j: (x[i, j] + 1.0, x[i, j] * 2.0), name="both"), X)
+    np.testing.assert_array_equal(more, X + 1)
+    np.testing.assert_array_equal(twice, X * 2)
+
+
+def test_tensors_know_what_computes_them():
+    x = te.placeholder((8, 4), name="x")
+    k = te.reduce_axis((0, 4), "k")
+    rows = te.compute((8,), lambda row: te.sum(x[row, k], axis=k), name="rows")
+    assert rows.op.name == "rows" and [axis.var.name for axis in rows.op.axis] == ["row"]
+    assert [str(axis.var) for axis in rows.op.reduce_axis] == ["k"] and x.op.name == "x"
+    kernel = te.create_prim_func([x, rows])
+    assert [buffer.name for buffer in kernel.buffers] == ["x", "rows"]
