@@ -4,6 +4,7 @@ A generator gets a :class:`Draw` and returns the text of a call; tensors that it
 around the call. Most calls are right, some are wrong on purpose: ranks, axes, dtypes and sizes that do not fit.
 """
 
+import re
 import random
 
 FLOATS = ["float32", "float32", "float32", "float16", "float64"]
@@ -492,16 +493,24 @@ def quantized(name, dtype):
     return call
 
 
-def layouts(g, letters):
+def layouts(g, letters, values=()):
+    """A layout of axes, given their lengths where it may split one that is whole blocks."""
     if g.chance(0.6):
         return letters
     order = list(letters)
     g.rng.shuffle(order)
+    whole = [letter for letter, value in zip(letters, values) if isinstance(value, int) and value and value % 2 == 0]
+    if whole and g.chance(0.5):
+        order.append(f"2{g.pick(*whole).lower()}")
     return "".join(order)
 
 
 def ordered(values, letters, layout):
-    return [values[letters.index(c)] for c in layout]
+    """The lengths of axes as they lie in a layout."""
+    block = re.findall(r"(\d+)([a-z])", layout)
+    split = {axis.upper(): int(size) for size, axis in block}
+    lengths = [values[letters.index(c)] // split[c] if c in split else values[letters.index(c)] for c in re.sub(r"\d+[a-z]", "", layout)]
+    return lengths + [int(size) for size, _ in block]
 
 
 def conv(name, n, transposed=False):
@@ -516,8 +525,8 @@ def conv(name, n, transposed=False):
         weight = ([per_group * groups, filters] if transposed else [filters, per_group]) + kernel
         if g.chance(0.08):
             data[1] += 1
-        layout, kernel_layout = layouts(g, "NC" + space), layouts(g, letters)
-        out_layout = layouts(g, "NC" + space)
+        layout, kernel_layout = layouts(g, "NC" + space, data[:2]), layouts(g, letters, weight)
+        out_layout = layout if g.chance(0.5) else layouts(g, "NC" + space)
         padding = [g.int(0, 2) for _ in range(g.pick(n, 2 * n))] if n > 1 else [g.int(0, 2), g.int(0, 2)]
         strides, dilation = [g.int(1, 2) for _ in range(n)], [g.int(1, 2) for _ in range(n)]
         dtype = g.dtype("f")
@@ -541,7 +550,8 @@ def pool(name, n):
 
     def call(g):
         data = [g.dim(), g.dim()] + [g.pick(6, 8, 9, "n") for _ in range(n)]
-        layout, out_layout = layouts(g, "NC" + space), layouts(g, "NC" + space)
+        layout = layouts(g, "NC" + space, data[:2])
+        out_layout = layout if g.chance(0.5) else layouts(g, "NC" + space, data[:2])
         numbers = lambda low, high, count=n: [g.int(low, high) for _ in range(count)]
         return (
             f"R.nn.{name}({g.tensor(ordered(data, 'NC' + space, layout), g.dtype('f'))}, pool_size={numbers(1, 3)}, strides={numbers(1, 2)}, "
@@ -557,7 +567,8 @@ def adaptive(name, n):
 
     def call(g):
         data = [g.dim(), g.dim()] + [g.pick(6, 8, "n") for _ in range(n)]
-        layout, out_layout = layouts(g, "NC" + space), layouts(g, "NC" + space)
+        layout = layouts(g, "NC" + space, data[:2])
+        out_layout = layout if g.chance(0.5) else layouts(g, "NC" + space, data[:2])
         size = g.pick("None", repr([g.int(1, 4) for _ in range(n)]))
         return f"R.nn.{name}({g.tensor(ordered(data, 'NC' + space, layout))}, output_size={size}, layout=\"{layout}\", out_layout=\"{out_layout}\")"
 
@@ -569,7 +580,7 @@ def resize(name, n):
 
     def call(g):
         data = [g.dim(), g.dim()] + [g.pick(6, 8, "n") for _ in range(n)]
-        layout = layouts(g, "NC" + space)
+        layout = layouts(g, "NC" + space, data[:2])
         size = [g.pick(3, 12, "m") for _ in range(n)]
         if g.chance(0.1):
             size = size + [2]

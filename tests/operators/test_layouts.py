@@ -53,6 +53,28 @@ CASES = {
 }
 SHAPES = {"x": (2, 3, 6, 5), "f": (4, 3, 3, 3), "w": (2, 4, 6, 5), "c": (4, 1, 1), "v": (4,), "k": (4, 4, 3, 3)}
 VALUES = {name: RNG.uniform(0.1, 1, shape).astype("float32") for name, shape in SHAPES.items()}
+#: Calls that take the blocks of channels as they come; all others get their operands in the program's order.
+BLOCKWISE = set(
+    "abs exp negative sigmoid tanh nn.relu nn.gelu isfinite add concat astype nn.max_pool2d nn.avg_pool2d nn.adaptive_avg_pool2d image.resize2d nn.conv2d_transpose nn.dropout".split()
+) | {"sum", "max kept", "mean of all"}
+#: Operators in layouts that split axes: the call over x and f, and the layouts.
+PACKED = {
+    "nn.conv1d": ("R.nn.conv1d(x, f, padding=[1, 1], strides=[2])", [(2, 4, 7), (6, 4, 3)], ["NCW2c", "OIW2o"]),
+    "nn.conv1d of blocks in front": ("R.nn.conv1d(x, f)", [(2, 4, 7), (6, 4, 3)], ["N2cCW", "3oOWI"]),
+    "nn.conv2d": ("R.nn.conv2d(x, f, padding=[1, 0])", [(2, 4, 6, 5), (6, 4, 3, 2)], ["NCHW4c", "OIHW2i3o", "NCHW2c"]),
+    "nn.conv2d of plain weights": ("R.nn.conv2d(x, f)", [(2, 4, 6, 5), (6, 4, 3, 2)], ["NCHW2c", "OIHW"]),
+    "nn.conv2d to a plain result": ("R.nn.conv2d(x, f)", [(2, 4, 6, 5), (6, 4, 3, 2)], ["NCHW2c", "OIHW2i", "NHWC"]),
+    "nn.conv2d of split space": ("R.nn.conv2d(x, f, padding=[1, 1])", [(2, 4, 6, 5), (6, 4, 3, 3)], ["NCHW3h", "OIHW", "NCHW"]),
+    "nn.conv2d in groups": ("R.nn.conv2d(x, f, groups=2)", [(2, 8, 6, 5), (6, 4, 3, 2)], ["NCHW4c", "OIHW3o", "NCHW2c"]),
+    "nn.conv2d by channel": ("R.nn.conv2d(x, f, groups=4)", [(2, 4, 6, 5), (4, 1, 3, 2)], ["NCHW2c", "OIHW2o"]),
+    "nn.conv3d": ("R.nn.conv3d(x, f)", [(1, 4, 5, 6, 5), (2, 4, 2, 3, 2)], ["NCDHW2c", "OIDHW2o"]),
+    "nn.conv2d_transpose": ("R.nn.conv2d_transpose(x, f, strides=[2, 2], padding=[1, 1])", [(2, 4, 4, 5), (4, 6, 3, 3)], ["NCHW2c", "IOHW2o"]),
+    "nn.conv2d_transpose of tiles": ("R.nn.conv2d_transpose(x, f, strides=[2, 2])", [(2, 4, 4, 5), (4, 6, 2, 2)], ["NCHW2c", "IOHW2i3o"]),
+    "nn.max_pool1d": ("R.nn.max_pool1d(x, pool_size=[3])", [(2, 4, 7)], ["NCW2c"]),
+    "nn.avg_pool3d": ("R.nn.avg_pool3d(x, pool_size=[2, 2, 2])", [(2, 4, 4, 5, 4)], ["NCDHW4c"]),
+    "nn.adaptive_avg_pool1d": ("R.nn.adaptive_avg_pool1d(x, output_size=[3])", [(2, 4, 7)], ["NCW2c"]),
+    "image.resize2d": ("R.image.resize2d(x, R.shape([5, 9]))", [(2, 4, 4, 6)], ["NCHW2c"]),
+}
 
 
 def module(call):
@@ -83,3 +105,59 @@ def test_a_layout_flows_through_and_changes_no_value(name):
     result = [line for line in text.splitlines() if "R.permute_dims(y," in line]
     direct = [line for line in result if "lv" in line.split(":")[0] and name != "permute_dims"]
     assert bool(direct) != flows, text
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_blocks_flow_through_and_change_no_value(name):
+    call, _ = CASES[name]
+    before = module(call)
+    after = relax.transform.ConvertLayout({"relax.nn.conv2d": ["NCHW2c", "OIHW2o"]})(before)
+    text = after.script()
+    assert "layout_transform" not in text or name in ("nn.conv2d",), "three channels of the image are no blocks of two"
+    after = relax.transform.ConvertLayout({"relax.nn.conv2d": ["NCHW", "OIHW2o", "NCHW2c"]})(before)
+    text = after.script()
+    assert 'out_layout="NCHW2c"' in text
+    np.testing.assert_allclose(run(after), run(before), rtol=1e-4, atol=1e-5)
+    unpacked = any("R.layout_transform(y," in line for line in text.splitlines() if "lv" in line.split(":")[0])
+    assert unpacked == (name not in BLOCKWISE and "scalar" not in name), text
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_a_call_on_blocks_gives_what_it_gives_without(name):
+    call, shapes, wanted = PACKED[name]
+    values = [RNG.uniform(-1, 1, shape).astype("float32") for shape in shapes]
+    params = ", ".join(f'{param}: R.Tensor({shape}, dtype="float32")' for param, shape in zip("xf", shapes))
+    before = tvm.script.from_source(
+        "# from tvm.script import ir as I\n# from tvm.script import relax as R\n\n@I.ir_module\nclass Module:\n    @R.function\n"
+        f"    def main({params}):\n        with R.dataflow():\n            z = {call}\n            R.output(z)\n        return z\n"
+    )
+    after = relax.transform.ConvertLayout({"relax." + name.split()[0]: wanted})(before)
+    assert f'layout="{wanted[0]}"' in after.script()
+
+    def call_of(mod):
+        machine = relax.VirtualMachine(tvm.compile(mod, target="llvm"), tvm.cpu())
+        return machine["main"](*(tvm.runtime.tensor(v) for v in values)).numpy()
+
+    np.testing.assert_allclose(call_of(after), call_of(before), rtol=1e-4, atol=1e-5)
+
+
+def test_a_function_says_the_layouts_of_each_call():
+    seen = []
+
+    def wanted(call):
+        seen.append(call.op.name)
+        return {"relax.nn.conv2d": ["NHWC", "OHWI"]} if len(seen) == 1 else {}
+
+    before = module("R.nn.conv2d(R.nn.relu(y), k, padding=[1, 1])")
+    after = relax.transform.ConvertLayout({}, wanted)(before)
+    assert seen == ["relax.nn.conv2d", "relax.nn.relu", "relax.nn.conv2d"]
+    assert after.script().count('data_layout="NHWC"') == 2, "the second follows the first"
+    np.testing.assert_allclose(run(after), run(before), rtol=1e-4, atol=1e-5)
+
+    def fails(call):
+        raise KeyError("nothing is wanted")
+
+    with pytest.raises(KeyError, match="nothing is wanted"):
+        relax.transform.ConvertLayout({}, fails)(before)
+    with pytest.raises(ValueError, match="no operator"):
+        relax.transform.ConvertLayout({}, lambda call: {"relax.nothing": ["NHWC"]})(before)

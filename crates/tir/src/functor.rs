@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexSet;
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{Let, PrimExpr, PrimMutator, PrimVisitor};
+use relaxide_ir::prim::{Let, PrimExpr, PrimMutator, PrimVisitor, free_vars};
 use relaxide_ir::{Buffer, Var};
 
+use crate::PrimFunc;
 use crate::stmt::*;
 
 /// A read-only walk over statements and the expressions in them.
@@ -308,63 +309,83 @@ pub fn undefined_vars(stmt: &Stmt) -> Vec<Ref<Var>> {
 
 /// A copy that defines fresh loop variables, bound names and scratch buffers, so that it may stand beside the original.
 pub fn fresh_copy(stmt: &Stmt) -> Stmt {
-    #[derive(Default)]
-    struct Fresh {
-        vars: HashMap<Ref<Var>, Ref<Var>>,
-        buffers: HashMap<Ref<Buffer>, Ref<Buffer>>,
-    }
-    impl PrimMutator for Fresh {
-        fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
-            match e {
-                PrimExpr::Var(var) => self.vars.get(var).map_or_else(|| e.clone(), PrimExpr::from),
-                PrimExpr::Let(n) => {
-                    let value = self.mutate_prim(&n.value);
-                    let var = self.mutate_var_def(&n.var);
-                    Ref::new(Let { var, value, body: self.mutate_prim(&n.body) }).into()
-                }
-                _ => self.remake_prim(e),
-            }
-        }
-
-        fn mutate_buffer_use(&mut self, buffer: &Ref<Buffer>) -> Ref<Buffer> {
-            if let Some(fresh) = self.buffers.get(buffer) {
-                return fresh.clone();
-            }
-            // Another view of memory that the copy allocates is a view of the fresh memory.
-            match self.vars.get(&buffer.data).cloned() {
-                Some(data) => self.renew(buffer, data),
-                None => buffer.clone(),
-            }
-        }
-    }
-    impl StmtMutator for Fresh {
-        fn mutate_var_def(&mut self, var: &Ref<Var>) -> Ref<Var> {
-            let fresh = Var::new(var.name.clone(), var.ty.clone());
-            self.vars.insert(var.clone(), fresh.clone());
-            fresh
-        }
-
-        fn mutate_buffer_def(&mut self, buffer: &Ref<Buffer>) -> Ref<Buffer> {
-            let data = self.mutate_var_def(&buffer.data);
-            self.renew(buffer, data)
-        }
-    }
-    impl Fresh {
-        fn renew(&mut self, buffer: &Ref<Buffer>, data: Ref<Var>) -> Ref<Buffer> {
-            let fresh = Ref::new(Buffer {
-                name: buffer.name.clone(),
-                data,
-                dtype: buffer.dtype,
-                shape: self.mutate_prims(&buffer.shape),
-                strides: self.mutate_prims(&buffer.strides),
-                elem_offset: self.mutate_prim(&buffer.elem_offset),
-                scope: buffer.scope.clone(),
-                alignment: buffer.alignment,
-                producer: None,
-            });
-            self.buffers.insert(buffer.clone(), fresh.clone());
-            fresh
-        }
-    }
     Fresh::default().mutate_stmt(stmt)
+}
+
+/// A copy of a kernel with parameters, buffers, symbolic dimensions and variables of its own.
+pub fn fresh_kernel(func: &PrimFunc) -> PrimFunc {
+    let mut fresh = Fresh::default();
+    let params = func.params.iter().map(|param| fresh.mutate_var_def(param)).collect();
+    for buffer in func.buffers.iter().flatten() {
+        for var in buffer.shape.iter().flat_map(free_vars) {
+            if !fresh.vars.contains_key(&var) {
+                fresh.mutate_var_def(&var);
+            }
+        }
+    }
+    let buffers = func.buffers.iter().map(|b| b.as_ref().map(|b| fresh.mutate_buffer_def(b))).collect();
+    PrimFunc { params, buffers, body: fresh.mutate_stmt(&func.body), ..func.clone() }
+}
+
+/// New variables and buffers for those that a copy defines.
+#[derive(Default)]
+struct Fresh {
+    vars: HashMap<Ref<Var>, Ref<Var>>,
+    buffers: HashMap<Ref<Buffer>, Ref<Buffer>>,
+}
+
+impl PrimMutator for Fresh {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        match e {
+            PrimExpr::Var(var) => self.vars.get(var).map_or_else(|| e.clone(), PrimExpr::from),
+            PrimExpr::Let(n) => {
+                let value = self.mutate_prim(&n.value);
+                let var = self.mutate_var_def(&n.var);
+                Ref::new(Let { var, value, body: self.mutate_prim(&n.body) }).into()
+            }
+            _ => self.remake_prim(e),
+        }
+    }
+
+    fn mutate_buffer_use(&mut self, buffer: &Ref<Buffer>) -> Ref<Buffer> {
+        if let Some(fresh) = self.buffers.get(buffer) {
+            return fresh.clone();
+        }
+        // Another view of memory that the copy allocates is a view of the fresh memory.
+        match self.vars.get(&buffer.data).cloned() {
+            Some(data) => self.renew(buffer, data),
+            None => buffer.clone(),
+        }
+    }
+}
+
+impl StmtMutator for Fresh {
+    fn mutate_var_def(&mut self, var: &Ref<Var>) -> Ref<Var> {
+        let fresh = Var::new(var.name.clone(), var.ty.clone());
+        self.vars.insert(var.clone(), fresh.clone());
+        fresh
+    }
+
+    fn mutate_buffer_def(&mut self, buffer: &Ref<Buffer>) -> Ref<Buffer> {
+        let data = self.mutate_var_def(&buffer.data);
+        self.renew(buffer, data)
+    }
+}
+
+impl Fresh {
+    fn renew(&mut self, buffer: &Ref<Buffer>, data: Ref<Var>) -> Ref<Buffer> {
+        let fresh = Ref::new(Buffer {
+            name: buffer.name.clone(),
+            data,
+            dtype: buffer.dtype,
+            shape: self.mutate_prims(&buffer.shape),
+            strides: self.mutate_prims(&buffer.strides),
+            elem_offset: self.mutate_prim(&buffer.elem_offset),
+            scope: buffer.scope.clone(),
+            alignment: buffer.alignment,
+            producer: None,
+        });
+        self.buffers.insert(buffer.clone(), fresh.clone());
+        fresh
+    }
 }

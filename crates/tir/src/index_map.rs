@@ -1,9 +1,13 @@
 //! [`IndexMap`]: how the index of an element changes where a tensor is laid out anew.
 
+mod inverse;
+
 use relaxide_ffi::{Object, ObjectRef, Ref};
 use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, BinaryOp, PrimExpr, VarMap, substitute};
+
+pub use inverse::Inverse;
 
 /// A map from indices to indices, as `lambda i, j: (i, j // 4, j % 4)`.
 #[derive(Object, Debug)]
@@ -19,6 +23,14 @@ pub struct IndexMap {
 }
 
 impl IndexMap {
+    /// The same map over variables of its own: two operators do not share one.
+    pub fn renewed(&self) -> IndexMap {
+        let vars: Vec<Ref<Var>> = self.initial_indices.iter().map(|v| Var::new(v.name.clone(), v.ty.clone())).collect();
+        let map: VarMap = self.initial_indices.iter().cloned().zip(vars.iter().map(PrimExpr::from)).collect();
+        let final_indices = self.final_indices.iter().map(|e| substitute(e, &map)).collect();
+        IndexMap { initial_indices: vars, final_indices, inverse_index_map: None }
+    }
+
     /// The new index of an element; `None` where the index is of another rank.
     pub fn apply(&self, index: &[PrimExpr]) -> Option<Vec<PrimExpr>> {
         if index.len() != self.initial_indices.len() {

@@ -7,13 +7,15 @@
 
 pub mod calls;
 pub mod compile_time;
-pub mod memory;
+pub mod layout_transforms;
+mod memory;
 pub mod purity;
 pub mod uses;
 pub mod vars;
 
 pub use calls::{CallGraph, call_graph, detect_recursion};
 pub use compile_time::{computable_at_compile_time, num_inputs};
+pub use layout_transforms::{BlockTransforms, suggest_layout_transforms};
 pub use memory::{MemoryEstimate, estimate_memory_usage};
 pub use purity::{contains_impure_call, find_impure_call};
 pub use uses::{UseDef, use_def};

@@ -107,7 +107,17 @@ fn blockwise(cx: &LayoutCx) -> Plan {
             _ => return cx.unchanged(),
         }
     }
-    Ok(LayoutPlan { args, result: lead.into(), attrs: cx.call.attrs.clone(), replaced: Vec::new() })
+    let result = all_packed(&(cx.call.def.infer)(&cx.call)?, &lead);
+    Ok(LayoutPlan { args, result, attrs: cx.call.attrs.clone(), replaced: Vec::new() })
+}
+
+/// Every tensor of a rank as a packing says.
+fn all_packed(ty: &Type, packing: &Packing) -> Layout {
+    match ty {
+        Type::Tensor(t) if t.ndim == packing.ndim() as i64 => packing.clone().into(),
+        Type::Tuple(t) => Layout::Tuple(t.fields.iter().map(|f| all_packed(f, packing)).collect()),
+        other => Layout::initial(other),
+    }
 }
 
 /// How a tensor of rank `ndim` lies that is broadcast to one of an order; `None` where it cannot be.

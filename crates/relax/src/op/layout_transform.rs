@@ -3,6 +3,7 @@
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, PrimExpr, cast, constant};
 use relaxide_ir::{AttrValue, Type};
+use relaxide_tir::index_map::Inverse;
 use relaxide_tir::{IndexMap, Stmt, te};
 
 use super::loops::{axes, nest};
@@ -61,6 +62,9 @@ fn lower(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>
     let map = index_map(cx)?;
     let dims = result_dims(cx)?;
     let value = pad_value(cx, x.dtype())?;
+    if let Some(inverse) = map.inverse(x.shape()) {
+        return Ok(vec![gathered(x, &inverse, &dims, value)?]);
+    }
     let (vars, at) = axes(x.shape(), "i");
     let Some(to) = map.apply(&at) else { return cx.invalid("the map has another rank than the tensor") };
     let to: Vec<PrimExpr> = to.into_iter().map(|e| cast(DataType::int(64), e)).collect();
@@ -71,4 +75,25 @@ fn lower(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>
         let move_all = nest(&vars, x.shape(), Stmt::store(&target[0], to, prim::load(&source[0], at)));
         Stmt::seq([fill, move_all])
     }))
+}
+
+/// Where the map leads back, each element is taken from where it was: what follows can be computed along with it.
+fn gathered(x: &te::Tensor, back: &Inverse, dims: &[PrimExpr], pad: PrimExpr) -> Result<te::Tensor, OpError> {
+    let mut wrong = false;
+    let result = te::Compute::new("T_layout_transform", dims).simplified().build(|to| {
+        let Some(at) = back.map.apply(to) else {
+            wrong = true;
+            return pad.clone();
+        };
+        if !back.padded {
+            return x.at(&at);
+        }
+        let inside = at.iter().zip(x.shape()).map(|(at, dim)| prim::lt(at, dim));
+        prim::if_then_else(window::all(inside), x.at(&at), pad.clone())
+    });
+    if wrong {
+        Err(OpError::invalid("layout_transform", "the map's results are not the result's indices"))
+    } else {
+        Ok(result)
+    }
 }

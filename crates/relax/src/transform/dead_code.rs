@@ -34,7 +34,7 @@ pub(super) const PASS: PassInfo = PassInfo::new(
     "The functions that stay and what they need; public ones and `main`, where nothing is said.",
 )]);
 
-fn run(mut module: IRModule, entries: &[String]) -> IRModule {
+pub(super) fn run(mut module: IRModule, entries: &[String]) -> IRModule {
     let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     for (name, func) in functions {
         let body = clean_seq(&func.body);

@@ -4,6 +4,7 @@
 //! orders in which they are usually run.
 
 mod allocate_workspace;
+mod alter_op_impl;
 mod annotate_op_pattern;
 mod attach_global_symbol;
 mod bind_params;
@@ -25,6 +26,7 @@ mod decompose_training;
 mod dispatch;
 mod emit;
 mod expand_tuple_arguments;
+mod fast_math;
 mod fold_constant;
 mod fold_conv;
 mod fresh;
@@ -37,6 +39,7 @@ mod inline_body;
 mod inline_private;
 mod kill_after_last_use;
 mod lambda_lift;
+mod layout_free_buffers;
 mod lazy_params;
 mod legalize;
 mod lift_transform_params;
@@ -44,6 +47,7 @@ mod lower_alloc_tensor;
 mod lower_runtime_builtin;
 mod merge_composite;
 mod normalize;
+mod optimize_layout_transform;
 mod outline;
 mod pipeline;
 mod private_calls;
@@ -58,6 +62,7 @@ mod rewrite_dataflow_reshape;
 mod rules;
 mod run_codegen;
 mod specialize_kernels;
+mod split_layout_rewrite;
 mod static_plan;
 mod to_mixed_precision;
 mod to_non_dataflow;
@@ -114,6 +119,11 @@ pub static PASSES: &[PassInfo] = &[
     fold_constant::PASS,
     to_mixed_precision::PASS,
     convert_layout::PASS,
+    fast_math::PASS,
+    alter_op_impl::PASS,
+    optimize_layout_transform::PASS,
+    layout_free_buffers::PASS,
+    split_layout_rewrite::PASS,
     gradient::PASS,
     lift_transform_params::PASS,
     bundle_model_params::PASS,

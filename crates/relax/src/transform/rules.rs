@@ -35,6 +35,12 @@ impl Known {
         (found == name).then_some(call)
     }
 
+    /// As [`op`](Self::op), of an operand that does not live as long as what is known.
+    pub fn op_of(&self, e: &Expr, name: &str) -> Option<&Ref<Call>> {
+        let (call, found) = self.values.get(&e.as_var()?)?.as_op_call()?;
+        (found == name).then_some(call)
+    }
+
     /// Whether an operand depends on weights and constants only.
     pub fn is_compile_time(&self, e: &Expr) -> bool {
         matches!(e, Expr::Constant(_)) || e.as_var().is_some_and(|v| self.compile_time.contains(&v))
@@ -46,9 +52,17 @@ pub(super) type Rule = fn(&Known, &Ref<Call>, &mut BlockBuilder) -> Result<Optio
 
 /// Applies a rule to every function of a module.
 pub(super) fn apply(pass: &str, module: IRModule, rule: Rule) -> PassResult {
+    apply_to(pass, module, |_| true, rule)
+}
+
+/// Applies a rule to the functions of a module that are wanted.
+pub(super) fn apply_to(pass: &str, module: IRModule, wanted: impl Fn(&Function) -> bool, rule: Rule) -> PassResult {
     let mut b = BlockBuilder::with_module(module);
     let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     for (name, func) in functions {
+        if !wanted(&func) {
+            continue;
+        }
         let new = apply_to_function(&mut b, &func, rule).map_err(|e| in_function(pass, &name, e))?;
         if new != func {
             b.module_mut().insert(name, new);

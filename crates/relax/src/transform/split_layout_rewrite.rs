@@ -1,0 +1,255 @@
+//! SplitLayoutRewritePreproc: what lays weights out anew leaves the kernel that uses them.
+//!
+//! A scheduled kernel may begin with blocks that bring a weight to the order in which it is read; they carry the annotation
+//! `meta_schedule.layout_rewrite_preproc`. They become a kernel of their own, which depends on weights only, so that
+//! `LiftTransformParams` can have it run once:
+//!
+//! ```text
+//! gv = R.call_tir(cls.dense, (x, w), …)    →    lv = R.call_tir(cls.dense_weight_prepack, (w,), …)
+//!                                               gv = R.call_tir(cls.dense_prepacked, (x, lv), …)
+//! ```
+//!
+//! **Needs** that such a block reads one parameter and writes one buffer that the root block holds, of known dimensions, and
+//! that the statements around it hold no other blocks. **Gives** no kernel with such an annotation; kernels that nothing calls
+//! any more are dropped. Kernels without a root block have none, and stay.
+
+use std::collections::HashMap;
+
+use relaxide_ffi::Ref;
+use relaxide_ir::pass::{PassError, PassInfo, PassResult};
+use relaxide_ir::prim::{self, PrimMutator, PrimVisitor};
+use relaxide_ir::{Attrs, Buffer, IRModule, Type};
+use relaxide_tir::functor::fresh_kernel;
+use relaxide_tir::{PrimFunc, SBlock, SBlockRealize, Stmt, StmtMutator, StmtVisitor};
+
+use super::dead_code;
+use super::layout_free_buffers::LAYOUT_FREE_ATTR;
+use crate::op::core::{CallTir, call_tir};
+use crate::rewrite::{Action, Rewrite, rewrite_module};
+use crate::*;
+
+const NAME: &str = "SplitLayoutRewritePreproc";
+
+pub(super) const PASS: PassInfo =
+    PassInfo::new(NAME, "What lays weights out anew leaves the kernel that uses them.", |module, _, _| run(module));
+
+const PREPROC_ATTR: &str = "meta_schedule.layout_rewrite_preproc";
+
+fn run(module: IRModule) -> PassResult {
+    let kernels: Vec<_> = module.functions_of::<PrimFunc>().map(|(n, f)| (n.to_string(), f)).collect();
+    let mut parts = HashMap::new();
+    for (name, kernel) in kernels {
+        let split = split(&kernel).map_err(|why| PassError::new(NAME, format!("in kernel `{name}`: {why}")))?;
+        if let Some(split) = split {
+            parts.insert(name, split);
+        }
+    }
+    let module = rewrite_module(NAME, module, &mut Calls { parts })?;
+    Ok(dead_code::run(module, &[]))
+}
+
+/// A kernel in two.
+struct Parts {
+    /// Lays weights out anew.
+    prepack: PrimFunc,
+    /// Takes them so.
+    compute: PrimFunc,
+    /// Places of the weights among the parameters, and what they become.
+    weights: Vec<(usize, Type)>,
+}
+
+/// A weight that is laid out anew.
+struct Rewritten {
+    place: usize,
+    from: Ref<Buffer>,
+    to: Ref<Buffer>,
+}
+
+fn split(kernel: &PrimFunc) -> Result<Option<Parts>, String> {
+    let Stmt::Block(realize) = &kernel.body else { return Ok(None) };
+    let mut root = &realize.block;
+    // A root that the program writes itself stands in one that it does not.
+    while let Stmt::Block(inner) = &root.body
+        && inner.block.iter_vars.is_empty()
+        && inner.block.name == root.name
+    {
+        root = &inner.block;
+    }
+    let statements = match &root.body {
+        Stmt::Seq(seq) => seq.seq.clone(),
+        one => vec![one.clone()],
+    };
+    let (mut before, mut rest, mut rewritten) = (Vec::new(), Vec::new(), Vec::new());
+    for stmt in statements {
+        let blocks = blocks_of(&stmt);
+        match blocks.iter().filter(|b| is_preproc(b)).count() {
+            0 => rest.push(stmt),
+            n if n < blocks.len() => return Err("a block that lays a weight out anew stands beside others".into()),
+            _ => {
+                for block in &blocks {
+                    rewritten.push(rewrite_of(kernel, root, block)?);
+                }
+                before.push(without_annotation(&stmt));
+            }
+        }
+    }
+    if rewritten.is_empty() {
+        return Ok(None);
+    }
+    if rest.is_empty() {
+        return Err("nothing is left that uses the weights".into());
+    }
+    rewritten.sort_by_key(|r| r.place);
+    if rewritten.windows(2).any(|w| w[0].place == w[1].place) {
+        return Err("a weight is laid out anew twice".into());
+    }
+    let weights = rewritten.iter().map(|r| Ok((r.place, known_type(&r.to)?))).collect::<Result<_, String>>()?;
+    Ok(Some(Parts {
+        prepack: prepack(kernel, before, &rewritten),
+        compute: compute(kernel, root, rest, &rewritten),
+        weights,
+    }))
+}
+
+/// The blocks of a statement.
+fn blocks_of(stmt: &Stmt) -> Vec<Ref<SBlock>> {
+    struct Blocks(Vec<Ref<SBlock>>);
+    impl PrimVisitor for Blocks {}
+    impl StmtVisitor for Blocks {
+        fn walk_block(&mut self, block: &Ref<SBlock>) {
+            self.0.push(block.clone());
+            self.visit_stmt(&block.body);
+        }
+    }
+    let mut blocks = Blocks(Vec::new());
+    blocks.visit_stmt(stmt);
+    blocks.0
+}
+
+fn is_preproc(block: &SBlock) -> bool {
+    matches!(block.annotations.int(PREPROC_ATTR), Some(1)) || block.annotations.bool(PREPROC_ATTR) == Some(true)
+}
+
+/// A statement whose blocks do not say any more that they lay a weight out anew.
+fn without_annotation(stmt: &Stmt) -> Stmt {
+    struct Unmark;
+    impl PrimMutator for Unmark {}
+    impl StmtMutator for Unmark {
+        fn remake_block(&mut self, block: &Ref<SBlock>) -> Ref<SBlock> {
+            let mut annotations = block.annotations.clone();
+            annotations.0.shift_remove(PREPROC_ATTR);
+            Ref::new(SBlock {
+                iter_vars: block.iter_vars.clone(),
+                reads: block.reads.clone(),
+                writes: block.writes.clone(),
+                name: block.name.clone(),
+                alloc_buffers: block.alloc_buffers.clone(),
+                match_buffers: block.match_buffers.clone(),
+                annotations,
+                init: block.init.clone(),
+                body: block.body.clone(),
+            })
+        }
+    }
+    Unmark.mutate_stmt(stmt)
+}
+
+fn rewrite_of(kernel: &PrimFunc, root: &SBlock, block: &SBlock) -> Result<Rewritten, String> {
+    let (reads, writes) = (block.reads.as_slice(), block.writes.as_slice());
+    let ([read], [write]) = (reads, writes) else {
+        return Err(format!("block `{}` reads or writes several buffers", block.name));
+    };
+    if !block.alloc_buffers.is_empty() || !block.match_buffers.is_empty() {
+        return Err(format!("block `{}` has buffers of its own", block.name));
+    }
+    let is_read = |b: &Option<Ref<Buffer>>| b.as_ref().is_some_and(|b| *b == read.buffer);
+    let Some(place) = kernel.buffers.iter().position(is_read) else {
+        return Err(format!("block `{}` reads `{}`, which is no parameter", block.name, read.buffer.name));
+    };
+    if !root.alloc_buffers.contains(&write.buffer) {
+        return Err(format!(
+            "block `{}` writes `{}`, which the root block does not hold",
+            block.name, write.buffer.name
+        ));
+    }
+    Ok(Rewritten { place, from: read.buffer.clone(), to: write.buffer.clone() })
+}
+
+fn known_type(buffer: &Buffer) -> Result<Type, String> {
+    match buffer.shape.iter().all(|d| d.as_int().is_some()) {
+        true => Ok(Type::tensor(buffer.shape.clone(), buffer.dtype)),
+        false => Err(format!("the dimensions of `{}` are not known", buffer.name)),
+    }
+}
+
+/// The kernel's attributes without what was said for scheduling; its exported name with `suffix`.
+fn attrs(kernel: &PrimFunc, suffix: &str) -> Attrs {
+    let mut attrs = kernel.attrs.clone();
+    attrs.0.shift_remove(LAYOUT_FREE_ATTR);
+    match kernel.global_symbol() {
+        Some(symbol) => attrs.with("global_symbol", format!("{symbol}{suffix}")),
+        None => attrs,
+    }
+}
+
+fn root_of(statements: Vec<Stmt>, alloc_buffers: Vec<Ref<Buffer>>) -> Stmt {
+    let block = SBlock {
+        iter_vars: Vec::new(),
+        reads: Vec::new(),
+        writes: Vec::new(),
+        name: "root".into(),
+        alloc_buffers,
+        match_buffers: Vec::new(),
+        annotations: Attrs::new(),
+        init: None,
+        body: Stmt::seq(statements),
+    };
+    let predicate = prim::boolean(true);
+    Ref::new(SBlockRealize { iter_values: Vec::new(), predicate, block: Ref::new(block) }).into()
+}
+
+fn prepack(kernel: &PrimFunc, statements: Vec<Stmt>, rewritten: &[Rewritten]) -> PrimFunc {
+    let buffers: Vec<Ref<Buffer>> =
+        rewritten.iter().map(|r| &r.from).chain(rewritten.iter().map(|r| &r.to)).cloned().collect();
+    let func = PrimFunc::over_buffers(&buffers, &[], root_of(statements, Vec::new()));
+    fresh_kernel(&PrimFunc { attrs: attrs(kernel, "_weight_prepack"), ..func })
+}
+
+fn compute(kernel: &PrimFunc, root: &SBlock, statements: Vec<Stmt>, rewritten: &[Rewritten]) -> PrimFunc {
+    let mut buffers = kernel.buffers.clone();
+    for r in rewritten {
+        if let Some(buffer) = buffers.get_mut(r.place) {
+            *buffer = Some(r.to.clone());
+        }
+    }
+    let held = root.alloc_buffers.iter().filter(|b| rewritten.iter().all(|r| r.to != **b)).cloned().collect();
+    let body = root_of(statements, held);
+    fresh_kernel(&PrimFunc { buffers, body, attrs: attrs(kernel, "_prepacked"), ..kernel.clone() })
+}
+
+struct Calls {
+    parts: HashMap<String, Parts>,
+}
+
+impl Rewrite for Calls {
+    fn value(&mut self, b: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+        let (Expr::Call(call), Some(mut tir)) = (&value, CallTir::of(&value)) else { return Ok(Action::Bind(value)) };
+        let Some(parts) = self.parts.get(&tir.func.name) else { return Ok(Action::Bind(value)) };
+        let prepack = b.add_kernel(parts.prepack.clone(), &format!("{}_weight_prepack", tir.func.name));
+        let compute = b.add_kernel(parts.compute.clone(), &format!("{}_prepacked", tir.func.name));
+        let missing = || BuildError::Program(format!("a call of `{}` lacks a weight", tir.func.name));
+        let weights = parts.weights.iter().map(|(place, _)| tir.args.get(*place).cloned().ok_or_else(missing));
+        let weights = weights.collect::<Result<Vec<_>, _>>()?;
+        let types: Vec<Type> = parts.weights.iter().map(|(_, ty)| ty.clone()).collect();
+        let ty = if let [one] = types.as_slice() { one.clone() } else { Type::tuple(types) };
+        let packed = b.emit(call_tir(prepack, weights, ty)?)?;
+        for (i, (place, _)) in parts.weights.iter().enumerate() {
+            let one = if parts.weights.len() == 1 { packed.clone() } else { b.emit(Expr::field(packed.clone(), i))? };
+            if let Some(arg) = tir.args.get_mut(*place) {
+                *arg = one;
+            }
+        }
+        let args = vec![compute.into(), Expr::tuple(tir.args)];
+        Ok(Action::Bind(call.with_args(args, call.ty.clone()).into()))
+    }
+}
