@@ -77,6 +77,7 @@ const DO_NOT_RUN: &[&str] = &[
     "convert_to_dataflow",
     "dead_branches",
     "dead_code",
+    "fast_math_unknown",
     "dispatch_sampling_refuses",
     "dispatch_sort_scan_refuses",
     "lift_transform_params_refuses",
