@@ -38,6 +38,16 @@ pub enum Command {
         relaxide opt model.onnx --passes 'ToMixedPrecision(out_dtype=float16), LegalizeOps' --print-after LegalizeOps\n  \
         relaxide opt --list")]
     Opt(OptArgs),
+    /// Say what an error code means and what to do about it.
+    #[command(after_help = "Examples:\n  relaxide explain E0122\n  relaxide explain        (all codes)")]
+    Explain(ExplainArgs),
+}
+
+/// Arguments of `relaxide explain`.
+#[derive(Args)]
+pub struct ExplainArgs {
+    /// The code, as in `error[E0122]`; without one, all are listed.
+    pub code: Option<String>,
 }
 
 /// Arguments of `relaxide compile`.

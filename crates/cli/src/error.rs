@@ -2,6 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use relaxide::ir::{Code, Diagnostic};
+
+/// Problems with what the arguments name, such as passes and targets.
+const NAMED: &[Code] = &[Code::UnknownPass, Code::PassArguments, Code::Target, Code::UnknownChoice];
+
 /// An error of the command.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
@@ -45,19 +50,25 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             CliError::Usage { .. } => 2,
+            CliError::Model(error) if error.is_defect() => 3,
+            // What only the arguments name.
+            CliError::Model(error) if NAMED.contains(&error.code()) => 2,
             CliError::File { .. } | CliError::Model(_) | CliError::Call(_) => 1,
         }
     }
 
-    /// What to try.
-    pub fn help(&self) -> Option<String> {
+    /// As it is shown.
+    pub fn diagnostic(&self) -> Diagnostic {
+        let plain = |code| Diagnostic::new(code, self.to_string());
         match self {
-            CliError::Usage { help, .. } => Some(help.clone()),
+            CliError::Usage { help, .. } => plain(Code::Usage).with_help(help),
             CliError::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                Some("check the path; it is taken from the current folder".into())
+                plain(Code::File).with_help("check the path; it is taken from the current folder")
             }
-            CliError::Model(error) => error.help(),
-            _ => None,
+            CliError::File { .. } => plain(Code::File),
+            // Programs are parsed under the path of their file.
+            CliError::Model(error) => error.diagnostic(|path| std::fs::read_to_string(path).ok()),
+            CliError::Call(_) => plain(Code::Call),
         }
     }
 }

@@ -4,6 +4,7 @@ mod args;
 mod bench;
 mod compile;
 mod error;
+mod explain;
 mod inputs;
 mod inspect;
 mod npy;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Opt(args) => opt::run(args),
+        Command::Explain(args) => explain::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -37,8 +39,8 @@ fn main() -> ExitCode {
 }
 
 fn report(error: &CliError) {
-    eprintln!("{} {error}", style::error("error:"));
-    if let Some(help) = error.help() {
-        eprintln!("{} {help}", style::note("help:"));
-    }
+    let text = error.diagnostic().to_string();
+    // The word and the code come first; whoever looks sees them in colour.
+    let (head, rest) = text.split_once(": ").unwrap_or((&text, ""));
+    eprintln!("{}: {rest}", style::error(head));
 }

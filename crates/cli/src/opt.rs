@@ -48,9 +48,7 @@ fn passes(args: &OptArgs) -> Result<Vec<Pass>, CliError> {
         })?;
         passes.extend(pipeline.resolve().map_err(relaxide::Error::from)?);
     }
-    let named = transform::parse_passes(&args.passes)
-        .map_err(|e| CliError::usage(e.to_string(), "`relaxide opt --list` shows the passes and their parameters"))?;
-    passes.extend(named);
+    passes.extend(transform::parse_passes(&args.passes).map_err(relaxide::Error::from)?);
     Ok(passes)
 }
 

@@ -9,6 +9,7 @@
 pub mod arith;
 pub mod attrs;
 pub mod buffer;
+pub mod diagnostic;
 pub mod module;
 pub mod pass;
 pub mod prim;
@@ -19,6 +20,7 @@ pub mod var;
 
 pub use attrs::{AttrValue, Attrs};
 pub use buffer::Buffer;
+pub use diagnostic::{Code, Diagnostic};
 pub use module::{BaseFunc, GlobalVar, IRModule, VDevice};
 pub use prim::{BinaryOp, PrimExpr};
 pub use relaxide_ffi::{DataType, Ref};

@@ -96,12 +96,18 @@ fn register_error_class(name: &str, class: &Bound<'_, PyType>) -> PyResult<()> {
     classes(class.py()).set_item(name, class)
 }
 
+/// The text that a program was read from: a file's, a notebook's, whatever Python's line cache knows.
+pub fn program_text(path: &str) -> Option<String> {
+    Python::attach(|py| {
+        let lines = py.import("linecache").ok()?.call_method1("getlines", (path,)).ok()?;
+        let lines: Vec<String> = lines.extract().ok()?;
+        (!lines.is_empty()).then(|| lines.concat())
+    })
+}
+
 /// Any of the compiler's errors as an exception.
 pub fn compiler(error: relaxide::Error) -> PyErr {
-    let text = match error.help() {
-        Some(help) => format!("{error}\nhelp: {help}"),
-        None => error.to_string(),
-    };
+    let text = error.diagnostic(program_text).to_string();
     match error.kind() {
         "ValueError" => PyValueError::new_err(text),
         "SyntaxError" => PySyntaxError::new_err(text),

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use relaxide::ffi::Ref;
 use relaxide::ir;
+use relaxide::script::{ParseOptions, parse_module_with};
 
 use crate::error::compiler;
 use crate::ir::module::IRModule;
@@ -53,10 +54,12 @@ fn dict_text(dict: &Bound<'_, PyDict>) -> PyResult<String> {
 }
 
 #[pyfunction]
-fn parse_script(text: &str, path: &str, first_line: usize) -> PyResult<IRModule> {
+fn parse_script(text: &str, path: &str, first_line: usize, check_well_formed: bool) -> PyResult<IRModule> {
     // Leading empty lines put the line numbers of errors where they are in the user's file.
     let text = format!("{}{text}", "\n".repeat(first_line.saturating_sub(1)));
-    relaxide::parse_script(&text, path).map(|module| IRModule::of(Ref::new(module))).map_err(compiler)
+    let options = ParseOptions { check_well_formed, ..ParseOptions::default() };
+    let parsed = parse_module_with(&text, path, options);
+    parsed.map(|module| IRModule::of(Ref::new(module))).map_err(|diagnostic| compiler(diagnostic.into()))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

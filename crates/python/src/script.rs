@@ -6,7 +6,7 @@ use pyo3::exceptions::PySyntaxError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use relaxide::ffi::{Any, Ref};
-use relaxide::script::{Host, Local, Macro, Place, parse_module_in};
+use relaxide::script::{Host, Local, Macro, ParseOptions, Place, parse_module_with};
 
 use crate::convert;
 use crate::ir::module::IRModule;
@@ -88,16 +88,20 @@ fn parse_script_in(
     path: &str,
     first_line: usize,
     surroundings: Py<PyAny>,
+    check_well_formed: bool,
 ) -> PyResult<IRModule> {
     // Leading empty lines put the line numbers of errors where they are in the user's file.
     let text = format!("{}{text}", "\n".repeat(first_line.saturating_sub(1)));
     let host = Surroundings { object: surroundings, raised: Mutex::new(None) };
     // The parser has a thread of its own, which asks Python while this one waits.
-    let parsed = py.detach(|| parse_module_in(&text, path, &host));
+    let parsed = py.detach(|| {
+        let options = ParseOptions { host: Some(&host), check_well_formed };
+        parse_module_with(&text, path, options)
+    });
     parsed.map(|module| IRModule::of(Ref::new(module))).map_err(|diagnostic| {
         let error = PySyntaxError::new_err(diagnostic.to_string());
         let raised = host.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if diagnostic.code == relaxide::script::Code::Outside {
+        if diagnostic.code == relaxide::ir::Code::Outside {
             error.set_cause(py, raised);
         }
         error

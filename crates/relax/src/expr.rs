@@ -254,6 +254,14 @@ impl AnyVar {
         }
     }
 
+    /// Where it was written.
+    pub fn span(&self) -> Option<&Ref<Span>> {
+        match self {
+            AnyVar::Var(v) => v.span.as_ref(),
+            AnyVar::Dataflow(v) => v.span.as_ref(),
+        }
+    }
+
     /// What it holds.
     pub fn ty(&self) -> &Type {
         match self {

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::{PassError, PassResult};
+use relaxide_ir::pass::{PassError, PassResult, Refusal};
 use relaxide_ir::{IRModule, Type};
 
 use crate::builder::infer;
@@ -75,7 +75,7 @@ pub fn rewrite_module(pass: &str, module: IRModule, rewrite: &mut dyn Rewrite) -
 pub fn rewrite_named(pass: &str, module: IRModule, name: Option<&str>, rewrite: &mut dyn Rewrite) -> PassResult {
     let Some(name) = name else { return rewrite_module(pass, module, rewrite) };
     let Some(func) = module.get_as::<Function>(name) else {
-        return Err(PassError::new(pass, format!("the module has no Relax function {name:?}")));
+        return Err(PassError::arguments(pass, format!("the module has no Relax function {name:?}")));
     };
     let mut b = BlockBuilder::with_module(module);
     let new = rewrite_function(&mut b, &func, rewrite).map_err(|e| in_function(pass, name, e))?;
@@ -84,8 +84,8 @@ pub fn rewrite_named(pass: &str, module: IRModule, name: Option<&str>, rewrite: 
 }
 
 /// An error of a pass in a function.
-pub fn in_function(pass: &str, function: &str, error: impl std::fmt::Display) -> PassError {
-    PassError::new(pass, format!("in function `{function}`: {error}"))
+pub fn in_function(pass: &str, function: &str, error: impl Into<Refusal>) -> PassError {
+    PassError::new(pass, error.into().within(&format!("in function `{function}`")))
 }
 
 /// Rewrites one function.
@@ -144,7 +144,7 @@ fn rewrite_blocks(
         }
         rewrite.begin_block(block.dataflow);
         for binding in &block.bindings {
-            rewrite_binding(b, binding, rewrite, map)?;
+            rewrite_binding(b, binding, rewrite, map).map_err(|error| error.at(binding.var()))?;
         }
         b.end_dataflow()?;
     }

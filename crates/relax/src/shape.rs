@@ -101,6 +101,29 @@ fn same_func(a: &FuncType, b: &FuncType) -> bool {
     params && a.pure == b.pure && same_type(&a.ret, &b.ret)
 }
 
+/// Whether no value is of both types, as far as the compiler can tell.
+pub fn contradict(a: &Type, b: &Type) -> bool {
+    match (a, b) {
+        (Type::Any(_) | Type::Missing(_), _) | (_, Type::Any(_) | Type::Missing(_)) => false,
+        (Type::Tensor(a), Type::Tensor(b)) => {
+            let dtypes = !a.dtype.is_void() && !b.dtype.is_void() && a.dtype != b.dtype;
+            dtypes || dims_contradict((&a.shape, a.ndim), (&b.shape, b.ndim))
+        }
+        (Type::Shape(a), Type::Shape(b)) => dims_contradict((&a.values, a.ndim), (&b.values, b.ndim)),
+        (Type::Tuple(a), Type::Tuple(b)) => {
+            a.fields.len() != b.fields.len() || a.fields.iter().zip(&b.fields).any(|(x, y)| contradict(x, y))
+        }
+        _ => std::mem::discriminant(a) != std::mem::discriminant(b),
+    }
+}
+
+/// The same of dimensions, where they are known, and ranks.
+fn dims_contradict(a: (&Option<Vec<PrimExpr>>, i64), b: (&Option<Vec<PrimExpr>>, i64)) -> bool {
+    let ((Some(x), _), (Some(y), _)) = (a, b) else { return a.1 >= 0 && b.1 >= 0 && a.1 != b.1 };
+    let differ = |x: &PrimExpr, y: &PrimExpr| matches!((x.as_int(), y.as_int()), (Some(x), Some(y)) if x != y);
+    x.len() != y.len() || x.iter().zip(y).any(|(x, y)| differ(x, y))
+}
+
 /// Calls `f` with every dimension in a type.
 pub fn for_each_dim(ty: &Type, f: &mut dyn FnMut(&PrimExpr)) {
     match ty {

@@ -9,29 +9,58 @@
 //! 3. **Symbolic variables** are bound by a parameter, a `match_cast` or a scalar variable before a type or shape uses them.
 //! 4. **Dataflow blocks** hold no choice and no impure call.
 //! 5. **Purity.** A function that promises to be pure has no impure call, unless it carries `relax.force_pure`.
-//! 6. **Callees exist**: functions of the module by name, operators in the registry with arguments that fit.
+//! 6. **Types agree**: no variable and no result is declared of a type that its value cannot have.
+//! 7. **Callees exist**: functions of the module by name, operators in the registry with arguments that fit.
 
 use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
+use relaxide_ir::pass::Refusal;
 use relaxide_ir::prim::{PrimExpr, free_vars};
-use relaxide_ir::{IRModule, Type, Var};
+use relaxide_ir::span::MaybeSpan;
+use relaxide_ir::{Code, IRModule, Type, Var};
 
 use crate::builder::is_pure;
+use crate::display::type_text;
 use crate::op::{Arity, lookup};
-use crate::shape::{defined_vars, for_each_dim};
+use crate::shape::{contradict, defined_vars, for_each_dim};
 use crate::*;
 
 /// One broken rule.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("in function `{function}`, {place}: {problem}")]
 pub struct Violation {
+    /// Which rule.
+    pub code: Code,
     /// The function.
     pub function: String,
     /// The binding or parameter.
     pub place: String,
     /// What is wrong with it.
     pub problem: String,
+    /// Where the binding or parameter was written.
+    pub span: MaybeSpan,
+}
+
+impl From<Violation> for Refusal {
+    fn from(violation: Violation) -> Refusal {
+        let refusal = Refusal::new(violation.code, violation.to_string()).at(violation.span);
+        match violation.code {
+            Code::Impure => refusal.help(
+                "end the dataflow block, or declare the function with @R.function(pure=False); call_pure_packed promises \
+                 that a call has no effect",
+            ),
+            Code::Unbound => refusal.help("bind it first; R.output gives the variables of a dataflow block out"),
+            Code::BoundTwice => refusal.help("bind the second value to a variable of its own"),
+            Code::NotNormal => refusal.help("the pass Normalize binds computations to variables"),
+            Code::FreeSymbol => refusal.help("let the type of a parameter or a match_cast bind it"),
+            Code::Contradiction => {
+                refusal.help("R.astype converts elements; R.match_cast checks lengths when the program runs")
+            }
+            Code::Misplaced => refusal.help("end the dataflow block before it"),
+            _ => refusal,
+        }
+    }
 }
 
 /// All broken rules of a module; none if it is well formed.
@@ -41,7 +70,8 @@ pub fn check_module(module: &IRModule) -> Vec<Violation> {
 
 /// All broken rules of one function.
 pub fn check_function(module: &IRModule, name: &str, func: &Function) -> Vec<Violation> {
-    let mut check = Check { module, function: name, place: "its parameters".into(), ..Check::new(module, name) };
+    let (place, span) = ("its parameters".into(), func.span.clone());
+    let mut check = Check { place, span, ..Check::new(module, name) };
     check.function_body(func);
     check.found
 }
@@ -50,6 +80,7 @@ struct Check<'a> {
     module: &'a IRModule,
     function: &'a str,
     place: String,
+    span: MaybeSpan,
     found: Vec<Violation>,
     /// Every variable bound so far, in scope or not.
     bound: HashSet<AnyVar>,
@@ -65,6 +96,7 @@ impl<'a> Check<'a> {
             module,
             function,
             place: String::new(),
+            span: None,
             found: Vec::new(),
             bound: HashSet::new(),
             visible: HashSet::new(),
@@ -74,9 +106,9 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn report(&mut self, problem: impl Into<String>) {
-        let (function, place) = (self.function.to_string(), self.place.clone());
-        self.found.push(Violation { function, place, problem: problem.into() });
+    fn report(&mut self, code: Code, problem: impl Into<String>) {
+        let (function, place, span) = (self.function.to_string(), self.place.clone(), self.span.clone());
+        self.found.push(Violation { code, function, place, problem: problem.into(), span });
     }
 
     fn function_body(&mut self, func: &Function) {
@@ -89,13 +121,22 @@ impl<'a> Check<'a> {
             self.check_symbols(&param.ty);
         }
         self.seq(&func.body);
-        self.place = "its result type".into();
+        (self.place, self.span) = ("its result type".into(), func.span.clone());
+        self.agree(&func.ret_ty, &func.body.body.ty());
         self.check_symbols(&func.ret_ty);
+    }
+
+    /// Checks a declared type against what is there.
+    fn agree(&mut self, declared: &Type, found: &Type) {
+        if contradict(declared, found) {
+            let (declared, found) = (type_text(declared), type_text(found));
+            self.report(Code::Contradiction, format!("it is declared as {declared}, but its value is {found}"));
+        }
     }
 
     fn bind(&mut self, var: &AnyVar) {
         if !self.bound.insert(var.clone()) {
-            self.report(format!("variable `{}` is bound twice", var.name()));
+            self.report(Code::BoundTwice, format!("variable `{}` is bound twice", var.name()));
         }
         self.visible.insert(var.clone());
         if let AnyVar::Var(v) = var
@@ -106,31 +147,39 @@ impl<'a> Check<'a> {
     }
 
     fn seq(&mut self, seq: &SeqExpr) {
-        let outer = (self.visible.clone(), self.symbols.clone(), self.place.clone());
+        let outer = (self.visible.clone(), self.symbols.clone(), self.place.clone(), self.span.clone());
         for block in &seq.blocks {
             self.block(block);
         }
         self.place = "its result".into();
         self.operand(&seq.body);
-        (self.visible, self.symbols, self.place) = outer;
+        (self.visible, self.symbols, self.place, self.span) = outer;
     }
 
     fn block(&mut self, block: &BindingBlock) {
         let was = std::mem::replace(&mut self.dataflow, block.dataflow);
         for binding in &block.bindings {
             self.place = format!("at `{}`", binding.var().name());
+            self.span = binding.var().span().cloned();
             match binding {
-                Binding::Var(b) => self.value(&b.value),
+                Binding::Var(b) => {
+                    // A local function may call itself.
+                    if matches!(b.value, Expr::Function(_)) {
+                        self.visible.insert(b.var.clone());
+                    }
+                    self.value(&b.value);
+                }
                 Binding::MatchCast(cast) => {
                     self.operand(&cast.value);
                     self.symbols.extend(defined_vars([&cast.ty]));
                     self.check_symbols(&cast.ty);
                 }
             }
+            self.agree(binding.var().ty(), &bound_type(binding));
             self.bind(binding.var());
             self.check_symbols(binding.var().ty());
             if !block.dataflow && matches!(binding.var(), AnyVar::Dataflow(_)) {
-                self.report("a dataflow variable is bound outside of a dataflow block");
+                self.report(Code::Misplaced, "a dataflow variable is bound outside of a dataflow block");
             }
         }
         if block.dataflow {
@@ -144,7 +193,7 @@ impl<'a> Check<'a> {
             Expr::Call(call) => self.call(e, call),
             Expr::If(choice) => {
                 if self.dataflow {
-                    self.report("a choice stands in a dataflow block");
+                    self.report(Code::Misplaced, "a choice stands in a dataflow block");
                 }
                 self.operand(&choice.condition);
                 self.seq(&choice.true_branch);
@@ -157,7 +206,7 @@ impl<'a> Check<'a> {
                 self.function_body(func);
                 (self.visible, self.symbols, self.must_be_pure, self.dataflow) = outer;
             }
-            Expr::Seq(_) => self.report("a sequence stands where one operation should"),
+            Expr::Seq(_) => self.report(Code::NotNormal, "a sequence stands where one operation should"),
             operand => self.operand(operand),
         }
     }
@@ -165,12 +214,12 @@ impl<'a> Check<'a> {
     fn call(&mut self, e: &Expr, call: &Call) {
         match &call.op {
             Expr::Op(op) => match lookup(&op.name) {
-                None => self.report(format!("no operator is called `{}`", op.name)),
+                None => self.report(Code::Callee, format!("no operator is called `{}`", op.name)),
                 Some(def) => {
                     let required = def.args.iter().filter(|a| a.arity == Arity::Required).count();
                     let variadic = def.args.iter().any(|a| a.arity == Arity::Variadic);
                     if call.args.len() < required || (!variadic && call.args.len() > def.args.len()) {
-                        self.report(format!("`{}` has {} arguments", op.name, call.args.len()));
+                        self.report(Code::Callee, format!("`{}` has {} arguments", op.name, call.args.len()));
                     }
                 }
             },
@@ -181,7 +230,7 @@ impl<'a> Check<'a> {
             return;
         }
         let place = if self.dataflow { "a dataflow block" } else { "a pure function" };
-        self.report(format!("an impure call stands in {place}; call_pure_packed promises that there is no effect"));
+        self.report(Code::Impure, format!("an impure call stands in {place}"));
     }
 
     /// A direct call of a function of the module whose type the reference does not carry.
@@ -196,17 +245,17 @@ impl<'a> Check<'a> {
                 let Some(var) = e.as_var() else { return };
                 let symbolic = matches!(&var, AnyVar::Var(v) if self.symbols.contains(v));
                 if !self.visible.contains(&var) && !symbolic {
-                    self.report(format!("variable `{}` is used where it is not bound", var.name()));
+                    self.report(Code::Unbound, format!("variable `{}` is used where it is not bound", var.name()));
                 }
             }
             Expr::Tuple(tuple) => tuple.fields.iter().for_each(|f| self.operand(f)),
             Expr::Global(g) if self.module.get(&g.name).is_none() => {
-                self.report(format!("the module has no function `{}`", g.name));
+                self.report(Code::Callee, format!("the module has no function `{}`", g.name));
             }
             Expr::Shape(shape) => shape.values.iter().for_each(|d| self.dim(d)),
             Expr::Prim(p) => self.dim(&p.value),
             Expr::Call(_) | Expr::If(_) | Expr::Seq(_) | Expr::TupleGetItem(_) | Expr::Function(_) => {
-                self.report("a computation stands as an operand; bind it to a variable");
+                self.report(Code::NotNormal, "a computation stands as an operand; bind it to a variable");
             }
             _ => {}
         }
@@ -215,7 +264,10 @@ impl<'a> Check<'a> {
     fn dim(&mut self, e: &PrimExpr) {
         for var in free_vars(e) {
             if !self.symbols.contains(&var) {
-                self.report(format!("symbolic variable `{}` is used before anything binds it", var.name));
+                self.report(
+                    Code::FreeSymbol,
+                    format!("symbolic variable `{}` is used before anything binds it", var.name),
+                );
             }
         }
     }
@@ -224,6 +276,14 @@ impl<'a> Check<'a> {
         let mut dims = Vec::new();
         for_each_dim(ty, &mut |d| dims.push(d.clone()));
         dims.iter().for_each(|d| self.dim(d));
+    }
+}
+
+/// The type of what a binding binds.
+fn bound_type(binding: &Binding) -> Type {
+    match binding {
+        Binding::Var(bound) => bound.value.ty(),
+        Binding::MatchCast(cast) => cast.ty.clone(),
     }
 }
 

@@ -19,7 +19,7 @@ fn build(
 ) -> (BlockBuilder, Ref<Function>) {
     let main = b.function(params.to_vec(), Attrs::new(), body).expect("the function is right");
     b.module_mut().insert("main", main.clone());
-    assert_eq!(wellformed::check_module(b.module()), Vec::new());
+    assert!(wellformed::check_module(b.module()).is_empty());
     (b, main)
 }
 
@@ -116,6 +116,8 @@ fn refusals_name_operator_argument_and_finding() {
         ),
     ];
     for (result, message) in cases {
-        assert_eq!(result.err().map(|e| e.to_string()).as_deref(), Some(message));
+        // The types of the arguments follow where these do not fit each other.
+        let found = result.err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(found.starts_with(message), "{found}");
     }
 }

@@ -366,8 +366,12 @@ fn arguments_that_do_not_fit_are_refused_in_words() {
     let image = |dims: &[i64]| Expr::Var(Var::new("x", Type::tensor(dims.iter().copied(), "float32".parse().unwrap())));
     let refused = |name: &str, args: Vec<Expr>, attrs: Attrs| op::call(name, args, attrs).unwrap_err().to_string();
     let conv = |a: &[i64], b: &[i64]| refused("nn.conv2d", vec![image(a), image(b)], Attrs::new());
-    assert_eq!(conv(&[1, 3, 8, 8], &[4, 2, 3, 3]), "nn.conv2d: the image has 3 channels, the weight is for 2");
-    assert_eq!(conv(&[1, 3, 8], &[4, 3, 3, 3]), "nn.conv2d: `data` has 3 dimensions, not 4");
+    assert_eq!(
+        conv(&[1, 3, 8, 8], &[4, 2, 3, 3]),
+        "nn.conv2d: the image has 3 channels, the weight is for 2 (data: R.Tensor((1, 3, 8, 8), dtype=\"float32\"), \
+         weight: R.Tensor((4, 2, 3, 3), dtype=\"float32\"))"
+    );
+    assert!(conv(&[1, 3, 8], &[4, 3, 3, 3]).starts_with("nn.conv2d: `data` has 3 dimensions, not 4"));
     let layout = Attrs::new().with("layout", "NHWX");
     assert!(refused("nn.max_pool2d", vec![image(&[1, 3, 8, 8])], layout).contains("`layout` is NHWX"));
     let size = Expr::shape([4i64]);

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use relaxide_codegen::CompiledLib;
 use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
-use relaxide_ir::pass::{Pass, PassContext, PassError};
-use relaxide_ir::{AttrValue, IRModule, Target};
+use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
+use relaxide_ir::{AttrValue, Code, IRModule, Target};
 pub use relaxide_relax::ExecMode;
 use relaxide_relax::transform;
 use relaxide_tir::{PrimFunc, lower, schedule};
@@ -144,7 +144,9 @@ fn run_pipeline(module: IRModule, options: &mut CompileOptions<'_>) -> Result<IR
         return Ok(passes.run(module, &context)?);
     }
     let name = options.pipeline.name();
-    let passes = transform::pipeline(name).ok_or_else(|| PassError::new(name, "is not a pipeline"))?.resolve()?;
+    let passes = transform::pipeline(name)
+        .ok_or_else(|| PassError::new(name, Refusal::new(Code::UnknownPass, "is not a pipeline")))?
+        .resolve()?;
     let total = passes.len();
     passes.iter().filter(|pass| context.enables(pass)).enumerate().try_fold(module, |module, (done, pass)| {
         options.tell("passes", done, total);

@@ -1,10 +1,10 @@
 //! What can go wrong between a model and a running program.
 
-use std::fmt::Write;
-
 use relaxide_ffi as ffi;
+use relaxide_ir::diagnostic::{Code, Diagnostic};
 use relaxide_ir::pass::PassError;
 use relaxide_ir::target::TargetError;
+use relaxide_relax::CodegenError;
 
 /// An error of compilation, import or export.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum Error {
     Import(#[from] relaxide_onnx::ImportError),
     /// The program text is at fault.
     #[error("{0}")]
-    Script(Box<relaxide_script::Diagnostic>),
+    Script(Box<Diagnostic>),
     /// The target is at fault.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -26,7 +26,7 @@ pub enum Error {
     Pass(#[from] PassError),
     /// No bytecode was made.
     #[error(transparent)]
-    Bytecode(#[from] relaxide_relax::CodegenError),
+    Bytecode(#[from] CodegenError),
     /// No loop nest was made for a kernel: our bug.
     #[error("kernel {kernel}: {message}")]
     Kernel {
@@ -62,19 +62,46 @@ pub enum Error {
 }
 
 impl Error {
-    /// What to try.
-    pub fn help(&self) -> Option<String> {
+    /// What kind of problem it is.
+    pub fn code(&self) -> Code {
         match self {
-            Error::Unknown { what, known, .. } => {
-                let mut text = format!("known {what}s: ");
-                let _ = write!(text, "{}", known.join(", "));
-                Some(text)
-            }
-            Error::Kernel { .. } | Error::Bytecode(_) => {
-                Some("this is a defect of Relaxide; report it with the model, or try another --pipeline".into())
-            }
-            _ => None,
+            Error::Model(_) => Code::Model,
+            Error::Import(_) => Code::Import,
+            Error::Script(diagnostic) => diagnostic.code,
+            Error::Target(_) => Code::Target,
+            Error::Pass(error) => error.refusal.code,
+            Error::Bytecode(CodegenError::NotLowered { refusal, .. }) => refusal.code,
+            Error::Bytecode(CodegenError::Build { .. }) => Code::Bytecode,
+            Error::Kernel { .. } => Code::Kernel,
+            Error::Native(_) => Code::Native,
+            Error::Runtime(_) => Code::Call,
+            Error::Unknown { .. } => Code::UnknownChoice,
+            Error::Io { .. } => Code::File,
         }
+    }
+
+    /// Whether Relaxide itself is at fault, and not what it was given.
+    pub fn is_defect(&self) -> bool {
+        matches!(self.code(), Code::BrokenByPass | Code::Kernel)
+            || matches!(self, Error::Bytecode(CodegenError::Build { .. }))
+    }
+
+    /// As it is shown. `source` gives the text of a program by the name that it was parsed under.
+    pub fn diagnostic(&self, source: impl FnOnce(&str) -> Option<String>) -> Diagnostic {
+        let refused = match self {
+            Error::Script(diagnostic) => return Diagnostic::clone(diagnostic),
+            Error::Pass(error) => error.diagnostic(source),
+            Error::Bytecode(CodegenError::NotLowered { refusal, .. }) => refusal.diagnostic(source),
+            _ => Diagnostic::new(self.code(), ""),
+        };
+        let help = match self {
+            Error::Unknown { what, known, .. } => Some(format!("known {what}s: {}", known.join(", "))),
+            _ if self.is_defect() => {
+                Some("this is a defect of Relaxide; report it with the program, or try another pipeline".into())
+            }
+            _ => refused.help,
+        };
+        Diagnostic { message: self.to_string(), help, ..refused }
     }
 
     /// The kind of exception that front ends raise.
@@ -89,8 +116,8 @@ impl Error {
     }
 }
 
-impl From<Box<relaxide_script::Diagnostic>> for Error {
-    fn from(diagnostic: Box<relaxide_script::Diagnostic>) -> Self {
+impl From<Box<Diagnostic>> for Error {
+    fn from(diagnostic: Box<Diagnostic>) -> Self {
         Error::Script(diagnostic)
     }
 }

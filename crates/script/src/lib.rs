@@ -4,12 +4,11 @@
 //! a kernel, an annotated assignment is a typed binding. The text is parsed, never run.
 //!
 //! Two directions, one form: what [`print_module_with`] writes (with metadata), [`parse_module`] reads back to the same
-//! module, and both agree with TVM 0.27. Problems in a text are [`Diagnostic`]s with a code, a place and a hint.
+//! module, and both agree with TVM 0.27. Problems in a text are [`Diagnostic`](relaxide_ir::Diagnostic)s with a code, a place and a hint.
 //!
 //! A text uses what `I`, `R` and `T` offer and what it binds itself. Where it stands in a Python program, a [`Host`] gives
-//! it what that program knows ([`parse_module_in`]).
+//! it what that program knows ([`ParseOptions::host`]).
 
-mod diagnostic;
 mod intrinsics;
 mod meta_json;
 mod number;
@@ -17,9 +16,8 @@ mod parse;
 mod print;
 mod tensor;
 
-pub use diagnostic::{Code, Diagnostic};
 pub use meta_json::{tensor_from_text, tensor_to_text};
-pub use parse::{Host, Local, Macro, Place, parse_module, parse_module_in};
+pub use parse::{Host, Local, Macro, ParseOptions, Place, parse_module, parse_module_with};
 pub use print::{
     PrintOptions, print_binding, print_block, print_expr, print_function, print_module, print_module_with, print_prim,
     print_prim_func, print_scalar, print_stmt, print_type,

@@ -1,7 +1,5 @@
 //! Generators, references and oracles that tests and fuzz targets share.
 //!
 //! [`filetest`] runs the text tests in `tests/filetests`: a program, what is done to it, and what comes out.
-//! [`well_formed`] says what every Relax function must keep to.
 
 pub mod filetest;
-pub mod well_formed;

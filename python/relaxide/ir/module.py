@@ -83,7 +83,7 @@ class _Methods:
 
 
 def _from_script(text):
-    return _core.parse_script(text, "<pickled module>", 1)
+    return _core.parse_script(text, "<pickled module>", 1, False)
 
 
 __all__ = ["IRModule"]

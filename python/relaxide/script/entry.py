@@ -5,25 +5,29 @@ import sys
 from .. import _core
 
 
-def from_source(text, path="<string>", extra_vars=None):
-    """Parse TVMScript text into a module. ``extra_vars`` gives values to names that the text does not bind."""
+def from_source(text, path="<string>", extra_vars=None, check_well_formed=True):
+    """Parse TVMScript text into a module.
+
+    ``extra_vars`` gives values to names that the text does not bind. A module that breaks a rule (an impure call in a
+    dataflow block, a variable that nothing binds) is refused with ``SyntaxError``, unless ``check_well_formed`` is false.
+    """
     if not isinstance(text, str):
-        return parse(text)
+        return parse(text, extra_vars, check_well_formed)
     if extra_vars is None:
-        return _core.parse_script(text, path, 1)
+        return _core.parse_script(text, path, 1, check_well_formed)
     from ._surroundings import Surroundings
 
-    return _core.parse_script_in(text, path, 1, Surroundings([dict(extra_vars)]))
+    return _core.parse_script_in(text, path, 1, Surroundings([dict(extra_vars)]), check_well_formed)
 
 
 def parse(program, extra_vars=None, check_well_formed=True):
     """The module of a text or of a class, or the function of a decorated function."""
     if isinstance(program, str):
-        return from_source(program, extra_vars=extra_vars or {})
+        return from_source(program, extra_vars=extra_vars or {}, check_well_formed=check_well_formed)
     frame = sys._getframe(1)
     if isinstance(program, type):
-        return _module(program, frame, extra_vars)
-    return _function(program, frame)
+        return _module(program, frame, extra_vars, check_well_formed)
+    return _function(program, frame, check_well_formed)
 
 
 def ir_module(cls=None, *, check_well_formed=True, tracked=False):
@@ -34,25 +38,26 @@ def ir_module(cls=None, *, check_well_formed=True, tracked=False):
     """
     frame = sys._getframe(1)
     if cls is None:
-        return lambda inner: _module(inner, frame)
+        return lambda inner: _module(inner, frame, check_well_formed=check_well_formed)
     if not isinstance(cls, type):
         raise TypeError(f"ir_module decorates a class, got {type(cls).__name__}")
-    return _module(cls, frame)
+    return _module(cls, frame, check_well_formed=check_well_formed)
 
 
-def _module(cls, frame, extra_vars=None):
+def _module(cls, frame, extra_vars=None, check_well_formed=True):
     from ._source import class_source
     from ._surroundings import Surroundings, of_class
 
     text, path, line = class_source(cls, frame)
-    return _core.parse_script_in(text, path, line, Surroundings([*of_class(cls, frame), extra_vars or {}]))
+    surroundings = Surroundings([*of_class(cls, frame), extra_vars or {}])
+    return _core.parse_script_in(text, path, line, surroundings, check_well_formed)
 
 
 def function(func=None, **options):
     """Make a Python function a Relax function; in a class, leave it for the class's decorator."""
     frame = sys._getframe(1)
     if func is None:
-        return lambda inner: _function(inner, frame)
+        return lambda inner: _function(inner, frame, options.get("check_well_formed", True))
     return _function(func, frame)
 
 
@@ -60,11 +65,11 @@ def prim_func(func=None, **options):
     """Make a Python function a kernel; in a class, leave it for the class's decorator."""
     frame = sys._getframe(1)
     if func is None:
-        return lambda inner: _function(inner, frame)
+        return lambda inner: _function(inner, frame, options.get("check_well_formed", True))
     return _function(func, frame)
 
 
-def _function(func, frame):
+def _function(func, frame, check_well_formed=True):
     if not callable(func) or isinstance(func, type):
         raise TypeError(f"a function is decorated, got {type(func).__name__}")
     # The body of a class runs before its decorator, which reads the whole class.
@@ -74,7 +79,7 @@ def _function(func, frame):
     from ._surroundings import Surroundings, of_function
 
     text, path, line = function_source(func)
-    module = _core.parse_script_in(text, path, line, Surroundings(of_function(func, frame)))
+    module = _core.parse_script_in(text, path, line, Surroundings(of_function(func, frame)), check_well_formed)
     return module[func.__name__]
 
 

@@ -106,7 +106,7 @@ pub static CONFIG: &[ConfigOption] = &[
 
 /// The value as an option holds it.
 fn check(name: &str, value: AttrValue) -> Result<AttrValue, PassError> {
-    let refuse = |message: String| Err(PassError::new("PassContext", message));
+    let refuse = |message: String| Err(PassError::arguments("PassContext", message));
     let Some(option) = CONFIG.iter().find(|option| option.name == name) else {
         let close = CONFIG.iter().filter(|o| o.name.rsplit('.').next() == name.rsplit('.').next());
         let close: Vec<&str> = close.map(|o| o.name).collect();

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Pass, PassError};
-use crate::IRModule;
+use super::{Pass, PassError, Refusal};
+use crate::{Code, IRModule};
 
 /// What is called around every pass. An error stops the pipeline.
 pub trait PassInstrument: Send + Sync {
@@ -192,7 +192,7 @@ impl PassInstrument for Check {
             problems if problems.is_empty() => Ok(()),
             problems => {
                 let message = format!("gives a program that is not well-formed:\n{}", problems.join("\n"));
-                Err(PassError::new(pass.name(), message))
+                Err(PassError::new(pass.name(), Refusal::new(Code::BrokenByPass, message)))
             }
         }
     }

@@ -16,6 +16,7 @@
 
 mod config;
 mod context;
+mod error;
 mod instrument;
 mod params;
 mod text;
@@ -28,34 +29,10 @@ use crate::{Attrs, BaseFunc, IRModule};
 
 pub use config::{CONFIG, ConfigKind, ConfigOption, PassConfig};
 pub use context::PassContext;
+pub use error::{PassError, Refusal};
 pub use instrument::{Check, Dump, PassInstrument, Print, Printer, Timing, When};
 pub use params::{ParamDefault, ParamKind, PassParam};
 pub use text::{PassCall, parse_calls, parse_value};
-
-/// Why a pass gave up. It names the pass; the message names the function and the construct.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{pass}: {message}")]
-pub struct PassError {
-    /// The pass.
-    pub pass: String,
-    /// What went wrong, where, and what to try.
-    pub message: String,
-    /// What it came from, such as an exception of a pass that is written in Python.
-    #[source]
-    pub cause: Option<Arc<dyn std::error::Error + Send + Sync>>,
-}
-
-impl PassError {
-    /// An error of a pass.
-    pub fn new(pass: impl Into<String>, message: impl Into<String>) -> Self {
-        PassError { pass: pass.into(), message: message.into(), cause: None }
-    }
-
-    /// The error of a pass that another error is the reason of.
-    pub fn caused(pass: impl Into<String>, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
-        PassError { pass: pass.into(), message: cause.to_string(), cause: Some(Arc::new(cause)) }
-    }
-}
 
 /// The result of a pass.
 pub type PassResult = Result<IRModule, PassError>;

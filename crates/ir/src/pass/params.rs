@@ -115,7 +115,7 @@ impl PassParam {
 
 /// Every parameter of a pass with a value of its kind.
 pub(super) fn resolve(info: &PassInfo, given: &Attrs) -> Result<Attrs, PassError> {
-    let refuse = |message: String| PassError::new(info.name, message);
+    let refuse = |message: String| PassError::arguments(info.name, message);
     for name in given.0.keys() {
         if !info.params.iter().any(|p| p.name == name) {
             let known: Vec<&str> = info.params.iter().map(|p| p.name).collect();

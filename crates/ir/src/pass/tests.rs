@@ -82,7 +82,7 @@ const SHOW: PassInfo = PassInfo::new("Show", "Shows its parameters.", |_, _, arg
 
 fn shown(given: Attrs) -> String {
     let result = SHOW.make(&given).and_then(|pass| pass.run(IRModule::new(), &PassContext::default()));
-    result.expect_err("it always fails").message
+    result.expect_err("it always fails").refusal.message
 }
 
 #[test]

@@ -57,7 +57,7 @@ impl Reader<'_> {
     }
 
     fn error(&self, expected: &str) -> PassError {
-        PassError::new("passes", format!("{expected} is expected at column {} of `{}`", self.at + 1, self.text))
+        PassError::arguments("passes", format!("{expected} is expected at column {} of `{}`", self.at + 1, self.text))
     }
 
     fn skip_space(&mut self) {

@@ -45,7 +45,7 @@ pub fn refused(error: PassError) -> PyErr {
     }
     match raised {
         Some(exception) => Python::attach(|py| exception.raised.clone_ref(py)),
-        None => PyValueError::new_err(error.to_string()),
+        None => PyValueError::new_err(error.diagnostic(error::program_text).to_string()),
     }
 }
 

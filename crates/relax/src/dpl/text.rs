@@ -46,7 +46,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn error(&self, expected: &str) -> PassError {
-        PassError::new("pattern", format!("{expected} is expected at column {} of `{}`", self.at + 1, self.text))
+        PassError::arguments("pattern", format!("{expected} is expected at column {} of `{}`", self.at + 1, self.text))
     }
 
     fn peek(&mut self) -> Option<char> {

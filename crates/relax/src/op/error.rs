@@ -1,7 +1,8 @@
 //! What can be wrong with a call of an operator.
 
-use relaxide_ir::Type;
+use relaxide_ir::{Code, Type};
 
+use super::CallCx;
 use crate::BuildError;
 use crate::display::type_text;
 
@@ -61,7 +62,20 @@ pub enum OpError {
     },
 }
 
+/// How many arguments a message lists.
+const MAX_TYPES: usize = 4;
+
 impl OpError {
+    /// What kind of problem it is.
+    pub fn code(&self) -> Code {
+        match self {
+            OpError::Unknown(_) => Code::Callee,
+            OpError::Arity { .. } | OpError::Attribute { .. } => Code::Arguments,
+            OpError::Argument { .. } | OpError::Invalid { .. } => Code::Operator,
+            OpError::Unsupported { .. } => Code::NoLowering,
+        }
+    }
+
     /// An argument of the wrong type.
     pub fn argument(op: &str, arg: &str, expected: &str, got: &Type) -> OpError {
         OpError::Argument { op: op.into(), arg: arg.into(), expected: expected.into(), got: type_text(got) }
@@ -70,6 +84,18 @@ impl OpError {
     /// Arguments that do not fit.
     pub fn invalid(op: &str, message: impl Into<String>) -> OpError {
         OpError::Invalid { op: op.into(), message: message.into() }
+    }
+
+    /// The same with the types of the arguments, where these do not fit each other.
+    pub(super) fn of_call(self, cx: &CallCx) -> OpError {
+        let OpError::Invalid { op, message } = self else { return self };
+        let types = cx.args.iter().take(MAX_TYPES).enumerate().map(|(i, arg)| {
+            // The last parameter takes all that follow.
+            let name = cx.def.args.get(i).or(cx.def.args.last()).map_or("", |def| def.name);
+            format!("{name}: {}", type_text(&arg.ty()))
+        });
+        let more = if cx.args.len() > MAX_TYPES { ", …" } else { "" };
+        OpError::Invalid { op, message: format!("{message} ({}{more})", types.collect::<Vec<_>>().join(", ")) }
     }
 
     /// What a builder says while an operator is opened.

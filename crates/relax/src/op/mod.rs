@@ -103,7 +103,7 @@ pub fn infer_call(call: &Call) -> Result<Type, OpError> {
 
 /// The type of a call, with the device that its result lies on.
 fn infer(cx: &CallCx) -> Result<Type, OpError> {
-    let ty = (cx.def.infer)(cx)?;
+    let ty = (cx.def.infer)(cx).map_err(|error| error.of_call(cx))?;
     match cx.def.lower {
         Lowering::Special | Lowering::Builtin(_) => Ok(ty),
         _ => device::placed(cx, ty),

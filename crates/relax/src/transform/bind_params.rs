@@ -27,9 +27,9 @@ pub(super) const PASS: PassInfo =
         let tensor = |(name, value): (&String, &AttrValue)| match value {
             AttrValue::Object(object) => match Any::from(object.clone()).to::<Tensor>() {
                 Ok(tensor) => Ok((name.clone(), tensor)),
-                Err(_) => Err(PassError::new(NAME, format!("the value of {name} is no tensor"))),
+                Err(_) => Err(PassError::arguments(NAME, format!("the value of {name} is no tensor"))),
             },
-            _ => Err(PassError::new(NAME, format!("the value of {name} is no tensor"))),
+            _ => Err(PassError::arguments(NAME, format!("the value of {name} is no tensor"))),
         };
         let values = values.iter().map(tensor).collect::<Result<Vec<_>, _>>()?;
         bind_params(module, args.str("func_name").unwrap_or_default(), &values)
@@ -45,7 +45,7 @@ pub fn bind_params(mut module: IRModule, function: &str, values: &[(String, Tens
         return Ok(module);
     }
     let Some(f) = module.get_as::<Function>(function) else {
-        return Err(PassError::new(NAME, format!("the module has no Relax function {function:?}")));
+        return Err(PassError::arguments(NAME, format!("the module has no Relax function {function:?}")));
     };
     let mut replace = VarReplacer(HashMap::new());
     for (name, value) in values {

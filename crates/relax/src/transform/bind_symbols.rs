@@ -23,7 +23,7 @@ pub(super) const PASS: PassInfo = PassInfo::new(NAME, "Symbolic dimensions take 
     let Some(AttrValue::Map(given)) = args.get("binding_map") else { return Ok(module) };
     let integer = |(name, value): (&String, &AttrValue)| match value {
         AttrValue::Int(value) => Ok((name.clone(), *value)),
-        _ => Err(PassError::new(NAME, format!("the value of {name} is no integer"))),
+        _ => Err(PassError::arguments(NAME, format!("the value of {name} is no integer"))),
     };
     let values = given.iter().map(integer).collect::<Result<HashMap<_, _>, _>>()?;
     let bind = |module: &IRModule, name: &str, values: &HashMap<String, i64>| {
@@ -55,7 +55,7 @@ fn everywhere(
         seen.extend(names);
     }
     match values.keys().find(|name| !seen.contains(*name)) {
-        Some(name) => Err(PassError::new(NAME, format!("no function has a symbolic variable `{name}`"))),
+        Some(name) => Err(PassError::arguments(NAME, format!("no function has a symbolic variable `{name}`"))),
         None => Ok(module),
     }
 }

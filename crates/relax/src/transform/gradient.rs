@@ -61,7 +61,7 @@ pub(super) const PASS: PassInfo =
 /// Adds the function `<name>_adjoint`.
 pub fn gradient(mut module: IRModule, name: &str, wanted: Option<&[String]>, index: i64) -> PassResult {
     let Some(func) = module.get_as::<Function>(name) else {
-        return Err(PassError::new(NAME, format!("the module has no Relax function {name:?}")));
+        return Err(PassError::arguments(NAME, format!("the module has no Relax function {name:?}")));
     };
     let func = fresh_copy(&func);
     let made = adjoint(&func, wanted, index).map_err(|e| in_function(NAME, name, e))?;

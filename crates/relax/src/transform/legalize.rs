@@ -161,7 +161,7 @@ impl Rewrite for Legalize<'_> {
 }
 
 /// Whether all dimensions are known that a kernel needs.
-fn is_known(call: &Call) -> bool {
+pub(crate) fn is_known(call: &Call) -> bool {
     fn known(ty: &Type) -> bool {
         match ty {
             Type::Tensor(t) => t.shape.is_some() && !t.dtype.is_void(),

@@ -70,7 +70,10 @@ fn run(mut module: IRModule, context: &PassContext, shared: Option<&AttrValue>) 
         _ => Vec::new(),
     };
     if let Some(unknown) = together.iter().find(|name| programs.iter().all(|(n, _)| n != *name)) {
-        return Err(PassError::new(NAME, format!("function `{unknown}` does not exist or has no {NUM_INPUT_ATTR}")));
+        return Err(PassError::arguments(
+            NAME,
+            format!("function `{unknown}` does not exist or has no {NUM_INPUT_ATTR}"),
+        ));
     }
     let (joint, alone): (Vec<_>, Vec<_>) = programs.into_iter().partition(|(name, _)| together.contains(name));
     let mut groups: Vec<(String, Vec<Program>)> =

@@ -41,7 +41,7 @@ mod kill_after_last_use;
 mod lambda_lift;
 mod layout_free_buffers;
 mod lazy_params;
-mod legalize;
+pub(crate) mod legalize;
 mod lift_transform_params;
 mod lower_alloc_tensor;
 mod lower_runtime_builtin;
@@ -72,8 +72,9 @@ mod use_inplace;
 mod vdevice;
 mod vm_shape_lower;
 
-use relaxide_ir::Attrs;
-use relaxide_ir::pass::{Check, Pass, PassError, PassInfo, parse_calls};
+use relaxide_ir::diagnostic::closest;
+use relaxide_ir::pass::{Check, Pass, PassError, PassInfo, Refusal, parse_calls};
+use relaxide_ir::{Attrs, Code, IRModule};
 use relaxide_tir::lower;
 
 pub use annotate_op_pattern::{PATTERN_ATTR, op_pattern};
@@ -192,11 +193,11 @@ pub fn parse_passes(text: &str) -> Result<Vec<Pass>, PassError> {
         let info = find(&call.name)?;
         let mut given = call.named;
         if call.positional.len() > info.params.len() {
-            return Err(PassError::new(info.name, format!("it takes {} parameters at most", info.params.len())));
+            return Err(PassError::arguments(info.name, format!("it takes {} parameters at most", info.params.len())));
         }
         for (param, value) in info.params.iter().zip(call.positional) {
             if given.0.insert(param.name.to_string(), value).is_some() {
-                return Err(PassError::new(info.name, format!("parameter {:?} is given twice", param.name)));
+                return Err(PassError::arguments(info.name, format!("parameter {:?} is given twice", param.name)));
             }
         }
         info.make(&given)
@@ -204,9 +205,16 @@ pub fn parse_passes(text: &str) -> Result<Vec<Pass>, PassError> {
     calls.into_iter().map(make).collect()
 }
 
-/// An instrument that checks behind every pass that the module keeps the rules of [`wellformed`](crate::wellformed).
+/// What is wrong with a module between passes: the rules of [`wellformed`](crate::wellformed) that it breaks, but for
+/// purity, which passes that make memory visible give up on purpose.
+pub fn broken_rules(module: &IRModule) -> Vec<String> {
+    let broken = crate::wellformed::check_module(module).into_iter();
+    broken.filter(|violation| violation.code != Code::Impure).map(|violation| violation.to_string()).collect()
+}
+
+/// An instrument that looks for [`broken_rules`] behind every pass.
 pub fn verify() -> std::sync::Arc<Check> {
-    Check::new(|module| crate::wellformed::check_module(module).iter().map(ToString::to_string).collect())
+    Check::new(broken_rules)
 }
 
 fn find(name: &str) -> Result<&'static PassInfo, PassError> {
@@ -214,7 +222,11 @@ fn find(name: &str) -> Result<&'static PassInfo, PassError> {
         let key = |name: &str| name.to_ascii_lowercase().replace('_', "");
         let close = PASSES.iter().filter(|p| key(p.name).contains(&key(name)) || key(name).contains(&key(p.name)));
         let close: Vec<&str> = close.map(|p| p.name).collect();
-        let help = if close.is_empty() { String::new() } else { format!("; did you mean {}?", close.join(", ")) };
-        PassError::new(name, format!("there is no pass of this name{help}"))
+        let close = match close.as_slice() {
+            [] => closest(name, PASSES.iter().map(|p| p.name)).map(str::to_string),
+            close => Some(close.join(", ")),
+        };
+        let help = close.map_or_else(|| "`relaxide opt --list` shows them".into(), |c| format!("did you mean {c}?"));
+        PassError::new(name, Refusal::new(Code::UnknownPass, "there is no pass of this name").help(help))
     })
 }

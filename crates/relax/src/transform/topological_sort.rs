@@ -23,7 +23,7 @@ pub(super) const PASS: PassInfo = PassInfo::new(
     "The bindings of a dataflow block in another order that holds.",
     |module, _, args| {
         let refuse = |what: &str, given: &str, known: &str| {
-            Err(PassError::new("TopologicalSort", format!("{what} is {known}, not {given:?}")))
+            Err(PassError::arguments("TopologicalSort", format!("{what} is {known}, not {given:?}")))
         };
         let depth_first = match args.str("order") {
             Some("depth-first") => true,

@@ -38,7 +38,7 @@ pub(super) const UPDATE: PassInfo =
             _ => None,
         };
         let Some(device) = device else {
-            return Err(PassError::new("UpdateVDevice", "new_vdevice is a device, or the text of a target"));
+            return Err(PassError::arguments("UpdateVDevice", "new_vdevice is a device, or the text of a target"));
         };
         update(module, device, args.int("index").unwrap_or(0))
     })
@@ -51,7 +51,7 @@ fn update(module: IRModule, device: Ref<VDevice>, index: i64) -> PassResult {
     let mut vdevices = module.vdevices.clone();
     let Some(slot) = usize::try_from(index).ok().and_then(|i| vdevices.get_mut(i)) else {
         let message = format!("the module has {} devices, and none of index {index}", module.vdevices.len());
-        return Err(PassError::new(UPDATE.name, message));
+        return Err(PassError::arguments(UPDATE.name, message));
     };
     let old = std::mem::replace(slot, device.clone());
     let module = IRModule { vdevices, ..module };

@@ -3,13 +3,16 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::{Any, Shape};
-use relaxide_ir::IRModule;
-use relaxide_ir::Type;
+use relaxide_ir::pass::Refusal;
 use relaxide_ir::prim::PrimExpr;
+use relaxide_ir::span::MaybeSpan;
+use relaxide_ir::{Code, IRModule, Type};
 use relaxide_vm::{Arg, BuildError, FuncKind, Register};
 
 use super::emit::{Callee, Emit};
 use super::{CodegenError, callee_of};
+use crate::op::{self, Lowering};
+use crate::transform::legalize;
 use crate::*;
 
 /// Emits the body of a function: parameters are in the first registers, `first` is the first that is free.
@@ -21,7 +24,7 @@ pub fn generate(
     first: i64,
 ) -> Result<(), CodegenError> {
     let registers = f.params.iter().enumerate().map(|(i, p)| (p.clone().into(), Register(i as i64))).collect();
-    let mut g = Generator { out, module, symbol, registers, next: first };
+    let mut g = Generator { out, module, symbol, registers, next: first, span: f.span.clone() };
     let result = g.seq(&f.body)?;
     let next = &mut g.next;
     g.out.ret(result, &mut || fresh(next)).map_err(|e| g.refused(e))
@@ -38,6 +41,8 @@ struct Generator<'a> {
     symbol: &'a str,
     registers: HashMap<AnyVar, Register>,
     next: i64,
+    /// Where the binding was written that is being generated.
+    span: MaybeSpan,
 }
 
 impl Generator<'_> {
@@ -45,8 +50,15 @@ impl Generator<'_> {
         CodegenError::Build { function: self.symbol.into(), source }
     }
 
+    fn refuse<T>(&self, refusal: Refusal) -> Result<T, CodegenError> {
+        let refusal = Box::new(refusal.at(self.span.clone()));
+        Err(CodegenError::NotLowered { function: self.symbol.into(), refusal })
+    }
+
     fn not_lowered<T>(&self, message: impl Into<String>) -> Result<T, CodegenError> {
-        Err(CodegenError::NotLowered { function: self.symbol.into(), message: message.into() })
+        self.refuse(
+            Refusal::new(Code::Bytecode, message).help("compile with the pipeline `default` or `default_build`"),
+        )
     }
 
     fn fresh(&mut self) -> Register {
@@ -79,6 +91,7 @@ impl Generator<'_> {
         {
             return self.kill(call);
         }
+        self.span = binding.var().span().cloned().or_else(|| self.span.take());
         let effect_only = matches!(binding.value(), Expr::Call(_))
             && matches!(binding.var().ty(), Type::Tuple(t) if t.fields.is_empty());
         let dst = if effect_only { Register::VOID } else { self.fresh() };
@@ -181,10 +194,21 @@ impl Generator<'_> {
                 self.emit(&f.global_symbol, &args, dst)
             }
             ("null_value", []) => self.emit("vm.builtin.null_value", &[], dst),
-            _ => self.not_lowered(format!(
-                "operator {name} has no lowering to the virtual machine; LegalizeOps and LowerRuntimeBuiltin come first"
-            )),
+            _ => self.operator_left(call, name),
         }
+    }
+
+    /// An operator that is left: mostly because not enough is known of its arguments.
+    fn operator_left<T>(&self, call: &Call, name: &str) -> Result<T, CodegenError> {
+        let args: Vec<String> = call.args.iter().map(|arg| display::type_text(&arg.ty())).collect();
+        let can = op::lookup(name).is_some_and(|def| matches!(def.lower, Lowering::Scalar(_) | Lowering::Compute(_)));
+        if !can || legalize::is_known(call) {
+            return self
+                .not_lowered(format!("operator {name} is left; LegalizeOps and LowerRuntimeBuiltin come first"));
+        }
+        let message = format!("no kernel of operator {name} is made of what is known: {name}({})", args.join(", "));
+        let help = "R.match_cast gives a value of unknown shape a shape with symbolic dimensions";
+        self.refuse(Refusal::new(Code::NoLowering, message).help(help))
     }
 
     fn args(&mut self, list: &[Expr]) -> Result<Vec<Arg>, CodegenError> {

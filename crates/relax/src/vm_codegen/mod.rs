@@ -23,6 +23,7 @@ use emit::Bytecode;
 use native::Native;
 use relaxide_ffi::Ref;
 use relaxide_ir::IRModule;
+use relaxide_ir::pass::Refusal;
 use relaxide_tir::PrimFunc;
 use relaxide_vm::{ExecBuilder, Executable, FuncKind, NATIVE_PREFIX};
 
@@ -32,12 +33,12 @@ use crate::Function;
 #[derive(Debug, thiserror::Error)]
 pub enum CodegenError {
     /// The program holds what lowering should have removed.
-    #[error("in function {function}: {message}")]
+    #[error("in function {function}: {}", refusal.message)]
     NotLowered {
         /// Which function.
         function: String,
-        /// What was met, and which pass removes it.
-        message: String,
+        /// What was met, where, and which pass removes it.
+        refusal: Box<Refusal>,
     },
     /// The instructions do not form an executable: our fault.
     #[error("in function {function}: {source}")]

@@ -10,8 +10,8 @@ use ruff_text_size::{Ranged, TextRange};
 
 use super::value::Value;
 use super::{Parsed, Parser};
-use crate::diagnostic::{Code, closest};
 use crate::meta_json;
+use relaxide_ir::diagnostic::{Code, Diagnostic, closest};
 
 impl Parser<'_> {
     pub(super) fn attribute(&mut self, attr: &ast::ExprAttribute) -> Parsed<Value> {
@@ -48,7 +48,7 @@ impl Parser<'_> {
         })
     }
 
-    fn no_member(&self, of: &str, name: &str, range: TextRange) -> Box<crate::Diagnostic> {
+    fn no_member(&self, of: &str, name: &str, range: TextRange) -> Box<Diagnostic> {
         self.error(Code::UnknownMember, format!("{of} has no `{name}`"), range)
     }
 
@@ -105,14 +105,14 @@ impl Parser<'_> {
                 let tuple = self.leaf(tuple)?;
                 Ok(Value::Relax(Ref::new(TupleGetItem { tuple, index }).into()))
             }
-            _ => {
-                let message = "only tuples have fields; this is no tuple";
-                Err(self
-                    .error(Code::Type, message, range)
-                    .with_help("R.take or R.strided_slice choose elements of a tensor")
-                    .into())
-            }
+            _ => Err(self.no_fields(range)),
         }
+    }
+
+    /// Fields are asked of a value that has none.
+    pub(super) fn no_fields(&self, range: TextRange) -> Box<Diagnostic> {
+        let error = self.error(Code::Type, "only tuples have fields; this is no tuple", range);
+        Box::new(error.with_help("R.take or R.strided_slice choose elements of a tensor, R.split cuts it"))
     }
 
     /// `buffer[...]`: an element, or a region where there are ranges.

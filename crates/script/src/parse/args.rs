@@ -4,7 +4,7 @@ use ruff_python_ast::{self as ast, Expr};
 use ruff_text_size::{Ranged, TextRange};
 
 use super::{Parsed, Parser};
-use crate::diagnostic::Code;
+use relaxide_ir::diagnostic::Code;
 
 /// Arguments that have not been asked for yet.
 pub(super) struct Args<'a> {

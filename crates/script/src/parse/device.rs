@@ -9,8 +9,8 @@ use ruff_text_size::Ranged;
 use super::args::Args;
 use super::value::Value;
 use super::{Parsed, Parser};
-use crate::diagnostic::Code;
 use crate::print::target_kind;
+use relaxide_ir::diagnostic::Code;
 
 impl Parser<'_> {
     /// A list of devices that a module shares: `[I.vdevice("llvm"), …]`, or a value of the surroundings.

@@ -9,7 +9,7 @@ use ruff_text_size::{Ranged, TextRange};
 
 use super::value::Value;
 use super::{Language, Parsed, Parser};
-use crate::diagnostic::Code;
+use relaxide_ir::diagnostic::Code;
 
 impl Parser<'_> {
     /// The canonical path of a dotted name that starts at a namespace: `R.nn.relu`, `T.axis.remap`.

@@ -20,7 +20,7 @@ use ruff_text_size::{Ranged, TextRange};
 
 use super::value::Value;
 use super::{Parsed, Parser};
-use crate::diagnostic::Code;
+use relaxide_ir::diagnostic::Code;
 
 /// Which surroundings: 0 are those of the module, the others those of macros, in order.
 pub type Place = usize;

@@ -5,7 +5,7 @@
 //! one operand chain, between two commas. Text that TVMScript has no use for and that would hide from this look (formatted
 //! strings) is refused here too.
 
-use crate::diagnostic::Code;
+use relaxide_ir::diagnostic::Code;
 
 /// Nesting of brackets.
 const MAX_BRACKETS: usize = 200;

@@ -9,7 +9,7 @@ use ruff_text_size::Ranged;
 use super::host::Macro;
 use super::value::Value;
 use super::{Language, Parsed, Parser, limits};
-use crate::diagnostic::{Code, Lines};
+use relaxide_ir::diagnostic::{Code, Lines};
 
 /// Calls of macros in macros.
 const MAX_DEPTH: usize = 64;

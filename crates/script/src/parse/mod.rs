@@ -37,12 +37,14 @@ use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
 use relaxide_ffi::{DataType, ObjectRef, Ref};
+use relaxide_ir::pass::Refusal;
 use relaxide_ir::{Buffer, GlobalVar, IRModule, Span, VDevice};
+use relaxide_relax::wellformed;
 use ruff_text_size::TextRange;
 
-use crate::diagnostic::{Code, Diagnostic, Lines, closest};
 use module::Metadata;
 use relax::RelaxFrame;
+use relaxide_ir::diagnostic::{Code, Diagnostic, Lines, closest};
 use tir::Kernel;
 use value::Value;
 
@@ -54,24 +56,35 @@ type Parsed<T> = Result<T, Box<Diagnostic>>;
 /// Stack for parsing: the limits bound what is needed to less than this.
 const STACK: usize = 256 << 20;
 
+/// How a text is read.
+#[derive(Clone, Copy)]
+pub struct ParseOptions<'h> {
+    /// The Python program that the text stands in, which gives meaning to names that the text does not bind.
+    pub host: Option<&'h dyn Host>,
+    /// Whether a module that breaks the [rules](relaxide_relax::wellformed) is refused. A text may say otherwise itself:
+    /// `@I.ir_module(check_well_formed=False)`.
+    pub check_well_formed: bool,
+}
+
+impl Default for ParseOptions<'_> {
+    fn default() -> Self {
+        ParseOptions { host: None, check_well_formed: true }
+    }
+}
+
 /// Reads a module. `file` names the text in diagnostics.
 ///
 /// A text without a class is taken as the functions of a module.
 pub fn parse_module(source: &str, file: &str) -> Result<IRModule, Box<Diagnostic>> {
-    parse(source, file, None, limits::Formatted::Refused)
+    parse_module_with(source, file, ParseOptions::default())
 }
 
-/// Reads a module that stands in a Python program, which gives meaning to names that the text does not bind.
-pub fn parse_module_in(source: &str, file: &str, host: &dyn Host) -> Result<IRModule, Box<Diagnostic>> {
-    parse(source, file, Some(host), limits::Formatted::Allowed)
-}
-
-fn parse(
-    source: &str,
-    file: &str,
-    host: Option<&dyn Host>,
-    formatted: limits::Formatted,
-) -> Result<IRModule, Box<Diagnostic>> {
+/// Reads a module with options.
+pub fn parse_module_with(source: &str, file: &str, options: ParseOptions) -> Result<IRModule, Box<Diagnostic>> {
+    let formatted = match options.host {
+        Some(_) => limits::Formatted::Allowed,
+        None => limits::Formatted::Refused,
+    };
     if let Err(refusal) = limits::check_with(source, formatted) {
         let end = refusal.offset + 1;
         return Err(Box::new(Diagnostic::at(
@@ -88,7 +101,7 @@ fn parse(
     };
     std::thread::scope(|scope| {
         let parse = std::thread::Builder::new().name("tvmscript".into()).stack_size(STACK);
-        match parse.spawn_scoped(scope, || parse_here(source, file, host)) {
+        match parse.spawn_scoped(scope, || parse_here(source, file, options)) {
             Ok(thread) => {
                 thread.join().unwrap_or_else(|_| Err(lack(&"it failed unexpectedly; please report the text")))
             }
@@ -97,7 +110,8 @@ fn parse(
     })
 }
 
-fn parse_here(source: &str, file: &str, host: Option<&dyn Host>) -> Parsed<IRModule> {
+fn parse_here(source: &str, file: &str, options: ParseOptions) -> Parsed<IRModule> {
+    let host = options.host;
     let macros = host.map(|host| host.macros()).unwrap_or_default();
     let mut parser = Parser::new(source, file);
     if let Some(host) = host {
@@ -109,7 +123,11 @@ fn parse_here(source: &str, file: &str, host: Option<&dyn Host>) -> Parsed<IRMod
         let lower: String = letters.next().map(|c| c.to_lowercase().chain(letters).collect()).unwrap_or_default();
         parser.error(Code::Syntax, lower, e.location)
     })?;
-    parser.module(&parsed.syntax().body)
+    let module = parser.module(&parsed.syntax().body)?;
+    match parser.first_violation(&module).filter(|_| options.check_well_formed) {
+        Some(violation) => Err(Box::new(Refusal::from(violation).diagnostic(|_| Some(source.to_string())))),
+        None => Ok(module),
+    }
 }
 
 /// Which language the text is in at the moment; it decides what bare integers are.
@@ -157,6 +175,10 @@ struct Parser<'s> {
     macros: &'s [Macro],
     /// Calls of macros that are being written out.
     expansions: usize,
+    /// Functions that need not be well-formed.
+    unchecked: HashSet<String>,
+    /// The statement of a Relax function that is being read.
+    statement: TextRange,
     /// Functions of the surroundings that became functions of the module.
     outer_functions: Vec<(ObjectRef, Ref<GlobalVar>)>,
 }
@@ -203,6 +225,8 @@ impl<'s> Parser<'s> {
             place: 0,
             macros: &[],
             expansions: 0,
+            unchecked: HashSet::new(),
+            statement: TextRange::default(),
             outer_functions: Vec::new(),
         }
     }
@@ -210,6 +234,11 @@ impl<'s> Parser<'s> {
     fn error(&self, code: Code, message: impl Into<String>, range: TextRange) -> Box<Diagnostic> {
         let range = self.inside.unwrap_or(range);
         Box::new(Diagnostic::at(code, message, self.file, &self.lines, range.start().into(), range.end().into()))
+    }
+
+    /// The first rule that a function breaks which is to keep them.
+    fn first_violation(&self, module: &IRModule) -> Option<wellformed::Violation> {
+        wellformed::check_module(module).into_iter().find(|violation| !self.unchecked.contains(&violation.function))
     }
 
     fn unsupported(&self, what: &str, range: TextRange) -> Box<Diagnostic> {

@@ -9,8 +9,8 @@ use ruff_text_size::Ranged;
 use super::args::Args;
 use super::value::Value;
 use super::{Parsed, Parser};
-use crate::diagnostic::Code;
 use crate::meta_json;
+use relaxide_ir::diagnostic::Code;
 
 /// The objects of the metadata section.
 pub(super) struct Metadata {
@@ -122,6 +122,7 @@ impl Parser<'_> {
             if self.host.is_none() && self.path(callee).as_deref() != Some("I.ir_module") {
                 return Err(self.unsupported("this decorator of a class", decorator.range));
             }
+            self.class_options(&decorator.expression, class)?;
         }
         self.module_name = class.name.to_string();
         let mut module = IRModule::new();
@@ -137,6 +138,20 @@ impl Parser<'_> {
             }
         }
         self.functions(&functions, module)
+    }
+
+    /// What `I.ir_module(...)` is told; how a Python program spells the decorator does not matter.
+    fn class_options(&mut self, decorator: &Expr, class: &ast::StmtClassDef) -> Parsed<()> {
+        let Expr::Call(call) = decorator else { return Ok(()) };
+        for keyword in &call.arguments.keywords {
+            if keyword.arg.as_ref().is_some_and(|name| name.as_str() == "check_well_formed")
+                && !self.bool(&keyword.value)?
+            {
+                let functions = class.body.iter().filter_map(|stmt| stmt.as_function_def_stmt());
+                self.unchecked.extend(functions.map(|def| def.name.to_string()));
+            }
+        }
+        Ok(())
     }
 
     /// `I.module_attrs({...})` and `I.module_global_infos({...})`.
@@ -260,7 +275,9 @@ impl Parser<'_> {
                     .into());
             }
         };
-        option(self, &mut args, "check_well_formed", true)?;
+        if !option(self, &mut args, "check_well_formed", true)? {
+            self.unchecked.insert(def.name.to_string());
+        }
         args.map_or(Ok(()), |args| args.finish(self))?;
         Ok(kind)
     }

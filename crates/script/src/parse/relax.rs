@@ -15,7 +15,7 @@ use super::args::Args;
 use super::module::Kind;
 use super::value::Value;
 use super::{Language, Parsed, Parser};
-use crate::diagnostic::Code;
+use relaxide_ir::diagnostic::Code;
 
 /// Bindings under construction: those of a function's body or of a branch.
 #[derive(Default)]
@@ -164,6 +164,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn statement(&mut self, stmt: &Stmt) -> Parsed<()> {
+        self.statement = stmt.range();
         match stmt {
             Stmt::Pass(_) => Ok(()),
             Stmt::Expr(e) => self.expression_statement(&e.value),
@@ -332,18 +333,22 @@ impl Parser<'_> {
             return self.define_target(&targets, evaluated);
         }
         let tuple = self.leaf_value(evaluated, value.range())?;
+        let fields = match tuple.ty() {
+            Type::Tuple(t) => t.fields.len(),
+            Type::Any(_) | Type::Missing(_) => targets.elts.len(),
+            _ => return Err(self.no_fields(value.range())),
+        };
+        if fields != targets.elts.len() {
+            let message = format!("a tuple of {fields} fields is taken apart into {} names", targets.elts.len());
+            return Err(self.error(Code::Type, message, targets.range));
+        }
         for (i, target) in targets.elts.iter().enumerate() {
             let Expr::Name(name) = target else { return Err(self.unsupported("this assignment", target.range())) };
-            let field = match &tuple {
+            let known = match &tuple {
                 Relax::Tuple(t) => t.fields.get(i).cloned(),
-                other => match other.ty() {
-                    Type::Tuple(t) if i >= t.fields.len() => None,
-                    _ => Some(Relax::field(other.clone(), i)),
-                },
+                _ => None,
             };
-            let Some(field) = field else {
-                return Err(self.error(Code::Type, "the tuple has fewer fields than there are names", targets.range));
-            };
+            let field = known.unwrap_or_else(|| Relax::field(tuple.clone(), i));
             self.bind(name.id.as_str(), Bound::Value(field), None, name.range)?;
         }
         Ok(())
@@ -557,8 +562,7 @@ impl Parser<'_> {
             value => {
                 let hint = if self.frame().dataflow.is_some() { "lv" } else { "gv" };
                 let name = self.fresh(hint);
-                let range = TextRange::default();
-                Ok(self.bind(&name, Bound::Value(value), None, range)?.into())
+                Ok(self.bind(&name, Bound::Value(value), None, self.statement)?.into())
             }
         }
     }

@@ -16,9 +16,9 @@ use super::module::constant_value;
 use super::relax::tensor_dtype;
 use super::value::Value;
 use super::{Parsed, Parser};
-use crate::diagnostic::{Code, closest};
 use crate::tensor::{self, Scalar};
 use relaxide_ir::BinaryOp;
+use relaxide_ir::diagnostic::{Code, closest};
 
 impl Parser<'_> {
     /// A call of whatever.

@@ -12,7 +12,7 @@ use ruff_text_size::{Ranged, TextRange};
 
 use super::value::Value;
 use super::{Parsed, Parser, limits};
-use crate::diagnostic::Code;
+use relaxide_ir::diagnostic::Code;
 
 impl Parser<'_> {
     /// Runs `f` for a function: in a scope that its symbolic dimensions belong to, with what its body declares.

@@ -13,7 +13,7 @@ use super::symbols::dtype_name;
 use super::tir_block::BlockFrame;
 use super::value::Value;
 use super::{Language, Parsed, Parser};
-use crate::diagnostic::Code;
+use relaxide_ir::diagnostic::Code;
 
 /// A kernel under construction.
 #[derive(Default)]

@@ -15,7 +15,7 @@ use super::access::difference;
 use super::args::Args;
 use super::value::Value;
 use super::{Parsed, Parser};
-use crate::diagnostic::Code;
+use relaxide_ir::diagnostic::Code;
 
 /// A block under construction.
 #[derive(Default)]

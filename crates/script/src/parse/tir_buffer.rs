@@ -11,7 +11,7 @@ use super::args::Args;
 use super::symbols::variable;
 use super::value::Value;
 use super::{Parsed, Parser};
-use crate::diagnostic::Code;
+use relaxide_ir::diagnostic::Code;
 
 impl Parser<'_> {
     /// A buffer from the arguments `shape, dtype, data, strides, elem_offset, scope, align, …`.

@@ -12,8 +12,8 @@ use super::expr::fits;
 use super::symbols::{dtype_name, variable};
 use super::value::Value;
 use super::{Parsed, Parser};
-use crate::diagnostic::{Code, closest};
 use crate::intrinsics::{self, ResultType};
+use relaxide_ir::diagnostic::{Code, closest};
 
 /// Operators that can be written as calls.
 const OPERATORS: &[(&str, BinaryOp)] = &[

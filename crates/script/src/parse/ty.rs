@@ -9,7 +9,7 @@ use super::args::Args;
 use super::symbols::dtype_name;
 use super::value::Value;
 use super::{Parsed, Parser};
-use crate::diagnostic::{Code, closest};
+use relaxide_ir::diagnostic::{Code, closest};
 
 /// Names behind `R.` that are types.
 const RELAX_TYPES: &[&str] = &["Any", "Callable", "Object", "Prim", "Shape", "Tensor", "Tuple", "str"];
@@ -62,7 +62,7 @@ impl Parser<'_> {
         }
     }
 
-    fn unknown_type(&self, path: &str, range: TextRange) -> Box<crate::Diagnostic> {
+    fn unknown_type(&self, path: &str, range: TextRange) -> Box<relaxide_ir::Diagnostic> {
         let error = self.error(Code::UnknownMember, format!("no type is called `{path}`"), range);
         let near = path.strip_prefix("R.").and_then(|name| closest(name, RELAX_TYPES.iter().copied()));
         match near {

@@ -1,19 +1,16 @@
 //! What a file test can be.
 
-use std::sync::Arc;
-
 use relaxide_ffi::{Ref, structural_equal};
-use relaxide_ir::pass::{Check, Pass, PassContext, parse_value};
+use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal, parse_value};
 use relaxide_ir::{IRModule, Target};
 use relaxide_relax::dpl::Rewriter;
-use relaxide_relax::{BuildError, ExecMode, transform};
-use relaxide_script::{PrintOptions, parse_module, print_module, print_module_with};
+use relaxide_relax::{BuildError, ExecMode, transform, wellformed};
+use relaxide_script::{ParseOptions, PrintOptions, parse_module, parse_module_with, print_module, print_module_with};
 use relaxide_tir::{PrimFunc, lower, schedule};
 use relaxide_vm::NATIVE_PREFIX;
 
 use super::values::run_calls;
 use super::{FileTest, difference};
-use crate::well_formed::{self, Level};
 
 /// What stands behind each rule of a test of rewriting rules.
 const RULE_END: &str = "# ====\n";
@@ -37,7 +34,9 @@ pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String>
         }
         _ => {}
     }
-    let module = parse_module(&test.input, &test.name()).map_err(|e| e.to_string())?;
+    let options =
+        ParseOptions { check_well_formed: !matches!(kind, "verify" | "roundtrip"), ..ParseOptions::default() };
+    let module = parse_module_with(&test.input, &test.name(), options).map_err(|e| e.to_string())?;
     match kind {
         "roundtrip" => roundtrip(test, &module).map(|()| None),
         "print" => {
@@ -53,7 +52,10 @@ pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String>
             Err(refusal) => Ok(Some(refusal)),
         },
         "verify" => {
-            let problems = well_formed::problems(&module, Level::Meaning);
+            let problems: Vec<String> = wellformed::check_module(&module)
+                .into_iter()
+                .map(|violation| Refusal::from(violation).diagnostic(|_| Some(test.input.clone())).to_string())
+                .collect();
             Ok(Some(if problems.is_empty() { "well-formed".into() } else { problems.join("\n") }))
         }
         "lower" => {
@@ -75,11 +77,6 @@ pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String>
         "run" => run_calls(&module, test.options("call"), test.option("pipeline")).map(Some),
         _ => Err(format!("there are no tests of kind `{kind}`")),
     }
-}
-
-/// Checks every module that a pass gives.
-fn verify() -> Arc<Check> {
-    Check::new(|module| well_formed::problems(module, Level::Structure))
 }
 
 /// Options of a test: its target is fixed, so that expectations do not depend on the machine.
@@ -106,9 +103,10 @@ fn pipeline(test: &FileTest, module: IRModule) -> Result<IRModule, String> {
 
 /// Runs passes as the command line does, and the verifier behind each.
 fn run_passes(test: &FileTest, module: IRModule, text: &str) -> Result<IRModule, String> {
-    let passes = transform::parse_passes(text).map_err(|e| e.to_string())?;
-    let context = PassContext { instruments: vec![verify()], ..context(test)? };
-    Pass::sequential("passes", passes).run(module, &context).map_err(|e| e.to_string())
+    let refused = |e: PassError| e.diagnostic(|_| Some(test.input.clone())).to_string();
+    let passes = transform::parse_passes(text).map_err(refused)?;
+    let context = PassContext { instruments: vec![transform::verify()], ..context(test)? };
+    Pass::sequential("passes", passes).run(module, &context).map_err(refused)
 }
 
 /// What rules make of a program, or why they refuse: the input is a module for each rule, then the program.
@@ -127,7 +125,7 @@ fn rewrite(test: &FileTest) -> Result<Result<IRModule, String>, String> {
     };
     let rewritten: Result<IRModule, BuildError> = rewritten();
     if let Ok(module) = &rewritten {
-        let problems = well_formed::problems(module, Level::Structure);
+        let problems = transform::broken_rules(module);
         if !problems.is_empty() {
             return Err(problems.join("\n"));
         }
@@ -172,7 +170,9 @@ fn body(text: &str) -> String {
 /// Checks that the print of a module parses to an equal module.
 fn reparsed(module: &IRModule) -> Result<String, String> {
     let text = print_module_with(module, PrintOptions { show_meta: true });
-    let again = parse_module(&text, "its own print").map_err(|e| format!("the print does not parse:\n{e}"))?;
+    let options = ParseOptions { check_well_formed: false, ..ParseOptions::default() };
+    let again =
+        parse_module_with(&text, "its own print", options).map_err(|e| format!("the print does not parse:\n{e}"))?;
     let twice = print_module_with(&again, PrintOptions { show_meta: true });
     if text != twice {
         return Err(format!("the print of the print differs:\n{}", difference(&text, &twice)));

@@ -56,7 +56,10 @@ fn run(mut module: IRModule) -> PassResult {
     let mut merged = HashMap::new();
     let mut used = HashSet::new();
     for (name, func) in &primitives {
-        merged.insert(name.clone(), merge::merge(&module, func).map_err(|e| in_function(PASS.name, name, e))?);
+        merged.insert(
+            name.clone(),
+            merge::merge(&module, func).map_err(|e| in_function(PASS.name, name, e.to_string()))?,
+        );
         used.extend(callees(&func.body));
     }
     for (name, one) in &merged {
