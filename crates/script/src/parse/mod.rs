@@ -175,6 +175,8 @@ struct Parser<'s> {
     macros: &'s [Macro],
     /// Calls of macros that are being written out.
     expansions: usize,
+    /// Kernels of the module that return nothing.
+    kernels: HashSet<String>,
     /// Functions that need not be well-formed.
     unchecked: HashSet<String>,
     /// The statement of a Relax function that is being read.
@@ -225,6 +227,7 @@ impl<'s> Parser<'s> {
             place: 0,
             macros: &[],
             expansions: 0,
+            kernels: HashSet::new(),
             unchecked: HashSet::new(),
             statement: TextRange::default(),
             outer_functions: Vec::new(),

@@ -212,9 +212,13 @@ impl Parser<'_> {
             kinds.push(self.kind(def)?);
         }
         for (def, kind) in defs.iter().zip(&kinds) {
-            if let Kind::Relax { pure, .. } = kind {
-                let ty = self.signature_type(def, *pure)?;
-                self.globals.insert(def.name.to_string(), GlobalVar::typed(def.name.to_string(), ty));
+            match kind {
+                Kind::Relax { pure, .. } => {
+                    let ty = self.signature_type(def, *pure)?;
+                    self.globals.insert(def.name.to_string(), GlobalVar::typed(def.name.to_string(), ty));
+                }
+                Kind::Prim { .. } if def.returns.is_none() => drop(self.kernels.insert(def.name.to_string())),
+                Kind::Prim { .. } => {}
             }
         }
         for (def, kind) in defs.iter().zip(&kinds) {
