@@ -1,6 +1,7 @@
 """The graph-level language and its virtual machine."""
 
 from . import analysis, block_builder, dpl, expr, expr_functor, frontend, op, pipeline, transform, type
+from .base_py_module import BasePyModule
 from .binding_rewrite import DataflowBlockRewrite
 from .block_builder import BlockBuilder
 from .builder import ExecBuilder
@@ -27,6 +28,7 @@ def build(mod, target=None, params=None, relax_pipeline="default", tir_pipeline=
 __all__ = [
     *_nodes,
     "AnyType",
+    "BasePyModule",
     "BlockBuilder",
     "DataflowBlockRewrite",
     "ExecBuilder",

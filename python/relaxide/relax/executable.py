@@ -8,10 +8,11 @@ class VMExecutable:
         self.mod = mod
 
     def __getitem__(self, name):
-        return self.jit()[name]
+        """A function of the executable, or a kernel that the program is made of."""
+        return self.jit().get_function(name, query_imports=True)
 
     def __call__(self, *args):
-        return self.jit()["main"](*args)
+        return self["main"](*args)
 
     def jit(self):
         """The module, ready to run in this process."""

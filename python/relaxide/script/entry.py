@@ -50,7 +50,12 @@ def _module(cls, frame, extra_vars=None, check_well_formed=True):
 
     text, path, line = class_source(cls, frame)
     surroundings = Surroundings([*of_class(cls, frame), extra_vars or {}])
-    return _core.parse_script_in(text, path, line, surroundings, check_well_formed)
+    module = _core.parse_script_in(text, path, line, surroundings, check_well_formed)
+    if not any(base.__name__ == "BasePyModule" for base in cls.__mro__):
+        return module
+    from ..relax.base_py_module import ModuleFactory
+
+    return ModuleFactory(module, cls)
 
 
 def function(func=None, **options):

@@ -13,6 +13,15 @@ def vdevice(target="", vdevice_id=0, memory_scope="global"):
     return VDevice(target, vdevice_id, memory_scope)
 
 
+def pyfunc(func):
+    """Mark a method of a module's class as Python's: it is run, not read.
+
+    The class derives from :class:`relaxide.relax.BasePyModule`; programs call the method with ``R.call_py_func``.
+    """
+    func.dispatch_token = "pyfunc"
+    return func
+
+
 def meta_var(value):
     """A value that keeps its name while the program is read, instead of being bound in it."""
     return value

@@ -24,10 +24,15 @@ inline = macro
 prim_func.__tvmscript__ = "T.prim_func"
 
 #: Names that TVMScript has in small letters for what makes a node.
-_SMALL = {"cast": "Cast", "ramp": "Ramp", "broadcast": "Broadcast", "Range": "Range", "buffer_load": "BufferLoad"}
+_SMALL = {"ramp": "Ramp", "broadcast": "Broadcast", "Range": "Range", "buffer_load": "BufferLoad"}
 #: What makes scalars, and so has a meaning in the helpers of a program: functions, and the classes of nodes.
 _SCALAR = {name for name in vars(_tirx.op) if not name.startswith("_") and callable(getattr(_tirx.op, name))}
 _SCALAR |= {name for name, value in vars(_tirx).items() if isinstance(value, type) and issubclass(value, _tirx.ExprWithOp)}
+
+
+def cast(value, dtype, span=None):
+    """A scalar as another element type."""
+    return value.astype(dtype) if isinstance(value, _tirx.ExprWithOp) else _tirx.const(value, dtype)
 
 
 def meta_var(value):

@@ -129,6 +129,8 @@ impl Parser<'_> {
         let mut functions = Vec::new();
         for stmt in &class.body {
             match stmt {
+                // Methods that stay Python's are called by name.
+                Stmt::FunctionDef(def) if self.is_python(def) => {}
                 Stmt::FunctionDef(def) => functions.push(def),
                 Stmt::Pass(_) => {}
                 Stmt::Expr(e) => self.class_statement(&e.value, &mut module)?,
@@ -152,6 +154,11 @@ impl Parser<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a function is a method that stays Python's: `@I.pyfunc`.
+    fn is_python(&self, def: &ast::StmtFunctionDef) -> bool {
+        def.decorator_list.iter().any(|decorator| self.path(&decorator.expression).as_deref() == Some("I.pyfunc"))
     }
 
     /// `I.module_attrs({...})` and `I.module_global_infos({...})`.
@@ -284,6 +291,16 @@ impl Parser<'_> {
         }
         args.map_or(Ok(()), |args| args.finish(self))?;
         Ok(kind)
+    }
+
+    /// What a `with` statement enters: one call, with the canonical path of what it calls.
+    pub(super) fn entered<'w>(
+        &mut self,
+        with: &'w ast::StmtWith,
+    ) -> Parsed<(&'w ast::WithItem, &'w ast::ExprCall, String)> {
+        let [item] = with.items.as_slice() else { return Err(self.unsupported("this block", with.range)) };
+        let Expr::Call(call) = &item.context_expr else { return Err(self.unsupported("this block", item.range)) };
+        Ok((item, call, self.path(&call.func).unwrap_or_default()))
     }
 
     /// The canonical path of what a call calls.

@@ -378,9 +378,8 @@ impl Parser<'_> {
     }
 
     fn dataflow_block(&mut self, with: &ast::StmtWith) -> Parsed<()> {
-        let is_dataflow = |item: &ast::WithItem| self.call_path(&item.context_expr).as_deref() == Some("R.dataflow");
-        let [item] = with.items.as_slice() else { return Err(self.unsupported("this block", with.range)) };
-        if !is_dataflow(item) {
+        let (item, _, path) = self.entered(with)?;
+        if path != "R.dataflow" {
             return Err(self.unsupported("this block in a Relax function", item.range));
         }
         if self.frame().dataflow.is_some() {

@@ -548,9 +548,7 @@ impl Parser<'_> {
     }
 
     fn tir_with(&mut self, with: &ast::StmtWith) -> Parsed<()> {
-        let [item] = with.items.as_slice() else { return Err(self.unsupported("this block", with.range)) };
-        let Expr::Call(call) = &item.context_expr else { return Err(self.unsupported("this block", item.range)) };
-        let path = self.path(&call.func).unwrap_or_default();
+        let (item, call, path) = self.entered(with)?;
         let mut args = Args::of(self, &path, call)?;
         match path.as_str() {
             "T.sblock" | "T.block" => {
