@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use relaxide::ffi::abi::{ByteArray, RawAny, type_index};
 use relaxide::ffi::capi::{self, CFieldInfo, CTypeInfo, CTypeMetadata};
 use relaxide::ffi::reflect::{Getter, flags};
-use relaxide::ffi::{self, Any, AnyView, raised, type_info};
+use relaxide::ffi::{self, Any, AnyView, raised, type_attr, type_info};
 
 use crate::{convert, error};
 
@@ -156,6 +156,24 @@ fn register_field(py: Python<'_>, index: i32, field: FieldSpec, (offset, size, k
     check(unsafe { capi::TVMFFITypeRegisterField(index, &raw const spec) })
 }
 
+/// What a class of enumerations keeps of its members.
+#[pyfunction]
+fn enum_state<'py>(py: Python<'py>, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let index = type_info::type_index_of_key(key);
+    let state = index.and_then(|index| type_attr::get(type_attr::Attr::EnumState, index));
+    state.map(|state| convert::to_py(py, state)).transpose()
+}
+
+/// Begin to keep the members of a class of enumerations; only once.
+#[pyfunction]
+fn set_enum_state(key: &str, state: &Bound<'_, PyAny>) -> PyResult<()> {
+    let index = type_info::type_index_of_key(key)
+        .ok_or_else(|| PyValueError::new_err(format!("Cannot find object type index for {key}")))?;
+    type_attr::set(type_attr::Attr::EnumState.name(), index, convert::from_py(state)?).map_err(error::to_py)
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(enum_state, m)?)?;
+    m.add_function(wrap_pyfunction!(set_enum_state, m)?)?;
     m.add_function(wrap_pyfunction!(declare_type, m)?)
 }

@@ -15,8 +15,9 @@ as for types of the compiler. :func:`c_class` gives a type that is declared else
 
 from ..._core import Object
 from ._class import c_class, py_class
+from ._enum import Enum, EnumAttrMap, EnumState, IntEnum, StrEnum, auto, entry
 from ._field import KW_ONLY, MISSING, Field, field
 from ._values import asdict, astuple, fields, is_dataclass, replace
 
 __all__ = ["KW_ONLY", "MISSING", "Field", "Object", "asdict", "astuple", "c_class", "field", "fields", "is_dataclass"]
-__all__ += ["py_class", "replace"]
+__all__ += ["Enum", "EnumAttrMap", "EnumState", "IntEnum", "StrEnum", "auto", "entry", "py_class", "replace"]
