@@ -108,6 +108,22 @@ def operators_are_made_by_their_classes(p):
 
 
 @case
+def functions_of_scalars_are_the_same(p):
+    t = p.tirx
+    f, g, n = t.Var("f", "float32"), t.Var("g", "float32"), t.Var("n", "int32")
+    for name in "exp exp2 log log2 log1p sqrt rsqrt tanh sigmoid erf sin cos floor ceil trunc round".split():
+        made = getattr(t, name)(f)
+        yield str(made), str(made.ty)
+    for name in "popcount clz bitwise_not".split():
+        yield str(getattr(t, name)(n))
+    for name in "fmod atan2 hypot copysign nextafter power".split():
+        yield str(getattr(t, name)(f, g))
+    yield str(t.if_then_else(n > 0, n, 0)), str(t.max_value("int32")), str(t.min_value("int8")), str(t.isnan(f))
+    total = t.comm_reducer(lambda x, y: x + y, lambda dtype: t.const(0, dtype), name="total")
+    yield str(total(n, n)), str(t.floordiv(n, 4)), str(t.ceildiv(n, 4)), str(t.abs(n).ty), str(t.likely(n > 0))
+
+
+@case
 def operands_of_two_types_are_refused(p):
     n, m = p.tirx.Var("n", "int64"), p.tirx.Var("m", "int32")
     try:

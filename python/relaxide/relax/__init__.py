@@ -11,6 +11,7 @@ from .expr import __all__ as _nodes
 from .expr_functor import ExprFunctor, PyExprMutator, PyExprVisitor
 from .pipeline import get_default_pipeline, get_pipeline, register_pipeline
 from .op import call_dps_packed, call_pure_packed, call_tir, call_tir_inplace
+from .utils import convert_to_expr
 from .type import AnyType, FuncType, ObjectType, PackedFuncType, ShapeType, TensorType, TupleType, Type
 from .vm import VirtualMachine, VMInstrumentReturnKind
 from ..ir.global_info import VDevice
@@ -49,6 +50,7 @@ __all__ = [
     "analysis",
     "block_builder",
     "build",
+    "convert_to_expr",
     "call_dps_packed",
     "call_pure_packed",
     "call_tir",

@@ -9,7 +9,7 @@ A kernel can be written node by node::
 """
 
 from . import buffer, expr, function, op, stmt
-from .buffer import Buffer, BufferRegion, decl_buffer
+from .buffer import Buffer, BufferRegion, decl_buffer, is_buffer_var
 from .expr import IterVar
 from .function import PrimFunc
 from .op import *  # noqa: F403
@@ -22,3 +22,12 @@ from ..ir.prim import Cast, Div, FloatImm, FloorDiv, FloorMod, IntImm, Let, LShi
 from ..ir.prim import Select, StringImm, Sub, const
 
 PrimExpr = ExprWithOp
+
+
+def __getattr__(name):
+    # Reductions are the compute language's, which builds on this module.
+    if name in ("comm_reducer", "sum"):
+        from .. import te
+
+        return getattr(te, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

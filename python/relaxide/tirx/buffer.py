@@ -105,6 +105,11 @@ def decl_buffer(
     return _api.tirx.Buffer(name, _dtype(dtype or "float32"), [_index(dim) for dim in shape], *parts)
 
 
+def is_buffer_var(value):
+    """Whether a value is a buffer."""
+    return isinstance(value, Buffer)
+
+
 @register_object("tirx.BufferRegion")
 class BufferRegion(Node):
     """A box of a buffer: a range for each dimension."""
@@ -113,4 +118,4 @@ class BufferRegion(Node):
         self.__init_handle_by_constructor__(_api.tirx.BufferRegion, buffer, list(region))
 
 
-__all__ = ["Buffer", "BufferRegion", "decl_buffer"]
+__all__ = ["Buffer", "BufferRegion", "decl_buffer", "is_buffer_var"]

@@ -6,10 +6,10 @@ from ..ir.expr import Expr
 from ..ir.prim import StringImm, const
 
 
-def _intrinsic(name):
+def _intrinsic(name, dtype=None):
     def call(x, span=None):
         x = const(x, "float32") if isinstance(x, (int, float)) else x
-        return _api.prim.call(x.dtype, f"tirx.{name}", [x])
+        return _api.prim.call(x.dtype if dtype is None else _dtype(dtype), f"tirx.{name}", [x])
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"``{name}`` of a scalar."
@@ -43,7 +43,7 @@ indexdiv, indexmod = floordiv, floormod
 
 def ceildiv(lhs, rhs, span=None):
     """The quotient, rounded up."""
-    return floordiv(lhs + (rhs - 1), rhs)
+    return floordiv(lhs + rhs - 1, rhs)
 
 
 def power(x, y, span=None):
@@ -108,7 +108,7 @@ def convert(value, span=None):
     return const(value) if isinstance(value, (bool, int, float)) else value
 
 
-isnan, isfinite, isinf = (_intrinsic(name) for name in ("isnan", "isfinite", "isinf"))
+isnan, isfinite, isinf = (_intrinsic(name, "bool") for name in ("isnan", "isfinite", "isinf"))
 
 
 def _intrinsic_of_two(name):
@@ -125,6 +125,25 @@ def _intrinsic_of_two(name):
 bitwise_and, bitwise_or, bitwise_xor = map(_intrinsic_of_two, ("bitwise_and", "bitwise_or", "bitwise_xor"))
 shift_left, shift_right, fmod, atan2 = map(_intrinsic_of_two, ("shift_left", "shift_right", "fmod", "atan2"))
 hypot, copysign, nextafter = map(_intrinsic_of_two, ("hypot", "copysign", "nextafter"))
+
+
+bitwise_not, popcount, clz, fabs = map(_intrinsic, ("bitwise_not", "popcount", "clz", "fabs"))
+
+
+def fma(x, y, z, span=None):
+    """``x * y + z``, rounded once."""
+    return _api.prim.call(x.dtype, "tirx.fma", [x, y, z])
+
+
+def ldexp(x1, x2, span=None):
+    """``x1`` times two to the power of ``x2``, an integer."""
+    return x1 * exp2(x2.astype(x1.dtype))
+
+
+def logaddexp(x, y, span=None):
+    """``log(exp(x) + exp(y))``, where neither exponential overflows."""
+    larger = max(x, y)
+    return larger + log1p(exp(min(x, y) - larger))
 
 
 def call_intrin(dtype, func_name, *args, attrs=None, span=None):
