@@ -71,7 +71,12 @@ impl PatternRewriter {
     fn _apply<'py>(&self, py: Python<'py>, obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if let Ok(module) = obj.cast::<IRModule>() {
             let module = relaxide::IRModule::clone(&module.get().get());
-            let rewritten = self.finish(self.rules.apply_module(module))?;
+            let mut rewritten = self.finish(self.rules.apply_module(module))?;
+            let functions: Vec<_> =
+                rewritten.functions_of::<Function>().map(|(name, function)| (name.to_string(), function)).collect();
+            for (name, function) in functions {
+                rewritten.insert(name, symbols::settle(&function));
+            }
             return Ok(Bound::new(py, IRModule::of(Ref::new(rewritten)))?.into_any());
         }
         let Ok(function) = node::<Ref<Function>>(obj) else {
