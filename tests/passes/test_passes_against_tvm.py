@@ -5,29 +5,13 @@ from ``relaxide opt``, which TVM parses. Where both say the same in another orde
 both are brought to one form first (``modulo``). What differs otherwise is listed with the reason."""
 
 import os
-import pathlib
-import subprocess
 
 import pytest
+from against_tvm import ROOT, TIDY, T, ours, parse, unequal
+from tvm.relax import dpl
 
-tvm = pytest.importorskip("tvm", reason="apache-tvm is not installed; it is the other side of these tests")
-
-from tvm import relax  # noqa: E402
-from tvm.relax import dpl  # noqa: E402
-
-ROOT = pathlib.Path(__file__).parents[2]
-T = relax.transform
 #: Programs that a pass is compared on: all of them in a deep run.
 SAMPLE = None if os.environ.get("RELAXIDE_DEEP") else 10
-
-
-def command():
-    given = os.environ.get("RELAXIDE_COMMAND")
-    candidates = [pathlib.Path(given)] if given else [ROOT / "build/relaxide", ROOT / "target/debug/relaxide"]
-    found = [path for path in candidates if path.exists()]
-    if not found:
-        pytest.skip("there is no relaxide command; `make build` makes it")
-    return found[0]
 
 
 def programs():
@@ -35,11 +19,6 @@ def programs():
         text = path.read_text().split("# ----\n")[0]
         if "@R.function" in text and "# test: refuse" not in text and "bytecode" not in path.name:
             yield path.stem, text
-
-
-def parse(text):
-    lines = [line for line in text.splitlines() if not line.startswith(("from tvm.script", "# from tvm.script"))]
-    return tvm.script.from_source("\n".join(lines) + "\n")
 
 
 def readable():
@@ -60,12 +39,11 @@ def matmul_relu():
     return dpl.is_op("relax.nn.relu")(dpl.is_op("relax.matmul")(dpl.wildcard(), dpl.wildcard()))
 
 
-#: Our spelling, TVM's pass, and passes of TVM that bring both results to one form.
-TIDY = ["CanonicalizeBindings", "EliminateCommonSubexpr", "DeadCodeElimination", "TopologicalSort"]
 #: Maps of indices that TVM's passes make are over int32, those that it reads over int64.
 REREAD = "reread"
 #: What TVM does not read back, it prints and ours reads, and the prints are compared.
 PRINT = ["ToNonDataflow", "print"]
+#: Our spelling, TVM's pass, and passes of TVM that bring both results to one form.
 PASSES = {
     "CanonicalizeBindings": (T.CanonicalizeBindings, []),
     "EliminateCommonSubexpr": (T.EliminateCommonSubexpr, []),
@@ -248,19 +226,6 @@ REASONS = [
 EXPLAINED = {(name, program) for _, passes, programs in REASONS for name in passes for program in programs}
 
 
-def tidy(module, passes):
-    for name in passes:
-        module = parse(module.script(show_meta=True)) if name == REREAD else getattr(T, name)()(module)
-    return module
-
-
-def ours(name, path):
-    result = subprocess.run(
-        [command(), "opt", path, "--no-verify", "--passes", name], capture_output=True, text=True, timeout=120, check=False
-    )
-    return (result.stdout, None) if result.returncode == 0 else (None, result.stderr)
-
-
 def difference(name, program, tmp_path):
     """None where both give the same, else what is different."""
     module = PROGRAMS[program]
@@ -280,16 +245,7 @@ def difference(name, program, tmp_path):
         path.write_text(printed)
         printed, _ = ours("ToNonDataflow", path)
         return refusal or (None if printed == theirs else f"ours:\n{printed}\nTVM's:\n{theirs}")
-    try:
-        read = parse(printed)
-    except Exception as error:
-        return f"TVM does not read our result: {str(error)[-500:]}\n{printed}"
-    left, right = tidy(read, modulo), tidy(theirs, modulo)
-    try:
-        tvm.ir.assert_structural_equal(left, right, map_free_vars=True)
-    except ValueError as error:
-        return f"{str(error)[-400:]}\nours:\n{left.script(show_meta=False)}\nTVM's:\n{right.script(show_meta=False)}"
-    return None
+    return unequal(printed, theirs, modulo)
 
 
 def sample(name):

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! One workspace a calling function serves all its calls: it is as large as the largest that any function of the module asks
-//! for. Functions whose signature changes get a new name and lose `global_symbol`; local functions in them that ask for a
+//! for. Functions whose signature changes get a new name; local functions in them that ask for a
 //! workspace, as composite functions do, get the outer one's.
 //!
 //! **Differs from TVM**: the workspace is also made for calls outside dataflow blocks and in several of them, where TVM fails,
@@ -33,6 +33,9 @@ const NAME: &str = "AllocateWorkspace";
 /// How many bytes of temporary memory a function needs.
 const SIZE_ATTR: &str = "WorkspaceSize";
 
+/// The name by which the world outside knows a function.
+const SYMBOL_ATTR: &str = "global_symbol";
+
 pub(super) const PASS: PassInfo =
     PassInfo::new(NAME, "Functions of backends get the temporary memory that they ask for.", |module, _, _| {
         run(module)
@@ -49,8 +52,13 @@ fn run(mut module: IRModule) -> PassResult {
     let Some(size) = size else { return Ok(module) };
     let mut renamed = HashMap::new();
     for (name, func) in functions.iter().filter(|(_, f)| f.attrs.get(SIZE_ATTR).is_some()) {
-        let new = Ref::new(extended(func, size));
-        let callee = GlobalVar::typed(module.fresh_name(name), new.ty());
+        let mut new = extended(func, size);
+        let own = module.fresh_name(name);
+        if func.attrs.get(SYMBOL_ATTR).is_some() {
+            new.attrs = new.attrs.with(SYMBOL_ATTR, own.clone());
+        }
+        let new = Ref::new(new);
+        let callee = GlobalVar::typed(own, new.ty());
         module.insert(callee.name.clone(), new);
         module.functions.shift_remove(name);
         renamed.insert(name.clone(), callee);
@@ -75,7 +83,7 @@ fn extended(func: &Function, size: i64) -> Function {
     let mut inner = Inner { workspace: workspace.clone(), size, locals: HashMap::new() };
     let body = inner.mutate_seq(&func.body);
     let params = func.params.iter().cloned().chain([workspace]).collect();
-    Function { params, body, attrs: plain_attrs(&func.attrs, &[SIZE_ATTR, "global_symbol"]), ..func.clone() }
+    Function { params, body, attrs: plain_attrs(&func.attrs, &[SIZE_ATTR, SYMBOL_ATTR]), ..func.clone() }
 }
 
 fn plain_attrs(attrs: &Attrs, without: &[&str]) -> Attrs {

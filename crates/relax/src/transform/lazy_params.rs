@@ -18,7 +18,9 @@
 //!
 //! **Refuses** a parameter whose dimensions follow from symbolic variables that only others say: those may come later.
 //!
-//! **Differs from TVM**: what a nested function uses is fetched in front of it, once, not at each of its calls.
+//! **Differs from TVM**: what a nested function uses is fetched in front of it, once, not at each of its calls. What TVM's
+//! LazyTransformParams gives drops weights in front of their use and returns what nothing binds; a function that returns its
+//! weights as they are takes none of them there, and hands none over.
 //!
 //! **Gives** functions with effects; their blocks are no dataflow blocks any more. (TVM keeps them dataflow blocks, which
 //! its own rules forbid.)
@@ -259,17 +261,35 @@ fn lazy(
         call(Expr::external(name), args, Type::any(), vec![Type::any()])
     };
     let mut fetched = Vec::new();
+    let fetch = |out: &mut Vec<Binding>, index: i64, var: AnyVar| {
+        let untyped = bind(out, "item", Type::any(), packed(get, get_extra, vec![Expr::prim(index)]));
+        let ty = var.ty().clone();
+        out.push(Ref::new(MatchCast { var, value: untyped.into(), ty }).into());
+    };
+    let whole = Expr::Var(weights.clone());
+    let is_field = |e: &Expr| matches!(e, Expr::TupleGetItem(item) if item.tuple == whole);
+    let uses_whole = |e: &Expr| !is_field(e) && used_vars(e).contains(&AnyVar::Var(weights.clone()));
+    let mut replace = VarReplacer::default();
+    if uses_whole(&body) || bindings.iter().any(|binding| uses_whole(binding.value())) {
+        // Where the tuple itself is used, all weights are needed at once.
+        let Type::Tuple(ty) = &weights.ty else { return func.clone() };
+        let fields = ty.fields.iter().enumerate().map(|(i, ty)| {
+            let var = Var::new(format!("{}_{i}", weights.name), ty.clone());
+            fetch(&mut fetched, i as i64, var.clone().into());
+            Expr::Var(var)
+        });
+        let fields: Vec<Expr> = fields.collect();
+        replace.0.insert(AnyVar::Var(weights.clone()), Expr::tuple(fields));
+    }
     for binding in bindings {
         match (&binding, binding.value()) {
-            (Binding::Var(bound), Expr::TupleGetItem(item)) if item.tuple == Expr::Var(weights.clone()) => {
-                let item = packed(get, get_extra, vec![Expr::prim(item.index)]);
-                let untyped = bind(&mut fetched, "item", Type::any(), item);
-                let ty = bound.var.ty().clone();
-                fetched.push(Ref::new(MatchCast { var: bound.var.clone(), value: untyped.into(), ty }).into());
+            (Binding::Var(bound), Expr::TupleGetItem(item)) if item.tuple == whole => {
+                fetch(&mut fetched, item.index, bound.var.clone());
             }
-            _ => fetched.push(binding),
+            _ => fetched.push(replace.remake_binding(&binding)),
         }
     }
+    let body = replace.mutate_expr(&body);
     let hand_over = |i: usize, value: &Expr| packed(set, set_extra, vec![Expr::prim(i as i64), value.clone()]);
     let outputs = outputs(&body, &fetched, true);
     let handed = hand_over_each(fetched, &body, &outputs, &hand_over);

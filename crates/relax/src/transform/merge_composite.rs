@@ -7,7 +7,7 @@
 //!
 //! The new function carries `Codegen = "dnnl"` and `global_symbol`; the composite functions are local functions in it, so
 //! that the backend sees what was matched. A call joins the function of an argument's call; fields of its result and tuples
-//! go with it. A call that nothing joins makes a function too.
+//! go with it. A call that nothing joins makes a function too, and equal functions are one.
 //!
 //! **Refuses** to join where something outside would stand between: `f(a, g(a))` with `f`'s backend and `g` outside of it.
 //!
@@ -15,12 +15,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use relaxide_ffi::Ref;
+use relaxide_ffi::{Ref, structural_equal, structural_hash};
 use relaxide_ir::pass::{PassInfo, PassResult};
-use relaxide_ir::{Attrs, IRModule, Type, Var};
+use relaxide_ir::{Attrs, GlobalVar, IRModule, Type, Var};
 
 use super::block_pass::each_dataflow_block;
-use super::fuse_by_pattern::{COMPOSITE_ATTR, backend_attrs, backend_of, local};
+use super::fuse_by_pattern::{CODEGEN_ATTR, COMPOSITE_ATTR, backend_attrs, backend_of, local};
 use super::outline::{Constants, outline};
 use super::regroup::Groups;
 use crate::rewrite::in_function;
@@ -40,7 +40,7 @@ fn run(module: IRModule) -> PassResult {
         .map(|(n, f)| (n.to_string(), f))
         .collect();
     let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
-    let mut merge = Merge { module, composites };
+    let mut merge = Merge { module, composites, made: HashMap::new() };
     for (name, func) in functions {
         if merge.composites.contains_key(&name) {
             continue;
@@ -71,9 +71,14 @@ fn drop_unused(mut module: IRModule, composites: &HashMap<String, Ref<Function>>
     module
 }
 
+/// A function, and what it is called by.
+type Named = (Ref<Function>, Ref<GlobalVar>);
+
 struct Merge {
     module: IRModule,
     composites: HashMap<String, Ref<Function>>,
+    /// Functions that were made, without their symbols, by structural hash.
+    made: HashMap<u64, Vec<Named>>,
 }
 
 impl Merge {
@@ -116,19 +121,33 @@ impl Merge {
     fn call(&mut self, members: &[&Ref<VarBinding>], outputs: &[AnyVar]) -> Result<Option<Expr>, BuildError> {
         let Some(backend) = members.iter().find_map(|m| self.backend(&m.value)) else { return Ok(None) };
         let made = outline(members, outputs, Constants::Keep, Attrs::new());
-        let hint = self.module.fresh_name(&self.name_of(members));
-        let symbol = self.module.fresh_name(&format!("{hint}_{backend}"));
         let body = self.with_locals(&made.function.body);
-        let attrs = backend_attrs(&backend, &symbol);
-        let func = Ref::new(Function { body, attrs, ..made.function });
-        let callee = relaxide_ir::GlobalVar::typed(symbol.clone(), func.ty());
-        self.module.insert(symbol, func);
+        let nameless =
+            Ref::new(Function { body, attrs: Attrs::new().with(CODEGEN_ATTR, backend.as_str()), ..made.function });
+        let callee = self.named(&nameless, members, &backend);
         let ty = match outputs {
             [one] => one.ty().clone(),
             _ => Type::tuple(outputs.iter().map(|v| v.ty().clone()).collect::<Vec<_>>()),
         };
         let (attrs, ty_args) = (Attrs::new(), Vec::new());
         Ok(Some(Ref::new(Call { op: callee.into(), args: made.args, attrs, ty_args, ty, span: None }).into()))
+    }
+
+    /// The name of an equal function, or of this one, which is added to the module.
+    fn named(&mut self, nameless: &Ref<Function>, members: &[&Ref<VarBinding>], backend: &str) -> Ref<GlobalVar> {
+        let hash = structural_hash(nameless, true);
+        let mut alike = self.made.get(&hash).into_iter().flatten();
+        if let Some((_, callee)) = alike.find(|(known, _)| structural_equal(known, nameless, true).is_ok()) {
+            return callee.clone();
+        }
+        let hint = self.module.fresh_name(&self.name_of(members));
+        let symbol = self.module.fresh_name(&format!("{hint}_{backend}"));
+        let attrs = backend_attrs(backend, &symbol);
+        let func = Ref::new(Function { attrs, ..Function::clone(nameless) });
+        let callee = GlobalVar::typed(symbol.clone(), func.ty());
+        self.module.insert(symbol, func);
+        self.made.entry(hash).or_default().push((nameless.clone(), callee.clone()));
+        callee
     }
 
     /// The names of the composite functions, joined.

@@ -11,7 +11,7 @@
 //!     R.output(gv)
 //!
 //! @R.function(private=True)
-//! def fused_conv2d_add_relu(x, w, b):                      # R.func_attr({"Primitive": 1})
+//! def fused_conv2d_add_relu(x, w, b):                      # R.func_attr({"Primitive": True})
 //!     with R.dataflow(): …
 //! ```
 //!

@@ -159,7 +159,7 @@ impl Group {
         }
         let block = Ref::new(BindingBlock { bindings: self.bindings, dataflow: true });
         let body = Ref::new(SeqExpr { blocks: vec![block], body: output.into() });
-        let attrs = Attrs::new().with(PRIMITIVE_ATTR, 1);
+        let attrs = Attrs::new().with(PRIMITIVE_ATTR, true);
         Some((Function { params, body, ret_ty: ty, pure: true, attrs, span: None }, args))
     }
 

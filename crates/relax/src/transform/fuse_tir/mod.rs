@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! @R.function(private=True)                                   @T.prim_func(private=True)
-//! def fused_add_exp(x, y):    # {"Primitive": 1}              def fused_add_exp(x, y, gv):
+//! def fused_add_exp(x, y):    # {"Primitive": True}           def fused_add_exp(x, y, gv):
 //!     with R.dataflow():                                          lv = T.alloc_buffer((n, 4))
 //!         lv = R.call_tir(cls.add, (x, y), …)          →          for i, j in T.grid(n, 4):
 //!         gv = R.call_tir(cls.exp, (lv,), …)                          with T.sblock("T_add"): lv[…] = x[…] + y[…]

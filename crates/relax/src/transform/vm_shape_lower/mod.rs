@@ -92,10 +92,20 @@ impl Lower<'_> {
                 Expr::tuple(vec![Expr::prim(self.heap.len() as i64)]),
             ];
             let ty = Type::tensor_ndim(1, relaxide_ffi::DataType::int(64));
-            self.tensor = Some(emit(&mut out, "shape_heap", ty.clone(), call_op("call_builtin_with_ctx", args, ty)));
+            let (op, ty_args) = (op::Op::get("call_builtin_with_ctx").into(), vec![ty.clone()]);
+            let value = Call { op, args, attrs: Attrs::new(), ty_args, ty: ty.clone(), span: None };
+            self.tensor = Some(emit(&mut out, "shape_heap", ty, Ref::new(value).into()));
         }
+        let none = Var::new("shape_heap", Type::any());
+        self.tensor.get_or_insert_with(|| none.clone().into());
         self.check_params(f, &mut out);
         let body = self.mutate_seq(&f.body);
+        let none = AnyVar::Var(none);
+        let uses_none = |e: &Expr| used_vars(e).contains(&none);
+        if out.iter().any(|binding| uses_none(binding.value())) || uses_none(&Expr::Seq(body.clone())) {
+            let value = call_op("null_value", Vec::new(), Type::any());
+            out.insert(0, Ref::new(VarBinding { var: none, value }).into());
+        }
         let checks = Ref::new(BindingBlock { bindings: out, dataflow: false });
         let blocks = std::iter::once(checks).chain(body.blocks.iter().cloned()).collect();
         let body = Ref::new(SeqExpr { blocks, body: body.body.clone() });
@@ -140,7 +150,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The heap, or the null value for functions that need none.
+    /// The heap, or what holds the null value in functions that need none.
     fn heap_or_null(&self) -> Expr {
         self.tensor.clone().unwrap_or_else(|| call_op("null_value", Vec::new(), Type::any()))
     }
