@@ -66,12 +66,26 @@ pub fn copy_args(cx: &CallCx, data: &Expr) -> Result<Vec<Expr>, OpError> {
     Ok(vec![data.clone(), Expr::prim(number), Expr::prim(device.id), Expr::string(device.scope.clone())])
 }
 
+/// The kind of a target, which is its first word or the `kind` of a dictionary.
+pub(crate) fn target_kind(target: &str) -> String {
+    let word = |text: &str| {
+        let text = text.trim_start_matches([' ', ':', '"', '\'']);
+        text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default().to_string()
+    };
+    let text = target.trim();
+    match text.strip_prefix('{') {
+        Some(fields) => ["\"kind\"", "'kind'"]
+            .iter()
+            .find_map(|key| fields.split_once(key))
+            .map_or_else(String::new, |(_, rest)| word(rest)),
+        None => word(text),
+    }
+}
+
 /// The number of a kind of device, if it is known.
 pub fn device_number(device: &VDevice) -> Option<i64> {
-    let kind = device.target.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
-    let kind: String = kind.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
     // The numbers are DLPack's.
-    Some(match kind.as_str() {
+    Some(match target_kind(&device.target).as_str() {
         "llvm" | "c" | "cpu" => 1,
         "cuda" | "nvptx" => 2,
         "opencl" => 4,

@@ -21,6 +21,7 @@ use relaxide_tir::{PrimFunc, Stmt};
 use super::fuse_tir::root;
 use super::legalize::kernel_call;
 use crate::op::core::call_tir;
+use crate::op::device::target_kind;
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::*;
 
@@ -49,22 +50,6 @@ const GPU_KINDS: &[&str] = &["cuda", "rocm", "metal", "opencl", "vulkan", "webgp
 pub(super) fn is_gpu(target: &str) -> bool {
     let kind = target_kind(target);
     GPU_KINDS.contains(&kind.as_str())
-}
-
-/// The kind of a target, which is its first word or the `kind` of a dictionary.
-pub(super) fn target_kind(target: &str) -> String {
-    let word = |text: &str| {
-        let text = text.trim_start_matches([' ', ':', '"', '\'']);
-        text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default().to_string()
-    };
-    let text = target.trim();
-    match text.strip_prefix('{') {
-        Some(fields) => ["\"kind\"", "'kind'"]
-            .iter()
-            .find_map(|key| fields.split_once(key))
-            .map_or_else(String::new, |(_, rest)| word(rest)),
-        None => word(text),
-    }
 }
 
 fn run(pass: &'static str, module: IRModule, context: &PassContext, operators: &'static [&'static str]) -> PassResult {

@@ -14,8 +14,9 @@
 use relaxide_ir::IRModule;
 use relaxide_ir::pass::{Pass, PassContext, PassError, PassInfo, PassResult};
 
-use super::dispatch::{is_gpu, target_kind};
+use super::dispatch::is_gpu;
 use super::parse_passes;
+use crate::op::device::target_kind;
 use crate::rewrite::in_function;
 
 /// What a stage of a pipeline is for.

@@ -24,9 +24,10 @@ mod matching;
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{PassError, PassInfo, PassResult};
 use relaxide_ir::prim::PrimExpr;
-use relaxide_ir::{BaseFunc, GlobalVar, IRModule, Type};
+use relaxide_ir::{Attrs, BaseFunc, GlobalVar, IRModule, Type, Var};
 
 use super::emit::*;
+use crate::functor::used_vars;
 use crate::rewrite::in_function;
 use crate::*;
 use heap::ShapeHeap;
