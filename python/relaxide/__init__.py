@@ -15,7 +15,8 @@ The names are those of Apache TVM 0.27, so that ``import relaxide as tvm`` serve
 
 from . import ffi, ir, relax, runtime, s_tir, script, target, te, tirx
 from ._core import __version__
-from .compiler import compile
+from .compiler import build, compile
+from .ffi import register_object
 from .ir import IRModule
 from .ir import instrument, transform
 from .runtime import DataType, Device, Tensor, cpu, cuda, device, ext_dev, get_global_func, load_module, metal, opencl
@@ -29,6 +30,7 @@ __all__ = [
     "Target",
     "Tensor",
     "__version__",
+    "build",
     "compile",
     "cpu",
     "cuda",
@@ -42,6 +44,7 @@ __all__ = [
     "metal",
     "opencl",
     "register_global_func",
+    "register_object",
     "relax",
     "rocm",
     "runtime",

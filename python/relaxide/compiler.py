@@ -51,3 +51,8 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
         passes = passes._handle
     options = {"target": target, "pipeline": relax_pipeline, "exec_mode": exec_mode, "params": dict(params or {})}
     return VMExecutable(_core.compile(mod, {**options, "passes": passes, "context": PassContext.current()}))
+
+
+def build(mod, target=None, pipeline="default"):
+    """Compile a kernel, or a module of kernels; see :func:`compile`. ``build(mod)["name"]`` is a kernel to call."""
+    return compile(mod, target, tir_pipeline=pipeline)
