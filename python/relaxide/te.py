@@ -104,6 +104,8 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     if len(names) != len(shape):
         raise ValueError(f"fcompute does not match dimension, ndim={len(shape)}, but it takes {len(names)} indices")
     made = _core.te_compute(shape, names, fcompute, name)
+    if not made:
+        raise ValueError("a compute has at least one value")
     return made[0] if len(made) == 1 else made
 
 

@@ -96,6 +96,11 @@ impl Error {
         };
         let help = match self {
             Error::Unknown { what, known, .. } => Some(format!("known {what}s: {}", known.join(", "))),
+            Error::Kernel { .. } => Some(
+                "a kernel that the program holds as it is must be well-formed; of any other this is a defect of Relaxide: \
+                 report it with the program"
+                    .into(),
+            ),
             _ if self.is_defect() => {
                 Some("this is a defect of Relaxide; report it with the program, or try another pipeline".into())
             }

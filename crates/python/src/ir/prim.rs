@@ -34,11 +34,7 @@ pub(super) const TABLE: &[Row] = &[
         Ok(Ref::new(Ramp { base, stride, lanes: lanes(args, 2)? }).into())
     }),
     ("prim.Broadcast", |args| Ok(Ref::new(Broadcast { value: args.prim(0)?, lanes: lanes(args, 1)? }).into())),
-    ("tirx.BufferLoad", |args| {
-        let indices = args.prims(1)?.unwrap_or_default();
-        let predicate = if args.absent(2) { None } else { Some(args.prim(2)?) };
-        Ok(Ref::new(BufferLoad { buffer: args.get(0)?, indices, predicate }).into())
-    }),
+    ("tirx.BufferLoad", load),
     ("prim.if_then_else", |args| {
         let (a, b) = pair(args, 1, 2)?;
         Ok(prim::if_then_else(args.prim(0)?, a, b).into())
@@ -126,6 +122,17 @@ fn pair(args: &Args<'_>, left: usize, right: usize) -> Result<(PrimExpr, PrimExp
     Ok(prim::promote(x, y))
 }
 
+/// `(buffer, indices, predicate)`.
+fn load(args: &Args<'_>) -> Result<Any, Error> {
+    let (buffer, indices): (Ref<Buffer>, _) = (args.get(0)?, args.prims(1)?.unwrap_or_default());
+    if indices.len() != buffer.ndim() {
+        let message = format!("{} has {} dimensions, not {}", buffer.name, buffer.ndim(), indices.len());
+        return Err(Error::new(ErrorKind::ValueError, message));
+    }
+    let predicate = if args.absent(2) { None } else { Some(args.prim(2)?) };
+    Ok(Ref::new(BufferLoad { buffer, indices, predicate }).into())
+}
+
 /// A number of lanes, as a number or as a literal.
 fn lanes(args: &Args<'_>, at: usize) -> Result<i64, Error> {
     match args.prim(at)?.as_int() {
@@ -141,6 +148,9 @@ fn operands(args: &Args<'_>) -> Result<(BinaryOp, PrimExpr, PrimExpr), Error> {
     if a.dtype() != b.dtype() {
         let message = format!("{} and {} are no operands of one operation", a.dtype(), b.dtype());
         return Err(Error::new(ErrorKind::TypeError, message));
+    }
+    if matches!(a, PrimExpr::Str(_)) || matches!(b, PrimExpr::Str(_)) {
+        return Err(Error::new(ErrorKind::TypeError, "text is no operand".to_string()));
     }
     Ok((op, a, b))
 }

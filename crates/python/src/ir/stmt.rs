@@ -234,7 +234,10 @@ fn specialize(args: &Args<'_>) -> Result<Any, Error> {
                 }
             }
             (Ok(_), None) => return refuse(ErrorKind::ValueError, format!("there is no buffer behind {}", var.name)),
-            (Err(_), _) => {
+            (Err(_), Some(_)) => {
+                return refuse(ErrorKind::TypeError, format!("a buffer takes the place of {}", var.name));
+            }
+            (Err(_), None) => {
                 let value = index_of(var.dtype(), prim_expr(value.as_view())?);
                 values.insert(var, value);
             }
