@@ -131,3 +131,52 @@ def test_programs_survive_json():
         ir.assert_structural_equal(ir.load_json(ir.save_json(module)), module)
     with pytest.raises(ValueError, match="double quotes"):
         ir.load_json("{")
+
+
+def test_assertions_have_a_kind_and_a_message():
+    i = tirx.Var("i", "int32")
+    check = tirx.AssertStmt(tvm.ir.StringImm("ValueError"), i < 3, ["too ", tvm.ir.StringImm("large")])
+    assert check.kind == "ValueError" and check.message_parts == ["too large"] and isinstance(check.condition, tirx.LT)
+
+
+def test_blocks_of_bindings_have_the_class_of_their_kind():
+    x = relax.Var("x", relax.TensorType([3], "float32"))
+    binding = relax.VarBinding(relax.Var("y", x.ty), relax.op.add(x, x))
+    plain, dataflow = relax.BindingBlock([binding]), relax.DataflowBlock([binding])
+    assert type(plain) is relax.BindingBlock and type(dataflow) is relax.DataflowBlock
+    func = relax.Function([x], relax.SeqExpr([plain, dataflow], x))
+    assert [type(block) for block in func.body.blocks] == [relax.BindingBlock, relax.DataflowBlock]
+
+
+@pytest.mark.parametrize(
+    "make, error",
+    [
+        (lambda a, i: tirx.BufferLoad(a, [i, i]), ValueError),
+        (lambda a, i: a[i, i], IndexError),
+        (lambda a, i: tirx.BufferStore(a, tirx.StringImm("x"), [i]), TypeError),
+        (lambda a, i: tirx.For(i, 0, 8, 9, tirx.Evaluate(0)), ValueError),
+        (lambda a, i: tirx.For(i, 0, 8, tirx.ForKind.THREAD_BINDING, tirx.Evaluate(0)), ValueError),
+        (lambda a, i: tirx.For(i, 0, tirx.const(1.5, "float32"), 0, tirx.Evaluate(0)), TypeError),
+        (lambda a, i: tirx.For(i, 0, 8, 0, None), TypeError),
+        (lambda a, i: tirx.Ramp(i, 1, 0), ValueError),
+        (lambda a, i: tirx.Add(tirx.StringImm("x"), tirx.StringImm("y")), TypeError),
+        (lambda a, i: tirx.SeqStmt([1]), TypeError),
+        (lambda a, i: tirx.PrimFunc([3], tirx.Evaluate(0)), TypeError),
+        (lambda a, i: tirx.PrimFunc([a], tirx.Evaluate(0)).specialize({i: a}), ValueError),
+        (lambda a, i: tvm.build(tirx.PrimFunc([a], tirx.BufferStore(a, 1.0, [i]))), RuntimeError),
+    ],
+)
+def test_kernels_that_cannot_be_are_refused(make, error):
+    with pytest.raises(error):
+        make(tirx.decl_buffer((8,), "float32", name="A"), tirx.Var("i", "int32"))
+
+
+def test_a_kernel_of_nodes_runs():
+    a, b = (tirx.decl_buffer((8,), "float32", name=name) for name in "AB")
+    i = tirx.Var("i", "int32")
+    choice = tirx.IfThenElse(i < 4, b.vstore([i], a[i] * 2.0), b.vstore([i], a[7 - i]))
+    kernel = tvm.build(tirx.PrimFunc([a, b], tirx.For(i, 0, 8, tirx.ForKind.PARALLEL, choice)))["main"]
+    x = np.arange(8, dtype="float32")
+    out = tvm.runtime.tensor(np.zeros(8, "float32"))
+    kernel(tvm.runtime.tensor(x), out)
+    np.testing.assert_array_equal(out.numpy(), np.where(x < 4, x * 2, x[::-1]))
