@@ -7,7 +7,7 @@ both are brought to one form first (``modulo``). What differs otherwise is liste
 import os
 
 import pytest
-from against_tvm import ROOT, TIDY, T, ours, parse, unequal
+from against_tvm import REREAD, ROOT, TIDY, T, ours, parse, unequal
 from tvm.relax import dpl
 
 #: Programs that a pass is compared on: all of them in a deep run.
@@ -39,8 +39,6 @@ def matmul_relu():
     return dpl.is_op("relax.nn.relu")(dpl.is_op("relax.matmul")(dpl.wildcard(), dpl.wildcard()))
 
 
-#: Maps of indices that TVM's passes make are over int32, those that it reads over int64.
-REREAD = "reread"
 #: What TVM does not read back, it prints and ours reads, and the prints are compared.
 PRINT = ["ToNonDataflow", "print"]
 #: Our spelling, TVM's pass, and passes of TVM that bring both results to one form.

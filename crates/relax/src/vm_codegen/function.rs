@@ -92,6 +92,12 @@ impl Generator<'_> {
             return self.kill(call);
         }
         self.span = binding.var().span().cloned().or_else(|| self.span.take());
+        if let Expr::Call(call) = binding.value()
+            && call.op_name() == Some("null_value")
+        {
+            self.registers.insert(binding.var().clone(), Register::VOID);
+            return Ok(());
+        }
         let effect_only = matches!(binding.value(), Expr::Call(_))
             && matches!(binding.var().ty(), Type::Tuple(t) if t.fields.is_empty());
         let dst = if effect_only { Register::VOID } else { self.fresh() };
