@@ -18,9 +18,11 @@
 //! reshape, a match_cast). One that is returned, captured, given to an unknown function or used inside a branch keeps
 //! storage of its own.
 //!
-//! Storages of constant size are matched best fit within a factor of 16 and may grow; those of symbolic size are shared
-//! where the sizes are provably equal. With `tir_var_upper_bound` among a function's attributes, symbolic sizes are taken
+//! Which tensors share is decided by [`assign`]: storages of constant size as TVM's pass does it or by size, whichever needs
+//! less; those of symbolic size are shared where the sizes are provably equal. With `tir_var_upper_bound` among a function's attributes, symbolic sizes are taken
 //! at their bound and are constant.
+
+mod assign;
 
 use std::collections::{HashMap, HashSet};
 
@@ -34,11 +36,8 @@ use super::emit::{emit, map_functions};
 use super::lower_alloc_tensor::AllocTensor;
 use crate::functor::used_vars;
 use crate::rewrite::in_function;
-use crate::shape::prove_equal;
 use crate::*;
-
-/// The largest factor by which a storage may exceed what is asked of it.
-const MAX_WASTE: i64 = 16;
+use assign::{Wanted, assign};
 
 pub(super) const PASS: PassInfo =
     PassInfo::new("StaticPlanBlockMemory", "Tensors whose lives do not overlap share storage.", |module, _, _| {
@@ -71,14 +70,6 @@ struct Plan<'a> {
     error: Option<BuildError>,
 }
 
-/// A storage: its size, where it is, and who holds it.
-struct Token {
-    bytes: PrimExpr,
-    request: usize,
-    /// The binding behind which it is free again.
-    free_behind: usize,
-}
-
 /// What is known of the tensors of one sequence.
 #[derive(Default)]
 struct Lives {
@@ -95,17 +86,17 @@ impl ExprMutator for Plan<'_> {
         let bindings: Vec<&Binding> = seq.blocks.iter().flat_map(|b| &b.bindings).collect();
         let requests = bindings.iter().map(|b| AllocTensor::of(b.value())).collect::<Vec<_>>();
         let lives = self.lives(&bindings, &requests, &seq.body);
-        let (tokens, token_of) = self.assign(&requests, &lives);
+        let plan = assign(&self.wanted(&requests, &lives));
         let mut storages: HashMap<usize, Expr> = HashMap::new();
         let mut i = 0;
         let blocks = seq.blocks.iter().map(|block| {
             let mut out = Vec::with_capacity(block.bindings.len() + 4);
             for binding in &block.bindings {
-                match (&requests[i], token_of.get(&i), binding) {
-                    (Some(request), Some(token), Binding::Var(b)) => {
-                        match place(request, &tokens[*token].bytes, storages.get(token), &mut out) {
+                match (&requests[i], plan.storage_of.get(&i), binding) {
+                    (Some(request), Some(of), Binding::Var(b)) => {
+                        match place(request, &plan.storages[*of], storages.get(of), &mut out) {
                             Ok((storage, value)) => {
-                                storages.insert(*token, storage);
+                                storages.insert(*of, storage);
                                 out.push(Ref::new(VarBinding { var: b.var.clone(), value }).into());
                             }
                             Err(error) => {
@@ -162,35 +153,16 @@ impl Plan<'_> {
         }
     }
 
-    /// Gives every allocation that may be planned a storage.
-    fn assign(&self, requests: &[Option<AllocTensor>], lives: &Lives) -> (Vec<Token>, HashMap<usize, usize>) {
-        let mut tokens: Vec<Token> = Vec::new();
-        let mut token_of = HashMap::new();
-        for (i, request) in requests.iter().enumerate() {
-            let Some(request) = request.as_ref().filter(|_| !lives.escaped.contains(&i)) else { continue };
-            let bytes = self.bounded(request.bytes());
-            let free_behind = lives.last_use.get(&i).copied().unwrap_or(i);
-            let free = |token: &Token| {
-                token.free_behind < i && requests[token.request].as_ref().is_some_and(|r| same_place(r, request))
-            };
-            let chosen = match best_fit(&tokens, &bytes, free) {
-                Some(found) => {
-                    if let (Some(have), Some(want)) = (tokens[found].bytes.as_int(), bytes.as_int())
-                        && want > have
-                    {
-                        tokens[found].bytes = bytes;
-                    }
-                    tokens[found].free_behind = free_behind;
-                    found
-                }
-                None => {
-                    tokens.push(Token { bytes, request: i, free_behind });
-                    tokens.len() - 1
-                }
-            };
-            token_of.insert(i, chosen);
-        }
-        (tokens, token_of)
+    /// What every allocation that may be planned asks for, and for how long.
+    fn wanted(&self, requests: &[Option<AllocTensor>], lives: &Lives) -> Vec<Wanted> {
+        let planned = requests.iter().enumerate().filter(|(i, _)| !lives.escaped.contains(i));
+        let wanted = planned.filter_map(|(i, request)| {
+            let request = request.as_ref()?;
+            let place = (device_index(&request.device), request.scope.clone());
+            let last = lives.last_use.get(&i).copied().unwrap_or(i);
+            Some(Wanted { first: i, last, bytes: self.bounded(request.bytes()), place })
+        });
+        wanted.collect()
     }
 
     /// The size with every variable at its upper bound, if all have one.
@@ -238,48 +210,6 @@ fn roots_of(lives: &Lives, value: &Expr) -> Vec<usize> {
     roots
 }
 
-fn same_place(a: &AllocTensor, b: &AllocTensor) -> bool {
-    let index = |e: &Expr| if let Expr::Prim(p) = e { p.value.as_int() } else { None };
-    index(&a.device) == index(&b.device) && a.scope == b.scope
-}
-
-/// The free storage that suits best: of those that are large enough the smallest, else the largest, which then grows.
-fn best_fit(tokens: &[Token], bytes: &PrimExpr, free: impl Fn(&Token) -> bool) -> Option<usize> {
-    let candidates = tokens.iter().enumerate().filter(|(_, t)| free(t));
-    let Some(want) = bytes.as_int() else {
-        return candidates.into_iter().find(|(_, t)| prove_equal(&t.bytes, bytes)).map(|(i, _)| i);
-    };
-    let sized: Vec<(usize, i64)> = candidates
-        .filter_map(|(i, t)| Some((i, t.bytes.as_int()?)))
-        .filter(|(_, have)| *have <= want.saturating_mul(MAX_WASTE) && want <= have.saturating_mul(MAX_WASTE))
-        .collect();
-    let large = sized.iter().filter(|(_, have)| *have >= want).min_by_key(|(_, have)| *have);
-    large.or_else(|| sized.iter().max_by_key(|(_, have)| *have)).map(|(i, _)| *i)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use relaxide_ffi::DataType;
-    use relaxide_ir::Var;
-
-    fn token(bytes: impl Into<PrimExpr>) -> Token {
-        Token { bytes: bytes.into(), request: 0, free_behind: 0 }
-    }
-
-    #[test]
-    fn a_fitting_storage_is_preferred_to_one_that_must_grow() {
-        let tokens = [token(64), token(128), token(100)];
-        assert_eq!(best_fit(&tokens, &PrimExpr::from(96), |_| true), Some(2));
-        assert_eq!(best_fit(&tokens, &PrimExpr::from(200), |_| true), Some(1));
-        assert_eq!(best_fit(&tokens, &PrimExpr::from(10_000), |_| true), None);
-    }
-
-    #[test]
-    fn symbolic_sizes_match_only_where_they_are_equal() {
-        let n = Var::prim("n", DataType::int(64));
-        let tokens = [token(PrimExpr::from(n.clone()) * 4), token(PrimExpr::from(n.clone()) * 8)];
-        assert_eq!(best_fit(&tokens, &(PrimExpr::from(n.clone()) * 8), |_| true), Some(1));
-        assert_eq!(best_fit(&tokens, &(PrimExpr::from(n) * 2), |_| true), None);
-    }
+fn device_index(device: &Expr) -> Option<i64> {
+    if let Expr::Prim(p) = device { p.value.as_int() } else { None }
 }
