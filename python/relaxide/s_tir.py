@@ -19,7 +19,9 @@ class MatchBufferRegion(Node):
 class SBlock(Stmt):
     """A block: its axes, what it reads and writes as boxes over them, and the statement for one value of every axis.
 
-    ``init`` sets the element in front of the first value of its reductions.
+    ``iter_vars`` are :class:`~relaxide.tirx.IterVar`, ``reads`` and ``writes`` :class:`~relaxide.tirx.BufferRegion`,
+    ``alloc_buffers`` the buffers that live inside and ``match_buffers`` regions under names of their own. ``init`` sets the
+    element in front of the first value of its reductions.
     """
 
     def __init__(
@@ -47,7 +49,10 @@ class SBlock(Stmt):
 
 @register_object("tirx.SBlockRealize")
 class SBlockRealize(Stmt):
-    """A block at given values of its axes, where a predicate holds."""
+    """A block at given values of its axes, where a predicate holds.
+
+    As many values as the block has axes, else a ValueError; numbers take the axes' types.
+    """
 
     def __init__(self, iter_values, predicate, block, span=None):
         predicate = const(predicate, "bool") if isinstance(predicate, bool) else predicate

@@ -11,8 +11,12 @@ from .stmt import BufferStore
 
 @register_object("tirx.Buffer", init=False)
 class Buffer(Node):
-    """Memory with a shape and an element type; :func:`decl_buffer` makes one. ``buffer[i, j]`` reads an element,
-    ``buffer[0:4, j]`` stands for a region."""
+    """Memory with a shape and an element type; :func:`decl_buffer` makes one.
+
+    ``name``, ``dtype``, ``shape``, ``strides``, ``elem_offset`` and ``data``, the pointer to it, say what it is.
+    ``buffer[i, j]`` reads an element and ``buffer[0:4, j]`` stands for a region; another number of indices than of dimensions is
+    an IndexError.
+    """
 
     def __getitem__(self, indices):
         indices = indices if isinstance(indices, tuple) else (indices,)
@@ -95,7 +99,8 @@ def decl_buffer(
     """A buffer of a shape; the element type is float32 where none is given.
 
     ``data`` is the pointer to its memory, a variable; by default a fresh one. ``strides`` are the distances of neighbours
-    along each dimension; none means compact, row by row.
+    along each dimension; none means compact, row by row. Numbers among the dimensions are 32-bit, as TVMScript reads them.
+    ``scope`` is the memory it lies in, ``"global"`` where none is said.
     """
     shape = list(shape) if isinstance(shape, (tuple, list)) or hasattr(shape, "__len__") else [shape]
     if offset_factor and elem_offset is None:

@@ -36,7 +36,8 @@ class For(Stmt):
     """A loop: ``body`` for ``loop_var`` from ``min``, ``extent`` times.
 
     Numbers among the bounds take the type of ``loop_var``; bounds of another type are a TypeError. ``thread_binding`` is the
-    name of a thread, such as ``"threadIdx.x"``, for loops of kind ``THREAD_BINDING`` and for no others.
+    name of a thread, such as ``"threadIdx.x"``, for loops of kind ``THREAD_BINDING`` and for no others. What it is made of are
+    its attributes.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class While(Stmt):
 
 @register_object("tirx.SeqStmt")
 class SeqStmt(Stmt):
-    """Statements in order."""
+    """Statements in order: the list ``seq``, which is also what indices and ``len`` are about."""
 
     def __init__(self, seq, span=None):
         self.__init_handle_by_constructor__(_api.tirx.SeqStmt, list(seq))
@@ -121,7 +122,7 @@ LetStmt = Bind
 
 @register_object("tirx.AllocBuffer")
 class AllocBuffer(Stmt):
-    """Memory for a buffer, for the statements behind it."""
+    """Memory for a ``buffer``, for the statements behind it; ``annotations`` are hints for the compiler by name."""
 
     def __init__(self, buffer, annotations=None, span=None):
         self.__init_handle_by_constructor__(_api.tirx.AllocBuffer, buffer, dict(annotations) if annotations else None)
@@ -129,7 +130,10 @@ class AllocBuffer(Stmt):
 
 @register_object("tirx.AssertStmt")
 class AssertStmt(Stmt):
-    """A condition that must hold; else an error of ``kind`` is raised, with the parts of a message in a row."""
+    """A ``condition`` that must hold; else an error of ``kind`` is raised, with the parts of a message in a row.
+
+    ``kind`` and the parts are text, bare or as literals.
+    """
 
     def __init__(self, kind, condition, message_parts=None, span=None):
         message = "".join(getattr(part, "value", part) for part in message_parts or [])
@@ -168,7 +172,7 @@ class AttrStmt(Stmt):
 
 @register_object("tirx.Evaluate")
 class Evaluate(Stmt):
-    """An expression that is evaluated for what it does."""
+    """An expression, ``value``, that is evaluated for what it does."""
 
     def __init__(self, value, span=None):
         self.__init_handle_by_constructor__(_api.tirx.Evaluate, _scalar(value))
