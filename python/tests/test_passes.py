@@ -192,3 +192,63 @@ def test_the_target_around_is_compiled_for():
         assert tvm.target.Target.current() is baseline
     with pytest.raises(ValueError, match="no target is set"):
         tvm.target.Target.current(allow_none=False)
+
+
+def test_kernels_are_replaced_in_other_layouts():
+    source = """
+@I.ir_module
+class Module:
+    @T.prim_func(private=True, s_tir=True)
+    def add(A: T.Buffer((T.int64(14),), "float32"), B: T.Buffer((T.int64(14),), "float32"), C: T.Buffer((T.int64(14),), "float32")):
+        T.func_attr({"operator_name": "relax.add"})
+        for i in range(T.int64(14)):
+            with T.sblock("add"):
+                v = T.axis.spatial(T.int64(14), i)
+                C[v] = A[v] + B[v]
+
+    @R.function
+    def main(x: R.Tensor((14,), "float32"), y: R.Tensor((14,), "float32")) -> R.Tensor((14,), "float32"):
+        cls = Module
+        with R.dataflow():
+            lv = R.call_tir(cls.add, (x, y), out_ty=R.Tensor((14,), "float32"))
+            gv = R.call_tir(cls.add, (lv, y), out_ty=R.Tensor((14,), "float32"))
+            R.output(gv)
+        return gv
+"""
+    packed = tvm.script.from_source("""
+@T.prim_func(private=True, s_tir=True)
+def packed(A: T.Buffer((T.int64(4), T.int64(4)), "float32"), B: T.Buffer((T.int64(4), T.int64(4)), "float32"), C: T.Buffer((T.int64(4), T.int64(4)), "float32")):
+    for i, j in T.grid(T.int64(4), T.int64(4)):
+        with T.sblock("add"):
+            v, w = T.axis.remap("SS", [i, j])
+            C[v, w] = A[v, w] + B[v, w]
+""")["packed"]
+    mod = tvm.script.from_source(source)
+    blocks = tvm.tirx.IndexMap.from_func(lambda i: (i // 4, i % 4))
+    altered = relax.transform.AlterOpImpl({"relax.add": packed}, {"relax.add": [blocks, lambda i: (i // 4, i % 4), blocks]})(mod)
+    tidy = tvm.transform.Sequential([relax.transform.OptimizeLayoutTransform(), relax.transform.DeadCodeElimination()])(altered)
+    assert tidy.script().count("R.layout_transform(") == 3 and tidy.script().count("cls.remove_pad") == 1
+    x, y = (np.random.default_rng(seed).random(14, "float32") for seed in (1, 2))
+    for one in (altered, tidy):
+        machine = relax.VirtualMachine(tvm.compile(one, target="llvm"), tvm.cpu())
+        found = machine["main"](tvm.runtime.tensor(x), tvm.runtime.tensor(y)).numpy()
+        np.testing.assert_allclose(found, x + y + y, rtol=1e-6)
+    with pytest.raises(ValueError, match="no map of indices"):
+        relax.transform.AlterOpImpl({"relax.add": packed}, {"relax.add": [3, 3, 3]})(mod)
+
+
+def test_costly_functions_are_approximated():
+    functions = {"exp": np.exp, "tanh": np.tanh, "erf": None, "nn.softmax": None}
+    values = np.concatenate([np.linspace(-20, 20, 4001), [-100, -9.1, 0.0, 88.0]]).astype("float32")
+    for name in functions:
+        mod = tvm.script.from_source(
+            f"@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((4005,), \"float32\")):\n        with R.dataflow():\n"
+            f"            y = R.{name}(x)\n            R.output(y)\n        return y\n"
+        )
+        fast = relax.transform.FastMathTransform()(mod)
+        assert f"fast_{name.split('.')[-1]}" in fast.script()
+        found, exact = (
+            relax.VirtualMachine(tvm.compile(one, target="llvm"), tvm.cpu())["main"](tvm.runtime.tensor(values)).numpy()
+            for one in (fast, mod)
+        )
+        np.testing.assert_allclose(found, exact, rtol=1e-6, atol=1e-6 if name != "exp" else 1e-37)

@@ -39,6 +39,16 @@ def matmul_relu():
     return dpl.is_op("relax.nn.relu")(dpl.is_op("relax.matmul")(dpl.wildcard(), dpl.wildcard()))
 
 
+def alter_add(module):
+    """The kernel `packed` in place of additions: the file tests' programs have one."""
+    if not any(var.name_hint == "packed" for var in module.functions):
+        raise ValueError("there is no kernel of this name")
+    blocks = tvm.tirx.IndexMap.from_func(lambda i: (i // 4, i % 4))
+    return T.AlterOpImpl({"relax.add": module["packed"]}, {"relax.add": [blocks] * 3})(module)
+
+
+ALTER = "AlterOpImpl({relax.add: packed}, {relax.add: ['C -> C4c', 'C -> C4c', 'C -> C4c']})"
+
 #: What TVM does not read back, it prints and ours reads, and the prints are compared.
 PRINT = ["ToNonDataflow", "print"]
 #: Our spelling, TVM's pass, and passes of TVM that bring both results to one form.
@@ -83,6 +93,11 @@ PASSES = {
         lambda: T.ConvertLayout({"relax.nn.conv2d": ["NCHW4c", "OIHW4o"]}),
         [REREAD, *TIDY],
     ),
+    ALTER: (lambda: alter_add, [REREAD, *TIDY]),
+    "OptimizeLayoutTransform": (T.OptimizeLayoutTransform, [REREAD, *TIDY]),
+    "AttachAttrLayoutFreeBuffers": (T.AttachAttrLayoutFreeBuffers, TIDY),
+    "SplitLayoutRewritePreproc": (T.SplitLayoutRewritePreproc, TIDY),
+    "FastMathTransform": (T.FastMathTransform, TIDY),
     'FuseOpsByPattern([[my.matmul_relu, "nn.relu(matmul(*, *))"]])': (
         lambda: T.FuseOpsByPattern([("my.matmul_relu", matmul_relu())]),
         TIDY,
@@ -209,6 +224,23 @@ REASONS = [
         "fails where that lies in blocks.",
         ["ConvertLayout({relax.nn.conv2d: [NHWC, OHWI]})", "ConvertLayout({relax.nn.conv2d: [NCHW4c, OIHW4o]})"],
         ["convert_layout_packed_stays"],
+    ),
+    (
+        "TVM takes two maps of indices for nothing where the dimensions are equal, as those of a square matrix and its "
+        "transpose are.",
+        ["OptimizeLayoutTransform"],
+        ["optimize_layout_transform"],
+    ),
+    (
+        "TVM fails at a call of a function; ours clamps tanh in the stage that computes it, computes float16 in float32, and "
+        "begins a maximum with minus infinity.",
+        ["FastMathTransform"],
+        ["fast_math", "inline_private_functions"],
+    ),
+    (
+        "Text: of a kernel's effect ours has the type of no result, TVM's the type of any.",
+        ["AttachAttrLayoutFreeBuffers"],
+        ["cuda_graph"],
     ),
     (
         "TVM sums over all axes in two steps; ours leaves a sum over all axes as it is.",

@@ -5,6 +5,7 @@ from enum import IntEnum
 from .. import _core
 from ..ir import IRModule, _api
 from ..ir.type import FuncType, ShapeType, TensorType, TupleType
+from ..tirx.index_map import index_map as _index_map
 from .expr import DataflowBlock, Function, SeqExpr, Var
 
 _analysis = _api.Api("relax.analysis")
@@ -194,6 +195,28 @@ def remove_all_unused(func):
     return _analysis.remove_all_unused(func)
 
 
+def suggest_layout_transforms(func, write_buffer_transforms):
+    """Layouts of a kernel's blocks and inputs that go with new layouts of its outputs.
+
+    Parameters
+    ----------
+    func : PrimFunc
+        The kernel.
+    write_buffer_transforms : list of IndexMap or function
+        For each output, which are the last parameters, the map of indices to its new layout.
+
+    Returns
+    -------
+    dict of SBlock to dict
+        For each block that can follow, maps by what they are of: the block itself, and buffers that it reads and writes.
+    """
+    maps = [_index_map(value) for value in write_buffer_transforms]
+    found = {}
+    for block, axes, *buffers in _analysis.suggest_layout_transforms(func, maps):
+        found[block] = {block: axes, **dict(zip(buffers[::2], buffers[1::2]))}
+    return found
+
+
 def well_formed(obj, check_ty=True):
     """Raise a ValueError that says what breaks the rules of the language, if something does."""
     problems = _problems(obj)
@@ -214,5 +237,5 @@ __all__ = ["BaseCheckResult", "all_global_vars", "all_vars", "bound_vars", "chec
 __all__ += ["computable_at_compile_time", "contains_impure_call", "definable_tir_vars_in_type", "defined_symbolic_vars"]
 __all__ += ["derive_call_ret_type", "detect_recursion", "erase_to_well_defined", "estimate_memory_usage"]
 __all__ += ["free_symbolic_vars", "free_vars", "get_static_type", "get_var2val", "name_to_binding"]
-__all__ += ["post_order_visit", "remove_all_unused", "tir_vars_in_type", "type_base_check", "type_lca", "udchain"]
+__all__ += ["post_order_visit", "remove_all_unused", "suggest_layout_transforms", "tir_vars_in_type", "type_base_check", "type_lca", "udchain"]
 __all__ += ["used_vars", "well_formed"]

@@ -8,6 +8,7 @@ from ..ffi import dtype as _dtype
 from ..ir.transform import DataflowBlockPass, FunctionPass, Pass, Sequential
 from ..ir.transform import _dataflowblock_pass as dataflowblock_pass
 from ..ir.transform import _function_pass as function_pass
+from ..tirx.index_map import index_map as _index_map
 
 
 def names():
@@ -154,6 +155,25 @@ def UpdateParamType(ty_func):
     Pass
     """
     return Pass(_core.update_param_type_pass(ty_func), UpdateParamType.__doc__)
+
+
+def AlterOpImpl(op_impl_map, op_buffer_transforms):
+    """Kernels of an operator are replaced by the user's, which may take and give tensors in other layouts.
+
+    Parameters
+    ----------
+    op_impl_map : dict of str to PrimFunc
+        By the attribute ``operator_name`` of kernels, the kernel in their place.
+    op_buffer_transforms : dict of str to list of IndexMap or function
+        For each parameter of the kernel the map of indices to its layout, or ``None`` where it lies as before.
+
+    Returns
+    -------
+    Pass
+    """
+    maps = {name: [_index_map(value) for value in given] for name, given in op_buffer_transforms.items()}
+    made = _core.make_pass("AlterOpImpl", {"op_impl_map": dict(op_impl_map), "op_buffer_transforms": maps})
+    return Pass(made, AlterOpImpl.__doc__)
 
 
 def VMBuiltinLower():

@@ -1,6 +1,6 @@
 //! Maps of indices to Python.
 
-use relaxide::ffi::{Any, Array, Error, ErrorKind, Ref};
+use relaxide::ffi::{Any, Array, Error, ErrorKind, Object, Ref};
 use relaxide::ir::arith::Analyzer;
 use relaxide::ir::prim::{self, PrimExpr};
 use relaxide::relax::analysis::suggest_layout_transforms;
@@ -51,6 +51,10 @@ pub(super) const TABLE: &[Row] = &[
         Ok(found.into_iter().map(block).collect::<Array>().into())
     }),
 ];
+
+pub(super) fn enter() {
+    IndexMap::type_index();
+}
 
 fn refuse<T>(message: String) -> Result<T, Error> {
     Err(Error::new(ErrorKind::ValueError, message))

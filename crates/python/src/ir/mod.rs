@@ -9,6 +9,7 @@ pub mod builder;
 pub mod dpl;
 mod expr;
 pub mod fuse_by_pattern;
+mod index_map;
 pub mod module;
 pub mod op;
 pub mod pass_functions;
@@ -29,10 +30,11 @@ type Row = (&'static str, fn(&Args<'_>) -> Result<Any, Error>);
 
 /// Enters the constructors and the types of nodes.
 pub fn register() -> Result<(), Error> {
-    for (name, make) in [types::TABLE, expr::TABLE, prim::TABLE, stmt::TABLE, analysis::TABLE, dpl::TABLE]
-        .into_iter()
-        .flatten()
-        .copied()
+    for (name, make) in
+        [types::TABLE, expr::TABLE, prim::TABLE, stmt::TABLE, analysis::TABLE, dpl::TABLE, index_map::TABLE]
+            .into_iter()
+            .flatten()
+            .copied()
     {
         let call = move |values: &[AnyView<'_>]| make(&Args { function: name, values });
         register_global(name, Function::new(call))?;
@@ -41,6 +43,7 @@ pub fn register() -> Result<(), Error> {
     expr::enter();
     prim::enter();
     dpl::enter();
+    index_map::enter();
     enter_json()
 }
 

@@ -173,7 +173,7 @@ fn follows(e: &PrimExpr, var: &Ref<Var>) -> bool {
             let with = |e: &PrimExpr| free_vars(e).contains(var);
             match (n.op, with(&n.a), with(&n.b)) {
                 (BinaryOp::Add | BinaryOp::Sub, true, false) => follows(&n.a, var),
-                (BinaryOp::Add, false, true) => follows(&n.b, var),
+                (BinaryOp::Add | BinaryOp::Sub, false, true) => follows(&n.b, var),
                 (BinaryOp::Mul | BinaryOp::FloorDiv | BinaryOp::FloorMod, true, false) => {
                     n.b.as_int().is_some_and(|c| c > 0) && follows(&n.a, var)
                 }

@@ -43,11 +43,15 @@ const fn output_padding(n: usize) -> AttrDef {
 }
 
 const fn data_layout(default: &'static str) -> AttrDef {
-    AttrDef::str("data_layout", default, "Order of the image's axes.")
+    AttrDef::str(
+        "data_layout",
+        default,
+        "Order of the image's axes; a number and a small letter split one, as in `NCHW4c`.",
+    )
 }
 
 const fn kernel_layout(default: &'static str) -> AttrDef {
-    AttrDef::str("kernel_layout", default, "Order of the weight's axes.")
+    AttrDef::str("kernel_layout", default, "Order of the weight's axes, which may be split too, as in `OIHW4o`.")
 }
 
 const fn ones(n: usize) -> &'static [i64] {

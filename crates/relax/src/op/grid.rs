@@ -31,7 +31,7 @@ pub static TABLE: &[OpDef] = &[
         &[ArgDef::tensor("data", "The image."), ArgDef::tensor("grid", "The places: (N, 2, H, W), or (N, 3, D, H, W).")],
         &[
             AttrDef::str("method", "bilinear", "How elements are mixed: bilinear, nearest, bicubic (images only)."),
-            AttrDef::str("layout", "NCHW", "Order of the image's axes."),
+            AttrDef::str("layout", "NCHW", "Order of the image's axes; a number and a small letter split one, as in `NCHW4c`."),
             AttrDef::str("padding_mode", "zeros", "What lies outside: zeros, border, reflection."),
             AttrDef::bool("align_corners", false, "Whether -1 and 1 are the centres of the corner elements."),
         ],

@@ -23,7 +23,11 @@ macro_rules! attrs {
             AttrDef::ints_of("dilation", $n, $ones, "Distance of neighbours in the window."),
             AttrDef::bool("ceil_mode", false, "Whether a last window that is only partly filled counts."),
             AttrDef::bool("count_include_pad", $with_padding, "Whether padding counts in an average."),
-            AttrDef::str("layout", $layout, "Order of the image's axes."),
+            AttrDef::str(
+                "layout",
+                $layout,
+                "Order of the image's axes; a number and a small letter split one, as in `NCHW4c`.",
+            ),
             AttrDef::new(
                 "out_layout",
                 AttrKind::Str,

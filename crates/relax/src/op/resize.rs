@@ -29,7 +29,7 @@ const EXTRAPOLATION: AttrDef =
 const OUT_DTYPE: AttrDef = AttrDef::dtype("out_dtype", "Element type of the result.");
 
 const fn layout_attr(default: &'static str) -> AttrDef {
-    AttrDef::str("layout", default, "Order of the image's axes.")
+    AttrDef::str("layout", default, "Order of the image's axes; a number and a small letter split one, as in `NCHW4c`.")
 }
 
 const fn rounding_attr(default: &'static str) -> AttrDef {
