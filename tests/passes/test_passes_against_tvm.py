@@ -7,7 +7,8 @@ both are brought to one form first (``modulo``). What differs otherwise is liste
 import os
 
 import pytest
-from against_tvm import REREAD, ROOT, TIDY, T, ours, parse, unequal
+from against_tvm import REREAD, ROOT, TIDY, T, ours, parse, tvm, unequal
+from tvm.relax import dpl
 from tvm.relax import dpl
 
 #: Programs that a pass is compared on: all of them in a deep run.
