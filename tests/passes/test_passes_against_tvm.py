@@ -9,7 +9,6 @@ import os
 import pytest
 from against_tvm import REREAD, ROOT, TIDY, T, ours, parse, tvm, unequal
 from tvm.relax import dpl
-from tvm.relax import dpl
 
 #: Programs that a pass is compared on: all of them in a deep run.
 SAMPLE = None if os.environ.get("RELAXIDE_DEEP") else 10
