@@ -12,6 +12,7 @@ pub mod display;
 pub mod dpl;
 pub mod expr;
 pub mod functor;
+pub mod nesting;
 pub mod op;
 pub mod rewrite;
 pub mod shape;

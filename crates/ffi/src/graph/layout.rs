@@ -7,7 +7,8 @@ use std::ffi::{c_int, c_void};
 
 use crate::abi::{RawAny, type_index};
 use crate::capi::CFieldInfo;
-use crate::object::{ObjectHeader, ObjectRef, allocate_bytes, free_bytes};
+use crate::object::destroy::{self, Level};
+use crate::object::{DESTROY, FREE, ObjectHeader, ObjectRef, allocate_bytes, free_bytes};
 use crate::reflect::{Getter, members};
 use crate::type_attr::{self, Attr};
 use crate::type_info::{key_of, type_info};
@@ -91,8 +92,10 @@ unsafe fn copy_field(source: &ObjectRef, copy: &ObjectRef, field: &CFieldInfo) {
 
 /// The deleter of such objects.
 unsafe extern "C" fn delete(this: *mut c_void, flags: c_int) {
-    const DESTROY: c_int = 1;
-    const FREE: c_int = 2;
+    if destroy::put_aside(this, delete, flags) {
+        return;
+    }
+    let _level = Level::enter();
     if flags & DESTROY != 0 {
         // SAFETY: the counting rules ask for this once; the fields lie inside of the object.
         unsafe {

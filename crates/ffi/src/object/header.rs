@@ -6,14 +6,16 @@ use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 
+use super::destroy::{self, Level};
+
 /// Destroys the value (flag 1), frees the memory (flag 2), or both.
 pub(crate) type Deleter = unsafe extern "C" fn(this: *mut c_void, flags: c_int);
 
 const STRONG_ONE: u64 = 1;
 const WEAK_ONE: u64 = 1 << 32;
 const LAST_OF_BOTH: u64 = STRONG_ONE | WEAK_ONE;
-const DESTROY: c_int = 1;
-const FREE: c_int = 2;
+pub(crate) const DESTROY: c_int = 1;
+pub(crate) const FREE: c_int = 2;
 /// Counts beyond this can only come from handles that were leaked on purpose.
 const MAX_STRONG: u32 = i32::MAX as u32;
 
@@ -290,6 +292,12 @@ pub(crate) unsafe fn free_bytes(object: *mut c_void) {
 /// The deleter of an object that holds a `T`.
 pub(crate) unsafe extern "C" fn deleter<T>(this: *mut c_void, flags: c_int) {
     let object = this.cast::<ObjectBox<T>>();
+    // What holds nothing needs no care.
+    let holds = std::mem::needs_drop::<T>();
+    if holds && destroy::put_aside(this, deleter::<T>, flags) {
+        return;
+    }
+    let _level = holds.then(Level::enter);
     if flags & DESTROY != 0 {
         // SAFETY: the counting rules ask for this once, when the last strong reference is gone.
         unsafe { std::ptr::drop_in_place(&raw mut (*object).value) };

@@ -12,6 +12,7 @@
 //! C and taken back. The counting rules are those of tvm-ffi 0.1: the low half of the count holds strong references, the
 //! high half weak ones, and all strong references together hold one weak.
 
+pub(crate) mod destroy;
 mod erased;
 mod header;
 mod reference;
@@ -19,7 +20,7 @@ mod weak;
 
 pub use erased::ObjectRef;
 pub use header::{CustomAllocator, ObjectHeader, allocator, set_allocator};
-pub(crate) use header::{ObjectBox, allocate, allocate_bytes, deleter, free_bytes};
+pub(crate) use header::{DESTROY, FREE, ObjectBox, allocate, allocate_bytes, deleter, free_bytes};
 pub use reference::Ref;
 pub use weak::Weak;
 

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use relaxide::ffi::{Any, AnyView, Array, DataType, Error, ErrorKind, FromAny, Map, ObjectRef, Ref, Shape, Tensor};
 use relaxide::ir::prim::{self, PrimExpr};
 use relaxide::ir::{AttrValue, Attrs, Span, Type};
-use relaxide::relax::{self, AnyVar, Expr};
+use relaxide::relax::{self, AnyVar, Expr, nesting};
 
 /// The arguments of one call.
 pub struct Args<'a> {
@@ -101,7 +101,7 @@ fn wrong<T>(expected: &str, value: AnyView<'_>) -> Result<T, Error> {
 pub fn expr(value: AnyView<'_>) -> Result<Expr, Error> {
     if let Some(object) = value.as_object() {
         if let Ok(expr) = Expr::try_from(object.clone()) {
-            return Ok(expr);
+            return if nesting::is_too_deep(&expr) { Err(too_deep()) } else { Ok(expr) };
         }
         if let Ok(scalar) = PrimExpr::try_from(object.clone()) {
             return Ok(Expr::prim(scalar));
@@ -140,6 +140,14 @@ pub fn exprs(value: AnyView<'_>) -> Result<Vec<Expr>, Error> {
     }
 }
 
+fn too_deep() -> Error {
+    let message = format!(
+        "expressions are nested more than {} levels deep [E0102]; bind what is inside to variables, as BlockBuilder.emit does",
+        nesting::MAX_NESTING
+    );
+    Error::new(ErrorKind::ValueError, message)
+}
+
 /// A value as a scalar expression; bare integers are dimensions.
 pub fn prim_expr(value: AnyView<'_>) -> Result<PrimExpr, Error> {
     if let Some(object) = value.as_object()
@@ -149,6 +157,7 @@ pub fn prim_expr(value: AnyView<'_>) -> Result<PrimExpr, Error> {
             PrimExpr::Var(var) if !matches!(var.ty, Type::Prim(_) | Type::Pointer(_)) => {
                 Err(Error::new(ErrorKind::TypeError, format!("the variable {} is no scalar", var.name)))
             }
+            scalar if nesting::is_scalar_too_deep(scalar) => Err(too_deep()),
             _ => Ok(scalar),
         };
     }
