@@ -89,7 +89,7 @@ mod tests {
 
     fn returning(params: &[&Ref<Var>], value: &Ref<Var>) -> Ref<Function> {
         let body = Ref::new(SeqExpr { blocks: Vec::new(), body: value.clone().into() });
-        let params = params.iter().cloned().collect();
+        let params = params.iter().copied().cloned().collect();
         let ret_ty = value.ty.clone();
         Ref::new(Function { params, body, ret_ty, pure: true, attrs: Attrs::new(), span: None })
     }
