@@ -87,7 +87,7 @@ mod tests {
         let n = Var::new("n", Type::prim(DataType::int(64)));
         let a = Buffer::new("A", DataType::float(32), [PrimExpr::Var(n.clone())]);
         let body = Stmt::store(&a, [PrimExpr::Var(n.clone()) - 1], PrimExpr::from(0));
-        let func = PrimFunc::over_buffers(&[a], &[n.clone()], body);
+        let func = PrimFunc::over_buffers(&[a], std::slice::from_ref(&n), body);
         let eight = specialize(&func, &VarMap::from([(n, PrimExpr::from(8))]));
         assert_eq!(eight.params.len(), 1);
         let Some(buffer) = &eight.buffers[0] else { panic!("the buffer is gone") };

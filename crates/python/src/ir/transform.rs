@@ -6,7 +6,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use relaxide::ffi::Ref;
-use relaxide::ir::pass::{CONFIG, ParamDefault, ParamKind, Pass, PassContext, PassError, PassInfo, PassInstrument};
+use relaxide::ir::pass::{
+    CONFIG, ParamDefault, ParamKind, Pass, PassContext, PassError, PassInfo, PassInstrument, Refusal,
+};
 use relaxide::ir::{Attrs, IRModule as Module};
 use relaxide::relax::{BindingBlock, Function, transform};
 
@@ -301,7 +303,8 @@ fn check_pass_context(context: &Bound<'_, PyAny>) -> PyResult<()> {
 /// What in a module breaks the rules of the language.
 #[pyfunction]
 fn well_formed(module: &IRModule) -> Vec<String> {
-    relaxide::relax::wellformed::check_module(&module.get()).iter().map(ToString::to_string).collect()
+    let broken = relaxide::relax::wellformed::check_module(&module.get()).into_iter();
+    broken.map(|rule| Refusal::from(rule).diagnostic(error::program_text).to_string()).collect()
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
