@@ -238,11 +238,6 @@ REASONS = [
         ["fast_math", "inline_private_functions"],
     ),
     (
-        "Text: of a kernel's effect ours has the type of no result, TVM's the type of any.",
-        ["AttachAttrLayoutFreeBuffers"],
-        ["cuda_graph"],
-    ),
-    (
         "TVM sums over all axes in two steps; ours leaves a sum over all axes as it is.",
         [name for name in PASSES if name.startswith("ConvertLayout")],
         ["gradient"],
