@@ -1,5 +1,7 @@
 //! What kernels come of graphs of computes.
 
+use std::slice::from_ref;
+
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::Var;
 use relaxide_ir::prim::{self, PrimExpr};
@@ -133,7 +135,7 @@ fn a_scan_copies_its_start_and_goes_on_from_there() {
     let state = placeholder("state", [6, 4], F32);
     let init = compute("init", [1, 4], |i| x.at(&[0.into(), i[1].clone()]));
     let update = compute("update", [6, 4], |i| state.at(&[i[0].clone() - 1, i[1].clone()]) + x.at(i));
-    let sums = scan("sums", &[init.clone()], &[update.clone()], &[state.clone()]).unwrap();
+    let sums = scan("sums", from_ref(&init), from_ref(&update), from_ref(&state)).unwrap();
     let func = create_prim_func(&[x.clone(), sums[0].clone()]).unwrap();
     let all = blocks(&func.body);
     assert_eq!(names(&all), ["init", "sums"]);
