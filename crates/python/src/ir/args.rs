@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use relaxide::ffi::{Any, AnyView, Array, DataType, Error, ErrorKind, FromAny, Map, ObjectRef, Ref, Shape, Tensor};
 use relaxide::ir::prim::{self, PrimExpr};
-use relaxide::ir::{AttrValue, Attrs, Span, Type};
+use relaxide::ir::{AttrValue, Attrs, Code, Diagnostic, Span, Type};
 use relaxide::relax::{self, AnyVar, Expr, nesting};
 
 /// The arguments of one call.
@@ -141,11 +141,9 @@ pub fn exprs(value: AnyView<'_>) -> Result<Vec<Expr>, Error> {
 }
 
 fn too_deep() -> Error {
-    let message = format!(
-        "expressions are nested more than {} levels deep [E0102]; bind what is inside to variables, as BlockBuilder.emit does",
-        nesting::MAX_NESTING
-    );
-    Error::new(ErrorKind::ValueError, message)
+    let message = format!("expressions are nested more than {} levels deep", nesting::MAX_NESTING);
+    let help = "bind what is inside to variables, as BlockBuilder.emit does";
+    Error::new(ErrorKind::ValueError, Diagnostic::new(Code::Limit, message).with_help(help).to_string())
 }
 
 /// A value as a scalar expression; bare integers are dimensions.

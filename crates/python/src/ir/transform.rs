@@ -223,7 +223,7 @@ fn pipeline_pass(name: &str) -> PyResult<PassHandle> {
 fn default_pipeline_name(target: &str) -> PyResult<&'static str> {
     transform::default_pipeline(target).map(|pipeline| pipeline.name).ok_or_else(|| {
         PyValueError::new_err(format!(
-            "Target {target} is not yet supported by default pipeline. Please lower and build the IRModule manually."
+            "there is no pipeline for devices of {target}; name one with get_pipeline, or run passes of your choice"
         ))
     })
 }
