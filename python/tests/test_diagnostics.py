@@ -114,7 +114,6 @@ for wrap in (relax.op.exp, lambda e: relax.Tuple([e])):
         assert "E0102" in str(error), error
     else:
         raise SystemExit("nothing was refused")
-n = relax.Var("n", relax.ShapeType(ndim=1))
 """
     subprocess.run([sys.executable, "-c", program], check=True)
 
