@@ -374,17 +374,7 @@ impl StmtMutator for Fresh {
 
 impl Fresh {
     fn renew(&mut self, buffer: &Ref<Buffer>, data: Ref<Var>) -> Ref<Buffer> {
-        let fresh = Ref::new(Buffer {
-            name: buffer.name.clone(),
-            data,
-            dtype: buffer.dtype,
-            shape: self.mutate_prims(&buffer.shape),
-            strides: self.mutate_prims(&buffer.strides),
-            elem_offset: self.mutate_prim(&buffer.elem_offset),
-            scope: buffer.scope.clone(),
-            alignment: buffer.alignment,
-            producer: None,
-        });
+        let fresh = Ref::new(self.remake_buffer(buffer, data));
         self.buffers.insert(buffer.clone(), fresh.clone());
         fresh
     }

@@ -69,6 +69,21 @@ pub trait PrimMutator {
         list.iter().map(|e| self.mutate_prim(e)).collect()
     }
 
+    /// A buffer over other data whose dimensions, strides and offset are rebuilt. It is new, whether they change or not.
+    fn remake_buffer(&mut self, buffer: &Buffer, data: Ref<Var>) -> Buffer {
+        Buffer {
+            name: buffer.name.clone(),
+            data,
+            dtype: buffer.dtype,
+            shape: self.mutate_prims(&buffer.shape),
+            strides: self.mutate_prims(&buffer.strides),
+            elem_offset: self.mutate_prim(&buffer.elem_offset),
+            scope: buffer.scope.clone(),
+            alignment: buffer.alignment,
+            producer: None,
+        }
+    }
+
     /// Rebuilds the operands of an expression.
     fn remake_prim(&mut self, e: &PrimExpr) -> PrimExpr {
         match e {

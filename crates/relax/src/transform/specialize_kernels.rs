@@ -132,17 +132,7 @@ fn specialized(kernel: &PrimFunc, site: &Site) -> Result<Option<PrimFunc>, Strin
     }
     for (buffer, (scope, _)) in &said {
         let data = Var::new(buffer.data.name.clone(), Type::pointer(buffer.dtype, scope));
-        let new = Buffer {
-            data: data.clone(),
-            shape: respec.mutate_prims(&buffer.shape),
-            strides: respec.mutate_prims(&buffer.strides),
-            elem_offset: respec.mutate_prim(&buffer.elem_offset),
-            scope: scope.clone(),
-            name: buffer.name.clone(),
-            dtype: buffer.dtype,
-            alignment: buffer.alignment,
-            producer: None,
-        };
+        let new = Buffer { scope: scope.clone(), ..respec.remake_buffer(buffer, data.clone()) };
         respec.vars.insert(buffer.data.clone(), PrimExpr::Var(data));
         respec.buffers.insert(buffer.clone(), Ref::new(new));
     }
@@ -177,21 +167,11 @@ impl PrimMutator for Respec {
 
 impl StmtMutator for Respec {
     fn mutate_buffer_def(&mut self, buffer: &Ref<Buffer>) -> Ref<Buffer> {
-        let shape = self.mutate_prims(&buffer.shape);
-        if shape == buffer.shape {
+        let new = self.remake_buffer(buffer, buffer.data.clone());
+        if new.shape == buffer.shape {
             return buffer.clone();
         }
-        let new = Ref::new(Buffer {
-            shape,
-            name: buffer.name.clone(),
-            data: buffer.data.clone(),
-            dtype: buffer.dtype,
-            strides: self.mutate_prims(&buffer.strides),
-            elem_offset: self.mutate_prim(&buffer.elem_offset),
-            scope: buffer.scope.clone(),
-            alignment: buffer.alignment,
-            producer: None,
-        });
+        let new = Ref::new(new);
         self.buffers.insert(buffer.clone(), new.clone());
         new
     }

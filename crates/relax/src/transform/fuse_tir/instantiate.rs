@@ -55,17 +55,8 @@ impl Instantiate<'_> {
             Some(PrimExpr::Var(data)) => data.clone(),
             _ => self.mutate_var_def(&old.data),
         };
-        let new = Ref::new(Buffer {
-            name: self.names.buffer(&old.name),
-            data,
-            dtype: old.dtype,
-            shape: self.mutate_prims(&old.shape),
-            strides: self.mutate_prims(&old.strides),
-            elem_offset: self.mutate_prim(&old.elem_offset),
-            scope: old.scope.clone(),
-            alignment: old.alignment,
-            producer: None,
-        });
+        let name = self.names.buffer(&old.name);
+        let new = Ref::new(Buffer { name, ..self.remake_buffer(old, data) });
         self.buffers.insert(old.clone(), new.clone());
         new
     }
