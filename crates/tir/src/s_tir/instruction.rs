@@ -1,0 +1,84 @@
+//! Kinds of steps, and one step as a trace keeps it.
+//!
+//! A kind is one row of [`KINDS`]: its name in traces, the method that Python calls it by, how its operands are written,
+//! whether it changes the program, and the function that carries it out. Each lies in the file of its primitive.
+
+use relaxide_ir::attrs::AttrValue;
+
+use super::primitive as p;
+use super::rv::{Rv, Value};
+use super::step::Call;
+use super::{Schedule, ScheduleError};
+
+/// How an operand is written in the text of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Param {
+    /// The next input, by keyword.
+    Input(&'static str),
+    /// All inputs that are left, as a list by keyword.
+    Inputs(&'static str),
+    /// All inputs that are left, one after another.
+    Splat,
+    /// The next constant, by keyword.
+    Attr(&'static str),
+    /// What was decided, where that is known.
+    Decision,
+}
+
+/// How results are written in the text of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Results {
+    /// There are none.
+    None,
+    /// One: `b0 = …`.
+    One,
+    /// A list: `b0, = …`, `l1, l2 = …`.
+    List,
+}
+
+/// What carries out a step.
+pub type Apply = fn(&mut Schedule, &mut Call<'_>) -> Result<Vec<Value>, ScheduleError>;
+
+/// A kind of step.
+pub struct Kind {
+    /// Its name in traces: `GetSBlock`.
+    pub name: &'static str,
+    /// Its name in Python: `get_sblock`.
+    pub method: &'static str,
+    /// Whether it leaves the program as it is.
+    pub is_pure: bool,
+    /// How its operands are written.
+    pub params: &'static [Param],
+    /// How its results are written.
+    pub results: Results,
+    /// What carries it out.
+    pub apply: Apply,
+}
+
+impl std::fmt::Debug for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// All kinds of steps.
+pub static KINDS: &[&Kind] =
+    &[&p::get_sblock::KIND, &p::get_loops::KIND, &p::split::KIND, &p::fuse::KIND, &p::reorder::KIND];
+
+/// The kind of a name, as traces write it.
+pub fn kind(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().copied().find(|kind| kind.name == name)
+}
+
+/// A step that was carried out.
+#[derive(Clone, Debug)]
+pub struct Instruction {
+    /// Which.
+    pub kind: &'static Kind,
+    /// Random variables, expressions over them, numbers …
+    pub inputs: Vec<AttrValue>,
+    /// Constants.
+    pub attrs: Vec<AttrValue>,
+    /// Random variables for its results.
+    pub outputs: Vec<Rv>,
+}

@@ -1,0 +1,114 @@
+//! `reorder`: loops around one block change places.
+//!
+//! ```text
+//! for i, j, k in T.grid(4, 8, 16):   -- reorder(k, i) ->   for k, j, i in T.grid(16, 8, 4):
+//! ```
+//!
+//! The loops must lie on one line, each the only thing in the one around it down to the last that moves; an extent may not
+//! depend on a loop that comes to stand inside; and the blocks inside must not depend on the order of their iterations:
+//! all axes spatial or combined, at values that are affine in the loops.
+
+use std::collections::HashSet;
+
+use relaxide_ffi::Ref;
+use relaxide_ir::attrs::AttrValue;
+use relaxide_ir::prim::free_vars;
+
+use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::state::{NodeId, Place, copy_loop, replace};
+use crate::s_tir::step::{Call, loop_operand};
+use crate::s_tir::{LoopRV, Schedule, ScheduleError, StepError, Value};
+use crate::stmt::*;
+
+pub(in crate::s_tir) static KIND: Kind =
+    Kind { name: "Reorder", method: "reorder", is_pure: false, params: &[Param::Splat], results: Results::None, apply };
+
+fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
+    let places = call.loops()?.iter().map(|l| sch.loop_place(l)).collect::<Result<Vec<_>, _>>()?;
+    let Some(first) = places.first() else { return Err(ScheduleError::Operand("reorder needs a loop".into())) };
+    let mut seen = HashSet::new();
+    for place in &places {
+        if !seen.insert(place.node) || place.func != first.func {
+            let l = place.for_loop()?;
+            let reason = format!("loop `{}` is named twice, or is of another function", l.var.name);
+            return Err(ScheduleError::at_loop(&l, reason));
+        }
+    }
+    let chain = chain(first, &seen)?;
+    check_chain(first, &chain)?;
+    check_blocks(first, &chain)?;
+    let wanted: Vec<NodeId> = places.iter().map(|place| place.node).collect();
+    let mut next = wanted.into_iter();
+    let order: Vec<NodeId> =
+        chain.iter().map(|id| if seen.contains(id) { next.next().unwrap_or(*id) } else { *id }).collect();
+    let loops: Vec<&Ref<For>> = order.iter().filter_map(|id| first.tree.as_loop(*id)).collect();
+    check_extents(&loops)?;
+    let innermost = chain.last().and_then(|id| first.tree.as_loop(*id)).map(|l| l.body.clone());
+    let body = innermost.ok_or(ScheduleError::Expired { what: "loop" })?;
+    let nest = loops.iter().rev().fold(body, |body, l| Ref::new(For { body, ..copy_loop(l) }).into());
+    let outermost = first.tree.node(chain.first().copied().unwrap_or(first.node)).stmt.clone();
+    let body = replace(&sch.func(&first.func)?.body, &[(outermost, nest)]);
+    sch.commit(&first.func, body, &[])?;
+    Ok(Vec::new())
+}
+
+/// The loops from the outermost to the innermost of those that move.
+fn chain(place: &Place, moved: &HashSet<NodeId>) -> Result<Vec<NodeId>, ScheduleError> {
+    let tree = &place.tree;
+    let deepest = moved.iter().copied().max_by_key(|id| tree.loops_above(*id).len()).unwrap_or(place.node);
+    let line: Vec<NodeId> = tree.loops_above(deepest).into_iter().chain([deepest]).collect();
+    if let Some(other) = moved.iter().find(|id| !line.contains(id)).and_then(|id| tree.as_loop(*id)) {
+        let reason = format!("loop `{}` is not on one line with the others", other.var.name);
+        return Err(
+            ScheduleError::at_loop(other, reason).with_help("loops that change places stand around the same block")
+        );
+    }
+    Ok(line.into_iter().skip_while(|id| !moved.contains(id)).collect())
+}
+
+fn check_chain(place: &Place, chain: &[NodeId]) -> Result<(), ScheduleError> {
+    for pair in chain.windows(2) {
+        let (Some(outer), Some(inner)) = (place.tree.as_loop(pair[0]), place.tree.as_loop(pair[1])) else { continue };
+        if outer.body != Stmt::For(inner.clone()) {
+            let reason = format!("loop `{}` holds more than loop `{}`", outer.var.name, inner.var.name);
+            return Err(ScheduleError::at_loop(outer, reason));
+        }
+    }
+    Ok(())
+}
+
+/// No extent depends on a loop further inside.
+fn check_extents(loops: &[&Ref<For>]) -> Result<(), ScheduleError> {
+    for (i, l) in loops.iter().enumerate() {
+        let used: Vec<_> = free_vars(&l.extent).into_iter().chain(free_vars(&l.min)).collect();
+        if let Some(inner) = loops.iter().skip(i + 1).find(|inner| used.contains(&inner.var)) {
+            let reason = format!(
+                "the range of `{}` depends on `{}`, which would come to stand inside",
+                l.var.name, inner.var.name
+            );
+            return Err(ScheduleError::at_loop(l, reason));
+        }
+    }
+    Ok(())
+}
+
+fn check_blocks(place: &Place, chain: &[NodeId]) -> Result<(), ScheduleError> {
+    let Some(outer) = chain.first() else { return Ok(()) };
+    for id in place.tree.child_blocks(*outer) {
+        let Some(n) = place.tree.as_block(id) else { continue };
+        if let Some(iter) = n.block.iter_vars.iter().find(|i| !matches!(i.kind, IterKind::Spatial | IterKind::Reduce)) {
+            let reason =
+                format!("axis `{}` of block `{}` is neither spatial nor combined", iter.var.name, n.block.name);
+            return Err(ScheduleError::at_block(&n.block, reason));
+        }
+    }
+    Ok(())
+}
+
+impl Schedule {
+    /// Puts loops in this order, in the places that they have.
+    pub fn reorder(&mut self, loops: &[Ref<LoopRV>]) -> Result<(), StepError> {
+        let inputs: Vec<AttrValue> = loops.iter().map(loop_operand).collect();
+        self.step_only(&KIND, inputs, vec![])
+    }
+}
