@@ -4,6 +4,7 @@
 //! axes, independent of order), a schedule rule turns it into a loop nest that suits the target, and the lowering passes
 //! make it flat: one-dimensional buffers, explicit vectors, nothing that a back end would have to guess.
 
+pub mod analysis;
 mod display;
 pub mod func;
 pub mod functor;
