@@ -1,6 +1,6 @@
 """Types of calls: what the reference infers for a random call, we infer, and what it refuses, we refuse.
 
-The exchange is text: one source, parsed by both. See ``random_calls.py`` for the calls and ``type_text.py`` for what counts as equal.
+The exchange is text: one source, parsed by both. See ``random_calls`` for the calls and ``type_text.py`` for what counts as equal.
 """
 
 import os

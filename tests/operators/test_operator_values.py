@@ -1,6 +1,6 @@
 """Every operator gives what NumPy gives, over random shapes, dtypes and attributes, with fixed and with symbolic dimensions.
 
-The cases are in ``value_cases.py``. All cases of an operator are functions of one module, which is compiled at once.
+The cases are in ``value_cases``. All cases of an operator are functions of one module, which is compiled at once.
 """
 
 import os

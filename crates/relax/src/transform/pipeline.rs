@@ -39,14 +39,13 @@ pub struct Pipeline {
     pub name: &'static str,
     /// What it is for.
     pub doc: &'static str,
-    /// The passes of each stage, in order, as [`parse_passes`] reads them.
+    /// The passes of each stage, in order, as [`parse_passes`] reads them. A stage may come in parts, which pipelines share.
     pub stages: &'static [(Stage, &'static [&'static str])],
 }
 
 const DISPATCH: &[&str] = &["DispatchSampling", "DispatchSortScan"];
 const FUSED: &[&str] = &["LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR"];
-const SCHEDULED: &[&str] =
-    &["LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR", "ApplyDefaultSchedule"];
+const SPREAD: &[&str] = &["ApplyDefaultSchedule"];
 const BEST: &[&str] = &[
     "LambdaLift",
     "FoldBatchnormToConv2D",
@@ -63,18 +62,10 @@ const BEST: &[&str] = &[
     "DeadCodeElimination",
 ];
 const LOWER: &[&str] = &["RewriteDataflowReshape", "ToNonDataflow", "RemovePurityChecking", "CallTIRRewrite"];
-const FINALIZE: &[&str] = &[
-    "StaticPlanBlockMemory",
-    "LowerAllocTensor",
-    "KillAfterLastUse",
-    "LowerRuntimeBuiltin",
-    "ComputePrimValue",
-    "VMShapeLower",
-    "AttachGlobalSymbol",
-];
-const FINALIZE_GRAPH: &[&str] = &[
-    "StaticPlanBlockMemory",
-    "RewriteCUDAGraph",
+const PLAN: &[&str] = &["StaticPlanBlockMemory"];
+/// Between the plan, whose storage it shares, and what makes memory visible.
+const GRAPHS: &[&str] = &["RewriteCUDAGraph"];
+const FINISH: &[&str] = &[
     "LowerAllocTensor",
     "KillAfterLastUse",
     "LowerRuntimeBuiltin",
@@ -84,8 +75,14 @@ const FINALIZE_GRAPH: &[&str] = &[
 ];
 
 /// Kernels over the threads of a GPU.
-const GPU: &[(Stage, &[&str])] =
-    &[(Stage::Dispatch, DISPATCH), (Stage::Legalize, SCHEDULED), (Stage::Lower, LOWER), (Stage::Finalize, FINALIZE)];
+const GPU: &[(Stage, &[&str])] = &[
+    (Stage::Dispatch, DISPATCH),
+    (Stage::Legalize, FUSED),
+    (Stage::Legalize, SPREAD),
+    (Stage::Lower, LOWER),
+    (Stage::Finalize, PLAN),
+    (Stage::Finalize, FINISH),
+];
 
 static PIPELINES: &[Pipeline] = &[
     Pipeline {
@@ -100,13 +97,15 @@ static PIPELINES: &[Pipeline] = &[
             (Stage::Dispatch, DISPATCH),
             (Stage::Legalize, &["LegalizeOps"]),
             (Stage::Lower, LOWER),
-            (Stage::Finalize, FINALIZE_GRAPH),
+            (Stage::Finalize, PLAN),
+            (Stage::Finalize, GRAPHS),
+            (Stage::Finalize, FINISH),
         ],
     },
     Pipeline {
         name: "default",
         doc: "What a build for the CPU runs: constants folded, kernels fused, memory planned.",
-        stages: &[(Stage::Legalize, BEST), (Stage::Lower, LOWER), (Stage::Finalize, FINALIZE)],
+        stages: &[(Stage::Legalize, BEST), (Stage::Lower, LOWER), (Stage::Finalize, PLAN), (Stage::Finalize, FINISH)],
     },
     Pipeline {
         name: "cpu_generic",
@@ -115,7 +114,8 @@ static PIPELINES: &[Pipeline] = &[
             (Stage::Dispatch, DISPATCH),
             (Stage::Legalize, FUSED),
             (Stage::Lower, LOWER),
-            (Stage::Finalize, FINALIZE),
+            (Stage::Finalize, PLAN),
+            (Stage::Finalize, FINISH),
         ],
     },
     Pipeline { name: "gpu_generic", doc: "TVM's for GPUs of no particular kind.", stages: GPU },
@@ -125,9 +125,12 @@ static PIPELINES: &[Pipeline] = &[
         doc: "TVM's for NVIDIA's GPUs, with graphs where the option asks for them.",
         stages: &[
             (Stage::Dispatch, DISPATCH),
-            (Stage::Legalize, SCHEDULED),
+            (Stage::Legalize, FUSED),
+            (Stage::Legalize, SPREAD),
             (Stage::Lower, LOWER),
-            (Stage::Finalize, FINALIZE_GRAPH),
+            (Stage::Finalize, PLAN),
+            (Stage::Finalize, GRAPHS),
+            (Stage::Finalize, FINISH),
         ],
     },
 ];
