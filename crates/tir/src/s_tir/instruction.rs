@@ -62,8 +62,18 @@ impl std::fmt::Debug for Kind {
 }
 
 /// All kinds of steps.
-pub static KINDS: &[&Kind] =
-    &[&p::get_sblock::KIND, &p::get_loops::KIND, &p::split::KIND, &p::fuse::KIND, &p::reorder::KIND];
+pub static KINDS: &[&Kind] = &[
+    &p::get_sblock::KIND,
+    &p::get_loops::KIND,
+    &p::split::KIND,
+    &p::fuse::KIND,
+    &p::reorder::KIND,
+    &p::decompose_reduction::KIND,
+    &p::compute_at::KIND,
+    &p::reverse_compute_at::KIND,
+    &p::cache_read::KIND,
+    &p::cache_write::KIND,
+];
 
 /// The kind of a name, as traces write it.
 pub fn kind(name: &str) -> Option<&'static Kind> {

@@ -208,4 +208,6 @@ impl Schedule {
 }
 
 #[cfg(test)]
+mod region_tests;
+#[cfg(test)]
 mod tests;

@@ -1,0 +1,119 @@
+//! `cache_read`: blocks read a copy of a buffer, in another scope.
+//!
+//! ```text
+//! for i, j in T.grid(64, 64):                 for ax0, ax1 in T.grid(64, 64):
+//!     B[i, j] = A[i, j] * 2          ->           A_local[ax0, ax1] = A[ax0, ax1]
+//!                                             for i, j in T.grid(64, 64):
+//!                                                 B[i, j] = A_local[i, j] * 2
+//! ```
+//!
+//! All blocks of the scope that read the buffer read the copy, or those that are named. The copy is made behind the block
+//! that writes the buffer, or first of all; `compute_at` brings it to where it is read.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::attrs::AttrValue;
+
+use super::caching::{
+    Redirect, Spot, axes_over, behind, buffer_like, copy_nest, insert_stage, only_writer, written_there,
+};
+use super::places::{free_name, nth_buffer};
+use crate::functor::StmtMutator;
+use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::scope::Scope;
+use crate::s_tir::state::NodeId;
+use crate::s_tir::step::{Call, operand};
+use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
+use crate::stmt::*;
+
+pub(in crate::s_tir) static KIND: Kind = Kind {
+    name: "CacheRead",
+    method: "cache_read",
+    is_pure: false,
+    params: &[
+        Param::Input("block"),
+        Param::Attr("read_buffer_index"),
+        Param::Attr("storage_scope"),
+        Param::Input("consumer_blocks"),
+    ],
+    results: Results::One,
+    apply,
+};
+
+fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
+    let place = sch.block_place(&call.block(0)?)?;
+    let (realize, storage) = (place.realize()?, call.str(1)?.to_string());
+    let buffer = nth_buffer(&realize.block, call.int(0)?, &realize.block.reads, "reads")?.buffer.clone();
+    let (tree, root) = (&place.tree, place.scope()?);
+    let scope = Scope::new(tree, root);
+    let writer = only_writer(&scope, tree, &buffer)?;
+    let named = named_blocks(sch, call, &scope, tree)?;
+    let reads = |id: &NodeId| scope.reads(*id, &buffer) && Some(*id) != writer;
+    let users: Vec<NodeId> =
+        scope.children.iter().copied().filter(|id| reads(id) && (named.is_empty() || named.contains(id))).collect();
+    if users.is_empty() {
+        let reason = format!("no other block than the one that writes it reads buffer `{}`", buffer.name);
+        return Err(ScheduleError::at_block(&realize.block, reason));
+    }
+    let name = free_name(&*sch.func(&place.func)?, tree, format!("{}_{storage}", buffer.name));
+    let copy = buffer_like(&buffer, name.clone(), &buffer.shape, &storage);
+    let spot = match writer {
+        Some(writer) => behind(tree, root, writer, &users, &realize.block)?,
+        None => Spot { parent: root, index: 0 },
+    };
+    let boxes = match writer {
+        Some(writer) => written_there(tree, spot, writer, &buffer),
+        None => (0..buffer.ndim()).map(|d| crate::analysis::regions::whole_dimension(&buffer, d)).collect(),
+    };
+    let axes = axes_over(&buffer.shape);
+    let indices: Vec<_> = axes.iter().map(|axis| (&axis.var).into()).collect();
+    let (nest, block) = copy_nest(&name, axes, &boxes, (&buffer, &indices), (&copy, &indices));
+    let mut redirect = Redirect { from: &buffer, to: &copy, stores: false };
+    let changes: Vec<(Stmt, Stmt)> =
+        users.iter().map(|id| (tree.node(*id).stmt.clone(), redirect.mutate_stmt(&tree.node(*id).stmt))).collect();
+    insert_stage(sch, &place, root, &changes, spot, nest, &copy)?;
+    Ok(vec![Value::Block(place.func.clone(), block)])
+}
+
+/// The blocks that are named as consumers, if any are.
+pub(super) fn named_blocks(
+    sch: &Schedule,
+    call: &Call<'_>,
+    scope: &Scope<'_>,
+    tree: &crate::s_tir::Tree,
+) -> Result<Vec<NodeId>, ScheduleError> {
+    if call.inputs.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let mut named = Vec::new();
+    for rv in call.blocks(1)? {
+        let block = sch.block(&rv)?;
+        match tree.find_block(&block).filter(|id| scope.children.contains(id)) {
+            Some(id) => named.push(id),
+            None => {
+                let reason = format!("block `{}` is not in the same scope", block.name);
+                return Err(ScheduleError::at_block(&block, reason));
+            }
+        }
+    }
+    Ok(named)
+}
+
+/// A block and, where any are named, consumers as operands.
+pub(super) fn with_consumers(block: &Ref<SBlockRV>, consumers: &[Ref<SBlockRV>]) -> Vec<AttrValue> {
+    let list = || AttrValue::List(consumers.iter().map(operand).collect());
+    [operand(block)].into_iter().chain((!consumers.is_empty()).then(list)).collect()
+}
+
+impl Schedule {
+    /// Makes a copy of what a block reads, for all blocks that read it or for those that are named. The block that copies.
+    pub fn cache_read(
+        &mut self,
+        block: &Ref<SBlockRV>,
+        read_buffer_index: i64,
+        storage_scope: &str,
+        consumer_blocks: &[Ref<SBlockRV>],
+    ) -> Result<Ref<SBlockRV>, StepError> {
+        let attrs = vec![read_buffer_index.into(), storage_scope.into()];
+        self.step_block(&KIND, with_consumers(block, consumer_blocks), attrs)
+    }
+}

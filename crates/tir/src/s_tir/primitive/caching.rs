@@ -1,0 +1,238 @@
+//! Copies of buffers: a block that copies a box, the place where it stands, and the blocks that use the copy instead.
+//!
+//! The copy has the original's dimensions. It stands in the innermost loop around both the block that writes the original and
+//! those that use the copy, and copies what is written in one iteration of that loop; else in the scope's own body, where it
+//! copies everything.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator, VarMap};
+use relaxide_ir::{Buffer, Type, Var};
+
+use super::places::{body_list, holds, with_body_list};
+use crate::analysis::interval::{Interval, Running};
+use crate::analysis::regions::{substitute_region, whole_dimension, widened};
+use crate::functor::StmtMutator;
+use crate::s_tir::scope::Scope;
+use crate::s_tir::state::{NodeId, Place, Tree, copy_block, replace, with_block};
+use crate::s_tir::{Schedule, ScheduleError};
+use crate::stmt::*;
+
+/// Accesses to a buffer become accesses to another, at the same indices.
+pub(super) struct Redirect<'a> {
+    /// The buffer that is accessed.
+    pub from: &'a Ref<Buffer>,
+    /// The one that takes its place.
+    pub to: &'a Ref<Buffer>,
+    /// Whether stores go to it as well, not loads only.
+    pub stores: bool,
+}
+
+impl PrimMutator for Redirect<'_> {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        match e {
+            PrimExpr::Load(n) if n.buffer == *self.from => {
+                let (indices, predicate) = (self.mutate_prims(&n.indices), n.predicate.clone());
+                Ref::new(BufferLoad { buffer: self.to.clone(), indices, predicate }).into()
+            }
+            _ => self.remake_prim(e),
+        }
+    }
+}
+
+impl StmtMutator for Redirect<'_> {
+    fn remake_store(&mut self, n: &Ref<BufferStore>) -> Ref<BufferStore> {
+        let buffer = if self.stores && n.buffer == *self.from { self.to } else { &n.buffer };
+        let (value, indices) = (self.mutate_prim(&n.value), self.mutate_prims(&n.indices));
+        if *buffer == n.buffer && value == n.value && indices == n.indices {
+            return n.clone();
+        }
+        Ref::new(BufferStore { buffer: buffer.clone(), value, indices, predicate: n.predicate.clone() })
+    }
+
+    fn remake_block(&mut self, n: &Ref<SBlock>) -> Ref<SBlock> {
+        let swap = |r: &Ref<BufferRegion>, wanted: bool| match wanted && r.buffer == *self.from {
+            true => Ref::new(BufferRegion { buffer: self.to.clone(), region: r.region.clone() }),
+            false => r.clone(),
+        };
+        let reads = n.reads.iter().map(|r| swap(r, true)).collect();
+        let writes = n.writes.iter().map(|r| swap(r, self.stores)).collect();
+        let source = |m: &Ref<MatchBufferRegion>| {
+            Ref::new(MatchBufferRegion { buffer: m.buffer.clone(), source: swap(&m.source, true) })
+        };
+        let match_buffers = n.match_buffers.iter().map(source).collect();
+        let init = n.init.as_ref().map(|s| self.mutate_stmt(s));
+        let body = self.mutate_stmt(&n.body);
+        Ref::new(SBlock { reads, writes, match_buffers, init, body, ..copy_block(n) })
+    }
+}
+
+/// A compact buffer of the same dimensions in another scope.
+pub(super) fn buffer_like(buffer: &Buffer, name: String, shape: &[PrimExpr], scope: &str) -> Ref<Buffer> {
+    Ref::new(Buffer {
+        data: Var::new(name.clone(), Type::pointer(buffer.dtype, scope)),
+        name,
+        dtype: buffer.dtype,
+        shape: shape.to_vec(),
+        strides: Vec::new(),
+        elem_offset: prim::int_of(buffer.elem_offset.dtype(), 0),
+        scope: scope.to_string(),
+        alignment: buffer.alignment,
+        producer: None,
+    })
+}
+
+/// Axes `v0, v1, …` over dimensions.
+pub(super) fn axes_over(dims: &[PrimExpr]) -> Vec<Ref<IterVar>> {
+    let axis = |(d, dim): (usize, &PrimExpr)| {
+        let var = Var::prim(format!("v{d}"), dim.dtype());
+        let min = prim::int_of(dim.dtype(), 0);
+        Ref::new(IterVar { var, min, extent: dim.clone(), kind: IterKind::Spatial })
+    };
+    dims.iter().enumerate().map(axis).collect()
+}
+
+/// The region of one element.
+pub(super) fn element(buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> Ref<BufferRegion> {
+    let range = |i: &PrimExpr| Ref::new(Range { min: i.clone(), extent: prim::int_of(i.dtype(), 1) });
+    Ref::new(BufferRegion { buffer: buffer.clone(), region: indices.iter().map(range).collect() })
+}
+
+/// A block that copies elements, under loops over boxes of its axes, and that block.
+pub(super) fn copy_nest(
+    name: &str,
+    axes: Vec<Ref<IterVar>>,
+    boxes: &[Interval],
+    from: (&Ref<Buffer>, &[PrimExpr]),
+    to: (&Ref<Buffer>, &[PrimExpr]),
+) -> (Stmt, Ref<SBlock>) {
+    let mut analyzer = Analyzer::new();
+    let (mut loops, mut iter_values) = (Vec::new(), Vec::new());
+    for (d, range) in boxes.iter().enumerate() {
+        let extent = range.extent(&mut analyzer);
+        let var = Var::prim(format!("ax{d}"), extent.dtype());
+        iter_values.push(analyzer.simplify(&(&range.min + &var)));
+        loops.push((var, extent));
+    }
+    let block = Ref::new(SBlock {
+        iter_vars: axes,
+        reads: vec![element(from.0, from.1)],
+        writes: vec![element(to.0, to.1)],
+        name: name.to_string(),
+        alloc_buffers: Vec::new(),
+        match_buffers: Vec::new(),
+        annotations: relaxide_ir::Attrs::new(),
+        init: None,
+        body: Stmt::store(to.0, to.1.iter().cloned(), prim::load(from.0, from.1.iter().cloned())),
+    });
+    let realize = SBlockRealize { iter_values, predicate: prim::boolean(true), block: block.clone() };
+    let innermost: Stmt = Ref::new(realize).into();
+    let nest = loops.into_iter().rev().fold(innermost, |body, (var, extent)| Stmt::serial(var, extent, body));
+    (nest, block)
+}
+
+/// A place in the body of a loop or block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    /// The loop, or the scope's block.
+    pub parent: NodeId,
+    /// Before which of its statements.
+    pub index: usize,
+}
+
+/// The place directly behind a writer, as far inside as all users allow.
+pub(super) fn behind(
+    tree: &Tree,
+    root: NodeId,
+    writer: NodeId,
+    users: &[NodeId],
+    what: &SBlock,
+) -> Result<Spot, ScheduleError> {
+    let inwards = tree.loops_above(writer);
+    let around = |id: &&NodeId| !users.is_empty() && users.iter().all(|user| tree.contains(**id, *user));
+    let parent = inwards.iter().rev().find(around).copied().unwrap_or(root);
+    let list = body_list(&tree.node(parent).stmt);
+    let at = |id: NodeId| list.iter().position(|s| holds(s, &tree.node(id).stmt));
+    let index = at(writer).map_or(0, |i| i + 1);
+    match users.iter().find(|user| at(**user).is_some_and(|i| i < index)) {
+        None => Ok(Spot { parent, index }),
+        Some(_) => {
+            let reason = "there is no place between the block that writes the buffer and those that read it";
+            Err(ScheduleError::at_block(what, reason))
+        }
+    }
+}
+
+/// What a writer writes of a buffer in one iteration of the loop at a spot; everything in the scope's own body.
+pub(super) fn written_there(tree: &Tree, spot: Spot, writer: NodeId, buffer: &Ref<Buffer>) -> Vec<Interval> {
+    let whole: Vec<Interval> = (0..buffer.ndim()).map(|d| whole_dimension(buffer, d)).collect();
+    let (Some(n), Some(_)) = (tree.as_block(writer), tree.as_loop(spot.parent)) else { return whole };
+    let Some(region) = n.block.writes.iter().find(|w| w.buffer == *buffer) else { return whole };
+    let mut analyzer = Analyzer::new();
+    let mut running = Running::default();
+    for id in tree.all_loops_above(writer) {
+        let Some(l) = tree.as_loop(id) else { continue };
+        analyzer.bind(&l.var, l.min.clone(), l.extent.clone());
+        analyzer.mark_dims([&l.extent]);
+        if id != spot.parent && !tree.contains(id, spot.parent) {
+            running.add(&l.var, &l.min, &l.extent, &mut analyzer);
+        }
+    }
+    let axes: VarMap = n.block.iter_vars.iter().map(|i| i.var.clone()).zip(n.iter_values.iter().cloned()).collect();
+    let dims = widened(&substitute_region(region, &axes), &running, &mut analyzer);
+    dims.iter()
+        .zip(&whole)
+        .map(|(dim, whole)| if whole.covers(dim, &mut analyzer) { dim.clone() } else { dim.meet(whole, &mut analyzer) })
+        .collect()
+}
+
+/// Puts a copy in: blocks changed by `changes`, the nest at its spot, the buffer among those of the scope's block.
+pub(super) fn insert_stage(
+    sch: &mut Schedule,
+    place: &Place,
+    root: NodeId,
+    changes: &[(Stmt, Stmt)],
+    spot: Spot,
+    nest: Stmt,
+    buffer: &Ref<Buffer>,
+) -> Result<(), ScheduleError> {
+    let tree = &place.tree;
+    let parent = &tree.node(spot.parent).stmt;
+    let changed = replace(parent, changes);
+    let mut list = body_list(&changed);
+    list.insert(spot.index.min(list.len()), nest);
+    let changed = with_body_list(&changed, list);
+    let root_stmt = &tree.node(root).stmt;
+    let rebuilt = replace(root_stmt, &[(parent.clone(), changed)]);
+    let rebuilt = match &rebuilt {
+        Stmt::Block(n) => {
+            let mut alloc_buffers = n.block.alloc_buffers.clone();
+            alloc_buffers.push(buffer.clone());
+            with_block(n, Ref::new(SBlock { alloc_buffers, ..copy_block(&n.block) })).into()
+        }
+        other => other.clone(),
+    };
+    let body = replace(&sch.func(&place.func)?.body, &[(root_stmt.clone(), rebuilt)]);
+    sch.commit(&place.func, body, &[])
+}
+
+/// The only block of a scope that writes a buffer; `None` where none does.
+pub(super) fn only_writer(
+    scope: &Scope<'_>,
+    tree: &Tree,
+    buffer: &Ref<Buffer>,
+) -> Result<Option<NodeId>, ScheduleError> {
+    let writers = scope.writers(buffer);
+    match writers.as_slice() {
+        [] => Ok(None),
+        [only] => Ok(Some(*only)),
+        several => {
+            let name = |id: &NodeId| tree.as_block(*id).map_or(String::new(), |n| format!("`{}`", n.block.name));
+            let names: Vec<String> = several.iter().map(name).collect();
+            let reason = format!("buffer `{}` is written by several blocks: {}", buffer.name, names.join(", "));
+            let at = tree.as_block(several[0]).ok_or(ScheduleError::Expired { what: "block" })?;
+            Err(ScheduleError::at_block(&at.block, reason)
+                .with_help("stage the buffer before a reduction is decomposed"))
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `compute_at`: a block is computed where its results are needed, under a loop around all that read them.
+//!
+//! ```text
+//! for i, j in T.grid(64, 64):                  for i in range(64):
+//!     B[i, j] = A[i, j] * 2                        for ax0 in range(64):
+//! for i, j in T.grid(64, 64):           ->             B[i, ax0] = A[i, ax0] * 2
+//!     C[i, j] = B[i, j] + 1                        for j in range(64):
+//!                                                      C[i, j] = B[i, j] + 1
+//! ```
+//!
+//! Elements that several iterations need are computed again in each of them. The block must be complete or a reduction, and
+//! what it writes must not leave the scope. See [`super::moving`] for which elements are computed.
+
+use relaxide_ffi::Ref;
+
+use super::moving::{Way, move_block};
+use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::step::{Call, loop_operand, operand};
+use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError, StepError, Value};
+
+pub(in crate::s_tir) static KIND: Kind = Kind {
+    name: "ComputeAt",
+    method: "compute_at",
+    is_pure: false,
+    params: &[Param::Input("block"), Param::Input("loop"), Param::Attr("preserve_unit_loops"), Param::Attr("index")],
+    results: Results::None,
+    apply,
+};
+
+fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
+    move_block(sch, Way::ToConsumers, &call.block(0)?, &call.loop_(1)?, call.flag(0)?, call.int(1)?)?;
+    Ok(Vec::new())
+}
+
+impl Schedule {
+    /// Moves a block under a loop around all of its consumers. Loops over one element are left out on request; `index` is
+    /// the place among the loop's statements, -1 the last and -2 the first that is right.
+    pub fn compute_at(
+        &mut self,
+        block: &Ref<SBlockRV>,
+        loop_: &Ref<LoopRV>,
+        preserve_unit_loops: bool,
+        index: i64,
+    ) -> Result<(), StepError> {
+        let attrs = vec![preserve_unit_loops.into(), index.into()];
+        self.step_only(&KIND, vec![operand(block), loop_operand(loop_)], attrs)
+    }
+}

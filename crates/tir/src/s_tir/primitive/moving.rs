@@ -1,0 +1,313 @@
+//! Moving a block under a loop: which part of its axes is needed there, and the loops over that part.
+//!
+//! What is needed is a box of a buffer: for `compute_at` the box that the consumers under the loop read, for
+//! `reverse_compute_at` the box that the producers under the loop write. Inverting the block's own access `B[vi, vj * 2]`
+//! turns the box into a range of each axis; an axis that the access does not tell keeps its whole range. The block then
+//! stands under new loops `ax0, ax1, …` over these ranges. Where a range may reach outside of the axis, a condition guards
+//! the block.
+
+use std::collections::HashMap;
+
+use relaxide_ffi::Ref;
+use relaxide_ir::Var;
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::prim::{self, BinaryOp, PrimExpr, VarMap};
+
+use super::places::{body_list, holds, loops_around, own_nest, with_body_list};
+use crate::analysis::interval::{Interval, Running};
+use crate::analysis::regions::{substitute_region, widened};
+use crate::s_tir::scope::Scope;
+use crate::s_tir::state::{NodeId, Place, replace};
+use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError};
+use crate::stmt::*;
+
+/// Which way a block moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// To those that read what it writes.
+    ToConsumers,
+    /// To those that write what it reads.
+    ToProducers,
+}
+
+/// A move that has been asked for, with what it is about looked up.
+struct Move<'a> {
+    way: Way,
+    place: &'a Place,
+    realize: Ref<SBlockRealize>,
+    target: NodeId,
+    scope: &'a Scope<'a>,
+    /// Producers or consumers, as the way asks.
+    others: Vec<NodeId>,
+}
+
+/// Moves a block under a loop. `index` is where in the loop's body: -1 is the last place that is right, -2 the first.
+pub(super) fn move_block(
+    sch: &mut Schedule,
+    way: Way,
+    block: &Ref<SBlockRV>,
+    loop_: &Ref<LoopRV>,
+    keep_unit: bool,
+    index: i64,
+) -> Result<(), ScheduleError> {
+    let (place, outer) = (sch.block_place(block)?, sch.loop_place(loop_)?);
+    let (realize, given) = (place.realize()?, outer.for_loop()?);
+    let tree = &place.tree;
+    let scope = Scope::new(tree, place.scope()?);
+    let target = tree.find_loop(&given.var).filter(|_| place.func == outer.func);
+    let target = target.ok_or_else(|| ScheduleError::at_loop(&given, "the loop is in another function"))?;
+    let others = match way {
+        Way::ToConsumers => scope.consumers(place.node),
+        Way::ToProducers => scope.producers(place.node),
+    };
+    let m = Move { way, place: &place, realize: realize.clone(), target, scope: &scope, others };
+    m.check(&given)?;
+    let nest = m.nest(keep_unit)?;
+    let stmt = &tree.node(target).stmt;
+    let list = body_list(stmt);
+    let at = m.position(&list, index, &given)?;
+    let mut list: Vec<Stmt> = list;
+    list.insert(at, nest);
+    let body = &sch.func(&place.func)?.body;
+    let changes = [(own_nest(tree, place.node), Stmt::nop()), (stmt.clone(), with_body_list(stmt, list))];
+    let body = replace(body, &changes);
+    sch.commit(&place.func, body, &[])
+}
+
+impl Move<'_> {
+    fn refuse(&self, reason: String) -> ScheduleError {
+        ScheduleError::at_block(&self.realize.block, reason)
+    }
+
+    fn name(&self, id: NodeId) -> &str {
+        self.place.tree.as_block(id).map_or("", |n| n.block.name.as_str())
+    }
+
+    fn check(&self, given: &For) -> Result<(), ScheduleError> {
+        let (tree, node) = (&self.place.tree, self.place.node);
+        let name = &self.realize.block.name;
+        if tree.scope_of(self.target) != Some(self.scope.root) {
+            let reason = format!("loop `{}` is not in the scope of block `{name}`", given.var.name);
+            return Err(ScheduleError::at_loop(given, reason));
+        }
+        if tree.contains(self.target, node) {
+            let reason = format!("loop `{}` is already around block `{name}`", given.var.name);
+            return Err(
+                ScheduleError::at_loop(given, reason).with_help("to move it outwards, reorder or split the loops")
+            );
+        }
+        let (complete, reduction) = (self.scope.why_not_complete(node), self.scope.why_not_reduction(node));
+        if let (Some(a), Some(b)) = (complete, reduction) {
+            let reason = format!("block `{name}` is neither complete ({a}) nor a reduction ({b})");
+            return Err(self.refuse(reason).with_help("decompose a reduction after it is moved, not before"));
+        }
+        let what = if self.way == Way::ToConsumers { "consumers" } else { "producers" };
+        if self.way == Way::ToConsumers && self.scope.is_output(node) {
+            let reason = format!("block `{name}` writes a result of the kernel, all of which must be computed");
+            return Err(self.refuse(reason).with_help("cache_write first, and move the block that computes the cache"));
+        }
+        if self.others.is_empty() {
+            return Err(self.refuse(format!("block `{name}` has no {what}")));
+        }
+        if let Some(id) = self.others.iter().find(|id| !tree.contains(self.target, **id)) {
+            let reason = format!(
+                "block `{}`, one of the {what} of block `{name}`, is not under loop `{}`",
+                self.name(*id),
+                given.var.name
+            );
+            return Err(ScheduleError::at_loop(given, reason).with_help(format!("choose a loop around all {what}")));
+        }
+        if self.way == Way::ToProducers { self.check_finished(given) } else { Ok(()) }
+    }
+
+    /// What the producers write under one iteration of the loop is finished there: no loop outside goes on adding to it.
+    fn check_finished(&self, given: &For) -> Result<(), ScheduleError> {
+        let tree = &self.place.tree;
+        let outer: Vec<Ref<Var>> = tree
+            .loops_above(self.target)
+            .into_iter()
+            .chain([self.target])
+            .filter_map(|id| tree.as_loop(id).filter(|l| !l.extent.is_int(1)).map(|l| l.var.clone()))
+            .collect();
+        for id in &self.others {
+            let Some(n) = tree.as_block(*id) else { continue };
+            for (iter, value) in n.block.iter_vars.iter().zip(&n.iter_values) {
+                let used = prim::free_vars(value);
+                if iter.kind == IterKind::Reduce
+                    && let Some(var) = outer.iter().find(|v| used.contains(v))
+                {
+                    let reason = format!(
+                        "block `{}` still adds to what `{}` reads in later iterations of loop `{}`",
+                        n.block.name, self.realize.block.name, var.name
+                    );
+                    return Err(ScheduleError::at_loop(given, reason)
+                        .with_help(format!("choose a loop outside of `{}`, or reorder it inwards", var.name)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where in the loop's body the block goes.
+    fn position(&self, list: &[Stmt], index: i64, given: &For) -> Result<usize, ScheduleError> {
+        let tree = &self.place.tree;
+        let at = |id: &NodeId| list.iter().position(|s| holds(s, &tree.node(*id).stmt));
+        let producers = self.scope.producers(self.place.node);
+        let consumers = self.scope.consumers(self.place.node);
+        let first = producers.iter().filter_map(at).max().map_or(0, |last| last + 1);
+        let last = consumers.iter().filter_map(at).min().unwrap_or(list.len());
+        if first > last {
+            let reason =
+                format!("there is no place in loop `{}` behind the producers and before the consumers", given.var.name);
+            return Err(ScheduleError::at_loop(given, reason));
+        }
+        match usize::try_from(index) {
+            Ok(at) if (first..=last).contains(&at) => Ok(at),
+            Err(_) if index == -1 => Ok(last),
+            Err(_) if index == -2 => Ok(first),
+            _ => {
+                let reason = format!("index {index} is not in {first} ..= {last}, nor -1 (last) or -2 (first)");
+                Err(ScheduleError::at_loop(given, reason))
+            }
+        }
+    }
+
+    /// The boxes of buffers that are needed, each by the accesses of one other block.
+    fn required(&self, analyzer: &mut Analyzer) -> HashMap<Ref<relaxide_ir::Buffer>, Vec<Interval>> {
+        let tree = &self.place.tree;
+        for id in tree.all_loops_above(self.target).into_iter().chain([self.target]) {
+            if let Some(l) = tree.as_loop(id) {
+                analyzer.mark_dims([&l.extent]);
+                analyzer.bind(&l.var, l.min.clone(), l.extent.clone());
+            }
+        }
+        let mut required: HashMap<Ref<relaxide_ir::Buffer>, Vec<Interval>> = HashMap::new();
+        for id in &self.others {
+            let Some(n) = tree.as_block(*id) else { continue };
+            let mut running = Running::default();
+            let inner = loops_around(tree, *id);
+            let outside = inner.iter().position(|l| tree.find_loop(&l.var) == Some(self.target)).map_or(0, |at| at + 1);
+            for l in &inner[outside..] {
+                analyzer.bind(&l.var, l.min.clone(), l.extent.clone());
+                running.add(&l.var, &l.min, &l.extent, analyzer);
+            }
+            let axes: VarMap =
+                n.block.iter_vars.iter().map(|i| i.var.clone()).zip(n.iter_values.iter().cloned()).collect();
+            let (theirs, mine) = match self.way {
+                Way::ToConsumers => (&n.block.reads, &self.realize.block.writes),
+                Way::ToProducers => (&n.block.writes, &self.realize.block.reads),
+            };
+            for region in theirs.iter().filter(|r| mine.iter().any(|m| m.buffer == r.buffer)) {
+                let dims = widened(&substitute_region(region, &axes), &running, analyzer);
+                match required.get_mut(&region.buffer) {
+                    None => drop(required.insert(region.buffer.clone(), dims)),
+                    Some(known) => {
+                        for (known, new) in known.iter_mut().zip(&dims) {
+                            *known = known.hull(new, analyzer);
+                        }
+                    }
+                }
+            }
+        }
+        required
+    }
+
+    /// The block under loops over the part of its axes that is needed.
+    fn nest(&self, keep_unit: bool) -> Result<Stmt, ScheduleError> {
+        let block = &self.realize.block;
+        let mut analyzer = Analyzer::new();
+        let required = self.required(&mut analyzer);
+        let mut ranges: HashMap<Ref<Var>, Interval> = HashMap::new();
+        let mine = if self.way == Way::ToConsumers { &block.writes } else { &block.reads };
+        for region in mine {
+            let Some(dims) = required.get(&region.buffer) else { continue };
+            for (range, needed) in region.region.iter().zip(dims) {
+                for (var, part) in inverted(range, needed, block, &mut analyzer) {
+                    let joined = match ranges.get(&var) {
+                        Some(known) => known.hull(&part, &mut analyzer),
+                        None => part,
+                    };
+                    ranges.insert(var, joined);
+                }
+            }
+        }
+        let (mut loops, mut values, mut predicate) = (Vec::new(), Vec::new(), prim::boolean(true));
+        for iter in &block.iter_vars {
+            let whole = Interval::of_range(&iter.min, &iter.extent);
+            let needed = ranges.remove(&iter.var).unwrap_or_else(|| whole.clone());
+            let (range, guarded) = within(needed, &whole, &mut analyzer);
+            let extent = range.extent(&mut analyzer);
+            let value = if extent.is_int(1) && !keep_unit {
+                range.min.clone()
+            } else {
+                let var = Var::prim(format!("ax{}", loops.len()), extent.dtype());
+                analyzer.bind(&var, prim::int_of(extent.dtype(), 0), extent.clone());
+                loops.push((var.clone(), extent));
+                analyzer.simplify(&(&range.min + &var))
+            };
+            if guarded {
+                for condition in [prim::ge(&value, &iter.min), prim::lt(&value, &iter.min + &iter.extent)] {
+                    if !analyzer.can_prove(&condition) {
+                        predicate = prim::and(predicate, condition);
+                    }
+                }
+            }
+            values.push(value);
+        }
+        let realize = SBlockRealize { iter_values: values, predicate, block: block.clone() };
+        let innermost: Stmt = Ref::new(realize).into();
+        Ok(loops.into_iter().rev().fold(innermost, |body, (var, extent)| Stmt::serial(var, extent, body)))
+    }
+}
+
+/// The part of an axis that is looped over, and whether it may reach outside of the axis.
+fn within(needed: Interval, whole: &Interval, analyzer: &mut Analyzer) -> (Interval, bool) {
+    if whole.covers(&needed, analyzer) {
+        return (needed, false);
+    }
+    if needed.covers(whole, analyzer) {
+        return (whole.clone(), false);
+    }
+    (needed, true)
+}
+
+/// The ranges of axes at which `range`, over the axes, touches the needed part of a dimension. Axes of which it does not
+/// tell are left out.
+fn inverted(range: &Range, needed: &Interval, block: &SBlock, analyzer: &mut Analyzer) -> Vec<(Ref<Var>, Interval)> {
+    let index = analyzer.simplify(&range.min);
+    let width = &range.extent - 1;
+    let is_axis = |v: &Ref<Var>| block.iter_vars.iter().any(|i| i.var == *v);
+    let used: Vec<Ref<Var>> = prim::free_vars(&index).into_iter().filter(is_axis).collect();
+    let [var] = used.as_slice() else { return Vec::new() };
+    solve(&index, var, Interval { min: &needed.min - width, max: needed.max.clone() }, analyzer)
+        .map(|part| (var.clone(), part))
+        .into_iter()
+        .collect()
+}
+
+/// The values of a variable at which an expression lies in an interval.
+fn solve(e: &PrimExpr, var: &Ref<Var>, target: Interval, analyzer: &mut Analyzer) -> Option<Interval> {
+    if e.as_var() == Some(var) {
+        let (min, max) = (analyzer.simplify(&target.min), analyzer.simplify(&target.max));
+        return Some(Interval { min, max });
+    }
+    let PrimExpr::Binary(n) = e else { return None };
+    let (inside_a, inside_b) = (prim::free_vars(&n.a).contains(var), prim::free_vars(&n.b).contains(var));
+    let Interval { min, max } = target;
+    match (n.op, inside_a, inside_b) {
+        (BinaryOp::Add, true, false) => solve(&n.a, var, Interval { min: min - &n.b, max: max - &n.b }, analyzer),
+        (BinaryOp::Add, false, true) => solve(&n.b, var, Interval { min: min - &n.a, max: max - &n.a }, analyzer),
+        (BinaryOp::Sub, true, false) => solve(&n.a, var, Interval { min: min + &n.b, max: max + &n.b }, analyzer),
+        (BinaryOp::Sub, false, true) => solve(&n.b, var, Interval { min: &n.a - max, max: &n.a - min }, analyzer),
+        (BinaryOp::Mul, true, false) if n.b.as_int().is_some_and(|c| c > 0) => {
+            let c = &n.b;
+            let low = prim::floordiv(min + c - 1, c.clone());
+            solve(&n.a, var, Interval { min: low, max: prim::floordiv(max, c.clone()) }, analyzer)
+        }
+        (BinaryOp::FloorDiv, true, false) if n.b.as_int().is_some_and(|c| c > 0) => {
+            let c = &n.b;
+            solve(&n.a, var, Interval { min: min * c, max: max * c + (c - 1) }, analyzer)
+        }
+        _ => None,
+    }
+}

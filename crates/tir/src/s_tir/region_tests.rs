@@ -1,0 +1,162 @@
+//! Steps that move, copy and divide what blocks touch: the kernel computes the same before and behind each.
+
+use relaxide_ffi::Tensor;
+use relaxide_ir::DataType;
+use relaxide_ir::prim::{self, PrimExpr};
+
+use super::tests::{product, text};
+use super::*;
+use crate::interp::{self, Arg};
+use crate::te;
+use crate::testing::{Random, random_tensor};
+
+const F32: DataType = DataType::float(32);
+
+/// The results of the kernel `main` on arguments that follow from a seed; all tensors behind it.
+fn results(sch: &Schedule) -> Vec<Vec<f32>> {
+    let func = sch.func("main").unwrap();
+    crate::verify::verify(&func).unwrap_or_else(|e| panic!("{e}\n{func}"));
+    let mut random = Random::new(7);
+    let tensors: Vec<Tensor> = func
+        .buffers
+        .iter()
+        .flatten()
+        .map(|b| {
+            let shape: Vec<i64> = b.shape.iter().map(|d| d.as_int().unwrap()).collect();
+            random_tensor(&mut random, &shape, b.dtype).unwrap()
+        })
+        .collect();
+    let args: Vec<Arg> = tensors.iter().cloned().map(Arg::Tensor).collect();
+    interp::run(&func, &args).unwrap_or_else(|e| panic!("{e}\n{func}"));
+    let lowered = crate::lower::lower(&func).unwrap_or_else(|e| panic!("{e}\n{func}"));
+    drop(lowered);
+    tensors.iter().map(|t| t.to_vec::<f32>().unwrap()).collect()
+}
+
+/// Carries steps out; the kernel computes what it did, and the trace does the same again.
+fn same_results(mut sch: Schedule, steps: impl FnOnce(&mut Schedule)) -> String {
+    let (start, before) = (sch.clone(), results(&sch));
+    steps(&mut sch);
+    assert_eq!(results(&sch), before, "{}", text(&sch));
+    let mut again = Schedule::new(start.module().clone());
+    sch.trace().apply_to(&mut again, false).unwrap();
+    assert_eq!(text(&again), text(&sch));
+    text(&sch)
+}
+
+/// `C = B[i] + B[i + 2]` of `B = A * 2`, over 16 x 6.
+fn stencil() -> Schedule {
+    let a = te::placeholder("A", [18, 6], F32);
+    let b = te::compute("B", [18, 6], |i| a.at(i) * prim::float_of(F32, 2.0));
+    let c = te::compute("C", [16, 6], |i| b.at(i) + b.at(&[&i[0] + 2, i[1].clone()]));
+    Schedule::of_func(te::create_prim_func(&[a, c]).unwrap())
+}
+
+fn factors(list: &[i64]) -> Vec<Option<PrimExpr>> {
+    list.iter().map(|f| (*f > 0).then(|| PrimExpr::from(*f))).collect()
+}
+
+#[test]
+fn reductions_are_decomposed() {
+    let found = same_results(product(), |sch| {
+        let c = sch.get_sblock("C", None).unwrap();
+        let loops = sch.get_loops(&c).unwrap();
+        let i = sch.split(&loops[0], &factors(&[0, 5])).unwrap();
+        let k = sch.split(&loops[2], &factors(&[0, 4])).unwrap();
+        let init = sch.decompose_reduction(&c, &i[1]).unwrap();
+        assert_eq!(sch.block(&init).unwrap().name, "C_init");
+        assert_eq!(sch.block(&c).unwrap().name, "C_update");
+        assert_eq!(sch.get_loops(&init).unwrap().len(), 3);
+        let _ = k;
+    });
+    insta::assert_snapshot!(found);
+}
+
+#[test]
+fn elements_are_not_set_in_the_middle_of_a_reduction() {
+    let mut sch = product();
+    let c = sch.get_sblock("C", None).unwrap();
+    let loops = sch.get_loops(&c).unwrap();
+    sch.reorder(&[loops[2].clone(), loops[0].clone(), loops[1].clone()]).unwrap();
+    let error = sch.decompose_reduction(&c, &loops[0]).unwrap_err();
+    assert!(error.to_string().contains("takes part in the reduction"), "{error}");
+    let d = sch.get_sblock("D", None).unwrap();
+    let of_d = sch.get_loops(&d).unwrap();
+    let error = sch.decompose_reduction(&d, &of_d[0]).unwrap_err();
+    assert!(error.to_string().contains("is no reduction: it has no init"), "{error}");
+    let error = sch.decompose_reduction(&c, &of_d[0]).unwrap_err();
+    assert!(error.to_string().contains("is not around block `C`"), "{error}");
+}
+
+#[test]
+fn producers_are_computed_at_their_consumers() {
+    let found = same_results(stencil(), |sch| {
+        let (b, c) = (sch.get_sblock("B", None).unwrap(), sch.get_sblock("C", None).unwrap());
+        let loops = sch.get_loops(&c).unwrap();
+        let i = sch.split(&loops[0], &factors(&[0, 5])).unwrap();
+        sch.compute_at(&b, &i[0], false, -1).unwrap();
+    });
+    insta::assert_snapshot!(found);
+}
+
+#[test]
+fn consumers_are_computed_at_their_producers() {
+    let found = same_results(product(), |sch| {
+        let (c, d) = (sch.get_sblock("C", None).unwrap(), sch.get_sblock("D", None).unwrap());
+        let loops = sch.get_loops(&c).unwrap();
+        let i = sch.split(&loops[0], &factors(&[0, 4])).unwrap();
+        let j = sch.split(&loops[1], &factors(&[0, 6])).unwrap();
+        sch.reorder(&[i[0].clone(), j[0].clone(), loops[2].clone(), i[1].clone(), j[1].clone()]).unwrap();
+        sch.reverse_compute_at(&d, &j[0], false, -1).unwrap();
+    });
+    insta::assert_snapshot!(found);
+}
+
+#[test]
+fn blocks_do_not_move_where_they_would_be_wrong() {
+    let mut sch = product();
+    let (c, d) = (sch.get_sblock("C", None).unwrap(), sch.get_sblock("D", None).unwrap());
+    let (of_c, of_d) = (sch.get_loops(&c).unwrap(), sch.get_loops(&d).unwrap());
+    let refusals = [
+        (sch.reverse_compute_at(&d, &of_c[2], false, -1), "still adds to what `D` reads"),
+        (sch.compute_at(&d, &of_c[0], false, -1), "writes a result of the kernel"),
+        (sch.compute_at(&c, &of_c[0], false, -1), "is already around block `C`"),
+        (sch.reverse_compute_at(&c, &of_d[0], false, -1), "has no producers"),
+        (sch.compute_at(&c, &of_d[1], false, 7), "index 7 is not in 0 ..= 0"),
+    ];
+    for (found, reason) in refusals {
+        let error = found.unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn buffers_are_copied_for_reading_and_writing() {
+    let found = same_results(product(), |sch| {
+        let c = sch.get_sblock("C", None).unwrap();
+        let loops = sch.get_loops(&c).unwrap();
+        let k = sch.split(&loops[2], &factors(&[0, 4])).unwrap();
+        sch.reorder(&[loops[0].clone(), k[0].clone(), loops[1].clone(), k[1].clone()]).unwrap();
+        let w = sch.cache_write(&c, 0, "local", &[]).unwrap();
+        sch.reverse_compute_at(&w, &loops[0], false, -1).unwrap();
+        let a = sch.cache_read(&c, 0, "local", &[]).unwrap();
+        sch.compute_at(&a, &k[0], false, -1).unwrap();
+        let d = sch.get_sblock("D", None).unwrap();
+        let r = sch.cache_read(&d, 0, "shared", std::slice::from_ref(&d)).unwrap();
+        assert_eq!(sch.block(&r).unwrap().name, "C_shared");
+        sch.decompose_reduction(&c, &k[0]).unwrap();
+    });
+    insta::assert_snapshot!(found);
+}
+
+#[test]
+fn copies_are_refused_where_there_is_nothing_to_copy() {
+    let mut sch = product();
+    let c = sch.get_sblock("C", None).unwrap();
+    let error = sch.cache_read(&c, 5, "local", &[]).unwrap_err().to_string();
+    assert!(error.contains("index 5 is none of them") && error.contains("in order, it reads A, B"), "{error}");
+    let loops = sch.get_loops(&c).unwrap();
+    sch.decompose_reduction(&c, &loops[2]).unwrap();
+    let error = sch.cache_write(&c, 0, "local", &[]).unwrap_err().to_string();
+    assert!(error.contains("is written by several blocks: `C_init`, `C_update`"), "{error}");
+}
