@@ -14,6 +14,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::free_vars;
 
+use crate::s_tir::affine::is_affine;
 use crate::s_tir::instruction::{Kind, Param, Results};
 use crate::s_tir::state::{NodeId, Place, copy_loop, replace};
 use crate::s_tir::step::{Call, loop_operand};
@@ -99,6 +100,13 @@ fn check_blocks(place: &Place, chain: &[NodeId]) -> Result<(), ScheduleError> {
         if let Some(iter) = n.block.iter_vars.iter().find(|i| !matches!(i.kind, IterKind::Spatial | IterKind::Reduce)) {
             let reason =
                 format!("axis `{}` of block `{}` is neither spatial nor combined", iter.var.name, n.block.name);
+            return Err(ScheduleError::at_block(&n.block, reason));
+        }
+        let loops: Vec<Ref<For>> =
+            place.tree.loops_above(id).iter().filter_map(|l| place.tree.as_loop(*l).cloned()).collect();
+        if !is_affine(n, &loops) {
+            let reason =
+                format!("the values of the axes of block `{}` are not affine in the loops around it", n.block.name);
             return Err(ScheduleError::at_block(&n.block, reason));
         }
     }
