@@ -43,3 +43,144 @@ fn loops_are_split_reordered_and_fused() {
     sch.trace().apply_to(&mut again, false).unwrap();
     assert_eq!(text(&again), text(&sch));
 }
+
+fn names(sch: &Schedule, blocks: &[Ref<SBlockRV>]) -> Vec<String> {
+    blocks.iter().map(|b| sch.block(b).unwrap().name.clone()).collect()
+}
+
+/// The message of a refusal.
+fn refusal<T: std::fmt::Debug>(step: Result<T, StepError>) -> String {
+    step.unwrap_err().error.to_string()
+}
+
+#[test]
+fn neighbours_are_found() {
+    let mut sch = product();
+    let (c, d) = (sch.get_sblock("C", None).unwrap(), sch.get_sblock("D", None).unwrap());
+    let root = sch.get_sblock("root", None).unwrap();
+    let consumers = sch.get_consumers(&c).unwrap();
+    let producers = sch.get_producers(&d).unwrap();
+    let outputs = sch.get_output_blocks(&root).unwrap();
+    let children = sch.get_child_blocks(&Rv::Block(root)).unwrap();
+    assert_eq!(names(&sch, &consumers), ["D"]);
+    assert_eq!(names(&sch, &producers), ["C"]);
+    assert_eq!(names(&sch, &outputs), ["D"]);
+    assert_eq!(names(&sch, &children), ["C", "D"]);
+    assert!(sch.get_sblock("pooling", None).unwrap_err().to_string().contains("there are root, C, D"));
+}
+
+#[test]
+fn only_independent_iterations_run_at_the_same_time() {
+    let mut sch = product();
+    let block = sch.get_sblock("C", None).unwrap();
+    let loops = sch.get_loops(&block).unwrap();
+    assert!(refusal(sch.parallel(&loops[2])).contains("axis `v_k` of block `C`"));
+    assert!(refusal(sch.vectorize(&loops[2])).contains("is not spatial"));
+    sch.parallel(&loops[0]).unwrap();
+    let j = sch.split(&loops[1], &factors(&[0, 5])).unwrap();
+    sch.reorder(&[loops[2].clone(), j[1].clone()]).unwrap();
+    sch.vectorize(&j[1]).unwrap();
+    sch.unroll(&j[0]).unwrap();
+    assert!(refusal(sch.bind(&loops[2], "threadIdx.w")).contains("no thread axis"));
+    let text = text(&sch);
+    for line in ["for ax0 in parallel(16)", "for ax1_0 in unrolled(3)", "for ax1_1 in vectorized(5)"] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    assert!(
+        refusal(sch.loop_(&loops[1]).map(drop).map_err(|e| StepError::new("get", e, &sch))).contains("no longer there")
+    );
+}
+
+#[test]
+fn loops_that_do_not_stand_so_are_not_fused_or_reordered() {
+    let mut sch = product();
+    let (c, d) = (sch.get_sblock("C", None).unwrap(), sch.get_sblock("D", None).unwrap());
+    let (c, d) = (sch.get_loops(&c).unwrap(), sch.get_loops(&d).unwrap());
+    assert!(refusal(sch.fuse(&[c[0].clone(), c[2].clone()])).contains("not directly around"));
+    assert!(refusal(sch.fuse(&[c[1].clone(), c[0].clone()])).contains("not directly around"));
+    assert!(refusal(sch.reorder(&[c[0].clone(), d[0].clone()])).contains("not on one line"));
+    assert!(refusal(sch.reorder(&[c[0].clone(), c[0].clone()])).contains("named twice"));
+    assert!(refusal(sch.split(&c[0], &factors(&[0, 0]))).contains("only one factor"));
+    assert!(refusal(sch.split(&c[0], &factors(&[2, 4]))).contains("less than the extent"));
+    sch.annotate(&Rv::Loop(c[0].clone()), "hint", 1i64).unwrap();
+    assert!(refusal(sch.split(&c[0], &factors(&[0, 4]))).contains("annotated"));
+    sch.unannotate(&Rv::Loop(c[0].clone()), "hint").unwrap();
+    sch.split(&c[0], &factors(&[0, 4])).unwrap();
+}
+
+#[test]
+fn blocks_are_inlined_forwards_and_backwards() {
+    let a = te::placeholder("A", [8, 16], F32);
+    let two = |e: PrimExpr| prim::mul(e, prim::float_of(F32, 2.0));
+    let b = te::compute("B", [8, 16], |i| two(a.at(i)));
+    let c = te::compute("C", [8, 16], |i| prim::add(b.at(i), prim::float_of(F32, 1.0)));
+    let flat = |i: &[PrimExpr]| c.at(&[prim::floordiv(&i[0], 16), prim::floormod(&i[0], 16)]);
+    let d = te::compute("D", [128], |i| two(flat(i)));
+    let mut sch = Schedule::of_func(te::create_prim_func(&[a, d]).unwrap());
+    let [b, c, d] = ["B", "C", "D"].map(|name| sch.get_sblock(name, None).unwrap());
+    assert!(refusal(sch.compute_inline(&d)).contains("output block"));
+    sch.compute_inline(&b).unwrap();
+    sch.reverse_compute_inline(&d).unwrap();
+    insta::assert_snapshot!(text(&sch));
+    assert!(sch.block(&d).is_err() && sch.block(&b).is_err() && sch.block(&c).is_ok());
+}
+
+#[test]
+fn a_sum_is_not_finished_by_its_consumer() {
+    let mut sch = product();
+    let (c, d) = (sch.get_sblock("C", None).unwrap(), sch.get_sblock("D", None).unwrap());
+    assert!(refusal(sch.reverse_compute_inline(&d)).contains("`C` is not complete"));
+    assert!(refusal(sch.compute_inline(&c)).contains("not all of its axes are spatial"));
+}
+
+#[test]
+fn decisions_stay_in_the_trace() {
+    let mut sch = product();
+    sch.seed(7);
+    let block = sch.get_sblock("C", None).unwrap();
+    let loops = sch.get_loops(&block).unwrap();
+    let tile = sch.sample_perfect_tile(&loops[0], 3, 4, None).unwrap();
+    let sizes: Vec<i64> = tile.iter().map(|v| sch.number(&PrimExpr::from(v)).unwrap()).collect();
+    assert_eq!(sizes.iter().product::<i64>(), 16);
+    sch.split(&loops[0], &tile.iter().map(|v| Some(PrimExpr::from(v))).collect::<Vec<_>>()).unwrap();
+    let unroll = sch.sample_categorical(&[16, 64], &[0.5, 0.5], None).unwrap();
+    let parts = sch.sample_partitioned_tile(&loops[1], 3, 1, 2, None).unwrap();
+    let sizes: Vec<i64> = parts.iter().map(|v| sch.number(&PrimExpr::from(v)).unwrap()).collect();
+    assert_eq!((sizes.iter().product::<i64>(), sizes[1] * sizes[2] % 2), (12, 0));
+    sch.annotate(&Rv::Block(block), "unroll", PrimExpr::from(&unroll[0])).unwrap();
+    sch.enter_postproc().unwrap();
+    for (trace, seed) in [(sch.trace().clone(), 1), (sch.trace().simplified(true), 2)] {
+        let mut again = product();
+        again.seed(seed);
+        trace.apply_to(&mut again, false).unwrap();
+        assert_eq!(text(&again), text(&sch));
+    }
+    let mut again = product();
+    Trace::apply_json(&sch.trace().as_json(false), &mut again).unwrap();
+    assert_eq!(again.trace().to_string(), sch.trace().to_string());
+    let other = sch.trace().with_decision(2, vec![1i64, 3, 5].into());
+    let mut changed = product();
+    other.apply_to(&mut changed, false).unwrap();
+    assert!(changed.trace().to_string().contains("decision=[1, 1, 16]"), "{}", changed.trace());
+}
+
+#[test]
+fn axes_change_order_and_unit_loops_are_added() {
+    let mut sch = product();
+    let block = sch.get_sblock("D", None).unwrap();
+    sch.reorder_block_iter_var(&block, &[1, 0]).unwrap();
+    assert!(refusal(sch.reorder_block_iter_var(&block, &[1, 1])).contains("no order"));
+    sch.add_unit_loop(&Rv::Block(block.clone())).unwrap();
+    let loops = sch.get_loops(&block).unwrap();
+    assert_eq!(loops.len(), 3);
+    let names: Vec<String> = sch.block(&block).unwrap().iter_vars.iter().map(|i| i.var.name.clone()).collect();
+    assert_eq!(names, ["v_ax1", "v_ax0"]);
+}
+
+#[test]
+fn a_refusal_shows_the_place() {
+    let mut sch = product();
+    let block = sch.get_sblock("C", None).unwrap();
+    let loops = sch.get_loops(&block).unwrap();
+    insta::assert_snapshot!(sch.parallel(&loops[2]).unwrap_err());
+}

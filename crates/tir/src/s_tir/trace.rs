@@ -8,9 +8,9 @@ use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::{DataType, Var};
 
-use super::instruction::{Instruction, Param, Results};
+use super::instruction::{Instruction, Param, Results, kind};
 use super::rv::Rv;
-use super::{Schedule, StepError};
+use super::{Schedule, ScheduleError, StepError};
 
 /// The steps of a schedule, each with what it decided at random.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +50,11 @@ impl Trace {
             Some(end) => self.steps.get(..end).unwrap_or_default(),
             None => &self.steps,
         }
+    }
+
+    /// The steps in front of the mark behind which postprocessing begins.
+    pub fn before_postproc(&self) -> Trace {
+        Trace { steps: self.upto_postproc(true).to_vec() }
     }
 
     /// Carries the steps out on a schedule, with the decisions that were made.
@@ -105,6 +110,59 @@ impl Trace {
         }
         AttrValue::List(vec![AttrValue::List(steps), AttrValue::List(decisions)])
     }
+
+    /// Carries out the steps that [`Trace::as_json`] wrote.
+    pub fn apply_json(json: &AttrValue, schedule: &mut Schedule) -> Result<(), StepError> {
+        let wrong = |schedule: &Schedule, what: &str| {
+            let error = ScheduleError::Operand(format!("the lists are no trace: {what}"));
+            StepError::new("apply_json_to_schedule", error, schedule)
+        };
+        let (steps, decisions) = match json {
+            AttrValue::List(parts) => match parts.as_slice() {
+                [AttrValue::List(steps), AttrValue::List(decisions)] => (steps, decisions),
+                _ => return Err(wrong(schedule, "steps and decisions are expected")),
+            },
+            _ => return Err(wrong(schedule, "a list is expected")),
+        };
+        let mut known: HashMap<String, Rv> = HashMap::new();
+        for (i, step) in steps.iter().enumerate() {
+            let AttrValue::List(parts) = step else { return Err(wrong(schedule, "a step is a list")) };
+            let [AttrValue::Str(name), AttrValue::List(inputs), AttrValue::List(attrs), AttrValue::List(outputs)] =
+                parts.as_slice()
+            else {
+                return Err(wrong(schedule, "a step is its name, inputs, constants and results"));
+            };
+            let kind = kind(name).ok_or_else(|| wrong(schedule, &format!("there is no step {name}")))?;
+            let read: Option<Vec<AttrValue>> = inputs.iter().map(|input| from_json(input, &known)).collect();
+            let inputs = read.ok_or_else(|| wrong(schedule, &format!("an input of step {i} cannot be read")))?;
+            let decision = decisions.iter().find_map(|row| match row {
+                AttrValue::List(pair) => match pair.as_slice() {
+                    [AttrValue::Int(at), decision] if *at == i as i64 => Some(decision.clone()),
+                    _ => None,
+                },
+                _ => None,
+            });
+            let made = schedule.step(kind, inputs, attrs.clone(), decision)?;
+            let names = outputs
+                .iter()
+                .filter_map(|name| if let AttrValue::Str(name) = name { Some(name.clone()) } else { None });
+            known.extend(names.zip(made));
+        }
+        Ok(())
+    }
+}
+
+/// An input as [`Trace::as_json`] wrote it: a name, a text in quotes, `None`, a number, or a list of them.
+fn from_json(value: &AttrValue, known: &HashMap<String, Rv>) -> Option<AttrValue> {
+    Some(match value {
+        AttrValue::List(list) => AttrValue::List(list.iter().map(|v| from_json(v, known)).collect::<Option<_>>()?),
+        AttrValue::Str(text) => match (known.get(text), text.as_str()) {
+            (Some(rv), _) => rv.into(),
+            (None, "None") => AttrValue::None,
+            (None, quoted) => AttrValue::Str(quoted.strip_prefix('"')?.strip_suffix('"')?.to_string()),
+        },
+        other => other.clone(),
+    })
 }
 
 impl fmt::Display for Trace {

@@ -13,11 +13,14 @@
 //! A rule is one file under `rules/`: what it matches, the nest that it makes, its parameters and the roof that it is held
 //! to. Refusals are kept with their reasons ([`Note`]); the last rule of each table never refuses.
 //!
+//! A kernel that was [scheduled by hand](scheduled_by_hand) stays as it is.
+//!
 //! Needs: a kernel as `create_prim_func` or fusion makes it. Gives: loops without blocks, except where a statement was not
 //! understood (sorting, scans, hand-written kernels), which stays as it was. The order in which a reduction adds its terms
 //! changes; nothing else does.
 
 pub mod affine;
+mod by_hand;
 pub mod group;
 pub mod inline;
 pub mod lanes;
@@ -28,6 +31,7 @@ pub mod stage;
 
 use relaxide_ir::Target;
 
+pub use by_hand::{IS_SCHEDULED, scheduled_by_hand};
 pub use group::{Reduce, Work};
 use lanes::Views;
 pub use machine::Machine;
@@ -100,6 +104,11 @@ pub struct Cx {
 
 /// Schedules a kernel for a target.
 pub fn apply(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleError> {
+    if let Some(reason) = scheduled_by_hand(func) {
+        let stage = func.global_symbol().unwrap_or("kernel").to_string();
+        let note = Note { stage, rule: "by hand", refused: vec![("all rules", Refusal::new(reason))] };
+        return Ok(Scheduled { func: func.clone(), notes: vec![note] });
+    }
     let mut program = Program::read(func);
     inline::run(&mut program);
     let work = group::plan(&program);

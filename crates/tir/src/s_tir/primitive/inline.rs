@@ -7,11 +7,11 @@ use relaxide_ffi::Ref;
 use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, PrimVisitor, free_vars};
 use relaxide_ir::{Buffer, Var};
 
+use crate::analysis::regions::with_regions;
 use crate::functor::{StmtMutator, StmtVisitor};
 use crate::s_tir::state::{NodeId, Tree, copy_block, replace};
 use crate::s_tir::{Place, ScheduleError};
 use crate::stmt::*;
-use crate::te::reads_of_stmt;
 
 /// A block whose body is one store without predicate, to the only buffer that it writes.
 pub(super) fn single_store(block: &Ref<SBlock>) -> Result<Ref<BufferStore>, ScheduleError> {
@@ -143,35 +143,14 @@ impl StmtMutator for Inline<'_> {
             return n.clone();
         }
         let read = n.reads.iter().any(|r| r.buffer == *self.buffer);
-        let reads = if read { renewed_reads(n, &body, self.buffer) } else { n.reads.clone() };
-        let block = Ref::new(SBlock { reads, alloc_buffers, init, body, ..copy_block(n) });
+        let changed = SBlock { alloc_buffers, init, body, ..copy_block(n) };
+        let block = if read { with_regions(changed) } else { Ref::new(changed) };
         self.reuse.push((n.clone(), block.clone()));
         block
     }
 }
 
-/// What a block reads once a buffer is gone from its body. A block with loops inside reads its new buffers whole.
-pub(super) fn renewed_reads(n: &SBlock, body: &Stmt, gone: &Ref<Buffer>) -> Vec<Ref<BufferRegion>> {
-    let written: Vec<&Ref<Buffer>> = n.writes.iter().map(|r| &r.buffer).collect();
-    let found = reads_of_stmt(body);
-    let plain = matches!(n.body, Stmt::Store(_) | Stmt::If(_))
-        || matches!(&n.body, Stmt::Seq(s) if s.seq.iter().all(|s| matches!(s, Stmt::Store(_))));
-    let others =
-        found.into_iter().filter(|r| !written.contains(&&r.buffer) || n.reads.iter().any(|o| o.buffer == r.buffer));
-    if plain {
-        return others.collect();
-    }
-    let kept: Vec<Ref<BufferRegion>> = n.reads.iter().filter(|r| r.buffer != *gone).cloned().collect();
-    let new = others.filter(|r| kept.iter().all(|k| k.buffer != r.buffer)).map(|r| whole(&r.buffer));
-    kept.iter().cloned().chain(new.collect::<Vec<_>>()).collect()
-}
-
-fn whole(buffer: &Ref<Buffer>) -> Ref<BufferRegion> {
-    let all = |dim: &PrimExpr| Ref::new(Range { min: relaxide_ir::prim::int_of(dim.dtype(), 0), extent: dim.clone() });
-    Ref::new(BufferRegion { buffer: buffer.clone(), region: buffer.shape.iter().map(all).collect() })
-}
-
-/// Whether every load of a buffer in a statement has the same indices; these.
+/// The loads of a buffer in a statement.
 pub(super) fn loads_of(stmt: &Stmt, buffer: &Ref<Buffer>) -> Vec<Ref<BufferLoad>> {
     struct Loads<'a>(&'a Ref<Buffer>, Vec<Ref<BufferLoad>>);
     impl PrimVisitor for Loads<'_> {

@@ -13,14 +13,15 @@ use relaxide_ffi::Ref;
 use relaxide_ir::arith::{Analyzer, same};
 use relaxide_ir::prim::{PrimExpr, VarMap, substitute};
 
-use super::inline::{Inline, check_plain_access, index_axes, leaf, loads_of, renewed_reads, single_store, without};
+use super::inline::{Inline, check_plain_access, index_axes, leaf, loads_of, single_store, without};
 use crate::IndexMap;
+use crate::analysis::regions::with_regions;
 use crate::functor::StmtMutator;
 use crate::s_tir::instruction::{Kind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::state::{copy_block, replace, with_block};
 use crate::s_tir::step::{Call, operand};
-use crate::s_tir::{Place, SBlockRV, Schedule, ScheduleError, StepError, Value};
+use crate::s_tir::{Place, SBlockRV, Schedule, ScheduleError, StepError, Tree, Value};
 use crate::stmt::*;
 
 pub(in crate::s_tir) static KIND: Kind = Kind {
@@ -55,9 +56,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let value = |_: &[PrimExpr]| store.value.clone();
     let mut inline = Inline { buffer: &store.buffer, value: &value, reuse: Vec::new() };
     let body = inline.mutate_stmt(&moved);
-    let writes = n.block.writes.iter().map(|r| rebound(r, &at, &mut analyzer)).collect();
-    let reads = renewed_reads(&producer.block, &body, &store.buffer);
-    let block = Ref::new(SBlock { reads, writes, body, ..copy_block(&producer.block) });
+    let block = with_regions(SBlock { body, ..copy_block(&producer.block) });
     let func = sch.func(&place.func)?;
     let stays = without(&func.body, &leaf(&place, root)?);
     let body = replace(&stays, &[(Stmt::Block(producer.clone()), with_block(&producer, block.clone()).into())]);
@@ -74,8 +73,6 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     sch.commit(&place.func, replace(&body, &changes), &reuse)?;
     Ok(Vec::new())
 }
-
-use crate::s_tir::Tree;
 
 /// The block that alone produces for this one, and for no other.
 fn producer_of(place: &Place) -> Result<Ref<SBlockRealize>, ScheduleError> {
@@ -130,14 +127,6 @@ fn axes_from(block: &SBlock, store: &BufferStore) -> Result<VarMap, ScheduleErro
         refuse(reason).with_help("the load's indices must name all of the buffer, once")
     })?;
     Ok(block.iter_vars.iter().map(|i| i.var.clone()).zip(back).collect())
-}
-
-fn rebound(region: &Ref<BufferRegion>, at: &VarMap, analyzer: &mut Analyzer) -> Ref<BufferRegion> {
-    let ranges = region.region.iter().map(|r| {
-        let mut place = |e: &PrimExpr| analyzer.simplify(&substitute(e, at));
-        Ref::new(Range { min: place(&r.min), extent: place(&r.extent) })
-    });
-    Ref::new(BufferRegion { buffer: region.buffer.clone(), region: ranges.collect() })
 }
 
 impl Schedule {
