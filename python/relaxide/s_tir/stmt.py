@@ -1,10 +1,10 @@
 """Blocks: units of computation over axes, independent of the loops around them."""
 
-from .ffi import register_object
-from .ir import _api
-from .ir.base import Node
-from .ir.prim import const
-from .tirx.stmt import Stmt
+from ..ffi import register_object
+from ..ir import _api
+from ..ir.base import Node
+from ..ir.prim import const
+from ..tirx.stmt import Stmt
 
 
 @register_object("tirx.MatchBufferRegion")
