@@ -21,6 +21,8 @@ pub enum Param {
     Splat,
     /// The next constant, by keyword.
     Attr(&'static str),
+    /// The next constant, a list that is written as a tuple, by keyword.
+    Tuple(&'static str),
     /// What was decided, where that is known.
     Decision,
 }
@@ -91,6 +93,13 @@ pub static KINDS: &[&Kind] = &[
     &p::reverse_compute_at::KIND,
     &p::cache_read::KIND,
     &p::cache_write::KIND,
+    &p::rfactor::KIND,
+    &p::blockize::KIND,
+    &p::transform_layout::KIND,
+    &p::transform_block_layout::KIND,
+    &p::set_scope::KIND,
+    &p::storage_align::KIND,
+    &p::unsafe_set_dtype::KIND,
 ];
 
 /// The kind of a name, as traces write it.

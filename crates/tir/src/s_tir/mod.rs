@@ -195,15 +195,26 @@ impl Schedule {
         reuse: &[(Ref<SBlock>, Ref<SBlock>)],
     ) -> Result<(), ScheduleError> {
         let old = self.func(name)?;
-        let (before, after) = (Tree::of(&old.body), Tree::of(&body));
-        for (func, held) in self.blocks.values_mut() {
-            if func == name
+        self.commit_func(name, old.with_body(body), reuse)
+    }
+
+    /// Puts a new function in the place of one; see [`Schedule::commit`].
+    pub(crate) fn commit_func(
+        &mut self,
+        name: &str,
+        func: PrimFunc,
+        reuse: &[(Ref<SBlock>, Ref<SBlock>)],
+    ) -> Result<(), ScheduleError> {
+        let old = self.func(name)?;
+        let (before, after) = (Tree::of(&old.body), Tree::of(&func.body));
+        for (of, held) in self.blocks.values_mut() {
+            if of == name
                 && let Some(block) = held.as_ref()
             {
                 *held = state::successor(block, &before, &after, reuse);
             }
         }
-        self.module.insert(name, Ref::new(old.with_body(body)));
+        self.module.insert(name, Ref::new(func));
         Ok(())
     }
 }

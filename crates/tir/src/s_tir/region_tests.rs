@@ -160,3 +160,68 @@ fn copies_are_refused_where_there_is_nothing_to_copy() {
     let error = sch.cache_write(&c, 0, "local", &[]).unwrap_err().to_string();
     assert!(error.contains("is written by several blocks: `C_init`, `C_update`"), "{error}");
 }
+
+#[test]
+fn boxes_become_blocks() {
+    let found = same_results(product(), |sch| {
+        let c = sch.get_sblock("C", None).unwrap();
+        let loops = sch.get_loops(&c).unwrap();
+        let i = sch.split(&loops[0], &factors(&[0, 4])).unwrap();
+        let k = sch.split(&loops[2], &factors(&[0, 2])).unwrap();
+        sch.reorder(&[i[0].clone(), loops[1].clone(), k[0].clone(), i[1].clone(), k[1].clone()]).unwrap();
+        let outer = sch.blockize(&i[1]).unwrap();
+        assert_eq!(sch.block(&outer).unwrap().name, "C_o");
+        assert_eq!(sch.get_loops(&outer).unwrap().len(), 3);
+        assert_eq!(sch.get_loops(&c).unwrap().len(), 2);
+        let d = sch.get_sblock("D", None).unwrap();
+        let of_d = sch.get_loops(&d).unwrap();
+        sch.blockize(&of_d[0]).unwrap();
+    });
+    insta::assert_snapshot!(found);
+}
+
+#[test]
+fn what_does_not_divide_is_not_blockized() {
+    let mut sch = product();
+    let c = sch.get_sblock("C", None).unwrap();
+    let loops = sch.get_loops(&c).unwrap();
+    let i = sch.split(&loops[0], &factors(&[0, 5])).unwrap();
+    let error = sch.blockize(&i[1]).unwrap_err().to_string();
+    assert!(error.contains("the condition `ax0_0 * 5 + ax0_1 < 16`"), "{error}");
+    let d = sch.get_sblock("D", None).unwrap();
+    let of_d = sch.get_loops(&d).unwrap();
+    let j = sch.split(&of_d[1], &factors(&[0, 4])).unwrap();
+    sch.reorder(&[j[1].clone(), j[0].clone()]).unwrap();
+    let error = sch.blockize(&j[0]).unwrap_err().to_string();
+    assert!(error.contains("are not the lighter part"), "{error}");
+}
+
+#[test]
+fn reductions_are_factored() {
+    let found = same_results(product(), |sch| {
+        let c = sch.get_sblock("C", None).unwrap();
+        let loops = sch.get_loops(&c).unwrap();
+        let k = sch.split(&loops[2], &factors(&[0, 2])).unwrap();
+        let parts = sch.rfactor(&k[0], 1).unwrap();
+        assert_eq!(sch.block(&parts).unwrap().name, "C_rf");
+        assert_eq!(sch.block(&c).unwrap().name, "C");
+        let of_whole = sch.get_loops(&c).unwrap();
+        sch.compute_at(&parts, &of_whole[0], false, -1).unwrap();
+    });
+    insta::assert_snapshot!(found);
+}
+
+#[test]
+fn only_loops_of_reductions_are_factored() {
+    let mut sch = product();
+    let c = sch.get_sblock("C", None).unwrap();
+    let loops = sch.get_loops(&c).unwrap();
+    let error = sch.rfactor(&loops[0], 0).unwrap_err().to_string();
+    assert!(error.contains("runs along axis `v_ax0`, which is spatial"), "{error}");
+    let error = sch.rfactor(&loops[2], 4).unwrap_err().to_string();
+    assert!(error.contains("factor_axis 4 is not in -3 ..= 2"), "{error}");
+    let d = sch.get_sblock("D", None).unwrap();
+    let of_d = sch.get_loops(&d).unwrap();
+    let error = sch.rfactor(&of_d[0], 0).unwrap_err().to_string();
+    assert!(error.contains("is no reduction"), "{error}");
+}

@@ -235,6 +235,10 @@ impl Names {
                 }
                 Param::Splat => args.extend(inputs.by_ref().map(|v| self.text(v))),
                 Param::Attr(name) => args.extend(attrs.next().map(|v| format!("{name}={}", self.text(v)))),
+                Param::Tuple(name) => {
+                    let list = attrs.next().map(|v| self.text(v));
+                    args.extend(list.map(|v| format!("{name}=({})", v.trim_start_matches('[').trim_end_matches(']'))));
+                }
                 Param::Decision => args.extend(decision.map(|v| format!("decision={}", self.text(v)))),
             }
         }

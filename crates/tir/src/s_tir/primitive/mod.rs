@@ -2,6 +2,7 @@
 
 pub mod add_unit_loop;
 pub mod annotate;
+pub mod blockize;
 pub mod cache_read;
 pub mod cache_write;
 mod caching;
@@ -18,9 +19,16 @@ mod moving;
 pub mod neighbours;
 mod places;
 mod rebind;
+mod rebuffer;
 pub mod reorder;
 pub mod reorder_block_iter_var;
 pub mod reverse_compute_at;
 pub mod reverse_compute_inline;
+pub mod rfactor;
 pub mod sample;
+pub mod set_scope;
 pub mod split;
+pub mod storage_align;
+pub mod transform_block_layout;
+pub mod transform_layout;
+pub mod unsafe_set_dtype;

@@ -1,0 +1,140 @@
+//! `transform_layout`: a buffer is laid out anew, and every access to it changes with it.
+//!
+//! ```text
+//! B = alloc(128, 128)                                      B = alloc(8, 8, 16, 16)
+//! B[vi, vj] = …           -- (i//16, j//16, i%16, j%16) ->  B[vi // 16, vj // 16, vi % 16, vj % 16] = …
+//! … = B[vi, vj]                                            … = B[vi // 16, vj // 16, vi % 16, vj % 16]
+//! ```
+//!
+//! Different elements must go to different places: the map must have an inverse that can be found, or the caller says that it
+//! is injective. Every place must be that of an element: a map that leaves some empty is refused, unless the caller takes it
+//! upon itself. A parameter of the kernel changes its shape with the layout.
+
+use relaxide_ffi::{Object, ObjectRef, Ref};
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::attrs::AttrValue;
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_ir::{Buffer, DataType};
+
+use super::caching::buffer_like;
+use super::places::nth_buffer;
+use super::rebuffer::Rebuffer;
+use crate::IndexMap;
+use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::step::{Call, operand};
+use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
+use crate::stmt::*;
+
+pub(in crate::s_tir) static KIND: Kind = Kind {
+    name: "TransformLayout",
+    method: "transform_layout",
+    is_pure: false,
+    params: &[
+        Param::Input("block"),
+        Param::Tuple("buffer"),
+        Param::Attr("index_map"),
+        Param::Attr("pad_value"),
+        Param::Attr("assume_injective_transform"),
+    ],
+    results: Results::None,
+    apply,
+};
+
+fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
+    let place = sch.block_place(&call.block(0)?)?;
+    let realize = place.realize()?;
+    let block = &realize.block;
+    let buffer = chosen_buffer(call, 0, block)?.buffer.clone();
+    let map = call.object::<IndexMap>(1)?;
+    let trusted = call.flag(3)?;
+    if !matches!(call.attrs.get(2), None | Some(AttrValue::None)) {
+        return Err(ScheduleError::Unsupported("transform_layout with a pad_value".into()));
+    }
+    let refuse = |reason: String| ScheduleError::at_block(block, reason);
+    if map.initial_indices.len() != buffer.ndim() {
+        let (takes, ndim) = (map.initial_indices.len(), buffer.ndim());
+        return Err(refuse(format!(
+            "the map takes {takes} indices, but buffer `{}` has {ndim} dimensions",
+            buffer.name
+        )));
+    }
+    match map.inverse(&buffer.shape) {
+        None if !trusted => {
+            return Err(refuse(format!("no inverse of the map is found over buffer `{}`", buffer.name))
+                .with_help("assume_injective_transform says that different elements go to different places"));
+        }
+        Some(inverse) if inverse.padded && !trusted => {
+            return Err(refuse(format!("the map leaves places of buffer `{}` without an element", buffer.name))
+                .with_help("choose factors that divide the dimensions, or pad the computation first"));
+        }
+        _ => {}
+    }
+    if place.tree.blocks().any(|(_, n)| n.block.match_buffers.iter().any(|m| m.source.buffer == buffer)) {
+        return Err(refuse(format!("a block sees a part of buffer `{}` under another name", buffer.name)));
+    }
+    let new = Ref::new(laid_out(&buffer, &map).ok_or_else(|| {
+        refuse(format!("the dimensions of buffer `{}` under the map cannot be worked out", buffer.name))
+    })?);
+    Rebuffer::new(&buffer, &new, Some(&map)).commit(sch, &place.func)?;
+    Ok(Vec::new())
+}
+
+/// The buffer that a constant `("read", 0)` or `("write", 0)` names.
+pub(super) fn chosen_buffer(call: &Call<'_>, index: usize, block: &SBlock) -> Result<Ref<BufferRegion>, ScheduleError> {
+    let wrong = || ScheduleError::Operand("a buffer is named by (\"read\", index) or (\"write\", index)".into());
+    let Some(AttrValue::List(pair)) = call.attrs.get(index) else { return Err(wrong()) };
+    match pair.as_slice() {
+        [AttrValue::Str(side), AttrValue::Int(at)] if side == "read" => nth_buffer(block, *at, &block.reads, "reads"),
+        [AttrValue::Str(side), AttrValue::Int(at)] if side == "write" => {
+            nth_buffer(block, *at, &block.writes, "writes")
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// A buffer under a map of its indices.
+fn laid_out(buffer: &Buffer, map: &IndexMap) -> Option<Buffer> {
+    let dtype = buffer.shape.first().map_or(DataType::int(64), PrimExpr::dtype);
+    let mut analyzer = Analyzer::new();
+    let shape: Vec<PrimExpr> =
+        map.apply_to_shape(&buffer.shape)?.iter().map(|d| prim::cast(dtype, analyzer.simplify(d))).collect();
+    let new = buffer_like(buffer, buffer.name.clone(), &shape, &buffer.scope);
+    Some(Buffer {
+        name: new.name.clone(),
+        data: buffer.data.clone(),
+        dtype: new.dtype,
+        shape,
+        strides: Vec::new(),
+        elem_offset: new.elem_offset.clone(),
+        scope: new.scope.clone(),
+        alignment: new.alignment,
+        producer: None,
+    })
+}
+
+/// A buffer of a block, as an operand.
+pub(super) fn buffer_operand(side: &str, index: i64) -> AttrValue {
+    AttrValue::List(vec![side.into(), index.into()])
+}
+
+/// A map of indices as an operand.
+pub(super) fn map_operand(map: &Ref<IndexMap>) -> AttrValue {
+    IndexMap::type_index();
+    AttrValue::Object(ObjectRef::from(map))
+}
+
+impl Schedule {
+    /// Lays out a buffer of a block anew: the `index`th of those that it reads (`side` is `"read"`) or writes (`"write"`).
+    pub fn transform_layout(
+        &mut self,
+        block: &Ref<SBlockRV>,
+        side: &str,
+        index: i64,
+        map: &Ref<IndexMap>,
+        assume_injective_transform: bool,
+    ) -> Result<(), StepError> {
+        let attrs =
+            vec![buffer_operand(side, index), map_operand(map), AttrValue::None, assume_injective_transform.into()];
+        self.step_only(&KIND, vec![operand(block)], attrs)
+    }
+}
