@@ -225,3 +225,64 @@ fn only_loops_of_reductions_are_factored() {
     let error = sch.rfactor(&of_d[0], 0).unwrap_err().to_string();
     assert!(error.contains("is no reduction"), "{error}");
 }
+
+/// A map of indices, of its old ones.
+fn index_map(rank: usize, f: impl Fn(&[PrimExpr]) -> Vec<PrimExpr>) -> Ref<crate::IndexMap> {
+    let vars: Vec<Ref<Var>> = (0..rank).map(|d| Var::dim(format!("i{d}"))).collect();
+    let exprs: Vec<PrimExpr> = vars.iter().map(PrimExpr::from).collect();
+    Ref::new(crate::IndexMap { initial_indices: vars, final_indices: f(&exprs), inverse_index_map: None })
+}
+
+#[test]
+fn buffers_are_laid_out_anew() {
+    let found = same_results(product(), |sch| {
+        let c = sch.get_sblock("C", None).unwrap();
+        let tiles = index_map(2, |i| {
+            let part = |e: &PrimExpr| (prim::floordiv(e, 4), prim::floormod(e, 4));
+            let ((a, b), (c, d)) = (part(&i[0]), part(&i[1]));
+            vec![a, c, b, d]
+        });
+        sch.transform_layout(&c, "write", 0, &tiles, false).unwrap();
+        sch.set_scope(&c, 0, "local").unwrap();
+        sch.storage_align(&c, 0, -1, 8, 1).unwrap();
+        let d = sch.get_sblock("D", None).unwrap();
+        let split = index_map(2, |i| vec![prim::floordiv(&i[0], 8), i[1].clone(), prim::floormod(&i[0], 8)]);
+        sch.transform_block_layout(&d, &split).unwrap();
+    });
+    insta::assert_snapshot!(found);
+}
+
+#[test]
+fn layouts_that_lose_elements_or_leave_gaps_are_refused() {
+    let mut sch = product();
+    let (c, d) = (sch.get_sblock("C", None).unwrap(), sch.get_sblock("D", None).unwrap());
+    let gaps = index_map(2, |i| vec![i[0].clone(), prim::floordiv(&i[1], 5), prim::floormod(&i[1], 5)]);
+    let lost = index_map(2, |i| vec![i[0].clone()]);
+    let mixed = index_map(3, |i| vec![i[0].clone(), &i[1] * 8 + &i[2]]);
+    let loops = sch.get_loops(&d).unwrap();
+    sch.split(&loops[0], &factors(&[0, 4])).unwrap();
+    let refusals = [
+        (sch.transform_layout(&c, "write", 0, &gaps, false), "leaves places of buffer `C` without an element"),
+        (sch.transform_layout(&c, "write", 0, &lost, false), "no inverse of the map is found"),
+        (sch.transform_layout(&c, "write", 1, &lost, false), "index 1 is none of them"),
+        (sch.transform_block_layout(&c, &mixed), "of axes of several kinds"),
+        (sch.transform_block_layout(&d, &lost), "do more than run through its axes"),
+        (sch.set_scope(&d, 0, "local"), "buffer `D` is a parameter of the kernel"),
+        (sch.storage_align(&c, 0, 2, 8, 0), "axis 2 is none of them"),
+        (sch.storage_align(&c, 0, 0, 0, 0), "the factor is 0"),
+        (sch.unsafe_set_dtype(&c, 0, "nothing"), "the type is not known"),
+    ];
+    for (found, reason) in refusals {
+        let error = found.unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn a_buffer_of_another_type_is_converted_at_its_accesses() {
+    let found = same_results(stencil(), |sch| {
+        let b = sch.get_sblock("B", None).unwrap();
+        sch.unsafe_set_dtype(&b, 0, "float64").unwrap();
+    });
+    assert!(found.contains("alloc B: float64[18, 6]"), "{found}");
+}

@@ -21,6 +21,7 @@ use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, substitute};
 
 use super::places::loops_around;
+use super::simpler_accesses::simpler_accesses;
 use crate::analysis::affine::{Binding, bindings_of, conjuncts};
 use crate::analysis::regions::with_regions;
 use crate::functor::substitute_stmt;
@@ -191,8 +192,15 @@ impl Parts {
             _ => copy_block(block),
         };
         let (iter_vars, iter_values) = self.axes.iter().filter_map(|a| a.inner.clone()).unzip();
-        let init = changed.init.clone().filter(|_| !self.sets_outside);
-        let block = with_regions(SBlock { iter_vars, init, ..changed });
+        let axes: Vec<Ref<IterVar>> = self
+            .axes
+            .iter()
+            .flat_map(|a| [&a.outer].into_iter().chain(a.inner.as_ref().map(|i| &i.0)))
+            .cloned()
+            .collect();
+        let init = changed.init.as_ref().filter(|_| !self.sets_outside).map(|s| simpler_accesses(s, &axes));
+        let body = simpler_accesses(&changed.body, &axes);
+        let block = with_regions(SBlock { iter_vars, init, body, ..changed });
         Ref::new(SBlockRealize { iter_values, predicate: self.inner_predicate.clone(), block })
     }
 

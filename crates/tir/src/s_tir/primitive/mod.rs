@@ -27,6 +27,7 @@ pub mod reverse_compute_inline;
 pub mod rfactor;
 pub mod sample;
 pub mod set_scope;
+mod simpler_accesses;
 pub mod split;
 pub mod storage_align;
 pub mod transform_block_layout;

@@ -16,6 +16,7 @@ use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars};
 
 use super::places::{loops_around, own_nest};
+use super::simpler_accesses::simpler_accesses;
 use super::transform_layout::map_operand;
 use crate::IndexMap;
 use crate::analysis::regions::with_regions;
@@ -73,8 +74,8 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let old = old.iter().zip(&block.iter_vars).map(|(e, i)| prim::cast(i.var.dtype(), analyzer.simplify(e)));
     let values: VarMap = block.iter_vars.iter().map(|i| i.var.clone()).zip(old).collect();
     let changed = SBlock {
-        init: block.init.as_ref().map(|s| substitute_stmt(s, &values)),
-        body: substitute_stmt(&block.body, &values),
+        init: block.init.as_ref().map(|s| simpler_accesses(&substitute_stmt(s, &values), &axes)),
+        body: simpler_accesses(&substitute_stmt(&block.body, &values), &axes),
         iter_vars: axes.clone(),
         ..copy_block(block)
     };
