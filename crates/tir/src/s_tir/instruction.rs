@@ -100,6 +100,9 @@ pub static KINDS: &[&Kind] = &[
     &p::set_scope::KIND,
     &p::storage_align::KIND,
     &p::unsafe_set_dtype::KIND,
+    &p::reindex::KIND,
+    &p::pad_einsum::KIND,
+    &p::tensorize::KIND,
 ];
 
 /// The kind of a name, as traces write it.

@@ -31,6 +31,7 @@ pub mod rv;
 pub mod scope;
 pub mod state;
 mod step;
+pub mod tensor_intrin;
 pub mod trace;
 
 use std::collections::HashMap;
@@ -43,6 +44,7 @@ pub use error::{ScheduleError, StepError};
 pub use instruction::Instruction;
 pub use rv::{LoopRV, Rv, SBlockRV, Value};
 pub use state::{Place, Tree};
+pub use tensor_intrin::TensorIntrin;
 pub use trace::Trace;
 
 use crate::{PrimFunc, SBlock, Stmt};

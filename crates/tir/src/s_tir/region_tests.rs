@@ -286,3 +286,111 @@ fn a_buffer_of_another_type_is_converted_at_its_accesses() {
     });
     assert!(found.contains("alloc B: float64[18, 6]"), "{found}");
 }
+
+#[test]
+fn operands_are_copied_in_the_order_of_the_axes() {
+    let found = same_results(product(), |sch| {
+        let c = sch.get_sblock("C", None).unwrap();
+        let copy = sch.reindex(&c, "read", 1).unwrap();
+        assert_eq!(sch.block(&copy).unwrap().name, "B_reindex_reindex");
+        let copy = sch.reindex(&c, "write", 0).unwrap();
+        assert_eq!(sch.block(&copy).unwrap().name, "C_reindex");
+    });
+    insta::assert_snapshot!(found);
+    let mut sch = stencil();
+    let c = sch.get_sblock("C", None).unwrap();
+    let error = sch.reindex(&c, "read", 0).unwrap_err().to_string();
+    assert!(error.contains("accesses buffer `B` at different indices"), "{error}");
+}
+
+#[test]
+fn contractions_are_padded() {
+    let found = same_results(product(), |sch| {
+        let c = sch.get_sblock("C", None).unwrap();
+        sch.pad_einsum(&c, &[16, 8, 3]).unwrap();
+    });
+    insta::assert_snapshot!(found);
+    let mut sch = product();
+    let (c, d) = (sch.get_sblock("C", None).unwrap(), sch.get_sblock("D", None).unwrap());
+    let error = sch.pad_einsum(&c, &[16, 8]).unwrap_err().to_string();
+    assert!(error.contains("a positive number for each of the 3 axes"), "{error}");
+    let error = sch.pad_einsum(&d, &[16, 8]).unwrap_err().to_string();
+    assert!(error.contains("is no reduction"), "{error}");
+}
+
+/// `C += A @ B` of `n × n` parts of matrices, in a root block that says what it touches, its loops in the given order.
+fn accumulate(n: i64, order: [usize; 3]) -> PrimFunc {
+    use crate::stmt::*;
+    let part = |name: &str| {
+        let compact = relaxide_ir::Buffer::new(name, F32, [n, n]);
+        Ref::new(relaxide_ir::Buffer {
+            name: name.into(),
+            data: compact.data.clone(),
+            dtype: F32,
+            shape: compact.shape.clone(),
+            strides: vec![PrimExpr::from(&Var::dim("s")), prim::int(1)],
+            elem_offset: PrimExpr::from(&Var::dim("offset")),
+            scope: "global".into(),
+            alignment: 4,
+            producer: None,
+        })
+    };
+    let [a, b, c] = ["A", "B", "C"].map(part);
+    let loops = ["i", "j", "k"].map(Var::dim);
+    let axes = ["vi", "vj", "vk"].map(Var::dim);
+    let at = |x: usize, y: usize| [PrimExpr::from(&axes[x]), PrimExpr::from(&axes[y])];
+    let value = prim::load(&c, at(0, 1)) + prim::load(&a, at(0, 2)) * prim::load(&b, at(2, 1));
+    let bare = |iter_vars, name: &str, body| SBlock {
+        iter_vars,
+        reads: Vec::new(),
+        writes: Vec::new(),
+        name: name.into(),
+        alloc_buffers: Vec::new(),
+        match_buffers: Vec::new(),
+        annotations: relaxide_ir::Attrs::new(),
+        init: None,
+        body,
+    };
+    let kinds = [IterKind::Spatial, IterKind::Spatial, IterKind::Reduce];
+    let iter = |(var, kind): (&Ref<Var>, IterKind)| {
+        Ref::new(IterVar { var: var.clone(), min: prim::int(0), extent: prim::int(n), kind })
+    };
+    let put = |iter_values, block: SBlock| -> Stmt {
+        let block = crate::analysis::regions::with_regions(block);
+        Ref::new(SBlockRealize { iter_values, predicate: prim::boolean(true), block }).into()
+    };
+    let block = bare(axes.iter().zip(kinds).map(iter).collect(), "update", Stmt::store(&c, at(0, 1), value));
+    let innermost = put(loops.iter().map(PrimExpr::from).collect(), block);
+    let nest = order.iter().rev().fold(innermost, |body, at| Stmt::serial(loops[*at].clone(), n, body));
+    PrimFunc::over_buffers(&[a, b, c], &[], put(Vec::new(), bare(Vec::new(), "root", nest)))
+}
+
+#[test]
+fn blocks_are_carried_out_by_intrinsics() {
+    let intrin =
+        TensorIntrin { desc: Ref::new(accumulate(4, [0, 1, 2])), implementation: Ref::new(accumulate(4, [2, 0, 1])) };
+    TensorIntrin::register("test.accumulate_4", intrin.clone(), true).unwrap();
+    assert!(TensorIntrin::register("test.accumulate_4", intrin, false).is_err());
+    let tile = |sch: &mut Schedule, by: i64| {
+        let c = sch.get_sblock("C", None).unwrap();
+        let loops = sch.get_loops(&c).unwrap();
+        let [i, j, k] = [0, 1, 2].map(|at| sch.split(&loops[at], &factors(&[0, by])).unwrap());
+        let order = [&i[0], &j[0], &k[0], &i[1], &j[1], &k[1]].map(Clone::clone);
+        sch.reorder(&order).unwrap();
+        sch.decompose_reduction(&c, &k[0]).unwrap();
+        i[1].clone()
+    };
+    let found = same_results(product(), |sch| {
+        let inner = tile(sch, 4);
+        sch.tensorize_loop(&inner, "test.accumulate_4").unwrap();
+    });
+    insta::assert_snapshot!(found);
+    let mut sch = product();
+    let inner = tile(&mut sch, 2);
+    let before = text(&sch);
+    let error = sch.tensorize_loop(&inner, "test.accumulate_4").unwrap_err().to_string();
+    assert!(error.contains("is not what `test.accumulate_4` describes"), "{error}");
+    assert_eq!(text(&sch), before);
+    let error = sch.tensorize_loop(&inner, "test.unknown").unwrap_err().to_string();
+    assert!(error.contains("there is no intrinsic `test.unknown`"), "{error}");
+}

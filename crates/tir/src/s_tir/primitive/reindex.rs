@@ -1,0 +1,167 @@
+//! `reindex`: a buffer that a block reads or writes is copied in the order of the block's axes.
+//!
+//! ```text
+//! for i, j, k in …:                             for ax0, ax1 in …:
+//!     C[vi, vj] = C[vi, vj] + A[vk, vi]   ->        A_reindex[ax0, ax1] = A[ax1, ax0]
+//!                                               for i, j, k in …:
+//!                                                   C[vi, vj] = C[vi, vj] + A_reindex[vi, vk]
+//! ```
+//!
+//! The copy has one dimension for each axis that the access depends on. All accesses of the block to the buffer must be at
+//! the same indices; those that write must not depend on a reduction axis, and must depend on every other axis.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::Buffer;
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::attrs::AttrValue;
+use relaxide_ir::prim::{PrimExpr, PrimVisitor, VarMap, free_vars, substitute};
+
+use super::caching::{Redirect, Spot, axes_over, behind, buffer_like, copy_nest, insert_stage, only_writer};
+use super::places::free_name;
+use super::transform_layout::{buffer_operand, chosen_buffer};
+use crate::analysis::interval::Interval;
+use crate::analysis::regions::with_regions;
+use crate::functor::{StmtMutator, StmtVisitor};
+use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::scope::Scope;
+use crate::s_tir::state::{copy_block, with_block};
+use crate::s_tir::step::{Call, operand};
+use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
+use crate::stmt::*;
+
+pub(in crate::s_tir) static KIND: Kind = Kind {
+    name: "ReIndex",
+    method: "reindex",
+    is_pure: false,
+    params: &[Param::Input("block"), Param::Tuple("buffer")],
+    results: Results::One,
+    apply,
+};
+
+fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
+    let place = sch.block_place(&call.block(0)?)?;
+    let realize = place.realize()?;
+    let block = &realize.block;
+    let buffer = chosen_buffer(call, 0, block)?.buffer.clone();
+    let writes = matches!(call.attrs.first(), Some(AttrValue::List(l)) if matches!(l.first(), Some(AttrValue::Str(s)) if s == "write"));
+    let (tree, root) = (&place.tree, place.scope()?);
+    let scope = Scope::new(tree, root);
+    let refuse = |reason: String| ScheduleError::at_block(block, reason);
+    let indices = only_access(block, &buffer).ok_or_else(|| {
+        refuse(format!("block `{}` accesses buffer `{}` at different indices", block.name, buffer.name))
+    })?;
+    let used: Vec<_> = indices.iter().flat_map(free_vars).collect();
+    let kept: Vec<&Ref<IterVar>> = block.iter_vars.iter().filter(|i| used.contains(&i.var)).collect();
+    if writes && block.iter_vars.iter().any(|i| used.contains(&i.var) == (i.kind == IterKind::Reduce)) {
+        let reason = format!(
+            "where block `{}` writes in `{}` does not depend on just its spatial axes",
+            block.name, buffer.name
+        );
+        return Err(refuse(reason));
+    }
+    if kept.iter().any(|i| !i.min.is_int(0)) {
+        return Err(refuse(format!("an axis of block `{}` does not begin at zero", block.name)));
+    }
+    let writer = only_writer(&scope, tree, &buffer)?;
+    let shape: Vec<PrimExpr> = kept.iter().map(|i| i.extent.clone()).collect();
+    let name = free_name(&*sch.func(&place.func)?, tree, format!("{}_reindex", buffer.name));
+    let copy = buffer_like(&buffer, name.clone(), &shape, &buffer.scope);
+    let axes = axes_over(&shape);
+    let mine: Vec<PrimExpr> = axes.iter().map(|axis| (&axis.var).into()).collect();
+    let map: VarMap = kept.iter().map(|i| i.var.clone()).zip(mine.iter().cloned()).collect();
+    let theirs: Vec<PrimExpr> = indices.iter().map(|e| substitute(e, &map)).collect();
+    let boxes: Vec<Interval> = axes.iter().map(|a| Interval::of_range(&a.min, &a.extent)).collect();
+    let (spot, (nest, made)) = if writes {
+        let spot = behind(tree, root, place.node, &[], block)?;
+        (spot, copy_nest(&name, axes, &boxes, (&copy, &mine), (&buffer, &theirs)))
+    } else {
+        let spot = match writer {
+            Some(writer) => behind(tree, root, writer, &[], block)?,
+            None => Spot { parent: root, index: 0 },
+        };
+        (spot, copy_nest(&format!("{name}_reindex"), axes, &boxes, (&buffer, &theirs), (&copy, &mine)))
+    };
+    let new_indices: Vec<PrimExpr> = kept.iter().map(|i| (&i.var).into()).collect();
+    let changed = redirected(&realize, &buffer, &copy, &new_indices, writes);
+    insert_stage(sch, &place, root, &[(place.stmt().clone(), changed)], spot, nest, &copy)?;
+    Ok(vec![Value::Block(place.func.clone(), made)])
+}
+
+/// The indices of all accesses of a block to a buffer, if they are the same.
+fn only_access(block: &SBlock, buffer: &Ref<Buffer>) -> Option<Vec<PrimExpr>> {
+    struct Accesses<'a> {
+        buffer: &'a Ref<Buffer>,
+        found: Vec<Vec<PrimExpr>>,
+    }
+    impl PrimVisitor for Accesses<'_> {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            if let PrimExpr::Load(n) = e
+                && n.buffer == *self.buffer
+            {
+                self.found.push(n.indices.clone());
+            }
+            self.walk_prim(e);
+        }
+    }
+    impl StmtVisitor for Accesses<'_> {
+        fn visit_stmt(&mut self, stmt: &Stmt) {
+            if let Stmt::Store(n) = stmt
+                && n.buffer == *self.buffer
+            {
+                self.found.push(n.indices.clone());
+            }
+            self.walk_stmt(stmt);
+        }
+    }
+    let mut accesses = Accesses { buffer, found: Vec::new() };
+    block.init.iter().for_each(|init| accesses.visit_stmt(init));
+    accesses.visit_stmt(&block.body);
+    let (first, rest) = accesses.found.split_first()?;
+    let mut analyzer = Analyzer::new();
+    let mut same = |other: &Vec<PrimExpr>| {
+        other.len() == first.len() && other.iter().zip(first).all(|(a, b)| analyzer.can_prove_equal(a, b))
+    };
+    rest.iter().all(&mut same).then(|| first.clone())
+}
+
+/// The block with its accesses to a buffer at the copy's indices.
+fn redirected(
+    realize: &Ref<SBlockRealize>,
+    from: &Ref<Buffer>,
+    to: &Ref<Buffer>,
+    at: &[PrimExpr],
+    writes: bool,
+) -> Stmt {
+    struct Put<'a> {
+        to: &'a Ref<Buffer>,
+        at: &'a [PrimExpr],
+    }
+    impl relaxide_ir::prim::PrimMutator for Put<'_> {
+        fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+            match e {
+                PrimExpr::Load(n) if n.buffer == *self.to => relaxide_ir::prim::load(self.to, self.at.iter().cloned()),
+                _ => self.remake_prim(e),
+            }
+        }
+    }
+    impl StmtMutator for Put<'_> {
+        fn remake_store(&mut self, n: &Ref<BufferStore>) -> Ref<BufferStore> {
+            let value = self.mutate_prim(&n.value);
+            let indices = if n.buffer == *self.to { self.at.to_vec() } else { n.indices.clone() };
+            Ref::new(BufferStore { buffer: n.buffer.clone(), value, indices, predicate: n.predicate.clone() })
+        }
+    }
+    use relaxide_ir::prim::PrimMutator;
+    let changed = Redirect { from, to, stores: writes }.mutate_stmt(&realize.clone().into());
+    match (Put { to, at }).mutate_stmt(&changed) {
+        Stmt::Block(n) => with_block(&n, with_regions(copy_block(&n.block))).into(),
+        other => other,
+    }
+}
+
+impl Schedule {
+    /// Copies a buffer of a block in the order of the block's axes. The block that copies.
+    pub fn reindex(&mut self, block: &Ref<SBlockRV>, side: &str, index: i64) -> Result<Ref<SBlockRV>, StepError> {
+        self.step_block(&KIND, vec![operand(block)], vec![buffer_operand(side, index)])
+    }
+}
