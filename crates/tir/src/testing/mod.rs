@@ -1,20 +1,24 @@
 //! Random kernels for tests: any two ways to execute one must agree.
 //!
 //! [`sample`] gives a kernel in block form with arguments to run it on; [`reschedule`] turns the loops of such a kernel
-//! around at random without changing what it computes. Everything follows from a seed, so a failure names its seed and
+//! around at random without changing what it computes, [`schedule_at_random`] carries out random steps of a schedule. Everything follows from a seed, so a failure names its seed and
 //! repeats. Floats are small multiples of 1/8, so sums of them are exact in any order.
 //!
 //! Compiled in with the feature `testing`, for the tests of other crates.
 
 mod kernels;
 mod loops;
+mod steps;
 #[cfg(test)]
 mod tests;
 
 use relaxide_ffi::{DataType, Tensor};
 
+use crate::interp::{self, Arg, Scalar};
+
 pub use kernels::{Options, Sample, sample};
 pub use loops::reschedule;
+pub use steps::{Drawn, schedule_at_random};
 
 /// A generator of random numbers that is the same everywhere (SplitMix64).
 #[derive(Clone, Debug)]
@@ -56,18 +60,55 @@ impl Random {
     }
 }
 
+impl Sample {
+    /// Runs a kernel of the same parameters on the inputs, by the interpreter; the elements of the outputs.
+    pub fn interpret(&self, func: &crate::PrimFunc) -> Result<Vec<Vec<Scalar>>, interp::InterpError> {
+        let tensors = self.tensors()?;
+        let outputs = tensors.get(self.inputs.len()..).unwrap_or_default().to_vec();
+        let scalars = self.scalars.iter().copied().map(Arg::Int);
+        let args: Vec<Arg> = tensors.into_iter().map(Arg::from).chain(scalars).collect();
+        interp::run(func, &args)?;
+        let elements = |tensor: &Tensor| {
+            let bytes = tensor.to_bytes()?;
+            let element = |chunk| Scalar::from_bytes(tensor.dtype(), chunk);
+            Ok(bytes.chunks(tensor.dtype().bytes()).filter_map(element).collect())
+        };
+        Ok(outputs.iter().map(elements).collect::<relaxide_ffi::Result<_>>()?)
+    }
+
+    /// The first element in which two results differ by more than the order of additions makes them: output and place.
+    pub fn difference(&self, a: &[Vec<Scalar>], b: &[Vec<Scalar>]) -> Option<(usize, usize)> {
+        let pairs = a.iter().zip(b).zip(&self.outputs).enumerate();
+        pairs.into_iter().find_map(|(output, ((a, b), (_, dtype)))| {
+            let at = a.iter().zip(b).position(|(a, b)| !close(*dtype, *a, *b));
+            at.or((a.len() != b.len()).then_some(a.len())).map(|at| (output, at))
+        })
+    }
+}
+
+/// Whether two elements agree, but for the order of additions.
+fn close(dtype: DataType, a: Scalar, b: Scalar) -> bool {
+    let (Scalar::Float(a), Scalar::Float(b)) = (a, b) else { return a == b };
+    let tolerance = match dtype.bits {
+        16 => 0.05,
+        32 => 1e-5,
+        _ => 1e-12,
+    };
+    a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= tolerance * (1.0 + b.abs())
+}
+
 /// A tensor of random elements: small multiples of 1/8, small integers, or truth values.
 pub fn random_tensor(random: &mut Random, shape: &[i64], dtype: DataType) -> relaxide_ffi::Result<Tensor> {
     let count = shape.iter().product::<i64>().max(0);
     let element = |random: &mut Random| {
         if dtype.is_float() {
-            crate::interp::Scalar::Float(random.between(-32, 32) as f64 / 8.0)
+            Scalar::Float(random.between(-32, 32) as f64 / 8.0)
         } else if dtype.is_int() {
-            crate::interp::Scalar::Int(random.between(-100, 100))
+            Scalar::Int(random.between(-100, 100))
         } else if dtype.is_bool() {
-            crate::interp::Scalar::Int(random.between(0, 1))
+            Scalar::Int(random.between(0, 1))
         } else {
-            crate::interp::Scalar::Int(random.between(0, 200))
+            Scalar::Int(random.between(0, 200))
         }
     };
     let bytes: Vec<u8> = (0..count).flat_map(|_| element(random).to_bytes(dtype)).collect();

@@ -212,6 +212,27 @@ impl Move<'_> {
         required
     }
 
+    /// What the block reads at these values of its axes is among what the producers write under one iteration of the loop.
+    fn check_made(
+        &self,
+        made: &HashMap<Ref<relaxide_ir::Buffer>, Vec<Interval>>,
+        at: &Running,
+        analyzer: &mut Analyzer,
+    ) -> Result<(), ScheduleError> {
+        for region in &self.realize.block.reads {
+            let Some(made) = made.get(&region.buffer) else { continue };
+            let read = widened(region, at, analyzer);
+            if !made.iter().zip(&read).all(|(made, read)| made.covers(read, analyzer)) {
+                let reason = format!(
+                    "block `{}` reads more of `{}` than its producers have written in one iteration of the loop",
+                    self.realize.block.name, region.buffer.name
+                );
+                return Err(self.refuse(reason).with_help("choose a loop further out"));
+            }
+        }
+        Ok(())
+    }
+
     /// The block under loops over the part of its axes that is needed.
     fn nest(&self, keep_unit: bool) -> Result<Stmt, ScheduleError> {
         let block = &self.realize.block;
@@ -231,6 +252,7 @@ impl Move<'_> {
                 }
             }
         }
+        let mut at = Running::default();
         let (mut loops, mut values, mut predicate) = (Vec::new(), Vec::new(), prim::boolean(true));
         for iter in &block.iter_vars {
             let whole = Interval::of_range(&iter.min, &iter.extent);
@@ -253,6 +275,10 @@ impl Move<'_> {
                 }
             }
             values.push(value);
+            at.insert(&iter.var, range);
+        }
+        if self.way == Way::ToProducers {
+            self.check_made(&required, &at, &mut analyzer)?;
         }
         let realize = SBlockRealize { iter_values: values, predicate, block: block.clone() };
         let innermost: Stmt = Ref::new(realize).into();

@@ -1,0 +1,173 @@
+//! Random schedules: legal steps on random blocks and loops of a kernel, which must not change results.
+//!
+//! A step is drawn without asking whether it is legal; the schedule refuses what is not. So a refusal that is missing shows
+//! as a wrong result, and one that is too strict as steps that are never carried out ([`Drawn::carried_out`]).
+
+use relaxide_ffi::Ref;
+use relaxide_ir::prim::PrimExpr;
+
+use super::Random;
+use crate::PrimFunc;
+use crate::s_tir::{LoopRV, Rv, SBlockRV, Schedule, StepError};
+
+/// A kernel behind random steps.
+pub struct Drawn {
+    /// The schedule, with its trace.
+    pub schedule: Schedule,
+    /// Steps that change the program, by name.
+    pub carried_out: Vec<&'static str>,
+}
+
+impl Drawn {
+    /// The kernel.
+    pub fn func(&self) -> Option<Ref<PrimFunc>> {
+        self.schedule.func("main").ok()
+    }
+}
+
+/// Up to `steps` random steps on a kernel. A mistake in the schedule itself (a block that cannot be found, say) is an error.
+pub fn schedule_at_random(func: &PrimFunc, seed: u64, steps: usize) -> Result<Drawn, StepError> {
+    let mut drawing = Drawing { random: Random::new(seed), schedule: Schedule::of_func(func.clone()) };
+    drawing.schedule.seed((seed % 1_000_003) as i64 + 1);
+    let wanted = 1 + drawing.random.below(steps);
+    for _ in 0..wanted {
+        let Some(block) = drawing.block()? else { break };
+        // What is refused leaves no trace.
+        let _ = drawing.step(&block);
+    }
+    let trace = drawing.schedule.trace().steps().iter();
+    let carried_out = trace.filter(|(step, _)| !step.kind.is_pure).map(|(step, _)| step.kind.method).collect();
+    Ok(Drawn { schedule: drawing.schedule, carried_out })
+}
+
+struct Drawing {
+    random: Random,
+    schedule: Schedule,
+}
+
+/// The scopes that caches are put in.
+const SCOPES: [&str; 2] = ["global", "local"];
+
+impl Drawing {
+    /// Some block under the root.
+    fn block(&mut self) -> Result<Option<Ref<SBlockRV>>, StepError> {
+        let root = self.schedule.get_sblock("root", None)?;
+        let children = self.schedule.get_child_blocks(&Rv::Block(root))?;
+        Ok(self.random.pick(&children).cloned())
+    }
+
+    fn flip(&mut self) -> bool {
+        self.random.one_in(2)
+    }
+
+    fn factors(&mut self) -> Vec<Option<PrimExpr>> {
+        let mut list: Vec<Option<PrimExpr>> =
+            (0..1 + self.random.below(2)).map(|_| Some(self.random.between(1, 6).into())).collect();
+        let at = self.random.below(list.len() + 1);
+        list.insert(at, None);
+        list
+    }
+
+    fn a_loop(&mut self, block: &Ref<SBlockRV>) -> Result<Option<Ref<LoopRV>>, StepError> {
+        let loops = self.schedule.get_loops(block)?;
+        Ok(self.random.pick(&loops).cloned())
+    }
+
+    fn step(&mut self, block: &Ref<SBlockRV>) -> Result<(), StepError> {
+        match self.random.below(20) {
+            0..=2 => self.split(block),
+            3 | 4 => self.fuse(block),
+            5..=7 => self.reorder(block),
+            8..=11 => self.mark(block),
+            12 => self.inline(block),
+            13 | 14 => self.moved(block),
+            15 => self.cached(block),
+            16 => {
+                let Some(l) = self.a_loop(block)? else { return Ok(()) };
+                self.schedule.decompose_reduction(block, &l).map(drop)
+            }
+            17 => self.schedule.add_unit_loop(&Rv::Block(block.clone())).map(drop),
+            18 => {
+                let count = self.schedule.block(block).map_or(0, |b| b.iter_vars.len()) as i64;
+                let by = self.random.between(0, count);
+                let order: Vec<i64> = (0..count).map(|i| (i + by) % count).collect();
+                self.schedule.reorder_block_iter_var(block, &order)
+            }
+            _ => self.schedule.annotate(&Rv::Block(block.clone()), "hint", 1i64),
+        }
+    }
+
+    fn split(&mut self, block: &Ref<SBlockRV>) -> Result<(), StepError> {
+        let Some(l) = self.a_loop(block)? else { return Ok(()) };
+        if self.random.one_in(3) {
+            let tile = self.schedule.sample_perfect_tile(&l, 2, 8, None)?;
+            let factors: Vec<_> = tile.iter().map(|v| Some(PrimExpr::from(v))).collect();
+            return self.schedule.split(&l, &factors).map(drop);
+        }
+        let factors = self.factors();
+        self.schedule.split(&l, &factors).map(drop)
+    }
+
+    fn fuse(&mut self, block: &Ref<SBlockRV>) -> Result<(), StepError> {
+        let loops = self.schedule.get_loops(block)?;
+        let from = self.random.below(loops.len());
+        let to = (from + 2 + self.random.below(2)).min(loops.len());
+        self.schedule.fuse(loops.get(from..to).unwrap_or_default()).map(drop)
+    }
+
+    fn reorder(&mut self, block: &Ref<SBlockRV>) -> Result<(), StepError> {
+        let mut loops = self.schedule.get_loops(block)?;
+        for i in 0..loops.len() {
+            let other = self.random.below(loops.len());
+            loops.swap(i, other);
+        }
+        if self.flip() {
+            loops.pop();
+        }
+        self.schedule.reorder(&loops)
+    }
+
+    fn mark(&mut self, block: &Ref<SBlockRV>) -> Result<(), StepError> {
+        let loops = self.schedule.get_loops(block)?;
+        let (Some(first), Some(last)) = (loops.first(), loops.last()) else { return Ok(()) };
+        match self.random.below(4) {
+            0 => self.schedule.parallel(first),
+            1 => self.schedule.vectorize(last),
+            2 => self.schedule.unroll(last),
+            _ => {
+                let Some(l) = self.random.pick(&loops).cloned() else { return Ok(()) };
+                match self.random.below(3) {
+                    0 => self.schedule.parallel(&l),
+                    1 => self.schedule.vectorize(&l),
+                    _ => self.schedule.unroll(&l),
+                }
+            }
+        }
+    }
+
+    fn inline(&mut self, block: &Ref<SBlockRV>) -> Result<(), StepError> {
+        if self.flip() { self.schedule.compute_inline(block) } else { self.schedule.reverse_compute_inline(block) }
+    }
+
+    fn moved(&mut self, block: &Ref<SBlockRV>) -> Result<(), StepError> {
+        let keep = self.flip();
+        if self.flip() {
+            let consumers = self.schedule.get_consumers(block)?;
+            let Some(target) = self.random.pick(&consumers).cloned() else { return Ok(()) };
+            let Some(l) = self.a_loop(&target)? else { return Ok(()) };
+            return self.schedule.compute_at(block, &l, keep, -1);
+        }
+        let producers = self.schedule.get_producers(block)?;
+        let Some(target) = self.random.pick(&producers).cloned() else { return Ok(()) };
+        let Some(l) = self.a_loop(&target)? else { return Ok(()) };
+        self.schedule.reverse_compute_at(block, &l, keep, -1)
+    }
+
+    fn cached(&mut self, block: &Ref<SBlockRV>) -> Result<(), StepError> {
+        let scope = self.random.pick(&SCOPES).copied().unwrap_or("global");
+        match self.flip() {
+            true => self.schedule.cache_read(block, 0, scope, &[]).map(drop),
+            false => self.schedule.cache_write(block, 0, scope, &[]).map(drop),
+        }
+    }
+}
