@@ -74,9 +74,14 @@ fn conv(ic: i64, oc: i64, kernel: (i64, i64), stride: (i64, i64), image: (i64, i
     Case { name, args: vec![data, weight, bias, out], dims, work }
 }
 
+/// A product of matrices whose number of rows is a dimension of its own, or known.
 fn matmul(b: i64, m: i64, n: i64, k: i64, transposed: bool) -> Case {
+    product(b, (m, true), n, k, transposed)
+}
+
+fn product(b: i64, (m, dynamic): (i64, bool), n: i64, k: i64, transposed: bool) -> Case {
     let mut dims = VarMap::new();
-    let (batch, rows) = (int(b), dim(&mut dims, "m", m));
+    let (batch, rows) = (int(b), if dynamic { dim(&mut dims, "m", m) } else { int(m) });
     let a = te::placeholder("A", [batch.clone(), rows.clone(), int(k)], F32);
     let w = te::placeholder("W", if transposed { [b, n, k] } else { [b, k, n] }, F32);
     let r = te::reduce_axis(k);
@@ -85,7 +90,8 @@ fn matmul(b: i64, m: i64, n: i64, k: i64, transposed: bool) -> Case {
         let right = if transposed { [i[0].clone(), x, k] } else { [i[0].clone(), k, x] };
         te::sum(a.at(&[i[0].clone(), i[1].clone(), r.var()]) * w.at(&right), [&r])
     });
-    let name = format!("matmul_{b}x{m}x{n}x{k}{}", if transposed { "_t" } else { "" });
+    let (kind, order) = (if dynamic { "" } else { "static_" }, if transposed { "_t" } else { "" });
+    let name = format!("{kind}matmul_{b}x{m}x{n}x{k}{order}");
     Case { name, args: vec![a, w, out], dims, work: (b * m * n * k) as f64 }
 }
 
@@ -119,6 +125,18 @@ fn cases() -> Vec<Case> {
         matmul(1, 1, 1000, 512, false),
         matmul(1, 512, 512, 512, false),
         matmul(1, 512, 512, 512, true),
+        product(1, (512, false), 512, 512, false),
+        matmul(1, 1024, 1024, 1024, false),
+        product(1, (1024, false), 1024, 1024, false),
+        matmul(1, 2048, 2048, 2048, false),
+        product(1, (2048, false), 2048, 2048, false),
+        matmul(1, 128, 768, 768, false),
+        product(1, (128, false), 768, 768, false),
+        matmul(1, 128, 3072, 768, false),
+        product(1, (128, false), 3072, 768, false),
+        matmul(12, 128, 128, 64, true),
+        matmul(1, 1, 768, 768, false),
+        matmul(1, 5, 768, 768, false),
     ]
 }
 
@@ -150,7 +168,7 @@ fn fastest(mut call: impl FnMut()) -> f64 {
     let calls = ((50e-6 / time(2)) as usize).clamp(1, 1000);
     let begin = Instant::now();
     let mut best = f64::INFINITY;
-    while begin.elapsed().as_secs_f64() < 0.4 {
+    while begin.elapsed().as_secs_f64() < 1.0 {
         best = best.min(time(calls));
     }
     best

@@ -228,6 +228,16 @@ fn matrix_products_with_epilogues() {
 }
 
 #[test]
+fn deep_matrix_products() {
+    check(vec![matmul(false, (1, 7, 20, 1040), false), matmul(true, (1, 13, 17, 1537), true)]);
+}
+
+#[test]
+fn matrix_products_of_several_blocks_of_rows() {
+    check(vec![matmul(true, (1, 101, 17, 3), false), matmul(false, (1, 98, 9, 130), true)]);
+}
+
+#[test]
 fn matrix_products_wide_enough_for_chunks() {
     check(vec![matmul(false, (1, 14, 1030, 1), false), matmul(true, (1, 13, 1030, 2), true)]);
 }

@@ -25,7 +25,7 @@ use super::super::inline::freshen_lets;
 use super::super::nest::Tile;
 use super::super::{Axis, Cx, Reduce, Refusal, nest};
 use super::contraction::Contraction;
-use super::register_tile::{self, RegisterTile};
+use super::register_tile::{self, RegisterTile, Rows};
 use super::window::{Window, Windowed, Workspace, rows_per_block};
 use crate::Stmt;
 
@@ -127,9 +127,9 @@ fn block_of(
     let lanes = space.lanes;
     let width = window.x.axis.extent.as_int().map(|n| (n + lanes - 1) / lanes);
     let shape = register_tile::shape(&cx.machine, part.count.as_int(), width);
-    register_tile::rows(&part.first, &part.count, shape.rows, |m, rows| {
+    register_tile::rows(&part.first, &part.count, shape.rows, |rows| {
         let line = Var::dim("line");
-        let place = Place { channel: part.channel, m, rows, y0, line: PrimExpr::from(&line) };
+        let place = Place { channel: part.channel, rows, y0, line: PrimExpr::from(&line) };
         let tiles = nest::tiles(int(0), &window.x.axis.extent, lanes, shape.vectors, |tile| {
             kernel(cx, window, space, &place, &tile)
         })?;
@@ -140,8 +140,7 @@ fn block_of(
 /// Which channels and which row a register tile belongs to.
 struct Place<'a> {
     channel: &'a Axis,
-    m: PrimExpr,
-    rows: i64,
+    rows: &'a Rows,
     y0: &'a PrimExpr,
     line: PrimExpr,
 }
@@ -161,7 +160,7 @@ fn kernel(cx: &mut Cx, window: &Windowed, space: &Workspace, place: &Place<'_>, 
     };
     let row = |i: i64, map: &VarMap| {
         let mut map = map.clone();
-        map.insert(place.channel.var.clone(), add(&place.m, int(i)));
+        map.insert(place.channel.var.clone(), place.rows.read(i));
         freshen_lets(&substitute(&substitute(&window.c.row, &map), &at))
     };
     let mut column = |_: &mut Cx, j: i64, map: &VarMap| {
@@ -180,10 +179,10 @@ fn kernel(cx: &mut Cx, window: &Windowed, space: &Workspace, place: &Place<'_>, 
         row_axis: Some(&place.channel.var),
         column_axis: &window.x.axis.var,
         lanes: space.lanes,
-        row: place.m.clone(),
         rows: place.rows,
         tile,
         at: &at,
+        sums: None,
     };
     register_tile.emit(cx, &loops, &taps, &row, &mut column)
 }

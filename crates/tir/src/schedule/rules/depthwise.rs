@@ -26,7 +26,7 @@ use super::super::lanes::{multiply_add, splat};
 use super::super::nest::Tile;
 use super::super::{Axis, Cx, Reduce, Refusal, nest};
 use super::contraction::Contraction;
-use super::register_tile::{self, RegisterTile};
+use super::register_tile::{self, RegisterTile, Rows};
 use super::window::{Window, Windowed, Workspace, rows_per_block};
 use crate::Stmt;
 
@@ -86,9 +86,9 @@ fn block_of(
     count: &PrimExpr,
 ) -> Result<Stmt, Refusal> {
     let (rows, vectors) = tile_shape(cx, window);
-    register_tile::rows(&int(0), count, rows, |line, rows| {
+    register_tile::rows(&int(0), count, rows, |rows| {
         nest::overlapping_tiles(&window.x.axis.extent, space.lanes, vectors, |tile| {
-            kernel(cx, window, space, &Lines { y0, line: line.clone(), rows }, &tile)
+            kernel(cx, window, space, &Lines { y0, rows }, &tile)
         })
     })
 }
@@ -96,17 +96,16 @@ fn block_of(
 /// Which output rows a tile has.
 struct Lines<'a> {
     y0: &'a PrimExpr,
-    line: PrimExpr,
-    rows: i64,
+    rows: &'a Rows,
 }
 
 fn kernel(cx: &mut Cx, window: &Windowed, space: &Workspace, lines: &Lines<'_>, tile: &Tile) -> Result<Stmt, Refusal> {
     let reduce = &window.c.reduce;
     let dtype = reduce.stage.output.dtype;
     let lanes = space.lanes;
-    let acc = Buffer::scoped("acc", dtype, [int(lines.rows * tile.vectors * lanes)], "local");
+    let acc = Buffer::scoped("acc", dtype, [int(lines.rows.count * tile.vectors * lanes)], "local");
     let at = |i: i64, j: i64| ramp(int((i * tile.vectors + j) * lanes), int(1), lanes);
-    let cells = || (0..lines.rows).flat_map(|i| (0..tile.vectors).map(move |j| (i, j)));
+    let cells = || (0..lines.rows.count).flat_map(|i| (0..tile.vectors).map(move |j| (i, j)));
     let fresh: Vec<Axis> =
         window.channels.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
     let channels: VarMap =
@@ -132,19 +131,18 @@ fn kernel(cx: &mut Cx, window: &Windowed, space: &Workspace, lines: &Lines<'_>, 
     list.extend(cells().map(|(i, j)| Stmt::store(&acc, [at(i, j)], zero.clone())));
     list.push(nest::serial(&fresh, body));
     let none = VarMap::new();
+    let rows = Rows { first: add(lines.y0, &lines.rows.first), ..lines.rows.clone() };
     let finish = RegisterTile {
         reduce,
         row_axis: window.y.as_ref().map(|y| &y.axis.var),
         column_axis: &window.x.axis.var,
         lanes,
-        row: add(lines.y0, &lines.line),
-        rows: lines.rows,
+        rows: &rows,
         tile,
         at: &none,
+        sums: None,
     };
-    for (i, j) in cells() {
-        list.push(finish.finish(cx, i, j, load(&acc, [at(i, j)]))?);
-    }
+    list.extend(finish.finish_all(cx, &acc)?);
     Ok(Stmt::seq(list))
 }
 
@@ -180,13 +178,14 @@ fn column_of_taps(
         weights.push(weight);
     }
     let reach = offsets.last().copied().unwrap_or(0) + 1;
-    for line in 0..(lines.rows - 1) * stride + reach {
-        let users: Vec<(i64, usize)> =
-            (0..lines.rows).filter_map(|i| Some((i, offsets.iter().position(|o| *o == line - i * stride)?))).collect();
+    for line in 0..(lines.rows.count - 1) * stride + reach {
+        let users: Vec<(i64, usize)> = (0..lines.rows.count)
+            .filter_map(|i| Some((i, offsets.iter().position(|o| *o == line - i * stride)?)))
+            .collect();
         if users.is_empty() {
             continue;
         }
-        let image_row = add(mul(&lines.line, int(stride)), int(line));
+        let image_row = add(mul(&lines.rows.first, int(stride)), int(line));
         for j in 0..tile.vectors {
             let pixels = Var::prim(format!("p{j}"), dtype);
             let x = tile.at(j, space.lanes);

@@ -31,7 +31,7 @@ use super::super::lanes::{Lanes, splat};
 use super::super::{Axis, Cx, Reduce, Reduction, Refusal, nest};
 use super::contraction::contiguous_axis;
 use super::elementwise::widest;
-use super::register_tile::RegisterTile;
+use super::register_tile::{RegisterTile, Rows};
 use crate::Stmt;
 
 /// Stride up to which vectors of outputs are taken although their terms are no neighbours.
@@ -186,13 +186,13 @@ fn columns(cx: &mut Cx, reduce: &Reduce, reduction: &Reduction, x: &Axis, lanes:
             row_axis: None,
             column_axis: &x.var,
             lanes,
-            row: int(0),
-            rows: 1,
+            rows: &Rows::full(int(0), 1),
             tile: &tile,
             at: &none,
+            sums: None,
         };
         for j in 0..tile.vectors {
-            list.push(finish.finish(cx, 0, j, splat(load(&acc, [at(j)]), lanes))?);
+            list.push(finish.finish(cx, int(0), j, splat(load(&acc, [at(j)]), lanes))?);
         }
         Ok(Stmt::seq(list))
     })?;

@@ -8,17 +8,29 @@
 //! C(m + i, x ..) = finish(acc[i][..])             # masked at the row's end
 //! ```
 //!
+//! Where rows may be missing, or where `finish` is long, the accumulators go through memory to a loop over the rows, so that
+//! `finish` is code once and not once an accumulator. Missing rows read what the last row reads and store nothing.
+//!
 //! The tile is chosen by [`shape`]: as many accumulators as registers allow beside the operands, at least eight to cover
 //! the latency of multiply-add, rows and vectors that divide the output. Roof: two multiply-adds a cycle.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{PrimExpr, VarMap, add, constant, int, int_of, load, ramp};
+use relaxide_ir::prim::{
+    PrimExpr, VarMap, add, cast, constant, floordiv, floormod, ge, gt, int, load, min, mul, ramp, sub,
+};
 use relaxide_ir::{Buffer, Var};
 
+use super::super::affine::{ceil_div, cost};
 use super::super::lanes::{Lanes, multiply_add, splat};
 use super::super::nest::Tile;
 use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest};
 use crate::Stmt;
+
+/// Tiles from which the one at the edge does not count.
+const MANY: i64 = 16;
+
+/// Cost of an epilogue from which it is a loop over the rows: it holds a function such as `exp`.
+const LONG: i64 = 16;
 
 /// Rows and vectors of a register tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +47,7 @@ pub struct Shape {
 /// edges; a tile with fewer than eight accumulators or more loads than multiply-adds / 1.4 loses in proportion.
 pub fn shape(machine: &Machine, rows: Option<i64>, vectors: Option<i64>) -> Shape {
     let fill = |extent: Option<i64>, tile: i64| match extent {
-        Some(n) if n > 0 => n as f64 / (((n + tile - 1) / tile) * tile) as f64,
+        Some(n) if n > 0 && n < MANY * tile => n as f64 / (((n + tile - 1) / tile) * tile) as f64,
         _ => 1.0,
     };
     let mut best = (0.0, Shape { rows: 1, vectors: 1 });
@@ -57,6 +69,32 @@ pub fn shape(machine: &Machine, rows: Option<i64>, vectors: Option<i64>) -> Shap
     best.1
 }
 
+/// Rows of a register tile.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    /// The first.
+    pub first: PrimExpr,
+    /// How many the tile has room for.
+    pub count: i64,
+    /// How many there are, where some may be missing.
+    pub present: Option<PrimExpr>,
+}
+
+impl Rows {
+    /// As many rows as the tile has room for.
+    pub fn full(first: PrimExpr, count: i64) -> Rows {
+        Rows { first, count, present: None }
+    }
+
+    /// The row that the tile's row `i` reads: the last one for those that are missing.
+    pub fn read(&self, i: i64) -> PrimExpr {
+        match &self.present {
+            Some(present) if i > 0 => add(&self.first, min(int(i), sub(present, int(1)))),
+            _ => add(&self.first, int(i)),
+        }
+    }
+}
+
 /// One register tile.
 pub struct RegisterTile<'a> {
     /// The contraction.
@@ -67,14 +105,23 @@ pub struct RegisterTile<'a> {
     pub column_axis: &'a Ref<Var>,
     /// Lanes of a vector.
     pub lanes: i64,
-    /// First row.
-    pub row: PrimExpr,
     /// Rows.
-    pub rows: i64,
+    pub rows: &'a Rows,
     /// Columns.
     pub tile: &'a Tile,
     /// What other axes of the output stand for.
     pub at: &'a VarMap,
+    /// Where the sums are kept between blocks of the depth; `None` where the tile computes whole sums, and finishes them.
+    pub sums: Option<&'a Sums>,
+}
+
+/// Sums that wait for their other terms, laid out as tiles: row by row, each as wide as the tile.
+#[derive(Clone, Debug)]
+pub struct Sums {
+    /// The memory.
+    pub buffer: Ref<Buffer>,
+    /// Where the tile begins.
+    pub start: PrimExpr,
 }
 
 impl RegisterTile<'_> {
@@ -92,10 +139,14 @@ impl RegisterTile<'_> {
     ) -> Result<Stmt, Refusal> {
         let dtype = self.reduce.stage.output.dtype;
         let lanes = self.lanes;
-        let acc = Buffer::scoped("acc", dtype, [int(self.rows * self.tile.vectors * lanes)], "local");
+        let acc = Buffer::scoped("acc", dtype, [int(self.rows.count * self.tile.vectors * lanes)], "local");
         let at = |i: i64, j: i64| ramp(int((i * self.tile.vectors + j) * lanes), int(1), lanes);
-        let cells = || (0..self.rows).flat_map(|i| (0..self.tile.vectors).map(move |j| (i, j)));
+        let cells = || (0..self.rows.count).flat_map(|i| (0..self.tile.vectors).map(move |j| (i, j)));
         let zero = splat(constant(dtype, 0.0), lanes);
+        let kept = |sums: &Sums, i: i64, j: i64| {
+            ramp(add(&sums.start, int((i * self.tile.vectors + j) * lanes)), int(1), lanes)
+        };
+        let start = |i: i64, j: i64| self.sums.map_or_else(|| zero.clone(), |s| load(&s.buffer, [kept(s, i, j)]));
 
         let fresh: Vec<Axis> = loops.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
         let renamed: VarMap =
@@ -108,7 +159,7 @@ impl RegisterTile<'_> {
             for (j, var) in columns.iter().enumerate() {
                 steps.push(Stmt::bind(var.clone(), splat(column(cx, j as i64, &map)?, lanes)));
             }
-            for i in 0..self.rows {
+            for i in 0..self.rows.count {
                 let a = Var::prim(format!("a{i}"), vector);
                 steps.push(Stmt::bind(a.clone(), splat(row(i, &map), lanes)));
                 for (j, b) in columns.iter().enumerate() {
@@ -124,20 +175,51 @@ impl RegisterTile<'_> {
             }
         }
         let mut list = vec![Stmt::alloc(&acc)];
-        list.extend(cells().map(|(i, j)| Stmt::store(&acc, [at(i, j)], zero.clone())));
+        list.extend(cells().map(|(i, j)| Stmt::store(&acc, [at(i, j)], start(i, j))));
         list.push(nest::serial(&fresh, Stmt::seq(steps)));
-        for (i, j) in cells() {
-            list.push(self.finish(cx, i, j, load(&acc, [at(i, j)]))?);
+        match self.sums {
+            Some(s) => {
+                list.extend(cells().map(|(i, j)| Stmt::store(&s.buffer, [kept(s, i, j)], load(&acc, [at(i, j)]))));
+            }
+            None => list.extend(self.finish_all(cx, &acc)?),
         }
         Ok(Stmt::seq(list))
     }
 
+    /// The epilogue and the stores of all accumulators.
+    pub fn finish_all(&self, cx: &mut Cx, acc: &Ref<Buffer>) -> Result<Vec<Stmt>, Refusal> {
+        let at = |i: i64, j: i64| ramp(int((i * self.tile.vectors + j) * self.lanes), int(1), self.lanes);
+        let cells = (0..self.rows.count).flat_map(|i| (0..self.tile.vectors).map(move |j| (i, j)));
+        if self.rows.present.is_none() && (self.rows.count == 1 || cost(&self.reduce.finish) < LONG) {
+            return cells.map(|(i, j)| self.finish(cx, int(i), j, load(acc, [at(i, j)]))).collect();
+        }
+        let done = Buffer::scoped("done", acc.dtype, acc.shape.clone(), "local");
+        let copies = cells.map(|(i, j)| Stmt::store(&done, [at(i, j)], load(acc, [at(i, j)])));
+        let mut list: Vec<Stmt> = [Stmt::alloc(&done)].into_iter().chain(copies).collect();
+        list.push(self.finish_by_row(cx, &Sums { buffer: done, start: int(0) })?);
+        Ok(list)
+    }
+
+    /// A loop over the rows that are there: the epilogue and the store of each.
+    pub fn finish_by_row(&self, cx: &mut Cx, sums: &Sums) -> Result<Stmt, Refusal> {
+        let i = Var::dim("i");
+        let row = add(&sums.start, mul(PrimExpr::from(&i), int(self.tile.vectors * self.lanes)));
+        let stores: Result<Vec<Stmt>, Refusal> = (0..self.tile.vectors)
+            .map(|j| {
+                let sum = load(&sums.buffer, [ramp(add(&row, int(j * self.lanes)), int(1), self.lanes)]);
+                self.finish(cx, PrimExpr::from(&i), j, sum)
+            })
+            .collect();
+        let rows = self.rows.present.clone().unwrap_or_else(|| int(self.rows.count));
+        Ok(Stmt::serial(i, rows, Stmt::seq(stores?)))
+    }
+
     /// The epilogue and the store of one vector.
-    pub fn finish(&self, cx: &mut Cx, i: i64, j: i64, sum: PrimExpr) -> Result<Stmt, Refusal> {
+    pub fn finish(&self, cx: &mut Cx, i: PrimExpr, j: i64, sum: PrimExpr) -> Result<Stmt, Refusal> {
         let mut map = self.at.clone();
         map.insert(self.reduce.acc.clone(), sum);
         if let Some(axis) = self.row_axis {
-            map.insert(axis.clone(), add(&self.row, int_of(axis.dtype(), i)));
+            map.insert(axis.clone(), add(&self.rows.first, cast(axis.dtype(), i)));
         }
         let base = self.tile.at(j, self.lanes);
         Lanes::new(&mut cx.views, self.column_axis, base, self.lanes, self.tile.mask_of(j), &map).store(
@@ -155,22 +237,21 @@ pub fn rows(
     start: &PrimExpr,
     extent: &PrimExpr,
     tile: i64,
-    mut body: impl FnMut(PrimExpr, i64) -> Result<Stmt, Refusal>,
+    mut body: impl FnMut(&Rows) -> Result<Stmt, Refusal>,
 ) -> Result<Stmt, Refusal> {
-    use relaxide_ir::prim::{floordiv, floormod, ge, mul, sub};
     let full = floordiv(extent, int(tile));
     let mut list = Vec::new();
     if full.is_int(1) {
-        list.push(body(start.clone(), tile)?);
+        list.push(body(&Rows::full(start.clone(), tile))?);
     } else if !full.is_int(0) {
         let t = Var::dim("row_tile");
-        let inner = body(add(start, mul(PrimExpr::from(&t), int(tile))), tile)?;
+        let inner = body(&Rows::full(add(start, mul(PrimExpr::from(&t), int(tile))), tile))?;
         list.push(Stmt::serial(t, full.clone(), inner));
     }
     let done = add(start, mul(&full, int(tile)));
     if let Some(extent) = extent.as_int() {
         if extent % tile > 0 {
-            list.push(body(done, extent % tile)?);
+            list.push(body(&Rows::full(done, extent % tile))?);
         }
         return Ok(Stmt::seq(list));
     }
@@ -180,11 +261,50 @@ pub fn rows(
     let mut size = (tile.max(1) as u64).next_power_of_two() as i64 / 2;
     while size >= 1 {
         let before = mul(floordiv(&rest, int(2 * size)), int(2 * size));
-        let tile = body(add(&done, before), size)?;
+        let tile = body(&Rows::full(add(&done, before), size))?;
         list.push(Stmt::when(ge(floormod(&rest, int(2 * size)), int(size)), tile));
         size /= 2;
     }
     Ok(Stmt::seq(list))
+}
+
+/// A loop over rows whose number is not known, in few bodies: one tile takes what is left at the end, too.
+///
+/// Where `apart` says so, full tiles have a body of their own, which ends without a loop over the rows; else one body serves
+/// all. With `few`, one and two rows have bodies that compute no others.
+pub fn ragged_rows(
+    start: &PrimExpr,
+    extent: &PrimExpr,
+    tile: i64,
+    (apart, few): (bool, bool),
+    mut body: impl FnMut(&Rows) -> Result<Stmt, Refusal>,
+) -> Result<Stmt, Refusal> {
+    if extent.as_int().is_some() || tile < 2 {
+        return rows(start, extent, tile, body);
+    }
+    let present = Var::dim("present");
+    let left = PrimExpr::from(&present);
+    let mut last = |first: &PrimExpr| -> Result<Stmt, Refusal> {
+        let whole = body(&Rows { first: first.clone(), count: tile, present: Some(left.clone()) })?;
+        if !few || tile <= 2 {
+            return Ok(whole);
+        }
+        let (two, one) = (body(&Rows::full(first.clone(), 2))?, body(&Rows::full(first.clone(), 1))?);
+        Ok(Stmt::if_else(gt(&left, int(2)), whole, Stmt::if_else(ge(&left, int(2)), two, one)))
+    };
+    let t = Var::dim("row_tile");
+    if apart {
+        let full = floordiv(extent, int(tile));
+        let done = mul(&full, int(tile));
+        let rest = last(&add(start, &done))?;
+        let inner = body(&Rows::full(add(start, mul(PrimExpr::from(&t), int(tile))), tile))?;
+        let rest = Stmt::when(gt(&left, int(0)), rest);
+        return Ok(Stmt::seq([Stmt::serial(t, full, inner), Stmt::bind(present, sub(extent, done)), rest]));
+    }
+    let before = mul(PrimExpr::from(&t), int(tile));
+    let inner = last(&add(start, &before))?;
+    let bind = Stmt::bind(present, min(int(tile), sub(extent, before)));
+    Ok(Stmt::serial(t, ceil_div(extent, tile), Stmt::seq([bind, inner])))
 }
 
 #[cfg(test)]

@@ -16,9 +16,12 @@
 //! Parameters: columns a chunk: one panel, four from 1024 columns on (longer runs of B a row, still enough chunks for all
 //! threads); row blocks of 16 tiles where the columns alone are too few to share. Roof: two multiply-adds a cycle.
 
+mod depth;
+mod packed;
+
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, ge, int, load, min, mul, ramp, select, sub, substitute};
-use relaxide_ir::{Buffer, Var};
+use relaxide_ir::Var;
+use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, ge, int, min, mul, select, sub, substitute};
 
 use super::super::affine::{ceil_div, product};
 use super::super::inline::freshen_lets;
@@ -26,7 +29,7 @@ use super::super::lanes::Lanes;
 use super::super::nest::Tile;
 use super::super::{Axis, Cx, Reduce, Refusal, nest};
 use super::contraction::Contraction;
-use super::register_tile::{self, RegisterTile, Shape};
+use super::register_tile::{self, RegisterTile, Rows, Shape, Sums};
 use crate::Stmt;
 
 /// Columns from which a chunk has four panels.
@@ -35,6 +38,8 @@ const MANY_COLUMNS: i64 = 1024;
 const TILES_PER_BLOCK: i64 = 16;
 /// Row tiles from which packing pays.
 const PACK_FROM: i64 = 2;
+/// Terms of a sum from which the way of the accumulators through memory costs nothing.
+const DEEP: i64 = 128;
 /// Rows up to which they are not cut into blocks when the columns' number is unknown.
 const KEEP_ROWS: i64 = 512;
 
@@ -49,6 +54,7 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     plan.emit(cx)
 }
 
+#[derive(Clone)]
 struct Plan {
     c: Contraction,
     lanes: i64,
@@ -56,6 +62,8 @@ struct Plan {
     /// The axis that the register tile's rows walk; others that only the row operand has are batch axes.
     row: Option<Axis>,
     outer: Vec<Axis>,
+    /// Other axes stand for themselves.
+    nothing: VarMap,
 }
 
 impl Plan {
@@ -68,7 +76,7 @@ impl Plan {
             Some(1) => Shape { rows: 1, vectors: vectors.unwrap_or(8).min(8) },
             _ => register_tile::shape(&cx.machine, rows, vectors),
         };
-        Plan { c, lanes, shape, row, outer }
+        Plan { c, lanes, shape, row, outer, nothing: VarMap::new() }
     }
 
     fn rows(&self) -> PrimExpr {
@@ -98,7 +106,9 @@ impl Plan {
             (Some(rows), _) if rows <= block => true,
             (Some(rows), None) => rows <= KEEP_ROWS,
             (Some(rows), Some(chunks)) => chunks >= threads * 2 && rows * self.panel_bytes() <= 16 * cx.machine.l2,
-            (None, _) => false,
+            // Columns are enough tasks, and each block of rows would pack them anew.
+            (None, Some(chunks)) => chunks >= threads * 2,
+            (None, None) => false,
         };
         if keep { self.rows() } else { int(block) }
     }
@@ -166,8 +176,8 @@ impl Plan {
     /// Register tiles that read B where it lies.
     fn direct(&self, cx: &mut Cx, part: &Part) -> Result<Stmt, Refusal> {
         nest::tiles(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
-            register_tile::rows(&part.m0, &part.height, self.shape.rows, |m, rows| {
-                self.tile(cx, m, rows, &tile, &mut |cx, j, map| {
+            self.rows_of(part, true, |rows| {
+                self.tile(cx, rows, &tile, None, &mut |cx, j, map| {
                     let base = tile.at(j, self.lanes);
                     Lanes::new(&mut cx.views, &self.c.x.var, base, self.lanes, tile.mask_of(j), map)
                         .vector(&self.c.column)
@@ -176,93 +186,58 @@ impl Plan {
         })
     }
 
-    /// Packs B's chunk, then register tiles that read the panels.
-    fn packed(&self, cx: &mut Cx, part: &Part, chunk: &PrimExpr) -> Result<Stmt, Refusal> {
-        let depth = product(self.c.inner.iter().map(|a| &a.extent));
-        let size = mul(chunk.as_int().map_or_else(|| int(4 * self.shape.vectors * self.lanes), int), depth.clone());
-        let panels = Buffer::new("panels", self.c.reduce.stage.output.dtype, [size]);
-        let pack = self.pack(cx, part, &panels, &depth)?;
-        let tiles = nest::tiles(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
-            register_tile::rows(&part.m0, &part.height, self.shape.rows, |m, rows| {
-                let start = mul(sub(&tile.base, part.x0.clone()), depth.clone());
-                self.tile(cx, m, rows, &tile, &mut |_, j, map| {
-                    let k = substitute(&self.depth_index(), map);
-                    let index = add(add(&start, mul(k, int(tile.vectors * self.lanes))), int(j * self.lanes));
-                    Ok(load(&panels, [ramp(index, int(1), self.lanes)]))
-                })
-            })
-        })?;
-        Ok(Stmt::seq([Stmt::alloc(&panels), pack, tiles]))
-    }
-
-    /// `P[panel][k][16] = B(k, x ..)`, in the order in which B lies. Behind the last whole panel lie narrower ones, whose rows
-    /// follow each other without gaps, too.
-    fn pack(&self, cx: &mut Cx, part: &Part, panels: &Ref<Buffer>, depth: &PrimExpr) -> Result<Stmt, Refusal> {
-        let fresh: Vec<Axis> =
-            self.c.inner.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
-        let map: VarMap =
-            self.c.inner.iter().zip(&fresh).map(|(a, f)| (a.var.clone(), PrimExpr::from(&f.var))).collect();
-        let k = substitute(&self.depth_index(), &map);
-        let mut copy = |tile: &Tile| -> Result<Stmt, Refusal> {
-            let start = add(
-                mul(sub(&tile.base, part.x0.clone()), depth.clone()),
-                mul(k.clone(), int(tile.vectors * self.lanes)),
-            );
-            let stores: Result<Vec<Stmt>, Refusal> = (0..tile.vectors)
-                .map(|j| {
-                    let base = tile.at(j, self.lanes);
-                    let value = Lanes::new(&mut cx.views, &self.c.x.var, base, self.lanes, tile.mask_of(j), &map)
-                        .vector(&self.c.column)?;
-                    let index = ramp(add(&start, int(j * self.lanes)), int(1), self.lanes);
-                    Ok(Stmt::store(panels, [index], value))
-                })
-                .collect();
-            Ok(Stmt::seq(stores?))
-        };
-        let (start, count) = (part.x0.clone(), &part.count);
-        if self.c.column_is_contiguous() {
-            let row = nest::tiles(start, count, self.lanes, self.shape.vectors, |tile| copy(&tile))?;
-            return Ok(nest::serial(&fresh, row));
-        }
-        nest::tiles(start, count, self.lanes, self.shape.vectors, |tile| Ok(nest::serial(&fresh, copy(&tile)?)))
-    }
-
     /// Where a point of the reduction axes lies in the depth of a panel.
     fn depth_index(&self) -> PrimExpr {
         self.c.inner.iter().fold(int(0), |k, a| add(mul(k, &a.extent), PrimExpr::from(&a.var)))
     }
 
+    /// The part's rows in tiles. Few rows are what the direct nest is for; deep sums make the way of the accumulators through
+    /// memory cheap.
+    fn rows_of(
+        &self,
+        part: &Part,
+        few: bool,
+        body: impl FnMut(&Rows) -> Result<Stmt, Refusal>,
+    ) -> Result<Stmt, Refusal> {
+        let shallow = product(self.c.inner.iter().map(|a| &a.extent)).as_int().is_some_and(|depth| depth < DEEP);
+        register_tile::ragged_rows(&part.m0, &part.height, self.shape.rows, (shallow && !few, few), body)
+    }
+
+    fn register_tile<'a>(&'a self, rows: &'a Rows, tile: &'a Tile, sums: Option<&'a Sums>) -> RegisterTile<'a> {
+        RegisterTile {
+            reduce: &self.c.reduce,
+            row_axis: self.row.as_ref().map(|a| &a.var),
+            column_axis: &self.c.x.var,
+            lanes: self.lanes,
+            rows,
+            tile,
+            at: &self.nothing,
+            sums,
+        }
+    }
+
     fn tile(
         &self,
         cx: &mut Cx,
-        m: PrimExpr,
-        rows: i64,
+        rows: &Rows,
         tile: &Tile,
+        sums: Option<&Sums>,
         column: &mut dyn FnMut(&mut Cx, i64, &VarMap) -> Result<PrimExpr, Refusal>,
     ) -> Result<Stmt, Refusal> {
         let axis = self.row.as_ref().map(|a| &a.var);
         let row = |i: i64, map: &VarMap| {
             let mut map = map.clone();
             if let Some(axis) = axis {
-                map.insert(axis.clone(), add(&m, int(i)));
+                map.insert(axis.clone(), rows.read(i));
             }
             freshen_lets(&substitute(&self.c.row, &map))
         };
-        let register_tile = RegisterTile {
-            reduce: &self.c.reduce,
-            row_axis: axis,
-            column_axis: &self.c.x.var,
-            lanes: self.lanes,
-            row: m.clone(),
-            rows,
-            tile,
-            at: &VarMap::new(),
-        };
-        register_tile.emit(cx, &self.c.inner, &[VarMap::new()], &row, column)
+        self.register_tile(rows, tile, sums).emit(cx, &self.c.inner, &[VarMap::new()], &row, column)
     }
 }
 
 /// The part of the output that one task computes.
+#[derive(Clone)]
 struct Part {
     x0: PrimExpr,
     count: PrimExpr,
