@@ -63,6 +63,8 @@ pub struct DataflowVar {
 pub struct ExternFunc {
     /// The name.
     pub global_symbol: String,
+    /// What passes say of it, such as the source of a library function; text does not show it.
+    pub attrs: Attrs,
 }
 
 /// A tensor constant.
@@ -396,7 +398,7 @@ impl Expr {
 
     /// A function outside the module.
     pub fn external(name: impl Into<String>) -> Expr {
-        Ref::new(ExternFunc { global_symbol: name.into() }).into()
+        Ref::new(ExternFunc { global_symbol: name.into(), attrs: Attrs::new() }).into()
     }
 }
 

@@ -167,11 +167,6 @@ class ExternFunc(BaseFunc, ExprWithOp):
             raise NotImplementedError("an external function has no type of its own: give ty_args at its calls")
         self.__init_handle_by_constructor__(_api.relax.ExternFunc, global_symbol)
 
-    @property
-    def attrs(self):
-        """External functions have no attributes."""
-        return None
-
     def __call__(self, *args):
         return Call(self, args)
 

@@ -5,6 +5,8 @@ The functions come from the compiler's table of passes: ``help(transform.ToMixed
 
 from .. import _core
 from ..ffi import dtype as _dtype
+from ..ffi import register_object
+from ..ir.base import Node
 from ..ir.transform import DataflowBlockPass, FunctionPass, Pass, Sequential
 from ..ir.transform import _dataflowblock_pass as dataflowblock_pass
 from ..ir.transform import _function_pass as function_pass
@@ -157,6 +159,31 @@ def UpdateParamType(ty_func):
     return Pass(_core.update_param_type_pass(ty_func), UpdateParamType.__doc__)
 
 
+@register_object("relax.MatchResult")
+class MatchResult(Node):
+    """A stage of a kernel that is what a pattern says: the ``pattern``, what its symbols stand for (``symbol_values``) and what
+    its buffers stand for (``matched_buffers``), in the order of its parameters."""
+
+
+def SplitCallTIRByPattern(patterns, fcodegen):
+    """The stages of kernels that patterns describe become calls of a library.
+
+    Parameters
+    ----------
+    patterns : list of PrimFunc
+        Kernels of one loop nest; parameters behind the buffers are symbols, which stand for literals.
+    fcodegen : function
+        Is given a list of :class:`MatchResult`, one for each stage in front that matches, and returns a list of the source of
+        the library function, the number of stages that it stands for, and the buffers that it takes. In the source
+        ``{global_symbol}`` stands for the name of the function.
+
+    Returns
+    -------
+    Pass
+    """
+    return Pass(_core.split_call_tir_by_pattern_pass(list(patterns), fcodegen), SplitCallTIRByPattern.__doc__)
+
+
 def AlterOpImpl(op_impl_map, op_buffer_transforms):
     """Kernels of an operator are replaced by the user's, which may take and give tensors in other layouts.
 
@@ -192,4 +219,4 @@ def __dir__():
     return sorted([*_core.pass_names(), *globals()])
 
 
-__all__ = ["DataflowBlockPass", "FunctionPass", "Pass", "Sequential", "dataflowblock_pass", "function_pass", "names"]
+__all__ = ["DataflowBlockPass", "FunctionPass", "MatchResult", "Pass", "Sequential", "dataflowblock_pass", "function_pass", "names"]

@@ -178,6 +178,11 @@ fn changed(function: &ObjectRef, change: impl FnOnce(&mut Attrs)) -> Result<Any,
         change(&mut function.attrs);
         return Ok(Ref::new(function).into());
     }
+    if let Some(function) = function.downcast_ref::<ExternFunc>() {
+        let (global_symbol, mut attrs) = (function.global_symbol.clone(), function.attrs.clone());
+        change(&mut attrs);
+        return Ok(Ref::new(ExternFunc { global_symbol, attrs }).into());
+    }
     Err(Error::new(ErrorKind::TypeError, format!("an object of type {} has no attributes", function.type_key())))
 }
 

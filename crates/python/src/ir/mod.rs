@@ -44,6 +44,7 @@ pub fn register() -> Result<(), Error> {
     prim::enter();
     dpl::enter();
     index_map::enter();
+    pass_functions::enter();
     enter_json()
 }
 

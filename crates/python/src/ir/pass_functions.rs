@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use relaxide::ffi::Ref;
-use relaxide::ir::Type;
+use relaxide::ffi::{Any, Array, Error, ErrorKind, Object, Ref};
 use relaxide::ir::pass::{Pass, PassError};
+use relaxide::ir::{Buffer, PrimExpr, Type};
 use relaxide::relax::transform::{
-    CustomLowering, LegalizeOptions, ParallelMatmul, combine_parallel_matmul, legalize_ops, update_param_type,
+    CustomLowering, LegalizeOptions, LibraryCode, MatchResult, ParallelMatmul, combine_parallel_matmul, legalize_ops,
+    split_call_tir_by_pattern, update_param_type,
 };
 use relaxide::relax::{self, Call};
+use relaxide::tir::PrimFunc;
 
 use super::args;
 use super::builder::BlockBuilder;
@@ -60,6 +62,37 @@ fn combine_parallel_matmul_pass(check: Py<PyAny>) -> PassHandle {
     }))
 }
 
+/// `[source, stages, arguments]` as a code generator gives them; nothing is asked further of one that takes no stage.
+fn library_code(given: &Any) -> Result<LibraryCode, Error> {
+    let wrong = |what: &str| Error::new(ErrorKind::TypeError, format!("fcodegen returns {what}"));
+    let parts: Vec<Any> =
+        given.to::<Array>().map_err(|_| wrong("no list of source, stages and arguments"))?.iter().collect();
+    let [source, stages, args] = parts.as_slice() else {
+        return Err(wrong(&format!("{} values; it gives source, stages and arguments", parts.len())));
+    };
+    let number = stages.to::<i64>().ok().or_else(|| stages.to::<PrimExpr>().ok()?.as_int());
+    let stages =
+        number.and_then(|n| usize::try_from(n).ok()).ok_or_else(|| wrong("a number of stages that is none"))?;
+    let source = source.to::<String>().map_err(|_| wrong("a source that is no text"))?;
+    let args = args.to::<Vec<Ref<Buffer>>>().map_err(|_| wrong("arguments that are no buffers"))?;
+    Ok(LibraryCode { source, stages, args })
+}
+
+/// `SplitCallTIRByPattern` with kernels as patterns and a function from matches to the code of a library function.
+#[pyfunction]
+fn split_call_tir_by_pattern_pass(patterns: Vec<Bound<'_, PyAny>>, fcodegen: Py<PyAny>) -> PyResult<PassHandle> {
+    let kernel = |given: &Bound<'_, PyAny>| convert::from_py(given)?.to::<Ref<PrimFunc>>().map_err(error::to_py);
+    let patterns = patterns.iter().map(kernel).collect::<PyResult<Vec<_>>>()?;
+    Ok(PassHandle(split_call_tir_by_pattern(patterns, move |matched| {
+        let ask = |py: Python<'_>| {
+            let matched = matched.iter().map(|m| convert::to_py(py, m.clone().into())).collect::<PyResult<Vec<_>>>()?;
+            let made = fcodegen.bind(py).call1((PyList::new(py, matched)?,))?;
+            library_code(&convert::from_py(&made)?).map_err(error::to_py)
+        };
+        Python::attach(ask).map_err(|raised| caused("SplitCallTIRByPattern", raised))
+    })))
+}
+
 /// `UpdateParamType` with a function from parameters to their new types.
 #[pyfunction]
 fn update_param_type_pass(ty_func: Py<PyAny>) -> PassHandle {
@@ -88,8 +121,14 @@ fn update_param_type_pass(ty_func: Py<PyAny>) -> PassHandle {
     }))
 }
 
+/// Makes the type of what code generators are given known by its key.
+pub(super) fn enter() {
+    MatchResult::type_index();
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(legalize_ops_pass, m)?)?;
     m.add_function(wrap_pyfunction!(combine_parallel_matmul_pass, m)?)?;
+    m.add_function(wrap_pyfunction!(split_call_tir_by_pattern_pass, m)?)?;
     m.add_function(wrap_pyfunction!(update_param_type_pass, m)?)
 }

@@ -2,7 +2,7 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{PassError, PassResult};
-use relaxide_ir::{Attrs, BaseFunc, IRModule, Type, Var};
+use relaxide_ir::{Attrs, BaseFunc, IRModule, Span, Type, Var};
 
 use crate::op::Op;
 use crate::*;
@@ -29,9 +29,16 @@ pub fn call_op(name: &str, args: Vec<Expr>, ty: Type) -> Expr {
     Ref::new(Call { op: Op::get(name).into(), args, attrs: Attrs::new(), ty_args: Vec::new(), ty, span: None }).into()
 }
 
+/// A call of a function outside the module that writes tensors of a type which it is given memory for.
+pub fn call_dps_packed(func: impl Into<Expr>, args: Vec<Expr>, ty: Type, span: Option<Ref<Span>>) -> Expr {
+    let args = vec![func.into(), Expr::tuple(args)];
+    let op = Op::get("call_dps_packed").into();
+    Ref::new(Call { op, args, attrs: Attrs::new(), ty_args: vec![ty.clone()], ty, span }).into()
+}
+
 /// A call of a function outside the module.
 pub fn call_packed(symbol: &str, args: Vec<Expr>, ty: Type) -> Expr {
-    call(Ref::new(ExternFunc { global_symbol: symbol.to_string() }), args, ty)
+    call(Expr::external(symbol), args, ty)
 }
 
 /// Rebuilds every Relax function of a module.

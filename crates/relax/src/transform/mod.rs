@@ -59,9 +59,11 @@ mod remove_unused_parts;
 mod reorder_products;
 mod reshape_proof;
 mod rewrite_dataflow_reshape;
+mod root_block;
 mod rules;
 mod run_codegen;
 mod specialize_kernels;
+mod split_call_tir;
 mod split_layout_rewrite;
 mod static_plan;
 mod to_mixed_precision;
@@ -92,6 +94,7 @@ pub use legalize::{CustomLowering, LegalizeOptions, RESHAPE_ATTR, broadcast_inde
 pub use pipeline::{Pipeline, Stage, default_pipeline, pipeline, pipelines};
 pub use reshape_proof::is_reshape;
 pub use run_codegen::EXTERNAL_MODULES_ATTR;
+pub use split_call_tir::{LibraryCode, MatchResult, split_call_tir_by_pattern};
 pub use update_param_type::update_param_type;
 
 /// A function in which names that only rename are resolved, what is computed twice is computed once, and what is not used
@@ -125,6 +128,7 @@ pub static PASSES: &[PassInfo] = &[
     optimize_layout_transform::PASS,
     layout_free_buffers::PASS,
     split_layout_rewrite::PASS,
+    split_call_tir::PASS,
     gradient::PASS,
     lift_transform_params::PASS,
     bundle_model_params::PASS,

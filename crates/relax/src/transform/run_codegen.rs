@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::{Any, Array, Map, ObjectRef, Ref, get_global};
 use relaxide_ir::pass::{ParamKind, PassError, PassInfo, PassParam, PassResult};
-use relaxide_ir::{AttrValue, Attrs, IRModule};
+use relaxide_ir::{AttrValue, IRModule};
 
 use super::fuse_by_pattern::{CODEGEN_ATTR, strings};
 use crate::*;
@@ -136,14 +136,6 @@ impl ExprMutator for Calls<'_> {
         if !op::core::output_types(&ty).iter().all(|t| t.as_tensor().is_some()) {
             return Ref::new(Call { op: callee, ty_args: vec![ty], ..call.rebuilt(call.op.clone(), args) }).into();
         }
-        Ref::new(Call {
-            op: op::Op::get("call_dps_packed").into(),
-            args: vec![callee, Expr::tuple(args)],
-            attrs: Attrs::new(),
-            ty_args: vec![ty.clone()],
-            ty,
-            span: call.span.clone(),
-        })
-        .into()
+        super::emit::call_dps_packed(callee, args, ty, call.span.clone())
     }
 }

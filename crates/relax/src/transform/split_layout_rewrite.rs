@@ -17,13 +17,14 @@ use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{PassError, PassInfo, PassResult};
-use relaxide_ir::prim::{self, PrimMutator, PrimVisitor};
+use relaxide_ir::prim::PrimMutator;
 use relaxide_ir::{Attrs, Buffer, IRModule, Type};
 use relaxide_tir::functor::fresh_kernel;
-use relaxide_tir::{PrimFunc, SBlock, SBlockRealize, Stmt, StmtMutator, StmtVisitor};
+use relaxide_tir::{PrimFunc, SBlock, Stmt, StmtMutator};
 
 use super::dead_code;
 use super::layout_free_buffers::LAYOUT_FREE_ATTR;
+use super::root_block::{blocks_of, root_block, statements, under_root};
 use crate::op::core::{CallTir, call_tir};
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::*;
@@ -66,21 +67,9 @@ struct Rewritten {
 }
 
 fn split(kernel: &PrimFunc) -> Result<Option<Parts>, String> {
-    let Stmt::Block(realize) = &kernel.body else { return Ok(None) };
-    let mut root = &realize.block;
-    // A root that the program writes itself stands in one that it does not.
-    while let Stmt::Block(inner) = &root.body
-        && inner.block.iter_vars.is_empty()
-        && inner.block.name == root.name
-    {
-        root = &inner.block;
-    }
-    let statements = match &root.body {
-        Stmt::Seq(seq) => seq.seq.clone(),
-        one => vec![one.clone()],
-    };
+    let Some(root) = root_block(kernel) else { return Ok(None) };
     let (mut before, mut rest, mut rewritten) = (Vec::new(), Vec::new(), Vec::new());
-    for stmt in statements {
+    for stmt in statements(root) {
         let blocks = blocks_of(&stmt);
         match blocks.iter().filter(|b| is_preproc(b)).count() {
             0 => rest.push(stmt),
@@ -109,21 +98,6 @@ fn split(kernel: &PrimFunc) -> Result<Option<Parts>, String> {
         compute: compute(kernel, root, rest, &rewritten),
         weights,
     }))
-}
-
-/// The blocks of a statement.
-fn blocks_of(stmt: &Stmt) -> Vec<Ref<SBlock>> {
-    struct Blocks(Vec<Ref<SBlock>>);
-    impl PrimVisitor for Blocks {}
-    impl StmtVisitor for Blocks {
-        fn walk_block(&mut self, block: &Ref<SBlock>) {
-            self.0.push(block.clone());
-            self.visit_stmt(&block.body);
-        }
-    }
-    let mut blocks = Blocks(Vec::new());
-    blocks.visit_stmt(stmt);
-    blocks.0
 }
 
 fn is_preproc(block: &SBlock) -> bool {
@@ -192,26 +166,10 @@ fn attrs(kernel: &PrimFunc, suffix: &str) -> Attrs {
     }
 }
 
-fn root_of(statements: Vec<Stmt>, alloc_buffers: Vec<Ref<Buffer>>) -> Stmt {
-    let block = SBlock {
-        iter_vars: Vec::new(),
-        reads: Vec::new(),
-        writes: Vec::new(),
-        name: "root".into(),
-        alloc_buffers,
-        match_buffers: Vec::new(),
-        annotations: Attrs::new(),
-        init: None,
-        body: Stmt::seq(statements),
-    };
-    let predicate = prim::boolean(true);
-    Ref::new(SBlockRealize { iter_values: Vec::new(), predicate, block: Ref::new(block) }).into()
-}
-
 fn prepack(kernel: &PrimFunc, statements: Vec<Stmt>, rewritten: &[Rewritten]) -> PrimFunc {
     let buffers: Vec<Ref<Buffer>> =
         rewritten.iter().map(|r| &r.from).chain(rewritten.iter().map(|r| &r.to)).cloned().collect();
-    let func = PrimFunc::over_buffers(&buffers, &[], root_of(statements, Vec::new()));
+    let func = PrimFunc::over_buffers(&buffers, &[], under_root(statements, Vec::new()));
     fresh_kernel(&PrimFunc { attrs: attrs(kernel, "_weight_prepack"), ..func })
 }
 
@@ -223,7 +181,7 @@ fn compute(kernel: &PrimFunc, root: &SBlock, statements: Vec<Stmt>, rewritten: &
         }
     }
     let held = root.alloc_buffers.iter().filter(|b| rewritten.iter().all(|r| r.to != **b)).cloned().collect();
-    let body = root_of(statements, held);
+    let body = under_root(statements, held);
     fresh_kernel(&PrimFunc { buffers, body, attrs: attrs(kernel, "_prepacked"), ..kernel.clone() })
 }
 

@@ -127,19 +127,55 @@ impl Parser<'_> {
         self.module_name = class.name.to_string();
         let mut module = IRModule::new();
         let mut functions = Vec::new();
+        let mut order = Vec::new();
         for stmt in &class.body {
             match stmt {
                 // Methods that stay Python's are called by name.
                 Stmt::FunctionDef(def) if self.is_python(def) => {}
-                Stmt::FunctionDef(def) => functions.push(def),
+                Stmt::FunctionDef(def) => {
+                    order.push(def.name.to_string());
+                    functions.push(def);
+                }
                 Stmt::Pass(_) => {}
                 Stmt::Expr(e) => self.class_statement(&e.value, &mut module)?,
+                Stmt::Assign(assign) if self.is_external(&assign.value) => {
+                    order.push(self.external_function(assign, &mut module)?);
+                }
                 // Python has run the class's body: what it assigns is a name of the surroundings.
                 Stmt::Assign(_) | Stmt::AnnAssign(_) if self.host.is_some() => {}
                 other => return Err(self.unsupported("this statement in a module", other.range())),
             }
         }
-        self.functions(&functions, module)
+        let mut module = self.functions(&functions, module)?;
+        // Functions of other kinds are read first; the module has all of them as they stand in the text.
+        let place = |name: &str| order.iter().position(|known| known == name).unwrap_or(usize::MAX);
+        module.functions.sort_by_key(|name, _| place(name));
+        Ok(module)
+    }
+
+    fn is_external(&self, value: &Expr) -> bool {
+        self.call_path(value).as_deref() == Some("R.ExternFunc")
+    }
+
+    /// `name = R.ExternFunc("symbol")`: a function of the module that is found outside of it. Its name.
+    fn external_function(&mut self, assign: &ast::StmtAssign, module: &mut IRModule) -> Parsed<String> {
+        let ([Expr::Name(target)], Expr::Call(call)) = (assign.targets.as_slice(), &*assign.value) else {
+            return Err(self.unsupported("this assignment in a module", assign.range));
+        };
+        let mut args = Args::of(self, "R.ExternFunc", call)?;
+        let symbol = args.required(self, "name")?;
+        let symbol = self.text(symbol)?;
+        args.finish(self)?;
+        let name = target.id.to_string();
+        if self.globals.contains_key(&name) {
+            return Err(self.error(Code::Structure, format!("`{name}` is defined twice"), target.range));
+        }
+        let func = Relax::external(symbol);
+        self.globals.insert(name.clone(), GlobalVar::typed(name.clone(), func.ty()));
+        if let Relax::Extern(func) = func {
+            module.insert(name.clone(), func);
+        }
+        Ok(name)
     }
 
     /// What `I.ir_module(...)` is told; how a Python program spells the decorator does not matter.

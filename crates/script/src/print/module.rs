@@ -1,7 +1,7 @@
 //! Modules.
 
 use relaxide_ir::{IRModule, VDevice};
-use relaxide_relax::Function;
+use relaxide_relax::{ExternFunc, Function};
 use relaxide_tir::PrimFunc;
 
 use super::Printer;
@@ -32,6 +32,8 @@ impl Printer<'_> {
                 self.prim_func(name, &func);
             } else if let Some(func) = func.downcast::<Function>() {
                 self.function(name, &func);
+            } else if let Some(func) = func.downcast::<ExternFunc>() {
+                self.line(format!("{} = R.ExternFunc({})", identifier(name), quoted(&func.global_symbol)));
             } else {
                 self.line(format!(
                     "# {}: a function of kind {}, which has no text form",

@@ -193,7 +193,7 @@ impl Launch<'_> {
 
 /// A call of a builtin with the machine.
 fn builtin(symbol: &str, args: Vec<Expr>, ty: &Type) -> Expr {
-    let func = Expr::from(Ref::new(ExternFunc { global_symbol: symbol.to_string() }));
+    let func = Expr::external(symbol);
     let args = [func, Expr::tuple(args)];
     let attrs = Attrs::new();
     op::call_typed("call_builtin_with_ctx", args.clone(), attrs, vec![ty.clone()])
