@@ -59,7 +59,17 @@ pub fn as_scalar(tensor: &Tensor) -> Option<PrimExpr> {
 
 /// A number as a 0-d constant of a numeric or truth dtype; `None` for other dtypes.
 pub fn scalar_constant(dtype: DataType, value: f64) -> Option<Expr> {
-    let bytes = match (dtype.is_float(), dtype.code, dtype.bits, dtype.lanes) {
+    from_floats(&[value], &[], dtype).map(Expr::constant)
+}
+
+/// Numbers as a tensor of a numeric or truth dtype; `None` for other dtypes, and where their number is not the shape's.
+pub fn from_floats(values: &[f64], shape: &[i64], dtype: DataType) -> Option<Tensor> {
+    let bytes = values.iter().map(|value| number_bytes(dtype, *value)).collect::<Option<Vec<_>>>()?;
+    Tensor::from_bytes(&bytes.concat(), shape, dtype).ok()
+}
+
+fn number_bytes(dtype: DataType, value: f64) -> Option<Vec<u8>> {
+    Some(match (dtype.is_float(), dtype.code, dtype.bits, dtype.lanes) {
         (true, DataType::FLOAT, 64, 1) => value.to_le_bytes().to_vec(),
         (true, DataType::FLOAT, 32, 1) => (value as f32).to_le_bytes().to_vec(),
         (true, DataType::FLOAT, 16, 1) => f16::from_f64(value).to_le_bytes().to_vec(),
@@ -69,8 +79,7 @@ pub fn scalar_constant(dtype: DataType, value: f64) -> Option<Expr> {
             word.get(..dtype.bytes())?.to_vec()
         }
         _ => return None,
-    };
-    Tensor::from_bytes(&bytes, &[], dtype).ok().map(Expr::constant)
+    })
 }
 
 #[cfg(test)]

@@ -75,12 +75,14 @@ const SHARE: usize = 5;
 /// Programs that cannot be called as they are: they need functions that no library here has, or are lowered already.
 const DO_NOT_RUN: &[&str] = &[
     "bytecode_scalars",
+    "call_tir_rewrite_refuses",
     "convert_to_dataflow",
     "dead_branches",
     "dead_code",
     "fast_math_unknown",
     "dispatch_sampling_refuses",
     "dispatch_sort_scan_refuses",
+    "lazy_transform_params_refuses",
     "lift_transform_params_refuses",
     "lift_transform_params_shared",
     "plan_packed_calls",

@@ -66,7 +66,7 @@ fn combine_parallel_matmul_pass(check: Py<PyAny>) -> PassHandle {
 fn library_code(given: &Any) -> Result<LibraryCode, Error> {
     let wrong = |what: &str| Error::new(ErrorKind::TypeError, format!("fcodegen returns {what}"));
     let parts: Vec<Any> =
-        given.to::<Array>().map_err(|_| wrong("no list of source, stages and arguments"))?.iter().collect();
+        given.to::<Array>().map_err(|_| wrong("no list of source, stages and arguments"))?.iter().cloned().collect();
     let [source, stages, args] = parts.as_slice() else {
         return Err(wrong(&format!("{} values; it gives source, stages and arguments", parts.len())));
     };

@@ -7,14 +7,16 @@
 //!     gv = R.matmul(x, w)                                          gv = R.matmul(x, metadata["ir.GenericConst"][0])
 //! ```
 //!
-//! A value must have the element type and the rank of its parameter, and its dimensions where those are numbers.
+//! On the command line a tensor is given as numbers in lists, `BindParams(main, {w: [[1.0, 2.0]]})`, and has the parameter's
+//! element type. A value must have the element type and the rank of its parameter, and its dimensions where those are numbers.
 
 use std::collections::HashMap;
 
-use relaxide_ffi::{Any, Ref, Tensor};
+use relaxide_ffi::{Any, DataType, Ref, Tensor};
 use relaxide_ir::pass::{ParamKind, PassError, PassInfo, PassParam, PassResult};
 use relaxide_ir::{AttrValue, BaseFunc, IRModule, Type};
 
+use crate::constant::from_floats;
 use crate::functor::VarReplacer;
 use crate::rewrite::in_function;
 use crate::*;
@@ -24,20 +26,51 @@ const NAME: &str = "BindParams";
 pub(super) const PASS: PassInfo =
     PassInfo::new(NAME, "Parameters of a function become constants.", |module, _, args| {
         let Some(AttrValue::Map(values)) = args.get("params") else { return Ok(module) };
-        let tensor = |(name, value): (&String, &AttrValue)| match value {
-            AttrValue::Object(object) => match Any::from(object.clone()).to::<Tensor>() {
-                Ok(tensor) => Ok((name.clone(), tensor)),
-                Err(_) => Err(PassError::arguments(NAME, format!("the value of {name} is no tensor"))),
-            },
-            _ => Err(PassError::arguments(NAME, format!("the value of {name} is no tensor"))),
+        let function = args.str("func_name").unwrap_or_default();
+        let params = module.get_as::<Function>(function).map(|f| f.params.clone()).unwrap_or_default();
+        let tensor = |(name, value): (&String, &AttrValue)| {
+            let param = params.iter().find(|p| p.name == *name);
+            let dtype = param.and_then(|p| p.ty.as_tensor()).map(|t| t.dtype);
+            let made = tensor_of(value, dtype.filter(|d| !d.is_void()).unwrap_or(DataType::float(32)));
+            let no_tensor = || PassError::arguments(NAME, format!("the value of {name} is no tensor"));
+            Ok((name.clone(), made.ok_or_else(no_tensor)?))
         };
-        let values = values.iter().map(tensor).collect::<Result<Vec<_>, _>>()?;
-        bind_params(module, args.str("func_name").unwrap_or_default(), &values)
+        let values = values.iter().map(tensor).collect::<Result<Vec<_>, PassError>>()?;
+        bind_params(module, function, &values)
     })
     .params(&[
         PassParam::required("func_name", ParamKind::Str, "The function."),
-        PassParam::required("params", ParamKind::Map, "Tensors by the names of parameters."),
+        PassParam::required("params", ParamKind::Map, "Tensors, or numbers in lists, by the names of parameters."),
     ]);
+
+/// A tensor, or one of numbers in nested lists, which are of the parameter's dtype.
+fn tensor_of(value: &AttrValue, dtype: DataType) -> Option<Tensor> {
+    if let AttrValue::Object(object) = value {
+        return Any::from(object.clone()).to::<Tensor>().ok();
+    }
+    let (mut shape, mut numbers) = (Vec::new(), Vec::new());
+    let mut first = value;
+    while let AttrValue::List(items) = first {
+        shape.push(items.len() as i64);
+        let Some(inner) = items.first() else { break };
+        first = inner;
+    }
+    flatten(value, &shape, &mut numbers)?;
+    from_floats(&numbers, &shape, dtype)
+}
+
+/// The numbers of nested lists of these lengths, in order.
+fn flatten(value: &AttrValue, shape: &[i64], numbers: &mut Vec<f64>) -> Option<()> {
+    match (value, shape) {
+        (AttrValue::List(items), [len, inner @ ..]) if items.len() as i64 == *len => {
+            items.iter().try_for_each(|item| flatten(item, inner, numbers))
+        }
+        (AttrValue::Int(number), []) => Some(numbers.push(*number as f64)),
+        (AttrValue::Float(number), []) => Some(numbers.push(*number)),
+        (AttrValue::Bool(truth), []) => Some(numbers.push(f64::from(u8::from(*truth)))),
+        _ => None,
+    }
+}
 
 /// Binds parameters of a function by name.
 pub fn bind_params(mut module: IRModule, function: &str, values: &[(String, Tensor)]) -> PassResult {
