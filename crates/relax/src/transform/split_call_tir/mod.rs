@@ -20,14 +20,16 @@
 //! On the command line a pattern is given by its name in the module, and in the place of the generator stands the source of
 //! all stages that match.
 //!
-//! **Leaves alone** a call where the first stage matches no pattern; where the library would write more than its last result,
-//! or the rest needs a dimension that only the library's arguments say; a kernel of several outputs; calls with `tir_vars`.
+//! **Leaves alone** a call where the first stage matches no pattern; where the rest reads or writes what the library computes
+//! besides its last result, or needs a dimension that only the library's arguments say; a kernel of several outputs; calls with
+//! `tir_vars`.
 //!
 //! **Refuses** a pattern that is no loop nest over one block; one whose body does not say what a symbol stands for; a
 //! generator that stands for more stages than matched, or takes a buffer that its stages do not read.
 //!
 //! **Differs from TVM**: there a buffer with symbolic dimensions matches none of literal ones, though a pattern may have both;
-//! a symbol that a pattern does not use has the value `None`; the generator is asked at each call and not once for each
+//! a symbol that a pattern does not use has the value `None`; a kernel is cut also where the rest reads what the library keeps
+//! to itself, which nothing holds then; the generator is asked at each call and not once for each
 //! kernel; a kernel that came apart stays in the module until dead code goes, also a public one, which loses its name.
 
 mod cut;
