@@ -53,6 +53,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     dataclass::register(m)?;
     script::register(m)?;
     ir::op::register(m)?;
+    ir::schedule::register(m)?;
     ir::te::register(m)?;
     ir::transform::register(m)?;
     ir::dpl::register(m)?;

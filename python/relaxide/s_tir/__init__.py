@@ -1,6 +1,31 @@
-"""Kernels as blocks: units of computation over axes, independent of the loops around them."""
+"""Kernels as blocks: units of computation over axes, and schedules that say how they are carried out.
 
-from . import stmt
+::
+
+    sch = s_tir.Schedule(kernel)
+    i, j, k = sch.get_loops(sch.get_sblock("C"))
+    j0, j1 = sch.split(j, [None, 8])
+    sch.reorder(i, j0, k, j1)
+    sch.vectorize(j1)
+    program = relaxide.compile(sch.mod)
+"""
+
+from . import schedule, stmt
+from .schedule import ExprRV, Instruction, InstructionKind, LoopRV, SBlockRV, Schedule, ScheduleError, Trace
 from .stmt import MatchBufferRegion, SBlock, SBlockRealize
 
-__all__ = ["MatchBufferRegion", "SBlock", "SBlockRealize", "stmt"]
+__all__ = [
+    "ExprRV",
+    "Instruction",
+    "InstructionKind",
+    "LoopRV",
+    "MatchBufferRegion",
+    "SBlock",
+    "SBlockRV",
+    "SBlockRealize",
+    "Schedule",
+    "ScheduleError",
+    "Trace",
+    "schedule",
+    "stmt",
+]

@@ -15,6 +15,7 @@ pub mod op;
 pub mod pass_functions;
 mod prim;
 pub mod rewriter;
+pub mod schedule;
 mod stmt;
 pub mod te;
 pub mod transform;

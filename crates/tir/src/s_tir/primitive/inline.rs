@@ -144,7 +144,8 @@ impl StmtMutator for Inline<'_> {
         }
         let read = n.reads.iter().any(|r| r.buffer == *self.buffer);
         let changed = SBlock { alloc_buffers, init, body, ..copy_block(n) };
-        let block = if read { with_regions(changed) } else { Ref::new(changed) };
+        let reads = if read { with_regions(copy_block(&changed)).reads.clone() } else { n.reads.clone() };
+        let block = Ref::new(SBlock { reads, ..changed });
         self.reuse.push((n.clone(), block.clone()));
         block
     }

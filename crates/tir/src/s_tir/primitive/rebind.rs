@@ -4,6 +4,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr};
 
+use crate::s_tir::affine::is_affine;
 use crate::s_tir::state::{NodeId, Tree, replace};
 use crate::stmt::*;
 
@@ -34,9 +35,10 @@ pub(super) fn simplify_bindings(body: &Stmt, tree: &Tree, node: NodeId, keep_uni
     let mut changes = Vec::new();
     for (id, n) in inside.blocks().filter(|(id, _)| inside.scope_of(*id).is_none()) {
         let own = inside.loops_above(id);
-        let loops = around.iter().cloned().chain(own.iter().filter_map(|l| inside.as_loop(*l).cloned()));
+        let loops: Vec<Ref<For>> =
+            around.iter().cloned().chain(own.iter().filter_map(|l| inside.as_loop(*l).cloned())).collect();
         let mut analyzer = Analyzer::new();
-        for l in loops {
+        for l in &loops {
             analyzer.mark_dims([&l.extent]);
             if keep_unit && l.extent.is_int(1) {
                 // With a range of two values the counter stays in the expression.
@@ -49,7 +51,10 @@ pub(super) fn simplify_bindings(body: &Stmt, tree: &Tree, node: NodeId, keep_uni
         let iter_values: Vec<PrimExpr> = n.iter_values.iter().map(|v| analyzer.simplify(v)).collect();
         if iter_values != n.iter_values {
             let changed = SBlockRealize { iter_values, predicate: n.predicate.clone(), block: n.block.clone() };
-            changes.push((Stmt::Block(n.clone()), Ref::new(changed).into()));
+            // What is shorter is not simpler where the parts of loops can no longer be told.
+            if is_affine(&changed, &loops) {
+                changes.push((Stmt::Block(n.clone()), Ref::new(changed).into()));
+            }
         }
     }
     replace(body, &changes)

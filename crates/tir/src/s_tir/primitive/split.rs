@@ -117,8 +117,9 @@ fn complete(loop_: &For, given: &[Option<PrimExpr>], analyzer: &mut Analyzer) ->
         }
         return Ok(known);
     }
-    let above = prim::sub(prim::add(loop_.extent.clone(), product.clone()), prim::int_of(dtype, 1));
-    let open = analyzer.simplify(&prim::floordiv(above, product));
+    let above = prim::add(loop_.extent.clone(), prim::sub(product.clone(), prim::int_of(dtype, 1)));
+    let open = prim::floordiv(above, product.clone());
+    let open = if product.as_int().is_some() { open } else { analyzer.simplify(&open) };
     Ok(given.iter().map(|f| f.as_ref().map_or_else(|| open.clone(), |f| prim::cast(dtype, f.clone()))).collect())
 }
 

@@ -1,0 +1,228 @@
+//! Schedules by hand to Python: steps by the names of their kinds, traces, and what random variables stand for.
+//!
+//! All steps go through [`PySchedule::step`]; the Python package gives each its method and its signature.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use relaxide::ffi::{Any, Array, Error, Field, FromAny, Object, Ref};
+use relaxide::ir::PrimExpr;
+use relaxide::ir::attrs::AttrValue;
+use relaxide::tir::s_tir::instruction::{Instruction, kind};
+use relaxide::tir::s_tir::{LoopRV, Rv, SBlockRV, Schedule, ScheduleError, StepError, Trace};
+
+use super::module::IRModule;
+use crate::{convert, error};
+
+/// A schedule. Steps on one schedule take turns.
+#[pyclass(frozen, subclass, name = "Schedule", module = "relaxide.s_tir")]
+pub struct PySchedule(Mutex<Schedule>);
+
+/// The steps of a schedule.
+#[pyclass(frozen, subclass, from_py_object, name = "Trace", module = "relaxide.s_tir")]
+#[derive(Clone)]
+pub struct PyTrace(Arc<Trace>);
+
+fn refused(error: StepError) -> PyErr {
+    error::to_py(Error::new("ScheduleError", error.to_string()))
+}
+
+fn not_there(error: ScheduleError) -> PyErr {
+    error::to_py(Error::new("ScheduleError", error.to_string()))
+}
+
+fn value(given: &Bound<'_, PyAny>) -> PyResult<AttrValue> {
+    if given.is_none() {
+        return Ok(AttrValue::None);
+    }
+    AttrValue::from_any(convert::from_py(given)?.as_view()).map_err(error::to_py)
+}
+
+fn values(given: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<AttrValue>> {
+    given.iter().map(value).collect()
+}
+
+fn give<'py>(py: Python<'py>, value: impl Into<Any>) -> PyResult<Bound<'py, PyAny>> {
+    convert::to_py(py, value.into())
+}
+
+fn object<T: Object>(given: &Bound<'_, PyAny>) -> Option<Ref<T>> {
+    convert::from_py(given).ok()?.to().ok()
+}
+
+fn rv_to_py<'py>(py: Python<'py>, rv: &Rv) -> PyResult<Bound<'py, PyAny>> {
+    convert::to_py(py, AttrValue::from(rv).to_any())
+}
+
+impl PySchedule {
+    fn lock(&self) -> PyResult<MutexGuard<'_, Schedule>> {
+        self.0.lock().map_err(|_| PyRuntimeError::new_err("an earlier step of this schedule did not finish"))
+    }
+}
+
+#[pymethods]
+impl PySchedule {
+    #[new]
+    #[pyo3(signature = (module, seed, checked))]
+    fn new(module: &Bound<'_, PyAny>, seed: i64, checked: bool) -> PyResult<PySchedule> {
+        let module = module.cast::<IRModule>().map_err(|_| PyTypeError::new_err("a schedule needs an IRModule"))?;
+        let mut schedule = Schedule::new(relaxide::IRModule::clone(&module.get().get()));
+        schedule.seed(seed);
+        schedule.set_checked(checked);
+        Ok(PySchedule(Mutex::new(schedule)))
+    }
+
+    /// Carries out a step; the random variables of its results.
+    #[pyo3(signature = (name, inputs, attrs, decision=None))]
+    fn _step<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        inputs: Vec<Bound<'py, PyAny>>,
+        attrs: Vec<Bound<'py, PyAny>>,
+        decision: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let kind = kind(name).ok_or_else(|| PyValueError::new_err(format!("there is no step {name}")))?;
+        let decision = decision.as_ref().map(value).transpose()?;
+        let (inputs, attrs) = (values(inputs)?, values(attrs)?);
+        let made = py.detach(|| self.lock()?.step(kind, inputs, attrs, decision).map_err(refused))?;
+        made.iter().map(|rv| rv_to_py(py, rv)).collect()
+    }
+
+    /// The module as it is now.
+    #[getter]
+    fn _module(&self) -> PyResult<IRModule> {
+        Ok(IRModule::of(Ref::new(self.lock()?.module().clone())))
+    }
+
+    /// What was done so far.
+    #[getter]
+    fn trace(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let trace = PyTrace(Arc::new(self.lock()?.trace().clone()));
+        Ok(py.import("relaxide.s_tir")?.getattr("Trace")?.call1((trace,))?.unbind())
+    }
+
+    /// The name of the function that blocks are looked for in.
+    #[getter]
+    fn _working_on(&self) -> PyResult<Option<String>> {
+        Ok(self.lock()?.func_working_on().map(str::to_string))
+    }
+
+    fn _work_on(&self, func_name: &str) -> PyResult<()> {
+        self.lock()?.work_on(func_name).map_err(not_there)
+    }
+
+    /// A schedule of a class at the same point.
+    fn _copy<'py>(&self, class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let made = class.call1((IRModule::of(Ref::default()),))?;
+        *made.cast::<PySchedule>()?.get().lock()? = self.lock()?.clone();
+        Ok(made)
+    }
+
+    fn _seed(&self, seed: i64) -> PyResult<()> {
+        self.lock()?.seed(seed);
+        Ok(())
+    }
+
+    fn _fork_seed(&self) -> PyResult<i64> {
+        Ok(self.lock()?.fork_seed())
+    }
+
+    /// The block, the loop or the number that a random variable stands for.
+    fn _get<'py>(&self, py: Python<'py>, rv: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let schedule = self.lock()?;
+        if let Some(block) = object::<SBlockRV>(rv) {
+            return give(py, schedule.block(&block).map_err(not_there)?);
+        }
+        if let Some(loop_) = object::<LoopRV>(rv) {
+            return give(py, schedule.loop_(&loop_).map_err(not_there)?);
+        }
+        let e = convert::from_py(rv)?.to::<PrimExpr>().map_err(error::to_py)?;
+        match schedule.number(&e) {
+            Some(number) => give(py, number),
+            None => Err(PyValueError::new_err(format!("the value of {e} is not known"))),
+        }
+    }
+
+    /// Forgets a random variable.
+    fn _remove(&self, rv: &Bound<'_, PyAny>) -> PyResult<()> {
+        let rv = Rv::of(&value(rv)?).ok_or_else(|| PyTypeError::new_err("no random variable"))?;
+        self.lock()?.remove_rv(&rv).map_err(not_there)
+    }
+
+    /// Carries out the steps of a trace.
+    fn _apply(&self, py: Python<'_>, trace: &PyTrace, remove_postproc: bool) -> PyResult<()> {
+        py.detach(|| trace.0.apply_to(&mut *self.lock()?, remove_postproc).map_err(refused))
+    }
+
+    /// Carries out the steps that lists of names say.
+    fn _apply_json(&self, py: Python<'_>, json: &Bound<'_, PyAny>) -> PyResult<()> {
+        let json = value(json)?;
+        py.detach(|| {
+            let mut schedule = self.lock()?;
+            Trace::apply_json(&json, &mut schedule).map_err(refused)
+        })
+    }
+}
+
+#[pymethods]
+impl PyTrace {
+    #[new]
+    #[pyo3(signature = (other))]
+    fn new(other: PyTrace) -> PyTrace {
+        other
+    }
+
+    fn as_python(&self, remove_postproc: bool) -> Vec<String> {
+        self.0.as_python(remove_postproc)
+    }
+
+    fn _as_json<'py>(&self, py: Python<'py>, remove_postproc: bool) -> PyResult<Bound<'py, PyAny>> {
+        convert::to_py(py, self.0.as_json(remove_postproc).to_any())
+    }
+
+    fn _simplified(&self, remove_postproc: bool) -> PyTrace {
+        PyTrace(Arc::new(self.0.simplified(remove_postproc)))
+    }
+
+    /// Kind, inputs, constants, results and decision of each step.
+    fn _steps<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let list = |values: &[AttrValue]| Any::from(values.iter().map(Field::to_any).collect::<Array>());
+        let row = |(step, decision): &(Instruction, Option<AttrValue>)| {
+            let outputs: Vec<AttrValue> = step.outputs.iter().map(AttrValue::from).collect();
+            let decision = decision.as_ref().map_or_else(Any::none, Field::to_any);
+            let parts = [step.kind.name.into(), list(&step.inputs), list(&step.attrs), list(&outputs), decision];
+            convert::to_py(py, parts.into_iter().collect::<Array>().into())
+        };
+        self.0.steps().iter().map(row).collect()
+    }
+
+    /// The same steps, of which one decides otherwise.
+    fn _with_decision(&self, index: usize, decision: &Bound<'_, PyAny>) -> PyResult<PyTrace> {
+        Ok(PyTrace(Arc::new(self.0.with_decision(index, value(decision)?))))
+    }
+
+    /// The steps in front of the mark behind which postprocessing begins.
+    fn _before_postproc(&self) -> PyTrace {
+        PyTrace(Arc::new(self.0.before_postproc()))
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// Names, methods and purity of all kinds of steps.
+#[pyfunction]
+fn schedule_kinds() -> Vec<(&'static str, &'static str, bool)> {
+    relaxide::tir::s_tir::instruction::KINDS.iter().map(|kind| (kind.name, kind.method, kind.is_pure)).collect()
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    SBlockRV::type_index();
+    LoopRV::type_index();
+    m.add_class::<PySchedule>()?;
+    m.add_class::<PyTrace>()?;
+    m.add_function(wrap_pyfunction!(schedule_kinds, m)?)
+}

@@ -1,0 +1,117 @@
+"""Traces: the steps of a schedule, with what was decided at random."""
+
+from ... import _core
+
+
+class InstructionKind:
+    """A kind of step: ``name`` in traces, ``method`` of a schedule, and whether it leaves the program as it is."""
+
+    _all = None
+
+    def __init__(self, name, method, is_pure):
+        self.name, self.method, self.is_pure = name, method, is_pure
+
+    @staticmethod
+    def get(name):
+        """The kind of a name, ``"Split"`` for instance."""
+        if InstructionKind._all is None:
+            InstructionKind._all = {row[0]: InstructionKind(*row) for row in _core.schedule_kinds()}
+        if name not in InstructionKind._all:
+            raise ValueError(f"there is no step {name}")
+        return InstructionKind._all[name]
+
+    def __repr__(self):
+        return f"InstructionKind({self.name})"
+
+
+class Instruction:
+    """A step that was carried out: its kind, inputs, constants, and the random variables of its results."""
+
+    def __init__(self, kind, inputs, attrs, outputs):
+        self.kind, self.inputs, self.attrs, self.outputs = kind, inputs, attrs, outputs
+
+    def __repr__(self):
+        return f"Instruction({self.kind.name})"
+
+
+class Trace(_core.Trace):
+    """The steps of a schedule. ``str`` gives the Python function that carries them out."""
+
+    @property
+    def _rows(self):
+        if not hasattr(self, "_kept_rows"):
+            rows = [list(row) for row in self._steps()]
+            self._kept_rows = [(Instruction(InstructionKind.get(r[0]), *map(list, r[1:4])), r[4]) for r in rows]
+        return self._kept_rows
+
+    @property
+    def insts(self):
+        """The steps, in order."""
+        return [step for step, _ in self._rows]
+
+    @property
+    def decisions(self):
+        """What was decided, by step."""
+        return {step: _plain(decision) for step, decision in self._rows if decision is not None}
+
+    def get_decision(self, inst):
+        """What a step of this trace decided; None where it decided nothing."""
+        return self.decisions.get(inst)
+
+    def as_python(self, remove_postproc=False):
+        """A line of Python for each step. ``remove_postproc`` leaves out what is behind ``enter_postproc``."""
+        return super().as_python(remove_postproc)
+
+    def as_json(self, remove_postproc=False):
+        """The steps as lists of names and numbers, and the decisions."""
+        return _plain(self._as_json(remove_postproc))
+
+    def simplified(self, remove_postproc):
+        """Without the steps that change nothing and whose results nothing uses."""
+        return Trace(self._simplified(remove_postproc))
+
+    def with_decision(self, inst, decision, remove_postproc):
+        """The same steps, of which one decides otherwise."""
+        changed = Trace(self._with_decision(self.insts.index(inst), decision))
+        return Trace(changed._before_postproc()) if remove_postproc else changed
+
+    def apply_to_schedule(self, sch, remove_postproc, decision_provider=None):
+        """Carry the steps out on another schedule.
+
+        ``decision_provider(instruction, inputs, attrs, decision)`` gives other decisions to the steps that decide.
+        """
+        trace = self
+        if decision_provider is not None:
+            for index, (step, decision) in enumerate(self._rows):
+                if decision is not None:
+                    other = decision_provider(step, step.inputs, step.attrs, _plain(decision))
+                    trace = trace._with_decision(index, other)
+        sch._apply(trace, remove_postproc)
+
+    @staticmethod
+    def apply_json_to_schedule(json_obj, sch):
+        """Carry out the steps that :meth:`as_json` wrote."""
+        sch._apply_json(json_obj)
+
+    def show(self, style=None, black_format=False):
+        """Print the steps, coloured where the output shows colours."""
+        from ...ir._highlight import show
+
+        show(str(self))
+
+    def __repr__(self):
+        return str(self)
+
+
+def _plain(value):
+    """Lists and dictionaries of Python."""
+    if isinstance(value, (str, bytes)) or value is None:
+        return value
+    if hasattr(value, "items"):
+        return {key: _plain(item) for key, item in value.items()}
+    if hasattr(value, "__len__") and hasattr(value, "__getitem__"):
+        return [_plain(item) for item in value]
+    return value
+
+
+__all__ = ["Instruction", "InstructionKind", "Trace"]
