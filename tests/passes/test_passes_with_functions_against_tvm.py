@@ -82,7 +82,7 @@ def values(name):
     return {key: np.arange(int(np.prod(shape))).reshape(shape).astype(dtype) for key, shape in BOUND[name][2].items()}
 
 
-#: TVM takes a value of any shape, and says nothing.
+#: TVM takes a value of any shape, and types what uses it anew; ours refuses it.
 UNCHECKED = ["another rank"]
 
 

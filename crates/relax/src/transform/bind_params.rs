@@ -9,6 +9,7 @@
 //!
 //! On the command line a tensor is given as numbers in lists, `BindParams(main, {w: [[1.0, 2.0]]})`, and has the parameter's
 //! element type. A value must have the element type and the rank of its parameter, and its dimensions where those are numbers.
+//! **Differs from TVM**, which takes a value of any rank and shape, and types what uses it anew.
 
 use std::collections::HashMap;
 
