@@ -1,10 +1,6 @@
 //! Compilation of many kernels: threads, LLVM's passes.
 
-use std::{
-    collections::BTreeSet,
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
-};
+use std::collections::BTreeSet;
 
 use inkwell::{
     context::Context,
@@ -14,7 +10,7 @@ use inkwell::{
     support::LLVMString,
     targets::{FileType, TargetMachine},
 };
-use relaxide_ir::{Ref, Target};
+use relaxide_ir::{Ref, Target, workers};
 use relaxide_tir::PrimFunc;
 
 use crate::{
@@ -63,20 +59,20 @@ fn passes() -> String {
 
 /// Compiles lowered kernels for a target.
 pub fn compile(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<CompiledLib, CodegenError> {
-    compile_with(funcs, target, &|_, _| {})
+    compile_with(funcs, target, &mut |_, _| {})
 }
 
-/// The same, and tells `progress` after each part how many kernels of how many are done.
+/// The same, and tells `progress` after each part how many of how many are done.
 pub fn compile_with(
     funcs: &[Ref<PrimFunc>],
     target: &Target,
-    progress: &(dyn Fn(usize, usize) + Sync),
+    progress: &mut dyn FnMut(usize, usize),
 ) -> Result<CompiledLib, CodegenError> {
     let native = NativeTarget::resolve(target)?;
     let names = names_of(funcs)?;
     let originals = originals(funcs);
     let shards = split(funcs, &originals);
-    let compile_shard = |indices: &[usize]| -> Result<(Vec<u8>, Vec<String>), CodegenError> {
+    let compile_shard = |_: usize, indices: &Vec<usize>| -> Result<(Vec<u8>, Vec<String>), CodegenError> {
         let shard = write_shard(funcs, &names, &originals, indices, &native)?;
         let machine = native.machine()?;
         let context = Context::create();
@@ -85,42 +81,13 @@ pub fn compile_with(
         Ok((object.as_slice().to_vec(), shard.foreign))
     };
     let (mut objects, mut foreign) = (Vec::new(), BTreeSet::new());
-    for result in in_parallel(&shards, compile_shard, &|done| progress(done, funcs.len())) {
-        let (object, functions) = result?;
+    let died = || Err(CodegenError::Llvm("a compiling thread ended early".into()));
+    for result in workers::map(&shards, compile_shard, |done| progress(done, shards.len())) {
+        let (object, functions) = result.unwrap_or_else(died)?;
         objects.push(object);
         foreign.extend(functions);
     }
     Ok(CompiledLib { machine: native.machine, objects, kernels: names, foreign: foreign.into_iter().collect() })
-}
-
-type Compiled = Result<(Vec<u8>, Vec<String>), CodegenError>;
-
-/// Does the work of every shard on as many threads as there are; results in the order of the shards.
-fn in_parallel(
-    shards: &[Vec<usize>],
-    work: impl Fn(&[usize]) -> Compiled + Sync,
-    progress: &(dyn Fn(usize) + Sync),
-) -> Vec<Compiled> {
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(shards.len());
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let take_turns = || {
-        let mut results = Vec::new();
-        while let Some((index, shard)) = shards.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed)) {
-            results.push((index, work(shard)));
-            progress(done.fetch_add(shard.len(), Ordering::Relaxed) + shard.len());
-        }
-        results
-    };
-    if threads <= 1 {
-        return take_turns().into_iter().map(|(_, result)| result).collect();
-    }
-    let mut results: Vec<(usize, Compiled)> = thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(take_turns)).collect();
-        let died = || vec![(0, Err(CodegenError::Llvm("a compiling thread ended early".into())))];
-        handles.into_iter().flat_map(|handle| handle.join().unwrap_or_else(|_| died())).collect()
-    });
-    results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, result)| result).collect()
 }
 
 /// The kernels in LLVM's text form as they leave this crate, before LLVM's passes.

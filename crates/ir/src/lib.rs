@@ -17,6 +17,7 @@ pub mod span;
 pub mod target;
 pub mod types;
 pub mod var;
+pub mod workers;
 
 pub use attrs::{AttrValue, Attrs};
 pub use buffer::Buffer;

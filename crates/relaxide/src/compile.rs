@@ -6,7 +6,7 @@ use std::str::FromStr;
 use relaxide_codegen::CompiledLib;
 use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
-use relaxide_ir::{AttrValue, Code, IRModule, Target};
+use relaxide_ir::{AttrValue, Code, IRModule, Target, workers};
 pub use relaxide_relax::ExecMode;
 use relaxide_relax::transform;
 use relaxide_tir::{PrimFunc, lower, schedule};
@@ -125,7 +125,9 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     executable.set_trailer(signature.to_trailer());
     let (functions, notes) = schedule_kernels(&kernels, options)?;
     options.tell("native code", 0, 1);
-    let library = relaxide_codegen::compile(&functions, &options.target)?;
+    let target = options.target.clone();
+    let tell = &mut |done, total| options.tell("native code", done, total);
+    let library = relaxide_codegen::compile_with(&functions, &target, tell)?;
     let module = executable.into_module();
     for external in external_modules(&lowered)? {
         module.import(external)?;
@@ -174,16 +176,20 @@ fn schedule_kernels(
     let kernels: Vec<(String, Ref<PrimFunc>)> =
         module.functions_of::<PrimFunc>().map(|(name, f)| (name.to_string(), f)).collect();
     let total = kernels.len();
-    let (mut functions, mut notes) = (Vec::with_capacity(total), Vec::new());
-    for (i, (name, kernel)) in kernels.into_iter().enumerate() {
-        options.tell("kernels", i, total);
+    let target = options.target.clone();
+    let schedule = |_: usize, (name, kernel): &(String, Ref<PrimFunc>)| {
         let failed = |message: String| Error::Kernel { kernel: name.clone(), message };
-        let scheduled = schedule::apply(&kernel, &options.target).map_err(|e| failed(e.to_string()))?;
+        let scheduled = schedule::apply(kernel, &target).map_err(|e| failed(e.to_string()))?;
         let lowered = lower::lower(&scheduled.func).map_err(|e| failed(e.to_string()))?;
-        functions.push(Ref::new(lowered));
-        notes.push(KernelNote { kernel: name.clone(), notes: scheduled.notes });
-    }
-    Ok((functions, notes))
+        Ok((Ref::new(lowered), KernelNote { kernel: name.clone(), notes: scheduled.notes }))
+    };
+    options.tell("kernels", 0, total);
+    let results = workers::map(&kernels, schedule, |done| options.tell("kernels", done, total));
+    let died = |name: &str| {
+        let message = "the thread that scheduled it ended early; this is a defect of Relaxide".into();
+        Err(Error::Kernel { kernel: name.into(), message })
+    };
+    results.into_iter().zip(&kernels).map(|(result, (name, _))| result.unwrap_or_else(|| died(name))).collect()
 }
 
 /// Stands in the module tree for the native code of the library that the tree is written into.

@@ -1,0 +1,65 @@
+//! Work on many items by as many threads as there are cores.
+//!
+//! For work that takes milliseconds an item: scheduling and compiling kernels. The thread that asks does none of it and is told
+//! instead when an item is done, so that it can show progress. Threads of running programs are the runtime's, not these.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+/// Expressions and statements are walked by recursion.
+const STACK: usize = 16 << 20;
+
+/// Does `work` for every item, in any order; the results are in the order of the items. `done` is told how many are done.
+///
+/// The result of an item is `None` if its thread ended early or could not be started.
+pub fn map<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(usize, &T) -> R + Sync,
+    mut done: impl FnMut(usize),
+) -> Vec<Option<R>> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    let take_turns = |sender: mpsc::Sender<(usize, R)>| {
+        while let Some((index, item)) = items.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed)) {
+            if sender.send((index, work(index, item))).is_err() {
+                break;
+            }
+        }
+    };
+    let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
+    thread::scope(|scope| {
+        let start = |sender| thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || take_turns(sender));
+        let workers: Vec<_> = (0..threads).filter_map(|_| start(sender.clone()).ok()).collect();
+        drop(sender);
+        for (count, (index, result)) in receiver.iter().enumerate() {
+            results[index] = Some(result);
+            done(count + 1);
+        }
+        // A panic was printed where it happened; here it is an item without a result.
+        workers.into_iter().for_each(|worker| drop(worker.join()));
+    });
+    results
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_order_and_progress_is_told() {
+        let items: Vec<usize> = (0..100).collect();
+        let mut told = Vec::new();
+        let results = map(&items, |index, item| index + item, |done| told.push(done));
+        assert_eq!(results, (0..100).map(|i| Some(2 * i)).collect::<Vec<_>>());
+        assert_eq!(told, (1..=100).collect::<Vec<_>>());
+        assert!(map(&[0u8; 0], |_, _| (), |_| ()).is_empty());
+    }
+
+    #[test]
+    fn an_item_whose_work_panics_has_no_result() {
+        let results = map(&[1, 0, 2], |_, item| 10 / item, |_| ());
+        assert_eq!((results[0], results[1]), (Some(10), None));
+    }
+}
