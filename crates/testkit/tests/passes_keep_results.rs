@@ -85,6 +85,7 @@ const DO_NOT_RUN: &[&str] = &[
     "lazy_transform_params_refuses",
     "lift_transform_params_refuses",
     "lift_transform_params_shared",
+    "normalize_global_var_refuses",
     "plan_packed_calls",
     "specialize_kernels",
     "specialize_kernels_refuses",
