@@ -31,7 +31,7 @@ impl Digit {
     /// Its value.
     pub fn value(&self, analyzer: &mut Analyzer) -> PrimExpr {
         let high = prim::floordiv(&self.source, &self.lower);
-        let whole = prim::floordiv(&self.total + &self.lower - 1, &self.lower);
+        let whole = prim::floordiv(&self.total + &self.lower - prim::int_of(self.total.dtype(), 1), &self.lower);
         if analyzer.can_prove_equal(&whole, &self.extent) { high } else { prim::floormod(high, &self.extent) }
     }
 
@@ -265,11 +265,11 @@ impl<'a> Detect<'a> {
     fn divided(&mut self, n: &Binary, whole: Digit) -> Option<Digit> {
         let by = &n.b;
         let divides = self.analyzer.can_prove_equal(&prim::floormod(&whole.extent, by), &prim::int_of(by.dtype(), 0));
-        let all = prim::floordiv(&whole.total + &whole.lower - 1, &whole.lower);
+        let all = prim::floordiv(&whole.total + &whole.lower - prim::int_of(whole.total.dtype(), 1), &whole.lower);
         let is_highest = self.analyzer.can_prove_equal(&all, &whole.extent);
         match n.op {
             BinaryOp::FloorDiv if divides || is_highest => {
-                let extent = self.analyzer.simplify(&prim::floordiv(&whole.extent + by - 1, by));
+                let extent = self.analyzer.simplify(&prim::floordiv(&whole.extent + by - prim::int_of(by.dtype(), 1), by));
                 let lower = self.analyzer.simplify(&(&whole.lower * by));
                 Some(Digit { lower, extent, ..whole })
             }

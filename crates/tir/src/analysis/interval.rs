@@ -34,7 +34,8 @@ impl Interval {
 
     /// `extent` values from `min` on.
     pub fn of_range(min: &PrimExpr, extent: &PrimExpr) -> Interval {
-        Interval { min: min.clone(), max: min + extent - 1 }
+        let max = prim::cast(min.dtype(), extent.clone()) + min - prim::int_of(min.dtype(), 1);
+        Interval { min: min.clone(), max }
     }
 
     /// Whether it is known, by its form alone, to be one value.
@@ -44,7 +45,7 @@ impl Interval {
 
     /// How many values there are.
     pub fn extent(&self, analyzer: &mut Analyzer) -> PrimExpr {
-        analyzer.simplify(&(&self.max - &self.min + 1))
+        analyzer.simplify(&(&self.max - &self.min + prim::int_of(self.max.dtype(), 1)))
     }
 
     /// What covers both. Ends that cannot be compared become a `min` or a `max`.
@@ -148,7 +149,8 @@ impl Running {
                         max: prim::floormod(a.max, &divisor),
                     });
                 }
-                Some(Interval { min: prim::int_of(divisor.dtype(), 0), max: divisor - 1 })
+                let one = prim::int_of(divisor.dtype(), 1);
+                Some(Interval { min: prim::int_of(divisor.dtype(), 0), max: divisor - one })
             }
             _ => None,
         }

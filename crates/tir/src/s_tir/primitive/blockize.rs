@@ -154,7 +154,7 @@ fn divide_axis(
         Some(term) => analyzer.simplify(&(&term.weight * &term.digit.extent)),
         None => one.clone(),
     };
-    let outer_extent = analyzer.simplify(&prim::floordiv(&iter.extent + &inner_extent - 1, &inner_extent));
+    let outer_extent = analyzer.simplify(&prim::floordiv(&iter.extent + &inner_extent - &one, &inner_extent));
     let zero = || prim::int_of(dtype, 0);
     let sum = |terms: &[crate::analysis::affine::Term], by: &PrimExpr, analyzer: &mut Analyzer| {
         let value = terms.iter().fold(zero(), |sum, t| {

@@ -48,7 +48,11 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     check_outer_loops(&realize, &loops[..at], &loops[at])?;
     let Some(init) = &block.init else { return Err(ScheduleError::at_block(block, "it has no init")) };
     let (nest, first) = init_nest(&realize, init, &loops[at..]);
-    let update = with_regions(SBlock { name: format!("{}_update", block.name), init: None, ..copy_block(block) });
+    // Without an init the block reads what it adds to.
+    let own = block.writes.iter().filter(|w| !block.reads.iter().any(|r| r.buffer == w.buffer));
+    let reads = own.chain(&block.reads).cloned().collect();
+    let update = SBlock { name: format!("{}_update", block.name), init: None, reads, ..copy_block(block) };
+    let update = Ref::new(update);
     let target: Stmt = loops[at].clone().into();
     let updated = replace(&target, &[(realize.clone().into(), with_block(&realize, update.clone()).into())]);
     let body = replace(&sch.func(&place.func)?.body, &[(target, Stmt::seq([nest, updated]))]);

@@ -301,7 +301,7 @@ fn within(needed: Interval, whole: &Interval, analyzer: &mut Analyzer) -> (Inter
 /// tell are left out.
 fn inverted(range: &Range, needed: &Interval, block: &SBlock, analyzer: &mut Analyzer) -> Vec<(Ref<Var>, Interval)> {
     let index = analyzer.simplify(&range.min);
-    let width = &range.extent - 1;
+    let width = &range.extent - prim::int_of(range.extent.dtype(), 1);
     let is_axis = |v: &Ref<Var>| block.iter_vars.iter().any(|i| i.var == *v);
     let used: Vec<Ref<Var>> = prim::free_vars(&index).into_iter().filter(is_axis).collect();
     let [var] = used.as_slice() else { return Vec::new() };
@@ -327,12 +327,12 @@ fn solve(e: &PrimExpr, var: &Ref<Var>, target: Interval, analyzer: &mut Analyzer
         (BinaryOp::Sub, false, true) => solve(&n.b, var, Interval { min: &n.a - max, max: &n.a - min }, analyzer),
         (BinaryOp::Mul, true, false) if n.b.as_int().is_some_and(|c| c > 0) => {
             let c = &n.b;
-            let low = prim::floordiv(min + c - 1, c.clone());
+            let low = prim::floordiv(min + c - prim::int_of(c.dtype(), 1), c.clone());
             solve(&n.a, var, Interval { min: low, max: prim::floordiv(max, c.clone()) }, analyzer)
         }
         (BinaryOp::FloorDiv, true, false) if n.b.as_int().is_some_and(|c| c > 0) => {
             let c = &n.b;
-            solve(&n.a, var, Interval { min: min * c, max: max * c + (c - 1) }, analyzer)
+            solve(&n.a, var, Interval { min: min * c, max: max * c + (c - prim::int_of(c.dtype(), 1)) }, analyzer)
         }
         _ => None,
     }

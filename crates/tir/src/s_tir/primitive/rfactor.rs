@@ -188,6 +188,8 @@ impl Task {
         let at = self.part(indices, &factor.var);
         let values: Vec<PrimExpr> = self.buffers.iter().map(|b| prim::load(b, at.iter().cloned())).collect();
         let block = self.block(block.name.clone(), iter_vars, &self.reducer.buffers, indices, &values);
+        let reads = self.buffers.iter().map(|b| element(b, &at)).collect();
+        let block = Ref::new(SBlock { reads, ..copy_block(&block) });
         Ref::new(SBlockRealize { iter_values, predicate: prim::boolean(true), block })
     }
 
@@ -201,9 +203,11 @@ impl Task {
         values: &[PrimExpr],
     ) -> Ref<SBlock> {
         let store = |buffer: &Ref<Buffer>, value: PrimExpr| Stmt::store(buffer, indices.iter().cloned(), value);
+        // Where no axis of the reduction is left, each part is one value.
+        let combines = iter_vars.iter().any(|iter| iter.kind == IterKind::Reduce);
         let init = buffers.iter().zip(&self.reducer.identities).map(|(b, value)| store(b, value.clone()));
         let so_far: Vec<PrimExpr> = buffers.iter().map(|b| prim::load(b, indices.iter().cloned())).collect();
-        let combined = self.reducer.combine(&so_far, values);
+        let combined = if combines { self.reducer.combine(&so_far, values) } else { values.to_vec() };
         let body = match (buffers, combined.as_slice()) {
             ([buffer], [value]) => store(buffer, value.clone()),
             _ => {
@@ -222,7 +226,7 @@ impl Task {
             alloc_buffers: Vec::new(),
             match_buffers: Vec::new(),
             annotations: self.realize.block.annotations.clone(),
-            init: Some(Stmt::seq(init)),
+            init: combines.then(|| Stmt::seq(init)),
             body,
         })
     }
