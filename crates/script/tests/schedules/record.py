@@ -13,8 +13,8 @@ F = "float32"
 
 
 @T.prim_func(s_tir=True)
-def product(A: T.Buffer((32, 64), F), B: T.Buffer((64, 48), F), C: T.Buffer((32, 48), F)):
-    for i, j, k in T.grid(32, 48, 64):
+def product(A: T.Buffer((16, 8), F), B: T.Buffer((8, 24), F), C: T.Buffer((16, 24), F)):
+    for i, j, k in T.grid(16, 24, 8):
         with T.sblock("C"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])
             with T.init():
@@ -23,54 +23,54 @@ def product(A: T.Buffer((32, 64), F), B: T.Buffer((64, 48), F), C: T.Buffer((32,
 
 
 @T.prim_func(s_tir=True)
-def product_relu(A: T.Buffer((32, 64), F), B: T.Buffer((48, 64), F), D: T.Buffer((32, 48), F)):
-    C = T.sblock_alloc_buffer((32, 48), F)
-    for i, j, k in T.grid(32, 48, 64):
+def product_relu(A: T.Buffer((16, 8), F), B: T.Buffer((24, 8), F), D: T.Buffer((16, 24), F)):
+    C = T.sblock_alloc_buffer((16, 24), F)
+    for i, j, k in T.grid(16, 24, 8):
         with T.sblock("C"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])
             with T.init():
                 C[vi, vj] = T.float32(0)
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vj, vk]
-    for i, j in T.grid(32, 48):
+    for i, j in T.grid(16, 24):
         with T.sblock("D"):
             vi, vj = T.axis.remap("SS", [i, j])
             D[vi, vj] = T.max(C[vi, vj], T.float32(0))
 
 
 @T.prim_func(s_tir=True)
-def chain(A: T.Buffer((32, 48), F), D: T.Buffer((32, 48), F)):
-    B = T.sblock_alloc_buffer((32, 48), F)
-    C = T.sblock_alloc_buffer((32, 48), F)
-    for i, j in T.grid(32, 48):
+def chain(A: T.Buffer((16, 24), F), D: T.Buffer((16, 24), F)):
+    B = T.sblock_alloc_buffer((16, 24), F)
+    C = T.sblock_alloc_buffer((16, 24), F)
+    for i, j in T.grid(16, 24):
         with T.sblock("B"):
             vi, vj = T.axis.remap("SS", [i, j])
             B[vi, vj] = A[vi, vj] * T.float32(2)
-    for i, j in T.grid(32, 48):
+    for i, j in T.grid(16, 24):
         with T.sblock("C"):
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = B[vi, vj] + T.float32(1)
-    for i, j in T.grid(32, 48):
+    for i, j in T.grid(16, 24):
         with T.sblock("D"):
             vi, vj = T.axis.remap("SS", [i, j])
             D[vi, vj] = C[vi, vj] * B[vi, vj]
 
 
 @T.prim_func(s_tir=True)
-def stencil(A: T.Buffer((34, 48), F), C: T.Buffer((32, 48), F)):
-    B = T.sblock_alloc_buffer((34, 48), F)
-    for i, j in T.grid(34, 48):
+def stencil(A: T.Buffer((18, 24), F), C: T.Buffer((16, 24), F)):
+    B = T.sblock_alloc_buffer((18, 24), F)
+    for i, j in T.grid(18, 24):
         with T.sblock("B"):
             vi, vj = T.axis.remap("SS", [i, j])
             B[vi, vj] = A[vi, vj] * T.float32(2)
-    for i, j in T.grid(32, 48):
+    for i, j in T.grid(16, 24):
         with T.sblock("C"):
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = B[vi, vj] + B[vi + 1, vj] + B[vi + 2, vj]
 
 
 @T.prim_func(s_tir=True)
-def row_sums(A: T.Buffer((16, 64), F), B: T.Buffer((16,), F)):
-    for i, k in T.grid(16, 64):
+def row_sums(A: T.Buffer((8, 32), F), B: T.Buffer((8,), F)):
+    for i, k in T.grid(8, 32):
         with T.sblock("B"):
             vi, vk = T.axis.remap("SR", [i, k])
             with T.init():
@@ -79,8 +79,8 @@ def row_sums(A: T.Buffer((16, 64), F), B: T.Buffer((16,), F)):
 
 
 @T.prim_func(s_tir=True)
-def argmax(A: T.Buffer((16, 64), F), I: T.Buffer((16,), "int64"), V: T.Buffer((16,), F)):
-    for i, k in T.grid(16, 64):
+def argmax(A: T.Buffer((8, 32), F), I: T.Buffer((8,), "int64"), V: T.Buffer((8,), F)):
+    for i, k in T.grid(8, 32):
         with T.sblock("argmax"):
             vi, vk = T.axis.remap("SR", [i, k])
             with T.init():
@@ -113,8 +113,8 @@ MAPS = {
     "swap": lambda i, j: (j, i),
     "tiles": lambda i, j: (i // 4, j // 8, i % 4, j % 8),
     "rows": lambda i, j: (i // 8, j, i % 8),
-    "flat": lambda i, j: i * 48 + j,
-    "split_3": lambda i, j, k: (i // 16, j, i % 16, k),
+    "flat": lambda i, j: i * 24 + j,
+    "split_3": lambda i, j, k: (i // 8, j, i % 8, k),
     "turn_3": lambda i, j, k: (j, i, k),
     "split_reduction": lambda i, k: (i, k // 8, k % 8),
 }
@@ -151,14 +151,14 @@ CASES = [
     # compute_at
     ("chain", [block("B"), block("C"), loops("$C", "i", "j"), block("D"), loops("$D", "x", "y"), [[], "compute_at", ["$C", "$x"]]]),
     ("chain", [block("C"), block("D"), loops("$D", "x", "y"), [[], "compute_at", ["$C", "$y"]]]),
-    ("chain", [block("C"), block("D"), loops("$D", "x", "y"), split("y", [None, 16]), [[], "compute_at", ["$C", "$y0"]]]),
+    ("chain", [block("C"), block("D"), loops("$D", "x", "y"), split("y", [None, 8]), [[], "compute_at", ["$C", "$y0"]]]),
     ("stencil", [block("B"), block("C"), loops("$C", "i", "j"), split("i", [None, 8]), [[], "compute_at", ["$B", "$i0"]]]),
     ("stencil", [block("B"), block("C"), loops("$C", "i", "j"), [[], "compute_at", ["$B", "$i"]]]),
     ("product_relu", [block("C"), block("D"), loops("$D", "x", "y"), split("x", [None, 4]), [[], "compute_at", ["$C", "$x0"]]]),
     ("conv", [block("P"), block("C"), loops("$C", "i", "o", "k"), split("i", [None, 6]), [[], "compute_at", ["$P", "$i0"]]]),
     # reverse_compute_at
     ("chain", [block("C"), block("B"), loops("$B", "x", "y"), [[], "reverse_compute_at", ["$C", "$x"]]]),
-    ("chain", [block("C"), block("B"), loops("$B", "x", "y"), split("y", [None, 16]), [[], "reverse_compute_at", ["$C", "$y0"]]]),
+    ("chain", [block("C"), block("B"), loops("$B", "x", "y"), split("y", [None, 8]), [[], "reverse_compute_at", ["$C", "$y0"]]]),
     ("product_relu", [*TILED, block("D"), [[], "reverse_compute_at", ["$D", "$j0"]]]),
     ("product_relu", [block("C"), loops("$C", "i", "j", "k"), block("D"), [[], "reverse_compute_at", ["$D", "$j"]]]),
     # cache_read and cache_write
@@ -181,7 +181,7 @@ CASES = [
     ("row_sums", [block("B"), loops("$B", "i", "k"), split("k", [None, 8]), [["f"], "rfactor", ["$k0", 0]]]),
     ("row_sums", [block("B"), loops("$B", "i", "k"), split("k", [None, 8]), [["f"], "rfactor", ["$k1", 1]]]),
     ("row_sums", [block("B"), loops("$B", "i", "k"), [["f"], "rfactor", ["$k", -1]]]),
-    ("product", [block("C"), loops("$C", "i", "j", "k"), split("k", [None, 8]), [["f"], "rfactor", ["$k0", 2]]]),
+    ("product", [block("C"), loops("$C", "i", "j", "k"), split("k", [None, 2]), [["f"], "rfactor", ["$k0", 2]]]),
     ("argmax", [block("argmax"), loops("$argmax", "i", "k"), split("k", [None, 8]), [["f"], "rfactor", ["$k0", 1]]]),
     # blockize
     ("product", [*TILED, [["o"], "blockize", ["$i1"]]]),
@@ -200,7 +200,7 @@ CASES = [
     ("row_sums", [block("B"), [[], "transform_block_layout", ["$B", "split_reduction"]]]),
     # pad_einsum
     ("product", [block("C"), [[], "pad_einsum", ["$C", [5, 7, 6]]]]),
-    ("product", [block("C"), [[], "pad_einsum", ["$C", [32, 48, 5]]]]),
+    ("product", [block("C"), [[], "pad_einsum", ["$C", [16, 24, 5]]]]),
     ("product_relu", [block("C"), [[], "pad_einsum", ["$C", [5, 1, 6]]]]),
     # set_scope, storage_align, unsafe_set_dtype
     ("chain", [block("B"), [[], "set_scope", ["$B", 0, "shared"]]]),

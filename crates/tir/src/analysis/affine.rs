@@ -269,7 +269,8 @@ impl<'a> Detect<'a> {
         let is_highest = self.analyzer.can_prove_equal(&all, &whole.extent);
         match n.op {
             BinaryOp::FloorDiv if divides || is_highest => {
-                let extent = self.analyzer.simplify(&prim::floordiv(&whole.extent + by - prim::int_of(by.dtype(), 1), by));
+                let extent =
+                    self.analyzer.simplify(&prim::floordiv(&whole.extent + by - prim::int_of(by.dtype(), 1), by));
                 let lower = self.analyzer.simplify(&(&whole.lower * by));
                 Some(Digit { lower, extent, ..whole })
             }
