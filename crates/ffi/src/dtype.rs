@@ -274,7 +274,11 @@ fn parse_lanes(text: &str, rest: &str) -> Result<u16, Error> {
         Err(Error::new(ErrorKind::ValueError, format!("the lanes of dtype `{text}` are not between 1 and 32767")))
     };
     if let Some(digits) = rest.strip_prefix("xvscalex") {
-        return Ok(-number(digits)? as u16);
+        // A single scalable lane would print as a scalar.
+        return match number(digits)? {
+            1 => Err(Error::new(ErrorKind::ValueError, format!("the lanes of dtype `{text}` are fewer than two"))),
+            lanes => Ok(-lanes as u16),
+        };
     }
     let digits = rest.strip_prefix('x').ok_or_else(|| unknown(text))?;
     Ok(number(digits)? as u16)
@@ -327,6 +331,7 @@ mod tests {
             "i0",
             "f8_e4m3_x4",
             "complex64",
+            "float32xvscalex1",
             "e4m3fn",
             "x4",
             "float32 ",
