@@ -35,7 +35,8 @@ fn check(seeds: std::ops::Range<u64>) {
         let func = drawn.func().unwrap();
         let story = format!("seed {seed}\n{}\n{}\n{func}", drawn.schedule.trace(), sample.func);
         let name = format!("kernel{seed}");
-        let named = PrimFunc { attrs: func.attrs.clone().with("global_symbol", name.as_str()), ..PrimFunc::clone(&func) };
+        let named =
+            PrimFunc { attrs: func.attrs.clone().with("global_symbol", name.as_str()), ..PrimFunc::clone(&func) };
         let scheduled = schedule::apply(&named, &Target::default()).unwrap_or_else(|e| panic!("{e}\n{story}"));
         funcs.push(lower::lower(&scheduled.func).unwrap_or_else(|e| panic!("{e}\n{story}")));
         cases.push((name, sample, story));
