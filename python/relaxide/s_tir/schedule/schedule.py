@@ -6,6 +6,7 @@ from ... import _core
 from ...ir.expr import GlobalVar
 from ...ir.module import IRModule
 from ...tirx import PrimFunc
+from .regions import RegionSteps
 from .rv import SBlockRV
 from .trace import Trace
 
@@ -20,7 +21,7 @@ def _seed_of(seed):
     return seed
 
 
-class Schedule(_core.Schedule):
+class Schedule(RegionSteps, _core.Schedule):
     """A schedule of the kernels of a module, or of one kernel.
 
     Blocks and loops are named by random variables, which steps take and give. A step that would change what a kernel
