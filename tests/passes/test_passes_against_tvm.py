@@ -214,6 +214,11 @@ REASONS = [
         ["fold_batchnorm", "fold_constant", "gradient"],
     ),
     (
+        "What only rearranges elements may become a view of its argument, so ours does not overwrite it; TVM does.",
+        ["DataflowUseInplaceCalls"],
+        ["optimize_layout_transform"],
+    ),
+    (
         "TVM does not read what it gives itself: calls of plain functions in a dataflow block, where it opens wrappers of "
         "pure calls before ToNonDataflow has run.",
         ["RemovePurityChecking"],

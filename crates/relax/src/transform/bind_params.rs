@@ -64,13 +64,14 @@ fn tensor_of(value: &AttrValue, dtype: DataType) -> Option<Tensor> {
 fn flatten(value: &AttrValue, shape: &[i64], numbers: &mut Vec<f64>) -> Option<()> {
     match (value, shape) {
         (AttrValue::List(items), [len, inner @ ..]) if items.len() as i64 == *len => {
-            items.iter().try_for_each(|item| flatten(item, inner, numbers))
+            items.iter().try_for_each(|item| flatten(item, inner, numbers))?;
         }
-        (AttrValue::Int(number), []) => Some(numbers.push(*number as f64)),
-        (AttrValue::Float(number), []) => Some(numbers.push(*number)),
-        (AttrValue::Bool(truth), []) => Some(numbers.push(f64::from(u8::from(*truth)))),
-        _ => None,
+        (AttrValue::Int(number), []) => numbers.push(*number as f64),
+        (AttrValue::Float(number), []) => numbers.push(*number),
+        (AttrValue::Bool(truth), []) => numbers.push(f64::from(u8::from(*truth))),
+        _ => return None,
     }
+    Some(())
 }
 
 /// Binds parameters of a function by name.
