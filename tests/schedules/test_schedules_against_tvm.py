@@ -33,16 +33,19 @@ def simple(e):
 
 def box(region):
     ranges = [tvm.ir.Range.from_min_extent(simple(r.min), simple(r.extent)) for r in region.region]
-    return tirx.BufferRegion(region.buffer, ranges)
+    return tirx.BufferRegion(region.source, ranges)
 
 
 def tidied(stmt):
     """A statement of TVM with indices, the values of axes and predicates in one form."""
     if isinstance(stmt, tirx.BufferStore):
-        return tirx.BufferStore(stmt.buffer, stmt.value, [simple(index) for index in stmt.indices], stmt.predicate)
+        return tirx.BufferStore(stmt.buffer, stmt.value, [simple(index) for index in stmt.indices])
     if isinstance(stmt, tirx.For):
-        body = tidied(stmt.body)
         extent = simple(stmt.extent)
+        # Where it is known, the counter of a loop of one iteration would go.
+        if not isinstance(extent, tirx.IntImm) or extent.value != 1:
+            ANALYZER.bind(stmt.loop_var, tvm.ir.Range.from_min_extent(stmt.min, extent))
+        body = tidied(stmt.body)
         return tirx.For(stmt.loop_var, stmt.min, extent, stmt.kind, body, stmt.thread_binding, stmt.annotations)
     if isinstance(stmt, tirx.SeqStmt):
         return tirx.SeqStmt([tidied(part) for part in stmt.seq])

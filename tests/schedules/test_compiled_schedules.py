@@ -1,0 +1,60 @@
+"""A kernel that was scheduled by hand is compiled as it stands, and computes what it says."""
+
+import numpy as np
+from kernels import KERNELS
+
+import relaxide
+from relaxide import s_tir
+
+RANDOM = np.random.default_rng(3)
+
+
+def schedule(kernel):
+    return s_tir.Schedule(relaxide.script.from_source(KERNELS[kernel]), seed=1)
+
+
+def run(module, *arrays):
+    """Calls the compiled kernel ``main``; its last argument."""
+    tensors = [relaxide.runtime.tensor(array) for array in arrays]
+    relaxide.build(module)["main"](*tensors)
+    return tensors[-1].numpy()
+
+
+def test_a_tiled_product():
+    sch = schedule("matmul")
+    i, j, k = sch.get_loops(sch.get_sblock("C"))
+    (io, ii), (jo, ji) = sch.split(i, [None, 7]), sch.split(j, [None, 16])
+    sch.reorder(io, jo, k, ii, ji)
+    sch.parallel(sch.fuse(io, jo))
+    sch.vectorize(ji)
+    sch.unroll(ii)
+    a, b = RANDOM.random((64, 48), "float32"), RANDOM.random((48, 40), "float32")
+    found = run(sch.mod, a, b, np.zeros((64, 40), "float32"))
+    np.testing.assert_allclose(found, np.maximum(a @ b, 0), rtol=1e-5)
+
+
+def test_a_convolution_without_its_padding():
+    sch = schedule("conv")
+    sch.compute_inline("pad")
+    n, o, h, w, c, kh, kw = sch.get_loops(sch.get_sblock("conv"))
+    oo, oi = sch.split(o, [None, 8])
+    sch.reorder(n, oo, h, w, c, kh, kw, oi)
+    sch.vectorize(oi)
+    sch.parallel(sch.fuse(n, oo, h))
+    x, k = RANDOM.random((1, 8, 14, 14), "float32"), RANDOM.random((16, 8, 3, 3), "float32") - np.float32(0.5)
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+    expected = np.maximum(np.einsum("nchwij,ocij->nohw", windows, k), 0)
+    found = run(sch.mod, x, k, np.zeros((1, 16, 14, 14), "float32"))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_dynamic_dimension_with_a_tail():
+    sch = schedule("dynamic")
+    i, j = sch.get_loops(sch.get_sblock("B"))
+    outer, inner = sch.split(sch.fuse(i, j), [None, 256])
+    sch.parallel(outer)
+    sch.vectorize(sch.split(inner, [None, 8])[1])
+    for rows in (1, 16, 37):
+        a = RANDOM.random((rows, 16), "float32")
+        np.testing.assert_array_equal(run(sch.mod, a, np.zeros_like(a)), a + 1)
