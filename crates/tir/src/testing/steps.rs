@@ -4,11 +4,12 @@
 //! as a wrong result, and one that is too strict as steps that are never carried out ([`Drawn::carried_out`]).
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::PrimExpr;
+use relaxide_ir::Var;
+use relaxide_ir::prim::{self, PrimExpr};
 
 use super::Random;
-use crate::PrimFunc;
 use crate::s_tir::{LoopRV, Rv, SBlockRV, Schedule, StepError};
+use crate::{IndexMap, PrimFunc};
 
 /// A kernel behind random steps.
 pub struct Drawn {
@@ -74,7 +75,7 @@ impl Drawing {
     }
 
     fn step(&mut self, block: &Ref<SBlockRV>) -> Result<(), StepError> {
-        match self.random.below(20) {
+        match self.random.below(28) {
             0..=2 => self.split(block),
             3 | 4 => self.fuse(block),
             5..=7 => self.reorder(block),
@@ -93,6 +94,21 @@ impl Drawing {
                 let order: Vec<i64> = (0..count).map(|i| (i + by) % count).collect();
                 self.schedule.reorder_block_iter_var(block, &order)
             }
+            19 => {
+                let Some(l) = self.a_loop(block)? else { return Ok(()) };
+                let axis = self.random.between(-1, 2);
+                self.schedule.rfactor(&l, axis).map(drop)
+            }
+            20 => {
+                let Some(l) = self.a_loop(block)? else { return Ok(()) };
+                self.schedule.blockize(&l).map(drop)
+            }
+            21 => {
+                let side = if self.flip() { "read" } else { "write" };
+                self.schedule.reindex(block, side, 0).map(drop)
+            }
+            22 | 23 => self.laid_out(block),
+            24..=26 => self.inline(block),
             _ => self.schedule.annotate(&Rv::Block(block.clone()), "hint", 1i64),
         }
     }
@@ -170,4 +186,33 @@ impl Drawing {
             false => self.schedule.cache_write(block, 0, scope, &[]).map(drop),
         }
     }
+
+    /// Other axes for a block, or another layout for what it writes, where that is not the kernel's result.
+    fn laid_out(&mut self, block: &Ref<SBlockRV>) -> Result<(), StepError> {
+        let Ok(node) = self.schedule.block(block) else { return Ok(()) };
+        let factor = self.random.between(2, 4);
+        if self.random.one_in(3) {
+            let padding: Vec<i64> = node.iter_vars.iter().map(|_| self.random.between(1, 4)).collect();
+            return self.schedule.pad_einsum(block, &padding);
+        }
+        if self.flip() {
+            return self.schedule.transform_block_layout(block, &split_of_last(node.iter_vars.len(), factor));
+        }
+        let (Some(write), Ok(func)) = (node.writes.first(), self.schedule.func("main")) else { return Ok(()) };
+        if func.buffers.iter().flatten().any(|b| *b == write.buffer) {
+            return Ok(());
+        }
+        self.schedule.transform_layout(block, "write", 0, &split_of_last(write.region.len(), factor), false)
+    }
+}
+
+/// The map that splits the last of some indices and puts its quotient first.
+fn split_of_last(rank: usize, factor: i64) -> Ref<IndexMap> {
+    let vars: Vec<Ref<Var>> = (0..rank).map(|d| Var::dim(format!("i{d}"))).collect();
+    let mut exprs: Vec<PrimExpr> = vars.iter().map(PrimExpr::from).collect();
+    if let Some(last) = exprs.pop() {
+        exprs.insert(0, prim::floordiv(&last, factor));
+        exprs.push(prim::floormod(last, factor));
+    }
+    Ref::new(IndexMap { initial_indices: vars, final_indices: exprs, inverse_index_map: None })
 }

@@ -148,6 +148,22 @@ impl Move<'_> {
         Ok(())
     }
 
+    /// Loops that the values of a reduction axis come from are carried out one iteration after another.
+    fn check_order(&self, axis: &Var, value: &PrimExpr) -> Result<(), ScheduleError> {
+        let (tree, used) = (&self.place.tree, prim::free_vars(value));
+        for id in tree.all_loops_above(self.target).into_iter().chain([self.target]) {
+            let Some(l) = tree.as_loop(id).filter(|l| used.contains(&l.var)) else { continue };
+            if !matches!(l.kind, ForKind::Serial | ForKind::Unrolled) {
+                let reason = format!(
+                    "block `{}` would be reduced along `{}` by loop `{}`, whose iterations run at the same time",
+                    self.realize.block.name, axis.name, l.var.name
+                );
+                return Err(ScheduleError::at_loop(l, reason).with_help("move it before the loop is marked"));
+            }
+        }
+        Ok(())
+    }
+
     /// Where in the loop's body the block goes.
     fn position(&self, list: &[Stmt], index: i64, given: &For) -> Result<usize, ScheduleError> {
         let tree = &self.place.tree;
@@ -273,6 +289,9 @@ impl Move<'_> {
                         predicate = prim::and(predicate, condition);
                     }
                 }
+            }
+            if iter.kind == IterKind::Reduce {
+                self.check_order(&iter.var, &value)?;
             }
             values.push(value);
             at.insert(&iter.var, range);

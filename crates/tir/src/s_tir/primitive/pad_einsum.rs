@@ -121,10 +121,16 @@ fn check_einsum(block: &SBlock) -> Result<(), ScheduleError> {
         return Err(refuse(format!("block `{}` does not add products of elements", block.name)));
     }
     for region in block.reads.iter().chain(&block.writes) {
-        let single = |r: &Ref<Range>| r.extent.is_int(1) && r.min.as_var().is_some();
-        if !region.region.iter().all(single) {
-            let reason =
-                format!("buffer `{}` is not accessed at single axes of block `{}`", region.buffer.name, block.name);
+        let mut analyzer = Analyzer::new();
+        let mut single = |(r, dim): (&Ref<Range>, &PrimExpr)| {
+            let axis = block.iter_vars.iter().find(|i| r.min.as_var() == Some(&i.var));
+            r.extent.is_int(1) && axis.is_some_and(|i| analyzer.can_prove_equal(&i.extent, dim))
+        };
+        if !region.region.iter().zip(&region.buffer.shape).all(&mut single) {
+            let reason = format!(
+                "buffer `{}` is not accessed along whole dimensions at single axes of block `{}`",
+                region.buffer.name, block.name
+            );
             return Err(refuse(reason));
         }
     }

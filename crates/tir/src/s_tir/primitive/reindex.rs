@@ -14,7 +14,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::Buffer;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::attrs::AttrValue;
-use relaxide_ir::prim::{PrimExpr, PrimVisitor, VarMap, free_vars, substitute};
+use relaxide_ir::prim::{self, PrimExpr, PrimVisitor, VarMap, free_vars, substitute};
 
 use super::caching::{Redirect, Spot, axes_over, behind, buffer_like, copy_nest, insert_stage, only_writer};
 use super::places::free_name;
@@ -50,6 +50,10 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let indices = only_access(block, &buffer).ok_or_else(|| {
         refuse(format!("block `{}` accesses buffer `{}` at different indices", block.name, buffer.name))
     })?;
+    if !place.tree.node(place.node).children.is_empty() {
+        let reason = format!("block `{}` holds loops or blocks, which its accesses may depend on", block.name);
+        return Err(refuse(reason).with_help("reindex before a block is made of several iterations"));
+    }
     let used: Vec<_> = indices.iter().flat_map(free_vars).collect();
     let kept: Vec<&Ref<IterVar>> = block.iter_vars.iter().filter(|i| used.contains(&i.var)).collect();
     if writes && block.iter_vars.iter().any(|i| used.contains(&i.var) == (i.kind == IterKind::Reduce)) {
@@ -61,6 +65,20 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     }
     if kept.iter().any(|i| !i.min.is_int(0)) {
         return Err(refuse(format!("an axis of block `{}` does not begin at zero", block.name)));
+    }
+    let mut analyzer = Analyzer::new();
+    for iter in &block.iter_vars {
+        analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
+    }
+    // The copy is made without the conditions that may stand around the access.
+    for (index, dim) in indices.iter().zip(&buffer.shape) {
+        analyzer.mark_dims([dim]);
+        let zero = prim::int_of(index.dtype(), 0);
+        if !analyzer.can_prove(&prim::ge(index, zero)) || !analyzer.can_prove(&prim::lt(index, dim.clone())) {
+            let reason =
+                format!("index {index} of buffer `{}` may lie outside of it for some value of the axes", buffer.name);
+            return Err(refuse(reason));
+        }
     }
     let writer = only_writer(&scope, tree, &buffer)?;
     let shape: Vec<PrimExpr> = kept.iter().map(|i| i.extent.clone()).collect();

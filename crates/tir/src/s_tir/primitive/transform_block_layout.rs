@@ -17,7 +17,7 @@ use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars};
 
 use super::places::{loops_around, own_nest};
 use super::simpler_accesses::simpler_accesses;
-use super::transform_layout::map_operand;
+use super::transform_layout::{map_operand, simpler};
 use crate::IndexMap;
 use crate::analysis::regions::with_regions;
 use crate::functor::substitute_stmt;
@@ -41,7 +41,6 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let realize = place.realize()?;
     let block = &realize.block;
     place.scope()?;
-    let map = call.object::<IndexMap>(0)?;
     let refuse = |reason: String| ScheduleError::at_block(block, reason);
     let loops = loops_around(&place.tree, place.node);
     let nest = own_nest(&place.tree, place.node);
@@ -51,6 +50,8 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         return Err(refuse(reason).with_help("transform a block's axes before its loops are changed"));
     }
     let dims: Vec<PrimExpr> = block.iter_vars.iter().map(|iter| iter.extent.clone()).collect();
+    let given: Ref<IndexMap> = call.object(0)?;
+    let map = simpler(&given, &dims);
     if map.initial_indices.len() != dims.len() {
         let takes = map.initial_indices.len();
         return Err(refuse(format!(

@@ -45,7 +45,8 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let realize = place.realize()?;
     let block = &realize.block;
     let buffer = chosen_buffer(call, 0, block)?.buffer.clone();
-    let map = call.object::<IndexMap>(1)?;
+    let given: Ref<IndexMap> = call.object(1)?;
+    let map = simpler(&given, &buffer.shape);
     let trusted = call.flag(3)?;
     if !matches!(call.attrs.get(2), None | Some(AttrValue::None)) {
         return Err(ScheduleError::Unsupported("transform_layout with a pad_value".into()));
@@ -90,6 +91,16 @@ pub(super) fn chosen_buffer(call: &Call<'_>, index: usize, block: &SBlock) -> Re
         }
         _ => Err(wrong()),
     }
+}
+
+/// A map over dimensions that are known: `i % 4` is `i` where there are but two.
+pub(super) fn simpler(map: &IndexMap, dims: &[PrimExpr]) -> IndexMap {
+    let mut analyzer = Analyzer::new();
+    for (var, dim) in map.initial_indices.iter().zip(dims) {
+        analyzer.bind(var, prim::int_of(var.dtype(), 0), prim::cast(var.dtype(), dim.clone()));
+    }
+    let final_indices = map.final_indices.iter().map(|e| analyzer.simplify(e)).collect();
+    IndexMap { initial_indices: map.initial_indices.clone(), final_indices, inverse_index_map: None }
 }
 
 /// A buffer under a map of its indices.
