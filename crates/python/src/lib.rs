@@ -54,6 +54,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     script::register(m)?;
     ir::op::register(m)?;
     ir::schedule::register(m)?;
+    ir::tensor_intrin::register(m)?;
     ir::te::register(m)?;
     ir::transform::register(m)?;
     ir::dpl::register(m)?;

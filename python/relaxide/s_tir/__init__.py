@@ -13,6 +13,7 @@
 from . import schedule, stmt
 from .schedule import ExprRV, Instruction, InstructionKind, LoopRV, SBlockRV, Schedule, ScheduleError, Trace
 from .stmt import MatchBufferRegion, SBlock, SBlockRealize
+from .tensor_intrin import TensorIntrin
 
 __all__ = [
     "ExprRV",
@@ -25,6 +26,7 @@ __all__ = [
     "SBlockRealize",
     "Schedule",
     "ScheduleError",
+    "TensorIntrin",
     "Trace",
     "schedule",
     "stmt",

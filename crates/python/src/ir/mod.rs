@@ -17,6 +17,7 @@ mod prim;
 pub mod rewriter;
 pub mod schedule;
 mod stmt;
+pub mod tensor_intrin;
 pub mod te;
 pub mod transform;
 mod types;
