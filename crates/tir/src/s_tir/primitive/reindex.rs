@@ -17,14 +17,14 @@ use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{self, PrimExpr, PrimVisitor, VarMap, free_vars, substitute};
 
 use super::caching::{Redirect, Spot, axes_over, behind, buffer_like, copy_nest, insert_stage, only_writer};
-use super::places::free_name;
+use super::places::{body_list, free_name, holds};
 use super::transform_layout::{buffer_operand, chosen_buffer};
 use crate::analysis::interval::Interval;
 use crate::analysis::regions::with_regions;
 use crate::functor::{StmtMutator, StmtVisitor};
 use crate::s_tir::instruction::{Kind, Param, Results};
 use crate::s_tir::scope::Scope;
-use crate::s_tir::state::{copy_block, with_block};
+use crate::s_tir::state::{NodeId, copy_block, with_block};
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
@@ -99,6 +99,18 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         };
         (spot, copy_nest(&format!("{name}_reindex"), axes, &boxes, (&buffer, &theirs), (&copy, &mine)))
     };
+    let users = scope.children.iter().filter(|id| if writes { scope.reads(**id, &buffer) } else { **id == place.node });
+    let list = body_list(&tree.node(root).stmt);
+    let early =
+        |id: &NodeId| list.iter().position(|s| holds(s, &tree.node(*id).stmt)).is_some_and(|at| at < spot.index);
+    if users.filter(|id| !writes || **id != place.node).any(early) {
+        let reason = format!("buffer `{}` is read under the loops of the block that writes it", buffer.name);
+        return Err(refuse(reason).with_help("reindex before blocks are computed at each other's loops"));
+    }
+    if writes && block.writes.len() > 1 {
+        let reason = format!("block `{}` writes several buffers", block.name);
+        return Err(refuse(reason));
+    }
     let new_indices: Vec<PrimExpr> = kept.iter().map(|i| (&i.var).into()).collect();
     let changed = redirected(&realize, &buffer, &copy, &new_indices, writes);
     insert_stage(sch, &place, root, &[(place.stmt().clone(), changed)], spot, nest, &copy)?;
