@@ -228,6 +228,31 @@ impl Move<'_> {
         required
     }
 
+    /// Over all iterations of the loops around, the range of an axis comes to the whole axis: a border that reads nothing of
+    /// its producers is written as well.
+    fn check_whole(&self, iter: &IterVar, range: &Interval, analyzer: &mut Analyzer) -> Result<(), ScheduleError> {
+        let tree = &self.place.tree;
+        let mut running = Running::default();
+        for id in tree.all_loops_above(self.target).into_iter().chain([self.target]) {
+            if let Some(l) = tree.as_loop(id) {
+                running.add(&l.var, &l.min, &l.extent, analyzer);
+            }
+        }
+        let whole = Interval::of_range(&iter.min, &iter.extent);
+        let (low, high) = (running.of(&range.min, analyzer), running.of(&range.max, analyzer));
+        let all = low.zip(high).map(|(low, high)| low.hull(&high, analyzer));
+        match all.is_some_and(|all| all.covers(&whole, analyzer)) {
+            true => Ok(()),
+            false => {
+                let reason = format!(
+                    "under this loop block `{}` would not take all values of axis `{}`",
+                    self.realize.block.name, iter.var.name
+                );
+                Err(self.refuse(reason).with_help("choose a loop further out"))
+            }
+        }
+    }
+
     /// What the block reads at these values of its axes is among what the producers write under one iteration of the loop.
     fn check_made(
         &self,
@@ -274,6 +299,9 @@ impl Move<'_> {
             let whole = Interval::of_range(&iter.min, &iter.extent);
             let needed = ranges.remove(&iter.var).unwrap_or_else(|| whole.clone());
             let (range, guarded) = within(needed, &whole, &mut analyzer);
+            if self.way == Way::ToProducers {
+                self.check_whole(iter, &range, &mut analyzer)?;
+            }
             let extent = range.extent(&mut analyzer);
             let value = if extent.is_int(1) && !keep_unit {
                 range.min.clone()
