@@ -245,7 +245,10 @@ impl Parts {
         let map: VarMap = renamed.iter().map(|(old, new)| (old.clone(), PrimExpr::from(new))).collect();
         let dropped =
             |c: &PrimExpr| free_vars(c).iter().any(|v| loops.iter().any(|l| l.var == *v) && !map.contains_key(v));
-        let conditions = conjuncts(&self.inner_predicate).into_iter().filter(|c| !dropped(c));
+        // A loop of one iteration that no value names is at its only place.
+        let still = loops.iter().filter(|l| l.extent.is_int(1) && !map.contains_key(&l.var));
+        let still: VarMap = still.map(|l| (l.var.clone(), l.min.clone())).collect();
+        let conditions = conjuncts(&substitute(&self.inner_predicate, &still)).into_iter().filter(|c| !dropped(c));
         let predicate = substitute(&conditions.fold(prim::boolean(true), prim::and), &map);
         let iter_values = iter_values.iter().map(|v| substitute(v, &map)).collect();
         let whole = self.map(block).into_iter().map(|(var, e)| (var, substitute(&e, &axes))).collect();
