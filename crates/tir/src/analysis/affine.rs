@@ -100,12 +100,15 @@ pub enum NotAffine {
     },
 }
 
-/// The bindings of a block's axes over the loops around it.
+/// Whether the values of a block's axes are affine in the loops around it, where its predicate holds.
+pub fn is_affine(realize: &SBlockRealize, loops: &[Ref<For>]) -> bool {
+    Detect::new(loops, &realize.predicate).bindings(realize).is_ok()
+}
+
+/// The bindings of a block's axes over the loops around it, which take all values of the axes.
 pub fn bindings_of(realize: &SBlockRealize, loops: &[Ref<For>]) -> Result<Vec<Binding>, NotAffine> {
     let mut detect = Detect::new(loops, &realize.predicate);
-    let found: Vec<Binding> =
-        realize.iter_values.iter().map(|value| detect.binding(value)).collect::<Result<_, _>>()?;
-    detect.independent(&found)?;
+    let found = detect.bindings(realize)?;
     for (iter, binding) in realize.block.iter_vars.iter().zip(&found) {
         let fits = match realize.predicate.is_int(1) {
             true => detect.analyzer.can_prove_equal(&binding.extent, &iter.extent),
@@ -161,6 +164,13 @@ impl<'a> Detect<'a> {
             }
         }
         detect
+    }
+
+    fn bindings(&mut self, realize: &SBlockRealize) -> Result<Vec<Binding>, NotAffine> {
+        let found: Vec<Binding> =
+            realize.iter_values.iter().map(|value| self.binding(value)).collect::<Result<_, _>>()?;
+        self.independent(&found)?;
+        Ok(found)
     }
 
     fn simplify(&mut self, e: &PrimExpr) -> PrimExpr {
@@ -292,10 +302,22 @@ impl<'a> Detect<'a> {
             let term = rest.remove(at);
             filled = self.analyzer.simplify(&(&term.weight * &term.digit.extent));
             sorted.push(term);
+            if !self.cuts.is_empty() {
+                filled = self.cut_of_terms(&sorted, filled);
+            }
         }
         sorted.reverse();
         terms.clone_from_slice(&sorted);
         Ok(filled)
+    }
+
+    /// How many values the lightest terms take together where a predicate may cut their sum.
+    fn cut_of_terms(&mut self, terms: &[Term], extent: PrimExpr) -> PrimExpr {
+        let zero = prim::int_of(extent.dtype(), 0);
+        let add = |sum: PrimExpr, t: &Term| sum + t.digit.value(&mut self.analyzer) * &t.weight;
+        let sum = terms.iter().rev().fold(zero, add);
+        let sum = self.analyzer.simplify(&sum);
+        self.cut(&sum, extent)
     }
 
     /// Whether no part of a loop is in two terms.
@@ -323,7 +345,7 @@ impl<'a> Detect<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stmt::{ForKind, Stmt};
+    use crate::stmt::{ForKind, SBlock, Stmt};
 
     fn nest(extents: &[(&str, i64)]) -> (Vec<Ref<For>>, Vec<PrimExpr>) {
         let vars: Vec<Ref<Var>> = extents.iter().map(|(name, _)| Var::dim(*name)).collect();
@@ -381,5 +403,68 @@ mod tests {
         assert_eq!(extents(std::slice::from_ref(&sum), &loops, predicate.clone()), Ok(vec![Some(128)]));
         let parts = [prim::floordiv(&sum, 16), prim::floormod(&sum, 16)];
         assert_eq!(extents(&parts, &loops, predicate), Ok(vec![Some(8), Some(16)]));
+    }
+
+    fn affine(
+        extents: &[i64],
+        predicate: fn(&[PrimExpr]) -> PrimExpr,
+        values: fn(&[PrimExpr]) -> Vec<PrimExpr>,
+    ) -> bool {
+        let vars: Vec<Ref<Var>> = (0..extents.len()).map(|i| Var::dim(format!("i{i}"))).collect();
+        let loops: Vec<Ref<For>> = vars
+            .iter()
+            .zip(extents)
+            .filter_map(|(v, e)| match Stmt::serial(v.clone(), *e, Stmt::nop()) {
+                Stmt::For(n) => Some(n),
+                _ => None,
+            })
+            .collect();
+        let at: Vec<PrimExpr> = vars.iter().map(PrimExpr::from).collect();
+        let block = SBlock {
+            iter_vars: vec![],
+            reads: vec![],
+            writes: vec![],
+            name: "b".into(),
+            alloc_buffers: vec![],
+            match_buffers: vec![],
+            annotations: relaxide_ir::Attrs::new(),
+            init: None,
+            body: Stmt::nop(),
+        };
+        is_affine(
+            &SBlockRealize { iter_values: values(&at), predicate: predicate(&at), block: Ref::new(block) },
+            &loops,
+        )
+    }
+
+    fn always(_: &[PrimExpr]) -> PrimExpr {
+        prim::boolean(true)
+    }
+
+    #[test]
+    fn digits_that_are_used_once_are_affine() {
+        assert!(affine(&[4, 8], always, |i| vec![i[1].clone(), i[0].clone()]));
+        assert!(affine(&[4, 8], always, |i| vec![&i[0] * 8 + &i[1]]));
+        assert!(affine(&[32], always, |i| vec![prim::floordiv(&i[0], 8), prim::floormod(&i[0], 8)]));
+        assert!(affine(&[4, 8], always, |i| {
+            let sum = &i[0] * 8 + &i[1];
+            vec![prim::floordiv(&sum, 4), prim::floormod(&sum, 4)]
+        }));
+        let below_30 = |i: &[PrimExpr]| prim::lt(&i[0] * 8 + &i[1], 30);
+        assert!(affine(&[4, 8], below_30, |i| vec![&i[0] * 8 + &i[1]]));
+        let twice = |i: &[PrimExpr]| {
+            let inner = &i[1] * 4 + &i[2];
+            prim::and(prim::lt(&i[0] * 5 + &inner, 28), prim::lt(inner, 5))
+        };
+        assert!(affine(&[6, 2, 4], twice, |i| vec![&i[0] * 5 + (&i[1] * 4 + &i[2])]));
+    }
+
+    #[test]
+    fn overlapping_digits_are_not() {
+        assert!(!affine(&[4], always, |i| vec![i[0].clone(), i[0].clone()]));
+        assert!(!affine(&[4, 8], always, |i| vec![&i[0] + &i[1]]));
+        assert!(!affine(&[4, 8], always, |i| vec![&i[0] * 4 + &i[1]]));
+        assert!(!affine(&[32], always, |i| vec![prim::floordiv(&i[0], 4), prim::floormod(&i[0], 8)]));
+        assert!(!affine(&[4, 4], always, |i| vec![&i[0] * &i[1]]));
     }
 }

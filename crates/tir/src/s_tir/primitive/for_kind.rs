@@ -8,7 +8,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::free_vars;
 
-use crate::s_tir::affine::is_affine;
+use crate::analysis::affine::is_affine;
 use crate::s_tir::instruction::{Kind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::state::{Place, copy_loop, replace};

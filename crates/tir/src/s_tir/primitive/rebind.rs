@@ -4,7 +4,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr};
 
-use crate::s_tir::affine::is_affine;
+use crate::analysis::affine::is_affine;
 use crate::s_tir::state::{NodeId, Tree, replace};
 use crate::stmt::*;
 

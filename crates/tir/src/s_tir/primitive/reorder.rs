@@ -14,7 +14,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::free_vars;
 
-use crate::s_tir::affine::is_affine;
+use crate::analysis::affine::is_affine;
 use crate::s_tir::instruction::{Kind, Param, Results};
 use crate::s_tir::state::{NodeId, Place, copy_loop, replace};
 use crate::s_tir::step::{Call, loop_operand};
