@@ -17,7 +17,7 @@ pub enum ScheduleError {
     #[error("the module has several kernels and none is `main`: `work_on` chooses one")]
     NoChoice,
     /// No block has the name.
-    #[error("Cannot find a block with the name: {name}")]
+    #[error("no block is named `{name}`")]
     NoBlock {
         /// The name.
         name: String,
@@ -25,7 +25,7 @@ pub enum ScheduleError {
         there: Vec<String>,
     },
     /// Several blocks have the name.
-    #[error("Found {count} blocks with the name: {name}")]
+    #[error("{count} blocks are named `{name}`")]
     SeveralBlocks {
         /// The name.
         name: String,
