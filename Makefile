@@ -42,11 +42,11 @@ test: export PROPTEST_RNG_SEED ?= 20260911
 test: build ## all tests that a change must pass
 	cargo test --release --workspace --exclude relaxide-python --no-fail-fast $(FEATURES)
 	cargo xtask tidy
-	$(PY) -m pytest -q tests python/tests
+	$(PY) -m pytest -q -n auto --dist loadfile tests python/tests
 
 test-deep: test ## exhaustive sweeps and long fuzzing
 	RELAXIDE_DEEP=1 cargo test --release --workspace --exclude relaxide-python --no-fail-fast $(FEATURES)
-	RELAXIDE_DEEP=1 $(PY) -m pytest -q tests python/tests
+	RELAXIDE_DEEP=1 $(PY) -m pytest -q -n auto --dist loadfile tests python/tests
 
 bench: build ## Relaxide, ONNX Runtime and TVM side by side on the models
 	$(PY) bench/models.py
