@@ -17,8 +17,8 @@ mod prim;
 pub mod rewriter;
 pub mod schedule;
 mod stmt;
-pub mod tensor_intrin;
 pub mod te;
+pub mod tensor_intrin;
 pub mod transform;
 mod types;
 
