@@ -226,6 +226,48 @@ fn only_loops_of_reductions_are_factored() {
     assert!(error.contains("is no reduction"), "{error}");
 }
 
+#[test]
+fn parts_of_a_reduction_that_nothing_sets_are_refused() {
+    // Eight terms in fives: the last part has three, and every part has its first.
+    let uneven = same_results(product(), |sch| {
+        let c = sch.get_sblock("C", None).unwrap();
+        let loops = sch.get_loops(&c).unwrap();
+        let k = sch.split(&loops[2], &factors(&[0, 5])).unwrap();
+        sch.rfactor(&k[0], 0).unwrap();
+    });
+    assert!(uneven.contains("C_rf"), "{uneven}");
+    // In five parts of two: nothing is left for the last.
+    let mut sch = product();
+    let c = sch.get_sblock("C", None).unwrap();
+    let loops = sch.get_loops(&c).unwrap();
+    let k = sch.split(&loops[2], &factors(&[5, 0])).unwrap();
+    let error = sch.rfactor(&k[0], 0).unwrap_err().to_string();
+    assert!(error.contains("its part would not be set"), "{error}");
+}
+
+#[test]
+fn parts_of_a_reduction_keep_the_predicate_over_spatial_loops() {
+    let found = same_results(product(), |sch| {
+        let c = sch.get_sblock("C", None).unwrap();
+        let loops = sch.get_loops(&c).unwrap();
+        sch.split(&loops[0], &factors(&[0, 5])).unwrap();
+        sch.rfactor(&loops[2], 0).unwrap();
+    });
+    assert_eq!(found.matches("where").count(), 2, "{found}");
+}
+
+#[test]
+fn a_consumer_that_reads_a_part_is_not_inlined_into_its_producer() {
+    let a = te::placeholder("A", [3], F32);
+    let b = te::compute("B", [3], |i| a.at(i) * prim::float_of(F32, 2.0));
+    // Two elements of three, behind a remainder that is none.
+    let c = te::compute("C", [2], |i| b.at(&[prim::floormod(&i[0], 3)]));
+    let mut sch = Schedule::of_func(te::create_prim_func(&[a, c]).unwrap());
+    let c = sch.get_sblock("C", None).unwrap();
+    let error = sch.reverse_compute_inline(&c).unwrap_err().to_string();
+    assert!(error.contains("do not follow from where it loads `B`"), "{error}");
+}
+
 /// A map of indices, of its old ones.
 fn index_map(rank: usize, f: impl Fn(&[PrimExpr]) -> Vec<PrimExpr>) -> Ref<crate::IndexMap> {
     let vars: Vec<Ref<Var>> = (0..rank).map(|d| Var::dim(format!("i{d}"))).collect();

@@ -48,9 +48,14 @@ impl Sample {
     }
 }
 
-/// A random kernel.
+/// The random kernel of a seed.
 pub fn sample(seed: u64, options: Options) -> Result<Sample, TeError> {
-    let mut generator = Generator { random: Random::new(seed), options, dims: Vec::new(), tensors: Vec::new() };
+    sample_from(&mut Random::new(seed), options)
+}
+
+/// A random kernel.
+pub fn sample_from(random: &mut Random, options: Options) -> Result<Sample, TeError> {
+    let mut generator = Generator { random, options, dims: Vec::new(), tensors: Vec::new() };
     generator.choose_dims();
     let inputs = 1 + generator.random.below(3);
     for i in 0..inputs {
@@ -75,8 +80,8 @@ struct Known {
     shape: Vec<Dim>,
 }
 
-struct Generator {
-    random: Random,
+struct Generator<'r> {
+    random: &'r mut Random,
     options: Options,
     dims: Vec<Dim>,
     tensors: Vec<Known>,
@@ -86,7 +91,7 @@ const FLOATS: [DataType; 4] = [DataType::float(32), DataType::float(64), DataTyp
 const INTS: [DataType; 5] =
     [DataType::int(64), DataType::int(32), DataType::int(8), DataType::uint(8), DataType::int(16)];
 
-impl Generator {
+impl Generator<'_> {
     fn choose_dims(&mut self) {
         const SIZES: [i64; 9] = [1, 2, 3, 4, 5, 7, 8, 16, 17];
         for i in 0..3 {
@@ -163,7 +168,7 @@ impl Generator {
     }
 
     fn expression(&mut self, dtype: DataType, axes: &[PrimExpr], shape: &[Dim], depth: usize) -> PrimExpr {
-        if depth == 0 || self.random.one_in(5) {
+        if depth == 0 || !self.random.mostly(5) {
             return self.leaf(dtype, axes, shape);
         }
         let a = self.expression(dtype, axes, shape, depth - 1);
@@ -345,7 +350,7 @@ impl Generator {
         self.push(tensors[0].clone(), vec![dim]);
     }
 
-    fn finish(mut self, inputs: usize) -> Result<Sample, TeError> {
+    fn finish(self, inputs: usize) -> Result<Sample, TeError> {
         // Every input is an argument, and so is the last stage; another stage may be one as well.
         let mut results = vec![self.tensors.len() - 1];
         if self.tensors.len() - inputs > 1 && self.random.one_in(3) {
@@ -359,7 +364,9 @@ impl Generator {
         let size = |var: &Ref<Var>| self.dims.iter().find(|d| d.expr.as_var() == Some(var)).map_or(1, |d| d.size);
         let scalars = func.params[args.len()..].iter().map(size).collect();
         let (given, outputs) = shapes.split_at(inputs);
-        let filled = given.iter().filter_map(|(shape, dtype)| random_tensor(&mut self.random, shape, *dtype).ok());
+        // The elements are one choice: no failure becomes simpler by other numbers in tensors one by one.
+        let mut elements = Random::new(self.random.bits());
+        let filled = given.iter().filter_map(|(shape, dtype)| random_tensor(&mut elements, shape, *dtype).ok());
         Ok(Sample { func, inputs: filled.collect(), outputs: outputs.to_vec(), scalars })
     }
 }

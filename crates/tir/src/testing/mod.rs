@@ -1,13 +1,16 @@
 //! Random kernels for tests: any two ways to execute one must agree.
 //!
 //! [`sample`] gives a kernel in block form with arguments to run it on; [`reschedule`] turns the loops of such a kernel
-//! around at random without changing what it computes, [`schedule_at_random`] carries out random steps of a schedule. Everything follows from a seed, so a failure names its seed and
-//! repeats. Floats are small multiples of 1/8, so sums of them are exact in any order.
+//! around at random without changing what it computes, [`schedule_at_random`] carries out random steps of a schedule.
+//! Everything follows from choices ([`Random`]), by default a seed's, so a failure names its seed and repeats, and is made
+//! simpler ([`shrink()`]) before it is reported. Floats are small multiples of 1/8, so sums of them are exact in any order.
 //!
 //! Compiled in with the feature `testing`, for the tests of other crates.
 
 mod kernels;
 mod loops;
+mod random;
+mod shrink;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -16,49 +19,11 @@ use relaxide_ffi::{DataType, Tensor};
 
 use crate::interp::{self, Arg, Scalar};
 
-pub use kernels::{Options, Sample, sample};
+pub use kernels::{Options, Sample, sample, sample_from};
 pub use loops::reschedule;
-pub use steps::{Drawn, schedule_at_random};
-
-/// A generator of random numbers that is the same everywhere (SplitMix64).
-#[derive(Clone, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// The generator of a seed.
-    pub fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    /// The next 64 bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `n`; 0 if `n` is 0.
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.bits() % (n.max(1) as u64)) as usize
-    }
-
-    /// A number in `low..=high`.
-    pub fn between(&mut self, low: i64, high: i64) -> i64 {
-        low + (self.bits() % ((high - low + 1).max(1) as u64)) as i64
-    }
-
-    /// True once in `n` times.
-    pub fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-
-    /// One of several; `None` of none.
-    pub fn pick<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
-        list.get(self.below(list.len()))
-    }
-}
+pub use random::Random;
+pub use shrink::{Failure, attempt, check_seeds, report, shrink};
+pub use steps::{Drawn, schedule_at_random, schedule_from};
 
 impl Sample {
     /// Runs a kernel of the same parameters on the inputs, by the interpreter; the elements of the outputs.

@@ -28,8 +28,13 @@ impl Drawn {
 
 /// Up to `steps` random steps on a kernel. A mistake in the schedule itself (a block that cannot be found, say) is an error.
 pub fn schedule_at_random(func: &PrimFunc, seed: u64, steps: usize) -> Result<Drawn, StepError> {
-    let mut drawing = Drawing { random: Random::new(seed), schedule: Schedule::of_func(func.clone()) };
-    drawing.schedule.seed((seed % 1_000_003) as i64 + 1);
+    schedule_from(&mut Random::new(seed), func, (seed % 1_000_003) as i64 + 1, steps)
+}
+
+/// The same by any source of choices; `samples` is the seed of the schedule's own sampling steps.
+pub fn schedule_from(random: &mut Random, func: &PrimFunc, samples: i64, steps: usize) -> Result<Drawn, StepError> {
+    let mut drawing = Drawing { random, schedule: Schedule::of_func(func.clone()) };
+    drawing.schedule.seed(samples);
     let wanted = 1 + drawing.random.below(steps);
     for _ in 0..wanted {
         let Some(block) = drawing.block()? else { break };
@@ -41,15 +46,15 @@ pub fn schedule_at_random(func: &PrimFunc, seed: u64, steps: usize) -> Result<Dr
     Ok(Drawn { schedule: drawing.schedule, carried_out })
 }
 
-struct Drawing {
-    random: Random,
+struct Drawing<'r> {
+    random: &'r mut Random,
     schedule: Schedule,
 }
 
 /// The scopes that caches are put in.
 const SCOPES: [&str; 2] = ["global", "local"];
 
-impl Drawing {
+impl Drawing<'_> {
     /// Some block under the root.
     fn block(&mut self) -> Result<Option<Ref<SBlockRV>>, StepError> {
         let root = self.schedule.get_sblock("root", None)?;

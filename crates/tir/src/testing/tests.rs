@@ -1,8 +1,11 @@
 //! Random kernels behind the schedule rules, and behind random steps.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use relaxide_ir::Target;
 
-use super::{Options, sample, schedule_at_random};
+use super::{Options, Random, check_seeds, sample, sample_from, schedule_from};
 use crate::{lower, schedule, verify};
 
 #[test]
@@ -22,31 +25,38 @@ fn scheduled_kernels_compute_the_same_up_to_rounding() {
 }
 
 /// A kernel behind random steps computes the same, as blocks and lowered, and its trace leads there again.
-fn check_random_steps(seed: u64) -> Vec<&'static str> {
-    let sample = sample(seed, Options::default()).unwrap();
-    let expected = sample.interpret(&sample.func).unwrap();
-    let drawn = schedule_at_random(&sample.func, seed, 12).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-    let func = drawn.func().unwrap();
-    let story = || format!("seed {seed}\n{}\n{}\n{func}", drawn.schedule.trace(), sample.func);
-    verify::verify(&func).unwrap_or_else(|e| panic!("{e}\n{}", story()));
-    let lowered = lower::lower(&func).unwrap_or_else(|e| panic!("{e}\n{}", story()));
+fn check_random_steps(random: &mut Random, carried_out: &RefCell<BTreeSet<&'static str>>) -> Result<(), String> {
+    let sample = sample_from(random, Options::default()).map_err(|e| e.to_string())?;
+    let expected = sample.interpret(&sample.func).map_err(|e| e.to_string())?;
+    let samples = random.between(1, 1000);
+    let drawn = schedule_from(random, &sample.func, samples, 12).map_err(|e| e.to_string())?;
+    let func = drawn.func().ok_or("no kernel is left")?;
+    let story = |what: String| format!("{what}\n{}\n{}\n{func}", drawn.schedule.trace(), sample.func);
+    verify::verify(&func).map_err(|e| story(e.to_string()))?;
+    let lowered = lower::lower(&func).map_err(|e| story(e.to_string()))?;
     for (what, func) in [("scheduled", &*func), ("lowered", &lowered)] {
-        let found = sample.interpret(func).unwrap_or_else(|e| panic!("{what}: {e}\n{}\n{func}", story()));
-        assert_eq!(sample.difference(&found, &expected), None, "{what}: {}\n{func}", story());
+        let found = sample.interpret(func).map_err(|e| story(format!("{what}: {e}\n{func}")))?;
+        if let Some((output, at)) = sample.difference(&found, &expected) {
+            let (found, expected) = (found[output].get(at), expected[output].get(at));
+            return Err(story(format!("{what}: {found:?} for {expected:?} at {at} of output {output}")));
+        }
     }
     let mut again = crate::s_tir::Schedule::of_func(sample.func.clone());
-    drawn.schedule.trace().apply_to(&mut again, false).unwrap_or_else(|e| panic!("{e}\n{}", story()));
-    assert_eq!(again.func("main").unwrap().to_string(), func.to_string(), "{}", story());
-    drawn.carried_out
+    drawn.schedule.trace().apply_to(&mut again, false).map_err(|e| story(e.to_string()))?;
+    let repeated = again.func("main").map_err(|e| e.to_string())?.to_string();
+    if repeated != func.to_string() {
+        return Err(story(format!("the trace leads elsewhere:\n{repeated}")));
+    }
+    carried_out.borrow_mut().extend(drawn.carried_out);
+    Ok(())
 }
 
 #[test]
 fn random_steps_keep_what_a_kernel_computes() {
     let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 2000 } else { 60 };
-    let mut steps: Vec<&'static str> = (0..count).flat_map(check_random_steps).collect();
-    steps.sort_unstable();
-    steps.dedup();
+    let steps = RefCell::default();
+    check_seeds(0..count, &|random| check_random_steps(random, &steps));
     for wanted in ["compute_inline", "fuse", "parallel", "reorder", "split", "unroll", "vectorize"] {
-        assert!(steps.contains(&wanted), "{wanted} was never legal: {steps:?}");
+        assert!(steps.borrow().contains(wanted), "{wanted} was never legal: {steps:?}");
     }
 }

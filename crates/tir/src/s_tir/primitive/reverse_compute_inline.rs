@@ -108,9 +108,14 @@ fn axes_from(block: &SBlock, store: &BufferStore) -> Result<VarMap, ScheduleErro
     if loads.iter().any(|l| l.indices.len() != first.indices.len() || !alike(&l.indices)) {
         return Err(refuse(format!("it loads `{}` at different places", store.buffer.name)));
     }
+    // Within the axes' extents an index may be simpler than it is written, and reach less: `v % 3` of an axis of two is `v`.
+    let mut bounds = Analyzer::new();
+    for iter in &block.iter_vars {
+        bounds.bind(&iter.var, iter.min.clone(), iter.extent.clone());
+    }
     let map = IndexMap {
         initial_indices: block.iter_vars.iter().map(|i| i.var.clone()).collect(),
-        final_indices: first.indices.clone(),
+        final_indices: first.indices.iter().map(|i| bounds.simplify(i)).collect(),
         inverse_index_map: None,
     };
     let extents: Vec<PrimExpr> = block.iter_vars.iter().map(|i| i.extent.clone()).collect();

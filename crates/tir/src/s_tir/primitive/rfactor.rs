@@ -8,15 +8,17 @@
 //! ```
 //!
 //! The buffer of the parts has one dimension more, over the loop; `factor_axis` says where. How values are combined must be
-//! known ([`crate::analysis::reducer`]), for then the order does not matter; the loop must serve the reduction alone.
+//! known ([`crate::analysis::reducer`]), for then the order does not matter; the loop must serve the reduction alone. Every
+//! part that is combined must be set: where a predicate leaves out the first iteration of a part, the step is refused.
 
 use relaxide_ffi::Ref;
+use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::{Buffer, Var};
 
 use super::caching::{buffer_like, element};
 use super::places::{free_name, loops_around, own_nest};
-use crate::analysis::affine::bindings_of;
+use crate::analysis::affine::{bindings_of, conjuncts};
 use crate::analysis::reducer::Reducer;
 use crate::s_tir::instruction::{Kind, Param, Results};
 use crate::s_tir::scope::Scope;
@@ -68,6 +70,8 @@ struct Task {
     buffers: Vec<Ref<Buffer>>,
     /// Where among the dimensions the loop's is.
     axis: usize,
+    /// What the predicate says of loops that are around the combination too.
+    outer_predicate: PrimExpr,
 }
 
 impl Task {
@@ -121,7 +125,8 @@ impl Task {
             buffer_like(buffer, name, &shape, &buffer.scope)
         };
         let buffers = reducer.buffers.iter().map(new).collect();
-        Ok(Task { child: *child, given: given.clone(), loops, reducer, buffers, axis, realize })
+        let outer_predicate = outer_predicate(&realize, &loops, given)?;
+        Ok(Task { child: *child, given: given.clone(), loops, reducer, buffers, axis, outer_predicate, realize })
     }
 
     fn iter(&self, l: &For, kind: IterKind) -> Ref<IterVar> {
@@ -190,7 +195,7 @@ impl Task {
         let block = self.block(block.name.clone(), iter_vars, &self.reducer.buffers, indices, &values);
         let reads = self.buffers.iter().map(|b| element(b, &at)).collect();
         let block = Ref::new(SBlock { reads, ..copy_block(&block) });
-        Ref::new(SBlockRealize { iter_values, predicate: prim::boolean(true), block })
+        Ref::new(SBlockRealize { iter_values, predicate: self.outer_predicate.clone(), block })
     }
 
     /// A reduction block over some axes that combines values into elements.
@@ -239,12 +244,43 @@ impl Task {
             kept.iter().map(|l| (*l, Var::new(l.var.name.clone(), l.var.ty.clone()))).collect();
         let map: VarMap = renamed.iter().map(|(l, var)| (l.var.clone(), PrimExpr::from(var))).collect();
         let iter_values = whole.iter_values.iter().map(|v| substitute(v, &map)).collect();
-        let realize = SBlockRealize { iter_values, predicate: prim::boolean(true), block: whole.block.clone() };
+        let predicate = substitute(&whole.predicate, &map);
+        let realize = SBlockRealize { iter_values, predicate, block: whole.block.clone() };
         let innermost: Stmt = Ref::new(realize).into();
         renamed
             .iter()
             .rev()
             .fold(innermost, |body, (l, var)| Ref::new(For { var: var.clone(), body, ..copy_loop(l) }).into())
+    }
+}
+
+/// The part of a block's predicate that is about the given loop and the loops of spatial axes. The rest must hold in the first
+/// iteration of every part, which sets it.
+fn outer_predicate(
+    realize: &Ref<SBlockRealize>,
+    loops: &[Ref<For>],
+    given: &Ref<For>,
+) -> Result<PrimExpr, ScheduleError> {
+    let axes = realize.block.iter_vars.iter().zip(&realize.iter_values);
+    let spatial: Vec<Ref<Var>> =
+        axes.filter(|(iter, _)| iter.kind == IterKind::Spatial).flat_map(|(_, value)| free_vars(value)).collect();
+    let (outer, inner): (Vec<&Ref<For>>, Vec<&Ref<For>>) =
+        loops.iter().partition(|l| l.var == given.var || spatial.contains(&l.var));
+    let mut analyzer = Analyzer::new();
+    outer.iter().for_each(|l| analyzer.bind(&l.var, l.min.clone(), l.extent.clone()));
+    let first: VarMap = inner.iter().map(|l| (l.var.clone(), l.min.clone())).collect();
+    let about_parts = |c: &PrimExpr| free_vars(c).iter().any(|var| first.contains_key(var));
+    let (parts, kept): (Vec<PrimExpr>, Vec<PrimExpr>) =
+        conjuncts(&realize.predicate).into_iter().partition(about_parts);
+    match parts.iter().find(|c| !analyzer.can_prove(&substitute(c, &first))) {
+        Some(condition) => {
+            let reason = format!(
+                "where `{condition}` fails, an iteration of loop `{}` computes nothing, and its part would not be set",
+                given.var.name
+            );
+            Err(ScheduleError::at_loop(given, reason).with_help("split the loop by a factor that fits"))
+        }
+        None => Ok(kept.into_iter().fold(prim::boolean(true), prim::and)),
     }
 }
 
