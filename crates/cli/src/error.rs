@@ -5,7 +5,15 @@ use std::path::{Path, PathBuf};
 use relaxide::ir::{Code, Diagnostic};
 
 /// Problems with what the arguments name, such as passes and targets.
-const NAMED: &[Code] = &[Code::UnknownPass, Code::PassArguments, Code::Target, Code::UnknownChoice];
+const NAMED: &[Code] = &[
+    Code::UnknownPass,
+    Code::PassArguments,
+    Code::Target,
+    Code::Architecture,
+    Code::Processor,
+    Code::Feature,
+    Code::UnknownChoice,
+];
 
 /// An error of the command.
 #[derive(Debug, thiserror::Error)]

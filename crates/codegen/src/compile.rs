@@ -17,6 +17,7 @@ use crate::{
     error::CodegenError,
     export::Machine,
     llvm::{self, ENTRY_PREFIX, ModuleText, global_name},
+    rejection,
     shards::{originals, split},
     target::NativeTarget,
 };
@@ -76,7 +77,11 @@ pub fn compile_with(
         let shard = write_shard(funcs, &names, &originals, indices, &native)?;
         let machine = native.machine()?;
         let context = Context::create();
-        let module = optimized(&context, &shard.text, &machine, &native)?;
+        let module = read(&context, &shard).map_err(|error| {
+            let kernels = indices.iter().map(|&index| (names[index].as_str(), &funcs[index]));
+            rejection::locate(kernels, &native, error)
+        })?;
+        optimize(&module, &machine, &native)?;
         let object = machine.write_to_memory_buffer(&module, FileType::Object).map_err(|error| refused(&error))?;
         Ok((object.as_slice().to_vec(), shard.foreign))
     };
@@ -100,15 +105,23 @@ pub fn llvm_text(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<String, Cod
 /// The kernels as assembly, after all passes.
 pub fn assembly(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<String, CodegenError> {
     let native = NativeTarget::resolve(target)?;
-    let text = llvm_text(funcs, target)?;
+    let names = names_of(funcs)?;
+    let all: Vec<usize> = (0..funcs.len()).collect();
+    let shard = write_shard(funcs, &names, &originals(funcs), &all, &native)?;
     let (machine, context) = (native.machine()?, Context::create());
-    let module = optimized(&context, &text, &machine, &native)?;
+    let kernels = names.iter().map(String::as_str).zip(funcs);
+    let module = read(&context, &shard).map_err(|error| rejection::locate(kernels, &native, error))?;
+    optimize(&module, &machine, &native)?;
     let assembly = machine.write_to_memory_buffer(&module, FileType::Assembly).map_err(|error| refused(&error))?;
     Ok(String::from_utf8_lossy(assembly.as_slice()).into_owned())
 }
 
 fn names_of(funcs: &[Ref<PrimFunc>]) -> Result<Vec<String>, CodegenError> {
-    let malformed = |kernel: &str, what: &str| CodegenError::Malformed { kernel: kernel.into(), what: what.into() };
+    let malformed = |kernel: &str, what: &str| CodegenError::Malformed {
+        kernel: kernel.into(),
+        what: what.into(),
+        statement: None,
+    };
     let mut names = Vec::with_capacity(funcs.len());
     let mut seen = BTreeSet::new();
     for func in funcs {
@@ -131,7 +144,7 @@ fn write_shard(
     let mut text = ModuleText::default();
     for &index in indices {
         let shared = (originals[index] != index).then(|| names[originals[index]].as_str());
-        llvm::write_kernel(&names[index], &funcs[index], shared, native.has_f16_conversion(), &mut text)?;
+        llvm::write_kernel(&names[index], &funcs[index], shared, native, &mut text)?;
     }
     if let ([only], true) = (names, funcs.len() == 1)
         && only != "main"
@@ -146,18 +159,22 @@ fn write_shard(
     Ok(Shard { text: text.finish(&native.triple, &layout), foreign })
 }
 
-/// Reads the text and runs LLVM's passes.
-fn optimized<'c>(
-    context: &'c Context,
-    text: &str,
-    machine: &TargetMachine,
-    native: &NativeTarget,
-) -> Result<Module<'c>, CodegenError> {
-    let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernels");
-    let module = context.create_module_from_ir(buffer).map_err(|error| refused(&error))?;
-    let pipeline = if native.opt_level == 0 { "default<O0>".to_owned() } else { passes() };
-    module.run_passes(&pipeline, machine, PassBuilderOptions::create()).map_err(|error| refused(&error))?;
+/// Reads the text. Only what calls foreign functions needs LLVM's verifier: those may be LLVM's own, and called wrongly.
+fn read<'c>(context: &'c Context, shard: &Shard) -> Result<Module<'c>, LLVMString> {
+    let module = parse(context, &shard.text)?;
+    if !shard.foreign.is_empty() || cfg!(debug_assertions) {
+        module.verify()?;
+    }
     Ok(module)
+}
+
+pub(crate) fn parse<'c>(context: &'c Context, text: &str) -> Result<Module<'c>, LLVMString> {
+    context.create_module_from_ir(MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernels"))
+}
+
+fn optimize(module: &Module<'_>, machine: &TargetMachine, native: &NativeTarget) -> Result<(), CodegenError> {
+    let pipeline = if native.opt_level == 0 { "default<O0>".to_owned() } else { passes() };
+    module.run_passes(&pipeline, machine, PassBuilderOptions::create()).map_err(|error| refused(&error))
 }
 
 fn refused(error: &LLVMString) -> CodegenError {

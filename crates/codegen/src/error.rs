@@ -1,47 +1,169 @@
 //! What can go wrong while kernels become native code, and whose fault it is.
 
+use std::fmt;
+
+use relaxide_ir::{Code, DataType};
+
 use crate::export::ExportError;
 
 /// Why kernels could not be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum CodegenError {
-    /// The target names a processor that LLVM does not know. The user's text is at fault.
-    #[error("unknown processor `{cpu}` for {triple}{}", near(.candidates))]
-    UnknownCpu {
+    /// The target has a name in it that does not exist or that this back end does not serve. The user's text is at fault.
+    #[error("{} `{given}` {} {triple}{}", part.complaint(), part.of(), did_you_mean(near))]
+    Unknown {
+        /// Which part of the target.
+        part: TargetPart,
         /// What was asked for.
-        cpu: String,
-        /// For which triple.
+        given: String,
+        /// The target's triple.
         triple: String,
-        /// Known names that look alike.
-        candidates: Vec<String>,
+        /// Known names that look alike, the closest first.
+        near: Vec<String>,
+        /// All names that would do.
+        known: Vec<String>,
     },
-    /// The target is of a kind, or for a machine, that this back end does not serve.
-    #[error("target `{0}` is not served: kernels are compiled for x86-64 and AArch64 Linux")]
+    /// The target is of a kind that this back end does not serve.
+    #[error("target `{0}` is not served: native code is made for targets of the kind `llvm`")]
     UnsupportedTarget(String),
+    /// The kernel computes with a type of elements that there is no code for. The user's program asks for too much.
+    #[error("kernel `{kernel}`: there is no native code for type {dtype} on {triple}{}", place(statement))]
+    ElementType {
+        /// The kernel's name.
+        kernel: String,
+        /// The type.
+        dtype: DataType,
+        /// The target's triple.
+        triple: String,
+        /// The statement that it is in.
+        statement: Option<String>,
+    },
     /// The kernel holds something that this back end does not compile.
-    #[error("kernel `{kernel}`: {what} is not supported by the LLVM back end")]
+    #[error("kernel `{kernel}`: {what} is not supported by the LLVM back end{}", place(statement))]
     Unsupported {
         /// The kernel's name.
         kernel: String,
         /// What it holds.
         what: String,
+        /// The statement that it is in.
+        statement: Option<String>,
     },
     /// The kernel is not as lowering leaves it; an earlier pass is at fault.
-    #[error("kernel `{kernel}` is malformed: {what}")]
+    #[error("kernel `{kernel}` is malformed: {what}{}", place(statement))]
     Malformed {
         /// The kernel's name.
         kernel: String,
         /// What is wrong.
         what: String,
+        /// The statement that it is in.
+        statement: Option<String>,
     },
-    /// LLVM refused what this crate gave it: our bug.
-    #[error("LLVM refused the generated code: {0}")]
+    /// LLVM refused what a kernel became: the kernel's own fault where it calls LLVM's functions, our bug otherwise.
+    #[error("kernel `{kernel}`: LLVM rejects its code: {message}{}", place(statement))]
+    Rejected {
+        /// The kernel's name.
+        kernel: String,
+        /// What LLVM says.
+        message: String,
+        /// The statement that the code came from.
+        statement: Option<String>,
+    },
+    /// LLVM failed as a whole: our bug, or the machine's.
+    #[error("LLVM failed: {0}")]
     Llvm(String),
     /// The objects could not be made a library.
     #[error(transparent)]
     Export(#[from] ExportError),
 }
 
-fn near(candidates: &[String]) -> String {
-    if candidates.is_empty() { String::new() } else { format!("; did you mean {}?", candidates.join(", ")) }
+/// A part of a target that goes by a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TargetPart {
+    /// The first word of the triple.
+    Architecture,
+    /// The system in the triple.
+    System,
+    /// `-mcpu`.
+    Processor,
+    /// One of `-mattr`.
+    Feature,
+}
+
+impl TargetPart {
+    fn complaint(self) -> String {
+        match self {
+            Self::Architecture | Self::System => format!("kernels are not compiled for {self}"),
+            Self::Processor | Self::Feature => format!("unknown {self}"),
+        }
+    }
+
+    fn of(self) -> &'static str {
+        match self {
+            Self::Architecture | Self::System => "of",
+            Self::Processor | Self::Feature => "for",
+        }
+    }
+}
+
+impl fmt::Display for TargetPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Architecture => "instruction set",
+            Self::System => "system",
+            Self::Processor => "processor",
+            Self::Feature => "feature",
+        })
+    }
+}
+
+impl CodegenError {
+    /// What kind of problem it is.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Unknown { part: TargetPart::Architecture | TargetPart::System, .. } => Code::Architecture,
+            Self::Unknown { part: TargetPart::Processor, .. } => Code::Processor,
+            Self::Unknown { part: TargetPart::Feature, .. } => Code::Feature,
+            Self::UnsupportedTarget(_) => Code::Target,
+            Self::ElementType { .. } => Code::ElementType,
+            Self::Rejected { .. } => Code::Rejected,
+            Self::Unsupported { .. } | Self::Malformed { .. } | Self::Llvm(_) | Self::Export(_) => Code::Native,
+        }
+    }
+
+    /// What to try, where something is to be tried.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Unknown { part: TargetPart::Processor, known, .. } => {
+                Some(format!("known processors: {}", known.join(", ")))
+            }
+            Self::Unknown { part, known, .. } => Some(format!("known {part}s: {}", known.join(", "))),
+            Self::ElementType { .. } => {
+                Some("element types of native code are bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32 and \
+                      float64; cast to one of them"
+                    .into())
+            }
+            _ => None,
+        }
+    }
+
+    /// The same error in a statement, unless it is already known to be in one inside of that.
+    pub(crate) fn in_statement(mut self, text: impl FnOnce() -> String) -> Self {
+        if let Self::ElementType { statement, .. }
+        | Self::Unsupported { statement, .. }
+        | Self::Malformed { statement, .. }
+        | Self::Rejected { statement, .. } = &mut self
+            && statement.is_none()
+        {
+            *statement = Some(text());
+        }
+        self
+    }
+}
+
+fn did_you_mean(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) }
+}
+
+fn place(statement: &Option<String>) -> String {
+    statement.as_ref().map(|text| format!(", in `{text}`")).unwrap_or_default()
 }

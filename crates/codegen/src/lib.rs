@@ -10,13 +10,14 @@ mod compile;
 pub mod error;
 pub mod export;
 mod llvm;
+mod rejection;
 mod shards;
 mod target;
 
 use std::path::Path;
 
 pub use compile::{CompiledLib, assembly, compile, compile_with, llvm_text};
-pub use error::CodegenError;
+pub use error::{CodegenError, TargetPart};
 use export::{ExtraSection, SharedLibrary};
 pub use target::NativeTarget;
 

@@ -4,7 +4,7 @@ mod harness;
 
 use harness::{Kernels, Packed, Tensor, elementwise, kernel};
 use relaxide_codegen::CodegenError;
-use relaxide_ir::{Buffer, DataType, PrimExpr, Ref, Target, Var, prim};
+use relaxide_ir::{Buffer, Code, DataType, PrimExpr, Ref, Target, Var, prim};
 use relaxide_tir::{ForKind, PrimFunc, Stmt};
 
 const F32: DataType = DataType::float(32);
@@ -283,15 +283,37 @@ fn what_is_not_supported_is_named() {
     let a = buffer("A", DataType::new(DataType::COMPLEX, 64), &[1]);
     let func = kernel("complex", std::slice::from_ref(&a), &[], Stmt::nop());
     let error = relaxide_codegen::compile(&[Ref::new(func)], &Target::default()).unwrap_err();
+    assert_eq!(error.code(), Code::ElementType);
     assert!(
-        matches!(&error, CodegenError::Unsupported { kernel, what } if kernel == "complex" && what.starts_with("type ")),
+        error.to_string().starts_with("kernel `complex`: there is no native code for type dtype[5]64 on "),
         "{error}"
     );
     let b = buffer("B", F32, &[1]);
     let unknown = Stmt::store(&b, [PrimExpr::from(0)], prim::call(F32, "tirx.frobnicate", vec![]));
     let error =
         relaxide_codegen::compile(&[Ref::new(kernel("odd", &[b], &[], unknown))], &Target::default()).unwrap_err();
-    assert_eq!(error.to_string(), "kernel `odd`: intrinsic `tirx.frobnicate` is not supported by the LLVM back end");
+    assert_eq!(
+        error.to_string(),
+        "kernel `odd`: intrinsic `tirx.frobnicate` is not supported by the LLVM back end, in `B[0] = frobnicate()`"
+    );
+}
+
+/// A function of LLVM's own that is called with another type than it takes: only LLVM knows better.
+#[test]
+fn what_llvm_rejects_is_traced_to_kernel_and_statement() {
+    let (a, b) = (buffer("A", F32, &[8]), buffer("B", F32, &[8]));
+    let call = |name: &str, argument: PrimExpr| prim::call(F32, "tirx.call_extern", vec![prim::string(name), argument]);
+    let i = Var::dim("i");
+    let good = Stmt::store(&b, [&i], prim::load(&a, [&i]) + 1.0f32.f32_imm());
+    let bad = Stmt::store(&b, [&i], call("llvm.sqrt.f32", prim::cast(I32, PrimExpr::from(&i))));
+    let body = Stmt::serial(i, 8, Stmt::seq([good, bad]));
+    let fine = elementwise("fine", &[a.clone(), b.clone()], |i| prim::load(&a, [i.clone()]));
+    let funcs = [fine, kernel("square_roots", &[a, b], &[], body)].map(Ref::new);
+    let error = relaxide_codegen::compile(&funcs, &Target::default()).unwrap_err();
+    let CodegenError::Rejected { kernel, statement, .. } = &error else { panic!("{error}") };
+    assert_eq!(kernel, "square_roots");
+    assert_eq!(statement.as_deref(), Some("B[i] = call_extern(\"llvm.sqrt.f32\", int32(i))"), "{error}");
+    assert_eq!(error.code(), Code::Rejected);
 }
 
 /// Every kind of reference that AArch64 code makes (calls, constants, slots, the C library) is one that the writer knows.

@@ -7,7 +7,7 @@ use std::{fmt, str::FromStr};
 
 use relaxide_ffi::Object;
 
-use crate::{AttrValue, Attrs};
+use crate::{AttrValue, Attrs, diagnostic::nearest};
 
 /// A compilation target: the back end and the processor.
 #[derive(Object, Clone, Debug, PartialEq)]
@@ -31,13 +31,13 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// The back end does not exist.
-    #[error("unknown target kind `{kind}`; known: {}", KINDS.join(", "))]
+    #[error("unknown target kind `{kind}`{}; known: {}", near(kind, KINDS), KINDS.join(", "))]
     UnknownKind {
         /// What was asked for.
         kind: String,
     },
     /// An option does not exist.
-    #[error("target option `{option}` is unknown; known: {}", OPTIONS.join(", "))]
+    #[error("target option `{option}` is unknown{}; known: {}", near(option, OPTIONS), OPTIONS.join(", "))]
     UnknownOption {
         /// What was given.
         option: String,
@@ -56,6 +56,12 @@ pub enum TargetError {
 
 const KINDS: &[&str] = &["llvm"];
 const OPTIONS: &[&str] = &["mcpu", "mattr", "mtriple", "num-cores", "opt-level"];
+
+/// What a misspelt word may have meant, in a message.
+fn near(word: &str, known: &[&str]) -> String {
+    let near = nearest(word, known.iter().copied(), 2);
+    if near.is_empty() { String::new() } else { format!(" (did you mean {}?)", near.join(" or ")) }
+}
 
 impl Default for Target {
     fn default() -> Self {
@@ -201,7 +207,9 @@ mod tests {
     fn what_is_wrong_is_named() {
         let failure = |text: &str| text.parse::<Target>().unwrap_err().to_string();
         assert_eq!(failure("cuda"), "unknown target kind `cuda`; known: llvm");
-        assert!(failure("llvm -mcup=znver3").starts_with("target option `mcup` is unknown; known: mcpu"));
+        assert_eq!(failure("lvm"), "unknown target kind `lvm` (did you mean llvm?); known: llvm");
+        let option = failure("llvm -mcup=znver3");
+        assert!(option.starts_with("target option `mcup` is unknown (did you mean mcpu?); known: mcpu"), "{option}");
         assert!(failure("llvm -opt-level=9").contains("a number from 0 to 3"));
         assert!(failure("llvm -mattr=avx2").contains("`+avx2,-fma`"));
         assert!(failure("llvm znver3").contains("`znver3`"));

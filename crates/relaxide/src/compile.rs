@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use relaxide_codegen::CompiledLib;
+use relaxide_codegen::{CompiledLib, NativeTarget};
 use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
 use relaxide_ir::{AttrValue, Code, IRModule, Target, workers};
@@ -118,6 +118,8 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
             known: vec![Pipeline::Default.name().into(), Pipeline::DefaultBuild.name().into()],
         });
     }
+    // Whatever is wrong with the target is said before anything is done for it.
+    NativeTarget::resolve(&options.target)?;
     let signature = signature::Signature::of_module(module, &options.target);
     let module = transform::bind_params(module.clone(), "main", &options.params)?;
     let lowered = run_pipeline(module, options)?;

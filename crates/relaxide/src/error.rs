@@ -73,7 +73,7 @@ impl Error {
             Error::Bytecode(CodegenError::NotLowered { refusal, .. }) => refusal.code,
             Error::Bytecode(CodegenError::Build { .. }) => Code::Bytecode,
             Error::Kernel { .. } => Code::Kernel,
-            Error::Native(_) => Code::Native,
+            Error::Native(error) => error.code(),
             Error::Runtime(_) => Code::Call,
             Error::Unknown { .. } => Code::UnknownChoice,
             Error::Io { .. } => Code::File,
@@ -95,6 +95,7 @@ impl Error {
             _ => Diagnostic::new(self.code(), ""),
         };
         let help = match self {
+            Error::Native(error) => error.help(),
             Error::Unknown { what, known, .. } => Some(format!("known {what}s: {}", known.join(", "))),
             Error::Kernel { .. } => Some(
                 "a kernel that the program holds as it is must be well-formed; of any other this is a defect of Relaxide: \
@@ -115,6 +116,7 @@ impl Error {
             Error::Model(_) | Error::Target(_) | Error::Unknown { .. } => "ValueError",
             Error::Import(_) => "NotImplementedError",
             Error::Script(_) => "SyntaxError",
+            Error::Native(relaxide_codegen::CodegenError::Unknown { .. }) => "ValueError",
             Error::Io { .. } => "OSError",
             _ => "RuntimeError",
         }

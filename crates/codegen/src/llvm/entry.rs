@@ -22,7 +22,7 @@ use super::{
     tensor_check::{self, CHECK},
     value::{Kind, Ty, Val},
 };
-use crate::error::CodegenError;
+use crate::{error::CodegenError, target::NativeTarget};
 
 /// The prefix of exported entries.
 pub(crate) const ENTRY_PREFIX: &str = "__tvm_ffi_";
@@ -55,10 +55,10 @@ pub(crate) fn write_kernel(
     name: &str,
     func: &PrimFunc,
     shared: Option<&str>,
-    native_f16: bool,
+    native: &NativeTarget,
     module: &mut ModuleText,
 ) -> Result<(), CodegenError> {
-    let kernel = Kernel::new(name.to_string(), func, native_f16, module);
+    let kernel = Kernel::new(name.to_string(), func, native, module);
     if func.buffers.len() != func.params.len() {
         return Err(kernel.malformed("parameters and buffers differ in number"));
     }

@@ -8,6 +8,9 @@ use super::{
     value::{Ty, Val},
 };
 
+/// What stands before the statement in a note.
+pub(crate) const NOTE: &str = "  ; ";
+
 /// A basic block's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Label(u32);
@@ -50,6 +53,11 @@ impl<'m> FunctionText<'m> {
         }
         text.push_str("}\n");
         text
+    }
+
+    /// Notes which statement the following instructions come from.
+    pub fn note(&mut self, statement: &str) {
+        let _ = writeln!(self.body, "{NOTE}{statement}");
     }
 
     /// An instruction that makes a value.

@@ -7,11 +7,11 @@ use relaxide_tir::{PrimFunc, Stmt, StmtVisitor};
 
 use super::{
     function::{FunctionText, join},
-    module::Metadata,
+    module::{Metadata, ModuleText},
     ops::Overflow,
     value::{Ty, Val},
 };
-use crate::error::CodegenError;
+use crate::{error::CodegenError, target::NativeTarget};
 
 /// The body of one function in the making.
 pub(crate) struct Body<'m, 'k> {
@@ -47,11 +47,13 @@ pub(crate) struct Kernel {
     /// Lists for the accesses of each buffer, by its data variable: its own alias scope and the scopes of all others.
     aliasing: HashMap<Ref<Var>, (Metadata, Metadata)>,
     pub native_f16: bool,
+    /// For which machine, in errors.
+    triple: String,
 }
 
 impl Kernel {
     /// Learns which buffers there are, and writes down that they do not overlap.
-    pub fn new(name: String, func: &PrimFunc, native_f16: bool, text: &mut super::module::ModuleText) -> Self {
+    pub fn new(name: String, func: &PrimFunc, native: &NativeTarget, text: &mut ModuleText) -> Self {
         let params: Vec<Ref<Var>> = func.buffers.iter().flatten().map(|buffer| buffer.data.clone()).collect();
         let mut locals = Locals::default();
         locals.visit_stmt(&func.body);
@@ -74,7 +76,8 @@ impl Kernel {
             let lists = (text.metadata(&format!("!{{{own}}}")), text.metadata(&format!("!{{{others}}}")));
             aliasing.insert(var.clone(), lists);
         }
-        Self { name, aliasing, native_f16 }
+        let native_f16 = native.has_f16_conversion();
+        Self { name, aliasing, native_f16, triple: native.triple.clone() }
     }
 
     /// What follows a load or store instruction of the buffer.
@@ -86,20 +89,25 @@ impl Kernel {
     }
 
     pub fn unsupported(&self, what: impl Into<String>) -> CodegenError {
-        CodegenError::Unsupported { kernel: self.name.clone(), what: what.into() }
+        CodegenError::Unsupported { kernel: self.name.clone(), what: what.into(), statement: None }
     }
 
     pub fn malformed(&self, what: impl Into<String>) -> CodegenError {
-        CodegenError::Malformed { kernel: self.name.clone(), what: what.into() }
+        CodegenError::Malformed { kernel: self.name.clone(), what: what.into(), statement: None }
     }
 
     pub fn ty(&self, dtype: DataType) -> Result<Ty, CodegenError> {
-        Ty::of(dtype).ok_or_else(|| self.unsupported(format!("type {dtype}")))
+        Ty::of(dtype).ok_or_else(|| CodegenError::ElementType {
+            kernel: self.name.clone(),
+            dtype,
+            triple: self.triple.clone(),
+            statement: None,
+        })
     }
 }
 
 impl<'m, 'k> Body<'m, 'k> {
-    pub fn new(kernel: &'k Kernel, module: &'m mut super::module::ModuleText) -> Self {
+    pub fn new(kernel: &'k Kernel, module: &'m mut ModuleText) -> Self {
         Self {
             f: FunctionText::new(module, kernel.native_f16),
             kernel,

@@ -30,4 +30,5 @@ mod tensor_check;
 mod value;
 
 pub(crate) use entry::{ENTRY_PREFIX, write_kernel};
+pub(crate) use function::NOTE;
 pub(crate) use module::{ModuleText, global_name};

@@ -21,6 +21,7 @@ pub(crate) struct ModuleText {
     /// Entries of kernels that are here.
     own_entries: HashSet<String>,
     fresh: usize,
+    notes_statements: bool,
 }
 
 /// The number of a metadata node.
@@ -34,6 +35,16 @@ impl std::fmt::Display for Metadata {
 }
 
 impl ModuleText {
+    /// A module whose functions note from which statement each instruction comes.
+    pub fn with_notes() -> Self {
+        Self { notes_statements: true, ..Self::default() }
+    }
+
+    /// Whether statements are noted.
+    pub fn notes_statements(&self) -> bool {
+        self.notes_statements
+    }
+
     /// Adds a finished function.
     pub fn function(&mut self, text: &str) {
         self.functions.push_str(text);

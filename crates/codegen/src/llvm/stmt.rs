@@ -10,6 +10,13 @@ use crate::error::CodegenError;
 impl Body<'_, '_> {
     /// Writes one statement.
     pub fn stmt(&mut self, stmt: &Stmt) -> Result<(), CodegenError> {
+        if self.f.module.notes_statements() {
+            self.f.note(&first_line(stmt));
+        }
+        self.write(stmt).map_err(|error| error.in_statement(|| first_line(stmt)))
+    }
+
+    fn write(&mut self, stmt: &Stmt) -> Result<(), CodegenError> {
         match stmt {
             Stmt::For(n) => self.for_loop(n),
             Stmt::While(n) => self.while_loop(n),
@@ -68,7 +75,9 @@ impl Body<'_, '_> {
         let mark = self.workspaces.len();
         for stmt in &n.seq {
             match stmt {
-                Stmt::Alloc(alloc) => self.allocate(&alloc.buffer)?,
+                Stmt::Alloc(alloc) => {
+                    self.allocate(&alloc.buffer).map_err(|error| error.in_statement(|| first_line(stmt)))?;
+                }
                 other => self.stmt(other)?,
             }
         }
@@ -202,6 +211,17 @@ impl Body<'_, '_> {
         let nodes: Vec<String> =
             hints.iter().map(|hint| self.f.module.metadata(&format!("!{{{hint}}}")).to_string()).collect();
         Some(self.f.module.metadata(&format!("distinct !{{{{self}}, {}}}", nodes.join(", "))))
+    }
+}
+
+/// A statement as errors show it: its first line, or the beginning of that.
+fn first_line(stmt: &Stmt) -> String {
+    const LONGEST: usize = 120;
+    let text = stmt.to_string();
+    let line = text.lines().next().unwrap_or_default().trim();
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{} …", &line[..end]),
+        None => line.to_string(),
     }
 }
 

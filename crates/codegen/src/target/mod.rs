@@ -1,6 +1,8 @@
 //! What a [`Target`] means to LLVM: triple, processor, features, and what the code generator must know of them.
 
 mod cpus;
+mod features;
+mod names;
 
 use inkwell::{
     OptimizationLevel,
@@ -30,15 +32,10 @@ impl NativeTarget {
     pub fn resolve(target: &Target) -> Result<Self, CodegenError> {
         let host = host_triple();
         let triple = if target.mtriple.is_empty() { host.clone() } else { normal_triple(&target.mtriple) };
-        let unsupported = || CodegenError::UnsupportedTarget(target.to_string());
-        let machine = match triple.split('-').next() {
-            Some("x86_64" | "amd64") => Machine::X86_64,
-            Some("aarch64" | "arm64") => Machine::Aarch64,
-            _ => return Err(unsupported()),
-        };
-        if target.kind != "llvm" || !triple.contains("linux") {
-            return Err(unsupported());
+        if target.kind != "llvm" {
+            return Err(CodegenError::UnsupportedTarget(target.to_string()));
         }
+        let machine = names::machine(&triple)?;
         initialize();
         let is_host = triple == host;
         let (cpu, mut features) = match (target.mcpu.as_str(), is_host) {
@@ -48,9 +45,10 @@ impl NativeTarget {
         };
         // What the host calls itself needs no checking; it may be newer than our list.
         if !target.mcpu.is_empty() {
-            check_cpu(&cpu, machine, &triple)?;
+            names::check_processor(&cpu, machine, &triple)?;
         }
         for feature in target.mattr.split(',').filter(|feature| !feature.is_empty()) {
+            names::check_feature(feature, machine, &triple)?;
             features = if features.is_empty() { feature.to_string() } else { format!("{features},{feature}") };
         }
         let opt_level = u8::try_from(target.opt_level.clamp(0, 3)).unwrap_or(3);
@@ -120,39 +118,10 @@ fn text<E>(text: Result<&str, E>) -> String {
     text.unwrap_or_default().to_string()
 }
 
-fn check_cpu(cpu: &str, machine: Machine, triple: &str) -> Result<(), CodegenError> {
-    let known: Vec<&str> = match machine {
-        Machine::X86_64 => cpus::X86_64_WITH_F16C.iter().chain(cpus::X86_64_WITHOUT_F16C).copied().collect(),
-        Machine::Aarch64 => cpus::AARCH64.to_vec(),
-    };
-    if known.contains(&cpu) {
-        return Ok(());
-    }
-    let mut near: Vec<(usize, &str)> = known.iter().map(|name| (distance(cpu, name), *name)).collect();
-    near.sort();
-    let limit = (cpu.len() / 2).max(2);
-    let candidates = near.iter().take(3).filter(|(far, _)| *far <= limit).map(|(_, name)| name.to_string()).collect();
-    Err(CodegenError::UnknownCpu { cpu: cpu.to_string(), triple: triple.to_string(), candidates })
-}
-
-/// How many letters must be added, dropped or changed to get from one word to the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, other) in b.iter().enumerate() {
-            let change = diagonal + usize::from(letter != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
+    use relaxide_ir::Code;
+
     use super::*;
 
     fn resolve(text: &str) -> Result<NativeTarget, CodegenError> {
@@ -166,11 +135,53 @@ mod tests {
         assert_eq!(Some(host.machine), Machine::host());
     }
 
+    /// The error of a target, as a message.
+    fn refusal(target: &str) -> String {
+        resolve(target).unwrap_err().to_string()
+    }
+
     #[test]
-    fn an_unknown_processor_names_its_neighbours() {
-        let error = resolve("llvm -mtriple=x86_64-linux-gnu -mcpu=skylke").unwrap_err().to_string();
-        assert!(error.contains("unknown processor `skylke`") && error.contains("skylake"), "{error}");
-        assert!(matches!(resolve("llvm -mtriple=riscv64-linux-gnu"), Err(CodegenError::UnsupportedTarget(_))));
+    fn unknown_names_show_their_neighbours() {
+        let x86 = "x86_64-unknown-linux-gnu";
+        assert_eq!(
+            refusal("llvm -mtriple=x86_64-linux-gnu -mcpu=skylke"),
+            format!("unknown processor `skylke` for {x86}; did you mean skylake?")
+        );
+        assert_eq!(
+            refusal("llvm -mtriple=x86_64-linux-gnu -mattr=+avx2,-avx512"),
+            format!("unknown feature `avx512` for {x86}; did you mean avx512f, avx2, avx512bw?")
+        );
+        assert_eq!(
+            refusal("llvm -mtriple=aarch46-linux-gnu"),
+            "kernels are not compiled for instruction set `aarch46` of aarch46-unknown-linux-gnu; did you mean aarch64?"
+        );
+        assert_eq!(
+            refusal("llvm -mtriple=x86_64-apple-darwin"),
+            "kernels are not compiled for system `darwin` of x86_64-apple-darwin"
+        );
+        assert!(resolve("llvm -mtriple=aarch64-linux-gnu -mattr=+neon,+sve2,-fuse-aes").is_ok());
+    }
+
+    #[test]
+    fn errors_say_what_kind_they_are_and_what_there_is() {
+        let error = resolve("llvm -mtriple=riscv64-linux-gnu").unwrap_err();
+        assert_eq!(error.code(), Code::Architecture);
+        assert_eq!(error.help().unwrap(), "known instruction sets: aarch64, amd64, arm64, x86_64");
+        let error = resolve("llvm -mtriple=aarch64-linux-gnu -mcpu=znver3").unwrap_err();
+        assert_eq!(error.code(), Code::Processor);
+        assert!(error.help().unwrap().contains("neoverse-n1"), "{error:?}");
+        assert_eq!(resolve("llvm -mtriple=aarch64-linux-gnu -mattr=+avx2").unwrap_err().code(), Code::Feature);
+    }
+
+    #[test]
+    fn every_name_in_the_lists_is_unique() {
+        for machine in [Machine::X86_64, Machine::Aarch64] {
+            let (sets, tuning) = names::features(machine);
+            let all: Vec<&str> = sets.split(' ').chain(tuning.split(' ')).collect();
+            let distinct: std::collections::BTreeSet<&&str> = all.iter().collect();
+            assert_eq!(all.len(), distinct.len());
+            assert!(all.iter().all(|name| !name.is_empty()));
+        }
     }
 
     #[test]

@@ -127,8 +127,8 @@ codes! {
 
     /// A target that does not exist or cannot be compiled for.
     Target = "E0401",
-        "The target's text cannot be read, or names a processor that is not known or not supported. Targets are written as \
-         `llvm -mcpu=znver3` or as a dictionary.";
+        "The target's text cannot be read: its kind or an option does not exist, or a value has the wrong form. Targets are \
+         written as `llvm -mcpu=znver3` or as a dictionary.";
     /// What is left of a program that does not become bytecode.
     Bytecode = "E0402",
         "After all passes of the pipeline something is left that the virtual machine does not know. A pipeline that lowers \
@@ -137,6 +137,27 @@ codes! {
     Kernel = "E0403", "A kernel holds what the loops of the schedule rules or the back end do not support.";
     /// What the back end refuses.
     Native = "E0404", "The back end refuses the program or could not write the library.";
+    /// An instruction set or a system that no code is made for.
+    Architecture = "E0405",
+        "The target's triple names an instruction set or a system that kernels are not compiled for. A triple is written \
+         instruction set, system, environment: `-mtriple=aarch64-linux-gnu`; without one the machine at hand is meant.";
+    /// A processor that is not known.
+    Processor = "E0406",
+        "The target's `-mcpu` names a processor that LLVM does not know for this instruction set. LLVM itself would warn and \
+         compile for a processor of twenty years ago. Names are LLVM's; the message lists them.";
+    /// A feature of processors that is not known.
+    Feature = "E0407",
+        "The target's `-mattr` adds or removes a feature that LLVM does not know for this instruction set, and would ignore. \
+         Names are LLVM's, each with `+` or `-` in front: `-mattr=+avx2,-fma`.";
+    /// An element type that the target has not.
+    ElementType = "E0408",
+        "A kernel computes with an element type that the target's back end has no code for. Convert the data to another \
+         type, or keep that part of the program away from kernels.";
+    /// Code that LLVM does not accept.
+    Rejected = "E0409",
+        "LLVM does not accept the code that a kernel became. The message names the kernel and the statement. A kernel that \
+         calls LLVM's own functions with other types than theirs is at fault itself; anything else is a defect of Relaxide: \
+         please report the program.";
 
     /// A model's file that cannot be read.
     Model = "E0501", "The file is no model of the format, or is damaged.";

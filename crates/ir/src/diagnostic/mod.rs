@@ -21,7 +21,7 @@ use std::fmt;
 
 use crate::Span;
 
-pub use closest::closest;
+pub use closest::{closest, nearest};
 pub use code::Code;
 pub use lines::{Lines, Position};
 

@@ -64,6 +64,7 @@ pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String>
             Ok(_) => Err("the passes accept the program, but one of them should refuse it".into()),
             Err(refusal) => Ok(Some(refusal)),
         },
+        "refuse-target" => refuse_target(test, &module).map(Some),
         "verify" => {
             let problems: Vec<String> = wellformed::check_module(&module)
                 .into_iter()
@@ -89,6 +90,20 @@ pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String>
         }
         "run" => run_calls(&module, test.options("call"), test.option("pipeline")).map(Some),
         _ => Err(format!("there are no tests of kind `{kind}`")),
+    }
+}
+
+/// What compilation for the test's target says: the target is written in a way, or the program asks for something, that there
+/// is no code for.
+fn refuse_target(test: &FileTest, module: &IRModule) -> Result<String, String> {
+    let text = test.option("target").ok_or("the test names no target")?;
+    let compiled = text
+        .parse::<Target>()
+        .map_err(relaxide::Error::from)
+        .and_then(|target| relaxide::compile(module, &mut relaxide::CompileOptions { target, ..Default::default() }));
+    match compiled {
+        Ok(_) => Err("the program is compiled, but it should not be".into()),
+        Err(error) => Ok(error.diagnostic(|_| Some(test.input.clone())).to_string()),
     }
 }
 

@@ -1,0 +1,82 @@
+//! Names in targets, held against what there is: instruction sets, systems, processors, features.
+
+use relaxide_ir::diagnostic::nearest;
+
+use super::{cpus, features};
+use crate::{
+    error::{CodegenError, TargetPart},
+    export::Machine,
+};
+
+/// How many names that look alike are shown.
+const NEIGHBOURS: usize = 3;
+
+/// Instruction sets by their names in triples.
+const ARCHITECTURES: &[(&str, Machine)] = &[
+    ("x86_64", Machine::X86_64),
+    ("amd64", Machine::X86_64),
+    ("aarch64", Machine::Aarch64),
+    ("arm64", Machine::Aarch64),
+];
+
+/// The instruction set and system that a triple in normal form names.
+pub(super) fn machine(triple: &str) -> Result<Machine, CodegenError> {
+    let architecture = triple.split('-').next().unwrap_or_default();
+    let found = ARCHITECTURES.iter().find(|(name, _)| *name == architecture);
+    let known = ARCHITECTURES.iter().map(|(name, _)| *name);
+    let (_, machine) = found.ok_or_else(|| unknown(TargetPart::Architecture, architecture, triple, known))?;
+    // Behind the instruction set come the vendor, the system and its environment.
+    let mut rest = triple.split('-').skip(1);
+    if !rest.any(|part| part.starts_with("linux")) {
+        let system = triple.split('-').nth(2).unwrap_or_default();
+        return Err(unknown(TargetPart::System, system, triple, ["linux"].into_iter()));
+    }
+    Ok(*machine)
+}
+
+/// Refuses a processor that LLVM does not know.
+pub(super) fn check_processor(cpu: &str, machine: Machine, triple: &str) -> Result<(), CodegenError> {
+    let known = processors(machine);
+    if known.contains(&cpu) {
+        return Ok(());
+    }
+    Err(unknown(TargetPart::Processor, cpu, triple, known.into_iter()))
+}
+
+/// Refuses a feature, written `+name` or `-name`, that LLVM does not know.
+pub(super) fn check_feature(feature: &str, machine: Machine, triple: &str) -> Result<(), CodegenError> {
+    let name = feature.trim_start_matches(['+', '-']);
+    let (sets, tuning) = features(machine);
+    if sets.split(' ').chain(tuning.split(' ')).any(|known| known == name) {
+        return Ok(());
+    }
+    // Whoever misspells wanted an instruction set.
+    Err(unknown(TargetPart::Feature, name, triple, sets.split(' ')))
+}
+
+/// The features of a machine's processors: instruction sets, and the rest.
+pub(super) fn features(machine: Machine) -> (&'static str, &'static str) {
+    match machine {
+        Machine::X86_64 => (features::X86_64, features::X86_64_TUNING),
+        Machine::Aarch64 => (features::AARCH64, features::AARCH64_TUNING),
+    }
+}
+
+fn processors(machine: Machine) -> Vec<&'static str> {
+    match machine {
+        Machine::X86_64 => cpus::X86_64_WITH_F16C.iter().chain(cpus::X86_64_WITHOUT_F16C).copied().collect(),
+        Machine::Aarch64 => cpus::AARCH64.to_vec(),
+    }
+}
+
+fn unknown<'a>(
+    part: TargetPart,
+    given: &str,
+    triple: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> CodegenError {
+    let near = nearest(given, known.clone(), NEIGHBOURS).into_iter().map(str::to_string).collect();
+    let mut known: Vec<String> = known.map(str::to_string).collect();
+    known.sort_unstable();
+    CodegenError::Unknown { part, given: given.to_string(), triple: triple.to_string(), near, known }
+}
