@@ -34,7 +34,7 @@ pub fn run(args: &CompileArgs) -> Result<(), CliError> {
     };
     let executable = relaxide::compile(&module, &mut options)?;
     bar.stage("export", 0, 1);
-    executable.export_library(&output)?;
+    executable.export(&output, args.prefix.as_deref())?;
     bar.finish();
 
     if args.explain {
@@ -74,7 +74,12 @@ fn summary(args: &CompileArgs, output: &PathBuf, took: Duration, bar: &Bar) -> R
         took.as_secs_f64(),
         stages.collect::<Vec<_>>().join(", ")
     );
-    eprintln!("{} relaxide inspect {}", style::note("next:"), output.display());
+    if relaxide::has_header(output) {
+        let header = relaxide::header_path(output);
+        eprintln!("{} include {} and link {}", style::note("next:"), header.display(), output.display());
+    } else {
+        eprintln!("{} relaxide inspect {}", style::note("next:"), output.display());
+    }
     Ok(())
 }
 

@@ -15,7 +15,6 @@ use relaxide_tir::PrimFunc;
 
 use crate::{
     error::CodegenError,
-    export::Machine,
     llvm::{self, ENTRY_PREFIX, ModuleText, global_name},
     rejection,
     shards::{originals, split},
@@ -25,20 +24,23 @@ use crate::{
 /// Kernels as native code: what [`crate::export_library`] makes a library of.
 #[derive(Debug, Clone)]
 pub struct CompiledLib {
-    /// For which instruction set.
-    pub machine: Machine,
+    /// For which machine.
+    pub target: NativeTarget,
     /// Relocatable objects.
     pub objects: Vec<Vec<u8>>,
     /// The kernels' names, without the prefix that their symbols carry.
     pub kernels: Vec<String>,
     /// Functions that the loading process must offer because kernels call them by name.
     pub foreign: Vec<String>,
+    /// The slots that a loader fills, by the names of their symbols.
+    pub slots: Vec<String>,
 }
 
 /// One part of the kernels, compiled by one thread.
 struct Shard {
     text: String,
     foreign: Vec<String>,
+    slots: BTreeSet<String>,
 }
 
 /// What LLVM does to kernels. Schedules have already chosen and unrolled the loops, written the vectors and inlined what
@@ -73,7 +75,7 @@ pub fn compile_with(
     let names = names_of(funcs)?;
     let originals = originals(funcs);
     let shards = split(funcs, &originals);
-    let compile_shard = |_: usize, indices: &Vec<usize>| -> Result<(Vec<u8>, Vec<String>), CodegenError> {
+    let compile_shard = |_: usize, indices: &Vec<usize>| -> Result<(Vec<u8>, Shard), CodegenError> {
         let shard = write_shard(funcs, &names, &originals, indices, &native)?;
         let machine = native.machine()?;
         let context = Context::create();
@@ -83,16 +85,18 @@ pub fn compile_with(
         })?;
         optimize(&module, &machine, &native)?;
         let object = machine.write_to_memory_buffer(&module, FileType::Object).map_err(|error| refused(&error))?;
-        Ok((object.as_slice().to_vec(), shard.foreign))
+        Ok((object.as_slice().to_vec(), Shard { text: String::new(), ..shard }))
     };
-    let (mut objects, mut foreign) = (Vec::new(), BTreeSet::new());
+    let (mut objects, mut foreign, mut slots) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     let died = || Err(CodegenError::Llvm("a compiling thread ended early".into()));
     for result in workers::map(&shards, compile_shard, |done| progress(done, shards.len())) {
-        let (object, functions) = result.unwrap_or_else(died)?;
+        let (object, shard) = result.unwrap_or_else(died)?;
         objects.push(object);
-        foreign.extend(functions);
+        foreign.extend(shard.foreign);
+        slots.extend(shard.slots);
     }
-    Ok(CompiledLib { machine: native.machine, objects, kernels: names, foreign: foreign.into_iter().collect() })
+    let (foreign, slots) = (foreign.into_iter().collect(), slots.into_iter().collect());
+    Ok(CompiledLib { target: native, objects, kernels: names, foreign, slots })
 }
 
 /// The kernels in LLVM's text form as they leave this crate, before LLVM's passes.
@@ -146,17 +150,42 @@ fn write_shard(
         let shared = (originals[index] != index).then(|| names[originals[index]].as_str());
         llvm::write_kernel(&names[index], &funcs[index], shared, native, &mut text)?;
     }
-    if let ([only], true) = (names, funcs.len() == 1)
-        && only != "main"
-    {
+    if let Some(only) = called_main(names) {
         // A library of one kernel can be called by the name `main`.
         let (alias, entry) = (format!("{ENTRY_PREFIX}main"), global_name(&format!("{ENTRY_PREFIX}{only}")));
         text.define(&alias, || format!("@{alias} = weak alias i32 (ptr, ptr, i32, ptr), ptr {entry}"));
     }
     let layout = native.machine()?.get_target_data().get_data_layout();
     let layout = layout.as_str().to_string_lossy().into_owned();
-    let foreign = text.foreign_functions().to_vec();
-    Ok(Shard { text: text.finish(&native.triple, &layout), foreign })
+    let (foreign, slots) = (text.foreign_functions().to_vec(), text.slots().clone());
+    Ok(Shard { text: text.finish(&native.triple, &layout), foreign, slots })
+}
+
+/// The kernel that goes by the name `main` too: the only one of a library.
+fn called_main(names: &[String]) -> Option<&str> {
+    match names {
+        [only] if only != "main" => Some(only),
+        _ => None,
+    }
+}
+
+impl CompiledLib {
+    /// The names by which kernels are called.
+    pub(crate) fn entries(&self) -> Vec<String> {
+        let main = called_main(&self.kernels).map(|_| "main".to_string());
+        self.kernels.iter().cloned().chain(main).collect()
+    }
+
+    /// Compiles a module's text for the same machine, without any optimisation.
+    pub(crate) fn compile_beside(&self, text: &str) -> Result<Vec<u8>, CodegenError> {
+        let (machine, context) = (self.target.machine()?, Context::create());
+        let layout = machine.get_target_data().get_data_layout();
+        let layout = layout.as_str().to_string_lossy();
+        let text = format!("target datalayout = \"{layout}\"\ntarget triple = \"{}\"\n\n{text}", self.target.triple);
+        let module = parse(&context, &text).map_err(|error| refused(&error))?;
+        let object = machine.write_to_memory_buffer(&module, FileType::Object).map_err(|error| refused(&error))?;
+        Ok(object.as_slice().to_vec())
+    }
 }
 
 /// Reads the text. Only what calls foreign functions needs LLVM's verifier: those may be LLVM's own, and called wrongly.

@@ -2,7 +2,8 @@
 //!
 //! [`compile`] takes kernels as lowering leaves them: no blocks, flat buffers (or compact ones with an index per dimension),
 //! vectors written as ramps and broadcasts, a `global_symbol` each. It gives relocatable objects. [`export_library`] makes
-//! these, and the serialized module tree, one shared library; [`export`] says how.
+//! these, and the serialized module tree, one shared library, and [`CompiledLib::linked_object`] one object to link;
+//! [`export`] says how.
 //!
 //! What is not here: lowering, which is the tensor IR's, and loading, which is the runtime's.
 
@@ -18,13 +19,14 @@ use std::path::Path;
 
 pub use compile::{CompiledLib, assembly, compile, compile_with, llvm_text};
 pub use error::{CodegenError, TargetPart};
-use export::{ExtraSection, SharedLibrary};
+use export::{ExtraSection, LIBRARY_BIN_SYMBOL, RelocatableObject, SharedLibrary};
+use llvm::{ENTRY_PREFIX, REGISTER};
 pub use target::NativeTarget;
 
 impl CompiledLib {
     /// The kernels as a library to which sections can still be added.
     pub fn library(&self) -> Result<SharedLibrary<'_>, CodegenError> {
-        let mut library = SharedLibrary::new(self.machine);
+        let mut library = SharedLibrary::new(self.target.machine);
         for (index, object) in self.objects.iter().enumerate() {
             library.object(format!("kernels{index}.o"), object)?;
         }
@@ -33,6 +35,35 @@ impl CompiledLib {
         }
         Ok(library)
     }
+
+    /// The kernels, and the module tree as `save_module_tree` gives it (empty for kernels alone), as one relocatable object for
+    /// programs to link. When the program starts, it enters all of them into the process's table of system symbols, under
+    /// their names with `prefix` in front.
+    pub fn linked_object(&self, tree: &[u8], prefix: &str) -> Result<Vec<u8>, CodegenError> {
+        let (entries, tree_symbol) = (self.entries(), (!tree.is_empty()).then_some(LIBRARY_BIN_SYMBOL));
+        let registration = self.compile_beside(&llvm::registration(&entries, &self.slots, tree_symbol, prefix))?;
+        let mut object = RelocatableObject::new(self.target.machine);
+        object.object("registration.o", &registration)?;
+        for (index, kernels) in self.objects.iter().enumerate() {
+            object.object(format!("kernels{index}.o"), kernels)?;
+        }
+        if !tree.is_empty() {
+            object.data(LIBRARY_BIN_SYMBOL, tree).offer(LIBRARY_BIN_SYMBOL, format!("{prefix}{LIBRARY_BIN_SYMBOL}"));
+        }
+        object.offer(REGISTER, register_symbol(prefix));
+        for entry in &entries {
+            object.offer(format!("{ENTRY_PREFIX}{entry}"), format!("{ENTRY_PREFIX}{prefix}{entry}"));
+        }
+        let mut bytes = Vec::with_capacity(tree.len() + (1 << 16));
+        object.write_to(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// The function of a linked model that enters it into the process's table, with its prefix; it runs by itself when the program
+/// starts. A program that calls it makes sure that its linker takes the model out of an archive.
+pub fn register_symbol(prefix: &str) -> String {
+    format!("{prefix}{REGISTER}")
 }
 
 /// Writes kernels and the serialized module tree (without its length; empty for kernels alone) as one shared library.

@@ -52,6 +52,9 @@ impl FromStr for Pipeline {
     }
 }
 
+/// The attribute of a module that says what is in front of its names where it is linked into a program.
+const SYSTEM_LIB_PREFIX: &str = "system_lib_prefix";
+
 /// Is told how far a compilation is.
 pub trait Progress {
     /// Stage `name` has done `done` of `total` steps.
@@ -89,9 +92,11 @@ impl CompileOptions<'_> {
 
 /// A compiled program in memory.
 pub struct Executable {
-    module: Module,
-    library: CompiledLib,
+    pub(crate) module: Module,
+    pub(crate) library: CompiledLib,
     notes: Vec<KernelNote>,
+    /// In front of its names where it is linked into a program, if the program says so.
+    pub(crate) prefix: Option<String>,
 }
 
 /// How a kernel's loop nest came about.
@@ -121,6 +126,7 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     // Whatever is wrong with the target is said before anything is done for it.
     NativeTarget::resolve(&options.target)?;
     let signature = signature::Signature::of_module(module, &options.target);
+    let prefix = module.attrs.str(SYSTEM_LIB_PREFIX).map(str::to_string);
     let module = transform::bind_params(module.clone(), "main", &options.params)?;
     let lowered = run_pipeline(module, options)?;
     let (mut executable, kernels) = relaxide_relax::vm_codegen(&lowered, options.exec_mode)?;
@@ -135,7 +141,7 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
         module.import(external)?;
     }
     module.import(Module::new(Kernels))?;
-    Ok(Executable { module, library, notes })
+    Ok(Executable { module, library, notes, prefix })
 }
 
 fn run_pipeline(module: IRModule, options: &mut CompileOptions<'_>) -> Result<IRModule, Error> {
@@ -212,15 +218,6 @@ impl ModuleImpl for Kernels {
 }
 
 impl Executable {
-    /// Writes it as one shared library. No compiler or linker is called.
-    pub fn export_library(&self, path: &Path) -> Result<(), Error> {
-        let tree = relaxide_runtime::save_module_tree(&self.module)?;
-        let blob = tree.blob.unwrap_or_default();
-        // The length in front is the section's own.
-        let body = blob.get(size_of::<u64>()..).unwrap_or_default();
-        Ok(relaxide_codegen::export_library(body, &self.library, path)?)
-    }
-
     /// Loads it into this process.
     pub fn jit(&self) -> Result<Module, Error> {
         let failed = |source| Error::Io { context: "cannot make a temporary library".into(), source };
@@ -248,7 +245,7 @@ pub fn export_bytecode(module: &Module, path: &Path) -> Result<(), Error> {
         return Err(ffi::Error::new(ffi::ErrorKind::ValueError, message).into());
     }
     let library = relaxide_codegen::compile(&[], &Target::default())?;
-    Executable { module: module.clone(), library, notes: Vec::new() }.export_library(path)
+    Executable { module: module.clone(), library, notes: Vec::new(), prefix: None }.export_library(path)
 }
 
 /// An executable that was built by hand, as a module.

@@ -19,7 +19,9 @@
 mod compile;
 mod dims;
 mod error;
+mod export;
 mod front;
+mod header;
 mod machine;
 mod signature;
 
@@ -39,6 +41,7 @@ pub use compile::{
 };
 pub use dims::DimSpec;
 pub use error::Error;
+pub use export::{has_header, header_path};
 pub use front::{OnnxOptions, from_onnx_file, import_onnx_bytes, import_onnx_file, parse_script, to_script};
 pub use machine::{VirtualMachine, load_module, num_threads, set_num_threads};
 pub use relaxide_ir::{IRModule, Target};

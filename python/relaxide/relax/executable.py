@@ -19,7 +19,11 @@ class VMExecutable:
         return self.mod.jit()
 
     def export_library(self, file_name):
-        """Write one shared library that a virtual machine, TVM's included, loads. No compiler or linker is called."""
+        """Write one shared library that a virtual machine, TVM's included, loads. No compiler or linker is called.
+
+        With the ending `.o` or `.a` it is an object or a static archive to link into a program in C, with a header of the same
+        name beside it; the module's attribute `system_lib_prefix`, or else the file's name, is in front of its names there.
+        """
         self.mod.export_library(str(file_name))
 
     def as_text(self):

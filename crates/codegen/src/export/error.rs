@@ -56,6 +56,9 @@ pub enum ExportError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// An object that this program made cannot be written or read back: our bug.
+    #[error("the object cannot be written: {0}")]
+    Object(String),
     /// The library would need more address space, sections or symbols than the format allows. A limit of the format.
     #[error("the library is too large: {0}")]
     TooLarge(&'static str),

@@ -1,10 +1,10 @@
 //! The public face: what goes into a shared library.
 
-use std::{borrow::Cow, fmt, fs, io, path::Path};
+use std::{borrow::Cow, fmt, io, path::Path};
 
 use object::elf;
 
-use super::{error::ExportError, input::InputObject, link};
+use super::{error::ExportError, file, input::InputObject, link};
 
 /// The symbol under which a loader finds the serialized module tree: a 64-bit length, then the tree.
 pub const LIBRARY_BIN_SYMBOL: &str = "__tvm_ffi__library_bin";
@@ -159,31 +159,8 @@ impl<'a> SharedLibrary<'a> {
         link::link(self, out)
     }
 
-    /// Links and writes the library to a file: first beside it, then renamed, so that a failure leaves no half file and a
-    /// process that has the old one mapped is not disturbed.
+    /// Links and writes the library to a file.
     pub fn write_file(&self, path: &Path) -> Result<(), ExportError> {
-        let file_name = path.file_name().ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, format!("`{}` names no file", path.display()))
-        })?;
-        let mut temporary = file_name.to_os_string();
-        temporary.push(format!(".{}.part", std::process::id()));
-        let temporary = path.with_file_name(temporary);
-        let written = self.write_new_file(&temporary).and_then(|()| Ok(fs::rename(&temporary, path)?));
-        if written.is_err() {
-            // The first error is the one to report; a leftover file is not worth a second.
-            let _ = fs::remove_file(&temporary);
-        }
-        written
-    }
-
-    fn write_new_file(&self, path: &Path) -> Result<(), ExportError> {
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o755);
-        let mut file = io::BufWriter::with_capacity(1 << 16, options.open(path)?);
-        self.write_to(&mut file)?;
-        io::Write::flush(&mut file)?;
-        Ok(())
+        file::write_file(path, 0o755, |out| self.write_to(out))
     }
 }

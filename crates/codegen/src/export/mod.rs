@@ -1,4 +1,5 @@
-//! Writes a shared library without a compiler or a linker.
+//! Writes a shared library without a compiler or a linker; and, for programs that link a model in, an object
+//! ([`RelocatableObject`]) or a static archive ([`write_archive`]).
 //!
 //! A deployed model is one file that needs no tools, neither where it runs nor where it is built. LLVM turns kernels into
 //! relocatable objects in memory; this module does what `ld -shared` would do with them, for the small subset of linking
@@ -31,18 +32,24 @@
 //!
 //! # Left out
 //!
-//! Thread-local storage, common symbols, symbol versions, archives, section garbage collection, range-extension thunks
+//! Thread-local storage, common symbols, symbol versions, archives as input, section garbage collection, range-extension thunks
 //! (AArch64 code beyond 128 MiB is refused). Sources: the System V ABI (generic, x86-64, AArch64 supplements).
 
+mod archive;
 mod dynamic;
 mod emit;
 mod error;
+mod file;
 mod input;
 mod layout;
 mod library;
 mod link;
 mod reloc;
+mod relocatable;
 mod resolve;
 
+pub use archive::write_archive;
 pub use error::ExportError;
+pub use file::write_file;
 pub use library::{ExtraSection, LIBRARY_BIN_SYMBOL, Machine, SharedLibrary};
+pub use relocatable::RelocatableObject;

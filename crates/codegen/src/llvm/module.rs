@@ -14,6 +14,7 @@ pub(crate) struct ModuleText {
     strings: HashMap<String, usize>,
     metadata: Vec<String>,
     foreign: Vec<String>,
+    slots: BTreeSet<String>,
     /// Helper functions that were written.
     written: HashSet<String>,
     /// Entries of kernels that are called.
@@ -102,9 +103,19 @@ impl ModuleText {
 
     /// A slot that the loader of a library fills with a function of the runtime; the library looks there for it.
     pub fn runtime_slot(&mut self, function: &str) -> String {
-        let name = format!("__{function}");
-        self.define(&name, || format!("@{name} = weak dso_local global ptr null, align 8"));
+        self.loader_slot(&format!("__{function}"))
+    }
+
+    /// A slot that the loader of a library fills.
+    pub fn loader_slot(&mut self, name: &str) -> String {
+        self.define(name, || format!("@{name} = weak dso_local global ptr null, align 8"));
+        self.slots.insert(name.to_string());
         format!("@{name}")
+    }
+
+    /// The slots that a loader fills.
+    pub fn slots(&self) -> &BTreeSet<String> {
+        &self.slots
     }
 
     /// A NUL-terminated string; equal ones share their place.

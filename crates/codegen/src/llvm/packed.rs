@@ -18,7 +18,7 @@ use super::{
 use crate::error::CodegenError;
 
 /// The slot in which the loader leaves the library's own module.
-const LIBRARY_CONTEXT: &str = "__tvm_ffi__library_ctx";
+pub(super) const LIBRARY_CONTEXT: &str = "__tvm_ffi__library_ctx";
 
 /// Size of a packed value: type index, padding, payload.
 const PACKED: &str = "{ i32, i32, i64 }";
@@ -243,13 +243,13 @@ fn write_caller(mut f: FunctionText<'_>, name: &str, caller: &str, message: &str
     let initialize = global_name(&format!("relaxide.find.{name}"));
     let text = f.module.string(name);
     let lookup = f.module.runtime_slot("TVMFFIEnvModLookupFromImports");
-    f.module.define(LIBRARY_CONTEXT, || format!("@{LIBRARY_CONTEXT} = weak dso_local global ptr null, align 8"));
+    let context = f.module.loader_slot(LIBRARY_CONTEXT);
     f.module.define(&handle, || format!("{handle} = internal global ptr null, align 8"));
     f.module.define(&initialize, || {
         format!(
             "define internal i32 {initialize}(ptr %out) nounwind {{\n  \
              %lookup = load ptr, ptr {lookup}, align 8\n  \
-             %library = load ptr, ptr @{LIBRARY_CONTEXT}, align 8\n  \
+             %library = load ptr, ptr {context}, align 8\n  \
              %code = call i32 %lookup(ptr %library, ptr {text}, ptr %out)\n  \
              ret i32 %code\n}}"
         )

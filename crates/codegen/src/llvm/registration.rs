@@ -1,0 +1,64 @@
+//! What enters a model that is linked into a program into the process's table of system symbols.
+//!
+//! Every kernel of the model, its module tree and the slot for its own module get a name there, under which `ffi.SystemLib`
+//! finds them; a constructor enters them before `main` begins. The slots that a loader would fill hold the runtime's functions
+//! from the start: the linker puts their addresses there.
+
+use std::fmt::Write as _;
+
+use super::{
+    entry::ENTRY_PREFIX,
+    module::{escape, global_name},
+    packed::LIBRARY_CONTEXT,
+};
+
+/// The function that enters the model: the constructor, and a name by which a program can ask for it.
+pub(crate) const REGISTER: &str = "relaxide_register";
+
+/// The runtime's function that takes a name and an address.
+const ENTER: &str = "TVMFFIEnvModRegisterSystemLibSymbol";
+
+/// The only function of the runtime that others of the same interface lack; kernels do without.
+const OWN: &str = "RelaxideParallelFor";
+
+/// The module's text. `entries` are kernels without their symbols' prefix, `slots` the runtime's functions that they call,
+/// `tree` the symbol of the module tree.
+pub(crate) fn registration(entries: &[String], slots: &[String], tree: Option<&str>, prefix: &str) -> String {
+    let mut symbols: Vec<(String, String)> =
+        entries.iter().map(|e| (format!("{ENTRY_PREFIX}{prefix}{e}"), format!("{ENTRY_PREFIX}{e}"))).collect();
+    let mut text = String::new();
+    for entry in entries {
+        let _ = writeln!(
+            text,
+            "declare dso_local i32 {}(ptr, ptr, i32, ptr)",
+            global_name(&format!("{ENTRY_PREFIX}{entry}"))
+        );
+    }
+    if let Some(tree) = tree {
+        symbols.push((format!("{prefix}{tree}"), tree.to_string()));
+        let _ = writeln!(text, "{} = external constant i8, align 1", global_name(tree));
+    }
+    for slot in slots {
+        if *slot == LIBRARY_CONTEXT {
+            symbols.push((format!("{prefix}{slot}"), slot.clone()));
+            let _ = writeln!(text, "@{slot} = dso_local global ptr null, align 8");
+        } else if let Some(function) = slot.strip_prefix("__") {
+            let linkage = if function == OWN { "extern_weak" } else { "" };
+            let _ = writeln!(text, "declare {linkage} void @{function}(...)");
+            let _ = writeln!(text, "@{slot} = dso_local global ptr @{function}, align 8");
+        }
+    }
+    let _ = writeln!(text, "declare i32 @{ENTER}(ptr, ptr)");
+    let mut calls = String::new();
+    for (index, (name, symbol)) in symbols.iter().enumerate() {
+        let (length, name) = (name.len() + 1, escape(name));
+        let _ =
+            writeln!(text, "@.name{index} = private unnamed_addr constant [{length} x i8] c\"{name}\\00\", align 1");
+        let _ = writeln!(calls, "  %v{index} = call i32 @{ENTER}(ptr @.name{index}, ptr {})", global_name(symbol));
+    }
+    let _ = writeln!(text, "define dso_local void @{REGISTER}() nounwind uwtable {{\nentry:\n{calls}  ret void\n}}");
+    // Not as one of LLVM's constructors: its C interface gives those to `.ctors`, which no loader of today reads.
+    let _ = writeln!(text, "@enter = internal global ptr @{REGISTER}, section \".init_array\", align 8");
+    let _ = writeln!(text, "@llvm.used = appending global [1 x ptr] [ptr @enter], section \"llvm.metadata\"");
+    text
+}

@@ -1,0 +1,92 @@
+//! The files that a compiled program is written to.
+//!
+//! | ending | what it is | who uses it |
+//! | --- | --- | --- |
+//! | `.o` | a relocatable object, and a header of the same name | programs that the model is linked into |
+//! | `.a` | a static archive of that object, and a header | the same |
+//! | any other | a shared library | [`load_module`](crate::load_module), and TVM |
+
+use std::path::{Path, PathBuf};
+
+use relaxide_codegen::export::{ExportError, write_archive, write_file};
+use relaxide_codegen::register_symbol;
+use relaxide_ffi::{Error as FfiError, ErrorKind};
+
+use crate::header::{header, identifier};
+use crate::{Error, Executable, signature_of_file};
+
+/// What a file is, by its ending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    SharedLibrary,
+    Object,
+    Archive,
+}
+
+impl Form {
+    fn of(path: &Path) -> Form {
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("o" | "obj") => Form::Object,
+            Some("a") => Form::Archive,
+            _ => Form::SharedLibrary,
+        }
+    }
+}
+
+impl Executable {
+    /// Writes it as a file of the kind that the path's ending says: a shared library, or an object (`.o`) or a static archive
+    /// (`.a`) with a C header beside it. No compiler or linker is called.
+    pub fn export_library(&self, path: &Path) -> Result<(), Error> {
+        self.export(path, None)
+    }
+
+    /// The same; what is linked into a program enters its functions there with `prefix` in front of their names. Without one
+    /// it is the program's attribute `system_lib_prefix`, or else the file's name.
+    pub fn export(&self, path: &Path, prefix: Option<&str>) -> Result<(), Error> {
+        let blob = relaxide_runtime::save_module_tree(&self.module)?.blob.unwrap_or_default();
+        let form = Form::of(path);
+        if form == Form::SharedLibrary {
+            // The length in front is the section's own.
+            let body = blob.get(size_of::<u64>()..).unwrap_or_default();
+            return Ok(relaxide_codegen::export_library(body, &self.library, path)?);
+        }
+        let prefix = self.prefix(path, prefix)?;
+        let object = self.library.linked_object(&blob, &prefix)?;
+        let member = format!("{}.o", identifier(prefix.trim_end_matches('_')).chars().take(12).collect::<String>());
+        let write = |out: &mut dyn std::io::Write| match form {
+            Form::Archive => write_archive(&member, &object, out),
+            _ => Ok(out.write_all(&object)?),
+        };
+        write_file(path, 0o644, write).map_err(native)?;
+        let signature = signature_of_file(&self.module)?;
+        let text = header(&signature, &prefix, &register_symbol(&prefix));
+        write_file(&header_path(path), 0o644, |out| Ok(out.write_all(text.as_bytes())?)).map_err(native)
+    }
+
+    fn prefix(&self, path: &Path, asked: Option<&str>) -> Result<String, Error> {
+        let Some(prefix) = asked.or(self.prefix.as_deref()) else {
+            let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            return Ok(format!("{}_", identifier(stem.strip_prefix("lib").unwrap_or(&stem))));
+        };
+        if prefix.is_empty() || identifier(prefix) == prefix {
+            return Ok(prefix.to_string());
+        }
+        let message =
+            format!("the prefix {prefix:?} of linked names is no name of C: letters, digits and _ are expected");
+        Err(FfiError::new(ErrorKind::ValueError, message).into())
+    }
+}
+
+fn native(error: ExportError) -> Error {
+    Error::Native(error.into())
+}
+
+/// Where the header of an exported object or archive is written.
+pub fn header_path(path: &Path) -> PathBuf {
+    path.with_extension("h")
+}
+
+/// Whether a header is written beside the file.
+pub fn has_header(path: &Path) -> bool {
+    Form::of(path) != Form::SharedLibrary
+}

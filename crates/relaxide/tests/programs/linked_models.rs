@@ -1,0 +1,148 @@
+//! Models as objects and archives: linked into a C program, and read by the tools that developers use.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use relaxide::{CompileOptions, ExecMode, Executable};
+
+/// A matrix product with a symbolic dimension, in parallel, and weights.
+const SCALE: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("n", 4), "float32")):
+        with R.dataflow():
+            lv = R.add(R.multiply(x, R.const([1.0, 2.0, 3.0, 4.0], "float32")), R.exp(R.subtract(y, y)))
+            gv = R.matmul(lv, R.const([[1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]], "float32"))
+            R.output(gv)
+        return gv
+"#;
+
+const HALVES: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32")):
+        with R.dataflow():
+            lv = R.multiply(x, R.const(0.5, "float32"))
+            lv1 = R.negative(x)
+            gv = (lv, lv1)
+            R.output(gv)
+        return gv
+"#;
+
+fn compile(program: &str) -> Executable {
+    compile_as(program, ExecMode::Bytecode)
+}
+
+fn compile_as(program: &str, exec_mode: ExecMode) -> Executable {
+    let module = relaxide::parse_script(program, "program").unwrap();
+    relaxide::compile(&module, &mut CompileOptions { exec_mode, ..CompileOptions::default() }).unwrap()
+}
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{stdout}\n{stderr}", output.status);
+    // A tool that finds something wrong says so there, and succeeds.
+    assert!(!stderr.to_lowercase().contains("warning") && !stderr.to_lowercase().contains("error"), "{stderr}");
+    stdout.into_owned()
+}
+
+/// The folder with `librelaxide_runtime.a`: cargo builds no C library for tests by itself.
+fn runtime_folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let folder = test.ancestors().nth(2).unwrap();
+        let profile = match folder.file_name().and_then(|name| name.to_str()) {
+            Some("debug") | None => "dev",
+            Some(profile) => profile,
+        };
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "relaxide-capi", "--profile", profile, "--target-dir"]);
+        run(build.arg(folder.parent().unwrap()).current_dir(source("../..")));
+        folder.to_owned()
+    })
+}
+
+#[test]
+fn two_models_are_linked_into_one_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    compile(SCALE).export_library(&at("libscale.a")).unwrap();
+    // Native functions call builtins of the virtual machine by name, which they look up through their module.
+    compile_as(HALVES, ExecMode::Compiled).export_library(&at("halves.o")).unwrap();
+    let program = at("program");
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c99", "-Wall", "-Wextra", "-Werror"]).arg(source("tests/programs/linked.c"));
+    cc.arg("-I").arg(source("../capi/include")).arg("-I").arg(folder.path());
+    // Nothing but the call in the header makes the linker take the model out of the archive.
+    cc.arg(at("halves.o")).arg(at("libscale.a")).arg(runtime_folder().join("librelaxide_runtime.a"));
+    run(cc.args(["-lpthread", "-ldl", "-lm", "-o"]).arg(&program));
+    let printed = run(&mut Command::new(program));
+    let expected = "1 4 7 13 5 16 19 29 9 28 31 45\n\
+                    0 0.5 1 1.5 2 2.5 3 3.5 4 4.5 5 5.5\n\
+                    -0 -1 -2 -3 -4 -5 -6 -7 -8 -9 -10 -11\n\
+                    ValueError\n";
+    assert_eq!(printed, expected);
+    // What is linked in stays the program's own, also in a shared library.
+    let library = at("library.so");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-o"]).arg(&library).arg("-Wl,--whole-archive").arg(at("libscale.a"));
+    run(cc.arg("-Wl,--no-whole-archive"));
+    let exported = run(Command::new("nm").args(["-D", "--defined-only"]).arg(&library));
+    assert!(!exported.contains("tvm_ffi") && !exported.contains("relaxide"), "{exported}");
+}
+
+/// `readelf`, `nm` and `gdb` read what is written, and find named kernels and unwind tables.
+#[test]
+fn tools_read_what_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let executable = compile(SCALE);
+    for name in ["model.so", "model.o", "model.a"] {
+        let path = folder.path().join(name);
+        executable.export(&path, Some("model_")).unwrap();
+        let all = run(Command::new("readelf").args(["--all", "--wide", "--debug-dump=frames"]).arg(&path));
+        assert!(all.contains(".eh_frame"), "{name}");
+        // Each function has an entry that says where it is and how to leave it.
+        assert!(all.matches(" FDE ").count() >= 4, "{name}: {}", all.matches(" FDE ").count());
+        let symbols = run(Command::new("nm").arg(&path));
+        let kernel = symbols.lines().filter_map(|line| line.split_once(" T ")).map(|(_, symbol)| symbol);
+        let entries: Vec<&str> = kernel.filter(|symbol| symbol.starts_with("__tvm_ffi_")).collect();
+        assert!(!entries.is_empty(), "{name}: {symbols}");
+        let prefixed = entries.iter().all(|entry| entry.starts_with("__tvm_ffi_model_"));
+        assert_eq!(prefixed, name != "model.so", "{entries:?}");
+        assert!(symbols.lines().any(|line| line.contains(" t ") && line.ends_with(".body")), "{name}: {symbols}");
+        if name != "model.a" {
+            let mut gdb = Command::new("gdb");
+            gdb.args(["-batch", "-nx", "-ex", &format!("disassemble '{}'", entries[0])]).arg(&path);
+            let listing = run(&mut gdb);
+            assert!(listing.contains("Dump of assembler code for function") && listing.contains("ret"), "{listing}");
+        }
+    }
+}
+
+#[test]
+fn equal_programs_make_equal_archives() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = ["first.a", "second.a"].map(|name| {
+        let path = folder.path().join(name);
+        compile(HALVES).export(&path, Some("halves_")).unwrap();
+        std::fs::read(path).unwrap()
+    });
+    assert!(first == second);
+    assert_eq!(run(Command::new("ar").arg("t").arg(folder.path().join("first.a"))), "halves.o\n");
+}
+
+#[test]
+fn a_prefix_that_is_no_name_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = compile(HALVES).export(&folder.path().join("x.o"), Some("a-b")).unwrap_err();
+    assert!(error.to_string().contains("\"a-b\""), "{error}");
+}
