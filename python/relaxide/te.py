@@ -8,13 +8,40 @@
 """
 
 import builtins
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from . import _core
 from ._core import TeTensor as Tensor
 from ._extend import methods_of
 from .tirx import *  # noqa: F403
 from .tirx import Evaluate, IterVar, Range, Stmt, Var
+from .tirx import const as _const
 from .ir import _api
+
+#: The type of sizes that are given as plain numbers.
+_SIZES = ContextVar("sizes", default="int32")
+
+
+@contextmanager
+def _sizes_are(dtype):
+    token = _SIZES.set(dtype)
+    try:
+        yield
+    finally:
+        _SIZES.reset(token)
+
+
+def _size(value):
+    if not isinstance(value, int):
+        return value
+    return _const(value, _SIZES.get() if -(2**31) <= value < 2**31 else "int64")
+
+
+def _dims(shape):
+    """Dimensions, of which one may come without a list."""
+    several = isinstance(shape, (tuple, list)) or hasattr(shape, "__len__")
+    return [_size(dim) for dim in (shape if several else (shape,))]
 
 
 def _as_its_variable(name):
@@ -85,8 +112,7 @@ class _Slice:
 
 def placeholder(shape, dtype="float32", name="placeholder"):
     """An input of a kernel."""
-    shape = shape if isinstance(shape, (tuple, list)) or hasattr(shape, "__len__") else (shape,)
-    return _core.te_placeholder(list(shape), dtype or "float32", name)
+    return _core.te_placeholder(_dims(shape), dtype or "float32", name)
 
 
 def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=None):
@@ -96,23 +122,34 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     """
     import inspect
 
-    shape = list(shape) if isinstance(shape, (tuple, list)) or hasattr(shape, "__len__") else [shape]
+    shape = _dims(shape)
     parameters = list(inspect.signature(fcompute).parameters.values())
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if builtins.any(p.kind == p.VAR_POSITIONAL for p in parameters):
         names = varargs_names or [f"ax{axis}" for axis in range(len(shape))]
     if len(names) != len(shape):
         raise ValueError(f"fcompute does not match dimension, ndim={len(shape)}, but it takes {len(names)} indices")
-    made = _core.te_compute(shape, names, fcompute, name)
+    started = []
+
+    def body(*axes):
+        value = fcompute(*axes)
+        started.append(isinstance(value, _Started))
+        return value.reduction if started[-1] else value
+
+    made = _core.te_compute(shape, names, body, name)
     if not made:
         raise ValueError("a compute has at least one value")
+    if builtins.any(started):
+        parts = _core.te_compute(shape, names, body, f"{name}_parts")
+        made = _core.te_compute(shape, names, lambda *axes: fcompute(*axes).onto([part(*axes) for part in parts]), name)
     return made[0] if len(made) == 1 else made
 
 
 def reduce_axis(dom, name="rv", thread_tag="", span=None):
     """An axis for a reduction, over a range or ``(begin, end)``."""
     if not hasattr(dom, "extent"):
-        dom = Range(*dom)
+        begin, end = map(_size, dom)
+        return _core.te_reduce_axis(begin, _api.prim.binary("Sub", end, begin), name)
     return _core.te_reduce_axis(dom.min, dom.extent, name)
 
 
@@ -122,6 +159,17 @@ def _axes(axis):
 
 def _is_reduction(axis):
     return isinstance(axis[0] if isinstance(axis, (tuple, list)) and axis else axis, _core.ReduceAxis)
+
+
+class _Started:
+    """A reduction, and values that count once beside those of its axes."""
+
+    def __init__(self, reduction, start, combine):
+        self.reduction, self.start, self.combine = reduction, start, combine
+
+    def onto(self, parts):
+        """The start combined with what the axes gave."""
+        return tuple(self.combine(self.start, parts))
 
 
 def comm_reducer(fcombine, fidentity, name="reduce"):
@@ -138,8 +186,6 @@ def comm_reducer(fcombine, fidentity, name="reduce"):
     """
 
     def over_axes(values, axis, where, init):
-        if init is not None:
-            raise NotImplementedError("a reduction starts from what changes nothing: add the start value behind it")
         several = isinstance(values, (tuple, list)) or hasattr(values, "_items")
         values = list(values) if several else [values]
         dtypes = [_core.te_dtype(value) for value in values]
@@ -148,7 +194,8 @@ def comm_reducer(fcombine, fidentity, name="reduce"):
         if where is not None:
             values = [_api.prim.if_then_else(where, value, other) for value, other in zip(values, identities)]
         combine = fcombine if several else lambda x, y: (fcombine(x[0], y[0]),)
-        return _core.te_combine(values, identities, _axes(axis), combine)
+        made = _core.te_combine(values, identities, _axes(axis), combine)
+        return made if init is None else _Started(made, list(init) if several else [init], combine)
 
     def reducer(expr, axis, where=None, init=None, *args):
         if _is_reduction(axis):
@@ -173,11 +220,10 @@ def _reduction(kind, doc, operator=None):
             for value in (axis, where, init, *args):
                 result = result if value is None else of_scalars(result, value)
             return result
-        if init is not None:
-            raise NotImplementedError("a reduction starts from what changes nothing: add the start value behind it")
         if where is not None:
             expr = _api.prim.if_then_else(where, expr, _core.te_identity(kind, expr))
-        return _core.te_reduce(kind, expr, _axes(axis))
+        made = _core.te_reduce(kind, expr, _axes(axis))
+        return made if init is None else _Started(made, [init], lambda a, b: [of_scalars(a[0], b[0])])
 
     reduce.__name__ = reduce.__qualname__ = kind
     reduce.__doc__ = doc
@@ -186,7 +232,7 @@ def _reduction(kind, doc, operator=None):
 
 _DOC = """{} over axes: the whole element of a compute. Of scalars, that of all of them.
 
-    ``where`` is a condition of the values that count. ``init`` is refused: add it behind the reduction.
+    ``where`` is a condition of the values that count. ``init`` is a value that counts once beside them.
     """
 sum = _reduction("sum", _DOC.format("The sum"), "Add")
 prod = _reduction("prod", _DOC.format("The product"), "Mul")
@@ -256,7 +302,7 @@ def extern(
         theirs = [*(ins if in_buffers else ()), *(outs if out_buffers else ())]
         return _api.tirx.OverBuffers(made, mine, theirs) if mine else made
 
-    outputs = [(name, list(shape), dtype) for shape, dtype in zip(shapes, dtypes)]
+    outputs = [(name, _dims(shape), dtype) for shape, dtype in zip(shapes, dtypes)]
     return _one_or_all(_core.te_extern(name, inputs, outputs, body))
 
 

@@ -173,9 +173,28 @@ def test_reductions_over_a_part_of_an_axis():
     few, behind = run(some, X)
     np.testing.assert_allclose(few, X[:, :2].sum(1), rtol=1e-5)
     np.testing.assert_array_equal(behind, X[:, 1:].max(1))
-    with pytest.raises(NotImplementedError, match="start"):
+
+
+def test_a_start_value_counts_once():
+    product = te.comm_reducer(lambda x, y: x * y, lambda dtype: tirx.const(1, dtype), name="product")
+    largest = te.comm_reducer(
+        lambda x, y: (te.max(x[0], y[0]), x[1] + y[1]),
+        lambda a, b: (tirx.min_value(a), tirx.const(0, b)),
+        name="largest_and_sum",
+    )
+
+    def some(x):
         k = te.reduce_axis((0, 4), "k")
-        te.sum(te.placeholder((4,))[k], axis=k, init=1.0)
+        begun = te.compute((8,), lambda i: te.sum(x[i, k], axis=k, init=x[i, 0] * 2.0), name="sum")
+        times = te.compute((8,), lambda i: product(x[i, k], axis=k, init=3.0), name="product")
+        both = te.compute((8,), lambda i: largest((x[i, k], x[i, k]), axis=k, init=(0.5, 1.0)), name="both")
+        return [begun, times, *both]
+
+    begun, times, high, total = run(some, X)
+    np.testing.assert_allclose(begun, X.sum(1) + 2 * X[:, 0], rtol=1e-5)
+    np.testing.assert_allclose(times, X.prod(1) * 3, rtol=1e-5)
+    np.testing.assert_allclose(high, np.maximum(X.max(1), 0.5), rtol=1e-6)
+    np.testing.assert_allclose(total, X.sum(1) + 1, rtol=1e-5)
 
 
 def test_a_compute_may_have_several_values():

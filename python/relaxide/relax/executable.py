@@ -18,6 +18,12 @@ class VMExecutable:
         """The module, ready to run in this process."""
         return self.mod.jit()
 
+    def time_evaluator(self, func_name, dev, **options):
+        """A function that times a kernel of the program; see :meth:`relaxide.runtime.Module.time_evaluator`."""
+        root = self.jit()
+        holder = next((module for module in (root, *root.imports) if module.implements_function(func_name)), root)
+        return holder.time_evaluator(func_name, dev, **options)
+
     def export_library(self, file_name):
         """Write one shared library that a virtual machine, TVM's included, loads. No compiler or linker is called.
 

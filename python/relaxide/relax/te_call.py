@@ -59,9 +59,13 @@ class _Inputs:
 
 def describe(func, args, kwargs):
     """``(kernel, tensor arguments, output types, scalars)`` of what ``func`` describes."""
+    from ..te import _sizes_are
+
     name = getattr(func, "__name__", "te_func")
     inputs = _Inputs()
-    outputs = func(*[inputs.convert(arg) for arg in args], **{key: inputs.convert(arg) for key, arg in kwargs.items()})
+    operands = [inputs.convert(arg) for arg in args]
+    with _sizes_are("int64"):
+        outputs = func(*operands, **{key: inputs.convert(arg) for key, arg in kwargs.items()})
     outputs = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
     for output in outputs:
         if not isinstance(output, _core.TeTensor):

@@ -26,9 +26,13 @@ PrimExpr = ExprWithOp
 
 
 def __getattr__(name):
-    # Reductions are the compute language's, which builds on this module.
+    # Reductions are the compute language's, which builds on this module, as the compiler does.
     if name in ("comm_reducer", "sum"):
         from .. import te
 
         return getattr(te, name)
+    if name == "build":
+        from ..compiler import build
+
+        return build
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -83,7 +83,13 @@ impl TeTensor {
             let message = format!("{} has {} dimensions, not {}", self.0.name(), self.0.ndim(), indices.len());
             return Err(PyValueError::new_err(message));
         }
-        give(py, self.0.at(&scalars(indices)?))
+        let index = |(index, dim): (PrimExpr, &PrimExpr)| match index.as_int() {
+            // A plain number counts as the dimension does.
+            Some(number) if prim::holds(dim.dtype(), number) => prim::int_of(dim.dtype(), number),
+            _ => index,
+        };
+        let indices: Vec<PrimExpr> = scalars(indices)?.into_iter().zip(self.0.shape()).map(index).collect();
+        give(py, self.0.at(&indices))
     }
 
     /// The name of the stage that produces it.
@@ -107,7 +113,14 @@ impl TeTensor {
     /// The axes that its elements are combined over.
     #[getter]
     fn _reduce_axes(&self) -> Vec<ReduceAxis> {
-        self.0.reduce_axes().into_iter().map(|axis| ReduceAxis(axis, prim::int(0))).collect()
+        self.0
+            .reduce_axes()
+            .into_iter()
+            .map(|axis| {
+                let begin = prim::int_of(axis.extent().dtype(), 0);
+                ReduceAxis(axis, begin)
+            })
+            .collect()
     }
 
     fn __repr__(&self) -> String {
@@ -263,8 +276,9 @@ fn te_combine<'py>(
 
 #[pyfunction]
 fn te_reduce_axis(begin: &Bound<'_, PyAny>, extent: &Bound<'_, PyAny>, name: &str) -> PyResult<ReduceAxis> {
-    let begin = prim::cast(DataType::int(64), scalar(begin)?);
-    Ok(ReduceAxis(te::reduce_axis_named(name, scalar(extent)?), begin))
+    let extent = scalar(extent)?;
+    let begin = prim::cast(extent.dtype(), scalar(begin)?);
+    Ok(ReduceAxis(te::reduce_axis_named(name, extent), begin))
 }
 
 #[pyfunction]

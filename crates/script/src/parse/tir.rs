@@ -238,7 +238,7 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    fn tir_assign(&mut self, target: &ast::ExprName, value: &Expr) -> Parsed<()> {
+    pub(super) fn tir_assign(&mut self, target: &ast::ExprName, value: &Expr) -> Parsed<()> {
         let name = target.id.as_str();
         if let Some(dtype) = self.declared_dtype(value) {
             return self.declare(name, dtype, target.range);

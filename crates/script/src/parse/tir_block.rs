@@ -143,6 +143,9 @@ impl Parser<'_> {
         let path = self.call_path(value);
         match (names, value, path.as_deref().and_then(|p| p.strip_prefix("T.axis."))) {
             (Some(names), Expr::Call(call), Some(kind)) => self.axis(&names, kind, call),
+            (Some(names), Expr::Tuple(values), _) if names.len() == values.elts.len() => {
+                names.into_iter().zip(&values.elts).try_for_each(|(name, value)| self.tir_assign(name, value))
+            }
             _ => Err(self.unsupported("this assignment in a kernel", targets.range)),
         }
     }

@@ -103,6 +103,8 @@ pub static KINDS: &[&Kind] = &[
     &p::reindex::KIND,
     &p::pad_einsum::KIND,
     &p::tensorize::KIND,
+    &p::merge::KIND,
+    &p::decompose_padding::KIND,
 ];
 
 /// The kind of a name, as traces write it.

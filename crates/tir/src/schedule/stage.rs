@@ -14,8 +14,8 @@
 use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{BinaryOp, PrimExpr, PrimVisitor, VarMap, int, substitute};
-use relaxide_ir::{Buffer, Var};
+use relaxide_ir::prim::{BinaryOp, Let, PrimExpr, PrimMutator, PrimVisitor, VarMap, call, cast, int, substitute};
+use relaxide_ir::{Buffer, DataType, Var};
 
 use super::affine::{all_same, loads, uses_any};
 use crate::functor::StmtVisitor;
@@ -133,6 +133,28 @@ impl Stage {
         rest.is_empty()
     }
 
+    /// The same stage over axes of 64 bits, which is what rules count in.
+    fn widened(self) -> Stage {
+        let index = DataType::int(64);
+        let axes = || self.spatial.iter().chain(&self.reduce);
+        if axes().all(|a| a.var.dtype() == index && a.extent.dtype() == index) {
+            return self;
+        }
+        let wide = |a: &Axis| (a.var.clone(), PrimExpr::from(&Var::dim(a.var.name.clone())));
+        let mut widen = Widen(axes().map(wide).collect());
+        let axis = |a: &Axis, map: &VarMap| {
+            let var = map.get(&a.var).and_then(PrimExpr::as_var).unwrap_or(&a.var).clone();
+            Axis { var, extent: cast(index, a.extent.clone()) }
+        };
+        let spatial = self.spatial.iter().map(|a| axis(a, &widen.0)).collect();
+        let reduce = self.reduce.iter().map(|a| axis(a, &widen.0)).collect();
+        let indices = widen.mutate_prims(&self.indices);
+        let value = cast(self.value.dtype(), widen.mutate_prim(&self.value));
+        let init = |r: &Reduction| Reduction { op: r.op, init: cast(r.init.dtype(), widen.mutate_prim(&r.init)) };
+        let reduction = self.reduction.as_ref().map(init);
+        Stage { spatial, reduce, indices, reduction, value, ..self }
+    }
+
     /// The same stage over fresh variables.
     pub fn freshened(&self) -> Stage {
         let mut map = VarMap::new();
@@ -153,6 +175,26 @@ impl Stage {
             reduction: self.reduction.as_ref().map(|r| Reduction { op: r.op, init: substitute(&r.init, &map) }),
             value: substitute(&self.value, &map),
             ..self.clone()
+        }
+    }
+}
+
+/// Puts wider variables in the place of axes. What a call or a name takes keeps its type.
+struct Widen(VarMap);
+
+impl PrimMutator for Widen {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        match e {
+            PrimExpr::Var(var) => self.0.get(var).cloned().unwrap_or_else(|| e.clone()),
+            PrimExpr::Call(n) => {
+                let args: Vec<PrimExpr> = n.args.iter().map(|arg| cast(arg.dtype(), self.mutate_prim(arg))).collect();
+                if args == n.args { e.clone() } else { call(n.dtype, n.op.clone(), args) }
+            }
+            PrimExpr::Let(n) => {
+                let (value, body) = (cast(n.value.dtype(), self.mutate_prim(&n.value)), self.mutate_prim(&n.body));
+                Ref::new(Let { var: n.var.clone(), value, body }).into()
+            }
+            _ => self.remake_prim(e),
         }
     }
 }
@@ -202,7 +244,7 @@ fn read_nest(stmt: &Stmt) -> Option<Stage> {
     }
     let Stmt::Block(realize) = inner else { return None };
     let axes = read_axes(realize, &extents, &mut loops)?;
-    read_block(realize, axes, &loops)
+    read_block(realize, axes, &loops).map(Stage::widened)
 }
 
 /// Pairs a block's axes with the loops around it, one to one; axes at a fixed value and unit axes go into `fixed`.

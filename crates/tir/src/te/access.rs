@@ -69,10 +69,10 @@ fn hull<'a>(
             Some(distance) => (low, high) = (low.min(distance), high.max(distance)),
             None => {
                 let extent = whole.cloned().unwrap_or_else(|| PrimExpr::from(1));
-                return Ref::new(Range { min: prim::int(0), extent });
+                return Ref::new(Range { min: prim::int_of(extent.dtype(), 0), extent });
             }
         }
     }
     let min = if low == 0 { first.clone() } else { analyzer.simplify(&(first + low)) };
-    Ref::new(Range { min, extent: prim::int(high - low + 1) })
+    Ref::new(Range { min, extent: prim::int_of(first.dtype(), high - low + 1) })
 }

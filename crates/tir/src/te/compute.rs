@@ -23,14 +23,14 @@ impl Compute {
     /// A compute of a given shape with axes `ax0`, `ax1` …
     pub fn new(name: impl Into<String>, shape: impl IntoIterator<Item = impl Into<PrimExpr>>) -> Compute {
         let shape: Vec<PrimExpr> = shape.into_iter().map(Into::into).collect();
-        let axes = (0..shape.len()).map(|i| Var::dim(format!("ax{i}"))).collect();
+        let axes = shape.iter().enumerate().map(|(i, dim)| axis_over(format!("ax{i}"), dim)).collect();
         Compute { name: name.into(), shape, axes, attrs: Attrs::new(), simplified: false }
     }
 
     /// The same with other axis names; axes beyond the list keep theirs.
     pub fn axes(mut self, names: &[&str]) -> Compute {
         for (axis, name) in self.axes.iter_mut().zip(names) {
-            *axis = Var::dim(*name);
+            *axis = Var::new(*name, axis.ty.clone());
         }
         self
     }
@@ -96,15 +96,22 @@ impl Compute {
     }
 }
 
+/// A variable that counts what an extent counts, in its type.
+pub(super) fn axis_over(name: impl Into<String>, extent: &PrimExpr) -> Ref<Var> {
+    Var::prim(name, extent.dtype())
+}
+
 /// A body with the indices of its reads simplified.
 fn simplify_reads(axes: &[Ref<Var>], shape: &[PrimExpr], body: Body) -> Body {
     let mut reads = Reads(Analyzer::new());
-    axes.iter().zip(shape).for_each(|(axis, extent)| reads.0.bind(axis, 0, extent.clone()));
+    axes.iter()
+        .zip(shape)
+        .for_each(|(axis, extent)| reads.0.bind(axis, prim::int_of(extent.dtype(), 0), extent.clone()));
     match body {
         Body::Element(value) => Body::Element(reads.mutate_prim(&value)),
         Body::Reduction(mut reduction) => {
             for axis in &reduction.axes {
-                reads.0.bind(&axis.var, 0, axis.extent.clone());
+                reads.0.bind(&axis.var, prim::int_of(axis.extent.dtype(), 0), axis.extent.clone());
             }
             reduction.values = reads.mutate_prims(&reduction.values);
             reduction.combined = reads.mutate_prims(&reduction.combined);

@@ -17,8 +17,9 @@
 //! assert_eq!(kernel.params.len(), 2);
 //! ```
 //!
-//! **Invariants.** Axes and indices are 64-bit. A tensor is immutable and cheap to clone. A stage is referred to by the
-//! buffers of its outputs: each carries the stage that produces it, so an expression needs nothing but loads.
+//! **Invariants.** An axis has the type of what it runs over: 64-bit, unless a dimension is given in another. A tensor is
+//! immutable and cheap to clone. A stage is referred to by the buffers of its outputs: each carries the stage that produces
+//! it, so an expression needs nothing but loads.
 //!
 //! **Left out.** Nothing here knows loops, targets or memory: that is the business of the schedule rules.
 

@@ -296,9 +296,9 @@ impl Axis {
     fn new(source: &Ref<Var>, extent: &PrimExpr, kind: IterKind) -> Axis {
         Axis {
             source: source.clone(),
-            loop_var: Var::dim(source.name.clone()),
-            block_var: Var::dim(format!("v_{}", source.name)),
-            extent: prim::cast(DataType::int(64), extent),
+            loop_var: Var::new(source.name.clone(), source.ty.clone()),
+            block_var: Var::new(format!("v_{}", source.name), source.ty.clone()),
+            extent: prim::cast(source.dtype(), extent),
             kind,
         }
     }
@@ -341,9 +341,9 @@ impl Block {
         targets: &[Ref<Buffer>],
         indices: &[PrimExpr],
     ) -> Stmt {
-        let zero = prim::int(0);
         let iter = |a: &Axis| {
-            let (var, min, extent) = (a.block_var.clone(), zero.clone(), a.extent.clone());
+            let min = prim::int_of(a.extent.dtype(), 0);
+            let (var, extent) = (a.block_var.clone(), a.extent.clone());
             Ref::new(IterVar { var, min, extent, kind: a.kind })
         };
         let block = SBlock {
@@ -382,12 +382,14 @@ fn realize(block: SBlock, iter_values: Vec<PrimExpr>) -> Stmt {
 }
 
 fn point(buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> Ref<BufferRegion> {
-    let region = indices.iter().map(|i| Ref::new(Range { min: i.clone(), extent: prim::int(1) })).collect();
+    let region =
+        indices.iter().map(|i| Ref::new(Range { min: i.clone(), extent: prim::int_of(i.dtype(), 1) })).collect();
     Ref::new(BufferRegion { buffer: buffer.clone(), region })
 }
 
 fn whole(buffer: &Ref<Buffer>) -> Ref<BufferRegion> {
-    let region = buffer.shape.iter().map(|d| Ref::new(Range { min: prim::int(0), extent: d.clone() })).collect();
+    let region =
+        buffer.shape.iter().map(|d| Ref::new(Range { min: prim::int_of(d.dtype(), 0), extent: d.clone() })).collect();
     Ref::new(BufferRegion { buffer: buffer.clone(), region })
 }
 

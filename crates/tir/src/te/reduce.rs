@@ -4,6 +4,8 @@ use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{BinaryOp, Var};
 
+use super::compute::axis_over;
+
 /// An axis that a reduction runs over, from 0.
 #[derive(Clone, Debug)]
 pub struct ReduceAxis {
@@ -36,8 +38,8 @@ pub fn reduce_axis(extent: impl Into<PrimExpr>) -> ReduceAxis {
 
 /// An axis for a reduction over `0 .. extent`.
 pub fn reduce_axis_named(name: impl Into<String>, extent: impl Into<PrimExpr>) -> ReduceAxis {
-    let extent = prim::cast(DataType::int(64), extent.into());
-    ReduceAxis { var: Var::dim(name), extent }
+    let extent = extent.into();
+    ReduceAxis { var: axis_over(name, &extent), extent }
 }
 
 /// One or several values, each the combination of many: `acc = combine(acc, value)` over every point of the axes.

@@ -19,7 +19,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::prim::{self, PrimExpr, PrimMutator, VarMap};
 use relaxide_ir::{Buffer, Var};
 
-use super::compute::extern_stage;
+use super::compute::{axis_over, extern_stage};
 use super::prim_func::TeError;
 use super::reduce::Reduction;
 use super::tensor::{Output, StageKind, Tensor, output_link};
@@ -67,13 +67,14 @@ fn link_of(tensor: &Tensor) -> Result<&Ref<Output>, TeError> {
 
 fn body(init: &[Tensor], update: &[Tensor], state: &[Tensor], results: &[Ref<Buffer>]) -> Result<Stmt, TeError> {
     let copies = init.iter().zip(results).map(|(first, out)| {
-        let axes: Vec<Ref<Var>> = (0..first.ndim()).map(|i| Var::dim(format!("i{i}"))).collect();
+        let dims = first.shape().iter().enumerate();
+        let axes: Vec<Ref<Var>> = dims.map(|(i, dim)| axis_over(format!("i{i}"), dim)).collect();
         let store = Stmt::store(out, &axes, prim::load(first.buffer(), &axes));
         nest(axes.into_iter().zip(first.shape().iter().cloned()), store)
     });
-    let start = prim::cast(relaxide_ir::DataType::int(64), init[0].shape()[0].clone());
-    let end = prim::cast(relaxide_ir::DataType::int(64), update[0].shape()[0].clone());
-    let step = Var::dim("t");
+    let end = update[0].shape()[0].clone();
+    let start = prim::cast(end.dtype(), init[0].shape()[0].clone());
+    let step = axis_over("t", &end);
     let time = PrimExpr::from(&step) + start.clone();
     let stands = state.iter().map(|s| s.buffer().clone()).zip(results.iter().cloned()).collect();
     let mut place = Place { vars: VarMap::default(), stands };
@@ -105,7 +106,7 @@ impl Place {
                 self.vars.insert(axis.clone(), time.clone());
                 continue;
             }
-            let own = Var::dim(axis.name.clone());
+            let own = Var::new(axis.name.clone(), axis.ty.clone());
             self.vars.insert(axis.clone(), PrimExpr::from(&own));
             indices.push(PrimExpr::from(&own));
             loops.push((own, next.shape()[at].clone()));
@@ -125,7 +126,7 @@ impl Place {
         };
         let mut loops = Vec::new();
         for axis in &of.axes {
-            let own = Var::dim(axis.var.name.clone());
+            let own = Var::new(axis.var.name.clone(), axis.var.ty.clone());
             self.vars.insert(axis.var.clone(), PrimExpr::from(&own));
             loops.push((own, axis.extent.clone()));
         }

@@ -24,7 +24,7 @@ use crate::analysis::regions::with_regions;
 use crate::functor::substitute_stmt;
 use crate::s_tir::instruction::{Kind, Param, Results};
 use crate::s_tir::scope::Scope;
-use crate::s_tir::state::{copy_block, replace, with_block};
+use crate::s_tir::state::{copy_block, copy_loop, replace, with_block};
 use crate::s_tir::step::{Call, loop_operand, operand};
 use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
@@ -117,12 +117,7 @@ fn init_nest(realize: &SBlockRealize, init: &Stmt, loops: &[Ref<For>]) -> (Stmt,
     let innermost = Ref::new(SBlockRealize { iter_values, predicate, block: first.clone() }).into();
     let nest = renamed.iter().rev().fold(innermost, |body, (var, l)| {
         let (min, extent) = (substitute(&l.min, &map), substitute(&l.extent, &map));
-        let (kind, thread_tag) = match l.kind {
-            ForKind::ThreadBinding => (l.kind, l.thread_tag.clone()),
-            _ => (ForKind::Serial, String::new()),
-        };
-        Ref::new(For { var: var.clone(), min, extent, kind, thread_tag, annotations: l.annotations.clone(), body })
-            .into()
+        Ref::new(For { var: var.clone(), min, extent, body, ..copy_loop(l) }).into()
     });
     (nest, first)
 }
