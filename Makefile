@@ -40,6 +40,7 @@ demo: build ## read the text in two pictures with three compiled networks
 # Random tests draw the same cases every time; test-deep draws new ones.
 test: export PROPTEST_RNG_SEED ?= 20260911
 test: build ## all tests that a change must pass
+	@scripts/setup test-tools
 	cargo test --release --workspace --exclude relaxide-python --no-fail-fast $(FEATURES)
 	cargo xtask tidy
 	$(PY) -m pytest -q -n auto --dist loadfile tests python/tests

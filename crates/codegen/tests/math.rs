@@ -2,7 +2,7 @@
 
 mod harness;
 
-use harness::{Kernels, Tensor, kernel};
+use harness::{Kernels, Tensor, emulated, kernel};
 use relaxide_ir::{Buffer, DataType, Ref, Target, Var, prim};
 use relaxide_tir::{PrimFunc, Stmt};
 
@@ -102,13 +102,13 @@ const UNARY: &[(&str, Reference, f32, f32, f64)] = &[
 
 const COUNT: usize = 1 << 18;
 
-fn worst(target: &Target, cases: &[(&str, Reference, f32, f32, f64)]) {
+fn worst(target: &Target, count: usize, cases: &[(&str, Reference, f32, f32, f64)]) {
     let kernels =
-        Kernels::compile_for(&cases.iter().map(|(name, ..)| unary(name, COUNT as i64)).collect::<Vec<_>>(), target);
+        Kernels::compile_for(&cases.iter().map(|(name, ..)| unary(name, count as i64)).collect::<Vec<_>>(), target);
     let mut report = Vec::new();
     for (name, reference, low, high, limit) in cases {
-        let inputs = samples(*low, *high, COUNT);
-        let mut tensors = [Tensor::f32(&inputs, &[COUNT as i64]), Tensor::zeros(F32, &[COUNT as i64])];
+        let inputs = samples(*low, *high, count);
+        let mut tensors = [Tensor::f32(&inputs, &[count as i64]), Tensor::zeros(F32, &[count as i64])];
         kernels.run(name, &mut tensors);
         let mut worst = (0.0, 0.0, 0.0);
         for (x, got) in inputs.iter().zip(tensors[1].values::<f32>()) {
@@ -127,13 +127,22 @@ fn worst(target: &Target, cases: &[(&str, Reference, f32, f32, f64)]) {
 
 #[test]
 fn functions_of_one_argument_are_accurate() {
-    worst(&Target::default(), UNARY);
+    worst(&Target::default(), COUNT, UNARY);
 }
 
 #[test]
 fn functions_stay_accurate_without_fused_operations() {
     let inline: Vec<_> = UNARY.iter().copied().filter(|case| case.4 > 0.0).collect();
-    worst(&"llvm -mcpu=x86-64".parse().unwrap(), &inline);
+    worst(&"llvm -mcpu=x86-64".parse().unwrap(), COUNT, &inline);
+}
+
+#[test]
+fn functions_are_accurate_on_an_emulated_aarch64_machine() {
+    if let Some(reason) = emulated::unavailable() {
+        return eprintln!("skipped: {reason}; `make setup` installs what is needed");
+    }
+    let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { COUNT } else { 1 << 12 };
+    worst(&emulated::TARGET.parse().unwrap(), count, UNARY);
 }
 
 #[test]
@@ -169,9 +178,13 @@ fn powers_are_accurate_and_follow_the_c_standard() {
 fn sixteen_bit_floats_convert_exactly_with_and_without_hardware() {
     let halves: Vec<u16> = (0..=u16::MAX).collect();
     let floats = samples(-1e6, 1e6, 1 << 16);
-    for (target, narrow) in
-        [("llvm", DataType::float(16)), ("llvm -mcpu=x86-64", DataType::float(16)), ("llvm", DataType::bfloat16())]
-    {
+    let (half, brain) = (DataType::float(16), DataType::bfloat16());
+    let mut cases = vec![("llvm", half), ("llvm -mcpu=x86-64", half), ("llvm", brain)];
+    match emulated::unavailable() {
+        Some(reason) => eprintln!("skipped on AArch64: {reason}; `make setup` installs what is needed"),
+        None => cases.extend([(emulated::TARGET, half), (emulated::TARGET, brain)]),
+    }
+    for (target, narrow) in cases {
         let is_half = narrow == DataType::float(16);
         let widen = |bits: u16| {
             if is_half { half::f16::from_bits(bits).to_f32() } else { half::bf16::from_bits(bits).to_f32() }

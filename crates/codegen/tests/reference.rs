@@ -5,7 +5,7 @@
 
 mod harness;
 
-use harness::{Kernels, Tensor, kernel};
+use harness::{Kernels, Tensor, emulated, kernel};
 use proptest::prelude::*;
 use relaxide_codegen::llvm_text;
 use relaxide_ir::{BinaryOp, Buffer, DataType, PrimExpr, Ref, Target, Var, prim};
@@ -185,7 +185,7 @@ impl Maker {
     }
 
     /// A kernel that computes into a local buffer first and reads it back in another order.
-    fn program(&mut self) -> PrimFunc {
+    fn program(&mut self, name: &str) -> PrimFunc {
         let outputs: Vec<Ref<Buffer>> =
             (0..2).map(|i| Buffer::new(format!("out{i}"), self.pick(&TYPES), [SIZE])).collect();
         let mut statements: Vec<Stmt> = outputs.iter().map(|output| self.fill(output)).collect();
@@ -199,7 +199,7 @@ impl Maker {
         let back = self.position(&PrimExpr::from(&j));
         statements.push(Stmt::serial(j.clone(), SIZE, Stmt::store(&last, [&j], prim::load(&local, [back]))));
         let buffers: Vec<Ref<Buffer>> = self.inputs.iter().chain(&outputs).chain([&last]).cloned().collect();
-        kernel("program", &buffers, &[], Stmt::seq(statements))
+        kernel(name, &buffers, &[], Stmt::seq(statements))
     }
 
     /// Small whole numbers of a type, as bytes.
@@ -220,39 +220,82 @@ impl Maker {
     }
 }
 
-/// Runs a program both ways; the outputs that differ, as text.
-fn disagreement(seed: u64, target: &Target) -> Option<String> {
-    let mut maker = Maker::new(seed);
-    let func = maker.program();
-    let buffers: Vec<Ref<Buffer>> = func.buffers.iter().flatten().cloned().collect();
-    let contents: Vec<Vec<u8>> = buffers.iter().map(|buffer| maker.data(buffer.dtype)).collect();
-    let references: Vec<relaxide_ffi::Tensor> = buffers
-        .iter()
-        .zip(&contents)
-        .map(|(buffer, bytes)| relaxide_ffi::Tensor::from_bytes(bytes, &[SIZE], buffer.dtype).unwrap())
-        .collect();
-    let args: Vec<Arg> = references.iter().map(Arg::from).collect();
-    run(&func, &args).unwrap_or_else(|error| panic!("program {seed} fails in the interpreter: {error}"));
-    let mut tensors: Vec<Tensor> =
-        buffers.iter().zip(&contents).map(|(buffer, bytes)| Tensor::of(buffer.dtype, bytes, &[SIZE])).collect();
-    Kernels::compile_for(std::slice::from_ref(&func), target).run("program", &mut tensors);
-    for ((buffer, reference), tensor) in buffers.iter().zip(&references).zip(&tensors) {
-        let (expected, got) = (reference.to_bytes().unwrap(), tensor.bytes());
-        let width = buffer.dtype.bytes();
-        for at in 0..SIZE as usize {
-            let range = at * width..(at + 1) * width;
-            let (expected, got) = (&expected[range.clone()], &got[range]);
-            if expected != got && !both_nan(buffer.dtype, expected, got) {
-                let text = llvm_text(&[Ref::new(func.clone())], target).unwrap_or_else(|error| error.to_string());
-                let body = text.split("@program.body").last().unwrap_or_default();
-                return Some(format!(
-                    "program {seed}, `{}` of {} at {at}: expected {expected:?}, got {got:?}\n{body}",
-                    buffer.name, buffer.dtype
-                ));
+/// A random program, what it is run on, and what the interpreter makes of that.
+struct Case {
+    seed: u64,
+    func: PrimFunc,
+    buffers: Vec<Ref<Buffer>>,
+    contents: Vec<Vec<u8>>,
+    expected: Vec<Vec<u8>>,
+}
+
+impl Case {
+    fn new(seed: u64, name: &str) -> Self {
+        let mut maker = Maker::new(seed);
+        let func = maker.program(name);
+        let buffers: Vec<Ref<Buffer>> = func.buffers.iter().flatten().cloned().collect();
+        let contents: Vec<Vec<u8>> = buffers.iter().map(|buffer| maker.data(buffer.dtype)).collect();
+        let tensors = buffers.iter().zip(&contents);
+        let tensors: Vec<relaxide_ffi::Tensor> = tensors
+            .map(|(buffer, bytes)| relaxide_ffi::Tensor::from_bytes(bytes, &[SIZE], buffer.dtype).unwrap())
+            .collect();
+        let args: Vec<Arg> = tensors.iter().map(Arg::from).collect();
+        run(&func, &args).unwrap_or_else(|error| panic!("program {seed} fails in the interpreter: {error}"));
+        let expected = tensors.iter().map(|tensor| tensor.to_bytes().unwrap()).collect();
+        Self { seed, func, buffers, contents, expected }
+    }
+
+    /// Runs the compiled program; the first output that differs, as text.
+    fn disagreement(&self, kernels: &Kernels, target: &Target) -> Option<String> {
+        let tensors = self.buffers.iter().zip(&self.contents);
+        let mut tensors: Vec<Tensor> =
+            tensors.map(|(buffer, bytes)| Tensor::of(buffer.dtype, bytes, &[SIZE])).collect();
+        let name = self.func.global_symbol().unwrap();
+        kernels.run(name, &mut tensors);
+        for ((buffer, expected), tensor) in self.buffers.iter().zip(&self.expected).zip(&tensors) {
+            let (got, width) = (tensor.bytes(), buffer.dtype.bytes());
+            for at in 0..SIZE as usize {
+                let range = at * width..(at + 1) * width;
+                let (expected, got) = (&expected[range.clone()], &got[range]);
+                if expected != got && !both_nan(buffer.dtype, expected, got) {
+                    let text = llvm_text(&[Ref::new(self.func.clone())], target);
+                    let text = text.unwrap_or_else(|error| error.to_string());
+                    let body = text.split(&format!("@{name}.body")).last().unwrap_or_default();
+                    return Some(format!(
+                        "program {}, `{}` of {} at {at}: expected {expected:?}, got {got:?}\n{body}",
+                        self.seed, buffer.name, buffer.dtype
+                    ));
+                }
             }
         }
+        None
     }
-    None
+}
+
+/// Runs a program both ways; the outputs that differ, as text.
+fn disagreement(seed: u64, target: &Target) -> Option<String> {
+    let case = Case::new(seed, "program");
+    case.disagreement(&Kernels::compile_for(std::slice::from_ref(&case.func), target), target)
+}
+
+/// Many programs in one library and one emulated process: floats of all widths, casts, integers, predicates, parallel loops.
+#[test]
+fn so_they_do_on_an_emulated_aarch64_machine() {
+    if let Some(reason) = emulated::unavailable() {
+        return eprintln!("skipped: {reason}; `make setup` installs what is needed");
+    }
+    let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 1000 } else { 40 };
+    let target: Target = emulated::TARGET.parse().unwrap();
+    let cases: Vec<Case> = (0..count).map(|seed| Case::new(seed, &format!("program{seed}"))).collect();
+    let kernels = Kernels::compile_for(&cases.iter().map(|case| case.func.clone()).collect::<Vec<_>>(), &target);
+    let disagreements: Vec<String> = cases.iter().filter_map(|case| case.disagreement(&kernels, &target)).collect();
+    assert!(disagreements.is_empty(), "{} of {count} programs: {}", disagreements.len(), disagreements.join("\n"));
+    // Checks of arguments raise their errors there too.
+    let (kind, message) = kernels.call("program0", &mut [], &[]).unwrap_err();
+    assert!(kind == "TypeError" && message.starts_with("Expected "), "{kind}: {message}");
+    let mut tensors: Vec<Tensor> = cases[0].buffers.iter().map(|b| Tensor::zeros(b.dtype, &[SIZE + 1])).collect();
+    let (kind, message) = kernels.call("program0", &mut tensors, &[]).unwrap_err();
+    assert!(kind == "ValueError" && message.starts_with("Invalid in0.shape[0] on argument #0"), "{kind}: {message}");
 }
 
 /// NaNs differ in their bits; zeros of either sign may come from `min` and `max`, whose operands a processor may swap.

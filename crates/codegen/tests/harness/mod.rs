@@ -1,6 +1,7 @@
 //! Compiles kernels, loads them as a library and calls them the way a runtime does.
 #![allow(dead_code, reason = "each test binary uses a part of the harness")]
 
+pub mod emulated;
 pub mod microkernel;
 
 use std::{
@@ -9,7 +10,7 @@ use std::{
 };
 
 use libloading::Library;
-use relaxide_codegen::{compile, export_library};
+use relaxide_codegen::{compile, export::Machine, export_library};
 use relaxide_ir::{Attrs, Buffer, DataType, PrimExpr, Ref, Target, Var};
 use relaxide_tir::{PrimFunc, Stmt};
 
@@ -194,9 +195,17 @@ pub fn open_workspaces() -> usize {
     WORKSPACES.with(|all| all.borrow().len())
 }
 
+/// Where kernels are loaded.
+enum Place {
+    /// In this process.
+    Here(Library),
+    /// In a process on an emulated machine.
+    Emulated(emulated::Process),
+}
+
 /// Kernels, loaded.
 pub struct Kernels {
-    library: Library,
+    place: Place,
     _directory: tempfile::TempDir,
 }
 
@@ -213,13 +222,17 @@ impl Kernels {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("kernels.so");
         export_library(&[], &compiled, &path).unwrap_or_else(|error| panic!("{error}"));
+        if Some(compiled.target.machine) != Machine::host() {
+            return Self { place: Place::Emulated(emulated::Process::start(&path)), _directory: directory };
+        }
         // SAFETY: the library has no initialisers.
         let library = unsafe { Library::new(&path) }.unwrap_or_else(|error| panic!("{error}"));
-        Self { library, _directory: directory }.with_runtime()
+        Self::fill_slots(&library);
+        Self { place: Place::Here(library), _directory: directory }
     }
 
     /// Fills the slots as a loader does.
-    fn with_runtime(self) -> Self {
+    fn fill_slots(library: &Library) {
         let slots: [(&str, usize); 5] = [
             ("__RelaxideParallelFor", parallel_for as *const () as usize),
             ("__TVMFFIErrorSetRaisedFromCStr", set_raised as *const () as usize),
@@ -229,18 +242,21 @@ impl Kernels {
         ];
         for (name, function) in slots {
             // SAFETY: slots are pointer-sized variables.
-            if let Ok(slot) = unsafe { self.library.get::<*mut usize>(name) } {
+            if let Ok(slot) = unsafe { library.get::<*mut usize>(name) } {
                 // SAFETY: nobody calls into the library yet.
                 unsafe { **slot = function };
             }
         }
-        self
     }
 
     /// Calls a kernel with packed values; `Err` holds the kind and text of the raised error.
     pub fn call_packed(&self, name: &str, args: &[Packed]) -> Result<Packed, (String, String)> {
+        let library = match &self.place {
+            Place::Here(library) => library,
+            Place::Emulated(process) => return process.call(&format!("__tvm_ffi_{name}"), &mut [], args).result,
+        };
         // SAFETY: every entry has this type.
-        let entry = unsafe { self.library.get::<Entry>(format!("__tvm_ffi_{name}")) }.unwrap();
+        let entry = unsafe { library.get::<Entry>(format!("__tvm_ffi_{name}")) }.unwrap();
         let mut result = Packed::none();
         // SAFETY: the arguments live until the call returns.
         let code = unsafe { entry(std::ptr::null_mut(), args.as_ptr(), args.len() as i32, &mut result) };
@@ -252,6 +268,11 @@ impl Kernels {
 
     /// Calls a kernel with tensors and then scalars.
     pub fn call(&self, name: &str, tensors: &mut [Tensor], scalars: &[Packed]) -> Result<Packed, (String, String)> {
+        if let Place::Emulated(process) = &self.place {
+            let answer = process.call(&format!("__tvm_ffi_{name}"), tensors, scalars);
+            assert_eq!(answer.open_workspaces, 0, "a kernel gives its workspaces back");
+            return answer.result;
+        }
         let descriptions: Vec<DlTensor> = tensors.iter_mut().map(Tensor::describe).collect();
         let mut args: Vec<Packed> = descriptions
             .iter()

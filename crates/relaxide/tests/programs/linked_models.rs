@@ -100,6 +100,15 @@ fn two_models_are_linked_into_one_program() {
     assert!(!exported.contains("tvm_ffi") && !exported.contains("relaxide"), "{exported}");
 }
 
+/// A machine may lack it where packages cannot be installed.
+fn has_gdb() -> bool {
+    let there = Command::new("gdb").arg("--version").output().is_ok();
+    if !there {
+        eprintln!("skipped: gdb is missing; `make setup` installs it");
+    }
+    there
+}
+
 /// `readelf`, `nm` and `gdb` read what is written, and find named kernels and unwind tables.
 #[test]
 fn tools_read_what_is_written() {
@@ -119,7 +128,7 @@ fn tools_read_what_is_written() {
         let prefixed = entries.iter().all(|entry| entry.starts_with("__tvm_ffi_model_"));
         assert_eq!(prefixed, name != "model.so", "{entries:?}");
         assert!(symbols.lines().any(|line| line.contains(" t ") && line.ends_with(".body")), "{name}: {symbols}");
-        if name != "model.a" {
+        if name != "model.a" && has_gdb() {
             let mut gdb = Command::new("gdb");
             gdb.args(["-batch", "-nx", "-ex", &format!("disassemble '{}'", entries[0])]).arg(&path);
             let listing = run(&mut gdb);
