@@ -15,6 +15,7 @@ use relaxide_ir::prim::{PrimExpr, PrimMutator, VarMap, substitute};
 use relaxide_ir::{Buffer, Var};
 
 use super::affine::loads;
+use super::rows::Rows;
 use super::stage::{Item, Program, Stage};
 use crate::Stmt;
 
@@ -25,6 +26,8 @@ pub enum Work {
     Map(Stage),
     /// A reduction and its epilogue.
     Reduce(Reduce),
+    /// Several pieces, row by row.
+    Rows(Rows),
     /// A statement that stays as it is.
     Opaque(Stmt),
 }
@@ -50,12 +53,13 @@ impl Work {
         match self {
             Work::Map(stage) => stage.name.clone(),
             Work::Reduce(reduce) => reduce.stage.name.clone(),
+            Work::Rows(rows) => rows.pieces.iter().map(Work::name).collect::<Vec<_>>().join(", "),
             Work::Opaque(_) => "opaque".into(),
         }
     }
 
     /// The buffers that it reads or writes.
-    fn buffers(&self) -> HashSet<Ref<Buffer>> {
+    pub(super) fn buffers(&self) -> HashSet<Ref<Buffer>> {
         let of_stage = |s: &Stage| s.reads().into_iter().chain([s.output.clone()]).collect::<HashSet<_>>();
         match self {
             Work::Map(stage) => of_stage(stage),
@@ -63,6 +67,7 @@ impl Work {
                 let finish = loads(&r.finish).into_iter().map(|l| l.buffer.clone());
                 r.stage.reads().into_iter().chain(finish).chain([r.output.clone()]).collect()
             }
+            Work::Rows(rows) => rows.pieces.iter().flat_map(Work::buffers).collect(),
             Work::Opaque(stmt) => {
                 let item = Item::Opaque(stmt.clone());
                 item.reads().into_iter().chain(item.writes()).collect()

@@ -42,6 +42,11 @@ impl Machine {
         }
     }
 
+    /// The same machine for loops inside a task, which has one thread.
+    pub fn one_thread(&self) -> Machine {
+        Machine { parallel_threshold: i64::MAX, ..self.clone() }
+    }
+
     /// Lanes of a full vector of an element type; bool counts as a byte.
     pub fn lanes(&self, dtype: DataType) -> i64 {
         let bytes = (i64::from(dtype.bits) + 7) / 8;

@@ -2,7 +2,8 @@
 //!
 //! A kernel in block form is read as a [`Program`] of stages. Cheap injective stages are inlined into their consumers
 //! ([`inline`]), an element-wise consumer becomes the *epilogue* of the reduction that feeds it ([`group`]), and what
-//! remains is a list of [`Work`]: each piece goes to the first rule of the table that does not refuse.
+//! remains is a list of [`Work`], in which pieces that share their rows are joined ([`rows`]): each piece goes to the first
+//! rule of the table that does not refuse.
 //!
 //! ```text
 //! pad, conv, bias, relu                one kernel of four blocks
@@ -26,6 +27,7 @@ pub mod inline;
 pub mod lanes;
 mod machine;
 pub mod nest;
+pub mod rows;
 mod rules;
 pub mod stage;
 
@@ -111,7 +113,7 @@ pub fn apply(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleErro
     }
     let mut program = Program::read(func);
     inline::run(&mut program);
-    let work = group::plan(&program);
+    let work = rows::join(&program, group::plan(&program));
     let mut cx = Cx { machine: Machine::of(target), views: Views::default() };
     let mut notes = Vec::new();
     let mut body = Vec::new();

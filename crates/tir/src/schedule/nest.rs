@@ -22,6 +22,7 @@ pub fn parallel(machine: &Machine, var: Ref<Var>, extent: PrimExpr, work: PrimEx
     }
     let threshold = machine.parallel_threshold;
     match work.as_int() {
+        _ if threshold == i64::MAX => Stmt::serial(var, extent, body),
         Some(work) if work < threshold => Stmt::serial(var, extent, body),
         Some(_) => Stmt::for_loop(ForKind::Parallel, var, extent, body),
         None => {

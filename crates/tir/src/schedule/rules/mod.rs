@@ -11,6 +11,7 @@ mod merge;
 mod reduction;
 mod register_tile;
 mod row;
+mod rowwise;
 mod window;
 
 use super::{Cx, Note, Reduce, Refusal, ScheduleError, Stage, Work};
@@ -38,6 +39,11 @@ const REDUCTIONS: &[Rule<Reduce>] = &[
 
 const PLAIN: &[Rule<Reduce>] = &[Rule { name: "fallback", apply: fallback::reduce }];
 
+/// Whether a reduction is a sum of products whose operands can be reused, which wants tiles over many rows.
+pub fn is_contraction(reduce: &Reduce) -> bool {
+    contraction::Contraction::of(reduce).is_ok()
+}
+
 /// Merges axes that move together, and makes the loop nest of a piece of work by the first rule that does not refuse.
 /// Work on a tensor without elements is none.
 pub fn schedule(cx: &mut Cx, work: &Work, notes: &mut Vec<Note>) -> Result<Stmt, ScheduleError> {
@@ -45,7 +51,7 @@ pub fn schedule(cx: &mut Cx, work: &Work, notes: &mut Vec<Note>) -> Result<Stmt,
     let spatial = match work {
         Work::Map(stage) => Some(&stage.spatial),
         Work::Reduce(reduce) => Some(&reduce.stage.spatial),
-        Work::Opaque(_) => None,
+        Work::Rows(_) | Work::Opaque(_) => None,
     };
     if spatial.is_some_and(|axes| axes.iter().any(|a| a.extent.is_int(0))) {
         notes.push(Note { stage: name, rule: "empty", refused: Vec::new() });
@@ -58,6 +64,10 @@ pub fn schedule(cx: &mut Cx, work: &Work, notes: &mut Vec<Note>) -> Result<Stmt,
             let plain = reduce.stage.reduce.iter().any(|a| a.extent.is_int(0));
             let rules = if plain { PLAIN } else { REDUCTIONS };
             first(cx, rules, &merge::reduce(reduce), name, notes)
+        }
+        Work::Rows(rows) => {
+            notes.push(Note { stage: name, rule: "rowwise", refused: Vec::new() });
+            rowwise::apply(cx, rows, notes)
         }
         Work::Opaque(stmt) => {
             notes.push(Note { stage: name, rule: "opaque", refused: Vec::new() });

@@ -4,8 +4,9 @@
 //! its share of what the processor can do. `TVM_NUM_THREADS` picks the threads; `KEEP_KERNEL=FILE` keeps the last kernel's
 //! library for a disassembler.
 
-#[path = "../tests/harness/mod.rs"]
+#[path = "../../tests/harness/mod.rs"]
 mod harness;
+mod rows;
 
 use std::time::Instant;
 
@@ -21,8 +22,10 @@ struct Case {
     name: String,
     args: Vec<te::Tensor>,
     dims: VarMap,
-    /// Multiply-adds, or elements for what has none.
+    /// Multiply-adds; for what memory bounds, bytes that must move in units of those that a copy moves.
     work: f64,
+    /// Whether memory bounds it.
+    of_copy: bool,
 }
 
 fn dim(dims: &mut VarMap, name: &str, value: i64) -> PrimExpr {
@@ -71,7 +74,7 @@ fn conv(ic: i64, oc: i64, kernel: (i64, i64), stride: (i64, i64), image: (i64, i
     let work = known(&oh) * known(&ow) * (oc * depth * kernel.0 * kernel.1) as f64;
     let kind = if depthwise { "dw" } else { "conv" };
     let name = format!("{kind}{}x{}s{}_{ic}_{oc}_{}x{}", kernel.0, kernel.1, stride.0, image.0, image.1);
-    Case { name, args: vec![data, weight, bias, out], dims, work }
+    Case { name, args: vec![data, weight, bias, out], dims, work, of_copy: false }
 }
 
 /// A product of matrices whose number of rows is a dimension of its own, or known.
@@ -92,7 +95,7 @@ fn product(b: i64, (m, dynamic): (i64, bool), n: i64, k: i64, transposed: bool) 
     });
     let (kind, order) = (if dynamic { "" } else { "static_" }, if transposed { "_t" } else { "" });
     let name = format!("{kind}matmul_{b}x{m}x{n}x{k}{order}");
-    Case { name, args: vec![a, w, out], dims, work: (b * m * n * k) as f64 }
+    Case { name, args: vec![a, w, out], dims, work: (b * m * n * k) as f64, of_copy: false }
 }
 
 fn cases() -> Vec<Case> {
@@ -174,6 +177,13 @@ fn fastest(mut call: impl FnMut()) -> f64 {
     best
 }
 
+/// Seconds that a copy of 64 MB takes.
+fn copy_time() -> f64 {
+    let from = vec![1f32; rows::ELEMENTS];
+    let mut to = vec![0f32; rows::ELEMENTS];
+    fastest(|| std::hint::black_box(&mut to).copy_from_slice(std::hint::black_box(&from)))
+}
+
 fn main() {
     let wanted = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
     let target = Target::default();
@@ -182,9 +192,12 @@ fn main() {
     let mut registers = [harness::Tensor::f32(&[0.5], &[1]), harness::Tensor::f32(&[0.5; 96], &[96])];
     let peak_rate = 96.0 * 4096.0 / fastest(|| kernels.run("peak", &mut registers)) / 1e9;
     println!("peak of one thread: {peak_rate:.1} G multiply-adds/s");
-    for case in cases().iter().filter(|c| c.name.contains(&wanted)) {
+    let copy = copy_time();
+    let moved = 2.0 * (rows::ELEMENTS * 4) as f64;
+    println!("copy of 64 MB by one thread: {:.1} ms, {:.1} GB/s read and written", copy * 1e3, moved / copy / 1e9);
+    for case in cases().into_iter().chain(rows::cases()).filter(|c| c.name.contains(&wanted)) {
         let start = Instant::now();
-        let func = Ref::new(kernel(case, &target));
+        let func = Ref::new(kernel(&case, &target));
         let compiled = compile(&[func], &target).expect("compiled");
         let took = start.elapsed().as_secs_f64();
         let directory = tempfile::tempdir().expect("a directory");
@@ -194,16 +207,21 @@ fn main() {
             std::fs::copy(&path, kept).expect("copied");
         }
         let module = relaxide_runtime::load_module(&path).expect("loaded");
-        let args = tensors(case);
+        let args = tensors(&case);
         let function = module.get_function(&case.name, false).expect("the kernel is exported");
         let views: Vec<AnyView<'_>> = args.iter().map(AnyView::from).collect();
         let time = fastest(|| drop(function.call(&views).expect("the kernel runs")));
-        let rate = case.work / time / 1e9;
+        let (rate, unit, share) = if case.of_copy {
+            (case.work * moved / time / 1e9, "GB/s", case.work * copy / time)
+        } else {
+            let rate = case.work / time / 1e9;
+            (rate, "G/s", rate / peak_rate)
+        };
         println!(
-            "{:28} {:9.1} us  {rate:6.1} G/s  {:4.0} %   compiled in {:.0} ms",
+            "{:28} {:9.1} us  {rate:6.1} {unit:4}  {:4.0} %   compiled in {:.0} ms",
             case.name,
             time * 1e6,
-            100.0 * rate / peak_rate,
+            100.0 * share,
             took * 1e3
         );
     }
