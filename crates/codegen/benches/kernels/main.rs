@@ -8,6 +8,7 @@
 mod harness;
 mod rows;
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use relaxide_codegen::{compile, export_library};
@@ -201,11 +202,8 @@ fn main() {
         let compiled = compile(&[func], &target).expect("compiled");
         let took = start.elapsed().as_secs_f64();
         let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("kernels.so");
+        let path = std::env::var("KEEP_KERNEL").map_or_else(|_| directory.path().join("kernels.so"), PathBuf::from);
         export_library(&[], &compiled, &path).expect("exported");
-        if let Ok(kept) = std::env::var("KEEP_KERNEL") {
-            std::fs::copy(&path, kept).expect("copied");
-        }
         let module = relaxide_runtime::load_module(&path).expect("loaded");
         let args = tensors(&case);
         let function = module.get_function(&case.name, false).expect("the kernel is exported");

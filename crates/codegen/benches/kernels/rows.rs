@@ -36,7 +36,7 @@ fn softmax(row: i64) -> Case {
         let highest = te::compute("highest", [shape[0].clone()], |i| te::max(x[0].at(&[i[0].clone(), k.var()]), [&k]));
         let exps = te::compute("exps", shape, |i| math("exp", x[0].at(i) - highest.at(&i[..1])));
         let total = row_sum("total", shape, |i| exps.at(i));
-        te::compute("out", shape, |i| prim::div(exps.at(i), total.at(&i[..1])))
+        te::compute("out", shape, |i| exps.at(i) * prim::div(prim::constant(F32, 1.0), total.at(&i[..1])))
     })
 }
 
@@ -62,6 +62,7 @@ pub fn cases() -> Vec<Case> {
         map("relu", super::relu),
         map("hard_swish", super::hard_swish),
         map("sigmoid", |x| math("sigmoid", x)),
+        map("exp", |x| math("exp", x)),
         map("tanh", |x| math("tanh", x)),
         case("add", 1024, 2, |x, shape| te::compute("out", shape, |i| x[0].at(i) + x[1].at(i))),
         softmax(1024),

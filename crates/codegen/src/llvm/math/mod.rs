@@ -8,7 +8,7 @@
 //!
 //! | function | ulp | method |
 //! | --- | --- | --- |
-//! | exp, exp2, exp10 | 2 | `2^n * p(r)`, Cody-Waite reduction, Cephes' polynomial |
+//! | exp, exp2, exp10 | 2 | `2^n * p(r)`, Cody-Waite reduction, minimax polynomial of degree 6 |
 //! | log, log2, log10 | 3 | `n ln 2 + p(m - 1)`, `m` in `[√½, √2)`, Cephes' polynomial |
 //! | tanh | 3 | odd polynomial below 0.625, `1 - 2 / (exp(2x) + 1)` above |
 //! | sigmoid | 4 | `1 / (1 + exp(-x))` |
@@ -32,6 +32,10 @@ use super::{
     function::FunctionText,
     value::{Kind, Ty, Val},
 };
+
+/// Numbers whose last place is one.
+const MAGIC_F32: f32 = 12_582_912.0;
+const MAGIC_F64: f64 = 6_755_399_441_055_744.0;
 
 impl FunctionText<'_> {
     /// A polynomial by Horner's scheme, highest coefficient first.
@@ -61,23 +65,27 @@ impl FunctionText<'_> {
         self.select(&above, &high, &raised)
     }
 
-    /// The integer nearest to `scaled = x * factor`, as a float and as bits, for arguments far below the mantissa's range:
-    /// adding a large number leaves the integer in the last bits of the sum.
+    /// The integer nearest to `x * factor`, as a float and as an integer, for products far below the mantissa's range.
     fn nearest(&mut self, x: &Val, factor: f64) -> (Val, Val) {
+        let (rounded, bits) = self.nearest_bits(x, factor);
+        let magic = match x.ty.kind {
+            Kind::F64 => MAGIC_F64.to_bits() as i64,
+            _ => i64::from(MAGIC_F32.to_bits()),
+        };
+        let integer = self.op("sub", &bits, &Val::int(bits.ty, magic));
+        (rounded, integer)
+    }
+
+    /// As [`nearest`](Self::nearest), with something above the integer's last twenty bits: adding a large number leaves the
+    /// integer in the last bits of the sum.
+    fn nearest_bits(&mut self, x: &Val, factor: f64) -> (Val, Val) {
         let (magic, ints) = match x.ty.kind {
-            Kind::F64 => (1.5 * 2f64.powi(52), x.ty.with_kind(Ty::I64)),
-            _ => (1.5 * 2f64.powi(23), x.ty.with_kind(Ty::I32)),
+            Kind::F64 => (MAGIC_F64, x.ty.with_kind(Ty::I64)),
+            _ => (f64::from(MAGIC_F32), x.ty.with_kind(Ty::I32)),
         };
         let magic = Val::float(x.ty, magic);
         let sum = self.fmuladd(x, &Val::float(x.ty, factor), &magic);
-        let rounded = self.op("fsub", &sum, &magic);
-        let magic_bits = match x.ty.kind {
-            Kind::F64 => (1.5 * 2f64.powi(52)).to_bits() as i64,
-            _ => i64::from((1.5 * 2f32.powi(23)).to_bits()),
-        };
-        let bits = self.bitcast(&sum, ints);
-        let integer = self.op("sub", &bits, &Val::int(ints, magic_bits));
-        (rounded, integer)
+        (self.op("fsub", &sum, &magic), self.bitcast(&sum, ints))
     }
 
     /// Calls a scalar function of the C library for every lane.
