@@ -393,6 +393,97 @@ fn reductions_over_every_axis() {
     check(cases);
 }
 
+/// Softmax along an axis, of a cheap function of the input.
+fn softmax(symbolic: bool, shape: &[i64], axis: usize, rule: &'static str) -> Case {
+    let mut d = Dims::new(symbolic);
+    let dims: Vec<PrimExpr> = shape.iter().enumerate().map(|(i, n)| d.dim(&format!("d{i}"), *n)).collect();
+    let kept: Vec<PrimExpr> = (0..shape.len()).filter(|i| *i != axis).map(|i| dims[i].clone()).collect();
+    let a = te::placeholder("A", dims.clone(), F32);
+    let without = |i: &[PrimExpr]| (0..i.len()).filter(|d| *d != axis).map(|d| i[d].clone()).collect::<Vec<_>>();
+    let with = |i: &[PrimExpr], k: PrimExpr| [&i[..axis], &[k], &i[axis..]].concat();
+    let k = te::reduce_axis(dims[axis].clone());
+    let highest = te::compute("highest", kept.clone(), |i| te::max(a.at(&with(i, k.var())), [&k]));
+    let exps = te::compute("exps", dims.clone(), |i| {
+        prim::math("exp", (a.at(i) - highest.at(&without(i))) * prim::constant(F32, 0.5))
+    });
+    let k = te::reduce_axis(dims[axis].clone());
+    let total = te::compute("total", kept, |i| te::sum(exps.at(&with(i, k.var())), [&k]));
+    let out = te::compute("B", dims, |i| prim::div(exps.at(i), total.at(&without(i))));
+    d.case(format!("softmax {shape:?} along {axis}, symbolic {symbolic}"), rule, vec![a, out])
+}
+
+/// The normal form of rows over the last `depth` dimensions, of an expensive function that two stages read.
+fn norm(symbolic: bool, shape: &[i64], depth: usize) -> Case {
+    let mut d = Dims::new(symbolic);
+    let dims: Vec<PrimExpr> = shape.iter().enumerate().map(|(i, n)| d.dim(&format!("d{i}"), *n)).collect();
+    let outer = shape.len() - depth;
+    let a = te::placeholder("A", dims.clone(), F32);
+    let g = te::placeholder("G", dims[outer..].to_vec(), F32);
+    let x = te::compute("x", dims.clone(), |i| prim::math("tanh", a.at(i)));
+    let count = prim::constant(F32, shape[outer..].iter().product::<i64>() as f64);
+    let mean = |name: &str, value: &dyn Fn(&[PrimExpr]) -> PrimExpr| {
+        let axes: Vec<_> = dims[outer..].iter().map(|n| te::reduce_axis(n.clone())).collect();
+        let total = te::compute(format!("{name}_total"), dims[..outer].to_vec(), |i| {
+            let at: Vec<PrimExpr> = i.iter().cloned().chain(axes.iter().map(te::ReduceAxis::var)).collect();
+            te::sum(value(&at), &axes)
+        });
+        te::compute(name, dims[..outer].to_vec(), |i| prim::div(total.at(i), &count))
+    };
+    let average = mean("average", &|at| x.at(at));
+    let variance = mean("variance", &|at| {
+        let distance = x.at(at) - average.at(&at[..outer]);
+        &distance * &distance
+    });
+    let out = te::compute("B", dims.clone(), |i| {
+        let spread = prim::math("sqrt", variance.at(&i[..outer]) + prim::constant(F32, 1e-5));
+        prim::div(x.at(i) - average.at(&i[..outer]), spread) * g.at(&i[outer..])
+    });
+    d.case(format!("norm {shape:?} over the last {depth}, symbolic {symbolic}"), "rowwise", vec![a, g, out])
+}
+
+#[test]
+fn softmax_and_norms_go_row_by_row() {
+    let mut cases = Vec::new();
+    for symbolic in [false, true] {
+        cases.extend([
+            softmax(symbolic, &[5, 37], 1, "rowwise"),
+            softmax(symbolic, &[3, 2, 64], 2, "rowwise"),
+            // Rows along memory stay inside: the axis before them is reduced for a vector of them at a time.
+            softmax(symbolic, &[3, 5, 24], 1, "rowwise"),
+            // All axes but the reduced one lie along memory: no rows are left.
+            softmax(symbolic, &[9, 40], 0, "elementwise"),
+            norm(symbolic, &[4, 33], 1),
+            norm(symbolic, &[2, 3, 4, 9], 2),
+        ]);
+    }
+    // Rows of a few elements are not worth it.
+    cases.push(softmax(false, &[40, 5], 1, "fallback"));
+    check(cases);
+}
+
+#[test]
+fn rows_of_one_element_and_of_thousands() {
+    check(vec![
+        softmax(true, &[3, 1], 1, "rowwise"),
+        softmax(true, &[2, 9000], 1, "rowwise"),
+        softmax(false, &[2, 5000], 1, "rowwise"),
+    ]);
+}
+
+#[test]
+fn a_stage_that_reads_other_rows_ends_the_run() {
+    // The total of all rows' totals reads every row.
+    let mut d = Dims::new(true);
+    let (m, n) = (d.dim("m", 6), d.dim("n", 20));
+    let a = te::placeholder("A", [m.clone(), n.clone()], F32);
+    let k = te::reduce_axis(n.clone());
+    let rows = te::compute("rows", [m.clone()], |i| te::sum(a.at(&[i[0].clone(), k.var()]), [&k]));
+    let r = te::reduce_axis(m.clone());
+    let all = te::compute("all", [int(1)], |_| te::sum(rows.at(&[r.var()]), [&r]));
+    let out = te::compute("B", [m, n], |i| a.at(i) - rows.at(&i[..1]) * all.at(&[int(0)]));
+    check(vec![d.case("totals of totals".into(), "elementwise", vec![a, out])]);
+}
+
 #[test]
 fn pooling_windows_are_reduced_in_vectors_of_outputs() {
     let mut cases = Vec::new();

@@ -221,7 +221,12 @@ pub fn softmax_over(x: &te::Tensor, axis: usize, log: Log) -> te::Tensor {
     let exps = te::compute("T_softmax_exp", x.shape(), |out| math("exp", distance(out)));
     let total =
         te::compute("T_softmax_expsum", &kept, |out| te::sum(exps.at(&plan.index(x.ndim(), out)), &plan.reduce));
-    te::compute("T_softmax_norm", x.shape(), |out| prim::div(exps.at(out), total.at(&without(out))))
+    // One division a row. Halves have too few digits to round the reciprocal.
+    let one = constant(x.dtype(), 1.0);
+    te::compute("T_softmax_norm", x.shape(), |out| match x.dtype().bits {
+        32.. => exps.at(out) * prim::div(one.clone(), total.at(&without(out))),
+        _ => prim::div(exps.at(out), total.at(&without(out))),
+    })
 }
 
 /// Average and variance over some dimensions, which are dropped.

@@ -242,7 +242,8 @@ impl<'a> Run<'a> {
             self.pieces.iter().filter(private).map(|p| (p.output.clone(), Scratch::of(p))).collect();
         let pieces = self.pieces.iter().map(|p| {
             let place = |row: usize| order.iter().position(|r| *r == row).and_then(|i| axes.get(i));
-            let map = p.rows.iter().filter_map(|(v, row)| Some((v.clone(), PrimExpr::from(&place(*row)?.var)))).collect();
+            let map =
+                p.rows.iter().filter_map(|(v, row)| Some((v.clone(), PrimExpr::from(&place(*row)?.var)))).collect();
             InRow { scratch: &scratch, map }.of(p)
         });
         let pieces = pieces.collect();
