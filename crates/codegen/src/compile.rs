@@ -18,7 +18,7 @@ use crate::{
     llvm::{self, ENTRY_PREFIX, ModuleText, global_name},
     rejection,
     shards::{originals, split},
-    target::NativeTarget,
+    target::{Architecture, NativeTarget},
 };
 
 /// Kernels as native code: what [`crate::export_library`] makes a library of.
@@ -74,7 +74,11 @@ pub fn compile_with(
     let native = NativeTarget::resolve(target)?;
     let names = names_of(funcs)?;
     let originals = originals(funcs);
-    let shards = split(funcs, &originals);
+    // Objects of WebAssembly are not joined here: there is one.
+    let shards = match native.architecture {
+        Architecture::Wasm32 => vec![(0..funcs.len()).collect()],
+        Architecture::X86_64 | Architecture::Aarch64 => split(funcs, &originals),
+    };
     let compile_shard = |_: usize, indices: &Vec<usize>| -> Result<(Vec<u8>, Shard), CodegenError> {
         let shard = write_shard(funcs, &names, &originals, indices, &native)?;
         let machine = native.machine()?;
@@ -145,7 +149,7 @@ fn write_shard(
     indices: &[usize],
     native: &NativeTarget,
 ) -> Result<Shard, CodegenError> {
-    let mut text = ModuleText::default();
+    let mut text = ModuleText::new(native.architecture);
     for &index in indices {
         let shared = (originals[index] != index).then(|| names[originals[index]].as_str());
         llvm::write_kernel(&names[index], &funcs[index], shared, native, &mut text)?;

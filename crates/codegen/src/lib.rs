@@ -21,12 +21,12 @@ pub use compile::{CompiledLib, assembly, compile, compile_with, llvm_text};
 pub use error::{CodegenError, TargetPart};
 use export::{ExtraSection, LIBRARY_BIN_SYMBOL, RelocatableObject, SharedLibrary};
 use llvm::{ENTRY_PREFIX, REGISTER};
-pub use target::NativeTarget;
+pub use target::{Architecture, NativeTarget};
 
 impl CompiledLib {
     /// The kernels as a library to which sections can still be added.
     pub fn library(&self) -> Result<SharedLibrary<'_>, CodegenError> {
-        let mut library = SharedLibrary::new(self.target.machine);
+        let mut library = SharedLibrary::new(self.target.architecture.elf()?);
         for (index, object) in self.objects.iter().enumerate() {
             library.object(format!("kernels{index}.o"), object)?;
         }
@@ -36,13 +36,20 @@ impl CompiledLib {
         Ok(library)
     }
 
+    /// An object that enters the kernels, and the module tree if it is under that symbol, into the process's table of system
+    /// symbols when the program that it is linked into starts.
+    pub fn registration(&self, tree: Option<&str>, prefix: &str) -> Result<Vec<u8>, CodegenError> {
+        let architecture = self.target.architecture;
+        self.compile_beside(&llvm::registration(architecture, &self.entries(), &self.slots, tree, prefix))
+    }
+
     /// The kernels, and the module tree as `save_module_tree` gives it (empty for kernels alone), as one relocatable object for
     /// programs to link. When the program starts, it enters all of them into the process's table of system symbols, under
     /// their names with `prefix` in front.
     pub fn linked_object(&self, tree: &[u8], prefix: &str) -> Result<Vec<u8>, CodegenError> {
+        let mut object = RelocatableObject::new(self.target.architecture.elf()?);
         let (entries, tree_symbol) = (self.entries(), (!tree.is_empty()).then_some(LIBRARY_BIN_SYMBOL));
-        let registration = self.compile_beside(&llvm::registration(&entries, &self.slots, tree_symbol, prefix))?;
-        let mut object = RelocatableObject::new(self.target.machine);
+        let registration = self.registration(tree_symbol, prefix)?;
         object.object("registration.o", &registration)?;
         for (index, kernels) in self.objects.iter().enumerate() {
             object.object(format!("kernels{index}.o"), kernels)?;

@@ -23,7 +23,7 @@ pub(crate) fn locate<'k>(
     complaint: LLVMString,
 ) -> CodegenError {
     for (name, func) in kernels {
-        let mut text = ModuleText::with_notes();
+        let mut text = ModuleText::new(native.architecture).with_notes();
         if let Err(error) = llvm::write_kernel(name, func, None, native, &mut text) {
             return error;
         }

@@ -316,6 +316,16 @@ fn what_llvm_rejects_is_traced_to_kernel_and_statement() {
     assert_eq!(error.code(), Code::Rejected);
 }
 
+#[test]
+fn webassembly_comes_as_an_object_and_not_as_a_library() {
+    let target: Target = "llvm -mtriple=wasm32-unknown-unknown".parse().unwrap();
+    let compiled = relaxide_codegen::compile(&[Ref::new(add(ForKind::Parallel))], &target).unwrap();
+    let [object] = compiled.objects.as_slice() else { panic!("{} objects", compiled.objects.len()) };
+    assert!(object.starts_with(b"\0asm\x01\0\0\0") && object.windows(7).any(|name| name == b"linking"));
+    let refused = compiled.library().map(|_| ()).unwrap_err();
+    assert!(refused.to_string().starts_with("no library is written for WebAssembly"), "{refused}");
+}
+
 /// Every kind of reference that AArch64 code makes (calls, constants, slots, the C library) is one that the writer knows.
 #[test]
 fn aarch64_objects_become_libraries_too() {

@@ -138,11 +138,22 @@ fn functions_stay_accurate_without_fused_operations() {
 
 #[test]
 fn functions_are_accurate_on_an_emulated_aarch64_machine() {
-    if let Some(reason) = emulated::unavailable() {
-        return eprintln!("skipped: {reason}; `make setup` installs what is needed");
+    match emulated::unavailable() {
+        Some(reason) => eprintln!("skipped: {reason}; `scripts/setup test-tools` installs what is needed"),
+        None => worst(&emulated::TARGET.parse().unwrap(), count_elsewhere(), UNARY),
     }
-    let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { COUNT } else { 1 << 12 };
-    worst(&emulated::TARGET.parse().unwrap(), count, UNARY);
+}
+
+#[test]
+fn functions_are_accurate_as_webassembly() {
+    match emulated::wasm_unavailable() {
+        Some(reason) => eprintln!("skipped: {reason}"),
+        None => worst(&emulated::WASM.parse().unwrap(), count_elsewhere(), UNARY),
+    }
+}
+
+fn count_elsewhere() -> usize {
+    if std::env::var_os("RELAXIDE_DEEP").is_some() { COUNT } else { 1 << 12 }
 }
 
 #[test]
@@ -181,7 +192,7 @@ fn sixteen_bit_floats_convert_exactly_with_and_without_hardware() {
     let (half, brain) = (DataType::float(16), DataType::bfloat16());
     let mut cases = vec![("llvm", half), ("llvm -mcpu=x86-64", half), ("llvm", brain)];
     match emulated::unavailable() {
-        Some(reason) => eprintln!("skipped on AArch64: {reason}; `make setup` installs what is needed"),
+        Some(reason) => eprintln!("skipped on AArch64: {reason}; `scripts/setup test-tools` installs what is needed"),
         None => cases.extend([(emulated::TARGET, half), (emulated::TARGET, brain)]),
     }
     for (target, narrow) in cases {

@@ -104,7 +104,7 @@ fn check_together(seeds: std::ops::Range<u64>) {
 #[test]
 fn rules_compute_the_same_on_an_emulated_aarch64_machine() {
     if let Some(reason) = emulated::unavailable() {
-        return eprintln!("skipped: {reason}; `make setup` installs what is needed");
+        return eprintln!("skipped: {reason}; `scripts/setup test-tools` installs what is needed");
     }
     let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 400 } else { 24 };
     let target: Target = emulated::TARGET.parse().unwrap();

@@ -278,14 +278,27 @@ fn disagreement(seed: u64, target: &Target) -> Option<String> {
     case.disagreement(&Kernels::compile_for(std::slice::from_ref(&case.func), target), target)
 }
 
-/// Many programs in one library and one emulated process: floats of all widths, casts, integers, predicates, parallel loops.
 #[test]
 fn so_they_do_on_an_emulated_aarch64_machine() {
-    if let Some(reason) = emulated::unavailable() {
-        return eprintln!("skipped: {reason}; `make setup` installs what is needed");
+    match emulated::unavailable() {
+        Some(reason) => eprintln!("skipped: {reason}; `scripts/setup test-tools` installs what is needed"),
+        None => programs_agree_elsewhere(emulated::TARGET),
     }
+}
+
+/// With addresses of four bytes, and without instructions for half precision.
+#[test]
+fn so_they_do_as_webassembly() {
+    match emulated::wasm_unavailable() {
+        Some(reason) => eprintln!("skipped: {reason}"),
+        None => programs_agree_elsewhere(emulated::WASM),
+    }
+}
+
+/// Many programs in one library and one process: floats of all widths, casts, integers, predicates, parallel loops.
+fn programs_agree_elsewhere(target: &str) {
     let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 1000 } else { 40 };
-    let target: Target = emulated::TARGET.parse().unwrap();
+    let target: Target = target.parse().unwrap();
     let cases: Vec<Case> = (0..count).map(|seed| Case::new(seed, &format!("program{seed}"))).collect();
     let kernels = Kernels::compile_for(&cases.iter().map(|case| case.func.clone()).collect::<Vec<_>>(), &target);
     let disagreements: Vec<String> = cases.iter().filter_map(|case| case.disagreement(&kernels, &target)).collect();

@@ -56,6 +56,9 @@ pub enum ExportError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// Files of the instruction set are of another format than the one that is written here. The user asks for too much.
+    #[error("no library is written for {0}, whose files are not ELF: its kernels come as an object for its own linker")]
+    NotElf(crate::target::Architecture),
     /// An object that this program made cannot be written or read back: our bug.
     #[error("the object cannot be written: {0}")]
     Object(String),

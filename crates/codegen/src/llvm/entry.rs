@@ -19,7 +19,7 @@ use super::{
     ops::Overflow,
     raise::{self, REFUSE, ROW},
     signature::{expected, signature},
-    tensor_check::{self, CHECK},
+    tensor_check::{self, CHECK, DL_TENSOR, Field},
     value::{Kind, Ty, Val},
 };
 use crate::{error::CodegenError, target::NativeTarget};
@@ -40,15 +40,6 @@ mod index {
 
 /// The size of an object's header, behind which a tensor's description lies.
 const OBJECT_HEADER: i64 = 24;
-
-/// Byte offsets in a DLTensor.
-mod dl_tensor {
-    pub const DATA: i64 = 0;
-    pub const DEVICE_ID: i64 = 12;
-    pub const SHAPE: i64 = 24;
-    pub const STRIDES: i64 = 32;
-    pub const BYTE_OFFSET: i64 = 40;
-}
 
 /// Writes the entry and the body of a kernel; with `shared`, the entry only, which calls the body of that kernel.
 pub(crate) fn write_kernel(
@@ -173,8 +164,16 @@ impl<'m, 'k> Entry<'m, 'k> {
 
     fn load(&mut self, base: &Val, offset: i64, ty: Ty) -> Val {
         let place = self.f().emit(Ty::PTR, format_args!("getelementptr inbounds i8, {base}, i64 {offset}"));
-        let align = ty.kind.bytes();
+        let align = ty.kind.alignment();
         self.f().emit(ty, format_args!("load {ty}, {place}, align {align}"))
+    }
+
+    /// A field of a tensor.
+    fn field(&mut self, tensor: &Val, field: Field) -> Val {
+        let (ty, index) = (field.ty(), field as u32);
+        let place =
+            self.f().emit(Ty::PTR, format_args!("getelementptr inbounds {DL_TENSOR}, {tensor}, i64 0, i32 {index}"));
+        self.f().emit(ty, format_args!("load {ty}, {place}"))
     }
 
     fn check_count(&mut self) {
@@ -269,7 +268,7 @@ impl<'m, 'k> Entry<'m, 'k> {
         let mut first_device: Option<(Val, String)> = None;
         for TensorArgument { position, buffer, tensor } in tensors {
             let position = *position;
-            let shape = self.load(tensor, dl_tensor::SHAPE, Ty::PTR);
+            let shape = self.field(tensor, Field::Shape);
             let extents: Vec<Val> =
                 (0..buffer.ndim()).map(|axis| self.load(&shape, 8 * axis as i64, Ty::I64)).collect();
             for (axis, (actual, wanted)) in extents.iter().zip(&buffer.shape).enumerate() {
@@ -277,7 +276,7 @@ impl<'m, 'k> Entry<'m, 'k> {
                 self.bind_or_check(wanted, actual, position, place)?;
             }
             self.bind_strides(buffer, tensor, &extents, position)?;
-            let device = self.load(tensor, dl_tensor::DEVICE_ID, Ty::I32);
+            let device = self.field(tensor, Field::DeviceId);
             let place = format!("{}.device_id", buffer.name);
             match &first_device {
                 None => first_device = Some((device, place)),
@@ -287,7 +286,7 @@ impl<'m, 'k> Entry<'m, 'k> {
                     self.check(&ok, "ValueError", format!("Mismatched {place} on argument #{position}"), tail);
                 }
             }
-            let data = self.load(tensor, dl_tensor::DATA, Ty::PTR);
+            let data = self.field(tensor, Field::Data);
             self.bind_data(buffer, tensor, &data, position)?;
         }
         Ok(())
@@ -304,10 +303,10 @@ impl<'m, 'k> Entry<'m, 'k> {
         if buffer.strides.is_empty() || extents.is_empty() {
             return Ok(());
         }
-        let strides = self.load(tensor, dl_tensor::STRIDES, Ty::PTR);
+        let strides = self.field(tensor, Field::Strides);
         let absent = self.f().icmp("eq", &strides, &Val::zero(Ty::PTR));
         // Without strides, the shape stands in their place: any readable memory of that length does.
-        let shape = self.load(tensor, dl_tensor::SHAPE, Ty::PTR);
+        let shape = self.field(tensor, Field::Shape);
         let readable = self.f().select(&absent, &shape, &strides);
         let mut compact = Val::int(Ty::I64, 1);
         for (axis, extent) in extents.iter().enumerate().rev() {
@@ -330,7 +329,7 @@ impl<'m, 'k> Entry<'m, 'k> {
         position: usize,
     ) -> Result<(), CodegenError> {
         self.body.vars.insert(buffer.data.clone(), data.clone());
-        let bytes = self.load(tensor, dl_tensor::BYTE_OFFSET, Ty::I64);
+        let bytes = self.field(tensor, Field::ByteOffset);
         let place = format!("{}.byte_offset", buffer.name);
         let element = self.body.kernel.ty(buffer.dtype)?;
         let size = Val::int(Ty::I64, i64::from(element.lanes) * element.kind.bytes() as i64);

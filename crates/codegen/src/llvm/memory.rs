@@ -239,7 +239,7 @@ impl Body<'_, '_> {
     }
 
     fn load_at(&mut self, pointer: &Val, ty: Ty, place: &Place) -> Val {
-        let align = ty.kind.bytes();
+        let align = ty.kind.alignment();
         self.f.emit(ty, format_args!("load {ty}, {pointer}, align {align}{}", place.metadata))
     }
 
@@ -265,7 +265,7 @@ impl Body<'_, '_> {
     }
 
     fn store_at(&mut self, pointer: &Val, value: &Val, place: &Place) {
-        let align = value.ty.kind.bytes();
+        let align = value.ty.kind.alignment();
         self.f.effect(format_args!("store {value}, {pointer}, align {align}{}", place.metadata));
     }
 
@@ -281,11 +281,12 @@ impl Body<'_, '_> {
             let harmless = self.f.stack_slot(element, 1, element.kind.bytes());
             self.f.effect(format_args!("store {}, {harmless}", Val::zero(element)));
             let pointer = self.f.select(&wanted, pointer, &harmless);
-            let value = self.f.emit(element, format_args!("load {element}, {pointer}, align {}", element.kind.bytes()));
+            let value =
+                self.f.emit(element, format_args!("load {element}, {pointer}, align {}", element.kind.alignment()));
             return Ok(self.f.splat_to(&value, memory.lanes));
         }
         let mask = self.matching_mask(mask, memory.lanes)?;
-        let align = Val::int(Ty::I32, memory.kind.bytes() as i64);
+        let align = Val::int(Ty::I32, memory.kind.alignment() as i64);
         let zero = Val::zero(memory);
         match &place.pattern {
             Pattern::Contiguous(pointer) => {
@@ -319,7 +320,7 @@ impl Body<'_, '_> {
             return Ok(());
         }
         let mask = self.matching_mask(mask, memory.lanes)?;
-        let align = Val::int(Ty::I32, memory.kind.bytes() as i64);
+        let align = Val::int(Ty::I32, memory.kind.alignment() as i64);
         let (name, pointers, value, mask) = match &place.pattern {
             Pattern::Contiguous(pointer) => {
                 (format!("llvm.masked.store.{}.p0", memory.mangled()), pointer.clone(), value.clone(), mask)

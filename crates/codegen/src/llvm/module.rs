@@ -5,6 +5,9 @@ use std::{
     fmt::Write as _,
 };
 
+use super::registration::is_known;
+use crate::target::Architecture;
+
 /// The text of a module, collected piece by piece.
 #[derive(Debug, Default)]
 pub(crate) struct ModuleText {
@@ -23,6 +26,8 @@ pub(crate) struct ModuleText {
     own_entries: HashSet<String>,
     fresh: usize,
     notes_statements: bool,
+    /// Whether addresses have 32 bits.
+    short_addresses: bool,
 }
 
 /// The number of a metadata node.
@@ -36,9 +41,19 @@ impl std::fmt::Display for Metadata {
 }
 
 impl ModuleText {
-    /// A module whose functions note from which statement each instruction comes.
-    pub fn with_notes() -> Self {
-        Self { notes_statements: true, ..Self::default() }
+    /// An empty module for a machine.
+    pub fn new(architecture: Architecture) -> Self {
+        Self { short_addresses: architecture == Architecture::Wasm32, ..Self::default() }
+    }
+
+    /// Makes functions note from which statement each instruction comes.
+    pub fn with_notes(self) -> Self {
+        Self { notes_statements: true, ..self }
+    }
+
+    /// The type of integers that are as wide as an address.
+    pub fn word(&self) -> &'static str {
+        if self.short_addresses { "i32" } else { "i64" }
     }
 
     /// Whether statements are noted.
@@ -103,6 +118,7 @@ impl ModuleText {
 
     /// A slot that the loader of a library fills with a function of the runtime; the library looks there for it.
     pub fn runtime_slot(&mut self, function: &str) -> String {
+        debug_assert!(is_known(function), "`{function}` has no row in the table of functions behind slots");
         self.loader_slot(&format!("__{function}"))
     }
 

@@ -195,6 +195,11 @@ impl Body<'_, '_> {
     /// Writes a packed value.
     pub fn store_packed(&mut self, place: &Val, type_index: i64, payload: &Val) {
         let behind = self.f.emit(Ty::PTR, format_args!("getelementptr inbounds i8, {place}, i64 8"));
+        // All of it, also where an address is shorter.
+        let payload = match payload.ty.kind {
+            Kind::Ptr => self.f.cast("ptrtoint", payload, Ty::I64),
+            _ => payload.clone(),
+        };
         // Type index and padding at once.
         self.f.effect(format_args!("store i64 {type_index}, {place}, align 8"));
         self.f.effect(format_args!("store {payload}, {behind}, align 8"));

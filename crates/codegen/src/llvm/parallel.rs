@@ -137,8 +137,8 @@ impl Body<'_, '_> {
 
     /// The first iteration of this task, and the first that is no longer its own.
     fn share(&mut self, extent: &Val) -> (Val, Val) {
-        let place = self.f.emit(Ty::PTR, "getelementptr inbounds i8, ptr %group, i64 8");
-        let tasks = self.f.emit(Ty::I32, format_args!("load i32, {place}, align 8"));
+        let place = self.f.emit(Ty::PTR, "getelementptr inbounds { ptr, i32 }, ptr %group, i64 0, i32 1");
+        let tasks = self.f.emit(Ty::I32, format_args!("load i32, {place}"));
         let tasks = self.f.convert(&tasks, Ty::I64);
         let task = self.f.convert(&Val::new(Ty::I32, "%task"), Ty::I64);
         let one = Val::int(Ty::I64, 1);

@@ -40,7 +40,7 @@ pub(super) fn refusals(module: &mut ModuleText, rows: &[[String; 3]]) -> String 
     for (row, texts) in rows.iter().enumerate() {
         for text in texts {
             let text = module.string(text);
-            fields.push(distance(&text, &table, row * ROW));
+            fields.push(distance(module, &text, &table, row * ROW));
         }
     }
     let (count, list) = (fields.len(), fields.join(", "));

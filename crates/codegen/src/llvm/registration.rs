@@ -11,6 +11,7 @@ use super::{
     module::{escape, global_name},
     packed::LIBRARY_CONTEXT,
 };
+use crate::target::Architecture;
 
 /// The function that enters the model: the constructor, and a name by which a program can ask for it.
 pub(crate) const REGISTER: &str = "relaxide_register";
@@ -21,9 +22,32 @@ const ENTER: &str = "TVMFFIEnvModRegisterSystemLibSymbol";
 /// The only function of the runtime that others of the same interface lack; kernels do without.
 const OWN: &str = "RelaxideParallelFor";
 
+/// What the runtime's functions behind slots take and give. In WebAssembly a function is called by its type.
+const FUNCTIONS: &[(&str, &str, &str)] = &[
+    ("RelaxideParallelFor", "i32", "ptr, ptr, i64"),
+    ("TVMBackendAllocWorkspace", "ptr", "i32, i32, i64, i32, i32"),
+    ("TVMBackendFreeWorkspace", "i32", "i32, i32, ptr"),
+    ("TVMBackendParallelLaunch", "i32", "ptr, ptr, i32"),
+    ("TVMFFIEnvModLookupFromImports", "i32", "ptr, ptr, ptr"),
+    ("TVMFFIErrorSetRaisedFromCStr", "void", "ptr, ptr"),
+    ("TVMFFIFunctionCall", "i32", "ptr, ptr, i32, ptr"),
+    ("TVMFFIHandleInitOnce", "i32", "ptr, ptr"),
+];
+
+/// Whether a function may be behind a slot.
+pub(super) fn is_known(function: &str) -> bool {
+    FUNCTIONS.iter().any(|row| row.0 == function)
+}
+
 /// The module's text. `entries` are kernels without their symbols' prefix, `slots` the runtime's functions that they call,
 /// `tree` the symbol of the module tree.
-pub(crate) fn registration(entries: &[String], slots: &[String], tree: Option<&str>, prefix: &str) -> String {
+pub(crate) fn registration(
+    architecture: Architecture,
+    entries: &[String],
+    slots: &[String],
+    tree: Option<&str>,
+    prefix: &str,
+) -> String {
     let mut symbols: Vec<(String, String)> =
         entries.iter().map(|e| (format!("{ENTRY_PREFIX}{prefix}{e}"), format!("{ENTRY_PREFIX}{e}"))).collect();
     let mut text = String::new();
@@ -42,9 +66,11 @@ pub(crate) fn registration(entries: &[String], slots: &[String], tree: Option<&s
         if *slot == LIBRARY_CONTEXT {
             symbols.push((format!("{prefix}{slot}"), slot.clone()));
             let _ = writeln!(text, "@{slot} = dso_local global ptr null, align 8");
-        } else if let Some(function) = slot.strip_prefix("__") {
-            let linkage = if function == OWN { "extern_weak" } else { "" };
-            let _ = writeln!(text, "declare {linkage} void @{function}(...)");
+        } else if let Some((function, result, params)) =
+            FUNCTIONS.iter().find(|row| slot.strip_prefix("__") == Some(row.0))
+        {
+            let linkage = if *function == OWN { "extern_weak " } else { "" };
+            let _ = writeln!(text, "declare {linkage}{result} @{function}({params})");
             let _ = writeln!(text, "@{slot} = dso_local global ptr @{function}, align 8");
         }
     }
@@ -57,8 +83,33 @@ pub(crate) fn registration(entries: &[String], slots: &[String], tree: Option<&s
         let _ = writeln!(calls, "  %v{index} = call i32 @{ENTER}(ptr @.name{index}, ptr {})", global_name(symbol));
     }
     let _ = writeln!(text, "define dso_local void @{REGISTER}() nounwind uwtable {{\nentry:\n{calls}  ret void\n}}");
+    if architecture == Architecture::Wasm32 {
+        let _ = writeln!(
+            text,
+            "@llvm.global_ctors = appending global [1 x {{ i32, ptr, ptr }}] [{{ i32, ptr, ptr }} {{ i32 65535, ptr \
+             @{REGISTER}, ptr null }}]"
+        );
+        return text;
+    }
     // Not as one of LLVM's constructors: its C interface gives those to `.ctors`, which no loader of today reads.
     let _ = writeln!(text, "@enter = internal global ptr @{REGISTER}, section \".init_array\", align 8");
     let _ = writeln!(text, "@llvm.used = appending global [1 x ptr] [ptr @enter], section \"llvm.metadata\"");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A slot that is left out would stay empty, and what is behind it would not be called.
+    #[test]
+    fn functions_are_in_order_and_entered() {
+        assert!(FUNCTIONS.is_sorted());
+        let slots: Vec<String> = FUNCTIONS.iter().map(|(function, ..)| format!("__{function}")).collect();
+        let text = registration(Architecture::X86_64, &["add".into()], &slots, Some("tree"), "mine_");
+        for (function, ..) in FUNCTIONS {
+            assert!(text.contains(&format!("@__{function} = dso_local global ptr @{function}, align 8")), "{text}");
+        }
+        assert!(text.contains("c\"__tvm_ffi_mine_add\\00\"") && text.contains("c\"mine_tree\\00\""), "{text}");
+    }
 }

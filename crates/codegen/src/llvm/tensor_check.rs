@@ -8,10 +8,34 @@ use relaxide_ir::Buffer;
 use super::{
     module::ModuleText,
     raise::{self, RAISE},
+    value::Ty,
 };
 
 /// The function: takes a packed argument and a record, gives the DLTensor, or null with an error raised.
 pub(super) const CHECK: &str = "relaxide.tensor";
+
+/// A DLTensor, in C's layout on each machine: data, device type and number, rank, element type, shape, strides, byte offset.
+pub(super) const DL_TENSOR: &str = "{ ptr, i32, i32, i32, i32, ptr, ptr, i64 }";
+
+/// The fields of a tensor that kernels read.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Field {
+    Data = 0,
+    DeviceId = 2,
+    Shape = 5,
+    Strides = 6,
+    ByteOffset = 7,
+}
+
+impl Field {
+    pub fn ty(self) -> Ty {
+        match self {
+            Self::Data | Self::Shape | Self::Strides => Ty::PTR,
+            Self::DeviceId => Ty::I32,
+            Self::ByteOffset => Ty::I64,
+        }
+    }
+}
 
 /// Whether strides must be compact, as bits of a record's flags.
 const COMPACT: i64 = 1;
@@ -32,7 +56,13 @@ pub(super) fn record(module: &mut ModuleText, buffer: &Buffer, position: usize, 
         buffer.dtype.to_string(),
         fixed_offset.unwrap_or_default().to_string(),
     ];
-    let mut fields: Vec<String> = texts.iter().map(|text| distance(&module.string(text), &name, 0)).collect();
+    let mut fields: Vec<String> = texts
+        .iter()
+        .map(|text| {
+            let text = module.string(text);
+            distance(module, &text, &name, 0)
+        })
+        .collect();
     let [low, high] = buffer.dtype.lanes.to_le_bytes();
     let word = i32::from_le_bytes([buffer.dtype.code, buffer.dtype.bits, low, high]);
     let mut flags = if buffer.strides.is_empty() { COMPACT } else { 0 };
@@ -48,9 +78,12 @@ pub(super) fn record(module: &mut ModuleText, buffer: &Buffer, position: usize, 
 }
 
 /// How far a text lies from a record (plus an offset into it), as a constant.
-pub(super) fn distance(text: &str, from: &str, offset: usize) -> String {
-    let from = format!("ptrtoint (ptr getelementptr (i8, ptr {from}, i64 {offset}) to i64)");
-    format!("i32 trunc (i64 sub (i64 ptrtoint (ptr {text} to i64), i64 {from}) to i32)")
+pub(super) fn distance(module: &ModuleText, text: &str, from: &str, offset: usize) -> String {
+    let word = module.word();
+    let from = format!("ptrtoint (ptr getelementptr (i8, ptr {from}, i64 {offset}) to {word})");
+    let far = format!("sub ({word} ptrtoint (ptr {text} to {word}), {word} {from})");
+    // Assemblers know differences of addresses, and nothing that widens them.
+    if word == "i32" { format!("i32 {far}") } else { format!("i32 trunc ({word} {far} to i32)") }
 }
 
 /// One way to fail: the block that finds it, the kind of error, and the pieces of its message around the tensor's name.
@@ -130,7 +163,7 @@ fn define(module: &mut ModuleText) {
         })
         .collect();
     let body = TEMPLATE.replace("{texts}", &texts.replace("%text0 ", "%name ")).replace("{fail}", &fail);
-    module.define(CHECK, || body.replace("{name}", CHECK).replace("{raise}", RAISE));
+    module.define(CHECK, || body.replace("{DL}", DL_TENSOR).replace("{name}", CHECK).replace("{raise}", RAISE));
 }
 
 /// Numbers of a record follow its six texts: rank, element type, byte offset, flags. The type indices of plain pointers
@@ -153,31 +186,31 @@ entry:
   %fine = and i1 %known, %present
   br i1 %fine, label %rank, label %fail
 rank:
-  %ndim_at = getelementptr i8, ptr %tensor, i64 16
+  %ndim_at = getelementptr {DL}, ptr %tensor, i64 0, i32 3
   %ndim = load i32, ptr %ndim_at, align 4
   %wanted_ndim_at = getelementptr i32, ptr %record, i64 6
   %wanted_ndim = load i32, ptr %wanted_ndim_at, align 4
   %same_ndim = icmp eq i32 %ndim, %wanted_ndim
   br i1 %same_ndim, label %dtype, label %fail
 dtype:
-  %dtype_at = getelementptr i8, ptr %tensor, i64 20
+  %dtype_at = getelementptr {DL}, ptr %tensor, i64 0, i32 4
   %dtype_is = load i32, ptr %dtype_at, align 4
   %wanted_dtype_at = getelementptr i32, ptr %record, i64 7
   %wanted_dtype = load i32, ptr %wanted_dtype_at, align 4
   %same_dtype = icmp eq i32 %dtype_is, %wanted_dtype
   br i1 %same_dtype, label %device, label %fail
 device:
-  %device_at = getelementptr i8, ptr %tensor, i64 8
+  %device_at = getelementptr {DL}, ptr %tensor, i64 0, i32 1
   %device_is = load i32, ptr %device_at, align 4
   %cpu = icmp eq i32 %device_is, 1
   br i1 %cpu, label %strides, label %fail
 strides:
   %flags_at = getelementptr i32, ptr %record, i64 9
   %flags = load i32, ptr %flags_at, align 4
-  %shape_at = getelementptr i8, ptr %tensor, i64 24
-  %shape = load ptr, ptr %shape_at, align 8
-  %strides_at = getelementptr i8, ptr %tensor, i64 32
-  %strides_are = load ptr, ptr %strides_at, align 8
+  %shape_at = getelementptr {DL}, ptr %tensor, i64 0, i32 5
+  %shape = load ptr, ptr %shape_at
+  %strides_at = getelementptr {DL}, ptr %tensor, i64 0, i32 6
+  %strides_are = load ptr, ptr %strides_at
   %absent = icmp eq ptr %strides_are, null
   %readable = select i1 %absent, ptr %shape, ptr %strides_are
   %axes = zext i32 %ndim to i64
@@ -209,12 +242,12 @@ judged:
   %strides_fit = or i1 %ok, %lax
   br i1 %strides_fit, label %data, label %fail
 data:
-  %data_is = load ptr, ptr %tensor, align 8
+  %data_is = load ptr, ptr %tensor
   %data_present = icmp ne ptr %data_is, null
   %data_fits = or i1 %data_present, %empty
   br i1 %data_fits, label %offset, label %fail
 offset:
-  %offset_at = getelementptr i8, ptr %tensor, i64 40
+  %offset_at = getelementptr {DL}, ptr %tensor, i64 0, i32 7
   %offset_is = load i64, ptr %offset_at, align 8
   %wanted_offset_at = getelementptr i32, ptr %record, i64 8
   %wanted_offset_32 = load i32, ptr %wanted_offset_at, align 4

@@ -38,6 +38,11 @@ impl Kind {
         }
     }
 
+    /// The alignment of a lane in memory that is certain on every machine.
+    pub fn alignment(self) -> u64 {
+        if self == Kind::Ptr { 4 } else { self.bytes() }
+    }
+
     pub fn is_float(self) -> bool {
         matches!(self, Kind::F16 | Kind::BF16 | Kind::F32 | Kind::F64)
     }

@@ -206,3 +206,6 @@ pub(super) const AARCH64: &[&str] = &[
     "thunderxt88",
     "tsv110",
 ];
+
+/// What WebAssembly calls processors: sets of its proposals.
+pub(super) const WASM32: &[&str] = &["bleeding-edge", "generic", "lime1", "mvp"];

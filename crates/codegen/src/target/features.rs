@@ -67,3 +67,9 @@ pub(super) const AARCH64_TUNING: &str = "\
     use-experimental-zeroing-pseudos use-fixed-over-scalable-if-equal-cost use-postra-scheduler \
     use-reciprocal-square-root use-wzr-to-vec-move zcm-fpr128 zcm-fpr32 zcm-fpr64 zcm-gpr32 zcm-gpr64 \
     zcz-fp-workaround zcz-fpr128 zcz-gpr32 zcz-gpr64";
+
+/// Instruction sets of WebAssembly.
+pub(super) const WASM32: &str = "\
+    atomics bulk-memory bulk-memory-opt call-indirect-overlong exception-handling extended-const fp16 gc multimemory \
+    multivalue mutable-globals nontrapping-fptoint reference-types relaxed-simd sign-ext simd128 tail-call \
+    wide-arithmetic";

@@ -1,5 +1,6 @@
 //! What a [`Target`] means to LLVM: triple, processor, features, and what the code generator must know of them.
 
+mod architecture;
 mod cpus;
 mod features;
 mod names;
@@ -10,7 +11,9 @@ use inkwell::{
 };
 use relaxide_ir::Target;
 
-use crate::{error::CodegenError, export::Machine};
+pub use architecture::Architecture;
+
+use crate::error::CodegenError;
 
 /// A target, resolved: the host's own processor is spelled out and the names are known to LLVM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +25,7 @@ pub struct NativeTarget {
     /// Features that differ from the processor's own.
     pub features: String,
     /// The instruction set.
-    pub machine: Machine,
+    pub architecture: Architecture,
     /// How hard LLVM optimises, 0 to 3.
     pub opt_level: u8,
 }
@@ -35,30 +38,32 @@ impl NativeTarget {
         if target.kind != "llvm" {
             return Err(CodegenError::UnsupportedTarget(target.to_string()));
         }
-        let machine = names::machine(&triple)?;
+        let architecture = names::architecture(&triple)?;
         initialize();
         let is_host = triple == host;
         let (cpu, mut features) = match (target.mcpu.as_str(), is_host) {
             ("", true) => (text(TargetMachine::get_host_cpu_name().to_str()), host_features()),
-            ("", false) => (baseline(machine).to_string(), String::new()),
+            ("", false) => (baseline(architecture).to_string(), String::new()),
             (cpu, _) => (cpu.to_string(), String::new()),
         };
         // What the host calls itself needs no checking; it may be newer than our list.
         if !target.mcpu.is_empty() {
-            names::check_processor(&cpu, machine, &triple)?;
+            names::check_processor(&cpu, architecture, &triple)?;
         }
         for feature in target.mattr.split(',').filter(|feature| !feature.is_empty()) {
-            names::check_feature(feature, machine, &triple)?;
+            names::check_feature(feature, architecture, &triple)?;
             features = if features.is_empty() { feature.to_string() } else { format!("{features},{feature}") };
         }
         let opt_level = u8::try_from(target.opt_level.clamp(0, 3)).unwrap_or(3);
-        Ok(Self { triple, cpu, features, machine, opt_level })
+        Ok(Self { triple, cpu, features, architecture, opt_level })
     }
 
     /// Whether the processor converts half-precision numbers by an instruction.
     pub(crate) fn has_f16_conversion(&self) -> bool {
-        if self.machine == Machine::Aarch64 {
-            return true;
+        match self.architecture {
+            Architecture::Aarch64 => return true,
+            Architecture::Wasm32 => return false,
+            Architecture::X86_64 => {}
         }
         let said = self.features.split(',').rev().find_map(|feature| match feature {
             "+f16c" => Some(true),
@@ -80,17 +85,19 @@ impl NativeTarget {
             2 => OptimizationLevel::Default,
             _ => OptimizationLevel::Aggressive,
         };
+        // What is relocatable in WebAssembly is for modules that are linked while they run.
+        let addresses = if self.architecture == Architecture::Wasm32 { RelocMode::Static } else { RelocMode::PIC };
         target
-            .create_target_machine(&triple, &self.cpu, &self.features, level, RelocMode::PIC, CodeModel::Small)
+            .create_target_machine(&triple, &self.cpu, &self.features, level, addresses, CodeModel::Small)
             .ok_or_else(|| CodegenError::Llvm(format!("no code generator for {} on {}", self.cpu, self.triple)))
     }
 }
 
 /// What is safe on any machine of the kind.
-fn baseline(machine: Machine) -> &'static str {
-    match machine {
-        Machine::X86_64 => "x86-64",
-        Machine::Aarch64 => "generic",
+fn baseline(architecture: Architecture) -> &'static str {
+    match architecture {
+        Architecture::X86_64 => "x86-64",
+        Architecture::Aarch64 | Architecture::Wasm32 => "generic",
     }
 }
 
@@ -99,6 +106,7 @@ fn initialize() {
     ONCE.call_once(|| {
         targets::Target::initialize_x86(&InitializationConfig::default());
         targets::Target::initialize_aarch64(&InitializationConfig::default());
+        targets::Target::initialize_webassembly(&InitializationConfig::default());
     });
 }
 
@@ -132,7 +140,7 @@ mod tests {
     fn the_host_is_spelled_out() {
         let host = resolve("llvm").unwrap();
         assert!(!host.cpu.is_empty() && host.features.contains('+'), "{host:?}");
-        assert_eq!(Some(host.machine), Machine::host());
+        assert_eq!(Some(host.architecture), Architecture::host());
     }
 
     /// The error of a target, as a message.
@@ -166,7 +174,7 @@ mod tests {
     fn errors_say_what_kind_they_are_and_what_there_is() {
         let error = resolve("llvm -mtriple=riscv64-linux-gnu").unwrap_err();
         assert_eq!(error.code(), Code::Architecture);
-        assert_eq!(error.help().unwrap(), "known instruction sets: aarch64, amd64, arm64, x86_64");
+        assert_eq!(error.help().unwrap(), "known instruction sets: aarch64, amd64, arm64, wasm32, x86_64");
         let error = resolve("llvm -mtriple=aarch64-linux-gnu -mcpu=znver3").unwrap_err();
         assert_eq!(error.code(), Code::Processor);
         assert!(error.help().unwrap().contains("neoverse-n1"), "{error:?}");
@@ -175,9 +183,9 @@ mod tests {
 
     #[test]
     fn every_name_in_the_lists_is_unique() {
-        for machine in [Machine::X86_64, Machine::Aarch64] {
-            let (sets, tuning) = names::features(machine);
-            let all: Vec<&str> = sets.split(' ').chain(tuning.split(' ')).collect();
+        for architecture in [Architecture::X86_64, Architecture::Aarch64, Architecture::Wasm32] {
+            let (sets, tuning) = names::features(architecture);
+            let all: Vec<&str> = sets.split(' ').chain(tuning.split_whitespace()).collect();
             let distinct: std::collections::BTreeSet<&&str> = all.iter().collect();
             assert_eq!(all.len(), distinct.len());
             assert!(all.iter().all(|name| !name.is_empty()));

@@ -2,41 +2,39 @@
 
 use relaxide_ir::diagnostic::nearest;
 
-use super::{cpus, features};
-use crate::{
-    error::{CodegenError, TargetPart},
-    export::Machine,
-};
+use super::{Architecture, cpus, features};
+use crate::error::{CodegenError, TargetPart};
 
 /// How many names that look alike are shown.
 const NEIGHBOURS: usize = 3;
 
 /// Instruction sets by their names in triples.
-const ARCHITECTURES: &[(&str, Machine)] = &[
-    ("x86_64", Machine::X86_64),
-    ("amd64", Machine::X86_64),
-    ("aarch64", Machine::Aarch64),
-    ("arm64", Machine::Aarch64),
+const ARCHITECTURES: &[(&str, Architecture)] = &[
+    ("x86_64", Architecture::X86_64),
+    ("amd64", Architecture::X86_64),
+    ("aarch64", Architecture::Aarch64),
+    ("arm64", Architecture::Aarch64),
+    ("wasm32", Architecture::Wasm32),
 ];
 
 /// The instruction set and system that a triple in normal form names.
-pub(super) fn machine(triple: &str) -> Result<Machine, CodegenError> {
-    let architecture = triple.split('-').next().unwrap_or_default();
-    let found = ARCHITECTURES.iter().find(|(name, _)| *name == architecture);
+pub(super) fn architecture(triple: &str) -> Result<Architecture, CodegenError> {
+    let given = triple.split('-').next().unwrap_or_default();
+    let found = ARCHITECTURES.iter().find(|(name, _)| *name == given);
     let known = ARCHITECTURES.iter().map(|(name, _)| *name);
-    let (_, machine) = found.ok_or_else(|| unknown(TargetPart::Architecture, architecture, triple, known))?;
+    let (_, architecture) = found.ok_or_else(|| unknown(TargetPart::Architecture, given, triple, known))?;
     // Behind the instruction set come the vendor, the system and its environment.
     let mut rest = triple.split('-').skip(1);
-    if !rest.any(|part| part.starts_with("linux")) {
+    if *architecture != Architecture::Wasm32 && !rest.any(|part| part.starts_with("linux")) {
         let system = triple.split('-').nth(2).unwrap_or_default();
         return Err(unknown(TargetPart::System, system, triple, ["linux"].into_iter()));
     }
-    Ok(*machine)
+    Ok(*architecture)
 }
 
 /// Refuses a processor that LLVM does not know.
-pub(super) fn check_processor(cpu: &str, machine: Machine, triple: &str) -> Result<(), CodegenError> {
-    let known = processors(machine);
+pub(super) fn check_processor(cpu: &str, architecture: Architecture, triple: &str) -> Result<(), CodegenError> {
+    let known = processors(architecture);
     if known.contains(&cpu) {
         return Ok(());
     }
@@ -44,9 +42,9 @@ pub(super) fn check_processor(cpu: &str, machine: Machine, triple: &str) -> Resu
 }
 
 /// Refuses a feature, written `+name` or `-name`, that LLVM does not know.
-pub(super) fn check_feature(feature: &str, machine: Machine, triple: &str) -> Result<(), CodegenError> {
+pub(super) fn check_feature(feature: &str, architecture: Architecture, triple: &str) -> Result<(), CodegenError> {
     let name = feature.trim_start_matches(['+', '-']);
-    let (sets, tuning) = features(machine);
+    let (sets, tuning) = features(architecture);
     if sets.split(' ').chain(tuning.split(' ')).any(|known| known == name) {
         return Ok(());
     }
@@ -55,17 +53,19 @@ pub(super) fn check_feature(feature: &str, machine: Machine, triple: &str) -> Re
 }
 
 /// The features of a machine's processors: instruction sets, and the rest.
-pub(super) fn features(machine: Machine) -> (&'static str, &'static str) {
-    match machine {
-        Machine::X86_64 => (features::X86_64, features::X86_64_TUNING),
-        Machine::Aarch64 => (features::AARCH64, features::AARCH64_TUNING),
+pub(super) fn features(architecture: Architecture) -> (&'static str, &'static str) {
+    match architecture {
+        Architecture::X86_64 => (features::X86_64, features::X86_64_TUNING),
+        Architecture::Aarch64 => (features::AARCH64, features::AARCH64_TUNING),
+        Architecture::Wasm32 => (features::WASM32, ""),
     }
 }
 
-fn processors(machine: Machine) -> Vec<&'static str> {
-    match machine {
-        Machine::X86_64 => cpus::X86_64_WITH_F16C.iter().chain(cpus::X86_64_WITHOUT_F16C).copied().collect(),
-        Machine::Aarch64 => cpus::AARCH64.to_vec(),
+fn processors(architecture: Architecture) -> Vec<&'static str> {
+    match architecture {
+        Architecture::X86_64 => cpus::X86_64_WITH_F16C.iter().chain(cpus::X86_64_WITHOUT_F16C).copied().collect(),
+        Architecture::Aarch64 => cpus::AARCH64.to_vec(),
+        Architecture::Wasm32 => cpus::WASM32.to_vec(),
     }
 }
 

@@ -1,7 +1,8 @@
-//! Kernels for AArch64, run under QEMU: a process that opens their library with the real dynamic loader and is told what to
-//! call.
+//! Kernels for other machines, run in a process that is told what to call.
 //!
-//! Needs `qemu-user-static`, `gcc-aarch64-linux-gnu` and `libc6-dev-arm64-cross`, which `scripts/setup` installs.
+//! For AArch64 it is a program under QEMU, which opens the library with the real dynamic loader; that needs `qemu-user-static`,
+//! `gcc-aarch64-linux-gnu` and `libc6-dev-arm64-cross`, which `scripts/setup test-tools` installs. For WebAssembly it is
+//! `node`, after the linker that comes with Rust has linked the object.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -10,8 +11,12 @@ use std::sync::{Mutex, OnceLock};
 
 use super::{Packed, Tensor};
 
-/// What kernels are compiled for here.
+/// AArch64 as kernels are compiled for it here.
 pub const TARGET: &str = "llvm -mtriple=aarch64-linux-gnu";
+
+/// WebAssembly, with vectors.
+pub const WASM: &str =
+    "llvm -mtriple=wasm32-unknown-unknown -mattr=+simd128,+nontrapping-fptoint,+sign-ext,+bulk-memory";
 
 const EMULATORS: [&str; 2] = ["qemu-aarch64-static", "qemu-aarch64"];
 const COMPILER: &str = "aarch64-linux-gnu-gcc";
@@ -21,6 +26,23 @@ const SYSTEM: &str = "/usr/aarch64-linux-gnu";
 /// Says why nothing can be run, or `None`.
 pub fn unavailable() -> Option<String> {
     driver().as_ref().err().cloned()
+}
+
+/// Says why WebAssembly cannot be run, or `None`.
+pub fn wasm_unavailable() -> Option<String> {
+    if Command::new("node").arg("--version").output().is_err() {
+        return Some("node is missing".into());
+    }
+    wasm_linker().err()
+}
+
+/// The linker of WebAssembly among Rust's own tools.
+fn wasm_linker() -> Result<PathBuf, String> {
+    let rustc = Path::new(env!("CARGO")).with_file_name("rustc");
+    let output = Command::new(rustc).args(["--print", "target-libdir"]).output().map_err(|error| error.to_string())?;
+    let libraries = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    let linker = libraries.with_file_name("bin").join("rust-lld");
+    if linker.exists() { Ok(linker) } else { Err(format!("{} is missing", linker.display())) }
 }
 
 struct Driver {
@@ -63,10 +85,33 @@ pub struct Answer {
 }
 
 impl Process {
+    /// A shared library for AArch64.
     pub fn start(library: &Path) -> Self {
         let driver = driver().as_ref().unwrap_or_else(|reason| panic!("{reason}"));
         let mut command = Command::new(driver.emulator);
         command.args(["-L", SYSTEM]).arg(&driver.program).arg(library);
+        Self::spawn(command)
+    }
+
+    /// Objects of WebAssembly.
+    pub fn start_wasm(objects: &[&[u8]], folder: &Path) -> Self {
+        let module = folder.join("kernels.wasm");
+        let mut link = Command::new(wasm_linker().unwrap_or_else(|reason| panic!("{reason}")));
+        link.args(["-flavor", "wasm", "--no-entry", "--export-all", "--export-table", "--growable-table"]);
+        link.args(["--allow-undefined", "-z", "stack-size=1048576", "-o"]).arg(&module);
+        for (index, object) in objects.iter().enumerate() {
+            let path = folder.join(format!("{index}.o"));
+            std::fs::write(&path, object).unwrap();
+            link.arg(path);
+        }
+        let output = link.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut command = Command::new("node");
+        command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/harness/emulated.js")).arg(&module);
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let pipes = child.stdin.take().zip(child.stdout.take());
         Self { child, pipes: Mutex::new(pipes) }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use libloading::Library;
-use relaxide_codegen::{compile, export::Machine, export_library};
+use relaxide_codegen::{Architecture, compile, export_library};
 use relaxide_ir::{Attrs, Buffer, DataType, PrimExpr, Ref, Target, Var};
 use relaxide_tir::{PrimFunc, Stmt};
 
@@ -221,8 +221,15 @@ impl Kernels {
         let compiled = compile(&funcs, target).unwrap_or_else(|error| panic!("{error}"));
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("kernels.so");
+        if compiled.target.architecture == Architecture::Wasm32 {
+            // What a program would link fills the slots.
+            let registration = compiled.registration(None, "").unwrap_or_else(|error| panic!("{error}"));
+            let objects: Vec<&[u8]> = compiled.objects.iter().chain([&registration]).map(Vec::as_slice).collect();
+            let process = emulated::Process::start_wasm(&objects, directory.path());
+            return Self { place: Place::Emulated(process), _directory: directory };
+        }
         export_library(&[], &compiled, &path).unwrap_or_else(|error| panic!("{error}"));
-        if Some(compiled.target.machine) != Machine::host() {
+        if Some(compiled.target.architecture) != Architecture::host() {
             return Self { place: Place::Emulated(emulated::Process::start(&path)), _directory: directory };
         }
         // SAFETY: the library has no initialisers.
