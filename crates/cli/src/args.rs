@@ -75,6 +75,9 @@ pub struct CompileArgs {
     /// What the program's own functions become, besides the kernels that they call.
     #[arg(long, value_enum, default_value_t = ExecModeArg::Bytecode)]
     pub exec_mode: ExecModeArg,
+    /// A folder in which compiled kernels are kept for other compilations [default: RELAXIDE_CACHE, else none].
+    #[arg(long, value_name = "FOLDER")]
+    pub cache: Option<PathBuf>,
     /// Say which schedule rule served each kernel and why others refused.
     #[arg(long)]
     pub explain: bool,

@@ -29,6 +29,7 @@ pub fn run(args: &CompileArgs) -> Result<(), CliError> {
             ExecModeArg::Bytecode => ExecMode::Bytecode,
             ExecModeArg::Compiled => ExecMode::Compiled,
         },
+        cache: args.cache.as_ref().map(relaxide::codegen::Cache::at),
         progress: Some(&mut bar),
         ..CompileOptions::default()
     };
@@ -37,6 +38,9 @@ pub fn run(args: &CompileArgs) -> Result<(), CliError> {
     executable.export(&output, args.prefix.as_deref())?;
     bar.finish();
 
+    if let Some(problem) = &executable.cache_use().problem {
+        eprintln!("{} compiled kernels were not kept: {problem}", style::note("note:"));
+    }
     if args.explain {
         executable.notes().iter().for_each(|note| println!("{note}"));
     }

@@ -14,6 +14,7 @@ use relaxide_ir::{Ref, Target, workers};
 use relaxide_tir::PrimFunc;
 
 use crate::{
+    cache::{Cache, CacheUse, Key},
     error::CodegenError,
     llvm::{self, ENTRY_PREFIX, ModuleText, global_name},
     rejection,
@@ -34,6 +35,8 @@ pub struct CompiledLib {
     pub foreign: Vec<String>,
     /// The slots that a loader fills, by the names of their symbols.
     pub slots: Vec<String>,
+    /// What came out of a cache.
+    pub cached: CacheUse,
 }
 
 /// One part of the kernels, compiled by one thread.
@@ -41,6 +44,14 @@ struct Shard {
     text: String,
     foreign: Vec<String>,
     slots: BTreeSet<String>,
+}
+
+/// What a thread made of a part.
+struct Part {
+    object: Vec<u8>,
+    foreign: Vec<String>,
+    slots: BTreeSet<String>,
+    used: CacheUse,
 }
 
 /// What LLVM does to kernels. Schedules have already chosen and unrolled the loops, written the vectors and inlined what
@@ -56,19 +67,24 @@ const PASSES: &str = "globaldce,function(\
 
 /// [`PASSES`], as far as this LLVM can be trusted with them: the loop vectorizer of LLVM 19 groups loads of `a[(3 * i) % 64]`
 /// as if their index never wrapped around, and computes wrong results.
-fn passes() -> String {
+fn passes(native: &NativeTarget) -> String {
+    if native.opt_level == 0 {
+        return "default<O0>".to_owned();
+    }
     if cfg!(feature = "llvm19") { PASSES.replace("loop-vectorize,", "") } else { PASSES.to_owned() }
 }
 
 /// Compiles lowered kernels for a target.
 pub fn compile(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<CompiledLib, CodegenError> {
-    compile_with(funcs, target, &mut |_, _| {})
+    compile_with(funcs, target, None, &mut |_, _| {})
 }
 
-/// The same, and tells `progress` after each part how many of how many are done.
+/// The same; takes from the cache what is there and keeps there what is not, and tells `progress` after each part how many of
+/// how many are done.
 pub fn compile_with(
     funcs: &[Ref<PrimFunc>],
     target: &Target,
+    cache: Option<&Cache>,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<CompiledLib, CodegenError> {
     let native = NativeTarget::resolve(target)?;
@@ -79,28 +95,56 @@ pub fn compile_with(
         Architecture::Wasm32 => vec![(0..funcs.len()).collect()],
         Architecture::X86_64 | Architecture::Aarch64 => split(funcs, &originals),
     };
-    let compile_shard = |_: usize, indices: &Vec<usize>| -> Result<(Vec<u8>, Shard), CodegenError> {
+    let compile_shard = |_: usize, indices: &Vec<usize>| -> Result<Part, CodegenError> {
         let shard = write_shard(funcs, &names, &originals, indices, &native)?;
-        let machine = native.machine()?;
-        let context = Context::create();
-        let module = read(&context, &shard).map_err(|error| {
-            let kernels = indices.iter().map(|&index| (names[index].as_str(), &funcs[index]));
-            rejection::locate(kernels, &native, error)
-        })?;
-        optimize(&module, &machine, &native)?;
-        let object = machine.write_to_memory_buffer(&module, FileType::Object).map_err(|error| refused(&error))?;
-        Ok((object.as_slice().to_vec(), Shard { text: String::new(), ..shard }))
+        let kernels = || indices.iter().map(|&index| (names[index].as_str(), &funcs[index]));
+        let (object, used) = reuse(cache, &shard, &native, || compile_object(&shard, kernels(), &native))?;
+        Ok(Part { object, foreign: shard.foreign, slots: shard.slots, used })
     };
     let (mut objects, mut foreign, mut slots) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    let mut cached = CacheUse::default();
     let died = || Err(CodegenError::Llvm("a compiling thread ended early".into()));
     for result in workers::map(&shards, compile_shard, |done| progress(done, shards.len())) {
-        let (object, shard) = result.unwrap_or_else(died)?;
-        objects.push(object);
-        foreign.extend(shard.foreign);
-        slots.extend(shard.slots);
+        let part = result.unwrap_or_else(died)?;
+        objects.push(part.object);
+        foreign.extend(part.foreign);
+        slots.extend(part.slots);
+        cached.found += part.used.found;
+        cached.kept += part.used.kept;
+        cached.problem = cached.problem.or(part.used.problem);
     }
     let (foreign, slots) = (foreign.into_iter().collect(), slots.into_iter().collect());
-    Ok(CompiledLib { target: native, objects, kernels: names, foreign, slots })
+    Ok(CompiledLib { target: native, objects, kernels: names, foreign, slots, cached })
+}
+
+/// The object of a part: from the cache, or made and kept there.
+fn reuse(
+    cache: Option<&Cache>,
+    shard: &Shard,
+    native: &NativeTarget,
+    make: impl FnOnce() -> Result<Vec<u8>, CodegenError>,
+) -> Result<(Vec<u8>, CacheUse), CodegenError> {
+    let Some(cache) = cache else { return Ok((make()?, CacheUse::default())) };
+    let key = Key::of(&shard.text, native, &passes(native));
+    if let Some(object) = cache.find(&key) {
+        return Ok((object, CacheUse { found: 1, ..CacheUse::default() }));
+    }
+    let object = make()?;
+    // What cannot be kept is made again another time.
+    let problem = cache.keep(&key, &object).err().map(|error| error.to_string());
+    Ok((object, CacheUse { kept: usize::from(problem.is_none()), problem, found: 0 }))
+}
+
+fn compile_object<'k>(
+    shard: &Shard,
+    kernels: impl Iterator<Item = (&'k str, &'k Ref<PrimFunc>)>,
+    native: &NativeTarget,
+) -> Result<Vec<u8>, CodegenError> {
+    let (machine, context) = (native.machine()?, Context::create());
+    let module = read(&context, shard).map_err(|error| rejection::locate(kernels, native, error))?;
+    optimize(&module, &machine, native)?;
+    let object = machine.write_to_memory_buffer(&module, FileType::Object).map_err(|error| refused(&error))?;
+    Ok(object.as_slice().to_vec())
 }
 
 /// The kernels in LLVM's text form as they leave this crate, before LLVM's passes.
@@ -206,8 +250,7 @@ pub(crate) fn parse<'c>(context: &'c Context, text: &str) -> Result<Module<'c>, 
 }
 
 fn optimize(module: &Module<'_>, machine: &TargetMachine, native: &NativeTarget) -> Result<(), CodegenError> {
-    let pipeline = if native.opt_level == 0 { "default<O0>".to_owned() } else { passes() };
-    module.run_passes(&pipeline, machine, PassBuilderOptions::create()).map_err(|error| refused(&error))
+    module.run_passes(&passes(native), machine, PassBuilderOptions::create()).map_err(|error| refused(&error))
 }
 
 fn refused(error: &LLVMString) -> CodegenError {

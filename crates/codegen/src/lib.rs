@@ -7,6 +7,7 @@
 //!
 //! What is not here: lowering, which is the tensor IR's, and loading, which is the runtime's.
 
+mod cache;
 mod compile;
 pub mod error;
 pub mod export;
@@ -17,6 +18,7 @@ mod target;
 
 use std::path::Path;
 
+pub use cache::{CACHE_VARIABLE, Cache, CacheUse};
 pub use compile::{CompiledLib, assembly, compile, compile_with, llvm_text};
 pub use error::{CodegenError, TargetPart};
 use export::{ExtraSection, LIBRARY_BIN_SYMBOL, RelocatableObject, SharedLibrary};

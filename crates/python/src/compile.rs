@@ -39,6 +39,18 @@ impl CompiledModule {
         }
     }
 
+    /// The native code as text: for LLVM before its passes ("ll"), or as assembly behind them ("asm").
+    #[pyo3(signature = (fmt=""))]
+    fn inspect_source(&self, py: Python<'_>, fmt: &str) -> PyResult<String> {
+        py.detach(|| self.0.inspect_source(fmt)).map_err(compiler)
+    }
+
+    /// The modules that the program imports: its kernels, and what backends compiled.
+    #[getter]
+    fn imports<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.0.module().imports().into_iter().map(|module| Module::wrap(py, module)).collect()
+    }
+
     /// Which schedule rule served each kernel.
     fn notes(&self) -> Vec<String> {
         self.0.notes().iter().map(ToString::to_string).collect()

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use relaxide_codegen::{CompiledLib, NativeTarget};
+use relaxide_codegen::{Cache, CacheUse, CompiledLib, NativeTarget};
 use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
 use relaxide_ir::{AttrValue, Code, IRModule, Target, workers};
@@ -55,6 +55,9 @@ impl FromStr for Pipeline {
 /// The attribute of a module that says what is in front of its names where it is linked into a program.
 const SYSTEM_LIB_PREFIX: &str = "system_lib_prefix";
 
+/// The kind of the module of kernels.
+const KERNELS: &str = "llvm";
+
 /// Is told how far a compilation is.
 pub trait Progress {
     /// Stage `name` has done `done` of `total` steps.
@@ -78,6 +81,8 @@ pub struct CompileOptions<'a> {
     pub passes: Option<Pass>,
     /// Level, options and instruments of the passes; the target and the disabled passes are those above.
     pub context: PassContext,
+    /// Where compiled kernels are kept for other compilations; none: where `RELAXIDE_CACHE` says, if it does.
+    pub cache: Option<Cache>,
     /// Who is told how far it is.
     pub progress: Option<&'a mut dyn Progress>,
 }
@@ -134,13 +139,14 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     let (functions, notes) = schedule_kernels(&kernels, options)?;
     options.tell("native code", 0, 1);
     let target = options.target.clone();
+    let cache = options.cache.clone().or_else(Cache::of_environment);
     let tell = &mut |done, total| options.tell("native code", done, total);
-    let library = relaxide_codegen::compile_with(&functions, &target, tell)?;
+    let library = relaxide_codegen::compile_with(&functions, &target, cache.as_ref(), tell)?;
     let module = executable.into_module();
     for external in external_modules(&lowered)? {
         module.import(external)?;
     }
-    module.import(Module::new(Kernels))?;
+    module.import(Module::new(Kernels { functions, target }))?;
     Ok(Executable { module, library, notes, prefix })
 }
 
@@ -201,11 +207,14 @@ fn schedule_kernels(
 }
 
 /// Stands in the module tree for the native code of the library that the tree is written into.
-struct Kernels;
+struct Kernels {
+    functions: Vec<Ref<PrimFunc>>,
+    target: Target,
+}
 
 impl ModuleImpl for Kernels {
     fn kind(&self) -> &str {
-        "llvm"
+        KERNELS
     }
 
     fn get_function(&self, _: &str) -> Option<Function> {
@@ -214,6 +223,19 @@ impl ModuleImpl for Kernels {
 
     fn properties(&self) -> ModuleProperties {
         ModuleProperties::COMPILATION_EXPORTABLE
+    }
+
+    /// The kernels anew as text: for LLVM before its passes (`ll`), or as assembly behind them (`asm`).
+    fn inspect_source(&self, format: &str) -> Result<String, ffi::Error> {
+        let text = match format {
+            "" | "ll" => relaxide_codegen::llvm_text(&self.functions, &self.target),
+            "asm" | "s" => relaxide_codegen::assembly(&self.functions, &self.target),
+            _ => {
+                let message = format!("kernels are shown as \"ll\" or \"asm\", not as {format:?}");
+                return Err(ffi::Error::new(ffi::ErrorKind::ValueError, message));
+            }
+        };
+        text.map_err(|error| ffi::Error::new(ffi::ErrorKind::RuntimeError, error.to_string()))
     }
 }
 
@@ -229,6 +251,18 @@ impl Executable {
     /// The module of the bytecode, without its kernels.
     pub fn module(&self) -> &Module {
         &self.module
+    }
+
+    /// What of its kernels came out of the cache.
+    pub fn cache_use(&self) -> &CacheUse {
+        &self.library.cached
+    }
+
+    /// The native code as text: for LLVM before its passes (`ll`), or as assembly behind them (`asm`).
+    pub fn inspect_source(&self, format: &str) -> Result<String, Error> {
+        let kernels = self.module.imports().into_iter().find(|module| module.kind() == KERNELS);
+        let missing = || ffi::Error::new(ffi::ErrorKind::ValueError, "the program has no kernels");
+        Ok(kernels.ok_or_else(missing)?.body().inspect_source(format)?)
     }
 
     /// How each kernel's loop nest came about.

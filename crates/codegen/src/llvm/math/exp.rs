@@ -76,8 +76,7 @@ impl FunctionText<'_> {
         let bits = self.bitcast(x, n.ty);
         let negative = self.icmp("slt", &bits, &Val::zero(n.ty));
         let exponent = self.op("shl", n, &Val::int(n.ty, 23));
-        let offset =
-            self.select(&negative, &Val::int(n.ty, (BIAS + DOWN) << 23), &Val::int(n.ty, (BIAS - 1) << 23));
+        let offset = self.select(&negative, &Val::int(n.ty, (BIAS + DOWN) << 23), &Val::int(n.ty, (BIAS - 1) << 23));
         let power = self.op("add", &exponent, &offset);
         let power = self.bitcast(&power, fraction.ty);
         let known = |power: i32| Val::float(fraction.ty, 2f64.powi(power));
