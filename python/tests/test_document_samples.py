@@ -96,6 +96,26 @@ def test_inspecting_bytecode():
     assert "Relax VM executable statistics" in ex.stats()
 
 
+def test_inspecting_kernels():
+    ex = relaxide.compile(MyModule, target="llvm")
+    (kernels,) = ex.mod.imports
+    assert kernels.kind == "llvm"
+    assert "define dso_local i32 @__tvm_ffi_add(" in kernels.inspect_source("ll")
+    assert "__tvm_ffi_add:" in kernels.inspect_source("asm") == ex.mod.inspect_source("asm")
+    with pytest.raises(ValueError, match="cobol"):
+        kernels.inspect_source("cobol")
+
+
+def test_linking_into_a_program(tmp_path):
+    # An archive and a header: crates/relaxide/tests links them.
+    relaxide.compile(MyModule, target="llvm").export_library(tmp_path / "libmodel.a")
+    assert (tmp_path / "libmodel.a").read_bytes().startswith(b"!<arch>\n")
+    assert "static inline int model_main(" in (tmp_path / "libmodel.h").read_text()
+    named = MyModule.with_attr("system_lib_prefix", "mine_")
+    relaxide.compile(named, target="llvm").export_library(tmp_path / "model.o")
+    assert "static inline int mine_open(" in (tmp_path / "model.h").read_text()
+
+
 def test_serialization(tmp_path):
     ex = relaxide.compile(MyModule, target="llvm")
     # Save
