@@ -13,7 +13,6 @@ import math
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import time
 
@@ -21,6 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "models"))
 
 import zoo  # noqa: E402
+from turns import Contender, serve  # noqa: E402
 
 #: What each network is timed on: a page, a line, a line, a file, a photograph.
 SHAPES = {
@@ -74,63 +74,17 @@ def tvm_runner(model, x, threads):
 RUNNERS = {"relaxide": relaxide_runner, "onnxruntime": onnxruntime_runner, "tvm": tvm_runner}
 
 
-def serve(contender, name, threads):
-    """The contender's process: prepares, then times one inference for each line that it reads."""
-    os.environ["OMP_NUM_THREADS"] = str(threads)
-    os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:threads]))
-    replies, sys.stdout = sys.stdout, sys.stderr
+def runner(contender, name, threads):
+    """What runs one inference, after the first."""
     model = zoo.MODELS[name]
-    try:
-        run = RUNNERS[contender](model, model.make(SHAPES[name]), threads)
-        run()
-    except Exception as error:  # noqa: BLE001 - whatever keeps a contender from running is the result
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        print(json.dumps({"refused": f"{type(error).__name__}: {lines[-1] if lines else ''}"}), file=replies, flush=True)
-        return
-    print(json.dumps({"ready": True}), file=replies, flush=True)
-    for _ in sys.stdin:
-        start = time.perf_counter()
-        run()
-        print(json.dumps({"seconds": time.perf_counter() - start}), file=replies, flush=True)
-
-
-class Contender:
-    """One contender's process, from the outside."""
-
-    def __init__(self, contender, name, threads):
-        self.name = contender
-        self.times = []
-        command = [sys.executable, __file__, "--serve", contender, name, str(threads)]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        self.refused = self._read().get("refused")
-
-    def _read(self):
-        line = self.process.stdout.readline()
-        return json.loads(line) if line else {"refused": f"the process ended with status {self.process.wait()}"}
-
-    def run(self):
-        self.process.stdin.write("run\n")
-        self.process.stdin.flush()
-        reply = self._read()
-        if "refused" in reply:
-            self.refused = reply["refused"]
-        else:
-            self.times.append(reply["seconds"] * 1e3)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-    @property
-    def median(self):
-        return statistics.median(self.times) if self.times else None
+    run = RUNNERS[contender](model, model.make(SHAPES[name]), threads)
+    run()
+    return lambda _: run()
 
 
 def measure(name, threads, contenders, rounds):
     """The medians in milliseconds, and why a contender has none."""
-    entries = [Contender(contender, name, threads) for contender in contenders]
+    entries = [Contender(contender, [__file__, "--serve", contender, name, str(threads)]) for contender in contenders]
     for _ in range(rounds):
         for entry in entries:
             if entry.refused is None:
@@ -139,7 +93,7 @@ def measure(name, threads, contenders, rounds):
                 time.sleep(0.05)
     for entry in entries:
         entry.close()
-    return {entry.name: {"ms": entry.median, "refused": entry.refused} for entry in entries}
+    return {entry.name: {"ms": entry.median(), "refused": entry.refused} for entry in entries}
 
 
 def ratio(result, other):
@@ -162,7 +116,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.serve:
         contender, name, threads = arguments.serve
-        return serve(contender, name, int(threads))
+        return serve(lambda: runner(contender, name, int(threads)), int(threads))
 
     contenders = arguments.contenders.split(",")
     print("medians in ms; speed is the other's time over Relaxide's: above 1, Relaxide is faster\n")

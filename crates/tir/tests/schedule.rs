@@ -321,7 +321,7 @@ fn convolutions_of_every_stride_padding_and_dilation() {
             Conv { kernel: (5, 5), pad: (2, 2), stride: (1, 3), channels: (2, 4), ..plain }.case("conv"),
             Conv { dilation: 2, pad: (2, 2), ..plain }.case("conv"),
             Conv { pad: (0, 0), stride: (2, 2), image: (8, 20), ..plain }.case("conv"),
-            Conv { kernel: (1, 1), pad: (0, 0), stride: (2, 2), ..plain }.case("conv"),
+            Conv { kernel: (1, 1), pad: (0, 0), stride: (2, 2), ..plain }.case("matmul"),
             Conv { kernel: (5, 7), pad: (2, 3), stride: (2, 2), channels: (1, 3), ..plain }.case("conv"),
             Conv { image: (1, 1), channels: (3, 6), symbolic: true, ..plain }.case("conv"),
         ]);
@@ -338,6 +338,9 @@ fn pointwise_convolutions_are_matrix_products_over_the_merged_image() {
             plain.case("matmul"),
             Conv { n: 2, channels: (2, 29), image: (3, 11), ..plain }.case("matmul"),
             Conv { channels: (1, 9), image: (27, 40), ..plain }.case("matmul"),
+            // Every second pixel, from a compact copy.
+            Conv { stride: (2, 2), n: 2, channels: (3, 14), image: (9, 15), ..plain }.case("matmul"),
+            Conv { stride: (1, 3), channels: (2, 7), image: (4, 25), ..plain }.case("matmul"),
         ]);
     }
     check(cases);

@@ -22,6 +22,7 @@
 
 pub mod affine;
 mod by_hand;
+mod compact;
 pub mod group;
 pub mod inline;
 pub mod lanes;
@@ -113,7 +114,9 @@ pub fn apply(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleErro
     }
     let mut program = Program::read(func);
     inline::run(&mut program);
-    let work = rows::join(&program, group::plan(&program));
+    let work = group::plan(&program);
+    let work = compact::run(&mut program, work);
+    let work = rows::join(&program, work);
     let mut cx = Cx { machine: Machine::of(target), views: Views::default() };
     let mut notes = Vec::new();
     let mut body = Vec::new();

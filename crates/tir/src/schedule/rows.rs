@@ -23,7 +23,7 @@ use relaxide_ir::{Buffer, Var};
 
 use super::affine::{coefficient, flat_index, loads, product, same, uses_any};
 use super::group::{Reduce, Work};
-use super::rules::is_contraction;
+use super::rules::Contraction;
 use super::stage::{Axis, Program, Reduction, Stage};
 
 /// Elements of a row below which there is nothing to keep in a cache.
@@ -81,7 +81,7 @@ impl<'a> Piece<'a> {
     fn of(work: &'a Work) -> Option<Piece<'a>> {
         let (stage, output, indices, finish) = match work {
             Work::Map(stage) => (stage, &stage.output, &stage.indices, None),
-            Work::Reduce(r) if !is_contraction(r) => (&r.stage, &r.output, &r.indices, Some(&r.finish)),
+            Work::Reduce(r) if Contraction::of(r).is_err() => (&r.stage, &r.output, &r.indices, Some(&r.finish)),
             _ => return None,
         };
         let known = stage.spatial.iter().chain(&stage.reduce).all(|a| !a.extent.is_int(0));

@@ -14,6 +14,8 @@ mod row;
 mod rowwise;
 mod window;
 
+pub use contraction::Contraction;
+
 use super::{Cx, Note, Reduce, Refusal, ScheduleError, Stage, Work};
 use crate::Stmt;
 
@@ -38,11 +40,6 @@ const REDUCTIONS: &[Rule<Reduce>] = &[
 ];
 
 const PLAIN: &[Rule<Reduce>] = &[Rule { name: "fallback", apply: fallback::reduce }];
-
-/// Whether a reduction is a sum of products whose operands can be reused, which wants tiles over many rows.
-pub fn is_contraction(reduce: &Reduce) -> bool {
-    contraction::Contraction::of(reduce).is_ok()
-}
 
 /// Merges axes that move together, and makes the loop nest of a piece of work by the first rule that does not refuse.
 /// Work on a tensor without elements is none.
