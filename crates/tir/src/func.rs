@@ -6,6 +6,9 @@ use relaxide_ir::{Attrs, Buffer, Type, Var};
 
 use crate::Stmt;
 
+/// The attribute of a kernel of which no product may be fused with the sum that takes it: every operation rounds on its own.
+pub const SEPARATE_ROUNDING: &str = "relaxide.separate_rounding";
+
 /// One kernel: parameters in, effects on buffers out.
 #[derive(Object, Debug, Clone)]
 #[object(key = "tirx.PrimFunc")]

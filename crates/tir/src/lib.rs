@@ -21,7 +21,7 @@ pub mod te;
 pub mod testing;
 pub mod verify;
 
-pub use func::PrimFunc;
+pub use func::{PrimFunc, SEPARATE_ROUNDING};
 pub use functor::{StmtMutator, StmtVisitor};
 pub use index_map::IndexMap;
 pub use specialize::specialize;

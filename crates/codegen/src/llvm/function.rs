@@ -27,6 +27,8 @@ pub(crate) struct FunctionText<'m> {
     pub module: &'m mut ModuleText,
     /// Whether the processor converts half-precision numbers itself.
     pub native_f16: bool,
+    /// Whether a product and a sum may become one operation.
+    pub contract: bool,
     stack_slots: String,
     /// Slots that serve one purpose after the other, by purpose and size.
     shared: HashMap<(&'static str, u64), Val>,
@@ -42,7 +44,8 @@ impl<'m> FunctionText<'m> {
     pub fn new(module: &'m mut ModuleText, native_f16: bool) -> Self {
         let (stack_slots, body) = (String::new(), String::new());
         let shared = HashMap::new();
-        Self { module, native_f16, stack_slots, shared, body, values: 0, labels: 1, current: Label(0), ended: false }
+        let (values, labels, current, ended, contract) = (0, 1, Label(0), false, true);
+        Self { module, native_f16, contract, stack_slots, shared, body, values, labels, current, ended }
     }
 
     /// The whole function behind its `define …` line.

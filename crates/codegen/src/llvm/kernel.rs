@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use relaxide_ir::{BinaryOp, Buffer, DataType, PrimExpr, Ref, Var, prim::PrimVisitor};
-use relaxide_tir::{PrimFunc, Stmt, StmtVisitor};
+use relaxide_tir::{PrimFunc, SEPARATE_ROUNDING, Stmt, StmtVisitor};
 
 use super::{
     function::{FunctionText, join},
@@ -49,6 +49,8 @@ pub(crate) struct Kernel {
     pub native_f16: bool,
     /// For which machine, in errors.
     triple: String,
+    /// Whether a product and a sum may become one operation.
+    pub contract: bool,
 }
 
 impl Kernel {
@@ -77,7 +79,8 @@ impl Kernel {
             aliasing.insert(var.clone(), lists);
         }
         let native_f16 = native.has_f16_conversion();
-        Self { name, aliasing, native_f16, triple: native.triple.clone() }
+        let contract = func.attrs.bool(SEPARATE_ROUNDING) != Some(true);
+        Self { name, aliasing, native_f16, triple: native.triple.clone(), contract }
     }
 
     /// What follows a load or store instruction of the buffer.
@@ -108,8 +111,10 @@ impl Kernel {
 
 impl<'m, 'k> Body<'m, 'k> {
     pub fn new(kernel: &'k Kernel, module: &'m mut ModuleText) -> Self {
+        let mut f = FunctionText::new(module, kernel.native_f16);
+        f.contract = kernel.contract;
         Self {
-            f: FunctionText::new(module, kernel.native_f16),
+            f,
             kernel,
             vars: HashMap::new(),
             workspaces: Vec::new(),

@@ -1,7 +1,7 @@
 //! Operators of scalar expressions.
 //!
-//! Floating-point operators carry one fast-math flag, `contract`: a product and a sum may become one fused operation.
-//! Nothing else is assumed; in particular NaN and infinity are numbers like others. Integers wrap, except in index
+//! Floating-point operators carry one fast-math flag, `contract`: a product and a sum may become one fused operation, unless
+//! the kernel forbids it ([`SEPARATE_ROUNDING`](relaxide_tir::SEPARATE_ROUNDING)). Nothing else is assumed; in particular NaN and infinity are numbers like others. Integers wrap, except in index
 //! arithmetic, where TIR promises that nothing overflows and loops profit from it. Division by zero gives zero where
 //! hardware would stop the process: what a user's data holds must not decide whether the program lives.
 
@@ -50,19 +50,19 @@ impl FunctionText<'_> {
     }
 
     pub fn fadd(&mut self, a: &Val, b: &Val) -> Val {
-        self.op("fadd contract", a, b)
+        self.op(if self.contract { "fadd contract" } else { "fadd" }, a, b)
     }
 
     pub fn fsub(&mut self, a: &Val, b: &Val) -> Val {
-        self.op("fsub contract", a, b)
+        self.op(if self.contract { "fsub contract" } else { "fsub" }, a, b)
     }
 
     pub fn fmul(&mut self, a: &Val, b: &Val) -> Val {
-        self.op("fmul contract", a, b)
+        self.op(if self.contract { "fmul contract" } else { "fmul" }, a, b)
     }
 
     pub fn fdiv(&mut self, a: &Val, b: &Val) -> Val {
-        self.op("fdiv contract", a, b)
+        self.op(if self.contract { "fdiv contract" } else { "fdiv" }, a, b)
     }
 
     pub fn fneg(&mut self, a: &Val) -> Val {

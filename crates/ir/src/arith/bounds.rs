@@ -5,6 +5,7 @@ use relaxide_ffi::DataType;
 use super::Analyzer;
 use super::atom::{Atom, AtomId, Head, Value};
 use super::sum::Sum;
+use crate::prim;
 
 /// The constants between which a value lies; `None` where nothing is known on that side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -166,7 +167,7 @@ impl Analyzer {
     fn bounds_of_node(&self, head: &Head, args: &[Value], id: AtomId) -> Bounds {
         let dtype = self.atoms.dtype(id);
         match (head, args) {
-            (Head::Int(_, value), _) => Bounds::point(*value),
+            (Head::Int(dtype, value), _) if prim::holds(*dtype, *value) => Bounds::point(*value),
             (Head::Select, [_, a, b]) => self.bounds_of_value(a).join(self.bounds_of_value(b)),
             (Head::Call(name, _), [_, a, b]) if name == "tirx.if_then_else" => {
                 self.bounds_of_value(a).join(self.bounds_of_value(b))
@@ -176,7 +177,10 @@ impl Analyzer {
                 let (inner, outer) = (self.bounds_of_value(a), Bounds::of_dtype(dtype));
                 let whole = from.is_integer() || from.is_bool();
                 // A value that the type holds is converted unchanged; any other may become anything.
-                let fits = outer.meet(inner) == inner && (from.bits <= dtype.bits || inner.within(-(1 << 31), 1 << 31));
+                let held = |v: Option<i64>| v.is_some_and(|v| prim::holds(dtype, v));
+                let signs = from.is_int() == dtype.is_int();
+                let widens = !dtype.is_bool() && (dtype.bits > from.bits || signs && dtype.bits == from.bits);
+                let fits = held(inner.min) && held(inner.max) || widens && (signs || dtype.is_int());
                 if whole && fits { inner } else { outer }
             }
             _ => Bounds::of_dtype(dtype),

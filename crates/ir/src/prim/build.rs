@@ -230,7 +230,10 @@ pub fn fold(op: BinaryOp, x: i64, y: i64) -> Option<i64> {
         Div => x.checked_div(y)?,
         Mod => x.checked_rem(y)?,
         FloorDiv => floor_div_i64(x, y)?,
-        FloorMod => x.checked_sub(floor_div_i64(x, y)?.checked_mul(y)?)?,
+        FloorMod => {
+            let rest = x.checked_rem(y)?;
+            if rest != 0 && (rest < 0) != (y < 0) { rest + y } else { rest }
+        }
         Min => x.min(y),
         Max => x.max(y),
         Eq => i64::from(x == y),

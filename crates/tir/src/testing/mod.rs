@@ -2,6 +2,7 @@
 //!
 //! [`sample`] gives a kernel in block form with arguments to run it on; [`reschedule`] turns the loops of such a kernel
 //! around at random without changing what it computes, [`schedule_at_random`] carries out random steps of a schedule.
+//! [`program`] makes statements of every kind.
 //! Everything follows from choices ([`Random`]), by default a seed's, so a failure names its seed and repeats, and is made
 //! simpler ([`shrink()`]) before it is reported. Floats are small multiples of 1/8, so sums of them are exact in any order.
 //!
@@ -9,6 +10,7 @@
 
 mod kernels;
 mod loops;
+mod programs;
 mod random;
 mod shrink;
 mod steps;
@@ -21,8 +23,9 @@ use crate::interp::{self, Arg, Scalar};
 
 pub use kernels::{Options, Sample, sample, sample_from};
 pub use loops::reschedule;
+pub use programs::{Program, ProgramOptions, program};
 pub use random::Random;
-pub use shrink::{Failure, attempt, check_seeds, report, shrink};
+pub use shrink::{Failure, attempt, check_seeds, report, seeds, shrink};
 pub use steps::{Drawn, schedule_at_random, schedule_from};
 
 impl Sample {

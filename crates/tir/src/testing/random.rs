@@ -34,12 +34,12 @@ impl Random {
 
     /// Choices by bytes: one for a choice among 256 or fewer, else two or eight.
     pub fn from_bytes(bytes: &[u8]) -> Random {
-        Random::from_source(Source::Bytes(bytes.to_vec().into_iter()))
+        Random::from_source(Source::Bytes(Vec::from(bytes).into_iter()))
     }
 
     /// Choices made before. One that is too large for its place becomes the largest there.
     pub fn repeat(choices: &[u64]) -> Random {
-        Random::from_source(Source::Choices(choices.to_vec().into_iter()))
+        Random::from_source(Source::Choices(Vec::from(choices).into_iter()))
     }
 
     /// What was chosen so far, without the zeros at its end.

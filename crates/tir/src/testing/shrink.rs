@@ -44,9 +44,15 @@ pub fn shrink(failure: Failure, check: &dyn Fn(&mut Random) -> Result<(), String
     }
 }
 
-/// Checks the cases of some seeds; the first that fails is made simple and reported by a panic.
-pub fn check_seeds(seeds: std::ops::Range<u64>, check: &dyn Fn(&mut Random) -> Result<(), String>) {
-    for seed in seeds {
+/// So many seeds, from the one that `RELAXIDE_SEED` names, or else from zero.
+pub fn seeds(count: u64) -> std::ops::Range<u64> {
+    let first = std::env::var("RELAXIDE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0u64);
+    first..first.saturating_add(count)
+}
+
+/// Checks the cases of so many [`seeds`]; the first that fails is made simple and reported by a panic.
+pub fn check_seeds(count: u64, check: &dyn Fn(&mut Random) -> Result<(), String>) {
+    for seed in seeds(count) {
         if let Err(failure) = attempt(Random::new(seed), check) {
             report(seed, failure, check);
         }

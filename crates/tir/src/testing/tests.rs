@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use relaxide_ir::Target;
 
-use super::{Options, Random, check_seeds, sample, sample_from, schedule_from};
+use super::{Options, ProgramOptions, Random, check_seeds, program, sample, sample_from, schedule_from};
 use crate::{lower, schedule, verify};
 
 #[test]
@@ -55,8 +55,31 @@ fn check_random_steps(random: &mut Random, carried_out: &RefCell<BTreeSet<&'stat
 fn random_steps_keep_what_a_kernel_computes() {
     let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 2000 } else { 60 };
     let steps = RefCell::default();
-    check_seeds(0..count, &|random| check_random_steps(random, &steps));
+    check_seeds(count, &|random| check_random_steps(random, &steps));
     for wanted in ["compute_inline", "fuse", "parallel", "reorder", "split", "unroll", "vectorize"] {
         assert!(steps.borrow().contains(wanted), "{wanted} was never legal: {steps:?}");
     }
+}
+
+/// A random program computes the same in lowered form, by the interpreter.
+fn check_program(random: &mut Random) -> Result<(), String> {
+    let program = program(random, ProgramOptions::default());
+    let (sample, func) = (&program.sample, &program.sample.func);
+    verify::verify(func).map_err(|e| format!("{e}\n{func}"))?;
+    let expected = sample.interpret(func).map_err(|e| format!("{e}\n{func}"))?;
+    let lowered = lower::lower(func).map_err(|e| format!("{e}\n{func}"))?;
+    let found = sample.interpret(&lowered).map_err(|e| format!("lowered: {e}\n{func}\n{lowered}"))?;
+    match program.difference(&found, &expected) {
+        Some((output, at)) => {
+            let (found, expected) = (found[output].get(at), expected[output].get(at));
+            Err(format!("lowered: {found:?} for {expected:?} at {at} of output {output}\n{func}\n{lowered}"))
+        }
+        None => Ok(()),
+    }
+}
+
+#[test]
+fn random_programs_compute_the_same_when_lowered() {
+    let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 5000 } else { 100 };
+    check_seeds(count, &check_program);
 }
