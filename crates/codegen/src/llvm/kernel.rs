@@ -165,18 +165,17 @@ impl<'m, 'k> Body<'m, 'k> {
         }
     }
 
-    /// Evaluates with the promise that no integer overflows, as holds for indices, and as 64 bits.
+    /// Evaluates an index with the promise that no integer overflows, and as 64 bits.
     pub fn index(&mut self, e: &PrimExpr) -> Result<Val, CodegenError> {
-        let outer = std::mem::replace(&mut self.overflow, Overflow::Never);
-        let value = self.eval(e);
-        self.overflow = outer;
-        let value = value?;
+        let value = self.index_typed(e)?;
         Ok(self.f.convert(&value, Ty::I64))
     }
 
-    /// Evaluates an index, extent or condition of indices in its own type.
+    /// Evaluates an index, extent or condition of indices in its own type. What depends on memory is data, which nobody has
+    /// promised anything of.
     pub fn index_typed(&mut self, e: &PrimExpr) -> Result<Val, CodegenError> {
-        let outer = std::mem::replace(&mut self.overflow, Overflow::Never);
+        let promise = if is_data(e) { Overflow::Wraps } else { Overflow::Never };
+        let outer = std::mem::replace(&mut self.overflow, promise);
         let value = self.eval(e);
         self.overflow = outer;
         value
@@ -197,6 +196,26 @@ impl<'m, 'k> Body<'m, 'k> {
         }
         Ok(product)
     }
+}
+
+/// Whether an expression depends on memory or on what a function returns.
+pub(crate) fn is_data(e: &PrimExpr) -> bool {
+    struct Data(bool);
+    impl PrimVisitor for Data {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            self.0 |= match e {
+                PrimExpr::Load(_) => true,
+                PrimExpr::Call(n) => !matches!(n.op.as_str(), "tirx.if_then_else" | "tirx.likely"),
+                _ => false,
+            };
+            if !self.0 {
+                self.walk_prim(e);
+            }
+        }
+    }
+    let mut data = Data(false);
+    data.visit_prim(e);
+    data.0
 }
 
 /// The data variables of buffers that are allocated inside.

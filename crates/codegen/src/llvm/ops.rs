@@ -172,7 +172,8 @@ impl FunctionText<'_> {
 
     fn int_binary(&mut self, op: BinaryOp, a: &Val, b: &Val, signed: bool, overflow: Overflow) -> Val {
         use BinaryOp::*;
-        let exact = signed && overflow == Overflow::Never;
+        // Smaller integers are never indices.
+        let exact = signed && overflow == Overflow::Never && a.ty.kind.bytes() >= 4;
         match op {
             Add => self.op(if exact { "add nsw" } else { "add" }, a, b),
             Sub => self.op(if exact { "sub nsw" } else { "sub" }, a, b),

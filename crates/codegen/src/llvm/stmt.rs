@@ -4,7 +4,11 @@ use relaxide_ir::{PrimExpr, Type, prim::PrimVisitor};
 use relaxide_tir::schedule::nest::PARALLEL_IF;
 use relaxide_tir::{For, ForKind, IfThenElse, SeqStmt, Stmt, StmtVisitor, While};
 
-use super::{kernel::Body, module::Metadata, value::Val};
+use super::{
+    kernel::{Body, is_data},
+    module::Metadata,
+    value::Val,
+};
 use crate::error::CodegenError;
 
 impl Body<'_, '_> {
@@ -67,7 +71,7 @@ impl Body<'_, '_> {
 
     /// A value under a name. What only serves indices is integer and does not overflow.
     fn bound_value(&mut self, value: &PrimExpr, ty: &Type) -> Result<Val, CodegenError> {
-        let index_like = matches!(ty, Type::Prim(ty) if ty.dtype.is_int()) && !reads_memory(value);
+        let index_like = matches!(ty, Type::Prim(ty) if ty.dtype.is_int()) && !is_data(value);
         if index_like { self.index_typed(value) } else { self.eval(value) }
     }
 
@@ -257,19 +261,4 @@ impl StmtVisitor for LoopShape {
         self.has_loops |= matches!(stmt, Stmt::For(_) | Stmt::While(_));
         self.walk_stmt(stmt);
     }
-}
-
-fn reads_memory(e: &PrimExpr) -> bool {
-    struct Reads(bool);
-    impl PrimVisitor for Reads {
-        fn visit_prim(&mut self, e: &PrimExpr) {
-            self.0 |= matches!(e, PrimExpr::Load(_) | PrimExpr::Call(_));
-            if !self.0 {
-                self.walk_prim(e);
-            }
-        }
-    }
-    let mut reads = Reads(false);
-    reads.visit_prim(e);
-    reads.0
 }

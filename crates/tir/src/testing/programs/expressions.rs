@@ -40,7 +40,7 @@ impl Writer<'_> {
             6 => prim::min(prim::max(self.small(), prim::int_of(self.index, 0)), &dim.expr - 1),
             7 => {
                 // Data as an index: any value, brought into range by the remainder alone.
-                let data = self.expression(DataType::int(32), 1);
+                let data = self.leaf(DataType::int(32));
                 prim::floormod(prim::cast(self.index, data), &dim.expr)
             }
             _ => prim::floormod(self.small(), &dim.expr),
@@ -171,7 +171,9 @@ impl Writer<'_> {
         if dtype.is_bool() {
             return prim::boolean(self.random.one_in(2));
         }
-        match self.random.below(6) {
+        // Of the types of indices, whose arithmetic does not overflow, extreme values come from memory only.
+        let small = dtype.is_int() && dtype.bits >= 32;
+        match self.random.below(if small { 4 } else { 6 }) {
             0..=3 => prim::int_of(dtype, self.random.between(0, 9)),
             4 => prim::lowest(dtype),
             _ => prim::highest(dtype),
@@ -205,7 +207,12 @@ impl Writer<'_> {
     fn arithmetic(&mut self, dtype: DataType, depth: usize) -> PrimExpr {
         use BinaryOp::*;
         let op = *self.random.pick(&[Add, Sub, Min, Max, Mul]).unwrap_or(&Add);
-        let (a, b) = (self.expression(dtype, depth - 1), self.expression(dtype, depth - 1));
+        let a = self.expression(dtype, depth - 1);
+        let b = match op {
+            // Index arithmetic stays small.
+            Mul if dtype.is_int() && dtype.bits >= 32 => self.literal(dtype),
+            _ => self.expression(dtype, depth - 1),
+        };
         // Products of sixteen-bit floats are exact in the precision that they are computed in.
         self.fused |= op == Mul && dtype.is_float() && dtype.bits > 16;
         prim::binary(op, a, b)

@@ -21,7 +21,7 @@ mod expressions;
 mod nests;
 mod vectors;
 
-use relaxide_ffi::{DataType, Ref};
+use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Buffer, Var};
 
@@ -267,9 +267,25 @@ impl Writer<'_> {
         let mut elements = Random::new(self.random.bits());
         let sizes = |k: &Known| k.shape.iter().map(|d| d.size).collect::<Vec<i64>>();
         let (given, written) = params.split_at(inputs);
-        let filled = given.iter().filter_map(|k| random_tensor(&mut elements, &sizes(k), k.buffer.dtype).ok());
+        let filled = given.iter().filter_map(|k| any_tensor(&mut elements, &sizes(k), k.buffer.dtype).ok());
         let outputs = written.iter().map(|k| (sizes(k), k.buffer.dtype)).collect();
         let values = scalars.iter().map(|(_, value)| *value).collect();
         Program { sample: Sample { func, inputs: filled.collect(), outputs, scalars: values }, ulps }
     }
+}
+
+/// A tensor of random elements, extreme ones among them.
+fn any_tensor(random: &mut Random, shape: &[i64], dtype: DataType) -> relaxide_ffi::Result<Tensor> {
+    const EXTREME: [f64; 8] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e30, -1e300, 1e-40, 65504.0];
+    let tensor = random_tensor(random, shape, dtype)?;
+    let mut bytes = tensor.to_bytes()?;
+    for element in bytes.chunks_exact_mut(dtype.bytes()) {
+        let extreme = match dtype.is_float() {
+            true if random.one_in(10) => Scalar::Float(random.pick(&EXTREME).copied().unwrap_or(0.0)).wrapped(dtype),
+            false if random.one_in(6) => Scalar::Int(random.bits() as i64).wrapped(dtype),
+            _ => continue,
+        };
+        element.copy_from_slice(&extreme.to_bytes(dtype));
+    }
+    Tensor::from_bytes(&bytes, shape, dtype)
 }

@@ -1,0 +1,32 @@
+//! Programs of every kind of statement, bit for bit.
+
+use relaxide_tir::lower;
+use relaxide_tir::testing::{ProgramOptions, Random, program};
+
+use super::{Case, check_cases, count, execute, named};
+
+fn make(name: &str, random: &mut Random) -> Result<Case, String> {
+    let program = program(random, ProgramOptions::default());
+    let script = relaxide_script::print_prim_func(&program.sample.func);
+    let expected = program.sample.interpret(&program.sample.func).map_err(|e| format!("{e}\n{script}"))?;
+    let lowered = lower::lower(&named(&program.sample.func, name)).map_err(|e| format!("{e}\n{script}"))?;
+    // What the interpreter refuses might corrupt memory as native code.
+    program.sample.interpret(&lowered).map_err(|e| format!("lowered: {e}\n{script}"))?;
+    let name = name.to_string();
+    let check = move |kernels: &_| {
+        let found = execute(kernels, &name, &program.sample).map_err(|error| format!("{error:?}\n{script}"))?;
+        match program.difference(&found, &expected) {
+            Some((output, at)) => {
+                let (found, expected) = (found[output].get(at), expected[output].get(at));
+                Err(format!("{found:?} for {expected:?} at {at} of output {output}\n{script}"))
+            }
+            None => Ok(()),
+        }
+    };
+    Ok(Case { lowered, check: Box::new(check) })
+}
+
+#[test]
+fn random_programs_compile_to_the_same_results() {
+    check_cases(count(100, 5000), make);
+}
