@@ -4,7 +4,7 @@ use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, BinaryOp, PrimExpr};
 use relaxide_ir::{Buffer, Var};
 
-use super::{Counter, Dim, Known, Scope, Writer};
+use super::{Counter, Dim, Known, Writer};
 use crate::stmt::*;
 
 /// One loop: counter, first value, extent, kind.
@@ -352,7 +352,7 @@ impl Writer<'_> {
 
     /// Stores to any places, one after the other, by what is read at any others.
     fn scatter(&mut self, known: &Known) -> Stmt {
-        let outer = std::mem::replace(&mut self.scope, Scope::default());
+        let outer = std::mem::take(&mut self.scope);
         self.readable.push(known.clone());
         let dim = self.dims[self.random.below(self.dims.len())].clone();
         let var = Var::prim(self.name("p"), self.index);
