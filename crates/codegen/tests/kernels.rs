@@ -374,7 +374,8 @@ fn many_kernels_are_compiled_in_parts() {
     let refs: Vec<Ref<PrimFunc>> = funcs.iter().cloned().map(Ref::new).collect();
     let mut told = Vec::new();
     let tell = &mut |done, total| told.push((done, total));
-    let [once, again] = [(); 2].map(|()| relaxide_codegen::compile_with(&refs, &Target::default(), None, tell).unwrap());
+    let [once, again] =
+        [(); 2].map(|()| relaxide_codegen::compile_with(&refs, &Target::default(), None, tell).unwrap());
     assert!(once.objects.len() > 1 && once.objects == again.objects, "objects do not depend on timing");
     let last = once.objects.len();
     assert_eq!(told.iter().filter(|step| **step == (last, last)).count(), 2);

@@ -6,6 +6,7 @@
 
 #[path = "../../tests/harness/mod.rs"]
 mod harness;
+mod roof;
 mod rows;
 
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use relaxide_ffi::{Any, AnyView, Tensor};
 use relaxide_ir::prim::{self, PrimExpr, VarMap, int};
 use relaxide_ir::{DataType, Ref, Target, Var};
 use relaxide_tir::{PrimFunc, lower, schedule, te};
+use roof::Roof;
 
 const F32: DataType = DataType::float(32);
 
@@ -180,24 +182,15 @@ fn fastest(mut call: impl FnMut()) -> f64 {
     best
 }
 
-/// Seconds that a copy of 64 MB takes.
-fn copy_time() -> f64 {
-    let from = vec![1f32; rows::ELEMENTS];
-    let mut to = vec![0f32; rows::ELEMENTS];
-    fastest(|| std::hint::black_box(&mut to).copy_from_slice(std::hint::black_box(&from)))
-}
-
 fn main() {
     let wanted = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
     let target = Target::default();
-    let peak = harness::microkernel::peak(4096);
-    let kernels = harness::Kernels::compile(&[peak]);
-    let mut registers = [harness::Tensor::f32(&[0.5], &[1]), harness::Tensor::f32(&[0.5; 96], &[96])];
-    let peak_rate = 96.0 * 4096.0 / fastest(|| kernels.run("peak", &mut registers)) / 1e9;
-    println!("peak of one thread: {peak_rate:.1} G multiply-adds/s");
-    let copy = copy_time();
+    let threads = std::env::var("TVM_NUM_THREADS").ok().and_then(|n| n.parse().ok());
+    let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let roof = Roof::measure(threads);
     let moved = 2.0 * (rows::ELEMENTS * 4) as f64;
-    println!("copy of 64 MB by one thread: {:.1} ms, {:.1} GB/s read and written", copy * 1e3, moved / copy / 1e9);
+    let (copy, peak_rate) = (roof.copy, roof.multiply_adds);
+    println!("roof of {threads} threads: {peak_rate:.1} G multiply-adds/s, 64 MB copied in {:.1} ms", copy * 1e3);
     for case in cases().into_iter().chain(rows::cases()).filter(|c| c.name.contains(&wanted)) {
         let start = Instant::now();
         let func = Ref::new(kernel(&case, &target));
