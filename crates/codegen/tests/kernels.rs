@@ -2,7 +2,7 @@
 
 mod harness;
 
-use harness::{Kernels, Packed, Tensor, elementwise, kernel};
+use harness::{Kernels, Packed, Tensor, elementwise, emulated, kernel};
 use relaxide_codegen::CodegenError;
 use relaxide_ir::{Buffer, Code, DataType, PrimExpr, Ref, Target, Var, prim};
 use relaxide_tir::{ForKind, PrimFunc, Stmt};
@@ -324,6 +324,24 @@ fn webassembly_comes_as_an_object_and_not_as_a_library() {
     assert!(object.starts_with(b"\0asm\x01\0\0\0") && object.windows(7).any(|name| name == b"linking"));
     let refused = compiled.library().map(|_| ()).unwrap_err();
     assert!(refused.to_string().starts_with("no library is written for WebAssembly"), "{refused}");
+}
+
+/// Constructor, slots and sections of an object that was joined of several, by another machine's linker.
+#[test]
+fn kernels_are_linked_into_a_program_for_an_emulated_aarch64_machine() {
+    if let Some(reason) = emulated::unavailable() {
+        return eprintln!("skipped: {reason}; `scripts/setup test-tools` installs what is needed");
+    }
+    let a = buffer("A", F32, &[8]);
+    let extra = (0..9).map(|i| {
+        let scaled = |x: &PrimExpr| prim::load(&a, [x.clone()]) * (i as f32 * 0.7).f32_imm();
+        elementwise(&format!("scale{i}"), &[a.clone(), buffer("B", F32, &[8])], scaled)
+    });
+    let funcs: Vec<Ref<PrimFunc>> = extra.chain([add(ForKind::Parallel)]).map(Ref::new).collect();
+    let compiled = relaxide_codegen::compile(&funcs, &emulated::TARGET.parse().unwrap()).unwrap();
+    assert!(compiled.objects.len() > 1);
+    let printed = emulated::run_linked(&compiled.linked_object(&[], "mine_").unwrap(), "linked.c");
+    assert_eq!(printed, "2 4 6 8 10 by 1 launch\nTypeError: Expected 3 arguments when calling:\n");
 }
 
 /// Every kind of reference that AArch64 code makes (calls, constants, slots, the C library) is one that the writer knows.

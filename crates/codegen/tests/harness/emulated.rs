@@ -71,6 +71,25 @@ fn driver() -> &'static Result<Driver, String> {
     })
 }
 
+/// Links an object for AArch64 with a program in C, statically, and runs that; what it prints.
+pub fn run_linked(object: &[u8], program: &str) -> String {
+    let driver = driver().as_ref().unwrap_or_else(|reason| panic!("{reason}"));
+    let folder = tempfile::tempdir().unwrap();
+    let [model, linked] = ["model.o", "program"].map(|name| folder.path().join(name));
+    std::fs::write(&model, object).unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/harness").join(program);
+    let mut command = Command::new(COMPILER);
+    command.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-static", "-o"]).arg(&linked).args([&source, &model]);
+    for command in [&mut command, Command::new(driver.emulator).arg(&linked)] {
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        if !output.stdout.is_empty() {
+            return String::from_utf8_lossy(&output.stdout).into_owned();
+        }
+    }
+    String::new()
+}
+
 /// A running process with a library of kernels.
 pub struct Process {
     child: Child,
