@@ -170,9 +170,9 @@ mod tests {
 
     #[test]
     fn the_environment_names_a_folder_or_the_users_own() {
-        let asked = |value: &str| Cache::asked_for(value.into(), || Some("/home/a/.cache".into()));
+        let asked = |value: &str| Cache::asked_for(value.into(), || Some("/users/a/.cache".into()));
         assert_eq!(asked("0"), None);
-        assert_eq!(asked("1"), Some(Cache::at("/home/a/.cache/relaxide")));
+        assert_eq!(asked("1"), Some(Cache::at("/users/a/.cache/relaxide")));
         assert_eq!(asked("/tmp/kernels"), Some(Cache::at("/tmp/kernels")));
         assert_eq!(Cache::asked_for("1".into(), || None), None);
     }
