@@ -81,6 +81,9 @@ pub struct CompileArgs {
     /// Say which schedule rule served each kernel and why others refused.
     #[arg(long)]
     pub explain: bool,
+    /// Make accesses of kernels outside of their buffers errors. Such kernels are several times slower.
+    #[arg(long)]
+    pub check_bounds: bool,
     /// Print nothing but errors.
     #[arg(short, long)]
     pub quiet: bool,

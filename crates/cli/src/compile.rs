@@ -30,6 +30,7 @@ pub fn run(args: &CompileArgs) -> Result<(), CliError> {
             ExecModeArg::Compiled => ExecMode::Compiled,
         },
         cache: args.cache.as_ref().map(relaxide::codegen::Cache::at),
+        check_bounds: args.check_bounds,
         progress: Some(&mut bar),
         ..CompileOptions::default()
     };

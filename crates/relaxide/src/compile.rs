@@ -9,7 +9,8 @@ use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
 use relaxide_ir::{AttrValue, Code, IRModule, Target, workers};
 pub use relaxide_relax::ExecMode;
 use relaxide_relax::transform;
-use relaxide_tir::{PrimFunc, lower, schedule};
+use relaxide_tir::lower::{self, LowerOptions};
+use relaxide_tir::{PrimFunc, schedule};
 
 use crate::front::Params;
 use crate::{Error, signature};
@@ -83,6 +84,9 @@ pub struct CompileOptions<'a> {
     pub context: PassContext,
     /// Where compiled kernels are kept for other compilations; none: where `RELAXIDE_CACHE` says, if it does.
     pub cache: Option<Cache>,
+    /// Whether accesses of kernels outside of their buffers become errors; so they do as well where the context has the option
+    /// `tirx.instrument_bound_checkers`. Such kernels are several times slower.
+    pub check_bounds: bool,
     /// Who is told how far it is.
     pub progress: Option<&'a mut dyn Progress>,
 }
@@ -191,10 +195,12 @@ fn schedule_kernels(
         module.functions_of::<PrimFunc>().map(|(name, f)| (name.to_string(), f)).collect();
     let total = kernels.len();
     let target = options.target.clone();
+    let asked = options.context.config.bool(lower::CHECK_BOUNDS_OPTION) == Some(true);
+    let lowering = LowerOptions { check_bounds: options.check_bounds || asked };
     let schedule = |_: usize, (name, kernel): &(String, Ref<PrimFunc>)| {
         let failed = |message: String| Error::Kernel { kernel: name.clone(), message };
         let scheduled = schedule::apply(kernel, &target).map_err(|e| failed(e.to_string()))?;
-        let lowered = lower::lower(&scheduled.func).map_err(|e| failed(e.to_string()))?;
+        let lowered = lower::lower_with(&scheduled.func, lowering).map_err(|e| failed(e.to_string()))?;
         Ok((Ref::new(lowered), KernelNote { kernel: name.clone(), notes: scheduled.notes }))
     };
     options.tell("kernels", 0, total);

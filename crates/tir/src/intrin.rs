@@ -160,6 +160,9 @@ intrinsics! {
     MaxValue = "max_value", Exactly(0);
     /// The same bits as another type of the same size.
     Reinterpret = "reinterpret", Exactly(1);
+    /// An index that must lie in `0 ..` the second argument, else an error that names the third: a buffer and its dimension. A
+    /// fourth argument says in which lanes.
+    CheckedIndex = "checked_index", AtLeast(3);
     /// A hint that the condition holds, which is checked where that is cheap.
     Likely = "likely", Exactly(1);
     /// The sum of a vector's lanes. The order of additions is free.
@@ -194,7 +197,8 @@ impl Intrinsic {
         use Intrinsic::*;
         !matches!(
             self,
-            VectorReduceAdd
+            CheckedIndex
+                | VectorReduceAdd
                 | VectorReduceMul
                 | VectorReduceMin
                 | VectorReduceMax

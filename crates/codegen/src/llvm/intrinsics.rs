@@ -37,6 +37,9 @@ impl Body<'_, '_> {
         let name = n.op.strip_prefix("tirx.").or_else(|| n.op.strip_prefix("tir.")).unwrap_or(&n.op);
         match (name, n.args.as_slice()) {
             ("if_then_else", [condition, yes, no]) => self.choose_lazily(condition, yes, no),
+            ("checked_index", [index, extent, PrimExpr::Str(what), on @ ..]) => {
+                self.checked_index(index, extent, &what.value, on.first())
+            }
             ("likely", [condition]) => self.eval(condition),
             ("address_of", [PrimExpr::Load(load)]) => self.address_of(&load.buffer, &load.indices),
             ("handle_add_byte_offset", [pointer, offset]) => {

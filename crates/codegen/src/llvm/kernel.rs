@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use relaxide_ir::{BinaryOp, Buffer, DataType, PrimExpr, Ref, Var, prim::PrimVisitor};
+use relaxide_tir::analysis::data::is_data;
 use relaxide_tir::{PrimFunc, SEPARATE_ROUNDING, Stmt, StmtVisitor};
 
 use super::{
@@ -196,26 +197,6 @@ impl<'m, 'k> Body<'m, 'k> {
         }
         Ok(product)
     }
-}
-
-/// Whether an expression depends on memory or on what a function returns.
-pub(crate) fn is_data(e: &PrimExpr) -> bool {
-    struct Data(bool);
-    impl PrimVisitor for Data {
-        fn visit_prim(&mut self, e: &PrimExpr) {
-            self.0 |= match e {
-                PrimExpr::Load(_) => true,
-                PrimExpr::Call(n) => !matches!(n.op.as_str(), "tirx.if_then_else" | "tirx.likely"),
-                _ => false,
-            };
-            if !self.0 {
-                self.walk_prim(e);
-            }
-        }
-    }
-    let mut data = Data(false);
-    data.visit_prim(e);
-    data.0
 }
 
 /// The data variables of buffers that are allocated inside.

@@ -11,6 +11,7 @@
 //!                       define internal i32 @add.parallel0  one per parallel loop
 //! ```
 
+mod bounds;
 mod convert;
 mod entry;
 mod expr;

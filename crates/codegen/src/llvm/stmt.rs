@@ -1,14 +1,11 @@
 //! Statements.
 
 use relaxide_ir::{PrimExpr, Type, prim::PrimVisitor};
+use relaxide_tir::analysis::data::is_data;
 use relaxide_tir::schedule::nest::PARALLEL_IF;
 use relaxide_tir::{For, ForKind, IfThenElse, SeqStmt, Stmt, StmtVisitor, While};
 
-use super::{
-    kernel::{Body, is_data},
-    module::Metadata,
-    value::Val,
-};
+use super::{kernel::Body, module::Metadata, value::Val};
 use crate::error::CodegenError;
 
 impl Body<'_, '_> {

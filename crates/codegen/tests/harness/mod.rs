@@ -158,10 +158,15 @@ unsafe extern "C" fn launch(task: Task, environment: *mut c_void, tasks: i32) ->
         let run = move |index| {
             let group = Group { sync: std::ptr::null_mut(), tasks: count };
             // SAFETY: the environment lives until all tasks have ended.
-            unsafe { task(index, &group, environment as *mut c_void) }
+            let code = unsafe { task(index, &group, environment as *mut c_void) };
+            (code, RAISED.with(|raised| raised.borrow_mut().take()))
         };
         let handles: Vec<_> = (0..count).map(|index| scope.spawn(move || run(index))).collect();
-        handles.into_iter().map(|handle| handle.join().unwrap()).find(|code| *code != 0).unwrap_or(0)
+        let ends: Vec<(i32, Option<(String, String)>)> =
+            handles.into_iter().map(|handle| handle.join().unwrap()).collect();
+        let Some((code, error)) = ends.into_iter().find(|(code, _)| *code != 0) else { return 0 };
+        RAISED.with(|raised| *raised.borrow_mut() = error);
+        code
     })
 }
 

@@ -94,7 +94,7 @@ pub static CONFIG: &[ConfigOption] = &[
     row("tirx.enable_buffer_level_predication", ConfigKind::Bool, NOT_READ),
     row("tirx.enable_debug", ConfigKind::Bool, NOT_READ),
     row("tirx.enable_fast_math", ConfigKind::Bool, NOT_READ),
-    row("tirx.instrument_bound_checkers", ConfigKind::Bool, NOT_READ),
+    row("tirx.instrument_bound_checkers", ConfigKind::Bool, "Accesses of kernels outside of their buffers become errors."),
     row("tirx.instrument_lwp", ConfigKind::Bool, NOT_READ),
     row("tirx.is_entry_func", ConfigKind::Bool, NOT_READ),
     row("tirx.merge_static_smem", ConfigKind::Bool, NOT_READ),

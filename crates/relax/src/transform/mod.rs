@@ -181,7 +181,7 @@ pub static PASSES: &[PassInfo] = &[
 /// The row of a pass, Relax's or one of those that lower kernels. A name may carry the prefix `relax.transform.`.
 pub fn pass(name: &str) -> Option<&'static PassInfo> {
     let name = name.strip_prefix("relax.transform.").unwrap_or(name);
-    let kernels = || lower::PASSES.iter().map(|p| &p.info).find(|p| p.name == name);
+    let kernels = || lower::PASSES.iter().chain([&lower::CHECK_BOUNDS]).map(|p| &p.info).find(|p| p.name == name);
     PASSES.iter().find(|p| p.name == name).or_else(kernels)
 }
 

@@ -109,6 +109,7 @@ impl Interp {
                 let side = if self.eval_bool(&n.args[0], lane)? { &n.args[1] } else { &n.args[2] };
                 self.eval_at(side, lane)
             }
+            Intrinsic::CheckedIndex => self.checked_index(n, lane),
             Intrinsic::VectorReduceAdd
             | Intrinsic::VectorReduceMul
             | Intrinsic::VectorReduceMin
@@ -127,6 +128,17 @@ impl Interp {
                 math::apply(intrinsic, &args, of.element(), n.dtype.element())
             }
         }
+    }
+
+    fn checked_index(&mut self, n: &PrimCall, lane: usize) -> Result<Scalar> {
+        let (index, extent) = (self.eval_int_at(&n.args[0], lane)?, self.eval_int(&n.args[1])?);
+        let counts = n.args.get(3).map_or(Ok(true), |on| self.eval_bool(on, lane))?;
+        if counts && !(0..extent).contains(&index) {
+            let what = n.args.get(2).map_or(String::new(), |what| what.to_string());
+            let message = format!("index {index} of {} is outside of the extent {extent}", what.trim_matches('"'));
+            return Err(InterpError::Assertion { kind: "IndexError".to_string(), message });
+        }
+        Ok(Scalar::Int(index))
     }
 
     fn reduce_lanes(&mut self, intrinsic: Intrinsic, n: &PrimCall) -> Result<Scalar> {

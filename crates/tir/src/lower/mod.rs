@@ -13,6 +13,7 @@
 //! an error.
 
 mod blocks;
+mod bounds;
 mod flatten;
 mod hoist;
 mod no_op;
@@ -119,10 +120,41 @@ passes! {
     "tirx.transform.RemoveNoOp" => no_op::remove_no_ops;
 }
 
+/// The option of a pass context, and the name, of [`CHECK_BOUNDS`].
+pub const CHECK_BOUNDS_OPTION: &str = "tirx.instrument_bound_checkers";
+
+/// Turns accesses outside of their buffers into errors. Stands behind the lowering of blocks where it is asked for.
+pub const CHECK_BOUNDS: LowerPass = LowerPass {
+    name: "tirx.transform.InstrumentBoundCheckers",
+    doc: "Turns accesses outside of their buffers into errors.",
+    run: bounds::check_bounds,
+    info: PassInfo::new(
+        "tirx.transform.InstrumentBoundCheckers",
+        "Turns accesses outside of their buffers into errors.",
+        |module, _, _| map_kernels(module, "tirx.transform.InstrumentBoundCheckers", bounds::check_bounds),
+    ),
+};
+
+/// How kernels are lowered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LowerOptions {
+    /// Whether accesses outside of buffers are errors ([`CHECK_BOUNDS`]).
+    pub check_bounds: bool,
+}
+
 /// Lowers a kernel of any form.
 pub fn lower(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
+    lower_with(func, LowerOptions::default())
+}
+
+/// Lowers a kernel of any form, as options say.
+pub fn lower_with(func: &PrimFunc, options: LowerOptions) -> Result<PrimFunc, LowerError> {
     verify(func)?;
-    PASSES.iter().try_fold(func.clone(), |func, pass| (pass.run)(&func))
+    PASSES.iter().try_fold(func.clone(), |func, pass| {
+        let func = (pass.run)(&func)?;
+        let checks = options.check_bounds && pass.name == "s_tir.transform.LowerOpaqueBlock";
+        if checks { (CHECK_BOUNDS.run)(&func) } else { Ok(func) }
+    })
 }
 
 fn map_kernels(mut module: IRModule, name: &'static str, run: KernelPass) -> PassResult {

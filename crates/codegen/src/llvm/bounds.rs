@@ -1,0 +1,122 @@
+//! Indices that are held against their extents (the intrinsic `checked_index`).
+//!
+//! An index outside of its extent raises an `IndexError` with both numbers and leaves the kernel; inside a parallel loop it
+//! ends the task, and the loop's launch hands the error on.
+
+use relaxide_ir::PrimExpr;
+
+use super::{
+    kernel::Body,
+    module::ModuleText,
+    raise,
+    value::{Ty, Val},
+};
+use crate::error::CodegenError;
+
+/// The function that raises: takes what comes before and between the numbers, and the numbers.
+const OUTSIDE: &str = "relaxide.outside";
+
+impl Body<'_, '_> {
+    /// The index, in 64 bits, once all lanes of it that are on have been found inside.
+    pub fn checked_index(
+        &mut self,
+        index: &PrimExpr,
+        extent: &PrimExpr,
+        what: &str,
+        on: Option<&PrimExpr>,
+    ) -> Result<Val, CodegenError> {
+        let (index, extent) = (self.eval(index)?, self.eval(extent)?);
+        let (index, extent) = (self.f.convert(&index, Ty::I64), self.f.convert(&extent, Ty::I64));
+        let lanes = index.ty.lanes;
+        // As unsigned numbers, negative indices are the largest.
+        let limits = self.f.splat_to(&extent, lanes);
+        let mut outside = self.f.icmp("uge", &index, &limits);
+        let on = match on {
+            Some(on) => Some(self.eval(on)?),
+            None => None,
+        };
+        for on in on.into_iter().chain(self.mask.clone()) {
+            let on = self.f.splat_to(&on, lanes);
+            if on.ty.lanes != lanes {
+                let what = format!("a predicate of {} lanes for an index of {lanes}", on.ty.lanes);
+                return Err(self.kernel.malformed(what));
+            }
+            outside = self.f.op("and", &outside, &on);
+        }
+        let any = match outside.ty.is_vector() {
+            true => self.f.intrinsic("vector.reduce.or", outside.ty, Ty::BOOL, &[&outside]),
+            false => outside.clone(),
+        };
+        let (fail, go_on) = (self.f.label(), self.f.label());
+        self.f.branch_if(&any, fail, go_on);
+        self.f.start(fail);
+        // The first lane that is outside, found from the last.
+        let mut wrong = self.f.lane(&index, lanes - 1);
+        for lane in (0..lanes - 1).rev() {
+            let (bad, value) = (self.f.lane(&outside, lane), self.f.lane(&index, lane));
+            wrong = self.f.select(&bad, &value, &wrong);
+        }
+        define(self.f.module);
+        let head = self.f.module.string(&format!("{}: index ", self.kernel.name));
+        let middle = self.f.module.string(&format!(" of {what} is outside of the extent "));
+        let extent = self.f.lane(&extent, 0);
+        self.f.effect(format_args!("call void @{OUTSIDE}(ptr {head}, {wrong}, ptr {middle}, {extent})"));
+        self.leave(-1);
+        self.f.start(go_on);
+        Ok(index)
+    }
+}
+
+/// Writes the functions that put numbers into messages, unless they are there.
+fn define(module: &mut ModuleText) {
+    raise::define(module);
+    let (kind, nothing) = (module.string("IndexError"), module.string(""));
+    module.define(OUTSIDE, || {
+        TEMPLATE
+            .replace("{outside}", OUTSIDE)
+            .replace("{raise}", raise::RAISE)
+            .replace("{kind}", &kind)
+            .replace("{nothing}", &nothing)
+    });
+}
+
+const TEMPLATE: &str = r#"define internal void @{outside}(ptr %head, i64 %index, ptr %middle, i64 %extent) cold noinline nounwind {
+  %a = alloca i8, i64 24, align 1
+  %b = alloca i8, i64 24, align 1
+  %a_end = getelementptr i8, ptr %a, i64 24
+  %b_end = getelementptr i8, ptr %b, i64 24
+  %index_text = call ptr @relaxide.decimal(ptr %a_end, i64 %index)
+  %extent_text = call ptr @relaxide.decimal(ptr %b_end, i64 %extent)
+  call void @{raise}(ptr {kind}, ptr %head, ptr %index_text, ptr %middle, ptr %extent_text, ptr {nothing}, ptr {nothing}, ptr {nothing})
+  ret void
+}
+define internal ptr @relaxide.decimal(ptr %end, i64 %value) noinline nounwind "no-builtins" {
+entry:
+  %last = getelementptr i8, ptr %end, i64 -1
+  store i8 0, ptr %last, align 1
+  %negative = icmp slt i64 %value, 0
+  %opposite = sub i64 0, %value
+  %magnitude = select i1 %negative, i64 %opposite, i64 %value
+  br label %next
+next:
+  %left = phi i64 [ %magnitude, %entry ], [ %rest, %next ]
+  %behind = phi ptr [ %last, %entry ], [ %at, %next ]
+  %rest = udiv i64 %left, 10
+  %whole = mul i64 %rest, 10
+  %digit = sub i64 %left, %whole
+  %small = trunc i64 %digit to i8
+  %character = add i8 %small, 48
+  %at = getelementptr i8, ptr %behind, i64 -1
+  store i8 %character, ptr %at, align 1
+  %done = icmp eq i64 %rest, 0
+  br i1 %done, label %sign, label %next
+sign:
+  br i1 %negative, label %minus, label %finish
+minus:
+  %first = getelementptr i8, ptr %at, i64 -1
+  store i8 45, ptr %first, align 1
+  br label %finish
+finish:
+  %text = phi ptr [ %at, %sign ], [ %first, %minus ]
+  ret ptr %text
+}"#;
