@@ -211,3 +211,47 @@ def test_tensors_know_what_computes_them():
     assert [str(axis.var) for axis in rows.op.reduce_axis] == ["k"] and x.op.name == "x"
     kernel = te.create_prim_func([x, rows])
     assert [buffer.name for buffer in kernel.buffers] == ["x", "rows"]
+
+
+def test_a_registered_function_fills_a_tensor():
+    seen = []
+
+    def scale(source, target, factor):
+        seen.append((source.shape, target.shape, factor))
+        target.copyfrom(source.numpy() * factor)
+
+    tvm.register_global_func("test.te.scale", scale, override=True)
+
+    def some(x):
+        twice = te.compute((8, 4), lambda i, j: x[i, j] * 2.0, name="twice")
+        scaled = te.extern(
+            (8, 4), [twice], lambda ins, outs: tirx.call_packed("test.te.scale", ins[0], outs[0], 3), name="scaled"
+        )
+        return te.compute((8, 4), lambda i, j: scaled[i, j] + 1.0, name="more")
+
+    np.testing.assert_allclose(run(some, X), X * 6 + 1, rtol=1e-6)
+    assert [tuple(map(tuple, row[:2])) + row[2:] for row in seen] == [((8, 4), (8, 4), 3)]
+
+
+def test_kernels_hand_buffers_to_registered_functions():
+    def negate(source, target):
+        target.copyfrom(-source.numpy())
+
+    tvm.register_global_func("test.te.negate", negate, override=True)
+
+    @T.prim_func(s_tir=True)
+    def kernel(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n, 4), "float32")
+        B = T.match_buffer(b, (n, 4), "float32")
+        with T.sblock("root"):
+            T.reads(A[0:n, 0:4])
+            T.writes(B[0:n, 0:4])
+            T.evaluate(T.call_packed("test.te.negate", A, B))
+
+    built = tvm.tirx.build(kernel.with_attr("global_symbol", "main"))
+    for rows in (1, 8):
+        tensors = [tvm.runtime.tensor(X[:rows].copy()), tvm.runtime.tensor(np.zeros((rows, 4), "float32"))]
+        built(*tensors)
+        np.testing.assert_array_equal(tensors[1].numpy(), -X[:rows])
+    assert "T.tvm_stack_make_array(A.data, T.tvm_stack_make_shape(n, 4), 0, 2, T.float32(0.0)" in kernel.script()

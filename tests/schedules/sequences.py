@@ -449,3 +449,29 @@ def reused_loop(sch):
     i = loops(sch, "B")[0]
     sch.split(i, [4, 4])
     return lambda: sch.split(i, [2, 8])
+
+
+@refused("elementwise")
+def merge_what_is_read_later(sch):
+    sch.reorder(*reversed(loops(sch, "B")))
+    j, i = loops(sch, "B")[0], loops(sch, "C")[0]
+    return lambda: sch.merge(j, i)
+
+
+@refused("matmul")
+def pad_what_does_not_pad(sch):
+    block = sch.get_sblock("D")
+    loop = loops(sch, "D")[0]
+    return lambda: sch.decompose_padding(block, loop)
+
+
+@refused("matmul")
+def an_intrinsic_that_is_not_known(sch):
+    loop = loops(sch, "C")[1]
+    return lambda: sch.tensorize(loop, "test.nobody_knows")
+
+
+@refused("matmul")
+def an_intrinsic_that_computes_otherwise(sch):
+    loop = loops(sch, "C")[1]
+    return lambda: sch.tensorize(loop, "test.exp_16")

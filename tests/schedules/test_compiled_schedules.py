@@ -1,7 +1,10 @@
 """A kernel that was scheduled by hand is compiled as it stands, and computes what it says."""
 
 import numpy as np
+import pytest
+import sequences_of_regions  # noqa: F401  (enters more)
 from kernels import KERNELS
+from sequences import SEQUENCES
 
 import relaxide
 from relaxide import s_tir
@@ -58,3 +61,27 @@ def test_a_dynamic_dimension_with_a_tail():
     for rows in (1, 16, 37):
         a = RANDOM.random((rows, 16), "float32")
         np.testing.assert_array_equal(run(sch.mod, a, np.zeros_like(a)), a + 1)
+
+
+REGIONS = [row for row in SEQUENCES if row[2].__module__ == "sequences_of_regions"]
+
+
+@pytest.mark.parametrize(("kernel", "name", "steps"), REGIONS, ids=[f"{kernel}-{name}" for kernel, name, _ in REGIONS])
+def test_steps_on_regions_keep_results(kernel, name, steps):
+    sch = schedule(kernel)
+    before = sch.mod
+    steps(sch)
+    arrays = [RANDOM.random([int(dim) for dim in buffer.shape], "float32") for buffer in before["main"].buffers]
+    arrays[-1] = np.zeros_like(arrays[-1])
+    after = run_where_parameters_are_laid_out_anew(sch.mod, arrays)
+    np.testing.assert_allclose(after, run(before, *arrays), rtol=2e-2 if name == "another_type" else 1e-5, atol=1e-5)
+
+
+def run_where_parameters_are_laid_out_anew(module, arrays):
+    """Calls a kernel whose step ``panels`` took the columns of its second parameter apart."""
+    shapes = [[int(dim) for dim in buffer.shape] for buffer in module["main"].buffers]
+    given = [
+        array if list(array.shape) == shape else array.reshape(-1, shape[0], shape[2]).swapaxes(0, 1)
+        for array, shape in zip(arrays, shapes)
+    ]
+    return run(module, *(np.ascontiguousarray(array) for array in given))

@@ -3,8 +3,9 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
+use crate::abi::type_index;
 use crate::tensor::{Layout, compact_strides};
-use crate::{DataType, Device, Error, ErrorKind, Tensor};
+use crate::{AnyView, DataType, Device, Error, ErrorKind, Tensor};
 
 /// `DLTensor`: where data lies and how it is laid out, without ownership.
 #[derive(Clone, Copy, Debug)]
@@ -181,6 +182,29 @@ impl Tensor {
             layout.byte_size()?;
             Ok(Tensor::build(prototype.data, &layout, prototype.device, prototype.byte_offset, self.clone()))
         }
+    }
+
+    /// The tensor that an argument describes without owning it (`DLTensor*`); `None` where the argument is no such thing.
+    ///
+    /// # Safety
+    /// The argument is that of a call which is running, and the tensor is not used beyond that call: its memory is the
+    /// caller's.
+    pub unsafe fn borrowed(argument: AnyView<'_>) -> Option<Result<Tensor, Error>> {
+        if argument.type_index() != type_index::DL_TENSOR_PTR {
+            return None;
+        }
+        // SAFETY: the kind says that the payload is null or addresses a tensor, which the caller keeps for the call.
+        let described = unsafe { (argument.raw().word() as *const DLTensor).as_ref() };
+        let Some(described) = described else {
+            return Some(Err(Error::new(ErrorKind::ValueError, "the tensor is null")));
+        };
+        // SAFETY: as above; the memory is as long there as the tensor is used.
+        let made = unsafe { read_layout(described) }.and_then(|layout| {
+            layout.byte_size()?;
+            // SAFETY: as above.
+            Ok(unsafe { Tensor::build(described.data, &layout, described.device, described.byte_offset, ()) })
+        });
+        Some(made)
     }
 
     /// Lends the tensor out. The receiver must call the structure's deleter.

@@ -258,7 +258,13 @@ fn rarer<'py>(py: Python<'py>, value: AnyView<'_>) -> PyResult<Bound<'py, PyAny>
         index::MAP => container::Map::wrap(py, value.to().map_err(get)?)?,
         index::DICT => container::Dict::wrap(py, value.to().map_err(get)?)?,
         index::ERROR => error::to_py(value.to().map_err(get)?).into_value(py).into_bound(py).into_any(),
-        index::DL_TENSOR_PTR | index::RAW_STR | index::BYTE_ARRAY_PTR | index::OBJECT_RVALUE_REF => {
+        index::DL_TENSOR_PTR => {
+            // SAFETY: what Python is handed is an argument of a function that is being called; the Python function is told
+            // not to keep it.
+            let tensor = unsafe { ffi::Tensor::borrowed(value) }.ok_or_else(|| no_form(value))?;
+            to_py(py, tensor.map_err(get)?.into())?
+        }
+        index::RAW_STR | index::BYTE_ARRAY_PTR | index::OBJECT_RVALUE_REF => {
             let owned = value.to_owned();
             if owned.type_index() == value.type_index() {
                 return Err(no_form(value));

@@ -84,6 +84,8 @@ const TABLE: &[(&str, ResultType)] = &[
     ("tan", First),
     ("tanh", First),
     ("trunc", First),
+    ("tvm_stack_make_array", Handle),
+    ("tvm_stack_make_shape", Handle),
 ];
 
 /// Operators that are intrinsics: symbol, binding strength (see the printer), name.

@@ -185,6 +185,10 @@ intrinsics! {
     AnylistSetitemCallCpacked = "anylist_setitem_call_cpacked", AtLeast(3);
     /// Empties a place of a list.
     AnylistResetitem = "anylist_resetitem", Exactly(2);
+    /// A buffer as an argument of a packed call; see [`crate::tensor_argument`].
+    TvmStackMakeArray = "tvm_stack_make_array", Exactly(6);
+    /// Numbers in a row: dimensions or strides of such an argument.
+    TvmStackMakeShape = "tvm_stack_make_shape", AtLeast(0);
     /// Calls a C symbol by name with the other arguments.
     CallExtern = "call_extern", AtLeast(1);
     /// Ends the kernel, with a result perhaps.

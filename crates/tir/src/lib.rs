@@ -17,6 +17,7 @@ pub mod schedule;
 pub mod specialize;
 pub mod stmt;
 pub mod te;
+pub mod tensor_argument;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod verify;

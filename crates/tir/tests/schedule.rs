@@ -228,6 +228,16 @@ fn matrix_products_with_epilogues() {
 }
 
 #[test]
+fn a_reader_of_a_part_of_a_product_computes_just_that_part() {
+    let (a, w) = (te::placeholder("A", [14, 9], F32), te::placeholder("W", [9, 20], F32));
+    let r = te::reduce_axis(9);
+    let product =
+        te::compute("mm", [14, 20], |i| te::sum(a.at(&[i[0].clone(), r.var()]) * w.at(&[r.var(), i[1].clone()]), [&r]));
+    let out = te::compute("out", [11, 17], |i| relu(product.at(i)));
+    check(vec![Dims::new(false).case("a part of a product".into(), "matmul", vec![a, w, out])]);
+}
+
+#[test]
 fn deep_matrix_products() {
     check(vec![matmul(false, (1, 7, 20, 1040), false), matmul(true, (1, 13, 17, 1537), true)]);
 }

@@ -161,8 +161,11 @@ call_pure_extern = call_extern
 
 
 def call_packed(*args, span=None):
-    """A call of a registered function by its name."""
+    """A call of a registered function by its name. Buffers among the arguments come to it as tensors, for the call only."""
+    from .buffer import Buffer
+
     name, *rest = args
+    rest = [_api.tirx.TensorArgument(arg) if isinstance(arg, Buffer) else arg for arg in rest]
     return call_intrin("int32", "tirx.call_packed", StringImm(name) if isinstance(name, str) else name, *rest)
 
 

@@ -28,7 +28,7 @@ use crate::{error::CodegenError, target::NativeTarget};
 pub(crate) const ENTRY_PREFIX: &str = "__tvm_ffi_";
 
 /// Type indices of packed arguments.
-mod index {
+pub(super) mod index {
     pub const NONE: i64 = 0;
     pub const INT: i64 = 1;
     pub const BOOL: i64 = 2;

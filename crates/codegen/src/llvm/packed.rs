@@ -2,17 +2,19 @@
 //!
 //! A registered function is looked up once per library and name, through the library's imports and then the process's
 //! functions, and its handle is kept. Everything needed comes through slots that the loader fills. Arguments are scalars,
-//! strings, pointers, and values of lists (`anylist_getitem`), which are lent as they are; what comes back is a scalar or
-//! nothing, or goes into a list.
+//! strings, pointers, buffers, which are described on the stack, and values of lists (`anylist_getitem`), which are lent as
+//! they are; what comes back is a scalar or nothing, or goes into a list.
 
 use relaxide_ir::PrimExpr;
+use relaxide_tir::tensor_argument::TensorArgument;
 
 use super::{
-    entry::ENTRY_PREFIX,
+    entry::{ENTRY_PREFIX, index::DL_TENSOR_POINTER},
     function::FunctionText,
     kernel::Body,
     module::global_name,
     raise,
+    tensor_check::{DL_TENSOR, Field},
     value::{Kind, Ty, Val},
 };
 use crate::error::CodegenError;
@@ -22,6 +24,9 @@ pub(super) const LIBRARY_CONTEXT: &str = "__tvm_ffi__library_ctx";
 
 /// Size of a packed value: type index, padding, payload.
 const PACKED: &str = "{ i32, i32, i64 }";
+
+/// The device type of memory that the processor reaches.
+const CPU: i64 = 1;
 
 /// The type index of a packed C string.
 const RAW_STRING: i64 = 8;
@@ -135,6 +140,7 @@ impl Body<'_, '_> {
                     let (type_index, payload) = self.packed(value, *is_text)?;
                     self.store_packed(&place, type_index, &payload);
                 }
+                Argument::Tensor(tensor) => self.store_packed(&place, DL_TENSOR_POINTER, tensor),
                 Argument::Nothing => self.store_packed(&place, 0, &Val::zero(Ty::I64)),
                 Argument::Item(lent) => {
                     let bits = self.f.emit_raw(format_args!("load i128, {lent}, align 8"));
@@ -161,10 +167,56 @@ impl Body<'_, '_> {
             let (list, index) = (self.eval(list)?, self.index(index)?);
             return Ok(Argument::Item(self.f.emit(Ty::PTR, format_args!("getelementptr {PACKED}, {list}, {index}"))));
         }
+        if let Some(tensor) = TensorArgument::of(arg) {
+            return self.tensor_argument(&tensor).map(Argument::Tensor);
+        }
         if is_null(arg) {
             return Ok(Argument::Nothing);
         }
         Ok(Argument::Value(self.eval(arg)?, matches!(arg, PrimExpr::Str(_))))
+    }
+
+    /// Describes a buffer on the stack.
+    fn tensor_argument(&mut self, tensor: &TensorArgument<'_>) -> Result<Val, CodegenError> {
+        let (pointer, offset) = (self.eval(tensor.data)?, self.index(tensor.offset)?);
+        let ndim = tensor.shape.len();
+        let numbers = ndim.max(1) as u64;
+        let (shape, strides) = (self.f.stack_slot("i64", numbers, 8), self.f.stack_slot("i64", numbers, 8));
+        let mut compact = Val::int(Ty::I64, 1);
+        for axis in (0..ndim).rev() {
+            let dim = self.index(&tensor.shape[axis])?;
+            let stride = match tensor.strides.get(axis) {
+                Some(stride) => self.index(stride)?,
+                None => compact.clone(),
+            };
+            for (row, number) in [(&shape, &dim), (&strides, &stride)] {
+                let at = self.f.emit(Ty::PTR, format_args!("getelementptr inbounds i64, {row}, i64 {axis}"));
+                self.f.effect(format_args!("store {number}, {at}, align 8"));
+            }
+            compact = self.f.op("mul", &compact, &dim);
+        }
+        let [low, high] = tensor.dtype.lanes.to_le_bytes();
+        let dtype = i32::from_le_bytes([tensor.dtype.code, tensor.dtype.bits, low, high]);
+        let bytes = Val::int(Ty::I64, tensor.dtype.bytes() as i64);
+        let byte_offset = self.f.op("mul", &offset, &bytes);
+        let place = self.f.stack_slot(DL_TENSOR, 1, 8);
+        let word = |value: i64| Val::int(Ty::I32, value);
+        for (field, value) in [
+            (Field::Data, pointer),
+            (Field::DeviceType, word(CPU)),
+            (Field::DeviceId, word(0)),
+            (Field::Rank, word(ndim as i64)),
+            (Field::ElementType, word(i64::from(dtype))),
+            (Field::Shape, shape),
+            (Field::Strides, strides),
+            (Field::ByteOffset, byte_offset),
+        ] {
+            let index = field as u32;
+            let at = format_args!("getelementptr inbounds {DL_TENSOR}, {place}, i64 0, i32 {index}");
+            let at = self.f.emit(Ty::PTR, at);
+            self.f.effect(format_args!("store {value}, {at}"));
+        }
+        Ok(place)
     }
 
     /// A function of this library that calls a registered one, which it looks up at its first call.
@@ -240,6 +292,8 @@ enum Argument {
     Value(Val, bool),
     /// The place of a value that is lent as it is.
     Item(Val),
+    /// The place of a tensor's description.
+    Tensor(Val),
 }
 
 /// Writes a function that calls a registered one with packed arguments.

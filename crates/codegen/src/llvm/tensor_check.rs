@@ -17,11 +17,14 @@ pub(super) const CHECK: &str = "relaxide.tensor";
 /// A DLTensor, in C's layout on each machine: data, device type and number, rank, element type, shape, strides, byte offset.
 pub(super) const DL_TENSOR: &str = "{ ptr, i32, i32, i32, i32, ptr, ptr, i64 }";
 
-/// The fields of a tensor that kernels read.
+/// The fields of a tensor.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Field {
     Data = 0,
+    DeviceType = 1,
     DeviceId = 2,
+    Rank = 3,
+    ElementType = 4,
     Shape = 5,
     Strides = 6,
     ByteOffset = 7,
@@ -31,7 +34,7 @@ impl Field {
     pub fn ty(self) -> Ty {
         match self {
             Self::Data | Self::Shape | Self::Strides => Ty::PTR,
-            Self::DeviceId => Ty::I32,
+            Self::DeviceType | Self::DeviceId | Self::Rank | Self::ElementType => Ty::I32,
             Self::ByteOffset => Ty::I64,
         }
     }

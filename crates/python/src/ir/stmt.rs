@@ -48,6 +48,10 @@ pub(super) const TABLE: &[Row] = &[
     ("tirx.Specialize", specialize),
     ("tirx.BufferAccesses", accesses),
     ("tirx.OverBuffers", over_buffers),
+    ("tirx.TensorArgument", |args| {
+        let buffer: Ref<Buffer> = args.get(0)?;
+        Ok(relaxide::tir::tensor_argument::tensor_argument(&buffer).into())
+    }),
 ];
 
 fn refuse<T>(kind: ErrorKind, message: impl Into<String>) -> Result<T, Error> {

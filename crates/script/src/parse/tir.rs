@@ -56,7 +56,9 @@ impl Parser<'_> {
             if s_tir && !rooted {
                 p.kernel.attrs.0.insert("s_tir".into(), true.into());
             }
-            let body = if rooted { root.root(body) } else { body };
+            // A body that is one block without axes is the root itself.
+            let is_root = matches!(&body, Stmt::Block(n) if n.block.iter_vars.is_empty()) && root.is_empty();
+            let body = if rooted && !is_root { root.root(body) } else { body };
             let Kernel { params, attrs, .. } = std::mem::take(&mut p.kernel);
             let (params, buffers) = params.into_iter().unzip();
             Ok(PrimFunc { params, ret_type, buffers, attrs, body })

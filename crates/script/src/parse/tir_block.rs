@@ -32,6 +32,13 @@ pub(super) struct BlockFrame {
 }
 
 impl BlockFrame {
+    /// Whether nothing was said of the block.
+    pub fn is_empty(&self) -> bool {
+        let regions = self.reads.is_none() && self.writes.is_none();
+        let buffers = self.alloc_buffers.is_empty() && self.match_buffers.is_empty();
+        regions && buffers && self.iter_vars.is_empty() && self.predicate.is_none() && self.annotations.is_empty()
+    }
+
     /// The root block around a whole body.
     pub fn root(self, body: Stmt) -> Stmt {
         self.realize("root".into(), body, false)

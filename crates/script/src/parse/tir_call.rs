@@ -4,6 +4,7 @@ use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, Binary, Broadcast, Cast, Let, PrimCall, Ramp, Select};
 use relaxide_ir::{BinaryOp, PrimExpr, Type, Var};
 use relaxide_tir::IndexMap;
+use relaxide_tir::tensor_argument::tensor_argument;
 use ruff_python_ast::{self as ast, Expr};
 use ruff_text_size::{Ranged, TextRange};
 
@@ -252,11 +253,23 @@ impl Parser<'_> {
             }
             _ => None,
         };
-        let args = self.scalars(args)?;
+        let args = match name {
+            "call_packed" | "call_cpacked" => self.packed_arguments(args)?,
+            _ => self.scalars(args)?,
+        };
         let dtype = written.or_else(|| intrinsics::infer(rule, &args));
         let dtype =
             dtype.ok_or_else(|| self.error(Code::Arguments, format!("`T.{name}` has too few arguments"), range))?;
         Ok(Ref::new(PrimCall { op: format!("tirx.{name}"), args, dtype }).into())
+    }
+
+    /// Arguments of a packed function: a buffer is described to it.
+    fn packed_arguments(&mut self, args: &mut Args) -> Parsed<Vec<PrimExpr>> {
+        let argument = |this: &mut Self, e: &Expr| match this.expr(e)? {
+            Value::Buffer(buffer) if !this.is_scalar_buffer(&buffer) => Ok(tensor_argument(&buffer)),
+            value => this.scalar(&value, e.range()),
+        };
+        args.rest().into_iter().map(|e| argument(self, e)).collect()
     }
 
     fn scalars(&mut self, args: &mut Args) -> Parsed<Vec<PrimExpr>> {

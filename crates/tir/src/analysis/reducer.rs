@@ -179,6 +179,8 @@ fn float_value(e: &PrimExpr) -> Option<f64> {
     match e {
         PrimExpr::Float(n) => Some(n.value),
         PrimExpr::Int(n) => Some(n.value as f64),
+        PrimExpr::Call(n) if n.op == "tirx.min_value" => float_value(&prim::lowest(n.dtype)),
+        PrimExpr::Call(n) if n.op == "tirx.max_value" => float_value(&prim::highest(n.dtype)),
         _ => None,
     }
 }

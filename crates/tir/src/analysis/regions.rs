@@ -52,7 +52,7 @@ pub fn regions_of_block(block: &SBlock) -> Regions {
 /// The block with its regions worked out anew. Of a buffer that it touches by a pointer, what it declares stays.
 pub fn with_regions(block: SBlock) -> Ref<SBlock> {
     let found = regions_of_block(&block);
-    let pointers = pointers_of(&block);
+    let pointers = pointers_of(&block.body);
     let keep = |declared: &[Ref<BufferRegion>], found: Vec<Ref<BufferRegion>>| {
         let sub_buffer = |b: &Ref<Buffer>| block.match_buffers.iter().any(|m| m.source.buffer == *b);
         let hidden = declared.iter().filter(|r| pointers.contains(&r.buffer.data) || sub_buffer(&r.buffer));
@@ -100,8 +100,8 @@ pub fn to_region(buffer: &Ref<Buffer>, dims: &[Interval], analyzer: &mut Analyze
     Ref::new(BufferRegion { buffer: buffer.clone(), region: dims.iter().map(range).collect() })
 }
 
-/// The pointers that a block uses as values: what it does through them is not seen in loads and stores.
-fn pointers_of(block: &SBlock) -> HashSet<Ref<Var>> {
+/// The pointers that a statement uses as values: what it does through them is not seen in loads and stores.
+pub fn pointers_of(stmt: &Stmt) -> HashSet<Ref<Var>> {
     struct Pointers(HashSet<Ref<Var>>);
     impl PrimVisitor for Pointers {
         fn visit_prim(&mut self, e: &PrimExpr) {
@@ -113,7 +113,7 @@ fn pointers_of(block: &SBlock) -> HashSet<Ref<Var>> {
     }
     impl StmtVisitor for Pointers {}
     let mut pointers = Pointers(HashSet::new());
-    pointers.visit_stmt(&block.body);
+    pointers.visit_stmt(stmt);
     pointers.0
 }
 

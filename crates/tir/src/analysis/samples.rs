@@ -4,6 +4,7 @@ use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, PrimExpr, PrimVisitor};
 
 use crate::functor::StmtVisitor;
+pub use crate::s_tir::state::copy_block as copy;
 use crate::stmt::*;
 use crate::{PrimFunc, te};
 
@@ -43,19 +44,4 @@ pub fn block(func: &PrimFunc, name: &str) -> Ref<SBlock> {
     let mut find = Find(name, None);
     find.visit_stmt(&func.body);
     find.1.unwrap()
-}
-
-/// The fields of a block.
-pub fn copy(n: &SBlock) -> SBlock {
-    SBlock {
-        iter_vars: n.iter_vars.clone(),
-        reads: n.reads.clone(),
-        writes: n.writes.clone(),
-        name: n.name.clone(),
-        alloc_buffers: n.alloc_buffers.clone(),
-        match_buffers: n.match_buffers.clone(),
-        annotations: n.annotations.clone(),
-        init: n.init.clone(),
-        body: n.body.clone(),
-    }
 }

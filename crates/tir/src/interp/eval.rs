@@ -4,13 +4,14 @@
 //! for a broadcast, of the element at the index's lane for a load. So everything, lazy choice included, is defined on
 //! scalars.
 
-use relaxide_ffi::{Any, AnyView, Ref};
+use relaxide_ffi::{Any, AnyView, Ref, Tensor};
 use relaxide_ir::PrimExpr;
 use relaxide_ir::prim::{BufferLoad, PrimCall, Ramp};
 
 use super::scalar::{self, Scalar, Value};
 use super::{Interp, InterpError, Result, math};
 use crate::intrin::Intrinsic;
+use crate::tensor_argument::TensorArgument;
 
 impl Interp {
     /// The value of an expression, all lanes of it.
@@ -115,6 +116,9 @@ impl Interp {
             | Intrinsic::VectorReduceMin
             | Intrinsic::VectorReduceMax => self.reduce_lanes(intrinsic, n),
             Intrinsic::CallPacked => self.call_packed(n),
+            Intrinsic::TvmStackMakeArray | Intrinsic::TvmStackMakeShape => {
+                Err(InterpError::Malformed(format!("`{}` outside of a packed call", n.op)))
+            }
             Intrinsic::CallExtern => Err(InterpError::Unsupported("access to C symbols".to_string())),
             Intrinsic::CallCpacked
             | Intrinsic::AnylistGetitem
@@ -158,7 +162,26 @@ impl Interp {
         Ok(total)
     }
 
-    /// Calls a registered function with scalars and strings.
+    /// A copy of a buffer for a call, and where its elements came from.
+    fn lend(&mut self, buffer: &TensorArgument<'_>) -> Result<(Tensor, (usize, usize))> {
+        let dims = |this: &mut Self, list: &[PrimExpr]| -> Result<Vec<i64>> {
+            list.iter().map(|e| this.eval_int(e)).collect()
+        };
+        let (shape, strides) = (dims(self, buffer.shape)?, dims(self, buffer.strides)?);
+        let mut compact = 1;
+        for (dim, stride) in shape.iter().zip(&strides).rev() {
+            if *dim != 1 && *stride != compact {
+                return Err(InterpError::Unsupported("buffers with gaps as arguments of packed calls".to_string()));
+            }
+            compact *= dim;
+        }
+        let pointer = buffer.data.as_var().cloned();
+        let pointer = pointer.ok_or_else(|| InterpError::Malformed("a tensor without a buffer's pointer".into()))?;
+        let offset = self.eval_int(buffer.offset)?;
+        self.memory.lend(&pointer, offset, &shape, buffer.dtype)
+    }
+
+    /// Calls a registered function with scalars, strings and buffers.
     fn call_packed(&mut self, n: &PrimCall) -> Result<Scalar> {
         let Some(PrimExpr::Str(name)) = n.args.first() else {
             return Err(InterpError::Malformed("a packed call without a function's name".to_string()));
@@ -167,7 +190,14 @@ impl Interp {
             return Err(InterpError::Malformed(format!("no function `{}` is registered", name.value)));
         };
         let mut args = Vec::with_capacity(n.args.len());
+        let mut lent = Vec::new();
         for arg in &n.args[1..] {
+            if let Some(buffer) = TensorArgument::of(arg) {
+                let (tensor, place) = self.lend(&buffer)?;
+                args.push(Any::from(tensor.clone()));
+                lent.push((tensor, place));
+                continue;
+            }
             args.push(match arg {
                 PrimExpr::Str(text) => Any::from(text.value.as_str()),
                 _ => match self.eval_at(arg, 0)? {
@@ -179,6 +209,9 @@ impl Interp {
         }
         let views: Vec<AnyView<'_>> = args.iter().map(Any::as_view).collect();
         let result = function.call(&views)?;
+        for (tensor, (storage, start)) in lent {
+            self.memory.take_back(storage, start, &tensor)?;
+        }
         if n.dtype.is_float() {
             return Ok(Scalar::Float(result.to::<f64>()?).wrapped(n.dtype));
         }

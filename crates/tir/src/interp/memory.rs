@@ -67,6 +67,36 @@ impl Memory {
         }
     }
 
+    /// A copy of some elements behind a pointer, as a tensor, and where they lie.
+    pub fn lend(
+        &self,
+        pointer: &Ref<Var>,
+        offset: i64,
+        shape: &[i64],
+        dtype: DataType,
+    ) -> Result<(Tensor, (usize, usize))> {
+        let outside =
+            || InterpError::Malformed(format!("a tensor of {shape:?} does not lie behind `{}`", pointer.name));
+        let at = self.by_pointer.get(pointer).copied().ok_or_else(outside)?;
+        let count = shape.iter().try_fold(1i64, |n, d| n.checked_mul(*d)).ok_or_else(outside)?;
+        let size = |elements: i64| usize::try_from(elements).ok().and_then(|n| n.checked_mul(dtype.bytes()));
+        let (start, length) = size(offset).zip(size(count)).ok_or_else(outside)?;
+        let end = start.checked_add(length).ok_or_else(outside)?;
+        let bytes = self.storages[at].bytes.get(start..end).ok_or_else(outside)?;
+        Ok((Tensor::from_bytes(bytes, shape, dtype)?, (at, start)))
+    }
+
+    /// Puts back what [`Memory::lend`] gave out.
+    pub fn take_back(&mut self, storage: usize, start: usize, tensor: &Tensor) -> Result<()> {
+        let bytes = tensor.to_bytes()?;
+        let storage = &mut self.storages[storage];
+        storage.bytes[start..start + bytes.len()].copy_from_slice(&bytes);
+        if let Some(written) = &mut storage.written {
+            written[start..start + bytes.len()].fill(true);
+        }
+        Ok(())
+    }
+
     /// Gives the contents back to the tensors that they came from.
     pub fn write_back(&self) -> Result<()> {
         for storage in &self.storages {

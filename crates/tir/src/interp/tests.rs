@@ -286,3 +286,20 @@ fn kernels_return_values_and_call_functions() {
     assert_eq!(run(&func, &[Arg::Int(21)]).unwrap(), Some(Scalar::Int(42)));
     assert_eq!(run(&func, &[Arg::Int(100)]).unwrap_err().to_string(), "ValueError: x is too large");
 }
+
+#[test]
+fn functions_get_buffers_as_tensors() {
+    let double = Function::typed(|from: Tensor, to: Tensor| -> relaxide_ffi::Result<()> {
+        let twice: Vec<f32> = from.to_vec::<f32>()?.iter().map(|v| v * 2.0).collect();
+        to.copy_from_slice(&twice)
+    });
+    relaxide_ffi::register_global("tir.interp.test.double", double).unwrap();
+    let (a, b) = (Buffer::new("a", F32, [2, 3]), Buffer::new("b", F32, [2, 3]));
+    let buffers = [&a, &b].map(|buffer| crate::tensor_argument::tensor_argument(buffer));
+    let args = [prim::string("tir.interp.test.double")].into_iter().chain(buffers).collect();
+    let body = Ref::new(Evaluate { value: prim::call(I64, "tirx.call_packed", args) }).into();
+    let given = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]).unwrap();
+    let out = Tensor::zeros(&[2, 3], F32).unwrap();
+    run(&PrimFunc::over_buffers(&[a, b], &[], body), &[(&given).into(), (&out).into()]).unwrap();
+    assert_eq!(out.to_vec::<f32>().unwrap(), [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
+}

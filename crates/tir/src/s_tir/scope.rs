@@ -35,6 +35,11 @@ impl<'t> Scope<'t> {
         Scope { tree, root, children: tree.child_blocks(root) }
     }
 
+    /// The part of a scope that is under one of its loops: what happens elsewhere does not count.
+    pub fn under(tree: &'t Tree, root: NodeId, loop_: NodeId) -> Scope<'t> {
+        Scope { tree, root, children: tree.child_blocks(loop_) }
+    }
+
     fn block(&self, id: NodeId) -> Option<&Ref<SBlock>> {
         self.tree.as_block(id).map(|n| &n.block)
     }

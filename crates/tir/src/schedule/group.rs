@@ -11,12 +11,13 @@
 use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
+use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{PrimExpr, PrimMutator, VarMap, substitute};
 use relaxide_ir::{Buffer, Var};
 
 use super::affine::loads;
 use super::rows::Rows;
-use super::stage::{Item, Program, Stage};
+use super::stage::{Axis, Item, Program, Stage};
 use crate::Stmt;
 
 /// One loop nest to be made.
@@ -173,7 +174,14 @@ fn with_epilogue(reduction: &Stage, reader: &Stage) -> Option<Reduce> {
             }
         }
     }
-    let covered = reader.spatial.iter().all(|a| map.contains_key(&a.var));
+    // A reader of a part of the elements would be carried out for all of them.
+    let mut analyzer = Analyzer::new();
+    let mut over_the_same = |a: &Axis| {
+        let own = map.get(&a.var).and_then(PrimExpr::as_var);
+        let own = own.and_then(|own| reduction.spatial.iter().find(|b| b.var == *own));
+        own.is_some_and(|own| analyzer.can_prove_equal(&own.extent, &a.extent))
+    };
+    let covered = reader.spatial.iter().all(&mut over_the_same);
     if !covered || reader.spatial.len() != reduction.spatial.len() {
         return None;
     }

@@ -165,7 +165,7 @@ pub fn extern_stage(
         outputs.into_iter().map(|(name, shape, dtype)| Buffer::new(name, dtype, shape)).collect();
     let sources: Vec<Ref<Buffer>> = inputs.iter().map(|t| t.buffer().clone()).collect();
     let body = body(&sources, &formal);
-    let kind = StageKind::Extern { outputs: formal.clone(), body };
+    let kind = StageKind::Extern { inputs: sources, outputs: formal.clone(), body };
     let stage = Ref::new(Stage { name: name.into(), kind, axes: Vec::new(), attrs: Attrs::new() });
     let output = |(i, b): (usize, &Ref<Buffer>)| Tensor::output_of(stage.clone(), i, b.name.clone(), b.dtype, &b.shape);
     formal.iter().enumerate().map(output).collect()

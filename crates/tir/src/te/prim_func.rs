@@ -27,6 +27,7 @@ use super::access::reads_of_expr;
 use super::reduce::Reduction;
 use super::tensor::{Stage, StageKind, Tensor, output_link};
 use crate::PrimFunc;
+use crate::analysis::regions::pointers_of;
 use crate::functor::{StmtMutator, StmtVisitor, undefined_vars};
 use crate::stmt::*;
 
@@ -169,7 +170,10 @@ impl Order {
             StageKind::Placeholder => {}
             StageKind::Elements(values) => values.iter().for_each(|e| self.visit_prim(e)),
             StageKind::Reduction(reduction) => reduction.combined.iter().for_each(|e| self.visit_prim(e)),
-            StageKind::Extern { body, .. } => self.visit_stmt(body),
+            StageKind::Extern { inputs, body, .. } => {
+                inputs.iter().for_each(|input| self.visit_output(input));
+                self.visit_stmt(body);
+            }
         }
         self.stages.push(link.stage.clone());
     }
@@ -212,7 +216,9 @@ impl Builder {
             StageKind::Placeholder => Ok(Stmt::nop()),
             StageKind::Elements(values) => Ok(self.element_nest(stage, name, values, targets)),
             StageKind::Reduction(reduction) => self.reduction_nest(stage, name, reduction, targets),
-            StageKind::Extern { outputs, body } => Ok(self.extern_block(name, outputs, body, targets)),
+            StageKind::Extern { inputs, outputs, body } => {
+                Ok(self.extern_block(name, (inputs, outputs), body, targets))
+            }
         }
     }
 
@@ -253,13 +259,27 @@ impl Builder {
         Ok(block.into_nest(name, stage.attrs.clone(), axes, targets, &indices))
     }
 
-    fn extern_block(&self, name: String, formal: &[Ref<Buffer>], body: &Stmt, targets: &[Ref<Buffer>]) -> Stmt {
+    fn extern_block(
+        &self,
+        name: String,
+        (inputs, formal): (&[Ref<Buffer>], &[Ref<Buffer>]),
+        body: &Stmt,
+        targets: &[Ref<Buffer>],
+    ) -> Stmt {
         let mut rebind = self.rebind(&[]);
         rebind.formal = formal.iter().cloned().zip(targets.iter().cloned()).collect();
+        // What is passed on by its pointer.
+        let known: Vec<(&Ref<Buffer>, &Ref<Buffer>)> =
+            inputs.iter().filter_map(|input| Some((input, self.known(input)?))).collect();
+        let pairs = known.iter().copied().chain(formal.iter().zip(targets));
+        rebind.vars.extend(pairs.map(|(old, new)| (old.data.clone(), PrimExpr::from(&new.data))));
+        let pointers = pointers_of(body);
+        let passed = known.iter().filter(|(input, _)| pointers.contains(&input.data));
+        let mut used: Vec<Ref<Buffer>> = passed.map(|(_, buffer)| (*buffer).clone()).collect();
         let body = rebind.mutate_stmt(body);
-        let mut used = Vec::new();
         for region in super::access::reads_of_stmt(&body) {
-            if !targets.contains(&region.buffer) && self.buffers.values().any(|b| *b == region.buffer) {
+            let new = !targets.contains(&region.buffer) && !used.contains(&region.buffer);
+            if new && self.buffers.values().any(|b| *b == region.buffer) {
                 used.push(region.buffer.clone());
             }
         }
@@ -476,7 +496,9 @@ fn unbound_scalars(params: &[Ref<Buffer>], body: &Stmt) -> Vec<Ref<Var>> {
     let bound: HashSet<Ref<Var>> = params.iter().flat_map(|b| &b.shape).filter_map(|d| d.as_var().cloned()).collect();
     let mut scalars: Vec<Ref<Var>> = Vec::new();
     let in_shapes = params.iter().flat_map(|b| &b.shape).flat_map(prim::free_vars);
-    for var in in_shapes.chain(undefined_vars(body)) {
+    // Pointers are those of buffers that are passed on.
+    let scalars_of_body = undefined_vars(body).into_iter().filter(|var| !var.dtype().is_handle());
+    for var in in_shapes.chain(scalars_of_body) {
         if !bound.contains(&var) && !scalars.contains(&var) {
             scalars.push(var);
         }

@@ -22,8 +22,8 @@ pub(super) enum StageKind {
     Elements(Vec<PrimExpr>),
     /// Elements by reduction.
     Reduction(Reduction),
-    /// Statements over formal output buffers.
-    Extern { outputs: Vec<Ref<Buffer>>, body: Stmt },
+    /// Statements over the buffers of inputs and formal output buffers.
+    Extern { inputs: Vec<Ref<Buffer>>, outputs: Vec<Ref<Buffer>>, body: Stmt },
 }
 
 /// A node of the compute graph.

@@ -80,7 +80,7 @@ impl Drawing<'_> {
     }
 
     fn step(&mut self, block: &Ref<SBlockRV>) -> Result<(), StepError> {
-        match self.random.below(28) {
+        match self.random.below(32) {
             0..=2 => self.split(block),
             3 | 4 => self.fuse(block),
             5..=7 => self.reorder(block),
@@ -114,6 +114,11 @@ impl Drawing<'_> {
             }
             22 | 23 => self.laid_out(block),
             24..=26 => self.inline(block),
+            27 => {
+                let Some(l) = self.a_loop(block)? else { return Ok(()) };
+                self.schedule.decompose_padding(block, &l).map(drop)
+            }
+            28..=30 => self.joined(),
             _ => self.schedule.annotate(&Rv::Block(block.clone()), "hint", 1i64),
         }
     }
@@ -190,6 +195,22 @@ impl Drawing<'_> {
             true => self.schedule.cache_read(block, 0, scope, &[]).map(drop),
             false => self.schedule.cache_write(block, 0, scope, &[]).map(drop),
         }
+    }
+
+    /// Two or three blocks in one nest, or as one block.
+    fn joined(&mut self) -> Result<(), StepError> {
+        let root = self.schedule.get_sblock("root", None)?;
+        let children = self.schedule.get_child_blocks(&Rv::Block(root))?;
+        let from = self.random.below(children.len());
+        let to = (from + 2 + self.random.below(2)).min(children.len());
+        let blocks = &children[from..to];
+        if self.random.one_in(4) {
+            return self.schedule.blockize_blocks(blocks).map(drop);
+        }
+        let nests = blocks.iter().map(|block| self.schedule.get_loops(block)).collect::<Result<Vec<_>, _>>()?;
+        let depth = self.random.below(nests.iter().map(Vec::len).min().unwrap_or(0));
+        let loops: Vec<Ref<LoopRV>> = nests.iter().filter_map(|nest| nest.get(depth).cloned()).collect();
+        self.schedule.merge(&loops).map(drop)
     }
 
     /// Other axes for a block, or another layout for what it writes, where that is not the kernel's result.

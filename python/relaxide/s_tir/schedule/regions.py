@@ -30,8 +30,8 @@ class RegionSteps:
         return self._cache("CacheWrite", "write", block, write_buffer_index, storage_scope, consumer_blocks)
 
     def _cache(self, step, side, block, index, storage_scope, consumer_blocks):
-        block = self._block(block)
         consumers = [self._block(consumer) for consumer in consumer_blocks or ()]
+        block = self._block(block)
         _, index = self._buffer(block, index if not isinstance(index, int) else (side, index), (side,))
         return self._one(step, (block, consumers) if consumers else (block,), (index, storage_scope))
 
@@ -45,6 +45,10 @@ class RegionSteps:
     def decompose_reduction(self, block, loop):
         """Make two blocks of a reduction: one that sets the elements, in front of a loop, and one that adds to them."""
         return self._one("DecomposeReduction", (self._block(block), loop))
+
+    def decompose_padding(self, block, loop):
+        """Make two blocks of one that pads: one that fills all with the padding, in front of a loop, and one that copies."""
+        return self._one("DecomposePadding", (self._block(block), loop))
 
     def rfactor(self, loop, factor_axis):
         """Carry a reduction out apart for each iteration of a loop, and combine the parts."""
@@ -90,9 +94,9 @@ class RegionSteps:
     # Blocks of blocks.
 
     def blockize(self, target, preserve_unit_iters=True):
-        """Make one block of what a loop carries out."""
+        """Make one block of what a loop carries out, or of several blocks that stand one behind the other."""
         if isinstance(target, (list, tuple)):
-            raise NotImplementedError("blockize of several blocks: give the loop around one")
+            target = [self._block(block) for block in target]
         return self._one("Blockize", (target,), (preserve_unit_iters,))
 
     def tensorize(self, block_or_loop, tensor_intrin, preserve_unit_iters=True):

@@ -145,6 +145,10 @@ class Schedule(RegionSteps, _core.Schedule):
         """One loop in the place of several, given from the outermost inwards."""
         return self._one("Fuse", loops, (preserve_unit_iters,))
 
+    def merge(self, *loops):
+        """One loop in the place of several that stand one behind the other, with the loops around them."""
+        return self._one("Merge", loops)
+
     def reorder(self, *ordered_loops):
         """The loops in this order, in the places that they have."""
         self._only("Reorder", ordered_loops)

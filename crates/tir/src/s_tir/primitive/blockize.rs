@@ -20,6 +20,7 @@ use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, substitute};
 
+use super::blockize_blocks::blockize_blocks;
 use super::places::loops_around;
 use super::simpler_accesses::simpler_accesses;
 use crate::analysis::affine::{Binding, bindings_of, conjuncts};
@@ -41,13 +42,20 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
+    let keep_unit = call.flag(0)?;
+    if let Ok(blocks) = call.blocks(0) {
+        let places = blocks.iter().map(|block| sch.block_place(block)).collect::<Result<Vec<_>, _>>()?;
+        let made = blockize_blocks(sch, &places, keep_unit)?;
+        let func = places.first().map(|place| place.func.clone()).unwrap_or_default();
+        return Ok(vec![Value::Block(func, made)]);
+    }
     let place = sch.loop_place(&call.loop_(0)?)?;
-    let made = blockize(sch, &place)?;
+    let made = blockize(sch, &place, keep_unit)?;
     Ok(vec![Value::Block(place.func.clone(), made)])
 }
 
 /// Makes one block of what a loop carries out.
-pub(super) fn blockize(sch: &mut Schedule, place: &Place) -> Result<Ref<SBlock>, ScheduleError> {
+pub(super) fn blockize(sch: &mut Schedule, place: &Place, keep_unit: bool) -> Result<Ref<SBlock>, ScheduleError> {
     let given = place.for_loop()?;
     place.scope()?;
     let children = place.tree.child_blocks(place.node);
@@ -59,7 +67,7 @@ pub(super) fn blockize(sch: &mut Schedule, place: &Place) -> Result<Ref<SBlock>,
     let loops = loops_around(&place.tree, *child);
     let at = loops.iter().position(|l| l.var == given.var).unwrap_or(0);
     check_chain(&loops[at..], realize)?;
-    let parts = divide(realize, &loops, at)?;
+    let parts = divide(realize, &loops, at, keep_unit)?;
     let inner = parts.inner(realize);
     let outer = parts.outer(realize, &inner, &loops[at..]);
     let body = replace(&sch.func(&place.func)?.body, &[(given.into(), outer.clone().into())]);
@@ -68,7 +76,7 @@ pub(super) fn blockize(sch: &mut Schedule, place: &Place) -> Result<Ref<SBlock>,
 }
 
 /// Each loop holds the next and nothing else.
-fn check_chain(loops: &[Ref<For>], realize: &Ref<SBlockRealize>) -> Result<(), ScheduleError> {
+pub(super) fn check_chain(loops: &[Ref<For>], realize: &Ref<SBlockRealize>) -> Result<(), ScheduleError> {
     let inside = loops.iter().skip(1).map(|l| Stmt::For(l.clone())).chain([Stmt::Block(realize.clone())]);
     for (l, inner) in loops.iter().zip(inside) {
         if l.body != inner {
@@ -80,25 +88,30 @@ fn check_chain(loops: &[Ref<For>], realize: &Ref<SBlockRealize>) -> Result<(), S
 }
 
 /// An axis taken apart.
-struct Axis {
-    outer: Ref<IterVar>,
-    outer_value: PrimExpr,
+pub(super) struct Axis {
+    pub outer: Ref<IterVar>,
+    pub outer_value: PrimExpr,
     /// The axis inside and its value, where there is more than one.
     inner: Option<(Ref<IterVar>, PrimExpr)>,
     /// The whole axis, of the two parts.
-    whole: PrimExpr,
+    pub whole: PrimExpr,
 }
 
-struct Parts {
-    axes: Vec<Axis>,
+pub(super) struct Parts {
+    pub axes: Vec<Axis>,
     /// The conditions of the block outside and inside.
-    outer_predicate: PrimExpr,
+    pub outer_predicate: PrimExpr,
     inner_predicate: PrimExpr,
     /// Whether elements are set in the block outside.
-    sets_outside: bool,
+    pub sets_outside: bool,
 }
 
-fn divide(realize: &SBlockRealize, loops: &[Ref<For>], at: usize) -> Result<Parts, ScheduleError> {
+pub(super) fn divide(
+    realize: &SBlockRealize,
+    loops: &[Ref<For>],
+    at: usize,
+    keep_unit: bool,
+) -> Result<Parts, ScheduleError> {
     let block = &realize.block;
     let refuse = |reason: String| ScheduleError::at_block(block, reason);
     let bindings = bindings_of(realize, loops).map_err(|why| {
@@ -124,7 +137,7 @@ fn divide(realize: &SBlockRealize, loops: &[Ref<For>], at: usize) -> Result<Part
     let mut axes = Vec::with_capacity(bindings.len());
     for (iter, binding) in block.iter_vars.iter().zip(&bindings) {
         let inside = |e: &PrimExpr| uses(e, &loops[at..]);
-        let axis = divide_axis(iter, binding, &inside, &mut analyzer);
+        let axis = divide_axis(iter, binding, &inside, keep_unit, &mut analyzer);
         axes.push(axis.ok_or_else(|| {
             let value = binding.value(&mut analyzer);
             let reason = format!(
@@ -142,6 +155,7 @@ fn divide_axis(
     iter: &IterVar,
     binding: &Binding,
     inside: &dyn Fn(&PrimExpr) -> bool,
+    keep_unit: bool,
     analyzer: &mut Analyzer,
 ) -> Option<Axis> {
     if !iter.min.is_int(0) || !binding.base.is_int(0) {
@@ -171,6 +185,7 @@ fn divide_axis(
     let outer = axis(&named("o"), &outer_extent);
     let high = if outer_extent.is_int(1) { zero() } else { PrimExpr::from(&outer.var) };
     if inner_extent.is_int(1) {
+        let high = if keep_unit { PrimExpr::from(&outer.var) } else { high };
         return Some(Axis { outer, outer_value, inner: None, whole: high });
     }
     let inner = axis(&named("i"), &inner_extent);
@@ -185,7 +200,7 @@ impl Parts {
     }
 
     /// The block inside.
-    fn inner(&self, realize: &SBlockRealize) -> Ref<SBlockRealize> {
+    pub fn inner(&self, realize: &SBlockRealize) -> Ref<SBlockRealize> {
         let block = &realize.block;
         let changed = match substitute_stmt(&Ref::new(bare(realize)).into(), &self.map(block)) {
             Stmt::Block(n) => copy_block(&n.block),

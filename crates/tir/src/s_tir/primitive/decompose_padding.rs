@@ -142,8 +142,14 @@ impl Padding {
         let own = &given.loops[given.at..];
         let renamed: Vec<Ref<Var>> = own.iter().map(|l| fresh(&l.var)).collect();
         let map: VarMap = own.iter().zip(&renamed).map(|(l, new)| (l.var.clone(), PrimExpr::from(new))).collect();
-        let iter_values = given.realize.iter_values.iter().map(|v| substitute(v, &map)).collect();
-        let predicate = substitute(&given.realize.predicate, &map);
+        // What the loops that stay around have as their only value is that value.
+        let mut analyzer = Analyzer::new();
+        for l in &given.loops {
+            analyzer.bind(&l.var, l.min.clone(), l.extent.clone());
+        }
+        let mut value = |e: &PrimExpr| analyzer.simplify(&substitute(e, &map));
+        let iter_values = given.realize.iter_values.iter().map(&mut value).collect();
+        let predicate = value(&given.realize.predicate);
         let innermost: Stmt = Ref::new(SBlockRealize { iter_values, predicate, block: filler.clone() }).into();
         let nest = own.iter().zip(renamed).rev().fold(innermost, |body, (l, var)| {
             let (min, extent) = (substitute(&l.min, &map), substitute(&l.extent, &map));
@@ -157,6 +163,9 @@ impl Padding {
     fn copying(&self, given: &Inner, from: usize) -> (Stmt, Ref<SBlock>) {
         let (realize, block) = (&given.realize, &given.realize.block);
         let mut analyzer = Analyzer::new();
+        for l in &given.loops[..from] {
+            analyzer.bind(&l.var, l.min.clone(), l.extent.clone());
+        }
         let (mut iter_vars, mut iter_values) = (Vec::new(), Vec::new());
         let (mut axes, mut loops) = (VarMap::new(), VarMap::new());
         let mut shortened: Vec<(Ref<Var>, PrimExpr)> = Vec::new();
@@ -177,14 +186,16 @@ impl Padding {
                 None => iter_values.push(analyzer.simplify(&(value - &inside.min))),
             }
         }
-        for iter in &iter_vars {
+        // An axis of one value stays in sight.
+        let wide: Vec<Ref<IterVar>> = iter_vars.iter().filter(|iter| !iter.extent.is_int(1)).cloned().collect();
+        for iter in &wide {
             analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
         }
         let extent_of = |l: &For| {
             let new = shortened.iter().find(|(var, _)| *var == l.var);
             new.map_or_else(|| l.extent.clone(), |(_, extent)| extent.clone())
         };
-        for l in &given.loops {
+        for l in &given.loops[from..] {
             analyzer.bind(&l.var, l.min.clone(), extent_of(l));
         }
         let conditions = conjuncts(&substitute(&self.condition, &loops));
@@ -193,7 +204,7 @@ impl Padding {
         let mut simple = |e: &PrimExpr| analyzer.simplify(&substitute(e, &axes));
         let indices: Vec<PrimExpr> = self.store.indices.iter().map(&mut simple).collect();
         let body = Stmt::store(&self.store.buffer, indices, substitute(&self.value, &axes));
-        let body = simpler_accesses(&body, &iter_vars);
+        let body = simpler_accesses(&body, &wide);
         let copier = with_regions(SBlock { iter_vars, init: None, body, ..copy_block(block) });
         let innermost: Stmt = Ref::new(SBlockRealize { iter_values, predicate, block: copier.clone() }).into();
         let nest = given.loops[from..]

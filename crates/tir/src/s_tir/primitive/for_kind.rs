@@ -86,8 +86,9 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>, kind: ForKind) -> Result<Vec<V
 /// Whether iterations of a loop may run at the same time.
 fn check_independent(place: &Place, loop_: &Ref<For>, thread_tag: &str) -> Result<(), ScheduleError> {
     let tree = &place.tree;
-    let scope = Scope::new(tree, place.scope()?);
-    for id in tree.child_blocks(place.node) {
+    // Another block that writes the same buffer elsewhere, as the init of a reduction does, is carried out before or behind.
+    let scope = Scope::under(tree, place.scope()?, place.node);
+    for id in scope.children.iter().copied() {
         let Some(n) = tree.as_block(id) else { continue };
         if scope.why_not_complete(id).is_some()
             && let Some(reason) = scope.why_not_reduction(id)

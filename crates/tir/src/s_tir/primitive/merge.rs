@@ -20,7 +20,7 @@ use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars};
 use relaxide_ir::{Buffer, Var};
 
-use super::places::{body_list, loops_around, with_body_list};
+use super::places::{around_all, body_list, loops_around, with_body_list};
 use super::split::check_plain;
 use crate::analysis::interval::{Interval, Running};
 use crate::analysis::regions::{substitute_region, widened};
@@ -82,15 +82,6 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     sch.commit(&first.func, body, &[])?;
     let inner = vars.last().ok_or_else(|| ScheduleError::Operand("there is no loop to merge".into()))?;
     Ok(vec![Value::Loop(first.func.clone(), inner.clone())])
-}
-
-/// The innermost loop or block that is around all nodes, and none of them.
-fn around_all(tree: &Tree, nodes: &[NodeId]) -> Option<NodeId> {
-    let mut at = tree.node(*nodes.first()?).parent?;
-    while !nodes.iter().all(|node| at != *node && tree.contains(at, *node)) {
-        at = tree.node(at).parent?;
-    }
-    Some(at)
 }
 
 fn nest(tree: &Tree, given: NodeId, parent: NodeId) -> Result<Nest, ScheduleError> {

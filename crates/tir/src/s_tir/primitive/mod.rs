@@ -3,6 +3,7 @@
 pub mod add_unit_loop;
 pub mod annotate;
 pub mod blockize;
+mod blockize_blocks;
 pub mod cache_read;
 pub mod cache_write;
 mod caching;

@@ -307,9 +307,11 @@ impl Move<'_> {
                 range.min.clone()
             } else {
                 let var = Var::prim(format!("ax{}", loops.len()), extent.dtype());
+                // Simplified before its range is known: the counter of a loop of one iteration stays.
+                let value = analyzer.simplify(&(&range.min + &var));
                 analyzer.bind(&var, prim::int_of(extent.dtype(), 0), extent.clone());
-                loops.push((var.clone(), extent));
-                analyzer.simplify(&(&range.min + &var))
+                loops.push((var, extent));
+                value
             };
             if guarded {
                 for condition in [prim::ge(&value, &iter.min), prim::lt(&value, &iter.min + &iter.extent)] {

@@ -58,6 +58,15 @@ pub(super) fn nth_buffer(
     })
 }
 
+/// The innermost loop or block that is around all nodes, and none of them.
+pub(super) fn around_all(tree: &Tree, nodes: &[NodeId]) -> Option<NodeId> {
+    let mut at = tree.node(*nodes.first()?).parent?;
+    while !nodes.iter().all(|node| at != *node && tree.contains(at, *node)) {
+        at = tree.node(at).parent?;
+    }
+    Some(at)
+}
+
 /// The topmost statement that holds nothing but a block: the loops that would be empty without it.
 pub(super) fn own_nest(tree: &Tree, node: NodeId) -> Stmt {
     let mut at = node;

@@ -93,10 +93,15 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         let spot = behind(tree, root, place.node, &[], block)?;
         (spot, copy_nest(&name, axes, &boxes, (&copy, &mine), (&buffer, &theirs)))
     } else {
-        let spot = match writer {
-            Some(writer) => behind(tree, root, writer, &[], block)?,
-            None => Spot { parent: root, index: 0 },
-        };
+        // In front of the block's own loops.
+        let list = body_list(&tree.node(root).stmt);
+        let at = |id: NodeId| list.iter().position(|s| holds(s, &tree.node(id).stmt));
+        let index = at(place.node).unwrap_or(0);
+        if writer.and_then(at).is_some_and(|writer| writer >= index) {
+            let reason = format!("buffer `{}` is read under the loops of the block that writes it", buffer.name);
+            return Err(refuse(reason).with_help("reindex before blocks are computed at each other's loops"));
+        }
+        let spot = Spot { parent: root, index };
         (spot, copy_nest(&format!("{name}_reindex"), axes, &boxes, (&buffer, &theirs), (&copy, &mine)))
     };
     let users = scope.children.iter().filter(|id| if writes { scope.reads(**id, &buffer) } else { **id == place.node });

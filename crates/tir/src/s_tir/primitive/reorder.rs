@@ -14,7 +14,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::free_vars;
 
-use crate::analysis::affine::is_affine;
+use crate::analysis::affine::{bindings_of, is_affine};
 use crate::s_tir::instruction::{Kind, Param, Results};
 use crate::s_tir::state::{NodeId, Place, copy_loop, replace};
 use crate::s_tir::step::{Call, loop_operand};
@@ -42,6 +42,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let mut next = wanted.into_iter();
     let order: Vec<NodeId> =
         chain.iter().map(|id| if seen.contains(id) { next.next().unwrap_or(*id) } else { *id }).collect();
+    check_first_iterations(first, &chain, &order)?;
     let loops: Vec<&Ref<For>> = order.iter().filter_map(|id| first.tree.as_loop(*id)).collect();
     check_extents(&loops)?;
     let innermost = chain.last().and_then(|id| first.tree.as_loop(*id)).map(|l| l.body.clone());
@@ -108,6 +109,35 @@ fn check_blocks(place: &Place, chain: &[NodeId]) -> Result<(), ScheduleError> {
             let reason =
                 format!("the values of the axes of block `{}` are not affine in the loops around it", n.block.name);
             return Err(ScheduleError::at_block(&n.block, reason));
+        }
+    }
+    Ok(())
+}
+
+/// Whatever sets an element is carried out in front of all that adds to it: where loops are joined to one and taken apart in
+/// digits, of which a reduction has some, the first iteration for an element is first in the loops' own order only.
+fn check_first_iterations(place: &Place, chain: &[NodeId], order: &[NodeId]) -> Result<(), ScheduleError> {
+    let tree = &place.tree;
+    let Some(outer) = chain.first() else { return Ok(()) };
+    for id in tree.child_blocks(*outer) {
+        let Some(n) = tree.as_block(id).filter(|n| n.block.init.is_some()) else { continue };
+        let loops: Vec<Ref<For>> = tree.loops_above(id).iter().filter_map(|l| tree.as_loop(*l).cloned()).collect();
+        let Ok(bindings) = bindings_of(n, &loops) else { continue };
+        let combined = n.block.iter_vars.iter().zip(&bindings).filter(|(iter, _)| iter.kind == IterKind::Reduce);
+        for (iter, term) in combined.flat_map(|(iter, binding)| binding.terms.iter().map(move |term| (iter, term))) {
+            let digit = &term.digit;
+            let parts = |ids: &[NodeId]| -> Vec<NodeId> {
+                ids.iter().copied().filter(|id| tree.as_loop(*id).is_some_and(|l| digit.uses(&l.var))).collect()
+            };
+            let is_part = !digit.lower.is_int(1) || digit.extent != digit.total;
+            if is_part && parts(chain) != parts(order) {
+                let reason = format!(
+                    "axis `{}` of block `{}` is a part of loops that would change their order: an element would be added \
+                     to before it is set",
+                    iter.var.name, n.block.name
+                );
+                return Err(ScheduleError::at_block(&n.block, reason).with_help("decompose_reduction first"));
+            }
         }
     }
     Ok(())
