@@ -35,6 +35,9 @@ pub fn run(args: &CompileArgs) -> Result<(), CliError> {
         ..CompileOptions::default()
     };
     let executable = relaxide::compile(&module, &mut options)?;
+    // The passes have made weights anew from those that were read, which would lie in memory beside them while the file is
+    // written.
+    drop(module);
     bar.stage("export", 0, 1);
     executable.export(&output, args.prefix.as_deref())?;
     bar.finish();

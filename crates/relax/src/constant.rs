@@ -13,18 +13,18 @@ pub fn as_floats(tensor: &Tensor) -> Option<Vec<f64>> {
         return as_ints(tensor).map(|v| v.into_iter().map(|v| v as f64).collect());
     }
     let bytes = tensor.to_bytes().ok()?;
-    let two = || bytes.chunks_exact(2).map(|c| [c[0], c[1]]);
     Some(match (dtype.code, dtype.bits, dtype.lanes) {
-        (DataType::FLOAT, 64, 1) => {
-            bytes.chunks_exact(8).filter_map(|c| c.try_into().ok().map(f64::from_le_bytes)).collect()
-        }
-        (DataType::FLOAT, 32, 1) => {
-            bytes.chunks_exact(4).filter_map(|c| c.try_into().ok().map(|c| f64::from(f32::from_le_bytes(c)))).collect()
-        }
-        (DataType::FLOAT, 16, 1) => two().map(|c| f16::from_le_bytes(c).to_f64()).collect(),
-        (DataType::BFLOAT, 16, 1) => two().map(|c| bf16::from_le_bytes(c).to_f64()).collect(),
+        (DataType::FLOAT, 64, 1) => each(&bytes, f64::from_le_bytes),
+        (DataType::FLOAT, 32, 1) => each(&bytes, |c| f64::from(f32::from_le_bytes(c))),
+        (DataType::FLOAT, 16, 1) => each(&bytes, |c| f16::from_le_bytes(c).to_f64()),
+        (DataType::BFLOAT, 16, 1) => each(&bytes, |c| bf16::from_le_bytes(c).to_f64()),
         _ => return None,
     })
+}
+
+/// A number for every `N` bytes.
+fn each<const N: usize>(bytes: &[u8], read: fn([u8; N]) -> f64) -> Vec<f64> {
+    bytes.as_chunks().0.iter().map(|chunk| read(*chunk)).collect()
 }
 
 /// The elements of a tensor of integers or truth values.
