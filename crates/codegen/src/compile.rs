@@ -98,7 +98,7 @@ pub fn compile_with(
     let compile_shard = |_: usize, indices: &Vec<usize>| -> Result<Part, CodegenError> {
         let shard = write_shard(funcs, &names, &originals, indices, &native)?;
         let kernels = || indices.iter().map(|&index| (names[index].as_str(), &funcs[index]));
-        let (object, used) = reuse(cache, &shard, &native, || compile_object(&shard, kernels(), &native))?;
+        let (object, used) = reuse(cache, &shard, &native, || emit(&shard, kernels(), &native, FileType::Object))?;
         Ok(Part { object, foreign: shard.foreign, slots: shard.slots, used })
     };
     let (mut objects, mut foreign, mut slots) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
@@ -135,16 +135,17 @@ fn reuse(
     Ok((object, CacheUse { kept: usize::from(problem.is_none()), problem, found: 0 }))
 }
 
-fn compile_object<'k>(
+/// Runs LLVM on a part's text, and gives what it makes of it.
+fn emit<'k>(
     shard: &Shard,
     kernels: impl Iterator<Item = (&'k str, &'k Ref<PrimFunc>)>,
     native: &NativeTarget,
+    form: FileType,
 ) -> Result<Vec<u8>, CodegenError> {
     let (machine, context) = (native.machine()?, Context::create());
     let module = read(&context, shard).map_err(|error| rejection::locate(kernels, native, error))?;
     optimize(&module, &machine, native)?;
-    let object = machine.write_to_memory_buffer(&module, FileType::Object).map_err(|error| refused(&error))?;
-    Ok(object.as_slice().to_vec())
+    write(&module, &machine, form)
 }
 
 /// The kernels in LLVM's text form as they leave this crate, before LLVM's passes.
@@ -160,12 +161,9 @@ pub fn assembly(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<String, Code
     let names = names_of(funcs)?;
     let all: Vec<usize> = (0..funcs.len()).collect();
     let shard = write_shard(funcs, &names, &originals(funcs), &all, &native)?;
-    let (machine, context) = (native.machine()?, Context::create());
     let kernels = names.iter().map(String::as_str).zip(funcs);
-    let module = read(&context, &shard).map_err(|error| rejection::locate(kernels, &native, error))?;
-    optimize(&module, &machine, &native)?;
-    let assembly = machine.write_to_memory_buffer(&module, FileType::Assembly).map_err(|error| refused(&error))?;
-    Ok(String::from_utf8_lossy(assembly.as_slice()).into_owned())
+    let assembly = emit(&shard, kernels, &native, FileType::Assembly)?;
+    Ok(String::from_utf8_lossy(&assembly).into_owned())
 }
 
 fn names_of(funcs: &[Ref<PrimFunc>]) -> Result<Vec<String>, CodegenError> {
@@ -231,8 +229,7 @@ impl CompiledLib {
         let layout = layout.as_str().to_string_lossy();
         let text = format!("target datalayout = \"{layout}\"\ntarget triple = \"{}\"\n\n{text}", self.target.triple);
         let module = parse(&context, &text).map_err(|error| refused(&error))?;
-        let object = machine.write_to_memory_buffer(&module, FileType::Object).map_err(|error| refused(&error))?;
-        Ok(object.as_slice().to_vec())
+        write(&module, &machine, FileType::Object)
     }
 }
 
@@ -251,6 +248,11 @@ pub(crate) fn parse<'c>(context: &'c Context, text: &str) -> Result<Module<'c>, 
 
 fn optimize(module: &Module<'_>, machine: &TargetMachine, native: &NativeTarget) -> Result<(), CodegenError> {
     module.run_passes(&passes(native), machine, PassBuilderOptions::create()).map_err(|error| refused(&error))
+}
+
+fn write(module: &Module<'_>, machine: &TargetMachine, form: FileType) -> Result<Vec<u8>, CodegenError> {
+    let written = machine.write_to_memory_buffer(module, form).map_err(|error| refused(&error))?;
+    Ok(written.as_slice().to_vec())
 }
 
 fn refused(error: &LLVMString) -> CodegenError {
