@@ -53,17 +53,11 @@ impl FunctionText<'_> {
         self.scale(&fraction, &bits, &bounded)
     }
 
-    /// `e^r` for `|r| <= ln 2 / 2`, by Estrin's scheme: Horner's chain is half as long again, and a processor holds too few
-    /// waiting instructions to hide that behind other elements.
+    /// `e^r` for `|r| <= ln 2 / 2`.
     fn exp_fraction(&mut self, r: &Val) -> Val {
-        let [c6, c5, c4, c3, c2] = EXP.map(|c| Val::float(r.ty, c));
-        let square = self.fmul(r, r);
-        let low = self.fadd(r, &Val::float(r.ty, 1.0));
-        let middle = self.fmuladd(&c3, r, &c2);
-        let high = self.fmuladd(&c5, r, &c4);
-        let high = self.fmuladd(&c6, &square, &high);
-        let high = self.fmuladd(&high, &square, &middle);
-        self.fmuladd(&high, &square, &low)
+        let mut coefficients = [1.0; EXP.len() + 2];
+        coefficients[..EXP.len()].copy_from_slice(&EXP);
+        self.polynomial(r, &coefficients)
     }
 
     /// `fraction * 2^n` for `-151 <= n <= 129`, where `n` is in the last bits of an integer and `x` has its sign.
