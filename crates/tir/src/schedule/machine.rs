@@ -18,8 +18,8 @@ pub struct Machine {
     pub l1: i64,
     /// Second-level cache in bytes, a core's own.
     pub l2: i64,
-    /// Simple operations below which threads cost more than they save.
-    pub parallel_threshold: i64,
+    /// Simple operations below which threads cost more than they save; none where there is but one thread.
+    pub parallel_threshold: Option<i64>,
 }
 
 impl Machine {
@@ -38,13 +38,13 @@ impl Machine {
             fma: features.fma,
             l1: 32 << 10,
             l2: 512 << 10,
-            parallel_threshold: 32 << 10,
+            parallel_threshold: Some(32 << 10),
         }
     }
 
     /// The same machine for loops inside a task, which has one thread.
     pub fn one_thread(&self) -> Machine {
-        Machine { parallel_threshold: i64::MAX, ..self.clone() }
+        Machine { parallel_threshold: None, ..self.clone() }
     }
 
     /// Lanes of a full vector of an element type; bool counts as a byte.

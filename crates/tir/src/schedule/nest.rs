@@ -20,9 +20,8 @@ pub fn parallel(machine: &Machine, var: Ref<Var>, extent: PrimExpr, work: PrimEx
     if extent.is_int(1) {
         return Stmt::seq([Stmt::bind(var, int(0)), body]);
     }
-    let threshold = machine.parallel_threshold;
+    let Some(threshold) = machine.parallel_threshold else { return Stmt::serial(var, extent, body) };
     match work.as_int() {
-        _ if threshold == i64::MAX => Stmt::serial(var, extent, body),
         Some(work) if work < threshold => Stmt::serial(var, extent, body),
         Some(_) => Stmt::for_loop(ForKind::Parallel, var, extent, body),
         None => {
