@@ -4,7 +4,7 @@ use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{BinaryOp, Var};
 
-use super::{Random, random_tensor};
+use super::{Dim, Random, random_tensor};
 use crate::te::{self, TeError};
 use crate::{PrimFunc, Stmt};
 
@@ -65,13 +65,6 @@ pub fn sample_from(random: &mut Random, options: Options) -> Result<Sample, TeEr
         generator.stage(i);
     }
     generator.finish(inputs)
-}
-
-/// A dimension: its size, and how the kernel writes it.
-#[derive(Clone, Debug)]
-struct Dim {
-    size: i64,
-    expr: PrimExpr,
 }
 
 #[derive(Clone, Debug)]

@@ -18,6 +18,7 @@ mod steps;
 mod tests;
 
 use relaxide_ffi::{DataType, Tensor};
+use relaxide_ir::prim::PrimExpr;
 
 use crate::interp::{self, Arg, Scalar};
 
@@ -27,6 +28,13 @@ pub use programs::{Program, ProgramOptions, program};
 pub use random::Random;
 pub use shrink::{Failure, attempt, check_seeds, report, seeds, shrink};
 pub use steps::{Drawn, schedule_at_random, schedule_from};
+
+/// A dimension: its size, and how what is made writes it.
+#[derive(Clone, Debug)]
+struct Dim {
+    size: i64,
+    expr: PrimExpr,
+}
 
 impl Sample {
     /// Runs a kernel of the same parameters on the inputs, by the interpreter; the elements of the outputs.

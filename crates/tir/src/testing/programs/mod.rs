@@ -25,7 +25,7 @@ use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Buffer, Var};
 
-use super::{Random, Sample, random_tensor};
+use super::{Dim, Random, Sample, random_tensor};
 use crate::interp::Scalar;
 use crate::{PrimFunc, Stmt};
 
@@ -93,13 +93,6 @@ pub fn program(random: &mut Random, options: ProgramOptions) -> Program {
     writer.mistake = options.mistakes && writer.random.one_in(2);
     writer.choose_dims();
     writer.write()
-}
-
-/// A dimension: its size, and how the program writes it.
-#[derive(Clone, Debug)]
-struct Dim {
-    size: i64,
-    expr: PrimExpr,
 }
 
 /// A buffer and its dimensions.
