@@ -138,8 +138,8 @@ impl CodegenError {
             }
             Self::Unknown { part, known, .. } => Some(format!("known {part}s: {}", known.join(", "))),
             Self::ElementType { .. } => {
-                Some("element types of native code are bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32 and \
-                      float64; cast to one of them"
+                Some("element types of native code are bool, signed and unsigned integers of 2, 4, 8, 16, 32 and 64 bits, floats of \
+                      16, 32 and 64 bits, bfloat16, and the floats of 8, 6 and 4 bits; cast to one of them"
                     .into())
             }
             _ => None,

@@ -1,6 +1,8 @@
 //! Hand-made kernels with known answers.
 
 mod harness;
+#[path = "kernels/small_elements.rs"]
+mod small_elements;
 
 use harness::{Kernels, Packed, Tensor, elementwise, emulated, kernel};
 use relaxide_codegen::CodegenError;

@@ -8,6 +8,7 @@ mod harness;
 use harness::{Kernels, Tensor, emulated, kernel};
 use proptest::prelude::*;
 use relaxide_codegen::llvm_text;
+use relaxide_ffi::SmallFloat;
 use relaxide_ir::{BinaryOp, Buffer, DataType, PrimExpr, Ref, Target, Var, prim};
 use relaxide_tir::{
     BufferStore, ForKind, PrimFunc, Stmt,
@@ -16,7 +17,7 @@ use relaxide_tir::{
 
 const SIZE: i64 = 64;
 
-const TYPES: [DataType; 12] = [
+const TYPES: [DataType; 16] = [
     DataType::float(32),
     DataType::float(64),
     DataType::float(16),
@@ -28,6 +29,11 @@ const TYPES: [DataType; 12] = [
     DataType::uint(8),
     DataType::uint(16),
     DataType::uint(32),
+    // float8_e4m3fn, float8_e5m2 and float4_e2m1fn.
+    DataType::new(10, 8),
+    DataType::new(12, 8),
+    DataType::new(17, 4),
+    DataType::int(4),
     DataType::bool(),
 ];
 
@@ -76,7 +82,7 @@ impl Maker {
                     let (a, b) = (self.expr(dtype, index, deeper), self.expr(dtype, index, deeper));
                     return prim::binary(op, a, b);
                 }
-                let of = self.pick(&TYPES[..11]);
+                let of = self.pick(&TYPES[..TYPES.len() - 1]);
                 let op =
                     self.pick(&[BinaryOp::Lt, BinaryOp::Le, BinaryOp::Gt, BinaryOp::Ge, BinaryOp::Eq, BinaryOp::Ne]);
                 let (a, b) = (self.expr(of, index, deeper), self.expr(of, index, deeper));
@@ -204,9 +210,15 @@ impl Maker {
 
     /// Small whole numbers of a type, as bytes.
     fn data(&mut self, dtype: DataType) -> Vec<u8> {
+        if dtype.is_packed() {
+            return (0..dtype.bytes_of(SIZE as usize).unwrap()).map(|_| self.below(256) as u8).collect();
+        }
         (0..SIZE)
             .flat_map(|_| {
                 let value = self.below(9) as i64 - if dtype.is_uint() || dtype.is_bool() { 0 } else { 4 };
+                if let Some(family) = SmallFloat::of(dtype) {
+                    return vec![family.encode(value as f64)];
+                }
                 match (dtype.is_float(), dtype.code, dtype.bits) {
                     (_, DataType::BFLOAT, _) => half::bf16::from_f64(value as f64).to_le_bytes().to_vec(),
                     (true, _, 16) => half::f16::from_f64(value as f64).to_le_bytes().to_vec(),
@@ -254,7 +266,8 @@ impl Case {
         kernels.run(name, &mut tensors);
         for ((buffer, expected), tensor) in self.buffers.iter().zip(&self.expected).zip(&tensors) {
             let (got, width) = (tensor.bytes(), buffer.dtype.bytes());
-            for at in 0..SIZE as usize {
+            // Of elements that share bytes, the bytes are compared.
+            for at in 0..expected.len() / width {
                 let range = at * width..(at + 1) * width;
                 let (expected, got) = (&expected[range.clone()], &got[range]);
                 if expected != got && !both_nan(buffer.dtype, expected, got) {
@@ -314,6 +327,7 @@ fn programs_agree_elsewhere(target: &str) {
 /// NaNs differ in their bits; zeros of either sign may come from `min` and `max`, whose operands a processor may swap.
 fn both_nan(dtype: DataType, a: &[u8], b: &[u8]) -> bool {
     let value = |bytes: &[u8]| match (dtype.is_float(), dtype.code, bytes) {
+        (true, _, [code]) => SmallFloat::of(dtype).map_or(1.0, |family| family.decode(*code)),
         (_, DataType::BFLOAT, [x, y]) => f64::from(half::bf16::from_le_bytes([*x, *y])),
         (true, _, [x, y]) => f64::from(half::f16::from_le_bytes([*x, *y])),
         (true, _, [a, b, c, d]) => f64::from(f32::from_le_bytes([*a, *b, *c, *d])),

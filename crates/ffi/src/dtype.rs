@@ -164,6 +164,21 @@ impl DataType {
         (self.bits as usize * lanes).div_ceil(8)
     }
 
+    /// True if elements share bytes with their neighbours, which only those do that have less than a byte; truth values have
+    /// one.
+    pub const fn is_packed(self) -> bool {
+        !self.is_bool() && !self.is_handle() && !self.bits.is_multiple_of(8)
+    }
+
+    /// The bytes of so many elements in a row: those that share bytes leave no gaps, as DLPack has them. `None` for more than
+    /// memory can be.
+    pub fn bytes_of(self, count: usize) -> Option<usize> {
+        if !self.is_packed() || self.scalable_lanes().is_some() {
+            return count.checked_mul(self.bytes());
+        }
+        count.checked_mul(self.bits as usize)?.checked_mul(self.lanes as usize).map(|bits| bits.div_ceil(8))
+    }
+
     /// True if text can name the type.
     pub fn has_name(self) -> bool {
         self.family().is_some()
@@ -351,6 +366,17 @@ mod tests {
         assert_eq!(DataType::int(4).bytes(), 1);
         assert_eq!(DataType::bool().bytes(), 1);
         assert_eq!(DataType::void().bytes(), 0);
+    }
+
+    #[test]
+    fn rows_of_small_elements_have_no_gaps() {
+        assert_eq!(DataType::int(4).bytes_of(7), Some(4));
+        assert_eq!(DataType::new(15, 6).bytes_of(6), Some(5));
+        assert_eq!(DataType::int(4).with_lanes(3).bytes_of(3), Some(5));
+        assert_eq!(DataType::uint(1).bytes_of(9), Some(9));
+        assert_eq!(DataType::bool().bytes_of(9), Some(9));
+        assert_eq!(DataType::float(32).with_lanes(4).bytes_of(2), Some(32));
+        assert_eq!(DataType::int(64).bytes_of(usize::MAX / 4), None);
     }
 
     proptest! {

@@ -41,6 +41,7 @@ mod reflected;
 mod seq;
 mod shape;
 pub mod signal;
+mod small_float;
 mod stack;
 pub mod stream;
 mod string;
@@ -74,6 +75,7 @@ pub use object::{
 };
 pub use relaxide_ffi_derive::{Object, ObjectEnum};
 pub use shape::Shape;
+pub use small_float::{SmallFloat, Special};
 pub use string::{Bytes, Str};
 pub use structural::{
     Mismatch, PathStep, Side, StructuralEqual, StructuralHash, StructuralKey, first_mismatch, structural_equal,

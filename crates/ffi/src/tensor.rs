@@ -145,7 +145,7 @@ fn is_contiguous(shape: &[i64], strides: &[i64]) -> bool {
 
 fn byte_size(shape: &[i64], dtype: DataType) -> Result<usize, Error> {
     let numel = shape.iter().try_fold(1i64, |product, dim| product.checked_mul(*dim));
-    let size = numel.and_then(|numel| usize::try_from(numel).ok()).and_then(|numel| numel.checked_mul(dtype.bytes()));
+    let size = numel.and_then(|numel| usize::try_from(numel).ok()).and_then(|numel| dtype.bytes_of(numel));
     size.filter(|size| *size <= isize::MAX as usize).ok_or_else(|| too_large(shape))
 }
 
@@ -350,7 +350,8 @@ impl Tensor {
 
     /// The bytes that the elements take when they are compact.
     pub fn byte_size(&self) -> usize {
-        self.numel() * self.dtype().bytes()
+        // Making the tensor has proved that there are so many.
+        self.dtype().bytes_of(self.numel()).unwrap_or(usize::MAX)
     }
 
     /// True if the elements follow each other in row-major order.
@@ -446,6 +447,11 @@ impl Tensor {
             return self.as_bytes().map(<[u8]>::to_vec);
         }
         self.require_host()?;
+        if self.dtype().is_packed() {
+            let message =
+                format!("elements of {} share bytes: a tensor of them must be compact to be copied", self.dtype());
+            return Err(Error::new(ErrorKind::ValueError, message));
+        }
         let element = self.dtype().bytes();
         let mut bytes = Vec::with_capacity(self.byte_size());
         let mut index = vec![0; self.ndim()];

@@ -167,7 +167,7 @@ fn read_tensor(mut bytes: &[u8]) -> Option<Tensor> {
     let size = usize::try_from(i64::from_le_bytes(take(&mut bytes)?)).ok()?;
     // The blob's own length bounds what is allocated: the shape must call for exactly these bytes.
     let numel = shape.iter().try_fold(1usize, |n, dim| n.checked_mul(usize::try_from(*dim).ok()?))?;
-    if size != bytes.len() || numel.checked_mul(dtype.bytes())? != size {
+    if size != bytes.len() || dtype.bytes_of(numel)? != size {
         return None;
     }
     Tensor::from_bytes(bytes, &shape, dtype).ok()

@@ -17,15 +17,15 @@ impl FunctionText<'_> {
             return value.clone();
         }
         match (from.kind, to.kind) {
-            (Kind::F64, Kind::F16 | Kind::BF16) => {
+            (Kind::F64, Kind::Small(_) | Kind::F16 | Kind::BF16) => {
                 let odd = self.round_to_odd(value);
                 self.narrow(&odd, to)
             }
-            (_, Kind::F16 | Kind::BF16) => {
+            (_, Kind::Small(_) | Kind::F16 | Kind::BF16) => {
                 let wide = self.convert(value, to.with_kind(Ty::F32));
                 self.narrow(&wide, to)
             }
-            (Kind::F16 | Kind::BF16, _) => {
+            (Kind::Small(_) | Kind::F16 | Kind::BF16, _) => {
                 let wide = self.widen(value);
                 self.convert(&wide, to)
             }
@@ -62,7 +62,7 @@ impl FunctionText<'_> {
     pub fn not_zero(&mut self, value: &Val) -> Val {
         match value.ty.kind {
             Kind::Bool => value.clone(),
-            Kind::F16 | Kind::BF16 => {
+            Kind::Small(_) | Kind::F16 | Kind::BF16 => {
                 let wide = self.widen(value);
                 self.not_zero(&wide)
             }
@@ -71,7 +71,7 @@ impl FunctionText<'_> {
         }
     }
 
-    /// A sixteen-bit float, or any other value unchanged, as it is computed with.
+    /// A float of sixteen bits or fewer, or any other value unchanged, as it is computed with.
     pub fn widen(&mut self, value: &Val) -> Val {
         let wide = value.ty.with_kind(Ty::F32);
         match value.ty.kind {
@@ -85,11 +85,12 @@ impl FunctionText<'_> {
                 self.emit(wide, format_args!("fpext {half} to {wide}"))
             }
             Kind::F16 => self.widen_f16(value),
+            Kind::Small(family) => self.widen_small(value, family),
             _ => value.clone(),
         }
     }
 
-    /// An `f32` rounded to a sixteen-bit float; any other wanted type leaves it unchanged.
+    /// An `f32` rounded to a float of sixteen bits or fewer; any other wanted type leaves it unchanged.
     pub fn narrow(&mut self, value: &Val, to: Ty) -> Val {
         let to = to.with_lanes(value.ty.lanes);
         match to.kind {
@@ -100,6 +101,7 @@ impl FunctionText<'_> {
                 self.emit(to, format_args!("bitcast {half} {} to {to}", number.text))
             }
             Kind::F16 => self.narrow_f16(value, to),
+            Kind::Small(family) => self.narrow_small(value, family, to),
             _ => value.clone(),
         }
     }

@@ -331,9 +331,17 @@ impl<'m, 'k> Entry<'m, 'k> {
         self.body.vars.insert(buffer.data.clone(), data.clone());
         let bytes = self.field(tensor, Field::ByteOffset);
         let place = format!("{}.byte_offset", buffer.name);
-        let element = self.body.kernel.ty(buffer.dtype)?;
-        let size = Val::int(Ty::I64, i64::from(element.lanes) * element.kind.bytes() as i64);
+        let size = Val::int(Ty::I64, buffer.dtype.bytes() as i64);
         match &buffer.elem_offset {
+            PrimExpr::Var(_) if buffer.dtype.is_packed() => {
+                let bits = self.f().op("mul", &bytes, &Val::int(Ty::I64, 8));
+                let width = i64::from(buffer.dtype.bits) * i64::from(buffer.dtype.lanes);
+                let elements = self.f().op("udiv", &bits, &Val::int(Ty::I64, width));
+                self.bind_or_check(&buffer.elem_offset.clone(), &elements, position, place)
+            }
+            offset if buffer.dtype.is_packed() && !offset.is_int(0) => {
+                Err(self.body.kernel.unsupported(format!("`{}`, which may begin inside of a byte,", buffer.name)))
+            }
             PrimExpr::Var(_) => {
                 let elements = self.f().op("udiv", &bytes, &size);
                 self.bind_or_check(&buffer.elem_offset.clone(), &elements, position, place)

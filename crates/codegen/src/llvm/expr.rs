@@ -95,7 +95,7 @@ impl Body<'_, '_> {
         self.same_type(&base, &stride, "base and stride of a ramp")?;
         let (base, stride) = (self.f.splat(&base, lanes), self.f.splat(&stride, lanes));
         let element = base.ty.element();
-        let steps: Vec<String> = (0..lanes).map(|lane| format!("{element} {lane}")).collect();
+        let steps: Vec<String> = (0..lanes).map(|lane| Val::int(element, i64::from(lane)).to_string()).collect();
         let steps = Val::new(base.ty, format!("<{}>", steps.join(", ")));
         let offsets = self.f.binary(BinaryOp::Mul, &stride, &steps, self.overflow);
         Ok(self.f.binary(BinaryOp::Add, &base, &offsets, self.overflow))

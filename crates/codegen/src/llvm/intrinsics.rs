@@ -188,7 +188,7 @@ impl Body<'_, '_> {
 
     /// The same bits as another type, also with other lanes.
     fn reinterpret(&mut self, a: &Val, to: Ty) -> Option<Val> {
-        let size = |ty: Ty| u64::from(ty.lanes) * ty.kind.bytes();
+        let size = |ty: Ty| ty.lanes * ty.kind.bits();
         let plain = |ty: Ty| !matches!(ty.kind, Kind::Bool | Kind::Ptr);
         if size(a.ty) != size(to) || !plain(a.ty) || !plain(to) {
             return None;
@@ -196,7 +196,17 @@ impl Body<'_, '_> {
         if a.ty.to_string() == to.to_string() {
             return Some(Val { ty: to, ..a.clone() });
         }
+        if a.ty.kind.shares_bytes() || to.kind.shares_bytes() {
+            return (a.ty.lanes == to.lanes).then(|| self.small_bits(a, to));
+        }
         Some(self.f.cast("bitcast", a, to))
+    }
+
+    /// The bits of integers of less than a byte, which have a type of their width, as floats, which have a byte, or the other
+    /// way round.
+    fn small_bits(&mut self, a: &Val, to: Ty) -> Val {
+        let to_bytes = matches!(to.kind, Kind::Small(_));
+        self.f.cast(if to_bytes { "zext" } else { "trunc" }, a, to)
     }
 
     /// One number from all lanes, by a tree: `vector_reduce_add`, `_mul`, `_min`, `_max`.
@@ -228,7 +238,7 @@ impl Body<'_, '_> {
                 };
                 Some(self.f.intrinsic(&format!("vector.reduce.{full}"), a.ty, element, &[a]))
             }
-            Kind::F16 | Kind::BF16 => {
+            Kind::Small(_) | Kind::F16 | Kind::BF16 => {
                 let wide = self.f.widen(a);
                 let sum = self.reduce_lanes(name, &wide)?;
                 Some(self.f.narrow(&sum, element))

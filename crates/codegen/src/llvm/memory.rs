@@ -55,26 +55,30 @@ enum Pattern {
 
 impl Body<'_, '_> {
     pub fn eval_load(&mut self, n: &BufferLoad) -> Result<Val, CodegenError> {
-        let place = self.place(&n.buffer, &n.indices)?;
-        let mut predicate = match &n.predicate {
-            Some(predicate) => Some(self.predicate(predicate, place.value.lanes)?),
-            None => None,
-        };
-        if let Some(mask) = self.mask.clone() {
-            predicate = Some(match predicate {
-                Some(own) if own.ty == mask.ty => self.f.op("and", &own, &mask),
-                Some(own) => own,
-                None => mask,
-            });
+        if n.buffer.dtype.is_packed() {
+            return self.load_shared(n);
         }
-        let raw = match predicate {
+        let place = self.place(&n.buffer, &n.indices)?;
+        let raw = match self.load_predicate(n, place.value.lanes)? {
             Some(mask) => self.masked_load(&place, &mask)?,
             None => self.plain_load(&place),
         };
         Ok(self.as_value(&raw, place.value))
     }
 
+    /// Which lanes a load must read no others than; those of a choice that it stands in, too.
+    pub fn load_predicate(&mut self, n: &BufferLoad, lanes: u32) -> Result<Option<Val>, CodegenError> {
+        let own = n.predicate.as_ref().map(|predicate| self.predicate(predicate, lanes)).transpose()?;
+        Ok(match (own, self.mask.clone()) {
+            (Some(own), Some(mask)) if own.ty == mask.ty => Some(self.f.op("and", &own, &mask)),
+            (own, mask) => own.or(mask),
+        })
+    }
+
     pub fn store(&mut self, n: &BufferStore) -> Result<(), CodegenError> {
+        if n.buffer.dtype.is_packed() {
+            return self.store_shared(n);
+        }
         let value = self.eval(&n.value)?;
         let place = self.place(&n.buffer, &n.indices)?;
         let value = self.f.splat_to(&value, place.value.lanes);
@@ -101,10 +105,13 @@ impl Body<'_, '_> {
         let index = self.index(&flat)?;
         let base = self.var(&buffer.data)?;
         let element = self.kernel.ty(buffer.dtype)?;
+        if buffer.dtype.is_packed() && index.as_int_literal() != Some(0) {
+            return Err(self.kernel.unsupported("the address of an element that shares its byte"));
+        }
         Ok(self.element_pointer(&base, element, &index))
     }
 
-    fn predicate(&mut self, predicate: &PrimExpr, lanes: u32) -> Result<Val, CodegenError> {
+    pub fn predicate(&mut self, predicate: &PrimExpr, lanes: u32) -> Result<Val, CodegenError> {
         let value = self.eval(predicate)?;
         let value = self.f.not_zero(&value);
         let value = self.f.splat_to(&value, lanes);
@@ -115,7 +122,7 @@ impl Body<'_, '_> {
     }
 
     /// The index into the buffer's memory as one expression.
-    fn flat_index(&self, buffer: &Buffer, indices: &[PrimExpr]) -> Result<PrimExpr, CodegenError> {
+    pub fn flat_index(&self, buffer: &Buffer, indices: &[PrimExpr]) -> Result<PrimExpr, CodegenError> {
         if indices.len() > 1 && indices.len() != buffer.ndim() {
             let what = format!("{} indices for `{}` of {} dimensions", indices.len(), buffer.name, buffer.ndim());
             return Err(self.kernel.malformed(what));
@@ -343,7 +350,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    fn matching_mask(&mut self, mask: &Val, lanes: u32) -> Result<Val, CodegenError> {
+    pub fn matching_mask(&mut self, mask: &Val, lanes: u32) -> Result<Val, CodegenError> {
         let mask = self.f.splat_to(mask, lanes);
         if mask.ty.lanes == lanes {
             return Ok(mask);
@@ -363,22 +370,26 @@ impl Body<'_, '_> {
     /// Allocates a buffer, on the stack or, where it is large, from the workspace until the end of its sequence.
     pub fn allocate(&mut self, buffer: &Ref<Buffer>) -> Result<(), CodegenError> {
         let element = self.kernel.ty(buffer.dtype)?;
-        let bytes = i64::from(element.lanes) * element.kind.bytes() as i64;
         let constant = buffer.shape.iter().try_fold(1i64, |product, extent| product.checked_mul(extent.as_int()?));
+        let size = |count: i64| i64::try_from(buffer.dtype.bytes_of(usize::try_from(count).ok()?)?).ok();
         let limit = if buffer.scope.starts_with("local") { MAX_LOCAL_STACK } else { MAX_STACK };
-        if let Some(count) = constant.filter(|count| *count >= 0)
-            && let Some(total) = count.checked_mul(bytes)
+        if let Some(total) = constant.and_then(size)
             && total <= limit
             && self.stack_bytes + total <= MAX_FUNCTION_STACK
         {
             self.stack_bytes += total;
-            let slots = (count * i64::from(element.lanes)).max(1) as u64;
+            let slots = (total as u64 / element.kind.bytes()).max(1);
             let pointer = self.f.stack_slot(element.element().in_memory(), slots, ALIGNMENT);
             self.vars.insert(buffer.data.clone(), pointer);
             return Ok(());
         }
         let count = self.num_elements(buffer)?;
-        let size = self.f.binary(BinaryOp::Mul, &count, &Val::int(Ty::I64, bytes), Overflow::Never);
+        let size = if buffer.dtype.is_packed() {
+            self.bytes_of(buffer.dtype, &count)
+        } else {
+            let bytes = i64::from(element.lanes) * element.kind.bytes() as i64;
+            self.f.binary(BinaryOp::Mul, &count, &Val::int(Ty::I64, bytes), Overflow::Never)
+        };
         let pointer = self.allocate_workspace(&size, buffer);
         self.vars.insert(buffer.data.clone(), pointer);
         Ok(())

@@ -25,7 +25,7 @@ impl FunctionText<'_> {
     /// `a op b` on operands of one type.
     pub fn binary(&mut self, op: BinaryOp, a: &Val, b: &Val, overflow: Overflow) -> Val {
         match a.ty.kind {
-            Kind::F16 | Kind::BF16 => {
+            Kind::Small(_) | Kind::F16 | Kind::BF16 => {
                 let (wide_a, wide_b) = (self.widen(a), self.widen(b));
                 let result = self.float_binary(op, &wide_a, &wide_b);
                 if op.is_comparison() { result } else { self.narrow(&result, a.ty) }

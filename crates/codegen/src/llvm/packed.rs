@@ -197,6 +197,9 @@ impl Body<'_, '_> {
         }
         let [low, high] = tensor.dtype.lanes.to_le_bytes();
         let dtype = i32::from_le_bytes([tensor.dtype.code, tensor.dtype.bits, low, high]);
+        if tensor.dtype.is_packed() && offset.as_int_literal() != Some(0) {
+            return Err(self.kernel.unsupported("a tensor that may begin inside of a byte"));
+        }
         let bytes = Val::int(Ty::I64, tensor.dtype.bytes() as i64);
         let byte_offset = self.f.op("mul", &offset, &bytes);
         let place = self.f.stack_slot(DL_TENSOR, 1, 8);
@@ -238,7 +241,7 @@ impl Body<'_, '_> {
         Ok(match value.ty.kind {
             Kind::Bool => (2, self.f.convert(value, Ty::I64)),
             Kind::Int { .. } => (1, self.f.convert(value, Ty::I64)),
-            Kind::F16 | Kind::BF16 | Kind::F32 | Kind::F64 => (3, self.f.convert(value, Ty::F64)),
+            Kind::Small(_) | Kind::F16 | Kind::BF16 | Kind::F32 | Kind::F64 => (3, self.f.convert(value, Ty::F64)),
             Kind::Ptr if is_text => (RAW_STRING, value.clone()),
             Kind::Ptr => (4, value.clone()),
         })

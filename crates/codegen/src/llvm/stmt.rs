@@ -5,7 +5,7 @@ use relaxide_tir::analysis::data::is_data;
 use relaxide_tir::schedule::nest::PARALLEL_IF;
 use relaxide_tir::{For, ForKind, IfThenElse, SeqStmt, Stmt, StmtVisitor, While};
 
-use super::{kernel::Body, module::Metadata, value::Val};
+use super::{kernel::Body, module::Metadata, shared_bytes::shares_stored_bytes, value::Val};
 use crate::error::CodegenError;
 
 impl Body<'_, '_> {
@@ -51,7 +51,7 @@ impl Body<'_, '_> {
                 Ok(())
             }
             Stmt::Attr(n) => match &n.body {
-                Stmt::For(inner) if n.key == PARALLEL_IF && inner.kind == ForKind::Parallel && !self.in_parallel => {
+                Stmt::For(inner) if n.key == PARALLEL_IF && inner.kind == ForKind::Parallel && self.divides(inner) => {
                     let worth = self.eval(&n.value)?;
                     let worth = self.f.not_zero(&worth);
                     self.parallel_loop(inner, Some(&worth))
@@ -113,7 +113,7 @@ impl Body<'_, '_> {
 
     fn for_loop(&mut self, n: &For) -> Result<(), CodegenError> {
         match n.kind {
-            ForKind::Parallel if !self.in_parallel => return self.parallel_loop(n, None),
+            ForKind::Parallel if self.divides(n) => return self.parallel_loop(n, None),
             ForKind::ThreadBinding => {
                 return Err(self.kernel.unsupported(format!("a loop bound to `{}`", n.thread_tag)));
             }
@@ -139,6 +139,11 @@ impl Body<'_, '_> {
             this.vars.insert(n.var.clone(), counter.clone());
             this.stmt(&n.body)
         })
+    }
+
+    /// Whether threads share a parallel loop: not inside of another, and not where two of them might change one byte.
+    fn divides(&self, n: &For) -> bool {
+        !self.in_parallel && !shares_stored_bytes(&n.body)
     }
 
     /// A loop from `min` below `end`.

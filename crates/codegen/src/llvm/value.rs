@@ -1,17 +1,22 @@
 //! Types and values of LLVM's text form, as this back end uses them.
 //!
-//! A TIR type is an element kind and a number of lanes. Sixteen-bit floating-point numbers are kept as their bits
-//! (`i16`): arithmetic on them happens in `f32` and rounds back, on any processor and without library calls.
+//! A TIR type is an element kind and a number of lanes. Floating-point numbers of sixteen bits and fewer are kept as their
+//! bits (`i16`, `i8`): arithmetic on them happens in `f32` and rounds back, on any processor and without library calls.
 
 use std::{fmt, rc::Rc};
 
-use relaxide_ffi::DataType;
+use relaxide_ffi::{DataType, SmallFloat};
 
 /// What one lane holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Bool,
-    Int { bits: u32, signed: bool },
+    Int {
+        bits: u32,
+        signed: bool,
+    },
+    /// Of eight bits and fewer.
+    Small(SmallFloat),
     F16,
     BF16,
     F32,
@@ -28,14 +33,20 @@ pub(crate) struct Ty {
 
 impl Kind {
     /// The width of a lane in memory.
-    pub fn bytes(self) -> u64 {
+    pub fn bits(self) -> u32 {
         match self {
-            Kind::Bool => 1,
-            Kind::Int { bits, .. } => u64::from(bits / 8),
-            Kind::F16 | Kind::BF16 => 2,
-            Kind::F32 => 4,
-            Kind::F64 | Kind::Ptr => 8,
+            Kind::Bool => 8,
+            Kind::Int { bits, .. } => bits,
+            Kind::Small(family) => family.bits,
+            Kind::F16 | Kind::BF16 => 16,
+            Kind::F32 => 32,
+            Kind::F64 | Kind::Ptr => 64,
         }
+    }
+
+    /// The same in bytes; of an element that shares one, that one.
+    pub fn bytes(self) -> u64 {
+        u64::from(self.bits().div_ceil(8))
     }
 
     /// The alignment of a lane in memory that is certain on every machine.
@@ -44,11 +55,11 @@ impl Kind {
     }
 
     pub fn is_float(self) -> bool {
-        matches!(self, Kind::F16 | Kind::BF16 | Kind::F32 | Kind::F64)
+        self.is_narrow_float() || matches!(self, Kind::F32 | Kind::F64)
     }
 
     pub fn is_narrow_float(self) -> bool {
-        matches!(self, Kind::F16 | Kind::BF16)
+        matches!(self, Kind::Small(_) | Kind::F16 | Kind::BF16)
     }
 
     pub fn is_signed(self) -> bool {
@@ -58,7 +69,9 @@ impl Kind {
     fn text(self) -> &'static str {
         match self {
             Kind::Bool => "i1",
-            Kind::Int { bits: 8, .. } => "i8",
+            Kind::Int { bits: 2, .. } => "i2",
+            Kind::Int { bits: 4, .. } => "i4",
+            Kind::Int { bits: 8, .. } | Kind::Small(_) => "i8",
             Kind::Int { bits: 16, .. } | Kind::F16 | Kind::BF16 => "i16",
             Kind::Int { bits: 32, .. } => "i32",
             Kind::Int { .. } => "i64",
@@ -102,7 +115,9 @@ impl Ty {
                 64 => Kind::F64,
                 _ => return None,
             }
-        } else if matches!(bits, 8 | 16 | 32 | 64) && (dtype.is_int() || dtype.is_uint()) {
+        } else if let Some(family) = SmallFloat::of(dtype) {
+            Kind::Small(family)
+        } else if matches!(bits, 2 | 4 | 8 | 16 | 32 | 64) && (dtype.is_int() || dtype.is_uint()) {
             Kind::Int { bits, signed: dtype.is_int() }
         } else {
             return None;
@@ -127,9 +142,9 @@ impl Ty {
         self.lanes > 1
     }
 
-    /// The type in memory: a bool takes a byte.
+    /// The type in memory: a bool takes a byte, and so does what shares one.
     pub fn in_memory(self) -> Ty {
-        if self.kind == Kind::Bool { self.with_kind(Ty::I8) } else { self }
+        if self.kind == Kind::Bool || self.kind.shares_bytes() { self.with_kind(Ty::I8) } else { self }
     }
 
     /// The suffix that names this type in an overloaded intrinsic.
@@ -179,6 +194,7 @@ impl Val {
     /// A floating-point literal in every lane.
     pub fn float(ty: Ty, value: f64) -> Val {
         let literal = match ty.kind {
+            Kind::Small(family) => (family.encode(value) as i8).to_string(),
             Kind::F16 => (half::f16::from_f64(value).to_bits() as i16).to_string(),
             Kind::BF16 => (half::bf16::from_f64(value).to_bits() as i16).to_string(),
             // Both widths are written as the bits of a double; that of a float must be exact.
@@ -192,7 +208,8 @@ impl Val {
     pub fn zero(ty: Ty) -> Val {
         match ty.kind {
             Kind::Ptr => Val::splat_literal(ty, "null".into()),
-            Kind::F32 | Kind::F64 => Val::float(ty, 0.0),
+            // Of powers of two, none is zero: the bits are not zero either.
+            Kind::Small(_) | Kind::F32 | Kind::F64 => Val::float(ty, 0.0),
             _ => Val::int(ty, 0),
         }
     }

@@ -70,7 +70,7 @@ pub struct Tensor {
 
 impl Tensor {
     pub fn zeros(dtype: DataType, shape: &[i64]) -> Self {
-        let bytes = shape.iter().product::<i64>() as usize * dtype.bytes();
+        let bytes = dtype.bytes_of(shape.iter().product::<i64>() as usize).unwrap();
         Self {
             data: vec![0; bytes.div_ceil(8)],
             shape: shape.to_vec(),
@@ -85,7 +85,7 @@ impl Tensor {
 
     pub fn of<T: Copy>(dtype: DataType, values: &[T], shape: &[i64]) -> Self {
         let mut tensor = Self::zeros(dtype, shape);
-        assert_eq!(size_of_val(values), shape.iter().product::<i64>() as usize * dtype.bytes());
+        assert_eq!(Some(size_of_val(values)), dtype.bytes_of(shape.iter().product::<i64>() as usize));
         // SAFETY: the storage has exactly that many bytes, and `T` is a plain number.
         unsafe {
             std::ptr::copy_nonoverlapping(
@@ -109,7 +109,7 @@ impl Tensor {
     }
 
     pub fn bytes(&self) -> Vec<u8> {
-        let count = self.shape.iter().product::<i64>() as usize * self.dtype.bytes();
+        let count = self.dtype.bytes_of(self.shape.iter().product::<i64>() as usize).unwrap();
         self.data.iter().flat_map(|word| word.to_le_bytes()).take(count).collect()
     }
 

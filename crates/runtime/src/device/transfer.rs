@@ -8,7 +8,7 @@ use crate::memory::{AllocatorKind, Buffer, Storage, allocator};
 /// An uninitialised compact tensor on a device.
 pub fn empty_tensor(shape: &[i64], dtype: DataType, device: Device) -> Result<Tensor, Error> {
     let elements = shape.iter().try_fold(1_usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));
-    let bytes = elements.and_then(|elements| elements.checked_mul(dtype.bytes())).ok_or_else(|| {
+    let bytes = elements.and_then(|elements| dtype.bytes_of(elements)).ok_or_else(|| {
         Error::new(ErrorKind::ValueError, format!("a tensor of shape {shape:?} and type {dtype} cannot exist"))
     })?;
     let buffer = Buffer::new(&allocator(device, AllocatorKind::Naive)?, bytes)?;

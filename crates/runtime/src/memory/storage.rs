@@ -29,7 +29,7 @@ impl Storage {
     pub fn tensor(this: &Ref<Self>, offset: usize, shape: &[i64], dtype: DataType) -> Result<Tensor, Error> {
         let buffer = &this.buffer;
         let elements = shape.iter().try_fold(1_usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));
-        let bytes = elements.and_then(|elements| elements.checked_mul(dtype.bytes()));
+        let bytes = elements.and_then(|elements| dtype.bytes_of(elements));
         if bytes.and_then(|bytes| bytes.checked_add(offset)).is_none_or(|end| end > buffer.bytes()) {
             let message = format!(
                 "a tensor of shape {shape:?} and type {dtype} at offset {offset} does not fit the storage of {} bytes",

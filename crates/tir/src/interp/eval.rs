@@ -92,7 +92,7 @@ impl Interp {
             && !self.eval_bool(predicate, outer)?
         {
             let zero = if n.buffer.dtype.is_float() { Scalar::Float(0.0) } else { Scalar::Int(0) };
-            return Ok(zero);
+            return Ok(zero.wrapped(n.buffer.dtype));
         }
         let indices = self.indices_at(&n.indices, outer)?;
         let view = self.view_of(&n.buffer)?;

@@ -46,7 +46,8 @@ fn mismatch(intrinsic: Intrinsic, of: DataType) -> InterpError {
 
 fn reinterpret(a: Scalar, from: DataType, to: DataType) -> Result<Scalar> {
     let bytes = a.to_bytes(from);
-    let same_size = from.element().bytes() == to.element().bytes();
+    let width = |dtype: DataType| if dtype.is_packed() { usize::from(dtype.bits) } else { dtype.element().bytes() * 8 };
+    let same_size = width(from) == width(to);
     same_size
         .then(|| Scalar::from_bytes(to, &bytes))
         .flatten()

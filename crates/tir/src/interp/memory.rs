@@ -1,4 +1,7 @@
 //! The memory of an execution: tensors of the caller and scratch.
+//!
+//! Elements of less than a byte share bytes, as DLPack has them, in the order in which numpy arrays become tensors: the first
+//! has the upper bits.
 
 use std::rc::Rc;
 
@@ -12,8 +15,8 @@ use super::{ByNode, Interp, InterpError, Result};
 #[derive(Debug)]
 struct Storage {
     bytes: Vec<u8>,
-    /// Which bytes hold a value; `None` if all do.
-    written: Option<Vec<bool>>,
+    /// Which bits of each byte hold a value; `None` if all do.
+    written: Option<Vec<u8>>,
     /// Where they came from and go back to.
     tensor: Option<Tensor>,
 }
@@ -56,7 +59,7 @@ impl Memory {
 
     /// Fresh, unwritten memory of that many bytes for a buffer.
     pub fn allocate(&mut self, buffer: &Ref<Buffer>, size: usize) {
-        let fresh = Storage { bytes: vec![0; size], written: Some(vec![false; size]), tensor: None };
+        let fresh = Storage { bytes: vec![0; size], written: Some(vec![0; size]), tensor: None };
         // A buffer that is allocated again, as in a loop, gives up what it had.
         match self.by_pointer.get(&buffer.data).copied().filter(|at| self.storages[*at].tensor.is_none()) {
             Some(at) => self.storages[at] = fresh,
@@ -79,7 +82,10 @@ impl Memory {
             || InterpError::Malformed(format!("a tensor of {shape:?} does not lie behind `{}`", pointer.name));
         let at = self.by_pointer.get(pointer).copied().ok_or_else(outside)?;
         let count = shape.iter().try_fold(1i64, |n, d| n.checked_mul(*d)).ok_or_else(outside)?;
-        let size = |elements: i64| usize::try_from(elements).ok().and_then(|n| n.checked_mul(dtype.bytes()));
+        let size = |elements: i64| usize::try_from(elements).ok().and_then(|n| dtype.bytes_of(n));
+        if dtype.is_packed() && offset.checked_mul(i64::from(dtype.bits)).is_none_or(|bits| bits % 8 != 0) {
+            return Err(InterpError::Unsupported("tensors that begin inside of a byte".to_string()));
+        }
         let (start, length) = size(offset).zip(size(count)).ok_or_else(outside)?;
         let end = start.checked_add(length).ok_or_else(outside)?;
         let bytes = self.storages[at].bytes.get(start..end).ok_or_else(outside)?;
@@ -92,7 +98,7 @@ impl Memory {
         let storage = &mut self.storages[storage];
         storage.bytes[start..start + bytes.len()].copy_from_slice(&bytes);
         if let Some(written) = &mut storage.written {
-            written[start..start + bytes.len()].fill(true);
+            written[start..start + bytes.len()].fill(u8::MAX);
         }
         Ok(())
     }
@@ -112,51 +118,109 @@ impl Memory {
         self.by_pointer.insert(buffer.data.clone(), source.storage);
     }
 
-    fn range(&self, access: &'static str, view: &View, indices: &[i64]) -> Result<std::ops::Range<usize>> {
+    /// The bits of a lane of an element.
+    fn place(&self, access: &'static str, view: &View, indices: &[i64], lane: usize) -> Result<Bits> {
         let outside = || InterpError::OutOfBounds {
             access,
             buffer: view.buffer.name.clone(),
             indices: indices.to_vec(),
             shape: view.shape.clone(),
         };
-        let element = view.position(indices).ok_or_else(outside)?;
-        let size = view.dtype.bytes();
-        let start = usize::try_from(element).ok().and_then(|e| e.checked_mul(size)).ok_or_else(outside)?;
-        let end = start.checked_add(size).ok_or_else(outside)?;
-        if end > self.storages[view.storage].bytes.len() {
+        if view.dtype.is_packed() && view.dtype.bits > 8 {
+            return Err(InterpError::Unsupported(format!("elements of type {}", view.dtype)));
+        }
+        let (element, lanes) = (view.position(indices).ok_or_else(outside)?, usize::from(view.dtype.lanes.max(1)));
+        let number = usize::try_from(element).ok().and_then(|e| e.checked_mul(lanes)?.checked_add(lane));
+        let width =
+            if view.dtype.is_packed() { usize::from(view.dtype.bits) } else { view.dtype.element().bytes() * 8 };
+        let first = number.and_then(|n| n.checked_mul(width)).ok_or_else(outside)?;
+        let place = Bits { first, width };
+        if first.checked_add(width).is_none_or(|end| end > self.storages[view.storage].bytes.len() * 8) {
             return Err(outside());
         }
-        Ok(start..end)
+        Ok(place)
     }
 
     /// Reads a lane of an element.
     pub fn load(&self, view: &View, indices: &[i64], lane: usize) -> Result<Scalar> {
-        let range = self.range("load", view, indices)?;
+        let place = self.place("load", view, indices, lane)?;
         let storage = &self.storages[view.storage];
-        if storage.written.as_ref().is_some_and(|written| written[range.clone()].contains(&false)) {
+        if storage.written.as_ref().is_some_and(|written| !place.all_set(written)) {
             return Err(InterpError::Unwritten { buffer: view.buffer.name.clone(), indices: indices.to_vec() });
         }
-        let element = view.dtype.element();
-        let mut lanes = storage.bytes[range].chunks_exact(element.bytes().max(1));
-        let value = lanes.nth(lane).and_then(|bytes| Scalar::from_bytes(element, bytes));
+        let value = Scalar::from_bytes(view.dtype.element(), &place.read(&storage.bytes));
         value.ok_or_else(|| InterpError::Unsupported(format!("elements of type {}", view.dtype)))
     }
 
     /// Writes an element, of one lane or as many as the buffer's type has.
     pub fn store(&mut self, view: &View, indices: &[i64], lanes: &[Scalar]) -> Result<()> {
-        let range = self.range("store", view, indices)?;
-        let bytes: Vec<u8> = lanes.iter().flat_map(|v| v.to_bytes(view.dtype)).collect();
-        if bytes.len() != range.len() {
-            let message =
-                format!("{} bytes stored to an element of {} of `{}`", bytes.len(), view.dtype, view.buffer.name);
-            return Err(InterpError::Malformed(message));
-        }
-        let storage = &mut self.storages[view.storage];
-        storage.bytes[range.clone()].copy_from_slice(&bytes);
-        if let Some(written) = &mut storage.written {
-            written[range].fill(true);
+        for (lane, value) in lanes.iter().enumerate() {
+            let place = self.place("store", view, indices, lane)?;
+            let bytes = value.to_bytes(view.dtype.element());
+            if bytes.len() != place.width.div_ceil(8) {
+                let (name, dtype) = (&view.buffer.name, view.dtype);
+                let message = format!("{} bytes stored to an element of {dtype} of `{name}`", bytes.len());
+                return Err(InterpError::Malformed(message));
+            }
+            let storage = &mut self.storages[view.storage];
+            place.write(&mut storage.bytes, &bytes);
+            if let Some(written) = &mut storage.written {
+                place.write(written, &[u8::MAX; 8]);
+            }
         }
         Ok(())
+    }
+}
+
+/// Where an element lies: whole bytes, or fewer than eight bits, counted from the upper end of the first byte.
+struct Bits {
+    first: usize,
+    width: usize,
+}
+
+impl Bits {
+    /// The bytes that it has a part in.
+    fn bytes(&self) -> std::ops::Range<usize> {
+        self.first / 8..(self.first + self.width).div_ceil(8)
+    }
+
+    /// Of an element of less than a byte, by what it is shifted within the sixteen bits from its first byte on.
+    fn shift(&self) -> usize {
+        16 - self.first % 8 - self.width
+    }
+
+    fn word(&self, memory: &[u8]) -> u16 {
+        let bytes = &memory[self.bytes()];
+        u16::from_be_bytes([bytes[0], bytes.get(1).copied().unwrap_or(0)])
+    }
+
+    fn mask(&self) -> u16 {
+        (1 << self.width) - 1
+    }
+
+    fn read(&self, memory: &[u8]) -> Vec<u8> {
+        if self.width >= 8 {
+            return memory[self.bytes()].to_vec();
+        }
+        vec![(self.word(memory) >> self.shift() & self.mask()) as u8]
+    }
+
+    /// Writes the first bytes, or bits, of some.
+    fn write(&self, memory: &mut [u8], bytes: &[u8]) {
+        let range = self.bytes();
+        if self.width >= 8 {
+            return memory[range.clone()].copy_from_slice(&bytes[..range.len()]);
+        }
+        let kept = self.word(memory) & !(self.mask() << self.shift());
+        let word = (kept | (u16::from(bytes[0]) & self.mask()) << self.shift()).to_be_bytes();
+        memory[range.clone()].copy_from_slice(&word[..range.len()]);
+    }
+
+    fn all_set(&self, written: &[u8]) -> bool {
+        match self.width {
+            0..8 => self.word(written) >> self.shift() & self.mask() == self.mask(),
+            _ => written[self.bytes()].iter().all(|bits| *bits == u8::MAX),
+        }
     }
 }
 
@@ -188,7 +252,7 @@ impl View {
     /// How many bytes a compact buffer of this shape takes, if that can be had.
     pub fn byte_size(&self) -> Option<usize> {
         let count = self.shape.iter().try_fold(1usize, |n, d| n.checked_mul(usize::try_from(*d).ok()?))?;
-        count.checked_mul(self.dtype.bytes()).filter(|bytes| *bytes <= isize::MAX as usize / 4)
+        self.dtype.bytes_of(count).filter(|bytes| *bytes <= isize::MAX as usize / 4)
     }
 
     /// The part of this buffer that begins at some indices, with other dimensions.

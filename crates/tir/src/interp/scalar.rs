@@ -1,7 +1,7 @@
 //! Values of the interpreter and the operators on them.
 
 use half::{bf16, f16};
-use relaxide_ffi::DataType;
+use relaxide_ffi::{DataType, SmallFloat};
 use relaxide_ir::BinaryOp;
 
 use super::{InterpError, Result};
@@ -73,8 +73,12 @@ impl Scalar {
         }
     }
 
-    /// Reads an element of a type from its bytes; `None` for a type without elements here.
+    /// Reads an element of a type from its bytes; `None` for a type without elements here. An element of less than a byte is
+    /// the lower bits of one.
     pub fn from_bytes(dtype: DataType, bytes: &[u8]) -> Option<Scalar> {
+        if let ([code], Some(family)) = (bytes, SmallFloat::of(dtype)) {
+            return Some(Scalar::Float(family.decode(*code)));
+        }
         Some(match (dtype.code, bytes) {
             (DataType::FLOAT, &[a, b]) => Scalar::Float(f16::from_le_bytes([a, b]).to_f64()),
             (DataType::BFLOAT, &[a, b]) => Scalar::Float(bf16::from_le_bytes([a, b]).to_f64()),
@@ -89,9 +93,13 @@ impl Scalar {
         })
     }
 
-    /// The bytes of the element in a type.
+    /// The bytes of the element in a type; those of less than a byte are its lower bits, the others being zero.
     pub fn to_bytes(self, dtype: DataType) -> Vec<u8> {
+        if let (Scalar::Float(v), Some(family)) = (self, SmallFloat::of(dtype)) {
+            return vec![family.encode(v)];
+        }
         match (self, dtype.code, dtype.bits) {
+            (Scalar::Int(v), ..) if dtype.is_packed() => vec![v as u8 & ((1 << dtype.bits.min(7)) - 1)],
             (Scalar::Int(v), ..) => v.to_le_bytes()[..dtype.element().bytes().min(8)].to_vec(),
             (Scalar::Float(v), DataType::FLOAT, 16) => f16::from_f32(v as f32).to_le_bytes().to_vec(),
             (Scalar::Float(v), DataType::BFLOAT, _) => bf16::from_f32(v as f32).to_le_bytes().to_vec(),
@@ -103,6 +111,9 @@ impl Scalar {
 
 /// A float rounded to a type.
 pub(super) fn round_to(dtype: DataType, v: f64) -> f64 {
+    if let Some(family) = SmallFloat::of(dtype) {
+        return family.decode(family.encode(v));
+    }
     match (dtype.code, dtype.bits) {
         (DataType::FLOAT, 16) => f16::from_f32(v as f32).to_f64(),
         (DataType::BFLOAT, 16) => bf16::from_f32(v as f32).to_f64(),
@@ -212,7 +223,7 @@ fn float_binary(op: BinaryOp, dtype: DataType, a: f64, b: f64) -> Scalar {
     use BinaryOp::*;
     let double = dtype.bits == 64;
     let (x, y) = (a as f32, b as f32);
-    // 16-bit types are computed in single precision, like everything that is not double.
+    // Smaller types are computed in single precision, like everything that is not double.
     let arith = |wide: fn(f64, f64) -> f64, narrow: fn(f32, f32) -> f32| {
         Scalar::Float(if double { wide(a, b) } else { round_to(dtype, f64::from(narrow(x, y))) })
     };

@@ -45,7 +45,7 @@ pub(crate) fn impossible_storage(size: &[i64], dtype: DataType) -> Error {
 /// The bytes of a storage of that many elements; `None` if no memory has them.
 pub(crate) fn storage_bytes(size: &[i64], dtype: DataType) -> Option<usize> {
     let elements = size.iter().try_fold(1_usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));
-    elements?.checked_mul(dtype.bytes())
+    dtype.bytes_of(elements?)
 }
 
 /// Whether a memory scope is the ordinary memory of a device, the only one that there is so far.
