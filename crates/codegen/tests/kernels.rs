@@ -3,6 +3,8 @@
 mod harness;
 #[path = "kernels/small_elements.rs"]
 mod small_elements;
+#[path = "kernels/many_elements.rs"]
+mod many_elements;
 
 use harness::{Kernels, Packed, Tensor, elementwise, emulated, kernel};
 use relaxide_codegen::CodegenError;

@@ -368,6 +368,12 @@ impl<'m, 'k> Entry<'m, 'k> {
             match self.body.vars.get(var).cloned() {
                 None => {
                     let value = self.f().convert(actual, ty);
+                    if ty.kind.bytes() < 8 {
+                        let back = self.f().convert(&value, Ty::I64);
+                        let ok = self.f().icmp("eq", &back, actual);
+                        let wanted = format!("a number that {} holds", var.dtype());
+                        self.expect(&ok, "ValueError", &format!("Invalid {place}"), position, &wanted);
+                    }
                     self.body.vars.insert(var.clone(), value);
                     self.places.insert(var.clone(), place);
                 }

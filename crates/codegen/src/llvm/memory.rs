@@ -9,7 +9,7 @@ use relaxide_ir::{
     BinaryOp, Buffer, PrimExpr, Ref,
     prim::{self, BufferLoad},
 };
-use relaxide_tir::BufferStore;
+use relaxide_tir::{BufferStore, analysis::wide::in_64_bits};
 
 use super::{
     kernel::Body,
@@ -131,15 +131,16 @@ impl Body<'_, '_> {
             [] => PrimExpr::from(0),
             [only] if buffer.strides.len() != 1 => only.clone(),
             _ if buffer.strides.len() == indices.len() => {
-                let terms = indices.iter().zip(&buffer.strides).map(|(index, stride)| index * stride);
+                let terms = indices.iter().zip(&buffer.strides).map(|(i, stride)| in_64_bits(i) * in_64_bits(stride));
                 terms.fold(PrimExpr::from(0), |sum, term| sum + term)
             }
             [first, rest @ ..] => {
-                rest.iter().zip(&buffer.shape[1..]).fold(first.clone(), |flat, (index, extent)| flat * extent + index)
+                let dims = rest.iter().zip(&buffer.shape[1..]);
+                dims.fold(in_64_bits(first), |flat, (i, extent)| flat * in_64_bits(extent) + in_64_bits(i))
             }
         };
         if !buffer.elem_offset.is_int(0) {
-            flat = flat + &buffer.elem_offset;
+            flat = in_64_bits(&flat) + in_64_bits(&buffer.elem_offset);
         }
         Ok(flat)
     }

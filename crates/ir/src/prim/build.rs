@@ -158,7 +158,8 @@ pub fn not(a: PrimExpr) -> PrimExpr {
 }
 
 /// Brings two operands to one type where a literal or a narrower integer allows it: a scalar is broadcast to the other's
-/// lanes, an integer literal takes the other's element type, the narrower of two integers is widened.
+/// lanes, a literal takes the other's element type unless that is an index type that does not hold it, the narrower of two
+/// integers is widened.
 pub fn promote(a: PrimExpr, b: PrimExpr) -> (PrimExpr, PrimExpr) {
     let (ta, tb) = (a.dtype(), b.dtype());
     if ta == tb {
@@ -170,12 +171,11 @@ pub fn promote(a: PrimExpr, b: PrimExpr) -> (PrimExpr, PrimExpr) {
     if tb.lanes == 1 && ta.lanes > 1 {
         return promote(a, broadcast(b, i64::from(ta.lanes)));
     }
-    let (literal_a, literal_b) = (literal(&a).is_some(), literal(&b).is_some());
-    if literal_a && !literal_b {
-        return (cast(tb, a), b);
-    }
-    if literal_b && !literal_a {
-        return (a, cast(ta, b));
+    let fits = |value: i64, ty: DataType| !(ty.is_int() && ty.bits == 32) || holds(ty.element(), value);
+    match (literal(&a), literal(&b)) {
+        (Some(value), None) if fits(value, tb) => return (cast(tb, a), b),
+        (None, Some(value)) if fits(value, ta) => return (a, cast(ta, b)),
+        _ => {}
     }
     let wider = if ta.is_float() != tb.is_float() {
         if ta.is_float() { ta } else { tb }

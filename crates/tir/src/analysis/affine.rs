@@ -182,7 +182,11 @@ impl<'a> Detect<'a> {
     }
 
     fn binding(&mut self, value: &PrimExpr) -> Result<Binding, NotAffine> {
-        let value = self.simplify(value);
+        // A loop may be wider than the axis; no value of the axis is.
+        let value = match value {
+            PrimExpr::Cast(n) if n.dtype.is_int() && n.value.dtype().is_int() => self.simplify(&n.value),
+            value => self.simplify(value),
+        };
         let (mut terms, mut base) = (Vec::new(), prim::int_of(value.dtype(), 0));
         let one = prim::int_of(value.dtype(), 1);
         self.collect(&value, &one, &mut terms, &mut base)?;

@@ -11,3 +11,4 @@ pub mod reducer;
 pub mod regions;
 #[cfg(test)]
 pub(crate) mod samples;
+pub mod wide;

@@ -8,8 +8,10 @@ use relaxide_ffi::{Any, AnyView, Ref, Tensor};
 use relaxide_ir::PrimExpr;
 use relaxide_ir::prim::{BufferLoad, PrimCall, Ramp};
 
+use super::memory::View;
 use super::scalar::{self, Scalar, Value};
 use super::{Interp, InterpError, Result, math};
+use crate::analysis::wide::in_64_bits;
 use crate::intrin::Intrinsic;
 use crate::tensor_argument::TensorArgument;
 
@@ -78,9 +80,13 @@ impl Interp {
         Ok(Scalar::Int(base.wrapping_add(stride.wrapping_mul(lane as i64))).wrapped(dtype))
     }
 
-    /// The indices of an access in one lane.
-    pub(super) fn indices_at(&mut self, indices: &[PrimExpr], lane: usize) -> Result<Vec<i64>> {
-        let at = |e: &PrimExpr| self.eval_int_at(e, if e.dtype().lanes > 1 { lane } else { 0 });
+    /// The indices of an access in one lane. Those of a buffer with more elements than 32 bits count are computed in 64.
+    pub(super) fn indices_at(&mut self, view: &View, indices: &[PrimExpr], lane: usize) -> Result<Vec<i64>> {
+        let is_large = view.reach().is_none_or(|reach| reach > i64::from(i32::MAX));
+        let at = |e: &PrimExpr| {
+            let lane = if e.dtype().lanes > 1 { lane } else { 0 };
+            if is_large { self.eval_int_at(&in_64_bits(e), lane) } else { self.eval_int_at(e, lane) }
+        };
         indices.iter().map(at).collect()
     }
 
@@ -94,8 +100,8 @@ impl Interp {
             let zero = if n.buffer.dtype.is_float() { Scalar::Float(0.0) } else { Scalar::Int(0) };
             return Ok(zero.wrapped(n.buffer.dtype));
         }
-        let indices = self.indices_at(&n.indices, outer)?;
         let view = self.view_of(&n.buffer)?;
+        let indices = self.indices_at(&view, &n.indices, outer)?;
         self.memory.load(&view, &indices, inner)
     }
 

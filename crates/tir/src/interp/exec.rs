@@ -114,7 +114,7 @@ impl Interp {
             {
                 continue;
             }
-            let indices = self.indices_at(&n.indices, outer)?;
+            let indices = self.indices_at(&view, &n.indices, outer)?;
             let element = (0..within).map(|i| value.lane(outer * within + i)).collect::<Result<Vec<_>>>()?;
             self.memory.store(&view, &indices, &element)?;
         }

@@ -245,6 +245,12 @@ impl View {
         (indices.len() == self.shape.len()).then_some(position)
     }
 
+    /// How far apart two elements can be at most; `None` where no index says it.
+    pub fn reach(&self) -> Option<i64> {
+        let mut steps = self.shape.iter().zip(&self.strides);
+        steps.try_fold(0i64, |sum, (size, stride)| sum.checked_add(size.checked_mul(stride.checked_abs()?)?))
+    }
+
     fn is_compact(&self) -> bool {
         compact_strides(&self.shape).is_some_and(|strides| strides == self.strides)
     }

@@ -14,11 +14,11 @@
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::Buffer;
-use relaxide_ir::prim::{self, BinaryOp, BufferLoad, PrimExpr, PrimMutator};
+use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator};
 
 use super::LowerError;
 use crate::PrimFunc;
-use crate::analysis::data::is_data;
+use crate::analysis::wide::in_64_bits;
 use crate::functor::StmtMutator;
 use crate::stmt::{BufferStore, Stmt};
 
@@ -51,23 +51,6 @@ fn checked(buffer: &Buffer, indices: Vec<PrimExpr>, predicate: Option<&PrimExpr>
         prim::call(DataType::int(64).with_lanes(lanes), "tirx.checked_index", args)
     };
     indices.into_iter().enumerate().map(check).collect()
-}
-
-/// An index computed in 64 bits.
-fn in_64_bits(e: &PrimExpr) -> PrimExpr {
-    let wide = DataType::int(64).with_lanes(e.dtype().lanes);
-    if is_data(e) {
-        return prim::cast(wide, e.clone());
-    }
-    match e {
-        PrimExpr::Cast(n) if n.dtype == wide && n.value.dtype().is_int() => in_64_bits(&n.value),
-        PrimExpr::Ramp(n) => prim::ramp(in_64_bits(&n.base), in_64_bits(&n.stride), n.lanes),
-        PrimExpr::Broadcast(n) => prim::broadcast(in_64_bits(&n.value), n.lanes),
-        PrimExpr::Binary(n) if e.dtype().is_int() && n.op != BinaryOp::And && n.op != BinaryOp::Or => {
-            prim::binary(n.op, in_64_bits(&n.a), in_64_bits(&n.b))
-        }
-        _ => prim::cast(wide, e.clone()),
-    }
 }
 
 impl PrimMutator for CheckBounds {

@@ -173,7 +173,7 @@ impl Vectorize {
             PrimExpr::Var(var) => Some(self.vars.get(var).unwrap_or(e).clone()),
             PrimExpr::Cast(n) => {
                 let value = self.expr(&n.value)?;
-                Some(prim::cast(n.dtype.with_lanes(value.dtype().lanes), value))
+                Some(ramp::cast(n.dtype.with_lanes(value.dtype().lanes), value))
             }
             PrimExpr::Binary(n) => self.binary(n),
             PrimExpr::Not(n) => self.expr(&n.a).map(prim::not),

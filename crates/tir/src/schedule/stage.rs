@@ -14,10 +14,11 @@
 use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{BinaryOp, Let, PrimExpr, PrimMutator, PrimVisitor, VarMap, call, cast, int, substitute};
+use relaxide_ir::prim::{BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap, cast, int, substitute};
 use relaxide_ir::{Buffer, DataType, Var};
 
 use super::affine::{all_same, loads, uses_any};
+use crate::analysis::wide::{Widen, wider};
 use crate::functor::StmtVisitor;
 use crate::{BufferStore, IterKind, PrimFunc, SBlockRealize, Stmt};
 
@@ -140,7 +141,7 @@ impl Stage {
         if axes().all(|a| a.var.dtype() == index && a.extent.dtype() == index) {
             return self;
         }
-        let wide = |a: &Axis| (a.var.clone(), PrimExpr::from(&Var::dim(a.var.name.clone())));
+        let wide = |a: &Axis| (a.var.clone(), PrimExpr::from(&wider(&a.var)));
         let mut widen = Widen(axes().map(wide).collect());
         let axis = |a: &Axis, map: &VarMap| {
             let var = map.get(&a.var).and_then(PrimExpr::as_var).unwrap_or(&a.var).clone();
@@ -175,26 +176,6 @@ impl Stage {
             reduction: self.reduction.as_ref().map(|r| Reduction { op: r.op, init: substitute(&r.init, &map) }),
             value: substitute(&self.value, &map),
             ..self.clone()
-        }
-    }
-}
-
-/// Puts wider variables in the place of axes. What a call or a name takes keeps its type.
-struct Widen(VarMap);
-
-impl PrimMutator for Widen {
-    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
-        match e {
-            PrimExpr::Var(var) => self.0.get(var).cloned().unwrap_or_else(|| e.clone()),
-            PrimExpr::Call(n) => {
-                let args: Vec<PrimExpr> = n.args.iter().map(|arg| cast(arg.dtype(), self.mutate_prim(arg))).collect();
-                if args == n.args { e.clone() } else { call(n.dtype, n.op.clone(), args) }
-            }
-            PrimExpr::Let(n) => {
-                let (value, body) = (cast(n.value.dtype(), self.mutate_prim(&n.value)), self.mutate_prim(&n.body));
-                Ref::new(Let { var: n.var.clone(), value, body }).into()
-            }
-            _ => self.remake_prim(e),
         }
     }
 }

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Each loop must be all that the one around it holds, begin at zero, and have an extent that the loops around do not
-//! change.
+//! change. Where the loops' own type does not hold the product of their extents, the one loop counts in 64 bits.
 
-use relaxide_ffi::Ref;
+use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::Var;
 use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars};
@@ -40,7 +40,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let loops = places.iter().map(|place| place.for_loop()).collect::<Result<Vec<_>, _>>()?;
     let ids: Vec<NodeId> = places.iter().map(|place| place.node).collect();
     check_nested(&outer.tree, &ids, &loops)?;
-    let dtype = loops.iter().map(|l| l.var.dtype()).max_by_key(|d| d.bits).unwrap_or(relaxide_ir::DataType::int(64));
+    let dtype = counter_type(&loops);
     let names: Vec<&str> = loops.iter().map(|l| l.var.name.as_str()).collect();
     let fused = Var::prim(format!("{}_fused", names.join("_")), dtype);
     let mut analyzer = analyzer_at(&outer.tree, outer.node);
@@ -52,6 +52,13 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let body = replace(&sch.func(&outer.func)?.body, &[(outer.stmt().clone(), nest)]);
     sch.commit(&outer.func, body, &[])?;
     Ok(vec![Value::Loop(outer.func.clone(), fused)])
+}
+
+/// The widest of the loops' types, or one that holds the product of their extents where that is a number.
+fn counter_type(loops: &[Ref<For>]) -> DataType {
+    let widest = loops.iter().map(|l| l.var.dtype()).max_by_key(|d| d.bits).unwrap_or(DataType::int(64));
+    let count = loops.iter().try_fold(1i64, |count, l| count.checked_mul(l.extent.as_int()?));
+    if count.is_some_and(|count| !prim::holds(widest, count)) { DataType::int(64) } else { widest }
 }
 
 /// The counters of the loops, of the one counter.

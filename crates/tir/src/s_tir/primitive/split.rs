@@ -10,7 +10,7 @@
 //! extent exactly, the blocks inside get a condition, which is left out on request (`disable_predication`), for schedules
 //! that know better. The loop must begin at zero and carry no annotation and no thread, which would get lost.
 
-use relaxide_ffi::Ref;
+use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::attrs::AttrValue;
@@ -46,15 +46,18 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let given: Vec<Option<PrimExpr>> =
         call.inputs.get(1..).unwrap_or_default().iter().map(|f| sch.factor(f)).collect::<Result<_, _>>()?;
     let mut analyzer = analyzer_at(&place.tree, place.node);
-    let factors = complete(&loop_, &given, &mut analyzer)?;
-    let vars: Vec<Ref<Var>> =
-        (0..factors.len()).map(|i| Var::new(format!("{}_{i}", loop_.var.name), loop_.var.ty.clone())).collect();
-    let zero = prim::int_of(loop_.var.dtype(), 0);
+    let dtype = counter_type(&loop_, &given);
+    let factors = complete(&loop_, &given, dtype, &mut analyzer)?;
+    let vars: Vec<Ref<Var>> = (0..factors.len()).map(|i| Var::prim(format!("{}_{i}", loop_.var.name), dtype)).collect();
+    let zero = prim::int_of(dtype, 0);
     let value = vars.iter().zip(&factors).fold(zero, |value, (var, factor)| {
         analyzer.bind(var, prim::int_of(var.dtype(), 0), factor.clone());
         prim::add(prim::mul(value, factor.clone()), var)
     });
-    let body = substitute_stmt(&loop_.body, &VarMap::from([(loop_.var.clone(), value.clone())]));
+    let body = substitute_stmt(
+        &loop_.body,
+        &VarMap::from([(loop_.var.clone(), prim::cast(loop_.var.dtype(), value.clone()))]),
+    );
     let condition = prim::lt(value, loop_.extent.clone());
     let body = if unguarded || analyzer.can_prove(&condition) { body } else { guard(&body, &condition) };
     let nest = vars
@@ -93,9 +96,22 @@ pub(super) fn check_plain(loop_: &For) -> Result<(), ScheduleError> {
     Ok(())
 }
 
+/// The loop's own type, or one that holds the factors' product where both are numbers.
+fn counter_type(loop_: &For, given: &[Option<PrimExpr>]) -> DataType {
+    let own = loop_.var.dtype();
+    let product = given.iter().flatten().try_fold(1i64, |product, f| product.checked_mul(f.as_int()?));
+    // An open factor makes it up to one multiple more than the extent.
+    let padded = product.zip(loop_.extent.as_int()).and_then(|(product, extent)| product.checked_add(extent));
+    if padded.is_some_and(|padded| !prim::holds(own, padded)) { DataType::int(64) } else { own }
+}
+
 /// The factors, the one that was left open filled in.
-fn complete(loop_: &For, given: &[Option<PrimExpr>], analyzer: &mut Analyzer) -> Result<Vec<PrimExpr>, ScheduleError> {
-    let dtype = loop_.var.dtype();
+fn complete(
+    loop_: &For,
+    given: &[Option<PrimExpr>],
+    dtype: DataType,
+    analyzer: &mut Analyzer,
+) -> Result<Vec<PrimExpr>, ScheduleError> {
     if given.is_empty() {
         return Err(ScheduleError::Operand("split needs at least one factor".into()));
     }
@@ -117,7 +133,7 @@ fn complete(loop_: &For, given: &[Option<PrimExpr>], analyzer: &mut Analyzer) ->
         }
         return Ok(known);
     }
-    let above = prim::add(loop_.extent.clone(), prim::sub(product.clone(), prim::int_of(dtype, 1)));
+    let above = prim::add(prim::cast(dtype, loop_.extent.clone()), prim::sub(product.clone(), prim::int_of(dtype, 1)));
     let open = prim::floordiv(above, product.clone());
     let open = if product.as_int().is_some() { open } else { analyzer.simplify(&open) };
     Ok(given.iter().map(|f| f.as_ref().map_or_else(|| open.clone(), |f| prim::cast(dtype, f.clone()))).collect())
