@@ -21,6 +21,7 @@
 //! changes; nothing else does.
 
 pub mod affine;
+mod below_maximum;
 mod by_hand;
 mod compact;
 pub mod group;

@@ -22,6 +22,7 @@ use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, VarMap, int, load, su
 use relaxide_ir::{Buffer, Var};
 
 use super::affine::{coefficient, flat_index, loads, product, same, uses_any};
+use super::below_maximum;
 use super::group::{Reduce, Work};
 use super::rules::Contraction;
 use super::stage::{Axis, Program, Reduction, Stage};
@@ -246,7 +247,8 @@ impl<'a> Run<'a> {
                 p.rows.iter().filter_map(|(v, row)| Some((v.clone(), PrimExpr::from(&place(*row)?.var)))).collect();
             InRow { scratch: &scratch, map }.of(p)
         });
-        let pieces = pieces.collect();
+        let mut pieces: Vec<Work> = pieces.collect();
+        below_maximum::mark(&mut pieces);
         let scratch = self.pieces.iter().filter_map(|p| Some(scratch.get(p.output)?.buffer.clone())).collect();
         Rows { axes, pieces, scratch }
     }

@@ -18,25 +18,52 @@ const TANH: [f64; 5] = [-5.704_988_72e-3, 2.063_908_88e-2, -5.373_971_55e-2, 1.3
 const LN2_HIGH: f64 = 0.693_359_375;
 const LN2_LOW: f64 = -2.121_944_4e-4;
 
+/// Where the argument of an exponential lies, as far as that makes it cheaper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Range {
+    /// Anywhere.
+    Any,
+    /// Nowhere above zero (NaN may be).
+    NotPositive,
+}
+
+/// The exponent of one, as floats store it.
+const BIAS: i64 = 127;
+/// How far results below one are lifted before they are rounded: the smallest subnormal number becomes a normal one.
+const LIFT: i64 = 25;
+
 impl FunctionText<'_> {
     /// e^x in single precision.
     pub fn exp(&mut self, x: &Val) -> Val {
-        let bounded = self.clamp(x, -104.0, 89.0);
-        let (n, bits) = self.nearest_bits(&bounded, std::f64::consts::LOG2_E);
-        let remainder = self.fmuladd(&n, &Val::float(x.ty, -LN2_HIGH), &bounded);
+        self.exp_in(x, Range::Any)
+    }
+
+    /// e^x in single precision, for arguments of which something is known.
+    pub fn exp_in(&mut self, x: &Val, range: Range) -> Val {
+        let bounded = match range {
+            Range::Any => self.clamp(x, -104.0, 89.0),
+            Range::NotPositive => self.at_least(x, -104.0),
+        };
+        let (fraction, exponent) = self.exp_parts(&bounded, lifted(range));
+        self.scale(&fraction, &exponent, &bounded, range)
+    }
+
+    /// `p` and the bits of `n + bias` with `e^x = p * 2^n`, for arguments that have been bounded.
+    fn exp_parts(&mut self, x: &Val, bias: i64) -> (Val, Val) {
+        let (n, bits) = self.nearest_bits(x, std::f64::consts::LOG2_E, bias);
+        let remainder = self.fmuladd(&n, &Val::float(x.ty, -LN2_HIGH), x);
         let remainder = self.fmuladd(&n, &Val::float(x.ty, -LN2_LOW), &remainder);
-        let fraction = self.exp_fraction(&remainder);
-        self.scale(&fraction, &bits, &bounded)
+        (self.exp_fraction(&remainder), bits)
     }
 
     /// 2^x in single precision.
     pub fn exp2(&mut self, x: &Val) -> Val {
         let bounded = self.clamp(x, -151.0, 129.0);
-        let (n, bits) = self.nearest_bits(&bounded, 1.0);
+        let (n, bits) = self.nearest_bits(&bounded, 1.0, lifted(Range::Any));
         let remainder = self.op("fsub", &bounded, &n);
         let remainder = self.fmul(&remainder, &Val::float(x.ty, std::f64::consts::LN_2));
         let fraction = self.exp_fraction(&remainder);
-        self.scale(&fraction, &bits, &bounded)
+        self.scale(&fraction, &bits, &bounded, Range::Any)
     }
 
     /// 10^x in single precision: `n` halvings of decades, the rest by the natural exponential.
@@ -45,12 +72,12 @@ impl FunctionText<'_> {
         const HIGH: f64 = 0.300_781_25;
         const LOW: f64 = 2.487_456_639_812e-4;
         let bounded = self.clamp(x, -45.3, 38.6);
-        let (n, bits) = self.nearest_bits(&bounded, std::f64::consts::LOG2_10);
+        let (n, bits) = self.nearest_bits(&bounded, std::f64::consts::LOG2_10, lifted(Range::Any));
         let remainder = self.fmuladd(&n, &Val::float(x.ty, -HIGH), &bounded);
         let remainder = self.fmuladd(&n, &Val::float(x.ty, -LOW), &remainder);
         let remainder = self.fmul(&remainder, &Val::float(x.ty, std::f64::consts::LN_10));
         let fraction = self.exp_fraction(&remainder);
-        self.scale(&fraction, &bits, &bounded)
+        self.scale(&fraction, &bits, &bounded, Range::Any)
     }
 
     /// `e^r` for `|r| <= ln 2 / 2`.
@@ -60,23 +87,34 @@ impl FunctionText<'_> {
         self.polynomial(r, &coefficients)
     }
 
-    /// `fraction * 2^n` for `-151 <= n <= 129`, where `n` is in the last bits of an integer and `x` has its sign.
+    /// `fraction * 2^n` for `-151 <= n <= 129`, where the last bits of an integer have `n` plus what [`lifted`] says, and
+    /// `x` has `n`'s sign.
     ///
     /// One power of two cannot reach from the subnormal numbers to infinity. A second one, known but for the sign, brings
-    /// the first into the middle, and rounds or overflows only once.
-    fn scale(&mut self, fraction: &Val, n: &Val, x: &Val) -> Val {
-        const BIAS: i64 = 127;
-        const DOWN: i64 = 25;
-        let bits = self.bitcast(x, n.ty);
-        let negative = self.icmp("slt", &bits, &Val::zero(n.ty));
-        let exponent = self.op("shl", n, &Val::int(n.ty, 23));
-        let offset = self.select(&negative, &Val::int(n.ty, (BIAS + DOWN) << 23), &Val::int(n.ty, (BIAS - 1) << 23));
-        let power = self.op("add", &exponent, &offset);
+    /// the first into the middle, and rounds or overflows only once. Which second one is a matter of integer arithmetic,
+    /// which more units do than choose between vectors.
+    fn scale(&mut self, fraction: &Val, exponent: &Val, x: &Val, range: Range) -> Val {
+        let ints = exponent.ty;
+        let power = self.power_of_two(exponent);
+        if range == Range::NotPositive {
+            let power = self.bitcast(&power, fraction.ty);
+            let scaled = self.fmul(fraction, &power);
+            return self.fmul(&scaled, &Val::float(fraction.ty, 2f64.powi(-LIFT as i32)));
+        }
+        let bits = self.bitcast(x, ints);
+        let negative = self.op("ashr", &bits, &Val::int(ints, 31));
+        let lift = self.op("and", &negative, &Val::int(ints, (LIFT + 1) << 23));
+        let power = self.op("add", &power, &lift);
         let power = self.bitcast(&power, fraction.ty);
-        let known = |power: i32| Val::float(fraction.ty, 2f64.powi(power));
-        let rest = self.select(&negative, &known(-(DOWN as i32)), &known(1));
+        let rest = self.op("sub", &Val::int(ints, (BIAS + 1) << 23), &lift);
+        let rest = self.bitcast(&rest, fraction.ty);
         let scaled = self.fmul(fraction, &power);
         self.fmul(&scaled, &rest)
+    }
+
+    /// The bits of `2^(n - 127)`, from `n` in the last bits of an integer.
+    fn power_of_two(&mut self, n: &Val) -> Val {
+        self.op("shl", n, &Val::int(n.ty, 23))
     }
 
     /// The hyperbolic tangent in single precision.
@@ -87,9 +125,13 @@ impl FunctionText<'_> {
         let cube = self.fmul(&square, x);
         let small = self.fmuladd(&tail, &cube, x);
         let doubled = self.fadd(&magnitude, &magnitude);
-        let power = self.exp(&doubled);
+        // From here on the result is one.
+        let bounded = self.at_most(&doubled, 20.0);
+        let (fraction, exponent) = self.exp_parts(&bounded, BIAS);
+        let power = self.power_of_two(&exponent);
+        let power = self.bitcast(&power, x.ty);
         let one = Val::float(x.ty, 1.0);
-        let denominator = self.fadd(&power, &one);
+        let denominator = self.fmuladd(&fraction, &power, &one);
         let quotient = self.fdiv(&Val::float(x.ty, 2.0), &denominator);
         let large = self.fsub(&one, &quotient);
         let large = self.copysign(&large, x);
@@ -100,9 +142,19 @@ impl FunctionText<'_> {
     /// `1 / (1 + e^-x)`, in single precision by our exponential and in double by the library's.
     pub fn sigmoid(&mut self, x: &Val) -> Val {
         let negated = self.fneg(x);
-        let power = if x.ty.kind == Kind::F64 { self.library_call("exp", &[&negated]) } else { self.exp(&negated) };
         let one = Val::float(x.ty, 1.0);
-        let sum = self.fadd(&power, &one);
+        let sum = if x.ty.kind == Kind::F64 {
+            let power = self.library_call("exp", &[&negated]);
+            self.fadd(&power, &one)
+        } else {
+            // Small powers vanish beside one, large ones are halved so that their exponent exists.
+            let bounded = self.clamp(&negated, -80.0, 89.0);
+            let (fraction, exponent) = self.exp_parts(&bounded, BIAS - 1);
+            let power = self.power_of_two(&exponent);
+            let power = self.bitcast(&power, x.ty);
+            let half = self.fmul(&fraction, &power);
+            self.fmuladd(&half, &Val::float(x.ty, 2.0), &one)
+        };
         self.fdiv(&one, &sum)
     }
 
@@ -123,5 +175,13 @@ impl FunctionText<'_> {
         let bits = self.op("shl", &biased, &Val::int(longs, 52));
         let factor = self.bitcast(&bits, x.ty);
         self.fmul(&fraction, &factor)
+    }
+}
+
+/// What is added to the exponents of a range, so that shifted they are a power of two near the middle.
+fn lifted(range: Range) -> i64 {
+    match range {
+        Range::Any => BIAS - 1,
+        Range::NotPositive => BIAS + LIFT,
     }
 }

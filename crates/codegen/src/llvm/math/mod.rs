@@ -28,6 +28,8 @@ mod power;
 mod table;
 mod trigonometry;
 
+pub use exp::Range;
+
 use super::{
     function::FunctionText,
     value::{Kind, Ty, Val},
@@ -58,16 +60,25 @@ impl FunctionText<'_> {
 
     /// `x`, or the bound that it exceeds; NaN stays NaN.
     fn clamp(&mut self, x: &Val, low: f64, high: f64) -> Val {
-        let (low, high) = (Val::float(x.ty, low), Val::float(x.ty, high));
+        let raised = self.at_least(x, low);
+        self.at_most(&raised, high)
+    }
+
+    fn at_least(&mut self, x: &Val, low: f64) -> Val {
+        let low = Val::float(x.ty, low);
         let below = self.fcmp("olt", x, &low);
-        let raised = self.select(&below, &low, x);
-        let above = self.fcmp("ogt", &raised, &high);
-        self.select(&above, &high, &raised)
+        self.select(&below, &low, x)
+    }
+
+    fn at_most(&mut self, x: &Val, high: f64) -> Val {
+        let high = Val::float(x.ty, high);
+        let above = self.fcmp("ogt", x, &high);
+        self.select(&above, &high, x)
     }
 
     /// The integer nearest to `x * factor`, as a float and as an integer, for products far below the mantissa's range.
     fn nearest(&mut self, x: &Val, factor: f64) -> (Val, Val) {
-        let (rounded, bits) = self.nearest_bits(x, factor);
+        let (rounded, bits) = self.nearest_bits(x, factor, 0);
         let magic = match x.ty.kind {
             Kind::F64 => MAGIC_F64.to_bits() as i64,
             _ => i64::from(MAGIC_F32.to_bits()),
@@ -76,14 +87,14 @@ impl FunctionText<'_> {
         (rounded, integer)
     }
 
-    /// As [`nearest`](Self::nearest), with something above the integer's last twenty bits: adding a large number leaves the
-    /// integer in the last bits of the sum.
-    fn nearest_bits(&mut self, x: &Val, factor: f64) -> (Val, Val) {
+    /// As [`nearest`](Self::nearest), with something above the integer's last twenty bits, and a small number added to it:
+    /// adding a large number leaves the integer in the last bits of the sum.
+    fn nearest_bits(&mut self, x: &Val, factor: f64, bias: i64) -> (Val, Val) {
         let (magic, ints) = match x.ty.kind {
             Kind::F64 => (MAGIC_F64, x.ty.with_kind(Ty::I64)),
             _ => (f64::from(MAGIC_F32), x.ty.with_kind(Ty::I32)),
         };
-        let magic = Val::float(x.ty, magic);
+        let magic = Val::float(x.ty, magic + bias as f64);
         let sum = self.fmuladd(x, &Val::float(x.ty, factor), &magic);
         (self.op("fsub", &sum, &magic), self.bitcast(&sum, ints))
     }
