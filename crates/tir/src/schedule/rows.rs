@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Softmax and the norms are such. Piece after piece over the whole tensor, each would read it from memory again; row after
-//! row, a row stays in the first-level cache, and what lies between the pieces is as small as a row.
+//! row, a row stays in the first-level cache, and what lies between the pieces is as small as a row. Where the last reader of such
+//! a row writes one of the same shape, the two share their memory: above, `E[k]` is kept in `B[i, k]`.
 //!
 //! An axis is a row axis where every piece has it, each reads of the pieces before it only what they made at the same place
 //! of it, and no piece runs along it through memory (a vector wants that axis inside). A run starts with any piece, grows
@@ -226,6 +227,19 @@ impl<'a> Run<'a> {
         run.pieces.len() > 1 && reduces && !alive.is_empty() && longest >= SHORT && !idle
     }
 
+    /// The piece that may lend the row that it writes to an earlier one: the only one that reads it late, element by
+    /// element, and no other piece touches that row before.
+    fn host(&self, of: usize) -> Option<&Piece<'a>> {
+        let output = self.pieces[of].output;
+        let last = self.pieces.iter().rposition(|p| p.loads.iter().any(|l| l.buffer == *output))?;
+        let host = &self.pieces[last];
+        let touched = |p: &Piece<'_>| p.output == host.output || p.loads.iter().any(|l| l.buffer == *host.output);
+        let others = self.pieces.iter().enumerate().filter(|(at, _)| *at != last);
+        let is_map = matches!(host.work, Work::Map(_));
+        let twice = self.pieces.iter().filter(|p| p.output == output).count() > 1;
+        (last > of && is_map && !twice && !others.into_iter().any(|(_, p)| touched(p))).then_some(host)
+    }
+
     /// The pieces over one row.
     fn into_rows(self, program: &Program, read_elsewhere: &HashSet<Ref<Buffer>>) -> Rows {
         let mut order: Vec<usize> = self.alive().into_iter().collect();
@@ -238,9 +252,17 @@ impl<'a> Run<'a> {
                 Axis { var: Var::dim(name), extent: self.extents[*row].clone() }
             })
             .collect();
-        let private = |p: &&Piece<'_>| program.intermediates.contains(p.output) && !read_elsewhere.contains(p.output);
-        let scratch: HashMap<Ref<Buffer>, Scratch> =
-            self.pieces.iter().filter(private).map(|p| (p.output.clone(), Scratch::of(p))).collect();
+        let private = |p: &Piece<'_>| program.intermediates.contains(p.output) && !read_elsewhere.contains(p.output);
+        let names: Vec<(usize, PrimExpr)> =
+            order.iter().zip(&axes).map(|(row, axis)| (*row, PrimExpr::from(&axis.var))).collect();
+        let mut scratch: HashMap<Ref<Buffer>, Scratch> = HashMap::new();
+        let mut lent = HashSet::new();
+        for (at, piece) in self.pieces.iter().enumerate().filter(|(_, p)| private(p)) {
+            let host = self.host(at).filter(|host| !private(host) && !lent.contains(host.output));
+            let guest =
+                host.and_then(|host| Scratch::inside(piece, host, &names).inspect(|_| _ = lent.insert(host.output)));
+            scratch.insert(piece.output.clone(), guest.unwrap_or_else(|| Scratch::of(piece)));
+        }
         let pieces = self.pieces.iter().map(|p| {
             let place = |row: usize| order.iter().position(|r| *r == row).and_then(|i| axes.get(i));
             let map =
@@ -249,32 +271,77 @@ impl<'a> Run<'a> {
         });
         let mut pieces: Vec<Work> = pieces.collect();
         below_maximum::mark(&mut pieces);
-        let scratch = self.pieces.iter().filter_map(|p| Some(scratch.get(p.output)?.buffer.clone())).collect();
+        let own = |p: &Piece<'_>| scratch.get(p.output).filter(|s| s.is_own).map(|s| s.buffer.clone());
+        let scratch = self.pieces.iter().filter_map(own).collect();
         Rows { axes, pieces, scratch }
     }
 }
 
-/// A buffer that became as large as a row.
+/// Where what lies between the pieces is kept, a row of it.
 struct Scratch {
     buffer: Ref<Buffer>,
-    /// The dimensions that stayed.
-    kept: Vec<usize>,
+    /// Its own buffer, as large as a row, and no other's.
+    is_own: bool,
+    /// What the indices into the buffer are.
+    places: Vec<Place>,
+}
+
+/// An index into scratch.
+enum Place {
+    /// The index of a dimension of what it is scratch for.
+    Dim(usize),
+    /// Always the same.
+    Fixed(PrimExpr),
 }
 
 impl Scratch {
+    /// A buffer of its own.
     fn of(piece: &Piece<'_>) -> Scratch {
         let dims = piece.dims();
         let kept: Vec<usize> = (0..dims.len()).filter(|d| dims[*d].is_none()).collect();
         let shape: Vec<PrimExpr> = kept.iter().filter_map(|d| piece.output.shape.get(*d).cloned()).collect();
-        let shape = if shape.is_empty() { vec![int(1)] } else { shape };
+        let (shape, places) = match kept.is_empty() {
+            true => (vec![int(1)], vec![Place::Fixed(int(0))]),
+            false => (shape, kept.into_iter().map(Place::Dim).collect()),
+        };
         let scope = if product(&shape).is_int(1) { "local" } else { "global" };
         let name = piece.output.name.clone();
-        Scratch { buffer: Buffer::scoped(name, piece.output.dtype, shape, scope), kept }
+        Scratch { buffer: Buffer::scoped(name, piece.output.dtype, shape, scope), is_own: true, places }
+    }
+
+    /// The row that a later piece writes: what it keeps until then is scratch for free, and the memory is asked for early,
+    /// while there is still something to compute.
+    fn inside(piece: &Piece<'_>, host: &Piece<'_>, rows: &[(usize, PrimExpr)]) -> Option<Scratch> {
+        if piece.output.dtype != host.output.dtype || product(&Scratch::of(piece).buffer.shape).is_int(1) {
+            return None;
+        }
+        let reads: Vec<_> = host.loads.iter().filter(|l| l.buffer == *piece.output).collect();
+        let read = *reads.first()?;
+        if reads.iter().any(|other| other.indices != read.indices) || read.indices.len() != piece.indices.len() {
+            return None;
+        }
+        let kept = piece.dims().iter().filter(|row| row.is_none()).count();
+        let place = |(index, row): (&PrimExpr, Option<usize>)| match row {
+            Some(row) => rows.iter().find(|(r, _)| *r == row).map(|(_, var)| Place::Fixed(var.clone())),
+            None if index.is_int(0) => Some(Place::Fixed(int(0))),
+            None => read.indices.iter().position(|i| i.as_var() == index.as_var()).map(Place::Dim),
+        };
+        let places = host.indices.iter().zip(host.dims()).map(place).collect::<Option<Vec<_>>>()?;
+        let used = places.iter().filter(|place| matches!(place, Place::Dim(_))).count();
+        // Every element of the row has a place, and the host's row is not longer.
+        let shapes_agree = places.iter().zip(&host.output.shape).all(|(place, host)| match place {
+            Place::Dim(d) => piece.output.shape.get(*d).is_some_and(|own| same(own, host)),
+            Place::Fixed(_) => true,
+        });
+        (used == kept && shapes_agree).then(|| Scratch { buffer: host.output.clone(), is_own: false, places })
     }
 
     fn indices(&self, indices: &[PrimExpr]) -> Vec<PrimExpr> {
-        let kept: Vec<PrimExpr> = self.kept.iter().filter_map(|d| indices.get(*d).cloned()).collect();
-        if kept.is_empty() { vec![int(0)] } else { kept }
+        let index = |place: &Place| match place {
+            Place::Dim(d) => indices.get(*d).cloned().unwrap_or_else(|| int(0)),
+            Place::Fixed(index) => index.clone(),
+        };
+        self.places.iter().map(index).collect()
     }
 }
 
