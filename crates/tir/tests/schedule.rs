@@ -415,10 +415,9 @@ fn softmax(symbolic: bool, shape: &[i64], axis: usize, rule: &'static str) -> Ca
     let without = |i: &[PrimExpr]| (0..i.len()).filter(|d| *d != axis).map(|d| i[d].clone()).collect::<Vec<_>>();
     let with = |i: &[PrimExpr], k: PrimExpr| [&i[..axis], &[k], &i[axis..]].concat();
     let k = te::reduce_axis(dims[axis].clone());
-    let highest = te::compute("highest", kept.clone(), |i| te::max(a.at(&with(i, k.var())), [&k]));
-    let exps = te::compute("exps", dims.clone(), |i| {
-        prim::math("exp", (a.at(i) - highest.at(&without(i))) * prim::constant(F32, 0.5))
-    });
+    let half = |i: &[PrimExpr]| a.at(i) * prim::constant(F32, 0.5);
+    let highest = te::compute("highest", kept.clone(), |i| te::max(half(&with(i, k.var())), [&k]));
+    let exps = te::compute("exps", dims.clone(), |i| prim::math("exp", half(i) - highest.at(&without(i))));
     let k = te::reduce_axis(dims[axis].clone());
     let total = te::compute("total", kept, |i| te::sum(exps.at(&with(i, k.var())), [&k]));
     let out = te::compute("B", dims, |i| prim::div(exps.at(i), total.at(&without(i))));
@@ -481,6 +480,42 @@ fn rows_of_one_element_and_of_thousands() {
         softmax(true, &[2, 9000], 1, "rowwise"),
         softmax(false, &[2, 5000], 1, "rowwise"),
     ]);
+}
+
+#[test]
+fn only_one_row_is_kept_in_the_row_that_will_be_written() {
+    let mut cases = Vec::new();
+    for symbolic in [false, true] {
+        let mut d = Dims::new(symbolic);
+        let (m, n) = (d.dim("m", 5), d.dim("n", 33));
+        let a = te::placeholder("A", [m.clone(), n.clone()], F32);
+        let both = ["exp", "sqrt"].map(|function| {
+            let row = te::compute(function, [m.clone(), n.clone()], |i| {
+                prim::math(function, prim::max(a.at(i), prim::constant(F32, 0.1)))
+            });
+            let k = te::reduce_axis(n.clone());
+            let total = te::compute("total", [m.clone()], |i| te::sum(row.at(&[i[0].clone(), k.var()]), [&k]));
+            (row, total)
+        });
+        let out = te::compute("B", [m, n], |i| {
+            let parts = both.iter().map(|(row, total)| prim::div(row.at(i), total.at(&i[..1])));
+            parts.reduce(|x, y| x - y).expect("two")
+        });
+        cases.push(d.case(format!("two rows, symbolic {symbolic}"), "rowwise", vec![a, out]));
+    }
+    check(cases);
+}
+
+#[test]
+fn exponentials_below_a_maximum_are_marked() {
+    let marked = |symbolic| {
+        let func = te::create_prim_func(&softmax(symbolic, &[4, 40], 1, "rowwise").args).expect("a kernel");
+        let scheduled = schedule::apply(&func, &Target::default()).expect("a schedule").func;
+        scheduled.to_string()
+    };
+    for symbolic in [false, true] {
+        assert!(marked(symbolic).contains("exp(min("), "{}", marked(symbolic));
+    }
 }
 
 #[test]
