@@ -3,8 +3,8 @@
 mod harness;
 
 use harness::{Kernels, Packed, Tensor, kernel};
-use relaxide_ir::{Buffer, DataType, PrimExpr, Var};
-use relaxide_tir::Stmt;
+use relaxide_ir::{Buffer, DataType, PrimExpr, Ref, Var, prim};
+use relaxide_tir::{ForKind, Stmt};
 
 const F32: DataType = DataType::float(32);
 const I32: DataType = DataType::int(32);
@@ -60,7 +60,7 @@ type Case = (fn(&mut [Tensor; 3]), &'static str, &'static str);
 
 #[test]
 fn each_mismatch_is_named() {
-    let cases: [Case; 11] = [
+    let cases: [Case; 13] = [
         (|t| t[0] = Tensor::zeros(F32, &[8]), "ValueError", "Mismatched A.ndim on argument #0 | expected 2"),
         (|t| t[1] = Tensor::zeros(F32, &[2, 3]), "TypeError", "Mismatched B.dtype on argument #1 | expected int32"),
         (|t| t[0].device_type = 2, "ValueError", "Mismatched A.device_type on argument #0 | expected cpu"),
@@ -83,6 +83,8 @@ fn each_mismatch_is_named() {
             "Invalid C.shape[0] on argument #2 | expected A.shape[0] + B.shape[1]",
         ),
         (|t| t[1].byte_offset = 4, "ValueError", "Invalid B.byte_offset on argument #1 | expected 0"),
+        (|t| t[0].skip = 2, "ValueError", "Misaligned Tensor data on argument #0 | expected data alignment=4"),
+        (|t| t[1].skip = 1, "ValueError", "Misaligned Tensor data on argument #1 | expected data alignment=4"),
         (|t| t[0].dtype = F32.with_lanes(2), "TypeError", "Mismatched A.dtype on argument #0 | expected float32"),
     ];
     let mut wrong = Vec::new();
@@ -105,4 +107,50 @@ fn number_and_type_of_arguments_are_checked_first() {
     assert_eq!((kind.as_str(), message), ("TypeError", expected.clone()));
     let nothing = [Packed::none(), Packed::none(), Packed::none(), Packed::int(1)];
     assert_eq!(kernels.call_packed("f", &nothing).unwrap_err().1, expected);
+}
+
+/// `C = A * B` by vectors as wide as the machine has, over a buffer that may begin anywhere.
+#[test]
+fn tensors_may_begin_at_any_element() {
+    let (n, offset) = (Var::dim("n"), Var::dim("offset"));
+    let [a, b, c] = ["A", "B", "C"].map(|name| Buffer::new(name, F32, [PrimExpr::from(&n)]));
+    let placed = Ref::new(Buffer {
+        name: a.name.clone(),
+        data: a.data.clone(),
+        dtype: F32,
+        shape: a.shape.clone(),
+        strides: Vec::new(),
+        elem_offset: PrimExpr::from(&offset),
+        scope: a.scope.clone(),
+        alignment: 4,
+        producer: None,
+    });
+    let i = Var::dim("i");
+    let [block, lane] = ["block", "lane"].map(Var::dim);
+    let at = PrimExpr::from(&block) * 8 + PrimExpr::from(&lane);
+    let product = prim::load(&placed, [at.clone()]) * prim::load(&b, [at.clone()]);
+    let lanes = Stmt::for_loop(ForKind::Vectorized, lane, 8, Stmt::store(&c, [at], product));
+    let vectors = Stmt::serial(block, prim::floordiv(&n, 8), lanes);
+    let value = prim::load(&placed, [&i]) * prim::load(&b, [&i]);
+    let scalars = Stmt::serial(i.clone(), &n, Stmt::store(&c, [&i], value));
+    let lowered = |name: &str, body: Stmt| {
+        relaxide_tir::lower::lower(&kernel(name, &[placed.clone(), b.clone(), c.clone()], &[], body)).unwrap()
+    };
+    let kernels = Kernels::compile(&[lowered("vectors", vectors), lowered("scalars", scalars)]);
+    let values: Vec<f32> = (0..80).map(|i| i as f32).collect();
+    for (name, skip) in ["vectors", "scalars"].into_iter().flat_map(|name| (0..8).map(move |skip| (name, skip))) {
+        let mut tensors = [Tensor::f32(&values, &[80]), Tensor::f32(&values, &[80]), Tensor::zeros(F32, &[80])];
+        tensors.iter_mut().for_each(|t| t.shape = vec![64]);
+        (tensors[0].byte_offset, tensors[1].skip, tensors[2].skip) = (4 * skip, 4 * (7 - skip as usize), 4 * 3);
+        kernels.run(name, &mut tensors);
+        tensors[2].shape = vec![80];
+        let found = &tensors[2].values::<f32>()[3..67];
+        let expected: Vec<f32> = (0..64).map(|i| ((i + skip) * (i + 7 - skip)) as f32).collect();
+        assert_eq!(found, expected, "{name} from element {skip} on");
+    }
+    let mut tensors = [Tensor::zeros(F32, &[80]), Tensor::zeros(F32, &[80]), Tensor::zeros(F32, &[80])];
+    tensors[0].byte_offset = 6;
+    let (kind, message) = kernels.call("scalars", &mut tensors, &[]).unwrap_err();
+    assert!(kind == "ValueError" && message.contains("Invalid A.byte_offset on argument #0"), "{kind}: {message}");
+    assert!(message.ends_with("expected a multiple of 4 bytes"), "{message}");
 }

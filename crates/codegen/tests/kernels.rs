@@ -1,10 +1,10 @@
 //! Hand-made kernels with known answers.
 
 mod harness;
-#[path = "kernels/small_elements.rs"]
-mod small_elements;
 #[path = "kernels/many_elements.rs"]
 mod many_elements;
+#[path = "kernels/small_elements.rs"]
+mod small_elements;
 
 use harness::{Kernels, Packed, Tensor, elementwise, emulated, kernel};
 use relaxide_codegen::CodegenError;

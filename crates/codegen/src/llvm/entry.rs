@@ -208,9 +208,9 @@ impl<'m, 'k> Entry<'m, 'k> {
 
     /// A tensor, held against its record: type, rank, element type, device, strides, data and offset.
     fn decode_tensor(&mut self, buffer: &Ref<Buffer>, position: usize) -> Result<Val, CodegenError> {
-        self.body.kernel.ty(buffer.dtype)?;
+        let alignment = self.body.kernel.ty(buffer.dtype)?.kind.alignment();
         let signature = self.signature.clone();
-        let record = tensor_check::record(self.f().module, buffer, position, &signature);
+        let record = tensor_check::record(self.f().module, buffer, alignment, position, &signature);
         let offset = 16 * position;
         let packed = self.f().emit(Ty::PTR, format_args!("getelementptr inbounds i8, ptr %args, i64 {offset}"));
         let tensor = self.f().emit(Ty::PTR, format_args!("call ptr @{CHECK}({packed}, ptr {record})"));
@@ -343,6 +343,10 @@ impl<'m, 'k> Entry<'m, 'k> {
                 Err(self.body.kernel.unsupported(format!("`{}`, which may begin inside of a byte,", buffer.name)))
             }
             PrimExpr::Var(_) => {
+                let rest = self.f().op("urem", &bytes, &size);
+                let whole = self.f().icmp("eq", &rest, &Val::zero(Ty::I64));
+                let wanted = format!("a multiple of {} bytes", size.as_int_literal().unwrap_or(1));
+                self.expect(&whole, "ValueError", &format!("Invalid {place}"), position, &wanted);
                 let elements = self.f().op("udiv", &bytes, &size);
                 self.bind_or_check(&buffer.elem_offset.clone(), &elements, position, place)
             }

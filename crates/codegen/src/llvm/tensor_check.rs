@@ -45,8 +45,15 @@ const COMPACT: i64 = 1;
 /// Whether the byte offset is fixed.
 const FIXED_OFFSET: i64 = 2;
 
-/// Writes the record of an argument, and the function if it is the first; the record's name.
-pub(super) fn record(module: &mut ModuleText, buffer: &Buffer, position: usize, middle: &str) -> String {
+/// Writes the record of an argument, and the function if it is the first; the record's name. Elements are accessed at
+/// multiples of `alignment` bytes: a tensor from elsewhere need not begin at one.
+pub(super) fn record(
+    module: &mut ModuleText,
+    buffer: &Buffer,
+    alignment: u64,
+    position: usize,
+    middle: &str,
+) -> String {
     raise::define(module);
     define(module);
     let name = format!("@.tensor{}", module.fresh_number());
@@ -58,6 +65,7 @@ pub(super) fn record(module: &mut ModuleText, buffer: &Buffer, position: usize, 
         buffer.ndim().to_string(),
         buffer.dtype.to_string(),
         fixed_offset.unwrap_or_default().to_string(),
+        alignment.to_string(),
     ];
     let mut fields: Vec<String> = texts
         .iter()
@@ -72,7 +80,8 @@ pub(super) fn record(module: &mut ModuleText, buffer: &Buffer, position: usize, 
     // An offset beyond the field is checked by nobody's record, but no such tensor can be made either.
     let offset = fixed_offset.and_then(|bytes| i32::try_from(bytes).ok());
     flags |= if offset.is_some() { FIXED_OFFSET } else { 0 };
-    for number in [buffer.ndim() as i64, i64::from(word), i64::from(offset.unwrap_or_default()), flags] {
+    let offset = i64::from(offset.unwrap_or_default());
+    for number in [buffer.ndim() as i64, i64::from(word), offset, flags, alignment as i64 - 1] {
         fields.push(format!("i32 {number}"));
     }
     let (count, list) = (fields.len(), fields.join(", "));
@@ -107,14 +116,16 @@ enum Expected {
 }
 
 const EXPECTED: &str = "`,\n  expected ";
+const ALIGNMENT: &str = "`,\n  expected data alignment=";
 
-const FAILURES: [Failure; 7] = [
+const FAILURES: [Failure; 8] = [
     Failure::new("entry", "TypeError", "Mismatched type", "", EXPECTED, Expected::Fixed("Tensor")),
     Failure::new("rank", "ValueError", "Mismatched ", ".ndim", EXPECTED, Expected::Record(3)),
     Failure::new("dtype", "TypeError", "Mismatched ", ".dtype", EXPECTED, Expected::Record(4)),
     Failure::new("device", "ValueError", "Mismatched ", ".device_type", EXPECTED, Expected::Fixed("cpu")),
     Failure::new("judged", "ValueError", "Mismatched ", ".strides", EXPECTED, Expected::Fixed("to be compact array")),
     Failure::new("data", "ValueError", "", " data pointer is NULL", EXPECTED, Expected::Fixed("non-NULL data pointer")),
+    Failure::new("address", "ValueError", "Misaligned Tensor data", "", ALIGNMENT, Expected::Record(6)),
     Failure::new("offset", "ValueError", "Invalid ", ".byte_offset", EXPECTED, Expected::Record(5)),
 ];
 
@@ -127,7 +138,7 @@ impl Failure {
         tail: &'static str,
         expected: Expected,
     ) -> Self {
-        // Only an argument of the wrong type goes without a name.
+        // What TVM says of types and addresses goes without a name.
         let name = if after.is_empty() { "" } else { "%name" };
         Self { block, kind, before, name, after, tail, expected }
     }
@@ -155,7 +166,7 @@ fn define(module: &mut ModuleText) {
         Expected::Fixed(text) => fixed(text),
         Expected::Record(index) => ("", format!("%text{index}")),
     });
-    let texts: String = (0..6)
+    let texts: String = (0..7)
         .map(|index| {
             format!(
                 "  %at{index} = getelementptr i32, ptr %record, i64 {index}\n  \
@@ -169,8 +180,8 @@ fn define(module: &mut ModuleText) {
     module.define(CHECK, || body.replace("{DL}", DL_TENSOR).replace("{name}", CHECK).replace("{raise}", RAISE));
 }
 
-/// Numbers of a record follow its six texts: rank, element type, byte offset, flags. The type indices of plain pointers
-/// (0, 4 and 7) are the bits of 145.
+/// Numbers of a record follow its seven texts: rank, element type, byte offset, flags, bits that the address must not have.
+/// The type indices of plain pointers (0, 4 and 7) are the bits of 145.
 const TEMPLATE: &str = "define internal ptr @{name}(ptr %packed, ptr %record) noinline nounwind uwtable {
 entry:
 {texts}  %type = load i32, ptr %packed, align 8
@@ -191,14 +202,14 @@ entry:
 rank:
   %ndim_at = getelementptr {DL}, ptr %tensor, i64 0, i32 3
   %ndim = load i32, ptr %ndim_at, align 4
-  %wanted_ndim_at = getelementptr i32, ptr %record, i64 6
+  %wanted_ndim_at = getelementptr i32, ptr %record, i64 7
   %wanted_ndim = load i32, ptr %wanted_ndim_at, align 4
   %same_ndim = icmp eq i32 %ndim, %wanted_ndim
   br i1 %same_ndim, label %dtype, label %fail
 dtype:
   %dtype_at = getelementptr {DL}, ptr %tensor, i64 0, i32 4
   %dtype_is = load i32, ptr %dtype_at, align 4
-  %wanted_dtype_at = getelementptr i32, ptr %record, i64 7
+  %wanted_dtype_at = getelementptr i32, ptr %record, i64 8
   %wanted_dtype = load i32, ptr %wanted_dtype_at, align 4
   %same_dtype = icmp eq i32 %dtype_is, %wanted_dtype
   br i1 %same_dtype, label %device, label %fail
@@ -208,7 +219,7 @@ device:
   %cpu = icmp eq i32 %device_is, 1
   br i1 %cpu, label %strides, label %fail
 strides:
-  %flags_at = getelementptr i32, ptr %record, i64 9
+  %flags_at = getelementptr i32, ptr %record, i64 10
   %flags = load i32, ptr %flags_at, align 4
   %shape_at = getelementptr {DL}, ptr %tensor, i64 0, i32 5
   %shape = load ptr, ptr %shape_at
@@ -248,11 +259,20 @@ data:
   %data_is = load ptr, ptr %tensor
   %data_present = icmp ne ptr %data_is, null
   %data_fits = or i1 %data_present, %empty
-  br i1 %data_fits, label %offset, label %fail
+  br i1 %data_fits, label %address, label %fail
+address:
+  %odd_at = getelementptr i32, ptr %record, i64 11
+  %odd_32 = load i32, ptr %odd_at, align 4
+  %odd = zext i32 %odd_32 to i64
+  %address_is = ptrtoint ptr %data_is to i64
+  %odd_part = and i64 %address_is, %odd
+  %even = icmp eq i64 %odd_part, 0
+  %address_fits = or i1 %even, %empty
+  br i1 %address_fits, label %offset, label %fail
 offset:
   %offset_at = getelementptr {DL}, ptr %tensor, i64 0, i32 7
   %offset_is = load i64, ptr %offset_at, align 8
-  %wanted_offset_at = getelementptr i32, ptr %record, i64 8
+  %wanted_offset_at = getelementptr i32, ptr %record, i64 9
   %wanted_offset_32 = load i32, ptr %wanted_offset_at, align 4
   %wanted_offset = sext i32 %wanted_offset_32 to i64
   %same_offset = icmp eq i64 %offset_is, %wanted_offset

@@ -66,6 +66,8 @@ pub struct Tensor {
     pub device_id: i32,
     pub byte_offset: u64,
     pub null: bool,
+    /// How many bytes behind the beginning of the memory it begins.
+    pub skip: usize,
 }
 
 impl Tensor {
@@ -80,6 +82,7 @@ impl Tensor {
             device_id: 0,
             byte_offset: 0,
             null: false,
+            skip: 0,
         }
     }
 
@@ -115,7 +118,11 @@ impl Tensor {
 
     fn describe(&mut self) -> DlTensor {
         DlTensor {
-            data: if self.null { std::ptr::null_mut() } else { self.data.as_mut_ptr().cast() },
+            data: if self.null {
+                std::ptr::null_mut()
+            } else {
+                self.data.as_mut_ptr().cast::<u8>().wrapping_add(self.skip).cast()
+            },
             device_type: self.device_type,
             device_id: self.device_id,
             ndim: self.shape.len() as i32,

@@ -81,8 +81,7 @@ fn view(args: &Args<'_, '_>) -> Result<Any, Error> {
     let dtype = dtype.unwrap_or(tensor.dtype());
     let offset: usize = if args.views.len() > 3 { args.get(3, "relative_byte_offset")? } else { 0 };
     let elements = shape.iter().try_fold(1_usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));
-    let end =
-        elements.and_then(|elements| dtype.bytes_of(elements)).and_then(|bytes| bytes.checked_add(offset));
+    let end = elements.and_then(|elements| dtype.bytes_of(elements)).and_then(|bytes| bytes.checked_add(offset));
     if !tensor.is_contiguous() || end.is_none_or(|end| end > tensor.byte_size()) {
         let message = format!(
             "{}: View with shape {:?} and datatype {dtype} at byte {offset} does not lie in {tensor:?}",

@@ -1,7 +1,7 @@
 //! Steps on a matrix product with a following addition.
 
-use relaxide_ir::DataType;
 use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_ir::{DataType, Var};
 
 use super::*;
 use crate::te;
@@ -89,6 +89,21 @@ fn only_independent_iterations_run_at_the_same_time() {
     assert!(
         refusal(sch.loop_(&loops[1]).map(drop).map_err(|e| StepError::new("get", e, &sch))).contains("no longer there")
     );
+}
+
+#[test]
+fn a_loop_of_axes_that_are_set_and_combined_is_not_taken_apart_and_reordered() {
+    let n = PrimExpr::from(&Var::dim("n"));
+    let a = te::placeholder("A", [n.clone(), n.clone()], F32);
+    let k = te::reduce_axis(&n);
+    let c = te::compute("C", [n], |i| te::sum(a.at(&[i[0].clone(), k.var()]), [&k]));
+    let mut sch = Schedule::of_func(te::create_prim_func(&[a, c]).unwrap());
+    let block = sch.get_sblock("C", None).unwrap();
+    let loops = sch.get_loops(&block).unwrap();
+    let fused = sch.fuse(&loops).unwrap();
+    let parts = sch.split(&fused, &factors(&[0, 3])).unwrap();
+    let refused = refusal(sch.reorder(&[parts[1].clone(), parts[0].clone()]));
+    assert!(refused.contains("an element would be added to before it is set"), "{refused}");
 }
 
 #[test]

@@ -11,8 +11,9 @@
 use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
+use relaxide_ir::Var;
 use relaxide_ir::attrs::AttrValue;
-use relaxide_ir::prim::free_vars;
+use relaxide_ir::prim::{PrimExpr, free_vars};
 
 use crate::analysis::affine::{bindings_of, is_affine};
 use crate::s_tir::instruction::{Kind, Param, Results};
@@ -122,21 +123,38 @@ fn check_first_iterations(place: &Place, chain: &[NodeId], order: &[NodeId]) -> 
     for id in tree.child_blocks(*outer) {
         let Some(n) = tree.as_block(id).filter(|n| n.block.init.is_some()) else { continue };
         let loops: Vec<Ref<For>> = tree.loops_above(id).iter().filter_map(|l| tree.as_loop(*l).cloned()).collect();
-        let Ok(bindings) = bindings_of(n, &loops) else { continue };
-        let combined = n.block.iter_vars.iter().zip(&bindings).filter(|(iter, _)| iter.kind == IterKind::Reduce);
-        for (iter, term) in combined.flat_map(|(iter, binding)| binding.terms.iter().map(move |term| (iter, term))) {
+        let refused = |axis: &IterVar| {
+            let reason = format!(
+                "axis `{}` of block `{}` is a part of loops that would change their order: an element would be added to \
+                 before it is set",
+                axis.var.name, n.block.name
+            );
+            Err(ScheduleError::at_block(&n.block, reason).with_help("decompose_reduction first"))
+        };
+        let parts = |ids: &[NodeId], uses: &dyn Fn(&Ref<Var>) -> bool| -> Vec<NodeId> {
+            ids.iter().copied().filter(|id| tree.as_loop(*id).is_some_and(|l| uses(&l.var))).collect()
+        };
+        let moves = |uses: &dyn Fn(&Ref<Var>) -> bool| parts(chain, uses) != parts(order, uses);
+        let axes = || n.block.iter_vars.iter().enumerate().filter(|(_, axis)| axis.kind == IterKind::Reduce);
+        let Ok(bindings) = bindings_of(n, &loops) else {
+            // Which parts they are is not known, so any loop that other axes are made of as well counts.
+            for (at, axis) in axes() {
+                let used = |e: Option<&PrimExpr>| e.map(free_vars).unwrap_or_default();
+                let own = used(n.iter_values.get(at));
+                let others = n.iter_values.iter().enumerate().filter(|(other, _)| *other != at);
+                let others: HashSet<Ref<Var>> = others.flat_map(|(_, value)| free_vars(value)).collect();
+                let shared = own.iter().any(|var| others.contains(var) && loops.iter().any(|l| l.var == *var));
+                if shared && moves(&|var| own.contains(var)) {
+                    return refused(axis);
+                }
+            }
+            continue;
+        };
+        for (axis, term) in axes().flat_map(|(at, axis)| bindings[at].terms.iter().map(move |term| (axis, term))) {
             let digit = &term.digit;
-            let parts = |ids: &[NodeId]| -> Vec<NodeId> {
-                ids.iter().copied().filter(|id| tree.as_loop(*id).is_some_and(|l| digit.uses(&l.var))).collect()
-            };
             let is_part = !digit.lower.is_int(1) || digit.extent != digit.total;
-            if is_part && parts(chain) != parts(order) {
-                let reason = format!(
-                    "axis `{}` of block `{}` is a part of loops that would change their order: an element would be added \
-                     to before it is set",
-                    iter.var.name, n.block.name
-                );
-                return Err(ScheduleError::at_block(&n.block, reason).with_help("decompose_reduction first"));
+            if is_part && moves(&|var| digit.uses(var)) {
+                return refused(axis);
             }
         }
     }
