@@ -122,15 +122,52 @@ impl Parser<'_> {
             Some(e) => self.dtype(e)?,
             None => source.buffer.dtype,
         };
-        for hint in ["offset_factor", "scope", "align", "strides", "elem_offset", "buffer_type"] {
-            args.keyword(hint);
-        }
-        let buffer = Buffer::scoped(name, dtype, shape, &source.buffer.scope);
+        let strides = match args.keyword("strides") {
+            None | Some(Expr::NoneLiteral(_)) => Vec::new(),
+            Some(e) => self.strides_of_region(e)?,
+        };
+        // An offset factor without an offset asks for a variable that stands for it.
+        let is_anywhere = args.keyword("offset_factor").map_or(Ok(0), |e| self.int(e))? != 0;
+        let elem_offset = match args.keyword("elem_offset") {
+            None | Some(Expr::NoneLiteral(_)) if is_anywhere => {
+                PrimExpr::Var(Var::prim(format!("{name}_elem_offset"), DataType::int(32)))
+            }
+            None | Some(Expr::NoneLiteral(_)) => PrimExpr::from(0),
+            Some(e) => self.dim(e)?,
+        };
+        let scope = args.keyword("scope").map_or(Ok(source.buffer.scope.clone()), |e| self.text(e))?;
+        let alignment = args.keyword("align").map_or(Ok(64), |e| self.int(e))?;
+        args.keyword("buffer_type");
+        let data = Var::new(name, Ref::new(PointerType { element: Type::prim(dtype), scope: scope.clone() }));
+        let alignment = if alignment > 0 { alignment } else { 64 };
+        let name_of = name.to_string();
+        let buffer =
+            Buffer { name: name_of, data, dtype, shape, strides, elem_offset, scope, alignment, producer: None };
+        let buffer = Ref::new(buffer);
         self.define(name, Value::Buffer(buffer.clone()));
         if let Some(block) = self.kernel.blocks.last_mut() {
             block.match_buffers.push(Ref::new(MatchBufferRegion { buffer, source }));
         }
         Ok(())
+    }
+
+    /// The strides of a sub-buffer. A name in quotes that means nothing yet is a variable that stands for what the source has.
+    fn strides_of_region(&mut self, e: &Expr) -> Parsed<Vec<PrimExpr>> {
+        let parts: &[Expr] = match e {
+            Expr::Tuple(tuple) => &tuple.elts,
+            Expr::List(list) => &list.elts,
+            other => return self.dims(other),
+        };
+        let stride = |part: &Expr| match part {
+            Expr::StringLiteral(text) if self.lookup(text.value.to_str()).is_none() => {
+                let name = text.value.to_str();
+                let stride = PrimExpr::Var(Var::prim(name, DataType::int(32)));
+                self.define(name, Value::Prim(stride.clone()));
+                Ok(stride)
+            }
+            part => self.dim(part),
+        };
+        parts.iter().map(stride).collect()
     }
 
     /// A value as a box of a buffer: ranges, an element, or a whole buffer.

@@ -1,9 +1,9 @@
 //! Blocks: axes, regions, initial values.
 
-use relaxide_ffi::{Ref, structural_equal};
+use relaxide_ffi::{DataType, Ref, structural_equal};
 use relaxide_ir::prim::add;
-use relaxide_ir::{Attrs, PrimExpr};
-use relaxide_tir::{BufferRegion, IterKind, IterVar, SBlock, SBlockRealize, Stmt};
+use relaxide_ir::{Attrs, PrimExpr, Var};
+use relaxide_tir::{BufferRegion, IterKind, IterVar, MatchBufferRegion, SBlock, SBlockRealize, Stmt};
 
 use super::Printer;
 use crate::number::quoted;
@@ -50,21 +50,75 @@ impl Printer<'_> {
             self.allocation("T.sblock_alloc_buffer", buffer, &Attrs::new());
         }
         for matched in &block.match_buffers {
-            let source = self.region(&matched.source);
-            let shape: Vec<_> = matched.buffer.shape.clone();
-            let shape = self.shape_tuple(&shape);
-            let name = self.define_buffer(&matched.buffer);
-            let dtype = match matched.buffer.dtype == matched.source.buffer.dtype {
-                true => String::new(),
-                false => format!(", {}", quoted(&matched.buffer.dtype.to_string())),
-            };
-            self.line(format!("{name} = T.match_buffer({source}, {shape}{dtype})"));
+            self.sub_buffer(matched);
         }
         if let Some(init) = &block.init {
             self.line("with T.init():");
             self.nested_stmt(init);
         }
         self.stmt(&block.body);
+    }
+
+    /// A buffer that stands for a region; variables for its strides and its offset are defined by it.
+    fn sub_buffer(&mut self, matched: &MatchBufferRegion) {
+        let (buffer, source) = (&matched.buffer, &matched.source);
+        let mut parts = vec![self.region(source), self.shape_tuple(&buffer.shape)];
+        let name = self.define_buffer(buffer);
+        if buffer.dtype != source.buffer.dtype {
+            parts.push(quoted(&buffer.dtype.to_string()));
+        }
+        if !buffer.strides.is_empty() {
+            let strides: Vec<String> =
+                buffer.strides.iter().enumerate().map(|(d, s)| self.stride(&name, d, s)).collect();
+            let comma = if strides.len() == 1 { "," } else { "" };
+            parts.push(format!("strides=({}{comma})", strides.join(", ")));
+        }
+        let mut is_anywhere = false;
+        match &buffer.elem_offset {
+            offset if offset.is_int(0) => {}
+            PrimExpr::Var(var) if self.names.get(&var.clone().into()).is_none() => {
+                is_anywhere = var.dtype() == DataType::int(32);
+                if is_anywhere {
+                    self.names.alias(var.clone().into(), format!("{name}.elem_offset"));
+                } else {
+                    let declared = self.declared(var);
+                    parts.push(format!("elem_offset={declared}"));
+                }
+            }
+            offset => parts.push(format!("elem_offset={}", self.prim(offset))),
+        }
+        if buffer.scope != source.buffer.scope {
+            parts.push(format!("scope={}", quoted(&buffer.scope)));
+        }
+        if buffer.alignment != 64 {
+            parts.push(format!("align={}", buffer.alignment));
+        }
+        if is_anywhere {
+            parts.push("offset_factor=1".to_string());
+        }
+        self.line(format!("{name} = T.match_buffer({})", parts.join(", ")));
+    }
+
+    /// A stride of a sub-buffer. A 32-bit variable that it defines is written in quotes there, and elsewhere as the buffer's.
+    fn stride(&mut self, buffer: &str, dimension: usize, stride: &PrimExpr) -> String {
+        match stride {
+            PrimExpr::Var(var) if self.names.get(&var.clone().into()).is_none() => {
+                if var.dtype() != DataType::int(32) {
+                    return self.declared(var);
+                }
+                let quoted = quoted(&self.names.reserve(&var.name));
+                self.names.alias(var.clone().into(), format!("{buffer}.strides[{dimension}]"));
+                quoted
+            }
+            other => self.prim(other),
+        }
+    }
+
+    /// The name of a variable that a line of its own declares.
+    fn declared(&mut self, var: &Ref<Var>) -> String {
+        let name = self.names.define(var.clone().into(), &var.name);
+        self.line(format!("{name} = T.{}()", var.dtype()));
+        name
     }
 
     fn axes(&mut self, realize: &SBlockRealize) {
