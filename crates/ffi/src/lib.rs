@@ -35,6 +35,7 @@ mod map;
 mod module;
 mod number_text;
 mod object;
+pub mod packing;
 pub mod raised;
 pub mod reflect;
 mod reflected;

@@ -4,7 +4,7 @@ use std::path::{Component, Path};
 
 use half::{bf16, f16};
 use prost::bytes::Bytes;
-use relaxide_ffi::{DataType, Tensor};
+use relaxide_ffi::{DataType, SmallFloat, Tensor, packing};
 
 use crate::error::TensorError;
 use crate::model;
@@ -26,6 +26,16 @@ pub fn dtype(element: ElementType) -> Option<DataType> {
         ElementType::Uint32 => DataType::uint(32),
         ElementType::Uint64 => DataType::uint(64),
         ElementType::Bool => DataType::bool(),
+        ElementType::Float8E4M3fn => DataType::new(10, 8),
+        ElementType::Float8E4M3fnuz => DataType::new(11, 8),
+        ElementType::Float8E5M2 => DataType::new(12, 8),
+        ElementType::Float8E5M2fnuz => DataType::new(13, 8),
+        ElementType::Float8E8M0 => DataType::new(14, 8),
+        ElementType::Float4E2M1 => DataType::new(17, 4),
+        ElementType::Uint4 => DataType::uint(4),
+        ElementType::Int4 => DataType::int(4),
+        ElementType::Uint2 => DataType::uint(2),
+        ElementType::Int2 => DataType::int(2),
         _ => return None,
     })
 }
@@ -42,13 +52,22 @@ pub fn from_proto(proto: &TensorProto, directory: Option<&Path>) -> Result<Tenso
     let dtype = dtype_of(proto.data_type.into())?;
     let bad_dims = || TensorError::Dims(proto.dims.clone());
     let count = proto.dims.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?)).ok_or_else(bad_dims)?;
-    let width = dtype.bytes() as u64;
-    let expected = count.checked_mul(width).ok_or_else(bad_dims)?;
+    let expected = usize::try_from(count).ok().and_then(|count| dtype.bytes_of(count)).ok_or_else(bad_dims)? as u64;
     let bytes = data(proto, dtype, directory)?;
     if bytes.len() as u64 != expected {
         return Err(TensorError::Size { expected, got: bytes.len() as u64 });
     }
+    if dtype.is_packed() {
+        return from_bytes(&turned(dtype, &bytes), &proto.dims, dtype);
+    }
     from_bytes(&bytes, &proto.dims, dtype)
+}
+
+/// Elements that share bytes in the file's order, the first in the lower bits, in that of tensors.
+fn turned(dtype: DataType, bytes: &[u8]) -> Vec<u8> {
+    let per_byte = 8 / dtype.bits.max(1);
+    let turn = |byte: &u8| (0..per_byte).map(|i| byte >> (i * dtype.bits)).collect::<Vec<u8>>();
+    packing::pack(dtype, &bytes.iter().flat_map(turn).collect::<Vec<u8>>())
 }
 
 /// A tensor of given bytes.
@@ -105,7 +124,10 @@ fn external(proto: &TensorProto, directory: Option<&Path>) -> Result<Bytes, Tens
 /// The elements of an integer or bool tensor.
 pub fn ints(tensor: &Tensor) -> Result<Vec<i64>, TensorError> {
     let dtype = tensor.dtype();
-    let bytes = tensor.to_bytes().map_err(|e| TensorError::Make(e.to_string()))?;
+    let mut bytes = tensor.to_bytes().map_err(|e| TensorError::Make(e.to_string()))?;
+    if dtype.is_packed() {
+        bytes = packing::unpack(dtype, &bytes, tensor.numel());
+    }
     let widen = |chunk: &[u8]| {
         let mut word = [if dtype.is_int() && chunk.last().is_some_and(|b| b & 0x80 != 0) { 0xff } else { 0 }; 8];
         word[..chunk.len()].copy_from_slice(chunk);
@@ -121,6 +143,10 @@ pub fn ints(tensor: &Tensor) -> Result<Vec<i64>, TensorError> {
 pub fn floats(tensor: &Tensor) -> Result<Vec<f64>, TensorError> {
     let dtype = tensor.dtype();
     let bytes = tensor.to_bytes().map_err(|e| TensorError::Make(e.to_string()))?;
+    if let Some(family) = SmallFloat::of(dtype) {
+        let codes = if dtype.is_packed() { packing::unpack(dtype, &bytes, tensor.numel()) } else { bytes };
+        return Ok(codes.into_iter().map(|code| family.decode(code)).collect());
+    }
     let words = |n: usize| bytes.chunks_exact(n);
     let word16 = |c: &[u8]| u16::from_le_bytes([c[0], c[1]]);
     match (dtype.code, dtype.bits) {
@@ -140,6 +166,10 @@ pub fn floats(tensor: &Tensor) -> Result<Vec<f64>, TensorError> {
 pub fn filled(values: &[f64], dims: &[i64], dtype: DataType) -> Result<Tensor, TensorError> {
     let mut bytes = Vec::with_capacity(values.len() * dtype.bytes());
     for &v in values {
+        if let Some(family) = SmallFloat::of(dtype) {
+            bytes.push(family.encode(v));
+            continue;
+        }
         match (dtype.code, dtype.bits) {
             (DataType::FLOAT, 32) => bytes.extend((v as f32).to_le_bytes()),
             (DataType::FLOAT, 64) => bytes.extend(v.to_le_bytes()),
@@ -149,5 +179,6 @@ pub fn filled(values: &[f64], dims: &[i64], dtype: DataType) -> Result<Tensor, T
             _ => bytes.extend(&(v as i64).to_le_bytes()[..dtype.bytes()]),
         }
     }
+    let bytes = if dtype.is_packed() { packing::pack(dtype, &bytes) } else { bytes };
     from_bytes(&bytes, dims, dtype)
 }

@@ -344,4 +344,7 @@ pub enum ElementType {
     Uint4 = 21,
     Int4 = 22,
     Float4E2M1 = 23,
+    Float8E8M0 = 24,
+    Uint2 = 25,
+    Int2 = 26,
 }

@@ -1,7 +1,7 @@
 //! Elements of tensors as numbers, for constants in text.
 
 use half::{bf16, f16};
-use relaxide_ffi::{DataType, Error, Tensor};
+use relaxide_ffi::{DataType, Error, SmallFloat, Tensor, packing};
 use relaxide_ir::PrimExpr;
 
 /// The value of a tensor of one element.
@@ -38,11 +38,18 @@ pub(crate) fn scalar(tensor: &Tensor) -> Option<Scalar> {
     match (dtype.code, dtype.bits) {
         (DataType::INT, 8 | 16 | 32 | 64) => signed(dtype.bytes()),
         (DataType::UINT, 8 | 16 | 32 | 64) => unsigned(dtype.bytes()),
+        (DataType::INT | DataType::UINT, 2 | 4) => {
+            let element = *packing::unpack(dtype, &bytes, 1).first()?;
+            Some(Scalar::Int(if dtype.is_int() { i128::from(element as i8) } else { i128::from(element) }))
+        }
         (DataType::FLOAT, 16) => Some(Scalar::Float(f16::from_le_bytes(bytes.try_into().ok()?).to_f64())),
         (DataType::FLOAT, 32) => Some(Scalar::Float(f64::from(f32::from_le_bytes(bytes.try_into().ok()?)))),
         (DataType::FLOAT, 64) => Some(Scalar::Float(f64::from_le_bytes(bytes.try_into().ok()?))),
         (DataType::BFLOAT, 16) => Some(Scalar::Float(bf16::from_le_bytes(bytes.try_into().ok()?).to_f64())),
-        _ => None,
+        _ => {
+            let element = *if dtype.is_packed() { packing::unpack(dtype, &bytes, 1) } else { bytes }.first()?;
+            Some(Scalar::Float(SmallFloat::of(dtype)?.decode(element)))
+        }
     }
 }
 
@@ -53,6 +60,7 @@ pub(crate) fn from_scalars(values: &[Scalar], shape: &[i64], dtype: DataType) ->
     for value in values {
         push_element(&mut bytes, *value, dtype)?;
     }
+    let bytes = if dtype.is_packed() { packing::pack(dtype, &bytes) } else { bytes };
     Some(Tensor::from_bytes(&bytes, shape, dtype))
 }
 
@@ -80,13 +88,14 @@ fn push_element(bytes: &mut Vec<u8>, value: Scalar, dtype: DataType) -> Option<(
     };
     match (dtype.code, dtype.bits, dtype.lanes) {
         (DataType::BOOL, 8, 1) => bytes.push(u8::from(as_float != 0.0)),
-        (DataType::INT | DataType::UINT, 8 | 16 | 32 | 64, 1) => {
+        (DataType::INT | DataType::UINT, 2 | 4 | 8 | 16 | 32 | 64, 1) => {
             bytes.extend_from_slice(as_int.to_le_bytes().get(..dtype.bytes())?);
         }
         (DataType::FLOAT, 16, 1) => bytes.extend(f16::from_f64(as_float).to_le_bytes()),
         (DataType::FLOAT, 32, 1) => bytes.extend((as_float as f32).to_le_bytes()),
         (DataType::FLOAT, 64, 1) => bytes.extend(as_float.to_le_bytes()),
         (DataType::BFLOAT, 16, 1) => bytes.extend(bf16::from_f64(as_float).to_le_bytes()),
+        (.., 1) => bytes.push(SmallFloat::of(dtype)?.encode(as_float)),
         _ => return None,
     }
     Some(())
@@ -105,6 +114,10 @@ mod tests {
             (Scalar::Bool(true), DataType::bool()),
             (Scalar::Float(1.5), DataType::float(16)),
             (Scalar::Float(-2.5), DataType::bfloat16()),
+            (Scalar::Float(-2.5), DataType::new(12, 8)),
+            (Scalar::Float(1.5), DataType::new(17, 4)),
+            (Scalar::Int(-3), DataType::int(4)),
+            (Scalar::Int(13), DataType::uint(4)),
             (Scalar::Float(1e-300), DataType::float(64)),
         ];
         for (value, dtype) in cases {

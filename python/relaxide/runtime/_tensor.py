@@ -96,24 +96,23 @@ class _Methods:
 
 
 def _packed(bytes, dtype):
-    """Elements of less than a byte next to each other; of two that share a byte, the first is the upper half."""
+    """Elements of less than a byte without gaps, the first in the upper bits."""
     import numpy as np
 
-    if dtype.bits != 4:
-        raise RuntimeError(f"elements of {dtype.bits} bits cannot be copied from numpy")
-    padded = np.pad(bytes, (0, len(bytes) % 2)).reshape(-1, 2)
-    return (padded[:, 0] & 15) << 4 | padded[:, 1] & 15
+    bits = np.unpackbits(bytes.reshape(-1, 1), axis=1)
+    return np.packbits(bits[:, 8 - dtype.bits :])
 
 
 def _unpacked(bytes, dtype, shape, kind):
     import numpy as np
 
-    if dtype.bits != 4:
-        raise RuntimeError(f"elements of {dtype.bits} bits cannot be copied to numpy")
-    halves = np.stack([bytes >> 4, bytes & 15], axis=-1).reshape(-1)
     shape = tuple(shape) if dtype.lanes == 1 else (*shape, dtype.lanes)
     count = int(np.prod(shape, dtype="int64"))
-    return halves[:count].view(kind).reshape(shape)
+    bits = np.unpackbits(bytes)[: count * dtype.bits].reshape(-1, dtype.bits)
+    elements = np.packbits(bits, axis=1).reshape(-1)
+    # Of arrays of numpy the upper bits of a byte are the sign, or zero.
+    elements = (elements.view("int8") if dtype.code == 0 else elements) >> (8 - dtype.bits)
+    return elements.view("uint8").view(kind).reshape(shape)
 
 
 def empty(shape, dtype="float32", device=None, mem_scope=None):

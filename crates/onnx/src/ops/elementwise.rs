@@ -1,5 +1,6 @@
 //! Operators that work element by element, and those of several tensors that are broadcast.
 
+use relaxide_ffi::{DataType, SmallFloat, Special};
 use relaxide_ir::Attrs;
 use relaxide_ir::prim;
 use relaxide_relax::Expr;
@@ -104,8 +105,30 @@ pub fn modulo(scope: &mut Scope, node: &Node) -> Outputs {
 pub fn cast(scope: &mut Scope, node: &Node) -> Outputs {
     let to = node.int("to")?.ok_or_else(|| NodeError::invalid("attribute `to` is missing"))?;
     let dtype = constant::dtype_of(to).map_err(|e| NodeError::unsupported(e.to_string()))?;
-    let x = scope.tensor(node.input(0)?)?;
+    let mut x = scope.tensor(node.input(0)?)?;
+    if let Some(family) = SmallFloat::of(dtype)
+        && node.flag("saturate", true)?
+    {
+        x = saturate(scope, x, family)?;
+    }
     one(convert(scope, x, dtype)?)
+}
+
+/// What is too large for a family becomes its largest number, where it would become infinity or NaN; NaN stays.
+fn saturate(scope: &mut Scope, mut x: Expr, family: SmallFloat) -> Result<Expr, NodeError> {
+    if matches!(family.special, Special::Finite | Special::PowersOfTwo) {
+        return Ok(x);
+    }
+    if !scope.dtype(&x).is_float() {
+        x = scope.cast(x, DataType::float(32))?;
+    }
+    let largest = family.decode(family.largest() as u8);
+    // Of a number and NaN, the second is the result.
+    for (name, bound) in [("minimum", largest), ("maximum", -largest)] {
+        let bound = scope.scalar(bound, scope.dtype(&x))?;
+        x = scope.call(name, [bound, x])?;
+    }
+    Ok(x)
 }
 
 /// `CastLike`: the element type is the second input's.
@@ -116,7 +139,7 @@ pub fn cast_like(scope: &mut Scope, node: &Node) -> Outputs {
 }
 
 /// Conversion; to bool it asks whether an element differs from zero.
-fn convert(scope: &mut Scope, x: Expr, dtype: relaxide_ffi::DataType) -> Result<Expr, NodeError> {
+fn convert(scope: &mut Scope, x: Expr, dtype: DataType) -> Result<Expr, NodeError> {
     if dtype.is_bool() && !scope.dtype(&x).is_bool() {
         return with_number(scope, "not_equal", x, 0.0);
     }

@@ -27,6 +27,9 @@ fn keys(args: &Args<'_, '_>, tensor: &Tensor) -> Result<Vec<i128>, Error> {
         // Negative numbers have the opposite order of their bits.
         i128::from(if bits < 0 { i64::MIN.wrapping_sub(bits) } else { bits })
     };
+    if dtype.is_packed() {
+        return Err(refuse());
+    }
     let bytes = host.to_bytes()?;
     let width = dtype.bytes();
     let words = bytes.chunks_exact(width.max(1)).map(|chunk| {
