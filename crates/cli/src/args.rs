@@ -84,6 +84,10 @@ pub struct CompileArgs {
     /// Make accesses of kernels outside of their buffers errors. Such kernels are several times slower.
     #[arg(long)]
     pub check_bounds: bool,
+    /// Print the kernels to a file beside the output (`model.so.py`), and let native code say which of its lines each
+    /// instruction comes from.
+    #[arg(long)]
+    pub debug_info: bool,
     /// Print nothing but errors.
     #[arg(short, long)]
     pub quiet: bool,

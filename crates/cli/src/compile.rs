@@ -31,6 +31,7 @@ pub fn run(args: &CompileArgs) -> Result<(), CliError> {
         },
         cache: args.cache.as_ref().map(relaxide::codegen::Cache::at),
         check_bounds: args.check_bounds,
+        debug_info: args.debug_info.then(|| relaxide::debug_text_path(&output)),
         progress: Some(&mut bar),
         ..CompileOptions::default()
     };

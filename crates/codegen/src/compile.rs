@@ -1,6 +1,6 @@
 //! Compilation of many kernels: threads, LLVM's passes.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use inkwell::{
     context::Context,
@@ -16,7 +16,7 @@ use relaxide_tir::PrimFunc;
 use crate::{
     cache::{Cache, CacheUse, Key},
     error::CodegenError,
-    llvm::{self, ENTRY_PREFIX, ModuleText, global_name},
+    llvm::{self, DebugInfo, ENTRY_PREFIX, ModuleText, global_name},
     rejection,
     shards::{originals, split},
     target::{Architecture, NativeTarget},
@@ -74,9 +74,18 @@ fn passes(native: &NativeTarget) -> String {
     if cfg!(feature = "llvm19") { PASSES.replace("loop-vectorize,", "") } else { PASSES.to_owned() }
 }
 
+/// How kernels are compiled, apart from the target.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CompileSettings<'a> {
+    /// Where objects are kept for other compilations.
+    pub cache: Option<&'a Cache>,
+    /// Which lines of a text the instructions come from; without it they do not know.
+    pub debug: Option<&'a Arc<DebugInfo>>,
+}
+
 /// Compiles lowered kernels for a target.
 pub fn compile(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<CompiledLib, CodegenError> {
-    compile_with(funcs, target, None, &mut |_, _| {})
+    compile_with(funcs, target, CompileSettings::default(), &mut |_, _| {})
 }
 
 /// The same; takes from the cache what is there and keeps there what is not, and tells `progress` after each part how many of
@@ -84,7 +93,7 @@ pub fn compile(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<CompiledLib, 
 pub fn compile_with(
     funcs: &[Ref<PrimFunc>],
     target: &Target,
-    cache: Option<&Cache>,
+    settings: CompileSettings<'_>,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<CompiledLib, CodegenError> {
     let native = NativeTarget::resolve(target)?;
@@ -96,9 +105,10 @@ pub fn compile_with(
         Architecture::X86_64 | Architecture::Aarch64 => split(funcs, &originals),
     };
     let compile_shard = |_: usize, indices: &Vec<usize>| -> Result<Part, CodegenError> {
-        let shard = write_shard(funcs, &names, &originals, indices, &native)?;
+        let shard = write_shard(funcs, &names, &originals, indices, (&native, settings.debug))?;
         let kernels = || indices.iter().map(|&index| (names[index].as_str(), &funcs[index]));
-        let (object, used) = reuse(cache, &shard, &native, || emit(&shard, kernels(), &native, FileType::Object))?;
+        let (object, used) =
+            reuse(settings.cache, &shard, &native, || emit(&shard, kernels(), &native, FileType::Object))?;
         Ok(Part { object, foreign: shard.foreign, slots: shard.slots, used })
     };
     let (mut objects, mut foreign, mut slots) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
@@ -152,7 +162,7 @@ fn emit<'k>(
 pub fn llvm_text(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<String, CodegenError> {
     let native = NativeTarget::resolve(target)?;
     let all: Vec<usize> = (0..funcs.len()).collect();
-    Ok(write_shard(funcs, &names_of(funcs)?, &originals(funcs), &all, &native)?.text)
+    Ok(write_shard(funcs, &names_of(funcs)?, &originals(funcs), &all, (&native, None))?.text)
 }
 
 /// The kernels as assembly, after all passes.
@@ -160,7 +170,7 @@ pub fn assembly(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<String, Code
     let native = NativeTarget::resolve(target)?;
     let names = names_of(funcs)?;
     let all: Vec<usize> = (0..funcs.len()).collect();
-    let shard = write_shard(funcs, &names, &originals(funcs), &all, &native)?;
+    let shard = write_shard(funcs, &names, &originals(funcs), &all, (&native, None))?;
     let kernels = names.iter().map(String::as_str).zip(funcs);
     let assembly = emit(&shard, kernels, &native, FileType::Assembly)?;
     Ok(String::from_utf8_lossy(&assembly).into_owned())
@@ -189,9 +199,9 @@ fn write_shard(
     names: &[String],
     originals: &[usize],
     indices: &[usize],
-    native: &NativeTarget,
+    (native, debug): (&NativeTarget, Option<&Arc<DebugInfo>>),
 ) -> Result<Shard, CodegenError> {
-    let mut text = ModuleText::new(native.architecture);
+    let mut text = ModuleText::new(native.architecture).with_debug(debug);
     for &index in indices {
         let shared = (originals[index] != index).then(|| names[originals[index]].as_str());
         llvm::write_kernel(&names[index], &funcs[index], shared, native, &mut text)?;

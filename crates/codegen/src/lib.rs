@@ -19,9 +19,10 @@ mod target;
 use std::path::Path;
 
 pub use cache::{CACHE_VARIABLE, Cache, CacheUse};
-pub use compile::{CompiledLib, assembly, compile, compile_with, llvm_text};
+pub use compile::{CompileSettings, CompiledLib, assembly, compile, compile_with, llvm_text};
 pub use error::{CodegenError, TargetPart};
 use export::{ExtraSection, LIBRARY_BIN_SYMBOL, RelocatableObject, SharedLibrary};
+pub use llvm::DebugInfo;
 use llvm::{ENTRY_PREFIX, REGISTER};
 pub use target::{Architecture, NativeTarget};
 

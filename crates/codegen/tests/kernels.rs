@@ -7,7 +7,7 @@ mod many_elements;
 mod small_elements;
 
 use harness::{Kernels, Packed, Tensor, elementwise, emulated, kernel};
-use relaxide_codegen::CodegenError;
+use relaxide_codegen::{CodegenError, CompileSettings};
 use relaxide_ir::{Buffer, Code, DataType, PrimExpr, Ref, Target, Var, prim};
 use relaxide_tir::{ForKind, PrimFunc, Stmt};
 
@@ -396,8 +396,8 @@ fn many_kernels_are_compiled_in_parts() {
     let refs: Vec<Ref<PrimFunc>> = funcs.iter().cloned().map(Ref::new).collect();
     let mut told = Vec::new();
     let tell = &mut |done, total| told.push((done, total));
-    let [once, again] =
-        [(); 2].map(|()| relaxide_codegen::compile_with(&refs, &Target::default(), None, tell).unwrap());
+    let [once, again] = [(); 2]
+        .map(|()| relaxide_codegen::compile_with(&refs, &Target::default(), CompileSettings::default(), tell).unwrap());
     assert!(once.objects.len() > 1 && once.objects == again.objects, "objects do not depend on timing");
     let last = once.objects.len();
     assert_eq!(told.iter().filter(|step| **step == (last, last)).count(), 2);

@@ -1,9 +1,10 @@
 //! From program to executable.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
-use relaxide_codegen::{Cache, CacheUse, CompiledLib, NativeTarget};
+use relaxide_codegen::{Cache, CacheUse, CompileSettings, CompiledLib, DebugInfo, NativeTarget};
 use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
 use relaxide_ir::{AttrValue, Code, IRModule, Target, workers};
@@ -87,6 +88,9 @@ pub struct CompileOptions<'a> {
     /// Whether accesses of kernels outside of their buffers become errors; so they do as well where the context has the option
     /// `tirx.instrument_bound_checkers`. Such kernels are several times slower.
     pub check_bounds: bool,
+    /// Where the kernels are printed to, as they are compiled; native code then says which line of that file each instruction
+    /// comes from. The context's option `relaxide.debug_info` is the same. Beside a library, [`debug_text_path`] is the place.
+    pub debug_info: Option<PathBuf>,
     /// Who is told how far it is.
     pub progress: Option<&'a mut dyn Progress>,
 }
@@ -144,14 +148,37 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     options.tell("native code", 0, 1);
     let target = options.target.clone();
     let cache = options.cache.clone().or_else(Cache::of_environment);
+    let debug =
+        options.debug_info.clone().or_else(|| options.context.config.text(DEBUG_INFO_OPTION).map(PathBuf::from));
+    let debug = debug.map(|file| print_kernels(&file, &functions)).transpose()?;
+    let settings = CompileSettings { cache: cache.as_ref(), debug: debug.as_ref() };
     let tell = &mut |done, total| options.tell("native code", done, total);
-    let library = relaxide_codegen::compile_with(&functions, &target, cache.as_ref(), tell)?;
+    let library = relaxide_codegen::compile_with(&functions, &target, settings, tell)?;
     let module = executable.into_module();
     for external in external_modules(&lowered)? {
         module.import(external)?;
     }
     module.import(Module::new(Kernels { functions, target }))?;
     Ok(Executable { module, library, notes, prefix })
+}
+
+/// The option of a [`PassContext`] that asks for line information.
+const DEBUG_INFO_OPTION: &str = "relaxide.debug_info";
+
+/// The file beside a compiled program that its kernels are printed to where line information is asked for: `model.so` has
+/// `model.so.py`.
+pub fn debug_text_path(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_os_string();
+    name.push(".py");
+    PathBuf::from(name)
+}
+
+/// Prints kernels to a file, for debuggers to show.
+fn print_kernels(file: &Path, kernels: &[Ref<PrimFunc>]) -> Result<Arc<DebugInfo>, Error> {
+    let failed = |source| Error::Io { context: format!("cannot print the kernels to {}", file.display()), source };
+    let (text, lines) = relaxide_script::print_with_lines(kernels);
+    std::fs::write(file, text).map_err(failed)?;
+    Ok(Arc::new(DebugInfo { file: std::path::absolute(file).map_err(failed)?, lines }))
 }
 
 fn run_pipeline(module: IRModule, options: &mut CompileOptions<'_>) -> Result<IRModule, Error> {

@@ -36,8 +36,8 @@ pub use relaxide_tir as tir;
 pub use relaxide_vm as vm;
 
 pub use compile::{
-    CompileOptions, ExecMode, Executable, KernelNote, Pipeline, Progress, compile, executable_module, export_bytecode,
-    run_passes,
+    CompileOptions, ExecMode, Executable, KernelNote, Pipeline, Progress, compile, debug_text_path, executable_module,
+    export_bytecode, run_passes,
 };
 pub use dims::DimSpec;
 pub use error::Error;

@@ -11,6 +11,7 @@ pub mod functor;
 pub mod index_map;
 pub mod interp;
 pub mod intrin;
+pub mod lines;
 pub mod lower;
 pub mod s_tir;
 pub mod schedule;

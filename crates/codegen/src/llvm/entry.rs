@@ -54,6 +54,9 @@ pub(crate) fn write_kernel(
         return Err(kernel.malformed("parameters and buffers differ in number"));
     }
     let mut entry = Entry::new(&kernel, func, module);
+    let symbol = format!("{ENTRY_PREFIX}{name}");
+    // A debugger finds the computation by the kernel's name, unless that goes by another's.
+    entry.f().describe(name, if shared.is_some() { name } else { &symbol }, None);
     entry.check_count();
     let arguments = entry.decode()?;
     entry.check_shapes(&arguments)?;
@@ -92,6 +95,7 @@ fn write_body(
     }
     params.push("ptr %result".to_string());
     body.result = Some(Val::new(Ty::PTR, "%result"));
+    body.f.describe(&kernel.name, &kernel.name, None);
     body.stmt(&func.body)?;
     body.leave(0);
     let text = body.f.finish(&format!("define internal i32 {name}({}) #0", params.join(", ")));

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::{Display, Write as _};
 
 use super::{
+    debug::Scope,
     module::{Metadata, ModuleText},
     value::{Ty, Val},
 };
@@ -38,6 +39,8 @@ pub(crate) struct FunctionText<'m> {
     current: Label,
     /// Whether the current block has ended, so that another must be started.
     ended: bool,
+    /// Where instructions come from, if that is to be known.
+    pub scope: Option<Scope>,
 }
 
 impl<'m> FunctionText<'m> {
@@ -45,12 +48,13 @@ impl<'m> FunctionText<'m> {
         let (stack_slots, body) = (String::new(), String::new());
         let shared = HashMap::new();
         let (values, labels, current, ended, contract) = (0, 1, Label(0), false, true);
-        Self { module, native_f16, contract, stack_slots, shared, body, values, labels, current, ended }
+        Self { module, native_f16, contract, stack_slots, shared, body, values, labels, current, ended, scope: None }
     }
 
     /// The whole function behind its `define …` line.
     pub fn finish(self, head: &str) -> String {
-        let mut text = format!("{head} {{\nentry:\n{}  br label %b0\nb0:\n{}", self.stack_slots, self.body);
+        let described = self.scope.as_ref().map(Scope::of_function).unwrap_or_default();
+        let mut text = format!("{head}{described} {{\nentry:\n{}  br label %b0\nb0:\n{}", self.stack_slots, self.body);
         if !self.ended {
             text.push_str("  unreachable\n");
         }
@@ -68,7 +72,8 @@ impl<'m> FunctionText<'m> {
         let number = self.values;
         self.values += 1;
         debug_assert!(!self.ended, "an instruction behind the end of its block");
-        let _ = writeln!(self.body, "  %v{number} = {instruction}");
+        let _ = write!(self.body, "  %v{number} = {instruction}");
+        self.end_line();
         Val::new(ty, format!("%v{number}"))
     }
 
@@ -80,7 +85,13 @@ impl<'m> FunctionText<'m> {
     /// An instruction for its effect.
     pub fn effect(&mut self, instruction: impl Display) {
         debug_assert!(!self.ended, "an instruction behind the end of its block");
-        let _ = writeln!(self.body, "  {instruction}");
+        let _ = write!(self.body, "  {instruction}");
+        self.end_line();
+    }
+
+    fn end_line(&mut self) {
+        self.body.extend(self.scope.as_ref().map(Scope::of_instruction));
+        self.body.push('\n');
     }
 
     /// A call of an LLVM intrinsic that is overloaded on `over` and takes and returns values.

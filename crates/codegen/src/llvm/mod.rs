@@ -13,6 +13,7 @@
 
 mod bounds;
 mod convert;
+mod debug;
 mod entry;
 mod expr;
 mod function;
@@ -33,6 +34,7 @@ mod stmt;
 mod tensor_check;
 mod value;
 
+pub use debug::DebugInfo;
 pub(crate) use entry::{ENTRY_PREFIX, write_kernel};
 pub(crate) use function::NOTE;
 pub(crate) use module::{ModuleText, global_name};

@@ -5,7 +5,7 @@ use std::{
     fmt::Write as _,
 };
 
-use super::registration::is_known;
+use super::{debug::Unit, registration::is_known};
 use crate::target::Architecture;
 
 /// The text of a module, collected piece by piece.
@@ -26,6 +26,10 @@ pub(crate) struct ModuleText {
     own_entries: HashSet<String>,
     fresh: usize,
     notes_statements: bool,
+    /// Lines of named metadata.
+    named: Vec<String>,
+    /// What line information is about, if there is any.
+    pub unit: Option<Unit>,
     /// Whether addresses have 32 bits.
     short_addresses: bool,
 }
@@ -148,6 +152,11 @@ impl ModuleText {
         number
     }
 
+    /// A line of metadata that goes by a name.
+    pub fn name_metadata(&mut self, line: String) {
+        self.named.push(line);
+    }
+
     /// The whole module.
     pub fn finish(self, triple: &str, layout: &str) -> String {
         let mut out = String::new();
@@ -171,6 +180,9 @@ impl ModuleText {
         out.push_str(&self.functions);
         out.push_str("attributes #0 = { mustprogress nounwind uwtable }\n");
         out.push_str("attributes #1 = { mustprogress nounwind optsize uwtable }\n");
+        for line in &self.named {
+            let _ = writeln!(out, "{line}");
+        }
         for (number, text) in self.metadata.iter().enumerate() {
             let _ = writeln!(out, "!{number} = {text}");
         }

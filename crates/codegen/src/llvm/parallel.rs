@@ -9,7 +9,7 @@
 //! carried out by the thread that meets it.
 
 use relaxide_ir::{BinaryOp, Ref, Var};
-use relaxide_tir::For;
+use relaxide_tir::{For, Stmt};
 
 use super::{
     function::join,
@@ -34,7 +34,7 @@ impl Environment {
 
 impl Body<'_, '_> {
     /// The loop on all threads of the pool; by this thread alone where `worth` is given and false.
-    pub fn parallel_loop(&mut self, n: &For, worth: Option<&Val>) -> Result<(), CodegenError> {
+    pub fn parallel_loop(&mut self, n: &Ref<For>, worth: Option<&Val>) -> Result<(), CodegenError> {
         let ty = self.kernel.ty(n.var.dtype())?;
         let (min, extent) = (self.index_typed(&n.min)?, self.index(&n.extent)?);
         let min = self.f.convert(&min, ty);
@@ -102,11 +102,19 @@ impl Body<'_, '_> {
     }
 
     /// Writes the function of one task; returns its name.
-    fn task_function(&mut self, n: &For, vars: &[Ref<Var>], environment: &Environment) -> Result<String, CodegenError> {
+    fn task_function(
+        &mut self,
+        n: &Ref<For>,
+        vars: &[Ref<Var>],
+        environment: &Environment,
+    ) -> Result<String, CodegenError> {
         let number = self.f.module.fresh_number();
         let name = global_name(&format!("{}.parallel{number}", self.kernel.name));
         let mut task = Body::new(self.kernel, &mut *self.f.module);
         task.in_parallel = true;
+        let line = task.f.line_of(&Stmt::For(n.clone()));
+        let symbol = name.trim_matches(['@', '"']);
+        task.f.describe(&self.kernel.name, symbol, line);
         let memory = Val::new(Ty::PTR, "%environment");
         let invariant = task.f.module.metadata("!{}");
         let mut fields = Vec::with_capacity(environment.fields.len());

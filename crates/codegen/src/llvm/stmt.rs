@@ -1,6 +1,6 @@
 //! Statements.
 
-use relaxide_ir::{BinaryOp, PrimExpr, Type, prim::PrimVisitor};
+use relaxide_ir::{BinaryOp, PrimExpr, Ref, Type, prim::PrimVisitor};
 use relaxide_tir::analysis::data::is_data;
 use relaxide_tir::schedule::nest::PARALLEL_IF;
 use relaxide_tir::{For, ForKind, IfThenElse, SeqStmt, Stmt, StmtVisitor, While};
@@ -14,7 +14,11 @@ impl Body<'_, '_> {
         if self.f.module.notes_statements() {
             self.f.note(&first_line(stmt));
         }
-        self.write(stmt).map_err(|error| error.in_statement(|| first_line(stmt)))
+        let before = self.f.enter(stmt);
+        let written = self.write(stmt).map_err(|error| error.in_statement(|| first_line(stmt)));
+        // What follows inside of the statement around belongs to that: the step of a loop, to the loop.
+        before.into_iter().for_each(|line| self.f.at_line(line));
+        written
     }
 
     fn write(&mut self, stmt: &Stmt) -> Result<(), CodegenError> {
@@ -77,6 +81,7 @@ impl Body<'_, '_> {
         for stmt in &n.seq {
             match stmt {
                 Stmt::Alloc(alloc) => {
+                    self.f.enter(stmt);
                     self.allocate(&alloc.buffer).map_err(|error| error.in_statement(|| first_line(stmt)))?;
                 }
                 other => self.stmt(other)?,
@@ -111,7 +116,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    fn for_loop(&mut self, n: &For) -> Result<(), CodegenError> {
+    fn for_loop(&mut self, n: &Ref<For>) -> Result<(), CodegenError> {
         match n.kind {
             ForKind::Parallel if self.divides(n) => return self.parallel_loop(n, None),
             ForKind::ThreadBinding => {

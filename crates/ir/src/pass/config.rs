@@ -44,6 +44,11 @@ impl PassConfig {
     pub fn bool(&self, name: &str) -> Option<bool> {
         self.0.bool(name)
     }
+
+    /// An option that is text, if it was set.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.0.str(name)
+    }
 }
 
 /// What the value of an option is.
@@ -53,6 +58,8 @@ pub enum ConfigKind {
     Bool,
     /// An integer.
     Int,
+    /// Text.
+    Text,
     /// Anything.
     Any,
 }
@@ -69,6 +76,7 @@ pub static CONFIG: &[ConfigOption] = &[
     row("relax.FuseOps.max_depth", ConfigKind::Int, "The most operators that FuseOps puts into one group."),
     row("relax.FoldConstant.max_work", ConfigKind::Int, "The most scalar operations that FoldConstant spends on one constant."),
     row("relax.lift_transform_params.consume_params", ConfigKind::Bool, "The function that LiftTransformParams makes frees parameters once they are used."),
+    row("relaxide.debug_info", ConfigKind::Text, "The file that kernels are printed to; native code then says which of its lines instructions come from."),
     row("relax.fallback_device_type", ConfigKind::Int, "The device type for what names no device."),
     row("relax.backend.use_cuda_graph", ConfigKind::Bool, "RewriteCUDAGraph makes graphs of kernel calls."),
     row("relax.transform.apply_legalize_ops", ConfigKind::Bool, NOT_READ),
@@ -117,6 +125,7 @@ fn check(name: &str, value: AttrValue) -> Result<AttrValue, PassError> {
         (ConfigKind::Bool, AttrValue::Bool(v)) => Ok(AttrValue::Bool(v)),
         (ConfigKind::Bool, AttrValue::Int(v)) => Ok(AttrValue::Bool(v != 0)),
         (ConfigKind::Int, AttrValue::Int(v)) => Ok(AttrValue::Int(v)),
+        (ConfigKind::Text, AttrValue::Str(v)) => Ok(AttrValue::Str(v)),
         (ConfigKind::Any, value) => Ok(value),
         (kind, value) => refuse(format!("option {name:?} is of kind {kind:?}, not {value:?}")),
     }

@@ -45,7 +45,7 @@ fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-fn run(command: &mut Command) -> String {
+pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{command:?}: {}\n{stdout}\n{stderr}", output.status);
@@ -103,7 +103,7 @@ fn two_models_are_linked_into_one_program() {
 }
 
 /// A machine may lack it where packages cannot be installed.
-fn has_gdb() -> bool {
+pub fn has_gdb() -> bool {
     let there = Command::new("gdb").arg("--version").output().is_ok();
     if !there {
         eprintln!("skipped: gdb is missing; `make setup` installs it");

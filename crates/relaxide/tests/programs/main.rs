@@ -2,4 +2,5 @@
 
 mod cached_kernels;
 mod external_backend;
+mod line_information;
 mod linked_models;

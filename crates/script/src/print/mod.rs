@@ -6,6 +6,7 @@
 //! Functions come in the module's own order; attributes are sorted by name. Names are unique within their scope.
 
 mod attrs;
+mod lines;
 pub(crate) use attrs::target_kind;
 mod metadata;
 mod module;
@@ -24,6 +25,7 @@ use relaxide_ir::{Buffer, IRModule, PrimExpr, Type, Var};
 use relaxide_relax::{Binding, BindingBlock, Expr, Function};
 use relaxide_tir::{For, PrimFunc, Stmt};
 
+pub use lines::print_with_lines;
 use metadata::Metadata;
 use names::Names;
 
@@ -134,6 +136,8 @@ struct Printer<'a> {
     used: HashSet<ObjectRef>,
     /// Buffers of one element that are written as variables.
     scalars: HashSet<Ref<Buffer>>,
+    /// Where statements come to stand, if that is asked for.
+    marks: Option<lines::Marks>,
 }
 
 impl<'a> Printer<'a> {
@@ -153,6 +157,7 @@ impl<'a> Printer<'a> {
             loops: Vec::new(),
             used: HashSet::new(),
             scalars: HashSet::new(),
+            marks: None,
         }
     }
 

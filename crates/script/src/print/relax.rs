@@ -61,7 +61,7 @@ impl Printer<'_> {
         self.line(format!("return {result}"));
         if self.indent <= 2 && self.out.get(start..).is_some_and(mentions_module) {
             let alias = format!("{}cls = Module\n", "    ".repeat(self.indent));
-            self.out.insert_str(start, &alias);
+            self.insert(start, &alias);
         }
         self.indent -= 1;
         self.names.pop();

@@ -37,6 +37,7 @@ impl Printer<'_> {
             Type::Missing(_) => String::new(),
             ty => format!(" -> {}", self.ty(ty)),
         };
+        self.mark_kernel(func, name);
         self.line(format!("def {}({}){ret}:", identifier(name), params.join(", ")));
         self.indent += 1;
         let start = self.out.len();
@@ -102,7 +103,7 @@ impl Printer<'_> {
     fn declare_late(&mut self, start: usize) {
         let indent = "    ".repeat(self.indent);
         for (name, dtype) in std::mem::take(&mut self.declarations) {
-            self.out.insert_str(start, &format!("{indent}{name} = T.{dtype}()\n"));
+            self.insert(start, &format!("{indent}{name} = T.{dtype}()\n"));
         }
     }
 
@@ -146,26 +147,36 @@ impl Printer<'_> {
             Stmt::For(n) => self.loop_nest(n),
             Stmt::While(n) => {
                 let condition = self.prim(&n.condition);
+                self.mark_next(|| stmt.clone());
                 self.line(format!("while {condition}:"));
                 self.nested_stmt(&n.body);
             }
             Stmt::If(n) => self.choice(n),
-            Stmt::Store(n) => self.store(n),
+            Stmt::Store(n) => {
+                self.store(n);
+                self.mark_last(stmt);
+            }
             Stmt::Bind(n) => {
                 let value = self.prim(&n.value);
                 let name = self.names.define(n.var.clone().into(), &n.var.name);
                 let ty = self.ty(&n.var.ty);
                 self.line(format!("{name}: T.let[{ty}] = {value}"));
+                self.mark_last(stmt);
             }
             Stmt::Alloc(n) => self.alloc(n, None),
-            Stmt::Evaluate(n) => self.evaluate(&n.value),
+            Stmt::Evaluate(n) => {
+                self.evaluate(&n.value);
+                self.mark_last(stmt);
+            }
             Stmt::Assert(n) => {
                 let condition = self.prim(&n.condition);
                 self.line(format!("assert {condition}, ({}, [{}])", quoted(&n.error_kind), quoted(&n.message)));
+                self.mark_last(stmt);
             }
             Stmt::Block(n) => self.block_realize(n),
             Stmt::Attr(n) => {
                 let value = self.prim(&n.value);
+                self.mark_next(|| stmt.clone());
                 self.line(format!("with T.attr({{{}: {value}}}):", quoted(&n.key)));
                 self.nested_stmt(&n.body);
             }
@@ -197,7 +208,7 @@ impl Printer<'_> {
     }
 
     /// An allocation; one local element is a variable, perhaps with its first value.
-    fn alloc(&mut self, n: &AllocBuffer, init: Option<&Stmt>) {
+    fn alloc(&mut self, n: &Ref<AllocBuffer>, init: Option<&Stmt>) {
         let buffer = &n.buffer;
         if is_scalar(buffer) && n.annotations.is_empty() {
             let value = match init {
@@ -207,6 +218,8 @@ impl Printer<'_> {
             self.scalars.insert(buffer.clone());
             let name = self.define_buffer(buffer);
             self.line(format!("{name}: T.{}{value}", buffer.dtype));
+            self.mark_last(&Stmt::Alloc(n.clone()));
+            init.iter().for_each(|stmt| self.mark_last(stmt));
             return;
         }
         let call = match buffer.scope.as_str() {
@@ -221,6 +234,7 @@ impl Printer<'_> {
             let line = self.out.split_off(start);
             self.out.push_str(&line.replacen(&format!(", scope={}", quoted(&buffer.scope)), "", 1));
         }
+        self.mark_last(&Stmt::Alloc(n.clone()));
         init.iter().for_each(|stmt| self.stmt(stmt));
     }
 
@@ -249,8 +263,9 @@ impl Printer<'_> {
         self.line(text);
     }
 
-    fn choice(&mut self, n: &IfThenElse) {
+    fn choice(&mut self, n: &Ref<IfThenElse>) {
         let condition = self.prim(&n.condition);
+        self.mark_next(|| Stmt::If(n.clone()));
         self.line(format!("if {condition}:"));
         self.nested_stmt(&n.then_case);
         if let Some(else_case) = &n.else_case {
@@ -274,6 +289,9 @@ impl Printer<'_> {
         let header = self.loop_header(&nest);
         self.names.push();
         let vars: Vec<_> = nest.iter().map(|l| self.names.define(l.var.clone().into(), &l.var.name)).collect();
+        for n in &nest {
+            self.mark_next(|| Stmt::For(n.clone()));
+        }
         self.line(format!("for {} in {header}:", vars.join(", ")));
         let depth = self.loops.len();
         self.loops.extend(nest);
