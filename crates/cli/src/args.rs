@@ -18,9 +18,10 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Compile a model (.onnx) or a TVMScript program (.py, .relax) to one file: a shared library, an object or an archive.
+    /// Compile a model (.onnx) or a TVMScript program (.py, .relax) to one file: a shared library, an object, an archive or C.
     #[command(after_help = "Examples:\n  relaxide compile model.onnx -o model.so\n  \
         relaxide compile model.onnx -o libmodel.a        (and libmodel.h, for a program in C)\n  \
+        relaxide compile model.onnx --target c -o model.c        (and model.h, for a machine with a C compiler)\n  \
         relaxide compile model.onnx -o model.so --shape x=batch,3,224,224")]
     Compile(CompileArgs),
     /// Run a function of a compiled model.
@@ -56,14 +57,14 @@ pub struct ExplainArgs {
 pub struct CompileArgs {
     /// The model: .onnx, or a TVMScript program (.py, .relax).
     pub model: PathBuf,
-    /// The file to write [default: the model's name with .so]. With the ending .o or .a it is an object or a static archive
-    /// to link into a program, with a C header beside it.
+    /// The file to write [default: the model's name with .so, or .c for the target `c`]. With the ending .o or .a it is an
+    /// object or a static archive to link into a program, with .c a file of C, each with a C header beside it.
     #[arg(short, long)]
     pub output: Option<PathBuf>,
     /// What stands in front of the names that a linked model enters into the program [default: the file's name and _].
     #[arg(long, value_name = "NAME")]
     pub prefix: Option<String>,
-    /// What to compile for: `llvm`, or `llvm -mcpu=NAME`; the default is this machine's processor.
+    /// What to compile for: `llvm`, or `llvm -mcpu=NAME`, or `c` for a file of C; the default is this machine's processor.
     #[arg(long, default_value = "llvm")]
     pub target: String,
     /// Shape of an input, as NAME=D,D,…; a dimension is a number, or a name that stays symbolic.

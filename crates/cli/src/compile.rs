@@ -13,14 +13,16 @@ use crate::style;
 
 /// Compiles a model to one file.
 pub fn run(args: &CompileArgs) -> Result<(), CliError> {
-    let output = args.output.clone().unwrap_or_else(|| args.model.with_extension("so"));
+    let target = args.target.parse::<Target>().map_err(relaxide::Error::from)?;
+    let ending = if target.kind == "c" { "c" } else { "so" };
+    let output = args.output.clone().unwrap_or_else(|| args.model.with_extension(ending));
     let start = Instant::now();
     let mut bar = Bar::new(args.quiet);
 
     bar.stage("import", 0, 1);
     let module = load_program(&args.model, &args.shapes)?;
     let mut options = CompileOptions {
-        target: args.target.parse::<Target>().map_err(relaxide::Error::from)?,
+        target,
         pipeline: match args.pipeline {
             PipelineArg::Default => Pipeline::Default,
             PipelineArg::DefaultBuild => Pipeline::DefaultBuild,

@@ -176,7 +176,7 @@ pub fn assembly(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<String, Code
     Ok(String::from_utf8_lossy(&assembly).into_owned())
 }
 
-fn names_of(funcs: &[Ref<PrimFunc>]) -> Result<Vec<String>, CodegenError> {
+pub(crate) fn names_of(funcs: &[Ref<PrimFunc>]) -> Result<Vec<String>, CodegenError> {
     let malformed = |kernel: &str, what: &str| CodegenError::Malformed {
         kernel: kernel.into(),
         what: what.into(),
@@ -218,7 +218,7 @@ fn write_shard(
 }
 
 /// The kernel that goes by the name `main` too: the only one of a library.
-fn called_main(names: &[String]) -> Option<&str> {
+pub(crate) fn called_main(names: &[String]) -> Option<&str> {
     match names {
         [only] if only != "main" => Some(only),
         _ => None,

@@ -24,8 +24,13 @@ pub enum CodegenError {
         known: Vec<String>,
     },
     /// The target is of a kind that this back end does not serve.
-    #[error("target `{0}` is not served: native code is made for targets of the kind `llvm`")]
+    #[error(
+        "target `{0}` is not served: native code is made for targets of the kind `llvm`, C for those of the kind `c`"
+    )]
     UnsupportedTarget(String),
+    /// The target asks for C, and for a processor.
+    #[error("target `{0}`: C is made for every processor; the compiler of the C is told which one to use")]
+    ProcessorOfC(String),
     /// The kernel computes with a type of elements that there is no code for. The user's program asks for too much.
     #[error("kernel `{kernel}`: there is no native code for type {dtype} on {triple}{}", place(statement))]
     ElementType {
@@ -39,12 +44,14 @@ pub enum CodegenError {
         statement: Option<String>,
     },
     /// The kernel holds something that this back end does not compile.
-    #[error("kernel `{kernel}`: {what} is not supported by the LLVM back end{}", place(statement))]
+    #[error("kernel `{kernel}`: {what} is not supported by the {back_end} back end{}", place(statement))]
     Unsupported {
         /// The kernel's name.
         kernel: String,
         /// What it holds.
         what: String,
+        /// The back end's name.
+        back_end: &'static str,
         /// The statement that it is in.
         statement: Option<String>,
     },
@@ -123,7 +130,7 @@ impl CodegenError {
             Self::Unknown { part: TargetPart::Architecture | TargetPart::System, .. } => Code::Architecture,
             Self::Unknown { part: TargetPart::Processor, .. } => Code::Processor,
             Self::Unknown { part: TargetPart::Feature, .. } => Code::Feature,
-            Self::UnsupportedTarget(_) => Code::Target,
+            Self::UnsupportedTarget(_) | Self::ProcessorOfC(_) => Code::Target,
             Self::ElementType { .. } => Code::ElementType,
             Self::Rejected { .. } => Code::Rejected,
             Self::Unsupported { .. } | Self::Malformed { .. } | Self::Llvm(_) | Self::Export(_) => Code::Native,

@@ -1,4 +1,4 @@
-//! Native code from lowered TIR, and its export as one shared library.
+//! Native code from lowered TIR, and its export as one shared library; or C from the same, as one file.
 //!
 //! [`compile`] takes kernels as lowering leaves them: no blocks, flat buffers (or compact ones with an index per dimension),
 //! vectors written as ramps and broadcasts, a `global_symbol` each. It gives relocatable objects. [`export_library`] makes
@@ -7,23 +7,30 @@
 //!
 //! What is not here: lowering, which is the tensor IR's, and loading, which is the runtime's.
 
+mod c;
 mod cache;
 mod compile;
 pub mod error;
 pub mod export;
+mod flat_index;
 mod llvm;
 mod rejection;
 mod shards;
+mod signature;
+mod stack;
 mod target;
+mod uses;
 
 use std::path::Path;
 
+pub use c::{CSource, compile_to_c};
 pub use cache::{CACHE_VARIABLE, Cache, CacheUse};
 pub use compile::{CompileSettings, CompiledLib, assembly, compile, compile_with, llvm_text};
 pub use error::{CodegenError, TargetPart};
 use export::{ExtraSection, LIBRARY_BIN_SYMBOL, RelocatableObject, SharedLibrary};
 pub use llvm::DebugInfo;
 use llvm::{ENTRY_PREFIX, REGISTER};
+use relaxide_ir::Target;
 pub use target::{Architecture, NativeTarget};
 
 impl CompiledLib {
@@ -68,6 +75,11 @@ impl CompiledLib {
         object.write_to(&mut bytes)?;
         Ok(bytes)
     }
+}
+
+/// Says what is wrong with a target, if anything is.
+pub fn check_target(target: &Target) -> Result<(), CodegenError> {
+    if target.kind == "c" { c::check_target(target) } else { NativeTarget::resolve(target).map(|_| ()) }
 }
 
 /// The function of a linked model that enters it into the process's table, with its prefix; it runs by itself when the program

@@ -13,7 +13,7 @@ use crate::{AttrValue, Attrs, diagnostic::nearest};
 #[derive(Object, Clone, Debug, PartialEq)]
 #[object(key = "target.Target")]
 pub struct Target {
-    /// The back end: `"llvm"` and, later, others.
+    /// The back end: `"llvm"` for native code, `"c"` for C.
     pub kind: String,
     /// Processor name as the back end knows it; empty for the host's own.
     pub mcpu: String,
@@ -54,7 +54,7 @@ pub enum TargetError {
     },
 }
 
-const KINDS: &[&str] = &["llvm"];
+const KINDS: &[&str] = &["llvm", "c"];
 const OPTIONS: &[&str] = &["mcpu", "mattr", "mtriple", "num-cores", "opt-level"];
 
 /// What a misspelt word may have meant, in a message.
@@ -77,6 +77,11 @@ impl Default for Target {
 }
 
 impl Target {
+    /// The target that gives C, for machines that there is no native code for.
+    pub fn c() -> Target {
+        Target { kind: "c".into(), ..Target::default() }
+    }
+
     /// A target for a processor by name.
     pub fn llvm(mcpu: impl Into<String>) -> Target {
         Target { mcpu: mcpu.into(), ..Target::default() }
@@ -206,8 +211,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let failure = |text: &str| text.parse::<Target>().unwrap_err().to_string();
-        assert_eq!(failure("cuda"), "unknown target kind `cuda`; known: llvm");
-        assert_eq!(failure("lvm"), "unknown target kind `lvm` (did you mean llvm?); known: llvm");
+        assert_eq!(failure("cuda"), "unknown target kind `cuda`; known: llvm, c");
+        assert_eq!(failure("lvm"), "unknown target kind `lvm` (did you mean llvm?); known: llvm, c");
         let option = failure("llvm -mcup=znver3");
         assert!(option.starts_with("target option `mcup` is unknown (did you mean mcpu?); known: mcpu"), "{option}");
         assert!(failure("llvm -opt-level=9").contains("a number from 0 to 3"));

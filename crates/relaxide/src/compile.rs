@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use relaxide_codegen::{Cache, CacheUse, CompileSettings, CompiledLib, DebugInfo, NativeTarget};
+use relaxide_codegen::{CSource, Cache, CacheUse, CompileSettings, CompiledLib, DebugInfo, check_target, compile_to_c};
 use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
 use relaxide_ir::{AttrValue, Code, IRModule, Target, workers};
@@ -103,10 +103,18 @@ impl CompileOptions<'_> {
     }
 }
 
+/// What kernels were translated to.
+pub(crate) enum Translated {
+    /// Native code.
+    Library(Box<CompiledLib>),
+    /// C, for the target `c`.
+    Source(Box<CSource>),
+}
+
 /// A compiled program in memory.
 pub struct Executable {
     pub(crate) module: Module,
-    pub(crate) library: CompiledLib,
+    pub(crate) kernels: Translated,
     notes: Vec<KernelNote>,
     /// In front of its names where it is linked into a program, if the program says so.
     pub(crate) prefix: Option<String>,
@@ -137,7 +145,7 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
         });
     }
     // Whatever is wrong with the target is said before anything is done for it.
-    NativeTarget::resolve(&options.target)?;
+    check_target(&options.target)?;
     let signature = signature::Signature::of_module(module, &options.target);
     let prefix = module.attrs.str(SYSTEM_LIB_PREFIX).map(str::to_string);
     let module = transform::bind_params(module.clone(), "main", &options.params)?;
@@ -147,20 +155,32 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     let (functions, notes) = schedule_kernels(&kernels, options)?;
     options.tell("native code", 0, 1);
     let target = options.target.clone();
-    let cache = options.cache.clone().or_else(Cache::of_environment);
     let debug =
         options.debug_info.clone().or_else(|| options.context.config.text(DEBUG_INFO_OPTION).map(PathBuf::from));
-    let debug = debug.map(|file| print_kernels(&file, &functions)).transpose()?;
-    let settings = CompileSettings { cache: cache.as_ref(), debug: debug.as_ref() };
-    let tell = &mut |done, total| options.tell("native code", done, total);
-    let library = relaxide_codegen::compile_with(&functions, &target, settings, tell)?;
+    let translated = if target.kind == "c" {
+        if debug.is_some() {
+            return Err(ffi::Error::new(ffi::ErrorKind::ValueError, NO_LINES_IN_C).into());
+        }
+        Translated::Source(Box::new(compile_to_c(&functions, &target)?))
+    } else {
+        let cache = options.cache.clone().or_else(Cache::of_environment);
+        let debug = debug.map(|file| print_kernels(&file, &functions)).transpose()?;
+        let settings = CompileSettings { cache: cache.as_ref(), debug: debug.as_ref() };
+        let tell = &mut |done, total| options.tell("native code", done, total);
+        let library = relaxide_codegen::compile_with(&functions, &target, settings, tell)?;
+        Translated::Library(Box::new(library))
+    };
     let module = executable.into_module();
     for external in external_modules(&lowered)? {
         module.import(external)?;
     }
     module.import(Module::new(Kernels { functions, target }))?;
-    Ok(Executable { module, library, notes, prefix })
+    Ok(Executable { module, kernels: translated, notes, prefix })
 }
+
+/// Why there is no line information for the target `c`.
+const NO_LINES_IN_C: &str = "line information is for native code: debuggers show the C of the target `c` if it is compiled \
+                             with -g";
 
 /// The option of a [`PassContext`] that asks for line information.
 const DEBUG_INFO_OPTION: &str = "relaxide.debug_info";
@@ -223,7 +243,9 @@ fn schedule_kernels(
     let total = kernels.len();
     let target = options.target.clone();
     let asked = options.context.config.bool(lower::CHECK_BOUNDS_OPTION) == Some(true);
-    let lowering = LowerOptions { check_bounds: options.check_bounds || asked };
+    // Compilers of C make vectors of loops themselves.
+    let skip_vectorize = target.kind == "c";
+    let lowering = LowerOptions { check_bounds: options.check_bounds || asked, skip_vectorize };
     let schedule = |_: usize, (name, kernel): &(String, Ref<PrimFunc>)| {
         let failed = |message: String| Error::Kernel { kernel: name.clone(), message };
         let scheduled = schedule::apply(kernel, &target).map_err(|e| failed(e.to_string()))?;
@@ -238,6 +260,9 @@ fn schedule_kernels(
     };
     results.into_iter().zip(&kernels).map(|(result, (name, _))| result.unwrap_or_else(|| died(name))).collect()
 }
+
+/// No cache is asked for C.
+static NOT_CACHED: CacheUse = CacheUse { found: 0, kept: 0, problem: None };
 
 /// Stands in the module tree for the native code of the library that the tree is written into.
 struct Kernels {
@@ -258,13 +283,16 @@ impl ModuleImpl for Kernels {
         ModuleProperties::COMPILATION_EXPORTABLE
     }
 
-    /// The kernels anew as text: for LLVM before its passes (`ll`), or as assembly behind them (`asm`).
+    /// The kernels anew as text: for LLVM before its passes (`ll`), as assembly behind them (`asm`), or in C (`c`).
     fn inspect_source(&self, format: &str) -> Result<String, ffi::Error> {
+        let in_c = self.target.kind == "c";
         let text = match format {
+            "" | "c" if in_c => compile_to_c(&self.functions, &self.target).map(|source| source.text(&[], "")),
+            "c" => compile_to_c(&self.functions, &Target::c()).map(|source| source.text(&[], "")),
             "" | "ll" => relaxide_codegen::llvm_text(&self.functions, &self.target),
             "asm" | "s" => relaxide_codegen::assembly(&self.functions, &self.target),
             _ => {
-                let message = format!("kernels are shown as \"ll\" or \"asm\", not as {format:?}");
+                let message = format!("kernels are shown as \"ll\", \"asm\" or \"c\", not as {format:?}");
                 return Err(ffi::Error::new(ffi::ErrorKind::ValueError, message));
             }
         };
@@ -273,7 +301,7 @@ impl ModuleImpl for Kernels {
 }
 
 impl Executable {
-    /// Loads it into this process.
+    /// Loads it into this process. There is nothing to load of a program whose kernels are C.
     pub fn jit(&self) -> Result<Module, Error> {
         let failed = |source| Error::Io { context: "cannot make a temporary library".into(), source };
         let file = tempfile::Builder::new().prefix("relaxide-").suffix(".so").tempfile().map_err(failed)?;
@@ -288,10 +316,13 @@ impl Executable {
 
     /// What of its kernels came out of the cache.
     pub fn cache_use(&self) -> &CacheUse {
-        &self.library.cached
+        match &self.kernels {
+            Translated::Library(library) => &library.cached,
+            Translated::Source(_) => &NOT_CACHED,
+        }
     }
 
-    /// The native code as text: for LLVM before its passes (`ll`), or as assembly behind them (`asm`).
+    /// The kernels as text: for LLVM before its passes (`ll`), as assembly behind them (`asm`), or in C (`c`).
     pub fn inspect_source(&self, format: &str) -> Result<String, Error> {
         let kernels = self.module.imports().into_iter().find(|module| module.kind() == KERNELS);
         let missing = || ffi::Error::new(ffi::ErrorKind::ValueError, "the program has no kernels");
@@ -311,8 +342,8 @@ pub fn export_bytecode(module: &Module, path: &Path) -> Result<(), Error> {
         let message = "a module with native code is exported by the executable that it was compiled as";
         return Err(ffi::Error::new(ffi::ErrorKind::ValueError, message).into());
     }
-    let library = relaxide_codegen::compile(&[], &Target::default())?;
-    Executable { module: module.clone(), library, notes: Vec::new(), prefix: None }.export_library(path)
+    let kernels = Translated::Library(Box::new(relaxide_codegen::compile(&[], &Target::default())?));
+    Executable { module: module.clone(), kernels, notes: Vec::new(), prefix: None }.export_library(path)
 }
 
 /// An executable that was built by hand, as a module.

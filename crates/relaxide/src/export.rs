@@ -4,14 +4,16 @@
 //! | --- | --- | --- |
 //! | `.o` | a relocatable object, and a header of the same name | programs that the model is linked into |
 //! | `.a` | a static archive of that object, and a header | the same |
+//! | `.c` | one file of C, and a header: for the target `c`, which has no other form | the same, and its compiler |
 //! | any other | a shared library | [`load_module`](crate::load_module), and TVM |
 
 use std::path::{Path, PathBuf};
 
 use relaxide_codegen::export::{ExportError, write_archive, write_file};
-use relaxide_codegen::register_symbol;
+use relaxide_codegen::{CSource, register_symbol};
 use relaxide_ffi::{Error as FfiError, ErrorKind};
 
+use crate::compile::Translated;
 use crate::header::{header, identifier};
 use crate::{Error, Executable, signature_of_file};
 
@@ -21,6 +23,7 @@ enum Form {
     SharedLibrary,
     Object,
     Archive,
+    Source,
 }
 
 impl Form {
@@ -28,6 +31,7 @@ impl Form {
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("o" | "obj") => Form::Object,
             Some("a") => Form::Archive,
+            Some("c") => Form::Source,
             _ => Form::SharedLibrary,
         }
     }
@@ -35,7 +39,7 @@ impl Form {
 
 impl Executable {
     /// Writes it as a file of the kind that the path's ending says: a shared library, or an object (`.o`) or a static archive
-    /// (`.a`) with a C header beside it. No compiler or linker is called.
+    /// (`.a`) with a C header beside it; for the target `c`, a file of C (`.c`) and the header. No compiler or linker is called.
     pub fn export_library(&self, path: &Path) -> Result<(), Error> {
         self.export(path, None)
     }
@@ -45,21 +49,39 @@ impl Executable {
     pub fn export(&self, path: &Path, prefix: Option<&str>) -> Result<(), Error> {
         let blob = relaxide_runtime::save_module_tree(&self.module)?.blob.unwrap_or_default();
         let form = Form::of(path);
+        let library = match (&self.kernels, form) {
+            (Translated::Source(source), Form::Source) => return self.export_source(source, &blob, path, prefix),
+            (Translated::Source(_), _) => return Err(unfit(path, C_TO_OTHERS)),
+            (Translated::Library(_), Form::Source) => return Err(unfit(path, OTHERS_TO_C)),
+            (Translated::Library(library), _) => library,
+        };
         if form == Form::SharedLibrary {
             // The length in front is the section's own.
             let body = blob.get(size_of::<u64>()..).unwrap_or_default();
-            return Ok(relaxide_codegen::export_library(body, &self.library, path)?);
+            return Ok(relaxide_codegen::export_library(body, library, path)?);
         }
         let prefix = self.prefix(path, prefix)?;
-        let object = self.library.linked_object(&blob, &prefix)?;
+        let object = library.linked_object(&blob, &prefix)?;
         let member = format!("{}.o", identifier(prefix.trim_end_matches('_')).chars().take(12).collect::<String>());
         let write = |out: &mut dyn std::io::Write| match form {
             Form::Archive => write_archive(&member, &object, out),
             _ => Ok(out.write_all(&object)?),
         };
         write_file(path, 0o644, write).map_err(native)?;
+        self.write_header(path, &prefix)
+    }
+
+    /// The kernels and the rest of the program as one file of C.
+    fn export_source(&self, source: &CSource, blob: &[u8], path: &Path, prefix: Option<&str>) -> Result<(), Error> {
+        let prefix = self.prefix(path, prefix)?;
+        let text = source.text(blob, &prefix);
+        write_file(path, 0o644, |out| Ok(out.write_all(text.as_bytes())?)).map_err(native)?;
+        self.write_header(path, &prefix)
+    }
+
+    fn write_header(&self, path: &Path, prefix: &str) -> Result<(), Error> {
         let signature = signature_of_file(&self.module)?;
-        let text = header(&signature, &prefix, &register_symbol(&prefix));
+        let text = header(&signature, prefix, &register_symbol(prefix));
         write_file(&header_path(path), 0o644, |out| Ok(out.write_all(text.as_bytes())?)).map_err(native)
     }
 
@@ -75,6 +97,16 @@ impl Executable {
             format!("the prefix {prefix:?} of linked names is no name of C: letters, digits and _ are expected");
         Err(FfiError::new(ErrorKind::ValueError, message).into())
     }
+}
+
+const C_TO_OTHERS: &str = "the target `c` makes C: write a file that ends in .c and compile it, for a library that is loaded with \
+                           `cc -shared -fPIC -DRELAXIDE_SHARED_LIBRARY`";
+
+const OTHERS_TO_C: &str = "C is what the target `c` makes: compile for it";
+
+/// The error of a file whose ending does not fit what the kernels were translated to.
+fn unfit(path: &Path, why: &str) -> Error {
+    FfiError::new(ErrorKind::ValueError, format!("cannot write {}: {why}", path.display())).into()
 }
 
 fn native(error: ExportError) -> Error {

@@ -14,21 +14,25 @@ use relaxide_tir::PrimFunc;
 
 use super::{
     function::{FunctionText, Label, join},
-    kernel::{Body, Kernel, Uses},
+    kernel::{Body, Kernel},
     module::{ModuleText, global_name},
     ops::Overflow,
     raise::{self, REFUSE, ROW},
-    signature::{expected, signature},
     tensor_check::{self, CHECK, DL_TENSOR, Field},
     value::{Kind, Ty, Val},
 };
-use crate::{error::CodegenError, target::NativeTarget};
+use crate::{
+    error::CodegenError,
+    signature::{expected, signature},
+    target::NativeTarget,
+    uses::Uses,
+};
 
 /// The prefix of exported entries.
 pub(crate) const ENTRY_PREFIX: &str = "__tvm_ffi_";
 
 /// Type indices of packed arguments.
-pub(super) mod index {
+pub(crate) mod index {
     pub const NONE: i64 = 0;
     pub const INT: i64 = 1;
     pub const BOOL: i64 = 2;

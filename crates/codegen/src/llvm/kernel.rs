@@ -12,7 +12,7 @@ use super::{
     ops::Overflow,
     value::{Ty, Val},
 };
-use crate::{error::CodegenError, target::NativeTarget};
+use crate::{error::CodegenError, stack::StackBudget, target::NativeTarget};
 
 /// The body of one function in the making.
 pub(crate) struct Body<'m, 'k> {
@@ -22,8 +22,8 @@ pub(crate) struct Body<'m, 'k> {
     pub vars: HashMap<Ref<Var>, Val>,
     /// Workspace memory that every way out must free, innermost last.
     pub workspaces: Vec<Val>,
-    /// How much of the stack buffers have taken so far.
-    pub stack_bytes: i64,
+    /// What of the stack is left for buffers.
+    pub stack: StackBudget,
     /// What the expression at hand may assume of integer arithmetic.
     pub overflow: Overflow,
     /// Lanes outside of which nothing may be read, while one side of a lane-wise choice is evaluated.
@@ -93,7 +93,7 @@ impl Kernel {
     }
 
     pub fn unsupported(&self, what: impl Into<String>) -> CodegenError {
-        CodegenError::Unsupported { kernel: self.name.clone(), what: what.into(), statement: None }
+        CodegenError::Unsupported { kernel: self.name.clone(), what: what.into(), back_end: "LLVM", statement: None }
     }
 
     pub fn malformed(&self, what: impl Into<String>) -> CodegenError {
@@ -119,7 +119,7 @@ impl<'m, 'k> Body<'m, 'k> {
             kernel,
             vars: HashMap::new(),
             workspaces: Vec::new(),
-            stack_bytes: 0,
+            stack: StackBudget::default(),
             overflow: Overflow::Wraps,
             mask: None,
             memo: Vec::new(),
@@ -210,56 +210,5 @@ impl StmtVisitor for Locals {
             self.0.push(alloc.buffer.data.clone());
         }
         self.walk_stmt(stmt);
-    }
-}
-
-/// The variables that a statement or expression uses, data variables of buffers included, in order of first use.
-#[derive(Default)]
-pub(crate) struct Uses {
-    pub vars: Vec<Ref<Var>>,
-    seen: std::collections::HashSet<Ref<Var>>,
-    visited: std::collections::HashSet<PrimExpr>,
-}
-
-impl Uses {
-    pub fn of(stmt: &Stmt) -> Vec<Ref<Var>> {
-        let mut uses = Self::default();
-        uses.visit_stmt(stmt);
-        uses.vars
-    }
-
-    fn add(&mut self, var: &Ref<Var>) {
-        if self.seen.insert(var.clone()) {
-            self.vars.push(var.clone());
-        }
-    }
-
-    fn add_buffer(&mut self, buffer: &Ref<Buffer>) {
-        self.add(&buffer.data);
-        for e in buffer.shape.iter().chain(&buffer.strides).chain([&buffer.elem_offset]) {
-            self.visit_prim(e);
-        }
-    }
-}
-
-impl PrimVisitor for Uses {
-    fn visit_prim(&mut self, e: &PrimExpr) {
-        match e {
-            PrimExpr::Var(var) => self.add(var),
-            PrimExpr::Int(_) | PrimExpr::Float(_) => {}
-            // Expressions are graphs: what was seen once need not be walked again.
-            _ if self.visited.insert(e.clone()) => self.walk_prim(e),
-            _ => {}
-        }
-    }
-
-    fn visit_buffer_use(&mut self, buffer: &Ref<Buffer>) {
-        self.add_buffer(buffer);
-    }
-}
-
-impl StmtVisitor for Uses {
-    fn visit_buffer_store(&mut self, buffer: &Ref<Buffer>) {
-        self.add_buffer(buffer);
     }
 }

@@ -9,23 +9,14 @@ use relaxide_ir::{
     BinaryOp, Buffer, PrimExpr, Ref,
     prim::{self, BufferLoad},
 };
-use relaxide_tir::{BufferStore, analysis::wide::in_64_bits};
+use relaxide_tir::BufferStore;
 
 use super::{
     kernel::Body,
     ops::Overflow,
     value::{Ty, Val},
 };
-use crate::error::CodegenError;
-
-/// Larger buffers than this come from the runtime's workspace instead of the stack, in bytes.
-const MAX_STACK: i64 = 16 * 1024;
-
-/// The same for buffers of scope `local`, which a schedule asked to be as near as possible.
-const MAX_LOCAL_STACK: i64 = 128 * 1024;
-
-/// What all buffers of one function may take from the stack: threads of a pool have two megabytes.
-const MAX_FUNCTION_STACK: i64 = 512 * 1024;
+use crate::{error::CodegenError, flat_index::flat_index};
 
 /// The alignment of buffers that kernels allocate: a cache line, and the widest vector.
 const ALIGNMENT: u64 = 64;
@@ -123,26 +114,7 @@ impl Body<'_, '_> {
 
     /// The index into the buffer's memory as one expression.
     pub fn flat_index(&self, buffer: &Buffer, indices: &[PrimExpr]) -> Result<PrimExpr, CodegenError> {
-        if indices.len() > 1 && indices.len() != buffer.ndim() {
-            let what = format!("{} indices for `{}` of {} dimensions", indices.len(), buffer.name, buffer.ndim());
-            return Err(self.kernel.malformed(what));
-        }
-        let mut flat = match indices {
-            [] => PrimExpr::from(0),
-            [only] if buffer.strides.len() != 1 => only.clone(),
-            _ if buffer.strides.len() == indices.len() => {
-                let terms = indices.iter().zip(&buffer.strides).map(|(i, stride)| in_64_bits(i) * in_64_bits(stride));
-                terms.fold(PrimExpr::from(0), |sum, term| sum + term)
-            }
-            [first, rest @ ..] => {
-                let dims = rest.iter().zip(&buffer.shape[1..]);
-                dims.fold(in_64_bits(first), |flat, (i, extent)| flat * in_64_bits(extent) + in_64_bits(i))
-            }
-        };
-        if !buffer.elem_offset.is_int(0) {
-            flat = in_64_bits(&flat) + in_64_bits(&buffer.elem_offset);
-        }
-        Ok(flat)
+        flat_index(buffer, indices).map_err(|what| self.kernel.malformed(what))
     }
 
     fn place(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> Result<Place, CodegenError> {
@@ -371,14 +343,7 @@ impl Body<'_, '_> {
     /// Allocates a buffer, on the stack or, where it is large, from the workspace until the end of its sequence.
     pub fn allocate(&mut self, buffer: &Ref<Buffer>) -> Result<(), CodegenError> {
         let element = self.kernel.ty(buffer.dtype)?;
-        let constant = buffer.shape.iter().try_fold(1i64, |product, extent| product.checked_mul(extent.as_int()?));
-        let size = |count: i64| i64::try_from(buffer.dtype.bytes_of(usize::try_from(count).ok()?)?).ok();
-        let limit = if buffer.scope.starts_with("local") { MAX_LOCAL_STACK } else { MAX_STACK };
-        if let Some(total) = constant.and_then(size)
-            && total <= limit
-            && self.stack_bytes + total <= MAX_FUNCTION_STACK
-        {
-            self.stack_bytes += total;
+        if let Some(total) = self.stack.take(buffer) {
             let slots = (total as u64 / element.kind.bytes()).max(1);
             let pointer = self.f.stack_slot(element.element().in_memory(), slots, ALIGNMENT);
             self.vars.insert(buffer.data.clone(), pointer);

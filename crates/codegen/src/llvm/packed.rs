@@ -20,7 +20,7 @@ use super::{
 use crate::error::CodegenError;
 
 /// The slot in which the loader leaves the library's own module.
-pub(super) const LIBRARY_CONTEXT: &str = "__tvm_ffi__library_ctx";
+pub(crate) const LIBRARY_CONTEXT: &str = "__tvm_ffi__library_ctx";
 
 /// Size of a packed value: type index, padding, payload.
 const PACKED: &str = "{ i32, i32, i64 }";

@@ -13,12 +13,12 @@ use relaxide_tir::{For, Stmt};
 
 use super::{
     function::join,
-    kernel::{Body, Uses},
+    kernel::Body,
     module::global_name,
     ops::Overflow,
     value::{Ty, Val},
 };
-use crate::error::CodegenError;
+use crate::{error::CodegenError, uses::Uses};
 
 /// The structure that carries values into a parallel loop.
 struct Environment {

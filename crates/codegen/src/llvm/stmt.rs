@@ -226,7 +226,7 @@ impl Body<'_, '_> {
 }
 
 /// A statement as errors show it: its first line, or the beginning of that.
-fn first_line(stmt: &Stmt) -> String {
+pub(crate) fn first_line(stmt: &Stmt) -> String {
     const LONGEST: usize = 120;
     let text = stmt.to_string();
     let line = text.lines().next().unwrap_or_default().trim();

@@ -8,6 +8,7 @@ use relaxide_ir::Buffer;
 use super::{
     module::ModuleText,
     raise::{self, RAISE},
+    tensor_failures::{self, Expected, Failure},
     value::Ty,
 };
 
@@ -98,60 +99,14 @@ pub(super) fn distance(module: &ModuleText, text: &str, from: &str, offset: usiz
     if word == "i32" { format!("i32 {far}") } else { format!("i32 trunc ({word} {far} to i32)") }
 }
 
-/// One way to fail: the block that finds it, the kind of error, and the pieces of its message around the tensor's name.
-struct Failure {
-    block: &'static str,
-    kind: &'static str,
-    before: &'static str,
-    name: &'static str,
-    after: &'static str,
-    tail: &'static str,
-    /// A text of the record, or a fixed one.
-    expected: Expected,
-}
-
-enum Expected {
-    Record(usize),
-    Fixed(&'static str),
-}
-
-const EXPECTED: &str = "`,\n  expected ";
-const ALIGNMENT: &str = "`,\n  expected data alignment=";
-
-const FAILURES: [Failure; 8] = [
-    Failure::new("entry", "TypeError", "Mismatched type", "", EXPECTED, Expected::Fixed("Tensor")),
-    Failure::new("rank", "ValueError", "Mismatched ", ".ndim", EXPECTED, Expected::Record(3)),
-    Failure::new("dtype", "TypeError", "Mismatched ", ".dtype", EXPECTED, Expected::Record(4)),
-    Failure::new("device", "ValueError", "Mismatched ", ".device_type", EXPECTED, Expected::Fixed("cpu")),
-    Failure::new("judged", "ValueError", "Mismatched ", ".strides", EXPECTED, Expected::Fixed("to be compact array")),
-    Failure::new("data", "ValueError", "", " data pointer is NULL", EXPECTED, Expected::Fixed("non-NULL data pointer")),
-    Failure::new("address", "ValueError", "Misaligned Tensor data", "", ALIGNMENT, Expected::Record(6)),
-    Failure::new("offset", "ValueError", "Invalid ", ".byte_offset", EXPECTED, Expected::Record(5)),
-];
-
-impl Failure {
-    const fn new(
-        block: &'static str,
-        kind: &'static str,
-        before: &'static str,
-        after: &'static str,
-        tail: &'static str,
-        expected: Expected,
-    ) -> Self {
-        // What TVM says of types and addresses goes without a name.
-        let name = if after.is_empty() { "" } else { "%name" };
-        Self { block, kind, before, name, after, tail, expected }
-    }
-}
-
 fn define(module: &mut ModuleText) {
     let mut phi = |value: &str, text: &dyn Fn(&Failure) -> (&'static str, String)| {
-        let incoming: Vec<String> = FAILURES
+        let incoming: Vec<String> = tensor_failures::ALL
             .iter()
             .map(|failure| {
                 let (literal, register) = text(failure);
                 let operand = if register.is_empty() { module.string(literal) } else { register };
-                format!("[ {operand}, %{} ]", failure.block)
+                format!("[ {operand}, %{} ]", failure.check)
             })
             .collect();
         format!("  {value} = phi ptr {}\n", incoming.join(", "))
@@ -159,12 +114,18 @@ fn define(module: &mut ModuleText) {
     let fixed = |text: &'static str| (text, String::new());
     let mut fail = phi("%kind", &|failure| fixed(failure.kind));
     fail += &phi("%before", &|failure| fixed(failure.before));
-    fail += &phi("%named", &|failure| (failure.name, failure.name.to_string()));
+    fail += &phi("%named", &|failure| match failure.names_tensor() {
+        true => ("", "%name".to_string()),
+        false => fixed(""),
+    });
     fail += &phi("%after", &|failure| fixed(failure.after));
     fail += &phi("%tail", &|failure| fixed(failure.tail));
     fail += &phi("%expected", &|failure| match failure.expected {
         Expected::Fixed(text) => fixed(text),
-        Expected::Record(index) => ("", format!("%text{index}")),
+        Expected::Rank => ("", "%text3".into()),
+        Expected::ElementType => ("", "%text4".into()),
+        Expected::ByteOffset => ("", "%text5".into()),
+        Expected::Alignment => ("", "%text6".into()),
     });
     let texts: String = (0..7)
         .map(|index| {

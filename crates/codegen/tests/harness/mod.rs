@@ -10,7 +10,7 @@ use std::{
 };
 
 use libloading::Library;
-use relaxide_codegen::{Architecture, compile, export_library};
+use relaxide_codegen::{Architecture, compile, compile_to_c, export_library};
 use relaxide_ir::{Attrs, Buffer, DataType, PrimExpr, Ref, Target, Var};
 use relaxide_tir::{PrimFunc, Stmt};
 
@@ -250,6 +250,27 @@ impl Kernels {
         Self { place: Place::Here(library), _directory: directory }
     }
 
+    /// The same kernels by way of C and its compiler, which must have nothing to say.
+    pub fn compile_c(funcs: &[PrimFunc]) -> Self {
+        let funcs: Vec<Ref<PrimFunc>> = funcs.iter().cloned().map(Ref::new).collect();
+        let source = compile_to_c(&funcs, &Target::c()).unwrap_or_else(|error| panic!("{error}"));
+        let directory = tempfile::tempdir().unwrap();
+        let (file, path) = (directory.path().join("kernels.c"), directory.path().join("kernels.so"));
+        std::fs::write(&file, source.text(&[], "")).unwrap();
+        let mut cc = std::process::Command::new("cc");
+        cc.args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-pedantic"]);
+        cc.args(["-shared", "-fPIC", "-DRELAXIDE_SHARED_LIBRARY", "-o"]).arg(&path).arg(&file).arg("-lm");
+        let output = cc.output().unwrap();
+        if !output.status.success() {
+            let kept = directory.keep().join("kernels.c");
+            panic!("{}: {}", kept.display(), String::from_utf8_lossy(&output.stderr));
+        }
+        // SAFETY: the library has no initialisers.
+        let library = unsafe { Library::new(&path) }.unwrap_or_else(|error| panic!("{error}"));
+        Self::fill_slots(&library);
+        Self { place: Place::Here(library), _directory: directory }
+    }
+
     /// Fills the slots as a loader does.
     fn fill_slots(library: &Library) {
         let slots: [(&str, usize); 5] = [
@@ -307,6 +328,15 @@ impl Kernels {
     pub fn run(&self, name: &str, tensors: &mut [Tensor]) {
         self.call(name, tensors, &[]).unwrap_or_else(|(kind, message)| panic!("{kind}: {message}"));
     }
+}
+
+/// Whether there is a compiler of C; a test that needs one says that it is skipped.
+pub fn has_c_compiler() -> bool {
+    let there = std::process::Command::new("cc").arg("--version").output().is_ok();
+    if !there {
+        eprintln!("skipped: there is no C compiler (`cc`)");
+    }
+    there
 }
 
 /// A kernel over buffers and scalars.

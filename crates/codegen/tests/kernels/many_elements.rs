@@ -42,7 +42,7 @@ fn corner(name: &str, shape: [PrimExpr; 2], lanes: ForKind) -> PrimFunc {
 }
 
 fn lowered(func: &PrimFunc, check_bounds: bool) -> PrimFunc {
-    lower_with(func, LowerOptions { check_bounds }).unwrap_or_else(|error| panic!("{error}"))
+    lower_with(func, LowerOptions { check_bounds, ..LowerOptions::default() }).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// One element of a tensor of bytes.

@@ -5,6 +5,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod c;
 mod programs;
 mod rules;
 mod schedules;
@@ -75,12 +76,17 @@ fn named(func: &PrimFunc, name: &str) -> PrimFunc {
 
 /// Checks many cases, some in each library. The first that fails is made simpler, in libraries of its own.
 fn check_cases(count: u64, make: Make) {
+    check_compiled(count, TOGETHER, make, Kernels::compile);
+}
+
+/// The same for kernels that are compiled in some way.
+fn check_compiled(count: u64, together: usize, make: Make, compile: fn(&[PrimFunc]) -> Kernels) {
     let one = |random: &mut Random| {
         let case = make("kernel", random)?;
-        (case.check)(&Kernels::compile(std::slice::from_ref(&case.lowered)))
+        (case.check)(&compile(std::slice::from_ref(&case.lowered)))
     };
     let seeds: Vec<u64> = seeds(count).collect();
-    for seeds in seeds.chunks(TOGETHER) {
+    for seeds in seeds.chunks(together) {
         let mut made = Vec::new();
         for &seed in seeds {
             let (random, case) = (Random::new(seed), Cell::new(None));
@@ -90,7 +96,7 @@ fn check_cases(count: u64, make: Make) {
         }
         let lowered: Vec<PrimFunc> =
             made.iter().filter_map(|(.., case)| Some(case.as_ref()?.lowered.clone())).collect();
-        let kernels = Kernels::compile(&lowered);
+        let kernels = compile(&lowered);
         for (seed, random, case) in made {
             if case.is_some_and(|case| (case.check)(&kernels).is_ok()) {
                 continue;

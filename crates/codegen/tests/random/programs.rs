@@ -6,7 +6,7 @@ use relaxide_tir::testing::{ProgramOptions, Random, program};
 
 use super::{Case, check_cases, count, execute, named};
 
-fn make(name: &str, random: &mut Random) -> Result<Case, String> {
+pub fn make(name: &str, random: &mut Random) -> Result<Case, String> {
     let program = program(random, ProgramOptions::default());
     let script = relaxide_script::print_prim_func(&program.sample.func);
     let expected = program.sample.interpret(&program.sample.func).map_err(|e| format!("{e}\n{script}"))?;
@@ -28,10 +28,10 @@ fn make(name: &str, random: &mut Random) -> Result<Case, String> {
 }
 
 /// Programs with checked bounds, half of them with an index that is wrong: each gives the results, or the error, never a crash.
-fn make_checked(name: &str, random: &mut Random) -> Result<Case, String> {
+pub fn make_checked(name: &str, random: &mut Random) -> Result<Case, String> {
     let program = program(random, ProgramOptions { mistakes: true });
     let script = relaxide_script::print_prim_func(&program.sample.func);
-    let options = LowerOptions { check_bounds: true };
+    let options = LowerOptions { check_bounds: true, ..LowerOptions::default() };
     let lowered = lower_with(&named(&program.sample.func, name), options).map_err(|e| format!("{e}\n{script}"))?;
     let expected = match program.sample.interpret(&program.sample.func) {
         Ok(elements) => Some(elements),

@@ -6,7 +6,7 @@ use relaxide_tir::{lower, schedule};
 
 use super::{Case, check_cases, count, named};
 
-fn make(name: &str, random: &mut Random) -> Result<Case, String> {
+pub fn make(name: &str, random: &mut Random) -> Result<Case, String> {
     let sample = sample_from(random, Options::default()).map_err(|e| e.to_string())?;
     let samples = random.between(1, 1000);
     let drawn = schedule_from(random, &sample.func, samples, 12).map_err(|e| e.to_string())?;

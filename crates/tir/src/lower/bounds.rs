@@ -93,7 +93,7 @@ mod tests {
         let i = Var::prim("i", I32);
         let store = Stmt::store(&a, index(PrimExpr::from(&i)), prim::float_of(F32, 1.0));
         let func = PrimFunc::over_buffers(&[a], &[], Stmt::serial(i, 4, store));
-        let lowered = lower_with(&func, LowerOptions { check_bounds: true }).unwrap();
+        let lowered = lower_with(&func, LowerOptions { check_bounds: true, ..LowerOptions::default() }).unwrap();
         match interp::run(&lowered, &[Tensor::zeros(shape, F32).unwrap().into()]) {
             Ok(_) => None,
             Err(InterpError::Assertion { kind, message }) => Some(format!("{kind}: {message}")),

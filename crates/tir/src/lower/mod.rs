@@ -87,6 +87,9 @@ pub struct LowerPass {
     pub info: PassInfo,
 }
 
+/// The pass that makes vectors.
+const VECTORIZE_LOOP: &str = "tirx.transform.VectorizeLoop";
+
 macro_rules! passes {
     ($($(#[doc = $doc:literal])+ $name:literal => $run:path;)*) => {
         /// The lowering passes in order. One pass may stand in the list more than once.
@@ -140,6 +143,8 @@ pub const CHECK_BOUNDS: LowerPass = LowerPass {
 pub struct LowerOptions {
     /// Whether accesses outside of buffers are errors ([`CHECK_BOUNDS`]).
     pub check_bounds: bool,
+    /// Whether vectorized loops become serial ones, for back ends whose compiler makes the vectors.
+    pub skip_vectorize: bool,
 }
 
 /// Lowers a kernel of any form.
@@ -151,7 +156,11 @@ pub fn lower(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
 pub fn lower_with(func: &PrimFunc, options: LowerOptions) -> Result<PrimFunc, LowerError> {
     verify(func)?;
     PASSES.iter().try_fold(func.clone(), |func, pass| {
-        let func = (pass.run)(&func)?;
+        let run = match pass.name {
+            VECTORIZE_LOOP if options.skip_vectorize => vectorize::skip_vectorize,
+            _ => pass.run,
+        };
+        let func = run(&func)?;
         let checks = options.check_bounds && pass.name == "s_tir.transform.LowerOpaqueBlock";
         if checks { (CHECK_BOUNDS.run)(&func) } else { Ok(func) }
     })

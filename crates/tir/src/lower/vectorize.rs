@@ -32,10 +32,18 @@ const MAX_LANES: i64 = 128;
 
 /// A kernel without vectorized loops.
 pub(super) fn vectorize_loops(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    Ok(func.with_body(VectorizeLoops.mutate_stmt(&func.body)))
+    Ok(func.with_body(VectorizeLoops { into_vectors: true }.mutate_stmt(&func.body)))
 }
 
-struct VectorizeLoops;
+/// A kernel whose vectorized loops are serial.
+pub(super) fn skip_vectorize(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
+    Ok(func.with_body(VectorizeLoops { into_vectors: false }.mutate_stmt(&func.body)))
+}
+
+struct VectorizeLoops {
+    /// Whether loops become vectors where they can; serial otherwise.
+    into_vectors: bool,
+}
 
 impl PrimMutator for VectorizeLoops {}
 
@@ -47,7 +55,7 @@ impl StmtMutator for VectorizeLoops {
         }
         // Inner vectorized loops first: what they leave are vectors, which an outer one cannot widen, or serial loops.
         let body = self.mutate_stmt(&n.body);
-        if let Some(lanes) = n.extent.as_int().filter(|lanes| (2..=MAX_LANES).contains(lanes)) {
+        if let Some(lanes) = n.extent.as_int().filter(|lanes| self.into_vectors && (2..=MAX_LANES).contains(lanes)) {
             let counter = prim::ramp(n.min.clone(), prim::int_of(n.var.dtype(), 1), lanes);
             let vars = HashMap::from([(n.var.clone(), counter)]);
             if let Some(vector) = (Vectorize { lanes, vars, mask: None }).stmt(&body) {

@@ -6,7 +6,7 @@ use relaxide_ir::{BinaryOp, PrimExpr, Ref, Var};
 use relaxide_tir::PrimFunc;
 
 /// `name(A: Tensor([n, T.int64(4)], float32), k: int32)`
-pub(super) fn signature(name: &str, func: &PrimFunc) -> String {
+pub(crate) fn signature(name: &str, func: &PrimFunc) -> String {
     let mut text = format!("{name}(");
     for (index, param) in func.params.iter().enumerate() {
         let separator = if index == 0 { "" } else { ", " };
@@ -24,7 +24,7 @@ pub(super) fn signature(name: &str, func: &PrimFunc) -> String {
 }
 
 /// An expected dimension, its variables replaced by the places that define them: `A.shape[0] + 1`.
-pub(super) fn expected(e: &PrimExpr, places: &HashMap<Ref<Var>, String>) -> String {
+pub(crate) fn expected(e: &PrimExpr, places: &HashMap<Ref<Var>, String>) -> String {
     Printer { places: Some(places) }.print(e, 0)
 }
 

@@ -1,0 +1,280 @@
+//! Calls: intrinsics, and functions of other libraries.
+
+use relaxide_ir::{BinaryOp, PrimExpr, prim::PrimCall};
+
+use super::{
+    body::Body,
+    code::{self, Code, Level, string},
+    integers,
+    packed::Callee,
+    runtime,
+    types::{declare, memory_type, value_type},
+};
+use crate::{
+    error::CodegenError,
+    llvm::{Kind, Ty},
+};
+
+impl Body<'_, '_> {
+    pub fn eval_call(&mut self, n: &PrimCall) -> Result<Code, CodegenError> {
+        let name = n.op.strip_prefix("tirx.").or_else(|| n.op.strip_prefix("tir.")).unwrap_or(&n.op);
+        match (name, n.args.as_slice()) {
+            ("if_then_else", [condition, yes, no]) => self.choose_lazily(condition, yes, no),
+            ("checked_index", [index, extent, PrimExpr::Str(what), on @ ..]) => {
+                self.checked_index(index, extent, &what.value, on.first())
+            }
+            ("likely", [condition]) => self.eval(condition),
+            ("address_of", [PrimExpr::Load(load)]) => self.address_of(&load.buffer, &load.indices),
+            ("handle_add_byte_offset", [pointer, offset]) => self.pointer("char", pointer, offset),
+            ("tvm_access_ptr", [element, pointer, offset, ..]) => {
+                let element = self.kernel.ty(element.dtype())?.kind;
+                self.pointer(memory_type(element), pointer, offset)
+            }
+            ("call_extern" | "call_pure_extern", [PrimExpr::Str(function), args @ ..]) => {
+                self.call_foreign(&function.value, args, n)
+            }
+            ("call_packed" | "tvm_call_packed", [PrimExpr::Str(function), args @ ..]) => {
+                self.call_packed(Callee::Registered(&function.value), args, self.result_type(n)?)
+            }
+            ("call_cpacked" | "tvm_call_cpacked", [PrimExpr::Str(kernel), args @ ..]) => {
+                self.call_packed(Callee::Kernel(&kernel.value), args, self.result_type(n)?)
+            }
+            ("anylist_setitem_call_packed", [list, index, PrimExpr::Str(function), args @ ..]) => {
+                self.call_into_list(list, index, Callee::Registered(&function.value), args)
+            }
+            ("anylist_setitem_call_cpacked", [list, index, PrimExpr::Str(kernel), args @ ..]) => {
+                self.call_into_list(list, index, Callee::Kernel(&kernel.value), args)
+            }
+            ("anylist_resetitem", [list, index]) => self.reset_item(list, index),
+            ("ret", _) => Err(self.kernel.unsupported("a return inside of an expression")),
+            _ => self.eval_operator(name, n),
+        }
+    }
+
+    fn result_type(&self, n: &PrimCall) -> Result<Option<Ty>, CodegenError> {
+        if n.dtype.is_void() { Ok(None) } else { self.kernel.ty(n.dtype).map(Some) }
+    }
+
+    /// A pointer and so many elements.
+    fn pointer(&mut self, element: &str, pointer: &PrimExpr, offset: &PrimExpr) -> Result<Code, CodegenError> {
+        let (pointer, offset) = (self.eval(pointer)?, self.wide_index(offset)?);
+        let typed = Code::cast(&declare(element, "*"), &pointer);
+        Ok(Code::cast("void *", &Code::infix(&typed, "+", &offset, Level::Add)))
+    }
+
+    /// Intrinsics whose arguments are all values.
+    fn eval_operator(&mut self, name: &str, n: &PrimCall) -> Result<Code, CodegenError> {
+        let unsupported = |this: &Self| this.kernel.unsupported(format!("intrinsic `{}`", n.op));
+        let result = Ty::of(n.dtype).ok_or_else(|| unsupported(self))?;
+        let types = n.args.iter().map(|arg| self.kernel.ty(arg.dtype())).collect::<Result<Vec<_>, _>>()?;
+        let Some(first) = types.first().copied() else {
+            return self.limit(name, result).ok_or_else(|| unsupported(self));
+        };
+        if let (Some(op), [vector]) = (reduction(name), n.args.as_slice()) {
+            return self.reduce_lanes(op, vector, first);
+        }
+        if let ("reinterpret", [value]) = (name, n.args.as_slice()) {
+            return self.reinterpret(value, first, result).and_then(|code| code.ok_or_else(|| unsupported(self)));
+        }
+        let args = n.args.iter().map(|arg| self.eval(arg)).collect::<Result<Vec<_>, _>>()?;
+        if let ("ldexp", [x, exponent]) = (name, args.as_slice()) {
+            let exponent = self.convert(exponent.clone(), types[1].kind, Ty::I32.kind);
+            let (function, kind) = if first.kind == Kind::F64 { ("ldexp", Kind::F64) } else { ("ldexpf", Kind::F32) };
+            let wide = self.widen(x, first.kind);
+            return Ok(self.narrow(&Code::call(function, &[&wide, &exponent]), kind, first.kind));
+        }
+        if types.iter().any(|ty| ty.kind != first.kind) {
+            return Err(unsupported(self));
+        }
+        if let Some(value) = self.math(name, first.kind, &args) {
+            return Ok(value);
+        }
+        let value = match args.as_slice() {
+            [a, b, c] if name == "fma" && matches!(first.kind, Kind::Int { .. }) => {
+                let product = self.binary(BinaryOp::Mul, first.kind, a, b, None);
+                Some(self.binary(BinaryOp::Add, first.kind, &product, c, None))
+            }
+            [a, b] => self.two_integers(name, first.kind, a, b),
+            [a] => self.one_value(name, first.kind, a, result.kind),
+            _ => None,
+        };
+        value.ok_or_else(|| unsupported(self))
+    }
+
+    fn two_integers(&mut self, name: &str, kind: Kind, a: &Code, b: &Code) -> Option<Code> {
+        let symbol = match name {
+            "bitwise_and" => "&",
+            "bitwise_or" => "|",
+            "bitwise_xor" => "^",
+            _ => "",
+        };
+        match kind {
+            Kind::Bool => Some(match name {
+                "bitwise_and" => Code::infix(a, "&&", b, Level::And),
+                "bitwise_or" => Code::infix(a, "||", b, Level::Or),
+                "bitwise_xor" => Code::infix(a, "!=", b, Level::Compare),
+                _ => return None,
+            }),
+            // The operands' own bits: a result fits its type again.
+            Kind::Int { .. } if !symbol.is_empty() => Some(Code::infix(a, symbol, b, Level::Odd)),
+            Kind::Int { .. } => {
+                let name = ["shift_left", "shift_right", "pow"].into_iter().find(|known| *known == name)?;
+                let function = integers::named(self.source, name, kind)?;
+                Some(Code::call(&function, &[a, b]))
+            }
+            _ => None,
+        }
+    }
+
+    fn one_value(&mut self, name: &str, kind: Kind, a: &Code, result: Kind) -> Option<Code> {
+        match (name, kind) {
+            ("bitwise_not", Kind::Bool) => Some(Code::not(a)),
+            ("bitwise_not", Kind::Int { .. }) => {
+                let function = integers::named(self.source, "not", kind)?;
+                Some(Code::call(&function, &[a]))
+            }
+            ("popcount" | "clz", Kind::Int { .. }) => {
+                let name = if name == "clz" { "clz" } else { "popcount" };
+                let function = integers::named(self.source, name, kind)?;
+                Some(self.convert(Code::call(&function, &[a]), kind, result))
+            }
+            ("fabs" | "abs", Kind::Int { signed: true, .. }) => {
+                let function = integers::named(self.source, "abs", kind)?;
+                Some(Code::call(&function, &[a]))
+            }
+            ("fabs" | "abs" | "floor" | "ceil" | "trunc" | "round" | "nearbyint", Kind::Int { .. }) => Some(a.clone()),
+            ("isnullptr", Kind::Ptr) => Some(Code::infix(a, "==", &Code::atom("NULL"), Level::Compare)),
+            ("isnan" | "isinf", Kind::Int { .. } | Kind::Bool) => Some(Code::atom("false")),
+            ("isfinite", Kind::Int { .. } | Kind::Bool) => Some(Code::atom("true")),
+            _ => None,
+        }
+    }
+
+    /// The same bits as another type, also with other lanes; `None` where the types do not fit.
+    fn reinterpret(&mut self, value: &PrimExpr, from: Ty, to: Ty) -> Result<Option<Code>, CodegenError> {
+        let size = |ty: Ty| u64::from(ty.lanes) * ty.kind.bytes();
+        let plain = |ty: Ty| !matches!(ty.kind, Kind::Bool | Kind::Ptr);
+        if size(from) != size(to) || !plain(from) || !plain(to) {
+            return Ok(None);
+        }
+        if from.lanes == to.lanes {
+            let value = self.eval(value)?;
+            return Ok(Some(self.same_bits(&value, from.kind, to.kind)));
+        }
+        let lane = self.lane.clone().unwrap_or_else(|| Code::atom("0"));
+        let vector = self.vector("vector", value)?;
+        let name = self.fresh("same_bits");
+        self.line(format_args!("{}[{}];", declare(value_type(to.kind), &name), to.lanes));
+        self.line(format_args!("memcpy({name}, {vector}, sizeof {name});"));
+        Ok(Some(Code::element(&name, &lane)))
+    }
+
+    /// One number from all lanes: `vector_reduce_add`, `_mul`, `_min`, `_max`.
+    fn reduce_lanes(&mut self, op: BinaryOp, vector: &PrimExpr, ty: Ty) -> Result<Code, CodegenError> {
+        if !ty.is_vector() {
+            return self.eval(vector);
+        }
+        if matches!(ty.kind, Kind::Bool | Kind::Ptr) {
+            return Err(self.kernel.unsupported(format!("a reduction of {ty}")));
+        }
+        let array = self.vector("vector", vector)?;
+        let (name, lane) = (self.fresh("total"), self.fresh("lane"));
+        self.line(format_args!("{} = {array}[0];", declare(value_type(ty.kind), &name)));
+        let total = self.binary(op, ty.kind, &Code::atom(&name), &Code::element(&array, &Code::atom(&lane)), None);
+        self.block(format_args!("for (int {lane} = 1; {lane} < {}; ++{lane})", ty.lanes), |this| {
+            this.line(format_args!("{name} = {};", total.text));
+            Ok(())
+        })?;
+        Ok(Code::atom(name))
+    }
+
+    /// A call of a function that another library, or the program, offers.
+    fn call_foreign(&mut self, function: &str, args: &[PrimExpr], n: &PrimCall) -> Result<Code, CodegenError> {
+        if super::names::identifier(function) != function {
+            return Err(self.kernel.unsupported(format!("a call of `{function}`, which is no name in C,")));
+        }
+        let mut params = Vec::with_capacity(args.len());
+        for arg in args {
+            let ty = self.kernel.ty(arg.dtype())?;
+            if ty.is_vector() || ty.kind.is_narrow_float() {
+                return Err(self.kernel.unsupported(format!("a vector or half-precision argument of `{function}`")));
+            }
+            params.push(value_type(ty.kind));
+        }
+        let values = args.iter().map(|arg| self.eval(arg)).collect::<Result<Vec<_>, _>>()?;
+        let result = self.result_type(n)?;
+        let params = if params.is_empty() { "void".to_string() } else { params.join(", ") };
+        let head = declare(result.map_or("void", |ty| value_type(ty.kind)), function);
+        if !self.source.foreign(function, format!("{head}({params});")) {
+            return Err(self.kernel.unsupported(format!("a call of `{function}` with other types than before")));
+        }
+        let call = Code::call(function, &values.iter().collect::<Vec<_>>());
+        if result.is_none() {
+            self.line(format_args!("{};", call.text));
+            return Ok(Code::atom("0"));
+        }
+        Ok(call)
+    }
+
+    /// Writes the kernel's result and leaves.
+    pub fn return_value(&mut self, values: &[PrimExpr]) -> Result<(), CodegenError> {
+        if !self.has_result {
+            return Err(self.kernel.unsupported("a return from a parallel loop"));
+        }
+        match values {
+            [] => {}
+            [value] => {
+                let value = self.packed(value)?;
+                self.line(format_args!("*result = {};", value.text));
+            }
+            _ => return Err(self.kernel.malformed("a return of several values")),
+        }
+        self.leave("0");
+        Ok(())
+    }
+
+    /// The index, once it has been found inside of its extent in the lane at hand; an `IndexError` otherwise.
+    fn checked_index(
+        &mut self,
+        index: &PrimExpr,
+        extent: &PrimExpr,
+        what: &str,
+        on: Option<&PrimExpr>,
+    ) -> Result<Code, CodegenError> {
+        let (index_kind, extent_kind) = (self.kernel.ty(index.dtype())?.kind, self.kernel.ty(extent.dtype())?.kind);
+        let (index, extent) = (self.eval(index)?, self.eval(extent)?);
+        let (index, extent) =
+            (self.convert(index, index_kind, Ty::I64.kind), self.convert(extent, extent_kind, Ty::I64.kind));
+        let index = Code::atom(self.define("index", "int64_t", &index));
+        let extent = Code::atom(self.define("extent", "int64_t", &extent));
+        let zero = code::integer(Ty::I64, 0);
+        let (below, beyond) =
+            (Code::infix(&index, "<", &zero, Level::Compare), Code::infix(&index, ">=", &extent, Level::Compare));
+        let mut outside = Code::infix(&below, "||", &beyond, Level::Or);
+        if let Some(on) = on {
+            let on = self.condition(on)?;
+            outside = Code::infix(&on, "&&", &outside, Level::And);
+        }
+        runtime::outside(self.source);
+        let before = format!("{}: index ", self.kernel.name);
+        let between = format!(" of {what} is outside of the extent ");
+        self.source.message(before.len() + between.len() + 40);
+        let args = format!("{}, {}, {}, {}", string(&before), index.text, string(&between), extent.text);
+        self.block(format_args!("if ({})", outside.text), |this| {
+            this.line(format_args!("rx_outside({args});"));
+            this.leave("-1");
+            Ok(())
+        })?;
+        Ok(index)
+    }
+}
+
+fn reduction(name: &str) -> Option<BinaryOp> {
+    match name.strip_prefix("vector_reduce_")? {
+        "add" => Some(BinaryOp::Add),
+        "mul" => Some(BinaryOp::Mul),
+        "min" => Some(BinaryOp::Min),
+        "max" => Some(BinaryOp::Max),
+        _ => None,
+    }
+}

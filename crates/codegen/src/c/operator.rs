@@ -1,0 +1,182 @@
+//! Operators and conversions of scalars.
+//!
+//! Indices are promised not to overflow and are written with C's own operators, for the compiler to profit from and for people
+//! to read. Everything else on signed integers goes through functions that wrap around ([`integers`]).
+
+use relaxide_ir::BinaryOp;
+
+use super::{
+    body::Body,
+    code::{self, Code, Level},
+    floats, integers,
+    types::value_type,
+};
+use crate::llvm::{Kind, Overflow, Ty};
+
+impl Body<'_, '_> {
+    /// `a op b` on operands of one type; `divisor` is the second one where it is a literal above zero.
+    pub fn binary(&mut self, op: BinaryOp, kind: Kind, a: &Code, b: &Code, divisor: Option<i64>) -> Code {
+        if let Some(code) = comparison(op, a, b) {
+            if kind.is_narrow_float() {
+                let (a, b) = (self.widen(a, kind), self.widen(b, kind));
+                return comparison(op, &a, &b).unwrap_or(code);
+            }
+            return code;
+        }
+        match kind {
+            Kind::Small(_) | Kind::F16 | Kind::BF16 => {
+                let (a, b) = (self.widen(a, kind), self.widen(b, kind));
+                let result = self.float_binary(op, Kind::F32, &a, &b);
+                if op.is_logical() { result } else { self.narrow(&result, Kind::F32, kind) }
+            }
+            Kind::F32 | Kind::F64 => self.float_binary(op, kind, a, b),
+            Kind::Bool | Kind::Ptr => bool_binary(op, a, b),
+            Kind::Int { .. } => self.int_binary(op, kind, a, b, divisor),
+        }
+    }
+
+    fn float_binary(&mut self, op: BinaryOp, kind: Kind, a: &Code, b: &Code) -> Code {
+        use BinaryOp::*;
+        let f = if kind == Kind::F64 { "" } else { "f" };
+        match op {
+            Add => Code::infix(a, "+", b, Level::Add),
+            Sub => Code::infix(a, "-", b, Level::Add),
+            Mul => Code::infix(a, "*", b, Level::Mul),
+            Div => Code::infix(a, "/", b, Level::Mul),
+            Mod => Code::call(&format!("fmod{f}"), &[a, b]),
+            FloorDiv => Code::call(&format!("floor{f}"), &[&Code::infix(a, "/", b, Level::Mul)]),
+            FloorMod => Code::call(&floats::function(self.source, "floormod", kind), &[a, b]),
+            Min => Code::call(&floats::function(self.source, "min", kind), &[a, b]),
+            Max => Code::call(&floats::function(self.source, "max", kind), &[a, b]),
+            _ => {
+                let zero = Code::atom("0");
+                let (a, b) = (Code::infix(a, "!=", &zero, Level::Compare), Code::infix(b, "!=", &zero, Level::Compare));
+                bool_binary(op, &a, &b)
+            }
+        }
+    }
+
+    fn int_binary(&mut self, op: BinaryOp, kind: Kind, a: &Code, b: &Code, divisor: Option<i64>) -> Code {
+        use BinaryOp::*;
+        // What fits by promise, and unsigned numbers that are not computed in `int`.
+        let plain = kind.bytes() >= 4 && (!kind.is_signed() || self.overflow == Overflow::Never);
+        match op {
+            Add if plain => Code::infix(a, "+", b, Level::Add),
+            Sub if plain => Code::infix(a, "-", b, Level::Add),
+            Mul if plain => Code::infix(a, "*", b, Level::Mul),
+            Div if divisor.is_some() => Code::infix(a, "/", b, Level::Mul),
+            Mod if divisor.is_some() => Code::infix(a, "%", b, Level::Mul),
+            And | Or => {
+                let zero = Code::atom("0");
+                let (a, b) = (Code::infix(a, "!=", &zero, Level::Compare), Code::infix(b, "!=", &zero, Level::Compare));
+                bool_binary(op, &a, &b)
+            }
+            _ => match integers::function(self.source, op, kind) {
+                Some(function) => Code::call(&function, &[a, b]),
+                None => a.clone(),
+            },
+        }
+    }
+
+    /// A value of one kind as another.
+    pub fn convert(&mut self, value: Code, from: Kind, to: Kind) -> Code {
+        if from == to {
+            return value;
+        }
+        match (from, to) {
+            (Kind::F32 | Kind::F64, Kind::F16 | Kind::BF16) => self.narrow(&value, from, to),
+            (_, Kind::F16 | Kind::BF16) => {
+                let wide = self.convert(value, from, Kind::F32);
+                self.narrow(&wide, Kind::F32, to)
+            }
+            (Kind::F16 | Kind::BF16, _) => {
+                let wide = self.widen(&value, from);
+                self.convert(wide, Kind::F32, to)
+            }
+            (_, Kind::Bool) => {
+                let zero = if from == Kind::Ptr { "NULL" } else { "0" };
+                Code::infix(&value, "!=", &Code::atom(zero), Level::Compare)
+            }
+            (Kind::F32 | Kind::F64, Kind::Int { .. }) => {
+                Code::call(&floats::to_integer(self.source, from, to), &[&value])
+            }
+            (Kind::Ptr, Kind::Int { .. }) => Code::cast(value_type(to), &Code::cast("uintptr_t", &value)),
+            (Kind::Int { .. }, Kind::Ptr) => Code::cast("void *", &Code::cast("uintptr_t", &value)),
+            // Pointers and floats have no conversion, which was said before.
+            _ => Code::cast(value_type(to), &value),
+        }
+    }
+
+    /// A sixteen-bit float in single precision; any other value unchanged.
+    pub fn widen(&mut self, value: &Code, kind: Kind) -> Code {
+        if !kind.is_narrow_float() {
+            return value.clone();
+        }
+        Code::call(floats::widen(self.source, kind), &[value])
+    }
+
+    /// A float rounded to sixteen bits; what is asked to be another kind is left unchanged.
+    pub fn narrow(&mut self, value: &Code, from: Kind, to: Kind) -> Code {
+        if !to.is_narrow_float() {
+            return value.clone();
+        }
+        Code::call(&floats::narrow(self.source, from, to), &[value])
+    }
+
+    /// The same bits as another type of the same size.
+    pub fn same_bits(&mut self, value: &Code, from: Kind, to: Kind) -> Code {
+        let (old, new) = (value_type(from), value_type(to));
+        if old == new {
+            return value.clone();
+        }
+        let whole = |kind| matches!(kind, Kind::Int { .. } | Kind::F16 | Kind::BF16);
+        if whole(from) && whole(to) {
+            return Code::cast(new, value);
+        }
+        Code::call(&floats::bits_of(self.source, from, to), &[value])
+    }
+
+    /// The least or greatest value of a type.
+    pub fn limit(&self, name: &str, ty: Ty) -> Option<Code> {
+        let is_least = match name {
+            "min_value" => true,
+            "max_value" => false,
+            _ => return None,
+        };
+        let number = match ty.kind {
+            Kind::Int { bits, signed: true } if is_least => -1i64 << (bits - 1),
+            Kind::Int { bits, signed: true } => (1i64 << (bits - 1)).wrapping_sub(1),
+            Kind::Int { .. } | Kind::Bool if is_least => 0,
+            Kind::Int { .. } => -1,
+            Kind::Bool => 1,
+            Kind::Ptr => return None,
+            _ => return Some(code::float(ty, if is_least { f64::NEG_INFINITY } else { f64::INFINITY })),
+        };
+        Some(code::integer(ty, number))
+    }
+}
+
+fn comparison(op: BinaryOp, a: &Code, b: &Code) -> Option<Code> {
+    use BinaryOp::*;
+    let symbol = match op {
+        Eq => "==",
+        Ne => "!=",
+        Lt => "<",
+        Le => "<=",
+        Gt => ">",
+        Ge => ">=",
+        _ => return None,
+    };
+    Some(Code::infix(a, symbol, b, Level::Compare))
+}
+
+fn bool_binary(op: BinaryOp, a: &Code, b: &Code) -> Code {
+    use BinaryOp::*;
+    match op {
+        And | Min | Mul => Code::infix(a, "&&", b, Level::And),
+        Or | Max | Add => Code::infix(a, "||", b, Level::Or),
+        Sub => Code::infix(a, "!=", b, Level::Compare),
+        Mod | FloorMod => Code::atom("false"),
+        _ => a.clone(),
+    }
+}
