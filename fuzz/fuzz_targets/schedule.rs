@@ -4,14 +4,15 @@
 
 use libfuzzer_sys::fuzz_target;
 use relaxide_tir::s_tir::Schedule;
-use relaxide_tir::testing::{Options, sample, schedule_at_random};
+use relaxide_tir::testing::{Options, Random, sample_from, schedule_from};
 use relaxide_tir::{lower, verify};
 
-fuzz_target!(|seeds: (u64, u64, u8)| {
-    let (kernel, steps, count) = seeds;
-    let Ok(sample) = sample(kernel, Options { max_stages: 3, ..Options::default() }) else { return };
+fuzz_target!(|bytes: &[u8]| {
+    let mut random = Random::from_bytes(bytes);
+    let Ok(sample) = sample_from(&mut random, Options { max_stages: 3, ..Options::default() }) else { return };
     let expected = sample.interpret(&sample.func).expect("a random kernel runs");
-    let drawn = schedule_at_random(&sample.func, steps, 1 + usize::from(count % 16)).expect("blocks are found");
+    let samples = random.between(1, 1000);
+    let drawn = schedule_from(&mut random, &sample.func, samples, 16).expect("blocks are found");
     let func = drawn.func().expect("the kernel is there");
     let story = || format!("{}\n{}\n{func}", drawn.schedule.trace(), sample.func);
     verify::verify(&func).unwrap_or_else(|e| panic!("{e}\n{}", story()));

@@ -11,6 +11,7 @@ mod rules;
 mod schedules;
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use harness::{Kernels, Packed, Tensor};
 use relaxide_tir::PrimFunc;
@@ -74,37 +75,59 @@ fn named(func: &PrimFunc, name: &str) -> PrimFunc {
     PrimFunc { attrs: func.attrs.clone().with("global_symbol", name), ..func.clone() }
 }
 
-/// Checks many cases, some in each library. The first that fails is made simpler, in libraries of its own.
+/// Checks many cases, some in each library, on as many threads as the machine has. The first that fails is made simpler, in
+/// libraries of its own.
 fn check_cases(count: u64, make: Make) {
     check_compiled(count, TOGETHER, make, Kernels::compile);
 }
 
 /// The same for kernels that are compiled in some way.
-fn check_compiled(count: u64, together: usize, make: Make, compile: fn(&[PrimFunc]) -> Kernels) {
+fn check_compiled(count: u64, together: usize, make: Make, compile: Compile) {
+    let seeds: Vec<u64> = seeds(count).collect();
+    let libraries: Vec<&[u64]> = seeds.chunks(together).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(seeds) = libraries.get(next.fetch_add(1, Ordering::Relaxed)) {
+            check_library(seeds, make, compile);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(libraries.len());
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            if let Err(panic) = worker.join() {
+                next.store(libraries.len(), Ordering::Relaxed);
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+}
+
+/// How kernels become a library.
+type Compile = fn(&[PrimFunc]) -> Kernels;
+
+/// Checks the cases of some seeds, all in one library.
+fn check_library(seeds: &[u64], make: Make, compile: Compile) {
     let one = |random: &mut Random| {
         let case = make("kernel", random)?;
         (case.check)(&compile(std::slice::from_ref(&case.lowered)))
     };
-    let seeds: Vec<u64> = seeds(count).collect();
-    for seeds in seeds.chunks(together) {
-        let mut made = Vec::new();
-        for &seed in seeds {
-            let (random, case) = (Random::new(seed), Cell::new(None));
-            let keep = |random: &mut Random| make(&format!("kernel{seed}"), random).map(|made| case.set(Some(made)));
-            let result: Result<(), Failure> = attempt(random.clone(), &keep);
-            made.push((seed, random, result.ok().and_then(|()| case.take())));
+    let mut made = Vec::new();
+    for &seed in seeds {
+        let (random, case) = (Random::new(seed), Cell::new(None));
+        let keep = |random: &mut Random| make(&format!("kernel{seed}"), random).map(|made| case.set(Some(made)));
+        let result: Result<(), Failure> = attempt(random.clone(), &keep);
+        made.push((seed, random, result.ok().and_then(|()| case.take())));
+    }
+    let lowered: Vec<PrimFunc> = made.iter().filter_map(|(.., case)| Some(case.as_ref()?.lowered.clone())).collect();
+    let kernels = compile(&lowered);
+    for (seed, random, case) in made {
+        if case.is_some_and(|case| (case.check)(&kernels).is_ok()) {
+            continue;
         }
-        let lowered: Vec<PrimFunc> =
-            made.iter().filter_map(|(.., case)| Some(case.as_ref()?.lowered.clone())).collect();
-        let kernels = compile(&lowered);
-        for (seed, random, case) in made {
-            if case.is_some_and(|case| (case.check)(&kernels).is_ok()) {
-                continue;
-            }
-            match attempt(random, &one) {
-                Err(failure) => report(seed, failure, &one),
-                Ok(()) => panic!("seed {seed} fails among others only"),
-            }
+        match attempt(random, &one) {
+            Err(failure) => report(seed, failure, &one),
+            Ok(()) => panic!("seed {seed} fails among others only"),
         }
     }
 }

@@ -1,8 +1,7 @@
 //! Programs of every kind of statement, bit for bit.
 
-use relaxide_tir::interp::InterpError;
-use relaxide_tir::lower::{self, LowerOptions, lower_with};
-use relaxide_tir::testing::{ProgramOptions, Random, program};
+use relaxide_tir::lower;
+use relaxide_tir::testing::{Checked, ProgramOptions, Random, program};
 
 use super::{Case, check_cases, count, execute, named};
 
@@ -29,23 +28,12 @@ pub fn make(name: &str, random: &mut Random) -> Result<Case, String> {
 
 /// Programs with checked bounds, half of them with an index that is wrong: each gives the results, or the error, never a crash.
 pub fn make_checked(name: &str, random: &mut Random) -> Result<Case, String> {
-    let program = program(random, ProgramOptions { mistakes: true });
-    let script = relaxide_script::print_prim_func(&program.sample.func);
-    let options = LowerOptions { check_bounds: true, ..LowerOptions::default() };
-    let lowered = lower_with(&named(&program.sample.func, name), options).map_err(|e| format!("{e}\n{script}"))?;
-    let expected = match program.sample.interpret(&program.sample.func) {
-        Ok(elements) => Some(elements),
-        // An access whose value nothing needs may have gone.
-        Err(InterpError::OutOfBounds { .. }) => program.sample.interpret(&lowered).ok(),
-        Err(other) => return Err(format!("{other}\n{script}")),
-    };
-    let name = name.to_string();
-    let check = move |kernels: &_| match (execute(kernels, &name, &program.sample), &expected) {
-        (Ok(found), Some(expected)) if program.difference(&found, expected).is_none() => Ok(()),
-        (Ok(_), Some(_)) => Err(format!("another result\n{script}")),
-        (Ok(_), None) => Err(format!("no error\n{script}")),
-        (Err((kind, _)), None) if kind == "IndexError" => Ok(()),
-        (Err(error), _) => Err(format!("{error:?}\n{script}")),
+    let case = Checked::draw(random, name)?;
+    let (name, lowered) = (name.to_string(), case.lowered.clone());
+    let check = move |kernels: &_| {
+        let sample = &case.program.sample;
+        case.judge(execute(kernels, &name, sample))
+            .map_err(|error| format!("{error}\n{}", relaxide_script::print_prim_func(&sample.func)))
     };
     Ok(Case { lowered, check: Box::new(check) })
 }

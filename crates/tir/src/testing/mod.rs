@@ -8,6 +8,7 @@
 //!
 //! Compiled in with the feature `testing`, for the tests of other crates.
 
+mod checked;
 mod kernels;
 mod loops;
 mod programs;
@@ -22,6 +23,7 @@ use relaxide_ir::prim::PrimExpr;
 
 use crate::interp::{self, Arg, Scalar};
 
+pub use checked::Checked;
 pub use kernels::{Options, Sample, sample, sample_from};
 pub use loops::reschedule;
 pub use programs::{Program, ProgramOptions, program};
@@ -44,12 +46,7 @@ impl Sample {
         let scalars = self.scalars.iter().copied().map(Arg::Int);
         let args: Vec<Arg> = tensors.into_iter().map(Arg::from).chain(scalars).collect();
         interp::run(func, &args)?;
-        let elements = |tensor: &Tensor| {
-            let bytes = tensor.to_bytes()?;
-            let element = |chunk| Scalar::from_bytes(tensor.dtype(), chunk);
-            Ok(bytes.chunks(tensor.dtype().bytes()).filter_map(element).collect())
-        };
-        Ok(outputs.iter().map(elements).collect::<relaxide_ffi::Result<_>>()?)
+        Ok(elements(&outputs)?)
     }
 
     /// The first element in which two results differ by more than the order of additions makes them: output and place.
@@ -60,6 +57,16 @@ impl Sample {
             at.or((a.len() != b.len()).then_some(a.len())).map(|at| (output, at))
         })
     }
+}
+
+/// The elements of tensors.
+pub fn elements(tensors: &[Tensor]) -> relaxide_ffi::Result<Vec<Vec<Scalar>>> {
+    let of_one = |tensor: &Tensor| {
+        let bytes = tensor.to_bytes()?;
+        let element = |chunk| Scalar::from_bytes(tensor.dtype(), chunk);
+        Ok(bytes.chunks(tensor.dtype().bytes()).filter_map(element).collect())
+    };
+    tensors.iter().map(of_one).collect()
 }
 
 /// Whether two elements agree, but for the order of additions.
