@@ -1,5 +1,7 @@
 //! Hand-made kernels with known answers.
 
+#[path = "kernels/c.rs"]
+mod c;
 mod harness;
 #[path = "kernels/many_elements.rs"]
 mod many_elements;

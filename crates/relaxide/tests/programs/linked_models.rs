@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use relaxide::{CompileOptions, ExecMode, Executable};
+use relaxide::{CompileOptions, ExecMode, Executable, Target};
 
 /// A matrix product with a symbolic dimension, in parallel, and weights.
 const SCALE: &str = r#"
@@ -37,8 +37,12 @@ fn compile(program: &str) -> Executable {
 }
 
 fn compile_as(program: &str, exec_mode: ExecMode) -> Executable {
+    compile_for(program, exec_mode, Target::default())
+}
+
+fn compile_for(program: &str, exec_mode: ExecMode, target: Target) -> Executable {
     let module = relaxide::parse_script(program, "program").unwrap();
-    relaxide::compile(&module, &mut CompileOptions { exec_mode, ..CompileOptions::default() }).unwrap()
+    relaxide::compile(&module, &mut CompileOptions { exec_mode, target, ..CompileOptions::default() }).unwrap()
 }
 
 fn source(name: &str) -> PathBuf {
@@ -73,19 +77,14 @@ fn runtime_folder() -> &'static Path {
     })
 }
 
-#[test]
-fn two_models_are_linked_into_one_program() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    compile(SCALE).export_library(&at("libscale.a")).unwrap();
-    // Native functions call builtins of the virtual machine by name, which they look up through their module.
-    compile_as(HALVES, ExecMode::Compiled).export_library(&at("halves.o")).unwrap();
-    let program = at("program");
+/// Links the program with its two models, in the folder, and holds what it prints against what it has to.
+fn check_linked(folder: &Path, standard: &str, models: [&str; 2]) {
+    let program = folder.join("program");
     let mut cc = Command::new("cc");
-    cc.args(["-std=c99", "-Wall", "-Wextra", "-Werror"]).arg(source("tests/programs/linked.c"));
-    cc.arg("-I").arg(source("../capi/include")).arg("-I").arg(folder.path());
-    // Nothing but the call in the header makes the linker take the model out of the archive.
-    cc.arg(at("halves.o")).arg(at("libscale.a")).arg(runtime_folder().join("librelaxide_runtime.a"));
+    cc.args([standard, "-Wall", "-Wextra", "-Werror", "-pedantic"]).arg(source("tests/programs/linked.c"));
+    cc.arg("-I").arg(source("../capi/include")).arg("-I").arg(folder);
+    // Nothing but the call in the header makes the linker take a model out of an archive.
+    cc.args(models.map(|model| folder.join(model))).arg(runtime_folder().join("librelaxide_runtime.a"));
     run(cc.args(["-lpthread", "-ldl", "-lm", "-o"]).arg(&program));
     let printed = run(&mut Command::new(program));
     let expected = "1 4 7 13 5 16 19 29 9 28 31 45\n\
@@ -93,6 +92,40 @@ fn two_models_are_linked_into_one_program() {
                     -0 -1 -2 -3 -4 -5 -6 -7 -8 -9 -10 -11\n\
                     ValueError\n";
     assert_eq!(printed, expected);
+}
+
+#[test]
+fn two_models_in_c_are_compiled_into_one_program_or_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let (scale, halves) =
+        (compile_for(SCALE, ExecMode::Bytecode, Target::c()), compile_for(HALVES, ExecMode::Compiled, Target::c()));
+    scale.export_library(&at("libscale.c")).unwrap();
+    halves.export_library(&at("halves.c")).unwrap();
+    check_linked(folder.path(), "-std=c11", ["halves.c", "libscale.c"]);
+    // The same file as a library that is loaded.
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-DRELAXIDE_SHARED_LIBRARY", "-Wall", "-Wextra", "-o"]).arg(at("libscale.so"));
+    run(cc.arg(at("libscale.c")).arg("-lm"));
+    let machine = relaxide::VirtualMachine::on_cpu(&relaxide::load_module(&at("libscale.so")).unwrap()).unwrap();
+    let input = relaxide::ffi::Tensor::from_slice(&[0.0f32, 1.0, 2.0, 3.0], &[1, 4]).unwrap();
+    let output = machine.invoke("main", &[(&input).into(), (&input).into()]).unwrap();
+    let output = output.to::<relaxide::ffi::Tensor>().unwrap();
+    assert_eq!(output.to_vec::<f32>().unwrap(), [1.0, 4.0, 7.0, 13.0]);
+    let refusal = halves.export_library(&at("model.so")).unwrap_err().to_string();
+    assert!(refusal.contains("model.so") && refusal.contains("-DRELAXIDE_SHARED_LIBRARY"), "{refusal}");
+    let refusal = compile(HALVES).export_library(&at("model.c")).unwrap_err().to_string();
+    assert!(refusal.contains("C is what the target `c` makes"), "{refusal}");
+}
+
+#[test]
+fn two_models_are_linked_into_one_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    compile(SCALE).export_library(&at("libscale.a")).unwrap();
+    // Native functions call builtins of the virtual machine by name, which they look up through their module.
+    compile_as(HALVES, ExecMode::Compiled).export_library(&at("halves.o")).unwrap();
+    check_linked(folder.path(), "-std=c99", ["halves.o", "libscale.a"]);
     // What is linked in stays the program's own, also in a shared library.
     let library = at("library.so");
     let mut cc = Command::new("cc");
