@@ -63,8 +63,11 @@ impl Body<'_, '_> {
         task.line(format_args!("int64_t {first};"));
         task.line(format_args!("int64_t {last};"));
         task.line(format_args!("rx_share(task, group, shared->rx_extent, &{first}, &{last});"));
-        let [from, to] =
-            [first, last].map(|at| Code::cast(c_type, &Code::atom(format!("(shared->rx_min + {at})"))).text);
+        let bound = |at: &String| match c_type {
+            "int64_t" => format!("shared->rx_min + {at}"),
+            _ => format!("({c_type})(shared->rx_min + {at})"),
+        };
+        let (from, to) = (bound(&first), bound(&last));
         task.vars.insert(n.var.clone(), Known { is_natural, ..Known::scalar(&counter, c_type) });
         let head = format!("for ({c_type} {counter} = {from}; {counter} < {to}; ++{counter})");
         task.block(head, |this| this.stmt(&n.body))?;
