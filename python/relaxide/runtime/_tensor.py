@@ -111,7 +111,7 @@ def _unpacked(bytes, dtype, shape, kind):
     bits = np.unpackbits(bytes)[: count * dtype.bits].reshape(-1, dtype.bits)
     elements = np.packbits(bits, axis=1).reshape(-1)
     # Of arrays of numpy the upper bits of a byte are the sign, or zero.
-    elements = (elements.view("int8") if dtype.code == 0 else elements) >> (8 - dtype.bits)
+    elements = (elements.view("int8") if str(dtype).startswith("int") else elements) >> (8 - dtype.bits)
     return elements.view("uint8").view(kind).reshape(shape)
 
 
