@@ -6,11 +6,11 @@ use relaxide_ffi::{structural_equal, structural_hash};
 use relaxide_ir::{PrimExpr, Ref, prim::PrimVisitor};
 use relaxide_tir::{PrimFunc, Stmt, StmtVisitor};
 
-/// Fewer kernels than this are not worth an LLVM context of their own.
-const KERNELS_PER_SHARD: usize = 4;
+/// Code, in expressions, below which a kernel is not worth an LLVM context of its own.
+const SMALLEST: usize = 400;
 
 /// More shards than this bring nothing on machines of today.
-const MOST_SHARDS: usize = 32;
+const MOST_SHARDS: usize = 64;
 
 /// For each kernel the first one that computes the same; both then share one body. Names play no part in that.
 pub(crate) fn originals(funcs: &[Ref<PrimFunc>]) -> Vec<usize> {
@@ -34,19 +34,25 @@ pub(crate) fn originals(funcs: &[Ref<PrimFunc>]) -> Vec<usize> {
     originals
 }
 
-/// Kernels by shard, so that the shards have about the same amount of code and kernels that share a body are together.
+/// Kernels by shard, the largest first; kernels that share a body are together, and small ones are together.
 ///
+/// Threads take shards as they become free, so that one of them waits for the other no longer than the last shard takes.
 /// How many shards there are depends on the kernels alone, so that every machine makes the same objects of them.
 pub(crate) fn split(funcs: &[Ref<PrimFunc>], originals: &[usize]) -> Vec<Vec<usize>> {
-    let distinct: Vec<usize> = (0..funcs.len()).filter(|index| originals[*index] == *index).collect();
-    let count = (distinct.len() / KERNELS_PER_SHARD).clamp(1, MOST_SHARDS);
-    let mut sizes: Vec<(usize, usize)> = distinct.iter().map(|&index| (size(&funcs[index].body), index)).collect();
+    let distinct = (0..funcs.len()).filter(|index| originals[*index] == *index);
+    let mut sizes: Vec<(usize, usize)> = distinct.map(|index| (size(&funcs[index].body), index)).collect();
     sizes.sort_by(|a, b| b.cmp(a));
-    let mut shards = vec![(0usize, Vec::new()); count];
+    let all: usize = sizes.iter().map(|(size, _)| size).sum();
+    let enough = SMALLEST.max(all / MOST_SHARDS);
+    let mut shards: Vec<(usize, Vec<usize>)> = Vec::new();
     for (size, original) in sizes {
-        if let Some(shard) = shards.iter_mut().min_by_key(|shard| shard.0) {
-            shard.0 += size + 16;
-            shard.1.extend((0..funcs.len()).filter(|index| originals[*index] == original));
+        let kernels = (0..funcs.len()).filter(|index| originals[*index] == original);
+        match shards.last_mut().filter(|shard| shard.0 < enough) {
+            Some(shard) => {
+                shard.0 += size;
+                shard.1.extend(kernels);
+            }
+            None => shards.push((size, kernels.collect())),
         }
     }
     for shard in &mut shards {

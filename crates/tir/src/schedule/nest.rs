@@ -149,6 +149,42 @@ fn tiles_by<E>(
     Ok(Stmt::seq(list))
 }
 
+/// A loop over `start .. start + extent` in tiles of `vectors` vectors, then single vectors, all of them masked.
+///
+/// ```text
+/// for t in range(extent // 16):            body(start + t*16, 2 vectors)
+/// rest = extent % 16
+/// for v in range(ceil(rest / 8)):          body(…, 1 vector, mask = first rest - v*8)
+/// ```
+///
+/// For bodies that are long beside a masked store, along an extent that nobody knows: [`tiles`] would write them down once
+/// for each number of vectors that may be left. A constant extent is cut as [`tiles`] cuts it.
+pub fn tiles_then_vectors<E>(
+    start: PrimExpr,
+    extent: &PrimExpr,
+    lanes: i64,
+    vectors: i64,
+    mut body: impl FnMut(Tile) -> Result<Stmt, E>,
+) -> Result<Stmt, E> {
+    if extent.as_int().is_some() {
+        return tiles(start, extent, lanes, vectors, body);
+    }
+    let step = lanes * vectors;
+    let full = floordiv(extent, int(step));
+    let (t, v, rest) = (Var::dim("t"), Var::dim("v"), Var::dim("rest"));
+    let base = add(&start, mul(PrimExpr::from(&t), int(step)));
+    let inner = body(Tile { base, vectors, mask: None })?;
+    let done = mul(&full, int(step));
+    let before = mul(PrimExpr::from(&v), int(lanes));
+    let mask = Mask::first(sub(PrimExpr::from(&rest), &before));
+    let single = body(Tile { base: add(add(start, &done), before), vectors: 1, mask: Some(mask) })?;
+    Ok(Stmt::seq([
+        Stmt::serial(t, full, inner),
+        Stmt::bind(rest.clone(), sub(extent, done)),
+        Stmt::serial(v, ceil_div(&PrimExpr::from(&rest), lanes), single),
+    ]))
+}
+
 /// A loop over `0 .. extent` in tiles of `vectors` vectors that ends with whole vectors moved back, which compute some
 /// elements twice; only an extent of less than a vector is masked.
 ///

@@ -121,7 +121,7 @@ impl Sum<'_> {
         let neutral = broadcast(identity(op, dtype)?, lanes);
         let mut list = vec![Stmt::alloc(&acc)];
         list.extend((0..VECTORS).map(|j| Stmt::store(&acc, [at(j)], neutral.clone())));
-        let tiles = nest::tiles(int(0), &self.axis.extent, lanes, VECTORS, |tile| {
+        let tiles = nest::tiles_then_vectors(int(0), &self.axis.extent, lanes, VECTORS, |tile| {
             let steps: Result<Vec<Stmt>, Refusal> = (0..tile.vectors)
                 .map(|j| {
                     let mask = tile.mask_of(j);

@@ -175,7 +175,7 @@ impl Plan {
 
     /// Register tiles that read B where it lies.
     fn direct(&self, cx: &mut Cx, part: &Part) -> Result<Stmt, Refusal> {
-        nest::tiles(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
+        nest::tiles_then_vectors(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
             self.rows_of(part, true, |rows| {
                 self.tile(cx, rows, &tile, None, &mut |cx, j, map| {
                     let base = tile.at(j, self.lanes);

@@ -105,7 +105,7 @@ impl Plan {
     /// Register tiles that read the panels of B's chunk; `sums` are what they add to, where the panels are not the whole
     /// depth.
     fn tiles(&self, cx: &mut Cx, part: &Part, panels: &Panels, sums: Option<&Ref<Buffer>>) -> Result<Stmt, Refusal> {
-        nest::tiles(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
+        nest::tiles_then_vectors(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
             self.rows_of(part, false, |rows| {
                 let sums = sums.map(|buffer| self.sums(part, buffer, &tile, &rows.first));
                 self.tile(cx, rows, &tile, sums.as_ref(), &mut |_, j, map| {
@@ -132,7 +132,7 @@ impl Plan {
     }
 
     fn finish(&self, cx: &mut Cx, part: &Part, sums: &Ref<Buffer>) -> Result<Stmt, Refusal> {
-        nest::tiles(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
+        nest::tiles_then_vectors(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
             let count = self.shape.rows;
             let rows = Rows { first: part.m0.clone(), count, present: Some(part.height.clone()) };
             let sums = self.sums(part, sums, &tile, &part.m0);
@@ -168,9 +168,11 @@ impl Plan {
         };
         let (start, count) = (part.x0.clone(), &part.count);
         if self.c.column_is_contiguous() {
-            let row = nest::tiles(start, count, self.lanes, self.shape.vectors, |tile| copy(&tile))?;
+            let row = nest::tiles_then_vectors(start, count, self.lanes, self.shape.vectors, |tile| copy(&tile))?;
             return Ok(nest::serial(&fresh, row));
         }
-        nest::tiles(start, count, self.lanes, self.shape.vectors, |tile| Ok(nest::serial(&fresh, copy(&tile)?)))
+        nest::tiles_then_vectors(start, count, self.lanes, self.shape.vectors, |tile| {
+            Ok(nest::serial(&fresh, copy(&tile)?))
+        })
     }
 }
