@@ -6,8 +6,11 @@ use relaxide_ffi::{structural_equal, structural_hash};
 use relaxide_ir::{PrimExpr, Ref, prim::PrimVisitor};
 use relaxide_tir::{PrimFunc, Stmt, StmtVisitor};
 
-/// Code, in expressions, below which a kernel is not worth an LLVM context of its own.
-const SMALLEST: usize = 400;
+/// Code, in expressions, below which a shard is not worth an LLVM context of its own.
+const SMALLEST: usize = 200;
+
+/// Code of a kernel whatever it does, in expressions: its entry, which checks arguments.
+const ENTRY: usize = 24;
 
 /// More shards than this bring nothing on machines of today.
 const MOST_SHARDS: usize = 64;
@@ -40,7 +43,7 @@ pub(crate) fn originals(funcs: &[Ref<PrimFunc>]) -> Vec<usize> {
 /// How many shards there are depends on the kernels alone, so that every machine makes the same objects of them.
 pub(crate) fn split(funcs: &[Ref<PrimFunc>], originals: &[usize]) -> Vec<Vec<usize>> {
     let distinct = (0..funcs.len()).filter(|index| originals[*index] == *index);
-    let mut sizes: Vec<(usize, usize)> = distinct.map(|index| (size(&funcs[index].body), index)).collect();
+    let mut sizes: Vec<(usize, usize)> = distinct.map(|index| (ENTRY + size(&funcs[index].body), index)).collect();
     sizes.sort_by(|a, b| b.cmp(a));
     let all: usize = sizes.iter().map(|(size, _)| size).sum();
     let enough = SMALLEST.max(all / MOST_SHARDS);
