@@ -126,7 +126,9 @@ impl Maker {
         let a = self.expr(dtype, index, depth);
         let wide = dtype.with_lanes(index.dtype().lanes);
         let divisor = if self.below(2) == 0 {
-            prim::int_of(wide, self.pick(&[1, 2, 3, 4, 7, 8, 16]))
+            // The first five are numbers of four bits, too.
+            let divisors: &[i64] = &[1, 2, 3, 4, 7, 8, 16];
+            prim::int_of(wide, self.pick(if dtype.bits < 8 { &divisors[..5] } else { divisors }))
         } else {
             // Never zero, and never minus one.
             let b = self.leaf(dtype, index);
