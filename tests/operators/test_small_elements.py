@@ -6,6 +6,7 @@ import pytest
 
 import relaxide as tvm
 from relaxide import relax
+from relaxide.runtime._tensor import array_type
 
 FLOATS = (
     "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu "
@@ -89,6 +90,13 @@ def test_elements_of_less_than_a_byte_have_no_gaps():
         tensor = tvm.runtime.tensor(values)
         assert len(tensor._bytes()) == size, name
         assert (tensor.numpy().view("uint8") == values.view("uint8")).all(), name
+
+
+@pytest.mark.parametrize("name", ["float8_e5m2", "float4_e2m1fn", "int4", "uint2", "bfloat16", "float32", "int32", "bool"])
+def test_constants_keep_their_elements(name):
+    constant = relax.const([0, 1, 2, -1], name)
+    wanted = np.array([0, 1, 2, -1]).astype(array_type(tvm.ffi.dtype(name)))
+    assert constant.data.numpy().tobytes() == wanted.tobytes() and constant.ty.dtype == name
 
 
 @pytest.mark.parametrize("saturate", [1, 0])

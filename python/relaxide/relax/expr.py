@@ -181,6 +181,7 @@ def const(value, dtype=None):
     import numpy as np
 
     from ..runtime import Tensor, tensor
+    from ..runtime._tensor import array_type
 
     if isinstance(value, Tensor):
         if dtype is not None and str(value.dtype) != str(dtype):
@@ -196,11 +197,7 @@ def const(value, dtype=None):
     if dtype is None and array.dtype == "float64":
         dtype = "float32"
     name = str(dtype) if dtype is not None else str(array.dtype)
-    if name in ("bfloat16",) or name.startswith("float8"):
-        import ml_dtypes
-
-        return GenericConst(tensor(array.astype(getattr(ml_dtypes, name))))
-    return GenericConst(tensor(array.astype(name)))
+    return GenericConst(tensor(array.astype(array_type(_dtype(name)))))
 
 
 def prim_value(value, dtype=None):

@@ -16,7 +16,7 @@ _NUMPY = frozenset(
 _ALIGNMENT = 64
 
 
-def _array_type(dtype):
+def array_type(dtype):
     """numpy's type for the elements: its own, or one of the package `ml_dtypes`."""
     import numpy as np
 
@@ -41,7 +41,7 @@ class _Methods:
 
         if self.dtype in _NUMPY:
             return np.from_dlpack(self).copy()
-        dtype, kind = self.dtype, _array_type(self.dtype)
+        dtype, kind = self.dtype, array_type(self.dtype)
         if dtype.bits < 8:
             return _unpacked(np.frombuffer(self._bytes(), "uint8"), dtype, self.shape, kind)
         shape = self.shape if dtype.lanes == 1 else (*self.shape, dtype.lanes)
@@ -53,7 +53,7 @@ class _Methods:
             return source_array.copyto(self)
         import numpy as np
 
-        kind = _array_type(self.dtype)
+        kind = array_type(self.dtype)
         try:
             array = np.asarray(source_array)
         except Exception:
@@ -109,10 +109,8 @@ def _unpacked(bytes, dtype, shape, kind):
     shape = tuple(shape) if dtype.lanes == 1 else (*shape, dtype.lanes)
     count = int(np.prod(shape, dtype="int64"))
     bits = np.unpackbits(bytes)[: count * dtype.bits].reshape(-1, dtype.bits)
-    elements = np.packbits(bits, axis=1).reshape(-1)
-    # Of arrays of numpy the upper bits of a byte are the sign, or zero.
-    elements = (elements.view("int8") if str(dtype).startswith("int") else elements) >> (8 - dtype.bits)
-    return elements.view("uint8").view(kind).reshape(shape)
+    elements = np.packbits(bits, axis=1).reshape(-1) >> (8 - dtype.bits)
+    return elements.view(kind).reshape(shape)
 
 
 def empty(shape, dtype="float32", device=None, mem_scope=None):
