@@ -48,3 +48,26 @@ impl Checked {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_programs_whose_errors_the_checks_find() {
+        let mut noise = Random::new(3);
+        let mut inputs: Vec<Vec<u8>> = vec![Vec::new(), vec![0; 64], vec![255; 100], (0..=255).collect()];
+        inputs.extend((1..9).map(|n| (0..n * 40).map(|_| noise.bits() as u8).collect()));
+        let mut errors = 0;
+        for bytes in &inputs {
+            let case = Checked::draw(&mut Random::from_bytes(bytes), "kernel").unwrap();
+            let found = case.program.sample.interpret(&case.lowered).map_err(|error| match error {
+                InterpError::Assertion { kind, message } => (kind, message),
+                other => (String::new(), other.to_string()),
+            });
+            errors += usize::from(found.is_err());
+            case.judge(found).unwrap_or_else(|e| panic!("{e}\n{}", case.program.sample.func));
+        }
+        assert!(errors > 0 && errors < inputs.len(), "{errors} of {} go wrong", inputs.len());
+    }
+}

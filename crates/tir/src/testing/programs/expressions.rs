@@ -6,6 +6,9 @@ use relaxide_ir::prim::{self, BinaryOp, PrimExpr};
 
 use super::{Dim, Known, Writer};
 
+/// How deep elements are indices of elements.
+const MAX_DATA_INDICES: usize = 3;
+
 impl Writer<'_> {
     /// An index into a dimension.
     pub(super) fn index_into(&mut self, dim: &Dim) -> PrimExpr {
@@ -38,9 +41,11 @@ impl Writer<'_> {
                 prim::int_of(self.index, limit)
             }
             6 => prim::min(prim::max(self.small(), prim::int_of(self.index, 0)), &dim.expr - 1),
-            7 => {
+            7 if self.data_indices < MAX_DATA_INDICES => {
                 // Data as an index: any value, brought into range by the remainder alone.
+                self.data_indices += 1;
                 let data = self.leaf(DataType::int(32));
+                self.data_indices -= 1;
                 prim::floormod(prim::cast(self.index, data), &dim.expr)
             }
             _ => prim::floormod(self.small(), &dim.expr),

@@ -87,6 +87,7 @@ pub fn program(random: &mut Random, options: ProgramOptions) -> Program {
         scalars: Vec::new(),
         scope: Scope::default(),
         names: 0,
+        data_indices: 0,
         mistake: false,
         fused: false,
     };
@@ -132,6 +133,8 @@ struct Writer<'r> {
     scalars: Vec<(Ref<Var>, i64)>,
     scope: Scope,
     names: usize,
+    /// How many elements the one at hand is an index of, by way of others.
+    data_indices: usize,
     /// Whether some index is still to be made wrong.
     mistake: bool,
     /// Whether a product might be fused with a sum.
