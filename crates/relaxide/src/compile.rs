@@ -243,9 +243,9 @@ fn schedule_kernels(
     let total = kernels.len();
     let target = options.target.clone();
     let asked = options.context.config.bool(lower::CHECK_BOUNDS_OPTION) == Some(true);
-    // Compilers of C make vectors of loops themselves.
-    let skip_vectorize = target.kind == "c";
-    let lowering = LowerOptions { check_bounds: options.check_bounds || asked, skip_vectorize };
+    // Compilers of C make vectors of loops themselves; written out, loops are long to read and to compile.
+    let keep_loops = target.kind == "c";
+    let lowering = LowerOptions { check_bounds: options.check_bounds || asked, keep_loops };
     let schedule = |_: usize, (name, kernel): &(String, Ref<PrimFunc>)| {
         let failed = |message: String| Error::Kernel { kernel: name.clone(), message };
         let scheduled = schedule::apply(kernel, &target).map_err(|e| failed(e.to_string()))?;

@@ -90,6 +90,9 @@ pub struct LowerPass {
 /// The pass that makes vectors.
 const VECTORIZE_LOOP: &str = "tirx.transform.VectorizeLoop";
 
+/// The pass that writes loops out.
+const UNROLL_LOOP: &str = "tirx.transform.UnrollLoop";
+
 macro_rules! passes {
     ($($(#[doc = $doc:literal])+ $name:literal => $run:path;)*) => {
         /// The lowering passes in order. One pass may stand in the list more than once.
@@ -143,8 +146,8 @@ pub const CHECK_BOUNDS: LowerPass = LowerPass {
 pub struct LowerOptions {
     /// Whether accesses outside of buffers are errors ([`CHECK_BOUNDS`]).
     pub check_bounds: bool,
-    /// Whether vectorized loops become serial ones, for back ends whose compiler makes the vectors.
-    pub skip_vectorize: bool,
+    /// Whether vectorized loops become serial ones and unrolled ones stay, for back ends whose compiler does both.
+    pub keep_loops: bool,
 }
 
 /// Lowers a kernel of any form.
@@ -157,7 +160,8 @@ pub fn lower_with(func: &PrimFunc, options: LowerOptions) -> Result<PrimFunc, Lo
     verify(func)?;
     PASSES.iter().try_fold(func.clone(), |func, pass| {
         let run = match pass.name {
-            VECTORIZE_LOOP if options.skip_vectorize => vectorize::skip_vectorize,
+            VECTORIZE_LOOP if options.keep_loops => vectorize::skip_vectorize,
+            UNROLL_LOOP if options.keep_loops => return Ok(func),
             _ => pass.run,
         };
         let func = run(&func)?;

@@ -71,6 +71,10 @@ impl Features {
         if target.mtriple.starts_with("aarch64") || target.mtriple.starts_with("arm64") {
             return Features { level: Level::Neon, fma: true };
         }
+        // C runs anywhere, and its text does not depend on where it was written.
+        if target.kind == "c" {
+            return Features { level: Level::Sse, fma: false };
+        }
         let host = target.mtriple.is_empty() && (target.mcpu.is_empty() || target.mcpu == "native");
         let mut features = if host { Features::host() } else { Features::of_cpu(&target.mcpu) };
         for change in target.mattr.split(',') {
