@@ -21,6 +21,7 @@ mod stack;
 mod target;
 mod uses;
 
+use std::borrow::Cow;
 use std::path::Path;
 
 pub use c::{CSource, compile_to_c};
@@ -88,11 +89,12 @@ pub fn register_symbol(prefix: &str) -> String {
     format!("{prefix}{REGISTER}")
 }
 
-/// Writes kernels and the serialized module tree (without its length; empty for kernels alone) as one shared library.
-pub fn export_library(tree: &[u8], kernels: &CompiledLib, path: &Path) -> Result<(), CodegenError> {
+/// Writes kernels and the pieces of the serialized module tree (without its length; none for kernels alone) as one shared
+/// library.
+pub fn export_library(tree: &[Cow<'_, [u8]>], kernels: &CompiledLib, path: &Path) -> Result<(), CodegenError> {
     let mut library = kernels.library()?;
     if !tree.is_empty() {
-        library.section(ExtraSection::module_tree([tree]));
+        library.section(ExtraSection::module_tree(tree.iter().map(|piece| Cow::Borrowed(&**piece))));
     }
     Ok(library.write_file(path)?)
 }

@@ -47,21 +47,23 @@ impl Executable {
     /// The same; what is linked into a program enters its functions there with `prefix` in front of their names. Without one
     /// it is the program's attribute `system_lib_prefix`, or else the file's name.
     pub fn export(&self, path: &Path, prefix: Option<&str>) -> Result<(), Error> {
-        let blob = relaxide_runtime::save_module_tree(&self.module)?.blob.unwrap_or_default();
+        let pieces = relaxide_runtime::save_module_tree(&self.module)?.pieces;
         let form = Form::of(path);
         let library = match (&self.kernels, form) {
-            (Translated::Source(source), Form::Source) => return self.export_source(source, &blob, path, prefix),
+            (Translated::Source(source), Form::Source) => {
+                return self.export_source(source, &pieces.concat(), path, prefix);
+            }
             (Translated::Source(_), _) => return Err(unfit(path, C_TO_OTHERS)),
             (Translated::Library(_), Form::Source) => return Err(unfit(path, OTHERS_TO_C)),
             (Translated::Library(library), _) => library,
         };
         if form == Form::SharedLibrary {
             // The length in front is the section's own.
-            let body = blob.get(size_of::<u64>()..).unwrap_or_default();
+            let body = pieces.get(1..).unwrap_or_default();
             return Ok(relaxide_codegen::export_library(body, library, path)?);
         }
         let prefix = self.prefix(path, prefix)?;
-        let object = library.linked_object(&blob, &prefix)?;
+        let object = library.linked_object(&pieces.concat(), &prefix)?;
         let member = format!("{}.o", identifier(prefix.trim_end_matches('_')).chars().take(12).collect::<String>());
         let write = |out: &mut dyn std::io::Write| match form {
             Form::Archive => write_archive(&member, &object, out),

@@ -43,7 +43,7 @@ fn plain(kind: &'static str, bytes: &[u8]) -> Module {
 }
 
 fn nodes_of(module: &Module) -> Vec<Node<'static>> {
-    let blob = save_module_tree(module).unwrap().blob.unwrap();
+    let blob = save_module_tree(module).unwrap().pieces.concat();
     let nodes = blob::decode(&blob[8..]).unwrap();
     let owned = |node: Node<'_>| Node { payload: node.payload.map(|bytes| bytes.into_owned().into()), ..node };
     nodes.into_iter().map(owned).collect()
@@ -79,7 +79,7 @@ fn all_compiled_code_becomes_one_library_and_shared_modules_are_saved_once() {
 #[test]
 fn compiled_code_alone_needs_no_blob() {
     let saved = save_module_tree(&Module::new(Compiled)).unwrap();
-    assert!(saved.blob.is_none() && saved.compiled.len() == 1);
+    assert!(saved.pieces.is_empty() && saved.compiled.len() == 1);
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn the_module_tree_is_rebuilt_when_it_appears() {
 
     let note = Node { kind: "test_note".to_owned(), payload: Some(b"words".into()), imports: vec![1] };
     let code = Node { kind: blob::LIBRARY_KIND.to_owned(), payload: None, imports: vec![] };
-    let bytes = Box::leak(blob::encode(&[note, code]).into_boxed_slice());
+    let bytes = Box::leak(blob::encode(vec![note, code]).concat().into_boxed_slice());
     env::register_system_symbol("tree___tvm_ffi__library_bin", bytes.as_mut_ptr().cast());
     register();
     let load = get_global("ffi.SystemLib").unwrap();

@@ -63,14 +63,15 @@ pub enum BlobError {
     Kind(usize),
 }
 
-/// The bytes of a tree, its length in front.
-pub fn encode(nodes: &[Node<'_>]) -> Vec<u8> {
-    let mut out = vec![0; 8];
+/// The bytes of a tree, in pieces: its length, then the rest. Payloads, which may be large, are not copied.
+pub fn encode(nodes: Vec<Node<'_>>) -> Vec<Cow<'_, [u8]>> {
+    let mut pieces = vec![Cow::Borrowed(&[][..])];
+    let mut out = Vec::new();
     let number = |out: &mut Vec<u8>, value: usize| out.extend_from_slice(&(value as u64).to_le_bytes());
     number(&mut out, nodes.len() + 1);
     number(&mut out, 0);
     let mut end = 0;
-    for node in nodes {
+    for node in &nodes {
         end += node.imports.len();
         number(&mut out, end);
     }
@@ -80,14 +81,17 @@ pub fn encode(nodes: &[Node<'_>]) -> Vec<u8> {
     }
     for node in nodes {
         let kind = if node.payload.is_none() { LIBRARY_KIND } else { &node.kind };
-        for part in [Some(kind.as_bytes()), node.payload.as_deref()].into_iter().flatten() {
-            number(&mut out, part.len());
-            out.extend_from_slice(part);
+        number(&mut out, kind.len());
+        out.extend_from_slice(kind.as_bytes());
+        if let Some(payload) = node.payload {
+            number(&mut out, payload.len());
+            pieces.extend([Cow::Owned(std::mem::take(&mut out)), payload]);
         }
     }
-    let length = (out.len() - 8) as u64;
-    out.splice(..8, length.to_le_bytes());
-    out
+    pieces.push(Cow::Owned(out));
+    let length: usize = pieces.iter().map(|piece| piece.len()).sum();
+    pieces[0] = Cow::Owned((length as u64).to_le_bytes().to_vec());
+    pieces
 }
 
 /// Reads a tree, without the length in front.
@@ -193,14 +197,16 @@ mod tests {
     #[test]
     fn a_tree_comes_back() {
         let nodes = [node("vm", Some(b"abc"), &[1, 2]), node("_lib", None, &[2]), node("cuda", Some(b""), &[])];
-        let bytes = encode(&nodes);
+        let pieces = encode(nodes.to_vec());
+        let bytes = pieces.concat();
+        assert_eq!(pieces[0].len(), 8);
         assert_eq!(bytes[..8], (bytes.len() as u64 - 8).to_le_bytes());
         assert_eq!(decode(&bytes[8..]).unwrap(), nodes);
     }
 
     #[test]
     fn every_truncation_is_refused() {
-        let bytes = encode(&[node("vm", Some(b"abc"), &[1]), node("_lib", None, &[])]);
+        let bytes = encode(vec![node("vm", Some(b"abc"), &[1]), node("_lib", None, &[])]).concat();
         for end in 8..bytes.len() {
             assert!(decode(&bytes[8..end]).is_err(), "{end}");
         }
@@ -208,9 +214,9 @@ mod tests {
 
     #[test]
     fn a_cycle_and_a_wrong_index_are_refused() {
-        let cycle = encode(&[node("a", Some(b""), &[1]), node("b", Some(b""), &[1])]);
+        let cycle = encode(vec![node("a", Some(b""), &[1]), node("b", Some(b""), &[1])]).concat();
         assert_eq!(decode(&cycle[8..]), Err(BlobError::Cycle(0)));
-        let outside = encode(&[node("a", Some(b""), &[1])]);
+        let outside = encode(vec![node("a", Some(b""), &[1])]).concat();
         assert!(matches!(decode(&outside[8..]), Err(BlobError::NoSuchModule { import: 1, .. })));
     }
 }

@@ -1,5 +1,7 @@
 //! The modules of a library: rebuilding them from its bytes, and making the bytes.
 
+use std::borrow::Cow;
+
 use relaxide_ffi::{AnyView, Error, ErrorKind, Module, ModuleProperties, get_global};
 
 use super::blob::{self, LIBRARY_KIND, Node};
@@ -30,8 +32,9 @@ fn make(node: &Node<'_>, library: &Module) -> Result<Module, Error> {
 /// A module tree, ready to be written into a library.
 #[derive(Debug)]
 pub struct SavedTree {
-    /// The content of the symbol `__tvm_ffi__library_bin`; `None` if the tree is nothing but compiled code.
-    pub blob: Option<Vec<u8>>,
+    /// The content of the symbol `__tvm_ffi__library_bin` in pieces, the first of which is the length of the rest; empty if
+    /// the tree is nothing but compiled code.
+    pub pieces: Vec<Cow<'static, [u8]>>,
     /// The modules whose code belongs into the library, in the order in which they were met.
     pub compiled: Vec<Module>,
 }
@@ -42,8 +45,8 @@ pub fn save_module_tree(root: &Module) -> Result<SavedTree, Error> {
     tree.collect(root);
     let is_only_code = tree.modules.len() == 1 && tree.library_at == Some(0);
     let nodes = (0..tree.modules.len()).map(|at| tree.node(at)).collect::<Result<Vec<_>, _>>()?;
-    let blob = if is_only_code { None } else { Some(blob::encode(&nodes)) };
-    Ok(SavedTree { blob, compiled: tree.compiled })
+    let pieces = if is_only_code { Vec::new() } else { blob::encode(nodes) };
+    Ok(SavedTree { pieces, compiled: tree.compiled })
 }
 
 struct Tree {
