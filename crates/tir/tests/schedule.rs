@@ -5,7 +5,7 @@ use relaxide_ir::prim::{self, PrimExpr, VarMap, int};
 use relaxide_ir::{Target, Var};
 use relaxide_tir::interp::{self, Arg};
 use relaxide_tir::schedule::{self, Machine};
-use relaxide_tir::{PrimFunc, te};
+use relaxide_tir::{PrimFunc, Stmt, te};
 
 const F32: DataType = DataType::float(32);
 
@@ -166,11 +166,13 @@ fn padding_concatenation_transposition_and_gathers() {
         });
         cases.push(d.case(format!("concatenate {symbolic}"), "elementwise", vec![a, b, joined]));
 
-        let mut d = Dims::new(symbolic);
-        let (h, w) = (d.dim("h", 19), d.dim("w", 21));
-        let a = te::placeholder("A", [h.clone(), w.clone()], F32);
-        let turned = te::compute("T", [w, h], |i| a.at(&[i[1].clone(), i[0].clone()]));
-        cases.push(d.case(format!("transpose {symbolic}"), "elementwise", vec![a, turned]));
+        for (height, width) in [(19, 21), (130, 33), (64, 128)] {
+            let mut d = Dims::new(symbolic);
+            let (h, w) = (d.dim("h", height), d.dim("w", width));
+            let a = te::placeholder("A", [int(3), h.clone(), w.clone()], F32);
+            let turned = te::compute("T", [w, int(3), h], |i| relu(a.at(&[i[1].clone(), i[2].clone(), i[0].clone()])));
+            cases.push(d.case(format!("transpose {height} × {width} {symbolic}"), "transpose", vec![a, turned]));
+        }
 
         let mut d = Dims::new(symbolic);
         let (h, w) = (d.dim("h", 3), d.dim("w", 11));
@@ -558,4 +560,41 @@ fn a_padded_convolution_with_its_epilogue_is_one_nest() {
     let scheduled = schedule::apply(&func, &Target::llvm("x86-64-v3")).expect("a schedule");
     assert_eq!(scheduled.notes.len(), 1, "{:?}", scheduled.notes);
     assert_eq!(scheduled.notes[0].stage, "conv");
+}
+
+/// Running sums of rows, by a number that is kept beside them: set before each row, or only before the first one.
+fn running_sums(symbolic: bool, each_row: bool) -> Case {
+    let mut d = Dims::new(symbolic);
+    let shape = [d.dim("b", 40), d.dim("m", 30), d.dim("n", 50)];
+    let a = te::placeholder("A", shape.clone(), F32);
+    let outs = [("sums".to_string(), shape.to_vec(), F32), ("state".to_string(), vec![int(1)], F32)];
+    let mut outs = te::extern_stage("running", std::slice::from_ref(&a), outs, |source, target| {
+        let vars = ["i", "j", "k"].map(Var::dim);
+        let at = vars.iter().map(PrimExpr::from).collect::<Vec<_>>();
+        let state = prim::load(&target[1], [int(0)]);
+        let clear = Stmt::store(&target[1], [int(0)], prim::constant(F32, 0.0));
+        let add = Stmt::store(&target[1], [int(0)], state.clone() + prim::load(&source[0], at.clone()));
+        let step = Stmt::seq([add, Stmt::store(&target[0], at, state)]);
+        let row = Stmt::serial(vars[2].clone(), shape[2].clone(), step);
+        let row = if each_row { Stmt::seq([clear.clone(), row]) } else { row };
+        let all = Stmt::serial(vars[1].clone(), shape[1].clone(), row);
+        let all = Stmt::serial(vars[0].clone(), shape[0].clone(), all);
+        if each_row { all } else { Stmt::seq([clear, all]) }
+    });
+    let sums = outs.swap_remove(0);
+    let out = te::compute("B", sums.shape().to_vec(), |i| sums.at(i) * prim::constant(F32, 0.5));
+    let rule = if each_row { "independent" } else { "opaque" };
+    d.case(format!("running sums, each row {each_row}, symbolic {symbolic}"), rule, vec![a, out])
+}
+
+#[test]
+fn loops_whose_iterations_never_meet_run_on_all_threads() {
+    check(vec![running_sums(false, true), running_sums(true, true), running_sums(false, false)]);
+    for (each_row, symbolic) in [(true, false), (true, true), (false, false)] {
+        let func = te::create_prim_func(&running_sums(symbolic, each_row).args).expect("a kernel");
+        let text = schedule::apply(&func, &Target::default()).expect("a schedule").func.to_string();
+        // The element-wise stage behind it is parallel in any case.
+        assert_eq!(text.matches("parallel(").count(), 1 + usize::from(each_row), "{text}");
+        assert_eq!(text.contains("alloc state: float32[1] in local"), each_row, "{text}");
+    }
 }

@@ -295,7 +295,7 @@ fn is_zero(e: &PrimExpr) -> bool {
 }
 
 /// Whether an intrinsic works lane by lane.
-fn is_lanewise(op: &str) -> bool {
+pub fn is_lanewise(op: &str) -> bool {
     const LANEWISE: [&str; 40] = [
         "exp",
         "exp2",

@@ -33,7 +33,10 @@ pub mod rows;
 mod rules;
 pub mod stage;
 
-use relaxide_ir::Target;
+use std::collections::{HashMap, HashSet};
+
+use relaxide_ffi::Ref;
+use relaxide_ir::{Buffer, Target};
 
 pub use by_hand::{IS_SCHEDULED, scheduled_by_hand};
 pub use group::{Reduce, Work};
@@ -104,6 +107,16 @@ pub struct Cx {
     pub machine: Machine,
     /// Flat views of the kernel's buffers.
     pub views: Views,
+    /// Buffers of the kernel's own that one piece of work alone uses.
+    pub private: HashSet<Ref<Buffer>>,
+}
+
+fn private(program: &Program, work: &[Work]) -> HashSet<Ref<Buffer>> {
+    let mut users: HashMap<Ref<Buffer>, usize> = HashMap::new();
+    for buffer in work.iter().flat_map(Work::buffers) {
+        *users.entry(buffer).or_default() += 1;
+    }
+    program.intermediates.iter().filter(|b| users.get(*b) == Some(&1)).cloned().collect()
 }
 
 /// Schedules a kernel for a target.
@@ -118,7 +131,8 @@ pub fn apply(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleErro
     let work = group::plan(&program);
     let work = compact::run(&mut program, work);
     let work = rows::join(&program, work);
-    let mut cx = Cx { machine: Machine::of(target), views: Views::default() };
+    let private = private(&program, &work);
+    let mut cx = Cx { machine: Machine::of(target), views: Views::default(), private };
     let mut notes = Vec::new();
     let mut body = Vec::new();
     for piece in &work {

@@ -5,6 +5,7 @@ mod conv;
 mod depthwise;
 mod elementwise;
 mod fallback;
+mod independent;
 mod interleave;
 mod matmul;
 mod merge;
@@ -12,6 +13,7 @@ mod reduction;
 mod register_tile;
 mod row;
 mod rowwise;
+mod transpose;
 mod window;
 
 pub use contraction::Contraction;
@@ -27,6 +29,7 @@ struct Rule<T> {
 
 const MAPS: &[Rule<Stage>] = &[
     Rule { name: "interleave", apply: interleave::apply },
+    Rule { name: "transpose", apply: transpose::apply },
     Rule { name: "elementwise", apply: elementwise::apply },
     Rule { name: "fallback", apply: fallback::map },
 ];
@@ -67,8 +70,10 @@ pub fn schedule(cx: &mut Cx, work: &Work, notes: &mut Vec<Note>) -> Result<Stmt,
             rowwise::apply(cx, rows, notes)
         }
         Work::Opaque(stmt) => {
-            notes.push(Note { stage: name, rule: "opaque", refused: Vec::new() });
-            Ok(fallback::opaque(stmt))
+            let rows = independent::apply(cx, stmt);
+            let rule = if rows.is_some() { "independent" } else { "opaque" };
+            notes.push(Note { stage: name, rule, refused: Vec::new() });
+            Ok(rows.unwrap_or_else(|| fallback::opaque(stmt)))
         }
     }
 }
