@@ -134,6 +134,11 @@ fn choice(e: &PrimExpr) -> Option<(&PrimExpr, &PrimExpr, &PrimExpr)> {
     }
 }
 
+/// Whether a value makes a lazy choice somewhere.
+pub fn has_choice(e: &PrimExpr) -> bool {
+    any(e, |e| choice(e).is_some())
+}
+
 /// The conditions that a conjunction joins.
 fn conjuncts(e: &PrimExpr) -> Vec<PrimExpr> {
     match e {
@@ -188,14 +193,18 @@ impl PrimMutator for Hoist<'_> {
 }
 
 fn has_let(e: &PrimExpr) -> bool {
-    struct Search(bool);
-    impl PrimVisitor for Search {
+    any(e, |e| matches!(e, PrimExpr::Let(_)))
+}
+
+fn any(e: &PrimExpr, holds: impl Fn(&PrimExpr) -> bool) -> bool {
+    struct Search<F>(F, bool);
+    impl<F: Fn(&PrimExpr) -> bool> PrimVisitor for Search<F> {
         fn visit_prim(&mut self, e: &PrimExpr) {
-            self.0 |= matches!(e, PrimExpr::Let(_));
+            self.1 |= (self.0)(e);
             self.walk_prim(e);
         }
     }
-    let mut search = Search(false);
+    let mut search = Search(holds, false);
     search.visit_prim(e);
-    search.0
+    search.1
 }

@@ -4,25 +4,30 @@
 //!
 //! ```text
 //! B[y, x] = A[x, y]
-//!   ->  parallel p over blocks of 16 y × 64 x:
-//!           for y in the block:  B[y, x0 .. x0 + 64] = A[x0 .. x0 + 64, y]     # strided, from lines in the cache
+//!   ->  parallel p over blocks of 32 y × 64 x:
+//!           for x in the block:  tile[x, 0 .. 32] = A[x, y0 .. y0 + 32]         # contiguous, whole lines
+//!           for y in the block:  B[y, x0 .. x0 + 64] = tile[0 .. 64, y]         # strided, inside of 8 KiB
 //! ```
 //!
 //! A row of the output takes one element of each line of the input; row after row, a long one would drive out lines before
-//! their next element is asked for. Parameters: 16 elements of f32 are a line; 64 lines are an eighth of the first-level
-//! cache, and 64 elements a run that is worth asking for. Roof: memory bandwidth.
+//! their next element is asked for, and lines that are a power of two apart share few places in a cache, however large it
+//! is. So each line is read once and put aside. Parameters: two lines of the input, 64 elements of the output's row. Roof:
+//! memory bandwidth; the loads lane by lane take as long again.
 
-use relaxide_ir::Var;
-use relaxide_ir::prim::{BufferLoad, PrimExpr, VarMap, add, int, min, mul, sub};
+use relaxide_ffi::Ref;
+use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, VarMap, add, int, load, min, mul, sub};
+use relaxide_ir::{Buffer, Var};
 
-use super::super::affine::{ceil_div, coefficient, cost, flat_index, loads, product, uses};
+use super::super::affine::{all_same, ceil_div, coefficient, cost, flat_index, loads, product, uses};
 use super::super::{Axis, Cx, Refusal, Stage, nest};
 use super::elementwise::widest;
-use super::row::{Row, Tail};
+use super::row::{Row, Tail, has_choice};
 use crate::Stmt;
 
 /// Bytes of a line of the cache.
 const LINE: i64 = 64;
+/// Lines of the input along its row.
+const LINES: i64 = 2;
 /// Elements along the output's row.
 const RUN: i64 = 64;
 
@@ -34,44 +39,51 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
     if coefficient(&flat_index(&stage.output, &stage.indices), &x.var) != Some(1) {
         return Err(Refusal::new("the output is not contiguous"));
     }
-    let Some((y, line)) = outer.iter().find_map(|y| Some((y, column(stage, x, y)?))) else {
+    let Some((y, read)) = outer.iter().find_map(|y| Some((y, column(stage, x, y)?))) else {
         return Err(Refusal::new("nothing is contiguous along another axis"));
     };
+    if has_choice(&stage.value) {
+        return Err(Refusal::new("what is read depends on a condition"));
+    }
+    let line = (LINES * LINE / (i64::from(read.buffer.dtype.bits) / 8).max(1)).max(1);
     let lanes = cx.machine.lanes(widest(stage));
-    if [(x, lanes), (y, line / 2)].iter().any(|(axis, least)| axis.extent.as_int().is_some_and(|n| n < *least)) {
+    if [(x, lanes), (y, line / 4)].iter().any(|(axis, least)| axis.extent.as_int().is_some_and(|n| n < *least)) {
         return Err(Refusal::new("rows or columns are too short for blocks"));
     }
-    let (counter, row_block, run, inside) = (Var::dim("p"), Var::dim("rows"), Var::dim("run"), Var::dim("r"));
+    let (counter, row_block, run) = (Var::dim("p"), Var::dim("rows"), Var::dim("run"));
     let mut axes: Vec<Axis> = outer.iter().filter(|a| a.var != y.var).cloned().collect();
     axes.push(Axis { var: row_block.clone(), extent: ceil_div(&y.extent, line) });
     axes.push(Axis { var: run.clone(), extent: ceil_div(&x.extent, RUN) });
     let (tasks, binds) = nest::fuse(&axes, &counter);
     let (first, start) = (mul(PrimExpr::from(&row_block), int(line)), mul(PrimExpr::from(&run), int(RUN)));
-    let (rows, length) = (part(&y.extent, &first, line), part(&x.extent, &start, RUN));
-    let count = Var::dim("length");
-    let (bind, length) = match length.as_int() {
-        Some(n) => (Stmt::nop(), int(n)),
-        None => (Stmt::bind(count.clone(), length), PrimExpr::from(&count)),
-    };
+    let (height, length) = (Var::dim("height"), Var::dim("length"));
+    let (bind_rows, rows) = named(height, part(&y.extent, &first, line));
+    let (bind_length, length) = named(length, part(&x.extent, &start, RUN));
     let none = VarMap::new();
+    let place = [sub(&x.var, &start), sub(&y.var, &first)];
+    let tile = Buffer::scoped("tile", read.buffer.dtype, [int(RUN), int(line)], "global");
+    let aside = load(&tile, place.to_vec());
+    let value = Replace { read: &read, by: &aside }.mutate_prim(&stage.value);
+    let column = Row { axis: &y.var, lanes, buffer: &tile, indices: &place, map: &none, tail: Tail::Masked };
+    let column = column.emit(cx, &first, &rows, &PrimExpr::from(read.clone()))?;
+    let fill = bound(&x.var, &start, &length, column);
     let row =
         Row { axis: &x.var, lanes, buffer: &stage.output, indices: &stage.indices, map: &none, tail: Tail::Masked };
-    let row = row.emit(cx, &start, &length, &stage.value)?;
-    let row = Stmt::seq([Stmt::bind(y.var.clone(), add(first, PrimExpr::from(&inside))), row]);
-    let body = Stmt::seq(binds.into_iter().chain([bind, Stmt::serial(inside, rows, row)]));
+    let row = row.emit(cx, &start, &length, &value)?;
+    let store = bound(&y.var, &first, &rows, row);
+    let body = Stmt::seq(binds.into_iter().chain([bind_rows, bind_length, Stmt::alloc(&tile), fill, store]));
     let work = mul(product(stage.spatial.iter().map(|a| &a.extent)), int(cost(&stage.value) + 1));
     Ok(nest::parallel(&cx.machine, counter, tasks, work, body))
 }
 
-/// How many elements of a line there are, if something is contiguous along `y` and far apart along `x`.
-fn column(stage: &Stage, x: &Axis, y: &Axis) -> Option<i64> {
+/// What is contiguous along `y` and not along `x`, where something is.
+fn column(stage: &Stage, x: &Axis, y: &Axis) -> Option<Ref<BufferLoad>> {
     let is_column = |read: &BufferLoad| {
         let flat = flat_index(&read.buffer, &read.indices);
         let far = uses(&flat, &x.var) && coefficient(&flat, &x.var) != Some(1);
-        far && coefficient(&flat, &y.var) == Some(1)
+        far && coefficient(&flat, &y.var) == Some(1) && read.predicate.is_none()
     };
-    let read = loads(&stage.value).into_iter().find(|l| is_column(l))?;
-    Some((LINE / (i64::from(read.buffer.dtype.bits) / 8).max(1)).max(1))
+    loads(&stage.value).into_iter().find(|l| is_column(l))
 }
 
 /// How much of an extent a block that begins at `first` has.
@@ -79,5 +91,37 @@ fn part(extent: &PrimExpr, first: &PrimExpr, block: i64) -> PrimExpr {
     match extent.as_int() {
         Some(n) if n % block == 0 => int(block),
         _ => min(int(block), sub(extent, first)),
+    }
+}
+
+/// A number, under a name unless it is a constant.
+fn named(name: Ref<Var>, e: PrimExpr) -> (Stmt, PrimExpr) {
+    match e.as_int() {
+        Some(n) => (Stmt::nop(), int(n)),
+        None => (Stmt::bind(name.clone(), e), PrimExpr::from(&name)),
+    }
+}
+
+/// A loop in which an axis goes through a part of its extent.
+fn bound(axis: &Ref<Var>, first: &PrimExpr, count: &PrimExpr, body: Stmt) -> Stmt {
+    let inside = Var::dim(axis.name.clone());
+    let bind = Stmt::bind(axis.clone(), add(first, PrimExpr::from(&inside)));
+    Stmt::serial(inside, count.clone(), Stmt::seq([bind, body]))
+}
+
+/// Puts what was put aside in the place of what was read.
+struct Replace<'a> {
+    read: &'a Ref<BufferLoad>,
+    by: &'a PrimExpr,
+}
+
+impl PrimMutator for Replace<'_> {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        match e {
+            PrimExpr::Load(n) if n.buffer == self.read.buffer && all_same(&n.indices, &self.read.indices) => {
+                self.by.clone()
+            }
+            _ => self.remake_prim(e),
+        }
     }
 }
