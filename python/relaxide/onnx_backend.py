@@ -1,0 +1,128 @@
+"""Relaxide as a backend of ONNX: the interface that tools and the test suite of the package `onnx` know.
+
+::
+
+    from relaxide.onnx_backend import RelaxideBackend
+
+    program = RelaxideBackend.prepare(model)   # imports and compiles
+    y, = program.run([x])                      # inputs in the graph's order, or by name
+
+Values are numpy arrays; sequences are lists of them, and an optional value that is absent is ``None``. Elements that numpy
+lacks (bfloat16, floats of eight bits, integers of four) are those of `ml_dtypes`. What cannot be imported or compiled raises
+at `prepare`.
+"""
+
+import numpy as np
+from onnx.backend.base import Backend, BackendRep
+
+from . import compiler
+from ._core import Tensor
+from .relax.frontend.onnx import from_onnx
+from .relax.vm import VirtualMachine
+from .runtime import cpu, tensor
+
+
+class RelaxideRep(BackendRep):
+    """A compiled model."""
+
+    def __init__(self, vm, inputs):
+        self._vm = vm
+        #: Names of the inputs that are no weights, in order.
+        self.inputs = inputs
+
+    def run(self, inputs, **kwargs):
+        """The outputs, in order, for inputs in order (or a dict of them by name)."""
+        if kwargs:
+            raise TypeError(f"unknown arguments: {', '.join(sorted(kwargs))}")
+        if isinstance(inputs, dict):
+            missing = [name for name in self.inputs if name not in inputs]
+            if missing:
+                raise ValueError(f"inputs are missing: {', '.join(missing)}")
+            inputs = [inputs[name] for name in self.inputs]
+        elif isinstance(inputs, np.ndarray):
+            inputs = [inputs]
+        if len(inputs) != len(self.inputs):
+            raise ValueError(f"the model has {len(self.inputs)} inputs, {len(inputs)} are given")
+        result = self._vm["main"](*(_to_runtime(value) for value in inputs))
+        return tuple(_to_numpy(part) for part in self._outputs(result))
+
+    def _outputs(self, result):
+        return [result] if self._single else list(result)
+
+    _single = True
+
+
+class RelaxideBackend(Backend):
+    """Compiles ONNX models for this machine's CPU."""
+
+    @classmethod
+    def prepare(cls, model, device="CPU", *, target="llvm", **kwargs):
+        """Import and compile a model.
+
+        Parameters
+        ----------
+        model : onnx.ModelProto, bytes, str or path
+            The model.
+        device : str
+            Where it is to run: ``"CPU"``.
+        target : str
+            What it is compiled for.
+        kwargs
+            Further arguments of :func:`relaxide.relax.frontend.onnx.from_onnx`.
+        """
+        if not cls.supports_device(device):
+            raise ValueError(f"there is no device {device!r} here; expected 'CPU'")
+        model = _loaded(model)
+        weights = {tensor.name for tensor in model.graph.initializer}
+        weights |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+        names = [info.name for info in model.graph.input if info.name not in weights]
+        module = from_onnx(model, **kwargs)
+        rep = RelaxideRep(VirtualMachine(compiler.compile(module, target=target), cpu()), names)
+        rep._single = len(model.graph.output) == 1
+        return rep
+
+    @classmethod
+    def run_model(cls, model, inputs, device="CPU", **kwargs):
+        """The outputs of a model that is compiled, run once and forgotten."""
+        return cls.prepare(model, device, **kwargs).run(inputs)
+
+    @classmethod
+    def supports_device(cls, device):
+        """Whether models run on a device, as ONNX writes it: ``"CPU"``, ``"CUDA:1"``."""
+        return device.split(":")[0].upper() == "CPU"
+
+
+def _loaded(model):
+    if hasattr(model, "SerializeToString"):
+        return model
+    import onnx
+
+    return onnx.load_from_string(bytes(model)) if isinstance(model, (bytes, bytearray)) else onnx.load(model)
+
+
+def _to_runtime(value):
+    if value is None or isinstance(value, Tensor):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_to_runtime(part) for part in value]
+    array = np.asarray(value)
+    if array.dtype.kind in "OUS":
+        raise TypeError("tensors of strings are not supported")
+    return tensor(array)
+
+
+def _to_numpy(value):
+    if value is None:
+        return None
+    if isinstance(value, Tensor):
+        return value.numpy()
+    if isinstance(value, (int, float, bool)):
+        return np.asarray(value)
+    return [_to_numpy(part) for part in value]
+
+
+prepare = RelaxideBackend.prepare
+run_model = RelaxideBackend.run_model
+supports_device = RelaxideBackend.supports_device
+
+__all__ = ["RelaxideBackend", "RelaxideRep", "prepare", "run_model", "supports_device"]
