@@ -3,6 +3,8 @@
 A backend is imported where it is first used, in a process of its own.
 """
 
+import importlib.util
+
 import numpy as np
 
 
@@ -94,3 +96,11 @@ def reference(model):
 
 
 BACKENDS = {f.__name__: f for f in (relaxide, onnxruntime, tvm, reference)}
+
+
+def backend(name):
+    """The backend of a name; what is not installed is an error here, not a failure of every case."""
+    module = {"reference": "onnx.reference"}.get(name, name)
+    if importlib.util.find_spec(module) is None:
+        raise SystemExit(f"the package `{module}` is not installed here")
+    return BACKENDS[name]

@@ -13,7 +13,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from backends import BACKENDS
+from backends import BACKENDS, backend
 from cases import load_cases
 from exceptions import read_exceptions, write_exceptions
 from pool import run_cases
@@ -43,7 +43,7 @@ def main():
 
     wanted = args.k.split(",")
     cases = [case for case in load_cases() if any(part in case.name for part in wanted)]
-    outcomes = run_cases(cases, BACKENDS[args.backend], args.processes, args.limit)
+    outcomes = run_cases(cases, backend(args.backend), args.processes, args.limit)
     failed = [outcome for outcome in outcomes if not outcome.passed]
     if args.list_failures or args.full:
         for outcome in failed:
