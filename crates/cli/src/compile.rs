@@ -3,24 +3,99 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
-use relaxide::{CompileOptions, ExecMode, Pipeline, Progress, Target};
+use clap::{Args, ValueEnum};
+use relaxide::{CompileOptions, ExecMode, Executable, Pipeline, Signature};
+use serde_json::json;
 
-use crate::args::{CompileArgs, ExecModeArg, PipelineArg};
+use crate::answer::{self, Form};
+use crate::args::ProgramArgs;
 use crate::error::CliError;
-use crate::inputs::parse_shape;
-use crate::style;
+use crate::inputs::{parse_dims, parse_shape, sample_dims};
+use crate::progress::{Bar, Show};
+use crate::{inspect, program, style};
+
+/// Arguments of `relaxide compile`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  relaxide compile model.onnx                      (makes model.so)\n  \
+    relaxide compile model.onnx -o fast.so --precision float16\n  \
+    relaxide compile model.onnx --shape x=batch,3,224,224 --dim batch=1..64\n  \
+    relaxide compile model.onnx --dim batch=1          (for that length only)\n  \
+    relaxide compile model.onnx -o libmodel.a          (and libmodel.h, for a program in C)\n  \
+    relaxide compile model.onnx --target c -o model.c  (and model.h, for a machine with a C compiler)")]
+pub struct CompileArgs {
+    /// The model: .onnx, or a TVMScript program (.py, .relax).
+    pub model: PathBuf,
+    /// The file to write [default: the model's name with .so, or .c for the target `c`]. With the ending .o or .a it is an
+    /// object or a static archive to link into a program, with .c a file of C, each with a C header beside it.
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// Shape of an input, as NAME=D,D,…; a dimension is a number, or a name that stays symbolic.
+    #[arg(long = "shape", value_name = "NAME=DIMS", help_heading = "Program")]
+    pub shapes: Vec<String>,
+    /// What a symbolic dimension of `main` may be: NAME=LENGTH for one length, NAME=MIN..MAX for a range. With a greatest length,
+    /// memory is planned before the length is known.
+    #[arg(long = "dim", value_name = "NAME=RANGE", help_heading = "Program")]
+    pub dims: Vec<String>,
+    /// Precision and target.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    /// Passes to run.
+    #[arg(long, value_enum, default_value_t = PipelineArg::Default)]
+    pub pipeline: PipelineArg,
+    /// What the program's own functions become, besides the kernels that they call.
+    #[arg(long, value_enum, default_value_t = ExecModeArg::Bytecode)]
+    pub exec_mode: ExecModeArg,
+    /// What stands in front of the names that a linked model enters into the program [default: the file's name and _].
+    #[arg(long, value_name = "NAME")]
+    pub prefix: Option<String>,
+    /// A folder in which compiled kernels are kept for other compilations [default: RELAXIDE_CACHE, else none].
+    #[arg(long, value_name = "FOLDER")]
+    pub cache: Option<PathBuf>,
+    /// Say which schedule rule served each kernel and why others refused.
+    #[arg(long)]
+    pub explain: bool,
+    /// Make accesses of kernels outside of their buffers errors. Such kernels are several times slower.
+    #[arg(long)]
+    pub check_bounds: bool,
+    /// Print the kernels to a file beside the output (`model.so.py`), and let native code say which of its lines each
+    /// instruction comes from.
+    #[arg(long)]
+    pub debug_info: bool,
+    /// Print nothing but errors.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// What functions become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExecModeArg {
+    /// Bytecode for the virtual machine.
+    Bytecode,
+    /// Native functions.
+    Compiled,
+}
+
+/// The pipelines by name.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum PipelineArg {
+    /// With constant folding and fusion.
+    Default,
+    /// The passes of TVM's default build: no folding, no fusion.
+    DefaultBuild,
+}
 
 /// Compiles a model to one file.
-pub fn run(args: &CompileArgs) -> Result<(), CliError> {
-    let target = args.target.parse::<Target>().map_err(relaxide::Error::from)?;
+pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
+    let target = program::target(&args.program.target)?;
     let ending = if target.kind == "c" { "c" } else { "so" };
     let output = args.output.clone().unwrap_or_else(|| args.model.with_extension(ending));
+    let shapes = args.shapes.iter().map(|text| parse_shape(text)).collect::<Result<Vec<_>, _>>()?;
+    let dims = parse_dims(&args.dims)?;
     let start = Instant::now();
-    let mut bar = Bar::new(args.quiet);
+    let mut bar = Bar::new(if args.quiet || form == Form::Json { Show::Nothing } else { Show::Stages });
 
-    bar.stage("import", 0, 1);
-    let module = load_program(&args.model, &args.shapes)?;
+    bar.begin("import");
+    let module = program::prepare(program::load(&args.model, &shapes)?, args.program.precision, &dims)?;
     let mut options = CompileOptions {
         target,
         pipeline: match args.pipeline {
@@ -41,95 +116,108 @@ pub fn run(args: &CompileArgs) -> Result<(), CliError> {
     // The passes have made weights anew from those that were read, which would lie in memory beside them while the file is
     // written.
     drop(module);
-    bar.stage("export", 0, 1);
+    bar.begin("export");
     executable.export(&output, args.prefix.as_deref())?;
     bar.finish();
-
-    if let Some(problem) = &executable.cache_use().problem {
-        eprintln!("{} compiled kernels were not kept: {problem}", style::note("note:"));
-    }
-    if args.explain {
-        executable.notes().iter().for_each(|note| println!("{note}"));
-    }
-    if !args.quiet {
-        summary(args, &output, start.elapsed(), &bar)?;
-    }
-    Ok(())
-}
-
-/// Reads a program of any kind that the command takes.
-pub fn load_program(path: &Path, shapes: &[String]) -> Result<relaxide::IRModule, CliError> {
-    let shapes = shapes.iter().map(|text| parse_shape(text)).collect::<Result<Vec<_>, _>>()?;
-    match path.extension().and_then(|e| e.to_str()) {
-        Some("onnx") => Ok(relaxide::from_onnx_file(path, &shapes)?),
-        Some("py" | "relax") => {
-            let text = std::fs::read_to_string(path).map_err(CliError::file(path))?;
-            Ok(relaxide::parse_script(&text, &path.display().to_string())?)
-        }
-        _ => Err(CliError::usage(
-            format!("{} is not a kind of file that can be compiled", path.display()),
-            "give an ONNX model (.onnx) or a TVMScript program (.py, .relax)",
-        )),
+    let made = Made::new(args, output, &executable, start.elapsed(), bar)?;
+    match form {
+        Form::Json => made.json(),
+        Form::Text => made.text(args, &executable),
     }
 }
 
-fn summary(args: &CompileArgs, output: &PathBuf, took: Duration, bar: &Bar) -> Result<(), CliError> {
-    let size = std::fs::metadata(output).map_err(CliError::file(output))?.len();
-    let stages = bar.stages.iter().map(|(name, took)| format!("{name} {:.2} s", took.as_secs_f64()));
-    eprintln!(
-        "{} {} ({:.1} MB) from {} in {:.1} s: {}",
-        style::done("wrote"),
-        output.display(),
-        size as f64 / 1e6,
-        args.model.display(),
-        took.as_secs_f64(),
-        stages.collect::<Vec<_>>().join(", ")
-    );
-    if relaxide::has_header(output) {
-        let header = relaxide::header_path(output);
-        eprintln!("{} include {} and link {}", style::note("next:"), header.display(), output.display());
-    } else {
-        eprintln!("{} relaxide inspect {}", style::note("next:"), output.display());
-    }
-    Ok(())
-}
-
-/// The progress bar, and the time that each stage took.
-struct Bar {
-    bar: ProgressBar,
+/// What a compilation made.
+struct Made {
+    model: PathBuf,
+    output: PathBuf,
+    bytes: u64,
+    kernels: usize,
+    signature: Signature,
+    took: Duration,
     stages: Vec<(String, Duration)>,
-    current: Option<(String, Instant)>,
 }
 
-impl Bar {
-    fn new(quiet: bool) -> Self {
-        let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new(1) };
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg:12} [{bar:30}] {pos}/{len} {elapsed}") {
-            bar.set_style(style);
-        }
-        Bar { bar, stages: Vec::new(), current: None }
+impl Made {
+    fn new(
+        args: &CompileArgs,
+        output: PathBuf,
+        executable: &Executable,
+        took: Duration,
+        bar: Bar,
+    ) -> Result<Made, CliError> {
+        let bytes = std::fs::metadata(&output).map_err(CliError::file(&output))?.len();
+        let signature = relaxide::signature_of_file(executable.module())?;
+        let kernels = executable.notes().len();
+        Ok(Made { model: args.model.clone(), output, bytes, kernels, signature, took, stages: bar.stages().to_vec() })
     }
 
-    fn close_stage(&mut self) {
-        if let Some((name, start)) = self.current.take() {
-            self.stages.push((name, start.elapsed()));
-        }
+    fn json(&self) -> Result<(), CliError> {
+        let stages = self.stages.iter().map(|(name, took)| json!({ "stage": name, "seconds": took.as_secs_f64() }));
+        answer::json(
+            "compile",
+            json!({
+                "model": self.model, "output": self.output, "bytes": self.bytes, "kernels": self.kernels,
+                "header": relaxide::has_header(&self.output).then(|| relaxide::header_path(&self.output)),
+                "functions": inspect::functions_json(&self.signature), "target": self.signature.target,
+                "seconds": self.took.as_secs_f64(), "stages": stages.collect::<Vec<_>>(),
+            }),
+        )
     }
 
-    fn finish(&mut self) {
-        self.close_stage();
-        self.bar.finish_and_clear();
+    fn text(&self, args: &CompileArgs, executable: &Executable) -> Result<(), CliError> {
+        if let Some(problem) = &executable.cache_use().problem {
+            eprintln!("{} compiled kernels were not kept: {problem}", style::note("note:"));
+        }
+        if args.explain {
+            executable.notes().iter().try_for_each(|note| answer::line(&note.to_string()))?;
+        }
+        if args.quiet {
+            return Ok(());
+        }
+        eprintln!(
+            "{} {} ({}, {} kernels) from {} in {:.1} s",
+            style::done("wrote"),
+            self.output.display(),
+            size_text(self.bytes),
+            self.kernels,
+            self.model.display(),
+            self.took.as_secs_f64(),
+        );
+        for function in &self.signature.functions {
+            eprintln!("  {}", inspect::function_text(function));
+            function.ranges.iter().for_each(|range| eprintln!("    {range}"));
+        }
+        eprintln!("{} {}", style::note("next:"), self.next_step());
+        Ok(())
+    }
+
+    /// A command that can be pasted, or what to do with a file that is linked.
+    fn next_step(&self) -> String {
+        let output = &self.output;
+        if relaxide::has_header(output) {
+            return format!("include {} and link {}", relaxide::header_path(output).display(), output.display());
+        }
+        let main = self.signature.functions.iter().find(|f| f.name == "main").or(self.signature.functions.first());
+        let Some(function) = main else { return format!("relaxide inspect {}", shell_word(output)) };
+        let name = if function.name == "main" { String::new() } else { format!(" --function {}", function.name) };
+        let dims: String =
+            sample_dims(function).iter().map(|(name, length)| format!(" --dim {name}={length}")).collect();
+        format!("relaxide run {}{name}{dims}", shell_word(output))
     }
 }
 
-impl Progress for Bar {
-    fn stage(&mut self, name: &str, done: usize, total: usize) {
-        if self.current.as_ref().is_none_or(|(current, _)| current != name) {
-            self.close_stage();
-            self.current = Some((name.to_string(), Instant::now()));
-            self.bar.set_message(name.to_string());
-        }
-        self.bar.set_length(total as u64);
-        self.bar.set_position(done as u64);
+/// A path as one word of a shell's command line.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// A size as people read it.
+pub fn size_text(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..1_000_000 => format!("{:.0} KB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
     }
 }

@@ -65,6 +65,13 @@ impl CliError {
         }
     }
 
+    /// Each of several problems, where there are several.
+    pub fn details(&self) -> Vec<serde_json::Value> {
+        let CliError::Model(relaxide::Error::Import(error)) = self else { return Vec::new() };
+        let problem = |problem: &relaxide::onnx::Problem| serde_json::json!({ "place": problem.place.to_string(), "reason": problem.reason, "help": problem.help });
+        error.problems.iter().map(problem).collect()
+    }
+
     /// As it is shown.
     pub fn diagnostic(&self) -> Diagnostic {
         let plain = |code| Diagnostic::new(code, self.to_string());

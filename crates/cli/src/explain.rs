@@ -1,12 +1,22 @@
 //! `relaxide explain`.
 
+use clap::Args;
 use relaxide::ir::Code;
+use serde_json::json;
 
-use crate::args::ExplainArgs;
+use crate::answer::{self, Form};
 use crate::error::CliError;
 
+/// Arguments of `relaxide explain`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  relaxide explain E0122\n  relaxide explain        (all codes)")]
+pub struct ExplainArgs {
+    /// The code, as in `error[E0122]`; without one, all are listed.
+    code: Option<String>,
+}
+
 /// Says what an error code means.
-pub fn run(args: &ExplainArgs) -> Result<(), CliError> {
+pub fn run(args: &ExplainArgs, form: Form) -> Result<(), CliError> {
     let codes = match &args.code {
         None => Code::ALL,
         Some(text) => {
@@ -16,6 +26,9 @@ pub fn run(args: &ExplainArgs) -> Result<(), CliError> {
             &Code::ALL[at..=at]
         }
     };
-    codes.iter().for_each(|code| println!("{}: {}", code.as_str(), code.explain()));
-    Ok(())
+    if form == Form::Json {
+        let code = |code: &Code| json!({ "code": code.as_str(), "meaning": code.explain() });
+        return answer::json("explain", json!({ "codes": codes.iter().map(code).collect::<Vec<_>>() }));
+    }
+    codes.iter().try_for_each(|code| answer::line(&format!("{}: {}", code.as_str(), code.explain())))
 }

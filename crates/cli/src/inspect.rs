@@ -1,51 +1,232 @@
 //! `relaxide inspect`.
 
-use crate::args::{InspectArgs, View};
-use crate::compile::load_program;
-use crate::error::CliError;
+use std::path::PathBuf;
 
-/// Shows what a file consists of.
-pub fn run(args: &InspectArgs) -> Result<(), CliError> {
-    if args.file.extension().is_some_and(|e| e == "so") { compiled(args) } else { program(args) }
+use clap::{Args, ValueEnum};
+use relaxide::ffi::Module;
+use relaxide::vm::Executable;
+use relaxide::{DimSpec, FunctionSignature, Graph, ParamSignature, ProgramStats, Signature};
+use serde_json::{Value, json};
+
+use crate::answer::{self, Form};
+use crate::error::CliError;
+use crate::program::{self, Kind};
+
+/// Arguments of `relaxide inspect`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  relaxide inspect model.so\n  relaxide inspect model.so --show text\n  \
+    relaxide inspect model.onnx --show script\n  \
+    relaxide inspect model.onnx --show graph -o graph.svg")]
+pub struct InspectArgs {
+    /// A compiled model (.so), a model (.onnx) or a program (.py, .relax).
+    pub file: PathBuf,
+    /// What to show.
+    #[arg(long, value_enum, default_value_t = View::Signature)]
+    pub show: View,
+    /// The function whose graph is shown.
+    #[arg(short, long, default_value = "main")]
+    pub function: String,
+    /// Write it to a file instead of printing it.
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
 }
 
-fn program(args: &InspectArgs) -> Result<(), CliError> {
-    let module = load_program(&args.file, &[])?;
-    match args.show {
-        None | Some(View::Script) => println!("{}", relaxide::to_script(&module)),
-        Some(View::Signature) => println!("{}", relaxide::signature(&module)),
-        Some(_) => {
+/// What can be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum View {
+    /// Functions with their parameters and symbolic dimensions.
+    Signature,
+    /// The program as TVMScript (of .onnx, .py and .relax files).
+    Script,
+    /// The instructions (of compiled models).
+    Text,
+    /// A Python program that builds the executable (of compiled models).
+    Python,
+    /// The calls and what flows between them, as SVG.
+    Graph,
+    /// Counts: operators and constants of a program, instructions and constants of a compiled model.
+    Stats,
+}
+
+/// Shows what a file consists of.
+pub fn run(args: &InspectArgs, form: Form) -> Result<(), CliError> {
+    let text = match Kind::of(&args.file)? {
+        Kind::Compiled => compiled(args, form)?,
+        Kind::Onnx | Kind::Script => of_program(args, form)?,
+    };
+    match &args.output {
+        Some(path) => std::fs::write(path, text + "\n").map_err(CliError::file(path)),
+        None => answer::line(&text),
+    }
+}
+
+fn of_program(args: &InspectArgs, form: Form) -> Result<String, CliError> {
+    let module = program::load(&args.file, &[])?;
+    let signature = relaxide::signature(&module);
+    let answer = match args.show {
+        View::Signature => return Ok(signature_answer(&signature, form)),
+        View::Script => Answer::of("script", relaxide::to_script(&module)),
+        View::Stats => {
+            let stats = ProgramStats::of(&module);
+            match form {
+                Form::Json => return Ok(stats_json(&stats)),
+                Form::Text => Answer::of("stats", stats.to_string()),
+            }
+        }
+        View::Graph => graph_answer(Graph::of_function(&module, &args.function), &signature, args)?,
+        View::Text | View::Python => {
             return Err(CliError::usage(
                 format!("{} is not compiled yet", args.file.display()),
                 format!("relaxide compile {} first, then inspect the .so", args.file.display()),
             ));
         }
-    }
-    Ok(())
+    };
+    Ok(answer.text(form))
 }
 
-fn compiled(args: &InspectArgs) -> Result<(), CliError> {
-    let module = relaxide::load_module(&args.file)?;
-    let text = |name: &str| -> Result<String, CliError> {
-        let function = module.get_function(name, false).ok_or_else(|| {
-            CliError::usage(
-                format!("{} holds no program of the virtual machine", args.file.display()),
-                "inspect a file that `relaxide compile` or TVM's relax exported",
-            )
-        })?;
-        Ok(function.call(&[])?.to::<String>()?)
-    };
-    match args.show {
-        None | Some(View::Signature) => println!("{}", relaxide::signature_of_file(&module)?),
-        Some(View::Text) => println!("{}", text("as_text")?),
-        Some(View::Python) => println!("{}", text("as_python")?),
-        Some(View::Stats) => println!("{}", text("stats")?),
-        Some(View::Script) => {
+fn compiled(args: &InspectArgs, form: Form) -> Result<String, CliError> {
+    let module = program::load_compiled(&args.file)?;
+    let answer = match args.show {
+        View::Signature => return Ok(signature_answer(&relaxide::signature_of_file(&module)?, form)),
+        View::Text => Answer::of("text", text_of(&module, "as_text", args)?),
+        View::Python => Answer::of("python", text_of(&module, "as_python", args)?),
+        View::Stats => Answer::of("stats", text_of(&module, "stats", args)?.trim_end().to_string()),
+        View::Graph => {
+            let executable = Executable::of_module(&module);
+            let graph = executable.and_then(|executable| Graph::of_executable(&executable, &args.function));
+            graph_answer(graph, &relaxide::signature_of_file(&module)?, args)?
+        }
+        View::Script => {
             return Err(CliError::usage(
                 "a compiled file does not hold its source program",
                 "inspect the .onnx, .py or .relax file, or show the instructions with --show text",
             ));
         }
+    };
+    Ok(answer.text(form))
+}
+
+fn graph_answer(graph: Option<Graph>, signature: &Signature, args: &InspectArgs) -> Result<Answer, CliError> {
+    let missing = || {
+        let names: Vec<&str> = signature.functions.iter().map(|f| f.name.as_str()).collect();
+        CliError::usage(
+            format!("there is no graph of a function {:?}", args.function),
+            format!("functions with graphs are those in bytecode; the file has: {}", names.join(", ")),
+        )
+    };
+    let svg = graph.ok_or_else(missing)?.to_svg();
+    Ok(Answer::of("graph", svg.trim_end().to_string()))
+}
+
+/// What an executable says of itself.
+fn text_of(module: &Module, function: &str, args: &InspectArgs) -> Result<String, CliError> {
+    let function = module.get_function(function, false).ok_or_else(|| {
+        CliError::usage(
+            format!("{} holds no program of the virtual machine", args.file.display()),
+            "inspect a file that `relaxide compile` or TVM's relax exported",
+        )
+    })?;
+    Ok(function.call(&[])?.to::<String>()?)
+}
+
+/// A text under the name that it has in JSON.
+struct Answer {
+    name: &'static str,
+    content: String,
+}
+
+impl Answer {
+    fn of(name: &'static str, content: String) -> Answer {
+        Answer { name, content }
     }
-    Ok(())
+
+    fn text(self, form: Form) -> String {
+        match form {
+            Form::Text => self.content,
+            Form::Json => json!({ "command": "inspect", "version": 1, self.name: self.content }).to_string(),
+        }
+    }
+}
+
+fn stats_json(stats: &ProgramStats) -> String {
+    json!({
+        "command": "inspect", "version": 1,
+        "stats": {
+            "functions": stats.functions, "kernels": stats.kernels, "constants": stats.constants,
+            "constant_elements": stats.constant_elements, "constant_bytes": stats.constant_bytes, "calls": stats.calls,
+        },
+    })
+    .to_string()
+}
+
+fn signature_answer(signature: &Signature, form: Form) -> String {
+    if form == Form::Json {
+        let functions = functions_json(signature);
+        return json!({
+            "command": "inspect", "version": 1, "functions": functions, "target": signature.target,
+            "compiler": signature.compiler, "kernels": signature.kernels.len(),
+        })
+        .to_string();
+    }
+    let mut lines = Vec::new();
+    for function in &signature.functions {
+        lines.push(function_text(function));
+        let dims = symbolic_dims(function);
+        let limited = |name: &String| !function.ranges.iter().any(|range| range.name == **name);
+        lines.extend(function.ranges.iter().map(|range| format!("    {range}")));
+        lines.extend(dims.iter().filter(|name| limited(name)).map(|name| format!("    {name} of any length")));
+    }
+    if let (Some(compiler), Some(target)) = (&signature.compiler, &signature.target) {
+        let kernels = signature.kernels.len();
+        lines.push(format!("compiled by Relaxide {compiler} for {target}: {kernels} kernels"));
+    }
+    lines.join("\n")
+}
+
+/// The names among the dimensions of a function's parameters.
+fn symbolic_dims(function: &FunctionSignature) -> Vec<String> {
+    crate::inputs::sample_dims(function).into_iter().map(|(name, _)| name).collect()
+}
+
+/// A function in a line: `main(x: float32[n, 4]) -> float32[n]`.
+pub fn function_text(function: &FunctionSignature) -> String {
+    let param = |param: &ParamSignature| format!("{}: {}", param.name, param_text(param));
+    let params: Vec<String> = function.params.iter().map(param).collect();
+    format!("{}({}) -> {}", function.name, params.join(", "), function.result)
+}
+
+fn param_text(param: &ParamSignature) -> String {
+    match param.dtype {
+        Some(dtype) if !param.dims.is_empty() => {
+            let dims: Vec<String> = param.dims.iter().map(ToString::to_string).collect();
+            format!("{dtype}[{}]", dims.join(", "))
+        }
+        _ => param.ty.clone(),
+    }
+}
+
+/// Functions for scripts.
+pub fn functions_json(signature: &Signature) -> Value {
+    let dim = |dim: &DimSpec| match dim {
+        DimSpec::Int(value) => json!(value),
+        DimSpec::Name(name) => json!(name),
+    };
+    let param = |param: &ParamSignature| {
+        let dims: Vec<Value> = param.dims.iter().map(dim).collect();
+        json!({ "name": param.name, "type": param.ty, "dtype": param.dtype.map(|d| d.to_string()), "shape": dims })
+    };
+    let function = |function: &FunctionSignature| {
+        let dims: Vec<Value> = symbolic_dims(function)
+            .iter()
+            .map(|name| {
+                let range = function.ranges.iter().find(|range| range.name == *name);
+                json!({ "name": name, "min": range.map_or(0, |r| r.min), "max": range.and_then(|r| r.max) })
+            })
+            .collect();
+        json!({
+            "name": function.name, "params": function.params.iter().map(param).collect::<Vec<_>>(),
+            "result": function.result, "dims": dims,
+        })
+    };
+    Value::Array(signature.functions.iter().map(function).collect())
 }

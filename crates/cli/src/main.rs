@@ -1,14 +1,22 @@
 //! The `relaxide` command.
+//!
+//! A file a command, each with its arguments, what it does, and what it answers. What commands share: reading programs and compiled
+//! models ([`program`]), inputs ([`inputs`]), answers ([`answer`]), errors with their exit codes ([`error`]). Whatever is of use
+//! outside of the command line lives in the library.
 
+mod answer;
 mod args;
 mod bench;
 mod compile;
+mod completions;
 mod error;
 mod explain;
 mod inputs;
 mod inspect;
-mod npy;
 mod opt;
+mod outputs;
+mod program;
+mod progress;
 mod run;
 mod style;
 
@@ -17,30 +25,24 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Cli, Command};
-use crate::error::CliError;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    let form = cli.form();
     let result = match &cli.command {
-        Command::Compile(args) => compile::run(args),
-        Command::Run(args) => run::run(args),
-        Command::Bench(args) => bench::run(args),
-        Command::Inspect(args) => inspect::run(args),
-        Command::Opt(args) => opt::run(args),
-        Command::Explain(args) => explain::run(args),
+        Command::Compile(args) => compile::run(args, form),
+        Command::Run(args) => run::run(args, form),
+        Command::Bench(args) => bench::run(args, form),
+        Command::Inspect(args) => inspect::run(args, form),
+        Command::Opt(args) => opt::run(args, form),
+        Command::Explain(args) => explain::run(args, form),
+        Command::Completions(args) => completions::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            report(&error);
+            answer::failed(&error, form);
             ExitCode::from(error.exit_code())
         }
     }
-}
-
-fn report(error: &CliError) {
-    let text = error.diagnostic().to_string();
-    // The word and the code come first; whoever looks sees them in colour.
-    let (head, rest) = text.split_once(": ").unwrap_or((&text, ""));
-    eprintln!("{}: {rest}", style::error(head));
 }

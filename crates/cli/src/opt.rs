@@ -1,32 +1,98 @@
 //! `relaxide opt`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
-use relaxide::ir::pass::{Dump, ParamDefault, Pass, PassContext, PassInfo, Print, Printer, Timing, When, parse_value};
+use relaxide::ir::pass::{
+    Dump, ParamDefault, Pass, PassContext, PassInfo, PassParam, Print, Printer, Timing, When, parse_value,
+};
 use relaxide::relax::transform;
 
-use crate::args::OptArgs;
-use crate::compile::load_program;
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::answer::{self, Form};
 use crate::error::CliError;
+use crate::program;
+
+/// Arguments of `relaxide opt`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  relaxide opt program.relax --passes LegalizeOps,FuseOps\n  \
+    relaxide opt model.onnx --passes 'ToMixedPrecision(out_dtype=float16), LegalizeOps' --print-after LegalizeOps\n  \
+    relaxide opt model.onnx --pipeline zero --timing -o lowered.py\n  \
+    relaxide opt --list")]
+pub struct OptArgs {
+    /// The program (.py, .relax) or model (.onnx).
+    #[arg(required_unless_present = "list")]
+    pub file: Option<PathBuf>,
+    /// The passes in order, with parameters in brackets.
+    #[arg(long, value_name = "PASSES", default_value = "")]
+    pub passes: String,
+    /// The passes of a pipeline, in front of those of --passes.
+    #[arg(long, value_name = "NAME")]
+    pub pipeline: Option<String>,
+    /// Print the program before these passes (`all`: before each).
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub print_before: Vec<String>,
+    /// Print the program behind these passes (`all`: behind each).
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub print_after: Vec<String>,
+    /// Write the program behind each pass to a file of this folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub dump: Option<PathBuf>,
+    /// Say how long each pass took.
+    #[arg(long)]
+    pub timing: bool,
+    /// Do not check behind each pass that the program is well-formed.
+    #[arg(long)]
+    pub no_verify: bool,
+    /// Passes of higher levels are left out.
+    #[arg(long, default_value_t = 2)]
+    pub opt_level: u32,
+    /// Passes that are left out.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub disable: Vec<String>,
+    /// An option, as NAME=VALUE.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub config: Vec<String>,
+    /// What to compile for.
+    #[arg(long, default_value = "llvm")]
+    pub target: String,
+    /// Write the result to a file instead of printing it.
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// List the passes with their parameters.
+    #[arg(long)]
+    pub list: bool,
+}
 
 /// Runs passes on a program.
-pub fn run(args: &OptArgs) -> Result<(), CliError> {
+pub fn run(args: &OptArgs, form: Form) -> Result<(), CliError> {
     if args.list {
-        transform::PASSES.iter().for_each(list);
-        return Ok(());
+        return list(form);
     }
     let Some(file) = &args.file else { return Err(CliError::usage("no file is given", "name a program or a model")) };
     let timing = args.timing.then(Timing::new);
-    let (passes, context) = (passes(args)?, context(args, timing.clone())?);
-    let module = load_program(file, &[])?;
-    let module = passes
-        .into_iter()
-        .filter(|pass| context.enables(pass))
-        .try_fold(module, |module, pass| pass.run(module, &context).map_err(relaxide::Error::from))?;
+    let (passes, context) = (passes(args)?, context(args, form, timing.clone())?);
+    let mut module = program::load(file, &[])?;
+    let mut times = Vec::new();
+    for pass in passes.into_iter().filter(|pass| context.enables(pass)) {
+        let start = Instant::now();
+        module = pass.run(module, &context).map_err(relaxide::Error::from)?;
+        times.push(json!({ "pass": pass.name(), "seconds": start.elapsed().as_secs_f64() }));
+    }
     let text = print(&module);
-    match &args.output {
-        Some(path) => std::fs::write(path, text).map_err(CliError::file(path))?,
-        None => println!("{text}"),
+    if let Some(path) = &args.output {
+        std::fs::write(path, &text).map_err(CliError::file(path))?;
+    }
+    match form {
+        Form::Json => {
+            let script = args.output.is_none().then_some(text);
+            return answer::json("opt", json!({ "script": script, "output": args.output, "passes": times }));
+        }
+        Form::Text if args.output.is_none() => answer::line(&text)?,
+        Form::Text => {}
     }
     if let Some(timing) = timing {
         eprint!("{}", timing.report());
@@ -52,7 +118,7 @@ fn passes(args: &OptArgs) -> Result<Vec<Pass>, CliError> {
     Ok(passes)
 }
 
-fn context(args: &OptArgs, timing: Option<Arc<Timing>>) -> Result<PassContext, CliError> {
+fn context(args: &OptArgs, form: Form, timing: Option<Arc<Timing>>) -> Result<PassContext, CliError> {
     let printer: Printer = Arc::new(print);
     let mut context = PassContext {
         target: args.target.parse().map_err(relaxide::Error::from)?,
@@ -70,7 +136,12 @@ fn context(args: &OptArgs, timing: Option<Arc<Timing>>) -> Result<PassContext, C
     for (when, names) in [(When::Before, &args.print_before), (When::After, &args.print_after)] {
         if !names.is_empty() {
             let names = (!names.iter().any(|n| n == "all")).then(|| names.clone());
-            context.instruments.push(Print::new(when, names, printer.clone(), |text| println!("{text}")));
+            // The one object of JSON has standard output for itself.
+            let say = move |text: &str| match form {
+                Form::Text => println!("{text}"),
+                Form::Json => eprintln!("{text}"),
+            };
+            context.instruments.push(Print::new(when, names, printer.clone(), say));
         }
     }
     if let Some(folder) = &args.dump {
@@ -85,16 +156,41 @@ fn context(args: &OptArgs, timing: Option<Arc<Timing>>) -> Result<PassContext, C
     Ok(context)
 }
 
-fn list(pass: &PassInfo) {
-    println!("{}\n    {}", pass.name, pass.doc);
-    for param in pass.params {
-        let default = match param.default {
-            ParamDefault::Required => String::new(),
-            ParamDefault::None => " = None".into(),
-            ParamDefault::Bool(v) => format!(" = {}", if v { "True" } else { "False" }),
-            ParamDefault::Int(v) => format!(" = {v}"),
-            ParamDefault::Str(v) => format!(" = {v:?}"),
-        };
-        println!("      {}: {:?}{default}\n          {}", param.name, param.kind, param.doc);
+/// Lists the passes.
+fn list(form: Form) -> Result<(), CliError> {
+    if form == Form::Json {
+        return answer::json("opt", json!({ "passes": transform::PASSES.iter().map(pass_json).collect::<Vec<_>>() }));
     }
+    transform::PASSES.iter().try_for_each(|pass| answer::line(&pass_text(pass)))
+}
+
+/// The default of a parameter as it is written; none where it has to be given.
+fn default_text(default: &ParamDefault) -> Option<String> {
+    match default {
+        ParamDefault::Required => None,
+        ParamDefault::None => Some("None".into()),
+        ParamDefault::Bool(v) => Some(if *v { "True" } else { "False" }.into()),
+        ParamDefault::Int(v) => Some(v.to_string()),
+        ParamDefault::Str(v) => Some(format!("{v:?}")),
+    }
+}
+
+fn pass_json(pass: &PassInfo) -> Value {
+    let param = |param: &PassParam| {
+        json!({
+            "name": param.name, "kind": format!("{:?}", param.kind), "default": default_text(&param.default),
+            "doc": param.doc,
+        })
+    };
+    json!({ "name": pass.name, "doc": pass.doc, "params": pass.params.iter().map(param).collect::<Vec<_>>() })
+}
+
+fn pass_text(pass: &PassInfo) -> String {
+    let mut lines = vec![pass.name.to_string(), format!("    {}", pass.doc)];
+    for param in pass.params {
+        let default = default_text(&param.default).map(|text| format!(" = {text}")).unwrap_or_default();
+        lines.push(format!("      {}: {:?}{default}", param.name, param.kind));
+        lines.push(format!("          {}", param.doc));
+    }
+    lines.join("\n")
 }

@@ -1,59 +1,72 @@
 //! `relaxide run`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::Instant;
 
-use relaxide::ffi::{Any, Array, Tensor};
+use clap::Args;
+use serde_json::json;
 
-use crate::args::RunArgs;
+use crate::answer::{self, Form};
+use crate::args::{InputArgs, ModelArgs};
 use crate::error::CliError;
 use crate::inputs::Call;
-use crate::npy;
+use crate::outputs::{self, Content};
+use crate::program;
+use crate::progress::{Bar, Show};
+
+/// Arguments of `relaxide run`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  relaxide run model.so --input x=image.npy --output result.npz\n  \
+    relaxide run model.so --input photo.jpg --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225\n  \
+    relaxide run model.so --dim batch=4                (random inputs)\n  \
+    relaxide run model.so --input ids=1,7,9 --function decode")]
+pub struct RunArgs {
+    /// The model.
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Its inputs.
+    #[command(flatten)]
+    pub inputs: InputArgs,
+    /// Write results to FILE.npz (all in one), or to FILE.npy (FILE.0.npy, FILE.1.npy … for a tuple), instead of summing them up.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
 
 /// Calls a function once and prints or writes what it returns.
-pub fn run(args: &RunArgs) -> Result<(), CliError> {
-    let call = Call::prepare(&args.file, &args.inputs)?;
+pub fn run(args: &RunArgs, form: Form) -> Result<(), CliError> {
+    let module = program::open(&args.model, &mut Bar::new(Show::Nothing))?;
+    let call = Call::prepare(&module, &args.inputs)?;
+    let start = Instant::now();
     let result = call.invoke()?;
-    let mut tensors = Vec::new();
-    collect(&result, &mut tensors);
-    match &args.output {
-        None => tensors.iter().enumerate().try_for_each(|(i, tensor)| print(i, tensor)),
-        Some(prefix) => write(prefix, &tensors),
+    let took = start.elapsed().as_secs_f64() * 1e3;
+    let outputs = outputs::flatten(&result);
+    let mut files = match &args.output {
+        Some(path) => outputs::write(path, &outputs)?,
+        None => Vec::new(),
     }
+    .into_iter();
+    let mut answers = Vec::new();
+    for output in &outputs {
+        let file = files.next_if_tensor(&output.value);
+        match (form, &file) {
+            (Form::Json, file) => answers.push(output.json(file.as_deref())?),
+            (Form::Text, Some(file)) => outputs::say_written(output, file)?,
+            (Form::Text, None) => answer::line(&output.text()?)?,
+        }
+    }
+    if form == Form::Text {
+        return Ok(());
+    }
+    answer::json("run", json!({ "function": call.signature.name, "milliseconds": took, "outputs": answers }))
 }
 
-fn collect(value: &Any, tensors: &mut Vec<Tensor>) {
-    if let Ok(tensor) = value.to::<Tensor>() {
-        tensors.push(tensor);
-    } else if let Ok(array) = value.to::<Array>() {
-        array.iter().for_each(|item| collect(item, tensors));
-    } else {
-        println!("{value:?}");
-    }
+/// Files are those of the tensors among the outputs, in order.
+trait OfTensors {
+    fn next_if_tensor(&mut self, content: &Content) -> Option<PathBuf>;
 }
 
-fn print(index: usize, tensor: &Tensor) -> Result<(), CliError> {
-    let values = npy::to_f64(tensor)?;
-    let (mut low, mut high, mut sum) = (f64::INFINITY, f64::NEG_INFINITY, 0.0);
-    for v in &values {
-        low = low.min(*v);
-        high = high.max(*v);
-        sum += v;
+impl<I: Iterator<Item = PathBuf>> OfTensors for I {
+    fn next_if_tensor(&mut self, content: &Content) -> Option<PathBuf> {
+        if matches!(content, Content::Tensor(_)) { self.next() } else { None }
     }
-    let mean = if values.is_empty() { 0.0 } else { sum / values.len() as f64 };
-    println!("output {index}: {:?} {}  min {low:.6} max {high:.6} mean {mean:.6}", tensor.shape(), tensor.dtype());
-    let head: Vec<String> = values.iter().take(8).map(|v| format!("{v:.6}")).collect();
-    println!("  [{}{}]", head.join(", "), if values.len() > 8 { ", …" } else { "" });
-    Ok(())
-}
-
-fn write(prefix: &Path, tensors: &[Tensor]) -> Result<(), CliError> {
-    for (i, tensor) in tensors.iter().enumerate() {
-        let name = if tensors.len() == 1 { ".npy".to_string() } else { format!(".{i}.npy") };
-        let mut path = prefix.as_os_str().to_owned();
-        path.push(name);
-        let path = PathBuf::from(path);
-        npy::write(&path, tensor)?;
-        println!("wrote {}: {:?} {}", path.display(), tensor.shape(), tensor.dtype());
-    }
-    Ok(())
 }

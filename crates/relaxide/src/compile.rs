@@ -13,6 +13,7 @@ use relaxide_relax::transform;
 use relaxide_tir::lower::{self, LowerOptions};
 use relaxide_tir::{PrimFunc, schedule};
 
+use crate::cost::KernelCost;
 use crate::front::Params;
 use crate::{Error, signature};
 
@@ -146,11 +147,13 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     }
     // Whatever is wrong with the target is said before anything is done for it.
     check_target(&options.target)?;
-    let signature = signature::Signature::of_module(module, &options.target);
+    let mut signature = signature::Signature::of_module(module, &options.target);
     let prefix = module.attrs.str(SYSTEM_LIB_PREFIX).map(str::to_string);
     let module = transform::bind_params(module.clone(), "main", &options.params)?;
     let lowered = run_pipeline(module, options)?;
     let (mut executable, kernels) = relaxide_relax::vm_codegen(&lowered, options.exec_mode)?;
+    signature.kernels =
+        kernels.functions_of::<PrimFunc>().map(|(name, kernel)| KernelCost::of(name, &kernel)).collect();
     executable.set_trailer(signature.to_trailer());
     let (functions, notes) = schedule_kernels(&kernels, options)?;
     options.tell("native code", 0, 1);

@@ -1,7 +1,16 @@
-//! A dimension as a user writes it.
+//! Dimensions as a user writes them: numbers, names, and what lengths a name may have.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
+
+use indexmap::IndexMap;
+use relaxide_ffi::Ref;
+use relaxide_ir::diagnostic::closest;
+use relaxide_ir::{AttrValue, IRModule};
+use relaxide_relax::{Function, transform};
+
+use crate::Error;
 
 /// A number, or the name of a symbolic dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +53,152 @@ impl fmt::Display for DimSpec {
         match self {
             DimSpec::Int(value) => write!(f, "{value}"),
             DimSpec::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+/// What lengths a symbolic dimension may have, as `batch=8`, `batch=1..64` or `batch=..64`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DimRange {
+    /// The dimension.
+    pub name: String,
+    /// The least length.
+    pub min: i64,
+    /// The greatest length, where there is one.
+    pub max: Option<i64>,
+}
+
+impl DimRange {
+    /// Whether a length is allowed.
+    pub fn holds(&self, length: i64) -> bool {
+        self.min <= length && self.max.is_none_or(|max| length <= max)
+    }
+}
+
+impl FromStr for DimRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, range) = text.split_once('=').ok_or_else(|| format!("{text:?} has no '='"))?;
+        let DimSpec::Name(name) = name.trim().parse()? else {
+            return Err(format!("{name:?} is no name of a dimension"));
+        };
+        let number = |text: &str| match text.trim().parse::<i64>() {
+            Ok(value) if value >= 0 => Ok(value),
+            _ => Err(format!("{text:?} is no length of a dimension")),
+        };
+        let (min, max) = match range.split_once("..") {
+            None => (number(range)?, Some(number(range)?)),
+            Some((min, max)) => {
+                let max = max.strip_prefix('=').unwrap_or(max);
+                let min = if min.trim().is_empty() { 0 } else { number(min)? };
+                (min, if max.trim().is_empty() { None } else { Some(number(max)?) })
+            }
+        };
+        if max.is_some_and(|max| max < min) {
+            return Err(format!("the range {range} is empty"));
+        }
+        Ok(DimRange { name, min, max })
+    }
+}
+
+impl fmt::Display for DimRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.max {
+            Some(max) if max == self.min => write!(f, "{} = {max}", self.name),
+            Some(max) => write!(f, "{} from {} to {max}", self.name, self.min),
+            None => write!(f, "{} from {}", self.name, self.min),
+        }
+    }
+}
+
+/// Attributes of functions that say what lengths their symbolic dimensions may have.
+const UPPER_BOUND: &str = "tir_var_upper_bound";
+const LOWER_BOUND: &str = "tir_var_lower_bound";
+
+/// Gives the symbolic dimensions of a function their ranges. One length alone makes the dimension that number; a greatest
+/// length lets memory be planned before it is known, and the program refuses greater ones.
+pub fn bound_dims(module: &IRModule, function: &str, ranges: &[DimRange]) -> Result<IRModule, Error> {
+    let Some(f) = module.get_as::<Function>(function) else { return Ok(module.clone()) };
+    let known = symbolic_dims(&f);
+    for range in ranges {
+        if !known.contains(&range.name) {
+            let near = closest(&range.name, known.iter().map(String::as_str));
+            return Err(Error::Unknown {
+                what: "symbolic dimension",
+                name: range.name.clone(),
+                known: near.map_or(known.clone(), |near| vec![near.to_string()]),
+            });
+        }
+    }
+    let fixed: HashMap<String, i64> =
+        ranges.iter().filter(|r| r.max == Some(r.min)).map(|r| (r.name.clone(), r.min)).collect();
+    let open = || ranges.iter().filter(|r| r.max != Some(r.min));
+    let bounds = |of: &dyn Fn(&DimRange) -> Option<i64>| -> IndexMap<String, AttrValue> {
+        open().filter_map(|r| Some((r.name.clone(), AttrValue::Int(of(r)?)))).collect()
+    };
+    let (upper, lower) = (bounds(&|r| r.max), bounds(&|r| Some(r.min).filter(|min| *min > 0)));
+    let mut module = if fixed.is_empty() {
+        module.clone()
+    } else {
+        transform::bind_symbolic_vars(module, function, &fixed)
+            .map_err(|e| relaxide_ir::pass::PassError::new("BindSymbolicVars", e.to_string()))?
+    };
+    if let Some(f) = module.get_as::<Function>(function).filter(|_| open().next().is_some()) {
+        let mut f = Function::clone(&f);
+        for (key, bounds) in [(UPPER_BOUND, upper), (LOWER_BOUND, lower)] {
+            if !bounds.is_empty() {
+                f.attrs = f.attrs.with(key, AttrValue::Map(bounds));
+            }
+        }
+        module.insert(function, Ref::new(f));
+    }
+    Ok(module)
+}
+
+/// The names of the symbolic dimensions of a function's parameters, each once.
+fn symbolic_dims(f: &Function) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let dims = f.params.iter().filter_map(|p| p.ty.as_tensor().and_then(|t| t.shape.clone())).flatten();
+    for dim in dims {
+        if let Some(var) = dim.as_var().filter(|var| !names.contains(&var.name)) {
+            names.push(var.name.clone());
+        }
+    }
+    names
+}
+
+/// The ranges that a function's attributes say.
+pub(crate) fn ranges_of(f: &Function) -> Vec<DimRange> {
+    let bound = |key: &str, name: &str| match f.attrs.get(key) {
+        Some(AttrValue::Map(map)) => match map.get(name) {
+            Some(AttrValue::Int(value)) => Some(*value),
+            Some(AttrValue::Prim(e)) => e.as_int(),
+            _ => None,
+        },
+        _ => None,
+    };
+    let range = |name: String| {
+        let (min, max) = (bound(LOWER_BOUND, &name), bound(UPPER_BOUND, &name));
+        (min.is_some() || max.is_some()).then(|| DimRange { name, min: min.unwrap_or(0), max })
+    };
+    symbolic_dims(f).into_iter().filter_map(range).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_as_people_write_them() {
+        let range = |text: &str| text.parse::<DimRange>().map(|r| (r.min, r.max));
+        assert_eq!(range("n=8"), Ok((8, Some(8))));
+        assert_eq!(range("n=1..64"), Ok((1, Some(64))));
+        assert_eq!(range("n=1..=64"), Ok((1, Some(64))));
+        assert_eq!(range("n=..64"), Ok((0, Some(64))));
+        assert_eq!(range("n=2.."), Ok((2, None)));
+        for wrong in ["n", "n=", "n=x", "n=-1", "n=4..2", "8=4", "=4"] {
+            assert!(range(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -51,6 +51,14 @@ pub enum Error {
         /// The names that exist.
         known: Vec<String>,
     },
+    /// An input does not fit what the function declares.
+    #[error("{message}")]
+    Input {
+        /// Which input, what it is, and what was expected.
+        message: String,
+        /// What to try.
+        help: String,
+    },
     /// A file of our own could not be made.
     #[error("{context}: {source}")]
     Io {
@@ -76,6 +84,7 @@ impl Error {
             Error::Native(error) => error.code(),
             Error::Runtime(_) => Code::Call,
             Error::Unknown { .. } => Code::UnknownChoice,
+            Error::Input { .. } => Code::Input,
             Error::Io { .. } => Code::File,
         }
     }
@@ -97,6 +106,8 @@ impl Error {
         let help = match self {
             Error::Native(error) => error.help(),
             Error::Unknown { what, known, .. } => Some(format!("known {what}s: {}", known.join(", "))),
+            Error::Input { help, .. } => Some(help.clone()),
+            Error::Import(_) => Some(IMPORT_HELP.into()),
             Error::Kernel { .. } => Some(
                 "a kernel that the program holds as it is must be well-formed; of any other this is a defect of Relaxide: \
                  report it with the program"
@@ -113,7 +124,7 @@ impl Error {
     /// The kind of exception that front ends raise.
     pub fn kind(&self) -> &'static str {
         match self {
-            Error::Model(_) | Error::Target(_) | Error::Unknown { .. } => "ValueError",
+            Error::Model(_) | Error::Target(_) | Error::Unknown { .. } | Error::Input { .. } => "ValueError",
             Error::Import(_) => "NotImplementedError",
             Error::Script(_) => "SyntaxError",
             Error::Native(relaxide_codegen::CodegenError::Unknown { .. }) => "ValueError",
@@ -122,6 +133,10 @@ impl Error {
         }
     }
 }
+
+/// What to try where a model cannot be imported.
+const IMPORT_HELP: &str = "docs/onnx.md lists the operators that are imported; a model can often be exported without the others: \
+                           with a newer opset, in inference mode, or folded by a simplifier of ONNX models";
 
 impl From<Box<Diagnostic>> for Error {
     fn from(diagnostic: Box<Diagnostic>) -> Self {

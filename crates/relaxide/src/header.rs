@@ -213,7 +213,7 @@ mod tests {
     }
 
     fn function(name: &str, params: Vec<ParamSignature>, result: &str) -> FunctionSignature {
-        FunctionSignature { name: name.into(), params, result: result.into() }
+        FunctionSignature { name: name.into(), params, result: result.into(), ranges: Vec::new() }
     }
 
     #[test]

@@ -17,13 +17,18 @@
 //! What stands behind each step lives in a crate of its own, re-exported here under its short name.
 
 mod compile;
+mod cost;
 mod dims;
 mod error;
 mod export;
+mod formula;
 mod front;
+mod graph;
 mod header;
+mod inputs;
 mod machine;
 mod signature;
+mod stats;
 
 pub use relaxide_codegen as codegen;
 pub use relaxide_ffi as ffi;
@@ -39,10 +44,14 @@ pub use compile::{
     CompileOptions, ExecMode, Executable, KernelNote, Pipeline, Progress, compile, debug_text_path, executable_module,
     export_bytecode, run_passes,
 };
-pub use dims::DimSpec;
+pub use cost::{CallCost, KernelCost};
+pub use dims::{DimRange, DimSpec, bound_dims};
 pub use error::Error;
 pub use export::{has_header, header_path};
 pub use front::{OnnxOptions, from_onnx_file, import_onnx_bytes, import_onnx_file, parse_script, to_script};
+pub use graph::{Graph, Node, NodeKind};
+pub use inputs::{check_inputs, dims_of};
 pub use machine::{VirtualMachine, load_module, num_threads, set_num_threads};
 pub use relaxide_ir::{IRModule, Target};
 pub use signature::{FunctionSignature, ParamSignature, Signature, function_signature, signature, signature_of_file};
+pub use stats::ProgramStats;

@@ -13,7 +13,9 @@ use relaxide_relax::display::{dim_text, type_text};
 use relaxide_vm::{Executable, FuncKind};
 use serde_json::{Value, json};
 
-use crate::DimSpec;
+use crate::cost::KernelCost;
+use crate::dims::ranges_of;
+use crate::{DimRange, DimSpec};
 
 const MAGIC: &[u8; 8] = b"RLXSIGN1";
 
@@ -26,6 +28,8 @@ pub struct Signature {
     pub compiler: Option<String>,
     /// What it was compiled for.
     pub target: Option<String>,
+    /// What its kernels cost, where the compiler counted that.
+    pub kernels: Vec<KernelCost>,
 }
 
 /// A function's parameters and result.
@@ -37,6 +41,8 @@ pub struct FunctionSignature {
     pub params: Vec<ParamSignature>,
     /// The type of the result, as TVMScript.
     pub result: String,
+    /// What lengths its symbolic dimensions may have, where that is limited.
+    pub ranges: Vec<DimRange>,
 }
 
 /// A parameter.
@@ -59,11 +65,13 @@ impl Signature {
             name: name.to_string(),
             params: f.params.iter().map(|p| ParamSignature::of_type(&p.name, &p.ty)).collect(),
             result: type_text(&f.ret_ty),
+            ranges: ranges_of(&f),
         });
         Signature {
             functions: functions.collect(),
             compiler: Some(env!("CARGO_PKG_VERSION").to_string()),
             target: Some(target.to_string()),
+            kernels: Vec::new(),
         }
     }
 
@@ -74,10 +82,16 @@ impl Signature {
                 let dims: Vec<String> = p.dims.iter().map(ToString::to_string).collect();
                 json!({ "name": p.name, "type": p.ty, "dtype": p.dtype.map(|d| d.to_string()), "dims": dims })
             };
-            json!({ "name": f.name, "params": f.params.iter().map(param).collect::<Vec<_>>(), "result": f.result })
+            let range = |r: &DimRange| json!({ "name": r.name, "min": r.min, "max": r.max });
+            let params: Vec<Value> = f.params.iter().map(param).collect();
+            let ranges: Vec<Value> = f.ranges.iter().map(range).collect();
+            json!({ "name": f.name, "params": params, "result": f.result, "ranges": ranges })
         };
         let functions: Vec<Value> = self.functions.iter().map(function).collect();
-        let text = json!({ "compiler": self.compiler, "target": self.target, "functions": functions }).to_string();
+        let kernels: Vec<Value> = self.kernels.iter().map(KernelCost::to_json).collect();
+        let head =
+            json!({ "compiler": self.compiler, "target": self.target, "functions": functions, "kernels": kernels });
+        let text = head.to_string();
         MAGIC.iter().copied().chain(text.into_bytes()).collect()
     }
 
@@ -94,17 +108,24 @@ impl Signature {
                 dims: dims.map(|d| d.as_str().map(dim_of_text)).collect::<Option<Vec<_>>>()?,
             })
         };
+        let range = |value: &Value| {
+            Some(DimRange { name: text(&value["name"])?, min: value["min"].as_i64()?, max: value["max"].as_i64() })
+        };
+        // What later versions added may be missing.
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         let function = |value: &Value| {
             Some(FunctionSignature {
                 name: text(&value["name"])?,
                 params: value["params"].as_array()?.iter().map(param).collect::<Option<Vec<_>>>()?,
                 result: text(&value["result"])?,
+                ranges: list(&value["ranges"]).iter().filter_map(range).collect(),
             })
         };
         Some(Signature {
             functions: value["functions"].as_array()?.iter().map(function).collect::<Option<Vec<_>>>()?,
             compiler: text(&value["compiler"]),
             target: text(&value["target"]),
+            kernels: list(&value["kernels"]).iter().filter_map(KernelCost::from_json).collect(),
         })
     }
 
@@ -115,8 +136,9 @@ impl Signature {
                 name: f.name.clone(),
                 params: f.param_names.iter().map(|name| ParamSignature::unknown(name)).collect(),
                 result: "R.Any".into(),
+                ranges: Vec::new(),
             });
-        Signature { functions: functions.collect(), compiler: None, target: None }
+        Signature { functions: functions.collect(), ..Signature::default() }
     }
 }
 
@@ -146,7 +168,9 @@ impl fmt::Display for Signature {
         for (i, function) in self.functions.iter().enumerate() {
             let params: Vec<String> = function.params.iter().map(|p| format!("{}: {}", p.name, p.ty)).collect();
             let end = if i + 1 == self.functions.len() && self.compiler.is_none() { "" } else { "\n" };
-            write!(f, "{}({}) -> {}{end}", function.name, params.join(", "), function.result)?;
+            write!(f, "{}({}) -> {}", function.name, params.join(", "), function.result)?;
+            function.ranges.iter().try_for_each(|range| write!(f, "\n    {range}"))?;
+            write!(f, "{end}")?;
         }
         if let (Some(compiler), Some(target)) = (&self.compiler, &self.target) {
             write!(f, "compiled by Relaxide {compiler} for {target}")?;
@@ -190,9 +214,14 @@ mod tests {
             dtype: Some(DataType::float(32)),
             dims: vec![DimSpec::Name("n".into()), DimSpec::Int(3)],
         };
-        let function = FunctionSignature { name: "main".into(), params: vec![param], result: "R.Any".into() };
-        let signature =
-            Signature { functions: vec![function], compiler: Some("1".into()), target: Some("llvm".into()) };
+        let ranges = vec![DimRange { name: "n".into(), min: 1, max: Some(64) }];
+        let function = FunctionSignature { name: "main".into(), params: vec![param], result: "R.Any".into(), ranges };
+        let signature = Signature {
+            functions: vec![function],
+            compiler: Some("1".into()),
+            target: Some("llvm".into()),
+            kernels: Vec::new(),
+        };
         let read = Signature::from_trailer(&signature.to_trailer()).expect("what was written is readable");
         assert_eq!(read.to_string(), signature.to_string());
         assert_eq!(read.functions[0].params[0].dims, signature.functions[0].params[0].dims);

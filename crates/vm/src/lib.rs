@@ -38,8 +38,8 @@ pub use bytecode::{Arg, Register};
 pub use executable::{Executable, FuncInfo, FuncKind};
 pub use labels::Label;
 pub use machine::{
-    Closure, InstrumentReturn, Limits, MACHINE_KIND, NATIVE_PREFIX, ProfileReport, ProfileRow, Returns, VirtualMachine,
-    is_builtin,
+    Argument, Closure, InstrumentReturn, Limits, MACHINE_KIND, NATIVE_PREFIX, ProfileReport, ProfileRow, ProfiledCall,
+    Returns, VirtualMachine, is_builtin,
 };
 pub use register::register;
 pub use verifier::{VerifiedExecutable, VerifyError, verify};

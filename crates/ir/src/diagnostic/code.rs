@@ -172,6 +172,18 @@ codes! {
     UnknownChoice = "E0603", "One of a fixed set of names is expected; the message lists them.";
     /// Arguments of the command that make no sense.
     Usage = "E0604", "The arguments of the command do not fit each other; `relaxide help COMMAND` shows them.";
+    /// A program that the command works with and does not find, or that fails.
+    Tool = "E0605",
+        "The command works with another program (Python with ONNX Runtime, for comparisons), which is not installed, was not \
+         found, or failed. The message says where it was looked for and what it said.";
+    /// An input of a function that does not fit its type.
+    Input = "E0606",
+        "An input has another element type, another number of dimensions or another length of a dimension than the function \
+         declares, or two inputs disagree on a symbolic dimension. `relaxide inspect MODEL` shows what is declared.";
+    /// Results of two programs for one model that are not alike.
+    Differs = "E0607",
+        "`relaxide check` found an output that differs from ONNX Runtime's by more than the tolerance. The message names the \
+         first operator that differs; please report it with the model, or with the part of it around that operator.";
 }
 
 impl Code {

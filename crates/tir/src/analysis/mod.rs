@@ -5,6 +5,7 @@
 //! the schedule rules may ask them as well.
 
 pub mod affine;
+pub mod cost;
 pub mod data;
 pub mod interval;
 pub mod reducer;

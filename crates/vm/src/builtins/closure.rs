@@ -5,13 +5,16 @@ use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function, Ref, Shape};
 use super::{Args, Builtin};
 use crate::machine::{Closure, Vm};
 
+/// Calls a kernel with integers behind its tensors. Profiles know this one and count the kernel.
+pub(crate) const CALL_TIR_DYN: &str = "vm.builtin.call_tir_dyn";
+
 /// The interpreter knows this one, so that deep recursion through closures does not need the native stack.
 pub(crate) const INVOKE_CLOSURE: &str = "vm.builtin.invoke_closure";
 
 pub(super) const TABLE: &[Builtin] = &[
     Builtin::plain("vm.builtin.make_closure", make_closure),
     Builtin::with_vm(INVOKE_CLOSURE, invoke_closure),
-    Builtin::plain("vm.builtin.call_tir_dyn", call_tir_dyn),
+    Builtin::plain(CALL_TIR_DYN, call_tir_dyn),
 ];
 
 /// `(closure, captured…)`: a closure with the captured values behind its arguments.

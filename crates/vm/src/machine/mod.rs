@@ -38,7 +38,7 @@ pub use link::NATIVE_PREFIX;
 pub use module::MACHINE_KIND;
 pub(crate) use module::initialize_later;
 pub(crate) use report::register as register_reports;
-pub use report::{ProfileReport, ProfileRow};
+pub use report::{Argument, ProfileReport, ProfileRow, ProfiledCall};
 pub use stateful::Returns;
 
 use crate::builtins;

@@ -1,16 +1,21 @@
 //! Recording what the calls of a run take.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use relaxide_ffi::{Any, AnyView, Array, Error, Ref};
-use relaxide_runtime::memory::Storage;
+use relaxide_runtime::memory::{Allocator, Storage};
 
-use super::report::{Event, ProfileReport};
+use super::report::{Argument, Event, ProfileReport};
 use super::{VirtualMachine, Vm, check_arity};
 use crate::executable::FuncKind;
 
 /// How many calls are kept one by one. Calls beyond them are still counted and summed up.
 const MAX_EVENTS: usize = 1 << 20;
+
+/// How many different lists of arguments are kept. A program in a loop may make a new one with every step.
+const MAX_LISTS: usize = 1 << 16;
 
 /// A call that has not ended.
 struct Open {
@@ -19,6 +24,8 @@ struct Open {
     /// What calls inside took.
     inner: Duration,
     bytes: usize,
+    /// Which list of arguments.
+    arguments: u32,
 }
 
 /// What the calls of one function took together.
@@ -37,19 +44,49 @@ pub(super) struct Profile {
     /// By index in the function table.
     pub(super) sums: Vec<Sum>,
     pub(super) events: Vec<Event>,
+    /// The lists of arguments that calls had, each once; the first is that of which nothing is known.
+    pub(super) lists: Vec<Vec<Argument>>,
+    /// Where each of them is.
+    places: HashMap<Vec<Argument>, u32>,
+    /// Where the machine's memory comes from.
+    allocator: Option<Arc<dyn Allocator>>,
     /// How many calls are not among the events.
     pub(super) omitted: u64,
 }
 
 impl Profile {
-    fn new(functions: usize) -> Self {
-        let sums = vec![Sum::default(); functions];
-        Self { epoch: Instant::now(), open: Vec::new(), sums, events: Vec::new(), omitted: 0 }
+    fn new(functions: usize, allocator: Option<Arc<dyn Allocator>>) -> Self {
+        Self {
+            epoch: Instant::now(),
+            open: Vec::new(),
+            sums: vec![Sum::default(); functions],
+            events: Vec::new(),
+            lists: vec![Vec::new()],
+            places: HashMap::new(),
+            allocator,
+            omitted: 0,
+        }
     }
 
-    /// A call begins, with arguments of so many bytes.
-    pub(super) fn begin(&mut self, func: u32, bytes: usize) {
-        self.open.push(Open { func, start: self.epoch.elapsed(), inner: Duration::ZERO, bytes });
+    /// A call begins.
+    pub(super) fn begin(&mut self, func: u32, args: &[AnyView<'_>]) {
+        let (bytes, arguments) = (bytes_of(args), self.list(args));
+        self.open.push(Open { func, start: self.epoch.elapsed(), inner: Duration::ZERO, bytes, arguments });
+    }
+
+    /// The place of a list of arguments.
+    fn list(&mut self, args: &[AnyView<'_>]) -> u32 {
+        let list: Vec<Argument> = args.iter().flat_map(Argument::of).collect();
+        if let Some(place) = self.places.get(&list) {
+            return *place;
+        }
+        if self.lists.len() >= MAX_LISTS {
+            return 0;
+        }
+        let place = self.lists.len() as u32;
+        self.lists.push(list.clone());
+        self.places.insert(list, place);
+        place
     }
 
     /// The call that began last ends, with a result of so many bytes.
@@ -67,7 +104,9 @@ impl Profile {
             sum.bytes = sum.bytes.saturating_add(bytes);
         }
         if self.events.len() < MAX_EVENTS {
-            self.events.push(Event { func: call.func, start: call.start, time, bytes });
+            let memory = self.allocator.as_ref().map_or(0, |allocator| allocator.stats().in_use);
+            let Open { func, start, arguments, .. } = call;
+            self.events.push(Event { func, start, time, bytes, arguments, memory });
         } else {
             self.omitted += 1;
         }
@@ -95,7 +134,8 @@ impl VirtualMachine {
     pub fn profile(&self, name: &str, args: &[AnyView<'_>]) -> Result<(Any, Ref<ProfileReport>), Error> {
         let vm = self.vm();
         let index = vm.index_of(name)?;
-        let mut profile = Profile::new(vm.executable.functions().len());
+        let allocator = vm.places.first().map(|place| Arc::clone(&place.allocator));
+        let mut profile = Profile::new(vm.executable.functions().len(), allocator);
         let result = vm.invoke_profiled(index, args, &mut profile)?;
         let report = ProfileReport::new(profile, vm.executable.functions(), vm.main_device());
         Ok((result, Ref::new(report)))
@@ -106,7 +146,7 @@ impl Vm {
     fn invoke_profiled(&self, index: usize, args: &[AnyView<'_>], profile: &mut Profile) -> Result<Any, Error> {
         let info = self.info(index)?;
         if info.kind == FuncKind::Packed {
-            profile.begin(index as u32, bytes_of(args));
+            profile.begin(index as u32, args);
             let result = self.invoke(index, args)?;
             profile.end(bytes_of(&[result.as_view()]));
             return Ok(result);

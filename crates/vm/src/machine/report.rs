@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use relaxide_ffi::{AnyView, Device, Error, Function, Object, Ref, get_global, register_global};
+use relaxide_ffi::{AnyView, Device, Error, Function, Object, Ref, Shape, get_global, register_global};
 
 use super::profile::Profile;
 use crate::executable::FuncInfo;
@@ -26,6 +26,50 @@ pub struct ProfileRow {
     pub bytes: usize,
 }
 
+/// What a call was given, as far as its cost depends on it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Argument {
+    /// A tensor of these dimensions.
+    Tensor(Vec<i64>),
+    /// An integer.
+    Int(i64),
+    /// Something else.
+    Other,
+}
+
+impl Argument {
+    /// What a value is; a shape is its integers, as kernels take them.
+    pub(super) fn of(value: &AnyView<'_>) -> Vec<Argument> {
+        if let Some(tensor) = value.as_tensor() {
+            return vec![Argument::Tensor(tensor.shape().to_vec())];
+        }
+        if let Some(value) = value.as_int() {
+            return vec![Argument::Int(value)];
+        }
+        match value.to::<Shape>() {
+            Ok(shape) => shape.iter().copied().map(Argument::Int).collect(),
+            Err(_) => vec![Argument::Other],
+        }
+    }
+}
+
+/// One call of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct ProfiledCall<'a> {
+    /// The function's name.
+    pub name: &'a str,
+    /// When it began, from the beginning of the run.
+    pub start: Duration,
+    /// The time from call to return.
+    pub time: Duration,
+    /// The bytes of the tensors that it was given and that it returned.
+    pub bytes: usize,
+    /// The bytes of the machine's memory that were in use when it returned.
+    pub memory: usize,
+    /// What it was given; nothing where the run had too many different calls to keep that.
+    pub arguments: &'a [Argument],
+}
+
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event {
@@ -33,6 +77,8 @@ pub(super) struct Event {
     pub(super) start: Duration,
     pub(super) time: Duration,
     pub(super) bytes: usize,
+    pub(super) arguments: u32,
+    pub(super) memory: usize,
 }
 
 /// What each function of a run took.
@@ -46,6 +92,8 @@ pub struct ProfileReport {
     names: Vec<String>,
     #[field(hidden)]
     events: Vec<Event>,
+    #[field(hidden)]
+    lists: Vec<Vec<Argument>>,
     #[field(hidden)]
     omitted: u64,
     #[field(hidden)]
@@ -65,12 +113,24 @@ impl ProfileReport {
             functions.iter().zip(&profile.sums).filter(|(_, sum)| sum.calls > 0).map(row).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.own));
         let names = functions.iter().map(|function| function.name.clone()).collect();
-        Self { rows, names, events: profile.events, omitted: profile.omitted, device }
+        Self { rows, names, events: profile.events, lists: profile.lists, omitted: profile.omitted, device }
     }
 
     /// The functions that were called, the one that took most itself first.
     pub fn rows(&self) -> &[ProfileRow] {
         &self.rows
+    }
+
+    /// The calls one by one, in the order in which they returned.
+    pub fn calls(&self) -> impl Iterator<Item = ProfiledCall<'_>> {
+        self.events.iter().map(|event| ProfiledCall {
+            name: self.names.get(event.func as usize).map_or("?", String::as_str),
+            start: event.start,
+            time: event.time,
+            bytes: event.bytes,
+            memory: event.memory,
+            arguments: self.lists.get(event.arguments as usize).map_or(&[], Vec::as_slice),
+        })
     }
 
     /// How many calls are in the sums and not in the trace, which has room for a million.

@@ -36,7 +36,7 @@ impl Vm {
         let _depth = NativeDepth::enter()?;
         let limited = self.watch.limited().map(|limited| LimitedRun::enter(self, limited));
         if let Some(profile) = profile.as_deref_mut() {
-            profile.begin(index as u32, bytes_of(args));
+            profile.begin(index as u32, args);
         }
         if let Some(Callee::Tir(function)) = self.callees.get(index) {
             let result = self.run_tir(function, index, args)?;
@@ -115,11 +115,12 @@ impl Watched<'_, '_, '_> {
             self.run.call_bytecode(inner as usize, args, skip, &bound, dst)?;
             return self.opened();
         }
+        let (counted, skip) = self.counted_as(func, args);
         let frame = self.run.stack.registers.get_mut(self.run.base..).ok_or_else(|| broken("a frame"))?;
         let profile = &mut self.profile;
         let result = vm.with_views(frame, args, |views| {
             if let Some(profile) = profile {
-                profile.begin(func, bytes_of(views));
+                profile.begin(counted, views.get(skip..).unwrap_or_default());
             }
             let result = vm.call_linked(func as usize, views)?;
             if let Some(profile) = profile {
@@ -133,6 +134,19 @@ impl Watched<'_, '_, '_> {
         store(frame, dst, result)?;
         self.run.pc += 1;
         Ok(())
+    }
+
+    /// The function that a profile counts a call as, and how many operands are not its arguments: a kernel that is called with
+    /// integers is counted by its own name.
+    fn counted_as(&self, func: u32, args: Operands) -> (u32, usize) {
+        let by_builtin = match self.run.vm.callees.get(func as usize) {
+            Some(Callee::Builtin(builtin, _)) => builtin.name == builtins::CALL_TIR_DYN,
+            _ => false,
+        };
+        match self.run.vm.program.operands(args).first() {
+            Some(Operand::Function(kernel)) if by_builtin => (*kernel, 1),
+            _ => (func, 0),
+        }
     }
 
     /// The function in bytecode that a call leads to, how many operands are not its arguments, and what follows them.
@@ -156,7 +170,7 @@ impl Watched<'_, '_, '_> {
         let vm = self.run.vm;
         let frame = self.run.stack.registers.get(self.run.base..).unwrap_or_default();
         if let Some(profile) = &mut self.profile {
-            profile.begin(inner, vm.with_views(frame, args, bytes_of));
+            vm.with_views(frame, args, |views| profile.begin(inner, views));
         }
         if has_instrument {
             let own = |operand: &Operand| vm.view(frame, *operand).to_owned();

@@ -1,0 +1,149 @@
+//! Elements of tensors as numbers, for every type that the command line reads, writes or makes up.
+
+use half::{bf16, f16};
+use relaxide::ffi::{DataType, Tensor};
+
+use crate::error::CliError;
+
+/// An element type.
+pub trait Element: Copy + 'static {
+    /// The number.
+    fn to_number(self) -> f64;
+    /// The nearest element.
+    fn of_number(number: f64) -> Self;
+    /// Its bytes in memory.
+    fn write(self, out: &mut Vec<u8>);
+    /// From its bytes in memory.
+    fn read(bytes: &[u8]) -> Option<Self>;
+}
+
+macro_rules! elements {
+    ($($ty:ty: $to:expr, $of:expr;)*) => {$(
+        impl Element for $ty {
+            fn to_number(self) -> f64 {
+                let to: fn($ty) -> f64 = $to;
+                to(self)
+            }
+            fn of_number(number: f64) -> Self {
+                let of: fn(f64) -> $ty = $of;
+                of(number)
+            }
+            fn write(self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+            fn read(bytes: &[u8]) -> Option<Self> {
+                Some(<$ty>::from_le_bytes(bytes.try_into().ok()?))
+            }
+        }
+    )*};
+}
+elements! {
+    f64: |v| v, |n| n;
+    f32: f64::from, |n| n as f32;
+    f16: f64::from, f16::from_f64;
+    bf16: f64::from, bf16::from_f64;
+    i8: f64::from, |n| n as i8;
+    i16: f64::from, |n| n as i16;
+    i32: f64::from, |n| n as i32;
+    i64: |v| v as f64, |n| n as i64;
+    u8: f64::from, |n| n as u8;
+    u16: f64::from, |n| n as u16;
+    u32: f64::from, |n| n as u32;
+    u64: |v| v as f64, |n| n as u64;
+}
+
+/// Calls a macro with the Rust type of a dtype. Truth values are bytes of 0 and 1.
+macro_rules! for_dtype {
+    ($dtype:expr, $go:ident) => {
+        match $dtype.to_string().as_str() {
+            "float32" => $go!(f32),
+            "float64" => $go!(f64),
+            "float16" => $go!(half::f16),
+            "bfloat16" => $go!(half::bf16),
+            "int8" => $go!(i8),
+            "int16" => $go!(i16),
+            "int32" => $go!(i32),
+            "int64" => $go!(i64),
+            "uint8" | "bool" => $go!(u8),
+            "uint16" => $go!(u16),
+            "uint32" => $go!(u32),
+            "uint64" => $go!(u64),
+            other => Err(no_numbers(other)),
+        }
+    };
+}
+
+/// The error of an element type that the command line has no numbers for.
+pub fn no_numbers(dtype: &str) -> CliError {
+    CliError::usage(
+        format!("tensors of {dtype} cannot be read, written or made up here"),
+        "use floats of 16 bits and more, integers of 8 bits and more, or bool; Python takes all types",
+    )
+}
+
+/// The elements of a tensor.
+pub fn values<T: Element>(tensor: &Tensor) -> Result<Vec<T>, CliError> {
+    let bytes = tensor.to_bytes()?;
+    Ok(bytes.chunks_exact(size_of::<T>()).filter_map(T::read).collect())
+}
+
+/// A tensor of elements.
+pub fn tensor<T: Element>(
+    dtype: DataType,
+    shape: &[i64],
+    elements: impl Iterator<Item = T>,
+) -> Result<Tensor, CliError> {
+    let mut bytes = Vec::new();
+    elements.for_each(|element| element.write(&mut bytes));
+    Ok(Tensor::from_bytes(&bytes, shape, dtype)?)
+}
+
+/// The elements as numbers.
+pub fn numbers(tensor: &Tensor) -> Result<Vec<f64>, CliError> {
+    macro_rules! go {
+        ($ty:ty) => {
+            Ok(values::<$ty>(tensor)?.into_iter().map(Element::to_number).collect())
+        };
+    }
+    for_dtype!(tensor.dtype(), go)
+}
+
+/// A tensor of numbers, converted to its element type.
+pub fn from_numbers(dtype: DataType, shape: &[i64], numbers: impl Iterator<Item = f64>) -> Result<Tensor, CliError> {
+    let truth = dtype.is_bool();
+    let numbers = numbers.map(|n| if truth { f64::from(u8::from(n != 0.0)) } else { n });
+    macro_rules! go {
+        ($ty:ty) => {
+            tensor::<$ty>(dtype, shape, numbers.map(<$ty as Element>::of_number))
+        };
+    }
+    for_dtype!(dtype, go)
+}
+
+/// A small generator of numbers in [0, 1): splitmix64.
+pub struct Random(pub u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A tensor of random numbers: floats from 0 to 1, integers from 0 to 99, truth values.
+    pub fn tensor(&mut self, dtype: DataType, shape: &[i64]) -> Result<Tensor, CliError> {
+        let too_large = || {
+            CliError::usage(
+                format!("a tensor of shape {shape:?} has more elements than fit memory"),
+                "give smaller dimensions",
+            )
+        };
+        let count = shape.iter().try_fold(1usize, |n, dim| n.checked_mul(usize::try_from(*dim).ok()?));
+        let count = count.filter(|n| *n < 1 << 36).ok_or_else(too_large)?;
+        let scale = if dtype.is_bool() { 2.0 } else { 100.0 };
+        let number = |random: f64| if dtype.is_float() { random } else { (random * scale).floor() };
+        from_numbers(dtype, shape, (0..count).map(|_| number(self.next())))
+    }
+}

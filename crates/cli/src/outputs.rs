@@ -1,0 +1,160 @@
+//! What a call returned: as files, or summed up for reading.
+
+use std::path::{Path, PathBuf};
+
+use relaxide::ffi::{Any, Array, Shape, Tensor};
+use serde_json::{Value, json};
+
+use crate::answer;
+use crate::error::CliError;
+use crate::inputs::{element, npy};
+
+/// A value that a function returned, with its place in tuples: `0`, `1.0`.
+pub struct Output {
+    /// Its place; empty where the function returned one value.
+    pub place: String,
+    /// The value.
+    pub value: Content,
+}
+
+/// The kinds of values that are shown.
+pub enum Content {
+    /// A tensor.
+    Tensor(Tensor),
+    /// Anything else, as text.
+    Other(String),
+}
+
+/// What a result consists of.
+pub fn flatten(result: &Any) -> Vec<Output> {
+    let mut outputs = Vec::new();
+    collect(result, String::new(), &mut outputs);
+    outputs
+}
+
+fn collect(value: &Any, place: String, outputs: &mut Vec<Output>) {
+    if let Ok(tensor) = value.to::<Tensor>() {
+        return outputs.push(Output { place, value: Content::Tensor(tensor) });
+    }
+    if let Ok(array) = value.to::<Array>() {
+        for (i, item) in array.iter().enumerate() {
+            let inner = if place.is_empty() { i.to_string() } else { format!("{place}.{i}") };
+            collect(item, inner, outputs);
+        }
+        return;
+    }
+    let text = match value.to::<Shape>() {
+        Ok(shape) => format!("shape {:?}", shape.iter().collect::<Vec<_>>()),
+        Err(_) => format!("{value:?}"),
+    };
+    outputs.push(Output { place, value: Content::Other(text) });
+}
+
+/// The figures of a tensor.
+struct Figures {
+    min: f64,
+    max: f64,
+    mean: f64,
+    /// How many elements are no numbers.
+    nan: usize,
+    head: Vec<f64>,
+    count: usize,
+}
+
+impl Figures {
+    fn of(tensor: &Tensor) -> Result<Figures, CliError> {
+        let numbers = element::numbers(tensor)?;
+        let real = || numbers.iter().copied().filter(|n| !n.is_nan());
+        let count = real().count();
+        Ok(Figures {
+            min: real().fold(f64::INFINITY, f64::min),
+            max: real().fold(f64::NEG_INFINITY, f64::max),
+            mean: if count == 0 { 0.0 } else { real().sum::<f64>() / count as f64 },
+            nan: numbers.len() - count,
+            head: numbers.iter().take(8).copied().collect(),
+            count: numbers.len(),
+        })
+    }
+}
+
+impl Output {
+    /// The place in words.
+    fn title(&self) -> String {
+        if self.place.is_empty() { "output".into() } else { format!("output {}", self.place) }
+    }
+
+    /// For people.
+    pub fn text(&self) -> Result<String, CliError> {
+        let tensor = match &self.value {
+            Content::Tensor(tensor) => tensor,
+            Content::Other(text) => return Ok(format!("{}: {text}", self.title())),
+        };
+        let head = format!("{}: {}{:?}", self.title(), tensor.dtype(), tensor.shape());
+        let figures = Figures::of(tensor)?;
+        if figures.count == 0 {
+            return Ok(format!("{head}  (empty)"));
+        }
+        let whole = !tensor.dtype().is_float();
+        let number = |n: f64| if whole { format!("{n}") } else { float_text(n) };
+        let values: Vec<String> = figures.head.iter().map(|n| number(*n)).collect();
+        let more = if figures.count > values.len() { ", …" } else { "" };
+        let range = match figures.count {
+            1 => String::new(),
+            _ => format!("  min {} max {} mean {}", number(figures.min), number(figures.max), float_text(figures.mean)),
+        };
+        let nan = if figures.nan > 0 { format!("  {} of them NaN", figures.nan) } else { String::new() };
+        Ok(format!("{head}{range}{nan}\n  [{}{more}]", values.join(", ")))
+    }
+
+    /// For scripts.
+    pub fn json(&self, file: Option<&Path>) -> Result<Value, CliError> {
+        let tensor = match &self.value {
+            Content::Tensor(tensor) => tensor,
+            Content::Other(text) => return Ok(json!({ "place": self.place, "value": text })),
+        };
+        let figures = Figures::of(tensor)?;
+        Ok(json!({
+            "place": self.place, "shape": tensor.shape(), "dtype": tensor.dtype().to_string(), "min": figures.min,
+            "max": figures.max, "mean": figures.mean, "nan": figures.nan, "head": figures.head, "file": file,
+        }))
+    }
+}
+
+/// A number of a tensor, as short as it is told from its neighbours by eye.
+fn float_text(n: f64) -> String {
+    let size = n.abs();
+    if n == 0.0 || (1e-3..1e6).contains(&size) { format!("{n:.6}") } else { format!("{n:.4e}") }
+}
+
+/// Writes tensors to files and says which: an .npz holds all; an .npy, or a prefix of one, is a file each.
+pub fn write(path: &Path, outputs: &[Output]) -> Result<Vec<PathBuf>, CliError> {
+    let tensors: Vec<(&str, &Tensor)> = outputs
+        .iter()
+        .filter_map(|output| match &output.value {
+            Content::Tensor(tensor) => Some((output.place.as_str(), tensor)),
+            Content::Other(_) => None,
+        })
+        .collect();
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    if ending == Some("npz") {
+        let name = |place: &str| if place.is_empty() { "output".to_string() } else { format!("output_{place}") };
+        let named: Vec<(String, Tensor)> = tensors.iter().map(|(place, t)| (name(place), Tensor::clone(t))).collect();
+        npy::write_archive(path, &named)?;
+        return Ok(vec![path.to_path_buf(); named.len()]);
+    }
+    let prefix = if ending == Some("npy") { path.with_extension("") } else { path.to_path_buf() };
+    let mut files = Vec::new();
+    for (place, tensor) in tensors {
+        let mut file = prefix.clone().into_os_string();
+        file.push(if place.is_empty() { ".npy".to_string() } else { format!(".{place}.npy") });
+        npy::write(Path::new(&file), tensor)?;
+        files.push(PathBuf::from(file));
+    }
+    Ok(files)
+}
+
+/// Says which file a tensor is in.
+pub fn say_written(output: &Output, file: &Path) -> Result<(), CliError> {
+    let Content::Tensor(tensor) = &output.value else { return answer::line(&output.text()?) };
+    answer::line(&format!("wrote {}: {} {}{:?}", file.display(), output.title(), tensor.dtype(), tensor.shape()))
+}

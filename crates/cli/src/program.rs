@@ -1,0 +1,113 @@
+//! Models and programs from files, and compiled models from either.
+
+use std::path::Path;
+
+use relaxide::ffi::Module;
+use relaxide::{CompileOptions, DimRange, DimSpec, IRModule, OnnxOptions, Target};
+
+use crate::args::{ModelArgs, Precision, ProgramArgs};
+use crate::error::CliError;
+use crate::progress::Bar;
+
+/// What a file is, by its ending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A compiled model.
+    Compiled,
+    /// An ONNX model.
+    Onnx,
+    /// A TVMScript program.
+    Script,
+}
+
+impl Kind {
+    /// What a file is.
+    pub fn of(path: &Path) -> Result<Kind, CliError> {
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("so") => Ok(Kind::Compiled),
+            Some("onnx") => Ok(Kind::Onnx),
+            Some("py" | "relax") => Ok(Kind::Script),
+            Some("rly" | "relay") => Err(CliError::usage(
+                format!("{} is a program in Relay's text, which is not supported yet", path.display()),
+                "export the model to ONNX, or write the program in TVMScript (.py, .relax)",
+            )),
+            _ => Err(CliError::usage(
+                format!("{} is not a kind of file that is known here", path.display()),
+                "give an ONNX model (.onnx), a TVMScript program (.py, .relax) or a compiled model (.so)",
+            )),
+        }
+    }
+}
+
+/// Reads a program of any kind that can be compiled.
+pub fn load(path: &Path, shapes: &[(String, Vec<DimSpec>)]) -> Result<IRModule, CliError> {
+    let kind = Kind::of(path)?;
+    std::fs::metadata(path).map_err(CliError::file(path))?;
+    match kind {
+        Kind::Onnx => {
+            let options = OnnxOptions { shapes: shapes.to_vec(), ..OnnxOptions::default() };
+            Ok(relaxide::import_onnx_file(path, &options)?)
+        }
+        Kind::Script if !shapes.is_empty() => Err(CliError::usage(
+            format!("{} is a program, whose shapes stand in its text", path.display()),
+            "give the lengths of its symbolic dimensions with --dim, or change the text",
+        )),
+        Kind::Script => {
+            let text = std::fs::read_to_string(path).map_err(CliError::file(path))?;
+            Ok(relaxide::parse_script(&text, &path.display().to_string())?)
+        }
+        Kind::Compiled => Err(CliError::usage(
+            format!("{} is compiled already", path.display()),
+            "give the .onnx, .py or .relax file that it was compiled from",
+        )),
+    }
+}
+
+/// The program with dimensions bounded and in the precision that is asked for.
+pub fn prepare(module: IRModule, precision: Precision, dims: &[DimRange]) -> Result<IRModule, CliError> {
+    let module = relaxide::bound_dims(&module, "main", dims)?;
+    match precision {
+        Precision::Float32 => Ok(module),
+        Precision::Float16 => Ok(relaxide::run_passes(&module, &["ToMixedPrecision(out_dtype=float16)"])?),
+    }
+}
+
+/// The target of a text.
+pub fn target(text: &str) -> Result<Target, CliError> {
+    Ok(text.parse::<Target>().map_err(relaxide::Error::from)?)
+}
+
+/// Opens a compiled model, or compiles one in memory.
+pub fn open(args: &ModelArgs, bar: &mut Bar) -> Result<Module, CliError> {
+    if Kind::of(&args.file)? == Kind::Compiled {
+        return load_compiled(&args.file);
+    }
+    bar.begin("import");
+    let module = prepare(load(&args.file, &[])?, args.program.precision, &[])?;
+    compile_in_memory(&module, &args.program, bar)
+}
+
+/// Opens a compiled model.
+pub fn load_compiled(path: &Path) -> Result<Module, CliError> {
+    relaxide::load_module(path).map_err(|error| unreadable(path, error))
+}
+
+/// Compiles a program into this process.
+pub fn compile_in_memory(module: &IRModule, args: &ProgramArgs, bar: &mut Bar) -> Result<Module, CliError> {
+    let target = target(&args.target)?;
+    if target.kind == "c" {
+        return Err(CliError::usage("what the target `c` makes cannot be run here", "leave --target out"));
+    }
+    let mut options = CompileOptions { target, progress: Some(bar), ..CompileOptions::default() };
+    let module = relaxide::compile(module, &mut options)?.jit()?;
+    bar.finish();
+    Ok(module)
+}
+
+/// The error of a library that cannot be loaded; one that is not there is said to be that.
+fn unreadable(path: &Path, error: relaxide::ffi::Error) -> CliError {
+    match std::fs::metadata(path) {
+        Err(source) => CliError::File { path: path.to_path_buf(), source },
+        Ok(_) => error.into(),
+    }
+}

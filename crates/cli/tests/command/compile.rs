@@ -1,0 +1,110 @@
+//! `relaxide compile`.
+
+use crate::workplace::{Workplace, is_made, masked};
+
+#[test]
+fn a_compilation_says_its_stages_what_it_made_and_how_to_run_it() {
+    let place = Workplace::with_models();
+    let ended = place.ok("compile model.relax --dim n=1..64");
+    assert_eq!(ended.out, "");
+    let said = ended.err_masked();
+    let stages: Vec<&str> = said.lines().take(5).map(|line| line.split(" #").next().unwrap()).collect();
+    assert_eq!(stages, ["import", "passes", "kernels", "native code", "export"]);
+    let rest: Vec<&str> = said.lines().skip(5).collect();
+    assert!(
+        rest[0].starts_with("wrote model.so (") && rest[0].ends_with(" 4 kernels) from model.relax in # s"),
+        "{said}"
+    );
+    assert_eq!(
+        rest[1..],
+        [
+            "main(x: float32[n, 4], w: float32[4, 8]) -> R.Tensor((8,), dtype=\"float32\")",
+            "n from 1 to 64",
+            "pair(x: float32[2]) -> R.Tuple(R.Tensor((2,), dtype=\"float32\"), R.Tensor((2,), dtype=\"float32\"))",
+            "next: relaxide run model.so --dim n=1",
+        ]
+    );
+    let next = said.lines().last().unwrap().strip_prefix("next: relaxide ").unwrap();
+    assert!(place.ok(next).out.starts_with("output: float32[8]"));
+}
+
+#[test]
+fn quiet_is_quiet_and_json_is_one_object() {
+    let place = Workplace::with_models();
+    let ended = place.ok("compile model.onnx -q -o quiet.so");
+    assert_eq!((ended.out.as_str(), ended.err.as_str()), ("", ""));
+    let answer = place.json("compile model.onnx -o model.so");
+    assert_eq!((&answer["command"], &answer["version"]), (&"compile".into(), &1.into()));
+    assert_eq!(answer["output"], "model.so");
+    assert_eq!(answer["functions"][0]["params"][0]["shape"], serde_json::json!(["batch", 3, 8, 8]));
+    assert_eq!(answer["functions"][0]["dims"][0]["name"], "batch");
+    assert_eq!(answer["stages"].as_array().unwrap().len(), 5);
+    assert!(answer["bytes"].as_u64().unwrap() > 1000 && answer["kernels"].as_u64().unwrap() > 1);
+    assert_eq!(answer["header"], serde_json::Value::Null);
+}
+
+#[test]
+fn shapes_and_dims_rename_bound_and_fix_dimensions() {
+    let place = Workplace::with_models();
+    place.ok("compile model.onnx -q -o named.so --shape image=many,3,8,8 --dim many=1..4");
+    assert_eq!(place.ok("run named.so --dim many=4").code, 0);
+    let beyond = place.run("run named.so --dim many=5");
+    assert_eq!(beyond.code, 1);
+    assert!(beyond.err.starts_with("error[E0606]: many is 5, outside of"), "{}", beyond.err);
+    place.ok("compile model.onnx -q -o fixed.so --dim batch=2");
+    let signature = place.ok("inspect fixed.so").out;
+    assert!(signature.starts_with("main(image: float32[2, 3, 8, 8]) -> "), "{signature}");
+    let unknown = place.run("compile model.onnx --dim bach=2");
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.err.contains("there is no symbolic dimension \"bach\"") && unknown.err.contains("batch"));
+}
+
+#[test]
+fn half_precision_gives_nearly_the_same() {
+    let place = Workplace::with_models();
+    place.ok("compile model.onnx -q -o full.so");
+    place.ok("compile model.onnx -q -o half.so --precision float16");
+    let head = |file: &str| place.json(&format!("run {file} --dim batch=1"))["outputs"][0]["head"].clone();
+    let numbers = |head: serde_json::Value| -> Vec<f64> { serde_json::from_value(head).unwrap() };
+    let (full, half) = (numbers(head("full.so")), numbers(head("half.so")));
+    assert_ne!(full, half);
+    assert!(full.iter().zip(&half).all(|(a, b)| (a - b).abs() < 1e-2), "{full:?} {half:?}");
+}
+
+#[test]
+fn the_target_c_makes_a_file_of_c_and_a_header() {
+    let place = Workplace::with_models();
+    let ended = place.ok("compile model.relax --target c");
+    assert!(masked(&ended.err).ends_with("next: include model.h and link model.c"), "{}", ended.err);
+    assert!(is_made(&place.path("model.c")) && is_made(&place.path("model.h")));
+    let source = std::fs::read_to_string(place.path("model.c")).unwrap();
+    assert!(source.contains("TVMFFI"), "it is C for the runtime");
+    let wrong = place.run("compile model.relax --target c -o model.so");
+    assert_eq!(wrong.code, 1, "{}", wrong.err);
+    assert!(wrong.err.contains("write a file that ends in .c"), "{}", wrong.err);
+}
+
+#[test]
+fn archives_have_headers_and_kernels_are_explained() {
+    let place = Workplace::with_models();
+    place.ok("compile model.relax -q -o libmodel.a --prefix my_");
+    assert!(is_made(&place.path("libmodel.a")));
+    assert!(std::fs::read_to_string(place.path("libmodel.h")).unwrap().contains("my_"));
+    let explained = place.ok("compile model.relax -q --explain").out;
+    assert!(explained.contains("matmul:"), "{explained}");
+}
+
+#[test]
+fn all_that_keeps_a_model_from_being_imported_is_listed_with_what_to_do() {
+    let place = Workplace::new();
+    std::fs::write(place.path("odd.onnx"), crate::models::unsupported()).unwrap();
+    let ended = place.run("compile odd.onnx");
+    assert_eq!(ended.code, 1);
+    assert!(ended.err.contains("error[E0502]: the ONNX model cannot be imported: 2 problems"), "{}", ended.err);
+    assert!(ended.err.contains("Frobnicate (node `Frobnicate_of_a`"), "{}", ended.err);
+    assert!(ended.err.contains("Grumble (node `Grumble_of_c`") && ended.err.contains("docs/onnx.md"), "{}", ended.err);
+    let answer = place.run("compile odd.onnx --json");
+    let error: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    assert_eq!(error["error"]["code"], "E0502");
+    assert_eq!(error["error"]["details"].as_array().unwrap().len(), 2);
+}

@@ -1,0 +1,60 @@
+//! `relaxide inspect`.
+
+use crate::workplace::Workplace;
+
+#[test]
+fn every_view_of_every_kind_of_file() {
+    let place = Workplace::with_models();
+    place.ok("compile model.onnx -q");
+    let starts = [
+        (
+            "model.so",
+            "signature",
+            "main(image: float32[batch, 3, 8, 8]) -> R.Tensor((batch, 5), dtype=\"float32\")\n    batch of any",
+        ),
+        ("model.so", "text", "@main:"),
+        ("model.so", "python", "ib = "),
+        ("model.so", "stats", "Relax VM executable statistics:"),
+        ("model.so", "graph", "<svg xmlns="),
+        ("model.onnx", "signature", "main(image: float32[batch, 3, 8, 8])"),
+        ("model.onnx", "script", "# from typing import TypeVar"),
+        ("model.onnx", "stats", "functions  1\nkernels    0\nconstants  "),
+        ("model.onnx", "graph", "<svg xmlns="),
+        ("model.relax", "script", "# from t"),
+    ];
+    for (file, view, start) in starts {
+        let ended = place.ok(&format!("inspect {file} --show {view}"));
+        assert!(ended.out.starts_with(start), "{file} {view}: {}", ended.out.chars().take(200).collect::<String>());
+    }
+    for (file, view) in [("model.so", "script"), ("model.onnx", "text"), ("model.relax", "python")] {
+        assert_eq!(place.run(&format!("inspect {file} --show {view}")).code, 2, "{file} {view}");
+    }
+}
+
+#[test]
+fn graphs_show_operators_of_programs_and_kernels_of_compiled_models() {
+    let place = Workplace::with_models();
+    place.ok("compile model.onnx -q");
+    place.ok("inspect model.onnx --show graph -o graph.svg");
+    let program = std::fs::read_to_string(place.path("graph.svg")).unwrap();
+    for label in ["image", "nn.conv2d", "nn.relu", "matmul", "output"] {
+        assert!(program.contains(&format!(">{label}<")), "{label}");
+    }
+    let compiled = place.ok("inspect model.so --show graph").out;
+    assert!(compiled.contains(">fused_conv2d_relu<") && compiled.contains(">output<"), "{compiled}");
+    let nodes = compiled.matches("class=\"node\"").count();
+    assert_eq!(compiled.matches("class=\"edge\"").count(), nodes - 1, "a chain");
+    let missing = place.run("inspect model.so --show graph --function nobody");
+    assert!(missing.code == 2 && missing.err.contains("the file has: main"), "{}", missing.err);
+}
+
+#[test]
+fn json_has_dimensions_and_counts() {
+    let place = Workplace::with_models();
+    let signature = place.json("inspect model.relax");
+    assert_eq!(signature["functions"][0]["name"], "main");
+    assert_eq!(signature["functions"][0]["dims"], serde_json::json!([{ "name": "n", "min": 0, "max": null }]));
+    let stats = place.json("inspect model.onnx --show stats");
+    assert_eq!(stats["stats"]["calls"]["matmul"], 1);
+    assert_eq!(stats["stats"]["constants"], 2);
+}

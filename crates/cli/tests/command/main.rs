@@ -1,0 +1,10 @@
+//! The command as people and scripts use it: what it prints, what it writes, and how it ends.
+
+mod bench;
+mod compile;
+mod errors;
+mod inspect;
+mod models;
+mod opt;
+mod run;
+mod workplace;

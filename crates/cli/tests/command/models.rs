@@ -1,0 +1,94 @@
+//! The programs and models that tests are about.
+
+use prost::Message;
+use relaxide::onnx::proto::*;
+
+/// A product, a softmax and a sum, over a dimension `n`.
+pub const PROGRAM: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, 8), "float32")):
+        with R.dataflow():
+            lv = R.matmul(x, w)
+            lv1 = R.nn.softmax(lv, axis=-1)
+            gv = R.sum(lv1, axis=0)
+            R.output(gv)
+        return gv
+
+    @R.function
+    def pair(x: R.Tensor((2,), "float32")):
+        with R.dataflow():
+            lv = R.add(x, x)
+            gv = (lv, x)
+            R.output(gv)
+        return gv
+"#;
+
+fn tensor_type(dims: &[&str]) -> Option<TypeProto> {
+    let dim = |dim: &&str| Dimension {
+        value: Some(match dim.parse() {
+            Ok(value) => DimensionValue::Value(value),
+            Err(_) => DimensionValue::Param(dim.to_string()),
+        }),
+    };
+    let shape = Some(TensorShapeProto { dim: dims.iter().map(dim).collect() });
+    Some(TypeProto { value: Some(TypeKind::Tensor(TensorTypeProto { elem_type: ElementType::Float as i32, shape })) })
+}
+
+fn node(op: &str, inputs: &[&str], output: &str) -> NodeProto {
+    NodeProto {
+        op_type: op.into(),
+        name: format!("{op}_of_{output}"),
+        input: inputs.iter().map(ToString::to_string).collect(),
+        output: vec![output.into()],
+        ..NodeProto::default()
+    }
+}
+
+fn weight(name: &str, dims: &[i64]) -> TensorProto {
+    let count: i64 = dims.iter().product();
+    TensorProto {
+        name: name.into(),
+        dims: dims.to_vec(),
+        data_type: ElementType::Float as i32,
+        float_data: (0..count).map(|i| (i as f32 * 0.37).sin() * 0.2).collect(),
+        ..TensorProto::default()
+    }
+}
+
+fn file(nodes: Vec<NodeProto>, initializer: Vec<TensorProto>, input: &[&str]) -> Vec<u8> {
+    let graph = GraphProto {
+        node: nodes,
+        name: "test".into(),
+        initializer,
+        input: vec![ValueInfoProto { name: "image".into(), r#type: tensor_type(input) }],
+        output: vec![ValueInfoProto { name: "y".into(), r#type: tensor_type(&[]) }],
+        ..GraphProto::default()
+    };
+    let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 17 }];
+    ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..ModelProto::default() }.encode_to_vec()
+}
+
+/// A convolution, a ReLU, a mean over the image and a product: an image (batch, 3, 8, 8) to five numbers.
+pub fn network() -> Vec<u8> {
+    let nodes = vec![
+        node("Conv", &["image", "kernel"], "a"),
+        node("Relu", &["a"], "b"),
+        node("GlobalAveragePool", &["b"], "c"),
+        node("Flatten", &["c"], "d"),
+        node("MatMul", &["d", "matrix"], "y"),
+    ];
+    file(nodes, vec![weight("kernel", &[4, 3, 3, 3]), weight("matrix", &[4, 5])], &["batch", "3", "8", "8"])
+}
+
+/// A model with two operators that do not exist.
+pub fn unsupported() -> Vec<u8> {
+    let nodes = vec![
+        node("Frobnicate", &["image"], "a"),
+        node("Relu", &["a"], "b"),
+        node("Grumble", &["image"], "c"),
+        node("Add", &["b", "c"], "y"),
+    ];
+    file(nodes, Vec::new(), &["batch", "3"])
+}

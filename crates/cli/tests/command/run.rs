@@ -1,0 +1,99 @@
+//! `relaxide run`: inputs of every kind, outputs of every kind.
+
+use crate::workplace::Workplace;
+
+/// A folder with `model.so` of the program.
+fn compiled() -> Workplace {
+    let place = Workplace::with_models();
+    place.ok("compile model.relax -q");
+    place
+}
+
+#[test]
+fn random_inputs_are_the_same_every_time_unless_the_seed_is_another() {
+    let place = compiled();
+    let first = place.ok("run model.so --dim n=3").out;
+    assert_eq!(first, place.ok("run model.so --shape x=3,4").out);
+    assert_ne!(first, place.ok("run model.so --dim n=3 --seed 1").out);
+    assert!(first.starts_with("output: float32[8]  min 0."), "{first}");
+}
+
+#[test]
+fn results_become_files_that_are_inputs_again() {
+    let place = compiled();
+    let said = place.ok("run model.so -f pair --input x=1,2 --output two.npz").out;
+    assert_eq!(said, "wrote two.npz: output 0 float32[2]\nwrote two.npz: output 1 float32[2]\n");
+    let named = place.run("run model.so -f pair --input x=two.npz");
+    assert_eq!(named.code, 2);
+    assert!(
+        named.err.contains("two.npz has no array \"x\"") && named.err.contains("output_0, output_1"),
+        "{}",
+        named.err
+    );
+    place.ok("run model.so -f pair --input 3,5 --output parts");
+    let answer = place.json("run model.so -f pair --input parts.0.npy");
+    assert_eq!(answer["outputs"][0]["head"], serde_json::json!([12.0, 20.0]));
+    assert_eq!(answer["outputs"][1]["place"], "1");
+}
+
+#[test]
+fn an_archive_gives_every_input_by_name() {
+    let place = compiled();
+    place.write("x.txt", "1 2 3 4\n5, 6, 7, 8\n");
+    let from_text = place.ok("run model.so --input x=x.txt --seed 4").out;
+    assert!(from_text.starts_with("output: float32[8]"));
+    // Sixteen numbers are four rows; ten are none.
+    assert_eq!(place.run("run model.so --input x=1,2,3,4,5,6,7,8").code, 0);
+    let wrong = place.run("run model.so --input x=1,2,3");
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.err.contains("3 numbers do not fill input x of shape (?, 4)"), "{}", wrong.err);
+}
+
+#[test]
+fn pictures_are_scaled_and_normalised() {
+    let place = Workplace::with_models();
+    let mut picture = image::RgbImage::new(16, 12);
+    picture.pixels_mut().for_each(|pixel| pixel.0 = [255, 0, 51]);
+    picture.save(place.path("picture.png")).unwrap();
+    place.write(
+        "show.relax",
+        "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((1, 3, 2, 2), \"float32\")):\n        \
+         with R.dataflow():\n            gv = R.add(x, x)\n            R.output(gv)\n        return gv\n",
+    );
+    let head = |options: &str| {
+        place.json(&format!("run show.relax --input picture.png{options}"))["outputs"][0]["head"].clone()
+    };
+    assert_eq!(head(""), serde_json::json!([2.0, 2.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0]));
+    assert_eq!(head(" --mean 0.5 --std 0.5"), serde_json::json!([2.0, 2.0, 2.0, 2.0, -2.0, -2.0, -2.0, -2.0]));
+    let wrong = place.run("run show.relax --input picture.png --mean 1,2");
+    assert!(wrong.code == 2 && wrong.err.contains("--mean has 2 numbers"), "{}", wrong.err);
+    assert_eq!(place.run("run model.relax --input x=picture.png").code, 2);
+}
+
+#[test]
+fn a_model_that_is_not_compiled_is_compiled_first() {
+    let place = Workplace::with_models();
+    place.ok("compile model.onnx -q");
+    assert_eq!(place.ok("run model.onnx --dim batch=2").out, place.ok("run model.so --dim batch=2").out);
+}
+
+#[test]
+fn what_does_not_fit_is_said() {
+    let place = compiled();
+    let cases = [
+        ("run model.so", 2, "input x has the shape (n, 4), of which n is open"),
+        ("run model.so --dim m=3", 2, "function main has no symbolic dimension \"m\""),
+        ("run model.so --dim n=1..3", 2, "a call needs one length, not a range"),
+        ("run model.so --input weigth=1", 2, "function main has no input \"weigth\""),
+        ("run model.so --function mian", 2, "did you mean \"main\"?"),
+        ("run model.so --shape x=3,5", 1, "input x has length 5, not 4, on axis 1"),
+        ("run model.so --input x=missing.npy", 1, "missing.npy: No such file"),
+        ("run model.so --input x=what.bin", 2, "what.bin is no input that is known here"),
+        ("run model.so --threads 0 --dim n=1", 1, "0 threads can run nothing"),
+        ("run missing.so", 1, "missing.so: No such file"),
+    ];
+    for (args, code, message) in cases {
+        let ended = place.run(args);
+        assert!(ended.code == code && ended.err.contains(message), "relaxide {args}: {} {}", ended.code, ended.err);
+    }
+}

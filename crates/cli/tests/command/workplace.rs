@@ -1,0 +1,94 @@
+//! A folder to work in, and the command run in it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::models;
+
+/// A folder that goes away, with the command.
+pub struct Workplace(TempDir);
+
+/// How a run of the command ended.
+pub struct Ended {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Workplace {
+    /// An empty folder.
+    pub fn new() -> Workplace {
+        Workplace(tempfile::tempdir().unwrap())
+    }
+
+    /// A folder with the program `model.relax` and the model `model.onnx`.
+    pub fn with_models() -> Workplace {
+        let place = Workplace::new();
+        place.write("model.relax", models::PROGRAM);
+        std::fs::write(place.path("model.onnx"), models::network()).unwrap();
+        place
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    /// The command with arguments as they are typed, blanks between.
+    pub fn run(&self, args: &str) -> Ended {
+        self.run_args(&args.split_whitespace().collect::<Vec<_>>())
+    }
+
+    pub fn run_args(&self, args: &[&str]) -> Ended {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_relaxide"));
+        command.args(args).current_dir(self.0.path()).env("RELAXIDE_NUM_THREADS", "1").env_remove("RELAXIDE_CACHE");
+        Ended::of(command.output().unwrap())
+    }
+
+    /// The same, where success is expected.
+    pub fn ok(&self, args: &str) -> Ended {
+        let ended = self.run(args);
+        assert_eq!(ended.code, 0, "relaxide {args}\n{}{}", ended.out, ended.err);
+        ended
+    }
+
+    /// The answer in JSON of a command that succeeds.
+    pub fn json(&self, args: &str) -> Value {
+        let ended = self.ok(&format!("{args} --json"));
+        assert_eq!(ended.err, "", "with --json nothing but the answer is printed");
+        serde_json::from_str(&ended.out).unwrap_or_else(|e| panic!("{e}: {}", ended.out))
+    }
+}
+
+impl Ended {
+    fn of(output: Output) -> Ended {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ended { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// The error output with times and sizes replaced.
+    pub fn err_masked(&self) -> String {
+        masked(&self.err)
+    }
+}
+
+/// A text in which numbers with a point are `#` and runs of blanks are one, since times and sizes change.
+pub fn masked(text: &str) -> String {
+    let word = |word: &str| {
+        let digits = word.chars().all(|c| c.is_ascii_digit() || c == '.');
+        if digits && word.contains('.') && word.len() > 1 { "#".to_string() } else { word.to_string() }
+    };
+    let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a file is there and holds something.
+pub fn is_made(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|file| file.len() > 0)
+}
