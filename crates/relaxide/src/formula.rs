@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_formula_survives_json_and_has_the_value_of_its_expression() {
         let n = Var::dim("n");
-        let e = prim::floordiv(PrimExpr::from(&n) * 3 + 5, 4) + prim::min(&PrimExpr::from(&n), 7);
+        let e = prim::floordiv(PrimExpr::from(&n) * 3 + 5, 4) + prim::min(PrimExpr::from(&n), 7);
         let formula = Formula::of(&e, &mut |var| var.name.clone()).unwrap();
         assert_eq!(Formula::from_json(&formula.to_json()), Some(formula.clone()));
         let at = |n: i64| formula.value(&HashMap::from([("n".to_string(), n)]));

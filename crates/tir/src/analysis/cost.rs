@@ -138,7 +138,7 @@ impl Count {
         match bits {
             0 => None,
             bits if bits % 8 == 0 => Some(touched * (bits / 8)),
-            bits => Some(prim::floordiv(&(touched * bits + 7), &prim::int(8))),
+            bits => Some(prim::floordiv(touched * bits + 7, 8)),
         }
     }
 }
