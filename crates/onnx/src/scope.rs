@@ -153,8 +153,14 @@ impl Scope<'_> {
 
     /// Gives the dimensions of a shape that the program computes symbolic variables.
     pub fn bind_shape(&mut self, shape: Expr, count: usize) -> Result<Vec<PrimExpr>> {
+        self.bind_checked(shape, count, 0)
+    }
+
+    /// The same, where the shape has further dimensions that must be 1: conditions that the program checks.
+    pub fn bind_checked(&mut self, shape: Expr, count: usize, checks: usize) -> Result<Vec<PrimExpr>> {
         let dims: Vec<PrimExpr> = (0..count).map(|i| PrimExpr::Var(Var::dim(format!("d{i}")))).collect();
-        self.match_cast(shape, Type::shape(dims.iter().cloned()))?;
+        let ones = std::iter::repeat_n(prim::int(1), checks);
+        self.match_cast(shape, Type::shape(dims.iter().cloned().chain(ones)))?;
         Ok(dims)
     }
 

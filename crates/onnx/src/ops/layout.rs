@@ -4,6 +4,7 @@ use relaxide_ir::Attrs;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 
+use super::computed::{self, Ints};
 use super::{Outputs, one};
 use crate::dims;
 use crate::error::NodeError;
@@ -57,9 +58,19 @@ pub fn split(scope: &mut Scope, node: &Node) -> Outputs {
     let shape = scope.dims(&x)?;
     let axis = axis_of(node.int_or("axis", 0)?, shape.len())?;
     let count = node.proto.output.len();
-    let sizes = match node.ints_attr_or_input("split", 1)? {
-        Some(sizes) => sizes,
-        None => equal_parts(&shape[axis], count)?,
+    let sizes = match Ints::attr_or_input(scope, node, "split", 1)? {
+        Some(given) => match given.literals() {
+            Some(sizes) => sizes,
+            None if given.count() == count => {
+                let parts = computed::split(scope, x, axis, given)?;
+                return Ok(parts.into_iter().map(Value::Computed).collect());
+            }
+            None => return Err(NodeError::invalid(format!("{} sizes are given for {count} outputs", given.count()))),
+        },
+        None => match shape[axis].as_int() {
+            Some(size) => equal_parts(size, count)?,
+            None => return equal_open_parts(scope, x, axis, &shape[axis], count),
+        },
     };
     if sizes.len() != count || sizes.iter().any(|s| *s < 0) {
         return Err(NodeError::invalid(format!("{sizes:?} are no sizes for {count} outputs")));
@@ -84,27 +95,31 @@ pub fn split(scope: &mut Scope, node: &Node) -> Outputs {
 }
 
 /// The sizes of `count` parts of a dimension; the last may be smaller.
-fn equal_parts(dim: &PrimExpr, count: usize) -> Result<Vec<i64>, NodeError> {
+fn equal_parts(n: i64, count: usize) -> Result<Vec<i64>, NodeError> {
     let parts = count as i64;
-    let Some(n) = dim.as_int() else {
-        return Err(NodeError::unsupported("a dimension that is not fixed cannot be split into equal parts")
-            .help("give the input a fixed shape (`shape_dict`)"));
-    };
     let size = (n + parts - 1) / parts.max(1);
-    let last = n - size * (parts - 1);
-    if last < 0 {
-        return Err(NodeError::invalid(format!("{n} elements cannot be split into {count} parts")));
+    let sizes: Vec<i64> = (0..parts).map(|i| (n - size * i).clamp(0, size)).collect();
+    if sizes.is_empty() {
+        return Err(NodeError::invalid("there are no outputs"));
     }
-    let mut sizes = vec![size; count - 1];
-    sizes.push(last);
     Ok(sizes)
+}
+
+/// The same of a dimension that is not fixed.
+fn equal_open_parts(scope: &mut Scope, x: Expr, axis: usize, n: &PrimExpr, count: usize) -> Outputs {
+    let parts = (count as i64).max(1);
+    let size = dims::floor_div(&(n + (parts - 1)), &prim::int(parts));
+    let part = |i: i64| dims::simplify(&prim::max(prim::min(n - &size * i, &size), 0));
+    let sizes: Vec<PrimExpr> = (0..parts).map(part).collect();
+    Ok(computed::parts(scope, x, axis, &sizes)?.into_iter().map(Value::Computed).collect())
 }
 
 /// `Tile`: the whole tensor again and again.
 pub fn tile(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     let rank = scope.dims(&x)?.len();
-    let repeats = node.known_ints(1, "the number of repeats")?.unwrap_or_default();
+    let given = Ints::of(scope, node.input(1)?)?;
+    let Some(repeats) = given.literals() else { return one(computed::tiled(scope, x, given)?) };
     if repeats.len() != rank || repeats.iter().any(|r| *r < 0) {
         return Err(NodeError::invalid(format!("{repeats:?} are no repeats for {rank} axes")));
     }

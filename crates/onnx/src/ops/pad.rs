@@ -3,6 +3,7 @@
 use relaxide_ir::Attrs;
 use relaxide_relax::Expr;
 
+use super::computed::{self, Ints};
 use super::{Outputs, one};
 use crate::dims;
 use crate::error::NodeError;
@@ -21,23 +22,31 @@ pub fn pad_attrs(scope: &mut Scope, node: &Node) -> Outputs {
 pub fn pad(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     let rank = scope.dims(&x)?.len();
-    let given = node.known_ints(1, "the padding")?.ok_or_else(|| NodeError::invalid("the padding is missing"))?;
-    let value = node.known_scalar(2, "the padding's value")?.unwrap_or(0.0);
-    let pads = match node.known_ints(3, "`axes`")? {
-        None => given,
-        Some(axes) => {
-            let mut pads = vec![0; 2 * rank];
-            for (i, &axis) in axes.iter().enumerate() {
-                let (axis, before, after) = (dims::axis(axis, rank), given.get(i), given.get(i + axes.len()));
-                let (Some(axis), Some(before), Some(after)) = (axis, before, after) else {
-                    return Err(NodeError::invalid(format!("{given:?} is no padding for the axes {axes:?}")));
-                };
-                (pads[axis], pads[axis + rank]) = (*before, *after);
-            }
-            pads
-        }
+    let given = Ints::input(scope, node, 1)?.ok_or_else(|| NodeError::invalid("the padding is missing"))?;
+    let axes = Ints::input(scope, node, 3)?.unwrap_or_else(|| Ints::fixed(0..rank as i64));
+    let value = node.known_scalar(2, "the padding's value").ok();
+    let widths = match (given.literals(), axes.literals(), value) {
+        (Some(widths), Some(axes), Some(value)) if widths.iter().all(|w| *w >= 0) => Some((widths, axes, value)),
+        _ => None,
     };
-    padded(scope, node, x, pads, value)
+    let Some((widths, axes, value)) = widths else {
+        let dtype = scope.dtype(&x);
+        let value = match node.optional(2) {
+            Some(value) => scope.tensor(value)?,
+            None => scope.scalar(0.0, dtype)?,
+        };
+        let value = scope.reshape(value, Vec::new())?;
+        return one(computed::padded(scope, x, given, axes, value, node.str_or("mode", "constant")?)?);
+    };
+    let mut pads = vec![0; 2 * rank];
+    for (i, &axis) in axes.iter().enumerate() {
+        let (axis, before, after) = (dims::axis(axis, rank), widths.get(i), widths.get(i + axes.len()));
+        let (Some(axis), Some(before), Some(after)) = (axis, before, after) else {
+            return Err(NodeError::invalid(format!("{widths:?} is no padding for the axes {axes:?}")));
+        };
+        (pads[axis], pads[axis + rank]) = (*before, *after);
+    }
+    padded(scope, node, x, pads, value.unwrap_or(0.0))
 }
 
 fn padded(scope: &mut Scope, node: &Node, x: Expr, pads: Vec<i64>, value: f64) -> Outputs {
@@ -46,9 +55,9 @@ fn padded(scope: &mut Scope, node: &Node, x: Expr, pads: Vec<i64>, value: f64) -
         return Err(NodeError::invalid(format!("{pads:?} is no padding for {rank} axes")));
     }
     if pads.iter().any(|p| *p < 0) {
-        return Err(
-            NodeError::unsupported("negative padding is not supported").help("use `Slice` to take elements away")
-        );
+        let value = scope.scalar(value, scope.dtype(&x))?;
+        let (pads, axes) = (Ints::fixed(pads), Ints::fixed(0..rank as i64));
+        return one(computed::padded(scope, x, pads, axes, value, node.str_or("mode", "constant")?)?);
     }
     if pads.iter().all(|p| *p == 0) {
         return one(x);

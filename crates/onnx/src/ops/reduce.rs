@@ -4,6 +4,7 @@ use relaxide_ffi::DataType;
 use relaxide_ir::Attrs;
 use relaxide_relax::Expr;
 
+use super::computed::{self, Axes};
 use super::{Outputs, one};
 use crate::error::NodeError;
 use crate::node::Node;
@@ -11,27 +12,59 @@ use crate::scope::Scope;
 
 type Result<T> = std::result::Result<T, NodeError>;
 
-/// Axes and `keepdims` of a node as attributes; `None` where nothing is to be reduced.
+/// What is to be reduced.
+enum Reduction {
+    /// Nothing.
+    Nothing,
+    /// Known axes, and `keepdims`, as attributes.
+    Known(Attrs),
+    /// Axes that the program computes.
+    Computed(Axes),
+}
+
+/// Axes and `keepdims` of a node.
 ///
 /// The axes are an attribute in older versions and an input in newer ones. None given means all, unless the node says that
 /// it means none.
-fn reduction(node: &Node) -> Result<Option<Attrs>> {
-    let axes = node.ints_attr_or_input("axes", 1)?.filter(|axes| !axes.is_empty());
-    if axes.is_none() && node.flag("noop_with_empty_axes", false)? {
-        return Ok(None);
-    }
+fn reduction(scope: &mut Scope, node: &Node) -> Result<Reduction> {
     let keep = node.flag("keepdims", true)?;
+    let empty_is_none = node.flag("noop_with_empty_axes", false)?;
+    let axes = match (node.ints("axes")?, node.optional(1)) {
+        (Some(axes), _) => Some(axes),
+        (None, None) => None,
+        (None, Some(value)) => match value.symbolic().and_then(|s| s.literals()) {
+            Some(axes) => Some(axes),
+            None => {
+                let tensor = scope.tensor(value)?;
+                let tensor = scope.cast(tensor, DataType::int(64))?;
+                return Ok(Reduction::Computed(Axes { tensor, empty_is_none, keep }));
+            }
+        },
+    };
     let attrs = Attrs::new().with("keepdims", keep);
-    Ok(Some(match axes {
-        Some(axes) => attrs.with("axis", axes),
-        None => attrs,
-    }))
+    Ok(match axes.filter(|axes| !axes.is_empty()) {
+        Some(axes) => Reduction::Known(attrs.with("axis", axes)),
+        None if empty_is_none => Reduction::Nothing,
+        None => Reduction::Known(attrs),
+    })
 }
 
 fn reduce(scope: &mut Scope, node: &Node, name: &str, x: Expr) -> Result<Expr> {
-    match reduction(node)? {
-        Some(attrs) => scope.op(name, [x], attrs),
-        None => Ok(x),
+    let reduction = reduction(scope, node)?;
+    carry_out(scope, &reduction, name, x)
+}
+
+/// Reduces by `sum`, `mean`, `max`, `min` or `prod`. Truth values are compared as bytes, of which a reduction may be made.
+fn carry_out(scope: &mut Scope, reduction: &Reduction, name: &str, x: Expr) -> Result<Expr> {
+    if scope.dtype(&x).is_bool() {
+        let bytes = scope.cast(x, DataType::uint(8))?;
+        let result = carry_out(scope, reduction, name, bytes)?;
+        return scope.cast(result, DataType::bool());
+    }
+    match reduction {
+        Reduction::Nothing => Ok(x),
+        Reduction::Known(attrs) => scope.op(name, [x], attrs.clone()),
+        Reduction::Computed(axes) => computed::reduced(scope, name, x, axes),
     }
 }
 
@@ -96,20 +129,32 @@ pub fn log_sum(scope: &mut Scope, node: &Node) -> Outputs {
     one(scope.call("log", [sum])?)
 }
 
-/// `ReduceLogSumExp`, shifted by the maximum so that it does not overflow.
+/// `ReduceLogSumExp`, shifted by the maximum so that it does not overflow. An infinite maximum does not shift.
 pub fn log_sum_exp(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
-    let Some(attrs) = reduction(node)? else {
-        return one(x);
+    let reduction = reduction(scope, node)?;
+    let kept = match &reduction {
+        // The logarithm of an exponential is what it was.
+        Reduction::Nothing => return one(x),
+        Reduction::Known(attrs) => Reduction::Known(attrs.clone().with("keepdims", true)),
+        Reduction::Computed(axes) => Reduction::Computed(Axes { keep: true, ..axes.clone() }),
     };
-    let kept = attrs.clone().with("keepdims", true);
-    let top = scope.op("max", [x.clone()], kept)?;
+    let top = carry_out(scope, &kept, "max", x.clone())?;
+    let top = finite(scope, top)?;
     let shifted = scope.call("subtract", [x.clone(), top])?;
     let power = scope.call("exp", [shifted])?;
-    let sum = scope.op("sum", [power], attrs.clone())?;
+    let sum = carry_out(scope, &reduction, "sum", power)?;
     let log = scope.call("log", [sum])?;
-    let top = scope.op("max", [x], attrs)?;
+    let top = carry_out(scope, &reduction, "max", x)?;
+    let top = finite(scope, top)?;
     one(scope.call("add", [log, top])?)
+}
+
+/// Zero in the place of what is infinite.
+fn finite(scope: &mut Scope, x: Expr) -> Result<Expr> {
+    let infinite = scope.call("isinf", [x.clone()])?;
+    let zero = scope.scalar(0.0, scope.dtype(&x))?;
+    scope.call("where", [infinite, zero, x])
 }
 
 /// `ArgMax`: the position of the first maximum.

@@ -5,6 +5,7 @@ use relaxide_ir::Attrs;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 
+use super::computed::{self, Ints};
 use super::{Outputs, one};
 use crate::constant as constants;
 use crate::dims;
@@ -141,7 +142,14 @@ fn quotient(num: &[PrimExpr], den: &[PrimExpr]) -> PrimExpr {
 pub fn reshape(scope: &mut Scope, node: &Node) -> Outputs {
     let value = node.input(0)?;
     let own = scope.value_dims(value)?;
-    let target = dims_input(scope, node, 1, "the new shape")?;
+    let target = match Ints::attr_or_input(scope, node, "shape", 1)? {
+        Some(Ints::Known(target)) => target,
+        Some(computed) => {
+            let x = scope.tensor(value)?;
+            return one(computed::reshaped(scope, x, computed, node.flag("allowzero", false)?)?);
+        }
+        None => return Err(NodeError::invalid("the new shape is missing")),
+    };
     let dims = reshape_dims(&own, target, node.flag("allowzero", false)?)?;
     reshaped(scope, value, dims)
 }
@@ -182,6 +190,10 @@ fn axes_of(node: &Node, rank: usize) -> Result<Option<Vec<usize>>> {
 pub fn squeeze(scope: &mut Scope, node: &Node) -> Outputs {
     let mut value = node.input(0)?.clone();
     let own = scope.value_dims(&value)?;
+    if let Some(computed @ Ints::Computed(..)) = Ints::attr_or_input(scope, node, "axes", 1)? {
+        let x = scope.tensor(&value)?;
+        return one(computed::squeezed(scope, x, computed)?);
+    }
     let gone = match axes_of(node, own.len())? {
         Some(axes) => axes,
         None => (0..own.len()).filter(|&i| own[i].is_int(1)).collect(),
@@ -200,6 +212,10 @@ pub fn squeeze(scope: &mut Scope, node: &Node) -> Outputs {
 pub fn unsqueeze(scope: &mut Scope, node: &Node) -> Outputs {
     let value = node.input(0)?;
     let own = scope.value_dims(value)?;
+    if let Some(computed @ Ints::Computed(..)) = Ints::attr_or_input(scope, node, "axes", 1)? {
+        let x = scope.tensor(value)?;
+        return one(computed::unsqueezed(scope, x, computed)?);
+    }
     let count = node.ints_attr_or_input("axes", 1)?.map_or(0, |axes| axes.len());
     let rank = own.len() + count;
     let new = axes_of(node, rank)?.ok_or_else(|| NodeError::invalid("`axes` is missing"))?;
@@ -215,7 +231,10 @@ pub fn unsqueeze(scope: &mut Scope, node: &Node) -> Outputs {
 pub fn expand(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     let own = scope.dims(&x)?;
-    let target = dims_input(scope, node, 1, "the new shape")?;
+    let target = match Ints::of(scope, node.input(1)?)? {
+        Ints::Known(target) => target,
+        computed => return one(computed::expanded(scope, x, computed)?),
+    };
     let rank = own.len().max(target.len());
     let at = |dims: &[PrimExpr], i: usize| (i + dims.len()).checked_sub(rank).map_or(prim::int(1), |j| dims[j].clone());
     let mut result = Vec::with_capacity(rank);
@@ -255,17 +274,27 @@ pub fn constant_of_shape(scope: &mut Scope, node: &Node) -> Outputs {
     one(scope.op("full", [Expr::shape(dims), number], Attrs::new().with("dtype", fill.dtype()))?)
 }
 
-/// `Range` over expressions.
+/// `Range`, over expressions where the bounds are whole and known.
 pub fn range(scope: &mut Scope, node: &Node) -> Outputs {
     let mut bounds = Vec::new();
     let mut dtype = DataType::int(64);
     for i in 0..3 {
         let value = node.input(i)?.symbolic().filter(|s| s.elements.len() == 1);
-        let value = value.ok_or_else(|| depends_on_data("a bound of the range"))?;
+        let whole = value.as_ref().and_then(|v| v.elements.first()?.as_whole().cloned());
+        let (Some(value), Some(whole)) = (value, whole) else { return computed_range(scope, node) };
         dtype = value.dtype;
-        let whole = value.elements.first().and_then(|e| e.as_whole().cloned());
-        bounds.push(Expr::prim(whole.ok_or_else(|| NodeError::unsupported("bounds must be whole numbers"))?));
+        bounds.push(Expr::prim(whole));
     }
     let indices = scope.op("arange", bounds, Attrs::new().with("dtype", DataType::int(64)))?;
     one(scope.cast(indices, dtype)?)
+}
+
+fn computed_range(scope: &mut Scope, node: &Node) -> Outputs {
+    let mut bounds = Vec::new();
+    for i in 0..3 {
+        let tensor = scope.tensor(node.input(i)?)?;
+        bounds.push(scope.reshape(tensor, Vec::new())?);
+    }
+    let [start, limit, step] = bounds.try_into().map_err(|_| NodeError::invalid("3 bounds are needed"))?;
+    one(computed::ranged(scope, start, limit, step)?)
 }

@@ -4,6 +4,7 @@ use relaxide_ir::Attrs;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 
+use super::computed::{self, Bounds, Ints};
 use super::{Outputs, one};
 use crate::dims;
 use crate::error::NodeError;
@@ -24,6 +25,9 @@ struct Part {
 pub fn slice(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     let shape = scope.dims(&x)?;
+    if let Some(bounds) = computed_bounds(scope, node)? {
+        return one(computed::sliced(scope, x, bounds)?);
+    }
     let starts = bounds(node, "starts", 1)?.ok_or_else(|| NodeError::invalid("`starts` is missing"))?;
     let ends = bounds(node, "ends", 2)?.ok_or_else(|| NodeError::invalid("`ends` is missing"))?;
     let axes = node.ints_attr_or_input("axes", 3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
@@ -52,6 +56,28 @@ pub fn slice(scope: &mut Scope, node: &Node) -> Outputs {
         return one(result);
     }
     one(forwards(scope, result, &parts)?)
+}
+
+/// The bounds, where the program computes some of them, or a dimension that is not fixed is gone through backwards.
+fn computed_bounds(scope: &mut Scope, node: &Node) -> Result<Option<Bounds>> {
+    if node.ints("starts")?.is_some() {
+        return Ok(None);
+    }
+    let missing = |name: &str| NodeError::invalid(format!("`{name}` is missing"));
+    let starts = Ints::input(scope, node, 1)?.ok_or_else(|| missing("starts"))?;
+    let ends = Ints::input(scope, node, 2)?.ok_or_else(|| missing("ends"))?;
+    let count = starts.count();
+    let axes = Ints::input(scope, node, 3)?.unwrap_or_else(|| Ints::fixed(0..count as i64));
+    let steps = Ints::input(scope, node, 4)?.unwrap_or_else(|| Ints::fixed(vec![1; count]));
+    let is_known = |list: &Ints| matches!(list, Ints::Known(_));
+    let backwards = |steps: &Ints| steps.literals().is_none_or(|steps| steps.iter().any(|s| *s < 0));
+    let fixed = scope.value_dims(node.input(0)?)?.iter().all(|d| d.as_int().is_some());
+    let literal = starts.literals().is_some() && ends.literals().is_some() && axes.literals().is_some();
+    let plain = is_known(&starts) && is_known(&ends) && axes.literals().is_some() && steps.literals().is_some();
+    if plain && (!backwards(&steps) || fixed && literal) {
+        return Ok(None);
+    }
+    Ok(Some(Bounds { starts, ends, axes, steps }))
 }
 
 fn bounds(node: &Node, name: &str, i: usize) -> Result<Option<Vec<PrimExpr>>> {

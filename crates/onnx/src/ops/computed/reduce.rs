@@ -1,0 +1,137 @@
+//! Reductions over axes that are computed.
+//!
+//! With `m[i]` saying whether axis `i` is reduced, the result has `m[i] ? 1 : n[i]` elements along it and each combines
+//! `m[i] ? n[i] : 1`; the two products are the input's, so one loop nest serves every choice of axes:
+//!
+//! ```text
+//! y[o0, o1] = combine over k0, k1 of x[o0 + k0, o1 + k1]
+//! ```
+
+use relaxide_ffi::DataType;
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_relax::Expr;
+use relaxide_tir::te;
+
+use super::{Args, Plan, from_front};
+use crate::error::NodeError;
+use crate::scope::Scope;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// Axes as a program computes them.
+#[derive(Clone)]
+pub struct Axes {
+    /// An int64 tensor of one axis.
+    pub tensor: Expr,
+    /// Whether no axes at all mean that nothing is reduced, rather than everything.
+    pub empty_is_none: bool,
+    /// Whether reduced axes stay, with extent 1.
+    pub keep: bool,
+}
+
+/// Dimensions of a result, and how many elements are combined along each axis.
+struct Extents {
+    kept: Vec<PrimExpr>,
+    reduced: Vec<PrimExpr>,
+}
+
+/// For each axis 1 where it is reduced, else 0.
+fn mask(scope: &mut Scope, axes: &Axes, rank: usize) -> Result<Expr> {
+    let wide = DataType::int(64);
+    let empty_is_all = !axes.empty_is_none;
+    scope.te("reduced_axes", vec![axes.tensor.clone()], |inputs| {
+        let list = &inputs[0];
+        let count = list.shape()[0].clone();
+        let named = te::compute("named", [rank as i64], |at| {
+            let k = te::reduce_axis(count.clone());
+            let axis = from_front(&list.at(&[k.var()]), rank as i64);
+            te::sum(prim::cast(wide, prim::eq(axis, &at[0])), [&k])
+        });
+        vec![te::compute("mask", [rank as i64], |at| {
+            let own = prim::min(named.at(at), 1);
+            if empty_is_all { prim::select(prim::eq(&count, 0), prim::int(1), own) } else { own }
+        })]
+    })
+}
+
+fn extents(scope: &mut Scope, mask: &Expr, shape: &[PrimExpr]) -> Result<Extents> {
+    let mut args = Args::default();
+    let at = args.tensor(mask.clone());
+    let rank = shape.len();
+    let both = Plan::bind(scope, "reduction", &args, |inputs| {
+        let chosen = |axis: usize| prim::ne(inputs[at].at(&[prim::int(axis as i64)]), 0);
+        let kept = (0..rank).map(|i| prim::select(chosen(i), prim::int(1), shape[i].clone()));
+        let reduced = (0..rank).map(|i| prim::select(chosen(i), shape[i].clone(), prim::int(1)));
+        Plan { dims: kept.chain(reduced).collect(), holds: Vec::new() }
+    })?;
+    let (kept, reduced) = both.split_at(rank);
+    Ok(Extents { kept: kept.to_vec(), reduced: reduced.to_vec() })
+}
+
+/// What remains of a shape when the axes of a mask, `count` of them, are dropped: entry `j` is the dimension of the `j`th
+/// axis that is not in the mask.
+fn remaining(scope: &mut Scope, mask: &Expr, shape: &[PrimExpr], count: usize) -> Result<Vec<PrimExpr>> {
+    let mut args = Args::default();
+    let at = args.tensor(mask.clone());
+    let rank = shape.len();
+    Plan::bind(scope, "remaining", &args, |inputs| {
+        let gone = |axis: usize| inputs[at].at(&[prim::int(axis as i64)]);
+        let before: Vec<PrimExpr> =
+            (0..rank).map(|axis| (0..axis).fold(prim::int(0), |n, i| n + (prim::int(1) - gone(i)))).collect();
+        let dim = |j: usize| {
+            (0..rank).rev().fold(prim::int(1), |other, axis| {
+                let here = prim::and(prim::eq(&before[axis], j as i64), prim::eq(gone(axis), 0));
+                prim::select(here, shape[axis].clone(), other)
+            })
+        };
+        let total = (0..rank).fold(prim::int(0), |n, axis| n + gone(axis));
+        Plan { dims: (0..rank - count).map(dim).collect(), holds: vec![prim::eq(total, count as i64)] }
+    })
+}
+
+/// A reduction by `sum`, `mean`, `max`, `min` or `prod`.
+pub fn reduced(scope: &mut Scope, name: &str, x: Expr, axes: &Axes) -> Result<Expr> {
+    let shape = scope.dims(&x)?;
+    let mask = mask(scope, axes, shape.len())?;
+    let Extents { kept, reduced } = extents(scope, &mask, &shape)?;
+    let dtype = scope.dtype(&x);
+    let combined = scope.te(&format!("reduce_{name}"), vec![x], |inputs| {
+        vec![te::compute("combined", &kept, |at| {
+            let over: Vec<te::ReduceAxis> = reduced.iter().map(|n| te::reduce_axis(n.clone())).collect();
+            let index: Vec<PrimExpr> = at.iter().zip(&over).map(|(i, k)| i + k.var()).collect();
+            let element = inputs[0].at(&index);
+            match name {
+                "max" => te::max(element, &over),
+                "min" => te::min(element, &over),
+                "prod" => te::prod(element, &over),
+                _ => te::sum(element, &over),
+            }
+        })]
+    })?;
+    let result = if name == "mean" {
+        let count = scope.dim_tensor(&super::product(reduced), dtype)?;
+        scope.call("divide", [combined, count])?
+    } else {
+        combined
+    };
+    if axes.keep {
+        return Ok(result);
+    }
+    let count = match &scope.dims(&axes.tensor)?[..] {
+        [n] => n.as_int().and_then(|n| usize::try_from(n).ok()),
+        _ => None,
+    };
+    // No axes mean all of them, or none.
+    let count = match count {
+        Some(0) if axes.empty_is_none => 0,
+        Some(0) => shape.len(),
+        Some(n) if n <= shape.len() => n,
+        Some(n) => return Err(NodeError::invalid(format!("{n} axes are given for an input of {}", shape.len()))),
+        None => {
+            return Err(NodeError::unsupported("how many axes are reduced is not known, and so is the result's rank")
+                .help("give the input `axes` a fixed shape (`shape_dict`), or set `keepdims`"));
+        }
+    };
+    let dims = remaining(scope, &mask, &shape, count)?;
+    scope.reshape(result, dims)
+}

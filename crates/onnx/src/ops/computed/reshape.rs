@@ -1,0 +1,218 @@
+//! Shapes, repeats and sizes that are computed.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_relax::Expr;
+use relaxide_tir::te;
+
+use super::{Args, Ints, Plan, all, from_front, of_axis, product};
+use crate::error::NodeError;
+use crate::scope::Scope;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// `Reshape` to a computed shape: 0 copies the input's dimension (unless it is allowed), -1 is what remains.
+pub fn reshaped(scope: &mut Scope, x: Expr, target: Ints, zero_is_zero: bool) -> Result<Expr> {
+    let own = scope.dims(&x)?;
+    let mut args = Args::default();
+    let target = args.ints(target);
+    let dims = Plan::bind(scope, "reshape", &args, |inputs| {
+        let asked = target.all(inputs);
+        let copied = |(i, t): (usize, &PrimExpr)| match own.get(i) {
+            Some(dim) if !zero_is_zero => prim::select(prim::eq(t, 0), dim.clone(), t.clone()),
+            _ => t.clone(),
+        };
+        let asked: Vec<PrimExpr> = asked.iter().enumerate().map(copied).collect();
+        let count = product(own.iter().cloned());
+        let known = asked.iter().map(|t| prim::select(prim::lt(t, 0), prim::int(1), t.clone()));
+        let rest = prim::floordiv(&count, prim::max(product(known), 1));
+        let dims: Vec<PrimExpr> = asked.iter().map(|t| prim::select(prim::lt(t, 0), rest.clone(), t.clone())).collect();
+        let open = asked.iter().fold(prim::int(0), |n, t| n + prim::cast(DataType::int(64), prim::lt(t, 0)));
+        let holds = vec![prim::eq(product(dims.iter().cloned()), count), prim::le(open, 1)];
+        Plan { dims, holds }
+    })?;
+    scope.reshape(x, dims)
+}
+
+/// `Expand` to a computed shape.
+pub fn expanded(scope: &mut Scope, x: Expr, target: Ints) -> Result<Expr> {
+    let own = scope.dims(&x)?;
+    let rank = own.len().max(target.count());
+    let lead = rank - own.len();
+    let before = rank - target.count();
+    let mut args = Args::default();
+    let target = args.ints(target);
+    let dims = Plan::bind(scope, "expand", &args, |inputs| {
+        let asked = target.all(inputs);
+        let mut plan = Plan::default();
+        for i in 0..rank {
+            let from = i.checked_sub(lead).map(|i| own[i].clone());
+            let to = i.checked_sub(before).map(|i| asked[i].clone());
+            plan.dims.push(match (from, to) {
+                (Some(from), Some(to)) => {
+                    let fits = [prim::eq(&from, 1), prim::eq(&to, 1), prim::eq(&from, &to)];
+                    plan.holds.push(fits.into_iter().fold(prim::boolean(false), prim::or));
+                    prim::select(prim::eq(&from, 1), prim::max(to, 0), from)
+                }
+                (Some(from), None) => from,
+                (None, Some(to)) => prim::max(to, 0),
+                (None, None) => prim::int(1),
+            });
+        }
+        plan
+    })?;
+    spread(scope, x, dims)
+}
+
+/// A tensor repeated along axes where it has one element.
+pub fn spread(scope: &mut Scope, x: Expr, dims: Vec<PrimExpr>) -> Result<Expr> {
+    let own = scope.dims(&x)?;
+    let lead = dims.len() - own.len();
+    scope.te("expand", vec![x], |inputs| {
+        vec![te::compute("expand", &dims, |at| {
+            let place = |(i, n): (&PrimExpr, &PrimExpr)| match n.as_int() {
+                Some(1) => prim::int(0),
+                Some(_) => i.clone(),
+                None => prim::select(prim::eq(n, 1), prim::int(0), i.clone()),
+            };
+            let index: Vec<PrimExpr> = at[lead..].iter().zip(&own).map(place).collect();
+            inputs[0].at(&index)
+        })]
+    })
+}
+
+/// `Tile` by computed repeats.
+pub fn tiled(scope: &mut Scope, x: Expr, repeats: Ints) -> Result<Expr> {
+    let own = scope.dims(&x)?;
+    if repeats.count() != own.len() {
+        return Err(NodeError::invalid(format!("{} repeats are given for {} axes", repeats.count(), own.len())));
+    }
+    let mut args = Args::default();
+    let repeats = args.ints(repeats);
+    let dims = Plan::bind(scope, "tile", &args, |inputs| {
+        let dim = |(n, r): (&PrimExpr, PrimExpr)| n * prim::max(r, 0);
+        Plan { dims: own.iter().zip(repeats.all(inputs)).map(dim).collect(), holds: Vec::new() }
+    })?;
+    scope.te("tile", vec![x], |inputs| {
+        vec![te::compute("tile", &dims, |at| {
+            let index: Vec<PrimExpr> = at.iter().zip(&own).map(|(i, n)| prim::floormod(i, n)).collect();
+            inputs[0].at(&index)
+        })]
+    })
+}
+
+/// `Split` into computed sizes, which must add up to the axis.
+pub fn split(scope: &mut Scope, x: Expr, axis: usize, sizes: Ints) -> Result<Vec<Expr>> {
+    let own = scope.dims(&x)?;
+    let mut args = Args::default();
+    let sizes = args.ints(sizes);
+    let bound = Plan::bind(scope, "split", &args, |inputs| {
+        let sizes = sizes.all(inputs);
+        let total = sizes.iter().fold(prim::int(0), |n, s| n + s);
+        let natural = all(sizes.iter().map(|s| prim::ge(s, 0)));
+        Plan {
+            dims: sizes.iter().map(|s| prim::max(s, 0)).collect(),
+            holds: vec![prim::and(prim::eq(total, &own[axis]), natural)],
+        }
+    })?;
+    parts(scope, x, axis, &bound)
+}
+
+/// The parts of an axis that have given sizes.
+pub fn parts(scope: &mut Scope, x: Expr, axis: usize, sizes: &[PrimExpr]) -> Result<Vec<Expr>> {
+    let own = scope.dims(&x)?;
+    let mut start = prim::int(0);
+    let mut result = Vec::new();
+    for size in sizes {
+        let mut dims = own.clone();
+        dims[axis] = size.clone();
+        let from = start.clone();
+        result.push(scope.te("part", vec![x.clone()], |inputs| {
+            vec![te::compute("part", &dims, |at| {
+                let mut index = at.to_vec();
+                index[axis] = &at[axis] + &from;
+                inputs[0].at(&index)
+            })]
+        })?);
+        start = start + size;
+    }
+    Ok(result)
+}
+
+/// `Squeeze` of computed axes.
+pub fn squeezed(scope: &mut Scope, x: Expr, axes: Ints) -> Result<Expr> {
+    let own = scope.dims(&x)?;
+    let rank = own.len();
+    let left =
+        rank.checked_sub(axes.count()).ok_or_else(|| NodeError::invalid("there are fewer axes than it names"))?;
+    let mut args = Args::default();
+    let axes = args.ints(axes);
+    let dims = Plan::bind(scope, "squeeze", &args, |inputs| {
+        let axes = axes.all(inputs);
+        let ones = vec![prim::int(1); axes.len()];
+        let gone: Vec<PrimExpr> = (0..rank).map(|i| of_axis(&axes, &ones, i, rank, prim::int(0))).collect();
+        let before = |axis: usize| gone[..axis].iter().fold(prim::int(axis as i64), |n, g| n - g);
+        let dim = |j: usize| {
+            (0..rank).rev().fold(prim::int(1), |other, axis| {
+                let here = prim::and(prim::eq(before(axis), j as i64), prim::eq(&gone[axis], 0));
+                prim::select(here, own[axis].clone(), other)
+            })
+        };
+        let single = (0..rank).map(|i| prim::or(prim::eq(&gone[i], 0), prim::eq(&own[i], 1)));
+        let total = gone.iter().fold(prim::int(0), |n, g| n + g);
+        Plan { dims: (0..left).map(dim).collect(), holds: vec![all(single), prim::eq(total, (rank - left) as i64)] }
+    })?;
+    scope.reshape(x, dims)
+}
+
+/// `Unsqueeze` at computed axes.
+pub fn unsqueezed(scope: &mut Scope, x: Expr, axes: Ints) -> Result<Expr> {
+    let own = scope.dims(&x)?;
+    let rank = own.len() + axes.count();
+    let mut args = Args::default();
+    let axes = args.ints(axes);
+    let dims = Plan::bind(scope, "unsqueeze", &args, |inputs| {
+        let axes: Vec<PrimExpr> = axes.all(inputs).iter().map(|a| from_front(a, rank as i64)).collect();
+        let ones = vec![prim::int(1); axes.len()];
+        let new: Vec<PrimExpr> = (0..rank).map(|i| of_axis(&axes, &ones, i, rank, prim::int(0))).collect();
+        let dim = |i: usize| {
+            let place = new[..i].iter().fold(prim::int(i as i64), |n, g| n - g);
+            let old = own
+                .iter()
+                .enumerate()
+                .fold(prim::int(1), |other, (j, d)| prim::select(prim::eq(&place, j as i64), d.clone(), other));
+            prim::select(prim::ne(&new[i], 0), prim::int(1), old)
+        };
+        let total = new.iter().fold(prim::int(0), |n, g| n + g);
+        Plan { dims: (0..rank).map(dim).collect(), holds: vec![prim::eq(total, axes.len() as i64)] }
+    })?;
+    scope.reshape(x, dims)
+}
+
+/// `Range` between computed numbers of one type, each a tensor without axes.
+pub fn ranged(scope: &mut Scope, start: Expr, limit: Expr, step: Expr) -> Result<Expr> {
+    let dtype = scope.dtype(&start);
+    let mut args = Args::default();
+    for tensor in [start, limit, step] {
+        args.tensor(tensor);
+    }
+    // Narrow floats are counted in float32, as the operator's text asks.
+    let work = if dtype.is_float() && dtype.bits < 32 { DataType::float(32) } else { dtype };
+    let number = |inputs: &[te::Tensor], i: usize| prim::cast(work, inputs[i].at(&[]));
+    let dims = Plan::bind(scope, "range", &args, |inputs| {
+        let [start, limit, step] = [0, 1, 2].map(|i| number(inputs, i));
+        let count = if work.is_float() {
+            prim::cast(DataType::int(64), prim::math("ceil", prim::div(limit - start, step)))
+        } else {
+            let wide = |e: PrimExpr| prim::cast(DataType::int(64), e);
+            let (span, step) = (wide(limit) - wide(start), wide(step));
+            prim::int(0) - prim::floordiv(prim::int(0) - span, step)
+        };
+        Plan { dims: vec![prim::max(count, 0)], holds: Vec::new() }
+    })?;
+    scope.te("range", args.inputs(), |inputs| {
+        vec![te::compute("range", &dims, |at| {
+            prim::cast(dtype, number(inputs, 0) + prim::cast(work, at[0].clone()) * number(inputs, 2))
+        })]
+    })
+}
