@@ -1,5 +1,7 @@
 //! Questions about dimensions. Every symbolic variable of an imported model is a dimension, so none is negative.
 
+use relaxide_ffi::Ref;
+use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr};
 
@@ -20,6 +22,27 @@ pub fn equal(a: &PrimExpr, b: &PrimExpr) -> bool {
 /// Whether two are different whatever the dimensions are.
 pub fn differ(a: &PrimExpr, b: &PrimExpr) -> bool {
     analyzer([a, b]).constant_difference(a, b).is_some_and(|d| d != 0)
+}
+
+/// Whether some variable is a part of both, so that one was computed from what the other was.
+pub fn share_variable(a: &PrimExpr, b: &PrimExpr) -> bool {
+    let (a, b) = (variables(a), variables(b));
+    a.iter().any(|var| b.contains(var))
+}
+
+fn variables(e: &PrimExpr) -> Vec<Ref<Var>> {
+    struct Variables(Vec<Ref<Var>>);
+    impl prim::PrimVisitor for Variables {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            if let PrimExpr::Var(var) = e {
+                self.0.push(var.clone());
+            }
+            self.walk_prim(e);
+        }
+    }
+    let mut found = Variables(Vec::new());
+    prim::PrimVisitor::visit_prim(&mut found, e);
+    found.0
 }
 
 /// Whether it is known not to be negative.

@@ -164,6 +164,14 @@ impl Scope<'_> {
         Ok(dims)
     }
 
+    /// A tensor whose dimensions the program finds out: those that are not given get symbolic variables.
+    pub fn bind_dims(&mut self, tensor: Expr, dims: Vec<Option<PrimExpr>>, dtype: DataType) -> Result<Expr> {
+        let fresh =
+            |(i, dim): (usize, Option<PrimExpr>)| dim.unwrap_or_else(|| PrimExpr::Var(Var::dim(format!("d{i}"))));
+        let dims: Vec<PrimExpr> = dims.into_iter().enumerate().map(fresh).collect();
+        self.match_cast(tensor, Type::tensor(dims, dtype))
+    }
+
     /// One expression as a tensor without dimensions.
     pub fn dim_tensor(&mut self, dim: &PrimExpr, dtype: DataType) -> Result<Expr> {
         if let Some(value) = dim.as_int() {
@@ -192,25 +200,76 @@ impl Scope<'_> {
         Ok(best)
     }
 
-    /// Prepares tensors for a broadcast: where dimensions may differ but neither is 1, they are taken to be equal.
+    /// Prepares tensors for a broadcast: along each axis their dimensions become one, or 1.
+    ///
+    /// Dimensions that are proven equal stay as they are. Of two that are not, one may be 1 when the program runs, so both
+    /// tensors are spread over what the program finds ([`Scope::common_dim`]). Only where one was computed from the other
+    /// (a skip connection past a stride) are they taken to be equal, which the program checks.
     pub fn broadcastable(&mut self, tensors: &mut [Expr]) -> Result<()> {
         let shapes = tensors.iter().map(|t| self.dims(t)).collect::<Result<Vec<_>>>()?;
         let rank = shapes.iter().map(Vec::len).max().unwrap_or(0);
-        let mut wanted = shapes.clone();
+        let mut agreed = shapes.clone();
+        let mut spread = shapes.clone();
         for back in 1..=rank {
             let at = |shape: &[PrimExpr]| shape.len().checked_sub(back).map(|i| shape[i].clone());
-            let open = shapes.iter().filter_map(|s| at(s)).filter(|d| !d.is_int(1));
-            let Some(best) = open.min_by_key(dims::weight) else { continue };
-            for shape in &mut wanted {
-                if let Some(i) = shape.len().checked_sub(back).filter(|&i| !shape[i].is_int(1)) {
-                    shape[i] = best.clone();
+            let open: Vec<PrimExpr> = shapes.iter().filter_map(|s| at(s)).filter(|d| !d.is_int(1)).collect();
+            let Some(best) = open.iter().min_by_key(|d| dims::weight(d)).cloned() else { continue };
+            let related = |d: &PrimExpr| dims::equal(d, &best) || dims::share_variable(d, &best);
+            let open_ended = open.iter().any(|d| !related(d) && !dims::differ(d, &best));
+            let target = if open_ended { self.common_dim(&open)? } else { best };
+            for (i, shape) in shapes.iter().enumerate() {
+                let Some(axis) = shape.len().checked_sub(back).filter(|&a| !shape[a].is_int(1)) else { continue };
+                if !open_ended {
+                    agreed[i][axis] = target.clone();
                 }
+                spread[i][axis] = target.clone();
             }
         }
-        for (tensor, wanted) in tensors.iter_mut().zip(&wanted) {
-            *tensor = self.agree(tensor.clone(), wanted)?;
+        for (i, tensor) in tensors.iter_mut().enumerate() {
+            *tensor = self.agree(tensor.clone(), &agreed[i])?;
+            if agreed[i].iter().zip(&spread[i]).any(|(a, b)| !dims::equal(a, b)) {
+                *tensor = self.spread(tensor.clone(), spread[i].clone())?;
+            }
         }
         Ok(())
+    }
+
+    /// The dimension that some are broadcast to, bound when the program runs; it checks that the others are 1.
+    fn common_dim(&mut self, dims: &[PrimExpr]) -> Result<PrimExpr> {
+        let literal = dims.iter().find(|d| d.as_int().is_some()).cloned();
+        let chosen = literal.clone().unwrap_or_else(|| {
+            let (last, rest) = (dims[dims.len() - 1].clone(), &dims[..dims.len() - 1]);
+            rest.iter().rev().fold(last, |other, d| prim::select(prim::eq(d, 1), other, d.clone()))
+        });
+        let fits = |d: &PrimExpr| {
+            let fits = prim::or(prim::eq(d, 1), prim::eq(d, &chosen));
+            prim::select(fits, prim::int(1), prim::int(0))
+        };
+        let checks: Vec<PrimExpr> = dims.iter().filter(|d| d.as_int().is_none()).map(fits).collect();
+        let count = checks.len();
+        let own = usize::from(literal.is_none());
+        let shape = Expr::shape(std::iter::once(chosen.clone()).filter(|_| own == 1).chain(checks));
+        let bound = self.bind_checked(shape, own, count)?;
+        Ok(bound.into_iter().next().unwrap_or(chosen))
+    }
+
+    /// A tensor repeated along those axes where it turns out to have one element.
+    pub fn spread(&mut self, tensor: Expr, dims: Vec<PrimExpr>) -> Result<Expr> {
+        let own = self.dims(&tensor)?;
+        let lead = dims.len().checked_sub(own.len());
+        let lead = lead.ok_or_else(|| NodeError::invalid("a tensor has more axes than it is spread over"))?;
+        self.te("spread", vec![tensor], |inputs| {
+            vec![te::compute("spread", &dims, |at| {
+                let place = |(axis, n): (usize, &PrimExpr)| match n.as_int() {
+                    Some(1) => prim::int(0),
+                    Some(_) => at[lead + axis].clone(),
+                    None if dims::equal(n, &dims[lead + axis]) => at[lead + axis].clone(),
+                    None => prim::select(prim::eq(n, 1), prim::int(0), at[lead + axis].clone()),
+                };
+                let index: Vec<PrimExpr> = own.iter().enumerate().map(place).collect();
+                inputs[0].at(&index)
+            })]
+        })
     }
 
     /// A symbolic value as a tensor.

@@ -50,6 +50,28 @@ pub fn swish(scope: &mut Scope, node: &Node) -> Outputs {
     one(scope.call("multiply", [x, gate])?)
 }
 
+/// `SwiGLU`: the first input's `Swish` times the second.
+pub fn swiglu(scope: &mut Scope, node: &Node) -> Outputs {
+    let linear = scope.tensor(node.input(1)?)?;
+    let gate = match swish(scope, node)?.pop() {
+        Some(gate) => scope.tensor(&gate)?,
+        None => return Err(NodeError::invalid("there is no gate")),
+    };
+    one(broadcast_call(scope, "multiply", [gate, linear])?)
+}
+
+/// `Shrink`: what is near zero becomes zero, the rest comes nearer by `bias`.
+pub fn shrink(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = x_of(scope, node)?;
+    let (bias, lambda) = (node.float_or("bias", 0.0)?, node.float_or("lambd", 0.5)?);
+    let low = with_number(scope, "less", x.clone(), -lambda)?;
+    let high = with_number(scope, "greater", x.clone(), lambda)?;
+    let (up, down) = (with_number(scope, "add", x.clone(), bias)?, with_number(scope, "subtract", x.clone(), bias)?);
+    let zero = scope.scalar(0.0, scope.dtype(&x))?;
+    let above = scope.call("where", [high, down, zero])?;
+    one(scope.call("where", [low, up, above])?)
+}
+
 /// `LeakyRelu`: negative elements times `alpha`.
 pub fn leaky_relu(scope: &mut Scope, node: &Node) -> Outputs {
     let x = x_of(scope, node)?;
@@ -60,6 +82,11 @@ pub fn leaky_relu(scope: &mut Scope, node: &Node) -> Outputs {
 /// `PRelu`: negative elements times a slope, which is broadcast to the input.
 pub fn prelu(scope: &mut Scope, node: &Node) -> Outputs {
     let (x, slope) = (x_of(scope, node)?, scope.tensor(node.input(1)?)?);
+    by_slope(scope, x, slope)
+}
+
+/// Negative elements times a slope.
+pub fn by_slope(scope: &mut Scope, x: Expr, slope: Expr) -> Outputs {
     let scaled = broadcast_call(scope, "multiply", [x.clone(), slope])?;
     one(by_sign(scope, x.clone(), x, scaled)?)
 }

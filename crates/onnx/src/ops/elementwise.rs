@@ -1,12 +1,10 @@
 //! Operators that work element by element, and those of several tensors that are broadcast.
 
-use relaxide_ffi::{DataType, SmallFloat, Special};
 use relaxide_ir::Attrs;
 use relaxide_ir::prim;
 use relaxide_relax::Expr;
 
 use super::{Outputs, one};
-use crate::constant;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::scope::Scope;
@@ -97,53 +95,25 @@ pub fn power(scope: &mut Scope, node: &Node) -> Outputs {
 
 /// `Mod`: with `fmod` the sign is the dividend's, otherwise the divisor's.
 pub fn modulo(scope: &mut Scope, node: &Node) -> Outputs {
-    let name = if node.flag("fmod", false)? { "mod" } else { "floor_mod" };
-    binary(scope, node, name)
-}
-
-/// `Cast`.
-pub fn cast(scope: &mut Scope, node: &Node) -> Outputs {
-    let to = node.int("to")?.ok_or_else(|| NodeError::invalid("attribute `to` is missing"))?;
-    let dtype = constant::dtype_of(to).map_err(|e| NodeError::unsupported(e.to_string()))?;
-    let mut x = scope.tensor(node.input(0)?)?;
-    if let Some(family) = SmallFloat::of(dtype)
-        && node.flag("saturate", true)?
-    {
-        x = saturate(scope, x, family)?;
+    let mut pair = [scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?];
+    if node.flag("fmod", false)? {
+        return one(broadcast_call(scope, "mod", pair)?);
     }
-    one(convert(scope, x, dtype)?)
-}
-
-/// What is too large for a family becomes its largest number, where it would become infinity or NaN; NaN stays.
-fn saturate(scope: &mut Scope, mut x: Expr, family: SmallFloat) -> Result<Expr, NodeError> {
-    if matches!(family.special, Special::Finite | Special::PowersOfTwo) {
-        return Ok(x);
+    if !scope.dtype(&pair[0]).is_float() {
+        return one(broadcast_call(scope, "floor_mod", pair)?);
     }
-    if !scope.dtype(&x).is_float() {
-        x = scope.cast(x, DataType::float(32))?;
-    }
-    let largest = family.decode(family.largest() as u8);
-    // Of a number and NaN, the second is the result.
-    for (name, bound) in [("minimum", largest), ("maximum", -largest)] {
-        let bound = scope.scalar(bound, scope.dtype(&x))?;
-        x = scope.call(name, [bound, x])?;
-    }
-    Ok(x)
-}
-
-/// `CastLike`: the element type is the second input's.
-pub fn cast_like(scope: &mut Scope, node: &Node) -> Outputs {
-    let (x, like) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
-    let dtype = scope.dtype(&like);
-    one(convert(scope, x, dtype)?)
-}
-
-/// Conversion; to bool it asks whether an element differs from zero.
-fn convert(scope: &mut Scope, x: Expr, dtype: DataType) -> Result<Expr, NodeError> {
-    if dtype.is_bool() && !scope.dtype(&x).is_bool() {
-        return with_number(scope, "not_equal", x, 0.0);
-    }
-    scope.cast(x, dtype)
+    // Of infinite divisors the quotient is no use; the remainder is.
+    scope.broadcastable(&mut pair)?;
+    let [a, b] = pair;
+    let rest = scope.call("mod", [a, b.clone()])?;
+    let zero = scope.scalar(0.0, scope.dtype(&b))?;
+    let below = |scope: &mut Scope, x: &Expr| scope.call("less", [x.clone(), zero.clone()]);
+    let (rest_below, b_below) = (below(scope, &rest)?, below(scope, &b)?);
+    let other_sign = scope.call("logical_xor", [rest_below, b_below])?;
+    let some = scope.call("not_equal", [rest.clone(), zero.clone()])?;
+    let crossed = scope.call("logical_and", [other_sign, some])?;
+    let moved = scope.call("add", [rest.clone(), b])?;
+    one(scope.call("where", [crossed, moved, rest])?)
 }
 
 /// `IsInf`, of both signs or one.

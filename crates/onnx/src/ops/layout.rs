@@ -163,6 +163,11 @@ pub fn space_to_depth(scope: &mut Scope, node: &Node) -> Outputs {
     let (rows, columns) = (dims::floor_div(&h, &size), dims::floor_div(&w, &size));
     let split = vec![n.clone(), c.clone(), rows.clone(), size.clone(), columns.clone(), size];
     let split = scope.reshape(x, split)?;
-    let moved = scope.transpose(split, &[0, 3, 5, 1, 2, 4])?;
+    let order = match node.str_or("mode", "DCR")? {
+        "DCR" => [0, 3, 5, 1, 2, 4],
+        "CRD" => [0, 1, 3, 5, 2, 4],
+        other => return Err(NodeError::invalid(format!("`mode` is \"{other}\""))),
+    };
+    let moved = scope.transpose(split, &order)?;
     one(scope.reshape(moved, vec![n, c * (b * b), rows, columns])?)
 }

@@ -1,5 +1,7 @@
 //! Matrix products.
 
+use relaxide_ffi::DataType;
+use relaxide_ir::Attrs;
 use relaxide_relax::Expr;
 
 use super::elementwise::{broadcast_call, with_number};
@@ -18,7 +20,8 @@ pub fn matmul(scope: &mut Scope, node: &Node) -> Outputs {
     one(product(scope, pair)?)
 }
 
-fn product(scope: &mut Scope, mut pair: [Expr; 2]) -> Result<Expr> {
+/// The product of matrices. Those of narrow floats are summed in float32.
+pub fn product(scope: &mut Scope, mut pair: [Expr; 2]) -> Result<Expr> {
     let ranks = [scope.dims(&pair[0])?.len(), scope.dims(&pair[1])?.len()];
     if ranks.contains(&0) {
         return Err(NodeError::invalid("an input has no axes"));
@@ -26,6 +29,11 @@ fn product(scope: &mut Scope, mut pair: [Expr; 2]) -> Result<Expr> {
     let summed = [ranks[0] - 1, ranks[1].saturating_sub(2)];
     scope.agree_on(&mut pair, &summed)?;
     agree_on_batch(scope, &mut pair)?;
+    let dtype = scope.dtype(&pair[0]);
+    if dtype.is_float() && dtype.bits < 32 {
+        let wide = scope.op("matmul", pair, Attrs::new().with("out_dtype", DataType::float(32)))?;
+        return scope.cast(wide, dtype);
+    }
     scope.call("matmul", pair)
 }
 

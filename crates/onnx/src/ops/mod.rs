@@ -4,14 +4,21 @@
 //! the version to convert to; so are versions newer than [`MAX_OPSET`], whose changes nobody here has read.
 
 mod activation;
+mod attention;
+mod bits;
+mod cast;
 mod computed;
 mod conv;
 mod elementwise;
 mod index;
 mod layout;
+mod legacy;
+mod loss;
 mod matmul;
 mod norm;
+mod order;
 mod pad;
+mod places;
 mod pool;
 mod reduce;
 mod resize;
@@ -41,6 +48,8 @@ pub enum Rule {
     Unary(&'static str),
     /// A Relax operator of two tensors that are broadcast.
     Binary(&'static str),
+    /// The same before opset 7, when the second tensor was broadcast from an axis on, if at all.
+    Aligned(&'static str),
     /// A function.
     Node(fn(&mut Scope, &Node) -> Outputs),
 }
@@ -59,6 +68,7 @@ impl Rule {
         match self {
             Rule::Unary(name) => elementwise::unary(scope, node, name),
             Rule::Binary(name) => elementwise::binary(scope, node, name),
+            Rule::Aligned(name) => legacy::binary(scope, node, name),
             Rule::Node(rule) => rule(scope, node),
         }
     }
@@ -112,7 +122,7 @@ mod tests {
         assert!(rule("", "Softmax", 12).is_ok());
         let refused =
             |domain: &str, op: &str, opset| rule(domain, op, opset).err().map(|e| e.to_string()).unwrap_or_default();
-        assert_eq!(refused("", "Add", 6), "it is supported from opset 7 on");
+        assert_eq!(refused("", "Trilu", 6), "it is supported from opset 14 on");
         assert_eq!(refused("", "NoSuchOp", 13), "the operator is not supported");
         assert_eq!(refused("com.microsoft", "Gelu", 1), "operators of the set `com.microsoft` are not supported");
         assert!(refused("", "Add", MAX_OPSET + 1).contains("newer than"));

@@ -141,6 +141,8 @@ pub fn log_sum_exp(scope: &mut Scope, node: &Node) -> Outputs {
     };
     let top = carry_out(scope, &kept, "max", x.clone())?;
     let top = finite(scope, top)?;
+    let shape = scope.dims(&x)?;
+    let top = scope.spread(top, shape)?;
     let shifted = scope.call("subtract", [x.clone(), top])?;
     let power = scope.call("exp", [shifted])?;
     let sum = carry_out(scope, &reduction, "sum", power)?;
@@ -168,8 +170,11 @@ pub fn arg_min(scope: &mut Scope, node: &Node) -> Outputs {
 }
 
 fn position(scope: &mut Scope, node: &Node, name: &str) -> Outputs {
-    node.only_int("select_last_index", 0)?;
     let x = scope.tensor(node.input(0)?)?;
+    if node.flag("select_last_index", false)? {
+        let axis = super::places::axis_of(scope, node, &x, 0)?;
+        return one(super::order::last_position(scope, x, name, axis, node.flag("keepdims", true)?)?);
+    }
     let attrs = Attrs::new().with("axis", node.int_or("axis", 0)?).with("keepdims", node.flag("keepdims", true)?);
     let index = scope.op(name, [x], attrs)?;
     one(scope.cast(index, DataType::int(64))?)

@@ -61,24 +61,7 @@ pub fn expanded(scope: &mut Scope, x: Expr, target: Ints) -> Result<Expr> {
         }
         plan
     })?;
-    spread(scope, x, dims)
-}
-
-/// A tensor repeated along axes where it has one element.
-pub fn spread(scope: &mut Scope, x: Expr, dims: Vec<PrimExpr>) -> Result<Expr> {
-    let own = scope.dims(&x)?;
-    let lead = dims.len() - own.len();
-    scope.te("expand", vec![x], |inputs| {
-        vec![te::compute("expand", &dims, |at| {
-            let place = |(i, n): (&PrimExpr, &PrimExpr)| match n.as_int() {
-                Some(1) => prim::int(0),
-                Some(_) => i.clone(),
-                None => prim::select(prim::eq(n, 1), prim::int(0), i.clone()),
-            };
-            let index: Vec<PrimExpr> = at[lead..].iter().zip(&own).map(place).collect();
-            inputs[0].at(&index)
-        })]
-    })
+    scope.spread(x, dims)
 }
 
 /// `Tile` by computed repeats.
