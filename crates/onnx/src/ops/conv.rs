@@ -28,7 +28,17 @@ pub struct Window {
 impl Window {
     /// Reads the attributes of a node. `spatial` are the input's dimensions, which automatic padding depends on.
     pub fn read(node: &Node, kernel: Vec<i64>, spatial: &[PrimExpr]) -> Result<Window> {
-        let rank = spatial.len();
+        let mut window = Window::unpadded(node, kernel, spatial.len())?;
+        window.pads = match node.str_or("auto_pad", "NOTSET")? {
+            "SAME_UPPER" => window.same(spatial, Odd::Behind)?,
+            "SAME_LOWER" => window.same(spatial, Odd::InFront)?,
+            _ => window.pads,
+        };
+        Ok(window)
+    }
+
+    /// The same without automatic padding.
+    pub fn unpadded(node: &Node, kernel: Vec<i64>, rank: usize) -> Result<Window> {
         if let Some(given) = node.ints("kernel_shape")?
             && given != kernel
         {
@@ -46,9 +56,7 @@ impl Window {
         let mut window = Window { kernel, strides, dilations, pads: vec![0; 2 * rank] };
         window.pads = match node.str_or("auto_pad", "NOTSET")? {
             "NOTSET" | "" => node.ints("pads")?.unwrap_or_else(|| vec![0; 2 * rank]),
-            "VALID" => vec![0; 2 * rank],
-            "SAME_UPPER" => window.same(spatial, Odd::Behind)?,
-            "SAME_LOWER" => window.same(spatial, Odd::InFront)?,
+            "VALID" | "SAME_UPPER" | "SAME_LOWER" => vec![0; 2 * rank],
             other => return Err(NodeError::invalid(format!("`auto_pad` is \"{other}\""))),
         };
         if window.pads.len() != 2 * rank || window.pads.iter().any(|p| !(0..1 << 31).contains(p)) {
@@ -130,14 +138,14 @@ fn weight(scope: &mut Scope, node: &Node) -> Result<(Expr, Vec<i64>)> {
     Ok((scope.tensor(value)?, fixed))
 }
 
-/// Input and rank of the spatial axes, which must be one or two.
+/// Input and rank of the spatial axes, which must be one to three.
 fn input(scope: &mut Scope, node: &Node, weight: &[i64]) -> Result<(Expr, usize)> {
     let x = scope.tensor(node.input(0)?)?;
     let rank = scope.dims(&x)?.len();
     match rank.checked_sub(2) {
-        Some(spatial @ (1 | 2)) if weight.len() == rank => Ok((x, spatial)),
-        Some(1 | 2) => Err(NodeError::invalid(format!("the weight has {} axes, the input {rank}", weight.len()))),
-        _ => Err(NodeError::unsupported(format!("inputs of {rank} axes are not supported; of 3 or 4 they are"))),
+        Some(spatial @ (1..=3)) if weight.len() == rank => Ok((x, spatial)),
+        Some(1..=3) => Err(NodeError::invalid(format!("the weight has {} axes, the input {rank}", weight.len()))),
+        _ => Err(NodeError::unsupported(format!("inputs of {rank} axes are not supported; of 3 to 5 they are"))),
     }
 }
 
@@ -171,7 +179,7 @@ fn group(node: &Node) -> Result<i64> {
     }
 }
 
-/// `Conv` over one or two spatial axes.
+/// `Conv` over one to three spatial axes.
 pub fn conv(scope: &mut Scope, node: &Node) -> Outputs {
     let (w, w_dims) = weight(scope, node)?;
     let (x, rank) = input(scope, node, &w_dims)?;
@@ -184,38 +192,70 @@ pub fn conv(scope: &mut Scope, node: &Node) -> Outputs {
         .with("padding", lift_pads(&window.pads))
         .with("dilation", lift(&window.dilations, 1))
         .with("groups", group);
-    let y = scope.op("nn.conv2d", [x, w], attrs)?;
+    let y = scope.op(if rank == 3 { "nn.conv3d" } else { "nn.conv2d" }, [x, w], attrs)?;
     let y = add_bias(scope, y, node.optional(2), w_dims[0])?;
     one(from_2d(scope, y, rank)?)
 }
 
-/// `ConvTranspose` over one or two spatial axes.
+/// What is added to and taken away from the natural extent of a transposed convolution.
+struct Margins {
+    pads: Vec<i64>,
+    extra: Vec<i64>,
+}
+
+/// The margins that a node asks for, by `pads`, by the shape that its output is to have, or by `auto_pad`.
+fn margins(node: &Node, window: &Window, spatial: &[PrimExpr]) -> Result<Margins> {
+    let rank = spatial.len();
+    let mut extra = node.ints("output_padding")?.unwrap_or_else(|| vec![0; rank]);
+    if extra.len() != rank || extra.iter().any(|e| *e < 0) {
+        return Err(NodeError::invalid(format!("`output_padding` is {extra:?}, not {rank} numbers")));
+    }
+    let auto = node.str_or("auto_pad", "NOTSET")?;
+    let reach = |i: usize| (window.kernel[i] - 1) * window.dilations[i] + 1;
+    let shape = node.ints("output_shape")?.filter(|s| !s.is_empty());
+    let totals: Vec<i64> = match shape {
+        Some(shape) => {
+            let shape = &shape[shape.len().saturating_sub(rank)..];
+            let fixed = spatial.iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>();
+            let fixed = fixed.filter(|_| shape.len() == rank).ok_or_else(|| {
+                NodeError::unsupported("`output_shape` needs an image of fixed size")
+                    .help("give the input a fixed shape, or export the model with explicit `pads`")
+            })?;
+            let total = |i: usize| window.strides[i].saturating_mul(fixed[i] - 1) + extra[i] + reach(i) - shape[i];
+            (0..rank).map(total).collect()
+        }
+        None if auto.starts_with("SAME") => (0..rank).map(|i| extra[i] + reach(i) - window.strides[i]).collect(),
+        None => return Ok(Margins { pads: window.pads.clone(), extra }),
+    };
+    let mut pads = vec![0; 2 * rank];
+    for (i, total) in totals.into_iter().enumerate() {
+        if total < 0 {
+            extra[i] = extra[i].saturating_sub(total);
+            continue;
+        }
+        let half = total / 2;
+        (pads[i], pads[i + rank]) = if auto == "SAME_UPPER" { (half, total - half) } else { (total - half, half) };
+    }
+    Ok(Margins { pads, extra })
+}
+
+/// `ConvTranspose` over one to three spatial axes.
 pub fn conv_transpose(scope: &mut Scope, node: &Node) -> Outputs {
     let (w, w_dims) = weight(scope, node)?;
     let (x, rank) = input(scope, node, &w_dims)?;
     let group = group(node)?;
-    if node.ints("output_shape")?.is_some_and(|s| !s.is_empty()) {
-        return Err(
-            NodeError::unsupported("`output_shape` is not supported").help("export the model with explicit `pads`")
-        );
-    }
-    if !matches!(node.str_or("auto_pad", "NOTSET")?, "NOTSET" | "VALID" | "") {
-        return Err(NodeError::unsupported("`auto_pad` is not supported").help("export the model with explicit `pads`"));
-    }
     let x = agree_on_channels(scope, x, w_dims[0])?;
-    let window = Window::read(node, w_dims[2..].to_vec(), &scope.dims(&x)?[2..])?;
-    let extra = node.ints("output_padding")?.unwrap_or_else(|| vec![0; rank]);
-    if extra.len() != rank {
-        return Err(NodeError::invalid(format!("`output_padding` is {extra:?}, not {rank} numbers")));
-    }
+    let spatial = scope.dims(&x)?[2..].to_vec();
+    let window = Window::unpadded(node, w_dims[2..].to_vec(), rank)?;
+    let Margins { pads, extra } = margins(node, &window, &spatial)?;
     let (x, w) = (as_2d(scope, x)?, as_2d(scope, w)?);
     let attrs = Attrs::new()
         .with("strides", lift(&window.strides, 1))
-        .with("padding", lift_pads(&window.pads))
+        .with("padding", lift_pads(&pads))
         .with("output_padding", lift(&extra, 0))
         .with("dilation", lift(&window.dilations, 1))
         .with("groups", group);
-    let y = scope.op("nn.conv2d_transpose", [x, w], attrs)?;
+    let y = scope.op(if rank == 3 { "nn.conv3d_transpose" } else { "nn.conv2d_transpose" }, [x, w], attrs)?;
     let y = add_bias(scope, y, node.optional(2), w_dims[1].saturating_mul(group))?;
     one(from_2d(scope, y, rank)?)
 }

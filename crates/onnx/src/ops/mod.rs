@@ -11,6 +11,7 @@ mod computed;
 mod conv;
 mod elementwise;
 mod index;
+mod interpolate;
 mod layout;
 mod legacy;
 mod loss;

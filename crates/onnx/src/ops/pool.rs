@@ -4,29 +4,46 @@
 //! and ONNX Runtime, which rounds the count of steps towards zero, has one. Models that people use rely on the latter, so
 //! such images are extended ([`extended`]); whether they are so small is often known at run time only.
 
+use relaxide_ffi::DataType;
 use relaxide_ir::Attrs;
-use relaxide_ir::prim;
+use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
-use relaxide_relax::op::window::all;
+use relaxide_relax::op::window::{Partial, all};
 use relaxide_tir::te;
 
 use super::conv::{Window, as_2d, from_2d, lift, lift_pads};
+use super::elementwise::with_number;
 use super::{Outputs, one};
 use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::scope::Scope;
+use crate::value::Value;
 
-/// `MaxPool` over one or two spatial axes; the indices of the maxima are not supported.
+/// `MaxPool`. The indices of the maxima are the second output.
 pub fn max(scope: &mut Scope, node: &Node) -> Outputs {
-    node.only_int("storage_order", 0)?;
-    windowed(scope, node, "nn.max_pool2d", Attrs::new(), extended)
+    if node.outputs() > 1 {
+        return with_indices(scope, node);
+    }
+    windowed(scope, node, "nn.max_pool", Attrs::new(), extended)
 }
 
-/// `AveragePool` over one or two spatial axes.
+/// `AveragePool`.
 pub fn average(scope: &mut Scope, node: &Node) -> Outputs {
     let attrs = Attrs::new().with("count_include_pad", node.flag("count_include_pad", false)?);
-    windowed(scope, node, "nn.avg_pool2d", attrs, |_, x, _| Ok(x))
+    windowed(scope, node, "nn.avg_pool", attrs, |_, x, _| Ok(x))
+}
+
+/// The input and the window of a node.
+fn image(scope: &mut Scope, node: &Node) -> Result<(Expr, Window), NodeError> {
+    let x = scope.tensor(node.input(0)?)?;
+    let dims = scope.dims(&x)?;
+    if dims.len() < 3 {
+        return Err(NodeError::invalid(format!("the input has {} axes; it needs at least 3", dims.len())));
+    }
+    let kernel = node.ints("kernel_shape")?.ok_or_else(|| NodeError::invalid("attribute `kernel_shape` is missing"))?;
+    let window = Window::read(node, kernel, &dims[2..])?;
+    Ok((x, window))
 }
 
 /// `extend` makes an image that the window fits into.
@@ -37,17 +54,11 @@ fn windowed(
     attrs: Attrs,
     extend: impl FnOnce(&mut Scope, Expr, &Window) -> Result<Expr, NodeError>,
 ) -> Outputs {
-    let x = scope.tensor(node.input(0)?)?;
-    let dims = scope.dims(&x)?;
-    let rank = match dims.len().checked_sub(2) {
-        Some(rank @ (1 | 2)) => rank,
-        _ => {
-            let n = dims.len();
-            return Err(NodeError::unsupported(format!("inputs of {n} axes are not supported; of 3 or 4 they are")));
-        }
-    };
-    let kernel = node.ints("kernel_shape")?.ok_or_else(|| NodeError::invalid("attribute `kernel_shape` is missing"))?;
-    let window = Window::read(node, kernel, &dims[2..])?;
+    let (x, window) = image(scope, node)?;
+    let rank = window.kernel.len();
+    if rank > 3 {
+        return Err(NodeError::unsupported(format!("{rank} spatial axes are not supported; 1 to 3 are")));
+    }
     let ceil_mode = node.flag("ceil_mode", false)?;
     let x = if ceil_mode { x } else { extend(scope, x, &window)? };
     let x = as_2d(scope, x)?;
@@ -57,8 +68,165 @@ fn windowed(
         .with("padding", lift_pads(&window.pads))
         .with("dilation", lift(&window.dilations, 1))
         .with("ceil_mode", ceil_mode);
-    let y = scope.op(name, [x], attrs)?;
+    let y = scope.op(&format!("{name}{}d", rank.max(2)), [x], attrs)?;
     one(from_2d(scope, y, rank)?)
+}
+
+/// The output's dimensions and, for an output element, a window's elements: their index in the image, and whether it is inside.
+struct Places {
+    dims: Vec<PrimExpr>,
+    window: Window,
+    image: Vec<PrimExpr>,
+}
+
+impl Places {
+    fn new(node: &Node, window: Window, image: Vec<PrimExpr>) -> Result<Places, NodeError> {
+        let rank = window.kernel.len();
+        let partial = if node.flag("ceil_mode", false)? { Partial::Counted } else { Partial::Dropped };
+        let along = |i: usize| {
+            let own = relaxide_relax::op::window::Window {
+                kernel: prim::int(window.kernel[i]),
+                stride: window.strides[i],
+                dilation: window.dilations[i],
+                before: window.pads[i],
+                after: window.pads[i + rank],
+            };
+            own.positions(&image[i + 2], partial)
+        };
+        let spatial: Vec<PrimExpr> = (0..rank).map(along).collect();
+        let dims = image[..2].iter().cloned().chain(spatial).collect();
+        Ok(Places { dims, window, image })
+    }
+
+    fn taps(&self) -> Vec<te::ReduceAxis> {
+        self.window.kernel.iter().map(|n| te::reduce_axis(*n)).collect()
+    }
+
+    fn element(&self, at: &[PrimExpr], taps: &[te::ReduceAxis]) -> (Vec<PrimExpr>, PrimExpr) {
+        let mut index = at[..2].to_vec();
+        let mut inside = Vec::new();
+        for (i, tap) in taps.iter().enumerate() {
+            let place =
+                &at[i + 2] * self.window.strides[i] + tap.var() * self.window.dilations[i] - self.window.pads[i];
+            inside.push(prim::and(prim::ge(&place, 0), prim::lt(&place, &self.image[i + 2])));
+            index.push(place);
+        }
+        (index, all(inside))
+    }
+}
+
+/// The maximum under each window, and where in the whole input it is: by rows, or with `storage_order` 1 by columns.
+fn with_indices(scope: &mut Scope, node: &Node) -> Outputs {
+    let (x, window) = image(scope, node)?;
+    let (shape, dtype) = (scope.dims(&x)?, scope.dtype(&x));
+    let by_columns = node.flag("storage_order", false)?;
+    let places = Places::new(node, window, shape.clone())?;
+    let wide = DataType::int(64);
+    let pair = scope.te("max_pool_with_indices", vec![x], |inputs| {
+        te::compute_multi("pooled", &places.dims, |at| {
+            let taps = places.taps();
+            let (index, inside) = places.element(at, &taps);
+            let spatial = index.len() - 2;
+            let image = &index[0] * &shape[1] + &index[1];
+            let order: Vec<usize> =
+                if by_columns { (2..2 + spatial).rev().collect() } else { (2..2 + spatial).collect() };
+            let flat = order.iter().fold(image, |n, &i| n * &shape[i] + &index[i]);
+            let value = prim::if_then_else(inside.clone(), inputs[0].at(&index), prim::lowest(dtype));
+            let place = prim::select(inside, prim::cast(wide, flat), prim::highest(wide));
+            te::combine([prim::lowest(dtype), prim::highest(wide)], [value, place], &taps, |best, new| {
+                let same = prim::eq(&new[0], &best[0]);
+                let earlier = prim::and(same, prim::lt(&new[1], &best[1]));
+                let better = prim::or(prim::gt(&new[0], &best[0]), earlier);
+                let choose = |i: usize| prim::select(better.clone(), new[i].clone(), best[i].clone());
+                vec![choose(0), choose(1)]
+            })
+        })
+    })?;
+    (0..2).map(|i| scope.emit(Expr::field(pair.clone(), i)).map(Value::Computed)).collect()
+}
+
+/// `LpPool`: the norm of what is under each window.
+pub fn lp(scope: &mut Scope, node: &Node) -> Outputs {
+    let (x, window) = image(scope, node)?;
+    let (shape, dtype) = (scope.dims(&x)?, scope.dtype(&x));
+    let p = norm_order(node)?;
+    let places = Places::new(node, window, shape)?;
+    let size = scope.call("abs", [x])?;
+    let power = with_number(scope, "power", size, p)?;
+    let sum = scope.te("lp_pool", vec![power], |inputs| {
+        vec![te::compute("sums", &places.dims, |at| {
+            let taps = places.taps();
+            let (index, inside) = places.element(at, &taps);
+            te::sum(prim::if_then_else(inside, inputs[0].at(&index), prim::constant(dtype, 0.0)), &taps)
+        })]
+    })?;
+    one(with_number(scope, "power", sum, 1.0 / p)?)
+}
+
+/// The order of a norm: a float in opset 1, an integer after.
+fn norm_order(node: &Node) -> Result<f64, NodeError> {
+    let p = if node.opset < 2 { node.float_or("p", 2.0)? } else { node.int_or("p", 2)? as f64 };
+    if p > 0.0 { Ok(p) } else { Err(NodeError::invalid(format!("`p` is {p}, not a positive number"))) }
+}
+
+/// `GlobalLpPool`.
+pub fn global_lp(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = scope.tensor(node.input(0)?)?;
+    let p = norm_order(node)?;
+    let rank = scope.dims(&x)?.len() as i64;
+    let size = scope.call("abs", [x])?;
+    let power = with_number(scope, "power", size, p)?;
+    let attrs = Attrs::new().with("axis", (2..rank).collect::<Vec<_>>()).with("keepdims", true);
+    let sum = scope.op("sum", [power], attrs)?;
+    one(with_number(scope, "power", sum, 1.0 / p)?)
+}
+
+/// `MaxUnpool`: each element at the place that its index names, zero elsewhere. Indices count in the output that the window
+/// gives; a larger output is that one with zeros behind it.
+pub fn max_unpool(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = scope.tensor(node.input(0)?)?;
+    let indices = scope.tensor(node.input(1)?)?;
+    let shape = scope.dims(&x)?;
+    let kernel = node.ints("kernel_shape")?.ok_or_else(|| NodeError::invalid("attribute `kernel_shape` is missing"))?;
+    if shape.len() < 3 || kernel.len() != shape.len() - 2 {
+        return Err(NodeError::invalid(format!("a window of {} axes does not fit {} axes", kernel.len(), shape.len())));
+    }
+    let window = Window::read(node, kernel, &shape[2..])?;
+    let rank = window.kernel.len();
+    let along = |i: usize| {
+        let margin = window.kernel[i] - window.pads[i] - window.pads[i + rank];
+        dims::simplify(&((&shape[i + 2] - 1) * window.strides[i] + margin))
+    };
+    let natural: Vec<PrimExpr> = shape[..2].iter().cloned().chain((0..rank).map(along)).collect();
+    let dtype = scope.dtype(&x);
+    let (count, total) = (dims::product(&shape), dims::product(&natural));
+    let zero = scope.scalar(0.0, dtype)?;
+    let blank = scope.op("full", [Expr::shape([total]), zero.clone()], Attrs::new().with("dtype", dtype))?;
+    let (x, indices) = (scope.reshape(x, vec![count.clone()])?, scope.reshape(indices, vec![count])?);
+    let attrs = Attrs::new().with("axis", 0i64).with("reduction", "update");
+    let filled = scope.op("scatter_elements", [blank, indices, x], attrs)?;
+    let filled = scope.reshape(filled, natural.clone())?;
+    let Some(target) = node.optional(2) else { return one(filled) };
+    let target = super::computed::Ints::of(scope, target)?;
+    if target.count() != natural.len() {
+        return Err(NodeError::invalid(format!(
+            "`output_shape` has {} numbers, not {}",
+            target.count(),
+            natural.len()
+        )));
+    }
+    let mut args = super::computed::Args::default();
+    let target = args.ints(target);
+    let out = super::computed::Plan::bind(scope, "unpool", &args, |inputs| super::computed::Plan {
+        dims: target.all(inputs).into_iter().map(|d| prim::max(d, 0)).collect(),
+        holds: Vec::new(),
+    })?;
+    one(scope.te("unpool", vec![filled], |inputs| {
+        vec![te::compute("unpooled", &out, |at| {
+            let inside = all(at.iter().zip(&natural).map(|(i, n)| prim::lt(i, n)));
+            prim::if_then_else(inside, inputs[0].at(at), prim::constant(dtype, 0.0))
+        })]
+    })?)
 }
 
 /// An image for a maximum under a window, with elements that never win added behind an axis that is too short for one
