@@ -202,6 +202,10 @@ pub fn log_softmax_flat(scope: &mut Scope, node: &Node) -> Outputs {
 fn over_axis(scope: &mut Scope, node: &Node, name: &str) -> Outputs {
     let x = x_of(scope, node)?;
     let axis = node.int_or("axis", -1)?;
+    let dtype = scope.dtype(&x);
+    if dtype.is_float() && dtype.bits < 32 && name == "nn.softmax" {
+        return one(super::attention::narrow_softmax(scope, x, axis)?);
+    }
     one(scope.op(name, [x], Attrs::new().with("axis", axis))?)
 }
 

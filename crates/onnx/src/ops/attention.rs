@@ -227,7 +227,7 @@ fn mask_at(mask: &te::Tensor, at: &[PrimExpr], hidden: &PrimExpr) -> PrimExpr {
 fn probabilities(scope: &mut Scope, scores: Expr, bias: Option<Expr>, work: DataType) -> Result<Expr> {
     let scores = scope.cast(scores, work)?;
     let Some(bias) = bias else {
-        return if work.bits < 32 { narrow_softmax(scope, scores) } else { softmax(scope, scores) };
+        return if work.bits < 32 { narrow_softmax(scope, scores, -1) } else { softmax(scope, scores) };
     };
     let last = Attrs::new().with("axis", vec![-1i64]).with("keepdims", true);
     let best = scope.op("max", [bias], last)?;
@@ -235,7 +235,7 @@ fn probabilities(scope: &mut Scope, scores: Expr, bias: Option<Expr>, work: Data
     let zero = scope.scalar(0.0, work)?;
     // Rows without anything to see would be NaN; they are computed of zeros and dropped.
     let scores = scope.call("where", [nothing.clone(), zero.clone(), scores])?;
-    let shares = if work.bits < 32 { narrow_softmax(scope, scores)? } else { softmax(scope, scores)? };
+    let shares = if work.bits < 32 { narrow_softmax(scope, scores, -1)? } else { softmax(scope, scores)? };
     scope.call("where", [nothing, zero, shares])
 }
 
@@ -244,9 +244,9 @@ fn softmax(scope: &mut Scope, scores: Expr) -> Result<Expr> {
 }
 
 /// Softmax of narrow floats, each step rounded to them but the sum.
-fn narrow_softmax(scope: &mut Scope, scores: Expr) -> Result<Expr> {
+pub fn narrow_softmax(scope: &mut Scope, scores: Expr, axis: i64) -> Result<Expr> {
     let dtype = scope.dtype(&scores);
-    let last = Attrs::new().with("axis", vec![-1i64]).with("keepdims", true);
+    let last = Attrs::new().with("axis", vec![axis]).with("keepdims", true);
     let top = scope.op("max", [scores.clone()], last.clone())?;
     let shifted = scope.call("subtract", [scores, top])?;
     let power = scope.call("exp", [shifted])?;

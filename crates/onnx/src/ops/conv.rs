@@ -1,5 +1,6 @@
 //! Convolutions.
 
+use relaxide_ffi::DataType;
 use relaxide_ir::Attrs;
 use relaxide_ir::prim::PrimExpr;
 use relaxide_relax::Expr;
@@ -192,7 +193,12 @@ pub fn conv(scope: &mut Scope, node: &Node) -> Outputs {
         .with("padding", lift_pads(&window.pads))
         .with("dilation", lift(&window.dilations, 1))
         .with("groups", group);
+    // Products of narrow floats are summed in float32.
+    let dtype = scope.dtype(&x);
+    let narrow = dtype.is_float() && dtype.bits < 32;
+    let attrs = if narrow { attrs.with("out_dtype", DataType::float(32)) } else { attrs };
     let y = scope.op(if rank == 3 { "nn.conv3d" } else { "nn.conv2d" }, [x, w], attrs)?;
+    let y = scope.cast(y, dtype)?;
     let y = add_bias(scope, y, node.optional(2), w_dims[0])?;
     one(from_2d(scope, y, rank)?)
 }

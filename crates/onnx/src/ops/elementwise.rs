@@ -96,16 +96,21 @@ pub fn power(scope: &mut Scope, node: &Node) -> Outputs {
 /// `Mod`: with `fmod` the sign is the dividend's, otherwise the divisor's.
 pub fn modulo(scope: &mut Scope, node: &Node) -> Outputs {
     let mut pair = [scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?];
-    if node.flag("fmod", false)? {
-        return one(broadcast_call(scope, "mod", pair)?);
-    }
+    let truncated = node.flag("fmod", false)?;
     if !scope.dtype(&pair[0]).is_float() {
-        return one(broadcast_call(scope, "floor_mod", pair)?);
+        return one(broadcast_call(scope, if truncated { "mod" } else { "floor_mod" }, pair)?);
     }
     // Of infinite divisors the quotient is no use; the remainder is.
     scope.broadcastable(&mut pair)?;
     let [a, b] = pair;
-    let rest = scope.call("mod", [a, b.clone()])?;
+    let rest = scope.call("mod", [a.clone(), b.clone()])?;
+    let infinite = scope.call("isinf", [b.clone()])?;
+    let finite = scope.call("isfinite", [a.clone()])?;
+    let whole = scope.call("logical_and", [infinite, finite])?;
+    let rest = scope.call("where", [whole, a, rest])?;
+    if truncated {
+        return one(rest);
+    }
     let zero = scope.scalar(0.0, scope.dtype(&b))?;
     let below = |scope: &mut Scope, x: &Expr| scope.call("less", [x.clone(), zero.clone()]);
     let (rest_below, b_below) = (below(scope, &rest)?, below(scope, &b)?);

@@ -12,20 +12,25 @@ mod conv;
 mod elementwise;
 mod index;
 mod interpolate;
+mod language;
 mod layout;
 mod legacy;
 mod loss;
 mod matmul;
+mod ngrams;
 mod norm;
 mod order;
 mod pad;
 mod places;
 mod pool;
+mod random;
 mod reduce;
 mod resize;
 mod shape;
+mod signal;
 mod slice;
 mod table;
+mod vision;
 
 use relaxide_relax::Expr;
 

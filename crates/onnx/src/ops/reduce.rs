@@ -4,7 +4,7 @@ use relaxide_ffi::DataType;
 use relaxide_ir::Attrs;
 use relaxide_relax::Expr;
 
-use super::computed::{self, Axes};
+use super::computed::{Axes, Resolved};
 use super::{Outputs, one};
 use crate::error::NodeError;
 use crate::node::Node;
@@ -19,14 +19,14 @@ enum Reduction {
     /// Known axes, and `keepdims`, as attributes.
     Known(Attrs),
     /// Axes that the program computes.
-    Computed(Axes),
+    Computed(Box<Resolved>),
 }
 
 /// Axes and `keepdims` of a node.
 ///
 /// The axes are an attribute in older versions and an input in newer ones. None given means all, unless the node says that
 /// it means none.
-fn reduction(scope: &mut Scope, node: &Node) -> Result<Reduction> {
+fn reduction(scope: &mut Scope, node: &Node, x: &Expr) -> Result<Reduction> {
     let keep = node.flag("keepdims", true)?;
     let empty_is_none = node.flag("noop_with_empty_axes", false)?;
     let axes = match (node.ints("axes")?, node.optional(1)) {
@@ -37,7 +37,8 @@ fn reduction(scope: &mut Scope, node: &Node) -> Result<Reduction> {
             None => {
                 let tensor = scope.tensor(value)?;
                 let tensor = scope.cast(tensor, DataType::int(64))?;
-                return Ok(Reduction::Computed(Axes { tensor, empty_is_none, keep }));
+                let axes = Axes { tensor, empty_is_none, keep };
+                return Ok(Reduction::Computed(Box::new(Resolved::new(scope, axes, x)?)));
             }
         },
     };
@@ -50,7 +51,7 @@ fn reduction(scope: &mut Scope, node: &Node) -> Result<Reduction> {
 }
 
 fn reduce(scope: &mut Scope, node: &Node, name: &str, x: Expr) -> Result<Expr> {
-    let reduction = reduction(scope, node)?;
+    let reduction = reduction(scope, node, &x)?;
     carry_out(scope, &reduction, name, x)
 }
 
@@ -64,7 +65,10 @@ fn carry_out(scope: &mut Scope, reduction: &Reduction, name: &str, x: Expr) -> R
     match reduction {
         Reduction::Nothing => Ok(x),
         Reduction::Known(attrs) => scope.op(name, [x], attrs.clone()),
-        Reduction::Computed(axes) => computed::reduced(scope, name, x, axes),
+        Reduction::Computed(axes) => {
+            let result = axes.reduce(scope, name, x)?;
+            axes.finish(scope, result)
+        }
     }
 }
 
@@ -132,24 +136,34 @@ pub fn log_sum(scope: &mut Scope, node: &Node) -> Outputs {
 /// `ReduceLogSumExp`, shifted by the maximum so that it does not overflow. An infinite maximum does not shift.
 pub fn log_sum_exp(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
-    let reduction = reduction(scope, node)?;
-    let kept = match &reduction {
+    match reduction(scope, node, &x)? {
         // The logarithm of an exponential is what it was.
-        Reduction::Nothing => return one(x),
-        Reduction::Known(attrs) => Reduction::Known(attrs.clone().with("keepdims", true)),
-        Reduction::Computed(axes) => Reduction::Computed(Axes { keep: true, ..axes.clone() }),
-    };
-    let top = carry_out(scope, &kept, "max", x.clone())?;
-    let top = finite(scope, top)?;
-    let shape = scope.dims(&x)?;
-    let top = scope.spread(top, shape)?;
-    let shifted = scope.call("subtract", [x.clone(), top])?;
-    let power = scope.call("exp", [shifted])?;
-    let sum = carry_out(scope, &reduction, "sum", power)?;
-    let log = scope.call("log", [sum])?;
-    let top = carry_out(scope, &reduction, "max", x)?;
-    let top = finite(scope, top)?;
-    one(scope.call("add", [log, top])?)
+        Reduction::Nothing => one(x),
+        Reduction::Known(attrs) => {
+            let kept = attrs.clone().with("keepdims", true);
+            let top = scope.op("max", [x.clone()], kept)?;
+            let top = finite(scope, top)?;
+            let shifted = scope.call("subtract", [x.clone(), top])?;
+            let power = scope.call("exp", [shifted])?;
+            let sum = scope.op("sum", [power], attrs.clone())?;
+            let log = scope.call("log", [sum])?;
+            let top = scope.op("max", [x], attrs)?;
+            let top = finite(scope, top)?;
+            one(scope.call("add", [log, top])?)
+        }
+        Reduction::Computed(axes) => {
+            let top = axes.reduce(scope, "max", x.clone())?;
+            let top = finite(scope, top)?;
+            let shape = scope.dims(&x)?;
+            let over = scope.spread(top.clone(), shape)?;
+            let shifted = scope.call("subtract", [x, over])?;
+            let power = scope.call("exp", [shifted])?;
+            let sum = axes.reduce(scope, "sum", power)?;
+            let log = scope.call("log", [sum])?;
+            let result = scope.call("add", [log, top])?;
+            one(axes.finish(scope, result)?)
+        }
+    }
 }
 
 /// Zero in the place of what is infinite.

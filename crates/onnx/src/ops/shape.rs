@@ -59,23 +59,6 @@ pub fn identity(_: &mut Scope, node: &Node) -> Outputs {
     Ok(vec![node.input(0)?.clone()])
 }
 
-/// `Dropout` at inference does nothing.
-pub fn dropout(_: &mut Scope, node: &Node) -> Outputs {
-    let training = match node.optional(2).map(|v| v.symbolic().and_then(|s| s.literals())) {
-        None => false,
-        Some(Some(values)) => values != [0],
-        Some(None) => return Err(depends_on_data("`training_mode`")),
-    };
-    if training {
-        return Err(NodeError::unsupported("`training_mode` is not supported").help("export the model for inference"));
-    }
-    identity_first(node)
-}
-
-fn identity_first(node: &Node) -> Outputs {
-    Ok(vec![node.input(0)?.clone()])
-}
-
 /// The dimensions that an input holds.
 fn dims_input(scope: &mut Scope, node: &Node, i: usize, what: &str) -> Result<Vec<PrimExpr>> {
     let value = node.input(i)?;

@@ -22,7 +22,7 @@ mod reshape;
 mod slice;
 
 pub use pad::padded;
-pub use reduce::{Axes, reduced};
+pub use reduce::{Axes, Resolved};
 pub use reshape::{expanded, parts, ranged, reshaped, split, squeezed, tiled, unsqueezed};
 pub use slice::{Bounds, sliced};
 

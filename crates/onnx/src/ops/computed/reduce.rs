@@ -19,7 +19,6 @@ use crate::scope::Scope;
 type Result<T> = std::result::Result<T, NodeError>;
 
 /// Axes as a program computes them.
-#[derive(Clone)]
 pub struct Axes {
     /// An int64 tensor of one axis.
     pub tensor: Expr,
@@ -89,49 +88,71 @@ fn remaining(scope: &mut Scope, mask: &Expr, shape: &[PrimExpr], count: usize) -
     })
 }
 
-/// A reduction by `sum`, `mean`, `max`, `min` or `prod`.
-pub fn reduced(scope: &mut Scope, name: &str, x: Expr, axes: &Axes) -> Result<Expr> {
-    let shape = scope.dims(&x)?;
-    let mask = mask(scope, axes, shape.len())?;
-    let Extents { kept, reduced } = extents(scope, &mask, &shape)?;
-    let dtype = scope.dtype(&x);
-    let combined = scope.te(&format!("reduce_{name}"), vec![x], |inputs| {
-        vec![te::compute("combined", &kept, |at| {
-            let over: Vec<te::ReduceAxis> = reduced.iter().map(|n| te::reduce_axis(n.clone())).collect();
-            let index: Vec<PrimExpr> = at.iter().zip(&over).map(|(i, k)| i + k.var()).collect();
-            let element = inputs[0].at(&index);
-            match name {
-                "max" => te::max(element, &over),
-                "min" => te::min(element, &over),
-                "prod" => te::prod(element, &over),
-                _ => te::sum(element, &over),
-            }
-        })]
-    })?;
-    let result = if name == "mean" {
-        let count = scope.dim_tensor(&super::product(reduced), dtype)?;
-        scope.call("divide", [combined, count])?
-    } else {
-        combined
-    };
-    if axes.keep {
-        return Ok(result);
+/// Computed axes and what they make of a shape.
+pub struct Resolved {
+    axes: Axes,
+    mask: Expr,
+    shape: Vec<PrimExpr>,
+    kept: Vec<PrimExpr>,
+    reduced: Vec<PrimExpr>,
+}
+
+impl Resolved {
+    /// What axes make of the shape of a tensor.
+    pub fn new(scope: &mut Scope, axes: Axes, x: &Expr) -> Result<Resolved> {
+        let shape = scope.dims(x)?;
+        let mask = mask(scope, &axes, shape.len())?;
+        let Extents { kept, reduced } = extents(scope, &mask, &shape)?;
+        Ok(Resolved { axes, mask, shape, kept, reduced })
     }
-    let count = match &scope.dims(&axes.tensor)?[..] {
-        [n] => n.as_int().and_then(|n| usize::try_from(n).ok()),
-        _ => None,
-    };
-    // No axes mean all of them, or none.
-    let count = match count {
-        Some(0) if axes.empty_is_none => 0,
-        Some(0) => shape.len(),
-        Some(n) if n <= shape.len() => n,
-        Some(n) => return Err(NodeError::invalid(format!("{n} axes are given for an input of {}", shape.len()))),
-        None => {
-            return Err(NodeError::unsupported("how many axes are reduced is not known, and so is the result's rank")
-                .help("give the input `axes` a fixed shape (`shape_dict`), or set `keepdims`"));
+
+    /// A reduction of a tensor of that shape by `sum`, `mean`, `max`, `min` or `prod`; every axis stays, with extent 1.
+    pub fn reduce(&self, scope: &mut Scope, name: &str, x: Expr) -> Result<Expr> {
+        let dtype = scope.dtype(&x);
+        let combined = scope.te(&format!("reduce_{name}"), vec![x], |inputs| {
+            vec![te::compute("combined", &self.kept, |at| {
+                let over: Vec<te::ReduceAxis> = self.reduced.iter().map(|n| te::reduce_axis(n.clone())).collect();
+                let index: Vec<PrimExpr> = at.iter().zip(&over).map(|(i, k)| i + k.var()).collect();
+                let element = inputs[0].at(&index);
+                match name {
+                    "max" => te::max(element, &over),
+                    "min" => te::min(element, &over),
+                    "prod" => te::prod(element, &over),
+                    _ => te::sum(element, &over),
+                }
+            })]
+        })?;
+        if name != "mean" {
+            return Ok(combined);
         }
-    };
-    let dims = remaining(scope, &mask, &shape, count)?;
-    scope.reshape(result, dims)
+        let count = scope.dim_tensor(&super::product(self.reduced.iter().cloned()), dtype)?;
+        scope.call("divide", [combined, count])
+    }
+
+    /// The result with the axes that `keepdims` asks for.
+    pub fn finish(&self, scope: &mut Scope, result: Expr) -> Result<Expr> {
+        if self.axes.keep {
+            return Ok(result);
+        }
+        let count = match &scope.dims(&self.axes.tensor)?[..] {
+            [n] => n.as_int().and_then(|n| usize::try_from(n).ok()),
+            _ => None,
+        };
+        let rank = self.shape.len();
+        // No axes mean all of them, or none.
+        let count = match count {
+            Some(0) if self.axes.empty_is_none => 0,
+            Some(0) => rank,
+            Some(n) if n <= rank => n,
+            Some(n) => return Err(NodeError::invalid(format!("{n} axes are given for an input of {rank}"))),
+            None => {
+                return Err(NodeError::unsupported(
+                    "how many axes are reduced is not known, and so is the result's rank",
+                )
+                .help("give the input `axes` a fixed shape (`shape_dict`), or set `keepdims`"));
+            }
+        };
+        let dims = remaining(scope, &self.mask, &self.shape, count)?;
+        scope.reshape(result, dims)
+    }
 }

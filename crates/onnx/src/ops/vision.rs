@@ -1,0 +1,359 @@
+//! Operators of images beside convolution: sampling, regions, boxes, columns.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::Attrs;
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_relax::Expr;
+use relaxide_relax::op::window::all;
+use relaxide_tir::te;
+
+use super::computed::Ints;
+use super::conv::Window;
+use super::{Outputs, one};
+use crate::dims;
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::scope::Scope;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// `GridSample`: elements of an image at the places of a grid.
+pub fn grid_sample(scope: &mut Scope, node: &Node) -> Outputs {
+    let (x, grid) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
+    let rank = scope.dims(&x)?.len();
+    let (layout, order): (&str, &[usize]) = match rank {
+        4 => ("NCHW", &[0, 3, 1, 2]),
+        5 => ("NCDHW", &[0, 4, 1, 2, 3]),
+        _ => {
+            return Err(NodeError::unsupported(format!("inputs of {rank} axes are not supported; of 4 or 5 they are")));
+        }
+    };
+    let grid = scope.transpose(grid, order)?;
+    let method = match node.str_or("mode", "linear")? {
+        "linear" | "bilinear" => "bilinear",
+        "cubic" | "bicubic" => "bicubic",
+        "nearest" => "nearest",
+        other => return Err(NodeError::invalid(format!("`mode` is \"{other}\""))),
+    };
+    let attrs = Attrs::new()
+        .with("method", method)
+        .with("layout", layout)
+        .with("padding_mode", node.str_or("padding_mode", "zeros")?)
+        .with("align_corners", node.flag("align_corners", false)?);
+    one(scope.op("image.grid_sample", [x, grid], attrs)?)
+}
+
+/// `AffineGrid`: the places that affine maps send a grid to.
+pub fn affine_grid(scope: &mut Scope, node: &Node) -> Outputs {
+    let theta = scope.tensor(node.input(0)?)?;
+    let dtype = scope.dtype(&theta);
+    let size = Ints::of(scope, node.input(1)?)?;
+    let rank = size.count();
+    let spatial = rank.checked_sub(2).filter(|n| (2..=3).contains(n));
+    let spatial = spatial.ok_or_else(|| NodeError::invalid(format!("the size has {rank} numbers, not 4 or 5")))?;
+    let mut args = super::computed::Args::default();
+    let size = args.ints(size);
+    let bound = super::computed::Plan::bind(scope, "affine_grid", &args, |inputs| super::computed::Plan {
+        dims: size.all(inputs).into_iter().map(|d| prim::max(d, 0)).collect(),
+        holds: Vec::new(),
+    })?;
+    let align = node.flag("align_corners", false)?;
+    let mut out = vec![bound[0].clone()];
+    out.extend(bound[2..].iter().cloned());
+    out.push(prim::int(spatial as i64));
+    let number = |v: f64| prim::constant(dtype, v);
+    one(scope.te("affine_grid", vec![theta], |inputs| {
+        vec![te::compute("grid", &out, |at| {
+            // Coordinates are those of the last axis first.
+            let place = |j: usize| {
+                let axis = spatial - 1 - j;
+                let (i, n) = (prim::cast(dtype, at[axis + 1].clone()), prim::cast(dtype, bound[axis + 2].clone()));
+                if align {
+                    let span = prim::max(n - number(1.0), number(1.0));
+                    return prim::div(i * number(2.0), span) - number(1.0);
+                }
+                prim::div(i * number(2.0) + number(1.0), n) - number(1.0)
+            };
+            let map = |j: usize| inputs[0].at(&[at[0].clone(), at[spatial + 1].clone(), prim::int(j as i64)]);
+            (0..spatial).fold(map(spatial), |sum, j| sum + map(j) * place(j))
+        })]
+    })?)
+}
+
+/// `RoiAlign`.
+pub fn roi_align(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = scope.tensor(node.input(0)?)?;
+    let (rois, images) = (scope.tensor(node.input(1)?)?, scope.tensor(node.input(2)?)?);
+    let dtype = scope.dtype(&x);
+    let default = if node.opset < 16 { "output_half_pixel" } else { "half_pixel" };
+    let aligned = match node.str_or("coordinate_transformation_mode", default)? {
+        "half_pixel" => true,
+        "output_half_pixel" => false,
+        other => return Err(NodeError::invalid(format!("`coordinate_transformation_mode` is \"{other}\""))),
+    };
+    let rows = scope.dims(&rois)?[0].clone();
+    let images = scope.cast(images, dtype)?;
+    let images = scope.reshape(images, vec![rows, prim::int(1)])?;
+    let rois = scope.cast(rois, dtype)?;
+    let regions = scope.op("concat", [Expr::tuple([images, rois])], Attrs::new().with("axis", 1i64))?;
+    let attrs = Attrs::new()
+        .with("pooled_size", vec![node.int_or("output_height", 1)?, node.int_or("output_width", 1)?])
+        .with("spatial_scale", node.float_or("spatial_scale", 1.0)?)
+        .with("sample_ratio", node.int_or("sampling_ratio", 0)?)
+        .with("aligned", aligned)
+        .with("layout", "NCHW")
+        .with("mode", node.str_or("mode", "avg")?);
+    one(scope.op("vision.roi_align", [x, regions], attrs)?)
+}
+
+/// `MaxRoiPool`.
+pub fn max_roi_pool(scope: &mut Scope, node: &Node) -> Outputs {
+    let (x, rois) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
+    let size = node.ints("pooled_shape")?.filter(|s| s.len() == 2 && s.iter().all(|n| *n > 0));
+    let size = size.ok_or_else(|| NodeError::invalid("`pooled_shape` must be two positive numbers"))?;
+    let attrs = Attrs::new()
+        .with("pooled_size", size)
+        .with("spatial_scale", node.float_or("spatial_scale", 1.0)?)
+        .with("layout", "NCHW");
+    one(scope.op("vision.roi_pool", [x, rois], attrs)?)
+}
+
+/// `NonMaxSuppression`: rows of image, class and box. Limits that are left out keep everything, or nothing.
+pub fn non_max_suppression(scope: &mut Scope, node: &Node) -> Outputs {
+    let (mut boxes, scores) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
+    if node.flag("center_point_box", false)? {
+        boxes = corners(scope, boxes)?;
+    }
+    let dtype = scope.dtype(&scores);
+    let limit = |scope: &mut Scope, i: usize, default: f64, dtype: DataType| -> Result<Expr> {
+        let given = match node.optional(i) {
+            Some(value) => scope.tensor(value)?,
+            None => scope.scalar(default, dtype)?,
+        };
+        let given = scope.cast(given, dtype)?;
+        scope.reshape(given, vec![prim::int(1)])
+    };
+    let most = limit(scope, 2, 0.0, DataType::int(64))?;
+    let overlap = limit(scope, 3, 0.0, dtype)?;
+    let least = limit(scope, 4, f64::NEG_INFINITY, dtype)?;
+    let attrs = Attrs::new().with("output_format", "onnx");
+    let found = scope.op("vision.all_class_non_max_suppression", [boxes, scores, most, overlap, least], attrs)?;
+    let rows = scope.emit(Expr::field(found, 0))?;
+    one(scope.bind_dims(rows, vec![None, Some(prim::int(3))], DataType::int(64))?)
+}
+
+/// Boxes given by centre, width and height, as corners (top, left, bottom, right).
+fn corners(scope: &mut Scope, boxes: Expr) -> Result<Expr> {
+    let (shape, dtype) = (scope.dims(&boxes)?, scope.dtype(&boxes));
+    let half = prim::constant(dtype, 0.5);
+    scope.te("corners", vec![boxes], |inputs| {
+        vec![te::compute("corners", &shape, |at| {
+            let part = |k: i64| inputs[0].at(&[at[0].clone(), at[1].clone(), prim::int(k)]);
+            let (x, y, w, h) = (part(0), part(1), part(2) * half.clone(), part(3) * half.clone());
+            let corners = [y.clone() - h.clone(), x.clone() - w.clone(), y + h, x + w];
+            super::computed::choose(&at[2], &corners)
+        })]
+    })
+}
+
+/// `Col2Im`: columns of windows added up in the image that they were taken from.
+pub fn col_to_im(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = scope.tensor(node.input(0)?)?;
+    let (shape, dtype) = (scope.dims(&x)?, scope.dtype(&x));
+    let (image, block) = (Ints::of(scope, node.input(1)?)?, Ints::of(scope, node.input(2)?)?);
+    let rank = image.count();
+    if shape.len() != 3 || block.count() != rank || rank == 0 {
+        return Err(NodeError::invalid(
+            "the columns need 3 axes, the image and the block as many numbers as each other",
+        ));
+    }
+    let list = |name: &str, default: i64, count: usize| -> Result<Vec<i64>> {
+        let list = node.ints(name)?.unwrap_or_else(|| vec![default; count]);
+        let right = list.len() == count && list.iter().all(|v| (0..1 << 31).contains(v));
+        if right { Ok(list) } else { Err(NodeError::invalid(format!("`{name}` is {list:?}, not {count} numbers"))) }
+    };
+    let (strides, dilations) = (list("strides", 1, rank)?, list("dilations", 1, rank)?);
+    let pads = list("pads", 0, 2 * rank)?;
+    if strides.iter().chain(&dilations).any(|v| *v < 1) {
+        return Err(NodeError::invalid("strides and dilations must be positive"));
+    }
+    let mut args = super::computed::Args::default();
+    let (image, block) = (args.ints(image), args.ints(block));
+    let bound = super::computed::Plan::bind(scope, "col2im", &args, |inputs| super::computed::Plan {
+        dims: image.all(inputs).into_iter().chain(block.all(inputs)).map(|d| prim::max(d, 1)).collect(),
+        holds: Vec::new(),
+    })?;
+    let (image, block) = bound.split_at(rank);
+    let positions: Vec<PrimExpr> = (0..rank)
+        .map(|i| {
+            let spare = pads[i] + pads[i + rank] - 1;
+            let reach = (&block[i] - 1) * dilations[i];
+            prim::floordiv(&image[i] + spare - reach, strides[i]) + 1
+        })
+        .collect();
+    let taps = super::computed::product(block.iter().cloned());
+    let mut out = vec![shape[0].clone(), dims::floor_div(&shape[1], &taps)];
+    out.extend(image.iter().cloned());
+    one(scope.te("col2im", vec![x], |inputs| {
+        vec![te::compute("image", &out, |at| {
+            let over: Vec<te::ReduceAxis> = block.iter().map(|n| te::reduce_axis(n.clone())).collect();
+            let mut inside = Vec::new();
+            let (mut row, mut column) = (at[1].clone(), prim::int(0));
+            for i in 0..rank {
+                // The window that has this element under its tap begins so far in front of it.
+                let start = &at[i + 2] + pads[i] - over[i].var() * dilations[i];
+                let place = prim::floordiv(&start, strides[i]);
+                inside.push(prim::eq(prim::floormod(&start, strides[i]), 0));
+                inside.push(prim::ge(&start, 0));
+                inside.push(prim::lt(&place, &positions[i]));
+                row = row * &block[i] + over[i].var();
+                column = column * &positions[i] + place;
+            }
+            let element = inputs[0].at(&[at[0].clone(), row, column]);
+            te::sum(prim::if_then_else(all(inside), element, prim::constant(dtype, 0.0)), &over)
+        })]
+    })?)
+}
+
+/// `DeformConv`: a convolution whose taps are moved by offsets, over two spatial axes.
+pub fn deform_conv(scope: &mut Scope, node: &Node) -> Outputs {
+    let (x, w) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
+    let offset = scope.tensor(node.input(2)?)?;
+    let (shape, w_dims, places) = (scope.dims(&x)?, scope.dims(&w)?, scope.dims(&offset)?);
+    if shape.len() != 4 || w_dims.len() != 4 || places.len() != 4 {
+        return Err(NodeError::unsupported(format!("inputs of {} axes are not supported; of 4 they are", shape.len())));
+    }
+    let fixed = w_dims.iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>();
+    let fixed = fixed.ok_or_else(|| NodeError::unsupported("the weight's dimensions are not fixed"))?;
+    let window = Window::read(node, fixed[2..].to_vec(), &shape[2..])?;
+    let positive = |name: &str| match node.int_or(name, 1)? {
+        n @ 1.. => Ok(n),
+        n => Err(NodeError::invalid(format!("`{name}` is {n}"))),
+    };
+    let (group, offset_group) = (positive("group")?, positive("offset_group")?);
+    let dtype = scope.dtype(&x);
+    let mask = node.optional(4).map(|v| scope.tensor(v)).transpose()?;
+    let masked = mask.is_some();
+    let (kh, kw) = (window.kernel[0], window.kernel[1]);
+    let channels = shape[1].clone();
+    let columns =
+        vec![shape[0].clone(), channels.clone(), prim::int(kh), prim::int(kw), places[2].clone(), places[3].clone()];
+    let mut args = vec![x, offset];
+    args.extend(mask);
+    let number = |v: f64| prim::constant(dtype, v);
+    let sampled = scope.te("deformed", args, |inputs| {
+        vec![te::compute("deformed", &columns, |at| {
+            let part = dims::simplify(&prim::floordiv(&at[1] * offset_group, &channels));
+            let tap = (part * kh + &at[2]) * kw + &at[3];
+            let moved = |axis: i64| inputs[1].at(&[at[0].clone(), &tap * 2 + axis, at[4].clone(), at[5].clone()]);
+            let place = |axis: usize| {
+                let base =
+                    &at[4 + axis] * window.strides[axis] + &at[2 + axis] * window.dilations[axis] - window.pads[axis];
+                prim::cast(dtype, base) + moved(axis as i64)
+            };
+            let (y, x) = (place(0), place(1));
+            let (y0, x0) = (prim::math("floor", y.clone()), prim::math("floor", x.clone()));
+            let (dy, dx) = (y - y0.clone(), x - x0.clone());
+            let whole = |e: PrimExpr| prim::cast(DataType::int(64), e);
+            let (row, column) = (whole(y0), whole(x0));
+            let corner = |i: i64, j: i64| {
+                let (r, c) = (&row + i, &column + j);
+                let inside = [prim::ge(&r, 0), prim::lt(&r, &shape[2]), prim::ge(&c, 0), prim::lt(&c, &shape[3])];
+                let element = inputs[0].at(&[at[0].clone(), at[1].clone(), r, c]);
+                let weight = |upper: i64, part: &PrimExpr| if upper == 1 { part.clone() } else { number(1.0) - part };
+                prim::if_then_else(all(inside), element, number(0.0)) * weight(i, &dy) * weight(j, &dx)
+            };
+            let value = corner(0, 0) + corner(0, 1) + corner(1, 0) + corner(1, 1);
+            if masked { value * inputs[2].at(&[at[0].clone(), tap, at[4].clone(), at[5].clone()]) } else { value }
+        })]
+    })?;
+    let (out_channels, own) = (fixed[0], fixed[1]);
+    let out = vec![shape[0].clone(), prim::int(out_channels), places[2].clone(), places[3].clone()];
+    let per_group = (out_channels / group).max(1);
+    let mut y = scope.te("deform_conv", vec![sampled, w], |inputs| {
+        vec![te::compute("deform_conv", &out, |at| {
+            let over = [own, kh, kw].map(te::reduce_axis);
+            let channel = prim::floordiv(&at[1], per_group) * own + over[0].var();
+            let element =
+                inputs[0].at(&[at[0].clone(), channel, over[1].var(), over[2].var(), at[2].clone(), at[3].clone()]);
+            te::sum(element * inputs[1].at(&[at[1].clone(), over[0].var(), over[1].var(), over[2].var()]), &over)
+        })]
+    })?;
+    if let Some(bias) = node.optional(3) {
+        let bias = scope.tensor(bias)?;
+        let bias = scope.reshape(bias, vec![prim::int(1), prim::int(out_channels), prim::int(1), prim::int(1)])?;
+        y = scope.call("add", [y, bias])?;
+    }
+    one(y)
+}
+
+/// `Einsum`.
+pub fn einsum(scope: &mut Scope, node: &Node) -> Outputs {
+    let parts = node.inputs.iter().flatten().map(|v| scope.tensor(v)).collect::<Result<Vec<_>>>()?;
+    let attrs = Attrs::new().with("subscripts", node.str_or("equation", "")?);
+    one(scope.op("einsum", [Expr::tuple(parts)], attrs)?)
+}
+
+/// `Det`: determinants of matrices of fixed size, by elimination with the largest pivot of each column.
+pub fn determinant(scope: &mut Scope, node: &Node) -> Outputs {
+    let mut x = scope.tensor(node.input(0)?)?;
+    let shape = scope.dims(&x)?;
+    let dtype = scope.dtype(&x);
+    let size = match &shape[..] {
+        [.., rows, columns] if dims::equal(rows, columns) => rows.as_int(),
+        _ => return Err(NodeError::invalid("the input is no square matrix")),
+    };
+    let size = size
+        .filter(|n| (0..=64).contains(n))
+        .ok_or_else(|| NodeError::unsupported("the size of the matrices is not fixed, or larger than 64"))?;
+    let batch = dims::product(&shape[..shape.len() - 2]);
+    x = scope.reshape(x, vec![batch.clone(), prim::int(size), prim::int(size)])?;
+    let mut result = scope.op(
+        "full",
+        {
+            let unit = scope.scalar(1.0, dtype)?;
+            [Expr::shape([batch.clone()]), unit]
+        },
+        Attrs::new().with("dtype", dtype),
+    )?;
+    for step in 0..size {
+        let left = size - step;
+        let (pivot, next) = eliminate(scope, x, &batch, left, dtype)?;
+        result = scope.call("multiply", [result, pivot])?;
+        x = next;
+    }
+    one(scope.reshape(result, shape[..shape.len() - 2].to_vec())?)
+}
+
+/// One step: the pivot with its sign, and what is left of the matrices.
+fn eliminate(scope: &mut Scope, x: Expr, batch: &PrimExpr, size: i64, dtype: DataType) -> Result<(Expr, Expr)> {
+    let magnitude = scope.te("first_column", vec![x.clone()], |inputs| {
+        vec![te::compute("column", [batch.clone(), prim::int(size)], |at| {
+            prim::math("fabs", inputs[0].at(&[at[0].clone(), at[1].clone(), prim::int(0)]))
+        })]
+    })?;
+    let best = scope.op("argmax", [magnitude], Attrs::new().with("axis", 1i64).with("keepdims", false))?;
+    let best = scope.cast(best, DataType::int(64))?;
+    let number = |v: f64| prim::constant(dtype, v);
+    let pivot = scope.te("pivot", vec![x.clone(), best.clone()], |inputs| {
+        vec![te::compute("pivot", [batch.clone()], |at| {
+            let row = inputs[1].at(at);
+            let value = inputs[0].at(&[at[0].clone(), row.clone(), prim::int(0)]);
+            prim::select(prim::eq(&row, 0), value.clone(), number(0.0) - value)
+        })]
+    })?;
+    let rest = [batch.clone(), prim::int(size - 1), prim::int(size - 1)];
+    let next = scope.te("eliminated", vec![x, best], |inputs| {
+        vec![te::compute("rest", &rest, |at| {
+            let (matrix, best) = (&at[0], inputs[1].at(&at[..1]));
+            // The first row takes the place of the pivot's.
+            let row = prim::select(prim::eq(&at[1] + 1, &best), prim::int(0), &at[1] + 1);
+            let element = |row: &PrimExpr, column: PrimExpr| inputs[0].at(&[matrix.clone(), row.clone(), column]);
+            let pivot = element(&best, prim::int(0));
+            let safe = prim::select(prim::eq(pivot.clone(), number(0.0)), number(1.0), pivot);
+            let factor = prim::div(element(&row, prim::int(0)), safe);
+            element(&row, &at[2] + 1) - factor * element(&best, &at[2] + 1)
+        })]
+    })?;
+    Ok((pivot, next))
+}
