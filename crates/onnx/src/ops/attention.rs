@@ -21,15 +21,6 @@ use crate::value::Value;
 
 type Result<T> = std::result::Result<T, NodeError>;
 
-/// Which scores the fourth output holds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
-    Raw,
-    Capped,
-    Biased,
-    Probabilities,
-}
-
 /// What each query may see, apart from the mask.
 struct Sight {
     causal: bool,
@@ -37,20 +28,32 @@ struct Sight {
     right: i64,
 }
 
-/// `Attention`.
-pub fn attention(scope: &mut Scope, node: &Node) -> Outputs {
+/// Queries, keys and values by head, and how many keys come from earlier calls.
+struct Parts {
+    q: Expr,
+    k: Expr,
+    v: Expr,
+    past: PrimExpr,
+}
+
+/// The inputs of a node, keys and values behind those of earlier calls.
+fn parts(scope: &mut Scope, node: &Node) -> Result<Parts> {
     let heads = (node.int("q_num_heads")?, node.int("kv_num_heads")?);
-    let packed = scope.value_dims(node.input(0)?)?.len() == 3;
     let q = by_head(scope, node, 0, heads.0)?;
     let (mut k, mut v) = (by_head(scope, node, 1, heads.1)?, by_head(scope, node, 2, heads.1)?);
     let mut past = prim::int(0);
     if let (Some(key), Some(value)) = (node.optional(4), node.optional(5)) {
         let (key, value) = (scope.tensor(key)?, scope.tensor(value)?);
-        past = scope.dims(&key)?[2].clone();
+        let [_, _, rows, _] = four(scope, &key)?;
+        past = rows;
         k = joined(scope, key, k)?;
         v = joined(scope, value, v)?;
     }
-    let dtype = scope.dtype(&q);
+    Ok(Parts { q, k, v, past })
+}
+
+/// The products of queries with keys, each scaled by the root of the scale.
+fn scores(scope: &mut Scope, node: &Node, q: Expr, k: Expr) -> Result<Expr> {
     let [batch, q_heads, rows, size] = four(scope, &q)?;
     let [_, kv_heads, columns, _] = four(scope, &k)?;
     let scale = match node.float("scale")? {
@@ -58,53 +61,65 @@ pub fn attention(scope: &mut Scope, node: &Node) -> Outputs {
         None => 1.0 / size.as_int().map(|n| n as f64).ok_or_else(|| not_fixed("the size of a head"))?.sqrt(),
     };
     let root = scale.abs().sqrt();
-    let scaled_q = with_number(scope, "multiply", q, root)?;
-    let scaled_k = with_number(scope, "multiply", k.clone(), if scale < 0.0 { -root } else { root })?;
-    let group = dims::floor_div(&q_heads, &kv_heads);
-    let grouped_rows = dims::simplify(&(&group * &rows));
-    let grouped = vec![batch.clone(), kv_heads.clone(), grouped_rows.clone(), size];
-    let scaled_q = scope.reshape(scaled_q, grouped)?;
-    let turned = scope.transpose(scaled_k, &[0, 1, 3, 2])?;
-    let scores = product(scope, [scaled_q, turned])?;
-    let full = vec![batch.clone(), q_heads.clone(), rows.clone(), columns.clone()];
-    let raw = scope.reshape(scores, full)?;
-    let capped = match node.float_or("softcap", 0.0)? {
+    let q = with_number(scope, "multiply", q, root)?;
+    let k = with_number(scope, "multiply", k, if scale < 0.0 { -root } else { root })?;
+    let grouped = dims::simplify(&(dims::floor_div(&q_heads, &kv_heads) * &rows));
+    let q = scope.reshape(q, vec![batch.clone(), kv_heads, grouped, size])?;
+    let turned = scope.transpose(k, &[0, 1, 3, 2])?;
+    let scores = product(scope, [q, turned])?;
+    scope.reshape(scores, vec![batch, q_heads, rows, columns])
+}
+
+/// `cap * tanh(x / cap)`, where a cap is given.
+fn capped(scope: &mut Scope, node: &Node, scores: Expr) -> Result<Expr> {
+    match node.float_or("softcap", 0.0)? {
         cap if cap > 0.0 => {
-            let small = with_number(scope, "divide", raw.clone(), cap)?;
+            let small = with_number(scope, "divide", scores, cap)?;
             let bent = scope.call("tanh", [small])?;
-            with_number(scope, "multiply", bent, cap)?
+            with_number(scope, "multiply", bent, cap)
         }
-        _ => raw.clone(),
-    };
+        _ => Ok(scores),
+    }
+}
+
+/// The values mixed by weights, heads of queries in groups.
+fn mixed(scope: &mut Scope, weights: Expr, v: Expr) -> Result<Expr> {
+    let [batch, q_heads, rows, columns] = four(scope, &weights)?;
+    let [_, kv_heads, _, width] = four(scope, &v)?;
+    let grouped = dims::simplify(&(dims::floor_div(&q_heads, &kv_heads) * &rows));
+    let weights = scope.reshape(weights, vec![batch.clone(), kv_heads, grouped, columns])?;
+    let mixed = product(scope, [weights, v])?;
+    scope.reshape(mixed, vec![batch, q_heads, rows, width])
+}
+
+/// `Attention`.
+pub fn attention(scope: &mut Scope, node: &Node) -> Outputs {
+    let packed = scope.value_dims(node.input(0)?)?.len() == 3;
+    let Parts { q, k, v, past } = parts(scope, node)?;
+    let dtype = scope.dtype(&q);
+    let raw = scores(scope, node, q, k.clone())?;
+    let capped = capped(scope, node, raw.clone())?;
     let (biased, bias) = biased(scope, node, capped.clone(), past)?;
     let work = match node.int("softmax_precision")? {
         Some(number) => constant::dtype_of(number).map_err(|e| NodeError::unsupported(e.to_string()))?,
         None => dtype,
     };
     let probabilities = probabilities(scope, biased.clone(), bias, work)?;
+    let weights = scope.cast(probabilities, dtype)?;
     let shown = match node.int_or("qk_matmul_output_mode", 0)? {
-        0 => Shown::Raw,
-        1 => Shown::Capped,
-        2 => Shown::Biased,
-        3 => Shown::Probabilities,
+        0 => raw,
+        1 => capped,
+        2 => biased,
+        3 => weights.clone(),
         other => return Err(NodeError::invalid(format!("`qk_matmul_output_mode` is {other}"))),
     };
-    let seen = match shown {
-        Shown::Raw => raw,
-        Shown::Capped => capped,
-        Shown::Biased => biased,
-        Shown::Probabilities => scope.cast(probabilities.clone(), dtype)?,
-    };
-    let weights = scope.cast(probabilities, dtype)?;
-    let weights = scope.reshape(weights, vec![batch.clone(), kv_heads, grouped_rows, columns])?;
-    let mixed = product(scope, [weights, v.clone()])?;
-    let [.., width] = four(scope, &mixed)?;
-    let mut y = scope.reshape(mixed, vec![batch.clone(), q_heads.clone(), rows.clone(), width.clone()])?;
+    let mut y = mixed(scope, weights, v.clone())?;
     if packed {
+        let [batch, heads, rows, width] = four(scope, &y)?;
         y = scope.transpose(y, &[0, 2, 1, 3])?;
-        y = scope.reshape(y, vec![batch, rows, dims::simplify(&(q_heads * width))])?;
+        y = scope.reshape(y, vec![batch, rows, dims::simplify(&(heads * width))])?;
     }
-    Ok([y, k, v, seen].map(Value::Computed).into())
+    Ok([y, k, v, shown].map(Value::Computed).into())
 }
 
 fn not_fixed(what: &str) -> NodeError {

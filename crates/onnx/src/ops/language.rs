@@ -1,8 +1,8 @@
 //! Operators of language models beside attention: rotary positions, linear attention, convolutions that remember.
 
-use relaxide_ffi::DataType;
-use relaxide_ir::Var;
+use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_ir::{Buffer, Var};
 use relaxide_relax::Expr;
 use relaxide_tir::{Stmt, te};
 
@@ -128,8 +128,63 @@ struct Update {
     delta: bool,
 }
 
+/// What a recurrence is over: extents, and where its inputs are among those of the kernel.
+struct Recurrence {
+    update: Update,
+    work: DataType,
+    batch: PrimExpr,
+    steps: PrimExpr,
+    /// Heads of keys and values.
+    heads: i64,
+    /// Heads of queries that share one of keys.
+    group: i64,
+    /// Elements of a key.
+    size: PrimExpr,
+    /// Elements of a value.
+    value_size: PrimExpr,
+    scale: f64,
+    past: Option<usize>,
+    decay: Option<usize>,
+    /// Whether each element of a key decays on its own.
+    per_key: bool,
+    beta: Option<usize>,
+    /// Whether all heads have one rate.
+    shared_beta: bool,
+}
+
 /// `LinearAttention`: a state for each head, to which every position adds the product of its key and its value.
 pub fn linear_attention(scope: &mut Scope, node: &Node) -> Outputs {
+    let mut args = Vec::new();
+    for i in 0..3 {
+        args.push(scope.tensor(node.input(i)?)?);
+    }
+    let dtype = scope.dtype(&args[0]);
+    let recurrence = recurrence(scope, node, &mut args)?;
+    let r = &recurrence;
+    let out = vec![r.batch.clone(), r.steps.clone(), dims::simplify(&(&r.value_size * (r.heads * r.group)))];
+    let state = vec![r.batch.clone(), prim::int(r.heads), r.size.clone(), r.value_size.clone()];
+    let outs = [
+        ("output".to_string(), out, r.work),
+        ("state".to_string(), state, r.work),
+        ("known".to_string(), vec![r.value_size.clone()], r.work),
+    ];
+    let result = scope.te("linear_attention", args, |inputs| {
+        te::extern_stage("linear_attention", inputs, outs, |source, target| {
+            each("b", &r.batch, |b| {
+                each("h", &prim::int(r.heads), |h| Head { r, source, target, b: b.clone(), h: h.clone() }.body())
+            })
+        })
+    })?;
+    let mut outputs = Vec::new();
+    for i in 0..2 {
+        let part = scope.emit(Expr::field(result.clone(), i))?;
+        outputs.push(Value::Computed(scope.cast(part, dtype)?));
+    }
+    Ok(outputs)
+}
+
+/// Reads a node; optional inputs are added to the kernel's.
+fn recurrence(scope: &mut Scope, node: &Node, args: &mut Vec<Expr>) -> Result<Recurrence, NodeError> {
     let update = match node.str_or("update_rule", "gated_delta")? {
         "linear" => Update { gated: false, delta: false },
         "gated" => Update { gated: true, delta: false },
@@ -145,16 +200,14 @@ pub fn linear_attention(scope: &mut Scope, node: &Node) -> Outputs {
     if q_heads % heads != 0 {
         return Err(NodeError::invalid(format!("{q_heads} heads of queries are no multiple of {heads}")));
     }
-    let mut args = Vec::new();
-    for i in 0..3 {
-        args.push(scope.tensor(node.input(i)?)?);
-    }
     let dtype = scope.dtype(&args[0]);
-    let work = if dtype.bits < 32 { DataType::float(32) } else { dtype };
     let key = scope.dims(&args[1])?;
     let [batch, steps, width] = key.try_into().map_err(|_| NodeError::invalid("the key needs 3 axes"))?;
     let size = dims::floor_div(&width, &prim::int(heads));
-    let value_size = dims::floor_div(&scope.dims(&args[2])?[2], &prim::int(heads));
+    let value_size = match &scope.dims(&args[2])?[..] {
+        [_, _, width] => dims::floor_div(width, &prim::int(heads)),
+        _ => return Err(NodeError::invalid("the value needs 3 axes")),
+    };
     let scale = match node.float_or("scale", 0.0)? {
         0.0 => 1.0 / size.as_int().map(|n| n as f64).ok_or_else(|| not_fixed("the size of a head"))?.sqrt(),
         scale => scale,
@@ -168,93 +221,141 @@ pub fn linear_attention(scope: &mut Scope, node: &Node) -> Outputs {
     }
     let [past, decay, beta] = place;
     let missing = |name: &str| NodeError::invalid(format!("`{name}` is missing"));
+    let last = |scope: &Scope, i: usize| match &scope.dims(&args[i])?[..] {
+        [_, _, last] => Ok(last.clone()),
+        _ => Err(NodeError::invalid("decay and beta need 3 axes")),
+    };
     let per_key = match decay {
-        Some(i) => !dims::equal(&scope.dims(&args[i])?[2], &prim::int(heads)),
+        Some(i) => !dims::equal(&last(scope, i)?, &prim::int(heads)),
         None if update.gated => return Err(missing("decay")),
         None => false,
     };
     let shared_beta = match beta {
-        Some(i) => scope.dims(&args[i])?[2].is_int(1) && heads > 1,
+        Some(i) => last(scope, i)?.is_int(1) && heads > 1,
         None if update.delta => return Err(missing("beta")),
         None => false,
     };
+    let work = if dtype.bits < 32 { DataType::float(32) } else { dtype };
     let group = q_heads / heads;
-    let out = vec![batch.clone(), steps.clone(), dims::simplify(&(&value_size * q_heads))];
-    let state = vec![batch.clone(), prim::int(heads), size.clone(), value_size.clone()];
-    let outs = [
-        ("output".to_string(), out.clone(), work),
-        ("state".to_string(), state, work),
-        ("known".to_string(), vec![value_size.clone()], work),
-    ];
-    let result = scope.te("linear_attention", args, |inputs| {
-        te::extern_stage("linear_attention", inputs, outs, |source, target| {
-            let (output, state, known) = (&target[0], &target[1], &target[2]);
-            let read = |i: usize, at: &[&PrimExpr]| {
-                prim::cast(work, prim::load(&source[i], at.iter().map(|e| (*e).clone()).collect::<Vec<_>>()))
+    let (decay, beta) = (decay.filter(|_| update.gated), beta.filter(|_| update.delta));
+    Ok(Recurrence {
+        update,
+        work,
+        batch,
+        steps,
+        heads,
+        group,
+        size,
+        value_size,
+        scale,
+        past,
+        decay,
+        per_key,
+        beta,
+        shared_beta,
+    })
+}
+
+/// The statements for one head of one example.
+struct Head<'a> {
+    r: &'a Recurrence,
+    source: &'a [Ref<Buffer>],
+    target: &'a [Ref<Buffer>],
+    b: PrimExpr,
+    h: PrimExpr,
+}
+
+impl Head<'_> {
+    fn number(&self, value: f64) -> PrimExpr {
+        prim::constant(self.r.work, value)
+    }
+
+    fn read(&self, i: usize, at: &[&PrimExpr]) -> PrimExpr {
+        let at: Vec<PrimExpr> = at.iter().map(|e| (*e).clone()).collect();
+        prim::cast(self.r.work, prim::load(&self.source[i], at))
+    }
+
+    /// Element `j` of this head's part of an input.
+    fn part(&self, i: usize, t: &PrimExpr, width: &PrimExpr, j: &PrimExpr) -> PrimExpr {
+        self.read(i, &[&self.b, t, &(&self.h * width + j)])
+    }
+
+    fn cell(&self, i: &PrimExpr, j: &PrimExpr) -> [PrimExpr; 4] {
+        [self.b.clone(), self.h.clone(), i.clone(), j.clone()]
+    }
+
+    fn state(&self, i: &PrimExpr, j: &PrimExpr) -> PrimExpr {
+        prim::load(&self.target[1], self.cell(i, j))
+    }
+
+    fn set_state(&self, i: &PrimExpr, j: &PrimExpr, value: PrimExpr) -> Stmt {
+        Stmt::store(&self.target[1], self.cell(i, j), value)
+    }
+
+    /// Over all elements of the state.
+    fn over(&self, f: impl Fn(&PrimExpr, &PrimExpr) -> Stmt) -> Stmt {
+        each("i", &self.r.size, |i| each("j", &self.r.value_size, |j| f(i, j)))
+    }
+
+    fn body(&self) -> Stmt {
+        let first = self.over(|i, j| {
+            let start = self.r.past.map_or(self.number(0.0), |p| self.read(p, &[&self.b, &self.h, i, j]));
+            self.set_state(i, j, start)
+        });
+        let step = each("t", &self.r.steps, |t| Stmt::seq([self.decayed(t), self.updated(t), self.answered(t)]));
+        Stmt::seq([first, step])
+    }
+
+    fn decayed(&self, t: &PrimExpr) -> Stmt {
+        let Some(decay) = self.r.decay else { return Stmt::nop() };
+        self.over(|i, j| {
+            let own = if self.r.per_key {
+                self.part(decay, t, &self.r.size, i)
+            } else {
+                self.read(decay, &[&self.b, t, &self.h])
             };
-            each("b", &batch, |b| {
-                each("h", &prim::int(heads), |h| {
-                    let cell = |i: &PrimExpr, j: &PrimExpr| [b.clone(), h.clone(), i.clone(), j.clone()];
-                    let over = |f: &dyn Fn(&PrimExpr, &PrimExpr) -> Stmt| {
-                        each("i", &size, |i| each("j", &value_size, |j| f(i, j)))
-                    };
-                    let first = over(&|i, j| {
-                        let start = past.map_or(prim::constant(work, 0.0), |p| read(p, &[b, h, i, j]));
-                        Stmt::store(state, cell(i, j), start)
-                    });
-                    let step = each("t", &steps, |t| {
-                        let at = |i: usize, width: &PrimExpr, j: &PrimExpr| read(i, &[b, t, &(h * width + j)]);
-                        let mut body = Vec::new();
-                        if let Some(decay) = decay.filter(|_| update.gated) {
-                            body.push(over(&|i, j| {
-                                let own = if per_key { at(decay, &size, i) } else { read(decay, &[b, t, h]) };
-                                let kept = prim::load(state, cell(i, j)) * prim::math("exp", own);
-                                Stmt::store(state, cell(i, j), kept)
-                            }));
-                        }
-                        if update.delta {
-                            body.push(each("j", &value_size, |j| {
-                                Stmt::store(known, [j.clone()], prim::constant(work, 0.0))
-                            }));
-                            body.push(over(&|i, j| {
-                                let part = prim::load(state, cell(i, j)) * at(1, &size, i);
-                                Stmt::store(known, [j.clone()], prim::load(known, [j.clone()]) + part)
-                            }));
-                        }
-                        body.push(over(&|i, j| {
-                            let mut new = at(2, &value_size, j);
-                            if let Some(beta) = beta.filter(|_| update.delta) {
-                                let head = if shared_beta { prim::int(0) } else { h.clone() };
-                                new = (new - prim::load(known, [j.clone()])) * read(beta, &[b, t, &head]);
-                            }
-                            Stmt::store(state, cell(i, j), prim::load(state, cell(i, j)) + at(1, &size, i) * new)
-                        }));
-                        body.push(each("g", &prim::int(group), |g| {
-                            let head = h * group + g;
-                            let place = |j: &PrimExpr| [b.clone(), t.clone(), &head * &value_size + j];
-                            each("j", &value_size, |j| {
-                                let clear = Stmt::store(output, place(j), prim::constant(work, 0.0));
-                                let sum = each("i", &size, |i| {
-                                    let part = read(0, &[b, t, &(&head * &size + i)]) * prim::load(state, cell(i, j));
-                                    Stmt::store(output, place(j), prim::load(output, place(j)) + part)
-                                });
-                                let scaled = prim::load(output, place(j)) * prim::constant(work, scale);
-                                Stmt::seq([clear, sum, Stmt::store(output, place(j), scaled)])
-                            })
-                        }));
-                        Stmt::seq(body)
-                    });
-                    Stmt::seq([first, step])
-                })
+            self.set_state(i, j, self.state(i, j) * prim::math("exp", own))
+        })
+    }
+
+    /// The state with the product of this position's key and value.
+    fn updated(&self, t: &PrimExpr) -> Stmt {
+        let (r, known) = (self.r, &self.target[2]);
+        let key = |i: &PrimExpr| self.part(1, t, &r.size, i);
+        let own = |j: &PrimExpr| prim::load(known, [j.clone()]);
+        let mut body = Vec::new();
+        if r.update.delta {
+            body.push(each("j", &r.value_size, |j| Stmt::store(known, [j.clone()], self.number(0.0))));
+            body.push(self.over(|i, j| Stmt::store(known, [j.clone()], own(j) + self.state(i, j) * key(i))));
+        }
+        body.push(self.over(|i, j| {
+            let mut new = self.part(2, t, &r.value_size, j);
+            if let Some(beta) = r.beta {
+                let head = if r.shared_beta { prim::int(0) } else { self.h.clone() };
+                new = (new - own(j)) * self.read(beta, &[&self.b, t, &head]);
+            }
+            self.set_state(i, j, self.state(i, j) + key(i) * new)
+        }));
+        Stmt::seq(body)
+    }
+
+    /// What the state gives for this position's queries.
+    fn answered(&self, t: &PrimExpr) -> Stmt {
+        let (r, output) = (self.r, &self.target[0]);
+        each("g", &prim::int(r.group), |g| {
+            let head = &self.h * r.group + g;
+            each("j", &r.value_size, |j| {
+                let place = [self.b.clone(), t.clone(), &head * &r.value_size + j];
+                let sum = each("i", &r.size, |i| {
+                    let part = self.read(0, &[&self.b, t, &(&head * &r.size + i)]) * self.state(i, j);
+                    Stmt::store(output, place.clone(), prim::load(output, place.clone()) + part)
+                });
+                let scaled = prim::load(output, place.clone()) * self.number(r.scale);
+                let clear = Stmt::store(output, place.clone(), self.number(0.0));
+                Stmt::seq([clear, sum, Stmt::store(output, place.clone(), scaled)])
             })
         })
-    })?;
-    let mut outputs = Vec::new();
-    for i in 0..2 {
-        let part = scope.emit(Expr::field(result.clone(), i))?;
-        outputs.push(Value::Computed(scope.cast(part, dtype)?));
     }
-    Ok(outputs)
 }
 
 fn not_fixed(what: &str) -> NodeError {

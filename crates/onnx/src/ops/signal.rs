@@ -139,8 +139,10 @@ fn transformed(scope: &mut Scope, x: Expr, how: &Transform) -> Result<Expr> {
     out[last] = prim::int(if from_half { 1 } else { 2 });
     let out: Vec<PrimExpr> = out.iter().map(dims::simplify).collect();
     let (axis, own) = (how.axis, shape[how.axis].clone());
-    let number = |v: f64| prim::constant(dtype, v);
-    let real = |e: PrimExpr| prim::cast(dtype, e);
+    // In double precision: of sums that cancel, what remains would otherwise be rounding.
+    let work = DataType::float(64);
+    let number = |v: f64| prim::constant(work, v);
+    let real = |e: PrimExpr| prim::cast(work, e);
     let sign = if how.inverse { 1.0 } else { -1.0 };
     scope.te("dft", vec![x], |inputs| {
         let sums = te::compute("sums", &out, |at| {
@@ -156,7 +158,7 @@ fn transformed(scope: &mut Scope, x: Expr, how: &Transform) -> Result<Expr> {
                 index[axis] = source.clone();
                 index[last] = prim::int(part);
                 let within = prim::lt(&source, &own);
-                prim::if_then_else(within, inputs[0].at(&index), number(0.0))
+                prim::if_then_else(within, real(inputs[0].at(&index)), number(0.0))
             };
             let re = element(0);
             let im = if parts == 2 { element(1) } else { number(0.0) };
@@ -165,10 +167,8 @@ fn transformed(scope: &mut Scope, x: Expr, how: &Transform) -> Result<Expr> {
             let imaginary = re * sin + im * cos;
             te::sum(prim::select(prim::eq(&at[last], 0), real_part, imaginary), [&k])
         });
-        if !how.inverse {
-            return vec![sums];
-        }
-        vec![te::compute("scaled", &out, |at| prim::div(sums.at(at), real(n.clone())))]
+        let scale = if how.inverse { prim::div(number(1.0), real(n.clone())) } else { number(1.0) };
+        vec![te::compute("spectrum", &out, |at| prim::cast(dtype, sums.at(at) * scale.clone()))]
     })
 }
 

@@ -94,7 +94,12 @@ pub fn roi_align(scope: &mut Scope, node: &Node) -> Outputs {
     let rows = scope.dims(&rois)?[0].clone();
     let images = scope.cast(images, dtype)?;
     let images = scope.reshape(images, vec![rows, prim::int(1)])?;
-    let rois = scope.cast(rois, dtype)?;
+    let mut rois = scope.cast(rois, dtype)?;
+    if aligned {
+        // Places are counted from the centres of elements: half an element less, in the regions' own units.
+        let half = scope.scalar(0.5 / node.float_or("spatial_scale", 1.0)?, dtype)?;
+        rois = scope.call("subtract", [rois, half])?;
+    }
     let regions = scope.op("concat", [Expr::tuple([images, rois])], Attrs::new().with("axis", 1i64))?;
     let attrs = Attrs::new()
         .with("pooled_size", vec![node.int_or("output_height", 1)?, node.int_or("output_width", 1)?])
@@ -134,7 +139,18 @@ pub fn non_max_suppression(scope: &mut Scope, node: &Node) -> Outputs {
         scope.reshape(given, vec![prim::int(1)])
     };
     let most = limit(scope, 2, 0.0, DataType::int(64))?;
-    let overlap = limit(scope, 3, 0.0, dtype)?;
+    let overlap = limit(scope, 3, 0.0, DataType::float(32))?;
+    // A box is dropped whose overlap is larger; Relax drops at the limit too, so that moves to the next number.
+    let overlap = scope.te("beyond", vec![overlap], |inputs| {
+        vec![te::compute("beyond", [1i64], |at| {
+            let bits = prim::call(
+                DataType::int(32),
+                "tirx.reinterpret",
+                vec![prim::max(inputs[0].at(at), prim::float_of(DataType::float(32), 0.0))],
+            );
+            prim::call(DataType::float(32), "tirx.reinterpret", vec![bits + prim::int_of(DataType::int(32), 1)])
+        })]
+    })?;
     let least = limit(scope, 4, f64::NEG_INFINITY, dtype)?;
     let attrs = Attrs::new().with("output_format", "onnx");
     let found = scope.op("vision.all_class_non_max_suppression", [boxes, scores, most, overlap, least], attrs)?;
