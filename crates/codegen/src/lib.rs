@@ -14,6 +14,7 @@ pub mod error;
 pub mod export;
 mod flat_index;
 mod llvm;
+mod packed_call;
 mod rejection;
 mod shards;
 mod signature;

@@ -5,19 +5,21 @@ use relaxide_ir::{BinaryOp, PrimExpr, prim::PrimCall};
 use super::{
     body::Body,
     code::{self, Code, Level, string},
-    integers,
-    packed::Callee,
-    runtime,
+    integers, runtime,
     types::{declare, memory_type, value_type},
 };
 use crate::{
     error::CodegenError,
     llvm::{Kind, Ty},
+    packed_call::PackedCall,
 };
 
 impl Body<'_, '_> {
     pub fn eval_call(&mut self, n: &PrimCall) -> Result<Code, CodegenError> {
         let name = n.op.strip_prefix("tirx.").or_else(|| n.op.strip_prefix("tir.")).unwrap_or(&n.op);
+        if let Some(call) = PackedCall::of(name, &n.args) {
+            return self.packed_call(&call, self.result_type(n)?);
+        }
         match (name, n.args.as_slice()) {
             ("if_then_else", [condition, yes, no]) => self.choose_lazily(condition, yes, no),
             ("checked_index", [index, extent, PrimExpr::Str(what), on @ ..]) => {
@@ -33,19 +35,6 @@ impl Body<'_, '_> {
             ("call_extern" | "call_pure_extern", [PrimExpr::Str(function), args @ ..]) => {
                 self.call_foreign(&function.value, args, n)
             }
-            ("call_packed" | "tvm_call_packed", [PrimExpr::Str(function), args @ ..]) => {
-                self.call_packed(Callee::Registered(&function.value), args, self.result_type(n)?)
-            }
-            ("call_cpacked" | "tvm_call_cpacked", [PrimExpr::Str(kernel), args @ ..]) => {
-                self.call_packed(Callee::Kernel(&kernel.value), args, self.result_type(n)?)
-            }
-            ("anylist_setitem_call_packed", [list, index, PrimExpr::Str(function), args @ ..]) => {
-                self.call_into_list(list, index, Callee::Registered(&function.value), args)
-            }
-            ("anylist_setitem_call_cpacked", [list, index, PrimExpr::Str(kernel), args @ ..]) => {
-                self.call_into_list(list, index, Callee::Kernel(&kernel.value), args)
-            }
-            ("anylist_resetitem", [list, index]) => self.reset_item(list, index),
             ("ret", _) => Err(self.kernel.unsupported("a return inside of an expression")),
             _ => self.eval_operator(name, n),
         }

@@ -14,25 +14,21 @@ use super::{
 use crate::{
     error::CodegenError,
     llvm::{Kind, Ty},
+    packed_call::{Callee, PackedCall},
 };
 
-/// Which function is called.
-#[derive(Clone, Copy)]
-pub enum Callee<'a> {
-    /// One that is registered, or in the library's imports.
-    Registered(&'a str),
-    /// A kernel of the same library.
-    Kernel(&'a str),
-}
-
 impl Body<'_, '_> {
+    /// Carries out an intrinsic; the result of a call is a number of that type, or nobody asks.
+    pub fn packed_call(&mut self, call: &PackedCall<'_>, result: Option<Ty>) -> Result<Code, CodegenError> {
+        match *call {
+            PackedCall::Value(callee, args) => self.call_packed(callee, args, result),
+            PackedCall::IntoList(list, index, callee, args) => self.call_into_list(list, index, callee, args),
+            PackedCall::Reset(list, index) => self.reset_item(list, index),
+        }
+    }
+
     /// Calls a function; what comes back is a number of that type, or nobody asks.
-    pub fn call_packed(
-        &mut self,
-        callee: Callee<'_>,
-        args: &[PrimExpr],
-        result: Option<Ty>,
-    ) -> Result<Code, CodegenError> {
+    fn call_packed(&mut self, callee: Callee<'_>, args: &[PrimExpr], result: Option<Ty>) -> Result<Code, CodegenError> {
         let returned = self.packed_result(callee, args)?;
         let Some(ty) = result else { return Ok(Code::atom("0")) };
         Ok(match ty.kind {
@@ -47,7 +43,7 @@ impl Body<'_, '_> {
     }
 
     /// Calls a function and puts what comes back into a list.
-    pub fn call_into_list(
+    fn call_into_list(
         &mut self,
         list: &PrimExpr,
         index: &PrimExpr,
@@ -62,7 +58,7 @@ impl Body<'_, '_> {
     }
 
     /// Empties a place of a list.
-    pub fn reset_item(&mut self, list: &PrimExpr, index: &PrimExpr) -> Result<Code, CodegenError> {
+    fn reset_item(&mut self, list: &PrimExpr, index: &PrimExpr) -> Result<Code, CodegenError> {
         let item = self.item(list, index)?;
         runtime::set_item(self.source);
         runtime::constructor(self.source, "none");

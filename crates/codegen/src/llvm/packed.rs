@@ -17,7 +17,10 @@ use super::{
     tensor_check::{DL_TENSOR, Field},
     value::{Kind, Ty, Val},
 };
-use crate::error::CodegenError;
+use crate::{
+    error::CodegenError,
+    packed_call::{Callee, PackedCall},
+};
 
 /// The slot in which the loader leaves the library's own module.
 pub(crate) const LIBRARY_CONTEXT: &str = "__tvm_ffi__library_ctx";
@@ -76,23 +79,18 @@ done:
   ret void
 }";
 
-/// Which function is called.
-#[derive(Clone, Copy)]
-pub enum Callee<'a> {
-    /// One that is registered, or in the library's imports.
-    Registered(&'a str),
-    /// A kernel of the same library.
-    Kernel(&'a str),
-}
-
 impl Body<'_, '_> {
+    /// Carries out an intrinsic; the result of a call is a number of that type, or nobody asks.
+    pub fn packed_call(&mut self, call: &PackedCall<'_>, result: Option<Ty>) -> Result<Val, CodegenError> {
+        match *call {
+            PackedCall::Value(callee, args) => self.call_packed(callee, args, result),
+            PackedCall::IntoList(list, index, callee, args) => self.call_into_list(list, index, callee, args),
+            PackedCall::Reset(list, index) => self.reset_item(list, index),
+        }
+    }
+
     /// Calls a function; what comes back is a number of that type, or nobody asks.
-    pub fn call_packed(
-        &mut self,
-        callee: Callee<'_>,
-        args: &[PrimExpr],
-        result: Option<Ty>,
-    ) -> Result<Val, CodegenError> {
+    fn call_packed(&mut self, callee: Callee<'_>, args: &[PrimExpr], result: Option<Ty>) -> Result<Val, CodegenError> {
         let returned = self.packed_result(callee, args)?;
         Ok(match result {
             Some(ty) => self.unpacked(&returned, ty),
@@ -101,7 +99,7 @@ impl Body<'_, '_> {
     }
 
     /// Calls a function and puts what comes back into a list.
-    pub fn call_into_list(
+    fn call_into_list(
         &mut self,
         list: &PrimExpr,
         index: &PrimExpr,
@@ -115,7 +113,7 @@ impl Body<'_, '_> {
     }
 
     /// Empties a place of a list.
-    pub fn reset_item(&mut self, list: &PrimExpr, index: &PrimExpr) -> Result<Val, CodegenError> {
+    fn reset_item(&mut self, list: &PrimExpr, index: &PrimExpr) -> Result<Val, CodegenError> {
         let (list, index) = (self.eval(list)?, self.index(index)?);
         let nothing = self.f.shared_slot("returned", PACKED, 1, 8);
         self.store_packed(&nothing, 0, &Val::zero(Ty::I64));
