@@ -6,7 +6,13 @@ use std::fmt::{Display, Write as _};
 use relaxide_ir::{DataType, PrimExpr, Ref, Var};
 use relaxide_tir::{PrimFunc, SEPARATE_ROUNDING};
 
-use super::{code::Code, names::Names, pointers::Pointers, source::Source, types::declare};
+use super::{
+    code::Code,
+    names::{self, Names},
+    pointers::Pointers,
+    source::Source,
+    types::declare,
+};
 use crate::{
     error::CodegenError,
     llvm::{Kind, Overflow, Ty},
@@ -136,6 +142,11 @@ impl<'m, 'k> Body<'m, 'k> {
             false => ("", ""),
         };
         format!("{attribute}{head} {{\n{rounding}{opening}{}}}\n", self.text)
+    }
+
+    /// The names in the text so far, those in literals left out.
+    pub fn mentioned(&self) -> HashSet<String> {
+        names::words(&self.text)
     }
 
     /// The same for a function that computes with no floats.

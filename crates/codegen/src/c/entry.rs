@@ -74,8 +74,10 @@ fn write_body(
 ) -> Result<(), CodegenError> {
     let mut body = Body::new(kernel, source);
     let mut params = Vec::with_capacity(used.len() + 1);
+    let mut names = Vec::with_capacity(used.len());
     for (var, known) in used {
         let name = body.fresh(&var.name);
+        names.push(name.clone());
         let restrict = if kernel.distinct && kernel.pointers.is_own(var) { "restrict" } else { "" };
         params.push(declare(&format!("{}{restrict}", known.ty), &name));
         body.vars.insert(var.clone(), Known { code: Code::atom(name), ..known.clone() });
@@ -89,7 +91,11 @@ fn write_body(
     }
     body.stmt(&func.body)?;
     body.leave("0");
-    let text = body.finish(&format!("static int {name}({})", params.join(", ")), "");
+    // What the kernel reads need not be in its code: `n * 0` is a zero.
+    let mentioned = body.mentioned();
+    let opening: String =
+        names.iter().filter(|name| !mentioned.contains(*name)).map(|name| format!("    (void){name};\n")).collect();
+    let text = body.finish(&format!("static int {name}({})", params.join(", ")), &opening);
     let title = comment(&signature(&kernel.name, func));
     source.function(&format!("/* {title} */\n{text}"));
     Ok(())

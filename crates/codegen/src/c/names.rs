@@ -56,6 +56,26 @@ pub(crate) fn identifier(text: &str) -> String {
     if letter && !RESERVED.iter().any(|beginning| name.starts_with(beginning)) { name } else { format!("v{name}") }
 }
 
+/// The words of a text of C, those in literals left out.
+pub(crate) fn words(text: &str) -> HashSet<String> {
+    let mut words = HashSet::new();
+    let (mut word, mut in_literal, mut escaped) = (String::new(), false, false);
+    for c in text.chars() {
+        if in_literal {
+            in_literal = escaped || c != '"';
+            escaped = !escaped && c == '\\';
+        } else if c.is_ascii_alphanumeric() || c == '_' {
+            word.push(c);
+        } else {
+            in_literal = c == '"';
+            if !word.is_empty() {
+                words.insert(std::mem::take(&mut word));
+            }
+        }
+    }
+    words
+}
+
 /// Whether it means something already: words, and types of `stdint.h` and `stddef.h`.
 fn is_taken(name: &str) -> bool {
     let integer = name.trim_start_matches('u');
@@ -67,6 +87,14 @@ fn is_taken(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_in_literals_are_not_mentioned() {
+        let words = words("x += A0[i] * 2; rx_refuse(\"B of \\\"C\\\" and D\", n1);\n");
+        let mut words: Vec<_> = words.iter().map(String::as_str).collect();
+        words.sort_unstable();
+        assert_eq!(words, ["2", "A0", "i", "n1", "rx_refuse", "x"]);
+    }
 
     #[test]
     fn names_are_kept_where_they_can_be() {
