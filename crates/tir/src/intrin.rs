@@ -165,6 +165,8 @@ intrinsics! {
     CheckedIndex = "checked_index", AtLeast(3);
     /// A hint that the condition holds, which is checked where that is cheap.
     Likely = "likely", Exactly(1);
+    /// Asks for the memory of the load that is its argument, which will be needed soon. Nothing is read and nothing changes.
+    Prefetch = "prefetch", Exactly(1);
     /// The sum of a vector's lanes. The order of additions is free.
     VectorReduceAdd = "vector_reduce_add", Exactly(1);
     /// The product of a vector's lanes. The order of multiplications is free.
@@ -202,6 +204,7 @@ impl Intrinsic {
         !matches!(
             self,
             CheckedIndex
+                | Prefetch
                 | VectorReduceAdd
                 | VectorReduceMul
                 | VectorReduceMin

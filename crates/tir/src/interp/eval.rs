@@ -117,6 +117,7 @@ impl Interp {
                 self.eval_at(side, lane)
             }
             Intrinsic::CheckedIndex => self.checked_index(n, lane),
+            Intrinsic::Prefetch => Ok(Scalar::Int(0)),
             Intrinsic::VectorReduceAdd
             | Intrinsic::VectorReduceMul
             | Intrinsic::VectorReduceMin

@@ -35,7 +35,8 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
         return Err(Refusal::new("rows are shorter than half a vector"));
     }
     let blocks = ceil_div(&inner.extent, BLOCK);
-    let single = inner.extent.as_int().is_some_and(|n| n <= BLOCK);
+    // One thread alone has nothing to share.
+    let single = cx.machine.parallel_threshold.is_none() || inner.extent.as_int().is_some_and(|n| n <= BLOCK);
     let (counter, block) = (Var::dim("p"), Var::dim("block"));
     let mut axes = outer.to_vec();
     let (start, extent) = if single {

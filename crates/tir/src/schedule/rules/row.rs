@@ -91,11 +91,13 @@ impl Row<'_> {
 
     fn store(&self, cx: &mut Cx, tile: &Tile, value: &PrimExpr) -> Result<Stmt, Refusal> {
         let base = tile.base.clone();
+        let ahead = cx.read_ahead.clone().map(|ahead| ahead.of(cx, self.axis, &base, self.lanes, value));
         let lanes = Lanes::new(&mut cx.views, self.axis, base, self.lanes, tile.mask_of(0), self.map);
-        match self.tail {
+        let store = match self.tail {
             Tail::Masked => lanes.store(self.buffer, self.indices, value),
             Tail::Spilled => lanes.spill(self.buffer, self.indices, value),
-        }
+        };
+        Ok(Stmt::seq(ahead.into_iter().flatten().chain([store?])))
     }
 
     /// Where conditions hold, as first value and first value behind, if each is an inequality that is linear in the axis.

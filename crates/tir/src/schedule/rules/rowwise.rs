@@ -13,26 +13,38 @@
 //! and writing the output once, where the functions in between are not dearer than that.
 
 use relaxide_ir::Var;
-use relaxide_ir::prim::{PrimExpr, add, floordiv, int, max, min, mul, sub};
+use relaxide_ir::prim::{PrimExpr, PrimMutator, add, floordiv, int, max, min, mul, sub};
 
 use super::super::affine::{cost, product};
+use super::super::read_ahead::ReadAhead;
 use super::super::rows::Rows;
 use super::super::{Axis, Cx, Note, ScheduleError, Work, nest};
-use crate::Stmt;
+use crate::functor::StmtMutator;
+use crate::{ForKind, Stmt};
 
 /// Elements that one task takes.
 const TASK: i64 = 16 << 10;
+/// Vectors of a row up to which its loops are written out.
+const UNROLLED: i64 = 12;
 
 /// Makes the nest.
 pub fn apply(cx: &mut Cx, rows: &Rows, notes: &mut Vec<Note>) -> Result<Stmt, ScheduleError> {
-    let machine = cx.machine.clone();
-    cx.machine = machine.one_thread();
-    let pieces: Result<Vec<Stmt>, ScheduleError> =
-        rows.pieces.iter().map(|piece| super::schedule(cx, piece, notes)).collect();
-    cx.machine = machine;
     let row = Var::dim("row");
     let (count, binds) = nest::fuse(&rows.axes, &row);
-    let body = Stmt::seq(binds.into_iter().chain(pieces?));
+    let (ahead, next) = match ReadAhead::in_rows(rows, &row, &count) {
+        Some((piece, ahead, binds)) => (Some((piece, ahead)), binds),
+        None => (None, Vec::new()),
+    };
+    let machine = cx.machine.clone();
+    cx.machine = machine.one_thread();
+    let mut pieces = Vec::new();
+    for (at, piece) in rows.pieces.iter().enumerate() {
+        cx.read_ahead = ahead.as_ref().filter(|(piece, _)| *piece == at).map(|(_, ahead)| ahead.clone());
+        pieces.push(super::schedule(cx, piece, notes)?);
+    }
+    cx.read_ahead = None;
+    cx.machine = machine;
+    let body = unroll_short(Stmt::seq(binds.into_iter().chain(next).chain(pieces)));
     // The longest row decides, the cost of all of them whether threads pay.
     let elements = rows.pieces.iter().map(elements).reduce(max).unwrap_or_else(|| int(1));
     let work = rows.pieces.iter().map(work).fold(int(0), add);
@@ -68,4 +80,27 @@ fn work(work: &Work) -> PrimExpr {
         Work::Rows(_) | Work::Opaque(_) => 0,
     };
     mul(elements(work), int(each + 1))
+}
+
+/// Writes out loops over a few vectors, so that what one piece makes of a short row reaches the next in registers.
+fn unroll_short(body: Stmt) -> Stmt {
+    struct Unroll;
+    impl PrimMutator for Unroll {}
+    impl StmtMutator for Unroll {
+        fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
+            match stmt {
+                Stmt::For(n) if n.kind == ForKind::Serial => {
+                    let is_short = n.min.is_int(0) && n.extent.as_int().is_some_and(|n| n <= UNROLLED);
+                    let stores = matches!(n.body, Stmt::Store(_));
+                    if is_short && stores {
+                        let body = n.body.clone();
+                        return Stmt::for_loop(ForKind::Unrolled, n.var.clone(), n.extent.clone(), body);
+                    }
+                    self.remake_stmt(stmt)
+                }
+                _ => self.remake_stmt(stmt),
+            }
+        }
+    }
+    Unroll.mutate_stmt(&body)
 }
