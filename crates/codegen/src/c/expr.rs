@@ -220,13 +220,14 @@ impl Body<'_, '_> {
         let (ty, other) = (self.kernel.ty(yes.dtype())?, self.kernel.ty(no.dtype())?);
         self.same_kind(ty, other, "the sides of a choice")?;
         let condition = self.index_condition(condition)?;
+        // Before the sides, whose own names end with them: a name of theirs would hide this one.
+        let choice = self.fresh("choice");
         let (yes, yes_lines) = self.apart(|this| this.eval(yes));
         let (no, no_lines) = self.apart(|this| this.eval(no));
         let (yes, no) = (yes?, no?);
         if yes_lines.is_empty() && no_lines.is_empty() {
             return Ok(Code::choice(&condition, &yes, &no));
         }
-        let choice = self.fresh("choice");
         self.line(format_args!("{};", super::types::declare(value_type(ty.kind), &choice)));
         for (head, lines, value) in
             [(format!("if ({})", condition.text), yes_lines, yes), ("else".to_string(), no_lines, no)]

@@ -98,6 +98,32 @@ fn kernels_in_c_wrap_around_as_native_code_does() {
     assert_eq!(error, same);
 }
 
+/// A choice whose side holds another, both with statements of their own, under one name; and a parameter that cancels out.
+#[test]
+fn choices_in_c_nest() {
+    if !has_c_compiler() {
+        return;
+    }
+    let (a, b, unused) = (buffer("A", I32, &[4]), buffer("B", I32, &[4]), buffer("U", I32, &[4]));
+    let i = Var::dim("i");
+    let at = |of| prim::load(of, [PrimExpr::from(&i)]);
+    let number = |n| prim::constant(I32, f64::from(n));
+    let named = |value: PrimExpr| {
+        let var = Var::prim("x", I32);
+        let body = PrimExpr::from(&var) * PrimExpr::from(&var);
+        PrimExpr::from(Ref::new(prim::Let { var, value, body }))
+    };
+    let inner = prim::if_then_else(prim::gt(at(&a), number(1)), named(at(&a) + 1), number(7));
+    let value = prim::if_then_else(prim::gt(at(&a), number(0)), inner * number(3), named(at(&a) - 1));
+    let value = value + at(&unused) * number(0);
+    let body = Stmt::serial(i.clone(), 4, Stmt::store(&b, [PrimExpr::from(&i)], value));
+    let kernels = Kernels::compile_c(&[kernel("choose", &[a, unused, b], &[], body)]);
+    let input = Tensor::of(I32, &[-2, 1, 2, 5], &[4]);
+    let mut tensors = [input, Tensor::zeros(I32, &[4]), Tensor::zeros(I32, &[4])];
+    kernels.run("choose", &mut tensors);
+    assert_eq!(tensors[2].values::<i32>(), [9, 21, 27, 108]);
+}
+
 #[test]
 fn what_c_has_not_is_refused() {
     let small = "float8_e4m3fn".parse::<DataType>().unwrap();
