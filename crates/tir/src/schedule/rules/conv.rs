@@ -25,7 +25,7 @@ use super::super::inline::freshen_lets;
 use super::super::nest::Tile;
 use super::super::{Axis, Cx, Reduce, Refusal, nest};
 use super::contraction::Contraction;
-use super::register_tile::{self, RegisterTile, Rows};
+use super::register_tile::{self, MOST_ROWS, RegisterTile, Rows};
 use super::window::{Window, Windowed, Workspace, rows_per_block};
 use crate::Stmt;
 
@@ -126,7 +126,7 @@ fn block_of(
 ) -> Result<Stmt, Refusal> {
     let lanes = space.lanes;
     let width = window.x.axis.extent.as_int().map(|n| (n + lanes - 1) / lanes);
-    let shape = register_tile::shape(&cx.machine, part.count.as_int(), width);
+    let shape = register_tile::shape(&cx.machine, MOST_ROWS, part.count.as_int(), width);
     register_tile::rows(&part.first, &part.count, shape.rows, |rows| {
         let line = Var::dim("line");
         let place = Place { channel: part.channel, rows, y0, line: PrimExpr::from(&line) };

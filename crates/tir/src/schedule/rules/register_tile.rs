@@ -29,6 +29,9 @@ use crate::Stmt;
 /// Tiles from which the one at the edge does not count.
 const MANY: i64 = 16;
 
+/// Rows that a tile has at most: as many as registers have room for.
+pub const MOST_ROWS: i64 = 14;
+
 /// Cost of an epilogue from which it is a loop over the rows: it holds a function such as `exp`.
 const LONG: i64 = 16;
 
@@ -44,15 +47,16 @@ pub struct Shape {
 /// The best tile for an output of so many rows and so many vectors a row, where they are known.
 ///
 /// Of all tiles that fit the registers (accumulators, one row of vectors, one broadcast), the one that wastes least on
-/// edges; a tile with fewer than eight accumulators or more loads than multiply-adds / 1.4 loses in proportion.
-pub fn shape(machine: &Machine, rows: Option<i64>, vectors: Option<i64>) -> Shape {
+/// edges; a tile with fewer than eight accumulators or more loads than multiply-adds / 1.4 loses in proportion. No tile has
+/// more than `most_rows` rows.
+pub fn shape(machine: &Machine, most_rows: i64, rows: Option<i64>, vectors: Option<i64>) -> Shape {
     let fill = |extent: Option<i64>, tile: i64| match extent {
         Some(n) if n > 0 && n < MANY * tile => n as f64 / (((n + tile - 1) / tile) * tile) as f64,
         _ => 1.0,
     };
     let mut best = (0.0, Shape { rows: 1, vectors: 1 });
     for v in 1..=4 {
-        for r in 1..=14 {
+        for r in 1..=most_rows {
             if r * v + v + 1 > machine.vector_registers || rows.is_some_and(|m| r > m) || vectors.is_some_and(|n| v > n)
             {
                 continue;
@@ -317,18 +321,18 @@ mod tests {
 
     #[test]
     fn an_unknown_output_gets_six_rows_of_two_vectors() {
-        assert_eq!(shape(&avx2(), None, None), Shape { rows: 6, vectors: 2 });
+        assert_eq!(shape(&avx2(), MOST_ROWS, None, None), Shape { rows: 6, vectors: 2 });
     }
 
     #[test]
     fn rows_that_four_divides_and_six_does_not_get_four_rows_of_three() {
-        assert_eq!(shape(&avx2(), Some(32), None), Shape { rows: 4, vectors: 3 });
-        assert_eq!(shape(&avx2(), Some(24), None), Shape { rows: 6, vectors: 2 });
+        assert_eq!(shape(&avx2(), MOST_ROWS, Some(32), None), Shape { rows: 4, vectors: 3 });
+        assert_eq!(shape(&avx2(), MOST_ROWS, Some(24), None), Shape { rows: 6, vectors: 2 });
     }
 
     #[test]
     fn a_narrow_output_gets_one_vector_and_many_rows() {
-        let shape = shape(&avx2(), None, Some(1));
+        let shape = shape(&avx2(), MOST_ROWS, None, Some(1));
         assert!(shape.vectors == 1 && shape.rows >= 8, "{shape:?}");
     }
 }

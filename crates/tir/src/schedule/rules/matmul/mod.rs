@@ -38,6 +38,9 @@ const MANY_COLUMNS: i64 = 1024;
 const TILES_PER_BLOCK: i64 = 16;
 /// Row tiles from which packing pays.
 const PACK_FROM: i64 = 2;
+/// Rows of a register tile at most. Each step reads all of them, often a power of two apart: then their lines share one set of
+/// the first-level cache, which has room for eight.
+const MOST_ROWS: i64 = 8;
 /// Terms of a sum from which the way of the accumulators through memory costs nothing.
 const DEEP: i64 = 128;
 /// Rows up to which they are not cut into blocks when the columns' number is unknown.
@@ -74,7 +77,7 @@ impl Plan {
         let vectors = c.x.extent.as_int().map(|n| (n + lanes - 1) / lanes);
         let shape = match rows {
             Some(1) => Shape { rows: 1, vectors: vectors.unwrap_or(8).min(8) },
-            _ => register_tile::shape(&cx.machine, rows, vectors),
+            _ => register_tile::shape(&cx.machine, MOST_ROWS, rows, vectors),
         };
         Plan { c, lanes, shape, row, outer, nothing: VarMap::new() }
     }
