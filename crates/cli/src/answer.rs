@@ -38,6 +38,10 @@ pub fn json(command: &str, mut answer: Value) -> Result<(), CliError> {
 /// Says what went wrong.
 pub fn failed(error: &CliError, form: Form) {
     let diagnostic = error.diagnostic();
+    // A comparison that found a difference has answered already.
+    if form == Form::Json && matches!(error, CliError::Differs { .. }) {
+        return;
+    }
     if form == Form::Json {
         let place = diagnostic.snippet.as_ref().map(|s| json!({ "file": s.file, "line": s.line, "column": s.column }));
         let answer = json!({ "error": {

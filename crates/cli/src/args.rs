@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::answer::Form;
-use crate::{bench, compile, completions, explain, inspect, opt, run};
+use crate::{bench, check, compile, completions, explain, inspect, opt, run};
 
 /// Compile a model to one native file, and run it.
 ///
@@ -17,7 +17,7 @@ use crate::{bench, compile, completions, explain, inspect, opt, run};
     arg_required_else_help = true,
     propagate_version = true,
     after_help = "Exit codes:\n  0  success\n  1  the model, its input or a file is at fault\n  2  the command line is\n  3  \
-                  Relaxide itself is: please report it\n\n`relaxide explain CODE` says more \
+                  Relaxide itself is: please report it\n  4  `check`: the results differ\n\n`relaxide explain CODE` says more \
                   about an error; `relaxide COMMAND --help` has examples."
 )]
 pub struct Cli {
@@ -45,6 +45,8 @@ pub enum Command {
     Run(run::RunArgs),
     /// Time a function of a model.
     Bench(bench::BenchArgs),
+    /// Compare a model's results with ONNX Runtime's, and find the operator that differs.
+    Check(check::CheckArgs),
     /// Show what a model consists of.
     Inspect(inspect::InspectArgs),
     /// Run passes on a program and print what comes out.

@@ -1,8 +1,9 @@
 //! `relaxide bench`.
 
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use relaxide::ffi::Device;
 use relaxide::runtime::memory::{self, AllocatorKind};
 use serde_json::{Value, json};
@@ -12,13 +13,15 @@ use crate::args::{InputArgs, ModelArgs};
 use crate::compile::size_text;
 use crate::error::CliError;
 use crate::inputs::Call;
-use crate::program;
+use crate::onnxruntime::{Graph, OnnxRuntime};
+use crate::program::{self, Kind};
 use crate::progress::{Bar, Show};
 
 /// Arguments of `relaxide bench`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  relaxide bench model.so --dim batch=8 --threads 2\n  \
-    relaxide bench model.onnx --runs 200 --json")]
+    relaxide bench model.onnx --runs 200 --json\n  \
+    relaxide bench model.onnx --dim batch=1 --vs onnxruntime        (in turns, on the same inputs)")]
 pub struct BenchArgs {
     /// The model.
     #[command(flatten)]
@@ -32,7 +35,23 @@ pub struct BenchArgs {
     /// Calls before those.
     #[arg(long, default_value_t = 5)]
     pub warmup: usize,
+    /// Time another runtime too, in turns with ours and on the same inputs. It needs the model as .onnx.
+    #[arg(long, value_enum, value_name = "RUNTIME")]
+    pub vs: Option<Rival>,
+    /// A Python with the package onnxruntime [default: RELAXIDE_PYTHON, else that of the virtual environment, else python3].
+    #[arg(long, value_name = "FILE")]
+    pub python: Option<PathBuf>,
 }
+
+/// What a model is timed beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Rival {
+    /// ONNX Runtime, in a process of Python.
+    Onnxruntime,
+}
+
+/// Threads of some runtimes spin for a while when they have nothing more to do; this lets them come to rest.
+const REST: Duration = Duration::from_millis(30);
 
 /// Times of calls, in milliseconds and in order of size.
 pub struct Times(Vec<f64>);
@@ -83,26 +102,56 @@ pub fn run(args: &BenchArgs, form: Form) -> Result<(), CliError> {
     for _ in 0..args.warmup {
         call.invoke()?;
     }
-    let mut times = Vec::with_capacity(args.runs);
+    let mut rival = args.vs.map(|_| open_rival(args, &call)).transpose()?;
+    let (mut times, mut rival_times) = (Vec::with_capacity(args.runs), Vec::new());
     for _ in 0..args.runs {
         times.push(timed(&call)?);
+        if let Some(rival) = &mut rival {
+            std::thread::sleep(REST);
+            rival_times.push(rival.run()? * 1e3);
+            std::thread::sleep(REST);
+        }
     }
-    let times = Times::of(times);
+    let (times, rival_times) = (Times::of(times), rival.map(|rival| (rival.version.clone(), Times::of(rival_times))));
     let threads = relaxide::num_threads();
     let (tensors, process) = (tensor_memory()?, process_memory());
+    let ratio = rival_times.as_ref().map(|(_, rival)| rival.at(0.5) / times.at(0.5));
     if form == Form::Json {
+        let rival = rival_times.as_ref().map(|(version, times)| json!({ "version": version, "times": times.json() }));
         return answer::json(
             "bench",
             json!({
-                "function": call.signature.name, "runs": args.runs, "threads": threads, "relaxide": times.json(),
+                "onnxruntime": rival, "ratio": ratio, "function": call.signature.name, "runs": args.runs, "threads": threads, "relaxide": times.json(),
                 "peak_tensor_bytes": tensors, "peak_process_bytes": process,
             }),
         );
     }
     answer::line(&format!("{}({}), {} runs, {threads} threads", call.signature.name, call.shapes_text(), args.runs))?;
     answer::line(&format!("  relaxide     {}", times.text()))?;
+    if let (Some((version, rival)), Some(ratio)) = (&rival_times, ratio) {
+        answer::line(&format!("  onnxruntime  {}", rival.text()))?;
+        answer::line(&format!(
+            "  ratio        {ratio:.2} (ONNX Runtime {version} by relaxide, medians; more is faster)"
+        ))?;
+    }
     let process = process.map_or(String::new(), |bytes| format!(", of the process {}", size_text(bytes)));
     answer::line(&format!("  peak memory  of tensors {}{process}", size_text(tensors as u64)))
+}
+
+/// ONNX Runtime with the model and the inputs, warmed up.
+fn open_rival(args: &BenchArgs, call: &Call) -> Result<OnnxRuntime, CliError> {
+    let model = &args.model.file;
+    if Kind::of(model)? != Kind::Onnx {
+        return Err(CliError::usage(
+            format!("--vs runs the ONNX model, which {} is not", model.display()),
+            "give the .onnx file: it is compiled first",
+        ));
+    }
+    let mut rival = OnnxRuntime::start(args.python.as_deref())?;
+    let opened = rival.open(model, model.parent().unwrap_or(Path::new(".")), Graph::Optimized)?;
+    rival.set_inputs(&call.named_inputs(&opened.inputs)?)?;
+    (0..args.warmup.max(1)).try_for_each(|_| rival.run().map(drop))?;
+    Ok(rival)
 }
 
 /// The milliseconds of one call.

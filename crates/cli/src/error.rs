@@ -37,6 +37,22 @@ pub enum CliError {
     /// The model or its input is at fault, or asks for what Relaxide does not do.
     #[error(transparent)]
     Model(#[from] relaxide::Error),
+    /// A program that the command works with is missing or failed.
+    #[error("{message}")]
+    Tool {
+        /// Which, and what it said.
+        message: String,
+        /// What to try.
+        help: String,
+    },
+    /// `relaxide check` found a difference.
+    #[error("{message}")]
+    Differs {
+        /// Where.
+        message: String,
+        /// What that means.
+        help: String,
+    },
     /// A call of a compiled function failed.
     #[error("{0}")]
     Call(#[from] relaxide::ffi::Error),
@@ -61,7 +77,8 @@ impl CliError {
             CliError::Model(error) if error.is_defect() => 3,
             // What only the arguments name.
             CliError::Model(error) if NAMED.contains(&error.code()) => 2,
-            CliError::File { .. } | CliError::Model(_) | CliError::Call(_) => 1,
+            CliError::Differs { .. } => 4,
+            CliError::File { .. } | CliError::Model(_) | CliError::Tool { .. } | CliError::Call(_) => 1,
         }
     }
 
@@ -77,6 +94,8 @@ impl CliError {
         let plain = |code| Diagnostic::new(code, self.to_string());
         match self {
             CliError::Usage { help, .. } => plain(Code::Usage).with_help(help),
+            CliError::Tool { help, .. } => plain(Code::Tool).with_help(help),
+            CliError::Differs { help, .. } => plain(Code::Differs).with_help(help),
             CliError::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
                 plain(Code::File).with_help("check the path; it is taken from the current folder")
             }

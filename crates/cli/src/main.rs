@@ -7,12 +7,14 @@
 mod answer;
 mod args;
 mod bench;
+mod check;
 mod compile;
 mod completions;
 mod error;
 mod explain;
 mod inputs;
 mod inspect;
+mod onnxruntime;
 mod opt;
 mod outputs;
 mod program;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Command::Compile(args) => compile::run(args, form),
         Command::Run(args) => run::run(args, form),
         Command::Bench(args) => bench::run(args, form),
+        Command::Check(args) => check::run(args, form),
         Command::Inspect(args) => inspect::run(args, form),
         Command::Opt(args) => opt::run(args, form),
         Command::Explain(args) => explain::run(args, form),

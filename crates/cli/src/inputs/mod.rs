@@ -43,6 +43,12 @@ impl Call {
         self.arguments.iter().map(Any::as_view).collect()
     }
 
+    /// The arguments under other names, in order; all have to be tensors.
+    pub fn named_inputs(&self, names: &[String]) -> Result<Vec<(String, Tensor)>, CliError> {
+        let one = |(name, argument): (&String, &Any)| Ok((name.clone(), argument.to::<Tensor>()?));
+        names.iter().zip(&self.arguments).map(one).collect()
+    }
+
     /// Calls the function.
     pub fn invoke(&self) -> Result<Any, CliError> {
         Ok(self.machine.invoke(&self.signature.name, &self.views())?)

@@ -1,6 +1,7 @@
 //! The command as people and scripts use it: what it prints, what it writes, and how it ends.
 
 mod bench;
+mod check;
 mod compile;
 mod errors;
 mod inspect;

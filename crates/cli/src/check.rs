@@ -1,0 +1,289 @@
+//! `relaxide check`: is what we compute what ONNX Runtime computes?
+//!
+//! First the model runs on both sides as it is, and its outputs are compared. If one differs, every value inside the model
+//! becomes an output on both sides, and the first node in the order of the graph whose result differs is named: what it was given was
+//! still the same. Making every value an output takes two messages put together: in the format of ONNX files, a message behind
+//! another adds to its lists.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use prost::Message;
+use relaxide::ffi::{Any, Module, Tensor};
+use relaxide::ir::IRModule;
+use relaxide::onnx::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use relaxide::onnx::{ImportError, ImportOptions, Model, Place};
+use serde_json::{Value, json};
+
+use crate::answer::{self, Form};
+use crate::args::{InputArgs, ProgramArgs};
+use crate::error::CliError;
+use crate::inputs::{Call, element};
+use crate::onnxruntime::{Graph, OnnxRuntime};
+use crate::outputs::{self, Content};
+use crate::program::{self, Kind};
+use crate::progress::{Bar, Show};
+
+/// Arguments of `relaxide check`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  relaxide check model.onnx --dim batch=2\n  \
+    relaxide check model.onnx --input x=image.npy --rtol 1e-2 --precision float16\n  \
+    relaxide check model.onnx --python ~/venv/bin/python --json\n\n\
+    Exit code 4 says that the results differ.")]
+pub struct CheckArgs {
+    /// The ONNX model.
+    pub model: PathBuf,
+    /// How it is compiled.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    /// Its inputs.
+    #[command(flatten)]
+    pub inputs: InputArgs,
+    /// The difference that is allowed, as a share of ONNX Runtime's value.
+    #[arg(long, default_value_t = 1e-3)]
+    pub rtol: f64,
+    /// The difference that is allowed beside that.
+    #[arg(long, default_value_t = 1e-4)]
+    pub atol: f64,
+    /// A Python with the package onnxruntime [default: RELAXIDE_PYTHON, else that of the virtual environment, else python3].
+    #[arg(long, value_name = "FILE")]
+    pub python: Option<PathBuf>,
+}
+
+/// Compares the model's results with ONNX Runtime's.
+pub fn run(args: &CheckArgs, form: Form) -> Result<(), CliError> {
+    if Kind::of(&args.model)? != Kind::Onnx {
+        return Err(CliError::usage(
+            format!("{} is no ONNX model, which ONNX Runtime could run too", args.model.display()),
+            "give the .onnx file",
+        ));
+    }
+    let bytes = std::fs::read(&args.model).map_err(CliError::file(&args.model))?;
+    let mut runtime = OnnxRuntime::start(args.python.as_deref())?;
+    let module = compile(program::load(&args.model, &[])?, args, form)?;
+    let call = Call::prepare(&module, &args.inputs)?;
+    let theirs = Theirs::run(&mut runtime, &args.model, &args.model, Graph::Optimized, &call)?;
+    let compared = compare_all(&tensors(&call.invoke()?), &theirs, args)?;
+    if compared.iter().all(|one| one.difference.is_none_or(|d| d.wrong == 0)) {
+        return report(&compared, None, &runtime.version, args, form);
+    }
+    let found = first_different(&bytes, &mut runtime, args, form)?;
+    report(&compared, Some(&found), &runtime.version, args, form)?;
+    let (message, help) = match &found {
+        Found::Node { op, name, difference } => (
+            format!("the first operator that differs is {op} (node `{name}`): {}", difference.text()),
+            "what it was given was the same on both sides; please report it with the model",
+        ),
+        Found::Nothing => (
+            "the outputs differ, but no single operator does when every value is kept".to_string(),
+            "small differences add up over the model, or come from what is fused when values are not kept: see whether a larger \
+             --rtol is right for it",
+        ),
+    };
+    Err(CliError::Differs { message, help: help.into() })
+}
+
+/// Compiles with the precision that is asked for.
+fn compile(module: IRModule, args: &CheckArgs, form: Form) -> Result<Module, CliError> {
+    let show = if form == Form::Json { Show::Nothing } else { Show::Stages };
+    let module = program::prepare(module, args.program.precision, &[])?;
+    program::compile_in_memory(&module, &args.program, &mut Bar::new(show))
+}
+
+fn tensors(result: &Any) -> Vec<Option<Tensor>> {
+    let tensor = |content| match content {
+        Content::Tensor(tensor) => Some(tensor),
+        Content::Other(_) => None,
+    };
+    outputs::flatten(result).into_iter().map(|output| tensor(output.value)).collect()
+}
+
+/// What ONNX Runtime made of a model.
+struct Theirs {
+    names: Vec<String>,
+    values: Vec<Option<Tensor>>,
+}
+
+impl Theirs {
+    /// Runs a file; external data is looked for beside `model`.
+    fn run(
+        runtime: &mut OnnxRuntime,
+        file: &Path,
+        model: &Path,
+        graph: Graph,
+        call: &Call,
+    ) -> Result<Theirs, CliError> {
+        let folder = model.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let opened = runtime.open(file, folder, graph)?;
+        runtime.set_inputs(&call.named_inputs(&opened.inputs)?)?;
+        runtime.run()?;
+        Ok(Theirs { names: opened.outputs, values: runtime.outputs()? })
+    }
+}
+
+/// How far two tensors are apart.
+#[derive(Clone, Copy, Debug)]
+struct Difference {
+    max_abs: f64,
+    max_rel: f64,
+    /// Elements that are further apart than is allowed.
+    wrong: usize,
+    count: usize,
+}
+
+impl Difference {
+    fn of(ours: &[f64], theirs: &[f64], args: &CheckArgs) -> Difference {
+        let mut difference = Difference { max_abs: 0.0, max_rel: 0.0, wrong: 0, count: ours.len() };
+        for (a, b) in ours.iter().zip(theirs) {
+            if a == b || (a.is_nan() && b.is_nan()) {
+                continue;
+            }
+            let apart = (a - b).abs();
+            // A number beside none is as far apart as can be.
+            let apart = if apart.is_nan() { f64::INFINITY } else { apart };
+            difference.max_abs = difference.max_abs.max(apart);
+            difference.max_rel = difference.max_rel.max(if *b == 0.0 { f64::INFINITY } else { apart / b.abs() });
+            difference.wrong += usize::from(apart > args.atol + args.rtol * b.abs());
+        }
+        difference
+    }
+
+    fn text(&self) -> String {
+        let wrong = match self.wrong {
+            0 => String::new(),
+            wrong => format!(", {wrong} of {} elements beyond the tolerance", self.count),
+        };
+        format!("max abs {:.3e}, max rel {:.3e}{wrong}", self.max_abs, self.max_rel)
+    }
+
+    fn json(&self) -> Value {
+        // JSON has no infinity.
+        let number = |n: f64| if n.is_finite() { json!(n) } else { json!(n.to_string()) };
+        json!({ "max_abs": number(self.max_abs), "max_rel": number(self.max_rel), "wrong": self.wrong, "count": self.count })
+    }
+}
+
+/// An output and how far both sides are apart; no difference where it is no tensor on one side.
+struct Compared {
+    name: String,
+    shape: Vec<i64>,
+    difference: Option<Difference>,
+}
+
+fn compare_all(ours: &[Option<Tensor>], theirs: &Theirs, args: &CheckArgs) -> Result<Vec<Compared>, CliError> {
+    let pairs = theirs.names.iter().zip(&theirs.values).zip(ours);
+    pairs.map(|((name, theirs), ours)| compare(name, ours.as_ref(), theirs.as_ref(), args)).collect()
+}
+
+fn compare(name: &str, ours: Option<&Tensor>, theirs: Option<&Tensor>, args: &CheckArgs) -> Result<Compared, CliError> {
+    let (Some(ours), Some(theirs)) = (ours, theirs) else {
+        return Ok(Compared { name: name.to_string(), shape: Vec::new(), difference: None });
+    };
+    let shape = ours.shape().to_vec();
+    let difference = if ours.shape() == theirs.shape() {
+        Difference::of(&element::numbers(ours)?, &element::numbers(theirs)?, args)
+    } else {
+        // Other shapes are wrong altogether.
+        let count = ours.numel().max(1);
+        Difference { max_abs: f64::INFINITY, max_rel: f64::INFINITY, wrong: count, count }
+    };
+    Ok(Compared { name: name.to_string(), shape, difference: Some(difference) })
+}
+
+/// Where both sides part.
+enum Found {
+    Node { op: String, name: String, difference: Difference },
+    Nothing,
+}
+
+/// Finds the first node that differs, with every value of the model an output.
+fn first_different(bytes: &[u8], runtime: &mut OnnxRuntime, args: &CheckArgs, form: Form) -> Result<Found, CliError> {
+    let opened = |bytes: Vec<u8>| -> Result<Model, relaxide::Error> {
+        let mut model = Model::from_bytes(bytes)?;
+        model.directory = Some(args.model.parent().map(Path::to_path_buf).unwrap_or_default());
+        Ok(model)
+    };
+    let model = opened(bytes.to_vec())?;
+    let nodes = model.graph.node.clone();
+    let known: Vec<String> = model.graph.output.iter().map(|output| output.name.clone()).collect();
+    let inside = nodes.iter().flat_map(|node| &node.output);
+    let mut names: Vec<String> = inside.filter(|name| !name.is_empty() && !known.contains(name)).cloned().collect();
+    let (bytes, module) = loop {
+        let all = with_outputs(bytes, &names);
+        match relaxide::onnx::import(&opened(all.clone())?, &ImportOptions::default()) {
+            Ok(module) => break (all, module),
+            // What we do not compute, as the mask of a dropout, cannot be compared.
+            Err(error) => match not_ours(&error).filter(|missing| names.iter().any(|name| missing.contains(name))) {
+                Some(missing) => names.retain(|name| !missing.contains(name)),
+                None => return Err(relaxide::Error::from(error).into()),
+            },
+        }
+    };
+    let failed = |source| CliError::File { path: "a temporary file".into(), source };
+    let file = tempfile::Builder::new().prefix("relaxide-").suffix(".onnx").tempfile().map_err(failed)?;
+    std::fs::write(file.path(), &bytes).map_err(failed)?;
+    let call = Call::prepare(&compile(module, args, form)?, &args.inputs)?;
+    let theirs = Theirs::run(runtime, file.path(), &args.model, Graph::AsWritten, &call)?;
+    let compared = compare_all(&tensors(&call.invoke()?), &theirs, args)?;
+    Ok(nodes.iter().find_map(|node| differs(node, &compared)).unwrap_or(Found::Nothing))
+}
+
+/// The node as what was found, if one of its results differs.
+fn differs(node: &NodeProto, compared: &[Compared]) -> Option<Found> {
+    let results = node.output.iter().filter_map(|name| compared.iter().find(|one| one.name == *name));
+    let difference = results.filter_map(|one| one.difference).find(|difference| difference.wrong > 0)?;
+    let first = || node.output.first().cloned().unwrap_or_default();
+    let name = if node.name.is_empty() { first() } else { node.name.clone() };
+    Some(Found::Node { op: node.op_type.clone(), name, difference })
+}
+
+/// The model's file with further outputs.
+fn with_outputs(bytes: &[u8], names: &[String]) -> Vec<u8> {
+    let output = names.iter().map(|name| ValueInfoProto { name: name.clone(), r#type: None }).collect();
+    let graph = GraphProto { output, ..GraphProto::default() };
+    let more = ModelProto { graph: Some(graph), ..ModelProto::default() };
+    [bytes, &more.encode_to_vec()].concat()
+}
+
+/// The outputs that the importer does not make, if that is all that is wrong.
+fn not_ours(error: &ImportError) -> Option<Vec<String>> {
+    let name = |problem: &relaxide::onnx::Problem| match &problem.place {
+        Place::Output(name) => Some(name.clone()),
+        _ => None,
+    };
+    error.problems.iter().map(name).collect()
+}
+
+fn report(
+    compared: &[Compared],
+    found: Option<&Found>,
+    version: &str,
+    args: &CheckArgs,
+    form: Form,
+) -> Result<(), CliError> {
+    if form == Form::Text {
+        let verdict = if found.is_none() { "agrees with" } else { "differs from" };
+        answer::line(&format!("{} {verdict} ONNX Runtime {version}", args.model.display()))?;
+        for one in compared {
+            let text = one.difference.map_or("not compared: it is no tensor of numbers".into(), |d| d.text());
+            answer::line(&format!("  {} {:?}  {text}", one.name, one.shape))?;
+        }
+        return Ok(());
+    }
+    // Where they differ, the error that follows is part of the answer.
+    let Some(found) = found else {
+        let outputs: Vec<Value> = compared.iter().map(output_json).collect();
+        return answer::json("check", json!({ "onnxruntime": version, "agrees": true, "outputs": outputs }));
+    };
+    let first = match found {
+        Found::Node { op, name, difference } => json!({ "op": op, "node": name, "difference": difference.json() }),
+        Found::Nothing => Value::Null,
+    };
+    let outputs: Vec<Value> = compared.iter().map(output_json).collect();
+    let answer = json!({ "onnxruntime": version, "agrees": false, "outputs": outputs, "first_different": first });
+    answer::json("check", answer)
+}
+
+fn output_json(one: &Compared) -> Value {
+    json!({ "name": one.name, "shape": one.shape, "difference": one.difference.map(|d| d.json()) })
+}
