@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::answer::Form;
-use crate::{bench, check, compile, completions, explain, inspect, opt, run};
+use crate::{bench, check, compile, completions, explain, inspect, opt, profile, run};
 
 /// Compile a model to one native file, and run it.
 ///
@@ -45,6 +45,8 @@ pub enum Command {
     Run(run::RunArgs),
     /// Time a function of a model.
     Bench(bench::BenchArgs),
+    /// Say where the time of a model goes, kernel by kernel.
+    Profile(profile::ProfileArgs),
     /// Compare a model's results with ONNX Runtime's, and find the operator that differs.
     Check(check::CheckArgs),
     /// Show what a model consists of.

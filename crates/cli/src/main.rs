@@ -17,6 +17,7 @@ mod inspect;
 mod onnxruntime;
 mod opt;
 mod outputs;
+mod profile;
 mod program;
 mod progress;
 mod run;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Compile(args) => compile::run(args, form),
         Command::Run(args) => run::run(args, form),
         Command::Bench(args) => bench::run(args, form),
+        Command::Profile(args) => profile::run(args, form),
         Command::Check(args) => check::run(args, form),
         Command::Inspect(args) => inspect::run(args, form),
         Command::Opt(args) => opt::run(args, form),

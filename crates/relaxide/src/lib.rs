@@ -27,6 +27,7 @@ mod graph;
 mod header;
 mod inputs;
 mod machine;
+mod profile;
 mod signature;
 mod stats;
 
@@ -52,6 +53,7 @@ pub use front::{OnnxOptions, from_onnx_file, import_onnx_bytes, import_onnx_file
 pub use graph::{Graph, Node, NodeKind};
 pub use inputs::{check_inputs, dims_of};
 pub use machine::{VirtualMachine, load_module, num_threads, set_num_threads};
+pub use profile::{Profile, ProfileLine, Roof};
 pub use relaxide_ir::{IRModule, Target};
 pub use signature::{FunctionSignature, ParamSignature, Signature, function_signature, signature, signature_of_file};
 pub use stats::ProgramStats;

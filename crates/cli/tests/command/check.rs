@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::workplace::Workplace;
 
 /// A Python with ONNX Runtime.
-fn python() -> Option<PathBuf> {
+pub fn python() -> Option<PathBuf> {
     let given = std::env::var_os("RELAXIDE_PYTHON").map(PathBuf::from);
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
     let has = |python: &PathBuf| {

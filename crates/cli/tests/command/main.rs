@@ -3,9 +3,11 @@
 mod bench;
 mod check;
 mod compile;
+mod documentation;
 mod errors;
 mod inspect;
 mod models;
 mod opt;
+mod profile;
 mod run;
 mod workplace;

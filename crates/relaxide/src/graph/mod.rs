@@ -11,6 +11,8 @@ mod layout;
 mod program;
 mod svg;
 
+pub(crate) use svg::escaped;
+
 /// What a node stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {

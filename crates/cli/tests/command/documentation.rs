@@ -1,0 +1,23 @@
+//! The examples of `docs/command-line.md` do what they say.
+
+use crate::check::python;
+use crate::workplace::{Workplace, is_made};
+
+#[test]
+fn the_examples_run_in_order() {
+    let text = include_str!("../../../../docs/command-line.md");
+    let examples: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("$ relaxide ")).collect();
+    assert!(examples.len() > 15, "{examples:?}");
+    let place = Workplace::with_models();
+    image::RgbImage::new(20, 30).save(place.path("photo.png")).unwrap();
+    for example in examples {
+        match (example.starts_with("check"), python()) {
+            (true, Some(python)) => drop(place.ok(&format!("{example} --python {}", python.display()))),
+            (true, None) => {}
+            (false, _) => drop(place.ok(example)),
+        }
+    }
+    for made in ["model.so", "model.c", "result.npz", "trace.json", "profile.html", "graph.svg", "lowered.py"] {
+        assert!(is_made(&place.path(made)), "{made}");
+    }
+}
