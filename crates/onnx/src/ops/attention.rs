@@ -173,13 +173,19 @@ fn biased(scope: &mut Scope, node: &Node, scores: Expr, past: PrimExpr) -> Resul
     let mut args = Vec::new();
     if let Some(mask) = mask {
         let mask = if scope.dtype(&mask).is_bool() { mask } else { scope.cast(mask, dtype)? };
+        let own = scope.dims(&mask)?;
+        let front = own.len().saturating_sub(1);
+        let odd = |(n, m): (&PrimExpr, &PrimExpr)| !n.is_int(1) && dims::differ(n, m);
+        if own.is_empty() || own.len() > 4 || own[..front].iter().zip(&full[4 - own.len()..]).any(odd) {
+            return Err(NodeError::invalid("the mask does not fit the scores"));
+        }
         args.push(mask);
     }
     let has_mask = !args.is_empty();
     if let Some(lengths) = lengths {
         let batch = full[0].clone();
         let lengths = scope.cast(lengths, DataType::int(64))?;
-        args.push(scope.reshape(lengths, vec![batch])?);
+        args.push(scope.agree(lengths, &[batch])?);
     }
     let (has_lengths, rows) = (args.len() > usize::from(has_mask), full[2].clone());
     let hidden = prim::lowest(dtype);
@@ -220,7 +226,8 @@ fn mask_at(mask: &te::Tensor, at: &[PrimExpr], hidden: &PrimExpr) -> PrimExpr {
     let place = |(i, n): (&PrimExpr, &PrimExpr)| match n.as_int() {
         Some(1) => prim::int(0),
         Some(_) => i.clone(),
-        None => prim::select(prim::eq(n, 1), prim::int(0), i.clone()),
+        // Either the axis is as long as the scores', or it has one element.
+        None => prim::min(i.clone(), n - 1),
     };
     let mut index: Vec<PrimExpr> = at[lead..].iter().zip(mask.shape()).map(place).collect();
     let mut there = prim::boolean(true);

@@ -213,7 +213,7 @@ struct Margins {
 fn margins(node: &Node, window: &Window, spatial: &[PrimExpr]) -> Result<Margins> {
     let rank = spatial.len();
     let mut extra = node.ints("output_padding")?.unwrap_or_else(|| vec![0; rank]);
-    if extra.len() != rank || extra.iter().any(|e| *e < 0) {
+    if extra.len() != rank || extra.iter().any(|e| !(0..1 << 31).contains(e)) {
         return Err(NodeError::invalid(format!("`output_padding` is {extra:?}, not {rank} numbers")));
     }
     let auto = node.str_or("auto_pad", "NOTSET")?;
@@ -223,6 +223,9 @@ fn margins(node: &Node, window: &Window, spatial: &[PrimExpr]) -> Result<Margins
         Some(shape) => {
             let shape = &shape[shape.len().saturating_sub(rank)..];
             let fixed = spatial.iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>();
+            if shape.iter().any(|n| !(1..1 << 31).contains(n)) {
+                return Err(NodeError::invalid(format!("`output_shape` is {shape:?}")));
+            }
             let fixed = fixed.filter(|_| shape.len() == rank).ok_or_else(|| {
                 NodeError::unsupported("`output_shape` needs an image of fixed size")
                     .help("give the input a fixed shape, or export the model with explicit `pads`")

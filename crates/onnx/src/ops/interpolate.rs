@@ -114,7 +114,9 @@ pub fn along(scope: &mut Scope, x: Expr, how: &Along, filter: &Filter) -> Result
         } else {
             given
         };
-        Plan { dims: vec![prim::max(size, 0)], holds: Vec::new() }
+        let size = prim::max(size, 0);
+        let some = prim::or(prim::gt(&old, 0), prim::eq(&size, 0));
+        Plan { dims: vec![size], holds: vec![some] }
     })?;
     let new = new.into_iter().next().ok_or_else(|| NodeError::invalid("an axis has no new size"))?;
     let geometry = |inputs: &[te::Tensor]| Geometry {

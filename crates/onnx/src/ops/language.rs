@@ -27,9 +27,23 @@ pub fn embedding(scope: &mut Scope, node: &Node) -> Outputs {
     };
     let half = dims::floor_div(&turned, &prim::int(2));
     let interleaved = node.flag("interleaved", false)?;
+    let table = |scope: &mut Scope, table: Expr| {
+        let mut wanted = scope.dims(&table)?;
+        let rank = if node.optional(3).is_some() { 2 } else { 3 };
+        if wanted.len() != rank {
+            return Err(NodeError::invalid(format!("a table of angles has {} axes, not {rank}", wanted.len())));
+        }
+        if rank == 3 {
+            (wanted[0], wanted[1]) = (shape[0].clone(), shape[2].clone());
+        }
+        wanted[rank - 1] = half.clone();
+        scope.agree(table, &wanted)
+    };
+    let (cos, sin) = (table(scope, cos)?, table(scope, sin)?);
     let mut args = vec![x, cos, sin];
     if let Some(positions) = node.optional(3) {
         let positions = scope.tensor(positions)?;
+        let positions = scope.agree(positions, &[shape[0].clone(), shape[2].clone()])?;
         args.push(scope.cast(positions, DataType::int(64))?);
     }
     let y = scope.te("rotary_embedding", args, |inputs| {
@@ -77,8 +91,16 @@ pub fn causal_conv(scope: &mut Scope, node: &Node) -> Outputs {
         ([_, _, taps], 3) => taps.clone(),
         _ => return Err(NodeError::invalid("the input and the weight need 3 axes")),
     };
-    let bias = node.optional(2).map(|v| scope.tensor(v)).transpose()?;
-    let past = node.optional(3).map(|v| scope.tensor(v)).transpose()?;
+    let w = scope.agree(w, &[shape[1].clone(), prim::int(1), taps.clone()])?;
+    let mut given = |i: usize, wanted: &[PrimExpr]| match node.optional(i) {
+        Some(value) => {
+            let tensor = scope.tensor(value)?;
+            scope.agree(tensor, wanted).map(Some)
+        }
+        None => Ok(None),
+    };
+    let bias = given(2, &shape[1..2])?;
+    let past = given(3, &[shape[0].clone(), shape[1].clone(), dims::simplify(&(&taps - 1))])?;
     let (has_bias, has_past) = (bias.is_some(), past.is_some());
     let args: Vec<Expr> = [x, w].into_iter().chain(past).chain(bias).collect();
     let work = if dtype.bits < 32 { DataType::float(32) } else { dtype };
@@ -212,11 +234,23 @@ fn recurrence(scope: &mut Scope, node: &Node, args: &mut Vec<Expr>) -> Result<Re
         0.0 => 1.0 / size.as_int().map(|n| n as f64).ok_or_else(|| not_fixed("the size of a head"))?.sqrt(),
         scale => scale,
     };
+    let rows = |width: PrimExpr| vec![batch.clone(), steps.clone(), width];
+    let q_width = dims::simplify(&(&size * q_heads));
+    args[0] = scope.agree(args[0].clone(), &rows(q_width))?;
+    args[2] = scope.agree(args[2].clone(), &rows(dims::simplify(&(&value_size * heads))))?;
     let mut place = [None; 3];
     for (slot, i) in place.iter_mut().zip([3, 4, 5]) {
         if let Some(value) = node.optional(i) {
+            let tensor = scope.tensor(value)?;
+            let own = scope.dims(&tensor)?;
+            let wanted = match (i, own.last()) {
+                (3, _) => vec![batch.clone(), prim::int(heads), size.clone(), value_size.clone()],
+                (4, Some(last)) if !dims::equal(last, &prim::int(heads)) => rows(width.clone()),
+                (5, Some(last)) if last.is_int(1) => rows(prim::int(1)),
+                _ => rows(prim::int(heads)),
+            };
             *slot = Some(args.len());
-            args.push(scope.tensor(value)?);
+            args.push(scope.agree(tensor, &wanted)?);
         }
     }
     let [past, decay, beta] = place;

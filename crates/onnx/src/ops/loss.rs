@@ -30,12 +30,15 @@ pub fn softmax_cross_entropy(scope: &mut Scope, node: &Node) -> Outputs {
 
 fn loss(scope: &mut Scope, node: &Node, logs: Expr) -> Result<Expr> {
     let target = scope.tensor(node.input(1)?)?;
-    let weight = node.optional(2).map(|v| scope.tensor(v)).transpose()?;
+    let mut weight = node.optional(2).map(|v| scope.tensor(v)).transpose()?;
     let ignored = node.int("ignore_index")?;
     let classes = match &scope.dims(&logs)?[..] {
         [_, classes, ..] => classes.clone(),
         _ => return Err(NodeError::invalid("the input needs a batch and classes")),
     };
+    if let Some(own) = weight.take() {
+        weight = Some(scope.agree(own, std::slice::from_ref(&classes))?);
+    }
     // The target has the input's shape without classes.
     let mut wanted = scope.dims(&logs)?;
     wanted.remove(1);

@@ -15,6 +15,9 @@ type Result<T> = std::result::Result<T, NodeError>;
 /// The most outputs; the coordinates of a model may be anything.
 const MAX_OUTPUTS: i64 = 1 << 24;
 
+/// The most items of all n-grams together, which a small file could otherwise make of one pool.
+const MAX_ITEMS: usize = 1 << 24;
+
 /// An n-gram of the pool: its items, and the output that counts it.
 struct Gram {
     items: Vec<i64>,
@@ -76,12 +79,17 @@ fn grams(node: &Node, pool: &[i64]) -> Result<Vec<Gram>> {
     let indexes = node.ints("ngram_indexes")?.ok_or_else(|| invalid("`ngram_indexes` is missing"))?;
     let weights = node.floats("weights")?.unwrap_or_else(|| vec![1.0; indexes.len()]);
     let mut grams = Vec::new();
+    let mut total = 0usize;
     for (n, &start) in starts.iter().enumerate() {
         let end = starts.get(n + 1).copied().unwrap_or(pool.len() as i64);
         let part = usize::try_from(start).ok().zip(usize::try_from(end).ok()).and_then(|(a, b)| pool.get(a..b));
         let part = part.ok_or_else(|| invalid("`ngram_counts` does not fit the pool"))?;
         for items in part.chunks_exact(n + 1) {
             let at = grams.len();
+            total += items.len();
+            if total > MAX_ITEMS {
+                return Err(NodeError::unsupported(format!("the n-grams have more than {MAX_ITEMS} items")));
+            }
             let output = indexes.get(at).copied().filter(|i| (0..MAX_OUTPUTS).contains(i));
             let output = output.ok_or_else(|| invalid("`ngram_indexes` does not fit the pool"))?;
             let weight = weights.get(at).copied().ok_or_else(|| invalid("`weights` does not fit the pool"))?;

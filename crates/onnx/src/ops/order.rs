@@ -6,7 +6,8 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
-use super::places::{axis_of, scalar_dim};
+use super::computed::{Args, Ints, Plan};
+use super::places::axis_of;
 use super::{Outputs, one};
 use crate::dims;
 use crate::error::NodeError;
@@ -65,7 +66,22 @@ pub fn top_k(scope: &mut Scope, node: &Node) -> Outputs {
     let axis = axis_of(scope, node, &x, -1)?;
     let k = match node.int("k")? {
         Some(k) => prim::int(k),
-        None => scalar_dim(scope, node.input(1)?)?,
+        None => {
+            // More than there are would be read from behind the input.
+            let size = scope.dims(&x)?[axis].clone();
+            let given = Ints::of(scope, node.input(1)?)?;
+            if given.count() != 1 {
+                return Err(NodeError::invalid(format!("`k` is {} numbers, not one", given.count())));
+            }
+            let mut args = Args::default();
+            let given = args.ints(given);
+            let bound = Plan::bind(scope, "top_k", &args, |inputs| {
+                let k = given.at(inputs, 0);
+                let fits = prim::and(prim::ge(&k, 0), prim::le(&k, &size));
+                Plan { dims: vec![prim::max(k, 0)], holds: vec![fits] }
+            })?;
+            bound.into_iter().next().ok_or_else(|| NodeError::invalid("`k` is missing"))?
+        }
     };
     let mut out = scope.dims(&x)?;
     if k.as_int().is_some_and(|k| k < 0 || out[axis].as_int().is_some_and(|n| n < k)) {

@@ -125,15 +125,21 @@ pub fn tensor_scatter(scope: &mut Scope, node: &Node) -> Outputs {
     if axis == 0 {
         return Err(NodeError::invalid("`axis` is that of the batch"));
     }
-    let (shape, count) = (scope.dims(&cache)?, scope.dims(&update)?[axis].clone());
+    let shape = scope.dims(&cache)?;
+    let count = scope.dims(&update)?.get(axis).cloned();
+    let count = count.ok_or_else(|| NodeError::invalid("the update has fewer axes than the cache"))?;
     let circular = match node.str_or("mode", "linear")? {
         "linear" => false,
         "circular" => true,
         other => return Err(NodeError::invalid(format!("`mode` is \"{other}\""))),
     };
+    let mut wanted = shape.clone();
+    wanted[axis] = count.clone();
+    let update = scope.agree(update, &wanted)?;
     let mut args = vec![cache, update];
     if let Some(starts) = node.optional(2) {
         let starts = scope.tensor(starts)?;
+        let starts = scope.agree(starts, &shape[..1])?;
         args.push(scope.cast(starts, DataType::int(64))?);
     }
     one(scope.te("tensor_scatter", args, |inputs| {
@@ -159,6 +165,7 @@ pub fn one_hot(scope: &mut Scope, node: &Node) -> Outputs {
     let depth = scalar_dim(scope, node.input(1)?)?;
     out.insert(at_axis, depth.clone());
     let values = scope.tensor(node.input(2)?)?;
+    let values = scope.agree(values, &[prim::int(2)])?;
     // Indices may be floats, which are then whole.
     let indices = scope.cast(indices, DataType::int(64))?;
     one(scope.te("one_hot", vec![indices, values], |inputs| {

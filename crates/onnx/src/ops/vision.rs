@@ -61,6 +61,7 @@ pub fn affine_grid(scope: &mut Scope, node: &Node) -> Outputs {
     let mut out = vec![bound[0].clone()];
     out.extend(bound[2..].iter().cloned());
     out.push(prim::int(spatial as i64));
+    let theta = scope.agree(theta, &[bound[0].clone(), prim::int(spatial as i64), prim::int(spatial as i64 + 1)])?;
     let number = |v: f64| prim::constant(dtype, v);
     one(scope.te("affine_grid", vec![theta], |inputs| {
         vec![te::compute("grid", &out, |at| {
@@ -160,7 +161,12 @@ pub fn non_max_suppression(scope: &mut Scope, node: &Node) -> Outputs {
 
 /// Boxes given by centre, width and height, as corners (top, left, bottom, right).
 fn corners(scope: &mut Scope, boxes: Expr) -> Result<Expr> {
-    let (shape, dtype) = (scope.dims(&boxes)?, scope.dtype(&boxes));
+    let (mut shape, dtype) = (scope.dims(&boxes)?, scope.dtype(&boxes));
+    if shape.len() != 3 {
+        return Err(NodeError::invalid(format!("the boxes have {} axes, not 3", shape.len())));
+    }
+    shape[2] = prim::int(4);
+    let boxes = scope.agree(boxes, &shape)?;
     let half = prim::constant(dtype, 0.5);
     scope.te("corners", vec![boxes], |inputs| {
         vec![te::compute("corners", &shape, |at| {
@@ -208,6 +214,8 @@ pub fn col_to_im(scope: &mut Scope, node: &Node) -> Outputs {
         })
         .collect();
     let taps = super::computed::product(block.iter().cloned());
+    let columns = dims::simplify(&super::computed::product(positions.iter().cloned()));
+    let x = scope.agree(x, &[shape[0].clone(), shape[1].clone(), columns])?;
     let mut out = vec![shape[0].clone(), dims::floor_div(&shape[1], &taps)];
     out.extend(image.iter().cloned());
     one(scope.te("col2im", vec![x], |inputs| {
@@ -248,7 +256,19 @@ pub fn deform_conv(scope: &mut Scope, node: &Node) -> Outputs {
     };
     let (group, offset_group) = (positive("group")?, positive("offset_group")?);
     let dtype = scope.dtype(&x);
-    let mask = node.optional(4).map(|v| scope.tensor(v)).transpose()?;
+    let taps = fixed[2].saturating_mul(fixed[3]).saturating_mul(offset_group);
+    let at_each = |count: i64| vec![shape[0].clone(), prim::int(count), places[2].clone(), places[3].clone()];
+    let mut wanted = shape.clone();
+    wanted[1] = prim::int(fixed[1].saturating_mul(group));
+    let x = scope.agree(x, &wanted)?;
+    let offset = scope.agree(offset, &at_each(taps.saturating_mul(2)))?;
+    let mask = match node.optional(4) {
+        Some(mask) => {
+            let mask = scope.tensor(mask)?;
+            Some(scope.agree(mask, &at_each(taps))?)
+        }
+        None => None,
+    };
     let masked = mask.is_some();
     let (kh, kw) = (window.kernel[0], window.kernel[1]);
     let channels = shape[1].clone();

@@ -32,7 +32,11 @@ pub fn padded(scope: &mut Scope, x: Expr, pads: Ints, axes: Ints, value: Expr, m
             let (before, after) = widths(inputs, axis);
             prim::max(&shape[axis] + before + after, 0)
         };
-        Plan { dims: (0..rank).map(dim).collect(), holds: Vec::new() }
+        let dims: Vec<PrimExpr> = (0..rank).map(dim).collect();
+        // Other modes repeat elements, of which there must be some.
+        let some = |(old, new): (&PrimExpr, &PrimExpr)| prim::or(prim::gt(old, 0), prim::eq(new, 0));
+        let holds = if mode == "constant" { Vec::new() } else { shape.iter().zip(&dims).map(some).collect() };
+        Plan { dims, holds }
     })?;
     let mut inputs = args.inputs();
     inputs.extend([x, value]);
