@@ -53,3 +53,16 @@ pub fn prelu(scope: &mut Scope, node: &Node) -> Outputs {
     let slope = scope.reshape(slope, shape)?;
     super::activation::by_slope(scope, x, slope)
 }
+
+/// `Tile` of opset 1: one axis, so many times.
+pub fn tile(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = scope.tensor(node.input(0)?)?;
+    let rank = scope.dims(&x)?.len();
+    let times = super::places::scalar_dim(scope, node.input(1)?)?;
+    let axis = node.known_ints(2, "`axis`")?.and_then(|a| a.first().copied()).unwrap_or(0);
+    let axis =
+        dims::axis(axis, rank).ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {rank} axes")))?;
+    let mut repeats = vec![prim::int(1); rank];
+    repeats[axis] = times;
+    one(super::computed::tiled(scope, x, super::computed::Ints::Known(repeats))?)
+}

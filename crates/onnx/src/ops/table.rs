@@ -173,7 +173,7 @@ pub static TABLE: &[OpRow] = &[
     row("TensorScatter", &[(24, Node(places::tensor_scatter))]),
     row("TfIdfVectorizer", &[(9, Node(ngrams::tf_idf))]),
     row("ThresholdedRelu", &[(10, Node(activation::thresholded_relu))]),
-    row("Tile", &[(6, Node(layout::tile))]),
+    row("Tile", &[(1, Node(legacy::tile)), (6, Node(layout::tile))]),
     row("TopK", &[(1, Node(order::top_k))]),
     row("Transpose", &[(1, Node(layout::transpose))]),
     row("Trilu", &[(14, Node(places::trilu))]),
