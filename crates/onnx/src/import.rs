@@ -7,27 +7,27 @@
 //! ```
 //!
 //! Dimensions named in the file are symbolic variables of that name, shared by all inputs; unnamed ones get variables of
-//! their own. Nodes are imported in order, each by the rule that [`crate::ops`] has for its operator and version. A node that
-//! fails is noted, its outputs become unknown, nodes that depend on them are skipped without a complaint of their own, and
-//! the import goes on: the error names every problem there is.
+//! their own. Nodes are imported in order ([`crate::graph`]), each by the rule that [`crate::ops`] has for its operator and
+//! version. Where all of them are plain operators, `main` is one dataflow block; otherwise it is divided into such blocks
+//! around what is control flow.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 
 use relaxide_ffi::{Ref, Tensor};
+use relaxide_ir::pass::PassContext;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{AttrValue, Attrs, IRModule, Type, Var};
-use relaxide_relax::{BlockBuilder, Expr};
+use relaxide_relax::{BlockBuilder, Expr, transform};
 
 use crate::constant;
-use crate::error::{ImportError, NodeError, Place, Problem};
+use crate::error::{ImportError, Place, Problem};
+use crate::graph::Graphs;
 use crate::model::{Model, canonical_domain};
-use crate::node::Node;
+use crate::names::{Known, Sight};
 use crate::ops;
 use crate::options::{ImportOptions, InputDim, InputNames, Weights};
 use crate::proto::{DimensionValue, NodeProto, TypeKind, ValueInfoProto};
 use crate::scope::Scope;
-use crate::symbolic;
 use crate::value::Value;
 
 /// The oldest version of the file format that is read.
@@ -36,24 +36,21 @@ const MIN_IR_VERSION: i64 = 3;
 /// Imports a model.
 pub fn import(model: &Model, options: &ImportOptions) -> Result<IRModule, ImportError> {
     let mut importer = Importer::new(model, options);
+    importer.graphs.names.open(Sight::Open);
     importer.check_model();
-    importer.initializers();
+    importer.graphs.initializers(&model.graph.initializer);
     importer.inputs();
-    if importer.problems.is_empty() { importer.run() } else { Err(ImportError { problems: importer.problems }) }
-}
-
-/// A name of the graph during import.
-enum Known {
-    /// It stands for a value.
-    Value(Value),
-    /// Its node has a problem, which is noted.
-    Failed,
+    if importer.graphs.noted() == 0 {
+        importer.run()
+    } else {
+        Err(ImportError { problems: importer.graphs.problems() })
+    }
 }
 
 struct Importer<'m> {
     model: &'m Model,
     options: &'m ImportOptions,
-    names: HashMap<String, Known>,
+    graphs: Graphs<'m>,
     /// Symbolic dimensions by their name in the file.
     dims: HashMap<String, Ref<Var>>,
     /// Names that variables have.
@@ -62,7 +59,6 @@ struct Importer<'m> {
     /// Inputs among `params`; the rest are weights.
     inputs: usize,
     weights: Vec<Tensor>,
-    problems: Vec<Problem>,
 }
 
 impl<'m> Importer<'m> {
@@ -70,18 +66,17 @@ impl<'m> Importer<'m> {
         Importer {
             model,
             options,
-            names: HashMap::new(),
+            graphs: Graphs::new(model, options),
             dims: HashMap::new(),
             taken: HashSet::new(),
             params: Vec::new(),
             inputs: 0,
             weights: Vec::new(),
-            problems: Vec::new(),
         }
     }
 
     fn problem(&mut self, place: Place, reason: impl Into<String>, help: Option<&str>) {
-        self.problems.push(Problem { place, reason: reason.into(), help: help.map(str::to_string) });
+        self.graphs.problem(place, reason, help);
     }
 
     fn check_model(&mut self) {
@@ -90,27 +85,9 @@ impl<'m> Importer<'m> {
             let reason = format!("the file format is version {version}; the oldest that is read is {MIN_IR_VERSION}");
             self.problem(Place::Model, reason, Some("convert the file with a current `onnx` package"));
         }
-        if let Some(function) = self.model.frame.functions.first() {
-            let reason = format!("it defines functions (`{}`), which are not supported", function.name);
-            self.problem(Place::Model, reason, Some("inline them with `onnx.inliner.inline_local_functions`"));
-        }
         if let Some(sparse) = self.model.graph.sparse_initializer.first() {
             let name = sparse.values.as_ref().map(|v| v.name.clone()).unwrap_or_default();
             self.problem(Place::Initializer(name), "sparse tensors are not supported", None);
-        }
-    }
-
-    fn initializers(&mut self) {
-        let directory =
-            self.model.directory.as_deref().map(|d| if d.as_os_str().is_empty() { Path::new(".") } else { d });
-        for proto in &self.model.graph.initializer {
-            match constant::from_proto(proto, directory) {
-                Ok(tensor) => self.names.insert(proto.name.clone(), Known::Value(Value::Constant(tensor))),
-                Err(error) => {
-                    self.problem(Place::Initializer(proto.name.clone()), error.to_string(), None);
-                    self.names.insert(proto.name.clone(), Known::Failed)
-                }
-            };
         }
     }
 
@@ -125,14 +102,14 @@ impl<'m> Importer<'m> {
             }
         }
         for info in &self.model.graph.input {
-            if self.names.contains_key(&info.name) {
+            if self.graphs.names.get(&info.name).is_some() {
                 continue;
             }
             match self.input_type(info) {
                 Ok(ty) => {
                     let var = Var::new(self.param_name(&info.name), ty);
                     self.params.push(var.clone());
-                    self.names.insert(info.name.clone(), Known::Value(Value::Computed(Expr::Var(var))));
+                    self.graphs.names.set(&info.name, Known::Value(Value::Computed(Expr::Var(var))));
                 }
                 Err((reason, help)) => self.problem(Place::Input(info.name.clone()), reason, help),
             }
@@ -146,7 +123,7 @@ impl<'m> Importer<'m> {
     /// Floating-point initializers become parameters; integers stay constants, since shapes depend on them.
     fn weights_as_params(&mut self) {
         for proto in &self.model.graph.initializer {
-            let Some(Known::Value(Value::Constant(tensor))) = self.names.get(&proto.name) else { continue };
+            let Some(Known::Value(Value::Constant(tensor))) = self.graphs.names.get(&proto.name) else { continue };
             if !tensor.dtype().is_float() {
                 continue;
             }
@@ -155,7 +132,7 @@ impl<'m> Importer<'m> {
             let var = Var::new(self.param_name(&proto.name), ty);
             self.params.push(var.clone());
             self.weights.push(tensor);
-            self.names.insert(proto.name.clone(), Known::Value(Value::Computed(Expr::Var(var))));
+            self.graphs.names.set(&proto.name, Known::Value(Value::Computed(Expr::Var(var))));
         }
     }
 
@@ -229,14 +206,14 @@ impl<'m> Importer<'m> {
     fn run(mut self) -> Result<IRModule, ImportError> {
         let mut builder = BlockBuilder::new();
         let (params, attrs) = (self.params.clone(), self.attrs());
+        let plain = is_plain(self.model);
         let function = builder.function(params, attrs, |builder| {
-            builder.begin_dataflow()?;
-            for proto in &self.model.graph.node {
-                self.node(&mut Scope::new(builder), proto);
+            if plain {
+                builder.begin_dataflow()?;
             }
-            let mut outputs = self.outputs(&mut Scope::new(builder));
-            if !self.problems.is_empty() {
-                return Err(ImportError { problems: std::mem::take(&mut self.problems) });
+            let mut outputs = self.outputs(builder).unwrap_or_default();
+            if self.graphs.noted() > 0 {
+                return Err(ImportError { problems: self.graphs.problems() });
             }
             let result = if outputs.len() == 1 { outputs.remove(0) } else { Expr::tuple(outputs) };
             let result = builder.emit_output(result)?;
@@ -244,7 +221,8 @@ impl<'m> Importer<'m> {
             Ok(result)
         })?;
         builder.module_mut().insert("main", function);
-        Ok(builder.finish())
+        let module = builder.finish();
+        if plain { Ok(module) } else { tidied(module) }
     }
 
     /// Attributes of `main`.
@@ -257,95 +235,40 @@ impl<'m> Importer<'m> {
         attrs.with("params", AttrValue::List(weights))
     }
 
-    /// Imports one node; failures are noted.
-    fn node(&mut self, scope: &mut Scope, proto: &NodeProto) {
-        let domain = canonical_domain(&proto.domain);
-        let opset = match self.options.opset {
-            Some(version) if domain.is_empty() => version,
-            _ => self.model.opset(domain).unwrap_or(0),
-        };
-        // An operator without a rule is a problem of its own, also where an input has one already.
-        let inputs = ops::rule(domain, &proto.op_type, opset).and_then(|rule| Ok((rule, self.node_inputs(proto)?)));
-        let result = match inputs {
-            Ok((rule, Some(inputs))) => import_node(scope, rule, &Node { proto, inputs, opset }),
-            Ok((_, None)) => return self.fail_outputs(proto),
-            Err(error) => Err(error),
-        };
-        match result {
-            Ok(values) => {
-                for (name, value) in proto.output.iter().zip(values) {
-                    self.names.insert(name.clone(), Known::Value(value));
-                }
-            }
-            Err(error) => {
-                let help = match &error {
-                    NodeError::Unsupported { help, .. } => help.clone(),
-                    _ => None,
-                };
-                let op = if domain.is_empty() { proto.op_type.clone() } else { format!("{domain}.{}", proto.op_type) };
-                let first = || proto.output.first().cloned().unwrap_or_default();
-                let name = if proto.name.is_empty() { first() } else { proto.name.clone() };
-                let place = Place::Node { op, name, opset };
-                self.problems.push(Problem { place, reason: error.to_string(), help });
-                self.fail_outputs(proto);
-            }
-        }
-    }
-
-    /// What the inputs stand for; `None` where one could not be imported.
-    fn node_inputs(&self, proto: &NodeProto) -> Result<Option<Vec<Option<Value>>>, NodeError> {
-        let mut inputs = Vec::new();
-        for name in &proto.input {
-            inputs.push(match self.names.get(name) {
-                _ if name.is_empty() => None,
-                Some(Known::Value(value)) => Some(value.clone()),
-                Some(Known::Failed) => return Ok(None),
-                None => return Err(NodeError::invalid(format!("nothing before it makes its input `{name}`"))),
-            });
-        }
-        Ok(Some(inputs))
-    }
-
-    fn fail_outputs(&mut self, proto: &NodeProto) {
-        for name in &proto.output {
-            self.names.insert(name.clone(), Known::Failed);
-        }
-    }
-
-    fn outputs(&mut self, scope: &mut Scope) -> Vec<Expr> {
-        let mut outputs = Vec::new();
-        for info in &self.model.graph.output {
-            let value = match self.names.get(&info.name) {
-                Some(Known::Value(value)) => scope.tensor(value).map_err(|e| e.to_string()),
-                Some(Known::Failed) => continue,
-                None => Err("nothing in the graph makes it".to_string()),
-            };
-            match value {
-                Ok(expr) => outputs.push(expr),
-                Err(reason) => self.problem(Place::Output(info.name.clone()), reason, None),
-            }
-        }
-        if self.model.graph.output.is_empty() {
+    /// Imports the nodes; the values of the graph's outputs, or `None` where problems are noted.
+    fn outputs(&mut self, builder: &mut BlockBuilder) -> Option<Vec<Expr>> {
+        let graph = &self.model.graph;
+        if graph.output.is_empty() {
             self.problem(Place::Model, "the graph has no outputs", None);
         }
-        outputs
+        let names: Vec<&str> = graph.output.iter().map(|o| o.name.as_str()).collect();
+        let values = self.graphs.values(builder, &graph.node, &names)?;
+        let mut outputs = Vec::new();
+        for (name, value) in names.into_iter().zip(&values) {
+            match Scope::new(builder).tensor(value) {
+                Ok(expr) => outputs.push(expr),
+                Err(error) => self.problem(Place::Output(name.to_string()), error.to_string(), None),
+            }
+        }
+        Some(outputs)
     }
 }
 
-/// Imports a node whose inputs are known.
-fn import_node(scope: &mut Scope, rule: ops::Rule, node: &Node) -> Result<Vec<Value>, NodeError> {
-    if let Some(value) = symbolic::evaluate(node) {
-        return Ok(vec![Value::Symbolic(value)]);
+/// Whether every node becomes operations that a dataflow block may hold.
+fn is_plain(model: &Model) -> bool {
+    let plain = |node: &NodeProto| !ops::needs_statements(canonical_domain(&node.domain), &node.op_type);
+    model.frame.functions.is_empty() && model.graph.node.iter().all(plain)
+}
+
+/// A module that was written without dataflow blocks, with those that it can have and without what nobody uses.
+fn tidied(mut module: IRModule) -> Result<IRModule, ImportError> {
+    let failed = |e: &dyn std::fmt::Display| ImportError {
+        problems: vec![Problem { place: Place::Model, reason: e.to_string(), help: None }],
+    };
+    for pass in transform::parse_passes("ConvertToDataflow, DeadCodeElimination").map_err(|e| failed(&e))? {
+        module = pass.run(module, &PassContext::default()).map_err(|e| failed(&e))?;
     }
-    let values = rule.apply(scope, node)?;
-    let wanted = node.outputs();
-    if values.len() < wanted {
-        let given = values.len();
-        return Err(NodeError::unsupported(format!(
-            "{wanted} outputs are used, but only the first {given} are supported"
-        )));
-    }
-    Ok(values)
+    Ok(module)
 }
 
 /// Whether a dimension's name is one; some tools write `?` or a number where nothing is known.

@@ -14,21 +14,28 @@
 //! Files are untrusted: their frame is checked against a budget before anything is allocated for it ([`budget`]), external
 //! data is read from below the model's directory only, and no input makes the importer panic.
 //!
-//! What is not here: control flow (`If`, `Loop`, `Scan`), sequences, quantized and recurrent operators, training.
+//! What is not here: sparse tensors, maps and texts as values, training.
 
 pub mod budget;
 pub mod constant;
 pub mod dims;
 pub mod error;
+pub mod flow;
+pub mod functions;
+pub mod graph;
 pub mod import;
 pub mod model;
+pub mod names;
 pub mod node;
 pub mod ops;
 pub mod options;
 pub mod proto;
+pub mod quantized;
+pub mod recurrent;
 pub mod scope;
 pub mod symbolic;
 pub mod value;
+pub mod vendor;
 
 pub use error::{ImportError, ModelError, NodeError, Place, Problem, TensorError};
 pub use import::import;

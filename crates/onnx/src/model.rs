@@ -12,7 +12,7 @@ use prost::bytes::Bytes;
 
 use crate::budget::{self, Budget};
 use crate::error::ModelError;
-use crate::proto::{GraphProto, ModelProto};
+use crate::proto::{FunctionProto, GraphProto, ModelProto};
 
 /// A decoded model.
 #[derive(Debug, Clone)]
@@ -60,6 +60,13 @@ impl Model {
             None if domain.is_empty() && self.frame.opset_import.is_empty() => Some(1),
             None => None,
         }
+    }
+
+    /// The function of the file that an operator's name stands for.
+    pub fn function(&self, domain: &str, name: &str, overload: &str) -> Option<&FunctionProto> {
+        let named =
+            |f: &&FunctionProto| f.name == name && canonical_domain(&f.domain) == domain && f.overload == overload;
+        self.frame.functions.iter().find(named)
     }
 
     /// A note of the file by key.

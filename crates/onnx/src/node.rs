@@ -1,10 +1,11 @@
 //! [`Node`]: a node under import, with typed access to its attributes and inputs.
 
 use relaxide_ffi::Tensor;
+use relaxide_relax::Expr;
 
 use crate::constant;
 use crate::error::NodeError;
-use crate::proto::{AttributeKind, AttributeProto, NodeProto, TensorProto};
+use crate::proto::{AttributeKind, AttributeProto, GraphProto, NodeProto, TensorProto};
 use crate::value::Value;
 
 /// A node and what its inputs stand for.
@@ -23,6 +24,12 @@ impl<'a> Node<'a> {
     /// The operator.
     pub fn op(&self) -> &'a str {
         &self.proto.op_type
+    }
+
+    /// The same node with other inputs: an operator that another is made of.
+    pub fn with_inputs(&self, inputs: impl IntoIterator<Item = Expr>) -> Node<'a> {
+        let inputs = inputs.into_iter().map(|expr| Some(Value::Computed(expr))).collect();
+        Node { proto: self.proto, inputs, opset: self.opset }
     }
 
     /// How many outputs are wanted, counting those left out before the last.
@@ -87,6 +94,18 @@ impl<'a> Node<'a> {
         Ok(self.attribute(name, AttributeKind::Floats)?.map(|a| a.floats.clone()))
     }
 
+    /// A list of texts.
+    pub fn strings(&self, name: &str) -> Result<Option<Vec<String>>> {
+        let text = |s: &prost::bytes::Bytes| String::from_utf8(s.to_vec());
+        match self.attribute(name, AttributeKind::Strings)? {
+            None => Ok(None),
+            Some(a) => {
+                let texts = a.strings.iter().map(text).collect::<std::result::Result<_, _>>();
+                texts.map(Some).map_err(|_| NodeError::invalid(format!("attribute `{name}` is not text")))
+            }
+        }
+    }
+
     /// A text attribute with a default.
     pub fn str_or(&self, name: &str, default: &'a str) -> Result<&'a str> {
         match self.attribute(name, AttributeKind::String)? {
@@ -100,6 +119,12 @@ impl<'a> Node<'a> {
     /// A tensor attribute.
     pub fn tensor(&self, name: &str) -> Result<Option<&'a TensorProto>> {
         Ok(self.attribute(name, AttributeKind::Tensor)?.and_then(|a| a.t.as_ref()))
+    }
+
+    /// A graph attribute that must be there.
+    pub fn graph(&self, name: &str) -> Result<&'a GraphProto> {
+        let graph = self.attribute(name, AttributeKind::Graph)?.and_then(|a| a.g.as_ref());
+        graph.ok_or_else(|| NodeError::invalid(format!("attribute `{name}` is missing")))
     }
 
     /// Refuses an attribute that is set to something other than a value.

@@ -51,15 +51,36 @@ pub struct StringStringEntryProto {
     pub value: String,
 }
 
-/// A function of the model; only its name is read, to say that it is not supported.
+/// A function of the model: nodes that another node may call like an operator.
 #[derive(Clone, PartialEq, Message)]
 pub struct FunctionProto {
     /// Name.
     #[prost(string, tag = "1")]
     pub name: String,
+    /// Names of the inputs.
+    #[prost(string, repeated, tag = "4")]
+    pub input: Vec<String>,
+    /// Names of the outputs.
+    #[prost(string, repeated, tag = "5")]
+    pub output: Vec<String>,
+    /// Names of the attributes without a default.
+    #[prost(string, repeated, tag = "6")]
+    pub attribute: Vec<String>,
+    /// The nodes, each after those that it reads.
+    #[prost(message, repeated, tag = "7")]
+    pub node: Vec<NodeProto>,
+    /// Which version of each operator set the nodes mean.
+    #[prost(message, repeated, tag = "9")]
+    pub opset_import: Vec<OperatorSetIdProto>,
     /// Domain of the name.
     #[prost(string, tag = "10")]
     pub domain: String,
+    /// Attributes with their defaults.
+    #[prost(message, repeated, tag = "11")]
+    pub attribute_proto: Vec<AttributeProto>,
+    /// Tells functions of one name apart.
+    #[prost(string, tag = "13")]
+    pub overload: String,
 }
 
 /// A graph: nodes in topological order, constants, inputs and outputs.
@@ -109,6 +130,9 @@ pub struct NodeProto {
     /// The operator's set; empty for the standard one.
     #[prost(string, tag = "7")]
     pub domain: String,
+    /// Which function of that name, where a model has several.
+    #[prost(string, tag = "8")]
+    pub overload: String,
 }
 
 /// An attribute of a node: one of the value fields, as `type` says.
@@ -141,6 +165,12 @@ pub struct AttributeProto {
     /// Texts.
     #[prost(bytes = "bytes", repeated, tag = "9")]
     pub strings: Vec<Bytes>,
+    /// Graphs.
+    #[prost(message, repeated, tag = "11")]
+    pub graphs: Vec<GraphProto>,
+    /// A type.
+    #[prost(message, optional, tag = "14")]
+    pub tp: Option<TypeProto>,
     /// Which field holds the value: an [`AttributeKind`]; old files leave it out.
     #[prost(enumeration = "AttributeKind", tag = "20")]
     pub r#type: i32,
@@ -253,7 +283,7 @@ pub struct TypeProto {
     pub value: Option<TypeKind>,
 }
 
-/// The kinds of types. The contents of all but tensors are skipped.
+/// The kinds of types. The contents of maps and sparse tensors are skipped.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum TypeKind {
     /// A tensor.
@@ -261,7 +291,7 @@ pub enum TypeKind {
     Tensor(TensorTypeProto),
     /// A sequence.
     #[prost(message, tag = "4")]
-    Sequence(Opaque),
+    Sequence(Box<ElementTypeProto>),
     /// A map.
     #[prost(message, tag = "5")]
     Map(Opaque),
@@ -270,7 +300,15 @@ pub enum TypeKind {
     SparseTensor(Opaque),
     /// A value that may be absent.
     #[prost(message, tag = "9")]
-    Optional(Opaque),
+    Optional(Box<ElementTypeProto>),
+}
+
+/// What a sequence or an optional value holds.
+#[derive(Clone, PartialEq, Message)]
+pub struct ElementTypeProto {
+    /// The type.
+    #[prost(message, optional, boxed, tag = "1")]
+    pub elem_type: Option<Box<TypeProto>>,
 }
 
 /// A message whose contents are not read.

@@ -1,7 +1,9 @@
 //! [`Value`]: what a name of the graph stands for during import.
 
-use relaxide_ffi::Tensor;
+use relaxide_ffi::{Ref, Tensor};
+use relaxide_ir::Var;
 use relaxide_relax::Expr;
+use relaxide_relax::shape::vars_of;
 
 use crate::symbolic::Symbolic;
 
@@ -23,6 +25,15 @@ impl Value {
             Value::Computed(_) => None,
             Value::Constant(tensor) => Symbolic::from_tensor(tensor),
             Value::Symbolic(value) => Some(value.clone()),
+        }
+    }
+
+    /// The symbolic variables that the value is described with.
+    pub fn dim_vars(&self) -> Vec<Ref<Var>> {
+        match self {
+            Value::Constant(_) => Vec::new(),
+            Value::Computed(expr) => vars_of([&expr.ty()]),
+            Value::Symbolic(value) => value.dim_vars(),
         }
     }
 

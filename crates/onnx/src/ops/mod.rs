@@ -3,41 +3,43 @@
 //! A rule for version `v` serves every later version up to the next rule. Versions before the first rule are refused with
 //! the version to convert to; so are versions newer than [`MAX_OPSET`], whose changes nobody here has read.
 
-mod activation;
+pub(crate) mod activation;
 mod attention;
 mod bits;
 mod cast;
 mod computed;
-mod conv;
-mod elementwise;
+pub(crate) mod conv;
+pub(crate) mod elementwise;
 mod index;
 mod interpolate;
 mod language;
-mod layout;
+pub(crate) mod layout;
 mod legacy;
 mod loss;
-mod matmul;
+pub(crate) mod matmul;
 mod ngrams;
 mod norm;
 mod order;
 mod pad;
 mod places;
-mod pool;
+pub(crate) mod pool;
 mod random;
 mod reduce;
 mod resize;
-mod shape;
+pub(crate) mod shape;
 mod signal;
 mod slice;
 mod table;
 mod vision;
 
-use relaxide_relax::Expr;
+use relaxide_relax::{BlockBuilder, Expr};
 
 use crate::error::NodeError;
+use crate::graph::{Graphs, Step};
 use crate::node::Node;
 use crate::scope::Scope;
 use crate::value::Value;
+use crate::vendor;
 
 pub use table::TABLE;
 
@@ -58,7 +60,12 @@ pub enum Rule {
     Aligned(&'static str),
     /// A function.
     Node(fn(&mut Scope, &Node) -> Outputs),
+    /// A function that imports graphs inside the node.
+    Flow(FlowRule),
 }
+
+/// What imports a node with graphs inside.
+pub type FlowRule = fn(&mut Graphs, &mut BlockBuilder, &Node) -> Result<Step, NodeError>;
 
 /// An operator and its versions.
 pub struct OpRow {
@@ -76,21 +83,27 @@ impl Rule {
             Rule::Binary(name) => elementwise::binary(scope, node, name),
             Rule::Aligned(name) => legacy::binary(scope, node, name),
             Rule::Node(rule) => rule(scope, node),
+            Rule::Flow(_) => Err(NodeError::unsupported("graphs inside it are not supported here")),
         }
     }
 }
 
 /// The rule for an operator of a set in a version.
 pub fn rule(domain: &str, op: &str, opset: i64) -> Result<Rule, NodeError> {
-    if !domain.is_empty() {
+    let table = match domain {
+        "" => TABLE,
+        "com.microsoft" => vendor::TABLE,
+        _ => &[],
+    };
+    if table.is_empty() {
         return Err(NodeError::unsupported(format!("operators of the set `{domain}` are not supported"))
             .help("export the model with standard operators only"));
     }
-    let Some(row) = TABLE.iter().find(|row| row.name == op) else {
+    let Some(row) = table.iter().find(|row| row.name == op) else {
         return Err(NodeError::unsupported("the operator is not supported")
             .help("simplify the model (`onnxsim`), or export it without this operator"));
     };
-    if opset > MAX_OPSET {
+    if domain.is_empty() && opset > MAX_OPSET {
         return Err(NodeError::unsupported(format!("operator sets newer than {MAX_OPSET} are not supported"))
             .help(format!("export the model with opset {MAX_OPSET}, or pass `opset={MAX_OPSET}` to read it as that")));
     }
@@ -100,6 +113,12 @@ pub fn rule(domain: &str, op: &str, opset: i64) -> Result<Rule, NodeError> {
         NodeError::unsupported(format!("it is supported from opset {first} on"))
             .help(format!("convert the model: `onnx.version_converter.convert_version(model, {})`", first.max(13)))
     })
+}
+
+/// Whether an operator becomes more than operations on tensors: branches, calls of functions, effects.
+pub fn needs_statements(domain: &str, op: &str) -> bool {
+    const OPERATORS: &[&str] = &["GRU", "If", "LSTM", "Loop", "RNN", "Scan"];
+    domain.is_empty() && OPERATORS.contains(&op)
 }
 
 /// The outputs of an operator with one.
@@ -113,7 +132,7 @@ mod tests {
 
     #[test]
     fn rows_are_sorted_by_name_and_version_and_unique() {
-        for pair in TABLE.windows(2) {
+        for pair in TABLE.windows(2).chain(vendor::TABLE.windows(2)) {
             assert!(pair[0].name < pair[1].name, "{} comes before {}", pair[0].name, pair[1].name);
         }
         for row in TABLE {
@@ -130,7 +149,8 @@ mod tests {
             |domain: &str, op: &str, opset| rule(domain, op, opset).err().map(|e| e.to_string()).unwrap_or_default();
         assert_eq!(refused("", "Trilu", 6), "it is supported from opset 14 on");
         assert_eq!(refused("", "NoSuchOp", 13), "the operator is not supported");
-        assert_eq!(refused("com.microsoft", "Gelu", 1), "operators of the set `com.microsoft` are not supported");
+        assert_eq!(refused("com.example", "Gelu", 1), "operators of the set `com.example` are not supported");
+        assert!(rule("com.microsoft", "Gelu", 1).is_ok());
         assert!(refused("", "Add", MAX_OPSET + 1).contains("newer than"));
     }
 }

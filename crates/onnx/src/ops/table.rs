@@ -1,7 +1,11 @@
 //! The table of operators, sorted by name.
 
-use super::Rule::{Aligned, Binary, Node, Unary};
+use super::Rule::{Aligned, Binary, Flow, Node, Unary};
 use super::*;
+use crate::flow::{branch, loops, scan};
+use crate::quantized::{integer, linear};
+use crate::recurrent;
+use crate::vendor::normalization;
 
 const fn row(name: &'static str, versions: &'static [(i64, Rule)]) -> OpRow {
     OpRow { name, versions }
@@ -45,6 +49,7 @@ pub static TABLE: &[OpRow] = &[
     row("Constant", &[(1, Node(shape::constant))]),
     row("ConstantOfShape", &[(9, Node(shape::constant_of_shape))]),
     row("Conv", &[(1, Node(conv::conv))]),
+    row("ConvInteger", &[(10, Node(integer::conv_integer))]),
     row("ConvTranspose", &[(1, Node(conv::conv_transpose))]),
     row("Cos", &[(7, Unary("cos"))]),
     row("Cosh", &[(9, Unary("cosh"))]),
@@ -53,9 +58,11 @@ pub static TABLE: &[OpRow] = &[
     row("DFT", &[(17, Node(signal::dft))]),
     row("DeformConv", &[(19, Node(vision::deform_conv))]),
     row("DepthToSpace", &[(1, Node(layout::depth_to_space))]),
+    row("DequantizeLinear", &[(10, Node(linear::dequantize))]),
     row("Det", &[(11, Node(vision::determinant))]),
     row("Div", &[(1, Aligned("divide")), (7, Binary("divide"))]),
     row("Dropout", &[(1, Node(random::dropout))]),
+    row("DynamicQuantizeLinear", &[(11, Node(linear::dynamic))]),
     row("Einsum", &[(12, Node(vision::einsum))]),
     row("Elu", &[(1, Node(activation::elu))]),
     row("Equal", &[(1, Aligned("equal")), (7, Binary("equal"))]),
@@ -65,6 +72,7 @@ pub static TABLE: &[OpRow] = &[
     row("EyeLike", &[(9, Node(places::eye_like))]),
     row("Flatten", &[(1, Node(shape::flatten))]),
     row("Floor", &[(1, Unary("floor"))]),
+    row("GRU", &[(1, Flow(recurrent::gru))]),
     row("Gather", &[(1, Node(index::gather))]),
     row("GatherElements", &[(11, Node(places::gather_elements))]),
     row("GatherND", &[(11, Node(places::gather_nd))]),
@@ -83,10 +91,12 @@ pub static TABLE: &[OpRow] = &[
     row("HardSwish", &[(14, Node(activation::hard_swish))]),
     row("Hardmax", &[(1, Node(order::hardmax_flat)), (13, Node(order::hardmax))]),
     row("Identity", &[(1, Node(shape::identity))]),
+    row("If", &[(1, Flow(branch::choose))]),
     row("InstanceNormalization", &[(1, Node(norm::instance))]),
     row("IsInf", &[(10, Node(elementwise::is_inf))]),
     row("IsNaN", &[(9, Unary("isnan"))]),
     row("LRN", &[(1, Node(norm::local_response))]),
+    row("LSTM", &[(1, Flow(recurrent::lstm))]),
     row("LayerNormalization", &[(17, Node(norm::layer))]),
     row("LeakyRelu", &[(1, Node(activation::leaky_relu))]),
     row("Less", &[(1, Aligned("less")), (7, Binary("less"))]),
@@ -94,9 +104,11 @@ pub static TABLE: &[OpRow] = &[
     row("LinearAttention", &[(27, Node(language::linear_attention))]),
     row("Log", &[(1, Unary("log"))]),
     row("LogSoftmax", &[(1, Node(activation::log_softmax_flat)), (13, Node(activation::log_softmax))]),
+    row("Loop", &[(1, Flow(loops::repeat))]),
     row("LpNormalization", &[(1, Node(norm::lp))]),
     row("LpPool", &[(1, Node(pool::lp))]),
     row("MatMul", &[(1, Node(matmul::matmul))]),
+    row("MatMulInteger", &[(10, Node(integer::matmul_integer))]),
     row("Max", &[(1, Node(elementwise::maximum))]),
     row("MaxPool", &[(1, Node(pool::max))]),
     row("MaxRoiPool", &[(1, Node(vision::max_roi_pool))]),
@@ -119,7 +131,11 @@ pub static TABLE: &[OpRow] = &[
     row("PRelu", &[(1, Node(legacy::prelu)), (7, Node(activation::prelu))]),
     row("Pad", &[(1, Node(pad::pad_attrs)), (11, Node(pad::pad))]),
     row("Pow", &[(1, Node(legacy::power)), (7, Node(elementwise::power))]),
+    row("QLinearConv", &[(10, Node(integer::qlinear_conv))]),
+    row("QLinearMatMul", &[(10, Node(integer::qlinear_matmul))]),
+    row("QuantizeLinear", &[(10, Node(linear::quantize))]),
     row("RMSNormalization", &[(23, Node(norm::root_mean_square))]),
+    row("RNN", &[(1, Flow(recurrent::rnn))]),
     row("RandomNormal", &[(1, Node(random::random_normal))]),
     row("RandomNormalLike", &[(1, Node(random::random_normal))]),
     row("RandomUniform", &[(1, Node(random::random_uniform))]),
@@ -144,6 +160,7 @@ pub static TABLE: &[OpRow] = &[
     row("RotaryEmbedding", &[(23, Node(language::embedding))]),
     row("Round", &[(11, Unary("round"))]),
     row("STFT", &[(17, Node(signal::stft))]),
+    row("Scan", &[(9, Flow(scan::scan))]),
     row("Scatter", &[(9, Node(places::scatter_elements))]),
     row("ScatterElements", &[(11, Node(places::scatter_elements))]),
     row("ScatterND", &[(11, Node(places::scatter_nd))]),
@@ -152,6 +169,7 @@ pub static TABLE: &[OpRow] = &[
     row("Shrink", &[(9, Node(activation::shrink))]),
     row("Sigmoid", &[(1, Unary("sigmoid"))]),
     row("Sign", &[(9, Unary("sign"))]),
+    row("SimplifiedLayerNormalization", &[(1, Node(normalization::simplified))]),
     row("Sin", &[(7, Unary("sin"))]),
     row("Sinh", &[(9, Unary("sinh"))]),
     row("Size", &[(1, Node(shape::size))]),

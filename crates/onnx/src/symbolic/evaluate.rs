@@ -43,6 +43,7 @@ pub fn evaluate(node: &Node) -> Option<Symbolic> {
         "Concat" => concat(&inputs.iter().flatten().collect::<Vec<_>>(), node.int("axis").ok()??),
         "Gather" => gather(x, input(1)?, node.int("axis").ok()?.unwrap_or(0)),
         "Slice" => slice(node, &inputs),
+        "Transpose" => transpose(node, x),
         "Squeeze" => squeeze(x, axes(node, input(1))),
         "Unsqueeze" => unsqueeze(x, &axes(node, input(1))?),
         "Reshape" => reshape(x, &input(1)?.literals()?),
@@ -169,12 +170,9 @@ fn gather(x: &Symbolic, indices: &Symbolic, axis: i64) -> Option<Symbolic> {
     Some(Symbolic { dtype: x.dtype, shape: indices.shape.clone(), elements })
 }
 
-/// Only vectors are sliced.
+/// A slice along some axes.
 fn slice(node: &Node, inputs: &[Option<Symbolic>]) -> Option<Symbolic> {
     let x = inputs.first()?.as_ref()?;
-    if x.shape.len() != 1 {
-        return None;
-    }
     let bound = |i: usize, name: &str| -> Option<Vec<i64>> {
         match inputs.get(i).and_then(Option::as_ref) {
             Some(value) => value.literals(),
@@ -182,22 +180,72 @@ fn slice(node: &Node, inputs: &[Option<Symbolic>]) -> Option<Symbolic> {
         }
     };
     let (starts, ends) = (bound(1, "starts")?, bound(2, "ends")?);
-    let steps = bound(4, "steps").unwrap_or_else(|| vec![1]);
-    let (&[start], &[end], &[step]) = (&starts[..], &ends[..], &steps[..]) else { return None };
-    if bound(3, "axes").is_some_and(|axes| axes != [0] && axes != [-1]) || step == 0 {
+    let axes = bound(3, "axes").unwrap_or_else(|| (0..starts.len() as i64).collect());
+    let steps = bound(4, "steps").unwrap_or_else(|| vec![1; starts.len()]);
+    if [ends.len(), axes.len(), steps.len()].iter().any(|n| *n != starts.len()) {
         return None;
     }
-    let n = x.elements.len() as i64;
+    let mut places: Vec<Vec<usize>> = x.shape.iter().map(|&n| (0..n).collect()).collect();
+    for (i, &axis) in axes.iter().enumerate() {
+        let axis = crate::dims::axis(axis, x.shape.len())?;
+        places[axis] = sliced(x.shape[axis] as i64, starts[i], ends[i], steps[i])?;
+    }
+    let shape = places.iter().map(Vec::len).collect();
+    picked(x, shape, |index| index.iter().zip(&places).map(|(&i, places)| places.get(i).copied()).collect())
+}
+
+/// The places of a slice of an axis.
+fn sliced(n: i64, start: i64, end: i64, step: i64) -> Option<Vec<usize>> {
+    if step == 0 {
+        return None;
+    }
     let wrap = |i: i64| if i < 0 { i.saturating_add(n) } else { i };
     let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
     let (start, end) = (wrap(start).clamp(0, n.max(1) - i64::from(step < 0)), wrap(end).clamp(low, high));
-    let mut elements = Vec::new();
+    let mut places = Vec::new();
     let mut at = start;
     while (step > 0 && at < end) || (step < 0 && at > end) {
-        elements.push(x.elements.get(usize::try_from(at).ok()?)?.clone());
+        places.push(usize::try_from(at).ok().filter(|&at| (at as i64) < n)?);
         at = at.saturating_add(step);
     }
-    Some(Symbolic { dtype: x.dtype, shape: vec![elements.len()], elements })
+    Some(places)
+}
+
+/// The elements at places that are computed from those in the result.
+fn picked(x: &Symbolic, shape: Vec<usize>, place: impl Fn(&[usize]) -> Option<Vec<usize>>) -> Option<Symbolic> {
+    let count: usize = shape.iter().product();
+    let mut elements = Vec::with_capacity(count);
+    for flat in 0..count {
+        let mut rest = flat;
+        let mut index = vec![0; shape.len()];
+        for (i, n) in shape.iter().enumerate().rev() {
+            index[i] = rest % n;
+            rest /= n;
+        }
+        let from = place(&index)?;
+        let at = from.iter().zip(&x.shape).fold(0, |at, (i, n)| at * n + i);
+        elements.push(x.elements.get(at)?.clone());
+    }
+    Some(Symbolic { dtype: x.dtype, shape, elements })
+}
+
+fn transpose(node: &Node, x: &Symbolic) -> Option<Symbolic> {
+    let rank = x.shape.len();
+    let perm = match node.ints("perm").ok()? {
+        Some(perm) => perm.into_iter().map(|a| crate::dims::axis(a, rank)).collect::<Option<Vec<_>>>()?,
+        None => (0..rank).rev().collect(),
+    };
+    let mut sorted = perm.clone();
+    sorted.sort_unstable();
+    if sorted != (0..rank).collect::<Vec<_>>() {
+        return None;
+    }
+    let shape = perm.iter().map(|&a| x.shape[a]).collect();
+    picked(x, shape, |index| {
+        let mut from = vec![0; rank];
+        perm.iter().zip(index).for_each(|(&a, &i)| from[a] = i);
+        Some(from)
+    })
 }
 
 /// The axes of an operator that takes them as an attribute or, since opset 13, as an input.

@@ -18,8 +18,9 @@
 mod evaluate;
 mod ratio;
 
-use relaxide_ffi::DataType;
-use relaxide_ir::prim::PrimExpr;
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::Var;
+use relaxide_ir::prim::{PrimExpr, free_vars};
 
 pub use evaluate::evaluate;
 pub use ratio::{Largest, Ratio};
@@ -80,6 +81,12 @@ impl Symbolic {
     /// The elements as integers, where all are literals.
     pub fn literals(&self) -> Option<Vec<i64>> {
         self.elements.iter().map(Ratio::as_int).collect()
+    }
+
+    /// The symbolic variables in the elements.
+    pub fn dim_vars(&self) -> Vec<Ref<Var>> {
+        let parts = self.elements.iter().flat_map(|e| <[&PrimExpr; 2]>::from(e.parts()));
+        parts.flat_map(free_vars).collect()
     }
 
     /// The same elements in other dimensions of the same count.

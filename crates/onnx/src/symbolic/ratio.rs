@@ -50,6 +50,11 @@ impl Ratio {
         }
     }
 
+    /// The same quotient of other expressions.
+    pub fn with_parts(&self, mut f: impl FnMut(&PrimExpr) -> PrimExpr) -> Ratio {
+        Ratio { num: f(&self.num), den: f(&self.den) }
+    }
+
     /// The expression, if it is whole as written.
     pub fn as_whole(&self) -> Option<&PrimExpr> {
         self.den.is_int(1).then_some(&self.num)

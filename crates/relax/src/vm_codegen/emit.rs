@@ -36,6 +36,16 @@ pub trait Emit {
     /// Ends the innermost branch.
     fn end_if(&mut self) -> Result<(), BuildError>;
 
+    /// Whether the function can jump back to its beginning.
+    fn can_restart(&self) -> bool {
+        false
+    }
+
+    /// Jumps back to the beginning of the function, whose parameters have new values.
+    fn restart(&mut self) -> Result<(), BuildError> {
+        Err(BuildError::OutsideFunction)
+    }
+
     /// The end of the function.
     fn ret(&mut self, result: Arg, fresh: &mut dyn FnMut() -> Register) -> Result<(), BuildError>;
 }
@@ -45,6 +55,8 @@ pub struct Bytecode<'a> {
     pub builder: &'a mut ExecBuilder,
     /// The jumps of open branches that still have to learn where they lead.
     pub open: Vec<usize>,
+    /// The function's first instruction.
+    pub first: usize,
 }
 
 impl Emit for Bytecode<'_> {
@@ -87,6 +99,15 @@ impl Emit for Bytecode<'_> {
             Some(jump) => self.builder.set_jump_target(jump, here),
             None => Err(BuildError::OutsideFunction),
         }
+    }
+
+    fn can_restart(&self) -> bool {
+        true
+    }
+
+    fn restart(&mut self) -> Result<(), BuildError> {
+        let jump = self.builder.emit_goto(1)?;
+        self.builder.set_jump_target(jump, self.first)
     }
 
     fn ret(&mut self, result: Arg, fresh: &mut dyn FnMut() -> Register) -> Result<(), BuildError> {

@@ -10,7 +10,7 @@ use relaxide_ir::{Code, IRModule, Type};
 use relaxide_vm::{Arg, BuildError, FuncKind, Register};
 
 use super::emit::{Callee, Emit};
-use super::{CodegenError, callee_of};
+use super::{CodegenError, callee_of, tail};
 use crate::op::{self, Lowering};
 use crate::transform::legalize;
 use crate::*;
@@ -25,6 +25,9 @@ pub fn generate(
 ) -> Result<(), CodegenError> {
     let registers = f.params.iter().enumerate().map(|(i, p)| (p.clone().into(), Register(i as i64))).collect();
     let mut g = Generator { out, module, symbol, registers, next: first, span: f.span.clone() };
+    if g.out.can_restart() && tail::ending(&f.body, symbol).is_some() {
+        return g.tail(&f.body, f.params.len(), &[]);
+    }
     let result = g.seq(&f.body)?;
     let next = &mut g.next;
     g.out.ret(result, &mut || fresh(next)).map_err(|e| g.refused(e))
@@ -83,6 +86,72 @@ impl Generator<'_> {
             }
             body => self.arg(body),
         }
+    }
+
+    /// Emits a sequence that the function ends with: it returns, or begins again.
+    fn tail(&mut self, seq: &SeqExpr, params: usize, kills: &[&Call]) -> Result<(), CodegenError> {
+        let Some(tail::Ending { before, last, kills: own }) = tail::ending(seq, self.symbol) else {
+            let result = self.seq(seq)?;
+            let next = &mut self.next;
+            return self.out.ret(result, &mut || fresh(next)).map_err(|e| self.refused(e));
+        };
+        for binding in before {
+            self.binding(binding)?;
+        }
+        let kills: Vec<&Call> = own.into_iter().chain(kills.iter().copied()).collect();
+        match last {
+            Expr::If(choice) => {
+                let condition = self.arg(&choice.condition)?;
+                let next = &mut self.next;
+                self.out.begin_if(condition, &mut || fresh(next)).map_err(|e| self.refused(e))?;
+                let known = self.registers.clone();
+                self.tail(&choice.true_branch, params, &kills)?;
+                self.registers = known;
+                self.out.end_if().map_err(|e| self.refused(e))?;
+                self.tail(&choice.false_branch, params, &kills)
+            }
+            Expr::Call(call) => self.again(call, params, &kills),
+            _ => self.not_lowered("a function cannot end like this"),
+        }
+    }
+
+    /// Begins the function again with the arguments of a call as its parameters.
+    fn again(&mut self, call: &Call, params: usize, kills: &[&Call]) -> Result<(), CodegenError> {
+        let mut args = self.args(&call.args)?;
+        if args.len() != params {
+            return self.not_lowered(format!("{} takes {params} arguments, not {}", self.symbol, args.len()));
+        }
+        // A parameter that goes into another place would be overwritten before it is read.
+        let mut spare = Vec::new();
+        for (i, arg) in args.iter_mut().enumerate() {
+            if let Arg::Register(register) = *arg
+                && register.0 != i as i64
+                && usize::try_from(register.0).is_ok_and(|r| r < params)
+            {
+                let place = self.fresh();
+                self.emit("vm.builtin.copy", &[Arg::Register(register)], place)?;
+                spare.push(place);
+                *arg = Arg::Register(place);
+            }
+        }
+        for (i, arg) in args.into_iter().enumerate() {
+            let place = Register(i as i64);
+            if arg != Arg::Register(place) {
+                self.emit("vm.builtin.copy", &[arg], place)?;
+            }
+        }
+        for place in spare {
+            self.emit("vm.builtin.null_value", &[], place)?;
+        }
+        for kill in kills {
+            // A parameter has its new value by now.
+            if let Some(Arg::Register(register)) = kill.args.first().map(|arg| self.arg(arg)).transpose()?
+                && !usize::try_from(register.0).is_ok_and(|r| r < params)
+            {
+                self.emit("vm.builtin.null_value", &[], register)?;
+            }
+        }
+        self.out.restart().map_err(|e| self.refused(e))
     }
 
     fn binding(&mut self, binding: &Binding) -> Result<(), CodegenError> {

@@ -18,6 +18,7 @@
 mod emit;
 mod function;
 mod native;
+mod tail;
 
 use emit::Bytecode;
 use native::Native;
@@ -107,7 +108,8 @@ fn params(f: &Function) -> Vec<&str> {
 fn to_bytecode(b: &mut ExecBuilder, module: &IRModule, symbol: &str, f: &Function) -> Result<(), CodegenError> {
     let refused = |source| CodegenError::Build { function: symbol.into(), source };
     b.begin_function(symbol, &params(f)).map_err(refused)?;
-    let mut bytecode = Bytecode { builder: b, open: Vec::new() };
+    let first = b.next_instruction();
+    let mut bytecode = Bytecode { builder: b, open: Vec::new(), first };
     function::generate(&mut bytecode, module, symbol, f, f.params.len() as i64)?;
     b.end_function().map_err(refused)
 }

@@ -7,7 +7,34 @@ use super::{Args, Builtin};
 pub(super) const TABLE: &[Builtin] = &[
     Builtin::plain("vm.builtin.invoke_debug_func", invoke_debug_func),
     Builtin::plain("vm.builtin.debug_print", debug_print),
+    Builtin::plain("relax.run.assert_op", assert_op),
 ];
+
+/// `(condition, format, value…)`: fails unless the condition holds. The message is the format with the values in the place
+/// of its fields, `{}`; doubled braces are braces.
+fn assert_op(args: &Args<'_, '_>) -> Result<Any, Error> {
+    if super::truth(args.view(0, "condition")?)? {
+        return Ok(Any::none());
+    }
+    let format: String = args.get(1, "format")?;
+    let mut values = args.rest(2).iter();
+    let mut message = String::new();
+    let mut rest = format.as_str();
+    while let Some(at) = rest.find(['{', '}']) {
+        let (plain, braces) = rest.split_at(at);
+        message.push_str(plain);
+        rest = if braces.starts_with("{}") {
+            message.push_str(&values.next().map_or_else(|| "{}".into(), |value| describe(*value)));
+            &braces[2..]
+        } else {
+            message.push_str(&braces[..1]);
+            braces.strip_prefix("{{").or_else(|| braces.strip_prefix("}}")).unwrap_or(&braces[1..])
+        };
+    }
+    message.push_str(rest);
+    let message = if message.is_empty() { "an assertion does not hold".into() } else { message };
+    Err(Error::new(ErrorKind::AssertionError, message))
+}
 
 /// `(effect, name, line, argument…)`: calls a global function with the line and the arguments; the effect passes through.
 fn invoke_debug_func(args: &Args<'_, '_>) -> Result<Any, Error> {

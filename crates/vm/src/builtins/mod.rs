@@ -15,8 +15,10 @@ mod closure;
 mod debug;
 mod device;
 mod inspect;
+mod list;
 mod python;
 mod sampling;
+mod sequence;
 mod shape;
 mod tensor_cache;
 mod tuple;
@@ -93,8 +95,10 @@ static FAMILIES: &[&[Builtin]] = &[
     debug::TABLE,
     device::TABLE,
     inspect::TABLE,
+    list::TABLE,
     python::TABLE,
     sampling::TABLE,
+    sequence::TABLE,
     shape::TABLE,
     if FRONT_ENDS { tensor_cache::TABLE } else { &[] },
     tuple::TABLE,

@@ -38,6 +38,9 @@ const PARTS: [i64; 3] = [8, 4, 2];
 /// Channels below which a part does not pay for its workspace.
 const LEAST_CHANNELS: i64 = 16;
 
+/// Taps of a kernel's row that are unrolled at most: machine code, and the time to make it, grow with them.
+const MOST_TAPS: i64 = 16;
+
 /// Makes the nest of a convolution.
 pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     let mut contraction = Contraction::of(reduce)?;
@@ -50,6 +53,11 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     let dtype = reduce.stage.output.dtype;
     let lanes = cx.machine.lanes(dtype);
     let window = Windowed::of(contraction)?;
+    if let Some(taps) = window.x.tap.as_ref().and_then(|tap| tap.extent.as_int()).filter(|n| *n > MOST_TAPS) {
+        return Err(Refusal::new(format!(
+            "a row of the kernel has {taps} taps, and more than {MOST_TAPS} are too many to unroll"
+        )));
+    }
     let pitch = Var::dim("pitch");
     let pitch_value = window.pitch(lanes);
     let block = Var::dim("rows");

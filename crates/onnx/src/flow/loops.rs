@@ -1,0 +1,164 @@
+//! `Loop`: a graph that is run again and again.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_relax::{BlockBuilder, Expr};
+
+use super::Boundary;
+use super::rows::{self, Order};
+use super::turns::{Next, Turn, Turns};
+use crate::dims;
+use crate::error::NodeError;
+use crate::graph::{Graphs, Step};
+use crate::names::Sight;
+use crate::node::Node;
+use crate::proto::{GraphProto, TypeKind, ValueInfoProto};
+use crate::scope::Scope;
+use crate::symbolic::{Ratio, Symbolic};
+use crate::value::Value;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// `Loop`: state and the rows of every turn.
+pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
+    let body = node.graph("body")?;
+    let limit = node.optional(0).map(|limit| whole(builder, limit)).transpose()?;
+    let known = match node.optional(1) {
+        None => Some(true),
+        Some(value) => value.symbolic().and_then(|s| s.literals()).map(|truth| truth != [0]),
+    };
+    let mut scope = Scope::new(builder);
+    let go = match (known, node.optional(1)) {
+        (Some(true), _) => None,
+        (_, Some(value)) => {
+            let tensor = scope.tensor(value)?;
+            Some(scope.reshape(tensor, Vec::new())?)
+        }
+        (_, None) => None,
+    };
+    let mut state = Vec::new();
+    for i in 2..node.inputs.len() {
+        state.push(scope.tensor(node.input(i)?)?);
+    }
+    let Some(lists) = body.output.len().checked_sub(1 + state.len()) else {
+        let (outputs, state) = (body.output.len(), state.len());
+        return Err(NodeError::invalid(format!("the body has {outputs} outputs for {state} values of state")));
+    };
+    let mut attempt = |graphs: &mut Graphs, go: Option<Expr>| -> Result<Attempt> {
+        let lists = (0..lists).map(|_| rows::new_list(builder)).collect::<Result<Vec<_>>>()?;
+        let conditional = go.is_some();
+        let turns = Turns { name: "loop", limit: limit.clone(), go, state: state.clone(), lists: lists.clone() };
+        let noted = graphs.noted();
+        let mut asks = false;
+        let done = turns.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Boundary, turn: &Turn| {
+            body_turn(graphs, builder, body, (inside, turn), &mut asks)
+        });
+        match done {
+            _ if graphs.noted() > noted => Ok(Attempt::Noted),
+            _ if asks => Ok(Attempt::Asks),
+            Ok(done) => {
+                let count = limit.clone().filter(|m| turns_are_fixed(m) && !conditional);
+                let mut values = done.state;
+                for (list, ty) in lists.into_iter().zip(&done.rows) {
+                    values.push(rows::stack(builder, list, ty, count.clone(), (0, Order::Forward))?);
+                }
+                Ok(Attempt::Done(values))
+            }
+            Err(error) => Err(error),
+        }
+    };
+    let first = attempt(graphs, go)?;
+    let result = match first {
+        Attempt::Asks => {
+            let truth = crate::constant::filled(&[1.0], &[], DataType::bool())
+                .map_err(|e| NodeError::invalid(e.to_string()))?;
+            attempt(graphs, Some(Expr::constant(truth)))?
+        }
+        other => other,
+    };
+    Ok(match result {
+        Attempt::Done(values) => Step::Values(values.into_iter().map(Value::Computed).collect()),
+        Attempt::Noted => Step::Noted,
+        Attempt::Asks => return Err(NodeError::invalid("the condition of the body is missing")),
+    })
+}
+
+/// What became of a loop.
+enum Attempt {
+    Done(Vec<Expr>),
+    Noted,
+    /// The body computes a condition, for which there was no place.
+    Asks,
+}
+
+/// Whether the number of turns is the limit wherever no condition ends them.
+fn turns_are_fixed(limit: &PrimExpr) -> bool {
+    dims::non_negative(limit)
+}
+
+/// One turn of a body.
+fn body_turn(
+    graphs: &mut Graphs,
+    builder: &mut BlockBuilder,
+    body: &GraphProto,
+    (inside, turn): (&mut Boundary, &Turn),
+    asks: &mut bool,
+) -> Result<Next> {
+    let one = |i: usize| shape_of_input(body.input.get(i));
+    let index = Symbolic { shape: one(0), ..Symbolic::scalar(turn.index.clone()) };
+    let mut scope = Scope::new(builder);
+    let go = match &turn.go {
+        Some(go) if one(1).is_empty() => Value::Computed(go.clone()),
+        Some(go) => Value::Computed(scope.reshape(go.clone(), vec![prim::int(1)])?),
+        None => Value::Symbolic(Symbolic { dtype: DataType::bool(), shape: one(1), elements: vec![Ratio::int(1)] }),
+    };
+    let mut inputs = vec![Value::Symbolic(index), go];
+    inputs.extend(turn.state.iter().cloned().map(Value::Computed));
+    let values = graphs.inner(builder, body, inputs, Sight::Captured(std::mem::take(inside)));
+    if let Some(boundary) = graphs.names.close() {
+        *inside = boundary;
+    }
+    let mut values = values.ok_or_else(|| NodeError::invalid("problems are noted"))?.into_iter();
+    let go = values.next().ok_or_else(|| NodeError::invalid("the body has no outputs"))?;
+    let always = go.symbolic().and_then(|s| s.literals()).is_some_and(|truth| truth == [1]);
+    let mut scope = Scope::new(builder);
+    let go = match (&turn.go, always) {
+        (None, true) => None,
+        (None, false) => {
+            *asks = true;
+            return Err(NodeError::invalid("the body computes a condition"));
+        }
+        (Some(_), _) => {
+            let tensor = scope.tensor(&go)?;
+            Some(scope.reshape(tensor, Vec::new())?)
+        }
+    };
+    let mut exprs = values.map(|v| scope.tensor(&v)).collect::<Result<Vec<_>>>()?;
+    let rows = exprs.split_off(turn.state.len().min(exprs.len()));
+    Ok(Next { go, state: exprs, rows })
+}
+
+/// The shape that a body declares for a number: none, or one of one element.
+fn shape_of_input(info: Option<&ValueInfoProto>) -> Vec<usize> {
+    match info.and_then(|i| i.r#type.as_ref()).and_then(|t| t.value.as_ref()) {
+        Some(TypeKind::Tensor(tensor)) if tensor.shape.as_ref().is_some_and(|s| s.dim.len() == 1) => vec![1],
+        _ => Vec::new(),
+    }
+}
+
+/// A whole number as an expression; one that the program computes gets a symbolic variable.
+pub fn whole(builder: &mut BlockBuilder, value: &Value) -> Result<PrimExpr> {
+    if let Some([number]) = value.symbolic().and_then(|s| s.ints()).as_deref() {
+        return Ok(number.clone());
+    }
+    let mut scope = Scope::new(builder);
+    let tensor = scope.tensor(value)?;
+    let tensor = scope.reshape(tensor, vec![prim::int(1)])?;
+    let tensor = scope.cast(tensor, DataType::int(64))?;
+    let zero = scope.scalar(0.0, DataType::int(64))?;
+    // A dimension is not negative; a limit that is means no turns.
+    let tensor = scope.call("maximum", [tensor, zero])?;
+    let shape = scope.call("tensor_to_shape", [tensor])?;
+    let dims = scope.bind_shape(shape, 1)?;
+    dims.into_iter().next().ok_or_else(|| NodeError::invalid("a number is missing"))
+}

@@ -1,0 +1,17 @@
+//! Control flow: operators with graphs inside, as branches and functions of the program.
+//!
+//! | operator | becomes |
+//! | --- | --- |
+//! | `If` | one branch where the condition is known at import, otherwise Relax's `if` ([`branch`]) |
+//! | `Loop`, `Scan` | a function that calls itself last ([`turns`]), which the compiler makes a jump |
+//!
+//! What loops read from outside is handed to them ([`Boundary`]).
+
+mod boundary;
+pub mod branch;
+pub mod loops;
+pub mod rows;
+pub mod scan;
+pub mod turns;
+
+pub use boundary::Boundary;

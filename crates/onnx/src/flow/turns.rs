@@ -1,0 +1,369 @@
+//! [`Turns`]: a loop, as a function of the program that calls itself last.
+//!
+//! ```text
+//! def loop(at: R.Shape([i, m, n]), go, s: R.Tensor((n,)), rows, x: R.Tensor((n,))):
+//!     if i < m:                                           # where the number of turns is limited
+//!         if go:                                          # where there is a condition
+//!             …                                           # the body: s2, row, go2
+//!             list_append(rows, row)
+//!             r = loop([i + 1, m, n], go2, s2, rows, x)   # becomes a jump
+//!         else: r = (s,)
+//!     else: r = (s,)
+//!     return r
+//! ```
+//!
+//! State is handed from turn to turn in arguments. Rows that turns give are collected in lists of the runtime and joined once
+//! behind the loop, so `n` turns cost `n` rows. A dimension of the state that a turn changes gets a symbolic variable of its
+//! own, bound in each turn; which these are is found by importing the body until its results fit its parameters.
+//!
+//! Needs a function that is written without dataflow blocks.
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_ir::{Attrs, GlobalVar, Type, Var};
+use relaxide_relax::shape::erase_type;
+use relaxide_relax::{BlockBuilder, BuildError, Call, Expr, If};
+
+use super::Boundary;
+use crate::dims;
+use crate::error::NodeError;
+use crate::scope::Scope;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// How often the body is imported at most, until the types of the state are found.
+const MAX_ROUNDS: usize = 6;
+
+/// A loop before its first turn.
+pub struct Turns {
+    /// Name of the function, for reading.
+    pub name: &'static str,
+    /// How many turns there are at most.
+    pub limit: Option<PrimExpr>,
+    /// Whether there is a first turn: a truth value without dimensions; `None` where no turn asks.
+    pub go: Option<Expr>,
+    /// State before the first turn.
+    pub state: Vec<Expr>,
+    /// Lists that turns add a row to.
+    pub lists: Vec<Expr>,
+}
+
+/// What a turn is given.
+pub struct Turn {
+    /// Which turn it is, from 0 on.
+    pub index: PrimExpr,
+    /// The limit, if there is one.
+    pub limit: Option<PrimExpr>,
+    /// The condition, if there is one.
+    pub go: Option<Expr>,
+    /// The state.
+    pub state: Vec<Expr>,
+}
+
+/// What a turn gives.
+pub struct Next {
+    /// Whether there is another turn; `None` where that only depends on the limit.
+    pub go: Option<Expr>,
+    /// The state for it.
+    pub state: Vec<Expr>,
+    /// A row for each list.
+    pub rows: Vec<Expr>,
+}
+
+/// What is left of a loop behind its last turn.
+pub struct Done {
+    /// The state.
+    pub state: Vec<Expr>,
+    /// Types of rows, as far as they are described by dimensions of the outside.
+    pub rows: Vec<Type>,
+}
+
+/// The body: adds the operations of a turn.
+pub trait Body {
+    /// One turn. `boundary` hands values of the outside in.
+    fn turn(&mut self, builder: &mut BlockBuilder, boundary: &mut Boundary, turn: &Turn) -> Result<Next>;
+}
+
+impl<F: FnMut(&mut BlockBuilder, &mut Boundary, &Turn) -> Result<Next>> Body for F {
+    fn turn(&mut self, builder: &mut BlockBuilder, boundary: &mut Boundary, turn: &Turn) -> Result<Next> {
+        self(builder, boundary, turn)
+    }
+}
+
+/// Why a function was not finished.
+enum Stop {
+    Failed(NodeError),
+    /// The state's types were too narrow; these fit the body's results.
+    Widen(Vec<Wide>),
+}
+
+/// A function whose body is written.
+struct Written {
+    name: String,
+    params: Vec<Ref<Var>>,
+    signature: Type,
+}
+
+impl From<BuildError> for Stop {
+    fn from(error: BuildError) -> Self {
+        Stop::Failed(NodeError::Relax(error.to_string()))
+    }
+}
+
+impl From<NodeError> for Stop {
+    fn from(error: NodeError) -> Self {
+        Stop::Failed(error)
+    }
+}
+
+/// What a turn may change of a part of the state.
+#[derive(Clone, Debug, PartialEq)]
+enum Wide {
+    /// Which dimensions of a tensor.
+    Dims(Vec<bool>),
+    /// The rank.
+    Rank,
+    /// It is no tensor.
+    Other,
+}
+
+impl Wide {
+    fn of(ty: &Type) -> Wide {
+        match ty {
+            Type::Tensor(t) => match &t.shape {
+                Some(dims) => Wide::Dims(vec![false; dims.len()]),
+                None => usize::try_from(t.ndim).map_or(Wide::Rank, |n| Wide::Dims(vec![true; n])),
+            },
+            _ => Wide::Other,
+        }
+    }
+
+    /// The type of the parameter for a value of a type.
+    fn param(&self, ty: &Type, fresh: &mut Vec<Ref<Var>>) -> Type {
+        let Type::Tensor(tensor) = ty else { return ty.clone() };
+        match self {
+            Wide::Dims(open) => {
+                let own = tensor.shape.as_ref();
+                let dim = |(i, open): (usize, &bool)| match own.and_then(|dims| dims.get(i)) {
+                    Some(dim) if !open => dim.clone(),
+                    _ => {
+                        let var = Var::dim(format!("s{}", fresh.len()));
+                        fresh.push(var.clone());
+                        PrimExpr::Var(var)
+                    }
+                };
+                Type::tensor(open.iter().enumerate().map(dim).collect::<Vec<_>>(), tensor.dtype)
+            }
+            Wide::Rank | Wide::Other => Type::tensor_ndim(-1, tensor.dtype),
+        }
+    }
+
+    /// What takes in a result of another type too.
+    fn widened(&self, param: &Type, result: &Type) -> Result<Wide> {
+        let (Type::Tensor(p), Type::Tensor(r)) = (param, result) else { return Ok(Wide::Other) };
+        if p.dtype != r.dtype {
+            let (a, b) = (p.dtype, r.dtype);
+            return Err(NodeError::invalid(format!("a part of the state is {a} before a turn and {b} behind it")));
+        }
+        let Wide::Dims(open) = self else { return Ok(self.clone()) };
+        if p.ndim != r.ndim {
+            return Ok(Wide::Rank);
+        }
+        let Some(dims) = &p.shape else { return Ok(self.clone()) };
+        let differs = |i: usize| r.shape.as_ref().is_none_or(|r| !dims::equal(&dims[i], &r[i]));
+        Ok(Wide::Dims(open.iter().enumerate().map(|(i, open)| *open || differs(i)).collect()))
+    }
+}
+
+impl Turns {
+    /// Adds the loop.
+    pub fn run(self, builder: &mut BlockBuilder, body: &mut dyn Body) -> Result<Done> {
+        let mut wide: Vec<Wide> = self.state.iter().map(|s| Wide::of(&s.ty())).collect();
+        for _ in 0..MAX_ROUNDS {
+            match self.attempt(builder, &wide, body) {
+                Ok(done) => return Ok(done),
+                Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::Widen(wider)) => wide = wider,
+            }
+        }
+        Err(NodeError::unsupported("the shapes of its state do not settle"))
+    }
+
+    /// One attempt at the function, with types of the state.
+    fn attempt(
+        &self,
+        builder: &mut BlockBuilder,
+        wide: &[Wide],
+        body: &mut dyn Body,
+    ) -> std::result::Result<Done, Stop> {
+        let mut inside = Boundary::default();
+        let index = Var::dim("i");
+        let limit = self.limit.as_ref().map(|_| Var::dim("m"));
+        let at = PrimExpr::Var(index.clone());
+        let go = self.go.as_ref().map(|_| Var::new("go", Type::tensor(Vec::<PrimExpr>::new(), DataType::bool())));
+        let mut fresh = Vec::new();
+        let state: Vec<Ref<Var>> = self
+            .state
+            .iter()
+            .zip(wide)
+            .enumerate()
+            .map(|(i, (s, wide))| {
+                let ty = inside.ty(&s.ty());
+                Var::new(format!("state{i}"), wide.param(&ty, &mut fresh))
+            })
+            .collect();
+        let lists: Vec<Ref<Var>> = (0..self.lists.len()).map(|i| Var::new(format!("rows{i}"), Type::any())).collect();
+        inside.define(fresh.iter().chain([&index]).chain(&limit).cloned());
+        let turn = Turn {
+            index: at.clone(),
+            limit: limit.clone().map(PrimExpr::Var),
+            go: go.clone().map(Expr::Var),
+            state: state.iter().cloned().map(Expr::Var).collect(),
+        };
+
+        // The type of the result is what is left of the state's types outside of a turn.
+        let result: Vec<Type> = state.iter().map(|s| erase_type(&s.ty, &|v| !fresh.contains(v))).collect();
+        let ret = Type::tuple(result.clone());
+        let mut rows = Vec::new();
+        let mut written: Option<Written> = None;
+
+        let exits = || Expr::tuple(state.iter().cloned().map(Expr::Var).collect::<Vec<_>>());
+        let function = builder.function(Vec::new(), Attrs::new(), |b| -> std::result::Result<Expr, Stop> {
+            b.begin_scope();
+            let next = body.turn(b, &mut inside, &turn);
+            let next = match next.and_then(|next| self.checked(next)) {
+                Ok(next) => next,
+                Err(error) => {
+                    b.end_scope(Expr::tuple([]))?;
+                    return Err(error.into());
+                }
+            };
+            let wider = state.iter().zip(&next.state).zip(wide).map(|((p, s), w)| w.widened(&p.ty, &s.ty()));
+            let wider = wider.collect::<Result<Vec<_>>>();
+            match wider {
+                Ok(wider) if wider == wide => {}
+                other => {
+                    b.end_scope(Expr::tuple([]))?;
+                    return Err(other.map_or_else(Stop::Failed, Stop::Widen));
+                }
+            }
+            for (list, row) in lists.iter().zip(&next.rows) {
+                effect(b, "vm.builtin.list_append", vec![Expr::Var(list.clone()), row.clone()])?;
+            }
+            let known = |v: &Ref<Var>| inside.inner_dims().any(|inner| inner == *v);
+            rows = next.rows.iter().map(|r| erase_type(&r.ty(), &known)).collect();
+            let inner_dims: Vec<PrimExpr> = inside.inner_dims().map(PrimExpr::Var).collect();
+            let control = |index: PrimExpr| {
+                Expr::shape([index].into_iter().chain(limit.clone().map(PrimExpr::Var)).chain(inner_dims.clone()))
+            };
+            let at_param = Var::new("at", control(at.clone()).ty());
+            let mut params = vec![at_param];
+            params.extend(go.clone());
+            params.extend(state.iter().chain(&lists).cloned());
+            params.extend(inside.params().cloned());
+            let signature = Type::func(params.iter().map(|p| p.ty.clone()).collect::<Vec<_>>(), ret.clone(), false);
+            let mut args = vec![control(&at + 1)];
+            args.extend(next.go);
+            args.extend(next.state);
+            args.extend(lists.iter().cloned().map(Expr::Var));
+            args.extend(inside.params().cloned().map(Expr::Var));
+            // Loops inside of this one have their names by now.
+            let name = b.module().fresh_name(self.name);
+            let callee = GlobalVar::typed(name.clone(), signature.clone());
+            let again = b.emit(call(Expr::Global(callee), args, ret.clone()))?;
+            let mut seq = b.end_scope(again)?;
+            let conditions = go
+                .clone()
+                .map(Expr::Var)
+                .into_iter()
+                .chain(limit.clone().map(|m| Expr::prim(prim::lt(at.clone(), PrimExpr::Var(m)))));
+            let mut choice = None;
+            for condition in conditions {
+                b.begin_scope();
+                let exit = b.emit(exits())?;
+                let exit = b.end_scope(exit)?;
+                let value = Ref::new(If { condition, true_branch: seq.clone(), false_branch: exit, ty: ret.clone() });
+                b.begin_scope();
+                let result = b.emit(Expr::from(value.clone()))?;
+                seq = b.end_scope(result)?;
+                choice = Some(Expr::from(value));
+            }
+            written = Some(Written { name, params, signature });
+            match choice {
+                Some(choice) => Ok(b.emit(choice)?),
+                None => Err(NodeError::invalid("it has neither a limit nor a condition, so it never ends").into()),
+            }
+        })?;
+        let Some(Written { name, params, signature }) = written else {
+            return Err(NodeError::invalid("the body was not imported").into());
+        };
+        let mut function = (*function).clone();
+        function.params = params;
+        function.ret_ty = ret;
+        function.pure = false;
+        builder.module_mut().insert(name.clone(), Ref::new(function));
+
+        let outer: Vec<PrimExpr> = inside.outer_dims().collect();
+        let control = [prim::int(0)].into_iter().chain(self.limit.clone()).chain(outer);
+        let mut args = vec![Expr::shape(control)];
+        args.extend(self.go.clone());
+        args.extend(self.state.iter().chain(&self.lists).cloned());
+        args.extend(inside.args());
+        let done = self.behind(builder, GlobalVar::typed(name, signature), args, &result, &inside)?;
+        let rows = rows.iter().map(|ty| inside.outer_type(ty)).collect();
+        Ok(Done { state: done, rows })
+    }
+
+    fn checked(&self, next: Next) -> Result<Next> {
+        let (state, rows) = (self.state.len(), self.lists.len());
+        if next.state.len() != state || next.rows.len() != rows {
+            let (s, r) = (next.state.len(), next.rows.len());
+            return Err(NodeError::invalid(format!(
+                "a turn gives {s} values and {r} rows where {state} and {rows} are needed"
+            )));
+        }
+        Ok(next)
+    }
+
+    /// Adds the first call, and binds what is left of the state.
+    fn behind(
+        &self,
+        builder: &mut BlockBuilder,
+        callee: Ref<GlobalVar>,
+        args: Vec<Expr>,
+        result: &[Type],
+        inside: &Boundary,
+    ) -> Result<Vec<Expr>> {
+        let types: Vec<Type> = result.iter().map(|ty| inside.outer_type(ty)).collect();
+        let mut scope = Scope::new(builder);
+        let done = scope.emit(call(Expr::Global(callee), args, Type::tuple(types.clone())))?;
+        let mut state = Vec::with_capacity(types.len());
+        for (i, ty) in types.iter().enumerate() {
+            let field = scope.emit(Expr::field(done.clone(), i))?;
+            state.push(match ty {
+                Type::Tensor(t) if t.shape.is_none() && t.ndim >= 0 => {
+                    let open = vec![None; usize::try_from(t.ndim).unwrap_or(0)];
+                    scope.bind_dims(field, open, t.dtype)?
+                }
+                _ => field,
+            });
+        }
+        Ok(state)
+    }
+}
+
+/// A call of a function of the program or of the runtime.
+fn call(op: Expr, args: Vec<Expr>, ty: Type) -> Expr {
+    let ty_args = if matches!(op, Expr::Extern(_)) { vec![ty.clone()] } else { Vec::new() };
+    Ref::new(Call { op, args, attrs: Attrs::new(), ty_args, ty, span: None }).into()
+}
+
+/// Adds a call of a function of the runtime.
+pub fn runtime(builder: &mut BlockBuilder, name: &str, args: Vec<Expr>, ty: Type) -> Result<Expr> {
+    builder.emit(call(Expr::external(name), args, ty)).map_err(|e| NodeError::Relax(e.to_string()))
+}
+
+/// Adds a call of a function of the runtime that gives nothing.
+fn effect(builder: &mut BlockBuilder, name: &str, args: Vec<Expr>) -> Result<()> {
+    runtime(builder, name, args, Type::void()).map(|_| ())
+}

@@ -1,0 +1,282 @@
+//! [`Graphs`]: the nodes of a model and of the graphs inside it, one after the other, into the program under construction.
+//!
+//! A node that fails is noted, its outputs become unknown, nodes that depend on them are skipped without a complaint of
+//! their own, and the import goes on: the error at the end names every problem there is. Operators with graphs inside come
+//! back here for those ([`crate::flow`]), and so do calls of the model's functions ([`crate::functions`]).
+
+use std::path::Path;
+
+use relaxide_ir::Attrs;
+use relaxide_relax::{BlockBuilder, Expr};
+
+use crate::constant;
+use crate::error::{NodeError, Place, Problem};
+use crate::flow::branch::{self, Facts, Split};
+use crate::functions::Calls;
+use crate::model::{Model, canonical_domain};
+use crate::names::{Known, Names, Sight};
+use crate::node::Node;
+use crate::ops::{self, Rule};
+use crate::options::ImportOptions;
+use crate::proto::{GraphProto, NodeProto, TensorProto};
+use crate::scope::Scope;
+use crate::symbolic;
+use crate::value::Value;
+
+/// How many graphs may be open inside each other, functions among them.
+const MAX_DEPTH: usize = 64;
+
+/// What became of a node.
+pub enum Step {
+    /// Its outputs.
+    Values(Vec<Value>),
+    /// It has problems inside, which are noted.
+    Noted,
+    /// What follows it has to be imported once for each branch.
+    Split(Box<Split>),
+}
+
+/// A problem, and whether the model is at fault where it is reached.
+struct Note {
+    problem: Problem,
+    invalid: bool,
+}
+
+/// The graphs of a model under import.
+pub struct Graphs<'m> {
+    /// The model.
+    pub model: &'m Model,
+    /// What the caller says.
+    pub options: &'m ImportOptions,
+    /// What names stand for.
+    pub names: Names,
+    /// Functions of the model that are being expanded.
+    pub calls: Calls,
+    /// What is known where the program has taken branches.
+    pub facts: Facts,
+    notes: Vec<Note>,
+}
+
+impl<'m> Graphs<'m> {
+    /// No graph is open yet.
+    pub fn new(model: &'m Model, options: &'m ImportOptions) -> Self {
+        let (names, calls, facts) = (Names::default(), Calls::default(), Facts::default());
+        Graphs { model, options, names, calls, facts, notes: Vec::new() }
+    }
+
+    /// Notes a problem that is none of a node's.
+    pub fn problem(&mut self, place: Place, reason: impl Into<String>, help: Option<&str>) {
+        let problem = Problem { place, reason: reason.into(), help: help.map(str::to_string) };
+        self.notes.push(Note { problem, invalid: false });
+    }
+
+    /// How many problems are noted.
+    pub fn noted(&self) -> usize {
+        self.notes.len()
+    }
+
+    /// Takes back the problems from one on. Their text, if the model is at fault for all of them: what it computes there
+    /// makes no sense, so it is an error of the program that gets there.
+    pub fn take_back(&mut self, from: usize) -> Option<String> {
+        let notes = self.notes.split_off(from.min(self.notes.len()));
+        let first = notes.first()?;
+        let text = format!("{}: {}", first.problem.place, first.problem.reason);
+        notes.iter().all(|note| note.invalid).then_some(text)
+    }
+
+    /// Every problem, in order.
+    pub fn problems(&mut self) -> Vec<Problem> {
+        std::mem::take(&mut self.notes).into_iter().map(|note| note.problem).collect()
+    }
+
+    /// Gives names to constants of a graph.
+    pub fn initializers(&mut self, protos: &[TensorProto]) {
+        let directory =
+            self.model.directory.as_deref().map(|d| if d.as_os_str().is_empty() { Path::new(".") } else { d });
+        for proto in protos {
+            let known = match constant::from_proto(proto, directory) {
+                Ok(tensor) => Known::Value(Value::Constant(tensor)),
+                Err(error) => {
+                    self.problem(Place::Initializer(proto.name.clone()), error.to_string(), None);
+                    Known::Failed
+                }
+            };
+            self.names.set(&proto.name, known);
+        }
+    }
+
+    /// Imports a graph inside a node: its inputs' values in, its outputs' values out; `None` where problems are noted.
+    pub fn inner(
+        &mut self,
+        builder: &mut BlockBuilder,
+        graph: &GraphProto,
+        inputs: Vec<Value>,
+        sight: Sight,
+    ) -> Option<Vec<Value>> {
+        self.names.open(sight);
+        self.initializers(&graph.initializer);
+        for (info, value) in graph.input.iter().zip(inputs) {
+            self.names.set(&info.name, Known::Value(value));
+        }
+        let outputs: Vec<&str> = graph.output.iter().map(|o| o.name.as_str()).collect();
+        // A level that captures is closed by whoever opened it, who needs what was captured.
+        let captures = self.names.boundary().is_some();
+        let values = self.values(builder, &graph.node, &outputs);
+        if !captures {
+            self.names.close();
+        }
+        values
+    }
+
+    /// Imports nodes of the innermost graph; the values of its outputs, or `None` where problems are noted.
+    pub fn values(&mut self, builder: &mut BlockBuilder, nodes: &[NodeProto], outputs: &[&str]) -> Option<Vec<Value>> {
+        if self.names.depth() > MAX_DEPTH {
+            self.problem(
+                Place::Model,
+                format!("graphs and functions are more than {MAX_DEPTH} deep inside each other"),
+                None,
+            );
+            return None;
+        }
+        for (i, proto) in nodes.iter().enumerate() {
+            if let Some(split) = self.node(builder, proto) {
+                return branch::split(self, builder, proto, &split, nodes.get(i + 1..).unwrap_or_default(), outputs);
+            }
+        }
+        let mut values = Vec::with_capacity(outputs.len());
+        for &name in outputs {
+            match self.names.get(name) {
+                Some(Known::Value(value)) => values.push(value),
+                Some(Known::Failed) => {}
+                None => self.problem(Place::Output(name.to_string()), "nothing in the graph makes it", None),
+            }
+        }
+        (values.len() == outputs.len()).then_some(values)
+    }
+
+    /// Imports one node; failures are noted. A split is what the caller has to do.
+    fn node(&mut self, builder: &mut BlockBuilder, proto: &NodeProto) -> Option<Split> {
+        let domain = canonical_domain(&proto.domain);
+        let opset = self.opset(domain);
+        let result = match self.step(builder, proto, domain, opset) {
+            Ok(Some(Step::Values(values))) => Ok(values),
+            Ok(Some(Step::Split(split))) => return Some(*split),
+            Ok(Some(Step::Noted) | None) => {
+                self.fail_outputs(proto);
+                return None;
+            }
+            Err(error) => Err(error),
+        };
+        match result {
+            Ok(values) => self.bind(proto, values),
+            Err(error) => {
+                self.note(proto, domain, opset, &error);
+                self.fail_outputs(proto);
+            }
+        }
+        None
+    }
+
+    /// The version of an operator set that nodes mean here.
+    fn opset(&self, domain: &str) -> i64 {
+        match (self.calls.opset(domain), self.options.opset) {
+            (Some(version), _) => version,
+            (None, Some(version)) if domain.is_empty() => version,
+            _ => self.model.opset(domain).unwrap_or(0),
+        }
+    }
+
+    /// Gives the outputs of a node their values.
+    pub fn bind(&mut self, proto: &NodeProto, values: Vec<Value>) {
+        for (name, value) in proto.output.iter().zip(values) {
+            self.names.set(name, Known::Value(value));
+        }
+    }
+
+    /// What becomes of a node; `None` where an input could not be imported.
+    fn step(
+        &mut self,
+        builder: &mut BlockBuilder,
+        proto: &NodeProto,
+        domain: &str,
+        opset: i64,
+    ) -> Result<Option<Step>, NodeError> {
+        if let Some(function) = self.model.function(domain, &proto.op_type, &proto.overload) {
+            let Some(inputs) = self.node_inputs(proto)? else { return Ok(None) };
+            return self.call(builder, function, proto, inputs).map(Some);
+        }
+        // An operator without a rule is a problem of its own, also where an input has one already.
+        let rule = ops::rule(domain, &proto.op_type, opset)?;
+        let Some(inputs) = self.node_inputs(proto)? else { return Ok(None) };
+        let node = Node { proto, inputs, opset };
+        if let Rule::Flow(rule) = rule {
+            return rule(self, builder, &node).map(Some);
+        }
+        if let Some(value) = self.facts.about(&node) {
+            return Ok(Some(Step::Values(vec![value])));
+        }
+        let values = import_node(&mut Scope::new(builder), rule, &node)?;
+        self.facts.remember(&node, &values);
+        Ok(Some(Step::Values(values)))
+    }
+
+    fn note(&mut self, proto: &NodeProto, domain: &str, opset: i64, error: &NodeError) {
+        let (help, invalid) = match error {
+            NodeError::Unsupported { help, .. } => (help.clone(), false),
+            NodeError::Invalid(_) | NodeError::Relax(_) => (None, true),
+        };
+        let op = if domain.is_empty() { proto.op_type.clone() } else { format!("{domain}.{}", proto.op_type) };
+        let first = || proto.output.first().cloned().unwrap_or_default();
+        let name = if proto.name.is_empty() { first() } else { proto.name.clone() };
+        let place = Place::Node { op, name, opset };
+        self.notes.push(Note { problem: Problem { place, reason: error.to_string(), help }, invalid });
+    }
+
+    /// What the inputs stand for; `None` where one could not be imported.
+    fn node_inputs(&mut self, proto: &NodeProto) -> Result<Option<Vec<Option<Value>>>, NodeError> {
+        let mut inputs = Vec::new();
+        for name in &proto.input {
+            if name.is_empty() {
+                inputs.push(None);
+                continue;
+            }
+            inputs.push(match self.names.get(name) {
+                Some(Known::Value(value)) => Some(value),
+                Some(Known::Failed) => return Ok(None),
+                None => return Err(NodeError::invalid(format!("nothing before it makes its input `{name}`"))),
+            });
+        }
+        Ok(Some(inputs))
+    }
+
+    fn fail_outputs(&mut self, proto: &NodeProto) {
+        for name in &proto.output {
+            self.names.set(name, Known::Failed);
+        }
+    }
+}
+
+/// Imports a node whose inputs are known.
+fn import_node(scope: &mut Scope, rule: Rule, node: &Node) -> Result<Vec<Value>, NodeError> {
+    if let Some(value) = symbolic::evaluate(node) {
+        return Ok(vec![Value::Symbolic(value)]);
+    }
+    let values = rule.apply(scope, node)?;
+    let wanted = node.outputs();
+    if values.len() < wanted {
+        let given = values.len();
+        return Err(NodeError::unsupported(format!(
+            "{wanted} outputs are used, but only the first {given} are supported"
+        )));
+    }
+    Ok(values)
+}
+
+/// Adds a statement that fails with a message when the program gets there.
+pub fn fail_when_reached(builder: &mut BlockBuilder, message: &str) -> Result<(), NodeError> {
+    let mut scope = Scope::new(builder);
+    let never = scope.scalar(0.0, relaxide_ffi::DataType::bool())?;
+    let format = message.replace('{', "{{").replace('}', "}}");
+    let attrs = Attrs::new().with("format", format);
+    scope.op("assert_op", [never], attrs).map(|_: Expr| ())
+}

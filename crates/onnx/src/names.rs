@@ -1,0 +1,122 @@
+//! [`Names`]: what the names of open graphs stand for.
+//!
+//! Graphs nest: a branch of `If` and the body of `Loop` see the names around them, the body of a function sees only its own.
+//! The body of a loop is a function of its own in the program, so what it reads from outside has to be handed to it: its
+//! level has a [`Boundary`], which turns values from outside into parameters as they are asked for.
+
+use std::collections::{HashMap, HashSet};
+
+use relaxide_ffi::Ref;
+use relaxide_ir::Var;
+use relaxide_relax::shape::vars_of;
+
+use crate::flow::Boundary;
+use crate::value::Value;
+
+/// A name of a graph during import.
+#[derive(Clone, Debug)]
+pub enum Known {
+    /// It stands for a value.
+    Value(Value),
+    /// Its node has a problem, which is noted.
+    Failed,
+}
+
+/// What a graph sees of those around it.
+#[derive(Debug)]
+pub enum Sight {
+    /// Their names and values.
+    Open,
+    /// Nothing: the body of a function.
+    Closed,
+    /// Their names, as parameters.
+    Captured(Boundary),
+}
+
+#[derive(Debug)]
+struct Level {
+    names: HashMap<String, Known>,
+    sight: Sight,
+}
+
+/// The names of open graphs.
+#[derive(Debug, Default)]
+pub struct Names {
+    levels: Vec<Level>,
+}
+
+impl Names {
+    /// Opens a graph.
+    pub fn open(&mut self, sight: Sight) {
+        self.levels.push(Level { names: HashMap::new(), sight });
+    }
+
+    /// Closes the innermost graph. What its boundary took in is given back.
+    pub fn close(&mut self) -> Option<Boundary> {
+        match self.levels.pop()?.sight {
+            Sight::Captured(boundary) => Some(boundary),
+            _ => None,
+        }
+    }
+
+    /// How many graphs are open.
+    pub fn depth(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// The boundary of the innermost graph, if it is the body of a loop.
+    pub fn boundary(&mut self) -> Option<&mut Boundary> {
+        match &mut self.levels.last_mut()?.sight {
+            Sight::Captured(boundary) => Some(boundary),
+            _ => None,
+        }
+    }
+
+    /// Gives a name of the innermost graph a meaning.
+    pub fn set(&mut self, name: &str, known: Known) {
+        if let Some(level) = self.levels.last_mut() {
+            level.names.insert(name.to_string(), known);
+        }
+    }
+
+    /// What a name stands for in the innermost graph.
+    pub fn get(&mut self, name: &str) -> Option<Known> {
+        let mut at = self.levels.len();
+        let found = loop {
+            at = at.checked_sub(1)?;
+            let level = self.levels.get(at)?;
+            if let Some(known) = level.names.get(name) {
+                break known.clone();
+            }
+            if matches!(level.sight, Sight::Closed) {
+                return None;
+            }
+        };
+        let Known::Value(mut value) = found else { return Some(Known::Failed) };
+        for level in self.levels.iter_mut().skip(at + 1) {
+            if let Sight::Captured(boundary) = &mut level.sight {
+                value = boundary.capture(&value);
+                level.names.insert(name.to_string(), Known::Value(value.clone()));
+            }
+        }
+        Some(Known::Value(value))
+    }
+
+    /// The symbolic variables that values of the function under construction are described with.
+    pub fn dims(&self) -> HashSet<Ref<Var>> {
+        let mut dims = HashSet::new();
+        for level in self.levels.iter().rev() {
+            for known in level.names.values() {
+                if let Known::Value(value) = known {
+                    dims.extend(value.dim_vars());
+                }
+            }
+            if let Sight::Captured(boundary) = &level.sight {
+                dims.extend(vars_of(boundary.params().map(|p| &p.ty)));
+                dims.extend(boundary.bound_dims());
+                break;
+            }
+        }
+        dims
+    }
+}

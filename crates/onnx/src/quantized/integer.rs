@@ -1,0 +1,138 @@
+//! Products of integers: `MatMulInteger`, `ConvInteger`, `QLinearMatMul`, `QLinearConv`.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_relax::Expr;
+
+use super::linear::{dtype_of, parameters, quantize_to, zero_point};
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::ops::elementwise::broadcast_call;
+use crate::ops::{Outputs, conv, matmul, one};
+use crate::scope::Scope;
+use crate::value::Value;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// The one output of another operator.
+pub fn only(values: Vec<Value>) -> Result<Expr> {
+    match values.into_iter().next() {
+        Some(Value::Computed(expr)) => Ok(expr),
+        _ => Err(NodeError::invalid("an operator gives nothing")),
+    }
+}
+
+/// Integers less their zero, in 32 bits.
+pub fn centred(scope: &mut Scope, x: Expr, zero: Option<Expr>) -> Result<Expr> {
+    let wide = scope.cast(x, DataType::int(32))?;
+    match zero {
+        Some(zero) => {
+            let zero = scope.cast(zero, DataType::int(32))?;
+            broadcast_call(scope, "subtract", [wide, zero])
+        }
+        None => Ok(wide),
+    }
+}
+
+/// A zero point for each row of a left matrix, as a column.
+fn row_zero(scope: &mut Scope, zero: Option<Expr>) -> Result<Option<Expr>> {
+    let Some(zero) = zero else { return Ok(None) };
+    let mut dims = scope.dims(&zero)?;
+    if dims.len() == 1 && !dims[0].is_int(1) {
+        dims.push(prim::int(1));
+    }
+    scope.reshape(zero, dims).map(Some)
+}
+
+/// `MatMulInteger`.
+pub fn matmul_integer(scope: &mut Scope, node: &Node) -> Outputs {
+    let (a, b) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
+    let (za, zb) = (zero_point(scope, node, 2)?, zero_point(scope, node, 3)?);
+    let za = row_zero(scope, za)?;
+    let (a, b) = (centred(scope, a, za)?, centred(scope, b, zb)?);
+    matmul::matmul(scope, &node.with_inputs([a, b]))
+}
+
+/// A scale of a product: one number for both sides, perhaps one for each column or row.
+fn product_scale(scope: &mut Scope, a: Expr, b: Expr) -> Result<Expr> {
+    broadcast_call(scope, "multiply", [a, b])
+}
+
+/// A sum of products as integers of 8 bits: scaled by what both sides' steps and the result's are worth.
+pub fn requantized(
+    scope: &mut Scope,
+    sum: Expr,
+    scale: Expr,
+    (out_scale, out_zero): (Expr, Option<Expr>),
+    dtype: DataType,
+) -> Result<Expr> {
+    let real = scope.cast(sum, DataType::float(32))?;
+    let scale = broadcast_call(scope, "divide", [scale, out_scale])?;
+    let real = broadcast_call(scope, "multiply", [real, scale])?;
+    let unit = scope.scalar(1.0, DataType::float(32))?;
+    quantize_to(scope, real, (unit, out_zero), dtype, (0, 0))
+}
+
+/// `QLinearMatMul`.
+pub fn qlinear_matmul(scope: &mut Scope, node: &Node) -> Outputs {
+    let (a, b) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(3)?)?);
+    let (scale_a, zero_a) = parameters(scope, node, 1)?;
+    let (scale_b, zero_b) = parameters(scope, node, 4)?;
+    let scale_a = row_zero(scope, Some(scale_a))?.ok_or_else(|| NodeError::invalid("a scale is missing"))?;
+    let zero_a = row_zero(scope, zero_a)?;
+    let out = parameters(scope, node, 6)?;
+    let dtype = dtype_of(scope, node, 7)?.unwrap_or(DataType::uint(8));
+    let (a, b) = (centred(scope, a, zero_a)?, centred(scope, b, zero_b)?);
+    let sum = only(matmul::matmul(scope, &node.with_inputs([a, b]))?)?;
+    let scale = product_scale(scope, scale_a, scale_b)?;
+    one(requantized(scope, sum, scale, out, dtype)?)
+}
+
+/// A parameter for each output channel, in line with axis `axis` of a tensor of `rank` axes.
+fn per_channel(scope: &mut Scope, parameter: Expr, axis: usize, rank: usize) -> Result<Expr> {
+    let dims = scope.dims(&parameter)?;
+    match &dims[..] {
+        [n] if !n.is_int(1) => {
+            let mut lined = vec![prim::int(1); rank];
+            lined[axis] = n.clone();
+            scope.reshape(parameter, lined)
+        }
+        _ => scope.reshape(parameter, Vec::<PrimExpr>::new()),
+    }
+}
+
+/// A convolution of integers: input and weight with their zero points.
+fn conv_sum(scope: &mut Scope, node: &Node, (w, zx, zw): (usize, Option<Expr>, Option<Expr>)) -> Result<Expr> {
+    let (x, weight) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(w)?)?);
+    let rank = scope.dims(&weight)?.len();
+    let zw = zw.map(|zero| per_channel(scope, zero, 0, rank)).transpose()?;
+    let zx = zx.map(|zero| per_channel(scope, zero, 0, rank)).transpose()?;
+    let (x, weight) = (centred(scope, x, zx)?, centred(scope, weight, zw)?);
+    only(conv::conv(scope, &node.with_inputs([x, weight]))?)
+}
+
+/// `ConvInteger`.
+pub fn conv_integer(scope: &mut Scope, node: &Node) -> Outputs {
+    let zeros = (zero_point(scope, node, 2)?, zero_point(scope, node, 3)?);
+    one(conv_sum(scope, node, (1, zeros.0, zeros.1))?)
+}
+
+/// `QLinearConv`.
+pub fn qlinear_conv(scope: &mut Scope, node: &Node) -> Outputs {
+    let (scale_x, zero_x) = parameters(scope, node, 1)?;
+    let (scale_w, zero_w) = parameters(scope, node, 4)?;
+    let out = parameters(scope, node, 6)?;
+    let dtype = dtype_of(scope, node, 7)?.unwrap_or(DataType::uint(8));
+    let mut sum = conv_sum(scope, node, (3, zero_x, zero_w))?;
+    let rank = scope.dims(&sum)?.len();
+    if let Some(bias) = node.optional(8) {
+        let bias = scope.tensor(bias)?;
+        let bias = per_channel(scope, bias, 1, rank)?;
+        sum = broadcast_call(scope, "add", [sum, bias])?;
+    }
+    let scale_w = per_channel(scope, scale_w, 1, rank)?;
+    let scale_x = scope.reshape(scale_x, Vec::new())?;
+    let scale = product_scale(scope, scale_x, scale_w)?;
+    let out_scale = scope.reshape(out.0, Vec::new())?;
+    one(requantized(scope, sum, scale, (out_scale, out.1), dtype)?)
+}

@@ -1,0 +1,212 @@
+//! `QuantizeLinear`, `DequantizeLinear` and `DynamicQuantizeLinear`.
+//!
+//! Scales and zero points are one number, one for each place of an axis, or one for each block of such places.
+
+use relaxide_ffi::{DataType, SmallFloat};
+use relaxide_ir::Attrs;
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_relax::Expr;
+use relaxide_tir::te;
+
+use crate::constant;
+use crate::dims;
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::ops::elementwise::with_number;
+use crate::ops::{Outputs, one};
+use crate::scope::Scope;
+use crate::value::Value;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// Where the scale and zero point of an element are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Grain {
+    /// There is one.
+    Tensor,
+    /// One for each place of an axis.
+    Axis(usize),
+    /// One for so many places of an axis.
+    Block(usize, i64),
+}
+
+impl Grain {
+    /// How a parameter is laid out beside a tensor.
+    fn of(scope: &Scope, x: &Expr, parameter: &Expr, axis: i64, block: i64) -> Result<Grain> {
+        let (x, p) = (scope.dims(x)?, scope.dims(parameter)?);
+        if p.iter().all(|d| d.is_int(1)) && p.len() <= 1 {
+            return Ok(Grain::Tensor);
+        }
+        let at = dims::axis(axis, x.len());
+        let at = at.ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {} axes", x.len())))?;
+        match (p.len(), block) {
+            (1, _) => Ok(Grain::Axis(at)),
+            (n, 1..) if n == x.len() => Ok(Grain::Block(at, block)),
+            (n, _) => Err(NodeError::invalid(format!("the scale has {n} axes, the input {}", x.len()))),
+        }
+    }
+
+    /// The parameter of an element.
+    fn read(self, parameter: &te::Tensor, at: &[PrimExpr]) -> PrimExpr {
+        match self {
+            Grain::Tensor => parameter.at(&vec![prim::int(0); parameter.ndim()]),
+            Grain::Axis(axis) => parameter.at(std::slice::from_ref(&at[axis])),
+            Grain::Block(axis, size) => {
+                let mut place = at.to_vec();
+                place[axis] = prim::floordiv(&at[axis], prim::int(size));
+                parameter.at(&place)
+            }
+        }
+    }
+}
+
+/// The least and the largest number of an integer type.
+fn range(dtype: DataType) -> (f64, f64) {
+    let bits = i32::from(dtype.bits);
+    if dtype.is_uint() { (0.0, 2f64.powi(bits) - 1.0) } else { (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1) - 1.0) }
+}
+
+/// Numbers as integers (or small floats): `saturate(round(x / scale) + zero)`.
+pub fn quantize_to(
+    scope: &mut Scope,
+    x: Expr,
+    (scale, zero): (Expr, Option<Expr>),
+    dtype: DataType,
+    (axis, block): (i64, i64),
+) -> Result<Expr> {
+    let grain = Grain::of(scope, &x, &scale, axis, block)?;
+    let dims = scope.dims(&x)?;
+    let wide = if scope.dtype(&scale).bits < 32 { DataType::float(32) } else { scope.dtype(&scale) };
+    let mut args = vec![x, scale];
+    args.extend(zero);
+    let small = SmallFloat::of(dtype);
+    let result = scope.te("quantize", args, |inputs| {
+        let (x, scale, zero) = (inputs[0].clone(), inputs[1].clone(), inputs.get(2).cloned());
+        vec![te::compute("quantize", dims, |at: &[PrimExpr]| {
+            let number = |v: f64| prim::constant(wide, v);
+            let steps = prim::div(prim::cast(wide, x.at(at)), prim::cast(wide, grain.read(&scale, at)));
+            if let Some(family) = small {
+                let largest = family.decode(family.largest() as u8);
+                return prim::cast(dtype, prim::min(prim::max(steps, number(-largest)), number(largest)));
+            }
+            let steps = prim::math("round", steps);
+            let moved = match &zero {
+                Some(zero) => steps + prim::cast(wide, grain.read(zero, at)),
+                None => steps,
+            };
+            let (low, high) = range(dtype);
+            prim::cast(dtype, prim::min(prim::max(moved, number(low)), number(high)))
+        })]
+    })?;
+    Ok(result)
+}
+
+/// Integers as numbers: `(x - zero) * scale`.
+pub fn dequantize_to(
+    scope: &mut Scope,
+    x: Expr,
+    (scale, zero): (Expr, Option<Expr>),
+    dtype: DataType,
+    (axis, block): (i64, i64),
+) -> Result<Expr> {
+    let grain = Grain::of(scope, &x, &scale, axis, block)?;
+    let dims = scope.dims(&x)?;
+    let whole = scope.dtype(&x).is_integer();
+    let wide = if dtype.bits < 32 { DataType::float(32) } else { dtype };
+    let mut args = vec![x, scale];
+    args.extend(zero);
+    scope.te("dequantize", args, |inputs| {
+        let (x, scale, zero) = (inputs[0].clone(), inputs[1].clone(), inputs.get(2).cloned());
+        vec![te::compute("dequantize", dims, |at: &[PrimExpr]| {
+            let steps = match &zero {
+                Some(zero) if whole => {
+                    let int = DataType::int(32);
+                    prim::cast(wide, prim::cast(int, x.at(at)) - prim::cast(int, grain.read(zero, at)))
+                }
+                Some(zero) => prim::cast(wide, x.at(at)) - prim::cast(wide, grain.read(zero, at)),
+                None => prim::cast(wide, x.at(at)),
+            };
+            prim::cast(dtype, steps * prim::cast(wide, grain.read(&scale, at)))
+        })]
+    })
+}
+
+/// Whether a value is known to be zero everywhere.
+fn is_zero(value: &Value) -> bool {
+    value.constant().and_then(|t| constant::floats(t).ok()).is_some_and(|v| v.iter().all(|v| *v == 0.0))
+}
+
+/// A zero point, unless it is left out or zero.
+pub fn zero_point(scope: &mut Scope, node: &Node, i: usize) -> Result<Option<Expr>> {
+    match node.optional(i) {
+        Some(value) if !is_zero(value) => scope.tensor(value).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Inputs `i` to `i + 2` as a scale and a zero point.
+pub fn parameters(scope: &mut Scope, node: &Node, i: usize) -> Result<(Expr, Option<Expr>)> {
+    Ok((scope.tensor(node.input(i)?)?, zero_point(scope, node, i + 1)?))
+}
+
+/// Element type of an input that may be left out.
+pub fn dtype_of(scope: &mut Scope, node: &Node, i: usize) -> Result<Option<DataType>> {
+    match node.optional(i) {
+        Some(value) => scope.tensor(value).map(|tensor| Some(scope.dtype(&tensor))),
+        None => Ok(None),
+    }
+}
+
+/// `QuantizeLinear`.
+pub fn quantize(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = scope.tensor(node.input(0)?)?;
+    let given = match node.int("output_dtype")?.filter(|d| *d != 0) {
+        Some(to) => Some(constant::dtype_of(to).map_err(|e| NodeError::unsupported(e.to_string()))?),
+        None => None,
+    };
+    let dtype = given.or(dtype_of(scope, node, 2)?).unwrap_or(DataType::uint(8));
+    let parameters = parameters(scope, node, 1)?;
+    let place = (node.int_or("axis", 1)?, node.int_or("block_size", 0)?);
+    one(quantize_to(scope, x, parameters, dtype, place)?)
+}
+
+/// `DequantizeLinear`.
+pub fn dequantize(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = scope.tensor(node.input(0)?)?;
+    let parameters = parameters(scope, node, 1)?;
+    let dtype = match node.int("output_dtype")?.filter(|d| *d != 0) {
+        Some(to) => constant::dtype_of(to).map_err(|e| NodeError::unsupported(e.to_string()))?,
+        None => scope.dtype(&parameters.0),
+    };
+    let place = (node.int_or("axis", 1)?, node.int_or("block_size", 0)?);
+    one(dequantize_to(scope, x, parameters, dtype, place)?)
+}
+
+/// `DynamicQuantizeLinear`: integers of 8 bits, with the scale and zero point that the numbers need.
+pub fn dynamic(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = scope.tensor(node.input(0)?)?;
+    let (y, scale, zero) = dynamic_of(scope, x)?;
+    Ok(vec![Value::Computed(y), Value::Computed(scale), Value::Computed(zero)])
+}
+
+/// The numbers as integers, their scale and zero point.
+pub fn dynamic_of(scope: &mut Scope, x: Expr) -> Result<(Expr, Expr, Expr)> {
+    let all = Attrs::new();
+    let low = scope.op("min", [x.clone()], all.clone())?;
+    let low = with_number(scope, "minimum", low, 0.0)?;
+    let high = scope.op("max", [x.clone()], all)?;
+    let high = with_number(scope, "maximum", high, 0.0)?;
+    let width = scope.call("subtract", [high, low.clone()])?;
+    let scale = with_number(scope, "divide", width, 255.0)?;
+    // Where all numbers are zero, any scale does.
+    let flat = with_number(scope, "equal", scale.clone(), 0.0)?;
+    let unit = scope.scalar(1.0, scope.dtype(&scale))?;
+    let scale = scope.call("where", [flat, unit, scale])?;
+    let zero = scope.call("divide", [low, scale.clone()])?;
+    let zero = scope.call("negative", [zero])?;
+    let zero = scope.call("round", [zero])?;
+    let zero = crate::ops::elementwise::clip_between(scope, zero, Some(0.0), Some(255.0))?;
+    let zero = scope.cast(zero, DataType::uint(8))?;
+    let y = quantize_to(scope, x, (scale.clone(), Some(zero.clone())), DataType::uint(8), (0, 0))?;
+    Ok((y, scale, zero))
+}

@@ -1,0 +1,7 @@
+//! Quantized operators: numbers as small integers, with a scale and the integer that stands for zero.
+//!
+//! Products of integers are summed up in 32 bits, exactly; only what goes into them and what comes out is scaled. Operators
+//! whose results are no sums (`QLinearSigmoid` …) are computed on real numbers.
+
+pub mod integer;
+pub mod linear;

@@ -1,0 +1,127 @@
+//! The functions that cells apply to their gates.
+
+use relaxide_relax::Expr;
+
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::ops::elementwise::{clip_between, with_number};
+use crate::scope::Scope;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// A function of one gate, with its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Activation {
+    name: String,
+    alpha: f64,
+    beta: f64,
+}
+
+/// Names, and the defaults of the parameters that each takes.
+const KNOWN: &[(&str, Option<f64>, Option<f64>)] = &[
+    ("affine", Some(1.0), Some(0.0)),
+    ("elu", Some(1.0), None),
+    ("hardsigmoid", Some(0.2), Some(0.5)),
+    ("leakyrelu", Some(0.01), None),
+    ("relu", None, None),
+    ("scaledtanh", Some(1.0), Some(1.0)),
+    ("sigmoid", None, None),
+    ("softplus", None, None),
+    ("softsign", None, None),
+    ("tanh", None, None),
+    ("thresholdedrelu", Some(1.0), None),
+];
+
+/// The functions of a node, in order: `defaults` for each direction where the node names none. Parameters are consumed by
+/// those functions that take any.
+pub fn of(node: &Node, defaults: &[&str], directions: usize) -> Result<Vec<Activation>> {
+    let names = match node.strings("activations")? {
+        Some(names) => names,
+        None => defaults.iter().cycle().take(defaults.len() * directions).map(|s| s.to_string()).collect(),
+    };
+    if names.len() != defaults.len() * directions {
+        let (given, needed) = (names.len(), defaults.len() * directions);
+        return Err(NodeError::invalid(format!("{given} activations are named where {needed} are needed")));
+    }
+    let mut alphas = node.floats("activation_alpha")?.unwrap_or_default().into_iter();
+    let mut betas = node.floats("activation_beta")?.unwrap_or_default().into_iter();
+    let one = |name: String| {
+        let lower = name.to_ascii_lowercase();
+        let Some((_, alpha, beta)) = KNOWN.iter().find(|(known, ..)| *known == lower) else {
+            return Err(NodeError::unsupported(format!("the activation `{name}` is not known")));
+        };
+        let value = |default: Option<f64>, list: &mut std::vec::IntoIter<f32>| {
+            default.map_or(0.0, |default| list.next().map_or(default, f64::from))
+        };
+        let (alpha, beta) = (value(*alpha, &mut alphas), value(*beta, &mut betas));
+        Ok(Activation { name: lower, alpha, beta })
+    };
+    names.into_iter().map(one).collect()
+}
+
+impl Activation {
+    /// The function of a gate, whose value is limited first.
+    pub fn apply(&self, scope: &mut Scope, mut x: Expr, clip: Option<f64>) -> Result<Expr> {
+        if let Some(clip) = clip {
+            x = clip_between(scope, x, Some(-clip), Some(clip))?;
+        }
+        let (alpha, beta) = (self.alpha, self.beta);
+        match self.name.as_str() {
+            "affine" => affine(scope, x, alpha, beta),
+            "elu" => {
+                let below = clip_between(scope, x.clone(), None, Some(0.0))?;
+                let below = scope.call("exp", [below])?;
+                let below = affine(scope, below, alpha, -alpha)?;
+                choose_positive(scope, x.clone(), x, below)
+            }
+            "hardsigmoid" => {
+                let line = affine(scope, x, alpha, beta)?;
+                clip_between(scope, line, Some(0.0), Some(1.0))
+            }
+            "leakyrelu" => {
+                let below = with_number(scope, "multiply", x.clone(), alpha)?;
+                choose_positive(scope, x.clone(), x, below)
+            }
+            "relu" => scope.call("nn.relu", [x]),
+            "scaledtanh" => {
+                let inner = with_number(scope, "multiply", x, beta)?;
+                let tanh = scope.call("tanh", [inner])?;
+                with_number(scope, "multiply", tanh, alpha)
+            }
+            "softplus" => softplus(scope, x),
+            "softsign" => {
+                let size = scope.call("abs", [x.clone()])?;
+                let size = with_number(scope, "add", size, 1.0)?;
+                scope.call("divide", [x, size])
+            }
+            "thresholdedrelu" => {
+                let above = with_number(scope, "greater", x.clone(), alpha)?;
+                let zero = scope.scalar(0.0, scope.dtype(&x))?;
+                scope.call("where", [above, x, zero])
+            }
+            name => scope.call(if name == "tanh" { "tanh" } else { "sigmoid" }, [x]),
+        }
+    }
+}
+
+/// `alpha * x + beta`.
+fn affine(scope: &mut Scope, x: Expr, alpha: f64, beta: f64) -> Result<Expr> {
+    let scaled = with_number(scope, "multiply", x, alpha)?;
+    with_number(scope, "add", scaled, beta)
+}
+
+fn choose_positive(scope: &mut Scope, x: Expr, above: Expr, below: Expr) -> Result<Expr> {
+    let positive = with_number(scope, "greater_equal", x, 0.0)?;
+    scope.call("where", [positive, above, below])
+}
+
+/// `log(1 + exp(x))`, as `max(x, 0) + log(1 + exp(-|x|))`, which does not overflow.
+fn softplus(scope: &mut Scope, x: Expr) -> Result<Expr> {
+    let size = scope.call("abs", [x.clone()])?;
+    let size = scope.call("negative", [size])?;
+    let power = scope.call("exp", [size])?;
+    let power = with_number(scope, "add", power, 1.0)?;
+    let rest = scope.call("log", [power])?;
+    let above = scope.call("nn.relu", [x])?;
+    scope.call("add", [above, rest])
+}

@@ -1,0 +1,311 @@
+//! `RNN`, `GRU` and `LSTM`: a cell that goes over a sequence in one or both directions.
+//!
+//! ```text
+//! gates = X · Wᵀ + b                       one product for all steps
+//! for t in 0 .. T:                         a loop of the program; a few steps are written out
+//!     h, c = cell(gates[t], h, c)
+//!     Y[t] = h
+//! ```
+//!
+//! Sequences of a batch may end early (`sequence_lens`): from there on the state stays and the output is zero, and in the
+//! other direction a sequence begins where it ends. Sequences that lie behind the batch (`layout` 1) are turned over first.
+
+mod activation;
+mod cell;
+
+use relaxide_ffi::DataType;
+use relaxide_ir::Attrs;
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_relax::{BlockBuilder, Expr};
+use relaxide_tir::te;
+
+use crate::dims;
+use crate::error::NodeError;
+use crate::flow::Boundary;
+use crate::flow::rows::{self, Order};
+use crate::flow::turns::{Next, Turn, Turns};
+use crate::graph::{Graphs, Step};
+use crate::node::Node;
+use crate::scope::Scope;
+use crate::value::Value;
+
+use cell::{Cell, Kind, slice_columns};
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// Sequences of up to this many steps are written out.
+const WRITTEN_OUT: i64 = 4;
+
+/// `RNN`.
+pub fn rnn(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
+    recurrent(builder, node, Kind::Rnn)
+}
+
+/// `GRU`.
+pub fn gru(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
+    recurrent(builder, node, Kind::Gru { linear_before_reset: node.flag("linear_before_reset", false)? })
+}
+
+/// `LSTM`.
+pub fn lstm(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
+    recurrent(builder, node, Kind::Lstm { input_forget: node.flag("input_forget", false)? })
+}
+
+/// What a node says about all directions.
+struct Layer {
+    kind: Kind,
+    /// `[steps, batch, inputs]`.
+    x: Expr,
+    steps: PrimExpr,
+    batch: PrimExpr,
+    hidden: i64,
+    lengths: Option<Expr>,
+    clip: Option<f64>,
+}
+
+/// What a direction gives: outputs of all steps, and the last state.
+struct Direction {
+    rows: Expr,
+    state: Vec<Expr>,
+}
+
+fn recurrent(builder: &mut BlockBuilder, node: &Node, kind: Kind) -> Result<Step> {
+    let mut scope = Scope::new(builder);
+    let orders: &[Order] = match node.str_or("direction", "forward")? {
+        "forward" => &[Order::Forward],
+        "reverse" => &[Order::Backward],
+        "bidirectional" => &[Order::Forward, Order::Backward],
+        other => return Err(NodeError::invalid(format!("`direction` is \"{other}\""))),
+    };
+    let batch_first = node.flag("layout", false)?;
+    let layer = layer(&mut scope, node, kind, batch_first)?;
+    let activations = activation::of(node, kind.defaults(), orders.len())?;
+    let each = activations.len() / orders.len();
+    let mut directions = Vec::new();
+    for (d, order) in orders.iter().enumerate() {
+        let mine = activations.get(d * each..(d + 1) * each).unwrap_or_default().to_vec();
+        directions.push(direction(builder, node, &layer, (d, orders.len()), (*order, mine, batch_first))?);
+    }
+    let mut scope = Scope::new(builder);
+    let mut outputs = vec![all_steps(&mut scope, &layer, &directions, batch_first)?];
+    for part in 0..directions[0].state.len() {
+        let mut last = Vec::new();
+        for direction in &directions {
+            let dims = vec![prim::int(1), layer.batch.clone(), prim::int(layer.hidden)];
+            last.push(scope.reshape(direction.state[part].clone(), dims)?);
+        }
+        let joined = joined(&mut scope, last, 0)?;
+        outputs.push(if batch_first { scope.transpose(joined, &[1, 0, 2])? } else { joined });
+    }
+    Ok(Step::Values(outputs.into_iter().map(Value::Computed).collect()))
+}
+
+fn layer(scope: &mut Scope, node: &Node, kind: Kind, batch_first: bool) -> Result<Layer> {
+    let mut x = scope.tensor(node.input(0)?)?;
+    if scope.dims(&x)?.len() != 3 {
+        return Err(NodeError::invalid(format!("the input has {} axes, not 3", scope.dims(&x)?.len())));
+    }
+    if batch_first {
+        x = scope.transpose(x, &[1, 0, 2])?;
+    }
+    let shape = scope.dims(&x)?;
+    let weights = scope.value_dims(node.input(2)?)?;
+    let hidden = match (node.int("hidden_size")?, weights.get(2).and_then(PrimExpr::as_int)) {
+        (Some(hidden), _) | (None, Some(hidden)) if hidden > 0 => hidden,
+        _ => return Err(NodeError::invalid("`hidden_size` is missing")),
+    };
+    let lengths = match node.optional(4) {
+        Some(value) => {
+            let lengths = scope.tensor(value)?;
+            Some(scope.agree(lengths, &shape[1..2])?)
+        }
+        None => None,
+    };
+    Ok(Layer { kind, x, steps: shape[0].clone(), batch: shape[1].clone(), hidden, lengths, clip: node.float("clip")? })
+}
+
+/// The part of a tensor that belongs to a direction.
+fn part(scope: &mut Scope, value: &Value, (d, count): (usize, usize), axis: usize) -> Result<Expr> {
+    let mut dims = scope.value_dims(value)?;
+    if !dims.get(axis).is_some_and(|n| n.is_int(count as i64)) {
+        return Err(NodeError::invalid(format!("a tensor has not {count} directions in axis {axis}")));
+    }
+    let x = scope.tensor(value)?;
+    if count == 1 {
+        dims.remove(axis);
+        return scope.reshape(x, dims);
+    }
+    rows::row(scope, x, axis, &prim::int(d as i64))
+}
+
+/// The weights of a direction as a cell, and its share of the gates from the input: all steps at once.
+fn cell_of(
+    scope: &mut Scope,
+    node: &Node,
+    layer: &Layer,
+    of: (usize, usize),
+    activations: Vec<activation::Activation>,
+) -> Result<(Cell, Expr)> {
+    let (hidden, gates) = (layer.hidden, layer.kind.gates());
+    let weights = part(scope, node.input(1)?, of, 0)?;
+    let recurrent = part(scope, node.input(2)?, of, 0)?;
+    let inputs = scope.dims(&layer.x)?[2].clone();
+    let weights = scope.agree(weights, &[prim::int(gates * hidden), inputs.clone()])?;
+    let recurrent = scope.agree(recurrent, &[prim::int(gates * hidden), prim::int(hidden)])?;
+    let (weights, recurrent) = (scope.transpose(weights, &[1, 0])?, scope.transpose(recurrent, &[1, 0])?);
+
+    let rows = dims::product([&layer.steps, &layer.batch]);
+    let flat = scope.reshape(layer.x.clone(), vec![rows, inputs])?;
+    let mut x = scope.call("matmul", [flat, weights])?;
+    let mut hidden_bias = None;
+    if let Some(bias) = node.optional(3) {
+        let bias = part(scope, bias, of, 0)?;
+        let own = slice_columns(scope, bias.clone(), 0, gates * hidden)?;
+        let fed = slice_columns(scope, bias.clone(), gates * hidden, gates * hidden)?;
+        x = scope.call("add", [x, own])?;
+        if layer.kind == (Kind::Gru { linear_before_reset: true }) {
+            // The bias behind the reset is part of what is reset.
+            hidden_bias = Some(slice_columns(scope, fed.clone(), 2 * hidden, hidden)?);
+            let first = slice_columns(scope, fed, 0, 2 * hidden)?;
+            let zero = scope.constant(&vec![0.0; hidden as usize], &[hidden], scope.dtype(&x))?;
+            let fed = joined(scope, vec![first, zero], 0)?;
+            x = scope.call("add", [x, fed])?;
+        } else {
+            x = scope.call("add", [x, fed])?;
+        }
+    }
+    let x = scope.reshape(x, vec![layer.steps.clone(), layer.batch.clone(), prim::int(gates * hidden)])?;
+    let (recurrent, reset) = if layer.kind == (Kind::Gru { linear_before_reset: false }) {
+        let first = slice_columns(scope, recurrent.clone(), 0, 2 * hidden)?;
+        (first, Some(slice_columns(scope, recurrent, 2 * hidden, hidden)?))
+    } else {
+        (recurrent, None)
+    };
+    let peepholes = match (layer.kind, node.optional(7)) {
+        (Kind::Lstm { .. }, Some(value)) => {
+            let all = part(scope, value, of, 0)?;
+            let mut one = |i: i64| slice_columns(scope, all.clone(), i * hidden, hidden);
+            Some([one(0)?, one(1)?, one(2)?])
+        }
+        _ => None,
+    };
+    let (kind, clip) = (layer.kind, layer.clip);
+    Ok((Cell { kind, hidden, recurrent, reset, hidden_bias, peepholes, activations, clip }, x))
+}
+
+/// The state before the first step.
+fn initial(scope: &mut Scope, node: &Node, layer: &Layer, of: (usize, usize), batch_first: bool) -> Result<Vec<Expr>> {
+    let parts = if matches!(layer.kind, Kind::Lstm { .. }) { 2 } else { 1 };
+    let dims = [layer.batch.clone(), prim::int(layer.hidden)];
+    let mut state = Vec::new();
+    for i in 0..parts {
+        state.push(match node.optional(5 + i) {
+            Some(value) => {
+                let given = part(scope, value, of, usize::from(batch_first))?;
+                scope.agree(given, &dims)?
+            }
+            None => {
+                let dtype = scope.dtype(&layer.x);
+                let zero = scope.scalar(0.0, dtype)?;
+                scope.op("full", [Expr::shape(dims.clone()), zero], Attrs::new().with("dtype", dtype))?
+            }
+        });
+    }
+    Ok(state)
+}
+
+fn direction(
+    builder: &mut BlockBuilder,
+    node: &Node,
+    layer: &Layer,
+    of: (usize, usize),
+    (order, activations, batch_first): (Order, Vec<activation::Activation>, bool),
+) -> Result<Direction> {
+    let mut scope = Scope::new(builder);
+    let (cell, gates) = cell_of(&mut scope, node, layer, of, activations)?;
+    let mut state = initial(&mut scope, node, layer, of, batch_first)?;
+    if let Some(steps) = layer.steps.as_int().filter(|n| (1..=WRITTEN_OUT).contains(n)) {
+        let mut rows = Vec::new();
+        for turn in 0..steps {
+            let at = if order == Order::Forward { turn } else { steps - 1 - turn };
+            let (next, row) = step(&mut scope, &cell, &gates, (&prim::int(at), layer.lengths.as_ref()), &state)?;
+            state = next;
+            rows.push(scope.reshape(row, vec![prim::int(1), layer.batch.clone(), prim::int(layer.hidden)])?);
+        }
+        if order == Order::Backward {
+            rows.reverse();
+        }
+        return Ok(Direction { rows: joined(&mut scope, rows, 0)?, state });
+    }
+    let list = rows::new_list(builder)?;
+    let turns =
+        Turns { name: "recurrence", limit: Some(layer.steps.clone()), go: None, state, lists: vec![list.clone()] };
+    let done = turns.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Boundary, turn: &Turn| {
+        let cell = cell.map(|weights| inside.expr(weights));
+        let gates = inside.expr(&gates);
+        let lengths = layer.lengths.as_ref().map(|lengths| inside.expr(lengths));
+        let at = match (&turn.limit, order) {
+            (Some(limit), Order::Backward) => limit - 1 - &turn.index,
+            _ => turn.index.clone(),
+        };
+        let (state, row) = step(&mut Scope::new(builder), &cell, &gates, (&at, lengths.as_ref()), &turn.state)?;
+        Ok(Next { go: None, state, rows: vec![row] })
+    })?;
+    let row = done.rows.first().ok_or_else(|| NodeError::invalid("a loop gives no rows"))?;
+    let rows = rows::stack(builder, list, row, Some(layer.steps.clone()), (0, order))?;
+    Ok(Direction { rows, state: done.state })
+}
+
+/// One step: the state behind it and the row of the output.
+fn step(
+    scope: &mut Scope,
+    cell: &Cell,
+    gates: &Expr,
+    (at, lengths): (&PrimExpr, Option<&Expr>),
+    state: &[Expr],
+) -> Result<(Vec<Expr>, Expr)> {
+    let x = rows::row(scope, gates.clone(), 0, at)?;
+    let mut next = cell.step(scope, x, state)?;
+    let mut row = next[0].clone();
+    if let Some(lengths) = lengths {
+        let zero = scope.scalar(0.0, scope.dtype(&row))?;
+        row = while_it_lasts(scope, at, lengths, row, zero)?;
+        for (new, old) in next.iter_mut().zip(state) {
+            *new = while_it_lasts(scope, at, lengths, new.clone(), old.clone())?;
+        }
+    }
+    Ok((next, row))
+}
+
+/// One tensor for the sequences that step `at` is in, another for those that have ended.
+fn while_it_lasts(scope: &mut Scope, at: &PrimExpr, lengths: &Expr, inside: Expr, behind: Expr) -> Result<Expr> {
+    let dims = scope.dims(&inside)?;
+    let batch = vec![dims[0].clone(), prim::int(1)];
+    let lasts = scope.te("lasts", vec![lengths.clone()], |inputs| {
+        let lengths = inputs[0].clone();
+        let lasts = te::compute("lasts", batch, |i: &[PrimExpr]| {
+            prim::lt(at.clone(), prim::cast(DataType::int(64), lengths.at(&i[..1])))
+        });
+        vec![lasts]
+    })?;
+    scope.call("where", [lasts, inside, behind])
+}
+
+/// The outputs of all directions: `[steps, directions, batch, hidden]`, or batches first.
+fn all_steps(scope: &mut Scope, layer: &Layer, directions: &[Direction], batch_first: bool) -> Result<Expr> {
+    let mut parts = Vec::new();
+    for direction in directions {
+        let dims = vec![layer.steps.clone(), prim::int(1), layer.batch.clone(), prim::int(layer.hidden)];
+        parts.push(scope.reshape(direction.rows.clone(), dims)?);
+    }
+    let all = joined(scope, parts, 1)?;
+    if batch_first { scope.transpose(all, &[2, 0, 1, 3]) } else { Ok(all) }
+}
+
+/// Tensors side by side.
+fn joined(scope: &mut Scope, mut parts: Vec<Expr>, axis: i64) -> Result<Expr> {
+    if parts.len() == 1 {
+        return Ok(parts.remove(0));
+    }
+    scope.op("concat", [Expr::tuple(parts)], Attrs::new().with("axis", axis))
+}

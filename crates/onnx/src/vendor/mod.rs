@@ -1,0 +1,46 @@
+//! Operators of ONNX Runtime (`com.microsoft`), as its optimizer and its exporters of language models write them.
+//!
+//! Each is made of standard operations: kernels come out of the compiler's fusion, not out of the operator's name.
+
+pub mod activation;
+pub mod attention;
+pub mod normalization;
+pub mod product;
+pub mod qlinear;
+
+use crate::ops::Rule::Node;
+use crate::ops::{OpRow, activation as standard, shape};
+use crate::quantized::linear;
+
+/// Every operator of the set that is imported, by name.
+pub static TABLE: &[OpRow] = &[
+    OpRow { name: "Attention", versions: &[(1, Node(attention::attention))] },
+    OpRow { name: "BiasGelu", versions: &[(1, Node(activation::bias_gelu))] },
+    OpRow { name: "DequantizeLinear", versions: &[(1, Node(linear::dequantize))] },
+    OpRow { name: "DynamicQuantizeMatMul", versions: &[(1, Node(product::dynamic_quantize_matmul))] },
+    OpRow { name: "EmbedLayerNormalization", versions: &[(1, Node(normalization::embed))] },
+    OpRow { name: "FastGelu", versions: &[(1, Node(activation::fast_gelu))] },
+    OpRow { name: "FusedConv", versions: &[(1, Node(product::fused_conv))] },
+    OpRow { name: "FusedGemm", versions: &[(1, Node(product::fused_gemm))] },
+    OpRow { name: "FusedMatMul", versions: &[(1, Node(product::fused_matmul))] },
+    OpRow { name: "Gelu", versions: &[(1, Node(standard::gelu))] },
+    OpRow { name: "MatMulIntegerToFloat", versions: &[(1, Node(product::matmul_integer_to_float))] },
+    OpRow { name: "MatMulNBits", versions: &[(1, Node(product::matmul_n_bits))] },
+    OpRow { name: "MultiHeadAttention", versions: &[(1, Node(attention::multi_head))] },
+    OpRow { name: "QGemm", versions: &[(1, Node(product::q_gemm))] },
+    OpRow { name: "QLinearAdd", versions: &[(1, Node(qlinear::add))] },
+    OpRow { name: "QLinearAveragePool", versions: &[(1, Node(qlinear::average_pool))] },
+    OpRow { name: "QLinearConcat", versions: &[(1, Node(qlinear::concat))] },
+    OpRow { name: "QLinearGlobalAveragePool", versions: &[(1, Node(qlinear::global_average_pool))] },
+    OpRow { name: "QLinearLeakyRelu", versions: &[(1, Node(qlinear::leaky_relu))] },
+    OpRow { name: "QLinearMul", versions: &[(1, Node(qlinear::multiply))] },
+    OpRow { name: "QLinearSigmoid", versions: &[(1, Node(qlinear::sigmoid))] },
+    OpRow { name: "QLinearSoftmax", versions: &[(1, Node(qlinear::softmax))] },
+    OpRow { name: "QuantizeLinear", versions: &[(1, Node(linear::quantize))] },
+    OpRow { name: "QuickGelu", versions: &[(1, Node(activation::quick_gelu))] },
+    OpRow { name: "Range", versions: &[(1, Node(shape::range))] },
+    OpRow { name: "RotaryEmbedding", versions: &[(1, Node(attention::rotary))] },
+    OpRow { name: "SimplifiedLayerNormalization", versions: &[(1, Node(normalization::simplified))] },
+    OpRow { name: "SkipLayerNormalization", versions: &[(1, Node(normalization::skip))] },
+    OpRow { name: "SkipSimplifiedLayerNormalization", versions: &[(1, Node(normalization::skip_simplified))] },
+];

@@ -1,0 +1,151 @@
+//! Normalizations of sums: of a layer's input and what it adds to it, and of embeddings.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::Attrs;
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_relax::Expr;
+use relaxide_tir::te;
+
+use crate::dims;
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::ops::elementwise::{broadcast_call, with_number};
+use crate::ops::{Outputs, one};
+use crate::scope::Scope;
+use crate::value::Value;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// An input that is added, if it is there.
+fn added(scope: &mut Scope, node: &Node, x: Expr, i: usize) -> Result<Expr> {
+    match node.optional(i) {
+        Some(value) => {
+            let value = scope.tensor(value)?;
+            broadcast_call(scope, "add", [x, value])
+        }
+        None => Ok(x),
+    }
+}
+
+/// An input that is multiplied by, if it is there.
+fn scaled(scope: &mut Scope, node: &Node, x: Expr, i: usize) -> Result<Expr> {
+    match node.optional(i) {
+        Some(value) => {
+            let value = scope.tensor(value)?;
+            broadcast_call(scope, "multiply", [x, value])
+        }
+        None => Ok(x),
+    }
+}
+
+/// Mean zero, variance one along the axes from one on; without a mean, only the size becomes one. Computed in 32 bits.
+fn normalized(scope: &mut Scope, x: Expr, (first, centre): (usize, bool), epsilon: f64) -> Result<Expr> {
+    let rank = scope.dims(&x)?.len();
+    let dtype = scope.dtype(&x);
+    let mut x = if dtype.bits < 32 { scope.cast(x, DataType::float(32))? } else { x };
+    let axes: Vec<i64> = (first as i64..rank as i64).collect();
+    let mean = |scope: &mut Scope, x: Expr| {
+        scope.op("mean", [x], Attrs::new().with("axis", axes.clone()).with("keepdims", true))
+    };
+    if centre {
+        let middle = mean(scope, x.clone())?;
+        x = scope.call("subtract", [x, middle])?;
+    }
+    let squares = scope.call("multiply", [x.clone(), x.clone()])?;
+    let variance = mean(scope, squares)?;
+    let variance = with_number(scope, "add", variance, epsilon)?;
+    let width = scope.call("sqrt", [variance])?;
+    let result = scope.call("divide", [x, width])?;
+    scope.cast(result, dtype)
+}
+
+/// The last axis.
+fn last(scope: &Scope, x: &Expr) -> Result<usize> {
+    scope.dims(x)?.len().checked_sub(1).ok_or_else(|| NodeError::invalid("the input has no axes"))
+}
+
+/// `SimplifiedLayerNormalization`: without a mean.
+pub fn simplified(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = scope.tensor(node.input(0)?)?;
+    let rank = scope.dims(&x)?.len();
+    let axis = node.int_or("axis", -1)?;
+    let axis = dims::axis(axis, rank).ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {rank}")))?;
+    let y = normalized(scope, x, (axis, false), node.float_or("epsilon", 1e-5)?)?;
+    one(scaled(scope, node, y, 1)?)
+}
+
+/// The outputs of a sum and its normalization. The mean and deviation between them are of use in training only.
+fn with_sum(node: &Node, y: Expr, sum: Expr) -> Outputs {
+    if node.proto.output.iter().skip(1).take(2).any(|name| !name.is_empty()) {
+        return Err(NodeError::unsupported("the mean and the deviation are outputs of training only"));
+    }
+    Ok(vec![y.clone(), y.clone(), y, sum].into_iter().map(Value::Computed).collect())
+}
+
+/// `SkipLayerNormalization`.
+pub fn skip(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = scope.tensor(node.input(0)?)?;
+    let x = added(scope, node, x, 1)?;
+    let sum = added(scope, node, x, 4)?;
+    let axis = last(scope, &sum)?;
+    let y = normalized(scope, sum.clone(), (axis, true), node.float_or("epsilon", 1e-12)?)?;
+    let y = scaled(scope, node, y, 2)?;
+    let y = added(scope, node, y, 3)?;
+    with_sum(node, y, sum)
+}
+
+/// `SkipSimplifiedLayerNormalization`.
+pub fn skip_simplified(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = scope.tensor(node.input(0)?)?;
+    let x = added(scope, node, x, 1)?;
+    let sum = added(scope, node, x, 3)?;
+    let axis = last(scope, &sum)?;
+    let y = normalized(scope, sum.clone(), (axis, false), node.float_or("epsilon", 1e-5)?)?;
+    let y = scaled(scope, node, y, 2)?;
+    with_sum(node, y, sum)
+}
+
+/// Rows of a table by their numbers.
+fn rows(scope: &mut Scope, node: &Node, table: usize, numbers: Expr) -> Result<Expr> {
+    let table = scope.tensor(node.input(table)?)?;
+    scope.op("take", [table, numbers], Attrs::new().with("axis", 0i64).with("mode", "clip"))
+}
+
+/// `EmbedLayerNormalization`: words, positions and segments.
+pub fn embed(scope: &mut Scope, node: &Node) -> Outputs {
+    let words = scope.tensor(node.input(0)?)?;
+    let dims = scope.dims(&words)?;
+    let [batch, length] = &dims[..] else { return Err(NodeError::invalid("the words are not a matrix")) };
+    let (batch, length) = (batch.clone(), length.clone());
+    let mut sum = rows(scope, node, 2, words)?;
+    let positions = match node.optional(8) {
+        Some(value) => scope.tensor(value)?,
+        None => {
+            let bounds = [prim::int(0), length, prim::int(1)].map(Expr::prim);
+            scope.op("arange", bounds, Attrs::new().with("dtype", DataType::int(64)))?
+        }
+    };
+    let positions = rows(scope, node, 3, positions)?;
+    sum = broadcast_call(scope, "add", [sum, positions])?;
+    if node.optional(4).is_some() {
+        let segments = scope.tensor(node.input(1)?)?;
+        let segments = rows(scope, node, 4, segments)?;
+        sum = broadcast_call(scope, "add", [sum, segments])?;
+    }
+    let y = normalized(scope, sum.clone(), (2, true), node.float_or("epsilon", 1e-12)?)?;
+    let y = scaled(scope, node, y, 5)?;
+    let y = added(scope, node, y, 6)?;
+    let int = DataType::int(32);
+    // How many words of each row the mask keeps; without a mask, none are counted.
+    let counts = match node.optional(7) {
+        Some(mask) => {
+            let mask = scope.tensor(mask)?;
+            let mask = scope.cast(mask, int)?;
+            scope.op("sum", [mask], Attrs::new().with("axis", vec![1i64]).with("keepdims", false))?
+        }
+        None => scope.te("no_words", Vec::new(), |_| {
+            vec![te::compute("no_words", vec![batch], |_: &[PrimExpr]| prim::constant(int, 0.0))]
+        })?,
+    };
+    Ok(vec![y, counts, sum].into_iter().map(Value::Computed).collect())
+}

@@ -1,0 +1,128 @@
+//! Operators on quantized numbers whose results are no sums of products: they are computed on the numbers themselves.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::Attrs;
+use relaxide_ir::prim::PrimExpr;
+use relaxide_relax::Expr;
+
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::ops::elementwise::broadcast_call;
+use crate::ops::{Outputs, activation, layout, one, pool};
+use crate::quantized::integer::only;
+use crate::quantized::linear::{dequantize_to, dtype_of, parameters, quantize_to};
+use crate::scope::Scope;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// Input `i`, whose scale and zero point follow it, as numbers.
+fn real(scope: &mut Scope, node: &Node, i: usize) -> Result<Expr> {
+    let x = scope.tensor(node.input(i)?)?;
+    let parameters = parameters(scope, node, i + 1)?;
+    dequantize_to(scope, x, parameters, DataType::float(32), (0, 0))
+}
+
+/// Numbers with the scale and zero point in inputs `i` and `i + 1`.
+fn quantized(scope: &mut Scope, node: &Node, y: Expr, i: usize) -> Outputs {
+    let dtype = match dtype_of(scope, node, i + 1)? {
+        Some(dtype) => dtype,
+        None => dtype_of(scope, node, 0)?.unwrap_or(DataType::uint(8)),
+    };
+    let parameters = parameters(scope, node, i)?;
+    one(quantize_to(scope, y, parameters, dtype, (0, 0))?)
+}
+
+fn binary(scope: &mut Scope, node: &Node, name: &str) -> Outputs {
+    let pair = [real(scope, node, 0)?, real(scope, node, 3)?];
+    let y = broadcast_call(scope, name, pair)?;
+    quantized(scope, node, y, 6)
+}
+
+/// `QLinearAdd`.
+pub fn add(scope: &mut Scope, node: &Node) -> Outputs {
+    binary(scope, node, "add")
+}
+
+/// `QLinearMul`.
+pub fn multiply(scope: &mut Scope, node: &Node) -> Outputs {
+    binary(scope, node, "multiply")
+}
+
+/// `QLinearSigmoid`.
+pub fn sigmoid(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = real(scope, node, 0)?;
+    let y = scope.call("sigmoid", [x])?;
+    quantized(scope, node, y, 3)
+}
+
+/// `QLinearLeakyRelu`.
+pub fn leaky_relu(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = real(scope, node, 0)?;
+    let y = only(activation::leaky_relu(scope, &node.with_inputs([x]))?)?;
+    quantized(scope, node, y, 3)
+}
+
+/// `QLinearSoftmax`, in the meaning that it has had since opset 13; before, all axes from one on are one.
+pub fn softmax(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = real(scope, node, 0)?;
+    let since = node.int_or("opset", 13)?;
+    let inner = node.with_inputs([x]);
+    let y = if since < 13 { activation::softmax_flat(scope, &inner)? } else { activation::softmax(scope, &inner)? };
+    let y = only(y)?;
+    quantized(scope, node, y, 3)
+}
+
+/// A tensor with its channels in axis 1, where an attribute says that they are last.
+fn channels_first(scope: &mut Scope, node: &Node, x: Expr) -> Result<Expr> {
+    let rank = scope.dims(&x)?.len();
+    if !node.flag("channels_last", false)? || rank < 3 {
+        return Ok(x);
+    }
+    let axes: Vec<usize> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
+    scope.transpose(x, &axes)
+}
+
+/// And back.
+fn channels_back(scope: &mut Scope, node: &Node, x: Expr) -> Result<Expr> {
+    let rank = scope.dims(&x)?.len();
+    if !node.flag("channels_last", false)? || rank < 3 {
+        return Ok(x);
+    }
+    let axes: Vec<usize> = [0].into_iter().chain(2..rank).chain([1]).collect();
+    scope.transpose(x, &axes)
+}
+
+/// `QLinearAveragePool`.
+pub fn average_pool(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = real(scope, node, 0)?;
+    let x = channels_first(scope, node, x)?;
+    let y = only(pool::average(scope, &node.with_inputs([x]))?)?;
+    let y = channels_back(scope, node, y)?;
+    quantized(scope, node, y, 3)
+}
+
+/// `QLinearGlobalAveragePool`.
+pub fn global_average_pool(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = real(scope, node, 0)?;
+    let x = channels_first(scope, node, x)?;
+    let rank = scope.dims(&x)?.len() as i64;
+    let attrs = Attrs::new().with("axis", (2..rank).collect::<Vec<i64>>()).with("keepdims", true);
+    let y = scope.op("mean", [x], attrs)?;
+    let y = channels_back(scope, node, y)?;
+    quantized(scope, node, y, 3)
+}
+
+/// `QLinearConcat`: the result's parameters come first.
+pub fn concat(scope: &mut Scope, node: &Node) -> Outputs {
+    let mut parts = Vec::new();
+    for i in (2..node.inputs.len()).step_by(3) {
+        parts.push(real(scope, node, i)?);
+    }
+    let joined = only(layout::concat(scope, &node.with_inputs(parts))?)?;
+    let dtype = dtype_of(scope, node, 1)?.unwrap_or(DataType::uint(8));
+    let scale = scope.tensor(node.input(0)?)?;
+    let scale = scope.reshape(scale, Vec::<PrimExpr>::new())?;
+    let zero = scope.tensor(node.input(1)?)?;
+    let zero = scope.reshape(zero, Vec::<PrimExpr>::new())?;
+    one(quantize_to(scope, joined, (scale, Some(zero)), dtype, (0, 0))?)
+}
