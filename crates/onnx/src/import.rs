@@ -21,6 +21,7 @@ use relaxide_relax::{BlockBuilder, Expr, transform};
 
 use crate::constant;
 use crate::error::{ImportError, Place, Problem};
+use crate::flow::sequence::Sequence;
 use crate::graph::Graphs;
 use crate::model::{Model, canonical_domain};
 use crate::names::{Known, Sight};
@@ -103,6 +104,13 @@ impl<'m> Importer<'m> {
         }
         for info in &self.model.graph.input {
             if self.graphs.names.get(&info.name).is_some() {
+                continue;
+            }
+            if let Some(element) = sequence_element(info) {
+                let var = Var::new(self.param_name(&info.name), Type::any());
+                self.params.push(var.clone());
+                let value = Value::Sequence(Sequence::listed(Expr::Var(var), element));
+                self.graphs.names.set(&info.name, Known::Value(value));
                 continue;
             }
             match self.input_type(info) {
@@ -245,7 +253,7 @@ impl<'m> Importer<'m> {
         let values = self.graphs.values(builder, &graph.node, &names)?;
         let mut outputs = Vec::new();
         for (name, value) in names.into_iter().zip(&values) {
-            match Scope::new(builder).tensor(value) {
+            match Scope::new(builder).object(value) {
                 Ok(expr) => outputs.push(expr),
                 Err(error) => self.problem(Place::Output(name.to_string()), error.to_string(), None),
             }
@@ -254,10 +262,20 @@ impl<'m> Importer<'m> {
     }
 }
 
+/// What is known of the values of an input that is a sequence; `None` where it is none.
+fn sequence_element(info: &ValueInfoProto) -> Option<Option<Type>> {
+    let Some(TypeKind::Sequence(sequence)) = info.r#type.as_ref().and_then(|t| t.value.as_ref()) else { return None };
+    let element = sequence.elem_type.as_ref().and_then(|t| t.value.as_ref());
+    let Some(TypeKind::Tensor(tensor)) = element else { return Some(None) };
+    let rank = tensor.shape.as_ref().map_or(-1, |shape| shape.dim.len() as i64);
+    Some(constant::dtype_of(tensor.elem_type.into()).ok().map(|dtype| Type::tensor_ndim(rank, dtype)))
+}
+
 /// Whether every node becomes operations that a dataflow block may hold.
 fn is_plain(model: &Model) -> bool {
     let plain = |node: &NodeProto| !ops::needs_statements(canonical_domain(&node.domain), &node.op_type);
-    model.frame.functions.is_empty() && model.graph.node.iter().all(plain)
+    let tensors = model.graph.input.iter().all(|info| sequence_element(info).is_none());
+    tensors && model.frame.functions.is_empty() && model.graph.node.iter().all(plain)
 }
 
 /// A module that was written without dataflow blocks, with those that it can have and without what nobody uses.

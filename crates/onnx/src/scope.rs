@@ -4,10 +4,10 @@
 //! equal for an operator to make sense, but that cannot be proven (a skip connection past `stride 2` and `resize 2`),
 //! [`Scope::agree`] puts a `match_cast` there: the program checks it when it runs, and the compiler relies on it.
 
-use relaxide_ffi::{DataType, Tensor};
+use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Attrs, Type, Var};
-use relaxide_relax::{BlockBuilder, Expr, op};
+use relaxide_relax::{BlockBuilder, Call, Expr, op};
 use relaxide_tir::te;
 
 use crate::constant;
@@ -61,7 +61,33 @@ impl Scope<'_> {
             Value::Computed(expr) => Ok(expr.clone()),
             Value::Constant(tensor) => Ok(Expr::constant(tensor.clone())),
             Value::Symbolic(symbolic) => self.build(symbolic),
+            Value::Sequence(_) => Err(NodeError::invalid("an input is a sequence where a tensor is needed")),
         }
+    }
+
+    /// The value of the program that a value stands for: a tensor, or an array.
+    pub fn object(&mut self, value: &Value) -> Result<Expr> {
+        match value {
+            Value::Sequence(sequence) => Ok(sequence.object()),
+            other => self.tensor(other),
+        }
+    }
+
+    /// An array whose length is not part of its type.
+    pub fn array(&mut self, tuple: Expr) -> Result<Expr> {
+        if !matches!(tuple.ty(), Type::Tuple(_)) {
+            return Ok(tuple);
+        }
+        let Expr::Tuple(fields) = &tuple else { return Ok(tuple) };
+        let call = Call {
+            op: Expr::external("vm.builtin.make_tuple"),
+            args: fields.fields.clone(),
+            attrs: Attrs::new(),
+            ty_args: vec![Type::any()],
+            ty: Type::any(),
+            span: None,
+        };
+        self.emit(Ref::new(call).into())
     }
 
     /// Dimensions of a tensor expression.
@@ -86,6 +112,7 @@ impl Scope<'_> {
             Value::Computed(expr) => self.dims(expr),
             Value::Constant(tensor) => Ok(tensor.shape().iter().map(|&d| prim::int(d)).collect()),
             Value::Symbolic(s) => Ok(s.shape.iter().map(|&d| prim::int(d as i64)).collect()),
+            Value::Sequence(_) => Err(NodeError::invalid("an input is a sequence where a tensor is needed")),
         }
     }
 

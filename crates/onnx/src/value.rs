@@ -5,6 +5,7 @@ use relaxide_ir::Var;
 use relaxide_relax::Expr;
 use relaxide_relax::shape::vars_of;
 
+use crate::flow::sequence::Sequence;
 use crate::symbolic::Symbolic;
 
 /// What a name of the graph stands for.
@@ -16,13 +17,15 @@ pub enum Value {
     Constant(Tensor),
     /// A small tensor of expressions over dimensions; not in the program until something needs it as a tensor.
     Symbolic(Symbolic),
+    /// Several tensors in order.
+    Sequence(Sequence),
 }
 
 impl Value {
     /// The elements as expressions, where they are known.
     pub fn symbolic(&self) -> Option<Symbolic> {
         match self {
-            Value::Computed(_) => None,
+            Value::Computed(_) | Value::Sequence(_) => None,
             Value::Constant(tensor) => Symbolic::from_tensor(tensor),
             Value::Symbolic(value) => Some(value.clone()),
         }
@@ -34,6 +37,7 @@ impl Value {
             Value::Constant(_) => Vec::new(),
             Value::Computed(expr) => vars_of([&expr.ty()]),
             Value::Symbolic(value) => value.dim_vars(),
+            Value::Sequence(sequence) => vars_of([&sequence.object().ty()]),
         }
     }
 

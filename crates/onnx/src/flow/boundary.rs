@@ -15,6 +15,7 @@ use relaxide_ir::{Type, Var};
 use relaxide_relax::Expr;
 use relaxide_relax::shape::{substitute_type, vars_of};
 
+use super::sequence::{Items, Sequence};
 use crate::symbolic::Symbolic;
 use crate::value::Value;
 
@@ -34,6 +35,14 @@ impl Boundary {
             Value::Constant(_) => value.clone(),
             Value::Computed(expr) => Value::Computed(self.expr(expr)),
             Value::Symbolic(symbolic) => Value::Symbolic(self.symbolic(symbolic)),
+            Value::Sequence(Sequence { items, element }) => {
+                let items = match items {
+                    Items::Known(values) => Items::Known(values.iter().map(|v| self.expr(v)).collect()),
+                    Items::Listed(array) => Items::Listed(self.expr(array)),
+                };
+                let element = element.as_ref().map(|ty| self.ty(ty));
+                Value::Sequence(Sequence { items, element })
+            }
         }
     }
 

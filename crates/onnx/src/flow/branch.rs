@@ -20,6 +20,7 @@ use relaxide_ir::prim::{self, PrimExpr, free_vars};
 use relaxide_ir::{TensorType, Type, Var};
 use relaxide_relax::{BlockBuilder, Expr, If, SeqExpr};
 
+use super::sequence::Sequence;
 use crate::dims;
 use crate::error::NodeError;
 use crate::graph::{Graphs, Step, fail_when_reached};
@@ -248,7 +249,7 @@ fn arm(
     graphs.facts.held.truncate(held);
     let exprs = values.as_ref().map(|values| {
         let mut scope = Scope::new(builder);
-        values.iter().map(|v| scope.tensor(v)).collect::<Result<Vec<_>>>()
+        values.iter().map(|v| scope.object(v)).collect::<Result<Vec<_>>>()
     });
     let body = match &exprs {
         Some(Ok(exprs)) if exprs.len() == 1 => exprs[0].clone(),
@@ -344,6 +345,8 @@ enum Join {
     Ranked(Vec<Option<PrimExpr>>, DataType),
     /// Tensors of different ranks, or of one that is not known.
     Unranked(DataType),
+    /// Sequences, and what is known of their values.
+    Sequence(Option<Type>),
     /// Something else.
     Object(Type),
 }
@@ -355,7 +358,7 @@ impl Join {
 
     fn ty(&self) -> Type {
         match self {
-            Join::Same(_) => Type::any(),
+            Join::Same(_) | Join::Sequence(_) => Type::any(),
             Join::Ranked(dims, dtype) => match dims.iter().cloned().collect::<Option<Vec<_>>>() {
                 Some(dims) => Type::tensor(dims, *dtype),
                 None => Type::tensor_ndim(dims.len() as i64, *dtype),
@@ -380,6 +383,13 @@ fn join([a, b]: &[Done; 2], known: &dyn Fn(&Ref<Var>) -> bool) -> Option<Vec<Joi
     let one = |((x, y), (s, t)): ((&Type, &Type), (&Value, &Value))| -> Option<Join> {
         if let Some(value) = same(s, t) {
             return Some(Join::Same(value));
+        }
+        if let (Value::Sequence(s), Value::Sequence(t)) = (s, t) {
+            let element = match (&s.element, &t.element) {
+                (Some(a), Some(b)) => Some(relaxide_relax::shape::unify(a, b)),
+                (a, b) => a.clone().or(b.clone()),
+            };
+            return Some(Join::Sequence(element.map(|ty| relaxide_relax::shape::erase_type(&ty, known))));
         }
         match (x, y) {
             (Type::Tensor(x), Type::Tensor(y)) if x.dtype == y.dtype => Some(join_tensors(x, y, known)),
@@ -424,6 +434,10 @@ fn choice(builder: &mut BlockBuilder, condition: Expr, arms: [Done; 2], joined: 
             continue;
         }
         let field = if single { result.clone() } else { scope.emit(Expr::field(result.clone(), i))? };
+        if let Join::Sequence(element) = join {
+            values.push(Value::Sequence(Sequence::listed(field, element.clone())));
+            continue;
+        }
         values.push(Value::Computed(match join {
             Join::Ranked(dims, dtype) if dims.iter().any(Option::is_none) => {
                 scope.bind_dims(field, dims.clone(), *dtype)?

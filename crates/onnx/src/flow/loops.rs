@@ -1,11 +1,13 @@
 //! `Loop`: a graph that is run again and again.
 
 use relaxide_ffi::DataType;
+use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::{BlockBuilder, Expr};
 
 use super::Boundary;
 use super::rows::{self, Order};
+use super::sequence::Sequence;
 use super::turns::{Next, Turn, Turns};
 use crate::dims;
 use crate::error::NodeError;
@@ -37,8 +39,19 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
         (_, None) => None,
     };
     let mut state = Vec::new();
+    let mut elements: Vec<Option<Option<Type>>> = Vec::new();
     for i in 2..node.inputs.len() {
-        state.push(scope.tensor(node.input(i)?)?);
+        state.push(match node.input(i)? {
+            // A tuple of another length is another type, so the array is one whose length nobody knows.
+            Value::Sequence(sequence) => {
+                elements.push(Some(sequence.element.clone()));
+                scope.array(sequence.object())?
+            }
+            tensor => {
+                elements.push(None);
+                scope.tensor(tensor)?
+            }
+        });
     }
     let Some(lists) = body.output.len().checked_sub(1 + state.len()) else {
         let (outputs, state) = (body.output.len(), state.len());
@@ -51,16 +64,21 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
         let noted = graphs.noted();
         let mut asks = false;
         let done = turns.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Boundary, turn: &Turn| {
-            body_turn(graphs, builder, body, (inside, turn), &mut asks)
+            body_turn(graphs, builder, body, (inside, turn), (&mut asks, &mut elements))
         });
         match done {
             _ if graphs.noted() > noted => Ok(Attempt::Noted),
             _ if asks => Ok(Attempt::Asks),
             Ok(done) => {
                 let count = limit.clone().filter(|m| turns_are_fixed(m) && !conditional);
-                let mut values = done.state;
+                let wrap = |(part, element): (Expr, &Option<Option<Type>>)| match element {
+                    Some(element) => Value::Sequence(Sequence::listed(part, element.clone())),
+                    None => Value::Computed(part),
+                };
+                let mut values: Vec<Value> = done.state.into_iter().zip(&elements).map(wrap).collect();
                 for (list, ty) in lists.into_iter().zip(&done.rows) {
-                    values.push(rows::stack(builder, list, ty, count.clone(), (0, Order::Forward))?);
+                    let rows = rows::stack(builder, list, ty, count.clone(), (0, Order::Forward))?;
+                    values.push(Value::Computed(rows));
                 }
                 Ok(Attempt::Done(values))
             }
@@ -77,7 +95,7 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
         other => other,
     };
     Ok(match result {
-        Attempt::Done(values) => Step::Values(values.into_iter().map(Value::Computed).collect()),
+        Attempt::Done(values) => Step::Values(values),
         Attempt::Noted => Step::Noted,
         Attempt::Asks => return Err(NodeError::invalid("the condition of the body is missing")),
     })
@@ -85,7 +103,7 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
 
 /// What became of a loop.
 enum Attempt {
-    Done(Vec<Expr>),
+    Done(Vec<Value>),
     Noted,
     /// The body computes a condition, for which there was no place.
     Asks,
@@ -102,7 +120,7 @@ fn body_turn(
     builder: &mut BlockBuilder,
     body: &GraphProto,
     (inside, turn): (&mut Boundary, &Turn),
-    asks: &mut bool,
+    (asks, elements): (&mut bool, &mut [Option<Option<Type>>]),
 ) -> Result<Next> {
     let one = |i: usize| shape_of_input(body.input.get(i));
     let index = Symbolic { shape: one(0), ..Symbolic::scalar(turn.index.clone()) };
@@ -113,7 +131,10 @@ fn body_turn(
         None => Value::Symbolic(Symbolic { dtype: DataType::bool(), shape: one(1), elements: vec![Ratio::int(1)] }),
     };
     let mut inputs = vec![Value::Symbolic(index), go];
-    inputs.extend(turn.state.iter().cloned().map(Value::Computed));
+    inputs.extend(turn.state.iter().zip(&*elements).map(|(part, element)| match element {
+        Some(_) => Value::Sequence(Sequence::listed(part.clone(), None)),
+        None => Value::Computed(part.clone()),
+    }));
     let values = graphs.inner(builder, body, inputs, Sight::Captured(std::mem::take(inside)));
     if let Some(boundary) = graphs.names.close() {
         *inside = boundary;
@@ -133,7 +154,17 @@ fn body_turn(
             Some(scope.reshape(tensor, Vec::new())?)
         }
     };
-    let mut exprs = values.map(|v| scope.tensor(&v)).collect::<Result<Vec<_>>>()?;
+    let mut exprs = Vec::new();
+    for (i, value) in values.enumerate() {
+        exprs.push(match (value, elements.get_mut(i)) {
+            (Value::Sequence(sequence), Some(Some(element))) => {
+                let known = sequence.element.as_ref().and_then(Type::as_tensor);
+                *element = known.map(|t| Type::tensor_ndim(t.ndim, t.dtype)).or_else(|| element.take());
+                scope.array(sequence.object())?
+            }
+            (value, _) => scope.tensor(&value)?,
+        });
+    }
     let rows = exprs.split_off(turn.state.len().min(exprs.len()));
     Ok(Next { go, state: exprs, rows })
 }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `If` | one branch where the condition is known at import, otherwise Relax's `if` ([`branch`]) |
 //! | `Loop`, `Scan` | a function that calls itself last ([`turns`]), which the compiler makes a jump |
+//! | `SequenceAt`, `SequenceInsert` … | nothing where the length is known at import, otherwise calls of the runtime ([`sequence`]) |
 //!
 //! What loops read from outside is handed to them ([`Boundary`]).
 
@@ -12,6 +13,7 @@ pub mod branch;
 pub mod loops;
 pub mod rows;
 pub mod scan;
+pub mod sequence;
 pub mod turns;
 
 pub use boundary::Boundary;

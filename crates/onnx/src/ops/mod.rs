@@ -117,8 +117,8 @@ pub fn rule(domain: &str, op: &str, opset: i64) -> Result<Rule, NodeError> {
 
 /// Whether an operator becomes more than operations on tensors: branches, calls of functions, effects.
 pub fn needs_statements(domain: &str, op: &str) -> bool {
-    const OPERATORS: &[&str] = &["GRU", "If", "LSTM", "Loop", "RNN", "Scan"];
-    domain.is_empty() && OPERATORS.contains(&op)
+    let row = TABLE.iter().find(|row| domain.is_empty() && row.name == op);
+    row.is_some_and(|row| row.versions.iter().any(|(_, rule)| matches!(rule, Rule::Flow(_))))
 }
 
 /// The outputs of an operator with one.

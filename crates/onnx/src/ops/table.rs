@@ -2,7 +2,7 @@
 
 use super::Rule::{Aligned, Binary, Flow, Node, Unary};
 use super::*;
-use crate::flow::{branch, loops, scan};
+use crate::flow::{branch, loops, scan, sequence};
 use crate::quantized::{integer, linear};
 use crate::recurrent;
 use crate::vendor::normalization;
@@ -46,6 +46,7 @@ pub static TABLE: &[OpRow] = &[
     row("Col2Im", &[(18, Node(vision::col_to_im))]),
     row("Compress", &[(9, Node(order::compress))]),
     row("Concat", &[(1, Node(layout::concat))]),
+    row("ConcatFromSequence", &[(11, Flow(sequence::concat))]),
     row("Constant", &[(1, Node(shape::constant))]),
     row("ConstantOfShape", &[(9, Node(shape::constant_of_shape))]),
     row("Conv", &[(1, Node(conv::conv))]),
@@ -165,6 +166,13 @@ pub static TABLE: &[OpRow] = &[
     row("ScatterElements", &[(11, Node(places::scatter_elements))]),
     row("ScatterND", &[(11, Node(places::scatter_nd))]),
     row("Selu", &[(1, Node(activation::selu))]),
+    row("SequenceAt", &[(11, Flow(sequence::at))]),
+    row("SequenceConstruct", &[(11, Flow(sequence::construct))]),
+    row("SequenceEmpty", &[(11, Flow(sequence::empty))]),
+    row("SequenceErase", &[(11, Flow(sequence::erase))]),
+    row("SequenceInsert", &[(11, Flow(sequence::insert))]),
+    row("SequenceLength", &[(11, Flow(sequence::length))]),
+    row("SequenceMap", &[(17, Flow(sequence::map))]),
     row("Shape", &[(1, Node(shape::shape))]),
     row("Shrink", &[(9, Node(activation::shrink))]),
     row("Sigmoid", &[(1, Unary("sigmoid"))]),
@@ -180,6 +188,7 @@ pub static TABLE: &[OpRow] = &[
     row("Softsign", &[(1, Node(activation::softsign))]),
     row("SpaceToDepth", &[(1, Node(layout::space_to_depth))]),
     row("Split", &[(1, Node(layout::split))]),
+    row("SplitToSequence", &[(11, Flow(sequence::split))]),
     row("Sqrt", &[(1, Unary("sqrt"))]),
     row("Squeeze", &[(1, Node(shape::squeeze))]),
     row("Sub", &[(1, Aligned("subtract")), (7, Binary("subtract"))]),

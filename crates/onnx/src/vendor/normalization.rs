@@ -111,6 +111,16 @@ fn rows(scope: &mut Scope, node: &Node, table: usize, numbers: Expr) -> Result<E
     scope.op("take", [table, numbers], Attrs::new().with("axis", 0i64).with("mode", "clip"))
 }
 
+/// The first rows of a table.
+fn first_rows(scope: &mut Scope, node: &Node, table: usize, count: PrimExpr) -> Result<Expr> {
+    let table = scope.tensor(node.input(table)?)?;
+    let width = scope.dims(&table)?.get(1).cloned().ok_or_else(|| NodeError::invalid("a table is not a matrix"))?;
+    scope.te("first_rows", vec![table], |inputs| {
+        let table = inputs[0].clone();
+        vec![te::compute("first_rows", vec![count, width], |at: &[PrimExpr]| table.at(at))]
+    })
+}
+
 /// `EmbedLayerNormalization`: words, positions and segments.
 pub fn embed(scope: &mut Scope, node: &Node) -> Outputs {
     let words = scope.tensor(node.input(0)?)?;
@@ -119,13 +129,12 @@ pub fn embed(scope: &mut Scope, node: &Node) -> Outputs {
     let (batch, length) = (batch.clone(), length.clone());
     let mut sum = rows(scope, node, 2, words)?;
     let positions = match node.optional(8) {
-        Some(value) => scope.tensor(value)?,
-        None => {
-            let bounds = [prim::int(0), length, prim::int(1)].map(Expr::prim);
-            scope.op("arange", bounds, Attrs::new().with("dtype", DataType::int(64)))?
+        Some(value) => {
+            let numbers = scope.tensor(value)?;
+            rows(scope, node, 3, numbers)?
         }
+        None => first_rows(scope, node, 3, length)?,
     };
-    let positions = rows(scope, node, 3, positions)?;
     sum = broadcast_call(scope, "add", [sum, positions])?;
     if node.optional(4).is_some() {
         let segments = scope.tensor(node.input(1)?)?;

@@ -23,9 +23,9 @@ fn assert_op(args: &Args<'_, '_>) -> Result<Any, Error> {
     while let Some(at) = rest.find(['{', '}']) {
         let (plain, braces) = rest.split_at(at);
         message.push_str(plain);
-        rest = if braces.starts_with("{}") {
+        rest = if let Some(behind) = braces.strip_prefix("{}") {
             message.push_str(&values.next().map_or_else(|| "{}".into(), |value| describe(*value)));
-            &braces[2..]
+            behind
         } else {
             message.push_str(&braces[..1]);
             braces.strip_prefix("{{").or_else(|| braces.strip_prefix("}}")).unwrap_or(&braces[1..])

@@ -1,0 +1,355 @@
+//! Sequences: of a length known at import, or listed by the program while it runs.
+//!
+//! A sequence whose length is known is no part of the program: its values are, and an operator on it picks among them. Where
+//! a length or a position is computed, the values become an array of the runtime, and operators become calls of its functions
+//! (`vm.builtin.sequence_at` …). Of a value that comes out of an array only the element type and, where all that went in had
+//! one, the rank is known; its dimensions are bound to symbolic variables.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_ir::{Attrs, TensorType, Type};
+use relaxide_relax::shape::unify;
+use relaxide_relax::{BlockBuilder, Expr};
+use relaxide_tir::te;
+
+use super::turns::runtime;
+use crate::constant;
+use crate::dims;
+use crate::error::NodeError;
+use crate::graph::{Graphs, Step};
+use crate::names::Sight;
+use crate::node::Node;
+use crate::scope::Scope;
+use crate::symbolic::Symbolic;
+use crate::value::Value;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// The most parts that a tensor is divided into at import.
+const MOST_PARTS: usize = 64;
+
+/// A sequence of tensors.
+#[derive(Clone, Debug)]
+pub struct Sequence {
+    /// The values.
+    pub items: Items,
+    /// What is known of all of them; nothing where there is none.
+    pub element: Option<Type>,
+}
+
+/// Where the values of a sequence are.
+#[derive(Clone, Debug)]
+pub enum Items {
+    /// Here.
+    Known(Vec<Expr>),
+    /// In an array of the runtime.
+    Listed(Expr),
+}
+
+/// What is known of tensors of two types.
+fn common(a: Option<Type>, b: Type) -> Option<Type> {
+    Some(match a {
+        Some(a) => unify(&a, &b),
+        None => b,
+    })
+}
+
+impl Sequence {
+    /// A sequence of values.
+    pub fn known(values: Vec<Expr>) -> Sequence {
+        let element = values.iter().fold(None, |element, value| common(element, value.ty()));
+        Sequence { items: Items::Known(values), element }
+    }
+
+    /// A sequence in an array of the runtime.
+    pub fn listed(array: Expr, element: Option<Type>) -> Sequence {
+        Sequence { items: Items::Listed(array), element }
+    }
+
+    /// It as one value of the program: a tuple, which is an array when the program runs.
+    pub fn object(&self) -> Expr {
+        match &self.items {
+            Items::Known(values) => Expr::tuple(values.clone()),
+            Items::Listed(array) => array.clone(),
+        }
+    }
+}
+
+fn sequence(node: &Node, i: usize) -> Result<Sequence> {
+    match node.input(i)? {
+        Value::Sequence(sequence) => Ok(sequence.clone()),
+        _ => Err(NodeError::invalid(format!("input {i} is not a sequence"))),
+    }
+}
+
+fn one(value: Value) -> Result<Step> {
+    Ok(Step::Values(vec![value]))
+}
+
+/// The array behind a sequence.
+fn array(builder: &mut BlockBuilder, sequence: &Sequence) -> Result<Expr> {
+    match &sequence.items {
+        Items::Listed(array) => Ok(array.clone()),
+        Items::Known(_) => Scope::new(builder).array(sequence.object()),
+    }
+}
+
+/// A tensor of which a type says what is known.
+fn typed(builder: &mut BlockBuilder, value: Expr, known: Option<&TensorType>) -> Result<Expr> {
+    let mut scope = Scope::new(builder);
+    match known {
+        Some(t) if t.ndim >= 0 => {
+            let open = vec![None; usize::try_from(t.ndim).unwrap_or(0)];
+            scope.bind_dims(value, open, t.dtype)
+        }
+        _ => Ok(value),
+    }
+}
+
+fn element_type(sequence: &Sequence) -> Type {
+    match sequence.element.as_ref().and_then(Type::as_tensor) {
+        Some(t) => Type::tensor_ndim(t.ndim, t.dtype),
+        None => Type::tensor_ndim(-1, DataType::void()),
+    }
+}
+
+/// A position: known, or a scalar of the program.
+enum Position {
+    Known(i64),
+    Computed(Expr),
+}
+
+fn position(builder: &mut BlockBuilder, node: &Node, i: usize) -> Result<Option<Position>> {
+    let Some(value) = node.optional(i) else { return Ok(None) };
+    if let Some([known]) = value.symbolic().and_then(|s| s.literals()).as_deref() {
+        return Ok(Some(Position::Known(*known)));
+    }
+    Scope::new(builder).tensor(value).map(|tensor| Some(Position::Computed(tensor)))
+}
+
+fn argument(position: Position) -> Expr {
+    match position {
+        Position::Known(known) => Expr::prim(prim::int(known)),
+        Position::Computed(tensor) => tensor,
+    }
+}
+
+/// A place among `count`, which may count from the end.
+fn place(position: i64, count: usize) -> Result<usize> {
+    dims::axis(position, count).ok_or_else(|| NodeError::invalid(format!("position {position} is out of {count}")))
+}
+
+/// `SequenceConstruct`.
+pub fn construct(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
+    let mut scope = Scope::new(builder);
+    let values = node.inputs.iter().flatten().map(|v| scope.tensor(v)).collect::<Result<Vec<_>>>()?;
+    one(Value::Sequence(Sequence::known(values)))
+}
+
+/// `SequenceEmpty`.
+pub fn empty(_: &mut Graphs, _: &mut BlockBuilder, node: &Node) -> Result<Step> {
+    constant::dtype_of(node.int_or("dtype", 1)?).map_err(|e| NodeError::unsupported(e.to_string()))?;
+    one(Value::Sequence(Sequence::known(Vec::new())))
+}
+
+/// `SequenceLength`.
+pub fn length(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
+    let sequence = sequence(node, 0)?;
+    let length = match &sequence.items {
+        Items::Known(values) => prim::int(values.len() as i64),
+        Items::Listed(array) => {
+            let shape = runtime(builder, "vm.builtin.sequence_length", vec![array.clone()], Type::shape_ndim(1))?;
+            let dims = Scope::new(builder).bind_shape(shape, 1)?;
+            dims.into_iter().next().ok_or_else(|| NodeError::invalid("there is no length"))?
+        }
+    };
+    one(Value::Symbolic(Symbolic::scalar(length)))
+}
+
+/// `SequenceAt`.
+pub fn at(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
+    let sequence = sequence(node, 0)?;
+    let position = position(builder, node, 1)?.ok_or_else(|| NodeError::invalid("the position is missing"))?;
+    if let (Items::Known(values), Position::Known(known)) = (&sequence.items, &position) {
+        return one(Value::Computed(values[place(*known, values.len())?].clone()));
+    }
+    let args = vec![array(builder, &sequence)?, argument(position)];
+    let ty = element_type(&sequence);
+    let value = runtime(builder, "vm.builtin.sequence_at", args, ty.clone())?;
+    one(Value::Computed(typed(builder, value, ty.as_tensor().map(|t| &**t))?))
+}
+
+/// `SequenceInsert`.
+pub fn insert(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
+    let sequence = sequence(node, 0)?;
+    let value = Scope::new(builder).tensor(node.input(1)?)?;
+    let position = position(builder, node, 2)?;
+    let element = common(sequence.element.clone(), value.ty());
+    if let Items::Known(values) = &sequence.items
+        && !matches!(position, Some(Position::Computed(_)))
+    {
+        let mut values = values.clone();
+        let at = match position {
+            Some(Position::Known(known)) if known != values.len() as i64 => place(known, values.len())?,
+            _ => values.len(),
+        };
+        values.insert(at, value);
+        return one(Value::Sequence(Sequence { items: Items::Known(values), element }));
+    }
+    let mut args = vec![array(builder, &sequence)?, value];
+    args.extend(position.map(argument));
+    let array = runtime(builder, "vm.builtin.sequence_insert", args, Type::any())?;
+    one(Value::Sequence(Sequence::listed(array, element)))
+}
+
+/// `SequenceErase`.
+pub fn erase(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
+    let sequence = sequence(node, 0)?;
+    let position = position(builder, node, 1)?;
+    if let Items::Known(values) = &sequence.items
+        && !matches!(position, Some(Position::Computed(_)))
+    {
+        let mut values = values.clone();
+        let known = if let Some(Position::Known(known)) = position { known } else { -1 };
+        values.remove(place(known, values.len())?);
+        return one(Value::Sequence(Sequence::known(values)));
+    }
+    let mut args = vec![array(builder, &sequence)?];
+    args.extend(position.map(argument));
+    let array = runtime(builder, "vm.builtin.sequence_erase", args, Type::any())?;
+    one(Value::Sequence(Sequence::listed(array, sequence.element)))
+}
+
+/// `ConcatFromSequence`.
+pub fn concat(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
+    let sequence = sequence(node, 0)?;
+    let axis = node.int("axis")?.ok_or_else(|| NodeError::invalid("attribute `axis` is missing"))?;
+    let new = node.flag("new_axis", false)?;
+    if let Items::Known(values) = &sequence.items
+        && !values.is_empty()
+    {
+        let mut scope = Scope::new(builder);
+        let mut parts = values.clone();
+        let rank = scope.dims(&parts[0])?.len() + usize::from(new);
+        let axis =
+            dims::axis(axis, rank).ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {rank}")))?;
+        if new {
+            for part in &mut parts {
+                let mut dims = scope.dims(part)?;
+                dims.insert(axis.min(dims.len()), prim::int(1));
+                *part = scope.reshape(part.clone(), dims)?;
+            }
+        }
+        for other in (0..rank).filter(|a| *a != axis) {
+            let axes = vec![other; parts.len()];
+            scope.agree_on(&mut parts, &axes)?;
+        }
+        if parts.len() == 1 {
+            return one(Value::Computed(parts.remove(0)));
+        }
+        let joined = scope.op("concat", [Expr::tuple(parts)], Attrs::new().with("axis", axis as i64))?;
+        return one(Value::Computed(joined));
+    }
+    let element = element_type(&sequence);
+    let known = element.as_tensor().map(|t| (if t.ndim < 0 { -1 } else { t.ndim + i64::from(new) }, t.dtype));
+    let (rank, dtype) = known.unwrap_or((-1, DataType::void()));
+    let args = vec![array(builder, &sequence)?, Expr::prim(prim::int(axis)), Expr::prim(prim::boolean(new))];
+    let ty = Type::tensor_ndim(rank, dtype);
+    let joined = runtime(builder, "vm.builtin.sequence_concat", args, ty.clone())?;
+    one(Value::Computed(typed(builder, joined, ty.as_tensor().map(|t| &**t))?))
+}
+
+/// The sizes of parts that are known at import.
+fn known_sizes(node: &Node, dim: &PrimExpr) -> Option<Vec<i64>> {
+    let total = dim.as_int()?;
+    let sizes = match node.optional(1) {
+        None => vec![1; usize::try_from(total).ok()?],
+        Some(value) => {
+            let split = value.symbolic()?;
+            let sizes = split.literals()?;
+            if split.shape.is_empty() {
+                let size = *sizes.first().filter(|s| **s > 0)?;
+                (0..total).step_by(usize::try_from(size).ok()?).map(|from| size.min(total - from)).collect()
+            } else {
+                sizes
+            }
+        }
+    };
+    (sizes.len() <= MOST_PARTS && sizes.iter().sum::<i64>() == total && sizes.iter().all(|s| *s >= 0)).then_some(sizes)
+}
+
+/// `SplitToSequence`.
+pub fn split(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
+    let mut scope = Scope::new(builder);
+    let x = scope.tensor(node.input(0)?)?;
+    let shape = scope.dims(&x)?;
+    let axis = node.int_or("axis", 0)?;
+    let rank = shape.len();
+    let axis =
+        dims::axis(axis, rank).ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {rank} axes")))?;
+    let keep = node.flag("keepdims", true)?;
+    let squeeze = !keep && node.optional(1).is_none();
+    if let Some(sizes) = known_sizes(node, &shape[axis]) {
+        let mut parts = Vec::new();
+        let mut from = 0;
+        for size in sizes {
+            let mut dims = shape.clone();
+            dims[axis] = prim::int(size);
+            let whole = dims.clone();
+            let part = scope.te("part", vec![x.clone()], |inputs| {
+                let x = inputs[0].clone();
+                vec![te::compute("part", whole, |at: &[PrimExpr]| {
+                    let mut place = at.to_vec();
+                    place[axis] = &place[axis] + from;
+                    x.at(&place)
+                })]
+            })?;
+            if squeeze {
+                dims.remove(axis);
+            }
+            parts.push(scope.reshape(part, dims)?);
+            from += size;
+        }
+        return one(Value::Sequence(Sequence::known(parts)));
+    }
+    let sizes = match node.optional(1) {
+        Some(value) => scope.tensor(value)?,
+        None => scope.call("null_value", [])?,
+    };
+    let dtype = scope.dtype(&x);
+    let args = vec![x, Expr::prim(prim::int(axis as i64)), sizes, Expr::prim(prim::boolean(keep))];
+    let array = runtime(builder, "vm.builtin.sequence_split", args, Type::any())?;
+    let element = Type::tensor_ndim(rank as i64 - i64::from(squeeze), dtype);
+    one(Value::Sequence(Sequence::listed(array, Some(element))))
+}
+
+/// `SequenceMap`: a graph for each value of sequences of a length known at import.
+pub fn map(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
+    let body = node.graph("body")?;
+    let Items::Known(first) = sequence(node, 0)?.items else {
+        return Err(NodeError::unsupported("the length of the sequence is not known when the model is compiled")
+            .help("write the model with a Loop over the sequence"));
+    };
+    let mut outputs: Vec<Vec<Expr>> = vec![Vec::new(); body.output.len()];
+    for turn in 0..first.len() {
+        let mut inputs = Vec::new();
+        for i in 0..node.inputs.len() {
+            inputs.push(match node.input(i)? {
+                Value::Sequence(Sequence { items: Items::Known(values), .. }) => match values.get(turn) {
+                    Some(value) => Value::Computed(value.clone()),
+                    None => return Err(NodeError::invalid(format!("input {i} is shorter than the first"))),
+                },
+                Value::Sequence(_) => {
+                    return Err(NodeError::unsupported(format!("the length of input {i} is not known")));
+                }
+                other => other.clone(),
+            });
+        }
+        let Some(values) = graphs.inner(builder, body, inputs, Sight::Open) else { return Ok(Step::Noted) };
+        let mut scope = Scope::new(builder);
+        for (list, value) in outputs.iter_mut().zip(&values) {
+            list.push(scope.tensor(value)?);
+        }
+    }
+    Ok(Step::Values(outputs.into_iter().map(|values| Value::Sequence(Sequence::known(values))).collect()))
+}

@@ -1,0 +1,168 @@
+"""Quantized operators and those of ONNX Runtime give what ONNX Runtime gives, with fixed and with symbolic dimensions."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import relaxide as tvm
+
+RNG = np.random.default_rng(3)
+
+
+class Fixed(np.ndarray):
+    """An array that is an initializer."""
+
+
+def fixed(x, dtype=None):
+    return np.asarray(x, dtype).view(Fixed)
+
+
+def reals(*shape, size=1.0):
+    return (RNG.standard_normal(shape) * size).astype("float32")
+
+
+def ints(*shape, dtype="uint8", low=0, high=255):
+    return RNG.integers(low, high, shape).astype(dtype)
+
+
+def number(x, dtype="float32"):
+    return fixed(np.array(x, dtype))
+
+
+@dataclass
+class Case:
+    op: str
+    inputs: list
+    attrs: dict = field(default_factory=dict)
+    domain: str = "com.microsoft"
+    opset: int = 21
+    outputs: int = 1
+    #: Integers may differ by this many steps, where a sum lies between two.
+    steps: int = 0
+    dims: str = "both"
+
+    def __str__(self):
+        return f"{self.op}{self.attrs}"
+
+
+X = reals(2, 3, 8)
+U8 = ints(2, 3, 8)
+ROW = fixed(reals(8))
+Z = number(120, "uint8")
+SCALE = number(0.05)
+IMAGE = ints(1, 4, 7, 9)
+HIDDEN = reals(2, 6, 8)
+ONNX = {"domain": ""}
+
+
+def quantized(x, zero=128, scale=0.02):
+    return [x, number(scale), number(zero, x.dtype)]
+
+
+CASES = [
+    Case("QuantizeLinear", [X, SCALE, Z], **ONNX),
+    Case("QuantizeLinear", [X, number(0.05), number(3, "int8")], **ONNX),
+    Case("QuantizeLinear", [X, fixed([0.1, 0.2, 0.3], "float32"), fixed([1, 100, 200], "uint8")], {"axis": 1}, **ONNX),
+    Case("QuantizeLinear", [X, number(0.001), number(30000, "uint16")], **ONNX),
+    Case("QuantizeLinear", [X, fixed(np.abs(reals(2, 3, 2)) + 0.1), fixed(ints(2, 3, 2))], {"axis": 2, "block_size": 4}, **ONNX),
+    Case("DequantizeLinear", [U8, SCALE, Z], **ONNX),
+    Case("DequantizeLinear", [U8, fixed([0.1, 0.2, 0.3], "float32"), fixed([1, 100, 200], "uint8")], {"axis": 1}, **ONNX),
+    Case("DequantizeLinear", [U8, fixed(reals(2, 3, 2)), fixed(ints(2, 3, 2))], {"axis": 2, "block_size": 4}, **ONNX),
+    Case("DequantizeLinear", [ints(4, 5, dtype="int32", low=-900, high=900), number(0.1)], **ONNX),
+    Case("DynamicQuantizeLinear", [X], outputs=3, **ONNX),
+    Case("DynamicQuantizeLinear", [np.abs(X)], outputs=3, **ONNX),
+    Case("MatMulInteger", [ints(2, 3, 8), fixed(ints(8, 5)), number(12, "uint8"), number(100, "uint8")], **ONNX),
+    Case("MatMulInteger", [ints(3, 8), fixed(ints(8, 5, dtype="int8", low=-128, high=127))], **ONNX),
+    Case("ConvInteger", [IMAGE, fixed(ints(6, 4, 3, 3)), number(12, "uint8"), number(100, "uint8")], {"pads": [1, 1, 1, 1]}, **ONNX),
+    Case("QLinearMatMul", [*quantized(ints(2, 3, 8)), *quantized(fixed(ints(8, 5))), number(0.1), number(120, "uint8")], steps=1, **ONNX),
+    Case("QLinearConv", [*quantized(IMAGE), *quantized(fixed(ints(6, 4, 3, 3))), number(0.1), number(120, "uint8"), fixed(ints(6, dtype="int32"))], {"pads": [1, 1, 1, 1], "strides": [2, 2]}, steps=1, **ONNX),
+    Case("QLinearConv", [*quantized(IMAGE), fixed(ints(6, 2, 3, 3, dtype="int8", low=-127, high=127)), fixed(np.abs(reals(6)) * 0.02 + 0.01), fixed(np.zeros(6, "int8")), number(0.2), number(120, "uint8")], {"group": 2}, steps=1, **ONNX),
+    Case("BiasGelu", [X, ROW]),
+    Case("FastGelu", [X, ROW]),
+    Case("FastGelu", [X]),
+    Case("Gelu", [X]),
+    Case("QuickGelu", [X], {"alpha": 1.3}),
+    Case("SkipLayerNormalization", [X, reals(2, 3, 8), ROW, fixed(reals(8)), fixed(reals(8))], {"epsilon": 1e-5}),
+    Case("SkipLayerNormalization", [X, reals(2, 3, 8), ROW], outputs=4),
+    Case("SkipSimplifiedLayerNormalization", [X, reals(2, 3, 8), ROW], outputs=4),
+    Case("SimplifiedLayerNormalization", [X, ROW], {"axis": -1, "epsilon": 1e-6}, domain="", opset=17),
+    Case("EmbedLayerNormalization", [ints(2, 5, dtype="int32", high=10), ints(2, 5, dtype="int32", high=2), fixed(reals(10, 8)), fixed(reals(9, 8)), fixed(reals(2, 8)), ROW, fixed(reals(8)), fixed(np.ones((2, 5), "int32"))], outputs=2),
+    Case("FusedMatMul", [reals(2, 8, 3), reals(2, 5, 8)], {"transA": 1, "transB": 1, "alpha": 0.5}),
+    Case("FusedConv", [reals(1, 4, 7, 9), fixed(reals(6, 4, 3, 3)), fixed(reals(6))], {"activation": "Relu", "pads": [1, 1, 1, 1]}),
+    Case("FusedConv", [reals(1, 4, 7, 9), fixed(reals(6, 4, 3, 3))], {"activation": "LeakyRelu", "activation_params": [0.2]}),
+    Case("FusedGemm", [reals(3, 8), fixed(reals(5, 8)), fixed(reals(5))], {"transB": 1, "activation": "Relu"}),
+    Case("MatMulIntegerToFloat", [ints(3, 8), fixed(ints(8, 5)), number(0.02), number(0.03), number(12, "uint8"), number(90, "uint8"), fixed(reals(5))]),
+    Case("DynamicQuantizeMatMul", [reals(3, 8), fixed(ints(8, 5)), number(0.03), number(90, "uint8"), fixed(reals(5))]),
+    Case("MatMulNBits", [reals(2, 3, 64), fixed(ints(5, 4, 8)), fixed(reals(20))], {"K": 64, "N": 5, "bits": 4, "block_size": 16}),
+    Case("MatMulNBits", [reals(3, 64), fixed(ints(5, 4, 8)), fixed(reals(20)), fixed(ints(10))], {"K": 64, "N": 5, "bits": 4, "block_size": 16}),
+    Case("QGemm", [*quantized(ints(3, 8)), *quantized(fixed(ints(8, 5))), fixed(ints(5, dtype="int32")), number(0.1), number(120, "uint8")], steps=1),
+    Case("QGemm", [*quantized(ints(3, 8)), *quantized(fixed(ints(5, 8))), fixed(ints(5, dtype="int32"))], {"transB": 1, "alpha": 2.0}),
+    Case("QLinearAdd", [*quantized(ints(2, 3, 8)), *quantized(ints(8)), number(0.03), Z], steps=1),
+    Case("QLinearMul", [*quantized(ints(2, 3, 8)), *quantized(ints(8)), number(0.03), Z], steps=1),
+    Case("QLinearSigmoid", [*quantized(U8), number(0.004), number(0, "uint8")], steps=1),
+    Case("QLinearLeakyRelu", [*quantized(U8), number(0.02), Z], {"alpha": 0.1}, steps=1),
+    Case("QLinearSoftmax", [*quantized(U8), number(0.004), number(0, "uint8")], {"axis": -1, "opset": 13}, steps=1),
+    Case("QLinearGlobalAveragePool", [*quantized(IMAGE), number(0.02), Z], {"channels_last": 0}, steps=1),
+    Case("QLinearAveragePool", [*quantized(IMAGE), number(0.02), Z], {"kernel_shape": [3, 3], "strides": [2, 2]}, steps=1),
+    Case("QLinearConcat", [number(0.03), Z, *quantized(ints(2, 3, 8)), *quantized(ints(2, 3, 8), 100, 0.05)], {"axis": 1}, steps=1),
+    Case("Attention", [HIDDEN, fixed(reals(8, 24)), fixed(reals(24))], {"num_heads": 2}),
+    Case("Attention", [HIDDEN, fixed(reals(8, 24)), fixed(reals(24)), np.array([[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]], "int32")], {"num_heads": 2}),
+    Case("Attention", [HIDDEN, fixed(reals(8, 24)), fixed(reals(24)), np.array([4, 6], "int32")], {"num_heads": 2}),
+    Case("Attention", [HIDDEN, fixed(reals(8, 24)), fixed(reals(24))], {"num_heads": 2, "unidirectional": 1}),
+    Case("Attention", [HIDDEN, fixed(reals(8, 24)), fixed(reals(24)), None, reals(2, 2, 2, 3, 4)], {"num_heads": 2}, outputs=2),
+    Case("MultiHeadAttention", [HIDDEN, reals(2, 5, 8), reals(2, 5, 8)], {"num_heads": 2}),
+    Case("MultiHeadAttention", [HIDDEN, reals(2, 6, 8), reals(2, 6, 8), fixed(reals(24))], {"num_heads": 2, "scale": 0.3}, outputs=3),
+    Case("MultiHeadAttention", [HIDDEN, reals(2, 5, 8), reals(2, 5, 8), None, None, reals(1, 2, 6, 5)], {"num_heads": 2}),
+    Case("RotaryEmbedding", [reals(2, 6, 8), fixed([0], "int64"), fixed(reals(10, 2)), fixed(reals(10, 2))], {"num_heads": 0}),
+    Case("RotaryEmbedding", [reals(2, 6, 8), np.tile(np.arange(6), (2, 1)), fixed(reals(10, 2)), fixed(reals(10, 2))], {"interleaved": 1}),
+]
+
+
+def model_of(case, symbolic):
+    names, feed, weights = [], {}, []
+    for i, x in enumerate(case.inputs):
+        name = "" if x is None else f"in{i}"
+        names.append(name)
+        if isinstance(x, Fixed):
+            weights.append(numpy_helper.from_array(np.asarray(x), name))
+        elif x is not None:
+            feed[name] = x
+    # Dimensions of one size are one dimension.
+    keep = {1, 8, 4} if symbolic else None
+
+    def dims(shape):
+        return [d if keep is None or d in keep else f"n{d}" for d in shape]
+
+    infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), dims(x.shape)) for n, x in feed.items()]
+    outputs = [f"out{i}" for i in range(case.outputs)]
+    if case.outputs == 4:
+        outputs[1:3] = ["", ""]
+    graph = helper.make_graph(
+        [helper.make_node(case.op, names, outputs, domain=case.domain, **case.attrs)],
+        "g",
+        infos,
+        [helper.make_empty_tensor_value_info(name) for name in outputs if name],
+        weights,
+    )
+    sets = [helper.make_opsetid("", case.opset), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=sets, ir_version=10), feed
+
+
+@pytest.mark.parametrize("symbolic", [False, True], ids=["fixed", "symbolic"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_agrees_with_onnx_runtime(case, symbolic):
+    model, feed = model_of(case, symbolic)
+    wanted = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feed)
+    machine = tvm.relax.VirtualMachine(tvm.compile(tvm.relax.frontend.onnx.from_onnx(model), target="llvm"), tvm.cpu())
+    got = machine["main"](*[tvm.runtime.tensor(x) for x in feed.values()])
+    got = list(got) if len(wanted) > 1 else [got]
+    for g, w in zip(got, wanted, strict=True):
+        g = g.numpy()
+        assert g.shape == w.shape and g.dtype == w.dtype
+        if case.steps and w.dtype.kind in "iu":
+            assert np.abs(g.astype(int) - w.astype(int)).max() <= case.steps
+        else:
+            np.testing.assert_allclose(g, w, rtol=2e-5, atol=2e-5)
