@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let machine = VirtualMachine::on_cpu(&relaxide::load_module(library.as_ref())?)?;
     let image = Tensor::from_slice(&[0.5f32; 2 * 3 * 32 * 32], &[2, 3, 32, 32])?;
-    let classes: Tensor = machine.invoke("main", &[(&image).into()])?.try_into()?;
+    let classes = machine.invoke("main", &[(&image).into()])?.to::<Tensor>()?;
     println!("{:?} {:?}", classes.shape(), classes.to_vec::<f32>()?);
     Ok(())
 }
