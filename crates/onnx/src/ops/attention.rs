@@ -53,7 +53,7 @@ fn parts(scope: &mut Scope, node: &Node) -> Result<Parts> {
 }
 
 /// The products of queries with keys, each scaled by the root of the scale.
-fn scores(scope: &mut Scope, node: &Node, q: Expr, k: Expr) -> Result<Expr> {
+pub fn scores(scope: &mut Scope, node: &Node, q: Expr, k: Expr) -> Result<Expr> {
     let [batch, q_heads, rows, size] = four(scope, &q)?;
     let [_, kv_heads, columns, _] = four(scope, &k)?;
     let scale = match node.float("scale")? {
@@ -83,7 +83,7 @@ fn capped(scope: &mut Scope, node: &Node, scores: Expr) -> Result<Expr> {
 }
 
 /// The values mixed by weights, heads of queries in groups.
-fn mixed(scope: &mut Scope, weights: Expr, v: Expr) -> Result<Expr> {
+pub fn mixed(scope: &mut Scope, weights: Expr, v: Expr) -> Result<Expr> {
     let [batch, q_heads, rows, columns] = four(scope, &weights)?;
     let [_, kv_heads, _, width] = four(scope, &v)?;
     let grouped = dims::simplify(&(dims::floor_div(&q_heads, &kv_heads) * &rows));

@@ -10,6 +10,7 @@ mod cast;
 mod computed;
 pub(crate) mod conv;
 pub(crate) mod elementwise;
+mod flex;
 mod index;
 mod interpolate;
 mod language;
@@ -92,6 +93,7 @@ impl Rule {
 pub fn rule(domain: &str, op: &str, opset: i64) -> Result<Rule, NodeError> {
     let table = match domain {
         "" => TABLE,
+        "ai.onnx.preview" => flex::TABLE,
         "com.microsoft" => vendor::TABLE,
         _ => &[],
     };
@@ -132,7 +134,7 @@ mod tests {
 
     #[test]
     fn rows_are_sorted_by_name_and_version_and_unique() {
-        for pair in TABLE.windows(2).chain(vendor::TABLE.windows(2)) {
+        for pair in TABLE.windows(2).chain(vendor::TABLE.windows(2)).chain(flex::TABLE.windows(2)) {
             assert!(pair[0].name < pair[1].name, "{} comes before {}", pair[0].name, pair[1].name);
         }
         for row in TABLE {
