@@ -43,11 +43,12 @@ fn mixed(counter: PrimExpr) -> PrimExpr {
 
 /// The seed of a node: its attribute, or what its name gives.
 fn seed(node: &Node) -> Result<u64> {
-    if let Some(seed) = node.float("seed")? {
-        return Ok(u64::from((seed as f32).to_bits()) << 20);
-    }
+    // It is an integer for `Dropout`, a float for the others.
     if let Ok(Some(seed)) = node.int("seed") {
         return Ok((seed as u64) << 20);
+    }
+    if let Some(seed) = node.float("seed")? {
+        return Ok(u64::from((seed as f32).to_bits()) << 20);
     }
     let name = node.proto.output.first().map(String::as_str).unwrap_or_default();
     Ok(name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, b| (hash ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)))
