@@ -14,7 +14,7 @@ import relaxide as tvm
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
-for folder in ("decoder", "dynamic_batch", "sentence_embedding"):
+for folder in ("decoder", "dynamic_batch", "sentence_embedding", "voice_activity"):
     sys.path.append(str(EXAMPLES / folder))
 
 
@@ -97,6 +97,22 @@ def test_sentences_agree_with_onnx_runtime(embedding):
         feed = {"input_ids": ids, "token_type_ids": np.zeros_like(ids), "attention_mask": counts}
         ours, theirs = main(*map(tvm.runtime.tensor, feed.values())).numpy(), session.run(None, feed)[0]
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 * np.abs(theirs).max())
+
+
+def test_speech_is_found_where_onnx_runtime_finds_it(tmp_path):
+    import detect
+
+    printed = run(sys.executable, EXAMPLES / "voice_activity" / "detect.py", "--build", tmp_path)
+    assert printed.count("speech from") == 2
+    session = onnxruntime.InferenceSession(detect.network_file(), providers=["CPUExecutionProvider"])
+
+    def theirs(frame, state, rate):
+        feed = {"input": frame.numpy(), "state": state.numpy(), "sr": rate.numpy()}
+        return [tvm.runtime.tensor(result) for result in session.run(None, feed)]
+
+    samples, rate = detect.read(EXAMPLES / "voice_activity" / "speech.wav")
+    ours = detect.probabilities(detect.compiled(tmp_path), samples, rate)
+    np.testing.assert_allclose(ours, detect.probabilities(theirs, samples, rate), rtol=1e-3, atol=1e-4)
 
 
 def test_a_cache_changes_nothing_but_the_work():
