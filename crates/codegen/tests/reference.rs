@@ -391,12 +391,14 @@ fn every_intrinsic_of_the_table_is_compiled() {
             continue;
         }
         let compiles = |buffer: &Ref<Buffer>, wide: DataType| {
-            let value = prim::load(buffer, [lanes.clone()]);
+            // What is asked for ahead of its use is one element, and the answer one number.
+            let asks = *intrinsic == Intrinsic::Prefetch;
+            let value = prim::load(buffer, [if asks { PrimExpr::from(0) } else { lanes.clone() }]);
             let args = match (intrinsic, intrinsic.arity()) {
                 (Intrinsic::IfThenElse, _) => vec![prim::gt(value.clone(), value.clone()), value.clone(), value],
                 (_, Arity::Exactly(count) | Arity::AtLeast(count)) => vec![value; count],
             };
-            let reduces = intrinsic.name().starts_with("vector_reduce");
+            let reduces = asks || intrinsic.name().starts_with("vector_reduce");
             let result = match intrinsic {
                 Intrinsic::IsNan | Intrinsic::IsInf | Intrinsic::IsFinite => DataType::bool().with_lanes(8),
                 _ if reduces => wide.element(),

@@ -37,9 +37,9 @@ fn kernels_are_compiled_once() {
     let again = compile(&cache, Target::default());
     assert_eq!(*again.cache_use(), CacheUse { found: objects, ..CacheUse::default() });
     assert!(file_of(&first) == file_of(&again));
-    // Another processor needs other code.
+    // Another processor needs other code, perhaps in more parts.
     let other = compile(&cache, "llvm -mtriple=x86_64-linux-gnu -mcpu=nehalem".parse().unwrap());
-    assert_eq!(*other.cache_use(), CacheUse { kept: objects, ..CacheUse::default() });
+    assert!(other.cache_use().kept > 0 && other.cache_use().found == 0, "{:?}", other.cache_use());
     // Whatever is damaged is made anew, and whole again afterwards.
     for entry in std::fs::read_dir(cache.folder()).unwrap() {
         std::fs::write(entry.unwrap().path(), b"RLXOBJ01 and nothing that fits").unwrap();
