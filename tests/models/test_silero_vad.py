@@ -1,7 +1,7 @@
 """The voice detectors of silero-vad agree with ONNX Runtime: branches on ranks and rates, LSTMs, state from call to call."""
 
-import importlib.util
 import pathlib
+import sys
 
 import numpy as np
 import onnx
@@ -10,42 +10,17 @@ import pytest
 
 import relaxide as tvm
 
-#: The package is found, not imported: it wants PyTorch, and its files are all that is needed.
-DATA = pathlib.Path(importlib.util.find_spec("silero_vad").origin).parent / "data"
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import silero  # noqa: E402
 
 #: Of the largest output.
 TOLERANCE = 1e-4
 
-RNG = np.random.default_rng(0)
 
-
-def numbers(*shape):
-    return RNG.standard_normal(shape).astype("float32")
-
-
-def rate(hertz):
-    return np.array(hertz, "int64")
-
-
-def frames(*shapes):
-    return [{"input": numbers(b, n), "state": numbers(2, b, 128), "sr": rate(r)} for b, n, r in shapes]
-
-
-MODELS = {
-    "silero_vad": frames((1, 576, 16000), (4, 576, 16000), (2, 512, 16000), (1, 288, 8000), (3, 256, 8000)),
-    "silero_vad_16k_op15": frames((1, 576, 16000), (3, 576, 16000), (2, 512, 16000)),
-    "silero_vad_16k_sequence": [
-        {"input": numbers(n, 576), "h": numbers(1, 1, 128), "c": numbers(1, 1, 128)} for n in (1, 2, 50)
-    ],
-    "silero_vad_half": frames((1, 576, 16000), (3, 576, 16000), (2, 512, 16000)),
-    "silero_vad_op18_ifless": frames((1, 576, 16000), (4, 576, 16000), (1, 288, 8000), (3, 288, 8000)),
-    "silero_vad_openvino_16k": frames((1, 576, 16000)),
-}
-
-
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=silero.MODELS)
 def detector(request):
-    path = str(DATA / f"{request.param}.onnx")
+    path = str(silero.path(request.param))
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
@@ -57,7 +32,7 @@ def test_agrees_with_onnx_runtime(detector):
     name, session, machine = detector
     names = [i.name for i in session.get_inputs()]
     worst = 0.0
-    for feed in MODELS[name]:
+    for feed in silero.MODELS[name]:
         wanted = session.run(None, {n: feed[n] for n in names})
         got = machine["main"](*[tvm.runtime.tensor(feed[n]) for n in names])
         for g, w in zip(got, wanted, strict=True):
@@ -71,6 +46,6 @@ def test_frames_that_the_network_cannot_take_fail_with_the_operator_and_the_reas
     name, _, machine = detector
     if name not in ("silero_vad", "silero_vad_16k_op15"):
         return
-    feed = frames((1, 1024, 16000))[0]
+    feed = silero.frames((1, 1024, 16000))[0]
     with pytest.raises(Exception, match="LSTM.*the input has 5 axes, not 3"):
         machine["main"](*[tvm.runtime.tensor(feed[n]) for n in ("input", "state", "sr")])

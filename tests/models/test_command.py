@@ -1,0 +1,99 @@
+"""Every network that comes with a package: compiled by the command, run by it in fresh processes from the library alone.
+
+The ONNX file is gone by the time that the library runs, and so is whatever the compiler kept: results are those of the library
+and of nothing else. They agree with ONNX Runtime's at several shapes.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+COMMAND = HERE.parents[1] / "build" / "relaxide"
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "examples" / "sentence_embedding")]
+
+import minilm  # noqa: E402
+import silero  # noqa: E402
+import zoo  # noqa: E402
+
+#: Of the largest number of an output.
+TOLERANCE = 1e-4
+
+pytestmark = pytest.mark.skipif(not COMMAND.exists(), reason="build/relaxide is not built (`make build`)")
+
+
+def of_zoo(name):
+    model = zoo.MODELS[name]
+    return onnx.load(model.path), [{model.input: x} for x in model.inputs()]
+
+
+def of_silero(name):
+    return onnx.load(silero.path(name)), silero.MODELS[name]
+
+
+def of_minilm():
+    """Texts of several lengths, padded to the longest."""
+    rng, feeds = np.random.default_rng(0), []
+    for batch, length in ((1, 1), (1, 9), (3, 32), (5, 17), (2, 128)):
+        ids = rng.integers(0, 30_000, (batch, length))
+        lengths = np.maximum(rng.integers(1, length + 1, (batch, 1)), length if batch == 1 else 1)
+        mask = (np.arange(length) < lengths).astype("int64")
+        feeds.append({"input_ids": ids * mask, "token_type_ids": 0 * ids, "attention_mask": mask})
+    return minilm.build(), feeds
+
+
+NETWORKS = {
+    **{name: lambda name=name: of_zoo(name) for name in ("det", "rec", "cls", "magika")},
+    **{name: lambda name=name: of_silero(name) for name in silero.MODELS},
+    "minilm": of_minilm,
+}
+
+
+def relaxide(*arguments):
+    """Runs the command, which must succeed."""
+    environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    result = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=600, env=environment)
+    assert result.returncode == 0, result.stderr[-3000:]
+    return result.stdout
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_exported_file_alone_agrees_with_onnx_runtime(name, tmp_path):
+    model, feeds = NETWORKS[name]()
+    onnx.save(model, tmp_path / "model.onnx")
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx", options, providers=["CPUExecutionProvider"])
+    relaxide("compile", tmp_path / "model.onnx", "-o", tmp_path / "model.so", "-q")
+    (tmp_path / "model.onnx").unlink()
+
+    worst, faults = 0.0, []
+    for number, feed in enumerate(feeds):
+        # Some detectors do not read all that they are handed.
+        feed = {i.name: feed[i.name] for i in session.get_inputs()}
+        given = []
+        for place, x in enumerate(feed.values()):
+            np.save(tmp_path / f"{place}.npy", x)
+            given += ["--input", tmp_path / f"{place}.npy"]
+        result = tmp_path / f"{number}.npz"
+        relaxide("run", tmp_path / "model.so", *given, "--output", result)
+        shapes = [x.shape for x in feed.values()]
+        with np.load(result) as got:
+            assert sorted(got) == sorted(output.name for output in session.get_outputs())
+            for output, theirs in zip(session.get_outputs(), session.run(None, feed), strict=True):
+                ours = got[output.name]
+                if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+                    faults.append(f"{shapes}: {ours.dtype}{ours.shape}, not {theirs.dtype}{theirs.shape}")
+                    continue
+                error = np.abs(ours - theirs).max() / np.abs(theirs).max()
+                worst = max(worst, error)
+                if not error <= TOLERANCE:
+                    faults.append(f"{shapes}: off by {error:.2e} of the largest number")
+    assert not faults, "\n".join(faults)
+    print(f"{name}: off by {worst:.1e} of the largest number, {len(feeds)} shapes")
