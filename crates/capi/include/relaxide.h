@@ -153,6 +153,9 @@ int relaxide_model_num_functions(const RelaxideModel *model, size_t *count);
 /* Descriptions are valid as long as the model lives. */
 int relaxide_model_function(const RelaxideModel *model, size_t index, RelaxideFunctionInfo *info);
 int relaxide_model_param(const RelaxideModel *model, const char *function, size_t index, RelaxideParamInfo *info);
+/* The names of a function's results, in order: those of the ONNX model for main, and none (a count of 0) where the file has none. */
+int relaxide_model_num_output_names(const RelaxideModel *model, const char *function, size_t *count);
+int relaxide_model_output_name(const RelaxideModel *model, const char *function, size_t index, const char **name);
 
 /* Calls a function of tensors that returns one or a tuple of them. *num_outputs is how many results there is room for;
  * it is set to how many there are, also if that is more, which is an error. */

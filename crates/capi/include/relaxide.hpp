@@ -147,6 +147,19 @@ class Model {
         return names;
     }
 
+    /// The names of a function's results, in order; none where the file has none.
+    std::vector<std::string> output_names(const std::string &function) const {
+        size_t count = 0;
+        check(relaxide_model_num_output_names(handle_.get(), function.c_str(), &count));
+        std::vector<std::string> names;
+        for (size_t i = 0; i < count; ++i) {
+            const char *name = nullptr;
+            check(relaxide_model_output_name(handle_.get(), function.c_str(), i, &name));
+            names.emplace_back(name);
+        }
+        return names;
+    }
+
     /// Calls a function of tensors.
     std::vector<Tensor> run(const std::string &function, const std::vector<Tensor> &inputs, size_t room = 16) const {
         std::vector<const RelaxideTensor *> handles;

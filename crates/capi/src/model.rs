@@ -153,6 +153,37 @@ pub unsafe extern "C" fn relaxide_model_param(
     })
 }
 
+/// How many results of a function have names in the file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn relaxide_model_num_output_names(
+    model: *const RelaxideModel,
+    function: *const c_char,
+    count: *mut usize,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the interface's contract.
+        unsafe { put(count, at(model, "model")?.function(text(function, "function")?)?.outputs.len(), "count") }
+    })
+}
+
+/// The name of a result by its position. The address is valid as long as the model lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn relaxide_model_output_name(
+    model: *const RelaxideModel,
+    function: *const c_char,
+    index: usize,
+    name: *mut *const c_char,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the interface's contract.
+        unsafe {
+            let outputs = &at(model, "model")?.function(text(function, "function")?)?.outputs;
+            let output = outputs.get(index).ok_or_else(|| beyond("name of an output", index, outputs.len()))?;
+            put(name, output.as_ptr(), "name")
+        }
+    })
+}
+
 fn describe(param: &Param) -> RelaxideParamInfo {
     RelaxideParamInfo {
         name: param.name.as_ptr(),

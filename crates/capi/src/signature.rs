@@ -4,7 +4,7 @@
 //! arguments, and these calls name, in their operands, what they check: rank and element type
 //! (`vm.builtin.check_tensor_info`), each dimension (`vm.builtin.match_shape`), and in the text that their errors begin
 //! with, the annotation itself. That serves models of every compiler of this format. A parameter that nothing checks is of
-//! any type.
+//! any type. Names of results are not in the code: they are in the description that our compiler writes behind it.
 
 use std::ffi::CString;
 
@@ -24,6 +24,8 @@ const MAX_RANK: usize = 256;
 pub(crate) struct Function {
     pub(crate) name: CString,
     pub(crate) params: Vec<Param>,
+    /// The names of its results, where the file has them.
+    pub(crate) outputs: Vec<CString>,
 }
 
 /// A parameter.
@@ -40,7 +42,13 @@ pub(crate) struct Param {
 /// The functions of an executable that have a body.
 pub(crate) fn functions(executable: &Executable) -> Vec<Function> {
     let own = executable.functions().iter().filter(|function| function.kind != FuncKind::Packed);
-    own.map(|function| Function { name: c_string(&function.name), params: params(executable, function) }).collect()
+    let outputs = |name: &str| executable.output_names(name).iter().map(|name| c_string(name)).collect();
+    let described = |function: &FuncInfo| Function {
+        name: c_string(&function.name),
+        params: params(executable, function),
+        outputs: outputs(&function.name),
+    };
+    own.map(described).collect()
 }
 
 fn params(executable: &Executable, function: &FuncInfo) -> Vec<Param> {

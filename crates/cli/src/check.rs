@@ -95,7 +95,7 @@ fn tensors(result: &Any) -> Vec<Option<Tensor>> {
         Content::Tensor(tensor) => Some(tensor),
         Content::Other(_) => None,
     };
-    outputs::flatten(result).into_iter().map(|output| tensor(output.value)).collect()
+    outputs::flatten(result, &[]).into_iter().map(|output| tensor(output.value)).collect()
 }
 
 /// What ONNX Runtime made of a model.

@@ -171,6 +171,9 @@ fn signature_answer(signature: &Signature, form: Form) -> String {
     let mut lines = Vec::new();
     for function in &signature.functions {
         lines.push(function_text(function));
+        if !function.outputs.is_empty() {
+            lines.push(format!("    returns {}", function.outputs.join(", ")));
+        }
         let dims = symbolic_dims(function);
         let limited = |name: &String| !function.ranges.iter().any(|range| range.name == **name);
         lines.extend(function.ranges.iter().map(|range| format!("    {range}")));
@@ -225,7 +228,7 @@ pub fn functions_json(signature: &Signature) -> Value {
             .collect();
         json!({
             "name": function.name, "params": function.params.iter().map(param).collect::<Vec<_>>(),
-            "result": function.result, "dims": dims,
+            "result": function.result, "outputs": function.outputs, "dims": dims,
         })
     };
     Value::Array(signature.functions.iter().map(function).collect())

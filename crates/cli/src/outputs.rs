@@ -13,6 +13,8 @@ use crate::inputs::{element, npy};
 pub struct Output {
     /// Its place; empty where the function returned one value.
     pub place: String,
+    /// Its name, where the model has one.
+    pub name: Option<String>,
     /// The value.
     pub value: Content,
 }
@@ -25,16 +27,31 @@ pub enum Content {
     Other(String),
 }
 
-/// What a result consists of.
-pub fn flatten(result: &Any) -> Vec<Output> {
+/// What a result consists of; `names` are those of the function's outputs, or none.
+pub fn flatten(result: &Any, names: &[String]) -> Vec<Output> {
     let mut outputs = Vec::new();
     collect(result, String::new(), &mut outputs);
+    for output in &mut outputs {
+        output.name = name_of(&output.place, names);
+    }
     outputs
+}
+
+/// The name of the output in a place. An output that consists of several tensors has a place for each of them.
+fn name_of(place: &str, names: &[String]) -> Option<String> {
+    let (name, inner) = match names {
+        [name] => (name, place),
+        _ => {
+            let (first, inner) = place.split_once('.').unwrap_or((place, ""));
+            (names.get(first.parse::<usize>().ok()?)?, inner)
+        }
+    };
+    Some(if inner.is_empty() { name.clone() } else { format!("{name}.{inner}") })
 }
 
 fn collect(value: &Any, place: String, outputs: &mut Vec<Output>) {
     if let Ok(tensor) = value.to::<Tensor>() {
-        return outputs.push(Output { place, value: Content::Tensor(tensor) });
+        return outputs.push(Output { place, name: None, value: Content::Tensor(tensor) });
     }
     if let Ok(array) = value.to::<Array>() {
         for (i, item) in array.iter().enumerate() {
@@ -47,7 +64,7 @@ fn collect(value: &Any, place: String, outputs: &mut Vec<Output>) {
         Ok(shape) => format!("shape {:?}", shape.iter().collect::<Vec<_>>()),
         Err(_) => format!("{value:?}"),
     };
-    outputs.push(Output { place, value: Content::Other(text) });
+    outputs.push(Output { place, name: None, value: Content::Other(text) });
 }
 
 /// The figures of a tensor.
@@ -78,9 +95,22 @@ impl Figures {
 }
 
 impl Output {
-    /// The place in words.
+    /// The name, or else the place, in words.
     fn title(&self) -> String {
-        if self.place.is_empty() { "output".into() } else { format!("output {}", self.place) }
+        match (&self.name, self.place.as_str()) {
+            (Some(name), _) => format!("output {name}"),
+            (None, "") => "output".into(),
+            (None, place) => format!("output {place}"),
+        }
+    }
+
+    /// The name that it has among arrays.
+    fn array_name(&self) -> String {
+        match (&self.name, self.place.as_str()) {
+            (Some(name), _) => name.clone(),
+            (None, "") => "output".into(),
+            (None, place) => format!("output_{place}"),
+        }
     }
 
     /// For people.
@@ -110,11 +140,11 @@ impl Output {
     pub fn json(&self, file: Option<&Path>) -> Result<Value, CliError> {
         let tensor = match &self.value {
             Content::Tensor(tensor) => tensor,
-            Content::Other(text) => return Ok(json!({ "place": self.place, "value": text })),
+            Content::Other(text) => return Ok(json!({ "place": self.place, "name": self.name, "value": text })),
         };
         let figures = Figures::of(tensor)?;
         Ok(json!({
-            "place": self.place, "shape": tensor.shape(), "dtype": tensor.dtype().to_string(), "min": figures.min,
+            "place": self.place, "name": self.name, "shape": tensor.shape(), "dtype": tensor.dtype().to_string(), "min": figures.min,
             "max": figures.max, "mean": figures.mean, "nan": figures.nan, "head": figures.head, "file": file,
         }))
     }
@@ -126,31 +156,53 @@ fn float_text(n: f64) -> String {
     if n == 0.0 || (1e-3..1e6).contains(&size) { format!("{n:.6}") } else { format!("{n:.4e}") }
 }
 
-/// Writes tensors to files and says which: an .npz holds all; an .npy, or a prefix of one, is a file each.
+/// Writes tensors to files and says which: an .npz holds all; in a folder each is a file of its name; an .npy, or a prefix of
+/// one, is a file each by their places.
 pub fn write(path: &Path, outputs: &[Output]) -> Result<Vec<PathBuf>, CliError> {
-    let tensors: Vec<(&str, &Tensor)> = outputs
-        .iter()
-        .filter_map(|output| match &output.value {
-            Content::Tensor(tensor) => Some((output.place.as_str(), tensor)),
-            Content::Other(_) => None,
-        })
-        .collect();
+    let tensor = |output: &Output| match &output.value {
+        Content::Tensor(tensor) => Some((output.place.clone(), output.array_name(), tensor.clone())),
+        Content::Other(_) => None,
+    };
+    let tensors: Vec<(String, String, Tensor)> = outputs.iter().filter_map(tensor).collect();
     let ending = path.extension().and_then(|ending| ending.to_str());
     if ending == Some("npz") {
-        let name = |place: &str| if place.is_empty() { "output".to_string() } else { format!("output_{place}") };
-        let named: Vec<(String, Tensor)> = tensors.iter().map(|(place, t)| (name(place), Tensor::clone(t))).collect();
+        let named: Vec<(String, Tensor)> = tensors.into_iter().map(|(_, name, tensor)| (name, tensor)).collect();
         npy::write_archive(path, &named)?;
         return Ok(vec![path.to_path_buf(); named.len()]);
     }
+    let folder = path.to_str().is_some_and(|text| text.ends_with('/')) || path.is_dir();
+    if folder {
+        std::fs::create_dir_all(path).map_err(CliError::file(path))?;
+    }
     let prefix = if ending == Some("npy") { path.with_extension("") } else { path.to_path_buf() };
-    let mut files = Vec::new();
-    for (place, tensor) in tensors {
-        let mut file = prefix.clone().into_os_string();
-        file.push(if place.is_empty() { ".npy".to_string() } else { format!(".{place}.npy") });
-        npy::write(Path::new(&file), tensor)?;
-        files.push(PathBuf::from(file));
+    let mut files: Vec<PathBuf> = Vec::new();
+    for (place, name, tensor) in tensors {
+        let file = if folder {
+            path.join(unused(&file_name(&name), path, &files))
+        } else {
+            let mut file = prefix.clone().into_os_string();
+            file.push(if place.is_empty() { ".npy".to_string() } else { format!(".{place}.npy") });
+            PathBuf::from(file)
+        };
+        npy::write(&file, &tensor)?;
+        files.push(file);
     }
     Ok(files)
+}
+
+/// A name of the model as the name of a file: names may have slashes and whatever else.
+fn file_name(name: &str) -> String {
+    let plain = |c: char| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    let name: String = name.chars().map(plain).collect();
+    let hidden = name.is_empty() || name.starts_with('.');
+    if hidden { format!("_{name}") } else { name }
+}
+
+/// The name of an .npy file that none of `taken` has: names that differ may be the same as files.
+fn unused(name: &str, folder: &Path, taken: &[PathBuf]) -> String {
+    let free = |file: &String| !taken.contains(&folder.join(file));
+    let numbered = (1..).map(|n| format!("{name}_{n}.npy"));
+    std::iter::once(format!("{name}.npy")).chain(numbered).find(free).unwrap_or_default()
 }
 
 /// Says which file a tensor is in.

@@ -19,6 +19,7 @@ use crate::progress::{Bar, Show};
 #[command(after_help = "Examples:\n  relaxide run model.so --input x=image.npy --output result.npz\n  \
     relaxide run model.so --input photo.jpg --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225\n  \
     relaxide run model.so --dim batch=4                (random inputs)\n  \
+    relaxide run model.so --input ids=random:0..30521 --output results/\n  \
     relaxide run model.so --input ids=1,7,9 --function decode")]
 pub struct RunArgs {
     /// The model.
@@ -27,7 +28,8 @@ pub struct RunArgs {
     /// Its inputs.
     #[command(flatten)]
     pub inputs: InputArgs,
-    /// Write results to FILE.npz (all in one), or to FILE.npy (FILE.0.npy, FILE.1.npy … for a tuple), instead of summing them up.
+    /// Write results instead of summing them up: to FILE.npz (all in one), to FILE.npy (FILE.0.npy, FILE.1.npy … for a tuple),
+    /// or to a folder, given as FOLDER/, as NAME.npy each.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -39,7 +41,7 @@ pub fn run(args: &RunArgs, form: Form) -> Result<(), CliError> {
     let start = Instant::now();
     let result = call.invoke()?;
     let took = start.elapsed().as_secs_f64() * 1e3;
-    let outputs = outputs::flatten(&result);
+    let outputs = outputs::flatten(&result, &call.signature.outputs);
     let mut files = match &args.output {
         Some(path) => outputs::write(path, &outputs)?,
         None => Vec::new(),

@@ -34,6 +34,9 @@ use crate::value::Value;
 /// The oldest version of the file format that is read.
 const MIN_IR_VERSION: i64 = 3;
 
+/// The attribute of `main` that has the names of the model's outputs, in order.
+pub const OUTPUT_NAMES: &str = "output_names";
+
 /// Imports a model.
 pub fn import(model: &Model, options: &ImportOptions) -> Result<IRModule, ImportError> {
     let mut importer = Importer::new(model, options);
@@ -235,7 +238,9 @@ impl<'m> Importer<'m> {
 
     /// Attributes of `main`.
     fn attrs(&mut self) -> Attrs {
-        let attrs = Attrs::new().with("num_input", self.inputs as i64);
+        let outputs = self.model.graph.output.iter().map(|output| AttrValue::from(output.name.as_str())).collect();
+        let attrs =
+            Attrs::new().with("num_input", self.inputs as i64).with(OUTPUT_NAMES, AttrValue::List(outputs));
         if self.options.weights == Weights::Constants {
             return attrs;
         }

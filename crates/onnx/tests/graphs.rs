@@ -3,7 +3,8 @@
 mod model;
 
 use model::{Build, float};
-use relaxide_onnx::{ImportOptions, InputDim, Weights};
+use relaxide_ir::AttrValue;
+use relaxide_onnx::{ImportOptions, InputDim, OUTPUT_NAMES, Weights};
 
 #[test]
 fn dimensions_of_one_name_are_one_variable_and_unnamed_ones_are_their_own() {
@@ -68,6 +69,8 @@ fn several_outputs_are_a_tuple_and_unused_inputs_stay() {
         .node("Exp", &["x"], &["z"], &[]);
     let main = build.import(&["y", "z"]).unwrap();
     assert_eq!(main.params().len(), 2);
+    let names = main.0.attrs.get(OUTPUT_NAMES).cloned();
+    assert_eq!(names, Some(AttrValue::List(vec!["y".into(), "z".into()])));
     assert_eq!(main.result(), "R.Tuple(R.Tensor((n,), dtype=\"float32\"), R.Tensor((n,), dtype=\"float32\"))");
 }
 

@@ -142,7 +142,11 @@ fn write_function(model: &str, name: &str, function: &FunctionSignature, out: &m
     for param in &function.params {
         let _ = writeln!(out, " *   {}: {}", comment(&param.name), comment(&param.ty));
     }
-    let _ = writeln!(out, " * returns {} */", comment(&function.result));
+    let _ = write!(out, " * returns {}", comment(&function.result));
+    if !function.outputs.is_empty() {
+        let _ = write!(out, ": {}", comment(&function.outputs.join(", ")));
+    }
+    out.push_str(" */\n");
     let mut names = HashSet::new();
     let params: Vec<String> = function.params.iter().map(|param| unused(&param.name, &mut names)).collect();
     let of_tensors = function.params.iter().all(|param| param.ty.starts_with("R.Tensor"));
@@ -213,23 +217,25 @@ mod tests {
     }
 
     fn function(name: &str, params: Vec<ParamSignature>, result: &str) -> FunctionSignature {
-        FunctionSignature { name: name.into(), params, result: result.into(), ranges: Vec::new() }
+        FunctionSignature { name: name.into(), params, result: result.into(), outputs: Vec::new(), ranges: Vec::new() }
     }
 
     #[test]
     fn functions_of_tensors_and_others_are_declared() {
         let tensor = "R.Tensor((n, 4), dtype=\"float32\")";
-        let functions = vec![
+        let mut functions = vec![
             function("main", vec![param("x", tensor), param("default", tensor)], tensor),
             function("split-it", vec![], "R.Tuple(R.Tensor((n,)), R.Tensor((m, 2), dtype=\"int8\"))"),
             function("count", vec![param("n", "R.Prim(\"int64\")")], "R.Any"),
         ];
+        functions[0].outputs = vec!["scores*/".into()];
         let text = header(&Signature { functions, ..Signature::default() }, "digits_", "digits_relaxide_register");
         assert!(text.contains(
             "int digits_main(const RelaxideModel *model, const RelaxideTensor *x, const RelaxideTensor *default_, \
              RelaxideTensor **outputs /* 1 */)"
         ));
         assert!(text.contains(" *   x: R.Tensor((n, 4), dtype=\"float32\")\n"));
+        assert!(text.contains(" * returns R.Tensor((n, 4), dtype=\"float32\"): scores* / */\n"));
         assert!(text.contains("int digits_split_it(const RelaxideModel *model, RelaxideTensor **outputs /* 2 */)"));
         assert!(text.contains("relaxide_model_run(model, \"split-it\", NULL, 0, outputs, &num_outputs)"));
         assert!(

@@ -104,6 +104,7 @@ mod tests {
             name: "main".into(),
             params: vec![param("x", &["n", "3"]), param("y", &["n", "m"])],
             result: String::new(),
+            outputs: Vec::new(),
             ranges: vec![DimRange { name: "n".into(), min: 1, max: Some(8) }],
         }
     }

@@ -7,17 +7,17 @@ use std::fmt;
 
 use relaxide_ffi::{DataType, Error, Module};
 use relaxide_ir::prim::PrimExpr;
-use relaxide_ir::{IRModule, Target, Type};
+use relaxide_ir::{AttrValue, IRModule, Target, Type};
+use relaxide_onnx::OUTPUT_NAMES;
 use relaxide_relax::Function;
 use relaxide_relax::display::{dim_text, type_text};
+use relaxide_vm::executable::TRAILER_MAGIC;
 use relaxide_vm::{Executable, FuncKind};
 use serde_json::{Value, json};
 
 use crate::cost::KernelCost;
 use crate::dims::ranges_of;
 use crate::{DimRange, DimSpec};
-
-const MAGIC: &[u8; 8] = b"RLXSIGN1";
 
 /// The functions of a program with their parameters, and what compiled it.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +41,8 @@ pub struct FunctionSignature {
     pub params: Vec<ParamSignature>,
     /// The type of the result, as TVMScript.
     pub result: String,
+    /// The names of what it returns, in order, where the model has names for it.
+    pub outputs: Vec<String>,
     /// What lengths its symbolic dimensions may have, where that is limited.
     pub ranges: Vec<DimRange>,
 }
@@ -65,6 +67,7 @@ impl Signature {
             name: name.to_string(),
             params: f.params.iter().map(|p| ParamSignature::of_type(&p.name, &p.ty)).collect(),
             result: type_text(&f.ret_ty),
+            outputs: output_names(&f),
             ranges: ranges_of(&f),
         });
         Signature {
@@ -85,19 +88,19 @@ impl Signature {
             let range = |r: &DimRange| json!({ "name": r.name, "min": r.min, "max": r.max });
             let params: Vec<Value> = f.params.iter().map(param).collect();
             let ranges: Vec<Value> = f.ranges.iter().map(range).collect();
-            json!({ "name": f.name, "params": params, "result": f.result, "ranges": ranges })
+            json!({ "name": f.name, "params": params, "result": f.result, "outputs": f.outputs, "ranges": ranges })
         };
         let functions: Vec<Value> = self.functions.iter().map(function).collect();
         let kernels: Vec<Value> = self.kernels.iter().map(KernelCost::to_json).collect();
         let head =
             json!({ "compiler": self.compiler, "target": self.target, "functions": functions, "kernels": kernels });
         let text = head.to_string();
-        MAGIC.iter().copied().chain(text.into_bytes()).collect()
+        TRAILER_MAGIC.iter().copied().chain(text.into_bytes()).collect()
     }
 
     /// The signature in the bytes behind an executable; none if it is not there or not readable.
     pub fn from_trailer(bytes: &[u8]) -> Option<Signature> {
-        let value: Value = serde_json::from_slice(bytes.strip_prefix(MAGIC)?).ok()?;
+        let value: Value = serde_json::from_slice(bytes.strip_prefix(TRAILER_MAGIC)?).ok()?;
         let text = |value: &Value| value.as_str().map(str::to_string);
         let param = |value: &Value| {
             let dims = value["dims"].as_array()?.iter();
@@ -118,6 +121,7 @@ impl Signature {
                 name: text(&value["name"])?,
                 params: value["params"].as_array()?.iter().map(param).collect::<Option<Vec<_>>>()?,
                 result: text(&value["result"])?,
+                outputs: list(&value["outputs"]).iter().filter_map(text).collect(),
                 ranges: list(&value["ranges"]).iter().filter_map(range).collect(),
             })
         };
@@ -136,10 +140,21 @@ impl Signature {
                 name: f.name.clone(),
                 params: f.param_names.iter().map(|name| ParamSignature::unknown(name)).collect(),
                 result: "R.Any".into(),
+                outputs: Vec::new(),
                 ranges: Vec::new(),
             });
         Signature { functions: functions.collect(), ..Signature::default() }
     }
+}
+
+/// The names that a function's attribute says; none unless all of them are texts.
+fn output_names(f: &Function) -> Vec<String> {
+    let Some(AttrValue::List(names)) = f.attrs.get(OUTPUT_NAMES) else { return Vec::new() };
+    let text = |name: &AttrValue| match name {
+        AttrValue::Str(name) => Some(name.clone()),
+        _ => None,
+    };
+    names.iter().map(text).collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
 fn dim_of_text(text: &str) -> DimSpec {
@@ -215,7 +230,9 @@ mod tests {
             dims: vec![DimSpec::Name("n".into()), DimSpec::Int(3)],
         };
         let ranges = vec![DimRange { name: "n".into(), min: 1, max: Some(64) }];
-        let function = FunctionSignature { name: "main".into(), params: vec![param], result: "R.Any".into(), ranges };
+        let outputs = vec!["y:0".to_string()];
+        let function =
+            FunctionSignature { name: "main".into(), params: vec![param], result: "R.Any".into(), outputs, ranges };
         let signature = Signature {
             functions: vec![function],
             compiler: Some("1".into()),
@@ -224,6 +241,7 @@ mod tests {
         };
         let read = Signature::from_trailer(&signature.to_trailer()).expect("what was written is readable");
         assert_eq!(read.to_string(), signature.to_string());
+        assert_eq!(read.functions[0].outputs, ["y:0"]);
         assert_eq!(read.functions[0].params[0].dims, signature.functions[0].params[0].dims);
     }
 

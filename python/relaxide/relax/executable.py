@@ -32,6 +32,13 @@ class VMExecutable:
         """
         self.mod.export_library(str(file_name))
 
+    def output_names(self, func_name="main"):
+        """The names of what a function returns, in order: those of the ONNX model for ``main``; empty if there are none.
+
+        Relaxide's own.
+        """
+        return [str(name) for name in self.mod.get_function("output_names")(func_name)]
+
     def as_text(self):
         """The instructions, one a line."""
         return self.mod.get_function("as_text")()

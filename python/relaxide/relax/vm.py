@@ -58,6 +58,13 @@ class VirtualMachine:
     def __getitem__(self, key):
         return self.module[key]
 
+    def output_names(self, func_name="main"):
+        """The names of what a function returns, in order: those of the ONNX model for ``main``; empty if the file has none.
+
+        Relaxide's own.
+        """
+        return [str(name) for name in self.module["get_output_names"](func_name)]
+
     def invoke_closure(self, closure, *args):
         """Call a closure that a function returned."""
         return self.module["invoke_closure"](closure, *args)

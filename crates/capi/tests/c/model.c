@@ -147,6 +147,11 @@ static void call(const char *path) {
     RelaxideParamInfo param;
     OK(relaxide_model_param(model, "main", 1, &param));
     EXPECT(param.ndim == 2 && param.dims[0] == -1 && param.dims[1] == 4);
+    size_t names = 7;
+    const char *name = NULL;
+    OK(relaxide_model_num_output_names(model, "main", &names));
+    EXPECT(names == 0);
+    FAILS(relaxide_model_output_name(model, "main", 0, &name), "IndexError", "name of an output 0");
 
     int64_t shape[] = {5, 4};
     RelaxideTensor *x = counting(shape, 2);
@@ -263,6 +268,8 @@ static void nulls(const char *path) {
     REFUSED(relaxide_model_function(model, 0, NULL));
     REFUSED(relaxide_model_param(model, NULL, 0, &param));
     REFUSED(relaxide_model_param(model, "main", 0, NULL));
+    REFUSED(relaxide_model_num_output_names(model, NULL, &room));
+    REFUSED(relaxide_model_output_name(model, "main", 0, NULL));
     REFUSED(relaxide_model_run(NULL, "main", NULL, 0, &tensor, &room));
     REFUSED(relaxide_model_run(model, NULL, NULL, 0, &tensor, &room));
     REFUSED(relaxide_model_run(model, "main", NULL, 1, &tensor, &room));

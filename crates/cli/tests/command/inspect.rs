@@ -10,7 +10,7 @@ fn every_view_of_every_kind_of_file() {
         (
             "model.so",
             "signature",
-            "main(image: float32[batch, 3, 8, 8]) -> R.Tensor((batch, 5), dtype=\"float32\")\n    batch of any",
+            "main(image: float32[batch, 3, 8, 8]) -> R.Tensor((batch, 5), dtype=\"float32\")\n    returns y\n    batch of any",
         ),
         ("model.so", "text", "@main:"),
         ("model.so", "python", "ib = "),

@@ -97,3 +97,21 @@ fn what_does_not_fit_is_said() {
         assert!(ended.code == code && ended.err.contains(message), "relaxide {args}: {} {}", ended.code, ended.err);
     }
 }
+
+#[test]
+fn outputs_have_the_names_that_the_model_gives_them() {
+    let place = Workplace::with_models();
+    place.ok("compile model.onnx -q");
+    let inspected = place.ok("inspect model.so").out;
+    assert!(inspected.contains("\n    returns y\n"), "{inspected}");
+    assert_eq!(place.json("inspect model.so")["functions"][0]["outputs"], serde_json::json!(["y"]));
+    assert!(place.ok("run model.so --dim batch=2").out.starts_with("output y: float32[2, 5]"));
+    let said = place.ok("run model.so --dim batch=2 --output results/").out;
+    assert_eq!(said, "wrote results/y.npy: output y float32[2, 5]\n");
+    // A folder that is there needs no slash.
+    let answer = place.json("run model.so --dim batch=2 --output results");
+    assert_eq!((&answer["outputs"][0]["name"], &answer["outputs"][0]["file"]), (&"y".into(), &"results/y.npy".into()));
+    place.ok("run model.so --dim batch=2 --output all.npz");
+    let archive = place.run("run model.so --input all.npz");
+    assert!(archive.code == 2 && archive.err.contains("has no input \"y\""), "{}", archive.err);
+}

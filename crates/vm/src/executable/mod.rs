@@ -14,6 +14,7 @@ pub mod read;
 pub mod script;
 pub mod stats;
 pub mod text;
+mod trailer;
 pub mod write;
 
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ pub use constant::UnsupportedConstant;
 pub(crate) use constant::{digest, same};
 pub use read::ReadError;
 pub use script::NoScript;
+pub use trailer::TRAILER_MAGIC;
 
 use crate::bytecode::{BytecodeError, Instruction};
 

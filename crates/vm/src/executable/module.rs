@@ -68,6 +68,10 @@ impl ModuleImpl for ExecutableModule {
             "as_python" if FRONT_ENDS => Some(tell(&self.executable, Executable::as_python)),
             "as_script" if FRONT_ENDS => Some(tell(&self.executable, Executable::as_script)),
             "stats" if FRONT_ENDS => Some(tell(&self.executable, Executable::stats)),
+            "output_names" if FRONT_ENDS => {
+                let executable = Arc::clone(&self.executable);
+                Some(Function::typed(move |name: String| Ok::<_, Error>(executable.output_names(&name))))
+            }
             "has_function" => {
                 let executable = Arc::clone(&self.executable);
                 Some(Function::typed(move |name: String| Ok::<_, Error>(executable.function(&name).is_some())))

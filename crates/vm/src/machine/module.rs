@@ -59,6 +59,10 @@ const FUNCTIONS: &[(&str, Body)] = &[
 const FRONT_END_FUNCTIONS: &[(&str, Body)] = if FRONT_ENDS {
     &[
         ("profile", |vm, args| Ok(profile(vm, args)?.to_json().into())),
+        ("get_output_names", |vm, args| {
+            let name: String = argument(args, 0, "function name")?;
+            Ok(vm.executable().output_names(&name).into())
+        }),
         ("profile_report", |vm, args| profile(vm, args).map(Any::from)),
     ]
 } else {
