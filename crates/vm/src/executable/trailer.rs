@@ -43,7 +43,9 @@ mod tests {
     fn names_of_outputs_are_found_and_nothing_else_is_an_error() {
         let text = br#"RLXSIGN1{"functions":[{"name":"f"},{"name":"main","outputs":["y:0","z"]}]}"#;
         assert_eq!(names(text), ["y:0", "z"]);
-        for other in [&b""[..], b"RLXSIGN1", b"RLXSIGN1[]", b"RLXSIGN1{\"functions\":3}", b"xxxxxxxx{}", b"RLXSIGN1\xff"] {
+        for other in
+            [&b""[..], b"RLXSIGN1", b"RLXSIGN1[]", b"RLXSIGN1{\"functions\":3}", b"xxxxxxxx{}", b"RLXSIGN1\xff"]
+        {
             assert!(names(other).is_empty());
         }
         assert!(names(br#"RLXSIGN1{"functions":[{"name":"main","outputs":["y",3]}]}"#).is_empty());
