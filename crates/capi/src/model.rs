@@ -177,6 +177,7 @@ pub unsafe extern "C" fn relaxide_model_output_name(
     guard(|| {
         // SAFETY: the interface's contract.
         unsafe {
+            at(name, "name")?;
             let outputs = &at(model, "model")?.function(text(function, "function")?)?.outputs;
             let output = outputs.get(index).ok_or_else(|| beyond("name of an output", index, outputs.len()))?;
             put(name, output.as_ptr(), "name")
