@@ -29,9 +29,15 @@ pub fn hard_sigmoid(scope: &mut Scope, node: &Node) -> Outputs {
     one(clipped_line(scope, x, alpha, beta)?)
 }
 
-fn clipped_line(scope: &mut Scope, x: Expr, alpha: f64, beta: f64) -> Result<Expr> {
+/// `alpha * x + beta`.
+pub fn line(scope: &mut Scope, x: Expr, alpha: f64, beta: f64) -> Result<Expr> {
     let scaled = with_number(scope, "multiply", x, alpha)?;
-    let line = with_number(scope, "add", scaled, beta)?;
+    with_number(scope, "add", scaled, beta)
+}
+
+/// `alpha * x + beta`, between 0 and 1.
+pub fn clipped_line(scope: &mut Scope, x: Expr, alpha: f64, beta: f64) -> Result<Expr> {
+    let line = line(scope, x, alpha, beta)?;
     clip_between(scope, line, Some(0.0), Some(1.0))
 }
 
@@ -75,8 +81,13 @@ pub fn shrink(scope: &mut Scope, node: &Node) -> Outputs {
 /// `LeakyRelu`: negative elements times `alpha`.
 pub fn leaky_relu(scope: &mut Scope, node: &Node) -> Outputs {
     let x = x_of(scope, node)?;
-    let scaled = with_number(scope, "multiply", x.clone(), node.float_or("alpha", 0.01)?)?;
-    one(by_sign(scope, x.clone(), x, scaled)?)
+    one(leaky(scope, x, node.float_or("alpha", 0.01)?)?)
+}
+
+/// Negative elements times `alpha`.
+pub fn leaky(scope: &mut Scope, x: Expr, alpha: f64) -> Result<Expr> {
+    let scaled = with_number(scope, "multiply", x.clone(), alpha)?;
+    by_sign(scope, x.clone(), x, scaled)
 }
 
 /// `PRelu`: negative elements times a slope, which is broadcast to the input.
@@ -94,9 +105,14 @@ pub fn by_slope(scope: &mut Scope, x: Expr, slope: Expr) -> Outputs {
 /// `ThresholdedRelu`: zero up to `alpha`.
 pub fn thresholded_relu(scope: &mut Scope, node: &Node) -> Outputs {
     let x = x_of(scope, node)?;
-    let above = with_number(scope, "greater", x.clone(), node.float_or("alpha", 1.0)?)?;
+    one(above(scope, x, node.float_or("alpha", 1.0)?)?)
+}
+
+/// Elements above a threshold, and zero for the others.
+pub fn above(scope: &mut Scope, x: Expr, threshold: f64) -> Result<Expr> {
+    let above = with_number(scope, "greater", x.clone(), threshold)?;
     let zero = scope.scalar(0.0, scope.dtype(&x))?;
-    one(scope.call("where", [above, x, zero])?)
+    scope.call("where", [above, x, zero])
 }
 
 /// `scale * (exp(x / width) - 1)`, computed where the input is negative only, so that it does not overflow.
@@ -111,8 +127,13 @@ fn exponential_part(scope: &mut Scope, x: Expr, scale: f64, width: f64) -> Resul
 /// `Elu`.
 pub fn elu(scope: &mut Scope, node: &Node) -> Outputs {
     let x = x_of(scope, node)?;
-    let negative = exponential_part(scope, x.clone(), node.float_or("alpha", 1.0)?, 1.0)?;
-    one(by_sign(scope, x.clone(), x, negative)?)
+    one(exponential(scope, x, node.float_or("alpha", 1.0)?, 1.0)?)
+}
+
+/// The input where it is positive, `scale * (exp(x / width) - 1)` elsewhere.
+pub fn exponential(scope: &mut Scope, x: Expr, scale: f64, width: f64) -> Result<Expr> {
+    let negative = exponential_part(scope, x.clone(), scale, width)?;
+    by_sign(scope, x.clone(), x, negative)
 }
 
 /// `Celu`.
@@ -122,8 +143,7 @@ pub fn celu(scope: &mut Scope, node: &Node) -> Outputs {
     if alpha == 0.0 {
         return Err(NodeError::invalid("`alpha` must not be 0"));
     }
-    let negative = exponential_part(scope, x.clone(), alpha, alpha)?;
-    one(by_sign(scope, x.clone(), x, negative)?)
+    one(exponential(scope, x, alpha, alpha)?)
 }
 
 /// `Selu`.
@@ -131,13 +151,12 @@ pub fn selu(scope: &mut Scope, node: &Node) -> Outputs {
     let x = x_of(scope, node)?;
     let alpha = node.float_or("alpha", 1.673_263_192_176_818_8)?;
     let gamma = node.float_or("gamma", 1.050_701_022_148_132_3)?;
-    let negative = exponential_part(scope, x.clone(), alpha, 1.0)?;
-    let chosen = by_sign(scope, x.clone(), x, negative)?;
+    let chosen = exponential(scope, x, alpha, 1.0)?;
     one(with_number(scope, "multiply", chosen, gamma)?)
 }
 
 /// `log(1 + exp(x))`, written so that no exponential overflows.
-fn soft_plus(scope: &mut Scope, x: Expr) -> Result<Expr> {
+pub fn soft_plus(scope: &mut Scope, x: Expr) -> Result<Expr> {
     let size = scope.call("abs", [x.clone()])?;
     let negated = scope.call("negative", [size])?;
     let small = scope.call("exp", [negated])?;
@@ -164,9 +183,14 @@ pub fn mish(scope: &mut Scope, node: &Node) -> Outputs {
 /// `Softsign`: `x / (1 + |x|)`.
 pub fn softsign(scope: &mut Scope, node: &Node) -> Outputs {
     let x = x_of(scope, node)?;
+    one(soft_sign(scope, x)?)
+}
+
+/// `x / (1 + |x|)`.
+pub fn soft_sign(scope: &mut Scope, x: Expr) -> Result<Expr> {
     let size = scope.call("abs", [x.clone()])?;
     let shifted = with_number(scope, "add", size, 1.0)?;
-    one(scope.call("divide", [x, shifted])?)
+    scope.call("divide", [x, shifted])
 }
 
 /// `Gelu`, exact or by tanh.

@@ -4,6 +4,7 @@ use relaxide_relax::Expr;
 
 use crate::error::NodeError;
 use crate::node::Node;
+use crate::ops::activation as formula;
 use crate::ops::elementwise::{clip_between, with_number};
 use crate::scope::Scope;
 
@@ -67,61 +68,20 @@ impl Activation {
         }
         let (alpha, beta) = (self.alpha, self.beta);
         match self.name.as_str() {
-            "affine" => affine(scope, x, alpha, beta),
-            "elu" => {
-                let below = clip_between(scope, x.clone(), None, Some(0.0))?;
-                let below = scope.call("exp", [below])?;
-                let below = affine(scope, below, alpha, -alpha)?;
-                choose_positive(scope, x.clone(), x, below)
-            }
-            "hardsigmoid" => {
-                let line = affine(scope, x, alpha, beta)?;
-                clip_between(scope, line, Some(0.0), Some(1.0))
-            }
-            "leakyrelu" => {
-                let below = with_number(scope, "multiply", x.clone(), alpha)?;
-                choose_positive(scope, x.clone(), x, below)
-            }
+            "affine" => formula::line(scope, x, alpha, beta),
+            "elu" => formula::exponential(scope, x, alpha, 1.0),
+            "hardsigmoid" => formula::clipped_line(scope, x, alpha, beta),
+            "leakyrelu" => formula::leaky(scope, x, alpha),
             "relu" => scope.call("nn.relu", [x]),
             "scaledtanh" => {
                 let inner = with_number(scope, "multiply", x, beta)?;
                 let tanh = scope.call("tanh", [inner])?;
                 with_number(scope, "multiply", tanh, alpha)
             }
-            "softplus" => softplus(scope, x),
-            "softsign" => {
-                let size = scope.call("abs", [x.clone()])?;
-                let size = with_number(scope, "add", size, 1.0)?;
-                scope.call("divide", [x, size])
-            }
-            "thresholdedrelu" => {
-                let above = with_number(scope, "greater", x.clone(), alpha)?;
-                let zero = scope.scalar(0.0, scope.dtype(&x))?;
-                scope.call("where", [above, x, zero])
-            }
+            "softplus" => formula::soft_plus(scope, x),
+            "softsign" => formula::soft_sign(scope, x),
+            "thresholdedrelu" => formula::above(scope, x, alpha),
             name => scope.call(if name == "tanh" { "tanh" } else { "sigmoid" }, [x]),
         }
     }
-}
-
-/// `alpha * x + beta`.
-fn affine(scope: &mut Scope, x: Expr, alpha: f64, beta: f64) -> Result<Expr> {
-    let scaled = with_number(scope, "multiply", x, alpha)?;
-    with_number(scope, "add", scaled, beta)
-}
-
-fn choose_positive(scope: &mut Scope, x: Expr, above: Expr, below: Expr) -> Result<Expr> {
-    let positive = with_number(scope, "greater_equal", x, 0.0)?;
-    scope.call("where", [positive, above, below])
-}
-
-/// `log(1 + exp(x))`, as `max(x, 0) + log(1 + exp(-|x|))`, which does not overflow.
-fn softplus(scope: &mut Scope, x: Expr) -> Result<Expr> {
-    let size = scope.call("abs", [x.clone()])?;
-    let size = scope.call("negative", [size])?;
-    let power = scope.call("exp", [size])?;
-    let power = with_number(scope, "add", power, 1.0)?;
-    let rest = scope.call("log", [power])?;
-    let above = scope.call("nn.relu", [x])?;
-    scope.call("add", [above, rest])
 }
