@@ -55,6 +55,7 @@ pub fn matmul_integer(scope: &mut Scope, node: &Node) -> Outputs {
 
 /// A scale of a product: one number for both sides, perhaps one for each column or row.
 fn product_scale(scope: &mut Scope, a: Expr, b: Expr) -> Result<Expr> {
+    let (a, b) = (scope.cast(a, DataType::float(32))?, scope.cast(b, DataType::float(32))?);
     broadcast_call(scope, "multiply", [a, b])
 }
 
@@ -66,7 +67,9 @@ pub fn requantized(
     (out_scale, out_zero): (Expr, Option<Expr>),
     dtype: DataType,
 ) -> Result<Expr> {
+    // Scales may be float16, whose products and quotients leave its range.
     let real = scope.cast(sum, DataType::float(32))?;
+    let out_scale = scope.cast(out_scale, DataType::float(32))?;
     let scale = broadcast_call(scope, "divide", [scale, out_scale])?;
     let real = broadcast_call(scope, "multiply", [real, scale])?;
     let unit = scope.scalar(1.0, DataType::float(32))?;

@@ -66,68 +66,91 @@ fn range(dtype: DataType) -> (f64, f64) {
     if dtype.is_uint() { (0.0, 2f64.powi(bits) - 1.0) } else { (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1) - 1.0) }
 }
 
+/// A tensor with its scale and zero point, as kernels read them element by element.
+struct Quantized {
+    args: Vec<Expr>,
+    dims: Vec<PrimExpr>,
+    grain: Grain,
+}
+
+impl Quantized {
+    fn new(
+        scope: &Scope,
+        x: Expr,
+        (scale, zero): (Expr, Option<Expr>),
+        (axis, block): (i64, i64),
+    ) -> Result<Quantized> {
+        let grain = Grain::of(scope, &x, &scale, axis, block)?;
+        let dims = scope.dims(&x)?;
+        Ok(Quantized { args: [x, scale].into_iter().chain(zero).collect(), dims, grain })
+    }
+
+    /// A kernel that computes each element from the input's, its scale and its zero point.
+    fn compute(
+        self,
+        scope: &mut Scope,
+        name: &str,
+        element: impl Fn(PrimExpr, PrimExpr, Option<PrimExpr>) -> PrimExpr,
+    ) -> Result<Expr> {
+        let Quantized { args, dims, grain } = self;
+        scope.te(name, args, |inputs| {
+            let (x, scale, zero) = (inputs[0].clone(), inputs[1].clone(), inputs.get(2).cloned());
+            vec![te::compute(name, dims, |at: &[PrimExpr]| {
+                element(x.at(at), grain.read(&scale, at), zero.as_ref().map(|zero| grain.read(zero, at)))
+            })]
+        })
+    }
+}
+
+/// The type that numbers of a type are computed in.
+fn widened(dtype: DataType) -> DataType {
+    if dtype.bits < 32 { DataType::float(32) } else { dtype }
+}
+
 /// Numbers as integers (or small floats): `saturate(round(x / scale) + zero)`.
 pub fn quantize_to(
     scope: &mut Scope,
     x: Expr,
-    (scale, zero): (Expr, Option<Expr>),
+    parameters: (Expr, Option<Expr>),
     dtype: DataType,
-    (axis, block): (i64, i64),
+    place: (i64, i64),
 ) -> Result<Expr> {
-    let grain = Grain::of(scope, &x, &scale, axis, block)?;
-    let dims = scope.dims(&x)?;
-    let wide = if scope.dtype(&scale).bits < 32 { DataType::float(32) } else { scope.dtype(&scale) };
-    let mut args = vec![x, scale];
-    args.extend(zero);
+    let wide = widened(scope.dtype(&parameters.0));
     let small = SmallFloat::of(dtype);
-    let result = scope.te("quantize", args, |inputs| {
-        let (x, scale, zero) = (inputs[0].clone(), inputs[1].clone(), inputs.get(2).cloned());
-        vec![te::compute("quantize", dims, |at: &[PrimExpr]| {
-            let number = |v: f64| prim::constant(wide, v);
-            let steps = prim::div(prim::cast(wide, x.at(at)), prim::cast(wide, grain.read(&scale, at)));
-            if let Some(family) = small {
-                let largest = family.decode(family.largest() as u8);
-                return prim::cast(dtype, prim::min(prim::max(steps, number(-largest)), number(largest)));
-            }
-            let steps = prim::math("round", steps);
-            let moved = match &zero {
-                Some(zero) => steps + prim::cast(wide, grain.read(zero, at)),
-                None => steps,
-            };
-            let (low, high) = range(dtype);
-            prim::cast(dtype, prim::min(prim::max(moved, number(low)), number(high)))
-        })]
-    })?;
-    Ok(result)
+    let (low, high) = range(dtype);
+    let number = |v: f64| prim::constant(wide, v);
+    Quantized::new(scope, x, parameters, place)?.compute(scope, "quantize", |x, scale, zero| {
+        let steps = prim::div(prim::cast(wide, x), prim::cast(wide, scale));
+        if let Some(family) = small {
+            let largest = family.decode(family.largest() as u8);
+            return prim::cast(dtype, prim::min(prim::max(steps, number(-largest)), number(largest)));
+        }
+        let steps = prim::math("round", steps);
+        let moved = match zero {
+            Some(zero) => steps + prim::cast(wide, zero),
+            None => steps,
+        };
+        prim::cast(dtype, prim::min(prim::max(moved, number(low)), number(high)))
+    })
 }
 
 /// Integers as numbers: `(x - zero) * scale`.
 pub fn dequantize_to(
     scope: &mut Scope,
     x: Expr,
-    (scale, zero): (Expr, Option<Expr>),
+    parameters: (Expr, Option<Expr>),
     dtype: DataType,
-    (axis, block): (i64, i64),
+    place: (i64, i64),
 ) -> Result<Expr> {
-    let grain = Grain::of(scope, &x, &scale, axis, block)?;
-    let dims = scope.dims(&x)?;
     let whole = scope.dtype(&x).is_integer();
-    let wide = if dtype.bits < 32 { DataType::float(32) } else { dtype };
-    let mut args = vec![x, scale];
-    args.extend(zero);
-    scope.te("dequantize", args, |inputs| {
-        let (x, scale, zero) = (inputs[0].clone(), inputs[1].clone(), inputs.get(2).cloned());
-        vec![te::compute("dequantize", dims, |at: &[PrimExpr]| {
-            let steps = match &zero {
-                Some(zero) if whole => {
-                    let int = DataType::int(32);
-                    prim::cast(wide, prim::cast(int, x.at(at)) - prim::cast(int, grain.read(zero, at)))
-                }
-                Some(zero) => prim::cast(wide, x.at(at)) - prim::cast(wide, grain.read(zero, at)),
-                None => prim::cast(wide, x.at(at)),
-            };
-            prim::cast(dtype, steps * prim::cast(wide, grain.read(&scale, at)))
-        })]
+    let (wide, int) = (widened(dtype), DataType::int(32));
+    Quantized::new(scope, x, parameters, place)?.compute(scope, "dequantize", |x, scale, zero| {
+        let steps = match zero {
+            Some(zero) if whole => prim::cast(wide, prim::cast(int, x) - prim::cast(int, zero)),
+            Some(zero) => prim::cast(wide, x) - prim::cast(wide, zero),
+            None => prim::cast(wide, x),
+        };
+        prim::cast(dtype, steps * prim::cast(wide, scale))
     })
 }
 
