@@ -24,6 +24,7 @@ pub mod flow;
 pub mod functions;
 pub mod graph;
 pub mod import;
+pub mod ml;
 pub mod model;
 pub mod names;
 pub mod node;

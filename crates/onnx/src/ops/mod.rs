@@ -22,7 +22,7 @@ mod ngrams;
 mod norm;
 mod order;
 mod pad;
-mod places;
+pub(crate) mod places;
 pub(crate) mod pool;
 mod random;
 mod reduce;
@@ -40,7 +40,7 @@ use crate::graph::{Graphs, Step};
 use crate::node::Node;
 use crate::scope::Scope;
 use crate::value::Value;
-use crate::vendor;
+use crate::{ml, vendor};
 
 pub use table::TABLE;
 
@@ -93,6 +93,7 @@ impl Rule {
 pub fn rule(domain: &str, op: &str, opset: i64) -> Result<Rule, NodeError> {
     let table = match domain {
         "" => TABLE,
+        "ai.onnx.ml" => ml::TABLE,
         "ai.onnx.preview" => flex::TABLE,
         "com.microsoft" => vendor::TABLE,
         _ => &[],
@@ -134,7 +135,9 @@ mod tests {
 
     #[test]
     fn rows_are_sorted_by_name_and_version_and_unique() {
-        for pair in TABLE.windows(2).chain(vendor::TABLE.windows(2)).chain(flex::TABLE.windows(2)) {
+        for pair in
+            TABLE.windows(2).chain(vendor::TABLE.windows(2)).chain(flex::TABLE.windows(2)).chain(ml::TABLE.windows(2))
+        {
             assert!(pair[0].name < pair[1].name, "{} comes before {}", pair[0].name, pair[1].name);
         }
         for row in TABLE {

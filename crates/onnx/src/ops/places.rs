@@ -40,7 +40,7 @@ pub fn gather_elements(scope: &mut Scope, node: &Node) -> Outputs {
 }
 
 /// An index counted from the front and kept inside: what lies outside is the model's mistake, and must not read elsewhere.
-pub(super) fn inside(index: &PrimExpr, size: &PrimExpr) -> PrimExpr {
+pub(crate) fn inside(index: &PrimExpr, size: &PrimExpr) -> PrimExpr {
     super::computed::clamp(from_front(index, size.clone()), 0, size - 1)
 }
 
