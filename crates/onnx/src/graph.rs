@@ -6,8 +6,7 @@
 
 use std::path::Path;
 
-use relaxide_ir::Attrs;
-use relaxide_relax::{BlockBuilder, Expr};
+use relaxide_relax::BlockBuilder;
 
 use crate::constant;
 use crate::error::{NodeError, Place, Problem};
@@ -140,7 +139,12 @@ impl<'m> Graphs<'m> {
         }
         for (i, proto) in nodes.iter().enumerate() {
             if let Some(split) = self.node(builder, proto) {
-                return branch::split(self, builder, proto, &split, nodes.get(i + 1..).unwrap_or_default(), outputs);
+                let rest = nodes.get(i + 1..).unwrap_or_default();
+                return branch::split(self, builder, proto, &split, rest, outputs).unwrap_or_else(|error| {
+                    let domain = canonical_domain(&proto.domain);
+                    self.note(proto, domain, self.opset(domain), &error);
+                    None
+                });
             }
         }
         let mut values = Vec::with_capacity(outputs.len());
@@ -276,7 +280,5 @@ fn import_node(scope: &mut Scope, rule: Rule, node: &Node) -> Result<Vec<Value>,
 pub fn fail_when_reached(builder: &mut BlockBuilder, message: &str) -> Result<(), NodeError> {
     let mut scope = Scope::new(builder);
     let never = scope.scalar(0.0, relaxide_ffi::DataType::bool())?;
-    let format = message.replace('{', "{{").replace('}', "}}");
-    let attrs = Attrs::new().with("format", format);
-    scope.op("assert_op", [never], attrs).map(|_: Expr| ())
+    scope.assert(never, message)
 }

@@ -20,8 +20,9 @@ use relaxide_ir::{AttrValue, Attrs, IRModule, Type, Var};
 use relaxide_relax::{BlockBuilder, Expr, transform};
 
 use crate::constant;
-use crate::error::{ImportError, Place, Problem};
-use crate::flow::sequence::Sequence;
+use crate::error::{ImportError, NodeError, Place, Problem};
+use crate::flow::optional::{Held, Optional};
+use crate::flow::sequence::{self, Sequence};
 use crate::graph::Graphs;
 use crate::model::{Model, canonical_domain};
 use crate::names::{Known, Sight};
@@ -105,15 +106,15 @@ impl<'m> Importer<'m> {
                 self.problem(Place::Input(unknown.clone()), reason, None);
             }
         }
+        let mut objects = Vec::new();
         for info in &self.model.graph.input {
             if self.graphs.names.get(&info.name).is_some() {
                 continue;
             }
-            if let Some(element) = sequence_element(info) {
+            if let Some(kind) = object_kind(info) {
                 let var = Var::new(self.param_name(&info.name), Type::any());
                 self.params.push(var.clone());
-                let value = Value::Sequence(Sequence::listed(Expr::Var(var), element));
-                self.graphs.names.set(&info.name, Known::Value(value));
+                objects.push((info, kind, Expr::Var(var)));
                 continue;
             }
             match self.input_type(info) {
@@ -125,10 +126,41 @@ impl<'m> Importer<'m> {
                 Err((reason, help)) => self.problem(Place::Input(info.name.clone()), reason, help),
             }
         }
+        // Names of dimensions have variables where a tensor binds them, which the others may come before.
+        for (info, kind, object) in objects {
+            match self.object_input(info, kind, object) {
+                Ok(value) => self.graphs.names.set(&info.name, Known::Value(value)),
+                Err(error) => self.problem(Place::Input(info.name.clone()), error.to_string(), None),
+            }
+        }
         self.inputs = self.params.len();
         if self.options.weights == Weights::Parameters {
             self.weights_as_params();
         }
+    }
+
+    /// An input that is a sequence, or a value that may be absent.
+    fn object_input(&mut self, info: &ValueInfoProto, kind: &TypeKind, object: Expr) -> Result<Value, NodeError> {
+        let of = match kind {
+            TypeKind::Optional(of) => of,
+            TypeKind::Sequence(of) => {
+                return Ok(Value::Sequence(Sequence::listed(object, sequence::declared_element(of))));
+            }
+            _ => return Err(NodeError::unsupported("only tensors and sequences are supported")),
+        };
+        let named = |name: &str| self.dims.get(name).map(|var| PrimExpr::Var(var.clone()));
+        let mut held = Held::of_type(of.elem_type.as_deref(), &named)?;
+        if let Held::Tensor(dims, dtype) = &mut held {
+            *dtype = self.options.dtypes.get(&info.name).copied().unwrap_or(*dtype);
+            if let Some(given) = self.options.shapes.get(&info.name) {
+                let dim = |dim: &InputDim| match dim {
+                    InputDim::Fixed(n) => Some(prim::int(*n)),
+                    InputDim::Named(name) => named(name),
+                };
+                *dims = Some(given.iter().map(dim).collect());
+            }
+        }
+        Ok(Value::Optional(Optional { object: Some(object), held }))
     }
 
     /// Floating-point initializers become parameters; integers stay constants, since shapes depend on them.
@@ -266,19 +298,16 @@ impl<'m> Importer<'m> {
     }
 }
 
-/// What is known of the values of an input that is a sequence; `None` where it is none.
-fn sequence_element(info: &ValueInfoProto) -> Option<Option<Type>> {
-    let Some(TypeKind::Sequence(sequence)) = info.r#type.as_ref().and_then(|t| t.value.as_ref()) else { return None };
-    let element = sequence.elem_type.as_ref().and_then(|t| t.value.as_ref());
-    let Some(TypeKind::Tensor(tensor)) = element else { return Some(None) };
-    let rank = tensor.shape.as_ref().map_or(-1, |shape| shape.dim.len() as i64);
-    Some(constant::dtype_of(tensor.elem_type.into()).ok().map(|dtype| Type::tensor_ndim(rank, dtype)))
+/// What an input is that the program takes as an object: a sequence, or a value that may be absent.
+fn object_kind(info: &ValueInfoProto) -> Option<&TypeKind> {
+    let kind = info.r#type.as_ref().and_then(|t| t.value.as_ref());
+    kind.filter(|kind| matches!(kind, TypeKind::Sequence(_) | TypeKind::Optional(_)))
 }
 
 /// Whether every node becomes operations that a dataflow block may hold.
 fn is_plain(model: &Model) -> bool {
     let plain = |node: &NodeProto| !ops::needs_statements(canonical_domain(&node.domain), &node.op_type);
-    let tensors = model.graph.input.iter().all(|info| sequence_element(info).is_none());
+    let tensors = model.graph.input.iter().all(|info| object_kind(info).is_none());
     tensors && model.frame.functions.is_empty() && model.graph.node.iter().all(plain)
 }
 

@@ -5,7 +5,7 @@ use relaxide_relax::Expr;
 
 use crate::constant;
 use crate::error::NodeError;
-use crate::proto::{AttributeKind, AttributeProto, GraphProto, NodeProto, TensorProto};
+use crate::proto::{AttributeKind, AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto};
 use crate::value::Value;
 
 /// A node and what its inputs stand for.
@@ -119,6 +119,11 @@ impl<'a> Node<'a> {
     /// A tensor attribute.
     pub fn tensor(&self, name: &str) -> Result<Option<&'a TensorProto>> {
         Ok(self.attribute(name, AttributeKind::Tensor)?.and_then(|a| a.t.as_ref()))
+    }
+
+    /// A type attribute.
+    pub fn type_proto(&self, name: &str) -> Result<Option<&'a TypeProto>> {
+        Ok(self.attribute(name, AttributeKind::TypeProto)?.and_then(|a| a.tp.as_ref()))
     }
 
     /// A graph attribute that must be there.

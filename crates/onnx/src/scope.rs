@@ -62,13 +62,18 @@ impl Scope<'_> {
             Value::Constant(tensor) => Ok(Expr::constant(tensor.clone())),
             Value::Symbolic(symbolic) => self.build(symbolic),
             Value::Sequence(_) => Err(NodeError::invalid("an input is a sequence where a tensor is needed")),
+            Value::Optional(optional) => {
+                let value = optional.taken(self.builder)?;
+                self.tensor(&value)
+            }
         }
     }
 
-    /// The value of the program that a value stands for: a tensor, or an array.
+    /// The value of the program that a value stands for: a tensor, an array, or null.
     pub fn object(&mut self, value: &Value) -> Result<Expr> {
         match value {
             Value::Sequence(sequence) => Ok(sequence.object()),
+            Value::Optional(optional) => optional.object(self),
             other => self.tensor(other),
         }
     }
@@ -113,6 +118,7 @@ impl Scope<'_> {
             Value::Constant(tensor) => Ok(tensor.shape().iter().map(|&d| prim::int(d)).collect()),
             Value::Symbolic(s) => Ok(s.shape.iter().map(|&d| prim::int(d as i64)).collect()),
             Value::Sequence(_) => Err(NodeError::invalid("an input is a sequence where a tensor is needed")),
+            Value::Optional(_) => Err(NodeError::invalid("an input is an optional value where a tensor is needed")),
         }
     }
 
@@ -170,12 +176,18 @@ impl Scope<'_> {
             return Ok(tensor);
         }
         let ty = Type::tensor(wanted.iter().cloned(), self.dtype(&tensor));
-        self.match_cast(tensor, ty)
+        self.bind_type(tensor, ty)
     }
 
     /// A value whose type is checked when the program runs.
-    fn match_cast(&mut self, value: Expr, ty: Type) -> Result<Expr> {
+    pub fn bind_type(&mut self, value: Expr, ty: Type) -> Result<Expr> {
         self.builder.match_cast(value, ty).map_err(|e| NodeError::Relax(e.to_string()))
+    }
+
+    /// Adds a check of a truth value, which says what is wrong where it fails.
+    pub fn assert(&mut self, truth: Expr, message: &str) -> Result<()> {
+        let format = message.replace('{', "{{").replace('}', "}}");
+        self.op("assert_op", [truth], Attrs::new().with("format", format)).map(|_| ())
     }
 
     /// Gives the dimensions of a shape that the program computes symbolic variables.
@@ -187,7 +199,7 @@ impl Scope<'_> {
     pub fn bind_checked(&mut self, shape: Expr, count: usize, checks: usize) -> Result<Vec<PrimExpr>> {
         let dims: Vec<PrimExpr> = (0..count).map(|i| PrimExpr::Var(Var::dim(format!("d{i}")))).collect();
         let ones = std::iter::repeat_n(prim::int(1), checks);
-        self.match_cast(shape, Type::shape(dims.iter().cloned().chain(ones)))?;
+        self.bind_type(shape, Type::shape(dims.iter().cloned().chain(ones)))?;
         Ok(dims)
     }
 
@@ -196,7 +208,7 @@ impl Scope<'_> {
         let fresh =
             |(i, dim): (usize, Option<PrimExpr>)| dim.unwrap_or_else(|| PrimExpr::Var(Var::dim(format!("d{i}"))));
         let dims: Vec<PrimExpr> = dims.into_iter().enumerate().map(fresh).collect();
-        self.match_cast(tensor, Type::tensor(dims, dtype))
+        self.bind_type(tensor, Type::tensor(dims, dtype))
     }
 
     /// One expression as a tensor without dimensions.

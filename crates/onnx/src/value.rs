@@ -2,9 +2,11 @@
 
 use relaxide_ffi::{Ref, Tensor};
 use relaxide_ir::Var;
+use relaxide_ir::prim::free_vars;
 use relaxide_relax::Expr;
 use relaxide_relax::shape::vars_of;
 
+use crate::flow::optional::Optional;
 use crate::flow::sequence::Sequence;
 use crate::symbolic::Symbolic;
 
@@ -19,13 +21,15 @@ pub enum Value {
     Symbolic(Symbolic),
     /// Several tensors in order.
     Sequence(Sequence),
+    /// A value or none; one that is known to be there is that value instead.
+    Optional(Optional),
 }
 
 impl Value {
     /// The elements as expressions, where they are known.
     pub fn symbolic(&self) -> Option<Symbolic> {
         match self {
-            Value::Computed(_) | Value::Sequence(_) => None,
+            Value::Computed(_) | Value::Sequence(_) | Value::Optional(_) => None,
             Value::Constant(tensor) => Symbolic::from_tensor(tensor),
             Value::Symbolic(value) => Some(value.clone()),
         }
@@ -38,6 +42,7 @@ impl Value {
             Value::Computed(expr) => vars_of([&expr.ty()]),
             Value::Symbolic(value) => value.dim_vars(),
             Value::Sequence(sequence) => vars_of([&sequence.object().ty()]),
+            Value::Optional(optional) => optional.held.dims().flat_map(free_vars).collect(),
         }
     }
 

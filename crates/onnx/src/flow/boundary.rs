@@ -15,6 +15,7 @@ use relaxide_ir::{Type, Var};
 use relaxide_relax::Expr;
 use relaxide_relax::shape::{substitute_type, vars_of};
 
+use super::optional::{Held, Optional};
 use super::sequence::{Items, Sequence};
 use crate::symbolic::Symbolic;
 use crate::value::Value;
@@ -42,6 +43,18 @@ impl Boundary {
                 };
                 let element = element.as_ref().map(|ty| self.ty(ty));
                 Value::Sequence(Sequence { items, element })
+            }
+            Value::Optional(Optional { object, held }) => {
+                let object = object.as_ref().map(|object| self.expr(object));
+                let held = match held {
+                    Held::Sequence(element) => Held::Sequence(element.as_ref().map(|ty| self.ty(ty))),
+                    Held::Tensor(dims, dtype) => {
+                        let dims = dims.as_ref();
+                        let inner = dims.map(|dims| dims.iter().map(|d| d.as_ref().map(|d| self.dim(d))).collect());
+                        Held::Tensor(inner, *dtype)
+                    }
+                };
+                Value::Optional(Optional { object, held })
             }
         }
     }

@@ -20,6 +20,7 @@ use relaxide_ir::prim::{self, PrimExpr, free_vars};
 use relaxide_ir::{TensorType, Type, Var};
 use relaxide_relax::{BlockBuilder, Expr, If, SeqExpr};
 
+use super::optional::{Held, Optional};
 use super::sequence::Sequence;
 use crate::dims;
 use crate::error::NodeError;
@@ -159,7 +160,7 @@ pub fn choose(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
     }
     let joined = match settle(graphs, builder, noted, arms)? {
         None => return Ok(Step::Noted),
-        Some(arms) => join(&arms, &|var| outer.contains(var)).map(|joined| (arms, joined)),
+        Some(arms) => join(builder, &arms, &|var| outer.contains(var)).map(|joined| (arms, joined)),
     };
     match joined {
         Some((arms, joined)) if joined.iter().all(Join::is_ranked) || graphs.facts.splits >= MAX_SPLITS => {
@@ -172,28 +173,8 @@ pub fn choose(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
     }
 }
 
-/// Imports the branches of a choice with what follows it in either.
+/// Imports the branches of a choice with what follows it in either; `None` where problems are noted.
 pub fn split(
-    graphs: &mut Graphs,
-    builder: &mut BlockBuilder,
-    proto: &NodeProto,
-    split: &Split,
-    rest: &[NodeProto],
-    outputs: &[&str],
-) -> Option<Vec<Value>> {
-    let result = split_here(graphs, builder, proto, split, rest, outputs);
-    match result {
-        Ok(values) => values,
-        Err(error) => {
-            let name = proto.output.first().cloned().unwrap_or_default();
-            let place = crate::error::Place::Node { op: proto.op_type.clone(), name, opset: 0 };
-            graphs.problem(place, error.to_string(), None);
-            None
-        }
-    }
-}
-
-fn split_here(
     graphs: &mut Graphs,
     builder: &mut BlockBuilder,
     proto: &NodeProto,
@@ -220,7 +201,7 @@ fn split_here(
     }
     graphs.facts.splits -= 1;
     let Some(arms) = settle(graphs, builder, noted, arms)? else { return Ok(None) };
-    let joined = join(&arms, &|var| outer.contains(var));
+    let joined = join(builder, &arms, &|var| outer.contains(var));
     let joined = joined.ok_or_else(|| NodeError::unsupported("its branches lead to values of different kinds"))?;
     choice(builder, split.condition.clone(), arms, &joined).map(Some)
 }
@@ -347,6 +328,8 @@ enum Join {
     Unranked(DataType),
     /// Sequences, and what is known of their values.
     Sequence(Option<Type>),
+    /// Values that may be there or not.
+    Optional(Held),
     /// Something else.
     Object(Type),
 }
@@ -358,7 +341,7 @@ impl Join {
 
     fn ty(&self) -> Type {
         match self {
-            Join::Same(_) | Join::Sequence(_) => Type::any(),
+            Join::Same(_) | Join::Sequence(_) | Join::Optional(_) => Type::any(),
             Join::Ranked(dims, dtype) => match dims.iter().cloned().collect::<Option<Vec<_>>>() {
                 Some(dims) => Type::tensor(dims, *dtype),
                 None => Type::tensor_ndim(dims.len() as i64, *dtype),
@@ -369,7 +352,7 @@ impl Join {
     }
 }
 
-fn join([a, b]: &[Done; 2], known: &dyn Fn(&Ref<Var>) -> bool) -> Option<Vec<Join>> {
+fn join(builder: &mut BlockBuilder, [a, b]: &[Done; 2], known: &dyn Fn(&Ref<Var>) -> bool) -> Option<Vec<Join>> {
     if a.types.len() != b.types.len() {
         return None;
     }
@@ -383,6 +366,9 @@ fn join([a, b]: &[Done; 2], known: &dyn Fn(&Ref<Var>) -> bool) -> Option<Vec<Joi
     let one = |((x, y), (s, t)): ((&Type, &Type), (&Value, &Value))| -> Option<Join> {
         if let Some(value) = same(s, t) {
             return Some(Join::Same(value));
+        }
+        if matches!(s, Value::Optional(_)) || matches!(t, Value::Optional(_)) {
+            return join_optionals(builder, s, t, known);
         }
         if let (Value::Sequence(s), Value::Sequence(t)) = (s, t) {
             let element = match (&s.element, &t.element) {
@@ -398,6 +384,20 @@ fn join([a, b]: &[Done; 2], known: &dyn Fn(&Ref<Var>) -> bool) -> Option<Vec<Joi
         }
     };
     a.types.iter().zip(&b.types).zip(a.values.iter().zip(&b.values)).map(one).collect()
+}
+
+/// Values of which at least one may be there or not.
+fn join_optionals(builder: &mut BlockBuilder, a: &Value, b: &Value, known: &dyn Fn(&Ref<Var>) -> bool) -> Option<Join> {
+    if let (Value::Optional(Optional { object: None, .. }), Value::Optional(Optional { object: None, .. })) = (a, b) {
+        return Some(Join::Same(a.clone()));
+    }
+    let scope = Scope::new(builder);
+    let (a, b) = (Held::of(&scope, a), Held::of(&scope, b));
+    let held = a.common(&b, &|dim| free_vars(dim).iter().all(known))?;
+    Some(Join::Optional(match held {
+        Held::Sequence(Some(ty)) => Held::Sequence(Some(relaxide_relax::shape::erase_type(&ty, known))),
+        held => held,
+    }))
 }
 
 fn join_tensors(a: &TensorType, b: &TensorType, known: &dyn Fn(&Ref<Var>) -> bool) -> Join {
@@ -434,16 +434,14 @@ fn choice(builder: &mut BlockBuilder, condition: Expr, arms: [Done; 2], joined: 
             continue;
         }
         let field = if single { result.clone() } else { scope.emit(Expr::field(result.clone(), i))? };
-        if let Join::Sequence(element) = join {
-            values.push(Value::Sequence(Sequence::listed(field, element.clone())));
-            continue;
-        }
-        values.push(Value::Computed(match join {
+        values.push(match join {
+            Join::Sequence(element) => Value::Sequence(Sequence::listed(field, element.clone())),
+            Join::Optional(held) => Value::Optional(Optional { object: Some(field), held: held.clone() }),
             Join::Ranked(dims, dtype) if dims.iter().any(Option::is_none) => {
-                scope.bind_dims(field, dims.clone(), *dtype)?
+                Value::Computed(scope.bind_dims(field, dims.clone(), *dtype)?)
             }
-            _ => field,
-        }));
+            _ => Value::Computed(field),
+        });
     }
     Ok(values)
 }

@@ -6,8 +6,9 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::{BlockBuilder, Expr};
 
 use super::Boundary;
+use super::optional::{Held, Optional};
 use super::rows::{self, Order};
-use super::sequence::Sequence;
+use super::sequence::{self, Sequence};
 use super::turns::{Next, Turn, Turns};
 use crate::dims;
 use crate::error::NodeError;
@@ -39,19 +40,11 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
         (_, None) => None,
     };
     let mut state = Vec::new();
-    let mut elements: Vec<Option<Option<Type>>> = Vec::new();
+    let mut parts = Vec::new();
     for i in 2..node.inputs.len() {
-        state.push(match node.input(i)? {
-            // A tuple of another length is another type, so the array is one whose length nobody knows.
-            Value::Sequence(sequence) => {
-                elements.push(Some(sequence.element.clone()));
-                scope.array(sequence.object())?
-            }
-            tensor => {
-                elements.push(None);
-                scope.tensor(tensor)?
-            }
-        });
+        let (expr, part) = part_of(builder, node.input(i)?, body.input.get(i))?;
+        state.push(expr);
+        parts.push(part);
     }
     let Some(lists) = body.output.len().checked_sub(1 + state.len()) else {
         let (outputs, state) = (body.output.len(), state.len());
@@ -64,18 +57,15 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
         let noted = graphs.noted();
         let mut asks = false;
         let done = turns.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Boundary, turn: &Turn| {
-            body_turn(graphs, builder, body, (inside, turn), (&mut asks, &mut elements))
+            body_turn(graphs, builder, body, (inside, turn), (&mut asks, &mut parts))
         });
         match done {
             _ if graphs.noted() > noted => Ok(Attempt::Noted),
             _ if asks => Ok(Attempt::Asks),
             Ok(done) => {
                 let count = limit.clone().filter(|m| turns_are_fixed(m) && !conditional);
-                let wrap = |(part, element): (Expr, &Option<Option<Type>>)| match element {
-                    Some(element) => Value::Sequence(Sequence::listed(part, element.clone())),
-                    None => Value::Computed(part),
-                };
-                let mut values: Vec<Value> = done.state.into_iter().zip(&elements).map(wrap).collect();
+                let state = done.state.into_iter().zip(&parts);
+                let mut values: Vec<Value> = state.map(|(expr, part)| part.value(expr)).collect();
                 for (list, ty) in lists.into_iter().zip(&done.rows) {
                     let rows = rows::stack(builder, list, ty, count.clone(), (0, Order::Forward))?;
                     values.push(Value::Computed(rows));
@@ -101,6 +91,80 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
     })
 }
 
+/// What a part of the state is.
+#[derive(Clone, Debug)]
+enum Part {
+    Tensor,
+    /// An array, and what is known of its values.
+    Sequence(Option<Type>),
+    /// Null or a value.
+    Optional(Held),
+}
+
+impl Part {
+    /// The part as a value.
+    fn value(&self, expr: Expr) -> Value {
+        match self {
+            Part::Tensor => Value::Computed(expr),
+            Part::Sequence(element) => Value::Sequence(Sequence::listed(expr, element.clone())),
+            Part::Optional(held) => Value::Optional(Optional { object: Some(expr), held: held.clone() }),
+        }
+    }
+}
+
+/// A part of the state before the first turn, and what it is. `info` is the body's input.
+fn part_of(builder: &mut BlockBuilder, value: &Value, info: Option<&ValueInfoProto>) -> Result<(Expr, Part)> {
+    let declared = info.and_then(|i| i.r#type.as_ref()).and_then(|t| t.value.as_ref());
+    let mut scope = Scope::new(builder);
+    Ok(match value {
+        Value::Optional(_) => {
+            let held = Held::of(&scope, value).erased();
+            (anything(&mut scope, value)?, Part::Optional(held))
+        }
+        _ if matches!(declared, Some(TypeKind::Optional(_))) => {
+            let held = Held::of(&scope, value).erased();
+            (anything(&mut scope, value)?, Part::Optional(held))
+        }
+        // A tuple of another length is another type, so the array is one whose length nobody knows.
+        Value::Sequence(sequence) => {
+            let element = sequence.element.as_ref().and_then(Type::as_tensor);
+            let element = element.map(|t| Type::tensor_ndim(t.ndim, t.dtype));
+            (scope.array(sequence.object())?, Part::Sequence(element))
+        }
+        tensor => (scope.tensor(tensor)?, Part::Tensor),
+    })
+}
+
+/// A value of which the type says nothing, so that a turn may give another kind.
+fn anything(scope: &mut Scope, value: &Value) -> Result<Expr> {
+    let object = scope.object(value)?;
+    let array = scope.array(object)?;
+    if matches!(array.ty(), Type::Tensor(_)) { scope.bind_type(array, Type::any()) } else { Ok(array) }
+}
+
+/// What a turn gives for a part of the state; whether more is known of the part now.
+fn part_after(scope: &mut Scope, value: &Value, part: &mut Part) -> Result<(Expr, bool)> {
+    match (value, &mut *part) {
+        (Value::Sequence(sequence), Part::Sequence(element)) => {
+            let found = sequence.element.as_ref().and_then(Type::as_tensor);
+            let found = found.map(|t| Type::tensor_ndim(t.ndim, t.dtype));
+            let wider = found.map_or_else(|| element.clone(), |found| sequence::common(element.clone(), found));
+            let changed = wider != *element;
+            *element = wider;
+            Ok((scope.array(sequence.object())?, changed))
+        }
+        (value, Part::Optional(held)) => {
+            let wider = held.common(&Held::of(scope, value).erased(), &|dim| dim.as_int().is_some());
+            let wider =
+                wider.ok_or_else(|| NodeError::unsupported("an optional value of the state changes its kind"))?;
+            let changed = wider != *held;
+            *held = wider;
+            Ok((anything(scope, value)?, changed))
+        }
+        (value, _) => Ok((scope.tensor(value)?, false)),
+    }
+}
+
 /// What became of a loop.
 enum Attempt {
     Done(Vec<Value>),
@@ -120,7 +184,7 @@ fn body_turn(
     builder: &mut BlockBuilder,
     body: &GraphProto,
     (inside, turn): (&mut Boundary, &Turn),
-    (asks, elements): (&mut bool, &mut [Option<Option<Type>>]),
+    (asks, parts): (&mut bool, &mut [Part]),
 ) -> Result<Next> {
     let one = |i: usize| shape_of_input(body.input.get(i));
     let index = Symbolic { shape: one(0), ..Symbolic::scalar(turn.index.clone()) };
@@ -131,10 +195,7 @@ fn body_turn(
         None => Value::Symbolic(Symbolic { dtype: DataType::bool(), shape: one(1), elements: vec![Ratio::int(1)] }),
     };
     let mut inputs = vec![Value::Symbolic(index), go];
-    inputs.extend(turn.state.iter().zip(&*elements).map(|(part, element)| match element {
-        Some(_) => Value::Sequence(Sequence::listed(part.clone(), None)),
-        None => Value::Computed(part.clone()),
-    }));
+    inputs.extend(turn.state.iter().zip(&*parts).map(|(expr, part)| part.value(expr.clone())));
     let values = graphs.inner(builder, body, inputs, Sight::Captured(std::mem::take(inside)));
     if let Some(boundary) = graphs.names.close() {
         *inside = boundary;
@@ -155,18 +216,19 @@ fn body_turn(
         }
     };
     let mut exprs = Vec::new();
+    let mut again = false;
     for (i, value) in values.enumerate() {
-        exprs.push(match (value, elements.get_mut(i)) {
-            (Value::Sequence(sequence), Some(Some(element))) => {
-                let known = sequence.element.as_ref().and_then(Type::as_tensor);
-                *element = known.map(|t| Type::tensor_ndim(t.ndim, t.dtype)).or_else(|| element.take());
-                scope.array(sequence.object())?
+        exprs.push(match parts.get_mut(i) {
+            Some(part) => {
+                let (expr, changed) = part_after(&mut scope, &value, part)?;
+                again |= changed;
+                expr
             }
-            (value, _) => scope.tensor(&value)?,
+            None => scope.tensor(&value)?,
         });
     }
     let rows = exprs.split_off(turn.state.len().min(exprs.len()));
-    Ok(Next { go, state: exprs, rows })
+    Ok(Next { go, state: exprs, rows, again })
 }
 
 /// The shape that a body declares for a number: none, or one of one element.

@@ -35,9 +35,77 @@ pub fn scan(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Res
     for i in 0..states {
         state.push(scope.tensor(node.input(i)?)?);
     }
-    let (length, scanned) = scan_inputs(&mut scope, node, states, count)?;
-    let given =
-        body.output.len().checked_sub(states).ok_or_else(|| NodeError::invalid("the body's outputs are too few"))?;
+    let (axes, directions) = (node.ints("scan_input_axes")?, node.ints("scan_input_directions")?);
+    let mut inputs = Vec::new();
+    for i in 0..count {
+        inputs.push((scope.tensor(node.input(states + i)?)?, at(&axes, i).unwrap_or(0), order(&directions, i)));
+    }
+    let (axes, directions) = (node.ints("scan_output_axes")?, node.ints("scan_output_directions")?);
+    let outputs = |i: usize| (at(&axes, i).unwrap_or(0), order(&directions, i));
+    let Some(values) = over_rows(graphs, builder, body, (state, inputs), &outputs)? else { return Ok(Step::Noted) };
+    Ok(Step::Values(values.into_iter().map(Value::Computed).collect()))
+}
+
+/// `Scan` of version 8: one such scan for each item of a batch, whose axis is the first of every input and output.
+pub fn scan_batch(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
+    if node.optional(0).is_some() {
+        return Err(NodeError::unsupported("lengths of the items (`sequence_lens`) are not supported")
+            .help("convert the model: `onnx.version_converter.convert_version(model, 13)`"));
+    }
+    let body = node.graph("body")?;
+    let count = node.int("num_scan_inputs")?.and_then(|n| usize::try_from(n).ok()).filter(|n| *n >= 1);
+    let count = count.ok_or_else(|| NodeError::invalid("`num_scan_inputs` must be a positive number"))?;
+    let given = node.inputs.len().saturating_sub(1);
+    let states = given.checked_sub(count).ok_or_else(|| NodeError::invalid("inputs are missing"))?;
+    let directions = node.ints("directions")?;
+    let mut scope = Scope::new(builder);
+    let mut tensors = Vec::new();
+    for i in 0..given {
+        tensors.push(scope.tensor(node.input(i + 1)?)?);
+    }
+    let length = scope.agree_on(&mut tensors, &vec![0; given])?;
+    let lists = (0..body.output.len()).map(|_| rows::new_list(builder)).collect::<Result<Vec<_>>>()?;
+    let turns = Turns { name: "batch", limit: Some(length.clone()), go: None, state: Vec::new(), lists: lists.clone() };
+    let noted = graphs.noted();
+    let done = turns.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Boundary, turn: &Turn| {
+        let mut items = Vec::new();
+        for tensor in &tensors {
+            let tensor = inside.expr(tensor);
+            items.push(rows::row(&mut Scope::new(builder), tensor, 0, &turn.index)?);
+        }
+        let scanned = items.split_off(states);
+        let inputs = scanned.into_iter().enumerate().map(|(i, item)| (item, 0, order(&directions, i))).collect();
+        graphs.names.open(Sight::Captured(std::mem::take(inside)));
+        let item = over_rows(graphs, builder, body, (items, inputs), &|_| (0, Order::Forward));
+        if let Some(boundary) = graphs.names.close() {
+            *inside = boundary;
+        }
+        let rows = item?.ok_or_else(|| NodeError::invalid("problems are noted"))?;
+        Ok(Next { go: None, state: Vec::new(), rows, again: false })
+    });
+    if graphs.noted() > noted {
+        return Ok(Step::Noted);
+    }
+    let mut values = Vec::new();
+    for (list, ty) in lists.into_iter().zip(&done?.rows) {
+        let stacked = rows::stack(builder, list, ty, Some(length.clone()), (0, Order::Forward))?;
+        values.push(Value::Computed(stacked));
+    }
+    Ok(Step::Values(values))
+}
+
+/// A scan: state, and inputs with the axis and the order in which they are read; final state and what the turns give, along
+/// axes and in orders that `outputs` knows. `None` where problems are noted.
+fn over_rows(
+    graphs: &mut Graphs,
+    builder: &mut BlockBuilder,
+    body: &GraphProto,
+    (state, inputs): (Vec<Expr>, Vec<(Expr, i64, Order)>),
+    outputs: &dyn Fn(usize) -> (i64, Order),
+) -> Result<Option<Vec<Expr>>> {
+    let (length, scanned) = scan_inputs(&mut Scope::new(builder), inputs)?;
+    let given = body.output.len().checked_sub(state.len());
+    let given = given.ok_or_else(|| NodeError::invalid("the body's outputs are too few"))?;
     let lists = (0..given).map(|_| rows::new_list(builder)).collect::<Result<Vec<_>>>()?;
     let turns = Turns { name: "scan", limit: Some(length.clone()), go: None, state, lists: lists.clone() };
     let noted = graphs.noted();
@@ -45,19 +113,20 @@ pub fn scan(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Res
         body_turn(graphs, builder, body, &scanned, (inside, turn))
     });
     if graphs.noted() > noted {
-        return Ok(Step::Noted);
+        return Ok(None);
     }
     let done = done?;
     let mut values = done.state;
-    let (axes, directions) = (node.ints("scan_output_axes")?, node.ints("scan_output_directions")?);
     for (i, (list, ty)) in lists.into_iter().zip(&done.rows).enumerate() {
         let rank = ty.as_tensor().and_then(|t| usize::try_from(t.ndim + 1).ok()).unwrap_or(1);
-        let axis = at(&axes, i).unwrap_or(0);
-        let axis = dims::axis(axis, rank)
-            .ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {rank} axes")))?;
-        values.push(rows::stack(builder, list, ty, Some(length.clone()), (axis, order(&directions, i)))?);
+        let (axis, order) = outputs(i);
+        values.push(rows::stack(builder, list, ty, Some(length.clone()), (place(axis, rank)?, order))?);
     }
-    Ok(Step::Values(values.into_iter().map(Value::Computed).collect()))
+    Ok(Some(values))
+}
+
+fn place(axis: i64, rank: usize) -> Result<usize> {
+    dims::axis(axis, rank).ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {rank} axes")))
 }
 
 fn at(list: &Option<Vec<i64>>, i: usize) -> Option<i64> {
@@ -69,24 +138,18 @@ fn order(directions: &Option<Vec<i64>>, i: usize) -> Order {
 }
 
 /// The inputs that are read row by row, and how many rows they have.
-fn scan_inputs(scope: &mut Scope, node: &Node, from: usize, count: usize) -> Result<(PrimExpr, Vec<Scanned>)> {
-    let (axes, directions) = (node.ints("scan_input_axes")?, node.ints("scan_input_directions")?);
+fn scan_inputs(scope: &mut Scope, inputs: Vec<(Expr, i64, Order)>) -> Result<(PrimExpr, Vec<Scanned>)> {
     let mut tensors = Vec::new();
     let mut places = Vec::new();
-    for i in 0..count {
-        let tensor = scope.tensor(node.input(from + i)?)?;
-        let rank = scope.dims(&tensor)?.len();
-        let axis = at(&axes, i).unwrap_or(0);
-        places.push(
-            dims::axis(axis, rank)
-                .ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {rank} axes")))?,
-        );
+    let mut orders = Vec::new();
+    for (tensor, axis, order) in inputs {
+        places.push(place(axis, scope.dims(&tensor)?.len())?);
         tensors.push(tensor);
+        orders.push(order);
     }
     let length = scope.agree_on(&mut tensors, &places)?;
-    let scanned = tensors.into_iter().zip(places).enumerate();
-    let scanned = scanned.map(|(i, (tensor, axis))| Scanned { tensor, axis, order: order(&directions, i) }).collect();
-    Ok((length, scanned))
+    let scanned = tensors.into_iter().zip(places).zip(orders);
+    Ok((length, scanned.map(|((tensor, axis), order)| Scanned { tensor, axis, order }).collect()))
 }
 
 /// One turn of a body.
@@ -114,5 +177,5 @@ fn body_turn(
     let mut scope = Scope::new(builder);
     let mut exprs = values.iter().map(|v| scope.tensor(v)).collect::<Result<Vec<_>>>()?;
     let rows = exprs.split_off(turn.state.len().min(exprs.len()));
-    Ok(Next { go: None, state: exprs, rows })
+    Ok(Next { go: None, state: exprs, rows, again: false })
 }

@@ -17,8 +17,8 @@ use crate::constant;
 use crate::dims;
 use crate::error::NodeError;
 use crate::graph::{Graphs, Step};
-use crate::names::Sight;
 use crate::node::Node;
+use crate::proto::{ElementTypeProto, TypeKind};
 use crate::scope::Scope;
 use crate::symbolic::Symbolic;
 use crate::value::Value;
@@ -46,8 +46,17 @@ pub enum Items {
     Listed(Expr),
 }
 
+/// What the type of a sequence in the file says of its values.
+pub fn declared_element(sequence: &ElementTypeProto) -> Option<Type> {
+    let Some(TypeKind::Tensor(tensor)) = sequence.elem_type.as_ref().and_then(|t| t.value.as_ref()) else {
+        return None;
+    };
+    let rank = tensor.shape.as_ref().map_or(-1, |shape| shape.dim.len() as i64);
+    constant::dtype_of(tensor.elem_type.into()).ok().map(|dtype| Type::tensor_ndim(rank, dtype))
+}
+
 /// What is known of tensors of two types.
-fn common(a: Option<Type>, b: Type) -> Option<Type> {
+pub fn common(a: Option<Type>, b: Type) -> Option<Type> {
     Some(match a {
         Some(a) => unify(&a, &b),
         None => b,
@@ -75,9 +84,14 @@ impl Sequence {
     }
 }
 
-fn sequence(node: &Node, i: usize) -> Result<Sequence> {
-    match node.input(i)? {
-        Value::Sequence(sequence) => Ok(sequence.clone()),
+/// Input `i`, which must be a sequence.
+pub fn sequence(builder: &mut BlockBuilder, node: &Node, i: usize) -> Result<Sequence> {
+    let value = match node.input(i)? {
+        Value::Optional(optional) => optional.taken(builder)?,
+        value => value.clone(),
+    };
+    match value {
+        Value::Sequence(sequence) => Ok(sequence),
         _ => Err(NodeError::invalid(format!("input {i} is not a sequence"))),
     }
 }
@@ -87,7 +101,7 @@ fn one(value: Value) -> Result<Step> {
 }
 
 /// The array behind a sequence.
-fn array(builder: &mut BlockBuilder, sequence: &Sequence) -> Result<Expr> {
+pub fn array(builder: &mut BlockBuilder, sequence: &Sequence) -> Result<Expr> {
     match &sequence.items {
         Items::Listed(array) => Ok(array.clone()),
         Items::Known(_) => Scope::new(builder).array(sequence.object()),
@@ -95,7 +109,7 @@ fn array(builder: &mut BlockBuilder, sequence: &Sequence) -> Result<Expr> {
 }
 
 /// A tensor of which a type says what is known.
-fn typed(builder: &mut BlockBuilder, value: Expr, known: Option<&TensorType>) -> Result<Expr> {
+pub fn typed(builder: &mut BlockBuilder, value: Expr, known: Option<&TensorType>) -> Result<Expr> {
     let mut scope = Scope::new(builder);
     match known {
         Some(t) if t.ndim >= 0 => {
@@ -106,7 +120,8 @@ fn typed(builder: &mut BlockBuilder, value: Expr, known: Option<&TensorType>) ->
     }
 }
 
-fn element_type(sequence: &Sequence) -> Type {
+/// What is known of the values of a sequence, as the type of one that comes out of an array.
+pub fn element_type(sequence: &Sequence) -> Type {
     match sequence.element.as_ref().and_then(Type::as_tensor) {
         Some(t) => Type::tensor_ndim(t.ndim, t.dtype),
         None => Type::tensor_ndim(-1, DataType::void()),
@@ -154,21 +169,24 @@ pub fn empty(_: &mut Graphs, _: &mut BlockBuilder, node: &Node) -> Result<Step> 
 
 /// `SequenceLength`.
 pub fn length(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    let sequence = sequence(node, 0)?;
+    let sequence = sequence(builder, node, 0)?;
     let length = match &sequence.items {
         Items::Known(values) => prim::int(values.len() as i64),
-        Items::Listed(array) => {
-            let shape = runtime(builder, "vm.builtin.sequence_length", vec![array.clone()], Type::shape_ndim(1))?;
-            let dims = Scope::new(builder).bind_shape(shape, 1)?;
-            dims.into_iter().next().ok_or_else(|| NodeError::invalid("there is no length"))?
-        }
+        Items::Listed(array) => listed_length(builder, array)?,
     };
     one(Value::Symbolic(Symbolic::scalar(length)))
 }
 
+/// The length of an array of the program.
+pub fn listed_length(builder: &mut BlockBuilder, array: &Expr) -> Result<PrimExpr> {
+    let shape = runtime(builder, "vm.builtin.sequence_length", vec![array.clone()], Type::shape_ndim(1))?;
+    let dims = Scope::new(builder).bind_shape(shape, 1)?;
+    dims.into_iter().next().ok_or_else(|| NodeError::invalid("there is no length"))
+}
+
 /// `SequenceAt`.
 pub fn at(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    let sequence = sequence(node, 0)?;
+    let sequence = sequence(builder, node, 0)?;
     let position = position(builder, node, 1)?.ok_or_else(|| NodeError::invalid("the position is missing"))?;
     if let (Items::Known(values), Position::Known(known)) = (&sequence.items, &position) {
         return one(Value::Computed(values[place(*known, values.len())?].clone()));
@@ -181,7 +199,7 @@ pub fn at(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Ste
 
 /// `SequenceInsert`.
 pub fn insert(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    let sequence = sequence(node, 0)?;
+    let sequence = sequence(builder, node, 0)?;
     let value = Scope::new(builder).tensor(node.input(1)?)?;
     let position = position(builder, node, 2)?;
     let element = common(sequence.element.clone(), value.ty());
@@ -204,7 +222,7 @@ pub fn insert(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result
 
 /// `SequenceErase`.
 pub fn erase(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    let sequence = sequence(node, 0)?;
+    let sequence = sequence(builder, node, 0)?;
     let position = position(builder, node, 1)?;
     if let Items::Known(values) = &sequence.items
         && !matches!(position, Some(Position::Computed(_)))
@@ -222,7 +240,7 @@ pub fn erase(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<
 
 /// `ConcatFromSequence`.
 pub fn concat(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    let sequence = sequence(node, 0)?;
+    let sequence = sequence(builder, node, 0)?;
     let axis = node.int("axis")?.ok_or_else(|| NodeError::invalid("attribute `axis` is missing"))?;
     let new = node.flag("new_axis", false)?;
     if let Items::Known(values) = &sequence.items
@@ -321,35 +339,4 @@ pub fn split(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<
     let array = runtime(builder, "vm.builtin.sequence_split", args, Type::any())?;
     let element = Type::tensor_ndim(rank as i64 - i64::from(squeeze), dtype);
     one(Value::Sequence(Sequence::listed(array, Some(element))))
-}
-
-/// `SequenceMap`: a graph for each value of sequences of a length known at import.
-pub fn map(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    let body = node.graph("body")?;
-    let Items::Known(first) = sequence(node, 0)?.items else {
-        return Err(NodeError::unsupported("the length of the sequence is not known when the model is compiled")
-            .help("write the model with a Loop over the sequence"));
-    };
-    let mut outputs: Vec<Vec<Expr>> = vec![Vec::new(); body.output.len()];
-    for turn in 0..first.len() {
-        let mut inputs = Vec::new();
-        for i in 0..node.inputs.len() {
-            inputs.push(match node.input(i)? {
-                Value::Sequence(Sequence { items: Items::Known(values), .. }) => match values.get(turn) {
-                    Some(value) => Value::Computed(value.clone()),
-                    None => return Err(NodeError::invalid(format!("input {i} is shorter than the first"))),
-                },
-                Value::Sequence(_) => {
-                    return Err(NodeError::unsupported(format!("the length of input {i} is not known")));
-                }
-                other => other.clone(),
-            });
-        }
-        let Some(values) = graphs.inner(builder, body, inputs, Sight::Open) else { return Ok(Step::Noted) };
-        let mut scope = Scope::new(builder);
-        for (list, value) in outputs.iter_mut().zip(&values) {
-            list.push(scope.tensor(value)?);
-        }
-    }
-    Ok(Step::Values(outputs.into_iter().map(|values| Value::Sequence(Sequence::known(values))).collect()))
 }

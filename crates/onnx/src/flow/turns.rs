@@ -68,6 +68,8 @@ pub struct Next {
     pub state: Vec<Expr>,
     /// A row for each list.
     pub rows: Vec<Expr>,
+    /// Whether the turn has to be imported again, since more is known of the state now.
+    pub again: bool,
 }
 
 /// What is left of a loop behind its last turn.
@@ -241,7 +243,7 @@ impl Turns {
             let wider = state.iter().zip(&next.state).zip(wide).map(|((p, s), w)| w.widened(&p.ty, &s.ty()));
             let wider = wider.collect::<Result<Vec<_>>>();
             match wider {
-                Ok(wider) if wider == wide => {}
+                Ok(wider) if wider == wide && !next.again => {}
                 other => {
                     b.end_scope(Expr::tuple([]))?;
                     return Err(other.map_or_else(Stop::Failed, Stop::Widen));

@@ -2,7 +2,7 @@
 
 use super::Rule::{Aligned, Binary, Flow, Node, Unary};
 use super::*;
-use crate::flow::{branch, loops, scan, sequence};
+use crate::flow::{branch, loops, map, optional, scan, sequence};
 use crate::quantized::{integer, linear};
 use crate::recurrent;
 use crate::vendor::normalization;
@@ -128,6 +128,9 @@ pub static TABLE: &[OpRow] = &[
     row("NonZero", &[(9, Node(order::non_zero))]),
     row("Not", &[(1, Unary("logical_not"))]),
     row("OneHot", &[(9, Node(places::one_hot))]),
+    row("Optional", &[(15, Flow(optional::wrap))]),
+    row("OptionalGetElement", &[(15, Flow(optional::get_element))]),
+    row("OptionalHasElement", &[(15, Flow(optional::has_element))]),
     row("Or", &[(1, Aligned("logical_or")), (7, Binary("logical_or"))]),
     row("PRelu", &[(1, Node(legacy::prelu)), (7, Node(activation::prelu))]),
     row("Pad", &[(1, Node(pad::pad_attrs)), (11, Node(pad::pad))]),
@@ -161,7 +164,7 @@ pub static TABLE: &[OpRow] = &[
     row("RotaryEmbedding", &[(23, Node(language::embedding))]),
     row("Round", &[(11, Unary("round"))]),
     row("STFT", &[(17, Node(signal::stft))]),
-    row("Scan", &[(9, Flow(scan::scan))]),
+    row("Scan", &[(8, Flow(scan::scan_batch)), (9, Flow(scan::scan))]),
     row("Scatter", &[(9, Node(places::scatter_elements))]),
     row("ScatterElements", &[(11, Node(places::scatter_elements))]),
     row("ScatterND", &[(11, Node(places::scatter_nd))]),
@@ -172,7 +175,7 @@ pub static TABLE: &[OpRow] = &[
     row("SequenceErase", &[(11, Flow(sequence::erase))]),
     row("SequenceInsert", &[(11, Flow(sequence::insert))]),
     row("SequenceLength", &[(11, Flow(sequence::length))]),
-    row("SequenceMap", &[(17, Flow(sequence::map))]),
+    row("SequenceMap", &[(17, Flow(map::map))]),
     row("Shape", &[(1, Node(shape::shape))]),
     row("Shrink", &[(9, Node(activation::shrink))]),
     row("Sigmoid", &[(1, Unary("sigmoid"))]),

@@ -249,7 +249,7 @@ fn direction(
             _ => turn.index.clone(),
         };
         let (state, row) = step(&mut Scope::new(builder), &cell, &gates, (&at, lengths.as_ref()), &turn.state)?;
-        Ok(Next { go: None, state, rows: vec![row] })
+        Ok(Next { go: None, state, rows: vec![row], again: false })
     })?;
     let row = done.rows.first().ok_or_else(|| NodeError::invalid("a loop gives no rows"))?;
     let rows = rows::stack(builder, list, row, Some(layer.steps.clone()), (0, order))?;

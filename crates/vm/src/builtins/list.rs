@@ -2,7 +2,7 @@
 //!
 //! A loop that gives a row in each turn appends it to a list, which costs the same in every turn, and joins the rows once.
 
-use relaxide_ffi::{Any, DataType, Device, Error, ErrorKind, List, Shape, Tensor};
+use relaxide_ffi::{Any, Array, DataType, Device, Error, ErrorKind, List, Shape, Tensor};
 use relaxide_runtime::device;
 
 use super::{Args, Builtin};
@@ -10,6 +10,7 @@ use super::{Args, Builtin};
 pub(super) const TABLE: &[Builtin] = &[
     Builtin::plain("vm.builtin.list_new", list_new),
     Builtin::plain("vm.builtin.list_append", list_append),
+    Builtin::plain("vm.builtin.list_array", list_array),
     Builtin::plain("vm.builtin.list_stack", list_stack),
 ];
 
@@ -25,6 +26,13 @@ fn list_append(args: &Args<'_, '_>) -> Result<Any, Error> {
     let list: List = args.get(0, "list")?;
     list.push(args.view(1, "value")?.to_owned());
     Ok(Any::none())
+}
+
+/// `(list)`: its values as a sequence, which later values are no part of.
+fn list_array(args: &Args<'_, '_>) -> Result<Any, Error> {
+    args.expect_len(1, 1)?;
+    let list: List = args.get(0, "list")?;
+    Ok(Array::from_vec(list.to_vec()).into())
 }
 
 /// `(list, dtype, shape, from the end)`: one tensor of the rows in a list, along a new first dimension. All rows have the shape
