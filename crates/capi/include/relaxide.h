@@ -146,6 +146,10 @@ typedef struct RelaxideParamInfo {
 int relaxide_model_load(const char *path, RelaxideModel **model);
 /* Takes a model that is linked into the program: its object files, compiled with `prefix` as system_lib_prefix. */
 int relaxide_model_linked(const char *prefix, RelaxideModel **model);
+/* The same for models whose weights are in a file of their own (compile --weights safetensors): it is `weights`, and not the one
+ * of its name beside the library, or beside the program that the model is linked into. */
+int relaxide_model_load_with_weights(const char *path, const char *weights, RelaxideModel **model);
+int relaxide_model_linked_with_weights(const char *prefix, const char *weights, RelaxideModel **model);
 /* Results of the model stay valid. */
 void relaxide_model_free(RelaxideModel *model);
 

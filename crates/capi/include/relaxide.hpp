@@ -133,6 +133,8 @@ class Value {
 class Model {
   public:
     explicit Model(const std::string &path) : handle_(load(path), relaxide_model_free) {}
+    /// With weights from a file that is not the one beside the library.
+    Model(const std::string &path, const std::string &weights) : handle_(load(path, weights), relaxide_model_free) {}
 
     /// The names of its functions.
     std::vector<std::string> functions() const {
@@ -194,6 +196,12 @@ class Model {
     static RelaxideModel *load(const std::string &path) {
         RelaxideModel *model = nullptr;
         check(relaxide_model_load(path.c_str(), &model));
+        return model;
+    }
+
+    static RelaxideModel *load(const std::string &path, const std::string &weights) {
+        RelaxideModel *model = nullptr;
+        check(relaxide_model_load_with_weights(path.c_str(), weights.c_str(), &model));
         return model;
     }
 

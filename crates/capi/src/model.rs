@@ -43,11 +43,13 @@ pub struct RelaxideParamInfo {
 }
 
 impl RelaxideModel {
-    fn load(path: &str) -> Result<RelaxideModel, Error> {
-        RelaxideModel::of_module(&relaxide_vm::load_module(Path::new(path))?)
+    fn load(path: &str, weights: Option<&str>) -> Result<RelaxideModel, Error> {
+        let module = relaxide_vm::load_module(Path::new(path))?;
+        take_weights(&module, weights)?;
+        RelaxideModel::of_module(&module)
     }
 
-    fn linked(prefix: &str) -> Result<RelaxideModel, Error> {
+    fn linked(prefix: &str, weights: Option<&str>) -> Result<RelaxideModel, Error> {
         let module = relaxide_vm::system_library(prefix)?;
         if Executable::of_module(&module).is_none() {
             let message = format!(
@@ -57,6 +59,7 @@ impl RelaxideModel {
             );
             return Err(invalid(message));
         }
+        take_weights(&module, weights)?;
         RelaxideModel::of_module(&module)
     }
 
@@ -72,6 +75,11 @@ impl RelaxideModel {
     }
 }
 
+/// Takes weights from a file that the caller names.
+fn take_weights(module: &Module, weights: Option<&str>) -> Result<(), Error> {
+    weights.map_or(Ok(()), |file| relaxide_vm::load_weights(module, Path::new(file)))
+}
+
 /// Loads a model from a shared library and makes it ready to run on the CPU.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn relaxide_model_load(path: *const c_char, model: *mut *mut RelaxideModel) -> c_int {
@@ -79,7 +87,7 @@ pub unsafe extern "C" fn relaxide_model_load(path: *const c_char, model: *mut *m
         // SAFETY: the interface's contract.
         unsafe {
             at(model, "model")?;
-            let loaded = RelaxideModel::load(text(path, "path")?)?;
+            let loaded = RelaxideModel::load(text(path, "path")?, None)?;
             put(model, Box::into_raw(Box::new(loaded)), "model")
         }
     })
@@ -93,7 +101,41 @@ pub unsafe extern "C" fn relaxide_model_linked(prefix: *const c_char, model: *mu
         // SAFETY: the interface's contract.
         unsafe {
             at(model, "model")?;
-            let loaded = RelaxideModel::linked(text(prefix, "prefix")?)?;
+            let loaded = RelaxideModel::linked(text(prefix, "prefix")?, None)?;
+            put(model, Box::into_raw(Box::new(loaded)), "model")
+        }
+    })
+}
+
+/// Loads a model whose weights are in the file `weights`, in the place of the one beside it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn relaxide_model_load_with_weights(
+    path: *const c_char,
+    weights: *const c_char,
+    model: *mut *mut RelaxideModel,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the interface's contract.
+        unsafe {
+            at(model, "model")?;
+            let loaded = RelaxideModel::load(text(path, "path")?, Some(text(weights, "weights")?))?;
+            put(model, Box::into_raw(Box::new(loaded)), "model")
+        }
+    })
+}
+
+/// Makes a linked model ready whose weights are in the file `weights`, in the place of the one beside the program.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn relaxide_model_linked_with_weights(
+    prefix: *const c_char,
+    weights: *const c_char,
+    model: *mut *mut RelaxideModel,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the interface's contract.
+        unsafe {
+            at(model, "model")?;
+            let loaded = RelaxideModel::linked(text(prefix, "prefix")?, Some(text(weights, "weights")?))?;
             put(model, Box::into_raw(Box::new(loaded)), "model")
         }
     })

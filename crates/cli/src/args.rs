@@ -84,8 +84,8 @@ pub enum Precision {
 /// How the inputs of a function are given.
 #[derive(Args)]
 pub struct InputArgs {
-    /// An input as NAME=WHAT: a file (.npy, .npz, .png, .jpg, or .txt and .csv with numbers), or numbers as `1,2,3`. Without
-    /// NAME, files are taken in order, and an .npz gives every input that it has.
+    /// An input as NAME=WHAT: a file (.npy, .npz, .png, .jpg, or .txt and .csv with numbers), numbers as `1,2,3`, or
+    /// `random:LOW..HIGH`. Without NAME, files are taken in order, and an .npz gives every input that it has.
     #[arg(short, long = "input", value_name = "NAME=WHAT", help_heading = "Inputs")]
     pub inputs: Vec<String>,
     /// Random data of a shape, as NAME=D,D,…
@@ -116,6 +116,9 @@ pub struct InputArgs {
 pub struct ModelArgs {
     /// The model: compiled (.so), or .onnx, .py or .relax, which are compiled first.
     pub file: PathBuf,
+    /// The weights of a compiled model that has them in a file of their own [default: the file beside it].
+    #[arg(long, value_name = "FILE")]
+    pub weights: Option<PathBuf>,
     /// How it is compiled, if it is not.
     #[command(flatten)]
     pub program: ProgramArgs,

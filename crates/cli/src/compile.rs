@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use relaxide::{CompileOptions, ExecMode, Executable, Pipeline, Signature};
+use relaxide::{CompileOptions, ExecMode, Executable, ExportOptions, Pipeline, Signature, WeightsIn};
 use serde_json::json;
 
 use crate::answer::{self, Form};
@@ -20,6 +20,7 @@ use crate::{inspect, program, style};
     relaxide compile model.onnx -o fast.so --precision float16\n  \
     relaxide compile model.onnx --shape x=batch,3,224,224 --dim batch=1..64\n  \
     relaxide compile model.onnx --dim batch=1          (for that length only)\n  \
+    relaxide compile model.onnx --weights safetensors  (makes model.so and model.safetensors)\n  \
     relaxide compile model.onnx -o libmodel.a          (and libmodel.h, for a program in C)\n  \
     relaxide compile model.onnx --target c -o model.c  (and model.h, for a machine with a C compiler)")]
 pub struct CompileArgs {
@@ -57,6 +58,10 @@ pub struct CompileArgs {
     /// Make accesses of kernels outside of their buffers errors. Such kernels are several times slower.
     #[arg(long)]
     pub check_bounds: bool,
+    /// Where weights are: in the one file that is written, or in a file of safetensors beside it (`model.safetensors`), which is
+    /// mapped into memory where the model is loaded, so that processes that run it share them.
+    #[arg(long, value_enum, default_value_t = WeightsArg::Library)]
+    pub weights: WeightsArg,
     /// Print the kernels to a file beside the output (`model.so.py`), and let native code say which of its lines each
     /// instruction comes from.
     #[arg(long)]
@@ -73,6 +78,15 @@ pub enum ExecModeArg {
     Bytecode,
     /// Native functions.
     Compiled,
+}
+
+/// Where weights are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WeightsArg {
+    /// In the one file.
+    Library,
+    /// In a file beside it.
+    Safetensors,
 }
 
 /// The pipelines by name.
@@ -117,7 +131,11 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
     // written.
     drop(module);
     bar.begin("export");
-    executable.export(&output, args.prefix.as_deref())?;
+    let weights = match args.weights {
+        WeightsArg::Library => WeightsIn::Library,
+        WeightsArg::Safetensors => WeightsIn::Safetensors,
+    };
+    executable.export_with(&output, ExportOptions { prefix: args.prefix.as_deref(), weights })?;
     bar.finish();
     let made = Made::new(args, output, &executable, start.elapsed(), bar)?;
     match form {
@@ -131,6 +149,8 @@ struct Made {
     model: PathBuf,
     output: PathBuf,
     bytes: u64,
+    /// The file of weights and its size, if there is one.
+    weights: Option<(PathBuf, u64)>,
     kernels: usize,
     signature: Signature,
     took: Duration,
@@ -145,10 +165,15 @@ impl Made {
         took: Duration,
         bar: Bar,
     ) -> Result<Made, CliError> {
-        let bytes = std::fs::metadata(&output).map_err(CliError::file(&output))?.len();
+        let size = |path: &Path| std::fs::metadata(path).map(|file| file.len()).map_err(CliError::file(path));
+        let bytes = size(&output)?;
+        // A model without weights has no such file; one of that name may be left from another compilation.
+        let file = Some(relaxide::weights_path(&output)).filter(|_| args.weights == WeightsArg::Safetensors);
+        let weights = file.filter(|file| file.exists()).map(|file| Ok::<_, CliError>((file.clone(), size(&file)?)));
         let signature = relaxide::signature_of_file(executable.module())?;
         let kernels = executable.notes().len();
-        Ok(Made { model: args.model.clone(), output, bytes, kernels, signature, took, stages: bar.stages().to_vec() })
+        let (model, weights, stages) = (args.model.clone(), weights.transpose()?, bar.stages().to_vec());
+        Ok(Made { model, output, bytes, weights, kernels, signature, took, stages })
     }
 
     fn json(&self) -> Result<(), CliError> {
@@ -157,6 +182,7 @@ impl Made {
             "compile",
             json!({
                 "model": self.model, "output": self.output, "bytes": self.bytes, "kernels": self.kernels,
+                "weights": self.weights.as_ref().map(|(file, bytes)| json!({ "file": file, "bytes": bytes })),
                 "header": relaxide::has_header(&self.output).then(|| relaxide::header_path(&self.output)),
                 "functions": inspect::functions_json(&self.signature), "target": self.signature.target,
                 "seconds": self.took.as_secs_f64(), "stages": stages.collect::<Vec<_>>(),
@@ -183,6 +209,14 @@ impl Made {
             self.model.display(),
             self.took.as_secs_f64(),
         );
+        if let Some((file, bytes)) = &self.weights {
+            eprintln!(
+                "{} {} ({}, the weights: keep it beside the other)",
+                style::done("wrote"),
+                file.display(),
+                size_text(*bytes)
+            );
+        }
         for function in &self.signature.functions {
             eprintln!("  {}", inspect::function_text(function));
             function.ranges.iter().for_each(|range| eprintln!("    {range}"));

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use relaxide::ffi::Module;
 use relaxide::vm::Executable;
+use relaxide::vm::executable::weights::WeightsApart;
 use relaxide::{DimSpec, FunctionSignature, Graph, ParamSignature, ProgramStats, Signature};
 use serde_json::{Value, json};
 
 use crate::answer::{self, Form};
+use crate::compile::size_text;
 use crate::error::CliError;
 use crate::program::{self, Kind};
 
@@ -64,7 +66,7 @@ fn of_program(args: &InspectArgs, form: Form) -> Result<String, CliError> {
     let module = program::load(&args.file, &[])?;
     let signature = relaxide::signature(&module);
     let answer = match args.show {
-        View::Signature => return Ok(signature_answer(&signature, form)),
+        View::Signature => return Ok(signature_answer(&signature, None, form)),
         View::Script => Answer::of("script", relaxide::to_script(&module)),
         View::Stats => {
             let stats = ProgramStats::of(&module);
@@ -87,7 +89,10 @@ fn of_program(args: &InspectArgs, form: Form) -> Result<String, CliError> {
 fn compiled(args: &InspectArgs, form: Form) -> Result<String, CliError> {
     let module = program::load_compiled(&args.file)?;
     let answer = match args.show {
-        View::Signature => return Ok(signature_answer(&relaxide::signature_of_file(&module)?, form)),
+        View::Signature => {
+            let weights = Executable::of_module(&module).map(|e| e.weights_apart()).transpose()?.flatten();
+            return Ok(signature_answer(&relaxide::signature_of_file(&module)?, weights.as_ref(), form));
+        }
         View::Text => Answer::of("text", text_of(&module, "as_text", args)?),
         View::Python => Answer::of("python", text_of(&module, "as_python", args)?),
         View::Stats => Answer::of("stats", text_of(&module, "stats", args)?.trim_end().to_string()),
@@ -159,12 +164,15 @@ fn stats_json(stats: &ProgramStats) -> String {
     .to_string()
 }
 
-fn signature_answer(signature: &Signature, form: Form) -> String {
+fn signature_answer(signature: &Signature, weights: Option<&WeightsApart>, form: Form) -> String {
     if form == Form::Json {
         let functions = functions_json(signature);
         return json!({
             "command": "inspect", "version": 1, "functions": functions, "target": signature.target,
             "compiler": signature.compiler, "kernels": signature.kernels.len(),
+            "weights": weights.map(|w| {
+                json!({ "file": w.file, "bytes": w.bytes, "checksum": format!("{:016x}", w.checksum), "tensors": w.tensors.len() })
+            }),
         })
         .to_string();
     }
@@ -182,6 +190,10 @@ fn signature_answer(signature: &Signature, form: Form) -> String {
     if let (Some(compiler), Some(target)) = (&signature.compiler, &signature.target) {
         let kernels = signature.kernels.len();
         lines.push(format!("compiled by Relaxide {compiler} for {target}: {kernels} kernels"));
+    }
+    if let Some(weights) = weights {
+        let (count, size) = (weights.tensors.len(), size_text(weights.bytes));
+        lines.push(format!("weights in {} beside it: {size}, {count} tensors", weights.file));
     }
     lines.join("\n")
 }

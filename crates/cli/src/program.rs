@@ -80,7 +80,17 @@ pub fn target(text: &str) -> Result<Target, CliError> {
 /// Opens a compiled model, or compiles one in memory.
 pub fn open(args: &ModelArgs, bar: &mut Bar) -> Result<Module, CliError> {
     if Kind::of(&args.file)? == Kind::Compiled {
-        return load_compiled(&args.file);
+        let module = load_compiled(&args.file)?;
+        if let Some(weights) = &args.weights {
+            relaxide::load_weights(&module, weights)?;
+        }
+        return Ok(module);
+    }
+    if args.weights.is_some() {
+        return Err(CliError::usage(
+            format!("{} is not compiled, and has its weights where it says", args.file.display()),
+            "leave --weights out, or give the compiled file (.so)",
+        ));
     }
     bar.begin("import");
     let module = prepare(load(&args.file, &[])?, args.program.precision, &[])?;

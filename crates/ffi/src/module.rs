@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::fmt;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use crate::abi::{ByteArray, RawAny, type_index};
@@ -83,6 +84,9 @@ pub trait ModuleImpl: std::any::Any + Send + Sync {
     fn function_doc(&self, _name: &str) -> Option<String> {
         None
     }
+
+    /// Is told which file the module was loaded from, as an absolute path.
+    fn loaded_from(&self, _file: &Path) {}
 
     /// The error of an operation that this kind lacks.
     #[doc(hidden)]

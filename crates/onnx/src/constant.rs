@@ -7,7 +7,7 @@ use prost::bytes::Bytes;
 use relaxide_ffi::{DataType, SmallFloat, Tensor, packing};
 
 use crate::error::TensorError;
-use crate::model;
+use crate::external::FilePart;
 use crate::proto::{ElementType, TensorProto};
 
 /// The program's element type for one of the file; `None` where there is none.
@@ -53,14 +53,22 @@ pub fn from_proto(proto: &TensorProto, directory: Option<&Path>) -> Result<Tenso
     let bad_dims = || TensorError::Dims(proto.dims.clone());
     let count = proto.dims.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?)).ok_or_else(bad_dims)?;
     let expected = usize::try_from(count).ok().and_then(|count| dtype.bytes_of(count)).ok_or_else(bad_dims)? as u64;
-    let bytes = data(proto, dtype, directory)?;
-    if bytes.len() as u64 != expected {
-        return Err(TensorError::Size { expected, got: bytes.len() as u64 });
+    if proto.data_location == 1 && !dtype.is_packed() {
+        let part = external(proto, directory)?;
+        check_size(part.len(), expected)?;
+        return part.into_tensor(&proto.dims, dtype).map_err(|e| TensorError::Make(e.to_string()));
     }
+    let bytes = data(proto, dtype, directory)?;
+    check_size(bytes.len(), expected)?;
     if dtype.is_packed() {
         return from_bytes(&turned(dtype, &bytes), &proto.dims, dtype);
     }
     from_bytes(&bytes, &proto.dims, dtype)
+}
+
+fn check_size(got: usize, expected: u64) -> Result<(), TensorError> {
+    let got = got as u64;
+    if got == expected { Ok(()) } else { Err(TensorError::Size { expected, got }) }
 }
 
 /// Elements that share bytes in the file's order, the first in the lower bits, in that of tensors.
@@ -78,7 +86,7 @@ pub fn from_bytes(bytes: &[u8], dims: &[i64], dtype: DataType) -> Result<Tensor,
 /// The elements as little-endian bytes, wherever the file holds them.
 fn data(proto: &TensorProto, dtype: DataType, directory: Option<&Path>) -> Result<Bytes, TensorError> {
     if proto.data_location == 1 {
-        return external(proto, directory);
+        return Ok(external(proto, directory)?.into_bytes());
     }
     if !proto.raw_data.is_empty() {
         return Ok(proto.raw_data.clone());
@@ -97,7 +105,7 @@ fn data(proto: &TensorProto, dtype: DataType, directory: Option<&Path>) -> Resul
 }
 
 /// The elements in another file, which must lie below the model's directory.
-fn external(proto: &TensorProto, directory: Option<&Path>) -> Result<Bytes, TensorError> {
+fn external(proto: &TensorProto, directory: Option<&Path>) -> Result<FilePart, TensorError> {
     let entry = |key: &str| proto.external_data.iter().find(|e| e.key == key).map(|e| e.value.as_str());
     let location = entry("location").unwrap_or_default();
     let refuse = |reason: &str| TensorError::External { location: location.to_string(), reason: reason.to_string() };
@@ -109,16 +117,9 @@ fn external(proto: &TensorProto, directory: Option<&Path>) -> Result<Bytes, Tens
         return Err(refuse("the path must lie below the model's directory"));
     }
     let number = |key: &str| entry(key).map_or(Ok(None), |v| v.parse::<usize>().map(Some)).map_err(|_| refuse(key));
-    let bytes = model::map(&directory.join(location)).map_err(|e| refuse(&e.to_string()))?;
-    let start = number("offset")?.unwrap_or(0);
-    let end = match number("length")? {
-        Some(length) => start.checked_add(length),
-        None => Some(bytes.len()),
-    };
-    match end {
-        Some(end) if start <= end && end <= bytes.len() => Ok(bytes.slice(start..end)),
-        _ => Err(refuse("the file is shorter than the model says")),
-    }
+    let (start, length) = (number("offset")?.unwrap_or(0), number("length")?);
+    let part = FilePart::map(&directory.join(location), start, length).map_err(|e| refuse(&e.to_string()))?;
+    part.ok_or_else(|| refuse("the file is shorter than the model says"))
 }
 
 /// The elements of an integer or bool tensor.

@@ -81,7 +81,7 @@ pub(crate) fn canonical_domain(domain: &str) -> &str {
 }
 
 /// Maps a file into memory.
-pub(crate) fn map(path: &Path) -> Result<Bytes, ModelError> {
+fn map(path: &Path) -> Result<Bytes, ModelError> {
     let io = |e: std::io::Error| ModelError::Io { path: path.to_path_buf(), reason: e.to_string() };
     let file = File::open(path).map_err(io)?;
     if file.metadata().map_err(io)?.len() == 0 {

@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use relaxide::ffi::Ref;
-use relaxide::{CompileOptions, DimSpec, ExecMode, Executable, Pipeline};
+use relaxide::{CompileOptions, DimSpec, ExecMode, Executable, ExportOptions, Pipeline};
 
 use crate::error::{compiler, to_py};
 use crate::ir::module::IRModule;
@@ -21,9 +21,12 @@ pub struct CompiledModule(Executable);
 
 #[pymethods]
 impl CompiledModule {
-    /// Write it as one shared library.
-    fn export_library(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.0.export_library(&path)).map_err(compiler)
+    /// Write it as one shared library, or with its weights beside it.
+    #[pyo3(signature = (path, weights="library"))]
+    fn export_library(&self, py: Python<'_>, path: PathBuf, weights: &str) -> PyResult<()> {
+        let export =
+            || self.0.export_with(&path, ExportOptions { weights: weights.parse()?, ..ExportOptions::default() });
+        py.detach(export).map_err(compiler)
     }
 
     /// Load it into this process.

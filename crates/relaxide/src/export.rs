@@ -6,12 +6,18 @@
 //! | `.a` | a static archive of that object, and a header | the same |
 //! | `.c` | one file of C, and a header: for the target `c`, which has no other form | the same, and its compiler |
 //! | any other | a shared library | [`load_module`](crate::load_module), and TVM |
+//!
+//! Weights are in the file, or in another beside it ([`WeightsIn::Safetensors`]): `model.so` has `model.safetensors`. Whoever
+//! loads the one looks for the other in the same folder; what is linked into a program, in the program's folder.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use relaxide_codegen::export::{ExportError, write_archive, write_file};
 use relaxide_codegen::{CSource, register_symbol};
-use relaxide_ffi::{Error as FfiError, ErrorKind};
+use relaxide_ffi::{Error as FfiError, ErrorKind, Module};
+use relaxide_runtime::weights::{ALIGNMENT, Written, write_tensors};
+use relaxide_vm::executable::weights::WeightsApart;
 
 use crate::compile::Translated;
 use crate::header::{header, identifier};
@@ -37,6 +43,42 @@ impl Form {
     }
 }
 
+/// Where the weights of an exported program are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WeightsIn {
+    /// In its one file.
+    #[default]
+    Library,
+    /// In a safetensors file beside it, which is mapped into memory where the program is loaded.
+    Safetensors,
+}
+
+impl FromStr for WeightsIn {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        match name {
+            "library" => Ok(WeightsIn::Library),
+            "safetensors" => Ok(WeightsIn::Safetensors),
+            _ => Err(Error::Unknown {
+                what: "place for weights",
+                name: name.to_string(),
+                known: vec!["library".into(), "safetensors".into()],
+            }),
+        }
+    }
+}
+
+/// How a program is exported.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExportOptions<'a> {
+    /// What stands in front of the names of functions where it is linked into a program; `None`: the program's attribute
+    /// `system_lib_prefix`, or else the file's name.
+    pub prefix: Option<&'a str>,
+    /// Where its weights are.
+    pub weights: WeightsIn,
+}
+
 impl Executable {
     /// Writes it as a file of the kind that the path's ending says: a shared library, or an object (`.o`) or a static archive
     /// (`.a`) with a C header beside it; for the target `c`, a file of C (`.c`) and the header. No compiler or linker is called.
@@ -47,7 +89,17 @@ impl Executable {
     /// The same; what is linked into a program enters its functions there with `prefix` in front of their names. Without one
     /// it is the program's attribute `system_lib_prefix`, or else the file's name.
     pub fn export(&self, path: &Path, prefix: Option<&str>) -> Result<(), Error> {
-        let pieces = relaxide_runtime::save_module_tree(&self.module)?.pieces;
+        self.export_with(path, ExportOptions { prefix, ..ExportOptions::default() })
+    }
+
+    /// The same, with weights where the options say.
+    pub fn export_with(&self, path: &Path, options: ExportOptions<'_>) -> Result<(), Error> {
+        let prefix = options.prefix;
+        let module = match options.weights {
+            WeightsIn::Library => self.module.clone(),
+            WeightsIn::Safetensors => self.without_weights(path)?,
+        };
+        let pieces = relaxide_runtime::save_module_tree(&module)?.pieces;
         let form = Form::of(path);
         let library = match (&self.kernels, form) {
             (Translated::Source(source), Form::Source) => {
@@ -71,6 +123,30 @@ impl Executable {
         };
         write_file(path, 0o644, write).map_err(native)?;
         self.write_header(path, &prefix)
+    }
+
+    /// Writes the weights to a file of their own. The module without them; as it is, where there are none.
+    fn without_weights(&self, path: &Path) -> Result<Module, Error> {
+        let executable = relaxide_vm::Executable::of_module(&self.module);
+        // Whatever is smaller than the alignment is no weight, but a number that the program computes with.
+        let Some((mut rest, described, tensors)) = executable.and_then(|e| e.without_weights(ALIGNMENT)) else {
+            return Ok(self.module.clone());
+        };
+        let (file, mut written) = (weights_path(path), None::<Written>);
+        let producer = concat!("relaxide ", env!("CARGO_PKG_VERSION"));
+        let write = |out: &mut dyn std::io::Write| Ok(written = Some(write_tensors(&tensors, producer, out)?));
+        write_file(&file, 0o644, write).map_err(native)?;
+        let Some(written) = written else { return Ok(self.module.clone()) };
+        let weights = WeightsApart {
+            file: file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+            bytes: written.bytes,
+            checksum: written.checksum,
+            tensors: described,
+        };
+        rest.set_trailer(signature_of_file(&self.module)?.to_trailer_with(&weights));
+        let module = rest.into_module();
+        self.module.imports().into_iter().try_for_each(|import| module.import(import))?;
+        Ok(module)
     }
 
     /// The kernels and the rest of the program as one file of C.
@@ -113,6 +189,11 @@ fn unfit(path: &Path, why: &str) -> Error {
 
 fn native(error: ExportError) -> Error {
     Error::Native(error.into())
+}
+
+/// Where the weights of an exported program are written if they are not in it.
+pub fn weights_path(path: &Path) -> PathBuf {
+    path.with_extension("safetensors")
 }
 
 /// Where the header of an exported object or archive is written.

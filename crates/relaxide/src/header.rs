@@ -213,7 +213,7 @@ mod tests {
     use crate::signature::ParamSignature;
 
     fn param(name: &str, ty: &str) -> ParamSignature {
-        ParamSignature { name: name.into(), ty: ty.into(), dtype: None, dims: Vec::new() }
+        ParamSignature { name: name.into(), ty: ty.into(), dtype: None, dims: Vec::new(), below: None }
     }
 
     fn function(name: &str, params: Vec<ParamSignature>, result: &str) -> FunctionSignature {

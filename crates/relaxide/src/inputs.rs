@@ -99,6 +99,7 @@ mod tests {
             ty: String::new(),
             dtype: Some(DataType::float(32)),
             dims: dims.iter().map(|dim| dim.parse().unwrap()).collect(),
+            below: None,
         };
         FunctionSignature {
             name: "main".into(),

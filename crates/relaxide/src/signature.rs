@@ -12,12 +12,13 @@ use relaxide_onnx::OUTPUT_NAMES;
 use relaxide_relax::Function;
 use relaxide_relax::display::{dim_text, type_text};
 use relaxide_vm::executable::TRAILER_MAGIC;
+use relaxide_vm::executable::weights::{WeightTensor, WeightsApart};
 use relaxide_vm::{Executable, FuncKind};
 use serde_json::{Value, json};
 
 use crate::cost::KernelCost;
 use crate::dims::ranges_of;
-use crate::{DimRange, DimSpec};
+use crate::{DimRange, DimSpec, limits};
 
 /// The functions of a program with their parameters, and what compiled it.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +59,8 @@ pub struct ParamSignature {
     pub dtype: Option<DataType>,
     /// Dimensions, of a tensor of known dimensions; what is neither a number nor a name is shown as its text.
     pub dims: Vec<DimSpec>,
+    /// What the elements of integers should stay below, where the program chooses rows of a table by them.
+    pub below: Option<i64>,
 }
 
 impl Signature {
@@ -65,7 +68,12 @@ impl Signature {
     pub fn of_module(module: &IRModule, target: &Target) -> Signature {
         let functions = module.functions_of::<Function>().map(|(name, f)| FunctionSignature {
             name: name.to_string(),
-            params: f.params.iter().map(|p| ParamSignature::of_type(&p.name, &p.ty)).collect(),
+            params: f
+                .params
+                .iter()
+                .zip(limits::below(&f))
+                .map(|(p, below)| ParamSignature { below, ..ParamSignature::of_type(&p.name, &p.ty) })
+                .collect(),
             result: type_text(&f.ret_ty),
             outputs: output_names(&f),
             ranges: ranges_of(&f),
@@ -80,10 +88,26 @@ impl Signature {
 
     /// The bytes that ride behind an executable.
     pub fn to_trailer(&self) -> Vec<u8> {
+        trailer(&self.to_json())
+    }
+
+    /// The same for an executable whose weights are in another file.
+    pub fn to_trailer_with(&self, weights: &WeightsApart) -> Vec<u8> {
+        let tensor = |t: &WeightTensor| json!({ "constant": t.constant, "name": t.name, "dtype": t.dtype.to_string(), "shape": t.shape });
+        let tensors: Vec<Value> = weights.tensors.iter().map(tensor).collect();
+        let mut head = self.to_json();
+        head["weights"] = json!({
+            "file": weights.file, "bytes": weights.bytes, "checksum": format!("{:016x}", weights.checksum),
+            "tensors": tensors,
+        });
+        trailer(&head)
+    }
+
+    fn to_json(&self) -> Value {
         let function = |f: &FunctionSignature| {
             let param = |p: &ParamSignature| {
                 let dims: Vec<String> = p.dims.iter().map(ToString::to_string).collect();
-                json!({ "name": p.name, "type": p.ty, "dtype": p.dtype.map(|d| d.to_string()), "dims": dims })
+                json!({ "name": p.name, "type": p.ty, "dtype": p.dtype.map(|d| d.to_string()), "dims": dims, "below": p.below })
             };
             let range = |r: &DimRange| json!({ "name": r.name, "min": r.min, "max": r.max });
             let params: Vec<Value> = f.params.iter().map(param).collect();
@@ -92,10 +116,7 @@ impl Signature {
         };
         let functions: Vec<Value> = self.functions.iter().map(function).collect();
         let kernels: Vec<Value> = self.kernels.iter().map(KernelCost::to_json).collect();
-        let head =
-            json!({ "compiler": self.compiler, "target": self.target, "functions": functions, "kernels": kernels });
-        let text = head.to_string();
-        TRAILER_MAGIC.iter().copied().chain(text.into_bytes()).collect()
+        json!({ "compiler": self.compiler, "target": self.target, "functions": functions, "kernels": kernels })
     }
 
     /// The signature in the bytes behind an executable; none if it is not there or not readable.
@@ -109,6 +130,7 @@ impl Signature {
                 ty: text(&value["type"])?,
                 dtype: value["dtype"].as_str().and_then(|t| t.parse().ok()),
                 dims: dims.map(|d| d.as_str().map(dim_of_text)).collect::<Option<Vec<_>>>()?,
+                below: value["below"].as_i64().filter(|below| *below > 0),
             })
         };
         let range = |value: &Value| {
@@ -147,6 +169,10 @@ impl Signature {
     }
 }
 
+fn trailer(head: &Value) -> Vec<u8> {
+    TRAILER_MAGIC.iter().copied().chain(head.to_string().into_bytes()).collect()
+}
+
 /// The names that a function's attribute says; none unless all of them are texts.
 fn output_names(f: &Function) -> Vec<String> {
     let Some(AttrValue::List(names)) = f.attrs.get(OUTPUT_NAMES) else { return Vec::new() };
@@ -170,11 +196,12 @@ impl ParamSignature {
             ty: type_text(ty),
             dtype: tensor.map(|t| t.dtype).filter(|d| !d.is_void()),
             dims: tensor.and_then(|t| t.shape.as_ref()).map(|dims| dims.iter().map(dim).collect()).unwrap_or_default(),
+            below: None,
         }
     }
 
     fn unknown(name: &str) -> ParamSignature {
-        ParamSignature { name: name.to_string(), ty: "R.Any".into(), dtype: None, dims: Vec::new() }
+        ParamSignature { name: name.to_string(), ty: "R.Any".into(), dtype: None, dims: Vec::new(), below: None }
     }
 }
 
@@ -228,6 +255,7 @@ mod tests {
             ty: "R.Tensor((n, 3), dtype=\"float32\")".into(),
             dtype: Some(DataType::float(32)),
             dims: vec![DimSpec::Name("n".into()), DimSpec::Int(3)],
+            below: Some(9),
         };
         let ranges = vec![DimRange { name: "n".into(), min: 1, max: Some(64) }];
         let outputs = vec!["y:0".to_string()];
@@ -242,6 +270,7 @@ mod tests {
         let read = Signature::from_trailer(&signature.to_trailer()).expect("what was written is readable");
         assert_eq!(read.to_string(), signature.to_string());
         assert_eq!(read.functions[0].outputs, ["y:0"]);
+        assert_eq!(read.functions[0].params[0].below, Some(9));
         assert_eq!(read.functions[0].params[0].dims, signature.functions[0].params[0].dims);
     }
 

@@ -9,6 +9,7 @@
 //! | [`timing`] | measuring functions |
 //! | [`workspace`] | scratch memory of kernels |
 //! | [`backend`] | the C functions that compiled code calls |
+//! | [`weights`] | files of weights beside compiled models |
 //! | [`library`] | loading compiled models, and the module tree inside them |
 //!
 //! Unsafe code here is that of drivers: raw memory, threads that run compiled code, and shared libraries.
@@ -22,6 +23,7 @@ mod register;
 pub mod stack;
 pub mod threads;
 pub mod timing;
+pub mod weights;
 pub mod workspace;
 
 pub use library::{ensure_symbols_global, load_module, save_module_tree, system_library};

@@ -1,5 +1,6 @@
 //! Generators, references and oracles that tests and fuzz targets share.
 //!
-//! [`filetest`] runs the text tests in `tests/filetests`: a program, what is done to it, and what comes out.
+//! [`models`] has small programs and ONNX models. [`filetest`] runs the text tests in `tests/filetests`: a program, what is done to it, and what comes out.
 
 pub mod filetest;
+pub mod models;

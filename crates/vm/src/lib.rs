@@ -35,6 +35,7 @@ pub mod verifier;
 
 pub use builder::{BuildError, ExecBuilder};
 pub use bytecode::{Arg, Register};
+pub use executable::module::load_weights;
 pub use executable::{Executable, FuncInfo, FuncKind};
 pub use labels::Label;
 pub use machine::{

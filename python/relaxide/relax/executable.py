@@ -24,13 +24,18 @@ class VMExecutable:
         holder = next((module for module in (root, *root.imports) if module.implements_function(func_name)), root)
         return holder.time_evaluator(func_name, dev, **options)
 
-    def export_library(self, file_name):
+    def export_library(self, file_name, weights="library"):
         """Write one shared library that a virtual machine, TVM's included, loads. No compiler or linker is called.
 
         With the ending `.o` or `.a` it is an object or a static archive to link into a program in C, with a header of the same
         name beside it; the module's attribute `system_lib_prefix`, or else the file's name, is in front of its names there.
+
+        With ``weights="safetensors"``, which is Relaxide's own, weights are in a file beside it: ``model.so`` has
+        ``model.safetensors``. Whoever loads the library maps it, so that processes that run the model share them.
         """
-        self.mod.export_library(str(file_name))
+        # Programs that were built by hand, instruction by instruction, are written as they are.
+        options = () if weights == "library" else (weights,)
+        self.mod.export_library(str(file_name), *options)
 
     def output_names(self, func_name="main"):
         """The names of what a function returns, in order: those of the ONNX model for ``main``; empty if there are none.

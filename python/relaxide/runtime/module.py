@@ -71,12 +71,19 @@ class _Methods:
         return lambda *args: BenchmarkResult(struct.unpack(f"@{repeat}d", evaluator(*args)))
 
 
-def load_module(path):
-    """The module in a shared library."""
+def load_module(path, weights=None):
+    """The module in a shared library.
+
+    ``weights``, which is Relaxide's own, is the file of weights of a library that has them in a file of their own; where nothing is
+    said it is the one beside the library.
+    """
     path = os.fspath(path)
     if not os.path.isfile(path):
         raise ValueError(f"cannot find file {path}")
-    return _core.load_module(path)
+    module = _core.load_module(path)
+    if weights is not None:
+        module["load_weights"](os.fspath(weights))
+    return module
 
 
 #: What this build runs, and what it knows of and does not run.

@@ -268,6 +268,8 @@ static void nulls(const char *path) {
     REFUSED(relaxide_model_function(model, 0, NULL));
     REFUSED(relaxide_model_param(model, NULL, 0, &param));
     REFUSED(relaxide_model_param(model, "main", 0, NULL));
+    REFUSED(relaxide_model_load_with_weights("x.so", NULL, &model));
+    REFUSED(relaxide_model_linked_with_weights(NULL, "x.safetensors", &model));
     REFUSED(relaxide_model_num_output_names(model, NULL, &room));
     REFUSED(relaxide_model_output_name(model, "main", 0, NULL));
     REFUSED(relaxide_model_run(NULL, "main", NULL, 0, &tensor, &room));

@@ -120,6 +120,23 @@ pub fn from_numbers(dtype: DataType, shape: &[i64], numbers: impl Iterator<Item 
     for_dtype!(dtype, go)
 }
 
+/// Between what random numbers are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Range {
+    /// The least.
+    pub low: f64,
+    /// The greatest.
+    pub high: f64,
+}
+
+impl Range {
+    /// That of an input of which nothing is said: floats from 0 to 1, integers from 0 to 99, or below what the program allows.
+    pub fn of(dtype: DataType, below: Option<i64>) -> Range {
+        let high = if dtype.is_float() { 1.0 } else { below.map_or(99.0, |below| (below - 1) as f64) };
+        Range { low: 0.0, high }
+    }
+}
+
 /// A small generator of numbers in [0, 1): splitmix64.
 pub struct Random(pub u64);
 
@@ -132,8 +149,8 @@ impl Random {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A tensor of random numbers: floats from 0 to 1, integers from 0 to 99, truth values.
-    pub fn tensor(&mut self, dtype: DataType, shape: &[i64]) -> Result<Tensor, CliError> {
+    /// A tensor of random numbers: truth values, floats from the range's low end to its high end, integers with both ends.
+    pub fn tensor(&mut self, dtype: DataType, shape: &[i64], range: Range) -> Result<Tensor, CliError> {
         let too_large = || {
             CliError::usage(
                 format!("a tensor of shape {shape:?} has more elements than fit memory"),
@@ -142,8 +159,12 @@ impl Random {
         };
         let count = shape.iter().try_fold(1usize, |n, dim| n.checked_mul(usize::try_from(*dim).ok()?));
         let count = count.filter(|n| *n < 1 << 36).ok_or_else(too_large)?;
-        let scale = if dtype.is_bool() { 2.0 } else { 100.0 };
-        let number = |random: f64| if dtype.is_float() { random } else { (random * scale).floor() };
+        let Range { low, high } = range;
+        let number = |random: f64| match () {
+            () if dtype.is_bool() => (random * 2.0).floor(),
+            () if dtype.is_float() => low + random * (high - low),
+            () => low + (random * (high - low + 1.0)).floor(),
+        };
         from_numbers(dtype, shape, (0..count).map(|_| number(self.next())))
     }
 }

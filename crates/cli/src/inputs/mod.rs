@@ -13,7 +13,8 @@ use relaxide::{DimRange, DimSpec, FunctionSignature, ParamSignature, VirtualMach
 
 use crate::args::InputArgs;
 use crate::error::CliError;
-use element::Random;
+use element::{Random, Range};
+use source::Source;
 
 /// A virtual machine with a function and its arguments.
 pub struct Call {
@@ -139,6 +140,8 @@ fn arguments(signature: &FunctionSignature, args: &InputArgs) -> Result<Vec<Any>
     for param in &signature.params {
         let source = sources.get(&param.name);
         let shape = shapes.get(&param.name).unwrap_or(&param.dims);
+        // Random data is made when all lengths are known.
+        let source = source.filter(|source| !matches!(source, Source::Random(_)));
         given.push(source.map(|source| reader.read(source, param, shape, &lengths)).transpose()?);
     }
     let known: Vec<Option<Vec<i64>>> = given
@@ -147,9 +150,15 @@ fn arguments(signature: &FunctionSignature, args: &InputArgs) -> Result<Vec<Any>
         .collect();
     lengths.extend(relaxide::dims_of(signature, &known)?);
     let mut random = Random(args.seed);
-    let make = |(param, value): (&ParamSignature, Option<Any>)| match value {
-        Some(value) => Ok(value),
-        None => random_tensor(param, shapes.get(&param.name).unwrap_or(&param.dims), &lengths, &mut random),
+    let make = |(param, value): (&ParamSignature, Option<Any>)| {
+        if let Some(value) = value {
+            return Ok(value);
+        }
+        let range = match sources.get(&param.name) {
+            Some(Source::Random(range)) => Some(*range),
+            _ => None,
+        };
+        random_tensor(param, shapes.get(&param.name).unwrap_or(&param.dims), &lengths, range, &mut random)
     };
     signature.params.iter().zip(given).map(make).collect()
 }
@@ -210,13 +219,16 @@ fn random_tensor(
     param: &ParamSignature,
     dims: &[DimSpec],
     lengths: &HashMap<String, i64>,
+    range: Option<Range>,
     random: &mut Random,
 ) -> Result<Any, CliError> {
     if param.ty.starts_with("R.Tensor") || param.ty == "R.Any" {
         let shape: Option<Vec<i64>> = dims.iter().map(|dim| length(dim, lengths)).collect();
         let unknown_shape = dims.is_empty() && !param.ty.starts_with("R.Tensor(()");
         if let Some(shape) = shape.filter(|_| !unknown_shape) {
-            return Ok(Any::from(random.tensor(param.dtype.unwrap_or(DataType::float(32)), &shape)?));
+            let dtype = param.dtype.unwrap_or(DataType::float(32));
+            let range = range.unwrap_or_else(|| Range::of(dtype, param.below));
+            return Ok(Any::from(random.tensor(dtype, &shape, range)?));
         }
         let open: Vec<String> =
             dims.iter().filter(|dim| length(dim, lengths).is_none()).map(ToString::to_string).collect();

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use relaxide::ffi::{Any, DataType, Shape, Tensor};
 use relaxide::{DimSpec, FunctionSignature, ParamSignature};
 
+use super::element::Range;
 use super::picture::{Frame, Normalisation};
 use super::{element, known, length, npy, picture};
 use crate::error::CliError;
@@ -22,7 +23,12 @@ pub enum Source {
     Text(PathBuf),
     /// Numbers on the command line.
     Numbers(String),
+    /// Random numbers.
+    Random(Range),
 }
+
+/// What stands in front of the range of random numbers.
+const RANDOM: &str = "random:";
 
 /// The sources of inputs by name.
 pub fn of_args(signature: &FunctionSignature, inputs: &[String]) -> Result<HashMap<String, Source>, CliError> {
@@ -58,6 +64,9 @@ fn ending(what: &str) -> String {
 }
 
 fn source(what: &str) -> Result<Source, CliError> {
+    if let Some(range) = what.strip_prefix(RANDOM) {
+        return random(range).map(Source::Random);
+    }
     let path = || PathBuf::from(what);
     match ending(what).as_str() {
         "npy" => Ok(Source::Npy(path())),
@@ -66,7 +75,20 @@ fn source(what: &str) -> Result<Source, CliError> {
         _ if numbers(what).is_some() => Ok(Source::Numbers(what.to_string())),
         _ => Err(CliError::usage(
             format!("{what} is no input that is known here"),
-            "give a file that ends in .npy, .npz, .png, .jpg, .txt or .csv, or numbers such as 1,2,3",
+            "give a file that ends in .npy, .npz, .png, .jpg, .txt or .csv, numbers such as 1,2,3, or random:LOW..HIGH",
+        )),
+    }
+}
+
+/// A range as `LOW..HIGH`.
+fn random(text: &str) -> Result<Range, CliError> {
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+    let ends = text.split_once("..").and_then(|(low, high)| Some((number(low)?, number(high)?)));
+    match ends {
+        Some((low, high)) if low <= high => Ok(Range { low, high }),
+        _ => Err(CliError::usage(
+            format!("{RANDOM}{text} is no range of random numbers"),
+            "write it as random:LOW..HIGH, for example ids=random:0..30521; integers include both ends",
         )),
     }
 }
@@ -133,6 +155,8 @@ impl Reader {
                 of_numbers(&numbers(&text).ok_or_else(no_numbers)?, param, dims, lengths)
             }
             Source::Numbers(text) => of_numbers(&numbers(text).unwrap_or_default(), param, dims, lengths),
+            // Made up elsewhere, since its shape may follow from other inputs.
+            Source::Random(_) => Err(CliError::usage(format!("input {} is random", param.name), "say its shape")),
         }
     }
 

@@ -54,6 +54,28 @@ fn the_first_operator_that_differs_is_named() {
 }
 
 #[test]
+fn what_differs_inside_of_loops_and_branches_is_named() {
+    let Some(python) = python() else { return };
+    let place = Workplace::new();
+    std::fs::write(place.path("nested.onnx"), relaxide_testkit::models::nested()).unwrap();
+    place.ok(&format!("check nested.onnx --python {}", python.display()));
+    let args = format!("check nested.onnx --precision float16 --rtol 1e-7 --atol 1e-9 --python {}", python.display());
+    let ended = place.run(&args);
+    assert_eq!(ended.code, 4, "{}{}", ended.out, ended.err);
+    let found = "the first operator that differs is MatMul (node `MatMul_of_then`, inside If `If_of_next`, the branch that is taken, \
+                 inside Loop `Loop_of_y`, the first turn): max abs ";
+    assert!(ended.err.split_whitespace().collect::<Vec<_>>().join(" ").contains(found), "{}", ended.err);
+    let answer = place.run(&format!("{args} --json"));
+    let answer: Value = serde_json::from_str(&answer.out).unwrap();
+    let first = &answer["first_different"];
+    assert_eq!(
+        (&first["node"], &first["within"][0]),
+        (&"MatMul_of_then".into(), &"Loop `Loop_of_y`, the first turn".into())
+    );
+    assert_eq!(first["not_compared"], Value::Null);
+}
+
+#[test]
 fn a_benchmark_takes_turns_and_reports_the_ratio() {
     let Some(python) = python() else { return };
     let place = Workplace::with_models();

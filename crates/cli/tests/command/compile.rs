@@ -97,7 +97,7 @@ fn archives_have_headers_and_kernels_are_explained() {
 #[test]
 fn all_that_keeps_a_model_from_being_imported_is_listed_with_what_to_do() {
     let place = Workplace::new();
-    std::fs::write(place.path("odd.onnx"), crate::models::unsupported()).unwrap();
+    std::fs::write(place.path("odd.onnx"), relaxide_testkit::models::unsupported()).unwrap();
     let ended = place.run("compile odd.onnx");
     assert_eq!(ended.code, 1);
     assert!(ended.err.contains("error[E0502]: the ONNX model cannot be imported: 2 problems"), "{}", ended.err);

@@ -6,7 +6,6 @@ mod compile;
 mod documentation;
 mod errors;
 mod inspect;
-mod models;
 mod opt;
 mod profile;
 mod run;

@@ -115,3 +115,55 @@ fn outputs_have_the_names_that_the_model_gives_them() {
     let archive = place.run("run model.so --input all.npz");
     assert!(archive.code == 2 && archive.err.contains("has no input \"y\""), "{}", archive.err);
 }
+
+#[test]
+fn random_integers_stay_below_the_rows_of_their_table_and_inside_of_the_range_that_is_asked_for() {
+    let place = Workplace::new();
+    std::fs::write(place.path("table.onnx"), relaxide_testkit::models::table()).unwrap();
+    place.ok("compile table.onnx -q");
+    // A row that is chosen lies in the table: row numbers would be cut off at its end otherwise.
+    let firsts = |args: &str| place.ok(&format!("run table.so --dim n=400 {args}")).out;
+    assert_ne!(firsts(""), firsts("--seed 2"));
+    let same = place.json("run table.so --dim n=5 --input ids=random:3..3");
+    let row = place.json("run table.so --input ids=3,3,3,3,3");
+    assert_eq!(same["outputs"][0]["head"], row["outputs"][0]["head"]);
+    // The last row is reached, and no other number than those of rows: the mean over many is that over the table.
+    let mean = |args: &str| place.json(&format!("run table.so {args}"))["outputs"][0]["mean"].as_f64().unwrap();
+    let (random, all) = (mean("--dim n=20000"), mean("--input ids=0,1,2,3,4,5,6"));
+    assert!((random - all).abs() < 5e-3, "{random} {all}");
+    for (range, message) in
+        [("random:4..2", "is no range"), ("random:x..2", "is no range"), ("random:3", "is no range")]
+    {
+        let ended = place.run(&format!("run table.so --dim n=1 --input ids={range}"));
+        assert!(ended.code == 2 && ended.err.contains(message), "{range}: {}", ended.err);
+    }
+    let float = Workplace::with_models();
+    float.ok("compile model.relax -q");
+    let figures = float.json("run model.relax -f pair --input x=random:2..3");
+    assert!(
+        figures["outputs"][1]["min"].as_f64().unwrap() >= 2.0 && figures["outputs"][1]["max"].as_f64().unwrap() <= 3.0
+    );
+}
+
+#[test]
+fn weights_may_lie_beside_the_model() {
+    let place = Workplace::with_models();
+    let said = place.ok("compile model.onnx --weights safetensors").err;
+    assert!(said.contains("wrote model.safetensors ("), "{said}");
+    place.ok("compile model.onnx -q -o whole.so");
+    let expected = place.ok("run whole.so --dim batch=2").out;
+    assert_eq!(place.ok("run model.so --dim batch=2").out, expected);
+    let answer = place.json("compile model.onnx --weights safetensors");
+    assert_eq!(answer["weights"]["file"], "model.safetensors");
+    let shown = place.ok("inspect model.so").out;
+    assert!(shown.contains("\nweights in model.safetensors beside it: "), "{shown}");
+    assert_eq!(place.json("inspect model.so")["weights"]["file"], "model.safetensors");
+    std::fs::rename(place.path("model.safetensors"), place.path("moved")).unwrap();
+    let ended = place.run("run model.so --dim batch=2");
+    assert!(ended.code == 1 && ended.err.contains("put it beside the library"), "{}", ended.err);
+    assert_eq!(place.ok("run model.so --dim batch=2 --weights moved").out, expected);
+    place.ok("bench model.so --dim batch=2 --runs 2 --weights moved");
+    let ended = place.run("run whole.so --dim batch=2 --weights moved");
+    assert!(ended.code == 1 && ended.err.contains("it has them inside"), "{}", ended.err);
+    assert_eq!(place.run("run model.onnx --dim batch=2 --weights moved").code, 2);
+}

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::models;
+use relaxide_testkit::models;
 
 /// A folder that goes away, with the command.
 pub struct Workplace(TempDir);

@@ -2,19 +2,7 @@
 
 use relaxide::codegen::{Cache, CacheUse};
 use relaxide::{CompileOptions, Executable, Target};
-
-const PROGRAM: &str = r#"
-@I.ir_module
-class Module:
-    @R.function
-    def main(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, 8), "float32")):
-        with R.dataflow():
-            lv = R.matmul(x, w)
-            lv1 = R.nn.softmax(lv, axis=-1)
-            gv = R.sum(lv1, axis=0)
-            R.output(gv)
-        return gv
-"#;
+use relaxide_testkit::models::PROGRAM;
 
 fn compile(cache: &Cache, target: Target) -> Executable {
     let module = relaxide::parse_script(PROGRAM, "program").unwrap();

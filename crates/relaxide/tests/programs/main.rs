@@ -4,3 +4,4 @@ mod cached_kernels;
 mod external_backend;
 mod line_information;
 mod linked_models;
+mod weights_apart;

@@ -1,7 +1,7 @@
 //! Opening a shared library.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 use relaxide_ffi::{Error, ErrorKind, Module};
@@ -15,7 +15,7 @@ use super::symbols::{self, ensure_symbols_global};
 pub(super) fn load(path: &Path) -> Result<Module, Error> {
     let visible = ensure_symbols_global();
     // Without a slash the dynamic linker would search its own places.
-    let file = if path.components().count() == 1 { Path::new(".").join(path) } else { path.to_owned() };
+    let file: PathBuf = if path.components().count() == 1 { Path::new(".").join(path) } else { path.to_owned() };
     // What cannot be opened is the linker's to report.
     if let Ok(Some(needed)) = extent::missing_from(&file) {
         let message = format!("cannot load {}: the file is truncated: it should have {needed} bytes", path.display());
@@ -36,7 +36,16 @@ pub(super) fn load(path: &Path) -> Result<Module, Error> {
     // SAFETY: the handle came from `into_raw` just above.
     let code = Code::Shared(unsafe { Library::from_raw(handle) });
     fill_context_slots(&code);
-    assemble(code)
+    let module = assemble(code)?;
+    // A program may change its folder before the module looks for what lies beside it.
+    tell_origin(&module, &std::path::absolute(&file).unwrap_or(file));
+    Ok(module)
+}
+
+/// Tells all modules of a library where they are from. Their imports form no cycles and are few.
+fn tell_origin(module: &Module, file: &Path) {
+    module.body().loaded_from(file);
+    module.imports().iter().for_each(|import| tell_origin(import, file));
 }
 
 fn fill_context_slots(code: &Code) {

@@ -23,6 +23,7 @@ mod shape;
 mod tensor_cache;
 mod tuple;
 mod unique;
+mod weights;
 
 use std::sync::LazyLock;
 
@@ -103,6 +104,7 @@ static FAMILIES: &[&[Builtin]] = &[
     if FRONT_ENDS { tensor_cache::TABLE } else { &[] },
     tuple::TABLE,
     unique::TABLE,
+    weights::TABLE,
 ];
 
 /// The builtins with the functions under which they are registered.

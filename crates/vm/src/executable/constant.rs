@@ -10,6 +10,7 @@
 //! | 1, 3 | int, float | 8 bytes |
 //! | 5 | dtype | code, bits, lanes |
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use relaxide_ffi::abi::type_index;
@@ -156,7 +157,8 @@ fn write_dtype(out: &mut Writer, dtype: DataType) {
 pub(super) fn write_tensor(out: &mut Writer, index: usize, tensor: &Tensor) -> Result<(), UnsupportedConstant> {
     let (shape, dtype) = (tensor.shape(), tensor.dtype());
     let bytes = stored_bytes(shape, dtype).map_err(|why| UnsupportedConstant::because(index, why))?;
-    let data = tensor.to_bytes().map_err(|error| UnsupportedConstant::because(index, error.to_string()))?;
+    let contiguous = tensor.as_bytes().map(Cow::Borrowed).or_else(|_| tensor.to_bytes().map(Cow::Owned));
+    let data = contiguous.map_err(|error| UnsupportedConstant::because(index, error.to_string()))?;
     if data.len() as u64 != bytes {
         let why = format!("tensor of {} bytes where {bytes} are expected", data.len());
         return Err(UnsupportedConstant::because(index, why));
@@ -191,10 +193,15 @@ pub(crate) fn digest(value: &Any) -> Option<u64> {
         ConstantKind::Tensor => {
             let tensor = value.to::<Tensor>().ok()?;
             tensor.shape().hash(&mut hasher);
-            tensor.to_bytes().ok()?.hash(&mut hasher);
+            bytes(&tensor)?.hash(&mut hasher);
         }
     }
     Some(hasher.finish())
+}
+
+/// The elements of a tensor in row-major order, copied only if they do not lie so.
+fn bytes(tensor: &Tensor) -> Option<Cow<'_, [u8]>> {
+    tensor.as_bytes().map(Cow::Borrowed).or_else(|_| tensor.to_bytes().map(Cow::Owned)).ok()
 }
 
 /// Whether two constants are equal in kind and content.
@@ -209,7 +216,7 @@ pub(crate) fn same(a: &Any, b: &Any) -> bool {
             ConstantKind::Shape => a.to::<Shape>().ok()?[..] == b.to::<Shape>().ok()?[..],
             ConstantKind::Tensor => {
                 let (a, b) = (a.to::<Tensor>().ok()?, b.to::<Tensor>().ok()?);
-                (a.shape(), a.dtype()) == (b.shape(), b.dtype()) && a.to_bytes().ok()? == b.to_bytes().ok()?
+                (a.shape(), a.dtype()) == (b.shape(), b.dtype()) && bytes(&a)? == bytes(&b)?
             }
         })
     };

@@ -15,6 +15,7 @@ pub mod script;
 pub mod stats;
 pub mod text;
 mod trailer;
+pub mod weights;
 pub mod write;
 
 use std::collections::HashMap;

@@ -1,13 +1,17 @@
 //! The executable as a runtime module of kind `relax.VMExecutable`.
 
-use std::sync::{Arc, OnceLock};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use relaxide_ffi::{Any, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties};
 
+use relaxide_runtime::weights::WeightsFile;
+
 use super::Executable;
+use super::weights::WeightsApart;
 use crate::FRONT_ENDS;
 use crate::machine;
-use crate::verifier::{VerifiedExecutable, VerifyError, verify};
+use crate::verifier::{VerifiedExecutable, verify};
 
 /// The kind of the module.
 pub const KIND: &str = "relax.VMExecutable";
@@ -15,16 +19,23 @@ pub const KIND: &str = "relax.VMExecutable";
 /// An executable in a module; the kernels that it calls are the module's imports.
 pub struct ExecutableModule {
     executable: Arc<Executable>,
-    verified: OnceLock<Result<VerifiedExecutable, VerifyError>>,
+    /// The library that it came from.
+    origin: OnceLock<PathBuf>,
+    /// With its weights, once they are there.
+    verified: Mutex<Option<VerifiedExecutable>>,
 }
 
 impl Executable {
     /// The executable as a module.
     pub fn into_module(self) -> Module {
-        Module::new(ExecutableModule { executable: Arc::new(self), verified: OnceLock::new() })
+        Module::new(ExecutableModule {
+            executable: Arc::new(self),
+            origin: OnceLock::new(),
+            verified: Mutex::default(),
+        })
     }
 
-    /// The executable in a module, if there is one.
+    /// The executable in a module, if there is one. Weights that lie in a file of their own are not in it.
     pub fn of_module(module: &Module) -> Option<Arc<Executable>> {
         module.downcast::<ExecutableModule>().map(|module| Arc::clone(&module.executable))
     }
@@ -37,11 +48,58 @@ impl ExecutableModule {
         Ok(executable.into_module())
     }
 
-    /// The executable, checked; the check happens once.
+    /// The executable with its weights, checked; the check happens once.
     pub(crate) fn verified(&self) -> Result<VerifiedExecutable, Error> {
-        let verified = self.verified.get_or_init(|| verify(Arc::clone(&self.executable)));
-        verified.clone().map_err(|error| invalid(&error))
+        let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(verified) = &*verified {
+            return Ok(verified.clone());
+        }
+        let made = match self.executable.weights_apart()? {
+            None => verify(Arc::clone(&self.executable)).map_err(|error| invalid(&error))?,
+            Some(weights) => self.complete(&weights, &self.folder().join(&weights.file))?,
+        };
+        Ok(verified.insert(made).clone())
     }
+
+    /// Takes the weights from a file, whatever its name is; an error if there are none to take, or they are taken already.
+    pub(crate) fn load_weights(&self, file: &Path) -> Result<(), Error> {
+        let refuse = |why: &str| Error::new(ErrorKind::ValueError, format!("the program takes no weights: {why}"));
+        let weights = self.executable.weights_apart()?.ok_or_else(|| refuse("it has them inside"))?;
+        let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        if verified.is_some() {
+            return Err(refuse("it has been loaded with them already"));
+        }
+        *verified = Some(self.complete(&weights, file)?);
+        Ok(())
+    }
+
+    fn complete(&self, weights: &WeightsApart, file: &Path) -> Result<VerifiedExecutable, Error> {
+        if !file.exists() {
+            let message = format!(
+                "the weights of the program are in another file, which is not there: {}; put it beside the library, or say \
+                 where it is (--weights FILE, load_weights)",
+                file.display()
+            );
+            return Err(Error::new(ErrorKind::OSError, message));
+        }
+        let whole = self.executable.with_weights(weights, &WeightsFile::open(file)?)?;
+        verify(Arc::new(whole)).map_err(|error| invalid(&error))
+    }
+
+    /// Where files beside the program are looked for: the folder of its library, or of the program that it is linked into.
+    fn folder(&self) -> PathBuf {
+        let file = self.origin.get().cloned().or_else(|| std::env::current_exe().ok());
+        file.and_then(|file| file.parent().map(Path::to_path_buf)).unwrap_or_default()
+    }
+}
+
+/// Takes the weights of a program that are not in its library from that file, in the place of the one beside the library.
+pub fn load_weights(module: &Module, file: &Path) -> Result<(), Error> {
+    let executable = module.downcast::<ExecutableModule>().ok_or_else(|| {
+        let message = format!("a module of kind {} is not a VM executable, and takes no weights", module.kind());
+        Error::new(ErrorKind::TypeError, message)
+    })?;
+    executable.load_weights(file)
 }
 
 fn invalid(error: &dyn std::error::Error) -> Error {
@@ -81,11 +139,21 @@ impl ModuleImpl for ExecutableModule {
     }
 
     fn get_bound_function(&self, module: &Module, name: &str) -> Option<Function> {
-        if name != "vm_load_executable" {
-            return self.get_function(name);
-        }
         let module = module.clone();
-        Some(Function::new(move |_args| Ok(machine::initialize_later(module.clone()).into())))
+        match name {
+            "vm_load_executable" => {
+                Some(Function::new(move |_args| Ok(machine::initialize_later(module.clone()).into())))
+            }
+            "load_weights" => {
+                Some(Function::typed(move |file: String| load_weights(&module, Path::new(&file)).map(|()| Any::none())))
+            }
+            _ => self.get_function(name),
+        }
+    }
+
+    fn loaded_from(&self, file: &Path) {
+        // A module is loaded once; who says so again is not believed.
+        let _ = self.origin.set(file.to_path_buf());
     }
 
     fn properties(&self) -> ModuleProperties {

@@ -1,18 +1,16 @@
 //! `relaxide check`: is what we compute what ONNX Runtime computes?
 //!
-//! First the model runs on both sides as it is, and its outputs are compared. If one differs, every value inside the model
-//! becomes an output on both sides, and the first node in the order of the graph whose result differs is named: what it was given was
-//! still the same. Making every value an output takes two messages put together: in the format of ONNX files, a message behind
-//! another adds to its lists.
+//! First the model runs on both sides as it is, and its outputs are compared. If one differs, [`inside`] looks for the node
+//! that differs first.
+
+mod inside;
+mod unfold;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use prost::Message;
-use relaxide::ffi::{Any, Module, Tensor};
+use relaxide::ffi::{Any, Array, Module, Tensor};
 use relaxide::ir::IRModule;
-use relaxide::onnx::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
-use relaxide::onnx::{ImportError, ImportOptions, Model, Place};
 use serde_json::{Value, json};
 
 use crate::answer::{self, Form};
@@ -20,7 +18,6 @@ use crate::args::{InputArgs, ProgramArgs};
 use crate::error::CliError;
 use crate::inputs::{Call, element};
 use crate::onnxruntime::{Graph, OnnxRuntime};
-use crate::outputs::{self, Content};
 use crate::program::{self, Kind};
 use crate::progress::{Bar, Show};
 
@@ -63,15 +60,15 @@ pub fn run(args: &CheckArgs, form: Form) -> Result<(), CliError> {
     let module = compile(program::load(&args.model, &[])?, args, form)?;
     let call = Call::prepare(&module, &args.inputs)?;
     let theirs = Theirs::run(&mut runtime, &args.model, &args.model, Graph::Optimized, &call)?;
-    let compared = compare_all(&tensors(&call.invoke()?), &theirs, args)?;
+    let compared = compare_all(&tensors(&call.invoke()?, theirs.names.len()), &theirs, args)?;
     if compared.iter().all(|one| one.difference.is_none_or(|d| d.wrong == 0)) {
         return report(&compared, None, &runtime.version, args, form);
     }
-    let found = first_different(&bytes, &mut runtime, args, form)?;
+    let found = inside::first_different(bytes, &mut runtime, args, form)?;
     report(&compared, Some(&found), &runtime.version, args, form)?;
     let (message, help) = match &found {
-        Found::Node { op, name, difference } => (
-            format!("the first operator that differs is {op} (node `{name}`): {}", difference.text()),
+        Found::Node(found) => (
+            format!("the first operator that differs is {}", found.text()),
             "what it was given was the same on both sides; please report it with the model",
         ),
         Found::Nothing => (
@@ -90,12 +87,12 @@ fn compile(module: IRModule, args: &CheckArgs, form: Form) -> Result<Module, Cli
     program::compile_in_memory(&module, &args.program, &mut Bar::new(show))
 }
 
-fn tensors(result: &Any) -> Vec<Option<Tensor>> {
-    let tensor = |content| match content {
-        Content::Tensor(tensor) => Some(tensor),
-        Content::Other(_) => None,
-    };
-    outputs::flatten(result, &[]).into_iter().map(|output| tensor(output.value)).collect()
+/// Each of `count` outputs, if it is a tensor and not a sequence of some.
+fn tensors(result: &Any, count: usize) -> Vec<Option<Tensor>> {
+    match result.to::<Array>() {
+        Ok(outputs) if count != 1 => outputs.iter().map(|output| output.to::<Tensor>().ok()).collect(),
+        _ => vec![result.to::<Tensor>().ok()],
+    }
 }
 
 /// What ONNX Runtime made of a model.
@@ -192,66 +189,27 @@ fn compare(name: &str, ours: Option<&Tensor>, theirs: Option<&Tensor>, args: &Ch
 
 /// Where both sides part.
 enum Found {
-    Node { op: String, name: String, difference: Difference },
+    Node(FoundNode),
     Nothing,
 }
 
-/// Finds the first node that differs, with every value of the model an output.
-fn first_different(bytes: &[u8], runtime: &mut OnnxRuntime, args: &CheckArgs, form: Form) -> Result<Found, CliError> {
-    let opened = |bytes: Vec<u8>| -> Result<Model, relaxide::Error> {
-        let mut model = Model::from_bytes(bytes)?;
-        model.directory = Some(args.model.parent().map(Path::to_path_buf).unwrap_or_default());
-        Ok(model)
-    };
-    let model = opened(bytes.to_vec())?;
-    let nodes = model.graph.node.clone();
-    let known: Vec<String> = model.graph.output.iter().map(|output| output.name.clone()).collect();
-    let inside = nodes.iter().flat_map(|node| &node.output);
-    let mut names: Vec<String> = inside.filter(|name| !name.is_empty() && !known.contains(name)).cloned().collect();
-    let (bytes, module) = loop {
-        let all = with_outputs(bytes, &names);
-        match relaxide::onnx::import(&opened(all.clone())?, &ImportOptions::default()) {
-            Ok(module) => break (all, module),
-            // What we do not compute, as the mask of a dropout, cannot be compared.
-            Err(error) => match not_ours(&error).filter(|missing| names.iter().any(|name| missing.contains(name))) {
-                Some(missing) => names.retain(|name| !missing.contains(name)),
-                None => return Err(relaxide::Error::from(error).into()),
-            },
-        }
-    };
-    let failed = |source| CliError::File { path: "a temporary file".into(), source };
-    let file = tempfile::Builder::new().prefix("relaxide-").suffix(".onnx").tempfile().map_err(failed)?;
-    std::fs::write(file.path(), &bytes).map_err(failed)?;
-    let call = Call::prepare(&compile(module, args, form)?, &args.inputs)?;
-    let theirs = Theirs::run(runtime, file.path(), &args.model, Graph::AsWritten, &call)?;
-    let compared = compare_all(&tensors(&call.invoke()?), &theirs, args)?;
-    Ok(nodes.iter().find_map(|node| differs(node, &compared)).unwrap_or(Found::Nothing))
+/// A node that differs.
+struct FoundNode {
+    op: String,
+    name: String,
+    difference: Difference,
+    /// The nodes that it is inside of, from the outermost on, and which part of their run was looked at.
+    within: Vec<String>,
+    /// Nodes inside of it that were not compared, and why.
+    not_compared: Option<String>,
 }
 
-/// The node as what was found, if one of its results differs.
-fn differs(node: &NodeProto, compared: &[Compared]) -> Option<Found> {
-    let results = node.output.iter().filter_map(|name| compared.iter().find(|one| one.name == *name));
-    let difference = results.filter_map(|one| one.difference).find(|difference| difference.wrong > 0)?;
-    let first = || node.output.first().cloned().unwrap_or_default();
-    let name = if node.name.is_empty() { first() } else { node.name.clone() };
-    Some(Found::Node { op: node.op_type.clone(), name, difference })
-}
-
-/// The model's file with further outputs.
-fn with_outputs(bytes: &[u8], names: &[String]) -> Vec<u8> {
-    let output = names.iter().map(|name| ValueInfoProto { name: name.clone(), r#type: None }).collect();
-    let graph = GraphProto { output, ..GraphProto::default() };
-    let more = ModelProto { graph: Some(graph), ..ModelProto::default() };
-    [bytes, &more.encode_to_vec()].concat()
-}
-
-/// The outputs that the importer does not make, if that is all that is wrong.
-fn not_ours(error: &ImportError) -> Option<Vec<String>> {
-    let name = |problem: &relaxide::onnx::Problem| match &problem.place {
-        Place::Output(name) => Some(name.clone()),
-        _ => None,
-    };
-    error.problems.iter().map(name).collect()
+impl FoundNode {
+    fn text(&self) -> String {
+        let within: String = self.within.iter().rev().map(|outer| format!(", inside {outer}")).collect();
+        let left = self.not_compared.as_ref().map_or(String::new(), |why| format!("; {why}"));
+        format!("{} (node `{}`{within}): {}{left}", self.op, self.name, self.difference.text())
+    }
 }
 
 fn report(
@@ -276,7 +234,10 @@ fn report(
         return answer::json("check", json!({ "onnxruntime": version, "agrees": true, "outputs": outputs }));
     };
     let first = match found {
-        Found::Node { op, name, difference } => json!({ "op": op, "node": name, "difference": difference.json() }),
+        Found::Node(found) => json!({
+            "op": found.op, "node": found.name, "difference": found.difference.json(), "within": found.within,
+            "not_compared": found.not_compared,
+        }),
         Found::Nothing => Value::Null,
     };
     let outputs: Vec<Value> = compared.iter().map(output_json).collect();

@@ -1,0 +1,67 @@
+//! Weights that lie in files beside the model.
+//!
+//! A part of such a file is mapped by itself, and where it begins at a multiple of what kernels expect, the constant is the mapped
+//! memory: a model whose weights are larger than memory can be imported, and who writes them elsewhere copies from file to file.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use memmap2::{MmapMut, MmapOptions};
+use prost::bytes::Bytes;
+use relaxide_ffi::{DataType, Device, Error, Tensor};
+
+/// Kernels expect tensors to begin at a multiple of this.
+const ALIGNMENT: usize = 64;
+
+/// A part of a file, mapped into memory; `None` where it has no bytes.
+pub(crate) struct FilePart(Option<MmapMut>);
+
+/// What a tensor keeps.
+struct Keep {
+    _map: MmapMut,
+}
+
+impl FilePart {
+    /// Maps `length` bytes from `start` on, or all that follow. `None` if the file is shorter.
+    pub(crate) fn map(path: &Path, start: usize, length: Option<usize>) -> io::Result<Option<FilePart>> {
+        let file = File::open(path)?;
+        let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+        let end = length.map_or(Some(size), |length| start.checked_add(length));
+        let Some(length) = end.filter(|end| *end <= size).and_then(|end| end.checked_sub(start)) else {
+            return Ok(None);
+        };
+        if length == 0 {
+            return Ok(Some(FilePart(None)));
+        }
+        // SAFETY: the map is private to this process, also where it is written to. A process that truncates the file
+        // meanwhile can make reads fail with a signal, as for any mapped file.
+        let map = unsafe { MmapOptions::new().offset(start as u64).len(length).map_copy(&file) }?;
+        Ok(Some(FilePart(Some(map))))
+    }
+
+    /// How many bytes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |map| map.len())
+    }
+
+    /// The bytes.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        self.0.map_or_else(Bytes::new, Bytes::from_owner)
+    }
+
+    /// A tensor of the bytes, which the caller has counted: over the map where it is aligned, a copy elsewhere.
+    pub(crate) fn into_tensor(self, shape: &[i64], dtype: DataType) -> Result<Tensor, Error> {
+        let count = shape.iter().try_fold(1usize, |n, dim| n.checked_mul(usize::try_from(*dim).ok()?));
+        let fits = |map: &MmapMut| count.and_then(|count| dtype.bytes_of(count)) == Some(map.len());
+        let map = match self.0 {
+            Some(map) if map.as_ptr().addr().is_multiple_of(ALIGNMENT) && fits(&map) => map,
+            // Sizes that do not fit are refused there.
+            Some(map) => return Tensor::from_bytes(&map, shape, dtype),
+            None => return Tensor::from_bytes(&[], shape, dtype),
+        };
+        let data = map.as_ptr().cast_mut().cast();
+        // SAFETY: the map is private memory of as many bytes as the shape and the type take, and the tensor keeps it.
+        unsafe { Tensor::from_parts(data, shape, dtype, Device::cpu(0), 0, Keep { _map: map }) }
+    }
+}

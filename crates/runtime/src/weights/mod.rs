@@ -1,0 +1,109 @@
+//! Weights in a file of their own, in the form of safetensors.
+//!
+//! ```text
+//! u64 length of the header │ {"name": {"dtype": "F32", "shape": [3, 4], "data_offsets": [0, 48]}, …} │ data
+//! ```
+//!
+//! [`WeightsFile::open`] maps the file and checks its header; [`WeightsFile::tensor`] gives tensors out of it. They are the
+//! mapped memory itself wherever their data begins at a multiple of [`ALIGNMENT`], so that nothing is read before it is used,
+//! and processes that run the same model share its pages. Others are copied. The [writer](write) puts tensors into an order in
+//! which few are.
+//!
+//! The file is untrusted: its [header](header) is read within bounds, and a file that is shorter or longer than its tensors is
+//! refused. Pages are mapped copy-on-write: who writes to a tensor of weights changes neither the file nor what others see.
+//!
+//! What is not here: several files for one model, and elements of less than a byte.
+
+mod header;
+mod write;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use memmap2::{MmapMut, MmapOptions};
+use relaxide_ffi::{DataType, Device, Error, ErrorKind, Tensor};
+
+pub use header::{Entry, Header, HeaderError, format_dtype, read_header};
+pub use write::{Written, write_tensors};
+
+/// Kernels expect tensors to begin at a multiple of this.
+pub const ALIGNMENT: usize = 64;
+
+/// A file of weights, mapped into memory.
+#[derive(Clone, Debug)]
+pub struct WeightsFile {
+    path: PathBuf,
+    map: Arc<MmapMut>,
+    header: Header,
+}
+
+/// What a tensor that is given out keeps.
+struct Keep {
+    _map: Arc<MmapMut>,
+}
+
+impl WeightsFile {
+    /// Maps a file and reads its header.
+    pub fn open(path: &Path) -> Result<WeightsFile, Error> {
+        let failed = |error: std::io::Error| {
+            Error::new(ErrorKind::OSError, format!("cannot open the weights {}: {error}", path.display()))
+        };
+        let file = File::open(path).map_err(failed)?;
+        if file.metadata().map_err(failed)?.len() == 0 {
+            return Err(unreadable(path, &HeaderError::Truncated { needed: 8, length: 0 }));
+        }
+        // SAFETY: the map is private, so that nobody else's memory changes when it is written to. A process that truncates
+        // the file meanwhile can make reads fail with a signal, as for any mapped file.
+        let map = unsafe { MmapOptions::new().map_copy(&file) }.map_err(failed)?;
+        let header = read_header(&map).map_err(|error| unreadable(path, &error))?;
+        Ok(WeightsFile { path: path.to_owned(), map: Arc::new(map), header })
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many bytes the file has.
+    pub fn size(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    /// The tensors in the file.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The checksum of the whole file, as the writer counts it. Reads all of it.
+    pub fn checksum(&self) -> u64 {
+        write::checksum(&self.map)
+    }
+
+    /// A tensor of the file, which must have that type and shape.
+    pub fn tensor(&self, name: &str, dtype: DataType, shape: &[i64]) -> Result<Tensor, Error> {
+        let wrong = |why: String| {
+            Error::new(ErrorKind::ValueError, format!("the weights {}: tensor {name:?} {why}", self.path.display()))
+        };
+        let entry = self.header.get(name).ok_or_else(|| wrong("is missing".into()))?;
+        let expected =
+            format_dtype(dtype).ok_or_else(|| wrong(format!("is wanted as {dtype}, which no file holds")))?;
+        if entry.dtype != expected || entry.shape != shape {
+            let found = format!("is {} of shape {:?}", entry.dtype, entry.shape);
+            return Err(wrong(format!("{found}; the program wants {expected} of shape {shape:?}")));
+        }
+        // The header's ranges lie inside of the file.
+        let bytes = self.map.get(entry.range.clone()).ok_or_else(|| wrong("lies outside of the file".into()))?;
+        if !bytes.as_ptr().addr().is_multiple_of(ALIGNMENT) {
+            return Tensor::from_bytes(bytes, shape, dtype);
+        }
+        let keep = Keep { _map: Arc::clone(&self.map) };
+        // SAFETY: the header has as many bytes for the tensor as its shape and type take; they are private memory of this
+        // process that may be written to, and the tensor keeps the map.
+        unsafe { Tensor::from_parts(bytes.as_ptr().cast_mut().cast(), shape, dtype, Device::cpu(0), 0, keep) }
+    }
+}
+
+fn unreadable(path: &Path, error: &HeaderError) -> Error {
+    Error::new(ErrorKind::ValueError, format!("cannot read the weights {}: {error}", path.display()))
+}
