@@ -118,7 +118,8 @@ fn external(proto: &TensorProto, directory: Option<&Path>) -> Result<FilePart, T
     }
     let number = |key: &str| entry(key).map_or(Ok(None), |v| v.parse::<usize>().map(Some)).map_err(|_| refuse(key));
     let (start, length) = (number("offset")?.unwrap_or(0), number("length")?);
-    let part = FilePart::map(&directory.join(location), start, length).map_err(|e| refuse(&e.to_string()))?;
+    let part = FilePart::map(&directory.join(location), start, length);
+    let part = part.map_err(|e| refuse(&format!("cannot read it: {e}")))?;
     part.ok_or_else(|| refuse("the file is shorter than the model says"))
 }
 
