@@ -17,7 +17,7 @@ use relaxide_codegen::export::{ExportError, write_archive, write_file};
 use relaxide_codegen::{CSource, register_symbol};
 use relaxide_ffi::{Error as FfiError, ErrorKind, Module};
 use relaxide_runtime::weights::{ALIGNMENT, Written, write_tensors};
-use relaxide_vm::executable::weights::WeightsApart;
+use relaxide_vm::executable::weights::{Parted, WeightsApart};
 
 use crate::compile::Translated;
 use crate::header::{header, identifier};
@@ -129,12 +129,16 @@ impl Executable {
     fn without_weights(&self, path: &Path) -> Result<Module, Error> {
         let executable = relaxide_vm::Executable::of_module(&self.module);
         // Whatever is smaller than the alignment is no weight, but a number that the program computes with.
-        let Some((mut rest, described, tensors)) = executable.and_then(|e| e.without_weights(ALIGNMENT)) else {
+        let Some(Parted { mut rest, described, tensors }) = executable.and_then(|e| e.without_weights(ALIGNMENT))
+        else {
             return Ok(self.module.clone());
         };
         let (file, mut written) = (weights_path(path), None::<Written>);
         let producer = concat!("relaxide ", env!("CARGO_PKG_VERSION"));
-        let write = |out: &mut dyn std::io::Write| Ok(written = Some(write_tensors(&tensors, producer, out)?));
+        let write = |out: &mut dyn std::io::Write| {
+            written = Some(write_tensors(&tensors, producer, out)?);
+            Ok(())
+        };
         write_file(&file, 0o644, write).map_err(native)?;
         let Some(written) = written else { return Ok(self.module.clone()) };
         let weights = WeightsApart {

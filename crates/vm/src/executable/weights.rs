@@ -52,6 +52,16 @@ pub struct WeightTensor {
     pub shape: Vec<i64>,
 }
 
+/// An executable and its weights, parted.
+pub struct Parted {
+    /// The executable with names in the places of its weights.
+    pub rest: Executable,
+    /// Which constants these are.
+    pub described: Vec<WeightTensor>,
+    /// The weights by name.
+    pub tensors: Vec<(String, Tensor)>,
+}
+
 impl Executable {
     /// Where the weights are, if they are in a file of their own.
     pub fn weights_apart(&self) -> Result<Option<WeightsApart>, Error> {
@@ -70,7 +80,7 @@ impl Executable {
 
     /// The executable with the name of each weight of at least `least` bytes in the place of the tensor, and these tensors. The
     /// caller writes them to a file and enters where it is into the trailer. `None` if there are no such tensors.
-    pub fn without_weights(&self, least: usize) -> Option<(Executable, Vec<WeightTensor>, Vec<(String, Tensor)>)> {
+    pub fn without_weights(&self, least: usize) -> Option<Parted> {
         let mut rest = self.clone();
         let (mut described, mut tensors) = (Vec::new(), Vec::new());
         for (index, constant) in rest.constants.iter_mut().enumerate() {
@@ -97,7 +107,7 @@ impl Executable {
             register_file_size: 0,
             param_names: Vec::new(),
         });
-        Some((rest, described, tensors))
+        Some(Parted { rest, described, tensors })
     }
 
     /// The executable with the tensors of a file back in their places. The file has to be the one that was written with it.
@@ -171,14 +181,14 @@ mod tests {
     }
 
     fn refusal(weights: &str) -> String {
-        let (mut rest, ..) = executable().without_weights(64).unwrap();
+        let mut rest = executable().without_weights(64).unwrap().rest;
         rest.set_trailer([TRAILER_MAGIC, weights.as_bytes()].concat());
         rest.weights_apart().map_or_else(|error| error.to_string(), |weights| format!("{weights:?}"))
     }
 
     #[test]
     fn large_floats_and_bytes_are_weights_and_indices_are_not() {
-        let (rest, described, tensors) = executable().without_weights(64).unwrap();
+        let Parted { rest, described, tensors } = executable().without_weights(64).unwrap();
         let places: Vec<usize> = described.iter().map(|tensor| tensor.constant).collect();
         assert_eq!((places, tensors.len()), (vec![0, 3], 2));
         assert_eq!(rest.constants()[0].to::<String>().unwrap(), "constant_0");
