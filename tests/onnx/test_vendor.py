@@ -116,6 +116,23 @@ CASES = [
     Case("MultiHeadAttention", [HIDDEN, reals(2, 5, 8), reals(2, 5, 8)], {"num_heads": 2}),
     Case("MultiHeadAttention", [HIDDEN, reals(2, 6, 8), reals(2, 6, 8), fixed(reals(24))], {"num_heads": 2, "scale": 0.3}, outputs=3),
     Case("MultiHeadAttention", [HIDDEN, reals(2, 5, 8), reals(2, 5, 8), None, None, reals(1, 2, 6, 5)], {"num_heads": 2}),
+    Case("QAttention", [ints(2, 6, 8), fixed(ints(8, 24)), fixed(reals(24)), number(0.02), number(0.03), None, number(120, "uint8"), number(110, "uint8")], {"num_heads": 2}),
+    Case("QAttention", [ints(2, 6, 8), fixed(ints(8, 24, dtype="int8", low=-128, high=127)), fixed(reals(24)), number(0.02), number(0.03), np.array([4, 6], "int32"), number(120, "uint8"), number(0, "int8")], {"num_heads": 2, "unidirectional": 1}),
+    Case("QAttention", [ints(2, 6, 8), fixed(ints(8, 24)), fixed(reals(24)), number(0.01), number(0.01), None, number(120, "uint8"), number(110, "uint8"), reals(2, 2, 2, 3, 4)], {"num_heads": 2, "unidirectional": 1}, outputs=2),
+    Case("MatMulNBits", [reals(2, 3, 64), fixed(ints(5, 4, 8)), fixed(reals(20)), None, fixed(RNG.permutation(64) // 16, "int32")], {"K": 64, "N": 5, "bits": 4, "block_size": 16}),
+    Case("Trilu", [reals(2, 5, 6)]),
+    Case("Trilu", [reals(5, 6), number(2, "int64")], {"upper": 0}),
+    Case("Trilu", [ints(3, 5, 5, dtype="int64"), number(-1, "int64")], {"upper": 1}),
+    Case("Pad", [reals(2, 3, 8), fixed([0, 1, 2, 1, 0, 3], "int64"), number(0.5)]),
+    Case("Pad", [reals(2, 3, 8), fixed([0, 1, 2, 1, 0, 3], "int64")], {"mode": "reflect"}),
+    Case("Pad", [reals(2, 3, 8), fixed([0, -1, 2, 1, 0, -3], "int64"), number(0.5)], {"mode": "edge"}),
+    Case("Unique", [ints(30, high=9).astype("float32")], outputs=3),
+    Case("Unique", [ints(1).astype("float32")], outputs=3),
+    Case("Inverse", [reals(3, 4, 4)]),
+    Case("Inverse", [reals(2, 3, 5, 5)]),
+    Case("Inverse", [np.array([[0, 2], [4, 0]], "float32")]),
+    Case("Inverse", [reals(1, 1)]),
+    Case("Inverse", [reals(2, 9, 9).astype("float64")]),
     Case("RotaryEmbedding", [reals(2, 6, 8), fixed([0], "int64"), fixed(reals(10, 2)), fixed(reals(10, 2))], {"num_heads": 0}),
     Case("RotaryEmbedding", [reals(2, 6, 8), np.tile(np.arange(6), (2, 1)), fixed(reals(10, 2)), fixed(reals(10, 2))], {"interleaved": 1}),
 ]
@@ -166,3 +183,18 @@ def test_agrees_with_onnx_runtime(case, symbolic):
             assert np.abs(g.astype(int) - w.astype(int)).max() <= case.steps
         else:
             np.testing.assert_allclose(g, w, rtol=2e-5, atol=2e-5)
+
+
+def test_zeros_of_reordered_blocks_are_those_of_their_group():
+    # ONNX Runtime takes 8 for every zero where blocks are reordered.
+    x, packed, scales, zeros, groups = reals(3, 64), ints(5, 4, 8), reals(20), ints(10), RNG.integers(0, 4, 64).astype("int32")
+    inputs = [x, *map(fixed, (packed, scales, zeros, groups))]
+    model, feed = model_of(Case("MatMulNBits", inputs, {"K": 64, "N": 5, "bits": 4, "block_size": 16}), False)
+    machine = tvm.relax.VirtualMachine(tvm.compile(tvm.relax.frontend.onnx.from_onnx(model), target="llvm"), tvm.cpu())
+
+    def nibbles(a, columns):
+        return np.stack([a & 15, a >> 4], -1).reshape(5, columns).astype("float32")
+
+    weight = (nibbles(packed, 64) - nibbles(zeros, 4)[:, groups]) * scales.reshape(5, 4)[:, groups]
+    got = machine["main"](*[tvm.runtime.tensor(v) for v in feed.values()]).numpy()
+    np.testing.assert_allclose(got, x @ weight.T, rtol=1e-4, atol=1e-4)

@@ -229,3 +229,14 @@ fn functions_of_a_front_end_are_called_by_name() {
     call("clear_py_func_registry", &[]).unwrap();
     assert!(call("call_py_func", &[pair("front")]).is_err());
 }
+
+#[test]
+fn a_list_becomes_a_sequence_that_later_values_are_no_part_of() {
+    let list = call("list_new", &[]).unwrap();
+    call("list_append", args![list.clone(), 7_i64]).unwrap();
+    let sequence: Array = call("list_array", args![list.clone()]).unwrap().as_view().to().unwrap();
+    call("list_append", args![list, 8_i64]).unwrap();
+    assert_eq!(sequence.len(), 1);
+    assert!(call("list_array", args![7_i64]).is_err());
+    assert!(call("list_array", &[]).is_err());
+}

@@ -185,6 +185,21 @@ impl Forest {
         Ok(known[root].unwrap_or(0))
     }
 
+    /// Whether every branch is part of a tree. Successors must exist.
+    pub fn all_reached(&self) -> bool {
+        let mut seen = vec![false; self.branches.len()];
+        let mut stack = self.roots.clone();
+        while let Some(next) = stack.pop() {
+            let Next::Branch(at) = next else { continue };
+            if let (Some(slot), Some(branch)) = (seen.get_mut(at), self.branches.get(at))
+                && !std::mem::replace(slot, true)
+            {
+                stack.extend([branch.yes, branch.no]);
+            }
+        }
+        seen.into_iter().all(|seen| seen)
+    }
+
     /// The score of each target for each row of `x`, before anything is added to it.
     pub fn scores(&self, scope: &mut Scope, x: Expr, aggregate: Aggregate) -> Result<Expr> {
         let depth = self.depth()?;

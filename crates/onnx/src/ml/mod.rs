@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`tree`], over [`forest`] | `TreeEnsemble`, `TreeEnsembleClassifier`, `TreeEnsembleRegressor` |
 //! | [`linear`] | `LinearClassifier`, `LinearRegressor` |
-//! | [`svm`] | `SVMClassifier`, `SVMRegressor` |
+//! | [`svm`], over [`coupling`] | `SVMClassifier`, `SVMRegressor` |
 //! | [`scaling`] | `Binarizer`, `Imputer`, `Normalizer`, `Scaler` |
 //! | [`feature`] | `ArrayFeatureExtractor`, `FeatureVectorizer`, `OneHotEncoder` |
 //! | [`label`] | `LabelEncoder`, and classes with numbers for labels |
@@ -12,6 +12,7 @@
 //! What a classifier makes of its scores is in [`score`]. Texts, and maps with any keys, are no tensors: what needs them is
 //! refused with that reason.
 
+pub mod coupling;
 pub mod feature;
 pub mod forest;
 pub mod label;

@@ -116,15 +116,16 @@ pub enum Other {
     Opposite,
 }
 
-/// Scores of two classes from a column with that of the second, transformed.
+/// Scores of two classes from a column with that of the second. Of the transformations the logistic function is what makes
+/// probabilities of distances; others would be the same for every score and its opposite, and are left out.
 pub fn both(scope: &mut Scope, score: Expr, other: Other, transform: Transform) -> Result<Expr> {
     if transform == Transform::Probit {
         return transform.apply(scope, score);
     }
     let first = scope.call("negative", [score.clone()])?;
     let (first, transform) = match other {
+        _ if transform == Transform::Logistic => (first, transform),
         Other::Rest => (with_number(scope, "add", first, 1.0)?, Transform::None),
-        Other::Opposite if transform == Transform::Logistic => (first, Transform::Logistic),
         Other::Opposite => (first, Transform::None),
     };
     let scores = scope.op("concat", [Expr::tuple([first, score])], Attrs::new().with("axis", 1i64))?;

@@ -1,16 +1,20 @@
 //! `SVMRegressor` and `SVMClassifier`: sums over support vectors, or products where there are none.
+//!
+//! Where there are vectors, those of each two classes decide between these, and the class that wins most decisions is the
+//! label; otherwise it is that of the largest score.
 
 use relaxide_ffi::DataType;
 use relaxide_ir::Attrs;
-use relaxide_ir::prim::PrimExpr;
+use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
+use super::coupling::coupled;
 use super::score::{self, Other, Transform};
 use super::{matrix, numbers, rows_of};
 use crate::error::NodeError;
 use crate::node::Node;
-use crate::ops::elementwise::with_number;
+use crate::ops::elementwise::{clip_between, with_number};
 use crate::ops::{Outputs, one};
 use crate::scope::Scope;
 use crate::value::Value;
@@ -129,10 +133,6 @@ pub fn classifier(scope: &mut Scope, node: &Node) -> Outputs {
     let rho = numbers(node, "rho")?;
     let transform = Transform::of(node)?;
     let per_class = node.ints("vectors_per_class")?.unwrap_or_default();
-    if node.floats("prob_a")?.is_some_and(|list| !list.is_empty()) {
-        return Err(NodeError::unsupported("probabilities of an SVM (`prob_a`) are not supported")
-            .help("export the classifier without them (`probability=False`)"));
-    }
     if per_class.is_empty() {
         let (weight, features) = matrix(scope, &coefficients, classes, FLOAT)?;
         let x = rows_of(scope, node, features)?;
@@ -149,7 +149,13 @@ pub fn classifier(scope: &mut Scope, node: &Node) -> Outputs {
     let weight = scope.constant(&votes.weights, &[votes.pairs.len() as i64, votes.total as i64], FLOAT)?;
     let y = affine(scope, alike, weight, &rho[..votes.pairs.len()])?;
     let best = votes.winner(scope, y.clone())?;
-    finish(scope, (y, best), &labels, &rho, transform)
+    let (a, b) = (node.floats("prob_a")?.unwrap_or_default(), node.floats("prob_b")?.unwrap_or_default());
+    if a.is_empty() {
+        return finish(scope, (y, best), &labels, &rho, transform);
+    }
+    let y = votes.probabilities(scope, y, (&a, &b))?;
+    let label = score::named(scope, best, &labels)?;
+    Ok(vec![Value::Computed(label), Value::Computed(transform.apply(scope, y)?)])
 }
 
 /// Label and scores, once the best class is known.
@@ -232,5 +238,40 @@ impl Votes {
         let b = scope.call("matmul", [lost, second])?;
         let votes = scope.call("add", [a, b])?;
         scope.op("argmax", [votes], Attrs::new().with("axis", 1i64).with("keepdims", false))
+    }
+
+    /// How likely classes are, from a logistic function of each decision.
+    fn probabilities(&self, scope: &mut Scope, decisions: Expr, (a, b): (&[f32], &[f32])) -> Result<Expr> {
+        const LEAST: f64 = 1e-7;
+        let (count, classes) = (self.pairs.len(), self.classes);
+        if a.len() != count || b.len() != count {
+            let given = (a.len(), b.len());
+            return Err(NodeError::invalid(format!("`prob_a` and `prob_b` have {given:?} numbers for {count} pairs")));
+        }
+        let line = |scope: &Scope, list: &[f32]| {
+            let values: Vec<f64> = list.iter().map(|v| f64::from(*v)).collect();
+            scope.constant(&values, &[count as i64], FLOAT)
+        };
+        let (slope, offset) = (line(scope, a)?, line(scope, b)?);
+        let scaled = scope.call("multiply", [decisions, slope])?;
+        let moved = scope.call("add", [scaled, offset])?;
+        let turned = scope.call("negative", [moved])?;
+        let likely = scope.call("sigmoid", [turned])?;
+        let likely = clip_between(scope, likely, Some(LEAST), Some(1.0 - LEAST))?;
+        let mut places = vec![0.0; classes * classes];
+        for (at, &(i, j)) in self.pairs.iter().enumerate() {
+            (places[i * classes + j], places[j * classes + i]) = (at as f64, at as f64);
+        }
+        let places = scope.constant(&places, &[classes as i64, classes as i64], DataType::int(64))?;
+        let rows = scope.dims(&likely)?[0].clone();
+        let shape = vec![rows, (classes as i64).into(), (classes as i64).into()];
+        let pairs = scope.te("pairs", vec![likely, places], |inputs| {
+            vec![te::compute("pairs", shape, |at: &[PrimExpr]| {
+                let own = inputs[0].at(&[at[0].clone(), inputs[1].at(&at[1..])]);
+                let one = prim::constant(FLOAT, 1.0);
+                prim::select(prim::lt(&at[1], &at[2]), own.clone(), one - own)
+            })]
+        })?;
+        coupled(scope, pairs, classes as i64)
     }
 }

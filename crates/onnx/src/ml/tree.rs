@@ -2,10 +2,15 @@
 //!
 //! The newer operator numbers branches and leaves of all trees; the older ones list nodes with the tree and the number that
 //! they have there, and votes that name them. Both become a [`Forest`].
+//!
+//! ONNX and ONNX Runtime differ here and there, and ONNX is followed: the label is that of the largest score (of two classes
+//! that both have votes, ONNX Runtime takes the second where its score is positive), base values are added to targets without
+//! votes too, and the transformation with the number 1 is softmax.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::DataType;
+use relaxide_ir::Attrs;
 use relaxide_relax::Expr;
 
 use super::forest::{Aggregate, Branch, Forest, Mode, Next};
@@ -197,7 +202,7 @@ fn listed_forest(node: &Node, targets: usize, prefix: &str) -> Result<Forest> {
         found.ok_or_else(|| NodeError::invalid(format!("tree {tree} leads to node {id}, which it does not have")))
     };
     let mut forest = Forest { leaves: vec![Vec::new(); leaves], targets, ..Forest::default() };
-    let mut reached = std::collections::HashSet::new();
+    let mut reached = HashSet::new();
     for i in (0..count).filter(|&i| modes[i] != "LEAF") {
         const NAMES: [&str; 6] = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"];
         let mode = NAMES.iter().position(|name| *name == modes[i]).and_then(|at| Mode::ALL.get(at)).copied();
@@ -213,15 +218,21 @@ fn listed_forest(node: &Node, targets: usize, prefix: &str) -> Result<Forest> {
             missing: flags[i],
         });
     }
-    // A tree begins at the first of its nodes that no other leads to.
-    let mut begun = std::collections::HashSet::new();
-    for (tree, id) in trees.iter().copied().zip(ids.iter().copied()) {
-        if !reached.contains(&(tree, id)) && begun.insert(tree) {
-            forest.roots.push(find(tree, id)?);
+    // A tree begins at the node that no other leads to.
+    let mut begun = HashSet::new();
+    for (tree, id) in trees.iter().copied().zip(ids.iter().copied()).filter(|key| !reached.contains(key)) {
+        if !begun.insert(tree) {
+            return Err(NodeError::invalid(format!("tree {tree} has several nodes that no other leads to")));
         }
+        forest.roots.push(find(tree, id)?);
     }
     if let Some(tree) = trees.iter().find(|tree| !begun.contains(tree)) {
         return Err(NodeError::invalid(format!("tree {tree} has no root: every node of it is led to by another")));
+    }
+    if !forest.all_reached() {
+        return Err(NodeError::invalid(
+            "a tree has branches that lead to each other and are not reached from its root",
+        ));
     }
     votes(node, prefix, &mut forest, &find)?;
     Ok(forest)
@@ -284,29 +295,44 @@ pub fn classifier(scope: &mut Scope, node: &Node) -> Outputs {
     let x = rows(scope, node)?;
     let scores = forest.scores(scope, x, Aggregate::Sum)?;
     let voted = |class: i64| forest.leaves.iter().flatten().any(|(id, _)| *id == class);
-    if let [no, yes] = labels[..]
-        && voted(0) != voted(1)
-    {
-        // One column of votes stands for the second class, whichever it is called in the file.
-        let column = i64::from(voted(1));
-        let index = Expr::constant(score::whole(&[column])?);
-        let own = scope.op("take", [scores, index], relaxide_ir::Attrs::new().with("axis", 1i64))?;
-        let own = match base[..] {
-            [] => own,
-            [one] | [_, one] => with_number(scope, "add", own, one)?,
-            _ => return Err(NodeError::invalid(format!("{} `base_values` are given for 2 classes", base.len()))),
-        };
-        let own = scope.cast(own, DataType::float(32))?;
-        let probabilities = forest.leaves.iter().flatten().all(|(_, weight)| *weight >= 0.0);
-        let (limit, other) = if probabilities { (0.5, Other::Rest) } else { (0.0, Other::Opposite) };
-        let positive = with_number(scope, "greater", own.clone(), limit)?;
-        let label = score::either(scope, positive, yes, no)?;
-        let scores = score::both(scope, own, other, transform)?;
-        return Ok(vec![Value::Computed(label), Value::Computed(scores)]);
+    if labels.len() == 2 && voted(0) != voted(1) {
+        let classes = (labels[0], labels[1], voted(1));
+        return one_sided(scope, scores, classes, &base, (&forest, transform));
     }
     let scores = with_base(scope, scores, &base, labels.len())?;
     let scores = scope.cast(scores, DataType::float(32))?;
     let best = score::best(scope, scores.clone())?;
     let label = score::named(scope, best, &labels)?;
     Ok(vec![Value::Computed(label), Value::Computed(transform.apply(scope, scores)?)])
+}
+
+/// Two classes of which the leaves vote for one only. Votes for the first column are for the second class; the other's score
+/// follows from them, as a probability's rest where no vote is negative. Votes for the second column leave the first at zero.
+fn one_sided(
+    scope: &mut Scope,
+    scores: Expr,
+    (no, yes, second): (i64, i64, bool),
+    base: &[f64],
+    (forest, transform): (&Forest, Transform),
+) -> Outputs {
+    let column = Expr::constant(score::whole(&[i64::from(second)])?);
+    let own = scope.op("take", [scores.clone(), column], Attrs::new().with("axis", 1i64))?;
+    let own = match base {
+        [] => own,
+        [one] | [_, one] => with_number(scope, "add", own, *one)?,
+        _ => return Err(NodeError::invalid(format!("{} `base_values` are given for 2 classes", base.len()))),
+    };
+    let own = scope.cast(own, DataType::float(32))?;
+    let probabilities = forest.leaves.iter().flatten().all(|(_, weight)| *weight >= 0.0);
+    let (limit, other) = if probabilities { (0.5, Other::Rest) } else { (0.0, Other::Opposite) };
+    let positive = with_number(scope, "greater", own.clone(), limit)?;
+    let label = score::either(scope, positive, yes, no)?;
+    let scores = if second {
+        let scores = with_base(scope, scores, base, 2)?;
+        let scores = scope.cast(scores, DataType::float(32))?;
+        transform.apply(scope, scores)?
+    } else {
+        score::both(scope, own, other, transform)?
+    };
+    Ok(vec![Value::Computed(label), Value::Computed(scores)])
 }

@@ -170,11 +170,26 @@ pub fn compress(scope: &mut Scope, node: &Node) -> Outputs {
 
 /// `Unique`: elements, or slices along an axis, once each.
 pub fn unique(scope: &mut Scope, node: &Node) -> Outputs {
+    let sorted = node.flag("sorted", true)?;
+    unique_in(scope, node, if sorted { Arrangement::Ascending } else { Arrangement::First })
+}
+
+/// The order of elements of which each is there once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrangement {
+    /// The least first.
+    Ascending,
+    /// That of their first occurrence.
+    First,
+}
+
+/// Each element once, its first place, for each element the place of its like, and counts.
+pub fn unique_in(scope: &mut Scope, node: &Node, arrangement: Arrangement) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     let mut shape = scope.dims(&x)?;
     let flag = |value: bool| Expr::prim(prim::boolean(value));
     let yes = || flag(true);
-    let mut args = vec![x.clone(), flag(node.flag("sorted", true)?), yes(), yes(), yes()];
+    let mut args = vec![x.clone(), flag(arrangement == Arrangement::Ascending), yes(), yes(), yes()];
     let axis = match node.int("axis")? {
         Some(_) => {
             let axis = axis_of(scope, node, &x, 0)?;

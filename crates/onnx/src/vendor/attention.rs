@@ -1,4 +1,4 @@
-//! Attention in heads: `Attention`, `MultiHeadAttention`, `RotaryEmbedding`.
+//! Attention in heads: `Attention`, `QAttention`, `MultiHeadAttention`, `RotaryEmbedding`.
 //!
 //! ```text
 //! q, k, v  [batch, heads, length, size]
@@ -19,7 +19,8 @@ use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::elementwise::{broadcast_call, with_number};
 use crate::ops::{Outputs, matmul, one};
-use crate::quantized::integer::only;
+use crate::quantized::integer::{centred, only};
+use crate::quantized::linear::zero_point;
 use crate::scope::Scope;
 use crate::value::Value;
 
@@ -49,7 +50,7 @@ fn count_of_heads(node: &Node) -> Result<i64> {
 }
 
 /// `[batch, length, heads * size]` as `[batch, heads, length, size]`.
-fn split_heads(scope: &mut Scope, x: Expr, heads: i64) -> Result<Expr> {
+pub(super) fn split_heads(scope: &mut Scope, x: Expr, heads: i64) -> Result<Expr> {
     let dims = scope.dims(&x)?;
     let [batch, length, width] = &dims[..] else {
         return Err(NodeError::unsupported(format!("a tensor of {} axes is not supported; of 3 it is", dims.len())));
@@ -60,7 +61,7 @@ fn split_heads(scope: &mut Scope, x: Expr, heads: i64) -> Result<Expr> {
 }
 
 /// And back.
-fn join_heads(scope: &mut Scope, x: Expr) -> Result<Expr> {
+pub(super) fn join_heads(scope: &mut Scope, x: Expr) -> Result<Expr> {
     let x = scope.transpose(x, &[0, 2, 1, 3])?;
     let dims = scope.dims(&x)?;
     let width = dims::product(&dims[2..]);
@@ -89,7 +90,7 @@ fn columns(scope: &mut Scope, x: Expr, from: PrimExpr, count: PrimExpr) -> Resul
     })
 }
 
-fn product(scope: &mut Scope, node: &Node, a: Expr, b: Expr) -> Result<Expr> {
+pub(super) fn product(scope: &mut Scope, node: &Node, a: Expr, b: Expr) -> Result<Expr> {
     only(matmul::matmul(scope, &node.with_inputs([a, b]))?)
 }
 
@@ -164,38 +165,57 @@ fn attend(scope: &mut Scope, node: &Node, heads: Heads, masks: Masks) -> Result<
     join_heads(scope, y)
 }
 
-fn optional(scope: &mut Scope, node: &Node, i: usize) -> Result<Option<Expr>> {
+pub(super) fn optional(scope: &mut Scope, node: &Node, i: usize) -> Result<Option<Expr>> {
     node.optional(i).map(|value| scope.tensor(value)).transpose()
 }
 
 /// `Attention`: queries, keys and values are one product of the input.
 pub fn attention(scope: &mut Scope, node: &Node) -> Outputs {
-    node.only_int("do_rotary", 0)?;
-    node.only_int("past_present_share_buffer", 0)?;
-    let count = count_of_heads(node)?;
     let (x, weights) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
     let mut all = product(scope, node, x, weights)?;
     if let Some(bias) = optional(scope, node, 2)? {
         all = broadcast_call(scope, "add", [all, bias])?;
     }
+    let (mask, past, bias) = (optional(scope, node, 3)?, optional(scope, node, 4)?, optional(scope, node, 5)?);
+    projected(scope, node, all, past, (mask, bias))
+}
+
+/// `QAttention`: the same with a product of integers.
+pub fn quantized(scope: &mut Scope, node: &Node) -> Outputs {
+    let (x, weights) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
+    let (scale_x, scale_w) = (scope.tensor(node.input(3)?)?, scope.tensor(node.input(4)?)?);
+    let (zero_x, zero_w) = (zero_point(scope, node, 6)?, zero_point(scope, node, 7)?);
+    let (x, weights) = (centred(scope, x, zero_x)?, centred(scope, weights, zero_w)?);
+    let sum = product(scope, node, x, weights)?;
+    let real = scope.cast(sum, DataType::float(32))?;
+    let scale = broadcast_call(scope, "multiply", [scale_x, scale_w])?;
+    let mut all = broadcast_call(scope, "multiply", [real, scale])?;
+    let bias = scope.tensor(node.input(2)?)?;
+    all = broadcast_call(scope, "add", [all, bias])?;
+    let (mask, past) = (optional(scope, node, 5)?, optional(scope, node, 8)?);
+    projected(scope, node, all, past, (mask, None))
+}
+
+/// Attention of queries, keys and values that lie side by side.
+fn projected(
+    scope: &mut Scope,
+    node: &Node,
+    all: Expr,
+    past: Option<Expr>,
+    (mask, bias): (Option<Expr>, Option<Expr>),
+) -> Outputs {
+    node.only_int("do_rotary", 0)?;
+    node.only_int("past_present_share_buffer", 0)?;
+    let count = count_of_heads(node)?;
     let width = scope.dims(&all)?.last().cloned().unwrap_or_else(|| prim::int(0));
     let widths: Vec<PrimExpr> = match node.ints("qkv_hidden_sizes")? {
         Some(sizes) if sizes.len() == 3 => sizes.into_iter().map(prim::int).collect(),
         Some(sizes) => return Err(NodeError::invalid(format!("`qkv_hidden_sizes` is {sizes:?}, not three sizes"))),
         None => vec![dims::floor_div(&width, &prim::int(3)); 3],
     };
-    let mut parts = Vec::new();
-    let mut from = prim::int(0);
-    for width in widths {
-        let part = columns(scope, all.clone(), from.clone(), width.clone())?;
-        parts.push(split_heads(scope, part, count)?);
-        from = dims::simplify(&(from + width));
-    }
-    let (Some(v), Some(mut k), Some(q)) = (parts.pop(), parts.pop(), parts.pop()) else {
-        return Err(NodeError::invalid("there are no parts"));
-    };
-    let mut v = v;
-    if let Some(past) = optional(scope, node, 4)? {
+    let widths = <[PrimExpr; 3]>::try_from(widths).map_err(|_| NodeError::invalid("there are no parts"))?;
+    let [q, mut k, mut v] = side_by_side(scope, all, widths, [count; 3])?;
+    if let Some(past) = past {
         let old_k = crate::flow::rows::row(scope, past.clone(), 0, &prim::int(0))?;
         let old_v = crate::flow::rows::row(scope, past, 0, &prim::int(1))?;
         k = join(scope, [old_k, k], 2)?;
@@ -203,13 +223,24 @@ pub fn attention(scope: &mut Scope, node: &Node) -> Outputs {
     }
     let present = if node.outputs() > 1 { Some(stacked(scope, k.clone(), v.clone())?) } else { None };
     let masks = Masks {
-        mask: optional(scope, node, 3)?,
-        bias: optional(scope, node, 5)?,
+        mask,
+        bias,
         fill: node.float_or("mask_filter_value", -10000.0)?,
         causal: node.flag("unidirectional", false)?,
     };
     let y = attend(scope, node, Heads { q, k, v }, masks)?;
     Ok([Some(y), present].into_iter().flatten().map(Value::Computed).collect())
+}
+
+/// Queries, keys and values of given widths and numbers of heads, from columns that lie side by side.
+pub(super) fn side_by_side(scope: &mut Scope, all: Expr, widths: [PrimExpr; 3], heads: [i64; 3]) -> Result<[Expr; 3]> {
+    let [q, k, v] = widths;
+    let from = [prim::int(0), q.clone(), dims::simplify(&(&q + &k))];
+    let mut part = |i: usize, width: PrimExpr| {
+        let columns = columns(scope, all.clone(), from[i].clone(), width)?;
+        split_heads(scope, columns, heads[i])
+    };
+    Ok([part(0, q)?, part(1, k)?, part(2, v)?])
 }
 
 /// Keys and values as one tensor, as `Attention` keeps them.
@@ -223,31 +254,76 @@ fn stacked(scope: &mut Scope, k: Expr, v: Expr) -> Result<Expr> {
     scope.op("concat", [Expr::tuple(parts)], Attrs::new().with("axis", 0i64))
 }
 
-/// `MultiHeadAttention`: queries, keys and values are given.
+/// Part `i` of those that lie beside each other in each head: `[batch, length, heads, parts, size]`.
+fn packed_part(scope: &mut Scope, x: Expr, i: i64) -> Result<Expr> {
+    let dims = scope.dims(&x)?;
+    let [batch, length, heads, _, size] = &dims[..] else {
+        return Err(NodeError::invalid(format!("a packed tensor has 5 axes, not {}", dims.len())));
+    };
+    scope.te("part", vec![x], |inputs| {
+        let shape = [batch, heads, length, size];
+        vec![te::compute("part", shape, |at: &[PrimExpr]| {
+            inputs[0].at(&[at[0].clone(), at[2].clone(), at[1].clone(), prim::int(i), at[3].clone()])
+        })]
+    })
+}
+
+/// Refuses a packed tensor that has not so many parts.
+fn has_parts(scope: &Scope, x: &Expr, count: i64) -> Result<()> {
+    match scope.dims(x)?.get(3).map(|parts| parts.is_int(count)) {
+        Some(true) => Ok(()),
+        _ => Err(NodeError::invalid(format!("a packed tensor must have {count} parts, known at import"))),
+    }
+}
+
+/// The queries, keys and values of a `MultiHeadAttention`, whichever are packed, with their bias.
+fn heads_of(scope: &mut Scope, node: &Node, count: i64) -> Result<Heads> {
+    let query = scope.tensor(node.input(0)?)?;
+    let (key, value) = (optional(scope, node, 1)?, optional(scope, node, 2)?);
+    let rank = |scope: &Scope, x: &Expr| scope.dims(x).map(|dims| dims.len());
+    let mut ready = false;
+    let [q, k, v] = match (key, value) {
+        (None, None) => {
+            has_parts(scope, &query, 3)?;
+            [0, 1, 2].map(|i| packed_part(scope, query.clone(), i))
+        }
+        (Some(key), None) => {
+            has_parts(scope, &key, 2)?;
+            let q = split_heads(scope, query, count);
+            [q, packed_part(scope, key.clone(), 0), packed_part(scope, key, 1)]
+        }
+        (Some(key), Some(value)) if rank(scope, &key)? == 4 => {
+            ready = true;
+            [split_heads(scope, query, count), Ok(key), Ok(value)]
+        }
+        (Some(key), Some(value)) => [query, key, value].map(|x| split_heads(scope, x, count)),
+        (None, Some(_)) => return Err(NodeError::invalid("there are values without keys")),
+    };
+    let mut parts = [q?, k?, v?];
+    let Some(bias) = optional(scope, node, 3)? else {
+        let [q, k, v] = parts;
+        return Ok(Heads { q, k, v });
+    };
+    let mut from = prim::int(0);
+    for part in parts.iter_mut().take(if ready { 1 } else { 3 }) {
+        let (heads, size) = match &scope.dims(part)?[..] {
+            [_, heads, _, size] => (heads.clone(), size.clone()),
+            _ => return Err(NodeError::invalid("a part has not 4 axes")),
+        };
+        let width = dims::product([&heads, &size]);
+        let own = columns(scope, bias.clone(), from.clone(), width.clone())?;
+        let own = scope.reshape(own, vec![heads, prim::int(1), size])?;
+        *part = broadcast_call(scope, "add", [part.clone(), own])?;
+        from = dims::simplify(&(from + width));
+    }
+    let [q, k, v] = parts;
+    Ok(Heads { q, k, v })
+}
+
+/// `MultiHeadAttention`: queries, keys and values are given, each on its own or packed.
 pub fn multi_head(scope: &mut Scope, node: &Node) -> Outputs {
     let count = count_of_heads(node)?;
-    let mut query = scope.tensor(node.input(0)?)?;
-    let help = "export the model with separate queries, keys and values";
-    let (Some(mut key), Some(mut value)) = (optional(scope, node, 1)?, optional(scope, node, 2)?) else {
-        return Err(NodeError::unsupported("packed queries, keys and values are not supported").help(help));
-    };
-    let width = scope.dims(&query)?.get(2).cloned().ok_or_else(|| NodeError::invalid("the query has not 3 axes"))?;
-    let ready = scope.dims(&key)?.len() == 4;
-    if let Some(bias) = optional(scope, node, 3)? {
-        let total = scope.dims(&bias)?[0].clone();
-        let own = columns(scope, bias.clone(), prim::int(0), width.clone())?;
-        query = broadcast_call(scope, "add", [query, own])?;
-        if !ready {
-            let part = columns(scope, bias.clone(), width.clone(), width.clone())?;
-            key = broadcast_call(scope, "add", [key, part])?;
-            let rest = dims::simplify(&(&total - &width - &width));
-            let part = columns(scope, bias, &width + &width, rest)?;
-            value = broadcast_call(scope, "add", [value, part])?;
-        }
-    }
-    let q = split_heads(scope, query, count)?;
-    let (mut k, mut v) =
-        if ready { (key, value) } else { (split_heads(scope, key, count)?, split_heads(scope, value, count)?) };
+    let Heads { q, mut k, mut v } = heads_of(scope, node, count)?;
     if let (Some(old_k), Some(old_v)) = (optional(scope, node, 6)?, optional(scope, node, 7)?) {
         k = join(scope, [old_k, k], 2)?;
         v = join(scope, [old_v, v], 2)?;
@@ -280,9 +356,23 @@ pub fn rotary(scope: &mut Scope, node: &Node) -> Outputs {
         _ => return Err(NodeError::invalid(format!("the input has {rank} axes, not 3 or 4"))),
     };
     let positions = scope.tensor(node.input(1)?)?;
+    let y = turned_pairs(scope, (x, positions), (cos, sin), half, node.flag("interleaved", false)?)?;
+    one(if rank == 3 { join_heads(scope, y)? } else { y })
+}
+
+/// Heads whose first `2 * half` elements are turned in pairs, by the angles of their positions: one for each row and step, or
+/// that of the first step.
+pub(super) fn turned_pairs(
+    scope: &mut Scope,
+    (x, positions): (Expr, Expr),
+    (cos, sin): (Expr, Expr),
+    half: i64,
+    interleaved: bool,
+) -> Result<Expr> {
     let (shape, from_one) = (scope.dims(&x)?, scope.dims(&positions)?.len() == 1);
-    let (interleaved, turned) = (node.flag("interleaved", false)?, 2 * half);
-    let y = scope.te("rotary", vec![x, positions, cos, sin], |inputs| {
+    let last = scope.dims(&cos)?[0].clone() - 1;
+    let turned = 2 * half;
+    scope.te("rotary", vec![x, positions, cos, sin], |inputs| {
         let (x, positions, cos, sin) = (&inputs[0], &inputs[1], &inputs[2], &inputs[3]);
         vec![te::compute("rotary", shape, |at: &[PrimExpr]| {
             let (batch, step, j) = (&at[0], &at[2], &at[3]);
@@ -291,6 +381,8 @@ pub fn rotary(scope: &mut Scope, node: &Node) -> Outputs {
             } else {
                 prim::cast(DataType::int(64), positions.at(&[batch.clone(), step.clone()]))
             };
+            // A position that the tables do not have is the caller's mistake, and must not read elsewhere.
+            let position = prim::max(prim::min(position, last.clone()), prim::int(0));
             // Which angle, the other of the pair, and whether this is the pair's first.
             let (angle, other, first) = if interleaved {
                 let odd = prim::floormod(j, prim::int(2));
@@ -310,6 +402,5 @@ pub fn rotary(scope: &mut Scope, node: &Node) -> Outputs {
             let value = prim::select(first, along.clone() - across.clone(), along + across);
             prim::if_then_else(prim::lt(j.clone(), prim::int(turned)), value, x.at(at))
         })]
-    })?;
-    one(if rank == 3 { join_heads(scope, y)? } else { y })
+    })
 }

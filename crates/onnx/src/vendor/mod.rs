@@ -3,13 +3,15 @@
 //! Each is made of standard operations: kernels come out of the compiler's fusion, not out of the operator's name.
 
 pub mod activation;
+pub mod array;
 pub mod attention;
+pub mod group_query;
 pub mod normalization;
 pub mod product;
 pub mod qlinear;
 
 use crate::ops::Rule::Node;
-use crate::ops::{OpRow, activation as standard, shape};
+use crate::ops::{OpRow, activation as standard, pad, places, shape};
 use crate::quantized::linear;
 
 /// Every operator of the set that is imported, by name.
@@ -24,9 +26,14 @@ pub static TABLE: &[OpRow] = &[
     OpRow { name: "FusedGemm", versions: &[(1, Node(product::fused_gemm))] },
     OpRow { name: "FusedMatMul", versions: &[(1, Node(product::fused_matmul))] },
     OpRow { name: "Gelu", versions: &[(1, Node(standard::gelu))] },
+    OpRow { name: "GroupQueryAttention", versions: &[(1, Node(group_query::group_query))] },
+    OpRow { name: "Inverse", versions: &[(1, Node(array::inverse))] },
     OpRow { name: "MatMulIntegerToFloat", versions: &[(1, Node(product::matmul_integer_to_float))] },
     OpRow { name: "MatMulNBits", versions: &[(1, Node(product::matmul_n_bits))] },
     OpRow { name: "MultiHeadAttention", versions: &[(1, Node(attention::multi_head))] },
+    OpRow { name: "NhwcConv", versions: &[(1, Node(product::nhwc_conv))] },
+    OpRow { name: "Pad", versions: &[(1, Node(pad::pad))] },
+    OpRow { name: "QAttention", versions: &[(1, Node(attention::quantized))] },
     OpRow { name: "QGemm", versions: &[(1, Node(product::q_gemm))] },
     OpRow { name: "QLinearAdd", versions: &[(1, Node(qlinear::add))] },
     OpRow { name: "QLinearAveragePool", versions: &[(1, Node(qlinear::average_pool))] },
@@ -43,4 +50,6 @@ pub static TABLE: &[OpRow] = &[
     OpRow { name: "SimplifiedLayerNormalization", versions: &[(1, Node(normalization::simplified))] },
     OpRow { name: "SkipLayerNormalization", versions: &[(1, Node(normalization::skip))] },
     OpRow { name: "SkipSimplifiedLayerNormalization", versions: &[(1, Node(normalization::skip_simplified))] },
+    OpRow { name: "Trilu", versions: &[(1, Node(places::trilu))] },
+    OpRow { name: "Unique", versions: &[(1, Node(array::unique))] },
 ];

@@ -55,6 +55,27 @@ pub fn fused_conv(scope: &mut Scope, node: &Node) -> Outputs {
     one(ending(scope, node, y)?)
 }
 
+/// `NhwcConv`: a convolution of images and weights whose channels are the last axis.
+pub fn nhwc_conv(scope: &mut Scope, node: &Node) -> Outputs {
+    let mut inputs = Vec::new();
+    for i in 0..2 {
+        let x = scope.tensor(node.input(i)?)?;
+        let rank = scope.dims(&x)?.len();
+        if rank < 3 {
+            return Err(NodeError::invalid(format!("input {i} has {rank} axes where 3 or more are needed")));
+        }
+        let order: Vec<usize> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
+        inputs.push(scope.transpose(x, &order)?);
+    }
+    if let Some(bias) = node.optional(2) {
+        inputs.push(scope.tensor(bias)?);
+    }
+    let y = only(conv::conv(scope, &node.with_inputs(inputs))?)?;
+    let rank = scope.dims(&y)?.len();
+    let order: Vec<usize> = [0].into_iter().chain(2..rank).chain([1]).collect();
+    one(scope.transpose(y, &order)?)
+}
+
 /// `FusedGemm`.
 pub fn fused_gemm(scope: &mut Scope, node: &Node) -> Outputs {
     let y = only(matmul::gemm(scope, node)?)?;
@@ -132,7 +153,8 @@ pub fn q_gemm(scope: &mut Scope, node: &Node) -> Outputs {
     one(broadcast_call(scope, "multiply", [real, scale])?)
 }
 
-/// `MatMulNBits`: a weight of few bits, several to a byte, with a scale for each block of a column.
+/// `MatMulNBits`: a weight of few bits, several to a byte, with a scale for each block of a column. `g_idx` says for each row
+/// whose block's scale and zero it has.
 pub fn matmul_n_bits(scope: &mut Scope, node: &Node) -> Outputs {
     let whole = |name: &str| {
         node.int(name)?.filter(|v| *v > 0).ok_or_else(|| NodeError::invalid(format!("`{name}` is missing")))
@@ -142,9 +164,6 @@ pub fn matmul_n_bits(scope: &mut Scope, node: &Node) -> Outputs {
         return Err(NodeError::unsupported(format!(
             "weights of {bits} bits are not supported; of 2, 4 and 8 they are"
         )));
-    }
-    if node.optional(4).is_some() {
-        return Err(NodeError::unsupported("`g_idx` is not supported").help("quantize the model without reordering"));
     }
     let x = scope.tensor(node.input(0)?)?;
     let (packed, scales) = (scope.tensor(node.input(1)?)?, scope.tensor(node.input(2)?)?);
@@ -161,9 +180,21 @@ pub fn matmul_n_bits(scope: &mut Scope, node: &Node) -> Outputs {
         let columns = if zeros_are_packed { (blocks * bits + 7) / 8 } else { blocks };
         args.push(scope.reshape(zeros, [n, columns].map(prim::int).to_vec())?);
     }
+    // Which block's scale a row has, where they were reordered.
+    let with_zeros = args.len() > 2;
+    let groups = node.optional(4).map(|groups| scope.tensor(groups)).transpose()?;
+    if let Some(groups) = &groups
+        && !matches!(&scope.dims(groups)?[..], [n] if n.as_int().is_some_and(|n| n >= k))
+    {
+        return Err(NodeError::invalid(format!("`g_idx` must have {k} elements")));
+    }
+    let reordered = groups.is_some();
+    args.extend(groups);
     let per_byte = 8 / bits;
     let weight = scope.te("unpack", args, |inputs| {
-        let (packed, scales, zeros) = (inputs[0].clone(), inputs[1].clone(), inputs.get(2).cloned());
+        let (packed, scales) = (inputs[0].clone(), inputs[1].clone());
+        let zeros = inputs.get(2).filter(|_| with_zeros).cloned();
+        let groups = inputs.last().filter(|_| reordered).cloned();
         let int = DataType::int(32);
         // Field `i` of those that share a byte, the first in the lowest bits.
         let field = |byte: PrimExpr, i: PrimExpr| {
@@ -176,6 +207,13 @@ pub fn matmul_n_bits(scope: &mut Scope, node: &Node) -> Outputs {
             let (of, inside) = (prim::floordiv(&row, prim::int(block)), prim::floormod(&row, prim::int(block)));
             let byte = packed.at(&[column.clone(), of.clone(), prim::floordiv(&inside, prim::int(per_byte))]);
             let value = prim::cast(dtype, field(byte, inside));
+            let of = match &groups {
+                Some(groups) => {
+                    let group = prim::cast(DataType::int(64), groups.at(&[row]));
+                    prim::max(prim::min(group, prim::int(blocks - 1)), prim::int(0))
+                }
+                None => of,
+            };
             let zero = match &zeros {
                 None => prim::constant(dtype, 2f64.powi(bits as i32 - 1)),
                 Some(zeros) if zeros_are_packed => {
