@@ -84,7 +84,7 @@ def memory(process):
     """Megabytes of a process: its own, and those of files that others may have mapped too."""
     lines = pathlib.Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     of = {line.split(":")[0]: int(line.split()[1]) / 1e3 for line in lines[1:]}
-    return of["Private_Dirty"], of["Rss"], of["Pss"]
+    return of["Anonymous"], of["Rss"], of["Pss"]
 
 
 def compile_apart(model, library, *options):
