@@ -11,7 +11,8 @@
  *     cc -O2 -static -DMODEL='"model_"' -I crates/capi/include -o model examples/c/run.c model.o target/release/librelaxide_runtime.a -lm
  *     ./model -o results ids.npy mask=mask.npy
  *
- * Files are inputs in order, or by name. Results have the names that the model gives them.
+ * Files are inputs in order, or by name. Results have the names that the model gives them. -t THREADS says how many threads kernels
+ * use, -w FILE where weights are that are not in the model nor in the file beside it.
  */
 #include "relaxide.h"
 
@@ -129,14 +130,20 @@ static int write_npy(const char *path, const RelaxideTensorInfo *info) {
 /* ---- The model ------------------------------------------------------------------------------------------------- */
 
 static int open_model(int argc, char **argv, int *next, RelaxideModel **model) {
+    const char *weights = NULL;
+    for (int i = 1; i + 1 < argc; ++i)
+        if (strcmp(argv[i], "-w") == 0) weights = argv[i + 1];
+    int code;
 #ifdef MODEL
-    (void)argc, (void)argv, (void)next;
-    return relaxide_model_linked(MODEL, model) != 0 ? failed("the model inside") : 0;
+    const char *path = "the model inside";
+    (void)next;
+    code = weights ? relaxide_model_linked_with_weights(MODEL, weights, model) : relaxide_model_linked(MODEL, model);
 #else
-    if (*next >= argc) return refused("usage", "relaxide-run MODEL.so [-t THREADS] [-o FOLDER] [NAME=]FILE.npy …");
+    if (*next >= argc) return refused("usage", "relaxide-run MODEL.so [-t THREADS] [-w WEIGHTS] [-o FOLDER] [NAME=]FILE.npy …");
     const char *path = argv[(*next)++];
-    return relaxide_model_load(path, model) != 0 ? failed(path) : 0;
+    code = weights ? relaxide_model_load_with_weights(path, weights, model) : relaxide_model_load(path, model);
 #endif
+    return code != 0 ? failed(path) : 0;
 }
 
 /* The place of an input among those of `main`: that of its name, or else the first that is empty. */
@@ -210,6 +217,7 @@ int main(int argc, char **argv) {
         const char *word = argv[next];
         size_t index;
         if (strcmp(word, "-o") == 0 && next + 1 < argc) folder = argv[++next];
+        else if (strcmp(word, "-w") == 0 && next + 1 < argc) ++next; /* taken when the model was opened */
         else if (strcmp(word, "-t") == 0 && next + 1 < argc) {
             if (relaxide_set_num_threads(atoi(argv[++next])) != 0) code = failed("-t");
         } else if (place(model, params, inputs, &word, &index) != 0) code = 1;

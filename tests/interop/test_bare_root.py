@@ -122,20 +122,24 @@ FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O2", "-I", ROOT / "crates"
 
 
 @built
-@pytest.mark.parametrize("weights", ["library", "safetensors"])
+@pytest.mark.parametrize("weights", ["inside", "beside", "elsewhere"])
 def test_a_model_is_one_static_program_in_an_empty_root(weights, tmp_path, runtime, sentences):
     path, cases = sentences
     root = tmp_path / "root"
     root.mkdir()
-    call(COMMAND, "compile", path, "-o", tmp_path / "model.o", "--prefix", "model_", "--weights", weights, "--quiet")
+    place = [] if weights == "inside" else ["--weights", "safetensors"]
+    call(COMMAND, "compile", path, "-o", tmp_path / "model.o", "--prefix", "model_", "--quiet", *place)
     model = [tmp_path / "model.o", runtime / "librelaxide_runtime.a", "-lm"]
     call("cc", "-static", "-s", '-DMODEL="model_"', *FLAGS, *model, "-o", root / "sentences")
     assert os.listdir(root) == ["sentences"]
-    if weights == "safetensors":
+    command = ["/sentences"]
+    if weights != "inside":
         assert (root / "sentences").stat().st_size < 20_000_000
-        shutil.move(tmp_path / "model.safetensors", root)
+        shutil.move(tmp_path / "model.safetensors", root / ("model.safetensors" if weights == "beside" else "weights"))
+    if weights == "elsewhere":
+        command += ["-w", "/weights"]
     assert "not a dynamic executable" in subprocess.run(["ldd", root / "sentences"], capture_output=True, text=True).stderr
-    check_in_root(root, ["/sentences"], cases)
+    check_in_root(root, command, cases)
 
 
 @built
