@@ -184,7 +184,7 @@ fn fastest(mut call: impl FnMut()) -> f64 {
 
 fn main() {
     let wanted = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
-    let target = Target::default();
+    let target = std::env::var("KERNEL_TARGET").map_or_else(|_| Target::default(), |t| t.parse().expect("a target"));
     let threads = std::env::var("TVM_NUM_THREADS").ok().and_then(|n| n.parse().ok());
     let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let roof = Roof::measure(threads);

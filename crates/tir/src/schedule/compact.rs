@@ -64,6 +64,7 @@ fn compacted(reduce: &Reduce) -> Option<(Stage, Reduce)> {
         output: buffer.clone(),
         reduction: None,
         value: substitute(&column, &map),
+        ahead: None,
     };
     reduce.stage.value = mul(load(&buffer, at(&axes)), row);
     Some((copy, reduce))

@@ -43,7 +43,6 @@ pub use by_hand::{IS_SCHEDULED, scheduled_by_hand};
 pub use group::{Reduce, Work};
 use lanes::Views;
 pub use machine::Machine;
-use read_ahead::ReadAhead;
 pub use stage::{Axis, Item, Program, Reduction, Stage};
 
 use crate::{PrimFunc, Stmt};
@@ -111,8 +110,6 @@ pub struct Cx {
     pub views: Views,
     /// Buffers of the kernel's own that one piece of work alone uses.
     pub private: HashSet<Ref<Buffer>>,
-    /// What the piece at hand asks for ahead of its use.
-    pub read_ahead: Option<ReadAhead>,
 }
 
 fn private(program: &Program, work: &[Work]) -> HashSet<Ref<Buffer>> {
@@ -136,7 +133,7 @@ pub fn apply(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleErro
     let work = compact::run(&mut program, work);
     let work = rows::join(&program, work);
     let private = private(&program, &work);
-    let mut cx = Cx { machine: Machine::of(target), views: Views::default(), private, read_ahead: None };
+    let mut cx = Cx { machine: Machine::of(target), views: Views::default(), private };
     let mut notes = Vec::new();
     let mut body = Vec::new();
     for piece in &work {

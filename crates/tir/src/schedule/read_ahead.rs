@@ -29,7 +29,7 @@ const SHORT: i64 = 512;
 const NARROW: i64 = 32;
 
 /// What a piece of work asks for ahead of its use.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ReadAhead {
     /// Inputs whose rows are asked for.
     buffers: HashSet<Ref<Buffer>>,
@@ -38,8 +38,13 @@ pub struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// The piece that should ask, what for, and statements that find the next row; `None` where no piece should.
-    pub fn in_rows(rows: &Rows, row: &Ref<Var>, count: &PrimExpr) -> Option<(usize, ReadAhead, Vec<Stmt>)> {
+    /// The piece that should ask, what for, and statements that find the row `step` rows on; `None` where no piece should.
+    pub fn in_rows(
+        rows: &Rows,
+        row: &Ref<Var>,
+        step: PrimExpr,
+        count: &PrimExpr,
+    ) -> Option<(usize, ReadAhead, Vec<Stmt>)> {
         let written: HashSet<&Ref<Buffer>> = rows.pieces.iter().filter_map(output).collect();
         let inputs = |work: &Work| work.buffers().into_iter().filter(|b| !written.contains(b)).collect::<HashSet<_>>();
         let mut read = HashSet::new();
@@ -60,7 +65,7 @@ impl ReadAhead {
             rows.axes.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), extent: a.extent.clone() }).collect();
         let next = rows.axes.iter().zip(&axes).map(|(a, b)| (a.var.clone(), PrimExpr::from(&b.var))).collect();
         let (_, binds) = nest::fuse(&axes, &after);
-        let found = Stmt::bind(after, min(add(PrimExpr::from(row), int(1)), sub(count, int(1))));
+        let found = Stmt::bind(after, min(add(PrimExpr::from(row), step), sub(count, int(1))));
         Some((piece, ReadAhead { buffers, next }, [found].into_iter().chain(binds).collect()))
     }
 

@@ -42,8 +42,27 @@ pub struct Rows {
     pub axes: Vec<Axis>,
     /// The pieces, over the rest of their axes.
     pub pieces: Vec<Work>,
-    /// What lies between the pieces and nobody else reads, as large as a row.
+    /// What lies between the pieces and nobody else reads, as large as a row, or as the rows that are taken together.
     pub scratch: Vec<Ref<Buffer>>,
+    /// How rows are taken together, where they may be short.
+    pub together: Option<Together>,
+}
+
+/// Short rows taken together: each piece goes through all of them before the next piece, so that the processor need not wait
+/// for the end of a row, where the lanes of a vector become one number.
+#[derive(Clone, Debug)]
+pub struct Together {
+    /// How many: [`Together::MOST`] at most.
+    pub count: Ref<Var>,
+    /// Which of them a row is, and its place in scratch.
+    pub slot: Ref<Var>,
+}
+
+impl Together {
+    /// Rows that are taken together at most.
+    pub const MOST: i64 = 16;
+    /// Elements of the rows that are taken together, unless one row alone has more.
+    pub const ELEMENTS: i64 = 1024;
 }
 
 /// Joins neighbours that share rows.
@@ -255,13 +274,16 @@ impl<'a> Run<'a> {
         let private = |p: &Piece<'_>| program.intermediates.contains(p.output) && !read_elsewhere.contains(p.output);
         let names: Vec<(usize, PrimExpr)> =
             order.iter().zip(&axes).map(|(row, axis)| (*row, PrimExpr::from(&axis.var))).collect();
+        let longest = self.pieces.iter().map(Piece::row_elements).try_fold(0, |longest, n| Some(longest.max(n?)));
+        let is_short = longest.is_none_or(|n| 2 * n <= Together::ELEMENTS);
+        let together = is_short.then(|| Together { count: Var::dim("together"), slot: Var::dim("slot") });
         let mut scratch: HashMap<Ref<Buffer>, Scratch> = HashMap::new();
         let mut lent = HashSet::new();
         for (at, piece) in self.pieces.iter().enumerate().filter(|(_, p)| private(p)) {
             let host = self.host(at).filter(|host| !private(host) && !lent.contains(host.output));
             let guest =
                 host.and_then(|host| Scratch::inside(piece, host, &names).inspect(|_| _ = lent.insert(host.output)));
-            scratch.insert(piece.output.clone(), guest.unwrap_or_else(|| Scratch::of(piece)));
+            scratch.insert(piece.output.clone(), guest.unwrap_or_else(|| Scratch::of(piece, together.as_ref())));
         }
         let pieces = self.pieces.iter().map(|p| {
             let place = |row: usize| order.iter().position(|r| *r == row).and_then(|i| axes.get(i));
@@ -273,7 +295,7 @@ impl<'a> Run<'a> {
         below_maximum::mark(&mut pieces);
         let own = |p: &Piece<'_>| scratch.get(p.output).filter(|s| s.is_own).map(|s| s.buffer.clone());
         let scratch = self.pieces.iter().filter_map(own).collect();
-        Rows { axes, pieces, scratch }
+        Rows { axes, pieces, scratch, together }
     }
 }
 
@@ -296,15 +318,21 @@ enum Place {
 
 impl Scratch {
     /// A buffer of its own.
-    fn of(piece: &Piece<'_>) -> Scratch {
+    fn of(piece: &Piece<'_>, together: Option<&Together>) -> Scratch {
         let dims = piece.dims();
         let kept: Vec<usize> = (0..dims.len()).filter(|d| dims[*d].is_none()).collect();
         let shape: Vec<PrimExpr> = kept.iter().filter_map(|d| piece.output.shape.get(*d).cloned()).collect();
-        let (shape, places) = match kept.is_empty() {
+        let one = product(&shape).is_int(1);
+        let (mut shape, mut places) = match kept.is_empty() {
             true => (vec![int(1)], vec![Place::Fixed(int(0))]),
             false => (shape, kept.into_iter().map(Place::Dim).collect()),
         };
-        let scope = if product(&shape).is_int(1) { "local" } else { "global" };
+        if let Some(together) = together {
+            let count = if one { int(Together::MOST) } else { PrimExpr::from(&together.count) };
+            shape.insert(0, count);
+            places.insert(0, Place::Fixed(PrimExpr::from(&together.slot)));
+        }
+        let scope = if one { "local" } else { "global" };
         let name = piece.output.name.clone();
         Scratch { buffer: Buffer::scoped(name, piece.output.dtype, shape, scope), is_own: true, places }
     }
@@ -312,7 +340,7 @@ impl Scratch {
     /// The row that a later piece writes: what it keeps until then is scratch for free, and the memory is asked for early,
     /// while there is still something to compute.
     fn inside(piece: &Piece<'_>, host: &Piece<'_>, rows: &[(usize, PrimExpr)]) -> Option<Scratch> {
-        if piece.output.dtype != host.output.dtype || product(&Scratch::of(piece).buffer.shape).is_int(1) {
+        if piece.output.dtype != host.output.dtype || product(&Scratch::of(piece, None).buffer.shape).is_int(1) {
             return None;
         }
         let reads: Vec<_> = host.loads.iter().filter(|l| l.buffer == *piece.output).collect();

@@ -18,6 +18,7 @@ use relaxide_ir::prim::{BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap, ca
 use relaxide_ir::{Buffer, DataType, Var};
 
 use super::affine::{all_same, loads, uses_any};
+use super::read_ahead::ReadAhead;
 use crate::analysis::wide::{Widen, wider};
 use crate::functor::StmtVisitor;
 use crate::{BufferStore, IterKind, PrimFunc, SBlockRealize, Stmt};
@@ -57,6 +58,8 @@ pub struct Stage {
     pub reduction: Option<Reduction>,
     /// The value at a point of all axes.
     pub value: PrimExpr,
+    /// What is asked for ahead of its use.
+    pub ahead: Option<ReadAhead>,
 }
 
 /// A top-level statement of a kernel.
@@ -295,7 +298,16 @@ fn read_block(realize: &SBlockRealize, axes: Vec<(IterKind, Axis)>, fixed: &VarM
     if indices.iter().any(|i| uses_any(i, reduce.iter().map(|a| &a.var))) {
         return None;
     }
-    Some(Stage { name: block.name.clone(), spatial, reduce, output: store.buffer.clone(), indices, reduction, value })
+    Some(Stage {
+        name: block.name.clone(),
+        spatial,
+        reduce,
+        output: store.buffer.clone(),
+        indices,
+        reduction,
+        value,
+        ahead: None,
+    })
 }
 
 /// Reads `C[i] = C[i] op value` in either order of the operands.

@@ -11,9 +11,6 @@ const EXP: [f64; 5] = [
     4.999_999_344_774_539_4e-1,
 ];
 
-/// Cephes' minimax coefficients of `(tanh x - x) / x^3` in `x^2` on `[-0.625, 0.625]`.
-const TANH: [f64; 5] = [-5.704_988_72e-3, 2.063_908_88e-2, -5.373_971_55e-2, 1.333_144_2e-1, -3.333_328_2e-1];
-
 /// ln 2 in two parts; the first has so few bits that its products with exponents are exact.
 const LN2_HIGH: f64 = 0.693_359_375;
 const LN2_LOW: f64 = -2.121_944_4e-4;
@@ -117,26 +114,32 @@ impl FunctionText<'_> {
         self.op("shl", n, &Val::int(n.ty, 23))
     }
 
-    /// The hyperbolic tangent in single precision.
+    /// The hyperbolic tangent in single precision: `d / (d + 2)`, `d = e^(2|x|) - 1`.
+    ///
+    /// With `2|x| = n ln 2 + 2r`, `d` is `2^n (e^(2r) - 1) + (2^n - 1)`, of which nothing is lost for small arguments: there
+    /// `n` is zero.
     pub fn tanh(&mut self, x: &Val) -> Val {
         let magnitude = self.fabs(x);
-        let square = self.fmul(x, x);
-        let tail = self.polynomial(&square, &TANH);
-        let cube = self.fmul(&square, x);
-        let small = self.fmuladd(&tail, &cube, x);
-        let doubled = self.fadd(&magnitude, &magnitude);
         // From here on the result is one.
-        let bounded = self.at_most(&doubled, 20.0);
-        let (fraction, exponent) = self.exp_parts(&bounded, BIAS);
+        let bounded = self.at_most(&magnitude, 10.0);
+        let (n, exponent) = self.nearest_bits(&bounded, 2.0 * std::f64::consts::LOG2_E, BIAS);
+        let r = self.fmuladd(&n, &Val::float(x.ty, -LN2_HIGH / 2.0), &bounded);
+        let r = self.fmuladd(&n, &Val::float(x.ty, -LN2_LOW / 2.0), &r);
+        let mut coefficients = [2.0; EXP.len() + 1];
+        let mut scale = 2.0;
+        for (coefficient, exp) in coefficients[..EXP.len()].iter_mut().zip(EXP).rev() {
+            scale *= 2.0;
+            *coefficient = exp * scale;
+        }
+        let less_one = self.polynomial(&r, &coefficients);
+        let less_one = self.fmul(&less_one, &r);
         let power = self.power_of_two(&exponent);
         let power = self.bitcast(&power, x.ty);
-        let one = Val::float(x.ty, 1.0);
-        let denominator = self.fmuladd(&fraction, &power, &one);
-        let quotient = self.fdiv(&Val::float(x.ty, 2.0), &denominator);
-        let large = self.fsub(&one, &quotient);
-        let large = self.copysign(&large, x);
-        let is_small = self.fcmp("olt", &magnitude, &Val::float(x.ty, 0.625));
-        self.select(&is_small, &small, &large)
+        let power_less_one = self.fsub(&power, &Val::float(x.ty, 1.0));
+        let difference = self.fmuladd(&less_one, &power, &power_less_one);
+        let sum = self.fadd(&difference, &Val::float(x.ty, 2.0));
+        let quotient = self.fdiv(&difference, &sum);
+        self.copysign(&quotient, x)
     }
 
     /// `1 / (1 + e^-x)`, in single precision by our exponential and in double by the library's.

@@ -10,7 +10,7 @@
 //! | --- | --- | --- |
 //! | exp, exp2, exp10 | 2 | `2^n * p(r)`, Cody-Waite reduction, minimax polynomial of degree 6 |
 //! | log, log2, log10 | 3 | `n ln 2 + p(m - 1)`, `m` in `[√½, √2)`, Cephes' polynomial |
-//! | tanh | 3 | odd polynomial below 0.625, `1 - 2 / (exp(2x) + 1)` above |
+//! | tanh | 3 | `d / (d + 2)`, `d = exp(2x) - 1` in parts that lose nothing |
 //! | sigmoid | 4 | `1 / (1 + exp(-x))` |
 //! | erf | 4 | odd polynomial below 1, `1 - exp(q(x))` above |
 //! | pow | 1 | in double precision: `exp2(y log2 x)` |

@@ -47,8 +47,15 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
         (start.clone(), min(int(BLOCK), sub(&inner.extent, start)))
     };
     let none = VarMap::new();
-    let row =
-        Row { axis: &inner.var, lanes, buffer: &stage.output, indices: &stage.indices, map: &none, tail: Tail::Masked };
+    let row = Row {
+        axis: &inner.var,
+        lanes,
+        buffer: &stage.output,
+        indices: &stage.indices,
+        map: &none,
+        tail: Tail::Masked,
+        ahead: stage.ahead.as_ref(),
+    };
     let length = Var::dim("length");
     let (bind, extent) = match extent.as_int() {
         Some(n) => (Stmt::nop(), int(n)),

@@ -64,7 +64,7 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
 
     let none = VarMap::new();
     let (buffer, indices) = (&stage.output, &stage.indices);
-    let row = Row { axis: &inner.var, lanes, buffer, indices, map: &none, tail: Tail::Masked };
+    let row = Row { axis: &inner.var, lanes, buffer, indices, map: &none, tail: Tail::Masked, ahead: None };
     let done = mul(&count, int(factor));
     let behind = row.emit(cx, &done, &sub(&inner.extent, &done), &stage.value)?;
     let narrow = row.emit(cx, &int(0), &inner.extent, &stage.value)?;

@@ -150,6 +150,7 @@ mod tests {
             indices: axes.iter().map(|a| PrimExpr::from(&a.var)).collect(),
             reduction: None,
             value,
+            ahead: None,
         }
     }
 

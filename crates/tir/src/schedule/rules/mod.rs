@@ -7,6 +7,7 @@ mod elementwise;
 mod fallback;
 mod independent;
 mod interleave;
+mod kept_row;
 mod matmul;
 mod merge;
 mod reduction;

@@ -31,6 +31,7 @@ use super::super::lanes::{Lanes, splat};
 use super::super::{Axis, Cx, Reduce, Reduction, Refusal, nest};
 use super::contraction::contiguous_axis;
 use super::elementwise::widest;
+use super::kept_row::KeptRow;
 use super::register_tile::{RegisterTile, Rows};
 use crate::Stmt;
 
@@ -49,7 +50,7 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     match (along_reduction.filter(|a| long(a)), along_output.filter(long)) {
         // A window that slides along the output's row is contiguous both ways; the output's way has no lanes to join.
         (_, Some(x)) if is_contiguous(&reduce.stage.value, &x.var) => columns(cx, reduce, reduction, &x, lanes),
-        (Some(axis), _) => terms(cx, reduce, reduction, axis, lanes),
+        (Some(axis), _) => along(cx, reduce, axis, lanes, None),
         (None, Some(x)) => columns(cx, reduce, reduction, &x, lanes),
         (None, None) => Err(Refusal::new("no axis is contiguous and as long as a vector")),
     }
@@ -86,11 +87,27 @@ pub fn identity(op: BinaryOp, dtype: DataType) -> Result<PrimExpr, Refusal> {
 }
 
 /// Vectors of terms along a reduction axis.
-fn terms(cx: &mut Cx, reduce: &Reduce, reduction: &Reduction, axis: &Axis, lanes: i64) -> Result<Stmt, Refusal> {
+///
+/// With a row that is made on the way, which must be all that is reduced.
+pub fn along(
+    cx: &mut Cx,
+    reduce: &Reduce,
+    axis: &Axis,
+    lanes: i64,
+    kept: Option<&KeptRow<'_>>,
+) -> Result<Stmt, Refusal> {
+    let Some(reduction) = &reduce.stage.reduction else { return Err(Refusal::new("it does not reduce")) };
     let stage = &reduce.stage;
-    let sum = Sum { op: reduction.op, value: &stage.value, axis, lanes, dtype: stage.output.dtype };
+    let vectors = match kept {
+        // What an exponential holds fills sixteen registers.
+        Some(_) if cx.machine.vector_registers < 32 => {
+            std::env::var("KV").ok().and_then(|v| v.parse().ok()).unwrap_or(1)
+        }
+        _ => VECTORS,
+    };
+    let sum = Sum { op: reduction.op, value: &stage.value, axis, lanes, dtype: stage.output.dtype, kept, vectors };
     let others: Vec<Axis> = stage.reduce.iter().filter(|a| a.var != axis.var).cloned().collect();
-    let (statements, total) = sum.emit(cx, &others, &VarMap::new())?;
+    let (statements, total) = sum.emit(cx, &others)?;
     let total = binary(reduction.op, reduction.init.clone(), total);
     let value: PrimExpr = Ref::new(Let { var: reduce.acc.clone(), value: total, body: reduce.finish.clone() }).into();
     let store = Stmt::store(&reduce.output, reduce.indices.clone(), freshen_lets(&value));
@@ -98,47 +115,56 @@ fn terms(cx: &mut Cx, reduce: &Reduce, reduction: &Reduction, axis: &Axis, lanes
     Ok(over(cx, reduce, &stage.spatial, body))
 }
 
-/// A reduction of terms in vectors, for rules that have it as a part.
-pub struct Sum<'a> {
+/// A reduction of terms in vectors.
+struct Sum<'a> {
     /// How terms combine.
-    pub op: BinaryOp,
+    op: BinaryOp,
     /// A term.
-    pub value: &'a PrimExpr,
+    value: &'a PrimExpr,
     /// The axis that is contiguous.
-    pub axis: &'a Axis,
+    axis: &'a Axis,
     /// Lanes of a vector.
-    pub lanes: i64,
+    lanes: i64,
     /// Type of the result.
-    pub dtype: DataType,
+    dtype: DataType,
+    /// The row that is made on the way.
+    kept: Option<&'a KeptRow<'a>>,
+    /// Accumulators.
+    vectors: i64,
 }
 
 impl Sum<'_> {
     /// The statements that combine all terms, and the scalar that holds the result behind them.
-    pub fn emit(&self, cx: &mut Cx, others: &[Axis], map: &VarMap) -> Result<(Stmt, PrimExpr), Refusal> {
+    fn emit(&self, cx: &mut Cx, others: &[Axis]) -> Result<(Stmt, PrimExpr), Refusal> {
         let (op, dtype, lanes) = (self.op, self.dtype, self.lanes);
-        let acc = Buffer::scoped("acc", dtype, [int(VECTORS * lanes)], "local");
+        let acc = Buffer::scoped("acc", dtype, [int(self.vectors * lanes)], "local");
         let at = |j: i64| ramp(int(j * lanes), int(1), lanes);
         let neutral = broadcast(identity(op, dtype)?, lanes);
         let mut list = vec![Stmt::alloc(&acc)];
-        list.extend((0..VECTORS).map(|j| Stmt::store(&acc, [at(j)], neutral.clone())));
-        let tiles = nest::tiles_then_vectors(int(0), &self.axis.extent, lanes, VECTORS, |tile| {
+        list.extend((0..self.vectors).map(|j| Stmt::store(&acc, [at(j)], neutral.clone())));
+        let tiles = nest::tiles_then_vectors(int(0), &self.axis.extent, lanes, self.vectors, |tile| {
             let steps: Result<Vec<Stmt>, Refusal> = (0..tile.vectors)
                 .map(|j| {
                     let mask = tile.mask_of(j);
-                    let term = Lanes::new(&mut cx.views, &self.axis.var, tile.at(j, lanes), lanes, mask, map)
-                        .vector(self.value)?;
+                    let axis = &self.axis.var;
+                    let (made, names) = match self.kept {
+                        Some(kept) => kept.vector(cx, &tile, j, axis, lanes)?,
+                        None => (Stmt::nop(), VarMap::new()),
+                    };
+                    let term =
+                        Lanes::new(&mut cx.views, axis, tile.at(j, lanes), lanes, mask, &names).vector(self.value)?;
                     let term = match mask {
                         Some(mask) => select(mask.vector(lanes), term, neutral.clone()),
                         None => term,
                     };
-                    Ok(Stmt::store(&acc, [at(j)], binary(op, load(&acc, [at(j)]), term)))
+                    Ok(Stmt::seq([made, Stmt::store(&acc, [at(j)], binary(op, load(&acc, [at(j)]), term))]))
                 })
                 .collect();
             Ok::<_, Refusal>(Stmt::seq(steps?))
         })?;
         list.push(nest::serial(others, tiles));
-        // Halve what is left, vectors first, until one lane remains.
-        let mut vectors = VECTORS;
+        // Halve what is left, vectors first, then the last one's lanes, until one remains.
+        let mut vectors = self.vectors;
         while vectors > 1 {
             vectors /= 2;
             for j in 0..vectors {
@@ -146,13 +172,15 @@ impl Sum<'_> {
                 list.push(Stmt::store(&acc, [at(j)], joined));
             }
         }
-        let mut left: Vec<PrimExpr> = (0..lanes).map(|l| load(&acc, [int(l)])).collect();
-        while left.len() > 1 {
-            let half = left.len() / 2;
-            left = (0..half).map(|l| binary(op, left[l].clone(), left[l + half].clone())).collect();
+        let part = |from: i64, lanes: i64| if lanes == 1 { int(from) } else { ramp(int(from), int(1), lanes) };
+        let mut left = lanes;
+        while left > 1 {
+            left /= 2;
+            let joined = binary(op, load(&acc, [part(0, left)]), load(&acc, [part(left, left)]));
+            list.push(Stmt::store(&acc, [part(0, left)], joined));
         }
         let total = Var::prim("total", dtype);
-        list.push(Stmt::bind(total.clone(), left.remove(0)));
+        list.push(Stmt::bind(total.clone(), load(&acc, [int(0)])));
         Ok((Stmt::seq(list), PrimExpr::from(&total)))
     }
 }

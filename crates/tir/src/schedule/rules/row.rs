@@ -23,6 +23,7 @@ use relaxide_ir::{Buffer, Var};
 use super::super::affine::{linear, loads, uses, uses_any};
 use super::super::lanes::Lanes;
 use super::super::nest::Tile;
+use super::super::read_ahead::ReadAhead;
 use super::super::{Cx, Refusal, nest};
 use crate::Stmt;
 
@@ -40,6 +41,8 @@ pub struct Row<'a> {
     pub map: &'a VarMap,
     /// How the row ends.
     pub tail: Tail,
+    /// What is asked for on the way.
+    pub ahead: Option<&'a ReadAhead>,
 }
 
 /// What the last vector of a row may write.
@@ -91,7 +94,7 @@ impl Row<'_> {
 
     fn store(&self, cx: &mut Cx, tile: &Tile, value: &PrimExpr) -> Result<Stmt, Refusal> {
         let base = tile.base.clone();
-        let ahead = cx.read_ahead.clone().map(|ahead| ahead.of(cx, self.axis, &base, self.lanes, value));
+        let ahead = self.ahead.map(|ahead| ahead.of(cx, self.axis, &base, self.lanes, value));
         let lanes = Lanes::new(&mut cx.views, self.axis, base, self.lanes, tile.mask_of(0), self.map);
         let store = match self.tail {
             Tail::Masked => lanes.store(self.buffer, self.indices, value),

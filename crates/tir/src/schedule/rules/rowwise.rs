@@ -9,17 +9,22 @@
 //!         the nest of each piece over one row, by the rule that takes it
 //! ```
 //!
+//! Short rows go in groups of 1024 elements, and each piece through a whole group: `M[13], E[13, n], S[13]`. At the end of
+//! a row's sum the lanes of a vector become one number, on which the rest of the row waits; the next row does not.
+//!
 //! Parameters: elements of a task, which hide its start and the allocation. Roof: memory bandwidth, reading the input once
 //! and writing the output once, where the functions in between are not dearer than that.
 
+use relaxide_ffi::Ref;
 use relaxide_ir::Var;
 use relaxide_ir::prim::{PrimExpr, PrimMutator, add, floordiv, int, max, min, mul, sub};
 
 use super::super::affine::{cost, product};
 use super::super::read_ahead::ReadAhead;
-use super::super::rows::Rows;
+use super::super::rows::{Rows, Together};
 use super::super::{Axis, Cx, Note, ScheduleError, Work, nest};
-use crate::functor::StmtMutator;
+use super::kept_row;
+use crate::functor::{StmtMutator, fresh_copy};
 use crate::{ForKind, Stmt};
 
 /// Elements that one task takes.
@@ -31,34 +36,87 @@ const UNROLLED: i64 = 12;
 pub fn apply(cx: &mut Cx, rows: &Rows, notes: &mut Vec<Note>) -> Result<Stmt, ScheduleError> {
     let row = Var::dim("row");
     let (count, binds) = nest::fuse(&rows.axes, &row);
-    let (ahead, next) = match ReadAhead::in_rows(rows, &row, &count) {
-        Some((piece, ahead, binds)) => (Some((piece, ahead)), binds),
-        None => (None, Vec::new()),
-    };
+    let mut asking = rows.pieces.clone();
+    let mut before = binds;
+    let step = rows.together.as_ref().map_or_else(|| int(1), |t| PrimExpr::from(&t.count));
+    if let Some((piece, ahead, next)) = ReadAhead::in_rows(rows, &row, step, &count)
+        && let Some(Work::Map(stage)) = asking.get_mut(piece)
+    {
+        stage.ahead = Some(ahead);
+        before.extend(next);
+    }
     let machine = cx.machine.clone();
     cx.machine = machine.one_thread();
-    let mut pieces = Vec::new();
-    for (at, piece) in rows.pieces.iter().enumerate() {
-        cx.read_ahead = ahead.as_ref().filter(|(piece, _)| *piece == at).map(|(_, ahead)| ahead.clone());
-        pieces.push(super::schedule(cx, piece, notes)?);
-    }
-    cx.read_ahead = None;
+    let pieces = in_row(cx, &asking, notes)?;
     cx.machine = machine;
-    let body = unroll_short(Stmt::seq(binds.into_iter().chain(next).chain(pieces)));
     // The longest row decides, the cost of all of them whether threads pay.
-    let elements = rows.pieces.iter().map(elements).reduce(max).unwrap_or_else(|| int(1));
+    let elements = max(int(1), rows.pieces.iter().map(elements).reduce(max).unwrap_or_else(|| int(1)));
     let work = rows.pieces.iter().map(work).fold(int(0), add);
-    let each = Var::dim("each");
-    let bind = Stmt::bind(each.clone(), max(int(1), floordiv(int(TASK), max(int(1), elements))));
+    let (each, task) = (Var::dim("each"), Var::dim("task"));
+    let mut binds = vec![Stmt::bind(each.clone(), max(int(1), floordiv(int(TASK), &elements)))];
     let each = PrimExpr::from(&each);
-    let task = Var::dim("task");
     let first = mul(PrimExpr::from(&task), &each);
     let many = min(each.clone(), sub(&count, &first));
-    let inner = Var::dim("r");
-    let body = Stmt::seq([Stmt::bind(row, add(first, PrimExpr::from(&inner))), body]);
-    let body = Stmt::seq(rows.scratch.iter().map(Stmt::alloc).chain([Stmt::serial(inner, many, body)]));
+    let body = match &rows.together {
+        None => {
+            let inner = Var::dim("r");
+            let at = Stmt::bind(row, add(first, PrimExpr::from(&inner)));
+            Stmt::serial(inner, many, Stmt::seq([at].into_iter().chain(before).chain(pieces)))
+        }
+        Some(together) => {
+            let fitting = max(int(1), min(int(Together::MOST), floordiv(int(Together::ELEMENTS), elements)));
+            binds.push(Stmt::bind(together.count.clone(), fitting));
+            in_groups(together, &row, (first, many), before, pieces)
+        }
+    };
+    let body = Stmt::seq(rows.scratch.iter().map(Stmt::alloc).chain([body]));
     let tasks = floordiv(add(&count, sub(&each, int(1))), each);
-    Ok(Stmt::seq([bind, nest::parallel(&cx.machine, task, tasks, mul(count, work), body)]))
+    binds.push(nest::parallel(&cx.machine, task, tasks, mul(count, work), body));
+    Ok(Stmt::seq(binds))
+}
+
+/// The nests of the pieces over one row.
+fn in_row(cx: &mut Cx, work: &[Work], notes: &mut Vec<Note>) -> Result<Vec<Stmt>, ScheduleError> {
+    let mut pieces = Vec::new();
+    let mut rest = work;
+    while let Some((piece, behind)) = rest.split_first() {
+        if let (Work::Map(made), Some((Work::Reduce(reduce), further))) = (piece, behind.split_first())
+            && let Ok(nest) = kept_row::apply(cx, made, reduce)
+        {
+            let stage = format!("{}, {}", piece.name(), reduce.stage.name);
+            notes.push(Note { stage, rule: "kept_row", refused: Vec::new() });
+            pieces.push(unroll_short(nest));
+            rest = further;
+            continue;
+        }
+        pieces.push(unroll_short(super::schedule(cx, piece, notes)?));
+        rest = behind;
+    }
+    Ok(pieces)
+}
+
+/// Rows in groups, each piece through a whole group.
+fn in_groups(
+    together: &Together,
+    row: &Ref<Var>,
+    (first, many): (PrimExpr, PrimExpr),
+    before: Vec<Stmt>,
+    pieces: Vec<Stmt>,
+) -> Stmt {
+    let (group, start) = (Var::dim("g"), Var::dim("start"));
+    let done = mul(PrimExpr::from(&group), PrimExpr::from(&together.count));
+    let left = Var::dim("left");
+    let at = Stmt::bind(row.clone(), add(PrimExpr::from(&start), PrimExpr::from(&together.slot)));
+    let over = |piece: Stmt| {
+        let body = Stmt::seq([at.clone()].into_iter().chain(before.iter().cloned()).chain([piece]));
+        fresh_copy(&Stmt::serial(together.slot.clone(), PrimExpr::from(&left), body))
+    };
+    let binds = [
+        Stmt::bind(start.clone(), add(first, &done)),
+        Stmt::bind(left.clone(), min(PrimExpr::from(&together.count), sub(&many, done))),
+    ];
+    let groups = floordiv(add(&many, sub(PrimExpr::from(&together.count), int(1))), PrimExpr::from(&together.count));
+    Stmt::serial(group, groups, Stmt::seq(binds.into_iter().chain(pieces.into_iter().map(over))))
 }
 
 fn axes(work: &Work) -> Vec<&Axis> {

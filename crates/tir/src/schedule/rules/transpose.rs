@@ -64,11 +64,19 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
     let tile = Buffer::scoped("tile", read.buffer.dtype, [int(RUN), int(line)], "global");
     let aside = load(&tile, place.to_vec());
     let value = Replace { read: &read, by: &aside }.mutate_prim(&stage.value);
-    let column = Row { axis: &y.var, lanes, buffer: &tile, indices: &place, map: &none, tail: Tail::Masked };
+    let column =
+        Row { axis: &y.var, lanes, buffer: &tile, indices: &place, map: &none, tail: Tail::Masked, ahead: None };
     let column = column.emit(cx, &first, &rows, &PrimExpr::from(read.clone()))?;
     let fill = bound(&x.var, &start, &length, column);
-    let row =
-        Row { axis: &x.var, lanes, buffer: &stage.output, indices: &stage.indices, map: &none, tail: Tail::Masked };
+    let row = Row {
+        axis: &x.var,
+        lanes,
+        buffer: &stage.output,
+        indices: &stage.indices,
+        map: &none,
+        tail: Tail::Masked,
+        ahead: None,
+    };
     let row = row.emit(cx, &start, &length, &value)?;
     let store = bound(&y.var, &first, &rows, row);
     let body = Stmt::seq(binds.into_iter().chain([bind_rows, bind_length, Stmt::alloc(&tile), fill, store]));

@@ -152,6 +152,7 @@ impl Windowed {
                 indices: &indices,
                 map: &none,
                 tail: Tail::Spilled,
+                ahead: None,
             };
             stores.push(line.emit(cx, &int(0), &space.pitch, &value)?);
         }
