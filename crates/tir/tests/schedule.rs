@@ -484,6 +484,18 @@ fn rows_of_one_element_and_of_thousands() {
     ]);
 }
 
+/// Groups of rows, the last one of which is not full, within tasks of which the last is not either.
+#[test]
+fn short_rows_go_in_groups() {
+    for symbolic in [false, true] {
+        check(vec![
+            softmax(symbolic, &[450, 37], 1, "rowwise"),
+            softmax(symbolic, &[3, 7, 65], 2, "rowwise"),
+            norm(symbolic, &[67, 20], 1),
+        ]);
+    }
+}
+
 #[test]
 fn only_one_row_is_kept_in_the_row_that_will_be_written() {
     let mut cases = Vec::new();

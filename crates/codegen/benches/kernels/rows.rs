@@ -31,13 +31,24 @@ fn row_sum(name: &str, shape: &[PrimExpr], value: impl Fn(&[PrimExpr]) -> PrimEx
 }
 
 fn softmax(row: i64) -> Case {
-    case("softmax", row, 1, |x, shape| {
-        let k = te::reduce_axis(shape[1].clone());
-        let highest = te::compute("highest", [shape[0].clone()], |i| te::max(x[0].at(&[i[0].clone(), k.var()]), [&k]));
-        let exps = te::compute("exps", shape, |i| math("exp", x[0].at(i) - highest.at(&i[..1])));
-        let total = row_sum("total", shape, |i| exps.at(i));
-        te::compute("out", shape, |i| exps.at(i) * prim::div(prim::constant(F32, 1.0), total.at(&i[..1])))
-    })
+    case("softmax", row, 1, softmax_of)
+}
+
+/// With rows whose length is known.
+fn softmax_known(row: i64) -> Case {
+    let shape = [prim::int(ELEMENTS as i64 / row), prim::int(row)];
+    let x = te::placeholder("X0", shape.clone(), F32);
+    let out = softmax_of(std::slice::from_ref(&x), &shape);
+    let name = format!("softmax_known_{}x{row}", ELEMENTS as i64 / row);
+    Case { name, args: vec![x, out], dims: VarMap::new(), work: 1.0, of_copy: true }
+}
+
+fn softmax_of(x: &[te::Tensor], shape: &[PrimExpr]) -> te::Tensor {
+    let k = te::reduce_axis(shape[1].clone());
+    let highest = te::compute("highest", [shape[0].clone()], |i| te::max(x[0].at(&[i[0].clone(), k.var()]), [&k]));
+    let exps = te::compute("exps", shape, |i| math("exp", x[0].at(i) - highest.at(&i[..1])));
+    let total = row_sum("total", shape, |i| exps.at(i));
+    te::compute("out", shape, |i| exps.at(i) * prim::div(prim::constant(F32, 1.0), total.at(&i[..1])))
 }
 
 fn layer_norm(row: i64) -> Case {
@@ -69,6 +80,9 @@ pub fn cases() -> Vec<Case> {
         softmax(77),
         softmax(1000),
         softmax(8192),
+        softmax_known(77),
+        softmax_known(128),
+        softmax_known(384),
         layer_norm(768),
         layer_norm(4096),
     ]

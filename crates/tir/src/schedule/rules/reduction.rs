@@ -98,13 +98,8 @@ pub fn along(
 ) -> Result<Stmt, Refusal> {
     let Some(reduction) = &reduce.stage.reduction else { return Err(Refusal::new("it does not reduce")) };
     let stage = &reduce.stage;
-    let vectors = match kept {
-        // What an exponential holds fills sixteen registers.
-        Some(_) if cx.machine.vector_registers < 32 => {
-            std::env::var("KV").ok().and_then(|v| v.parse().ok()).unwrap_or(1)
-        }
-        _ => VECTORS,
-    };
+    // An exponential alone fills sixteen registers.
+    let vectors = if kept.is_some() && cx.machine.vector_registers < 32 { 1 } else { VECTORS };
     let sum = Sum { op: reduction.op, value: &stage.value, axis, lanes, dtype: stage.output.dtype, kept, vectors };
     let others: Vec<Axis> = stage.reduce.iter().filter(|a| a.var != axis.var).cloned().collect();
     let (statements, total) = sum.emit(cx, &others)?;
