@@ -2,7 +2,7 @@
 //!
 //! Each line is one kernel as fusion leaves it (anchor, bias, activation) with symbolic image sizes: its time, its rate and
 //! its share of what the processor can do. `TVM_NUM_THREADS` picks the threads; `KEEP_KERNEL=FILE` keeps the last kernel's
-//! library for a disassembler.
+//! library for a disassembler, `KERNEL_TARGET='llvm -mcpu=…'` compiles for another processor.
 
 #[path = "../../tests/harness/mod.rs"]
 mod harness;
