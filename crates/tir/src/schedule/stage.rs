@@ -59,7 +59,7 @@ pub struct Stage {
     /// The value at a point of all axes.
     pub value: PrimExpr,
     /// What is asked for ahead of its use.
-    pub ahead: Option<ReadAhead>,
+    pub ahead: Option<Box<ReadAhead>>,
 }
 
 /// A top-level statement of a kernel.

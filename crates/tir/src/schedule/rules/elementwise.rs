@@ -54,7 +54,7 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
         indices: &stage.indices,
         map: &none,
         tail: Tail::Masked,
-        ahead: stage.ahead.as_ref(),
+        ahead: stage.ahead.as_deref(),
     };
     let length = Var::dim("length");
     let (bind, extent) = match extent.as_int() {

@@ -59,7 +59,7 @@ pub fn apply(cx: &mut Cx, made: &Stage, reduce: &Reduce) -> Result<Stmt, Refusal
         indices: made.indices.iter().map(|i| substitute(i, &names)).collect(),
         value: substitute(&made.value, &names),
         buffer: made.output.clone(),
-        ahead: made.ahead.as_ref(),
+        ahead: made.ahead.as_deref(),
     };
     let mut take = Take { kept: &kept, place: flat_index(&kept.buffer, &kept.indices), taken: false };
     let term = take.mutate_prim(&reduce.stage.value);
