@@ -35,6 +35,7 @@ pub mod proto;
 pub mod quantized;
 pub mod recurrent;
 pub mod scope;
+pub mod steps;
 pub mod symbolic;
 pub mod value;
 pub mod vendor;

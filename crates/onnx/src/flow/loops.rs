@@ -25,7 +25,7 @@ type Result<T> = std::result::Result<T, NodeError>;
 /// `Loop`: state and the rows of every turn.
 pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
     let body = node.graph("body")?;
-    let limit = node.optional(0).map(|limit| whole(builder, limit)).transpose()?;
+    let limit = node.optional(0).map(|limit| whole(&mut Scope::new(builder), limit)).transpose()?;
     let known = match node.optional(1) {
         None => Some(true),
         Some(value) => value.symbolic().and_then(|s| s.literals()).map(|truth| truth != [0]),
@@ -240,11 +240,10 @@ fn shape_of_input(info: Option<&ValueInfoProto>) -> Vec<usize> {
 }
 
 /// A whole number as an expression; one that the program computes gets a symbolic variable.
-pub fn whole(builder: &mut BlockBuilder, value: &Value) -> Result<PrimExpr> {
+pub fn whole(scope: &mut Scope, value: &Value) -> Result<PrimExpr> {
     if let Some([number]) = value.symbolic().and_then(|s| s.ints()).as_deref() {
         return Ok(number.clone());
     }
-    let mut scope = Scope::new(builder);
     let tensor = scope.tensor(value)?;
     let tensor = scope.reshape(tensor, vec![prim::int(1)])?;
     let tensor = scope.cast(tensor, DataType::int(64))?;

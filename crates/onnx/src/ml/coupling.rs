@@ -26,6 +26,7 @@ use relaxide_tir::{ForKind, Stmt, te};
 
 use crate::error::NodeError;
 use crate::scope::Scope;
+use crate::steps::each;
 
 const FLOAT: DataType = DataType::float(32);
 const LEAST_TURNS: i64 = 100;
@@ -78,9 +79,7 @@ fn number(value: f64) -> PrimExpr {
 
 impl Row<'_> {
     fn each(&self, name: &str, body: impl FnOnce(&PrimExpr) -> Stmt) -> Stmt {
-        let var = Var::dim(name);
-        let at = PrimExpr::from(&var);
-        Stmt::serial(var, prim::int(self.classes), body(&at))
+        each(name, self.classes, body)
     }
 
     fn r(&self, i: &PrimExpr, j: &PrimExpr) -> PrimExpr {
@@ -121,10 +120,9 @@ impl Row<'_> {
 
     fn body(&self) -> Stmt {
         let start = self.each("t", |t| self.set_p(t, number(1.0 / self.classes as f64)));
-        let var = Var::dim("turn");
         let going = prim::gt(self.cell(Cell::Going), number(0.0));
         let turn = Stmt::when(going.clone(), Stmt::seq([self.measure(), Stmt::when(going, self.improve())]));
-        let turns = Stmt::serial(var, prim::int(self.classes.max(LEAST_TURNS)), turn);
+        let turns = each("turn", self.classes.max(LEAST_TURNS), |_| turn);
         Stmt::seq([start, self.products(), self.set(Cell::Going, number(1.0)), turns])
     }
 

@@ -1,8 +1,8 @@
 //! Operators of language models beside attention: rotary positions, linear attention, convolutions that remember.
 
 use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::Buffer;
 use relaxide_ir::prim::{self, PrimExpr};
-use relaxide_ir::{Buffer, Var};
 use relaxide_relax::Expr;
 use relaxide_tir::{Stmt, te};
 
@@ -12,6 +12,7 @@ use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::scope::Scope;
+use crate::steps::each;
 use crate::value::Value;
 
 /// `RotaryEmbedding`: pairs of elements turned by angles that depend on the position.
@@ -193,7 +194,7 @@ pub fn linear_attention(scope: &mut Scope, node: &Node) -> Outputs {
     let result = scope.te("linear_attention", args, |inputs| {
         te::extern_stage("linear_attention", inputs, outs, |source, target| {
             each("b", &r.batch, |b| {
-                each("h", &prim::int(r.heads), |h| Head { r, source, target, b: b.clone(), h: h.clone() }.body())
+                each("h", r.heads, |h| Head { r, source, target, b: b.clone(), h: h.clone() }.body())
             })
         })
     })?;
@@ -376,7 +377,7 @@ impl Head<'_> {
     /// What the state gives for this position's queries.
     fn answered(&self, t: &PrimExpr) -> Stmt {
         let (r, output) = (self.r, &self.target[0]);
-        each("g", &prim::int(r.group), |g| {
+        each("g", r.group, |g| {
             let head = &self.h * r.group + g;
             each("j", &r.value_size, |j| {
                 let place = [self.b.clone(), t.clone(), &head * &r.value_size + j];
@@ -394,11 +395,4 @@ impl Head<'_> {
 
 fn not_fixed(what: &str) -> NodeError {
     NodeError::unsupported(format!("{what} is not fixed")).help("give the input a fixed shape (`shape_dict`)")
-}
-
-/// A loop over `0 .. extent`.
-fn each(name: &str, extent: &PrimExpr, body: impl FnOnce(&PrimExpr) -> Stmt) -> Stmt {
-    let var = Var::dim(name);
-    let at = PrimExpr::from(&var);
-    Stmt::serial(var, extent.clone(), body(&at))
 }

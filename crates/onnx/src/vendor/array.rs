@@ -1,8 +1,8 @@
 //! `Inverse` of matrices, and `Unique` as ONNX had it first.
 
 use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::Buffer;
 use relaxide_ir::prim::{self, PrimExpr};
-use relaxide_ir::{Buffer, Var};
 use relaxide_relax::Expr;
 use relaxide_tir::{Stmt, te};
 
@@ -11,6 +11,7 @@ use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::{Outputs, one, order};
 use crate::scope::Scope;
+use crate::steps::each;
 
 /// `Unique` of a vector: elements in the order of their first occurrence, for each element the place of its like, and counts.
 pub fn unique(scope: &mut Scope, node: &Node) -> Outputs {
@@ -152,11 +153,4 @@ impl Elimination<'_> {
             Stmt::when(prim::ne(i, c), Stmt::seq([self.set_factor(self.at(LEFT, i, c)), less]))
         })
     }
-}
-
-/// A loop over `0 .. extent`.
-fn each(name: &str, extent: &PrimExpr, body: impl FnOnce(&PrimExpr) -> Stmt) -> Stmt {
-    let var = Var::dim(name);
-    let at = PrimExpr::from(&var);
-    Stmt::serial(var, extent.clone(), body(&at))
 }

@@ -369,8 +369,18 @@ pub(super) fn turned_pairs(
     half: i64,
     interleaved: bool,
 ) -> Result<Expr> {
-    let (shape, from_one) = (scope.dims(&x)?, scope.dims(&positions)?.len() == 1);
-    let last = scope.dims(&cos)?[0].clone() - 1;
+    let shape = scope.dims(&x)?;
+    let tables = scope.dims(&cos)?;
+    let [steps, _] = &tables[..] else {
+        return Err(NodeError::invalid(format!("the tables have {} axes, not 2", tables.len())));
+    };
+    let sin = scope.agree(sin, &tables)?;
+    let (positions, from_one) = match scope.dims(&positions)?.len() {
+        1 => (positions, true),
+        2 => (scope.agree(positions, &[shape[0].clone(), shape[2].clone()])?, false),
+        n => return Err(NodeError::invalid(format!("the positions have {n} axes, not 1 or 2"))),
+    };
+    let last = steps - 1;
     let turned = 2 * half;
     scope.te("rotary", vec![x, positions, cos, sin], |inputs| {
         let (x, positions, cos, sin) = (&inputs[0], &inputs[1], &inputs[2], &inputs[3]);

@@ -21,6 +21,7 @@ use relaxide_tir::te;
 use super::attention::{join_heads, optional, product, side_by_side, split_heads, turned_pairs};
 use crate::dims;
 use crate::error::NodeError;
+use crate::flow::loops::whole;
 use crate::node::Node;
 use crate::ops::Outputs;
 use crate::ops::elementwise::with_number;
@@ -115,20 +116,6 @@ fn parts(scope: &mut Scope, node: &Node, heads: i64, kv_heads: i64) -> Result<[E
     }
 }
 
-/// A number of the program as a dimension.
-fn dimension(scope: &mut Scope, node: &Node, i: usize) -> Result<PrimExpr> {
-    let value = node.input(i)?;
-    if let Some([number]) = value.symbolic().and_then(|s| s.ints()).as_deref() {
-        return Ok(number.clone());
-    }
-    let tensor = scope.tensor(value)?;
-    let tensor = scope.reshape(tensor, vec![prim::int(1)])?;
-    let tensor = scope.cast(tensor, INDEX)?;
-    let shape = scope.call("tensor_to_shape", [tensor])?;
-    let dims = scope.bind_shape(shape, 1)?;
-    dims.into_iter().next().ok_or_else(|| NodeError::invalid("a number is missing"))
-}
-
 fn query(
     scope: &mut Scope,
     node: &Node,
@@ -140,7 +127,7 @@ fn query(
         ([batch, _, length, _], [_, _, other, _]) if !dims::differ(length, other) => (batch.clone(), length.clone()),
         _ => return Err(NodeError::invalid("there are not as many keys as queries")),
     };
-    let total = dimension(scope, node, 6)?;
+    let total = whole(scope, node.input(6)?)?;
     let old = match old {
         None => prim::int(0),
         Some(old) => match &scope.dims(old)?[..] {
@@ -150,7 +137,9 @@ fn query(
     };
     let kept = dims::simplify(&prim::max(&old, &total));
     let lengths = scope.tensor(node.input(5)?)?;
-    let lengths = scope.reshape(lengths, vec![batch.clone()])?;
+    let count = dims::product(&scope.dims(&lengths)?);
+    let lengths = scope.reshape(lengths, vec![count])?;
+    let lengths = scope.agree(lengths, std::slice::from_ref(&batch))?;
     let (rows, new) = (vec![batch.clone()], length.clone());
     let past = scope.te("past", vec![lengths], |inputs| {
         vec![te::compute("past", rows, |at: &[PrimExpr]| {
@@ -175,7 +164,9 @@ impl Query {
 
     /// Old and new keys, or values.
     fn present(&self, scope: &mut Scope, new: Expr, old: Option<Expr>) -> Result<Expr> {
-        let dims = scope.dims(&new)?;
+        let mut dims = scope.dims(&new)?;
+        (dims[0], dims[2]) = (self.batch.clone(), self.length.clone());
+        let new = scope.agree(new, &dims)?;
         let shape = [&self.batch, &dims[1], &self.kept, &dims[3]];
         let dtype = scope.dtype(&new);
         let mut args = vec![self.past.clone(), new];
