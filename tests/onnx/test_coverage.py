@@ -13,9 +13,6 @@ GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "onnx.md"
 #: Operators that are not imported, with the reason.
 MISSING = {
     "ImageDecoder": "decodes image files",
-    "Optional": "makes optional values",
-    "OptionalGetElement": "works on optional values",
-    "OptionalHasElement": "works on optional values",
     "RegexFullMatch": "works on strings",
     "StringConcat": "works on strings",
     "StringNormalizer": "works on strings",
@@ -23,7 +20,7 @@ MISSING = {
 }
 
 #: Operators of which the oldest versions are not imported, with the first that is.
-LATE = {"Scan": 9}
+LATE = {}
 
 
 def imported():
