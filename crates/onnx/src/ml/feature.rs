@@ -10,7 +10,7 @@ use super::score::whole;
 use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
-use crate::ops::places::inside;
+use crate::ops::places::{inside, read};
 use crate::ops::{Outputs, one};
 use crate::scope::Scope;
 
@@ -30,7 +30,7 @@ pub fn extract(scope: &mut Scope, node: &Node) -> Outputs {
         vec![te::compute("extract", &out, |at: &[PrimExpr]| {
             let column = inside(&inputs[1].at(&at[at.len() - 1..]), features);
             let place: Vec<PrimExpr> = at.iter().take(rank).cloned().chain([column]).collect();
-            inputs[0].at(&place)
+            read(&inputs[0], &place, std::slice::from_ref(features))
         })]
     })?)
 }

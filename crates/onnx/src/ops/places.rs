@@ -34,7 +34,7 @@ pub fn gather_elements(scope: &mut Scope, node: &Node) -> Outputs {
         vec![te::compute("gathered", &dims, |at| {
             let mut index = at.to_vec();
             index[axis] = inside(&inputs[1].at(at), &shape[axis]);
-            inputs[0].at(&index)
+            read(&inputs[0], &index, &shape[axis..=axis])
         })]
     })?)
 }
@@ -42,6 +42,17 @@ pub fn gather_elements(scope: &mut Scope, node: &Node) -> Outputs {
 /// An index counted from the front and kept inside: what lies outside is the model's mistake, and must not read elsewhere.
 pub(crate) fn inside(index: &PrimExpr, size: &PrimExpr) -> PrimExpr {
     super::computed::clamp(from_front(index, size.clone()), 0, size - 1)
+}
+
+/// The element at a place whose indices have been kept [`inside`] axes of these sizes. One of no length has no inside, which
+/// may show only when the model runs: zero then.
+pub(crate) fn read(x: &te::Tensor, place: &[PrimExpr], sizes: &[PrimExpr]) -> PrimExpr {
+    let value = x.at(place);
+    let zero = prim::constant(value.dtype(), 0.0);
+    sizes
+        .iter()
+        .filter(|size| size.as_int().is_none_or(|n| n == 0))
+        .fold(value, |value, size| prim::if_then_else(prim::gt(size.clone(), 0), value, zero.clone()))
 }
 
 /// `GatherND`: the last axis of the indices holds coordinates.
@@ -65,7 +76,7 @@ pub fn gather_nd(scope: &mut Scope, node: &Node) -> Outputs {
             };
             let index: Vec<PrimExpr> =
                 at[..batch].iter().cloned().chain((0..depth).map(coordinate)).chain(at[front..].to_vec()).collect();
-            inputs[0].at(&index)
+            read(&inputs[0], &index, &shape[batch..batch + depth])
         })]
     })?)
 }

@@ -297,6 +297,10 @@ fn take(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> 
             let ok = prim::and(prim::ge(&at, 0), prim::lt(&at, &size));
             return prim::if_then_else(ok, value.clone(), constant(value.dtype(), f64::NAN));
         }
+        // An axis of no length, which may show only when the program runs, has no first and no last element.
+        if mode == "clip" && size.as_int().is_none_or(|n| n == 0) {
+            return prim::if_then_else(prim::gt(&size, 0), value.clone(), constant(value.dtype(), 0.0));
+        }
         value
     });
     Ok(vec![out])
