@@ -86,6 +86,41 @@ def tvm(model):
     return run
 
 
+def openvino(model):
+    import io
+
+    import openvino as ov
+
+    core = ov.Core()
+    compiled = core.compile_model(core.read_model(io.BytesIO(model.SerializeToString())), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    weights = {tensor.name for tensor in model.graph.initializer}
+    declared = [info.name for info in model.graph.input if info.name not in weights]
+    taken = {name for port in compiled.inputs for name in port.get_names()}
+
+    def run(inputs):
+        given = {name: np.asarray(value) for name, value in zip(declared, inputs) if name in taken}
+        results = compiled(given)
+        return [results[i] for i in range(len(compiled.outputs))]
+
+    return run
+
+
+def tract(model):
+    import tempfile
+
+    import tract as peer
+
+    with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+        file.write(model.SerializeToString())
+        file.flush()
+        runnable = peer.onnx().load(file.name).into_model().into_runnable()
+
+    def run(inputs):
+        return [result.to_numpy() for result in runnable.run([np.ascontiguousarray(value) for value in inputs])]
+
+    return run
+
+
 def reference(model):
     from onnx.reference import ReferenceEvaluator
 
@@ -95,7 +130,7 @@ def reference(model):
     return lambda inputs: evaluator.run(None, dict(zip(names, inputs)))
 
 
-BACKENDS = {f.__name__: f for f in (relaxide, onnxruntime, tvm, reference)}
+BACKENDS = {f.__name__: f for f in (relaxide, onnxruntime, openvino, tract, tvm, reference)}
 
 
 def backend(name):

@@ -1,6 +1,6 @@
 """Runs ONNX's backend test suite and counts.
 
-python tests/onnx/backend_suite/run.py --backend relaxide|onnxruntime|tvm|reference [-k SUBSTRING] [--list-failures]
+python tests/onnx/backend_suite/run.py --backend relaxide|onnxruntime|openvino|tract|tvm|reference [-k SUBSTRING] [--list-failures]
 
 `--bless` brings `exceptions.txt` up to date.
 """
