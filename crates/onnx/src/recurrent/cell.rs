@@ -8,6 +8,7 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::activation::Activation;
+use super::factor::Factor;
 use crate::error::NodeError;
 use crate::scope::Scope;
 
@@ -58,7 +59,7 @@ pub struct Cell {
     /// Size of the state.
     pub hidden: i64,
     /// Recurrent weights, `[hidden, gates * hidden]`; for a GRU without `linear_before_reset` those of its first two gates.
-    pub recurrent: Expr,
+    pub recurrent: Factor,
     /// For a GRU without `linear_before_reset`: those of the last gate.
     pub reset: Option<Expr>,
     /// For a GRU with `linear_before_reset`: the recurrent bias of its last gate.
@@ -75,7 +76,7 @@ impl Cell {
     /// The same cell with its tensors replaced.
     pub fn map(&self, mut f: impl FnMut(&Expr) -> Expr) -> Cell {
         Cell {
-            recurrent: f(&self.recurrent),
+            recurrent: self.recurrent.map(&mut f),
             reset: self.reset.as_ref().map(&mut f),
             hidden_bias: self.hidden_bias.as_ref().map(&mut f),
             peepholes: self.peepholes.as_ref().map(|p| [f(&p[0]), f(&p[1]), f(&p[2])]),
@@ -88,7 +89,7 @@ impl Cell {
         let hidden = || state.first().cloned().ok_or_else(|| NodeError::invalid("there is no state"));
         match (self.kind, state) {
             (Kind::Rnn, _) => {
-                let product = scope.call("matmul", [hidden()?, self.recurrent.clone()])?;
+                let product = self.recurrent.product(scope, hidden()?)?;
                 let sum = scope.call("add", [x, product])?;
                 Ok(vec![self.activate(scope, 0, sum)?])
             }
@@ -111,7 +112,7 @@ impl Cell {
     }
 
     fn gru(&self, scope: &mut Scope, x: Expr, h: Expr, linear_before_reset: bool) -> Result<Expr> {
-        let product = scope.call("matmul", [h.clone(), self.recurrent.clone()])?;
+        let product = self.recurrent.product(scope, h.clone())?;
         let mut opened = Vec::new();
         for i in 0..2 {
             let (a, b) = (self.gate(scope, &x, i)?, self.gate(scope, &product, i)?);
@@ -144,7 +145,7 @@ impl Cell {
     }
 
     fn lstm(&self, scope: &mut Scope, x: Expr, h: Expr, c: Expr, input_forget: bool) -> Result<Vec<Expr>> {
-        let product = scope.call("matmul", [h, self.recurrent.clone()])?;
+        let product = self.recurrent.product(scope, h)?;
         let sum = scope.call("add", [x, product])?;
         let peep = |scope: &mut Scope, gate: Expr, i: usize, c: &Expr| match &self.peepholes {
             Some(weights) => {

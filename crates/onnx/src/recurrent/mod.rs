@@ -12,6 +12,7 @@
 
 mod activation;
 mod cell;
+mod factor;
 
 use relaxide_ffi::DataType;
 use relaxide_ir::Attrs;
@@ -30,6 +31,7 @@ use crate::scope::Scope;
 use crate::value::Value;
 
 use cell::{Cell, Kind, slice_columns};
+use factor::Factor;
 
 type Result<T> = std::result::Result<T, NodeError>;
 
@@ -38,17 +40,22 @@ const WRITTEN_OUT: i64 = 4;
 
 /// `RNN`.
 pub fn rnn(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    recurrent(builder, node, Kind::Rnn)
+    recurrent(builder, node, Kind::Rnn, false)
 }
 
 /// `GRU`.
 pub fn gru(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    recurrent(builder, node, Kind::Gru { linear_before_reset: node.flag("linear_before_reset", false)? })
+    recurrent(builder, node, Kind::Gru { linear_before_reset: node.flag("linear_before_reset", false)? }, false)
 }
 
 /// `LSTM`.
 pub fn lstm(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    recurrent(builder, node, Kind::Lstm { input_forget: node.flag("input_forget", false)? })
+    recurrent(builder, node, Kind::Lstm { input_forget: node.flag("input_forget", false)? }, false)
+}
+
+/// ONNX Runtime's `DynamicQuantizeLSTM`: weights in 8 bits, inputs and states quantized as they come.
+pub fn quantized_lstm(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
+    recurrent(builder, node, Kind::Lstm { input_forget: node.flag("input_forget", false)? }, true)
 }
 
 /// What a node says about all directions.
@@ -61,6 +68,8 @@ struct Layer {
     hidden: i64,
     lengths: Option<Expr>,
     clip: Option<f64>,
+    /// Whether its weights are in 8 bits, with a row for each input.
+    quantized: bool,
 }
 
 /// What a direction gives: outputs of all steps, and the last state.
@@ -69,7 +78,7 @@ struct Direction {
     state: Vec<Expr>,
 }
 
-fn recurrent(builder: &mut BlockBuilder, node: &Node, kind: Kind) -> Result<Step> {
+fn recurrent(builder: &mut BlockBuilder, node: &Node, kind: Kind, quantized: bool) -> Result<Step> {
     let mut scope = Scope::new(builder);
     let orders: &[Order] = match node.str_or("direction", "forward")? {
         "forward" => &[Order::Forward],
@@ -78,7 +87,7 @@ fn recurrent(builder: &mut BlockBuilder, node: &Node, kind: Kind) -> Result<Step
         other => return Err(NodeError::invalid(format!("`direction` is \"{other}\""))),
     };
     let batch_first = node.flag("layout", false)?;
-    let layer = layer(&mut scope, node, kind, batch_first)?;
+    let layer = layer(&mut scope, node, (kind, quantized), batch_first)?;
     let activations = activation::of(node, kind.defaults(), orders.len())?;
     let each = activations.len() / orders.len();
     let mut directions = Vec::new();
@@ -100,7 +109,7 @@ fn recurrent(builder: &mut BlockBuilder, node: &Node, kind: Kind) -> Result<Step
     Ok(Step::Values(outputs.into_iter().map(Value::Computed).collect()))
 }
 
-fn layer(scope: &mut Scope, node: &Node, kind: Kind, batch_first: bool) -> Result<Layer> {
+fn layer(scope: &mut Scope, node: &Node, (kind, quantized): (Kind, bool), batch_first: bool) -> Result<Layer> {
     let mut x = scope.tensor(node.input(0)?)?;
     if scope.dims(&x)?.len() != 3 {
         return Err(NodeError::invalid(format!("the input has {} axes, not 3", scope.dims(&x)?.len())));
@@ -110,7 +119,8 @@ fn layer(scope: &mut Scope, node: &Node, kind: Kind, batch_first: bool) -> Resul
     }
     let shape = scope.dims(&x)?;
     let weights = scope.value_dims(node.input(2)?)?;
-    let hidden = match (node.int("hidden_size")?, weights.get(2).and_then(PrimExpr::as_int)) {
+    let hidden = match (node.int("hidden_size")?, weights.get(if quantized { 1 } else { 2 }).and_then(PrimExpr::as_int))
+    {
         (Some(hidden), _) | (None, Some(hidden)) if hidden > 0 => hidden,
         _ => return Err(NodeError::invalid("`hidden_size` is missing")),
     };
@@ -121,16 +131,20 @@ fn layer(scope: &mut Scope, node: &Node, kind: Kind, batch_first: bool) -> Resul
         }
         None => None,
     };
-    Ok(Layer { kind, x, steps: shape[0].clone(), batch: shape[1].clone(), hidden, lengths, clip: node.float("clip")? })
+    let (steps, batch, clip) = (shape[0].clone(), shape[1].clone(), node.float("clip")?);
+    Ok(Layer { kind, x, steps, batch, hidden, lengths, clip, quantized })
 }
 
 /// The part of a tensor that belongs to a direction.
 fn part(scope: &mut Scope, value: &Value, (d, count): (usize, usize), axis: usize) -> Result<Expr> {
     let mut dims = scope.value_dims(value)?;
-    if !dims.get(axis).is_some_and(|n| n.is_int(count as i64)) {
-        return Err(NodeError::invalid(format!("a tensor has not {count} directions in axis {axis}")));
+    match dims.get_mut(axis) {
+        // What only the run tells is checked there.
+        Some(n) if n.as_int().is_none_or(|n| n == count as i64) => *n = prim::int(count as i64),
+        _ => return Err(NodeError::invalid(format!("a tensor has not {count} directions in axis {axis}"))),
     }
     let x = scope.tensor(value)?;
+    let x = scope.agree(x, &dims)?;
     if count == 1 {
         dims.remove(axis);
         return scope.reshape(x, dims);
@@ -147,16 +161,18 @@ fn cell_of(
     activations: Vec<activation::Activation>,
 ) -> Result<(Cell, Expr)> {
     let (hidden, gates) = (layer.hidden, layer.kind.gates());
-    let weights = part(scope, node.input(1)?, of, 0)?;
-    let recurrent = part(scope, node.input(2)?, of, 0)?;
     let inputs = scope.dims(&layer.x)?[2].clone();
-    let weights = scope.agree(weights, &[prim::int(gates * hidden), inputs.clone()])?;
-    let recurrent = scope.agree(recurrent, &[prim::int(gates * hidden), prim::int(hidden)])?;
-    let (weights, recurrent) = (scope.transpose(weights, &[1, 0])?, scope.transpose(recurrent, &[1, 0])?);
+    let own = [inputs.clone(), prim::int(gates * hidden)];
+    let fed = [prim::int(hidden), prim::int(gates * hidden)];
+    let (weights, recurrent) = if layer.quantized {
+        (Factor::quantized(scope, node, (1, 8), of, own)?, Factor::quantized(scope, node, (2, 10), of, fed)?)
+    } else {
+        (Factor::plain(scope, node, 1, of, own)?, Factor::plain(scope, node, 2, of, fed)?)
+    };
 
     let rows = dims::product([&layer.steps, &layer.batch]);
     let flat = scope.reshape(layer.x.clone(), vec![rows, inputs])?;
-    let mut x = scope.call("matmul", [flat, weights])?;
+    let mut x = weights.product(scope, flat)?;
     let mut hidden_bias = None;
     if let Some(bias) = node.optional(3) {
         let bias = part(scope, bias, of, 0)?;
@@ -175,11 +191,12 @@ fn cell_of(
         }
     }
     let x = scope.reshape(x, vec![layer.steps.clone(), layer.batch.clone(), prim::int(gates * hidden)])?;
-    let (recurrent, reset) = if layer.kind == (Kind::Gru { linear_before_reset: false }) {
-        let first = slice_columns(scope, recurrent.clone(), 0, 2 * hidden)?;
-        (first, Some(slice_columns(scope, recurrent, 2 * hidden, hidden)?))
-    } else {
-        (recurrent, None)
+    let (recurrent, reset) = match (layer.kind, recurrent) {
+        (Kind::Gru { linear_before_reset: false }, Factor::Plain(recurrent)) => {
+            let first = slice_columns(scope, recurrent.clone(), 0, 2 * hidden)?;
+            (Factor::Plain(first), Some(slice_columns(scope, recurrent, 2 * hidden, hidden)?))
+        }
+        (_, recurrent) => (recurrent, None),
     };
     let peepholes = match (layer.kind, node.optional(7)) {
         (Kind::Lstm { .. }, Some(value)) => {

@@ -10,15 +10,17 @@ pub mod normalization;
 pub mod product;
 pub mod qlinear;
 
-use crate::ops::Rule::Node;
+use crate::ops::Rule::{Flow, Node};
 use crate::ops::{OpRow, activation as standard, pad, places, shape};
 use crate::quantized::linear;
+use crate::recurrent;
 
 /// Every operator of the set that is imported, by name.
 pub static TABLE: &[OpRow] = &[
     OpRow { name: "Attention", versions: &[(1, Node(attention::attention))] },
     OpRow { name: "BiasGelu", versions: &[(1, Node(activation::bias_gelu))] },
     OpRow { name: "DequantizeLinear", versions: &[(1, Node(linear::dequantize))] },
+    OpRow { name: "DynamicQuantizeLSTM", versions: &[(1, Flow(recurrent::quantized_lstm))] },
     OpRow { name: "DynamicQuantizeMatMul", versions: &[(1, Node(product::dynamic_quantize_matmul))] },
     OpRow { name: "EmbedLayerNormalization", versions: &[(1, Node(normalization::embed))] },
     OpRow { name: "FastGelu", versions: &[(1, Node(activation::fast_gelu))] },

@@ -1,0 +1,100 @@
+//! The matrices that inputs and states are multiplied with: as they are, or in 8 bits.
+//!
+//! ```text
+//! x · W                      (q(x) - z) · (Wq - zw) * (s * sw)       q, s, z: x in 8 bits, its scale and its zero
+//! ```
+//!
+//! In 8 bits whatever is multiplied is quantized as it comes: the input of all steps at once, the state of each step alone.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::prim::PrimExpr;
+use relaxide_relax::Expr;
+
+use super::part;
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::ops::elementwise::broadcast_call;
+use crate::quantized::{integer, linear};
+use crate::scope::Scope;
+
+type Result<T> = std::result::Result<T, NodeError>;
+
+/// A matrix, `[inputs, outputs]`.
+#[derive(Clone)]
+pub enum Factor {
+    /// As it is.
+    Plain(Expr),
+    /// In 8 bits.
+    Quantized {
+        /// Less its zero, in 32 bits.
+        centred: Expr,
+        /// One number, or one for each column.
+        scale: Expr,
+    },
+}
+
+impl Factor {
+    /// The matrix of a direction, which a node has with one row for each output.
+    pub fn plain(scope: &mut Scope, node: &Node, at: usize, of: (usize, usize), dims: [PrimExpr; 2]) -> Result<Factor> {
+        let matrix = part(scope, node.input(at)?, of, 0)?;
+        let [inputs, outputs] = dims;
+        let matrix = scope.agree(matrix, &[outputs, inputs])?;
+        Ok(Factor::Plain(scope.transpose(matrix, &[1, 0])?))
+    }
+
+    /// The matrix of a direction in 8 bits, with one row for each input; its scale and its zero are inputs `scale_at` and
+    /// the one behind it.
+    pub fn quantized(
+        scope: &mut Scope,
+        node: &Node,
+        (at, scale_at): (usize, usize),
+        of: (usize, usize),
+        dims: [PrimExpr; 2],
+    ) -> Result<Factor> {
+        let matrix = part(scope, node.input(at)?, of, 0)?;
+        let dtype = scope.dtype(&matrix);
+        if dtype != DataType::int(8) && dtype != DataType::uint(8) {
+            return Err(NodeError::invalid(format!("input {at} is {dtype}, where 8 bits are expected")));
+        }
+        let columns = dims[1].clone();
+        let matrix = scope.agree(matrix, &dims)?;
+        let scale = parameter(scope, node, scale_at, of, &columns)?;
+        let zero = match node.optional(scale_at + 1) {
+            Some(_) => Some(parameter(scope, node, scale_at + 1, of, &columns)?),
+            None => None,
+        };
+        Ok(Factor::Quantized { centred: integer::centred(scope, matrix, zero)?, scale })
+    }
+
+    /// What a matrix multiplied with it is.
+    pub fn product(&self, scope: &mut Scope, x: Expr) -> Result<Expr> {
+        let (centred, scale) = match self {
+            Factor::Plain(matrix) => return scope.call("matmul", [x, matrix.clone()]),
+            Factor::Quantized { centred, scale } => (centred.clone(), scale.clone()),
+        };
+        let dtype = scope.dtype(&x);
+        let (x, own, zero) = linear::dynamic_of(scope, x)?;
+        let x = integer::centred(scope, x, Some(zero))?;
+        let sum = scope.call("matmul", [x, centred])?;
+        let sum = scope.cast(sum, dtype)?;
+        let scale = broadcast_call(scope, "multiply", [own, scale])?;
+        broadcast_call(scope, "multiply", [sum, scale])
+    }
+
+    /// The same with its tensors replaced.
+    pub fn map(&self, f: &mut impl FnMut(&Expr) -> Expr) -> Factor {
+        match self {
+            Factor::Plain(matrix) => Factor::Plain(f(matrix)),
+            Factor::Quantized { centred, scale } => Factor::Quantized { centred: f(centred), scale: f(scale) },
+        }
+    }
+}
+
+/// A direction's scale or zero: one number, or one for each column.
+fn parameter(scope: &mut Scope, node: &Node, at: usize, of: (usize, usize), columns: &PrimExpr) -> Result<Expr> {
+    let parameter = part(scope, node.input(at)?, of, 0)?;
+    match scope.dims(&parameter)?.len() {
+        0 => Ok(parameter),
+        _ => scope.agree(parameter, std::slice::from_ref(columns)),
+    }
+}
