@@ -83,12 +83,20 @@ fn take_weights(module: &Module, weights: Option<&str>) -> Result<(), Error> {
 /// Loads a model from a shared library and makes it ready to run on the CPU.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn relaxide_model_load(path: *const c_char, model: *mut *mut RelaxideModel) -> c_int {
+    // SAFETY: the interface's contract.
+    unsafe { hand_over(model, || RelaxideModel::load(text(path, "path")?, None)) }
+}
+
+/// Makes a model and puts it where the caller wants it.
+unsafe fn hand_over(
+    model: *mut *mut RelaxideModel,
+    make: impl FnOnce() -> Result<RelaxideModel, relaxide_ffi::Error>,
+) -> c_int {
     guard(|| {
         // SAFETY: the interface's contract.
         unsafe {
             at(model, "model")?;
-            let loaded = RelaxideModel::load(text(path, "path")?, None)?;
-            put(model, Box::into_raw(Box::new(loaded)), "model")
+            put(model, Box::into_raw(Box::new(make()?)), "model")
         }
     })
 }
@@ -97,14 +105,8 @@ pub unsafe extern "C" fn relaxide_model_load(path: *const c_char, model: *mut *m
 /// compiled with.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn relaxide_model_linked(prefix: *const c_char, model: *mut *mut RelaxideModel) -> c_int {
-    guard(|| {
-        // SAFETY: the interface's contract.
-        unsafe {
-            at(model, "model")?;
-            let loaded = RelaxideModel::linked(text(prefix, "prefix")?, None)?;
-            put(model, Box::into_raw(Box::new(loaded)), "model")
-        }
-    })
+    // SAFETY: the interface's contract.
+    unsafe { hand_over(model, || RelaxideModel::linked(text(prefix, "prefix")?, None)) }
 }
 
 /// Loads a model whose weights are in the file `weights`, in the place of the one beside it.
@@ -114,14 +116,8 @@ pub unsafe extern "C" fn relaxide_model_load_with_weights(
     weights: *const c_char,
     model: *mut *mut RelaxideModel,
 ) -> c_int {
-    guard(|| {
-        // SAFETY: the interface's contract.
-        unsafe {
-            at(model, "model")?;
-            let loaded = RelaxideModel::load(text(path, "path")?, Some(text(weights, "weights")?))?;
-            put(model, Box::into_raw(Box::new(loaded)), "model")
-        }
-    })
+    // SAFETY: the interface's contract.
+    unsafe { hand_over(model, || RelaxideModel::load(text(path, "path")?, Some(text(weights, "weights")?))) }
 }
 
 /// Makes a linked model ready whose weights are in the file `weights`, in the place of the one beside the program.
@@ -131,14 +127,8 @@ pub unsafe extern "C" fn relaxide_model_linked_with_weights(
     weights: *const c_char,
     model: *mut *mut RelaxideModel,
 ) -> c_int {
-    guard(|| {
-        // SAFETY: the interface's contract.
-        unsafe {
-            at(model, "model")?;
-            let loaded = RelaxideModel::linked(text(prefix, "prefix")?, Some(text(weights, "weights")?))?;
-            put(model, Box::into_raw(Box::new(loaded)), "model")
-        }
-    })
+    // SAFETY: the interface's contract.
+    unsafe { hand_over(model, || RelaxideModel::linked(text(prefix, "prefix")?, Some(text(weights, "weights")?))) }
 }
 
 /// Frees a model; null is allowed. Results that it made stay valid.
