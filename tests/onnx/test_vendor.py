@@ -1,51 +1,11 @@
 """Quantized operators and those of ONNX Runtime give what ONNX Runtime gives, with fixed and with symbolic dimensions."""
 
-from dataclasses import dataclass, field
-
 import numpy as np
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from one_node import Case, Random, check, fixed, model_of, number, ours
 
-import relaxide as tvm
-
-RNG = np.random.default_rng(3)
-
-
-class Fixed(np.ndarray):
-    """An array that is an initializer."""
-
-
-def fixed(x, dtype=None):
-    return np.asarray(x, dtype).view(Fixed)
-
-
-def reals(*shape, size=1.0):
-    return (RNG.standard_normal(shape) * size).astype("float32")
-
-
-def ints(*shape, dtype="uint8", low=0, high=255):
-    return RNG.integers(low, high, shape).astype(dtype)
-
-
-def number(x, dtype="float32"):
-    return fixed(np.array(x, dtype))
-
-
-@dataclass
-class Case:
-    op: str
-    inputs: list
-    attrs: dict = field(default_factory=dict)
-    domain: str = "com.microsoft"
-    opset: int = 21
-    outputs: int = 1
-    #: Integers may differ by this many steps, where a sum lies between two.
-    steps: int = 0
-    dims: str = "both"
-
-    def __str__(self):
-        return f"{self.op}{self.attrs}"
+RANDOM = Random(3)
+RNG, reals, ints = RANDOM.rng, RANDOM.reals, RANDOM.ints
 
 
 def quantized_lstms():
@@ -160,54 +120,10 @@ CASES = [
 ]
 
 
-def model_of(case, symbolic):
-    names, feed, weights = [], {}, []
-    for i, x in enumerate(case.inputs):
-        name = "" if x is None else f"in{i}"
-        names.append(name)
-        if isinstance(x, Fixed):
-            weights.append(numpy_helper.from_array(np.asarray(x), name))
-        elif x is not None:
-            feed[name] = x
-    # Dimensions of one size are one dimension.
-    keep = {1, 8, 4} if symbolic else None
-
-    def dims(shape):
-        return [d if keep is None or d in keep else f"n{d}" for d in shape]
-
-    infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), dims(x.shape)) for n, x in feed.items()]
-    outputs = [f"out{i}" for i in range(case.outputs)]
-    if case.outputs == 4:
-        outputs[1:3] = ["", ""]
-    graph = helper.make_graph(
-        [helper.make_node(case.op, names, outputs, domain=case.domain, **case.attrs)],
-        "g",
-        infos,
-        [helper.make_empty_tensor_value_info(name) for name in outputs if name],
-        weights,
-    )
-    sets = [helper.make_opsetid("", case.opset), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=sets, ir_version=10), feed
-
-
 @pytest.mark.parametrize("symbolic", [False, True], ids=["fixed", "symbolic"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_agrees_with_onnx_runtime(case, symbolic):
-    model, feed = model_of(case, symbolic)
-    # With more threads it quantizes the states of a batch in parts, so that its result depends on their number.
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    wanted = onnxruntime.InferenceSession(model.SerializeToString(), options).run(None, feed)
-    machine = tvm.relax.VirtualMachine(tvm.compile(tvm.relax.frontend.onnx.from_onnx(model), target="llvm"), tvm.cpu())
-    got = machine["main"](*[tvm.runtime.tensor(x) for x in feed.values()])
-    got = list(got) if len(wanted) > 1 else [got]
-    for g, w in zip(got, wanted, strict=True):
-        g = g.numpy()
-        assert g.shape == w.shape and g.dtype == w.dtype
-        if case.steps and w.dtype.kind in "iu":
-            assert np.abs(g.astype(int) - w.astype(int)).max() <= case.steps
-        else:
-            np.testing.assert_allclose(g, w, rtol=2e-5, atol=2e-5)
+    check(case, symbolic)
 
 
 def test_zeros_of_reordered_blocks_are_those_of_their_group():
@@ -215,11 +131,10 @@ def test_zeros_of_reordered_blocks_are_those_of_their_group():
     x, packed, scales, zeros, groups = reals(3, 64), ints(5, 4, 8), reals(20), ints(10), RNG.integers(0, 4, 64).astype("int32")
     inputs = [x, *map(fixed, (packed, scales, zeros, groups))]
     model, feed = model_of(Case("MatMulNBits", inputs, {"K": 64, "N": 5, "bits": 4, "block_size": 16}), False)
-    machine = tvm.relax.VirtualMachine(tvm.compile(tvm.relax.frontend.onnx.from_onnx(model), target="llvm"), tvm.cpu())
 
     def nibbles(a, columns):
         return np.stack([a & 15, a >> 4], -1).reshape(5, columns).astype("float32")
 
     weight = (nibbles(packed, 64) - nibbles(zeros, 4)[:, groups]) * scales.reshape(5, 4)[:, groups]
-    got = machine["main"](*[tvm.runtime.tensor(v) for v in feed.values()]).numpy()
+    (got,) = ours(model, feed)
     np.testing.assert_allclose(got, x @ weight.T, rtol=1e-4, atol=1e-4)

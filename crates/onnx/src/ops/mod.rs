@@ -25,7 +25,7 @@ pub(crate) mod pad;
 pub(crate) mod places;
 pub(crate) mod pool;
 mod random;
-mod reduce;
+pub(crate) mod reduce;
 mod resize;
 pub(crate) mod shape;
 mod signal;

@@ -83,14 +83,17 @@ pub fn top_k(scope: &mut Scope, node: &Node) -> Outputs {
             bound.into_iter().next().ok_or_else(|| NodeError::invalid("`k` is missing"))?
         }
     };
+    let found = top(scope, x, axis, k, node.flag("largest", true)?)?;
+    Ok(found.into_iter().map(Value::Computed).collect())
+}
+
+/// The `k` largest or smallest elements along an axis, in order, and where they are.
+pub fn top(scope: &mut Scope, x: Expr, axis: usize, k: PrimExpr, largest: bool) -> Result<[Expr; 2]> {
     let mut out = scope.dims(&x)?;
     if k.as_int().is_some_and(|k| k < 0 || out[axis].as_int().is_some_and(|n| n < k)) {
         return Err(NodeError::invalid(format!("{k} of {} elements cannot be taken", out[axis])));
     }
-    let attrs = Attrs::new()
-        .with("axis", axis as i64)
-        .with("descending", node.flag("largest", true)?)
-        .with("dtype", DataType::int(64));
+    let attrs = Attrs::new().with("axis", axis as i64).with("descending", largest).with("dtype", DataType::int(64));
     let order = scope.op("argsort", [x.clone()], attrs)?;
     out[axis] = k;
     let first = |scope: &mut Scope, name: &str, args: Vec<Expr>| {
@@ -104,9 +107,7 @@ pub fn top_k(scope: &mut Scope, node: &Node) -> Outputs {
             })]
         })
     };
-    let values = first(scope, "top_values", vec![order.clone(), x])?;
-    let indices = first(scope, "top_indices", vec![order])?;
-    Ok(vec![Value::Computed(values), Value::Computed(indices)])
+    Ok([first(scope, "top_values", vec![order.clone(), x])?, first(scope, "top_indices", vec![order])?])
 }
 
 /// `Hardmax` since opset 13: 1 at the first maximum of an axis, 0 elsewhere.

@@ -1,10 +1,8 @@
-//! Normalizations of sums: of a layer's input and what it adds to it, and of embeddings.
+//! Normalizations of a layer's input and what it adds to it.
 
 use relaxide_ffi::DataType;
 use relaxide_ir::Attrs;
-use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
-use relaxide_tir::te;
 
 use crate::dims;
 use crate::error::NodeError;
@@ -39,7 +37,7 @@ fn scaled(scope: &mut Scope, node: &Node, x: Expr, i: usize) -> Result<Expr> {
 }
 
 /// Mean zero, variance one along the axes from one on; without a mean, only the size becomes one. Computed in 32 bits.
-fn normalized(scope: &mut Scope, x: Expr, (first, centre): (usize, bool), epsilon: f64) -> Result<Expr> {
+pub(super) fn normalized(scope: &mut Scope, x: Expr, (first, centre): (usize, bool), epsilon: f64) -> Result<Expr> {
     let rank = scope.dims(&x)?.len();
     let dtype = scope.dtype(&x);
     let mut x = if dtype.bits < 32 { scope.cast(x, DataType::float(32))? } else { x };
@@ -103,58 +101,4 @@ pub fn skip_simplified(scope: &mut Scope, node: &Node) -> Outputs {
     let y = normalized(scope, sum.clone(), (axis, false), node.float_or("epsilon", 1e-5)?)?;
     let y = scaled(scope, node, y, 2)?;
     with_sum(node, y, sum)
-}
-
-/// Rows of a table by their numbers.
-fn rows(scope: &mut Scope, node: &Node, table: usize, numbers: Expr) -> Result<Expr> {
-    let table = scope.tensor(node.input(table)?)?;
-    scope.op("take", [table, numbers], Attrs::new().with("axis", 0i64).with("mode", "clip"))
-}
-
-/// The first rows of a table.
-fn first_rows(scope: &mut Scope, node: &Node, table: usize, count: PrimExpr) -> Result<Expr> {
-    let table = scope.tensor(node.input(table)?)?;
-    let width = scope.dims(&table)?.get(1).cloned().ok_or_else(|| NodeError::invalid("a table is not a matrix"))?;
-    scope.te("first_rows", vec![table], |inputs| {
-        let table = inputs[0].clone();
-        vec![te::compute("first_rows", vec![count, width], |at: &[PrimExpr]| table.at(at))]
-    })
-}
-
-/// `EmbedLayerNormalization`: words, positions and segments.
-pub fn embed(scope: &mut Scope, node: &Node) -> Outputs {
-    let words = scope.tensor(node.input(0)?)?;
-    let dims = scope.dims(&words)?;
-    let [batch, length] = &dims[..] else { return Err(NodeError::invalid("the words are not a matrix")) };
-    let (batch, length) = (batch.clone(), length.clone());
-    let mut sum = rows(scope, node, 2, words)?;
-    let positions = match node.optional(8) {
-        Some(value) => {
-            let numbers = scope.tensor(value)?;
-            rows(scope, node, 3, numbers)?
-        }
-        None => first_rows(scope, node, 3, length)?,
-    };
-    sum = broadcast_call(scope, "add", [sum, positions])?;
-    if node.optional(4).is_some() {
-        let segments = scope.tensor(node.input(1)?)?;
-        let segments = rows(scope, node, 4, segments)?;
-        sum = broadcast_call(scope, "add", [sum, segments])?;
-    }
-    let y = normalized(scope, sum.clone(), (2, true), node.float_or("epsilon", 1e-12)?)?;
-    let y = scaled(scope, node, y, 5)?;
-    let y = added(scope, node, y, 6)?;
-    let int = DataType::int(32);
-    // How many words of each row the mask keeps; without a mask, none are counted.
-    let counts = match node.optional(7) {
-        Some(mask) => {
-            let mask = scope.tensor(mask)?;
-            let mask = scope.cast(mask, int)?;
-            scope.op("sum", [mask], Attrs::new().with("axis", vec![1i64]).with("keepdims", false))?
-        }
-        None => scope.te("no_words", Vec::new(), |_| {
-            vec![te::compute("no_words", vec![batch], |_: &[PrimExpr]| prim::constant(int, 0.0))]
-        })?,
-    };
-    Ok(vec![y, counts, sum].into_iter().map(Value::Computed).collect())
 }

@@ -5,10 +5,11 @@ use relaxide_ir::Attrs;
 use relaxide_ir::prim::PrimExpr;
 use relaxide_relax::Expr;
 
+use super::channels;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::elementwise::broadcast_call;
-use crate::ops::{Outputs, activation, layout, one, pool};
+use crate::ops::{Outputs, activation, layout, one, pool, reduce};
 use crate::quantized::integer::only;
 use crate::quantized::linear::{dequantize_to, dtype_of, parameters, quantize_to};
 use crate::scope::Scope;
@@ -72,44 +73,51 @@ pub fn softmax(scope: &mut Scope, node: &Node) -> Outputs {
     quantized(scope, node, y, 3)
 }
 
-/// A tensor with its channels in axis 1, where an attribute says that they are last.
-fn channels_first(scope: &mut Scope, node: &Node, x: Expr) -> Result<Expr> {
-    let rank = scope.dims(&x)?.len();
-    if !node.flag("channels_last", false)? || rank < 3 {
-        return Ok(x);
+/// Applies a rule for tensors whose channels are axis 1, also where an attribute says that they are last.
+fn by_channels(
+    scope: &mut Scope,
+    node: &Node,
+    x: Expr,
+    rule: impl FnOnce(&mut Scope, Expr) -> Result<Expr>,
+) -> Result<Expr> {
+    if !node.flag("channels_last", false)? || scope.dims(&x)?.len() < 3 {
+        return rule(scope, x);
     }
-    let axes: Vec<usize> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
-    scope.transpose(x, &axes)
-}
-
-/// And back.
-fn channels_back(scope: &mut Scope, node: &Node, x: Expr) -> Result<Expr> {
-    let rank = scope.dims(&x)?.len();
-    if !node.flag("channels_last", false)? || rank < 3 {
-        return Ok(x);
-    }
-    let axes: Vec<usize> = [0].into_iter().chain(2..rank).chain([1]).collect();
-    scope.transpose(x, &axes)
+    let x = channels::to_front(scope, x)?;
+    let y = rule(scope, x)?;
+    channels::to_back(scope, y)
 }
 
 /// `QLinearAveragePool`.
 pub fn average_pool(scope: &mut Scope, node: &Node) -> Outputs {
     let x = real(scope, node, 0)?;
-    let x = channels_first(scope, node, x)?;
-    let y = only(pool::average(scope, &node.with_inputs([x]))?)?;
-    let y = channels_back(scope, node, y)?;
+    let y = by_channels(scope, node, x, |scope, x| only(pool::average(scope, &node.with_inputs([x]))?))?;
     quantized(scope, node, y, 3)
 }
 
 /// `QLinearGlobalAveragePool`.
 pub fn global_average_pool(scope: &mut Scope, node: &Node) -> Outputs {
     let x = real(scope, node, 0)?;
-    let x = channels_first(scope, node, x)?;
     let rank = scope.dims(&x)?.len() as i64;
     let attrs = Attrs::new().with("axis", (2..rank).collect::<Vec<i64>>()).with("keepdims", true);
-    let y = scope.op("mean", [x], attrs)?;
-    let y = channels_back(scope, node, y)?;
+    let y = by_channels(scope, node, x, |scope, x| scope.op("mean", [x], attrs))?;
     quantized(scope, node, y, 3)
+}
+
+/// `QLinearReduceMean`.
+pub fn reduce_mean(scope: &mut Scope, node: &Node) -> Outputs {
+    let x = real(scope, node, 0)?;
+    let y = only(reduce::mean(scope, &node.with_inputs([x]))?)?;
+    quantized(scope, node, y, 3)
+}
+
+/// `QLinearWhere`: between a condition and the result's parameters are two tensors with theirs.
+pub fn where_(scope: &mut Scope, node: &Node) -> Outputs {
+    node.input(8)?;
+    let condition = scope.tensor(node.input(0)?)?;
+    let (x, y) = (real(scope, node, 1)?, real(scope, node, 4)?);
+    let z = broadcast_call(scope, "where", [condition, x, y])?;
+    quantized(scope, node, z, 7)
 }
 
 /// `QLinearConcat`: the result's parameters come first.
