@@ -132,8 +132,8 @@ def bnb4_product(r):
 
 
 def gathered_blocks(r):
-    """Bytes of 2, 4 or 8 bits, and 4-bit integers and small floats whose scales lie along any axis."""
-    kind = r.one_of("uint8", "uint8", "uint4", "int4", "float8_e4m3fn", "float8_e5m2")
+    """Bytes of 2, 4 or 8 bits, and small floats whose scales lie along any axis."""
+    kind = r.one_of("uint8", "uint8", "float8_e4m3fn", "float8_e5m2")
     rank = r.up_to(2, 3)
     bits = r.one_of(2, 4, 8) if kind == "uint8" else 4
     per = 8 // bits if kind == "uint8" else 1
