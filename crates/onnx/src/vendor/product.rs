@@ -1,7 +1,7 @@
 //! Products with what is done before and behind them.
 
 use relaxide_ffi::DataType;
-use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_ir::prim;
 use relaxide_relax::Expr;
 
 use super::activation::ending;
