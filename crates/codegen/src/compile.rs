@@ -44,6 +44,8 @@ struct Shard {
     text: String,
     foreign: Vec<String>,
     slots: BTreeSet<String>,
+    /// Whether no kernel has loops without any vector.
+    in_vectors: bool,
 }
 
 /// What a thread made of a part.
@@ -56,7 +58,7 @@ struct Part {
 
 /// What LLVM does to kernels. Schedules have already chosen and unrolled the loops, written the vectors and inlined what
 /// should be, so that half of LLVM's usual pipeline finds nothing to do, at twice the price: no inliner, no unroller, no
-/// interprocedural pass. The vectorizers remain, for kernels that no schedule rule took.
+/// interprocedural pass. The vectorizers remain, for kernels that no schedule rule took; see [`passes`].
 const PASSES: &str = "globaldce,function(\
     simplifycfg,sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,\
     loop-mssa(loop-rotate,licm,simple-loop-unswitch<no-nontrivial;trivial>),\
@@ -65,13 +67,18 @@ const PASSES: &str = "globaldce,function(\
     loop-vectorize,slp-vectorizer,\
     instcombine<no-verify-fixpoint>,loop-mssa(licm),simplifycfg)";
 
-/// [`PASSES`], as far as this LLVM can be trusted with them: the loop vectorizer of LLVM 19 groups loads of `a[(3 * i) % 64]`
-/// as if their index never wrapped around, and computes wrong results.
-fn passes(native: &NativeTarget) -> String {
+/// [`PASSES`], as far as they are of use: in kernels that are written in vectors there is no scalar code to make vectors of.
+/// And as far as this LLVM can be trusted with them: the loop vectorizer of LLVM 19 groups loads of `a[(3 * i) % 64]` as if
+/// their index never wrapped around, and computes wrong results.
+fn passes(native: &NativeTarget, in_vectors: bool) -> String {
     if native.opt_level == 0 {
         return "default<O0>".to_owned();
     }
-    if cfg!(feature = "llvm19") { PASSES.replace("loop-vectorize,", "") } else { PASSES.to_owned() }
+    let mut passes = PASSES.to_owned();
+    if in_vectors {
+        passes = passes.replace("slp-vectorizer,", "");
+    }
+    if cfg!(feature = "llvm19") { passes.replace("loop-vectorize,", "") } else { passes }
 }
 
 /// How kernels are compiled, apart from the target.
@@ -135,7 +142,7 @@ fn reuse(
     make: impl FnOnce() -> Result<Vec<u8>, CodegenError>,
 ) -> Result<(Vec<u8>, CacheUse), CodegenError> {
     let Some(cache) = cache else { return Ok((make()?, CacheUse::default())) };
-    let key = Key::of(&shard.text, native, &passes(native));
+    let key = Key::of(&shard.text, native, &passes(native, shard.in_vectors));
     if let Some(object) = cache.find(&key) {
         return Ok((object, CacheUse { found: 1, ..CacheUse::default() }));
     }
@@ -154,7 +161,7 @@ fn emit<'k>(
 ) -> Result<Vec<u8>, CodegenError> {
     let (machine, context) = (native.machine()?, Context::create());
     let module = read(&context, shard).map_err(|error| rejection::locate(kernels, native, error))?;
-    optimize(&module, &machine, native)?;
+    optimize(&module, &machine, &passes(native, shard.in_vectors))?;
     write(&module, &machine, form)
 }
 
@@ -214,7 +221,8 @@ fn write_shard(
     let layout = native.machine()?.get_target_data().get_data_layout();
     let layout = layout.as_str().to_string_lossy().into_owned();
     let (foreign, slots) = (text.foreign_functions().to_vec(), text.slots().clone());
-    Ok(Shard { text: text.finish(&native.triple, &layout), foreign, slots })
+    let in_vectors = indices.iter().all(|&index| !llvm::is_scalar_loops(&funcs[index].body));
+    Ok(Shard { text: text.finish(&native.triple, &layout), foreign, slots, in_vectors })
 }
 
 /// The kernel that goes by the name `main` too: the only one of a library.
@@ -256,8 +264,8 @@ pub(crate) fn parse<'c>(context: &'c Context, text: &str) -> Result<Module<'c>, 
     context.create_module_from_ir(MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernels"))
 }
 
-fn optimize(module: &Module<'_>, machine: &TargetMachine, native: &NativeTarget) -> Result<(), CodegenError> {
-    module.run_passes(&passes(native), machine, PassBuilderOptions::create()).map_err(|error| refused(&error))
+fn optimize(module: &Module<'_>, machine: &TargetMachine, passes: &str) -> Result<(), CodegenError> {
+    module.run_passes(passes, machine, PassBuilderOptions::create()).map_err(|error| refused(&error))
 }
 
 fn write(module: &Module<'_>, machine: &TargetMachine, form: FileType) -> Result<Vec<u8>, CodegenError> {

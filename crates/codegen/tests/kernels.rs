@@ -1,5 +1,7 @@
 //! Hand-made kernels with known answers.
 
+#[path = "kernels/addresses.rs"]
+mod addresses;
 #[path = "kernels/c.rs"]
 mod c;
 mod harness;

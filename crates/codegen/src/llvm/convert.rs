@@ -107,7 +107,9 @@ impl FunctionText<'_> {
     }
 
     pub fn cast(&mut self, name: &str, value: &Val, to: Ty) -> Val {
-        self.emit(to, format_args!("{name} {value} to {to}"))
+        let instruction = format!("{name} {value} to {to}");
+        let scalars = !to.is_vector() && matches!(name, "sext" | "zext" | "trunc");
+        if scalars { self.pure(to, &[value], instruction) } else { self.emit(to, instruction) }
     }
 
     /// The bits of a half as LLVM's own type; text only, since no other code has values of that type.

@@ -6,6 +6,7 @@ use std::fmt::{Display, Write as _};
 use super::{
     debug::Scope,
     module::{Metadata, ModuleText},
+    region::Region,
     value::{Ty, Val},
 };
 
@@ -33,7 +34,8 @@ pub(crate) struct FunctionText<'m> {
     stack_slots: String,
     /// Slots that serve one purpose after the other, by purpose and size.
     shared: HashMap<(&'static str, u64), Val>,
-    body: String,
+    /// What is being written, from the function itself to the innermost loop or branch.
+    pub(super) regions: Vec<Region>,
     values: u32,
     labels: u32,
     current: Label,
@@ -45,16 +47,18 @@ pub(crate) struct FunctionText<'m> {
 
 impl<'m> FunctionText<'m> {
     pub fn new(module: &'m mut ModuleText, native_f16: bool) -> Self {
-        let (stack_slots, body) = (String::new(), String::new());
+        let (stack_slots, regions) = (String::new(), Vec::new());
         let shared = HashMap::new();
         let (values, labels, current, ended, contract) = (0, 1, Label(0), false, true);
-        Self { module, native_f16, contract, stack_slots, shared, body, values, labels, current, ended, scope: None }
+        Self { module, native_f16, contract, stack_slots, shared, regions, values, labels, current, ended, scope: None }
     }
 
     /// The whole function behind its `define …` line.
-    pub fn finish(self, head: &str) -> String {
+    pub fn finish(mut self, head: &str) -> String {
+        debug_assert!(self.depth() == 0, "a loop or branch was not finished");
+        let body = std::mem::take(&mut self.region().text);
         let described = self.scope.as_ref().map(Scope::of_function).unwrap_or_default();
-        let mut text = format!("{head}{described} {{\nentry:\n{}  br label %b0\nb0:\n{}", self.stack_slots, self.body);
+        let mut text = format!("{head}{described} {{\nentry:\n{}  br label %b0\nb0:\n{body}", self.stack_slots);
         if !self.ended {
             text.push_str("  unreachable\n");
         }
@@ -64,17 +68,25 @@ impl<'m> FunctionText<'m> {
 
     /// Notes which statement the following instructions come from.
     pub fn note(&mut self, statement: &str) {
-        let _ = writeln!(self.body, "{NOTE}{statement}");
+        let _ = writeln!(self.region().text, "{NOTE}{statement}");
     }
 
     /// An instruction that makes a value.
     pub fn emit(&mut self, ty: Ty, instruction: impl Display) -> Val {
+        debug_assert!(!self.ended, "an instruction behind the end of its block");
+        self.emit_at(self.depth(), ty, instruction)
+    }
+
+    /// The same at the end of what an outer region has so far.
+    pub(super) fn emit_at(&mut self, depth: u16, ty: Ty, instruction: impl Display) -> Val {
         let number = self.values;
         self.values += 1;
-        debug_assert!(!self.ended, "an instruction behind the end of its block");
-        let _ = write!(self.body, "  %v{number} = {instruction}");
-        self.end_line();
-        Val::new(ty, format!("%v{number}"))
+        let from = self.scope.as_ref().map(Scope::of_instruction).unwrap_or_default();
+        if self.regions.is_empty() {
+            self.region();
+        }
+        let _ = writeln!(self.regions[usize::from(depth)].text, "  %v{number} = {instruction}{from}");
+        Val { depth, ..Val::new(ty, format!("%v{number}")) }
     }
 
     /// An instruction that makes a value of a type that kernels do not compute with; its name.
@@ -85,13 +97,8 @@ impl<'m> FunctionText<'m> {
     /// An instruction for its effect.
     pub fn effect(&mut self, instruction: impl Display) {
         debug_assert!(!self.ended, "an instruction behind the end of its block");
-        let _ = write!(self.body, "  {instruction}");
-        self.end_line();
-    }
-
-    fn end_line(&mut self) {
-        self.body.extend(self.scope.as_ref().map(Scope::of_instruction));
-        self.body.push('\n');
+        let from = self.scope.as_ref().map(Scope::of_instruction).unwrap_or_default();
+        let _ = writeln!(self.region().text, "  {instruction}{from}");
     }
 
     /// A call of an LLVM intrinsic that is overloaded on `over` and takes and returns values.
@@ -138,7 +145,7 @@ impl<'m> FunctionText<'m> {
         let number = self.values;
         self.values += 1;
         let _ = writeln!(self.stack_slots, "  %v{number} = alloca {ty}, i64 {count}, align {alignment}");
-        Val::new(Ty::PTR, format!("%v{number}"))
+        Val { depth: 0, ..Val::new(Ty::PTR, format!("%v{number}")) }
     }
 
     /// A stack slot for what is needed only until the next of the same purpose.
@@ -159,7 +166,8 @@ impl<'m> FunctionText<'m> {
     /// Begins a block; the block before must have ended.
     pub fn start(&mut self, label: Label) {
         debug_assert!(self.ended, "block {} falls through", self.current);
-        let _ = writeln!(self.body, "{label}:");
+        self.forget_known();
+        let _ = writeln!(self.region().text, "{label}:");
         self.current = label;
         self.ended = false;
     }

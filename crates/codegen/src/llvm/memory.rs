@@ -130,15 +130,13 @@ impl Body<'_, '_> {
 
     fn pattern(&mut self, base: &Val, element: Ty, flat: &PrimExpr, lanes: u32) -> Result<Pattern, CodegenError> {
         if lanes == 1 {
-            let index = self.index(flat)?;
-            return Ok(Pattern::Contiguous(self.element_pointer(base, element, &index)));
+            return Ok(Pattern::Contiguous(self.element_address(base, element, flat)?));
         }
         let last = i64::from(lanes) - 1;
         if let Some((start, stride)) = linear(flat) {
             let literal = stride.as_int();
             if literal == Some(1) || (element.lanes == 1 && matches!(literal, Some(0 | -1))) {
-                let index = self.index(&start)?;
-                let first = self.element_pointer(base, element, &index);
+                let first = self.element_address(base, element, &start)?;
                 return Ok(match literal {
                     Some(1) => Pattern::Contiguous(first),
                     Some(0) => Pattern::Same(first),
@@ -172,7 +170,7 @@ impl Body<'_, '_> {
         Ok(Pattern::Scattered(pointers))
     }
 
-    fn element_pointer(&mut self, base: &Val, element: Ty, index: &Val) -> Val {
+    pub fn element_pointer(&mut self, base: &Val, element: Ty, index: &Val) -> Val {
         let memory = element.element().in_memory();
         let mut index = index.clone();
         if element.lanes > 1 {

@@ -11,6 +11,7 @@
 //!                       define internal i32 @add.parallel0  one per parallel loop
 //! ```
 
+mod address;
 mod bounds;
 mod convert;
 mod debug;
@@ -26,6 +27,7 @@ mod ops;
 mod packed;
 mod parallel;
 mod raise;
+mod region;
 mod registration;
 mod shared_bytes;
 mod small_float;
@@ -41,5 +43,5 @@ pub(crate) use module::{ModuleText, global_name};
 pub(crate) use ops::Overflow;
 pub(crate) use packed::LIBRARY_CONTEXT;
 pub(crate) use registration::{REGISTER, registration};
-pub(crate) use stmt::first_line;
+pub(crate) use stmt::{first_line, is_scalar_loops};
 pub(crate) use value::{Kind, Ty};

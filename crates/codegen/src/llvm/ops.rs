@@ -8,7 +8,7 @@
 use relaxide_ir::BinaryOp;
 
 use super::{
-    function::FunctionText,
+    function::{FunctionText, join},
     value::{Kind, Ty, Val},
 };
 
@@ -46,7 +46,15 @@ impl FunctionText<'_> {
 
     /// One instruction on two operands of one type.
     pub fn op(&mut self, name: &str, a: &Val, b: &Val) -> Val {
-        self.emit(a.ty, format_args!("{name} {a}, {}", b.text))
+        if !is_index_like(a.ty) {
+            return self.emit(a.ty, format_args!("{name} {a}, {}", b.text));
+        }
+        let instruction = format!("{name} {a}, {}", b.text);
+        // A division by zero stops the process.
+        match name {
+            "sdiv" | "udiv" | "srem" | "urem" => self.pure_here(a.ty, instruction),
+            _ => self.pure(a.ty, &[a, b], instruction),
+        }
     }
 
     pub fn fadd(&mut self, a: &Val, b: &Val) -> Val {
@@ -81,11 +89,18 @@ impl FunctionText<'_> {
 
     /// A comparison of integers: `eq`, `slt`, `uge` …
     pub fn icmp(&mut self, predicate: &str, a: &Val, b: &Val) -> Val {
-        self.emit(a.ty.with_kind(Ty::BOOL), format_args!("icmp {predicate} {a}, {}", b.text))
+        let ty = a.ty.with_kind(Ty::BOOL);
+        let instruction = format!("icmp {predicate} {a}, {}", b.text);
+        if is_index_like(a.ty) { self.pure(ty, &[a, b], instruction) } else { self.emit(ty, instruction) }
     }
 
     pub fn select(&mut self, condition: &Val, yes: &Val, no: &Val) -> Val {
-        self.emit(yes.ty, format_args!("select {condition}, {yes}, {no}"))
+        let instruction = format!("select {condition}, {yes}, {no}");
+        if is_index_like(yes.ty) {
+            self.pure(yes.ty, &[condition, yes, no], instruction)
+        } else {
+            self.emit(yes.ty, instruction)
+        }
     }
 
     pub fn not(&mut self, a: &Val) -> Val {
@@ -182,12 +197,22 @@ impl FunctionText<'_> {
             Mod => self.divide(a, b, signed).1,
             FloorDiv => self.floor_divide(a, b, signed).0,
             FloorMod => self.floor_divide(a, b, signed).1,
-            Min => self.intrinsic(if signed { "smin" } else { "umin" }, a.ty, a.ty, &[a, b]),
-            Max => self.intrinsic(if signed { "smax" } else { "umax" }, a.ty, a.ty, &[a, b]),
+            Min => self.pure_intrinsic(if signed { "smin" } else { "umin" }, a, b),
+            Max => self.pure_intrinsic(if signed { "smax" } else { "umax" }, a, b),
             And => self.op("and", a, b),
             Or => self.op("or", a, b),
             Eq | Ne | Lt | Le | Gt | Ge => self.compare_int(op, a, b, signed),
         }
+    }
+
+    /// An intrinsic of two integers that has no effect.
+    fn pure_intrinsic(&mut self, name: &str, a: &Val, b: &Val) -> Val {
+        if !is_index_like(a.ty) {
+            return self.intrinsic(name, a.ty, a.ty, &[a, b]);
+        }
+        let name = format!("llvm.{name}.{}", a.ty.mangled());
+        self.module.declare(&name, &a.ty.to_string(), &join([a.ty, a.ty]));
+        self.pure(a.ty, &[a, b], format!("call {} @{name}({a}, {b})", a.ty))
     }
 
     fn compare_int(&mut self, op: BinaryOp, a: &Val, b: &Val, signed: bool) -> Val {
@@ -249,4 +274,9 @@ impl FunctionText<'_> {
         let (lower, higher) = (self.op("add", &quotient, &minus_one), self.op("add", &remainder, b));
         (self.select(&correct, &lower, &quotient), self.select(&correct, &higher, &remainder))
     }
+}
+
+/// What indices are made of: their computations are shared and leave loops.
+fn is_index_like(ty: Ty) -> bool {
+    !ty.is_vector() && matches!(ty.kind, Kind::Int { .. } | Kind::Bool)
 }

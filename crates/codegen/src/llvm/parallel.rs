@@ -16,6 +16,7 @@ use super::{
     kernel::Body,
     module::global_name,
     ops::Overflow,
+    stmt::LoopShape,
     value::{Ty, Val},
 };
 use crate::{error::CodegenError, uses::Uses};
@@ -132,7 +133,8 @@ impl Body<'_, '_> {
         let (start, stop) = (task.f.convert(&start, min.ty), task.f.convert(&stop, min.ty));
         let begin = task.f.binary(BinaryOp::Add, min, &start, Overflow::Never);
         let end = task.f.binary(BinaryOp::Add, min, &stop, Overflow::Never);
-        task.counted_loop(&begin, &end, None, |this, counter| {
+        let vectors = LoopShape::of(&n.body).has_vectors;
+        task.counted_loop(&begin, &end, (None, vectors), |this, counter| {
             this.vars.insert(n.var.clone(), counter.clone());
             this.stmt(&n.body)
         })?;

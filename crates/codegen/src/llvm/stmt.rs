@@ -5,7 +5,7 @@ use relaxide_tir::analysis::data::is_data;
 use relaxide_tir::schedule::nest::PARALLEL_IF;
 use relaxide_tir::{For, ForKind, IfThenElse, SeqStmt, Stmt, StmtVisitor, While};
 
-use super::{kernel::Body, module::Metadata, shared_bytes::shares_stored_bytes, value::Val};
+use super::{kernel::Body, module::Metadata, region::RegionKind, shared_bytes::shares_stored_bytes, value::Val};
 use crate::error::CodegenError;
 
 impl Body<'_, '_> {
@@ -101,6 +101,7 @@ impl Body<'_, '_> {
         }
         self.forget_values();
         let (then, otherwise, done) = (self.f.label(), self.f.label(), self.f.label());
+        self.f.open(RegionKind::Branch);
         self.f.branch_if(&condition, then, otherwise);
         self.f.start(then);
         self.stmt(&n.then_case)?;
@@ -111,6 +112,7 @@ impl Body<'_, '_> {
             self.stmt(other)?;
         }
         self.f.branch(done);
+        self.f.close();
         self.f.start(done);
         self.forget_values();
         Ok(())
@@ -139,8 +141,9 @@ impl Body<'_, '_> {
             _ => {}
         }
         let end = if n.min.is_int(0) { extent } else { self.f.op("add nsw", &min, &extent) };
-        let hints = self.loop_hints(n);
-        self.counted_loop(&min, &end, hints, |this, counter| {
+        let shape = LoopShape::of(&n.body);
+        let hints = self.loop_hints(n, &shape);
+        self.counted_loop(&min, &end, (hints, shape.has_vectors), |this, counter| {
             this.vars.insert(n.var.clone(), counter.clone());
             this.stmt(&n.body)
         })
@@ -156,11 +159,12 @@ impl Body<'_, '_> {
         &mut self,
         min: &Val,
         end: &Val,
-        hints: Option<Metadata>,
+        (hints, vectors): (Option<Metadata>, bool),
         body: impl FnOnce(&mut Self, &Val) -> Result<(), CodegenError>,
     ) -> Result<(), CodegenError> {
         let (header, inside, latch, done) = (self.f.label(), self.f.label(), self.f.label(), self.f.label());
         let from = self.f.current();
+        self.f.open(RegionKind::Loop { vectors });
         self.f.branch(header);
         self.f.start(header);
         let counter = self.f.loop_phi(min, from, latch);
@@ -180,12 +184,14 @@ impl Body<'_, '_> {
         };
         self.f.loop_step(&counter, format_args!("add {flags} {counter}, 1"));
         self.f.loop_branch(header, hints);
+        self.f.close();
         self.f.start(done);
         Ok(())
     }
 
     fn while_loop(&mut self, n: &While) -> Result<(), CodegenError> {
         let (header, inside, done) = (self.f.label(), self.f.label(), self.f.label());
+        self.f.open(RegionKind::Loop { vectors: false });
         self.f.branch(header);
         self.f.start(header);
         let condition = self.eval(&n.condition)?;
@@ -196,13 +202,13 @@ impl Body<'_, '_> {
         self.stmt(&n.body)?;
         self.forget_values();
         self.f.branch(header);
+        self.f.close();
         self.f.start(done);
         Ok(())
     }
 
     /// What LLVM should know of an innermost loop: one that a schedule has already written in vectors is left alone.
-    fn loop_hints(&mut self, n: &For) -> Option<Metadata> {
-        let shape = LoopShape::of(&n.body);
+    fn loop_hints(&mut self, n: &For, shape: &LoopShape) -> Option<Metadata> {
         let mut hints: Vec<String> = Vec::new();
         if let Some(count) = n.annotations.int("unroll_count") {
             hints.push(format!("!\"llvm.loop.unroll.count\", i32 {count}"));
@@ -236,10 +242,16 @@ pub(crate) fn first_line(stmt: &Stmt) -> String {
     }
 }
 
+/// Whether it has loops, and no vector in any of them: what LLVM's vectorizers are for.
+pub(crate) fn is_scalar_loops(body: &Stmt) -> bool {
+    let shape = LoopShape::of(body);
+    shape.has_loops && !shape.has_vectors
+}
+
 /// What a loop's body holds.
 #[derive(Default)]
-struct LoopShape {
-    has_vectors: bool,
+pub(super) struct LoopShape {
+    pub has_vectors: bool,
     has_loops: bool,
     /// Whether some index wraps around at a power of two. LLVM's loop vectorizer (19 and 22 at least) takes `a[i * 4 + r % 4]`
     /// over a 32-bit `r` for neighbours, and reads beyond the row.
@@ -247,7 +259,7 @@ struct LoopShape {
 }
 
 impl LoopShape {
-    fn of(body: &Stmt) -> Self {
+    pub fn of(body: &Stmt) -> Self {
         let mut shape = Self::default();
         shape.visit_stmt(body);
         shape

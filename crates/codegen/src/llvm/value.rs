@@ -174,11 +174,18 @@ impl fmt::Display for Ty {
 pub(crate) struct Val {
     pub ty: Ty,
     pub text: Rc<str>,
+    /// How deep the region is that it was made in; [`HERE`](Val::HERE) where that is not known.
+    pub depth: u16,
 }
 
 impl Val {
+    /// In the region that is being written.
+    pub const HERE: u16 = u16::MAX;
+
     pub fn new(ty: Ty, text: impl Into<Rc<str>>) -> Val {
-        Val { ty, text: text.into() }
+        let text = text.into();
+        let depth = if text.starts_with('%') { Val::HERE } else { 0 };
+        Val { ty, text, depth }
     }
 
     /// An integer or bool literal in every lane.
