@@ -105,7 +105,8 @@ impl FunctionText<'_> {
 
     fn place_pure(&mut self, ty: Ty, operands: &[&Val], instruction: String, moves: bool) -> Val {
         if let Some(known) = self.regions.iter().rev().find_map(|region| region.known.get(&instruction)) {
-            return known.clone();
+            // One instruction makes signed and unsigned numbers.
+            return Val { ty, ..known.clone() };
         }
         let innermost = self.depth();
         let operands = operands.iter().map(|operand| operand.depth.min(innermost)).max();

@@ -2,11 +2,11 @@
 
 use relaxide_codegen::llvm_text;
 use relaxide_ir::prim::{self, int, ramp};
-use relaxide_ir::{Buffer, PrimExpr, Ref, Target, Var};
+use relaxide_ir::{Buffer, DataType, PrimExpr, Ref, Target, Var};
 use relaxide_tir::{PrimFunc, Stmt};
 
 use super::harness::{Kernels, Tensor, kernel};
-use super::{F32, numbers};
+use super::{F32, I32, numbers};
 
 /// What [`rows`] works on: elements of a row, and how often there are four rows.
 const WIDTH: i64 = 32;
@@ -83,4 +83,21 @@ fn loops_without_vectors_keep_addresses_in_one_piece() {
     check(&func);
     let text = llvm_text(&[Ref::new(func)], &Target::default()).unwrap();
     assert!(text.contains("getelementptr inbounds float"), "{text}");
+}
+
+#[test]
+fn one_instruction_makes_signed_and_unsigned_numbers() {
+    let (a, b) = (Buffer::new("A", I32, [4]), Buffer::new("B", I32, [4]));
+    let i = Var::dim("i");
+    let narrowed = |dtype: DataType| {
+        let value = prim::cast(dtype, prim::load(&a, [&i]));
+        prim::cast(I32, prim::call(dtype, "tirx.bitwise_or", vec![value, prim::int_of(dtype, 1)]))
+    };
+    let sum = narrowed(DataType::uint(8)) * 1000 + narrowed(DataType::int(8));
+    let func = kernel("narrowed", &[a.clone(), b.clone()], &[], Stmt::serial(i.clone(), 4, Stmt::store(&b, [&i], sum)));
+    let values = [0, 200, -2, 511];
+    let mut tensors = [Tensor::of(I32, &values, &[4]), Tensor::zeros(I32, &[4])];
+    Kernels::compile(std::slice::from_ref(&func)).run("narrowed", &mut tensors);
+    let expected = values.map(|v: i32| i32::from(v as u8 | 1) * 1000 + i32::from(v as i8 | 1));
+    assert_eq!(tensors[1].values::<i32>(), expected);
 }
