@@ -41,6 +41,9 @@ struct Note {
     invalid: bool,
 }
 
+/// How many bytes of weights are read from the model's file before their memory there is given back.
+const GIVE_BACK_AFTER: usize = 16 << 20;
+
 /// The graphs of a model under import.
 pub struct Graphs<'m> {
     /// The model.
@@ -92,6 +95,7 @@ impl<'m> Graphs<'m> {
     pub fn initializers(&mut self, protos: &[TensorProto]) {
         let directory =
             self.model.directory.as_deref().map(|d| if d.as_os_str().is_empty() { Path::new(".") } else { d });
+        let mut read = 0;
         for proto in protos {
             let known = match constant::from_proto(proto, directory) {
                 Ok(tensor) => Known::Value(Value::Constant(tensor)),
@@ -101,6 +105,11 @@ impl<'m> Graphs<'m> {
                 }
             };
             self.names.set(&proto.name, known);
+            read += proto.raw_data.len();
+            if read > GIVE_BACK_AFTER {
+                self.model.give_back();
+                read = 0;
+            }
         }
     }
 

@@ -1,12 +1,13 @@
 //! Reading a model file.
 //!
 //! The file is mapped, not read: decoded tensors are windows onto the map, so weights exist once, in the page cache, until
-//! the importer turns each into a constant.
+//! the importer turns each into a constant; what has become one is given back to the system ([`Model::give_back`]).
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, UncheckedAdvice};
 use prost::Message;
 use prost::bytes::Bytes;
 
@@ -23,14 +24,27 @@ pub struct Model {
     pub frame: ModelProto,
     /// Where files with external data are looked for.
     pub directory: Option<PathBuf>,
+    /// The file's bytes, where they were mapped here.
+    map: Option<Arc<Mmap>>,
+}
+
+/// What windows onto a mapped file keep.
+struct Mapped(Arc<Mmap>);
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl Model {
     /// Opens a model file. External data is looked for beside it.
     pub fn open(path: impl AsRef<Path>) -> Result<Model, ModelError> {
         let path = path.as_ref();
-        let bytes = map(path)?;
+        let map = map(path)?.map(Arc::new);
+        let bytes = map.clone().map_or_else(Bytes::new, |map| Bytes::from_owner(Mapped(map)));
         let mut model = Model::from_bytes(bytes)?;
+        model.map = map;
         model.directory = Some(path.parent().map(Path::to_path_buf).unwrap_or_default());
         Ok(model)
     }
@@ -49,7 +63,16 @@ impl Model {
         budget::check(&bytes, budget)?;
         let mut frame = ModelProto::decode(bytes).map_err(|e| ModelError::Decode { reason: e.to_string() })?;
         let graph = frame.graph.take().ok_or(ModelError::Empty { reason: "it has no graph" })?;
-        Ok(Model { graph, frame, directory: None })
+        Ok(Model { graph, frame, directory: None, map: None })
+    }
+
+    /// Gives the memory back that what was read of the file takes: it is in the way once the weights have been copied. What is
+    /// read again comes from the file again.
+    pub(crate) fn give_back(&self) {
+        let Some(map) = &self.map else { return };
+        // SAFETY: the map is of a file and nobody has written to it, so that its bytes are the same when they are read again.
+        // A system that does not follow the advice keeps them, which is as well.
+        let _ = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
     }
 
     /// The version of an operator set that the model asks for; 1 where an old file does not say.
@@ -80,15 +103,38 @@ pub(crate) fn canonical_domain(domain: &str) -> &str {
     if domain == "ai.onnx" { "" } else { domain }
 }
 
-/// Maps a file into memory.
-fn map(path: &Path) -> Result<Bytes, ModelError> {
+/// Maps a file into memory; one that has no bytes cannot be.
+fn map(path: &Path) -> Result<Option<Mmap>, ModelError> {
     let io = |e: std::io::Error| ModelError::Io { path: path.to_path_buf(), reason: e.to_string() };
     let file = File::open(path).map_err(io)?;
     if file.metadata().map_err(io)?.len() == 0 {
-        return Ok(Bytes::new());
+        return Ok(None);
     }
     // SAFETY: the map is read-only; a process that truncates the file meanwhile can make reads fail with a signal, as for
     // any mapped file, but cannot make them unsound for the types here, which are bytes.
-    let map = unsafe { Mmap::map(&file) }.map_err(io)?;
-    Ok(Bytes::from_owner(map))
+    Ok(Some(unsafe { Mmap::map(&file) }.map_err(io)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::TensorProto;
+
+    #[test]
+    fn what_was_given_back_can_be_read_again() {
+        let weights: Vec<u8> = (0..1 << 20).map(|i: u32| (i % 251) as u8).collect();
+        let tensor = TensorProto { raw_data: weights.clone().into(), ..TensorProto::default() };
+        let graph = GraphProto { initializer: vec![tensor], ..GraphProto::default() };
+        let proto = ModelProto { graph: Some(graph), ..ModelProto::default() };
+        let path = std::env::temp_dir().join(format!("relaxide-give-back-{}.onnx", std::process::id()));
+        std::fs::write(&path, proto.encode_to_vec()).unwrap();
+        let model = Model::open(&path).unwrap();
+        let read = |model: &Model| model.graph.initializer[0].raw_data == weights;
+        assert!(read(&model));
+        model.give_back();
+        assert!(read(&model));
+        std::fs::remove_file(&path).unwrap();
+        model.give_back();
+        assert!(read(&model));
+    }
 }
