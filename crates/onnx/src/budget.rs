@@ -78,7 +78,7 @@ fn child(parent: Kind, tag: u64) -> Option<Kind> {
 pub fn check(bytes: &[u8], budget: Budget) -> Result<(), ModelError> {
     let size = bytes.len() as u64;
     if size > budget.bytes {
-        return Err(ModelError::Limit { what: "bytes", limit: budget.bytes });
+        return Err(ModelError::TooLarge { bytes: size, limit: budget.bytes });
     }
     let mut walk = Walk { bytes, fields: 0, budget };
     walk.message(Kind::Model, 0, bytes.len(), 0)

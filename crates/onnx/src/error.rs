@@ -40,6 +40,14 @@ pub enum ModelError {
         /// What is missing.
         reason: &'static str,
     },
+    /// The file is larger than a message of protobuf can be.
+    #[error("the file has {bytes} bytes, and an ONNX file has at most {limit}")]
+    TooLarge {
+        /// Its length.
+        bytes: u64,
+        /// The greatest length.
+        limit: u64,
+    },
     /// The file holds more than a budget allows.
     #[error("the file holds more than {limit} {what}")]
     Limit {

@@ -13,6 +13,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use indexmap::IndexMap;
 use relaxide_ffi::{Ref, Tensor};
 use relaxide_ir::pass::PassContext;
 use relaxide_ir::prim::{self, PrimExpr};
@@ -99,7 +100,7 @@ impl<'m> Importer<'m> {
     fn inputs(&mut self) {
         let inputs: HashSet<&str> = self.model.graph.input.iter().map(|i| i.name.as_str()).collect();
         for unknown in self.options.shapes.keys().chain(self.options.dtypes.keys()) {
-            if !inputs.contains(unknown.as_str()) {
+            if !inputs.iter().any(|name| *name == unknown || identifier(name) == *unknown) {
                 let mut names: Vec<_> = inputs.iter().copied().collect();
                 names.sort_unstable();
                 let reason = format!("a shape or type is given for it, but the model has: {}", names.join(", "));
@@ -151,8 +152,8 @@ impl<'m> Importer<'m> {
         let named = |name: &str| self.dims.get(name).map(|var| PrimExpr::Var(var.clone()));
         let mut held = Held::of_type(of.elem_type.as_deref(), &named)?;
         if let Held::Tensor(dims, dtype) = &mut held {
-            *dtype = self.options.dtypes.get(&info.name).copied().unwrap_or(*dtype);
-            if let Some(given) = self.options.shapes.get(&info.name) {
+            *dtype = self.given(&self.options.dtypes, &info.name).copied().unwrap_or(*dtype);
+            if let Some(given) = self.given(&self.options.shapes, &info.name) {
                 let dim = |dim: &InputDim| match dim {
                     InputDim::Fixed(n) => Some(prim::int(*n)),
                     InputDim::Named(name) => named(name),
@@ -185,11 +186,11 @@ impl<'m> Importer<'m> {
             Some(_) => return Err(("it is not a tensor, and only tensors are supported".into(), None)),
             None => return Err(("the file does not say its type".into(), None)),
         };
-        let dtype = match self.options.dtypes.get(&info.name) {
+        let dtype = match self.given(&self.options.dtypes, &info.name) {
             Some(&dtype) => dtype,
             None => constant::dtype_of(tensor.elem_type.into()).map_err(|e| (e.to_string(), None))?,
         };
-        if let Some(given) = self.options.shapes.get(&info.name) {
+        if let Some(given) = self.given(&self.options.shapes, &info.name) {
             return self.given_shape(given).map(|dims| Type::tensor(dims, dtype)).map_err(|reason| (reason, None));
         }
         let help = "give it a shape (`shape_dict` in Python, `--shape` on the command line)";
@@ -204,6 +205,13 @@ impl<'m> Importer<'m> {
             });
         }
         Ok(Type::tensor(dims, dtype))
+    }
+
+    /// What the caller says about an input, by its name in the file or in the program.
+    fn given<'o, T>(&self, options: &'o IndexMap<String, T>, name: &str) -> Option<&'o T> {
+        let written = identifier(name);
+        let taken = || self.model.graph.input.iter().any(|input| input.name == written);
+        options.get(name).or_else(|| options.get(&written).filter(|_| !taken()))
     }
 
     fn given_shape(&mut self, given: &[InputDim]) -> Result<Vec<PrimExpr>, String> {
@@ -327,8 +335,8 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains('?') && name.parse::<i64>().is_err()
 }
 
-/// A name made of letters, digits and underscores that does not begin with a digit.
-fn identifier(name: &str) -> String {
+/// What becomes of a name of the file in the program: letters, digits and underscores, not beginning with a digit.
+pub fn identifier(name: &str) -> String {
     let mut out: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if !out.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         out.insert_str(0, "input_");

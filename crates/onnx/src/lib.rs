@@ -41,6 +41,6 @@ pub mod value;
 pub mod vendor;
 
 pub use error::{ImportError, ModelError, NodeError, Place, Problem, TensorError};
-pub use import::{OUTPUT_NAMES, import};
+pub use import::{OUTPUT_NAMES, identifier, import};
 pub use model::Model;
 pub use options::{ImportOptions, InputDim, InputNames, Weights};

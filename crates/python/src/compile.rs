@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use relaxide::ffi::Ref;
-use relaxide::{CompileOptions, DimSpec, ExecMode, Executable, ExportOptions, Pipeline};
+use relaxide::{CompileOptions, DimRange, DimSpec, ExecMode, Executable, ExportOptions, Pipeline};
 
 use crate::error::{compiler, to_py};
 use crate::ir::module::IRModule;
@@ -100,6 +100,7 @@ fn from_onnx(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
     shapes: &Bound<'_, PyDict>,
+    ranges: &Bound<'_, PyDict>,
     opset: Option<i64>,
     keep_params_in_input: bool,
     sanitize_input_names: bool,
@@ -109,7 +110,9 @@ fn from_onnx(
         let dims = dims.try_iter()?.map(|dim| dimension(&dim?)).collect::<PyResult<Vec<DimSpec>>>()?;
         given.push((name.extract::<String>()?, dims));
     }
-    let options = relaxide::OnnxOptions { shapes: given, opset, keep_params_in_input, sanitize_input_names };
+    let dims =
+        ranges.iter().map(|(name, lengths)| range(&name.extract::<String>()?, &lengths)).collect::<PyResult<_>>()?;
+    let options = relaxide::OnnxOptions { shapes: given, dims, opset, keep_params_in_input, sanitize_input_names };
     let imported = if let Ok(bytes) = source.cast::<PyBytes>() {
         let bytes = bytes.as_bytes();
         py.detach(|| relaxide::import_onnx_bytes(bytes, &options))
@@ -126,6 +129,21 @@ fn dimension(dim: &Bound<'_, PyAny>) -> PyResult<DimSpec> {
     }
     let text: String = dim.extract().map_err(|_| PyTypeError::new_err("a dimension is an integer or a name"))?;
     text.parse().map_err(PyValueError::new_err)
+}
+
+/// The lengths of a dimension: one, or the least and the greatest, each of which may be `None`.
+fn range(name: &str, lengths: &Bound<'_, PyAny>) -> PyResult<DimRange> {
+    let (min, max) = if let Ok(length) = lengths.extract::<i64>() {
+        (length, Some(length))
+    } else {
+        let (min, max): (Option<i64>, Option<i64>) = lengths.extract().map_err(|_| {
+            PyTypeError::new_err(format!(
+                "dims[{name:?}] is {lengths}; expected a length, or the least and the greatest as (1, 8), (None, 8) or (1, None)"
+            ))
+        })?;
+        (min.unwrap_or(0), max)
+    };
+    DimRange::new(name, min, max).map_err(|why| PyValueError::new_err(format!("dims[{name:?}]: {why}")))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

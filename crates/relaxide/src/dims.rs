@@ -57,6 +57,12 @@ impl fmt::Display for DimSpec {
     }
 }
 
+/// The one of a program's names that is meant by a name as its ONNX file writes it, such as `onnx::x` for `onnx__x`.
+pub fn known_name<'a>(given: &str, names: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let written = relaxide_onnx::identifier(given);
+    names.clone().find(|name| *name == given).or_else(|| names.clone().find(|name| *name == written))
+}
+
 /// What lengths a symbolic dimension may have, as `batch=8`, `batch=1..64` or `batch=..64`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DimRange {
@@ -69,6 +75,17 @@ pub struct DimRange {
 }
 
 impl DimRange {
+    /// A range, with the reason why where there is no such.
+    pub fn new(name: impl Into<String>, min: i64, max: Option<i64>) -> Result<DimRange, String> {
+        if min < 0 {
+            return Err(format!("{min} is no length of a dimension"));
+        }
+        match max {
+            Some(max) if max < min => Err(format!("no length is {min} or more and {max} or less")),
+            _ => Ok(DimRange { name: name.into(), min, max }),
+        }
+    }
+
     /// Whether a length is allowed.
     pub fn holds(&self, length: i64) -> bool {
         self.min <= length && self.max.is_none_or(|max| length <= max)
@@ -80,9 +97,10 @@ impl FromStr for DimRange {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, range) = text.split_once('=').ok_or_else(|| format!("{text:?} has no '='"))?;
-        let DimSpec::Name(name) = name.trim().parse()? else {
+        let name = name.trim();
+        if name.is_empty() || name.parse::<i64>().is_ok() {
             return Err(format!("{name:?} is no name of a dimension"));
-        };
+        }
         let number = |text: &str| match text.trim().parse::<i64>() {
             Ok(value) if value >= 0 => Ok(value),
             _ => Err(format!("{text:?} is no length of a dimension")),
@@ -95,10 +113,7 @@ impl FromStr for DimRange {
                 (min, if max.trim().is_empty() { None } else { Some(number(max)?) })
             }
         };
-        if max.is_some_and(|max| max < min) {
-            return Err(format!("the range {range} is empty"));
-        }
-        Ok(DimRange { name, min, max })
+        DimRange::new(name, min, max)
     }
 }
 
@@ -121,16 +136,7 @@ const LOWER_BOUND: &str = "tir_var_lower_bound";
 pub fn bound_dims(module: &IRModule, function: &str, ranges: &[DimRange]) -> Result<IRModule, Error> {
     let Some(f) = module.get_as::<Function>(function) else { return Ok(module.clone()) };
     let known = symbolic_dims(&f);
-    for range in ranges {
-        if !known.contains(&range.name) {
-            let near = closest(&range.name, known.iter().map(String::as_str));
-            return Err(Error::Unknown {
-                what: "symbolic dimension",
-                name: range.name.clone(),
-                known: near.map_or(known.clone(), |near| vec![near.to_string()]),
-            });
-        }
-    }
+    let ranges = ranges.iter().map(|range| named(range, &known)).collect::<Result<Vec<_>, Error>>()?;
     let fixed: HashMap<String, i64> =
         ranges.iter().filter(|r| r.max == Some(r.min)).map(|r| (r.name.clone(), r.min)).collect();
     let open = || ranges.iter().filter(|r| r.max != Some(r.min));
@@ -154,6 +160,19 @@ pub fn bound_dims(module: &IRModule, function: &str, ranges: &[DimRange]) -> Res
         module.insert(function, Ref::new(f));
     }
     Ok(module)
+}
+
+/// A range under the name that its dimension has in the program.
+fn named(range: &DimRange, known: &[String]) -> Result<DimRange, Error> {
+    let names = known.iter().map(String::as_str);
+    match known_name(&range.name, names.clone()) {
+        Some(name) => Ok(DimRange { name: name.to_string(), ..range.clone() }),
+        None => Err(Error::Unknown {
+            what: "symbolic dimension",
+            name: range.name.clone(),
+            known: closest(&range.name, names).map_or(known.to_vec(), |near| vec![near.to_string()]),
+        }),
+    }
 }
 
 /// The names of the symbolic dimensions of a function's parameters, each once.

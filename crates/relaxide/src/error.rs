@@ -107,6 +107,7 @@ impl Error {
             Error::Native(error) => error.help(),
             Error::Unknown { what, known, .. } => Some(format!("known {what}s: {}", known.join(", "))),
             Error::Input { help, .. } => Some(help.clone()),
+            Error::Model(relaxide_onnx::ModelError::TooLarge { .. }) => Some(WEIGHTS_BESIDE_HELP.into()),
             Error::Import(_) => Some(IMPORT_HELP.into()),
             Error::Kernel { .. } => Some(
                 "a kernel that the program holds as it is must be well-formed; of any other this is a defect of Relaxide: \
@@ -137,6 +138,10 @@ impl Error {
 /// What to try where a model cannot be imported.
 const IMPORT_HELP: &str = "docs/onnx.md lists the operators that are imported; a model can often be exported without the others: \
                            with a newer opset, in inference mode, or folded by a simplifier of ONNX models";
+
+/// What to try where a file of ONNX is too large for what reads such files.
+const WEIGHTS_BESIDE_HELP: &str = "save the model with its weights in a file of their own, which has no such limit: \
+                                   `onnx.save(model, path, save_as_external_data=True)`, or the option of the exporter for that";
 
 impl From<Box<Diagnostic>> for Error {
     fn from(diagnostic: Box<Diagnostic>) -> Self {

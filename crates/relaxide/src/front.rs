@@ -6,13 +6,15 @@ use relaxide_ffi::Tensor;
 use relaxide_ir::IRModule;
 use relaxide_onnx::{ImportOptions, InputDim, InputNames, Model, Weights};
 
-use crate::{DimSpec, Error};
+use crate::{DimRange, DimSpec, Error, bound_dims};
 
 /// What a user may say about an ONNX model.
 #[derive(Clone, Debug)]
 pub struct OnnxOptions {
     /// Shapes of inputs by name, in place of the file's.
     pub shapes: Vec<(String, Vec<DimSpec>)>,
+    /// What lengths symbolic dimensions of inputs may have, by their names.
+    pub dims: Vec<DimRange>,
     /// Opset version, in place of the file's.
     pub opset: Option<i64>,
     /// Make the weights parameters of `main` instead of constants.
@@ -23,7 +25,13 @@ pub struct OnnxOptions {
 
 impl Default for OnnxOptions {
     fn default() -> Self {
-        OnnxOptions { shapes: Vec::new(), opset: None, keep_params_in_input: false, sanitize_input_names: true }
+        OnnxOptions {
+            shapes: Vec::new(),
+            dims: Vec::new(),
+            opset: None,
+            keep_params_in_input: false,
+            sanitize_input_names: true,
+        }
     }
 }
 
@@ -45,12 +53,16 @@ impl OnnxOptions {
 
 /// Imports an ONNX file.
 pub fn import_onnx_file(path: &Path, options: &OnnxOptions) -> Result<IRModule, Error> {
-    Ok(relaxide_onnx::import(&Model::open(path)?, &options.to_import())?)
+    import_onnx(&Model::open(path)?, options)
 }
 
 /// Imports an ONNX model from memory.
 pub fn import_onnx_bytes(bytes: &[u8], options: &OnnxOptions) -> Result<IRModule, Error> {
-    Ok(relaxide_onnx::import(&Model::from_bytes(bytes.to_vec())?, &options.to_import())?)
+    import_onnx(&Model::from_bytes(bytes.to_vec())?, options)
+}
+
+fn import_onnx(model: &Model, options: &OnnxOptions) -> Result<IRModule, Error> {
+    bound_dims(&relaxide_onnx::import(model, &options.to_import())?, "main", &options.dims)
 }
 
 /// Imports an ONNX file with given shapes of inputs.

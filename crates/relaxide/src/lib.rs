@@ -47,7 +47,7 @@ pub use compile::{
     export_bytecode, run_passes,
 };
 pub use cost::{CallCost, KernelCost};
-pub use dims::{DimRange, DimSpec, bound_dims};
+pub use dims::{DimRange, DimSpec, bound_dims, known_name};
 pub use error::Error;
 pub use export::{ExportOptions, WeightsIn, has_header, header_path, weights_path};
 pub use front::{OnnxOptions, from_onnx_file, import_onnx_bytes, import_onnx_file, parse_script, to_script};

@@ -130,8 +130,7 @@ fn arguments(signature: &FunctionSignature, args: &InputArgs) -> Result<Vec<Any>
     let mut shapes: HashMap<String, Vec<DimSpec>> = HashMap::new();
     for text in &args.shapes {
         let (name, dims) = parse_shape(text)?;
-        known(signature, &name)?;
-        shapes.insert(name, dims);
+        shapes.insert(input(signature, &name)?, dims);
     }
     let mut lengths = lengths(signature, args, &shapes)?;
     let reader = source::Reader { mean: args.mean.clone(), std: args.std.clone() };
@@ -176,7 +175,7 @@ fn lengths(
             let message = format!("--dim {}: a call needs one length, not a range", range.name);
             return Err(CliError::usage(message, "write --dim NAME=LENGTH"));
         }
-        if !names.contains(&range.name) {
+        let Some(name) = relaxide::known_name(&range.name, names.iter().map(String::as_str)) else {
             let message = format!("function {} has no symbolic dimension {:?}", signature.name, range.name);
             let help = if names.is_empty() {
                 "its dimensions are all numbers".to_string()
@@ -184,8 +183,8 @@ fn lengths(
                 suggest(&range.name, "its symbolic dimensions are", &names)
             };
             return Err(CliError::usage(message, help));
-        }
-        lengths.insert(range.name, range.min);
+        };
+        lengths.insert(name.to_string(), range.min);
     }
     for param in &signature.params {
         let Some(given) = shapes.get(&param.name) else { continue };
@@ -198,13 +197,18 @@ fn lengths(
     Ok(lengths)
 }
 
-fn known(signature: &FunctionSignature, name: &str) -> Result<(), CliError> {
-    let names: Vec<String> = signature.params.iter().map(|p| p.name.clone()).collect();
-    if names.iter().any(|known| known == name) {
-        return Ok(());
+/// The name that an input has in the program; it may be given as the ONNX file writes it.
+fn input(signature: &FunctionSignature, name: &str) -> Result<String, CliError> {
+    if let Some(known) = known_input(signature, name) {
+        return Ok(known);
     }
+    let names: Vec<String> = signature.params.iter().map(|p| p.name.clone()).collect();
     let message = format!("function {} has no input {name:?}", signature.name);
     Err(CliError::usage(message, suggest(name, "its inputs are", &names)))
+}
+
+fn known_input(signature: &FunctionSignature, name: &str) -> Option<String> {
+    relaxide::known_name(name, signature.params.iter().map(|p| p.name.as_str())).map(str::to_string)
 }
 
 /// A dimension's length, if it is known.

@@ -8,7 +8,7 @@ use relaxide::{DimSpec, FunctionSignature, ParamSignature};
 
 use super::element::Range;
 use super::picture::{Frame, Normalisation};
-use super::{element, known, length, npy, picture};
+use super::{element, input, known_input, length, npy, picture};
 use crate::error::CliError;
 
 /// Where an input comes from.
@@ -34,28 +34,31 @@ const RANDOM: &str = "random:";
 pub fn of_args(signature: &FunctionSignature, inputs: &[String]) -> Result<HashMap<String, Source>, CliError> {
     let mut sources = HashMap::new();
     let mut unnamed = signature.params.iter().map(|p| p.name.clone());
-    for input in inputs {
-        // A name is no path, so that files whose names hold `=` are taken for files.
-        let named = input.split_once('=').filter(|(name, _)| !name.contains(['/', '.']));
-        let (name, what) = match named {
-            Some((name, what)) => (Some(name.to_string()), what),
-            None => (None, input.as_str()),
-        };
-        if let Some(name) = &name {
-            known(signature, name)?;
-        }
+    for text in inputs {
+        let (name, what) = divide(signature, text)?;
         if ending(what) == "npz" {
             archive(signature, name, Path::new(what), &mut sources)?;
             continue;
         }
         let too_many = || {
-            let message = format!("{input} is one input more than function {} has", signature.name);
+            let message = format!("{text} is one input more than function {} has", signature.name);
             CliError::usage(message, "name inputs, as NAME=FILE, or leave this one out")
         };
         let name = name.or_else(|| unnamed.next()).ok_or_else(too_many)?;
         sources.insert(name, source(what)?);
     }
     Ok(sources)
+}
+
+/// `NAME=WHAT` as the name that the input has in the program, and what follows. Names may be those of the ONNX file, such as
+/// `input.1` or `gpu_0/data`; what else looks like a path in front of `=` is part of a file's name.
+fn divide<'a>(signature: &FunctionSignature, text: &'a str) -> Result<(Option<String>, &'a str), CliError> {
+    let Some((name, what)) = text.split_once('=') else { return Ok((None, text)) };
+    match known_input(signature, name) {
+        Some(known) => Ok((Some(known), what)),
+        None if name.contains(['/', '.']) => Ok((None, text)),
+        None => Ok((Some(input(signature, name)?), what)),
+    }
 }
 
 fn ending(what: &str) -> String {
@@ -103,7 +106,10 @@ fn archive(
     let mut arrays = npy::read_archive(path)?;
     let names = arrays.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
     if let Some(name) = name {
-        let at = arrays.iter().position(|(array, _)| *array == name).or((arrays.len() == 1).then_some(0));
+        let at = arrays
+            .iter()
+            .position(|(array, _)| relaxide::known_name(array, [name.as_str()].into_iter()).is_some())
+            .or((arrays.len() == 1).then_some(0));
         let missing = || {
             let message = format!("{} has no array {name:?}", path.display());
             CliError::usage(message, format!("its arrays are: {names}"))
@@ -113,8 +119,7 @@ fn archive(
         return Ok(());
     }
     for (array, tensor) in arrays {
-        known(signature, &array)?;
-        sources.insert(array, Source::Read(tensor));
+        sources.insert(input(signature, &array)?, Source::Read(tensor));
     }
     Ok(())
 }

@@ -167,3 +167,23 @@ fn weights_may_lie_beside_the_model() {
     assert!(ended.code == 1 && ended.err.contains("it has them inside"), "{}", ended.err);
     assert_eq!(place.run("run model.onnx --dim batch=2 --weights moved").code, 2);
 }
+
+#[test]
+fn names_may_be_given_as_onnx_files_write_them() {
+    let place = Workplace::new();
+    place.write(
+        "named.relax",
+        "@I.ir_module\nclass Module:\n    @R.function\n    def main(input_1: R.Tensor((\"batch_size\", 2), \"float32\")):\n        \
+         with R.dataflow():\n            gv = R.add(input_1, input_1)\n            R.output(gv)\n        return gv\n",
+    );
+    place.write("two=2.txt", "1 2 3 4");
+    let head = |args: &str| place.json(&format!("run named.relax {args}"))["outputs"][0]["head"].clone();
+    let doubled = serde_json::json!([2.0, 4.0, 6.0, 8.0]);
+    for input in ["input.1=two=2.txt", "input/1=1,2,3,4", "input_1=1,2,3,4", "./two=2.txt"] {
+        assert_eq!(head(&format!("--input {input} --shape input:1=2,2")), doubled, "{input}");
+    }
+    let said = place.ok("run named.relax --dim batch-size=3").out;
+    assert!(said.contains("float32[3, 2]"), "{said}");
+    place.ok("compile named.relax --dim batch-size=1..4 -q -o named.so");
+    assert!(place.run("run named.so --dim batch-size=5").err.contains("batch_size"));
+}

@@ -12,6 +12,8 @@ def from_onnx(
     opset=None,
     keep_params_in_input=False,
     sanitize_input_names=True,
+    *,
+    dims=None,
 ):
     """Import an ONNX model.
 
@@ -30,6 +32,11 @@ def from_onnx(
         Make the weights parameters of ``main`` instead of constants.
     sanitize_input_names : bool
         Turn input names into identifiers.
+    dims : dict of str to int or pair, optional
+        What lengths symbolic dimensions of inputs may have, by their names: one length, or the least and the greatest, each of
+        which may be ``None``: ``dims={"batch": (1, 8), "length": (None, 512)}``. Where greatest lengths are known, memory is
+        planned before the program runs; greater ones do not fit it, which is an error of the run. The command refuses all
+        lengths outside of their ranges. They are the attributes ``tir_var_upper_bound`` and ``tir_var_lower_bound``.
 
     Returns
     -------
@@ -41,8 +48,19 @@ def from_onnx(
     elif isinstance(model, (bytes, bytearray)):
         source = bytes(model)
     elif hasattr(model, "SerializeToString"):
-        source = model.SerializeToString()
+        source = _serialized(model)
     else:
         raise TypeError(f"expected an ONNX model, bytes or a path, got {type(model).__name__}")
     shapes = {name: list(shape) for name, shape in (shape_dict or {}).items()}
-    return _core.from_onnx(source, shapes, opset, keep_params_in_input, sanitize_input_names)
+    return _core.from_onnx(source, shapes, dict(dims or {}), opset, keep_params_in_input, sanitize_input_names)
+
+
+def _serialized(model):
+    try:
+        return model.SerializeToString()
+    except Exception as error:
+        # Which exception it is, and whether it says that the message is too large, depends on the version of protobuf.
+        raise ValueError(
+            f"the model cannot be serialized ({error}). A message of protobuf holds at most 2 GB: save a larger model with its "
+            "weights in a file of their own, `onnx.save(model, path, save_as_external_data=True)`, and give the path"
+        ) from error
