@@ -1,16 +1,18 @@
 //! `GatherBlockQuantized`: parts of a table whose elements are small and share scales in blocks along an axis.
 
-use relaxide_ffi::{DataType, SmallFloat};
+use relaxide_ffi::{DataType, SmallFloat, Tensor};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::packed::Fields;
+use crate::constant;
 use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::{Outputs, one};
 use crate::scope::Scope;
+use crate::value::Value;
 
 type Result<T> = std::result::Result<T, NodeError>;
 
@@ -50,13 +52,57 @@ impl Elements {
             Elements::Integers | Elements::Floats => 1,
         }
     }
+}
 
-    fn read(self, x: &te::Tensor, place: &[PrimExpr]) -> PrimExpr {
-        match self {
-            Elements::Packed(fields) => prim::cast(REAL, fields.read(x, place)),
-            Elements::Integers | Elements::Floats => prim::cast(REAL, x.at(place)),
+/// How a kernel comes by elements.
+enum Held {
+    /// As they are.
+    Whole,
+    /// From bytes along the last axis.
+    Packed(Fields),
+    /// From bytes one row after the other, less a number.
+    Flat { fields: Fields, shape: Vec<PrimExpr>, less: f64 },
+}
+
+impl Held {
+    /// An input of a shape, counted in elements of the file, and how its elements are read. Constants of four bits are given as
+    /// bytes, since executables store none below a byte.
+    fn of(scope: &mut Scope, value: &Value, elements: Elements, shape: &[PrimExpr]) -> Result<(Expr, Held)> {
+        let tensor = scope.tensor(value)?;
+        let tensor = scope.agree(tensor, shape)?;
+        match (elements, value.constant()) {
+            (Elements::Packed(fields), _) => Ok((tensor, Held::Packed(fields))),
+            (Elements::Integers, Some(constant)) => {
+                let (signed, fields) = (scope.dtype(&tensor).is_int(), Fields::of(4)?);
+                let bytes = bytes_of(constant, signed)?;
+                Ok((bytes, Held::Flat { fields, shape: shape.to_vec(), less: if signed { 8.0 } else { 0.0 } }))
+            }
+            _ => Ok((tensor, Held::Whole)),
         }
     }
+
+    fn read(&self, x: &te::Tensor, place: &[PrimExpr]) -> PrimExpr {
+        match self {
+            Held::Whole => prim::cast(REAL, x.at(place)),
+            Held::Packed(fields) => prim::cast(REAL, fields.read(x, place)),
+            Held::Flat { fields, shape, less } => {
+                let row_by_row = |n: PrimExpr, (at, size): (&PrimExpr, &PrimExpr)| n * size + at;
+                let flat = place.iter().zip(shape).fold(prim::int(0), row_by_row);
+                prim::cast(REAL, fields.read(x, &[flat])) - prim::constant(REAL, *less)
+            }
+        }
+    }
+}
+
+/// The bytes of a constant of four bits, with the first element of each in its lower half; elements with a sign count from the
+/// least.
+fn bytes_of(constant: &Tensor, signed: bool) -> Result<Expr> {
+    let invalid = |e: String| NodeError::invalid(e);
+    let turned = |byte: u8| byte.rotate_left(4) ^ if signed { 0x88 } else { 0 };
+    let bytes = constant.to_bytes().map_err(|e| invalid(e.to_string()))?;
+    let bytes: Vec<u8> = bytes.into_iter().map(turned).collect();
+    let tensor = constant::from_bytes(&bytes, &[bytes.len() as i64], DataType::uint(8));
+    tensor.map(Expr::constant).map_err(|e| invalid(e.to_string()))
 }
 
 /// A table whose elements share scales in blocks along an axis.
@@ -127,8 +173,9 @@ impl Blocks {
 /// `GatherBlockQuantized`: parts of a table by their numbers, scaled. Numbers may count from the back; those that the table
 /// does not have give zeros.
 pub fn gather(scope: &mut Scope, node: &Node) -> Outputs {
-    let data = scope.tensor(node.input(0)?)?;
-    let blocks = Blocks::of(scope, node, &data)?;
+    let table = scope.tensor(node.input(0)?)?;
+    let blocks = Blocks::of(scope, node, &table)?;
+    let (data, held) = Held::of(scope, node.input(0)?, blocks.elements, &scope.dims(&table)?)?;
     let (indices, scales) = (scope.tensor(node.input(1)?)?, scope.tensor(node.input(2)?)?);
     let scale_shape = blocks.scale_shape(&scope.dims(&scales)?);
     let scales = scope.agree(scales, &scale_shape)?;
@@ -138,16 +185,18 @@ pub fn gather(scope: &mut Scope, node: &Node) -> Outputs {
     let out: Vec<PrimExpr> =
         blocks.shape[..axis].iter().chain(&numbers).chain(&blocks.shape[axis + 1..]).cloned().collect();
     let mut args = vec![data, indices, scales];
+    let mut zeros_held = Held::Whole;
     if let Some(zeros) = node.optional(3) {
         if matches!(blocks.elements, Elements::Floats) {
             return Err(NodeError::invalid("a table of floats has no zero points"));
         }
-        let zeros = scope.tensor(zeros)?;
         let mut shape = scale_shape.clone();
         if let (Some(last), per @ 2..) = (shape.last_mut(), blocks.elements.per_unit()) {
             *last = dims::floor_div(&(&*last + (per - 1)), &prim::int(per));
         }
-        args.push(scope.agree(zeros, &shape)?);
+        let (zeros, held) = Held::of(scope, zeros, blocks.elements, &shape)?;
+        zeros_held = held;
+        args.push(zeros);
     }
     let default = match blocks.elements {
         Elements::Packed(fields) => fields.middle(),
@@ -160,16 +209,16 @@ pub fn gather(scope: &mut Scope, node: &Node) -> Outputs {
             let size = &blocks.shape[axis];
             let index = prim::cast(DataType::int(64), indices.at(&at[axis..axis + count]));
             let front = prim::select(prim::lt(&index, 0), &index + size, index);
-            let held = prim::and(prim::ge(&front, 0), prim::lt(&front, size));
+            let inside = prim::and(prim::ge(&front, 0), prim::lt(&front, size));
             let place: Vec<PrimExpr> = at[..axis].iter().chain([&front]).chain(&at[axis + count..]).cloned().collect();
             let scale = blocks.scale_place(&place, &scale_shape);
-            let value = blocks.elements.read(&data, &place);
+            let value = held.read(&data, &place);
             let zero = match &zeros {
-                Some(zeros) => blocks.elements.read(zeros, &scale),
+                Some(zeros) => zeros_held.read(zeros, &scale),
                 None => prim::constant(REAL, default),
             };
             let real = (value - zero) * prim::cast(REAL, scales.at(&scale));
-            prim::if_then_else(held, prim::cast(dtype, real), prim::constant(dtype, 0.0))
+            prim::if_then_else(inside, prim::cast(dtype, real), prim::constant(dtype, 0.0))
         })]
     })?)
 }
