@@ -346,6 +346,7 @@ def test_extracted_features(shape, dtype):
 def test_joined_features():
     compare("FeatureVectorizer", [features(5, 3), features(5, 2, seed=1)], inputdimensions=[3, 2])
     compare("FeatureVectorizer", [features(5, 3, "int64"), features(5, 2, "int64", 1)], inputdimensions=[3, 2])
+    compare("FeatureVectorizer", [features(5, 3), features(10, 3).reshape(5, 2, 3)], inputdimensions=[3, 6])
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float32"])

@@ -70,6 +70,19 @@ CASES = [
     Case("Div", [X, POSITIVE]),
     Case("Div", [ints(3, 4), ints(3, 4, low=1)]),
     Case("Add", [ints(3, 4, dtype="int32"), ints(4, dtype="int32")]),
+    # Operators that ONNX had on trial, and ONNX Runtime kept.
+    Case("Affine", [X], {"alpha": 1.5, "beta": -0.25}, 7),
+    Case("ScaledTanh", [X], {"alpha": 1.5, "beta": 0.5}, 7),
+    Case("ParametricSoftplus", [X], {"alpha": 1.5, "beta": 0.5}, 7),
+    Case("ThresholdedRelu", [X], {"alpha": 0.5}, 7),
+    Case("ImageScaler", [IMAGE], {"scale": 0.5, "bias": [1.0, 2.0, 3.0, 4.0]}, 7),
+    Case("Crop", [IMAGE], {"border": [1, 2, 3, 1]}, 7),
+    Case("Crop", [IMAGE], {"border": [1, 2, 0, 0], "scale": [3, 5]}, 7),
+    Case("STFT", [reals(2, 64), fixed(8), fixed(reals(16), "float32"), fixed(16)], {"onesided": 1}),
+    *[
+        Case(op, [np.array([[np.nan] * 3, [1, 3, 3], [-np.inf] * 3], "float32")], {"axis": 1, "keepdims": 0})
+        for op in ("ArgMax", "ArgMin")
+    ],
     Case("Pow", [POSITIVE, reals(5)]),
     Case("Pow", [X, fixed(2.0, "float32")]),
     Case("Pow", [POSITIVE, fixed(0.5, "float32")]),

@@ -47,11 +47,9 @@ pub fn join(scope: &mut Scope, node: &Node) -> Outputs {
         let x = scope.tensor(node.input(i)?)?;
         let x = scope.cast(x, DataType::float(32))?;
         let (rows, own) = match &scope.dims(&x)?[..] {
+            [] => return Err(NodeError::invalid(format!("input {i} has no axes"))),
             [own] => (prim::int(1), own.clone()),
-            [rows, own] => (rows.clone(), own.clone()),
-            dims => {
-                return Err(NodeError::invalid(format!("input {i} has {} axes where 1 or 2 are needed", dims.len())));
-            }
+            [rows, own @ ..] => (rows.clone(), dims::product(own)),
         };
         if width < 0 {
             return Err(NodeError::invalid(format!("input {i} has the width {width}")));

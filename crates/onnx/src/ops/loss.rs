@@ -6,6 +6,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
+use super::wide::widened;
 use super::{Outputs, one};
 use crate::error::NodeError;
 use crate::node::Node;
@@ -76,9 +77,13 @@ fn loss(scope: &mut Scope, node: &Node, logs: Expr) -> Result<Expr> {
         })]
     })?;
     let losses = scope.call("multiply", [picked, weights.clone()])?;
+    let reduction = node.str_or("reduction", "mean")?;
+    if reduction == "none" {
+        return Ok(losses);
+    }
+    let ((losses, own), (weights, _)) = (widened(scope, losses)?, widened(scope, weights)?);
     let total = |scope: &mut Scope, x: Expr| scope.op("sum", [x], Attrs::new().with("keepdims", false));
-    match node.str_or("reduction", "mean")? {
-        "none" => Ok(losses),
+    let result = match reduction {
         "sum" => total(scope, losses),
         "mean" if !weighed && ignored.is_none() => scope.op("mean", [losses], Attrs::new().with("keepdims", false)),
         "mean" => {
@@ -86,5 +91,6 @@ fn loss(scope: &mut Scope, node: &Node, logs: Expr) -> Result<Expr> {
             scope.call("divide", [sum, count])
         }
         other => Err(NodeError::invalid(format!("`reduction` is \"{other}\""))),
-    }
+    };
+    scope.cast(result?, own)
 }

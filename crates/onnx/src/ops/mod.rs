@@ -10,6 +10,7 @@ mod cast;
 mod computed;
 pub(crate) mod conv;
 pub(crate) mod elementwise;
+mod experimental;
 mod flex;
 mod index;
 mod interpolate;
@@ -32,6 +33,7 @@ mod signal;
 mod slice;
 mod table;
 mod vision;
+mod wide;
 
 use relaxide_relax::{BlockBuilder, Expr};
 

@@ -10,6 +10,7 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::elementwise::{broadcast_call, with_number};
+use super::wide::widened;
 use super::{Outputs, one};
 use crate::constant;
 use crate::dims;
@@ -67,6 +68,7 @@ fn batch_training(scope: &mut Scope, node: &Node) -> Outputs {
     }
     let axes: Vec<i64> = (0..shape.len() as i64).filter(|a| *a != 1).collect();
     let attrs = Attrs::new().with("axis", axes).with("keepdims", true);
+    let (x, own) = widened(scope, x)?;
     let mean = scope.op("mean", [x.clone()], attrs.clone())?;
     let centered = scope.call("subtract", [x, mean.clone()])?;
     let square = scope.call("multiply", [centered.clone(), centered.clone()])?;
@@ -74,6 +76,7 @@ fn batch_training(scope: &mut Scope, node: &Node) -> Outputs {
     let spread = with_number(scope, "add", variance.clone(), node.float_or("epsilon", 1e-5)?)?;
     let deviation = scope.call("sqrt", [spread])?;
     let normal = scope.call("divide", [centered, deviation])?;
+    let normal = scope.cast(normal, own)?;
     let line = channel_dims(shape[1].clone(), shape.len());
     let y = scale_and_shift(scope, node, normal, Some(line))?;
     let momentum = node.float_or("momentum", 0.9)?;
@@ -140,6 +143,7 @@ fn computed_factors(scope: &mut Scope, node: &Node, epsilon: f64, rank: usize) -
 
 /// `(x - mean) / sqrt(variance + epsilon)` over axes.
 fn standardize(scope: &mut Scope, x: Expr, axes: Vec<i64>, epsilon: f64) -> Result<Expr> {
+    let (x, own) = widened(scope, x)?;
     let attrs = Attrs::new().with("axis", axes).with("keepdims", true);
     let mean = scope.op("mean", [x.clone()], attrs.clone())?;
     let centered = scope.call("subtract", [x, mean])?;
@@ -147,7 +151,8 @@ fn standardize(scope: &mut Scope, x: Expr, axes: Vec<i64>, epsilon: f64) -> Resu
     let variance = scope.op("mean", [square], attrs)?;
     let spread = with_number(scope, "add", variance, epsilon)?;
     let deviation = scope.call("sqrt", [spread])?;
-    scope.call("divide", [centered, deviation])
+    let normal = scope.call("divide", [centered, deviation])?;
+    scope.cast(normal, own)
 }
 
 /// Multiplies by input 1 and adds input 2, if there is one, each as `dims` (or as it is).
@@ -275,6 +280,7 @@ pub fn mean_variance(scope: &mut Scope, node: &Node) -> Outputs {
 /// `LpNormalization`: divided by the norm along an axis; what has none stays zero.
 pub fn lp(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
+    let (x, own) = widened(scope, x)?;
     let attrs = Attrs::new().with("axis", vec![node.int_or("axis", -1)?]).with("keepdims", true);
     let size = scope.call("abs", [x.clone()])?;
     let norm = match node.int_or("p", 2)? {
@@ -290,12 +296,14 @@ pub fn lp(scope: &mut Scope, node: &Node) -> Outputs {
     let (zero, unit) = (scope.scalar(0.0, scope.dtype(&x))?, scope.scalar(1.0, scope.dtype(&x))?);
     let divisor = scope.call("where", [nothing.clone(), unit, norm])?;
     let normal = scope.call("divide", [x, divisor])?;
-    one(scope.call("where", [nothing, zero, normal])?)
+    let result = scope.call("where", [nothing, zero, normal])?;
+    one(scope.cast(result, own)?)
 }
 
 /// `LRN`: divided by a power of the squares in neighbouring channels.
 pub fn local_response(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
+    let (x, own) = widened(scope, x)?;
     let (shape, dtype) = (scope.dims(&x)?, scope.dtype(&x));
     let size = node.int("size")?.filter(|s| (1..=1 << 20).contains(s));
     let size = size.ok_or_else(|| NodeError::invalid("`size` must be a positive number"))?;
@@ -319,5 +327,6 @@ pub fn local_response(scope: &mut Scope, node: &Node) -> Outputs {
     let scaled = with_number(scope, "multiply", sums, share)?;
     let base = with_number(scope, "add", scaled, node.float_or("bias", 1.0)?)?;
     let power = with_number(scope, "power", base, node.float_or("beta", 0.75)?)?;
-    one(scope.call("divide", [x, power])?)
+    let result = scope.call("divide", [x, power])?;
+    one(scope.cast(result, own)?)
 }

@@ -223,8 +223,8 @@ pub fn unique_in(scope: &mut Scope, node: &Node, arrangement: Arrangement) -> Ou
 pub fn last_position(scope: &mut Scope, x: Expr, name: &str, axis: usize, keep: bool) -> Result<Expr> {
     let size: PrimExpr = scope.dims(&x)?[axis].clone();
     let turned = scope.op("flip", [x], Attrs::new().with("axis", axis as i64))?;
-    let index = scope.op(name, [turned], Attrs::new().with("axis", axis as i64).with("keepdims", keep))?;
-    let index = scope.cast(index, DataType::int(64))?;
+    let attrs = Attrs::new().with("axis", axis as i64).with("keepdims", keep);
+    let index = super::reduce::position_in_row(scope, turned, name, attrs)?;
     let last = scope.dim_tensor(&dims::simplify(&(size - 1)), DataType::int(64))?;
     scope.call("subtract", [last, index])
 }

@@ -13,6 +13,7 @@ use relaxide_tir::te;
 
 use super::conv::{Window, as_2d, from_2d, lift, lift_pads};
 use super::elementwise::with_number;
+use super::wide::widened;
 use super::{Outputs, one};
 use crate::dims;
 use crate::error::NodeError;
@@ -59,6 +60,8 @@ fn windowed(
     if rank > 3 {
         return Err(NodeError::unsupported(format!("{rank} spatial axes are not supported; 1 to 3 are")));
     }
+    let own = scope.dtype(&x);
+    let x = if name == "nn.avg_pool" { widened(scope, x)?.0 } else { x };
     let ceil_mode = node.flag("ceil_mode", false)?;
     let x = if ceil_mode { x } else { extend(scope, x, &window)? };
     let x = as_2d(scope, x)?;
@@ -69,6 +72,7 @@ fn windowed(
         .with("dilation", lift(&window.dilations, 1))
         .with("ceil_mode", ceil_mode);
     let y = scope.op(&format!("{name}{}d", rank.max(2)), [x], attrs)?;
+    let y = scope.cast(y, own)?;
     one(from_2d(scope, y, rank)?)
 }
 
@@ -148,6 +152,7 @@ fn with_indices(scope: &mut Scope, node: &Node) -> Outputs {
 /// `LpPool`: the norm of what is under each window.
 pub fn lp(scope: &mut Scope, node: &Node) -> Outputs {
     let (x, window) = image(scope, node)?;
+    let (x, own) = widened(scope, x)?;
     let (shape, dtype) = (scope.dims(&x)?, scope.dtype(&x));
     let p = norm_order(node)?;
     let places = Places::new(node, window, shape)?;
@@ -160,7 +165,8 @@ pub fn lp(scope: &mut Scope, node: &Node) -> Outputs {
             te::sum(prim::if_then_else(inside, inputs[0].at(&index), prim::constant(dtype, 0.0)), &taps)
         })]
     })?;
-    one(with_number(scope, "power", sum, 1.0 / p)?)
+    let norm = with_number(scope, "power", sum, 1.0 / p)?;
+    one(scope.cast(norm, own)?)
 }
 
 /// The order of a norm: a float in opset 1, an integer after.
@@ -174,11 +180,13 @@ pub fn global_lp(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     let p = norm_order(node)?;
     let rank = scope.dims(&x)?.len() as i64;
+    let (x, own) = widened(scope, x)?;
     let size = scope.call("abs", [x])?;
     let power = with_number(scope, "power", size, p)?;
     let attrs = Attrs::new().with("axis", (2..rank).collect::<Vec<_>>()).with("keepdims", true);
     let sum = scope.op("sum", [power], attrs)?;
-    one(with_number(scope, "power", sum, 1.0 / p)?)
+    let norm = with_number(scope, "power", sum, 1.0 / p)?;
+    one(scope.cast(norm, own)?)
 }
 
 /// `MaxUnpool`: each element at the place that its index names, zero elsewhere. Indices count in the output that the window
@@ -279,5 +287,8 @@ fn global(scope: &mut Scope, node: &Node, name: &str) -> Outputs {
         return Err(NodeError::invalid(format!("the input has {rank} axes; it needs at least 3")));
     }
     let attrs = Attrs::new().with("axis", (2..rank).collect::<Vec<_>>()).with("keepdims", true);
-    one(scope.op(name, [x], attrs)?)
+    let own = scope.dtype(&x);
+    let x = if name == "mean" { widened(scope, x)?.0 } else { x };
+    let result = scope.op(name, [x], attrs)?;
+    one(scope.cast(result, own)?)
 }

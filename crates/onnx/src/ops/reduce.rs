@@ -1,10 +1,12 @@
 //! Reductions over axes.
 
 use relaxide_ffi::DataType;
-use relaxide_ir::Attrs;
+use relaxide_ir::{Attrs, prim};
 use relaxide_relax::Expr;
+use relaxide_tir::te;
 
 use super::computed::{Axes, Resolved};
+use super::wide::widened;
 use super::{Outputs, one};
 use crate::error::NodeError;
 use crate::node::Node;
@@ -62,14 +64,21 @@ fn carry_out(scope: &mut Scope, reduction: &Reduction, name: &str, x: Expr) -> R
         let result = carry_out(scope, reduction, name, bytes)?;
         return scope.cast(result, DataType::bool());
     }
-    match reduction {
-        Reduction::Nothing => Ok(x),
-        Reduction::Known(attrs) => scope.op(name, [x], attrs.clone()),
-        Reduction::Computed(axes) => {
-            let result = axes.reduce(scope, name, x)?;
-            axes.finish(scope, result)
+    let own = scope.dtype(&x);
+    let compares = matches!(name, "max" | "min");
+    let result = match reduction {
+        Reduction::Nothing => return Ok(x),
+        Reduction::Known(attrs) => {
+            let x = if compares { x } else { widened(scope, x)?.0 };
+            scope.op(name, [x], attrs.clone())?
         }
-    }
+        Reduction::Computed(axes) => {
+            let x = if compares { x } else { widened(scope, x)?.0 };
+            let result = axes.reduce(scope, name, x)?;
+            axes.finish(scope, result)?
+        }
+    };
+    scope.cast(result, own)
 }
 
 fn plain(scope: &mut Scope, node: &Node, name: &str) -> Outputs {
@@ -109,36 +118,43 @@ pub fn l1(scope: &mut Scope, node: &Node) -> Outputs {
     one(reduce(scope, node, "sum", size)?)
 }
 
-fn square_sum(scope: &mut Scope, node: &Node) -> Result<Expr> {
+/// The sum of squares, in 32 bits at least, and the type of what is squared.
+fn square_sum(scope: &mut Scope, node: &Node) -> Result<(Expr, DataType)> {
     let x = scope.tensor(node.input(0)?)?;
+    let (x, own) = widened(scope, x)?;
     let square = scope.call("multiply", [x.clone(), x])?;
-    reduce(scope, node, "sum", square)
+    Ok((reduce(scope, node, "sum", square)?, own))
 }
 
 /// `ReduceSumSquare`.
 pub fn sum_square(scope: &mut Scope, node: &Node) -> Outputs {
-    one(square_sum(scope, node)?)
+    let (sum, own) = square_sum(scope, node)?;
+    one(scope.cast(sum, own)?)
 }
 
 /// `ReduceL2`: the root of the sum of squares.
 pub fn l2(scope: &mut Scope, node: &Node) -> Outputs {
-    let sum = square_sum(scope, node)?;
-    one(scope.call("sqrt", [sum])?)
+    let (sum, own) = square_sum(scope, node)?;
+    let root = scope.call("sqrt", [sum])?;
+    one(scope.cast(root, own)?)
 }
 
 /// `ReduceLogSum`.
 pub fn log_sum(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
+    let (x, own) = widened(scope, x)?;
     let sum = reduce(scope, node, "sum", x)?;
-    one(scope.call("log", [sum])?)
+    let log = scope.call("log", [sum])?;
+    one(scope.cast(log, own)?)
 }
 
 /// `ReduceLogSumExp`, shifted by the maximum so that it does not overflow. An infinite maximum does not shift.
 pub fn log_sum_exp(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
-    match reduction(scope, node, &x)? {
+    let (x, own) = widened(scope, x)?;
+    let result = match reduction(scope, node, &x)? {
         // The logarithm of an exponential is what it was.
-        Reduction::Nothing => one(x),
+        Reduction::Nothing => x,
         Reduction::Known(attrs) => {
             let kept = attrs.clone().with("keepdims", true);
             let top = scope.op("max", [x.clone()], kept)?;
@@ -149,7 +165,7 @@ pub fn log_sum_exp(scope: &mut Scope, node: &Node) -> Outputs {
             let log = scope.call("log", [sum])?;
             let top = scope.op("max", [x], attrs)?;
             let top = finite(scope, top)?;
-            one(scope.call("add", [log, top])?)
+            scope.call("add", [log, top])?
         }
         Reduction::Computed(axes) => {
             let top = axes.reduce(scope, "max", x.clone())?;
@@ -161,9 +177,10 @@ pub fn log_sum_exp(scope: &mut Scope, node: &Node) -> Outputs {
             let sum = axes.reduce(scope, "sum", power)?;
             let log = scope.call("log", [sum])?;
             let result = scope.call("add", [log, top])?;
-            one(axes.finish(scope, result)?)
+            axes.finish(scope, result)?
         }
-    }
+    };
+    one(scope.cast(result, own)?)
 }
 
 /// Zero in the place of what is infinite.
@@ -190,6 +207,22 @@ fn position(scope: &mut Scope, node: &Node, name: &str) -> Outputs {
         return one(super::order::last_position(scope, x, name, axis, node.flag("keepdims", true)?)?);
     }
     let attrs = Attrs::new().with("axis", node.int_or("axis", 0)?).with("keepdims", node.flag("keepdims", true)?);
+    one(position_in_row(scope, x, name, attrs)?)
+}
+
+/// The position that `argmax` or `argmin` finds. In a row of NaN alone no element is better than another, and it is the first's.
+pub fn position_in_row(scope: &mut Scope, x: Expr, name: &str, attrs: Attrs) -> Result<Expr> {
+    let has_nan = scope.dtype(&x).is_float();
     let index = scope.op(name, [x], attrs)?;
-    one(scope.cast(index, DataType::int(64))?)
+    let index = scope.cast(index, DataType::int(64))?;
+    if !has_nan {
+        return Ok(index);
+    }
+    let shape = scope.dims(&index)?;
+    scope.te("position", vec![index], |inputs| {
+        vec![te::compute("position", &shape, |at| {
+            let found = inputs[0].at(at);
+            prim::select(prim::eq(&found, prim::highest(DataType::int(64))), prim::int(0), found)
+        })]
+    })
 }

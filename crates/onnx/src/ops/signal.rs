@@ -174,10 +174,15 @@ fn transformed(scope: &mut Scope, x: Expr, how: &Transform) -> Result<Expr> {
 
 /// `STFT`: transforms of windows that slide over a signal.
 pub fn stft(scope: &mut Scope, node: &Node) -> Outputs {
-    let x = scope.tensor(node.input(0)?)?;
-    let (shape, dtype) = (scope.dims(&x)?, scope.dtype(&x));
+    let mut x = scope.tensor(node.input(0)?)?;
+    let (mut shape, dtype) = (scope.dims(&x)?, scope.dtype(&x));
+    if shape.len() == 2 {
+        // PyTorch exports real signals without their axis of parts, which ONNX Runtime takes.
+        shape.push(prim::int(1));
+        x = scope.reshape(x, shape.clone())?;
+    }
     let [batch, signal, parts] = <[PrimExpr; 3]>::try_from(shape)
-        .map_err(|dims| NodeError::invalid(format!("the signal has {} axes, not 3", dims.len())))?;
+        .map_err(|dims| NodeError::invalid(format!("the signal has {} axes, not 2 or 3", dims.len())))?;
     let step = scalar_dim(scope, node.input(1)?)?;
     let window = node.optional(2).map(|v| scope.tensor(v)).transpose()?;
     let length = match (node.optional(3), &window) {
