@@ -10,6 +10,8 @@ export LLVM_SYS_201_PREFIX := /usr/lib/llvm-20
 export LLVM_SYS_211_PREFIX := /usr/lib/llvm-21
 export LLVM_SYS_221_PREFIX := /usr/lib/llvm-22
 FEATURES = --no-default-features --features llvm$(LLVM)
+# The extension takes the interpreter's symbols from the process that loads it.
+export PYO3_BUILD_EXTENSION_MODULE := 1
 
 .PHONY: help setup build release demo test test-deep bench size fuzz asan tsan lint clean
 
@@ -20,10 +22,9 @@ setup: ## install LLVM and the Python environment if they are missing
 	@scripts/setup
 
 build: setup ## the `relaxide` command (build/relaxide) and the Python package (in .venv)
-	@cargo build --quiet --release -p relaxide-cli $(FEATURES)
+	@cargo build --quiet --release -p relaxide-cli -p relaxide-python $(FEATURES)
 	@mkdir -p build && ln -sf ../target/release/relaxide build/relaxide
-	@VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --quiet --release $(FEATURES) >build/maturin.log 2>&1 \
-		|| { cat build/maturin.log >&2; exit 1; }
+	@scripts/install-python
 	@$(PY) -m relaxide.relax.op._stub
 	@echo "built: build/relaxide, and 'relaxide' for $(PY)"
 
@@ -41,12 +42,12 @@ demo: build ## read the text in two pictures with three compiled networks
 test: export PROPTEST_RNG_SEED ?= 20260911
 test: build ## all tests that a change must pass
 	@scripts/setup test-tools
-	cargo test --release --workspace --exclude relaxide-python --no-fail-fast $(FEATURES)
+	cargo test --release --workspace --no-fail-fast $(FEATURES)
 	cargo xtask tidy
 	$(PY) -m pytest -q -n auto --dist loadfile tests python/tests
 
 test-deep: test ## exhaustive sweeps and long fuzzing
-	RELAXIDE_DEEP=1 cargo test --release --workspace --exclude relaxide-python --no-fail-fast $(FEATURES)
+	RELAXIDE_DEEP=1 cargo test --release --workspace --no-fail-fast $(FEATURES)
 	RELAXIDE_DEEP=1 $(PY) -m pytest -q -n auto --dist loadfile tests python/tests
 
 bench: build ## Relaxide, ONNX Runtime and TVM side by side on the models

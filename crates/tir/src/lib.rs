@@ -19,7 +19,8 @@ pub mod specialize;
 pub mod stmt;
 pub mod te;
 pub mod tensor_argument;
-#[cfg(any(test, feature = "testing"))]
+// Under no feature, with which everything above would be compiled once more for the tests.
+#[doc(hidden)]
 pub mod testing;
 pub mod verify;
 

@@ -6,7 +6,7 @@
 //! Everything follows from choices ([`Random`]), by default a seed's, so a failure names its seed and repeats, and is made
 //! simpler ([`shrink()`]) before it is reported. Floats are small multiples of 1/8, so sums of them are exact in any order.
 //!
-//! Compiled in with the feature `testing`, for the tests of other crates.
+//! For the tests of other crates too; no compiler calls it.
 
 mod checked;
 mod kernels;
