@@ -35,7 +35,6 @@ pub mod proto;
 pub mod quantized;
 pub mod recurrent;
 pub mod scope;
-pub mod steps;
 pub mod symbolic;
 pub mod value;
 pub mod vendor;

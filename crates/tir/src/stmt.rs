@@ -296,6 +296,13 @@ impl Stmt {
         Stmt::for_loop(ForKind::Serial, var, extent, body)
     }
 
+    /// A serial loop from zero over a new variable of that name, which the body is made from.
+    pub fn each(name: &str, extent: impl Into<PrimExpr>, body: impl FnOnce(&PrimExpr) -> Stmt) -> Stmt {
+        let var = Var::dim(name);
+        let at = PrimExpr::from(&var);
+        Stmt::serial(var, extent, body(&at))
+    }
+
     /// A loop from zero of any kind but a thread binding.
     pub fn for_loop(kind: ForKind, var: Ref<Var>, extent: impl Into<PrimExpr>, body: Stmt) -> Stmt {
         let min = relaxide_ir::prim::int_of(var.dtype(), 0);

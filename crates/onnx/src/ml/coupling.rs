@@ -26,7 +26,6 @@ use relaxide_tir::{ForKind, Stmt, te};
 
 use crate::error::NodeError;
 use crate::scope::Scope;
-use crate::steps::each;
 
 const FLOAT: DataType = DataType::float(32);
 const LEAST_TURNS: i64 = 100;
@@ -79,7 +78,7 @@ fn number(value: f64) -> PrimExpr {
 
 impl Row<'_> {
     fn each(&self, name: &str, body: impl FnOnce(&PrimExpr) -> Stmt) -> Stmt {
-        each(name, self.classes, body)
+        Stmt::each(name, self.classes, body)
     }
 
     fn r(&self, i: &PrimExpr, j: &PrimExpr) -> PrimExpr {
@@ -122,7 +121,7 @@ impl Row<'_> {
         let start = self.each("t", |t| self.set_p(t, number(1.0 / self.classes as f64)));
         let going = prim::gt(self.cell(Cell::Going), number(0.0));
         let turn = Stmt::when(going.clone(), Stmt::seq([self.measure(), Stmt::when(going, self.improve())]));
-        let turns = each("turn", self.classes.max(LEAST_TURNS), |_| turn);
+        let turns = Stmt::each("turn", self.classes.max(LEAST_TURNS), |_| turn);
         Stmt::seq([start, self.products(), self.set(Cell::Going, number(1.0)), turns])
     }
 

@@ -25,7 +25,6 @@ use relaxide_tir::{ForKind, Stmt, te};
 
 use crate::error::NodeError;
 use crate::scope::Scope;
-use crate::steps::each;
 
 type Result<T> = std::result::Result<T, NodeError>;
 
@@ -304,19 +303,19 @@ impl Walk {
         let row = Var::dim("n");
         let cells = Cells { source, target, row: PrimExpr::from(&row) };
         let zero = |i: usize, dtype: DataType| {
-            each("k", self.targets as i64, |k| {
+            Stmt::each("k", self.targets as i64, |k| {
                 Stmt::store(&target[i], [cells.row.clone(), k.clone()], prim::constant(dtype, 0.0))
             })
         };
         let clear = Stmt::seq([zero(0, self.work), zero(2, INDEX)]);
-        let trees = each("t", self.trees as i64, |t| {
+        let trees = Stmt::each("t", self.trees as i64, |t| {
             let start = cells.go(cells.read(ROOT, t.clone()));
-            Stmt::seq([start, each("d", self.depth as i64, |_| self.step(&cells)), self.vote(&cells)])
+            Stmt::seq([start, Stmt::each("d", self.depth as i64, |_| self.step(&cells)), self.vote(&cells)])
         });
         let mut all = vec![clear, trees];
         if self.aggregate == Aggregate::Average {
             let count = prim::constant(self.work, self.trees as f64);
-            all.push(each("k", self.targets as i64, |k| cells.set_score(k, prim::div(cells.score(k), count))));
+            all.push(Stmt::each("k", self.targets as i64, |k| cells.set_score(k, prim::div(cells.score(k), count))));
         }
         Stmt::for_loop(ForKind::Parallel, row, rows.clone(), Stmt::seq(all))
     }
@@ -346,7 +345,7 @@ impl Walk {
         let leaf = || cells.at() - prim::int_of(INDEX, self.branches as i64);
         let first = cells.read(START, leaf());
         let end = cells.read(START, leaf() + prim::int_of(INDEX, 1));
-        each("v", self.votes as i64, |v| {
+        Stmt::each("v", self.votes as i64, |v| {
             let at = first.clone() + prim::cast(INDEX, v.clone());
             let k = prim::cast(DataType::int(64), cells.read(TARGET, at.clone()));
             let weight = cells.read(WEIGHT, at.clone());

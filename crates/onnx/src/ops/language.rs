@@ -12,7 +12,6 @@ use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::scope::Scope;
-use crate::steps::each;
 use crate::value::Value;
 
 /// `RotaryEmbedding`: pairs of elements turned by angles that depend on the position.
@@ -193,8 +192,8 @@ pub fn linear_attention(scope: &mut Scope, node: &Node) -> Outputs {
     ];
     let result = scope.te("linear_attention", args, |inputs| {
         te::extern_stage("linear_attention", inputs, outs, |source, target| {
-            each("b", &r.batch, |b| {
-                each("h", r.heads, |h| Head { r, source, target, b: b.clone(), h: h.clone() }.body())
+            Stmt::each("b", &r.batch, |b| {
+                Stmt::each("h", r.heads, |h| Head { r, source, target, b: b.clone(), h: h.clone() }.body())
             })
         })
     })?;
@@ -329,7 +328,7 @@ impl Head<'_> {
 
     /// Over all elements of the state.
     fn over(&self, f: impl Fn(&PrimExpr, &PrimExpr) -> Stmt) -> Stmt {
-        each("i", &self.r.size, |i| each("j", &self.r.value_size, |j| f(i, j)))
+        Stmt::each("i", &self.r.size, |i| Stmt::each("j", &self.r.value_size, |j| f(i, j)))
     }
 
     fn body(&self) -> Stmt {
@@ -337,7 +336,7 @@ impl Head<'_> {
             let start = self.r.past.map_or(self.number(0.0), |p| self.read(p, &[&self.b, &self.h, i, j]));
             self.set_state(i, j, start)
         });
-        let step = each("t", &self.r.steps, |t| Stmt::seq([self.decayed(t), self.updated(t), self.answered(t)]));
+        let step = Stmt::each("t", &self.r.steps, |t| Stmt::seq([self.decayed(t), self.updated(t), self.answered(t)]));
         Stmt::seq([first, step])
     }
 
@@ -360,7 +359,7 @@ impl Head<'_> {
         let own = |j: &PrimExpr| prim::load(known, [j.clone()]);
         let mut body = Vec::new();
         if r.update.delta {
-            body.push(each("j", &r.value_size, |j| Stmt::store(known, [j.clone()], self.number(0.0))));
+            body.push(Stmt::each("j", &r.value_size, |j| Stmt::store(known, [j.clone()], self.number(0.0))));
             body.push(self.over(|i, j| Stmt::store(known, [j.clone()], own(j) + self.state(i, j) * key(i))));
         }
         body.push(self.over(|i, j| {
@@ -377,11 +376,11 @@ impl Head<'_> {
     /// What the state gives for this position's queries.
     fn answered(&self, t: &PrimExpr) -> Stmt {
         let (r, output) = (self.r, &self.target[0]);
-        each("g", r.group, |g| {
+        Stmt::each("g", r.group, |g| {
             let head = &self.h * r.group + g;
-            each("j", &r.value_size, |j| {
+            Stmt::each("j", &r.value_size, |j| {
                 let place = [self.b.clone(), t.clone(), &head * &r.value_size + j];
-                let sum = each("i", &r.size, |i| {
+                let sum = Stmt::each("i", &r.size, |i| {
                     let part = self.read(0, &[&self.b, t, &(&head * &r.size + i)]) * self.state(i, j);
                     Stmt::store(output, place.clone(), prim::load(output, place.clone()) + part)
                 });

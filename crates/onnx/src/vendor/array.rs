@@ -11,7 +11,6 @@ use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::{Outputs, one, order};
 use crate::scope::Scope;
-use crate::steps::each;
 
 /// `Unique` of a vector: elements in the order of their first occurrence, for each element the place of its like, and counts.
 pub fn unique(scope: &mut Scope, node: &Node) -> Outputs {
@@ -56,7 +55,7 @@ pub fn inverse(scope: &mut Scope, node: &Node) -> Outputs {
     ];
     let result = scope.te("inverse", vec![x], |inputs| {
         te::extern_stage("inverse", inputs, outs, |source, target| {
-            each("b", &count, |b| {
+            Stmt::each("b", &count, |b| {
                 Elimination { source: &source[0], target, b: b.clone(), n: size.clone(), work }.body()
             })
         })
@@ -109,18 +108,19 @@ impl Elimination<'_> {
 
     /// Something for each column of either side.
     fn along(&self, f: impl Fn(usize, &PrimExpr) -> Stmt) -> Stmt {
-        each("j", &self.n, |j| Stmt::seq([f(LEFT, j), f(RIGHT, j)]))
+        Stmt::each("j", &self.n, |j| Stmt::seq([f(LEFT, j), f(RIGHT, j)]))
     }
 
     fn body(&self) -> Stmt {
-        let start = each("i", &self.n, |i| {
-            each("j", &self.n, |j| {
+        let start = Stmt::each("i", &self.n, |i| {
+            Stmt::each("j", &self.n, |j| {
                 let unit = prim::select(prim::eq(i, j), self.number(1.0), self.number(0.0));
                 let copied = self.set(LEFT, i, j, prim::load(self.source, self.cell(i, j)));
                 Stmt::seq([copied, self.set(RIGHT, i, j, unit)])
             })
         });
-        let columns = each("c", &self.n, |c| Stmt::seq([self.find(c), self.swap(c), self.scale(c), self.clear(c)]));
+        let columns =
+            Stmt::each("c", &self.n, |c| Stmt::seq([self.find(c), self.swap(c), self.scale(c), self.clear(c)]));
         Stmt::seq([start, columns])
     }
 
@@ -129,7 +129,7 @@ impl Elimination<'_> {
         let size = |i: &PrimExpr| prim::math("fabs", self.at(LEFT, i, c));
         let set = |i: &PrimExpr| Stmt::store(&self.target[2], [self.b.clone()], i.clone());
         let larger = |i: &PrimExpr| prim::and(prim::gt(i, c), prim::gt(size(i), size(&self.pivot())));
-        Stmt::seq([set(c), each("i", &self.n, |i| Stmt::when(larger(i), set(i)))])
+        Stmt::seq([set(c), Stmt::each("i", &self.n, |i| Stmt::when(larger(i), set(i)))])
     }
 
     fn swap(&self, c: &PrimExpr) -> Stmt {
@@ -147,7 +147,7 @@ impl Elimination<'_> {
     }
 
     fn clear(&self, c: &PrimExpr) -> Stmt {
-        each("i", &self.n, |i| {
+        Stmt::each("i", &self.n, |i| {
             let less =
                 self.along(|side, j| self.set(side, i, j, self.at(side, i, j) - self.factor() * self.at(side, c, j)));
             Stmt::when(prim::ne(i, c), Stmt::seq([self.set_factor(self.at(LEFT, i, c)), less]))

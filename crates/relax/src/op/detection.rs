@@ -8,7 +8,7 @@ use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
 use relaxide_tir::{Stmt, te};
 
-use super::loops::{Cell, axes, each, nest};
+use super::loops::{Cell, axes, nest};
 use super::shaping::input;
 use super::sort::order;
 use super::window::all;
@@ -141,21 +141,22 @@ fn get_valid_counts(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor
     ];
     Ok(te::extern_stage("get_valid_counts", inputs, outs, |source, target| {
         let minus = constant(dtype, -1.0);
-        each("i", dims[0].clone(), |i| {
+        Stmt::each("i", dims[0].clone(), |i| {
             let count = prim::load(&target[0], [i.clone()]);
             let place = cast(I64, count.clone());
             let of = |j: &PrimExpr, k: PrimExpr| prim::load(&source[0], [i.clone(), j.clone(), k]);
-            let clear = each("j", dims[1].clone(), |j| {
-                let row =
-                    each("k", dims[2].clone(), |k| Stmt::store(&target[1], [i.clone(), j.clone(), k.clone()], &minus));
+            let clear = Stmt::each("j", dims[1].clone(), |j| {
+                let row = Stmt::each("k", dims[2].clone(), |k| {
+                    Stmt::store(&target[1], [i.clone(), j.clone(), k.clone()], &minus)
+                });
                 Stmt::seq([row, Stmt::store(&target[2], [i.clone(), j.clone()], prim::int_of(I32, -1))])
             });
-            let take = each("j", dims[1].clone(), |j| {
+            let take = Stmt::each("j", dims[1].clone(), |j| {
                 let mut counts = prim::gt(of(j, score.into()), threshold);
                 if id >= 0 {
                     counts = prim::and(counts, prim::ge(of(j, id.into()), constant(dtype, 0.0)));
                 }
-                let row = each("k", dims[2].clone(), |k| {
+                let row = Stmt::each("k", dims[2].clone(), |k| {
                     Stmt::store(&target[1], [i.clone(), place.clone(), k.clone()], of(j, k.clone()))
                 });
                 let index = Stmt::store(&target[2], [i.clone(), place.clone()], cast(I32, j));
@@ -244,7 +245,9 @@ impl Boxes<'_> {
     /// A box becomes -1 throughout.
     fn clear(&self, j: &PrimExpr) -> Stmt {
         let minus = constant(self.s.dtype, -1.0);
-        each("k", self.s.dims[2].clone(), |k| Stmt::store(self.data, [self.i.clone(), j.clone(), k.clone()], minus))
+        Stmt::each("k", self.s.dims[2].clone(), |k| {
+            Stmt::store(self.data, [self.i.clone(), j.clone(), k.clone()], minus)
+        })
     }
 
     /// Whether a box may suppress another: they are of one class, or classes do not matter.
@@ -304,7 +307,7 @@ fn suppression(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, Op
     ];
     let all_inputs = [data.clone(), sorted, count.clone(), input(cx, inputs, 2)?.clone()];
     let mut outs = te::extern_stage("non_max_suppression", &all_inputs, outs, |source, target| {
-        each("i", dims[0].clone(), |i| {
+        Stmt::each("i", dims[0].clone(), |i| {
             let boxes = Boxes { s: &s, data: &target[0], index: &target[1], i: i.clone() };
             let cells = [0, 1, 2].map(|at| Cell::new(&target[3], at));
             let value = Cell::new(&target[4], 0);
@@ -312,9 +315,9 @@ fn suppression(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, Op
             if top > 0 {
                 keep = prim::min(keep, top);
             }
-            let gather = each("j", dims[1].clone(), |j| {
+            let gather = Stmt::each("j", dims[1].clone(), |j| {
                 let from = prim::load(&source[1], [i.clone(), j.clone()]);
-                let copy = each("k", dims[2].clone(), |k| {
+                let copy = Stmt::each("k", dims[2].clone(), |k| {
                     let element = prim::load(&source[0], [i.clone(), from.clone(), k.clone()]);
                     Stmt::store(&target[0], [i.clone(), j.clone(), k.clone()], element)
                 });
@@ -347,8 +350,8 @@ fn room(s: &Suppression, kept: &Cell) -> PrimExpr {
 fn hard(boxes: &Boxes, kept: &Cell, count: &PrimExpr) -> Stmt {
     let s = boxes.s;
     let minus = || (constant(s.dtype, -1.0), prim::int_of(I32, -1));
-    let sweep = each("j", count.clone(), |j| {
-        let others = each("k", count.clone(), |k| {
+    let sweep = Stmt::each("j", count.clone(), |j| {
+        let others = Stmt::each("k", count.clone(), |k| {
             let behind = all([prim::gt(k, j), prim::gt(boxes.score(k), &s.lowest), boxes.rivals(j, k)]);
             let dropped = Stmt::seq([boxes.set_score(k, minus().0), boxes.set_place(k, minus().1)]);
             Stmt::when(behind, Stmt::when(prim::ge(boxes.overlap(j, k), &s.overlap), dropped))
@@ -365,7 +368,7 @@ fn soft(boxes: &Boxes, cells: &[Cell; 3], value: &Cell, count: &PrimExpr) -> Stm
     let s = boxes.s;
     let [kept, best, spare] = cells;
     let scale = constant(s.dtype, -0.5 / s.sigma);
-    let find = each("j", count.clone(), |j| {
+    let find = Stmt::each("j", count.clone(), |j| {
         let better = all([prim::ge(j, kept.get()), prim::ge(boxes.place(j), 0), prim::gt(boxes.score(j), value.get())]);
         Stmt::when(better, Stmt::seq([best.set(j), value.set(boxes.score(j))]))
     });
@@ -375,7 +378,7 @@ fn soft(boxes: &Boxes, cells: &[Cell; 3], value: &Cell, count: &PrimExpr) -> Stm
             boxes.set_place(&kept.get(), boxes.place(&best.get())),
             boxes.set_place(&best.get(), cast(I32, spare.get())),
         ]);
-        let numbers = each("k", s.dims[2].clone(), |k| {
+        let numbers = Stmt::each("k", s.dims[2].clone(), |k| {
             let at = |j: PrimExpr| [boxes.i.clone(), j, k.clone()];
             Stmt::seq([
                 value.set(prim::load(boxes.data, at(kept.get()))),
@@ -385,7 +388,7 @@ fn soft(boxes: &Boxes, cells: &[Cell; 3], value: &Cell, count: &PrimExpr) -> Stm
         });
         Stmt::when(prim::ne(best.get(), kept.get()), Stmt::seq([places, numbers]))
     };
-    let weaken = each("j", count.clone(), |j| {
+    let weaken = Stmt::each("j", count.clone(), |j| {
         let own = kept.get();
         let takes_part = all([
             prim::gt(j, &own),
@@ -405,8 +408,8 @@ fn soft(boxes: &Boxes, cells: &[Cell; 3], value: &Cell, count: &PrimExpr) -> Stm
         find,
         Stmt::when(prim::ge(best.get(), 0), Stmt::seq([swap, weaken, kept.next()])),
     ]);
-    let rounds = each("round", count.clone(), |_| Stmt::when(room(s, kept), round));
-    let rest = each("j", s.dims[1].clone(), |j| {
+    let rounds = Stmt::each("round", count.clone(), |_| Stmt::when(room(s, kept), round));
+    let rest = Stmt::each("j", s.dims[1].clone(), |j| {
         let gone = Stmt::seq([boxes.clear(j), boxes.set_place(j, prim::int_of(I32, -1))]);
         Stmt::when(prim::ge(j, kept.get()), gone)
     });
@@ -416,12 +419,13 @@ fn soft(boxes: &Boxes, cells: &[Cell; 3], value: &Cell, count: &PrimExpr) -> Stm
 /// The indices of what is kept, in front of -1, and how many there are.
 fn compact(boxes: &Boxes, at: &Cell, indices: &Ref<relaxide_ir::Buffer>, count: &Ref<relaxide_ir::Buffer>) -> Stmt {
     let rows = || boxes.s.dims[1].clone();
-    let take = each("j", rows(), |j| {
+    let take = Stmt::each("j", rows(), |j| {
         let index = prim::load(indices, [boxes.i.clone(), cast(I64, boxes.place(j))]);
         let kept = Stmt::seq([boxes.set_place(&at.get(), index), at.next()]);
         Stmt::when(prim::ge(boxes.place(j), 0), kept)
     });
-    let rest = each("j", rows(), |j| Stmt::when(prim::ge(j, at.get()), boxes.set_place(j, prim::int_of(I32, -1))));
+    let rest =
+        Stmt::each("j", rows(), |j| Stmt::when(prim::ge(j, at.get()), boxes.set_place(j, prim::int_of(I32, -1))));
     let number = Stmt::store(count, [boxes.i.clone(), PrimExpr::from(0)], cast(I32, at.get()));
     Stmt::seq([at.set(0), take, number, rest])
 }
@@ -433,10 +437,10 @@ fn moved_to_front(data: &te::Tensor, score: i64) -> te::Tensor {
         [("rearranged".to_string(), dims.clone(), data.dtype()), ("state".to_string(), vec![PrimExpr::from(1)], I64)];
     let mut outs = te::extern_stage("rearrange", std::slice::from_ref(data), outs, |source, target| {
         let at = Cell::new(&target[1], 0);
-        each("i", dims[0].clone(), |i| {
+        Stmt::each("i", dims[0].clone(), |i| {
             let of = |j: &PrimExpr, k: PrimExpr| prim::load(&source[0], [i.clone(), j.clone(), k]);
-            let take = each("j", dims[1].clone(), |j| {
-                let row = each("k", dims[2].clone(), |k| {
+            let take = Stmt::each("j", dims[1].clone(), |j| {
+                let row = Stmt::each("k", dims[2].clone(), |k| {
                     Stmt::store(&target[0], [i.clone(), at.get(), k.clone()], of(j, k.clone()))
                 });
                 let valid = prim::ge(of(j, score.into()), constant(data.dtype(), 0.0));
@@ -554,8 +558,8 @@ fn per_class(t: &[te::Tensor], format: Format) -> Vec<te::Tensor> {
                 Stmt::seq([entry(0, class.clone()), entry(1, place(j)), value])
             }
         };
-        let sweep = each("j", count.clone(), |j| {
-            let others = each("k", count.clone(), |k| {
+        let sweep = Stmt::each("j", count.clone(), |j| {
+            let others = Stmt::each("k", count.clone(), |k| {
                 let meets = prim::ge(overlap(corners(j), corners(k)), cast(boxes.dtype(), overlap_limit(&source[3])));
                 Stmt::when(prim::and(prim::gt(k, j), meets), Stmt::store(dropped, [k.clone()], PrimExpr::from(1)))
             });
@@ -566,7 +570,7 @@ fn per_class(t: &[te::Tensor], format: Format) -> Vec<te::Tensor> {
             ]);
             Stmt::when(stays, Stmt::seq([write(j), kept.next(), row.next(), others]))
         });
-        let clear = each("j", count.clone(), |j| Stmt::store(dropped, [j.clone()], PrimExpr::from(0)));
+        let clear = Stmt::each("j", count.clone(), |j| Stmt::store(dropped, [j.clone()], PrimExpr::from(0)));
         let of_class = Stmt::seq([kept.set(0), clear, sweep]);
         let zero = |out: usize| {
             let dims = &target[out].shape;

@@ -17,13 +17,6 @@ pub fn nest(vars: &[Ref<Var>], dims: &[PrimExpr], body: Stmt) -> Stmt {
     vars.iter().zip(dims).rev().fold(body, |body, (var, dim)| Stmt::serial(var.clone(), dim.clone(), body))
 }
 
-/// A loop over `0 .. extent`.
-pub fn each(name: &str, extent: impl Into<PrimExpr>, body: impl FnOnce(&PrimExpr) -> Stmt) -> Stmt {
-    let var = Var::dim(name);
-    let at = PrimExpr::from(&var);
-    Stmt::serial(var, extent, body(&at))
-}
-
 /// A number that statements change: an element of a buffer.
 #[derive(Clone)]
 pub struct Cell {

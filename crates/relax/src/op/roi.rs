@@ -5,7 +5,7 @@ use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
 use relaxide_tir::{Stmt, te};
 
-use super::loops::{Cell, axes, each, nest};
+use super::loops::{Cell, axes, nest};
 use super::shaping::input;
 use super::window::{all, layout_order};
 use super::*;
@@ -158,8 +158,8 @@ fn roi_align(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpEr
             start + (cast(region.dtype, tap) + region.number(0.5)) * prim::div(bin, cast(region.dtype, places))
         };
         let begin = total.set(if mean { constant(dtype, 0.0) } else { prim::lowest(dtype) });
-        let rows = each("y", bins[0].2.clone(), |y| {
-            each("x", bins[1].2.clone(), |x| {
+        let rows = Stmt::each("y", bins[0].2.clone(), |y| {
+            Stmt::each("x", bins[1].2.clone(), |x| {
                 let value = mixed(region, at, element, [place(0, y), place(1, x)], &limits, dtype);
                 total.set(if mean { total.get() + value } else { prim::max(total.get(), value) })
             })
@@ -219,8 +219,8 @@ fn roi_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
             })
             .collect();
         let extent = |axis: usize| prim::max(&bounds[axis].1 - &bounds[axis].0, 0);
-        let rows = each("y", extent(0), |y| {
-            each("x", extent(1), |x| {
+        let rows = Stmt::each("y", extent(0), |y| {
+            Stmt::each("x", extent(1), |x| {
                 let place = [region.image(), at[1].clone(), &bounds[0].0 + y, &bounds[1].0 + x];
                 best.set(prim::max(best.get(), element(&place)))
             })

@@ -7,7 +7,7 @@ use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr, cast, constant};
 use relaxide_tir::{Stmt, te};
 
-use super::loops::{Cell, axes, each, nest};
+use super::loops::{Cell, axes, nest};
 use super::shaping::{input, result_dims};
 use super::*;
 use crate::shape::prove_equal;
@@ -118,7 +118,7 @@ fn bucketize(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpEr
         let (wide, bound) = prim::promote(element, prim::load(&source[1], [middle.clone()]));
         let below = if right { prim::le(bound, wide) } else { prim::lt(bound, wide) };
         let halve = Stmt::if_else(below, low.set(&middle + 1), high.set(middle));
-        let search = each("step", steps, |_| Stmt::when(prim::lt(low.get(), high.get()), halve));
+        let search = Stmt::each("step", steps, |_| Stmt::when(prim::lt(low.get(), high.get()), halve));
         let store = Stmt::store(&target[0], at, cast(dtype, low.get()));
         nest(&vars, x.shape(), Stmt::seq([low.set(0), high.set(&size), search, store]))
     });
@@ -193,11 +193,11 @@ fn multinomial(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, Op
     ];
     let mut outs = te::extern_stage("multinomial", inputs, outs, |source, target| {
         let (sum, found) = (Cell::new(&target[1], 0), Cell::new(&target[2], 0));
-        each("i", dims[0].clone(), |i| {
+        Stmt::each("i", dims[0].clone(), |i| {
             let of_draw = |j: usize| prim::load(&source[j], [i.clone(), PrimExpr::from(0)]);
             let row = cast(DataType::int(64), of_draw(2));
             let number = cast(prob.dtype(), of_draw(1));
-            let step = each("j", size.clone(), |j| {
+            let step = Stmt::each("j", size.clone(), |j| {
                 let add = sum.set(sum.get() + prim::load(&source[0], [row, j.clone()]));
                 let here = prim::and(prim::lt(found.get(), 0), prim::gt(sum.get(), number));
                 Stmt::seq([add, Stmt::when(here, found.set(j.clone()))])

@@ -8,7 +8,7 @@ use relaxide_ir::prim::{self, PrimExpr, cast};
 use relaxide_ir::{AttrValue, Type};
 use relaxide_tir::{Stmt, te};
 
-use super::loops::{Cell, axes, each, nest};
+use super::loops::{Cell, axes, nest};
 use super::shaping::{input, reshape_tensor};
 use super::*;
 use crate::shape::num_elements;
@@ -104,12 +104,12 @@ pub fn order(x: &te::Tensor, axis: usize, descending: bool, count: Option<&te::T
             None => size.clone(),
         };
         let element = |cell: &Cell| prim::load(&source[0], at(&prim::load(order, at(&cell.get()))));
-        let start = each("k", size.clone(), |k| Stmt::store(order, at(k), k.clone()));
+        let start = Stmt::each("k", size.clone(), |k| Stmt::store(order, at(k), k.clone()));
         let take = |cell: &Cell, k: &PrimExpr| {
             Stmt::seq([Stmt::store(spare, at(k), prim::load(order, at(&cell.get()))), cell.next()])
         };
         let merge = |low: &PrimExpr, middle: &PrimExpr, high: &PrimExpr| {
-            let step = each("t", high - low, |t| {
+            let step = Stmt::each("t", high - low, |t| {
                 let k = low + t;
                 let compared = Stmt::if_else(
                     before(&element(&right), &element(&left), descending),
@@ -121,15 +121,15 @@ pub fn order(x: &te::Tensor, axis: usize, descending: bool, count: Option<&te::T
             });
             Stmt::seq([left.set(low), right.set(middle), step])
         };
-        let level = each("level", levels(&size), |level| {
+        let level = Stmt::each("level", levels(&size), |level| {
             let width = prim::call(wide, "tirx.shift_left", vec![PrimExpr::from(1), level.clone()]);
             let double = &width * 2;
-            let runs = each("run", prim::floordiv(&length + (&double - 1), &double), |run| {
+            let runs = Stmt::each("run", prim::floordiv(&length + (&double - 1), &double), |run| {
                 let low = run * &double;
                 let end = |e: PrimExpr| prim::min(e, &length);
                 merge(&low, &end(&low + &width), &end(&low + &double))
             });
-            let back = each("k", length.clone(), |k| Stmt::store(order, at(k), prim::load(spare, at(k))));
+            let back = Stmt::each("k", length.clone(), |k| Stmt::store(order, at(k), prim::load(spare, at(k))));
             Stmt::when(prim::lt(&width, &length), Stmt::seq([runs, back]))
         });
         nest(&vars, &rows, Stmt::seq([start, level]))
