@@ -1,8 +1,10 @@
-//! Binds the library's calls of its own C functions to itself.
+//! Names the library for the dynamic linker, and binds its calls of its own C functions to itself.
 
 fn main() {
     // Where another library with these names is in the process already, TVM's own for example, the dynamic linker would
     // lead our calls there.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-Bsymbolic");
+    // Programs that are linked with the library by its path look for it by its name.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,librelaxide_runtime.so");
     println!("cargo:rerun-if-changed=build.rs");
 }
