@@ -3,6 +3,7 @@
 use relaxide_ir::{BinaryOp, PrimExpr, prim::PrimCall};
 
 use super::{
+    Overflow,
     function::join,
     kernel::Body,
     math::Range,
@@ -221,16 +222,14 @@ impl Body<'_, '_> {
         }
         match a.ty.kind {
             Kind::F32 | Kind::F64 => {
-                let start = match op {
-                    "add" => Val::float(element, -0.0),
-                    "mul" => Val::float(element, 1.0),
-                    "min" | "max" => {
-                        return Some(self.f.intrinsic(&format!("vector.reduce.f{op}"), a.ty, element, &[a]));
-                    }
+                let op = match op {
+                    "add" => BinaryOp::Add,
+                    "mul" => BinaryOp::Mul,
+                    "min" => BinaryOp::Min,
+                    "max" => BinaryOp::Max,
                     _ => return None,
                 };
-                let name = format!("llvm.vector.reduce.f{op}.{}", a.ty.mangled());
-                Some(self.f.flagged_call("reassoc ", &name, element, &[&start, a]))
+                Some(self.fold_lanes(op, a.clone()))
             }
             Kind::Int { signed, .. } => {
                 let full = match (op, signed) {
@@ -248,6 +247,20 @@ impl Body<'_, '_> {
             }
             Kind::Bool | Kind::Ptr => None,
         }
+    }
+
+    /// The lower half of the lanes with the upper half, until one is left; lane by lane where there is no half. LLVM's reductions
+    /// take the upper half of 16 lanes apart, through registers for integers.
+    fn fold_lanes(&mut self, op: BinaryOp, mut vector: Val) -> Val {
+        while vector.ty.lanes.is_multiple_of(2) {
+            let half = vector.ty.lanes / 2;
+            let low = self.f.some_lanes(&vector, 0..half);
+            let high = self.f.some_lanes(&vector, half..2 * half);
+            vector = self.f.binary(op, &low, &high, Overflow::Never);
+        }
+        let lanes = (1..vector.ty.lanes).map(|at| self.f.lane(&vector, at)).collect::<Vec<_>>();
+        let first = self.f.lane(&vector, 0);
+        lanes.iter().fold(first, |all, lane| self.f.binary(op, &all, lane, Overflow::Never))
     }
 
     /// A call of a function that another library, or the process, offers.

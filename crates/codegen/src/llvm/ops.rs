@@ -5,6 +5,8 @@
 //! arithmetic, where TIR promises that nothing overflows and loops profit from it. Division by zero gives zero where
 //! hardware would stop the process: what a user's data holds must not decide whether the program lives.
 
+use std::ops::Range;
+
 use relaxide_ir::BinaryOp;
 
 use super::{
@@ -127,6 +129,16 @@ impl FunctionText<'_> {
             return vector.clone();
         }
         self.emit(vector.ty.element(), format_args!("extractelement {vector}, i64 {lane}"))
+    }
+
+    /// Neighbouring lanes of a vector.
+    pub fn some_lanes(&mut self, vector: &Val, lanes: Range<u32>) -> Val {
+        if let [lane] = lanes.clone().collect::<Vec<_>>()[..] {
+            return self.lane(vector, lane);
+        }
+        let (ty, count) = (vector.ty.with_lanes(lanes.len() as u32), lanes.len());
+        let picked = lanes.map(|lane| format!("i32 {lane}")).collect::<Vec<_>>().join(", ");
+        self.emit(ty, format_args!("shufflevector {vector}, {} poison, <{count} x i32> <{picked}>", vector.ty))
     }
 
     /// A vector of given lanes; one lane is itself.

@@ -21,7 +21,7 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    BinaryOp, Let, PrimExpr, VarMap, binary, broadcast, float_of, floordiv, int, int_of, load, mul, ramp, select,
+    BinaryOp, Let, PrimExpr, VarMap, binary, broadcast, call, float_of, floordiv, int, int_of, load, mul, ramp, select,
 };
 use relaxide_ir::{Buffer, DataType, Var};
 
@@ -34,6 +34,7 @@ use super::elementwise::widest;
 use super::kept_row::KeptRow;
 use super::register_tile::{RegisterTile, Rows};
 use crate::Stmt;
+use crate::intrin::Intrinsic;
 
 /// Stride up to which vectors of outputs are taken although their terms are no neighbours.
 const NEAR: i64 = 4;
@@ -84,6 +85,22 @@ pub fn identity(op: BinaryOp, dtype: DataType) -> Result<PrimExpr, Refusal> {
         BinaryOp::Max => extreme(-1.0),
         _ => Err(Refusal::new("the operator does not reduce")),
     }
+}
+
+/// One number from the lanes of a vector.
+fn all_lanes(op: BinaryOp, vector: PrimExpr) -> Result<PrimExpr, Refusal> {
+    let dtype = vector.dtype();
+    if dtype.lanes == 1 {
+        return Ok(vector);
+    }
+    let reduce = match op {
+        BinaryOp::Add => Intrinsic::VectorReduceAdd,
+        BinaryOp::Mul => Intrinsic::VectorReduceMul,
+        BinaryOp::Min => Intrinsic::VectorReduceMin,
+        BinaryOp::Max => Intrinsic::VectorReduceMax,
+        _ => return Err(Refusal::new("the operator does not reduce")),
+    };
+    Ok(call(dtype.element(), format!("tirx.{}", reduce.name()), vec![vector]))
 }
 
 /// Vectors of terms along a reduction axis.
@@ -158,7 +175,7 @@ impl Sum<'_> {
             Ok::<_, Refusal>(Stmt::seq(steps?))
         })?;
         list.push(nest::serial(others, tiles));
-        // Halve what is left, vectors first, then the last one's lanes, until one remains.
+        // Halve what is left until one vector remains.
         let mut vectors = self.vectors;
         while vectors > 1 {
             vectors /= 2;
@@ -167,15 +184,8 @@ impl Sum<'_> {
                 list.push(Stmt::store(&acc, [at(j)], joined));
             }
         }
-        let part = |from: i64, lanes: i64| if lanes == 1 { int(from) } else { ramp(int(from), int(1), lanes) };
-        let mut left = lanes;
-        while left > 1 {
-            left /= 2;
-            let joined = binary(op, load(&acc, [part(0, left)]), load(&acc, [part(left, left)]));
-            list.push(Stmt::store(&acc, [part(0, left)], joined));
-        }
         let total = Var::prim("total", dtype);
-        list.push(Stmt::bind(total.clone(), load(&acc, [int(0)])));
+        list.push(Stmt::bind(total.clone(), all_lanes(op, load(&acc, [at(0)]))?));
         Ok((Stmt::seq(list), PrimExpr::from(&total)))
     }
 }
