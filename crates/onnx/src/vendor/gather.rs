@@ -1,18 +1,16 @@
 //! `GatherBlockQuantized`: parts of a table whose elements are small and share scales in blocks along an axis.
 
-use relaxide_ffi::{DataType, SmallFloat, Tensor};
+use relaxide_ffi::{DataType, SmallFloat};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::packed::Fields;
-use crate::constant;
 use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::{Outputs, one};
 use crate::scope::Scope;
-use crate::value::Value;
 
 type Result<T> = std::result::Result<T, NodeError>;
 
@@ -52,57 +50,17 @@ impl Elements {
             Elements::Integers | Elements::Floats => 1,
         }
     }
-}
 
-/// How a kernel comes by elements.
-enum Held {
-    /// As they are.
-    Whole,
-    /// From bytes along the last axis.
-    Packed(Fields),
-    /// From bytes one row after the other, less a number.
-    Flat { fields: Fields, shape: Vec<PrimExpr>, less: f64 },
-}
-
-impl Held {
-    /// An input of a shape, counted in elements of the file, and how its elements are read. Constants of four bits are given as
-    /// bytes, since executables store none below a byte.
-    fn of(scope: &mut Scope, value: &Value, elements: Elements, shape: &[PrimExpr]) -> Result<(Expr, Held)> {
-        let tensor = scope.tensor(value)?;
-        let tensor = scope.agree(tensor, shape)?;
-        match (elements, value.constant()) {
-            (Elements::Packed(fields), _) => Ok((tensor, Held::Packed(fields))),
-            (Elements::Integers, Some(constant)) => {
-                let (signed, fields) = (scope.dtype(&tensor).is_int(), Fields::of(4)?);
-                let bytes = bytes_of(constant, signed)?;
-                Ok((bytes, Held::Flat { fields, shape: shape.to_vec(), less: if signed { 8.0 } else { 0.0 } }))
-            }
-            _ => Ok((tensor, Held::Whole)),
-        }
+    /// The element at a place, counted in elements.
+    fn read(self, x: &te::Tensor, place: &[PrimExpr]) -> PrimExpr {
+        prim::cast(
+            REAL,
+            match self {
+                Elements::Packed(fields) => fields.read(x, place),
+                Elements::Integers | Elements::Floats => x.at(place),
+            },
+        )
     }
-
-    fn read(&self, x: &te::Tensor, place: &[PrimExpr]) -> PrimExpr {
-        match self {
-            Held::Whole => prim::cast(REAL, x.at(place)),
-            Held::Packed(fields) => prim::cast(REAL, fields.read(x, place)),
-            Held::Flat { fields, shape, less } => {
-                let row_by_row = |n: PrimExpr, (at, size): (&PrimExpr, &PrimExpr)| n * size + at;
-                let flat = place.iter().zip(shape).fold(prim::int(0), row_by_row);
-                prim::cast(REAL, fields.read(x, &[flat])) - prim::constant(REAL, *less)
-            }
-        }
-    }
-}
-
-/// The bytes of a constant of four bits, with the first element of each in its lower half; elements with a sign count from the
-/// least.
-fn bytes_of(constant: &Tensor, signed: bool) -> Result<Expr> {
-    let invalid = |e: String| NodeError::invalid(e);
-    let turned = |byte: u8| byte.rotate_left(4) ^ if signed { 0x88 } else { 0 };
-    let bytes = constant.to_bytes().map_err(|e| invalid(e.to_string()))?;
-    let bytes: Vec<u8> = bytes.into_iter().map(turned).collect();
-    let tensor = constant::from_bytes(&bytes, &[bytes.len() as i64], DataType::uint(8));
-    tensor.map(Expr::constant).map_err(|e| invalid(e.to_string()))
 }
 
 /// A table whose elements share scales in blocks along an axis.
@@ -175,7 +133,6 @@ impl Blocks {
 pub fn gather(scope: &mut Scope, node: &Node) -> Outputs {
     let table = scope.tensor(node.input(0)?)?;
     let blocks = Blocks::of(scope, node, &table)?;
-    let (data, held) = Held::of(scope, node.input(0)?, blocks.elements, &scope.dims(&table)?)?;
     let (indices, scales) = (scope.tensor(node.input(1)?)?, scope.tensor(node.input(2)?)?);
     let scale_shape = blocks.scale_shape(&scope.dims(&scales)?);
     let scales = scope.agree(scales, &scale_shape)?;
@@ -184,8 +141,7 @@ pub fn gather(scope: &mut Scope, node: &Node) -> Outputs {
     let (axis, count) = (blocks.gathered, numbers.len());
     let out: Vec<PrimExpr> =
         blocks.shape[..axis].iter().chain(&numbers).chain(&blocks.shape[axis + 1..]).cloned().collect();
-    let mut args = vec![data, indices, scales];
-    let mut zeros_held = Held::Whole;
+    let mut args = vec![table, indices, scales];
     if let Some(zeros) = node.optional(3) {
         if matches!(blocks.elements, Elements::Floats) {
             return Err(NodeError::invalid("a table of floats has no zero points"));
@@ -194,9 +150,8 @@ pub fn gather(scope: &mut Scope, node: &Node) -> Outputs {
         if let (Some(last), per @ 2..) = (shape.last_mut(), blocks.elements.per_unit()) {
             *last = dims::floor_div(&(&*last + (per - 1)), &prim::int(per));
         }
-        let (zeros, held) = Held::of(scope, zeros, blocks.elements, &shape)?;
-        zeros_held = held;
-        args.push(zeros);
+        let zeros = scope.tensor(zeros)?;
+        args.push(scope.agree(zeros, &shape)?);
     }
     let default = match blocks.elements {
         Elements::Packed(fields) => fields.middle(),
@@ -212,9 +167,9 @@ pub fn gather(scope: &mut Scope, node: &Node) -> Outputs {
             let inside = prim::and(prim::ge(&front, 0), prim::lt(&front, size));
             let place: Vec<PrimExpr> = at[..axis].iter().chain([&front]).chain(&at[axis + count..]).cloned().collect();
             let scale = blocks.scale_place(&place, &scale_shape);
-            let value = held.read(&data, &place);
+            let value = blocks.elements.read(&data, &place);
             let zero = match &zeros {
-                Some(zeros) => zeros_held.read(zeros, &scale),
+                Some(zeros) => blocks.elements.read(zeros, &scale),
                 None => prim::constant(REAL, default),
             };
             let real = (value - zero) * prim::cast(REAL, scales.at(&scale));
