@@ -22,7 +22,6 @@ mod stack;
 mod target;
 mod uses;
 
-use std::borrow::Cow;
 use std::path::Path;
 
 pub use c::{CSource, compile_to_c};
@@ -32,6 +31,7 @@ pub use error::{CodegenError, TargetPart};
 use export::{ExtraSection, LIBRARY_BIN_SYMBOL, RelocatableObject, SharedLibrary};
 pub use llvm::DebugInfo;
 use llvm::{ENTRY_PREFIX, REGISTER};
+use relaxide_ffi::Saved;
 use relaxide_ir::Target;
 pub use target::{Architecture, NativeTarget};
 
@@ -90,12 +90,11 @@ pub fn register_symbol(prefix: &str) -> String {
     format!("{prefix}{REGISTER}")
 }
 
-/// Writes kernels and the pieces of the serialized module tree (without its length; none for kernels alone) as one shared
-/// library.
-pub fn export_library(tree: &[Cow<'_, [u8]>], kernels: &CompiledLib, path: &Path) -> Result<(), CodegenError> {
+/// Writes kernels and the serialized module tree (empty for kernels alone) as one shared library.
+pub fn export_library(tree: &Saved, kernels: &CompiledLib, path: &Path) -> Result<(), CodegenError> {
     let mut library = kernels.library()?;
     if !tree.is_empty() {
-        library.section(ExtraSection::module_tree(tree.iter().map(|piece| Cow::Borrowed(&**piece))));
+        library.section(ExtraSection::module_tree(tree.pieces()));
     }
     Ok(library.write_file(path)?)
 }

@@ -175,8 +175,8 @@ fn appended_sections_are_found_by_symbol_and_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let objects = [object(OTHER)];
     let mut library = library(&objects);
-    let (first, second) = (vec![1u8; 100_000], vec![2u8; 33]);
-    library.section(ExtraSection::module_tree([&first[..], &second[..]]));
+    let (length, first, second) = (100_033u64.to_le_bytes(), vec![1u8; 100_000], vec![2u8; 33]);
+    library.section(ExtraSection::module_tree([&length[..], &first[..], &second[..]]));
     library.section(ExtraSection::new(".relaxide.metadata").piece(b"signature".to_vec()));
     let file = bytes(&library);
     let elf = ElfFile64::<object::LittleEndian>::parse(&*file).unwrap();

@@ -39,6 +39,7 @@ pub mod packing;
 pub mod raised;
 pub mod reflect;
 mod reflected;
+mod saved;
 mod seq;
 mod shape;
 pub mod signal;
@@ -75,6 +76,7 @@ pub use object::{
     CustomAllocator, Handle, NodeKind, Object, ObjectHeader, ObjectRef, Ref, Weak, allocator, set_allocator,
 };
 pub use relaxide_ffi_derive::{Object, ObjectEnum};
+pub use saved::Saved;
 pub use shape::Shape;
 pub use small_float::{SmallFloat, Special};
 pub use string::{Bytes, Str};

@@ -99,23 +99,21 @@ impl Executable {
             WeightsIn::Library => self.module.clone(),
             WeightsIn::Safetensors => self.without_weights(path)?,
         };
-        let pieces = relaxide_runtime::save_module_tree(&module)?.pieces;
+        let tree = relaxide_runtime::save_module_tree(&module)?.bytes;
         let form = Form::of(path);
         let library = match (&self.kernels, form) {
             (Translated::Source(source), Form::Source) => {
-                return self.export_source(source, &pieces.concat(), path, prefix);
+                return self.export_source(source, &tree.into_bytes(), path, prefix);
             }
             (Translated::Source(_), _) => return Err(unfit(path, C_TO_OTHERS)),
             (Translated::Library(_), Form::Source) => return Err(unfit(path, OTHERS_TO_C)),
             (Translated::Library(library), _) => library,
         };
         if form == Form::SharedLibrary {
-            // The length in front is the section's own.
-            let body = pieces.get(1..).unwrap_or_default();
-            return Ok(relaxide_codegen::export_library(body, library, path)?);
+            return Ok(relaxide_codegen::export_library(&tree, library, path)?);
         }
         let prefix = self.prefix(path, prefix)?;
-        let object = library.linked_object(&pieces.concat(), &prefix)?;
+        let object = library.linked_object(&tree.into_bytes(), &prefix)?;
         let member = format!("{}.o", identifier(prefix.trim_end_matches('_')).chars().take(12).collect::<String>());
         let write = |out: &mut dyn std::io::Write| match form {
             Form::Archive => write_archive(&member, &object, out),

@@ -42,15 +42,14 @@ fn plain(kind: &'static str, bytes: &[u8]) -> Module {
     Module::new(Plain(kind, bytes.to_vec()))
 }
 
-fn nodes_of(module: &Module) -> Vec<Node<'static>> {
-    let blob = save_module_tree(module).unwrap().pieces.concat();
+fn nodes_of(module: &Module) -> Vec<Node<Vec<u8>>> {
+    let blob = save_module_tree(module).unwrap().bytes.into_bytes();
     let nodes = blob::decode(&blob[8..]).unwrap();
-    let owned = |node: Node<'_>| Node { payload: node.payload.map(|bytes| bytes.into_owned().into()), ..node };
-    nodes.into_iter().map(owned).collect()
+    nodes.into_iter().map(|of| node(&of.kind, of.payload, &of.imports)).collect()
 }
 
-fn node<'a>(kind: &str, payload: Option<&'a [u8]>, imports: &[usize]) -> Node<'a> {
-    Node { kind: kind.to_owned(), payload: payload.map(Into::into), imports: imports.to_vec() }
+fn node(kind: &str, payload: Option<&[u8]>, imports: &[usize]) -> Node<Vec<u8>> {
+    Node { kind: kind.to_owned(), payload: payload.map(<[u8]>::to_vec), imports: imports.to_vec() }
 }
 
 #[test]
@@ -79,7 +78,7 @@ fn all_compiled_code_becomes_one_library_and_shared_modules_are_saved_once() {
 #[test]
 fn compiled_code_alone_needs_no_blob() {
     let saved = save_module_tree(&Module::new(Compiled)).unwrap();
-    assert!(saved.pieces.is_empty() && saved.compiled.len() == 1);
+    assert!(saved.bytes.is_empty() && saved.compiled.len() == 1);
 }
 
 #[test]

@@ -50,9 +50,9 @@ fn the_module_tree_is_rebuilt_when_it_appears() {
     env::register_system_symbol("__tvm_ffi_tree_answer", answer as *mut c_void);
     assert_eq!(system_library("tree_").unwrap().kind(), "library");
 
-    let note = Node { kind: "test_note".to_owned(), payload: Some(b"words".into()), imports: vec![1] };
+    let note = Node { kind: "test_note".to_owned(), payload: Some(b"words".to_vec().into()), imports: vec![1] };
     let code = Node { kind: blob::LIBRARY_KIND.to_owned(), payload: None, imports: vec![] };
-    let bytes = Box::leak(blob::encode(vec![note, code]).concat().into_boxed_slice());
+    let bytes = Box::leak(blob::encode(vec![note, code]).into_bytes().into_boxed_slice());
     env::register_system_symbol("tree___tvm_ffi__library_bin", bytes.as_mut_ptr().cast());
     register();
     let load = get_global("ffi.SystemLib").unwrap();

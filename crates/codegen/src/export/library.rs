@@ -70,13 +70,10 @@ impl<'a> ExtraSection<'a> {
         Self { name: name.into(), symbol: None, alignment: 64, pieces: Vec::new() }
     }
 
-    /// The module tree as loaders look for it: `tree` is the tree without its length, in as many pieces as it comes.
+    /// The module tree as loaders look for it: its length and the rest, in as many pieces as it comes.
     pub fn module_tree<T: Into<Cow<'a, [u8]>>>(tree: impl IntoIterator<Item = T>) -> Self {
         let mut section = Self::new(".rodata.tvm_ffi").symbol(LIBRARY_BIN_SYMBOL);
-        section.pieces.push(Cow::Borrowed(&[]));
         section.pieces.extend(tree.into_iter().map(Into::into));
-        let length = section.size();
-        section.pieces[0] = Cow::Owned(length.to_le_bytes().to_vec());
         section
     }
 

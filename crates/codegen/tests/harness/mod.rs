@@ -11,6 +11,7 @@ use std::{
 
 use libloading::Library;
 use relaxide_codegen::{Architecture, compile, compile_to_c, export_library};
+use relaxide_ffi::Saved;
 use relaxide_ir::{Attrs, Buffer, DataType, PrimExpr, Ref, Target, Var};
 use relaxide_tir::{PrimFunc, Stmt};
 
@@ -240,7 +241,7 @@ impl Kernels {
             let process = emulated::Process::start_wasm(&objects, directory.path());
             return Self { place: Place::Emulated(process), _directory: directory };
         }
-        export_library(&[], &compiled, &path).unwrap_or_else(|error| panic!("{error}"));
+        export_library(&Saved::default(), &compiled, &path).unwrap_or_else(|error| panic!("{error}"));
         if Some(compiled.target.architecture) != Architecture::host() {
             return Self { place: Place::Emulated(emulated::Process::start(&path)), _directory: directory };
         }

@@ -10,20 +10,21 @@
 //! u64 length | u64 n+1, u64 row ends … | u64 m, u64 children … | n × (text kind, bytes payload)
 //! ```
 
+use relaxide_ffi::Saved;
+
 /// The symbol that holds the bytes.
 pub const SYMBOL: &str = "__tvm_ffi__library_bin";
-use std::borrow::Cow;
 
 /// The kind that stands for the code of the library.
 pub const LIBRARY_KIND: &str = "_lib";
 
-/// A module of the tree.
+/// A module of the tree: to be written, with its bytes as [`Saved`], or read from bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node<'a> {
+pub struct Node<P> {
     /// What kind of module it is.
     pub kind: String,
-    /// Its bytes, which are the file's where it was read; `None` for the code of the library itself.
-    pub payload: Option<Cow<'a, [u8]>>,
+    /// Its bytes; `None` for the code of the library itself.
+    pub payload: Option<P>,
     /// The modules that it imports, by index, in order.
     pub imports: Vec<usize>,
 }
@@ -63,11 +64,10 @@ pub enum BlobError {
     Kind(usize),
 }
 
-/// The bytes of a tree, in pieces: its length, then the rest. Payloads, which may be large, are not copied.
-pub fn encode(nodes: Vec<Node<'_>>) -> Vec<Cow<'_, [u8]>> {
-    let mut pieces = vec![Cow::Borrowed(&[][..])];
-    let mut out = Vec::new();
-    let number = |out: &mut Vec<u8>, value: usize| out.extend_from_slice(&(value as u64).to_le_bytes());
+/// The bytes of a tree: its length, then the rest.
+pub fn encode(nodes: Vec<Node<Saved>>) -> Saved {
+    let mut out = Saved::default();
+    let number = |out: &mut Saved, value: usize| out.push(&(value as u64).to_le_bytes());
     number(&mut out, nodes.len() + 1);
     number(&mut out, 0);
     let mut end = 0;
@@ -82,20 +82,19 @@ pub fn encode(nodes: Vec<Node<'_>>) -> Vec<Cow<'_, [u8]>> {
     for node in nodes {
         let kind = if node.payload.is_none() { LIBRARY_KIND } else { &node.kind };
         number(&mut out, kind.len());
-        out.extend_from_slice(kind.as_bytes());
+        out.push(kind.as_bytes());
         if let Some(payload) = node.payload {
             number(&mut out, payload.len());
-            pieces.extend([Cow::Owned(std::mem::take(&mut out)), payload]);
+            out.append(payload);
         }
     }
-    pieces.push(Cow::Owned(out));
-    let length: usize = pieces.iter().map(|piece| piece.len()).sum();
-    pieces[0] = Cow::Owned((length as u64).to_le_bytes().to_vec());
-    pieces
+    let mut whole = Saved::from((out.len() as u64).to_le_bytes().to_vec());
+    whole.append(out);
+    whole
 }
 
 /// Reads a tree, without the length in front.
-pub fn decode(bytes: &[u8]) -> Result<Vec<Node<'_>>, BlobError> {
+pub fn decode(bytes: &[u8]) -> Result<Vec<Node<&[u8]>>, BlobError> {
     let mut reader = Reader { bytes, at: 0 };
     let rows = reader.numbers()?;
     let children = reader.numbers()?;
@@ -117,7 +116,7 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Node<'_>>, BlobError> {
         let imports = row.iter().map(index).collect::<Result<Vec<_>, _>>()?;
         let kind = reader.part()?.to_vec();
         let kind = String::from_utf8(kind).map_err(|_| BlobError::Kind(module))?;
-        let payload = if kind == LIBRARY_KIND { None } else { Some(Cow::Borrowed(reader.part()?)) };
+        let payload = if kind == LIBRARY_KIND { None } else { Some(reader.part()?) };
         nodes.push(Node { kind, payload, imports });
     }
     refuse_cycles(&nodes)?;
@@ -125,7 +124,7 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Node<'_>>, BlobError> {
 }
 
 /// Modules count references to their imports: a cycle would never be freed, and a search would never end.
-fn refuse_cycles(nodes: &[Node<'_>]) -> Result<(), BlobError> {
+fn refuse_cycles<P>(nodes: &[Node<P>]) -> Result<(), BlobError> {
     let mut waiting_for: Vec<usize> = nodes.iter().map(|node| node.imports.len()).collect();
     let mut importers: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     for (module, node) in nodes.iter().enumerate() {
@@ -190,23 +189,30 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    fn node<'a>(kind: &str, payload: Option<&'a [u8]>, imports: &[usize]) -> Node<'a> {
-        Node { kind: kind.to_owned(), payload: payload.map(Cow::Borrowed), imports: imports.to_vec() }
+    fn node<'a>(kind: &str, payload: Option<&'a [u8]>, imports: &[usize]) -> Node<&'a [u8]> {
+        Node { kind: kind.to_owned(), payload, imports: imports.to_vec() }
+    }
+
+    fn bytes_of(nodes: &[Node<&[u8]>]) -> Vec<u8> {
+        let save = |node: &Node<&[u8]>| Node {
+            kind: node.kind.clone(),
+            payload: node.payload.map(|bytes| bytes.to_vec().into()),
+            imports: node.imports.clone(),
+        };
+        encode(nodes.iter().map(save).collect()).into_bytes()
     }
 
     #[test]
     fn a_tree_comes_back() {
         let nodes = [node("vm", Some(b"abc"), &[1, 2]), node("_lib", None, &[2]), node("cuda", Some(b""), &[])];
-        let pieces = encode(nodes.to_vec());
-        let bytes = pieces.concat();
-        assert_eq!(pieces[0].len(), 8);
+        let bytes = bytes_of(&nodes);
         assert_eq!(bytes[..8], (bytes.len() as u64 - 8).to_le_bytes());
         assert_eq!(decode(&bytes[8..]).unwrap(), nodes);
     }
 
     #[test]
     fn every_truncation_is_refused() {
-        let bytes = encode(vec![node("vm", Some(b"abc"), &[1]), node("_lib", None, &[])]).concat();
+        let bytes = bytes_of(&[node("vm", Some(b"abc"), &[1]), node("_lib", None, &[])]);
         for end in 8..bytes.len() {
             assert!(decode(&bytes[8..end]).is_err(), "{end}");
         }
@@ -214,9 +220,9 @@ mod tests {
 
     #[test]
     fn a_cycle_and_a_wrong_index_are_refused() {
-        let cycle = encode(vec![node("a", Some(b""), &[1]), node("b", Some(b""), &[1])]).concat();
+        let cycle = bytes_of(&[node("a", Some(b""), &[1]), node("b", Some(b""), &[1])]);
         assert_eq!(decode(&cycle[8..]), Err(BlobError::Cycle(0)));
-        let outside = encode(vec![node("a", Some(b""), &[1])]).concat();
+        let outside = bytes_of(&[node("a", Some(b""), &[1])]);
         assert!(matches!(decode(&outside[8..]), Err(BlobError::NoSuchModule { import: 1, .. })));
     }
 }

@@ -1,8 +1,6 @@
 //! The modules of a library: rebuilding them from its bytes, and making the bytes.
 
-use std::borrow::Cow;
-
-use relaxide_ffi::{AnyView, Error, ErrorKind, Module, ModuleProperties, get_global};
+use relaxide_ffi::{AnyView, Error, ErrorKind, Module, ModuleProperties, Saved, get_global};
 
 use super::blob::{self, LIBRARY_KIND, Node};
 
@@ -19,8 +17,8 @@ pub(super) fn rebuild(bytes: &[u8], library: &Module) -> Result<Module, Error> {
     modules.into_iter().next().ok_or_else(|| Error::new(ErrorKind::ValueError, blob::BlobError::Empty.to_string()))
 }
 
-fn make(node: &Node<'_>, library: &Module) -> Result<Module, Error> {
-    let Some(payload) = &node.payload else { return Ok(library.clone()) };
+fn make(node: &Node<&[u8]>, library: &Module) -> Result<Module, Error> {
+    let Some(payload) = node.payload else { return Ok(library.clone()) };
     let loader = format!("ffi.Module.load_from_bytes.{}", node.kind);
     let function = get_global(&loader).ok_or_else(|| {
         let message = format!("the file holds a module of kind {}, and no loader is registered as {loader}", node.kind);
@@ -32,9 +30,8 @@ fn make(node: &Node<'_>, library: &Module) -> Result<Module, Error> {
 /// A module tree, ready to be written into a library.
 #[derive(Debug)]
 pub struct SavedTree {
-    /// The content of the symbol `__tvm_ffi__library_bin` in pieces, the first of which is the length of the rest; empty if
-    /// the tree is nothing but compiled code.
-    pub pieces: Vec<Cow<'static, [u8]>>,
+    /// The content of the symbol `__tvm_ffi__library_bin`; empty if the tree is nothing but compiled code.
+    pub bytes: Saved,
     /// The modules whose code belongs into the library, in the order in which they were met.
     pub compiled: Vec<Module>,
 }
@@ -45,8 +42,8 @@ pub fn save_module_tree(root: &Module) -> Result<SavedTree, Error> {
     tree.collect(root);
     let is_only_code = tree.modules.len() == 1 && tree.library_at == Some(0);
     let nodes = (0..tree.modules.len()).map(|at| tree.node(at)).collect::<Result<Vec<_>, _>>()?;
-    let pieces = if is_only_code { Vec::new() } else { blob::encode(nodes) };
-    Ok(SavedTree { pieces, compiled: tree.compiled })
+    let bytes = if is_only_code { Saved::default() } else { blob::encode(nodes) };
+    Ok(SavedTree { bytes, compiled: tree.compiled })
 }
 
 struct Tree {
@@ -88,7 +85,7 @@ impl Tree {
         }
     }
 
-    fn node(&self, at: usize) -> Result<Node<'static>, Error> {
+    fn node(&self, at: usize) -> Result<Node<Saved>, Error> {
         let is_library = self.library_at == Some(at);
         let sources = if is_library { self.compiled.as_slice() } else { self.modules.get(at..=at).unwrap_or_default() };
         let mut imports: Vec<usize> = Vec::new();
@@ -102,7 +99,7 @@ impl Tree {
             return Ok(Node { kind: LIBRARY_KIND.to_owned(), payload: None, imports });
         };
         let kind = module.kind().to_owned();
-        let payload = module.body().save_to_bytes().map_err(|error| error.context(format!("cannot save {kind}")))?;
-        Ok(Node { kind, payload: Some(payload.into()), imports })
+        let payload = module.body().save().map_err(|error| error.context(format!("cannot save {kind}")))?;
+        Ok(Node { kind, payload: Some(payload), imports })
     }
 }

@@ -20,7 +20,7 @@ pub mod write;
 
 use std::collections::HashMap;
 
-use relaxide_ffi::Any;
+use relaxide_ffi::{Any, Saved};
 
 pub use constant::UnsupportedConstant;
 pub(crate) use constant::{digest, same};
@@ -153,6 +153,11 @@ impl Executable {
 
     /// The binary form.
     pub fn to_bytes(&self) -> Result<Vec<u8>, UnsupportedConstant> {
+        self.save().map(Saved::into_bytes)
+    }
+
+    /// The binary form in pieces; those with the weights are the weights.
+    pub fn save(&self) -> Result<Saved, UnsupportedConstant> {
         write::write(self)
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use relaxide_ffi::{Any, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties};
+use relaxide_ffi::{Any, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, Saved};
 
 use relaxide_runtime::weights::WeightsFile;
 
@@ -162,6 +162,10 @@ impl ModuleImpl for ExecutableModule {
 
     fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
         self.executable.to_bytes().map_err(|error| invalid(&error))
+    }
+
+    fn save(&self) -> Result<Saved, Error> {
+        self.executable.save().map_err(|error| invalid(&error))
     }
 
     fn write_to_file(&self, path: &str, _format: &str) -> Result<(), Error> {

@@ -34,7 +34,7 @@ impl From<ReadError> for ParamsError {
 
 /// The bytes of tensors by name.
 pub fn save(params: &[(String, Tensor)]) -> Result<Vec<u8>, UnsupportedConstant> {
-    let mut out = Writer(Vec::new());
+    let mut out = Writer::default();
     out.u64(MAGIC);
     out.u64(0);
     out.count(params.len());
@@ -43,7 +43,7 @@ pub fn save(params: &[(String, Tensor)]) -> Result<Vec<u8>, UnsupportedConstant>
     for (index, (_, tensor)) in params.iter().enumerate() {
         write_tensor(&mut out, index, tensor)?;
     }
-    Ok(out.0)
+    Ok(out.0.into_bytes())
 }
 
 /// The tensors by name of bytes, in the order in which they were saved.

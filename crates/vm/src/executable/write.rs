@@ -1,12 +1,14 @@
 //! Writing the binary form. What [`read`](super::read::read) took in comes out byte for byte (in the newer form).
 
+use relaxide_ffi::{Error, Saved, Tensor};
+
 use super::Executable;
 use super::constant::{self, UnsupportedConstant};
 use super::read::{MAGIC, VERSION};
 
-/// The bytes of an executable. Fails if a constant is of a kind that the format does not have.
-pub fn write(executable: &Executable) -> Result<Vec<u8>, UnsupportedConstant> {
-    let mut out = Writer(Vec::new());
+/// The bytes of an executable, with its tensors as they are. Fails if a constant is of a kind that the format does not have.
+pub fn write(executable: &Executable) -> Result<Saved, UnsupportedConstant> {
+    let mut out = Writer::default();
     out.u64(MAGIC);
     out.string(VERSION);
 
@@ -39,11 +41,16 @@ pub fn write(executable: &Executable) -> Result<Vec<u8>, UnsupportedConstant> {
 }
 
 /// Bytes under construction.
-pub(super) struct Writer(pub(super) Vec<u8>);
+#[derive(Default)]
+pub(super) struct Writer(pub(super) Saved);
 
 impl Writer {
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
+        self.0.push(bytes);
+    }
+
+    pub(super) fn tensor(&mut self, tensor: &Tensor) -> Result<(), Error> {
+        self.0.push_tensor(tensor)
     }
 
     pub(super) fn i32(&mut self, value: i32) {
