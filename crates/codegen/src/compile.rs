@@ -260,8 +260,13 @@ fn read<'c>(context: &'c Context, shard: &Shard) -> Result<Module<'c>, LLVMStrin
     Ok(module)
 }
 
+/// LLVM's reader wants a zero behind the text. The text is lent, not given: of LLVM 22, inkwell forgets the buffer, which its
+/// predecessors freed, and the text with it if the buffer had a copy.
 pub(crate) fn parse<'c>(context: &'c Context, text: &str) -> Result<Module<'c>, LLVMString> {
-    context.create_module_from_ir(MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernels"))
+    let mut bytes = Vec::with_capacity(text.len() + 1);
+    bytes.extend_from_slice(text.as_bytes());
+    bytes.push(0);
+    context.create_module_from_ir(MemoryBuffer::create_from_memory_range(&bytes[..text.len()], "kernels"))
 }
 
 fn optimize(module: &Module<'_>, machine: &TargetMachine, passes: &str) -> Result<(), CodegenError> {
