@@ -7,14 +7,14 @@ use std::time::Instant;
 
 use harness::{
     Kernels, Tensor,
-    microkernel::{COLUMNS, ROWS, microkernel, peak},
+    microkernel::{COLUMNS, LANES, ROWS, microkernel, peak},
 };
 
 const DEPTH: i64 = 256;
 const CALLS: usize = 20_000;
 
 fn main() {
-    let kernels = Kernels::compile(&[microkernel(DEPTH), peak(DEPTH)]);
+    let kernels = Kernels::compile(&[microkernel(DEPTH), peak(DEPTH, LANES)]);
     let ones = |count: i64| Tensor::f32(&vec![0.5; count as usize], &[count]);
     let mut panel = [ones(DEPTH * ROWS), ones(DEPTH * COLUMNS), ones(ROWS * COLUMNS)];
     let mut registers = [ones(1), ones(ROWS * COLUMNS)];

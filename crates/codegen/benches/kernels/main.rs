@@ -166,20 +166,25 @@ fn tensors(case: &Case) -> Vec<Any> {
     case.args.iter().enumerate().map(make).collect()
 }
 
-/// Seconds of the fastest of many short batches of calls, so that other processes disturb only some of them.
-fn fastest(mut call: impl FnMut()) -> f64 {
+/// How often a kernel and the roof take turns: for a second, but not fewer times than this.
+const TURNS: usize = 7;
+
+/// Seconds of the kernel's fastest call, and the median of what it reaches of the roof, which `share` tells from a call's time.
+fn in_turns(mut call: impl FnMut(), mut share: impl FnMut(f64) -> f64) -> (f64, f64) {
     let mut time = |calls: usize| {
         let start = Instant::now();
         (0..calls).for_each(|_| call());
         start.elapsed().as_secs_f64() / calls as f64
     };
     let calls = ((50e-6 / time(2)) as usize).clamp(1, 1000);
-    let begin = Instant::now();
-    let mut best = f64::INFINITY;
-    while begin.elapsed().as_secs_f64() < 1.0 {
-        best = best.min(time(calls));
+    let (begin, mut best, mut shares) = (Instant::now(), f64::INFINITY, Vec::new());
+    while begin.elapsed().as_secs_f64() < 2.0 || shares.len() < TURNS {
+        let taken = time(calls);
+        best = best.min(taken);
+        shares.push(share(taken));
     }
-    best
+    shares.sort_by(f64::total_cmp);
+    (best, shares[shares.len() / 2])
 }
 
 fn main() {
@@ -187,10 +192,11 @@ fn main() {
     let target = std::env::var("KERNEL_TARGET").map_or_else(|_| Target::default(), |t| t.parse().expect("a target"));
     let threads = std::env::var("TVM_NUM_THREADS").ok().and_then(|n| n.parse().ok());
     let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let roof = Roof::measure(threads);
+    let mut roof = Roof::new(threads, &target);
     let moved = 2.0 * (rows::ELEMENTS * 4) as f64;
-    let (copy, peak_rate) = (roof.copy, roof.multiply_adds);
-    println!("roof of {threads} threads: {peak_rate:.1} G multiply-adds/s, 64 MB copied in {:.1} ms", copy * 1e3);
+    println!(
+        "{threads} threads; shares are medians over turns of a kernel and the roof, times those of the fastest call"
+    );
     for case in cases().into_iter().chain(rows::cases()).filter(|c| c.name.contains(&wanted)) {
         let start = Instant::now();
         let func = Ref::new(kernel(&case, &target));
@@ -203,13 +209,15 @@ fn main() {
         let args = tensors(&case);
         let function = module.get_function(&case.name, false).expect("the kernel is exported");
         let views: Vec<AnyView<'_>> = args.iter().map(AnyView::from).collect();
-        let time = fastest(|| drop(function.call(&views).expect("the kernel runs")));
-        let (rate, unit, share) = if case.of_copy {
-            (case.work * moved / time / 1e9, "GB/s", case.work * copy / time)
-        } else {
-            let rate = case.work / time / 1e9;
-            (rate, "G/s", rate / peak_rate)
-        };
+        let (time, share) = in_turns(
+            || drop(function.call(&views).expect("the kernel runs")),
+            |time| match case.of_copy {
+                true => case.work * roof.copy() / time,
+                false => case.work / time / roof.multiply_adds(time.max(50e-6)),
+            },
+        );
+        let (rate, unit) =
+            if case.of_copy { (case.work * moved / time / 1e9, "GB/s") } else { (case.work / time / 1e9, "G/s") };
         println!(
             "{:28} {:9.1} us  {rate:6.1} {unit:4}  {:4.0} %   compiled in {:.0} ms",
             case.name,

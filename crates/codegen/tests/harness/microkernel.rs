@@ -5,7 +5,9 @@ use relaxide_tir::{PrimFunc, Stmt};
 
 pub const ROWS: i64 = 6;
 pub const COLUMNS: i64 = 16;
-const LANES: i64 = 8;
+pub const LANES: i64 = 8;
+/// Chains of [`peak`]: two units that take four cycles are busy with eight, and sixteen registers hold twelve.
+pub const CHAINS: i64 = 12;
 
 /// `C[6, 16] += A[k, 6]^T B[k, 16]` over packed panels, accumulated in twelve vectors of a local buffer.
 pub fn microkernel(depth: i64) -> PrimFunc {
@@ -38,20 +40,19 @@ pub fn microkernel(depth: i64) -> PrimFunc {
     super::kernel("microkernel", &[a, b, c], &[], body)
 }
 
-/// Twelve independent chains of fused multiply-adds in registers: what the processor can do at best.
-pub fn peak(depth: i64) -> PrimFunc {
+/// Independent chains of fused multiply-adds in registers of so many lanes: what the processor can do at best.
+pub fn peak(depth: i64, lanes: i64) -> PrimFunc {
     let f32 = DataType::float(32);
-    let c = Buffer::new("C", f32, [ROWS * COLUMNS]);
+    let c = Buffer::new("C", f32, [CHAINS * lanes]);
     let x = Buffer::new("X", f32, [1]);
-    let sums: Ref<Buffer> = Buffer::scoped("sums", f32, [ROWS * COLUMNS], "local");
-    let vectors = ROWS * COLUMNS / LANES;
-    let place = |index: i64| prim::ramp(PrimExpr::from(index * LANES), 1, LANES);
-    let factor = || prim::broadcast(prim::load(&x, [PrimExpr::from(0)]), LANES);
-    let start = (0..vectors).map(|i| Stmt::store(&sums, [place(i)], prim::load(&c, [place(i)])));
-    let update = (0..vectors)
+    let sums: Ref<Buffer> = Buffer::scoped("sums", f32, [CHAINS * lanes], "local");
+    let place = |index: i64| prim::ramp(PrimExpr::from(index * lanes), 1, lanes);
+    let factor = || prim::broadcast(prim::load(&x, [PrimExpr::from(0)]), lanes);
+    let start = (0..CHAINS).map(|i| Stmt::store(&sums, [place(i)], prim::load(&c, [place(i)])));
+    let update = (0..CHAINS)
         .map(|i| Stmt::store(&sums, [place(i)], prim::load(&sums, [place(i)]) * factor() + factor()))
         .collect::<Vec<_>>();
-    let end = (0..vectors).map(|i| Stmt::store(&c, [place(i)], prim::load(&sums, [place(i)])));
+    let end = (0..CHAINS).map(|i| Stmt::store(&c, [place(i)], prim::load(&sums, [place(i)])));
     let body = Stmt::seq(
         [Stmt::alloc(&sums)]
             .into_iter()

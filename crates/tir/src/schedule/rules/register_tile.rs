@@ -35,6 +35,12 @@ pub const MOST_ROWS: i64 = 14;
 /// Cost of an epilogue from which it is a loop over the rows: it holds a function such as `exp`.
 const LONG: i64 = 16;
 
+/// Instructions of a step that only count and jump.
+const LOOP: f64 = 3.0;
+
+/// Vectors that a row of unknown length is taken to have.
+const USUAL_VECTORS: f64 = 12.0;
+
 /// Rows and vectors of a register tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -50,6 +56,35 @@ pub struct Shape {
 /// edges; a tile with fewer than eight accumulators or more loads than multiply-adds / 1.4 loses in proportion. No tile has
 /// more than `most_rows` rows.
 pub fn shape(machine: &Machine, most_rows: i64, rows: Option<i64>, vectors: Option<i64>) -> Shape {
+    best(machine, most_rows, rows, vectors, |_| 1.0)
+}
+
+/// The same for long rows: where registers abound, the tile that needs fewest instructions for a multiply-add.
+///
+/// A core begins four instructions a cycle, or two for each of two threads that share it; two of them are to be multiply-adds.
+/// Rows whose length is not known end in single vectors, the more of them the wider the tile is.
+pub fn lean_shape(machine: &Machine, most_rows: i64, rows: Option<i64>, vectors: Option<i64>) -> Shape {
+    let ends = |tile: &Shape| match vectors {
+        Some(_) => 1.0,
+        None => USUAL_VECTORS / (USUAL_VECTORS + (tile.vectors - 1) as f64 / 2.0),
+    };
+    let part = |tile: &Shape| {
+        let (accumulators, loads) = ((tile.rows * tile.vectors) as f64, (tile.rows + tile.vectors) as f64);
+        accumulators / (accumulators + loads + LOOP)
+    };
+    match machine.vector_registers {
+        ..32 => shape(machine, most_rows, rows, vectors),
+        _ => best(machine, most_rows, rows, vectors, |tile| part(tile) * ends(tile)),
+    }
+}
+
+fn best(
+    machine: &Machine,
+    most_rows: i64,
+    rows: Option<i64>,
+    vectors: Option<i64>,
+    weight: impl Fn(&Shape) -> f64,
+) -> Shape {
     let fill = |extent: Option<i64>, tile: i64| match extent {
         Some(n) if n > 0 && n < MANY * tile => n as f64 / (((n + tile - 1) / tile) * tile) as f64,
         _ => 1.0,
@@ -63,10 +98,11 @@ pub fn shape(machine: &Machine, most_rows: i64, rows: Option<i64>, vectors: Opti
             }
             let (accumulators, loads) = ((r * v) as f64, (r + v) as f64);
             let pace = (accumulators / loads / 1.4).min(1.0) * (accumulators / 8.0).min(1.0);
-            let score = pace * fill(rows, r) * fill(vectors, v);
+            let tile = Shape { rows: r, vectors: v };
+            let score = pace * fill(rows, r) * fill(vectors, v) * weight(&tile);
             // Among equals the one with fewer vectors: rows' ends are more often ragged than their number.
             if score > best.0 + 1e-9 || (score > best.0 - 1e-9 && v == best.1.vectors) {
-                best = (score, Shape { rows: r, vectors: v });
+                best = (score, tile);
             }
         }
     }
@@ -322,6 +358,15 @@ mod tests {
     #[test]
     fn an_unknown_output_gets_six_rows_of_two_vectors() {
         assert_eq!(shape(&avx2(), MOST_ROWS, None, None), Shape { rows: 6, vectors: 2 });
+    }
+
+    #[test]
+    fn with_many_registers_long_rows_get_tiles_of_few_instructions() {
+        let avx512 = Machine::of(&relaxide_ir::Target::llvm("x86-64-v4"));
+        assert_eq!(lean_shape(&avx512, 8, Some(512), Some(32)), Shape { rows: 6, vectors: 4 });
+        assert_eq!(lean_shape(&avx512, 8, None, Some(48)), Shape { rows: 6, vectors: 4 });
+        assert_eq!(lean_shape(&avx512, 8, None, None), Shape { rows: 8, vectors: 3 });
+        assert_eq!(lean_shape(&avx2(), 8, None, None), shape(&avx2(), 8, None, None));
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Plan {
         let vectors = c.x.extent.as_int().map(|n| (n + lanes - 1) / lanes);
         let shape = match rows {
             Some(1) => Shape { rows: 1, vectors: vectors.unwrap_or(8).min(8) },
-            _ => register_tile::shape(&cx.machine, MOST_ROWS, rows, vectors),
+            _ => register_tile::lean_shape(&cx.machine, MOST_ROWS, rows, vectors),
         };
         Plan { c, lanes, shape, row, outer, nothing: VarMap::new() }
     }
