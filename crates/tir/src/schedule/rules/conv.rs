@@ -6,19 +6,24 @@
 //! parallel p over (n, blocks of output rows, parts of the channels):
 //!     S = workspace of the block's image rows           # zero borders, phases; see `window`
 //!     for tile of 6 channels:                           # its weights stay in the first-level cache
-//!         for y in the block, for tile of 2 vectors:
-//!             for c, ry: for rx (unrolled):  acc[6][2] += W[m.., c, ry, rx] * S[c][y*s + ry][phase][x + rx/s ..]
-//!             C[n, m.., y, x..] = finish(acc)
+//!         for tile of 4 vectors at f, through all rows of the block:
+//!             for c, ry: for rx (unrolled):  acc[6][4] += W[m.., c, ry, rx] * S[c][ry % s][rx % s][ry/s*pitch + rx/s + f ..]
+//!             R[6][f ..] = acc
+//!         for y in the block, for vector of x:  C[n, m.., y, x..] = finish(R[m..][y*pitch + x ..])
 //! ```
+//!
+//! A plane of the workspace is read as one long row: vectors go on from the end of one row of the image to the beginning of
+//! the next, and compute as many numbers between them as the kernel reaches beyond a pixel, which nobody looks at. A row of 7
+//! would fill less than half of a vector of 16; so 49 of 64 lanes count.
 //!
 //! Weights are read in their natural order: each of the six rows is one stream over `c, ry, rx`. Parameters: rows a block
 //! such that the workspace fits half of the second-level cache, at least four. Channels are divided where rows give too
 //! few tasks (signals of one dimension) or where every further block of rows would read weights that no cache keeps; each
-//! part fills a workspace of its own, which costs little beside its products. Roof: two multiply-adds a cycle.
+//! part fills a workspace of its own, which costs little beside the products of enough channels. Roof: two multiply-adds a cycle.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::Var;
-use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, int, min, mul, sub, substitute};
+use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, int, load, min, mul, ramp, sub, substitute};
+use relaxide_ir::{Buffer, Var};
 
 use super::super::affine::{ceil_div, product};
 use super::super::inline::freshen_lets;
@@ -35,8 +40,10 @@ const LEAST_ROWS: i64 = 4;
 const BLOCKS: i64 = 4;
 /// Numbers of parts into which channels may be divided, the best first.
 const PARTS: [i64; 3] = [8, 4, 2];
-/// Channels below which a part does not pay for its workspace.
-const LEAST_CHANNELS: i64 = 16;
+/// Channels below which a part does not pay for its workspace, which takes longer to fill where columns are strided.
+const LEAST_CHANNELS: i64 = 32;
+/// Vectors of a register tile at most.
+const MOST_VECTORS: i64 = 4;
 
 /// Taps of a kernel's row that are unrolled at most: machine code, and the time to make it, grow with them.
 const MOST_TAPS: i64 = 16;
@@ -59,21 +66,22 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
         )));
     }
     let pitch = Var::dim("pitch");
-    let pitch_value = window.pitch(lanes);
+    let pitch_value = window.pitch();
     let block = Var::dim("rows");
     let weights = product(reduce.stage.reduce.iter().map(|a| &a.extent).chain([&channel.extent])).as_int();
     let heavy = weights.is_some_and(|n| n * i64::from(dtype.bits / 8) > cx.machine.l2);
-    let parts = if heavy || window.y.is_none() { parts_of(&channel) } else { 1 };
+    let parts = if heavy || window.y.is_none() { parts_of(&channel, window.x.stride) } else { 1 };
     let blocks_to_share = |height: &PrimExpr| ceil_div(height, if parts > 1 { 1 } else { BLOCKS });
     let budget = cx.machine.l2 / 2;
-    let block_value = rows_per_block(&window, &PrimExpr::from(&pitch), budget, LEAST_ROWS, blocks_to_share);
     let known = |e: &PrimExpr, var| if e.as_int().is_some() { e.clone() } else { PrimExpr::from(var) };
-    let (pitch_name, block_name) = (known(&pitch_value, &pitch), known(&block_value, &block));
-
-    let image_rows = window.image_rows(&block_name);
-    let space = Workspace::new(&window, dtype, lanes, image_rows, pitch_name);
-    let (p, block_axis, y0, count) = (Var::dim("p"), Var::dim("block"), Var::dim("y0"), Var::dim("count"));
+    let pitch_name = known(&pitch_value, &pitch);
     let height = window.y.as_ref().map_or(int(1), |y| y.axis.extent.clone());
+    let block_value = rows_per_block(&window, &pitch_name, budget, LEAST_ROWS, blocks_to_share);
+    let block_value = even(&block_value, &height);
+    let block_name = known(&block_value, &block);
+
+    let space = Workspace::new(&window, dtype, (lanes, MOST_VECTORS), &block_name, pitch_name);
+    let (p, block_axis, y0, count) = (Var::dim("p"), Var::dim("block"), Var::dim("y0"), Var::dim("count"));
     let blocks = floordiv(add(&height, sub(block_name.clone(), int(1))), block_name.clone());
     let mut axes = window.outer.clone();
     axes.push(Axis { var: block_axis.clone(), extent: blocks });
@@ -85,20 +93,36 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     let (y0_name, count_name) = (PrimExpr::from(&y0), PrimExpr::from(&count));
     let mut body = binds;
     body.push(Stmt::bind(y0.clone(), mul(PrimExpr::from(&block_axis), block_name.clone())));
-    body.push(Stmt::bind(count.clone(), min(block_name, sub(&height, &y0_name))));
+    let lines = match block_name.as_int().zip(height.as_int()) {
+        Some((rows, height)) if height % rows == 0 => int(rows),
+        _ => min(block_name.clone(), sub(&height, &y0_name)),
+    };
+    let count_name = lines.as_int().map_or(count_name, int);
+    body.push(Stmt::bind(count.clone(), lines));
     body.push(Stmt::alloc(&space.buffer));
     body.push(window.fill(cx, &space, &y0_name, &count_name)?);
-    body.push(block_of(cx, &window, &part, &space, &y0_name, &count_name)?);
+    let of_block =
+        Block { window: &window, part: &part, space: &space, y0: &y0_name, count: &count_name, most: &block_name };
+    body.push(of_block.emit(cx)?);
     let extents = reduce.stage.spatial.iter().chain(&reduce.stage.reduce).map(|a| &a.extent);
     let work = floordiv(product(extents), int(4));
     let parallel = nest::parallel(&cx.machine, p, tasks, work, Stmt::seq(body));
     Ok(Stmt::seq([Stmt::bind(pitch, pitch_value), Stmt::bind(block, block_value), parallel]))
 }
 
+/// Rows a block such that all blocks are equal, where that takes no more than twice as many: then all share one kernel.
+fn even(rows: &PrimExpr, height: &PrimExpr) -> PrimExpr {
+    match rows.as_int().zip(height.as_int()) {
+        Some((rows, height)) => int((rows / 2 + 1..=rows).rev().find(|r| height % r == 0).unwrap_or(rows)),
+        None => rows.clone(),
+    }
+}
+
 /// Into how many parts the channels are divided: equal ones, so that all share one kernel.
-fn parts_of(channel: &Axis) -> i64 {
+fn parts_of(channel: &Axis, stride: i64) -> i64 {
     let Some(channels) = channel.extent.as_int() else { return 1 };
-    PARTS.into_iter().find(|parts| channels % parts == 0 && channels / parts >= LEAST_CHANNELS).unwrap_or(1)
+    let least = LEAST_CHANNELS * stride.min(2);
+    PARTS.into_iter().find(|parts| channels % parts == 0 && channels / parts >= least).unwrap_or(1)
 }
 
 /// The channels of one task.
@@ -124,73 +148,131 @@ impl<'a> Part<'a> {
 }
 
 /// The output rows of one block.
-fn block_of(
-    cx: &mut Cx,
-    window: &Windowed,
-    part: &Part<'_>,
-    space: &Workspace,
-    y0: &PrimExpr,
-    count: &PrimExpr,
-) -> Result<Stmt, Refusal> {
-    let lanes = space.lanes;
-    let width = window.x.axis.extent.as_int().map(|n| (n + lanes - 1) / lanes);
-    let shape = register_tile::shape(&cx.machine, MOST_ROWS, part.count.as_int(), width);
-    register_tile::rows(&part.first, &part.count, shape.rows, |rows| {
-        let line = Var::dim("line");
-        let place = Place { channel: part.channel, rows, y0, line: PrimExpr::from(&line) };
-        let tiles = nest::tiles(int(0), &window.x.axis.extent, lanes, shape.vectors, |tile| {
-            kernel(cx, window, space, &place, &tile)
-        })?;
-        Ok(Stmt::serial(line, count.clone(), tiles))
-    })
-}
-
-/// Which channels and which row a register tile belongs to.
-struct Place<'a> {
-    channel: &'a Axis,
-    rows: &'a Rows,
+struct Block<'a> {
+    window: &'a Windowed,
+    part: &'a Part<'a>,
+    space: &'a Workspace,
+    /// The first.
     y0: &'a PrimExpr,
-    line: PrimExpr,
+    /// How many there are, and how many a block has at most.
+    count: &'a PrimExpr,
+    most: &'a PrimExpr,
 }
 
-fn kernel(cx: &mut Cx, window: &Windowed, space: &Workspace, place: &Place<'_>, tile: &Tile) -> Result<Stmt, Refusal> {
-    let mut at = VarMap::new();
-    let mut first_row = int(0);
-    let mut loops = window.channels.clone();
-    if let Some(y) = &window.y {
-        at.insert(y.axis.var.clone(), add(place.y0, &place.line));
-        first_row = mul(&place.line, int(y.stride));
-        loops.extend(y.tap.clone());
+/// Sums of a block's rows for some channels, each as one long row.
+struct Sums {
+    buffer: Ref<Buffer>,
+    /// Elements from a channel to the next.
+    pitch: PrimExpr,
+}
+
+impl Block<'_> {
+    fn emit(&self, cx: &mut Cx) -> Result<Stmt, Refusal> {
+        let lanes = self.space.lanes;
+        let extent = self.extent(self.count);
+        let vectors = extent.as_int().map(|n| (n + lanes - 1) / lanes);
+        let shape = register_tile::lean_shape(&cx.machine, MOST_ROWS, self.part.count.as_int(), vectors);
+        let pitch = add(self.extent(self.most), int(shape.vectors * lanes));
+        let dtype = self.window.c.reduce.stage.output.dtype;
+        let sums = Sums { buffer: Buffer::new("sums", dtype, [mul(&pitch, int(shape.rows))]), pitch };
+        let tiles = register_tile::rows(&self.part.first, &self.part.count, shape.rows, |rows| {
+            let products = self.tiles(&extent, shape.vectors, |tile| self.products(cx, &sums, rows, &tile))?;
+            Ok(Stmt::seq([products, self.finish(cx, &sums, rows)?]))
+        })?;
+        Ok(Stmt::seq([Stmt::alloc(&sums.buffer), tiles]))
     }
-    let taps: Vec<VarMap> = match &window.x.tap {
-        Some(tap) => (0..tap.extent.as_int().unwrap_or(0)).map(|r| [(tap.var.clone(), int(r))].into()).collect(),
-        None => vec![VarMap::new()],
-    };
-    let row = |i: i64, map: &VarMap| {
-        let mut map = map.clone();
-        map.insert(place.channel.var.clone(), place.rows.read(i));
-        freshen_lets(&substitute(&substitute(&window.c.row, &map), &at))
-    };
-    let mut column = |_: &mut Cx, j: i64, map: &VarMap| {
-        let tap = |w: &Window| {
-            w.tap.as_ref().map_or(int(0), |t| mul(substitute(&PrimExpr::from(&t.var), map), int(w.dilation)))
+
+    /// Elements of so many output rows as one long row; behind the last one nothing follows.
+    fn extent(&self, lines: &PrimExpr) -> PrimExpr {
+        add(mul(sub(lines, int(1)), &self.space.pitch), &self.window.x.axis.extent)
+    }
+
+    /// A loop over the long row. Nothing has to be masked: what is computed behind its end is not looked at. Where that end is
+    /// not known, the last tile is as wide as the others.
+    fn tiles(
+        &self,
+        extent: &PrimExpr,
+        vectors: i64,
+        mut body: impl FnMut(Tile) -> Result<Stmt, Refusal>,
+    ) -> Result<Stmt, Refusal> {
+        let step = self.space.lanes * vectors;
+        let (full, rest) = match extent.as_int() {
+            Some(n) => (int(n / step), (n % step + self.space.lanes - 1) / self.space.lanes),
+            None => (ceil_div(extent, step), 0),
         };
-        let image_row = window.y.as_ref().map_or(int(0), |y| add(&first_row, tap(y)));
-        let Some(offset) = tap(&window.x).as_int() else {
-            return Err(Refusal::new("a tap of the row is not unrolled"));
+        let t = Var::dim("t");
+        let mut list = Vec::new();
+        if !full.is_int(0) {
+            let tile = body(Tile { base: mul(PrimExpr::from(&t), int(step)), vectors, mask: None })?;
+            list.push(Stmt::serial(t, full.clone(), tile));
+        }
+        if rest > 0 {
+            list.push(body(Tile { base: mul(full, int(step)), vectors: rest, mask: None })?);
+        }
+        Ok(Stmt::seq(list))
+    }
+
+    /// A register tile, stored to the sums.
+    fn products(&self, cx: &mut Cx, sums: &Sums, rows: &Rows, tile: &Tile) -> Result<Stmt, Refusal> {
+        let (window, space, channel) = (self.window, self.space, self.part.channel);
+        let mut loops = window.channels.clone();
+        loops.extend(window.y.as_ref().and_then(|y| y.tap.clone()));
+        let taps: Vec<VarMap> = match &window.x.tap {
+            Some(tap) => (0..tap.extent.as_int().unwrap_or(0)).map(|r| [(tap.var.clone(), int(r))].into()).collect(),
+            None => vec![VarMap::new()],
         };
-        let channel = substitute(&window.channel_index(), map);
-        Ok(window.vector(space, &channel, &image_row, offset, &tile.at(j, space.lanes)))
-    };
-    let register_tile = RegisterTile {
-        reduce: &window.c.reduce,
-        row_axis: Some(&place.channel.var),
-        column_axis: &window.x.axis.var,
-        lanes: space.lanes,
-        rows: place.rows,
-        tile,
-        at: &at,
-        sums: None,
-    };
-    register_tile.emit(cx, &loops, &taps, &row, &mut column)
+        let row = |i: i64, map: &VarMap| {
+            let mut map = map.clone();
+            map.insert(channel.var.clone(), rows.read(i));
+            freshen_lets(&substitute(&window.c.row, &map))
+        };
+        let mut column = |_: &mut Cx, j: i64, map: &VarMap| {
+            let tap = |w: &Window| {
+                w.tap.as_ref().map_or(int(0), |t| mul(substitute(&PrimExpr::from(&t.var), map), int(w.dilation)))
+            };
+            let below = window.y.as_ref().map_or(int(0), tap);
+            let Some(offset) = tap(&window.x).as_int() else {
+                return Err(Refusal::new("a tap of the row is not unrolled"));
+            };
+            let of = substitute(&window.channel_index(), map);
+            Ok(window.vector(space, &of, (&int(0), &below), offset, &tile.at(j, space.lanes)))
+        };
+        let at = VarMap::new();
+        let kernel = self.register_tile(rows, tile, &at);
+        let (acc, mut list) = kernel.accumulate(cx, &loops, &taps, &row, &mut column, &|_, _| None)?;
+        list.extend(kernel.cells().map(|(i, j)| {
+            let place = add(mul(&sums.pitch, int(i)), tile.at(j, space.lanes));
+            Stmt::store(&sums.buffer, [ramp(place, int(1), space.lanes)], load(&acc, [kernel.cell(i, j)]))
+        }));
+        Ok(Stmt::seq(list))
+    }
+
+    /// The output's rows of the sums' channels.
+    fn finish(&self, cx: &mut Cx, sums: &Sums, rows: &Rows) -> Result<Stmt, Refusal> {
+        let (i, line) = (Var::dim("i"), Var::dim("line"));
+        let mut at = VarMap::new();
+        if let Some(y) = &self.window.y {
+            at.insert(y.axis.var.clone(), add(self.y0, PrimExpr::from(&line)));
+        }
+        let start = add(mul(&sums.pitch, PrimExpr::from(&i)), mul(&self.space.pitch, PrimExpr::from(&line)));
+        let lanes = self.space.lanes;
+        let row = nest::tiles(int(0), &self.window.x.axis.extent, lanes, 1, |tile| {
+            let sum = load(&sums.buffer, [ramp(add(&start, &tile.base), int(1), lanes)]);
+            self.register_tile(rows, &tile, &at).finish(cx, PrimExpr::from(&i), 0, sum)
+        })?;
+        Ok(Stmt::serial(i, int(rows.count), Stmt::serial(line, self.count.clone(), row)))
+    }
+
+    fn register_tile<'a>(&'a self, rows: &'a Rows, tile: &'a Tile, at: &'a VarMap) -> RegisterTile<'a> {
+        RegisterTile {
+            reduce: &self.window.c.reduce,
+            row_axis: Some(&self.part.channel.var),
+            column_axis: &self.window.x.axis.var,
+            lanes: self.space.lanes,
+            rows,
+            tile,
+            at,
+            sums: None,
+        }
+    }
 }

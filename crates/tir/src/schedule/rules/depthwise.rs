@@ -27,7 +27,7 @@ use super::super::nest::Tile;
 use super::super::{Axis, Cx, Reduce, Refusal, nest};
 use super::contraction::Contraction;
 use super::register_tile::{self, RegisterTile, Rows};
-use super::window::{Window, Windowed, Workspace, rows_per_block};
+use super::window::{Windowed, Workspace, rows_per_block};
 use crate::Stmt;
 
 /// Output rows of a block at least, so that the halo is a small part of it.
@@ -43,11 +43,10 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     let lanes = cx.machine.lanes(dtype);
     let window = Windowed::of(contraction)?;
     let (pitch, block) = (Var::dim("pitch"), Var::dim("rows"));
-    let pitch_value = window.pitch(lanes);
+    let pitch_value = window.pitch_in_vectors(lanes);
     let budget = cx.machine.l1;
     let block_value = rows_per_block(&window, &PrimExpr::from(&pitch), budget, LEAST_ROWS, |height| height.clone());
-    let space =
-        Workspace::new(&window, dtype, lanes, window.image_rows(&PrimExpr::from(&block)), PrimExpr::from(&pitch));
+    let space = Workspace::new(&window, dtype, (lanes, 1), &PrimExpr::from(&block), PrimExpr::from(&pitch));
     let (p, block_axis, y0, count) = (Var::dim("p"), Var::dim("block"), Var::dim("y0"), Var::dim("count"));
     let height = window.y.as_ref().map_or(int(1), |y| y.axis.extent.clone());
     let rows = PrimExpr::from(&block);
@@ -185,14 +184,11 @@ fn column_of_taps(
         if users.is_empty() {
             continue;
         }
-        let image_row = add(mul(&lines.rows.first, int(stride)), int(line));
+        let image_row = (&lines.rows.first, &int(line));
         for j in 0..tile.vectors {
             let pixels = Var::prim(format!("p{j}"), dtype);
             let x = tile.at(j, space.lanes);
-            steps.push(Stmt::bind(
-                pixels.clone(),
-                pixel_vector(&window.x, window, space, (&channel, &image_row, &x), rx),
-            ));
+            steps.push(Stmt::bind(pixels.clone(), pixel_vector(window, space, (&channel, image_row, &x), rx)));
             for (i, ry) in &users {
                 let index = at(*i, j);
                 let sum = multiply_add(
@@ -210,19 +206,15 @@ fn column_of_taps(
 
 /// The image's vector under one tap of the row, at output column `x`.
 fn pixel_vector(
-    axis: &Window,
     window: &Windowed,
     space: &Workspace,
-    (channel, image_row, x): (&PrimExpr, &PrimExpr, &PrimExpr),
+    (channel, image_row, x): (&PrimExpr, (&PrimExpr, &PrimExpr), &PrimExpr),
     rx: Option<&PrimExpr>,
 ) -> PrimExpr {
-    let tap = rx.cloned().unwrap_or_else(|| int(0));
-    match mul(&tap, int(axis.dilation)).as_int() {
+    let tap = mul(rx.cloned().unwrap_or_else(|| int(0)), int(window.x.dilation));
+    match tap.as_int() {
         Some(offset) => window.vector(space, channel, image_row, offset, x),
         // A tap that is a loop counter: the stride is one, so there is one phase.
-        None => {
-            let index = space.index(channel, image_row, 0, add(x, mul(tap, int(axis.dilation))));
-            load(&space.buffer, [ramp(index, int(1), space.lanes)])
-        }
+        None => window.load(space, channel, image_row, 0, add(x, tap)),
     }
 }

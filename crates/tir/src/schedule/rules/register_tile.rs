@@ -177,17 +177,36 @@ impl RegisterTile<'_> {
         row: &dyn Fn(i64, &VarMap) -> PrimExpr,
         column: &mut dyn FnMut(&mut Cx, i64, &VarMap) -> Result<PrimExpr, Refusal>,
     ) -> Result<Stmt, Refusal> {
+        let kept = |sums: &Sums, i: i64, j: i64| {
+            ramp(add(&sums.start, int((i * self.tile.vectors + j) * self.lanes)), int(1), self.lanes)
+        };
+        let start = |i: i64, j: i64| Some(load(&self.sums?.buffer, [kept(self.sums?, i, j)]));
+        let (acc, mut list) = self.accumulate(cx, loops, taps, row, column, &start)?;
+        match self.sums {
+            Some(s) => {
+                let store = |(i, j)| Stmt::store(&s.buffer, [kept(s, i, j)], load(&acc, [self.cell(i, j)]));
+                list.extend(self.cells().map(store));
+            }
+            None => list.extend(self.finish_all(cx, &acc)?),
+        }
+        Ok(Stmt::seq(list))
+    }
+
+    /// The tile's sums, in a buffer whose vectors are [`Self::cell`]s, and the statements that compute them. They begin at
+    /// zero, or with what `start` says.
+    pub fn accumulate(
+        &self,
+        cx: &mut Cx,
+        loops: &[Axis],
+        taps: &[VarMap],
+        row: &dyn Fn(i64, &VarMap) -> PrimExpr,
+        column: &mut dyn FnMut(&mut Cx, i64, &VarMap) -> Result<PrimExpr, Refusal>,
+        start: &dyn Fn(i64, i64) -> Option<PrimExpr>,
+    ) -> Result<(Ref<Buffer>, Vec<Stmt>), Refusal> {
         let dtype = self.reduce.stage.output.dtype;
         let lanes = self.lanes;
         let acc = Buffer::scoped("acc", dtype, [int(self.rows.count * self.tile.vectors * lanes)], "local");
-        let at = |i: i64, j: i64| ramp(int((i * self.tile.vectors + j) * lanes), int(1), lanes);
-        let cells = || (0..self.rows.count).flat_map(|i| (0..self.tile.vectors).map(move |j| (i, j)));
         let zero = splat(constant(dtype, 0.0), lanes);
-        let kept = |sums: &Sums, i: i64, j: i64| {
-            ramp(add(&sums.start, int((i * self.tile.vectors + j) * lanes)), int(1), lanes)
-        };
-        let start = |i: i64, j: i64| self.sums.map_or_else(|| zero.clone(), |s| load(&s.buffer, [kept(s, i, j)]));
-
         let fresh: Vec<Axis> = loops.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
         let renamed: VarMap =
             loops.iter().zip(&fresh).map(|(old, new)| (old.var.clone(), PrimExpr::from(&new.var))).collect();
@@ -203,7 +222,7 @@ impl RegisterTile<'_> {
                 let a = Var::prim(format!("a{i}"), vector);
                 steps.push(Stmt::bind(a.clone(), splat(row(i, &map), lanes)));
                 for (j, b) in columns.iter().enumerate() {
-                    let index = at(i, j as i64);
+                    let index = self.cell(i, j as i64);
                     let sum = multiply_add(
                         cx.machine.fma,
                         PrimExpr::from(&a),
@@ -215,26 +234,30 @@ impl RegisterTile<'_> {
             }
         }
         let mut list = vec![Stmt::alloc(&acc)];
-        list.extend(cells().map(|(i, j)| Stmt::store(&acc, [at(i, j)], start(i, j))));
+        let first = |(i, j)| Stmt::store(&acc, [self.cell(i, j)], start(i, j).unwrap_or_else(|| zero.clone()));
+        list.extend(self.cells().map(first));
         list.push(nest::serial(&fresh, Stmt::seq(steps)));
-        match self.sums {
-            Some(s) => {
-                list.extend(cells().map(|(i, j)| Stmt::store(&s.buffer, [kept(s, i, j)], load(&acc, [at(i, j)]))));
-            }
-            None => list.extend(self.finish_all(cx, &acc)?),
-        }
-        Ok(Stmt::seq(list))
+        Ok((acc, list))
+    }
+
+    /// Row and vector of every accumulator.
+    pub fn cells(&self) -> impl Iterator<Item = (i64, i64)> + use<> {
+        let vectors = self.tile.vectors;
+        (0..self.rows.count).flat_map(move |i| (0..vectors).map(move |j| (i, j)))
+    }
+
+    /// Where an accumulator lies in their buffer.
+    pub fn cell(&self, i: i64, j: i64) -> PrimExpr {
+        ramp(int((i * self.tile.vectors + j) * self.lanes), int(1), self.lanes)
     }
 
     /// The epilogue and the stores of all accumulators.
     pub fn finish_all(&self, cx: &mut Cx, acc: &Ref<Buffer>) -> Result<Vec<Stmt>, Refusal> {
-        let at = |i: i64, j: i64| ramp(int((i * self.tile.vectors + j) * self.lanes), int(1), self.lanes);
-        let cells = (0..self.rows.count).flat_map(|i| (0..self.tile.vectors).map(move |j| (i, j)));
         if self.rows.present.is_none() && (self.rows.count == 1 || cost(&self.reduce.finish) < LONG) {
-            return cells.map(|(i, j)| self.finish(cx, int(i), j, load(acc, [at(i, j)]))).collect();
+            return self.cells().map(|(i, j)| self.finish(cx, int(i), j, load(acc, [self.cell(i, j)]))).collect();
         }
         let done = Buffer::scoped("done", acc.dtype, acc.shape.clone(), "local");
-        let copies = cells.map(|(i, j)| Stmt::store(&done, [at(i, j)], load(acc, [at(i, j)])));
+        let copies = self.cells().map(|(i, j)| Stmt::store(&done, [self.cell(i, j)], load(acc, [self.cell(i, j)])));
         let mut list: Vec<Stmt> = [Stmt::alloc(&done)].into_iter().chain(copies).collect();
         list.push(self.finish_by_row(cx, &Sums { buffer: done, start: int(0) })?);
         Ok(list)

@@ -8,16 +8,16 @@
 //! into a *workspace* that later reads only whole vectors from:
 //!
 //! ```text
-//! S[c][row][phase][column] = D(n, c, y0*sy + row, column*sx + phase)
+//! S[c][below][phase][row][column] = D(n, c, (y0 + row)*sy + below, column*sx + phase)
 //! ```
 //!
-//! Padding is in it as zeros, a stride of `sx` is in it as `sx` phases a row, so that neighbours of the output are
-//! neighbours in the workspace whatever the stride; rows end in a slack of zeros, so that only stores need masks.
+//! Padding is in it as zeros, strides are in it as `sy * sx` planes a channel, so that neighbours of the output are neighbours
+//! in the workspace whatever the stride, along a row and across rows.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    BinaryOp, PrimExpr, PrimMutator, VarMap, add, binary, constant, floordiv, if_then_else, int, lt, max, min, mul,
-    ramp, sub, substitute,
+    BinaryOp, PrimExpr, PrimMutator, VarMap, add, binary, constant, floordiv, floormod, if_then_else, int, lt, max,
+    min, mul, ramp, sub, substitute,
 };
 use relaxide_ir::{Buffer, DataType, Var};
 
@@ -61,6 +61,10 @@ pub struct Windowed {
     pub outer: Vec<Axis>,
     /// The remainders of `x`'s taps by its stride, ascending.
     phases: Vec<i64>,
+    /// What the remainders of `y`'s taps by its stride are multiples of.
+    row_step: i64,
+    /// Those remainders, each with how many strides its last tap lies below the first row.
+    row_phases: Vec<(i64, Option<i64>)>,
 }
 
 impl Windowed {
@@ -93,24 +97,35 @@ impl Windowed {
         let mut phases: Vec<i64> = x.offsets().map(|o| o % x.stride).collect();
         phases.sort_unstable();
         phases.dedup();
-        Ok(Windowed { x, y, image, image_x, image_y, channels, outer, phases, c })
+        let (row_step, row_phases) = y.as_ref().map_or((1, vec![(0, Some(0))]), Window::phases_of_a_loop);
+        Ok(Windowed { x, y, image, image_x, image_y, channels, outer, phases, row_step, row_phases, c })
     }
 
-    /// Elements of a workspace row, one phase of it: the output's row in whole vectors, and the kernel's reach.
-    pub fn pitch(&self, lanes: i64) -> PrimExpr {
-        let vectors = mul(ceil_div(&self.x.axis.extent, lanes), int(lanes));
-        add(vectors, int((self.x.reach - 1) / self.x.stride))
+    /// Elements of a workspace row, one phase of it, in which every row begins at a vector: the output's row in whole vectors,
+    /// and the kernel's reach.
+    pub fn pitch_in_vectors(&self, lanes: i64) -> PrimExpr {
+        add(mul(ceil_div(&self.x.axis.extent, lanes), int(lanes)), int(self.halo()))
     }
 
-    /// Phases a row.
-    pub fn phases(&self) -> i64 {
-        self.phases.len() as i64
+    /// Elements of a workspace row, one phase of it, without gaps: the output's row and the kernel's reach.
+    pub fn pitch(&self) -> PrimExpr {
+        add(&self.x.axis.extent, int(self.halo()))
     }
 
-    /// Rows of the image under some rows of the output.
-    pub fn image_rows(&self, rows: &PrimExpr) -> PrimExpr {
+    /// What a row of one phase has more than the output's.
+    fn halo(&self) -> i64 {
+        (self.x.reach - 1) / self.x.stride
+    }
+
+    /// Planes a channel.
+    fn planes(&self) -> i64 {
+        (self.phases.len() * self.row_phases.len()) as i64
+    }
+
+    /// Rows of a plane under some rows of the output.
+    fn plane_rows(&self, rows: &PrimExpr) -> PrimExpr {
         match &self.y {
-            Some(y) => add(mul(sub(rows, int(1)), int(y.stride)), int(y.reach)),
+            Some(y) => add(rows, int((y.reach - 1) / y.stride)),
             None => int(1),
         }
     }
@@ -121,43 +136,58 @@ impl Windowed {
     }
 
     /// Fills a workspace with the image rows under the output rows `y0 .. y0 + rows`.
+    ///
+    /// The planes follow in the order of memory, and each row by row: what one writes behind its end, another one overwrites.
     pub fn fill(&self, cx: &mut Cx, space: &Workspace, y0: &PrimExpr, rows: &PrimExpr) -> Result<Stmt, Refusal> {
-        let (row, column) = (Var::dim("row"), Var::dim("column"));
         let fresh: Vec<Axis> =
             self.channels.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
-        let mut map: VarMap =
+        let map: VarMap =
             self.channels.iter().zip(&fresh).map(|(a, f)| (a.var.clone(), PrimExpr::from(&f.var))).collect();
         let channel = substitute(&self.channel_index(), &map);
-        if let Some(y) = &self.y {
-            map.insert(self.image_y.clone(), add(mul(y0, int(y.stride)), PrimExpr::from(&row)));
+        let mut planes = Vec::new();
+        for (below, (first, last)) in self.row_phases.iter().enumerate() {
+            let Some(last) = last else { continue };
+            let count = self.y.as_ref().map_or(int(1), |_| add(rows, int(*last)));
+            for (phase, offset) in self.phases.iter().enumerate() {
+                let row = Var::dim("row");
+                let mut at = map.clone();
+                if let Some(y) = &self.y {
+                    let line = mul(add(y0, PrimExpr::from(&row)), int(y.stride));
+                    at.insert(self.image_y.clone(), add(line, int(*first)));
+                }
+                let start = space.index(&channel, &int(below as i64), phase as i64, &PrimExpr::from(&row), int(0));
+                planes.push(Stmt::serial(row, count.clone(), self.fill_row(cx, space, at, *offset, &start)?));
+            }
         }
-        let mut stores = Vec::new();
-        for (place, phase) in self.phases.iter().enumerate() {
-            let x = add(mul(PrimExpr::from(&column), int(self.x.stride)), int(*phase));
-            let mut at = map.clone();
-            at.insert(self.image_x.clone(), x);
-            let value = substitute(&self.image, &at);
-            let offset = space.index(&channel, &PrimExpr::from(&row), place as i64, int(0));
-            // As far as the last output element reaches, in this phase.
-            let reach = add(mul(sub(&self.x.axis.extent, int(1)), int(self.x.stride)), int(self.x.reach - phase));
-            let count = ceil_div(&reach, self.x.stride);
-            let inside = lt(PrimExpr::from(&column), count);
-            let value = bounded(inside, value, self.c.reduce.stage.output.dtype);
-            let indices = [add(offset, PrimExpr::from(&column))];
-            let none = VarMap::new();
-            let line = Row {
-                axis: &column,
-                lanes: space.lanes,
-                buffer: &space.buffer,
-                indices: &indices,
-                map: &none,
-                tail: Tail::Spilled,
-                ahead: None,
-            };
-            stores.push(line.emit(cx, &int(0), &space.pitch, &value)?);
-        }
-        let body = Stmt::serial(row, self.image_rows(rows), Stmt::seq(stores));
-        Ok(nest::serial(&fresh, body))
+        Ok(nest::serial(&fresh, Stmt::seq(planes)))
+    }
+
+    /// One phase of one image row, from where on in the workspace.
+    fn fill_row(
+        &self,
+        cx: &mut Cx,
+        space: &Workspace,
+        mut at: VarMap,
+        phase: i64,
+        start: &PrimExpr,
+    ) -> Result<Stmt, Refusal> {
+        let column = Var::dim("column");
+        at.insert(self.image_x.clone(), add(mul(PrimExpr::from(&column), int(self.x.stride)), int(phase)));
+        let value = substitute(&self.image, &at);
+        // As far as the last output element reaches, in this phase.
+        let reach = add(mul(sub(&self.x.axis.extent, int(1)), int(self.x.stride)), int(self.x.reach - phase));
+        let inside = lt(PrimExpr::from(&column), ceil_div(&reach, self.x.stride));
+        let value = bounded(inside, value, self.c.reduce.stage.output.dtype);
+        let row = Row {
+            axis: &column,
+            lanes: space.lanes,
+            buffer: &space.buffer,
+            indices: &[add(start, PrimExpr::from(&column))],
+            map: &VarMap::new(),
+            tail: Tail::Spilled,
+            ahead: None,
+        };
+        row.emit(cx, &int(0), &space.pitch, &value)
     }
 
     /// The flat number of a channel.
@@ -165,17 +195,32 @@ impl Windowed {
         self.channels.iter().fold(int(0), |k, a| add(mul(k, &a.extent), PrimExpr::from(&a.var)))
     }
 
-    /// The vector of the workspace under a tap of the row, at the output's column `x`.
+    /// The vector of the workspace under a tap: `below` image rows under those of the block's output row `line`, `offset`
+    /// elements behind the output's column `x`, which may lie behind the row's end and then is one of the next row.
     pub fn vector(
         &self,
         space: &Workspace,
         channel: &PrimExpr,
-        image_row: &PrimExpr,
+        (line, below): (&PrimExpr, &PrimExpr),
         offset: i64,
         x: &PrimExpr,
     ) -> PrimExpr {
         let phase = self.phases.iter().position(|p| *p == offset % self.x.stride).unwrap_or(0);
-        let index = space.index(channel, image_row, phase as i64, add(x, int(offset / self.x.stride)));
+        self.load(space, channel, (line, below), phase as i64, add(x, int(offset / self.x.stride)))
+    }
+
+    /// The vector at a column of a phase.
+    pub fn load(
+        &self,
+        space: &Workspace,
+        channel: &PrimExpr,
+        (line, below): (&PrimExpr, &PrimExpr),
+        phase: i64,
+        column: PrimExpr,
+    ) -> PrimExpr {
+        let stride = int(self.y.as_ref().map_or(1, |y| y.stride));
+        let plane = floordiv(floormod(below, &stride), int(self.row_step));
+        let index = space.index(channel, &plane, phase, &add(line, floordiv(below, stride)), column);
         relaxide_ir::prim::load(&space.buffer, [ramp(index, int(1), space.lanes)])
     }
 }
@@ -186,6 +231,20 @@ impl Window {
         let taps = self.tap.as_ref().and_then(|t| t.extent.as_int()).unwrap_or(1);
         (0..taps).map(|t| t * self.dilation)
     }
+
+    /// The remainders of the taps by the stride where the tap is the counter of a loop: multiples of a number, which is
+    /// returned, too. Each comes with how many strides its last tap lies behind the first element, if it has any.
+    fn phases_of_a_loop(&self) -> (i64, Vec<(i64, Option<i64>)>) {
+        let last = |phase: i64| self.offsets().filter(|o| o % self.stride == phase).map(|o| o / self.stride).max();
+        let present = |phase: &i64| last(*phase).is_some();
+        let step = (1..self.stride).find(present).map_or(self.stride, |_| gcd(self.dilation, self.stride));
+        let end = (0..self.stride).rev().find(present).unwrap_or(0);
+        (step, (0..=end).step_by(step as usize).map(|phase| (phase, last(phase))).collect())
+    }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// The memory of a window's image rows.
@@ -194,26 +253,35 @@ pub struct Workspace {
     pub buffer: Ref<Buffer>,
     /// Lanes of a vector.
     pub lanes: i64,
-    /// Rows a channel.
+    /// Elements from a row of a plane to the next.
+    pub pitch: PrimExpr,
+    /// Rows a plane.
     rows: PrimExpr,
+    /// Planes a channel, and those of one remainder of the rows.
+    planes: i64,
     phases: i64,
-    pitch: PrimExpr,
 }
 
 impl Workspace {
-    /// Room for so many image rows of every channel.
-    pub fn new(window: &Windowed, dtype: DataType, lanes: i64, rows: PrimExpr, pitch: PrimExpr) -> Workspace {
-        let phases = window.phases();
-        let size = mul(mul(window.depth(), &rows), mul(&pitch, int(phases)));
-        // A row's last vector may reach into the next row, which is filled after it, and beyond the last one.
-        let buffer = Buffer::new("image", dtype, [add(size, int(lanes))]);
-        Workspace { buffer, lanes, rows, phases, pitch }
+    /// Room for the image rows under so many output rows, of every channel. Reads may begin in the last row and go on for
+    /// so many vectors.
+    pub fn new(
+        window: &Windowed,
+        dtype: DataType,
+        (lanes, vectors): (i64, i64),
+        rows: &PrimExpr,
+        pitch: PrimExpr,
+    ) -> Workspace {
+        let rows = window.plane_rows(rows);
+        let size = mul(mul(window.depth(), &rows), mul(&pitch, int(window.planes())));
+        let buffer = Buffer::new("image", dtype, [add(size, int(lanes * vectors))]);
+        Workspace { buffer, lanes, pitch, rows, planes: window.planes(), phases: window.phases.len() as i64 }
     }
 
-    /// The flat index of an element.
-    pub fn index(&self, channel: &PrimExpr, row: &PrimExpr, phase: i64, column: PrimExpr) -> PrimExpr {
-        let line = add(mul(channel, &self.rows), row);
-        add(mul(add(mul(line, int(self.phases)), int(phase)), &self.pitch), column)
+    /// The flat index of an element; `below` is the number of the remainder of its row.
+    fn index(&self, channel: &PrimExpr, below: &PrimExpr, phase: i64, row: &PrimExpr, column: PrimExpr) -> PrimExpr {
+        let plane = add(add(mul(channel, int(self.planes)), mul(below, int(self.phases))), int(phase));
+        add(mul(add(mul(plane, &self.rows), row), &self.pitch), column)
     }
 }
 
@@ -308,7 +376,7 @@ pub fn rows_per_block(
 ) -> PrimExpr {
     let Some(y) = &window.y else { return int(1) };
     let bytes = i64::from(window.c.reduce.stage.output.dtype.bits / 8).max(1);
-    let row = mul(mul(window.depth(), pitch), int(window.phases() * y.stride));
+    let row = mul(mul(window.depth(), pitch), int(window.planes()));
     let fitting = max(floordiv(int(budget / bytes), max(row, int(1))), int(least));
     max(min(fitting, at_most(&y.axis.extent)), int(1))
 }
