@@ -205,11 +205,49 @@ impl Body<'_, '_> {
 
     /// Every other element from the first pointer to the last: two vectors that together reach no further, and a shuffle.
     fn load_alternate(&mut self, pointers: &[Val], place: &Place) -> Val {
-        let lanes = i64::from(place.memory.lanes);
-        let element = place.memory.element();
         let low = self.load_at(&pointers[0], place.memory, place);
-        let second = self.element_pointer(&pointers[0], element, &Val::int(Ty::I64, lanes - 1));
+        let second = self.second_of_alternate(pointers, place);
         let high = self.load_at(&second, place.memory, place);
+        self.alternate(&low, &high, place)
+    }
+
+    /// The same in the lanes of a mask, with two masked loads of the elements that are picked and none between them.
+    fn masked_load_alternate(&mut self, pointers: &[Val], place: &Place, mask: &Val) -> Val {
+        let lanes = i64::from(place.memory.lanes);
+        let nobody = Val::zero(mask.ty);
+        let spread = |wanted: &dyn Fn(i64) -> Option<i64>| {
+            let picked = (0..lanes).map(|e| format!("i32 {}", wanted(e).unwrap_or(lanes)));
+            picked.collect::<Vec<_>>().join(", ")
+        };
+        let (of_low, of_high) = (
+            spread(&|e| (e % 2 == 0).then_some(e / 2)),
+            spread(&|e| ((e + lanes) % 2 == 1).then_some((e + lanes - 1) / 2)),
+        );
+        let second = self.second_of_alternate(pointers, place);
+        let mut halves = Vec::new();
+        for (pointer, picked) in [(&pointers[0], of_low), (&second, of_high)] {
+            let ty = mask.ty;
+            let mask = self.f.emit(ty, format_args!("shufflevector {mask}, {nobody}, <{lanes} x i32> <{picked}>"));
+            halves.push(self.masked_load_at(pointer, place, &mask));
+        }
+        self.alternate(&halves[0], &halves[1], place)
+    }
+
+    fn masked_load_at(&mut self, pointer: &Val, place: &Place, mask: &Val) -> Val {
+        let memory = place.memory;
+        let align = Val::int(Ty::I32, memory.kind.alignment() as i64);
+        let name = format!("llvm.masked.load.{}.p0", memory.mangled());
+        self.f.call_with_immediates(&name, memory, &[pointer, &align, mask, &Val::zero(memory)], &[1])
+    }
+
+    /// Where the second of the two vectors begins.
+    fn second_of_alternate(&mut self, pointers: &[Val], place: &Place) -> Val {
+        let before = i64::from(place.memory.lanes) - 1;
+        self.element_pointer(&pointers[0], place.memory.element(), &Val::int(Ty::I64, before))
+    }
+
+    fn alternate(&mut self, low: &Val, high: &Val, place: &Place) -> Val {
+        let lanes = i64::from(place.memory.lanes);
         // Element 2i lies in `low` at 2i, or in `high` at 2i - (lanes - 1), which counts from `lanes` on in the pair.
         let picked = (0..lanes).map(|i| if 2 * i < lanes { 2 * i } else { 2 * i + 1 });
         let picked = picked.map(|i| format!("i32 {i}")).collect::<Vec<_>>().join(", ");
@@ -267,18 +305,15 @@ impl Body<'_, '_> {
         let align = Val::int(Ty::I32, memory.kind.alignment() as i64);
         let zero = Val::zero(memory);
         match &place.pattern {
-            Pattern::Contiguous(pointer) => {
-                let name = format!("llvm.masked.load.{}.p0", memory.mangled());
-                Ok(self.f.call_with_immediates(&name, memory, &[pointer, &align, &mask, &zero], &[1]))
-            }
+            Pattern::Contiguous(pointer) => Ok(self.masked_load_at(pointer, place, &mask)),
             Pattern::Reversed(pointer) => {
-                let name = format!("llvm.masked.load.{}.p0", memory.mangled());
                 let mask = self.reverse(&mask);
-                let value = self.f.call_with_immediates(&name, memory, &[pointer, &align, &mask, &zero], &[1]);
+                let value = self.masked_load_at(pointer, place, &mask);
                 Ok(self.reverse(&value))
             }
             Pattern::Same(_) => Err(self.kernel.malformed("a masked broadcast of several elements")),
-            Pattern::Scattered(pointers) | Pattern::Alternate(pointers) => {
+            Pattern::Alternate(pointers) => Ok(self.masked_load_alternate(pointers, place, &mask)),
+            Pattern::Scattered(pointers) => {
                 let pointers = self.f.gather_lanes(pointers);
                 let name = format!("llvm.masked.gather.{}.v{}p0", memory.mangled(), memory.lanes);
                 Ok(self.f.call_with_immediates(&name, memory, &[&pointers, &align, &mask, &zero], &[1]))

@@ -5,16 +5,17 @@
 //! ```text
 //! parallel p over (n, blocks of output rows, parts of the channels):
 //!     S = workspace of the block's image rows           # zero borders, phases; see `window`
-//!     for tile of 6 channels:                           # its weights stay in the first-level cache
-//!         for tile of 4 vectors at f, through all rows of the block:
+//!     for tile of 6 channels, for some rows of the block:        # its weights stay in the first-level cache
+//!         for tile of 4 vectors at f, through all of the rows:
 //!             for c, ry: for rx (unrolled):  acc[6][4] += W[m.., c, ry, rx] * S[c][ry % s][rx % s][ry/s*pitch + rx/s + f ..]
 //!             R[6][f ..] = acc
-//!         for y in the block, for vector of x:  C[n, m.., y, x..] = finish(R[m..][y*pitch + x ..])
+//!         for y in the rows, for vector of x:  C[n, m.., y, x..] = finish(R[m..][y*pitch + x ..])
 //! ```
 //!
 //! A plane of the workspace is read as one long row: vectors go on from the end of one row of the image to the beginning of
 //! the next, and compute as many numbers between them as the kernel reaches beyond a pixel, which nobody looks at. A row of 7
-//! would fill less than half of a vector of 16; so 49 of 64 lanes count.
+//! would fill less than half of a vector of 16; so 49 of 64 lanes count. Sums of few terms are finished in registers instead,
+//! row by row.
 //!
 //! Weights are read in their natural order: each of the six rows is one stream over `c, ry, rx`. Parameters: rows a block
 //! such that the workspace fits half of the second-level cache, at least four. Channels are divided where rows give too
@@ -22,7 +23,7 @@
 //! part fills a workspace of its own, which costs little beside the products of enough channels. Roof: two multiply-adds a cycle.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, int, load, min, mul, ramp, sub, substitute};
+use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, int, load, max, min, mul, ramp, sub, substitute};
 use relaxide_ir::{Buffer, Var};
 
 use super::super::affine::{ceil_div, product};
@@ -42,6 +43,10 @@ const BLOCKS: i64 = 4;
 const PARTS: [i64; 3] = [8, 4, 2];
 /// Channels below which a part does not pay for its workspace, which takes longer to fill where columns are strided.
 const LEAST_CHANNELS: i64 = 32;
+/// Elements of the sums that wait to be finished, for all rows of a register tile: they stay in the first-level cache.
+const SUMS: i64 = 12 << 10;
+/// Terms of a sum from which its way through memory costs little.
+const MANY_TERMS: i64 = 128;
 /// Vectors of a register tile at most.
 const MOST_VECTORS: i64 = 4;
 
@@ -159,7 +164,27 @@ struct Block<'a> {
     most: &'a PrimExpr,
 }
 
-/// Sums of a block's rows for some channels, each as one long row.
+/// The weight of a row of a register tile.
+type Weight<'a> = Box<dyn Fn(i64, &VarMap) -> PrimExpr + 'a>;
+/// The image under a vector of a register tile.
+type Pixels<'a> = Box<dyn Fn(i64, &VarMap) -> Result<PrimExpr, Refusal> + 'a>;
+
+/// What the products of a register tile are made of: loops, the unrolled taps inside of them, both factors.
+struct Operands<'a> {
+    loops: Vec<Axis>,
+    taps: Vec<VarMap>,
+    row: Weight<'a>,
+    column: Pixels<'a>,
+}
+
+/// Some rows of a block.
+struct Lines {
+    /// The first, counted from the block's.
+    first: PrimExpr,
+    count: PrimExpr,
+}
+
+/// Sums of some rows of a block for some channels, each channel as one long row.
 struct Sums {
     buffer: Ref<Buffer>,
     /// Elements from a channel to the next.
@@ -168,18 +193,84 @@ struct Sums {
 
 impl Block<'_> {
     fn emit(&self, cx: &mut Cx) -> Result<Stmt, Refusal> {
+        if self.goes_on() { self.in_long_rows(cx) } else { self.row_by_row(cx) }
+    }
+
+    /// Whether vectors go on from row to row: where rows fill vectors badly, or are not known, and where sums have enough terms
+    /// to pay for their way through memory.
+    fn goes_on(&self) -> bool {
+        let inner = product(self.window.c.inner.iter().map(|a| &a.extent));
         let lanes = self.space.lanes;
-        let extent = self.extent(self.count);
-        let vectors = extent.as_int().map(|n| (n + lanes - 1) / lanes);
+        let ragged = |n: i64| 5 * n < 4 * ((n + lanes - 1) / lanes * lanes);
+        self.window.y.is_some()
+            && (inner.as_int().is_none_or(|terms| terms >= MANY_TERMS)
+                || self.window.x.axis.extent.as_int().is_some_and(ragged))
+    }
+
+    /// Register tiles along each row, which are finished where they are computed.
+    fn row_by_row(&self, cx: &mut Cx) -> Result<Stmt, Refusal> {
+        let (x, lanes) = (&self.window.x.axis.extent, self.space.lanes);
+        let width = x.as_int().map(|n| (n + lanes - 1) / lanes);
+        let shape = register_tile::shape(&cx.machine, MOST_ROWS, self.part.count.as_int(), width);
+        register_tile::rows(&self.part.first, &self.part.count, shape.rows, |rows| {
+            let var = Var::dim("line");
+            let line = PrimExpr::from(&var);
+            let at = self.at_row(&line);
+            let tiles = nest::tiles(int(0), x, lanes, shape.vectors, |tile| {
+                let operands = self.operands(&line, rows, &tile);
+                let (loops, taps) = (&operands.loops, &operands.taps);
+                self.register_tile(rows, &tile, &at)
+                    .emit(cx, loops, taps, &operands.row, &mut |_, j, map| (operands.column)(j, map))
+            })?;
+            Ok(Stmt::serial(var, self.count.clone(), tiles))
+        })
+    }
+
+    /// Register tiles along all of some rows, finished afterwards.
+    fn in_long_rows(&self, cx: &mut Cx) -> Result<Stmt, Refusal> {
+        let lanes = self.space.lanes;
+        let fitting = max(floordiv(int(SUMS / MOST_ROWS), &self.space.pitch), int(1));
+        let (most, name) = (even(&min(self.most.clone(), fitting), self.count), Var::dim("lines"));
+        let (lines, bind) = match most.as_int() {
+            Some(n) => (int(n), None),
+            None => (PrimExpr::from(&name), Some(Stmt::bind(name, most))),
+        };
+        let whole = self.count.as_int().zip(lines.as_int()).is_some_and(|(count, lines)| count % lines == 0);
+        let vectors = self.extent(&lines).as_int().filter(|_| whole).map(|n| (n + lanes - 1) / lanes);
         let shape = register_tile::lean_shape(&cx.machine, MOST_ROWS, self.part.count.as_int(), vectors);
-        let pitch = add(self.extent(self.most), int(shape.vectors * lanes));
+        let pitch = add(self.extent(&lines), int(shape.vectors * lanes));
         let dtype = self.window.c.reduce.stage.output.dtype;
         let sums = Sums { buffer: Buffer::new("sums", dtype, [mul(&pitch, int(shape.rows))]), pitch };
         let tiles = register_tile::rows(&self.part.first, &self.part.count, shape.rows, |rows| {
-            let products = self.tiles(&extent, shape.vectors, |tile| self.products(cx, &sums, rows, &tile))?;
-            Ok(Stmt::seq([products, self.finish(cx, &sums, rows)?]))
+            self.groups(&lines, whole, |group| {
+                let products = self.tiles(&self.extent(&group.count), shape.vectors, |tile| {
+                    self.products(cx, &sums, group, rows, &tile)
+                })?;
+                Ok(Stmt::seq([products, self.finish(cx, &sums, group, rows)?]))
+            })
         })?;
-        Ok(Stmt::seq([Stmt::alloc(&sums.buffer), tiles]))
+        Ok(Stmt::seq(bind.into_iter().chain([Stmt::alloc(&sums.buffer), tiles])))
+    }
+
+    /// A loop over the block's rows, so many at a time; `whole` says that there are always as many.
+    fn groups(
+        &self,
+        lines: &PrimExpr,
+        whole: bool,
+        body: impl FnOnce(&Lines) -> Result<Stmt, Refusal>,
+    ) -> Result<Stmt, Refusal> {
+        let (group, here) = (Var::dim("group"), Var::dim("here"));
+        let first = mul(PrimExpr::from(&group), lines);
+        let (count, bind) = match whole {
+            true => (lines.clone(), None),
+            false => {
+                let left = min(lines.clone(), sub(self.count, &first));
+                (PrimExpr::from(&here), Some(Stmt::bind(here, left)))
+            }
+        };
+        let body = body(&Lines { first, count })?;
+        let groups = floordiv(add(self.count, sub(lines, int(1))), lines);
+        Ok(Stmt::serial(group, groups, Stmt::seq(bind.into_iter().chain([body]))))
     }
 
     /// Elements of so many output rows as one long row; behind the last one nothing follows.
@@ -213,20 +304,52 @@ impl Block<'_> {
     }
 
     /// A register tile, stored to the sums.
-    fn products(&self, cx: &mut Cx, sums: &Sums, rows: &Rows, tile: &Tile) -> Result<Stmt, Refusal> {
+    fn products(&self, cx: &mut Cx, sums: &Sums, lines: &Lines, rows: &Rows, tile: &Tile) -> Result<Stmt, Refusal> {
+        let (at, operands) = (VarMap::new(), self.operands(&lines.first, rows, tile));
+        let kernel = self.register_tile(rows, tile, &at);
+        let (loops, taps) = (&operands.loops, &operands.taps);
+        let mut column = |_: &mut Cx, j: i64, map: &VarMap| (operands.column)(j, map);
+        let (acc, mut list) = kernel.accumulate(cx, loops, taps, &operands.row, &mut column, &|_, _| None)?;
+        list.extend(kernel.cells().map(|(i, j)| {
+            let place = add(mul(&sums.pitch, int(i)), tile.at(j, self.space.lanes));
+            Stmt::store(&sums.buffer, [ramp(place, int(1), self.space.lanes)], load(&acc, [kernel.cell(i, j)]))
+        }));
+        Ok(Stmt::seq(list))
+    }
+
+    /// The output's rows of the sums' channels.
+    fn finish(&self, cx: &mut Cx, sums: &Sums, lines: &Lines, rows: &Rows) -> Result<Stmt, Refusal> {
+        let (i, line) = (Var::dim("i"), Var::dim("line"));
+        let at = self.at_row(&add(&lines.first, PrimExpr::from(&line)));
+        let start = add(mul(&sums.pitch, PrimExpr::from(&i)), mul(&self.space.pitch, PrimExpr::from(&line)));
+        let lanes = self.space.lanes;
+        let row = nest::tiles(int(0), &self.window.x.axis.extent, lanes, 1, |tile| {
+            let sum = load(&sums.buffer, [ramp(add(&start, &tile.base), int(1), lanes)]);
+            self.register_tile(rows, &tile, &at).finish(cx, PrimExpr::from(&i), 0, sum)
+        })?;
+        Ok(Stmt::serial(i, int(rows.count), Stmt::serial(line, lines.count.clone(), row)))
+    }
+
+    /// What the axis across rows stands for in a row of the block.
+    fn at_row(&self, line: &PrimExpr) -> VarMap {
+        self.window.y.iter().map(|y| (y.axis.var.clone(), add(self.y0, line))).collect()
+    }
+
+    /// What the products of a tile are made of, from a row of the block on.
+    fn operands<'a>(&'a self, line: &'a PrimExpr, rows: &'a Rows, tile: &'a Tile) -> Operands<'a> {
         let (window, space, channel) = (self.window, self.space, self.part.channel);
         let mut loops = window.channels.clone();
         loops.extend(window.y.as_ref().and_then(|y| y.tap.clone()));
-        let taps: Vec<VarMap> = match &window.x.tap {
+        let taps = match &window.x.tap {
             Some(tap) => (0..tap.extent.as_int().unwrap_or(0)).map(|r| [(tap.var.clone(), int(r))].into()).collect(),
             None => vec![VarMap::new()],
         };
-        let row = |i: i64, map: &VarMap| {
+        let row = move |i: i64, map: &VarMap| {
             let mut map = map.clone();
             map.insert(channel.var.clone(), rows.read(i));
             freshen_lets(&substitute(&window.c.row, &map))
         };
-        let mut column = |_: &mut Cx, j: i64, map: &VarMap| {
+        let column = move |j: i64, map: &VarMap| {
             let tap = |w: &Window| {
                 w.tap.as_ref().map_or(int(0), |t| mul(substitute(&PrimExpr::from(&t.var), map), int(w.dilation)))
             };
@@ -235,32 +358,9 @@ impl Block<'_> {
                 return Err(Refusal::new("a tap of the row is not unrolled"));
             };
             let of = substitute(&window.channel_index(), map);
-            Ok(window.vector(space, &of, (&int(0), &below), offset, &tile.at(j, space.lanes)))
+            Ok(window.vector(space, &of, (line, &below), offset, &tile.at(j, space.lanes)))
         };
-        let at = VarMap::new();
-        let kernel = self.register_tile(rows, tile, &at);
-        let (acc, mut list) = kernel.accumulate(cx, &loops, &taps, &row, &mut column, &|_, _| None)?;
-        list.extend(kernel.cells().map(|(i, j)| {
-            let place = add(mul(&sums.pitch, int(i)), tile.at(j, space.lanes));
-            Stmt::store(&sums.buffer, [ramp(place, int(1), space.lanes)], load(&acc, [kernel.cell(i, j)]))
-        }));
-        Ok(Stmt::seq(list))
-    }
-
-    /// The output's rows of the sums' channels.
-    fn finish(&self, cx: &mut Cx, sums: &Sums, rows: &Rows) -> Result<Stmt, Refusal> {
-        let (i, line) = (Var::dim("i"), Var::dim("line"));
-        let mut at = VarMap::new();
-        if let Some(y) = &self.window.y {
-            at.insert(y.axis.var.clone(), add(self.y0, PrimExpr::from(&line)));
-        }
-        let start = add(mul(&sums.pitch, PrimExpr::from(&i)), mul(&self.space.pitch, PrimExpr::from(&line)));
-        let lanes = self.space.lanes;
-        let row = nest::tiles(int(0), &self.window.x.axis.extent, lanes, 1, |tile| {
-            let sum = load(&sums.buffer, [ramp(add(&start, &tile.base), int(1), lanes)]);
-            self.register_tile(rows, &tile, &at).finish(cx, PrimExpr::from(&i), 0, sum)
-        })?;
-        Ok(Stmt::serial(i, int(rows.count), Stmt::serial(line, self.count.clone(), row)))
+        Operands { loops, taps, row: Box::new(row), column: Box::new(column) }
     }
 
     fn register_tile<'a>(&'a self, rows: &'a Rows, tile: &'a Tile, at: &'a VarMap) -> RegisterTile<'a> {

@@ -146,7 +146,8 @@ impl Plan {
 
         let (x0, count) = (Var::dim("x0"), Var::dim("count"));
         let (m0, height) = (Var::dim("m0"), Var::dim("height"));
-        let known = columns.as_int().zip(chunk.as_int()).filter(|(n, c)| n % c == 0).map(|(_, c)| int(c));
+        let known =
+            columns.as_int().zip(chunk.as_int()).filter(|(n, c)| n % c == 0 || n < c).map(|(n, c)| int(n.min(c)));
         let x_rest = known.unwrap_or_else(|| min(PrimExpr::from(&width), sub(&columns, PrimExpr::from(&x0))));
         let whole = block.as_int().is_none() || self.rows().as_int().is_some_and(|m| block.is_int(m));
         let m_rest = match (whole, self.rows().as_int().zip(block.as_int())) {
