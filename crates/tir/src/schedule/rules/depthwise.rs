@@ -46,7 +46,7 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     let pitch_value = window.pitch_in_vectors(lanes);
     let budget = cx.machine.l1;
     let block_value = rows_per_block(&window, &PrimExpr::from(&pitch), budget, LEAST_ROWS, |height| height.clone());
-    let space = Workspace::new(&window, dtype, (lanes, 1), &PrimExpr::from(&block), PrimExpr::from(&pitch));
+    let space = Workspace::new(&window, dtype, (lanes, 0), &PrimExpr::from(&block), PrimExpr::from(&pitch));
     let (p, block_axis, y0, count) = (Var::dim("p"), Var::dim("block"), Var::dim("y0"), Var::dim("count"));
     let height = window.y.as_ref().map_or(int(1), |y| y.axis.extent.clone());
     let rows = PrimExpr::from(&block);
@@ -59,7 +59,7 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     body.push(Stmt::bind(y0.clone(), mul(PrimExpr::from(&block_axis), &rows)));
     body.push(Stmt::bind(count.clone(), min(rows, sub(&height, &y0_name))));
     body.push(Stmt::alloc(&space.buffer));
-    body.push(window.fill(cx, &space, &y0_name, &count_name)?);
+    body.push(window.fill(cx, &space, (&y0_name, &count_name), nest::serial)?);
     body.push(block_of(cx, &window, &space, &y0_name, &count_name)?);
     let extents = reduce.stage.spatial.iter().chain(&reduce.stage.reduce).map(|a| &a.extent);
     let work = floordiv(product(extents), int(4));

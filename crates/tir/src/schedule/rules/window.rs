@@ -22,7 +22,8 @@ use relaxide_ir::prim::{
 use relaxide_ir::{Buffer, DataType, Var};
 
 use super::super::affine::{ceil_div, linear, loads, product, same, uses};
-use super::super::{Axis, Cx, Refusal, nest};
+use super::super::lanes::splat;
+use super::super::{Axis, Cx, Refusal};
 use super::contraction::Contraction;
 use super::row::{Row, Tail};
 use crate::Stmt;
@@ -137,8 +138,15 @@ impl Windowed {
 
     /// Fills a workspace with the image rows under the output rows `y0 .. y0 + rows`.
     ///
-    /// The planes follow in the order of memory, and each row by row: what one writes behind its end, another one overwrites.
-    pub fn fill(&self, cx: &mut Cx, space: &Workspace, y0: &PrimExpr, rows: &PrimExpr) -> Result<Stmt, Refusal> {
+    /// The planes of a channel follow in the order of memory, and each row by row: what one writes behind its end, another one
+    /// overwrites. `loops` makes the loop over the channels, which do not touch each other.
+    pub fn fill(
+        &self,
+        cx: &mut Cx,
+        space: &Workspace,
+        (y0, rows): (&PrimExpr, &PrimExpr),
+        loops: impl FnOnce(&[Axis], Stmt) -> Stmt,
+    ) -> Result<Stmt, Refusal> {
         let fresh: Vec<Axis> =
             self.channels.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
         let map: VarMap =
@@ -157,9 +165,14 @@ impl Windowed {
                 }
                 let start = space.index(&channel, &int(below as i64), phase as i64, &PrimExpr::from(&row), int(0));
                 planes.push(Stmt::serial(row, count.clone(), self.fill_row(cx, space, at, *offset, &start)?));
+                // What vectors may reach of what follows.
+                let end = space.index(&channel, &int(below as i64), phase as i64, &count, int(0));
+                let zero = splat(constant(space.buffer.dtype, 0.0), space.lanes);
+                let behind = (0..space.vectors).map(|n| ramp(add(&end, int(n * space.lanes)), int(1), space.lanes));
+                planes.extend(behind.map(|place| Stmt::store(&space.buffer, [place], zero.clone())));
             }
         }
-        Ok(nest::serial(&fresh, Stmt::seq(planes)))
+        Ok(loops(&fresh, Stmt::seq(planes)))
     }
 
     /// One phase of one image row, from where on in the workspace.
@@ -260,11 +273,14 @@ pub struct Workspace {
     /// Planes a channel, and those of one remainder of the rows.
     planes: i64,
     phases: i64,
+    /// Vectors that reads go on for behind a plane, and elements behind the planes of a channel.
+    vectors: i64,
+    gap: i64,
 }
 
 impl Workspace {
-    /// Room for the image rows under so many output rows, of every channel. Reads may begin in the last row and go on for
-    /// so many vectors.
+    /// Room for the image rows under so many output rows, of every channel. Reads may go on for so many vectors behind the
+    /// last row.
     pub fn new(
         window: &Windowed,
         dtype: DataType,
@@ -273,15 +289,19 @@ impl Workspace {
         pitch: PrimExpr,
     ) -> Workspace {
         let rows = window.plane_rows(rows);
-        let size = mul(mul(window.depth(), &rows), mul(&pitch, int(window.planes())));
-        let buffer = Buffer::new("image", dtype, [add(size, int(lanes * vectors))]);
-        Workspace { buffer, lanes, pitch, rows, planes: window.planes(), phases: window.phases.len() as i64 }
+        // A row's last vector may be written behind its end, too.
+        let gap = lanes * vectors.max(1);
+        let channel = add(mul(&rows, mul(&pitch, int(window.planes()))), int(gap));
+        let buffer = Buffer::new("image", dtype, [mul(window.depth(), channel)]);
+        let (planes, phases) = (window.planes(), window.phases.len() as i64);
+        Workspace { buffer, lanes, pitch, rows, planes, phases, vectors, gap }
     }
 
     /// The flat index of an element; `below` is the number of the remainder of its row.
     fn index(&self, channel: &PrimExpr, below: &PrimExpr, phase: i64, row: &PrimExpr, column: PrimExpr) -> PrimExpr {
         let plane = add(add(mul(channel, int(self.planes)), mul(below, int(self.phases))), int(phase));
-        add(mul(add(mul(plane, &self.rows), row), &self.pitch), column)
+        let start = add(mul(add(mul(plane, &self.rows), row), &self.pitch), mul(channel, int(self.gap)));
+        add(start, column)
     }
 }
 

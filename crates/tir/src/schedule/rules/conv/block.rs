@@ -14,7 +14,7 @@
 //! finished in registers instead, row by row.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, int, load, max, min, mul, ramp, sub, substitute};
+use relaxide_ir::prim::{BufferLoad, PrimExpr, VarMap, add, floordiv, int, load, max, min, mul, ramp, sub, substitute};
 use relaxide_ir::{Buffer, Var};
 
 use super::super::super::affine::{ceil_div, product};
@@ -23,7 +23,7 @@ use super::super::super::nest::Tile;
 use super::super::super::{Axis, Cx, Refusal, nest};
 use super::super::register_tile::{self, MOST_ROWS, RegisterTile, Rows};
 use super::super::window::{Window, Windowed, Workspace};
-use super::{Part, even};
+use super::{Part, divides};
 use crate::Stmt;
 
 /// Elements of the sums that wait to be finished, for all rows of a register tile: they stay in the first-level cache.
@@ -43,6 +43,14 @@ pub(super) struct Block<'a> {
     /// How many there are, and how many a block has at most.
     pub(super) count: &'a PrimExpr,
     pub(super) most: &'a PrimExpr,
+}
+
+/// So many rows at most that all groups have as many, where both numbers are known.
+fn divisor(most: PrimExpr, rows: &PrimExpr) -> PrimExpr {
+    match most.as_int().zip(rows.as_int()) {
+        Some((most, rows)) => int((1..=most).rev().find(|n| rows % n == 0).unwrap_or(1)),
+        None => most,
+    }
 }
 
 /// The weight of a row of a register tile.
@@ -112,12 +120,12 @@ impl Block<'_> {
     fn in_long_rows(&self, cx: &mut Cx) -> Result<Stmt, Refusal> {
         let lanes = self.space.lanes;
         let fitting = max(floordiv(int(SUMS / MOST_ROWS), &self.space.pitch), int(1));
-        let (most, name) = (even(&min(self.most.clone(), fitting), self.count), Var::dim("lines"));
+        let (most, name) = (divisor(min(self.most.clone(), fitting), self.count), Var::dim("lines"));
         let (lines, bind) = match most.as_int() {
             Some(n) => (int(n), None),
             None => (PrimExpr::from(&name), Some(Stmt::bind(name, most))),
         };
-        let whole = self.count.as_int().zip(lines.as_int()).is_some_and(|(count, lines)| count % lines == 0);
+        let whole = divides(&lines, self.count);
         let vectors = self.extent(&lines).as_int().filter(|_| whole).map(|n| (n + lanes - 1) / lanes);
         let shape = register_tile::lean_shape(&cx.machine, MOST_ROWS, self.part.count.as_int(), vectors);
         let pitch = add(self.extent(&lines), int(shape.vectors * lanes));
@@ -206,7 +214,9 @@ impl Block<'_> {
         let start = add(mul(&sums.pitch, PrimExpr::from(&i)), mul(&self.space.pitch, PrimExpr::from(&line)));
         let lanes = self.space.lanes;
         let row = nest::tiles(int(0), &self.window.x.axis.extent, lanes, 1, |tile| {
-            let sum = load(&sums.buffer, [ramp(add(&start, &tile.base), int(1), lanes)]);
+            let indices = vec![ramp(add(&start, &tile.base), int(1), lanes)];
+            let predicate = tile.mask_of(0).map(|mask| mask.vector(lanes));
+            let sum = Ref::new(BufferLoad { buffer: sums.buffer.clone(), indices, predicate }).into();
             self.register_tile(rows, &tile, &at).finish(cx, PrimExpr::from(&i), 0, sum)
         })?;
         Ok(Stmt::serial(i, int(rows.count), Stmt::serial(line, lines.count.clone(), row)))

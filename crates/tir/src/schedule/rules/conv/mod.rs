@@ -10,8 +10,9 @@
 //!
 //! Weights are read in their natural order: each of the six rows is one stream over `c, ry, rx`. Parameters: rows a block
 //! such that the workspace fits half of the second-level cache, at least four. Channels are divided where rows give too
-//! few tasks (signals of one dimension) or where every further block of rows would read weights that no cache keeps; each
-//! part fills a workspace of its own, which costs little beside the products of enough channels. Roof: two multiply-adds a cycle.
+//! few tasks (signals of one dimension) or where every further block of rows would read weights that no cache keeps. Then the
+//! blocks follow each other, and threads share one workspace: they fill it together, and each computes a part. Roof: two
+//! multiply-adds a cycle.
 
 mod block;
 
@@ -20,7 +21,7 @@ use relaxide_ir::Var;
 use relaxide_ir::prim::{PrimExpr, add, floordiv, int, min, mul, sub};
 
 use super::super::affine::{ceil_div, product};
-use super::super::{Axis, Cx, Reduce, Refusal, nest};
+use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest};
 use super::contraction::Contraction;
 use super::window::{Windowed, Workspace, rows_per_block};
 use crate::Stmt;
@@ -32,7 +33,7 @@ const LEAST_ROWS: i64 = 4;
 const BLOCKS: i64 = 4;
 /// Numbers of parts into which channels may be divided, the best first.
 const PARTS: [i64; 3] = [8, 4, 2];
-/// Channels below which a part does not pay for its workspace, which takes longer to fill where columns are strided.
+/// Channels of a part at least.
 const LEAST_CHANNELS: i64 = 32;
 /// Taps of a kernel's row that are unrolled at most: machine code, and the time to make it, grow with them.
 const MOST_TAPS: i64 = 16;
@@ -46,57 +47,94 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     if !contraction.rows.is_empty() {
         return Err(Refusal::new("several axes belong to the weights alone"));
     }
-    let dtype = reduce.stage.output.dtype;
-    let lanes = cx.machine.lanes(dtype);
     let window = Windowed::of(contraction)?;
     if let Some(taps) = window.x.tap.as_ref().and_then(|tap| tap.extent.as_int()).filter(|n| *n > MOST_TAPS) {
         return Err(Refusal::new(format!(
             "a row of the kernel has {taps} taps, and more than {MOST_TAPS} are too many to unroll"
         )));
     }
-    let pitch = Var::dim("pitch");
-    let pitch_value = window.pitch();
-    let block = Var::dim("rows");
+    let dtype = reduce.stage.output.dtype;
     let weights = product(reduce.stage.reduce.iter().map(|a| &a.extent).chain([&channel.extent])).as_int();
     let heavy = weights.is_some_and(|n| n * i64::from(dtype.bits / 8) > cx.machine.l2);
-    let parts = if heavy || window.y.is_none() { parts_of(&channel, window.x.stride) } else { 1 };
-    let blocks_to_share = |height: &PrimExpr| ceil_div(height, if parts > 1 { 1 } else { BLOCKS });
-    let budget = cx.machine.l2 / 2;
+    let parts = if heavy || window.y.is_none() { parts_of(&channel) } else { 1 };
+    let (pitch, block) = (Var::dim("pitch"), Var::dim("rows"));
     let known = |e: &PrimExpr, var| if e.as_int().is_some() { e.clone() } else { PrimExpr::from(var) };
+    let (pitch_value, height) = (window.pitch(), height_of(&window));
     let pitch_name = known(&pitch_value, &pitch);
-    let height = window.y.as_ref().map_or(int(1), |y| y.axis.extent.clone());
-    let block_value = rows_per_block(&window, &pitch_name, budget, LEAST_ROWS, blocks_to_share);
-    let block_value = even(&block_value, &height);
-    let block_name = known(&block_value, &block);
-
-    let space = Workspace::new(&window, dtype, (lanes, MOST_VECTORS), &block_name, pitch_name);
-    let (p, block_axis, y0, count) = (Var::dim("p"), Var::dim("block"), Var::dim("y0"), Var::dim("count"));
-    let blocks = floordiv(add(&height, sub(block_name.clone(), int(1))), block_name.clone());
-    let mut axes = window.outer.clone();
-    axes.push(Axis { var: block_axis.clone(), extent: blocks });
+    let blocks_to_share = |height: &PrimExpr| ceil_div(height, if parts > 1 { 1 } else { BLOCKS });
+    let rows = rows_per_block(&window, &pitch_name, cx.machine.l2 / 2, LEAST_ROWS, blocks_to_share);
+    let rows = even(&rows, &height);
+    let most = known(&rows, &block);
+    // Long rows of unknown length end in whole tiles.
+    let known = [&most, &height, &pitch_name].iter().all(|e| e.as_int().is_some()) && divides(&most, &height);
+    let vectors = if known { 1 } else { MOST_VECTORS };
+    let space = Workspace::new(&window, dtype, (cx.machine.lanes(dtype), vectors), &most, pitch_name);
     let part = Part::of(&channel, parts);
-    if parts > 1 {
-        axes.push(Axis { var: part.var.clone(), extent: int(parts) });
+    let nest = Blocks { reduce, window: &window, space: &space, part: &part, most: &most }.emit(cx, heavy)?;
+    Ok(Stmt::seq([Stmt::bind(pitch, pitch_value), Stmt::bind(block, rows), nest]))
+}
+
+/// Whether all blocks of so many rows have as many.
+fn divides(rows: &PrimExpr, height: &PrimExpr) -> bool {
+    rows.as_int().zip(height.as_int()).is_some_and(|(rows, height)| height % rows == 0)
+}
+
+/// Rows of the output.
+fn height_of(window: &Windowed) -> PrimExpr {
+    window.y.as_ref().map_or(int(1), |y| y.axis.extent.clone())
+}
+
+/// All blocks of output rows.
+struct Blocks<'a> {
+    reduce: &'a Reduce,
+    window: &'a Windowed,
+    space: &'a Workspace,
+    part: &'a Part<'a>,
+    /// Rows of a block, of all but the last.
+    most: &'a PrimExpr,
+}
+
+impl Blocks<'_> {
+    /// Their nest. With `shared`, parts of the channels share a workspace.
+    fn emit(&self, cx: &mut Cx, shared: bool) -> Result<Stmt, Refusal> {
+        let (window, part, most, height) = (self.window, self.part, self.most, height_of(self.window));
+        let (p, block, y0, count) = (Var::dim("p"), Var::dim("block"), Var::dim("y0"), Var::dim("count"));
+        let mut axes = window.outer.clone();
+        axes.push(Axis { var: block.clone(), extent: floordiv(add(&height, sub(most, int(1))), most) });
+        let shared = shared && part.of > 1;
+        if part.of > 1 && !shared {
+            axes.push(Axis { var: part.var.clone(), extent: int(part.of) });
+        }
+        let (tasks, mut body) = nest::fuse(&axes, &p);
+        let first = PrimExpr::from(&y0);
+        let lines = if divides(most, &height) { most.clone() } else { min(most.clone(), sub(&height, &first)) };
+        let count_name = lines.as_int().map_or(PrimExpr::from(&count), int);
+        body.push(Stmt::bind(y0, mul(PrimExpr::from(&block), most)));
+        body.push(Stmt::bind(count, lines));
+        let products = Block { window, part, space: self.space, y0: &first, count: &count_name, most }.emit(cx)?;
+        let (machine, image) = (cx.machine.clone(), (&first, &count_name));
+        let alloc = Stmt::alloc(&self.space.buffer);
+        let stage = &self.reduce.stage;
+        if shared {
+            let pixels = product([&window.depth(), &self.space.pitch, &height]);
+            let fill =
+                window.fill(cx, self.space, image, |channels, row| in_parallel(&machine, channels, pixels, row))?;
+            let sums = product(stage.reduce.iter().chain([part.channel, &window.x.axis]).map(|a| &a.extent));
+            let work = floordiv(mul(sums, height), int(4));
+            body.extend([fill, nest::parallel(&machine, part.var.clone(), int(part.of), work, products)]);
+            return Ok(Stmt::seq([alloc, Stmt::serial(p, tasks, Stmt::seq(body))]));
+        }
+        body.extend([alloc, window.fill(cx, self.space, image, nest::serial)?, products]);
+        let work = floordiv(product(stage.spatial.iter().chain(&stage.reduce).map(|a| &a.extent)), int(4));
+        Ok(nest::parallel(&machine, p, tasks, work, Stmt::seq(body)))
     }
-    let (tasks, binds) = nest::fuse(&axes, &p);
-    let (y0_name, count_name) = (PrimExpr::from(&y0), PrimExpr::from(&count));
-    let mut body = binds;
-    body.push(Stmt::bind(y0.clone(), mul(PrimExpr::from(&block_axis), block_name.clone())));
-    let lines = match block_name.as_int().zip(height.as_int()) {
-        Some((rows, height)) if height % rows == 0 => int(rows),
-        _ => min(block_name.clone(), sub(&height, &y0_name)),
-    };
-    let count_name = lines.as_int().map_or(count_name, int);
-    body.push(Stmt::bind(count.clone(), lines));
-    body.push(Stmt::alloc(&space.buffer));
-    body.push(window.fill(cx, &space, &y0_name, &count_name)?);
-    let of_block =
-        Block { window: &window, part: &part, space: &space, y0: &y0_name, count: &count_name, most: &block_name };
-    body.push(of_block.emit(cx)?);
-    let extents = reduce.stage.spatial.iter().chain(&reduce.stage.reduce).map(|a| &a.extent);
-    let work = floordiv(product(extents), int(4));
-    let parallel = nest::parallel(&cx.machine, p, tasks, work, Stmt::seq(body));
-    Ok(Stmt::seq([Stmt::bind(pitch, pitch_value), Stmt::bind(block, block_value), parallel]))
+}
+
+/// Parallel loops over some axes.
+fn in_parallel(machine: &Machine, axes: &[Axis], work: PrimExpr, body: Stmt) -> Stmt {
+    let p = Var::dim("p");
+    let (tasks, binds) = nest::fuse(axes, &p);
+    nest::parallel(machine, p, tasks, work, Stmt::seq(binds.into_iter().chain([body])))
 }
 
 /// Rows a block such that all blocks are equal, where that takes no more than twice as many: then all share one kernel.
@@ -108,15 +146,16 @@ fn even(rows: &PrimExpr, height: &PrimExpr) -> PrimExpr {
 }
 
 /// Into how many parts the channels are divided: equal ones, so that all share one kernel.
-fn parts_of(channel: &Axis, stride: i64) -> i64 {
+fn parts_of(channel: &Axis) -> i64 {
     let Some(channels) = channel.extent.as_int() else { return 1 };
-    let least = LEAST_CHANNELS * stride.min(2);
-    PARTS.into_iter().find(|parts| channels % parts == 0 && channels / parts >= least).unwrap_or(1)
+    PARTS.into_iter().find(|parts| channels % parts == 0 && channels / parts >= LEAST_CHANNELS).unwrap_or(1)
 }
 
 /// The channels of one task.
 struct Part<'a> {
     channel: &'a Axis,
+    /// How many parts there are.
+    of: i64,
     /// The number of the part, where there are several.
     var: Ref<Var>,
     first: PrimExpr,
@@ -129,9 +168,9 @@ impl<'a> Part<'a> {
         match channel.extent.as_int() {
             Some(channels) if parts > 1 => {
                 let count = channels / parts;
-                Self { channel, first: mul(PrimExpr::from(&var), int(count)), count: int(count), var }
+                Self { channel, first: mul(PrimExpr::from(&var), int(count)), count: int(count), of: parts, var }
             }
-            _ => Self { channel, first: int(0), count: channel.extent.clone(), var },
+            _ => Self { channel, first: int(0), count: channel.extent.clone(), of: 1, var },
         }
     }
 }
