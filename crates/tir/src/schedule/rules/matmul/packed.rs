@@ -17,14 +17,14 @@
 //! ```
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{PrimExpr, VarMap, add, constant, int, load, min, mul, ramp, sub, substitute};
-use relaxide_ir::{Buffer, Var};
+use relaxide_ir::prim::{PrimExpr, VarMap, add, call, constant, int, load, min, mul, ramp, sub, substitute};
+use relaxide_ir::{Buffer, DataType, Var};
 
 use super::super::register_tile::{Rows, Sums};
 use super::depth::DepthBlocks;
 use super::{Part, Plan, TILES_PER_BLOCK};
 use crate::Stmt;
-use crate::schedule::affine::{ceil_div, product};
+use crate::schedule::affine::{ceil_div, flat_index, loads, product};
 use crate::schedule::lanes::{Lanes, splat};
 use crate::schedule::nest::Tile;
 use crate::schedule::{Axis, Cx, Refusal, nest};
@@ -32,6 +32,9 @@ use crate::schedule::{Axis, Cx, Refusal, nest};
 /// Row tiles in a block of a deep product: its rows are far apart, often by a power of two, and then few of them fit the ways
 /// of a cache together.
 const DEEP_TILES_PER_BLOCK: i64 = 6;
+
+/// Rows of B that are asked for ahead while it is packed.
+const ROWS_AHEAD: i64 = 4;
 
 /// Panels in memory.
 struct Panels {
@@ -148,6 +151,22 @@ impl Plan {
         Sums { buffer: buffer.clone(), start }
     }
 
+    /// Requests for B's chunk some rows on: each of its rows lies in another page, where the processor does not guess.
+    fn ask(&self, cx: &mut Cx, part: &Part, depth: &[Axis], map: &VarMap) -> Option<Stmt> {
+        let (axis, k) = (self.c.inner.last()?, depth.last()?);
+        let loads = loads(&self.c.column);
+        let [read] = loads.as_slice() else { return None };
+        let later = min(add(PrimExpr::from(&k.var), int(ROWS_AHEAD)), sub(&k.extent, int(1)));
+        let (line, row) = (Var::dim("line"), Var::dim("later"));
+        let mut map = map.clone();
+        map.insert(axis.var.clone(), PrimExpr::from(&row));
+        map.insert(self.c.x.var.clone(), add(&part.x0, mul(PrimExpr::from(&line), int(self.lanes))));
+        let place = substitute(&flat_index(&read.buffer, &read.indices), &map);
+        let request = call(DataType::int(32), "tirx.prefetch", vec![load(&cx.views.flat(&read.buffer), [place])]);
+        let lines = Stmt::serial(line, ceil_div(&part.count, self.lanes), Stmt::evaluate(request));
+        Some(Stmt::seq([Stmt::bind(row, later), lines]))
+    }
+
     /// Copies B's chunk into panels, in the order in which B lies.
     fn pack(&self, cx: &mut Cx, part: &Part, panels: &Panels) -> Result<Stmt, Refusal> {
         let fresh: Vec<Axis> =
@@ -169,7 +188,8 @@ impl Plan {
         let (start, count) = (part.x0.clone(), &part.count);
         if self.c.column_is_contiguous() {
             let row = nest::tiles_then_vectors(start, count, self.lanes, self.shape.vectors, |tile| copy(&tile))?;
-            return Ok(nest::serial(&fresh, row));
+            let ask = self.ask(cx, part, &fresh, &map);
+            return Ok(nest::serial(&fresh, Stmt::seq(ask.into_iter().chain([row]))));
         }
         nest::tiles_then_vectors(start, count, self.lanes, self.shape.vectors, |tile| {
             Ok(nest::serial(&fresh, copy(&tile)?))
