@@ -41,12 +41,14 @@ const TYPES: [DataType; 16] = [
 struct Maker {
     state: u64,
     inputs: Vec<Ref<Buffer>>,
+    /// Whether vectors are scalable, and elements have bytes of their own.
+    scalable: bool,
 }
 
 impl Maker {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, scalable: bool) -> Self {
         let inputs = TYPES.iter().enumerate().map(|(i, dtype)| Buffer::new(format!("in{i}"), *dtype, [SIZE])).collect();
-        Self { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, inputs }
+        Self { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, inputs, scalable }
     }
 
     fn below(&mut self, limit: u64) -> u64 {
@@ -58,6 +60,15 @@ impl Maker {
 
     fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len() as u64) as usize]
+    }
+
+    fn element_type(&mut self, types: &[DataType]) -> DataType {
+        loop {
+            let dtype = self.pick(types);
+            if !self.scalable || !dtype.is_packed() {
+                return dtype;
+            }
+        }
     }
 
     /// An expression of a type, over one index or a vector of them.
@@ -82,7 +93,7 @@ impl Maker {
                     let (a, b) = (self.expr(dtype, index, deeper), self.expr(dtype, index, deeper));
                     return prim::binary(op, a, b);
                 }
-                let of = self.pick(&TYPES[..TYPES.len() - 1]);
+                let of = self.element_type(&TYPES[..TYPES.len() - 1]);
                 let op =
                     self.pick(&[BinaryOp::Lt, BinaryOp::Le, BinaryOp::Gt, BinaryOp::Ge, BinaryOp::Eq, BinaryOp::Ne]);
                 let (a, b) = (self.expr(of, index, deeper), self.expr(of, index, deeper));
@@ -94,7 +105,7 @@ impl Maker {
                 if self.below(2) == 0 { prim::select(condition, a, b) } else { prim::if_then_else(condition, a, b) }
             }
             5 => {
-                let from = self.pick(&TYPES);
+                let from = self.element_type(&TYPES);
                 // Small magnitudes only, since conversions out of range are unspecified.
                 let value = self.leaf(from, index);
                 prim::cast(dtype.with_lanes(lanes), value)
@@ -157,7 +168,7 @@ impl Maker {
 
     /// Another position inside the buffers, from an index that is inside.
     fn position(&mut self, index: &PrimExpr) -> PrimExpr {
-        let lanes = i64::from(index.dtype().lanes);
+        let lanes = index.dtype().lane_count();
         let wide = |value: i64| prim::broadcast(PrimExpr::from(value), lanes);
         match self.below(6) {
             0..=2 => index.clone(),
@@ -174,9 +185,11 @@ impl Maker {
     fn fill(&mut self, output: &Ref<Buffer>) -> Stmt {
         let i = Var::prim("i", self.pick(&[DataType::int(32), DataType::int(64)]));
         let kind = self.pick(&[ForKind::Serial, ForKind::Serial, ForKind::Parallel, ForKind::Unrolled]);
-        let lanes = self.pick(&[1, 1, 2, 4, 8, 16]);
-        let index64 = prim::cast(DataType::int(64), PrimExpr::from(&i));
-        let index = if lanes == 1 { index64 } else { prim::ramp(index64 * lanes, 1, lanes) };
+        let lanes: i64 = self.pick(&[1, 1, 2, 4, 8, 16]);
+        let lanes = if self.scalable && lanes > 1 { -lanes } else { lanes };
+        let (step, index64) = (prim::lanes_expr(lanes), prim::cast(DataType::int(64), PrimExpr::from(&i)));
+        let step64 = prim::cast(DataType::int(64), step.clone());
+        let index = if lanes == 1 { index64 } else { prim::ramp(index64 * step64, 1, lanes) };
         let depth = 1 + self.below(4) as u32;
         let value = self.expr(output.dtype, &index, depth);
         let predicate = (self.below(4) == 0).then(|| self.expr(DataType::bool(), &index, 2));
@@ -189,15 +202,16 @@ impl Maker {
         })
         .into();
         let body = if guarded { Stmt::when(self.expr(DataType::bool(), &index, 2), store) } else { store };
-        Stmt::for_loop(kind, i, SIZE / lanes, body)
+        let count = prim::floordiv(prim::int_of(i.dtype(), SIZE), prim::cast(i.dtype(), step));
+        Stmt::for_loop(kind, i, count, body)
     }
 
     /// A kernel that computes into a local buffer first and reads it back in another order.
     fn program(&mut self, name: &str) -> PrimFunc {
         let outputs: Vec<Ref<Buffer>> =
-            (0..2).map(|i| Buffer::new(format!("out{i}"), self.pick(&TYPES), [SIZE])).collect();
+            (0..2).map(|i| Buffer::new(format!("out{i}"), self.element_type(&TYPES), [SIZE])).collect();
         let mut statements: Vec<Stmt> = outputs.iter().map(|output| self.fill(output)).collect();
-        let dtype = self.pick(&TYPES);
+        let dtype = self.element_type(&TYPES);
         let local = Buffer::scoped("local", dtype, [SIZE], self.pick(&["local", "global"]));
         let last = Buffer::new("last", dtype, [SIZE]);
         let (i, j) = (Var::dim("i"), Var::dim("j"));
@@ -244,8 +258,8 @@ struct Case {
 }
 
 impl Case {
-    fn new(seed: u64, name: &str) -> Self {
-        let mut maker = Maker::new(seed);
+    fn new(seed: u64, name: &str, scalable: bool) -> Self {
+        let mut maker = Maker::new(seed, scalable);
         let func = maker.program(name);
         let buffers: Vec<Ref<Buffer>> = func.buffers.iter().flatten().cloned().collect();
         let contents: Vec<Vec<u8>> = buffers.iter().map(|buffer| maker.data(buffer.dtype)).collect();
@@ -289,7 +303,7 @@ impl Case {
 
 /// Runs a program both ways; the outputs that differ, as text.
 fn disagreement(seed: u64, target: &Target) -> Option<String> {
-    let case = Case::new(seed, "program");
+    let case = Case::new(seed, "program", false);
     case.disagreement(&Kernels::compile_for(std::slice::from_ref(&case.func), target), target)
 }
 
@@ -297,8 +311,22 @@ fn disagreement(seed: u64, target: &Target) -> Option<String> {
 fn so_they_do_on_an_emulated_aarch64_machine() {
     match emulated::unavailable() {
         Some(reason) => eprintln!("skipped: {reason}; `scripts/setup test-tools` installs what is needed"),
-        None => programs_agree_elsewhere(emulated::TARGET),
+        None => programs_agree_elsewhere(emulated::TARGET, false),
     }
+}
+
+/// The interpreter has the shortest vectors, the emulated machine those of twice their length.
+#[test]
+fn programs_of_scalable_vectors_agree_on_an_emulated_machine_that_has_them() {
+    match emulated::unavailable() {
+        Some(reason) => eprintln!("skipped: {reason}; `scripts/setup test-tools` installs what is needed"),
+        None => programs_agree_elsewhere(emulated::SCALABLE, true),
+    }
+}
+
+#[test]
+fn programs_of_scalable_vectors_agree_on_machines_without() {
+    programs_agree_elsewhere("llvm", true);
 }
 
 /// With addresses of four bytes, and without instructions for half precision.
@@ -306,15 +334,15 @@ fn so_they_do_on_an_emulated_aarch64_machine() {
 fn so_they_do_as_webassembly() {
     match emulated::wasm_unavailable() {
         Some(reason) => eprintln!("skipped: {reason}"),
-        None => programs_agree_elsewhere(emulated::WASM),
+        None => programs_agree_elsewhere(emulated::WASM, false),
     }
 }
 
 /// Many programs in one library and one process: floats of all widths, casts, integers, predicates, parallel loops.
-fn programs_agree_elsewhere(target: &str) {
+fn programs_agree_elsewhere(target: &str, scalable: bool) {
     let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 1000 } else { 40 };
     let target: Target = target.parse().unwrap();
-    let cases: Vec<Case> = (0..count).map(|seed| Case::new(seed, &format!("program{seed}"))).collect();
+    let cases: Vec<Case> = (0..count).map(|seed| Case::new(seed, &format!("program{seed}"), scalable)).collect();
     let kernels = Kernels::compile_for(&cases.iter().map(|case| case.func.clone()).collect::<Vec<_>>(), &target);
     let disagreements: Vec<String> = cases.iter().filter_map(|case| case.disagreement(&kernels, &target)).collect();
     assert!(disagreements.is_empty(), "{} of {count} programs: {}", disagreements.len(), disagreements.join("\n"));

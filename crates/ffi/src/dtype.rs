@@ -158,6 +158,14 @@ impl DataType {
         if lanes < -1 { Some(lanes.unsigned_abs()) } else { None }
     }
 
+    /// The lanes as expressions count them: of a scalable vector minus the multiplier.
+    pub const fn lane_count(self) -> i64 {
+        match self.scalable_lanes() {
+            Some(multiplier) => -(multiplier as i64),
+            None => self.lanes as i64,
+        }
+    }
+
     /// The bytes of one element, its bits rounded up. A scalable vector has no such size and counts one lane.
     pub const fn bytes(self) -> usize {
         let lanes = if self.scalable_lanes().is_some() { 1 } else { self.lanes as usize };

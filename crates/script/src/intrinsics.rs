@@ -86,6 +86,7 @@ const TABLE: &[(&str, ResultType)] = &[
     ("trunc", First),
     ("tvm_stack_make_array", Handle),
     ("tvm_stack_make_shape", Handle),
+    ("vscale", Int32),
 ];
 
 /// Operators that are intrinsics: symbol, binding strength (see the printer), name.

@@ -158,6 +158,8 @@ intrinsics! {
     MinValue = "min_value", Exactly(0);
     /// Greatest value of the call's type; infinity for floats.
     MaxValue = "max_value", Exactly(0);
+    /// By how much the machine's scalable vectors are longer than their shortest; one where it has none.
+    VScale = "vscale", Exactly(0);
     /// The same bits as another type of the same size.
     Reinterpret = "reinterpret", Exactly(1);
     /// An index that must lie in `0 ..` the second argument, else an error that names the third: a buffer and its dimension. A

@@ -127,6 +127,10 @@ fn headline(stmt: &Stmt) -> String {
 impl Scope {
     /// The dimensions of a buffer, where it is defined.
     fn buffer(&self, buffer: &Buffer) -> Result<()> {
+        if buffer.dtype.scalable_lanes().is_some() {
+            let place = format!("buffer `{}`", buffer.name);
+            return Err(mismatch("an element", buffer.dtype, "a type whose size is known", place));
+        }
         let parts = buffer.shape.iter().chain(&buffer.strides).chain([&buffer.elem_offset]);
         parts.into_iter().try_for_each(|e| self.integer(e))
     }
@@ -268,7 +272,7 @@ impl Scope {
         self.expr(&n.value)?;
         self.access(&n.buffer, &n.indices, n.predicate.as_ref())?;
         let lanes = n.indices.last().map_or(1, |i| i.dtype().lanes);
-        let expected = n.buffer.dtype.with_lanes(n.buffer.dtype.lanes * lanes);
+        let expected = n.buffer.dtype.with_lanes(n.buffer.dtype.lanes.wrapping_mul(lanes));
         if n.value.dtype() != expected {
             return Err(mismatch("a stored value", n.value.dtype(), expected, headline(stmt)));
         }

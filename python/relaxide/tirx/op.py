@@ -85,6 +85,11 @@ def _joined(op, conditions):
     return result
 
 
+def vscale():
+    """How many times longer the machine's scalable vectors are than their shortest; one where it has none."""
+    return call_intrin("int32", "tirx.vscale")
+
+
 def min_value(dtype, span=None):
     """The least value of an element type."""
     return _limit(dtype, low=True)

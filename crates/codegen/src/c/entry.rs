@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use relaxide_ir::{Buffer, PrimExpr, Ref, Var};
 use relaxide_tir::PrimFunc;
+use relaxide_tir::lower::fix_vscale;
 
 use super::{
     body::{Body, Kernel, Known},
@@ -32,6 +33,8 @@ pub(crate) fn write_kernel(
     source: &mut Source,
 ) -> Result<(), CodegenError> {
     let identifier = super::names::identifier(name);
+    let fixed = fix_vscale(func);
+    let func = fixed.as_ref().unwrap_or(func);
     let kernel = Kernel::new(name, func, identifier);
     if func.buffers.len() != func.params.len() {
         return Err(kernel.malformed("parameters and buffers differ in number"));

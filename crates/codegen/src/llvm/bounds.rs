@@ -17,6 +17,22 @@ use crate::error::CodegenError;
 const OUTSIDE: &str = "relaxide.outside";
 
 impl Body<'_, '_> {
+    /// The first lane of a vector among those that are marked, of which there is one.
+    fn first_lane_of(&mut self, vector: &Val, marked: &Val) -> Val {
+        if vector.ty.is_scalable() {
+            let name = format!("llvm.experimental.cttz.elts.i64.{}", marked.ty.mangled());
+            let at = self.f.call_with_immediates(&name, Ty::I64, &[marked, &Val::int(Ty::BOOL, 1)], &[1]);
+            return self.f.emit(vector.ty.element(), format_args!("extractelement {vector}, {at}"));
+        }
+        let last = vector.ty.lanes - 1;
+        let mut first = self.f.lane(vector, last);
+        for lane in (0..last).rev() {
+            let (bad, value) = (self.f.lane(marked, lane), self.f.lane(vector, lane));
+            first = self.f.select(&bad, &value, &first);
+        }
+        first
+    }
+
     /// The index, in 64 bits, once all lanes of it that are on have been found inside.
     pub fn checked_index(
         &mut self,
@@ -50,12 +66,7 @@ impl Body<'_, '_> {
         let (fail, go_on) = (self.f.label(), self.f.label());
         self.f.branch_if(&any, fail, go_on);
         self.f.start(fail);
-        // The first lane that is outside, found from the last.
-        let mut wrong = self.f.lane(&index, lanes - 1);
-        for lane in (0..lanes - 1).rev() {
-            let (bad, value) = (self.f.lane(&outside, lane), self.f.lane(&index, lane));
-            wrong = self.f.select(&bad, &value, &wrong);
-        }
+        let wrong = self.first_lane_of(&index, &outside);
         define(self.f.module);
         let head = self.f.module.string(&format!("{}: index ", self.kernel.name));
         let middle = self.f.module.string(&format!(" of {what} is outside of the extent "));

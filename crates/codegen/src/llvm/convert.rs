@@ -202,5 +202,6 @@ impl FunctionText<'_> {
 }
 
 fn half_type(ty: Ty) -> String {
-    if ty.is_vector() { format!("<{} x half>", ty.lanes) } else { "half".to_string() }
+    // The text of the bits' type, with the other name in it.
+    ty.to_string().replace("i16", "half")
 }

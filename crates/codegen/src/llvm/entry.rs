@@ -11,6 +11,7 @@ use std::collections::HashMap;
 
 use relaxide_ir::{BinaryOp, Buffer, PrimExpr, Ref, Var};
 use relaxide_tir::PrimFunc;
+use relaxide_tir::lower::fix_vscale;
 
 use super::{
     function::{FunctionText, Label, join},
@@ -53,6 +54,8 @@ pub(crate) fn write_kernel(
     native: &NativeTarget,
     module: &mut ModuleText,
 ) -> Result<(), CodegenError> {
+    let fixed = if native.has_scalable_vectors() { None } else { fix_vscale(func) };
+    let func = fixed.as_ref().unwrap_or(func);
     let kernel = Kernel::new(name.to_string(), func, native, module);
     if func.buffers.len() != func.params.len() {
         return Err(kernel.malformed("parameters and buffers differ in number"));

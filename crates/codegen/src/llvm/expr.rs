@@ -1,13 +1,13 @@
 //! Scalar and vector expressions.
 
 use relaxide_ir::{
-    BinaryOp, PrimExpr,
+    BinaryOp, DataType, PrimExpr,
     prim::{PrimVisitor, Ramp},
 };
 
 use super::{
     kernel::Body,
-    value::{Kind, Ty, Val},
+    value::{Kind, Ty, Val, lanes_of},
 };
 use crate::error::CodegenError;
 
@@ -94,16 +94,26 @@ impl Body<'_, '_> {
         let (base, stride) = (self.eval(&n.base)?, self.eval(&n.stride)?);
         self.same_type(&base, &stride, "base and stride of a ramp")?;
         let (base, stride) = (self.f.splat(&base, lanes), self.f.splat(&stride, lanes));
-        let element = base.ty.element();
-        let steps: Vec<String> = (0..lanes).map(|lane| Val::int(element, i64::from(lane)).to_string()).collect();
-        let steps = Val::new(base.ty, format!("<{}>", steps.join(", ")));
+        let steps = self.steps(base.ty);
         let offsets = self.f.binary(BinaryOp::Mul, &stride, &steps, self.overflow);
         Ok(self.f.binary(BinaryOp::Add, &base, &offsets, self.overflow))
     }
 
+    /// Each lane's number.
+    fn steps(&mut self, ty: Ty) -> Val {
+        if ty.is_scalable() {
+            let name = if cfg!(feature = "llvm19") { "experimental.stepvector" } else { "stepvector" };
+            return self.f.intrinsic(name, ty, ty, &[]);
+        }
+        let element = ty.element();
+        let steps: Vec<String> = (0..ty.lanes).map(|lane| Val::int(element, i64::from(lane)).to_string()).collect();
+        Val::new(ty, format!("<{}>", steps.join(", ")))
+    }
+
     pub fn lanes(&self, lanes: i64) -> Result<u32, CodegenError> {
-        let count = u32::try_from(lanes).ok().filter(|count| (1..=4096).contains(count));
-        count.ok_or_else(|| self.kernel.malformed(format!("a vector of {lanes} lanes")))
+        let count = i16::try_from(lanes).ok().filter(|count| (1..=4096).contains(&count.unsigned_abs()));
+        let dtype = count.map(|count| DataType::int(32).with_lanes(count as u16));
+        dtype.map(lanes_of).ok_or_else(|| self.kernel.malformed(format!("a vector of {lanes} lanes")))
     }
 
     pub fn same_type(&self, a: &Val, b: &Val, what: &str) -> Result<(), CodegenError> {

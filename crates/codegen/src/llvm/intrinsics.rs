@@ -88,6 +88,11 @@ impl Body<'_, '_> {
             return Ok(value);
         }
         match args.as_slice() {
+            [] if name == "vscale" && !self.kernel.scalable => Ok(Val::int(self.kernel.ty(n.dtype)?, 1)),
+            [] if name == "vscale" => {
+                let ty = self.kernel.ty(n.dtype)?;
+                Ok(self.f.intrinsic("vscale", ty, ty, &[]))
+            }
             [] => self.limit(name, n).ok_or_else(|| unsupported(self)),
             [a, b, c] if name == "fma" && a.ty == b.ty && a.ty == c.ty => {
                 let product = self.f.op("mul", a, b);
@@ -134,15 +139,12 @@ impl Body<'_, '_> {
     fn int_power(&mut self, base: &Val, exponent: &Val) -> Val {
         const POWER: &str = "relaxide.power";
         self.f.module.define(POWER, || INT_POWER.replace("{name}", POWER));
-        let lanes: Vec<Val> = (0..base.ty.lanes)
-            .map(|lane| {
-                let (base, exponent) = (self.f.lane(base, lane), self.f.lane(exponent, lane));
-                let (wide_base, wide_exponent) = (self.f.convert(&base, Ty::I64), self.f.convert(&exponent, Ty::I64));
-                let power = self.f.emit(Ty::I64, format_args!("call i64 @{POWER}({wide_base}, {wide_exponent})"));
-                self.f.convert(&power, base.ty)
-            })
-            .collect();
-        self.f.gather_lanes(&lanes)
+        let element = base.ty.element();
+        self.f.by_lane(&[base, exponent], element, |f, parts| {
+            let (base, exponent) = (f.convert(&parts[0], Ty::I64), f.convert(&parts[1], Ty::I64));
+            let power = f.emit(Ty::I64, format_args!("call i64 @{POWER}({base}, {exponent})"));
+            f.convert(&power, element)
+        })
     }
 
     fn bitwise(&mut self, name: &str, a: &Val, b: &Val) -> Option<Val> {
@@ -192,7 +194,7 @@ impl Body<'_, '_> {
 
     /// The same bits as another type, also with other lanes.
     fn reinterpret(&mut self, a: &Val, to: Ty) -> Option<Val> {
-        let size = |ty: Ty| ty.lanes * ty.kind.bits();
+        let size = |ty: Ty| (ty.is_scalable(), ty.least_lanes() * ty.kind.bits());
         let plain = |ty: Ty| !matches!(ty.kind, Kind::Bool | Kind::Ptr);
         if size(a.ty) != size(to) || !plain(a.ty) || !plain(to) {
             return None;
@@ -229,8 +231,10 @@ impl Body<'_, '_> {
                     "max" => BinaryOp::Max,
                     _ => return None,
                 };
-                Some(self.fold_lanes(op, a.clone()))
+                Some(if a.ty.is_scalable() { self.f.fold_scalable(op, a) } else { self.fold_lanes(op, a.clone()) })
             }
+            // No processor multiplies the lanes of scalable vectors with each other.
+            Kind::Int { .. } if a.ty.is_scalable() && op == "mul" => Some(self.f.fold_scalable(BinaryOp::Mul, a)),
             Kind::Int { signed, .. } => {
                 let full = match (op, signed) {
                     ("add" | "mul", _) => op.to_string(),

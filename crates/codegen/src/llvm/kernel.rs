@@ -48,6 +48,8 @@ pub(crate) struct Kernel {
     /// Lists for the accesses of each buffer, by its data variable: its own alias scope and the scopes of all others.
     aliasing: HashMap<Ref<Var>, (Metadata, Metadata)>,
     pub native_f16: bool,
+    /// Whether the processor has scalable vectors.
+    pub scalable: bool,
     /// For which machine, in errors.
     triple: String,
     /// Whether a product and a sum may become one operation.
@@ -81,7 +83,8 @@ impl Kernel {
         }
         let native_f16 = native.has_f16_conversion();
         let contract = func.attrs.bool(SEPARATE_ROUNDING) != Some(true);
-        Self { name, aliasing, native_f16, triple: native.triple.clone(), contract }
+        let scalable = native.has_scalable_vectors();
+        Self { name, aliasing, native_f16, scalable, triple: native.triple.clone(), contract }
     }
 
     /// What follows a load or store instruction of the buffer.

@@ -3,7 +3,8 @@
 //! A vector access is classified by the shape of its index: `base + lane * stride` with a literal stride is one vector
 //! access (1), a scalar and a broadcast (0), a reversed vector (-1) or one scalar access a lane; any other index is
 //! gathered lane by lane. A predicate turns contiguous accesses into masked ones and the others into LLVM's gather and
-//! scatter, which do not touch memory in lanes that are off.
+//! scatter, which do not touch memory in lanes that are off. Scalable vectors have no list of lanes: what is not a vector
+//! access or a broadcast is gathered and scattered.
 
 use relaxide_ir::{
     BinaryOp, Buffer, PrimExpr, Ref,
@@ -14,7 +15,7 @@ use relaxide_tir::BufferStore;
 use super::{
     kernel::Body,
     ops::Overflow,
-    value::{Ty, Val},
+    value::{Ty, Val, lanes_of},
 };
 use crate::{error::CodegenError, flat_index::flat_index};
 
@@ -42,6 +43,8 @@ enum Pattern {
     Scattered(Vec<Val>),
     /// The same, to every other of a row of elements.
     Alternate(Vec<Val>),
+    /// A vector of pointers.
+    Gathered(Val),
 }
 
 impl Body<'_, '_> {
@@ -121,8 +124,14 @@ impl Body<'_, '_> {
         let flat = self.flat_index(buffer, indices)?;
         let base = self.var(&buffer.data)?;
         let element = self.kernel.ty(buffer.dtype)?;
-        let lanes = u32::from(flat.dtype().lanes);
-        let value = element.with_lanes(element.lanes * lanes);
+        let lanes = lanes_of(flat.dtype());
+        let value = match element.lanes {
+            1 => element.with_lanes(lanes),
+            _ if element.is_scalable() || element.with_lanes(lanes).is_scalable() => {
+                return Err(self.kernel.unsupported("scalable vectors of vectors, or a buffer of them"));
+            }
+            several => element.with_lanes(several * lanes),
+        };
         let pattern = self.pattern(&base, element, &flat, lanes)?;
         let metadata = self.kernel.access_metadata(&buffer.data);
         Ok(Place { pattern, memory: value.in_memory(), value, metadata })
@@ -131,6 +140,9 @@ impl Body<'_, '_> {
     fn pattern(&mut self, base: &Val, element: Ty, flat: &PrimExpr, lanes: u32) -> Result<Pattern, CodegenError> {
         if lanes == 1 {
             return Ok(Pattern::Contiguous(self.element_address(base, element, flat)?));
+        }
+        if element.with_lanes(lanes).is_scalable() {
+            return self.scalable_pattern(base, element, flat);
         }
         let last = i64::from(lanes) - 1;
         if let Some((start, stride)) = linear(flat) {
@@ -170,6 +182,18 @@ impl Body<'_, '_> {
         Ok(Pattern::Scattered(pointers))
     }
 
+    fn scalable_pattern(&mut self, base: &Val, element: Ty, flat: &PrimExpr) -> Result<Pattern, CodegenError> {
+        if let Some((start, stride)) = linear(flat)
+            && let Some(step @ (0 | 1)) = stride.as_int()
+        {
+            let first = self.element_address(base, element, &start)?;
+            return Ok(if step == 1 { Pattern::Contiguous(first) } else { Pattern::Same(first) });
+        }
+        let (indices, memory) = (self.index(flat)?, element.in_memory());
+        let pointers = indices.ty.with_kind(Ty::PTR);
+        Ok(Pattern::Gathered(self.f.emit(pointers, format_args!("getelementptr inbounds {memory}, {base}, {indices}"))))
+    }
+
     pub fn element_pointer(&mut self, base: &Val, element: Ty, index: &Val) -> Val {
         let memory = element.element().in_memory();
         let mut index = index.clone();
@@ -195,6 +219,7 @@ impl Body<'_, '_> {
                 self.reverse(&value)
             }
             Pattern::Alternate(pointers) => self.load_alternate(pointers, place),
+            Pattern::Gathered(pointers) => self.gather(pointers, place, &Val::int(place.memory.with_kind(Ty::BOOL), 1)),
             Pattern::Scattered(pointers) => {
                 let lanes: Vec<Val> =
                     pointers.iter().map(|pointer| self.load_at(pointer, place.memory.element(), place)).collect();
@@ -259,12 +284,23 @@ impl Body<'_, '_> {
         self.f.emit(ty, format_args!("load {ty}, {pointer}, align {align}{}", place.metadata))
     }
 
+    /// The elements that a vector of pointers points to, in the lanes of a mask.
+    fn gather(&mut self, pointers: &Val, place: &Place, mask: &Val) -> Val {
+        let memory = place.memory;
+        let align = Val::int(Ty::I32, memory.kind.alignment() as i64);
+        let name = format!("llvm.masked.gather.{}.{}", memory.mangled(), pointers.ty.mangled());
+        self.f.call_with_immediates(&name, memory, &[pointers, &align, mask, &Val::zero(memory)], &[1])
+    }
+
     fn plain_store(&mut self, place: &Place, value: &Val) {
         match &place.pattern {
             Pattern::Contiguous(pointer) => self.store_at(pointer, value, place),
+            Pattern::Gathered(pointers) => {
+                self.scatter(pointers, place, value, &Val::int(place.memory.with_kind(Ty::BOOL), 1));
+            }
             // Every lane writes the same element; the last one wins.
             Pattern::Same(pointer) => {
-                let last = self.f.lane(value, value.ty.lanes - 1);
+                let last = self.last_lane(value);
                 self.store_at(pointer, &last, place);
             }
             Pattern::Reversed(pointer) => {
@@ -278,6 +314,21 @@ impl Body<'_, '_> {
                 }
             }
         }
+    }
+
+    fn last_lane(&mut self, vector: &Val) -> Val {
+        if !vector.ty.is_scalable() {
+            return self.f.lane(vector, vector.ty.lanes - 1);
+        }
+        let reversed = self.reverse(vector);
+        self.f.lane(&reversed, 0)
+    }
+
+    /// Stores to where a vector of pointers points to, in the lanes of a mask.
+    fn scatter(&mut self, pointers: &Val, place: &Place, value: &Val, mask: &Val) {
+        let align = Val::int(Ty::I32, place.memory.kind.alignment() as i64);
+        let name = format!("llvm.masked.scatter.{}.{}", place.memory.mangled(), pointers.ty.mangled());
+        self.f.effect_call(&name, &[value, pointers, &align, mask], &[2]);
     }
 
     fn store_at(&mut self, pointer: &Val, value: &Val, place: &Place) {
@@ -302,8 +353,6 @@ impl Body<'_, '_> {
             return Ok(self.f.splat_to(&value, memory.lanes));
         }
         let mask = self.matching_mask(mask, memory.lanes)?;
-        let align = Val::int(Ty::I32, memory.kind.alignment() as i64);
-        let zero = Val::zero(memory);
         match &place.pattern {
             Pattern::Contiguous(pointer) => Ok(self.masked_load_at(pointer, place, &mask)),
             Pattern::Reversed(pointer) => {
@@ -315,9 +364,9 @@ impl Body<'_, '_> {
             Pattern::Alternate(pointers) => Ok(self.masked_load_alternate(pointers, place, &mask)),
             Pattern::Scattered(pointers) => {
                 let pointers = self.f.gather_lanes(pointers);
-                let name = format!("llvm.masked.gather.{}.v{}p0", memory.mangled(), memory.lanes);
-                Ok(self.f.call_with_immediates(&name, memory, &[&pointers, &align, &mask, &zero], &[1]))
+                Ok(self.gather(&pointers, place, &mask))
             }
+            Pattern::Gathered(pointers) => Ok(self.gather(pointers, place, &mask)),
         }
     }
 
@@ -333,27 +382,29 @@ impl Body<'_, '_> {
             return Ok(());
         }
         let mask = self.matching_mask(mask, memory.lanes)?;
-        let align = Val::int(Ty::I32, memory.kind.alignment() as i64);
-        let (name, pointers, value, mask) = match &place.pattern {
-            Pattern::Contiguous(pointer) => {
-                (format!("llvm.masked.store.{}.p0", memory.mangled()), pointer.clone(), value.clone(), mask)
-            }
+        match &place.pattern {
+            Pattern::Contiguous(pointer) => self.masked_store_at(pointer, place, value, &mask),
             Pattern::Reversed(pointer) => {
                 let (value, mask) = (self.reverse(value), self.reverse(&mask));
-                (format!("llvm.masked.store.{}.p0", memory.mangled()), pointer.clone(), value, mask)
+                self.masked_store_at(pointer, place, &value, &mask);
             }
             Pattern::Same(pointer) => {
-                let pointers = vec![pointer.clone(); memory.lanes as usize];
-                let name = format!("llvm.masked.scatter.{}.v{}p0", memory.mangled(), memory.lanes);
-                (name, self.f.gather_lanes(&pointers), value.clone(), mask)
+                let pointers = self.f.splat(pointer, memory.lanes);
+                self.scatter(&pointers, place, value, &mask);
             }
             Pattern::Scattered(pointers) | Pattern::Alternate(pointers) => {
-                let name = format!("llvm.masked.scatter.{}.v{}p0", memory.mangled(), memory.lanes);
-                (name, self.f.gather_lanes(pointers), value.clone(), mask)
+                let pointers = self.f.gather_lanes(pointers);
+                self.scatter(&pointers, place, value, &mask);
             }
-        };
-        self.f.effect_call(&name, &[&value, &pointers, &align, &mask], &[2]);
+            Pattern::Gathered(pointers) => self.scatter(pointers, place, value, &mask),
+        }
         Ok(())
+    }
+
+    fn masked_store_at(&mut self, pointer: &Val, place: &Place, value: &Val, mask: &Val) {
+        let align = Val::int(Ty::I32, place.memory.kind.alignment() as i64);
+        let name = format!("llvm.masked.store.{}.p0", place.memory.mangled());
+        self.f.effect_call(&name, &[value, pointer, &align, mask], &[2]);
     }
 
     pub fn matching_mask(&mut self, mask: &Val, lanes: u32) -> Result<Val, CodegenError> {

@@ -20,6 +20,7 @@ mod expr;
 mod function;
 mod intrinsics;
 mod kernel;
+mod lanes;
 mod math;
 mod memory;
 mod module;

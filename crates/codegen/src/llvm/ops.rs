@@ -120,7 +120,8 @@ impl FunctionText<'_> {
             return Val::new(ty, format!("splat ({value})"));
         }
         let first = self.emit(ty, format_args!("insertelement {ty} poison, {value}, i64 0"));
-        self.emit(ty, format_args!("shufflevector {first}, {ty} poison, <{lanes} x i32> zeroinitializer"))
+        let places = Ty::I32.with_lanes(lanes);
+        self.emit(ty, format_args!("shufflevector {first}, {ty} poison, {places} zeroinitializer"))
     }
 
     /// One lane of a vector; a scalar has itself.

@@ -90,6 +90,9 @@ impl Body<'_, '_> {
         let element = self.kernel.ty(buffer.dtype)?;
         let index = self.index(&flat)?;
         let mut numbers = Vec::new();
+        if index.ty.is_scalable() {
+            return Err(self.kernel.unsupported("scalable vectors of elements that share bytes"));
+        }
         for lane in 0..index.ty.lanes {
             let first = self.f.lane(&index, lane);
             let first = self.f.op("mul", &first, &Val::int(Ty::I64, i64::from(element.lanes)));

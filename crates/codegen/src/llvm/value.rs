@@ -28,7 +28,16 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Ty {
     pub kind: Kind,
+    /// Of a scalable vector the multiplier, with [`SCALABLE`] set.
     pub lanes: u32,
+}
+
+/// Marks lanes that are multiplied by what the processor says when the kernel runs.
+const SCALABLE: u32 = 1 << 31;
+
+/// The lanes of a [`Ty`] for the lanes of a TIR type.
+pub(crate) fn lanes_of(dtype: DataType) -> u32 {
+    dtype.scalable_lanes().map_or(u32::from(dtype.lanes), |multiplier| SCALABLE | u32::from(multiplier))
 }
 
 impl Kind {
@@ -122,7 +131,7 @@ impl Ty {
         } else {
             return None;
         };
-        (dtype.lanes > 0).then_some(Ty { kind, lanes: u32::from(dtype.lanes) })
+        (dtype.lanes > 0).then_some(Ty { kind, lanes: lanes_of(dtype) })
     }
 
     pub fn with_lanes(self, lanes: u32) -> Ty {
@@ -142,6 +151,16 @@ impl Ty {
         self.lanes > 1
     }
 
+    /// Whether the number of lanes is known only when the kernel runs.
+    pub fn is_scalable(self) -> bool {
+        self.lanes & SCALABLE != 0
+    }
+
+    /// How many lanes there are at least; of a scalable vector, the multiplier.
+    pub fn least_lanes(self) -> u32 {
+        self.lanes & !SCALABLE
+    }
+
     /// The type in memory: a bool takes a byte, and so does what shares one.
     pub fn in_memory(self) -> Ty {
         if self.kind == Kind::Bool || self.kind.shares_bytes() { self.with_kind(Ty::I8) } else { self }
@@ -155,16 +174,21 @@ impl Ty {
             Kind::Ptr => "p0",
             other => other.text(),
         };
-        if self.is_vector() { format!("v{}{element}", self.lanes) } else { element.to_string() }
+        match (self.is_vector(), self.is_scalable()) {
+            (false, _) => element.to_string(),
+            (true, false) => format!("v{}{element}", self.lanes),
+            (true, true) => format!("nxv{}{element}", self.least_lanes()),
+        }
     }
 }
 
 impl fmt::Display for Ty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_vector() {
-            write!(f, "<{} x {}>", self.lanes, self.kind.text())
-        } else {
-            f.write_str(self.kind.text())
+        let (lanes, element) = (self.least_lanes(), self.kind.text());
+        match (self.is_vector(), self.is_scalable()) {
+            (false, _) => f.write_str(element),
+            (true, false) => write!(f, "<{lanes} x {element}>"),
+            (true, true) => write!(f, "<vscale x {lanes} x {element}>"),
         }
     }
 }

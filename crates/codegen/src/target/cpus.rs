@@ -3,6 +3,41 @@
 //! LLVM's C interface cannot be asked whether it knows a name; given one that it does not know, it prints a warning and
 //! compiles for a processor of twenty years ago. So the names are kept here.
 
+/// Processors of AArch64 that have scalable vectors.
+pub(super) const AARCH64_WITH_SVE: &[&str] = &[
+    "a64fx",
+    "ampere1c",
+    "c1-nano",
+    "c1-premium",
+    "c1-pro",
+    "c1-ultra",
+    "cobalt-100",
+    "cortex-a320",
+    "cortex-a510",
+    "cortex-a520",
+    "cortex-a520ae",
+    "cortex-a710",
+    "cortex-a715",
+    "cortex-a720",
+    "cortex-a720ae",
+    "cortex-a725",
+    "cortex-x2",
+    "cortex-x3",
+    "cortex-x4",
+    "cortex-x925",
+    "fujitsu-monaka",
+    "gb10",
+    "grace",
+    "neoverse-512tvb",
+    "neoverse-n2",
+    "neoverse-n3",
+    "neoverse-v1",
+    "neoverse-v2",
+    "neoverse-v3",
+    "neoverse-v3ae",
+    "olympus",
+];
+
 /// Processors of x86-64 that convert half-precision numbers.
 pub(super) const X86_64_WITH_F16C: &[&str] = &[
     "alderlake",
@@ -112,6 +147,10 @@ pub(super) const AARCH64: &[&str] = &[
     "ampere1a",
     "ampere1b",
     "ampere1c",
+    "c1-nano",
+    "c1-premium",
+    "c1-pro",
+    "c1-ultra",
     "apple-a10",
     "apple-a11",
     "apple-a12",

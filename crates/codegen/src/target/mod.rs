@@ -58,6 +58,17 @@ impl NativeTarget {
         Ok(Self { triple, cpu, features, architecture, opt_level })
     }
 
+    /// Whether the processor has vectors whose length is known only when it runs.
+    pub(crate) fn has_scalable_vectors(&self) -> bool {
+        let said = self.features.split(',').rev().find_map(|feature| match feature {
+            "+sve" | "+sve2" => Some(true),
+            "-sve" => Some(false),
+            _ => None,
+        });
+        let known = || cpus::AARCH64_WITH_SVE.contains(&self.cpu.as_str());
+        self.architecture == Architecture::Aarch64 && said.unwrap_or_else(known)
+    }
+
     /// Whether the processor converts half-precision numbers by an instruction.
     pub(crate) fn has_f16_conversion(&self) -> bool {
         match self.architecture {

@@ -14,6 +14,9 @@ use super::{Packed, Tensor};
 /// AArch64 as kernels are compiled for it here.
 pub const TARGET: &str = "llvm -mtriple=aarch64-linux-gnu";
 
+/// AArch64 with scalable vectors.
+pub const SCALABLE: &str = "llvm -mtriple=aarch64-linux-gnu -mattr=+sve";
+
 /// WebAssembly, with vectors.
 pub const WASM: &str =
     "llvm -mtriple=wasm32-unknown-unknown -mattr=+simd128,+nontrapping-fptoint,+sign-ext,+bulk-memory";
@@ -108,7 +111,8 @@ impl Process {
     pub fn start(library: &Path) -> Self {
         let driver = driver().as_ref().unwrap_or_else(|reason| panic!("{reason}"));
         let mut command = Command::new(driver.emulator);
-        command.args(["-L", SYSTEM]).arg(&driver.program).arg(library);
+        // Scalable vectors are twice as long as the shortest.
+        command.args(["-cpu", "max,sve-default-vector-length=32", "-L", SYSTEM]).arg(&driver.program).arg(library);
         Self::spawn(command)
     }
 

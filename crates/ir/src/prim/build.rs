@@ -13,12 +13,12 @@ pub fn int(value: i64) -> PrimExpr {
 
 /// An integer literal of a given type.
 pub fn int_of(dtype: DataType, value: i64) -> PrimExpr {
-    splat(Ref::new(IntImm { dtype: dtype.element(), value }).into(), dtype.lanes)
+    splat(Ref::new(IntImm { dtype: dtype.element(), value }).into(), dtype)
 }
 
 /// A floating-point literal of a given type.
 pub fn float_of(dtype: DataType, value: f64) -> PrimExpr {
-    splat(Ref::new(FloatImm { dtype: dtype.element(), value }).into(), dtype.lanes)
+    splat(Ref::new(FloatImm { dtype: dtype.element(), value }).into(), dtype)
 }
 
 /// A literal of any numeric type; a fraction given for an integer type is truncated.
@@ -61,17 +61,44 @@ pub fn string(value: impl Into<String>) -> PrimExpr {
     Ref::new(StringImm { value: value.into() }).into()
 }
 
-fn splat(value: PrimExpr, lanes: u16) -> PrimExpr {
-    if lanes > 1 { broadcast(value, i64::from(lanes)) } else { value }
+fn splat(value: PrimExpr, dtype: DataType) -> PrimExpr {
+    if dtype.lanes > 1 { broadcast(value, dtype.lane_count()) } else { value }
 }
 
-/// One value in `lanes` lanes.
+/// By how much the machine's scalable vectors are longer than their shortest.
+pub fn vscale() -> PrimExpr {
+    call(DataType::int(32), VSCALE, vec![])
+}
+
+/// The lanes that an expression stands for: a number, or a multiple of [`vscale`] as minus its multiplier. `None` for any
+/// other expression, and for numbers that no vector has.
+pub fn lanes_of(e: &PrimExpr) -> Option<i64> {
+    let in_range = |lanes: &i64| (1..=i64::from(i16::MAX)).contains(lanes);
+    let is_vscale = |e: &PrimExpr| matches!(e, PrimExpr::Call(n) if n.op == VSCALE);
+    match e {
+        PrimExpr::Int(n) => Some(n.value).filter(in_range),
+        PrimExpr::Cast(n) if n.dtype.is_int() => lanes_of(&n.value),
+        PrimExpr::Binary(n) if n.op == BinaryOp::Mul => {
+            let multiplier = if is_vscale(&n.a) { n.b.as_int() } else { n.a.as_int().filter(|_| is_vscale(&n.b)) };
+            // A multiplier of one would be the type of a scalar.
+            multiplier.filter(in_range).filter(|m| *m > 1).map(|m| -m)
+        }
+        _ => None,
+    }
+}
+
+/// The expression that [`lanes_of`] reads as these lanes.
+pub fn lanes_expr(lanes: i64) -> PrimExpr {
+    if lanes < 0 { mul(vscale(), int_of(DataType::int(32), -lanes)) } else { int_of(DataType::int(32), lanes) }
+}
+
+/// One value in `lanes` lanes; of a scalable vector, minus its multiplier.
 pub fn broadcast(value: impl Into<PrimExpr>, lanes: i64) -> PrimExpr {
     let value = value.into();
     if lanes == 1 { value } else { Ref::new(Broadcast { value, lanes }).into() }
 }
 
-/// The vector `base, base + stride, …`.
+/// The vector `base, base + stride, …`, with lanes as [`broadcast`] counts them.
 pub fn ramp(base: impl Into<PrimExpr>, stride: impl Into<PrimExpr>, lanes: i64) -> PrimExpr {
     let (base, stride) = promote(base.into(), stride.into());
     if lanes == 1 { base } else { Ref::new(Ramp { base, stride, lanes }).into() }
@@ -87,7 +114,7 @@ pub fn cast(dtype: DataType, value: impl Into<PrimExpr>) -> PrimExpr {
         PrimExpr::Int(imm) if dtype.is_float() => float_of(dtype, imm.value as f64),
         PrimExpr::Int(imm) if dtype.is_bool() => int_of(dtype, i64::from(imm.value != 0)),
         PrimExpr::Int(imm) if dtype.is_integer() && holds(dtype, imm.value) => int_of(dtype, imm.value),
-        PrimExpr::Broadcast(b) if i64::from(dtype.lanes) == b.lanes => {
+        PrimExpr::Broadcast(b) if dtype.lane_count() == b.lanes => {
             broadcast(cast(dtype.element(), b.value.clone()), b.lanes)
         }
         _ => Ref::new(Cast { dtype, value }).into(),
@@ -166,10 +193,10 @@ pub fn promote(a: PrimExpr, b: PrimExpr) -> (PrimExpr, PrimExpr) {
         return (a, b);
     }
     if ta.lanes == 1 && tb.lanes > 1 {
-        return promote(broadcast(a, i64::from(tb.lanes)), b);
+        return promote(broadcast(a, tb.lane_count()), b);
     }
     if tb.lanes == 1 && ta.lanes > 1 {
-        return promote(a, broadcast(b, i64::from(ta.lanes)));
+        return promote(a, broadcast(b, ta.lane_count()));
     }
     let fits = |value: i64, ty: DataType| !(ty.is_int() && ty.bits == 32) || holds(ty.element(), value);
     match (literal(&a), literal(&b)) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Binary, BinaryOp, PrimExpr};
+use super::{Binary, BinaryOp, PrimExpr, lanes_expr};
 
 /// How tightly an operator binds; operands that bind less tightly are put in parentheses.
 fn precedence(e: &PrimExpr) -> u8 {
@@ -84,8 +84,8 @@ impl fmt::Display for PrimExpr {
             }
             PrimExpr::Select(n) => write!(f, "select({}, {}, {})", n.condition, n.true_value, n.false_value),
             PrimExpr::Let(n) => write!(f, "let({} = {}, {})", n.var.name, n.value, n.body),
-            PrimExpr::Ramp(n) => write!(f, "ramp({}, {}, {})", n.base, n.stride, n.lanes),
-            PrimExpr::Broadcast(n) => write!(f, "broadcast({}, {})", n.value, n.lanes),
+            PrimExpr::Ramp(n) => write!(f, "ramp({}, {}, {})", n.base, n.stride, lanes_expr(n.lanes)),
+            PrimExpr::Broadcast(n) => write!(f, "broadcast({}, {})", n.value, lanes_expr(n.lanes)),
             PrimExpr::Load(n) => {
                 write!(f, "{}[{}]", n.buffer.name, Commas(&n.indices))?;
                 n.predicate.as_ref().map_or(Ok(()), |p| write!(f, " where {p}"))

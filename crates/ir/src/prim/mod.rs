@@ -19,6 +19,9 @@ pub use functor::{PrimMutator, PrimVisitor, VarMap, free_vars, substitute};
 
 use crate::{Buffer, Var};
 
+/// The call that stands for how much longer the machine's scalable vectors are than their shortest.
+pub const VSCALE: &str = "tirx.vscale";
+
 /// A scalar (or vector) expression.
 #[derive(ObjectEnum, Debug)]
 pub enum PrimExpr {
@@ -199,7 +202,7 @@ pub struct Ramp {
     pub base: PrimExpr,
     /// Difference of neighbours.
     pub stride: PrimExpr,
-    /// How many lanes.
+    /// How many lanes; of a scalable vector, minus its multiplier.
     pub lanes: i64,
 }
 
@@ -209,7 +212,7 @@ pub struct Ramp {
 pub struct Broadcast {
     /// The scalar.
     pub value: PrimExpr,
-    /// How many lanes.
+    /// How many lanes; of a scalable vector, minus its multiplier.
     pub lanes: i64,
 }
 
@@ -255,7 +258,7 @@ impl PrimExpr {
             PrimExpr::Broadcast(e) => e.value.dtype().with_lanes(e.lanes as u16),
             PrimExpr::Load(e) => {
                 let lanes = e.indices.last().map_or(1, |i| i.dtype().lanes);
-                e.buffer.dtype.with_lanes(e.buffer.dtype.lanes * lanes)
+                e.buffer.dtype.with_lanes(e.buffer.dtype.lanes.wrapping_mul(lanes))
             }
             PrimExpr::Call(e) => e.dtype,
         }

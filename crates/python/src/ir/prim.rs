@@ -135,10 +135,10 @@ fn load(args: &Args<'_>) -> Result<Any, Error> {
 
 /// A number of lanes, as a number or as a literal.
 fn lanes(args: &Args<'_>, at: usize) -> Result<i64, Error> {
-    match args.prim(at)?.as_int() {
-        Some(lanes) if (1..=i64::from(u16::MAX)).contains(&lanes) => Ok(lanes),
-        _ => Err(Error::new(ErrorKind::ValueError, "a vector has between 1 and 65535 lanes".to_string())),
-    }
+    prim::lanes_of(&args.prim(at)?).ok_or_else(|| {
+        let message = "a vector has between 1 and 32767 lanes, or a multiple of `T.vscale()` from two on";
+        Error::new(ErrorKind::ValueError, message.to_string())
+    })
 }
 
 /// `(operator, a, b)`; the operator is a name such as `Add`.

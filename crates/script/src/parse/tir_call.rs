@@ -200,11 +200,11 @@ impl Parser<'_> {
 
     fn lanes(&mut self, args: &mut Args) -> Parsed<i64> {
         let e = args.required(self, "lanes")?;
-        let lanes = self.int(e)?;
-        match (1..=i64::from(u16::MAX)).contains(&lanes) {
-            true => Ok(lanes),
-            false => Err(self.error(Code::Type, format!("a vector cannot have {lanes} lanes"), e.range())),
-        }
+        let lanes = self.scalar_expr(e)?;
+        prim::lanes_of(&lanes).ok_or_else(|| {
+            let hint = "write a number, or a multiple of `T.vscale()` from two on";
+            self.error(Code::Type, format!("a vector cannot have {lanes} lanes: {hint}"), e.range())
+        })
     }
 
     /// `T.Let(body, where={x: value})`.

@@ -1,7 +1,7 @@
 //! Scalar expressions, with parentheses only where Python needs them.
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::prim::{Binary, FloatImm, IntImm, PrimCall};
+use relaxide_ir::prim::{Binary, FloatImm, IntImm, PrimCall, lanes_expr};
 use relaxide_ir::{BinaryOp, Buffer, PrimExpr};
 
 use super::Printer;
@@ -114,11 +114,11 @@ impl Printer<'_> {
             }
             PrimExpr::Ramp(r) => {
                 self.uses_tir = true;
-                format!("T.Ramp({}, {}, {})", self.prim(&r.base), self.prim(&r.stride), r.lanes)
+                format!("T.Ramp({}, {}, {})", self.prim(&r.base), self.prim(&r.stride), self.prim(&lanes_expr(r.lanes)))
             }
             PrimExpr::Broadcast(b) => {
                 self.uses_tir = true;
-                format!("T.Broadcast({}, {})", self.prim(&b.value), b.lanes)
+                format!("T.Broadcast({}, {})", self.prim(&b.value), self.prim(&lanes_expr(b.lanes)))
             }
             PrimExpr::Load(l) => match &l.predicate {
                 None => self.element(&l.buffer, &l.indices),
@@ -240,7 +240,7 @@ impl Printer<'_> {
 
     fn slice(&mut self, index: &PrimExpr) -> String {
         match index {
-            PrimExpr::Ramp(r) if r.stride.is_int(1) => {
+            PrimExpr::Ramp(r) if r.stride.is_int(1) && r.lanes > 0 => {
                 let dtype = r.base.dtype();
                 let end = relaxide_ir::prim::add(&r.base, relaxide_ir::prim::int_of(dtype, r.lanes));
                 format!("{}:{}", self.prim(&r.base), self.prim(&end))

@@ -95,7 +95,7 @@ impl Count {
             Stmt::Store(n) => {
                 self.value(&n.value, times);
                 n.indices.iter().for_each(|index| self.value(index, times));
-                self.access(&n.buffer, i64::from(n.value.dtype().lanes), times);
+                self.access(&n.buffer, n.value.dtype().lane_count().abs(), times);
             }
             Stmt::Bind(n) => self.value(&n.value, times),
             Stmt::Evaluate(n) => self.value(&n.value, times),
@@ -129,7 +129,7 @@ impl Count {
     fn bytes_of(&self, buffer: &Ref<Buffer>) -> Option<PrimExpr> {
         let Some(accesses) = self.accesses.get(buffer) else { return Some(prim::int(0)) };
         let elements = buffer.shape.iter().fold(prim::int(1), |product, dim| product * wide(dim));
-        let bits = i64::from(buffer.dtype.bits) * i64::from(buffer.dtype.lanes);
+        let bits = i64::from(buffer.dtype.bits) * buffer.dtype.lane_count().abs();
         let touched = match (elements.as_int(), accesses.as_int()) {
             (Some(a), Some(b)) => prim::int(a.min(b)),
             _ if elements == *accesses => elements,
@@ -163,7 +163,7 @@ struct Inside {
 impl Inside {
     fn operation(&mut self, dtype: DataType) {
         if dtype.is_float() {
-            self.operations.push((dtype.with_lanes(1), i64::from(dtype.lanes)));
+            self.operations.push((dtype.with_lanes(1), dtype.lane_count().abs()));
         }
     }
 
@@ -197,7 +197,7 @@ impl PrimVisitor for Inside {
                 self.either(&n.true_value, &n.false_value);
             }
             PrimExpr::Load(n) => {
-                self.loads.push((n.buffer.clone(), n.indices.last().map_or(1, |i| i64::from(i.dtype().lanes))));
+                self.loads.push((n.buffer.clone(), n.indices.last().map_or(1, |i| i.dtype().lane_count().abs())));
                 self.walk_prim(e);
             }
             PrimExpr::Call(n) => match (Intrinsic::of_call(&n.op), n.args.as_slice()) {

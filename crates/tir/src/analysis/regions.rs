@@ -143,7 +143,9 @@ impl Touched {
 
     fn point(&self, buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> Ref<BufferRegion> {
         let range = |index: &PrimExpr| match index {
-            PrimExpr::Ramp(n) => Ref::new(Range { min: n.base.clone(), extent: &n.stride * (n.lanes - 1) + 1 }),
+            PrimExpr::Ramp(n) => {
+                Ref::new(Range { min: n.base.clone(), extent: &n.stride * (prim::lanes_expr(n.lanes) - 1) + 1 })
+            }
             _ => Ref::new(Range { min: index.clone(), extent: prim::int_of(index.dtype().element(), 1) }),
         };
         Ref::new(BufferRegion { buffer: buffer.clone(), region: indices.iter().map(range).collect() })

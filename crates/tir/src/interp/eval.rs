@@ -118,6 +118,7 @@ impl Interp {
             }
             Intrinsic::CheckedIndex => self.checked_index(n, lane),
             Intrinsic::Prefetch => Ok(Scalar::Int(0)),
+            Intrinsic::VScale => Ok(Scalar::Int(1)),
             Intrinsic::VectorReduceAdd
             | Intrinsic::VectorReduceMul
             | Intrinsic::VectorReduceMin

@@ -49,6 +49,7 @@ use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::{Buffer, Var};
 
 use crate::PrimFunc;
+use crate::lower::fix_vscale;
 use memory::{Memory, View};
 pub use scalar::Scalar;
 use scalar::Value;
@@ -211,6 +212,8 @@ pub fn run(func: &PrimFunc, args: &[Arg]) -> Result<Option<Scalar>> {
     if args.len() != func.params.len() {
         return Err(InterpError::ArgumentCount { expected: func.params.len(), given: args.len() });
     }
+    let fixed = fix_vscale(func);
+    let func = fixed.as_ref().unwrap_or(func);
     let mut interp = Interp::default();
     interp.bind_scalars(func, args)?;
     interp.bind_tensors(func, args)?;

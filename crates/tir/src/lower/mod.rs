@@ -22,6 +22,7 @@ mod simplify;
 mod single_definition;
 mod unroll;
 mod vectorize;
+mod vscale;
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,8 @@ mod tests;
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{PassError, PassInfo, PassResult};
 use relaxide_ir::{BaseFunc, IRModule};
+
+pub use vscale::fix_vscale;
 
 use crate::PrimFunc;
 use crate::verify::{VerifyError, verify};

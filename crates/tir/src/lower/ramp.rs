@@ -27,15 +27,16 @@ fn is_widened_index(n: &Cast) -> bool {
     n.dtype.lanes > 1 && n.dtype.is_int() && from.is_int() && n.dtype.bits >= from.bits && !is_data(&n.value)
 }
 
-fn rebuild(base: PrimExpr, stride: PrimExpr, lanes: u16) -> PrimExpr {
+fn rebuild(base: PrimExpr, stride: PrimExpr, lanes: i64) -> PrimExpr {
     match stride.as_int() {
-        Some(0) => prim::broadcast(base, i64::from(lanes)),
-        _ => prim::ramp(base, stride, i64::from(lanes)),
+        Some(0) => prim::broadcast(base, lanes),
+        _ => prim::ramp(base, stride, lanes),
     }
 }
 
-fn lanes_of(a: &PrimExpr, b: &PrimExpr) -> u16 {
-    a.dtype().lanes.max(b.dtype().lanes)
+fn lanes_of(a: &PrimExpr, b: &PrimExpr) -> i64 {
+    let wider = if a.dtype().is_scalar() { b } else { a };
+    wider.dtype().lane_count()
 }
 
 /// `a + b`
@@ -71,7 +72,7 @@ pub(super) fn mul(a: &PrimExpr, b: &PrimExpr) -> PrimExpr {
 pub(super) fn cast(dtype: DataType, a: PrimExpr) -> PrimExpr {
     let converted = prim::cast(dtype, a);
     match linear(&converted) {
-        Some((base, stride)) if converted.dtype().lanes > 1 => rebuild(base, stride, converted.dtype().lanes),
+        Some((base, stride)) if converted.dtype().lanes > 1 => rebuild(base, stride, converted.dtype().lane_count()),
         _ => converted,
     }
 }

@@ -9,7 +9,8 @@
 //! condition that depends on it becomes a predicate of the loads and stores below it, so that no lane touches what its
 //! iteration would not.
 //!
-//! A loop becomes serial instead, with nothing lost but speed, where its extent is symbolic or very large, or where its body
+//! An extent of `T.vscale() * 4` gives scalable vectors. A loop becomes serial instead, with nothing lost but speed, where its
+//! extent is symbolic in another way or very large, or where its body
 //! has what no vector can do: scratch of its own, a store to one place from every lane, an inner loop or a choice of
 //! statements by lane, a call that is not element-wise, a division that might trap in a lane that is off.
 //!
@@ -27,7 +28,7 @@ use crate::functor::StmtMutator;
 use crate::intrin::Intrinsic;
 use crate::stmt::*;
 
-/// Most lanes that a loop may become.
+/// Most lanes that a loop may become, or the multiplier of scalable ones.
 const MAX_LANES: i64 = 128;
 
 /// A kernel without vectorized loops.
@@ -55,7 +56,8 @@ impl StmtMutator for VectorizeLoops {
         }
         // Inner vectorized loops first: what they leave are vectors, which an outer one cannot widen, or serial loops.
         let body = self.mutate_stmt(&n.body);
-        if let Some(lanes) = n.extent.as_int().filter(|lanes| self.into_vectors && (2..=MAX_LANES).contains(lanes)) {
+        let lanes = prim::lanes_of(&n.extent).filter(|_| self.into_vectors);
+        if let Some(lanes) = lanes.filter(|lanes| (2..=MAX_LANES).contains(&lanes.abs())) {
             let counter = prim::ramp(n.min.clone(), prim::int_of(n.var.dtype(), 1), lanes);
             let vars = HashMap::from([(n.var.clone(), counter)]);
             if let Some(vector) = (Vectorize { lanes, vars, mask: None }).stmt(&body) {

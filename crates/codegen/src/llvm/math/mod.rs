@@ -104,13 +104,9 @@ impl FunctionText<'_> {
         let Some(first) = args.first() else { return Val::zero(Ty::F32) };
         let element = first.ty.element();
         let symbol = if element.kind == Kind::F32 { format!("{name}f") } else { name.to_string() };
-        let lanes: Vec<Val> = (0..first.ty.lanes)
-            .map(|lane| {
-                let parts: Vec<Val> = args.iter().map(|arg| self.lane(arg, lane)).collect();
-                let parts: Vec<&Val> = parts.iter().collect();
-                self.call(&symbol, element, &parts)
-            })
-            .collect();
-        self.gather_lanes(&lanes)
+        self.by_lane(args, element, |this, parts| {
+            let parts: Vec<&Val> = parts.iter().collect();
+            this.call(&symbol, element, &parts)
+        })
     }
 }
