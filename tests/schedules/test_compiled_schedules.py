@@ -7,9 +7,20 @@ from kernels import KERNELS
 from sequences import SEQUENCES
 
 import relaxide
-from relaxide import s_tir
+from relaxide import s_tir, tirx
 
 RANDOM = np.random.default_rng(3)
+
+SCALE = """
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((100,), "float32"), B: T.Buffer((100,), "float32")):
+        for i in range(100):
+            with T.sblock("B"):
+                v = T.axis.spatial(100, i)
+                B[v] = A[v] * T.float32(2)
+"""
 
 
 def schedule(kernel):
@@ -85,3 +96,19 @@ def run_where_parameters_are_laid_out_anew(module, arrays):
         for array, shape in zip(arrays, shapes)
     ]
     return run(module, *(np.ascontiguousarray(array) for array in given))
+
+
+def test_vectors_as_long_as_the_machine_has_them():
+    sch = s_tir.Schedule(relaxide.script.from_source(SCALE))
+    (i,) = sch.get_loops(sch.get_sblock("B"))
+    _, inner = sch.split(i, [None, 4 * tirx.op.vscale()])
+    sch.vectorize(inner)
+    assert "T.vectorized(T.vscale() * 4)" in sch.mod.script()
+    assert "factors=[None, 4 * T.vscale()]" in str(sch.trace)
+    numbers = RANDOM.random(100, "float32")
+    np.testing.assert_array_equal(run(sch.mod, numbers, np.zeros(100, "float32")), 2 * numbers)
+
+
+def test_lanes_that_no_vector_has_are_refused():
+    with pytest.raises(ValueError, match=r"between 1 and 32767 lanes, or a multiple of `T.vscale\(\)` from two on"):
+        tirx.Ramp(0, 1, tirx.op.vscale())

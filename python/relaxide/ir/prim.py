@@ -151,7 +151,8 @@ class Let(ExprWithOp):
 
 @register_object("prim.Ramp")
 class Ramp(ExprWithOp):
-    """The vector ``base, base + stride, …`` of so many lanes."""
+    """The vector ``base, base + stride, …`` of so many lanes, or of a multiple of ``T.vscale()``, which reads back as minus
+    its multiplier."""
 
     def __init__(self, base, stride, lanes, span=None):
         self.__init_handle_by_constructor__(_api.prim.Ramp, base, stride, lanes)

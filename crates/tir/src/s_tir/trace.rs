@@ -280,7 +280,8 @@ impl Names {
         let known: VarMap = free_vars(e).into_iter().map(|v| (v.clone(), PrimExpr::from(&named(v).0))).collect();
         match e {
             PrimExpr::Float(n) => float(n.value),
-            _ => substitute(e, &known).to_string(),
+            // The one call that a factor may be, as Python names it.
+            _ => substitute(e, &known).to_string().replace("vscale()", "T.vscale()"),
         }
     }
 
