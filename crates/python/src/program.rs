@@ -22,7 +22,7 @@ impl Target {
             Ok(dict) => dict_text(dict)?,
             Err(_) => target.extract::<String>()?,
         };
-        text.parse().map(Target).map_err(|error: ir::target::TargetError| PyValueError::new_err(error.to_string()))
+        text.parse().map(Target).map_err(|error: ir::target::TargetError| compiler(error.into()))
     }
 
     fn __repr__(&self) -> String {
