@@ -21,6 +21,11 @@ def build(module):
     return relax.build(module, "llvm")
 
 
+def test_a_target_that_does_not_exist_has_a_code():
+    text = message(lambda: relax.build(relaxide.IRModule({}), "lvm"), ValueError)
+    assert text.startswith("error[E0401]: unknown target kind `lvm` (did you mean llvm?)"), text
+
+
 def test_a_pass_shows_the_line_that_it_refuses():
     @I.ir_module
     class Program:

@@ -70,6 +70,21 @@ def test_containers_nest():
     assert echo({"a": 1, "b": [2]}) == {"a": 1, "b": (2,)}
 
 
+def test_a_container_that_holds_itself_is_refused():
+    around, table = [], {}
+    around.append([around])
+    table["self"] = [table]
+    for value in (around, table):
+        with pytest.raises(RecursionError, match="more than 1000 levels deep; does it hold itself"):
+            tvm.runtime.convert(value)
+    assert len(tvm.runtime.convert([[1]])) == 1
+
+
+def test_an_object_with_every_attribute_is_no_program():
+    with pytest.raises(TypeError):
+        tvm.relax.build(tvm.script.ir.IRModule({}), "llvm")
+
+
 def test_a_missing_function_is_named():
     with pytest.raises(ValueError, match="no.such.function"):
         tvm.get_global_func("no.such.function")

@@ -3,6 +3,8 @@
 //! The types that calls are made of most (tensors, numbers, text, `None`) are told by their exact type, one comparison of
 //! addresses each; everything else by asking what it can do, in the order that `tvm_ffi` asks.
 
+use std::cell::Cell;
+
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
@@ -90,9 +92,38 @@ pub fn from_py(value: &Bound<'_, PyAny>) -> PyResult<Any> {
     if let Some(own) = own_class(value) {
         return Ok(own);
     }
+    let _level = Level::enter()?;
     match container(value)? {
         Some(value) => Ok(value),
         None => foreign(value),
+    }
+}
+
+/// Values inside of values that are converted; Python's own limit. A list may hold itself.
+const MOST_LEVELS: u32 = 1000;
+
+/// One level of nested values.
+struct Level;
+
+thread_local! {
+    static LEVELS: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Level {
+    fn enter() -> PyResult<Level> {
+        let levels = LEVELS.get();
+        if levels == MOST_LEVELS {
+            let message = format!("a value holds values more than {MOST_LEVELS} levels deep; does it hold itself?");
+            return Err(pyo3::exceptions::PyRecursionError::new_err(message));
+        }
+        LEVELS.set(levels + 1);
+        Ok(Level)
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        LEVELS.set(LEVELS.get() - 1);
     }
 }
 
@@ -176,7 +207,8 @@ fn foreign(value: &Bound<'_, PyAny>) -> PyResult<Any> {
         if let Some(converted) = number(value)? {
             return Ok(converted);
         }
-        if value.hasattr(intern!(py, "asobject"))? {
+        // Of its class: there are objects that have an attribute of any name.
+        if value.get_type().hasattr(intern!(py, "asobject"))? {
             return from_py(&value.call_method0(intern!(py, "asobject"))?);
         }
     }
