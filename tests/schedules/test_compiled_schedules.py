@@ -109,6 +109,14 @@ def test_vectors_as_long_as_the_machine_has_them():
     np.testing.assert_array_equal(run(sch.mod, numbers, np.zeros(100, "float32")), 2 * numbers)
 
 
+def test_lanes_in_front_of_a_limit():
+    for dtype, lanes in (("bool", "T.vscale() * 4"), ("bool", "8")):
+        dtype += "xvscalex4" if "vscale" in lanes else "x8"
+        mask = tirx.op.get_active_lane_mask(dtype, tirx.Var("i", "int64"), 5)
+        assert str(mask) == f"T.Ramp(i, T.int64(1), {lanes}) < T.Broadcast(T.int64(5), {lanes})"
+        assert str(mask.dtype) == dtype
+
+
 def test_lanes_that_no_vector_has_are_refused():
     with pytest.raises(ValueError, match=r"between 1 and 32767 lanes, or a multiple of `T.vscale\(\)` from two on"):
         tirx.Ramp(0, 1, tirx.op.vscale())

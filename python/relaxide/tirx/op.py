@@ -3,7 +3,7 @@
 from ..ffi import dtype as _dtype
 from ..ir import _api
 from ..ir.expr import Expr
-from ..ir.prim import StringImm, const
+from ..ir.prim import Broadcast, Ramp, StringImm, const
 
 
 def _intrinsic(name, dtype=None):
@@ -88,6 +88,15 @@ def _joined(op, conditions):
 def vscale():
     """How many times longer the machine's scalable vectors are than their shortest; one where it has none."""
     return call_intrin("int32", "tirx.vscale")
+
+
+def get_active_lane_mask(dtype, base, limit):
+    """Which lanes of a vector that begins at ``base`` lie in front of ``limit``: a comparison of as many lanes as ``dtype`` has."""
+    lanes = _dtype(dtype).lanes
+    # The lanes of scalable vectors are negative numbers of sixteen bits.
+    count = vscale() * (2**16 - lanes) if lanes >= 2**15 else lanes
+    base, limit = (const(e) if isinstance(e, int) else e for e in (base, limit))
+    return Ramp(base, 1, count) < Broadcast(limit, count)
 
 
 def min_value(dtype, span=None):

@@ -190,6 +190,14 @@ impl Parser<'_> {
                 let lanes = self.lanes(args)?;
                 Ref::new(Broadcast { value, lanes }).into()
             }
+            // Lanes of a vector that begins at a base and ends at a limit: a comparison like others.
+            "get_active_lane_mask" => {
+                let e = args.required(self, "dtype")?;
+                let lanes = self.dtype(e)?.lane_count();
+                let (base, limit) = self.two(args)?;
+                let places = prim::ramp(base, 1, lanes);
+                prim::binary(BinaryOp::Lt, places, prim::broadcast(limit, lanes))
+            }
             "StringImm" => {
                 let e = args.required(self, "value")?;
                 prim::string(self.text(e)?)
