@@ -33,14 +33,16 @@ use crate::schedule::{Axis, Cx, Refusal, nest};
 /// of a cache together.
 const DEEP_TILES_PER_BLOCK: i64 = 6;
 
-/// Rows of B that are asked for ahead while it is packed.
-const ROWS_AHEAD: i64 = 4;
+/// Elements of B that are asked for ahead while it is packed.
+const ELEMENTS_AHEAD: i64 = 1024;
 
 /// Panels in memory.
 struct Panels {
     buffer: Ref<Buffer>,
     /// Where they begin.
     start: PrimExpr,
+    /// Columns of all of them, at most.
+    width: i64,
 }
 
 impl Plan {
@@ -51,7 +53,8 @@ impl Plan {
             return self.packed_in_blocks(cx, part, width, &blocks);
         }
         let dtype = self.c.reduce.stage.output.dtype;
-        let panels = Panels { buffer: Buffer::new("panels", dtype, [mul(int(width), self.depth())]), start: int(0) };
+        let panels =
+            Panels { buffer: Buffer::new("panels", dtype, [mul(int(width), self.depth())]), start: int(0), width };
         let pack = self.pack(cx, part, &panels)?;
         let tiles = self.row_blocks(part, TILES_PER_BLOCK, |rows| self.tiles(cx, rows, &panels, None))?;
         Ok(Stmt::seq([Stmt::alloc(&panels.buffer), pack, tiles]))
@@ -64,7 +67,7 @@ impl Plan {
     fn packed_in_blocks(&self, cx: &mut Cx, part: &Part, width: i64, blocks: &DepthBlocks) -> Result<Stmt, Refusal> {
         let dtype = self.c.reduce.stage.output.dtype;
         let buffer = Buffer::new("panels", dtype, [int(width * blocks.size * blocks.count)]);
-        let panels = Panels { buffer, start: mul(blocks.start(), int(width)) };
+        let panels = Panels { buffer, start: mul(blocks.start(), int(width)), width };
         let rows = DEEP_TILES_PER_BLOCK * self.shape.rows;
         let rows = part.height.as_int().filter(|height| *height < rows).unwrap_or(rows);
         let rows = (rows + self.shape.rows - 1) / self.shape.rows * self.shape.rows;
@@ -152,11 +155,11 @@ impl Plan {
     }
 
     /// Requests for B's chunk some rows on: each of its rows lies in another page, where the processor does not guess.
-    fn ask(&self, cx: &mut Cx, part: &Part, depth: &[Axis], map: &VarMap) -> Option<Stmt> {
+    fn ask(&self, cx: &mut Cx, part: &Part, panels: &Panels, depth: &[Axis], map: &VarMap) -> Option<Stmt> {
         let (axis, k) = (self.c.inner.last()?, depth.last()?);
         let loads = loads(&self.c.column);
         let [read] = loads.as_slice() else { return None };
-        let later = min(add(PrimExpr::from(&k.var), int(ROWS_AHEAD)), sub(&k.extent, int(1)));
+        let later = min(add(PrimExpr::from(&k.var), int(ELEMENTS_AHEAD / panels.width)), sub(&k.extent, int(1)));
         let (line, row) = (Var::dim("line"), Var::dim("later"));
         let mut map = map.clone();
         map.insert(axis.var.clone(), PrimExpr::from(&row));
@@ -188,7 +191,7 @@ impl Plan {
         let (start, count) = (part.x0.clone(), &part.count);
         if self.c.column_is_contiguous() {
             let row = nest::tiles_then_vectors(start, count, self.lanes, self.shape.vectors, |tile| copy(&tile))?;
-            let ask = self.ask(cx, part, &fresh, &map);
+            let ask = self.ask(cx, part, panels, &fresh, &map);
             return Ok(nest::serial(&fresh, Stmt::seq(ask.into_iter().chain([row]))));
         }
         nest::tiles_then_vectors(start, count, self.lanes, self.shape.vectors, |tile| {
