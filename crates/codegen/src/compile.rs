@@ -16,7 +16,7 @@ use relaxide_tir::PrimFunc;
 use crate::{
     cache::{Cache, CacheUse, Key},
     error::CodegenError,
-    llvm::{self, DebugInfo, ENTRY_PREFIX, ModuleText, global_name},
+    llvm::{self, DebugInfo, ENTRY_PREFIX, Helpers, ModuleText, Written, global_name},
     rejection,
     shards::{originals, split},
     target::{Architecture, NativeTarget},
@@ -44,8 +44,8 @@ struct Shard {
     text: String,
     foreign: Vec<String>,
     slots: BTreeSet<String>,
-    /// Whether no kernel has loops without any vector.
-    in_vectors: bool,
+    /// How far its kernels' loops are written in vectors.
+    written: Written,
 }
 
 /// What a thread made of a part.
@@ -57,9 +57,14 @@ struct Part {
 }
 
 /// What LLVM does to kernels. Schedules have already chosen and unrolled the loops, written the vectors and inlined what
-/// should be, so that half of LLVM's usual pipeline finds nothing to do, at twice the price: no inliner, no unroller, no
-/// interprocedural pass. The vectorizers remain, for kernels that no schedule rule took; see [`passes`].
+/// should be, so that most of LLVM's usual pipeline finds nothing to do, at several times the price: no inliner, no unroller,
+/// no interprocedural pass.
 const PASSES: &str = "globaldce,function(\
+    simplifycfg,sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,\
+    loop-mssa(loop-rotate,licm),loop(indvars),gvn,simplifycfg)";
+
+/// The same for kernels that no schedule rule took, wholly or in part: whose loops are to be made into vectors.
+const PASSES_FOR_SCALARS: &str = "globaldce,function(\
     simplifycfg,sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,\
     loop-mssa(loop-rotate,licm,simple-loop-unswitch<no-nontrivial;trivial>),\
     loop(indvars,loop-idiom,loop-deletion),\
@@ -67,18 +72,21 @@ const PASSES: &str = "globaldce,function(\
     loop-vectorize,slp-vectorizer,\
     instcombine<no-verify-fixpoint>,loop-mssa(licm),simplifycfg)";
 
-/// [`PASSES`], as far as they are of use: in kernels that are written in vectors there is no scalar code to make vectors of.
-/// And as far as this LLVM can be trusted with them: the loop vectorizer of LLVM 19 groups loads of `a[(3 * i) % 64]` as if
-/// their index never wrapped around, and computes wrong results.
-fn passes(native: &NativeTarget, in_vectors: bool) -> String {
+/// The passes that are of use. And as far as this LLVM can be trusted with them: the loop vectorizer of LLVM 19 groups loads of
+/// `a[(3 * i) % 64]` as if their index never wrapped around, and computes wrong results.
+fn passes(native: &NativeTarget, written: Written) -> String {
     if native.opt_level == 0 {
         return "default<O0>".to_owned();
     }
-    let mut passes = PASSES.to_owned();
-    if in_vectors {
-        passes = passes.replace("slp-vectorizer,", "");
+    let mut passes = match written {
+        Written::InVectors => PASSES.to_owned(),
+        Written::InBoth => PASSES_FOR_SCALARS.replace("slp-vectorizer,", ""),
+        Written::InScalars => PASSES_FOR_SCALARS.to_owned(),
+    };
+    if cfg!(feature = "llvm19") {
+        passes = passes.replace("loop-vectorize,", "");
     }
-    if cfg!(feature = "llvm19") { passes.replace("loop-vectorize,", "") } else { passes }
+    passes
 }
 
 /// How kernels are compiled, apart from the target.
@@ -107,12 +115,22 @@ pub fn compile_with(
     let names = names_of(funcs)?;
     let originals = originals(funcs);
     // Objects of WebAssembly are not joined here: there is one.
-    let shards = match native.architecture {
+    let mut shards = match native.architecture {
         Architecture::Wasm32 => vec![(0..funcs.len()).collect()],
         Architecture::X86_64 | Architecture::Aarch64 => split(funcs, &originals),
     };
+    // What the entries of all parts call is a part of its own, without kernels.
+    let several = shards.len() > 1;
+    if several {
+        shards.push(Vec::new());
+    }
     let compile_shard = |_: usize, indices: &Vec<usize>| -> Result<Part, CodegenError> {
-        let shard = write_shard(funcs, &names, &originals, indices, (&native, settings.debug))?;
+        let helpers = match several {
+            true if indices.is_empty() => Helpers::ForAll,
+            true => Helpers::Elsewhere,
+            false => Helpers::Here,
+        };
+        let shard = write_shard(funcs, &names, &originals, (indices, helpers), (&native, settings.debug))?;
         let kernels = || indices.iter().map(|&index| (names[index].as_str(), &funcs[index]));
         let (object, used) =
             reuse(settings.cache, &shard, &native, || emit(&shard, kernels(), &native, FileType::Object))?;
@@ -142,7 +160,7 @@ fn reuse(
     make: impl FnOnce() -> Result<Vec<u8>, CodegenError>,
 ) -> Result<(Vec<u8>, CacheUse), CodegenError> {
     let Some(cache) = cache else { return Ok((make()?, CacheUse::default())) };
-    let key = Key::of(&shard.text, native, &passes(native, shard.in_vectors));
+    let key = Key::of(&shard.text, native, &passes(native, shard.written));
     if let Some(object) = cache.find(&key) {
         return Ok((object, CacheUse { found: 1, ..CacheUse::default() }));
     }
@@ -161,7 +179,7 @@ fn emit<'k>(
 ) -> Result<Vec<u8>, CodegenError> {
     let (machine, context) = (native.machine()?, Context::create());
     let module = read(&context, shard).map_err(|error| rejection::locate(kernels, native, error))?;
-    optimize(&module, &machine, &passes(native, shard.in_vectors))?;
+    optimize(&module, &machine, &passes(native, shard.written))?;
     write(&module, &machine, form)
 }
 
@@ -169,7 +187,7 @@ fn emit<'k>(
 pub fn llvm_text(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<String, CodegenError> {
     let native = NativeTarget::resolve(target)?;
     let all: Vec<usize> = (0..funcs.len()).collect();
-    Ok(write_shard(funcs, &names_of(funcs)?, &originals(funcs), &all, (&native, None))?.text)
+    Ok(write_shard(funcs, &names_of(funcs)?, &originals(funcs), (&all, Helpers::Here), (&native, None))?.text)
 }
 
 /// The kernels as assembly, after all passes.
@@ -177,7 +195,7 @@ pub fn assembly(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<String, Code
     let native = NativeTarget::resolve(target)?;
     let names = names_of(funcs)?;
     let all: Vec<usize> = (0..funcs.len()).collect();
-    let shard = write_shard(funcs, &names, &originals(funcs), &all, (&native, None))?;
+    let shard = write_shard(funcs, &names, &originals(funcs), (&all, Helpers::Here), (&native, None))?;
     let kernels = names.iter().map(String::as_str).zip(funcs);
     let assembly = emit(&shard, kernels, &native, FileType::Assembly)?;
     Ok(String::from_utf8_lossy(&assembly).into_owned())
@@ -205,10 +223,13 @@ fn write_shard(
     funcs: &[Ref<PrimFunc>],
     names: &[String],
     originals: &[usize],
-    indices: &[usize],
+    (indices, helpers): (&[usize], Helpers),
     (native, debug): (&NativeTarget, Option<&Arc<DebugInfo>>),
 ) -> Result<Shard, CodegenError> {
-    let mut text = ModuleText::new(native.architecture).with_debug(debug);
+    let mut text = ModuleText::new(native.architecture).with_debug(debug).with_helpers(helpers);
+    if helpers == Helpers::ForAll {
+        llvm::write_helpers(&mut text);
+    }
     for &index in indices {
         let shared = (originals[index] != index).then(|| names[originals[index]].as_str());
         llvm::write_kernel(&names[index], &funcs[index], shared, native, &mut text)?;
@@ -221,8 +242,8 @@ fn write_shard(
     let layout = native.machine()?.get_target_data().get_data_layout();
     let layout = layout.as_str().to_string_lossy().into_owned();
     let (foreign, slots) = (text.foreign_functions().to_vec(), text.slots().clone());
-    let in_vectors = indices.iter().all(|&index| !llvm::is_scalar_loops(&funcs[index].body));
-    Ok(Shard { text: text.finish(&native.triple, &layout), foreign, slots, in_vectors })
+    let written = indices.iter().map(|&index| Written::of(&funcs[index].body)).min().unwrap_or(Written::InVectors);
+    Ok(Shard { text: text.finish(&native.triple, &layout), foreign, slots, written })
 }
 
 /// The kernel that goes by the name `main` too: the only one of a library.

@@ -141,10 +141,15 @@ impl<'m> FunctionText<'m> {
     }
 
     /// A stack slot of `count` elements, allocated once per call of the function whatever loop it is asked for in.
+    ///
+    /// Several are one array: `alloca float, i64 24` is no slot that LLVM's first pass would take apart into registers.
     pub fn stack_slot(&mut self, ty: impl Display, count: u64, alignment: u64) -> Val {
         let number = self.values;
         self.values += 1;
-        let _ = writeln!(self.stack_slots, "  %v{number} = alloca {ty}, i64 {count}, align {alignment}");
+        let _ = match count {
+            1 => writeln!(self.stack_slots, "  %v{number} = alloca {ty}, align {alignment}"),
+            _ => writeln!(self.stack_slots, "  %v{number} = alloca [{count} x {ty}], align {alignment}"),
+        };
         Val { depth: 0, ..Val::new(Ty::PTR, format!("%v{number}")) }
     }
 

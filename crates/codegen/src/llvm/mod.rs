@@ -40,9 +40,15 @@ mod value;
 pub use debug::DebugInfo;
 pub(crate) use entry::{ENTRY_PREFIX, index, write_kernel};
 pub(crate) use function::NOTE;
-pub(crate) use module::{ModuleText, global_name};
+pub(crate) use module::{Helpers, ModuleText, global_name};
 pub(crate) use ops::Overflow;
 pub(crate) use packed::LIBRARY_CONTEXT;
 pub(crate) use registration::{REGISTER, registration};
-pub(crate) use stmt::{first_line, is_scalar_loops};
+pub(crate) use stmt::{Written, first_line};
 pub(crate) use value::{Kind, Ty};
+
+/// Writes the functions that check arguments and raise errors, for modules that have them elsewhere.
+pub(crate) fn write_helpers(module: &mut ModuleText) {
+    raise::define(module);
+    tensor_check::define(module);
+}

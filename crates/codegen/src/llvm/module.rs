@@ -32,6 +32,19 @@ pub(crate) struct ModuleText {
     pub unit: Option<Unit>,
     /// Whether addresses have 32 bits.
     short_addresses: bool,
+    helpers: Helpers,
+}
+
+/// Where the functions are that all entries use: those that check arguments and raise errors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Helpers {
+    /// In this module, for it alone.
+    #[default]
+    Here,
+    /// In this module, for all that are linked with it.
+    ForAll,
+    /// In another module.
+    Elsewhere,
 }
 
 /// The number of a metadata node.
@@ -48,6 +61,29 @@ impl ModuleText {
     /// An empty module for a machine.
     pub fn new(architecture: Architecture) -> Self {
         Self { short_addresses: architecture == Architecture::Wasm32, ..Self::default() }
+    }
+
+    /// The same with helper functions elsewhere, or here for others.
+    pub fn with_helpers(self, helpers: Helpers) -> Self {
+        Self { helpers, ..self }
+    }
+
+    /// Writes a helper function once, or declares it where another module has it: `define ptr @name(ptr %a) {` …, with
+    /// `{linkage}` behind `define`.
+    pub fn helper(&mut self, name: &str, declaration: &str, definition: impl FnOnce(&mut Self) -> String) {
+        if self.globals.contains_key(name) {
+            return;
+        }
+        let linkage = match self.helpers {
+            Helpers::Here => "internal",
+            Helpers::ForAll => "hidden",
+            Helpers::Elsewhere => {
+                self.globals.insert(name.to_string(), format!("declare hidden {declaration}"));
+                return;
+            }
+        };
+        let text = definition(self).replace("{linkage}", linkage);
+        self.globals.insert(name.to_string(), text);
     }
 
     /// Makes functions note from which statement each instruction comes.

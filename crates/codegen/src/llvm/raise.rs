@@ -50,28 +50,30 @@ pub(super) fn refusals(module: &mut ModuleText, rows: &[[String; 3]]) -> String 
 
 /// Writes the functions that raise, unless they are there.
 pub(super) fn define(module: &mut ModuleText) {
-    let slot = module.runtime_slot("TVMFFIErrorSetRaisedFromCStr");
-    let nothing = module.string("");
-    let pieces: String = (0..PIECES).map(|i| format!(", ptr %p{i}")).collect();
-    let lengths: String = (0..PIECES)
-        .map(|i| format!("  %l{i} = call i64 @relaxide.length(ptr %p{i})\n  %n{} = add i64 %n{i}, %l{i}\n", i + 1))
-        .collect();
-    let copies: String =
-        (0..PIECES).map(|i| format!("  %t{} = call ptr @relaxide.append(ptr %t{i}, ptr %p{i})\n", i + 1)).collect();
-    module.define(RAISE, || {
+    let pieces = ", ptr".repeat(PIECES);
+    module.helper(RAISE, &format!("void @{RAISE}(ptr{pieces})"), |module| {
+        let slot = module.runtime_slot("TVMFFIErrorSetRaisedFromCStr");
+        let params: String = (0..PIECES).map(|i| format!(", ptr %p{i}")).collect();
+        let lengths: String = (0..PIECES)
+            .map(|i| format!("  %l{i} = call i64 @relaxide.length(ptr %p{i})\n  %n{} = add i64 %n{i}, %l{i}\n", i + 1))
+            .collect();
+        let copies: String =
+            (0..PIECES).map(|i| format!("  %t{} = call ptr @relaxide.append(ptr %t{i}, ptr %p{i})\n", i + 1)).collect();
         TEMPLATE
             .replace("{raise}", RAISE)
-            .replace("{refuse}", REFUSE)
             .replace("{slot}", &slot)
-            .replace("{nothing}", &nothing)
-            .replace("{pieces}", &pieces)
+            .replace("{pieces}", &params)
             .replace("{lengths}", &lengths)
             .replace("{copies}", &copies)
             .replace("{count}", &PIECES.to_string())
     });
+    module.helper(REFUSE, &format!("void @{REFUSE}(ptr, ptr)"), |module| {
+        let nothing = module.string("");
+        REFUSE_TEMPLATE.replace("{refuse}", REFUSE).replace("{raise}", RAISE).replace("{nothing}", &nothing)
+    });
 }
 
-const TEMPLATE: &str = r#"define internal void @{raise}(ptr %kind{pieces}) cold noinline nounwind "no-builtins" {
+const TEMPLATE: &str = r#"define {linkage} void @{raise}(ptr %kind{pieces}) cold noinline nounwind "no-builtins" {
 entry:
   %function = load ptr, ptr {slot}, align 8
   %missing = icmp eq ptr %function, null
@@ -83,21 +85,6 @@ join:
   call void %function(ptr %kind, ptr %t0)
   br label %done
 done:
-  ret void
-}
-define internal void @{refuse}(ptr %row, ptr %signature) cold noinline nounwind {
-  %kind_far = load i32, ptr %row, align 4
-  %head_at = getelementptr i32, ptr %row, i64 1
-  %head_far = load i32, ptr %head_at, align 4
-  %tail_at = getelementptr i32, ptr %row, i64 2
-  %tail_far = load i32, ptr %tail_at, align 4
-  %kind_wide = sext i32 %kind_far to i64
-  %head_wide = sext i32 %head_far to i64
-  %tail_wide = sext i32 %tail_far to i64
-  %kind = getelementptr i8, ptr %row, i64 %kind_wide
-  %head = getelementptr i8, ptr %row, i64 %head_wide
-  %tail = getelementptr i8, ptr %row, i64 %tail_wide
-  call void @{raise}(ptr %kind, ptr %head, ptr %signature, ptr %tail, ptr {nothing}, ptr {nothing}, ptr {nothing}, ptr {nothing})
   ret void
 }
 define internal i64 @relaxide.length(ptr %text) noinline nounwind "no-builtins" {
@@ -129,4 +116,20 @@ more:
   br label %next
 done:
   ret ptr %q
+}"#;
+
+const REFUSE_TEMPLATE: &str = r#"define {linkage} void @{refuse}(ptr %row, ptr %signature) cold noinline nounwind {
+  %kind_far = load i32, ptr %row, align 4
+  %head_at = getelementptr i32, ptr %row, i64 1
+  %head_far = load i32, ptr %head_at, align 4
+  %tail_at = getelementptr i32, ptr %row, i64 2
+  %tail_far = load i32, ptr %tail_at, align 4
+  %kind_wide = sext i32 %kind_far to i64
+  %head_wide = sext i32 %head_far to i64
+  %tail_wide = sext i32 %tail_far to i64
+  %kind = getelementptr i8, ptr %row, i64 %kind_wide
+  %head = getelementptr i8, ptr %row, i64 %head_wide
+  %tail = getelementptr i8, ptr %row, i64 %tail_wide
+  call void @{raise}(ptr %kind, ptr %head, ptr %signature, ptr %tail, ptr {nothing}, ptr {nothing}, ptr {nothing}, ptr {nothing})
+  ret void
 }"#;

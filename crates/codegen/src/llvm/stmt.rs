@@ -242,10 +242,46 @@ pub(crate) fn first_line(stmt: &Stmt) -> String {
     }
 }
 
-/// Whether it has loops, and no vector in any of them: what LLVM's vectorizers are for.
-pub(crate) fn is_scalar_loops(body: &Stmt) -> bool {
-    let shape = LoopShape::of(body);
-    shape.has_loops && !shape.has_vectors
+/// How far a kernel's loops are written in vectors, the least of it first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Written {
+    /// There are loops, and no vector in any of them.
+    InScalars,
+    /// Some innermost loops have vectors, others have none.
+    InBoth,
+    /// Every innermost loop has vectors.
+    InVectors,
+}
+
+impl Written {
+    /// How a kernel's body is written.
+    pub fn of(body: &Stmt) -> Self {
+        let shape = LoopShape::of(body);
+        if shape.has_loops && !shape.has_vectors {
+            return Self::InScalars;
+        }
+        let mut search = ScalarLoop(false);
+        search.visit_stmt(body);
+        if search.0 { Self::InBoth } else { Self::InVectors }
+    }
+}
+
+/// Finds an innermost loop without a vector.
+struct ScalarLoop(bool);
+
+impl PrimVisitor for ScalarLoop {}
+
+impl StmtVisitor for ScalarLoop {
+    fn visit_stmt(&mut self, stmt: &Stmt) {
+        let body = match stmt {
+            Stmt::For(n) => Some(&n.body),
+            Stmt::While(n) => Some(&n.body),
+            _ => None,
+        };
+        let shape = body.map(LoopShape::of);
+        self.0 |= shape.is_some_and(|shape| !shape.has_loops && !shape.has_vectors);
+        self.walk_stmt(stmt);
+    }
 }
 
 /// What a loop's body holds.

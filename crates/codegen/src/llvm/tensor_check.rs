@@ -99,7 +99,12 @@ pub(super) fn distance(module: &ModuleText, text: &str, from: &str, offset: usiz
     if word == "i32" { format!("i32 {far}") } else { format!("i32 trunc ({word} {far} to i32)") }
 }
 
-fn define(module: &mut ModuleText) {
+/// Writes the function, unless it is there.
+pub(super) fn define(module: &mut ModuleText) {
+    module.helper(CHECK, &format!("ptr @{CHECK}(ptr, ptr)"), definition);
+}
+
+fn definition(module: &mut ModuleText) -> String {
     let mut phi = |value: &str, text: &dyn Fn(&Failure) -> (&'static str, String)| {
         let incoming: Vec<String> = tensor_failures::ALL
             .iter()
@@ -138,12 +143,12 @@ fn define(module: &mut ModuleText) {
         })
         .collect();
     let body = TEMPLATE.replace("{texts}", &texts.replace("%text0 ", "%name ")).replace("{fail}", &fail);
-    module.define(CHECK, || body.replace("{DL}", DL_TENSOR).replace("{name}", CHECK).replace("{raise}", RAISE));
+    body.replace("{DL}", DL_TENSOR).replace("{name}", CHECK).replace("{raise}", RAISE)
 }
 
 /// Numbers of a record follow its seven texts: rank, element type, byte offset, flags, bits that the address must not have.
 /// The type indices of plain pointers (0, 4 and 7) are the bits of 145.
-const TEMPLATE: &str = "define internal ptr @{name}(ptr %packed, ptr %record) noinline nounwind uwtable {
+const TEMPLATE: &str = "define {linkage} ptr @{name}(ptr %packed, ptr %record) noinline nounwind uwtable {
 entry:
 {texts}  %type = load i32, ptr %packed, align 8
   %payload = getelementptr i8, ptr %packed, i64 8

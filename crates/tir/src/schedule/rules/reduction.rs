@@ -223,6 +223,7 @@ fn columns(cx: &mut Cx, reduce: &Reduce, reduction: &Reduction, x: &Axis, lanes:
             tile: &tile,
             at: &none,
             sums: None,
+            beside: None,
         };
         for j in 0..tile.vectors {
             list.push(finish.finish(cx, int(0), j, splat(load(&acc, [at(j)]), lanes))?);

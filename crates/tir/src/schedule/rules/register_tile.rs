@@ -21,7 +21,7 @@ use relaxide_ir::prim::{
 use relaxide_ir::{Buffer, Var};
 
 use super::super::affine::{ceil_div, cost};
-use super::super::lanes::{Lanes, multiply_add, splat};
+use super::super::lanes::{Lanes, Mask, multiply_add, splat};
 use super::super::nest::Tile;
 use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest};
 use crate::Stmt;
@@ -153,6 +153,8 @@ pub struct RegisterTile<'a> {
     pub at: &'a VarMap,
     /// Where the sums are kept between blocks of the depth; `None` where the tile computes whole sums, and finishes them.
     pub sums: Option<&'a Sums>,
+    /// What each step does besides, with the reduction axes replaced as the map says.
+    pub beside: Option<&'a dyn Fn(&VarMap) -> Stmt>,
 }
 
 /// Sums that wait for their other terms, laid out as tiles: row by row, each as wide as the tile.
@@ -214,6 +216,7 @@ impl RegisterTile<'_> {
         for tap in taps {
             let map: VarMap = renamed.iter().chain(tap).map(|(v, e)| (v.clone(), e.clone())).collect();
             let vector = dtype.with_lanes(lanes as u16);
+            steps.extend(self.beside.map(|beside| beside(&map)));
             let columns: Vec<Ref<Var>> = (0..self.tile.vectors).map(|j| Var::prim(format!("b{j}"), vector)).collect();
             for (j, var) in columns.iter().enumerate() {
                 steps.push(Stmt::bind(var.clone(), splat(column(cx, j as i64, &map)?, lanes)));
@@ -253,7 +256,7 @@ impl RegisterTile<'_> {
 
     /// The epilogue and the stores of all accumulators.
     pub fn finish_all(&self, cx: &mut Cx, acc: &Ref<Buffer>) -> Result<Vec<Stmt>, Refusal> {
-        if self.rows.present.is_none() && (self.rows.count == 1 || cost(&self.reduce.finish) < LONG) {
+        if self.rows.present.is_none() && cost(&self.reduce.finish) < LONG {
             return self.cells().map(|(i, j)| self.finish(cx, int(i), j, load(acc, [self.cell(i, j)]))).collect();
         }
         let done = Buffer::scoped("done", acc.dtype, acc.shape.clone(), "local");
@@ -263,29 +266,50 @@ impl RegisterTile<'_> {
         Ok(list)
     }
 
-    /// A loop over the rows that are there: the epilogue and the store of each.
+    /// A loop over the rows that are there: the epilogue and the store of each. A long epilogue is a loop over the vectors, too.
     pub fn finish_by_row(&self, cx: &mut Cx, sums: &Sums) -> Result<Stmt, Refusal> {
         let i = Var::dim("i");
         let row = add(&sums.start, mul(PrimExpr::from(&i), int(self.tile.vectors * self.lanes)));
-        let stores: Result<Vec<Stmt>, Refusal> = (0..self.tile.vectors)
-            .map(|j| {
-                let sum = load(&sums.buffer, [ramp(add(&row, int(j * self.lanes)), int(1), self.lanes)]);
-                self.finish(cx, PrimExpr::from(&i), j, sum)
-            })
-            .collect();
+        let mut store = |j: PrimExpr, mask| {
+            let sum = load(&sums.buffer, [ramp(add(&row, mul(&j, int(self.lanes))), int(1), self.lanes)]);
+            self.finish_at(cx, PrimExpr::from(&i), (j, mask), sum)
+        };
+        let whole = self.tile.vectors - i64::from(self.tile.mask.is_some());
+        let mut stores = Vec::new();
+        if whole > 1 && cost(&self.reduce.finish) >= LONG {
+            let j = Var::dim("j");
+            stores.push(Stmt::serial(j.clone(), int(whole), store(PrimExpr::from(&j), None)?));
+        } else {
+            for j in 0..whole {
+                stores.push(store(int(j), None)?);
+            }
+        }
+        for j in whole..self.tile.vectors {
+            stores.push(store(int(j), self.tile.mask.as_ref())?);
+        }
         let rows = self.rows.present.clone().unwrap_or_else(|| int(self.rows.count));
-        Ok(Stmt::serial(i, rows, Stmt::seq(stores?)))
+        Ok(Stmt::serial(i, rows, Stmt::seq(stores)))
     }
 
     /// The epilogue and the store of one vector.
     pub fn finish(&self, cx: &mut Cx, i: PrimExpr, j: i64, sum: PrimExpr) -> Result<Stmt, Refusal> {
+        self.finish_at(cx, i, (int(j), self.tile.mask_of(j)), sum)
+    }
+
+    fn finish_at(
+        &self,
+        cx: &mut Cx,
+        i: PrimExpr,
+        (j, mask): (PrimExpr, Option<&Mask>),
+        sum: PrimExpr,
+    ) -> Result<Stmt, Refusal> {
         let mut map = self.at.clone();
         map.insert(self.reduce.acc.clone(), sum);
         if let Some(axis) = self.row_axis {
             map.insert(axis.clone(), add(&self.rows.first, cast(axis.dtype(), i)));
         }
-        let base = self.tile.at(j, self.lanes);
-        Lanes::new(&mut cx.views, self.column_axis, base, self.lanes, self.tile.mask_of(j), &map).store(
+        let base = add(&self.tile.base, mul(j, int(self.lanes)));
+        Lanes::new(&mut cx.views, self.column_axis, base, self.lanes, mask, &map).store(
             &self.reduce.output,
             &self.reduce.indices,
             &self.reduce.finish,
@@ -334,12 +358,12 @@ pub fn rows(
 /// A loop over rows whose number is not known, in few bodies: one tile takes what is left at the end, too.
 ///
 /// Where `apart` says so, full tiles have a body of their own, which ends without a loop over the rows; else one body serves
-/// all. With `few`, one and two rows have bodies that compute no others.
+/// all. The numbers of rows in `few`, from the smallest on, have bodies that compute no others.
 pub fn ragged_rows(
     start: &PrimExpr,
     extent: &PrimExpr,
     tile: i64,
-    (apart, few): (bool, bool),
+    (apart, few): (bool, &[i64]),
     mut body: impl FnMut(&Rows) -> Result<Stmt, Refusal>,
 ) -> Result<Stmt, Refusal> {
     if extent.as_int().is_some() || tile < 2 {
@@ -349,11 +373,10 @@ pub fn ragged_rows(
     let left = PrimExpr::from(&present);
     let mut last = |first: &PrimExpr| -> Result<Stmt, Refusal> {
         let whole = body(&Rows { first: first.clone(), count: tile, present: Some(left.clone()) })?;
-        if !few || tile <= 2 {
-            return Ok(whole);
-        }
-        let (two, one) = (body(&Rows::full(first.clone(), 2))?, body(&Rows::full(first.clone(), 1))?);
-        Ok(Stmt::if_else(gt(&left, int(2)), whole, Stmt::if_else(ge(&left, int(2)), two, one)))
+        few.iter().rev().filter(|count| **count < tile).try_fold(whole, |more, count| {
+            let own = body(&Rows::full(first.clone(), *count))?;
+            Ok(Stmt::if_else(gt(&left, int(*count)), more, own))
+        })
     };
     let t = Var::dim("row_tile");
     if apart {

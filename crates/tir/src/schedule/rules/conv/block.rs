@@ -265,6 +265,7 @@ impl Block<'_> {
             tile,
             at,
             sums: None,
+            beside: None,
         }
     }
 }

@@ -180,8 +180,8 @@ impl Plan {
     /// Register tiles that read B where it lies.
     fn direct(&self, cx: &mut Cx, part: &Part) -> Result<Stmt, Refusal> {
         nest::tiles_then_vectors(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
-            self.rows_of(part, true, |rows| {
-                self.tile(cx, rows, &tile, None, &mut |cx, j, map| {
+            self.rows_of(part, (&tile, true), |rows| {
+                self.tile(cx, rows, &tile, (None, None), &mut |cx, j, map| {
                     let base = tile.at(j, self.lanes);
                     Lanes::new(&mut cx.views, &self.c.x.var, base, self.lanes, tile.mask_of(j), map)
                         .vector(&self.c.column)
@@ -196,15 +196,22 @@ impl Plan {
     }
 
     /// The part's rows in tiles. Few rows are what the direct nest is for; deep sums make the way of the accumulators through
-    /// memory cheap.
+    /// memory cheap. What ends a row of unknown length is short: there bodies are few.
     fn rows_of(
         &self,
         part: &Part,
-        few: bool,
+        (tile, few): (&Tile, bool),
         body: impl FnMut(&Rows) -> Result<Stmt, Refusal>,
     ) -> Result<Stmt, Refusal> {
         let shallow = product(self.c.inner.iter().map(|a| &a.extent)).as_int().is_some_and(|depth| depth < DEEP);
-        register_tile::ragged_rows(&part.m0, &part.height, self.shape.rows, (shallow && !few, few), body)
+        let end = tile.vectors < self.shape.vectors && part.count.as_int().is_none();
+        let few: &[i64] = match (few, end) {
+            (true, false) => &[1, 2],
+            (true, true) => &[1],
+            (false, _) => &[],
+        };
+        let apart = shallow && !end && few.is_empty();
+        register_tile::ragged_rows(&part.m0, &part.height, self.shape.rows, (apart, few), body)
     }
 
     fn register_tile<'a>(&'a self, rows: &'a Rows, tile: &'a Tile, sums: Option<&'a Sums>) -> RegisterTile<'a> {
@@ -217,6 +224,7 @@ impl Plan {
             tile,
             at: &self.nothing,
             sums,
+            beside: None,
         }
     }
 
@@ -225,7 +233,7 @@ impl Plan {
         cx: &mut Cx,
         rows: &Rows,
         tile: &Tile,
-        sums: Option<&Sums>,
+        (sums, beside): (Option<&Sums>, Option<&dyn Fn(&VarMap) -> Stmt>),
         column: &mut dyn FnMut(&mut Cx, i64, &VarMap) -> Result<PrimExpr, Refusal>,
     ) -> Result<Stmt, Refusal> {
         let axis = self.row.as_ref().map(|a| &a.var);
@@ -236,7 +244,13 @@ impl Plan {
             }
             freshen_lets(&substitute(&self.c.row, &map))
         };
-        self.register_tile(rows, tile, sums).emit(cx, &self.c.inner, &[VarMap::new()], &row, column)
+        RegisterTile { beside, ..self.register_tile(rows, tile, sums) }.emit(
+            cx,
+            &self.c.inner,
+            &[VarMap::new()],
+            &row,
+            column,
+        )
     }
 }
 

@@ -1,23 +1,28 @@
 //! Matrix products through panels: copies of B's chunk in the order in which register tiles read them.
 //!
 //! ```text
-//! P[panel][k][16] = B(k, x0 ..)
 //! for 96 rows:                                    # what all panels read of A stays in the second-level cache
-//!     for panel:  for 6 rows:  register tile
+//!     for panel:
+//!         in the first 96 rows:  P[panel][k][16] = B(k, x0 ..)
+//!         for 6 rows:  register tile              # its steps ask for the next panel's part of B
 //! ```
 //!
 //! A deep product is cut: `P` has a part for each block of the depth, and the 96 rows' sums wait between blocks.
 //!
 //! ```text
-//! for block of the depth:  P[block] = B's chunk of the block
 //! for 96 rows:
 //!     S[panel][m][16] = 0
-//!     for block of the depth:  for panel:  for 6 rows:  S += register tile
+//!     for block of the depth:
+//!         for panel:
+//!             in the first 96 rows:  P[block][panel] = B's part of the block
+//!             for 6 rows:  S += register tile
 //!     C(m, x ..) = finish(S ..)
 //! ```
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{PrimExpr, VarMap, add, call, constant, int, load, min, mul, ramp, sub, substitute};
+use relaxide_ir::prim::{
+    PrimExpr, VarMap, add, call, constant, eq, floordiv, floormod, int, load, min, mul, ramp, sub, substitute,
+};
 use relaxide_ir::{Buffer, DataType, Var};
 
 use super::super::register_tile::{Rows, Sums};
@@ -33,6 +38,9 @@ use crate::schedule::{Axis, Cx, Refusal, nest};
 /// of a cache together.
 const DEEP_TILES_PER_BLOCK: i64 = 6;
 
+/// Bytes that come at once.
+const LINE: i64 = 64;
+
 /// Elements of B that are asked for ahead while it is packed.
 const ELEMENTS_AHEAD: i64 = 1024;
 
@@ -41,8 +49,6 @@ struct Panels {
     buffer: Ref<Buffer>,
     /// Where they begin.
     start: PrimExpr,
-    /// Columns of all of them, at most.
-    width: i64,
 }
 
 impl Plan {
@@ -53,11 +59,10 @@ impl Plan {
             return self.packed_in_blocks(cx, part, width, &blocks);
         }
         let dtype = self.c.reduce.stage.output.dtype;
-        let panels =
-            Panels { buffer: Buffer::new("panels", dtype, [mul(int(width), self.depth())]), start: int(0), width };
-        let pack = self.pack(cx, part, &panels)?;
-        let tiles = self.row_blocks(part, TILES_PER_BLOCK, |rows| self.tiles(cx, rows, &panels, None))?;
-        Ok(Stmt::seq([Stmt::alloc(&panels.buffer), pack, tiles]))
+        let panels = Panels { buffer: Buffer::new("panels", dtype, [mul(int(width), self.depth())]), start: int(0) };
+        let tiles =
+            self.row_blocks(part, TILES_PER_BLOCK, |rows, first| self.panels(cx, rows, &panels, first, None))?;
+        Ok(Stmt::seq([Stmt::alloc(&panels.buffer), tiles]))
     }
 
     fn depth(&self) -> PrimExpr {
@@ -67,7 +72,7 @@ impl Plan {
     fn packed_in_blocks(&self, cx: &mut Cx, part: &Part, width: i64, blocks: &DepthBlocks) -> Result<Stmt, Refusal> {
         let dtype = self.c.reduce.stage.output.dtype;
         let buffer = Buffer::new("panels", dtype, [int(width * blocks.size * blocks.count)]);
-        let panels = Panels { buffer, start: mul(blocks.start(), int(width)), width };
+        let panels = Panels { buffer, start: mul(blocks.start(), int(width)) };
         let rows = DEEP_TILES_PER_BLOCK * self.shape.rows;
         let rows = part.height.as_int().filter(|height| *height < rows).unwrap_or(rows);
         let rows = (rows + self.shape.rows - 1) / self.shape.rows * self.shape.rows;
@@ -78,24 +83,24 @@ impl Plan {
         };
 
         let block = Plan { c: blocks.contraction(&self.c), ..self.clone() };
-        let pack = over_depth(block.pack(cx, part, &panels)?);
-        let tiles = self.row_blocks(part, DEEP_TILES_PER_BLOCK, |rows| {
-            let add_up = over_depth(block.tiles(cx, rows, &panels, Some(&sums))?);
+        let tiles = self.row_blocks(part, DEEP_TILES_PER_BLOCK, |rows, first| {
+            let add_up = over_depth(block.panels(cx, rows, &panels, first, Some(&sums))?);
             Ok(Stmt::seq([self.clear(&sums), add_up, self.finish(cx, rows, &sums)?]))
         })?;
-        Ok(Stmt::seq([Stmt::alloc(&panels.buffer), Stmt::alloc(&sums), pack, tiles]))
+        Ok(Stmt::seq([Stmt::alloc(&panels.buffer), Stmt::alloc(&sums), tiles]))
     }
 
-    /// A part's rows in blocks of as many as a second-level cache has room for.
+    /// A part's rows in blocks of as many as a second-level cache has room for. The body is told when a block is the first,
+    /// where there are several.
     fn row_blocks(
         &self,
         part: &Part,
         tiles: i64,
-        mut body: impl FnMut(&Part) -> Result<Stmt, Refusal>,
+        mut body: impl FnMut(&Part, Option<PrimExpr>) -> Result<Stmt, Refusal>,
     ) -> Result<Stmt, Refusal> {
         let block = tiles * self.shape.rows;
         if part.height.as_int().is_some_and(|height| height <= block) {
-            return body(part);
+            return body(part, None);
         }
         let (at, m0, height) = (Var::dim("row_block"), Var::dim("block_start"), Var::dim("block_rows"));
         let before = mul(PrimExpr::from(&at), int(block));
@@ -104,22 +109,69 @@ impl Plan {
             Stmt::bind(height.clone(), min(int(block), sub(&part.height, before))),
         ];
         let rows = Part { m0: PrimExpr::from(&m0), height: PrimExpr::from(&height), ..part.clone() };
-        let body = Stmt::seq(binds.into_iter().chain([body(&rows)?]));
+        let first = eq(PrimExpr::from(&at), int(0));
+        let body = Stmt::seq(binds.into_iter().chain([body(&rows, Some(first))?]));
         Ok(Stmt::serial(at, ceil_div(&part.height, block), body))
     }
 
-    /// Register tiles that read the panels of B's chunk; `sums` are what they add to, where the panels are not the whole
-    /// depth.
-    fn tiles(&self, cx: &mut Cx, part: &Part, panels: &Panels, sums: Option<&Ref<Buffer>>) -> Result<Stmt, Refusal> {
+    /// Panels one after the other, each packed, where this is the `first` block of rows, and then read by register tiles;
+    /// `sums` are what they add to, where the panels are not the whole depth.
+    fn panels(
+        &self,
+        cx: &mut Cx,
+        part: &Part,
+        panels: &Panels,
+        first: Option<PrimExpr>,
+        sums: Option<&Ref<Buffer>>,
+    ) -> Result<Stmt, Refusal> {
         nest::tiles_then_vectors(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
-            self.rows_of(part, false, |rows| {
+            let pack = self.pack(cx, part, panels, &tile)?;
+            let pack = first.iter().fold(pack, |pack, first| Stmt::when(first.clone(), pack));
+            let tiles = self.rows_of(part, (&tile, false), |rows| {
                 let sums = sums.map(|buffer| self.sums(part, buffer, &tile, &rows.first));
-                self.tile(cx, rows, &tile, sums.as_ref(), &mut |_, j, map| {
+                let next = self.next_panel(cx, part, &tile, rows);
+                let (bind, ask) = next.map_or((None, None), |(bind, ask)| (Some(bind), Some(ask)));
+                let beside = ask.as_ref().map(|ask| ask as &dyn Fn(&VarMap) -> Stmt);
+                let tile = self.tile(cx, rows, &tile, (sums.as_ref(), beside), &mut |_, j, map| {
                     let index = self.place(part, panels, &tile, j, &substitute(&self.depth_index(), map));
                     Ok(load(&panels.buffer, [index]))
-                })
-            })
+                })?;
+                Ok(Stmt::seq(bind.into_iter().chain([tile])))
+            })?;
+            Ok(Stmt::seq([pack, tiles]))
         })
+    }
+
+    /// What a register tile asks for at each step: a line of the same row of B's next panel, another one each tile of rows. So
+    /// the panel has come from afar when it is packed.
+    fn next_panel(
+        &self,
+        cx: &mut Cx,
+        part: &Part,
+        tile: &Tile,
+        rows: &Rows,
+    ) -> Option<(Stmt, impl Fn(&VarMap) -> Stmt + use<>)> {
+        let loads = loads(&self.c.column);
+        let [read] = loads.as_slice() else { return None };
+        let spare = cx.machine.vector_registers >= 32;
+        if !spare || !self.c.column_is_contiguous() || tile.vectors < self.shape.vectors {
+            return None;
+        }
+        let line = LINE / (i64::from(read.buffer.dtype.bits) / 8).max(1);
+        let panel = self.shape.vectors * self.lanes;
+        let number = floordiv(sub(&rows.first, part.m0.clone()), int(self.shape.rows));
+        let place = add(&tile.base, add(int(panel), mul(floormod(number, int((panel / line).max(1))), int(line))));
+        let at = Var::dim("ahead");
+        let bind = Stmt::bind(at.clone(), min(place, sub(&self.c.x.extent, int(1))));
+        let (buffer, index) = (cx.views.flat(&read.buffer), flat_index(&read.buffer, &read.indices));
+        let column = self.c.x.var.clone();
+        let ask = move |map: &VarMap| {
+            let mut map = map.clone();
+            map.insert(column.clone(), PrimExpr::from(&at));
+            let place = load(&buffer, [substitute(&index, &map)]);
+            Stmt::evaluate(call(DataType::int(32), "tirx.prefetch", vec![place]))
+        };
+        Some((bind, ask))
     }
 
     /// Where vector `j` of a panel's row `k` lies. Behind the last whole panel lie narrower ones, whose rows follow each other
@@ -154,48 +206,43 @@ impl Plan {
         Sums { buffer: buffer.clone(), start }
     }
 
-    /// Requests for B's chunk some rows on: each of its rows lies in another page, where the processor does not guess.
-    fn ask(&self, cx: &mut Cx, part: &Part, panels: &Panels, depth: &[Axis], map: &VarMap) -> Option<Stmt> {
+    /// Requests for a panel's rows some steps on: each of its rows lies in another page, where the processor does not guess.
+    fn ask(&self, cx: &mut Cx, tile: &Tile, depth: &[Axis], map: &VarMap) -> Option<Stmt> {
         let (axis, k) = (self.c.inner.last()?, depth.last()?);
         let loads = loads(&self.c.column);
         let [read] = loads.as_slice() else { return None };
-        let later = min(add(PrimExpr::from(&k.var), int(ELEMENTS_AHEAD / panels.width)), sub(&k.extent, int(1)));
-        let (line, row) = (Var::dim("line"), Var::dim("later"));
+        let rows = ELEMENTS_AHEAD / (tile.vectors * self.lanes);
+        let later = min(add(PrimExpr::from(&k.var), int(rows)), sub(&k.extent, int(1)));
+        let row = Var::dim("later");
         let mut map = map.clone();
         map.insert(axis.var.clone(), PrimExpr::from(&row));
-        map.insert(self.c.x.var.clone(), add(&part.x0, mul(PrimExpr::from(&line), int(self.lanes))));
-        let place = substitute(&flat_index(&read.buffer, &read.indices), &map);
-        let request = call(DataType::int(32), "tirx.prefetch", vec![load(&cx.views.flat(&read.buffer), [place])]);
-        let lines = Stmt::serial(line, ceil_div(&part.count, self.lanes), Stmt::evaluate(request));
-        Some(Stmt::seq([Stmt::bind(row, later), lines]))
+        let requests = (0..tile.vectors).map(|j| {
+            let mut map = map.clone();
+            map.insert(self.c.x.var.clone(), tile.at(j, self.lanes));
+            let place = substitute(&flat_index(&read.buffer, &read.indices), &map);
+            let place = load(&cx.views.flat(&read.buffer), [place]);
+            Stmt::evaluate(call(DataType::int(32), "tirx.prefetch", vec![place]))
+        });
+        Some(Stmt::seq([Stmt::bind(row, later)].into_iter().chain(requests)))
     }
 
-    /// Copies B's chunk into panels, in the order in which B lies.
-    fn pack(&self, cx: &mut Cx, part: &Part, panels: &Panels) -> Result<Stmt, Refusal> {
+    /// Copies a panel, in the order in which B lies.
+    fn pack(&self, cx: &mut Cx, part: &Part, panels: &Panels, tile: &Tile) -> Result<Stmt, Refusal> {
         let fresh: Vec<Axis> =
             self.c.inner.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
         let map: VarMap =
             self.c.inner.iter().zip(&fresh).map(|(a, f)| (a.var.clone(), PrimExpr::from(&f.var))).collect();
         let k = substitute(&self.depth_index(), &map);
-        let mut copy = |tile: &Tile| -> Result<Stmt, Refusal> {
-            let stores: Result<Vec<Stmt>, Refusal> = (0..tile.vectors)
-                .map(|j| {
-                    let base = tile.at(j, self.lanes);
-                    let value = Lanes::new(&mut cx.views, &self.c.x.var, base, self.lanes, tile.mask_of(j), &map)
-                        .vector(&self.c.column)?;
-                    Ok(Stmt::store(&panels.buffer, [self.place(part, panels, tile, j, &k)], value))
-                })
-                .collect();
-            Ok(Stmt::seq(stores?))
+        let copy = |j| -> Result<Stmt, Refusal> {
+            let base = tile.at(j, self.lanes);
+            let value = Lanes::new(&mut cx.views, &self.c.x.var, base, self.lanes, tile.mask_of(j), &map)
+                .vector(&self.c.column)?;
+            Ok(Stmt::store(&panels.buffer, [self.place(part, panels, tile, j, &k)], value))
         };
-        let (start, count) = (part.x0.clone(), &part.count);
-        if self.c.column_is_contiguous() {
-            let row = nest::tiles_then_vectors(start, count, self.lanes, self.shape.vectors, |tile| copy(&tile))?;
-            let ask = self.ask(cx, part, panels, &fresh, &map);
-            return Ok(nest::serial(&fresh, Stmt::seq(ask.into_iter().chain([row]))));
+        let mut steps: Vec<Stmt> = (0..tile.vectors).map(copy).collect::<Result<_, _>>()?;
+        if self.c.column_is_contiguous() && cx.machine.vector_registers < 32 {
+            steps.extend(self.ask(cx, tile, &fresh, &map));
         }
-        nest::tiles_then_vectors(start, count, self.lanes, self.shape.vectors, |tile| {
-            Ok(nest::serial(&fresh, copy(&tile)?))
-        })
+        Ok(nest::serial(&fresh, Stmt::seq(steps)))
     }
 }
