@@ -140,6 +140,7 @@ fn kernel(cx: &mut Cx, window: &Windowed, space: &Workspace, lines: &Lines<'_>, 
         tile,
         at: &none,
         sums: None,
+        by_row: false,
         beside: None,
     };
     list.extend(finish.finish_all(cx, &acc)?);

@@ -223,6 +223,7 @@ fn columns(cx: &mut Cx, reduce: &Reduce, reduction: &Reduction, x: &Axis, lanes:
             tile: &tile,
             at: &none,
             sums: None,
+            by_row: false,
             beside: None,
         };
         for j in 0..tile.vectors {

@@ -114,6 +114,8 @@ fn best(
 pub struct Rows {
     /// The first.
     pub first: PrimExpr,
+    /// What the first would be if no tile were moved back: where the tile's own memory begins.
+    pub place: PrimExpr,
     /// How many the tile has room for.
     pub count: i64,
     /// How many there are, where some may be missing.
@@ -123,7 +125,7 @@ pub struct Rows {
 impl Rows {
     /// As many rows as the tile has room for.
     pub fn full(first: PrimExpr, count: i64) -> Rows {
-        Rows { first, count, present: None }
+        Rows { place: first.clone(), first, count, present: None }
     }
 
     /// The row that the tile's row `i` reads: the last one for those that are missing.
@@ -153,6 +155,8 @@ pub struct RegisterTile<'a> {
     pub at: &'a VarMap,
     /// Where the sums are kept between blocks of the depth; `None` where the tile computes whole sums, and finishes them.
     pub sums: Option<&'a Sums>,
+    /// Whether the epilogue is a loop over the rows even where it is short and all rows are there: less code.
+    pub by_row: bool,
     /// What each step does besides, with the reduction axes replaced as the map says.
     pub beside: Option<&'a dyn Fn(&VarMap) -> Stmt>,
 }
@@ -256,7 +260,7 @@ impl RegisterTile<'_> {
 
     /// The epilogue and the stores of all accumulators.
     pub fn finish_all(&self, cx: &mut Cx, acc: &Ref<Buffer>) -> Result<Vec<Stmt>, Refusal> {
-        if self.rows.present.is_none() && cost(&self.reduce.finish) < LONG {
+        if self.rows.present.is_none() && !self.by_row && cost(&self.reduce.finish) < LONG {
             return self.cells().map(|(i, j)| self.finish(cx, int(i), j, load(acc, [self.cell(i, j)]))).collect();
         }
         let done = Buffer::scoped("done", acc.dtype, acc.shape.clone(), "local");
@@ -355,6 +359,25 @@ pub fn rows(
     Ok(Stmt::seq(list))
 }
 
+/// A loop over rows of which there are at least as many as a tile has, in one body: the last tile is moved back before `end`, so
+/// that it is full, and computes some rows again.
+pub fn overlapping_rows(
+    start: &PrimExpr,
+    extent: &PrimExpr,
+    end: &PrimExpr,
+    tile: i64,
+    mut body: impl FnMut(&Rows) -> Result<Stmt, Refusal>,
+) -> Result<Stmt, Refusal> {
+    if extent.as_int().is_some() || tile < 2 {
+        return rows(start, extent, tile, body);
+    }
+    let (t, first) = (Var::dim("row_tile"), Var::dim("first_row"));
+    let place = add(start, mul(PrimExpr::from(&t), int(tile)));
+    let bind = Stmt::bind(first.clone(), min(place.clone(), sub(end, int(tile))));
+    let inner = body(&Rows { place, ..Rows::full(PrimExpr::from(&first), tile) })?;
+    Ok(Stmt::serial(t, ceil_div(extent, tile), Stmt::seq([bind, inner])))
+}
+
 /// A loop over rows whose number is not known, in few bodies: one tile takes what is left at the end, too.
 ///
 /// Where `apart` says so, full tiles have a body of their own, which ends without a loop over the rows; else one body serves
@@ -372,7 +395,8 @@ pub fn ragged_rows(
     let present = Var::dim("present");
     let left = PrimExpr::from(&present);
     let mut last = |first: &PrimExpr| -> Result<Stmt, Refusal> {
-        let whole = body(&Rows { first: first.clone(), count: tile, present: Some(left.clone()) })?;
+        let rows = Rows::full(first.clone(), tile);
+        let whole = body(&Rows { present: Some(left.clone()), ..rows })?;
         few.iter().rev().filter(|count| **count < tile).try_fold(whole, |more, count| {
             let own = body(&Rows::full(first.clone(), *count))?;
             Ok(Stmt::if_else(gt(&left, int(*count)), more, own))

@@ -265,6 +265,7 @@ impl Block<'_> {
             tile,
             at,
             sums: None,
+            by_row: false,
             beside: None,
         }
     }

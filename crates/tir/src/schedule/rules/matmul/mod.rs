@@ -23,7 +23,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::Var;
 use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, ge, int, min, mul, select, sub, substitute};
 
-use super::super::affine::{ceil_div, product};
+use super::super::affine::{ceil_div, loads, product};
 use super::super::inline::freshen_lets;
 use super::super::lanes::Lanes;
 use super::super::nest::Tile;
@@ -156,11 +156,13 @@ impl Plan {
             _ => min(block.clone(), sub(self.rows(), PrimExpr::from(&m0))),
         };
         let named = |var: &Ref<Var>, e: &PrimExpr| if e.as_int().is_some() { e.clone() } else { PrimExpr::from(var) };
+        let (start, rows) = (if whole { int(0) } else { PrimExpr::from(&m0) }, named(&height, &m_rest));
         let part = Part {
             x0: PrimExpr::from(&x0),
             count: named(&count, &x_rest),
-            m0: if whole { int(0) } else { PrimExpr::from(&m0) },
-            height: named(&height, &m_rest),
+            end: add(&start, &rows),
+            m0: start,
+            height: rows,
         };
         let mut body = binds;
         body.push(Stmt::bind(x0.clone(), mul(PrimExpr::from(&chunk_axis), PrimExpr::from(&width))));
@@ -180,8 +182,8 @@ impl Plan {
     /// Register tiles that read B where it lies.
     fn direct(&self, cx: &mut Cx, part: &Part) -> Result<Stmt, Refusal> {
         nest::tiles_then_vectors(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
-            self.rows_of(part, (&tile, true), |rows| {
-                self.tile(cx, rows, &tile, (None, None), &mut |cx, j, map| {
+            self.few_rows(part, &tile, |rows| {
+                self.tile(cx, rows, &tile, (None, false, None), &mut |cx, j, map| {
                     let base = tile.at(j, self.lanes);
                     Lanes::new(&mut cx.views, &self.c.x.var, base, self.lanes, tile.mask_of(j), map)
                         .vector(&self.c.column)
@@ -195,23 +197,40 @@ impl Plan {
         self.c.inner.iter().fold(int(0), |k, a| add(mul(k, &a.extent), PrimExpr::from(&a.var)))
     }
 
-    /// The part's rows in tiles. Few rows are what the direct nest is for; deep sums make the way of the accumulators through
-    /// memory cheap. What ends a row of unknown length is short: there bodies are few.
-    fn rows_of(
+    /// The part's rows in tiles, for the direct nest, where they are often few. What ends a row of unknown length is short: there
+    /// bodies are few.
+    fn few_rows(
         &self,
         part: &Part,
-        (tile, few): (&Tile, bool),
+        tile: &Tile,
         body: impl FnMut(&Rows) -> Result<Stmt, Refusal>,
     ) -> Result<Stmt, Refusal> {
-        let shallow = product(self.c.inner.iter().map(|a| &a.extent)).as_int().is_some_and(|depth| depth < DEEP);
         let end = tile.vectors < self.shape.vectors && part.count.as_int().is_none();
-        let few: &[i64] = match (few, end) {
-            (true, false) => &[1, 2],
-            (true, true) => &[1],
-            (false, _) => &[],
-        };
-        let apart = shallow && !end && few.is_empty();
-        register_tile::ragged_rows(&part.m0, &part.height, self.shape.rows, (apart, few), body)
+        let few: &[i64] = if end { &[1] } else { &[1, 2] };
+        register_tile::ragged_rows(&part.m0, &part.height, self.shape.rows, (false, few), body)
+    }
+
+    /// The part's rows in tiles, where they are many.
+    fn many_rows(&self, part: &Part, body: impl FnMut(&Rows) -> Result<Stmt, Refusal>) -> Result<Stmt, Refusal> {
+        let tile = self.shape.rows;
+        if self.may_repeat() {
+            return register_tile::overlapping_rows(&part.m0, &part.height, &part.end, tile, body);
+        }
+        register_tile::ragged_rows(&part.m0, &part.height, tile, (self.is_shallow(), &[]), body)
+    }
+
+    /// Whether rows may be computed twice: there are more than a tile's, else the nest would be the direct one, and nothing that
+    /// is read is overwritten.
+    fn may_repeat(&self) -> bool {
+        let reduce = &self.c.reduce;
+        let values = [&reduce.finish, &self.c.row, &self.c.column];
+        let overwrites = values.iter().flat_map(|e| loads(e)).any(|load| load.buffer.data == reduce.output.data);
+        self.c.column_is_contiguous() && !overwrites
+    }
+
+    /// Whether sums are so short that the way of the accumulators through memory would cost something.
+    fn is_shallow(&self) -> bool {
+        product(self.c.inner.iter().map(|a| &a.extent)).as_int().is_some_and(|depth| depth < DEEP)
     }
 
     fn register_tile<'a>(&'a self, rows: &'a Rows, tile: &'a Tile, sums: Option<&'a Sums>) -> RegisterTile<'a> {
@@ -224,6 +243,7 @@ impl Plan {
             tile,
             at: &self.nothing,
             sums,
+            by_row: false,
             beside: None,
         }
     }
@@ -233,7 +253,7 @@ impl Plan {
         cx: &mut Cx,
         rows: &Rows,
         tile: &Tile,
-        (sums, beside): (Option<&Sums>, Option<&dyn Fn(&VarMap) -> Stmt>),
+        (sums, by_row, beside): (Option<&Sums>, bool, Option<&dyn Fn(&VarMap) -> Stmt>),
         column: &mut dyn FnMut(&mut Cx, i64, &VarMap) -> Result<PrimExpr, Refusal>,
     ) -> Result<Stmt, Refusal> {
         let axis = self.row.as_ref().map(|a| &a.var);
@@ -244,7 +264,7 @@ impl Plan {
             }
             freshen_lets(&substitute(&self.c.row, &map))
         };
-        RegisterTile { beside, ..self.register_tile(rows, tile, sums) }.emit(
+        RegisterTile { beside, by_row, ..self.register_tile(rows, tile, sums) }.emit(
             cx,
             &self.c.inner,
             &[VarMap::new()],
@@ -254,11 +274,13 @@ impl Plan {
     }
 }
 
-/// The part of the output that one task computes.
+/// The part of the output that one task computes, or a block of its rows.
 #[derive(Clone)]
 struct Part {
     x0: PrimExpr,
     count: PrimExpr,
     m0: PrimExpr,
     height: PrimExpr,
+    /// Where the rows of the task end.
+    end: PrimExpr,
 }

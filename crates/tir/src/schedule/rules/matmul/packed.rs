@@ -127,12 +127,13 @@ impl Plan {
         nest::tiles_then_vectors(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
             let pack = self.pack(cx, part, panels, &tile)?;
             let pack = first.iter().fold(pack, |pack, first| Stmt::when(first.clone(), pack));
-            let tiles = self.rows_of(part, (&tile, false), |rows| {
-                let sums = sums.map(|buffer| self.sums(part, buffer, &tile, &rows.first));
+            let by_row = !self.is_shallow() && part.height.as_int().is_none();
+            let tiles = self.many_rows(part, |rows| {
+                let sums = sums.map(|buffer| self.sums(part, buffer, &tile, rows));
                 let next = self.next_panel(cx, part, &tile, rows);
                 let (bind, ask) = next.map_or((None, None), |(bind, ask)| (Some(bind), Some(ask)));
                 let beside = ask.as_ref().map(|ask| ask as &dyn Fn(&VarMap) -> Stmt);
-                let tile = self.tile(cx, rows, &tile, (sums.as_ref(), beside), &mut |_, j, map| {
+                let tile = self.tile(cx, rows, &tile, (sums.as_ref(), by_row, beside), &mut |_, j, map| {
                     let index = self.place(part, panels, &tile, j, &substitute(&self.depth_index(), map));
                     Ok(load(&panels.buffer, [index]))
                 })?;
@@ -159,7 +160,7 @@ impl Plan {
         }
         let line = LINE / (i64::from(read.buffer.dtype.bits) / 8).max(1);
         let panel = self.shape.vectors * self.lanes;
-        let number = floordiv(sub(&rows.first, part.m0.clone()), int(self.shape.rows));
+        let number = floordiv(sub(&rows.place, part.m0.clone()), int(self.shape.rows));
         let place = add(&tile.base, add(int(panel), mul(floormod(number, int((panel / line).max(1))), int(line))));
         let at = Var::dim("ahead");
         let bind = Stmt::bind(at.clone(), min(place, sub(&self.c.x.extent, int(1))));
@@ -191,19 +192,19 @@ impl Plan {
 
     fn finish(&self, cx: &mut Cx, part: &Part, sums: &Ref<Buffer>) -> Result<Stmt, Refusal> {
         nest::tiles_then_vectors(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
-            let count = self.shape.rows;
-            let rows = Rows { first: part.m0.clone(), count, present: Some(part.height.clone()) };
-            let sums = self.sums(part, sums, &tile, &part.m0);
-            self.register_tile(&rows, &tile, None).finish_by_row(cx, &sums)
+            self.many_rows(part, |rows| {
+                let sums = self.sums(part, sums, &tile, rows);
+                self.register_tile(rows, &tile, None).finish_by_row(cx, &sums)
+            })
         })
     }
 
     /// Where the sums of a tile lie among those of a block of rows.
-    fn sums(&self, part: &Part, buffer: &Ref<Buffer>, tile: &Tile, row: &PrimExpr) -> Sums {
-        let rows = mul(ceil_div(&part.height, self.shape.rows), int(self.shape.rows));
-        let panel = mul(sub(&tile.base, part.x0.clone()), rows);
-        let start = add(panel, mul(sub(row, part.m0.clone()), int(tile.vectors * self.lanes)));
-        Sums { buffer: buffer.clone(), start }
+    fn sums(&self, part: &Part, buffer: &Ref<Buffer>, tile: &Tile, rows: &Rows) -> Sums {
+        let height = mul(ceil_div(&part.height, self.shape.rows), int(self.shape.rows));
+        let panel = mul(sub(&tile.base, part.x0.clone()), height);
+        let before = sub(&rows.place, part.m0.clone());
+        Sums { buffer: buffer.clone(), start: add(panel, mul(before, int(tile.vectors * self.lanes))) }
     }
 
     /// Requests for a panel's rows some steps on: each of its rows lies in another page, where the processor does not guess.
