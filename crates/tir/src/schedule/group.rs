@@ -148,7 +148,8 @@ fn fits(program: &Program, anchor: usize, reader: usize) -> bool {
         return false;
     }
     let inputs = reduction.reads();
-    let unchanged = program.items[anchor + 1..reader].iter().all(|i| i.writes().is_disjoint(&inputs));
+    // What is overwritten by one tile, others may still have to read.
+    let unchanged = program.items[anchor + 1..=reader].iter().all(|i| i.writes().is_disjoint(&inputs));
     let readers = program.items.iter().filter(|i| i.reads().contains(buffer)).count();
     unchanged && readers == 1 && with_epilogue(reduction, stage).is_some()
 }

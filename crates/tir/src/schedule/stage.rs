@@ -83,7 +83,7 @@ pub struct Program {
 impl Program {
     /// Reads a kernel.
     pub fn read(func: &PrimFunc) -> Program {
-        let (body, intermediates) = match &func.body {
+        let (body, mut intermediates) = match &func.body {
             Stmt::Block(root) if root.block.iter_vars.is_empty() && root.block.init.is_none() => {
                 (root.block.body.clone(), root.block.alloc_buffers.clone())
             }
@@ -93,13 +93,24 @@ impl Program {
             Stmt::Seq(seq) => seq.seq.clone(),
             other => vec![other.clone()],
         };
+        // Plain memory is the root's, wherever it is asked for.
+        let (allocated, list): (Vec<Stmt>, Vec<Stmt>) = list.into_iter().partition(is_plain_memory);
         // A name or memory that is introduced between statements ties them together.
         if list.iter().any(|s| matches!(s, Stmt::Bind(_) | Stmt::Alloc(_))) {
             return Program { items: vec![Item::Opaque(body)], intermediates };
         }
+        intermediates.extend(allocated.iter().filter_map(|s| match s {
+            Stmt::Alloc(alloc) => Some(alloc.buffer.clone()),
+            _ => None,
+        }));
         let items = list.into_iter().map(|s| read_nest(&s).map_or(Item::Opaque(s), Item::Stage)).collect();
         Program { items, intermediates }
     }
+}
+
+/// Whether it allocates memory that any statement may use.
+fn is_plain_memory(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::Alloc(alloc) if alloc.buffer.scope == "global" && alloc.annotations.0.is_empty())
 }
 
 impl Item {

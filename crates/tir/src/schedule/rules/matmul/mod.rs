@@ -23,7 +23,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::Var;
 use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, ge, int, min, mul, select, sub, substitute};
 
-use super::super::affine::{ceil_div, loads, product};
+use super::super::affine::{ceil_div, product};
 use super::super::inline::freshen_lets;
 use super::super::lanes::Lanes;
 use super::super::nest::Tile;
@@ -219,13 +219,10 @@ impl Plan {
         register_tile::ragged_rows(&part.m0, &part.height, tile, (self.is_shallow(), &[]), body)
     }
 
-    /// Whether rows may be computed twice: there are more than a tile's, else the nest would be the direct one, and nothing that
-    /// is read is overwritten.
+    /// Whether rows may be computed twice: there are more than a tile's, else the nest would be the direct one. Nothing that is
+    /// read is overwritten: neither a stage nor what becomes its epilogue reads what it writes.
     fn may_repeat(&self) -> bool {
-        let reduce = &self.c.reduce;
-        let values = [&reduce.finish, &self.c.row, &self.c.column];
-        let overwrites = values.iter().flat_map(|e| loads(e)).any(|load| load.buffer.data == reduce.output.data);
-        self.c.column_is_contiguous() && !overwrites
+        self.c.column_is_contiguous()
     }
 
     /// Whether sums are so short that the way of the accumulators through memory would cost something.
