@@ -420,7 +420,7 @@ fn every_intrinsic_of_the_table_is_compiled() {
         }
         let compiles = |buffer: &Ref<Buffer>, wide: DataType| {
             // What is asked for ahead of its use is one element, and the answer one number.
-            let asks = *intrinsic == Intrinsic::Prefetch;
+            let asks = matches!(intrinsic, Intrinsic::Prefetch | Intrinsic::PrefetchWrite);
             let value = prim::load(buffer, [if asks { PrimExpr::from(0) } else { lanes.clone() }]);
             let args = match (intrinsic, intrinsic.arity()) {
                 (Intrinsic::IfThenElse, _) => vec![prim::gt(value.clone(), value.clone()), value.clone(), value],

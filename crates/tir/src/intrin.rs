@@ -169,6 +169,8 @@ intrinsics! {
     Likely = "likely", Exactly(1);
     /// Asks for the memory of the load that is its argument, which will be needed soon. Nothing is read and nothing changes.
     Prefetch = "prefetch", Exactly(1);
+    /// The same for memory that will be written very soon.
+    PrefetchWrite = "prefetch_write", Exactly(1);
     /// The sum of a vector's lanes. The order of additions is free.
     VectorReduceAdd = "vector_reduce_add", Exactly(1);
     /// The product of a vector's lanes. The order of multiplications is free.
@@ -207,6 +209,7 @@ impl Intrinsic {
             self,
             CheckedIndex
                 | Prefetch
+                | PrefetchWrite
                 | VectorReduceAdd
                 | VectorReduceMul
                 | VectorReduceMin

@@ -28,7 +28,7 @@ impl Body<'_, '_> {
             ("likely", [condition]) => self.eval(condition),
             ("address_of", [PrimExpr::Load(load)]) => self.address_of(&load.buffer, &load.indices),
             // A hint, for which C has no word.
-            ("prefetch", [PrimExpr::Load(_)]) => Ok(Code::atom("0")),
+            ("prefetch" | "prefetch_write", [PrimExpr::Load(_)]) => Ok(Code::atom("0")),
             ("handle_add_byte_offset", [pointer, offset]) => self.pointer("char", pointer, offset),
             ("tvm_access_ptr", [element, pointer, offset, ..]) => {
                 let element = self.kernel.ty(element.dtype())?.kind;

@@ -46,11 +46,12 @@ impl Body<'_, '_> {
             }
             ("likely", [condition]) => self.eval(condition),
             ("address_of", [PrimExpr::Load(load)]) => self.address_of(&load.buffer, &load.indices),
-            ("prefetch", [PrimExpr::Load(load)]) => {
+            ("prefetch" | "prefetch_write", [PrimExpr::Load(load)]) => {
                 let address = self.address_of(&load.buffer, &load.indices)?;
                 // For reading, into the second-level cache: what is needed before it stays in the first.
-                let [read, locality, data] = [0, 2, 1].map(|value| Val::int(Ty::I32, value));
-                self.f.effect_call("llvm.prefetch.p0", &[&address, &read, &locality, &data], &[1, 2, 3]);
+                let (write, level) = if name == "prefetch" { (0, 2) } else { (1, 3) };
+                let [write, locality, data] = [write, level, 1].map(|value| Val::int(Ty::I32, value));
+                self.f.effect_call("llvm.prefetch.p0", &[&address, &write, &locality, &data], &[1, 2, 3]);
                 Ok(Val::int(Ty::I32, 0))
             }
             ("handle_add_byte_offset", [pointer, offset]) => {

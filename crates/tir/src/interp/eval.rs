@@ -117,7 +117,7 @@ impl Interp {
                 self.eval_at(side, lane)
             }
             Intrinsic::CheckedIndex => self.checked_index(n, lane),
-            Intrinsic::Prefetch => Ok(Scalar::Int(0)),
+            Intrinsic::Prefetch | Intrinsic::PrefetchWrite => Ok(Scalar::Int(0)),
             Intrinsic::VScale => Ok(Scalar::Int(1)),
             Intrinsic::VectorReduceAdd
             | Intrinsic::VectorReduceMul

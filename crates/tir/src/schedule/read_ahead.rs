@@ -8,6 +8,9 @@
 //! for k: E[k] = exp(A[i, k] - M)                computes: asks for A[i + 1, k] too
 //! ```
 //!
+//! What rows that are known to be short keep between pieces is memory of their own, and the row that a later piece writes is
+//! asked for while that is made. Kept in the written row itself, it would be read back while its stores still wait for that memory.
+//!
 //! The row behind the last one is the last one again, so nothing outside of the input is named. Short rows are left to the
 //! processor, which guesses well where the next one begins.
 
@@ -35,9 +38,30 @@ pub struct ReadAhead {
     buffers: HashSet<Ref<Buffer>>,
     /// The axes that tell rows apart, in the next row.
     next: VarMap,
+    /// The row that a later piece writes.
+    written: Option<WrittenRow>,
+}
+
+/// A row that is written later.
+#[derive(Clone, Debug)]
+pub struct WrittenRow {
+    /// Where.
+    pub buffer: Ref<Buffer>,
+    /// The indices; `None` is the last index of what the asking piece stores.
+    pub indices: Vec<Option<PrimExpr>>,
 }
 
 impl ReadAhead {
+    /// Asks for a row that is written later.
+    pub fn of_written(row: WrittenRow) -> ReadAhead {
+        ReadAhead { buffers: HashSet::new(), next: VarMap::new(), written: Some(row) }
+    }
+
+    /// Asks for what another asks for, too.
+    pub fn with(self, other: Option<Box<ReadAhead>>) -> ReadAhead {
+        ReadAhead { written: other.and_then(|other| other.written), ..self }
+    }
+
     /// The piece that should ask, what for, and statements that find the row `step` rows on; `None` where no piece should.
     pub fn in_rows(
         rows: &Rows,
@@ -66,26 +90,41 @@ impl ReadAhead {
         let next = rows.axes.iter().zip(&axes).map(|(a, b)| (a.var.clone(), PrimExpr::from(&b.var))).collect();
         let (_, binds) = nest::fuse(&axes, &after);
         let found = Stmt::bind(after, min(add(PrimExpr::from(row), step), sub(count, int(1))));
-        Some((piece, ReadAhead { buffers, next }, [found].into_iter().chain(binds).collect()))
+        Some((piece, ReadAhead { buffers, next, written: None }, [found].into_iter().chain(binds).collect()))
     }
 
-    /// The requests of the vector at `axis = base`.
-    pub fn of(&self, cx: &mut Cx, axis: &Ref<Var>, base: &PrimExpr, lanes: i64, value: &PrimExpr) -> Vec<Stmt> {
+    /// The requests of the vector at `axis = base` of what is stored at `indices`.
+    pub fn of(
+        &self,
+        cx: &mut Cx,
+        (axis, base): (&Ref<Var>, &PrimExpr),
+        lanes: i64,
+        value: &PrimExpr,
+        indices: &[PrimExpr],
+    ) -> Vec<Stmt> {
         let mut asked = Vec::new();
-        for read in loads(value) {
-            let flat = flat_index(&read.buffer, &read.indices);
-            let bytes = lanes * read.buffer.dtype.bytes() as i64;
-            let moves = coefficient(&flat, axis) == Some(1) && uses_any(&flat, self.next.keys());
-            if bytes < NARROW || !moves || !self.buffers.contains(&read.buffer) {
-                continue;
+        let mut ask = |how: &str, buffer: &Ref<Buffer>, place: PrimExpr, next: &VarMap| {
+            let bytes = lanes * buffer.dtype.bytes() as i64;
+            if bytes < NARROW || coefficient(&place, axis) != Some(1) {
+                return;
             }
-            let mut map = self.next.clone();
+            let mut map = next.clone();
             map.insert(axis.clone(), base.clone());
-            let place = load(&cx.views.flat(&read.buffer), [substitute(&flat, &map)]);
-            let request = Stmt::evaluate(call(DataType::int(32), "tirx.prefetch", vec![place]));
+            let place = load(&cx.views.flat(buffer), [substitute(&place, &map)]);
+            let request = Stmt::evaluate(call(DataType::int(32), how, vec![place]));
             if !asked.contains(&request) {
                 asked.push(request);
             }
+        };
+        for read in loads(value).iter().filter(|read| self.buffers.contains(&read.buffer)) {
+            let place = flat_index(&read.buffer, &read.indices);
+            if uses_any(&place, self.next.keys()) {
+                ask("tirx.prefetch", &read.buffer, place, &self.next);
+            }
+        }
+        if let (Some(row), Some(own)) = (&self.written, indices.last()) {
+            let indices: Vec<PrimExpr> = row.indices.iter().map(|i| i.clone().unwrap_or_else(|| own.clone())).collect();
+            ask("tirx.prefetch_write", &row.buffer, flat_index(&row.buffer, &indices), &VarMap::new());
         }
         asked
     }

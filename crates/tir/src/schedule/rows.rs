@@ -9,7 +9,8 @@
 //!
 //! Softmax and the norms are such. Piece after piece over the whole tensor, each would read it from memory again; row after
 //! row, a row stays in the first-level cache, and what lies between the pieces is as small as a row. Where the last reader of such
-//! a row writes one of the same shape, the two share their memory: above, `E[k]` is kept in `B[i, k]`.
+//! a row writes one of the same shape, the two share their memory: above, `E[k]` is kept in `B[i, k]`. Rows that
+//! are known to be short keep theirs apart and ask for what is written later.
 //!
 //! An axis is a row axis where every piece has it, each reads of the pieces before it only what they made at the same place
 //! of it, and no piece runs along it through memory (a vector wants that axis inside). A run starts with any piece, grows
@@ -25,6 +26,7 @@ use relaxide_ir::{Buffer, Var};
 use super::affine::{coefficient, flat_index, loads, product, same, uses_any};
 use super::below_maximum;
 use super::group::{Reduce, Work};
+use super::read_ahead::{ReadAhead, WrittenRow};
 use super::rules::Contraction;
 use super::stage::{Axis, Program, Reduction, Stage};
 
@@ -278,12 +280,21 @@ impl<'a> Run<'a> {
         let is_short = longest.is_none_or(|n| 2 * n <= Together::ELEMENTS);
         let together = is_short.then(|| Together { count: Var::dim("together"), slot: Var::dim("slot") });
         let mut scratch: HashMap<Ref<Buffer>, Scratch> = HashMap::new();
-        let mut lent = HashSet::new();
+        let (mut lent, mut asked) = (HashSet::new(), HashMap::new());
         for (at, piece) in self.pieces.iter().enumerate().filter(|(_, p)| private(p)) {
             let host = self.host(at).filter(|host| !private(host) && !lent.contains(host.output));
             let guest =
                 host.and_then(|host| Scratch::inside(piece, host, &names).inspect(|_| _ = lent.insert(host.output)));
-            scratch.insert(piece.output.clone(), guest.unwrap_or_else(|| Scratch::of(piece, together.as_ref())));
+            let own = || Scratch::of(piece, together.as_ref());
+            let row = guest
+                .as_ref()
+                .filter(|_| longest.is_some() && together.is_some() && matches!(piece.work, Work::Map(_)));
+            if let Some(row) = row.and_then(Scratch::written_row) {
+                asked.insert(at, row);
+                scratch.insert(piece.output.clone(), own());
+            } else {
+                scratch.insert(piece.output.clone(), guest.unwrap_or_else(own));
+            }
         }
         let pieces = self.pieces.iter().map(|p| {
             let place = |row: usize| order.iter().position(|r| *r == row).and_then(|i| axes.get(i));
@@ -292,6 +303,11 @@ impl<'a> Run<'a> {
             InRow { scratch: &scratch, map }.of(p)
         });
         let mut pieces: Vec<Work> = pieces.collect();
+        for (at, row) in asked {
+            if let Some(Work::Map(stage)) = pieces.get_mut(at) {
+                stage.ahead = Some(Box::new(ReadAhead::of_written(row)));
+            }
+        }
         below_maximum::mark(&mut pieces);
         let own = |p: &Piece<'_>| scratch.get(p.output).filter(|s| s.is_own).map(|s| s.buffer.clone());
         let scratch = self.pieces.iter().filter_map(own).collect();
@@ -362,6 +378,17 @@ impl Scratch {
             Place::Fixed(_) => true,
         });
         (used == kept && shapes_agree).then(|| Scratch { buffer: host.output.clone(), is_own: false, places })
+    }
+
+    /// The row itself, if its elements lie along one dimension.
+    fn written_row(&self) -> Option<WrittenRow> {
+        let index = |place: &Place| match place {
+            Place::Dim(_) => None,
+            Place::Fixed(index) => Some(index.clone()),
+        };
+        let indices: Vec<_> = self.places.iter().map(index).collect();
+        let one = indices.iter().filter(|i| i.is_none()).count() == 1;
+        one.then(|| WrittenRow { buffer: self.buffer.clone(), indices })
     }
 
     fn indices(&self, indices: &[PrimExpr]) -> Vec<PrimExpr> {

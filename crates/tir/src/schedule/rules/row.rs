@@ -94,7 +94,7 @@ impl Row<'_> {
 
     fn store(&self, cx: &mut Cx, tile: &Tile, value: &PrimExpr) -> Result<Stmt, Refusal> {
         let base = tile.base.clone();
-        let ahead = self.ahead.map(|ahead| ahead.of(cx, self.axis, &base, self.lanes, value));
+        let ahead = self.ahead.map(|ahead| ahead.of(cx, (self.axis, &base), self.lanes, value, self.indices));
         let lanes = Lanes::new(&mut cx.views, self.axis, base, self.lanes, tile.mask_of(0), self.map);
         let store = match self.tail {
             Tail::Masked => lanes.store(self.buffer, self.indices, value),

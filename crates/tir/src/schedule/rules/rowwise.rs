@@ -42,7 +42,7 @@ pub fn apply(cx: &mut Cx, rows: &Rows, notes: &mut Vec<Note>) -> Result<Stmt, Sc
     if let Some((piece, ahead, next)) = ReadAhead::in_rows(rows, &row, step, &count)
         && let Some(Work::Map(stage)) = asking.get_mut(piece)
     {
-        stage.ahead = Some(Box::new(ahead));
+        stage.ahead = Some(Box::new(ahead.with(stage.ahead.take())));
         before.extend(next);
     }
     let machine = cx.machine.clone();
