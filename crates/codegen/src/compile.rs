@@ -79,9 +79,9 @@ fn passes(native: &NativeTarget, written: Written) -> String {
         return "default<O0>".to_owned();
     }
     let mut passes = match written {
-        Written::InVectors => PASSES.to_owned(),
-        Written::InBoth => PASSES_FOR_SCALARS.replace("slp-vectorizer,", ""),
-        Written::InScalars => PASSES_FOR_SCALARS.to_owned(),
+        Written::Vectors => PASSES.to_owned(),
+        Written::Mixed => PASSES_FOR_SCALARS.replace("slp-vectorizer,", ""),
+        Written::Scalar => PASSES_FOR_SCALARS.to_owned(),
     };
     if cfg!(feature = "llvm19") {
         passes = passes.replace("loop-vectorize,", "");
@@ -242,7 +242,7 @@ fn write_shard(
     let layout = native.machine()?.get_target_data().get_data_layout();
     let layout = layout.as_str().to_string_lossy().into_owned();
     let (foreign, slots) = (text.foreign_functions().to_vec(), text.slots().clone());
-    let written = indices.iter().map(|&index| Written::of(&funcs[index].body)).min().unwrap_or(Written::InVectors);
+    let written = indices.iter().map(|&index| Written::of(&funcs[index].body)).min().unwrap_or(Written::Vectors);
     Ok(Shard { text: text.finish(&native.triple, &layout), foreign, slots, written })
 }
 

@@ -246,11 +246,11 @@ pub(crate) fn first_line(stmt: &Stmt) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Written {
     /// There are loops, and no vector in any of them.
-    InScalars,
+    Scalar,
     /// Some innermost loops have vectors, others have none.
-    InBoth,
+    Mixed,
     /// Every innermost loop has vectors.
-    InVectors,
+    Vectors,
 }
 
 impl Written {
@@ -258,11 +258,11 @@ impl Written {
     pub fn of(body: &Stmt) -> Self {
         let shape = LoopShape::of(body);
         if shape.has_loops && !shape.has_vectors {
-            return Self::InScalars;
+            return Self::Scalar;
         }
         let mut search = ScalarLoop(false);
         search.visit_stmt(body);
-        if search.0 { Self::InBoth } else { Self::InVectors }
+        if search.0 { Self::Mixed } else { Self::Vectors }
     }
 }
 

@@ -183,7 +183,7 @@ impl Plan {
     fn direct(&self, cx: &mut Cx, part: &Part) -> Result<Stmt, Refusal> {
         nest::tiles_then_vectors(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
             self.few_rows(part, &tile, |rows| {
-                self.tile(cx, rows, &tile, (None, false, None), &mut |cx, j, map| {
+                self.tile(cx, rows, &tile, Manner::default(), &mut |cx, j, map| {
                     let base = tile.at(j, self.lanes);
                     Lanes::new(&mut cx.views, &self.c.x.var, base, self.lanes, tile.mask_of(j), map)
                         .vector(&self.c.column)
@@ -250,7 +250,7 @@ impl Plan {
         cx: &mut Cx,
         rows: &Rows,
         tile: &Tile,
-        (sums, by_row, beside): (Option<&Sums>, bool, Option<&dyn Fn(&VarMap) -> Stmt>),
+        manner: Manner<'_>,
         column: &mut dyn FnMut(&mut Cx, i64, &VarMap) -> Result<PrimExpr, Refusal>,
     ) -> Result<Stmt, Refusal> {
         let axis = self.row.as_ref().map(|a| &a.var);
@@ -261,6 +261,7 @@ impl Plan {
             }
             freshen_lets(&substitute(&self.c.row, &map))
         };
+        let Manner { sums, by_row, beside } = manner;
         RegisterTile { beside, by_row, ..self.register_tile(rows, tile, sums) }.emit(
             cx,
             &self.c.inner,
@@ -269,6 +270,14 @@ impl Plan {
             column,
         )
     }
+}
+
+/// How a register tile of a packed product differs from one that reads B where it lies; see [`RegisterTile`].
+#[derive(Clone, Copy, Default)]
+struct Manner<'a> {
+    sums: Option<&'a Sums>,
+    by_row: bool,
+    beside: Option<&'a dyn Fn(&VarMap) -> Stmt>,
 }
 
 /// The part of the output that one task computes, or a block of its rows.

@@ -27,7 +27,7 @@ use relaxide_ir::{Buffer, DataType, Var};
 
 use super::super::register_tile::{Rows, Sums};
 use super::depth::DepthBlocks;
-use super::{Part, Plan, TILES_PER_BLOCK};
+use super::{Manner, Part, Plan, TILES_PER_BLOCK};
 use crate::Stmt;
 use crate::schedule::affine::{ceil_div, flat_index, loads, product};
 use crate::schedule::lanes::{Lanes, splat};
@@ -133,7 +133,8 @@ impl Plan {
                 let next = self.next_panel(cx, part, &tile, rows);
                 let (bind, ask) = next.map_or((None, None), |(bind, ask)| (Some(bind), Some(ask)));
                 let beside = ask.as_ref().map(|ask| ask as &dyn Fn(&VarMap) -> Stmt);
-                let tile = self.tile(cx, rows, &tile, (sums.as_ref(), by_row, beside), &mut |_, j, map| {
+                let manner = Manner { sums: sums.as_ref(), by_row, beside };
+                let tile = self.tile(cx, rows, &tile, manner, &mut |_, j, map| {
                     let index = self.place(part, panels, &tile, j, &substitute(&self.depth_index(), map));
                     Ok(load(&panels.buffer, [index]))
                 })?;
