@@ -29,6 +29,8 @@ impl Body<'_, '_> {
             ("address_of", [PrimExpr::Load(load)]) => self.address_of(&load.buffer, &load.indices),
             // A hint, for which C has no word.
             ("prefetch" | "prefetch_write", [PrimExpr::Load(_)]) => Ok(Code::atom("0")),
+            // In sizes of buffers; everywhere else lowering has said so.
+            ("vscale", []) => Ok(Code::atom("1")),
             ("handle_add_byte_offset", [pointer, offset]) => self.pointer("char", pointer, offset),
             ("tvm_access_ptr", [element, pointer, offset, ..]) => {
                 let element = self.kernel.ty(element.dtype())?.kind;

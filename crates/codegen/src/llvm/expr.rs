@@ -1,13 +1,13 @@
 //! Scalar and vector expressions.
 
 use relaxide_ir::{
-    BinaryOp, DataType, PrimExpr,
+    BinaryOp, PrimExpr,
     prim::{PrimVisitor, Ramp},
 };
 
 use super::{
     kernel::Body,
-    value::{Kind, Ty, Val, lanes_of},
+    value::{Kind, Ty, Val, lanes_of_count},
 };
 use crate::error::CodegenError;
 
@@ -111,9 +111,7 @@ impl Body<'_, '_> {
     }
 
     pub fn lanes(&self, lanes: i64) -> Result<u32, CodegenError> {
-        let count = i16::try_from(lanes).ok().filter(|count| (1..=4096).contains(&count.unsigned_abs()));
-        let dtype = count.map(|count| DataType::int(32).with_lanes(count as u16));
-        dtype.map(lanes_of).ok_or_else(|| self.kernel.malformed(format!("a vector of {lanes} lanes")))
+        lanes_of_count(lanes).ok_or_else(|| self.kernel.malformed(format!("a vector of {lanes} lanes")))
     }
 
     pub fn same_type(&self, a: &Val, b: &Val, what: &str) -> Result<(), CodegenError> {

@@ -40,6 +40,13 @@ pub(crate) fn lanes_of(dtype: DataType) -> u32 {
     dtype.scalable_lanes().map_or(u32::from(dtype.lanes), |multiplier| SCALABLE | u32::from(multiplier))
 }
 
+/// The same for a number of lanes as ramps have it: negative for multiples of what the processor says. `None` for no number of
+/// lanes.
+pub(crate) fn lanes_of_count(lanes: i64) -> Option<u32> {
+    let count = u32::try_from(lanes.unsigned_abs()).ok().filter(|count| (1..=4096).contains(count))?;
+    Some(if lanes < 0 { SCALABLE | count } else { count })
+}
+
 impl Kind {
     /// The width of a lane in memory.
     pub fn bits(self) -> u32 {

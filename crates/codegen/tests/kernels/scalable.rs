@@ -72,6 +72,22 @@ fn a_kernel_for_such_a_machine_has_such_vectors() {
     }
 }
 
+#[test]
+fn scratch_may_be_as_long_as_a_vector() {
+    let [a, b] = ["A", "B"].map(|name| Buffer::new(name, F32, [4]));
+    let scratch = Buffer::new("scratch", F32, [prim::cast(I64, step())]);
+    let (i, j) = (Var::dim("i"), Var::dim("j"));
+    let one = |var: &Ref<Var>, from: &Ref<Buffer>, to: &Ref<Buffer>| {
+        Stmt::serial(var.clone(), prim::int(4), Stmt::store(to, [var], prim::load(from, [var])))
+    };
+    let body = Stmt::seq([Stmt::alloc(&scratch), one(&i, &a, &scratch), one(&j, &scratch, &b)]);
+    for (place, kernels) in everywhere(&kernel("through", &[a, b], &[], body)) {
+        let mut tensors = [Tensor::f32(&[1.0, 2.0, 3.0, 4.0], &[4]), Tensor::zeros(F32, &[4])];
+        kernels.run("through", &mut tensors);
+        assert_eq!(tensors[1].values::<f32>(), [1.0, 2.0, 3.0, 4.0], "{place}");
+    }
+}
+
 /// What has no instruction of scalable vectors goes lane by lane, through memory.
 #[test]
 fn functions_and_sums_reach_every_lane() {
