@@ -242,7 +242,7 @@ impl Plan {
             Ok(Stmt::store(&panels.buffer, [self.place(part, panels, tile, j, &k)], value))
         };
         let mut steps: Vec<Stmt> = (0..tile.vectors).map(copy).collect::<Result<_, _>>()?;
-        if self.c.column_is_contiguous() && cx.machine.vector_registers < 32 {
+        if self.c.column_is_contiguous() {
             steps.extend(self.ask(cx, tile, &fresh, &map));
         }
         Ok(nest::serial(&fresh, Stmt::seq(steps)))
