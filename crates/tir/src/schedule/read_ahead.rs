@@ -110,8 +110,7 @@ impl ReadAhead {
             }
             let mut map = next.clone();
             map.insert(axis.clone(), base.clone());
-            let place = load(&cx.views.flat(buffer), [substitute(&place, &map)]);
-            let request = Stmt::evaluate(call(DataType::int(32), how, vec![place]));
+            let request = request(how, &cx.views.flat(buffer), substitute(&place, &map));
             if !asked.contains(&request) {
                 asked.push(request);
             }
@@ -128,6 +127,11 @@ impl ReadAhead {
         }
         asked
     }
+}
+
+/// Asks for an element's line: `how` is `tirx.prefetch` or `tirx.prefetch_write`.
+pub fn request(how: &str, flat: &Ref<Buffer>, place: PrimExpr) -> Stmt {
+    Stmt::evaluate(call(DataType::int(32), how, vec![load(flat, [place])]))
 }
 
 fn output(work: &Work) -> Option<&Ref<Buffer>> {

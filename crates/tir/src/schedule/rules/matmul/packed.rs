@@ -21,9 +21,9 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    PrimExpr, VarMap, add, call, constant, eq, floordiv, floormod, int, load, min, mul, ramp, sub, substitute,
+    PrimExpr, VarMap, add, constant, eq, floordiv, floormod, int, load, min, mul, ramp, sub, substitute,
 };
-use relaxide_ir::{Buffer, DataType, Var};
+use relaxide_ir::{Buffer, Var};
 
 use super::super::register_tile::{Rows, Sums};
 use super::depth::DepthBlocks;
@@ -32,6 +32,7 @@ use crate::Stmt;
 use crate::schedule::affine::{ceil_div, flat_index, loads, product};
 use crate::schedule::lanes::{Lanes, splat};
 use crate::schedule::nest::Tile;
+use crate::schedule::read_ahead::request;
 use crate::schedule::{Axis, Cx, Refusal, nest};
 
 /// Row tiles in a block of a deep product: its rows are far apart, often by a power of two, and then few of them fit the ways
@@ -170,8 +171,7 @@ impl Plan {
         let ask = move |map: &VarMap| {
             let mut map = map.clone();
             map.insert(column.clone(), PrimExpr::from(&at));
-            let place = load(&buffer, [substitute(&index, &map)]);
-            Stmt::evaluate(call(DataType::int(32), "tirx.prefetch", vec![place]))
+            request("tirx.prefetch", &buffer, substitute(&index, &map))
         };
         Some((bind, ask))
     }
@@ -222,8 +222,7 @@ impl Plan {
             let mut map = map.clone();
             map.insert(self.c.x.var.clone(), tile.at(j, self.lanes));
             let place = substitute(&flat_index(&read.buffer, &read.indices), &map);
-            let place = load(&cx.views.flat(&read.buffer), [place]);
-            Stmt::evaluate(call(DataType::int(32), "tirx.prefetch", vec![place]))
+            request("tirx.prefetch", &cx.views.flat(&read.buffer), place)
         });
         Some(Stmt::seq([Stmt::bind(row, later)].into_iter().chain(requests)))
     }
