@@ -254,7 +254,9 @@ fn reindex(axes: &[PrimExpr], dims: &[PrimExpr], from: &[PrimExpr]) -> Vec<PrimE
 
 fn flatten_type(cx: &CallCx) -> Result<Type, OpError> {
     let x = cx.tensor(0)?;
-    Ok(tensor_type(x.dims.map(|d| vec![num_elements(&d)]), Some(1), x.dtype))
+    let scalar = || (x.ndim == Some(0)).then(Vec::new);
+    let dims = x.dims.clone().or_else(scalar);
+    Ok(tensor_type(dims.map(|d| vec![num_elements(&d)]), Some(1), x.dtype))
 }
 
 fn batch_flatten_type(cx: &CallCx) -> Result<Type, OpError> {

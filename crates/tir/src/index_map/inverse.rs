@@ -53,9 +53,19 @@ impl IndexMap {
             return None;
         }
         let mut analyzer = Analyzer::new();
+        if let Some(inverse) = self.inverse_by(&mut analyzer, dims) {
+            return Some(inverse);
+        }
         for (var, dim) in self.initial_indices.iter().zip(dims) {
             analyzer.bind(var, 0, dim.clone());
         }
+        // What is known of small dimensions makes digits zero that the new layout has all the same.
+        let inverse = self.inverse_by(&mut analyzer, dims).filter(|inverse| !inverse.padded)?;
+        let elements = |dims: &[PrimExpr]| dims.iter().fold(PrimExpr::from(1), |all, dim| prim::mul(all, dim));
+        analyzer.can_prove_equal(&elements(&self.apply_to_shape(dims)?), &elements(dims)).then_some(inverse)
+    }
+
+    fn inverse_by(&self, analyzer: &mut Analyzer, dims: &[PrimExpr]) -> Option<Inverse> {
         let vars: Vec<Ref<Var>> = (0..self.final_indices.len()).map(|i| Var::dim(format!("axis{i}"))).collect();
         let mut found: Vec<(Digits, PrimExpr)> = Vec::new();
         for (var, index) in vars.iter().zip(&self.final_indices) {
@@ -65,7 +75,7 @@ impl IndexMap {
         let mut padded = false;
         let mut final_indices = Vec::with_capacity(dims.len());
         for (axis, dim) in dims.iter().enumerate() {
-            let (index, whole) = put_together(axis, dim, &mut found, &mut analyzer)?;
+            let (index, whole) = put_together(axis, dim, &mut found, analyzer)?;
             padded |= !whole;
             final_indices.push(index);
         }
@@ -204,24 +214,35 @@ mod tests {
         values.iter().map(|v| PrimExpr::from(*v)).collect()
     }
 
-    /// Every element goes somewhere of its own, and comes back.
+    /// Every element goes somewhere of its own, and comes back; from everywhere else the way leads outside.
     fn check(map: &IndexMap, dims: &[i64], padded: bool) {
         let inverse = map.inverse(&ints(dims)).unwrap();
         assert_eq!(inverse.padded, padded);
         let mut seen = std::collections::HashSet::new();
-        let count: i64 = dims.iter().product();
-        for flat in 0..count {
-            let mut rest = flat;
-            let mut index = vec![0; dims.len()];
-            for (i, dim) in dims.iter().enumerate().rev() {
-                (index[i], rest) = (rest % dim, rest / dim);
-            }
-            let values = |e: Vec<PrimExpr>| -> Vec<i64> {
-                e.iter().map(|e| Analyzer::new().simplify(e).as_int().unwrap()).collect()
-            };
+        let all = |dims: &[i64]| {
+            let dims = dims.to_vec();
+            (0..dims.iter().product()).map(move |flat: i64| {
+                let mut rest = flat;
+                let mut index = vec![0; dims.len()];
+                for (i, dim) in dims.iter().enumerate().rev() {
+                    (index[i], rest) = (rest % dim, rest / dim);
+                }
+                index
+            })
+        };
+        let values = |e: Vec<PrimExpr>| -> Vec<i64> {
+            e.iter().map(|e| Analyzer::new().simplify(e).as_int().unwrap()).collect()
+        };
+        for index in all(dims) {
             let there = values(map.apply(&ints(&index)).unwrap());
             assert!(seen.insert(there.clone()), "{index:?}");
             assert_eq!(values(inverse.map.apply(&ints(&there)).unwrap()), index);
+        }
+        for there in all(&values(map.apply_to_shape(&ints(dims)).unwrap())) {
+            let index = values(inverse.map.apply(&ints(&there)).unwrap());
+            let inside = index.iter().zip(dims).all(|(i, dim)| i < dim);
+            assert_eq!(inside, seen.contains(&there), "{there:?}");
+            assert!(inside || padded, "{there:?}");
         }
     }
 
@@ -231,6 +252,9 @@ mod tests {
         let split = |v: &[PrimExpr]| vec![v[0].clone(), prim::floordiv(&v[1], 4), prim::floormod(&v[1], 4)];
         check(&map(&["i", "j"], split), &[2, 8], false);
         check(&map(&["i", "j"], split), &[2, 6], true);
+        // Less than one block.
+        check(&map(&["i", "j"], split), &[2, 3], true);
+        check(&map(&["i", "j"], split), &[2, 1], true);
         check(&map(&["i", "j"], |v| vec![&v[0] * 5 + &v[1]]), &[3, 5], false);
         check(
             &map(&["i", "j"], |v| vec![prim::floordiv(&v[0] * 16 + &v[1], 4), prim::floormod(&v[1], 4)]),
