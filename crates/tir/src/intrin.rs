@@ -60,6 +60,8 @@ macro_rules! intrinsics {
 intrinsics! {
     /// e to the power of x.
     Exp = "exp", Exactly(1);
+    /// e to the power of x, which is not positive; where that is no normal number, it may be zero.
+    ExpNonpositive = "exp_nonpositive", Exactly(1);
     /// 2 to the power of x.
     Exp2 = "exp2", Exactly(1);
     /// 10 to the power of x.

@@ -10,6 +10,7 @@ use crate::llvm::Kind;
 /// Functions of one argument, by the intrinsic's name, and their names in `math.h` for `double`.
 const UNARY: &[(&str, &str)] = &[
     ("exp", "exp"),
+    ("exp_nonpositive", "exp"),
     ("exp2", "exp2"),
     ("log", "log"),
     ("log2", "log2"),

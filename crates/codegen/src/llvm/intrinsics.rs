@@ -6,7 +6,6 @@ use super::{
     Overflow,
     function::join,
     kernel::Body,
-    math::Range,
     module::global_name,
     value::{Kind, Ty, Val},
 };
@@ -79,12 +78,6 @@ impl Body<'_, '_> {
     fn eval_operator(&mut self, name: &str, n: &PrimCall) -> Result<Val, CodegenError> {
         let unsupported = |this: &Self| this.kernel.unsupported(format!("intrinsic `{}`", n.op));
         let args = n.args.iter().map(|arg| self.eval(arg)).collect::<Result<Vec<_>, _>>()?;
-        if let ("exp", [x], [arg]) = (name, args.as_slice(), n.args.as_slice())
-            && x.ty.kind == Kind::F32
-            && is_not_positive(arg)
-        {
-            return Ok(self.f.exp_in(x, Range::NotPositive));
-        }
         if let Some(value) = self.f.math(name, &args) {
             return Ok(value);
         }
@@ -297,15 +290,5 @@ impl Body<'_, '_> {
         let unreachable = self.f.label();
         self.f.start(unreachable);
         Ok(value)
-    }
-}
-
-/// Whether a number is a minimum of something that is zero or less, and something else.
-fn is_not_positive(e: &PrimExpr) -> bool {
-    match e {
-        PrimExpr::Float(imm) => imm.value <= 0.0,
-        PrimExpr::Broadcast(n) => is_not_positive(&n.value),
-        PrimExpr::Binary(n) if n.op == BinaryOp::Min => is_not_positive(&n.a) || is_not_positive(&n.b),
-        _ => false,
     }
 }

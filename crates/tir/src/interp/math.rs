@@ -113,6 +113,7 @@ fn unary(intrinsic: Intrinsic, a: f64, of: DataType) -> Result<f64> {
     }
     Ok(table! {
         Exp => f64::exp, f32::exp;
+        ExpNonpositive => f64::exp, f32::exp;
         Exp2 => f64::exp2, f32::exp2;
         Exp10 => |x| 10f64.powf(x), |x| 10f32.powf(x);
         Log => f64::ln, f32::ln;

@@ -5,13 +5,13 @@
 //!
 //! ```text
 //! M[0] = max over k of v(k)
-//! E[k] = exp(v(k) - M[0])          ->          E[k] = exp(min(0, v(k) - M[0]))
+//! E[k] = exp(v(k) - M[0])          ->          E[k] = exp_nonpositive(v(k) - M[0])
 //! ```
 //!
-//! The minimum changes no value, NaN included, and costs what the upper limit of the exponential's argument would have cost.
+//! Of a result that is no normal number only a zero is left, as nothing beside the one that the row's maximum adds.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{BinaryOp, BufferLoad, PrimExpr, PrimMutator, VarMap, binary, call, float_of, substitute};
+use relaxide_ir::prim::{BinaryOp, BufferLoad, PrimExpr, PrimMutator, VarMap, call, substitute};
 
 use super::affine::same;
 use super::group::{Reduce, Work};
@@ -74,8 +74,7 @@ impl PrimMutator for Marker<'_> {
             PrimExpr::Call(n) if n.op == "tirx.exp" => match n.args.as_slice() {
                 [arg @ PrimExpr::Binary(d)] if d.op == BinaryOp::Sub => match &d.b {
                     PrimExpr::Load(read) if self.0.is(read) && same(&d.a, &self.0.value) => {
-                        let bounded = binary(BinaryOp::Min, float_of(n.dtype, 0.0), arg.clone());
-                        call(n.dtype, n.op.clone(), vec![bounded])
+                        call(n.dtype, "tirx.exp_nonpositive", vec![arg.clone()])
                     }
                     _ => self.remake_prim(e),
                 },

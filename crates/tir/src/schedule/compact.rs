@@ -16,6 +16,7 @@ use relaxide_ir::{Buffer, Var};
 
 use super::affine::{coefficient, flat_index, linear, loads, uses};
 use super::group::{Reduce, Work};
+use super::nest::Tail;
 use super::rules::Contraction;
 use super::stage::{Axis, Program, Stage};
 
@@ -65,6 +66,7 @@ fn compacted(reduce: &Reduce) -> Option<(Stage, Reduce)> {
         reduction: None,
         value: substitute(&column, &map),
         ahead: None,
+        tail: Tail::Masked,
     };
     reduce.stage.value = mul(load(&buffer, at(&axes)), row);
     Some((copy, reduce))

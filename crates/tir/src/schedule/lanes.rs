@@ -296,8 +296,9 @@ fn is_zero(e: &PrimExpr) -> bool {
 
 /// Whether an intrinsic works lane by lane.
 pub fn is_lanewise(op: &str) -> bool {
-    const LANEWISE: [&str; 40] = [
+    const LANEWISE: [&str; 41] = [
         "exp",
+        "exp_nonpositive",
         "exp2",
         "exp10",
         "log",

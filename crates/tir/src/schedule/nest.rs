@@ -51,6 +51,17 @@ pub fn serial(axes: &[Axis], body: Stmt) -> Stmt {
     axes.iter().rev().fold(body, |body, a| Stmt::serial(a.var.clone(), a.extent.clone(), body))
 }
 
+/// How the last vector of a row is stored. Masked stores are slow on many processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tail {
+    /// Only the elements that are left.
+    Masked,
+    /// Whole: what follows the row is written later, or never read.
+    Spilled,
+    /// Whole, and moved back to end with the row: elements may be made twice, from what is not written meanwhile.
+    Repeated,
+}
+
 /// A tile of a vector loop: where it starts, how many vectors it has, and the mask of the last of them.
 pub struct Tile {
     /// First element.

@@ -8,7 +8,7 @@
 //! for k: E[k] = exp(A[i, k] - M)                computes: asks for A[i + 1, k] too
 //! ```
 //!
-//! What rows that are known to be short keep between pieces is memory of their own, and the row that a later piece writes is
+//! What short rows keep between pieces is memory of their own, and the row that a later piece writes is
 //! asked for while that is made. Kept in the written row itself, it would be read back while its stores still wait for that memory.
 //!
 //! The row behind the last one is the last one again, so nothing outside of the input is named. Short rows are left to the
@@ -20,14 +20,12 @@ use relaxide_ffi::Ref;
 use relaxide_ir::prim::{PrimExpr, VarMap, add, call, int, load, min, sub, substitute};
 use relaxide_ir::{Buffer, DataType, Var};
 
-use super::affine::{coefficient, flat_index, loads, product, uses_any};
+use super::affine::{coefficient, flat_index, loads, uses_any};
 use super::group::Work;
 use super::rows::Rows;
 use super::{Axis, Cx, nest};
 use crate::Stmt;
 
-/// Elements below which a row is short.
-const SHORT: i64 = 512;
 /// Bytes of a vector below which asking costs as much as it gains: several vectors share a line of the cache.
 const NARROW: i64 = 32;
 
@@ -62,7 +60,7 @@ impl ReadAhead {
         ReadAhead { written: other.and_then(|other| other.written), ..self }
     }
 
-    /// The piece that should ask, what for, and statements that find the row `step` rows on; `None` where no piece should.
+    /// The piece that should ask, what for, and statements that find the next row; `None` where no piece should.
     pub fn in_rows(
         rows: &Rows,
         row: &Ref<Var>,
@@ -76,13 +74,7 @@ impl ReadAhead {
             let own = inputs(work);
             let again: HashSet<Ref<Buffer>> = own.intersection(&read).cloned().collect();
             read.extend(own);
-            let is_long = match work {
-                Work::Map(stage) => {
-                    product(stage.spatial.iter().map(|a| &a.extent)).as_int().is_none_or(|n| n >= SHORT)
-                }
-                _ => false,
-            };
-            (is_long && !again.is_empty()).then_some((at, again))
+            (matches!(work, Work::Map(_)) && !again.is_empty()).then_some((at, again))
         })?;
         let after = Var::dim("next");
         let axes: Vec<Axis> =

@@ -9,8 +9,9 @@
 //!
 //! Softmax and the norms are such. Piece after piece over the whole tensor, each would read it from memory again; row after
 //! row, a row stays in the first-level cache, and what lies between the pieces is as small as a row. Where the last reader of such
-//! a row writes one of the same shape, the two share their memory: above, `E[k]` is kept in `B[i, k]`. Rows that
-//! are known to be short keep theirs apart and ask for what is written later.
+//! a row writes one of the same shape, the two share their memory: above, `E[k]` is kept in `B[i, k]`. Short rows are taken
+//! several together, keep theirs apart and ask for what is written later. Where the length is known only when the work
+//! runs, it is laid out in both ways.
 //!
 //! An axis is a row axis where every piece has it, each reads of the pieces before it only what they made at the same place
 //! of it, and no piece runs along it through memory (a vector wants that axis inside). A run starts with any piece, grows
@@ -20,14 +21,15 @@
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, VarMap, int, load, substitute};
+use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, VarMap, int, load, mul, substitute};
 use relaxide_ir::{Buffer, Var};
 
-use super::affine::{coefficient, flat_index, loads, product, same, uses_any};
+use super::affine::{ceil_div, coefficient, flat_index, loads, product, same, uses_any};
 use super::below_maximum;
 use super::group::{Reduce, Work};
+use super::nest::Tail;
 use super::read_ahead::{ReadAhead, WrittenRow};
-use super::rules::Contraction;
+use super::rules::{Contraction, has_choice};
 use super::stage::{Axis, Program, Reduction, Stage};
 
 /// Elements of a row below which there is nothing to keep in a cache.
@@ -36,6 +38,8 @@ const SHORT: i64 = 16;
 const LONG: i64 = 32 << 10;
 /// What "a few" is.
 const FEW: i64 = 8;
+/// Bytes of a line of the cache, no less than those of a vector.
+const LINE: i64 = 64;
 
 /// Pieces of work, row by row.
 #[derive(Clone, Debug)]
@@ -46,8 +50,10 @@ pub struct Rows {
     pub pieces: Vec<Work>,
     /// What lies between the pieces and nobody else reads, as large as a row, or as the rows that are taken together.
     pub scratch: Vec<Ref<Buffer>>,
-    /// How rows are taken together, where they may be short.
+    /// How rows are taken together, where they are short.
     pub together: Option<Together>,
+    /// The same work for short rows, where nobody knows yet whether they are.
+    pub short: Option<Box<Rows>>,
 }
 
 /// Short rows taken together: each piece goes through all of them before the next piece, so that the processor need not wait
@@ -63,8 +69,10 @@ pub struct Together {
 impl Together {
     /// Rows that are taken together at most.
     pub const MOST: i64 = 16;
-    /// Elements of the rows that are taken together, unless one row alone has more.
+    /// Elements of the rows that are taken together.
     pub const ELEMENTS: i64 = 1024;
+    /// Elements of a row up to which it is short: two rows at least are taken together.
+    pub const SHORT: i64 = Together::ELEMENTS / 2;
 }
 
 /// Joins neighbours that share rows.
@@ -261,8 +269,17 @@ impl<'a> Run<'a> {
         (last > of && is_map && !twice && !others.into_iter().any(|(_, p)| touched(p))).then_some(host)
     }
 
-    /// The pieces over one row.
+    /// The pieces over one row, in two ways if nobody knows how long it is.
     fn into_rows(self, program: &Program, read_elsewhere: &HashSet<Ref<Buffer>>) -> Rows {
+        let longest = self.pieces.iter().map(Piece::row_elements).try_fold(0, |longest, n| Some(longest.max(n?)));
+        let laid_out = |is_short| self.laid_out(program, read_elsewhere, is_short);
+        match longest {
+            Some(longest) => laid_out(longest <= Together::SHORT),
+            None => Rows { short: Some(Box::new(laid_out(true))), ..laid_out(false) },
+        }
+    }
+
+    fn laid_out(&self, program: &Program, read_elsewhere: &HashSet<Ref<Buffer>>, is_short: bool) -> Rows {
         let mut order: Vec<usize> = self.alive().into_iter().collect();
         order.sort_unstable();
         let names = &self.pieces[0].rows;
@@ -276,8 +293,6 @@ impl<'a> Run<'a> {
         let private = |p: &Piece<'_>| program.intermediates.contains(p.output) && !read_elsewhere.contains(p.output);
         let names: Vec<(usize, PrimExpr)> =
             order.iter().zip(&axes).map(|(row, axis)| (*row, PrimExpr::from(&axis.var))).collect();
-        let longest = self.pieces.iter().map(Piece::row_elements).try_fold(0, |longest, n| Some(longest.max(n?)));
-        let is_short = longest.is_none_or(|n| 2 * n <= Together::ELEMENTS);
         let together = is_short.then(|| Together { count: Var::dim("together"), slot: Var::dim("slot") });
         let mut scratch: HashMap<Ref<Buffer>, Scratch> = HashMap::new();
         let (mut lent, mut asked) = (HashSet::new(), HashMap::new());
@@ -286,9 +301,7 @@ impl<'a> Run<'a> {
             let guest =
                 host.and_then(|host| Scratch::inside(piece, host, &names).inspect(|_| _ = lent.insert(host.output)));
             let own = || Scratch::of(piece, together.as_ref());
-            let row = guest
-                .as_ref()
-                .filter(|_| longest.is_some() && together.is_some() && matches!(piece.work, Work::Map(_)));
+            let row = guest.as_ref().filter(|_| is_short && matches!(piece.work, Work::Map(_)));
             if let Some(row) = row.and_then(Scratch::written_row) {
                 asked.insert(at, row);
                 scratch.insert(piece.output.clone(), own());
@@ -300,7 +313,7 @@ impl<'a> Run<'a> {
             let place = |row: usize| order.iter().position(|r| *r == row).and_then(|i| axes.get(i));
             let map =
                 p.rows.iter().filter_map(|(v, row)| Some((v.clone(), PrimExpr::from(&place(*row)?.var)))).collect();
-            InRow { scratch: &scratch, map }.of(p)
+            InRow { scratch: &scratch, map }.of(p, is_short)
         });
         let mut pieces: Vec<Work> = pieces.collect();
         for (at, row) in asked {
@@ -311,7 +324,7 @@ impl<'a> Run<'a> {
         below_maximum::mark(&mut pieces);
         let own = |p: &Piece<'_>| scratch.get(p.output).filter(|s| s.is_own).map(|s| s.buffer.clone());
         let scratch = self.pieces.iter().filter_map(own).collect();
-        Rows { axes, pieces, scratch, together }
+        Rows { axes, pieces, scratch, together, short: None }
     }
 }
 
@@ -322,6 +335,8 @@ struct Scratch {
     is_own: bool,
     /// What the indices into the buffer are.
     places: Vec<Place>,
+    /// Whether each row has room for whole vectors.
+    is_padded: bool,
 }
 
 /// An index into scratch.
@@ -343,6 +358,11 @@ impl Scratch {
             true => (vec![int(1)], vec![Place::Fixed(int(0))]),
             false => (shape, kept.into_iter().map(Place::Dim).collect()),
         };
+        let is_padded = together.is_some() && shape.len() == 1 && !one;
+        if is_padded {
+            let line = LINE / piece.output.dtype.bytes().max(1) as i64;
+            shape = shape.iter().map(|n| mul(ceil_div(n, line), int(line))).collect();
+        }
         if let Some(together) = together {
             let count = if one { int(Together::MOST) } else { PrimExpr::from(&together.count) };
             shape.insert(0, count);
@@ -350,7 +370,7 @@ impl Scratch {
         }
         let scope = if one { "local" } else { "global" };
         let name = piece.output.name.clone();
-        Scratch { buffer: Buffer::scoped(name, piece.output.dtype, shape, scope), is_own: true, places }
+        Scratch { buffer: Buffer::scoped(name, piece.output.dtype, shape, scope), is_own: true, places, is_padded }
     }
 
     /// The row that a later piece writes: what it keeps until then is scratch for free, and the memory is asked for early,
@@ -377,7 +397,12 @@ impl Scratch {
             Place::Dim(d) => piece.output.shape.get(*d).is_some_and(|own| same(own, host)),
             Place::Fixed(_) => true,
         });
-        (used == kept && shapes_agree).then(|| Scratch { buffer: host.output.clone(), is_own: false, places })
+        (used == kept && shapes_agree).then(|| Scratch {
+            buffer: host.output.clone(),
+            is_own: false,
+            places,
+            is_padded: false,
+        })
     }
 
     /// The row itself, if its elements lie along one dimension.
@@ -408,15 +433,30 @@ struct InRow<'a> {
 }
 
 impl InRow<'_> {
-    fn of(mut self, piece: &Piece<'_>) -> Work {
+    fn of(mut self, piece: &Piece<'_>, is_short: bool) -> Work {
         match piece.work {
             Work::Reduce(reduce) => {
-                let stage = self.stage(&reduce.stage);
+                let tail = if is_short { Tail::Repeated } else { Tail::Masked };
+                let stage = Stage { tail, ..self.stage(&reduce.stage) };
                 let finish = self.value(&reduce.finish);
                 let (output, indices) = self.target(&reduce.output, &reduce.indices);
                 Work::Reduce(Reduce { stage, acc: reduce.acc.clone(), finish, output, indices })
             }
-            _ => Work::Map(self.stage(piece.stage)),
+            _ => {
+                let tail = if is_short { self.tail(piece) } else { Tail::Masked };
+                Work::Map(Stage { tail, ..self.stage(piece.stage) })
+            }
+        }
+    }
+
+    /// How a short row may end.
+    fn tail(&self, piece: &Piece<'_>) -> Tail {
+        let own = |b: &Ref<Buffer>| self.scratch.get(b).filter(|s| s.is_own);
+        match own(piece.output) {
+            _ if has_choice(&piece.stage.value) => Tail::Masked,
+            Some(scratch) if scratch.is_padded => Tail::Spilled,
+            None if piece.loads.iter().all(|l| own(&l.buffer).is_some()) => Tail::Repeated,
+            _ => Tail::Masked,
         }
     }
 

@@ -18,6 +18,7 @@ use relaxide_ir::prim::{BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap, ca
 use relaxide_ir::{Buffer, DataType, Var};
 
 use super::affine::{all_same, loads, uses_any};
+use super::nest::Tail;
 use super::read_ahead::ReadAhead;
 use crate::analysis::wide::{Widen, wider};
 use crate::functor::StmtVisitor;
@@ -60,6 +61,8 @@ pub struct Stage {
     pub value: PrimExpr,
     /// What is asked for ahead of its use.
     pub ahead: Option<Box<ReadAhead>>,
+    /// How rows of the output may end.
+    pub tail: Tail,
 }
 
 /// A top-level statement of a kernel.
@@ -318,6 +321,7 @@ fn read_block(realize: &SBlockRealize, axes: Vec<(IterKind, Axis)>, fixed: &VarM
         reduction,
         value,
         ahead: None,
+        tail: Tail::Masked,
     })
 }
 

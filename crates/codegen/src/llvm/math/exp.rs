@@ -15,34 +15,29 @@ const EXP: [f64; 5] = [
 const LN2_HIGH: f64 = 0.693_359_375;
 const LN2_LOW: f64 = -2.121_944_4e-4;
 
-/// Where the argument of an exponential lies, as far as that makes it cheaper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Range {
-    /// Anywhere.
-    Any,
-    /// Nowhere above zero (NaN may be).
-    NotPositive,
-}
-
 /// The exponent of one, as floats store it.
 const BIAS: i64 = 127;
 /// How far results below one are lifted before they are rounded: the smallest subnormal number becomes a normal one.
 const LIFT: i64 = 25;
+/// What is added to exponents, so that shifted they are a power of two near the middle.
+const LIFTED: i64 = BIAS - 1;
 
 impl FunctionText<'_> {
     /// e^x in single precision.
     pub fn exp(&mut self, x: &Val) -> Val {
-        self.exp_in(x, Range::Any)
+        let bounded = self.clamp(x, -104.0, 89.0);
+        let (fraction, exponent) = self.exp_parts(&bounded, LIFTED);
+        self.scale(&fraction, &exponent, &bounded)
     }
 
-    /// e^x in single precision, for arguments of which something is known.
-    pub fn exp_in(&mut self, x: &Val, range: Range) -> Val {
-        let bounded = match range {
-            Range::Any => self.clamp(x, -104.0, 89.0),
-            Range::NotPositive => self.at_least(x, -104.0),
-        };
-        let (fraction, exponent) = self.exp_parts(&bounded, lifted(range));
-        self.scale(&fraction, &exponent, &bounded, range)
+    /// e^x in single precision for `x <= 0` (NaN stays NaN), zero below the least normal number.
+    pub fn exp_nonpositive(&mut self, x: &Val) -> Val {
+        // Here 2^-127 is the nearest power of two: no number has its exponent, and its bits are those of zero.
+        let bounded = self.at_least(x, -88.37);
+        let (fraction, exponent) = self.exp_parts(&bounded, BIAS);
+        let power = self.power_of_two(&exponent);
+        let power = self.bitcast(&power, fraction.ty);
+        self.fmul(&fraction, &power)
     }
 
     /// `p` and the bits of `n + bias` with `e^x = p * 2^n`, for arguments that have been bounded.
@@ -56,11 +51,11 @@ impl FunctionText<'_> {
     /// 2^x in single precision.
     pub fn exp2(&mut self, x: &Val) -> Val {
         let bounded = self.clamp(x, -151.0, 129.0);
-        let (n, bits) = self.nearest_bits(&bounded, 1.0, lifted(Range::Any));
+        let (n, bits) = self.nearest_bits(&bounded, 1.0, LIFTED);
         let remainder = self.op("fsub", &bounded, &n);
         let remainder = self.fmul(&remainder, &Val::float(x.ty, std::f64::consts::LN_2));
         let fraction = self.exp_fraction(&remainder);
-        self.scale(&fraction, &bits, &bounded, Range::Any)
+        self.scale(&fraction, &bits, &bounded)
     }
 
     /// 10^x in single precision: `n` halvings of decades, the rest by the natural exponential.
@@ -69,12 +64,12 @@ impl FunctionText<'_> {
         const HIGH: f64 = 0.300_781_25;
         const LOW: f64 = 2.487_456_639_812e-4;
         let bounded = self.clamp(x, -45.3, 38.6);
-        let (n, bits) = self.nearest_bits(&bounded, std::f64::consts::LOG2_10, lifted(Range::Any));
+        let (n, bits) = self.nearest_bits(&bounded, std::f64::consts::LOG2_10, LIFTED);
         let remainder = self.fmuladd(&n, &Val::float(x.ty, -HIGH), &bounded);
         let remainder = self.fmuladd(&n, &Val::float(x.ty, -LOW), &remainder);
         let remainder = self.fmul(&remainder, &Val::float(x.ty, std::f64::consts::LN_10));
         let fraction = self.exp_fraction(&remainder);
-        self.scale(&fraction, &bits, &bounded, Range::Any)
+        self.scale(&fraction, &bits, &bounded)
     }
 
     /// `e^r` for `|r| <= ln 2 / 2`.
@@ -84,20 +79,15 @@ impl FunctionText<'_> {
         self.polynomial(r, &coefficients)
     }
 
-    /// `fraction * 2^n` for `-151 <= n <= 129`, where the last bits of an integer have `n` plus what [`lifted`] says, and
-    /// `x` has `n`'s sign.
+    /// `fraction * 2^n` for `-151 <= n <= 129`, where the last bits of an integer have `n +` [`LIFTED`], and `x` has `n`'s
+    /// sign.
     ///
     /// One power of two cannot reach from the subnormal numbers to infinity. A second one, known but for the sign, brings
     /// the first into the middle, and rounds or overflows only once. Which second one is a matter of integer arithmetic,
     /// which more units do than choose between vectors.
-    fn scale(&mut self, fraction: &Val, exponent: &Val, x: &Val, range: Range) -> Val {
+    fn scale(&mut self, fraction: &Val, exponent: &Val, x: &Val) -> Val {
         let ints = exponent.ty;
         let power = self.power_of_two(exponent);
-        if range == Range::NotPositive {
-            let power = self.bitcast(&power, fraction.ty);
-            let scaled = self.fmul(fraction, &power);
-            return self.fmul(&scaled, &Val::float(fraction.ty, 2f64.powi(-LIFT as i32)));
-        }
         let bits = self.bitcast(x, ints);
         let negative = self.op("ashr", &bits, &Val::int(ints, 31));
         let lift = self.op("and", &negative, &Val::int(ints, (LIFT + 1) << 23));
@@ -178,13 +168,5 @@ impl FunctionText<'_> {
         let bits = self.op("shl", &biased, &Val::int(longs, 52));
         let factor = self.bitcast(&bits, x.ty);
         self.fmul(&fraction, &factor)
-    }
-}
-
-/// What is added to the exponents of a range, so that shifted they are a power of two near the middle.
-fn lifted(range: Range) -> i64 {
-    match range {
-        Range::Any => BIAS - 1,
-        Range::NotPositive => BIAS + LIFT,
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! | function | ulp | method |
 //! | --- | --- | --- |
-//! | exp, exp2, exp10 | 2 | `2^n * p(r)`, Cody-Waite reduction, minimax polynomial of degree 6 |
+//! | exp, exp_nonpositive, exp2, exp10 | 2 | `2^n * p(r)`, Cody-Waite reduction, minimax polynomial of degree 6 |
 //! | log, log2, log10 | 3 | `n ln 2 + p(m - 1)`, `m` in `[√½, √2)`, Cephes' polynomial |
 //! | tanh | 3 | `d / (d + 2)`, `d = exp(2x) - 1` in parts that lose nothing |
 //! | sigmoid | 4 | `1 / (1 + exp(-x))` |
@@ -19,7 +19,8 @@
 //! | atan | 3 | reduction to `[-0.42, 0.42]`, Cephes' polynomial |
 //! | rsqrt | 1.5 | division by the square root |
 //!
-//! Results at zero, infinity and NaN are those of the C standard. Subnormal results are rounded, not flushed.
+//! Results at zero, infinity and NaN are those of the C standard. Subnormal results are rounded, not flushed, but for those
+//! of `exp_nonpositive`: a softmax adds one at least to them.
 
 mod erf;
 mod exp;
@@ -27,8 +28,6 @@ mod log;
 mod power;
 mod table;
 mod trigonometry;
-
-pub use exp::Range;
 
 use super::{
     function::FunctionText,

@@ -20,6 +20,7 @@ enum Method {
 /// The functions of one argument, by the intrinsic's name without prefix.
 const UNARY: &[(&str, Method)] = &[
     ("exp", Method::Inline(|f, x| f.exp(x), "exp")),
+    ("exp_nonpositive", Method::Inline(|f, x| f.exp_nonpositive(x), "exp")),
     ("exp2", Method::Inline(|f, x| f.exp2(x), "exp2")),
     ("exp10", Method::Inline(|f, x| f.exp10(x), "exp10")),
     ("log", Method::Inline(|f, x| f.log(x), "log")),

@@ -19,7 +19,7 @@ use relaxide_ir::{DataType, Var};
 
 use super::super::affine::{ceil_div, cost, loads, product};
 use super::super::{Axis, Cx, Refusal, Stage, nest};
-use super::row::{Row, Tail};
+use super::row::Row;
 use crate::Stmt;
 
 /// Elements of a row that one task takes.
@@ -53,7 +53,7 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
         buffer: &stage.output,
         indices: &stage.indices,
         map: &none,
-        tail: Tail::Masked,
+        tail: stage.tail,
         ahead: stage.ahead.as_deref(),
     };
     let length = Var::dim("length");

@@ -21,9 +21,10 @@ use relaxide_ir::{Buffer, Var};
 
 use super::super::affine::{ceil_div, cost, flat_index, linear, loads, product, uses, with_var};
 use super::super::lanes::{Lanes, splat};
+use super::super::nest::Tail;
 use super::super::{Cx, Refusal, Stage, nest};
 use super::elementwise::widest;
-use super::row::{Row, Tail};
+use super::row::Row;
 use crate::{BufferStore, Stmt};
 
 /// The largest factor.

@@ -16,7 +16,7 @@ use relaxide_ir::{Buffer, Var};
 
 use super::super::affine::{flat_index, loads, same};
 use super::super::lanes::Lanes;
-use super::super::nest::Tile;
+use super::super::nest::{Tail, Tile};
 use super::super::read_ahead::ReadAhead;
 use super::super::{Cx, Reduce, Refusal, Stage};
 use super::elementwise::widest;
@@ -33,6 +33,8 @@ pub struct KeptRow<'a> {
     indices: Vec<PrimExpr>,
     /// An element of it.
     value: PrimExpr,
+    /// How it ends.
+    tail: Tail,
     /// What is asked for on the way.
     ahead: Option<&'a ReadAhead>,
 }
@@ -59,6 +61,7 @@ pub fn apply(cx: &mut Cx, made: &Stage, reduce: &Reduce) -> Result<Stmt, Refusal
         indices: made.indices.iter().map(|i| substitute(i, &names)).collect(),
         value: substitute(&made.value, &names),
         buffer: made.output.clone(),
+        tail: made.tail,
         ahead: made.ahead.as_deref(),
     };
     let mut take = Take { kept: &kept, place: flat_index(&kept.buffer, &kept.indices), taken: false };
@@ -89,7 +92,11 @@ impl KeptRow<'_> {
         let vector = Var::prim("kept", value.dtype());
         let names: VarMap = [(self.var.clone(), PrimExpr::from(&vector))].into_iter().collect();
         let store = Lanes::new(&mut cx.views, axis, base, lanes, tile.mask_of(at), &names);
-        let store = store.store(&self.buffer, &self.indices, &PrimExpr::from(&self.var))?;
+        let kept = PrimExpr::from(&self.var);
+        let store = match self.tail {
+            Tail::Spilled => store.spill(&self.buffer, &self.indices, &kept)?,
+            Tail::Masked | Tail::Repeated => store.store(&self.buffer, &self.indices, &kept)?,
+        };
         Ok((Stmt::seq(ahead.into_iter().chain([Stmt::bind(vector, value), store])), names))
     }
 }

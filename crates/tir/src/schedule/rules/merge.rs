@@ -132,6 +132,7 @@ impl PrimMutator for Fuse<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::nest::Tail;
     use super::*;
     use relaxide_ir::prim::int;
     use relaxide_ir::{Buffer, DataType};
@@ -151,6 +152,7 @@ mod tests {
             reduction: None,
             value,
             ahead: None,
+            tail: Tail::Masked,
         }
     }
 

@@ -18,6 +18,7 @@ mod transpose;
 mod window;
 
 pub use contraction::Contraction;
+pub use row::has_choice;
 
 use super::{Cx, Note, Reduce, Refusal, ScheduleError, Stage, Work};
 use crate::Stmt;

@@ -28,6 +28,7 @@ use relaxide_ir::{Buffer, DataType, Var};
 use super::super::affine::{coefficient, cost, flat_index, loads, product, uses};
 use super::super::inline::freshen_lets;
 use super::super::lanes::{Lanes, splat};
+use super::super::nest::Tail;
 use super::super::{Axis, Cx, Reduce, Reduction, Refusal, nest};
 use super::contraction::contiguous_axis;
 use super::elementwise::widest;
@@ -117,7 +118,16 @@ pub fn along(
     let stage = &reduce.stage;
     // An exponential alone fills sixteen registers.
     let vectors = if kept.is_some() && cx.machine.vector_registers < 32 { 1 } else { VECTORS };
-    let sum = Sum { op: reduction.op, value: &stage.value, axis, lanes, dtype: stage.output.dtype, kept, vectors };
+    let sum = Sum {
+        op: reduction.op,
+        value: &stage.value,
+        axis,
+        lanes,
+        dtype: stage.output.dtype,
+        kept,
+        vectors,
+        repeats: stage.tail == Tail::Repeated,
+    };
     let others: Vec<Axis> = stage.reduce.iter().filter(|a| a.var != axis.var).cloned().collect();
     let (statements, total) = sum.emit(cx, &others)?;
     let total = binary(reduction.op, reduction.init.clone(), total);
@@ -143,6 +153,8 @@ struct Sum<'a> {
     kept: Option<&'a KeptRow<'a>>,
     /// Accumulators.
     vectors: i64,
+    /// Whether the last vectors may meet terms twice.
+    repeats: bool,
 }
 
 impl Sum<'_> {
@@ -154,7 +166,7 @@ impl Sum<'_> {
         let neutral = broadcast(identity(op, dtype)?, lanes);
         let mut list = vec![Stmt::alloc(&acc)];
         list.extend((0..self.vectors).map(|j| Stmt::store(&acc, [at(j)], neutral.clone())));
-        let tiles = nest::tiles_then_vectors(int(0), &self.axis.extent, lanes, self.vectors, |tile| {
+        let mut step = |tile: nest::Tile| {
             let steps: Result<Vec<Stmt>, Refusal> = (0..tile.vectors)
                 .map(|j| {
                     let mask = tile.mask_of(j);
@@ -173,7 +185,12 @@ impl Sum<'_> {
                 })
                 .collect();
             Ok::<_, Refusal>(Stmt::seq(steps?))
-        })?;
+        };
+        // An extreme may meet a term twice.
+        let tiles = match self.repeats && matches!(op, BinaryOp::Max | BinaryOp::Min) && self.kept.is_none() {
+            true => nest::overlapping_tiles(&self.axis.extent, lanes, self.vectors, &mut step)?,
+            false => nest::tiles_then_vectors(int(0), &self.axis.extent, lanes, self.vectors, &mut step)?,
+        };
         list.push(nest::serial(others, tiles));
         // Halve what is left until one vector remains.
         let mut vectors = self.vectors;

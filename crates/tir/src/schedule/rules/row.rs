@@ -22,7 +22,7 @@ use relaxide_ir::{Buffer, Var};
 
 use super::super::affine::{linear, loads, uses, uses_any};
 use super::super::lanes::Lanes;
-use super::super::nest::Tile;
+use super::super::nest::{Tail, Tile};
 use super::super::read_ahead::ReadAhead;
 use super::super::{Cx, Refusal, nest};
 use crate::Stmt;
@@ -45,21 +45,16 @@ pub struct Row<'a> {
     pub ahead: Option<&'a ReadAhead>,
 }
 
-/// What the last vector of a row may write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tail {
-    /// The row's elements only.
-    Masked,
-    /// A whole vector: what follows the row is written later, or never read. Masked stores are slow on many processors.
-    Spilled,
-}
-
 impl Row<'_> {
     /// Stores `start .. start + extent` of a value.
     pub fn emit(&self, cx: &mut Cx, start: &PrimExpr, extent: &PrimExpr, value: &PrimExpr) -> Result<Stmt, Refusal> {
         let Some((condition, t, f)) = choice(value) else {
             let (value, binds) = Hoist::run(self.axis, value, self.map);
-            let loops = nest::tiles(start.clone(), extent, self.lanes, 1, |tile| self.store(cx, &tile, &value))?;
+            let store = |tile: Tile| self.store(cx, &tile, &value);
+            let loops = match self.tail {
+                Tail::Repeated if start.is_int(0) => nest::overlapping_tiles(extent, self.lanes, 1, store)?,
+                _ => nest::tiles(start.clone(), extent, self.lanes, 1, store)?,
+            };
             return Ok(Stmt::seq(binds.into_iter().chain([loops])));
         };
         let (moving, fixed): (Vec<PrimExpr>, Vec<PrimExpr>) =
@@ -97,7 +92,7 @@ impl Row<'_> {
         let ahead = self.ahead.map(|ahead| ahead.of(cx, (self.axis, &base), self.lanes, value, self.indices));
         let lanes = Lanes::new(&mut cx.views, self.axis, base, self.lanes, tile.mask_of(0), self.map);
         let store = match self.tail {
-            Tail::Masked => lanes.store(self.buffer, self.indices, value),
+            Tail::Masked | Tail::Repeated => lanes.store(self.buffer, self.indices, value),
             Tail::Spilled => lanes.spill(self.buffer, self.indices, value),
         };
         Ok(Stmt::seq(ahead.into_iter().flatten().chain([store?])))

@@ -10,14 +10,16 @@
 //! ```
 //!
 //! Short rows go in groups of 1024 elements, and each piece through a whole group: `M[13], E[13, n], S[13]`. At the end of
-//! a row's sum the lanes of a vector become one number, on which the rest of the row waits; the next row does not.
+//! a row's sum the lanes of a vector become one number, on which the rest of the row waits; the next row does not. A row of
+//! `E` has room for whole vectors, so that none needs a masked store. Where the length is known only when the work runs,
+//! there are two nests, and it decides between them.
 //!
 //! Parameters: elements of a task, which hide its start and the allocation. Roof: memory bandwidth, reading the input once
 //! and writing the output once, where the functions in between are not dearer than that.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
-use relaxide_ir::prim::{PrimExpr, PrimMutator, add, floordiv, int, max, min, mul, sub};
+use relaxide_ir::prim::{PrimExpr, PrimMutator, add, floordiv, int, le, max, min, mul, sub};
 
 use super::super::affine::{cost, product};
 use super::super::read_ahead::ReadAhead;
@@ -34,45 +36,69 @@ const UNROLLED: i64 = 12;
 
 /// Makes the nest.
 pub fn apply(cx: &mut Cx, rows: &Rows, notes: &mut Vec<Note>) -> Result<Stmt, ScheduleError> {
-    let row = Var::dim("row");
-    let (count, binds) = nest::fuse(&rows.axes, &row);
-    let mut asking = rows.pieces.clone();
-    let mut before = binds;
-    let step = rows.together.as_ref().map_or_else(|| int(1), |t| PrimExpr::from(&t.count));
-    if let Some((piece, ahead, next)) = ReadAhead::in_rows(rows, &row, step, &count)
-        && let Some(Work::Map(stage)) = asking.get_mut(piece)
-    {
-        stage.ahead = Some(Box::new(ahead.with(stage.ahead.take())));
-        before.extend(next);
-    }
-    let machine = cx.machine.clone();
-    cx.machine = machine.one_thread();
-    let pieces = in_row(cx, &asking, notes)?;
-    cx.machine = machine;
     // The longest row decides, the cost of all of them whether threads pay.
-    let elements = max(int(1), rows.pieces.iter().map(elements).reduce(max).unwrap_or_else(|| int(1)));
-    let work = rows.pieces.iter().map(work).fold(int(0), add);
+    let elements = rows.pieces.iter().map(elements).reduce(max).unwrap_or_else(|| int(1));
+    let count = product(rows.axes.iter().map(|a| &a.extent));
+    let work = mul(&count, rows.pieces.iter().map(work).fold(int(0), add));
     let (each, task) = (Var::dim("each"), Var::dim("task"));
-    let mut binds = vec![Stmt::bind(each.clone(), max(int(1), floordiv(int(TASK), &elements)))];
+    let bind = Stmt::bind(each.clone(), max(int(1), floordiv(int(TASK), max(int(1), &elements))));
     let each = PrimExpr::from(&each);
     let first = mul(PrimExpr::from(&task), &each);
-    let many = min(each.clone(), sub(&count, &first));
-    let body = match &rows.together {
-        None => {
-            let inner = Var::dim("r");
-            let at = Stmt::bind(row, add(first, PrimExpr::from(&inner)));
-            Stmt::serial(inner, many, Stmt::seq([at].into_iter().chain(before).chain(pieces)))
+    let task_rows = TaskRows { many: min(each.clone(), sub(&count, &first)), first, elements: elements.clone() };
+    let tasks = floordiv(add(count, sub(&each, int(1))), each);
+    let over = |cx: &Cx, body| nest::parallel(&cx.machine, task.clone(), tasks.clone(), work.clone(), body);
+    let body = task_rows.nest(cx, rows, notes)?;
+    let mut all = over(cx, body);
+    if let Some(short) = &rows.short {
+        // The same rules serve the same pieces. A function for each way keeps their registers apart.
+        let body = task_rows.nest(cx, short, &mut Vec::new())?;
+        all = Stmt::if_else(le(elements, int(Together::SHORT)), fresh_copy(&over(cx, body)), all);
+    }
+    Ok(Stmt::seq([bind, all]))
+}
+
+/// The rows of one task.
+struct TaskRows {
+    first: PrimExpr,
+    many: PrimExpr,
+    /// Elements of a row, of the piece that has most.
+    elements: PrimExpr,
+}
+
+impl TaskRows {
+    /// All pieces over these rows, with the memory between them.
+    fn nest(&self, cx: &mut Cx, rows: &Rows, notes: &mut Vec<Note>) -> Result<Stmt, ScheduleError> {
+        let row = Var::dim("row");
+        let (count, binds) = nest::fuse(&rows.axes, &row);
+        let mut asking = rows.pieces.clone();
+        let mut before = binds;
+        let step = rows.together.as_ref().map_or_else(|| int(1), |t| PrimExpr::from(&t.count));
+        if let Some((piece, ahead, next)) = ReadAhead::in_rows(rows, &row, step, &count)
+            && let Some(Work::Map(stage)) = asking.get_mut(piece)
+        {
+            stage.ahead = Some(Box::new(ahead.with(stage.ahead.take())));
+            before.extend(next);
         }
-        Some(together) => {
-            let fitting = max(int(1), min(int(Together::MOST), floordiv(int(Together::ELEMENTS), elements)));
-            binds.push(Stmt::bind(together.count.clone(), fitting));
-            in_groups(together, &row, (first, many), before, pieces)
-        }
-    };
-    let body = Stmt::seq(rows.scratch.iter().map(Stmt::alloc).chain([body]));
-    let tasks = floordiv(add(&count, sub(&each, int(1))), each);
-    binds.push(nest::parallel(&cx.machine, task, tasks, mul(count, work), body));
-    Ok(Stmt::seq(binds))
+        let machine = cx.machine.clone();
+        cx.machine = machine.one_thread();
+        let pieces = in_row(cx, &asking, notes)?;
+        cx.machine = machine;
+        let (together, body) = match &rows.together {
+            None => {
+                let inner = Var::dim("r");
+                let at = Stmt::bind(row, add(&self.first, PrimExpr::from(&inner)));
+                let body = Stmt::seq([at].into_iter().chain(before).chain(pieces));
+                (Stmt::nop(), Stmt::serial(inner, self.many.clone(), body))
+            }
+            Some(together) => {
+                let fitting = min(int(Together::MOST), floordiv(int(Together::ELEMENTS), max(int(1), &self.elements)));
+                let body = in_groups(together, &row, (&self.first, &self.many), before, pieces);
+                (Stmt::bind(together.count.clone(), fitting), body)
+            }
+        };
+        let scratch = rows.scratch.iter().map(Stmt::alloc);
+        Ok(Stmt::seq([together].into_iter().chain(scratch).chain([body])))
+    }
 }
 
 /// The nests of the pieces over one row.
@@ -99,7 +125,7 @@ fn in_row(cx: &mut Cx, work: &[Work], notes: &mut Vec<Note>) -> Result<Vec<Stmt>
 fn in_groups(
     together: &Together,
     row: &Ref<Var>,
-    (first, many): (PrimExpr, PrimExpr),
+    (first, many): (&PrimExpr, &PrimExpr),
     before: Vec<Stmt>,
     pieces: Vec<Stmt>,
 ) -> Stmt {
@@ -113,9 +139,9 @@ fn in_groups(
     };
     let binds = [
         Stmt::bind(start.clone(), add(first, &done)),
-        Stmt::bind(left.clone(), min(PrimExpr::from(&together.count), sub(&many, done))),
+        Stmt::bind(left.clone(), min(PrimExpr::from(&together.count), sub(many, done))),
     ];
-    let groups = floordiv(add(&many, sub(PrimExpr::from(&together.count), int(1))), PrimExpr::from(&together.count));
+    let groups = floordiv(add(many, sub(PrimExpr::from(&together.count), int(1))), PrimExpr::from(&together.count));
     Stmt::serial(group, groups, Stmt::seq(binds.into_iter().chain(pieces.into_iter().map(over))))
 }
 

@@ -19,9 +19,10 @@ use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, VarMap, add, int, loa
 use relaxide_ir::{Buffer, Var};
 
 use super::super::affine::{all_same, ceil_div, coefficient, cost, flat_index, loads, product, uses};
+use super::super::nest::Tail;
 use super::super::{Axis, Cx, Refusal, Stage, nest};
 use super::elementwise::widest;
-use super::row::{Row, Tail, has_choice};
+use super::row::{Row, has_choice};
 use crate::Stmt;
 
 /// Bytes of a line of the cache.

@@ -23,9 +23,10 @@ use relaxide_ir::{Buffer, DataType, Var};
 
 use super::super::affine::{ceil_div, linear, loads, product, same, uses};
 use super::super::lanes::splat;
+use super::super::nest::Tail;
 use super::super::{Axis, Cx, Refusal};
 use super::contraction::Contraction;
-use super::row::{Row, Tail};
+use super::row::Row;
 use crate::Stmt;
 
 /// How an axis of the output moves over an axis of the image.
