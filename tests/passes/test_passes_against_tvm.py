@@ -131,7 +131,7 @@ REASONS = [
     (
         "TVM puts definitions of local functions into dataflow blocks, and joins blocks that stand together.",
         ["ConvertToDataflow"],
-        ["lambda_lift", "fuse_by_pattern_refuses"],
+        ["lambda_lift", "fuse_by_pattern_refuses", "allocate_workspace", "allocate_workspace_blocks"],
     ),
     (
         "TVM's DeadCodeElimination, which tidies both results, moves a value into the branch that uses it, if it runs at all.",
@@ -152,6 +152,11 @@ REASONS = [
         "Orders of what is free: bindings that two others make possible, and those that nothing uses.",
         [name for name in PASSES if name.startswith("Topo")],
         ["to_mixed_precision", "dead_code"],
+    ),
+    (
+        "Ours takes the inputs behind the values that need none, TVM in front of them, so that what needs both comes earlier.",
+        ["TopologicalSort(depth-first, from-inputs)"],
+        ["fold_constant_several_outputs"],
     ),
     (
         "Two weights are multiplied with each other first wherever they come from weights; TVM asks for fewer operations.",
@@ -178,6 +183,17 @@ REASONS = [
             "lambda_lift",
             "lazy_input_and_output",
         ],
+    ),
+    (
+        "TVM binds a tuple that is the result, and makes a local function one of the module, whether it has weights or not.",
+        ["LiftTransformParams"],
+        ["allocate_workspace", "attach_attr_layout_free_buffers"],
+    ),
+    (
+        "TVM leaves calls inside the module as they were, though what they call has one more parameter then; ours does not "
+        "read that.",
+        ["LazySetOutput"],
+        ["allocate_workspace", "allocate_workspace_blocks"],
     ),
     (
         "TVM also cleans up what is used nowhere or computed twice, fetches inside local functions, and gives programs "
@@ -211,7 +227,20 @@ REASONS = [
         "TVM also overwrites fields of an operator's tuple, and an operand that is given twice, though a kernel promises "
         "that no two of its buffers are one.",
         ["DataflowUseInplaceCalls"],
-        ["fold_batchnorm", "fold_constant", "gradient"],
+        [
+            "fold_batchnorm",
+            "fold_constant",
+            "fold_constant_several_outputs",
+            "fuse_several_outputs",
+            "fuse_tir_several_outputs",
+            "gradient",
+        ],
+    ),
+    (
+        "TVM also overwrites what a call of a kernel gives; a kernel that only rearranges elements may become a view, so ours "
+        "overwrites what operators give.",
+        ["DataflowUseInplaceCalls"],
+        ["split_call_tir_by_pattern"],
     ),
     (
         "What only rearranges elements may become a view of its argument, so ours does not overwrite it; TVM does.",
@@ -237,15 +266,41 @@ REASONS = [
         ["optimize_layout_transform"],
     ),
     (
-        "TVM fails at a call of a function; ours clamps tanh in the stage that computes it, computes float16 in float32, and "
-        "begins a maximum with minus infinity.",
+        "Ours clamps tanh in the stage that computes it, computes float16 in float32, and begins a maximum with minus "
+        "infinity.",
         ["FastMathTransform"],
-        ["fast_math", "inline_private_functions"],
+        ["fast_math", "legalize_matmul_softmax", "to_mixed_precision"],
+    ),
+    (
+        "TVM fails at a call of a function.",
+        ["FastMathTransform"],
+        [
+            "allocate_workspace",
+            "allocate_workspace_blocks",
+            "cuda_graph",
+            "dead_code_entries",
+            "expand_tuple_arguments",
+            "inline_private_functions",
+            "remove_unused_outputs",
+            "remove_unused_outputs_keeps",
+            "remove_unused_parameters",
+            "remove_unused_parameters_keeps",
+        ],
+    ),
+    (
+        "TVM fails where dimensions are not known; ours leaves the call as it is.",
+        ["FastMathTransform"],
+        ["fast_math_unknown"],
+    ),
+    (
+        "TVM does not read a symbolic variable of a cast that buffers of a kernel name, too, not even in its own print.",
+        ["FastMathTransform"],
+        ["canonicalize"],
     ),
     (
         "TVM sums over all axes in two steps; ours leaves a sum over all axes as it is.",
         [name for name in PASSES if name.startswith("ConvertLayout")],
-        ["gradient"],
+        ["gradient", "dataflow_use_inplace_calls"],
     ),
     (
         "The fields of a result are taken in another order, and a local function has symbolic variables of its own.",
