@@ -521,6 +521,18 @@ fn short_rows_go_in_groups() {
     }
 }
 
+/// Rows that end with a vector, just before one and just behind one, and on both sides of the length that is short.
+#[test]
+fn rows_end_anywhere_in_a_vector() {
+    let mut cases: Vec<Case> =
+        [1, 2, 7, 8, 9, 15, 16, 17, 31, 33].map(|n| softmax(true, &[19, n], 1, "rowwise")).into();
+    for n in [17, 32, 511, 512, 513] {
+        cases.extend([false, true].map(|symbolic| softmax(symbolic, &[5, n], 1, "rowwise")));
+    }
+    cases.extend([1, 3, 512, 530].map(|n| norm(true, &[5, n], 1)));
+    check(cases);
+}
+
 #[test]
 fn only_one_row_is_kept_in_the_row_that_will_be_written() {
     let mut cases = Vec::new();
@@ -553,7 +565,7 @@ fn exponentials_below_a_maximum_are_marked() {
         scheduled.to_string()
     };
     for symbolic in [false, true] {
-        assert!(marked(symbolic).contains("exp(min("), "{}", marked(symbolic));
+        assert!(marked(symbolic).contains("exp_nonpositive"), "{}", marked(symbolic));
     }
 }
 

@@ -5,6 +5,14 @@
 
 use relaxide_ir::{DataType, Target};
 
+/// Bytes of a line of the cache, which come at once. No vector is longer.
+const LINE: i64 = 64;
+
+/// Elements in a line of the cache.
+pub fn elements_in_line(dtype: DataType) -> i64 {
+    LINE * 8 / i64::from(dtype.bits).max(8)
+}
+
 /// The processor, as far as loop nests depend on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {

@@ -11,8 +11,9 @@
 //! What short rows keep between pieces is memory of their own, and the row that a later piece writes is
 //! asked for while that is made. Kept in the written row itself, it would be read back while its stores still wait for that memory.
 //!
-//! The row behind the last one is the last one again, so nothing outside of the input is named. Short rows are left to the
-//! processor, which guesses well where the next one begins.
+//! The row behind the last one is the last one again, so nothing outside of the input is named. Short rows are taken in
+//! groups, and ask for the next group: processors guess what is read next, but only up to the end of a page, which is about
+//! where a group ends.
 
 use std::collections::HashSet;
 
@@ -60,7 +61,7 @@ impl ReadAhead {
         ReadAhead { written: other.and_then(|other| other.written), ..self }
     }
 
-    /// The piece that should ask, what for, and statements that find the next row; `None` where no piece should.
+    /// The piece that should ask, what for, and statements that find the row `step` rows on; `None` where no piece should.
     pub fn in_rows(
         rows: &Rows,
         row: &Ref<Var>,

@@ -27,6 +27,7 @@ use relaxide_ir::{Buffer, Var};
 use super::affine::{ceil_div, coefficient, flat_index, loads, product, same, uses_any};
 use super::below_maximum;
 use super::group::{Reduce, Work};
+use super::machine::elements_in_line;
 use super::nest::Tail;
 use super::read_ahead::{ReadAhead, WrittenRow};
 use super::rules::{Contraction, has_choice};
@@ -38,8 +39,6 @@ const SHORT: i64 = 16;
 const LONG: i64 = 32 << 10;
 /// What "a few" is.
 const FEW: i64 = 8;
-/// Bytes of a line of the cache, no less than those of a vector.
-const LINE: i64 = 64;
 
 /// Pieces of work, row by row.
 #[derive(Clone, Debug)]
@@ -360,7 +359,7 @@ impl Scratch {
         };
         let is_padded = together.is_some() && shape.len() == 1 && !one;
         if is_padded {
-            let line = LINE / piece.output.dtype.bytes().max(1) as i64;
+            let line = elements_in_line(piece.output.dtype);
             shape = shape.iter().map(|n| mul(ceil_div(n, line), int(line))).collect();
         }
         if let Some(together) = together {

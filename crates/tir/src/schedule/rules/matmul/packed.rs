@@ -31,6 +31,7 @@ use super::{Manner, Part, Plan, TILES_PER_BLOCK};
 use crate::Stmt;
 use crate::schedule::affine::{ceil_div, flat_index, loads, product};
 use crate::schedule::lanes::{Lanes, splat};
+use crate::schedule::machine::elements_in_line;
 use crate::schedule::nest::Tile;
 use crate::schedule::read_ahead::request;
 use crate::schedule::{Axis, Cx, Refusal, nest};
@@ -38,9 +39,6 @@ use crate::schedule::{Axis, Cx, Refusal, nest};
 /// Row tiles in a block of a deep product: its rows are far apart, often by a power of two, and then few of them fit the ways
 /// of a cache together.
 const DEEP_TILES_PER_BLOCK: i64 = 6;
-
-/// Bytes that come at once.
-const LINE: i64 = 64;
 
 /// Elements of B that are asked for ahead while it is packed.
 const ELEMENTS_AHEAD: i64 = 1024;
@@ -160,7 +158,7 @@ impl Plan {
         if !spare || !self.c.column_is_contiguous() || tile.vectors < self.shape.vectors {
             return None;
         }
-        let line = LINE / (i64::from(read.buffer.dtype.bits) / 8).max(1);
+        let line = elements_in_line(read.buffer.dtype);
         let panel = self.shape.vectors * self.lanes;
         let number = floordiv(sub(&rows.place, part.m0.clone()), int(self.shape.rows));
         let place = add(&tile.base, add(int(panel), mul(floormod(number, int((panel / line).max(1))), int(line))));
