@@ -338,14 +338,25 @@ fn so_they_do_as_webassembly() {
     }
 }
 
+/// Programs beyond the first ones that were wrong once: LLVM 22 widened one of two lazy loads of a scalable vector.
+const WRONG_ONCE: [u64; 1] = [217];
+
 /// Many programs in one library and one process: floats of all widths, casts, integers, predicates, parallel loops.
 fn programs_agree_elsewhere(target: &str, scalable: bool) {
     let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 1000 } else { 40 };
     let target: Target = target.parse().unwrap();
-    let cases: Vec<Case> = (0..count).map(|seed| Case::new(seed, &format!("program{seed}"), scalable)).collect();
+    let again = WRONG_ONCE.into_iter().filter(|seed| *seed >= count);
+    let cases: Vec<Case> =
+        (0..count).chain(again).map(|seed| Case::new(seed, &format!("program{seed}"), scalable)).collect();
     let kernels = Kernels::compile_for(&cases.iter().map(|case| case.func.clone()).collect::<Vec<_>>(), &target);
     let disagreements: Vec<String> = cases.iter().filter_map(|case| case.disagreement(&kernels, &target)).collect();
-    assert!(disagreements.is_empty(), "{} of {count} programs: {}", disagreements.len(), disagreements.join("\n"));
+    assert!(
+        disagreements.is_empty(),
+        "{} of {} programs: {}",
+        disagreements.len(),
+        cases.len(),
+        disagreements.join("\n")
+    );
     // Checks of arguments raise their errors there too.
     let (kind, message) = kernels.call("program0", &mut [], &[]).unwrap_err();
     assert!(kind == "TypeError" && message.starts_with("Expected "), "{kind}: {message}");

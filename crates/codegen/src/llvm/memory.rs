@@ -15,7 +15,7 @@ use relaxide_tir::BufferStore;
 use super::{
     kernel::Body,
     ops::Overflow,
-    value::{Ty, Val, lanes_of},
+    value::{Kind, Ty, Val, lanes_of},
 };
 use crate::{error::CodegenError, flat_index::flat_index};
 
@@ -262,7 +262,16 @@ impl Body<'_, '_> {
         let memory = place.memory;
         let align = Val::int(Ty::I32, memory.kind.alignment() as i64);
         let name = format!("llvm.masked.load.{}.p0", memory.mangled());
-        self.f.call_with_immediates(&name, memory, &[pointer, &align, mask, &Val::zero(memory)], &[1])
+        let loaded = self.f.call_with_immediates(&name, memory, &[pointer, &align, mask, &Val::zero(memory)], &[1]);
+        self.kept_apart(loaded)
+    }
+
+    /// LLVM 22 puts the value of one masked load into the lanes that another leaves out, and where it then widens elements,
+    /// takes those lanes for widened, too. Narrow elements of scalable vectors are hidden from it.
+    fn kept_apart(&mut self, loaded: Val) -> Val {
+        let ty = loaded.ty;
+        let is_narrow = matches!(ty.kind, Kind::Int { .. }) && ty.kind.bits() < 64;
+        if ty.is_scalable() && is_narrow { self.f.emit(ty, format_args!("freeze {loaded}")) } else { loaded }
     }
 
     /// Where the second of the two vectors begins.
@@ -289,7 +298,8 @@ impl Body<'_, '_> {
         let memory = place.memory;
         let align = Val::int(Ty::I32, memory.kind.alignment() as i64);
         let name = format!("llvm.masked.gather.{}.{}", memory.mangled(), pointers.ty.mangled());
-        self.f.call_with_immediates(&name, memory, &[pointers, &align, mask, &Val::zero(memory)], &[1])
+        let loaded = self.f.call_with_immediates(&name, memory, &[pointers, &align, mask, &Val::zero(memory)], &[1]);
+        self.kept_apart(loaded)
     }
 
     fn plain_store(&mut self, place: &Place, value: &Val) {

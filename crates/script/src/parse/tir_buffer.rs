@@ -18,7 +18,7 @@ impl Parser<'_> {
     pub(super) fn buffer(&mut self, name: &str, args: &mut Args, scope: Option<&str>) -> Parsed<Ref<Buffer>> {
         let shape = args.required(self, "shape")?;
         let shape = self.dims(shape)?;
-        let dtype = args.take("dtype").map_or(Ok(DataType::float(32)), |e| self.dtype(e))?;
+        let dtype = args.take("dtype").map_or(Ok(DataType::float(32)), |e| self.element_dtype(e))?;
         let data = match args.take("data") {
             None | Some(Expr::NoneLiteral(_)) => None,
             Some(e) => {
@@ -119,7 +119,7 @@ impl Parser<'_> {
         let shape = args.required(self, "shape")?;
         let shape = self.dims(shape)?;
         let dtype = match has_dtype.or_else(|| args.take("dtype")) {
-            Some(e) => self.dtype(e)?,
+            Some(e) => self.element_dtype(e)?,
             None => source.buffer.dtype,
         };
         let strides = match args.keyword("strides") {

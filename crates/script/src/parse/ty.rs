@@ -245,6 +245,16 @@ impl Parser<'_> {
         }
     }
 
+    /// The dtype of a buffer's elements, of which there must be one.
+    pub(super) fn element_dtype(&mut self, e: &Expr) -> Parsed<DataType> {
+        let dtype = self.dtype(e)?;
+        if dtype.is_void() {
+            let error = self.error(Code::Type, "the elements of a buffer must have a dtype", e.range());
+            return Err(error.with_help("dtypes are written like \"float32\", \"int8\", \"bool\"").into());
+        }
+        Ok(dtype)
+    }
+
     pub(super) fn int(&mut self, e: &Expr) -> Parsed<i64> {
         let value = self.expr(e)?;
         value.as_int().ok_or_else(|| {
