@@ -108,3 +108,25 @@ fn uses_are_counted() {
     assert_eq!(uses.count(&x.into()), 1);
     assert_eq!(names(&uses.outputs), ["c"]);
 }
+
+#[test]
+fn what_is_overwritten_through_a_view_or_a_tuple_is_overwritten() {
+    let x = Var::new("x", vector(4));
+    let func = function(vec![x.clone()], Attrs::new(), |b| {
+        let x = Expr::Var(x);
+        let source = b.emit_named("source", call("exp", &[x.clone()]))?;
+        let kept = b.emit_named("kept", call("exp", &[x.clone()]))?;
+        let pair = b.emit_named("pair", Expr::tuple([source, kept.clone()]))?;
+        let field = b.emit_named("field", Expr::from(Ref::new(TupleGetItem { tuple: pair, index: 0 })))?;
+        let view = b.emit_named("view", call("reshape", &[field, Expr::shape(&[relaxide_ir::PrimExpr::from(4)])]))?;
+        let other = b.emit_named("other", call("exp", &[kept]))?;
+        let attrs = Attrs::new().with("inplace_indices", vec![1i64]);
+        let args = [Expr::from(GlobalVar::new("f")), Expr::tuple([other, view.clone()])];
+        b.emit_named("sum", op::call_typed("call_tir_inplace", args, attrs, vec![view.ty()])?)
+    });
+    let found = overwritten_vars(&func);
+    let mut found: Vec<&str> = found.iter().map(AnyVar::name).collect();
+    found.sort_unstable();
+    // Which field of the tuple it is, is not asked.
+    assert_eq!(found, ["field", "kept", "pair", "source", "view"]);
+}

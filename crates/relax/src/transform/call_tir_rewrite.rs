@@ -12,7 +12,20 @@
 //! ```
 //!
 //! Scalars that follow the tensors (`tir_vars`) go through `vm.call_tir_dyn`, which opens a shape into scalars. Outputs that
-//! `call_tir_inplace` writes over an input are that input.
+//! `call_tir_inplace` writes over an input are that input, unless that is a constant: constants outlive the call, so a copy
+//! is overwritten in its place.
+//!
+//! ```text
+//! y = R.call_tir_inplace(cls.f, (c, x), …, inplace_indices=[0])        # c is a constant
+//!         →
+//! alloc = R.builtin.alloc_tensor(…)
+//! R.call_packed("runtime.TVMTensorCopyFromTo", c, alloc)
+//! cls.f(alloc, x)
+//! y = alloc
+//! ```
+
+use std::collections::HashMap;
+use std::rc::Rc;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::PassInfo;
@@ -27,21 +40,99 @@ pub(super) const PASS: PassInfo = PassInfo::new(
     "Calls in destination-passing style become allocations and plain calls.",
     |module, _, _| {
         let vdevices = module.vdevices.clone();
-        rewrite_module("CallTIRRewrite", module, &mut CallTirRewrite { vdevices })
+        rewrite_module("CallTIRRewrite", module, &mut CallTirRewrite { vdevices, constants: HashMap::new() })
     },
 );
 
+/// What the run time copies elements with.
+const COPY: &str = "runtime.TVMTensorCopyFromTo";
+
 struct CallTirRewrite {
     vdevices: Vec<Ref<VDevice>>,
+    /// Variables behind which there is memory of constants.
+    constants: HashMap<AnyVar, Holds>,
+}
+
+/// Where in a value memory of constants is.
+#[derive(Clone)]
+enum Holds {
+    /// Nowhere, as far as is known.
+    None,
+    /// It is all of the value, or may be.
+    Constant,
+    /// In fields of a tuple.
+    Fields(Rc<[Holds]>),
 }
 
 impl Rewrite for CallTirRewrite {
-    fn value(&mut self, b: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
-        let Some((call, name)) = value.as_op_call() else { return Ok(Action::Bind(value)) };
-        if !matches!(name, "call_tir" | "call_dps_packed" | "call_tir_inplace") {
-            return Ok(Action::Bind(value));
+    fn value(&mut self, b: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+        match value.as_op_call() {
+            Some((call, "call_tir" | "call_dps_packed" | "call_tir_inplace")) => self.lower(b, call),
+            _ => {
+                self.note(var, &value);
+                Ok(Action::Bind(value))
+            }
         }
-        let inputs = match call.args.get(1) {
+    }
+
+    fn cast(&mut self, b: &mut BlockBuilder, cast: Ref<MatchCast>) -> Result<(), BuildError> {
+        self.note(&cast.var, &cast.value);
+        b.push_binding(cast.into())
+    }
+}
+
+impl Holds {
+    fn field(&self, index: i64) -> Holds {
+        match self {
+            Holds::Fields(fields) => {
+                usize::try_from(index).ok().and_then(|i| fields.get(i)).cloned().unwrap_or(Holds::None)
+            }
+            whole => whole.clone(),
+        }
+    }
+
+    /// What is known of a value that is one of two.
+    fn or(&self, other: &Holds) -> Holds {
+        match (self, other) {
+            (Holds::None, one) | (one, Holds::None) => one.clone(),
+            (Holds::Fields(a), Holds::Fields(b)) => Holds::Fields(a.iter().zip(&**b).map(|(a, b)| a.or(b)).collect()),
+            _ => Holds::Constant,
+        }
+    }
+}
+
+impl CallTirRewrite {
+    fn note(&mut self, var: &AnyVar, value: &Expr) {
+        let holds = self.holds(value);
+        if !matches!(holds, Holds::None) {
+            self.constants.insert(var.clone(), holds);
+        }
+    }
+
+    fn holds(&self, value: &Expr) -> Holds {
+        match value {
+            Expr::Constant(_) => Holds::Constant,
+            Expr::Var(_) | Expr::DataflowVar(_) => {
+                value.as_var().and_then(|var| self.constants.get(&var)).cloned().unwrap_or(Holds::None)
+            }
+            Expr::Tuple(tuple) => {
+                let fields: Rc<[Holds]> = tuple.fields.iter().map(|field| self.holds(field)).collect();
+                if fields.iter().all(|f| matches!(f, Holds::None)) { Holds::None } else { Holds::Fields(fields) }
+            }
+            Expr::TupleGetItem(item) => self.holds(&item.tuple).field(item.index),
+            Expr::If(choice) => self.holds(&choice.true_branch.body).or(&self.holds(&choice.false_branch.body)),
+            _ => match value.as_op_call() {
+                Some((call, "reshape" | "memory.view" | "memory.ensure_zero_offset")) => {
+                    call.args.first().map_or(Holds::None, |viewed| self.holds(viewed))
+                }
+                _ => Holds::None,
+            },
+        }
+    }
+
+    /// The bindings of a call in destination-passing style; the variable is bound to its outputs.
+    fn lower(&self, b: &mut BlockBuilder, call: &Call) -> Result<Action, BuildError> {
+        let mut inputs = match call.args.get(1) {
             Some(Expr::Tuple(tuple)) => tuple.fields.clone(),
             Some(other) => vec![other.clone()],
             None => Vec::new(),
@@ -51,7 +142,13 @@ impl Rewrite for CallTirRewrite {
         let mut fresh = Vec::new();
         for (i, ty) in output_types(&call.ty).iter().enumerate() {
             match inplace.get(i).and_then(|at| usize::try_from(*at).ok()) {
-                Some(at) => outputs.push(inputs.get(at).cloned().ok_or_else(|| no_input(at))?),
+                Some(at) => {
+                    let input = inputs.get_mut(at).ok_or_else(|| no_input(at))?;
+                    if matches!(self.holds(input), Holds::Constant) {
+                        *input = self.copy(b, input, ty)?;
+                    }
+                    outputs.push(input.clone());
+                }
                 None => {
                     let alloc = self.allocate(b, ty)?;
                     outputs.push(alloc.clone());
@@ -66,9 +163,17 @@ impl Rewrite for CallTirRewrite {
             _ => Expr::tuple(outputs),
         }))
     }
-}
 
-impl CallTirRewrite {
+    /// Fresh memory with the elements of a tensor.
+    fn copy(&self, b: &mut BlockBuilder, tensor: &Expr, ty: &Type) -> Result<Expr, BuildError> {
+        let alloc = self.allocate(b, ty)?;
+        let (args, ty_args) = (vec![tensor.clone(), alloc.clone()], vec![Type::void()]);
+        let op = Expr::external(COPY);
+        let copy = Call { op, args, attrs: Attrs::new(), ty_args, ty: Type::void(), span: None };
+        b.emit_named("_", Expr::from(Ref::new(copy)))?;
+        Ok(alloc)
+    }
+
     fn emit_call(&self, b: &mut BlockBuilder, call: &Call, mut args: Vec<Expr>) -> Result<(), BuildError> {
         let callee =
             call.args.first().cloned().ok_or_else(|| BuildError::Program("a call_tir names no kernel".into()))?;

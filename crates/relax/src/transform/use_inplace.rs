@@ -21,8 +21,8 @@ use relaxide_tir::{PrimFunc, StmtMutator};
 
 use super::callees::drop_uncalled;
 use super::legalize::kernel_call;
+use crate::analysis::overwrite::computes;
 use crate::functor::used_vars;
-use crate::op::OpPattern;
 use crate::op::core::CallTir;
 use crate::rewrite::{Action, Rewrite, in_function, rewrite_function};
 use crate::shape::same_type;
@@ -100,19 +100,6 @@ impl Free<'_> {
             }
         }
     }
-}
-
-/// Whether a value is computed into memory of its own, and shares none with its operands.
-fn computes(value: &Expr) -> bool {
-    let Some((call, _)) = value.as_op_call() else { return false };
-    let def = call.op_name().and_then(op::lookup);
-    def.is_some_and(|d| {
-        d.pure
-            && matches!(
-                d.pattern,
-                OpPattern::Elemwise | OpPattern::Broadcast | OpPattern::Reduce | OpPattern::OutFusable
-            )
-    })
 }
 
 struct Inplace<'a> {

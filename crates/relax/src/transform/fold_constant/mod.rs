@@ -10,8 +10,8 @@
 //! ahead of time: a kernel of more than `relax.FoldConstant.max_work` operations stays, by default as many as take a second
 //! or two, which is enough to transpose a weight of fifty megabytes.
 //!
-//! **Leaves alone** what it cannot bound or see through (sorting, scans, hand-written loops), what has an effect, and what
-//! fails: a division by zero is the program's business, when and if it runs.
+//! **Leaves alone** what it cannot bound or see through (sorting, scans, hand-written loops), what has an effect, what a
+//! call overwrites, and what fails: a division by zero is the program's business, when and if it runs.
 
 mod evaluate;
 
@@ -24,6 +24,7 @@ use relaxide_tir::PrimFunc;
 
 use self::evaluate::{Argument, Evaluator};
 use super::callees::drop_uncalled;
+use crate::analysis::overwritten_vars;
 use crate::op::core::CallTir;
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::shape::const_dims;
@@ -40,7 +41,8 @@ const MAX_WORK: i64 = 150_000_000;
 fn run(module: IRModule, context: &PassContext) -> PassResult {
     let max_work = context.config.int("relax.FoldConstant.max_work").unwrap_or(MAX_WORK);
     let kernels = module.functions_of::<PrimFunc>().map(|(n, f)| (n.to_string(), f)).collect();
-    let mut fold = Fold { kernels, max_work, known: HashMap::new(), folded: HashSet::new() };
+    let overwritten = module.functions_of::<Function>().flat_map(|(_, f)| overwritten_vars(&f)).collect();
+    let mut fold = Fold { kernels, max_work, known: HashMap::new(), folded: HashSet::new(), overwritten };
     let mut module = rewrite_module(PASS.name, module, &mut fold)?;
     drop_uncalled(&mut module, &fold.folded);
     Ok(module)
@@ -53,10 +55,15 @@ struct Fold {
     known: HashMap<AnyVar, Expr>,
     /// Kernels that were carried out.
     folded: HashSet<String>,
+    /// Values that need memory of their own in every run, because a call writes over it.
+    overwritten: HashSet<AnyVar>,
 }
 
 impl Rewrite for Fold {
     fn value(&mut self, _: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+        if self.overwritten.contains(var) {
+            return Ok(Action::Bind(value));
+        }
         let Some(constant) = self.fold(&value) else { return Ok(Action::Bind(value)) };
         // Only what is visible in its block alone may vanish.
         if matches!(var, AnyVar::Dataflow(_)) {
