@@ -201,6 +201,7 @@ REASONS = [
         PRINT_PASSES,
         [
             "common_subexpr",
+            "common_subexpr_inplace",
             "dead_branches",
             "dead_code",
             "fuse_by_pattern_refuses",

@@ -48,6 +48,7 @@ const PASSES: &[(&str, f64)] = &[
     ("DispatchSortScan", 0.0),
     ("SpecializePrimFuncBasedOnCallSite", 0.0),
     ("DataflowUseInplaceCalls", 0.0),
+    ("DataflowUseInplaceCalls, EliminateCommonSubexpr", 0.0),
     ("ConvertLayout({relax.nn.conv2d: [NHWC, OHWI]})", 1e-5),
     ("ConvertLayout({relax.nn.conv2d: [NCHW4c, OIHW4o]})", 1e-5),
     ("FastMathTransform", 1e-5),

@@ -38,6 +38,11 @@ fn overwritten_args(value: &Expr) -> Vec<Expr> {
     indices.iter().filter_map(|at| args.get(usize::try_from(*at).ok()?).cloned()).collect()
 }
 
+/// Whether writes over an argument are a call's purpose.
+pub(crate) fn is_inplace_call(value: &Expr) -> bool {
+    matches!(value.as_op_call(), Some((_, "call_tir_inplace" | "call_inplace_packed")))
+}
+
 /// Whether a value is computed into memory of its own, and shares none with its operands.
 pub(crate) fn computes(value: &Expr) -> bool {
     let Some((call, _)) = value.as_op_call() else { return false };

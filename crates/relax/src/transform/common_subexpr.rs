@@ -9,12 +9,16 @@
 //! Two values are equal if they are calls of one pure operator (or kernel) over the same operands with the same attributes.
 //! The first one's variable takes the place of the second, where it is visible: a dataflow variable does not leave its block,
 //! and a branch's values do not leave the branch.
+//!
+//! **Leaves alone** values that a call overwrites (`call_tir_inplace`, `call_inplace_packed`): once it has run, two that
+//! were equal are not.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::{Ref, structural_equal, structural_hash};
 use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam};
 
+use crate::analysis::overwrite::{is_inplace_call, overwritten_vars};
 use crate::builder::is_pure;
 use crate::functor::ExprMutator;
 use crate::transform::emit::map_functions;
@@ -35,7 +39,7 @@ pub(super) const PASS: PassInfo =
 
 /// A function that computes nothing twice.
 pub(super) fn eliminate(func: &Ref<Function>, call_only: bool) -> Ref<Function> {
-    Eliminate { call_only, ..Eliminate::default() }.mutate_function(func)
+    Eliminate { call_only, overwritten: overwritten_vars(func), ..Eliminate::default() }.mutate_function(func)
 }
 
 #[derive(Default)]
@@ -43,6 +47,8 @@ struct Eliminate {
     /// Values that are visible, by structural hash.
     known: HashMap<u64, Vec<(Expr, AnyVar)>>,
     replaced: HashMap<AnyVar, Expr>,
+    /// Values that are replaced by none and replace none: their memory changes.
+    overwritten: HashSet<AnyVar>,
     call_only: bool,
 }
 
@@ -55,11 +61,11 @@ impl Eliminate {
     }
 }
 
-/// Whether computing a value twice is waste: a call without effect that does not make memory or identity.
+/// Whether computing a value twice is waste: a call without effect that makes no memory or identity, and writes over none.
 pub(super) fn is_candidate(value: &Expr) -> bool {
     match value.as_op_call() {
         Some((_, "builtin.alloc_tensor" | "memory.alloc_storage" | "memory.alloc_tensor" | "make_closure")) => false,
-        Some((_, name)) => !name.starts_with("vm.") && is_pure(value),
+        Some((_, name)) => !name.starts_with("vm.") && is_pure(value) && !is_inplace_call(value),
         None => matches!(value, Expr::TupleGetItem(_)),
     }
 }
@@ -76,6 +82,7 @@ impl ExprMutator for Eliminate {
         let new = self.remake_binding(binding);
         if let Binding::Var(bound) = &new
             && is_candidate(&bound.value)
+            && !self.overwritten.contains(&bound.var)
             && !(self.call_only && matches!(bound.value, Expr::TupleGetItem(_)))
         {
             let hash = structural_hash(&bound.value, false);
