@@ -190,9 +190,9 @@ REASONS = [
         ["allocate_workspace", "attach_attr_layout_free_buffers"],
     ),
     (
-        "TVM leaves calls inside the module as they were, though what they call has one more parameter then; ours does not "
-        "read that.",
-        ["LazySetOutput"],
+        "TVM leaves calls inside the module as they were, though what they call has one more parameter then; ours refuses "
+        "such a function.",
+        ["LazyGetInput", "LazySetOutput"],
         ["allocate_workspace", "allocate_workspace_blocks"],
     ),
     (

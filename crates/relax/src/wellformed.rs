@@ -10,7 +10,8 @@
 //! 4. **Dataflow blocks** hold no choice and no impure call.
 //! 5. **Purity.** A function that promises to be pure has no impure call, unless it carries `relax.force_pure`.
 //! 6. **Types agree**: no variable and no result is declared of a type that its value cannot have.
-//! 7. **Callees exist**: functions of the module by name, operators in the registry with arguments that fit.
+//! 7. **Callees exist**: functions of the module by name, with as many arguments as they take; operators in the registry with
+//!    arguments that fit.
 
 use std::collections::HashSet;
 
@@ -223,7 +224,10 @@ impl<'a> Check<'a> {
                     }
                 }
             },
-            callee => self.operand(callee),
+            callee => {
+                self.operand(callee);
+                self.argument_count(callee, call.args.len());
+            }
         }
         call.args.iter().for_each(|a| self.operand(a));
         if is_pure(e) || !(self.dataflow || self.must_be_pure) || self.is_kernel_call(call) {
@@ -231,6 +235,16 @@ impl<'a> Check<'a> {
         }
         let place = if self.dataflow { "a dataflow block" } else { "a pure function" };
         self.report(Code::Impure, format!("an impure call stands in {place}"));
+    }
+
+    /// Checks how many arguments a function of the module is given; kernels are given their outputs in several ways.
+    fn argument_count(&mut self, callee: &Expr, given: usize) {
+        let Expr::Global(g) = callee else { return };
+        let Some(func) = self.module.get_as::<Function>(&g.name) else { return };
+        let takes = func.params.len();
+        if given != takes {
+            self.report(Code::Callee, format!("`{}` takes {takes} arguments, not {given}", g.name));
+        }
     }
 
     /// A direct call of a function of the module whose type the reference does not carry.
@@ -291,7 +305,7 @@ fn bound_type(binding: &Binding) -> Type {
 mod tests {
     use super::*;
     use relaxide_ffi::DataType;
-    use relaxide_ir::Attrs;
+    use relaxide_ir::{Attrs, GlobalVar};
 
     fn function(params: Vec<Ref<Var>>, bindings: Vec<Binding>, dataflow: bool, body: Expr) -> IRModule {
         let blocks = vec![Ref::new(BindingBlock { bindings, dataflow })];
@@ -358,5 +372,19 @@ mod tests {
         let module = function(vec![x.clone()], vec![bind(&y, print)], true, Expr::Var(x));
         assert_eq!(problems(&module).len(), 1);
         assert!(problems(&module)[0].contains("a dataflow block"));
+    }
+
+    #[test]
+    fn a_function_gets_as_many_arguments_as_it_takes() {
+        let (x, y) = (Var::new("x", vector()), Var::new("y", vector()));
+        let call = |args: Vec<Expr>| {
+            let (op, attrs) = (GlobalVar::new("f").into(), Attrs::new());
+            Expr::from(Ref::new(Call { op, args, attrs, ty_args: Vec::new(), ty: vector(), span: None }))
+        };
+        let fits = function(vec![x.clone()], vec![bind(&y, call(vec![x.clone().into()]))], false, Expr::Var(y.clone()));
+        assert_eq!(problems(&fits), Vec::<String>::new());
+        let two = call(vec![x.clone().into(), x.clone().into()]);
+        let more = function(vec![x], vec![bind(&y, two)], false, Expr::Var(y));
+        assert_eq!(problems(&more), ["`f` takes 1 arguments, not 2"]);
     }
 }

@@ -16,7 +16,9 @@
 //! (their names end in `transform_params`), with functions of the runtime instead of parameters: item `i` comes from
 //! `get_item(i)` and goes to `set_item(i, value)`, and is dropped behind its last use.
 //!
-//! **Refuses** a parameter whose dimensions follow from symbolic variables that only others say: those may come later.
+//! **Refuses** a parameter whose dimensions follow from symbolic variables that only others say: those may come later. And
+//! `LazyGetInput` and `LazySetOutput` refuse a public function that the module itself mentions: who calls it there has no
+//! function to give it.
 //!
 //! **Differs from TVM**: what a nested function uses is fetched in front of it, once, not at each of its calls. What TVM's
 //! LazyTransformParams gives drops weights in front of their use and returns what nothing binds; a function that returns its
@@ -28,12 +30,12 @@
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::pass::{ParamDefault, ParamKind, PassError, PassInfo, PassParam, PassResult};
+use relaxide_ir::pass::{ParamDefault, ParamKind, PassError, PassInfo, PassParam, PassResult, Refusal};
 use relaxide_ir::{AttrValue, Attrs, IRModule, Type, Var};
 
 use super::emit::map_functions;
 use crate::analysis::compile_time::NUM_INPUT_ATTR;
-use crate::analysis::num_inputs;
+use crate::analysis::{call_graph, num_inputs};
 use crate::functor::{VarReplacer, used_vars};
 use crate::rewrite::in_function;
 use crate::shape::{defined_vars, erase_type, vars_of};
@@ -41,15 +43,12 @@ use crate::*;
 
 pub(super) const GET_INPUT: PassInfo =
     PassInfo::new("LazyGetInput", "Parameters are fetched when they are needed.", |module, _, _| {
-        map_functions(module, |name, func| match is_public(func) {
-            true => get_inputs(func).map_err(|why| in_function("LazyGetInput", name, why)),
-            false => Ok(func.clone()),
-        })
+        map_public("LazyGetInput", module, get_inputs)
     });
 
 pub(super) const SET_OUTPUT: PassInfo =
     PassInfo::new("LazySetOutput", "Results are handed over when they are there.", |module, _, _| {
-        map_functions(module, |_, func| Ok(if is_public(func) { set_outputs(func) } else { func.clone() }))
+        map_public("LazySetOutput", module, |func| Ok(set_outputs(func)))
     });
 
 pub(super) const TRANSFORM: PassInfo = PassInfo::new(
@@ -63,6 +62,29 @@ pub(super) const TRANSFORM: PassInfo = PassInfo::new(
     PassParam::optional("extra_get_item_params", ParamKind::List, "Scalars and texts that fget_item gets in front."),
     PassParam::optional("extra_set_item_params", ParamKind::List, "Scalars and texts that fset_item gets in front."),
 ]);
+
+/// Gives every public function, none of which the module mentions, other parameters.
+fn map_public(
+    pass: &str,
+    module: IRModule,
+    change: impl Fn(&Ref<Function>) -> Result<Ref<Function>, String>,
+) -> PassResult {
+    let calls = call_graph(&module);
+    let callers: HashMap<String, String> = module
+        .functions_of::<Function>()
+        .flat_map(|(caller, _)| calls.callees(caller).iter().map(move |callee| (callee.clone(), caller.to_string())))
+        .collect();
+    map_functions(module, |name, func| {
+        if !is_public(func) {
+            return Ok(func.clone());
+        }
+        if let Some(caller) = callers.get(name) {
+            let why = Refusal::from(format!("`{caller}` calls it, and has no function to give it"));
+            return Err(in_function(pass, name, why.help("make it private, or inline it first")));
+        }
+        change(func).map_err(|why| in_function(pass, name, why))
+    })
+}
 
 fn is_public(func: &Function) -> bool {
     func.attrs.get("global_symbol").is_some()
