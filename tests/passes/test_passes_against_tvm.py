@@ -126,7 +126,7 @@ REASONS = [
     (
         "TVM leaves the name of a value that was computed before, and binds the result of a branch twice.",
         ["EliminateCommonSubexpr"],
-        ["common_subexpr", "dead_branches"],
+        ["common_subexpr", "common_subexpr_inplace", "dead_branches"],
     ),
     (
         "TVM puts definitions of local functions into dataflow blocks, and joins blocks that stand together.",
@@ -151,7 +151,7 @@ REASONS = [
     (
         "Orders of what is free: bindings that two others make possible, and those that nothing uses.",
         [name for name in PASSES if name.startswith("Topo")],
-        ["to_mixed_precision", "dead_code"],
+        ["to_mixed_precision", "dead_code", "common_subexpr_inplace"],
     ),
     (
         "Ours takes the inputs behind the values that need none, TVM in front of them, so that what needs both comes earlier.",
