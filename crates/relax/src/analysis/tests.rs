@@ -114,8 +114,8 @@ fn what_is_overwritten_through_a_view_or_a_tuple_is_overwritten() {
     let x = Var::new("x", vector(4));
     let func = function(vec![x.clone()], Attrs::new(), |b| {
         let x = Expr::Var(x);
-        let source = b.emit_named("source", call("exp", &[x.clone()]))?;
-        let kept = b.emit_named("kept", call("exp", &[x.clone()]))?;
+        let source = b.emit_named("source", call("exp", std::slice::from_ref(&x)))?;
+        let kept = b.emit_named("kept", call("exp", std::slice::from_ref(&x)))?;
         let pair = b.emit_named("pair", Expr::tuple([source, kept.clone()]))?;
         let field = b.emit_named("field", Expr::from(Ref::new(TupleGetItem { tuple: pair, index: 0 })))?;
         let view = b.emit_named("view", call("reshape", &[field, Expr::shape(&[relaxide_ir::PrimExpr::from(4)])]))?;

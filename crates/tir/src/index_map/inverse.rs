@@ -61,7 +61,7 @@ impl IndexMap {
         }
         // What is known of small dimensions makes digits zero that the new layout has all the same.
         let inverse = self.inverse_by(&mut analyzer, dims).filter(|inverse| !inverse.padded)?;
-        let elements = |dims: &[PrimExpr]| dims.iter().fold(PrimExpr::from(1), |all, dim| prim::mul(all, dim));
+        let elements = |dims: &[PrimExpr]| dims.iter().fold(PrimExpr::from(1), prim::mul);
         analyzer.can_prove_equal(&elements(&self.apply_to_shape(dims)?), &elements(dims)).then_some(inverse)
     }
 
