@@ -25,6 +25,7 @@ use relaxide_ir::{Buffer, DataType, Var};
 
 use super::Refusal;
 use super::affine::{flat_index, linear};
+use super::nest::Tail;
 use crate::{BufferStore, Stmt};
 
 /// Flat views of buffers, one each.
@@ -123,9 +124,18 @@ impl<'a> Lanes<'a> {
         self.store_where(buffer, indices, value, guard)
     }
 
-    /// The store of an expression's whole vector, where what lies in the lanes that do not count may be overwritten.
-    pub fn spill(self, buffer: &Ref<Buffer>, indices: &[PrimExpr], value: &PrimExpr) -> Result<Stmt, Refusal> {
-        self.store_where(buffer, indices, value, None)
+    /// The store of an expression's vector, as rows end.
+    pub fn store_row(
+        self,
+        tail: Tail,
+        buffer: &Ref<Buffer>,
+        indices: &[PrimExpr],
+        value: &PrimExpr,
+    ) -> Result<Stmt, Refusal> {
+        match tail {
+            Tail::Spilled => self.store_where(buffer, indices, value, None),
+            Tail::Masked | Tail::Repeated => self.store(buffer, indices, value),
+        }
     }
 
     fn store_where(

@@ -92,11 +92,7 @@ impl KeptRow<'_> {
         let vector = Var::prim("kept", value.dtype());
         let names: VarMap = [(self.var.clone(), PrimExpr::from(&vector))].into_iter().collect();
         let store = Lanes::new(&mut cx.views, axis, base, lanes, tile.mask_of(at), &names);
-        let kept = PrimExpr::from(&self.var);
-        let store = match self.tail {
-            Tail::Spilled => store.spill(&self.buffer, &self.indices, &kept)?,
-            Tail::Masked | Tail::Repeated => store.store(&self.buffer, &self.indices, &kept)?,
-        };
+        let store = store.store_row(self.tail, &self.buffer, &self.indices, &PrimExpr::from(&self.var))?;
         Ok((Stmt::seq(ahead.into_iter().chain([Stmt::bind(vector, value), store])), names))
     }
 }

@@ -91,11 +91,8 @@ impl Row<'_> {
         let base = tile.base.clone();
         let ahead = self.ahead.map(|ahead| ahead.of(cx, (self.axis, &base), self.lanes, value, self.indices));
         let lanes = Lanes::new(&mut cx.views, self.axis, base, self.lanes, tile.mask_of(0), self.map);
-        let store = match self.tail {
-            Tail::Masked | Tail::Repeated => lanes.store(self.buffer, self.indices, value),
-            Tail::Spilled => lanes.spill(self.buffer, self.indices, value),
-        };
-        Ok(Stmt::seq(ahead.into_iter().flatten().chain([store?])))
+        let store = lanes.store_row(self.tail, self.buffer, self.indices, value)?;
+        Ok(Stmt::seq(ahead.into_iter().flatten().chain([store])))
     }
 
     /// Where conditions hold, as first value and first value behind, if each is an inequality that is linear in the axis.
