@@ -11,12 +11,13 @@
 //! | `expr` | names, numbers, operators: what both languages share |
 //! | `relax`, `relax_call` | Relax functions; calls behind `R.` |
 //! | `host`, `macros` | what Python around the text contributes |
-//! | `tir`, `tir_block`, `tir_buffer`, `tir_call` | kernels; calls behind `T.` |
+//! | `tir`, `tir_block`, `block_head`, `tir_buffer`, `tir_call` | kernels; calls behind `T.` |
 //!
 //! Problems end the parse at the first one: a second would often be a consequence of it.
 
 mod access;
 mod args;
+mod block_head;
 mod device;
 mod expr;
 mod host;
@@ -165,6 +166,8 @@ struct Parser<'s> {
     taken: HashSet<String>,
     /// Names that ended with the last dataflow block.
     ended: HashSet<String>,
+    /// Names that the body of a block has made, while its head is read.
+    behind: HashSet<String>,
     kernel: Kernel,
     /// Buffers of one element that are used like variables.
     scalars: HashSet<Ref<Buffer>>,
@@ -221,6 +224,7 @@ impl<'s> Parser<'s> {
             frames: Vec::new(),
             taken: HashSet::new(),
             ended: HashSet::new(),
+            behind: HashSet::new(),
             kernel: Kernel::default(),
             scalars: HashSet::new(),
             host: None,
@@ -254,6 +258,11 @@ impl<'s> Parser<'s> {
             return Box::new(
                 error.with_help(format!("`{name}` ends with its dataflow block; name it in R.output to keep it")),
             );
+        }
+        if self.behind.contains(name) {
+            let help =
+                format!("the body of a block makes `{name}`; what the block says of itself stands in front of that");
+            return Box::new(error.with_help(help));
         }
         let known = self.scopes.iter().flat_map(|s| s.keys()).map(String::as_str);
         match closest(name, known) {

@@ -9,6 +9,7 @@ use ruff_text_size::{Ranged, TextRange};
 
 use super::access::difference;
 use super::args::Args;
+use super::block_head::Part;
 use super::symbols::dtype_name;
 use super::tir_block::BlockFrame;
 use super::value::Value;
@@ -232,7 +233,7 @@ impl Parser<'_> {
                 self.push(Ref::new(AssertStmt { condition, error_kind, message }));
             }
             "reads" | "writes" | "where" | "sblock_attr" | "block_attr" => {
-                self.block_statement(name, &mut args)?;
+                self.in_head(Part::Axes, |p| p.block_statement(name, &mut args))?;
             }
             _ => return Ok(false),
         }
@@ -249,7 +250,7 @@ impl Parser<'_> {
             && let Some(function) = path.strip_prefix("T.")
         {
             if let Some(kind) = function.strip_prefix("axis.") {
-                return self.axis(&[target], kind, call);
+                return self.in_head(Part::Axes, |p| p.axis(&[target], kind, call));
             }
             if self.buffer_assign(target, function, call)? {
                 return Ok(());

@@ -1,18 +1,16 @@
 //! Blocks: axes, regions, initial values. Regions that the text leaves out are found in the body.
 
-use std::collections::HashSet;
-
-use relaxide_ffi::{DataType, Ref, structural_equal};
-use relaxide_ir::prim::{self, BufferLoad, PrimVisitor, VarMap, free_vars, substitute};
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::prim;
 use relaxide_ir::{Attrs, Buffer, PrimExpr, Type, Var};
-use relaxide_tir::{
-    BufferRegion, IterKind, IterVar, MatchBufferRegion, Range, SBlock, SBlockRealize, Stmt, StmtVisitor,
-};
+use relaxide_tir::analysis::regions::{Regions, regions_of_block};
+use relaxide_tir::{BufferRegion, IterKind, IterVar, MatchBufferRegion, SBlock, SBlockRealize, Stmt};
 use ruff_python_ast::{self as ast, Expr, Stmt as Py};
 use ruff_text_size::{Ranged, TextRange};
 
 use super::access::difference;
 use super::args::Args;
+use super::block_head::Part;
 use super::value::Value;
 use super::{Parsed, Parser};
 use relaxide_ir::diagnostic::Code;
@@ -28,7 +26,12 @@ pub(super) struct BlockFrame {
     annotations: Attrs,
     pub alloc_buffers: Vec<Ref<Buffer>>,
     pub match_buffers: Vec<Ref<MatchBufferRegion>>,
+    /// Variables that stand for strides of sub-buffers.
+    pub strides: Vec<Ref<Var>>,
     init: Option<Stmt>,
+    /// Where its bodies begin among those of the kernel that are open, and its loops among the open loops.
+    pub first_body: usize,
+    pub first_loop: usize,
 }
 
 impl BlockFrame {
@@ -39,6 +42,16 @@ impl BlockFrame {
         regions && buffers && self.iter_vars.is_empty() && self.predicate.is_none() && self.annotations.is_empty()
     }
 
+    /// The variables of its axes.
+    pub fn axes(&self) -> impl Iterator<Item = &Ref<Var>> {
+        self.iter_vars.iter().map(|axis| &axis.var)
+    }
+
+    /// The buffers that it makes in front of its body.
+    pub fn buffers(&self) -> impl Iterator<Item = &Ref<Buffer>> {
+        self.alloc_buffers.iter().chain(self.match_buffers.iter().map(|matched| &matched.buffer))
+    }
+
     /// The root block around a whole body.
     pub fn root(self, body: Stmt) -> Stmt {
         self.realize("root".into(), body, false)
@@ -46,24 +59,12 @@ impl BlockFrame {
 
     /// The block at its axis values; regions that were not written are found.
     fn realize(self, name: String, body: Stmt, find: bool) -> Stmt {
-        let mut found = Accesses::default();
-        if find && (self.reads.is_none() || self.writes.is_none()) {
-            self.init.iter().for_each(|init| found.visit_stmt(init));
-            found.visit_stmt(&body);
-        }
-        let writes = self.writes.unwrap_or_else(|| found.regions(&found.writes));
-        let reads = self.reads.unwrap_or_else(|| {
-            let mut reads = found.regions(&found.reads);
-            // What a reduction reads of its own result is no input.
-            if self.init.is_some() {
-                reads.retain(|r| writes.iter().all(|w| w.buffer != r.buffer));
-            }
-            reads
-        });
-        let block = SBlock {
+        let (reads, writes) = (self.reads, self.writes);
+        let unsaid = find && (reads.is_none() || writes.is_none());
+        let mut block = SBlock {
             iter_vars: self.iter_vars,
-            reads,
-            writes,
+            reads: Vec::new(),
+            writes: Vec::new(),
             name,
             alloc_buffers: self.alloc_buffers,
             match_buffers: self.match_buffers,
@@ -71,6 +72,8 @@ impl BlockFrame {
             init: self.init,
             body,
         };
+        let found = if unsaid { regions_of_block(&block) } else { Regions::default() };
+        (block.reads, block.writes) = (reads.unwrap_or(found.reads), writes.unwrap_or(found.writes));
         let predicate = self.predicate.unwrap_or_else(|| prim::boolean(true));
         Ref::new(SBlockRealize { iter_values: self.iter_values, predicate, block: Ref::new(block) }).into()
     }
@@ -79,7 +82,8 @@ impl BlockFrame {
 impl Parser<'_> {
     pub(super) fn block(&mut self, name: String, body: &[Py], range: TextRange) -> Parsed<()> {
         self.kernel.has_blocks = true;
-        self.kernel.blocks.push(BlockFrame::default());
+        let (first_body, first_loop) = (self.kernel.stmts.len(), self.kernel.loops.len());
+        self.kernel.blocks.push(BlockFrame { first_body, first_loop, ..BlockFrame::default() });
         let body = self.nested(range, |p| p.tir_body(body));
         let frame = self.kernel.blocks.pop().unwrap_or_default();
         let stmt = frame.realize(name, body?, true);
@@ -98,7 +102,7 @@ impl Parser<'_> {
 
     pub(super) fn init(&mut self, body: &[Py], range: TextRange) -> Parsed<()> {
         self.open_block(range)?;
-        let init = self.tir_body(body)?;
+        let init = self.in_head(Part::Buffers, |p| p.tir_body(body))?;
         self.open_block(range)?.init = Some(init);
         Ok(())
     }
@@ -149,7 +153,7 @@ impl Parser<'_> {
         let names: Option<Vec<&ast::ExprName>> = targets.elts.iter().map(|e| e.as_name_expr()).collect();
         let path = self.call_path(value);
         match (names, value, path.as_deref().and_then(|p| p.strip_prefix("T.axis."))) {
-            (Some(names), Expr::Call(call), Some(kind)) => self.axis(&names, kind, call),
+            (Some(names), Expr::Call(call), Some(kind)) => self.in_head(Part::Axes, |p| p.axis(&names, kind, call)),
             (Some(names), Expr::Tuple(values), _) if names.len() == values.elts.len() => {
                 names.into_iter().zip(&values.elts).try_for_each(|(name, value)| self.tir_assign(name, value))
             }
@@ -243,129 +247,4 @@ impl Parser<'_> {
             block.iter_values.push(value);
         }
     }
-}
-
-/// The accesses of a body. Indices that vary inside the body stand for the whole dimension.
-#[derive(Default)]
-struct Accesses {
-    inner: HashSet<Ref<Var>>,
-    local: HashSet<Ref<Buffer>>,
-    reads: Vec<Ref<BufferRegion>>,
-    writes: Vec<Ref<BufferRegion>>,
-}
-
-fn points(buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> Ref<BufferRegion> {
-    let range = |i: &PrimExpr| match i {
-        PrimExpr::Ramp(r) if r.stride.is_int(1) => {
-            Ref::new(Range { min: r.base.clone(), extent: prim::int_of(r.base.dtype(), r.lanes) })
-        }
-        point => Ref::new(Range { min: point.clone(), extent: prim::int_of(point.dtype().element(), 1) }),
-    };
-    Ref::new(BufferRegion { buffer: buffer.clone(), region: indices.iter().map(range).collect() })
-}
-
-impl PrimVisitor for Accesses {
-    fn visit_prim(&mut self, e: &PrimExpr) {
-        match e {
-            PrimExpr::Load(load) => {
-                let BufferLoad { buffer, indices, .. } = &**load;
-                self.reads.push(points(buffer, indices));
-            }
-            PrimExpr::Let(l) => {
-                self.inner.insert(l.var.clone());
-            }
-            _ => {}
-        }
-        self.walk_prim(e);
-    }
-}
-
-impl StmtVisitor for Accesses {
-    fn visit_stmt(&mut self, stmt: &Stmt) {
-        match stmt {
-            Stmt::For(n) => {
-                self.inner.insert(n.var.clone());
-            }
-            Stmt::Bind(n) => {
-                self.inner.insert(n.var.clone());
-            }
-            Stmt::Alloc(n) => {
-                self.local.insert(n.buffer.clone());
-            }
-            Stmt::Store(n) => self.writes.push(points(&n.buffer, &n.indices)),
-            Stmt::Block(realize) => {
-                self.nested_block(realize);
-                return;
-            }
-            _ => {}
-        }
-        self.walk_stmt(stmt);
-    }
-}
-
-impl Accesses {
-    /// What a block inside says it accesses, over the values of its axes.
-    fn nested_block(&mut self, realize: &SBlockRealize) {
-        let block = &realize.block;
-        let axes: VarMap =
-            block.iter_vars.iter().map(|a| a.var.clone()).zip(realize.iter_values.iter().cloned()).collect();
-        let place = |r: &Ref<BufferRegion>| {
-            let range = |r: &Ref<Range>| {
-                Ref::new(Range { min: substitute(&r.min, &axes), extent: substitute(&r.extent, &axes) })
-            };
-            Ref::new(BufferRegion { buffer: r.buffer.clone(), region: r.region.iter().map(range).collect() })
-        };
-        let outside = |r: &&Ref<BufferRegion>| !block.alloc_buffers.contains(&r.buffer);
-        self.reads.extend(block.reads.iter().filter(outside).map(place));
-        self.writes.extend(block.writes.iter().filter(outside).map(place));
-        realize.iter_values.iter().for_each(|v| self.visit_prim(v));
-    }
-
-    /// One region a buffer: the common one, or the whole dimension where accesses differ or vary.
-    fn regions(&self, accesses: &[Ref<BufferRegion>]) -> Vec<Ref<BufferRegion>> {
-        let mut merged: Vec<(Ref<Buffer>, Vec<Ref<Range>>)> = Vec::new();
-        for access in accesses.iter().filter(|a| !self.local.contains(&a.buffer)) {
-            let buffer = &access.buffer;
-            let whole = |dim: usize| {
-                let extent = buffer.shape.get(dim).cloned().unwrap_or_else(|| PrimExpr::from(1));
-                Ref::new(Range { min: prim::int_of(extent.dtype(), 0), extent })
-            };
-            let varies = |r: &Range| {
-                [&r.min, &r.extent]
-                    .into_iter()
-                    .any(|e| reads_memory(e) || free_vars(e).iter().any(|v| self.inner.contains(v)))
-            };
-            let region: Vec<_> = access
-                .region
-                .iter()
-                .enumerate()
-                .map(|(dim, r)| if varies(r) { whole(dim) } else { r.clone() })
-                .collect();
-            match merged.iter_mut().find(|(known, _)| known == buffer) {
-                None => merged.push((buffer.clone(), region)),
-                Some((_, known)) => {
-                    for (dim, (old, new)) in known.iter_mut().zip(&region).enumerate() {
-                        if structural_equal(&*old, new, false).is_err() {
-                            *old = whole(dim);
-                        }
-                    }
-                }
-            }
-        }
-        merged.into_iter().map(|(buffer, region)| Ref::new(BufferRegion { buffer, region })).collect()
-    }
-}
-
-/// Whether an index depends on memory.
-fn reads_memory(e: &PrimExpr) -> bool {
-    struct Find(bool);
-    impl PrimVisitor for Find {
-        fn visit_prim(&mut self, e: &PrimExpr) {
-            self.0 |= matches!(e, PrimExpr::Load(_));
-            self.walk_prim(e);
-        }
-    }
-    let mut find = Find(false);
-    find.visit_prim(e);
-    find.0
 }

@@ -8,6 +8,7 @@ use ruff_python_ast::{self as ast, Expr};
 use ruff_text_size::{Ranged, TextRange};
 
 use super::args::Args;
+use super::block_head::Part;
 use super::symbols::variable;
 use super::value::Value;
 use super::{Parsed, Parser};
@@ -83,13 +84,13 @@ impl Parser<'_> {
                 self.define(name, Value::Buffer(buffer));
             }
             "sblock_alloc_buffer" => {
-                let buffer = self.buffer(name, &mut args, None)?;
+                let buffer = self.in_head(Part::Buffers, |p| p.buffer(name, &mut args, None))?;
                 self.define(name, Value::Buffer(buffer.clone()));
                 if let Some(block) = self.kernel.blocks.last_mut() {
                     block.alloc_buffers.push(buffer);
                 }
             }
-            "match_buffer" => self.match_buffer(name, &mut args)?,
+            "match_buffer" => self.in_head(Part::Buffers, |p| p.match_buffer(name, &mut args))?,
             _ => return Ok(false),
         }
         args.finish(self)?;
@@ -103,7 +104,7 @@ impl Parser<'_> {
         if let Some(var) = variable(&source) {
             let var = var.clone();
             self.defining = true;
-            let buffer = self.buffer(name, args, None);
+            let buffer = self.in_signature(|p| p.buffer(name, args, None));
             self.defining = false;
             let buffer = buffer?;
             let Some((_, slot)) = self.kernel.params.iter_mut().find(|(param, _)| *param == var) else {
@@ -161,9 +162,12 @@ impl Parser<'_> {
         let stride = |part: &Expr| match part {
             Expr::StringLiteral(text) if self.lookup(text.value.to_str()).is_none() => {
                 let name = text.value.to_str();
-                let stride = PrimExpr::Var(Var::prim(name, DataType::int(32)));
-                self.define(name, Value::Prim(stride.clone()));
-                Ok(stride)
+                let stride = Var::prim(name, DataType::int(32));
+                self.define(name, Value::Prim(PrimExpr::Var(stride.clone())));
+                if let Some(block) = self.kernel.blocks.last_mut() {
+                    block.strides.push(stride.clone());
+                }
+                Ok(PrimExpr::Var(stride))
             }
             part => self.dim(part),
         };

@@ -200,10 +200,8 @@ impl Parser<'_> {
             Expr::List(list) if !self.is_hosted(e) => &list.elts,
             other => {
                 let value = self.expr(other)?;
-                if let Some(items) = value.items() {
-                    return items.iter().map(|v| self.scalar(v, other.range())).collect();
-                }
-                return Ok(vec![self.scalar(&value, other.range())?]);
+                let dims = value.items().unwrap_or(std::slice::from_ref(&value));
+                return dims.iter().map(|d| self.as_dim(d, other.range())).collect();
             }
         };
         parts.iter().map(|part| self.dim(part)).collect()
@@ -214,15 +212,19 @@ impl Parser<'_> {
             Expr::StringLiteral(text) => self.text_expr(text)?,
             e => self.expr(e)?,
         };
+        self.as_dim(&value, e.range())
+    }
+
+    fn as_dim(&self, value: &Value, range: TextRange) -> Parsed<PrimExpr> {
         match value {
-            Value::Str(_) | Value::Float(_) | Value::Bool(_) => Err(self.error(
-                Code::Type,
-                format!("a dimension is expected, but this is {}", value.describe()),
-                e.range(),
-            )),
+            Value::Str(_) | Value::Float(_) | Value::Bool(_) => {
+                let message = format!("a dimension is expected, but this is {}", value.describe());
+                let error = self.error(Code::Type, message, range);
+                Err(error.with_help("dimensions are a tuple of integers and names, such as (4, \"n\")").into())
+            }
             value => {
-                let dim = self.scalar(&value, e.range())?;
-                self.counts(dim, e.range())
+                let dim = self.scalar(value, range)?;
+                self.counts(dim, range)
             }
         }
     }

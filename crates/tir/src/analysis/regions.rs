@@ -4,9 +4,11 @@
 //! as its own regions at the values of its axes. Accesses of one buffer are joined in one box, in the order of their first
 //! occurrence. Where an index has no interval (it is loaded from memory, say), the box takes the whole dimension.
 //!
+//! What a block touches of its sub-buffers it touches of the buffers that they are part of.
+//!
 //! A block that sets its elements first (`init`) does not read what it writes: what it adds to is its own.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
@@ -40,6 +42,7 @@ pub fn regions_of_block(block: &SBlock) -> Regions {
         touched.analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
     }
     touched.own.extend(block.alloc_buffers.iter().cloned());
+    touched.sub_buffers.extend(block.match_buffers.iter().map(|m| (m.buffer.clone(), m.source.clone())));
     if let Some(init) = &block.init {
         touched.visit_stmt(init);
     }
@@ -57,9 +60,7 @@ pub fn with_regions(block: SBlock) -> Ref<SBlock> {
         let sub_buffer = |b: &Ref<Buffer>| block.match_buffers.iter().any(|m| m.source.buffer == *b);
         let hidden = declared.iter().filter(|r| pointers.contains(&r.buffer.data) || sub_buffer(&r.buffer));
         let mut all: Vec<Ref<BufferRegion>> = hidden.cloned().collect();
-        let own = |b: &Ref<Buffer>| block.match_buffers.iter().any(|m| m.buffer == *b);
-        let new: Vec<_> =
-            found.into_iter().filter(|f| !own(&f.buffer) && !all.iter().any(|r| r.buffer == f.buffer)).collect();
+        let new: Vec<_> = found.into_iter().filter(|f| !all.iter().any(|r| r.buffer == f.buffer)).collect();
         all.extend(new);
         all
     };
@@ -127,6 +128,8 @@ struct Touched {
     writes: Boxes,
     /// Buffers that live inside: what happens to them is nobody's business outside.
     own: HashSet<Ref<Buffer>>,
+    /// Buffers that stand for a region of another.
+    sub_buffers: HashMap<Ref<Buffer>, Ref<BufferRegion>>,
 }
 
 impl Touched {
@@ -151,8 +154,18 @@ impl Touched {
         Ref::new(BufferRegion { buffer: buffer.clone(), region: indices.iter().map(range).collect() })
     }
 
-    fn touch(&mut self, region: &BufferRegion, written: bool) {
-        let dims = widened(region, &self.running, &mut self.analyzer);
+    /// A region of what sub-buffers are part of. Sub-buffers of each other end: each may stand for another once.
+    fn at_source(&self, mut region: Ref<BufferRegion>) -> Ref<BufferRegion> {
+        for _ in 0..self.sub_buffers.len() {
+            let Some(source) = self.sub_buffers.get(&region.buffer) else { break };
+            region = within(source, &region);
+        }
+        region
+    }
+
+    fn touch(&mut self, region: Ref<BufferRegion>, written: bool) {
+        let region = self.at_source(region);
+        let dims = widened(&region, &self.running, &mut self.analyzer);
         let boxes = if written { &mut self.writes } else { &mut self.reads };
         match boxes.iter_mut().find(|(buffer, _)| *buffer == region.buffer) {
             Some((_, known)) => {
@@ -163,6 +176,17 @@ impl Touched {
             None => boxes.push((region.buffer.clone(), dims)),
         }
     }
+}
+
+/// What a region of a sub-buffer is of the buffer that it is part of. The sub-buffer has its source's last dimensions.
+fn within(source: &BufferRegion, region: &BufferRegion) -> Ref<BufferRegion> {
+    let outer = source.region.len().saturating_sub(region.region.len());
+    let (fixed, shared) = source.region.split_at(outer);
+    let moved = shared
+        .iter()
+        .zip(&region.region)
+        .map(|(whole, part)| Ref::new(Range { min: prim::add(&whole.min, &part.min), extent: part.extent.clone() }));
+    Ref::new(BufferRegion { buffer: source.buffer.clone(), region: fixed.iter().cloned().chain(moved).collect() })
 }
 
 /// The box around two; the whole dimension where their ends cannot be compared.
@@ -182,7 +206,7 @@ impl PrimVisitor for Touched {
         if let PrimExpr::Load(load) = e {
             let BufferLoad { buffer, indices, .. } = &**load;
             let region = self.point(buffer, indices);
-            self.touch(&region, false);
+            self.touch(region, false);
         }
         self.walk_prim(e);
     }
@@ -200,7 +224,7 @@ impl StmtVisitor for Touched {
             }
             Stmt::Store(n) => {
                 let region = self.point(&n.buffer, &n.indices);
-                self.touch(&region, true);
+                self.touch(region, true);
                 self.walk_stmt(stmt);
             }
             Stmt::Alloc(n) => drop(self.own.insert(n.buffer.clone())),
@@ -215,8 +239,8 @@ impl StmtVisitor for Touched {
                 self.visit_prim(&n.predicate);
                 let axes = n.block.iter_vars.iter().map(|iter| iter.var.clone());
                 let map: VarMap = axes.zip(n.iter_values.iter().cloned()).collect();
-                n.block.reads.iter().for_each(|r| self.touch(&substitute_region(r, &map), false));
-                n.block.writes.iter().for_each(|r| self.touch(&substitute_region(r, &map), true));
+                n.block.reads.iter().for_each(|r| self.touch(substitute_region(r, &map), false));
+                n.block.writes.iter().for_each(|r| self.touch(substitute_region(r, &map), true));
             }
             _ => self.walk_stmt(stmt),
         }
