@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use relaxide_ffi::Ref;
+use relaxide_ffi::{Ref, structural_equal};
 use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, Binary, BinaryOp, PrimExpr, free_vars};
@@ -48,10 +48,14 @@ impl Interval {
         analyzer.simplify(&(&self.max - &self.min + prim::int_of(self.max.dtype(), 1)))
     }
 
-    /// What covers both. Ends that cannot be compared become a `min` or a `max`.
+    /// What covers both. Ends that cannot be compared become a `min` or a `max`; those that are the same stay as they are
+    /// written, though an axis of one step, say, is known to be zero.
     pub fn hull(&self, other: &Interval, analyzer: &mut Analyzer) -> Interval {
-        let min = analyzer.simplify(&prim::min(&self.min, &other.min));
-        Interval { min, max: analyzer.simplify(&prim::max(&self.max, &other.max)) }
+        let mut end = |a: &PrimExpr, b: &PrimExpr, outer: &PrimExpr| {
+            if structural_equal(a, b, false).is_ok() { a.clone() } else { analyzer.simplify(outer) }
+        };
+        let min = end(&self.min, &other.min, &prim::min(&self.min, &other.min));
+        Interval { min, max: end(&self.max, &other.max, &prim::max(&self.max, &other.max)) }
     }
 
     /// What lies in both.
