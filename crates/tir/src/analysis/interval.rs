@@ -91,6 +91,11 @@ impl Running {
         self.0.insert(var.clone(), interval);
     }
 
+    /// Whether a variable runs.
+    pub fn holds(&self, var: &Ref<Var>) -> bool {
+        self.0.contains_key(var)
+    }
+
     /// Whether no variable of an expression runs.
     pub fn is_still(&self, e: &PrimExpr) -> bool {
         self.0.is_empty() || !free_vars(e).iter().any(|var| self.0.contains_key(var))

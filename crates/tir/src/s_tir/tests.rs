@@ -124,6 +124,22 @@ fn loops_that_do_not_stand_so_are_not_fused_or_reordered() {
 }
 
 #[test]
+fn factors_that_may_not_cover_a_loop_are_refused() {
+    let (n, m) = (PrimExpr::from(&Var::dim("n")), PrimExpr::from(&Var::dim("m")));
+    let a = te::placeholder("A", [n.clone(), &m * 128], F32);
+    let b = te::compute("B", [n.clone(), &m * 128], |i| a.at(i));
+    let mut sch = Schedule::of_func(te::create_prim_func(&[a, b]).unwrap());
+    let block = sch.get_sblock("B", None).unwrap();
+    let loops = sch.get_loops(&block).unwrap();
+    let refused = refusal(sch.split(&loops[0], &factors(&[4, 5])));
+    assert!(refused.contains("the factors' product 20 is not known to cover the extent n"), "{refused}");
+    let quarters = [Some(prim::floordiv(&n, 4)), Some(prim::int(4))];
+    assert!(refusal(sch.split(&loops[0], &quarters)).contains("not known to cover"));
+    sch.split(&loops[0], &[Some(prim::floordiv(&n + 3, 4)), Some(prim::int(4))]).unwrap();
+    sch.split(&loops[1], &[Some(m.clone()), Some(prim::int(128))]).unwrap();
+}
+
+#[test]
 fn blocks_are_inlined_forwards_and_backwards() {
     let a = te::placeholder("A", [8, 16], F32);
     let two = |e: PrimExpr| prim::mul(e, prim::float_of(F32, 2.0));

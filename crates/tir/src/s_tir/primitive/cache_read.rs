@@ -11,16 +11,16 @@
 //! that writes the buffer, or first of all; `compute_at` brings it to where it is read.
 
 use relaxide_ffi::Ref;
+use relaxide_ir::Buffer;
 use relaxide_ir::attrs::AttrValue;
 
-use super::caching::{
-    Redirect, Spot, axes_over, behind, buffer_like, copy_nest, insert_stage, only_writer, written_there,
-};
+use super::caching::{Part, Redirect, Spot, axes_over, behind, buffer_like, copy_nest, insert_stage, only_writer};
 use super::places::{free_name, nth_buffer};
+use crate::analysis::interval::Interval;
 use crate::functor::StmtMutator;
 use crate::s_tir::instruction::{Kind, Param, Results};
 use crate::s_tir::scope::Scope;
-use crate::s_tir::state::NodeId;
+use crate::s_tir::state::{NodeId, Tree};
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
@@ -55,23 +55,35 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         return Err(ScheduleError::at_block(&realize.block, reason));
     }
     let name = free_name(&*sch.func(&place.func)?, tree, format!("{}_{storage}", buffer.name));
-    let copy = buffer_like(&buffer, name.clone(), &buffer.shape, &storage);
-    let spot = match writer {
-        Some(writer) => behind(tree, root, writer, &users, &realize.block)?,
-        None => Spot { parent: root, index: 0 },
+    let (spot, part) = match writer {
+        Some(writer) => {
+            let spot = behind(tree, root, writer, &users, &realize.block)?;
+            (spot, Part::written(tree, root, spot, writer, &buffer))
+        }
+        None => (Spot { parent: root, index: 0 }, read_by_scope(tree, root, &buffer)),
     };
-    let boxes = match writer {
-        Some(writer) => written_there(tree, spot, writer, &buffer),
-        None => (0..buffer.ndim()).map(|d| crate::analysis::regions::whole_dimension(&buffer, d)).collect(),
-    };
-    let axes = axes_over(&buffer.shape);
+    let copy = buffer_like(&buffer, name.clone(), &part.shape, &storage);
+    let axes = axes_over(&part.shape);
     let indices: Vec<_> = axes.iter().map(|axis| (&axis.var).into()).collect();
-    let (nest, block) = copy_nest(&name, axes, &boxes, (&buffer, &indices), (&copy, &indices));
-    let mut redirect = Redirect { from: &buffer, to: &copy, stores: false };
+    let originals = part.of_buffer(&indices);
+    let (nest, block) = copy_nest(&name, axes, &part.boxes, (&buffer, &originals), (&copy, &indices));
+    let mut redirect = Redirect { from: &buffer, to: &copy, stores: false, first: &part.first };
     let changes: Vec<(Stmt, Stmt)> =
         users.iter().map(|id| (tree.node(*id).stmt.clone(), redirect.mutate_stmt(&tree.node(*id).stmt))).collect();
     insert_stage(sch, &place, root, &changes, spot, nest, &copy)?;
     Ok(vec![Value::Block(place.func.clone(), block)])
+}
+
+/// What a scope's block says that it reads of a buffer that comes from outside; all of it where it says nothing.
+fn read_by_scope(tree: &Tree, root: NodeId, buffer: &Ref<Buffer>) -> Part {
+    let declared = tree.as_block(root).and_then(|n| n.block.reads.iter().find(|r| r.buffer == *buffer));
+    match declared {
+        Some(read) => {
+            let dims: Vec<Interval> = read.region.iter().map(|r| Interval::of_range(&r.min, &r.extent)).collect();
+            Part::box_of(buffer, &dims)
+        }
+        None => Part::whole(buffer),
+    }
 }
 
 /// The blocks that are named as consumers, if any are.
@@ -79,7 +91,7 @@ pub(super) fn named_blocks(
     sch: &Schedule,
     call: &Call<'_>,
     scope: &Scope<'_>,
-    tree: &crate::s_tir::Tree,
+    tree: &Tree,
 ) -> Result<Vec<NodeId>, ScheduleError> {
     if call.inputs.len() < 2 {
         return Ok(Vec::new());

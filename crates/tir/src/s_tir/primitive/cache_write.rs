@@ -13,7 +13,7 @@
 use relaxide_ffi::Ref;
 
 use super::cache_read::{named_blocks, with_consumers};
-use super::caching::{Redirect, axes_over, behind, buffer_like, copy_nest, insert_stage, only_writer, written_there};
+use super::caching::{Part, Redirect, axes_over, behind, buffer_like, copy_nest, insert_stage, only_writer};
 use super::places::{free_name, nth_buffer};
 use crate::functor::StmtMutator;
 use crate::s_tir::instruction::{Kind, Param, Results};
@@ -48,16 +48,17 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let users: Vec<NodeId> =
         scope.children.iter().copied().filter(|id| *id != place.node && scope.reads(*id, &buffer)).collect();
     let name = free_name(&*sch.func(&place.func)?, tree, format!("{}_{storage}", buffer.name));
-    let copy = buffer_like(&buffer, name.clone(), &buffer.shape, &storage);
     let spot = behind(tree, root, place.node, &users, &realize.block)?;
-    let boxes = written_there(tree, spot, place.node, &buffer);
-    let axes = axes_over(&buffer.shape);
+    let part = Part::written(tree, root, spot, place.node, &buffer);
+    let copy = buffer_like(&buffer, name.clone(), &part.shape, &storage);
+    let axes = axes_over(&part.shape);
     let indices: Vec<_> = axes.iter().map(|axis| (&axis.var).into()).collect();
-    let (nest, block) = copy_nest(&name, axes, &boxes, (&copy, &indices), (&buffer, &indices));
+    let originals = part.of_buffer(&indices);
+    let (nest, block) = copy_nest(&name, axes, &part.boxes, (&copy, &indices), (&buffer, &originals));
     let mut changes: Vec<(Stmt, Stmt)> = Vec::new();
     for id in [place.node].into_iter().chain(named) {
         let old = &tree.node(id).stmt;
-        let mut redirect = Redirect { from: &buffer, to: &copy, stores: id == place.node };
+        let mut redirect = Redirect { from: &buffer, to: &copy, stores: id == place.node, first: &part.first };
         changes.push((old.clone(), redirect.mutate_stmt(old)));
     }
     insert_stage(sch, &place, root, &changes, spot, nest, &copy)?;

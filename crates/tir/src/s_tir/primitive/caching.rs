@@ -1,12 +1,13 @@
 //! Copies of buffers: a block that copies a box, the place where it stands, and the blocks that use the copy instead.
 //!
-//! The copy has the original's dimensions. It stands in the innermost loop around both the block that writes the original and
-//! those that use the copy, and copies what is written in one iteration of that loop; else in the scope's own body, where it
-//! copies everything.
+//! The copy stands in the innermost loop around both the block that writes the original and those that use the copy. It has
+//! the original's dimensions then, and holds what is written in one iteration of that loop. Where there is no such loop it
+//! stands in the scope's own body, and is as large as what is written in the scope: what other iterations of the scope's
+//! block write is not its business.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
-use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator, VarMap};
+use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator, VarMap, free_vars};
 use relaxide_ir::{Buffer, Type, Var};
 
 use super::places::{body_list, holds, with_body_list};
@@ -26,6 +27,32 @@ pub(super) struct Redirect<'a> {
     pub to: &'a Ref<Buffer>,
     /// Whether stores go to it as well, not loads only.
     pub stores: bool,
+    /// The element of the one that is the other's first; empty where elements keep their indices.
+    pub first: &'a [PrimExpr],
+}
+
+impl Redirect<'_> {
+    fn moved(&self, indices: Vec<PrimExpr>) -> Vec<PrimExpr> {
+        if self.first.is_empty() {
+            return indices;
+        }
+        indices.into_iter().zip(self.first).map(|(index, first)| offset(index, first)).collect()
+    }
+
+    fn moved_ranges(&self, ranges: &[Ref<Range>]) -> Vec<Ref<Range>> {
+        if self.first.is_empty() {
+            return ranges.to_vec();
+        }
+        let moved = |(r, first): (&Ref<Range>, &PrimExpr)| {
+            Ref::new(Range { min: offset(r.min.clone(), first), extent: r.extent.clone() })
+        };
+        ranges.iter().zip(self.first).map(moved).collect()
+    }
+}
+
+/// An index counted from a first element on.
+fn offset(index: PrimExpr, first: &PrimExpr) -> PrimExpr {
+    if first.is_int(0) { index } else { Analyzer::new().simplify(&(index - first)) }
 }
 
 impl PrimMutator for Redirect<'_> {
@@ -33,6 +60,7 @@ impl PrimMutator for Redirect<'_> {
         match e {
             PrimExpr::Load(n) if n.buffer == *self.from => {
                 let (indices, predicate) = (self.mutate_prims(&n.indices), n.predicate.clone());
+                let indices = self.moved(indices);
                 Ref::new(BufferLoad { buffer: self.to.clone(), indices, predicate }).into()
             }
             _ => self.remake_prim(e),
@@ -42,8 +70,11 @@ impl PrimMutator for Redirect<'_> {
 
 impl StmtMutator for Redirect<'_> {
     fn remake_store(&mut self, n: &Ref<BufferStore>) -> Ref<BufferStore> {
-        let buffer = if self.stores && n.buffer == *self.from { self.to } else { &n.buffer };
-        let (value, indices) = (self.mutate_prim(&n.value), self.mutate_prims(&n.indices));
+        let (value, mut indices) = (self.mutate_prim(&n.value), self.mutate_prims(&n.indices));
+        let mut buffer = &n.buffer;
+        if self.stores && n.buffer == *self.from {
+            (buffer, indices) = (self.to, self.moved(indices));
+        }
         if *buffer == n.buffer && value == n.value && indices == n.indices {
             return n.clone();
         }
@@ -52,7 +83,7 @@ impl StmtMutator for Redirect<'_> {
 
     fn remake_block(&mut self, n: &Ref<SBlock>) -> Ref<SBlock> {
         let swap = |r: &Ref<BufferRegion>, wanted: bool| match wanted && r.buffer == *self.from {
-            true => Ref::new(BufferRegion { buffer: self.to.clone(), region: r.region.clone() }),
+            true => Ref::new(BufferRegion { buffer: self.to.clone(), region: self.moved_ranges(&r.region) }),
             false => r.clone(),
         };
         let reads = n.reads.iter().map(|r| swap(r, true)).collect();
@@ -163,13 +194,62 @@ pub(super) fn behind(
     }
 }
 
-/// What a writer writes of a buffer in one iteration of the loop at a spot; everything in the scope's own body.
-pub(super) fn written_there(tree: &Tree, spot: Spot, writer: NodeId, buffer: &Ref<Buffer>) -> Vec<Interval> {
-    let whole: Vec<Interval> = (0..buffer.ndim()).map(|d| whole_dimension(buffer, d)).collect();
-    let (Some(n), Some(_)) = (tree.as_block(writer), tree.as_loop(spot.parent)) else { return whole };
-    let Some(region) = n.block.writes.iter().find(|w| w.buffer == *buffer) else { return whole };
+/// What a copy holds of a buffer.
+pub(super) struct Part {
+    /// The copy's dimensions.
+    pub shape: Vec<PrimExpr>,
+    /// The element of the buffer that is the copy's first.
+    pub first: Vec<PrimExpr>,
+    /// The elements of the copy that are copied.
+    pub boxes: Vec<Interval>,
+}
+
+impl Part {
+    /// All of a buffer.
+    pub fn whole(buffer: &Buffer) -> Part {
+        let zeros = buffer.shape.iter().map(|d| prim::int_of(d.dtype(), 0)).collect();
+        let boxes = (0..buffer.ndim()).map(|d| whole_dimension(buffer, d)).collect();
+        Part { shape: buffer.shape.clone(), first: zeros, boxes }
+    }
+
+    /// A box of a buffer, without what is around it.
+    pub fn box_of(buffer: &Buffer, dims: &[Interval]) -> Part {
+        let mut analyzer = Analyzer::new();
+        let shape: Vec<PrimExpr> = dims.iter().map(|dim| dim.extent(&mut analyzer)).collect();
+        let boxes = shape.iter().map(|extent| Interval::of_range(&prim::int_of(extent.dtype(), 0), extent)).collect();
+        match shape.iter().zip(&buffer.shape).all(|(part, whole)| analyzer.can_prove_equal(part, whole)) {
+            true => Part::whole(buffer),
+            false => Part { shape, first: dims.iter().map(|dim| dim.min.clone()).collect(), boxes },
+        }
+    }
+
+    /// What the only block that writes a buffer in a scope writes of it, for a copy at a spot.
+    pub fn written(tree: &Tree, root: NodeId, spot: Spot, writer: NodeId, buffer: &Ref<Buffer>) -> Part {
+        let Some(dims) = written_there(tree, root, spot, writer, buffer) else { return Part::whole(buffer) };
+        match tree.as_loop(spot.parent) {
+            Some(_) => Part { boxes: dims, ..Part::whole(buffer) },
+            None => Part::box_of(buffer, &dims),
+        }
+    }
+
+    /// The elements of the buffer that elements of the copy are.
+    pub fn of_buffer(&self, indices: &[PrimExpr]) -> Vec<PrimExpr> {
+        self.first.iter().zip(indices).map(|(first, index)| prim::add(first, index)).collect()
+    }
+}
+
+/// What a writer writes of a buffer in one iteration of the loop at a spot; in the scope's own body, in all iterations of its
+/// loops. `None` where it does not say that it writes the buffer.
+fn written_there(tree: &Tree, root: NodeId, spot: Spot, writer: NodeId, buffer: &Ref<Buffer>) -> Option<Vec<Interval>> {
+    let n = tree.as_block(writer)?;
+    let region = n.block.writes.iter().find(|w| w.buffer == *buffer)?;
     let mut analyzer = Analyzer::new();
     let mut running = Running::default();
+    if let Some(scope) = tree.as_block(root) {
+        for axis in &scope.block.iter_vars {
+            analyzer.bind(&axis.var, axis.min.clone(), axis.extent.clone());
+        }
+    }
     for id in tree.all_loops_above(writer) {
         let Some(l) = tree.as_loop(id) else { continue };
         analyzer.bind(&l.var, l.min.clone(), l.extent.clone());
@@ -178,12 +258,49 @@ pub(super) fn written_there(tree: &Tree, spot: Spot, writer: NodeId, buffer: &Re
             running.add(&l.var, &l.min, &l.extent, &mut analyzer);
         }
     }
-    let axes: VarMap = n.block.iter_vars.iter().map(|i| i.var.clone()).zip(n.iter_values.iter().cloned()).collect();
+    analyzer.mark_dims(&buffer.shape);
+    let mut axes = VarMap::new();
+    for (axis, value) in n.block.iter_vars.iter().zip(&n.iter_values) {
+        // Over all loops of the scope an axis takes all of its values, whatever the loops are that count them.
+        if spot.parent == root && runs_through(&running, value) {
+            running.add(&axis.var, &axis.min, &axis.extent, &mut analyzer);
+        } else {
+            axes.insert(axis.var.clone(), value.clone());
+        }
+    }
     let dims = widened(&substitute_region(region, &axes), &running, &mut analyzer);
-    dims.iter()
-        .zip(&whole)
-        .map(|(dim, whole)| if whole.covers(dim, &mut analyzer) { dim.clone() } else { dim.meet(whole, &mut analyzer) })
-        .collect()
+    let whole = (0..buffer.ndim()).map(|d| whole_dimension(buffer, d));
+    let clipped = |(dim, whole): (&Interval, Interval)| {
+        if whole.covers(dim, &mut analyzer) { dim.clone() } else { dim.meet(&whole, &mut analyzer) }
+    };
+    Some(dims.iter().zip(whole).map(clipped).collect())
+}
+
+/// Refuses a block of which an axis does not take all of its values in one iteration of the scope's block: a copy of all that
+/// the axes reach would copy what was not written.
+pub(super) fn check_runs_through(tree: &Tree, n: &SBlockRealize, node: NodeId) -> Result<(), ScheduleError> {
+    let mut running = Running::default();
+    let mut analyzer = Analyzer::new();
+    for id in tree.loops_above(node) {
+        if let Some(l) = tree.as_loop(id) {
+            running.add(&l.var, &l.min, &l.extent, &mut analyzer);
+        }
+    }
+    let stays = |(axis, value): &(&Ref<IterVar>, &PrimExpr)| !axis.extent.is_int(1) && !runs_through(&running, value);
+    match n.block.iter_vars.iter().zip(&n.iter_values).find(stays) {
+        None => Ok(()),
+        Some((axis, _)) => {
+            let reason =
+                format!("no loop of its scope runs through axis `{}` of block `{}`", axis.var.name, n.block.name);
+            Err(ScheduleError::at_block(&n.block, reason))
+        }
+    }
+}
+
+/// Whether a value is made of running variables alone.
+fn runs_through(running: &Running, value: &PrimExpr) -> bool {
+    let vars = free_vars(value);
+    !vars.is_empty() && vars.iter().all(|var| running.holds(var))
 }
 
 /// Puts a copy in: blocks changed by `changes`, the nest at its spot, the buffer among those of the scope's block.

@@ -83,7 +83,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         }
         let name = free_name(&func, tree, format!("{}_pad", buffer.name));
         let copy = buffer_like(buffer, name.clone(), &shape, &buffer.scope);
-        padded = Redirect { from: buffer, to: &copy, stores: is_written }.mutate_stmt(&padded);
+        padded = Redirect { from: buffer, to: &copy, stores: is_written, first: &[] }.mutate_stmt(&padded);
         if is_written {
             let own = axes_over(&buffer.shape);
             let at: Vec<PrimExpr> = own.iter().map(|a| (&a.var).into()).collect();

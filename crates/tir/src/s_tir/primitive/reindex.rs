@@ -16,7 +16,9 @@ use relaxide_ir::arith::Analyzer;
 use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{self, PrimExpr, PrimVisitor, VarMap, free_vars, substitute};
 
-use super::caching::{Redirect, Spot, axes_over, behind, buffer_like, copy_nest, insert_stage, only_writer};
+use super::caching::{
+    Redirect, Spot, axes_over, behind, buffer_like, check_runs_through, copy_nest, insert_stage, only_writer,
+};
 use super::places::{body_list, free_name, holds};
 use super::transform_layout::{buffer_operand, chosen_buffer};
 use crate::analysis::interval::Interval;
@@ -79,6 +81,9 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
                 format!("index {index} of buffer `{}` may lie outside of it for some value of the axes", buffer.name);
             return Err(refuse(reason));
         }
+    }
+    if writes {
+        check_runs_through(tree, &realize, place.node)?;
     }
     let writer = only_writer(&scope, tree, &buffer)?;
     let shape: Vec<PrimExpr> = kept.iter().map(|i| i.extent.clone()).collect();
@@ -187,7 +192,7 @@ fn redirected(
         }
     }
     use relaxide_ir::prim::PrimMutator;
-    let changed = Redirect { from, to, stores: writes }.mutate_stmt(&realize.clone().into());
+    let changed = Redirect { from, to, stores: writes, first: &[] }.mutate_stmt(&realize.clone().into());
     match (Put { to, at }).mutate_stmt(&changed) {
         Stmt::Block(n) => with_block(&n, with_regions(copy_block(&n.block))).into(),
         other => other,

@@ -6,7 +6,7 @@
 //!                                         B[i_0 * 8 + i_1] = …
 //! ```
 //!
-//! One factor may be `None`: it becomes what is needed to cover the loop. Where the factors' product is not known to be the
+//! One factor may be `None`: it becomes what is needed to cover the loop; else the factors must be known to cover it. Where the factors' product is not known to be the
 //! extent exactly, the blocks inside get a condition, which is left out on request (`disable_predication`), for schedules
 //! that know better. The loop must begin at zero and carry no annotation and no thread, which would get lost.
 
@@ -127,11 +127,13 @@ fn complete(
     analyzer.mark_dims(&known);
     let product = known.iter().fold(prim::int_of(dtype, 1), |p, f| prim::mul(p, f.clone()));
     if known.len() == given.len() {
-        if analyzer.can_prove(&prim::lt(product.clone(), loop_.extent.clone())) {
-            let reason = format!("the factors' product {product} is less than the extent {}", loop_.extent);
-            return Err(ScheduleError::at_loop(loop_, reason).with_help("leave one factor None"));
+        if analyzer.can_prove(&prim::ge(product.clone(), loop_.extent.clone())) {
+            return Ok(known);
         }
-        return Ok(known);
+        let is_less = analyzer.can_prove(&prim::lt(product.clone(), loop_.extent.clone()));
+        let relation = if is_less { "less than" } else { "not known to cover" };
+        let reason = format!("the factors' product {product} is {relation} the extent {}", loop_.extent);
+        return Err(ScheduleError::at_loop(loop_, reason).with_help("leave one factor None"));
     }
     let above = prim::add(prim::cast(dtype, loop_.extent.clone()), prim::sub(product.clone(), prim::int_of(dtype, 1)));
     let open = prim::floordiv(above, product.clone());
