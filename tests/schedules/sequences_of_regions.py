@@ -42,6 +42,22 @@ def copies_near_the_tile(sch):
 
 
 @on("matmul")
+def copies_inside_of_a_block(sch):
+    block, (_, _, ko, ii, *_) = tiled(sch)
+    sch.blockize(ii)
+    inner = sch.get_sblock("C")
+    sch.cache_read(inner, "A", "local")
+    sch.cache_read(inner, "B", "local")
+
+
+@on("elementwise")
+def rows_written_by_a_block_of_their_own(sch):
+    sch.blockize(loops(sch, "D")[1])
+    sch.cache_write(sch.get_sblock("D"), 0, "local")
+    sch.cache_read(sch.get_sblock("D"), 0, "local")
+
+
+@on("matmul")
 def copy_for_one_consumer(sch):
     block = sch.get_sblock("D")
     sch.cache_read(block, 0, "shared", consumer_blocks=[block])

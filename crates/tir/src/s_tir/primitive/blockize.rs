@@ -168,7 +168,11 @@ fn divide_axis(
         Some(term) => analyzer.simplify(&(&term.weight * &term.digit.extent)),
         None => one.clone(),
     };
-    let outer_extent = analyzer.simplify(&prim::floordiv(&iter.extent + &inner_extent - &one, &inner_extent));
+    // A dimension divided by itself is no number where the dimension may be zero.
+    let outer_extent = match analyzer.can_prove_equal(&iter.extent, &inner_extent) {
+        true => one.clone(),
+        false => analyzer.simplify(&prim::floordiv(&iter.extent + &inner_extent - &one, &inner_extent)),
+    };
     let zero = || prim::int_of(dtype, 0);
     let sum = |terms: &[crate::analysis::affine::Term], by: &PrimExpr, analyzer: &mut Analyzer| {
         let value = terms.iter().fold(zero(), |sum, t| {
