@@ -265,9 +265,14 @@ impl Moments {
     /// The element at `at`, brought to average zero and variance one.
     fn normalized(&self, x: &te::Tensor, at: &[PrimExpr], epsilon: f64) -> PrimExpr {
         let own = self.index(at);
-        let spread = math("sqrt", self.variance.at(&own) + constant(x.dtype(), epsilon));
-        prim::div(x.at(at) - self.mean.at(&own), spread)
+        (x.at(at) - self.mean.at(&own)) * over_spread(self.variance.at(&own), constant(x.dtype(), epsilon))
     }
+}
+
+/// `1 / sqrt(variance + epsilon)`: a factor, since it is the same for a whole row, whose elements would each be divided.
+fn over_spread(variance: PrimExpr, epsilon: PrimExpr) -> PrimExpr {
+    let one = constant(variance.dtype(), 1.0);
+    prim::div(one, math("sqrt", variance + epsilon))
 }
 
 /// Applies gamma and beta, at an index of theirs, as the attributes say.
@@ -362,8 +367,8 @@ fn rms_norm(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
         let own: Vec<PrimExpr> =
             out.iter().enumerate().filter(|(i, _)| !axes.contains(i)).map(|(_, e)| e.clone()).collect();
         let at: Vec<PrimExpr> = axes.iter().map(|a| out[*a].clone()).collect();
-        let spread = math("sqrt", prim::div(squares.at(&own), &count) + constant(wide, epsilon));
-        cast(x.dtype(), prim::div(cast(wide, x.at(out)) * cast(wide, weight.at(&at)), spread))
+        let factor = over_spread(prim::div(squares.at(&own), &count), constant(wide, epsilon));
+        cast(x.dtype(), cast(wide, x.at(out)) * factor * cast(wide, weight.at(&at)))
     })])
 }
 
@@ -402,8 +407,8 @@ fn batch_norm(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpE
     };
     let data = try_compute("T_batch_norm", x.shape(), |out| {
         let at = &out[axis..=axis];
-        let spread = math("sqrt", variance.at(at) + epsilon.clone());
-        affine(cx, inputs, prim::div(x.at(out) - mean.at(at), spread), at)
+        let normalized = (x.at(out) - mean.at(at)) * over_spread(variance.at(at), epsilon.clone());
+        affine(cx, inputs, normalized, at)
     })?;
     let momentum = cx.float("momentum")?;
     let moved = |name: &str, running: &te::Tensor, new: &te::Tensor| {

@@ -59,6 +59,15 @@ impl Work {
         }
     }
 
+    /// The stage, where it is one.
+    pub(super) fn stage_mut(&mut self) -> Option<&mut Stage> {
+        match self {
+            Work::Map(stage) => Some(stage),
+            Work::Reduce(reduce) => Some(&mut reduce.stage),
+            Work::Rows(_) | Work::Opaque(_) => None,
+        }
+    }
+
     /// The buffers that it reads or writes.
     pub(super) fn buffers(&self) -> HashSet<Ref<Buffer>> {
         let of_stage = |s: &Stage| s.reads().into_iter().chain([s.output.clone()]).collect::<HashSet<_>>();

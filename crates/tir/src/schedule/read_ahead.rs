@@ -8,6 +8,9 @@
 //! for k: E[k] = exp(A[i, k] - M)                computes: asks for A[i + 1, k] too
 //! ```
 //!
+//! Norms read a row once for its mean and again for its variance, and have little to compute: of long rows the first sum asks
+//! as well, and for the row that the last piece will write.
+//!
 //! What short rows keep between pieces is memory of their own, and the row that a later piece writes is
 //! asked for while that is made. Kept in the written row itself, it would be read back while its stores still wait for that memory.
 //!
@@ -18,7 +21,7 @@
 use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{PrimExpr, VarMap, add, call, int, load, min, sub, substitute};
+use relaxide_ir::prim::{BinaryOp, PrimExpr, VarMap, add, call, int, load, min, sub, substitute};
 use relaxide_ir::{Buffer, DataType, Var};
 
 use super::affine::{coefficient, flat_index, loads, uses_any};
@@ -33,8 +36,8 @@ const NARROW: i64 = 32;
 /// What a piece of work asks for ahead of its use.
 #[derive(Clone, Debug)]
 pub struct ReadAhead {
-    /// Inputs whose rows are asked for.
-    buffers: HashSet<Ref<Buffer>>,
+    /// The memory of the inputs whose rows are asked for.
+    inputs: HashSet<Ref<Var>>,
     /// The axes that tell rows apart, in the next row.
     next: VarMap,
     /// The row that a later piece writes.
@@ -53,7 +56,7 @@ pub struct WrittenRow {
 impl ReadAhead {
     /// Asks for a row that is written later.
     pub fn of_written(row: WrittenRow) -> ReadAhead {
-        ReadAhead { buffers: HashSet::new(), next: VarMap::new(), written: Some(row) }
+        ReadAhead { inputs: HashSet::new(), next: VarMap::new(), written: Some(row) }
     }
 
     /// Asks for what another asks for, too.
@@ -61,29 +64,34 @@ impl ReadAhead {
         ReadAhead { written: other.and_then(|other| other.written), ..self }
     }
 
-    /// The piece that should ask, what for, and statements that find the row `step` rows on; `None` where no piece should.
+    /// The pieces that should ask, what for, and statements that find the row `step` rows on; `None` where no piece should.
     pub fn in_rows(
         rows: &Rows,
         row: &Ref<Var>,
         step: PrimExpr,
         count: &PrimExpr,
-    ) -> Option<(usize, ReadAhead, Vec<Stmt>)> {
-        let written: HashSet<&Ref<Buffer>> = rows.pieces.iter().filter_map(output).collect();
-        let inputs = |work: &Work| work.buffers().into_iter().filter(|b| !written.contains(b)).collect::<HashSet<_>>();
+    ) -> Option<(Vec<usize>, ReadAhead, Vec<Stmt>)> {
+        let written: HashSet<Ref<Var>> = rows.pieces.iter().filter_map(output).map(|b| b.data.clone()).collect();
+        let inputs = |work: &Work| -> HashSet<Ref<Var>> {
+            work.buffers().into_iter().map(|b| b.data.clone()).filter(|data| !written.contains(data)).collect()
+        };
         let mut read = HashSet::new();
-        let (piece, buffers) = rows.pieces.iter().enumerate().find_map(|(at, work)| {
+        let (piece, inputs) = rows.pieces.iter().enumerate().find_map(|(at, work)| {
             let own = inputs(work);
-            let again: HashSet<Ref<Buffer>> = own.intersection(&read).cloned().collect();
+            let again: HashSet<Ref<Var>> = own.intersection(&read).cloned().collect();
             read.extend(own);
             (matches!(work, Work::Map(_)) && !again.is_empty()).then_some((at, again))
         })?;
+        let sum = first_of_sums(rows.pieces[..piece].iter()).filter(|_| rows.together.is_none());
+        let pieces = sum.into_iter().chain([piece]).collect();
         let after = Var::dim("next");
         let axes: Vec<Axis> =
             rows.axes.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), extent: a.extent.clone() }).collect();
         let next = rows.axes.iter().zip(&axes).map(|(a, b)| (a.var.clone(), PrimExpr::from(&b.var))).collect();
         let (_, binds) = nest::fuse(&axes, &after);
         let found = Stmt::bind(after, min(add(PrimExpr::from(row), step), sub(count, int(1))));
-        Some((piece, ReadAhead { buffers, next, written: None }, [found].into_iter().chain(binds).collect()))
+        let ahead = ReadAhead { inputs, next, written: None };
+        Some((pieces, ahead, [found].into_iter().chain(binds).collect()))
     }
 
     /// The requests of the vector at `axis = base` of what is stored at `indices`.
@@ -108,7 +116,7 @@ impl ReadAhead {
                 asked.push(request);
             }
         };
-        for read in loads(value).iter().filter(|read| self.buffers.contains(&read.buffer)) {
+        for read in loads(value).iter().filter(|read| self.inputs.contains(&read.buffer.data)) {
             let place = flat_index(&read.buffer, &read.indices);
             if uses_any(&place, self.next.keys()) {
                 ask("tirx.prefetch", &read.buffer, place, &self.next);
@@ -120,6 +128,16 @@ impl ReadAhead {
         }
         asked
     }
+}
+
+/// The first of the pieces, where it and another one are sums of what they read.
+pub fn first_of_sums<'a>(pieces: impl Iterator<Item = &'a Work>) -> Option<usize> {
+    let is_sum = |work: &Work| match work {
+        Work::Reduce(reduce) => reduce.stage.reduction.as_ref().is_some_and(|r| r.op == BinaryOp::Add),
+        _ => false,
+    };
+    let sums: Vec<usize> = pieces.enumerate().filter(|(_, work)| is_sum(work)).map(|(at, _)| at).collect();
+    (sums.len() > 1).then_some(0).filter(|first| sums.contains(first))
 }
 
 /// Asks for an element's line: `how` is `tirx.prefetch` or `tirx.prefetch_write`.

@@ -29,7 +29,7 @@ use super::below_maximum;
 use super::group::{Reduce, Work};
 use super::machine::elements_in_line;
 use super::nest::Tail;
-use super::read_ahead::{ReadAhead, WrittenRow};
+use super::read_ahead::{ReadAhead, WrittenRow, first_of_sums};
 use super::rules::{Contraction, has_choice};
 use super::stage::{Axis, Program, Reduction, Stage};
 
@@ -51,8 +51,8 @@ pub struct Rows {
     pub scratch: Vec<Ref<Buffer>>,
     /// How rows are taken together, where they are short.
     pub together: Option<Together>,
-    /// The same work for short rows, where nobody knows yet whether they are.
-    pub short: Option<Box<Rows>>,
+    /// The same work for rows of at most so many elements, where nobody knows yet how long they are.
+    pub short: Option<(i64, Box<Rows>)>,
 }
 
 /// Short rows taken together: each piece goes through all of them before the next piece, so that the processor need not wait
@@ -71,7 +71,9 @@ impl Together {
     /// Elements of the rows that are taken together.
     pub const ELEMENTS: i64 = 1024;
     /// Elements of a row up to which it is short: two rows at least are taken together.
-    pub const SHORT: i64 = Together::ELEMENTS / 2;
+    const SHORT: i64 = Together::ELEMENTS / 2;
+    /// The same for norms, which have little to compute: alone, a row's first sum asks for what comes next.
+    const SHORT_NORM: i64 = Together::SHORT / 8;
 }
 
 /// Joins neighbours that share rows.
@@ -268,13 +270,38 @@ impl<'a> Run<'a> {
         (last > of && is_map && !twice && !others.into_iter().any(|(_, p)| touched(p))).then_some(host)
     }
 
+    /// The row that the last piece writes, where the first of several sums runs along it and nothing is kept there before.
+    fn written_last(
+        &self,
+        kept: impl Fn(&Piece<'_>) -> bool,
+        rows: &[(usize, PrimExpr)],
+    ) -> Option<(usize, WrittenRow)> {
+        let first = first_of_sums(self.pieces.iter().map(|p| p.work))?;
+        let (sum, last) = (self.pieces.get(first)?, self.pieces.last()?);
+        let [along] = sum.stage.reduce.as_slice() else { return None };
+        let mut axes = last.stage.spatial.iter().filter(|a| !last.rows.contains_key(&a.var));
+        let (own, None) = (axes.next()?, axes.next()) else { return None };
+        if !matches!(last.work, Work::Map(_)) || kept(last) || !same(&own.extent, &along.extent) {
+            return None;
+        }
+        let place = |(index, row): (&PrimExpr, Option<usize>)| match row {
+            Some(row) => rows.iter().find(|(r, _)| *r == row).map(|(_, var)| Some(var.clone())),
+            None if index.is_int(0) => Some(Some(int(0))),
+            None => Some(None),
+        };
+        let indices = last.indices.iter().zip(last.dims()).map(place).collect::<Option<Vec<_>>>()?;
+        Some((first, WrittenRow { buffer: last.output.clone(), indices }))
+    }
+
     /// The pieces over one row, in two ways if nobody knows how long it is.
     fn into_rows(self, program: &Program, read_elsewhere: &HashSet<Ref<Buffer>>) -> Rows {
         let longest = self.pieces.iter().map(Piece::row_elements).try_fold(0, |longest, n| Some(longest.max(n?)));
         let laid_out = |is_short| self.laid_out(program, read_elsewhere, is_short);
+        let is_norm = first_of_sums(self.pieces.iter().map(|p| p.work)).is_some();
+        let most = if is_norm { Together::SHORT_NORM } else { Together::SHORT };
         match longest {
-            Some(longest) => laid_out(longest <= Together::SHORT),
-            None => Rows { short: Some(Box::new(laid_out(true))), ..laid_out(false) },
+            Some(longest) => laid_out(longest <= most),
+            None => Rows { short: Some((most, Box::new(laid_out(true)))), ..laid_out(false) },
         }
     }
 
@@ -315,8 +342,10 @@ impl<'a> Run<'a> {
             InRow { scratch: &scratch, map }.of(p, is_short)
         });
         let mut pieces: Vec<Work> = pieces.collect();
+        let last = (!is_short).then(|| self.written_last(|p| private(p) || lent.contains(p.output), &names));
+        asked.extend(last.flatten());
         for (at, row) in asked {
-            if let Some(Work::Map(stage)) = pieces.get_mut(at) {
+            if let Some(stage) = pieces.get_mut(at).and_then(Work::stage_mut) {
                 stage.ahead = Some(Box::new(ReadAhead::of_written(row)));
             }
         }

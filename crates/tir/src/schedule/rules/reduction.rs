@@ -29,6 +29,7 @@ use super::super::affine::{coefficient, cost, flat_index, loads, product, uses};
 use super::super::inline::freshen_lets;
 use super::super::lanes::{Lanes, splat};
 use super::super::nest::Tail;
+use super::super::read_ahead::ReadAhead;
 use super::super::{Axis, Cx, Reduce, Reduction, Refusal, nest};
 use super::contraction::contiguous_axis;
 use super::elementwise::widest;
@@ -125,6 +126,7 @@ pub fn along(
         lanes,
         dtype: stage.output.dtype,
         kept,
+        ahead: stage.ahead.as_deref().filter(|_| kept.is_none()),
         vectors,
         repeats: stage.tail == Tail::Repeated,
     };
@@ -151,6 +153,8 @@ struct Sum<'a> {
     dtype: DataType,
     /// The row that is made on the way.
     kept: Option<&'a KeptRow<'a>>,
+    /// What is asked for on the way.
+    ahead: Option<&'a ReadAhead>,
     /// Accumulators.
     vectors: i64,
     /// Whether the last vectors may meet terms twice.
@@ -171,17 +175,19 @@ impl Sum<'_> {
                 .map(|j| {
                     let mask = tile.mask_of(j);
                     let axis = &self.axis.var;
+                    let (base, own) = (tile.at(j, lanes), [PrimExpr::from(axis)]);
+                    let asked = self.ahead.map(|ahead| ahead.of(cx, (axis, &base), lanes, self.value, &own));
                     let (made, names) = match self.kept {
                         Some(kept) => kept.vector(cx, &tile, j, axis, lanes)?,
                         None => (Stmt::nop(), VarMap::new()),
                     };
-                    let term =
-                        Lanes::new(&mut cx.views, axis, tile.at(j, lanes), lanes, mask, &names).vector(self.value)?;
+                    let term = Lanes::new(&mut cx.views, axis, base, lanes, mask, &names).vector(self.value)?;
                     let term = match mask {
                         Some(mask) => select(mask.vector(lanes), term, neutral.clone()),
                         None => term,
                     };
-                    Ok(Stmt::seq([made, Stmt::store(&acc, [at(j)], binary(op, load(&acc, [at(j)]), term))]))
+                    let taken = Stmt::store(&acc, [at(j)], binary(op, load(&acc, [at(j)]), term));
+                    Ok(Stmt::seq(asked.into_iter().flatten().chain([made, taken])))
                 })
                 .collect();
             Ok::<_, Refusal>(Stmt::seq(steps?))

@@ -49,10 +49,10 @@ pub fn apply(cx: &mut Cx, rows: &Rows, notes: &mut Vec<Note>) -> Result<Stmt, Sc
     let over = |cx: &Cx, body| nest::parallel(&cx.machine, task.clone(), tasks.clone(), work.clone(), body);
     let body = task_rows.nest(cx, rows, notes)?;
     let mut all = over(cx, body);
-    if let Some(short) = &rows.short {
+    if let Some((most, short)) = &rows.short {
         // The same rules serve the same pieces. A function for each way keeps their registers apart.
         let body = task_rows.nest(cx, short, &mut Vec::new())?;
-        all = Stmt::if_else(le(elements, int(Together::SHORT)), fresh_copy(&over(cx, body)), all);
+        all = Stmt::if_else(le(elements, int(*most)), fresh_copy(&over(cx, body)), all);
     }
     Ok(Stmt::seq([bind, all]))
 }
@@ -73,10 +73,12 @@ impl TaskRows {
         let mut asking = rows.pieces.clone();
         let mut before = binds;
         let step = rows.together.as_ref().map_or_else(|| int(1), |t| PrimExpr::from(&t.count));
-        if let Some((piece, ahead, next)) = ReadAhead::in_rows(rows, &row, step, &count)
-            && let Some(Work::Map(stage)) = asking.get_mut(piece)
-        {
-            stage.ahead = Some(Box::new(ahead.with(stage.ahead.take())));
+        if let Some((pieces, ahead, next)) = ReadAhead::in_rows(rows, &row, step, &count) {
+            for piece in pieces {
+                if let Some(stage) = asking.get_mut(piece).and_then(Work::stage_mut) {
+                    stage.ahead = Some(Box::new(ahead.clone().with(stage.ahead.take())));
+                }
+            }
             before.extend(next);
         }
         let machine = cx.machine.clone();
