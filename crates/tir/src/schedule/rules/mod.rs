@@ -8,6 +8,7 @@ mod fallback;
 mod independent;
 mod interleave;
 mod kept_row;
+mod long_columns;
 mod matmul;
 mod merge;
 mod reduction;

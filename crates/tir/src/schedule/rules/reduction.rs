@@ -17,6 +17,8 @@
 //!         C[p, x ..] = finish(acc)
 //! ```
 //!
+//! Where each output has many terms, as [`long_columns`] has it.
+//!
 //! Parameters: four accumulators cover the latency of an addition. Roof: memory bandwidth.
 
 use relaxide_ffi::Ref;
@@ -34,6 +36,7 @@ use super::super::{Axis, Cx, Reduce, Reduction, Refusal, nest};
 use super::contraction::contiguous_axis;
 use super::elementwise::widest;
 use super::kept_row::KeptRow;
+use super::long_columns;
 use super::register_tile::{RegisterTile, Rows};
 use crate::Stmt;
 use crate::intrin::Intrinsic;
@@ -215,6 +218,9 @@ impl Sum<'_> {
 
 /// Vectors of outputs along the output's row.
 fn columns(cx: &mut Cx, reduce: &Reduce, reduction: &Reduction, x: &Axis, lanes: i64) -> Result<Stmt, Refusal> {
+    if long_columns::pays(reduce, x, VECTORS * lanes) {
+        return long_columns::apply(cx, reduce, reduction, x, lanes);
+    }
     let stage = &reduce.stage;
     let outer: Vec<Axis> = stage.spatial.iter().filter(|a| a.var != x.var).cloned().collect();
     let none = VarMap::new();
@@ -258,7 +264,7 @@ fn columns(cx: &mut Cx, reduce: &Reduce, reduction: &Reduction, x: &Axis, lanes:
 }
 
 /// A parallel loop over some axes of the output.
-fn over(cx: &Cx, reduce: &Reduce, axes: &[Axis], body: Stmt) -> Stmt {
+pub fn over(cx: &Cx, reduce: &Reduce, axes: &[Axis], body: Stmt) -> Stmt {
     if axes.is_empty() {
         return body;
     }

@@ -1,0 +1,150 @@
+//! Reductions of many terms whose neighbours in memory belong to different outputs: sums over rows, means over tokens.
+//!
+//! ```text
+//! parallel p over the output's other axes and blocks of 512 x:
+//!     acc[512] = init
+//!     for reduction axes, the last in steps of 4:
+//!         for t:  acc[t*16 ..] = acc[t*16 ..] op value(k, x ..) op value(k + 1, x ..) op … op value(k + 3, x ..)
+//!     C[p, x ..] = finish(acc)
+//! ```
+//!
+//! Four accumulators in registers would read a few lines of each row before the next row, each in a page of its own, where
+//! the processor does not guess what comes next. A block's accumulators stay in the first-level cache; four terms share one
+//! visit there. Terms are combined in their order.
+//!
+//! Parameters: a block of 512 elements is long enough for the processor to read ahead, and leaves rows of a thousand for two
+//! threads. Roof: memory bandwidth.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::prim::{PrimExpr, VarMap, add, binary, floordiv, int, load, min, mul, ramp, sub};
+use relaxide_ir::{Buffer, Var};
+
+use super::super::affine::{ceil_div, product};
+use super::super::lanes::Lanes;
+use super::super::{Axis, Cx, Reduce, Reduction, Refusal, nest};
+use super::reduction::over;
+use super::register_tile::{RegisterTile, Rows};
+use crate::Stmt;
+
+/// Columns of a block.
+const BLOCK: i64 = 512;
+/// Terms for which an accumulator is loaded and stored once.
+const STEP: i64 = 4;
+/// Terms from which accumulators leave the registers.
+const MANY: i64 = 64;
+
+/// Whether there are so many terms, and more columns than registers take at once; sizes that nobody knows are large.
+pub fn pays(reduce: &Reduce, x: &Axis, in_registers: i64) -> bool {
+    let terms = product(reduce.stage.reduce.iter().map(|a| &a.extent)).as_int();
+    terms.is_none_or(|n| n >= MANY) && x.extent.as_int().is_none_or(|n| n > in_registers)
+}
+
+/// Makes the nest: vectors along `x`, block by block.
+pub fn apply(cx: &mut Cx, reduce: &Reduce, reduction: &Reduction, x: &Axis, lanes: i64) -> Result<Stmt, Refusal> {
+    let stage = &reduce.stage;
+    let Some((last, further)) = stage.reduce.split_last() else { return Err(Refusal::new("it does not reduce")) };
+    let block = Var::dim("block");
+    let start = mul(PrimExpr::from(&block), int(BLOCK));
+    let length = Var::dim("length");
+    let whole = x.extent.as_int().is_some_and(|n| n % BLOCK == 0);
+    let (bind, extent) = match whole {
+        true => (Stmt::nop(), int(BLOCK)),
+        false => {
+            let length_of = min(int(BLOCK), sub(&x.extent, &start));
+            (Stmt::bind(length.clone(), length_of), PrimExpr::from(&length))
+        }
+    };
+    let columns = Columns { reduce, reduction, x: &x.var, lanes, start, extent };
+    let acc = Buffer::scoped("acc", stage.output.dtype, [int(BLOCK)], "local");
+    let steps = floordiv(&last.extent, int(STEP));
+    let (k, single) = (Var::dim("k"), Var::dim("k"));
+    let (at, behind) = (mul(PrimExpr::from(&k), int(STEP)), mul(&steps, int(STEP)));
+    let rest = sub(&last.extent, &behind);
+    let mut terms = vec![Stmt::serial(k.clone(), steps, columns.add(cx, &acc, (&last.var, &at), STEP)?)];
+    if !rest.is_int(0) {
+        let at = add(behind, PrimExpr::from(&single));
+        terms.push(Stmt::serial(single.clone(), rest, columns.add(cx, &acc, (&last.var, &at), 1)?));
+    }
+    let body = Stmt::seq([
+        bind,
+        Stmt::alloc(&acc),
+        columns.begin(cx, &acc)?,
+        nest::serial(further, Stmt::seq(terms)),
+        columns.finish(cx, &acc)?,
+    ]);
+    let blocks = Axis { var: block, extent: ceil_div(&x.extent, BLOCK) };
+    let axes: Vec<Axis> = stage.spatial.iter().filter(|a| a.var != x.var).cloned().chain([blocks]).collect();
+    Ok(over(cx, reduce, &axes, body))
+}
+
+/// The columns of one block.
+struct Columns<'a> {
+    reduce: &'a Reduce,
+    reduction: &'a Reduction,
+    /// The axis of the columns.
+    x: &'a Ref<Var>,
+    /// Lanes of a vector.
+    lanes: i64,
+    /// The first column, and how many there are.
+    start: PrimExpr,
+    extent: PrimExpr,
+}
+
+impl Columns<'_> {
+    fn tiles(&self, mut body: impl FnMut(&nest::Tile, PrimExpr) -> Result<Stmt, Refusal>) -> Result<Stmt, Refusal> {
+        nest::tiles(self.start.clone(), &self.extent, self.lanes, 1, |tile| {
+            let place = ramp(sub(&tile.base, &self.start), int(1), self.lanes);
+            body(&tile, place)
+        })
+    }
+
+    /// The vector of an expression at a tile.
+    fn vector(&self, cx: &mut Cx, tile: &nest::Tile, e: &PrimExpr, map: &VarMap) -> Result<PrimExpr, Refusal> {
+        Lanes::new(&mut cx.views, self.x, tile.base.clone(), self.lanes, tile.mask_of(0), map).vector(e)
+    }
+
+    /// What the accumulators are before any term.
+    fn begin(&self, cx: &mut Cx, acc: &Ref<Buffer>) -> Result<Stmt, Refusal> {
+        self.tiles(|tile, place| {
+            Ok(Stmt::store(acc, [place], self.vector(cx, tile, &self.reduction.init, &VarMap::new())?))
+        })
+    }
+
+    /// Combines `count` terms, from `first` on along the axis `k`.
+    fn add(
+        &self,
+        cx: &mut Cx,
+        acc: &Ref<Buffer>,
+        (k, first): (&Ref<Var>, &PrimExpr),
+        count: i64,
+    ) -> Result<Stmt, Refusal> {
+        self.tiles(|tile, place| {
+            let mut sum = load(acc, [place.clone()]);
+            for term in 0..count {
+                let map: VarMap = [(k.clone(), add(first, int(term)))].into_iter().collect();
+                sum = binary(self.reduction.op, sum, self.vector(cx, tile, &self.reduce.stage.value, &map)?);
+            }
+            Ok(Stmt::store(acc, [place], sum))
+        })
+    }
+
+    /// The epilogue and the store.
+    fn finish(&self, cx: &mut Cx, acc: &Ref<Buffer>) -> Result<Stmt, Refusal> {
+        let none = VarMap::new();
+        self.tiles(|tile, place| {
+            let finish = RegisterTile {
+                reduce: self.reduce,
+                row_axis: None,
+                column_axis: self.x,
+                lanes: self.lanes,
+                rows: &Rows::full(int(0), 1),
+                tile,
+                at: &none,
+                sums: None,
+                by_row: false,
+                beside: None,
+            };
+            finish.finish(cx, int(0), 0, load(acc, [place]))
+        })
+    }
+}
