@@ -40,6 +40,9 @@ impl FunctionText<'_> {
             (Kind::Int { signed, .. }, Kind::F32 | Kind::F64) => {
                 self.cast(if signed { "sitofp" } else { "uitofp" }, value, to)
             }
+            (Kind::F32 | Kind::F64, Kind::Int { bits, signed }) if bits < 32 && from.is_vector() => {
+                self.saturate_narrow(value, to, bits, signed)
+            }
             (Kind::F32 | Kind::F64, Kind::Int { signed, .. }) => {
                 let name = if signed { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
                 self.call(&format!("{name}.{}.{}", to.mangled(), from.mangled()), to, &[value])
@@ -51,6 +54,19 @@ impl FunctionText<'_> {
             // Pointers and floats have no conversion; verification before this keeps such casts out.
             (Kind::Ptr, _) | (_, Kind::Ptr) | (Kind::F32, Kind::F32) | (Kind::F64, Kind::F64) => value.clone(),
         }
+    }
+
+    /// A vector of floats as integers of less than 32 bits, by way of 32: LLVM takes the direct way lane by lane.
+    fn saturate_narrow(&mut self, value: &Val, to: Ty, bits: u32, signed: bool) -> Val {
+        let ints = to.with_kind(Ty::I32);
+        let wide = self.convert(value, ints);
+        let (low, high) = match signed {
+            true => (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1),
+            false => (0, (1i64 << bits) - 1),
+        };
+        let raised = self.intrinsic("smax", ints, ints, &[&wide, &Val::int(ints, low)]);
+        let bounded = self.intrinsic("smin", ints, ints, &[&raised, &Val::int(ints, high)]);
+        self.convert(&bounded, to)
     }
 
     /// The same bits as another type of the same width.

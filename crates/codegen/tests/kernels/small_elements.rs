@@ -140,6 +140,61 @@ fn small_integers_wrap_saturate_and_extend() {
     }
 }
 
+#[test]
+fn vectors_of_floats_saturate_to_narrow_integers() {
+    const EDGES: [f32; 16] = [
+        0.9,
+        -0.9,
+        127.9,
+        128.0,
+        -128.9,
+        -129.0,
+        255.9,
+        256.0,
+        32767.9,
+        32768.0,
+        -32768.9,
+        65535.5,
+        65536.0,
+        f32::NAN,
+        1e30,
+        -f32::INFINITY,
+    ];
+    let narrow = ["int8", "uint8", "int16", "uint16", "int4", "uint4"];
+    let wide = [F32, DataType::float(64)];
+    let size = EDGES.len() as i64;
+    let cases: Vec<(String, DataType, DataType)> =
+        narrow.iter().flat_map(|to| wide.map(|from| (format!("{to}_of_{from}"), from, dtype(to)))).collect();
+    let funcs: Vec<PrimFunc> = cases
+        .iter()
+        .map(|(name, from, to)| {
+            let buffers = [buffer("A", *from, &[size]), buffer("B", *to, &[size])];
+            let lanes = prim::ramp(0, 1, size);
+            let value = prim::cast(to.with_lanes(size as u16), prim::load(&buffers[0], [lanes.clone()]));
+            kernel(name, &buffers, &[], Stmt::store(&buffers[1], [lanes], value))
+        })
+        .collect();
+    let kernels = Kernels::compile(&funcs);
+    for (name, from, to) in cases {
+        let (low, high) = match to.is_int() {
+            true => (-(1i64 << (to.bits - 1)), (1i64 << (to.bits - 1)) - 1),
+            false => (0, (1i64 << to.bits) - 1),
+        };
+        let expected = EDGES.map(|v| (v as i64).clamp(low, high));
+        let bytes: Vec<u8> = match to.bits {
+            16 => expected.iter().flat_map(|v| (*v as u16).to_le_bytes()).collect(),
+            _ => pack(to, &expected.map(|v| v as u8)),
+        };
+        let input = match from.bits {
+            32 => Tensor::f32(&EDGES, &[size]),
+            _ => Tensor::of(from, &EDGES.map(|v| f64::from(v).to_le_bytes()).concat(), &[size]),
+        };
+        let mut tensors = [input, Tensor::zeros(to, &[size])];
+        kernels.run(&name, &mut tensors);
+        assert_eq!(tensors[1].bytes(), bytes, "{name}");
+    }
+}
+
 /// `B[i] = A[7 - i]` in one of several forms, with the neighbours of what is written kept.
 #[test]
 fn stores_keep_their_neighbours_whatever_the_loop() {
