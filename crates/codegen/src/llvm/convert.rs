@@ -40,8 +40,8 @@ impl FunctionText<'_> {
             (Kind::Int { signed, .. }, Kind::F32 | Kind::F64) => {
                 self.cast(if signed { "sitofp" } else { "uitofp" }, value, to)
             }
-            (Kind::F32 | Kind::F64, Kind::Int { bits, signed }) if bits < 32 && from.is_vector() => {
-                self.saturate_narrow(value, to, bits, signed)
+            (Kind::F32 | Kind::F64, Kind::Int { bits, signed }) if bits <= 32 && from.is_vector() => {
+                self.saturate(value, to, bits, signed)
             }
             (Kind::F32 | Kind::F64, Kind::Int { signed, .. }) => {
                 let name = if signed { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
@@ -56,17 +56,32 @@ impl FunctionText<'_> {
         }
     }
 
-    /// A vector of floats as integers of less than 32 bits, by way of 32: LLVM takes the direct way lane by lane.
-    fn saturate_narrow(&mut self, value: &Val, to: Ty, bits: u32, signed: bool) -> Val {
-        let ints = to.with_kind(Ty::I32);
-        let wide = self.convert(value, ints);
-        let (low, high) = match signed {
-            true => (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1),
-            false => (0, (1i64 << bits) - 1),
+    /// A vector of floats as integers of 32 bits at most: LLVM's saturating conversion goes lane by lane.
+    fn saturate(&mut self, value: &Val, to: Ty, bits: u32, signed: bool) -> Val {
+        let from = value.ty;
+        let (low, end) = match signed {
+            true => (-(2f64.powi(bits as i32 - 1)), 2f64.powi(bits as i32 - 1)),
+            false => (0.0, 2f64.powi(bits as i32)),
         };
-        let raised = self.intrinsic("smax", ints, ints, &[&wide, &Val::int(ints, low)]);
-        let bounded = self.intrinsic("smin", ints, ints, &[&raised, &Val::int(ints, high)]);
-        self.convert(&bounded, to)
+        // The last number before the end, if not of the integers then of the floats.
+        let is_exact = from.kind == Kind::F64 || bits <= f32::MANTISSA_DIGITS;
+        let last = if is_exact { end - 1.0 } else { f64::from((end as f32).next_down()) };
+        let is_number = self.fcmp("ord", value, value);
+        let number = self.select(&is_number, value, &Val::zero(from));
+        let bounded = self.clamp(&number, low, last);
+        let result = match (bits, signed) {
+            (32, true) => self.cast("fptosi", &bounded, to),
+            (32, false) => self.cast("fptoui", &bounded, to),
+            _ => {
+                let wide = self.cast("fptosi", &bounded, to.with_kind(Ty::I32));
+                self.convert(&wide, to)
+            }
+        };
+        if is_exact {
+            return result;
+        }
+        let beyond = self.fcmp("oge", value, &Val::float(from, end));
+        self.select(&beyond, &Val::int(to, (end - 1.0) as i64), &result)
     }
 
     /// The same bits as another type of the same width.

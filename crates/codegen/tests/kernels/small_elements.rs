@@ -141,26 +141,26 @@ fn small_integers_wrap_saturate_and_extend() {
 }
 
 #[test]
-fn vectors_of_floats_saturate_to_narrow_integers() {
+fn vectors_of_floats_saturate_to_integers() {
     const EDGES: [f32; 16] = [
-        0.9,
         -0.9,
+        4294967040.0,
         127.9,
         128.0,
         -128.9,
         -129.0,
-        255.9,
         256.0,
+        2147483520.0,
         32767.9,
         32768.0,
         -32768.9,
-        65535.5,
         65536.0,
+        2147483648.0,
         f32::NAN,
         1e30,
         -f32::INFINITY,
     ];
-    let narrow = ["int8", "uint8", "int16", "uint16", "int4", "uint4"];
+    let narrow = ["int8", "uint8", "int16", "uint16", "int4", "uint4", "int32", "uint32"];
     let wide = [F32, DataType::float(64)];
     let size = EDGES.len() as i64;
     let cases: Vec<(String, DataType, DataType)> =
@@ -182,6 +182,7 @@ fn vectors_of_floats_saturate_to_narrow_integers() {
         };
         let expected = EDGES.map(|v| (v as i64).clamp(low, high));
         let bytes: Vec<u8> = match to.bits {
+            32 => expected.iter().flat_map(|v| (*v as u32).to_le_bytes()).collect(),
             16 => expected.iter().flat_map(|v| (*v as u16).to_le_bytes()).collect(),
             _ => pack(to, &expected.map(|v| v as u8)),
         };

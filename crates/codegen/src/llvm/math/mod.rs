@@ -58,7 +58,7 @@ impl FunctionText<'_> {
     }
 
     /// `x`, or the bound that it exceeds; NaN stays NaN.
-    fn clamp(&mut self, x: &Val, low: f64, high: f64) -> Val {
+    pub(super) fn clamp(&mut self, x: &Val, low: f64, high: f64) -> Val {
         let raised = self.at_least(x, low);
         self.at_most(&raised, high)
     }
