@@ -33,8 +33,8 @@ use super::read_ahead::{ReadAhead, WrittenRow, first_of_sums};
 use super::rules::{Contraction, has_choice};
 use super::stage::{Axis, Program, Reduction, Stage};
 
-/// Elements of a row below which there is nothing to keep in a cache.
-const SHORT: i64 = 16;
+/// Elements of a row below which there is nothing to share.
+const SHORT: i64 = 2;
 /// Elements of a row from which a few rows would leave threads without work.
 const LONG: i64 = 32 << 10;
 /// What "a few" is.
