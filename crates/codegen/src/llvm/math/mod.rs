@@ -9,13 +9,19 @@
 //! | function | ulp | method |
 //! | --- | --- | --- |
 //! | exp, exp_nonpositive, exp2, exp10 | 2 | `2^n * p(r)`, Cody-Waite reduction, minimax polynomial of degree 6 |
+//! | expm1 | 2 | the same in parts that lose nothing near zero |
 //! | log, log2, log10 | 3 | `n ln 2 + p(m - 1)`, `m` in `[√½, √2)`, Cephes' polynomial |
+//! | log1p | 2 | the same, with the bits that `1 + x` loses put back into `m - 1` |
+//! | sinh | 4 | addition theorem for `n ln 2 + r`, minimax polynomials of both functions of `r` |
+//! | cosh | 3 | the same |
 //! | tanh | 3 | `d / (d + 2)`, `d = exp(2x) - 1` in parts that lose nothing |
+//! | asinh, acosh, atanh | 2 | `log1p` of sums without cancellation |
 //! | sigmoid | 4 | `1 / (1 + exp(-x))` |
-//! | erf | 4 | odd polynomial below 1, `1 - exp(q(x))` above |
+//! | erf | 3 | `1 - 2^q(x)` in parts that lose nothing near zero |
 //! | pow | 1 | in double precision: `exp2(y log2 x)` |
-//! | sin, cos | 2 | reduction in double precision, Cephes' polynomials; the math library above 10⁶ |
-//! | tan | 4 | quotient of both |
+//! | sin, cos | 2 | reduction by π, in three floats or in double precision; the math library above 10⁶ |
+//! | tan | 3 | reduction by π/2, minimax polynomial or its inverse |
+//! | asin, acos | 2 | minimax polynomial on `[-½, ½]`, from elsewhere by `√((1 - x) / 2)` |
 //! | atan | 3 | reduction to `[-0.42, 0.42]`, Cephes' polynomial |
 //! | rsqrt | 1.5 | division by the square root |
 //!
@@ -24,6 +30,9 @@
 
 mod erf;
 mod exp;
+mod hyperbolic;
+mod inverse_hyperbolic;
+mod inverse_trigonometry;
 mod log;
 mod power;
 mod table;
