@@ -1,6 +1,6 @@
 //! The exponential function and what is made of it.
 
-use super::{FunctionText, Kind, Ty, Val};
+use super::{FunctionText, Kind, Val};
 
 /// Minimax coefficients of `(e^r - 1 - r) / r^2` on `[-ln 2 / 2, ln 2 / 2]`, weighted by `r^2 / e^r`: 3.1e-9 of the result.
 pub(super) const EXP: [f64; 5] = [
@@ -71,7 +71,7 @@ impl FunctionText<'_> {
     /// 2^x in single precision.
     pub fn exp2(&mut self, x: &Val) -> Val {
         let bounded = self.clamp(x, -151.0, 129.0);
-        let (n, bits) = self.nearest_bits(&bounded, 1.0, LIFTED);
+        let (n, bits) = self.nearest_exponent(&bounded);
         let remainder = self.op("fsub", &bounded, &n);
         let fraction = self.exp2_fraction(&remainder);
         self.scale(&fraction, &bits, &bounded)
@@ -116,6 +116,11 @@ impl FunctionText<'_> {
         self.polynomial(r, &coefficients)
     }
 
+    /// The integer nearest to `x`, and its bits as [`scale`](Self::scale) wants them.
+    pub(super) fn nearest_exponent(&mut self, x: &Val) -> (Val, Val) {
+        self.nearest_bits(x, 1.0, LIFTED)
+    }
+
     /// `2^r` for `|r| <= ½`.
     pub(super) fn exp2_fraction(&mut self, r: &Val) -> Val {
         let mut coefficients = [1.0; EXP2_LESS_ONE.len() + 1];
@@ -135,7 +140,7 @@ impl FunctionText<'_> {
     /// One power of two cannot reach from the subnormal numbers to infinity. A second one, known but for the sign, brings
     /// the first into the middle, and rounds or overflows only once. Which second one is a matter of integer arithmetic,
     /// which more units do than choose between vectors.
-    fn scale(&mut self, fraction: &Val, exponent: &Val, x: &Val) -> Val {
+    pub(super) fn scale(&mut self, fraction: &Val, exponent: &Val, x: &Val) -> Val {
         let ints = exponent.ty;
         let power = self.power_of_two(exponent);
         let bits = self.bitcast(x, ints);
@@ -171,24 +176,5 @@ impl FunctionText<'_> {
             self.fmuladd(&half, &Val::float(x.ty, 2.0), &one)
         };
         self.fdiv(&one, &sum)
-    }
-
-    /// `2^x` in double precision for `|x| <= 1000`, to about ten decimal places: what [`super::power`] needs.
-    pub(super) fn exp2_double(&mut self, x: &Val) -> Val {
-        let (n, exponent) = self.nearest(x, 1.0);
-        let remainder = self.op("fsub", x, &n);
-        let remainder = self.fmul(&remainder, &Val::float(x.ty, std::f64::consts::LN_2));
-        let mut coefficients = [0.0; 11];
-        let mut factorial = 1.0;
-        for (power, coefficient) in coefficients.iter_mut().rev().enumerate() {
-            factorial *= (power as f64).max(1.0);
-            *coefficient = 1.0 / factorial;
-        }
-        let fraction = self.polynomial(&remainder, &coefficients);
-        let longs = x.ty.with_kind(Ty::I64);
-        let biased = self.op("add", &exponent, &Val::int(longs, 1023));
-        let bits = self.op("shl", &biased, &Val::int(longs, 52));
-        let factor = self.bitcast(&bits, x.ty);
-        self.fmul(&fraction, &factor)
     }
 }

@@ -5,17 +5,17 @@ use super::{
     exp::{BIAS, LN2_HIGH, LN2_LOW},
 };
 
-/// Cephes' minimax coefficients of `(ln(1 + f) - f + f^2 / 2) / f^3` on `[√½ - 1, √2 - 1]`.
-const LOG: [f64; 9] = [
-    7.037_683_6e-2,
-    -1.151_461_03e-1,
-    1.167_699_87e-1,
-    -1.242_014_08e-1,
-    1.424_932_28e-1,
-    -1.666_805_77e-1,
-    2.000_071_5e-1,
-    -2.499_999_4e-1,
-    3.333_333_1e-1,
+/// Minimax coefficients of `(ln(1 + f) - f + f^2 / 2) / f^3` on `[√½ - 1, √2 - 1]`, weighted by `f^3 / ln(1 + f)`: 6e-9 of the
+/// logarithm.
+const LOG: [f64; 8] = [
+    -7.636_399_567_127_228e-2,
+    1.276_219_934_225_082_4e-1,
+    -1.315_961_331_129_074e-1,
+    1.420_158_147_811_889_6e-1,
+    -1.662_340_909_242_63e-1,
+    2.000_124_156_475_067e-1,
+    -2.500_081_956_386_566e-1,
+    3.333_333_134_651_184e-1,
 ];
 
 impl FunctionText<'_> {
@@ -109,7 +109,7 @@ impl FunctionText<'_> {
     }
 
     /// `m - 1` and `n` as floats, where `x = m 2^n` and `m` in `[√½, √2)`.
-    fn split_at_sqrt_half(&mut self, x: &Val) -> (Val, Val) {
+    pub(super) fn split_at_sqrt_half(&mut self, x: &Val) -> (Val, Val) {
         let ints = x.ty.with_kind(Ty::I32);
         let is_subnormal = self.fcmp("olt", x, &Val::float(x.ty, f64::from(f32::MIN_POSITIVE)));
         let scaled = self.fmul(x, &Val::float(x.ty, 2f64.powi(23)));
@@ -144,33 +144,6 @@ impl FunctionText<'_> {
         let result = self.select(&is_infinite, &infinity, &result);
         let invalid = self.fcmp("ult", x, &zero);
         self.select(&invalid, &Val::float(x.ty, f64::NAN), &result)
-    }
-
-    /// log2 of a positive normal number in double precision, to about eleven decimal places: what [`super::power`] needs.
-    pub(super) fn log2_double(&mut self, x: &Val) -> Val {
-        const SQRT_HALF: i64 = 0x3fe6_a09e_667f_3bcd;
-        const ONE: i64 = 0x3ff0_0000_0000_0000;
-        let longs = x.ty.with_kind(Ty::I64);
-        let bits = self.bitcast(x, longs);
-        let shifted = self.op("add", &bits, &Val::int(longs, ONE - SQRT_HALF));
-        let mantissa = self.op("and", &shifted, &Val::int(longs, 0x000f_ffff_ffff_ffff));
-        let mantissa = self.op("add", &mantissa, &Val::int(longs, SQRT_HALF));
-        let mantissa = self.bitcast(&mantissa, x.ty);
-        // The exponent becomes a float through the bits of 2^52, since few processors convert 64-bit integers.
-        let exponent = self.op("lshr", &shifted, &Val::int(longs, 52));
-        let exponent = self.op("or", &exponent, &Val::int(longs, 2f64.powi(52).to_bits() as i64));
-        let exponent = self.bitcast(&exponent, x.ty);
-        let exponent = self.op("fsub", &exponent, &Val::float(x.ty, 2f64.powi(52) + 1023.0));
-        // ln m = 2 artanh s, s = (m - 1) / (m + 1), |s| <= 0.172.
-        let one = Val::float(x.ty, 1.0);
-        let numerator = self.fsub(&mantissa, &one);
-        let denominator = self.fadd(&mantissa, &one);
-        let s = self.fdiv(&numerator, &denominator);
-        let square = self.fmul(&s, &s);
-        let coefficients: Vec<f64> =
-            (0..9).rev().map(|k| 2.0 * std::f64::consts::LOG2_E / f64::from(2 * k + 1)).collect();
-        let series = self.polynomial(&square, &coefficients);
-        self.fmuladd(&series, &s, &exponent)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Mathematical functions, mostly as straight-line vector code.
 //!
-//! Single precision is computed here, in registers, without a call and without a branch (sine and cosine have one for huge
-//! arguments), because a call to the math library would cost eight scalar calls for one vector. Double precision is left
+//! Single precision is computed here, in registers, without a call and without a branch (powers and
+//! circular functions have one, for arguments that are rare), because a call to the math library would cost eight scalar calls for one vector. Double precision is left
 //! to the math library, half precision is computed in single.
 //!
 //! Largest errors over all finite arguments, in units of the last place, as the tests hold them:
@@ -10,7 +10,7 @@
 //! | --- | --- | --- |
 //! | exp, exp_nonpositive, exp2, exp10 | 2 | `2^n * p(r)`, Cody-Waite reduction, minimax polynomial of degree 6 |
 //! | expm1 | 2 | the same in parts that lose nothing near zero |
-//! | log, log2, log10 | 3 | `n ln 2 + p(m - 1)`, `m` in `[√½, √2)`, Cephes' polynomial |
+//! | log, log2, log10 | 3 | `n ln 2 + p(m - 1)`, `m` in `[√½, √2)`, minimax polynomial |
 //! | log1p | 2 | the same, with the bits that `1 + x` loses put back into `m - 1` |
 //! | sinh | 4 | addition theorem for `n ln 2 + r`, minimax polynomials of both functions of `r` |
 //! | cosh | 3 | the same |
@@ -18,7 +18,7 @@
 //! | asinh, acosh, atanh | 2 | `log1p` of sums without cancellation |
 //! | sigmoid | 4 | `1 / (1 + exp(-x))` |
 //! | erf | 3 | `1 - 2^q(x)` in parts that lose nothing near zero |
-//! | pow | 1 | in double precision: `exp2(y log2 x)` |
+//! | pow | 1.5 | `exp2(y log2 x)`, the product and the large terms of the logarithm in double precision |
 //! | sin, cos | 2 | reduction by π, in three floats or in double precision; the math library above 10⁶ |
 //! | tan | 3 | reduction by π/2, minimax polynomial or its inverse |
 //! | asin, acos | 2 | minimax polynomial on `[-½, ½]`, from elsewhere by `√((1 - x) / 2)` |
@@ -43,9 +43,8 @@ use super::{
     value::{Kind, Ty, Val},
 };
 
-/// Numbers whose last place is one.
-const MAGIC_F32: f32 = 12_582_912.0;
-const MAGIC_F64: f64 = 6_755_399_441_055_744.0;
+/// A number whose last place is one in single precision.
+const MAGIC: f64 = 12_582_912.0;
 
 impl FunctionText<'_> {
     /// A polynomial by Horner's scheme, highest coefficient first.
@@ -84,27 +83,38 @@ impl FunctionText<'_> {
         self.select(&above, &high, x)
     }
 
-    /// The integer nearest to `x * factor`, as a float and as an integer, for products far below the mantissa's range.
-    fn nearest(&mut self, x: &Val, factor: f64) -> (Val, Val) {
-        let (rounded, bits) = self.nearest_bits(x, factor, 0);
-        let magic = match x.ty.kind {
-            Kind::F64 => MAGIC_F64.to_bits() as i64,
-            _ => i64::from(MAGIC_F32.to_bits()),
-        };
-        let integer = self.op("sub", &bits, &Val::int(bits.ty, magic));
-        (rounded, integer)
-    }
-
-    /// As [`nearest`](Self::nearest), with something above the integer's last twenty bits, and a small number added to it:
-    /// adding a large number leaves the integer in the last bits of the sum.
+    /// The integer nearest to `x * factor`, for products far below the mantissa's range: as a float, and in the last twenty
+    /// bits of an integer, with a small number added to it. Adding a large number leaves the integer in the last bits of the
+    /// sum.
     fn nearest_bits(&mut self, x: &Val, factor: f64, bias: i64) -> (Val, Val) {
-        let (magic, ints) = match x.ty.kind {
-            Kind::F64 => (MAGIC_F64, x.ty.with_kind(Ty::I64)),
-            _ => (f64::from(MAGIC_F32), x.ty.with_kind(Ty::I32)),
-        };
-        let magic = Val::float(x.ty, magic + bias as f64);
+        let (magic, ints) = (Val::float(x.ty, MAGIC + bias as f64), x.ty.with_kind(Ty::I32));
         let sum = self.fmuladd(x, &Val::float(x.ty, factor), &magic);
         (self.op("fsub", &sum, &magic), self.bitcast(&sum, ints))
+    }
+
+    /// What `rare` computes if any lane is set, otherwise what `usual` does.
+    fn if_any(
+        &mut self,
+        lanes: &Val,
+        rare: impl FnOnce(&mut Self) -> Val,
+        usual: impl FnOnce(&mut Self) -> Val,
+    ) -> Val {
+        let any = match lanes.ty.is_vector() {
+            true => self.intrinsic("vector.reduce.or", lanes.ty, Ty::BOOL, &[lanes]),
+            false => lanes.clone(),
+        };
+        let (then, otherwise, done) = (self.label(), self.label(), self.label());
+        self.branch_if(&any, then, otherwise);
+        self.start(then);
+        let unusual = rare(self);
+        let from_rare = self.current();
+        self.branch(done);
+        self.start(otherwise);
+        let ordinary = usual(self);
+        let from_usual = self.current();
+        self.branch(done);
+        self.start(done);
+        self.phi(ordinary.ty, &[(unusual, from_rare), (ordinary, from_usual)])
     }
 
     /// Calls a scalar function of the C library for every lane.

@@ -103,18 +103,6 @@ impl FunctionText<'_> {
     fn unless_huge(&mut self, name: &str, x: &Val, near: impl FnOnce(&mut Self) -> Val) -> Val {
         let magnitude = self.fabs(x);
         let huge = self.fcmp("ogt", &magnitude, &Val::float(x.ty, HUGE));
-        let any = if x.ty.is_vector() { self.intrinsic("vector.reduce.or", huge.ty, Ty::BOOL, &[&huge]) } else { huge };
-        let (far, close, done) = (self.label(), self.label(), self.label());
-        self.branch_if(&any, far, close);
-        self.start(far);
-        let called = self.library_call(name, &[x]);
-        let from_far = self.current();
-        self.branch(done);
-        self.start(close);
-        let computed = near(self);
-        let from_close = self.current();
-        self.branch(done);
-        self.start(done);
-        self.phi(x.ty, &[(called, from_far), (computed, from_close)])
+        self.if_any(&huge, |this| this.library_call(name, &[x]), near)
     }
 }
