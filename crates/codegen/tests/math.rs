@@ -227,6 +227,30 @@ fn powers_are_accurate_and_follow_the_c_standard() {
     }
 }
 
+/// Exponents that are known become other operations.
+#[test]
+fn known_powers_follow_the_c_standard_too() {
+    const COUNT: i64 = 1 << 12;
+    let inputs = samples(f32::MIN, f32::MAX, COUNT as usize);
+    for exponent in [-1.0f32, -0.5, 0.0, 0.5, 1.0, 2.0, 2.5, 3.0] {
+        let (a, b) = (Buffer::new("A", F32, [COUNT]), Buffer::new("B", F32, [COUNT]));
+        let i = Var::dim("i");
+        let lanes = prim::ramp(prim::mul(&i, LANES), 1, LANES);
+        let exponents = prim::broadcast(prim::constant(F32, f64::from(exponent)), LANES);
+        let args = vec![prim::load(&a, [lanes.clone()]), exponents];
+        let value = prim::call(F32.with_lanes(LANES as u16), "tirx.pow", args);
+        let body = Stmt::serial(i, COUNT / LANES, Stmt::store(&b, [lanes], value));
+        let kernels = Kernels::compile(&[kernel("power", &[a, b], &[], body)]);
+        let mut tensors = [Tensor::f32(&inputs, &[COUNT]), Tensor::zeros(F32, &[COUNT])];
+        kernels.run("power", &mut tensors);
+        for (x, got) in inputs.iter().zip(tensors[1].values::<f32>()) {
+            let exact = f64::from(*x).powf(f64::from(exponent));
+            let sign = got.is_nan() || got.is_sign_negative() == exact.is_sign_negative();
+            assert!(sign && ulps(got, exact) <= 1.5, "pow({x:e}, {exponent}) = {got:e}, not {exact:e}");
+        }
+    }
+}
+
 fn powers(target: &Target) {
     let bases = samples(1e-45, f32::MAX, 1 << 9);
     let exponents = samples(-40.0, 40.0, 1 << 9);

@@ -24,7 +24,9 @@ impl FunctionText<'_> {
         let magnitude = self.fabs(x);
         // From here on the result is one.
         let bounded = self.at_most(&magnitude, 4.0);
-        let quotient = self.polynomial(&bounded, &LOGARITHM);
+        let [tail @ .., first] = &LOGARITHM;
+        let quotient = self.wide_polynomial(&bounded, tail);
+        let quotient = self.fmuladd(&quotient, &bounded, &Val::float(x.ty, *first));
         let logarithm = self.fmul(&quotient, &bounded);
         let (n, exponent) = self.nearest_bits(&logarithm, 1.0, BIAS);
         let r = self.op("fsub", &logarithm, &n);

@@ -47,7 +47,7 @@ impl FunctionText<'_> {
     pub fn exp(&mut self, x: &Val) -> Val {
         let bounded = self.clamp(x, -104.0, 89.0);
         let (fraction, exponent) = self.exp_parts(&bounded, LIFTED);
-        self.scale(&fraction, &exponent, &bounded)
+        self.scale(&fraction, &exponent)
     }
 
     /// e^x in single precision for `x <= 0` (NaN stays NaN), zero below the least normal number.
@@ -74,7 +74,7 @@ impl FunctionText<'_> {
         let (n, bits) = self.nearest_exponent(&bounded);
         let remainder = self.op("fsub", &bounded, &n);
         let fraction = self.exp2_fraction(&remainder);
-        self.scale(&fraction, &bits, &bounded)
+        self.scale(&fraction, &bits)
     }
 
     /// e^x - 1 in single precision: with `x = n ln 2 + r`, `2^n (e^r - 1) + (2^n - 1)`, of which nothing is lost near zero.
@@ -106,7 +106,7 @@ impl FunctionText<'_> {
         let remainder = self.fmuladd(&n, &Val::float(x.ty, -LOW), &remainder);
         let remainder = self.fmul(&remainder, &Val::float(x.ty, std::f64::consts::LN_10));
         let fraction = self.exp_fraction(&remainder);
-        self.scale(&fraction, &bits, &bounded)
+        self.scale(&fraction, &bits)
     }
 
     /// `e^r` for `|r| <= ln 2 / 2`.
@@ -134,18 +134,18 @@ impl FunctionText<'_> {
         self.fmul(&quotient, r)
     }
 
-    /// `fraction * 2^n` for `-151 <= n <= 129`, where the last bits of an integer have `n +` [`LIFTED`], and `x` has `n`'s
-    /// sign.
+    /// `fraction * 2^n` for `-151 <= n <= 129`, where the last bits of an integer have `n +` [`LIFTED`].
     ///
-    /// One power of two cannot reach from the subnormal numbers to infinity. A second one, known but for the sign, brings
-    /// the first into the middle, and rounds or overflows only once. Which second one is a matter of integer arithmetic,
-    /// which more units do than choose between vectors.
-    pub(super) fn scale(&mut self, fraction: &Val, exponent: &Val, x: &Val) -> Val {
+    /// One power of two cannot reach from the subnormal numbers to infinity. A second one brings the first into the middle
+    /// where it would have no exponent, and rounds or overflows only once. Whether it does is a matter of integer
+    /// arithmetic, which more units do than choose between vectors.
+    pub(super) fn scale(&mut self, fraction: &Val, exponent: &Val) -> Val {
         let ints = exponent.ty;
         let power = self.power_of_two(exponent);
-        let bits = self.bitcast(x, ints);
-        let negative = self.op("ashr", &bits, &Val::int(ints, 31));
-        let lift = self.op("and", &negative, &Val::int(ints, (LIFT + 1) << 23));
+        // A few more, since the product with a fraction below one must not be subnormal either.
+        let below = self.op("sub", &power, &Val::int(ints, 8 << 23));
+        let missing = self.op("ashr", &below, &Val::int(ints, 31));
+        let lift = self.op("and", &missing, &Val::int(ints, (LIFT + 1) << 23));
         let power = self.op("add", &power, &lift);
         let power = self.bitcast(&power, fraction.ty);
         let rest = self.op("sub", &Val::int(ints, (BIAS + 1) << 23), &lift);

@@ -73,7 +73,7 @@ impl FunctionText<'_> {
         let base = self.select(&middle, &Val::float(x.ty, std::f64::consts::FRAC_PI_4), &Val::zero(x.ty));
         let base = self.select(&large, &Val::float(x.ty, std::f64::consts::FRAC_PI_2), &base);
         let square = self.fmul(&reduced, &reduced);
-        let tail = self.polynomial(&square, &ATAN);
+        let tail = self.wide_polynomial(&square, &ATAN);
         let cube = self.fmul(&square, &reduced);
         let small = self.fmuladd(&tail, &cube, &reduced);
         let angle = self.fadd(&base, &small);
@@ -89,7 +89,7 @@ impl FunctionText<'_> {
         let root = self.intrinsic("sqrt", x.ty, x.ty, &[&other]);
         let square = self.select(&is_small, &own, &other);
         let head = self.select(&is_small, &magnitude, &root);
-        let tail = self.polynomial(&square, &ASIN);
+        let tail = self.wide_polynomial(&square, &ASIN);
         let tail = self.fmul(&tail, &square);
         let tail = self.fmul(&tail, &head);
         Arc { is_small, head, tail }

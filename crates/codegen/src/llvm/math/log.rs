@@ -78,25 +78,25 @@ impl FunctionText<'_> {
 
     /// `ln(1 + fraction) + exponent * ln 2`, for fractions in `[√½ - 1, √2 - 1]`.
     fn natural_log(&mut self, fraction: &Val, exponent: &Val) -> Val {
-        let tail = self.log_tail(fraction);
-        let tail = self.fmuladd(exponent, &Val::float(fraction.ty, LN2_LOW), &tail);
+        let low = self.fmul(exponent, &Val::float(fraction.ty, LN2_LOW));
+        let tail = self.log_tail(fraction, &low);
         let sum = self.fadd(fraction, &tail);
         self.fmuladd(exponent, &Val::float(fraction.ty, LN2_HIGH), &sum)
     }
 
-    /// `ln(1 + f) - f` for `f` in `[√½ - 1, √2 - 1]`.
-    fn log_tail(&mut self, f: &Val) -> Val {
+    /// `ln(1 + f) - f + low` for `f` in `[√½ - 1, √2 - 1]`.
+    fn log_tail(&mut self, f: &Val, low: &Val) -> Val {
         let square = self.fmul(f, f);
         let cube = self.fmul(&square, f);
-        let tail = self.polynomial(f, &LOG);
-        let tail = self.fmul(&tail, &cube);
-        self.fmuladd(&square, &Val::float(f.ty, -0.5), &tail)
+        let polynomial = self.wide_polynomial(f, &LOG);
+        let rest = self.fmuladd(&square, &Val::float(f.ty, -0.5), low);
+        self.fmuladd(&polynomial, &cube, &rest)
     }
 
     /// `scale * ln m + n * (high + low)` for `x = m 2^n`.
     fn scaled_log(&mut self, x: &Val, scale: f64, high: f64, low: f64) -> Val {
         let (fraction, exponent) = self.split_at_sqrt_half(x);
-        let tail = self.log_tail(&fraction);
+        let tail = self.log_tail(&fraction, &Val::zero(x.ty));
         // The scale in two parts as well, since the leading term must keep all its bits.
         let (scale_high, scale_low) = split_short(scale);
         let sum = self.fadd(&fraction, &tail);

@@ -27,6 +27,9 @@ const LOG2_HEAD: [f64; 5] = [
 impl FunctionText<'_> {
     /// x^y.
     pub fn pow(&mut self, x: &Val, y: &Val) -> Val {
+        if let Some(power) = y.as_float_literal().and_then(|exponent| self.known_power(x, exponent)) {
+            return power;
+        }
         let magnitude = self.fabs(x);
         let power = self.finite_power(&magnitude, y);
         // Positive numbers but for infinity, by one comparison of their bits.
@@ -39,11 +42,39 @@ impl FunctionText<'_> {
         self.if_any(&special, |this| this.corrected_power(x, y, &power), |_| power.clone())
     }
 
+    /// Powers that are a few operations, exact in every special case.
+    fn known_power(&mut self, x: &Val, exponent: f64) -> Option<Val> {
+        let one = Val::float(x.ty, 1.0);
+        Some(match exponent {
+            1.0 => x.clone(),
+            2.0 => self.fmul(x, x),
+            3.0 => {
+                let square = self.fmul(x, x);
+                self.fmul(&square, x)
+            }
+            -1.0 => self.fdiv(&one, x),
+            0.5 => self.root_power(x),
+            -0.5 => {
+                let root = self.root_power(x);
+                self.fdiv(&one, &root)
+            }
+            _ => return None,
+        })
+    }
+
+    /// `x^½`: the square root, but for negative zero and infinity, of which it is that of the magnitude.
+    fn root_power(&mut self, x: &Val) -> Val {
+        let root = self.intrinsic("sqrt", x.ty, x.ty, &[x]);
+        let root = self.op("fadd", &root, &Val::zero(x.ty));
+        let infinite = self.fcmp("oeq", x, &Val::float(x.ty, f64::NEG_INFINITY));
+        self.select(&infinite, &Val::float(x.ty, f64::INFINITY), &root)
+    }
+
     /// x^y for positive finite x and finite y.
     fn finite_power(&mut self, x: &Val, y: &Val) -> Val {
         let doubles = x.ty.with_kind(Ty::F64);
         let (fraction, exponent) = self.split_at_sqrt_half(x);
-        let tail = self.polynomial(&fraction, &LOG2_TAIL);
+        let tail = self.wide_polynomial(&fraction, &LOG2_TAIL);
         let fraction = self.cast("fpext", &fraction, doubles);
         let exponent = self.cast("fpext", &exponent, doubles);
         let mut sum = self.cast("fpext", &tail, doubles);
@@ -54,13 +85,12 @@ impl FunctionText<'_> {
         let y = self.cast("fpext", y, doubles);
         let product = self.fmul(&logarithm, &y);
         let product = self.clamp(&product, -151.0, 129.0);
-        let rough = self.cast("fptrunc", &product, x.ty);
-        let (n, bits) = self.nearest_exponent(&rough);
-        let n = self.cast("fpext", &n, doubles);
+        let (n, bits) = self.nearest_exponent(&product);
         let remainder = self.op("fsub", &product, &n);
         let remainder = self.cast("fptrunc", &remainder, x.ty);
+        let bits = self.cast("trunc", &bits, x.ty.with_kind(Ty::I32));
         let fraction = self.exp2_fraction(&remainder);
-        self.scale(&fraction, &bits, &rough)
+        self.scale(&fraction, &bits)
     }
 
     /// `power`, or what the C standard says where the base is negative, zero, infinite or NaN, or the exponent not finite.
