@@ -74,6 +74,9 @@ fn erf(x: f64) -> f64 {
 
 type Reference = fn(f64) -> f64;
 
+/// Where a function is undefined.
+type Domain = fn(f32) -> bool;
+
 const UNARY: &[(&str, Reference, f32, f32, f64)] = &[
     ("exp", f64::exp, -110.0, 95.0, 2.0),
     ("exp2", f64::exp2, -160.0, 130.0, 2.0),
@@ -83,10 +86,10 @@ const UNARY: &[(&str, Reference, f32, f32, f64)] = &[
     ("log10", f64::log10, 1e-45, f32::MAX, 3.0),
     ("tanh", f64::tanh, -20.0, 20.0, 3.0),
     ("sigmoid", |x| 1.0 / (1.0 + (-x).exp()), -88.0, 88.0, 4.0),
-    ("erf", erf, -6.0, 6.0, 4.0),
+    ("erf", erf, -6.0, 6.0, 3.0),
     ("sin", f64::sin, -2.0e6, 2.0e6, 2.0),
     ("cos", f64::cos, -2.0e6, 2.0e6, 2.0),
-    ("tan", f64::tan, -2.0e6, 2.0e6, 4.0),
+    ("tan", f64::tan, -2.0e6, 2.0e6, 3.0),
     ("atan", f64::atan, f32::MIN, f32::MAX, 3.0),
     ("rsqrt", |x| 1.0 / x.sqrt(), 1e-45, f32::MAX, 1.5),
     ("sqrt", f64::sqrt, 0.0, f32::MAX, 0.5),
@@ -96,8 +99,15 @@ const UNARY: &[(&str, Reference, f32, f32, f64)] = &[
     ("round", f64::round_ties_even, -1e9, 1e9, 0.0),
     ("nearbyint", f64::round_ties_even, -1e9, 1e9, 0.0),
     ("fabs", f64::abs, -1e9, 1e9, 0.0),
-    ("asin", f64::asin, -1.0, 1.0, 1.0),
-    ("log1p", f64::ln_1p, -0.99, 1e9, 1.0),
+    ("asin", f64::asin, -1.0, 1.0, 2.0),
+    ("acos", f64::acos, -1.0, 1.0, 2.0),
+    ("sinh", f64::sinh, -90.0, 90.0, 4.0),
+    ("cosh", f64::cosh, -90.0, 90.0, 3.0),
+    ("asinh", f64::asinh, f32::MIN, f32::MAX, 2.0),
+    ("acosh", f64::acosh, 1.0, f32::MAX, 2.0),
+    ("atanh", f64::atanh, -1.0, 1.0, 2.0),
+    ("log1p", f64::ln_1p, -1.0, f32::MAX, 2.0),
+    ("expm1", f64::exp_m1, -110.0, 95.0, 2.0),
 ];
 
 const COUNT: usize = 1 << 18;
@@ -128,6 +138,40 @@ fn worst(target: &Target, count: usize, cases: &[(&str, Reference, f32, f32, f64
 #[test]
 fn functions_of_one_argument_are_accurate() {
     worst(&Target::default(), COUNT, UNARY);
+}
+
+/// Zero keeps its sign, and what is undefined is NaN: neither can be seen in units of the last place.
+#[test]
+fn signs_of_zero_and_domains_are_those_of_the_c_standard() {
+    let odd = ["sinh", "tanh", "asin", "atan", "asinh", "atanh", "log1p", "expm1", "erf", "sin", "tan"];
+    let inputs = [-0.0, 0.0, f32::INFINITY, f32::NEG_INFINITY, -1.5, 1.5, f32::MIN, f32::MAX];
+    let undefined: [(&str, Domain); 8] = [
+        ("asin", |x| x.abs() > 1.0),
+        ("acos", |x| x.abs() > 1.0),
+        ("atanh", |x| x.abs() > 1.0),
+        ("acosh", |x| x < 1.0),
+        ("log1p", |x| x < -1.0),
+        ("sin", f32::is_infinite),
+        ("cos", f32::is_infinite),
+        ("tan", f32::is_infinite),
+    ];
+    let names: std::collections::BTreeSet<&str> = odd.into_iter().chain(undefined.map(|(name, _)| name)).collect();
+    for target in ["llvm", "llvm -mcpu=x86-64"] {
+        let funcs: Vec<PrimFunc> = names.iter().map(|name| unary(name, LANES)).collect();
+        let kernels = Kernels::compile_for(&funcs, &target.parse().unwrap());
+        for name in &names {
+            let mut tensors = [Tensor::f32(&inputs, &[LANES]), Tensor::zeros(F32, &[LANES])];
+            kernels.run(name, &mut tensors);
+            let got = tensors[1].values::<f32>();
+            let outside = undefined.iter().find(|(known, _)| known == name).map_or((|_| false) as Domain, |u| u.1);
+            for (x, got) in inputs.iter().zip(&got) {
+                assert_eq!(got.is_nan(), outside(*x), "{target}: {name}({x}) = {got}");
+            }
+            if odd.contains(name) {
+                assert!(got[0].to_bits() == 1 << 31 && got[1].to_bits() == 0, "{target}: {name}: {got:?}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -180,6 +224,36 @@ fn count_elsewhere() -> usize {
 
 #[test]
 fn powers_are_accurate_and_follow_the_c_standard() {
+    for target in ["llvm", "llvm -mcpu=x86-64"] {
+        powers(&target.parse().unwrap());
+    }
+}
+
+/// Exponents that are known become other operations.
+#[test]
+fn known_powers_follow_the_c_standard_too() {
+    const COUNT: i64 = 1 << 12;
+    let inputs = samples(f32::MIN, f32::MAX, COUNT as usize);
+    for exponent in [-1.0f32, -0.5, 0.0, 0.5, 1.0, 2.0, 2.5, 3.0] {
+        let (a, b) = (Buffer::new("A", F32, [COUNT]), Buffer::new("B", F32, [COUNT]));
+        let i = Var::dim("i");
+        let lanes = prim::ramp(prim::mul(&i, LANES), 1, LANES);
+        let exponents = prim::broadcast(prim::constant(F32, f64::from(exponent)), LANES);
+        let args = vec![prim::load(&a, [lanes.clone()]), exponents];
+        let value = prim::call(F32.with_lanes(LANES as u16), "tirx.pow", args);
+        let body = Stmt::serial(i, COUNT / LANES, Stmt::store(&b, [lanes], value));
+        let kernels = Kernels::compile(&[kernel("power", &[a, b], &[], body)]);
+        let mut tensors = [Tensor::f32(&inputs, &[COUNT]), Tensor::zeros(F32, &[COUNT])];
+        kernels.run("power", &mut tensors);
+        for (x, got) in inputs.iter().zip(tensors[1].values::<f32>()) {
+            let exact = f64::from(*x).powf(f64::from(exponent));
+            let sign = got.is_nan() || got.is_sign_negative() == exact.is_sign_negative();
+            assert!(sign && ulps(got, exact) <= 1.5, "pow({x:e}, {exponent}) = {got:e}, not {exact:e}");
+        }
+    }
+}
+
+fn powers(target: &Target) {
     let bases = samples(1e-45, f32::MAX, 1 << 9);
     let exponents = samples(-40.0, 40.0, 1 << 9);
     let integers = (-20..20).map(|i| i as f32);
@@ -191,18 +265,20 @@ fn powers_are_accurate_and_follow_the_c_standard() {
     pairs.resize(pairs.len().next_multiple_of(LANES as usize), (1.0, 1.0));
     let count = pairs.len() as i64;
     let [a, b, c] = ["A", "B", "C"].map(|name| Buffer::new(name, F32, [count]));
-    let kernels = Kernels::compile(&[apply("pow", &[a, b], &c)]);
+    let kernels = Kernels::compile_for(&[apply("pow", &[a, b], &c)], target);
     let (x, y): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
     let mut tensors = [Tensor::f32(&x, &[count]), Tensor::f32(&y, &[count]), Tensor::zeros(F32, &[count])];
     kernels.run("pow", &mut tensors);
-    let mut wrong = Vec::new();
+    let (mut wrong, mut worst) = (Vec::new(), 0.0f64);
     for ((x, y), got) in pairs.iter().zip(tensors[2].values::<f32>()) {
         let exact = f64::from(*x).powf(f64::from(*y));
         let error = ulps(got, exact);
-        if error > 1.0 {
+        worst = worst.max(error);
+        if error > 1.5 {
             wrong.push(format!("pow({x:e}, {y:e}) = {got:e}, not {exact:e} ({error:.1} ulp)"));
         }
     }
+    println!("pow: {worst:.2} ulp");
     assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong[..wrong.len().min(20)].join("\n"));
 }
 

@@ -25,6 +25,15 @@ fn map(name: &str, f: impl Fn(PrimExpr) -> PrimExpr) -> Case {
     case(name, 1024, 1, |x, shape| te::compute("out", shape, |i| f(x[0].at(i))))
 }
 
+fn gelu(x: PrimExpr) -> PrimExpr {
+    let c = |value| prim::constant(F32, value);
+    &x * c(0.5) * (c(1.0) + math("erf", &x * c(std::f64::consts::FRAC_1_SQRT_2)))
+}
+
+fn softplus(x: PrimExpr) -> PrimExpr {
+    math("log", prim::constant(F32, 1.0) + math("exp", x))
+}
+
 fn row_sum(name: &str, shape: &[PrimExpr], value: impl Fn(&[PrimExpr]) -> PrimExpr) -> te::Tensor {
     let k = te::reduce_axis(shape[1].clone());
     te::compute(name, [shape[0].clone()], |i| te::sum(value(&[i[0].clone(), k.var()]), [&k]))
@@ -75,6 +84,22 @@ pub fn cases() -> Vec<Case> {
         map("sigmoid", |x| math("sigmoid", x)),
         map("exp", |x| math("exp", x)),
         map("tanh", |x| math("tanh", x)),
+        map("log", |x| math("log", x)),
+        map("log1p", |x| math("log1p", x)),
+        map("erf", |x| math("erf", x)),
+        map("gelu", gelu),
+        map("sin", |x| math("sin", x)),
+        map("cos", |x| math("cos", x)),
+        map("tan", |x| math("tan", x)),
+        map("asin", |x| math("asin", x)),
+        map("acos", |x| math("acos", x)),
+        map("sinh", |x| math("sinh", x)),
+        map("cosh", |x| math("cosh", x)),
+        map("asinh", |x| math("asinh", x)),
+        map("acosh", |x| math("acosh", x + prim::constant(F32, 2.0))),
+        map("atanh", |x| math("atanh", x)),
+        map("softplus", softplus),
+        map("power", |x| prim::call(F32, "tirx.pow", vec![math("fabs", x), prim::constant(F32, 2.5)])),
         case("add", 1024, 2, |x, shape| te::compute("out", shape, |i| x[0].at(i) + x[1].at(i))),
         softmax(1024),
         softmax(77),

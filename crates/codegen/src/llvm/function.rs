@@ -29,6 +29,8 @@ pub(crate) struct FunctionText<'m> {
     pub module: &'m mut ModuleText,
     /// Whether the processor converts half-precision numbers itself.
     pub native_f16: bool,
+    /// Whether the processor adds to a product without rounding it first.
+    pub native_fma: bool,
     /// Whether a product and a sum may become one operation.
     pub contract: bool,
     stack_slots: String,
@@ -50,7 +52,21 @@ impl<'m> FunctionText<'m> {
         let (stack_slots, regions) = (String::new(), Vec::new());
         let shared = HashMap::new();
         let (values, labels, current, ended, contract) = (0, 1, Label(0), false, true);
-        Self { module, native_f16, contract, stack_slots, shared, regions, values, labels, current, ended, scope: None }
+        let native_fma = false;
+        Self {
+            module,
+            native_f16,
+            native_fma,
+            contract,
+            stack_slots,
+            shared,
+            regions,
+            values,
+            labels,
+            current,
+            ended,
+            scope: None,
+        }
     }
 
     /// The whole function behind its `define …` line.

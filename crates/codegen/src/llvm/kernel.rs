@@ -48,6 +48,7 @@ pub(crate) struct Kernel {
     /// Lists for the accesses of each buffer, by its data variable: its own alias scope and the scopes of all others.
     aliasing: HashMap<Ref<Var>, (Metadata, Metadata)>,
     pub native_f16: bool,
+    native_fma: bool,
     /// Whether the processor has scalable vectors.
     pub scalable: bool,
     /// For which machine, in errors.
@@ -81,10 +82,10 @@ impl Kernel {
             let lists = (text.metadata(&format!("!{{{own}}}")), text.metadata(&format!("!{{{others}}}")));
             aliasing.insert(var.clone(), lists);
         }
-        let native_f16 = native.has_f16_conversion();
+        let (native_f16, native_fma) = (native.has_f16_conversion(), native.has_fused_multiply_add());
         let contract = func.attrs.bool(SEPARATE_ROUNDING) != Some(true);
         let scalable = native.has_scalable_vectors();
-        Self { name, aliasing, native_f16, scalable, triple: native.triple.clone(), contract }
+        Self { name, aliasing, native_f16, native_fma, scalable, triple: native.triple.clone(), contract }
     }
 
     /// What follows a load or store instruction of the buffer.
@@ -117,6 +118,7 @@ impl<'m, 'k> Body<'m, 'k> {
     pub fn new(kernel: &'k Kernel, module: &'m mut ModuleText) -> Self {
         let mut f = FunctionText::new(module, kernel.native_f16);
         f.contract = kernel.contract;
+        f.native_fma = kernel.native_fma;
         Self {
             f,
             kernel,

@@ -256,11 +256,21 @@ impl Val {
         if ty.is_vector() { Val::new(ty, format!("splat ({} {literal})", ty.element())) } else { Val::new(ty, literal) }
     }
 
-    /// The text without a type, and whether it is a literal.
+    /// The number in every lane, if it is an integer's literal.
     pub fn as_int_literal(&self) -> Option<i64> {
+        self.literal().parse().ok()
+    }
+
+    /// The number in every lane, if it is the literal of a float of 32 or 64 bits.
+    pub fn as_float_literal(&self) -> Option<f64> {
+        let bits = self.literal().strip_prefix("0x").filter(|_| matches!(self.ty.kind, Kind::F32 | Kind::F64))?;
+        u64::from_str_radix(bits, 16).ok().map(f64::from_bits)
+    }
+
+    /// The text without a type.
+    fn literal(&self) -> &str {
         let text = self.text.strip_prefix("splat (").and_then(|rest| rest.strip_suffix(')'));
-        let literal = text.and_then(|typed| typed.rsplit(' ').next()).unwrap_or(&self.text);
-        literal.parse().ok()
+        text.and_then(|typed| typed.rsplit(' ').next()).unwrap_or(&self.text)
     }
 }
 
@@ -290,5 +300,7 @@ mod tests {
         assert_eq!(Val::float(Ty::F32, 0.1).to_string(), "float 0x3FB99999A0000000");
         assert_eq!(Val::int(Ty::I64.with_lanes(2), 7).as_int_literal(), Some(7));
         assert_eq!(Val::new(Ty::I64, "%v7").as_int_literal(), None);
+        assert_eq!(Val::float(Ty::F32.with_lanes(8), -0.5).as_float_literal(), Some(-0.5));
+        assert_eq!(Val::new(Ty::F32, "%v7").as_float_literal(), None);
     }
 }

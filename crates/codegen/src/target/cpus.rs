@@ -99,7 +99,10 @@ pub(super) const X86_64_WITH_F16C: &[&str] = &[
     "sapphirerapids",
 ];
 
-/// Processors of x86-64 that do not.
+/// Those of them that do not add to a product without rounding it first.
+pub(super) const X86_64_WITH_F16C_ALONE: &[&str] = &["btver2", "core-avx-i", "core_3rd_gen_avx", "ivybridge"];
+
+/// Processors of x86-64 that do not convert them.
 pub(super) const X86_64_WITHOUT_F16C: &[&str] = &[
     "amdfam10",
     "athlon-fx",

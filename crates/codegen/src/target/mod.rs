@@ -84,6 +84,24 @@ impl NativeTarget {
         said.unwrap_or_else(|| cpus::X86_64_WITH_F16C.contains(&self.cpu.as_str()))
     }
 
+    /// Whether the processor adds to a product without rounding it first. A processor that does may be denied, where only
+    /// features of others say it.
+    pub(crate) fn has_fused_multiply_add(&self) -> bool {
+        match self.architecture {
+            Architecture::Aarch64 => return true,
+            Architecture::Wasm32 => return false,
+            Architecture::X86_64 => {}
+        }
+        let said = self.features.split(',').rev().find_map(|feature| match feature {
+            "+fma" => Some(true),
+            "-fma" | "-avx" => Some(false),
+            _ => None,
+        });
+        let cpu = self.cpu.as_str();
+        let known = || cpus::X86_64_WITH_F16C.contains(&cpu) && !cpus::X86_64_WITH_F16C_ALONE.contains(&cpu);
+        said.unwrap_or_else(known)
+    }
+
     /// LLVM's object for the target.
     pub(crate) fn machine(&self) -> Result<TargetMachine, CodegenError> {
         initialize();
@@ -209,6 +227,17 @@ mod tests {
         assert!(has("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell"));
         assert!(!has("llvm -mtriple=x86_64-linux-gnu -mcpu=nehalem"));
         assert!(!has("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell -mattr=-f16c"));
+        assert!(has("llvm -mtriple=aarch64-linux-gnu"));
+    }
+
+    #[test]
+    fn fused_operations_follow_processor_and_features() {
+        let has = |text: &str| resolve(text).unwrap().has_fused_multiply_add();
+        assert!(has("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3"));
+        assert!(!has("llvm -mtriple=x86_64-linux-gnu -mcpu=ivybridge"));
+        assert!(!has("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64"));
+        assert!(has("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64 -mattr=+avx2,+fma"));
+        assert!(!has("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell -mattr=-avx"));
         assert!(has("llvm -mtriple=aarch64-linux-gnu"));
     }
 }

@@ -1,9 +1,9 @@
 //! The exponential function and what is made of it.
 
-use super::{FunctionText, Kind, Ty, Val};
+use super::{FunctionText, Kind, Val};
 
 /// Minimax coefficients of `(e^r - 1 - r) / r^2` on `[-ln 2 / 2, ln 2 / 2]`, weighted by `r^2 / e^r`: 3.1e-9 of the result.
-const EXP: [f64; 5] = [
+pub(super) const EXP: [f64; 5] = [
     1.381_459_859_164_619_7e-3,
     8.368_716_966_511_758e-3,
     4.166_838_805_282_305e-2,
@@ -11,12 +11,32 @@ const EXP: [f64; 5] = [
     4.999_999_344_774_539_4e-1,
 ];
 
+/// Minimax coefficients of `(2^r - 1) / r` on `[-½, ½]`, weighted so that `2^r - 1` is wrong by 1.3e-8 of itself at most.
+const EXP2_LESS_ONE: [f64; 6] = [
+    1.538_208_598_503_843e-4,
+    1.338_738_366_030_156_6e-3,
+    9.618_311_189_115_047e-3,
+    5.550_367_385_149_002e-2,
+    2.402_264_922_857_284_5e-1,
+    6.931_471_824_645_996e-1,
+];
+
+/// Minimax coefficients of `(e^r - 1) / r` on `[-ln 2 / 2, ln 2 / 2]`, weighted so that `e^r - 1` is wrong by 1.4e-8 of itself.
+const EXP_LESS_ONE: [f64; 6] = [
+    1.386_985_415_592_789_6e-3,
+    8.366_446_942_090_988e-3,
+    4.166_744_649_410_248e-2,
+    1.666_654_497_385_025e-1,
+    4.999_999_701_976_776e-1,
+    1.0,
+];
+
 /// ln 2 in two parts; the first has so few bits that its products with exponents are exact.
-const LN2_HIGH: f64 = 0.693_359_375;
-const LN2_LOW: f64 = -2.121_944_4e-4;
+pub(super) const LN2_HIGH: f64 = 0.693_359_375;
+pub(super) const LN2_LOW: f64 = -2.121_944_4e-4;
 
 /// The exponent of one, as floats store it.
-const BIAS: i64 = 127;
+pub(super) const BIAS: i64 = 127;
 /// How far results below one are lifted before they are rounded: the smallest subnormal number becomes a normal one.
 const LIFT: i64 = 25;
 /// What is added to exponents, so that shifted they are a power of two near the middle.
@@ -27,7 +47,7 @@ impl FunctionText<'_> {
     pub fn exp(&mut self, x: &Val) -> Val {
         let bounded = self.clamp(x, -104.0, 89.0);
         let (fraction, exponent) = self.exp_parts(&bounded, LIFTED);
-        self.scale(&fraction, &exponent, &bounded)
+        self.scale(&fraction, &exponent)
     }
 
     /// e^x in single precision for `x <= 0` (NaN stays NaN), zero below the least normal number.
@@ -51,11 +71,28 @@ impl FunctionText<'_> {
     /// 2^x in single precision.
     pub fn exp2(&mut self, x: &Val) -> Val {
         let bounded = self.clamp(x, -151.0, 129.0);
-        let (n, bits) = self.nearest_bits(&bounded, 1.0, LIFTED);
+        let (n, bits) = self.nearest_exponent(&bounded);
         let remainder = self.op("fsub", &bounded, &n);
-        let remainder = self.fmul(&remainder, &Val::float(x.ty, std::f64::consts::LN_2));
-        let fraction = self.exp_fraction(&remainder);
-        self.scale(&fraction, &bits, &bounded)
+        let fraction = self.exp2_fraction(&remainder);
+        self.scale(&fraction, &bits)
+    }
+
+    /// e^x - 1 in single precision: with `x = n ln 2 + r`, `2^n (e^r - 1) + (2^n - 1)`, of which nothing is lost near zero.
+    pub fn expm1(&mut self, x: &Val) -> Val {
+        let bounded = self.clamp(x, -18.0, 89.0);
+        // Half of the result, since 2^128 is none of the numbers.
+        let (n, exponent) = self.nearest_bits(&bounded, std::f64::consts::LOG2_E, BIAS - 1);
+        let r = self.fmuladd(&n, &Val::float(x.ty, -LN2_HIGH), &bounded);
+        let r = self.fmuladd(&n, &Val::float(x.ty, -LN2_LOW), &r);
+        let less_one = self.polynomial(&r, &EXP_LESS_ONE);
+        let less_one = self.fmul(&less_one, &r);
+        let power = self.power_of_two(&exponent);
+        let power = self.bitcast(&power, x.ty);
+        let power_less_half = self.fsub(&power, &Val::float(x.ty, 0.5));
+        let half = self.fmuladd(&less_one, &power, &power_less_half);
+        let result = self.fadd(&half, &half);
+        // Zero keeps its sign.
+        self.copysign(&result, x)
     }
 
     /// 10^x in single precision: `n` halvings of decades, the rest by the natural exponential.
@@ -69,7 +106,7 @@ impl FunctionText<'_> {
         let remainder = self.fmuladd(&n, &Val::float(x.ty, -LOW), &remainder);
         let remainder = self.fmul(&remainder, &Val::float(x.ty, std::f64::consts::LN_10));
         let fraction = self.exp_fraction(&remainder);
-        self.scale(&fraction, &bits, &bounded)
+        self.scale(&fraction, &bits)
     }
 
     /// `e^r` for `|r| <= ln 2 / 2`.
@@ -79,18 +116,36 @@ impl FunctionText<'_> {
         self.polynomial(r, &coefficients)
     }
 
-    /// `fraction * 2^n` for `-151 <= n <= 129`, where the last bits of an integer have `n +` [`LIFTED`], and `x` has `n`'s
-    /// sign.
+    /// The integer nearest to `x`, and its bits as [`scale`](Self::scale) wants them.
+    pub(super) fn nearest_exponent(&mut self, x: &Val) -> (Val, Val) {
+        self.nearest_bits(x, 1.0, LIFTED)
+    }
+
+    /// `2^r` for `|r| <= ½`.
+    pub(super) fn exp2_fraction(&mut self, r: &Val) -> Val {
+        let mut coefficients = [1.0; EXP2_LESS_ONE.len() + 1];
+        coefficients[..EXP2_LESS_ONE.len()].copy_from_slice(&EXP2_LESS_ONE);
+        self.polynomial(r, &coefficients)
+    }
+
+    /// `2^r - 1` for `|r| <= ½`.
+    pub(super) fn exp2_less_one(&mut self, r: &Val) -> Val {
+        let quotient = self.polynomial(r, &EXP2_LESS_ONE);
+        self.fmul(&quotient, r)
+    }
+
+    /// `fraction * 2^n` for `-151 <= n <= 129`, where the last bits of an integer have `n +` [`LIFTED`].
     ///
-    /// One power of two cannot reach from the subnormal numbers to infinity. A second one, known but for the sign, brings
-    /// the first into the middle, and rounds or overflows only once. Which second one is a matter of integer arithmetic,
-    /// which more units do than choose between vectors.
-    fn scale(&mut self, fraction: &Val, exponent: &Val, x: &Val) -> Val {
+    /// One power of two cannot reach from the subnormal numbers to infinity. A second one brings the first into the middle
+    /// where it would have no exponent, and rounds or overflows only once. Whether it does is a matter of integer
+    /// arithmetic, which more units do than choose between vectors.
+    pub(super) fn scale(&mut self, fraction: &Val, exponent: &Val) -> Val {
         let ints = exponent.ty;
         let power = self.power_of_two(exponent);
-        let bits = self.bitcast(x, ints);
-        let negative = self.op("ashr", &bits, &Val::int(ints, 31));
-        let lift = self.op("and", &negative, &Val::int(ints, (LIFT + 1) << 23));
+        // A few more, since the product with a fraction below one must not be subnormal either.
+        let below = self.op("sub", &power, &Val::int(ints, 8 << 23));
+        let missing = self.op("ashr", &below, &Val::int(ints, 31));
+        let lift = self.op("and", &missing, &Val::int(ints, (LIFT + 1) << 23));
         let power = self.op("add", &power, &lift);
         let power = self.bitcast(&power, fraction.ty);
         let rest = self.op("sub", &Val::int(ints, (BIAS + 1) << 23), &lift);
@@ -100,36 +155,8 @@ impl FunctionText<'_> {
     }
 
     /// The bits of `2^(n - 127)`, from `n` in the last bits of an integer.
-    fn power_of_two(&mut self, n: &Val) -> Val {
+    pub(super) fn power_of_two(&mut self, n: &Val) -> Val {
         self.op("shl", n, &Val::int(n.ty, 23))
-    }
-
-    /// The hyperbolic tangent in single precision: `d / (d + 2)`, `d = e^(2|x|) - 1`.
-    ///
-    /// With `2|x| = n ln 2 + 2r`, `d` is `2^n (e^(2r) - 1) + (2^n - 1)`, of which nothing is lost for small arguments: there
-    /// `n` is zero.
-    pub fn tanh(&mut self, x: &Val) -> Val {
-        let magnitude = self.fabs(x);
-        // From here on the result is one.
-        let bounded = self.at_most(&magnitude, 10.0);
-        let (n, exponent) = self.nearest_bits(&bounded, 2.0 * std::f64::consts::LOG2_E, BIAS);
-        let r = self.fmuladd(&n, &Val::float(x.ty, -LN2_HIGH / 2.0), &bounded);
-        let r = self.fmuladd(&n, &Val::float(x.ty, -LN2_LOW / 2.0), &r);
-        let mut coefficients = [2.0; EXP.len() + 1];
-        let mut scale = 2.0;
-        for (coefficient, exp) in coefficients[..EXP.len()].iter_mut().zip(EXP).rev() {
-            scale *= 2.0;
-            *coefficient = exp * scale;
-        }
-        let less_one = self.polynomial(&r, &coefficients);
-        let less_one = self.fmul(&less_one, &r);
-        let power = self.power_of_two(&exponent);
-        let power = self.bitcast(&power, x.ty);
-        let power_less_one = self.fsub(&power, &Val::float(x.ty, 1.0));
-        let difference = self.fmuladd(&less_one, &power, &power_less_one);
-        let sum = self.fadd(&difference, &Val::float(x.ty, 2.0));
-        let quotient = self.fdiv(&difference, &sum);
-        self.copysign(&quotient, x)
     }
 
     /// `1 / (1 + e^-x)`, in single precision by our exponential and in double by the library's.
@@ -149,24 +176,5 @@ impl FunctionText<'_> {
             self.fmuladd(&half, &Val::float(x.ty, 2.0), &one)
         };
         self.fdiv(&one, &sum)
-    }
-
-    /// `2^x` in double precision for `|x| <= 1000`, to about ten decimal places: what [`super::power`] needs.
-    pub(super) fn exp2_double(&mut self, x: &Val) -> Val {
-        let (n, exponent) = self.nearest(x, 1.0);
-        let remainder = self.op("fsub", x, &n);
-        let remainder = self.fmul(&remainder, &Val::float(x.ty, std::f64::consts::LN_2));
-        let mut coefficients = [0.0; 11];
-        let mut factorial = 1.0;
-        for (power, coefficient) in coefficients.iter_mut().rev().enumerate() {
-            factorial *= (power as f64).max(1.0);
-            *coefficient = 1.0 / factorial;
-        }
-        let fraction = self.polynomial(&remainder, &coefficients);
-        let longs = x.ty.with_kind(Ty::I64);
-        let biased = self.op("add", &exponent, &Val::int(longs, 1023));
-        let bits = self.op("shl", &biased, &Val::int(longs, 52));
-        let factor = self.bitcast(&bits, x.ty);
-        self.fmul(&fraction, &factor)
     }
 }

@@ -1,25 +1,29 @@
 //! Logarithms in single precision.
 
-use super::{FunctionText, Ty, Val};
+use super::{
+    FunctionText, Ty, Val,
+    exp::{BIAS, LN2_HIGH, LN2_LOW},
+};
 
-/// Cephes' minimax coefficients of `(ln(1 + f) - f + f^2 / 2) / f^3` on `[√½ - 1, √2 - 1]`.
-const LOG: [f64; 9] = [
-    7.037_683_6e-2,
-    -1.151_461_03e-1,
-    1.167_699_87e-1,
-    -1.242_014_08e-1,
-    1.424_932_28e-1,
-    -1.666_805_77e-1,
-    2.000_071_5e-1,
-    -2.499_999_4e-1,
-    3.333_333_1e-1,
+/// Minimax coefficients of `(ln(1 + f) - f + f^2 / 2) / f^3` on `[√½ - 1, √2 - 1]`, weighted by `f^3 / ln(1 + f)`: 6e-9 of the
+/// logarithm.
+const LOG: [f64; 8] = [
+    -7.636_399_567_127_228e-2,
+    1.276_219_934_225_082_4e-1,
+    -1.315_961_331_129_074e-1,
+    1.420_158_147_811_889_6e-1,
+    -1.662_340_909_242_63e-1,
+    2.000_124_156_475_067e-1,
+    -2.500_081_956_386_566e-1,
+    3.333_333_134_651_184e-1,
 ];
 
 impl FunctionText<'_> {
     /// ln x.
     pub fn log(&mut self, x: &Val) -> Val {
-        // ln 2 in two parts, the first short.
-        self.scaled_log(x, 1.0, 0.693_359_375, -2.121_944_4e-4)
+        let (fraction, exponent) = self.split_at_sqrt_half(x);
+        let result = self.natural_log(&fraction, &exponent);
+        self.log_special_cases(x, &result)
     }
 
     /// log2 x; powers of two are exact.
@@ -32,50 +36,102 @@ impl FunctionText<'_> {
         self.scaled_log(x, std::f64::consts::LOG10_E, 0.300_781_25, 2.487_456_6e-4)
     }
 
+    /// ln (1 + x), accurate near zero, whose sign it keeps.
+    pub fn log1p(&mut self, x: &Val) -> Val {
+        let zero = Val::zero(x.ty);
+        let (sum, logarithm) = self.log_of_sum(x, None);
+        let is_zero = self.fcmp("oeq", &sum, &zero);
+        let result = self.select(&is_zero, &Val::float(x.ty, f64::NEG_INFINITY), &logarithm);
+        let invalid = self.fcmp("ult", &sum, &zero);
+        let result = self.select(&invalid, &Val::float(x.ty, f64::NAN), &result);
+        self.copysign(&result, x)
+    }
+
+    /// `1 + x` and its logarithm where it is positive (plus ln 2 for each of `doublings`), without the bits that this sum
+    /// loses.
+    ///
+    /// With `1 + x` rounded to `m 2^n`, what the rounding took is known exactly, and `m - 1` has room for it.
+    pub(super) fn log_of_sum(&mut self, x: &Val, doublings: Option<&Val>) -> (Val, Val) {
+        let ints = x.ty.with_kind(Ty::I32);
+        let one = Val::float(x.ty, 1.0);
+        let sum = self.op("fadd", x, &one);
+        let kept = self.op("fsub", &sum, &one);
+        let lost = self.op("fsub", x, &kept);
+        let (fraction, exponent) = self.mantissa_less_one(&sum);
+        let exponent = self.op("add", &exponent, &Val::int(ints, -BIAS));
+        let inverse = self.op("sub", &Val::int(ints, BIAS), &exponent);
+        let inverse = self.op("shl", &inverse, &Val::int(ints, 23));
+        // Sums so large that the inverse of their power has no exponent have lost nothing.
+        let inverse = self.intrinsic("smax", ints, ints, &[&inverse, &Val::zero(ints)]);
+        let inverse = self.bitcast(&inverse, x.ty);
+        let fraction = self.fmuladd(&lost, &inverse, &fraction);
+        let mut exponent = self.convert(&exponent, x.ty);
+        if let Some(doublings) = doublings {
+            exponent = self.fadd(&exponent, doublings);
+        }
+        let logarithm = self.natural_log(&fraction, &exponent);
+        let infinity = Val::float(x.ty, f64::INFINITY);
+        let is_infinite = self.fcmp("oeq", &sum, &infinity);
+        let logarithm = self.select(&is_infinite, &infinity, &logarithm);
+        (sum, logarithm)
+    }
+
+    /// `ln(1 + fraction) + exponent * ln 2`, for fractions in `[√½ - 1, √2 - 1]`.
+    fn natural_log(&mut self, fraction: &Val, exponent: &Val) -> Val {
+        let low = self.fmul(exponent, &Val::float(fraction.ty, LN2_LOW));
+        let tail = self.log_tail(fraction, &low);
+        let sum = self.fadd(fraction, &tail);
+        self.fmuladd(exponent, &Val::float(fraction.ty, LN2_HIGH), &sum)
+    }
+
+    /// `ln(1 + f) - f + low` for `f` in `[√½ - 1, √2 - 1]`.
+    fn log_tail(&mut self, f: &Val, low: &Val) -> Val {
+        let square = self.fmul(f, f);
+        let cube = self.fmul(&square, f);
+        let polynomial = self.wide_polynomial(f, &LOG);
+        let rest = self.fmuladd(&square, &Val::float(f.ty, -0.5), low);
+        self.fmuladd(&polynomial, &cube, &rest)
+    }
+
     /// `scale * ln m + n * (high + low)` for `x = m 2^n`.
     fn scaled_log(&mut self, x: &Val, scale: f64, high: f64, low: f64) -> Val {
         let (fraction, exponent) = self.split_at_sqrt_half(x);
-        let square = self.fmul(&fraction, &fraction);
-        let cube = self.fmul(&square, &fraction);
-        let tail = self.polynomial(&fraction, &LOG);
-        let tail = self.fmul(&tail, &cube);
-        let tail = self.fmuladd(&square, &Val::float(x.ty, -0.5), &tail);
-        let result = if scale == 1.0 {
-            let tail = self.fmuladd(&exponent, &Val::float(x.ty, low), &tail);
-            let sum = self.fadd(&fraction, &tail);
-            self.fmuladd(&exponent, &Val::float(x.ty, high), &sum)
-        } else {
-            // The scale in two parts as well, since the leading term must keep all its bits.
-            let (scale_high, scale_low) = split_short(scale);
-            let sum = self.fadd(&fraction, &tail);
-            let small = self.fmul(&sum, &Val::float(x.ty, scale_low));
-            let small = self.fmuladd(&tail, &Val::float(x.ty, scale_high), &small);
-            let small = self.fmuladd(&exponent, &Val::float(x.ty, low), &small);
-            let small = self.fmuladd(&fraction, &Val::float(x.ty, scale_high), &small);
-            self.fmuladd(&exponent, &Val::float(x.ty, high), &small)
-        };
+        let tail = self.log_tail(&fraction, &Val::zero(x.ty));
+        // The scale in two parts as well, since the leading term must keep all its bits.
+        let (scale_high, scale_low) = split_short(scale);
+        let sum = self.fadd(&fraction, &tail);
+        let small = self.fmul(&sum, &Val::float(x.ty, scale_low));
+        let small = self.fmuladd(&tail, &Val::float(x.ty, scale_high), &small);
+        let small = self.fmuladd(&exponent, &Val::float(x.ty, low), &small);
+        let small = self.fmuladd(&fraction, &Val::float(x.ty, scale_high), &small);
+        let result = self.fmuladd(&exponent, &Val::float(x.ty, high), &small);
         self.log_special_cases(x, &result)
     }
 
     /// `m - 1` and `n` as floats, where `x = m 2^n` and `m` in `[√½, √2)`.
-    fn split_at_sqrt_half(&mut self, x: &Val) -> (Val, Val) {
-        const SQRT_HALF: i64 = 0x3f35_04f3;
-        const ONE: i64 = 0x3f80_0000;
+    pub(super) fn split_at_sqrt_half(&mut self, x: &Val) -> (Val, Val) {
         let ints = x.ty.with_kind(Ty::I32);
         let is_subnormal = self.fcmp("olt", x, &Val::float(x.ty, f64::from(f32::MIN_POSITIVE)));
         let scaled = self.fmul(x, &Val::float(x.ty, 2f64.powi(23)));
         let normal = self.select(&is_subnormal, &scaled, x);
-        let correction = self.select(&is_subnormal, &Val::int(ints, -127 - 23), &Val::int(ints, -127));
-        let bits = self.bitcast(&normal, ints);
+        let correction = self.select(&is_subnormal, &Val::int(ints, -BIAS - 23), &Val::int(ints, -BIAS));
+        let (fraction, exponent) = self.mantissa_less_one(&normal);
+        let exponent = self.op("add", &exponent, &correction);
+        (fraction, self.convert(&exponent, x.ty))
+    }
+
+    /// `m - 1`, and `n +` [`BIAS`] as an integer, for a normal number `m 2^n` with `m` in `[√½, √2)`.
+    fn mantissa_less_one(&mut self, x: &Val) -> (Val, Val) {
+        const SQRT_HALF: i64 = 0x3f35_04f3;
+        const ONE: i64 = 0x3f80_0000;
+        let ints = x.ty.with_kind(Ty::I32);
+        let bits = self.bitcast(x, ints);
         let shifted = self.op("add", &bits, &Val::int(ints, ONE - SQRT_HALF));
         let exponent = self.op("lshr", &shifted, &Val::int(ints, 23));
-        let exponent = self.op("add", &exponent, &correction);
-        let exponent = self.convert(&exponent, x.ty);
         let mantissa = self.op("and", &shifted, &Val::int(ints, 0x007f_ffff));
         let mantissa = self.op("add", &mantissa, &Val::int(ints, SQRT_HALF));
         let mantissa = self.bitcast(&mantissa, x.ty);
-        let fraction = self.op("fsub", &mantissa, &Val::float(x.ty, 1.0));
-        (fraction, exponent)
+        (self.op("fsub", &mantissa, &Val::float(x.ty, 1.0)), exponent)
     }
 
     /// NaN below zero and for NaN, minus infinity at zero, infinity at infinity.
@@ -88,33 +144,6 @@ impl FunctionText<'_> {
         let result = self.select(&is_infinite, &infinity, &result);
         let invalid = self.fcmp("ult", x, &zero);
         self.select(&invalid, &Val::float(x.ty, f64::NAN), &result)
-    }
-
-    /// log2 of a positive normal number in double precision, to about eleven decimal places: what [`super::power`] needs.
-    pub(super) fn log2_double(&mut self, x: &Val) -> Val {
-        const SQRT_HALF: i64 = 0x3fe6_a09e_667f_3bcd;
-        const ONE: i64 = 0x3ff0_0000_0000_0000;
-        let longs = x.ty.with_kind(Ty::I64);
-        let bits = self.bitcast(x, longs);
-        let shifted = self.op("add", &bits, &Val::int(longs, ONE - SQRT_HALF));
-        let mantissa = self.op("and", &shifted, &Val::int(longs, 0x000f_ffff_ffff_ffff));
-        let mantissa = self.op("add", &mantissa, &Val::int(longs, SQRT_HALF));
-        let mantissa = self.bitcast(&mantissa, x.ty);
-        // The exponent becomes a float through the bits of 2^52, since few processors convert 64-bit integers.
-        let exponent = self.op("lshr", &shifted, &Val::int(longs, 52));
-        let exponent = self.op("or", &exponent, &Val::int(longs, 2f64.powi(52).to_bits() as i64));
-        let exponent = self.bitcast(&exponent, x.ty);
-        let exponent = self.op("fsub", &exponent, &Val::float(x.ty, 2f64.powi(52) + 1023.0));
-        // ln m = 2 artanh s, s = (m - 1) / (m + 1), |s| <= 0.172.
-        let one = Val::float(x.ty, 1.0);
-        let numerator = self.fsub(&mantissa, &one);
-        let denominator = self.fadd(&mantissa, &one);
-        let s = self.fdiv(&numerator, &denominator);
-        let square = self.fmul(&s, &s);
-        let coefficients: Vec<f64> =
-            (0..9).rev().map(|k| 2.0 * std::f64::consts::LOG2_E / f64::from(2 * k + 1)).collect();
-        let series = self.polynomial(&square, &coefficients);
-        self.fmuladd(&series, &s, &exponent)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Mathematical functions, mostly as straight-line vector code.
 //!
-//! Single precision is computed here, in registers, without a call and without a branch (sine and cosine have one for huge
-//! arguments), because a call to the math library would cost eight scalar calls for one vector. Double precision is left
+//! Single precision is computed here, in registers, without a call and without a branch (powers and
+//! circular functions have one, for arguments that are rare), because a call to the math library would cost eight scalar calls for one vector. Double precision is left
 //! to the math library, half precision is computed in single.
 //!
 //! Largest errors over all finite arguments, in units of the last place, as the tests hold them:
@@ -9,13 +9,19 @@
 //! | function | ulp | method |
 //! | --- | --- | --- |
 //! | exp, exp_nonpositive, exp2, exp10 | 2 | `2^n * p(r)`, Cody-Waite reduction, minimax polynomial of degree 6 |
-//! | log, log2, log10 | 3 | `n ln 2 + p(m - 1)`, `m` in `[√½, √2)`, Cephes' polynomial |
+//! | expm1 | 2 | the same in parts that lose nothing near zero |
+//! | log, log2, log10 | 3 | `n ln 2 + p(m - 1)`, `m` in `[√½, √2)`, minimax polynomial |
+//! | log1p | 2 | the same, with the bits that `1 + x` loses put back into `m - 1` |
+//! | sinh | 4 | addition theorem for `n ln 2 + r`, minimax polynomials of both functions of `r` |
+//! | cosh | 3 | the same |
 //! | tanh | 3 | `d / (d + 2)`, `d = exp(2x) - 1` in parts that lose nothing |
+//! | asinh, acosh, atanh | 2 | `log1p` of sums without cancellation |
 //! | sigmoid | 4 | `1 / (1 + exp(-x))` |
-//! | erf | 4 | odd polynomial below 1, `1 - exp(q(x))` above |
-//! | pow | 1 | in double precision: `exp2(y log2 x)` |
-//! | sin, cos | 2 | reduction in double precision, Cephes' polynomials; the math library above 10⁶ |
-//! | tan | 4 | quotient of both |
+//! | erf | 3 | `1 - 2^q(x)` in parts that lose nothing near zero |
+//! | pow | 1.5 | `exp2(y log2 x)`, the product and the large terms of the logarithm in double precision |
+//! | sin, cos | 2 | reduction by π, in three floats or in double precision; the math library above 10⁶ |
+//! | tan | 3 | reduction by π/2, minimax polynomial or its inverse |
+//! | asin, acos | 2 | minimax polynomial on `[-½, ½]`, from elsewhere by `√((1 - x) / 2)` |
 //! | atan | 3 | reduction to `[-0.42, 0.42]`, Cephes' polynomial |
 //! | rsqrt | 1.5 | division by the square root |
 //!
@@ -24,6 +30,9 @@
 
 mod erf;
 mod exp;
+mod hyperbolic;
+mod inverse_hyperbolic;
+mod inverse_trigonometry;
 mod log;
 mod power;
 mod table;
@@ -35,7 +44,7 @@ use super::{
 };
 
 /// Numbers whose last place is one.
-const MAGIC_F32: f32 = 12_582_912.0;
+const MAGIC_F32: f64 = 12_582_912.0;
 const MAGIC_F64: f64 = 6_755_399_441_055_744.0;
 
 impl FunctionText<'_> {
@@ -47,6 +56,29 @@ impl FunctionText<'_> {
             sum = self.fmuladd(&sum, x, &term);
         }
         sum
+    }
+
+    /// A polynomial by Estrin's scheme, highest coefficient first: neighbours are combined, then pairs, and so on.
+    ///
+    /// It takes a product or two more than Horner's, but waits three times where that waits seven times: a processor that
+    /// has only two or three iterations of such a loop in sight spends most of its time waiting. The leading terms are
+    /// rounded more often, so it is for what is small beside something else.
+    fn wide_polynomial(&mut self, x: &Val, coefficients: &[f64]) -> Val {
+        let mut terms: Vec<Val> = coefficients.iter().rev().map(|coefficient| Val::float(x.ty, *coefficient)).collect();
+        let mut power = x.clone();
+        while terms.len() > 1 {
+            terms = terms
+                .chunks(2)
+                .map(|pair| match pair {
+                    [low, high] => self.fmuladd(high, &power, low),
+                    _ => pair[0].clone(),
+                })
+                .collect();
+            if terms.len() > 1 {
+                power = self.fmul(&power, &power);
+            }
+        }
+        terms.pop().unwrap_or_else(|| Val::zero(x.ty))
     }
 
     fn fabs(&mut self, x: &Val) -> Val {
@@ -75,27 +107,42 @@ impl FunctionText<'_> {
         self.select(&above, &high, x)
     }
 
-    /// The integer nearest to `x * factor`, as a float and as an integer, for products far below the mantissa's range.
-    fn nearest(&mut self, x: &Val, factor: f64) -> (Val, Val) {
-        let (rounded, bits) = self.nearest_bits(x, factor, 0);
-        let magic = match x.ty.kind {
-            Kind::F64 => MAGIC_F64.to_bits() as i64,
-            _ => i64::from(MAGIC_F32.to_bits()),
-        };
-        let integer = self.op("sub", &bits, &Val::int(bits.ty, magic));
-        (rounded, integer)
-    }
-
-    /// As [`nearest`](Self::nearest), with something above the integer's last twenty bits, and a small number added to it:
-    /// adding a large number leaves the integer in the last bits of the sum.
+    /// The integer nearest to `x * factor`, for products far below the mantissa's range: as a float, and in the last twenty
+    /// bits of an integer, with a small number added to it. Adding a large number leaves the integer in the last bits of the
+    /// sum.
     fn nearest_bits(&mut self, x: &Val, factor: f64, bias: i64) -> (Val, Val) {
         let (magic, ints) = match x.ty.kind {
             Kind::F64 => (MAGIC_F64, x.ty.with_kind(Ty::I64)),
-            _ => (f64::from(MAGIC_F32), x.ty.with_kind(Ty::I32)),
+            _ => (MAGIC_F32, x.ty.with_kind(Ty::I32)),
         };
         let magic = Val::float(x.ty, magic + bias as f64);
         let sum = self.fmuladd(x, &Val::float(x.ty, factor), &magic);
         (self.op("fsub", &sum, &magic), self.bitcast(&sum, ints))
+    }
+
+    /// What `rare` computes if any lane is set, otherwise what `usual` does.
+    fn if_any(
+        &mut self,
+        lanes: &Val,
+        rare: impl FnOnce(&mut Self) -> Val,
+        usual: impl FnOnce(&mut Self) -> Val,
+    ) -> Val {
+        let any = match lanes.ty.is_vector() {
+            true => self.intrinsic("vector.reduce.or", lanes.ty, Ty::BOOL, &[lanes]),
+            false => lanes.clone(),
+        };
+        let (then, otherwise, done) = (self.label(), self.label(), self.label());
+        self.branch_if(&any, then, otherwise);
+        self.start(then);
+        let unusual = rare(self);
+        let from_rare = self.current();
+        self.branch(done);
+        self.start(otherwise);
+        let ordinary = usual(self);
+        let from_usual = self.current();
+        self.branch(done);
+        self.start(done);
+        self.phi(ordinary.ty, &[(unusual, from_rare), (ordinary, from_usual)])
     }
 
     /// Calls a scalar function of the C library for every lane.

@@ -13,8 +13,6 @@ enum Method {
     Inline(Unary, &'static str),
     /// By our code in every precision.
     Always(Unary),
-    /// By the math library.
-    Library,
 }
 
 /// The functions of one argument, by the intrinsic's name without prefix.
@@ -23,14 +21,23 @@ const UNARY: &[(&str, Method)] = &[
     ("exp_nonpositive", Method::Inline(|f, x| f.exp_nonpositive(x), "exp")),
     ("exp2", Method::Inline(|f, x| f.exp2(x), "exp2")),
     ("exp10", Method::Inline(|f, x| f.exp10(x), "exp10")),
+    ("expm1", Method::Inline(|f, x| f.expm1(x), "expm1")),
     ("log", Method::Inline(|f, x| f.log(x), "log")),
     ("log2", Method::Inline(|f, x| f.log2(x), "log2")),
     ("log10", Method::Inline(|f, x| f.log10(x), "log10")),
+    ("log1p", Method::Inline(|f, x| f.log1p(x), "log1p")),
+    ("sinh", Method::Inline(|f, x| f.sinh(x), "sinh")),
+    ("cosh", Method::Inline(|f, x| f.cosh(x), "cosh")),
     ("tanh", Method::Inline(|f, x| f.tanh(x), "tanh")),
+    ("asinh", Method::Inline(|f, x| f.asinh(x), "asinh")),
+    ("acosh", Method::Inline(|f, x| f.acosh(x), "acosh")),
+    ("atanh", Method::Inline(|f, x| f.atanh(x), "atanh")),
     ("erf", Method::Inline(|f, x| f.erf(x), "erf")),
     ("sin", Method::Inline(|f, x| f.sin(x), "sin")),
     ("cos", Method::Inline(|f, x| f.cos(x), "cos")),
     ("tan", Method::Inline(|f, x| f.tan(x), "tan")),
+    ("asin", Method::Inline(|f, x| f.asin(x), "asin")),
+    ("acos", Method::Inline(|f, x| f.acos(x), "acos")),
     ("atan", Method::Inline(|f, x| f.atan(x), "atan")),
     ("sigmoid", Method::Always(|f, x| f.sigmoid(x))),
     ("rsqrt", Method::Always(reciprocal_root)),
@@ -41,15 +48,6 @@ const UNARY: &[(&str, Method)] = &[
     ("round", Method::Instruction("nearbyint")),
     ("nearbyint", Method::Instruction("nearbyint")),
     ("fabs", Method::Instruction("fabs")),
-    ("log1p", Method::Library),
-    ("expm1", Method::Library),
-    ("sinh", Method::Library),
-    ("cosh", Method::Library),
-    ("asin", Method::Library),
-    ("acos", Method::Library),
-    ("asinh", Method::Library),
-    ("acosh", Method::Library),
-    ("atanh", Method::Library),
 ];
 
 /// The functions of two arguments that the math library computes, by intrinsic and C name.
@@ -95,7 +93,6 @@ impl FunctionText<'_> {
             Method::Inline(code, _) if x.ty.kind == Kind::F32 => code(self, x),
             Method::Inline(_, library) => self.library_call(library, &[x]),
             Method::Always(code) => code(self, x),
-            Method::Library => self.library_call(name, &[x]),
         })
     }
 

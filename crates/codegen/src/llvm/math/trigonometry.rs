@@ -1,13 +1,26 @@
-//! Sine, cosine, tangent and arctangent in single precision.
+//! Sine, cosine and tangent in single precision.
 
 use super::{FunctionText, Ty, Val};
 
-/// Cephes' minimax coefficients on `[-π/4, π/4]`, in `r^2`: of `(sin r - r) / r^3` and `(cos r - 1 + r^2 / 2) / r^4`.
-const SIN: [f64; 3] = [-1.951_529_6e-4, 8.332_161e-3, -1.666_665_5e-1];
-const COS: [f64; 3] = [2.443_315_7e-5, -1.388_731_6e-3, 4.166_664_6e-2];
+// Both are fitted beyond half of a turn, since counting many turns in single precision may be off by as much.
 
-/// Cephes' minimax coefficients of `(atan r - r) / r^3` in `r^2` on `[-tan π/8, tan π/8]`.
-const ATAN: [f64; 4] = [8.053_744_5e-2, -1.387_768_6e-1, 1.997_771_1e-1, -3.333_295e-1];
+/// Minimax coefficients of `(sin r - r) / r^3` in `r^2`, for `|r| <= 1.63`: 9e-9 of the sine.
+const SIN: [f64; 4] =
+    [2.593_130_375_316_832_2e-6, -1.980_396_045_837_551_4e-4, 8.332_991_041_243_076e-3, -1.666_665_673_255_920_4e-1];
+
+/// Minimax coefficients of `(tan r - r) / r^3` in `r^2`, for `|r| <= 0.88`: 1.1e-8 of the tangent.
+const TAN: [f64; 7] = [
+    6.051_865_871_995_687_5e-3,
+    -3.659_956_390_038_132_7e-3,
+    1.410_774_327_814_579e-2,
+    1.988_334_581_255_913e-2,
+    5.436_049_401_760_101e-2,
+    1.332_971_900_701_522_8e-1,
+    3.333_344_459_533_691_4e-1,
+];
+
+/// π/2 in three floats of 24 bits each, for operations that round once.
+const HALF_PI: [f64; 3] = [1.570_796_370_506_286_6, -4.371_138_828_673_793e-8, -1.715_124_510_005_881_9e-15];
 
 /// π/2 in two parts of double precision; products of the first with integers below 2^20 are exact.
 const HALF_PI_HIGH: f64 = 1.570_796_326_734_125_6;
@@ -17,109 +30,79 @@ const HALF_PI_LOW: f64 = 6.077_100_506_506_192e-11;
 const HUGE: f64 = 1.0e6;
 
 impl FunctionText<'_> {
-    /// sin x.
+    /// sin x: with `x = n π + r`, sin r with the sign that `n` has as a power of minus one.
     pub fn sin(&mut self, x: &Val) -> Val {
         self.unless_huge("sin", x, |this| {
-            let (sine, cosine, quadrant) = this.quarter_turn(x);
-            this.rotate(&sine, &cosine, &quadrant, 0)
+            let (turns, bits) = this.nearest_bits(x, std::f64::consts::FRAC_1_PI, 0);
+            this.signed_sine(x, &turns, &bits)
         })
     }
 
-    /// cos x.
+    /// cos x: with `x = (n + ½) π + r`, sin r with the sign that `n + 1` has as a power of minus one.
     pub fn cos(&mut self, x: &Val) -> Val {
         self.unless_huge("cos", x, |this| {
-            let (sine, cosine, quadrant) = this.quarter_turn(x);
-            this.rotate(&sine, &cosine, &quadrant, 1)
+            let shifted = this.fmuladd(x, &Val::float(x.ty, std::f64::consts::FRAC_1_PI), &Val::float(x.ty, -0.5));
+            let (turns, bits) = this.nearest_bits(&shifted, 1.0, 1);
+            let turns = this.op("fadd", &turns, &Val::float(x.ty, 0.5));
+            this.signed_sine(x, &turns, &bits)
         })
     }
 
-    /// tan x.
+    /// tan x: with `x = n π/2 + r`, tan r or its negated inverse.
     pub fn tan(&mut self, x: &Val) -> Val {
         self.unless_huge("tan", x, |this| {
-            let (sine, cosine, quadrant) = this.quarter_turn(x);
-            let bit = this.op("and", &quadrant, &Val::int(quadrant.ty, 1));
-            let swap = this.not_zero(&bit);
-            let negated = this.fneg(&cosine);
-            let numerator = this.select(&swap, &negated, &sine);
-            let denominator = this.select(&swap, &sine, &cosine);
+            let (turns, bits) = this.nearest_bits(x, std::f64::consts::FRAC_2_PI, 0);
+            let r = this.without_turns(x, &turns, 1.0);
+            let tangent = this.odd_polynomial(&r, &TAN);
+            let odd = this.op("and", &bits, &Val::int(bits.ty, 1));
+            let odd = this.not_zero(&odd);
+            let numerator = this.select(&odd, &Val::float(x.ty, -1.0), &tangent);
+            let denominator = this.select(&odd, &tangent, &Val::float(x.ty, 1.0));
             this.fdiv(&numerator, &denominator)
         })
     }
 
-    /// atan x: the argument is brought near zero by the tangents of π/4 and π/2.
-    pub fn atan(&mut self, x: &Val) -> Val {
-        let one = Val::float(x.ty, 1.0);
-        let magnitude = self.fabs(x);
-        let inverse = self.fdiv(&Val::float(x.ty, -1.0), &magnitude);
-        let numerator = self.fsub(&magnitude, &one);
-        let denominator = self.fadd(&magnitude, &one);
-        let rotated = self.fdiv(&numerator, &denominator);
-        let large = self.fcmp("ogt", &magnitude, &Val::float(x.ty, 2.414_213_562_373_095));
-        let middle = self.fcmp("ogt", &magnitude, &Val::float(x.ty, 0.414_213_562_373_095));
-        let reduced = self.select(&middle, &rotated, &magnitude);
-        let reduced = self.select(&large, &inverse, &reduced);
-        let base = self.select(&middle, &Val::float(x.ty, std::f64::consts::FRAC_PI_4), &Val::zero(x.ty));
-        let base = self.select(&large, &Val::float(x.ty, std::f64::consts::FRAC_PI_2), &base);
-        let square = self.fmul(&reduced, &reduced);
-        let tail = self.polynomial(&square, &ATAN);
-        let cube = self.fmul(&square, &reduced);
-        let small = self.fmuladd(&tail, &cube, &reduced);
-        let angle = self.fadd(&base, &small);
-        self.copysign(&angle, x)
+    /// The sine of `x - turns * π`, negated where `bits` is odd.
+    fn signed_sine(&mut self, x: &Val, turns: &Val, bits: &Val) -> Val {
+        let r = self.without_turns(x, turns, 2.0);
+        let sine = self.odd_polynomial(&r, &SIN);
+        let sign = self.op("shl", bits, &Val::int(bits.ty, 31));
+        let sine = self.bitcast(&sine, bits.ty);
+        let sine = self.op("xor", &sine, &sign);
+        self.bitcast(&sine, x.ty)
     }
 
-    /// sin and cos of `x` less its nearest quarter turns, and how many of these there are.
-    fn quarter_turn(&mut self, x: &Val) -> (Val, Val, Val) {
+    /// `x - turns * quarters * π/2`, where that is about one at most.
+    ///
+    /// What cancels is exact: in operations that round once the first difference has no more bits than a float, and double
+    /// precision has room for the product. Few bits of a float are left for `turns`, so there is no third way.
+    fn without_turns(&mut self, x: &Val, turns: &Val, quarters: f64) -> Val {
+        if self.native_fma {
+            return HALF_PI.iter().fold(x.clone(), |rest, part| {
+                let part = Val::float(x.ty, -part * quarters);
+                self.fmuladd(turns, &part, &rest)
+            });
+        }
         let doubles = x.ty.with_kind(Ty::F64);
         let wide = self.cast("fpext", x, doubles);
-        let (turns, quadrant) = self.nearest(&wide, std::f64::consts::FRAC_2_PI);
-        let rest = self.fmuladd(&turns, &Val::float(doubles, -HALF_PI_HIGH), &wide);
-        let rest = self.fmuladd(&turns, &Val::float(doubles, -HALF_PI_LOW), &rest);
-        let r = self.cast("fptrunc", &rest, x.ty);
-        let quadrant = self.cast("trunc", &quadrant, x.ty.with_kind(Ty::I32));
-        let square = self.fmul(&r, &r);
-        let tail = self.polynomial(&square, &SIN);
-        let cube = self.fmul(&square, &r);
-        let sine = self.fmuladd(&tail, &cube, &r);
-        let tail = self.polynomial(&square, &COS);
-        let fourth = self.fmul(&square, &square);
-        let head = self.fmuladd(&square, &Val::float(x.ty, -0.5), &Val::float(x.ty, 1.0));
-        let cosine = self.fmuladd(&tail, &fourth, &head);
-        (sine, cosine, quadrant)
+        let turns = self.cast("fpext", turns, doubles);
+        let rest = self.fmuladd(&turns, &Val::float(doubles, -HALF_PI_HIGH * quarters), &wide);
+        let rest = self.fmuladd(&turns, &Val::float(doubles, -HALF_PI_LOW * quarters), &rest);
+        self.cast("fptrunc", &rest, x.ty)
     }
 
-    /// The sine after `quadrant + ahead` quarter turns.
-    fn rotate(&mut self, sine: &Val, cosine: &Val, quadrant: &Val, ahead: i64) -> Val {
-        let ints = quadrant.ty;
-        let quadrant = self.op("add", quadrant, &Val::int(ints, ahead));
-        let odd = self.op("and", &quadrant, &Val::int(ints, 1));
-        let odd = self.not_zero(&odd);
-        let value = self.select(&odd, cosine, sine);
-        let sign = self.op("and", &quadrant, &Val::int(ints, 2));
-        let sign = self.op("shl", &sign, &Val::int(ints, 30));
-        let bits = self.bitcast(&value, ints);
-        let bits = self.op("xor", &bits, &sign);
-        self.bitcast(&bits, value.ty)
+    /// `r + r^3 p(r^2)`; zero keeps its sign.
+    fn odd_polynomial(&mut self, r: &Val, coefficients: &[f64]) -> Val {
+        let square = self.fmul(r, r);
+        let tail = self.polynomial(&square, coefficients);
+        let tail = self.fmul(&tail, &square);
+        self.fmuladd(&tail, r, r)
     }
 
     /// `near(x)`, or the math library where any lane is too large for our reduction.
     fn unless_huge(&mut self, name: &str, x: &Val, near: impl FnOnce(&mut Self) -> Val) -> Val {
         let magnitude = self.fabs(x);
-        let large = self.fcmp("ogt", &magnitude, &Val::float(x.ty, HUGE));
-        let finite = self.fcmp("olt", &magnitude, &Val::float(x.ty, f64::INFINITY));
-        let huge = self.op("and", &large, &finite);
-        let any = if x.ty.is_vector() { self.intrinsic("vector.reduce.or", huge.ty, Ty::BOOL, &[&huge]) } else { huge };
-        let (far, close, done) = (self.label(), self.label(), self.label());
-        self.branch_if(&any, far, close);
-        self.start(far);
-        let called = self.library_call(name, &[x]);
-        let from_far = self.current();
-        self.branch(done);
-        self.start(close);
-        let computed = near(self);
-        let from_close = self.current();
-        self.branch(done);
-        self.start(done);
-        self.phi(x.ty, &[(called, from_far), (computed, from_close)])
+        let huge = self.fcmp("ogt", &magnitude, &Val::float(x.ty, HUGE));
+        self.if_any(&huge, |this| this.library_call(name, &[x]), near)
     }
 }
