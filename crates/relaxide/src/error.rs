@@ -9,9 +9,17 @@ use relaxide_relax::CodegenError;
 /// An error of compilation, import or export.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The ONNX file cannot be read: the file is at fault.
+    /// The ONNX model cannot be read: its bytes are at fault.
     #[error(transparent)]
     Model(#[from] relaxide_onnx::ModelError),
+    /// The same, of a file.
+    #[error("{path}: {source}")]
+    ModelFile {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        source: relaxide_onnx::ModelError,
+    },
     /// The model asks for what the importer does not do, or contradicts itself.
     #[error(transparent)]
     Import(#[from] relaxide_onnx::ImportError),
@@ -73,7 +81,7 @@ impl Error {
     /// What kind of problem it is.
     pub fn code(&self) -> Code {
         match self {
-            Error::Model(_) => Code::Model,
+            Error::Model(_) | Error::ModelFile { .. } => Code::Model,
             Error::Import(_) => Code::Import,
             Error::Script(diagnostic) => diagnostic.code,
             Error::Target(_) => Code::Target,
@@ -107,7 +115,7 @@ impl Error {
             Error::Native(error) => error.help(),
             Error::Unknown { what, known, .. } => Some(format!("known {what}s: {}", known.join(", "))),
             Error::Input { help, .. } => Some(help.clone()),
-            Error::Model(relaxide_onnx::ModelError::TooLarge { .. }) => Some(WEIGHTS_BESIDE_HELP.into()),
+            Error::Model(error) | Error::ModelFile { source: error, .. } => model_help(error).map(Into::into),
             Error::Import(_) => Some(IMPORT_HELP.into()),
             Error::Kernel { .. } => Some(
                 "a kernel that the program holds as it is must be well-formed; of any other this is a defect of Relaxide: \
@@ -125,13 +133,30 @@ impl Error {
     /// The kind of exception that front ends raise.
     pub fn kind(&self) -> &'static str {
         match self {
-            Error::Model(_) | Error::Target(_) | Error::Unknown { .. } | Error::Input { .. } => "ValueError",
+            Error::Model(_)
+            | Error::ModelFile { .. }
+            | Error::Target(_)
+            | Error::Unknown { .. }
+            | Error::Input { .. } => "ValueError",
             Error::Import(_) => "NotImplementedError",
             Error::Script(_) => "SyntaxError",
             Error::Native(relaxide_codegen::CodegenError::Unknown { .. }) => "ValueError",
             Error::Io { .. } => "OSError",
             _ => "RuntimeError",
         }
+    }
+}
+
+/// What to try where a model cannot be read.
+fn model_help(error: &relaxide_onnx::ModelError) -> Option<&'static str> {
+    use relaxide_onnx::ModelError::{Decode, Empty, Frame, Io, Limit, TooLarge};
+    match error {
+        TooLarge { .. } => Some(WEIGHTS_BESIDE_HELP),
+        Frame { .. } | Decode { .. } | Empty { .. } => Some(
+            "check that it was downloaded or copied to its end, and is no pointer of Git LFS; Python's `onnx.checker.check_model` \
+             says whether ONNX can read it",
+        ),
+        Io { .. } | Limit { .. } => None,
     }
 }
 

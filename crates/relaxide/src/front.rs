@@ -4,7 +4,7 @@ use std::path::Path;
 
 use relaxide_ffi::Tensor;
 use relaxide_ir::IRModule;
-use relaxide_onnx::{ImportOptions, InputDim, InputNames, Model, Weights};
+use relaxide_onnx::{ImportOptions, InputDim, InputNames, Model, ModelError, Weights};
 
 use crate::{DimRange, DimSpec, Error, bound_dims};
 
@@ -53,7 +53,11 @@ impl OnnxOptions {
 
 /// Imports an ONNX file.
 pub fn import_onnx_file(path: &Path, options: &OnnxOptions) -> Result<IRModule, Error> {
-    import_onnx(&Model::open(path)?, options)
+    let model = Model::open(path).map_err(|error| match error {
+        ModelError::Io { .. } => Error::Model(error),
+        source => Error::ModelFile { path: path.to_path_buf(), source },
+    })?;
+    import_onnx(&model, options)
 }
 
 /// Imports an ONNX model from memory.

@@ -29,6 +29,15 @@ fn exit_codes_say_whose_fault_it_is() {
 }
 
 #[test]
+fn a_model_that_cannot_be_read_is_named() {
+    let place = Workplace::new();
+    place.write("cut.onnx", "not a model");
+    let text = place.run("compile cut.onnx").err;
+    assert!(text.starts_with("error[E0501]: cut.onnx: not a readable ONNX file: "), "{text}");
+    assert!(text.contains("= help: check that it was downloaded or copied to its end"), "{text}");
+}
+
+#[test]
 fn an_error_has_a_code_a_place_and_help() {
     let place = Workplace::new();
     place.write("wrong.relax", "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((4,), \"float32\")):\n        return R.ad(x, x)\n");
