@@ -433,6 +433,22 @@ fn reductions_over_every_axis() {
     check(cases);
 }
 
+/// Many terms, whose neighbours belong to other outputs: blocks of columns, the last of which is not full.
+#[test]
+fn sums_of_many_rows_go_in_blocks_of_columns() {
+    let mut cases = Vec::new();
+    for symbolic in [false, true] {
+        for maximum in [false, true] {
+            cases.extend([
+                reduction(symbolic, [67, 1, 531], &[0], maximum),
+                reduction(symbolic, [9, 8, 512], &[0, 1], maximum),
+                reduction(symbolic, [2, 130, 70], &[1], maximum),
+            ]);
+        }
+    }
+    check(cases);
+}
+
 /// Softmax along an axis, of a cheap function of the input.
 fn softmax(symbolic: bool, shape: &[i64], axis: usize, rule: &'static str) -> Case {
     let mut d = Dims::new(symbolic);
@@ -453,12 +469,21 @@ fn softmax(symbolic: bool, shape: &[i64], axis: usize, rule: &'static str) -> Ca
 
 /// The normal form of rows over the last `depth` dimensions, of an expensive function that two stages read.
 fn norm(symbolic: bool, shape: &[i64], depth: usize) -> Case {
+    norm_of(symbolic, shape, depth, |a| te::compute("x", a.shape(), |i| prim::math("tanh", a.at(i))))
+}
+
+/// The normal form of rows of the input itself.
+fn plain_norm(symbolic: bool, shape: &[i64], depth: usize) -> Case {
+    norm_of(symbolic, shape, depth, te::Tensor::clone)
+}
+
+fn norm_of(symbolic: bool, shape: &[i64], depth: usize, of: impl Fn(&te::Tensor) -> te::Tensor) -> Case {
     let mut d = Dims::new(symbolic);
     let dims: Vec<PrimExpr> = shape.iter().enumerate().map(|(i, n)| d.dim(&format!("d{i}"), *n)).collect();
     let outer = shape.len() - depth;
     let a = te::placeholder("A", dims.clone(), F32);
     let g = te::placeholder("G", dims[outer..].to_vec(), F32);
-    let x = te::compute("x", dims.clone(), |i| prim::math("tanh", a.at(i)));
+    let x = of(&a);
     let count = prim::constant(F32, shape[outer..].iter().product::<i64>() as f64);
     let mean = |name: &str, value: &dyn Fn(&[PrimExpr]) -> PrimExpr| {
         let axes: Vec<_> = dims[outer..].iter().map(|n| te::reduce_axis(n.clone())).collect();
@@ -495,8 +520,24 @@ fn softmax_and_norms_go_row_by_row() {
             norm(symbolic, &[2, 3, 4, 9], 2),
         ]);
     }
-    // Rows of a few elements are not worth it.
-    cases.push(softmax(false, &[40, 5], 1, "fallback"));
+    // Shorter than a vector.
+    cases.extend([2, 5].map(|n| softmax(false, &[40, n], 1, "rowwise")));
+    check(cases);
+}
+
+/// Norms of what is in memory: the first sum asks for the next row and for the row that is written, but in groups.
+#[test]
+fn norms_ask_for_what_comes_next() {
+    let mut cases = Vec::new();
+    for symbolic in [false, true] {
+        cases.extend([
+            plain_norm(symbolic, &[67, 20], 1),
+            plain_norm(symbolic, &[3, 64], 1),
+            plain_norm(symbolic, &[5, 65], 1),
+            plain_norm(symbolic, &[3, 2, 531], 1),
+            plain_norm(symbolic, &[2, 3, 24, 9], 2),
+        ]);
+    }
     check(cases);
 }
 
