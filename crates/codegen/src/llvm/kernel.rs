@@ -49,6 +49,7 @@ pub(crate) struct Kernel {
     aliasing: HashMap<Ref<Var>, (Metadata, Metadata)>,
     pub native_f16: bool,
     native_fma: bool,
+    reads_coefficients: bool,
     /// Whether the processor has scalable vectors.
     pub scalable: bool,
     /// For which machine, in errors.
@@ -83,9 +84,19 @@ impl Kernel {
             aliasing.insert(var.clone(), lists);
         }
         let (native_f16, native_fma) = (native.has_f16_conversion(), native.has_fused_multiply_add());
+        let reads_coefficients = native.reads_coefficients();
         let contract = func.attrs.bool(SEPARATE_ROUNDING) != Some(true);
         let scalable = native.has_scalable_vectors();
-        Self { name, aliasing, native_f16, native_fma, scalable, triple: native.triple.clone(), contract }
+        Self {
+            name,
+            aliasing,
+            native_f16,
+            native_fma,
+            reads_coefficients,
+            scalable,
+            triple: native.triple.clone(),
+            contract,
+        }
     }
 
     /// What follows a load or store instruction of the buffer.
@@ -119,6 +130,7 @@ impl<'m, 'k> Body<'m, 'k> {
         let mut f = FunctionText::new(module, kernel.native_f16);
         f.contract = kernel.contract;
         f.native_fma = kernel.native_fma;
+        f.reads_coefficients = kernel.reads_coefficients;
         Self {
             f,
             kernel,

@@ -10,6 +10,7 @@ use inkwell::{
     targets::{self, CodeModel, InitializationConfig, RelocMode, TargetMachine, TargetTriple},
 };
 use relaxide_ir::Target;
+use relaxide_tir::schedule::Machine;
 
 pub use architecture::Architecture;
 
@@ -28,6 +29,8 @@ pub struct NativeTarget {
     pub architecture: Architecture,
     /// How hard LLVM optimises, 0 to 3.
     pub opt_level: u8,
+    /// How many vector registers the processor has.
+    vector_registers: i64,
 }
 
 impl NativeTarget {
@@ -55,7 +58,13 @@ impl NativeTarget {
             features = if features.is_empty() { feature.to_string() } else { format!("{features},{feature}") };
         }
         let opt_level = u8::try_from(target.opt_level.clamp(0, 3)).unwrap_or(3);
-        Ok(Self { triple, cpu, features, architecture, opt_level })
+        let vector_registers = Machine::of(target).vector_registers;
+        Ok(Self { triple, cpu, features, architecture, opt_level, vector_registers })
+    }
+
+    /// Whether the constants of a function may exceed the processor's registers, and instructions read vectors from memory.
+    pub(crate) fn reads_coefficients(&self) -> bool {
+        self.architecture == Architecture::X86_64 && self.vector_registers < 32
     }
 
     /// Whether the processor has vectors whose length is known only when it runs.

@@ -39,11 +39,10 @@ impl FunctionText<'_> {
         let double = self.op("fadd", &magnitude, &magnitude);
         let distance = self.op("fsub", &Val::float(x.ty, 1.0), &magnitude);
         let argument = self.fdiv(&double, &distance);
-        let (sum, logarithm) = self.log_of_sum(&argument, None);
+        // From a magnitude above one comes a negative sum, which has no logarithm.
+        let logarithm = self.log_of_sum(&argument, None);
         let half = self.fmul(&logarithm, &Val::float(x.ty, 0.5));
-        let invalid = self.fcmp("ult", &sum, &Val::zero(x.ty));
-        let result = self.select(&invalid, &Val::float(x.ty, f64::NAN), &half);
-        self.copysign(&result, x)
+        self.copysign(&half, x)
     }
 
     /// `ln(1 + argument)`, or `ln 2x` for huge `x`, whose square may be no number.
@@ -51,6 +50,6 @@ impl FunctionText<'_> {
         let is_huge = self.fcmp("ogt", x, &Val::float(x.ty, HUGE));
         let argument = self.select(&is_huge, x, argument);
         let doublings = self.select(&is_huge, &Val::float(x.ty, 1.0), &Val::zero(x.ty));
-        self.log_of_sum(&argument, Some(&doublings)).1
+        self.log_of_sum(&argument, Some(&doublings))
     }
 }

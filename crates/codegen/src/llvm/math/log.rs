@@ -18,12 +18,14 @@ const LOG: [f64; 8] = [
     3.333_333_134_651_184e-1,
 ];
 
+/// The bits of the least normal number, and of infinity.
+const LEAST_NORMAL: i64 = 0x0080_0000;
+const INFINITY: i64 = 0x7f80_0000;
+
 impl FunctionText<'_> {
     /// ln x.
     pub fn log(&mut self, x: &Val) -> Val {
-        let (fraction, exponent) = self.split_at_sqrt_half(x);
-        let result = self.natural_log(&fraction, &exponent);
-        self.log_special_cases(x, &result)
+        self.log_of_parts(x, |this, fraction, exponent| this.natural_log(fraction, exponent))
     }
 
     /// log2 x; powers of two are exact.
@@ -38,20 +40,44 @@ impl FunctionText<'_> {
 
     /// ln (1 + x), accurate near zero, whose sign it keeps.
     pub fn log1p(&mut self, x: &Val) -> Val {
-        let zero = Val::zero(x.ty);
-        let (sum, logarithm) = self.log_of_sum(x, None);
-        let is_zero = self.fcmp("oeq", &sum, &zero);
-        let result = self.select(&is_zero, &Val::float(x.ty, f64::NEG_INFINITY), &logarithm);
-        let invalid = self.fcmp("ult", &sum, &zero);
-        let result = self.select(&invalid, &Val::float(x.ty, f64::NAN), &result);
-        self.copysign(&result, x)
+        let logarithm = self.log_of_sum(x, None);
+        self.copysign(&logarithm, x)
     }
 
-    /// `1 + x` and its logarithm where it is positive (plus ln 2 for each of `doublings`), without the bits that this sum
-    /// loses.
+    /// What `of_parts` makes of `m - 1` and `n`, where `x = m 2^n` and `m` in `[√½, √2)`; in a branch, what the C standard
+    /// says of numbers without a logarithm, and subnormal ones.
+    fn log_of_parts(&mut self, x: &Val, of_parts: impl Fn(&mut Self, &Val, &Val) -> Val) -> Val {
+        let ints = x.ty.with_kind(Ty::I32);
+        let (fraction, exponent) = self.mantissa_less_one(x);
+        let exponent = self.op("add", &exponent, &Val::int(ints, -BIAS));
+        let exponent = self.convert(&exponent, x.ty);
+        let usual = of_parts(self, &fraction, &exponent);
+        let special = self.is_none_of(x, LEAST_NORMAL);
+        let rare = |this: &mut Self| {
+            let positive = this.fcmp("ogt", x, &Val::zero(x.ty));
+            let small = this.fcmp("olt", x, &Val::float(x.ty, f64::from(f32::MIN_POSITIVE)));
+            let subnormal = this.op("and", &positive, &small);
+            let again = |this: &mut Self| {
+                let (fraction, exponent) = this.split_at_sqrt_half(x);
+                of_parts(this, &fraction, &exponent)
+            };
+            let result = this.if_any(&subnormal, again, |_| usual.clone());
+            this.log_special_cases(x, &result)
+        };
+        self.if_any(&special, rare, |_| usual.clone())
+    }
+
+    /// Where a number is none of the positive finite ones from that with the bits `least` on, by one comparison.
+    pub(super) fn is_none_of(&mut self, x: &Val, least: i64) -> Val {
+        let bits = self.bitcast(x, x.ty.with_kind(Ty::I32));
+        let above = self.op("sub", &bits, &Val::int(bits.ty, least));
+        self.icmp("uge", &above, &Val::int(bits.ty, INFINITY - least))
+    }
+
+    /// ln(1 + x) (plus ln 2 for each of `doublings`), without losing the bits that this sum loses. The sign of zero is none.
     ///
     /// With `1 + x` rounded to `m 2^n`, what the rounding took is known exactly, and `m - 1` has room for it.
-    pub(super) fn log_of_sum(&mut self, x: &Val, doublings: Option<&Val>) -> (Val, Val) {
+    pub(super) fn log_of_sum(&mut self, x: &Val, doublings: Option<&Val>) -> Val {
         let ints = x.ty.with_kind(Ty::I32);
         let one = Val::float(x.ty, 1.0);
         let sum = self.op("fadd", x, &one);
@@ -69,11 +95,10 @@ impl FunctionText<'_> {
         if let Some(doublings) = doublings {
             exponent = self.fadd(&exponent, doublings);
         }
-        let logarithm = self.natural_log(&fraction, &exponent);
-        let infinity = Val::float(x.ty, f64::INFINITY);
-        let is_infinite = self.fcmp("oeq", &sum, &infinity);
-        let logarithm = self.select(&is_infinite, &infinity, &logarithm);
-        (sum, logarithm)
+        let usual = self.natural_log(&fraction, &exponent);
+        // No sum but zero is below the normal numbers.
+        let special = self.is_none_of(&sum, LEAST_NORMAL);
+        self.if_any(&special, |this| this.log_special_cases(&sum, &usual), |_| usual.clone())
     }
 
     /// `ln(1 + fraction) + exponent * ln 2`, for fractions in `[√½ - 1, √2 - 1]`.
@@ -95,17 +120,18 @@ impl FunctionText<'_> {
 
     /// `scale * ln m + n * (high + low)` for `x = m 2^n`.
     fn scaled_log(&mut self, x: &Val, scale: f64, high: f64, low: f64) -> Val {
-        let (fraction, exponent) = self.split_at_sqrt_half(x);
-        let tail = self.log_tail(&fraction, &Val::zero(x.ty));
         // The scale in two parts as well, since the leading term must keep all its bits.
         let (scale_high, scale_low) = split_short(scale);
-        let sum = self.fadd(&fraction, &tail);
-        let small = self.fmul(&sum, &Val::float(x.ty, scale_low));
-        let small = self.fmuladd(&tail, &Val::float(x.ty, scale_high), &small);
-        let small = self.fmuladd(&exponent, &Val::float(x.ty, low), &small);
-        let small = self.fmuladd(&fraction, &Val::float(x.ty, scale_high), &small);
-        let result = self.fmuladd(&exponent, &Val::float(x.ty, high), &small);
-        self.log_special_cases(x, &result)
+        self.log_of_parts(x, |this, fraction, exponent| {
+            let constant = |value| Val::float(x.ty, value);
+            let tail = this.log_tail(fraction, &Val::zero(x.ty));
+            let sum = this.fadd(fraction, &tail);
+            let small = this.fmul(&sum, &constant(scale_low));
+            let small = this.fmuladd(&tail, &constant(scale_high), &small);
+            let small = this.fmuladd(exponent, &constant(low), &small);
+            let small = this.fmuladd(fraction, &constant(scale_high), &small);
+            this.fmuladd(exponent, &constant(high), &small)
+        })
     }
 
     /// `m - 1` and `n` as floats, where `x = m 2^n` and `m` in `[√½, √2)`.

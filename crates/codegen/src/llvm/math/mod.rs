@@ -50,12 +50,30 @@ const MAGIC_F64: f64 = 6_755_399_441_055_744.0;
 impl FunctionText<'_> {
     /// A polynomial by Horner's scheme, highest coefficient first.
     fn polynomial(&mut self, x: &Val, coefficients: &[f64]) -> Val {
-        let mut terms = coefficients.iter().map(|coefficient| Val::float(x.ty, *coefficient));
-        let Some(mut sum) = terms.next() else { return Val::zero(x.ty) };
-        for term in terms {
+        let Some((first, rest)) = coefficients.split_first() else { return Val::zero(x.ty) };
+        let mut sum = self.coefficient(x.ty, *first);
+        for coefficient in rest {
+            let term = self.coefficient(x.ty, *coefficient);
             sum = self.fmuladd(&sum, x, &term);
         }
         sum
+    }
+
+    /// A coefficient of a polynomial: where registers are few, an operand in memory.
+    ///
+    /// LLVM takes all constants of a loop into registers before it. Where there are more than registers, it moves them
+    /// round in copies, a third of the instructions of an error function. A load that must not be left out stays where it
+    /// is used, and becomes the memory operand of the multiplication, which costs nothing.
+    fn coefficient(&mut self, ty: Ty, value: f64) -> Val {
+        let literal = Val::float(ty, value);
+        if !self.reads_coefficients || !ty.is_vector() || ty.is_scalable() {
+            return literal;
+        }
+        let name = format!(".coefficient.{}.{:016x}", ty.mangled(), value.to_bits());
+        let align = u64::from(ty.lanes) * ty.kind.bytes();
+        self.module
+            .define(&name, || format!("@{name} = linkonce_odr hidden unnamed_addr constant {literal}, align {align}"));
+        self.emit(ty, format_args!("load volatile {ty}, ptr @{name}, align {align}"))
     }
 
     /// A polynomial by Estrin's scheme, highest coefficient first: neighbours are combined, then pairs, and so on.
@@ -64,7 +82,8 @@ impl FunctionText<'_> {
     /// has only two or three iterations of such a loop in sight spends most of its time waiting. The leading terms are
     /// rounded more often, so it is for what is small beside something else.
     fn wide_polynomial(&mut self, x: &Val, coefficients: &[f64]) -> Val {
-        let mut terms: Vec<Val> = coefficients.iter().rev().map(|coefficient| Val::float(x.ty, *coefficient)).collect();
+        let mut terms: Vec<Val> =
+            coefficients.iter().rev().map(|coefficient| self.coefficient(x.ty, *coefficient)).collect();
         let mut power = x.clone();
         while terms.len() > 1 {
             terms = terms

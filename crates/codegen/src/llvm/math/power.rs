@@ -24,6 +24,9 @@ const LOG2_HEAD: [f64; 5] = [
     1.442_695_040_939_350_9,
 ];
 
+/// The bits of the least positive number.
+const LEAST_POSITIVE: i64 = 1;
+
 impl FunctionText<'_> {
     /// x^y.
     pub fn pow(&mut self, x: &Val, y: &Val) -> Val {
@@ -32,10 +35,7 @@ impl FunctionText<'_> {
         }
         let magnitude = self.fabs(x);
         let power = self.finite_power(&magnitude, y);
-        // Positive numbers but for infinity, by one comparison of their bits.
-        let bits = self.bitcast(x, x.ty.with_kind(Ty::I32));
-        let below = self.op("sub", &bits, &Val::int(bits.ty, 1));
-        let special_base = self.icmp("uge", &below, &Val::int(bits.ty, 0x7f7f_ffff));
+        let special_base = self.is_none_of(x, LEAST_POSITIVE);
         let y_magnitude = self.fabs(y);
         let special_exponent = self.fcmp("uge", &y_magnitude, &Val::float(x.ty, f64::INFINITY));
         let special = self.op("or", &special_base, &special_exponent);

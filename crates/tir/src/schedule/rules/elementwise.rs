@@ -11,19 +11,25 @@
 //! ```
 //!
 //! Parameters: a block of 4096 elements (16 KiB of f32: half of the first-level cache, and enough to hide a task's start);
-//! vectors of the widest type among output and inputs. Conditions that do not move along the row (concatenation of
+//! vectors of the widest type among output and inputs, four at a time where an element takes long: the processor looks at some
+//! sixty operations that wait, which are two vectors of a softplus, one after the other. Conditions that do not move along the row (concatenation of
 //! channels) are decided once a row. Roof: memory bandwidth.
 
 use relaxide_ir::prim::{PrimExpr, VarMap, int, min, mul, sub};
 use relaxide_ir::{DataType, Var};
 
 use super::super::affine::{ceil_div, cost, loads, product};
+use super::super::nest::Tail;
 use super::super::{Axis, Cx, Refusal, Stage, nest};
 use super::row::Row;
 use crate::Stmt;
 
 /// Elements of a row that one task takes.
 const BLOCK: i64 = 4096;
+/// The cost of an element from which several vectors go together: more than one call of a function.
+const LONG: i64 = 20;
+/// How many do.
+const TOGETHER: i64 = 4;
 
 /// Makes the nest of an injective stage.
 pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
@@ -47,9 +53,11 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
         (start.clone(), min(int(BLOCK), sub(&inner.extent, start)))
     };
     let none = VarMap::new();
+    let together =
+        if is_long(stage) && inner.extent.as_int().is_none_or(|n| n >= TOGETHER * lanes) { TOGETHER } else { 1 };
     let row = Row {
         axis: &inner.var,
-        lanes,
+        lanes: lanes * together,
         buffer: &stage.output,
         indices: &stage.indices,
         map: &none,
@@ -70,6 +78,12 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
     let body = Stmt::seq(binds.into_iter().chain([body]));
     let work = mul(product(stage.spatial.iter().map(|a| &a.extent)), int(cost(&stage.value) + 1));
     Ok(nest::parallel(&cx.machine, counter, tasks, work, body))
+}
+
+/// Whether the chain of operations of one element is so long that a processor has too few of them in sight to be busy. Only
+/// where a row ends with a mask: other ends have room for one vector.
+fn is_long(stage: &Stage) -> bool {
+    stage.tail == Tail::Masked && cost(&stage.value) >= LONG
 }
 
 /// The widest element type that takes part, which decides how many lanes fit.
