@@ -26,8 +26,9 @@ use crate::Stmt;
 
 /// Elements of a row that one task takes.
 const BLOCK: i64 = 4096;
-/// The cost of an element from which several vectors go together: more than one call of a function.
-const LONG: i64 = 20;
+/// The costs of an element with which several vectors go together: from more than one call of a function, to more than three.
+/// Values of even more, the gates of an LSTM, have calls that do not wait for each other, and take long to compile.
+const LONG: std::ops::Range<i64> = 20..60;
 /// How many do.
 const TOGETHER: i64 = 4;
 
@@ -83,7 +84,7 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
 /// Whether the chain of operations of one element is so long that a processor has too few of them in sight to be busy. Only
 /// where a row ends with a mask: other ends have room for one vector.
 fn is_long(stage: &Stage) -> bool {
-    stage.tail == Tail::Masked && cost(&stage.value) >= LONG
+    stage.tail == Tail::Masked && LONG.contains(&cost(&stage.value))
 }
 
 /// The widest element type that takes part, which decides how many lanes fit.
