@@ -61,3 +61,9 @@ def test_a_script_builds_the_executable_again(tmp_path):
     for name, built in (("first", ex), ("again", names["ex"])):
         built.mod.write_to_file(str(tmp_path / name), "relax.VMExecutable")
     assert (tmp_path / "first").read_bytes() == (tmp_path / "again").read_bytes()
+
+
+def test_an_executable_is_loaded_once():
+    ex = counting()
+    assert ex.jit() is ex.jit()
+    assert ex.jit(force_recompile=True) is ex.jit()

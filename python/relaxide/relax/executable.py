@@ -6,17 +6,23 @@ class VMExecutable:
 
     def __init__(self, mod):
         self.mod = mod
+        self._loaded = None
+        self._main = None
 
     def __getitem__(self, name):
         """A function of the executable, or a kernel that the program is made of."""
         return self.jit().get_function(name, query_imports=True)
 
     def __call__(self, *args):
-        return self["main"](*args)
+        if self._main is None:
+            self._main = self["main"]
+        return self._main(*args)
 
-    def jit(self):
-        """The module, ready to run in this process."""
-        return self.mod.jit()
+    def jit(self, *, force_recompile=False):
+        """The module, ready to run in this process: loaded once, unless ``force_recompile`` asks for another."""
+        if self._loaded is None or force_recompile:
+            self._loaded, self._main = self.mod.jit(), None
+        return self._loaded
 
     def time_evaluator(self, func_name, dev, **options):
         """A function that times a kernel of the program; see :meth:`relaxide.runtime.Module.time_evaluator`."""
