@@ -57,7 +57,7 @@ fn softmax_of(x: &[te::Tensor], shape: &[PrimExpr]) -> te::Tensor {
     let highest = te::compute("highest", [shape[0].clone()], |i| te::max(x[0].at(&[i[0].clone(), k.var()]), [&k]));
     let exps = te::compute("exps", shape, |i| math("exp", x[0].at(i) - highest.at(&i[..1])));
     let total = row_sum("total", shape, |i| exps.at(i));
-    te::compute("out", shape, |i| exps.at(i) * prim::div(prim::constant(F32, 1.0), total.at(&i[..1])))
+    te::compute("out", shape, |i| prim::div(exps.at(i), total.at(&i[..1])))
 }
 
 fn layer_norm(row: i64) -> Case {

@@ -33,6 +33,7 @@ mod read_ahead;
 pub mod rows;
 mod rules;
 pub mod stage;
+mod sum_of_exponentials;
 
 use std::collections::{HashMap, HashSet};
 

@@ -32,6 +32,7 @@ use super::nest::Tail;
 use super::read_ahead::{ReadAhead, WrittenRow, first_of_sums};
 use super::rules::{Contraction, has_choice};
 use super::stage::{Axis, Program, Reduction, Stage};
+use super::sum_of_exponentials;
 
 /// Elements of a row below which there is nothing to share.
 const SHORT: i64 = 2;
@@ -350,6 +351,7 @@ impl<'a> Run<'a> {
             }
         }
         below_maximum::mark(&mut pieces);
+        sum_of_exponentials::multiply_instead(&mut pieces);
         let own = |p: &Piece<'_>| scratch.get(p.output).filter(|s| s.is_own).map(|s| s.buffer.clone());
         let scratch = self.pieces.iter().filter_map(own).collect();
         Rows { axes, pieces, scratch, together, short: None }
