@@ -228,77 +228,91 @@ for i in range(4):
     "unlikely": kernel("for i in range(16):\n    if i < 4:\n        A[i] = B[i]"),
     "threads": kernel('for v in T.thread_binding(2, thread="vthread"):\n    A[v] = B[v]'),
     "assumed": kernel("T.evaluate(T.assume(n < 3))\nassert n < 4, \"too large\"\nB[0] = T.float32(1)"),
-    "undefined": kernel("for i in range(4):\n    A[i] = T.undef()\nB[0] = T.float32(1)"),
+    "undefined": kernel("for i in range(4):\n    A[i] = T.call_intrin(\"float32\", \"tirx.undef\")\nB[0] = T.float32(1)"),
 }
 
-NARROW = 'A: T.Buffer((16,), "bfloat16"), B: T.Buffer((16,), "bfloat16"), C: T.Buffer((16,), "float32"), n: T.int32'
 ALL = {**BLOCKS, **NESTS}
-OPEN = {"s_tir.LoopPartition": {"partition_const_loop": True}}
+#: Programs that no pass is about, so that each may only leave them as they are.
+OTHER = ["invariant", "beside", "unrolled"]
+#: The option of LoopPartition that lets it look at loops of constant extent.
+PARTITION = {"s_tir.LoopPartition": {"partition_const_loop": True}}
 
 
 def only(*names):
-    return {name: ALL[name] for name in names}
-
-
-def lowered(*names):
-    """Programs behind TVM's passes over blocks."""
-    s = tvm.s_tir.transform
-    passes = [s.LowerInitBlock(), s.PlanAndUpdateBufferAllocationLocation(), s.ConvertBlocksToOpaque()]
-    passes += [s.CompactBufferAllocation(), s.StmtSimplify(), s.LowerMatchBuffer()]
-    made = {}
-    for name in names:
-        module = tvm.ir.transform.Sequential(passes)(parse(ALL[name]))
-        made[name] = module.script(show_meta=False)
-    return made
+    return lambda: {name: ALL[name] for name in [*names, *OTHER]}
 
 
 def behind(count):
-    """Programs in blocks behind the first passes over them."""
-    s = tvm.s_tir.transform
-    order = [s.LowerInitBlock, s.PlanAndUpdateBufferAllocationLocation, s.ConvertBlocksToOpaque, s.CompactBufferAllocation]
-    order += [s.StmtSimplify, s.LowerMatchBuffer]
-    passes = tvm.ir.transform.Sequential([one() for one in order[:count]])
-    return {name: passes(parse(text)).script(show_meta=False) for name, text in BLOCKS.items()}
+    """The programs in blocks behind the first of TVM's passes over them."""
+
+    def programs():
+        s = tvm.s_tir.transform
+        order = [s.LowerInitBlock, s.PlanAndUpdateBufferAllocationLocation, s.ConvertBlocksToOpaque]
+        order += [s.CompactBufferAllocation, s.StmtSimplify, s.LowerMatchBuffer]
+        passes = tvm.ir.transform.Sequential([one() for one in order[:count]])
+        return {name: passes(parse(text)).script(show_meta=False) for name, text in BLOCKS.items()}
+
+    return programs
 
 
+def tirx(name, *args):
+    return lambda library: getattr(library.tirx.transform, name)(*args)
+
+
+def s_tir(name, *args):
+    return lambda library: getattr(library.s_tir.transform, name)(*args)
+
+
+CONDITIONS = only("both_branches", "varies", "nested", "named")
 #: The pass of a library, and the programs.
 PASSES = {
-    "CanonicalizeLoop": (lambda lib: lib.s_tir.transform.CanonicalizeLoop(), lambda: ALL),
-    "LowerInitBlock": (lambda lib: lib.s_tir.transform.LowerInitBlock(), lambda: behind(0)),
-    "PlanAndUpdateBufferAllocationLocation": (
-        lambda lib: lib.s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
-        lambda: behind(1),
+    "CanonicalizeLoop": (s_tir("CanonicalizeLoop"), only("starts_elsewhere", "sum")),
+    "LowerInitBlock": (s_tir("LowerInitBlock"), behind(0)),
+    "PlanAndUpdateBufferAllocationLocation": (s_tir("PlanAndUpdateBufferAllocationLocation"), behind(1)),
+    "ConvertBlocksToOpaque": (s_tir("ConvertBlocksToOpaque"), behind(2)),
+    "CompactBufferAllocation": (s_tir("CompactBufferAllocation"), behind(3)),
+    "CompactBufferAllocation(False)": (s_tir("CompactBufferAllocation", False), behind(3)),
+    "LowerMatchBuffer": (s_tir("LowerMatchBuffer"), behind(5)),
+    "LowerOpaqueBlock": (s_tir("LowerOpaqueBlock"), behind(6)),
+    "StmtSimplify": (tirx("StmtSimplify"), only("trivial", "empty", "starts_elsewhere", "digits")),
+    "s_tir.StmtSimplify": (s_tir("StmtSimplify"), behind(1)),
+    "RemoveNoOp": (tirx("RemoveNoOp"), only("empty")),
+    "ConvertSSA": (tirx("ConvertSSA"), only("starts_elsewhere", "named")),
+    "VectorizeLoop": (tirx("VectorizeLoop"), only("vector")),
+    "VectorizeLoop(False)": (tirx("VectorizeLoop", False), only("vector")),
+    "UnrollLoop": (tirx("UnrollLoop"), only("vector")),
+    "LoopPartition": (
+        s_tir("LoopPartition"),
+        only("likely", "likely_from", "likely_both", "likely_split", "unlikely", "both_branches"),
     ),
-    "ConvertBlocksToOpaque": (lambda lib: lib.s_tir.transform.ConvertBlocksToOpaque(), lambda: behind(2)),
-    "CompactBufferAllocation": (lambda lib: lib.s_tir.transform.CompactBufferAllocation(), lambda: behind(3)),
-    "LowerMatchBuffer": (lambda lib: lib.s_tir.transform.LowerMatchBuffer(), lambda: behind(5)),
-    "LowerOpaqueBlock": (lambda lib: lib.s_tir.transform.LowerOpaqueBlock(), lambda: behind(6)),
-    "StmtSimplify": (lambda lib: lib.tirx.transform.StmtSimplify(), lambda: NESTS),
-    "RemoveNoOp": (lambda lib: lib.tirx.transform.RemoveNoOp(), lambda: NESTS),
-    "ConvertSSA": (lambda lib: lib.tirx.transform.ConvertSSA(), lambda: NESTS),
-    "VectorizeLoop": (lambda lib: lib.tirx.transform.VectorizeLoop(), lambda: NESTS),
-    "VectorizeLoop(False)": (lambda lib: lib.tirx.transform.VectorizeLoop(False), lambda: NESTS),
-    "UnrollLoop": (lambda lib: lib.tirx.transform.UnrollLoop(), lambda: NESTS),
-    "LoopPartition": (lambda lib: lib.s_tir.transform.LoopPartition(), lambda: NESTS),
-    "HoistIfThenElse": (lambda lib: lib.s_tir.transform.HoistIfThenElse(), lambda: NESTS),
-    "HoistIfThenElse(basic)": (lambda lib: lib.s_tir.transform.HoistIfThenElse("basic"), lambda: NESTS),
-    "HoistExpression": (lambda lib: lib.s_tir.transform.HoistExpression(), lambda: NESTS),
-    "NarrowDataType": (lambda lib: lib.tirx.transform.NarrowDataType(32), lambda: NESTS),
-    "ForceNarrowIndexToInt32": (lambda lib: lib.tirx.transform.ForceNarrowIndexToInt32(), lambda: NESTS),
-    "CommonSubexprElim": (lambda lib: lib.tirx.transform.CommonSubexprElim(), lambda: NESTS),
-    "RewriteUnsafeSelect": (lambda lib: lib.s_tir.transform.RewriteUnsafeSelect(), lambda: NESTS),
-    "RenormalizeSplitPattern": (lambda lib: lib.s_tir.transform.RenormalizeSplitPattern(), lambda: NESTS),
-    "AnnotateIrregularLoop": (lambda lib: lib.s_tir.transform.AnnotateIrregularLoop(), lambda: NESTS),
-    "InjectVirtualThread": (lambda lib: lib.s_tir.transform.InjectVirtualThread(), lambda: NESTS),
-    "AnnotateEntryFunc": (lambda lib: lib.tirx.transform.AnnotateEntryFunc(), lambda: ALL),
-    "VerifyMemory": (lambda lib: lib.tirx.transform.VerifyMemory(), lambda: NESTS),
-    "RemoveAssume": (lambda lib: lib.tirx.transform.RemoveAssume(), lambda: NESTS),
-    "SkipAssert": (lambda lib: lib.tirx.transform.SkipAssert(), lambda: NESTS),
-    "RemoveStoreUndef": (lambda lib: lib.s_tir.transform.RemoveStoreUndef(), lambda: NESTS),
+    "HoistIfThenElse": (s_tir("HoistIfThenElse"), CONDITIONS),
+    "HoistIfThenElse(basic)": (s_tir("HoistIfThenElse", "basic"), CONDITIONS),
+    "HoistExpression": (s_tir("HoistExpression"), CONDITIONS),
+    "NarrowDataType": (tirx("NarrowDataType", 32), only("wide", "wide_partly", "too_wide", "digits")),
+    "ForceNarrowIndexToInt32": (tirx("ForceNarrowIndexToInt32"), only("wide", "too_wide", "repeated_floats")),
+    "CommonSubexprElim": (
+        tirx("CommonSubexprElim"),
+        only("repeated", "repeated_floats", "repeated_vectors", "digits", "nested"),
+    ),
+    "RewriteUnsafeSelect": (s_tir("RewriteUnsafeSelect"), only("choices")),
+    "RenormalizeSplitPattern": (s_tir("RenormalizeSplitPattern"), only("digits", "wide_partly")),
+    "AnnotateIrregularLoop": (s_tir("AnnotateIrregularLoop"), only()),
+    "InjectVirtualThread": (s_tir("InjectVirtualThread"), only("threads")),
+    "AnnotateEntryFunc": (tirx("AnnotateEntryFunc"), only("sum")),
+    "VerifyMemory": (tirx("VerifyMemory"), only()),
+    "RemoveAssume": (tirx("RemoveAssume"), only("assumed")),
+    "SkipAssert": (tirx("SkipAssert"), only("assumed")),
+    "RemoveStoreUndef": (s_tir("RemoveStoreUndef"), only("undefined")),
 }
 
 #: Why results differ: a reason, the pass, the programs.
-REASONS = []
+REASONS = [
+    (
+        "Ours takes the conversion to 64 bits and back away with the 64 bits, TVM leaves it where nothing is indexed by it.",
+        "ForceNarrowIndexToInt32",
+        ["repeated_floats"],
+    ),
+]
 EXPLAINED = {(name, program) for _, name, programs in REASONS for program in programs}
 ALLOCATED = re.compile(r", annotations=\{\"buffer_allocated_addr\": \[\], \"buffer_data_alignment\": 64\}")
 
@@ -313,7 +327,7 @@ def last(module):
 
 def difference(name, text):
     """``None`` where both give the same, else what is different."""
-    make, config = PASSES[name][0], OPEN if "LoopPartition" in name else {}
+    make, config = PASSES[name][0], PARTITION if "LoopPartition" in name else {}
     theirs = parse(text)
     outcomes = []
     for library, given in ((relaxide, relaxide.script.from_source(theirs.script(show_meta=True))), (tvm, theirs)):
@@ -325,7 +339,9 @@ def difference(name, text):
     (ours, refusal), (theirs, their_refusal) = outcomes
     if refusal or their_refusal:
         return None if refusal and their_refusal else f"ours: {refusal}, TVM's: {their_refusal}"
-    return unequal(ours.script(show_meta=True), theirs, [], last)
+    # TVM says of a kernel whether it may hold blocks, ours whether it does.
+    printed = ours.script(show_meta=True).replace("@T.prim_func\n", "@T.prim_func(s_tir=True)\n")
+    return unequal(printed, theirs, [], last)
 
 
 @pytest.mark.parametrize("name", PASSES)

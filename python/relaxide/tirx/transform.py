@@ -9,6 +9,7 @@ Those over kernels in block form are in :mod:`relaxide.s_tir.transform`. All tak
 """
 
 from .. import _core
+from ..ir.module import IRModule
 from ..ir.pass_functions import KernelPasses as _KernelPasses
 from ..ir.transform import Pass
 from ..ir.transform import _prim_func_pass as prim_func_pass
@@ -28,11 +29,8 @@ def Filter(fcond):
     """A pass that keeps of the kernels those that ``fcond`` holds for; what is no kernel stays."""
 
     def keep(mod, ctx):
-        kept = mod.clone()
-        for var, func in list(mod.functions_items()):
-            if isinstance(func, _PrimFunc) and not fcond(func):
-                del kept[var]
-        return kept
+        kept = {var: func for var, func in mod.functions_items() if not isinstance(func, _PrimFunc) or fcond(func)}
+        return IRModule(kept, attrs=mod.attrs, global_infos=mod.global_infos)
 
     return module_pass(keep, opt_level=0, name="Filter")
 

@@ -10,12 +10,11 @@ use relaxide_ir::{AttrValue, BaseFunc};
 use super::{LowerError, kernel_pass_with};
 use crate::PrimFunc;
 
-pub(super) const TARGET: PassInfo = kernel_pass_with!(
-    "tirx.transform.BindTarget",
-    "Kernels that name no target are for this one.",
-    |func, _, args| bind_target(func, args.get("target"))
-)
-.params(&[PassParam::required("target", ParamKind::Str, "The target, such as `llvm -mcpu=skylake`.")]);
+pub(super) const TARGET: PassInfo =
+    kernel_pass_with!("tirx.transform.BindTarget", "Kernels that name no target are for this one.", |func, _, args| {
+        bind_target(func, args.get("target"))
+    })
+    .params(&[PassParam::required("target", ParamKind::Str, "The target, such as `llvm -mcpu=skylake`.")]);
 
 pub(super) const ENTRY: PassInfo = PassInfo::new(
     "tirx.transform.AnnotateEntryFunc",

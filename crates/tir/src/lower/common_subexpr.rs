@@ -43,7 +43,8 @@ fn eliminate_common_subexprs(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
         let mut all = Occurrences::default();
         all.scope(&body, &mut Vec::new());
         all.found.retain(|_, found| found.times > 1);
-        let mut outer = Occurrences { numbers: all.numbers, only: Some(all.found.keys().copied().collect()), ..Default::default() };
+        let mut outer =
+            Occurrences { numbers: all.numbers, only: Some(all.found.keys().copied().collect()), ..Default::default() };
         outer.scope(&body, &mut Vec::new());
         // One that also stands in another waits until that has a name.
         outer.found.retain(|id, found| found.times > 1 && all.found.get(id).is_some_and(|a| a.times == found.times));

@@ -43,12 +43,7 @@ pub(super) const PASS: PassInfo = kernel_pass_with!(
     "Scratch of blocks is as large as what is used of it.",
     |func, _, args| compact(func, args.bool("is_strict") != Some(false))
 )
-.params(&[PassParam::new(
-    "is_strict",
-    ParamKind::Bool,
-    ParamDefault::Bool(true),
-    "Dimensions only become smaller.",
-)]);
+.params(&[PassParam::new("is_strict", ParamKind::Bool, ParamDefault::Bool(true), "Dimensions only become smaller.")]);
 
 /// A kernel whose blocks allocate what they use.
 pub(super) fn compact_allocations(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
@@ -84,13 +79,15 @@ struct Find {
 
 impl Find {
     fn block(&mut self, block: &SBlock) {
-        let candidates = block.alloc_buffers.iter().filter(|b| b.strides.is_empty() && !self.pointers.contains(&b.data));
+        let candidates =
+            block.alloc_buffers.iter().filter(|b| b.strides.is_empty() && !self.pointers.contains(&b.data));
         let candidates: Vec<Ref<Buffer>> = candidates.cloned().collect();
         if candidates.is_empty() {
             return;
         }
         let analyzer = std::mem::take(&mut self.analyzer);
-        let mut used = Used { analyzer, candidates, running: Running::default(), defined: HashSet::new(), boxes: HashMap::new() };
+        let mut used =
+            Used { analyzer, candidates, running: Running::default(), defined: HashSet::new(), boxes: HashMap::new() };
         used.visit_stmt(&block.body);
         self.analyzer = used.analyzer;
         for buffer in used.candidates {

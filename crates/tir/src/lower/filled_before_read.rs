@@ -133,7 +133,10 @@ impl Walk<'_> {
                 None => self.set_at_first(block),
             }
         }
-        block.init.iter().chain([&block.body]).for_each(|s| self.visit_stmt(s));
+        if let Some(init) = &block.init {
+            self.if_conditional(|this| this.visit_stmt(init));
+        }
+        self.visit_stmt(&block.body);
         self.set_first.truncate(depth);
         self.conditional = outer;
     }
@@ -301,18 +304,11 @@ mod tests {
             ("with gaps", Stmt::seq([write(lit(8), |i| i * 2), read(lit(15), all)]), false),
             ("symbolic", Stmt::seq([write(sym.clone(), all), read(sym.clone(), all)]), true),
             ("perhaps never", Stmt::seq([write(sym.clone(), |_| 0.into()), read(lit(1), all)]), false),
-            (
-                "conditional",
-                Stmt::seq([Stmt::when(prim::lt(&n, 3), write(lit(16), all)), read(lit(16), all)]),
-                false,
-            ),
+            ("conditional", Stmt::seq([Stmt::when(prim::lt(&n, 3), write(lit(16), all)), read(lit(16), all)]), false),
             (
                 "the iteration before",
                 Stmt::each("i", 16, |i| {
-                    Stmt::seq([
-                        Stmt::store(&c, [i], prim::load(&b, [i - 1])),
-                        Stmt::store(&b, [i], one()),
-                    ])
+                    Stmt::seq([Stmt::store(&c, [i], prim::load(&b, [i - 1])), Stmt::store(&b, [i], one())])
                 }),
                 false,
             ),

@@ -24,11 +24,8 @@ use crate::PrimFunc;
 use crate::functor::StmtMutator;
 use crate::stmt::*;
 
-pub(super) const BF16: PassInfo = kernel_pass!(
-    "tirx.transform.BF16StorageLegalize",
-    "Memory of bfloat16 becomes memory of 16 bits.",
-    store_bf16
-);
+pub(super) const BF16: PassInfo =
+    kernel_pass!("tirx.transform.BF16StorageLegalize", "Memory of bfloat16 becomes memory of 16 bits.", store_bf16);
 
 pub(super) const FP8: PassInfo = kernel_pass!(
     "tirx.transform.FP8StorageLegalize",

@@ -23,18 +23,16 @@ use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::functor::StmtMutator;
 
-pub(super) const PASS: PassInfo = kernel_pass!(
-    "tirx.transform.ForceNarrowIndexToInt32",
-    "All index arithmetic is done in 32 bits.",
-    force_narrow
-);
+pub(super) const PASS: PassInfo =
+    kernel_pass!("tirx.transform.ForceNarrowIndexToInt32", "All index arithmetic is done in 32 bits.", force_narrow);
 
 const NARROW: DataType = DataType::int(32);
 
 /// A kernel that counts in 32 bits.
 fn force_narrow(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
     if let Some(buffer) = func.buffers.iter().flatten().find(|b| is_wide(b.dtype)) {
-        let message = format!("parameter `{}` is a tensor of {}, whose elements have 64 bits", buffer.name, buffer.dtype);
+        let message =
+            format!("parameter `{}` is a tensor of {}, whose elements have 64 bits", buffer.name, buffer.dtype);
         return Err(LowerError::Refused(message));
     }
     let mut force = Force { vars: HashMap::new(), buffers: HashMap::new(), too_large: None };

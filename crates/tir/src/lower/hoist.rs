@@ -22,11 +22,8 @@ use crate::PrimFunc;
 use crate::functor::StmtMutator;
 use crate::stmt::*;
 
-pub(super) const PASS: PassInfo = kernel_pass!(
-    "tirx.transform.StorageRewrite",
-    "Moves allocations out of serial loops.",
-    hoist_allocations
-);
+pub(super) const PASS: PassInfo =
+    kernel_pass!("tirx.transform.StorageRewrite", "Moves allocations out of serial loops.", hoist_allocations);
 
 /// A kernel that allocates outside of its serial loops where it can.
 pub(super) fn hoist_allocations(func: &PrimFunc) -> Result<PrimFunc, LowerError> {

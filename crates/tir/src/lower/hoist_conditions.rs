@@ -17,6 +17,7 @@
 //! which is meant for the threads of a GPU.
 
 use relaxide_ffi::Ref;
+use relaxide_ir::Var;
 use relaxide_ir::pass::{ParamKind, PassInfo, PassParam};
 use relaxide_ir::prim::{PrimExpr, PrimMutator, free_vars};
 
@@ -54,23 +55,33 @@ impl StmtMutator for Hoist {
     }
 }
 
-/// A loop, below the condition that its body is, if that may leave it.
+/// A loop, below the conditions that its body is, as far as these may leave it. Names that are bound in front of a condition that
+/// does not use them go with its branches.
 pub(super) fn hoist_condition(n: &Ref<For>) -> Stmt {
-    let Stmt::If(inner) = &n.body else { return n.clone().into() };
-    if n.kind == ForKind::ThreadBinding || !may_leave(&inner.condition, n) {
+    let (names, last) = match &n.body {
+        Stmt::Seq(seq) => match seq.seq.split_last() {
+            Some((last, names)) if names.iter().all(|s| matches!(s, Stmt::Bind(_))) => (names, last),
+            _ => return n.clone().into(),
+        },
+        body => (&[][..], body),
+    };
+    let Stmt::If(inner) = last else { return n.clone().into() };
+    if n.kind == ForKind::ThreadBinding || !may_leave(&inner.condition, n, names) {
         return n.clone().into();
     }
-    let then_case = Stmt::loop_around(n, inner.then_case.clone());
+    let around = |branch: &Stmt| {
+        let body = Stmt::seq(names.iter().chain([branch]).cloned());
+        hoist_condition(&Ref::new(For { body, ..(**n).clone() }))
+    };
+    let then_case = around(&inner.then_case);
     match &inner.else_case {
-        Some(other) => {
-            let other = fresh_copy(&Stmt::loop_around(n, other.clone()));
-            Stmt::if_else(inner.condition.clone(), then_case, other)
-        }
+        Some(other) => Stmt::if_else(inner.condition.clone(), then_case, fresh_copy(&around(other))),
         None => Stmt::when(inner.condition.clone(), then_case),
     }
 }
 
 /// Whether a condition may be evaluated in front of a loop.
-fn may_leave(condition: &PrimExpr, n: &For) -> bool {
-    is_pure(condition) && always_safe(condition) && !free_vars(condition).contains(&n.var)
+fn may_leave(condition: &PrimExpr, n: &For, names: &[Stmt]) -> bool {
+    let inside = |var: &Ref<Var>| *var == n.var || names.iter().any(|s| matches!(s, Stmt::Bind(b) if b.var == *var));
+    is_pure(condition) && always_safe(condition) && !free_vars(condition).iter().any(inside)
 }

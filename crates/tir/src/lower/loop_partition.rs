@@ -80,7 +80,8 @@ impl Partition {
 
     /// The loop in up to three parts, if a condition of it can be solved.
     fn split(&mut self, n: &Ref<For>, hinted: bool) -> Option<Stmt> {
-        let mut conditions = Conditions { all: hinted, found: Vec::new(), running: Running::default(), inside: Vec::new() };
+        let mut conditions =
+            Conditions { all: hinted, found: Vec::new(), running: Running::default(), inside: Vec::new() };
         conditions.visit_stmt(&n.body);
         let (mut low, mut high) = (Vec::new(), Vec::new());
         let mut solved = Vec::new();
@@ -98,8 +99,13 @@ impl Partition {
         }
         let end = self.analyzer.simplify(&(&n.min + &n.extent));
         // Between the loop's own ends, whatever the conditions say.
-        let low = low.into_iter().fold(n.min.clone(), |a, b| self.larger(&a, &b));
-        let low = self.smaller(&low, &end);
+        let low = match low.is_empty() {
+            true => n.min.clone(),
+            false => {
+                let low = low.into_iter().fold(n.min.clone(), |a, b| self.larger(&a, &b));
+                self.smaller(&low, &end)
+            }
+        };
         let high = high.into_iter().fold(end.clone(), |a, b| self.smaller(&a, &b));
         let high = self.larger(&high, &low);
         let middle = Without { solved }.mutate_stmt(&n.body);
@@ -168,8 +174,8 @@ impl Partition {
             let divisor = prim::int_of(dtype, (sign * factor).abs());
             let bound = prim::floordiv(room, divisor);
             match sign * factor > 0 {
-                true => solution.high.push(self.analyzer.simplify(&(bound + 1))),
-                false => solution.low.push(self.analyzer.simplify(&(bound * -1))),
+                true => solution.high.push(self.analyzer.simplify(&(bound + prim::int_of(dtype, 1)))),
+                false => solution.low.push(self.analyzer.simplify(&(bound * prim::int_of(dtype, -1)))),
             }
         }
         Some(solution)
@@ -266,14 +272,29 @@ struct Without {
 
 impl PrimMutator for Without {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
-        match self.solved.contains(e) {
-            true => prim::boolean(true),
-            false => self.remake_prim(e),
+        if self.solved.contains(e) {
+            return prim::boolean(true);
+        }
+        match self.remake_prim(e) {
+            // A choice that is none any more.
+            PrimExpr::Call(made) if made.op == "tirx.if_then_else" => match made.args.as_slice() {
+                [condition, yes, _] if is_true(condition) => yes.clone(),
+                _ => made.into(),
+            },
+            made => made,
         }
     }
 }
 
 impl StmtMutator for Without {}
+
+/// Whether a condition always holds, marked or not.
+fn is_true(condition: &PrimExpr) -> bool {
+    match condition {
+        PrimExpr::Call(n) if n.op == "tirx.likely" => n.args.first().is_some_and(is_true),
+        _ => condition.is_int(1),
+    }
+}
 
 /// Takes marks away.
 struct Unmark;

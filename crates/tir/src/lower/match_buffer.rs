@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use relaxide_ffi::Ref;
 use relaxide_ir::Buffer;
 use relaxide_ir::pass::PassInfo;
-use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, VarMap};
+use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator, VarMap};
 
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
@@ -174,6 +174,28 @@ impl StmtMutator for LowerMatch {
         }
     }
 
+    fn remake_region(&mut self, n: &Ref<BufferRegion>) -> Ref<BufferRegion> {
+        if self.parts.is_empty() {
+            return n.clone();
+        }
+        let moved = |this: &mut Self, r: &Ref<Range>| {
+            Ref::new(Range { min: this.mutate_prim(&r.min), extent: this.mutate_prim(&r.extent) })
+        };
+        let region: Vec<Ref<Range>> = n.region.iter().map(|r| moved(self, r)).collect();
+        let mins: Vec<PrimExpr> = region.iter().map(|r| r.min.clone()).collect();
+        let Some((buffer, mins)) = self.redirect(&n.buffer, &mins) else {
+            return Ref::new(BufferRegion { buffer: self.mutate_buffer_use(&n.buffer), region });
+        };
+        // The dimensions of the source that the part does not have are points.
+        let outer = mins.len() - region.len();
+        let range = |(d, min): (usize, PrimExpr)| {
+            let inner = d.checked_sub(outer).and_then(|d| region.get(d));
+            let extent = inner.map_or_else(|| prim::int_of(min.dtype(), 1), |r| r.extent.clone());
+            Ref::new(Range { min, extent })
+        };
+        Ref::new(BufferRegion { buffer, region: mins.into_iter().enumerate().map(range).collect() })
+    }
+
     fn remake_block(&mut self, n: &Ref<SBlock>) -> Ref<SBlock> {
         for matched in &n.match_buffers {
             if let Err(error) = self.match_buffer(matched) {
@@ -183,19 +205,22 @@ impl StmtMutator for LowerMatch {
         }
         let init = n.init.as_ref().map(|init| self.mutate_stmt(init));
         let alloc_buffers: Vec<_> = n.alloc_buffers.iter().map(|b| self.mutate_buffer_def(b)).collect();
+        let reads: Vec<_> = n.reads.iter().map(|r| self.remake_region(r)).collect();
+        let writes: Vec<_> = n.writes.iter().map(|r| self.remake_region(r)).collect();
         let body = self.mutate_stmt(&n.body);
-        if n.match_buffers.is_empty() && alloc_buffers == n.alloc_buffers && init == n.init && body == n.body {
+        let regions = (&reads, &writes) == (&n.reads, &n.writes);
+        if regions && n.match_buffers.is_empty() && alloc_buffers == n.alloc_buffers && init == n.init && body == n.body
+        {
             return n.clone();
         }
-        Ref::new(SBlock { match_buffers: Vec::new(), alloc_buffers, init, body, ..(**n).clone() })
+        Ref::new(SBlock { match_buffers: Vec::new(), alloc_buffers, init, body, reads, writes, ..(**n).clone() })
     }
-
 }
 
 #[cfg(test)]
 mod tests {
     use relaxide_ffi::DataType;
-    use relaxide_ir::{Var, prim};
+    use relaxide_ir::Var;
 
     use super::*;
 

@@ -175,16 +175,18 @@ pub fn lower_with(func: &PrimFunc, options: LowerOptions) -> Result<PrimFunc, Lo
     verify(func)?;
     let has_blocks = blocks::has_blocks(func);
     let mut to_check = options.check_bounds;
-    PIPELINE.iter().filter(|step| has_blocks || !step.of_blocks).try_fold(func.clone(), |func, step| match step.pass.name {
-        // A buffer that is as large as its uses has none outside of it.
-        plan_allocations::NAME | compact_allocations::NAME if options.check_bounds => Ok(func),
-        // Behind the lowering of blocks, which opens sub-buffers, and in front of what takes indices to be right.
-        simplify::NAME if to_check => {
-            to_check = false;
-            (step.run)(&bounds::check_bounds(&func)?)
+    PIPELINE.iter().filter(|step| has_blocks || !step.of_blocks).try_fold(func.clone(), |func, step| {
+        match step.pass.name {
+            // A buffer that is as large as its uses has none outside of it.
+            plan_allocations::NAME | compact_allocations::NAME if options.check_bounds => Ok(func),
+            // Behind the lowering of blocks, which opens sub-buffers, and in front of what takes indices to be right.
+            simplify::NAME if to_check => {
+                to_check = false;
+                (step.run)(&bounds::check_bounds(&func)?)
+            }
+            vectorize::NAME if options.keep_loops => vectorize::skip_vectorize(&func),
+            unroll::NAME if options.keep_loops => Ok(func),
+            _ => (step.run)(&func),
         }
-        vectorize::NAME if options.keep_loops => vectorize::skip_vectorize(&func),
-        unroll::NAME if options.keep_loops => Ok(func),
-        _ => (step.run)(&func),
     })
 }

@@ -14,10 +14,10 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::pass::{ParamKind, PassInfo, PassParam};
 use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator, PrimVisitor, VarMap};
-use relaxide_ir::Var;
 
 use super::{LowerError, blocks, kernel_pass_with};
 use crate::PrimFunc;
@@ -29,7 +29,11 @@ pub(super) const PASS: PassInfo = kernel_pass_with!(
     "Counters and indices have fewer bits where these are known to do.",
     |func, _, args| narrow(func, args.int("target_bits").unwrap_or(32))
 )
-.params(&[PassParam::required("target_bits", ParamKind::Int, "How many bits are enough: 32, or 64 to change nothing.")]);
+.params(&[PassParam::required(
+    "target_bits",
+    ParamKind::Int,
+    "How many bits are enough: 32, or 64 to change nothing.",
+)]);
 
 /// A kernel that counts in as many bits where they do.
 fn narrow(func: &PrimFunc, target_bits: i64) -> Result<PrimFunc, LowerError> {

@@ -8,11 +8,8 @@ use crate::PrimFunc;
 use crate::functor::StmtMutator;
 use crate::stmt::*;
 
-pub(super) const PASS: PassInfo = kernel_pass!(
-    "tirx.transform.RemoveNoOp",
-    "Removes statements without effect.",
-    remove_no_ops
-);
+pub(super) const PASS: PassInfo =
+    kernel_pass!("tirx.transform.RemoveNoOp", "Removes statements without effect.", remove_no_ops);
 
 /// A kernel without statements that do nothing.
 pub(super) fn remove_no_ops(func: &PrimFunc) -> Result<PrimFunc, LowerError> {

@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 
 use relaxide_ffi::DataType;
 use relaxide_ir::pass::{PassContext, PassError, PassInfo};
+use relaxide_ir::prim::{self, PrimExpr, PrimMutator};
 use relaxide_ir::{AttrValue, Attrs, IRModule};
 
 use super::promote_floats::{is_bf16, is_fp8};
 use super::*;
+use crate::functor::StmtMutator;
 use crate::interp::Scalar;
+use crate::stmt::{IfThenElse, Stmt};
 use crate::testing::{Options, ProgramOptions, Random, Sample, check_seeds, program, reschedule, sample_from};
 
 /// What is tried: the passes of the table, with parameters where they need some.
@@ -58,9 +61,9 @@ fn agree(sample: &Sample, loosely: bool, found: &[Vec<Scalar>], expected: &[Vec<
         (a, b) => a == b,
     };
     let outputs = found.iter().zip(expected).zip(&sample.outputs);
-    outputs.into_iter().all(|((a, b), (_, dtype))| {
-        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| close(*dtype, *a, *b))
-    })
+    outputs
+        .into_iter()
+        .all(|((a, b), (_, dtype))| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| close(*dtype, *a, *b)))
 }
 
 /// Runs passes one behind the other and looks at what each has made.
@@ -83,7 +86,8 @@ fn check(
         *changed.borrow_mut().entry(pass.name).or_default() += 1;
         loosely |= pass.name == "tirx.transform.BF16ComputeLegalize";
         verify(&func).map_err(|e| story(format!("behind {}: {e}\n{before}\n{after}", pass.name)))?;
-        let found = sample.interpret(&func).map_err(|e| story(format!("behind {}: {e}\n{before}\n{after}", pass.name)))?;
+        let found =
+            sample.interpret(&func).map_err(|e| story(format!("behind {}: {e}\n{before}\n{after}", pass.name)))?;
         if !agree(sample, loosely, &found, &expected) {
             return Err(story(format!("behind {}: other results\n{before}\n{after}", pass.name)));
         }
@@ -138,9 +142,52 @@ fn passes_in_any_order_keep_what_kernels_compute() {
         let passes: Vec<_> = (0..8).map(|_| rows[random.below(rows.len())].clone()).collect();
         check(&sample, func, &passes, &changed)
     });
-    for wanted in ["tirx.transform.NarrowDataType", "tirx.transform.StorageRewrite", "s_tir.transform.LoopPartition"] {
+    for wanted in ["tirx.transform.NarrowDataType", "tirx.transform.StorageRewrite"] {
         assert!(changed.borrow().contains_key(wanted), "{wanted} changed nothing: {changed:?}");
     }
+}
+
+/// Marks every condition as likely.
+struct Likely;
+
+fn likely(condition: &PrimExpr) -> PrimExpr {
+    prim::call(condition.dtype(), "tirx.likely", vec![condition.clone()])
+}
+
+impl PrimMutator for Likely {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        match self.remake_prim(e) {
+            PrimExpr::Select(n) if n.condition.dtype().lanes == 1 => {
+                prim::select(likely(&n.condition), &n.true_value, &n.false_value)
+            }
+            e => e,
+        }
+    }
+}
+
+impl StmtMutator for Likely {
+    fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
+        match self.remake_stmt(stmt) {
+            Stmt::If(n) => {
+                let (then_case, else_case) = (n.then_case.clone(), n.else_case.clone());
+                relaxide_ffi::Ref::new(IfThenElse { condition: likely(&n.condition), then_case, else_case }).into()
+            }
+            stmt => stmt,
+        }
+    }
+}
+
+#[test]
+fn partitioned_loops_compute_the_same() {
+    let changed = RefCell::default();
+    let partition = pass("LoopPartition").unwrap();
+    check_seeds(count(60), &|random| {
+        let (sample, func) = draw(random)?;
+        let func = blocks::lower_opaque_blocks(&func).map_err(|e| e.to_string())?;
+        let func = func.with_body(Likely.mutate_stmt(&func.body));
+        check(&sample, func, &[(partition, Attrs::new())], &changed)
+    });
+    assert!(!changed.borrow().is_empty());
 }
 
 #[test]
@@ -161,8 +208,7 @@ fn hand_written_order_of_blocks_keeps_what_scheduled_kernels_compute() {
     check_seeds(count(60), &|random| {
         let sample = sample_from(random, Options::default()).map_err(|e| e.to_string())?;
         let samples = random.between(1, 1000);
-        let drawn =
-            crate::testing::schedule_from(random, &sample.func, samples, 12).map_err(|e| e.to_string())?;
+        let drawn = crate::testing::schedule_from(random, &sample.func, samples, 12).map_err(|e| e.to_string())?;
         let func = drawn.func().ok_or("no kernel is left")?;
         check(&sample, (*func).clone(), &passes, &changed)
     });
@@ -187,7 +233,8 @@ fn memory_of_bits_holds_the_same_bits() {
             let bytes = tensor.to_bytes()?;
             relaxide_ffi::Tensor::from_bytes(&bytes, tensor.shape(), bits(tensor.dtype()))
         };
-        let inputs = sample.inputs.iter().map(view).collect::<relaxide_ffi::Result<Vec<_>>>().map_err(|e| e.to_string())?;
+        let inputs =
+            sample.inputs.iter().map(view).collect::<relaxide_ffi::Result<Vec<_>>>().map_err(|e| e.to_string())?;
         let outputs = sample.outputs.iter().map(|(shape, dtype)| (shape.clone(), bits(*dtype))).collect();
         let of_bits = Sample { inputs, outputs, ..sample.clone() };
         let found = of_bits.interpret(&made).map_err(|e| format!("{e}\n{func}\n{made}"))?;
@@ -208,7 +255,8 @@ fn forced_narrow_indices_compute_the_same_where_they_fit() {
     check_seeds(count(30), &|random| {
         let options = Options { all_dtypes: false, ..Options::default() };
         let sample = sample_from(random, options).map_err(|e| e.to_string())?;
-        check(&sample, sample.func.clone(), &[(force, Attrs::new())], &changed)
+        let refused = sample.func.buffers.iter().flatten().any(|b| b.dtype == DataType::int(64));
+        if refused { Ok(()) } else { check(&sample, sample.func.clone(), &[(force, Attrs::new())], &changed) }
     });
     assert!(!changed.borrow().is_empty());
 }

@@ -14,11 +14,8 @@ use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::functor::StmtMutator;
 
-pub(super) const PASS: PassInfo = kernel_pass!(
-    "tirx.transform.ConvertSSA",
-    "Renames variables that are defined more than once.",
-    define_once
-);
+pub(super) const PASS: PassInfo =
+    kernel_pass!("tirx.transform.ConvertSSA", "Renames variables that are defined more than once.", define_once);
 
 /// The same for kernels in block form.
 pub(super) const SCHEDULABLE: PassInfo = kernel_pass!(

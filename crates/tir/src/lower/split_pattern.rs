@@ -49,12 +49,21 @@ impl Renormalize {
             }
             // What is a multiple leaves a sum of quotients.
             BinaryOp::Add => {
-                let (multiple, rest) = match (self.exactly(&n.a, divisor), self.exactly(&n.b, divisor)) {
-                    (Some(multiple), _) => (multiple, &n.b),
-                    (None, Some(multiple)) => (multiple, &n.a),
+                let (product, rest) = match (factor(&n.a), factor(&n.b)) {
+                    (Some(_), _) => (&n.a, &n.b),
+                    (None, Some(_)) => (&n.b, &n.a),
                     _ => return None,
                 };
-                Some(multiple + self.divided(rest, divisor))
+                let factor = factor(product)?;
+                if factor % divisor == 0 {
+                    return Some(exactly(product, divisor)? + self.divided(rest, divisor));
+                }
+                // Of a divisor that the factor divides, the rest is divided in two steps.
+                if divisor % factor != 0 {
+                    return None;
+                }
+                let sum = exactly(product, factor)? + self.divided(rest, factor);
+                Some(prim::floordiv(sum, by(divisor / factor)))
             }
             _ => None,
         }
@@ -63,13 +72,20 @@ impl Renormalize {
     fn divided(&mut self, a: &PrimExpr, divisor: i64) -> PrimExpr {
         self.quotient(a, divisor).unwrap_or_else(|| prim::floordiv(a, prim::int_of(a.dtype(), divisor)))
     }
+}
 
-    /// An expression by a divisor that divides its literal factor.
-    fn exactly(&mut self, e: &PrimExpr, divisor: i64) -> Option<PrimExpr> {
-        let PrimExpr::Binary(n) = e else { return None };
-        let factor = n.b.as_int().filter(|factor| n.op == BinaryOp::Mul && factor % divisor == 0)?;
-        Some(prim::mul(&n.a, prim::int_of(e.dtype(), factor / divisor)))
+/// The literal factor of a product, from two on.
+fn factor(e: &PrimExpr) -> Option<i64> {
+    match e {
+        PrimExpr::Binary(n) if n.op == BinaryOp::Mul => n.b.as_int().filter(|factor| *factor > 1),
+        _ => None,
     }
+}
+
+/// A product by a divisor that divides its literal factor.
+fn exactly(e: &PrimExpr, divisor: i64) -> Option<PrimExpr> {
+    let PrimExpr::Binary(n) = e else { return None };
+    Some(prim::mul(&n.a, prim::int_of(e.dtype(), factor(e)? / divisor)))
 }
 
 impl PrimMutator for Renormalize {

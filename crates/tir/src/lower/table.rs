@@ -63,7 +63,10 @@ const ABSENT: &[(&[&str], &str)] = &[
         &["MakePackedAPI", "SplitHostDevice", "LowerTVMBuiltin", "LowerIntrin", "PointerValueTypeRewrite"],
         "code generation does this itself: `compile` or `build` takes the kernel as it is",
     ),
-    (&["InjectDoubleBuffer", "InjectSoftwarePipeline"], "loops are not overlapped with themselves here; processors do that"),
+    (
+        &["InjectDoubleBuffer", "InjectSoftwarePipeline"],
+        "loops are not overlapped with themselves here; processors do that",
+    ),
     (
         &[
             "LowerCrossThreadReduction",

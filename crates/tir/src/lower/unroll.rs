@@ -19,11 +19,7 @@ const MAX_STATEMENTS: i64 = 4096;
 /// Its name.
 pub(super) const NAME: &str = "tirx.transform.UnrollLoop";
 
-pub(super) const PASS: PassInfo = kernel_pass!(
-    "tirx.transform.UnrollLoop",
-    "Writes unrolled loops out.",
-    unroll_loops
-);
+pub(super) const PASS: PassInfo = kernel_pass!("tirx.transform.UnrollLoop", "Writes unrolled loops out.", unroll_loops);
 
 /// A kernel without unrolled loops.
 pub(super) fn unroll_loops(func: &PrimFunc) -> Result<PrimFunc, LowerError> {

@@ -324,3 +324,56 @@ fn adds_up(stmt: &Stmt) -> bool {
     find.visit_stmt(stmt);
     find.calls || find.read.intersection(&find.written).next().is_some()
 }
+
+#[cfg(test)]
+mod tests {
+    use relaxide_ffi::{DataType, Tensor};
+
+    use super::*;
+    use crate::interp::{self, Arg};
+
+    const F32: DataType = DataType::float(32);
+
+    /// A loop over virtual threads.
+    fn threads(min: i64, count: i64, body: impl FnOnce(&PrimExpr) -> Stmt) -> Stmt {
+        let Stmt::For(n) = Stmt::each("v", count, body) else { panic!("not a loop") };
+        let (kind, thread_tag) = (ForKind::ThreadBinding, "vthread.x".to_string());
+        Ref::new(For { kind, thread_tag, min: prim::int(min), ..(*n).clone() }).into()
+    }
+
+    #[test]
+    fn copies_compute_what_threads_do() {
+        let (a, b) = (Buffer::new("A", F32, [64]), Buffer::new("B", F32, [64]));
+        let s = Buffer::scoped("s", F32, [4], "local");
+        let own = |v: &PrimExpr| {
+            Stmt::seq([
+                Stmt::alloc(&s),
+                Stmt::each("i", 4, |i| Stmt::store(&s, [i], prim::load(&b, [v * 4 + i]))),
+                Stmt::when(prim::gt(v, 2), Stmt::store(&s, [1], prim::float_of(F32, 7.0))),
+                Stmt::each("j", 4, |j| Stmt::store(&a, [v * 4 + j], prim::load(&s, [PrimExpr::from(3) - j]))),
+            ])
+        };
+        let twice = |_: &PrimExpr| Stmt::store(&a, [0], prim::load(&a, [0]) + 1);
+        let cases = [
+            ("scratch of their own", threads(0, 3, own)),
+            ("a first thread that is not zero", threads(2, 3, own)),
+            ("a sum over them", threads(0, 3, twice)),
+            ("one inside of another", threads(0, 2, |v| threads(0, 2, |w| own(&(v * 2 + w))))),
+            ("many", threads(0, 16, |v| Stmt::store(&a, [v], prim::load(&b, [v])))),
+        ];
+        for (name, body) in cases {
+            let func = PrimFunc::over_buffers(&[a.clone(), b.clone()], &[], body);
+            let made = inject_virtual_threads(&func).unwrap();
+            crate::verify::verify(&made).unwrap_or_else(|e| panic!("{name}: {e}\n{made}"));
+            assert!(!made.to_string().contains("vthread"), "{name}: {made}");
+            let results = [&func, &made].map(|func| {
+                let numbers: Vec<u8> = (0..64).flat_map(|i| (i as f32).to_ne_bytes()).collect();
+                let out = Tensor::zeros(&[64], F32).unwrap();
+                let args = [out.clone(), Tensor::from_bytes(&numbers, &[64], F32).unwrap()].map(Arg::from);
+                interp::run(func, &args).unwrap_or_else(|e| panic!("{name}: {e}\n{func}"));
+                out.to_bytes().unwrap()
+            });
+            assert!(results[0] == results[1], "{name}: {made}");
+        }
+    }
+}
