@@ -21,6 +21,7 @@ use crate::program;
 #[command(after_help = "Examples:\n  relaxide opt program.relax --passes LegalizeOps,FuseOps\n  \
     relaxide opt model.onnx --passes 'ToMixedPrecision(out_dtype=float16), LegalizeOps' --print-after LegalizeOps\n  \
     relaxide opt model.onnx --pipeline zero --timing -o lowered.py\n  \
+    relaxide opt kernel.py --passes s_tir.transform.LowerInitBlock,LowerOpaqueBlock --print-after all\n  \
     relaxide opt --list")]
 pub struct OptArgs {
     /// The program (.py, .relax) or model (.onnx).
@@ -123,7 +124,7 @@ fn context(args: &OptArgs, form: Form, timing: Option<Arc<Timing>>) -> Result<Pa
     let mut context = PassContext {
         target: args.target.parse().map_err(relaxide::Error::from)?,
         opt_level: args.opt_level,
-        disabled: args.disable.clone(),
+        disabled: full_names(&args.disable),
         ..PassContext::default()
     };
     for option in &args.config {
@@ -135,7 +136,7 @@ fn context(args: &OptArgs, form: Form, timing: Option<Arc<Timing>>) -> Result<Pa
     }
     for (when, names) in [(When::Before, &args.print_before), (When::After, &args.print_after)] {
         if !names.is_empty() {
-            let names = (!names.iter().any(|n| n == "all")).then(|| names.clone());
+            let names = (!names.iter().any(|n| n == "all")).then(|| full_names(names));
             // The one object of JSON has standard output for itself.
             let say = move |text: &str| match form {
                 Form::Text => println!("{text}"),
@@ -156,12 +157,17 @@ fn context(args: &OptArgs, form: Form, timing: Option<Arc<Timing>>) -> Result<Pa
     Ok(context)
 }
 
+/// Names of passes as the tables write them.
+fn full_names(names: &[String]) -> Vec<String> {
+    names.iter().map(|name| transform::pass(name).map_or_else(|| name.clone(), |pass| pass.name.into())).collect()
+}
+
 /// Lists the passes.
 fn list(form: Form) -> Result<(), CliError> {
     if form == Form::Json {
-        return answer::json("opt", json!({ "passes": transform::PASSES.iter().map(pass_json).collect::<Vec<_>>() }));
+        return answer::json("opt", json!({ "passes": transform::all_passes().map(pass_json).collect::<Vec<_>>() }));
     }
-    transform::PASSES.iter().try_for_each(|pass| answer::line(&pass_text(pass)))
+    transform::all_passes().try_for_each(|pass| answer::line(&pass_text(pass)))
 }
 
 /// The default of a parameter as it is written; none where it has to be given.

@@ -5,7 +5,7 @@ use relaxide_ffi::{DataType, Object, ObjectRef, Ref};
 use crate::{PrimExpr, Type, Var};
 
 /// A view of memory. Identity is the node's address, as with variables.
-#[derive(Object, Debug)]
+#[derive(Object, Debug, Clone)]
 #[object(key = "tirx.Buffer", var)]
 pub struct Buffer {
     /// The name it prints by.

@@ -36,6 +36,7 @@ const TABLE: &[(&str, ResultType)] = &[
     ("anylist_setitem_call_packed", Int32),
     ("asin", First),
     ("asinh", First),
+    ("assume", Bool),
     ("atan", First),
     ("atan2", First),
     ("atanh", First),

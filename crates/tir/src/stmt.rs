@@ -49,7 +49,7 @@ pub enum ForKind {
 }
 
 /// A loop over `min .. min + extent`.
-#[derive(Object, Debug)]
+#[derive(Object, Debug, Clone)]
 #[object(key = "tirx.For")]
 pub struct For {
     /// The counter.
@@ -227,7 +227,7 @@ pub struct MatchBufferRegion {
 }
 
 /// A unit of computation over axes, independent of the loops around it.
-#[derive(Object, Debug)]
+#[derive(Object, Debug, Clone)]
 #[object(key = "tirx.SBlock")]
 pub struct SBlock {
     /// Its axes.
@@ -254,7 +254,7 @@ pub struct SBlock {
 }
 
 /// A block at given axis values, where a predicate holds.
-#[derive(Object, Debug)]
+#[derive(Object, Debug, Clone)]
 #[object(key = "tirx.SBlockRealize")]
 pub struct SBlockRealize {
     /// Values of the axes, over the loops around.
@@ -308,6 +308,11 @@ impl Stmt {
         let min = relaxide_ir::prim::int_of(var.dtype(), 0);
         let extent = relaxide_ir::prim::cast(var.dtype(), extent.into());
         Ref::new(For { var, min, extent, kind, thread_tag: String::new(), annotations: Attrs::new(), body }).into()
+    }
+
+    /// The same loop around another body.
+    pub fn loop_around(of: &For, body: Stmt) -> Stmt {
+        Ref::new(For { body, ..of.clone() }).into()
     }
 
     /// A store.

@@ -336,9 +336,9 @@ mod tests {
             let mut func = reschedule(&sample.func, seed);
             verify(&sample.func).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
             verify(&func).unwrap_or_else(|e| panic!("seed {seed}, rescheduled: {e}"));
-            for pass in crate::lower::PASSES {
-                func = (pass.run)(&func).unwrap();
-                verify(&func).unwrap_or_else(|e| panic!("seed {seed}, behind {}: {e}\n{func}", pass.name));
+            for step in crate::lower::PIPELINE {
+                func = (step.run)(&func).unwrap();
+                verify(&func).unwrap_or_else(|e| panic!("seed {seed}, behind {}: {e}\n{func}", step.pass.name));
             }
         }
     }

@@ -10,7 +10,7 @@
     program = relaxide.compile(sch.mod)
 """
 
-from . import schedule, stmt
+from . import schedule, stmt, transform
 from .schedule import ExprRV, Instruction, InstructionKind, LoopRV, SBlockRV, Schedule, ScheduleError, Trace
 from .stmt import MatchBufferRegion, SBlock, SBlockRealize
 from .tensor_intrin import TensorIntrin
@@ -30,4 +30,5 @@ __all__ = [
     "Trace",
     "schedule",
     "stmt",
+    "transform",
 ]

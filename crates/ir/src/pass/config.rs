@@ -84,7 +84,7 @@ pub static CONFIG: &[ConfigOption] = &[
     row("s_tir.HoistExpression", ConfigKind::Any, NOT_READ),
     row("s_tir.HoistIfThenElse", ConfigKind::Any, NOT_READ),
     row("s_tir.InjectDoubleBuffer", ConfigKind::Any, NOT_READ),
-    row("s_tir.LoopPartition", ConfigKind::Any, NOT_READ),
+    row("s_tir.LoopPartition", ConfigKind::Any, "Of its entries, `partition_const_loop` lets LoopPartition look at loops of constant extent."),
     row("s_tir.instr_siblings", ConfigKind::Bool, NOT_READ),
     row("s_tir.lwp_disable_func_prof", ConfigKind::Bool, NOT_READ),
     row("s_tir.lwp_max_depth", ConfigKind::Int, NOT_READ),

@@ -11,6 +11,7 @@ use relaxide::ir::pass::{
 };
 use relaxide::ir::{Attrs, IRModule as Module};
 use relaxide::relax::{BindingBlock, Function, transform};
+use relaxide::tir::{PrimFunc, lower};
 
 use super::args;
 use super::module::IRModule;
@@ -98,8 +99,8 @@ impl PassHandle {
 pub fn context(context: &Bound<'_, PyAny>) -> PyResult<PassContext> {
     let mut made = PassContext {
         opt_level: context.getattr("opt_level")?.extract()?,
-        required: context.getattr("required_pass")?.extract()?,
-        disabled: context.getattr("disabled_pass")?.extract()?,
+        required: full_names(context.getattr("required_pass")?.extract()?),
+        disabled: full_names(context.getattr("disabled_pass")?.extract()?),
         ..PassContext::default()
     };
     if let Ok(target) = context.getattr("target")?.extract::<Target>() {
@@ -113,6 +114,11 @@ pub fn context(context: &Bound<'_, PyAny>) -> PyResult<PassContext> {
         made.instruments.push(Arc::new(Instrument(instrument.unbind())));
     }
     Ok(made)
+}
+
+/// Names of passes as the tables write them.
+fn full_names(names: Vec<String>) -> Vec<String> {
+    names.into_iter().map(|name| transform::pass(&name).map_or(name, |pass| pass.name.to_string())).collect()
 }
 
 /// An instrument that is written in Python. Methods that it does not have are not called.
@@ -185,10 +191,22 @@ fn pass_definition(name: &str) -> Option<(&'static str, Vec<Param>)> {
     Some((row.doc, row.params.iter().map(param).collect()))
 }
 
-/// The names of the passes of the tables.
+/// The names of the passes over Relax.
 #[pyfunction]
 fn pass_names() -> Vec<&'static str> {
     transform::PASSES.iter().map(|pass| pass.name).collect()
+}
+
+/// The full names of the passes over kernels.
+#[pyfunction]
+fn kernel_pass_names() -> Vec<&'static str> {
+    lower::PASSES.iter().map(|pass| pass.name).collect()
+}
+
+/// Why a pass of TVM over kernels is not here, if that is known.
+#[pyfunction]
+fn absent_pass(name: &str) -> Option<&'static str> {
+    lower::absent(name)
 }
 
 /// A pass of the tables with parameters.
@@ -245,8 +263,8 @@ fn pipeline_stage(name: &str, stage: &str) -> PyResult<Vec<PassHandle>> {
     Ok(made.map_err(refused)?.into_iter().flatten().map(PassHandle).collect())
 }
 
-/// A pass that is a Python function of a module, of each function of it (`"function"`), or of each dataflow block
-/// (`"dataflow_block"`), and of the context.
+/// A pass that is a Python function of a module, of each function of it (`"function"`), of each kernel (`"prim_func"`), or of
+/// each dataflow block (`"dataflow_block"`), and of the context.
 #[pyfunction]
 fn python_pass(kind: &str, run: Py<PyAny>, name: &str, opt_level: u32, required: Vec<String>) -> PyResult<PassHandle> {
     let label = name.to_string();
@@ -260,6 +278,14 @@ fn python_pass(kind: &str, run: Py<PyAny>, name: &str, opt_level: u32, required:
                 let func = convert::to_py(py, func.into())?;
                 let made = run.bind(py).call1((func, to_module(module), current(py)?))?;
                 convert::from_py(&made)?.to::<Ref<Function>>().map_err(error::to_py)
+            })
+            .map_err(|raised| caused(&label, raised))
+        }),
+        "prim_func" => Pass::on_functions(name, move |func: Ref<PrimFunc>, module: &Module, _: &PassContext| {
+            Python::attach(|py| {
+                let func = convert::to_py(py, func.into())?;
+                let made = run.bind(py).call1((func, to_module(module), current(py)?))?;
+                convert::from_py(&made)?.to::<Ref<PrimFunc>>().map_err(error::to_py)
             })
             .map_err(|raised| caused(&label, raised))
         }),
@@ -311,6 +337,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PassHandle>()?;
     m.add_function(wrap_pyfunction!(pass_definition, m)?)?;
     m.add_function(wrap_pyfunction!(pass_names, m)?)?;
+    m.add_function(wrap_pyfunction!(kernel_pass_names, m)?)?;
+    m.add_function(wrap_pyfunction!(absent_pass, m)?)?;
     m.add_function(wrap_pyfunction!(make_pass, m)?)?;
     m.add_function(wrap_pyfunction!(sequential_pass, m)?)?;
     m.add_function(wrap_pyfunction!(pipeline_pass, m)?)?;

@@ -77,7 +77,7 @@ mod vm_shape_lower;
 use relaxide_ir::diagnostic::closest;
 use relaxide_ir::pass::{Check, Pass, PassError, PassInfo, Refusal, parse_calls};
 use relaxide_ir::{Attrs, Code, IRModule};
-use relaxide_tir::lower;
+use relaxide_tir::{PrimFunc, lower};
 
 pub use annotate_op_pattern::{PATTERN_ATTR, op_pattern};
 pub use bind_params::bind_params;
@@ -178,11 +178,16 @@ pub static PASSES: &[PassInfo] = &[
     attach_global_symbol::PASS,
 ];
 
-/// The row of a pass, Relax's or one of those that lower kernels. A name may carry the prefix `relax.transform.`.
+/// The row of a pass, Relax's or one over kernels. A name may carry the prefix `relax.transform.`; that of a pass over kernels
+/// carries its own, or none where no pass over Relax is called so.
 pub fn pass(name: &str) -> Option<&'static PassInfo> {
     let name = name.strip_prefix("relax.transform.").unwrap_or(name);
-    let kernels = || lower::PASSES.iter().chain([&lower::CHECK_BOUNDS]).map(|p| &p.info).find(|p| p.name == name);
-    PASSES.iter().find(|p| p.name == name).or_else(kernels)
+    PASSES.iter().find(|p| p.name == name).or_else(|| lower::pass(name))
+}
+
+/// Every pass that [`pass`] finds: those over Relax, then those over kernels.
+pub fn all_passes() -> impl Iterator<Item = &'static PassInfo> {
+    PASSES.iter().chain(lower::PASSES)
 }
 
 /// The pass of a name with parameters; those left out have their defaults.
@@ -210,10 +215,15 @@ pub fn parse_passes(text: &str) -> Result<Vec<Pass>, PassError> {
 }
 
 /// What is wrong with a module between passes: the rules of [`wellformed`](crate::wellformed) that it breaks, but for
-/// purity, which passes that make memory visible give up on purpose.
+/// purity, which passes that make memory visible give up on purpose; and those of kernels.
 pub fn broken_rules(module: &IRModule) -> Vec<String> {
     let broken = crate::wellformed::check_module(module).into_iter();
-    broken.filter(|violation| violation.code != Code::Impure).map(|violation| violation.to_string()).collect()
+    let broken = broken.filter(|violation| violation.code != Code::Impure).map(|violation| violation.to_string());
+    let kernels = module.functions_of::<PrimFunc>().filter_map(|(name, func)| {
+        let error = relaxide_tir::verify::verify(&func).err()?;
+        Some(format!("kernel `{name}`: {error}"))
+    });
+    broken.chain(kernels).collect()
 }
 
 /// An instrument that looks for [`broken_rules`] behind every pass.
@@ -223,11 +233,16 @@ pub fn verify() -> std::sync::Arc<Check> {
 
 fn find(name: &str) -> Result<&'static PassInfo, PassError> {
     pass(name).ok_or_else(|| {
+        if let Some(why) = lower::absent(name) {
+            let refusal = Refusal::new(Code::UnknownPass, format!("this pass of TVM is not here: {why}"));
+            return PassError::new(name, refusal.help("`relaxide opt --list` shows those that are"));
+        }
         let key = |name: &str| name.to_ascii_lowercase().replace('_', "");
-        let close = PASSES.iter().filter(|p| key(p.name).contains(&key(name)) || key(name).contains(&key(p.name)));
-        let close: Vec<&str> = close.map(|p| p.name).collect();
+        let all = || all_passes().map(|p| p.name);
+        let close = all().filter(|p| key(p).contains(&key(name)) || key(name).contains(&key(p)));
+        let close: Vec<&str> = close.collect();
         let close = match close.as_slice() {
-            [] => closest(name, PASSES.iter().map(|p| p.name)).map(str::to_string),
+            [] => closest(name, all()).map(str::to_string),
             close => Some(close.join(", ")),
         };
         let help = close.map_or_else(|| "`relaxide opt --list` shows them".into(), |c| format!("did you mean {c}?"));

@@ -14,13 +14,20 @@
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::Buffer;
+use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator};
 
-use super::LowerError;
+use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::analysis::wide::in_64_bits;
 use crate::functor::StmtMutator;
 use crate::stmt::{BufferStore, Stmt};
+
+pub(super) const PASS: PassInfo = kernel_pass!(
+    "s_tir.transform.InstrumentBoundCheckers",
+    "Turns accesses outside of their buffers into errors.",
+    check_bounds
+);
 
 /// A kernel whose accesses are checked.
 pub(super) fn check_bounds(func: &PrimFunc) -> Result<PrimFunc, LowerError> {

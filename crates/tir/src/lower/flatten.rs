@@ -17,13 +17,20 @@ use std::collections::HashMap;
 use relaxide_ffi::Ref;
 use relaxide_ir::Buffer;
 use relaxide_ir::arith::Analyzer;
+use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{self, BinaryOp, BufferLoad, PrimExpr, PrimMutator, PrimVisitor, VarMap};
 
-use super::{LowerError, ramp};
+use super::{LowerError, kernel_pass, ramp};
 use crate::PrimFunc;
 use crate::analysis::wide::{Widen, fits, holds_indices_of, in_64_bits, wider};
 use crate::functor::StmtMutator;
 use crate::stmt::{BufferStore, For, ForKind, Stmt};
+
+pub(super) const PASS: PassInfo = kernel_pass!(
+    "tirx.transform.FlattenBuffer",
+    "Turns accesses of several dimensions into flat ones.",
+    flatten_buffers
+);
 
 /// A kernel whose accesses have one index each.
 pub(super) fn flatten_buffers(func: &PrimFunc) -> Result<PrimFunc, LowerError> {

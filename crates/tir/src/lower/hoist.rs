@@ -14,12 +14,16 @@ use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
+use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{PrimExpr, PrimMutator, PrimVisitor};
 
-use super::LowerError;
+use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::functor::StmtMutator;
 use crate::stmt::*;
+
+pub(super) const PASS: PassInfo =
+    kernel_pass!("tirx.transform.StorageRewrite", "Moves allocations out of serial loops.", hoist_allocations);
 
 /// A kernel that allocates outside of its serial loops where it can.
 pub(super) fn hoist_allocations(func: &PrimFunc) -> Result<PrimFunc, LowerError> {

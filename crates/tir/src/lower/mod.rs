@@ -1,6 +1,6 @@
 //! Lowering: from loops over multi-dimensional buffers to what a back end translates one to one.
 //!
-//! [`lower`] runs the passes of [`PASSES`] in order. They accept any kernel, scheduled or not, and give the *lowered form*:
+//! [`lower`] runs the passes of [`PIPELINE`] in order; [`PASSES`] is the table of all of them. They accept any kernel, scheduled or not, and give the *lowered form*:
 //!
 //! * no blocks; loops are serial or parallel, counting from a minimum by one;
 //! * every buffer is accessed by one index, flat and row-major (strides apply to it only in buffers of one dimension that
@@ -12,25 +12,51 @@
 //! total: what it cannot improve it leaves in a form that later passes and back ends accept, and only a malformed kernel is
 //! an error.
 
+mod annotate;
 mod blocks;
 mod bounds;
+mod canonical_loop;
+mod common_subexpr;
+mod compact_allocations;
+mod drop_statements;
+mod filled_before_read;
 mod flatten;
+mod float_storage;
+mod force_narrow;
 mod hoist;
+mod hoist_conditions;
+mod hoist_expression;
+mod init_block;
+mod irregular_loop;
+mod loop_partition;
+mod match_buffer;
+mod narrow;
 mod no_op;
+mod opaque_blocks;
+mod plan_allocations;
+mod promote_floats;
+mod pure;
 mod ramp;
 mod simplify;
 mod single_definition;
+mod split_pattern;
+mod table;
 mod unroll;
+mod unsafe_select;
 mod vectorize;
+mod verify_memory;
+mod virtual_thread;
 mod vscale;
 
 #[cfg(test)]
+mod pass_tests;
+#[cfg(test)]
 mod tests;
 
-use relaxide_ffi::Ref;
-use relaxide_ir::pass::{PassError, PassInfo, PassResult};
-use relaxide_ir::{BaseFunc, IRModule};
+use relaxide_ir::pass::PassInfo;
 
+pub use table::{PASSES, absent, pass};
+use table::{kernel_pass, kernel_pass_with};
 pub use vscale::fix_vscale;
 
 use crate::PrimFunc;
@@ -59,6 +85,19 @@ pub enum LowerError {
         /// How many values there are.
         values: usize,
     },
+    /// An option of a pass has a value that the pass does not know. The user's.
+    #[error("{option} {given:?} is not known; there is {known}")]
+    Option {
+        /// Which option.
+        option: &'static str,
+        /// What was given.
+        given: String,
+        /// What could be.
+        known: &'static str,
+    },
+    /// A kernel has what a pass cannot do. The user's, or that of what runs the pass.
+    #[error("{0}")]
+    Refused(String),
     /// The kernel is not well-formed.
     #[error(transparent)]
     Malformed(#[from] VerifyError),
@@ -77,77 +116,50 @@ pub enum LowerError {
 /// A pass on one kernel.
 pub type KernelPass = fn(&PrimFunc) -> Result<PrimFunc, LowerError>;
 
-/// One lowering pass.
+/// A step of [`lower`].
 #[derive(Clone, Copy)]
-pub struct LowerPass {
-    /// Its name, as in pipelines and on the command line.
-    pub name: &'static str,
-    /// One line on what it does.
-    pub doc: &'static str,
-    /// The pass on one kernel.
+pub struct LowerStep {
+    /// The row of its pass.
+    pub pass: PassInfo,
+    /// The pass on one kernel, with default options.
     pub run: KernelPass,
-    /// The pass on every kernel of a module.
-    pub info: PassInfo,
+    /// Whether it is about blocks, so that a kernel without any is left out.
+    of_blocks: bool,
 }
 
-/// The pass that makes vectors.
-const VECTORIZE_LOOP: &str = "tirx.transform.VectorizeLoop";
-
-/// The pass that writes loops out.
-const UNROLL_LOOP: &str = "tirx.transform.UnrollLoop";
-
-macro_rules! passes {
-    ($($(#[doc = $doc:literal])+ $name:literal => $run:path;)*) => {
-        /// The lowering passes in order. One pass may stand in the list more than once.
-        pub const PASSES: &[LowerPass] = &[$(LowerPass {
-            name: $name,
-            doc: concat!($($doc),+),
-            run: $run,
-            info: PassInfo::new($name, concat!($($doc),+), |module, _, _| map_kernels(module, $name, $run)),
-        },)*];
-    };
+const fn step(pass: PassInfo, run: KernelPass) -> LowerStep {
+    LowerStep { pass, run, of_blocks: false }
 }
 
-passes! {
-    /// Renames variables that are defined more than once.
-    "tirx.transform.ConvertSSA" => single_definition::define_once;
-    /// Turns blocks into the loops around them: axes become expressions, initial values become guarded stores.
-    "s_tir.transform.LowerOpaqueBlock" => blocks::lower_blocks;
-    /// Simplifies indices, bounds and conditions; drops guards that always hold.
-    "tirx.transform.StmtSimplify" => simplify::simplify;
-    /// Turns accesses of several dimensions into flat ones.
-    "tirx.transform.FlattenBuffer" => flatten::flatten_buffers;
-    /// Turns vectorized loops into vector expressions, or into serial loops where that is impossible.
-    "tirx.transform.VectorizeLoop" => vectorize::vectorize_loops;
-    /// Writes unrolled loops out.
-    "tirx.transform.UnrollLoop" => unroll::unroll_loops;
-    /// Simplifies what the passes above have made.
-    "tirx.transform.StmtSimplify" => simplify::simplify;
-    /// Moves allocations out of serial loops.
-    "tirx.transform.StorageRewrite" => hoist::hoist_allocations;
-    /// Removes statements without effect.
-    "tirx.transform.RemoveNoOp" => no_op::remove_no_ops;
+const fn of_blocks(pass: PassInfo, run: KernelPass) -> LowerStep {
+    LowerStep { pass, run, of_blocks: true }
 }
 
-/// The option of a pass context, and the name, of [`CHECK_BOUNDS`].
+/// The passes of [`lower`] in order. One pass may stand in the list more than once.
+pub static PIPELINE: &[LowerStep] = &[
+    step(single_definition::PASS, single_definition::define_once),
+    of_blocks(init_block::PASS, init_block::lower_init_blocks),
+    of_blocks(plan_allocations::PASS, plan_allocations::plan_allocations),
+    of_blocks(opaque_blocks::PASS, opaque_blocks::convert_blocks_to_opaque),
+    of_blocks(compact_allocations::PASS, compact_allocations::compact_allocations),
+    of_blocks(match_buffer::PASS, match_buffer::lower_match_buffers),
+    of_blocks(blocks::PASS, blocks::lower_opaque_blocks),
+    step(simplify::PASS, simplify::simplify),
+    step(flatten::PASS, flatten::flatten_buffers),
+    step(vectorize::PASS, vectorize::vectorize_loops),
+    step(unroll::PASS, unroll::unroll_loops),
+    step(simplify::PASS, simplify::simplify),
+    step(hoist::PASS, hoist::hoist_allocations),
+    step(no_op::PASS, no_op::remove_no_ops),
+];
+
+/// The option of a pass context that asks for [`LowerOptions::check_bounds`].
 pub const CHECK_BOUNDS_OPTION: &str = "tirx.instrument_bound_checkers";
-
-/// Turns accesses outside of their buffers into errors. Stands behind the lowering of blocks where it is asked for.
-pub const CHECK_BOUNDS: LowerPass = LowerPass {
-    name: "tirx.transform.InstrumentBoundCheckers",
-    doc: "Turns accesses outside of their buffers into errors.",
-    run: bounds::check_bounds,
-    info: PassInfo::new(
-        "tirx.transform.InstrumentBoundCheckers",
-        "Turns accesses outside of their buffers into errors.",
-        |module, _, _| map_kernels(module, "tirx.transform.InstrumentBoundCheckers", bounds::check_bounds),
-    ),
-};
 
 /// How kernels are lowered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LowerOptions {
-    /// Whether accesses outside of buffers are errors ([`CHECK_BOUNDS`]).
+    /// Whether accesses outside of buffers are errors (`InstrumentBoundCheckers`).
     pub check_bounds: bool,
     /// Whether vectorized loops become serial ones and unrolled ones stay, for back ends whose compiler does both.
     pub keep_loops: bool,
@@ -161,23 +173,20 @@ pub fn lower(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
 /// Lowers a kernel of any form, as options say.
 pub fn lower_with(func: &PrimFunc, options: LowerOptions) -> Result<PrimFunc, LowerError> {
     verify(func)?;
-    PASSES.iter().try_fold(func.clone(), |func, pass| {
-        let run = match pass.name {
-            VECTORIZE_LOOP if options.keep_loops => vectorize::skip_vectorize,
-            UNROLL_LOOP if options.keep_loops => return Ok(func),
-            _ => pass.run,
-        };
-        let func = run(&func)?;
-        let checks = options.check_bounds && pass.name == "s_tir.transform.LowerOpaqueBlock";
-        if checks { (CHECK_BOUNDS.run)(&func) } else { Ok(func) }
+    let has_blocks = blocks::has_blocks(func);
+    let mut to_check = options.check_bounds;
+    PIPELINE.iter().filter(|step| has_blocks || !step.of_blocks).try_fold(func.clone(), |func, step| {
+        match step.pass.name {
+            // A buffer that is as large as its uses has none outside of it.
+            plan_allocations::NAME | compact_allocations::NAME if options.check_bounds => Ok(func),
+            // Behind the lowering of blocks, which opens sub-buffers, and in front of what takes indices to be right.
+            simplify::NAME if to_check => {
+                to_check = false;
+                (step.run)(&bounds::check_bounds(&func)?)
+            }
+            vectorize::NAME if options.keep_loops => vectorize::skip_vectorize(&func),
+            unroll::NAME if options.keep_loops => Ok(func),
+            _ => (step.run)(&func),
+        }
     })
-}
-
-fn map_kernels(mut module: IRModule, name: &'static str, run: KernelPass) -> PassResult {
-    for (symbol, func) in module.functions.iter_mut() {
-        let Some(kernel) = func.downcast::<PrimFunc>() else { continue };
-        let lowered = run(&kernel).map_err(|error| PassError::new(name, format!("kernel `{symbol}`: {error}")))?;
-        *func = BaseFunc::from(Ref::new(lowered));
-    }
-    Ok(module)
 }

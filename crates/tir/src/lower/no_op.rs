@@ -1,11 +1,15 @@
 //! Statements without effect go: empty loops and conditions, evaluated constants, assertions that always hold.
 
+use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{PrimExpr, PrimMutator};
 
-use super::LowerError;
+use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::functor::StmtMutator;
 use crate::stmt::*;
+
+pub(super) const PASS: PassInfo =
+    kernel_pass!("tirx.transform.RemoveNoOp", "Removes statements without effect.", remove_no_ops);
 
 /// A kernel without statements that do nothing.
 pub(super) fn remove_no_ops(func: &PrimFunc) -> Result<PrimFunc, LowerError> {

@@ -15,13 +15,30 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
+use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{self, PrimCall, PrimExpr, PrimMutator, PrimVisitor, Select, VarMap};
 use relaxide_ir::{BinaryOp, Var};
 
-use super::LowerError;
+use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::functor::{StmtMutator, substitute_stmt};
 use crate::stmt::*;
+
+/// Its name.
+pub(super) const NAME: &str = "tirx.transform.StmtSimplify";
+
+pub(super) const PASS: PassInfo = kernel_pass!(
+    "tirx.transform.StmtSimplify",
+    "Simplifies indices, bounds and conditions; drops guards that always hold.",
+    simplify
+);
+
+/// The same for kernels in block form.
+pub(super) const SCHEDULABLE: PassInfo = kernel_pass!(
+    "s_tir.transform.StmtSimplify",
+    "Simplifies indices, bounds and conditions of kernels in block form.",
+    simplify
+);
 
 /// A kernel with simpler indices and conditions.
 pub(super) fn simplify(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
@@ -138,6 +155,20 @@ impl StmtMutator for Simplify {
                 let value = self.mutate_prim(&n.value);
                 self.bind(&n.var, &value);
                 if value == n.value { stmt.clone() } else { Stmt::bind(n.var.clone(), value) }
+            }
+            Stmt::Block(n) => {
+                let (values, predicate) = (self.mutate_prims(&n.iter_values), self.mutate_prim(&n.predicate));
+                // Inside, an axis is known by its range; which values it is given is the business of the loops around.
+                let mark = self.analyzer.assume(&predicate);
+                for iter in &n.block.iter_vars {
+                    self.analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
+                }
+                let block = self.remake_block(&n.block);
+                self.analyzer.forget(mark);
+                if values == n.iter_values && predicate == n.predicate && block == n.block {
+                    return stmt.clone();
+                }
+                Ref::new(SBlockRealize { iter_values: values, predicate, block }).into()
             }
             _ => self.remake_stmt(stmt),
         }

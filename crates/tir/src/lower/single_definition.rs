@@ -6,12 +6,23 @@
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
+use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{Let, PrimExpr, PrimMutator};
 use relaxide_ir::{Buffer, Var};
 
-use super::LowerError;
+use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::functor::StmtMutator;
+
+pub(super) const PASS: PassInfo =
+    kernel_pass!("tirx.transform.ConvertSSA", "Renames variables that are defined more than once.", define_once);
+
+/// The same for kernels in block form.
+pub(super) const SCHEDULABLE: PassInfo = kernel_pass!(
+    "s_tir.transform.ConvertSSA",
+    "Renames variables of kernels in block form that are defined more than once.",
+    define_once
+);
 
 /// A kernel in which every variable and every scratch buffer has one definition.
 pub(super) fn define_once(func: &PrimFunc) -> Result<PrimFunc, LowerError> {

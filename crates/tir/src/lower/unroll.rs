@@ -5,15 +5,21 @@
 //! unroll such loops as they see fit.
 
 use relaxide_ffi::Ref;
+use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{self, PrimMutator, PrimVisitor, VarMap};
 
-use super::LowerError;
+use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::functor::{StmtMutator, StmtVisitor, fresh_copy, substitute_stmt};
 use crate::stmt::*;
 
 /// Most statements that one loop may be written out to.
 const MAX_STATEMENTS: i64 = 4096;
+
+/// Its name.
+pub(super) const NAME: &str = "tirx.transform.UnrollLoop";
+
+pub(super) const PASS: PassInfo = kernel_pass!("tirx.transform.UnrollLoop", "Writes unrolled loops out.", unroll_loops);
 
 /// A kernel without unrolled loops.
 pub(super) fn unroll_loops(func: &PrimFunc) -> Result<PrimFunc, LowerError> {

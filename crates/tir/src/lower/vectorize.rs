@@ -19,10 +19,11 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
+use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam};
 use relaxide_ir::prim::{self, Binary, BufferLoad, PrimCall, PrimExpr, PrimMutator};
 use relaxide_ir::{BinaryOp, Var};
 
-use super::{LowerError, ramp};
+use super::{LowerError, kernel_pass_with, ramp};
 use crate::PrimFunc;
 use crate::functor::StmtMutator;
 use crate::intrin::Intrinsic;
@@ -30,6 +31,24 @@ use crate::stmt::*;
 
 /// Most lanes that a loop may become, or the multiplier of scalable ones.
 const MAX_LANES: i64 = 128;
+
+/// Its name.
+pub(super) const NAME: &str = "tirx.transform.VectorizeLoop";
+
+pub(super) const PASS: PassInfo = kernel_pass_with!(
+    "tirx.transform.VectorizeLoop",
+    "Turns vectorized loops into vector expressions, or into serial loops where that is impossible.",
+    |func, _, args| match args.bool("enable_vectorize") {
+        Some(false) => skip_vectorize(func),
+        _ => vectorize_loops(func),
+    }
+)
+.params(&[PassParam::new(
+    "enable_vectorize",
+    ParamKind::Bool,
+    ParamDefault::Bool(true),
+    "Whether there are vectors at all; else all such loops are serial.",
+)]);
 
 /// A kernel without vectorized loops.
 pub(super) fn vectorize_loops(func: &PrimFunc) -> Result<PrimFunc, LowerError> {

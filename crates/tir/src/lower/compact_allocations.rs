@@ -1,0 +1,337 @@
+//! Scratch is as large as what is used of it.
+//!
+//! ```text
+//! for i in range(16):                                 for i in range(16):
+//!     with T.sblock(""):                                  with T.sblock(""):
+//!         B = T.sblock_alloc_buffer((16, 16))     ->          B = T.sblock_alloc_buffer((1, 16))
+//!         for j in range(16):                                 for j in range(16):
+//!             B[i, j] = A[i, j] * 2                               B[0, j] = A[i, j] * 2
+//! ```
+//!
+//! For each buffer that a block allocates, the accesses in the block span a box while the loops inside of the block run. Along a
+//! dimension where the box is known to be smaller than the buffer, the buffer begins where the box does and has its extent.
+//!
+//! A dimension keeps its extent where an index has no interval, where the box depends on what is defined inside the block, or
+//! where it is not known that the box is smaller and not negative. With `is_strict=False` it takes the box's extent also where
+//! that may be larger.
+//!
+//! Left as they are: buffers with strides, with another view of their memory, or whose pointer something takes.
+//!
+//! Needs opaque blocks ([`opaque_blocks`](super::opaque_blocks)): axes hide which loops an index depends on. Other kernels are
+//! left as they are.
+
+use std::collections::{HashMap, HashSet};
+
+use relaxide_ffi::Ref;
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam};
+use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator, PrimVisitor, free_vars};
+use relaxide_ir::{Buffer, Var};
+
+use super::{LowerError, kernel_pass_with};
+use crate::PrimFunc;
+use crate::analysis::interval::{Interval, Running};
+use crate::analysis::regions::pointers_of;
+use crate::functor::{StmtMutator, StmtVisitor};
+use crate::stmt::*;
+
+/// Its name.
+pub(super) const NAME: &str = "s_tir.transform.CompactBufferAllocation";
+
+pub(super) const PASS: PassInfo = kernel_pass_with!(
+    "s_tir.transform.CompactBufferAllocation",
+    "Scratch of blocks is as large as what is used of it.",
+    |func, _, args| compact(func, args.bool("is_strict") != Some(false))
+)
+.params(&[PassParam::new("is_strict", ParamKind::Bool, ParamDefault::Bool(true), "Dimensions only become smaller.")]);
+
+/// A kernel whose blocks allocate what they use.
+pub(super) fn compact_allocations(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
+    compact(func, true)
+}
+
+fn compact(func: &PrimFunc, strict: bool) -> Result<PrimFunc, LowerError> {
+    let mut analyzer = Analyzer::new();
+    analyzer.mark_dims(func.buffers.iter().flatten().flat_map(|b| &b.shape));
+    let mut find = Find { analyzer, strict, pointers: pointers_of(&func.body), smaller: HashMap::new() };
+    find.visit_stmt(&func.body);
+    if find.smaller.is_empty() {
+        return Ok(func.clone());
+    }
+    let mut rewrite = Shift { analyzer: find.analyzer, smaller: find.smaller };
+    Ok(func.with_body(rewrite.mutate_stmt(&func.body)))
+}
+
+/// A smaller buffer in the place of another.
+struct Smaller {
+    buffer: Ref<Buffer>,
+    /// Where it begins in the old one.
+    begin: Vec<PrimExpr>,
+}
+
+/// Looks for buffers that can be smaller.
+struct Find {
+    analyzer: Analyzer,
+    strict: bool,
+    pointers: HashSet<Ref<Var>>,
+    smaller: HashMap<Ref<Buffer>, Smaller>,
+}
+
+impl Find {
+    fn block(&mut self, block: &SBlock) {
+        let candidates =
+            block.alloc_buffers.iter().filter(|b| b.strides.is_empty() && !self.pointers.contains(&b.data));
+        let candidates: Vec<Ref<Buffer>> = candidates.cloned().collect();
+        if candidates.is_empty() {
+            return;
+        }
+        let analyzer = std::mem::take(&mut self.analyzer);
+        let mut used =
+            Used { analyzer, candidates, running: Running::default(), defined: HashSet::new(), boxes: HashMap::new() };
+        used.visit_stmt(&block.body);
+        self.analyzer = used.analyzer;
+        for buffer in used.candidates {
+            let Some(Some(dims)) = used.boxes.remove(&buffer) else { continue };
+            if let Some(smaller) = self.shrink(&buffer, &dims, &used.defined) {
+                self.smaller.insert(buffer, smaller);
+            }
+        }
+    }
+
+    fn shrink(&mut self, buffer: &Buffer, dims: &[Option<Interval>], inside: &HashSet<Ref<Var>>) -> Option<Smaller> {
+        let (mut begin, mut shape) = (Vec::new(), Vec::new());
+        for (old, dim) in buffer.shape.iter().zip(dims) {
+            let fits = dim.as_ref().and_then(|dim| self.fit(old, dim, inside));
+            let (min, extent) = fits.unwrap_or_else(|| (prim::int_of(old.dtype(), 0), old.clone()));
+            begin.push(min);
+            shape.push(extent);
+        }
+        let same = |(a, b): (&PrimExpr, &PrimExpr)| relaxide_ir::arith::same(a, b);
+        if begin.iter().all(|b| b.is_int(0)) && shape.iter().zip(&buffer.shape).all(same) {
+            return None;
+        }
+        let data = Var::new(buffer.data.name.clone(), buffer.data.ty.clone());
+        let buffer = Buffer {
+            name: buffer.name.clone(),
+            data,
+            dtype: buffer.dtype,
+            shape,
+            strides: Vec::new(),
+            elem_offset: buffer.elem_offset.clone(),
+            scope: buffer.scope.clone(),
+            alignment: buffer.alignment,
+            producer: None,
+        };
+        Some(Smaller { buffer: Ref::new(buffer), begin })
+    }
+
+    /// Beginning and extent of a dimension, if it is to change.
+    fn fit(&mut self, old: &PrimExpr, dim: &Interval, inside: &HashSet<Ref<Var>>) -> Option<(PrimExpr, PrimExpr)> {
+        let dtype = old.dtype();
+        let extent = prim::cast(dtype, dim.extent(&mut self.analyzer));
+        let visible = |e: &PrimExpr| {
+            let data = crate::analysis::data::is_data(e);
+            !data && !free_vars(e).iter().any(|var| inside.contains(var))
+        };
+        if !visible(&dim.min) || !visible(&extent) || !self.analyzer.can_prove(&prim::ge(&extent, 0)) {
+            return None;
+        }
+        if self.strict && !self.analyzer.can_prove(&prim::le(&extent, old)) {
+            return None;
+        }
+        Some((dim.min.clone(), extent))
+    }
+}
+
+impl PrimVisitor for Find {
+    fn visit_prim(&mut self, _: &PrimExpr) {}
+}
+
+impl StmtVisitor for Find {
+    fn visit_stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::For(n) => {
+                let mark = self.analyzer.assume(&prim::ge(&n.extent, 1));
+                self.analyzer.bind(&n.var, n.min.clone(), n.extent.clone());
+                self.visit_stmt(&n.body);
+                self.analyzer.forget(mark);
+                return;
+            }
+            Stmt::Block(n) if n.block.iter_vars.is_empty() => self.block(&n.block),
+            _ => {}
+        }
+        self.walk_stmt(stmt);
+    }
+}
+
+/// The boxes of some buffers that a statement uses. A dimension without an interval is `None`, and so is a buffer that is used in
+/// another way than element by element.
+struct Used {
+    analyzer: Analyzer,
+    candidates: Vec<Ref<Buffer>>,
+    running: Running,
+    /// Variables that are defined inside.
+    defined: HashSet<Ref<Var>>,
+    boxes: HashMap<Ref<Buffer>, Option<Vec<Option<Interval>>>>,
+}
+
+impl Used {
+    fn access(&mut self, buffer: &Ref<Buffer>, ranges: Vec<(PrimExpr, PrimExpr)>) {
+        if !self.candidates.contains(buffer) {
+            // Another view of the memory needs all of it.
+            let viewed = self.candidates.iter().find(|b| b.data == buffer.data).cloned();
+            if let Some(viewed) = viewed {
+                self.boxes.insert(viewed, None);
+            }
+            return;
+        }
+        if ranges.len() != buffer.ndim() {
+            self.boxes.insert(buffer.clone(), None);
+            return;
+        }
+        let dims: Vec<Option<Interval>> = ranges.iter().map(|(min, max)| self.interval(min, max)).collect();
+        match self.boxes.get_mut(buffer) {
+            None => drop(self.boxes.insert(buffer.clone(), Some(dims))),
+            Some(None) => {}
+            Some(Some(known)) => {
+                for (known, new) in known.iter_mut().zip(dims) {
+                    *known = match (known.take(), new) {
+                        (Some(a), Some(b)) => Some(a.hull(&b, &mut self.analyzer)),
+                        _ => None,
+                    };
+                }
+            }
+        }
+    }
+
+    fn interval(&mut self, min: &PrimExpr, max: &PrimExpr) -> Option<Interval> {
+        let (low, high) = (self.running.of(min, &mut self.analyzer)?, self.running.of(max, &mut self.analyzer)?);
+        Some(Interval { min: low.min, max: high.max })
+    }
+
+    fn element(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr]) {
+        let range = |index: &PrimExpr| match index {
+            PrimExpr::Ramp(n) if n.lanes > 0 && n.stride.as_int().is_some_and(|s| s >= 0) => {
+                (n.base.clone(), &n.base + &n.stride * prim::int_of(n.base.dtype(), n.lanes - 1))
+            }
+            _ => (index.clone(), index.clone()),
+        };
+        self.access(buffer, indices.iter().map(range).collect());
+    }
+}
+
+impl PrimVisitor for Used {
+    fn visit_prim(&mut self, e: &PrimExpr) {
+        match e {
+            PrimExpr::Load(n) => {
+                let BufferLoad { buffer, indices, .. } = &**n;
+                self.element(buffer, indices);
+            }
+            PrimExpr::Let(n) => drop(self.defined.insert(n.var.clone())),
+            _ => {}
+        }
+        self.walk_prim(e);
+    }
+}
+
+impl StmtVisitor for Used {
+    fn visit_stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::For(n) => {
+                self.visit_prim(&n.min);
+                self.visit_prim(&n.extent);
+                self.defined.insert(n.var.clone());
+                // The range of a loop that may have no iteration would say that it has one.
+                if n.extent.as_int().is_some_and(|count| count > 0) {
+                    self.analyzer.bind(&n.var, n.min.clone(), n.extent.clone());
+                }
+                self.running.add(&n.var, &n.min, &n.extent, &mut self.analyzer);
+                self.visit_stmt(&n.body);
+            }
+            Stmt::Bind(n) => {
+                self.visit_prim(&n.value);
+                self.defined.insert(n.var.clone());
+                if let Some(interval) = self.running.of(&n.value, &mut self.analyzer) {
+                    self.running.insert(&n.var, interval);
+                }
+            }
+            Stmt::Store(n) => {
+                self.element(&n.buffer, &n.indices);
+                self.walk_stmt(stmt);
+            }
+            Stmt::Block(n) => {
+                self.defined.extend(n.block.iter_vars.iter().map(|iter| iter.var.clone()));
+                for matched in &n.block.match_buffers {
+                    let region = &matched.source.region;
+                    let range = |r: &Ref<Range>| {
+                        let ends = Interval::of_range(&r.min, &r.extent);
+                        (ends.min, ends.max)
+                    };
+                    self.access(&matched.source.buffer, region.iter().map(range).collect());
+                }
+                n.iter_values.iter().for_each(|v| self.visit_prim(v));
+                self.visit_prim(&n.predicate);
+                n.block.init.iter().chain([&n.block.body]).for_each(|s| self.visit_stmt(s));
+            }
+            _ => self.walk_stmt(stmt),
+        }
+    }
+}
+
+/// Puts smaller buffers in the place of others.
+struct Shift {
+    analyzer: Analyzer,
+    smaller: HashMap<Ref<Buffer>, Smaller>,
+}
+
+impl Shift {
+    fn moved(&mut self, begin: &PrimExpr, index: &PrimExpr) -> PrimExpr {
+        if begin.is_int(0) {
+            return index.clone();
+        }
+        match index {
+            PrimExpr::Ramp(n) => prim::ramp(self.moved(begin, &n.base), n.stride.clone(), n.lanes),
+            _ => self.analyzer.simplify(&(index - begin)),
+        }
+    }
+
+    fn element(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> Option<(Ref<Buffer>, Vec<PrimExpr>)> {
+        let smaller = self.smaller.remove(buffer)?;
+        let indices = smaller.begin.iter().zip(indices).map(|(begin, index)| self.moved(begin, index)).collect();
+        let moved = smaller.buffer.clone();
+        self.smaller.insert(buffer.clone(), smaller);
+        Some((moved, indices))
+    }
+}
+
+impl PrimMutator for Shift {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        let e = self.remake_prim(e);
+        let PrimExpr::Load(n) = &e else { return e };
+        match self.element(&n.buffer, &n.indices) {
+            Some((buffer, indices)) => Ref::new(BufferLoad { buffer, indices, predicate: n.predicate.clone() }).into(),
+            None => e,
+        }
+    }
+}
+
+impl StmtMutator for Shift {
+    fn remake_store(&mut self, n: &Ref<BufferStore>) -> Ref<BufferStore> {
+        let value = self.mutate_prim(&n.value);
+        let predicate = n.predicate.as_ref().map(|p| self.mutate_prim(p));
+        let indices = self.mutate_prims(&n.indices);
+        let (buffer, indices) = self.element(&n.buffer, &indices).unwrap_or((n.buffer.clone(), indices));
+        Ref::new(BufferStore { buffer, value, indices, predicate })
+    }
+
+    fn mutate_buffer_def(&mut self, buffer: &Ref<Buffer>) -> Ref<Buffer> {
+        self.smaller.get(buffer).map_or_else(|| buffer.clone(), |smaller| smaller.buffer.clone())
+    }
+
+    fn remake_region(&mut self, n: &Ref<BufferRegion>) -> Ref<BufferRegion> {
+        let mins: Vec<PrimExpr> = n.region.iter().map(|r| r.min.clone()).collect();
+        let Some((buffer, mins)) = self.element(&n.buffer, &mins) else { return n.clone() };
+        let range = |(min, old): (PrimExpr, &Ref<Range>)| Ref::new(Range { min, extent: old.extent.clone() });
+        Ref::new(BufferRegion { buffer, region: mins.into_iter().zip(&n.region).map(range).collect() })
+    }
+}

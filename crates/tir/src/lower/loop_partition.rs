@@ -1,0 +1,311 @@
+//! A loop over a range in which a guard almost always holds becomes loops with and without the guard.
+//!
+//! ```text
+//! for i in range(n):                        for i in range(min(n, 10)):
+//!     if T.likely(i < 10):                      A[i] = B[i]
+//!         A[i] = B[i]               ->      for i in range(n - min(n, 10)):
+//!                                               if i + min(n, 10) < 10:
+//!                                                   A[i + min(n, 10)] = B[i + min(n, 10)]
+//! ```
+//!
+//! Conditions that someone has marked as likely are solved for the counter: each comparison that is linear in it holds from or up
+//! to a value of it, whatever the loops inside count. Where all of these hold, the conditions go; the iterations before and
+//! behind keep them. Order is kept: the loops stand one behind the other.
+//!
+//! A loop of constant extent is left as it is, since its guards are cheap where it is short, unless it is asked for: by the option
+//! `s_tir.LoopPartition` with `partition_const_loop`, or by the loop's annotation `pragma_loop_partition_hint`, which also takes
+//! all conditions for likely.
+//!
+//! The marks go in any case: behind this pass nothing reads them.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::pass::{PassContext, PassInfo};
+use relaxide_ir::prim::{self, BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap, free_vars, substitute};
+use relaxide_ir::{AttrValue, Var};
+
+use super::pure::is_pure;
+use super::{LowerError, kernel_pass_with};
+use crate::PrimFunc;
+use crate::analysis::affine::conjuncts;
+use crate::analysis::interval::Running;
+use crate::functor::{StmtMutator, StmtVisitor, fresh_copy, substitute_stmt};
+use crate::stmt::*;
+
+/// The option of a pass context that the pass reads.
+const OPTION: &str = "s_tir.LoopPartition";
+
+/// The annotation of a loop that asks for it.
+const HINTS: [&str; 2] = ["pragma_loop_partition_hint", "loop_partition_hint"];
+
+pub(super) const PASS: PassInfo = kernel_pass_with!(
+    "s_tir.transform.LoopPartition",
+    "A loop with a guard that is likely to hold becomes loops with and without it.",
+    |func, context, _| partition_loops(func, const_loops(context))
+);
+
+fn const_loops(context: &PassContext) -> bool {
+    match context.config.attrs().get(OPTION) {
+        Some(AttrValue::Map(map)) => {
+            matches!(map.get("partition_const_loop"), Some(AttrValue::Bool(true) | AttrValue::Int(1)))
+        }
+        _ => false,
+    }
+}
+
+/// A kernel whose loops are partitioned by conditions that are likely.
+fn partition_loops(func: &PrimFunc, const_loops: bool) -> Result<PrimFunc, LowerError> {
+    let mut analyzer = Analyzer::new();
+    analyzer.mark_dims(func.buffers.iter().flatten().flat_map(|b| &b.shape));
+    let body = Partition { analyzer, const_loops }.mutate_stmt(&func.body);
+    Ok(func.with_body(Unmark.mutate_stmt(&body)))
+}
+
+struct Partition {
+    analyzer: Analyzer,
+    /// Whether loops of constant extent are looked at.
+    const_loops: bool,
+}
+
+impl PrimMutator for Partition {}
+
+impl Partition {
+    fn within(&mut self, n: &Ref<For>) -> Stmt {
+        let mark = self.analyzer.assume(&prim::ge(&n.extent, 1));
+        self.analyzer.bind(&n.var, n.min.clone(), n.extent.clone());
+        let body = self.mutate_stmt(&n.body);
+        self.analyzer.forget(mark);
+        if body == n.body { n.clone().into() } else { Stmt::loop_around(n, body) }
+    }
+
+    /// The loop in up to three parts, if a condition of it can be solved.
+    fn split(&mut self, n: &Ref<For>, hinted: bool) -> Option<Stmt> {
+        let mut conditions =
+            Conditions { all: hinted, found: Vec::new(), running: Running::default(), inside: Vec::new() };
+        conditions.visit_stmt(&n.body);
+        let (mut low, mut high) = (Vec::new(), Vec::new());
+        let mut solved = Vec::new();
+        for Condition { condition, running, inside } in &conditions.found {
+            for part in conjuncts(condition) {
+                if let Some(bounds) = self.solve(&part, &n.var, running, inside) {
+                    low.extend(bounds.low);
+                    high.extend(bounds.high);
+                    solved.push(part);
+                }
+            }
+        }
+        if solved.is_empty() {
+            return None;
+        }
+        let end = self.analyzer.simplify(&(&n.min + &n.extent));
+        // Between the loop's own ends, whatever the conditions say.
+        let low = match low.is_empty() {
+            true => n.min.clone(),
+            false => {
+                let low = low.into_iter().fold(n.min.clone(), |a, b| self.larger(&a, &b));
+                self.smaller(&low, &end)
+            }
+        };
+        let high = high.into_iter().fold(end.clone(), |a, b| self.smaller(&a, &b));
+        let high = self.larger(&high, &low);
+        let middle = Without { solved }.mutate_stmt(&n.body);
+        let parts = [(&n.min, &low, n.body.clone()), (&low, &high, middle), (&high, &end, n.body.clone())];
+        let mut made = Vec::new();
+        for (from, to, body) in parts {
+            let extent = self.analyzer.simplify(&(to - from));
+            if !self.analyzer.can_prove(&prim::le(&extent, 0)) {
+                made.push(self.part(n, from, extent, body));
+            }
+        }
+        Some(Stmt::seq(made))
+    }
+
+    /// Some iterations of a loop, counted from zero.
+    fn part(&mut self, n: &Ref<For>, from: &PrimExpr, extent: PrimExpr, body: Stmt) -> Stmt {
+        let zero = prim::int_of(n.var.dtype(), 0);
+        let whole: Stmt = Ref::new(For { min: zero, extent, body, ..(**n).clone() }).into();
+        let Stmt::For(part) = fresh_copy(&whole) else { return whole };
+        let shifted = prim::add(&part.var, from);
+        let body = substitute_stmt(&part.body, &VarMap::from([(part.var.clone(), shifted)]));
+        let part = For { body, ..(*part).clone() };
+        self.within(&Ref::new(part))
+    }
+
+    fn larger(&mut self, a: &PrimExpr, b: &PrimExpr) -> PrimExpr {
+        self.analyzer.simplify(&prim::max(a, b))
+    }
+
+    fn smaller(&mut self, a: &PrimExpr, b: &PrimExpr) -> PrimExpr {
+        self.analyzer.simplify(&prim::min(a, b))
+    }
+
+    /// From which value of a counter on, and in front of which, a comparison holds.
+    fn solve(&mut self, part: &PrimExpr, var: &Ref<Var>, running: &Running, inside: &[Ref<Var>]) -> Option<Solution> {
+        let PrimExpr::Binary(n) = part else { return None };
+        let dtype = n.a.dtype();
+        if !dtype.is_int() || dtype.lanes != 1 || dtype != var.dtype() || !is_pure(part) {
+            return None;
+        }
+        // `difference <= most` and `difference >= least`.
+        let (most, least) = match n.op {
+            BinaryOp::Lt => (Some(-1), None),
+            BinaryOp::Le => (Some(0), None),
+            BinaryOp::Gt => (None, Some(1)),
+            BinaryOp::Ge => (None, Some(0)),
+            BinaryOp::Eq => (Some(0), Some(0)),
+            _ => return None,
+        };
+        let difference = &n.a - &n.b;
+        let at = |value: PrimExpr| substitute(&difference, &VarMap::from([(var.clone(), value)]));
+        let step = &at(prim::add(var, 1)) - &difference;
+        let factor = self.analyzer.simplify(&step).as_int().filter(|f| *f != 0)?;
+        let rest = running.of(&at(prim::int_of(dtype, 0)), &mut self.analyzer)?;
+        let outside = |e: &PrimExpr| !free_vars(e).iter().any(|v| inside.contains(v) || v == var);
+        if !outside(&rest.min) || !outside(&rest.max) {
+            return None;
+        }
+        let mut solution = Solution::default();
+        // With the largest rest it holds for every one, and the other way round.
+        let ends = [(most, rest.max, 1), (least, rest.min, -1)];
+        for (limit, rest, sign) in ends {
+            let Some(limit) = limit else { continue };
+            // `sign * (factor * var + rest) <= sign * limit`
+            let room = (prim::int_of(dtype, limit) - rest) * prim::int_of(dtype, sign);
+            let divisor = prim::int_of(dtype, (sign * factor).abs());
+            let bound = prim::floordiv(room, divisor);
+            match sign * factor > 0 {
+                true => solution.high.push(self.analyzer.simplify(&(bound + prim::int_of(dtype, 1)))),
+                false => solution.low.push(self.analyzer.simplify(&(bound * prim::int_of(dtype, -1)))),
+            }
+        }
+        Some(solution)
+    }
+}
+
+/// The values of a counter from the largest of the first to in front of the smallest of the second.
+#[derive(Default)]
+struct Solution {
+    low: Vec<PrimExpr>,
+    high: Vec<PrimExpr>,
+}
+
+impl StmtMutator for Partition {
+    fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
+        let Stmt::For(n) = stmt else { return self.remake_stmt(stmt) };
+        let hinted = HINTS.iter().any(|hint| n.annotations.bool(hint) == Some(true));
+        let looked_at = hinted || self.const_loops || n.extent.as_int().is_none();
+        let in_pieces = matches!(n.kind, ForKind::Serial | ForKind::Parallel | ForKind::Unrolled);
+        match looked_at && in_pieces {
+            true => self.split(n, hinted).unwrap_or_else(|| self.within(n)),
+            false => self.within(n),
+        }
+    }
+}
+
+/// A condition, the loops between the one that is looked at and it, and what is defined there.
+struct Condition {
+    condition: PrimExpr,
+    running: Running,
+    inside: Vec<Ref<Var>>,
+}
+
+/// Collects conditions that are likely.
+struct Conditions {
+    /// Whether all are.
+    all: bool,
+    found: Vec<Condition>,
+    running: Running,
+    inside: Vec<Ref<Var>>,
+}
+
+impl Conditions {
+    fn condition(&mut self, e: &PrimExpr) {
+        let marked = match e {
+            PrimExpr::Call(n) if n.op == "tirx.likely" => n.args.first().cloned(),
+            _ => self.all.then(|| e.clone()),
+        };
+        match (marked, e) {
+            (Some(condition), _) if condition.dtype().lanes == 1 => {
+                self.found.push(Condition { condition, running: self.running.clone(), inside: self.inside.clone() });
+            }
+            (None, PrimExpr::Binary(n)) if n.op == BinaryOp::And => {
+                self.condition(&n.a);
+                self.condition(&n.b);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl PrimVisitor for Conditions {
+    fn visit_prim(&mut self, e: &PrimExpr) {
+        match e {
+            PrimExpr::Select(n) => self.condition(&n.condition),
+            PrimExpr::Call(n) if n.op == "tirx.if_then_else" => n.args.iter().take(1).for_each(|c| self.condition(c)),
+            PrimExpr::Let(n) => self.inside.push(n.var.clone()),
+            _ => {}
+        }
+        self.walk_prim(e);
+    }
+}
+
+impl StmtVisitor for Conditions {
+    fn visit_stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::For(n) => {
+                self.inside.push(n.var.clone());
+                self.running.add(&n.var, &n.min, &n.extent, &mut Analyzer::new());
+            }
+            Stmt::Bind(n) => self.inside.push(n.var.clone()),
+            Stmt::Block(n) => self.inside.extend(n.block.iter_vars.iter().map(|iter| iter.var.clone())),
+            Stmt::If(n) => self.condition(&n.condition),
+            _ => {}
+        }
+        self.walk_stmt(stmt);
+    }
+}
+
+/// Takes comparisons to hold.
+struct Without {
+    solved: Vec<PrimExpr>,
+}
+
+impl PrimMutator for Without {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        if self.solved.contains(e) {
+            return prim::boolean(true);
+        }
+        match self.remake_prim(e) {
+            // A choice that is none any more.
+            PrimExpr::Call(made) if made.op == "tirx.if_then_else" => match made.args.as_slice() {
+                [condition, yes, _] if is_true(condition) => yes.clone(),
+                _ => made.into(),
+            },
+            made => made,
+        }
+    }
+}
+
+impl StmtMutator for Without {}
+
+/// Whether a condition always holds, marked or not.
+fn is_true(condition: &PrimExpr) -> bool {
+    match condition {
+        PrimExpr::Call(n) if n.op == "tirx.likely" => n.args.first().is_some_and(is_true),
+        _ => condition.is_int(1),
+    }
+}
+
+/// Takes marks away.
+struct Unmark;
+
+impl PrimMutator for Unmark {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        match e {
+            PrimExpr::Call(n) if n.op == "tirx.likely" && n.args.len() == 1 => self.mutate_prim(&n.args[0]),
+            _ => self.remake_prim(e),
+        }
+    }
+}
+
+impl StmtMutator for Unmark {}

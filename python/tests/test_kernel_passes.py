@@ -1,0 +1,80 @@
+"""Passes over kernels in Python: by name, in sequences, and written there."""
+
+import inspect
+
+import pytest
+
+import relaxide as tvm
+from relaxide import s_tir, tirx
+from relaxide.script import ir as I, tirx as T
+
+
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def add(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+        for i in T.unroll(2):
+            for j in range(8):
+                with T.sblock("add"):
+                    vi = T.axis.spatial(16, i * 8 + j)
+                    B[vi] = A[vi] + T.float32(1)
+
+    @T.prim_func(s_tir=True)
+    def other(A: T.Buffer((16,), "float32"), n: T.int32):
+        A[n % 16 // 4] = T.float32(0)
+
+
+def test_every_pass_is_a_function_with_documentation():
+    for module in (tirx.transform, s_tir.transform):
+        assert len(module.names()) > 10
+        for name in module.names():
+            function = getattr(module, name)
+            assert inspect.signature(function) and function.__doc__ and name in dir(module), name
+    assert str(inspect.signature(s_tir.transform.CompactBufferAllocation)) == "(is_strict=True)"
+    assert str(inspect.signature(tirx.transform.NarrowDataType)) == "(target_bits)"
+
+
+def test_passes_stand_in_sequences():
+    passes = [s_tir.transform.LowerInitBlock(), s_tir.transform.ConvertBlocksToOpaque(), s_tir.transform.LowerOpaqueBlock()]
+    lowered = tvm.transform.Sequential([*passes, tirx.transform.UnrollLoop(), tirx.transform.StmtSimplify()])(Module)
+    text = lowered["add"].script()
+    assert "sblock" not in text and "unroll" not in text and "B[8 + j] = A[8 + j] + T.float32(1.0)" in text
+    with tvm.transform.PassContext(disabled_pass=["tirx.UnrollLoop"]):
+        assert "unroll" in tvm.transform.Sequential([*passes, tirx.transform.UnrollLoop()])(Module)["add"].script()
+
+
+def test_passes_over_kernels_are_written_in_python():
+    @tirx.transform.prim_func_pass(opt_level=1)
+    def mark(func, mod, ctx):
+        assert isinstance(func, tirx.PrimFunc) and isinstance(ctx, tvm.transform.PassContext)
+        return func.with_attr("marked", len(mod.functions))
+
+    assert isinstance(mark, tirx.transform.PrimFuncPass) and mark.info.opt_level == 1 and mark.info.name == "mark"
+    assert mark(Module)["other"].attrs["marked"] == 2
+    applied = tirx.transform.Apply(lambda func: func.with_attr("applied", True))(Module)
+    assert applied["add"].attrs["applied"] is True
+    kept = tirx.transform.Filter(lambda func: len(func.params) == 2 and func.script().count("sblock"))(Module)
+    assert [var.name_hint for var in kept.get_global_vars()] == ["add"]
+    assert len(Module.functions) == 2
+
+
+def test_a_target_is_bound_and_the_entry_is_marked():
+    bound = tirx.transform.BindTarget(tvm.Target("llvm -mcpu=skylake"))(Module)
+    assert bound["add"].attrs["target"].startswith("llvm")
+    assert "tirx.is_entry_func" not in (tirx.transform.AnnotateEntryFunc()(Module)["add"].attrs or {})
+    alone = tirx.transform.Filter(lambda func: "sblock" in func.script())(Module)
+    assert tirx.transform.AnnotateEntryFunc()(alone)["add"].attrs["tirx.is_entry_func"] is True
+
+
+def test_passes_that_are_not_here_say_why():
+    for module, name, text in (
+        (tirx.transform, "MakePackedAPI", "code generation does this itself"),
+        (s_tir.transform, "ThreadSync", "devices for which kernels are not compiled here"),
+        (tirx.transform, "LowerInitBlock", "did you mean s_tir.transform.LowerInitBlock"),
+        (tirx.transform, "Unroll", "did you mean UnrollLoop"),
+        (s_tir.transform, "Nothing", "names\\(\\) lists"),
+    ):
+        with pytest.raises(AttributeError, match=text):
+            getattr(module, name)
+    with pytest.raises(ValueError, match="target_bits \"8\" is not known"):
+        tirx.transform.NarrowDataType(8)(Module)
