@@ -13,12 +13,14 @@ use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, BinaryOp, PrimExpr, VarMap};
 
+use super::compute_inline::compute_inline;
 use super::places::{body_list, holds, loops_around, own_nest, with_body_list};
+use super::reverse_compute_inline::reverse_compute_inline;
 use crate::analysis::interval::{Interval, Running};
 use crate::analysis::regions::{substitute_region, widened};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::state::{NodeId, Place, replace};
-use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError};
+use crate::s_tir::{LoopRV, Mark, SBlockRV, Schedule, ScheduleError};
 use crate::stmt::*;
 
 /// Which way a block moves.
@@ -41,7 +43,7 @@ struct Move<'a> {
     others: Vec<NodeId>,
 }
 
-/// Moves a block under a loop. `index` is where in the loop's body: -1 is the last place that is right, -2 the first.
+/// Moves a block to a place that is a loop, or was sampled: then it may stay where it stands, or be inlined. `index` is where in the loop's body: -1 is the last place that is right, -2 the first.
 pub(super) fn move_block(
     sch: &mut Schedule,
     way: Way,
@@ -50,6 +52,12 @@ pub(super) fn move_block(
     keep_unit: bool,
     index: i64,
 ) -> Result<(), ScheduleError> {
+    match (sch.mark(loop_), way) {
+        (Some(Mark::Root), _) => return sch.block_place(block).map(drop),
+        (Some(Mark::Inline), Way::ToConsumers) => return compute_inline(sch, block),
+        (Some(Mark::Inline), Way::ToProducers) => return reverse_compute_inline(sch, block),
+        (None, _) => {}
+    }
     let (place, outer) = (sch.block_place(block)?, sch.loop_place(loop_)?);
     let (realize, given) = (place.realize()?, outer.for_loop()?);
     let tree = &place.tree;

@@ -2,6 +2,9 @@
 //!
 //! What was decided stays in the trace, so that a trace repeats it. A decision that no longer fits its loop, because other
 //! decisions changed, is replaced by the plainest one that does.
+//!
+//! An extent that is not known has no divisors: its tile is one open factor, which `split` fills in, and ones. The decision
+//! says -1 for it.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
@@ -88,15 +91,23 @@ fn draw(random: &mut Random, weights: &[f64]) -> usize {
     weights.len().saturating_sub(1)
 }
 
-/// The constant extent of the loop, and how many factors are wanted.
-fn wanted(sch: &Schedule, call: &Call<'_>) -> Result<(i64, usize), ScheduleError> {
+/// How many factors are wanted, and the extent of the loop where it is known.
+fn wanted(sch: &Schedule, call: &Call<'_>) -> Result<(Option<i64>, usize), ScheduleError> {
     let loop_ = sch.loop_(&call.loop_(0)?)?;
     let n = usize::try_from(call.int(0)?).ok().filter(|n| *n >= 1).ok_or_else(|| operand("at least one factor"))?;
-    let extent = loop_.extent.as_int().filter(|e| *e > 0).ok_or_else(|| {
-        ScheduleError::at_loop(&loop_, format!("the extent {} is no constant that has divisors", loop_.extent))
-            .with_help("split a loop of symbolic extent by constant factors, with one factor None")
-    })?;
-    Ok((extent, n))
+    match loop_.extent.as_int() {
+        Some(extent) if extent <= 0 => {
+            Err(ScheduleError::at_loop(&loop_, format!("a loop of {extent} iterations has no tiles")))
+        }
+        extent => Ok((extent, n)),
+    }
+}
+
+/// An open factor and ones.
+fn open_tile(call: &mut Call<'_>, n: usize) -> Vec<Value> {
+    let decided = |i: usize| if i == 0 { -1 } else { 1 };
+    call.decision = Some((0..n).map(decided).collect::<Vec<i64>>().into());
+    (0..n).map(|i| if i == 0 { Value::Open } else { Value::Number(1) }).collect()
 }
 
 fn numbers(call: &mut Call<'_>, tile: Vec<i64>) -> Vec<Value> {
@@ -107,6 +118,7 @@ fn numbers(call: &mut Call<'_>, tile: Vec<i64>) -> Vec<Value> {
 fn perfect_tile(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
     let (extent, n) = wanted(sch, call)?;
     let most = call.int(1)?;
+    let Some(extent) = extent else { return Ok(open_tile(call, n)) };
     let tile = match call.decision.as_ref().and_then(ints_of) {
         Some(given) if given.len() == n => fitting(extent, given),
         Some(given) => return Err(operand(format!("the decision has {} factors, not {n}", given.len()))),
@@ -161,13 +173,19 @@ fn partitioned_tile(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value
         .ok()
         .filter(|p| *p <= n)
         .ok_or_else(|| operand(format!("the inner part begins at {position}, but there are {n} factors")))?;
+    let Some(extent) = extent else { return Ok(open_tile(call, n)) };
     let fits = |tile: &[i64]| {
         let product = |part: &[i64]| part.iter().product::<i64>();
-        product(tile) == extent && tile.get(position..).is_some_and(|inner| product(inner) % factor == 0)
+        product(tile) == extent && tile.get(position..).is_some_and(|inner| factor > 0 && product(inner) % factor == 0)
     };
     let tile = match call.decision.as_ref().and_then(ints_of) {
-        Some(given) if given.len() == n && fits(&given) => given,
-        Some(given) => return Err(operand(format!("the decision {given:?} is no such tile of {extent}"))),
+        Some(given) if given.len() == n => {
+            let mended = fitting(extent, given);
+            let inner: Vec<i64> = (0..n).map(|i| if i + 1 == n { extent } else { 1 }).collect();
+            let found = [mended, inner].into_iter().find(|tile| fits(tile));
+            found.ok_or_else(|| operand(format!("no tile of {extent} has an inner part that {factor} divides")))?
+        }
+        Some(given) => return Err(operand(format!("the decision has {} factors, not {n}", given.len()))),
         None => {
             let inner: Vec<i64> = divisors(extent).into_iter().filter(|d| factor > 0 && d % factor == 0).collect();
             let whole = position == 0;
@@ -195,7 +213,8 @@ impl Schedule {
         self.step_numbers(&CATEGORICAL, vec![], attrs, decision.map(AttrValue::Int))
     }
 
-    /// Factors whose product is a loop's extent.
+    /// Factors whose product is a loop's extent, which is known: those of one that is not are an open factor, which is
+    /// left out here, and ones.
     pub fn sample_perfect_tile(
         &mut self,
         loop_: &Ref<LoopRV>,
