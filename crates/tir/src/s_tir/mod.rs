@@ -235,6 +235,8 @@ impl Schedule {
 }
 
 #[cfg(test)]
+mod copies_tests;
+#[cfg(test)]
 mod region_tests;
 #[cfg(test)]
 mod tests;

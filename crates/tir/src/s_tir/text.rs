@@ -145,8 +145,11 @@ mod tests {
             (floordiv(&i, 4) + 1, "i // 4 + 1"),
             (floormod(&j, 4), "j % T.int64(4)"),
             (float_of(DataType::float(32), 0.0), "T.float32(0.0)"),
-            (if_then_else(lt(&i, 4), 1, 0), "T.if_then_else(i < 4, 1, 0)"),
-            (cast(DataType::float(16), &i * (&i - 1)), "T.Cast(\"float16\", i * (i - 1))"),
+            (if_then_else(lt(&i, 4), 1, 0), "T.if_then_else(i < 4, T.int64(1), T.int64(0))"),
+            (
+                cast(DataType::float(16), PrimExpr::from(&i) * (PrimExpr::from(&i) - 1)),
+                "T.Cast(\"float16\", i * (i - 1))",
+            ),
         ];
         for (e, text) in cases {
             assert_eq!(expression(&e), text);

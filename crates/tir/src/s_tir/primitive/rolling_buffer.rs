@@ -156,6 +156,13 @@ impl Rolling {
             if self.moving.iter().any(|m| m.var == l.var) && !l.min.is_int(0) {
                 return Err(ScheduleError::at_loop(l, format!("loop `{}` does not begin at zero", l.var.name)));
             }
+            if self.moving.iter().filter(|m| m.var == l.var).count() > 1 {
+                let reason = format!(
+                    "the box of buffer `{}` moves along several dimensions with loop `{}`",
+                    self.buffer.name, l.var.name
+                );
+                return Err(ScheduleError::at_loop(l, reason));
+            }
             let reduces = |(iter, value): (&Ref<IterVar>, &PrimExpr)| {
                 iter.kind == IterKind::Reduce && free_vars(value).contains(&l.var)
             };

@@ -81,10 +81,11 @@ fn categorical(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Sc
 
 /// A place in a list, by weights.
 fn draw(random: &mut Random, weights: &[f64]) -> usize {
-    let mut rest = random.unit() * weights.iter().sum::<f64>();
+    let (drawn, all) = (random.unit(), weights.iter().sum::<f64>());
+    let mut reached = 0.0;
     for (i, weight) in weights.iter().enumerate() {
-        rest -= weight;
-        if rest < 0.0 {
+        reached += weight / all;
+        if drawn <= reached {
             return i;
         }
     }
@@ -143,27 +144,14 @@ fn fitting(extent: i64, mut given: Vec<i64>) -> Vec<i64> {
     given
 }
 
-fn divisors(n: i64) -> Vec<i64> {
-    let small: Vec<i64> = (1..).take_while(|d| d * d <= n).filter(|d| n % d == 0).collect();
-    let large: Vec<i64> = small.iter().rev().map(|d| n / d).filter(|d| d * d > n).collect();
-    [small, large].concat()
-}
-
 /// Factors whose product is the extent, the innermost at most `most` where that is positive.
 fn draw_tile(random: &mut Random, extent: i64, n: usize, most: i64) -> Vec<i64> {
-    let mut tile = vec![1; n];
-    let mut rest = extent;
-    for i in (1..n).rev() {
-        let limit = if i + 1 == n && most > 0 { most } else { rest };
-        let fit: Vec<i64> = divisors(rest).into_iter().filter(|d| *d <= limit).collect();
-        let factor = fit.get(random.below(fit.len())).copied().unwrap_or(1);
-        tile[i] = factor;
-        rest /= factor;
+    loop {
+        let tile = random.tile(extent, n);
+        if n == 1 || most <= 0 || tile.last().is_none_or(|inner| *inner <= most) {
+            return tile;
+        }
     }
-    if let Some(first) = tile.first_mut() {
-        *first = rest;
-    }
-    tile
 }
 
 fn partitioned_tile(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
@@ -187,15 +175,15 @@ fn partitioned_tile(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value
         }
         Some(given) => return Err(operand(format!("the decision has {} factors, not {n}", given.len()))),
         None => {
-            let inner: Vec<i64> = divisors(extent).into_iter().filter(|d| factor > 0 && d % factor == 0).collect();
-            let whole = position == 0;
-            let chosen = if whole { extent } else { inner.get(sch.random.below(inner.len())).copied().unwrap_or(0) };
-            if chosen == 0 || factor <= 0 || chosen % factor != 0 || (position == n && chosen != 1) {
+            if factor <= 0 || extent % factor != 0 || (position == n && factor != 1) {
                 return Err(operand(format!("no tile of {extent} has an inner part that {factor} divides")));
             }
-            let outer = draw_tile(&mut sch.random, extent / chosen, position, 0);
-            let inner = draw_tile(&mut sch.random, chosen, n - position, 0);
-            [outer, inner].concat()
+            loop {
+                let tile = sch.random.tile(extent, n);
+                if fits(&tile) {
+                    break tile;
+                }
+            }
         }
     };
     Ok(numbers(call, tile))

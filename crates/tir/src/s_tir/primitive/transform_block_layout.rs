@@ -15,7 +15,7 @@ use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars};
 
-use super::places::{loops_around, own_nest};
+use super::places::{loop_inside, loops_around, own_nest};
 use super::simpler_accesses::simpler_accesses;
 use super::transform_layout::{map_operand, simpler};
 use crate::IndexMap;
@@ -45,7 +45,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let loops = loops_around(&place.tree, place.node);
     let nest = own_nest(&place.tree, place.node);
     let outermost = loops.first().map_or_else(|| place.stmt().clone(), |l| Stmt::For(l.clone()));
-    if nest != outermost || !is_trivial(&realize, &loops) {
+    if nest != outermost || !is_trivial(&realize, &loops) || loop_inside(block, &loops).is_some() {
         let reason = format!("the loops around block `{}` do more than run through its axes, one each", block.name);
         return Err(refuse(reason).with_help("transform a block's axes before its loops are changed"));
     }
