@@ -18,6 +18,10 @@ def box(region):
     return tirx.BufferRegion(region.source, ranges)
 
 
+def with_domain(axis, *domain):
+    return tirx.IterVar(tvm.ir.Range.from_min_extent(*domain), axis.var, axis.iter_type)
+
+
 def tidied(stmt, with_regions=True):
     """A statement of TVM with indices, the values of axes and predicates in one form."""
     if isinstance(stmt, tirx.BufferStore):
@@ -35,7 +39,8 @@ def tidied(stmt, with_regions=True):
         b = stmt.block
         parts = (b.init, b.alloc_buffers, b.match_buffers, b.annotations)
         boxes = ([box(region) for region in regions if with_regions] for regions in (b.reads, b.writes))
-        block = tvm.s_tir.SBlock(b.iter_vars, *boxes, b.name_hint, tidied(b.body, with_regions), *parts)
+        axes = b.iter_vars if with_regions else [with_domain(axis, 0, 1) for axis in b.iter_vars]
+        block = tvm.s_tir.SBlock(axes, *boxes, b.name_hint, tidied(b.body, with_regions), *parts)
         values = [simple(value) for value in stmt.iter_values]
         return tvm.s_tir.SBlockRealize(values, simple(stmt.predicate), block)
     return stmt

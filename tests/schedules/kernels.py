@@ -131,11 +131,12 @@ KERNELS = {
     "in_place": _module(
         _buffers(A="(16, 16)", B="(16,)"),
         """
-        with T.sblock("A"):
-            T.reads(A[0:16, 0:16], B[0:16])
-            T.writes(A[0:16, 0:16])
-            for i, j in T.grid(16, 16):
-                A[i, j] = A[i, j] * B[i]
+        for k in range(1):
+            with T.sblock("A"):
+                T.reads(A[0:16, 0:16], B[0:16])
+                T.writes(A[0:16, 0:16])
+                for i, j in T.grid(16, 16):
+                    A[i, j] = A[i, j] * B[i]
         """,
     ),
     "pools": _module(

@@ -44,12 +44,14 @@ def layout_that_is_trusted(sch):
 
 @refused("elementwise")
 def layout_with_padding_of_another_type(sch):
-    return lambda: sch.transform_layout("D", ("write", 0), lambda i, j: (i, j // 5, j % 5), pad_value=1)
+    block = sch.get_sblock("D")
+    return lambda: sch.transform_layout(block, ("write", 0), lambda i, j: (i, j // 5, j % 5), pad_value=1)
 
 
 @refused("elementwise")
 def layout_with_padding_that_nobody_gives(sch):
-    return lambda: sch.transform_layout("B", ("write", 0), lambda i, j: (i, j // 5, j % 5))
+    block = sch.get_sblock("B")
+    return lambda: sch.transform_layout(block, ("write", 0), lambda i, j: (i, j // 5, j % 5))
 
 
 # Sampled places and tiles.

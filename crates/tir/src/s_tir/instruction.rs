@@ -23,6 +23,8 @@ pub enum Param {
     Attr(&'static str),
     /// The next two constants, the index of a buffer and whether it is read (0) or written (1), by keyword: `("read", 0)`.
     Buffer(&'static str),
+    /// The next input, a list of blocks, by keyword where there are any.
+    Consumers(&'static str),
     /// The next input, 0 or 1, by keyword as `"read"` or `"write"`.
     Side(&'static str),
     /// The next input, a map of indices that gives where ranges begin and end, by keyword as the function that Python takes.

@@ -356,8 +356,16 @@ fn contractions_are_padded() {
     let (c, d) = (sch.get_sblock("C", None).unwrap(), sch.get_sblock("D", None).unwrap());
     let error = sch.pad_einsum(&c, &[16, 8]).unwrap_err().to_string();
     assert!(error.contains("a positive number for each of the 3 axes"), "{error}");
-    let error = sch.pad_einsum(&d, &[16, 8]).unwrap_err().to_string();
-    assert!(error.contains("is no reduction"), "{error}");
+    sch.pad_einsum(&d, &[16, 8]).unwrap();
+    let a = te::placeholder("A", [6, 5], F32);
+    let k = te::reduce_axis(5);
+    let term = |i: &[PrimExpr]| prim::math("exp", a.at(&[i[0].clone(), k.var()]));
+    let sums = te::compute("S", [6], |i| te::sum(term(i), [&k]));
+    let mut sch = Schedule::of_func(te::create_prim_func(&[a.clone(), sums]).unwrap());
+    let s = sch.get_sblock("S", None).unwrap();
+    let error = sch.pad_einsum(&s, &[4, 4]).unwrap_err().to_string();
+    assert!(error.contains("does not add what is zero where its elements along `v_k` are"), "{error}");
+    sch.pad_einsum(&s, &[4, 1]).unwrap();
 }
 
 /// `C += A @ B` of `n × n` parts of matrices, in a root block that says what it touches, its loops in the given order.

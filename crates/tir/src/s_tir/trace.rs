@@ -268,6 +268,10 @@ impl Names {
                     let index = attrs.next().map_or_else(String::new, |v| self.text(v));
                     args.push(format!("{name}=({}, {index})", text::side(attrs.next())));
                 }
+                Param::Consumers(name) => {
+                    let some = inputs.next().filter(|v| !matches!(v, AttrValue::List(list) if list.is_empty()));
+                    args.extend(some.map(|v| format!("{name}={}", self.text(v))));
+                }
                 Param::Side(name) => args.push(format!("{name}={}", text::side(inputs.next()))),
                 Param::Ranges(name) => args.extend(inputs.next().map(|v| format!("{name}={}", text::ranges(v)))),
                 Param::Decision => args.extend(decision.map(|v| format!("decision={}", self.text(v)))),

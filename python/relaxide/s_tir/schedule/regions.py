@@ -37,7 +37,7 @@ class RegionSteps:
         consumers = [self._block(consumer) for consumer in consumer_blocks or ()]
         block = self._block(block)
         _, index = self._buffer(block, index if not isinstance(index, int) else (side, index), (side,))
-        return self._one(step, (block, consumers) if consumers else (block,), (index, storage_scope))
+        return self._one(step, (block, consumers), (index, storage_scope))
 
     def reindex(self, block, buffer):
         """Copy a buffer of a block in the order of the block's axes."""

@@ -202,7 +202,7 @@ class Schedule(RegionSteps, _core.Schedule):
 
     def reorder_block_iter_var(self, block, new_order):
         """The axes of a block in another order."""
-        self._only("ReorderBlockIterVar", (self._block(block),), (list(new_order),))
+        self._only("ReorderBlockIterVar", (self._block(block), list(new_order)))
 
     def add_unit_loop(self, block_or_loop):
         """A loop of one iteration around a block or a loop."""

@@ -33,7 +33,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
         Param::Input("block"),
         Param::Attr("read_buffer_index"),
         Param::Attr("storage_scope"),
-        Param::Input("consumer_blocks"),
+        Param::Consumers("consumer_blocks"),
     ],
     results: Results::One,
     apply,
@@ -110,10 +110,9 @@ pub(super) fn named_blocks(
     Ok(named)
 }
 
-/// A block and, where any are named, consumers as operands.
+/// A block and consumers as operands.
 pub(super) fn with_consumers(block: &Ref<SBlockRV>, consumers: &[Ref<SBlockRV>]) -> Vec<AttrValue> {
-    let list = || AttrValue::List(consumers.iter().map(operand).collect());
-    [operand(block)].into_iter().chain((!consumers.is_empty()).then(list)).collect()
+    vec![operand(block), AttrValue::List(consumers.iter().map(operand).collect())]
 }
 
 impl Schedule {

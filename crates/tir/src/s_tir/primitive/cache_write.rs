@@ -31,7 +31,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
         Param::Input("block"),
         Param::Attr("write_buffer_index"),
         Param::Attr("storage_scope"),
-        Param::Input("consumer_blocks"),
+        Param::Consumers("consumer_blocks"),
     ],
     results: Results::One,
     apply,

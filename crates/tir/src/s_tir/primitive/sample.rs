@@ -128,15 +128,15 @@ fn perfect_tile(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, S
     Ok(numbers(call, tile))
 }
 
-/// Factors whose product is the extent: the given ones where they are, the outermost being what is left.
+/// Factors whose product is the extent: the given ones from the innermost on. One that does not divide what is left takes all
+/// of it, and the outermost takes the rest in any case.
 fn fitting(extent: i64, mut given: Vec<i64>) -> Vec<i64> {
     let mut rest = extent;
-    for factor in given.iter().skip(1).rev() {
-        if *factor <= 0 || rest % factor != 0 {
-            let n = given.len();
-            return (0..n).map(|i| if i + 1 == n { extent } else { 1 }).collect();
+    for factor in given.iter_mut().skip(1).rev() {
+        if *factor <= 0 || rest % *factor != 0 {
+            *factor = rest;
         }
-        rest /= factor;
+        rest /= *factor;
     }
     if let Some(first) = given.first_mut() {
         *first = rest;
