@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::attrs::AttrValue;
-use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimVisitor, VarMap, substitute};
+use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimVisitor, VarMap, free_vars, substitute};
 use relaxide_ir::{Buffer, Var};
 
 use super::interval::{Interval, Running};
@@ -73,18 +73,23 @@ pub fn with_regions(block: SBlock) -> Ref<SBlock> {
     };
     let (mut reads, mut writes) = (keep(&block.reads, found.reads), keep(&block.writes, found.writes));
     let mut annotations = block.annotations.clone();
-    keep_explicit(&mut annotations, EXPLICIT_READS, &block.reads, &mut reads);
-    keep_explicit(&mut annotations, EXPLICIT_WRITES, &block.writes, &mut writes);
+    keep_explicit(&mut annotations, EXPLICIT_READS, (&block, &block.reads), &mut reads);
+    keep_explicit(&mut annotations, EXPLICIT_WRITES, (&block, &block.writes), &mut writes);
     Ref::new(SBlock { reads, writes, annotations, ..block })
 }
 
-/// Puts the regions that were given by hand back, and marks where they are now.
+/// Puts the regions that were given by hand back, and marks where they are now. One over axes that the block has no more goes.
 fn keep_explicit(
     annotations: &mut relaxide_ir::Attrs,
     key: &str,
-    declared: &[Ref<BufferRegion>],
+    (block, declared): (&SBlock, &[Ref<BufferRegion>]),
     found: &mut [Ref<BufferRegion>],
 ) {
+    let is_over_axes = |region: &&Ref<BufferRegion>| {
+        let sizes: Vec<Ref<Var>> = region.buffer.shape.iter().flat_map(free_vars).collect();
+        let mut used = region.region.iter().flat_map(|r| [&r.min, &r.extent]).flat_map(free_vars);
+        used.all(|v| sizes.contains(&v) || block.iter_vars.iter().any(|i| i.var == v))
+    };
     let Some(AttrValue::List(marked)) = annotations.0.get(key) else { return };
     let place = |mark: &AttrValue| match mark {
         AttrValue::Int(at) => usize::try_from(*at).ok(),
@@ -92,13 +97,16 @@ fn keep_explicit(
         _ => None,
     };
     let mut kept = Vec::new();
-    for given in marked.iter().filter_map(place).filter_map(|at| declared.get(at)) {
+    for given in marked.iter().filter_map(place).filter_map(|at| declared.get(at)).filter(is_over_axes) {
         if let Some(at) = found.iter().position(|r| r.buffer == given.buffer) {
             found[at] = given.clone();
             kept.push(AttrValue::Int(at as i64));
         }
     }
-    annotations.0.insert(key.to_string(), AttrValue::List(kept));
+    match kept.is_empty() {
+        true => drop(annotations.0.shift_remove(key)),
+        false => drop(annotations.0.insert(key.to_string(), AttrValue::List(kept))),
+    }
 }
 
 /// A region with its variables replaced.

@@ -19,6 +19,7 @@ pub mod enter_postproc;
 pub mod for_kind;
 pub mod fuse;
 pub mod fuse_reduction_epilogue;
+mod gaps;
 pub mod get_loops;
 pub mod get_sblock;
 mod inline;

@@ -14,8 +14,10 @@ use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, BinaryOp, PrimExpr, VarMap};
 
 use super::compute_inline::compute_inline;
+use super::gaps::leaves_gaps;
 use super::places::{body_list, holds, loop_inside, loops_around, own_nest, with_body_list};
 use super::reverse_compute_inline::reverse_compute_inline;
+use crate::analysis::affine::conjuncts;
 use crate::analysis::interval::{Interval, Running};
 use crate::analysis::regions::{substitute_region, widened};
 use crate::s_tir::scope::Scope;
@@ -145,6 +147,7 @@ impl Move<'_> {
             .collect();
         for id in &self.others {
             let Some(n) = tree.as_block(*id) else { continue };
+            self.check_box(given, *id, n)?;
             for (iter, value) in n.block.iter_vars.iter().zip(&n.iter_values) {
                 let used = prim::free_vars(value);
                 if iter.kind == IterKind::Reduce
@@ -157,6 +160,43 @@ impl Move<'_> {
                     return Err(ScheduleError::at_loop(given, reason)
                         .with_help(format!("choose a loop outside of `{}`, or reorder it inwards", var.name)));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// A producer writes all of the box that it writes in one iteration of the loop: its loops leave no gaps, and its condition
+    /// cuts nothing out but for what lies outside of its axes.
+    fn check_box(&self, given: &For, id: NodeId, n: &SBlockRealize) -> Result<(), ScheduleError> {
+        let tree = &self.place.tree;
+        let loops = loops_around(tree, id);
+        let inner: Vec<&Ref<For>> = loops.iter().skip_while(|l| l.var != given.var).skip(1).collect();
+        let mut analyzer = Analyzer::new();
+        for l in &loops {
+            analyzer.mark_dims([&l.extent]);
+            analyzer.bind(&l.var, l.min.clone(), l.extent.clone());
+        }
+        for (iter, value) in n.block.iter_vars.iter().zip(&n.iter_values) {
+            analyzer.mark_dims([&iter.extent]);
+            let inside = prim::lt(value, &iter.min + &iter.extent);
+            let _stays = analyzer.assume(&inside);
+        }
+        let spatial = n.block.iter_vars.iter().zip(&n.iter_values).filter(|(iter, _)| iter.kind == IterKind::Spatial);
+        for (iter, _) in spatial.filter(|(_, value)| leaves_gaps(value, &inner)) {
+            let reason = format!(
+                "block `{}` does not write all of its box along `{}` in one iteration of loop `{}`",
+                n.block.name, iter.var.name, given.var.name
+            );
+            return Err(ScheduleError::at_loop(given, reason).with_help("choose a loop further out or further in"));
+        }
+        for condition in conjuncts(&n.predicate) {
+            let used = prim::free_vars(&condition);
+            if inner.iter().any(|l| used.contains(&l.var)) && !analyzer.can_prove(&condition) {
+                let reason = format!(
+                    "block `{}` writes a part of its box only, where `{condition}`, under loop `{}`",
+                    n.block.name, given.var.name
+                );
+                return Err(ScheduleError::at_loop(given, reason).with_help("choose a loop further out or further in"));
             }
         }
         Ok(())

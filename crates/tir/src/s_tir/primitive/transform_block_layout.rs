@@ -19,7 +19,7 @@ use super::places::{loop_inside, loops_around, own_nest};
 use super::simpler_accesses::simpler_accesses;
 use super::transform_layout::{map_operand, simpler};
 use crate::IndexMap;
-use crate::analysis::regions::with_regions;
+use crate::analysis::regions::{substitute_region, with_regions};
 use crate::functor::substitute_stmt;
 use crate::s_tir::instruction::{Kind, Param, Results};
 use crate::s_tir::state::{copy_block, replace};
@@ -78,6 +78,8 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         init: block.init.as_ref().map(|s| simpler_accesses(&substitute_stmt(s, &values), &axes)),
         body: simpler_accesses(&substitute_stmt(&block.body, &values), &axes),
         iter_vars: axes.clone(),
+        reads: block.reads.iter().map(|r| substitute_region(r, &values)).collect(),
+        writes: block.writes.iter().map(|r| substitute_region(r, &values)).collect(),
         ..copy_block(block)
     };
     let new = with_regions(changed);
