@@ -128,4 +128,117 @@ KERNELS = {
                 B[vi, vj] = A[vi, vj] + T.float32(1)
         """,
     ),
+    "in_place": _module(
+        _buffers(A="(16, 16)", B="(16,)"),
+        """
+        for k in range(1):
+            with T.sblock("A"):
+                T.reads(A[0:16, 0:16], B[0:16])
+                T.writes(A[0:16, 0:16])
+                for i, j in T.grid(16, 16):
+                    A[i, j] = A[i, j] * B[i]
+        """,
+    ),
+    "pools": _module(
+        _buffers(A="(12, 12)", C="(8, 8)"),
+        """
+        B = T.sblock_alloc_buffer((10, 10))
+        for i, j, k, l in T.grid(10, 10, 3, 3):
+            with T.sblock("B"):
+                vi, vj, vk, vl = T.axis.remap("SSRR", [i, j, k, l])
+                with T.init():
+                    B[vi, vj] = T.min_value("float32")
+                B[vi, vj] = T.max(B[vi, vj], A[vi + vk, vj + vl])
+        for i, j, k, l in T.grid(8, 8, 3, 3):
+            with T.sblock("C"):
+                vi, vj, vk, vl = T.axis.remap("SSRR", [i, j, k, l])
+                with T.init():
+                    C[vi, vj] = T.min_value("float32")
+                C[vi, vj] = T.max(C[vi, vj], B[vi + vk, vj + vl])
+        """,
+    ),
+    "linear": _module(
+        _buffers(A="(16, 32)", W="(32, 24)", b="(24,)", D="(16, 24)"),
+        """
+        C = T.sblock_alloc_buffer((16, 24))
+        for i, j, k in T.grid(16, 24, 32):
+            with T.sblock("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * W[vk, vj]
+        for i, j in T.grid(16, 24):
+            with T.sblock("D"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                D[vi, vj] = C[vi, vj] + b[vj]
+        """,
+    ),
+    "apart": _module(
+        _buffers(A="(16, 16)", E="(16,)", B="(16, 16)", D="(16,)"),
+        """
+        for i, j in T.grid(16, 16):
+            with T.sblock("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + T.float32(1)
+        for i in range(16):
+            with T.sblock("D"):
+                vi = T.axis.remap("S", [i])
+                D[vi] = E[vi] * T.float32(2)
+        """,
+    ),
+    "flat_sums": _module(
+        _buffers(A="(64,)", D="(8, 8)"),
+        """
+        B = T.sblock_alloc_buffer((64,))
+        for i, j in T.grid(8, 8):
+            with T.sblock("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi * 8 + vj] = A[vi * 8 + vj] * T.float32(2)
+        for i, j in T.grid(8, 8):
+            with T.sblock("D"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                D[vi, vj] = B[vi * 8 + vj] + T.float32(1)
+        """,
+    ),
+    "padded": _module(
+        _buffers(A="(16, 16)", P="(20, 20)"),
+        """
+        for i, j in T.grid(20, 20):
+            with T.sblock("P"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                P[vi, vj] = T.if_then_else(
+                    2 <= vi and vi * 2 < 36 and vj // 2 < 9 and 2 <= vj, A[vi - 2, vj - 2], T.float32(0)
+                )
+        """,
+    ),
+    "again": _module(
+        _buffers(A="(16, 16)", B="(16, 16)"),
+        """
+        for i, j in T.grid(16, 16):
+            with T.sblock("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * T.float32(3)
+        for i, j in T.grid(16, 16):
+            with T.sblock("A"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                A[vi, vj] = B[vi, vj] + T.float32(1)
+        """,
+    ),
+    "odd": _module(
+        _buffers(A="(15, 17)", B="(17, 19)", D="(15, 19)", S="(15,)"),
+        """
+        for i, j, k in T.grid(15, 19, 17):
+            with T.sblock("D"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    D[vi, vj] = T.float32(0)
+                D[vi, vj] = D[vi, vj] + (A[vi, vk] * B[vk, vj] + A[vi, vk]) * T.float32(2)
+        for i, k in T.grid(15, 17):
+            with T.sblock("S"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    S[vi] = T.float32(0)
+                S[vi] = S[vi] + T.exp(A[vi, vk])
+        """,
+    ),
 }

@@ -2,6 +2,7 @@
 
 import pytest
 from kernels import KERNELS
+import sequences_of_copies  # noqa: F401  (enters more)
 import sequences_of_regions  # noqa: F401  (enters more)
 from sequences import REFUSALS, SEQUENCES
 
@@ -48,7 +49,10 @@ def test_the_same_steps_give_the_same_program_and_trace(kernel, name, steps):
     # Buffers of Relaxide have no offset factor, so a tensorized block's are not written as TVM writes them.
     # Of several blocks that become one, TVM lists the regions in the order of their buffers' addresses.
     if "Tensorize" not in kinds(ours) and "two_blocks" not in name:
-        assert_same_program(ours.mod, theirs.mod)
+        # TVM says of partitions that they touch nothing, and cuts the axes' domains, so that a reduction would be set in each;
+        # of blocks with looked up indices it says that they do not read them.
+        loose = bool(kinds(ours) & {"LoopPartition", "CacheIndex"})
+        assert_same_program(ours.mod, theirs.mod, with_regions=not loose)
 
 
 @pytest.mark.parametrize(("kernel", "name", "steps"), SEQUENCES, ids=ids(SEQUENCES))
@@ -65,7 +69,7 @@ def test_a_trace_leads_to_the_same_program_again(kernel, name, steps):
     other = their_schedule(kernel)
     steps(other)
     for text, schedule in ((str(first.trace), ours), (printed(other.trace, first.trace), theirs)):
-        scope = {"s_tir": s_tir}
+        scope = {"s_tir": s_tir, "T": relaxide.script.tirx}
         exec(text, scope)
         scope["apply_trace"](schedule)
         assert schedule.mod.script() == first.mod.script()

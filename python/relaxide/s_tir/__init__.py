@@ -11,11 +11,24 @@
 """
 
 from . import schedule, stmt, transform
-from .schedule import ExprRV, Instruction, InstructionKind, LoopRV, SBlockRV, Schedule, ScheduleError, Trace
+from .sblock_scope import Dependency, DepKind, SBlockScope, StmtSRef
+from .schedule import (
+    ExprRV,
+    Instruction,
+    InstructionKind,
+    LoopRV,
+    SBlockRV,
+    Schedule,
+    ScheduleError,
+    ScheduleState,
+    Trace,
+)
 from .stmt import MatchBufferRegion, SBlock, SBlockRealize
 from .tensor_intrin import TensorIntrin
 
 __all__ = [
+    "DepKind",
+    "Dependency",
     "ExprRV",
     "Instruction",
     "InstructionKind",
@@ -24,8 +37,11 @@ __all__ = [
     "SBlock",
     "SBlockRV",
     "SBlockRealize",
+    "SBlockScope",
     "Schedule",
     "ScheduleError",
+    "ScheduleState",
+    "StmtSRef",
     "TensorIntrin",
     "Trace",
     "schedule",

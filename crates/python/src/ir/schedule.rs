@@ -10,7 +10,7 @@ use relaxide::ffi::{Any, Array, Error, Field, FromAny, Object, Ref};
 use relaxide::ir::PrimExpr;
 use relaxide::ir::attrs::AttrValue;
 use relaxide::tir::s_tir::instruction::{Instruction, kind};
-use relaxide::tir::s_tir::{LoopRV, Rv, SBlockRV, Schedule, ScheduleError, StepError, Trace};
+use relaxide::tir::s_tir::{LoopRV, Mark, Rv, SBlockRV, Schedule, ScheduleError, StepError, Trace};
 
 use super::module::IRModule;
 use crate::{convert, error};
@@ -120,6 +120,12 @@ impl PySchedule {
         Ok(made)
     }
 
+    /// Whether steps are checked of which legality is asked of the caller.
+    #[getter]
+    fn _checked(&self) -> PyResult<bool> {
+        Ok(self.lock()?.is_checked())
+    }
+
     fn _seed(&self, seed: i64) -> PyResult<()> {
         self.lock()?.seed(seed);
         Ok(())
@@ -143,6 +149,20 @@ impl PySchedule {
             Some(number) => give(py, number),
             None => Err(PyValueError::new_err(format!("the value of {e} is not known"))),
         }
+    }
+
+    /// Where a block was sampled to be computed, if that is no loop: `root` or `inline`.
+    fn _mark(&self, rv: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
+        let mark = object::<LoopRV>(rv).map(|rv| Ok::<_, PyErr>(self.lock()?.mark(&rv))).transpose()?.flatten();
+        Ok(mark.map(|mark| if mark == Mark::Root { "root" } else { "inline" }))
+    }
+
+    /// Whether a block can be taken apart in what pads and what copies, in front of a loop.
+    fn _can_decompose_padding(&self, block: &Bound<'_, PyAny>, loop_: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let (Some(block), Some(loop_)) = (object::<SBlockRV>(block), object::<LoopRV>(loop_)) else {
+            return Err(PyTypeError::new_err("a block and a loop are needed"));
+        };
+        Ok(self.lock()?.can_decompose_padding(&block, &loop_))
     }
 
     /// Forgets a random variable.

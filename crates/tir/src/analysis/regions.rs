@@ -12,7 +12,8 @@ use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
-use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimVisitor, VarMap, substitute};
+use relaxide_ir::attrs::AttrValue;
+use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimVisitor, VarMap, free_vars, substitute};
 use relaxide_ir::{Buffer, Var};
 
 use super::interval::{Interval, Running};
@@ -52,7 +53,13 @@ pub fn regions_of_block(block: &SBlock) -> Regions {
     touched.finish(&own)
 }
 
-/// The block with its regions worked out anew. Of a buffer that it touches by a pointer, what it declares stays.
+/// The mark of a block that says which of its `reads` were given by hand, by their places.
+pub const EXPLICIT_READS: &str = "explicit_read_region";
+/// The same of its `writes`.
+pub const EXPLICIT_WRITES: &str = "explicit_write_region";
+
+/// The block with its regions worked out anew. Of a buffer that it touches by a pointer, what it declares stays, and so does
+/// what was given by hand.
 pub fn with_regions(block: SBlock) -> Ref<SBlock> {
     let found = regions_of_block(&block);
     let pointers = pointers_of(&block.body);
@@ -64,8 +71,42 @@ pub fn with_regions(block: SBlock) -> Ref<SBlock> {
         all.extend(new);
         all
     };
-    let (reads, writes) = (keep(&block.reads, found.reads), keep(&block.writes, found.writes));
-    Ref::new(SBlock { reads, writes, ..block })
+    let (mut reads, mut writes) = (keep(&block.reads, found.reads), keep(&block.writes, found.writes));
+    let mut annotations = block.annotations.clone();
+    keep_explicit(&mut annotations, EXPLICIT_READS, (&block, &block.reads), &mut reads);
+    keep_explicit(&mut annotations, EXPLICIT_WRITES, (&block, &block.writes), &mut writes);
+    Ref::new(SBlock { reads, writes, annotations, ..block })
+}
+
+/// Puts the regions that were given by hand back, and marks where they are now. One over axes that the block has no more goes.
+fn keep_explicit(
+    annotations: &mut relaxide_ir::Attrs,
+    key: &str,
+    (block, declared): (&SBlock, &[Ref<BufferRegion>]),
+    found: &mut [Ref<BufferRegion>],
+) {
+    let is_over_axes = |region: &&Ref<BufferRegion>| {
+        let sizes: Vec<Ref<Var>> = region.buffer.shape.iter().flat_map(free_vars).collect();
+        let mut used = region.region.iter().flat_map(|r| [&r.min, &r.extent]).flat_map(free_vars);
+        used.all(|v| sizes.contains(&v) || block.iter_vars.iter().any(|i| i.var == v))
+    };
+    let Some(AttrValue::List(marked)) = annotations.0.get(key) else { return };
+    let place = |mark: &AttrValue| match mark {
+        AttrValue::Int(at) => usize::try_from(*at).ok(),
+        AttrValue::Prim(e) => e.as_int().and_then(|at| usize::try_from(at).ok()),
+        _ => None,
+    };
+    let mut kept = Vec::new();
+    for given in marked.iter().filter_map(place).filter_map(|at| declared.get(at)).filter(is_over_axes) {
+        if let Some(at) = found.iter().position(|r| r.buffer == given.buffer) {
+            found[at] = given.clone();
+            kept.push(AttrValue::Int(at as i64));
+        }
+    }
+    match kept.is_empty() {
+        true => drop(annotations.0.shift_remove(key)),
+        false => drop(annotations.0.insert(key.to_string(), AttrValue::List(kept))),
+    }
 }
 
 /// A region with its variables replaced.

@@ -44,6 +44,9 @@ pub enum ScheduleError {
         /// `block` or `loop`.
         what: &'static str,
     },
+    /// A sampled place that is under no loop, where a loop is needed.
+    #[error("the place that was sampled is no loop: the block stays where it stands, or is inlined")]
+    NoLoop,
     /// An operand of a wrong kind or value.
     #[error("{0}")]
     Operand(String),
@@ -105,6 +108,7 @@ impl ScheduleError {
             ScheduleError::SeveralBlocks { .. } => {
                 Some("reach it through get_child_blocks, get_producers or get_consumers".into())
             }
+            ScheduleError::NoLoop => Some("give it to compute_at or reverse_compute_at, which take such places".into()),
             ScheduleError::Expired { .. } => Some("ask for it anew, with get_sblock or get_loops".into()),
             _ => None,
         }

@@ -21,8 +21,14 @@ pub enum Param {
     Splat,
     /// The next constant, by keyword.
     Attr(&'static str),
-    /// The next constant, a list that is written as a tuple, by keyword.
-    Tuple(&'static str),
+    /// The next two constants, the index of a buffer and whether it is read (0) or written (1), by keyword: `("read", 0)`.
+    Buffer(&'static str),
+    /// The next input, a list of blocks, by keyword where there are any.
+    Consumers(&'static str),
+    /// The next input, 0 or 1, by keyword as `"read"` or `"write"`.
+    Side(&'static str),
+    /// The next input, a map of indices that gives where ranges begin and end, by keyword as the function that Python takes.
+    Ranges(&'static str),
     /// What was decided, where that is known.
     Decision,
 }
@@ -74,7 +80,9 @@ pub static KINDS: &[&Kind] = &[
     &p::sample::CATEGORICAL,
     &p::sample::PERFECT_TILE,
     &p::sample::PARTITIONED_TILE,
+    &p::sample_compute_location::KIND,
     &p::split::KIND,
+    &p::loop_partition::KIND,
     &p::fuse::KIND,
     &p::reorder::KIND,
     &p::reorder_block_iter_var::KIND,
@@ -93,6 +101,12 @@ pub static KINDS: &[&Kind] = &[
     &p::reverse_compute_at::KIND,
     &p::cache_read::KIND,
     &p::cache_write::KIND,
+    &p::reindex_cache_read::KIND,
+    &p::reindex_cache_write::KIND,
+    &p::cache_inplace::KIND,
+    &p::cache_index::KIND,
+    &p::read_at::KIND,
+    &p::write_at::KIND,
     &p::rfactor::KIND,
     &p::blockize::KIND,
     &p::transform_layout::KIND,
@@ -105,6 +119,10 @@ pub static KINDS: &[&Kind] = &[
     &p::tensorize::KIND,
     &p::merge::KIND,
     &p::decompose_padding::KIND,
+    &p::rolling_buffer::KIND,
+    &p::fuse_reduction_epilogue::KIND,
+    &p::annotate_buffer_access::KIND,
+    &p::unsafe_hide_buffer_access::KIND,
 ];
 
 /// The kind of a name, as traces write it.

@@ -23,7 +23,9 @@
 //! results and writes the trace. A step that is refused leaves the schedule as it was.
 
 pub mod error;
+mod factor;
 pub mod instruction;
+mod map_json;
 pub mod primitive;
 pub mod random;
 pub mod rv;
@@ -31,6 +33,7 @@ pub mod scope;
 pub mod state;
 mod step;
 pub mod tensor_intrin;
+mod text;
 pub mod trace;
 
 use std::collections::HashMap;
@@ -41,7 +44,7 @@ use relaxide_ir::{IRModule, Var};
 
 pub use error::{ScheduleError, StepError};
 pub use instruction::Instruction;
-pub use rv::{LoopRV, Rv, SBlockRV, Value};
+pub use rv::{LoopRV, Mark, Rv, SBlockRV, Value};
 pub use state::{Place, Tree};
 pub use tensor_intrin::TensorIntrin;
 pub use trace::Trace;
@@ -54,6 +57,7 @@ pub struct Schedule {
     module: IRModule,
     blocks: HashMap<Ref<SBlockRV>, (String, Option<Ref<SBlock>>)>,
     loops: HashMap<Ref<LoopRV>, (String, Ref<Var>)>,
+    marks: HashMap<Ref<LoopRV>, Mark>,
     numbers: HashMap<Ref<Var>, i64>,
     trace: Trace,
     random: random::Random,
@@ -73,6 +77,7 @@ impl Schedule {
             module,
             blocks: HashMap::new(),
             loops: HashMap::new(),
+            marks: HashMap::new(),
             numbers: HashMap::new(),
             trace: Trace::default(),
             random: random::Random::new(1),
@@ -146,6 +151,11 @@ impl Schedule {
         self.loop_place(rv)?.for_loop()
     }
 
+    /// What a random variable of a sampled place stands for, where that is no loop.
+    pub fn mark(&self, rv: &Ref<LoopRV>) -> Option<Mark> {
+        self.marks.get(rv).copied()
+    }
+
     /// The value of an expression over sampled numbers, where it is constant.
     pub fn number(&self, e: &PrimExpr) -> Option<i64> {
         self.evaluate(e).as_int()
@@ -161,8 +171,9 @@ impl Schedule {
     pub fn remove_rv(&mut self, rv: &Rv) -> Result<(), ScheduleError> {
         let (found, what) = match rv {
             Rv::Block(b) => (self.blocks.remove(b).is_some(), "block"),
-            Rv::Loop(l) => (self.loops.remove(l).is_some(), "loop"),
+            Rv::Loop(l) => (self.loops.remove(l).is_some() || self.marks.remove(l).is_some(), "loop"),
             Rv::Number(v) => (self.numbers.remove(v).is_some(), "number"),
+            Rv::Open => (false, "number"),
         };
         if found { Ok(()) } else { Err(ScheduleError::UnknownVariable { what }) }
     }
@@ -178,6 +189,9 @@ impl Schedule {
 
     /// Where the loop of a random variable stands.
     pub fn loop_place(&self, rv: &Ref<LoopRV>) -> Result<Place, ScheduleError> {
+        if self.marks.contains_key(rv) {
+            return Err(ScheduleError::NoLoop);
+        }
         let (name, var) = self.loops.get(rv).ok_or(ScheduleError::UnknownVariable { what: "loop" })?;
         let tree = Tree::of(&self.func(name)?.body);
         let node = tree.find_loop(var).ok_or(ScheduleError::Expired { what: "loop" })?;
@@ -220,6 +234,8 @@ impl Schedule {
     }
 }
 
+#[cfg(test)]
+mod copies_tests;
 #[cfg(test)]
 mod region_tests;
 #[cfg(test)]

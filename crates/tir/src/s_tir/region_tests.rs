@@ -34,7 +34,7 @@ fn results(sch: &Schedule) -> Vec<Vec<f32>> {
 }
 
 /// Carries steps out; the kernel computes what it did, and the trace does the same again.
-fn same_results(mut sch: Schedule, steps: impl FnOnce(&mut Schedule)) -> String {
+pub(super) fn same_results(mut sch: Schedule, steps: impl FnOnce(&mut Schedule)) -> String {
     let (start, before) = (sch.clone(), results(&sch));
     steps(&mut sch);
     assert_eq!(results(&sch), before, "{}", text(&sch));
@@ -45,14 +45,14 @@ fn same_results(mut sch: Schedule, steps: impl FnOnce(&mut Schedule)) -> String 
 }
 
 /// `C = B[i] + B[i + 2]` of `B = A * 2`, over 16 x 6.
-fn stencil() -> Schedule {
+pub(super) fn stencil() -> Schedule {
     let a = te::placeholder("A", [18, 6], F32);
     let b = te::compute("B", [18, 6], |i| a.at(i) * prim::float_of(F32, 2.0));
     let c = te::compute("C", [16, 6], |i| b.at(i) + b.at(&[&i[0] + 2, i[1].clone()]));
     Schedule::of_func(te::create_prim_func(&[a, c]).unwrap())
 }
 
-fn factors(list: &[i64]) -> Vec<Option<PrimExpr>> {
+pub(super) fn factors(list: &[i64]) -> Vec<Option<PrimExpr>> {
     list.iter().map(|f| (*f > 0).then(|| PrimExpr::from(*f))).collect()
 }
 
@@ -356,8 +356,16 @@ fn contractions_are_padded() {
     let (c, d) = (sch.get_sblock("C", None).unwrap(), sch.get_sblock("D", None).unwrap());
     let error = sch.pad_einsum(&c, &[16, 8]).unwrap_err().to_string();
     assert!(error.contains("a positive number for each of the 3 axes"), "{error}");
-    let error = sch.pad_einsum(&d, &[16, 8]).unwrap_err().to_string();
-    assert!(error.contains("is no reduction"), "{error}");
+    sch.pad_einsum(&d, &[16, 8]).unwrap();
+    let a = te::placeholder("A", [6, 5], F32);
+    let k = te::reduce_axis(5);
+    let term = |i: &[PrimExpr]| prim::math("exp", a.at(&[i[0].clone(), k.var()]));
+    let sums = te::compute("S", [6], |i| te::sum(term(i), [&k]));
+    let mut sch = Schedule::of_func(te::create_prim_func(&[a.clone(), sums]).unwrap());
+    let s = sch.get_sblock("S", None).unwrap();
+    let error = sch.pad_einsum(&s, &[4, 4]).unwrap_err().to_string();
+    assert!(error.contains("does not add what is zero where its elements along `v_k` are"), "{error}");
+    sch.pad_einsum(&s, &[4, 1]).unwrap();
 }
 
 /// `C += A @ B` of `n × n` parts of matrices, in a root block that says what it touches, its loops in the given order.

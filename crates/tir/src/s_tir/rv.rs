@@ -26,6 +26,8 @@ pub enum Rv {
     Loop(Ref<LoopRV>),
     /// Stands for a number.
     Number(Ref<Var>),
+    /// Stands for nothing: a factor that is left open.
+    Open,
 }
 
 /// What a step made: a random variable will stand for it.
@@ -37,6 +39,19 @@ pub enum Value {
     Loop(String, Ref<Var>),
     /// A number.
     Number(i64),
+    /// A place for a block that is no loop.
+    Mark(Mark),
+    /// A factor that is left open.
+    Open,
+}
+
+/// Where a block was sampled to be computed, if that is under no loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Where it stands.
+    Root,
+    /// In those that need what it computes.
+    Inline,
 }
 
 impl Rv {
@@ -44,8 +59,9 @@ impl Rv {
     pub fn fresh(value: &Value) -> Rv {
         match value {
             Value::Block(..) => Rv::Block(Ref::new(SBlockRV::default())),
-            Value::Loop(..) => Rv::Loop(Ref::new(LoopRV::default())),
+            Value::Loop(..) | Value::Mark(_) => Rv::Loop(Ref::new(LoopRV::default())),
             Value::Number(_) => Rv::Number(Var::prim("v", DataType::int(32))),
+            Value::Open => Rv::Open,
         }
     }
 
@@ -67,6 +83,7 @@ impl Rv {
             Rv::Block(_) => 'b',
             Rv::Loop(_) => 'l',
             Rv::Number(_) => 'v',
+            Rv::Open => '_',
         }
     }
 }
@@ -77,6 +94,7 @@ impl From<&Rv> for AttrValue {
             Rv::Block(block) => AttrValue::Object(ObjectRef::from(block)),
             Rv::Loop(loop_) => AttrValue::Object(ObjectRef::from(loop_)),
             Rv::Number(var) => AttrValue::Prim(PrimExpr::from(var)),
+            Rv::Open => AttrValue::None,
         }
     }
 }

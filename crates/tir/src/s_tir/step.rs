@@ -39,6 +39,23 @@ impl Call<'_> {
         (0..self.inputs.len()).map(|i| self.loop_(i)).collect()
     }
 
+    /// An integer at an input.
+    pub fn input_int(&self, index: usize) -> Result<i64, ScheduleError> {
+        match self.inputs.get(index) {
+            Some(AttrValue::Int(v)) => Ok(*v),
+            Some(AttrValue::Prim(e)) => e.as_int().ok_or_else(|| missing("an integer: operand", index)),
+            _ => Err(missing("an integer: operand", index)),
+        }
+    }
+
+    /// An object at an input.
+    pub fn input_object<T: relaxide_ffi::Object>(&self, index: usize) -> Result<Ref<T>, ScheduleError> {
+        match self.inputs.get(index) {
+            Some(AttrValue::Object(object)) => object.downcast_ref().cloned().ok_or_else(|| missing("operand", index)),
+            _ => Err(missing("operand", index)),
+        }
+    }
+
     /// A list of blocks at an input.
     pub fn blocks(&self, index: usize) -> Result<Vec<Ref<SBlockRV>>, ScheduleError> {
         let Some(AttrValue::List(list)) = self.inputs.get(index) else { return Err(missing("blocks: operand", index)) };
@@ -136,6 +153,7 @@ impl Schedule {
         match (&rv, value) {
             (Rv::Block(b), Value::Block(func, block)) => drop(self.blocks.insert(b.clone(), (func, Some(block)))),
             (Rv::Loop(l), Value::Loop(func, var)) => drop(self.loops.insert(l.clone(), (func, var))),
+            (Rv::Loop(l), Value::Mark(mark)) => drop(self.marks.insert(l.clone(), mark)),
             (Rv::Number(v), Value::Number(number)) => drop(self.numbers.insert(v.clone(), number)),
             _ => {}
         }

@@ -3,14 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use relaxide_ffi::ObjectRef;
 use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::{DataType, Var};
 
 use super::instruction::{Instruction, Param, Results, kind};
 use super::rv::Rv;
-use super::{Schedule, ScheduleError, StepError};
+use super::{Schedule, ScheduleError, StepError, factor, map_json, text};
 
 /// The steps of a schedule, each with what it decided at random.
 #[derive(Clone, Debug, Default)]
@@ -100,7 +99,7 @@ impl Trace {
             let row = vec![
                 AttrValue::from(step.kind.name),
                 AttrValue::List(inputs),
-                AttrValue::List(step.attrs.clone()),
+                AttrValue::List(step.attrs.iter().map(map_to_json).collect()),
                 AttrValue::List(outputs),
             ];
             steps.push(AttrValue::List(row));
@@ -142,7 +141,8 @@ impl Trace {
                 },
                 _ => None,
             });
-            let made = schedule.step(kind, inputs, attrs.clone(), decision)?;
+            let attrs = attrs.iter().map(map_from_json).collect();
+            let made = schedule.step(kind, inputs, attrs, decision)?;
             let names = outputs
                 .iter()
                 .filter_map(|name| if let AttrValue::Str(name) = name { Some(name.clone()) } else { None });
@@ -152,14 +152,40 @@ impl Trace {
     }
 }
 
+/// A constant in JSON: a map of indices is the text of a graph.
+fn map_to_json(value: &AttrValue) -> AttrValue {
+    match value {
+        AttrValue::Object(object) => {
+            let map = object.downcast_ref::<crate::IndexMap>().and_then(|map| map_json::write(map));
+            map.map_or_else(|| value.clone(), AttrValue::Str)
+        }
+        other => other.clone(),
+    }
+}
+
+fn map_from_json(value: &AttrValue) -> AttrValue {
+    let map = match value {
+        AttrValue::Str(text) if text.starts_with('{') => map_json::read(text),
+        _ => None,
+    };
+    map.map_or_else(
+        || value.clone(),
+        |map| AttrValue::Object(relaxide_ffi::ObjectRef::from(&relaxide_ffi::Ref::new(map))),
+    )
+}
+
 /// An input as [`Trace::as_json`] wrote it: a name, a text in quotes, `None`, a number, or a list of them.
 fn from_json(value: &AttrValue, known: &HashMap<String, Rv>) -> Option<AttrValue> {
     Some(match value {
         AttrValue::List(list) => AttrValue::List(list.iter().map(|v| from_json(v, known)).collect::<Option<_>>()?),
         AttrValue::Str(text) => match (known.get(text), text.as_str()) {
             (Some(rv), _) => rv.into(),
-            (None, "None") => AttrValue::None,
-            (None, quoted) => AttrValue::Str(quoted.strip_prefix('"')?.strip_suffix('"')?.to_string()),
+            (None, "None" | "_") => AttrValue::None,
+            (None, quoted) if quoted.starts_with('"') => {
+                AttrValue::Str(quoted.strip_prefix('"')?.strip_suffix('"')?.to_string())
+            }
+            (None, graph) if graph.starts_with('{') => map_from_json(&AttrValue::Str(graph.to_string())),
+            (None, text) => AttrValue::Prim(factor::read(text, known)?),
         },
         other => other.clone(),
     })
@@ -214,7 +240,10 @@ struct Names(HashMap<Rv, String>);
 
 impl Names {
     fn define(&mut self, rv: &Rv) -> String {
-        let name = format!("{}{}", rv.letter(), self.0.len());
+        let name = match rv {
+            Rv::Open => "_".to_string(),
+            _ => format!("{}{}", rv.letter(), self.0.len()),
+        };
         self.0.insert(rv.clone(), name.clone());
         name
     }
@@ -235,10 +264,16 @@ impl Names {
                 }
                 Param::Splat => args.extend(inputs.by_ref().map(|v| self.text(v))),
                 Param::Attr(name) => args.extend(attrs.next().map(|v| format!("{name}={}", self.text(v)))),
-                Param::Tuple(name) => {
-                    let list = attrs.next().map(|v| self.text(v));
-                    args.extend(list.map(|v| format!("{name}=({})", v.trim_start_matches('[').trim_end_matches(']'))));
+                Param::Buffer(name) => {
+                    let index = attrs.next().map_or_else(String::new, |v| self.text(v));
+                    args.push(format!("{name}=({}, {index})", text::side(attrs.next())));
                 }
+                Param::Consumers(name) => {
+                    let some = inputs.next().filter(|v| !matches!(v, AttrValue::List(list) if list.is_empty()));
+                    args.extend(some.map(|v| format!("{name}={}", self.text(v))));
+                }
+                Param::Side(name) => args.push(format!("{name}={}", text::side(inputs.next()))),
+                Param::Ranges(name) => args.extend(inputs.next().map(|v| format!("{name}={}", text::ranges(v)))),
                 Param::Decision => args.extend(decision.map(|v| format!("decision={}", self.text(v)))),
             }
         }
@@ -270,7 +305,7 @@ impl Names {
                 format!("{{{}}}", rows.join(", "))
             }
             AttrValue::Prim(e) => self.expression(e),
-            AttrValue::Object(object) => object_text(object),
+            AttrValue::Object(object) => text::object(object),
         }
     }
 
@@ -280,30 +315,21 @@ impl Names {
         let known: VarMap = free_vars(e).into_iter().map(|v| (v.clone(), PrimExpr::from(&named(v).0))).collect();
         match e {
             PrimExpr::Float(n) => float(n.value),
-            // The one call that a factor may be, as Python names it.
-            _ => substitute(e, &known).to_string().replace("vscale()", "T.vscale()"),
+            _ => text::expression(&substitute(e, &known)),
         }
     }
 
     fn json(&self, value: &AttrValue) -> AttrValue {
         match value {
             AttrValue::List(list) => AttrValue::List(list.iter().map(|item| self.json(item)).collect()),
-            AttrValue::None | AttrValue::Prim(_) | AttrValue::Object(_) => AttrValue::Str(self.text(value)),
+            AttrValue::Object(object) => {
+                let map = object.downcast_ref::<crate::IndexMap>().and_then(|map| map_json::write(map));
+                AttrValue::Str(map.unwrap_or_else(|| self.text(value)))
+            }
+            AttrValue::None | AttrValue::Prim(_) => AttrValue::Str(self.text(value)),
             AttrValue::Str(text) => AttrValue::Str(format!("{text:?}")),
             other => other.clone(),
         }
-    }
-}
-
-/// An object among the constants: a map of indices as the function that Python would write.
-fn object_text(object: &ObjectRef) -> String {
-    match object.downcast_ref::<crate::IndexMap>() {
-        Some(map) => {
-            let from: Vec<&str> = map.initial_indices.iter().map(|v| v.name.as_str()).collect();
-            let to: Vec<String> = map.final_indices.iter().map(|e| format!("{e},")).collect();
-            format!("lambda {}: ({})", from.join(", "), to.join(" "))
-        }
-        None => format!("{object:?}"),
     }
 }
 

@@ -9,6 +9,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 
 use super::Random;
 use crate::s_tir::{LoopRV, Rv, SBlockRV, Schedule, StepError};
+use crate::stmt::{BufferRegion, SBlock};
 use crate::{IndexMap, PrimFunc};
 
 /// A kernel behind random steps.
@@ -80,7 +81,7 @@ impl Drawing<'_> {
     }
 
     fn step(&mut self, block: &Ref<SBlockRV>) -> Result<(), StepError> {
-        match self.random.below(32) {
+        match self.random.below(48) {
             0..=2 => self.split(block),
             3 | 4 => self.fuse(block),
             5..=7 => self.reorder(block),
@@ -119,6 +120,31 @@ impl Drawing<'_> {
                 self.schedule.decompose_padding(block, &l).map(drop)
             }
             28..=30 => self.joined(),
+            31..=33 => self.copied_by_map(block),
+            34 | 35 => self.copied_at(block),
+            36 | 37 => self.rolled(block),
+            38 | 39 => {
+                let consumers = self.schedule.get_consumers(block)?;
+                let Some(epilogue) = self.random.pick(&consumers).cloned() else { return Ok(()) };
+                self.schedule.fuse_reduction_epilogue(block, &epilogue)
+            }
+            40 => {
+                let Some(l) = self.a_loop(block)? else { return Ok(()) };
+                let first = Some(PrimExpr::from(self.random.between(1, 3)));
+                let factors = if self.flip() { vec![first, None] } else { vec![None, first] };
+                self.schedule.loop_partition(&l, &factors).map(drop)
+            }
+            41 => self.schedule.cache_index(block, "global", self.random.between(0, 2)).map(drop),
+            42 => self.schedule.cache_inplace(block, 0, "local").map(drop),
+            43 => {
+                let place = self.schedule.sample_compute_location(block, None)?;
+                self.schedule.compute_at(block, &place, false, -1)
+            }
+            44 => {
+                let Ok(node) = self.schedule.block(block) else { return Ok(()) };
+                let Some(read) = node.reads.first() else { return Ok(()) };
+                self.schedule.annotate_buffer_access(block, 0, "read", &as_declared(&node, read))
+            }
             _ => self.schedule.annotate(&Rv::Block(block.clone()), "hint", 1i64),
         }
     }
@@ -197,6 +223,51 @@ impl Drawing<'_> {
         }
     }
 
+    /// A copy of what a block reads or writes at indices of its axes.
+    fn copied_by_map(&mut self, block: &Ref<SBlockRV>) -> Result<(), StepError> {
+        let Ok(node) = self.schedule.block(block) else { return Ok(()) };
+        let reads = self.flip();
+        let regions = if reads { &node.reads } else { &node.writes };
+        let Some(region) = regions.first() else { return Ok(()) };
+        let used: Vec<Ref<Var>> = region.region.iter().flat_map(|r| prim::free_vars(&r.min)).collect();
+        let vars: Vec<Ref<Var>> =
+            node.iter_vars.iter().map(|i| Var::new(i.var.name.clone(), i.var.ty.clone())).collect();
+        let kept = vars.iter().zip(&node.iter_vars).filter(|(_, i)| used.contains(&i.var));
+        let mut to: Vec<PrimExpr> = kept.map(|(var, _)| PrimExpr::from(var)).collect();
+        to.reverse();
+        if self.flip()
+            && let Some(first) = to.first().cloned()
+        {
+            let by = prim::int_of(first.dtype(), self.random.between(2, 4));
+            to.splice(0..1, [prim::floormod(&first, by.clone()), prim::floordiv(first, by)]);
+        }
+        let map = Ref::new(IndexMap { initial_indices: vars, final_indices: to, inverse_index_map: None });
+        match reads {
+            true => self.schedule.reindex_cache_read(block, 0, "local", &map).map(drop),
+            false => self.schedule.reindex_cache_write(block, 0, "local", &map).map(drop),
+        }
+    }
+
+    /// A copy of what a block reads or writes in one iteration of a loop.
+    fn copied_at(&mut self, block: &Ref<SBlockRV>) -> Result<(), StepError> {
+        let Some(l) = self.a_loop(block)? else { return Ok(()) };
+        match self.flip() {
+            true => self.schedule.read_at(&l, block, 0, "local").map(drop),
+            false => self.schedule.write_at(&l, block, 0, "local").map(drop),
+        }
+    }
+
+    /// A block under a loop of its consumer, of which only what is new is computed.
+    fn rolled(&mut self, block: &Ref<SBlockRV>) -> Result<(), StepError> {
+        let consumers = self.schedule.get_consumers(block)?;
+        if let Some(target) = self.random.pick(&consumers).cloned()
+            && let Some(l) = self.a_loop(&target)?
+        {
+            let _ = self.schedule.compute_at(block, &l, true, -1);
+        }
+        self.schedule.rolling_buffer(block, 0)
+    }
+
     /// Two or three blocks in one nest, or as one block.
     fn joined(&mut self) -> Result<(), StepError> {
         let root = self.schedule.get_sblock("root", None)?;
@@ -228,8 +299,27 @@ impl Drawing<'_> {
         if func.buffers.iter().flatten().any(|b| *b == write.buffer) {
             return Ok(());
         }
-        self.schedule.transform_layout(block, "write", 0, &split_of_last(write.region.len(), factor), false)
+        let map = split_of_last(write.region.len(), factor);
+        if self.flip() {
+            let zero = zero_of(map.final_indices.len(), write.buffer.dtype);
+            return self.schedule.transform_layout_padded(block, "write", 0, &map, &zero);
+        }
+        self.schedule.transform_layout(block, "write", 0, &map, false)
     }
+}
+
+/// Zero, whatever the indices.
+fn zero_of(rank: usize, dtype: relaxide_ir::DataType) -> Ref<IndexMap> {
+    let vars = (0..rank).map(|d| Var::dim(format!("i{d}"))).collect();
+    let final_indices = vec![prim::constant(dtype, 0.0)];
+    Ref::new(IndexMap { initial_indices: vars, final_indices, inverse_index_map: None })
+}
+
+/// The ranges of a region that a block declares.
+fn as_declared(block: &SBlock, region: &BufferRegion) -> Ref<IndexMap> {
+    let ends = region.region.iter().flat_map(|r| [r.min.clone(), &r.min + &r.extent]).collect();
+    let initial_indices = block.iter_vars.iter().map(|i| i.var.clone()).collect();
+    Ref::new(IndexMap { initial_indices, final_indices: ends, inverse_index_map: None })
 }
 
 /// The map that splits the last of some indices and puts its quotient first.

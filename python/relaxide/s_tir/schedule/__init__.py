@@ -2,6 +2,17 @@
 
 from .rv import ExprRV, LoopRV, SBlockRV, ScheduleError
 from .schedule import Schedule
+from .state import ScheduleState
 from .trace import Instruction, InstructionKind, Trace
 
-__all__ = ["ExprRV", "Instruction", "InstructionKind", "LoopRV", "SBlockRV", "Schedule", "ScheduleError", "Trace"]
+__all__ = [
+    "ExprRV",
+    "Instruction",
+    "InstructionKind",
+    "LoopRV",
+    "SBlockRV",
+    "Schedule",
+    "ScheduleError",
+    "ScheduleState",
+    "Trace",
+]

@@ -7,7 +7,9 @@ from ...ir.expr import GlobalVar
 from ...ir.module import IRModule
 from ...tirx import PrimFunc
 from .regions import RegionSteps
-from .rv import SBlockRV
+from ..sblock_scope import StmtSRef
+from .rv import LoopRV, SBlockRV
+from .state import ScheduleState
 from .trace import Trace
 
 
@@ -34,6 +36,20 @@ class Schedule(RegionSteps, _core.Schedule):
             mod = IRModule({"main": mod})
         return super().__new__(cls, mod, _seed_of(seed), enable_check)
 
+    @staticmethod
+    def _create_non_traced(mod, **options):
+        """A schedule that shows no trace."""
+        made = Schedule(mod, **options)
+        made._is_traced = False
+        return made
+
+    _is_traced = True
+
+    @property
+    def trace(self):
+        """What was done so far."""
+        return super().trace if self._is_traced else None
+
     @property
     def mod(self):
         """The module as it is now."""
@@ -51,7 +67,9 @@ class Schedule(RegionSteps, _core.Schedule):
 
     def copy(self):
         """A schedule at the same point; random variables of this one are good for it."""
-        return self._copy(type(self))
+        copied = self._copy(type(self))
+        copied._is_traced = self._is_traced
+        return copied
 
     def seed(self, seed):
         """Draw from another seed."""
@@ -61,8 +79,23 @@ class Schedule(RegionSteps, _core.Schedule):
         """A seed for another schedule."""
         return self._fork_seed()
 
+    @property
+    def state(self):
+        """The module with references to its blocks and loops."""
+        return ScheduleState._of(self)
+
+    def get_sref(self, rand_var_or_stmt):
+        """A reference to a block or a loop, given as a random variable or itself; None where it is not in the module."""
+        if isinstance(rand_var_or_stmt, LoopRV) and self._mark(rand_var_or_stmt) is not None:
+            return getattr(StmtSRef, f"{self._mark(rand_var_or_stmt)}_mark")()
+        if isinstance(rand_var_or_stmt, (LoopRV, SBlockRV)):
+            return StmtSRef._of(self, self.get(rand_var_or_stmt))
+        return self.state.get_sref(rand_var_or_stmt)
+
     def get(self, rand_var_or_sref):
-        """The block, the loop or the number that a random variable stands for."""
+        """The block, the loop or the number that a random variable or a reference stands for."""
+        if isinstance(rand_var_or_sref, StmtSRef):
+            return rand_var_or_sref.stmt
         return rand_var_or_sref if isinstance(rand_var_or_sref, int) else self._get(rand_var_or_sref)
 
     def remove_rv(self, rand_var):
@@ -72,12 +105,17 @@ class Schedule(RegionSteps, _core.Schedule):
     def show(self, *args, **kwargs):
         """Print the module and the trace."""
         self.mod.show(*args, **kwargs)
-        self.trace.show()
+        if self.trace is not None:
+            self.trace.show()
 
     # What steps share.
 
     def _block(self, block):
         return self.get_sblock(block) if isinstance(block, str) else block
+
+    def _untraced_block(self, block):
+        """The block of a name, of which the trace does not tell."""
+        return self.copy().get_sblock(block) if isinstance(block, str) else block
 
     def _one(self, name, inputs=(), attrs=(), decision=None):
         return self._step(name, list(inputs), list(attrs), decision)[0]
@@ -101,6 +139,11 @@ class Schedule(RegionSteps, _core.Schedule):
     def sample_partitioned_tile(self, loop, n, partition_pos=0, innerpart_factor=1, decision=None):
         """Factors whose product is the loop's extent; ``innerpart_factor`` divides the product of those from a place on."""
         return self._list("SamplePartitionedTile", (loop,), (n, partition_pos, innerpart_factor), decision)
+
+    def sample_compute_location(self, block, decision=None):
+        """A place for ``compute_at``. ``decision`` is -2 to inline the block, -1 to leave it, or the number of a loop around
+        its first consumer."""
+        return self._one("SampleComputeLocation", (self._block(block),), (), decision)
 
     # Blocks and loops.
 
@@ -141,6 +184,10 @@ class Schedule(RegionSteps, _core.Schedule):
         """Loops of these extents, outermost first, in the place of one. One factor may be None: it becomes what is needed."""
         return self._list("Split", (loop, *factors), (preserve_unit_iters, disable_predication))
 
+    def loop_partition(self, loop, factors, preserve_unit_iters=True):
+        """Loops of these numbers of iterations, one behind the other, in the place of one. One may be None: what is left."""
+        return self._list("LoopPartition", (loop, *factors), (preserve_unit_iters,))
+
     def fuse(self, *loops, preserve_unit_iters=True):
         """One loop in the place of several, given from the outermost inwards."""
         return self._one("Fuse", loops, (preserve_unit_iters,))
@@ -155,7 +202,7 @@ class Schedule(RegionSteps, _core.Schedule):
 
     def reorder_block_iter_var(self, block, new_order):
         """The axes of a block in another order."""
-        self._only("ReorderBlockIterVar", (self._block(block),), (list(new_order),))
+        self._only("ReorderBlockIterVar", (self._block(block), list(new_order)))
 
     def add_unit_loop(self, block_or_loop):
         """A loop of one iteration around a block or a loop."""

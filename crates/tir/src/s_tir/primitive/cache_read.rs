@@ -14,7 +14,9 @@ use relaxide_ffi::Ref;
 use relaxide_ir::Buffer;
 use relaxide_ir::attrs::AttrValue;
 
-use super::caching::{Part, Redirect, Spot, axes_over, behind, buffer_like, copy_nest, insert_stage, only_writer};
+use super::caching::{
+    Part, Redirect, Spot, axes_over, behind, buffer_like, copy_nest, guarded, insert_stage, only_writer,
+};
 use super::places::{free_name, nth_buffer};
 use crate::analysis::interval::Interval;
 use crate::functor::StmtMutator;
@@ -33,7 +35,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
         Param::Input("block"),
         Param::Attr("read_buffer_index"),
         Param::Attr("storage_scope"),
-        Param::Input("consumer_blocks"),
+        Param::Consumers("consumer_blocks"),
     ],
     results: Results::One,
     apply,
@@ -67,6 +69,10 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let indices: Vec<_> = axes.iter().map(|axis| (&axis.var).into()).collect();
     let originals = part.of_buffer(&indices);
     let (nest, block) = copy_nest(&name, axes, &part.boxes, (&buffer, &originals), (&copy, &indices));
+    let nest = match writer {
+        Some(writer) => guarded(nest, tree, writer, spot),
+        None => nest,
+    };
     let mut redirect = Redirect { from: &buffer, to: &copy, stores: false, first: &part.first };
     let changes: Vec<(Stmt, Stmt)> =
         users.iter().map(|id| (tree.node(*id).stmt.clone(), redirect.mutate_stmt(&tree.node(*id).stmt))).collect();
@@ -110,10 +116,9 @@ pub(super) fn named_blocks(
     Ok(named)
 }
 
-/// A block and, where any are named, consumers as operands.
+/// A block and consumers as operands.
 pub(super) fn with_consumers(block: &Ref<SBlockRV>, consumers: &[Ref<SBlockRV>]) -> Vec<AttrValue> {
-    let list = || AttrValue::List(consumers.iter().map(operand).collect());
-    [operand(block)].into_iter().chain((!consumers.is_empty()).then(list)).collect()
+    vec![operand(block), AttrValue::List(consumers.iter().map(operand).collect())]
 }
 
 impl Schedule {

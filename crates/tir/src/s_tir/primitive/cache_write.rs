@@ -13,7 +13,7 @@
 use relaxide_ffi::Ref;
 
 use super::cache_read::{named_blocks, with_consumers};
-use super::caching::{Part, Redirect, axes_over, behind, buffer_like, copy_nest, insert_stage, only_writer};
+use super::caching::{Part, Redirect, axes_over, behind, buffer_like, copy_nest, guarded, insert_stage, only_writer};
 use super::places::{free_name, nth_buffer};
 use crate::functor::StmtMutator;
 use crate::s_tir::instruction::{Kind, Param, Results};
@@ -31,7 +31,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
         Param::Input("block"),
         Param::Attr("write_buffer_index"),
         Param::Attr("storage_scope"),
-        Param::Input("consumer_blocks"),
+        Param::Consumers("consumer_blocks"),
     ],
     results: Results::One,
     apply,
@@ -55,6 +55,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let indices: Vec<_> = axes.iter().map(|axis| (&axis.var).into()).collect();
     let originals = part.of_buffer(&indices);
     let (nest, block) = copy_nest(&name, axes, &part.boxes, (&copy, &indices), (&buffer, &originals));
+    let nest = guarded(nest, tree, place.node, spot);
     let mut changes: Vec<(Stmt, Stmt)> = Vec::new();
     for id in [place.node].into_iter().chain(named) {
         let old = &tree.node(id).stmt;

@@ -11,6 +11,8 @@ use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator, VarMap, free_va
 use relaxide_ir::{Buffer, Type, Var};
 
 use super::places::{body_list, holds, with_body_list};
+use super::rebind::guard;
+use crate::analysis::affine::conjuncts;
 use crate::analysis::interval::{Interval, Running};
 use crate::analysis::regions::{substitute_region, whole_dimension, widened};
 use crate::functor::StmtMutator;
@@ -191,6 +193,23 @@ pub(super) fn behind(
             let reason = "there is no place between the block that writes the buffer and those that read it";
             Err(ScheduleError::at_block(what, reason))
         }
+    }
+}
+
+/// A copy under the part of its writer's condition that the loops around the spot decide: where nothing is written, nothing is
+/// copied.
+pub(super) fn guarded(nest: Stmt, tree: &Tree, writer: NodeId, spot: Spot) -> Stmt {
+    let Some(n) = tree.as_block(writer).filter(|n| !n.predicate.is_int(1)) else { return nest };
+    let inside: Vec<Ref<Var>> = tree
+        .loops_above(writer)
+        .into_iter()
+        .filter(|id| *id != spot.parent && !tree.contains(*id, spot.parent))
+        .filter_map(|id| tree.as_loop(id).map(|l| l.var.clone()))
+        .collect();
+    let decided = conjuncts(&n.predicate).into_iter().filter(|c| !free_vars(c).iter().any(|v| inside.contains(v)));
+    match decided.reduce(prim::and) {
+        Some(condition) => guard(&nest, &condition),
+        None => nest,
     }
 }
 

@@ -27,7 +27,12 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    compute_inline(sch, &call.block(0)?)?;
+    Ok(Vec::new())
+}
+
+pub(super) fn compute_inline(sch: &mut Schedule, block: &Ref<SBlockRV>) -> Result<(), ScheduleError> {
+    let place = sch.block_place(block)?;
     let (n, root) = (place.realize()?, place.scope()?);
     let refuse = |reason: String| ScheduleError::at_block(&n.block, reason);
     let scope = Scope::new(&place.tree, root);
@@ -54,8 +59,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let mut inline = Inline { buffer: &store.buffer, value: &value, reuse: Vec::new() };
     let body = inline.mutate_stmt(&stays);
     let reuse = inline.reuse;
-    sch.commit(&place.func, body, &reuse)?;
-    Ok(Vec::new())
+    sch.commit(&place.func, body, &reuse)
 }
 
 impl Schedule {

@@ -221,8 +221,47 @@ enum Limit {
     Most(PrimExpr),
 }
 
+/// A comparison of a multiple or a quotient as one of what is multiplied or divided, its other side a number: `v * 2 < 35`
+/// is `v < 18`, and `v // 2 < 9` too.
+fn without_factor(bound: &PrimExpr) -> Option<PrimExpr> {
+    let PrimExpr::Binary(n) = bound else { return None };
+    let (op, scaled, limit) = match (&n.a, n.b.as_int(), n.a.as_int()) {
+        (scaled, Some(limit), _) => (n.op, scaled, limit),
+        (_, _, Some(limit)) => {
+            let flipped = match n.op {
+                BinaryOp::Lt => BinaryOp::Gt,
+                BinaryOp::Le => BinaryOp::Ge,
+                BinaryOp::Gt => BinaryOp::Lt,
+                BinaryOp::Ge => BinaryOp::Le,
+                _ => return None,
+            };
+            (flipped, &n.b, limit)
+        }
+        _ => return None,
+    };
+    let PrimExpr::Binary(factor) = scaled else { return None };
+    let by = factor.b.as_int().filter(|by| *by > 0)?;
+    let above = |limit: i64| limit.checked_add(by - 1).map(|v| v.div_euclid(by));
+    // The least value that is no longer below, or the least that is: for `<`, `<=`, `>` and `>=` in this order.
+    let (op, limit) = match (factor.op, op) {
+        (BinaryOp::Mul, BinaryOp::Lt) => (BinaryOp::Lt, above(limit)?),
+        (BinaryOp::Mul, BinaryOp::Le) => (BinaryOp::Le, limit.div_euclid(by)),
+        (BinaryOp::Mul, BinaryOp::Gt) => (BinaryOp::Gt, limit.div_euclid(by)),
+        (BinaryOp::Mul, BinaryOp::Ge) => (BinaryOp::Ge, above(limit)?),
+        (BinaryOp::FloorDiv, BinaryOp::Lt) => (BinaryOp::Lt, limit.checked_mul(by)?),
+        (BinaryOp::FloorDiv, BinaryOp::Le) => (BinaryOp::Lt, limit.checked_add(1)?.checked_mul(by)?),
+        (BinaryOp::FloorDiv, BinaryOp::Gt) => (BinaryOp::Ge, limit.checked_add(1)?.checked_mul(by)?),
+        (BinaryOp::FloorDiv, BinaryOp::Ge) => (BinaryOp::Ge, limit.checked_mul(by)?),
+        _ => return None,
+    };
+    Some(prim::binary(op, factor.a.clone(), prim::int_of(factor.a.dtype(), limit)))
+}
+
 /// A comparison as a limit of one axis, and which.
 fn limit_of(bound: &PrimExpr, block: &SBlock, analyzer: &mut Analyzer) -> Option<(usize, Limit)> {
+    if let Some(simpler) = without_factor(bound) {
+        return limit_of(&simpler, block, analyzer);
+    }
     let PrimExpr::Binary(n) = bound else { return None };
     let is_free = |e: &PrimExpr| !free_vars(e).iter().any(|v| block.iter_vars.iter().any(|iter| iter.var == *v));
     let difference = &n.a - &n.b;
@@ -249,6 +288,11 @@ fn limit_of(bound: &PrimExpr, block: &SBlock, analyzer: &mut Analyzer) -> Option
 }
 
 impl Schedule {
+    /// Whether [`Schedule::decompose_padding`] is legal for a block and a loop. No step: nothing of it is in the trace.
+    pub fn can_decompose_padding(&self, block: &Ref<SBlockRV>, loop_: &Ref<LoopRV>) -> bool {
+        self.clone().decompose_padding(block, loop_).is_ok()
+    }
+
     /// Takes a block that pads apart in one that fills all with the padding, in front of a loop, and one that copies what is
     /// inside. The first is returned; the given block is the second from now on.
     pub fn decompose_padding(

@@ -12,7 +12,7 @@
 //!
 //! An iteration of a later nest may need what an earlier nest makes in the same iteration, and nothing that the earlier nest
 //! makes later: what it reads must lie in what is written there, by then finished. A later nest writes nothing that an
-//! earlier one touches.
+//! earlier one touches in other iterations: both touch one element, whose indices are the merged loops.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
@@ -185,8 +185,16 @@ fn check_pair(tree: &Tree, earlier: (&Nest, NodeId), later: (&Nest, NodeId)) -> 
     let refuse = |reason: String| Err(ScheduleError::at_block(&user.block, reason));
     let (a, b) = (&maker.block.name, &user.block.name);
     for buffer in touched(&user.block.writes) {
-        if touched(&maker.block.reads).chain(touched(&maker.block.writes)).any(|other| other == buffer) {
-            return refuse(format!("block `{b}` writes buffer `{}`, which block `{a}` touches too", buffer.name));
+        let theirs = maker.block.reads.iter().chain(&maker.block.writes).filter(|r| r.buffer == *buffer);
+        let mine = user.block.writes.iter().filter(|r| r.buffer == *buffer);
+        let apart =
+            |(a, b): (&Ref<BufferRegion>, &Ref<BufferRegion>)| same_element((earlier.0, maker, a), (later.0, user, b));
+        let theirs: Vec<&Ref<BufferRegion>> = theirs.collect();
+        if mine.flat_map(|b| theirs.iter().map(move |a| (*a, b))).any(|pair| !apart(pair)) {
+            return refuse(format!(
+                "block `{b}` writes buffer `{}`, which block `{a}` touches in other iterations",
+                buffer.name
+            ));
         }
     }
     for read in &user.block.reads {
@@ -211,6 +219,25 @@ fn check_pair(tree: &Tree, earlier: (&Nest, NodeId), later: (&Nest, NodeId)) -> 
         }
     }
     Ok(())
+}
+
+/// Whether two blocks touch, in each iteration of the merged loops, one element, the same, and another one in each iteration.
+fn same_element(
+    (earlier, maker, a): (&Nest, &SBlockRealize, &BufferRegion),
+    (later, user, b): (&Nest, &SBlockRealize, &BufferRegion),
+) -> bool {
+    let at = |n: &SBlockRealize, region: &BufferRegion| -> Option<Vec<PrimExpr>> {
+        let axes = n.block.iter_vars.iter().map(|i| i.var.clone()).zip(n.iter_values.iter().cloned()).collect();
+        let point = |r: &Ref<Range>| r.extent.is_int(1).then(|| r.min.clone());
+        substitute_region(region, &axes).region.iter().map(point).collect()
+    };
+    let (Some(there), Some(here)) = (at(maker, a), at(user, b)) else { return false };
+    let levels = later.loops.iter().zip(&earlier.loops);
+    let map: VarMap = levels.map(|(l, m)| (l.var.clone(), prim::cast(l.var.dtype(), &m.var))).collect();
+    let mut analyzer = Analyzer::new();
+    let same = there.iter().zip(&here).all(|(a, b)| analyzer.can_prove_equal(a, &prim::substitute(b, &map)));
+    let counted = |l: &Ref<For>| l.extent.is_int(1) || there.iter().any(|index| index.as_var() == Some(&l.var));
+    same && earlier.loops.iter().all(counted)
 }
 
 /// What a block touches while the loops inside of the merged ones run.

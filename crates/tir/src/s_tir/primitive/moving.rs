@@ -13,12 +13,16 @@ use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, BinaryOp, PrimExpr, VarMap};
 
-use super::places::{body_list, holds, loops_around, own_nest, with_body_list};
+use super::compute_inline::compute_inline;
+use super::gaps::leaves_gaps;
+use super::places::{body_list, holds, loop_inside, loops_around, own_nest, with_body_list};
+use super::reverse_compute_inline::reverse_compute_inline;
+use crate::analysis::affine::conjuncts;
 use crate::analysis::interval::{Interval, Running};
 use crate::analysis::regions::{substitute_region, widened};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::state::{NodeId, Place, replace};
-use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError};
+use crate::s_tir::{LoopRV, Mark, SBlockRV, Schedule, ScheduleError};
 use crate::stmt::*;
 
 /// Which way a block moves.
@@ -41,7 +45,7 @@ struct Move<'a> {
     others: Vec<NodeId>,
 }
 
-/// Moves a block under a loop. `index` is where in the loop's body: -1 is the last place that is right, -2 the first.
+/// Moves a block to a place that is a loop, or was sampled: then it may stay where it stands, or be inlined. `index` is where in the loop's body: -1 is the last place that is right, -2 the first.
 pub(super) fn move_block(
     sch: &mut Schedule,
     way: Way,
@@ -50,6 +54,12 @@ pub(super) fn move_block(
     keep_unit: bool,
     index: i64,
 ) -> Result<(), ScheduleError> {
+    match (sch.mark(loop_), way) {
+        (Some(Mark::Root), _) => return sch.block_place(block).map(drop),
+        (Some(Mark::Inline), Way::ToConsumers) => return compute_inline(sch, block),
+        (Some(Mark::Inline), Way::ToProducers) => return reverse_compute_inline(sch, block),
+        (None, _) => {}
+    }
     let (place, outer) = (sch.block_place(block)?, sch.loop_place(loop_)?);
     let (realize, given) = (place.realize()?, outer.for_loop()?);
     let tree = &place.tree;
@@ -106,8 +116,14 @@ impl Move<'_> {
             let reason = format!("block `{name}` writes a result of the kernel, all of which must be computed");
             return Err(self.refuse(reason).with_help("cache_write first, and move the block that computes the cache"));
         }
-        if self.others.is_empty() {
+        if self.others.is_empty() && !(self.way == Way::ToProducers && node > self.target) {
             return Err(self.refuse(format!("block `{name}` has no {what}")));
+        }
+        let own = loops_around(tree, node);
+        if let Some(l) = loop_inside(&self.realize.block, &own) {
+            let reason =
+                format!("block `{name}` uses the counter of loop `{}`, which is not one of its axes", l.var.name);
+            return Err(self.refuse(reason));
         }
         if let Some(id) = self.others.iter().find(|id| !tree.contains(self.target, **id)) {
             let reason = format!(
@@ -131,6 +147,7 @@ impl Move<'_> {
             .collect();
         for id in &self.others {
             let Some(n) = tree.as_block(*id) else { continue };
+            self.check_box(given, *id, n)?;
             for (iter, value) in n.block.iter_vars.iter().zip(&n.iter_values) {
                 let used = prim::free_vars(value);
                 if iter.kind == IterKind::Reduce
@@ -143,6 +160,43 @@ impl Move<'_> {
                     return Err(ScheduleError::at_loop(given, reason)
                         .with_help(format!("choose a loop outside of `{}`, or reorder it inwards", var.name)));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// A producer writes all of the box that it writes in one iteration of the loop: its loops leave no gaps, and its condition
+    /// cuts nothing out but for what lies outside of its axes.
+    fn check_box(&self, given: &For, id: NodeId, n: &SBlockRealize) -> Result<(), ScheduleError> {
+        let tree = &self.place.tree;
+        let loops = loops_around(tree, id);
+        let inner: Vec<&Ref<For>> = loops.iter().skip_while(|l| l.var != given.var).skip(1).collect();
+        let mut analyzer = Analyzer::new();
+        for l in &loops {
+            analyzer.mark_dims([&l.extent]);
+            analyzer.bind(&l.var, l.min.clone(), l.extent.clone());
+        }
+        for (iter, value) in n.block.iter_vars.iter().zip(&n.iter_values) {
+            analyzer.mark_dims([&iter.extent]);
+            let inside = prim::lt(value, &iter.min + &iter.extent);
+            let _stays = analyzer.assume(&inside);
+        }
+        let spatial = n.block.iter_vars.iter().zip(&n.iter_values).filter(|(iter, _)| iter.kind == IterKind::Spatial);
+        for (iter, _) in spatial.filter(|(_, value)| leaves_gaps(value, &inner)) {
+            let reason = format!(
+                "block `{}` does not write all of its box along `{}` in one iteration of loop `{}`",
+                n.block.name, iter.var.name, given.var.name
+            );
+            return Err(ScheduleError::at_loop(given, reason).with_help("choose a loop further out or further in"));
+        }
+        for condition in conjuncts(&n.predicate) {
+            let used = prim::free_vars(&condition);
+            if inner.iter().any(|l| used.contains(&l.var)) && !analyzer.can_prove(&condition) {
+                let reason = format!(
+                    "block `{}` writes a part of its box only, where `{condition}`, under loop `{}`",
+                    n.block.name, given.var.name
+                );
+                return Err(ScheduleError::at_loop(given, reason).with_help("choose a loop further out or further in"));
             }
         }
         Ok(())
@@ -283,7 +337,12 @@ impl Move<'_> {
         let mine = if self.way == Way::ToConsumers { &block.writes } else { &block.reads };
         for region in mine {
             let Some(dims) = required.get(&region.buffer) else { continue };
+            let (found, told) = quotients(&region.region, dims, &mut analyzer);
+            ranges.extend(found);
             for (range, needed) in region.region.iter().zip(dims) {
+                if range.min.as_var().is_none() && prim::free_vars(&range.min).iter().any(|v| told.contains(v)) {
+                    continue;
+                }
                 for (var, part) in inverted(range, needed, block, &mut analyzer) {
                     let joined = match ranges.get(&var) {
                         Some(known) => known.hull(&part, &mut analyzer),
@@ -353,11 +412,87 @@ fn inverted(range: &Range, needed: &Interval, block: &SBlock, analyzer: &mut Ana
     let width = &range.extent - prim::int_of(range.extent.dtype(), 1);
     let is_axis = |v: &Ref<Var>| block.iter_vars.iter().any(|i| i.var == *v);
     let used: Vec<Ref<Var>> = prim::free_vars(&index).into_iter().filter(is_axis).collect();
-    let [var] = used.as_slice() else { return Vec::new() };
+    let [var] = used.as_slice() else { return digits(&index, needed, width, block, analyzer).unwrap_or_default() };
     solve(&index, var, Interval { min: &needed.min - width, max: needed.max.clone() }, analyzer)
         .map(|part| (var.clone(), part))
         .into_iter()
         .collect()
+}
+
+/// Axes that a region tells by both a quotient and a remainder: `v // 16` in one dimension and `v % 16` in another.
+fn quotients(
+    region: &[Ref<Range>],
+    dims: &[Interval],
+    analyzer: &mut Analyzer,
+) -> (Vec<(Ref<Var>, Interval)>, Vec<Ref<Var>>) {
+    let part = |range: &Range, op: BinaryOp| match &range.min {
+        PrimExpr::Binary(n) if n.op == op && range.extent.is_int(1) => Some((n.a.as_var()?.clone(), n.b.as_int()?)),
+        _ => None,
+    };
+    let mut found = Vec::new();
+    for (high, above) in region.iter().zip(dims) {
+        let Some((var, by)) = part(high, BinaryOp::FloorDiv) else { continue };
+        let low = region.iter().zip(dims).find(|(r, _)| part(r, BinaryOp::FloorMod) == Some((var.clone(), by)));
+        let Some((_, below)) = low.filter(|_| analyzer.can_prove_equal(&above.min, &above.max)) else { continue };
+        let first = &above.min * prim::int_of(above.min.dtype(), by);
+        let (min, max) = (analyzer.simplify(&(&first + &below.min)), analyzer.simplify(&(&first + &below.max)));
+        found.push((var, Interval { min, max }));
+    }
+    let told = found.iter().map(|(var, _)| var.clone()).collect();
+    (found, told)
+}
+
+/// The same for an index that is a sum of axes by weights, each as heavy as all that the lighter ones come to: `v0 * 8 + v1`
+/// with `v1` below 8. Axes below one of which several values are needed keep their whole range.
+fn digits(
+    index: &PrimExpr,
+    needed: &Interval,
+    width: PrimExpr,
+    block: &SBlock,
+    analyzer: &mut Analyzer,
+) -> Option<Vec<(Ref<Var>, Interval)>> {
+    let mut terms: Vec<(Ref<IterVar>, i64)> = Vec::new();
+    let mut rest = prim::int_of(index.dtype(), 0);
+    let mut open = vec![index.clone()];
+    while let Some(e) = open.pop() {
+        if let PrimExpr::Binary(n) = &e
+            && n.op == BinaryOp::Add
+        {
+            open.extend([n.a.clone(), n.b.clone()]);
+            continue;
+        }
+        let (factor, weight) = match &e {
+            PrimExpr::Binary(n) if n.op == BinaryOp::Mul => (&n.a, n.b.as_int()?),
+            other => (other, 1),
+        };
+        match block.iter_vars.iter().find(|i| factor.as_var() == Some(&i.var)) {
+            Some(iter) => terms.push((iter.clone(), weight)),
+            None if prim::free_vars(&e).iter().any(|v| block.iter_vars.iter().any(|i| i.var == *v)) => return None,
+            None => rest = prim::add(rest, e),
+        }
+    }
+    terms.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
+    for pair in terms.windows(2) {
+        let [(_, heavy), (light, weight)] = pair else { return None };
+        if *weight <= 0 || !light.min.is_int(0) || light.extent.as_int()?.checked_mul(*weight)? > *heavy {
+            return None;
+        }
+    }
+    let (mut min, mut max) = (&needed.min - width - &rest, &needed.max - rest);
+    let mut found = Vec::new();
+    for (iter, weight) in terms {
+        let by = prim::int_of(min.dtype(), weight);
+        let part = |e: &PrimExpr, analyzer: &mut Analyzer| analyzer.simplify(&prim::floordiv(e, by.clone()));
+        let (low, high) = (part(&min, analyzer), part(&max, analyzer));
+        let same = analyzer.can_prove_equal(&low, &high);
+        found.push((iter.var.clone(), Interval { min: low, max: high }));
+        if !same {
+            break;
+        }
+        min = analyzer.simplify(&prim::floormod(min, by.clone()));
+        max = analyzer.simplify(&prim::floormod(max, by.clone()));
+    }
+    Some(found)
 }
 
 /// The values of a variable at which an expression lies in an interval.

@@ -7,8 +7,9 @@
 //!                                                 C[v0, v1] = C_pad[v0, v1]
 //! ```
 //!
-//! `padding` has a number for each axis: its extent becomes a multiple of it. The block must add products, each factor read at
-//! single axes, so that the zeros of the padding add nothing.
+//! `padding` has a number for each axis: its extent becomes a multiple of it. The block touches buffers at single axes, or
+//! constants. What it computes in the padding is not copied back; where an axis that is combined grows, it must add what is zero
+//! in the padding: products of elements, sums of such products, multiples of them.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
@@ -46,8 +47,9 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let padding = call.ints(0)?;
     let (tree, root) = (&place.tree, place.scope()?);
     let refuse = |reason: String| ScheduleError::at_block(block, reason);
-    if let Some(why) = Scope::new(tree, root).why_not_reduction(place.node) {
-        return Err(refuse(format!("block `{}` is no reduction: {why}", block.name)));
+    let scope = Scope::new(tree, root);
+    if let (Some(a), Some(b)) = (scope.why_not_complete(place.node), scope.why_not_reduction(place.node)) {
+        return Err(refuse(format!("block `{}` is neither complete ({a}) nor a reduction ({b})", block.name)));
     }
     if padding.len() != block.iter_vars.len() || padding.iter().any(|p| *p <= 0) {
         let reason = format!("padding needs a positive number for each of the {} axes", block.iter_vars.len());
@@ -58,7 +60,6 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         return Err(refuse(format!("the loops around block `{}` do more than run through its axes", block.name))
             .with_help("pad before loops are split and reordered"));
     }
-    check_einsum(block)?;
     let mut analyzer = Analyzer::new();
     let axes: Vec<Ref<IterVar>> = block
         .iter_vars
@@ -71,6 +72,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
             Ref::new(IterVar { var, min, extent, kind: iter.kind })
         })
         .collect();
+    check_einsum(block, &axes)?;
     let func = sch.func(&place.func)?;
     let (mut before, mut behind, mut made) = (Vec::new(), Vec::new(), Vec::new());
     let mut padded: Stmt = realize.clone().into();
@@ -110,21 +112,15 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     Ok(Vec::new())
 }
 
-/// A sum of products, each factor and the result at single axes.
-fn check_einsum(block: &SBlock) -> Result<(), ScheduleError> {
+/// Buffers are touched at single axes or constants, and what is combined in the padding changes nothing.
+fn check_einsum(block: &SBlock, axes: &[Ref<IterVar>]) -> Result<(), ScheduleError> {
     let refuse = |reason: String| ScheduleError::at_block(block, reason);
-    let reducer = Reducer::of(block).map_err(|why| refuse(format!("block `{}`: {why}", block.name)))?;
-    let x = prim::float_of(relaxide_ir::DataType::float(32), 1.0);
-    let is_sum = reducer.combine(std::slice::from_ref(&x), std::slice::from_ref(&x));
-    let sum = matches!(is_sum.as_slice(), [PrimExpr::Binary(n)] if n.op == BinaryOp::Add);
-    if !sum || !reducer.values.iter().all(is_product) {
-        return Err(refuse(format!("block `{}` does not add products of elements", block.name)));
-    }
     for region in block.reads.iter().chain(&block.writes) {
         let mut analyzer = Analyzer::new();
         let mut single = |(r, dim): (&Ref<Range>, &PrimExpr)| {
             let axis = block.iter_vars.iter().find(|i| r.min.as_var() == Some(&i.var));
-            r.extent.is_int(1) && axis.is_some_and(|i| analyzer.can_prove_equal(&i.extent, dim))
+            let whole = axis.is_some_and(|i| analyzer.can_prove_equal(&i.extent, dim));
+            r.extent.is_int(1) && (whole || r.min.as_int().is_some())
         };
         if !region.region.iter().zip(&region.buffer.shape).all(&mut single) {
             let reason = format!(
@@ -134,14 +130,44 @@ fn check_einsum(block: &SBlock) -> Result<(), ScheduleError> {
             return Err(refuse(reason));
         }
     }
-    Ok(())
+    let mut analyzer = Analyzer::new();
+    let mut grows = |(old, new): (&Ref<IterVar>, &Ref<IterVar>)| {
+        old.kind == IterKind::Reduce && !analyzer.can_prove_equal(&old.extent, &new.extent)
+    };
+    let grown: Vec<Ref<Var>> =
+        block.iter_vars.iter().zip(axes).filter(|pair| grows(*pair)).map(|(iter, _)| iter.var.clone()).collect();
+    if grown.is_empty() {
+        return Ok(());
+    }
+    let reducer = Reducer::of(block).map_err(|why| refuse(format!("block `{}`: {why}", block.name)))?;
+    let x = prim::float_of(relaxide_ir::DataType::float(32), 1.0);
+    let is_sum = reducer.combine(std::slice::from_ref(&x), std::slice::from_ref(&x));
+    let sum = matches!(is_sum.as_slice(), [PrimExpr::Binary(n)] if n.op == BinaryOp::Add);
+    match grown.iter().find(|var| !sum || !reducer.values.iter().all(|value| vanishes(value, var))) {
+        None => Ok(()),
+        Some(var) => {
+            let reason =
+                format!("block `{}` does not add what is zero where its elements along `{}` are", block.name, var.name);
+            Err(refuse(reason).with_help("pad spatial axes only: a padding of 1 leaves an axis as it is"))
+        }
+    }
 }
 
-fn is_product(e: &PrimExpr) -> bool {
+/// Whether a value is zero where the elements that are read along an axis are.
+fn vanishes(e: &PrimExpr, axis: &Ref<Var>) -> bool {
     match e {
-        PrimExpr::Load(_) => true,
-        PrimExpr::Cast(n) => is_product(&n.value),
-        PrimExpr::Binary(n) => n.op == BinaryOp::Mul && is_product(&n.a) && is_product(&n.b),
+        PrimExpr::Load(n) => n.indices.iter().any(|index| index.as_var() == Some(axis)),
+        PrimExpr::Cast(n) => vanishes(&n.value, axis),
+        PrimExpr::Int(_) => e.is_int(0),
+        PrimExpr::Float(n) => n.value == 0.0,
+        PrimExpr::Binary(n) => match n.op {
+            BinaryOp::Mul => vanishes(&n.a, axis) || vanishes(&n.b, axis),
+            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Max | BinaryOp::Min => {
+                vanishes(&n.a, axis) && vanishes(&n.b, axis)
+            }
+            BinaryOp::Div | BinaryOp::FloorDiv => vanishes(&n.a, axis) && n.b.as_int().is_some_and(|by| by != 0),
+            _ => false,
+        },
         _ => false,
     }
 }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use relaxide_ffi::Ref;
 
 use crate::PrimFunc;
+use crate::functor::undefined_vars;
 use crate::s_tir::state::{NodeId, Place, Tree, copy_block, with_block, with_loop_body};
 use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError};
 use crate::stmt::*;
@@ -77,6 +78,13 @@ pub(super) fn own_nest(tree: &Tree, node: NodeId) -> Stmt {
         at = parent;
     }
     tree.node(at).stmt.clone()
+}
+
+/// A loop whose counter a block uses inside, not only in the values of its axes.
+pub(super) fn loop_inside<'l>(block: &SBlock, loops: &'l [Ref<For>]) -> Option<&'l Ref<For>> {
+    let mut used = undefined_vars(&block.body);
+    used.extend(block.init.iter().flat_map(undefined_vars));
+    loops.iter().find(|l| used.contains(&l.var))
 }
 
 /// The statements of a loop's or block's body, one if it is no sequence.

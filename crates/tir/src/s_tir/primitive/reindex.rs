@@ -13,7 +13,6 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::Buffer;
 use relaxide_ir::arith::Analyzer;
-use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{self, PrimExpr, PrimVisitor, VarMap, free_vars, substitute};
 
 use super::caching::{
@@ -35,7 +34,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
     name: "ReIndex",
     method: "reindex",
     is_pure: false,
-    params: &[Param::Input("block"), Param::Tuple("buffer")],
+    params: &[Param::Input("block"), Param::Buffer("buffer")],
     results: Results::One,
     apply,
 };
@@ -44,8 +43,8 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let place = sch.block_place(&call.block(0)?)?;
     let realize = place.realize()?;
     let block = &realize.block;
-    let buffer = chosen_buffer(call, 0, block)?.buffer.clone();
-    let writes = matches!(call.attrs.first(), Some(AttrValue::List(l)) if matches!(l.first(), Some(AttrValue::Str(s)) if s == "write"));
+    let buffer = chosen_buffer(call, block)?.buffer.clone();
+    let writes = call.int(1)? == 1;
     let (tree, root) = (&place.tree, place.scope()?);
     let scope = Scope::new(tree, root);
     let refuse = |reason: String| ScheduleError::at_block(block, reason);
@@ -128,7 +127,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
 }
 
 /// The indices of all accesses of a block to a buffer, if they are the same.
-fn only_access(block: &SBlock, buffer: &Ref<Buffer>) -> Option<Vec<PrimExpr>> {
+pub(super) fn only_access(block: &SBlock, buffer: &Ref<Buffer>) -> Option<Vec<PrimExpr>> {
     struct Accesses<'a> {
         buffer: &'a Ref<Buffer>,
         found: Vec<Vec<PrimExpr>>,
@@ -165,7 +164,7 @@ fn only_access(block: &SBlock, buffer: &Ref<Buffer>) -> Option<Vec<PrimExpr>> {
 }
 
 /// The block with its accesses to a buffer at the copy's indices.
-fn redirected(
+pub(super) fn redirected(
     realize: &Ref<SBlockRealize>,
     from: &Ref<Buffer>,
     to: &Ref<Buffer>,
@@ -202,6 +201,6 @@ fn redirected(
 impl Schedule {
     /// Copies a buffer of a block in the order of the block's axes. The block that copies.
     pub fn reindex(&mut self, block: &Ref<SBlockRV>, side: &str, index: i64) -> Result<Ref<SBlockRV>, StepError> {
-        self.step_block(&KIND, vec![operand(block)], vec![buffer_operand(side, index)])
+        self.step_block(&KIND, vec![operand(block)], buffer_operand(side, index).to_vec())
     }
 }

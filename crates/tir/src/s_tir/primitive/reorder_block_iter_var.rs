@@ -5,7 +5,7 @@ use relaxide_ir::attrs::AttrValue;
 
 use crate::s_tir::instruction::{Kind, Param, Results};
 use crate::s_tir::state::{copy_block, replace};
-use crate::s_tir::step::{Call, operand};
+use crate::s_tir::step::{Call, ints_of, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
@@ -13,7 +13,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
     name: "ReorderBlockIterVar",
     method: "reorder_block_iter_var",
     is_pure: false,
-    params: &[Param::Input("block"), Param::Attr("new_order")],
+    params: &[Param::Input("block"), Param::Input("new_order")],
     results: Results::None,
     apply,
 };
@@ -21,7 +21,8 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
     let place = sch.block_place(&call.block(0)?)?;
     let n = place.realize()?;
-    let order = call.ints(0)?;
+    let order = call.inputs.get(1).and_then(ints_of);
+    let order = order.ok_or_else(|| ScheduleError::Operand("the new order is a list of the axes' numbers".into()))?;
     let count = n.block.iter_vars.len();
     let mut sorted = order.clone();
     sorted.sort_unstable();
@@ -43,6 +44,6 @@ impl Schedule {
     /// Puts the axes of a block in another order.
     pub fn reorder_block_iter_var(&mut self, block: &Ref<SBlockRV>, new_order: &[i64]) -> Result<(), StepError> {
         let order: AttrValue = new_order.to_vec().into();
-        self.step_only(&KIND, vec![operand(block)], vec![order])
+        self.step_only(&KIND, vec![operand(block), order], vec![])
     }
 }

@@ -34,7 +34,12 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    reverse_compute_inline(sch, &call.block(0)?)?;
+    Ok(Vec::new())
+}
+
+pub(super) fn reverse_compute_inline(sch: &mut Schedule, block: &Ref<SBlockRV>) -> Result<(), ScheduleError> {
+    let place = sch.block_place(block)?;
     let (n, root) = (place.realize()?, place.scope()?);
     let consumer = single_store(&n.block)?;
     let producer = producer_of(&place)?;
@@ -70,8 +75,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         changes.push((Stmt::Block(holder.clone()), with_block(holder, renewed.clone()).into()));
         reuse.push((around.block.clone(), renewed));
     }
-    sch.commit(&place.func, replace(&body, &changes), &reuse)?;
-    Ok(Vec::new())
+    sch.commit(&place.func, replace(&body, &changes), &reuse)
 }
 
 /// The block that alone produces for this one, and for no other.
@@ -100,7 +104,7 @@ fn producer_of(place: &Place) -> Result<Ref<SBlockRealize>, ScheduleError> {
 }
 
 /// The consumer's axes, over the axes of the producer that stores.
-fn axes_from(block: &SBlock, store: &BufferStore) -> Result<VarMap, ScheduleError> {
+pub(super) fn axes_from(block: &SBlock, store: &BufferStore) -> Result<VarMap, ScheduleError> {
     let refuse = |reason: String| ScheduleError::at_block(block, reason);
     let loads = loads_of(&block.body, &store.buffer);
     let Some(first) = loads.first() else { return Err(refuse(format!("it does not load `{}`", store.buffer.name))) };

@@ -2,6 +2,9 @@
 //!
 //! What was decided stays in the trace, so that a trace repeats it. A decision that no longer fits its loop, because other
 //! decisions changed, is replaced by the plainest one that does.
+//!
+//! An extent that is not known has no divisors: its tile is one open factor, which `split` fills in, and ones. The decision
+//! says -1 for it.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
@@ -78,25 +81,34 @@ fn categorical(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Sc
 
 /// A place in a list, by weights.
 fn draw(random: &mut Random, weights: &[f64]) -> usize {
-    let mut rest = random.unit() * weights.iter().sum::<f64>();
+    let (drawn, all) = (random.unit(), weights.iter().sum::<f64>());
+    let mut reached = 0.0;
     for (i, weight) in weights.iter().enumerate() {
-        rest -= weight;
-        if rest < 0.0 {
+        reached += weight / all;
+        if drawn <= reached {
             return i;
         }
     }
     weights.len().saturating_sub(1)
 }
 
-/// The constant extent of the loop, and how many factors are wanted.
-fn wanted(sch: &Schedule, call: &Call<'_>) -> Result<(i64, usize), ScheduleError> {
+/// How many factors are wanted, and the extent of the loop where it is known.
+fn wanted(sch: &Schedule, call: &Call<'_>) -> Result<(Option<i64>, usize), ScheduleError> {
     let loop_ = sch.loop_(&call.loop_(0)?)?;
     let n = usize::try_from(call.int(0)?).ok().filter(|n| *n >= 1).ok_or_else(|| operand("at least one factor"))?;
-    let extent = loop_.extent.as_int().filter(|e| *e > 0).ok_or_else(|| {
-        ScheduleError::at_loop(&loop_, format!("the extent {} is no constant that has divisors", loop_.extent))
-            .with_help("split a loop of symbolic extent by constant factors, with one factor None")
-    })?;
-    Ok((extent, n))
+    match loop_.extent.as_int() {
+        Some(extent) if extent <= 0 => {
+            Err(ScheduleError::at_loop(&loop_, format!("a loop of {extent} iterations has no tiles")))
+        }
+        extent => Ok((extent, n)),
+    }
+}
+
+/// An open factor and ones.
+fn open_tile(call: &mut Call<'_>, n: usize) -> Vec<Value> {
+    let decided = |i: usize| if i == 0 { -1 } else { 1 };
+    call.decision = Some((0..n).map(decided).collect::<Vec<i64>>().into());
+    (0..n).map(|i| if i == 0 { Value::Open } else { Value::Number(1) }).collect()
 }
 
 fn numbers(call: &mut Call<'_>, tile: Vec<i64>) -> Vec<Value> {
@@ -107,6 +119,7 @@ fn numbers(call: &mut Call<'_>, tile: Vec<i64>) -> Vec<Value> {
 fn perfect_tile(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
     let (extent, n) = wanted(sch, call)?;
     let most = call.int(1)?;
+    let Some(extent) = extent else { return Ok(open_tile(call, n)) };
     let tile = match call.decision.as_ref().and_then(ints_of) {
         Some(given) if given.len() == n => fitting(extent, given),
         Some(given) => return Err(operand(format!("the decision has {} factors, not {n}", given.len()))),
@@ -115,15 +128,15 @@ fn perfect_tile(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, S
     Ok(numbers(call, tile))
 }
 
-/// Factors whose product is the extent: the given ones where they are, the outermost being what is left.
+/// Factors whose product is the extent: the given ones from the innermost on. One that does not divide what is left takes all
+/// of it, and the outermost takes the rest in any case.
 fn fitting(extent: i64, mut given: Vec<i64>) -> Vec<i64> {
     let mut rest = extent;
-    for factor in given.iter().skip(1).rev() {
-        if *factor <= 0 || rest % factor != 0 {
-            let n = given.len();
-            return (0..n).map(|i| if i + 1 == n { extent } else { 1 }).collect();
+    for factor in given.iter_mut().skip(1).rev() {
+        if *factor <= 0 || rest % *factor != 0 {
+            *factor = rest;
         }
-        rest /= factor;
+        rest /= *factor;
     }
     if let Some(first) = given.first_mut() {
         *first = rest;
@@ -131,27 +144,14 @@ fn fitting(extent: i64, mut given: Vec<i64>) -> Vec<i64> {
     given
 }
 
-fn divisors(n: i64) -> Vec<i64> {
-    let small: Vec<i64> = (1..).take_while(|d| d * d <= n).filter(|d| n % d == 0).collect();
-    let large: Vec<i64> = small.iter().rev().map(|d| n / d).filter(|d| d * d > n).collect();
-    [small, large].concat()
-}
-
 /// Factors whose product is the extent, the innermost at most `most` where that is positive.
 fn draw_tile(random: &mut Random, extent: i64, n: usize, most: i64) -> Vec<i64> {
-    let mut tile = vec![1; n];
-    let mut rest = extent;
-    for i in (1..n).rev() {
-        let limit = if i + 1 == n && most > 0 { most } else { rest };
-        let fit: Vec<i64> = divisors(rest).into_iter().filter(|d| *d <= limit).collect();
-        let factor = fit.get(random.below(fit.len())).copied().unwrap_or(1);
-        tile[i] = factor;
-        rest /= factor;
+    loop {
+        let tile = random.tile(extent, n);
+        if n == 1 || most <= 0 || tile.last().is_none_or(|inner| *inner <= most) {
+            return tile;
+        }
     }
-    if let Some(first) = tile.first_mut() {
-        *first = rest;
-    }
-    tile
 }
 
 fn partitioned_tile(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
@@ -161,23 +161,29 @@ fn partitioned_tile(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value
         .ok()
         .filter(|p| *p <= n)
         .ok_or_else(|| operand(format!("the inner part begins at {position}, but there are {n} factors")))?;
+    let Some(extent) = extent else { return Ok(open_tile(call, n)) };
     let fits = |tile: &[i64]| {
         let product = |part: &[i64]| part.iter().product::<i64>();
-        product(tile) == extent && tile.get(position..).is_some_and(|inner| product(inner) % factor == 0)
+        product(tile) == extent && tile.get(position..).is_some_and(|inner| factor > 0 && product(inner) % factor == 0)
     };
     let tile = match call.decision.as_ref().and_then(ints_of) {
-        Some(given) if given.len() == n && fits(&given) => given,
-        Some(given) => return Err(operand(format!("the decision {given:?} is no such tile of {extent}"))),
+        Some(given) if given.len() == n => {
+            let mended = fitting(extent, given);
+            let inner: Vec<i64> = (0..n).map(|i| if i + 1 == n { extent } else { 1 }).collect();
+            let found = [mended, inner].into_iter().find(|tile| fits(tile));
+            found.ok_or_else(|| operand(format!("no tile of {extent} has an inner part that {factor} divides")))?
+        }
+        Some(given) => return Err(operand(format!("the decision has {} factors, not {n}", given.len()))),
         None => {
-            let inner: Vec<i64> = divisors(extent).into_iter().filter(|d| factor > 0 && d % factor == 0).collect();
-            let whole = position == 0;
-            let chosen = if whole { extent } else { inner.get(sch.random.below(inner.len())).copied().unwrap_or(0) };
-            if chosen == 0 || factor <= 0 || chosen % factor != 0 || (position == n && chosen != 1) {
+            if factor <= 0 || extent % factor != 0 || (position == n && factor != 1) {
                 return Err(operand(format!("no tile of {extent} has an inner part that {factor} divides")));
             }
-            let outer = draw_tile(&mut sch.random, extent / chosen, position, 0);
-            let inner = draw_tile(&mut sch.random, chosen, n - position, 0);
-            [outer, inner].concat()
+            loop {
+                let tile = sch.random.tile(extent, n);
+                if fits(&tile) {
+                    break tile;
+                }
+            }
         }
     };
     Ok(numbers(call, tile))
@@ -195,7 +201,8 @@ impl Schedule {
         self.step_numbers(&CATEGORICAL, vec![], attrs, decision.map(AttrValue::Int))
     }
 
-    /// Factors whose product is a loop's extent.
+    /// Factors whose product is a loop's extent, which is known: those of one that is not are an open factor, which is
+    /// left out here, and ones.
     pub fn sample_perfect_tile(
         &mut self,
         loop_: &Ref<LoopRV>,

@@ -55,7 +55,7 @@ fn tensorize(sch: &mut Schedule, call: &Call<'_>, intrin: &TensorIntrin) -> Resu
     let (name, block) = match call.loop_(0) {
         Ok(rv) => {
             let place = sch.loop_place(&rv)?;
-            let block = blockize(sch, &place, true)?;
+            let block = blockize(sch, &place, call.flag(1)?)?;
             (place.func, block)
         }
         Err(_) => {

@@ -15,11 +15,11 @@ use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars};
 
-use super::places::{loops_around, own_nest};
+use super::places::{loop_inside, loops_around, own_nest};
 use super::simpler_accesses::simpler_accesses;
 use super::transform_layout::{map_operand, simpler};
 use crate::IndexMap;
-use crate::analysis::regions::with_regions;
+use crate::analysis::regions::{substitute_region, with_regions};
 use crate::functor::substitute_stmt;
 use crate::s_tir::instruction::{Kind, Param, Results};
 use crate::s_tir::state::{copy_block, replace};
@@ -45,7 +45,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let loops = loops_around(&place.tree, place.node);
     let nest = own_nest(&place.tree, place.node);
     let outermost = loops.first().map_or_else(|| place.stmt().clone(), |l| Stmt::For(l.clone()));
-    if nest != outermost || !is_trivial(&realize, &loops) {
+    if nest != outermost || !is_trivial(&realize, &loops) || loop_inside(block, &loops).is_some() {
         let reason = format!("the loops around block `{}` do more than run through its axes, one each", block.name);
         return Err(refuse(reason).with_help("transform a block's axes before its loops are changed"));
     }
@@ -78,6 +78,8 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         init: block.init.as_ref().map(|s| simpler_accesses(&substitute_stmt(s, &values), &axes)),
         body: simpler_accesses(&substitute_stmt(&block.body, &values), &axes),
         iter_vars: axes.clone(),
+        reads: block.reads.iter().map(|r| substitute_region(r, &values)).collect(),
+        writes: block.writes.iter().map(|r| substitute_region(r, &values)).collect(),
         ..copy_block(block)
     };
     let new = with_regions(changed);

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! Different elements must go to different places: the map must have an inverse that can be found, or the caller says that it
-//! is injective. Every place must be that of an element: a map that leaves some empty is refused, unless the caller takes it
-//! upon itself. A parameter of the kernel changes its shape with the layout.
+//! is injective. Every place must be that of an element: a map that leaves some empty is refused, unless the caller says what
+//! is there (`pad_value`, see [`super::layout_padding`]) or takes it upon itself. A parameter of the kernel changes its shape
+//! with the layout.
 
 use relaxide_ffi::{Object, ObjectRef, Ref};
 use relaxide_ir::arith::Analyzer;
@@ -17,10 +18,12 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Buffer, DataType};
 
 use super::caching::buffer_like;
+use super::layout_padding::{LayoutPadding, writers_of};
 use super::places::nth_buffer;
 use super::rebuffer::Rebuffer;
 use crate::IndexMap;
 use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::state::{Place, Tree, replace};
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
@@ -31,8 +34,8 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
     is_pure: false,
     params: &[
         Param::Input("block"),
-        Param::Tuple("buffer"),
-        Param::Attr("index_map"),
+        Param::Buffer("buffer"),
+        Param::Input("index_map"),
         Param::Attr("pad_value"),
         Param::Attr("assume_injective_transform"),
     ],
@@ -44,13 +47,14 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let place = sch.block_place(&call.block(0)?)?;
     let realize = place.realize()?;
     let block = &realize.block;
-    let buffer = chosen_buffer(call, 0, block)?.buffer.clone();
-    let given: Ref<IndexMap> = call.object(1)?;
+    let buffer = chosen_buffer(call, block)?.buffer.clone();
+    let given: Ref<IndexMap> = call.input_object(1)?;
     let map = simpler(&given, &buffer.shape);
+    let padding: Option<Ref<IndexMap>> = match call.attrs.get(2) {
+        None | Some(AttrValue::None) => None,
+        Some(_) => Some(call.object(2)?),
+    };
     let trusted = call.flag(3)?;
-    if !matches!(call.attrs.get(2), None | Some(AttrValue::None)) {
-        return Err(ScheduleError::Unsupported("transform_layout with a pad_value".into()));
-    }
     let refuse = |reason: String| ScheduleError::at_block(block, reason);
     if map.initial_indices.len() != buffer.ndim() {
         let (takes, ndim) = (map.initial_indices.len(), buffer.ndim());
@@ -59,14 +63,15 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
             buffer.name
         )));
     }
-    match map.inverse(&buffer.shape) {
+    let inverse = map.inverse(&buffer.shape);
+    match &inverse {
         None if !trusted => {
             return Err(refuse(format!("no inverse of the map is found over buffer `{}`", buffer.name))
                 .with_help("assume_injective_transform says that different elements go to different places"));
         }
-        Some(inverse) if inverse.padded && !trusted => {
+        Some(inverse) if inverse.padded && !trusted && padding.is_none() => {
             return Err(refuse(format!("the map leaves places of buffer `{}` without an element", buffer.name))
-                .with_help("choose factors that divide the dimensions, or pad the computation first"));
+                .with_help("choose factors that divide the dimensions, or say what is there with pad_value"));
         }
         _ => {}
     }
@@ -76,20 +81,40 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let new = Ref::new(laid_out(&buffer, &map).ok_or_else(|| {
         refuse(format!("the dimensions of buffer `{}` under the map cannot be worked out", buffer.name))
     })?);
-    Rebuffer::new(&buffer, &new, Some(&map)).commit(sch, &place.func)?;
+    match (padding, inverse.filter(|inverse| inverse.padded)) {
+        (Some(value), Some(inverse)) => {
+            let filled = LayoutPadding { from: &buffer, to: &new, inverse: &inverse, value: &value };
+            filled.check(block)?;
+            pad(sch, &place, &filled, &map)?;
+        }
+        _ => drop(Rebuffer::new(&buffer, &new, Some(&map)).commit(sch, &place.func)?),
+    }
     Ok(Vec::new())
 }
 
-/// The buffer that a constant `("read", 0)` or `("write", 0)` names.
-pub(super) fn chosen_buffer(call: &Call<'_>, index: usize, block: &SBlock) -> Result<Ref<BufferRegion>, ScheduleError> {
-    let wrong = || ScheduleError::Operand("a buffer is named by (\"read\", index) or (\"write\", index)".into());
-    let Some(AttrValue::List(pair)) = call.attrs.get(index) else { return Err(wrong()) };
-    match pair.as_slice() {
-        [AttrValue::Str(side), AttrValue::Int(at)] if side == "read" => nth_buffer(block, *at, &block.reads, "reads"),
-        [AttrValue::Str(side), AttrValue::Int(at)] if side == "write" => {
-            nth_buffer(block, *at, &block.writes, "writes")
-        }
-        _ => Err(wrong()),
+/// Lays a buffer out anew, and fills what that leaves empty.
+fn pad(sch: &mut Schedule, place: &Place, padding: &LayoutPadding<'_>, map: &IndexMap) -> Result<(), ScheduleError> {
+    let writers = writers_of(&place.tree, padding.from);
+    if let [only] = writers.as_slice()
+        && let Some((nest, whole, old, made)) = padding.over_layout(place, *only)
+    {
+        let body = replace(&sch.func(&place.func)?.body, &[(nest, whole)]);
+        sch.commit(&place.func, body, &[(old, made)])?;
+        return Rebuffer::new(padding.from, padding.to, Some(map)).commit(sch, &place.func);
+    }
+    Rebuffer::new(padding.from, padding.to, Some(map)).commit(sch, &place.func)?;
+    let tree = Tree::of(&sch.func(&place.func)?.body);
+    let behind: Vec<Ref<SBlock>> =
+        writers_of(&tree, padding.to).iter().filter_map(|id| tree.as_block(*id)).map(|n| n.block.clone()).collect();
+    padding.fill_behind(sch, &place.func, &behind)
+}
+
+/// The buffer that the first two constants name: its index, and whether among those that are read (0) or written (1).
+pub(super) fn chosen_buffer(call: &Call<'_>, block: &SBlock) -> Result<Ref<BufferRegion>, ScheduleError> {
+    match (call.int(0)?, call.int(1)?) {
+        (at, 0) => nth_buffer(block, at, &block.reads, "reads"),
+        (at, 1) => nth_buffer(block, at, &block.writes, "writes"),
+        _ => Err(ScheduleError::Operand("a buffer is named by its index and by 0 (read) or 1 (written)".into())),
     }
 }
 
@@ -123,9 +148,9 @@ fn laid_out(buffer: &Buffer, map: &IndexMap) -> Option<Buffer> {
     })
 }
 
-/// A buffer of a block, as an operand.
-pub(super) fn buffer_operand(side: &str, index: i64) -> AttrValue {
-    AttrValue::List(vec![side.into(), index.into()])
+/// A buffer of a block, as constants.
+pub(super) fn buffer_operand(side: &str, index: i64) -> [AttrValue; 2] {
+    [index.into(), i64::from(side == "write").into()]
 }
 
 /// A map of indices as an operand.
@@ -144,8 +169,22 @@ impl Schedule {
         map: &Ref<IndexMap>,
         assume_injective_transform: bool,
     ) -> Result<(), StepError> {
-        let attrs =
-            vec![buffer_operand(side, index), map_operand(map), AttrValue::None, assume_injective_transform.into()];
-        self.step_only(&KIND, vec![operand(block)], attrs)
+        let padding = [AttrValue::None, assume_injective_transform.into()];
+        let attrs = buffer_operand(side, index).into_iter().chain(padding).collect();
+        self.step_only(&KIND, vec![operand(block), map_operand(map)], attrs)
+    }
+
+    /// The same where the layout has places that no element goes to: a value over its indices is put there.
+    pub fn transform_layout_padded(
+        &mut self,
+        block: &Ref<SBlockRV>,
+        side: &str,
+        index: i64,
+        map: &Ref<IndexMap>,
+        pad_value: &Ref<IndexMap>,
+    ) -> Result<(), StepError> {
+        let padding = [map_operand(pad_value), false.into()];
+        let attrs = buffer_operand(side, index).into_iter().chain(padding).collect();
+        self.step_only(&KIND, vec![operand(block), map_operand(map)], attrs)
     }
 }
