@@ -23,6 +23,7 @@ mod gaps;
 pub mod get_loops;
 pub mod get_sblock;
 mod inline;
+mod inversion;
 mod layout_padding;
 pub mod loop_partition;
 pub mod merge;
