@@ -19,6 +19,8 @@ pub(crate) enum ResultType {
     Int32,
     /// Address.
     Handle,
+    /// Nothing.
+    Void,
     /// Written first, as text.
     Written,
 }
@@ -39,12 +41,14 @@ const TABLE: &[(&str, ResultType)] = &[
     ("atan", First),
     ("atan2", First),
     ("atanh", First),
+    ("break_loop", Void),
     ("call_cpacked", Int32),
     ("call_extern", Written),
     ("call_packed", Int32),
     ("call_pure_extern", Written),
     ("ceil", First),
     ("clz", First),
+    ("continue_loop", Void),
     ("copysign", First),
     ("cos", First),
     ("cosh", First),
@@ -116,6 +120,7 @@ pub(crate) fn infer(rule: ResultType, args: &[PrimExpr]) -> Option<DataType> {
         Bool => args.first().map(|a| DataType::bool().with_lanes(a.dtype().lanes)),
         Int32 => Some(DataType::int(32)),
         Handle => Some(DataType::handle()),
+        Void => Some(DataType::void()),
         Written => None,
     }
 }

@@ -199,8 +199,21 @@ intrinsics! {
     TvmStackMakeShape = "tvm_stack_make_shape", AtLeast(0);
     /// Calls a C symbol by name with the other arguments.
     CallExtern = "call_extern", AtLeast(1);
+    /// The address of the element that its argument loads.
+    AddressOf = "address_of", Exactly(1);
+    /// An address in a buffer: an annotation of the type, the buffer's pointer, offset and extent in elements, and whether it
+    /// is read (1) or written (2).
+    AccessPtr = "tvm_access_ptr", Exactly(5);
+    /// An address so many bytes behind another.
+    HandleAddByteOffset = "handle_add_byte_offset", Exactly(2);
+    /// A value of a type, for what only its type matters of.
+    TypeAnnotation = "type_annotation", Exactly(0);
     /// Ends the kernel, with a result perhaps.
     Ret = "ret", Exactly(1);
+    /// Leaves the innermost loop.
+    BreakLoop = "break_loop", Exactly(0);
+    /// Goes on with the next iteration of the innermost loop.
+    ContinueLoop = "continue_loop", Exactly(0);
 }
 
 impl Intrinsic {
@@ -223,7 +236,13 @@ impl Intrinsic {
                 | AnylistSetitemCallCpacked
                 | AnylistResetitem
                 | CallExtern
+                | AddressOf
+                | AccessPtr
+                | HandleAddByteOffset
+                | TypeAnnotation
                 | Ret
+                | BreakLoop
+                | ContinueLoop
         )
     }
 }

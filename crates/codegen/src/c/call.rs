@@ -210,17 +210,13 @@ impl Body<'_, '_> {
     }
 
     /// Writes the kernel's result and leaves.
-    pub fn return_value(&mut self, values: &[PrimExpr]) -> Result<(), CodegenError> {
+    pub fn return_value(&mut self, value: Option<&PrimExpr>) -> Result<(), CodegenError> {
         if !self.has_result {
             return Err(self.kernel.unsupported("a return from a parallel loop"));
         }
-        match values {
-            [] => {}
-            [value] => {
-                let value = self.packed(value)?;
-                self.line(format_args!("*result = {};", value.text));
-            }
-            _ => return Err(self.kernel.malformed("a return of several values")),
+        if let Some(value) = value {
+            let value = self.packed(value)?;
+            self.line(format_args!("*result = {};", value.text));
         }
         self.leave("0");
         Ok(())

@@ -279,7 +279,7 @@ impl Body<'_, '_> {
     }
 
     /// Writes the kernel's result and leaves.
-    fn return_value(&mut self, value: &PrimExpr) -> Result<Val, CodegenError> {
+    pub fn return_value(&mut self, value: &PrimExpr) -> Result<Val, CodegenError> {
         let value = self.eval(value)?;
         let Some(result) = self.result.clone() else {
             return Err(self.kernel.unsupported("a return from a parallel loop"));

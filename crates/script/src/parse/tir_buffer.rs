@@ -3,7 +3,7 @@
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, BufferLoad};
 use relaxide_ir::{Attrs, Buffer, PointerType, PrimExpr, Type, Var};
-use relaxide_tir::{AllocBuffer, BufferRegion, BufferStore, MatchBufferRegion, Range};
+use relaxide_tir::{AllocBuffer, BufferRegion, BufferStore, MatchBufferRegion, Range, Stmt};
 use ruff_python_ast::{self as ast, Expr};
 use ruff_text_size::{Ranged, TextRange};
 
@@ -24,8 +24,7 @@ impl Parser<'_> {
             None | Some(Expr::NoneLiteral(_)) => None,
             Some(e) => {
                 let value = self.expr(e)?;
-                let var = variable(&value).cloned();
-                Some(var.ok_or_else(|| self.error(Code::Type, "a pointer is expected", e.range()))?)
+                variable(&value).cloned()
             }
         };
         let strides = match args.take("strides") {
@@ -75,12 +74,18 @@ impl Parser<'_> {
                     "alloc_shared" => Some("shared"),
                     _ => None,
                 };
-                let aliases = call.arguments.find_keyword("data").is_some();
+                let data = self.address_argument(call)?;
                 let annotations = args.keyword("annotations").map_or(Ok(Attrs::new()), |e| self.attrs(e))?;
                 let buffer = self.buffer(name, &mut args, scope)?;
-                if !aliases {
-                    self.push(Ref::new(AllocBuffer { buffer: buffer.clone(), annotations }));
+                match data {
+                    Some(data) => self.push(Stmt::decl(&buffer, data)),
+                    None => self.push(Ref::new(AllocBuffer { buffer: buffer.clone(), annotations })),
                 }
+                self.define(name, Value::Buffer(buffer));
+            }
+            // A name for a buffer that nothing declares, as parameters are written.
+            "Buffer" => {
+                let buffer = self.buffer(name, &mut args, None)?;
                 self.define(name, Value::Buffer(buffer));
             }
             "sblock_alloc_buffer" => {

@@ -273,6 +273,7 @@ impl Printer<'_> {
         let name = self.names.define(buffer.clone().into(), &buffer.name);
         if self.names.get(&buffer.data.clone().into()).is_none() {
             self.names.alias(buffer.data.clone().into(), format!("{name}.data"));
+            self.owners.insert(buffer.data.clone(), buffer.clone());
         }
         name
     }

@@ -94,7 +94,7 @@ impl Printer<'_> {
     /// Other views of the parameters' memory are declared once, above the body.
     fn parameter_views(&mut self, func: &PrimFunc) {
         let params: Vec<&Ref<Var>> = func.buffers.iter().flatten().map(|b| &b.data).collect();
-        for buffer in used_buffers(&func.body).iter().filter(|b| params.contains(&&b.data)) {
+        for buffer in undeclared_buffers(&func.body).iter().filter(|b| params.contains(&&b.data)) {
             self.buffer(buffer);
         }
     }
@@ -180,7 +180,19 @@ impl Printer<'_> {
                 self.line(format!("with T.attr({{{}: {value}}}):", quoted(&n.key)));
                 self.nested_stmt(&n.body);
             }
+            Stmt::Decl(n) => self.declaration(n),
+            Stmt::Break(_) => self.jump("break", stmt),
+            Stmt::Continue(_) => self.jump("continue", stmt),
+            Stmt::Return(n) => {
+                let value = self.prim(&n.value);
+                self.jump(&format!("return {value}"), stmt);
+            }
         }
+    }
+
+    fn jump(&mut self, text: &str, stmt: &Stmt) {
+        self.line(text);
+        self.mark_last(stmt);
     }
 
     fn sequence(&mut self, seq: &[Stmt]) {
@@ -252,11 +264,6 @@ impl Printer<'_> {
 
     fn evaluate(&mut self, value: &PrimExpr) {
         let text = match value {
-            PrimExpr::Call(c) if c.op == "tirx.ret" => match c.args.as_slice() {
-                [] => "return".to_string(),
-                [one] => format!("return {}", self.prim(one)),
-                many => format!("return {}", self.prims(many)),
-            },
             PrimExpr::Call(_) if is_statement_call(value) => self.prim(value),
             other => format!("T.evaluate({})", self.prim(other)),
         };
@@ -359,7 +366,7 @@ fn initialises(stmt: &Stmt, alloc: &AllocBuffer) -> bool {
 fn is_statement_call(value: &PrimExpr) -> bool {
     let PrimExpr::Call(c) = value else { return false };
     let name = c.op.strip_prefix("tirx.").unwrap_or(&c.op);
-    name.starts_with("call_") || name.starts_with("anylist_")
+    name.starts_with("call_") || name.starts_with("anylist_") || matches!(name, "break_loop" | "continue_loop")
 }
 
 fn reads(e: &PrimExpr, buffer: &Ref<Buffer>) -> bool {
@@ -390,8 +397,8 @@ fn has_blocks(body: &Stmt) -> bool {
     find.0
 }
 
-/// Buffers that a body reads or writes, in order.
-fn used_buffers(body: &Stmt) -> Vec<Ref<Buffer>> {
+/// Buffers that a body reads or writes and that no statement declares, in order.
+fn undeclared_buffers(body: &Stmt) -> Vec<Ref<Buffer>> {
     #[derive(Default)]
     struct Used {
         seen: std::collections::HashSet<Ref<Buffer>>,
@@ -407,6 +414,13 @@ fn used_buffers(body: &Stmt) -> Vec<Ref<Buffer>> {
     impl StmtVisitor for Used {
         fn visit_buffer_store(&mut self, buffer: &Ref<Buffer>) {
             self.visit_buffer_use(buffer);
+        }
+
+        fn visit_stmt(&mut self, stmt: &Stmt) {
+            if let Stmt::Decl(n) = stmt {
+                self.seen.insert(n.buffer.clone());
+            }
+            self.walk_stmt(stmt);
         }
     }
     let mut used = Used::default();

@@ -127,13 +127,19 @@ impl Interp {
             Intrinsic::TvmStackMakeArray | Intrinsic::TvmStackMakeShape => {
                 Err(InterpError::Malformed(format!("`{}` outside of a packed call", n.op)))
             }
+            Intrinsic::AddressOf
+            | Intrinsic::AccessPtr
+            | Intrinsic::HandleAddByteOffset
+            | Intrinsic::TypeAnnotation => Err(InterpError::Unsupported(format!("number of the handle `{}`", n.op))),
             Intrinsic::CallExtern => Err(InterpError::Unsupported("access to C symbols".to_string())),
             Intrinsic::CallCpacked
             | Intrinsic::AnylistGetitem
             | Intrinsic::AnylistSetitemCallPacked
             | Intrinsic::AnylistSetitemCallCpacked
             | Intrinsic::AnylistResetitem => Err(InterpError::Unsupported("lists of values".to_string())),
-            Intrinsic::Ret => Err(InterpError::Malformed("`tirx.ret` inside of an expression".to_string())),
+            Intrinsic::Ret | Intrinsic::BreakLoop | Intrinsic::ContinueLoop => {
+                Err(InterpError::Malformed(format!("`{}` inside of an expression", n.op)))
+            }
             _ => {
                 let args = n.args.iter().map(|a| self.eval_at(a, lane)).collect::<Result<Vec<_>>>()?;
                 let of = n.args.first().map_or(n.dtype, PrimExpr::dtype);

@@ -26,6 +26,7 @@ use crate::stmt::*;
 /// A kernel without blocks.
 pub(super) fn lower_blocks(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
     let mut lowering = LowerBlocks { vars: VarMap::new(), parts: HashMap::new(), error: None };
+    let func = &super::views::open_views(func);
     let body = lowering.mutate_stmt(&func.body);
     match lowering.error {
         Some(error) => Err(error),

@@ -22,6 +22,7 @@ mod simplify;
 mod single_definition;
 mod unroll;
 mod vectorize;
+mod views;
 mod vscale;
 
 #[cfg(test)]
