@@ -123,6 +123,7 @@ fn tensors_may_begin_at_any_element() {
         elem_offset: PrimExpr::from(&offset),
         scope: a.scope.clone(),
         alignment: 4,
+        offset_factor: 1,
         producer: None,
     });
     let i = Var::dim("i");

@@ -6,6 +6,7 @@
 
 pub mod analysis;
 mod display;
+pub mod expand;
 pub mod func;
 pub mod functor;
 pub mod index_map;
@@ -14,6 +15,7 @@ pub mod intrin;
 pub mod jump;
 pub mod lines;
 pub mod lower;
+pub mod picked;
 pub mod s_tir;
 pub mod schedule;
 pub mod specialize;

@@ -8,11 +8,12 @@ A kernel can be written node by node::
     kernel = tirx.PrimFunc([A], body)
 """
 
-from . import buffer, expr, function, index_map, op, stmt
+from . import buffer, expr, function, index_map, intrinsic, op, stmt
 from .buffer import Buffer, BufferRegion, decl_buffer, is_buffer_var
 from .expr import IterVar
 from .function import PrimFunc
 from .index_map import IndexMap
+from .intrinsic import *  # noqa: F403
 from .op import *  # noqa: F403
 from .op import abs, all, any, max, min, pow, round
 from .stmt import AllocBuffer, AssertStmt, AttrStmt, Bind, Break, BufferStore, Continue, DeclBuffer, Evaluate, For, ForKind

@@ -130,7 +130,8 @@ static rx_tensor *rx_check_tensor(const rx_value *value, const rx_wanted *wanted
     if (tensor->data == NULL && !is_empty) {
         return {data};
     }
-    if ((uintptr_t)tensor->data % wanted->alignment != 0 && !is_empty) {
+    uint64_t moved = wanted->has_offset ? 0 : tensor->byte_offset;
+    if (((uintptr_t)tensor->data + moved) % wanted->alignment != 0 && !is_empty) {
         return {address};
     }
     if (wanted->has_offset && tensor->byte_offset != wanted->byte_offset) {

@@ -185,7 +185,7 @@ fn realize(args: &Args<'_>) -> Result<Any, Error> {
     Ok(Ref::new(SBlockRealize { iter_values, predicate, block }).into())
 }
 
-/// `(name, dtype, shape, data, strides, elem_offset, scope, alignment)`.
+/// `(name, dtype, shape, data, strides, elem_offset, scope, alignment, offset_factor)`.
 fn buffer(args: &Args<'_>) -> Result<Any, Error> {
     let (name, dtype): (String, DataType) = (args.get(0)?, args.get(1)?);
     let given: Option<Ref<Var>> = args.optional(3)?;
@@ -206,6 +206,7 @@ fn buffer(args: &Args<'_>) -> Result<Any, Error> {
         elem_offset: if args.absent(5) { PrimExpr::from(0) } else { args.prim(5)? },
         scope,
         alignment: if alignment > 0 { alignment } else { 64 },
+        offset_factor: args.optional::<i64>(8)?.unwrap_or(1).max(1),
         producer: None,
     })
     .into())

@@ -61,6 +61,7 @@ impl Parser<'_> {
             elem_offset: owner.elem_offset.clone(),
             scope: owner.scope.clone(),
             alignment: owner.alignment,
+            offset_factor: owner.offset_factor,
             producer: None,
         });
         self.push(Stmt::decl(&view, &owner.data));

@@ -190,6 +190,14 @@ impl Printer<'_> {
             let text = format!("~{}", self.prim_at(a, strength::UNARY));
             return parenthesised(text, strength::UNARY < outer);
         }
+        if c.op == "tirx.shuffle"
+            && let [count, rest @ ..] = c.args.as_slice()
+            && let Some((vectors, numbers)) =
+                count.as_int().and_then(|n| rest.split_at_checked(usize::try_from(n).ok()?))
+        {
+            self.uses_tir = true;
+            return format!("T.Shuffle([{}], [{}])", self.prims(vectors), self.prims(numbers));
+        }
         let name = c.op.strip_prefix("tirx.").unwrap_or(&c.op);
         match intrinsics::rule(name) {
             Some(ResultType::Written) if c.op.starts_with("tirx.") => {
@@ -274,6 +282,11 @@ impl Printer<'_> {
         if self.names.get(&buffer.data.clone().into()).is_none() {
             self.names.alias(buffer.data.clone().into(), format!("{name}.data"));
             self.owners.insert(buffer.data.clone(), buffer.clone());
+        }
+        if self.offset_is_its_own(buffer)
+            && let PrimExpr::Var(offset) = &buffer.elem_offset
+        {
+            self.names.alias(offset.clone().into(), format!("{name}.elem_offset"));
         }
         name
     }

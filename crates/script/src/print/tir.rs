@@ -117,7 +117,8 @@ impl Printer<'_> {
         if !buffer.strides.is_empty() {
             parts.push(format!("strides={}", self.shape_tuple(&buffer.strides)));
         }
-        if !buffer.elem_offset.is_int(0) {
+        let is_anywhere = self.offset_is_its_own(buffer);
+        if !is_anywhere && !buffer.elem_offset.is_int(0) {
             parts.push(format!("elem_offset={}", self.prim(&buffer.elem_offset)));
         }
         if buffer.scope != "global" {
@@ -126,7 +127,19 @@ impl Printer<'_> {
         if buffer.alignment != 64 {
             parts.push(format!("align={}", buffer.alignment));
         }
+        if is_anywhere || buffer.offset_factor != 1 {
+            parts.push(format!("offset_factor={}", buffer.offset_factor));
+        }
         parts.join(", ")
+    }
+
+    /// Whether a buffer's offset is the variable that an offset factor asks for, of its dimensions' type. It goes by the
+    /// buffer's name.
+    pub(super) fn offset_is_its_own(&self, buffer: &Buffer) -> bool {
+        let PrimExpr::Var(var) = &buffer.elem_offset else { return false };
+        let dtype = buffer.shape.first().map_or(DataType::int(32), PrimExpr::dtype);
+        let named = self.names.get(&var.clone().into());
+        var.dtype() == dtype && named.is_none_or(|name| name.ends_with(".elem_offset"))
     }
 
     /// `T.call((shape…), …)` for an allocation.
@@ -263,11 +276,12 @@ impl Printer<'_> {
     }
 
     fn evaluate(&mut self, value: &PrimExpr) {
-        let text = match value {
-            PrimExpr::Call(_) if is_statement_call(value) => self.prim(value),
-            other => format!("T.evaluate({})", self.prim(other)),
-        };
-        self.line(text);
+        let text = self.prim(value);
+        // A call is a statement of its own; what reads as anything else is no statement of a kernel.
+        match value {
+            PrimExpr::Call(_) if text.starts_with("T.") => self.line(text),
+            _ => self.line(format!("T.evaluate({text})")),
+        }
     }
 
     fn choice(&mut self, n: &Ref<IfThenElse>) {
@@ -360,13 +374,6 @@ fn initialises(stmt: &Stmt, alloc: &AllocBuffer) -> bool {
         && store.predicate.is_none()
         && matches!(store.indices.as_slice(), [i] if i.is_int(0))
         && !reads(&store.value, &alloc.buffer)
-}
-
-/// Calls that stand as statements of their own.
-fn is_statement_call(value: &PrimExpr) -> bool {
-    let PrimExpr::Call(c) = value else { return false };
-    let name = c.op.strip_prefix("tirx.").unwrap_or(&c.op);
-    name.starts_with("call_") || name.starts_with("anylist_") || matches!(name, "break_loop" | "continue_loop")
 }
 
 fn reads(e: &PrimExpr, buffer: &Ref<Buffer>) -> bool {

@@ -30,7 +30,7 @@ impl Printer<'_> {
     /// The buffer of which it is a view, and what the view changes.
     fn viewed(&mut self, n: &DeclBuffer) -> Option<(Ref<Buffer>, String)> {
         let view = &n.buffer;
-        let owner = n.data.as_var().filter(|_| n.is_view()).and_then(|data| self.owners.get(data)).cloned()?;
+        let owner = n.data.as_var().and_then(|data| self.owners.get(data)).cloned()?;
         let plain = view.strides.is_empty() && view.elem_offset.is_int(0) && view.alignment == 64;
         if !plain || !owner.strides.is_empty() || owner.scope != view.scope || view.shape.is_empty() {
             return None;

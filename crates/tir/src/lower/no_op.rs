@@ -36,11 +36,18 @@ impl StmtMutator for RemoveNoOps {
             Stmt::Seq(n) => Stmt::seq(Stmt::reached(n.seq.iter().filter(|s| !s.is_nop()).cloned().collect())),
             Stmt::Attr(n) if n.body.is_nop() => Stmt::nop(),
             Stmt::Assert(n) if n.condition.as_int().is_some_and(|c| c != 0) => Stmt::nop(),
-            Stmt::Evaluate(n) if matches!(n.value, PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Var(_)) => {
-                Stmt::nop()
-            }
+            Stmt::Evaluate(n) if is_nothing(&n.value) => Stmt::nop(),
             _ => stmt,
         }
+    }
+}
+
+/// Whether an expression has no effect, and is there for what it says at most.
+fn is_nothing(value: &PrimExpr) -> bool {
+    match value {
+        PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Var(_) => true,
+        PrimExpr::Call(n) => matches!(n.op.as_str(), "tirx.assume" | "tirx.undef"),
+        _ => false,
     }
 }
 

@@ -80,6 +80,7 @@ impl OpenViews {
             elem_offset: prim::int(0),
             scope: buffer.scope.clone(),
             alignment: buffer.alignment,
+            offset_factor: 1,
             producer: None,
         };
         self.open.insert(buffer.clone(), Ref::new(flat));

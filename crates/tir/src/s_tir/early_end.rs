@@ -13,7 +13,6 @@
 //! no step on i and j                   i can be split
 //! ```
 
-use relaxide_ffi::Ref;
 use relaxide_ir::attrs::AttrValue;
 
 use super::instruction::Kind;
@@ -84,6 +83,7 @@ fn between_blocks(stmt: &Stmt) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use relaxide_ffi::Ref;
     use relaxide_ir::prim::{self, PrimExpr};
     use relaxide_ir::{Buffer, DataType, Var};
 

@@ -451,6 +451,7 @@ pub(super) fn view_of(buffer: &Buffer, shape: Vec<PrimExpr>, strides: Vec<PrimEx
         elem_offset: buffer.elem_offset.clone(),
         scope: buffer.scope.clone(),
         alignment: buffer.alignment,
+        offset_factor: buffer.offset_factor,
         producer: None,
     }
 }
