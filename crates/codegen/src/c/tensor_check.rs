@@ -41,7 +41,7 @@ pub(crate) fn record(buffer: &Buffer, alignment: u64, position: usize) -> String
         string(&buffer.ndim().to_string()),
         string(&dtype.to_string()),
         string(&offset.unwrap_or_default().to_string()),
-        string(&alignment.to_string()),
+        string(&format!("{alignment} bytes")),
         buffer.ndim().to_string(),
         dtype.code.to_string(),
         dtype.bits.to_string(),

@@ -66,7 +66,7 @@ pub(super) fn record(
         buffer.ndim().to_string(),
         buffer.dtype.to_string(),
         fixed_offset.unwrap_or_default().to_string(),
-        alignment.to_string(),
+        format!("{alignment} bytes"),
     ];
     let mut fields: Vec<String> = texts
         .iter()

@@ -214,6 +214,20 @@ impl Parser<'_> {
                 let e = args.required(self, "dtype")?;
                 prim::float_of(self.dtype(e)?, f64::INFINITY)
             }
+            // Literals, as TVM reads them; the calls of these names mean infinities for floats.
+            "max_value" | "min_value" => {
+                let e = args.required(self, "dtype")?;
+                let dtype = self.dtype(e)?;
+                let (greatest, is_greatest) = (greatest_float(dtype), name == "max_value");
+                match greatest {
+                    Some(greatest) => prim::float_of(dtype, if is_greatest { greatest } else { -greatest }),
+                    None if dtype.is_float() => {
+                        return Err(self.unsupported(&format!("a limit of {dtype}"), args.range));
+                    }
+                    None if is_greatest => prim::highest(dtype),
+                    None => prim::lowest(dtype),
+                }
+            }
             "IntImm" | "FloatImm" => {
                 let e = args.required(self, "dtype")?;
                 let dtype = self.dtype(e)?;
@@ -348,5 +362,16 @@ impl Parser<'_> {
 
     fn scalars(&mut self, args: &mut Args) -> Parsed<Vec<PrimExpr>> {
         args.rest().into_iter().map(|e| self.scalar_expr(e)).collect()
+    }
+}
+
+/// The greatest finite number of a type.
+fn greatest_float(dtype: DataType) -> Option<f64> {
+    match (dtype.code, dtype.bits) {
+        (DataType::BFLOAT, 16) => Some(f64::from(f32::from_bits(0x7f7f_0000))),
+        (DataType::FLOAT, 16) => Some(65504.0),
+        (DataType::FLOAT, 32) => Some(f64::from(f32::MAX)),
+        (DataType::FLOAT, 64) => Some(f64::MAX),
+        _ => None,
     }
 }

@@ -253,6 +253,13 @@ impl Printer<'_> {
                 let end = relaxide_ir::prim::add(&r.base, relaxide_ir::prim::int_of(dtype, r.lanes));
                 format!("{}:{}", self.prim(&r.base), self.prim(&end))
             }
+            PrimExpr::Ramp(r)
+                if r.lanes > 0 && r.stride.as_int().is_some_and(|stride| (2..1 << 20).contains(&stride)) =>
+            {
+                let (dtype, stride) = (r.base.dtype(), r.stride.as_int().unwrap_or(1));
+                let end = relaxide_ir::prim::add(&r.base, relaxide_ir::prim::int_of(dtype, r.lanes * stride));
+                format!("{}:{}:{stride}", self.prim(&r.base), self.prim(&end))
+            }
             _ => self.prim(index),
         }
     }
@@ -269,9 +276,9 @@ impl Printer<'_> {
     fn undeclared_buffer(&mut self, buffer: &Ref<Buffer>) -> String {
         let data = self.names.get(&buffer.data.clone().into()).map(str::to_string);
         let name = self.define_buffer(buffer);
-        if let Some(data) = data {
-            let ty = self.buffer_type(buffer, Place::Allocation);
-            self.line(format!("{name} = T.decl_buffer({ty}, data={data})"));
+        if data.is_some() {
+            let ty = self.buffer_type_over(buffer, Place::Allocation, data);
+            self.line(format!("{name} = T.decl_buffer({ty})"));
         }
         name
     }

@@ -109,11 +109,17 @@ impl Printer<'_> {
 
     /// Shape, dtype and what differs from the defaults.
     pub(super) fn buffer_type(&mut self, buffer: &Buffer, place: Place) -> String {
+        self.buffer_type_over(buffer, place, None)
+    }
+
+    /// The same of a buffer over an address.
+    pub(super) fn buffer_type_over(&mut self, buffer: &Buffer, place: Place, data: Option<String>) -> String {
         let shape: Vec<_> = buffer.shape.clone();
         let mut parts = vec![self.shape_tuple(&shape)];
         if place == Place::Annotation || buffer.dtype != DataType::float(32) {
             parts.push(quoted(&buffer.dtype.to_string()));
         }
+        parts.extend(data.map(|data| format!("data={data}")));
         if !buffer.strides.is_empty() {
             parts.push(format!("strides={}", self.shape_tuple(&buffer.strides)));
         }
@@ -139,7 +145,9 @@ impl Printer<'_> {
         let PrimExpr::Var(var) = &buffer.elem_offset else { return false };
         let dtype = buffer.shape.first().map_or(DataType::int(32), PrimExpr::dtype);
         let named = self.names.get(&var.clone().into());
-        var.dtype() == dtype && named.is_none_or(|name| name.ends_with(".elem_offset"))
+        let is_called_so = var.name == "elem_offset" || var.name.ends_with("_elem_offset");
+        let fits = var.dtype() == dtype && (is_called_so || dtype == DataType::int(32));
+        fits && named.is_none_or(|name| name.ends_with(".elem_offset"))
     }
 
     /// `T.call((shape…), …)` for an allocation.

@@ -18,8 +18,7 @@ impl Printer<'_> {
             Some((owner, arguments)) => format!("{}.view({arguments})", self.buffer(&owner)),
             None => {
                 let data = self.prim(&n.data);
-                let ty = self.buffer_type(&n.buffer, Place::Allocation);
-                format!("T.decl_buffer({ty}, data={data})")
+                format!("T.decl_buffer({})", self.buffer_type_over(&n.buffer, Place::Allocation, Some(data)))
             }
         };
         let name = self.define_buffer(&n.buffer);
