@@ -146,6 +146,6 @@ mod tests {
         let mut sch = nest(Stmt::break_loop(), store);
         let block = sch.get_sblock("B", None).unwrap();
         // A hint changes no order.
-        sch.annotate(&Rv::Block(block), "hint", 1i64.into()).unwrap();
+        sch.annotate(&Rv::Block(block), "hint", 1i64).unwrap();
     }
 }
