@@ -49,7 +49,8 @@ mod tests {
     #[test]
     fn lanes_are_counted_through_all_vectors() {
         let i32 = DataType::int(32);
-        let (a, b) = (prim::ramp(prim::int_of(i32, 0), 1, 4), prim::ramp(prim::int_of(i32, 10), 1, 4));
+        let one = || prim::int_of(i32, 1);
+        let (a, b) = (prim::ramp(prim::int_of(i32, 0), one(), 4), prim::ramp(prim::int_of(i32, 10), one(), 4));
         let numbers = |list: &[i64]| list.iter().map(|n| prim::int_of(i32, *n)).collect::<Vec<_>>();
         let shuffle = |lanes, list: &[i64]| {
             let args = [prim::int_of(i32, 2), a.clone(), b.clone()].into_iter().chain(numbers(list)).collect();
