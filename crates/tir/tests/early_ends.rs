@@ -116,7 +116,7 @@ fn what_stands_behind_a_jump_goes() {
         let either = Stmt::if_else(lt(i.clone(), 2), Stmt::break_loop(), Stmt::continue_loop());
         Stmt::seq([store(i, 1), either, store(i, 2)])
     });
-    let lowered = lower::lower(&PrimFunc::over_buffers(&[a.clone()], &[], body)).unwrap();
+    let lowered = lower::lower(&PrimFunc::over_buffers(std::slice::from_ref(&a), &[], body)).unwrap();
     assert!(!lowered.to_string().contains("= 2"), "{lowered}");
     assert_eq!(run(&lowered).0, [1, 0, 0, 0, 0, 0, 0, 0]);
 }

@@ -155,7 +155,7 @@ impl Parser<'_> {
         let Some(e) = &slice.step else { return Ok(None) };
         let step = match self.expr(e)?.as_int() {
             Some(1) => return Ok(None),
-            step => step.and_then(|step| i64::try_from(step).ok()).filter(|step| *step > 0),
+            step => step.filter(|step| *step > 0),
         };
         let range = self.slice_range(buffer, dim, slice)?;
         let (Some(step), Some(extent)) = (step, range.extent.as_int()) else {

@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_nest_that_ends_early_is_left_alone() {
-        let sometimes = |jump| Stmt::when(prim::lt(&Var::dim("n"), 3), jump);
+        let sometimes = |jump| Stmt::when(prim::lt(Var::dim("n"), 3), jump);
         assert_eq!(split(nest(Stmt::nop(), store)), Ok(()));
         for (jump, word) in
             [(Stmt::break_loop(), "break"), (Stmt::continue_loop(), "continue"), (Stmt::ret(0), "return")]
