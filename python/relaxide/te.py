@@ -63,7 +63,7 @@ for _axis in (_core.ReduceAxis, IterVar):
 @methods_of(Tensor)
 class _Methods:
     def __getitem__(self, indices):
-        return _Slice(self, indices if isinstance(indices, tuple) else (indices,))._done()
+        return TensorSlice(self, indices if isinstance(indices, tuple) else (indices,))._done()
 
     @property
     def op(self):
@@ -97,8 +97,8 @@ class Operation:
         return f"Operation({self.name})"
 
 
-class _Slice:
-    """A tensor with some of its indices: ``A[i][j]`` is ``A[i, j]``."""
+class TensorSlice:
+    """A tensor with some of its indices: ``A[i][j]`` is ``A[i, j]``. With all of them it is the element."""
 
     def __init__(self, tensor, indices):
         self.tensor, self.indices = tensor, indices
@@ -107,7 +107,7 @@ class _Slice:
         return self.tensor(*self.indices) if len(self.indices) == self.tensor.ndim else self
 
     def __getitem__(self, indices):
-        return _Slice(self.tensor, self.indices + (indices if isinstance(indices, tuple) else (indices,)))._done()
+        return TensorSlice(self.tensor, self.indices + (indices if isinstance(indices, tuple) else (indices,)))._done()
 
 
 def placeholder(shape, dtype="float32", name="placeholder"):

@@ -29,6 +29,8 @@ pub struct Buffer {
     pub scope: String,
     /// Alignment of the data in bytes.
     pub alignment: i64,
+    /// A number of elements of which the offset is a multiple.
+    pub offset_factor: i64,
     /// The stage that computes it, while a kernel is being described as a graph of computes; none in a finished kernel.
     #[field(hidden)]
     pub producer: Option<ObjectRef>,
@@ -61,6 +63,7 @@ impl Buffer {
             elem_offset: PrimExpr::from(0),
             scope: scope.to_string(),
             alignment: 64,
+            offset_factor: 1,
             producer: None,
         })
     }

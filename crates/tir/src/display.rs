@@ -70,6 +70,10 @@ impl fmt::Display for At<'_> {
             Stmt::Assert(n) => writeln!(f, "{pad}assert {}, {:?}", n.condition, n.message),
             Stmt::Block(n) => write_block(f, depth, n),
             Stmt::Attr(n) => write!(f, "{pad}with {} = {}:\n{}", n.key, n.value, inner(&n.body)),
+            Stmt::Decl(n) => writeln!(f, "{pad}view {} at {}", Definition(&n.buffer), n.data),
+            Stmt::Break(_) => writeln!(f, "{pad}break"),
+            Stmt::Continue(_) => writeln!(f, "{pad}continue"),
+            Stmt::Return(n) => writeln!(f, "{pad}return {}", n.value),
         }
     }
 }

@@ -61,6 +61,16 @@ pub trait StmtVisitor: PrimVisitor {
                 self.visit_prim(&n.value);
                 self.visit_stmt(&n.body);
             }
+            Stmt::Decl(n) => {
+                n.buffer.shape.iter().chain(&n.buffer.strides).for_each(|d| self.visit_prim(d));
+                self.visit_prim(&n.buffer.elem_offset);
+                // Another view of known memory does nothing with its address.
+                if !n.is_view() {
+                    self.visit_prim(&n.data);
+                }
+            }
+            Stmt::Break(_) | Stmt::Continue(_) => {}
+            Stmt::Return(n) => self.visit_prim(&n.value),
         }
     }
 
@@ -167,6 +177,20 @@ pub trait StmtMutator: PrimMutator {
             Stmt::Attr(n) => {
                 let (value, body) = (self.mutate_prim(&n.value), self.mutate_stmt(&n.body));
                 Ref::new(AttrStmt { key: n.key.clone(), value, body }).into()
+            }
+            Stmt::Decl(n) => {
+                let data = self.mutate_prim(&n.data);
+                // Another view of memory brings no pointer of its own.
+                let buffer = match n.is_view() {
+                    true => self.mutate_buffer_use(&n.buffer),
+                    false => self.mutate_buffer_def(&n.buffer),
+                };
+                if data == n.data && buffer == n.buffer { stmt.clone() } else { Stmt::decl(&buffer, data) }
+            }
+            Stmt::Break(_) | Stmt::Continue(_) => stmt.clone(),
+            Stmt::Return(n) => {
+                let value = self.mutate_prim(&n.value);
+                if value == n.value { stmt.clone() } else { Stmt::ret(value) }
             }
         }
     }

@@ -154,6 +154,29 @@ intrinsics! {
     Popcount = "popcount", Exactly(1);
     /// How many zero bits stand above the highest one.
     Clz = "clz", Exactly(1);
+    /// x times 2 to the power of an integer.
+    Ldexp = "ldexp", Exactly(2);
+    /// Whether a handle is null.
+    IsNullptr = "isnullptr", Exactly(1);
+    /// A product with a number of fixed point, shifted and rounded; see [`crate::expand`].
+    QMultiplyShift = "q_multiply_shift", Exactly(4);
+    /// The same with shifts that are there or not: x, y, left, right, bits behind the point, and whether to shift each way.
+    QMultiplyShiftPerAxis = "q_multiply_shift_per_axis", Exactly(7);
+    /// The condition itself, by which no loop is to be parted.
+    IgnoreLoopPartition = "ignore_loop_partition", Exactly(1);
+    /// The value itself, which is the same in all threads.
+    ThreadInvariant = "tvm_thread_invariant", Exactly(1);
+    /// A promise that the condition holds.
+    Assume = "assume", Exactly(1);
+    /// The lower half of a vector's lanes.
+    VectorLow = "vectorlow", Exactly(1);
+    /// The upper half of a vector's lanes.
+    VectorHigh = "vectorhigh", Exactly(1);
+    /// The lanes of one vector, and behind them those of another of the same type.
+    VectorCombine = "vectorcombine", Exactly(2);
+    /// Lanes of vectors by their numbers: how many vectors, the vectors, and for each lane of the result, as a literal, which of
+    /// all their lanes it is.
+    Shuffle = "shuffle", AtLeast(3);
     /// A choice of which only the picked side is evaluated.
     IfThenElse = "if_then_else", Exactly(3);
     /// Least value of the call's type; minus infinity for floats.
@@ -199,8 +222,21 @@ intrinsics! {
     TvmStackMakeShape = "tvm_stack_make_shape", AtLeast(0);
     /// Calls a C symbol by name with the other arguments.
     CallExtern = "call_extern", AtLeast(1);
+    /// The address of the element that its argument loads.
+    AddressOf = "address_of", Exactly(1);
+    /// An address in a buffer: an annotation of the type, the buffer's pointer, offset and extent in elements, and whether it
+    /// is read (1) or written (2).
+    AccessPtr = "tvm_access_ptr", Exactly(5);
+    /// An address so many bytes behind another.
+    HandleAddByteOffset = "handle_add_byte_offset", Exactly(2);
+    /// A value of a type, for what only its type matters of.
+    TypeAnnotation = "type_annotation", Exactly(0);
     /// Ends the kernel, with a result perhaps.
     Ret = "ret", Exactly(1);
+    /// Leaves the innermost loop.
+    BreakLoop = "break_loop", Exactly(0);
+    /// Goes on with the next iteration of the innermost loop.
+    ContinueLoop = "continue_loop", Exactly(0);
 }
 
 impl Intrinsic {
@@ -210,6 +246,12 @@ impl Intrinsic {
         !matches!(
             self,
             CheckedIndex
+                | IsNullptr
+                | Assume
+                | VectorLow
+                | VectorHigh
+                | VectorCombine
+                | Shuffle
                 | Prefetch
                 | PrefetchWrite
                 | VectorReduceAdd
@@ -223,7 +265,13 @@ impl Intrinsic {
                 | AnylistSetitemCallCpacked
                 | AnylistResetitem
                 | CallExtern
+                | AddressOf
+                | AccessPtr
+                | HandleAddByteOffset
+                | TypeAnnotation
                 | Ret
+                | BreakLoop
+                | ContinueLoop
         )
     }
 }

@@ -6,13 +6,16 @@
 
 pub mod analysis;
 mod display;
+pub mod expand;
 pub mod func;
 pub mod functor;
 pub mod index_map;
 pub mod interp;
 pub mod intrin;
+pub mod jump;
 pub mod lines;
 pub mod lower;
+pub mod picked;
 pub mod s_tir;
 pub mod schedule;
 pub mod specialize;
@@ -27,5 +30,6 @@ pub mod verify;
 pub use func::{PrimFunc, SEPARATE_ROUNDING};
 pub use functor::{StmtMutator, StmtVisitor};
 pub use index_map::IndexMap;
+pub use jump::{Jump, Jumps};
 pub use specialize::specialize;
 pub use stmt::*;

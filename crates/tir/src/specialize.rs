@@ -63,6 +63,7 @@ impl PrimMutator for Specialize<'_> {
                     elem_offset: substitute(&buffer.elem_offset, self.values),
                     scope: buffer.scope.clone(),
                     alignment: buffer.alignment,
+                    offset_factor: buffer.offset_factor,
                     producer: buffer.producer.clone(),
                 })
             }

@@ -31,6 +31,14 @@ pub enum Stmt {
     Block(Ref<SBlockRealize>),
     /// A statement under an attribute.
     Attr(Ref<AttrStmt>),
+    /// A buffer over memory that exists, for the statements behind it in the same sequence.
+    Decl(Ref<DeclBuffer>),
+    /// Leaves the innermost loop.
+    Break(Ref<Break>),
+    /// Goes on with the next iteration of the innermost loop.
+    Continue(Ref<Continue>),
+    /// Ends the kernel with a value.
+    Return(Ref<Return>),
 }
 
 /// How the iterations of a loop are carried out.
@@ -165,6 +173,45 @@ pub struct AttrStmt {
     pub value: PrimExpr,
     /// What it holds for.
     pub body: Stmt,
+}
+
+/// A buffer over memory that exists, for the statements behind it.
+///
+/// Buffers find their memory by their pointer. Where the buffer has the pointer that `data` names, it is another view of that
+/// memory and nothing is left to do; any other `data` becomes the value of the buffer's own pointer.
+#[derive(Object, Debug)]
+#[object(key = "tirx.DeclBuffer")]
+pub struct DeclBuffer {
+    /// The buffer.
+    #[field(def)]
+    pub buffer: Ref<Buffer>,
+    /// The address of its memory.
+    pub data: PrimExpr,
+}
+
+/// Leaves the innermost loop.
+#[derive(Object, Debug)]
+#[object(key = "tirx.Break")]
+pub struct Break {}
+
+/// Goes on with the next iteration of the innermost loop.
+#[derive(Object, Debug)]
+#[object(key = "tirx.Continue")]
+pub struct Continue {}
+
+/// Ends the kernel with a value.
+#[derive(Object, Debug)]
+#[object(key = "tirx.Return")]
+pub struct Return {
+    /// The value.
+    pub value: PrimExpr,
+}
+
+impl DeclBuffer {
+    /// Whether the buffer is another view of memory that has a name already.
+    pub fn is_view(&self) -> bool {
+        self.data.as_var() == Some(&self.buffer.data)
+    }
 }
 
 /// What a block's axis means.
@@ -351,6 +398,26 @@ impl Stmt {
     /// A value under a name.
     pub fn bind(var: Ref<Var>, value: impl Into<PrimExpr>) -> Stmt {
         Ref::new(Bind { var, value: value.into() }).into()
+    }
+
+    /// A buffer over memory that exists.
+    pub fn decl(buffer: &Ref<Buffer>, data: impl Into<PrimExpr>) -> Stmt {
+        Ref::new(DeclBuffer { buffer: buffer.clone(), data: data.into() }).into()
+    }
+
+    /// Leaves the innermost loop.
+    pub fn break_loop() -> Stmt {
+        Ref::new(Break {}).into()
+    }
+
+    /// Goes on with the next iteration of the innermost loop.
+    pub fn continue_loop() -> Stmt {
+        Ref::new(Continue {}).into()
+    }
+
+    /// Ends the kernel with a value.
+    pub fn ret(value: impl Into<PrimExpr>) -> Stmt {
+        Ref::new(Return { value: value.into() }).into()
     }
 
     /// Memory.

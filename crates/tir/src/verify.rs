@@ -19,6 +19,7 @@ use relaxide_ir::{Buffer, Var};
 
 use crate::PrimFunc;
 use crate::intrin::Intrinsic;
+use crate::jump::Jump;
 use crate::stmt::*;
 
 /// Why a kernel is malformed. The fault of whoever made it: a pass, or the text that it was read from.
@@ -73,6 +74,32 @@ pub enum VerifyError {
         /// How many there are.
         count: usize,
     },
+    /// A `break` or `continue` without a loop that it could be of. The kernel's fault.
+    #[error("`{jump}` outside of a loop")]
+    NoLoop {
+        /// The statement.
+        jump: &'static str,
+    },
+    /// A jump out of iterations that have no order. The kernel's fault.
+    #[error(
+        "`{jump}` in the {kind} loop over `{var}`, whose iterations have no order: only serial and `while` loops end early"
+    )]
+    UnorderedLoop {
+        /// The statement.
+        jump: &'static str,
+        /// How the loop's iterations are carried out.
+        kind: &'static str,
+        /// The loop's counter.
+        var: String,
+    },
+    /// A `break` or `continue` of a loop around the block that it is in. The kernel's fault.
+    #[error("`{jump}` leaves block `{block}`, whose instances have no order: put the loop inside of the block")]
+    LeavesBlock {
+        /// The statement.
+        jump: &'static str,
+        /// The block.
+        block: String,
+    },
     /// A block is given values for fewer or more axes than it has.
     #[error("block `{block}` has {axes} axes but is given {values} values")]
     AxisValues {
@@ -93,7 +120,8 @@ pub fn verify(func: &PrimFunc) -> Result<()> {
     if params != buffers {
         return Err(VerifyError::Signature { params, buffers });
     }
-    let mut scope = Scope { vars: func.params.iter().cloned().collect(), memory: HashSet::new() };
+    let vars = func.params.iter().cloned().collect();
+    let mut scope = Scope { vars, memory: HashSet::new(), target: Target::None, unordered: None };
     for buffer in func.buffers.iter().flatten() {
         let own = [&buffer.elem_offset];
         let bound = buffer.shape.iter().chain(&buffer.strides).chain(own).filter_map(|e| e.as_var().cloned());
@@ -113,6 +141,34 @@ struct Scope {
     vars: HashSet<Ref<Var>>,
     /// Pointers with memory behind them.
     memory: HashSet<Ref<Var>>,
+    /// What a `break` would leave.
+    target: Target,
+    /// The innermost loop without an order around.
+    unordered: Option<(&'static str, String)>,
+}
+
+/// What a `break` or `continue` would be of.
+#[derive(Clone)]
+enum Target {
+    /// Nothing.
+    None,
+    /// A loop whose iterations come one after the other.
+    Serial,
+    /// A loop without an order.
+    Unordered(&'static str, String),
+    /// A loop around the block of that name.
+    AroundBlock(String),
+}
+
+/// How a loop without an order is called; `None` for one that has an order.
+fn unordered(kind: ForKind) -> Option<&'static str> {
+    match kind {
+        // An unrolled loop is a serial one that is to be written out where it can.
+        ForKind::Serial | ForKind::Unrolled => None,
+        ForKind::Parallel => Some("parallel"),
+        ForKind::Vectorized => Some("vectorized"),
+        ForKind::ThreadBinding => Some("thread-bound"),
+    }
 }
 
 fn mismatch(what: &'static str, found: DataType, expected: impl ToString, place: impl ToString) -> VerifyError {
@@ -220,8 +276,24 @@ impl Scope {
         }
     }
 
+    /// Whether a jump has a place to go to.
+    fn jump(&self, jump: Jump<'_>) -> Result<()> {
+        let word = jump.word();
+        let no_order = |(kind, var): (&'static str, String)| VerifyError::UnorderedLoop { jump: word, kind, var };
+        match (jump, self.target.clone()) {
+            (Jump::Return(_), _) => self.unordered.clone().map_or(Ok(()), |around| Err(no_order(around))),
+            (_, Target::Serial) => Ok(()),
+            (_, Target::None) => Err(VerifyError::NoLoop { jump: word }),
+            (_, Target::Unordered(kind, var)) => Err(no_order((kind, var))),
+            (_, Target::AroundBlock(block)) => Err(VerifyError::LeavesBlock { jump: word, block }),
+        }
+    }
+
     /// A statement; what it defines stays in scope for the statements behind it.
     fn stmt(&mut self, stmt: &Stmt) -> Result<()> {
+        if let Some(jump) = stmt.jump() {
+            self.jump(jump)?;
+        }
         match stmt {
             Stmt::For(n) => {
                 self.integer(&n.min)?;
@@ -231,12 +303,20 @@ impl Scope {
                 }
                 self.inside(|scope| {
                     scope.vars.insert(n.var.clone());
+                    scope.target = Target::Serial;
+                    if let Some(kind) = unordered(n.kind) {
+                        scope.target = Target::Unordered(kind, n.var.name.clone());
+                        scope.unordered = Some((kind, n.var.name.clone()));
+                    }
                     scope.stmt(&n.body)
                 })
             }
             Stmt::While(n) => {
                 self.condition(&n.condition)?;
-                self.inside(|scope| scope.stmt(&n.body))
+                self.inside(|scope| {
+                    scope.target = Target::Serial;
+                    scope.stmt(&n.body)
+                })
             }
             Stmt::Seq(n) => n.seq.iter().try_for_each(|s| self.stmt(s)),
             Stmt::If(n) => {
@@ -261,6 +341,15 @@ impl Scope {
                 self.expr(&n.value)?;
                 self.inside(|scope| scope.stmt(&n.body))
             }
+            Stmt::Decl(n) => {
+                self.expr(&n.data)?;
+                if !n.data.dtype().is_handle() {
+                    return Err(mismatch("the address of a buffer", n.data.dtype(), "handle", headline(stmt)));
+                }
+                self.allocate(&n.buffer)
+            }
+            Stmt::Break(_) | Stmt::Continue(_) => Ok(()),
+            Stmt::Return(n) => self.expr(&n.value),
         }
     }
 
@@ -288,6 +377,9 @@ impl Scope {
         n.iter_values.iter().try_for_each(|v| self.integer(v))?;
         self.condition(&n.predicate)?;
         self.inside(|scope| {
+            if !matches!(scope.target, Target::None) {
+                scope.target = Target::AroundBlock(block.name.clone());
+            }
             for iter in &block.iter_vars {
                 scope.integer(&iter.min)?;
                 scope.integer(&iter.extent)?;

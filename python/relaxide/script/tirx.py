@@ -27,6 +27,7 @@ prim_func.__tvmscript__ = "T.prim_func"
 _SMALL = {"ramp": "Ramp", "broadcast": "Broadcast", "Range": "Range", "buffer_load": "BufferLoad"}
 #: What makes scalars, and so has a meaning in the helpers of a program: functions, and the classes of nodes.
 _SCALAR = {name for name in vars(_tirx.op) if not name.startswith("_") and callable(getattr(_tirx.op, name))}
+_SCALAR |= set(_tirx.intrinsic.__all__)
 _SCALAR |= {name for name, value in vars(_tirx).items() if isinstance(value, type) and issubclass(value, _tirx.ExprWithOp)}
 
 

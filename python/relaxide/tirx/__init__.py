@@ -8,15 +8,16 @@ A kernel can be written node by node::
     kernel = tirx.PrimFunc([A], body)
 """
 
-from . import buffer, expr, function, index_map, op, stmt, transform
+from . import buffer, expr, function, index_map, intrinsic, op, stmt, transform
 from .buffer import Buffer, BufferRegion, decl_buffer, is_buffer_var
 from .expr import IterVar
 from .function import PrimFunc
 from .index_map import IndexMap
+from .intrinsic import *  # noqa: F403
 from .op import *  # noqa: F403
 from .op import abs, all, any, max, min, pow, round
-from .stmt import AllocBuffer, AssertStmt, AttrStmt, Bind, BufferStore, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt
-from .stmt import Stmt, While, stmt_list, stmt_seq
+from .stmt import AllocBuffer, AssertStmt, AttrStmt, Bind, Break, BufferStore, Continue, DeclBuffer, Evaluate, For, ForKind
+from .stmt import IfThenElse, LetStmt, Return, SeqStmt, Stmt, While, stmt_list, stmt_seq
 from ..ir.expr import Call, Expr, ExprWithOp, Range, Var
 from ..ir.prim import EQ, GE, GT, LE, LT, NE, Add, And, BitwiseAnd, BitwiseNot, BitwiseOr, BitwiseXor, Broadcast, BufferLoad
 from ..ir.prim import Cast, Div, FloatImm, FloorDiv, FloorMod, IntImm, Let, LShift, Max, Min, Mod, Mul, Not, Or, Ramp, RShift

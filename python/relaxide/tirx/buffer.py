@@ -67,11 +67,6 @@ class Buffer(Node):
         """The alignment of its memory in bytes."""
         return self.alignment
 
-    @property
-    def offset_factor(self):
-        """Nothing is known of its offset."""
-        return 0
-
 
 def _index(value):
     return const(value) if isinstance(value, int) else value
@@ -100,13 +95,15 @@ def decl_buffer(
 
     ``data`` is the pointer to its memory, a variable; by default a fresh one. ``strides`` are the distances of neighbours
     along each dimension; none means compact, row by row. Numbers among the dimensions are 32-bit, as TVMScript reads them.
-    ``scope`` is the memory it lies in, ``"global"`` where none is said.
+    ``scope`` is the memory it lies in, ``"global"`` where none is said. ``offset_factor`` says of how many elements the offset is
+    a multiple; where no ``elem_offset`` is given with it, the offset is a variable that the caller's tensor gives.
     """
     shape = list(shape) if isinstance(shape, (tuple, list)) or hasattr(shape, "__len__") else [shape]
     if offset_factor and elem_offset is None:
-        elem_offset = Var(f"{name}_elem_offset", "int32")
+        first = shape[0] if shape else 0
+        elem_offset = Var("elem_offset", "int32" if isinstance(first, int) else first.dtype)
     strides = [_index(stride) for stride in strides or ()]
-    parts = (data, strides, elem_offset, scope, data_alignment)
+    parts = (data, strides, elem_offset, scope, data_alignment, max(offset_factor, 1))
     return _api.tirx.Buffer(name, _dtype(dtype or "float32"), [_index(dim) for dim in shape], *parts)
 
 

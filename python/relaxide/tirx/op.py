@@ -151,7 +151,7 @@ def fma(x, y, z, span=None):
 
 def ldexp(x1, x2, span=None):
     """``x1`` times two to the power of ``x2``, an integer."""
-    return x1 * exp2(x2.astype(x1.dtype))
+    return _api.prim.call(x1.dtype, "tirx.ldexp", [x1, const(x2) if isinstance(x2, int) else x2])
 
 
 def logaddexp(x, y, span=None):

@@ -170,6 +170,40 @@ class AttrStmt(Stmt):
         return self.key
 
 
+@register_object("tirx.DeclBuffer")
+class DeclBuffer(Stmt):
+    """A ``buffer`` over memory that exists, for the statements behind it: ``data`` is its address, such as ``other.data``."""
+
+    def __init__(self, buffer, data=None, span=None):
+        if data is None:
+            raise TypeError("DeclBuffer requires a physical data binding")
+        self.__init_handle_by_constructor__(_api.tirx.DeclBuffer, buffer, data)
+
+
+@register_object("tirx.Break")
+class Break(Stmt):
+    """Leaves the innermost loop, which is a serial or a ``while`` loop."""
+
+    def __init__(self, span=None):
+        self.__init_handle_by_constructor__(_api.tirx.Break)
+
+
+@register_object("tirx.Continue")
+class Continue(Stmt):
+    """Goes on with the next iteration of the innermost loop, which is a serial or a ``while`` loop."""
+
+    def __init__(self, span=None):
+        self.__init_handle_by_constructor__(_api.tirx.Continue)
+
+
+@register_object("tirx.Return")
+class Return(Stmt):
+    """Ends the kernel with a ``value``."""
+
+    def __init__(self, value, span=None):
+        self.__init_handle_by_constructor__(_api.tirx.Return, _scalar(value))
+
+
 @register_object("tirx.Evaluate")
 class Evaluate(Stmt):
     """An expression, ``value``, that is evaluated for what it does."""
@@ -191,5 +225,5 @@ def stmt_list(stmt):
     return [part for one in stmt.seq for part in stmt_list(one)]
 
 
-__all__ = ["AllocBuffer", "AssertStmt", "AttrStmt", "Bind", "BufferStore", "Evaluate", "For", "ForKind", "IfThenElse"]
-__all__ += ["LetStmt", "SeqStmt", "Stmt", "While", "stmt_list", "stmt_seq"]
+__all__ = ["AllocBuffer", "AssertStmt", "AttrStmt", "Bind", "Break", "BufferStore", "Continue", "DeclBuffer", "Evaluate"]
+__all__ += ["For", "ForKind", "IfThenElse", "LetStmt", "Return", "SeqStmt", "Stmt", "While", "stmt_list", "stmt_seq"]

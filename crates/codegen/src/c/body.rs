@@ -98,6 +98,8 @@ pub(crate) struct Body<'m, 'k> {
     pub vars: HashMap<Ref<Var>, Known>,
     /// Memory of the workspace that every way out must give back, innermost last.
     pub workspaces: Vec<String>,
+    /// How many workspaces there are outside of each loop around, the innermost last.
+    pub loops: Vec<usize>,
     pub stack: StackBudget,
     /// What the expression at hand may assume of integer arithmetic.
     pub overflow: Overflow,
@@ -124,6 +126,7 @@ impl<'m, 'k> Body<'m, 'k> {
             names: Names::default(),
             vars: HashMap::new(),
             workspaces: Vec::new(),
+            loops: Vec::new(),
             stack: StackBudget::default(),
             overflow: Overflow::Wraps,
             lane: None,

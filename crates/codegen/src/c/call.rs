@@ -1,6 +1,8 @@
 //! Calls: intrinsics, and functions of other libraries.
 
 use relaxide_ir::{BinaryOp, PrimExpr, prim::PrimCall};
+use relaxide_tir::expand::expand;
+use relaxide_tir::picked::{Picked, picked};
 
 use super::{
     body::Body,
@@ -20,7 +22,16 @@ impl Body<'_, '_> {
         if let Some(call) = PackedCall::of(name, &n.args) {
             return self.packed_call(&call, self.result_type(n)?);
         }
+        if let Some(meaning) = expand(n) {
+            return self.eval(&meaning);
+        }
+        if let Some(lanes) = picked(n) {
+            return self.put_together(&lanes, n);
+        }
         match (name, n.args.as_slice()) {
+            ("call_llvm_intrin" | "call_llvm_pure_intrin", [PrimExpr::Str(function), ..]) => {
+                Err(self.kernel.unsupported(format!("a call of LLVM's `{}`", function.value)))
+            }
             ("if_then_else", [condition, yes, no]) => self.choose_lazily(condition, yes, no),
             ("checked_index", [index, extent, PrimExpr::Str(what), on @ ..]) => {
                 self.checked_index(index, extent, &what.value, on.first())
@@ -181,6 +192,29 @@ impl Body<'_, '_> {
         Ok(Code::atom(name))
     }
 
+    /// The lane at hand of a vector of lanes of others.
+    fn put_together(&mut self, lanes: &[Picked<'_>], n: &PrimCall) -> Result<Code, CodegenError> {
+        let mut arrays: Vec<(&PrimExpr, String)> = Vec::new();
+        let outer = self.lane.take();
+        for lane in lanes {
+            if !arrays.iter().any(|(e, _)| *e == lane.vector) {
+                let array = self.vector("vector", lane.vector)?;
+                arrays.push((lane.vector, array));
+            }
+        }
+        self.lane = outer;
+        let of = |lane: &Picked<'_>| {
+            let array = arrays.iter().find(|(e, _)| *e == lane.vector).map_or("", |(_, array)| array);
+            format!("{array}[{}]", lane.lane)
+        };
+        let ty = self.kernel.ty(n.dtype)?;
+        let values = lanes.iter().map(of).collect::<Vec<_>>().join(", ");
+        let name = self.fresh("picked");
+        self.line(format_args!("{}[{}] = {{{values}}};", declare(value_type(ty.kind), &name), lanes.len()));
+        let lane = self.lane.clone().unwrap_or_else(|| Code::atom("0"));
+        Ok(Code::element(&name, &lane))
+    }
+
     /// A call of a function that another library, or the program, offers.
     fn call_foreign(&mut self, function: &str, args: &[PrimExpr], n: &PrimCall) -> Result<Code, CodegenError> {
         if super::names::identifier(function) != function {
@@ -210,17 +244,13 @@ impl Body<'_, '_> {
     }
 
     /// Writes the kernel's result and leaves.
-    pub fn return_value(&mut self, values: &[PrimExpr]) -> Result<(), CodegenError> {
+    pub fn return_value(&mut self, value: Option<&PrimExpr>) -> Result<(), CodegenError> {
         if !self.has_result {
             return Err(self.kernel.unsupported("a return from a parallel loop"));
         }
-        match values {
-            [] => {}
-            [value] => {
-                let value = self.packed(value)?;
-                self.line(format_args!("*result = {};", value.text));
-            }
-            _ => return Err(self.kernel.malformed("a return of several values")),
+        if let Some(value) = value {
+            let value = self.packed(value)?;
+            self.line(format_args!("*result = {};", value.text));
         }
         self.leave("0");
         Ok(())

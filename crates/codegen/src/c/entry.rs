@@ -188,7 +188,8 @@ impl<'m, 'k> Entry<'m, 'k> {
 
     /// A tensor, held against its record: type, rank, element type, device, strides, data and offset.
     fn decode_tensor(&mut self, buffer: &Ref<Buffer>, position: usize) -> Result<String, CodegenError> {
-        let alignment = self.body.kernel.ty(buffer.dtype)?.kind.alignment();
+        let element = self.body.kernel.ty(buffer.dtype)?.kind.alignment();
+        let alignment = crate::llvm::tensor_failures::alignment(buffer, element);
         let record = tensor_check::record(buffer, alignment, position);
         tensor_check::define(self.body.source);
         self.body.source.message(tensor_check::longest(buffer) + self.signature.len());

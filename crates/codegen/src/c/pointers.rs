@@ -118,6 +118,7 @@ impl PrimVisitor for Pointers {
 
 impl StmtVisitor for Pointers {
     fn visit_stmt(&mut self, stmt: &Stmt) {
+        self.returns |= matches!(stmt, Stmt::Return(_));
         if let Stmt::Alloc(n) = stmt {
             self.own.insert(n.buffer.data.clone());
             self.written.insert(n.buffer.data.clone());

@@ -3,7 +3,7 @@
 use relaxide_ir::{PrimExpr, Type};
 use relaxide_tir::analysis::data::is_data;
 use relaxide_tir::schedule::nest::PARALLEL_IF;
-use relaxide_tir::{For, ForKind, IfThenElse, SeqStmt, Stmt, While};
+use relaxide_tir::{For, ForKind, IfThenElse, Jump, SeqStmt, Stmt, While};
 
 use super::{
     body::{Body, Known},
@@ -24,6 +24,14 @@ impl Body<'_, '_> {
 
     fn write(&mut self, stmt: &Stmt) -> Result<(), CodegenError> {
         self.forget();
+        match stmt.jump() {
+            Some(jump @ (Jump::Break | Jump::Continue)) => return self.leave_loop(jump),
+            Some(Jump::Return(value)) => {
+                self.begin(value);
+                return self.return_value(value);
+            }
+            None => {}
+        }
         match stmt {
             Stmt::For(n) => self.for_loop(n),
             Stmt::While(n) => self.while_loop(n),
@@ -50,6 +58,10 @@ impl Body<'_, '_> {
             },
             // Memory that nothing follows is memory that nothing uses.
             Stmt::Alloc(_) => Ok(()),
+            Stmt::Decl(n) if n.is_view() => Ok(()),
+            Stmt::Decl(n) => self.bind(&n.buffer.data, &n.data),
+            // Jumps, which were written above.
+            Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return(_) => Ok(()),
             Stmt::Block(n) => {
                 Err(self.kernel.malformed(format!("block `{}` was not lowered to statements", n.block.name)))
             }
@@ -64,11 +76,6 @@ impl Body<'_, '_> {
 
     fn evaluate(&mut self, value: &PrimExpr) -> Result<(), CodegenError> {
         self.begin([value]);
-        if let PrimExpr::Call(call) = value
-            && matches!(call.op.as_str(), "tirx.ret" | "tir.ret")
-        {
-            return self.return_value(&call.args);
-        }
         if value.dtype().lanes > 1 {
             self.vector("vector", value)?;
             return Ok(());
@@ -170,9 +177,11 @@ impl Body<'_, '_> {
         }
         let name = self.fresh(&n.var.name);
         let end = end.inside(super::code::Level::Add);
+        self.loops.push(self.workspaces.len());
         let done = self.block(format_args!("for ({c_type} {name} = {}; {name} < {end}; ++{name})", min.text), |this| {
             body(this, &name)
         });
+        self.loops.pop();
         self.release_names(names);
         done
     }
@@ -190,13 +199,28 @@ impl Body<'_, '_> {
         self.begin([&n.condition]);
         let (condition, lines) = self.apart(|this| this.condition(&n.condition));
         let condition = condition?;
-        if lines.is_empty() {
-            return self.block(format_args!("while ({})", condition.text), |this| this.stmt(&n.body));
+        self.loops.push(self.workspaces.len());
+        let done = match lines.is_empty() {
+            true => self.block(format_args!("while ({})", condition.text), |this| this.stmt(&n.body)),
+            false => self.block("for (;;)", |this| {
+                this.add(&lines);
+                this.line(format_args!("if ({}) break;", Code::not(&condition).text));
+                this.stmt(&n.body)
+            }),
+        };
+        self.loops.pop();
+        done
+    }
+
+    /// Goes to the end of the innermost loop, or of its iteration; memory that was allocated inside of it is freed before.
+    fn leave_loop(&mut self, jump: Jump<'_>) -> Result<(), CodegenError> {
+        let Some(outside) = self.loops.last().copied() else {
+            return Err(self.kernel.malformed(format!("`{}` outside of a loop", jump.word())));
+        };
+        for workspace in self.workspaces[outside..].to_vec().iter().rev() {
+            self.free_workspace(workspace);
         }
-        self.block("for (;;)", |this| {
-            this.add(&lines);
-            this.line(format_args!("if ({}) break;", Code::not(&condition).text));
-            this.stmt(&n.body)
-        })
+        self.line(format_args!("{};", jump.word()));
+        Ok(())
     }
 }

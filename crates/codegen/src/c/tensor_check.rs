@@ -41,7 +41,7 @@ pub(crate) fn record(buffer: &Buffer, alignment: u64, position: usize) -> String
         string(&buffer.ndim().to_string()),
         string(&dtype.to_string()),
         string(&offset.unwrap_or_default().to_string()),
-        string(&alignment.to_string()),
+        string(&format!("{alignment} bytes")),
         buffer.ndim().to_string(),
         dtype.code.to_string(),
         dtype.bits.to_string(),
@@ -130,7 +130,8 @@ static rx_tensor *rx_check_tensor(const rx_value *value, const rx_wanted *wanted
     if (tensor->data == NULL && !is_empty) {
         return {data};
     }
-    if ((uintptr_t)tensor->data % wanted->alignment != 0 && !is_empty) {
+    uint64_t moved = wanted->has_offset ? 0 : tensor->byte_offset;
+    if (((uintptr_t)tensor->data + moved) % wanted->alignment != 0 && !is_empty) {
         return {address};
     }
     if (wanted->has_offset && tensor->byte_offset != wanted->byte_offset) {

@@ -219,7 +219,7 @@ impl<'m, 'k> Entry<'m, 'k> {
 
     /// A tensor, held against its record: type, rank, element type, device, strides, data and offset.
     fn decode_tensor(&mut self, buffer: &Ref<Buffer>, position: usize) -> Result<Val, CodegenError> {
-        let alignment = self.body.kernel.ty(buffer.dtype)?.kind.alignment();
+        let alignment = super::tensor_failures::alignment(buffer, self.body.kernel.ty(buffer.dtype)?.kind.alignment());
         let signature = self.signature.clone();
         let record = tensor_check::record(self.f().module, buffer, alignment, position, &signature);
         let offset = 16 * position;

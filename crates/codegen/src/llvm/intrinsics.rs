@@ -1,6 +1,8 @@
 //! Calls: intrinsics that are not mathematical functions, and functions of other libraries.
 
 use relaxide_ir::{BinaryOp, PrimExpr, prim::PrimCall};
+use relaxide_tir::expand::expand;
+use relaxide_tir::picked::{Picked, picked};
 
 use super::{
     Overflow,
@@ -38,7 +40,16 @@ impl Body<'_, '_> {
         if let Some(call) = PackedCall::of(name, &n.args) {
             return self.packed_call(&call, self.result_type(n)?);
         }
+        if let Some(meaning) = expand(n) {
+            return self.eval(&meaning);
+        }
+        if let Some(lanes) = picked(n) {
+            return self.put_together(&lanes);
+        }
         match (name, n.args.as_slice()) {
+            ("call_llvm_intrin" | "call_llvm_pure_intrin", [PrimExpr::Str(function), args @ ..]) => {
+                self.call_llvm(&function.value, args, n)
+            }
             ("if_then_else", [condition, yes, no]) => self.choose_lazily(condition, yes, no),
             ("checked_index", [index, extent, PrimExpr::Str(what), on @ ..]) => {
                 self.checked_index(index, extent, &what.value, on.first())
@@ -261,6 +272,38 @@ impl Body<'_, '_> {
         lanes.iter().fold(first, |all, lane| self.f.binary(op, &all, lane, Overflow::Never))
     }
 
+    /// A vector of lanes of others; one lane is itself.
+    fn put_together(&mut self, lanes: &[Picked<'_>]) -> Result<Val, CodegenError> {
+        let mut vectors: Vec<(&PrimExpr, Val)> = Vec::new();
+        let mut picked = Vec::with_capacity(lanes.len());
+        for lane in lanes {
+            let known = vectors.iter().find(|(e, _)| *e == lane.vector).map(|(_, value)| value.clone());
+            let vector = match known {
+                Some(vector) => vector,
+                None => {
+                    let value = self.eval(lane.vector)?;
+                    vectors.push((lane.vector, value.clone()));
+                    value
+                }
+            };
+            picked.push(if vector.ty.is_vector() { self.f.lane(&vector, lane.lane as u32) } else { vector });
+        }
+        Ok(self.f.gather_lanes(&picked))
+    }
+
+    /// A call of one of LLVM's own functions, which are named by the type that they are for unless the name says it.
+    fn call_llvm(&mut self, function: &str, args: &[PrimExpr], n: &PrimCall) -> Result<Val, CodegenError> {
+        let values = args.iter().map(|arg| self.eval(arg)).collect::<Result<Vec<_>, _>>()?;
+        let result = self.kernel.ty(n.dtype)?;
+        let of = values.first().map_or(result, |value| value.ty);
+        let suffix = of.mangled();
+        let name = match function.ends_with(&format!(".{suffix}")) {
+            true => function.to_string(),
+            false => format!("{function}.{suffix}"),
+        };
+        Ok(self.f.call(&name, result, &values.iter().collect::<Vec<_>>()))
+    }
+
     /// A call of a function that another library, or the process, offers.
     fn call_foreign(&mut self, function: &str, args: &[PrimExpr], n: &PrimCall) -> Result<Val, CodegenError> {
         let values = args.iter().map(|arg| self.eval(arg)).collect::<Result<Vec<_>, _>>()?;
@@ -279,7 +322,7 @@ impl Body<'_, '_> {
     }
 
     /// Writes the kernel's result and leaves.
-    fn return_value(&mut self, value: &PrimExpr) -> Result<Val, CodegenError> {
+    pub fn return_value(&mut self, value: &PrimExpr) -> Result<Val, CodegenError> {
         let value = self.eval(value)?;
         let Some(result) = self.result.clone() else {
             return Err(self.kernel.unsupported("a return from a parallel loop"));

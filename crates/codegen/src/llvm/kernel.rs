@@ -7,7 +7,7 @@ use relaxide_tir::analysis::data::is_data;
 use relaxide_tir::{PrimFunc, SEPARATE_ROUNDING, Stmt, StmtVisitor};
 
 use super::{
-    function::{FunctionText, join},
+    function::{FunctionText, Label, join},
     module::{Metadata, ModuleText},
     ops::Overflow,
     value::{Ty, Val},
@@ -22,6 +22,8 @@ pub(crate) struct Body<'m, 'k> {
     pub vars: HashMap<Ref<Var>, Val>,
     /// Workspace memory that every way out must free, innermost last.
     pub workspaces: Vec<Val>,
+    /// The loops around, the innermost last.
+    pub loops: Vec<LoopEnds>,
     /// What of the stack is left for buffers.
     pub stack: StackBudget,
     /// What the expression at hand may assume of integer arithmetic.
@@ -125,6 +127,17 @@ impl Kernel {
     }
 }
 
+/// Where a loop is left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoopEnds {
+    /// Where its next iteration begins.
+    pub next: Label,
+    /// What stands behind it.
+    pub done: Label,
+    /// How many workspaces there are outside of it.
+    pub workspaces: usize,
+}
+
 impl<'m, 'k> Body<'m, 'k> {
     pub fn new(kernel: &'k Kernel, module: &'m mut ModuleText) -> Self {
         let mut f = FunctionText::new(module, kernel.native_f16);
@@ -136,6 +149,7 @@ impl<'m, 'k> Body<'m, 'k> {
             kernel,
             vars: HashMap::new(),
             workspaces: Vec::new(),
+            loops: Vec::new(),
             stack: StackBudget::default(),
             overflow: Overflow::Wraps,
             mask: None,

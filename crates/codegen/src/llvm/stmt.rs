@@ -3,9 +3,15 @@
 use relaxide_ir::{BinaryOp, PrimExpr, Ref, Type, prim::PrimVisitor};
 use relaxide_tir::analysis::data::is_data;
 use relaxide_tir::schedule::nest::PARALLEL_IF;
-use relaxide_tir::{For, ForKind, IfThenElse, SeqStmt, Stmt, StmtVisitor, While};
+use relaxide_tir::{For, ForKind, IfThenElse, Jump, Jumps, SeqStmt, Stmt, StmtVisitor, While};
 
-use super::{kernel::Body, module::Metadata, region::RegionKind, shared_bytes::shares_stored_bytes, value::Val};
+use super::{
+    kernel::{Body, LoopEnds},
+    module::Metadata,
+    region::RegionKind,
+    shared_bytes::shares_stored_bytes,
+    value::Val,
+};
 use crate::error::CodegenError;
 
 impl Body<'_, '_> {
@@ -22,6 +28,9 @@ impl Body<'_, '_> {
     }
 
     fn write(&mut self, stmt: &Stmt) -> Result<(), CodegenError> {
+        if let Some(jump @ (Jump::Break | Jump::Continue)) = stmt.jump() {
+            return self.leave_loop(jump);
+        }
         match stmt {
             Stmt::For(n) => self.for_loop(n),
             Stmt::While(n) => self.while_loop(n),
@@ -64,6 +73,20 @@ impl Body<'_, '_> {
             },
             // Memory that nothing follows is memory that nothing uses.
             Stmt::Alloc(_) => Ok(()),
+            Stmt::Decl(n) if n.is_view() => Ok(()),
+            Stmt::Decl(n) => {
+                let address = self.eval(&n.data)?;
+                self.vars.insert(n.buffer.data.clone(), address);
+                self.forget_values();
+                Ok(())
+            }
+            Stmt::Return(n) => {
+                self.return_value(&n.value)?;
+                self.forget_values();
+                Ok(())
+            }
+            // Jumps, which were written above.
+            Stmt::Break(_) | Stmt::Continue(_) => Ok(()),
             Stmt::Block(n) => {
                 Err(self.kernel.malformed(format!("block `{}` was not lowered to statements", n.block.name)))
             }
@@ -132,7 +155,7 @@ impl Body<'_, '_> {
         self.forget_values();
         match n.extent.as_int() {
             Some(count) if count <= 0 => return Ok(()),
-            Some(1) => {
+            Some(1) if !Jumps::of(&n.body).of_loop => {
                 self.vars.insert(n.var.clone(), min);
                 self.stmt(&n.body)?;
                 self.forget_values();
@@ -172,7 +195,9 @@ impl Body<'_, '_> {
         let more = self.f.icmp(predicate, &counter, end);
         self.f.branch_if(&more, inside, done);
         self.f.start(inside);
+        self.loops.push(LoopEnds { next: latch, done, workspaces: self.workspaces.len() });
         body(self, &counter)?;
+        self.loops.pop();
         self.forget_values();
         self.f.branch(latch);
         self.f.start(latch);
@@ -199,11 +224,28 @@ impl Body<'_, '_> {
         self.forget_values();
         self.f.branch_if(&condition, inside, done);
         self.f.start(inside);
+        self.loops.push(LoopEnds { next: header, done, workspaces: self.workspaces.len() });
         self.stmt(&n.body)?;
+        self.loops.pop();
         self.forget_values();
         self.f.branch(header);
         self.f.close();
         self.f.start(done);
+        Ok(())
+    }
+
+    /// Goes to the end of the innermost loop, or of its iteration; memory that was allocated inside of it is freed before.
+    fn leave_loop(&mut self, jump: Jump<'_>) -> Result<(), CodegenError> {
+        let Some(LoopEnds { next, done, workspaces }) = self.loops.last().copied() else {
+            return Err(self.kernel.malformed(format!("`{}` outside of a loop", jump.word())));
+        };
+        for workspace in self.workspaces[workspaces..].to_vec().iter().rev() {
+            self.free_workspace(workspace);
+        }
+        self.f.branch(if jump == Jump::Break { done } else { next });
+        let unreachable = self.f.label();
+        self.f.start(unreachable);
+        self.forget_values();
         Ok(())
     }
 

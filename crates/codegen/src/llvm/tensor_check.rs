@@ -66,7 +66,7 @@ pub(super) fn record(
         buffer.ndim().to_string(),
         buffer.dtype.to_string(),
         fixed_offset.unwrap_or_default().to_string(),
-        alignment.to_string(),
+        format!("{alignment} bytes"),
     ];
     let mut fields: Vec<String> = texts
         .iter()
@@ -230,20 +230,22 @@ address:
   %odd_at = getelementptr i32, ptr %record, i64 11
   %odd_32 = load i32, ptr %odd_at, align 4
   %odd = zext i32 %odd_32 to i64
+  %offset_at = getelementptr {DL}, ptr %tensor, i64 0, i32 7
+  %offset_is = load i64, ptr %offset_at, align 8
+  %offset_bit = and i32 %flags, 2
+  %free = icmp eq i32 %offset_bit, 0
+  %moved = select i1 %free, i64 %offset_is, i64 0
   %address_is = ptrtoint ptr %data_is to i64
-  %odd_part = and i64 %address_is, %odd
+  %begin = add i64 %address_is, %moved
+  %odd_part = and i64 %begin, %odd
   %even = icmp eq i64 %odd_part, 0
   %address_fits = or i1 %even, %empty
   br i1 %address_fits, label %offset, label %fail
 offset:
-  %offset_at = getelementptr {DL}, ptr %tensor, i64 0, i32 7
-  %offset_is = load i64, ptr %offset_at, align 8
   %wanted_offset_at = getelementptr i32, ptr %record, i64 9
   %wanted_offset_32 = load i32, ptr %wanted_offset_at, align 4
   %wanted_offset = sext i32 %wanted_offset_32 to i64
   %same_offset = icmp eq i64 %offset_is, %wanted_offset
-  %offset_bit = and i32 %flags, 2
-  %free = icmp eq i32 %offset_bit, 0
   %offset_fits = or i1 %same_offset, %free
   br i1 %offset_fits, label %done, label %fail
 done:

@@ -3,6 +3,15 @@
 //! A message is made of what comes before the tensor's name, the name, what comes behind it, the argument's position and the
 //! kernel's signature, and what was expected instead.
 
+use relaxide_ir::Buffer;
+
+/// Of how many bytes the address of an argument's first element must be a multiple, of elements of so many: what its offset
+/// factor asks for, as far as that is a power of two.
+pub(crate) fn alignment(buffer: &Buffer, element: u64) -> u64 {
+    let factor = buffer.offset_factor.max(1) as u64;
+    element.saturating_mul(factor & factor.wrapping_neg())
+}
+
 /// One way to fail.
 pub(crate) struct Failure {
     /// The check that finds it.

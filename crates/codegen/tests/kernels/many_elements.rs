@@ -80,7 +80,18 @@ fn rows_that_lie_far_apart_are_reached_by_counters_of_32_bits() {
         let strides = vec![small(stride), small(1)];
         let (name, data, shape) = (template.name.clone(), template.data.clone(), template.shape.clone());
         let (scope, elem_offset) = (template.scope.clone(), PrimExpr::from(0));
-        Ref::new(Buffer { name, data, dtype: I8, shape, strides, elem_offset, scope, alignment: 1, producer: None })
+        Ref::new(Buffer {
+            name,
+            data,
+            dtype: I8,
+            shape,
+            strides,
+            elem_offset,
+            scope,
+            alignment: 1,
+            offset_factor: 1,
+            producer: None,
+        })
     };
     let a = strided("A");
     let body = last("i", 3, small(3), ForKind::Serial, |i| {

@@ -80,6 +80,7 @@ pub trait PrimMutator {
             elem_offset: self.mutate_prim(&buffer.elem_offset),
             scope: buffer.scope.clone(),
             alignment: buffer.alignment,
+            offset_factor: buffer.offset_factor,
             producer: None,
         }
     }

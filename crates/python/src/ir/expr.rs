@@ -76,6 +76,10 @@ pub(super) fn enter() {
     tir::Evaluate::type_index();
     tir::AssertStmt::type_index();
     tir::AttrStmt::type_index();
+    tir::DeclBuffer::type_index();
+    tir::Break::type_index();
+    tir::Continue::type_index();
+    tir::Return::type_index();
     tir::IterVar::type_index();
     tir::Range::type_index();
     tir::BufferRegion::type_index();

@@ -4,8 +4,9 @@ use relaxide::ffi::{Any, Array, DataType, Error, ErrorKind, FromAny, Map, Ref};
 use relaxide::ir::prim::{PrimExpr, PrimMutator, PrimVisitor, StringImm};
 use relaxide::ir::{Buffer, Type, Var};
 use relaxide::tir::{
-    AllocBuffer, AssertStmt, AttrStmt, Bind, BufferRegion, BufferStore, Evaluate, For, ForKind, IfThenElse, IterKind,
-    IterVar, MatchBufferRegion, PrimFunc, Range, SBlock, SBlockRealize, SeqStmt, Stmt, StmtMutator, StmtVisitor, While,
+    AllocBuffer, AssertStmt, AttrStmt, Bind, Break, BufferRegion, BufferStore, Continue, DeclBuffer, Evaluate, For,
+    ForKind, IfThenElse, IterKind, IterVar, MatchBufferRegion, PrimFunc, Range, Return, SBlock, SBlockRealize, SeqStmt,
+    Stmt, StmtMutator, StmtVisitor, While,
 };
 
 use super::args::prim_expr;
@@ -31,6 +32,10 @@ pub(super) const TABLE: &[Row] = &[
         let (condition, then_case, else_case) = (args.prim(0)?, args.get(1)?, args.optional(2)?);
         Ok(Ref::new(IfThenElse { condition, then_case, else_case }).into())
     }),
+    ("tirx.DeclBuffer", declaration),
+    ("tirx.Break", |_| Ok(Ref::new(Break {}).into())),
+    ("tirx.Continue", |_| Ok(Ref::new(Continue {}).into())),
+    ("tirx.Return", |args| Ok(Ref::new(Return { value: args.prim(0)? }).into())),
     ("tirx.Evaluate", |args| Ok(Ref::new(Evaluate { value: args.prim(0)? }).into())),
     ("ir.Range", |args| {
         let (min, extent) = alike(args, 0, 1)?;
@@ -81,6 +86,18 @@ fn index_of(dtype: DataType, value: PrimExpr) -> PrimExpr {
         Some(number) if relaxide::ir::prim::holds(dtype, number) => relaxide::ir::prim::int_of(dtype, number),
         _ => value,
     }
+}
+
+/// `(buffer, data)`. The buffer's own pointer is another variable than the address, unless it was made over that.
+fn declaration(args: &Args<'_>) -> Result<Any, Error> {
+    let (buffer, data): (Ref<Buffer>, PrimExpr) = (args.get(0)?, args.prim(1)?);
+    if !data.dtype().is_handle() {
+        return refuse(
+            ErrorKind::TypeError,
+            format!("{} is declared over an address, not a {}", buffer.name, data.dtype()),
+        );
+    }
+    Ok(Ref::new(DeclBuffer { buffer, data }).into())
 }
 
 /// `(loop_var, min, extent, kind, body, thread_tag, annotations)`.
@@ -168,7 +185,7 @@ fn realize(args: &Args<'_>) -> Result<Any, Error> {
     Ok(Ref::new(SBlockRealize { iter_values, predicate, block }).into())
 }
 
-/// `(name, dtype, shape, data, strides, elem_offset, scope, alignment)`.
+/// `(name, dtype, shape, data, strides, elem_offset, scope, alignment, offset_factor)`.
 fn buffer(args: &Args<'_>) -> Result<Any, Error> {
     let (name, dtype): (String, DataType) = (args.get(0)?, args.get(1)?);
     let given: Option<Ref<Var>> = args.optional(3)?;
@@ -189,6 +206,7 @@ fn buffer(args: &Args<'_>) -> Result<Any, Error> {
         elem_offset: if args.absent(5) { PrimExpr::from(0) } else { args.prim(5)? },
         scope,
         alignment: if alignment > 0 { alignment } else { 64 },
+        offset_factor: args.optional::<i64>(8)?.unwrap_or(1).max(1),
         producer: None,
     })
     .into())

@@ -13,9 +13,9 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{PassInfo, PassResult};
-use relaxide_ir::prim::{PrimExpr, VarMap, call, free_vars, substitute};
+use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::{Attrs, BaseFunc, GlobalVar, IRModule, Type, Var};
-use relaxide_tir::{Evaluate, PrimFunc};
+use relaxide_tir::{PrimFunc, Stmt};
 
 use super::emit;
 use crate::*;
@@ -45,13 +45,13 @@ impl Compute {
         let params: Vec<Ref<Var>> = vars.iter().map(|v| Var::prim(v.name.clone(), v.dtype())).collect();
         let rename: VarMap = vars.iter().cloned().zip(params.iter().map(|p| PrimExpr::Var(p.clone()))).collect();
         let dtype = value.dtype();
-        let result = call(dtype, "tirx.ret", vec![substitute(value, &rename)]);
+        let result = substitute(value, &rename);
         let kernel = PrimFunc {
             buffers: params.iter().map(|_| None).collect(),
             params,
             ret_type: Type::prim(dtype),
             attrs: Attrs::new().with("tirx.is_host_func", true),
-            body: Ref::new(Evaluate { value: result }).into(),
+            body: Stmt::ret(result),
         };
         let name = self.module.fresh_name("compute_symbolic_expr");
         self.module.insert(name.clone(), Ref::new(kernel));

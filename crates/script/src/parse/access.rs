@@ -128,7 +128,12 @@ impl Parser<'_> {
         }
         let (mut ranges, mut sliced) = (Vec::new(), false);
         for part in parts {
-            if let Expr::Slice(slice) = part {
+            if let Expr::Slice(slice) = part
+                && let Some(min) = self.stepped(buffer, ranges.len(), slice)?
+            {
+                let extent = prim::int_of(min.dtype().element(), 1);
+                ranges.push(Ref::new(Range { min, extent }));
+            } else if let Expr::Slice(slice) = part {
                 sliced = true;
                 ranges.push(self.slice_range(buffer, ranges.len(), slice)?);
             } else {
@@ -145,15 +150,25 @@ impl Parser<'_> {
         Ok(Value::Prim(Ref::new(BufferLoad { buffer: buffer.clone(), indices, predicate: None }).into()))
     }
 
-    fn slice_range(&mut self, buffer: &Buffer, dim: usize, slice: &ast::ExprSlice) -> Parsed<Ref<Range>> {
-        if let Some(step) = &slice.step
-            && self.expr(step)?.as_int() != Some(1)
-        {
+    /// `begin:end:step` as the vector of those indices; nothing where the step is one, or none is written.
+    fn stepped(&mut self, buffer: &Buffer, dim: usize, slice: &ast::ExprSlice) -> Parsed<Option<PrimExpr>> {
+        let Some(e) = &slice.step else { return Ok(None) };
+        let step = match self.expr(e)?.as_int() {
+            Some(1) => return Ok(None),
+            step => step.filter(|step| *step > 0),
+        };
+        let range = self.slice_range(buffer, dim, slice)?;
+        let (Some(step), Some(extent)) = (step, range.extent.as_int()) else {
             return Err(self
-                .error(Code::Unsupported, "a range of a buffer has no step", step.range())
+                .error(Code::Unsupported, "a range with a step has numbers for it and for its length", e.range())
                 .with_help("T.Ramp(start, step, lanes) is the vector of such indices")
                 .into());
-        }
+        };
+        let lanes = extent.saturating_add(step - 1) / step;
+        Ok(Some(prim::ramp(range.min.clone(), prim::int_of(range.min.dtype(), step), lanes)))
+    }
+
+    fn slice_range(&mut self, buffer: &Buffer, dim: usize, slice: &ast::ExprSlice) -> Parsed<Ref<Range>> {
         let full = buffer.shape.get(dim).cloned().unwrap_or_else(|| PrimExpr::from(1));
         let (lower, upper) = match (&slice.lower, &slice.upper) {
             (Some(lower), Some(upper)) => (self.expr(lower)?, self.expr(upper)?),

@@ -68,12 +68,24 @@ impl Parser<'_> {
             Expr::BoolOp(ops) => self.logic(ops),
             Expr::Compare(compare) => self.compare(compare),
             Expr::Call(call) => self.call(call),
+            Expr::If(n) if self.language == Language::Tir => self.conditional(n),
             Expr::If(_) => Err(self
                 .unsupported("a conditional expression", e.range())
                 .with_help("write an if statement, or T.if_then_else for scalars")
                 .into()),
             other => Err(self.unsupported("this expression", other.range())),
         }
+    }
+
+    /// `a if condition else b` of scalars, of which the picked one alone is evaluated.
+    fn conditional(&mut self, n: &ast::ExprIf) -> Parsed<Value> {
+        let condition = self.scalar_expr(&n.test)?;
+        let (yes, no) = (self.expr(&n.body)?, self.expr(&n.orelse)?);
+        let (yes, no) = match self.operands(&yes, &no) {
+            Some(pair) => pair,
+            None => (self.scalar(&yes, n.body.range())?, self.scalar(&no, n.orelse.range())?),
+        };
+        Ok(Value::Prim(prim::call(yes.dtype(), "tirx.if_then_else", vec![condition, yes, no])))
     }
 
     fn exprs(&mut self, list: &[Expr]) -> Parsed<Vec<Value>> {

@@ -31,6 +31,7 @@ mod tir;
 mod tir_block;
 mod tir_buffer;
 mod tir_call;
+mod tir_view;
 mod ty;
 mod value;
 

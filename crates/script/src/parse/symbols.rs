@@ -116,6 +116,12 @@ impl Parser<'_> {
 
 /// The dtype that a name behind `T.` stands for.
 pub(super) fn dtype_name(name: &str) -> Option<DataType> {
+    // Short names of the newer kernel dialect.
+    const SHORT: [(&str, &str); 4] = [("bf", "bfloat"), ("f", "float"), ("i", "int"), ("u", "uint")];
+    let short = SHORT.iter().find_map(|(short, family)| Some((family, name.strip_prefix(short)?)));
+    if let Some((family, bits)) = short.filter(|(_, bits)| matches!(*bits, "8" | "16" | "32" | "64")) {
+        return format!("{family}{bits}").parse().ok();
+    }
     if name == "bool" || name == "handle" {
         return name.parse().ok();
     }

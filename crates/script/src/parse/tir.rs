@@ -177,12 +177,21 @@ impl Parser<'_> {
             Py::With(n) => self.tir_with(n),
             Py::Assert(n) => self.tir_assert(n),
             Py::Return(n) => {
-                let args = match &n.value {
-                    Some(e) => vec![self.scalar_expr(e)?],
-                    None => Vec::new(),
+                let Some(e) = &n.value else {
+                    let error = self.error(Code::Structure, "a kernel that ends early returns a value", n.range);
+                    return Err(error.with_help("write `return 0`").into());
                 };
-                let dtype = args.first().map_or(DataType::void(), PrimExpr::dtype);
-                self.push(Ref::new(Evaluate { value: prim::call(dtype, "tirx.ret", args) }));
+                let value = self.scalar_expr(e)?;
+                self.push(Stmt::ret(value));
+                Ok(())
+            }
+            // As TVM reads them; the nodes are what programs build.
+            Py::Break(_) => {
+                self.push(Stmt::evaluate(prim::call(DataType::void(), "tirx.break_loop", Vec::new())));
+                Ok(())
+            }
+            Py::Continue(_) => {
+                self.push(Stmt::evaluate(prim::call(DataType::void(), "tirx.continue_loop", Vec::new())));
                 Ok(())
             }
             other => Err(self.unsupported("this statement in a kernel", other.range())),
@@ -272,6 +281,9 @@ impl Parser<'_> {
             args.finish(self)?;
             let value = self.expr(inner)?;
             self.define(name, value);
+            return Ok(());
+        }
+        if self.view_assign(name, value)? {
             return Ok(());
         }
         let evaluated = self.expr(value)?;

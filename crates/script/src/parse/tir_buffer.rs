@@ -3,7 +3,7 @@
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, BufferLoad};
 use relaxide_ir::{Attrs, Buffer, PointerType, PrimExpr, Type, Var};
-use relaxide_tir::{AllocBuffer, BufferRegion, BufferStore, MatchBufferRegion, Range};
+use relaxide_tir::{AllocBuffer, BufferRegion, BufferStore, MatchBufferRegion, Range, Stmt};
 use ruff_python_ast::{self as ast, Expr};
 use ruff_text_size::{Ranged, TextRange};
 
@@ -24,15 +24,17 @@ impl Parser<'_> {
             None | Some(Expr::NoneLiteral(_)) => None,
             Some(e) => {
                 let value = self.expr(e)?;
-                let var = variable(&value).cloned();
-                Some(var.ok_or_else(|| self.error(Code::Type, "a pointer is expected", e.range()))?)
+                variable(&value).cloned()
             }
         };
         let strides = match args.take("strides") {
             None | Some(Expr::NoneLiteral(_)) => Vec::new(),
             Some(e) => self.dims(e)?,
         };
+        // An offset factor without an offset asks for a variable that stands for it; zero is as good as none.
+        let factor = args.keyword("offset_factor").map_or(Ok(0), |e| self.int(e))?;
         let elem_offset = match args.take("elem_offset") {
+            None | Some(Expr::NoneLiteral(_)) if factor != 0 => self.offset_variable(name, &shape),
             None | Some(Expr::NoneLiteral(_)) => PrimExpr::from(0),
             Some(e) => match self.declared_dtype(e) {
                 Some(dtype) => PrimExpr::Var(Var::prim(format!("{name}_elem_offset"), dtype)),
@@ -48,15 +50,33 @@ impl Parser<'_> {
             None => 64,
         };
         // Hints for alignment analysis and for the newer kernel dialect; nothing here depends on them.
-        for hint in ["offset_factor", "buffer_type", "axis_separators", "layout", "byte_offset"] {
+        for hint in ["buffer_type", "axis_separators", "layout", "byte_offset"] {
             args.keyword(hint);
         }
         let data = data.unwrap_or_else(|| {
             let pointer = PointerType { element: Type::prim(dtype), scope: scope.clone() };
             Var::new(name, Ref::new(pointer))
         });
-        let name = name.to_string();
-        Ok(Ref::new(Buffer { name, data, dtype, shape, strides, elem_offset, scope, alignment, producer: None }))
+        let (name, offset_factor) = (name.to_string(), factor.max(1));
+        let producer = None;
+        Ok(Ref::new(Buffer {
+            name,
+            data,
+            dtype,
+            shape,
+            strides,
+            elem_offset,
+            scope,
+            alignment,
+            offset_factor,
+            producer,
+        }))
+    }
+
+    /// The variable that stands for the offset of a buffer of some dimensions.
+    fn offset_variable(&self, name: &str, shape: &[PrimExpr]) -> PrimExpr {
+        let dtype = shape.first().map_or(DataType::int(32), PrimExpr::dtype);
+        PrimExpr::Var(Var::prim(format!("{name}_elem_offset"), dtype))
     }
 
     /// `name = T.alloc_buffer(...)` and its like; false if `function` makes no buffer.
@@ -75,12 +95,18 @@ impl Parser<'_> {
                     "alloc_shared" => Some("shared"),
                     _ => None,
                 };
-                let aliases = call.arguments.find_keyword("data").is_some();
+                let data = self.address_argument(call)?;
                 let annotations = args.keyword("annotations").map_or(Ok(Attrs::new()), |e| self.attrs(e))?;
                 let buffer = self.buffer(name, &mut args, scope)?;
-                if !aliases {
-                    self.push(Ref::new(AllocBuffer { buffer: buffer.clone(), annotations }));
+                match data {
+                    Some(data) => self.push(Stmt::decl(&buffer, data)),
+                    None => self.push(Ref::new(AllocBuffer { buffer: buffer.clone(), annotations })),
                 }
+                self.define(name, Value::Buffer(buffer));
+            }
+            // A name for a buffer that nothing declares, as parameters are written.
+            "Buffer" => {
+                let buffer = self.buffer(name, &mut args, None)?;
                 self.define(name, Value::Buffer(buffer));
             }
             "sblock_alloc_buffer" => {
@@ -127,12 +153,9 @@ impl Parser<'_> {
             None | Some(Expr::NoneLiteral(_)) => Vec::new(),
             Some(e) => self.strides_of_region(e)?,
         };
-        // An offset factor without an offset asks for a variable that stands for it.
-        let is_anywhere = args.keyword("offset_factor").map_or(Ok(0), |e| self.int(e))? != 0;
+        let factor = args.keyword("offset_factor").map_or(Ok(0), |e| self.int(e))?;
         let elem_offset = match args.keyword("elem_offset") {
-            None | Some(Expr::NoneLiteral(_)) if is_anywhere => {
-                PrimExpr::Var(Var::prim(format!("{name}_elem_offset"), DataType::int(32)))
-            }
+            None | Some(Expr::NoneLiteral(_)) if factor != 0 => self.offset_variable(name, &shape),
             None | Some(Expr::NoneLiteral(_)) => PrimExpr::from(0),
             Some(e) => self.dim(e)?,
         };
@@ -141,10 +164,19 @@ impl Parser<'_> {
         args.keyword("buffer_type");
         let data = Var::new(name, Ref::new(PointerType { element: Type::prim(dtype), scope: scope.clone() }));
         let alignment = if alignment > 0 { alignment } else { 64 };
-        let name_of = name.to_string();
-        let buffer =
-            Buffer { name: name_of, data, dtype, shape, strides, elem_offset, scope, alignment, producer: None };
-        let buffer = Ref::new(buffer);
+        let (name_of, offset_factor, producer) = (name.to_string(), factor.max(1), None);
+        let buffer = Ref::new(Buffer {
+            name: name_of,
+            data,
+            dtype,
+            shape,
+            strides,
+            elem_offset,
+            scope,
+            alignment,
+            offset_factor,
+            producer,
+        });
         self.define(name, Value::Buffer(buffer.clone()));
         if let Some(block) = self.kernel.blocks.last_mut() {
             block.match_buffers.push(Ref::new(MatchBufferRegion { buffer, source }));
@@ -222,8 +254,16 @@ impl Parser<'_> {
         }
         let mut args = Args::of(self, "vload", call)?;
         let indices = args.required(self, "indices")?;
-        let indices = self.dims(indices)?;
-        let predicate = args.take("predicate").map(|e| self.scalar_expr(e)).transpose()?;
+        let mut indices = self.dims(indices)?;
+        if let Some(e) = args.take("dtype")
+            && !matches!(e, Expr::NoneLiteral(_))
+        {
+            let (lanes, last) = (self.dtype(e)?.lane_count(), indices.last_mut());
+            if let Some(last) = last.filter(|last| lanes > 1 && last.dtype().lanes == 1) {
+                *last = prim::ramp(last.clone(), prim::int_of(last.dtype(), 1), lanes);
+            }
+        }
+        let predicate = args.keyword("predicate").map(|e| self.scalar_expr(e)).transpose()?;
         args.finish(self)?;
         Ok(Value::Prim(Ref::new(BufferLoad { buffer, indices, predicate }).into()))
     }

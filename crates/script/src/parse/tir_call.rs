@@ -45,6 +45,11 @@ const OPERATORS: &[(&str, BinaryOp)] = &[
 
 /// Intrinsics that operators stand for, by the names of calls.
 const BITWISE: &[(&str, &str)] = &[
+    ("BitwiseAnd", "tirx.bitwise_and"),
+    ("BitwiseOr", "tirx.bitwise_or"),
+    ("BitwiseXor", "tirx.bitwise_xor"),
+    ("LShift", "tirx.shift_left"),
+    ("RShift", "tirx.shift_right"),
     ("bitwise_and", "tirx.bitwise_and"),
     ("bitwise_or", "tirx.bitwise_or"),
     ("bitwise_xor", "tirx.bitwise_xor"),
@@ -161,7 +166,7 @@ impl Parser<'_> {
                 let e = args.required(self, "a")?;
                 Ref::new(prim::Not { a: self.scalar_expr(e)? }).into()
             }
-            "bitwise_not" => {
+            "bitwise_not" | "BitwiseNot" => {
                 let e = args.required(self, "a")?;
                 let a = self.scalar_expr(e)?;
                 prim::call(a.dtype(), "tirx.bitwise_not", vec![a])
@@ -179,12 +184,62 @@ impl Parser<'_> {
                 prim::call(a.dtype(), "tirx.if_then_else", vec![condition, a, b])
             }
             "Let" => self.let_expr(args)?,
-            "Ramp" => {
+            // As an operator on two integers, rounded up.
+            "ceildiv" => {
+                let (a, b) = self.two(args)?;
+                if !a.dtype().is_integer() {
+                    return Err(self.error(
+                        Code::Type,
+                        format!("T.ceildiv divides integers, not {}", a.dtype()),
+                        args.range,
+                    ));
+                }
+                let one = prim::int_of(a.dtype(), 1);
+                prim::floordiv(a + &b - one, b)
+            }
+            "abs" => {
+                let e = args.required(self, "x")?;
+                let x = self.scalar_expr(e)?;
+                match x.dtype() {
+                    dtype if dtype.is_float() => prim::call(dtype, "tirx.fabs", vec![x]),
+                    dtype if dtype.is_int() => {
+                        let zero = prim::int_of(dtype, 0);
+                        let (condition, false_value) = (prim::ge(x.clone(), zero.clone()), zero - &x);
+                        Ref::new(Select { condition, true_value: x, false_value }).into()
+                    }
+                    _ => x,
+                }
+            }
+            "infinity" => {
+                let e = args.required(self, "dtype")?;
+                prim::float_of(self.dtype(e)?, f64::INFINITY)
+            }
+            // Literals, as TVM reads them; the calls of these names mean infinities for floats.
+            "max_value" | "min_value" => {
+                let e = args.required(self, "dtype")?;
+                let dtype = self.dtype(e)?;
+                let (greatest, is_greatest) = (greatest_float(dtype), name == "max_value");
+                match greatest {
+                    Some(greatest) => prim::float_of(dtype, if is_greatest { greatest } else { -greatest }),
+                    None if dtype.is_float() => {
+                        return Err(self.unsupported(&format!("a limit of {dtype}"), args.range));
+                    }
+                    None if is_greatest => prim::highest(dtype),
+                    None => prim::lowest(dtype),
+                }
+            }
+            "IntImm" | "FloatImm" => {
+                let e = args.required(self, "dtype")?;
+                let dtype = self.dtype(e)?;
+                self.conversion(dtype, args)?
+            }
+            "Shuffle" => self.shuffle(args)?,
+            "Ramp" | "ramp" => {
                 let (base, stride) = self.two(args)?;
                 let lanes = self.lanes(args)?;
                 Ref::new(Ramp { base, stride, lanes }).into()
             }
-            "Broadcast" => {
+            "Broadcast" | "broadcast" => {
                 let e = args.required(self, "value")?;
                 let value = self.scalar_expr(e)?;
                 let lanes = self.lanes(args)?;
@@ -204,6 +259,26 @@ impl Parser<'_> {
             }
             _ => return Ok(None),
         }))
+    }
+
+    /// `T.Shuffle([vectors…], [numbers of lanes…])`.
+    fn shuffle(&mut self, args: &mut Args) -> Parsed<PrimExpr> {
+        let mut list = |name: &str| -> Parsed<Vec<PrimExpr>> {
+            match args.required(self, name)? {
+                Expr::List(list) => list.elts.iter().map(|e| self.scalar_expr(e)).collect(),
+                Expr::Tuple(tuple) => tuple.elts.iter().map(|e| self.scalar_expr(e)).collect(),
+                other => Err(self.error(Code::Type, "T.Shuffle takes lists", other.range())),
+            }
+        };
+        let (vectors, numbers) = (list("vectors")?, list("indices")?);
+        let Some(first) = vectors.first() else {
+            return Err(self.error(Code::Arguments, "T.Shuffle takes lanes of some vector", args.range));
+        };
+        let lanes = u16::try_from(numbers.len().max(1)).unwrap_or(u16::MAX);
+        let (dtype, count) = (first.dtype().element().with_lanes(lanes), vectors.len() as i64);
+        let count = prim::int_of(DataType::int(32), count);
+        let args = [count].into_iter().chain(vectors).chain(numbers).collect();
+        Ok(prim::call(dtype, "tirx.shuffle", args))
     }
 
     fn lanes(&mut self, args: &mut Args) -> Parsed<i64> {
@@ -240,6 +315,11 @@ impl Parser<'_> {
     }
 
     fn intrinsic(&mut self, name: &str, args: &mut Args, range: TextRange) -> Parsed<PrimExpr> {
+        let name = match name {
+            "tvm_call_packed" => "call_packed",
+            "tvm_call_cpacked" => "call_cpacked",
+            name => name,
+        };
         if name == "call_intrin" {
             let (dtype, op) = (args.required(self, "dtype")?, args.required(self, "op")?);
             let (dtype, op) = (self.dtype(dtype)?, self.text(op)?);
@@ -282,5 +362,16 @@ impl Parser<'_> {
 
     fn scalars(&mut self, args: &mut Args) -> Parsed<Vec<PrimExpr>> {
         args.rest().into_iter().map(|e| self.scalar_expr(e)).collect()
+    }
+}
+
+/// The greatest finite number of a type.
+fn greatest_float(dtype: DataType) -> Option<f64> {
+    match (dtype.code, dtype.bits) {
+        (DataType::BFLOAT, 16) => Some(f64::from(f32::from_bits(0x7f7f_0000))),
+        (DataType::FLOAT, 16) => Some(65504.0),
+        (DataType::FLOAT, 32) => Some(f64::from(f32::MAX)),
+        (DataType::FLOAT, 64) => Some(f64::MAX),
+        _ => None,
     }
 }

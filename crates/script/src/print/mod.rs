@@ -16,9 +16,10 @@ mod relax;
 mod relax_call;
 mod tir;
 mod tir_block;
+mod tir_view;
 mod ty;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use relaxide_ffi::{DataType, ObjectRef, Ref};
 use relaxide_ir::{Buffer, IRModule, PrimExpr, Type, Var};
@@ -136,6 +137,8 @@ struct Printer<'a> {
     used: HashSet<ObjectRef>,
     /// Buffers of one element that are written as variables.
     scalars: HashSet<Ref<Buffer>>,
+    /// The buffers whose pointers are written behind their names.
+    owners: HashMap<Ref<Var>, Ref<Buffer>>,
     /// Where statements come to stand, if that is asked for.
     marks: Option<lines::Marks>,
 }
@@ -157,6 +160,7 @@ impl<'a> Printer<'a> {
             loops: Vec::new(),
             used: HashSet::new(),
             scalars: HashSet::new(),
+            owners: HashMap::new(),
             marks: None,
         }
     }

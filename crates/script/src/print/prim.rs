@@ -190,6 +190,14 @@ impl Printer<'_> {
             let text = format!("~{}", self.prim_at(a, strength::UNARY));
             return parenthesised(text, strength::UNARY < outer);
         }
+        if c.op == "tirx.shuffle"
+            && let [count, rest @ ..] = c.args.as_slice()
+            && let Some((vectors, numbers)) =
+                count.as_int().and_then(|n| rest.split_at_checked(usize::try_from(n).ok()?))
+        {
+            self.uses_tir = true;
+            return format!("T.Shuffle([{}], [{}])", self.prims(vectors), self.prims(numbers));
+        }
         let name = c.op.strip_prefix("tirx.").unwrap_or(&c.op);
         match intrinsics::rule(name) {
             Some(ResultType::Written) if c.op.starts_with("tirx.") => {
@@ -245,6 +253,13 @@ impl Printer<'_> {
                 let end = relaxide_ir::prim::add(&r.base, relaxide_ir::prim::int_of(dtype, r.lanes));
                 format!("{}:{}", self.prim(&r.base), self.prim(&end))
             }
+            PrimExpr::Ramp(r)
+                if r.lanes > 0 && r.stride.as_int().is_some_and(|stride| (2..1 << 20).contains(&stride)) =>
+            {
+                let (dtype, stride) = (r.base.dtype(), r.stride.as_int().unwrap_or(1));
+                let end = relaxide_ir::prim::add(&r.base, relaxide_ir::prim::int_of(dtype, r.lanes * stride));
+                format!("{}:{}:{stride}", self.prim(&r.base), self.prim(&end))
+            }
             _ => self.prim(index),
         }
     }
@@ -261,9 +276,9 @@ impl Printer<'_> {
     fn undeclared_buffer(&mut self, buffer: &Ref<Buffer>) -> String {
         let data = self.names.get(&buffer.data.clone().into()).map(str::to_string);
         let name = self.define_buffer(buffer);
-        if let Some(data) = data {
-            let ty = self.buffer_type(buffer, Place::Allocation);
-            self.line(format!("{name} = T.decl_buffer({ty}, data={data})"));
+        if data.is_some() {
+            let ty = self.buffer_type_over(buffer, Place::Allocation, data);
+            self.line(format!("{name} = T.decl_buffer({ty})"));
         }
         name
     }
@@ -273,6 +288,12 @@ impl Printer<'_> {
         let name = self.names.define(buffer.clone().into(), &buffer.name);
         if self.names.get(&buffer.data.clone().into()).is_none() {
             self.names.alias(buffer.data.clone().into(), format!("{name}.data"));
+            self.owners.insert(buffer.data.clone(), buffer.clone());
+        }
+        if self.offset_is_its_own(buffer)
+            && let PrimExpr::Var(offset) = &buffer.elem_offset
+        {
+            self.names.alias(offset.clone().into(), format!("{name}.elem_offset"));
         }
         name
     }

@@ -94,7 +94,7 @@ impl Printer<'_> {
     /// Other views of the parameters' memory are declared once, above the body.
     fn parameter_views(&mut self, func: &PrimFunc) {
         let params: Vec<&Ref<Var>> = func.buffers.iter().flatten().map(|b| &b.data).collect();
-        for buffer in used_buffers(&func.body).iter().filter(|b| params.contains(&&b.data)) {
+        for buffer in undeclared_buffers(&func.body).iter().filter(|b| params.contains(&&b.data)) {
             self.buffer(buffer);
         }
     }
@@ -109,15 +109,22 @@ impl Printer<'_> {
 
     /// Shape, dtype and what differs from the defaults.
     pub(super) fn buffer_type(&mut self, buffer: &Buffer, place: Place) -> String {
+        self.buffer_type_over(buffer, place, None)
+    }
+
+    /// The same of a buffer over an address.
+    pub(super) fn buffer_type_over(&mut self, buffer: &Buffer, place: Place, data: Option<String>) -> String {
         let shape: Vec<_> = buffer.shape.clone();
         let mut parts = vec![self.shape_tuple(&shape)];
         if place == Place::Annotation || buffer.dtype != DataType::float(32) {
             parts.push(quoted(&buffer.dtype.to_string()));
         }
+        parts.extend(data.map(|data| format!("data={data}")));
         if !buffer.strides.is_empty() {
             parts.push(format!("strides={}", self.shape_tuple(&buffer.strides)));
         }
-        if !buffer.elem_offset.is_int(0) {
+        let is_anywhere = self.offset_is_its_own(buffer);
+        if !is_anywhere && !buffer.elem_offset.is_int(0) {
             parts.push(format!("elem_offset={}", self.prim(&buffer.elem_offset)));
         }
         if buffer.scope != "global" {
@@ -126,7 +133,21 @@ impl Printer<'_> {
         if buffer.alignment != 64 {
             parts.push(format!("align={}", buffer.alignment));
         }
+        if is_anywhere || buffer.offset_factor != 1 {
+            parts.push(format!("offset_factor={}", buffer.offset_factor));
+        }
         parts.join(", ")
+    }
+
+    /// Whether a buffer's offset is the variable that an offset factor asks for, of its dimensions' type. It goes by the
+    /// buffer's name.
+    pub(super) fn offset_is_its_own(&self, buffer: &Buffer) -> bool {
+        let PrimExpr::Var(var) = &buffer.elem_offset else { return false };
+        let dtype = buffer.shape.first().map_or(DataType::int(32), PrimExpr::dtype);
+        let named = self.names.get(&var.clone().into());
+        let is_called_so = var.name == "elem_offset" || var.name.ends_with("_elem_offset");
+        let fits = var.dtype() == dtype && (is_called_so || dtype == DataType::int(32));
+        fits && named.is_none_or(|name| name.ends_with(".elem_offset"))
     }
 
     /// `T.call((shape…), …)` for an allocation.
@@ -180,7 +201,19 @@ impl Printer<'_> {
                 self.line(format!("with T.attr({{{}: {value}}}):", quoted(&n.key)));
                 self.nested_stmt(&n.body);
             }
+            Stmt::Decl(n) => self.declaration(n),
+            Stmt::Break(_) => self.jump("break", stmt),
+            Stmt::Continue(_) => self.jump("continue", stmt),
+            Stmt::Return(n) => {
+                let value = self.prim(&n.value);
+                self.jump(&format!("return {value}"), stmt);
+            }
         }
+    }
+
+    fn jump(&mut self, text: &str, stmt: &Stmt) {
+        self.line(text);
+        self.mark_last(stmt);
     }
 
     fn sequence(&mut self, seq: &[Stmt]) {
@@ -251,16 +284,12 @@ impl Printer<'_> {
     }
 
     fn evaluate(&mut self, value: &PrimExpr) {
-        let text = match value {
-            PrimExpr::Call(c) if c.op == "tirx.ret" => match c.args.as_slice() {
-                [] => "return".to_string(),
-                [one] => format!("return {}", self.prim(one)),
-                many => format!("return {}", self.prims(many)),
-            },
-            PrimExpr::Call(_) if is_statement_call(value) => self.prim(value),
-            other => format!("T.evaluate({})", self.prim(other)),
-        };
-        self.line(text);
+        let text = self.prim(value);
+        // A call is a statement of its own; what reads as anything else is no statement of a kernel.
+        match value {
+            PrimExpr::Call(_) if text.starts_with("T.") => self.line(text),
+            _ => self.line(format!("T.evaluate({text})")),
+        }
     }
 
     fn choice(&mut self, n: &Ref<IfThenElse>) {
@@ -355,13 +384,6 @@ fn initialises(stmt: &Stmt, alloc: &AllocBuffer) -> bool {
         && !reads(&store.value, &alloc.buffer)
 }
 
-/// Calls that stand as statements of their own.
-fn is_statement_call(value: &PrimExpr) -> bool {
-    let PrimExpr::Call(c) = value else { return false };
-    let name = c.op.strip_prefix("tirx.").unwrap_or(&c.op);
-    name.starts_with("call_") || name.starts_with("anylist_")
-}
-
 fn reads(e: &PrimExpr, buffer: &Ref<Buffer>) -> bool {
     struct Reads<'b>(&'b Ref<Buffer>, bool);
     impl PrimVisitor for Reads<'_> {
@@ -390,8 +412,8 @@ fn has_blocks(body: &Stmt) -> bool {
     find.0
 }
 
-/// Buffers that a body reads or writes, in order.
-fn used_buffers(body: &Stmt) -> Vec<Ref<Buffer>> {
+/// Buffers that a body reads or writes and that no statement declares, in order.
+fn undeclared_buffers(body: &Stmt) -> Vec<Ref<Buffer>> {
     #[derive(Default)]
     struct Used {
         seen: std::collections::HashSet<Ref<Buffer>>,
@@ -407,6 +429,13 @@ fn used_buffers(body: &Stmt) -> Vec<Ref<Buffer>> {
     impl StmtVisitor for Used {
         fn visit_buffer_store(&mut self, buffer: &Ref<Buffer>) {
             self.visit_buffer_use(buffer);
+        }
+
+        fn visit_stmt(&mut self, stmt: &Stmt) {
+            if let Stmt::Decl(n) = stmt {
+                self.seen.insert(n.buffer.clone());
+            }
+            self.walk_stmt(stmt);
         }
     }
     let mut used = Used::default();

@@ -76,14 +76,10 @@ impl Printer<'_> {
         let mut is_anywhere = false;
         match &buffer.elem_offset {
             offset if offset.is_int(0) => {}
+            PrimExpr::Var(_) if self.offset_is_its_own(buffer) => is_anywhere = true,
             PrimExpr::Var(var) if self.names.get(&var.clone().into()).is_none() => {
-                is_anywhere = var.dtype() == DataType::int(32);
-                if is_anywhere {
-                    self.names.alias(var.clone().into(), format!("{name}.elem_offset"));
-                } else {
-                    let declared = self.declared(var);
-                    parts.push(format!("elem_offset={declared}"));
-                }
+                let declared = self.declared(var);
+                parts.push(format!("elem_offset={declared}"));
             }
             offset => parts.push(format!("elem_offset={}", self.prim(offset))),
         }
@@ -93,8 +89,8 @@ impl Printer<'_> {
         if buffer.alignment != 64 {
             parts.push(format!("align={}", buffer.alignment));
         }
-        if is_anywhere {
-            parts.push("offset_factor=1".to_string());
+        if is_anywhere || buffer.offset_factor != 1 {
+            parts.push(format!("offset_factor={}", buffer.offset_factor));
         }
         self.line(format!("{name} = T.match_buffer({})", parts.join(", ")));
     }

@@ -13,7 +13,7 @@
 //! size cannot save. A buffer of which a kernel reads only a part, as a gather does, counts with as many elements as there
 //! are reads.
 //!
-//! What depends on the data (a `while` loop, an extent that was read from memory) and what other functions do is unknown, and said
+//! What depends on the data (a `while` loop, a loop that ends early, an extent that was read from memory) and what other functions do is unknown, and said
 //! to be: a wrong number is worse than none. The kernel is best given in block form, before schedules copy tiles to and fro.
 
 use std::collections::{HashMap, HashSet};
@@ -98,10 +98,13 @@ impl Count {
                 self.access(&n.buffer, n.value.dtype().lane_count().abs(), times);
             }
             Stmt::Bind(n) => self.value(&n.value, times),
+            Stmt::Evaluate(_) if stmt.jump().is_some() => self.unknown = true,
             Stmt::Evaluate(n) => self.value(&n.value, times),
             Stmt::Block(n) => self.stmt(&n.block.body, times),
             Stmt::Attr(n) => self.stmt(&n.body, times),
-            Stmt::Alloc(_) | Stmt::Assert(_) => {}
+            Stmt::Alloc(_) | Stmt::Assert(_) | Stmt::Decl(_) => {}
+            // How many iterations there are is for the data to say.
+            Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return(_) => self.unknown = true,
         }
     }
 

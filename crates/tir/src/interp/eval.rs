@@ -13,6 +13,7 @@ use super::scalar::{self, Scalar, Value};
 use super::{Interp, InterpError, Result, math};
 use crate::analysis::wide::in_64_bits;
 use crate::intrin::Intrinsic;
+use crate::picked::{Picked, picked};
 use crate::tensor_argument::TensorArgument;
 
 impl Interp {
@@ -111,7 +112,19 @@ impl Interp {
         if !intrinsic.arity().accepts(n.args.len()) {
             return Err(InterpError::Malformed(format!("`{}` with {} arguments", n.op, n.args.len())));
         }
+        if let Some(meaning) = crate::expand::expand(n) {
+            return self.eval_at(&meaning, lane);
+        }
         match intrinsic {
+            Intrinsic::VectorLow | Intrinsic::VectorHigh | Intrinsic::VectorCombine | Intrinsic::Shuffle => {
+                let found = picked(n).and_then(|all| all.get(lane).copied());
+                let Some(Picked { vector, lane }) = found else {
+                    let call = PrimExpr::Call(n.clone());
+                    return Err(InterpError::Malformed(format!("`{call}` has lanes that are not there")));
+                };
+                self.eval_at(vector, lane)
+            }
+            Intrinsic::IsNullptr => Err(InterpError::Unsupported("number of a handle".to_string())),
             Intrinsic::IfThenElse => {
                 let side = if self.eval_bool(&n.args[0], lane)? { &n.args[1] } else { &n.args[2] };
                 self.eval_at(side, lane)
@@ -127,13 +140,19 @@ impl Interp {
             Intrinsic::TvmStackMakeArray | Intrinsic::TvmStackMakeShape => {
                 Err(InterpError::Malformed(format!("`{}` outside of a packed call", n.op)))
             }
+            Intrinsic::AddressOf
+            | Intrinsic::AccessPtr
+            | Intrinsic::HandleAddByteOffset
+            | Intrinsic::TypeAnnotation => Err(InterpError::Unsupported(format!("number of the handle `{}`", n.op))),
             Intrinsic::CallExtern => Err(InterpError::Unsupported("access to C symbols".to_string())),
             Intrinsic::CallCpacked
             | Intrinsic::AnylistGetitem
             | Intrinsic::AnylistSetitemCallPacked
             | Intrinsic::AnylistSetitemCallCpacked
             | Intrinsic::AnylistResetitem => Err(InterpError::Unsupported("lists of values".to_string())),
-            Intrinsic::Ret => Err(InterpError::Malformed("`tirx.ret` inside of an expression".to_string())),
+            Intrinsic::Ret | Intrinsic::BreakLoop | Intrinsic::ContinueLoop => {
+                Err(InterpError::Malformed(format!("`{}` inside of an expression", n.op)))
+            }
             _ => {
                 let args = n.args.iter().map(|a| self.eval_at(a, lane)).collect::<Result<Vec<_>>>()?;
                 let of = n.args.first().map_or(n.dtype, PrimExpr::dtype);

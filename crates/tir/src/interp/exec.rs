@@ -1,18 +1,20 @@
 //! Statements.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::PrimExpr;
-use relaxide_ir::prim::PrimCall;
 
 use super::scalar::{Scalar, Value};
 use super::{Interp, InterpError, Result};
-use crate::intrin::Intrinsic;
+use crate::jump::Jump;
 use crate::stmt::*;
 
 /// Where execution goes on behind a statement.
 enum Flow {
     /// With the next statement.
     Next,
+    /// Behind the innermost loop.
+    Break,
+    /// At the next iteration of the innermost loop.
+    Continue,
     /// At the end of the kernel, with its result.
     Return(Option<Scalar>),
 }
@@ -23,23 +25,30 @@ impl Interp {
         match self.exec(body)? {
             Flow::Next => Ok(None),
             Flow::Return(value) => Ok(value),
+            Flow::Break | Flow::Continue => Err(InterpError::Malformed("a jump outside of any loop".to_string())),
         }
     }
 
     fn exec(&mut self, stmt: &Stmt) -> Result<Flow> {
+        if let Some(jump) = stmt.jump() {
+            return self.exec_jump(jump);
+        }
         match stmt {
             Stmt::For(n) => return self.exec_for(n),
             Stmt::While(n) => {
                 while self.eval_bool(&n.condition, 0)? {
-                    if let done @ Flow::Return(_) = self.exec(&n.body)? {
-                        return Ok(done);
+                    match self.exec(&n.body)? {
+                        Flow::Next | Flow::Continue => {}
+                        Flow::Break => break,
+                        done @ Flow::Return(_) => return Ok(done),
                     }
                 }
             }
             Stmt::Seq(n) => {
                 for stmt in &n.seq {
-                    if let done @ Flow::Return(_) = self.exec(stmt)? {
-                        return Ok(done);
+                    match self.exec(stmt)? {
+                        Flow::Next => {}
+                        elsewhere => return Ok(elsewhere),
                     }
                 }
             }
@@ -52,17 +61,13 @@ impl Interp {
                 }
             }
             Stmt::Store(n) => self.exec_store(n)?,
+            Stmt::Bind(n) if n.var.dtype().is_handle() => self.bind_pointer(&n.var, &n.value)?,
             Stmt::Bind(n) => {
                 let value = self.eval(&n.value)?;
                 self.vars.insert(n.var.clone(), value);
             }
             Stmt::Alloc(n) => self.allocate(&n.buffer)?,
-            Stmt::Evaluate(n) => match &n.value {
-                PrimExpr::Call(call) if Intrinsic::of_call(&call.op) == Some(Intrinsic::Ret) => {
-                    return self.exec_return(call);
-                }
-                value => drop(self.eval(value)?),
-            },
+            Stmt::Evaluate(n) => drop(self.eval(&n.value)?),
             Stmt::Assert(n) => {
                 if !self.eval_bool(&n.condition, 0)? {
                     return Err(InterpError::Assertion { kind: n.error_kind.clone(), message: n.message.clone() });
@@ -70,16 +75,25 @@ impl Interp {
             }
             Stmt::Block(n) => return self.exec_block(n),
             Stmt::Attr(n) => return self.exec(&n.body),
+            Stmt::Decl(n) => {
+                self.views.remove(&n.buffer);
+                if !n.is_view() {
+                    self.bind_pointer(&n.buffer.data, &n.data)?;
+                }
+            }
+            // Jumps, which were carried out above.
+            Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return(_) => {}
         }
         Ok(Flow::Next)
     }
 
-    fn exec_return(&mut self, call: &PrimCall) -> Result<Flow> {
-        match call.args.as_slice() {
-            [] => Ok(Flow::Return(None)),
-            [value] => Ok(Flow::Return(Some(self.eval_at(value, 0)?))),
-            _ => Err(InterpError::Malformed("`tirx.ret` of several values".to_string())),
-        }
+    fn exec_jump(&mut self, jump: Jump<'_>) -> Result<Flow> {
+        Ok(match jump {
+            Jump::Break => Flow::Break,
+            Jump::Continue => Flow::Continue,
+            Jump::Return(None) => Flow::Return(None),
+            Jump::Return(Some(value)) => Flow::Return(Some(self.eval_at(value, 0)?)),
+        })
     }
 
     fn exec_for(&mut self, n: &For) -> Result<Flow> {
@@ -89,8 +103,10 @@ impl Interp {
             let i = if n.kind == ForKind::Parallel { extent - 1 - i } else { i };
             let value = Scalar::Int(min.wrapping_add(i)).wrapped(dtype);
             self.vars.insert(n.var.clone(), Value::One(value));
-            if let done @ Flow::Return(_) = self.exec(&n.body)? {
-                return Ok(done);
+            match self.exec(&n.body)? {
+                Flow::Next | Flow::Continue => {}
+                Flow::Break => break,
+                done @ Flow::Return(_) => return Ok(done),
             }
         }
         Ok(Flow::Next)

@@ -23,6 +23,12 @@ pub(super) fn apply(intrinsic: Intrinsic, args: &[Scalar], of: DataType, dtype: 
                 _ => v.is_finite(),
             })))
         }
+        (Intrinsic::Ldexp, [Scalar::Float(a), Scalar::Int(by)]) => {
+            // Twice by half: the power itself may be too large for its type.
+            let by = (*by).clamp(-2200, 2200) as i32;
+            let value = a * 2f64.powi(by / 2) * 2f64.powi(by - by / 2);
+            Ok(Scalar::Float(round_to(dtype, value)))
+        }
         (_, [Scalar::Int(a)]) => int_unary(intrinsic, *a, of).map(|v| v.wrapped(dtype)),
         (_, [Scalar::Int(a), Scalar::Int(b)]) => int_binary(intrinsic, *a, *b, of).map(|v| v.wrapped(dtype)),
         (_, [Scalar::Float(a)]) => unary(intrinsic, *a, of).map(|v| Scalar::Float(round_to(dtype, v))),

@@ -21,17 +21,24 @@ struct Storage {
     tensor: Option<Tensor>,
 }
 
+/// An address: a byte of some storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pointer {
+    storage: usize,
+    byte: i64,
+}
+
 /// All memory, by the pointer variables of buffers: buffers with one pointer are views of the same bytes.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     storages: Vec<Storage>,
-    by_pointer: ByNode<Var, usize>,
+    by_pointer: ByNode<Var, Pointer>,
 }
 
 /// A buffer with its dimensions evaluated.
 #[derive(Clone, Debug)]
 pub(super) struct View {
-    storage: usize,
+    pointer: Pointer,
     buffer: Ref<Buffer>,
     dtype: DataType,
     pub shape: Vec<i64>,
@@ -53,7 +60,7 @@ impl Memory {
                 self.storages.len() - 1
             }
         };
-        self.by_pointer.insert(buffer.data.clone(), at);
+        self.by_pointer.insert(buffer.data.clone(), Pointer { storage: at, byte: 0 });
         Ok(())
     }
 
@@ -61,11 +68,11 @@ impl Memory {
     pub fn allocate(&mut self, buffer: &Ref<Buffer>, size: usize) {
         let fresh = Storage { bytes: vec![0; size], written: Some(vec![0; size]), tensor: None };
         // A buffer that is allocated again, as in a loop, gives up what it had.
-        match self.by_pointer.get(&buffer.data).copied().filter(|at| self.storages[*at].tensor.is_none()) {
-            Some(at) => self.storages[at] = fresh,
+        match self.by_pointer.get(&buffer.data).filter(|at| self.storages[at.storage].tensor.is_none()) {
+            Some(at) => self.storages[at.storage] = fresh,
             None => {
                 self.storages.push(fresh);
-                self.by_pointer.insert(buffer.data.clone(), self.storages.len() - 1);
+                self.by_pointer.insert(buffer.data.clone(), Pointer { storage: self.storages.len() - 1, byte: 0 });
             }
         }
     }
@@ -87,9 +94,10 @@ impl Memory {
             return Err(InterpError::Unsupported("tensors that begin inside of a byte".to_string()));
         }
         let (start, length) = size(offset).zip(size(count)).ok_or_else(outside)?;
+        let start = usize::try_from(at.byte).ok().and_then(|byte| byte.checked_add(start)).ok_or_else(outside)?;
         let end = start.checked_add(length).ok_or_else(outside)?;
-        let bytes = self.storages[at].bytes.get(start..end).ok_or_else(outside)?;
-        Ok((Tensor::from_bytes(bytes, shape, dtype)?, (at, start)))
+        let bytes = self.storages[at.storage].bytes.get(start..end).ok_or_else(outside)?;
+        Ok((Tensor::from_bytes(bytes, shape, dtype)?, (at.storage, start)))
     }
 
     /// Puts back what [`Memory::lend`] gave out.
@@ -115,7 +123,17 @@ impl Memory {
 
     /// Lets a buffer stand for the memory of another.
     pub fn alias(&mut self, buffer: &Ref<Buffer>, source: &View) {
-        self.by_pointer.insert(buffer.data.clone(), source.storage);
+        self.point(&buffer.data, source.pointer);
+    }
+
+    /// Lets a variable stand for an address.
+    pub fn point(&mut self, var: &Ref<Var>, at: Pointer) {
+        self.by_pointer.insert(var.clone(), at);
+    }
+
+    /// The address that a variable stands for.
+    pub fn pointer(&self, var: &Ref<Var>) -> Option<Pointer> {
+        self.by_pointer.get(var).copied()
     }
 
     /// The bits of a lane of an element.
@@ -134,8 +152,10 @@ impl Memory {
         let width =
             if view.dtype.is_packed() { usize::from(view.dtype.bits) } else { view.dtype.element().bytes() * 8 };
         let first = number.and_then(|n| n.checked_mul(width)).ok_or_else(outside)?;
+        let first = usize::try_from(view.pointer.byte).ok().and_then(|byte| first.checked_add(byte.checked_mul(8)?));
+        let first = first.ok_or_else(outside)?;
         let place = Bits { first, width };
-        if first.checked_add(width).is_none_or(|end| end > self.storages[view.storage].bytes.len() * 8) {
+        if first.checked_add(width).is_none_or(|end| end > self.storages[view.pointer.storage].bytes.len() * 8) {
             return Err(outside());
         }
         Ok(place)
@@ -144,7 +164,7 @@ impl Memory {
     /// Reads a lane of an element.
     pub fn load(&self, view: &View, indices: &[i64], lane: usize) -> Result<Scalar> {
         let place = self.place("load", view, indices, lane)?;
-        let storage = &self.storages[view.storage];
+        let storage = &self.storages[view.pointer.storage];
         if storage.written.as_ref().is_some_and(|written| !place.all_set(written)) {
             return Err(InterpError::Unwritten { buffer: view.buffer.name.clone(), indices: indices.to_vec() });
         }
@@ -162,7 +182,7 @@ impl Memory {
                 let message = format!("{} bytes stored to an element of {dtype} of `{name}`", bytes.len());
                 return Err(InterpError::Malformed(message));
             }
-            let storage = &mut self.storages[view.storage];
+            let storage = &mut self.storages[view.pointer.storage];
             place.write(&mut storage.bytes, &bytes);
             if let Some(written) = &mut storage.written {
                 place.write(written, &[u8::MAX; 8]);
@@ -261,6 +281,17 @@ impl View {
         self.dtype.bytes_of(count).filter(|bytes| *bytes <= isize::MAX as usize / 4)
     }
 
+    /// The address of an element, which may be one behind the last.
+    pub fn address(&self, indices: &[i64]) -> Option<Pointer> {
+        let compact = self.shape.len() != 1 && indices.len() == 1;
+        let steps: &[i64] = if compact { &[1] } else { &self.strides };
+        let step = |at: i64, (index, stride): (&i64, &i64)| at.checked_add(index.checked_mul(*stride)?);
+        let element = indices.iter().zip(steps).try_fold(self.offset, step)?;
+        let bits = element.checked_mul(i64::from(self.dtype.bits) * i64::from(self.dtype.lanes.max(1)))?;
+        (bits % 8 == 0).then_some(())?;
+        Some(Pointer { byte: self.pointer.byte.checked_add(bits / 8)?, ..self.pointer })
+    }
+
     /// The part of this buffer that begins at some indices, with other dimensions.
     pub fn part(&self, begin: &[i64], shape: Vec<i64>) -> Option<View> {
         let moved =
@@ -279,6 +310,13 @@ fn compact_strides(shape: &[i64]) -> Option<Vec<i64>> {
     Some(strides)
 }
 
+impl Pointer {
+    /// The address so many bytes behind.
+    pub fn behind(self, bytes: i64) -> Option<Pointer> {
+        Some(Pointer { byte: self.byte.checked_add(bytes)?, ..self })
+    }
+}
+
 impl Interp {
     /// A buffer as it is now: its dimensions may depend on variables.
     pub(super) fn view_of(&mut self, buffer: &Ref<Buffer>) -> Result<Rc<View>> {
@@ -294,7 +332,7 @@ impl Interp {
     }
 
     fn make_view(&mut self, buffer: &Ref<Buffer>) -> Result<View> {
-        let Some(storage) = self.memory.by_pointer.get(&buffer.data).copied() else {
+        let Some(pointer) = self.memory.pointer(&buffer.data) else {
             return Err(InterpError::Malformed(format!("buffer `{}` has no memory here", buffer.name)));
         };
         let shape = buffer.shape.iter().map(|d| self.eval_int(d)).collect::<Result<Vec<i64>>>()?;
@@ -306,7 +344,7 @@ impl Interp {
             InterpError::Malformed(format!("the strides of buffer `{}` do not go with its shape", buffer.name))
         })?;
         let offset = self.eval_int(&buffer.elem_offset)?;
-        Ok(View { storage, buffer: buffer.clone(), dtype: buffer.dtype, shape, strides, offset })
+        Ok(View { pointer, buffer: buffer.clone(), dtype: buffer.dtype, shape, strides, offset })
     }
 
     /// Gives a buffer fresh memory.

@@ -36,6 +36,7 @@ mod eval;
 mod exec;
 mod math;
 mod memory;
+mod pointer;
 mod scalar;
 
 #[cfg(test)]

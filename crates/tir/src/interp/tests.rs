@@ -247,6 +247,7 @@ fn a_matched_buffer_is_a_window_of_its_source() {
         elem_offset: PrimExpr::Var(Var::dim("offset")),
         scope: "global".into(),
         alignment: 64,
+        offset_factor: 1,
         producer: None,
     });
     let range = |min: i64| Ref::new(Range { min: min.into(), extent: 2.into() });

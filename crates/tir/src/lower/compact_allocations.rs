@@ -120,6 +120,7 @@ impl Find {
             elem_offset: buffer.elem_offset.clone(),
             scope: buffer.scope.clone(),
             alignment: buffer.alignment,
+            offset_factor: buffer.offset_factor,
             producer: None,
         };
         Some(Smaller { buffer: Ref::new(buffer), begin })

@@ -2,7 +2,7 @@
 //!
 //! Scratch that is allocated in the body of a serial loop is allocated once in front of it instead, if its size does not
 //! depend on what the loop changes. It does not leave a parallel loop, whose iterations need memory of their own, nor a
-//! branch or an endless loop, which may never be taken.
+//! branch or an endless loop, which may never be taken, nor pass a statement that may end the loop or the kernel before it.
 //!
 //! ```text
 //! for i in range(n):                    s = T.alloc_buffer((16,))
@@ -20,6 +20,7 @@ use relaxide_ir::prim::{PrimExpr, PrimMutator, PrimVisitor};
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::functor::StmtMutator;
+use crate::jump::Jumps;
 use crate::stmt::*;
 
 pub(super) const PASS: PassInfo =
@@ -73,7 +74,13 @@ impl Hoist {
     fn sequence(&mut self, n: &SeqStmt) -> Stmt {
         let mut bound = HashSet::new();
         let mut result = Vec::with_capacity(n.seq.len());
+        let mut reached = true;
         for stmt in &n.seq {
+            if !reached {
+                result.push(if let Stmt::Alloc(_) = stmt { stmt.clone() } else { self.closed(stmt) });
+                continue;
+            }
+            reached = !Jumps::of(stmt).any();
             let before = self.leaving.len();
             match stmt {
                 Stmt::Alloc(_) => self.leaving.push(stmt.clone()),

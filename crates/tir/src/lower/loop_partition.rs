@@ -30,6 +30,7 @@ use crate::PrimFunc;
 use crate::analysis::affine::conjuncts;
 use crate::analysis::interval::Running;
 use crate::functor::{StmtMutator, StmtVisitor, fresh_copy, substitute_stmt};
+use crate::jump::Jumps;
 use crate::stmt::*;
 
 /// The option of a pass context that the pass reads.
@@ -194,7 +195,9 @@ impl StmtMutator for Partition {
         let Stmt::For(n) = stmt else { return self.remake_stmt(stmt) };
         let hinted = HINTS.iter().any(|hint| n.annotations.bool(hint) == Some(true));
         let looked_at = hinted || self.const_loops || n.extent.as_int().is_none();
-        let in_pieces = matches!(n.kind, ForKind::Serial | ForKind::Parallel | ForKind::Unrolled);
+        // A `break` in one piece would not leave the others.
+        let in_pieces =
+            matches!(n.kind, ForKind::Serial | ForKind::Parallel | ForKind::Unrolled) && !Jumps::of(&n.body).of_loop;
         match looked_at && in_pieces {
             true => self.split(n, hinted).unwrap_or_else(|| self.within(n)),
             false => self.within(n),

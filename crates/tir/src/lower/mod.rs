@@ -45,6 +45,7 @@ mod unroll;
 mod unsafe_select;
 mod vectorize;
 mod verify_memory;
+mod views;
 mod virtual_thread;
 mod vscale;
 

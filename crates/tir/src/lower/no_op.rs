@@ -1,4 +1,5 @@
-//! Statements without effect go: empty loops and conditions, evaluated constants, assertions that always hold.
+//! Statements without effect go: empty loops and conditions, evaluated constants, assertions that always hold, what stands
+//! behind a jump, and a `continue` at the end of its loop.
 
 use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{PrimExpr, PrimMutator};
@@ -6,6 +7,8 @@ use relaxide_ir::prim::{PrimExpr, PrimMutator};
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::functor::StmtMutator;
+use crate::jump::Jump;
+use crate::s_tir::state::with_loop_body;
 use crate::stmt::*;
 
 pub(super) const PASS: PassInfo =
@@ -25,18 +28,41 @@ impl StmtMutator for RemoveNoOps {
         let stmt = self.remake_stmt(stmt);
         match &stmt {
             Stmt::For(n) if n.body.is_nop() => Stmt::nop(),
+            Stmt::For(n) if ends_in_continue(&n.body) => {
+                let body = without_last(&n.body);
+                if body.is_nop() { Stmt::nop() } else { with_loop_body(n, body).into() }
+            }
             Stmt::If(n) => match &n.else_case {
                 Some(other) if other.is_nop() => Stmt::when(n.condition.clone(), n.then_case.clone()),
                 None if n.then_case.is_nop() => Stmt::nop(),
                 _ => stmt,
             },
-            Stmt::Seq(n) => Stmt::seq(n.seq.iter().filter(|s| !s.is_nop()).cloned()),
+            Stmt::Seq(n) => Stmt::seq(Stmt::reached(n.seq.iter().filter(|s| !s.is_nop()).cloned().collect())),
             Stmt::Attr(n) if n.body.is_nop() => Stmt::nop(),
             Stmt::Assert(n) if n.condition.as_int().is_some_and(|c| c != 0) => Stmt::nop(),
-            Stmt::Evaluate(n) if matches!(n.value, PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Var(_)) => {
-                Stmt::nop()
-            }
+            Stmt::Evaluate(n) if is_nothing(&n.value) => Stmt::nop(),
             _ => stmt,
         }
+    }
+}
+
+/// Whether an expression has no effect, and is there for what it says at most.
+fn is_nothing(value: &PrimExpr) -> bool {
+    match value {
+        PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Var(_) => true,
+        PrimExpr::Call(n) => matches!(n.op.as_str(), "tirx.assume" | "tirx.undef"),
+        _ => false,
+    }
+}
+
+fn ends_in_continue(body: &Stmt) -> bool {
+    let last = if let Stmt::Seq(n) = body { n.seq.last() } else { Some(body) };
+    last.is_some_and(|s| s.jump() == Some(Jump::Continue))
+}
+
+fn without_last(body: &Stmt) -> Stmt {
+    match body {
+        Stmt::Seq(n) => Stmt::seq(n.seq[..n.seq.len() - 1].iter().cloned()),
+        _ => Stmt::nop(),
     }
 }

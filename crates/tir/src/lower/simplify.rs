@@ -1,7 +1,8 @@
 //! Simpler indices, bounds and conditions.
 //!
 //! The arithmetic analyzer walks along: it knows the ranges of the loops around, the conditions that were passed, and that
-//! dimensions are not negative. Conditions that are decided go with their branch; loops of one iteration become their body.
+//! dimensions are not negative. Conditions that are decided go with their branch; loops of one iteration become their body;
+//! what stands behind a jump goes.
 //!
 //! ```text
 //! for i in range(n):                        for i in range(n):
@@ -22,6 +23,7 @@ use relaxide_ir::{BinaryOp, Var};
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::functor::{StmtMutator, substitute_stmt};
+use crate::jump::Jumps;
 use crate::stmt::*;
 
 /// Its name.
@@ -93,7 +95,8 @@ impl Simplify {
         let (min, extent) = (self.mutate_prim(&n.min), self.mutate_prim(&n.extent));
         match extent.as_int() {
             Some(count) if count <= 0 => return Stmt::nop(),
-            Some(1) if n.kind != ForKind::ThreadBinding => {
+            // What leaves the loop would leave another if its body stood alone.
+            Some(1) if n.kind != ForKind::ThreadBinding && !Jumps::of(&n.body).of_loop => {
                 let body = substitute_stmt(&n.body, &VarMap::from([(n.var.clone(), min)]));
                 return self.mutate_stmt(&body);
             }
@@ -139,6 +142,10 @@ impl StmtMutator for Simplify {
     fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
         match stmt {
             Stmt::For(n) => self.simplify_loop(stmt, n),
+            Stmt::Seq(n) if n.seq.iter().any(Stmt::never_ends) => {
+                let seq = Stmt::reached(n.seq.clone());
+                Stmt::seq(seq.iter().map(|s| self.mutate_stmt(s)))
+            }
             Stmt::If(n) => {
                 let condition = self.mutate_prim(&n.condition);
                 match condition.as_int() {

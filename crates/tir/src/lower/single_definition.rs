@@ -65,6 +65,7 @@ impl Rename {
             elem_offset,
             scope: buffer.scope.clone(),
             alignment: buffer.alignment,
+            offset_factor: buffer.offset_factor,
             producer: None,
         });
         self.buffers.insert(buffer.clone(), moved.clone());

@@ -1,8 +1,8 @@
 //! Unrolled loops are written out.
 //!
 //! A loop marked as unrolled with a constant extent becomes its iterations one behind the other, each with names and
-//! scratch of its own. One with a symbolic extent, or one whose copies would exceed a limit, becomes serial: back ends
-//! unroll such loops as they see fit.
+//! scratch of its own. One with a symbolic extent, one whose copies would exceed a limit, or one that a `break` or `continue`
+//! of its own leaves, becomes serial: back ends unroll such loops as they see fit.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::PassInfo;
@@ -11,6 +11,7 @@ use relaxide_ir::prim::{self, PrimMutator, PrimVisitor, VarMap};
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::functor::{StmtMutator, StmtVisitor, fresh_copy, substitute_stmt};
+use crate::jump::Jumps;
 use crate::stmt::*;
 
 /// Most statements that one loop may be written out to.
@@ -38,6 +39,7 @@ impl StmtMutator for Unroll {
         }
         let body = self.mutate_stmt(&n.body);
         let count = n.extent.as_int().filter(|count| count.saturating_mul(statements(&body)) <= MAX_STATEMENTS);
+        let count = count.filter(|_| !Jumps::of(&body).of_loop);
         let Some(count) = count else {
             let (var, min, extent) = (n.var.clone(), n.min.clone(), n.extent.clone());
             let (thread_tag, annotations) = (n.thread_tag.clone(), n.annotations.clone());
@@ -60,7 +62,7 @@ fn statements(stmt: &Stmt) -> i64 {
     }
     impl StmtVisitor for Count {
         fn visit_stmt(&mut self, stmt: &Stmt) {
-            self.0 += i64::from(!matches!(stmt, Stmt::Seq(_) | Stmt::For(_)));
+            self.0 += i64::from(!matches!(stmt, Stmt::Seq(_) | Stmt::For(_) | Stmt::Decl(_)));
             self.walk_stmt(stmt);
         }
     }

@@ -127,6 +127,9 @@ impl Vectorize {
                 Some(Ref::new(AttrStmt { key: n.key.clone(), value, body }).into())
             }
             Stmt::While(_) | Stmt::Alloc(_) | Stmt::Evaluate(_) | Stmt::Assert(_) | Stmt::Block(_) => None,
+            // Lanes cannot go on at different places.
+            Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return(_) => None,
+            Stmt::Decl(n) => n.is_view().then(|| stmt.clone()),
         }
     }
 

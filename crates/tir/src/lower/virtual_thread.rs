@@ -72,6 +72,12 @@ impl StmtMutator for Inject {
         if n.kind != ForKind::ThreadBinding || !virtual_thread {
             return self.remake_stmt(stmt);
         }
+        if n.body.has_jump() {
+            let var = &n.var.name;
+            return self.refuse(format!(
+                "a `break`, `continue` or `return` under virtual thread `{var}` would end all of them"
+            ));
+        }
         // Inner ones first: what is left of them is statements.
         let body = self.mutate_stmt(&n.body);
         let Some(count) = n.extent.as_int() else {

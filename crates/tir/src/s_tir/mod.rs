@@ -22,6 +22,7 @@
 //! pass through [`Schedule::step`], which looks up the random variables, applies the row, makes random variables of the
 //! results and writes the trace. A step that is refused leaves the schedule as it was.
 
+mod early_end;
 pub mod error;
 mod factor;
 pub mod instruction;

@@ -382,6 +382,7 @@ fn accumulate(n: i64, order: [usize; 3]) -> PrimFunc {
             elem_offset: PrimExpr::from(&Var::dim("offset")),
             scope: "global".into(),
             alignment: 4,
+            offset_factor: 1,
             producer: None,
         })
     };

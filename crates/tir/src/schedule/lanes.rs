@@ -54,6 +54,7 @@ pub fn view(buffer: &Buffer, shape: Vec<PrimExpr>) -> Ref<Buffer> {
         elem_offset: int(0),
         scope: buffer.scope.clone(),
         alignment: buffer.alignment,
+        offset_factor: 1,
         producer: None,
     })
 }

@@ -24,6 +24,7 @@ pub mod affine;
 mod below_maximum;
 mod by_hand;
 mod compact;
+mod declare;
 pub mod group;
 pub mod inline;
 pub mod lanes;
@@ -41,6 +42,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::{Buffer, Target};
 
 pub use by_hand::{IS_SCHEDULED, scheduled_by_hand};
+pub(crate) use declare::declare_views;
 pub use group::{Reduce, Work};
 use lanes::Views;
 pub use machine::Machine;
@@ -142,5 +144,5 @@ pub fn apply(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleErro
     }
     let alive = group::alive(&program, &work);
     let stmts = alive.iter().map(Stmt::alloc).chain(body);
-    Ok(Scheduled { func: func.with_body(Stmt::seq(stmts)), notes })
+    Ok(Scheduled { func: declare_views(&func.with_body(Stmt::seq(stmts))), notes })
 }

@@ -22,6 +22,7 @@ use super::nest::Tail;
 use super::read_ahead::ReadAhead;
 use crate::analysis::wide::{Widen, wider};
 use crate::functor::StmtVisitor;
+use crate::jump::Jumps;
 use crate::{BufferStore, IterKind, PrimFunc, SBlockRealize, Stmt};
 
 /// One axis: a variable over `0 .. extent`.
@@ -98,8 +99,9 @@ impl Program {
         };
         // Plain memory is the root's, wherever it is asked for.
         let (allocated, list): (Vec<Stmt>, Vec<Stmt>) = list.into_iter().partition(is_plain_memory);
-        // A name or memory that is introduced between statements ties them together.
-        if list.iter().any(|s| matches!(s, Stmt::Bind(_) | Stmt::Alloc(_))) {
+        // A name or memory that is introduced between statements ties them together, and so does an early end.
+        let ties = |s: &Stmt| matches!(s, Stmt::Bind(_) | Stmt::Alloc(_) | Stmt::Decl(_)) || Jumps::of(s).any();
+        if list.iter().any(ties) {
             return Program { items: vec![Item::Opaque(body)], intermediates };
         }
         intermediates.extend(allocated.iter().filter_map(|s| match s {

@@ -72,6 +72,7 @@ impl Tensor {
             elem_offset: plain.elem_offset.clone(),
             scope: plain.scope.clone(),
             alignment: plain.alignment,
+            offset_factor: plain.offset_factor,
             producer,
         });
         Tensor { buffer }

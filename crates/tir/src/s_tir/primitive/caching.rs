@@ -111,6 +111,7 @@ pub(super) fn buffer_like(buffer: &Buffer, name: String, shape: &[PrimExpr], sco
         elem_offset: prim::int_of(buffer.elem_offset.dtype(), 0),
         scope: scope.to_string(),
         alignment: buffer.alignment,
+        offset_factor: buffer.offset_factor,
         producer: None,
     })
 }

@@ -241,6 +241,7 @@ impl Rolling {
             elem_offset: old.elem_offset.clone(),
             scope: old.scope.clone(),
             alignment: old.alignment,
+            offset_factor: old.offset_factor,
             producer: None,
         }
     }

@@ -144,6 +144,7 @@ fn laid_out(buffer: &Buffer, map: &IndexMap) -> Option<Buffer> {
         elem_offset: new.elem_offset.clone(),
         scope: new.scope.clone(),
         alignment: new.alignment,
+        offset_factor: new.offset_factor,
         producer: None,
     })
 }

@@ -41,6 +41,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         elem_offset: buffer.elem_offset.clone(),
         scope: buffer.scope.clone(),
         alignment: buffer.alignment,
+        offset_factor: buffer.offset_factor,
         producer: None,
     });
     Rebuffer::new(&buffer, &other, None).commit(sch, &place.func)?;

@@ -59,7 +59,7 @@ fn over_elements(cx: &Cx, stage: &Stage, work: i64, body: Stmt) -> Stmt {
 /// only block inside.
 pub fn opaque(stmt: &Stmt) -> Stmt {
     let Stmt::For(outer) = stmt else { return stmt.clone() };
-    if outer.kind != ForKind::Serial || !is_spatial(outer) {
+    if outer.kind != ForKind::Serial || outer.body.has_jump() || !is_spatial(outer) {
         return stmt.clone();
     }
     Ref::new(For {

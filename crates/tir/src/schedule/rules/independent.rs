@@ -156,8 +156,8 @@ impl StmtVisitor for Accesses {
                 self.inside.insert(n.buffer.data.clone());
             }
             Stmt::For(n) => self.strange |= n.kind == ForKind::ThreadBinding || n.kind == ForKind::Parallel,
-            Stmt::Block(_) | Stmt::Attr(_) => self.strange = true,
-            _ => {}
+            Stmt::Block(_) | Stmt::Attr(_) | Stmt::Decl(_) => self.strange = true,
+            _ => self.strange |= stmt.jump().is_some(),
         }
         self.walk_stmt(stmt);
     }
@@ -218,7 +218,8 @@ impl<'a> Assigned<'a> {
             Stmt::Evaluate(n) => self.knows(&n.value),
             Stmt::Assert(n) => self.knows(&n.condition),
             Stmt::Alloc(_) => true,
-            Stmt::Block(_) | Stmt::Attr(_) => false,
+            Stmt::Block(_) | Stmt::Attr(_) | Stmt::Decl(_) => false,
+            Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return(_) => false,
         }
     }
 

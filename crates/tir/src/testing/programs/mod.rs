@@ -1,7 +1,7 @@
 //! Random programs: statements of every kind, as one would write them by hand.
 //!
 //! Where [`sample`](super::sample) makes graphs of computes, this makes loops of every kind, blocks, choices, endless loops
-//! with counters, scratch, views with strides and offsets, explicit vectors, all element types and nearly all intrinsics.
+//! with counters, loops and kernels that end early, scratch, views with strides and offsets, explicit vectors, all element types and nearly all intrinsics.
 //! Programs are in bounds and say what every value is: whatever executes them must agree bit for bit. So
 //!
 //! * indices are loop counters of the dimension's own extent, or anything brought into it;
@@ -18,6 +18,7 @@
 //! its buffer.
 
 mod expressions;
+mod jumps;
 mod nests;
 mod vectors;
 
@@ -27,6 +28,7 @@ use relaxide_ir::{Buffer, Var};
 
 use super::{Dim, Random, Sample, random_tensor};
 use crate::interp::Scalar;
+use crate::schedule::declare_views;
 use crate::{PrimFunc, Stmt};
 
 /// What random programs may contain.
@@ -213,6 +215,9 @@ impl Writer<'_> {
             let output = self.new_buffer(format!("B{i}"), dtype, shape, "global");
             params.push(output.clone());
             body.push(self.fill(&output));
+            if self.random.one_in(12) {
+                body.push(self.sometimes_return());
+            }
             let rough = self.random.one_in(4).then(|| self.rough_end(&output)).flatten();
             match rough {
                 Some((stmt, off)) => {
@@ -256,7 +261,8 @@ impl Writer<'_> {
         }
         let buffers: Vec<Ref<Buffer>> = params.iter().map(|k| k.buffer.clone()).collect();
         let vars: Vec<Ref<Var>> = scalars.iter().map(|(var, _)| var.clone()).collect();
-        let mut func = PrimFunc::over_buffers(&buffers, &vars, body);
+        // As the text has to: what is not declared is declared where it is printed.
+        let mut func = declare_views(&PrimFunc::over_buffers(&buffers, &vars, body));
         if self.fused {
             func.attrs = func.attrs.clone().with(crate::SEPARATE_ROUNDING, true);
         }

@@ -50,10 +50,15 @@ impl Writer<'_> {
         self.scope.writing = Some(known.buffer.clone());
         let nest = self.nest(known, true);
         let indices = nest.indices.clone();
+        let in_order = |l: &Loop| matches!(l.kind, ForKind::Serial | ForKind::Unrolled);
+        let may_end = nest.loops.last().is_some_and(in_order);
         let stmt = self.under(nest, known, |this| {
             this.scope.own = Some((known.buffer.clone(), indices.clone()));
             let value = this.expression(known.buffer.dtype, 2);
             let store = Stmt::store(&known.buffer, indices.iter().cloned(), value);
+            if may_end && this.random.one_in(3) {
+                return Stmt::seq([this.sometimes_jump(), store]);
+            }
             match this.random.one_in(3) {
                 true => Stmt::when(this.condition(), store),
                 false => store,
@@ -176,7 +181,9 @@ impl Writer<'_> {
         if depth == 0 {
             return store(self.expression(dtype, 3));
         }
-        match self.random.below(11) {
+        match self.random.below(13) {
+            11 => self.search(buffer, indices),
+            12 => self.until_left(buffer, indices),
             5 => {
                 let condition = self.condition();
                 let then_case = self.element_statement(buffer, indices, depth - 1);
@@ -247,7 +254,7 @@ impl Writer<'_> {
     }
 
     /// An operator that may combine elements of a type in order.
-    fn combiner(&mut self, dtype: DataType) -> BinaryOp {
+    pub(super) fn combiner(&mut self, dtype: DataType) -> BinaryOp {
         use BinaryOp::*;
         let ops: &[BinaryOp] = if dtype.is_bool() { &[Or, And] } else { &[Add, Max, Min, Sub, Mul] };
         let op = *self.random.pick(ops).unwrap_or(&Max);
@@ -444,6 +451,7 @@ pub(super) fn view_of(buffer: &Buffer, shape: Vec<PrimExpr>, strides: Vec<PrimEx
         elem_offset: buffer.elem_offset.clone(),
         scope: buffer.scope.clone(),
         alignment: buffer.alignment,
+        offset_factor: buffer.offset_factor,
         producer: None,
     }
 }

@@ -1,0 +1,83 @@
+//! Intrinsics that are nothing but arithmetic: what they stand for, said once for the interpreter and all back ends.
+//!
+//! ```text
+//! q_multiply_shift(x, y, q, s)  =  (int64(x << max(s, 0)) * y + (1 << (t - 1))) >> t,   t = q + max(-s, 0)
+//! ```
+//!
+//! is a product with a fixed-point number of `q` bits behind the point, moved by `s` bits and rounded to nearest, ties up.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::prim::{self, PrimCall, PrimExpr};
+
+use crate::intrin::Intrinsic;
+
+/// What a call stands for; `None` if it is an operation of its own.
+pub fn expand(call: &PrimCall) -> Option<PrimExpr> {
+    match (Intrinsic::of_call(&call.op)?, call.args.as_slice()) {
+        (Intrinsic::QMultiplyShift, [x, y, q, s]) => {
+            let zero = prim::int_of(s.dtype(), 0);
+            let (left, right) = (prim::max(s, &zero), prim::max(&zero - s, &zero));
+            Some(fixed_point(call.dtype, x, y, q, Some(&left), Some(&right)))
+        }
+        (Intrinsic::QMultiplyShiftPerAxis, [x, y, left, right, q, by_left, by_right]) => {
+            let asked = |flag: &PrimExpr| flag.as_int().is_some_and(|v| v != 0);
+            let (left, right) = (asked(by_left).then_some(left), asked(by_right).then_some(right));
+            Some(fixed_point(call.dtype, x, y, q, left, right))
+        }
+        (Intrinsic::IgnoreLoopPartition | Intrinsic::ThreadInvariant, [value]) => Some(value.clone()),
+        (Intrinsic::Assume, [condition]) => Some(condition.clone()),
+        _ => None,
+    }
+}
+
+fn fixed_point(
+    dtype: DataType,
+    x: &PrimExpr,
+    y: &PrimExpr,
+    q: &PrimExpr,
+    left: Option<&PrimExpr>,
+    right: Option<&PrimExpr>,
+) -> PrimExpr {
+    let lanes = dtype.lane_count();
+    let wide = |e: &PrimExpr| {
+        let value = prim::cast(DataType::int(64).with_lanes(e.dtype().lanes), e);
+        if value.dtype().lanes == dtype.lanes { value } else { prim::broadcast(value, lanes) }
+    };
+    let shift = |name: &str, a: PrimExpr, b: PrimExpr| prim::call(a.dtype(), format!("tirx.{name}"), vec![a, b]);
+    let x = match left {
+        Some(left) => shift("shift_left", wide(x), wide(left)),
+        None => wide(x),
+    };
+    let total = match right {
+        Some(right) => wide(q) + wide(right),
+        None => wide(q),
+    };
+    let one = || wide(&prim::int(1));
+    let half = shift("shift_left", one(), total.clone() - one());
+    prim::cast(dtype, shift("shift_right", x * wide(y) + half, total))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::interp::{Scalar, eval};
+
+    fn q_multiply_shift(x: i64, y: i64, q: i64, s: i64) -> i64 {
+        let i32 = DataType::int(32);
+        let args = [x, y, q, s].map(|v| prim::int_of(i32, v)).to_vec();
+        match eval(&prim::call(i32, "tirx.q_multiply_shift", args), &HashMap::new()) {
+            Ok(Scalar::Int(value)) => value,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn fixed_point_products_are_rounded_to_nearest() {
+        // Half of a number, moved by two bits either way, as TVM computes it.
+        assert_eq!(q_multiply_shift(-6000, 1 << 30, 31, 2), -12000);
+        assert_eq!(q_multiply_shift(-6000, 1 << 30, 31, -2), -750);
+        assert_eq!([-3, -2, -1, 0, 1, 2, 3].map(|x| q_multiply_shift(x, 1 << 30, 31, 0)), [-1, -1, 0, 0, 1, 1, 2]);
+    }
+}

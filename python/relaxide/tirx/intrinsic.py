@@ -1,0 +1,121 @@
+"""Calls that scalars' own functions (:mod:`relaxide.tirx.op`) leave out: jumps, addresses, lanes of vectors, promises, and
+functions of LLVM and of the same library."""
+
+from ..ffi import dtype as _dtype
+from ..ir import _api
+from ..ir.prim import StringImm, const
+from .op import call_intrin
+
+
+def _scalar(value):
+    return const(value) if isinstance(value, (bool, int, float)) else value
+
+
+def break_loop(span=None):
+    """Leaves the innermost loop, where it is evaluated as a statement."""
+    return call_intrin("void", "tirx.break_loop")
+
+
+def continue_loop(span=None):
+    """Goes on with the next iteration of the innermost loop, where it is evaluated as a statement."""
+    return call_intrin("void", "tirx.continue_loop")
+
+
+def address_of(obj, span=None):
+    """The address of an element that is read, or of a buffer's first."""
+    load = obj if hasattr(obj, "indices") else obj[tuple(0 for _ in obj.shape)]
+    return call_intrin("handle", "tirx.address_of", load)
+
+
+def tvm_access_ptr(ptype, data, offset, extent, rw_mask):
+    """The address ``offset`` elements behind ``data``; ``ptype`` is the type of elements, or an annotation of it."""
+    ptype = ptype if hasattr(ptype, "dtype") and not isinstance(ptype, str) else type_annotation(ptype)
+    return call_intrin("handle", "tirx.tvm_access_ptr", ptype, data, offset, extent, rw_mask)
+
+
+def type_annotation(dtype):
+    """Nothing but a type, for what asks for one among its arguments."""
+    return call_intrin(dtype, "tirx.type_annotation")
+
+
+def handle_add_byte_offset(handle, offset):
+    """The address ``offset`` bytes behind another."""
+    return call_intrin("handle", "tirx.handle_add_byte_offset", handle, offset)
+
+
+def isnullptr(var, span=None):
+    """Whether a handle is null."""
+    return call_intrin("bool", "tirx.isnullptr", var)
+
+
+def assume(cond=None):
+    """A promise that a condition holds, where it is evaluated as a statement."""
+    return call_intrin("bool", "tirx.assume", cond)
+
+
+def undef():
+    """A value that nobody reads. Nothing is made of it: a kernel that is left with one is refused."""
+    return call_intrin("void", "tirx.undef")
+
+
+def ignore_loop_partition(predicate):
+    """The condition itself, by which no loop is to be parted."""
+    return call_intrin("bool", "tirx.ignore_loop_partition", predicate)
+
+
+def vectorlow(dtype, vec):
+    """The lower half of a vector's lanes."""
+    return call_intrin(dtype, "tirx.vectorlow", vec)
+
+
+def vectorhigh(dtype, vec):
+    """The upper half of a vector's lanes."""
+    return call_intrin(dtype, "tirx.vectorhigh", vec)
+
+
+def vectorcombine(dtype, vec1, vec2):
+    """The lanes of one vector, and behind them those of another."""
+    return call_intrin(dtype, "tirx.vectorcombine", vec1, vec2)
+
+
+def Shuffle(vectors, indices, span=None):
+    """Lanes of vectors by their numbers, which count through all of the vectors."""
+    vectors, indices = list(vectors), [_scalar(index) for index in indices]
+    element = _dtype(vectors[0].dtype).with_lanes(1)
+    return call_intrin(element.with_lanes(len(indices)), "tirx.shuffle", len(vectors), *vectors, *indices)
+
+
+def q_multiply_shift(x, y, q, s):
+    """``x`` times the fixed-point number ``y`` of ``q`` bits behind the point, moved by ``s`` bits, rounded to nearest."""
+    return call_intrin("int32", "tirx.q_multiply_shift", x, y, q, s)
+
+
+def q_multiply_shift_per_axis(x, y, ls, rs, q, is_lshift_required, is_rshift_required):
+    """The same, moved to the left by ``ls`` and to the right by ``rs`` where that is asked for."""
+    flags = [const(bool(flag), "bool") for flag in (is_lshift_required, is_rshift_required)]
+    return call_intrin("int32", "tirx.q_multiply_shift_per_axis", x, y, ls, rs, q, *flags)
+
+
+def call_llvm_intrin(dtype, name, *args, span=None):
+    """A call of one of LLVM's functions: ``"llvm.sqrt"``."""
+    return call_intrin(dtype, "tirx.call_llvm_intrin", StringImm(name), *args)
+
+
+def call_llvm_pure_intrin(dtype, name, *args, span=None):
+    """The same of a function without effects."""
+    return call_intrin(dtype, "tirx.call_llvm_pure_intrin", StringImm(name), *args)
+
+
+def call_cpacked(*args, span=None):
+    """A call of a kernel of the same library by its name."""
+    from .buffer import Buffer
+
+    name, *rest = args
+    rest = [_api.tirx.TensorArgument(arg) if isinstance(arg, Buffer) else arg for arg in rest]
+    return call_intrin("int32", "tirx.call_cpacked", StringImm(name) if isinstance(name, str) else name, *rest)
+
+
+__all__ = ["Shuffle", "address_of", "assume", "break_loop", "call_cpacked", "call_llvm_intrin", "call_llvm_pure_intrin"]
+__all__ += ["continue_loop", "handle_add_byte_offset", "ignore_loop_partition", "isnullptr", "q_multiply_shift"]
+__all__ += ["q_multiply_shift_per_axis", "tvm_access_ptr", "type_annotation", "undef", "vectorcombine", "vectorhigh"]
+__all__ += ["vectorlow"]
