@@ -173,7 +173,9 @@ module_pass.__doc__ = "Make a pass of a function ``(mod, ctx) -> mod``, or of a 
 module_pass.__name__ = module_pass.__qualname__ = "module_pass"
 _function_pass = _from_python("function", FunctionPass, "transform_function")
 _prim_func_pass = _from_python("prim_func", PrimFuncPass, "transform_function")
-_prim_func_pass.__doc__ = "Make a pass of a function ``(func, mod, ctx) -> func`` of each kernel, or of a class with the method ``transform_function``."
+_prim_func_pass.__doc__ = (
+    "Make a pass of a function ``(func, mod, ctx) -> func`` of each kernel, or of a class with the method ``transform_function``."
+)
 _prim_func_pass.__name__ = _prim_func_pass.__qualname__ = "prim_func_pass"
 _dataflowblock_pass = _from_python("dataflow_block", DataflowBlockPass, "transform_dataflowblock")
 
