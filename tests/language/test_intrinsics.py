@@ -183,3 +183,9 @@ def test_what_no_code_is_made_for_is_named():
     func = kernel(relaxide, rows(['T.call_intrin("float32", "tirx.dp4a", A[i])'], "float32"))
     with pytest.raises(Exception, match="intrinsic `tirx.dp4a` is not supported by the LLVM back end"):
         relaxide.compile(func, target="llvm")
+
+
+def test_only_functions_of_llvm_are_called_as_such():
+    func = kernel(relaxide, rows(['T.call_llvm_pure_intrin("float32", "exit", A[i])'], "float32"))
+    with pytest.raises(Exception, match="`exit` is no name of a function of LLVM"):
+        relaxide.compile(func, target="llvm")

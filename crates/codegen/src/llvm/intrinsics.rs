@@ -293,6 +293,13 @@ impl Body<'_, '_> {
 
     /// A call of one of LLVM's own functions, which are named by the type that they are for unless the name says it.
     fn call_llvm(&mut self, function: &str, args: &[PrimExpr], n: &PrimCall) -> Result<Val, CodegenError> {
+        // The name stands in LLVM's text as it is.
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
+        if !function.starts_with("llvm.") || !function.chars().all(is_name) {
+            return Err(self
+                .kernel
+                .malformed(format!("`{function}` is no name of a function of LLVM: expected `llvm.…`")));
+        }
         let values = args.iter().map(|arg| self.eval(arg)).collect::<Result<Vec<_>, _>>()?;
         let result = self.kernel.ty(n.dtype)?;
         let of = values.first().map_or(result, |value| value.ty);

@@ -181,11 +181,6 @@ impl Walk<'_> {
     }
 }
 
-/// Whether an expression leaves a loop or an iteration of it.
-pub(super) fn jumps(e: &PrimExpr) -> bool {
-    matches!(e, PrimExpr::Call(n) if matches!(n.op.as_str(), "tirx.break_loop" | "tirx.continue_loop"))
-}
-
 /// Whether a store fills the box that its indices span while loops run.
 fn fills_its_box(indices: &[PrimExpr], loops: &[Ref<For>], analyzer: &mut Analyzer) -> bool {
     let used = |n: &Ref<For>| indices.iter().any(|i| free_vars(i).contains(&n.var));
@@ -269,7 +264,7 @@ impl StmtVisitor for Walk<'_> {
             }
             Stmt::Block(n) => self.block(n),
             // What stands behind a jump may not be carried out.
-            Stmt::Evaluate(n) if jumps(&n.value) => self.filled = false,
+            _ if stmt.jump().is_some() => self.filled = false,
             _ => self.walk_stmt(stmt),
         }
     }

@@ -8,17 +8,17 @@
 //! ```
 //!
 //! A `break` or `continue` belongs to the innermost loop around it. What turns loops around, splits them or makes vectors of them
-//! may then leave the marked ones alone without looking inside. Only serial loops can be left early: the iterations of others
-//! have no order, and such a program is refused.
+//! may then leave the marked ones alone without looking inside. Only serial and unrolled loops can be left early: the iterations of
+//! others have no order, and such a program is refused.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{PrimExpr, PrimMutator};
 
-use super::filled_before_read::jumps;
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::functor::StmtMutator;
+use crate::jump::Jumps;
 use crate::stmt::*;
 
 /// The annotation of such a loop.
@@ -29,7 +29,7 @@ pub(super) const PASS: PassInfo =
 
 /// A kernel whose loops that are left early have a mark.
 fn annotate(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    let mut annotate = Annotate { jumped: false, error: None };
+    let mut annotate = Annotate { error: None };
     let body = annotate.mutate_stmt(&func.body);
     match annotate.error {
         Some(error) => Err(error),
@@ -38,8 +38,6 @@ fn annotate(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
 }
 
 struct Annotate {
-    /// Whether what was walked jumps out of the loop around it, or to its next iteration.
-    jumped: bool,
     error: Option<LowerError>,
 }
 
@@ -51,35 +49,16 @@ impl PrimMutator for Annotate {
 
 impl StmtMutator for Annotate {
     fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
-        match stmt {
-            Stmt::Evaluate(n) => {
-                self.jumped |= jumps(&n.value);
-                stmt.clone()
-            }
-            Stmt::While(_) => {
-                let outer = std::mem::replace(&mut self.jumped, false);
-                let made = self.remake_stmt(stmt);
-                self.jumped = outer;
-                made
-            }
-            Stmt::For(n) => {
-                let outer = std::mem::replace(&mut self.jumped, false);
-                let body = self.mutate_stmt(&n.body);
-                let jumped = std::mem::replace(&mut self.jumped, outer);
-                if jumped && n.kind != ForKind::Serial {
-                    let message = format!("the loop over `{}`, of kind {:?}, cannot be left early", n.var.name, n.kind);
-                    self.error.get_or_insert(LowerError::Refused(message));
-                }
-                match (jumped, body == n.body) {
-                    (false, true) => stmt.clone(),
-                    (false, false) => Stmt::loop_around(n, body),
-                    (true, _) => {
-                        let annotations = n.annotations.clone().with(MARK, 1);
-                        Ref::new(For { annotations, body, ..(**n).clone() }).into()
-                    }
-                }
-            }
-            _ => self.remake_stmt(stmt),
+        let made = self.remake_stmt(stmt);
+        let Stmt::For(n) = &made else { return made };
+        if !Jumps::of(&n.body).of_loop {
+            return made;
         }
+        if !matches!(n.kind, ForKind::Serial | ForKind::Unrolled) {
+            let message = format!("the loop over `{}`, of kind {:?}, cannot be left early", n.var.name, n.kind);
+            self.error.get_or_insert(LowerError::Refused(message));
+        }
+        let annotations = n.annotations.clone().with(MARK, 1);
+        Ref::new(For { annotations, ..(**n).clone() }).into()
     }
 }

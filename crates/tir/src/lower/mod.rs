@@ -178,6 +178,8 @@ pub fn lower_with(func: &PrimFunc, options: LowerOptions) -> Result<PrimFunc, Lo
     let mut to_check = options.check_bounds;
     PIPELINE.iter().filter(|step| has_blocks || !step.of_blocks).try_fold(func.clone(), |func, step| {
         match step.pass.name {
+            // Blocks and loops move what the place of a declared buffer names.
+            single_definition::NAME => Ok(views::open_views(&(step.run)(&func)?)),
             // A buffer that is as large as its uses has none outside of it.
             plan_allocations::NAME | compact_allocations::NAME if options.check_bounds => Ok(func),
             // Behind the lowering of blocks, which opens sub-buffers, and in front of what takes indices to be right.

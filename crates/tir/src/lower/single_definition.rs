@@ -14,6 +14,9 @@ use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::functor::StmtMutator;
 
+/// The full name of the pass.
+pub(super) const NAME: &str = "tirx.transform.ConvertSSA";
+
 pub(super) const PASS: PassInfo =
     kernel_pass!("tirx.transform.ConvertSSA", "Renames variables that are defined more than once.", define_once);
 
