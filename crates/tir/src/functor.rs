@@ -209,9 +209,10 @@ pub trait StmtMutator: PrimMutator {
 
     /// Rebuilds what a block holds.
     fn remake_block(&mut self, n: &Ref<SBlock>) -> Ref<SBlock> {
+        // Axes first: the regions of sub-buffers name them.
+        let iter_vars: Vec<_> = n.iter_vars.iter().map(|v| self.remake_iter(v)).collect();
         let alloc_buffers: Vec<_> = n.alloc_buffers.iter().map(|b| self.mutate_buffer_def(b)).collect();
         let match_buffers: Vec<_> = n.match_buffers.iter().map(|m| self.remake_match(m)).collect();
-        let iter_vars: Vec<_> = n.iter_vars.iter().map(|v| self.remake_iter(v)).collect();
         let reads: Vec<_> = n.reads.iter().map(|r| self.remake_region(r)).collect();
         let writes: Vec<_> = n.writes.iter().map(|r| self.remake_region(r)).collect();
         let init = n.init.as_ref().map(|s| self.mutate_stmt(s));

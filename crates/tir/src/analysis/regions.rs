@@ -159,6 +159,26 @@ pub fn pointers_of(stmt: &Stmt) -> HashSet<Ref<Var>> {
     pointers.0
 }
 
+/// Memory that others than its own buffer know of: by its pointer, or as buffers that are declared over it. It can neither
+/// move nor change its type or size.
+pub fn shared_memory(stmt: &Stmt) -> HashSet<Ref<Var>> {
+    struct Views(HashSet<Ref<Var>>);
+    impl PrimVisitor for Views {
+        fn visit_prim(&mut self, _: &PrimExpr) {}
+    }
+    impl StmtVisitor for Views {
+        fn visit_stmt(&mut self, stmt: &Stmt) {
+            if let Stmt::Decl(n) = stmt {
+                self.0.insert(n.buffer.data.clone());
+            }
+            self.walk_stmt(stmt);
+        }
+    }
+    let mut views = Views(pointers_of(stmt));
+    views.visit_stmt(stmt);
+    views.0
+}
+
 type Boxes = Vec<(Ref<Buffer>, Vec<Interval>)>;
 
 #[derive(Default)]

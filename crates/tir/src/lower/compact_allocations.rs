@@ -31,7 +31,7 @@ use relaxide_ir::{Buffer, Var};
 use super::{LowerError, kernel_pass_with};
 use crate::PrimFunc;
 use crate::analysis::interval::{Interval, Running};
-use crate::analysis::regions::pointers_of;
+use crate::analysis::regions::shared_memory;
 use crate::functor::{StmtMutator, StmtVisitor};
 use crate::stmt::*;
 
@@ -53,7 +53,7 @@ pub(super) fn compact_allocations(func: &PrimFunc) -> Result<PrimFunc, LowerErro
 fn compact(func: &PrimFunc, strict: bool) -> Result<PrimFunc, LowerError> {
     let mut analyzer = Analyzer::new();
     analyzer.mark_dims(func.buffers.iter().flatten().flat_map(|b| &b.shape));
-    let mut find = Find { analyzer, strict, pointers: pointers_of(&func.body), smaller: HashMap::new() };
+    let mut find = Find { analyzer, strict, pointers: shared_memory(&func.body), smaller: HashMap::new() };
     find.visit_stmt(&func.body);
     if find.smaller.is_empty() {
         return Ok(func.clone());

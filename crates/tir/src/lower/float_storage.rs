@@ -79,11 +79,15 @@ impl PrimMutator for Bits {
     }
 
     fn mutate_buffer_use(&mut self, buffer: &Ref<Buffer>) -> Ref<Buffer> {
-        if !(self.narrow)(buffer.dtype) {
-            return buffer.clone();
-        }
         if let Some(known) = self.buffers.get(buffer) {
             return known.clone();
+        }
+        if !(self.narrow)(buffer.dtype) {
+            // It may see memory of such floats as something else.
+            let Some(data) = self.vars.get(&buffer.data).cloned() else { return buffer.clone() };
+            let made = Ref::new(Buffer { data, ..(**buffer).clone() });
+            self.buffers.insert(buffer.clone(), made.clone());
+            return made;
         }
         let dtype = bits_of(buffer.dtype);
         let fresh = || Var::new(buffer.data.name.clone(), Type::pointer(dtype, &buffer.scope));

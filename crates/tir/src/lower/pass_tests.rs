@@ -137,7 +137,7 @@ fn each_pass_keeps_what_kernels_compute() {
 fn passes_in_any_order_keep_what_kernels_compute() {
     let changed = RefCell::default();
     let rows: Vec<_> = rows().filter(|(pass, _)| !OTHER_RESULTS.contains(&pass.name)).collect();
-    check_seeds(count(100), &|random| {
+    check_seeds(count(200), &|random| {
         let (sample, func) = draw(random)?;
         let passes: Vec<_> = (0..8).map(|_| rows[random.below(rows.len())].clone()).collect();
         check(&sample, func, &passes, &changed)

@@ -32,7 +32,7 @@ use relaxide_ir::prim::{self, PrimMutator, PrimVisitor};
 use super::filled_before_read::filled_before_read;
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
-use crate::analysis::regions::{pointers_of, regions_of};
+use crate::analysis::regions::{regions_of, shared_memory};
 use crate::functor::{StmtMutator, StmtVisitor};
 use crate::stmt::*;
 
@@ -49,7 +49,7 @@ pub(super) const PASS: PassInfo = kernel_pass!(
 pub(super) fn plan_allocations(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
     let mut places = Places::default();
     places.visit_stmt(&func.body);
-    let pointers = pointers_of(&func.body);
+    let pointers = shared_memory(&func.body);
     let mut moves = Move::default();
     for (buffer, place) in places.around {
         let Some(place) = place.filter(|_| !pointers.contains(&buffer.data)) else { continue };

@@ -22,7 +22,7 @@ use relaxide_ir::{Buffer, Type, Var};
 
 use super::{LowerError, kernel_pass, kernel_pass_with};
 use crate::PrimFunc;
-use crate::analysis::regions::pointers_of;
+use crate::analysis::regions::shared_memory;
 use crate::functor::StmtMutator;
 use crate::intrin::Intrinsic;
 use crate::stmt::*;
@@ -67,7 +67,7 @@ fn promote_bf16(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
 
 /// A kernel that computes with some types in another.
 fn promote(func: &PrimFunc, narrow: fn(DataType) -> bool, to: DataType) -> Result<PrimFunc, LowerError> {
-    let pointers = pointers_of(&func.body);
+    let pointers = shared_memory(&func.body);
     let mut promote = Promote { narrow, to, pointers, vars: HashMap::new(), scratch: HashMap::new() };
     Ok(func.with_body(promote.mutate_stmt(&func.body)))
 }

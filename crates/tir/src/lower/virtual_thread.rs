@@ -26,6 +26,7 @@ use relaxide_ir::{BinaryOp, Buffer, Var};
 
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
+use crate::analysis::regions::shared_memory;
 use crate::functor::{StmtMutator, StmtVisitor, fresh_copy, substitute_stmt};
 use crate::stmt::*;
 
@@ -93,6 +94,13 @@ impl StmtMutator for Inject {
                 "scratch `{}` of virtual threads has {} dimensions; FlattenBuffer has to run first",
                 buffer.name,
                 buffer.ndim()
+            ));
+        }
+        let shared = shared_memory(&body);
+        if let Some(buffer) = own.iter().find(|b| shared.contains(&b.data)) {
+            return self.refuse(format!(
+                "scratch `{}` of virtual threads is known by a pointer or as another buffer, so threads cannot get places of their own",
+                buffer.name
             ));
         }
         let number = prim::binary(BinaryOp::Sub, &n.var, &n.min);
