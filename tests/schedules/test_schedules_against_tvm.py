@@ -36,6 +36,10 @@ def printed(theirs, ours):
     return text if text.startswith("# from tvm") else str(ours)
 
 
+def kinds(schedule):
+    return {step.kind.name for step in schedule.trace.insts}
+
+
 @pytest.mark.parametrize(("kernel", "name", "steps"), SEQUENCES, ids=ids(SEQUENCES))
 def test_the_same_steps_give_the_same_program_and_trace(kernel, name, steps):
     ours, theirs = our_schedule(kernel), their_schedule(kernel)

@@ -239,8 +239,7 @@ impl Name {
             Stmt::Block(n) => {
                 let (iter_values, predicate) = (self.mutate_prims(&n.iter_values), self.mutate_prim(&n.predicate));
                 let body = inner(self, 0, &n.block.body);
-                let init = n.block.init.as_ref().map(|s| inner(self, 1, s));
-                let block = Ref::new(SBlock { body, init, ..(*n.block).clone() });
+                let block = Ref::new(SBlock { body, ..(*n.block).clone() });
                 Ref::new(SBlockRealize { iter_values, predicate, block }).into()
             }
             Stmt::Store(n) => {
@@ -285,7 +284,8 @@ fn bodies(stmt: &Stmt) -> Vec<&Stmt> {
         Stmt::While(n) => vec![&n.body],
         Stmt::Attr(n) => vec![&n.body],
         Stmt::If(n) => [&n.then_case].into_iter().chain(&n.else_case).collect(),
-        Stmt::Block(n) => [&n.block.body].into_iter().chain(&n.block.init).collect(),
+        // Between a block's axes and both its initial value and its body nothing can be named.
+        Stmt::Block(n) => vec![&n.block.body],
         _ => Vec::new(),
     }
 }
