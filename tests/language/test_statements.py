@@ -150,6 +150,20 @@ def test_kernels_are_read_and_computed_alike(name):
         np.testing.assert_array_equal(found, expected[1], err_msg=target)
 
 
+def test_loops_that_count_by_more_than_one():
+    text = source("""
+for i in range(1, 15, 3):
+    A[i] = A[i] + T.float32(10.0)
+for i in T.serial(0, 16, step=5):
+    for j in T.parallel(0, 16, step=4):
+        A[j] = A[j] * T.float32(2.0)
+""")
+    theirs = kernel(tvm, text)
+    _, expected = values(tvm, theirs)
+    for read in (text, printed(theirs)):
+        np.testing.assert_array_equal(values(relaxide, kernel(relaxide, read))[1], expected)
+
+
 def nodes(package):
     tir = package.tirx
     A, i = tir.decl_buffer((16,), "float32", name="A"), tir.Var("i", "int32")

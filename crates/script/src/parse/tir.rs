@@ -457,6 +457,7 @@ impl Parser<'_> {
         };
         let Expr::Name(target) = &*n.target else { return Err(self.unsupported("this loop", n.target.range())) };
         let (min, extent) = self.loop_range(&mut args)?;
+        let step = if kind == ForKind::ThreadBinding { 1 } else { self.loop_step(&mut args)? };
         let thread_tag = match (kind, args.take("thread")) {
             (ForKind::ThreadBinding, Some(e)) => self.text(e)?,
             _ => String::new(),
@@ -467,9 +468,31 @@ impl Parser<'_> {
         };
         args.finish(self)?;
         let var = self.loop_var(target, extent.dtype());
-        let body = self.loop_body(&[(target, var.clone(), extent.clone())], &n.body)?;
+        if step == 1 {
+            let body = self.loop_body(&[(target, PrimExpr::from(&var), extent.clone())], &n.body)?;
+            self.push(Ref::new(For { var, min, extent, kind, thread_tag, annotations, body }));
+            return Ok(());
+        }
+        // Loops count by one from here on, as TVM's `CanonicalizeLoop` leaves them.
+        let of_counter = |number| prim::int_of(var.dtype(), number);
+        let extent = prim::floordiv(prim::add(extent, of_counter(step - 1)), of_counter(step));
+        let counted = prim::add(min.clone(), prim::mul(&var, of_counter(step)));
+        let body = self.loop_body(&[(target, counted, extent.clone())], &n.body)?;
+        let min = prim::int_of(min.dtype(), 0);
         self.push(Ref::new(For { var, min, extent, kind, thread_tag, annotations, body }));
         Ok(())
+    }
+
+    /// By how much a loop counts: the third argument of `range`, `step=` of others.
+    fn loop_step(&mut self, args: &mut Args) -> Parsed<i64> {
+        let Some(step) = args.take("step") else { return Ok(1) };
+        match self.scalar_expr(step)?.as_int() {
+            Some(number @ 1..) => Ok(number),
+            _ => Err(self
+                .error(Code::Type, "a loop counts by a positive number that is known", step.range())
+                .with_help("count up by one, and compute the index from the counter")
+                .into()),
+        }
     }
 
     fn loop_var(&self, target: &ast::ExprName, dtype: DataType) -> Ref<Var> {
@@ -512,7 +535,9 @@ impl Parser<'_> {
             let extent = self.counts(extent, range)?;
             loops.push((target, self.loop_var(target, extent.dtype()), extent));
         }
-        let body = self.loop_body(&loops, &n.body)?;
+        let counters: Vec<_> =
+            loops.iter().map(|(target, var, extent)| (*target, PrimExpr::from(var), extent.clone())).collect();
+        let body = self.loop_body(&counters, &n.body)?;
         let nest = loops.into_iter().rev().fold(body, |body, (_, var, extent)| {
             let min = prim::int_of(extent.dtype(), 0);
             let annotations = Attrs::new();
@@ -523,12 +548,15 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn loop_body(&mut self, loops: &[(&ast::ExprName, Ref<Var>, PrimExpr)], body: &[Py]) -> Parsed<Stmt> {
+    /// The body of loops: the names of their counters, what these stand for, and the extents.
+    fn loop_body(&mut self, loops: &[(&ast::ExprName, PrimExpr, PrimExpr)], body: &[Py]) -> Parsed<Stmt> {
         let depth = self.kernel.loops.len();
         let result = self.scoped(|p| {
-            for (target, var, extent) in loops {
-                p.define(&target.id, Value::Prim(PrimExpr::Var(var.clone())));
-                p.kernel.loops.push((var.clone(), extent.clone()));
+            for (target, counter, extent) in loops {
+                p.define(&target.id, Value::Prim(counter.clone()));
+                if let PrimExpr::Var(var) = counter {
+                    p.kernel.loops.push((var.clone(), extent.clone()));
+                }
             }
             p.tir_body(body)
         });
