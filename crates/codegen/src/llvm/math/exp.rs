@@ -128,12 +128,6 @@ impl FunctionText<'_> {
         self.polynomial(r, &coefficients)
     }
 
-    /// `2^r - 1` for `|r| <= ½`.
-    pub(super) fn exp2_less_one(&mut self, r: &Val) -> Val {
-        let quotient = self.polynomial(r, &EXP2_LESS_ONE);
-        self.fmul(&quotient, r)
-    }
-
     /// `fraction * 2^n` for `-151 <= n <= 129`, where the last bits of an integer have `n +` [`LIFTED`].
     ///
     /// One power of two cannot reach from the subnormal numbers to infinity. A second one brings the first into the middle

@@ -17,7 +17,7 @@
 //! | tanh | 3 | `d / (d + 2)`, `d = exp(2x) - 1` in parts that lose nothing |
 //! | asinh, acosh, atanh | 2 | `log1p` of sums without cancellation |
 //! | sigmoid | 4 | `1 / (1 + exp(-x))` |
-//! | erf | 3 | `1 - 2^q(x)` in parts that lose nothing near zero |
+//! | erf | 6 | `x` times a rational minimax function of `x²` |
 //! | pow | 1.5 | `exp2(y log2 x)`, the product and the large terms of the logarithm in double precision |
 //! | sin, cos | 2 | reduction by π, in three floats or in double precision; the math library above 10⁶ |
 //! | tan | 3 | reduction by π/2, minimax polynomial or its inverse |
