@@ -31,7 +31,8 @@ fn gelu(x: PrimExpr) -> PrimExpr {
 }
 
 fn softplus(x: PrimExpr) -> PrimExpr {
-    math("log", prim::constant(F32, 1.0) + math("exp", x))
+    let zero = || prim::constant(F32, 0.0);
+    prim::max(x.clone(), zero()) + math("log1p", math("exp", zero() - math("fabs", x)))
 }
 
 fn row_sum(name: &str, shape: &[PrimExpr], value: impl Fn(&[PrimExpr]) -> PrimExpr) -> te::Tensor {

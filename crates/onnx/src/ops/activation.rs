@@ -155,15 +155,10 @@ pub fn selu(scope: &mut Scope, node: &Node) -> Outputs {
     one(with_number(scope, "multiply", chosen, gamma)?)
 }
 
-/// `log(1 + exp(x))`, written so that no exponential overflows.
+/// `log(1 + exp(x))`.
 pub fn soft_plus(scope: &mut Scope, x: Expr) -> Result<Expr> {
-    let size = scope.call("abs", [x.clone()])?;
-    let negated = scope.call("negative", [size])?;
-    let small = scope.call("exp", [negated])?;
-    let shifted = with_number(scope, "add", small, 1.0)?;
-    let tail = scope.call("log", [shifted])?;
-    let ramp = scope.call("nn.relu", [x])?;
-    scope.call("add", [ramp, tail])
+    // Beyond the threshold the result is the argument, also in double precision.
+    scope.op("nn.softplus", [x], Attrs::new().with("threshold", 40.0))
 }
 
 /// `Softplus`.

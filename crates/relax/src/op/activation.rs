@@ -88,7 +88,9 @@ fn softplus(cx: &CallCx, values: &[PrimExpr]) -> Result<PrimExpr, OpError> {
     let number = |v: f64| constant(x.dtype(), v);
     let beta = cx.float("beta")?;
     let scaled = x * number(beta);
-    let soft = prim::div(math("log", number(1.0) + math("exp", scaled.clone())), number(beta));
+    // No exponential overflows, and none is lost beside the one.
+    let small = math("exp", number(0.0) - math("fabs", scaled.clone()));
+    let soft = prim::div(prim::max(scaled.clone(), number(0.0)) + math("log1p", small), number(beta));
     Ok(prim::select(prim::gt(scaled, number(cx.float("threshold")?)), x.clone(), soft))
 }
 

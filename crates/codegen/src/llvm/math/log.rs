@@ -18,6 +18,11 @@ const LOG: [f64; 8] = [
     3.333_333_134_651_184e-1,
 ];
 
+/// Numerator and denominator of `(ln(1 + x) - x) / x²` for `x` in `[-¼, 1]`: the minimax quotient, wrong by 7e-9 of itself.
+const LOG1P_NUMERATOR: [f64; 4] =
+    [-5.190_294_427_532_932e-4, -0.135_753_788_915_121_94, -0.565_916_296_261_398, -0.500_000_000_689_092_3];
+const LOG1P_DENOMINATOR: [f64; 4] = [0.148_797_362_982_856_2, 0.970_507_171_088_575_2, 1.798_499_152_071_510_6, 1.0];
+
 /// The bits of the least normal number, and of infinity.
 const LEAST_NORMAL: i64 = 0x0080_0000;
 const INFINITY: i64 = 0x7f80_0000;
@@ -39,9 +44,28 @@ impl FunctionText<'_> {
     }
 
     /// ln (1 + x), accurate near zero, whose sign it keeps.
+    ///
+    /// Where all lanes are in `[-¼, 1]`, as those of a softplus are, it is a quotient of polynomials.
     pub fn log1p(&mut self, x: &Val) -> Val {
-        let logarithm = self.log_of_sum(x, None);
-        self.copysign(&logarithm, x)
+        let (low, high) = (-0.25, 1.0);
+        let from_middle = self.op("fsub", x, &Val::float(x.ty, (high + low) / 2.0));
+        let distance = self.fabs(&from_middle);
+        let outside = self.fcmp("ugt", &distance, &Val::float(x.ty, (high - low) / 2.0));
+        let any = |this: &mut Self| {
+            let logarithm = this.log_of_sum(x, None);
+            this.copysign(&logarithm, x)
+        };
+        self.if_any(&outside, any, |this| this.log1p_of_small(x))
+    }
+
+    /// ln (1 + x) for `x` in `[-¼, 1]`: `x + x² p(x) / q(x)`, whose first term has the bits that count, and zero's sign.
+    fn log1p_of_small(&mut self, x: &Val) -> Val {
+        let square = self.fmul(x, x);
+        let numerator = self.wide_polynomial(x, &LOG1P_NUMERATOR);
+        let denominator = self.wide_polynomial(x, &LOG1P_DENOMINATOR);
+        let numerator = self.fmul(&numerator, &square);
+        let correction = self.fdiv(&numerator, &denominator);
+        self.fadd(x, &correction)
     }
 
     /// What `of_parts` makes of `m - 1` and `n`, where `x = m 2^n` and `m` in `[√½, √2)`; in a branch, what the C standard

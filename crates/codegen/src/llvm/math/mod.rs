@@ -11,7 +11,7 @@
 //! | exp, exp_nonpositive, exp2, exp10 | 2 | `2^n * p(r)`, Cody-Waite reduction, minimax polynomial of degree 6 |
 //! | expm1 | 2 | the same in parts that lose nothing near zero |
 //! | log, log2, log10 | 3 | `n ln 2 + p(m - 1)`, `m` in `[√½, √2)`, minimax polynomial |
-//! | log1p | 2 | the same, with the bits that `1 + x` loses put back into `m - 1` |
+//! | log1p | 2 | in `[-¼, 1]` `x + x²` times a rational minimax function, elsewhere the same as log, with the bits that `1 + x` loses put back into `m - 1` |
 //! | sinh | 4 | addition theorem for `n ln 2 + r`, minimax polynomials of both functions of `r` |
 //! | cosh | 3 | the same |
 //! | tanh | 3 | `d / (d + 2)`, `d = exp(2x) - 1` in parts that lose nothing |
