@@ -16,11 +16,13 @@ use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, load, substitute};
 use relaxide_ir::{Buffer, Var};
 
-use super::places::{body_list, holds, loops_around};
+use super::caching::{Redirect, Spot, buffer_like, insert_stage};
+use super::places::{body_list, free_name, holds, loops_around};
 use crate::analysis::interval::{Interval, Running};
 use crate::analysis::regions::{substitute_region, to_region, whole_dimension, widened};
-use crate::s_tir::ScheduleError;
+use crate::functor::StmtMutator;
 use crate::s_tir::state::{NodeId, Place, Tree};
+use crate::s_tir::{Schedule, ScheduleError, Value};
 use crate::stmt::*;
 
 /// A loop, and the statements that its body is made of.
@@ -54,8 +56,33 @@ impl<'a> AtLoop<'a> {
         self.tree().child_blocks(self.place.node).into_iter().filter_map(|id| Some((at(&id)?, id))).collect()
     }
 
+    /// Lets blocks use a copy of a buffer, in what they write or in what they read, and puts the block that copies in front of
+    /// the loop's statement with a number.
+    pub fn insert(
+        &self,
+        sch: &mut Schedule,
+        buffer: &Ref<Buffer>,
+        users: &[NodeId],
+        written: bool,
+        storage: &str,
+        index: usize,
+    ) -> Result<Vec<Value>, ScheduleError> {
+        let (place, tree) = (self.place, self.tree());
+        let dims = self.touched(buffer, users, written);
+        let name = free_name(&*sch.func(&place.func)?, tree, format!("{}_{storage}", buffer.name));
+        let copy = buffer_like(buffer, name.clone(), &buffer.shape, storage);
+        let (from, to) = if written { (&copy, buffer) } else { (buffer, &copy) };
+        let copying = self.copying(&name, &dims, from, to);
+        let mut redirect = Redirect { from: buffer, to: &copy, stores: written, first: &[] };
+        let changes: Vec<(Stmt, Stmt)> =
+            users.iter().map(|id| (tree.node(*id).stmt.clone(), redirect.mutate_stmt(&tree.node(*id).stmt))).collect();
+        let spot = Spot { parent: place.node, index };
+        insert_stage(sch, place, place.scope()?, &changes, spot, copying.clone().into(), &copy)?;
+        Ok(vec![Value::Block(place.func.clone(), copying.block.clone())])
+    }
+
     /// What blocks touch of a buffer in one iteration of the loop, within the buffer.
-    pub fn touched(&self, buffer: &Ref<Buffer>, blocks: &[NodeId], written: bool) -> Vec<Interval> {
+    fn touched(&self, buffer: &Ref<Buffer>, blocks: &[NodeId], written: bool) -> Vec<Interval> {
         let tree = self.tree();
         let mut analyzer = self.analyzer();
         analyzer.mark_dims(&buffer.shape);
@@ -96,7 +123,7 @@ impl<'a> AtLoop<'a> {
     }
 
     /// The block that copies a box.
-    pub fn copying(&self, name: &str, dims: &[Interval], from: &Ref<Buffer>, to: &Ref<Buffer>) -> Ref<SBlockRealize> {
+    fn copying(&self, name: &str, dims: &[Interval], from: &Ref<Buffer>, to: &Ref<Buffer>) -> Ref<SBlockRealize> {
         let used: Vec<Ref<Var>> = dims.iter().flat_map(|d| [&d.min, &d.max]).flat_map(free_vars).collect();
         let around: Vec<Ref<For>> =
             loops_around(self.tree(), self.place.node).into_iter().chain([self.loop_.clone()]).collect();

@@ -13,16 +13,13 @@
 
 use relaxide_ffi::Ref;
 
-use super::caching::{Redirect, Spot, buffer_like, insert_stage};
 use super::copy_at::AtLoop;
-use super::places::{free_name, nth_buffer};
-use crate::functor::StmtMutator;
+use super::places::nth_buffer;
 use crate::s_tir::instruction::{Kind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::state::NodeId;
 use crate::s_tir::step::{Call, loop_operand, operand};
 use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError, StepError, Value};
-use crate::stmt::*;
 
 pub(in crate::s_tir) static KIND: Kind = Kind {
     name: "ReadAt",
@@ -41,8 +38,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
     let (at, block) = (sch.loop_place(&call.loop_(0)?)?, sch.block_place(&call.block(1)?)?);
     let (here, storage) = (AtLoop::new(&at, &block)?, call.str(1)?.to_string());
-    let (tree, root) = (&at.tree, at.scope()?);
-    let scope = Scope::new(tree, root);
+    let scope = Scope::new(&at.tree, at.scope()?);
     let own = block.realize()?;
     let buffer = nth_buffer(&own.block, call.int(0)?, &own.block.reads, "reads")?.buffer.clone();
     let blocks = here.blocks();
@@ -57,16 +53,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         return Err(ScheduleError::at_loop(&here.loop_, reason).with_help("choose a loop further in, or cache_read"));
     }
     let ids: Vec<NodeId> = readers.iter().map(|(_, id)| *id).collect();
-    let dims = here.touched(&buffer, &ids, false);
-    let name = free_name(&*sch.func(&at.func)?, tree, format!("{}_{storage}", buffer.name));
-    let copy = buffer_like(&buffer, name.clone(), &buffer.shape, &storage);
-    let copying = here.copying(&name, &dims, &buffer, &copy);
-    let mut redirect = Redirect { from: &buffer, to: &copy, stores: false, first: &[] };
-    let changes: Vec<(Stmt, Stmt)> =
-        ids.iter().map(|id| (tree.node(*id).stmt.clone(), redirect.mutate_stmt(&tree.node(*id).stmt))).collect();
-    let spot = Spot { parent: at.node, index: first };
-    insert_stage(sch, &at, root, &changes, spot, copying.clone().into(), &copy)?;
-    Ok(vec![Value::Block(at.func.clone(), copying.block.clone())])
+    here.insert(sch, &buffer, &ids, false, &storage, first)
 }
 
 impl Schedule {

@@ -12,9 +12,8 @@
 
 use relaxide_ffi::Ref;
 
-use super::caching::{Spot, insert_stage, only_writer};
-use super::places::{around_all, body_list, free_name, holds, loops_around, nth_buffer};
-use super::reindex::redirected;
+use super::caching::{Spot, only_writer};
+use super::places::{around_all, body_list, free_name, holds, nth_buffer};
 use super::reindexed_copy::ReindexedCopy;
 use super::transform_layout::map_operand;
 use crate::IndexMap;
@@ -22,7 +21,7 @@ use crate::s_tir::instruction::{Kind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
-use crate::stmt::*;
+use crate::stmt::Stmt;
 
 pub(in crate::s_tir) static KIND: Kind = Kind {
     name: "ReindexCacheRead",
@@ -71,12 +70,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         }
         None => Spot { parent: root, index: 0 },
     };
-    let loops = loops_around(tree, place.node);
-    let outside = tree.loops_above(spot.parent).len() + usize::from(tree.as_loop(spot.parent).is_some());
-    let (nest, made) = copy.nest(loops.get(outside..).unwrap_or_default(), true)?;
-    let changed = redirected(&realize, &copy.buffer, &copy.copy, &copy.at_copy, false);
-    insert_stage(sch, &place, root, &[(place.stmt().clone(), changed)], spot, nest, &copy.copy)?;
-    Ok(vec![Value::Block(place.func.clone(), made)])
+    copy.insert(sch, &place, spot, true)
 }
 
 impl Schedule {

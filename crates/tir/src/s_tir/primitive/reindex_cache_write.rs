@@ -14,9 +14,8 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::free_vars;
 
-use super::caching::{behind, check_runs_through, insert_stage, only_writer};
-use super::places::{free_name, loops_around, nth_buffer};
-use super::reindex::redirected;
+use super::caching::{behind, check_runs_through, only_writer};
+use super::places::{free_name, nth_buffer};
 use super::reindexed_copy::ReindexedCopy;
 use super::transform_layout::map_operand;
 use crate::IndexMap;
@@ -25,7 +24,7 @@ use crate::s_tir::scope::Scope;
 use crate::s_tir::state::NodeId;
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
-use crate::stmt::*;
+use crate::stmt::IterKind;
 
 pub(in crate::s_tir) static KIND: Kind = Kind {
     name: "ReindexCacheWrite",
@@ -71,12 +70,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let name = free_name(&*sch.func(&place.func)?, tree, format!("{}_{storage}", region.buffer.name));
     let copy = ReindexedCopy::new(&realize, &region, &map, name, &storage)?;
     let spot = behind(tree, root, place.node, &users, block)?;
-    let loops = loops_around(tree, place.node);
-    let outside = tree.loops_above(spot.parent).len() + usize::from(tree.as_loop(spot.parent).is_some());
-    let (nest, made) = copy.nest(loops.get(outside..).unwrap_or_default(), false)?;
-    let changed = redirected(&realize, &copy.buffer, &copy.copy, &copy.at_copy, true);
-    insert_stage(sch, &place, root, &[(place.stmt().clone(), changed)], spot, nest, &copy.copy)?;
-    Ok(vec![Value::Block(place.func.clone(), made)])
+    copy.insert(sch, &place, spot, false)
 }
 
 impl Schedule {

@@ -19,12 +19,13 @@ use relaxide_ir::arith::{Analyzer, same};
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, load, substitute};
 use relaxide_ir::{Buffer, Var};
 
-use super::caching::{buffer_like, element};
-use super::reindex::only_access;
+use super::caching::{Spot, buffer_like, element, insert_stage};
+use super::places::loops_around;
+use super::reindex::{only_access, redirected};
 use crate::IndexMap;
 use crate::analysis::affine::conjuncts;
-use crate::s_tir::ScheduleError;
-use crate::s_tir::state::copy_loop;
+use crate::s_tir::state::{Place, copy_loop};
+use crate::s_tir::{Schedule, ScheduleError, Value};
 use crate::stmt::*;
 
 /// Maps with more values than this are not tried one by one.
@@ -32,20 +33,20 @@ const TRIED: i64 = 4096;
 
 /// A block, a buffer that it touches at one place, and where a copy holds that.
 pub(super) struct ReindexedCopy<'a> {
-    pub realize: &'a SBlockRealize,
-    pub buffer: Ref<Buffer>,
-    pub copy: Ref<Buffer>,
+    realize: &'a Ref<SBlockRealize>,
+    buffer: Ref<Buffer>,
+    copy: Ref<Buffer>,
     /// Where the block touches the buffer, over its axes.
-    pub at: Vec<PrimExpr>,
+    at: Vec<PrimExpr>,
     /// Where it touches the copy.
-    pub at_copy: Vec<PrimExpr>,
+    at_copy: Vec<PrimExpr>,
     kept: Vec<Ref<IterVar>>,
 }
 
 impl<'a> ReindexedCopy<'a> {
     /// Checks what is asked for, and lays out the copy.
     pub fn new(
-        realize: &'a SBlockRealize,
+        realize: &'a Ref<SBlockRealize>,
         region: &BufferRegion,
         map: &IndexMap,
         name: String,
@@ -89,8 +90,25 @@ impl<'a> ReindexedCopy<'a> {
         Ok(ReindexedCopy { realize, buffer: buffer.clone(), copy, at, at_copy, kept })
     }
 
+    /// Lets the block use the copy, and puts the nest that copies, into it or out of it, at a place of the block's scope.
+    pub fn insert(
+        &self,
+        sch: &mut Schedule,
+        place: &Place,
+        spot: Spot,
+        inwards: bool,
+    ) -> Result<Vec<Value>, ScheduleError> {
+        let tree = &place.tree;
+        let loops = loops_around(tree, place.node);
+        let outside = tree.loops_above(spot.parent).len() + usize::from(tree.as_loop(spot.parent).is_some());
+        let (nest, made) = self.nest(loops.get(outside..).unwrap_or_default(), inwards)?;
+        let changed = redirected(self.realize, &self.buffer, &self.copy, &self.at_copy, !inwards);
+        insert_stage(sch, place, place.scope()?, &[(place.stmt().clone(), changed)], spot, nest, &self.copy)?;
+        Ok(vec![Value::Block(place.func.clone(), made)])
+    }
+
     /// The block that copies, into the copy or out of it, under loops like those of the block, the outermost first.
-    pub fn nest(&self, loops: &[Ref<For>], inwards: bool) -> Result<(Stmt, Ref<SBlock>), ScheduleError> {
+    fn nest(&self, loops: &[Ref<For>], inwards: bool) -> Result<(Stmt, Ref<SBlock>), ScheduleError> {
         let fresh = |var: &Ref<Var>| Var::new(var.name.clone(), var.ty.clone());
         let axis = |iter: &Ref<IterVar>| {
             let (min, extent) = (iter.min.clone(), iter.extent.clone());

@@ -16,17 +16,14 @@ use relaxide_ffi::Ref;
 use relaxide_ir::Buffer;
 use relaxide_ir::prim::free_vars;
 
-use super::caching::{Redirect, Spot, buffer_like, insert_stage};
 use super::copy_at::AtLoop;
-use super::places::{free_name, loops_around, nth_buffer};
+use super::places::{loops_around, nth_buffer};
 use crate::analysis::affine::bindings_of;
-use crate::functor::StmtMutator;
 use crate::s_tir::instruction::{Kind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::state::NodeId;
 use crate::s_tir::step::{Call, loop_operand, operand};
 use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError, StepError, Value};
-use crate::stmt::*;
 
 pub(in crate::s_tir) static KIND: Kind = Kind {
     name: "WriteAt",
@@ -66,20 +63,11 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     for id in &ids {
         check_whole(&here, *id, &buffer)?;
     }
-    let dims = here.touched(&buffer, &ids, true);
     if ids.len() > 1 {
         let reason = format!("several blocks under loop `{}` write buffer `{}`", here.loop_.var.name, buffer.name);
         return Err(ScheduleError::at_loop(&here.loop_, reason).with_help("choose a loop around one of them"));
     }
-    let name = free_name(&*sch.func(&at.func)?, tree, format!("{}_{storage}", buffer.name));
-    let copy = buffer_like(&buffer, name.clone(), &buffer.shape, &storage);
-    let copying = here.copying(&name, &dims, &copy, &buffer);
-    let mut redirect = Redirect { from: &buffer, to: &copy, stores: true, first: &[] };
-    let changes: Vec<(Stmt, Stmt)> =
-        ids.iter().map(|id| (tree.node(*id).stmt.clone(), redirect.mutate_stmt(&tree.node(*id).stmt))).collect();
-    let spot = Spot { parent: at.node, index: last + 1 };
-    insert_stage(sch, &at, root, &changes, spot, copying.clone().into(), &copy)?;
-    Ok(vec![Value::Block(at.func.clone(), copying.block.clone())])
+    here.insert(sch, &buffer, &ids, true, &storage, last + 1)
 }
 
 /// A block writes every element of the box that it writes in one iteration of the loop.
