@@ -53,7 +53,9 @@ def sources():
         if result.returncode != 0:
             raise Unavailable(f"pip cannot download the sources of {requirement}: {result.stderr[-500:]}")
         with tarfile.open(CACHE / f"{folder.name}.tar.gz") as archive:
-            archive.extractall(CACHE, filter="data")
+            # Pythons before 3.11.4 have no filters: a release that pip has checked is unpacked as it is.
+            archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, path: member)
+            archive.extractall(CACHE)
     return folder
 
 
