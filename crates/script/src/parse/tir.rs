@@ -456,7 +456,7 @@ impl Parser<'_> {
             }
         };
         let Expr::Name(target) = &*n.target else { return Err(self.unsupported("this loop", n.target.range())) };
-        let (min, extent) = self.loop_range(&mut args)?;
+        let (mut min, mut extent) = self.loop_range(&mut args)?;
         let step = if kind == ForKind::ThreadBinding { 1 } else { self.loop_step(&mut args)? };
         let thread_tag = match (kind, args.take("thread")) {
             (ForKind::ThreadBinding, Some(e)) => self.text(e)?,
@@ -468,17 +468,15 @@ impl Parser<'_> {
         };
         args.finish(self)?;
         let var = self.loop_var(target, extent.dtype());
-        if step == 1 {
-            let body = self.loop_body(&[(target, PrimExpr::from(&var), extent.clone())], &n.body)?;
-            self.push(Ref::new(For { var, min, extent, kind, thread_tag, annotations, body }));
-            return Ok(());
+        let mut counter = PrimExpr::from(&var);
+        if step != 1 {
+            // Loops count by one from here on, as TVM's `CanonicalizeLoop` leaves them.
+            let number = |value| prim::int_of(var.dtype(), value);
+            counter = prim::add(min, prim::mul(counter, number(step)));
+            extent = prim::floordiv(prim::add(extent, number(step - 1)), number(step));
+            min = number(0);
         }
-        // Loops count by one from here on, as TVM's `CanonicalizeLoop` leaves them.
-        let of_counter = |number| prim::int_of(var.dtype(), number);
-        let extent = prim::floordiv(prim::add(extent, of_counter(step - 1)), of_counter(step));
-        let counted = prim::add(min.clone(), prim::mul(&var, of_counter(step)));
-        let body = self.loop_body(&[(target, counted, extent.clone())], &n.body)?;
-        let min = prim::int_of(min.dtype(), 0);
+        let body = self.loop_body(&[(target, counter, extent.clone())], &n.body)?;
         self.push(Ref::new(For { var, min, extent, kind, thread_tag, annotations, body }));
         Ok(())
     }
