@@ -115,6 +115,8 @@ const COUNT: usize = 1 << 18;
 fn worst(target: &Target, count: usize, cases: &[(&str, Reference, f32, f32, f64)]) {
     let kernels =
         Kernels::compile_for(&cases.iter().map(|(name, ..)| unary(name, count as i64)).collect::<Vec<_>>(), target);
+    // Among many more arguments are a few that are worse.
+    let more = if count > COUNT { 0.2 } else { 0.01 };
     let mut report = Vec::new();
     for (name, reference, low, high, limit) in cases {
         let inputs = samples(*low, *high, count);
@@ -128,7 +130,7 @@ fn worst(target: &Target, count: usize, cases: &[(&str, Reference, f32, f32, f64
             }
         }
         println!("{name}: {:.2} ulp at {:e}", worst.0, worst.1);
-        if worst.0 > *limit + 0.01 {
+        if worst.0 > *limit + more {
             report.push(format!("{name}({:e}) = {:e} is wrong by {:.2} ulp of {limit}", worst.1, worst.2, worst.0));
         }
     }
@@ -137,7 +139,7 @@ fn worst(target: &Target, count: usize, cases: &[(&str, Reference, f32, f32, f64
 
 #[test]
 fn functions_of_one_argument_are_accurate() {
-    worst(&Target::default(), COUNT, UNARY);
+    worst(&Target::default(), count_here(), UNARY);
 }
 
 /// Zero keeps its sign, and what is undefined is NaN: neither can be seen in units of the last place.
@@ -199,7 +201,7 @@ fn exponentials_of_what_is_never_positive_are_accurate_and_keep_nan() {
 #[test]
 fn functions_stay_accurate_without_fused_operations() {
     let inline: Vec<_> = UNARY.iter().copied().filter(|case| case.4 > 0.0).collect();
-    worst(&"llvm -mcpu=x86-64".parse().unwrap(), COUNT, &inline);
+    worst(&"llvm -mcpu=x86-64".parse().unwrap(), count_here(), &inline);
 }
 
 #[test]
@@ -216,6 +218,11 @@ fn functions_are_accurate_as_webassembly() {
         Some(reason) => eprintln!("skipped: {reason}"),
         None => worst(&emulated::WASM.parse().unwrap(), count_elsewhere(), UNARY),
     }
+}
+
+/// How many arguments the functions of one argument are tried at on this machine.
+fn count_here() -> usize {
+    if std::env::var_os("RELAXIDE_DEEP").is_some() { 1 << 24 } else { COUNT }
 }
 
 fn count_elsewhere() -> usize {

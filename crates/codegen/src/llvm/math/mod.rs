@@ -4,7 +4,8 @@
 //! circular functions have one, for arguments that are rare), because a call to the math library would cost eight scalar calls for one vector. Double precision is left
 //! to the math library, half precision is computed in single.
 //!
-//! Largest errors over all finite arguments, in units of the last place, as the tests hold them:
+//! Largest errors in units of the last place, as the tests hold them at a quarter of a million arguments spread over all
+//! finite ones; among sixteen million are a few with up to 0.2 more (tanh 3.2, atanh 2.2, expm1 2.1):
 //!
 //! | function | ulp | method |
 //! | --- | --- | --- |
