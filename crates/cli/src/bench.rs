@@ -12,7 +12,7 @@ use crate::answer::{self, Form};
 use crate::args::{InputArgs, ModelArgs};
 use crate::compile::size_text;
 use crate::error::CliError;
-use crate::inputs::Call;
+use crate::inputs::{Call, Missing};
 use crate::onnxruntime::{Graph, OnnxRuntime};
 use crate::program::{self, Kind};
 use crate::progress::{Bar, Show};
@@ -98,7 +98,7 @@ pub fn run(args: &BenchArgs, form: Form) -> Result<(), CliError> {
     }
     let show = if form == Form::Json { Show::Nothing } else { Show::Stages };
     let module = program::open(&args.model, &mut Bar::new(show))?;
-    let call = Call::prepare(&module, &args.inputs)?;
+    let call = Call::prepare(&module, &args.inputs, Missing::Random)?;
     for _ in 0..args.warmup {
         call.invoke()?;
     }

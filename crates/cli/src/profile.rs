@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::answer::{self, Form};
 use crate::args::{InputArgs, ModelArgs};
 use crate::error::CliError;
-use crate::inputs::Call;
+use crate::inputs::{Call, Missing};
+use crate::outputs;
 use crate::program;
 use crate::progress::{Bar, Show};
 
@@ -52,18 +53,19 @@ pub fn run(args: &ProfileArgs, form: Form) -> Result<(), CliError> {
     if args.runs == 0 {
         return Err(CliError::usage("--runs 0 measures nothing", "give --runs 1 or more"));
     }
+    args.trace.iter().chain(&args.html).try_for_each(|output| outputs::check_place(output, &[&args.model.file]))?;
     let show = if form == Form::Json { Show::Nothing } else { Show::Stages };
     let module = program::open(&args.model, &mut Bar::new(show))?;
-    let call = Call::prepare(&module, &args.inputs)?;
+    let call = Call::prepare(&module, &args.inputs, Missing::Random)?;
     // Behind `prepare`, which sets the number of threads.
     let roof = if args.no_roof { None } else { Some(Roof::measure()?) };
     (0..args.warmup).try_for_each(|_| call.invoke().map(drop))?;
     let profile = Profile::measure(&module, &call.machine, &call.signature.name, &call.views(), args.runs, roof)?;
     if let Some(path) = &args.trace {
-        std::fs::write(path, profile.last.to_chrome_trace()).map_err(CliError::file(path))?;
+        outputs::write_text(path, &profile.last.to_chrome_trace())?;
     }
     if let Some(path) = &args.html {
-        std::fs::write(path, profile.to_html()).map_err(CliError::file(path))?;
+        outputs::write_text(path, &profile.to_html())?;
     }
     match form {
         Form::Json => json_answer(&profile, args),

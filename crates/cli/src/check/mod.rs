@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::answer::{self, Form};
 use crate::args::{InputArgs, ProgramArgs};
 use crate::error::CliError;
-use crate::inputs::{Call, element};
+use crate::inputs::{Call, Missing, element};
 use crate::onnxruntime::{Graph, OnnxRuntime};
 use crate::program::{self, Kind};
 use crate::progress::{Bar, Show};
@@ -58,7 +58,7 @@ pub fn run(args: &CheckArgs, form: Form) -> Result<(), CliError> {
     let bytes = std::fs::read(&args.model).map_err(CliError::file(&args.model))?;
     let mut runtime = OnnxRuntime::start(args.python.as_deref())?;
     let module = compile(program::load(&args.model, &[])?, args, form)?;
-    let call = Call::prepare(&module, &args.inputs)?;
+    let call = Call::prepare(&module, &args.inputs, Missing::Random)?;
     let theirs = Theirs::run(&mut runtime, &args.model, &args.model, Graph::Optimized, &call)?;
     let compared = compare_all(&tensors(&call.invoke()?, theirs.names.len()), &theirs, args)?;
     if compared.iter().all(|one| one.difference.is_none_or(|d| d.wrong == 0)) {
@@ -83,7 +83,7 @@ pub fn run(args: &CheckArgs, form: Form) -> Result<(), CliError> {
 /// Compiles with the precision that is asked for.
 fn compile(module: IRModule, args: &CheckArgs, form: Form) -> Result<Module, CliError> {
     let show = if form == Form::Json { Show::Nothing } else { Show::Stages };
-    let module = program::prepare(module, args.program.precision, &[])?;
+    let module = program::prepare(module, args.program.precision(), &[])?;
     program::compile_in_memory(&module, &args.program, &mut Bar::new(show))
 }
 

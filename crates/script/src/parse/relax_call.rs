@@ -258,7 +258,7 @@ impl Parser<'_> {
                 many => Type::tuple(many.to_vec()),
             },
         };
-        let mut scalars = match args.keyword("tir_vars") {
+        let scalars = match args.keyword("tir_vars") {
             Some(e) => {
                 let value = self.expr(e)?;
                 match self.relax_value(value, e.range())? {
@@ -269,17 +269,7 @@ impl Parser<'_> {
             }
             None => Vec::new(),
         };
-        // Scalars behind the tensors are parameters of the kernel.
-        let tensors = match name {
-            "call_dps_packed" | "call_py_func" => given,
-            _ => {
-                let count = given.iter().rposition(|a| scalar_of(a).is_none()).map_or(0, |i| i + 1);
-                let (tensors, tail) = given.split_at(count);
-                scalars.splice(0..0, tail.iter().filter_map(scalar_of));
-                tensors.to_vec()
-            }
-        };
-        let mut values = vec![func, Relax::tuple(tensors)];
+        let mut values = vec![func, Relax::tuple(given)];
         if !scalars.is_empty() {
             values.push(Relax::shape(scalars));
         }

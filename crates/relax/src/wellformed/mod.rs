@@ -12,6 +12,9 @@
 //! 6. **Types agree**: no variable and no result is declared of a type that its value cannot have.
 //! 7. **Callees exist**: functions of the module by name, with as many arguments as they take; operators in the registry with
 //!    arguments that fit.
+//! 8. **Calls fit**: what a kernel or a function of the module is given does not contradict what it takes ([`kernel_calls`]).
+
+mod kernel_calls;
 
 use std::collections::HashSet;
 
@@ -20,6 +23,7 @@ use relaxide_ir::pass::Refusal;
 use relaxide_ir::prim::{PrimExpr, free_vars};
 use relaxide_ir::span::MaybeSpan;
 use relaxide_ir::{Code, IRModule, Type, Var};
+use relaxide_tir::PrimFunc;
 
 use crate::builder::is_pure;
 use crate::display::type_text;
@@ -230,11 +234,30 @@ impl<'a> Check<'a> {
             }
         }
         call.args.iter().for_each(|a| self.operand(a));
+        if let Some(problem) = self.misfit(call) {
+            self.report(Code::Contradiction, problem);
+        }
         if is_pure(e) || !(self.dataflow || self.must_be_pure) || self.is_kernel_call(call) {
             return;
         }
         let place = if self.dataflow { "a dataflow block" } else { "a pure function" };
         self.report(Code::Impure, format!("an impure call stands in {place}"));
+    }
+
+    /// How the arguments of a call contradict what the callee takes.
+    fn misfit(&self, call: &Call) -> Option<String> {
+        match (&call.op, call.op_name()) {
+            (Expr::Global(callee), _) => {
+                let function = self.module.get_as::<Function>(&callee.name)?;
+                kernel_calls::of_function(call, &function)
+            }
+            (_, Some("call_tir" | "call_tir_inplace" | "call_tir_with_grad")) => {
+                let Some(Expr::Global(callee)) = call.args.first() else { return None };
+                let kernel = self.module.get_as::<PrimFunc>(&callee.name)?;
+                kernel_calls::of_kernel(call, &kernel).map(|why| format!("`{}`: {why}", callee.name))
+            }
+            _ => None,
+        }
     }
 
     /// Checks how many arguments a function of the module is given; kernels are given their outputs in several ways.
