@@ -30,6 +30,9 @@ const char *relaxide_version(void);
 /* How many threads kernels use, the calling one among them. At least 1. */
 int relaxide_set_num_threads(int count);
 
+/* Gives the memory to the system that is kept for later calls. */
+void relaxide_release_cached_memory(void);
+
 /* ---- Errors ---------------------------------------------------------------------------------------------------- */
 
 /* What kind of error the calling thread met last, such as "ValueError", and what it says; empty if there was none. The

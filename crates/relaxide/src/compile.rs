@@ -17,7 +17,7 @@ use relaxide_tir::{PrimFunc, schedule};
 
 use crate::cost::KernelCost;
 use crate::front::Params;
-use crate::{Error, signature};
+use crate::{Error, run_kernel, signature};
 
 /// Which passes a compilation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -214,6 +214,7 @@ fn print_kernels(file: &Path, kernels: &[Ref<PrimFunc>]) -> Result<Arc<DebugInfo
 fn run_pipeline(module: IRModule, options: &mut CompileOptions<'_>) -> Result<IRModule, Error> {
     let context = PassContext {
         target: options.target.clone(),
+        runner: Some(run_kernel::runner()),
         disabled: [options.context.disabled.as_slice(), options.disabled_passes.as_slice()].concat(),
         ..options.context.clone()
     };

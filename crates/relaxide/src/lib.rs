@@ -29,6 +29,7 @@ mod inputs;
 mod limits;
 mod machine;
 mod profile;
+mod run_kernel;
 mod signature;
 mod stats;
 
