@@ -2,9 +2,17 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod command;
+pub mod proxy;
+mod random;
+mod register;
+#[cfg(feature = "secure")]
+pub mod secure;
 pub mod server;
 pub mod session;
+pub mod tracker;
 pub mod transport;
 pub mod wire;
 
+pub use register::register;
 pub use session::client::Session;

@@ -19,8 +19,3 @@ pub fn key(prefix: &str) -> Result<String, Error> {
     let fraction = (u64::from_le_bytes(bytes()?) >> 11) as f64 / (1_u64 << 53) as f64;
     Ok(format!("{prefix}:{fraction}"))
 }
-
-/// The prefix of such a key, which may have colons itself.
-pub fn prefix(key: &str) -> &str {
-    key.rsplit_once(':').map_or(key, |(prefix, _)| prefix)
-}

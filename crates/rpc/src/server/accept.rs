@@ -232,18 +232,19 @@ fn serve(shared: &Arc<Shared>, stream: Stream) -> Result<(), Error> {
         let _ = crate::transport::socket::tune(tcp);
     }
     let Greeted { mut admitted, key } = options.greeter.read(stream, announced.as_deref())?;
+    // However it ends, the tracker learns that there is room again.
+    let _taken = announced.map(Taken);
     let number = shared.next.fetch_add(1, Ordering::Relaxed);
     if !wait_for_room(shared, number, admitted.stream()) {
         return Err(Error::new(ErrorKind::RuntimeError, "the client has gone before there was room for it"));
     }
     // From here on the number is among those that run.
-    let _left = Leaves { shared, number, announced };
+    let _left = Leaves { shared, number };
     admitted.welcome(&options.greeter, &key)?;
     drop(greeting);
     let scratch = options.scratch.clone().unwrap_or_else(std::env::temp_dir);
     let folder = tempfile::Builder::new().prefix("relaxide-rpc-").tempdir_in(scratch)?;
-    let (stream, user) = admitted.into_stream(options.greeter.policy(), &options.grant, folder.path())?;
-    let mut grant = user;
+    let (stream, mut grant) = admitted.into_session(&key, &options.grant, folder.path())?;
     grant.timeout = match (grant.timeout, options.timeout) {
         (Some(asked), Some(most)) => Some(asked.min(most)),
         (asked, most) => asked.or(most),
@@ -275,20 +276,25 @@ fn serve(shared: &Arc<Shared>, stream: Stream) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes a session out of those that run, and has the tracker know that there is room again.
+/// Has the tracker know that there is room again.
+struct Taken(Arc<Announced>);
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.0.put_again();
+    }
+}
+
+/// Takes a session out of those that run.
 struct Leaves<'a> {
     shared: &'a Shared,
     number: u64,
-    announced: Option<Arc<Announced>>,
 }
 
 impl Drop for Leaves<'_> {
     fn drop(&mut self) {
         self.shared.running().remove(&self.number);
         self.shared.room.notify_all();
-        if let Some(announced) = &self.announced {
-            announced.put_again();
-        }
     }
 }
 

@@ -2,13 +2,23 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | [`accept`] | listening, and going on whatever clients do |
+//! | [`announce`] | being found through a tracker |
+//! | [`greet`] | who may come in |
+//! | [`children`], [`session`] | what a client gets once it is in |
 //! | [`environment`] | the functions that each session has of its own |
 //! | [`folder`] | the files of a session |
 //! | [`policy`] | what a session may do |
 
+pub mod accept;
+pub mod announce;
+pub mod children;
 pub mod environment;
 pub mod folder;
+pub mod greet;
+pub(crate) mod log;
 pub mod policy;
+pub mod session;
 
 use std::sync::Once;
 

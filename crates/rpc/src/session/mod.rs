@@ -9,11 +9,13 @@
 //! | [`remote`] | what an end has of the other: functions, modules, objects, memory |
 //! | [`addresses`] | the addresses that remote memory has in this process |
 //! | [`host`] | what a request does |
+//! | [`connect`] | beginning one |
 //! | [`client`] | the client's face |
 //! | [`local`] | sessions within the process |
 
 pub mod addresses;
 pub mod client;
+pub mod connect;
 pub mod convert;
 pub mod export;
 pub mod host;
