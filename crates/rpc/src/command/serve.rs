@@ -27,7 +27,7 @@ const TABLE: &[Opt] = &[
     Opt { name: "token", value: "FILE", help: "a shared secret that lets in whoever has it" },
     Opt { name: "tracker", value: "HOST:PORT", help: "be found through that tracker; needs --key" },
     Opt { name: "custom-addr", value: "HOST", help: "the address that the tracker tells clients" },
-    Opt { name: "through-proxy", value: "HOST:PORT", help: "serve behind that proxy in place of listening" },
+    Opt { name: "through-proxy", value: "WHERE", help: "serve behind a proxy, HOST:PORT or ws://HOST:PORT/ws, in place of listening" },
     Opt { name: "sessions", value: "N", help: "how many there may be at a time [default: 256; 1 with --tracker]" },
     Opt { name: "session-timeout", value: "SECONDS", help: "how long a session may last at most" },
     Opt { name: "memory", value: "BYTES", help: "the memory of a session's process, such as 2G" },
@@ -54,7 +54,11 @@ pub fn run(itself: &[OsString], words: &[String]) -> Result<(), Failed> {
     let (host, key) = (args.get("host").unwrap_or("127.0.0.1").to_owned(), args.get("key").unwrap_or("").to_owned());
     let grant = grant(&args)?;
     if let Some(proxy) = args.get("through-proxy") {
-        let (proxy_host, proxy_port) = address(proxy, "through-proxy")?;
+        // A WebSocket address has its port inside.
+        let (proxy_host, proxy_port) = match proxy.starts_with("ws://") {
+            true => (proxy.to_owned(), 0),
+            false => address(proxy, "through-proxy")?,
+        };
         say(&format!("server: behind the proxy {proxy}"));
         return Ok(serve_behind(&proxy_host, proxy_port, &key, &isolation, &grant, &|| true)?);
     }
