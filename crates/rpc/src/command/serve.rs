@@ -26,6 +26,7 @@ const TABLE: &[Opt] = &[
     Opt { name: "identity", value: "FILE", help: "the server's own key, as `rpc keygen` writes it" },
     Opt { name: "token", value: "FILE", help: "a shared secret that lets in whoever has it" },
     Opt { name: "tracker", value: "HOST:PORT", help: "be found through that tracker; needs --key" },
+    Opt { name: "tracker-key", value: "FINGERPRINT", help: "the tracker's key, if it speaks our protocol" },
     Opt { name: "custom-addr", value: "HOST", help: "the address that the tracker tells clients" },
     Opt { name: "through-proxy", value: "WHERE", help: "serve behind a proxy, HOST:PORT or ws://HOST:PORT/ws, in place of listening" },
     Opt { name: "sessions", value: "N", help: "how many there may be at a time [default: 256; 1 with --tracker]" },
@@ -96,11 +97,18 @@ pub fn run(itself: &[OsString], words: &[String]) -> Result<(), Failed> {
     Ok(())
 }
 
-fn dial_tracker(_args: &Args, host: String, port: u16) -> Result<Dial, Failed> {
+fn dial_tracker(args: &Args, host: String, port: u16) -> Result<Dial, Failed> {
     #[cfg(feature = "secure")]
-    if _args.get("protocol") != Some("tvm") && _args.get("identity").is_some() {
-        let identity = crate::secure::identity::Identity::read(_args.get("identity"))?;
-        return Ok(Box::new(move || crate::secure::dial::tracker(&identity, &host, port)));
+    if let Some(fingerprint) = args.get("tracker-key") {
+        let credentials = crate::secure::dial::Credentials {
+            identity: args.get("identity").map(|path| crate::secure::identity::Identity::read(Some(path))).transpose()?,
+            server: Some(crate::secure::identity::Fingerprint::parse(fingerprint)?),
+            token: None,
+        };
+        return Ok(Box::new(move || crate::secure::dial::tracker(&credentials, &host, port)));
+    }
+    if args.has("tracker-key") {
+        return Err("this build has TVM's protocol only: it was made without the feature `secure`".to_owned().into());
     }
     Ok(Box::new(move || TrackerLink::connect(&host, port, CONNECT)))
 }
@@ -134,7 +142,11 @@ fn greeter(args: &Args, host: &str, key: &str) -> Result<Greeter, Failed> {
     }
     #[cfg(feature = "secure")]
     {
-        let gate = crate::secure::accept::Gate::open(args.get("identity"), args.get("keys"), args.get("token"), key)?;
+        let mut gate = crate::secure::accept::Gate::open(args.get("identity"), args.get("keys"), args.get("token"), key)?;
+        if let Some(log) = args.get("log") {
+            gate.log_to(std::path::Path::new(log))?;
+        }
+        say(&format!("server: its key is {}", gate.fingerprint()));
         Ok(Greeter::Secure(Box::new(gate)))
     }
     #[cfg(not(feature = "secure"))]

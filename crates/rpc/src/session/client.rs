@@ -70,6 +70,12 @@ impl SessionCore for Arc<Peer> {
 #[derive(Clone)]
 pub struct Session(Arc<Peer>);
 
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Session({})", self.0.name())
+    }
+}
+
 impl Session {
     /// Begins a session over a link whose handshake is done. `constructor` is nothing, or the name of a far function that makes the
     /// session, and its arguments.

@@ -26,6 +26,8 @@ pub struct Given {
     pub port: u16,
     /// The key to say.
     pub match_key: String,
+    /// The fingerprint of the server's key, which a tracker of ours knows.
+    pub fingerprint: Option<String>,
 }
 
 fn lost(what: &str) -> Error {
@@ -82,6 +84,7 @@ impl TrackerLink {
                 host: server.get(0)?.as_str()?.to_owned(),
                 port: super::protocol::port(server.get(1)?)?,
                 match_key: server.get(2)?.as_str()?.to_owned(),
+                fingerprint: server.get(3).and_then(Value::as_str).map(str::to_owned),
             })
         };
         let refused = || Error::new(ErrorKind::RuntimeError, format!("the tracker gives no server {key}: {reply}"));

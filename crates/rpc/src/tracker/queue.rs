@@ -23,6 +23,8 @@ pub struct Resource {
     pub match_key: String,
     /// The connection that it was offered on.
     pub owner: Connection,
+    /// The fingerprint of the server's key, where it was proved.
+    pub fingerprint: Option<String>,
 }
 
 /// Somebody who waits.
@@ -196,7 +198,7 @@ mod tests {
     use super::*;
 
     fn resource(owner: Connection, key: &str) -> Resource {
-        Resource { host: "h".into(), port: 1, match_key: key.into(), owner }
+        Resource { host: "h".into(), port: 1, match_key: key.into(), owner, fingerprint: None }
     }
 
     #[test]

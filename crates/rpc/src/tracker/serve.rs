@@ -34,8 +34,8 @@ const CONNECTIONS: usize = 16_384;
 /// The stack of a connection's thread.
 const STACK: usize = 256 << 10;
 
-/// How a connection becomes a link that says who is at the other end.
-pub type Secure = Arc<dyn Fn(Stream) -> Result<(Link, String), Error> + Send + Sync>;
+/// How a connection becomes a link whose other end is known: by name, and by the fingerprint of its key if it has one.
+pub type Secure = Arc<dyn Fn(Stream) -> Result<(Link, String, Option<String>), Error> + Send + Sync>;
 
 /// How a tracker is set up.
 pub struct Options {
@@ -61,6 +61,8 @@ struct Client {
     host: String,
     /// Who it is, where that is proved.
     user: Option<String>,
+    /// The fingerprint of its key, where that is proved.
+    fingerprint: Option<String>,
     info: Mutex<Option<Map<String, Value>>>,
     since: Instant,
 }
@@ -201,10 +203,13 @@ impl Shared {
     fn serve(self: &Arc<Self>, stream: Stream) {
         let (host, peer) = (stream.peer_host().unwrap_or_default(), stream.peer());
         let secured = match &self.options.secure {
-            Some(secure) => secure(stream).map(|(link, user)| (link, Some(user))),
-            None => stream.set_write_timeout(Some(WRITE)).and_then(|()| stream.into_link()).map_err(Error::from).map(|link| (link, None)),
+            Some(secure) => secure(stream).map(|(link, user, fingerprint)| (link, Some(user), fingerprint)),
+            None => {
+                let link = stream.set_write_timeout(Some(WRITE)).and_then(|()| stream.into_link());
+                link.map_err(Error::from).map(|link| (link, None, None))
+            }
         };
-        let (mut link, user) = match secured {
+        let (mut link, user, fingerprint) = match secured {
             Ok(secured) => secured,
             Err(error) => return self.say(&format!("{peer}: {error}")),
         };
@@ -216,6 +221,7 @@ impl Shared {
             closer: link.closer,
             host,
             user,
+            fingerprint,
             info: Mutex::default(),
             since: Instant::now(),
         });
@@ -258,7 +264,8 @@ impl Shared {
             }
             Message::Put { key, port, match_key, address } => {
                 let host = address.unwrap_or_else(|| client.host.clone());
-                let resource = Resource { host, port, match_key, owner: number };
+                let fingerprint = client.fingerprint.clone();
+                let resource = Resource { host, port, match_key, owner: number, fingerprint };
                 let handed = self.state().queues.put(&key, resource, now);
                 let sent = client.send(&success);
                 self.deliver(handed, now);
@@ -298,8 +305,12 @@ impl Shared {
         }
         while let Some(next) = handed.pop() {
             let client = self.state().clients.get(&next.to).cloned();
-            let Resource { host, port, match_key, .. } = &next.resource;
-            let told = client.is_some_and(|client| client.send(&json!([code::SUCCESS, [host, port, match_key]])));
+            let Resource { host, port, match_key, fingerprint, .. } = &next.resource;
+            let server = match fingerprint {
+                Some(fingerprint) => json!([host, port, match_key, fingerprint]),
+                None => json!([host, port, match_key]),
+            };
+            let told = client.is_some_and(|client| client.send(&json!([code::SUCCESS, server])));
             if !told {
                 handed.extend(self.state().queues.undelivered(&next, now));
             }
