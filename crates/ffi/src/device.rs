@@ -46,6 +46,9 @@ impl Device {
     /// The number of OpenCL devices.
     pub const OPENCL: i32 = 4;
 
+    /// What a device of a remote session adds to the number of its kind, once more for each session before it.
+    pub const SESSION_STRIDE: i32 = 128;
+
     /// The host's processor.
     pub const fn cpu(device_id: i32) -> Device {
         Device { device_type: Device::CPU, device_id }
@@ -56,6 +59,18 @@ impl Device {
         Device { device_type, device_id }
     }
 
+    /// The session that a remote device is reached through, and the device as that session's far side knows it; `None` for a
+    /// device of this process.
+    pub const fn remote(self) -> Option<(usize, Device)> {
+        match self.device_type / Device::SESSION_STRIDE {
+            session @ 1.. => {
+                let there = Device::new(self.device_type % Device::SESSION_STRIDE, self.device_id);
+                Some((session as usize - 1, there))
+            }
+            _ => None,
+        }
+    }
+
     /// The name of the kind; `None` for a number that DLPack does not list.
     pub fn type_name(self) -> Option<&'static str> {
         NAMES.iter().find(|(number, _)| *number == self.device_type).map(|(_, name)| *name)
@@ -64,6 +79,9 @@ impl Device {
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((session, there)) = self.remote() {
+            return write!(f, "remote[{session}]:{there}");
+        }
         match self.type_name() {
             Some(name) => write!(f, "{name}:{}", self.device_id),
             None => write!(f, "device{}:{}", self.device_type, self.device_id),
@@ -100,6 +118,14 @@ mod tests {
         }
         assert_eq!("opencl(2)".parse::<Device>().unwrap(), Device::new(4, 2));
         assert_eq!("cpu".parse::<Device>().unwrap(), Device::cpu(0));
+    }
+
+    #[test]
+    fn a_remote_device_says_through_which_session() {
+        let device = Device::new(4 + 2 * Device::SESSION_STRIDE, 1);
+        assert_eq!(device.remote(), Some((1, Device::new(4, 1))));
+        assert_eq!(device.to_string(), "remote[1]:opencl:1");
+        assert_eq!(Device::cpu(0).remote(), None);
     }
 
     #[test]

@@ -1,10 +1,8 @@
 //! Devices, streams and views of tensors as global functions, for front ends and compiled programs.
 
-use std::ffi::c_void;
-
 use relaxide_ffi::{Any, AnyView, DataType, Device, Error, ErrorKind, FromAny, Function, Shape, Tensor};
 
-use super::{Attribute, Stream, copy_into, device_api};
+use super::{Attribute, Stream, copy_into, device_api, view_at};
 
 type Body = fn(&Args<'_, '_>) -> Result<Any, Error>;
 
@@ -80,21 +78,7 @@ fn view(args: &Args<'_, '_>) -> Result<Any, Error> {
     let dtype: Option<DataType> = args.get(2, "dtype")?;
     let dtype = dtype.unwrap_or(tensor.dtype());
     let offset: usize = if args.views.len() > 3 { args.get(3, "relative_byte_offset")? } else { 0 };
-    let elements = shape.iter().try_fold(1_usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));
-    let end = elements.and_then(|elements| dtype.bytes_of(elements)).and_then(|bytes| bytes.checked_add(offset));
-    if !tensor.is_contiguous() || end.is_none_or(|end| end > tensor.byte_size()) {
-        let message = format!(
-            "{}: View with shape {:?} and datatype {dtype} at byte {offset} does not lie in {tensor:?}",
-            args.name,
-            shape.as_slice()
-        );
-        return Err(Error::new(ErrorKind::ValueError, message));
-    }
-    let data: *mut c_void = tensor.data_ptr().cast();
-    // SAFETY: the elements lie inside the tensor, which is compact, and the view keeps it.
-    let view = unsafe {
-        Tensor::from_parts(data.wrapping_byte_add(offset), &shape, dtype, tensor.device(), 0, tensor.clone())
-    };
+    let view = view_at(&tensor, &shape, dtype, offset).map_err(|error| error.context(args.name));
     view.map(Any::from)
 }
 

@@ -6,7 +6,9 @@
 mod attribute;
 mod cpu;
 mod functions;
+pub mod remote;
 mod transfer;
+mod view;
 
 use std::ffi::c_void;
 
@@ -15,6 +17,7 @@ use relaxide_ffi::{Any, Device, Error, ErrorKind};
 pub use attribute::Attribute;
 pub(crate) use functions::functions;
 pub use transfer::{copy_into, copy_tensor, empty_tensor, to_device};
+pub use view::{fill_host, view_at};
 
 /// The alignment of every allocation: a cache line, and the widest vector of the targets.
 pub const ALIGNMENT: usize = 64;
@@ -92,6 +95,7 @@ pub trait DeviceApi: Send + Sync {
 pub fn device_api(device: Device) -> Result<&'static dyn DeviceApi, Error> {
     match device.device_type {
         Device::CPU => Ok(&cpu::Cpu),
+        _ if device.remote().is_some() => remote::api(device),
         _ => {
             let message = format!("device {device} is not available: this runtime drives the CPU only");
             Err(Error::new(ErrorKind::RuntimeError, message))

@@ -42,8 +42,10 @@ pub fn copy_into(from: &Tensor, to: &Tensor) -> Result<(), Error> {
     match (from.device().device_type == Device::CPU, to.device().device_type == Device::CPU) {
         (true, true) => to.copy_from_bytes(&from.to_bytes()?),
         (true, false) => {
-            let compact = from.to_bytes()?;
-            // SAFETY: both hold `bytes` bytes: the copy of the source and the compact target.
+            // Only what is not compact has to be made so.
+            let copy = if from.is_contiguous() { Vec::new() } else { from.to_bytes()? };
+            let compact = if from.is_contiguous() { from.as_bytes()? } else { &copy };
+            // SAFETY: both hold `bytes` bytes: the source, or its copy, and the compact target.
             unsafe { device_api(to.device())?.copy_from_host(compact.as_ptr().cast(), target, bytes) }
         }
         _ if !from.is_contiguous() => {

@@ -1,0 +1,99 @@
+//! The client's side: connecting to a server or tracker that is known.
+
+use std::time::{Duration, Instant};
+
+use relaxide_ffi::{AnyView, Error, ErrorKind};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, Connection};
+use serde_json::{Value, json};
+
+use super::hello::{self, Prover, hex, material, unhex};
+use super::identity::{Fingerprint, Identity, Token};
+use super::stream::{link, shake_hands};
+use super::verify::{Expected, client_config};
+use crate::server::policy::PERMISSION_ERROR;
+use crate::session::client::Session;
+use crate::session::connect::{CONNECT, Target};
+use crate::tracker::client::TrackerLink;
+use crate::transport::{Link, socket};
+use crate::wire::{Dialect, Limits};
+
+/// How a client shows who it is, and knows the server.
+#[derive(Clone, Debug, Default)]
+pub struct Credentials {
+    /// The client's key.
+    pub identity: Option<Identity>,
+    /// The server's fingerprint.
+    pub server: Option<Fingerprint>,
+    /// A token that both know.
+    pub token: Option<Token>,
+}
+
+impl Credentials {
+    /// What is said where nothing else is: `RELAXIDE_RPC_IDENTITY` and `RELAXIDE_RPC_TOKEN` name files, `RELAXIDE_RPC_SERVER` is the
+    /// server's fingerprint.
+    pub fn from_environment() -> Result<Credentials, Error> {
+        let said = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
+        Ok(Credentials {
+            identity: said("RELAXIDE_RPC_IDENTITY").map(|path| Identity::read(Some(&path))).transpose()?,
+            server: said("RELAXIDE_RPC_SERVER").map(|text| Fingerprint::parse(&text)).transpose()?,
+            token: said("RELAXIDE_RPC_TOKEN").map(|path| Token::read(&path)).transpose()?.map(|(token, _)| token),
+        })
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.identity.is_none() && self.token.is_none()
+    }
+}
+
+/// Connects, and proves what there is to prove, both ways. `say` is what the greeting says beside.
+fn greet(host: &str, port: u16, credentials: &Credentials, mut say: Value, patience: Option<Duration>) -> Result<Link, Error> {
+    if credentials.server.is_none() && credentials.token.is_none() {
+        let message = "nothing says who the server is: give its fingerprint, which `rpc keygen` and the server print, or a token";
+        return Err(Error::new(ErrorKind::ValueError, message));
+    }
+    let place = format!("{host}:{port}");
+    let failed = |error: &dyn std::fmt::Display| Error::new(ErrorKind::OSError, format!("cannot connect to {place}: {error}"));
+    let mut stream = socket::connect(host, port, CONNECT).map_err(|error| failed(&error))?;
+    let expected = credentials.server.map_or(Expected::Any, Expected::This);
+    let config = client_config(credentials.identity.as_ref(), expected).map_err(|error| failed(&error))?;
+    let name = ServerName::try_from("relaxide-rpc").map_err(|error| failed(&error))?;
+    let mut state = Connection::from(ClientConnection::new(config, name).map_err(|error| failed(&error))?);
+    shake_hands(&mut state, &mut stream, Instant::now() + CONNECT).map_err(|error| {
+        let pinned = credentials.server.map_or(String::new(), |server| format!("; its key should be {server}"));
+        Error::new(error.kind(), format!("{place}: {}{pinned}", error.message()))
+    })?;
+    let (ours, theirs) = (material(&state, Prover::Client)?, material(&state, Prover::Server)?);
+    let mut link = link(state, &stream)?;
+    say["version"] = json!(hello::VERSION);
+    say["proof"] = json!(credentials.token.as_ref().map(|token| hex(&token.proof(&ours))));
+    hello::write(&mut *link.sink, &say)?;
+    link.source.set_timeout(patience)?;
+    let reply = hello::read(&mut *link.source).map_err(|error| error.context(&place))?;
+    if reply["ok"] != json!(true) {
+        let why = reply["error"].as_str().unwrap_or("it does not say why");
+        return Err(Error::new(PERMISSION_ERROR, format!("{place} does not let this client in: {why}")));
+    }
+    if credentials.server.is_none()
+        && let Some(token) = &credentials.token
+        && !token.accepts(&theirs, &unhex(reply["proof"].as_str().unwrap_or_default()))
+    {
+        return Err(Error::new(PERMISSION_ERROR, format!("{place} does not know the token: it is not the server that it should be")));
+    }
+    link.source.set_timeout(None)?;
+    link.peer = place;
+    Ok(link)
+}
+
+/// A session with a server of our protocol.
+pub fn connect(target: &Target, credentials: &Credentials, constructor: &[AnyView<'_>]) -> Result<Session, Error> {
+    let say = json!({ "key": target.key, "timeout": target.session_timeout });
+    let link = greet(&target.host, target.port, credentials, say, target.patience)?;
+    Session::begin(link, Dialect::Own, Limits::default(), constructor)
+}
+
+/// A connection to a tracker of our protocol.
+pub fn tracker(credentials: &Credentials, host: &str, port: u16) -> Result<TrackerLink, Error> {
+    TrackerLink::over(greet(host, port, credentials, json!({ "key": "tracker" }), Some(CONNECT))?)
+}

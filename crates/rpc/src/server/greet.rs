@@ -1,0 +1,156 @@
+//! [`Greeter`]: who may come in, by either protocol.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use relaxide_ffi::{Error, ErrorKind};
+
+use super::announce::Announced;
+use super::session::Grant;
+use crate::transport::Sink;
+use crate::transport::socket::Stream;
+use crate::wire::handshake::{Key, MAGIC, MISMATCH, Side, answer, key_length, refusal};
+
+/// How long a client may take to say who it is.
+pub const GREETING: Duration = Duration::from_secs(10);
+
+/// Who greets.
+pub enum Greeter {
+    /// TVM's protocol: whoever knows the key.
+    Tvm {
+        /// The key.
+        key: String,
+    },
+    /// Ours: whoever proves who it is.
+    #[cfg(feature = "secure")]
+    Secure(Box<crate::secure::accept::Gate>),
+}
+
+/// A client that was let in.
+pub struct Greeted {
+    /// The client.
+    pub admitted: Admitted,
+    /// What it said.
+    pub key: Key,
+}
+
+/// A client's connection, behind its greeting.
+pub enum Admitted {
+    /// As it is.
+    Plain(Stream),
+    /// Within TLS.
+    #[cfg(feature = "secure")]
+    Secure(Box<crate::secure::accept::Accepted>),
+}
+
+/// Reads all of a place within what is left of a time.
+pub(crate) fn read_within(stream: &mut Stream, place: &mut [u8], deadline: Instant) -> Result<(), Error> {
+    let mut filled = 0;
+    while filled < place.len() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(Error::new("TimeoutError", "the client does not say who it is"));
+        }
+        stream.set_read_timeout(Some(left))?;
+        match crate::transport::Source::read(stream, &mut place[filled..]) {
+            Ok(0) => return Err(Error::new(ErrorKind::OSError, "the client closed the connection before it said who it is")),
+            Ok(count) => filled += count,
+            Err(error) => return Err(Error::new(ErrorKind::OSError, format!("the greeting failed: {error}"))),
+        }
+    }
+    Ok(())
+}
+
+/// Reads a magic number and a key.
+pub(crate) fn read_hello(stream: &mut Stream, deadline: Instant) -> Result<(i32, Vec<u8>), Error> {
+    let mut magic = [0; 4];
+    read_within(stream, &mut magic, deadline)?;
+    let magic = i32::from_le_bytes(magic);
+    if magic != MAGIC {
+        return Ok((magic, Vec::new()));
+    }
+    let mut length = [0; 4];
+    read_within(stream, &mut length, deadline)?;
+    let mut key = vec![0; key_length(length)?];
+    read_within(stream, &mut key, deadline)?;
+    Ok((magic, key))
+}
+
+impl Greeter {
+    /// Lets a client in, or says why not.
+    pub fn read(&self, stream: Stream, announced: Option<&Announced>) -> Result<Greeted, Error> {
+        match self {
+            Greeter::Tvm { key } => greet_tvm(stream, key, announced),
+            #[cfg(feature = "secure")]
+            Greeter::Secure(gate) => {
+                let (accepted, key) = gate.greet(stream, announced)?;
+                Ok(Greeted { admitted: Admitted::Secure(Box::new(accepted)), key })
+            }
+        }
+    }
+
+    /// The key without what is random.
+    pub fn key(&self) -> &str {
+        match self {
+            Greeter::Tvm { key } => key,
+            #[cfg(feature = "secure")]
+            Greeter::Secure(gate) => gate.key(),
+        }
+    }
+}
+
+fn greet_tvm(mut stream: Stream, own: &str, announced: Option<&Announced>) -> Result<Greeted, Error> {
+    let deadline = Instant::now() + GREETING;
+    stream.set_write_timeout(Some(GREETING))?;
+    let (magic, key) = read_hello(&mut stream, deadline)?;
+    if magic != MAGIC {
+        return Err(Error::new(ErrorKind::ValueError, format!("the client does not speak TVM's protocol ({magic:#x})")));
+    }
+    let key = Key::parse(&key)?;
+    let fits = match announced {
+        Some(announced) => announced.take(&key.name),
+        None => key.name == own,
+    };
+    if key.side != Side::Client || !fits {
+        Sink::write(&mut stream, &refusal(MISMATCH), &[])?;
+        return Err(Error::new(ErrorKind::ValueError, format!("the client looks for another key, {:?}", key.text())));
+    }
+    stream.set_read_timeout(None)?;
+    Ok(Greeted { admitted: Admitted::Plain(stream), key })
+}
+
+impl Admitted {
+    /// The connection, to see whether the client is still there.
+    pub fn stream(&self) -> &Stream {
+        match self {
+            Admitted::Plain(stream) => stream,
+            #[cfg(feature = "secure")]
+            Admitted::Secure(accepted) => accepted.stream(),
+        }
+    }
+
+    /// Tells the client that it is in.
+    pub fn welcome(&mut self, greeter: &Greeter, _key: &Key) -> Result<(), Error> {
+        match self {
+            Admitted::Plain(stream) => {
+                let said = answer(MAGIC, &format!("{}{}", Side::Server.prefix(), greeter.key()));
+                Sink::write(stream, &said, &[])?;
+                stream.set_write_timeout(None)?;
+                Ok(())
+            }
+            #[cfg(feature = "secure")]
+            Admitted::Secure(accepted) => accepted.welcome(greeter.key()),
+        }
+    }
+
+    /// The stream of the session's packets, and what the session gets.
+    pub fn into_session(self, key: &Key, common: &Grant, folder: &Path) -> Result<(Stream, Grant), Error> {
+        let timeout = key.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let grant = Grant { folder: folder.to_path_buf(), timeout, ..common.clone() };
+        match self {
+            Admitted::Plain(stream) => Ok((stream, grant)),
+            #[cfg(feature = "secure")]
+            Admitted::Secure(accepted) => accepted.into_session(grant),
+        }
+    }
+}

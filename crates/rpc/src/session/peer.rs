@@ -1,0 +1,587 @@
+//! [`Peer`]: one end of a conversation over a transport.
+//!
+//! A thread that asks holds the conversation until its reply is there; while it serves what the other end asks meanwhile, others may
+//! ask too, one deeper. So the stack of [`Machine`] holds with any number of threads.
+//!
+//! What is dropped here and kept there ([`Peer::discard`]) is given back without waiting: the request goes out with the next chance,
+//! and its reply is read before that of the next request that somebody waits for.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use relaxide_ffi::{Error, ErrorKind};
+
+use super::host::Host;
+use super::machine::{Event, Machine, Role};
+use crate::transport::{Closer, Link, Sink, Source};
+use crate::wire::{Copy, Dialect, Failure, Limits, Reply, Request};
+
+/// Replies that nobody waits for yet, beyond which they are read first: what is not read fills the stream.
+const UNREAD: usize = 256;
+/// How much of a refused copy is read at a time, to be thrown away.
+const SCRAP: usize = 64 << 10;
+
+/// The kind of an error from a far side that says no kind itself.
+pub const RPC_ERROR: &str = "RPCError";
+/// The kind of an error of a session that took too long.
+pub const TIMEOUT_ERROR: &str = "RPCSessionTimeoutError";
+
+/// What becomes of the reply to a request that was sent ahead.
+#[derive(Clone, Default)]
+pub struct Pending(Arc<OnceLock<Result<(), Error>>>);
+
+impl Pending {
+    /// What it came to, if that is known.
+    pub fn outcome(&self) -> Option<Result<(), Error>> {
+        self.0.get().cloned()
+    }
+}
+
+struct Inner {
+    machine: Machine,
+    source: Box<dyn Source>,
+    /// Replies to come before that of the next request: nobody looks at them, or whoever has the [`Pending`].
+    ahead: VecDeque<Option<Pending>>,
+    /// Why the conversation is over.
+    ended: Option<Error>,
+    timeout: Option<Duration>,
+}
+
+/// One end of a conversation.
+pub struct Peer {
+    inner: Mutex<Inner>,
+    sink: Mutex<Box<dyn Sink>>,
+    closer: Arc<dyn Closer>,
+    /// How many requests of the other end are being served.
+    serving: AtomicUsize,
+    /// Somebody's turn may have come.
+    turned: Condvar,
+    discarded: Mutex<Vec<Request>>,
+    /// Whatever is behind the far side may know TVM's form only.
+    is_own: AtomicBool,
+    host: OnceLock<Arc<Host>>,
+    /// The slot of the session among the process's.
+    pub(crate) slot: OnceLock<usize>,
+    /// The most bytes of a packet that the other end takes, once it has said so.
+    packet_limit: OnceLock<u64>,
+    /// The other end, for messages.
+    name: String,
+}
+
+fn poisoned<T>(lock: PoisonError<T>) -> T {
+    lock.into_inner()
+}
+
+impl Peer {
+    /// An end over a link. `host` serves what the other end asks.
+    pub fn new(link: Link, role: Role, dialect: Dialect, limits: Limits, host: Arc<Host>) -> Arc<Peer> {
+        let machine = Machine::new(role, dialect, limits);
+        let inner = Inner { machine, source: link.source, ahead: VecDeque::new(), ended: None, timeout: None };
+        let peer = Peer {
+            inner: Mutex::new(inner),
+            sink: Mutex::new(link.sink),
+            closer: link.closer,
+            serving: AtomicUsize::new(0),
+            turned: Condvar::new(),
+            discarded: Mutex::default(),
+            is_own: AtomicBool::new(dialect == Dialect::Own),
+            host: OnceLock::from(host),
+            slot: OnceLock::new(),
+            packet_limit: OnceLock::new(),
+            name: link.peer,
+        };
+        Arc::new(peer)
+    }
+
+    /// The other end, for messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The form of the packets.
+    pub fn dialect(&self) -> Dialect {
+        if self.is_own.load(Ordering::Relaxed) { Dialect::Own } else { Dialect::Tvm }
+    }
+
+    /// What serves the other end's requests.
+    pub fn host(&self) -> &Arc<Host> {
+        self.host.get_or_init(Host::nothing)
+    }
+
+    /// The most bytes of a packet that the other end takes, if that is known.
+    pub(crate) fn packet_limit(&self) -> Option<u64> {
+        match self.dialect() {
+            Dialect::Own => Some(u64::MAX),
+            Dialect::Tvm => self.packet_limit.get().copied(),
+        }
+    }
+
+    pub(crate) fn set_packet_limit(&self, bytes: u64) -> u64 {
+        *self.packet_limit.get_or_init(|| bytes)
+    }
+
+    /// How long a reply may take; nothing: for ever. Bytes of it that come begin the time anew.
+    pub fn set_timeout(&self, timeout: Option<Duration>) {
+        self.lock().timeout = timeout;
+    }
+
+    /// Changes the form of packets, between two requests.
+    pub(crate) fn set_dialect(&self, dialect: Dialect) {
+        self.lock().machine.set_dialect(dialect);
+        self.is_own.store(dialect == Dialect::Own, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(poisoned)
+    }
+
+    /// Asks, and waits for the reply.
+    pub fn ask(self: &Arc<Self>, request: &Request) -> Result<Vec<crate::wire::Value>, Error> {
+        let payload: &[u8] = if let Request::CopyTo(_, payload) = request { payload } else { &[] };
+        self.exchange(request, payload, &mut [])
+    }
+
+    /// Asks for a copy to the other end, of bytes that lie here.
+    pub fn copy_to(self: &Arc<Self>, copy: Copy, bytes: &[u8]) -> Result<(), Error> {
+        self.exchange(&Request::CopyTo(copy, Vec::new()), bytes, &mut []).map(drop)
+    }
+
+    /// Asks for a copy from the other end, into its place.
+    pub fn copy_from(self: &Arc<Self>, copy: Copy, place: &mut [u8]) -> Result<(), Error> {
+        self.exchange(&Request::CopyFrom(copy), &[], place).map(drop)
+    }
+
+    /// Asks without waiting. The reply is read before that of the next request that somebody waits for, or by [`settle`](Self::settle).
+    pub fn ask_ahead(self: &Arc<Self>, request: &Request, payload: &[u8]) -> Result<Pending, Error> {
+        let mut inner = self.alive()?;
+        if inner.ahead.len() >= UNREAD {
+            self.settle_locked(&mut inner)?;
+        }
+        let pending = Pending::default();
+        self.send(&mut inner, request, payload)?;
+        inner.ahead.push_back(Some(pending.clone()));
+        Ok(pending)
+    }
+
+    /// Reads all replies that are still to come.
+    pub fn settle(self: &Arc<Self>) -> Result<(), Error> {
+        let mut inner = self.alive()?;
+        self.flush(&mut inner)?;
+        self.settle_locked(&mut inner)
+    }
+
+    /// Has a request sent whose reply nobody needs: giving something back.
+    pub fn discard(self: &Arc<Self>, request: Request) {
+        self.discarded.lock().unwrap_or_else(poisoned).push(request);
+        // Whoever has the conversation sends it.
+        if let Ok(mut inner) = self.inner.try_lock()
+            && inner.ended.is_none()
+            && inner.machine.depth() == 0
+        {
+            // An error is for the next who asks: it ends the conversation.
+            let _ = self.flush(&mut inner);
+        }
+    }
+
+    fn alive(&self) -> Result<MutexGuard<'_, Inner>, Error> {
+        let inner = self.lock();
+        match &inner.ended {
+            Some(error) => Err(error.clone()),
+            None => Ok(inner),
+        }
+    }
+
+    fn exchange(
+        self: &Arc<Self>,
+        request: &Request,
+        payload: &[u8],
+        place: &mut [u8],
+    ) -> Result<Vec<crate::wire::Value>, Error> {
+        let mut inner = self.alive()?;
+        self.flush(&mut inner)?;
+        self.send(&mut inner, request, payload)?;
+        let (inner, reply) = self.reply(inner, place)?;
+        drop(inner);
+        match reply {
+            Reply::Return(values) => Ok(values),
+            Reply::CopyAck(_) => Ok(Vec::new()),
+            Reply::Exception(failure) => Err(self.error(&failure)),
+        }
+    }
+
+    /// Sends what is to be given back.
+    fn flush(self: &Arc<Self>, inner: &mut MutexGuard<'_, Inner>) -> Result<(), Error> {
+        let requests = std::mem::take(&mut *self.discarded.lock().unwrap_or_else(poisoned));
+        for request in requests {
+            if inner.ahead.len() >= UNREAD {
+                self.settle_locked(inner)?;
+            }
+            self.send(inner, &request, &[])?;
+            inner.ahead.push_back(None);
+        }
+        Ok(())
+    }
+
+    /// Reads the replies of what was sent ahead. What the other end asks meanwhile is an error: nothing that is sent ahead calls back.
+    fn settle_locked(self: &Arc<Self>, inner: &mut MutexGuard<'_, Inner>) -> Result<(), Error> {
+        while !inner.ahead.is_empty() {
+            let event = self.event(inner)?;
+            let Event::Reply(reply) = event else {
+                return Err(self.end(inner, unexpected(&event)));
+            };
+            self.settled(inner, reply);
+        }
+        Ok(())
+    }
+
+    fn settled(&self, inner: &mut Inner, reply: Reply) {
+        let Some(Some(pending)) = inner.ahead.pop_front() else { return };
+        let outcome = match reply {
+            Reply::Exception(failure) => Err(self.error(&failure)),
+            _ => Ok(()),
+        };
+        let _ = pending.0.set(outcome);
+    }
+
+    fn send(&self, inner: &mut MutexGuard<'_, Inner>, request: &Request, payload: &[u8]) -> Result<(), Error> {
+        let packet = inner.machine.ask(request)?;
+        self.write(inner, &packet, payload)
+    }
+
+    fn write(&self, inner: &mut MutexGuard<'_, Inner>, packet: &[u8], payload: &[u8]) -> Result<(), Error> {
+        let written = self.sink.lock().unwrap_or_else(poisoned).write(packet, payload);
+        written.map_err(|error| {
+            // Its last words may say why.
+            let parting = self.parting(inner);
+            let error = parting.unwrap_or_else(|| self.lost(&error));
+            self.end(inner, error)
+        })
+    }
+
+    /// What the other end said before it closed.
+    fn parting(&self, inner: &mut Inner) -> Option<Error> {
+        inner.source.set_timeout(Some(Duration::from_millis(200))).ok()?;
+        loop {
+            match inner.machine.next().ok()? {
+                Some(Event::Parting(failure) | Event::Reply(Reply::Exception(failure))) => return Some(self.error(&failure)),
+                Some(_) => return None,
+                None => match inner.source.read(inner.machine.space()).ok()? {
+                    0 => return None,
+                    count => inner.machine.filled(count),
+                },
+            }
+        }
+    }
+
+    /// Waits for the reply, serving meanwhile.
+    fn reply<'a>(
+        self: &'a Arc<Self>,
+        mut inner: MutexGuard<'a, Inner>,
+        place: &mut [u8],
+    ) -> Result<(MutexGuard<'a, Inner>, Reply), Error> {
+        loop {
+            match self.event(&mut inner)? {
+                Event::Reply(reply) if !inner.ahead.is_empty() => self.settled(&mut inner, reply),
+                Event::Reply(Reply::CopyAck(bytes)) => {
+                    if bytes != place.len() as u64 {
+                        let message = format!("{} bytes were asked for and {bytes} came", place.len());
+                        return Err(self.end(&mut inner, broken(&self.name, &message)));
+                    }
+                    self.read_payload(&mut inner, place)?;
+                    self.turned.notify_all();
+                    return Ok((inner, Reply::CopyAck(bytes)));
+                }
+                Event::Reply(reply) => {
+                    self.turned.notify_all();
+                    return Ok((inner, reply));
+                }
+                Event::Parting(failure) => {
+                    let error = self.error(&failure);
+                    return Err(self.end(&mut inner, error));
+                }
+                Event::Shutdown => {
+                    let error = broken(&self.name, "it ended the session (code=kShutdown)");
+                    return Err(self.end(&mut inner, error));
+                }
+                event => inner = self.serve_event(inner, event)?,
+            }
+        }
+    }
+
+    /// Serves until the other end is done. An error says what ended it otherwise.
+    pub fn serve(self: &Arc<Self>) -> Result<(), Error> {
+        let mut inner = self.alive()?;
+        loop {
+            match self.event(&mut inner) {
+                Ok(Event::Shutdown) => {
+                    self.end(&mut inner, broken(&self.name, "it has ended the session"));
+                    return Ok(());
+                }
+                Ok(event @ (Event::Request(_) | Event::CopyTo(_))) => {
+                    inner = self.serve_event(inner, event)?;
+                }
+                Ok(event) => return Err(self.end(&mut inner, unexpected(&event))),
+                Err(error) if error.kind() == END_OF_STREAM => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn serve_event<'a>(
+        self: &'a Arc<Self>,
+        mut inner: MutexGuard<'a, Inner>,
+        event: Event,
+    ) -> Result<MutexGuard<'a, Inner>, Error> {
+        let depth = inner.machine.depth();
+        let host = Arc::clone(self.host());
+        let mut payload = None;
+        let reply = match event {
+            Event::CopyTo(copy) => self.serve_copy_to(&mut inner, &host, &copy)?,
+            Event::Request(Request::CopyFrom(copy)) => {
+                drop(inner);
+                let read = host.copy_from(self, &copy);
+                inner = self.alive()?;
+                match read {
+                    Ok(bytes) => {
+                        let reply = Reply::CopyAck(bytes.len() as u64);
+                        payload = Some(bytes);
+                        reply
+                    }
+                    Err(error) => Reply::Exception(failure(&error)),
+                }
+            }
+            Event::Request(request) => {
+                drop(inner);
+                self.serving.fetch_add(1, Ordering::Relaxed);
+                let answered = host.serve(self, request);
+                self.serving.fetch_sub(1, Ordering::Relaxed);
+                inner = self.alive()?;
+                match answered {
+                    Ok(values) => Reply::Return(values),
+                    Err(error) => Reply::Exception(failure(&error)),
+                }
+            }
+            event => return Err(self.end(&mut inner, unexpected(&event))),
+        };
+        while inner.machine.depth() != depth && inner.ended.is_none() {
+            // The conversation is free, so what was asked and stands on this was sent ahead.
+            if inner.machine.is_waiting() {
+                self.settle_locked(&mut inner)?;
+            } else {
+                inner = self.turned.wait(inner).unwrap_or_else(poisoned);
+            }
+        }
+        // What was given back meanwhile stands on this request until its replies are there.
+        if self.dialect() == Dialect::Own && inner.ended.is_none() {
+            self.flush(&mut inner)?;
+            self.settle_locked(&mut inner)?;
+        }
+        if let Some(error) = &inner.ended {
+            return Err(error.clone());
+        }
+        let packet = inner.machine.answer(&reply)?;
+        let bytes = payload.as_ref().map(|payload| payload.as_slice()).unwrap_or_default();
+        self.write(&mut inner, &packet, bytes)?;
+        self.turned.notify_all();
+        if let Some(dialect) = host.take_new_dialect() {
+            inner.machine.set_dialect(dialect);
+            self.is_own.store(dialect == Dialect::Own, Ordering::Relaxed);
+        }
+        Ok(inner)
+    }
+
+    fn serve_copy_to(
+        self: &Arc<Self>,
+        inner: &mut MutexGuard<'_, Inner>,
+        host: &Host,
+        copy: &Copy,
+    ) -> Result<Reply, Error> {
+        // The conversation's own failures come out of the closure as such.
+        let mut fatal = None;
+        let stored = host.copy_to(self, copy, &mut |place| {
+            self.read_payload(inner, place).map_err(|error| {
+                fatal = Some(error.clone());
+                error
+            })
+        });
+        if let Some(error) = fatal {
+            return Err(error);
+        }
+        let mut scrap = vec![0; SCRAP.min(usize::try_from(inner.machine.payload_left()).unwrap_or(SCRAP))];
+        while inner.machine.payload_left() > 0 {
+            let count = SCRAP.min(usize::try_from(inner.machine.payload_left()).unwrap_or(SCRAP));
+            self.read_payload(inner, &mut scrap[..count])?;
+        }
+        Ok(match stored {
+            Ok(()) => Reply::Return(vec![crate::wire::Value::None]),
+            Err(error) => Reply::Exception(failure(&error)),
+        })
+    }
+
+    /// Reads payload into its place, past the machine where none of it has come.
+    fn read_payload(&self, inner: &mut MutexGuard<'_, Inner>, place: &mut [u8]) -> Result<(), Error> {
+        let mut filled = inner.machine.take_payload(place);
+        while filled < place.len() {
+            let read = inner.source.read(&mut place[filled..]);
+            match read {
+                Ok(0) => {
+                    let error = broken(&self.name, "it closed the connection within a copy");
+                    return Err(self.end(inner, error));
+                }
+                Ok(count) => {
+                    inner.machine.payload_read(count);
+                    filled += count;
+                }
+                Err(error) => {
+                    let error = self.lost(&error);
+                    return Err(self.end(inner, error));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next thing that comes.
+    fn event(&self, inner: &mut MutexGuard<'_, Inner>) -> Result<Event, Error> {
+        loop {
+            match inner.machine.next() {
+                Ok(Some(event)) => return Ok(event),
+                Ok(None) => {}
+                Err(violation) => {
+                    let message = format!("it does not keep to the protocol: {violation}");
+                    self.last_words(&failure(&Error::new(ErrorKind::ValueError, &*message)));
+                    return Err(self.end(inner, broken(&self.name, &message)));
+                }
+            }
+            let timeout = if inner.machine.is_waiting() { inner.timeout } else { None };
+            let inner: &mut Inner = &mut *inner;
+            let read = inner.source.set_timeout(timeout).and_then(|()| inner.source.read(inner.machine.space()));
+            match read {
+                Ok(0) => {
+                    let error = match inner.machine.may_end() {
+                        true => Error::new(END_OF_STREAM, format!("{} has closed the connection", self.name)),
+                        false => broken(&self.name, "it closed the connection within a request (code=kShutdown)"),
+                    };
+                    return Err(self.end(inner, error));
+                }
+                Ok(count) => inner.machine.filled(count),
+                Err(error) => {
+                    let error = self.lost(&error);
+                    return Err(self.end(inner, error));
+                }
+            }
+        }
+    }
+
+    /// Ends the conversation, and says why to all who ask from now on.
+    fn end(&self, inner: &mut Inner, error: Error) -> Error {
+        if inner.ended.is_none() {
+            inner.ended = Some(error.clone());
+            for pending in std::mem::take(&mut inner.ahead).into_iter().flatten() {
+                let _ = pending.0.set(Err(error.clone()));
+            }
+            self.closer.close();
+            self.turned.notify_all();
+        }
+        error
+    }
+
+    /// Ends the conversation from this side, with a word to the other.
+    pub fn close(&self) {
+        let packet = crate::wire::Writer::packet(crate::wire::Code::Shutdown, 0).finish(0);
+        if let Ok(mut sink) = self.sink.try_lock() {
+            // Who has gone already needs no word.
+            let _ = sink.write(&packet, &[]);
+        }
+        self.closer.close();
+        // Whoever waits for a reply finds the end of the stream; it cannot be waited for here.
+        if let Ok(mut inner) = self.inner.try_lock() {
+            let message = format!(
+                "Expected connection to server {} to be active, but the connection was previously closed",
+                self.name
+            );
+            self.end(&mut inner, Error::new(ErrorKind::InternalError, message));
+        }
+    }
+
+    /// Sends an error that answers nothing, between two packets, and ends the conversation.
+    pub fn last_words(&self, failure: &Failure) {
+        let packet = Reply::Exception(failure.clone()).packet(0, self.dialect());
+        let mut sink = self.sink.lock().unwrap_or_else(poisoned);
+        let _ = sink.write(&packet, &[]);
+    }
+
+    /// Says only that this end is there, unless it is writing anyhow.
+    pub fn say_alive(&self) {
+        if let Ok(mut sink) = self.sink.try_lock() {
+            let _ = sink.write(&[0; 8], &[]);
+        }
+    }
+
+    /// True while a request of the other end is being served.
+    pub fn is_serving(&self) -> bool {
+        self.serving.load(Ordering::Relaxed) > 0
+    }
+
+    fn lost(&self, error: &io::Error) -> Error {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                let message = format!("{} did not answer in time; its session is given up", self.name);
+                Error::new("TimeoutError", message)
+            }
+            _ => broken(&self.name, &format!("the connection is lost: {error}")),
+        }
+    }
+
+    /// The error that a failure of the other end is here.
+    pub fn error(&self, failure: &Failure) -> Error {
+        if failure.message.starts_with(TIMEOUT_ERROR) {
+            return Error::new(TIMEOUT_ERROR, failure.message.clone());
+        }
+        match &failure.kind {
+            Some(kind) => {
+                let trace = failure.trace.as_deref().unwrap_or_default();
+                let trace = format!("{trace}  File \"{}\", line 0, in remote call\n", self.name);
+                Error::with_backtrace(kind, failure.message.clone(), &trace, None, None)
+            }
+            None => Error::new(RPC_ERROR, format!("{RPC_ERROR}: Error caught from RPC call:\n{}", failure.message)),
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// The kind of error of a stream that ended where it may.
+const END_OF_STREAM: &str = "EndOfStream";
+
+fn broken(name: &str, what: &str) -> Error {
+    Error::new(RPC_ERROR, format!("the session with {name} is over: {what}"))
+}
+
+fn unexpected(event: &Event) -> Error {
+    let what = match event {
+        Event::Request(request) => format!("a request ({})", request.code().name()),
+        Event::CopyTo(_) => "a copy".to_owned(),
+        Event::Reply(_) => "a reply that nobody waits for".to_owned(),
+        Event::Parting(failure) => return Error::new(RPC_ERROR, failure.message.clone()),
+        Event::Shutdown => "the end of the session".to_owned(),
+    };
+    Error::new(RPC_ERROR, format!("the session is over: {what} came, and has no place there"))
+}
+
+/// What an error says to the other end.
+pub fn failure(error: &Error) -> Failure {
+    let trace = error.backtrace();
+    Failure {
+        message: error.message().to_owned(),
+        kind: Some(error.kind().to_owned()),
+        trace: (!trace.is_empty()).then_some(trace),
+    }
+}

@@ -1,0 +1,257 @@
+//! [`Queues`]: who waits for what, without input or output.
+//!
+//! A resource is a server that has room for one session: an address and a key that is used once. It lies in the queue of its key until
+//! it is handed out, or its connection ends. A request lies there until a resource is there for it, or its connection ends.
+//!
+//! Requests are served by priority, the highest first; among equals, users take turns: who was served least lately comes first, then
+//! who asked first. TVM's clients have no name and are one user, so for them it is the order of arrival. What was handed out is a lease of
+//! the requester's connection as long as that stays, for the record: the server itself says when it has room again.
+
+use std::collections::{BTreeMap, HashMap};
+
+/// A connection.
+pub type Connection = u64;
+
+/// A server that has room for one session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// Where it is.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The key that a client says.
+    pub match_key: String,
+    /// The connection that it was offered on.
+    pub owner: Connection,
+    /// The fingerprint of the server's key, where it was proved.
+    pub fingerprint: Option<String>,
+}
+
+/// Somebody who waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Waiting {
+    connection: Connection,
+    user: String,
+    priority: i64,
+    number: u64,
+}
+
+/// What a requester holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The requester's connection.
+    pub connection: Connection,
+    /// The requester.
+    pub user: String,
+    /// What it was given.
+    pub resource: Resource,
+    /// The key that it asked for.
+    pub key: String,
+    /// When, in seconds since 1970.
+    pub since: u64,
+}
+
+/// A resource for somebody who waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handed {
+    /// Who waits.
+    pub to: Connection,
+    /// What it gets.
+    pub resource: Resource,
+}
+
+#[derive(Default)]
+struct Queue {
+    free: Vec<Resource>,
+    waiting: Vec<Waiting>,
+    /// When each user was served last, by the number of the turn.
+    served: HashMap<String, u64>,
+    handed: u64,
+}
+
+/// The queues by key.
+#[derive(Default)]
+pub struct Queues {
+    queues: BTreeMap<String, Queue>,
+    leases: Vec<Lease>,
+    next: u64,
+}
+
+/// The state of one queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Resources that nobody has.
+    pub free: usize,
+    /// Requests without one.
+    pub pending: usize,
+    /// How many were handed out, ever.
+    pub handed: u64,
+}
+
+impl Queues {
+    /// A resource is offered.
+    pub fn put(&mut self, key: &str, resource: Resource, now: u64) -> Vec<Handed> {
+        // Its server has room again, so what was given of it before is over.
+        self.leases.retain(|lease| lease.resource.match_key != resource.match_key);
+        self.queues.entry(key.to_owned()).or_default().free.push(resource);
+        self.hand_out(key, now)
+    }
+
+    /// Somebody asks.
+    pub fn request(&mut self, key: &str, connection: Connection, user: &str, priority: i64, now: u64) -> Vec<Handed> {
+        self.next += 1;
+        let waiting = Waiting { connection, user: user.to_owned(), priority, number: self.next };
+        self.queues.entry(key.to_owned()).or_default().waiting.push(waiting);
+        self.hand_out(key, now)
+    }
+
+    fn hand_out(&mut self, key: &str, now: u64) -> Vec<Handed> {
+        let mut handed = Vec::new();
+        let Some(queue) = self.queues.get_mut(key) else { return handed };
+        while !queue.free.is_empty() && !queue.waiting.is_empty() {
+            let turn = |waiting: &Waiting| {
+                let last = queue.served.get(&waiting.user).copied().unwrap_or(0);
+                // Those without a name are as many as there are, not one.
+                let last = if waiting.user.is_empty() { 0 } else { last };
+                (std::cmp::Reverse(waiting.priority), last, waiting.number)
+            };
+            let Some(first) = (0..queue.waiting.len()).min_by_key(|at| turn(&queue.waiting[*at])) else { break };
+            let waiting = queue.waiting.remove(first);
+            let resource = queue.free.remove(0);
+            self.next += 1;
+            queue.handed += 1;
+            queue.served.insert(waiting.user.clone(), self.next);
+            self.leases.push(Lease {
+                connection: waiting.connection,
+                user: waiting.user,
+                resource: resource.clone(),
+                key: key.to_owned(),
+                since: now,
+            });
+            handed.push(Handed { to: waiting.connection, resource });
+        }
+        handed
+    }
+
+    /// A resource could not be delivered: it goes to the end of its queue.
+    pub fn undelivered(&mut self, handed: &Handed, now: u64) -> Vec<Handed> {
+        let Some(at) = self.leases.iter().position(|lease| lease.resource == handed.resource) else { return Vec::new() };
+        let lease = self.leases.remove(at);
+        match self.queues.get_mut(&lease.key) {
+            Some(queue) => queue.free.push(lease.resource),
+            None => return Vec::new(),
+        }
+        self.hand_out(&lease.key, now)
+    }
+
+    /// A connection has ended: what it offers is gone, and what it asks for; what it was given and nobody used goes back.
+    pub fn disconnect(&mut self, connection: Connection) {
+        for queue in self.queues.values_mut() {
+            queue.free.retain(|resource| resource.owner != connection);
+            queue.waiting.retain(|waiting| waiting.connection != connection);
+        }
+        self.leases.retain(|lease| lease.connection != connection && lease.resource.owner != connection);
+    }
+
+    /// The keys of a connection's resources that nobody has.
+    pub fn unused(&self, connection: Connection) -> Vec<&str> {
+        let free = self.queues.values().flat_map(|queue| &queue.free);
+        free.filter(|resource| resource.owner == connection).map(|resource| resource.match_key.as_str()).collect()
+    }
+
+    /// The queues and how they stand.
+    pub fn counts(&self) -> Vec<(&str, Counts)> {
+        let counts = |queue: &Queue| Counts {
+            free: queue.free.len(),
+            pending: queue.waiting.len(),
+            handed: queue.handed,
+        };
+        self.queues.iter().map(|(key, queue)| (key.as_str(), counts(queue))).collect()
+    }
+
+    /// What is given out.
+    pub fn leases(&self) -> &[Lease] {
+        &self.leases
+    }
+
+    /// The state that survives a restart: for each key how many were handed out, and the turns of users.
+    pub fn history(&self) -> Vec<(String, u64, Vec<(String, u64)>)> {
+        let turns = |queue: &Queue| queue.served.iter().map(|(user, turn)| (user.clone(), *turn)).collect();
+        self.queues.iter().map(|(key, queue)| (key.clone(), queue.handed, turns(queue))).collect()
+    }
+
+    /// Takes such a state up.
+    pub fn restore(&mut self, history: Vec<(String, u64, Vec<(String, u64)>)>) {
+        for (key, handed, turns) in history {
+            let queue = self.queues.entry(key).or_default();
+            queue.handed = handed;
+            for (user, turn) in turns {
+                self.next = self.next.max(turn);
+                queue.served.insert(user, turn);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(owner: Connection, key: &str) -> Resource {
+        Resource { host: "h".into(), port: 1, match_key: key.into(), owner, fingerprint: None }
+    }
+
+    #[test]
+    fn priority_then_turn_then_arrival() {
+        let mut queues = Queues::default();
+        for (connection, user, priority) in [(1, "ann", 1), (2, "ann", 1), (3, "bob", 1), (4, "ann", 5)] {
+            assert!(queues.request("k", connection, user, priority, 0).is_empty());
+        }
+        let mut order = Vec::new();
+        for i in 0..4 {
+            order.extend(queues.put("k", resource(9, &format!("k:{i}")), 0).iter().map(|handed| handed.to));
+        }
+        // The urgent one; then bob, who had none; then ann's in order.
+        assert_eq!(order, [4, 3, 1, 2]);
+        assert_eq!(queues.counts(), [("k", Counts { free: 0, pending: 0, handed: 4 })]);
+    }
+
+    #[test]
+    fn those_without_a_name_are_served_as_they_came() {
+        let mut queues = Queues::default();
+        (1..=3).for_each(|connection| assert!(queues.request("k", connection, "", 1, 0).is_empty()));
+        let order: Vec<_> = (0..3).flat_map(|i| queues.put("k", resource(9, &format!("k:{i}")), 0)).map(|h| h.to).collect();
+        assert_eq!(order, [1, 2, 3]);
+    }
+
+    #[test]
+    fn what_a_connection_had_goes_with_it() {
+        let mut queues = Queues::default();
+        queues.put("k", resource(7, "k:0.1"), 0);
+        queues.put("k", resource(8, "k:0.2"), 0);
+        assert_eq!(queues.unused(7), ["k:0.1"]);
+        queues.disconnect(7);
+        let handed = queues.request("k", 1, "", 1, 0);
+        assert_eq!(handed[0].resource.match_key, "k:0.2");
+        assert_eq!(queues.leases().len(), 1);
+        // Its requester was gone: the next one gets it.
+        assert!(queues.request("k", 2, "", 1, 0).is_empty());
+        let again = queues.undelivered(&handed[0], 0);
+        assert_eq!((again[0].to, again[0].resource.match_key.as_str()), (2, "k:0.2"));
+        queues.disconnect(2);
+        assert!(queues.leases().is_empty());
+    }
+
+    #[test]
+    fn turns_survive_a_restart() {
+        let mut queues = Queues::default();
+        queues.put("k", resource(9, "k:1"), 0);
+        queues.request("k", 1, "ann", 1, 0);
+        let mut again = Queues::default();
+        again.restore(queues.history());
+        again.request("k", 1, "ann", 1, 0);
+        again.request("k", 2, "bob", 1, 0);
+        assert_eq!(again.put("k", resource(9, "k:2"), 0)[0].to, 2);
+        assert_eq!(again.counts()[0].1.handed, 2);
+    }
+}

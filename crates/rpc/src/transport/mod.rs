@@ -1,0 +1,84 @@
+//! Streams of bytes between two ends: what a conversation runs over.
+//!
+//! A [`Link`] is a pair of halves that block, one to read and one to write, and a way to end both from any thread. Each transport is
+//! a file that makes links.
+
+pub mod memory;
+pub mod pipe;
+pub mod pump;
+pub mod socket;
+#[cfg(feature = "websocket")]
+pub mod websocket;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The half that reads.
+pub trait Source: Send {
+    /// Reads what is there, at least a byte; 0 at the end of the stream.
+    fn read(&mut self, place: &mut [u8]) -> io::Result<usize>;
+
+    /// How long a read waits before it fails with `WouldBlock` or `TimedOut`; nothing: for ever.
+    fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()>;
+}
+
+/// The half that writes.
+pub trait Sink: Send {
+    /// Writes both, as one where that can be.
+    fn write(&mut self, head: &[u8], payload: &[u8]) -> io::Result<()>;
+}
+
+/// Ends both halves, from any thread.
+pub trait Closer: Send + Sync {
+    /// Has reads and writes of both ends fail or end.
+    fn close(&self);
+}
+
+/// A stream in both directions.
+pub struct Link {
+    /// Reads.
+    pub source: Box<dyn Source>,
+    /// Writes.
+    pub sink: Box<dyn Sink>,
+    /// Ends both.
+    pub closer: Arc<dyn Closer>,
+    /// The other end, for messages.
+    pub peer: String,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Link({})", self.peer)
+    }
+}
+
+/// Writes all of two slices with as few calls as the system lets.
+pub(crate) fn write_both(writer: &mut impl io::Write, head: &[u8], payload: &[u8]) -> io::Result<()> {
+    if payload.is_empty() {
+        return writer.write_all(head);
+    }
+    let mut written = 0;
+    while written < head.len() {
+        let parts = [io::IoSlice::new(&head[written..]), io::IoSlice::new(payload)];
+        match writer.write_vectored(&parts) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    writer.write_all(&payload[written - head.len()..])
+}
+
+/// Fills a place, whatever pieces come.
+pub(crate) fn read_exact(source: &mut dyn Source, place: &mut [u8]) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < place.len() {
+        match source.read(&mut place[filled..])? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => filled += count,
+        }
+    }
+    Ok(())
+}

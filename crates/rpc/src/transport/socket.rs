@@ -1,0 +1,222 @@
+//! TCP and Unix sockets.
+//!
+//! Small packets are sent at once (`TCP_NODELAY`): what waits for a delayed acknowledgement waits 40 ms. A lost machine is found by
+//! the system's own probes (keep-alive, and the time that sent bytes may go without acknowledgement).
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
+
+use super::{Closer, Link, Sink, Source, write_both};
+
+/// How long a peer may be silent before it is probed, and between probes.
+const PROBE: Duration = Duration::from_secs(10);
+/// How many probes a lost peer leaves unanswered.
+const PROBES: u32 = 3;
+/// How long sent bytes may go without acknowledgement.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(45);
+
+/// A connected socket of either kind.
+#[derive(Debug)]
+pub enum Stream {
+    /// Over a network.
+    Tcp(TcpStream),
+    /// Within the machine.
+    Unix(UnixStream),
+}
+
+impl Stream {
+    /// Another handle to the same socket.
+    pub fn try_clone(&self) -> io::Result<Stream> {
+        Ok(match self {
+            Stream::Tcp(stream) => Stream::Tcp(stream.try_clone()?),
+            Stream::Unix(stream) => Stream::Unix(stream.try_clone()?),
+        })
+    }
+
+    /// Ends both directions.
+    pub fn shutdown(&self) {
+        // Whoever has gone already is as good as told.
+        let _ = match self {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
+
+    /// How long a read waits.
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        // No time at all is none of the system's.
+        let timeout = timeout.map(|timeout| timeout.max(Duration::from_millis(1)));
+        match self {
+            Stream::Tcp(stream) => stream.set_read_timeout(timeout),
+            Stream::Unix(stream) => stream.set_read_timeout(timeout),
+        }
+    }
+
+    /// How long a write waits.
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.set_write_timeout(timeout),
+            Stream::Unix(stream) => stream.set_write_timeout(timeout),
+        }
+    }
+
+    /// The other end, for messages.
+    pub fn peer(&self) -> String {
+        match self {
+            Stream::Tcp(stream) => stream.peer_addr().map_or_else(|_| "a closed socket".into(), |addr| addr.to_string()),
+            Stream::Unix(_) => "a Unix socket".into(),
+        }
+    }
+
+    /// The host of the other end, as a tracker writes it.
+    pub fn peer_host(&self) -> Option<String> {
+        match self {
+            Stream::Tcp(stream) => stream.peer_addr().ok().map(|addr| addr.ip().to_canonical().to_string()),
+            Stream::Unix(_) => None,
+        }
+    }
+
+    /// True if the other end is on this machine.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Stream::Tcp(stream) => stream.peer_addr().is_ok_and(|addr| addr.ip().to_canonical().is_loopback()),
+            Stream::Unix(_) => true,
+        }
+    }
+
+    /// The descriptor, to be given to a child.
+    pub fn into_fd(self) -> OwnedFd {
+        match self {
+            Stream::Tcp(stream) => stream.into(),
+            Stream::Unix(stream) => stream.into(),
+        }
+    }
+
+    /// The stream as a link.
+    pub fn into_link(self) -> io::Result<Link> {
+        let peer = self.peer();
+        let (source, closer) = (self.try_clone()?, self.try_clone()?);
+        Ok(Link { source: Box::new(source), sink: Box::new(self), closer: Arc::new(closer), peer })
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, place: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(place),
+            Stream::Unix(stream) => stream.read(place),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write_vectored(parts),
+            Stream::Unix(stream) => stream.write_vectored(parts),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Source for Stream {
+    fn read(&mut self, place: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match Read::read(self, place) {
+                // A signal, such as a terminal that changes its size.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.set_read_timeout(timeout)
+    }
+}
+
+impl Sink for Stream {
+    fn write(&mut self, head: &[u8], payload: &[u8]) -> io::Result<()> {
+        write_both(self, head, payload)
+    }
+}
+
+impl Closer for Stream {
+    fn close(&self) {
+        self.shutdown();
+    }
+}
+
+/// Sets a TCP socket up: no waiting for acknowledgements, probes for lost peers.
+pub fn tune(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    let keepalive = TcpKeepalive::new().with_time(PROBE).with_interval(PROBE).with_retries(PROBES);
+    socket.set_tcp_keepalive(&keepalive)?;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
+    Ok(())
+}
+
+/// Connects to `host:port`, or to `unix:PATH`, within a time.
+pub fn connect(host: &str, port: u16, timeout: Duration) -> io::Result<Stream> {
+    if let Some(path) = host.strip_prefix("unix:") {
+        return UnixStream::connect(path).map(Stream::Unix);
+    }
+    let deadline = Instant::now() + timeout;
+    let mut last = io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address"));
+    for address in (host, port).to_socket_addrs()? {
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        match TcpStream::connect_timeout(&address, left) {
+            Ok(stream) => {
+                tune(&stream)?;
+                return Ok(Stream::Tcp(stream));
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Listens on the first free port of a half-open range.
+pub fn listen(host: &str, port: u16, port_end: u16, reuse: bool) -> io::Result<TcpListener> {
+    let end = port_end.max(port.saturating_add(1));
+    for port in port..end {
+        let address = (host, port).to_socket_addrs()?.next();
+        let address = address.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address")))?;
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        if reuse {
+            socket.set_reuse_address(true)?;
+        }
+        if socket.bind(&address.into()).is_ok() && socket.listen(1024).is_ok() {
+            return Ok(socket.into());
+        }
+    }
+    let message = format!("cannot bind to any port in [{port}, {port_end}) of {host}");
+    Err(io::Error::new(io::ErrorKind::AddrInUse, message))
+}

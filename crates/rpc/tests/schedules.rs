@@ -1,0 +1,282 @@
+//! Every order in which bytes can arrive leads to the same conversation.
+//!
+//! Two machines talk over two queues of bytes. A script, drawn at random, says what is asked: calls that call back to any depth, copies,
+//! requests that are sent ahead. A schedule, drawn at random too, says who acts next and how many bytes arrive. Whatever it says, each
+//! request must be answered once, by the reply that was made for it, in order.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+use relaxide_ffi::{DataType, Device};
+use relaxide_rpc::session::machine::{Event, Machine, Role};
+use relaxide_rpc::wire::{Copy, Dialect, Failure, Limits, Reply, Request, Value, WireTensor};
+
+/// What is asked, and what the other end asks before it answers.
+#[derive(Clone, Debug)]
+struct Ask {
+    id: u64,
+    kind: Kind,
+    inside: Vec<Vec<Ask>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Call,
+    Fails,
+    CopyTo(u16),
+    CopyFrom(u16),
+}
+
+fn ask(depth: u32) -> BoxedStrategy<Ask> {
+    let kind = prop_oneof![
+        4 => Just(Kind::Call),
+        1 => Just(Kind::Fails),
+        1 => (0_u16..3000).prop_map(Kind::CopyTo),
+        1 => (0_u16..3000).prop_map(Kind::CopyFrom),
+    ];
+    let inside = match depth {
+        0 => Just(Vec::new()).boxed(),
+        // Each list is sent ahead as a whole; the next begins when its replies are there.
+        _ => prop::collection::vec(prop::collection::vec(ask(depth - 1), 1..3), 0..3).boxed(),
+    };
+    (any::<u32>(), kind, inside).prop_map(|(id, kind, inside)| Ask { id: id.into(), kind, inside }).boxed()
+}
+
+fn tensor(id: u64, bytes: u16) -> Copy {
+    let shape = vec![i64::from(bytes)];
+    let tensor =
+        WireTensor { data: id, device: Device::cpu(0), dtype: DataType::uint(8), shape, byte_offset: 0 };
+    Copy { tensor, bytes: bytes.into() }
+}
+
+fn fill(id: u64, bytes: u16) -> Vec<u8> {
+    (0..u64::from(bytes)).map(|at| (id ^ at) as u8).collect()
+}
+
+impl Ask {
+    fn request(&self) -> (Request, Vec<u8>) {
+        match self.kind {
+            Kind::Call | Kind::Fails => (Request::Call { handle: self.id, args: vec![Value::Int(7)] }, Vec::new()),
+            Kind::CopyTo(bytes) => (Request::CopyTo(tensor(self.id, bytes), Vec::new()), fill(self.id, bytes)),
+            Kind::CopyFrom(bytes) => (Request::CopyFrom(tensor(self.id, bytes)), Vec::new()),
+        }
+    }
+
+    fn reply(&self) -> (Reply, Vec<u8>) {
+        match self.kind {
+            Kind::Call => (Reply::Return(vec![Value::Ptr(self.id)]), Vec::new()),
+            Kind::Fails => (Reply::Exception(Failure::new("ValueError", self.id.to_string())), Vec::new()),
+            Kind::CopyTo(_) => (Reply::Return(vec![Value::None]), Vec::new()),
+            Kind::CopyFrom(bytes) => (Reply::CopyAck(bytes.into()), fill(self.id, bytes)),
+        }
+    }
+}
+
+/// What an end is in the middle of, innermost last.
+enum Doing {
+    /// It asks lists of requests, one list after the other; the number of replies to come.
+    Asking { lists: VecDeque<Vec<Ask>>, replies: VecDeque<Ask> },
+    /// It has all replies and owes this one.
+    Owing(Ask),
+}
+
+struct End {
+    machine: Machine,
+    doing: Vec<Doing>,
+    out: VecDeque<u8>,
+    done: usize,
+    /// Who asked what lies in the script of whom: what is to be served next, by depth.
+    payload: Option<(Ask, Vec<u8>)>,
+}
+
+impl End {
+    fn send(&mut self, packet: Vec<u8>, payload: &[u8]) {
+        self.out.extend(packet);
+        self.out.extend(payload);
+    }
+
+    /// Does what can be done without more bytes; false if nothing can.
+    fn step(&mut self, script: &dyn Fn(u64) -> Ask) -> Result<bool, TestCaseError> {
+        if self.machine.payload_left() > 0 {
+            let mut place = vec![0; 7];
+            let count = self.machine.take_payload(&mut place);
+            if let Some((_, bytes)) = &mut self.payload {
+                bytes.extend(&place[..count]);
+            }
+            return Ok(count > 0);
+        }
+        if let Some((ask, bytes)) = self.payload.take() {
+            match ask.kind {
+                Kind::CopyTo(count) => prop_assert_eq!(bytes, fill(ask.id, count)),
+                Kind::CopyFrom(count) => {
+                    prop_assert_eq!(bytes, fill(ask.id, count));
+                    return Ok(true);
+                }
+                _ => prop_assert!(false, "a payload for {:?}", ask),
+            }
+            self.doing.push(Doing::Asking { lists: ask.inside.clone().into(), replies: VecDeque::new() });
+            self.doing.insert(self.doing.len() - 1, Doing::Owing(ask));
+            return Ok(true);
+        }
+        match self.doing.last_mut() {
+            Some(Doing::Asking { lists, replies }) if replies.is_empty() => match lists.pop_front() {
+                Some(list) => {
+                    for ask in list {
+                        let (request, payload) = ask.request();
+                        let packet = self.machine.ask(&request).map_err(|error| TestCaseError::fail(error.to_string()))?;
+                        self.out.extend(packet);
+                        self.out.extend(payload);
+                        replies.push_back(ask);
+                    }
+                    return Ok(true);
+                }
+                None => {
+                    self.doing.pop();
+                    return Ok(true);
+                }
+            },
+            Some(Doing::Owing(_)) => {
+                let Some(Doing::Owing(ask)) = self.doing.pop() else { unreachable!() };
+                let (reply, payload) = ask.reply();
+                let packet = self.machine.answer(&reply).map_err(|error| TestCaseError::fail(error.to_string()))?;
+                self.send(packet, &payload);
+                return Ok(true);
+            }
+            _ => {}
+        }
+        let event = self.machine.next().map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let Some(event) = event else { return Ok(false) };
+        match event {
+            Event::Request(request) => {
+                let id = match &request {
+                    Request::Call { handle, .. } => *handle,
+                    Request::CopyFrom(copy) => copy.tensor.data,
+                    Request::CopyTo(copy, payload) => {
+                        let Kind::CopyTo(count) = script(copy.tensor.data).kind else {
+                            return Err(TestCaseError::fail("a copy that nobody asked for"));
+                        };
+                        prop_assert_eq!(payload, &fill(copy.tensor.data, count));
+                        copy.tensor.data
+                    }
+                    other => return Err(TestCaseError::fail(format!("{other:?}"))),
+                };
+                let ask = script(id);
+                let lists = ask.inside.clone().into();
+                self.doing.push(Doing::Owing(ask));
+                self.doing.push(Doing::Asking { lists, replies: VecDeque::new() });
+            }
+            Event::CopyTo(copy) => self.payload = Some((script(copy.tensor.data), Vec::new())),
+            Event::Reply(reply) => {
+                let Some(Doing::Asking { replies, .. }) = self.doing.last_mut() else {
+                    return Err(TestCaseError::fail("a reply that nobody waits for"));
+                };
+                let ask = replies.pop_front().ok_or_else(|| TestCaseError::fail("a reply too many"))?;
+                let expected = match ask.reply().0 {
+                    Reply::Exception(failure) if self.machine.dialect() == Dialect::Tvm => {
+                        Reply::Exception(Failure { kind: None, ..failure })
+                    }
+                    reply => reply,
+                };
+                prop_assert_eq!(reply, expected);
+                self.done += 1;
+                if let Kind::CopyFrom(_) = ask.kind {
+                    self.payload = Some((ask, Vec::new()));
+                }
+            }
+            other => return Err(TestCaseError::fail(format!("{other:?}"))),
+        }
+        Ok(true)
+    }
+}
+
+fn collect(asks: &[Vec<Ask>], found: &mut std::collections::HashMap<u64, Ask>) {
+    for ask in asks.iter().flatten() {
+        found.insert(ask.id, ask.clone());
+        collect(&ask.inside, found);
+    }
+}
+
+fn number(asks: &mut [Vec<Ask>], next: &mut u64) {
+    for ask in asks.iter_mut().flatten() {
+        ask.id = *next;
+        *next += 1;
+        number(&mut ask.inside, next);
+    }
+}
+
+fn converse(dialect: Dialect, mut script: Vec<Vec<Ask>>, schedule: &[u16]) -> Result<(), TestCaseError> {
+    number(&mut script, &mut 1);
+    let mut all = std::collections::HashMap::new();
+    collect(&script, &mut all);
+    let look = |id: u64| all[&id].clone();
+    let end = |role, lists: Vec<Vec<Ask>>| End {
+        machine: Machine::new(role, dialect, Limits::default()),
+        doing: if lists.is_empty() { Vec::new() } else { vec![Doing::Asking { lists: lists.into(), replies: VecDeque::new() }] },
+        out: VecDeque::new(),
+        done: 0,
+        payload: None,
+    };
+    let mut ends = [end(Role::Client, script), end(Role::Server, Vec::new())];
+    let mut schedule = schedule.iter().cycle();
+    let mut idle = 0;
+    while idle < 8 {
+        let draw = *schedule.next().unwrap();
+        let who = usize::from(draw & 1);
+        let mut acted = false;
+        if draw & 2 == 0 {
+            acted = ends[who].step(&look)?;
+        } else {
+            let count = usize::from(draw >> 2) % 200 + 1;
+            let bytes: Vec<u8> = {
+                let out = &mut ends[1 - who].out;
+                let count = count.min(out.len());
+                out.drain(..count).collect()
+            };
+            if !bytes.is_empty() {
+                acted = true;
+                let machine = &mut ends[who].machine;
+                machine.space()[..bytes.len()].copy_from_slice(&bytes);
+                machine.filled(bytes.len());
+            }
+        }
+        let stuck = !acted && {
+            // Only where neither can do anything is it over.
+            let quiet = ends.iter().all(|end| end.out.is_empty());
+            quiet && !ends[0].step(&look)? && !ends[1].step(&look)? && ends.iter().all(|end| end.out.is_empty())
+        };
+        idle = if stuck { idle + 1 } else { 0 };
+    }
+    prop_assert_eq!(ends[0].done + ends[1].done, all.len());
+    prop_assert!(ends.iter().all(|end| end.doing.is_empty() && end.machine.may_end()));
+    Ok(())
+}
+
+fn cases() -> u32 {
+    if std::env::var_os("RELAXIDE_DEEP").is_some() { 1_000_000 } else { 2_000 }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_schedule_answers_every_request(
+        script in prop::collection::vec(prop::collection::vec(ask(3), 1..4), 1..3),
+        schedule in prop::collection::vec(any::<u16>(), 64..256),
+    ) {
+        converse(Dialect::Own, script, &with_all(schedule))?;
+    }
+
+    #[test]
+    fn every_schedule_of_tvms_protocol_does_too(
+        script in prop::collection::vec(prop::collection::vec(ask(0), 1..4), 1..4),
+        schedule in prop::collection::vec(any::<u16>(), 64..256),
+    ) {
+        converse(Dialect::Tvm, script, &with_all(schedule))?;
+    }
+}
+
+/// A schedule in which each end acts and hears at some time.
+fn with_all(mut schedule: Vec<u16>) -> Vec<u16> {
+    schedule.extend([0, 1, 2 + 400, 3 + 400]);
+    schedule
+}

@@ -1,0 +1,75 @@
+"""Both kinds of ends for the tests: ours as processes of `relaxide-rpc`, TVM's as its own package starts them."""
+
+import contextlib
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def command():
+    """The small command that serves: `RELAXIDE_RPC`, else what was built last."""
+    named = os.environ.get("RELAXIDE_RPC")
+    if named:
+        return named
+    built = [ROOT / "target" / kind / "relaxide-rpc" for kind in ("release", "debug")]
+    built = [path for path in built if path.exists()]
+    if not built:
+        subprocess.run(["cargo", "build", "--quiet", "-p", "relaxide-rpc"], cwd=ROOT, check=True)
+        return str(ROOT / "target/debug/relaxide-rpc")
+    return str(max(built, key=lambda path: path.stat().st_mtime))
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def ours(kind, *options):
+    """A process of ours; gives its port."""
+    port = free_port()
+    process = subprocess.Popen(
+        [command(), kind, "--port", str(port), "--port-end", str(port + 1), *map(str, options)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        line = process.stdout.readline()
+        found = re.search(r"listening on .*:(\d+)", line)
+        assert found, (line, process.poll())
+        process.port = int(found[1])
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@contextlib.contextmanager
+def ours_behind(proxy_port, key):
+    """A server of ours behind a proxy."""
+    process = subprocess.Popen(
+        [command(), "serve", "--through-proxy", f"127.0.0.1:{proxy_port}", "--key", key],
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def until(true, seconds=20):
+    """Waits for something to become true."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if true():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not come true in time")
