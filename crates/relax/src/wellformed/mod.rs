@@ -81,6 +81,12 @@ pub fn check_function(module: &IRModule, name: &str, func: &Function) -> Vec<Vio
     check.found
 }
 
+/// Something that a scope made visible.
+enum Added {
+    Var(AnyVar),
+    Symbol(Ref<Var>),
+}
+
 struct Check<'a> {
     module: &'a IRModule,
     function: &'a str,
@@ -91,6 +97,8 @@ struct Check<'a> {
     bound: HashSet<AnyVar>,
     visible: HashSet<AnyVar>,
     symbols: HashSet<Ref<Var>>,
+    /// What became visible, in order: a scope takes out at its end what it added, so that its cost is its own size.
+    added: Vec<Added>,
     dataflow: bool,
     must_be_pure: bool,
 }
@@ -106,6 +114,7 @@ impl<'a> Check<'a> {
             bound: HashSet::new(),
             visible: HashSet::new(),
             symbols: HashSet::new(),
+            added: Vec::new(),
             dataflow: false,
             must_be_pure: false,
         }
@@ -116,12 +125,36 @@ impl<'a> Check<'a> {
         self.found.push(Violation { code, function, place, problem: problem.into(), span });
     }
 
+    fn show(&mut self, var: &AnyVar) {
+        if self.visible.insert(var.clone()) {
+            self.added.push(Added::Var(var.clone()));
+        }
+    }
+
+    fn show_symbols(&mut self, symbols: impl IntoIterator<Item = Ref<Var>>) {
+        for symbol in symbols {
+            if self.symbols.insert(symbol.clone()) {
+                self.added.push(Added::Symbol(symbol));
+            }
+        }
+    }
+
+    /// Ends a scope that began when so much was visible.
+    fn hide_from(&mut self, begin: usize) {
+        for added in self.added.drain(begin..) {
+            match added {
+                Added::Var(var) => drop(self.visible.remove(&var)),
+                Added::Symbol(symbol) => drop(self.symbols.remove(&symbol)),
+            }
+        }
+    }
+
     fn function_body(&mut self, func: &Function) {
         self.must_be_pure = func.pure && func.attrs.bool("relax.force_pure") != Some(true);
         for param in &func.params {
             self.bind(&AnyVar::Var(param.clone()));
         }
-        self.symbols.extend(defined_vars(func.params.iter().map(|p| &p.ty)));
+        self.show_symbols(defined_vars(func.params.iter().map(|p| &p.ty)));
         for param in &func.params {
             self.check_symbols(&param.ty);
         }
@@ -143,26 +176,27 @@ impl<'a> Check<'a> {
         if !self.bound.insert(var.clone()) {
             self.report(Code::BoundTwice, format!("variable `{}` is bound twice", var.name()));
         }
-        self.visible.insert(var.clone());
+        self.show(var);
         if let AnyVar::Var(v) = var
             && matches!(v.ty, Type::Prim(_))
         {
-            self.symbols.insert(v.clone());
+            self.show_symbols([v.clone()]);
         }
     }
 
     fn seq(&mut self, seq: &SeqExpr) {
-        let outer = (self.visible.clone(), self.symbols.clone(), self.place.clone(), self.span.clone());
+        let (begin, outer) = (self.added.len(), (self.place.clone(), self.span.clone()));
         for block in &seq.blocks {
             self.block(block);
         }
         self.place = "its result".into();
         self.operand(&seq.body);
-        (self.visible, self.symbols, self.place, self.span) = outer;
+        self.hide_from(begin);
+        (self.place, self.span) = outer;
     }
 
     fn block(&mut self, block: &BindingBlock) {
-        let was = std::mem::replace(&mut self.dataflow, block.dataflow);
+        let (was, begin) = (std::mem::replace(&mut self.dataflow, block.dataflow), self.added.len());
         for binding in &block.bindings {
             self.place = format!("at `{}`", binding.var().name());
             self.span = binding.var().span().cloned();
@@ -170,13 +204,13 @@ impl<'a> Check<'a> {
                 Binding::Var(b) => {
                     // A local function may call itself.
                     if matches!(b.value, Expr::Function(_)) {
-                        self.visible.insert(b.var.clone());
+                        self.show(&b.var);
                     }
                     self.value(&b.value);
                 }
                 Binding::MatchCast(cast) => {
                     self.operand(&cast.value);
-                    self.symbols.extend(defined_vars([&cast.ty]));
+                    self.show_symbols(defined_vars([&cast.ty]));
                     self.check_symbols(&cast.ty);
                 }
             }
@@ -188,7 +222,13 @@ impl<'a> Check<'a> {
             }
         }
         if block.dataflow {
-            self.visible.retain(|v| !matches!(v, AnyVar::Dataflow(_)));
+            let own: Vec<Added> = self.added.drain(begin..).collect();
+            for added in own {
+                match added {
+                    Added::Var(var @ AnyVar::Dataflow(_)) => drop(self.visible.remove(&var)),
+                    other => self.added.push(other),
+                }
+            }
         }
         self.dataflow = was;
     }
@@ -206,10 +246,11 @@ impl<'a> Check<'a> {
             }
             Expr::TupleGetItem(item) => self.operand(&item.tuple),
             Expr::Function(func) => {
-                let outer = (self.visible.clone(), self.symbols.clone(), self.must_be_pure, self.dataflow);
+                let (begin, outer) = (self.added.len(), (self.must_be_pure, self.dataflow));
                 self.dataflow = false;
                 self.function_body(func);
-                (self.visible, self.symbols, self.must_be_pure, self.dataflow) = outer;
+                self.hide_from(begin);
+                (self.must_be_pure, self.dataflow) = outer;
             }
             Expr::Seq(_) => self.report(Code::NotNormal, "a sequence stands where one operation should"),
             operand => self.operand(operand),
