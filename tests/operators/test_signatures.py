@@ -31,6 +31,10 @@ MISSING = {
 }
 
 
+#: The modules of ``relax.op`` that users name; others are where TVM's files are.
+NAMESPACES = ("builtin", "ccl", "distributed", "grad", "image", "inspect", "memory", "nn", "vision", "vm")
+
+
 def _functions(module, prefix=""):
     found = {}
     for name in dir(module):
@@ -38,7 +42,7 @@ def _functions(module, prefix=""):
         if name.startswith("_") or inspect.isclass(value):
             continue
         if isinstance(value, types.ModuleType):
-            if not prefix and value.__name__.startswith("tvm.relax.op"):
+            if not prefix and name in NAMESPACES and value.__name__.startswith("tvm.relax.op"):
                 found.update(_functions(value, f"{name}."))
         elif callable(value) and getattr(value, "__module__", "").startswith("tvm.relax.op"):
             found[prefix + name] = value
