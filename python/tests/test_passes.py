@@ -222,7 +222,7 @@ def packed(A: T.Buffer((T.int64(4), T.int64(4)), "float32"), B: T.Buffer((T.int6
         with T.sblock("add"):
             v, w = T.axis.remap("SS", [i, j])
             C[v, w] = A[v, w] + B[v, w]
-""")["packed"]
+""")
     mod = tvm.script.from_source(source)
     blocks = tvm.tirx.IndexMap.from_func(lambda i: (i // 4, i % 4))
     altered = relax.transform.AlterOpImpl({"relax.add": packed}, {"relax.add": [blocks, lambda i: (i // 4, i % 4), blocks]})(mod)

@@ -101,7 +101,7 @@ def theirs(text, mapping):
 
 
 def ours(text, mapping):
-    found = relax.analysis.suggest_layout_transforms(relaxide.script.from_source(text)["main"], [eval(mapping)])
+    found = relax.analysis.suggest_layout_transforms(relaxide.script.from_source(text), [eval(mapping)])
     return [
         {"the block" if key in found else key.name: places(one.map_indices, len(one.initial_indices)) for key, one in maps.items()}
         for maps in found.values()
@@ -140,7 +140,7 @@ def test_wrong_maps_are_refused():
     text, _ = CASES["copy"]
     with pytest.raises(ValueError, match="2 dimensions, its map 1"):
         ours(text, "lambda i: (i,)")
-    func = relaxide.script.from_source(text)["main"]
+    func = relaxide.script.from_source(text)
     one = lambda i, j: (i, j)
     with pytest.raises(ValueError, match="3 maps are given for a kernel of 2 parameters"):
         relax.analysis.suggest_layout_transforms(func, [one] * 3)
