@@ -86,6 +86,8 @@ pub(super) struct Use {
 pub(super) struct Node {
     pub(super) pattern: OpPattern,
     pub(super) uses: Vec<Use>,
+    /// How many tensors it takes.
+    pub(super) tensors: usize,
     /// Whether it is needed outside of the block.
     pub(super) escapes: bool,
     pub(super) rows: Option<Rows>,
@@ -125,7 +127,8 @@ impl Graph {
             }
             index.insert(binding.var().clone(), i);
             let escapes = matches!(binding.var(), AnyVar::Var(_));
-            nodes.push(Node { pattern, uses: Vec::new(), escapes, rows });
+            let tensors = call.as_ref().map_or(0, |(call, _)| call.args.iter().filter(|a| a.ty().as_tensor().is_some()).count());
+            nodes.push(Node { pattern, uses: Vec::new(), tensors, escapes, rows });
         }
         Graph { nodes }
     }

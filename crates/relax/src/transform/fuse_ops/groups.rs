@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use indexmap::IndexSet;
 
 use super::dominators::Dominators;
-use super::graph::{Graph, Rows};
+use super::graph::{Graph, Node, Rows};
 use crate::op::OpPattern::{self, *};
 
 /// The groups of a graph, as a forest over nodes.
@@ -27,9 +27,42 @@ pub(super) struct Groups<'a> {
     limit: usize,
     parent: Vec<usize>,
     pattern: Vec<OpPattern>,
-    size: Vec<usize>,
+    size: Vec<Size>,
     /// Rows of the reductions in a group, for roots.
     rows: Vec<Option<Rows>>,
+}
+
+/// What the kernel of a group has to hold. The time that it takes to compile grows faster than these.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    nodes: usize,
+    /// Tensors that its nodes take, those among them that other nodes give included.
+    tensors: usize,
+    reductions: usize,
+}
+
+/// The most tensors that come to a kernel from outside, as if each node gave one that another takes.
+const MAX_TENSORS: usize = 128;
+/// The most reductions: each is a loop of its own, or a part of a row's.
+const MAX_REDUCTIONS: usize = 16;
+
+impl Size {
+    fn of(node: &Node) -> Size {
+        Size { nodes: 1, tensors: node.tensors, reductions: usize::from(node.pattern == Reduce) }
+    }
+
+    fn and(self, other: Size) -> Size {
+        Size {
+            nodes: self.nodes + other.nodes,
+            tensors: self.tensors + other.tensors,
+            reductions: self.reductions + other.reductions,
+        }
+    }
+
+    fn fits(self, limit: usize) -> bool {
+        let from_outside = self.tensors.saturating_sub(self.nodes.saturating_sub(1));
+        self.nodes <= limit && from_outside <= MAX_TENSORS && self.reductions <= MAX_REDUCTIONS
+    }
 }
 
 impl<'a> Groups<'a> {
@@ -42,7 +75,7 @@ impl<'a> Groups<'a> {
             limit,
             parent: (0..count).collect(),
             pattern: graph.nodes.iter().map(|n| n.pattern).collect(),
-            size: vec![1; count],
+            size: graph.nodes.iter().map(Size::of).collect(),
             rows: graph.nodes.iter().map(|n| n.rows.clone()).collect(),
         };
         for round in 0..2 {
@@ -87,7 +120,7 @@ impl<'a> Groups<'a> {
             (Injective, 1) => used <= Injective && self.all(&between, sink, Injective, |p| p <= Injective),
             _ => false,
         };
-        if joins && self.joint_size(node, &between, sink) <= self.limit {
+        if joins && self.joint_size(node, &between, sink).fits(self.limit) {
             self.merge(node, &between, sink);
         }
     }
@@ -150,8 +183,8 @@ impl<'a> Groups<'a> {
         roots.into_iter().collect()
     }
 
-    fn joint_size(&self, node: usize, between: &[usize], sink: usize) -> usize {
-        self.roots(node, between, sink).iter().map(|r| self.size[*r]).sum()
+    fn joint_size(&self, node: usize, between: &[usize], sink: usize) -> Size {
+        self.roots(node, between, sink).iter().map(|r| self.size[*r]).fold(Size::default(), Size::and)
     }
 
     fn merge(&mut self, node: usize, between: &[usize], sink: usize) {
@@ -159,7 +192,7 @@ impl<'a> Groups<'a> {
         let (into, others) = (roots[0], &roots[1..]);
         for root in others {
             self.parent[*root] = into;
-            self.size[into] += self.size[*root];
+            self.size[into] = self.size[into].and(self.size[*root]);
             self.pattern[into] = self.pattern[into].max(self.pattern[*root]);
             if let Some(rows) = self.rows[*root].take() {
                 self.rows[into] = Some(rows);
