@@ -356,7 +356,7 @@ def embed(rng, named):
         i, inside = index(rng, words, [1, length], "i4")
         feeds = [i, np.zeros([1, length], "i4"), data(rng, [words, 4]), data(rng, [max(positions, 1), 4]), data(rng, [2, 4]),
                  np.ones(4, "f4"), np.zeros(4, "f4")]
-        return feeds, ANYTHING if inside and positions >= length else ERROR
+        return feeds, ANYTHING if inside and max(positions, 1) >= length else ERROR
 
     shapes = [[1, length], [1, length], [words, 4], [max(positions, 1), 4], [2, 4], [4], [4]]
     template = Template("EmbedLayerNormalization", shapes, ["i4", "i4"] + ["f4"] * 5, False, domain="com.microsoft", outputs=2)
