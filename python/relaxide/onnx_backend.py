@@ -7,9 +7,9 @@
     program = RelaxideBackend.prepare(model)   # imports and compiles
     y, = program.run([x])                      # inputs in the graph's order, or by name
 
-Values are numpy arrays; sequences are lists of them, and an optional value that is absent is ``None``. Elements that numpy
-lacks (bfloat16, floats of eight bits, integers of four) are those of `ml_dtypes`. What cannot be imported or compiled raises
-at `prepare`.
+Values are numpy arrays; sequences are lists of them, tensors of texts lists of texts, and an optional value that is absent is
+``None``. Elements that numpy lacks (bfloat16, floats of eight bits, integers of four) are those of `ml_dtypes`. What cannot be
+imported or compiled raises at `prepare`.
 """
 
 import numpy as np
@@ -116,6 +116,8 @@ def _to_numpy(value):
         return None
     if isinstance(value, Tensor):
         return value.numpy()
+    if isinstance(value, str):
+        return value
     if isinstance(value, (int, float, bool)):
         return np.asarray(value)
     return [_to_numpy(part) for part in value]

@@ -384,11 +384,9 @@ def test_labels_mapped_to_labels():
 @pytest.mark.parametrize(
     "op, attributes, match",
     [
-        ("ZipMap", {"classlabels_int64s": [1]}, "maps are no tensors"),
         ("DictVectorizer", {"int64_vocabulary": [1]}, "maps are no tensors"),
         ("CategoryMapper", {"cats_int64s": [1], "cats_strings": ["a"]}, "about texts"),
-        ("LabelEncoder", {"keys_int64s": [1], "values_strings": ["a"]}, "values are texts"),
-        ("LinearClassifier", {"coefficients": [1.0] * 4, "classlabels_strings": ["a", "b"]}, "labels are texts"),
+        ("LabelEncoder", {"keys_strings": ["a"], "values_int64s": [1]}, "its keys are texts"),
         ("LabelEncoder", {"keys_int64s": [1, 2], "values_int64s": [1]}, "1 values are given for 2 keys"),
         ("LinearRegressor", {"coefficients": [1.0] * 5, "targets": 2}, "cannot be divided"),
         ("LinearRegressor", {"coefficients": [1.0] * 5}, "dimension"),
@@ -401,3 +399,14 @@ def test_labels_mapped_to_labels():
 )
 def test_what_is_no_tensor_or_does_not_fit_is_refused(op, attributes, match):
     refused(match, op, [features(dtype="int64" if op in ("LabelEncoder", "CategoryMapper") else "float32")], **attributes)
+
+
+def test_texts_of_the_model_are_returned_as_lists():
+    x = features()
+    attributes = {"coefficients": [1.0] * 4 + [-1.0] * 4, "intercepts": [0.0, 0.0], "classlabels_strings": ["no", "yes"]}
+    labels, scores = RelaxideBackend.prepare(model_of("LinearClassifier", [x], (TensorProto.STRING, FLOAT), **attributes)).run([x])
+    assert [str(label) for label in labels] == ["yes" if row[1] > row[0] else "no" for row in scores]
+    keys = np.array([1, 5, 2], "int64")
+    encoder = {"keys_int64s": [1, 2], "values_strings": ["one", "two"], "default_string": "other"}
+    texts, = RelaxideBackend.prepare(model_of("LabelEncoder", [keys], (TensorProto.STRING,), **encoder)).run([keys])
+    assert [str(text) for text in texts] == ["one", "other", "two"]

@@ -160,6 +160,17 @@ pub fn floats(tensor: &Tensor) -> Result<Vec<f64>, TensorError> {
     }
 }
 
+/// A tensor of a numeric type from integers, which keep all their digits where the type has them.
+pub fn whole(values: &[i64], dims: &[i64], dtype: DataType) -> Result<Tensor, TensorError> {
+    if dtype.is_float() {
+        return filled(&values.iter().map(|v| *v as f64).collect::<Vec<_>>(), dims, dtype);
+    }
+    let word = |v: &i64| if dtype.is_bool() { i64::from(*v != 0) } else { *v }.to_le_bytes();
+    let bytes: Vec<u8> = values.iter().flat_map(|v| word(v)[..dtype.bytes()].to_vec()).collect();
+    let bytes = if dtype.is_packed() { packing::pack(dtype, &bytes) } else { bytes };
+    from_bytes(&bytes, dims, dtype)
+}
+
 /// A tensor of a numeric type from numbers.
 pub fn filled(values: &[f64], dims: &[i64], dtype: DataType) -> Result<Tensor, TensorError> {
     let mut bytes = Vec::with_capacity(values.len() * dtype.bytes());

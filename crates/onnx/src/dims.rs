@@ -1,28 +1,11 @@
-//! Questions about dimensions. Every symbolic variable of an imported model is a dimension, so none is negative.
+//! Questions about dimensions, which [the one prover](relaxide_ir::arith::dims) answers. Every symbolic variable of an imported
+//! model is a dimension, so none is negative.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
-use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr};
 
-fn analyzer<'a>(exprs: impl IntoIterator<Item = &'a PrimExpr>) -> Analyzer {
-    let mut analyzer = Analyzer::new();
-    analyzer.mark_dims(exprs);
-    analyzer
-}
-
-/// Whether two are equal whatever the dimensions are.
-pub fn equal(a: &PrimExpr, b: &PrimExpr) -> bool {
-    match (a.as_int(), b.as_int()) {
-        (Some(x), Some(y)) => x == y,
-        _ => a == b || analyzer([a, b]).can_prove_equal(a, b),
-    }
-}
-
-/// Whether two are different whatever the dimensions are.
-pub fn differ(a: &PrimExpr, b: &PrimExpr) -> bool {
-    analyzer([a, b]).constant_difference(a, b).is_some_and(|d| d != 0)
-}
+pub use relaxide_ir::arith::dims::{differ, equal, non_negative, simplify};
 
 /// Whether some variable is a part of both, so that one was computed from what the other was.
 pub fn share_variable(a: &PrimExpr, b: &PrimExpr) -> bool {
@@ -45,26 +28,12 @@ fn variables(e: &PrimExpr) -> Vec<Ref<Var>> {
     found.0
 }
 
-/// Whether it is known not to be negative.
-pub fn non_negative(e: &PrimExpr) -> bool {
-    match e.as_int() {
-        Some(value) => value >= 0,
-        None => analyzer([e]).bounds(e).min.is_some_and(|min| min >= 0),
-    }
-}
-
 /// Whether it is known to be `least` or more. A dimension that a model leaves open is taken to be at least one.
 pub fn at_least(e: &PrimExpr, least: i64) -> bool {
     match e.as_int() {
-        Some(value) => value >= least,
         None if least <= 1 => true,
-        None => analyzer([e]).bounds(e).min.is_some_and(|min| min >= least),
+        _ => relaxide_ir::arith::dims::at_least(e, least),
     }
-}
-
-/// The same in a simpler form.
-pub fn simplify(e: &PrimExpr) -> PrimExpr {
-    if e.as_int().is_some() || e.as_var().is_some() { e.clone() } else { analyzer([e]).simplify(e) }
 }
 
 /// The quotient rounded down, simplified.

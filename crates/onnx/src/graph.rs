@@ -16,9 +16,11 @@ use crate::names::{Known, Names, Sight};
 use crate::node::Node;
 use crate::ops::{self, Rule};
 use crate::options::ImportOptions;
+use crate::order;
 use crate::proto::{GraphProto, NodeProto, TensorProto};
 use crate::scope::Scope;
 use crate::symbolic;
+use crate::text;
 use crate::value::Value;
 
 /// How many graphs may be open inside each other, functions among them.
@@ -97,10 +99,14 @@ impl<'m> Graphs<'m> {
         // What is wrong, and with which of them: a file that is missing is missing for all.
         let mut failed: IndexMap<String, Vec<&str>> = IndexMap::new();
         for proto in protos {
-            let known = match constant::from_proto(proto, beside) {
-                Ok(tensor) => Known::Value(Value::Constant(tensor)),
+            let made = match text::is_text(proto) {
+                true => text::constant(proto).map_err(|error| error.to_string()),
+                false => constant::from_proto(proto, beside).map(Value::Constant).map_err(|error| error.to_string()),
+            };
+            let known = match made {
+                Ok(value) => Known::Value(value),
                 Err(error) => {
-                    failed.entry(error.to_string()).or_default().push(&proto.name);
+                    failed.entry(error).or_default().push(&proto.name);
                     Known::Failed
                 }
             };
@@ -155,6 +161,8 @@ impl<'m> Graphs<'m> {
             );
             return None;
         }
+        let sorted = order::sorted(nodes);
+        let nodes = sorted.as_deref().unwrap_or(nodes);
         for (i, proto) in nodes.iter().enumerate() {
             if let Some(split) = self.node(builder, proto) {
                 let rest = nodes.get(i + 1..).unwrap_or_default();
@@ -283,7 +291,10 @@ fn import_node(scope: &mut Scope, rule: Rule, node: &Node) -> Result<Vec<Value>,
     if let Some(value) = symbolic::evaluate(node) {
         return Ok(vec![Value::Symbolic(value)]);
     }
-    let values = rule.apply(scope, node)?;
+    let values = match text::moved(scope, rule, node)? {
+        Some(values) => values,
+        None => rule.apply(scope, node)?,
+    };
     let wanted = node.outputs();
     if values.len() < wanted {
         let given = values.len();

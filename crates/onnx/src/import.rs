@@ -21,6 +21,7 @@ use relaxide_ir::{AttrValue, Attrs, IRModule, Type, Var};
 use relaxide_relax::{BlockBuilder, Expr, transform};
 
 use crate::constant;
+use crate::dim_name;
 use crate::error::{ImportError, NodeError, Place, Problem};
 use crate::flow::optional::{Held, Optional};
 use crate::flow::sequence::{self, Sequence};
@@ -230,9 +231,34 @@ impl<'m> Importer<'m> {
         if let Some(var) = self.dims.get(name) {
             return PrimExpr::Var(var.clone());
         }
+        let alone = self.names_alone();
+        let of = &mut |word: &str| alone.contains(word).then(|| self.named_dim(word));
+        if let Some(dim) = dim_name::expression(name, of) {
+            return crate::dims::simplify(&dim);
+        }
         let var = Var::dim(self.fresh(&identifier(name)));
         self.dims.insert(name.to_string(), var.clone());
         PrimExpr::Var(var)
+    }
+
+    /// Names that stand alone as a dimension of an input, which therefore the program has values for.
+    fn names_alone(&self) -> HashSet<String> {
+        let plain = |name: &str| name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
+        let of_file =
+            self.model.graph.input.iter().filter(|info| self.given(&self.options.shapes, &info.name).is_none());
+        let of_file = of_file.filter_map(|info| match info.r#type.as_ref()?.value.as_ref()? {
+            TypeKind::Tensor(tensor) => tensor.shape.as_ref(),
+            _ => None,
+        });
+        let params = of_file.flat_map(|shape| &shape.dim).filter_map(|dim| match &dim.value {
+            Some(DimensionValue::Param(name)) => Some(name.clone()),
+            _ => None,
+        });
+        let given = self.options.shapes.values().flatten().filter_map(|dim| match dim {
+            InputDim::Named(name) => Some(name.clone()),
+            InputDim::Fixed(_) => None,
+        });
+        params.chain(given).filter(|name| plain(name)).collect()
     }
 
     fn param_name(&mut self, name: &str) -> String {

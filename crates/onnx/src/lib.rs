@@ -18,6 +18,7 @@
 
 pub mod budget;
 pub mod constant;
+mod dim_name;
 pub mod dims;
 pub mod error;
 pub mod external;
@@ -31,11 +32,13 @@ pub mod names;
 pub mod node;
 pub mod ops;
 pub mod options;
+mod order;
 pub mod proto;
 pub mod quantized;
 pub mod recurrent;
 pub mod scope;
 pub mod symbolic;
+pub mod text;
 pub mod value;
 pub mod vendor;
 

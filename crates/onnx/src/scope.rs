@@ -61,6 +61,7 @@ impl Scope<'_> {
             Value::Computed(expr) => Ok(expr.clone()),
             Value::Constant(tensor) => Ok(Expr::constant(tensor.clone())),
             Value::Symbolic(symbolic) => self.build(symbolic),
+            Value::Texts(_) => Err(no_number()),
             Value::Sequence(_) => Err(NodeError::invalid("an input is a sequence where a tensor is needed")),
             Value::Optional(optional) => {
                 let value = optional.taken(self.builder)?;
@@ -72,6 +73,7 @@ impl Scope<'_> {
     /// The value of the program that a value stands for: a tensor, an array, or null.
     pub fn object(&mut self, value: &Value) -> Result<Expr> {
         match value {
+            Value::Texts(texts) => texts.object(self),
             Value::Sequence(sequence) => Ok(sequence.object()),
             Value::Optional(optional) => optional.object(self),
             other => self.tensor(other),
@@ -117,6 +119,7 @@ impl Scope<'_> {
             Value::Computed(expr) => self.dims(expr),
             Value::Constant(tensor) => Ok(tensor.shape().iter().map(|&d| prim::int(d)).collect()),
             Value::Symbolic(s) => Ok(s.shape.iter().map(|&d| prim::int(d as i64)).collect()),
+            Value::Texts(texts) => self.dims(&texts.index),
             Value::Sequence(_) => Err(NodeError::invalid("an input is a sequence where a tensor is needed")),
             Value::Optional(_) => Err(NodeError::invalid("an input is an optional value where a tensor is needed")),
         }
@@ -130,6 +133,12 @@ impl Scope<'_> {
     /// A constant of numbers.
     pub fn constant(&self, values: &[f64], dims: &[i64], dtype: DataType) -> Result<Expr> {
         let tensor = constant::filled(values, dims, dtype).map_err(|e| NodeError::invalid(e.to_string()))?;
+        Ok(Expr::constant(tensor))
+    }
+
+    /// A constant of integers.
+    pub fn whole(&self, values: &[i64], dims: &[i64], dtype: DataType) -> Result<Expr> {
+        let tensor = constant::whole(values, dims, dtype).map_err(|e| NodeError::invalid(e.to_string()))?;
         Ok(Expr::constant(tensor))
     }
 
@@ -214,7 +223,7 @@ impl Scope<'_> {
     /// One expression as a tensor without dimensions.
     pub fn dim_tensor(&mut self, dim: &PrimExpr, dtype: DataType) -> Result<Expr> {
         if let Some(value) = dim.as_int() {
-            return self.scalar(value as f64, dtype);
+            return self.whole(&[value], &[], dtype);
         }
         let vector = self.shape_tensor(vec![dim], dtype)?;
         self.reshape(vector, Vec::new())
@@ -274,7 +283,7 @@ impl Scope<'_> {
     }
 
     /// The dimension that some are broadcast to, bound when the program runs; it checks that the others are 1.
-    fn common_dim(&mut self, dims: &[PrimExpr]) -> Result<PrimExpr> {
+    pub fn common_dim(&mut self, dims: &[PrimExpr]) -> Result<PrimExpr> {
         let literal = dims.iter().find(|d| d.as_int().is_some()).cloned();
         let chosen = literal.clone().unwrap_or_else(|| {
             let (last, rest) = (dims[dims.len() - 1].clone(), &dims[..dims.len() - 1]);
@@ -290,6 +299,19 @@ impl Scope<'_> {
         let shape = Expr::shape(std::iter::once(chosen.clone()).filter(|_| own == 1).chain(checks));
         let bound = self.bind_checked(shape, own, count)?;
         Ok(bound.into_iter().next().unwrap_or(chosen))
+    }
+
+    /// A tensor, once the program has found that no dimension is 1 but those that are known to be.
+    pub fn none_is_one(&mut self, tensor: Expr) -> Result<Expr> {
+        let dims = self.dims(&tensor)?;
+        let open: Vec<&PrimExpr> = dims.iter().filter(|d| d.as_int().is_none()).collect();
+        if !open.is_empty() {
+            let other = |d: &&PrimExpr| prim::select(prim::eq(*d, 1), prim::int(0), prim::int(1));
+            let checks: Vec<PrimExpr> = open.iter().map(other).collect();
+            let count = checks.len();
+            self.bind_checked(Expr::shape(checks), 0, count)?;
+        }
+        Ok(tensor)
     }
 
     /// A tensor repeated along those axes where it turns out to have one element.
@@ -314,6 +336,9 @@ impl Scope<'_> {
     /// A symbolic value as a tensor.
     fn build(&mut self, value: &Symbolic) -> Result<Expr> {
         let dims: Vec<i64> = value.shape.iter().map(|&d| d as i64).collect();
+        if let Some(numbers) = value.literals() {
+            return self.whole(&numbers, &dims, value.dtype);
+        }
         if let Some(numbers) = value.elements.iter().map(|e| e.as_float()).collect::<Option<Vec<_>>>() {
             return self.constant(&numbers, &dims, value.dtype);
         }
@@ -332,4 +357,10 @@ impl Scope<'_> {
         let vector = self.call("shape_to_tensor", [Expr::shape(dims.into_iter().map(dims::simplify))])?;
         self.cast(vector, dtype)
     }
+}
+
+/// A tensor of texts stands where numbers are computed with.
+fn no_number() -> NodeError {
+    NodeError::unsupported("an input is a tensor of texts; texts are moved and returned, but not computed with")
+        .help("map texts to numbers before the model, and numbers to texts behind it")
 }

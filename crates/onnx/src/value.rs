@@ -9,6 +9,7 @@ use relaxide_relax::shape::vars_of;
 use crate::flow::optional::Optional;
 use crate::flow::sequence::Sequence;
 use crate::symbolic::Symbolic;
+use crate::text::Texts;
 
 /// What a name of the graph stands for.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub enum Value {
     Constant(Tensor),
     /// A small tensor of expressions over dimensions; not in the program until something needs it as a tensor.
     Symbolic(Symbolic),
+    /// A tensor of texts.
+    Texts(Texts),
     /// Several tensors in order.
     Sequence(Sequence),
     /// A value or none; one that is known to be there is that value instead.
@@ -29,7 +32,7 @@ impl Value {
     /// The elements as expressions, where they are known.
     pub fn symbolic(&self) -> Option<Symbolic> {
         match self {
-            Value::Computed(_) | Value::Sequence(_) | Value::Optional(_) => None,
+            Value::Computed(_) | Value::Texts(_) | Value::Sequence(_) | Value::Optional(_) => None,
             Value::Constant(tensor) => Symbolic::from_tensor(tensor),
             Value::Symbolic(value) => Some(value.clone()),
         }
@@ -41,6 +44,7 @@ impl Value {
             Value::Constant(_) => Vec::new(),
             Value::Computed(expr) => vars_of([&expr.ty()]),
             Value::Symbolic(value) => value.dim_vars(),
+            Value::Texts(texts) => vars_of([&texts.index.ty()]),
             Value::Sequence(sequence) => vars_of([&sequence.object().ty()]),
             Value::Optional(optional) => optional.held.dims().flat_map(free_vars).collect(),
         }

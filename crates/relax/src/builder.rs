@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use relaxide_ffi::{Ref, structural_equal, structural_hash};
 use relaxide_ir::pass::Refusal;
 use relaxide_ir::{Attrs, Code, GlobalVar, IRModule, Type, Var};
-use relaxide_tir::{PrimFunc, te};
+use relaxide_tir::{PrimFunc, Stmt, te};
 
 use crate::op::{self, OpError, OpPattern};
 use crate::shape::{Broadcast, broadcast};
@@ -313,7 +313,7 @@ impl BlockBuilder {
         }
         let outputs = f(&inputs);
         let out: Vec<Type> = outputs.iter().map(|t| Type::tensor(t.shape(), t.dtype())).collect();
-        let (kernel, scalars) = make_kernel(name, inputs, outputs)?;
+        let (kernel, scalars) = make_kernel(name, inputs, outputs, Vec::new())?;
         let func = self.add_kernel(kernel, name);
         let out = if let [one] = out.as_slice() { one.clone() } else { Type::tuple(out) };
         let scalars = scalars.iter().map(Expr::prim);
@@ -523,10 +523,11 @@ pub fn make_kernel(
     name: &str,
     inputs: Vec<te::Tensor>,
     outputs: Vec<te::Tensor>,
+    checks: Vec<Stmt>,
 ) -> Result<(PrimFunc, Vec<Ref<Var>>), BuildError> {
     let (n, all) = (inputs.len(), inputs.into_iter().chain(outputs).collect::<Vec<_>>());
     let mut kernel =
-        te::create_prim_func(&all).map_err(|source| BuildError::Kernel { name: name.to_string(), source })?;
+        te::create_checked(&all, checks).map_err(|source| BuildError::Kernel { name: name.to_string(), source })?;
     let scalars = kernel.params.split_off(all.len());
     kernel.buffers.truncate(all.len());
     kernel.params.splice(n..n, scalars.iter().cloned());

@@ -3,25 +3,10 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::{FuncType, TensorType, Type, Var};
 
-/// Whether two dimensions are equal whatever their variables are.
-pub fn prove_equal(a: &PrimExpr, b: &PrimExpr) -> bool {
-    if a == b {
-        return true;
-    }
-    match (a.as_int(), b.as_int()) {
-        (Some(x), Some(y)) => x == y,
-        _ => Analyzer::new().can_prove_equal(a, b),
-    }
-}
-
-/// Whether two lists of dimensions are equal whatever their variables are.
-pub fn same_dims(a: &[PrimExpr], b: &[PrimExpr]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(x, y)| prove_equal(x, y))
-}
+pub use relaxide_ir::arith::dims::{all_equal as same_dims, equal as prove_equal};
 
 /// What broadcasting two shapes gives.
 #[derive(Clone, Debug, PartialEq)]

@@ -187,9 +187,9 @@ intrinsics! {
     VScale = "vscale", Exactly(0);
     /// The same bits as another type of the same size.
     Reinterpret = "reinterpret", Exactly(1);
-    /// An index that must lie in `0 ..` the second argument, else an error that names the third: a buffer and its dimension. A
-    /// fourth argument says in which lanes.
-    CheckedIndex = "checked_index", AtLeast(3);
+    /// An index that must lie in `0 ..` the second argument, else an error that names the third, a buffer and its dimension, and
+    /// shows the fourth: the index as it was given, before it was counted from the end. A fifth argument says in which lanes.
+    CheckedIndex = "checked_index", AtLeast(4);
     /// A hint that the condition holds, which is checked where that is cheap.
     Likely = "likely", Exactly(1);
     /// Asks for the memory of the load that is its argument, which will be needed soon. Nothing is read and nothing changes.

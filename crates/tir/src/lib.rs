@@ -10,6 +10,7 @@ pub mod expand;
 pub mod func;
 pub mod functor;
 pub mod index_map;
+pub mod inside;
 pub mod interp;
 pub mod intrin;
 pub mod jump;

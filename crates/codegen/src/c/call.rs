@@ -33,8 +33,8 @@ impl Body<'_, '_> {
                 Err(self.kernel.unsupported(format!("a call of LLVM's `{}`", function.value)))
             }
             ("if_then_else", [condition, yes, no]) => self.choose_lazily(condition, yes, no),
-            ("checked_index", [index, extent, PrimExpr::Str(what), on @ ..]) => {
-                self.checked_index(index, extent, &what.value, on.first())
+            ("checked_index", [index, extent, PrimExpr::Str(what), shown, on @ ..]) => {
+                self.checked_index((index, shown), extent, &what.value, on.first())
             }
             ("likely", [condition]) => self.eval(condition),
             ("address_of", [PrimExpr::Load(load)]) => self.address_of(&load.buffer, &load.indices),
@@ -259,7 +259,7 @@ impl Body<'_, '_> {
     /// The index, once it has been found inside of its extent in the lane at hand; an `IndexError` otherwise.
     fn checked_index(
         &mut self,
-        index: &PrimExpr,
+        (index, shown): (&PrimExpr, &PrimExpr),
         extent: &PrimExpr,
         what: &str,
         on: Option<&PrimExpr>,
@@ -268,6 +268,9 @@ impl Body<'_, '_> {
         let (index, extent) = (self.eval(index)?, self.eval(extent)?);
         let (index, extent) =
             (self.convert(index, index_kind, Ty::I64.kind), self.convert(extent, extent_kind, Ty::I64.kind));
+        let shown_kind = self.kernel.ty(shown.dtype())?.kind;
+        let shown = self.eval(shown)?;
+        let shown = self.convert(shown, shown_kind, Ty::I64.kind);
         let index = Code::atom(self.define("index", "int64_t", &index));
         let extent = Code::atom(self.define("extent", "int64_t", &extent));
         let zero = code::integer(Ty::I64, 0);
@@ -282,7 +285,7 @@ impl Body<'_, '_> {
         let before = format!("{}: index ", self.kernel.name);
         let between = format!(" of {what} is outside of the extent ");
         self.source.message(before.len() + between.len() + 40);
-        let args = format!("{}, {}, {}, {}", string(&before), index.text, string(&between), extent.text);
+        let args = format!("{}, {}, {}, {}", string(&before), shown.text, string(&between), extent.text);
         self.block(format_args!("if ({})", outside.text), |this| {
             this.line(format_args!("rx_outside({args});"));
             this.leave("-1");

@@ -15,9 +15,9 @@ pub(crate) fn function(source: &mut Source, name: &'static str, kind: Kind) -> S
     let (ty, suffix, f) = if kind == Kind::F64 { ("double", "f64", "") } else { ("float", "f32", "f") };
     let function = format!("rx_{name}_{suffix}");
     let (params, attribute, body) = match name {
-        // As processors do it: the second operand where either is NaN.
-        "min" => ("T a, T b", "", "    return a < b ? a : b;\n"),
-        "max" => ("T a, T b", "", "    return a > b ? a : b;\n"),
+        // NaN if either is.
+        "min" => ("T a, T b", "", "    return a < b || a != a ? a : b;\n"),
+        "max" => ("T a, T b", "", "    return a > b || a != a ? a : b;\n"),
         "sigmoid" => ("T x", "", "    return 1 / (1 + exp{f}(-x));\n"),
         // A product that is fused with the difference would show the division's rounding error.
         _ => ("T a, T b", "RX_SEPARATE_ROUNDING\n", "    RX_NO_FUSION\n    return a - b * floor{f}(a / b);\n"),

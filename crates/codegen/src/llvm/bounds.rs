@@ -36,12 +36,13 @@ impl Body<'_, '_> {
     /// The index, in 64 bits, once all lanes of it that are on have been found inside.
     pub fn checked_index(
         &mut self,
-        index: &PrimExpr,
+        (index, shown): (&PrimExpr, &PrimExpr),
         extent: &PrimExpr,
         what: &str,
         on: Option<&PrimExpr>,
     ) -> Result<Val, CodegenError> {
-        let (index, extent) = (self.eval(index)?, self.eval(extent)?);
+        let (index, shown, extent) = (self.eval(index)?, self.eval(shown)?, self.eval(extent)?);
+        let shown = self.f.convert(&shown, Ty::I64);
         let (index, extent) = (self.f.convert(&index, Ty::I64), self.f.convert(&extent, Ty::I64));
         let lanes = index.ty.lanes;
         // As unsigned numbers, negative indices are the largest.
@@ -66,7 +67,10 @@ impl Body<'_, '_> {
         let (fail, go_on) = (self.f.label(), self.f.label());
         self.f.branch_if(&any, fail, go_on);
         self.f.start(fail);
-        let wrong = self.first_lane_of(&index, &outside);
+        let wrong = match outside.ty.is_vector() {
+            true => self.first_lane_of(&shown, &outside),
+            false => shown,
+        };
         define(self.f.module);
         let head = self.f.module.string(&format!("{}: index ", self.kernel.name));
         let middle = self.f.module.string(&format!(" of {what} is outside of the extent "));

@@ -51,8 +51,8 @@ impl Body<'_, '_> {
                 self.call_llvm(&function.value, args, n)
             }
             ("if_then_else", [condition, yes, no]) => self.choose_lazily(condition, yes, no),
-            ("checked_index", [index, extent, PrimExpr::Str(what), on @ ..]) => {
-                self.checked_index(index, extent, &what.value, on.first())
+            ("checked_index", [index, extent, PrimExpr::Str(what), shown, on @ ..]) => {
+                self.checked_index((index, shown), extent, &what.value, on.first())
             }
             ("likely", [condition]) => self.eval(condition),
             ("address_of", [PrimExpr::Load(load)]) => self.address_of(&load.buffer, &load.indices),

@@ -175,15 +175,8 @@ impl FunctionText<'_> {
                 let product = self.op("fmul", b, &floor);
                 self.op("fsub", a, &product)
             }
-            // As processors do it: the second operand where either is NaN.
-            Min => {
-                let less = self.fcmp("olt", a, b);
-                self.select(&less, a, b)
-            }
-            Max => {
-                let greater = self.fcmp("ogt", a, b);
-                self.select(&greater, a, b)
-            }
+            Min => self.extremum(("olt", "minimum"), a, b),
+            Max => self.extremum(("ogt", "maximum"), a, b),
             Eq => self.fcmp("oeq", a, b),
             Ne => self.fcmp("une", a, b),
             Lt => self.fcmp("olt", a, b),
@@ -196,6 +189,21 @@ impl FunctionText<'_> {
                 self.op(if op == And { "and" } else { "or" }, &a, &b)
             }
         }
+    }
+
+    /// The one of two that is beyond the other, NaN if either is. Which of two zeros, is nobody's business.
+    ///
+    /// Beside a literal that is one comparison with the literal in front: the instruction `minps` or `maxps` of x86, which gives
+    /// its second operand if either is NaN. Of two values LLVM makes three instructions there, one elsewhere.
+    fn extremum(&mut self, (beyond, name): (&str, &str), a: &Val, b: &Val) -> Val {
+        let (value, literal) = if b.is_number() { (a, b) } else { (b, a) };
+        if literal.is_number() {
+            let further = self.fcmp(beyond, literal, value);
+            return self.select(&further, literal, value);
+        }
+        let function = format!("llvm.{name}.{}", a.ty.mangled());
+        self.module.declare(&function, &a.ty.to_string(), &join([a.ty, a.ty]));
+        self.emit(a.ty, format_args!("call nsz {} @{function}({a}, {b})", a.ty))
     }
 
     fn int_binary(&mut self, op: BinaryOp, a: &Val, b: &Val, signed: bool, overflow: Overflow) -> Val {

@@ -242,6 +242,13 @@ impl Val {
         Val::splat_literal(ty, literal)
     }
 
+    /// Whether it is the literal of a float, in one lane or all, that is not NaN.
+    pub fn is_number(&self) -> bool {
+        let literal = self.text.trim_end_matches(')').rsplit(' ').next().unwrap_or_default();
+        let bits = literal.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        bits.is_some_and(|bits| !f64::from_bits(bits).is_nan())
+    }
+
     /// Zero of any type.
     pub fn zero(ty: Ty) -> Val {
         match ty.kind {

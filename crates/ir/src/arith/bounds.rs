@@ -172,6 +172,9 @@ impl Analyzer {
             (Head::Call(name, _), [_, a, b]) if name == "tirx.if_then_else" => {
                 self.bounds_of_value(a).join(self.bounds_of_value(b))
             }
+            (Head::Call(name, _), [_, Value::Index(extent), ..]) if name == "tirx.checked_index" => {
+                Bounds { min: Some(0), max: self.bounds_of(extent).max.map(|end| end.saturating_sub(1)) }
+            }
             (Head::Cast(_), [a]) => {
                 let from = self.atoms.dtype_of(a);
                 let (inner, outer) = (self.bounds_of_value(a), Bounds::of_dtype(dtype));

@@ -28,6 +28,7 @@
 mod atom;
 mod bounds;
 mod canonical;
+pub mod dims;
 mod divide;
 mod emit;
 mod prove;

@@ -34,18 +34,28 @@ impl Analyzer {
         if bounds.max.is_some_and(|max| max < 0) || sum.terms.is_empty() || self.atoms.sum_is_data(sum) {
             return false;
         }
+        // What is known as it stands: the search looks for help against terms that may be negative, and in `n - 1` none is.
+        let follows = |fact: &Sum| {
+            fact.dtype == sum.dtype
+                && sum.sub(fact).is_some_and(|rest| self.bounds_of(&rest).min.is_some_and(|min| min >= 0))
+        };
+        if self.facts.iter().rev().any(follows) {
+            return true;
+        }
         // The search simplifies what it combines, and simplifying proves; inside a proof only bounds count.
         if std::mem::replace(&mut self.proving, true) {
             return false;
         }
         let mut steps = MAX_STEPS;
-        let found = self.search(sum, MAX_DEPTH, &mut steps);
+        let found = self.search(sum, 1, MAX_DEPTH, &mut steps);
         self.proving = false;
         found
     }
 
-    fn search(&mut self, sum: &Sum, depth: u32, steps: &mut u32) -> bool {
-        if self.bounds_of(sum).min.is_some_and(|min| min >= 0) {
+    /// Whether what is sought is never negative, of which `sum` is `scale` times as much at most. An integer that is more than
+    /// minus one is not negative, so `sum` may be as low as that allows.
+    fn search(&mut self, sum: &Sum, scale: i64, depth: u32, steps: &mut u32) -> bool {
+        if self.bounds_of(sum).min.is_some_and(|min| min > -scale) {
             return true;
         }
         if depth == 0 {
@@ -62,12 +72,13 @@ impl Analyzer {
                 continue;
             }
             for fact in facts.iter().filter(|f| f.dtype == sum.dtype) {
-                let Some(rest) = self.cancel(sum, product, *coefficient, fact) else { continue };
+                let Some((rest, times)) = self.cancel(sum, product, *coefficient, fact) else { continue };
+                let Some(scale) = scale.checked_mul(times) else { continue };
                 if *steps == 0 {
                     return false;
                 }
                 *steps -= 1;
-                if self.search(&rest, depth - 1, steps) {
+                if self.search(&rest, scale, depth - 1, steps) {
                     return true;
                 }
             }
@@ -75,9 +86,9 @@ impl Analyzer {
         false
     }
 
-    /// `n * sum - m * fact` without the term at `product`, for some `n > 0` and `m >= 0`; if it is never negative, nor is
+    /// `n * sum - m * fact` without the term at `product`, for some `n > 0` and `m >= 0`, and `n`; if it is never negative, nor is
     /// `sum`.
-    fn cancel(&mut self, sum: &Sum, product: &Product, coefficient: i64, fact: &Sum) -> Option<Sum> {
+    fn cancel(&mut self, sum: &Sum, product: &Product, coefficient: i64, fact: &Sum) -> Option<(Sum, i64)> {
         for (part, factor) in &fact.terms {
             if factor.signum() != coefficient.signum() {
                 continue;
@@ -89,7 +100,7 @@ impl Analyzer {
             let divisor = gcd(coefficient, *factor).max(1);
             let (n, m) = ((factor / divisor).abs(), (coefficient / divisor).abs());
             let difference = sum.scale(n)?.sub(&fact.times_product(&rest, m)?)?;
-            return Some(self.merge_divisions(difference));
+            return Some((self.merge_divisions(difference), n));
         }
         None
     }

@@ -227,3 +227,23 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn what_is_said_of_dimensions_holds_for_all_counts(
+        a in expression(), b in expression(), counts in prop::collection::vec(prop::array::uniform4(0i64..40), 12),
+    ) {
+        use crate::arith::dims;
+        let (equal, differ, least) = (dims::equal(&a, &b), dims::differ(&a, &b), dims::at_least(&a, 1));
+        let simple = dims::simplify(&a);
+        for counts in &counts {
+            let (Some(x), Some(y)) = (evaluate(&a, counts), evaluate(&b, counts)) else { continue };
+            prop_assert!(!equal || x == y, "{} is not {} at {:?}", a, b, counts);
+            prop_assert!(!differ || x != y, "{} is {} at {:?}", a, b, counts);
+            prop_assert!(!least || x >= 1, "{} is {} at {:?}", a, x, counts);
+            prop_assert_eq!(evaluate(&simple, counts), Some(x), "{}\n{}\n{:?}", a, simple, counts);
+        }
+    }
+}

@@ -18,6 +18,7 @@ use relaxide_relax::shape::{substitute_type, vars_of};
 use super::optional::{Held, Optional};
 use super::sequence::{Items, Sequence};
 use crate::symbolic::Symbolic;
+use crate::text::Texts;
 use crate::value::Value;
 
 /// What a function takes from the one around it.
@@ -36,6 +37,9 @@ impl Boundary {
             Value::Constant(_) => value.clone(),
             Value::Computed(expr) => Value::Computed(self.expr(expr)),
             Value::Symbolic(symbolic) => Value::Symbolic(self.symbolic(symbolic)),
+            Value::Texts(Texts { index, table }) => {
+                Value::Texts(Texts { index: self.expr(index), table: table.clone() })
+            }
             Value::Sequence(Sequence { items, element }) => {
                 let items = match items {
                     Items::Known(values) => Items::Known(values.iter().map(|v| self.expr(v)).collect()),

@@ -10,7 +10,6 @@ use super::score::whole;
 use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
-use crate::ops::places::{inside, read};
 use crate::ops::{Outputs, one};
 use crate::scope::Scope;
 
@@ -20,7 +19,7 @@ pub fn extract(scope: &mut Scope, node: &Node) -> Outputs {
     let shape = scope.dims(&x)?;
     let count = dims::product(&scope.dims(&indices)?);
     let indices = scope.reshape(indices, vec![count.clone()])?;
-    let Some((features, front)) = shape.split_last() else {
+    let Some((_, front)) = shape.split_last() else {
         return Err(NodeError::invalid("the input has no axes"));
     };
     let mut out = if front.is_empty() { vec![prim::int(1)] } else { front.to_vec() };
@@ -28,9 +27,9 @@ pub fn extract(scope: &mut Scope, node: &Node) -> Outputs {
     let rank = front.len();
     one(scope.te("extract", vec![x, indices], |inputs| {
         vec![te::compute("extract", &out, |at: &[PrimExpr]| {
-            let column = inside(&inputs[1].at(&at[at.len() - 1..]), features);
+            let column = prim::cast(DataType::int(64), inputs[1].at(&at[at.len() - 1..]));
             let place: Vec<PrimExpr> = at.iter().take(rank).cloned().chain([column]).collect();
-            read(&inputs[0], &place, std::slice::from_ref(features))
+            inputs[0].at(&place)
         })]
     })?)
 }

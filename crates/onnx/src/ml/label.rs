@@ -1,4 +1,4 @@
-//! `LabelEncoder`: numbers mapped to numbers; and what maps texts or is a map, which is refused.
+//! `LabelEncoder`: numbers mapped to numbers or texts, and texts to numbers; `ZipMap`; and what takes a map, which is refused.
 //!
 //! Keys are sorted at import, and each element is looked up by a binary search.
 
@@ -13,24 +13,26 @@ use crate::node::Node;
 use crate::ops::elementwise::{broadcast_call, clip_between};
 use crate::ops::{Outputs, one};
 use crate::scope::Scope;
+use crate::text::{self, Texts};
+use crate::value::Value;
 
 type Result<T> = std::result::Result<T, NodeError>;
 
 /// What is about texts.
-pub fn text(_: &mut Scope, _: &Node) -> Outputs {
+pub fn of_text(_: &mut Scope, _: &Node) -> Outputs {
     Err(NodeError::unsupported("it is about texts, and tensors of texts are not supported")
         .help("map texts to numbers before the model, and numbers to texts behind it"))
 }
 
-/// What takes or gives a map.
-pub fn dictionary(_: &mut Scope, node: &Node) -> Outputs {
-    let help = match node.op() {
-        "ZipMap" => {
-            "convert the model without it (`options={\"zipmap\": False}` in sklearn-onnx): its input are the scores"
-        }
-        _ => "give the model a tensor of features instead",
-    };
-    Err(NodeError::unsupported("maps are no tensors, and are not supported").help(help))
+/// What takes a map.
+pub fn dictionary(_: &mut Scope, _: &Node) -> Outputs {
+    Err(NodeError::unsupported("maps are no tensors, and are not supported")
+        .help("give the model a tensor of features instead"))
+}
+
+/// `ZipMap`: for each row a map from labels to scores. The scores themselves stand for it, a column for each label.
+pub fn zip_map(scope: &mut Scope, node: &Node) -> Outputs {
+    one(scope.tensor(node.input(0)?)?)
 }
 
 /// Elements of a list attribute as a vector.
@@ -105,8 +107,65 @@ fn look_up(scope: &mut Scope, table: Expr, places: Expr) -> Result<Expr> {
 }
 
 /// `LabelEncoder` since version 2. Of equal keys the last one counts.
+///
+/// Texts that the model holds are known now, so what they are mapped to is another table for the same indices. Numbers that
+/// are mapped to texts are mapped to places in the table of those.
 pub fn encode(scope: &mut Scope, node: &Node) -> Outputs {
-    let (keys, values) = (list(node, "keys")?, list(node, "values")?);
+    if let Some(Value::Texts(texts)) = node.optional(0) {
+        return of_texts(scope, node, texts);
+    }
+    let Some(mut table) = text_list(node, "values")? else {
+        let values = list(node, "values")?;
+        let default = default(node, values.tensor.dtype())?;
+        return one(by_key(scope, node, values, default)?);
+    };
+    let places: Vec<i64> = (0..table.len() as i64).collect();
+    let values = List { tensor: whole(&places)?, keys: places.iter().copied().map(Key::Int).collect() };
+    let default = Expr::constant(whole(&[table.len() as i64])?);
+    table.push(node.str_or("default_string", "_Unused")?.to_string());
+    let index = by_key(scope, node, values, default)?;
+    Ok(vec![Value::Texts(Texts { index, table })])
+}
+
+/// The attribute `prefix_strings`, or `prefix_tensor` of texts, if it is there.
+fn text_list(node: &Node, prefix: &str) -> Result<Option<Vec<String>>> {
+    if let Some(list) = text::attribute(node, &format!("{prefix}_strings"))? {
+        return Ok(Some(list));
+    }
+    let proto = node.tensor(&format!("{prefix}_tensor"))?.filter(|proto| text::is_text(proto));
+    proto.map(|proto| text::texts(&proto.string_data)).transpose()
+}
+
+/// Texts of the model, each mapped by the keys.
+fn of_texts(scope: &mut Scope, node: &Node, texts: &Texts) -> Outputs {
+    let keys = text_list(node, "keys")?.ok_or_else(|| NodeError::invalid("the input is text, its keys are not"))?;
+    let place = |text: &String| keys.iter().rposition(|key| key == text);
+    if let Some(values) = text_list(node, "values")? {
+        if values.len() != keys.len() {
+            return Err(NodeError::invalid(format!("{} values are given for {} keys", values.len(), keys.len())));
+        }
+        let default = node.str_or("default_string", "_Unused")?.to_string();
+        let mapped = |text: &String| place(text).map_or(default.clone(), |i| values[i].clone());
+        let table = texts.table.iter().map(mapped).collect();
+        return Ok(vec![Value::Texts(Texts { index: texts.index.clone(), table })]);
+    }
+    let values = list(node, "values")?;
+    if values.keys.len() != keys.len() {
+        return Err(NodeError::invalid(format!("{} values are given for {} keys", values.keys.len(), keys.len())));
+    }
+    let dtype = values.tensor.dtype();
+    let default = default(node, dtype)?;
+    let default = scope.cast(default, dtype)?;
+    let all = Expr::tuple([Expr::constant(values.tensor.clone()), default]);
+    let all = scope.op("concat", [all], Attrs::new().with("axis", 0i64))?;
+    let places: Vec<i64> = texts.table.iter().map(|text| place(text).unwrap_or(keys.len()) as i64).collect();
+    let table = look_up(scope, all, Expr::constant(whole(&places)?))?;
+    one(look_up(scope, table, texts.index.clone())?)
+}
+
+/// The values of elements by their keys, and the default, a vector of one, for those without.
+fn by_key(scope: &mut Scope, node: &Node, values: List, default: Expr) -> Result<Expr> {
+    let keys = list(node, "keys")?;
     let (given, needed) = (values.keys.len(), keys.keys.len());
     if given != needed || needed == 0 {
         return Err(NodeError::invalid(format!("{given} values are given for {needed} keys")));
@@ -118,7 +177,6 @@ pub fn encode(scope: &mut Scope, node: &Node) -> Outputs {
         return Err(NodeError::invalid(format!("the keys are {kind}, the input is {dtype}")));
     }
     let to = values.tensor.dtype();
-    let default = default(node, to)?;
     let mut y = scope.cast(default, to)?;
     let mut order: Vec<usize> = (0..needed).filter(|&i| !keys.keys[i].is_nan()).collect();
     order.sort_by(|&i, &j| {
@@ -144,5 +202,5 @@ pub fn encode(scope: &mut Scope, node: &Node) -> Outputs {
         y = broadcast_call(scope, "where", [missing, value, y])?;
     }
     // A scalar meets vectors of one on the way.
-    one(scope.reshape(y, dims)?)
+    scope.reshape(y, dims)
 }

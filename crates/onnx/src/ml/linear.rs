@@ -9,6 +9,7 @@ use crate::node::Node;
 use crate::ops::elementwise::{broadcast_call, with_number};
 use crate::ops::{Outputs, one};
 use crate::scope::Scope;
+use crate::text::Labels;
 use crate::value::Value;
 use relaxide_ffi::DataType;
 
@@ -46,7 +47,12 @@ pub fn regressor(scope: &mut Scope, node: &Node) -> Outputs {
 
 /// `LinearClassifier`: the label of each row's best class, and the scores of all.
 pub fn classifier(scope: &mut Scope, node: &Node) -> Outputs {
-    let labels = score::labels(node, "classlabels_ints", "classlabels_strings")?;
+    let labels = Labels::of(node, "classlabels_ints", "classlabels_strings")?;
+    let outputs = classified(scope, node, &labels.numbers)?;
+    Ok(labels.put(outputs))
+}
+
+fn classified(scope: &mut Scope, node: &Node, labels: &[i64]) -> Outputs {
     let intercepts = node.floats("intercepts")?.unwrap_or_default().len();
     let count = if intercepts > 0 { intercepts } else { labels.len() };
     if count == 0 {
@@ -70,6 +76,6 @@ pub fn classifier(scope: &mut Scope, node: &Node) -> Outputs {
         return Err(NodeError::invalid(format!("{given} labels are given for {count} classes")));
     }
     let best = score::best(scope, y.clone())?;
-    let label = score::named(scope, best, &labels)?;
+    let label = score::named(scope, best, labels)?;
     Ok(vec![Value::Computed(label), Value::Computed(transform.apply(scope, y)?)])
 }

@@ -36,11 +36,11 @@ use crate::scope::Scope;
 pub static TABLE: &[OpRow] = &[
     OpRow { name: "ArrayFeatureExtractor", versions: &[(1, Plain(feature::extract))] },
     OpRow { name: "Binarizer", versions: &[(1, Plain(scaling::binarizer))] },
-    OpRow { name: "CategoryMapper", versions: &[(1, Plain(label::text))] },
+    OpRow { name: "CategoryMapper", versions: &[(1, Plain(label::of_text))] },
     OpRow { name: "DictVectorizer", versions: &[(1, Plain(label::dictionary))] },
     OpRow { name: "FeatureVectorizer", versions: &[(1, Plain(feature::join))] },
     OpRow { name: "Imputer", versions: &[(1, Plain(scaling::imputer))] },
-    OpRow { name: "LabelEncoder", versions: &[(1, Plain(label::text)), (2, Plain(label::encode))] },
+    OpRow { name: "LabelEncoder", versions: &[(1, Plain(label::of_text)), (2, Plain(label::encode))] },
     OpRow { name: "LinearClassifier", versions: &[(1, Plain(linear::classifier))] },
     OpRow { name: "LinearRegressor", versions: &[(1, Plain(linear::regressor))] },
     OpRow { name: "Normalizer", versions: &[(1, Plain(scaling::normalizer))] },
@@ -51,7 +51,7 @@ pub static TABLE: &[OpRow] = &[
     OpRow { name: "TreeEnsemble", versions: &[(5, Plain(tree::ensemble))] },
     OpRow { name: "TreeEnsembleClassifier", versions: &[(1, Plain(tree::classifier))] },
     OpRow { name: "TreeEnsembleRegressor", versions: &[(1, Plain(tree::regressor))] },
-    OpRow { name: "ZipMap", versions: &[(1, Plain(label::dictionary))] },
+    OpRow { name: "ZipMap", versions: &[(1, Plain(label::zip_map))] },
 ];
 
 /// The input of a model: rows of features, of which a vector is one, in the type that it is computed in.

@@ -132,15 +132,6 @@ pub fn both(scope: &mut Scope, score: Expr, other: Other, transform: Transform) 
     transform.apply(scope, scores)
 }
 
-/// The numbers that are a classifier's labels; texts are refused.
-pub fn labels(node: &Node, ints: &str, strings: &str) -> Result<Vec<i64>> {
-    if node.strings(strings)?.is_some_and(|labels| !labels.is_empty()) {
-        return Err(NodeError::unsupported("its labels are texts, and tensors of texts are not supported")
-            .help("train the classifier with numbers for labels, and map them behind the model"));
-    }
-    Ok(node.ints(ints)?.unwrap_or_default())
-}
-
 /// The column with the largest score of each row, the first of several.
 pub fn best(scope: &mut Scope, scores: Expr) -> Result<Expr> {
     scope.op("argmax", [scores], Attrs::new().with("axis", 1i64).with("keepdims", false))

@@ -17,6 +17,7 @@ use crate::node::Node;
 use crate::ops::elementwise::{clip_between, with_number};
 use crate::ops::{Outputs, one};
 use crate::scope::Scope;
+use crate::text::Labels;
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, NodeError>;
@@ -127,7 +128,12 @@ pub fn regressor(scope: &mut Scope, node: &Node) -> Outputs {
 
 /// `SVMClassifier`: the label of each row, and the scores of classes, or of pairs of them where vectors vote.
 pub fn classifier(scope: &mut Scope, node: &Node) -> Outputs {
-    let labels = score::labels(node, "classlabels_ints", "classlabels_strings")?;
+    let labels = Labels::of(node, "classlabels_ints", "classlabels_strings")?;
+    let outputs = classified(scope, node, &labels.numbers)?;
+    Ok(labels.put(outputs))
+}
+
+fn classified(scope: &mut Scope, node: &Node, labels: &[i64]) -> Outputs {
     let classes = labels.len().max(1);
     let coefficients = numbers(node, "coefficients")?;
     let rho = numbers(node, "rho")?;
@@ -139,7 +145,7 @@ pub fn classifier(scope: &mut Scope, node: &Node) -> Outputs {
         let x = scope.cast(x, FLOAT)?;
         let y = affine(scope, x, weight, &vec![rho[0]; classes])?;
         let best = score::best(scope, y.clone())?;
-        return finish(scope, (y, best), &labels, &rho, transform);
+        return finish(scope, (y, best), labels, &rho, transform);
     }
     let votes = Votes::new(&per_class, classes, &coefficients, &rho)?;
     let (vectors, features) = matrix(scope, &numbers(node, "support_vectors")?, votes.total, FLOAT)?;
@@ -151,10 +157,10 @@ pub fn classifier(scope: &mut Scope, node: &Node) -> Outputs {
     let best = votes.winner(scope, y.clone())?;
     let (a, b) = (node.floats("prob_a")?.unwrap_or_default(), node.floats("prob_b")?.unwrap_or_default());
     if a.is_empty() {
-        return finish(scope, (y, best), &labels, &rho, transform);
+        return finish(scope, (y, best), labels, &rho, transform);
     }
     let y = votes.probabilities(scope, y, (&a, &b))?;
-    let label = score::named(scope, best, &labels)?;
+    let label = score::named(scope, best, labels)?;
     Ok(vec![Value::Computed(label), Value::Computed(transform.apply(scope, y)?)])
 }
 

@@ -22,6 +22,7 @@ use crate::node::Node;
 use crate::ops::elementwise::{broadcast_call, with_number};
 use crate::ops::{Outputs, one};
 use crate::scope::Scope;
+use crate::text::Labels;
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, NodeError>;
@@ -285,7 +286,12 @@ pub fn regressor(scope: &mut Scope, node: &Node) -> Outputs {
 
 /// `TreeEnsembleClassifier`: the label of each row's best class, and the scores of all.
 pub fn classifier(scope: &mut Scope, node: &Node) -> Outputs {
-    let labels = score::labels(node, "classlabels_int64s", "classlabels_strings")?;
+    let labels = Labels::of(node, "classlabels_int64s", "classlabels_strings")?;
+    let outputs = classified(scope, node, &labels.numbers)?;
+    Ok(labels.put(outputs))
+}
+
+fn classified(scope: &mut Scope, node: &Node, labels: &[i64]) -> Outputs {
     if labels.is_empty() {
         return Err(missing("classlabels_int64s"));
     }
@@ -302,7 +308,7 @@ pub fn classifier(scope: &mut Scope, node: &Node) -> Outputs {
     let scores = with_base(scope, scores, &base, labels.len())?;
     let scores = scope.cast(scores, DataType::float(32))?;
     let best = score::best(scope, scores.clone())?;
-    let label = score::named(scope, best, &labels)?;
+    let label = score::named(scope, best, labels)?;
     Ok(vec![Value::Computed(label), Value::Computed(transform.apply(scope, scores)?)])
 }
 

@@ -98,7 +98,10 @@ pub fn prelu(scope: &mut Scope, node: &Node) -> Outputs {
 
 /// Negative elements times a slope.
 pub fn by_slope(scope: &mut Scope, x: Expr, slope: Expr) -> Outputs {
-    let scaled = broadcast_call(scope, "multiply", [x.clone(), slope])?;
+    let mut pair = [x, slope];
+    scope.broadcastable(&mut pair)?;
+    let [x, slope] = pair;
+    let scaled = scope.call("multiply", [x.clone(), slope])?;
     one(by_sign(scope, x.clone(), x, scaled)?)
 }
 

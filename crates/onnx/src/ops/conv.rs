@@ -2,10 +2,12 @@
 
 use relaxide_ffi::DataType;
 use relaxide_ir::Attrs;
-use relaxide_ir::prim::PrimExpr;
+use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
+use relaxide_tir::te;
 
 use super::{Outputs, one};
+use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::scope::Scope;
@@ -24,6 +26,19 @@ pub struct Window {
     pub dilations: Vec<i64>,
     /// Elements added in front of each axis, then behind each.
     pub pads: Vec<i64>,
+    /// The spatial axes as automatic padding makes them, where that depends on dimensions that are not fixed; `pads` are 0 then.
+    pub same: Option<Vec<Same>>,
+}
+
+/// An axis with as much added that a window has a `stride`th of the axis' positions, rounded up.
+#[derive(Debug, Clone)]
+pub struct Same {
+    /// How many elements stand in front of the axis.
+    pub front: PrimExpr,
+    /// How long the whole is. What no window reaches is left out.
+    pub length: PrimExpr,
+    /// How many positions there are.
+    pub positions: PrimExpr,
 }
 
 impl Window {
@@ -31,11 +46,38 @@ impl Window {
     pub fn read(node: &Node, kernel: Vec<i64>, spatial: &[PrimExpr]) -> Result<Window> {
         let mut window = Window::unpadded(node, kernel, spatial.len())?;
         window.pads = match node.str_or("auto_pad", "NOTSET")? {
-            "SAME_UPPER" => window.same(spatial, Odd::Behind)?,
-            "SAME_LOWER" => window.same(spatial, Odd::InFront)?,
+            "SAME_UPPER" | "SAME_LOWER" if window.is_open(spatial) => {
+                window.same = Some(window.open_same(spatial, node.str_or("auto_pad", "")? == "SAME_UPPER"));
+                window.pads
+            }
+            "SAME_UPPER" => window.same(spatial, Odd::Behind),
+            "SAME_LOWER" => window.same(spatial, Odd::InFront),
             _ => window.pads,
         };
         Ok(window)
+    }
+
+    /// How far a window reaches along an axis.
+    fn reach(&self, i: usize) -> i64 {
+        (self.kernel[i] - 1) * self.dilations[i] + 1
+    }
+
+    /// Whether automatic padding depends on a dimension that is not fixed.
+    fn is_open(&self, spatial: &[PrimExpr]) -> bool {
+        spatial.iter().zip(&self.strides).any(|(dim, stride)| dim.as_int().is_none() && *stride != 1)
+    }
+
+    /// Automatic padding as expressions over the dimensions.
+    fn open_same(&self, spatial: &[PrimExpr], behind: bool) -> Vec<Same> {
+        let along = |(i, dim): (usize, &PrimExpr)| {
+            let (stride, reach) = (self.strides[i], self.reach(i));
+            let positions = dims::simplify(&prim::floordiv(dim + (stride - 1), stride));
+            let length = dims::simplify(&prim::max(&positions * stride + (reach - stride), 0));
+            let total = prim::max(&length - dim, 0);
+            let front = if behind { prim::floordiv(total, 2) } else { prim::floordiv(total + 1, 2) };
+            Same { front: dims::simplify(&front), length, positions }
+        };
+        spatial.iter().enumerate().map(along).collect()
     }
 
     /// The same without automatic padding.
@@ -54,7 +96,7 @@ impl Window {
         let kernel = positive("kernel_shape", kernel, rank)?;
         let strides = positive("strides", node.ints("strides")?.unwrap_or_else(|| vec![1; rank]), rank)?;
         let dilations = positive("dilations", node.ints("dilations")?.unwrap_or_else(|| vec![1; rank]), rank)?;
-        let mut window = Window { kernel, strides, dilations, pads: vec![0; 2 * rank] };
+        let mut window = Window { kernel, strides, dilations, pads: vec![0; 2 * rank], same: None };
         window.pads = match node.str_or("auto_pad", "NOTSET")? {
             "NOTSET" | "" => node.ints("pads")?.unwrap_or_else(|| vec![0; 2 * rank]),
             "VALID" | "SAME_UPPER" | "SAME_LOWER" => vec![0; 2 * rank],
@@ -70,28 +112,42 @@ impl Window {
         Ok(window)
     }
 
-    /// The padding with which the output has a `stride`th of the input's elements, rounded up.
-    fn same(&self, spatial: &[PrimExpr], odd: Odd) -> Result<Vec<i64>> {
+    /// The padding with which the output has a `stride`th of the input's elements, rounded up. Dimensions are fixed where the
+    /// stride is not 1.
+    fn same(&self, spatial: &[PrimExpr], odd: Odd) -> Vec<i64> {
         let rank = spatial.len();
         let mut pads = vec![0; 2 * rank];
         for (i, dim) in spatial.iter().enumerate() {
-            let reach = (self.kernel[i] - 1) * self.dilations[i] + 1;
-            let total = match (dim.as_int(), self.strides[i]) {
-                (_, 1) => reach - 1,
-                (Some(n), stride) => ((n + stride - 1) / stride - 1) * stride + reach - n,
-                (None, _) => {
-                    return Err(NodeError::unsupported(
-                        "`auto_pad` with a stride depends on a dimension that is not fixed",
-                    )
-                    .help("give the input a fixed shape, or export the model with explicit `pads`"));
-                }
+            let (n, stride) = (dim.as_int().unwrap_or(0), self.strides[i]);
+            let total = match stride {
+                1 => self.reach(i) - 1,
+                _ => ((n + stride - 1) / stride - 1) * stride + self.reach(i) - n,
             }
             .max(0);
             let small = total / 2;
             (pads[i], pads[i + rank]) =
                 if odd == Odd::Behind { (small, total - small) } else { (total - small, small) };
         }
-        Ok(pads)
+        pads
+    }
+
+    /// The input with what automatic padding adds, where that depends on dimensions that are not fixed: `fill` around it.
+    pub fn filled(&self, scope: &mut Scope, x: Expr, fill: PrimExpr) -> Result<Expr> {
+        let Some(same) = &self.same else { return Ok(x) };
+        let own = scope.dims(&x)?;
+        let dims: Vec<PrimExpr> = own[..2].iter().cloned().chain(same.iter().map(|s| s.length.clone())).collect();
+        scope.te("pad_same", vec![x], |inputs| {
+            vec![te::compute("pad_same", &dims, |at| {
+                let mut index = at.to_vec();
+                let mut inside = prim::boolean(true);
+                for (i, axis) in same.iter().enumerate() {
+                    let place = &at[i + 2] - &axis.front;
+                    inside = prim::and(inside, prim::and(prim::ge(&place, 0), prim::lt(&place, &own[i + 2])));
+                    index[i + 2] = place;
+                }
+                prim::if_then_else(inside, inputs[0].at(&index), fill.clone())
+            })]
+        })
     }
 }
 
@@ -187,6 +243,8 @@ pub fn conv(scope: &mut Scope, node: &Node) -> Outputs {
     let group = group(node)?;
     let x = agree_on_channels(scope, x, w_dims[1].saturating_mul(group))?;
     let window = Window::read(node, w_dims[2..].to_vec(), &scope.dims(&x)?[2..])?;
+    let zero = prim::constant(scope.dtype(&x), 0.0);
+    let x = window.filled(scope, x, zero)?;
     let (x, w) = (as_2d(scope, x)?, as_2d(scope, w)?);
     let attrs = Attrs::new()
         .with("strides", lift(&window.strides, 1))

@@ -1,5 +1,6 @@
 //! Operators that work element by element, and those of several tensors that are broadcast.
 
+use relaxide_ffi::DataType;
 use relaxide_ir::Attrs;
 use relaxide_ir::prim;
 use relaxide_relax::Expr;
@@ -78,19 +79,29 @@ pub fn reciprocal(scope: &mut Scope, node: &Node) -> Outputs {
 }
 
 /// `Pow`: the exponent may have another element type; the result has the base's. Squares and roots get their own operators.
+///
+/// Integers to the power of integers are exact and wrap around. With a float as exponent they are computed as floats, and
+/// what is behind the point is cut.
 pub fn power(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
+    let dtype = scope.dtype(&x);
     let exponent = node.input(1)?;
     if exponent.constant().is_some_and(|t| t.shape().is_empty()) {
         match node.known_scalar(1, "the exponent")? {
             Some(2.0) => return one(scope.call("multiply", [x.clone(), x])?),
-            Some(0.5) if scope.dtype(&x).is_float() => return one(scope.call("sqrt", [x])?),
+            Some(0.5) if dtype.is_float() => return one(scope.call("sqrt", [x])?),
             _ => {}
         }
     }
     let exponent = scope.tensor(exponent)?;
-    let exponent = scope.cast(exponent, scope.dtype(&x))?;
-    one(broadcast_call(scope, "power", [x, exponent])?)
+    if dtype.is_float() {
+        let exponent = scope.cast(exponent, dtype)?;
+        return one(broadcast_call(scope, "power", [x, exponent])?);
+    }
+    let wide = if scope.dtype(&exponent).is_float() { DataType::float(64) } else { DataType::int(64) };
+    let pair = [scope.cast(x, wide)?, scope.cast(exponent, wide)?];
+    let power = broadcast_call(scope, "power", pair)?;
+    one(scope.cast(power, dtype)?)
 }
 
 /// `Mod`: with `fmod` the sign is the dividend's, otherwise the divisor's.
@@ -143,7 +154,8 @@ pub fn clip_attrs(scope: &mut Scope, node: &Node) -> Outputs {
 pub fn clip(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     let known = |i: usize| node.optional(i).is_none_or(|v| v.constant().is_some());
-    if known(1) && known(2) {
+    // Bounds of integers may have more digits than a number of the compiler's; as tensors they keep them.
+    if known(1) && known(2) && scope.dtype(&x).is_float() {
         let (low, high) = (node.known_scalar(1, "min")?, node.known_scalar(2, "max")?);
         return one(clip_between(scope, x, low, high)?);
     }

@@ -47,11 +47,7 @@ fn loss(scope: &mut Scope, node: &Node, logs: Expr) -> Result<Expr> {
     let target = scope.cast(target, DataType::int(64))?;
     let dtype = scope.dtype(&logs);
     let weighed = weight.is_some();
-    let class = |target: &te::Tensor, at: &[PrimExpr]| {
-        let class = target.at(at);
-        let class = prim::select(prim::lt(&class, 0), &class + &classes, class.clone());
-        prim::max(prim::min(class, &classes - 1), 0)
-    };
+    let class = |target: &te::Tensor, at: &[PrimExpr]| target.at(at);
     let counts = |target: &te::Tensor, at: &[PrimExpr]| ignored.map(|i| prim::ne(target.at(at), i));
     let weights = scope.te("class_weights", std::iter::once(target.clone()).chain(weight).collect(), |inputs| {
         vec![te::compute("weights", &wanted, |at| {
@@ -60,7 +56,7 @@ fn loss(scope: &mut Scope, node: &Node, logs: Expr) -> Result<Expr> {
                 None => prim::constant(dtype, 1.0),
             };
             match counts(&inputs[0], at) {
-                Some(counts) => prim::select(counts, own, prim::constant(dtype, 0.0)),
+                Some(counts) => prim::if_then_else(counts, own, prim::constant(dtype, 0.0)),
                 None => own,
             }
         })]
@@ -71,7 +67,7 @@ fn loss(scope: &mut Scope, node: &Node, logs: Expr) -> Result<Expr> {
             index.insert(1, class(&inputs[1], at));
             let loss = prim::constant(dtype, 0.0) - inputs[0].at(&index);
             match counts(&inputs[1], at) {
-                Some(counts) => prim::select(counts, loss, prim::constant(dtype, 0.0)),
+                Some(counts) => prim::if_then_else(counts, loss, prim::constant(dtype, 0.0)),
                 None => loss,
             }
         })]

@@ -7,6 +7,7 @@ use relaxide_relax::Expr;
 use super::elementwise::{broadcast_call, with_number};
 use super::{Outputs, one};
 use crate::constant;
+use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::scope::Scope;
@@ -37,14 +38,30 @@ pub fn product(scope: &mut Scope, mut pair: [Expr; 2]) -> Result<Expr> {
     scope.call("matmul", pair)
 }
 
-/// Makes the axes before the matrices equal where neither side has 1.
+/// Makes the axes before the matrices one, or 1. Which of them is 1 may show only when the model runs.
 fn agree_on_batch(scope: &mut Scope, pair: &mut [Expr; 2]) -> Result<()> {
     let shapes = [scope.dims(&pair[0])?, scope.dims(&pair[1])?];
-    let batch = shapes.iter().map(|s| s.len().saturating_sub(2)).min().unwrap_or(0);
-    for back in 3..3 + batch {
-        let axes = [shapes[0].len() - back, shapes[1].len() - back];
-        if !shapes[0][axes[0]].is_int(1) && !shapes[1][axes[1]].is_int(1) {
+    let batches = [0, 1].map(|i| shapes[i].len().saturating_sub(2));
+    let mut spread = shapes.clone();
+    for back in 1..=batches[0].min(batches[1]) {
+        let axes = [batches[0] - back, batches[1] - back];
+        let (a, b) = (shapes[0][axes[0]].clone(), shapes[1][axes[1]].clone());
+        if a.is_int(1) || b.is_int(1) || dims::equal(&a, &b) {
+            continue;
+        }
+        if dims::share_variable(&a, &b) {
             scope.agree_on(pair, &axes)?;
+            continue;
+        }
+        if dims::differ(&a, &b) {
+            return Err(NodeError::invalid(format!("a dimension is {a} on one side, {b} on the other")));
+        }
+        let common = scope.common_dim(&[a, b])?;
+        (spread[0][axes[0]], spread[1][axes[1]]) = (common.clone(), common);
+    }
+    for i in 0..2 {
+        if !shapes[i].iter().zip(&spread[i]).all(|(a, b)| dims::equal(a, b)) {
+            pair[i] = scope.spread(pair[i].clone(), spread[i].clone())?;
         }
     }
     Ok(())

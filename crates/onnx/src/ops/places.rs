@@ -33,26 +33,10 @@ pub fn gather_elements(scope: &mut Scope, node: &Node) -> Outputs {
     one(scope.te("gather_elements", vec![x, indices], |inputs| {
         vec![te::compute("gathered", &dims, |at| {
             let mut index = at.to_vec();
-            index[axis] = inside(&inputs[1].at(at), &shape[axis]);
-            read(&inputs[0], &index, &shape[axis..=axis])
+            index[axis] = from_front(&inputs[1].at(at), shape[axis].clone());
+            inputs[0].at(&index)
         })]
     })?)
-}
-
-/// An index counted from the front and kept inside: what lies outside is the model's mistake, and must not read elsewhere.
-pub(crate) fn inside(index: &PrimExpr, size: &PrimExpr) -> PrimExpr {
-    super::computed::clamp(from_front(index, size.clone()), 0, size - 1)
-}
-
-/// The element at a place whose indices have been kept [`inside`] axes of these sizes. One of no length has no inside, which
-/// may show only when the model runs: zero then.
-pub(crate) fn read(x: &te::Tensor, place: &[PrimExpr], sizes: &[PrimExpr]) -> PrimExpr {
-    let value = x.at(place);
-    let zero = prim::constant(value.dtype(), 0.0);
-    sizes
-        .iter()
-        .filter(|size| size.as_int().is_none_or(|n| n == 0))
-        .fold(value, |value, size| prim::if_then_else(prim::gt(size.clone(), 0), value, zero.clone()))
 }
 
 /// `GatherND`: the last axis of the indices holds coordinates.
@@ -72,11 +56,11 @@ pub fn gather_nd(scope: &mut Scope, node: &Node) -> Outputs {
             let coordinate = |i: usize| {
                 let mut place = at[..front].to_vec();
                 place.push(prim::int(i as i64));
-                inside(&inputs[1].at(&place), &shape[batch + i])
+                from_front(&inputs[1].at(&place), shape[batch + i].clone())
             };
             let index: Vec<PrimExpr> =
                 at[..batch].iter().cloned().chain((0..depth).map(coordinate)).chain(at[front..].to_vec()).collect();
-            read(&inputs[0], &index, &shape[batch..batch + depth])
+            inputs[0].at(&index)
         })]
     })?)
 }
@@ -119,13 +103,6 @@ pub fn scatter_nd(scope: &mut Scope, node: &Node) -> Outputs {
     if depth > shape.len() {
         return Err(NodeError::invalid(format!("{depth} coordinates do not fit an input of {} axes", shape.len())));
     }
-    // Coordinates from the back are counted from the front.
-    let indices = scope.te("coordinates", vec![indices], |inputs| {
-        vec![te::compute("coordinates", &places, |at| {
-            let axis = at.last().cloned().unwrap_or_else(|| prim::int(0));
-            from_front(&inputs[0].at(at), super::computed::choose(&axis, &shape[..depth]))
-        })]
-    })?;
     one(scope.op("scatter_nd", [x, indices, updates], Attrs::new().with("reduction", reduction(node)?))?)
 }
 

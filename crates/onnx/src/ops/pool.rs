@@ -61,6 +61,11 @@ fn windowed(
         return Err(NodeError::unsupported(format!("{rank} spatial axes are not supported; 1 to 3 are")));
     }
     let own = scope.dtype(&x);
+    if window.same.is_some() && name == "nn.avg_pool" {
+        return averaged(scope, node, x, window);
+    }
+    let least = prim::lowest(own);
+    let x = window.filled(scope, x, least)?;
     let x = if name == "nn.avg_pool" { widened(scope, x)?.0 } else { x };
     let ceil_mode = node.flag("ceil_mode", false)?;
     let x = if ceil_mode { x } else { extend(scope, x, &window)? };
@@ -76,6 +81,32 @@ fn windowed(
     one(from_2d(scope, y, rank)?)
 }
 
+/// The average of what automatic padding surrounds, where that depends on dimensions that are not fixed.
+fn averaged(scope: &mut Scope, node: &Node, x: Expr, window: Window) -> Outputs {
+    let counted = node.flag("count_include_pad", false)?;
+    let (x, own) = widened(scope, x)?;
+    let (shape, dtype) = (scope.dims(&x)?, scope.dtype(&x));
+    let places = Places::new(node, window, shape)?;
+    let sums = |name: &'static str, value: fn(&te::Tensor, &[PrimExpr]) -> PrimExpr| {
+        let places = &places;
+        move |inputs: &[te::Tensor]| {
+            vec![te::compute(name, &places.dims, |at| {
+                let taps = places.taps();
+                let (index, inside) = places.element(at, &taps);
+                te::sum(prim::if_then_else(inside, value(&inputs[0], &index), prim::constant(dtype, 0.0)), &taps)
+            })]
+        }
+    };
+    let total = scope.te("sum_pool", vec![x.clone()], sums("sums", |x, index| x.at(index)))?;
+    let average = if counted {
+        with_number(scope, "divide", total, places.window.kernel.iter().product::<i64>() as f64)?
+    } else {
+        let count = scope.te("count_pool", vec![x], sums("counts", |x, _| prim::constant(x.dtype(), 1.0)))?;
+        scope.call("divide", [total, count])?
+    };
+    one(scope.cast(average, own)?)
+}
+
 /// The output's dimensions and, for an output element, a window's elements: their index in the image, and whether it is inside.
 struct Places {
     dims: Vec<PrimExpr>,
@@ -88,6 +119,9 @@ impl Places {
         let rank = window.kernel.len();
         let partial = if node.flag("ceil_mode", false)? { Partial::Counted } else { Partial::Dropped };
         let along = |i: usize| {
+            if let Some(same) = &window.same {
+                return same[i].positions.clone();
+            }
             let own = relaxide_relax::op::window::Window {
                 kernel: prim::int(window.kernel[i]),
                 stride: window.strides[i],
@@ -110,8 +144,8 @@ impl Places {
         let mut index = at[..2].to_vec();
         let mut inside = Vec::new();
         for (i, tap) in taps.iter().enumerate() {
-            let place =
-                &at[i + 2] * self.window.strides[i] + tap.var() * self.window.dilations[i] - self.window.pads[i];
+            let front = self.window.same.as_ref().map_or(prim::int(self.window.pads[i]), |same| same[i].front.clone());
+            let place = &at[i + 2] * self.window.strides[i] + tap.var() * self.window.dilations[i] - front;
             inside.push(prim::and(prim::ge(&place, 0), prim::lt(&place, &self.image[i + 2])));
             index.push(place);
         }

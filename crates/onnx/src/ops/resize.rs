@@ -59,7 +59,7 @@ fn by_scales(scope: &mut Scope, node: &Node, scales: &Value) -> Outputs {
     let shape = scope.dims(&x)?;
     let sizes = ratios(scales).map(|scales| scaled(&shape, &scales));
     if let (Some(Ok(sizes)), 3..=4) = (sizes, shape.len())
-        && shape.iter().zip(&sizes).take(2).all(|(old, new)| !dims::differ(old, new))
+        && shape.iter().zip(&sizes).take(2).all(|(old, new)| dims::equal(old, new))
     {
         let method = Method {
             method: mode(node)?,
@@ -144,7 +144,7 @@ fn plain_sizes(
     };
     let Some(Ok(sizes)) = sizes else { return Ok(None) };
     let image = (3..=4).contains(&shape.len()) && sizes.len() == shape.len();
-    let kept = shape.iter().zip(&sizes).take(2).all(|(old, new)| !dims::differ(old, new));
+    let kept = shape.iter().zip(&sizes).take(2).all(|(old, new)| dims::equal(old, new));
     Ok((image && kept && !special).then_some(sizes))
 }
 

@@ -12,7 +12,7 @@ use crate::dims;
 use crate::error::NodeError;
 use crate::node::{Node, depends_on_data};
 use crate::scope::Scope;
-use crate::symbolic::{MAX_ELEMENTS, Ratio, Symbolic};
+use crate::symbolic::{MAX_ELEMENTS, Symbolic};
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, NodeError>;
@@ -37,6 +37,9 @@ pub fn size(scope: &mut Scope, node: &Node) -> Outputs {
 pub fn constant(_: &mut Scope, node: &Node) -> Outputs {
     let invalid = |e: crate::TensorError| NodeError::invalid(e.to_string());
     let make = |values: Vec<f64>, dims: Vec<i64>, dtype| constants::filled(&values, &dims, dtype).map_err(invalid);
+    if let Some(proto) = node.tensor("value")?.filter(|proto| crate::text::is_text(proto)) {
+        return Ok(vec![crate::text::constant(proto)?]);
+    }
     let tensor = if let Some(proto) = node.tensor("value")? {
         constants::from_proto(proto, None).map_err(invalid)?
     } else if let Some(v) = node.float("value_float")? {
@@ -179,7 +182,11 @@ pub fn squeeze(scope: &mut Scope, node: &Node) -> Outputs {
     }
     let gone = match axes_of(node, own.len())? {
         Some(axes) => axes,
-        None => (0..own.len()).filter(|&i| own[i].is_int(1)).collect(),
+        None => {
+            let x = scope.tensor(&value)?;
+            value = Value::Computed(scope.none_is_one(x)?);
+            (0..own.len()).filter(|&i| own[i].is_int(1)).collect()
+        }
     };
     if gone.iter().any(|&i| !own[i].is_int(1)) {
         let mut wanted = own.clone();
@@ -221,19 +228,26 @@ pub fn expand(scope: &mut Scope, node: &Node) -> Outputs {
     let rank = own.len().max(target.len());
     let at = |dims: &[PrimExpr], i: usize| (i + dims.len()).checked_sub(rank).map_or(prim::int(1), |j| dims[j].clone());
     let mut result = Vec::with_capacity(rank);
-    let mut wanted = own.clone();
     for i in 0..rank {
         let (from, to) = (at(&own, i), at(&target, i));
-        result.push(if to.is_int(1) { from.clone() } else { to.clone() });
-        if !to.is_int(1) && !from.is_int(1) {
-            wanted[i + own.len() - rank] = to;
-        }
+        result.push(match () {
+            () if to.is_int(1) || dims::equal(&from, &to) => from,
+            () if from.is_int(1) => to,
+            () if dims::differ(&from, &to) && from.as_int().is_some() && to.as_int().is_some() => {
+                return Err(NodeError::invalid(format!("dimension {i} is {from}, which does not spread to {to}")));
+            }
+            // Either may be 1 when the model runs.
+            () => scope.common_dim(&[from, to])?,
+        });
     }
-    let x = scope.agree(x, &wanted)?;
-    if rank == own.len() && wanted.iter().zip(&result).all(|(a, b)| dims::equal(a, b)) {
+    if rank == own.len() && own.iter().zip(&result).all(|(a, b)| dims::equal(a, b)) {
         return one(x);
     }
-    one(scope.call("broadcast_to", [x, Expr::shape(result)])?)
+    let plain = |i: usize| own[i].is_int(1) || dims::equal(&own[i], &result[i + rank - own.len()]);
+    if (0..own.len()).all(plain) {
+        return one(scope.call("broadcast_to", [x, Expr::shape(result)])?);
+    }
+    one(scope.spread(x, result)?)
 }
 
 /// `ConstantOfShape`: one number everywhere.
@@ -242,18 +256,17 @@ pub fn constant_of_shape(scope: &mut Scope, node: &Node) -> Outputs {
         Some(proto) => constants::from_proto(proto, None).map_err(|e| NodeError::invalid(e.to_string()))?,
         None => constants::filled(&[0.0], &[1], DataType::float(32)).map_err(|e| NodeError::invalid(e.to_string()))?,
     };
-    let number = match constants::floats(&fill).map_err(|e| NodeError::invalid(e.to_string()))?[..] {
-        [number] => number,
-        _ => return Err(NodeError::invalid("`value` must be one number")),
-    };
+    if fill.numel() != 1 {
+        return Err(NodeError::invalid("`value` must be one number"));
+    }
     let dims = dims_input(scope, node, 0, "the shape")?;
     let fixed = dims.iter().map(|d| d.as_int().and_then(|d| usize::try_from(d).ok())).collect::<Option<Vec<_>>>();
     let count = fixed.as_ref().and_then(|dims| dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d)));
-    if let (Some(shape), Some(count), Some(ratio)) = (fixed, count.filter(|c| *c <= MAX_ELEMENTS), Ratio::float(number))
-    {
-        return Ok(vec![Value::Symbolic(Symbolic { dtype: fill.dtype(), shape, elements: vec![ratio; count] })]);
+    let known = || Symbolic::from_tensor(&fill)?.elements.first().cloned();
+    if let (Some(shape), Some(count), Some(number)) = (fixed, count.filter(|c| *c <= MAX_ELEMENTS), known()) {
+        return Ok(vec![Value::Symbolic(Symbolic { dtype: fill.dtype(), shape, elements: vec![number; count] })]);
     }
-    let number = scope.scalar(number, fill.dtype())?;
+    let number = Expr::constant(scope.reshaped_constant(&fill, &[])?);
     one(scope.op("full", [Expr::shape(dims), number], Attrs::new().with("dtype", fill.dtype()))?)
 }
 

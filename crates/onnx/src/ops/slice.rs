@@ -103,7 +103,12 @@ fn clamp(bound: &PrimExpr, dim: &PrimExpr) -> PrimExpr {
         (Some(b), None) if b >= TO_THE_END => dim.clone(),
         (Some(b), None) if b < 0 => dims::simplify(&prim::max(dim + b, prim::int(0))),
         _ if dims::equal(bound, dim) => dim.clone(),
-        _ => dims::simplify(&prim::min(bound, dim)),
+        _ if dims::non_negative(bound) => dims::simplify(&prim::min(bound, dim)),
+        // Which end it counts from depends on the dimensions.
+        _ => {
+            let (front, back) = (prim::min(bound, dim), prim::max(bound + dim, 0));
+            dims::simplify(&prim::select(prim::lt(bound, 0), back, front))
+        }
     }
 }
 
@@ -117,7 +122,9 @@ fn forwards(scope: &mut Scope, x: Expr, parts: &[Part]) -> Result<Expr> {
         tuple(&|p| p.end.clone()),
         tuple(&|p| prim::int(p.step)),
     ];
-    scope.op("strided_slice", args, Attrs::new().with("assume_inbound", true))
+    // Where the end may lie in front of the start, nothing is left rather than less than nothing.
+    let ordered = parts.iter().all(|p| dims::non_negative(&(&p.end - &p.start)));
+    scope.op("strided_slice", args, Attrs::new().with("assume_inbound", ordered))
 }
 
 /// Steps back: elements are taken by their positions, which must be known.
@@ -127,7 +134,8 @@ fn backwards(scope: &mut Scope, x: Expr, axis: usize, start: &PrimExpr, end: &Pr
         return Err(NodeError::unsupported("negative steps over a dimension that is not fixed are not supported"));
     };
     let wrap = |i: i64| if i < 0 { i.saturating_add(n) } else { i };
-    let (first, last) = (wrap(start).clamp(-1, n - 1), wrap(end).clamp(-1, n - 1));
+    // A start in front of the axis is its first element, if there is one.
+    let (first, last) = (wrap(start).clamp((n - 1).min(0), n - 1), wrap(end).clamp(-1, n - 1));
     let mut indices = Vec::new();
     let mut at = first;
     while at > last {

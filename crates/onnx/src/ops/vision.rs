@@ -250,6 +250,10 @@ pub fn deform_conv(scope: &mut Scope, node: &Node) -> Outputs {
     let fixed = w_dims.iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>();
     let fixed = fixed.ok_or_else(|| NodeError::unsupported("the weight's dimensions are not fixed"))?;
     let window = Window::read(node, fixed[2..].to_vec(), &shape[2..])?;
+    if window.same.is_some() {
+        return Err(NodeError::unsupported("`auto_pad` with a stride depends on a dimension that is not fixed")
+            .help("give the input a fixed shape, or export the model with explicit `pads`"));
+    }
     let positive = |name: &str| match node.int_or(name, 1)? {
         n @ 1.. => Ok(n),
         n => Err(NodeError::invalid(format!("`{name}` is {n}"))),
@@ -323,11 +327,49 @@ pub fn deform_conv(scope: &mut Scope, node: &Node) -> Outputs {
     one(y)
 }
 
-/// `Einsum`.
+/// `Einsum`. Of dimensions of one letter some may be 1 when the model runs; the others are one.
 pub fn einsum(scope: &mut Scope, node: &Node) -> Outputs {
-    let parts = node.inputs.iter().flatten().map(|v| scope.tensor(v)).collect::<Result<Vec<_>>>()?;
-    let attrs = Attrs::new().with("subscripts", node.str_or("equation", "")?);
-    one(scope.op("einsum", [Expr::tuple(parts)], attrs)?)
+    let mut parts = node.inputs.iter().flatten().map(|v| scope.tensor(v)).collect::<Result<Vec<_>>>()?;
+    let equation = node.str_or("equation", "")?;
+    let left = equation.split("->").next().unwrap_or_default();
+    let shapes = parts.iter().map(|part| scope.dims(part)).collect::<Result<Vec<_>>>()?;
+    let letters: Vec<Vec<String>> =
+        left.split(',').zip(&shapes).map(|(part, shape)| subscripts(part, shape.len())).collect();
+    let mut spread = shapes.clone();
+    let mut seen: Vec<&String> = Vec::new();
+    for letter in letters.iter().flatten() {
+        if seen.contains(&letter) {
+            continue;
+        }
+        seen.push(letter);
+        let all = letters.iter().enumerate().flat_map(|(i, own)| {
+            own.iter().enumerate().filter(|(_, other)| *other == letter).map(move |(axis, _)| (i, axis))
+        });
+        let places: Vec<(usize, usize)> = all.filter(|(i, axis)| *axis < shapes[*i].len()).collect();
+        let open: Vec<PrimExpr> =
+            places.iter().map(|(i, axis)| shapes[*i][*axis].clone()).filter(|d| !d.is_int(1)).collect();
+        let Some(first) = open.first().filter(|first| !open.iter().all(|d| dims::equal(d, first))) else { continue };
+        let common = if open.iter().any(|d| dims::differ(d, first)) { continue } else { scope.common_dim(&open)? };
+        for (i, axis) in places.into_iter().filter(|(i, axis)| !shapes[*i][*axis].is_int(1)) {
+            spread[i][axis] = common.clone();
+        }
+    }
+    for (part, (own, wanted)) in parts.iter_mut().zip(shapes.iter().zip(&spread)) {
+        if !own.iter().zip(wanted).all(|(a, b)| dims::equal(a, b)) {
+            *part = scope.spread(part.clone(), wanted.clone())?;
+        }
+    }
+    one(scope.op("einsum", [Expr::tuple(parts)], Attrs::new().with("subscripts", equation))?)
+}
+
+/// A name for each axis of an operand: its letter or, behind dots, its place counted from the last of those.
+fn subscripts(part: &str, rank: usize) -> Vec<String> {
+    let part: String = part.chars().filter(|c| !c.is_whitespace()).collect();
+    let further = rank.saturating_sub(part.chars().filter(|c| *c != '.').count());
+    let (front, back) = part.split_once("...").unwrap_or((&part, ""));
+    let dots = if part.contains("...") { further } else { 0 };
+    let letters = |text: &str| text.chars().map(String::from).collect::<Vec<_>>();
+    letters(front).into_iter().chain((0..dots).rev().map(|i| format!("...{i}"))).chain(letters(back)).collect()
 }
 
 /// `Det`: determinants of matrices of fixed size, by elimination with the largest pivot of each column.

@@ -75,13 +75,27 @@ struct Quantized {
 
 impl Quantized {
     fn new(
-        scope: &Scope,
+        scope: &mut Scope,
         x: Expr,
-        (scale, zero): (Expr, Option<Expr>),
+        (mut scale, mut zero): (Expr, Option<Expr>),
         (axis, block): (i64, i64),
     ) -> Result<Quantized> {
         let grain = Grain::of(scope, &x, &scale, axis, block)?;
         let dims = scope.dims(&x)?;
+        // As many parameters as there are channels, or blocks, and as many zero points as scales.
+        match grain {
+            Grain::Tensor => {}
+            Grain::Axis(at) => scale = scope.agree(scale, std::slice::from_ref(&dims[at]))?,
+            Grain::Block(at, size) => {
+                let mut wanted = dims.clone();
+                wanted[at] = dims::simplify(&prim::floordiv(&dims[at] + (size - 1), size));
+                scale = scope.agree(scale, &wanted)?;
+            }
+        }
+        if let (Some(own), false) = (&zero, matches!(grain, Grain::Tensor)) {
+            let wanted = scope.dims(&scale)?;
+            zero = Some(scope.agree(own.clone(), &wanted)?);
+        }
         Ok(Quantized { args: [x, scale].into_iter().chain(zero).collect(), dims, grain })
     }
 

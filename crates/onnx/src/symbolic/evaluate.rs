@@ -18,7 +18,21 @@ pub fn evaluate(node: &Node) -> Option<Symbolic> {
         return None;
     }
     let input = |i: usize| inputs.get(i).and_then(Option::as_ref);
-    let x = input(0)?;
+    evaluated(node, &inputs, input(0)?).filter(is_exact)
+}
+
+/// Whether every element is what the program would compute: literals that the type holds. What would wrap around, or leave
+/// int64, is left to the program.
+fn is_exact(value: &Symbolic) -> bool {
+    let kept = |e: &Ratio| match e.as_int() {
+        Some(_) => fits(e.clone(), value.dtype).is_some(),
+        None => !e.as_whole().is_some_and(|e| relaxide_ir::prim::free_vars(e).is_empty()),
+    };
+    value.dtype.is_float() || value.dtype.is_bool() || value.elements.iter().all(kept)
+}
+
+fn evaluated(node: &Node, inputs: &[Option<Symbolic>], x: &Symbolic) -> Option<Symbolic> {
+    let input = |i: usize| inputs.get(i).and_then(Option::as_ref);
     match node.op() {
         "Identity" => Some(x.clone()),
         "Cast" => cast(x, dtype_of(node.int("to").ok()??)?),
@@ -42,7 +56,7 @@ pub fn evaluate(node: &Node) -> Option<Symbolic> {
         "Ceil" => map(x, |e| Some(e.ceil())),
         "Concat" => concat(&inputs.iter().flatten().collect::<Vec<_>>(), node.int("axis").ok()??),
         "Gather" => gather(x, input(1)?, node.int("axis").ok()?.unwrap_or(0)),
-        "Slice" => slice(node, &inputs),
+        "Slice" => slice(node, inputs),
         "Transpose" => transpose(node, x),
         "Squeeze" => squeeze(x, axes(node, input(1))),
         "Unsqueeze" => unsqueeze(x, &axes(node, input(1))?),

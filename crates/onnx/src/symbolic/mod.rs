@@ -68,7 +68,10 @@ impl Symbolic {
         let elements = if dtype.is_float() {
             constant::floats(tensor).ok()?.into_iter().map(Ratio::float).collect::<Option<_>>()?
         } else {
-            constant::ints(tensor).ok()?.into_iter().map(|v| Some(Ratio::int(v))).collect::<Option<_>>()?
+            // What is beyond the largest int64 is no expression.
+            let beyond = |v: i64| dtype.is_uint() && dtype.bits == 64 && v < 0;
+            let ints = constant::ints(tensor).ok()?.into_iter();
+            ints.map(|v| (!beyond(v)).then(|| Ratio::int(v))).collect::<Option<_>>()?
         };
         Some(Symbolic { dtype, shape, elements })
     }

@@ -42,7 +42,7 @@ impl Tables {
     /// Rows of table `i` by their numbers.
     fn rows(self, scope: &mut Scope, node: &Node, i: usize, numbers: Expr) -> Result<Expr> {
         let table = scope.tensor(node.input(i)?)?;
-        let rows = scope.op("take", [table, numbers], Attrs::new().with("axis", 0i64).with("mode", "clip"))?;
+        let rows = scope.op("take", [table, numbers], Attrs::new().with("axis", 0i64))?;
         self.real(scope, node, i, rows)
     }
 

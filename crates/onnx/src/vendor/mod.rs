@@ -6,6 +6,7 @@ pub mod activation;
 pub mod array;
 pub mod attention;
 pub mod channels;
+pub mod distance;
 pub mod embedding;
 pub mod experts;
 pub mod gather;
@@ -24,6 +25,7 @@ use crate::recurrent;
 pub static TABLE: &[OpRow] = &[
     OpRow { name: "Attention", versions: &[(1, Node(attention::attention))] },
     OpRow { name: "BiasGelu", versions: &[(1, Node(activation::bias_gelu))] },
+    OpRow { name: "CDist", versions: &[(1, Node(distance::distances))] },
     OpRow { name: "DequantizeLinear", versions: &[(1, Node(linear::dequantize))] },
     OpRow { name: "DynamicQuantizeLSTM", versions: &[(1, Flow(recurrent::quantized_lstm))] },
     OpRow { name: "DynamicQuantizeMatMul", versions: &[(1, Node(product::dynamic_quantize_matmul))] },

@@ -327,7 +327,7 @@ fn te_make_kernel<'py>(
     outputs: Vec<TeTensor>,
 ) -> PyResult<(Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>)> {
     let of = |tensors: Vec<TeTensor>| tensors.into_iter().map(|tensor| tensor.0).collect();
-    let (kernel, scalars) = relaxide::relax::builder::make_kernel(name, of(inputs), of(outputs))
+    let (kernel, scalars) = relaxide::relax::builder::make_kernel(name, of(inputs), of(outputs), Vec::new())
         .map_err(|error| PyValueError::new_err(error.to_string()))?;
     let scalars = scalars.into_iter().map(|var| give(py, var)).collect::<PyResult<Vec<_>>>()?;
     Ok((give(py, Ref::new(kernel))?, scalars))

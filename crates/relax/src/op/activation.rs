@@ -44,6 +44,12 @@ pub static TABLE: &[OpDef] = &[
     ),
     OpDef {
         infer: prelu_type,
+        lengths: |cx| {
+            let Some(ndim) = cx.tensor(0)?.ndim.filter(|n| *n > 0) else { return Ok(Vec::new()) };
+            let one = cx.tensor(1)?.dims.is_none_or(|dims| dims.iter().all(|d| d.is_int(1)));
+            let axis = cx.axis("axis", ndim)? as i64;
+            Ok(if one { Vec::new() } else { lengths::equal_dims(cx, &[(0, axis), (1, 0)]) })
+        },
         args: &[DATA, ArgDef::tensor("alpha", "Slopes below zero: one, or one for each channel.")],
         attrs: &[AttrDef::int("axis", 1, "The dimension of channels.")],
         lower: Lowering::Compute(prelu),

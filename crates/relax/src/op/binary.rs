@@ -3,9 +3,9 @@
 //! Shapes are aligned at the end; dimensions must be equal, or one of them 1. Where the compiler cannot tell, the rank is
 //! all that is known of the result. Both sides have one dtype; a scalar takes the tensor's.
 
-use relaxide_ffi::DataType;
-use relaxide_ir::Type;
-use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::prim::{self, Let, PrimExpr, cast, constant, math};
+use relaxide_ir::{Type, Var};
 
 use super::unary::truth;
 use super::*;
@@ -149,14 +149,54 @@ fn remainder(a: PrimExpr, b: PrimExpr) -> PrimExpr {
     if a.dtype().is_float() { &a - math("trunc", prim::div(&a, &b)) * &b } else { prim::truncmod(a, b) }
 }
 
-/// A power; integers go through floating point, as the intrinsic is defined there.
+/// A power. That of integers is exact and wraps around, as their products do.
 fn power(a: PrimExpr, b: PrimExpr) -> PrimExpr {
-    let dtype = a.dtype();
-    if dtype.is_float() {
-        return two("pow", a, b);
+    match b.as_int() {
+        _ if a.dtype().is_float() => two("pow", a, b),
+        Some(exponent @ 0..) => {
+            whole_power(a, |i| prim::boolean(exponent >> i & 1 == 1), 64 - exponent.leading_zeros())
+        }
+        _ => {
+            let dtype = a.dtype();
+            let bit = |i: u32| {
+                let shifted = two("shift_right", b.clone(), prim::int_of(dtype, i64::from(i)));
+                prim::ne(two("bitwise_and", shifted, prim::int_of(dtype, 1)), prim::int_of(dtype, 0))
+            };
+            let raised = whole_power(a.clone(), bit, u32::from(dtype.bits) - u32::from(dtype.is_int()));
+            if !dtype.is_int() {
+                return raised;
+            }
+            // One over an integer is an integer for two of them alone; for all others nothing is left.
+            let number = |v: i64| prim::int_of(dtype, v);
+            let of_minus_one = prim::select(bit(0), number(-1), number(1));
+            let inverse = prim::select(prim::eq(&a, number(-1)), of_minus_one, number(0));
+            let inverse = prim::select(prim::eq(&a, number(1)), number(1), inverse);
+            prim::select(prim::lt(&b, number(0)), inverse, raised)
+        }
     }
-    let wide = DataType::float(64);
-    cast(dtype, math("round", two("pow", cast(wide, a), cast(wide, b))))
+}
+
+/// A power by squaring; `bit` says which of the exponent's first `count` bits are set.
+fn whole_power(a: PrimExpr, bit: impl Fn(u32) -> PrimExpr, count: u32) -> PrimExpr {
+    let dtype = a.dtype();
+    let mut names: Vec<(Ref<Var>, PrimExpr)> = Vec::new();
+    let mut named = |hint: &str, value: PrimExpr| {
+        let var = Var::prim(hint, dtype);
+        let name = PrimExpr::from(&var);
+        names.push((var, value));
+        name
+    };
+    let (mut power, mut square) = (prim::int_of(dtype, 1), a);
+    for i in 0..count {
+        let bit = bit(i);
+        if bit.as_int() != Some(0) {
+            power = named("power", prim::select(bit, &power * &square, power.clone()));
+        }
+        if i + 1 < count {
+            square = named("square", &square * &square);
+        }
+    }
+    names.into_iter().rev().fold(power, |body, (var, value)| Ref::new(Let { var, value, body }).into())
 }
 
 fn log_add_exp(a: PrimExpr, b: PrimExpr) -> PrimExpr {

@@ -76,6 +76,7 @@ const fn row(
         args: ARGS,
         attrs,
         infer,
+        lengths: |cx| channels_agree(cx, "OI"),
         lower: Lowering::Compute(convolve),
         pattern: OpPattern::OutFusable,
         mixed_precision: MixedPrecision::Always(Some("out_dtype")),
@@ -87,12 +88,18 @@ const fn row(
 const fn transposed(name: &'static str, attrs: &'static [AttrDef]) -> OpDef {
     let doc = "Each element of an image spreads over a window of the result, weighted; the gradient of a convolution. \
                ONNX: ConvTranspose; ATen: convolution with transposed=True.";
-    OpDef { args: TRANSPOSE_ARGS, lower: Lowering::Compute(transpose), ..row(name, attrs, transpose_type, doc) }
+    OpDef {
+        args: TRANSPOSE_ARGS,
+        lengths: |cx| channels_agree(cx, "IO"),
+        lower: Lowering::Compute(transpose),
+        ..row(name, attrs, transpose_type, doc)
+    }
 }
 
 /// The rows.
 pub static TABLE: &[OpDef] = &[
     OpDef {
+        lengths: lengths::none,
         lower: Lowering::Decompose(as_2d),
         ..row(
             "nn.conv1d",
@@ -281,6 +288,17 @@ fn check_groups(cx: &CallCx, channels: &PrimExpr, groups: i64) -> Result<(), OpE
 
 fn typed(cx: &CallCx, g: &Geometry, dims: &[PrimExpr]) -> Result<Type, OpError> {
     Ok(Type::tensor(packed(cx, &g.orders.out, dims)?, g.dtype))
+}
+
+/// The image has the channels that the weight is for.
+fn channels_agree(cx: &CallCx, letters: &str) -> Result<Vec<lengths::Lengths>, OpError> {
+    let Ok(g) = geometry(cx, letters)? else { return Ok(Vec::new()) };
+    let need = if letters == "OI" { &g.weight[1] * g.groups } else { g.weight[0].clone() };
+    Ok(vec![lengths::Lengths {
+        left: ("the number of the image's channels".to_string(), g.data[1].clone()),
+        relation: lengths::Relation::Equal,
+        right: ("that of the channels that the weight is for".to_string(), need),
+    }])
 }
 
 // Convolution.

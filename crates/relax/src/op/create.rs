@@ -2,6 +2,7 @@
 
 use relaxide_ffi::DataType;
 use relaxide_ir::Type;
+use relaxide_ir::arith::dims;
 use relaxide_ir::prim::{self, PrimExpr, cast, constant};
 use relaxide_tir::te;
 
@@ -208,12 +209,25 @@ fn arange_type(cx: &CallCx) -> Result<Type, OpError> {
         PrimExpr::Float(f) => Some(f.value),
         _ => None,
     };
+    let whole = |e: &PrimExpr| e.as_int().map(i128::from);
     let count = match (number(&start), number(&end), number(&step)) {
         (_, _, Some(0.0)) => return cx.invalid("the step is zero"),
-        (Some(start), Some(end), Some(step)) => PrimExpr::from(((end - start) / step).ceil().max(0.0) as i64),
+        (Some(from), Some(to), Some(by)) => match (whole(&start), whole(&end), whole(&step)) {
+            (Some(from), Some(to), Some(by)) => {
+                let count = ((to - from + by - by.signum()) / by).max(0);
+                PrimExpr::from(i64::try_from(count).map_or_else(|_| cx.invalid("it has too many elements"), Ok)?)
+            }
+            _ => PrimExpr::from(((to - from) / by).ceil().max(0.0) as i64),
+        },
+        (_, _, Some(by)) => {
+            // Rounded up, whichever way it goes.
+            let span = if by > 0.0 { &end - &start + &step - 1 } else { &end - &start + &step + 1 };
+            dims::simplify(&prim::max(prim::floordiv(span, &step), 0))
+        }
         _ => {
-            let span = relaxide_ir::arith::Analyzer::new().simplify(&prim::floordiv(&end - &start + &step - 1, &step));
-            prim::max(span, 0)
+            let towards = prim::select(prim::gt(&step, 0), prim::int(1), prim::int(-1));
+            let span = prim::floordiv(&end - &start + &step - towards, &step);
+            dims::simplify(&prim::select(prim::eq(&step, 0), prim::int(0), prim::max(span, 0)))
         }
     };
     Ok(Type::tensor([count], dtype))

@@ -10,6 +10,7 @@ use relaxide_ir::prim;
 use relaxide_ir::{PrimExpr, Type};
 use relaxide_tir::te;
 
+use super::lengths::{self, LengthRule};
 use super::{CallCx, Gradient, LayoutRule, MixedPrecision, OpError};
 use crate::Expr;
 
@@ -26,6 +27,8 @@ pub struct OpDef {
     pub attrs: &'static [AttrDef],
     /// The type of a call.
     pub infer: fn(&CallCx) -> Result<Type, OpError>,
+    /// Which lengths of its arguments belong together.
+    pub lengths: LengthRule,
     /// How a call is carried out.
     pub lower: Lowering,
     /// How a kernel of it may be fused with its neighbours.
@@ -50,6 +53,7 @@ impl OpDef {
         args: &[],
         attrs: &[],
         infer: |cx| cx.invalid("has no type rule"),
+        lengths: lengths::none,
         lower: Lowering::Special,
         pattern: OpPattern::Opaque,
         pure: true,
@@ -108,6 +112,11 @@ impl OpDef {
     /// The row, in low precision always, sums included.
     pub const fn always(self) -> OpDef {
         OpDef { mixed_precision: MixedPrecision::Always(None), ..self }
+    }
+
+    /// The row with what it takes for granted about lengths.
+    pub const fn lengths(self, lengths: LengthRule) -> OpDef {
+        OpDef { lengths, ..self }
     }
 
     /// The row with a layout rule.

@@ -468,8 +468,8 @@ fn all_class_type(cx: &CallCx) -> Result<Type, OpError> {
     let product = |d: &[PrimExpr]| relaxide_ir::arith::Analyzer::new().simplify(&crate::shape::num_elements(d));
     let rows = |first: usize| dims.as_ref().map(|d| product(&d[first..]));
     if onnx {
-        let indices = rows(0).map(|n| vec![n, PrimExpr::from(3)]);
-        return Ok(Type::tuple(vec![tensor_type(indices, Some(2), I64), Type::tensor([1], I64)]));
+        // How many boxes are kept is known when the program runs: no type promises more than there is.
+        return Ok(Type::tuple(vec![tensor_type(None, Some(2), I64), Type::tensor([1], I64)]));
     }
     let batch = || dims.as_ref().map(|d| d[0].clone());
     let pair = batch().zip(rows(1));

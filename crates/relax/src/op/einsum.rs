@@ -15,6 +15,7 @@ pub static TABLE: &[OpDef] = &[OpDef {
     args: &[ArgDef::tensors("operands", "The factors.")],
     attrs: &[AttrDef::new("subscripts", AttrKind::Str, AttrDefault::Required, "The notation, as `ij,jk->ik`.")],
     infer,
+    lengths: letters_agree,
     lower: Lowering::Compute(lower),
     pattern: OpPattern::OutFusable,
     ..OpDef::BASE
@@ -94,6 +95,24 @@ fn sizes(cx: &CallCx, notation: &Notation, shapes: &[Vec<PrimExpr>]) -> Result<V
         }
     }
     Ok(sizes)
+}
+
+/// A letter is one length wherever it stands; only of literal ones it is known that they are repeated.
+fn letters_agree(cx: &CallCx) -> Result<Vec<lengths::Lengths>, OpError> {
+    let tensors = cx.tensors(0)?;
+    let Some(ranks) = tensors.iter().map(|t| t.ndim).collect::<Option<Vec<_>>>() else { return Ok(Vec::new()) };
+    let notation = notation(cx, &ranks)?;
+    let Some(shapes) = tensors.into_iter().map(|t| t.dims).collect::<Option<Vec<_>>>() else { return Ok(Vec::new()) };
+    let sizes = sizes(cx, &notation, &shapes)?;
+    let all = notation.operands.iter().zip(&shapes).enumerate().flat_map(|(i, (letters, dims))| {
+        letters.iter().zip(dims).enumerate().map(move |(axis, (letter, dim))| (i, axis, *letter, dim))
+    });
+    let other = all.filter(|(_, _, _, dim)| !dim.is_int(1)).map(|(i, axis, letter, dim)| lengths::Lengths {
+        left: (format!("dimension {axis} of operand {i}"), dim.clone()),
+        relation: lengths::Relation::Equal,
+        right: ("the others of its letter".to_string(), size_of(&sizes, letter)),
+    });
+    Ok(other.collect())
 }
 
 fn size_of(sizes: &[(char, PrimExpr)], letter: char) -> PrimExpr {

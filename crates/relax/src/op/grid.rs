@@ -39,6 +39,10 @@ pub static TABLE: &[OpDef] = &[
         grid_sample,
         "The image's elements at the places of a grid. ONNX: GridSample; ATen: grid_sampler.",
     )
+    .lengths(|cx| match cx.str("layout")?.starts_with('N') {
+        true => Ok(lengths::equal_dims(cx, &[(0, 0), (1, 0)])),
+        false => Ok(Vec::new()),
+    })
     .follow(),
 ];
 

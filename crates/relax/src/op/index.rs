@@ -82,6 +82,13 @@ pub static TABLE: &[OpDef] = &[
         gather_elements,
         "Element i, j … is x at i, indices[i, j …] … along one dimension.",
     )
+    .lengths(|cx| {
+        let Some(ndim) = cx.tensor(0)?.ndim else { return Ok(Vec::new()) };
+        let axis = cx.axis("axis", ndim)? as i64;
+        let others = (0..ndim as i64).filter(|i| *i != axis);
+        let within = |i: i64| lengths::pair(lengths::of(cx, 1, i), lengths::Relation::AtMost, lengths::of(cx, 0, i));
+        Ok(others.filter_map(within).collect())
+    })
     .layout(layout::along_axis),
     OpDef::injective(
         "gather_nd",
@@ -90,7 +97,8 @@ pub static TABLE: &[OpDef] = &[
         gather_nd_type,
         gather_nd,
         "Slices of x at the points whose coordinates lie in the last dimension of the indices.",
-    ),
+    )
+    .lengths(|cx| Ok((0..cx.int("batch_dims")?).flat_map(|i| lengths::equal_dims(cx, &[(1, i), (0, i)])).collect())),
     OpDef {
         args: &[
             ArgDef::tensor("indices", "Where the values are on."),

@@ -19,6 +19,10 @@ pub static TABLE: &[OpDef] = &[OpDef {
     args: &[ArgDef::tensor("x1", "Left factor."), ArgDef::tensor("x2", "Right factor.")],
     attrs: &[AttrDef::dtype("out_dtype", "Dtype of products and sums; that of the factors if void.")],
     infer,
+    lengths: |cx| {
+        let rows = if cx.tensor(1)?.ndim == Some(1) { 0 } else { -2 };
+        Ok(lengths::equal_dims(cx, &[(0, -1), (1, rows)]))
+    },
     lower: Lowering::Compute(lower),
     pattern: OpPattern::OutFusable,
     mixed_precision: MixedPrecision::Always(Some("out_dtype")),

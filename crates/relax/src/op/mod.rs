@@ -29,6 +29,7 @@ pub mod index;
 pub mod inspect;
 pub mod layout;
 pub mod layout_transform;
+pub mod lengths;
 mod loops;
 pub mod matmul;
 pub mod nll;
@@ -106,7 +107,7 @@ pub fn infer_call(call: &Call) -> Result<Type, OpError> {
 
 /// The type of a call, with the device that its result lies on.
 fn infer(cx: &CallCx) -> Result<Type, OpError> {
-    let ty = (cx.def.infer)(cx).map_err(|error| error.of_call(cx))?;
+    let ty = (cx.def.infer)(cx).and_then(|ty| lengths::check(cx).map(|()| ty)).map_err(|error| error.of_call(cx))?;
     match cx.def.lower {
         Lowering::Special | Lowering::Builtin(_) => Ok(ty),
         _ => device::placed(cx, ty),

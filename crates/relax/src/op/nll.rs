@@ -28,6 +28,7 @@ pub static TABLE: &[OpDef] = &[
         loss,
         "-weights[target] * predictions[target], averaged or summed. ATen: nll_loss.",
     )
+    .lengths(|cx| loss_agrees(cx, 0))
     .gradient(gradient::nll_loss),
     OpDef::compute(
         "grad.nll_loss_backward",
@@ -36,7 +37,8 @@ pub static TABLE: &[OpDef] = &[
         |cx| Ok(cx.tensor(1)?.ty()),
         backward,
         "The gradient of nll_loss for its predictions.",
-    ),
+    )
+    .lengths(|cx| loss_agrees(cx, 1)),
 ];
 
 fn check_equal(cx: &CallCx, what: &str, a: Option<&PrimExpr>, b: Option<&PrimExpr>) -> Result<(), OpError> {
@@ -50,6 +52,18 @@ fn check_equal(cx: &CallCx, what: &str, a: Option<&PrimExpr>, b: Option<&PrimExp
         }
         _ => Ok(()),
     }
+}
+
+/// Predictions, from argument `first` on, targets and weights are about the same examples and classes.
+fn loss_agrees(cx: &CallCx, first: usize) -> Result<Vec<lengths::Lengths>, OpError> {
+    let Some(ndim) = cx.tensor(first)?.ndim else { return Ok(Vec::new()) };
+    let batched = ndim > 1;
+    let mut all = lengths::equal_dims(cx, &[(first, i64::from(batched)), (first + 2, 0)]);
+    if batched {
+        let rest = (2..ndim as i64).map(|i| (i, i - 1));
+        all.extend(rest.chain([(0, 0)]).flat_map(|(p, t)| lengths::equal_dims(cx, &[(first, p), (first + 1, t)])));
+    }
+    Ok(all)
 }
 
 fn loss_type(cx: &CallCx) -> Result<Type, OpError> {

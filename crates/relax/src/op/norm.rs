@@ -76,7 +76,7 @@ pub static TABLE: &[OpDef] = &[
         batch_norm,
         "A tuple: (x - mean) / sqrt(variance + epsilon) * gamma + beta for each channel, and the running average and variance. \
          In training the statistics are the batch's and the running ones move towards them.",
-    ).layout(layout::normalization),
+    ).lengths(|cx| channels_agree(cx, "axis")).layout(layout::normalization),
     row(
         "nn.layer_norm",
         &[DATA, GAMMA, BETA],
@@ -84,7 +84,7 @@ pub static TABLE: &[OpDef] = &[
         |cx| over_axes(cx, 2),
         layer_norm,
         "Normalized over some dimensions; gamma and beta have those dimensions.",
-    ).follow().layout(layout::normalization),
+    ).lengths(axes_agree).follow().layout(layout::normalization),
     row(
         "nn.group_norm",
         &[DATA, GAMMA, BETA],
@@ -104,7 +104,7 @@ pub static TABLE: &[OpDef] = &[
         over_channels,
         group_norm,
         "Normalized over groups of channels and further dimensions; gamma and beta are per channel.",
-    ).follow().layout(layout::normalization),
+    ).lengths(|cx| channels_agree(cx, "channel_axis")).follow().layout(layout::normalization),
     row(
         "nn.instance_norm",
         &[DATA, GAMMA, BETA],
@@ -112,7 +112,7 @@ pub static TABLE: &[OpDef] = &[
         over_channels,
         instance_norm,
         "Normalized over some dimensions for each channel of each example; gamma and beta are per channel.",
-    ).follow().layout(layout::normalization),
+    ).lengths(|cx| channels_agree(cx, "channel_axis")).follow().layout(layout::normalization),
     row(
         "nn.rms_norm",
         &[DATA, ArgDef::tensor("weight", "Scale.")],
@@ -128,8 +128,27 @@ pub static TABLE: &[OpDef] = &[
         |cx| over_axes(cx, 1),
         rms_norm,
         "x / sqrt(mean(x * x) + epsilon) * weight.",
-    ).follow().layout(layout::normalization),
+    ).lengths(axes_agree).follow().layout(layout::normalization),
 ];
+
+/// Scale and shift have the lengths of the axes that `axes` names.
+fn axes_agree(cx: &CallCx) -> Result<Vec<lengths::Lengths>, OpError> {
+    let Some(ndim) = cx.tensor(0)?.ndim else { return Ok(Vec::new()) };
+    let axes = cx.axes("axes", ndim)?.unwrap_or_default();
+    let of = |(i, axis): (usize, &usize)| {
+        (1..cx.args.len())
+            .flat_map(|p| lengths::equal_dims(cx, &[(0, *axis as i64), (p, i as i64)]))
+            .collect::<Vec<_>>()
+    };
+    Ok(axes.iter().enumerate().flat_map(of).collect())
+}
+
+/// Every parameter has a number for each channel.
+fn channels_agree(cx: &CallCx, name: &str) -> Result<Vec<lengths::Lengths>, OpError> {
+    let Some(ndim) = cx.tensor(0)?.ndim else { return Ok(Vec::new()) };
+    let channel = cx.axis(name, ndim)? as i64;
+    Ok((1..cx.args.len()).flat_map(|i| lengths::equal_dims(cx, &[(0, channel), (i, 0)])).collect())
+}
 
 fn softmax_type(cx: &CallCx) -> Result<Type, OpError> {
     cx.tensor(0)?.ndim.map_or(Ok(0), |ndim| cx.axis("axis", ndim))?;

@@ -23,6 +23,7 @@ pub static TABLE: &[OpDef] = &[
         args: ARGS,
         attrs: &[AXIS, AttrDef::new("out_dtype", AttrKind::DType, AttrDefault::Str("int8"), "Dtype of the result.")],
         infer: |cx| output_type(cx, DataType::int(8)),
+        lengths: channels_agree,
         lower: Lowering::Compute(quantize),
         pattern: OpPattern::Broadcast,
         ..OpDef::BASE
@@ -33,11 +34,20 @@ pub static TABLE: &[OpDef] = &[
         args: ARGS,
         attrs: &[AXIS, AttrDef::new("out_dtype", AttrKind::DType, AttrDefault::Str("float32"), "Dtype of the result.")],
         infer: |cx| output_type(cx, DataType::float(32)),
+        lengths: channels_agree,
         lower: Lowering::Compute(dequantize),
         pattern: OpPattern::Broadcast,
         ..OpDef::BASE
     },
 ];
+
+/// Parameters are one number, or as many as channels.
+fn channels_agree(cx: &CallCx) -> Result<Vec<lengths::Lengths>, OpError> {
+    let Some(ndim) = cx.tensor(0)?.ndim.filter(|n| *n > 0) else { return Ok(Vec::new()) };
+    let axis = cx.axis("axis", ndim)? as i64;
+    let many = |i: &usize| lengths::of(cx, *i, 0).is_some_and(|(_, size)| !size.is_int(1));
+    Ok((1..3).filter(many).flat_map(|i| lengths::equal_dims(cx, &[(0, axis), (i, 0)])).collect())
+}
 
 fn output_type(cx: &CallCx, default: DataType) -> Result<Type, OpError> {
     let data = cx.tensor(0)?;

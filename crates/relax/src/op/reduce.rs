@@ -59,6 +59,7 @@ pub static TABLE: &[OpDef] = &[
     OpDef {
         attrs: ARG_ATTRS,
         infer: arg_type,
+        lengths: has_elements,
         layout: None,
         ..row(
             "argmax",
@@ -69,6 +70,7 @@ pub static TABLE: &[OpDef] = &[
     OpDef {
         attrs: ARG_ATTRS,
         infer: arg_type,
+        lengths: has_elements,
         layout: None,
         ..row(
             "argmin",
@@ -113,6 +115,15 @@ pub fn reduced(cx: &CallCx, dtype: Option<DataType>) -> Result<Type, OpError> {
 
 fn reduced_type(cx: &CallCx) -> Result<Type, OpError> {
     reduced(cx, None)
+}
+
+/// Of no elements none is the largest.
+fn has_elements(cx: &CallCx) -> Result<Vec<lengths::Lengths>, OpError> {
+    let Some(ndim) = cx.tensor(0)?.ndim else { return Ok(Vec::new()) };
+    let one = || Some(("the least length that has an extreme element".to_string(), PrimExpr::from(1)));
+    let axes = reduced_axes(cx, ndim)?.into_iter();
+    let some = |axis: usize| lengths::pair(one(), lengths::Relation::AtMost, lengths::of(cx, 0, axis as i64));
+    Ok(axes.filter_map(some).collect())
 }
 
 fn arg_type(cx: &CallCx) -> Result<Type, OpError> {
@@ -208,8 +219,14 @@ fn arg_reduce(
     let mut outputs = te::compute_multi(format!("{}_red", cx.name()), result_dims(cx)?, |out| {
         let value = x.at(&plan.index(x.ndim(), out));
         te::combine(identity, [position, value], &plan.reduce, |best, new| {
-            let equal = prim::and(prim::eq(&new[1], &best[1]), prim::lt(&new[0], &best[0]));
-            let take = prim::or(better(new[1].clone(), best[1].clone()), equal);
+            let (mut wins, mut ties) = (better(new[1].clone(), best[1].clone()), prim::eq(&new[1], &best[1]));
+            if x.dtype().is_float() {
+                // NaN is before every number, as in NumPy.
+                let none = |e: &PrimExpr| prim::ne(e, e);
+                wins = prim::or(wins, prim::and(none(&new[1]), prim::not(none(&best[1]))));
+                ties = prim::or(ties, prim::and(none(&new[1]), none(&best[1])));
+            }
+            let take = prim::or(wins, prim::and(ties, prim::lt(&new[0], &best[0])));
             vec![prim::select(take.clone(), &new[0], &best[0]), prim::select(take, &new[1], &best[1])]
         })
     });

@@ -157,10 +157,17 @@ fn roi_align(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpEr
             let (start, bin, places) = &bins[axis];
             start + (cast(region.dtype, tap) + region.number(0.5)) * prim::div(bin, cast(region.dtype, places))
         };
-        let begin = total.set(if mean { constant(dtype, 0.0) } else { prim::lowest(dtype) });
-        let rows = Stmt::each("y", bins[0].2.clone(), |y| {
-            Stmt::each("x", bins[1].2.clone(), |x| {
-                let value = mixed(region, at, element, [place(0, y), place(1, x)], &limits, dtype);
+        // Places beyond the image count as zeros and are many where a region is much larger than the image: they are left out.
+        let near: Vec<(PrimExpr, PrimExpr)> = (0..2).map(|axis| near(region, &bins[axis], &limits[axis])).collect();
+        let some_beyond =
+            (0..2).map(|axis| prim::lt(&near[axis].1, &bins[axis].2)).fold(prim::boolean(false), prim::or);
+        let zero = constant(dtype, 0.0);
+        let lowest = prim::select(some_beyond, zero.clone(), prim::lowest(dtype));
+        let begin = total.set(if mean { zero } else { lowest });
+        let rows = Stmt::each("y", near[0].1.clone(), |y| {
+            Stmt::each("x", near[1].1.clone(), |x| {
+                let places = [place(0, &(y + &near[0].0)), place(1, &(x + &near[1].0))];
+                let value = mixed(region, at, element, places, &limits, dtype);
                 total.set(if mean { total.get() + value } else { prim::max(total.get(), value) })
             })
         });
@@ -168,6 +175,26 @@ fn roi_align(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpEr
         let result = if mean { prim::div(total.get(), cast(dtype, count)) } else { total.get() };
         (Stmt::seq([begin, rows]), result)
     })
+}
+
+/// Of the places in a bin, counted from 0, those that can be inside of the image: the first of them, and how many.
+fn near(
+    region: &Region,
+    (start, bin, places): &(PrimExpr, PrimExpr, PrimExpr),
+    limit: &PrimExpr,
+) -> (PrimExpr, PrimExpr) {
+    let wide = DataType::int(64);
+    let per_element = prim::div(cast(region.dtype, places), bin);
+    // One more on either side makes up for rounding.
+    let count_to = |edge: PrimExpr, how: &str| cast(wide, math(how, (edge - start) * &per_element));
+    let clamped = |e: PrimExpr| prim::max(prim::min(e, places), 0);
+    let first = clamped(count_to(region.number(-1.0), "floor") - 2);
+    let end = clamped(count_to(cast(region.dtype, limit), "ceil") + 2);
+    // A bin without extent, or one that is no number, has all its places at one point.
+    let plain = prim::not(prim::gt(bin, region.number(0.0)));
+    let first = prim::select(plain.clone(), PrimExpr::from(0), first);
+    let count = prim::select(plain, prim::max(places, 0), prim::max(end - &first, 0));
+    (first, count)
 }
 
 /// The image at a place, mixed from the four elements around it; zero beyond its edges.

@@ -43,6 +43,7 @@ pub static TABLE: &[OpDef] = &[
         scatter_elements,
         "Update i, j … goes to i, indices[i, j …] … along one dimension.",
     )
+    .lengths(elements_agree)
     .layout(layout::along_axis),
     row(
         "scatter_nd",
@@ -50,8 +51,31 @@ pub static TABLE: &[OpDef] = &[
         scatter_nd,
         "Slices of updates go to the points whose coordinates lie in the last dimension of the indices.",
     )
+    .lengths(points_agree)
     .layout(|cx| cx.unchanged()),
 ];
+
+/// Indices and updates have one shape, no larger than the data but along the axis.
+fn elements_agree(cx: &CallCx) -> Result<Vec<lengths::Lengths>, OpError> {
+    let Some(ndim) = cx.tensor(0)?.ndim else { return Ok(Vec::new()) };
+    let axis = cx.axis("axis", ndim)?;
+    let same = (0..ndim as i64).flat_map(|i| lengths::equal_dims(cx, &[(1, i), (2, i)]));
+    let within = (0..ndim as i64).filter(|i| *i != axis as i64);
+    let within =
+        within.filter_map(|i| lengths::pair(lengths::of(cx, 1, i), lengths::Relation::AtMost, lengths::of(cx, 0, i)));
+    Ok(same.chain(within).collect())
+}
+
+/// Updates are as many as points, each of the shape that the coordinates leave of the data.
+fn points_agree(cx: &CallCx) -> Result<Vec<lengths::Lengths>, OpError> {
+    let (Some(ndim), Some(rank)) = (cx.tensor(0)?.ndim, cx.tensor(1)?.ndim) else { return Ok(Vec::new()) };
+    let count = lengths::of(cx, 1, -1).and_then(|(_, n)| n.as_int()).and_then(|n| usize::try_from(n).ok());
+    let Some(count) = count.filter(|n| *n <= ndim && rank > 0) else { return Ok(Vec::new()) };
+    let points = (0..rank as i64 - 1).flat_map(|i| lengths::equal_dims(cx, &[(2, i), (1, i)]));
+    let rest =
+        (count..ndim).flat_map(|i| lengths::equal_dims(cx, &[(2, (rank - 1 + i - count) as i64), (0, i as i64)]));
+    Ok(points.chain(rest).collect())
+}
 
 fn scatter_type(cx: &CallCx) -> Result<Type, OpError> {
     let (data, updates) = (cx.tensor(0)?, cx.tensor(2)?);

@@ -31,6 +31,10 @@ pub static TABLE: &[OpDef] = &[
         reverse,
         "Each sequence with its first elements, as many as its length says, in the opposite order.",
     )
+    .lengths(|cx| {
+        let Some(ndim) = cx.tensor(0)?.ndim else { return Ok(Vec::new()) };
+        Ok(lengths::equal_dims(cx, &[(0, cx.axis("batch_axis", ndim)? as i64), (1, 0)]))
+    })
     .pattern(OpPattern::Injective),
 ];
 

@@ -95,6 +95,7 @@ pub static TABLE: &[OpDef] = &[
         concat,
         "Tensors joined along one dimension.",
     )
+    .lengths(|cx| tuple_agrees(cx, Some("axis")))
     .follow()
     .divide(divide::joined)
     .layout(layout::concat)
@@ -107,6 +108,7 @@ pub static TABLE: &[OpDef] = &[
         stack,
         "Tensors joined along a new dimension.",
     )
+    .lengths(|cx| tuple_agrees(cx, None))
     .follow()
     .divide(divide::joined)
     .layout(layout::stack),
@@ -371,6 +373,23 @@ fn one_dtype(cx: &CallCx, tensors: &[TensorInfo]) -> Result<relaxide_ffi::DataTy
         None if tensors.iter().any(|t| t.dtype.is_void()) => Ok(relaxide_ffi::DataType::void()),
         None => Ok(first),
     }
+}
+
+/// The tensors of a tuple have the same lengths, but along one axis if any.
+fn tuple_agrees(cx: &CallCx, but: Option<&str>) -> Result<Vec<lengths::Lengths>, OpError> {
+    let tensors = cx.tensors(0)?;
+    let Some(first) = tensors.first().and_then(|t| t.dims.clone()) else { return Ok(Vec::new()) };
+    let but = but.map_or(Ok(None), |name| cx.axis(name, first.len()).map(Some))?;
+    let others = tensors.iter().enumerate().skip(1);
+    let pairs = others.flat_map(|(i, t)| t.dims.iter().flatten().zip(&first).enumerate().map(move |pair| (i, pair)));
+    let pairs = pairs.filter(|(_, (axis, _))| Some(*axis) != but);
+    Ok(pairs
+        .map(|(i, (axis, (own, wanted)))| lengths::Lengths {
+            left: (format!("dimension {axis} of tensor {i}"), own.clone()),
+            relation: lengths::Relation::Equal,
+            right: ("that of tensor 0".to_string(), wanted.clone()),
+        })
+        .collect())
 }
 
 fn concat_type(cx: &CallCx) -> Result<Type, OpError> {

@@ -151,7 +151,9 @@ fn sign(x: PrimExpr) -> PrimExpr {
     let dtype = x.dtype();
     let (zero, one, minus) = (constant(dtype, 0.0), constant(dtype, 1.0), constant(dtype, -1.0));
     let negative = if dtype.is_uint() || dtype.is_bool() { zero.clone() } else { minus };
-    prim::select(prim::gt(&x, &zero), one, prim::select(prim::lt(&x, &zero), negative, zero))
+    // What is neither above nor below zero is zero, or no number at all.
+    let rest = if dtype.is_float() { prim::select(prim::eq(&x, &zero), zero.clone(), &x) } else { zero.clone() };
+    prim::select(prim::gt(&x, &zero), one, prim::select(prim::lt(&x, &zero), negative, rest))
 }
 
 fn gelu(x: PrimExpr) -> PrimExpr {

@@ -212,7 +212,7 @@ impl Alter {
         };
         let input = te::placeholder("input", dims("p"), dtype);
         let output = te::compute("output", dims("i"), |at| input.at(at));
-        let (mut kernel, _) = make_kernel(REMOVE_PAD, vec![input], vec![output])?;
+        let (mut kernel, _) = make_kernel(REMOVE_PAD, vec![input], vec![output], Vec::new())?;
         kernel.attrs = kernel.attrs.with(OPERATOR_NAME, REMOVE_PAD);
         let func = b.add_kernel(kernel, REMOVE_PAD);
         self.cuts.insert((ndim, dtype), func.clone());

@@ -45,10 +45,22 @@ pub(super) fn run(pass: &str, module: IRModule) -> PassResult {
 /// A function whose names that only rename are resolved.
 pub fn canonicalize_function(b: &mut BlockBuilder, func: &Ref<Function>) -> Result<Ref<Function>, BuildError> {
     let params: Vec<Type> = func.params.iter().map(|p| p.ty.clone()).collect();
-    let mut canonicalize = Canonicalize { bound: vars_of(&params), ..Canonicalize::default() };
-    let new = rewrite_function(b, func, &mut canonicalize)?;
-    Ok(promote_outputs(&SymbolMutator::new(canonicalize.symbols).function_body(&new)))
+    let mut func = func.clone();
+    for _ in 0..MAX_ROUNDS {
+        let mut canonicalize = Canonicalize { bound: vars_of(&params), ..Canonicalize::default() };
+        let new = rewrite_function(b, &func, &mut canonicalize)?;
+        if canonicalize.symbols.is_empty() {
+            return Ok(promote_outputs(&new));
+        }
+        // What a variable stands for is put everywhere before casts go: a value whose cast is gone and one that still has the
+        // variable in its type would be strangers to each other, and what is computed of both would lose its shape.
+        func = SymbolMutator::new(canonicalize.symbols).function_body(&func);
+    }
+    Ok(promote_outputs(&func))
 }
+
+/// How often variables are looked for. A variable that stands for what another stands for takes a round of its own.
+const MAX_ROUNDS: usize = 16;
 
 #[derive(Default)]
 struct Canonicalize {

@@ -33,7 +33,7 @@ use crate::builder::{kernel_arg_name, make_kernel};
 use crate::constant::as_scalar;
 use crate::op::core::call_tir;
 use crate::op::divide;
-use crate::op::{CallCx, Lowering, OpDef, OpError, lookup};
+use crate::op::{CallCx, Lowering, OpDef, OpError, lengths, lookup};
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::shape::{substitute_type, vars_of};
 use crate::*;
@@ -206,8 +206,8 @@ fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call) -> Result<Expr,
         }
         _ => return Err(OpError::unsupported(def.name, "has no kernel").into()),
     };
-    let (kernel, scalars) = make_kernel(name, inputs.tensors, outputs)?;
-    let mut kernel = kernel;
+    let checks = lengths::assertions(&cx)?;
+    let (mut kernel, scalars) = make_kernel(name, inputs.tensors, outputs, checks)?;
     if matches!(def.name, "reshape" | "flatten" | "expand_dims" | "squeeze" | "nn.batch_flatten") {
         kernel.attrs = kernel.attrs.with(RESHAPE_ATTR, true);
     }

@@ -163,10 +163,11 @@ impl Interp {
 
     fn checked_index(&mut self, n: &PrimCall, lane: usize) -> Result<Scalar> {
         let (index, extent) = (self.eval_int_at(&n.args[0], lane)?, self.eval_int(&n.args[1])?);
-        let counts = n.args.get(3).map_or(Ok(true), |on| self.eval_bool(on, lane))?;
+        let counts = n.args.get(4).map_or(Ok(true), |on| self.eval_bool(on, lane))?;
         if counts && !(0..extent).contains(&index) {
             let what = n.args.get(2).map_or(String::new(), |what| what.to_string());
-            let message = format!("index {index} of {} is outside of the extent {extent}", what.trim_matches('"'));
+            let shown = n.args.get(3).map_or(Ok(index), |shown| self.eval_int_at(shown, lane))?;
+            let message = format!("index {shown} of {} is outside of the extent {extent}", what.trim_matches('"'));
             return Err(InterpError::Assertion { kind: "IndexError".to_string(), message });
         }
         Ok(Scalar::Int(index))

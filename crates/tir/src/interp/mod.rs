@@ -14,8 +14,7 @@
 //! | `//`, `%`, truncating division | a divisor of zero and the overflow of `MIN / -1` are errors here and undefined in compiled code |
 //! | `float32`, `float64` | IEEE, every operation rounded to its type; no reassociation, no contraction |
 //! | `float16`, `bfloat16` | every operation and conversion is done in `float32` and rounded |
-//! | `min(a, b)` | `a if a < b else b`: the second operand if either is NaN, and for zeros of either sign |
-//! | `max(a, b)` | `a if a > b else b` |
+//! | `min(a, b)`, `max(a, b)` | NaN if either is; of two zeros the second, unspecified in compiled code |
 //! | `//`, `%` of floats | `floor(a / b)`, `a - b * floor(a / b)` |
 //! | comparisons | false with NaN, except `!=` |
 //! | float to integer | truncates; unspecified out of range (here: the nearest value, and 0 for NaN) |

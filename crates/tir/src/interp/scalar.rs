@@ -236,8 +236,9 @@ fn float_binary(op: BinaryOp, dtype: DataType, a: f64, b: f64) -> Scalar {
         Mod => arith(|a, b| a % b, |a, b| a % b),
         FloorDiv => arith(|a, b| (a / b).floor(), |a, b| (a / b).floor()),
         FloorMod => arith(|a, b| a - b * (a / b).floor(), |a, b| a - b * (a / b).floor()),
-        Min => Scalar::Float(if a < b { a } else { b }),
-        Max => Scalar::Float(if a > b { a } else { b }),
+        // NaN if either is.
+        Min => Scalar::Float(if a < b || a.is_nan() { a } else { b }),
+        Max => Scalar::Float(if a > b || a.is_nan() { a } else { b }),
         Eq => truth(a == b),
         Ne => truth(a != b),
         Lt => truth(a < b),

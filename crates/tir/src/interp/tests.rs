@@ -93,12 +93,12 @@ fn division_rounds_as_its_name_says_and_refuses_zero() {
 }
 
 #[test]
-fn minimum_and_maximum_take_the_second_operand_where_order_fails() {
+fn minimum_and_maximum_keep_nan_and_take_the_second_of_two_zeros() {
     let nan = f32::NAN;
     let (a, b) = ([nan, 1., -0., 0., 2.], [1., nan, 0., -0., 1.]);
     let bits = |list: Vec<f32>| list.into_iter().map(f32::to_bits).collect::<Vec<_>>();
-    assert_eq!(bits(floats(&a, &b, prim::max)), bits(vec![1., nan, 0., -0., 2.]));
-    assert_eq!(bits(floats(&a, &b, prim::min)), bits(vec![1., nan, 0., -0., 1.]));
+    assert_eq!(bits(floats(&a, &b, prim::max)), bits(vec![nan, nan, 0., -0., 2.]));
+    assert_eq!(bits(floats(&a, &b, prim::min)), bits(vec![nan, nan, 0., -0., 1.]));
 }
 
 #[test]

@@ -45,6 +45,9 @@ fn checked(buffer: &Buffer, indices: Vec<PrimExpr>, predicate: Option<&PrimExpr>
             None if buffer.strides.is_empty() => (buffer.num_elements(), format!("buffer `{}`, flat,", buffer.name)),
             None => (prim::int(i64::MAX), format!("buffer `{}`, flat,", buffer.name)),
         };
+        if matches!(&index, PrimExpr::Call(n) if n.op == "tirx.checked_index") {
+            return index;
+        }
         if let (Some(index), Some(extent)) = (index.as_int(), extent.as_int())
             && (0..extent).contains(&index)
         {
@@ -53,7 +56,7 @@ fn checked(buffer: &Buffer, indices: Vec<PrimExpr>, predicate: Option<&PrimExpr>
         let index = in_64_bits(&index);
         let lanes = index.dtype().lanes;
         let extent = in_64_bits(&extent);
-        let mut args = vec![index, extent, prim::string(what)];
+        let mut args = vec![index.clone(), extent, prim::string(what), index];
         args.extend(predicate.filter(|p| p.dtype().lanes == lanes).cloned());
         prim::call(DataType::int(64).with_lanes(lanes), "tirx.checked_index", args)
     };

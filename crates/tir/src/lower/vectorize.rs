@@ -266,6 +266,18 @@ impl Vectorize {
         (buffer.dtype.lanes == 1).then(|| Ref::new(BufferLoad { buffer, indices, predicate }).into())
     }
 
+    /// An index that is held against its extent: once for all lanes where it is the same in all and all are on.
+    fn checked_index(&mut self, n: &PrimCall) -> Option<PrimExpr> {
+        let [index, extent, what, shown] = n.args.as_slice() else { return None };
+        let (index, extent, shown) = (self.expr(index)?, self.scalar(extent)?, self.expr(shown)?);
+        if !self.is_vector(&index) && self.mask.is_none() {
+            return Some(prim::call(n.dtype, n.op.clone(), vec![index, extent, what.clone(), shown]));
+        }
+        let mut args = vec![self.widen(index), extent, what.clone(), self.widen(shown)];
+        args.extend(self.mask.clone());
+        Some(prim::call(n.dtype.with_lanes(self.lanes as u16), n.op.clone(), args))
+    }
+
     fn call(&mut self, n: &PrimCall) -> Option<PrimExpr> {
         let intrinsic = Intrinsic::of_call(&n.op)?;
         if let (Intrinsic::IfThenElse, [condition, yes, no]) = (intrinsic, n.args.as_slice()) {
@@ -282,6 +294,9 @@ impl Vectorize {
             let yes = self.under(condition.clone(), |this| this.widened(yes))?;
             let no = self.under(prim::not(condition.clone()), |this| this.widened(no))?;
             return Some(prim::select(condition, yes, no));
+        }
+        if intrinsic == Intrinsic::CheckedIndex {
+            return self.checked_index(n);
         }
         if !intrinsic.is_elementwise() {
             return None;

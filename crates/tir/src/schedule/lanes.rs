@@ -18,8 +18,8 @@ use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    BinaryOp, BufferLoad, Let, PrimCall, PrimExpr, PrimMutator, VarMap, add, binary, broadcast, call, cast, int,
-    int_of, lt, mul, not, ramp, select, substitute,
+    BinaryOp, BufferLoad, Let, PrimCall, PrimExpr, PrimMutator, PrimVisitor, VarMap, add, binary, broadcast, call,
+    cast, int, int_of, lt, mul, not, ramp, select, substitute,
 };
 use relaxide_ir::{Buffer, DataType, Var};
 
@@ -202,7 +202,30 @@ impl<'a> Lanes<'a> {
         Ref::new(Let { var, value, body }).into()
     }
 
+    /// An index that is held against its extent: a scalar where it is the same for all lanes, which then must be right for one.
+    fn visit_checked(&mut self, n: &PrimCall) -> PrimExpr {
+        let [index, extent, what, shown] = &n.args[..] else {
+            self.refuse("a checked index has a predicate already");
+            return call(n.dtype, n.op.clone(), n.args.clone());
+        };
+        let (index, extent, shown) = (self.visit(index), self.visit(extent), self.visit(shown));
+        if extent.dtype().lanes > 1 {
+            self.refuse("the extent that an index is checked against differs between lanes");
+        }
+        let guarded = self.guard.as_ref().is_some_and(|g| g.dtype().lanes > 1) && self.in_lazy_side();
+        let lanes = if guarded || index.dtype().lanes > 1 { self.lanes } else { 1 };
+        if lanes == 1 {
+            return call(n.dtype, n.op.clone(), vec![index, extent, what.clone(), shown]);
+        }
+        let mut args = vec![splat(index, lanes), extent, what.clone(), splat(shown, lanes)];
+        args.extend(self.guard.clone().map(|guard| splat(guard, lanes)));
+        call(n.dtype.with_lanes(self.lanes as u16), n.op.clone(), args)
+    }
+
     fn visit_call(&mut self, n: &PrimCall) -> PrimExpr {
+        if n.op == "tirx.checked_index" {
+            return self.visit_checked(n);
+        }
         let args: Vec<PrimExpr> = n.args.iter().map(|a| self.visit(a)).collect();
         if args.iter().all(|a| a.dtype().lanes <= 1) {
             return call(n.dtype, n.op.clone(), args);
@@ -279,6 +302,8 @@ impl<'a> Lanes<'a> {
         // Names that hold vectors (of an enclosing `let`) make any index a gather.
         let plain =
             !super::affine::uses_any(&flat, self.map.iter().filter(|(_, e)| e.dtype().lanes > 1).map(|(v, _)| v));
+        // What only some lanes ask for is checked for these alone.
+        let plain = plain && !(self.guard.is_some() && self.in_lazy_side() && is_checked(&flat));
         match linear(&flat, &self.axis) {
             Some((coefficient, _)) if plain => {
                 let mut at_base = self.map.clone();
@@ -289,6 +314,20 @@ impl<'a> Lanes<'a> {
             _ => self.visit(&flat),
         }
     }
+}
+
+/// Whether an index is checked in it.
+fn is_checked(e: &PrimExpr) -> bool {
+    struct Search(bool);
+    impl PrimVisitor for Search {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            self.0 |= matches!(e, PrimExpr::Call(n) if n.op == "tirx.checked_index");
+            self.walk_prim(e);
+        }
+    }
+    let mut search = Search(false);
+    search.visit_prim(e);
+    search.0
 }
 
 /// A scalar in every lane; a vector as it is.

@@ -48,6 +48,7 @@ use lanes::Views;
 pub use machine::Machine;
 pub use stage::{Axis, Item, Program, Reduction, Stage};
 
+use crate::inside::{self, Held};
 use crate::{PrimFunc, Stmt};
 
 /// Why a rule does not apply, in words for `--explain`.
@@ -123,8 +124,18 @@ fn private(program: &Program, work: &[Work]) -> HashSet<Ref<Buffer>> {
     program.intermediates.iter().filter(|b| users.get(*b) == Some(&1)).cloned().collect()
 }
 
-/// Schedules a kernel for a target.
+/// Schedules a kernel for a target. Its accesses are proved or checked to lie inside of their buffers.
 pub fn apply(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleError> {
+    let Held { func, entry } = inside::hold(func);
+    let mut scheduled = schedule(&func, target)?;
+    if !entry.is_empty() {
+        let body = Stmt::seq(entry.into_iter().chain([scheduled.func.body.clone()]));
+        scheduled.func = scheduled.func.with_body(body);
+    }
+    Ok(scheduled)
+}
+
+fn schedule(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleError> {
     if let Some(reason) = scheduled_by_hand(func) {
         let stage = func.global_symbol().unwrap_or("kernel").to_string();
         let note = Note { stage, rule: "by hand", refused: vec![("all rules", Refusal::new(reason))] };

@@ -77,6 +77,11 @@ pub enum TeError {
 /// A kernel over the given tensors, which become its parameters in this order: by convention inputs, then outputs.
 /// Placeholders among them are inputs, all others outputs.
 pub fn create_prim_func(args: &[Tensor]) -> Result<PrimFunc, TeError> {
+    create_checked(args, Vec::new())
+}
+
+/// The same with statements in front that check dimensions and scalars.
+pub fn create_checked(args: &[Tensor], checks: Vec<Stmt>) -> Result<PrimFunc, TeError> {
     let stages = stages_in_order(args)?;
     let mut builder = Builder::default();
     let mut params = Vec::with_capacity(args.len());
@@ -86,7 +91,7 @@ pub fn create_prim_func(args: &[Tensor]) -> Result<PrimFunc, TeError> {
         }
         params.push(builder.fresh_buffer(arg.buffer()));
     }
-    let mut nests = Vec::new();
+    let mut nests = checks;
     let mut allocated = Vec::new();
     for (stage, outputs) in &stages {
         if matches!(stage.kind, StageKind::Placeholder) {

@@ -44,7 +44,9 @@ impl Read {
         let end = given(&self.ends, size.clone());
         let (start, end) = (from_front(&start, size.clone()), from_front(&end, size.clone()));
         let ahead = prim::gt(&step, 0);
-        let start = prim::select(ahead.clone(), clamp(start.clone(), 0, size.clone()), clamp(start, -1, size - 1));
+        // Going back, a start in front of the axis is its first element, if there is one.
+        let first = clamp(start.clone(), prim::min(size - 1, 0), size - 1);
+        let start = prim::select(ahead.clone(), clamp(start, 0, size.clone()), first);
         let end = prim::select(ahead.clone(), clamp(end.clone(), 0, size.clone()), clamp(end, -1, size - 1));
         let (span, stride) = (
             prim::select(ahead.clone(), &end - &start, &start - &end),

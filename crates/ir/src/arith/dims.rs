@@ -1,0 +1,77 @@
+//! Questions about dimensions: the one prover of lengths.
+//!
+//! The importer, type rules, legalization and passes all ask here, so that none of them loses a shape that another has found.
+//! What makes a dimension more than an integer: it counts elements, so no variable in it is negative, and neither is its
+//! value. `max(n, 0)` is `n`, and `min(n, 64)` of one tensor is `min(64, n)` of another.
+//!
+//! Not proved does not mean different. [`differ`] is for what is known to be different.
+
+use super::Analyzer;
+use crate::PrimExpr;
+use crate::prim;
+
+/// An analyzer that takes the variables of some dimensions for counts.
+pub fn analyzer<'a>(dims: impl IntoIterator<Item = &'a PrimExpr>) -> Analyzer {
+    let mut analyzer = Analyzer::new();
+    analyzer.mark_dims(dims);
+    analyzer
+}
+
+/// Whether two dimensions are equal whatever their variables are.
+pub fn equal(a: &PrimExpr, b: &PrimExpr) -> bool {
+    match (a.as_int(), b.as_int()) {
+        (Some(x), Some(y)) => x == y,
+        _ => a == b || analyzer([a, b]).can_prove_equal(a, b),
+    }
+}
+
+/// Whether two lists of dimensions are equal whatever their variables are.
+pub fn all_equal(a: &[PrimExpr], b: &[PrimExpr]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(x, y)| equal(x, y))
+}
+
+/// Whether two dimensions are different whatever their variables are.
+pub fn differ(a: &PrimExpr, b: &PrimExpr) -> bool {
+    match (a.as_int(), b.as_int()) {
+        (Some(x), Some(y)) => x != y,
+        _ => analyzer([a, b]).constant_difference(a, b).is_some_and(|d| d != 0),
+    }
+}
+
+/// Whether an expression over dimensions is known not to be negative.
+pub fn non_negative(e: &PrimExpr) -> bool {
+    at_least(e, 0)
+}
+
+/// Whether an expression over dimensions is known to be so much or more.
+pub fn at_least(e: &PrimExpr, least: i64) -> bool {
+    match e.as_int() {
+        Some(value) => value >= least,
+        None => {
+            let mut analyzer = analyzer([e]);
+            let min = analyzer.bounds(e).min;
+            min.is_some_and(|min| min >= least)
+                || analyzer.can_prove(&prim::ge(e.clone(), prim::int_of(e.dtype(), least)))
+        }
+    }
+}
+
+/// The same value in a simpler form.
+pub fn simplify(e: &PrimExpr) -> PrimExpr {
+    if e.as_int().is_some() || e.as_var().is_some() { e.clone() } else { analyzer([e]).simplify(e) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Var;
+
+    #[test]
+    fn a_count_is_never_negative() {
+        let n = PrimExpr::from(&Var::dim("n"));
+        assert!(equal(&prim::max(n.clone(), 0), &n));
+        assert!(equal(&prim::min(&n, 64), &prim::min(prim::int(64), prim::max(n.clone(), 0))));
+        assert!(non_negative(&(&n * &n)) && !non_negative(&(&n - 1)));
+        assert!(differ(&(&n + 1), &n) && !differ(&n, &prim::int(3)));
+    }
+}
