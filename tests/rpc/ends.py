@@ -40,9 +40,11 @@ def ours(kind, *options):
         text=True,
     )
     try:
-        line = process.stdout.readline()
-        found = re.search(r"listening on .*:(\d+)", line)
-        assert found, (line, process.poll())
+        found = None
+        while not found:
+            line = process.stdout.readline()
+            assert line, process.poll()
+            found = re.search(r"listening on .*:(\d+)", line)
         process.port = int(found[1])
         yield process
     finally:

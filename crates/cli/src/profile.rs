@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::answer::{self, Form};
 use crate::args::{InputArgs, ModelArgs};
 use crate::error::CliError;
-use crate::inputs::Call;
+use crate::inputs::{Call, Machine};
 use crate::program;
 use crate::progress::{Bar, Show};
 
@@ -53,12 +53,18 @@ pub fn run(args: &ProfileArgs, form: Form) -> Result<(), CliError> {
         return Err(CliError::usage("--runs 0 measures nothing", "give --runs 1 or more"));
     }
     let show = if form == Form::Json { Show::Nothing } else { Show::Stages };
+    if args.inputs.on.is_some() {
+        return there(args, show, form);
+    }
     let module = program::open(&args.model, &mut Bar::new(show))?;
     let call = Call::prepare(&module, &args.inputs)?;
+    let Machine::Here(machine) = &call.machine else {
+        return Err(CliError::usage("the model runs elsewhere", "leave --on out"));
+    };
     // Behind `prepare`, which sets the number of threads.
     let roof = if args.no_roof { None } else { Some(Roof::measure()?) };
     (0..args.warmup).try_for_each(|_| call.invoke().map(drop))?;
-    let profile = Profile::measure(&module, &call.machine, &call.signature.name, &call.views(), args.runs, roof)?;
+    let profile = Profile::measure(&module, machine, &call.signature.name, &call.views(), args.runs, roof)?;
     if let Some(path) = &args.trace {
         std::fs::write(path, profile.last.to_chrome_trace()).map_err(CliError::file(path))?;
     }
@@ -68,6 +74,29 @@ pub fn run(args: &ProfileArgs, form: Form) -> Result<(), CliError> {
     match form {
         Form::Json => json_answer(&profile, args),
         Form::Text => text_answer(&profile, &call, args),
+    }
+}
+
+/// Says where the time goes on a server, by its clock. What its machine can do is not measured.
+fn there(args: &ProfileArgs, show: Show, form: Form) -> Result<(), CliError> {
+    if args.html.is_some() {
+        return Err(CliError::usage("--html is made of what this machine can do", "leave --html out, or take --trace"));
+    }
+    let call = Call::open(&args.model, &args.inputs, &mut Bar::new(show))?;
+    let Machine::There(far) = &call.machine else {
+        return Err(CliError::usage("the model runs here", "give --on KEY@HOST:PORT"));
+    };
+    (0..args.warmup).try_for_each(|_| far.run().map(drop))?;
+    let report = far.profile()?;
+    if let Some(path) = &args.trace {
+        std::fs::write(path, report.form("AsChromeTrace")?).map_err(CliError::file(path))?;
+    }
+    match form {
+        Form::Text => answer::line(&format!("on {}\n{}", far.name(), report.form("AsTable")?.trim_end())),
+        Form::Json => {
+            let sums: Value = serde_json::from_str(&report.form("AsJSON")?).unwrap_or_default();
+            answer::json("profile", json!({ "function": call.signature.name, "on": far.name(), "report": sums }))
+        }
     }
 }
 

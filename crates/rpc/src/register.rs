@@ -44,6 +44,16 @@ const FUNCTIONS: &[(&str, Body)] = &[
         Ok(spawn_tvm(command, &[])?.module().into())
     }),
     ("rpc.SessTableIndex", |args| Ok((session(args)?.slot()? as i64).into())),
+    ("rpc.IsSession", |args| {
+        let module: Module = argument("rpc.IsSession", args, 0, "module")?;
+        Ok(module.downcast::<RemoteModule>().is_some_and(RemoteModule::is_session).into())
+    }),
+    ("rpc.SessionOf", |args| {
+        let module: Module = argument("rpc.SessionOf", args, 0, "module")?;
+        let remote = module.downcast::<RemoteModule>();
+        let remote = remote.ok_or_else(|| Error::type_mismatch("a remote module", module.kind()))?;
+        Ok(crate::session::remote::session_module(remote.peer()).into())
+    }),
     ("rpc.LoadRemoteModule", |args| {
         let name: String = argument("rpc.LoadRemoteModule", args, 1, "name")?;
         Ok(session(args)?.load_module(&name)?.into())

@@ -31,6 +31,7 @@ const TABLE: &[Opt] = &[
     Opt { name: "through-proxy", value: "WHERE", help: "serve behind a proxy, HOST:PORT or ws://HOST:PORT/ws, in place of listening" },
     Opt { name: "sessions", value: "N", help: "how many there may be at a time [default: 256; 1 with --tracker]" },
     Opt { name: "session-timeout", value: "SECONDS", help: "how long a session may last at most" },
+    Opt { name: "lost-after", value: "SECONDS", help: "when a client that vanished is given up [default: 40]" },
     Opt { name: "memory", value: "BYTES", help: "the memory of a session's process, such as 2G" },
     Opt { name: "cpu-seconds", value: "SECONDS", help: "the processor time of a session's process" },
     Opt { name: "work-dir", value: "FOLDER", help: "where sessions' folders are made" },
@@ -47,6 +48,9 @@ pub fn run(itself: &[OsString], words: &[String]) -> Result<(), Failed> {
     if args.has("help") {
         print!("{}", help("relaxide rpc serve [OPTIONS]", "Offer this machine to clients.", TABLE));
         return Ok(());
+    }
+    if let Some(seconds) = args.parsed("lost-after", "a number of seconds")? {
+        crate::transport::socket::set_lost_after(seconds);
     }
     let isolation = match args.has("in-process") {
         true => Isolation::Thread,

@@ -96,7 +96,28 @@ impl Args<'_, '_> {
 
 /// What programs for this machine are compiled for.
 fn this_target() -> String {
-    format!("llvm -mtriple={}-unknown-linux-gnu", std::env::consts::ARCH)
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("llvm -mtriple={}-linux-gnu{} -num-cores={cores}", std::env::consts::ARCH, processor())
+}
+
+/// The newest level of its instruction set that the processor has, where there are levels.
+#[cfg(target_arch = "x86_64")]
+fn processor() -> &'static str {
+    let has_v3 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("bmi2");
+    let has_v4 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    match (has_v3, has_v4) {
+        (true, true) => " -mcpu=x86-64-v4",
+        (true, false) => " -mcpu=x86-64-v3",
+        _ => " -mcpu=x86-64",
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn processor() -> &'static str {
+    ""
 }
 
 fn load(folder: &Folder, name: &str) -> Result<Module, Error> {

@@ -19,7 +19,7 @@ use super::policy::{Audit, Policy};
 use crate::session::host::Host;
 use crate::session::machine::Role;
 use crate::session::peer::{Peer, TIMEOUT_ERROR};
-use crate::transport::socket::{Stream, tune};
+use crate::transport::socket::Stream;
 use crate::wire::{Dialect, Failure, Limits};
 
 /// How often the watch looks.
@@ -146,10 +146,6 @@ pub fn limit_process(grant: &Grant) -> Result<(), Error> {
 
 /// Serves a client until it is done. An error says what ended the session otherwise; the client was told what it could be told.
 pub fn serve(stream: Stream, grant: &Grant, ends: Ends) -> Result<(), Error> {
-    if let Stream::Tcp(tcp) = &stream {
-        // Another kind of socket has no such options.
-        let _ = tune(tcp);
-    }
     let mut policy = grant.policy.clone();
     policy.audit = grant.audit();
     let environment = Environment::new(&grant.folder, &policy)?;

@@ -8,18 +8,23 @@ use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 
 use super::{Closer, Link, Sink, Source, write_both};
 
-/// How long a peer may be silent before it is probed, and between probes.
-const PROBE: Duration = Duration::from_secs(10);
 /// How many probes a lost peer leaves unanswered.
 const PROBES: u32 = 3;
-/// How long sent bytes may go without acknowledgement.
-const UNACKNOWLEDGED: Duration = Duration::from_secs(45);
+
+/// Seconds until a peer that has vanished is given up: without a word from it, or with bytes that it does not acknowledge.
+static LOST_AFTER: AtomicU64 = AtomicU64::new(40);
+
+/// Says how long a peer that has vanished without a word, as behind a cut cable, is waited for; for sockets that are made from now on.
+pub fn set_lost_after(seconds: u64) {
+    LOST_AFTER.store(seconds.max(4), Ordering::Relaxed);
+}
 
 /// A connected socket of either kind.
 #[derive(Debug)]
@@ -176,10 +181,13 @@ impl Closer for Stream {
 pub fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    let keepalive = TcpKeepalive::new().with_time(PROBE).with_interval(PROBE).with_retries(PROBES);
+    let lost_after = LOST_AFTER.load(Ordering::Relaxed);
+    // The first probe goes out after one part of the time, each other after another.
+    let part = Duration::from_secs((lost_after / u64::from(PROBES + 1)).max(1));
+    let keepalive = TcpKeepalive::new().with_time(part).with_interval(part).with_retries(PROBES);
     socket.set_tcp_keepalive(&keepalive)?;
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
+    socket.set_tcp_user_timeout(Some(Duration::from_secs(lost_after)))?;
     Ok(())
 }
 
