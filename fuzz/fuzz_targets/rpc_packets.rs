@@ -16,7 +16,7 @@ fuzz_target!(|data: &[u8]| {
     let mut machine = Machine::new(Role::Server, dialect, limits);
     let mut rest = bytes;
     loop {
-        match machine.next() {
+        match machine.next_event() {
             Err(_) => return,
             Ok(Some(Event::Request(request))) => {
                 let again = request.packet(0);

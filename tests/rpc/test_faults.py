@@ -28,10 +28,6 @@ def server(tmp_path):
         yield process
 
 
-def children(pid):
-    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
 def sessions(server):
     found = []
     for task in pathlib.Path(f"/proc/{server.pid}/task").iterdir():
@@ -81,24 +77,6 @@ def test_a_session_that_dies_ends_its_client_alone(server):
         find(2)
     assert other_make(1) is not None
     assert rpc.connect("127.0.0.1", server.port).get_function("ffi.Shape") is not None
-
-
-def test_what_a_session_starts_ends_with_it(server, tmp_path_factory):
-    """The session's process group is ended with it, whatever its client left running."""
-    remote = rpc.connect("127.0.0.1", server.port)
-    remote.get_function("ffi.Shape")
-    (session,) = sessions(server)
-    group = os.getpgid(session)
-    assert group == session
-    # A process of the same group, as a compiler that a session started would be.
-    straggler = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"], process_group=0)
-    try:
-        os.setpgid(straggler.pid, group)
-    except PermissionError:
-        straggler.kill()
-        pytest.skip("process groups of other sessions cannot be joined here")
-    del remote
-    assert straggler.wait(timeout=10) == -signal.SIGKILL
 
 
 def test_a_stopped_client_delays_nobody(server):

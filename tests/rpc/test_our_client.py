@@ -2,12 +2,13 @@
 
 import contextlib
 import gc
+import pathlib
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from ends import command, free_port, ours, ours_behind
+from ends import command, free_port, ours, ours_behind, until
 
 tvm = pytest.importorskip("relaxide")
 from relaxide import relax, rpc  # noqa: E402
@@ -270,6 +271,26 @@ def test_a_callback_sets_sessions_up():
     server = rpc.Server("127.0.0.1", port=free_port(), port_end=65000, silent=True, server_init_callback=callback)
     try:
         assert rpc.connect("127.0.0.1", server.port).get_function("rpc.test2.addone")(41) == 42
+    finally:
+        server.terminate()
+
+
+def test_what_a_session_starts_ends_with_it():
+    def callback():
+        import subprocess
+
+        import relaxide
+
+        started = lambda: subprocess.Popen(["sleep", "100"]).pid  # noqa: E731
+        relaxide.register_global_func("test.start", started, override=True)
+
+    server = rpc.Server("127.0.0.1", port=free_port(), port_end=65000, silent=True, server_init_callback=callback)
+    try:
+        session = rpc.connect("127.0.0.1", server.port)
+        pid = session.get_function("test.start")()
+        assert pathlib.Path(f"/proc/{pid}").exists()
+        session.close()
+        until(lambda: not pathlib.Path(f"/proc/{pid}").exists() or "Z" in pathlib.Path(f"/proc/{pid}/stat").read_text().split()[2])
     finally:
         server.terminate()
 

@@ -144,7 +144,10 @@ pub fn run(args: &BenchArgs, form: Form) -> Result<(), CliError> {
 /// Times a function on a server, by the server's clock.
 fn there(far: &Far, call: &Call, args: &BenchArgs, form: Form) -> Result<(), CliError> {
     if args.vs.is_some() {
-        return Err(CliError::usage("--vs compares on one machine, and the model runs on another", "leave --vs or --on out"));
+        return Err(CliError::usage(
+            "--vs compares on one machine, and the model runs on another",
+            "leave --vs or --on out",
+        ));
     }
     let times = Times::of(far.times(args.warmup, args.runs)?.into_iter().map(|seconds| seconds * 1e3).collect());
     if form == Form::Json {

@@ -59,7 +59,10 @@ impl Server {
     /// Compiles a model for the server, unless it is compiled, and sends it.
     pub fn send(&self, model: &ModelArgs, bar: &mut Bar) -> Result<Sent, CliError> {
         if model.weights.is_some() {
-            return Err(CliError::usage("a model is sent in one file", "compile it with its weights inside, without --weights"));
+            return Err(CliError::usage(
+                "a model is sent in one file",
+                "compile it with its weights inside, without --weights",
+            ));
         }
         let (bytes, signature) = match Kind::of(&model.file)? {
             Kind::Compiled => {

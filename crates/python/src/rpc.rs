@@ -88,7 +88,14 @@ struct RpcTracker(Mutex<Option<tracking::Tracker>>, u16, String);
 impl RpcTracker {
     #[new]
     #[pyo3(signature = (*, host, port, port_end, reuse, silent, state=None))]
-    fn new(host: String, port: u16, port_end: u16, reuse: bool, silent: bool, state: Option<PathBuf>) -> PyResult<RpcTracker> {
+    fn new(
+        host: String,
+        port: u16,
+        port_end: u16,
+        reuse: bool,
+        silent: bool,
+        state: Option<PathBuf>,
+    ) -> PyResult<RpcTracker> {
         let options = tracking::Options { host, port, port_end, reuse, silent, state, secure: None };
         let tracker = tracking::Tracker::start(options).map_err(to_py)?;
         let (port, key) = (tracker.port(), tracker.stop_key().to_owned());

@@ -62,7 +62,8 @@ const FUNCTIONS: &[(&str, Body)] = &[
         let parent: Module = argument("rpc.ImportRemoteModule", args, 0, "module")?;
         let remote = parent.downcast::<RemoteModule>();
         let remote = remote.ok_or_else(|| Error::type_mismatch("a remote module", parent.kind()))?;
-        let import = crate::session::client::SessionCore::global_function(remote.peer(), "tvm.rpc.server.ImportModule")?;
+        let import =
+            crate::session::client::SessionCore::global_function(remote.peer(), "tvm.rpc.server.ImportModule")?;
         let import = import.ok_or_else(|| Error::new(ErrorKind::RuntimeError, "the far side imports no modules"))?;
         import.call(args)
     }),
@@ -75,7 +76,8 @@ const FUNCTIONS: &[(&str, Body)] = &[
         let peer = crate::session::remote::slot_session(slot)
             .ok_or_else(|| Error::new(ErrorKind::RuntimeError, format!("the session of {device} has ended")))?;
         let (_, there) = device.remote().unwrap_or((slot, device));
-        addresses::empty_tensor(&peer, &shape, argument(name, args, 1, "dtype")?, there, scope.as_deref()).map(Any::from)
+        addresses::empty_tensor(&peer, &shape, argument(name, args, 1, "dtype")?, there, scope.as_deref())
+            .map(Any::from)
     }),
 ];
 

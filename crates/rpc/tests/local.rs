@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once};
 
 use relaxide_ffi::{
-    Any, AnyView, Array, Bytes, DataType, Device, Error, ErrorKind, Function, Map, Module, Shape, Tensor, register_global,
+    Any, AnyView, Array, Bytes, DataType, Device, Error, ErrorKind, Function, Map, Module, Shape, Tensor,
+    register_global,
 };
 use relaxide_rpc::Session;
 use relaxide_rpc::session::{client::SessionCore, local};
@@ -42,12 +43,11 @@ fn functions() {
         enter("test.call", Function::new(|args| args[0].to::<Function>()?.call(&args[1..])));
         enter(
             "test.sum",
-            Function::typed(|tensor: Tensor| Ok::<_, Error>(tensor.to_vec::<f32>()?.iter().map(|x| f64::from(*x)).sum::<f64>())),
+            Function::typed(|tensor: Tensor| {
+                Ok::<_, Error>(tensor.to_vec::<f32>()?.iter().map(|x| f64::from(*x)).sum::<f64>())
+            }),
         );
-        enter(
-            "test.ones",
-            Function::typed(|n: i64| Tensor::from_slice(&vec![1.0_f32; n as usize], &[n])),
-        );
+        enter("test.ones", Function::typed(|n: i64| Tensor::from_slice(&vec![1.0_f32; n as usize], &[n])));
         enter("test.tail", Function::typed(|tensor: Tensor| tensor.view(&[2], DataType::float(32), 8)));
         enter(
             "test.nested",
@@ -164,7 +164,13 @@ fn tensors_live_there_and_offsets_count() {
         assert!(call(session, "test.sum", &[(&here).into()]).unwrap_err().message().contains("local device"));
         assert!(call(session, "test.echo", &[Device::cpu(0).into()]).is_err());
         assert!(session.empty(&[4], DataType::float(32), Device::new(Device::CUDA, 0), None).is_err());
-        assert!(session.empty(&[4], DataType::float(32), device, Some("texture")).unwrap_err().message().contains("texture"));
+        assert!(
+            session
+                .empty(&[4], DataType::float(32), device, Some("texture"))
+                .unwrap_err()
+                .message()
+                .contains("texture")
+        );
         assert_eq!(call(session, "test.addone", &[1_i64.into()]).unwrap().as_int(), Some(2));
     });
 }

@@ -66,7 +66,8 @@ fn changed(packet: &[u8], changes: &[Change]) -> Vec<u8> {
             4 => bytes.truncate(at),
             // The numbers that lengths and counts go wrong with.
             _ => {
-                let extreme = [0, 1, u64::MAX, i64::MAX as u64, u64::from(u32::MAX), 1 << 31, 1 << 62, 63][usize::from(value % 8)];
+                let extreme = [0, 1, u64::MAX, i64::MAX as u64, u64::from(u32::MAX), 1 << 31, 1 << 62, 63]
+                    [usize::from(value % 8)];
                 for (byte, new) in bytes[at..].iter_mut().zip(extreme.to_le_bytes()) {
                     *byte = new;
                 }
@@ -125,7 +126,10 @@ fn read(bytes: &[u8], dialect: Dialect) -> Result<(), TestCaseError> {
 
 /// A server of this process that may do little, fed with bytes: how it ends, and that it does.
 fn served(stream: &[u8], dialect: Dialect) -> Result<(), TestCaseError> {
-    let _ = register_global("mutated.echo", Function::new(|args| Ok(args.first().map_or(relaxide_ffi::Any::none(), AnyView::to_owned))));
+    let _ = register_global(
+        "mutated.echo",
+        Function::new(|args| Ok(args.first().map_or(relaxide_ffi::Any::none(), AnyView::to_owned))),
+    );
     let _ = register_global("mutated.fail", Function::typed(|| Err::<(), _>(Error::new("KeyError", "k"))));
     let folder = tempfile::tempdir().unwrap();
     let mut policy = Policy { files: true, memory: Some(1 << 22), ..Policy::default() };
@@ -173,7 +177,7 @@ proptest! {
     fn changed_packets_are_read_or_refused(
         which in any::<prop::sample::Index>(), changes in changes(), mend in any::<bool>(), own in any::<bool>(),
     ) {
-        let bytes = changed(which.get(packets()), &changes);
+        let bytes = changed(which.get::<Vec<u8>>(packets()), &changes);
         read(&if mend { mended(bytes) } else { bytes }, if own { Dialect::Own } else { Dialect::Tvm })?;
     }
 }
@@ -193,7 +197,7 @@ proptest! {
         });
         let mut stream: Vec<u8> = std::iter::once(init).chain(find).flatten().collect();
         for (packet, changes, mend) in which {
-            let bytes = changed(packet.get(packets()), &changes);
+            let bytes = changed(packet.get::<Vec<u8>>(packets()), &changes);
             stream.extend(if mend { mended(bytes) } else { bytes });
         }
         served(&stream, if own { Dialect::Own } else { Dialect::Tvm })?;

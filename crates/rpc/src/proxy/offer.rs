@@ -163,7 +163,11 @@ impl Offers {
 impl Offered {
     /// The key that it is offered under now.
     pub fn match_key(&self) -> String {
-        self.offers.state().entries.get(&self.number).map_or_else(|| self.first.clone(), |entry| entry.match_key.clone())
+        self.offers
+            .state()
+            .entries
+            .get(&self.number)
+            .map_or_else(|| self.first.clone(), |entry| entry.match_key.clone())
     }
 }
 

@@ -110,7 +110,9 @@ impl Proxy {
         };
         listen_on(listener, |shared, stream| {
             let peer = stream.peer_addr().map_or_else(|_| "a client".into(), |address| address.to_string());
-            if let Err(error) = tune(&stream).map_err(Error::from).and_then(|()| meet_plain(shared, Stream::Tcp(stream))) {
+            if let Err(error) =
+                tune(&stream).map_err(Error::from).and_then(|()| meet_plain(shared, Stream::Tcp(stream)))
+            {
                 shared.say(&format!("{peer}: {error}"));
             }
         })?;
@@ -268,7 +270,8 @@ fn has_moved(stream: &Stream) -> bool {
 }
 
 fn join(mut link: Link, key: &str, mut other: Other) -> Result<(), Error> {
-    let told = link.sink.write(&answer(MAGIC, &other.key), &[]).and_then(|()| other.link.sink.write(&answer(MAGIC, key), &[]));
+    let told =
+        link.sink.write(&answer(MAGIC, &other.key), &[]).and_then(|()| other.link.sink.write(&answer(MAGIC, key), &[]));
     if let Err(error) = told {
         link.closer.close();
         other.link.closer.close();

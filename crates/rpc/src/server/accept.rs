@@ -109,7 +109,9 @@ impl Server {
         let thread = std::thread::Builder::new()
             .name("rpc-accept".into())
             .spawn(move || accept(&accepting, &listener))
-            .map_err(|error| Error::new(ErrorKind::RuntimeError, format!("cannot start the server's thread: {error}")))?;
+            .map_err(|error| {
+                Error::new(ErrorKind::RuntimeError, format!("cannot start the server's thread: {error}"))
+            })?;
         Ok(Server { shared, port, thread: Some(thread) })
     }
 
@@ -249,14 +251,19 @@ fn serve(shared: &Arc<Shared>, stream: Stream) -> Result<(), Error> {
         (Some(asked), Some(most)) => Some(asked.min(most)),
         (asked, most) => asked.or(most),
     };
-    shared.say(&format!("session {number} begins{}", if grant.user.is_empty() { String::new() } else { format!(" for {}", grant.user) }));
+    shared.say(&format!(
+        "session {number} begins{}",
+        if grant.user.is_empty() { String::new() } else { format!(" for {}", grant.user) }
+    ));
     let outcome = match &options.isolation {
         Isolation::Process(command) => {
             let running = Running::start(command, stream, &grant)?;
             if let Some(entry) = shared.running().get_mut(&number) {
                 (entry.pid, entry.deadline) = (running.pid(), running.deadline());
             }
-            if shared.stop.load(Ordering::Relaxed) && let Some(pid) = running.pid() {
+            if shared.stop.load(Ordering::Relaxed)
+                && let Some(pid) = running.pid()
+            {
                 end_group(pid);
             }
             running.wait()

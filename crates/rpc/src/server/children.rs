@@ -27,8 +27,9 @@ pub struct Running {
 impl Running {
     /// Starts a child with a command, behind which the grant is put.
     pub fn start(command: &[OsString], stream: Stream, grant: &Grant) -> Result<Running, Error> {
-        let (program, args) =
-            command.split_first().ok_or_else(|| Error::new(ErrorKind::ValueError, "the command for sessions is empty"))?;
+        let (program, args) = command
+            .split_first()
+            .ok_or_else(|| Error::new(ErrorKind::ValueError, "the command for sessions is empty"))?;
         let child = Command::new(program)
             .args(args)
             .arg(grant.to_text())

@@ -131,7 +131,8 @@ pub enum Ends {
 pub fn limit_process(grant: &Grant) -> Result<(), Error> {
     let limit = |resource, value: u64| {
         let limit = Rlimit { current: Some(value), maximum: Some(value) };
-        setrlimit(resource, limit).map_err(|error| Error::new(ErrorKind::OSError, format!("cannot limit the session: {error}")))
+        setrlimit(resource, limit)
+            .map_err(|error| Error::new(ErrorKind::OSError, format!("cannot limit the session: {error}")))
     };
     limit(Resource::Core, 0)?;
     if let Some(bytes) = grant.process_memory {
@@ -166,7 +167,8 @@ pub fn serve(stream: Stream, grant: &Grant, ends: Ends) -> Result<(), Error> {
         over: Arc::clone(&over),
         ends,
     };
-    let watching = std::thread::Builder::new().name("rpc-watch".into()).stack_size(128 << 10).spawn(move || watch.run());
+    let watching =
+        std::thread::Builder::new().name("rpc-watch".into()).stack_size(128 << 10).spawn(move || watch.run());
     watching.map_err(|error| Error::new(ErrorKind::RuntimeError, format!("cannot watch the session: {error}")))?;
     let outcome = peer.serve();
     over.store(true, Ordering::Relaxed);

@@ -119,9 +119,8 @@ impl Session {
 
     /// The far side's global function of a name; an error if there is none.
     pub fn function(&self, name: &str) -> Result<Function, Error> {
-        self.find_function(name)?.ok_or_else(|| {
-            Error::new(ErrorKind::AttributeError, format!("{} has no function {name}", self.0.name()))
-        })
+        self.find_function(name)?
+            .ok_or_else(|| Error::new(ErrorKind::AttributeError, format!("{} has no function {name}", self.0.name())))
     }
 
     /// A device of the far side, as this process names it.

@@ -265,8 +265,10 @@ impl Peer {
     fn parting(&self, inner: &mut Inner) -> Option<Error> {
         inner.source.set_timeout(Some(Duration::from_millis(200))).ok()?;
         loop {
-            match inner.machine.next().ok()? {
-                Some(Event::Parting(failure) | Event::Reply(Reply::Exception(failure))) => return Some(self.error(&failure)),
+            match inner.machine.next_event().ok()? {
+                Some(Event::Parting(failure) | Event::Reply(Reply::Exception(failure))) => {
+                    return Some(self.error(&failure));
+                }
                 Some(_) => return None,
                 None => match inner.source.read(inner.machine.space()).ok()? {
                     0 => return None,
@@ -402,9 +404,8 @@ impl Peer {
         // The conversation's own failures come out of the closure as such.
         let mut fatal = None;
         let stored = host.copy_to(self, copy, &mut |place| {
-            self.read_payload(inner, place).map_err(|error| {
+            self.read_payload(inner, place).inspect_err(|error| {
                 fatal = Some(error.clone());
-                error
             })
         });
         if let Some(error) = fatal {
@@ -447,7 +448,7 @@ impl Peer {
     /// The next thing that comes.
     fn event(&self, inner: &mut MutexGuard<'_, Inner>) -> Result<Event, Error> {
         loop {
-            match inner.machine.next() {
+            match inner.machine.next_event() {
                 Ok(Some(event)) => return Ok(event),
                 Ok(None) => {}
                 Err(violation) => {

@@ -74,7 +74,9 @@ impl Stream {
     /// The other end, for messages.
     pub fn peer(&self) -> String {
         match self {
-            Stream::Tcp(stream) => stream.peer_addr().map_or_else(|_| "a closed socket".into(), |addr| addr.to_string()),
+            Stream::Tcp(stream) => {
+                stream.peer_addr().map_or_else(|_| "a closed socket".into(), |addr| addr.to_string())
+            }
             Stream::Unix(_) => "a Unix socket".into(),
         }
     }
@@ -216,7 +218,8 @@ pub fn listen(host: &str, port: u16, port_end: u16, reuse: bool) -> io::Result<T
     let end = port_end.max(port.saturating_add(1));
     for port in port..end {
         let address = (host, port).to_socket_addrs()?.next();
-        let address = address.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address")))?;
+        let address =
+            address.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address")))?;
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
         if reuse {
             socket.set_reuse_address(true)?;
