@@ -234,6 +234,23 @@ def test_a_child_process(tmp_path):
         rpc.PopenSession(str(tmp_path / "absent"))
 
 
+def test_a_command_in_between_and_a_socket_of_the_machine(tmp_path):
+    remote = rpc.connect_command(command(), "pipe", "--own")
+    x = np.arange(9, dtype="float32")
+    assert np.array_equal(tvm.runtime.tensor(x, remote.cpu()).numpy(), x)
+    assert list(remote.get_function("ffi.Array")(1, 2)) == [1, 2]
+    path = tmp_path / "socket"
+    process = subprocess.Popen([command(), "serve", "--silent", "--host", f"unix:{path}"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert str(path) in process.stdout.readline()
+        remote = rpc.connect(f"unix:{path}", 0)
+        assert np.array_equal(tvm.runtime.tensor(x, remote.cpu()).numpy(), x)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
 def test_trackers_and_proxies():
     where = tracker.Tracker("127.0.0.1", port=free_port(), port_end=65000, silent=True)
     try:

@@ -8,7 +8,7 @@ use std::sync::Once;
 use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind, FromAny, Function, Module, get_global, register_global};
 
 use crate::Session;
-use crate::session::connect::{Target, connect_tvm, spawn_tvm};
+use crate::session::connect::{Target, connect_tvm, spawn_own, spawn_tvm};
 use crate::session::remote::RemoteModule;
 use crate::session::{addresses, local};
 use crate::wire::Dialect;
@@ -42,6 +42,13 @@ const FUNCTIONS: &[(&str, Body)] = &[
         let mut command = Command::new(program);
         command.args(rest);
         Ok(spawn_tvm(command, &[])?.module().into())
+    }),
+    ("rpc.ConnectCommand", |args| {
+        let words = args.iter().map(|arg| arg.to::<String>()).collect::<Result<Vec<_>, _>>()?;
+        let (program, rest) = words.split_first().ok_or_else(|| missing("rpc.ConnectCommand", 0, "command"))?;
+        let mut command = Command::new(program);
+        command.args(rest);
+        Ok(spawn_own(command, &[])?.module().into())
     }),
     ("rpc.SessTableIndex", |args| Ok((session(args)?.slot()? as i64).into())),
     ("rpc.IsSession", |args| {

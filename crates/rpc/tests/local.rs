@@ -292,6 +292,31 @@ fn functions_are_timed_on_the_far_side() {
 }
 
 #[test]
+fn copies_are_sent_ahead_and_their_errors_are_not_lost() {
+    both(|session, _| {
+        let device = session.device(Device::cpu(0)).unwrap();
+        let tensors: Vec<Tensor> =
+            (0..20).map(|_| session.empty(&[1000], DataType::float(32), device, None).unwrap()).collect();
+        let pending: Vec<_> = (tensors.iter().enumerate())
+            .map(|(i, tensor)| {
+                session.copy_ahead(&Tensor::from_slice(&[i as f32; 1000], &[1000]).unwrap(), tensor).unwrap()
+            })
+            .collect();
+        for (i, tensor) in tensors.iter().enumerate() {
+            let sum = call(session, "test.sum", &[tensor.into()]).unwrap().as_float();
+            assert_eq!(sum, Some(i as f64 * 1000.0));
+        }
+        assert!(pending.iter().all(|pending| matches!(pending.outcome(), Some(Ok(())))));
+        let wrong = Tensor::zeros(&[7], DataType::float(32)).unwrap();
+        assert!(session.copy_ahead(&wrong, &tensors[0]).is_err());
+        let late = session.copy_ahead(&Tensor::zeros(&[1000], DataType::float(32)).unwrap(), &tensors[0]).unwrap();
+        session.close();
+        assert!(session.settle().is_err());
+        assert!(!matches!(late.outcome(), Some(Ok(()))));
+    });
+}
+
+#[test]
 fn threads_share_a_session() {
     both(|session, _| {
         std::thread::scope(|scope| {

@@ -255,6 +255,12 @@ def connect_secure(url, port, key="", session_timeout=0, *, identity=None, serve
     return RPCSession(module)
 
 
+def connect_command(*words):
+    """A session with the far end of a command, which serves through its standard input and output and secures it, for example
+    ``connect_command("ssh", "board", "relaxide-rpc", "pipe", "--own")``. Relaxide's own."""
+    return RPCSession(get_global_func("rpc.ConnectCommand")(*words))
+
+
 def connect_tracker(url, port):
     """A connection to a tracker."""
     return TrackerSession((url, port))

@@ -98,8 +98,8 @@ def load_module(path, weights=None):
 
 
 #: What this build runs, and what it knows of and does not run.
-_RUNS = {"cpu": True, "llvm": True}
-_RUNS |= dict.fromkeys("cuda gpu opencl cl gles vulkan metal mtl rocm hip hexagon nvptx rpc".split(), False)
+_RUNS = {"cpu": True, "llvm": True, "rpc": True}
+_RUNS |= dict.fromkeys("cuda gpu opencl cl gles vulkan metal mtl rocm hip hexagon nvptx".split(), False)
 
 
 def enabled(target):

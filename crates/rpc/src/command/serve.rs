@@ -17,7 +17,7 @@ use crate::tracker::client::TrackerLink;
 use crate::wire::{Dialect, Limits};
 
 const TABLE: &[Opt] = &[
-    Opt { name: "host", value: "HOST", help: "the address to listen on [default: 127.0.0.1]" },
+    Opt { name: "host", value: "HOST", help: "the address to listen on, or unix:PATH [default: 127.0.0.1]" },
     Opt { name: "port", value: "PORT", help: "the first port that is tried [default: 9090]" },
     Opt { name: "port-end", value: "PORT", help: "the port behind the last [default: 9199]" },
     Opt { name: "key", value: "KEY", help: "the key that clients ask for [default: none]" },
@@ -103,7 +103,10 @@ pub fn run(itself: &[OsString], words: &[String]) -> Result<(), Failed> {
         scratch: args.get("work-dir").map(PathBuf::from),
         silent: args.has("silent"),
     })?;
-    say(&format!("server: listening on {host}:{}", server.port()));
+    match server.port() {
+        0 => say(&format!("server: listening on {host}")),
+        port => say(&format!("server: listening on {host}:{port}")),
+    }
     if let Some((tracker_host, tracker_port)) = tracker {
         let offer =
             Offer { key, port: server.port(), address: args.get("custom-addr").map(str::to_owned), capacity: sessions };

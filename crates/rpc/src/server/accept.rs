@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
-use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -22,7 +21,7 @@ use super::announce::Announced;
 use super::children::{Running, end_group};
 use super::greet::{Greeted, Greeter};
 use super::session::{self, Ends, Grant};
-use crate::transport::socket::{Stream, listen};
+use crate::transport::socket::{Listener, Stream};
 
 /// How many connections may be greeted at a time.
 const GREETINGS: usize = 256;
@@ -92,10 +91,9 @@ impl Server {
     /// Listens and accepts.
     pub fn start(options: Options) -> Result<Server, Error> {
         super::register();
-        let listener = listen(&options.host, options.port, options.port_end, options.reuse)
+        let listener = Listener::bind(&options.host, options.port, options.port_end, options.reuse)
             .map_err(|error| Error::new(ErrorKind::ValueError, error.to_string()))?;
-        listener.set_nonblocking(true)?;
-        let port = listener.local_addr()?.port();
+        let port = listener.port()?;
         let shared = Arc::new(Shared {
             options,
             stop: AtomicBool::new(false),
@@ -176,7 +174,7 @@ impl Shared {
     }
 }
 
-fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
+fn accept(shared: &Arc<Shared>, listener: &Listener) {
     let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
     while !shared.stop.load(Ordering::Relaxed) {
         let mut polled = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
@@ -184,11 +182,7 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
         let now = Instant::now();
         shared.running().values().filter(|entry| entry.deadline.is_some_and(|at| at < now)).for_each(Entry::end);
         match listener.accept() {
-            Ok((stream, _)) => {
-                // A socket that is gone already is found out when it is greeted.
-                let _ = stream.set_nonblocking(false);
-                greet(shared, Stream::Tcp(stream));
-            }
+            Ok(stream) => greet(shared, stream),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 // Out of descriptors, for one: it passes, and until then there is nothing to be done.

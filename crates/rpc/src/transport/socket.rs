@@ -6,7 +6,9 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -211,6 +213,80 @@ pub fn connect(host: &str, port: u16, timeout: Duration) -> io::Result<Stream> {
         }
     }
     Err(last)
+}
+
+/// What a server listens on.
+#[derive(Debug)]
+pub enum Listener {
+    /// A port.
+    Tcp(TcpListener),
+    /// A path, which is removed at the end.
+    Unix(UnixListener, PathBuf),
+}
+
+impl Listener {
+    /// Listens on the first free port of a range, or on `unix:PATH`.
+    pub fn bind(host: &str, port: u16, port_end: u16, reuse: bool) -> io::Result<Listener> {
+        let Some(path) = host.strip_prefix("unix:") else {
+            let listener = listen(host, port, port_end, reuse)?;
+            listener.set_nonblocking(true)?;
+            return Ok(Listener::Tcp(listener));
+        };
+        // A socket that nobody listens on any more is in the way.
+        if reuse
+            && UnixStream::connect(path).is_err()
+            && std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
+        {
+            std::fs::remove_file(path)?;
+        }
+        let listener = UnixListener::bind(path)
+            .map_err(|error| io::Error::new(error.kind(), format!("cannot bind to the socket {path}: {error}")))?;
+        listener.set_nonblocking(true)?;
+        Ok(Listener::Unix(listener, path.into()))
+    }
+
+    /// The port; 0 where there is none.
+    pub fn port(&self) -> io::Result<u16> {
+        match self {
+            Listener::Tcp(listener) => Ok(listener.local_addr()?.port()),
+            Listener::Unix(..) => Ok(0),
+        }
+    }
+
+    /// The next connection; `WouldBlock` if there is none.
+    pub fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Listener::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                // A socket that is gone already is found out when it is greeted.
+                let _ = stream.set_nonblocking(false);
+                Ok(Stream::Tcp(stream))
+            }
+            Listener::Unix(listener, _) => {
+                let (stream, _) = listener.accept()?;
+                let _ = stream.set_nonblocking(false);
+                Ok(Stream::Unix(stream))
+            }
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Listener::Tcp(listener) => listener.as_fd(),
+            Listener::Unix(listener, _) => listener.as_fd(),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Listener::Unix(_, path) = self {
+            // Whoever removed it already has done what was to be done.
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 /// Listens on the first free port of a half-open range.
