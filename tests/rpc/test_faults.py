@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from ends import command, ours, until
+from ends import Network, can_make_networks, command, ours, until
 from tvm import rpc
 
 DEEP = bool(os.environ.get("RELAXIDE_DEEP"))
@@ -113,46 +113,6 @@ def test_a_tracker_that_comes_back_has_its_servers_again(tmp_path):
                 again.kill()
                 again.wait()
                 again.stdout.close()
-
-
-def can_make_networks():
-    if os.geteuid() != 0 or not shutil.which("ip"):
-        return False
-    made = subprocess.run(["ip", "netns", "add", "relaxide-probe"], capture_output=True).returncode == 0
-    if made:
-        subprocess.run(["ip", "netns", "del", "relaxide-probe"], check=True)
-    return made
-
-
-class Network:
-    """Two network namespaces with a cable between."""
-
-    def __init__(self):
-        self.names = [f"relaxide-{os.getpid()}-{end}" for end in "ab"]
-
-    def run(self, end, *words, **options):
-        return subprocess.Popen(["ip", "netns", "exec", self.names[end], *map(str, words)], text=True, **options)
-
-    def do(self, end, text):
-        subprocess.run(["ip", "netns", "exec", self.names[end], *text.split()], check=True)
-
-    def __enter__(self):
-        for name in self.names:
-            subprocess.run(["ip", "netns", "add", name], check=True)
-        cable = ["ip", "link", "add", "rlxa", "netns", self.names[0], "type", "veth", "peer", "name", "rlxb", "netns", self.names[1]]
-        made = subprocess.run(cable, capture_output=True, text=True)
-        if made.returncode:
-            self.__exit__()
-            pytest.skip(f"no cable between network namespaces can be made here: {made.stderr.strip()}")
-        for end, name in enumerate("ab"):
-            self.do(end, f"ip addr add 10.77.0.{end + 1}/24 dev rlx{name}")
-            self.do(end, f"ip link set rlx{name} up")
-            self.do(end, "ip link set lo up")
-        return self
-
-    def __exit__(self, *_):
-        for name in self.names:
-            subprocess.run(["ip", "netns", "del", name])
 
 
 @pytest.mark.skipif(not can_make_networks(), reason="network namespaces need root")

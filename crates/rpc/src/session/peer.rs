@@ -48,6 +48,8 @@ struct Inner {
     /// Why the conversation is over.
     ended: Option<Error>,
     timeout: Option<Duration>,
+    /// What the source was told of it last.
+    told: Option<Option<Duration>>,
 }
 
 /// One end of a conversation.
@@ -79,7 +81,7 @@ impl Peer {
     /// An end over a link. `host` serves what the other end asks.
     pub fn new(link: Link, role: Role, dialect: Dialect, limits: Limits, host: Arc<Host>) -> Arc<Peer> {
         let machine = Machine::new(role, dialect, limits);
-        let inner = Inner { machine, source: link.source, ahead: VecDeque::new(), ended: None, timeout: None };
+        let inner = Inner { machine, source: link.source, ahead: VecDeque::new(), ended: None, timeout: None, told: None };
         let peer = Peer {
             inner: Mutex::new(inner),
             sink: Mutex::new(link.sink),
@@ -263,6 +265,7 @@ impl Peer {
 
     /// What the other end said before it closed.
     fn parting(&self, inner: &mut Inner) -> Option<Error> {
+        inner.told = None;
         inner.source.set_timeout(Some(Duration::from_millis(200))).ok()?;
         loop {
             match inner.machine.next_event().ok()? {
@@ -459,7 +462,12 @@ impl Peer {
             }
             let timeout = if inner.machine.is_waiting() { inner.timeout } else { None };
             let inner: &mut Inner = &mut *inner;
-            let read = inner.source.set_timeout(timeout).and_then(|()| inner.source.read(inner.machine.space()));
+            let set = match inner.told {
+                Some(told) if told == timeout => Ok(()),
+                _ => inner.source.set_timeout(timeout),
+            };
+            inner.told = Some(timeout);
+            let read = set.and_then(|()| inner.source.read(inner.machine.space()));
             match read {
                 Ok(0) => {
                     let error = match inner.machine.may_end() {
