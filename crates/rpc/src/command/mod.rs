@@ -45,6 +45,11 @@ Commands:
   pipe     serve through standard input and output, for a command in between such as ssh
 
 `relaxide rpc COMMAND --help` says more about each.
+
+Examples:
+  relaxide rpc keygen --out board.key
+  relaxide rpc serve --key board --identity board.key --keys clients
+  relaxide rpc query --host 10.0.0.2
 ";
 
 /// Runs a command, and returns its exit code. `itself` starts this program again, up to the word `rpc` if it has one.
