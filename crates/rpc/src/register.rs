@@ -76,7 +76,7 @@ const FUNCTIONS: &[(&str, Body)] = &[
     }),
     ("rpc.EmptyTensor", |args| {
         let name = "rpc.EmptyTensor";
-        let shape: Vec<i64> = argument(name, args, 0, "shape")?;
+        let shape: relaxide_ffi::Shape = argument(name, args, 0, "shape")?;
         let device: Device = argument(name, args, 2, "device")?;
         let scope: Option<String> = argument(name, args, 3, "scope")?;
         let (slot, _) = device.remote().ok_or_else(|| Error::type_mismatch("a remote device", &device.to_string()))?;

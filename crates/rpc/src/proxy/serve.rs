@@ -207,7 +207,7 @@ pub(super) fn meet(shared: &Arc<Shared>, mut link: Link, watched: Option<Stream>
     };
     let mut name = match (&offered, offers) {
         (Some(offered), _) => offered.match_key(),
-        (None, Some(_)) if !shared.pairs.has(Side::Server, &key.name) => {
+        (None, Some(offers)) if !offers.knows(&key.name) && !shared.pairs.has(Side::Server, &key.name) => {
             link.sink.write(&refusal(MISMATCH), &[])?;
             return Err(Error::new(ErrorKind::ValueError, format!("no server waits for {text:?}")));
         }
