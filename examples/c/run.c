@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define MAX_INPUTS 64
 #define MAX_OUTPUTS 64
@@ -192,6 +193,8 @@ static int run(const RelaxideModel *model, RelaxideTensor *const *inputs, size_t
     size_t count = MAX_OUTPUTS;
     if (relaxide_model_run(model, "main", (const RelaxideTensor *const *)inputs, params, outputs, &count) != 0) return failed("main");
     int code = 0;
+    /* Where it is there, or cannot be made, the files say so. */
+    mkdir(folder, 0777);
     for (size_t i = 0; i < count; ++i) {
         RelaxideTensorInfo info;
         char path[MAX_PATH];

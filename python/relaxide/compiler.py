@@ -1,5 +1,7 @@
 """From program to executable."""
 
+import os
+
 from . import _core
 from .ir.transform import ModulePass, Pass, PassContext, module_pass
 from .relax.executable import VMExecutable
@@ -34,7 +36,7 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
     if tir_pipeline not in (None, "default"):
         raise NotImplementedError("kernels are lowered by one pipeline: leave tir_pipeline at 'default'")
     if not isinstance(mod, _core.IRModule):
-        mod = _core.IRModule.from_expr(mod)
+        mod = _module_of(mod)
     if target is None:
         target = Target.current()
     elif not isinstance(target, Target):
@@ -51,6 +53,22 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
         passes = passes._handle
     options = {"target": target, "pipeline": relax_pipeline, "exec_mode": exec_mode, "params": dict(params or {})}
     return VMExecutable(_core.compile(mod, {**options, "passes": passes, "context": PassContext.current()}))
+
+
+def _module_of(mod):
+    """The module of a single function."""
+    kind = type(mod).__name__
+    if kind == "ModelProto":
+        raise TypeError("compile takes a Module, and got an ONNX ModelProto: import it by relax.frontend.onnx.from_onnx")
+    if isinstance(mod, (str, os.PathLike)):
+        raise TypeError(
+            f"compile takes a Module, and got {mod!r}: read the model first, an ONNX file by "
+            "relax.frontend.onnx.from_onnx, TVMScript by script.from_source"
+        )
+    try:
+        return _core.IRModule.from_expr(mod)
+    except (AttributeError, TypeError) as error:
+        raise TypeError(f"compile takes a Module, or a function of one, and got {kind}") from error
 
 
 def build(mod, target=None, pipeline="default"):

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 
 import pytest
 from ends import ROOT, free_port
@@ -29,6 +30,7 @@ def test_two_fresh_machines_come_to_a_timed_model(tmp_path):
     onnx.save(made, folders["laptop"] / "model.onnx")
 
     port, keys, environment, served, said = free_port(), {}, dict(os.environ), None, []
+    environment["RELAXIDE_PYTHON"] = sys.executable
     environment["PATH"] = f"{COMMAND.parent}:{environment['PATH']}"
     commands = [(who, line) for who, lines in blocks() for line in lines]
     assert len(commands) <= 10

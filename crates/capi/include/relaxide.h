@@ -30,6 +30,9 @@ const char *relaxide_version(void);
 /* How many threads kernels use, the calling one among them. At least 1. */
 int relaxide_set_num_threads(int count);
 
+/* Gives the memory to the system that is kept for later calls. */
+void relaxide_release_cached_memory(void);
+
 /* ---- Remote calls (a library that was built with the feature `rpc`) ---------------------------------------------- */
 
 /* A server of remote calls in this program. */

@@ -62,3 +62,9 @@ pub extern "C" fn relaxide_set_num_threads(count: c_int) -> c_int {
         Ok(())
     })
 }
+
+/// Gives the memory to the system that is kept for later calls.
+#[unsafe(no_mangle)]
+pub extern "C" fn relaxide_release_cached_memory() {
+    border::release(relaxide_runtime::memory::release_cached);
+}

@@ -1,10 +1,12 @@
 //! What the command line says. The arguments of a command stand with it; here is what is common to several.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use relaxide::Target;
 
 use crate::answer::Form;
+use crate::error::CliError;
 use crate::{bench, check, compile, completions, explain, inspect, opt, profile, rpc, run};
 
 /// Compile a model to one native file, and run it.
@@ -66,11 +68,37 @@ pub enum Command {
 pub struct ProgramArgs {
     /// What the model computes in: `float32` as it is written; `float16` where that is faster and safe (as the pass
     /// ToMixedPrecision decides).
-    #[arg(long, value_enum, default_value_t = Precision::Float32, help_heading = "Program")]
-    pub precision: Precision,
-    /// What to compile for: `llvm`, or `llvm -mcpu=NAME`, or `c` for a file of C; the default is this machine's processor.
-    #[arg(long, default_value = "llvm", help_heading = "Program")]
-    pub target: String,
+    /// The default is float32.
+    #[arg(long, value_enum, help_heading = "Program")]
+    pub precision: Option<Precision>,
+    /// What to compile for: `llvm`, or `llvm -mcpu=NAME`, or `c` for a file of C; the default is this machine's
+    /// processor, with all that it has: a file for other machines wants `llvm -mcpu=x86-64-v3` or the like.
+    #[arg(long, help_heading = "Program")]
+    pub target: Option<String>,
+}
+
+impl ProgramArgs {
+    /// What the model computes in.
+    pub fn precision(&self) -> Precision {
+        self.precision.unwrap_or_default()
+    }
+
+    /// What to compile for.
+    pub fn target(&self) -> Result<Target, CliError> {
+        let text = self.target.as_deref().unwrap_or("llvm");
+        Ok(text.parse::<Target>().map_err(relaxide::Error::from)?)
+    }
+
+    /// Fails if anything is said of how to compile, for a file that is compiled.
+    pub fn refuse_for_compiled(&self, file: &Path) -> Result<(), CliError> {
+        let given = [("--precision", self.precision.is_some()), ("--target", self.target.is_some())];
+        given.into_iter().find(|(_, is_given)| *is_given).map_or(Ok(()), |(option, _)| {
+            Err(CliError::usage(
+                format!("{option} says how a model is compiled, and {} is compiled already", file.display()),
+                format!("leave {option} out, or give the model that it was compiled from"),
+            ))
+        })
+    }
 }
 
 /// What a model computes in.

@@ -12,7 +12,7 @@ use crate::answer::{self, Form};
 use crate::args::{InputArgs, ModelArgs};
 use crate::compile::size_text;
 use crate::error::CliError;
-use crate::inputs::{Call, Machine};
+use crate::inputs::{Call, Machine, Missing};
 use crate::onnxruntime::{Graph, OnnxRuntime};
 use crate::program::Kind;
 use crate::progress::{Bar, Show};
@@ -98,7 +98,7 @@ pub fn run(args: &BenchArgs, form: Form) -> Result<(), CliError> {
         return Err(CliError::usage("--runs 0 times nothing", "give --runs 1 or more"));
     }
     let show = if form == Form::Json { Show::Nothing } else { Show::Stages };
-    let call = Call::open(&args.model, &args.inputs, &mut Bar::new(show))?;
+    let call = Call::open(&args.model, &args.inputs, Missing::Random, &mut Bar::new(show))?;
     if let Machine::There(far) = &call.machine {
         return there(far, &call, args, form);
     }

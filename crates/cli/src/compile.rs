@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use relaxide::runtime::processor::Needed;
 use relaxide::{CompileOptions, ExecMode, Executable, ExportOptions, Pipeline, Signature, WeightsIn};
 use serde_json::json;
 
@@ -11,8 +12,9 @@ use crate::answer::{self, Form};
 use crate::args::ProgramArgs;
 use crate::error::CliError;
 use crate::inputs::{parse_dims, parse_shape, sample_dims};
+use crate::program::{Kind, check_file};
 use crate::progress::{Bar, Show};
-use crate::{inspect, program, style};
+use crate::{inspect, outputs, program, style};
 
 /// Arguments of `relaxide compile`.
 #[derive(Args)]
@@ -100,16 +102,28 @@ pub enum PipelineArg {
 
 /// Compiles a model to one file.
 pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
-    let target = program::target(&args.program.target)?;
+    let target = args.program.target()?;
     let ending = if target.kind == "c" { "c" } else { "so" };
     let output = args.output.clone().unwrap_or_else(|| args.model.with_extension(ending));
+    let weights = match args.weights {
+        WeightsArg::Library => WeightsIn::Library,
+        WeightsArg::Safetensors => WeightsIn::Safetensors,
+    };
+    // Before the work: what would be lost at its end is said now.
+    Kind::of(&args.model)?;
+    check_file(&args.model)?;
+    outputs::check_place(&output, &[&args.model])?;
+    relaxide::check_output(&output, weights)?;
+    if args.debug_info {
+        outputs::check_place(&relaxide::debug_text_path(&output), &[&args.model])?;
+    }
     let shapes = args.shapes.iter().map(|text| parse_shape(text)).collect::<Result<Vec<_>, _>>()?;
     let dims = parse_dims(&args.dims)?;
     let start = Instant::now();
     let mut bar = Bar::new(if args.quiet || form == Form::Json { Show::Nothing } else { Show::Stages });
 
     bar.begin("import");
-    let module = program::prepare(program::load(&args.model, &shapes)?, args.program.precision, &dims)?;
+    let module = program::prepare(program::load(&args.model, &shapes)?, args.program.precision(), &dims)?;
     let mut options = CompileOptions {
         target,
         pipeline: match args.pipeline {
@@ -131,10 +145,6 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
     // written.
     drop(module);
     bar.begin("export");
-    let weights = match args.weights {
-        WeightsArg::Library => WeightsIn::Library,
-        WeightsArg::Safetensors => WeightsIn::Safetensors,
-    };
     executable.export_with(&output, ExportOptions { prefix: args.prefix.as_deref(), weights })?;
     bar.finish();
     let made = Made::new(args, output, &executable, start.elapsed(), bar)?;
@@ -222,6 +232,9 @@ impl Made {
             function.ranges.iter().for_each(|range| eprintln!("    {range}"));
         }
         eprintln!("{} {}", style::note("next:"), self.next_step());
+        if let Some(needed) = &self.signature.processor {
+            eprintln!("{} {}", style::note("for:"), for_text(needed, args.program.target.is_none()));
+        }
         Ok(())
     }
 
@@ -238,6 +251,18 @@ impl Made {
             sample_dims(function).iter().map(|(name, length)| format!(" --dim {name}={length}")).collect();
         format!("relaxide run {}{name}{dims}", shell_word(output))
     }
+}
+
+/// Which machines a file is for.
+fn for_text(needed: &Needed, is_default: bool) -> String {
+    let Needed { architecture, processor, .. } = needed;
+    if is_default {
+        return format!(
+            "this machine's processor ({processor}) and those that have all of its instructions; for other machines say \
+             --target \"llvm -mcpu=x86-64-v3\" or the like"
+        );
+    }
+    format!("processors of {architecture} that have all instructions of {processor}")
 }
 
 /// A path as one word of a shell's command line.

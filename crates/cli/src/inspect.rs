@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use crate::answer::{self, Form};
 use crate::compile::size_text;
 use crate::error::CliError;
+use crate::outputs;
 use crate::program::{self, Kind};
+use relaxide::runtime::processor::Needed;
 
 /// Arguments of `relaxide inspect`.
 #[derive(Args)]
@@ -52,12 +54,15 @@ pub enum View {
 
 /// Shows what a file consists of.
 pub fn run(args: &InspectArgs, form: Form) -> Result<(), CliError> {
+    if let Some(output) = &args.output {
+        outputs::check_place(output, &[&args.file])?;
+    }
     let text = match Kind::of(&args.file)? {
         Kind::Compiled => compiled(args, form)?,
         Kind::Onnx | Kind::Script => of_program(args, form)?,
     };
     match &args.output {
-        Some(path) => std::fs::write(path, text + "\n").map_err(CliError::file(path)),
+        Some(path) => outputs::write_text(path, &(text + "\n")),
         None => answer::line(&text),
     }
 }
@@ -169,7 +174,8 @@ fn signature_answer(signature: &Signature, weights: Option<&WeightsApart>, form:
         let functions = functions_json(signature);
         return json!({
             "command": "inspect", "version": 1, "functions": functions, "target": signature.target,
-            "compiler": signature.compiler, "kernels": signature.kernels.len(),
+            "compiler": signature.compiler, "processor": signature.processor.as_ref().map(relaxide::processor_json),
+            "kernels": signature.kernels.len(),
             "weights": weights.map(|w| {
                 json!({ "file": w.file, "bytes": w.bytes, "checksum": format!("{:016x}", w.checksum), "tensors": w.tensors.len() })
             }),
@@ -191,11 +197,24 @@ fn signature_answer(signature: &Signature, weights: Option<&WeightsApart>, form:
         let kernels = signature.kernels.len();
         lines.push(format!("compiled by Relaxide {compiler} for {target}: {kernels} kernels"));
     }
+    if let Some(needed) = &signature.processor {
+        lines.push(processor_text(needed));
+    }
     if let Some(weights) = weights {
         let (count, size) = (weights.tensors.len(), size_text(weights.bytes));
         lines.push(format!("weights in {} beside it: {size}, {count} tensors", weights.file));
     }
     lines.join("\n")
+}
+
+/// What a processor must have, in a line.
+pub fn processor_text(needed: &Needed) -> String {
+    let features = if needed.features.is_empty() {
+        "any".to_string()
+    } else {
+        format!("those with {}", needed.features.join(", "))
+    };
+    format!("runs on processors of {}: {features}", needed.architecture)
 }
 
 /// The names among the dimensions of a function's parameters.

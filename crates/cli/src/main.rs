@@ -29,10 +29,15 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::answer::Form;
 use crate::args::{Cli, Command};
+use crate::error::CliError;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error),
+    };
     let form = cli.form();
     let result = match &cli.command {
         Command::Compile(args) => compile::run(args, form),
@@ -53,4 +58,18 @@ fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// Shows help where it is asked for, or says what is wrong with the command line, in the form that it asks for.
+fn misused(error: &clap::Error) -> ExitCode {
+    let asks_for_json = std::env::args_os().skip(1).take_while(|arg| arg != "--").any(|arg| arg == "--json");
+    if !error.use_stderr() || !asks_for_json {
+        error.exit();
+    }
+    let text = error.render().to_string();
+    let (message, help) = text.trim_end().split_once("\n\n").unwrap_or((&text, ""));
+    let message = message.strip_prefix("error: ").unwrap_or(message).trim();
+    let error = CliError::usage(message, help.trim());
+    answer::failed(&error, Form::Json);
+    ExitCode::from(error.exit_code())
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{self, Form};
 use crate::error::CliError;
+use crate::outputs;
 use crate::program;
 
 /// Arguments of `relaxide opt`.
@@ -74,6 +75,9 @@ pub fn run(args: &OptArgs, form: Form) -> Result<(), CliError> {
         return list(form);
     }
     let Some(file) = &args.file else { return Err(CliError::usage("no file is given", "name a program or a model")) };
+    if let Some(output) = &args.output {
+        outputs::check_place(output, &[file])?;
+    }
     let timing = args.timing.then(Timing::new);
     let (passes, context) = (passes(args)?, context(args, form, timing.clone())?);
     let mut module = program::load(file, &[])?;
@@ -85,7 +89,7 @@ pub fn run(args: &OptArgs, form: Form) -> Result<(), CliError> {
     }
     let text = print(&module);
     if let Some(path) = &args.output {
-        std::fs::write(path, &text).map_err(CliError::file(path))?;
+        outputs::write_text(path, &text)?;
     }
     match form {
         Form::Json => {

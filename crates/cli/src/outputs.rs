@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use relaxide::ffi::{Any, Array, Shape, Tensor};
+use relaxide::runtime::file;
 use serde_json::{Value, json};
 
 use crate::answer;
@@ -156,6 +157,50 @@ fn float_text(n: f64) -> String {
     if n == 0.0 || (1e-3..1e6).contains(&size) { format!("{n:.6}") } else { format!("{n:.4e}") }
 }
 
+/// Fails if a file cannot be written there, or would replace one that is read.
+pub fn check_place(path: &Path, read: &[&Path]) -> Result<(), CliError> {
+    file::check_place(path).map_err(CliError::file(path))?;
+    match read.iter().find(|other| file::is_same(path, other)) {
+        None => Ok(()),
+        Some(other) => Err(CliError::usage(
+            format!("the output {} would replace {}, which is read", path.display(), other.display()),
+            "give the output another name",
+        )),
+    }
+}
+
+/// The same for the results of a call, whose files depend on what it returns.
+pub fn check_results(path: &Path, read: &[&Path]) -> Result<(), CliError> {
+    if is_folder(path) {
+        // It is made with all that is missing above it.
+        return match std::fs::metadata(path) {
+            Ok(found) if !found.is_dir() => Err(CliError::usage(
+                format!("{} is a file, and results shall be written to a folder of that name", path.display()),
+                "give another folder, or a name without / at its end",
+            )),
+            _ => Ok(()),
+        };
+    }
+    let mut file = path.to_path_buf();
+    if !matches!(ending(path), Some("npz" | "npy")) {
+        file.as_mut_os_string().push(".npy");
+    }
+    check_place(&file, read)
+}
+
+/// Writes a text to a file.
+pub fn write_text(path: &Path, text: &str) -> Result<(), CliError> {
+    file::write_whole(path, 0o644, |out| out.write_all(text.as_bytes())).map_err(CliError::file(path))
+}
+
+fn is_folder(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.ends_with('/')) || path.is_dir()
+}
+
+fn ending(path: &Path) -> Option<&str> {
+    path.extension().and_then(|ending| ending.to_str())
+}
+
 /// Writes tensors to files and says which: an .npz holds all; in a folder each is a file of its name; an .npy, or a prefix of
 /// one, is a file each by their places.
 pub fn write(path: &Path, outputs: &[Output]) -> Result<Vec<PathBuf>, CliError> {
@@ -164,17 +209,16 @@ pub fn write(path: &Path, outputs: &[Output]) -> Result<Vec<PathBuf>, CliError> 
         Content::Other(_) => None,
     };
     let tensors: Vec<(String, String, Tensor)> = outputs.iter().filter_map(tensor).collect();
-    let ending = path.extension().and_then(|ending| ending.to_str());
-    if ending == Some("npz") {
+    if ending(path) == Some("npz") {
         let named: Vec<(String, Tensor)> = tensors.into_iter().map(|(_, name, tensor)| (name, tensor)).collect();
         npy::write_archive(path, &named)?;
         return Ok(vec![path.to_path_buf(); named.len()]);
     }
-    let folder = path.to_str().is_some_and(|text| text.ends_with('/')) || path.is_dir();
+    let folder = is_folder(path);
     if folder {
         std::fs::create_dir_all(path).map_err(CliError::file(path))?;
     }
-    let prefix = if ending == Some("npy") { path.with_extension("") } else { path.to_path_buf() };
+    let prefix = if ending(path) == Some("npy") { path.with_extension("") } else { path.to_path_buf() };
     let mut files: Vec<PathBuf> = Vec::new();
     for (place, name, tensor) in tensors {
         let file = if folder {

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::answer::{self, Form};
 use crate::args::{InputArgs, ModelArgs};
 use crate::error::CliError;
-use crate::inputs::{Call, Machine};
+use crate::inputs::{Call, Machine, Missing};
+use crate::outputs;
 use crate::program;
 use crate::progress::{Bar, Show};
 
@@ -52,12 +53,13 @@ pub fn run(args: &ProfileArgs, form: Form) -> Result<(), CliError> {
     if args.runs == 0 {
         return Err(CliError::usage("--runs 0 measures nothing", "give --runs 1 or more"));
     }
+    args.trace.iter().chain(&args.html).try_for_each(|output| outputs::check_place(output, &[&args.model.file]))?;
     let show = if form == Form::Json { Show::Nothing } else { Show::Stages };
     if args.inputs.on.is_some() {
         return there(args, show, form);
     }
     let module = program::open(&args.model, &mut Bar::new(show))?;
-    let call = Call::prepare(&module, &args.inputs)?;
+    let call = Call::prepare(&module, &args.inputs, Missing::Random)?;
     let Machine::Here(machine) = &call.machine else {
         return Err(CliError::usage("the model runs elsewhere", "leave --on out"));
     };
@@ -66,10 +68,10 @@ pub fn run(args: &ProfileArgs, form: Form) -> Result<(), CliError> {
     (0..args.warmup).try_for_each(|_| call.invoke().map(drop))?;
     let profile = Profile::measure(&module, machine, &call.signature.name, &call.views(), args.runs, roof)?;
     if let Some(path) = &args.trace {
-        std::fs::write(path, profile.last.to_chrome_trace()).map_err(CliError::file(path))?;
+        outputs::write_text(path, &profile.last.to_chrome_trace())?;
     }
     if let Some(path) = &args.html {
-        std::fs::write(path, profile.to_html()).map_err(CliError::file(path))?;
+        outputs::write_text(path, &profile.to_html())?;
     }
     match form {
         Form::Json => json_answer(&profile, args),
@@ -82,14 +84,14 @@ fn there(args: &ProfileArgs, show: Show, form: Form) -> Result<(), CliError> {
     if args.html.is_some() {
         return Err(CliError::usage("--html is made of what this machine can do", "leave --html out, or take --trace"));
     }
-    let call = Call::open(&args.model, &args.inputs, &mut Bar::new(show))?;
+    let call = Call::open(&args.model, &args.inputs, Missing::Random, &mut Bar::new(show))?;
     let Machine::There(far) = &call.machine else {
         return Err(CliError::usage("the model runs here", "give --on KEY@HOST:PORT"));
     };
     (0..args.warmup).try_for_each(|_| far.run().map(drop))?;
     let report = far.profile()?;
     if let Some(path) = &args.trace {
-        std::fs::write(path, report.form("AsChromeTrace")?).map_err(CliError::file(path))?;
+        outputs::write_text(path, &report.form("AsChromeTrace")?)?;
     }
     match form {
         Form::Text => answer::line(&format!("on {}\n{}", far.name(), report.form("AsTable")?.trim_end())),

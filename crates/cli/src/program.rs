@@ -1,9 +1,10 @@
 //! Models and programs from files, and compiled models from either.
 
+use std::io::Read;
 use std::path::Path;
 
 use relaxide::ffi::Module;
-use relaxide::{CompileOptions, DimRange, DimSpec, IRModule, OnnxOptions, Target};
+use relaxide::{CompileOptions, DimRange, DimSpec, IRModule, OnnxOptions};
 
 use crate::args::{ModelArgs, Precision, ProgramArgs};
 use crate::error::CliError;
@@ -31,6 +32,8 @@ impl Kind {
                 format!("{} is a program in Relay's text, which is not supported yet", path.display()),
                 "export the model to ONNX, or write the program in TVMScript (.py, .relax)",
             )),
+            // Whatever it is called.
+            _ if is_library(path) => Ok(Kind::Compiled),
             _ => Err(CliError::usage(
                 format!("{} is not a kind of file that is known here", path.display()),
                 "give an ONNX model (.onnx), a TVMScript program (.py, .relax) or a compiled model (.so)",
@@ -39,10 +42,25 @@ impl Kind {
     }
 }
 
+/// Whether a file begins as shared libraries do.
+fn is_library(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok_and(|()| magic == *b"\x7fELF")
+}
+
+/// Fails if a file is not there, or is none.
+pub fn check_file(path: &Path) -> Result<(), CliError> {
+    let found = std::fs::metadata(path).map_err(CliError::file(path))?;
+    if found.is_dir() {
+        return Err(CliError::usage(format!("{} is a folder", path.display()), "give the model's file"));
+    }
+    Ok(())
+}
+
 /// Reads a program of any kind that can be compiled.
 pub fn load(path: &Path, shapes: &[(String, Vec<DimSpec>)]) -> Result<IRModule, CliError> {
     let kind = Kind::of(path)?;
-    std::fs::metadata(path).map_err(CliError::file(path))?;
+    check_file(path)?;
     match kind {
         Kind::Onnx => {
             let options = OnnxOptions { shapes: shapes.to_vec(), ..OnnxOptions::default() };
@@ -72,14 +90,10 @@ pub fn prepare(module: IRModule, precision: Precision, dims: &[DimRange]) -> Res
     }
 }
 
-/// The target of a text.
-pub fn target(text: &str) -> Result<Target, CliError> {
-    Ok(text.parse::<Target>().map_err(relaxide::Error::from)?)
-}
-
 /// Opens a compiled model, or compiles one in memory.
 pub fn open(args: &ModelArgs, bar: &mut Bar) -> Result<Module, CliError> {
     if Kind::of(&args.file)? == Kind::Compiled {
+        args.program.refuse_for_compiled(&args.file)?;
         let module = load_compiled(&args.file)?;
         if let Some(weights) = &args.weights {
             relaxide::load_weights(&module, weights)?;
@@ -93,7 +107,7 @@ pub fn open(args: &ModelArgs, bar: &mut Bar) -> Result<Module, CliError> {
         ));
     }
     bar.begin("import");
-    let module = prepare(load(&args.file, &[])?, args.program.precision, &[])?;
+    let module = prepare(load(&args.file, &[])?, args.program.precision(), &[])?;
     compile_in_memory(&module, &args.program, bar)
 }
 
@@ -104,7 +118,7 @@ pub fn load_compiled(path: &Path) -> Result<Module, CliError> {
 
 /// Compiles a program into this process.
 pub fn compile_in_memory(module: &IRModule, args: &ProgramArgs, bar: &mut Bar) -> Result<Module, CliError> {
-    let target = target(&args.target)?;
+    let target = args.target()?;
     if target.kind == "c" {
         return Err(CliError::usage("what the target `c` makes cannot be run here", "leave --target out"));
     }

@@ -1,15 +1,15 @@
 //! `relaxide run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::answer::{self, Form};
 use crate::args::{InputArgs, ModelArgs};
 use crate::error::CliError;
-use crate::inputs::Call;
+use crate::inputs::{Call, Missing};
 use crate::outputs::{self, Content};
 use crate::progress::{Bar, Show};
 
@@ -32,11 +32,33 @@ pub struct RunArgs {
     /// or to a folder, given as FOLDER/, as NAME.npy each.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// What stands in for inputs that are not given, where others are: random data. Without any input, all are random.
+    #[arg(long, value_enum, help_heading = "Inputs")]
+    pub fill: Option<Fill>,
+}
+
+/// What inputs that are not given are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Fill {
+    /// Random numbers.
+    Random,
 }
 
 /// Calls a function once and prints or writes what it returns.
 pub fn run(args: &RunArgs, form: Form) -> Result<(), CliError> {
-    let call = Call::open(&args.model, &args.inputs, &mut Bar::new(Show::Nothing))?;
+    if let Some(output) = &args.output {
+        let mut read: Vec<&Path> = vec![&args.model.file];
+        read.extend(
+            args.inputs
+                .inputs
+                .iter()
+                .map(|text| Path::new(text.split_once('=').map_or(text.as_str(), |(_, what)| what))),
+        );
+        outputs::check_results(output, &read)?;
+    }
+    let is_said = args.fill.is_some() || args.inputs.inputs.is_empty();
+    let missing = if is_said { Missing::Random } else { Missing::Refused };
+    let call = Call::open(&args.model, &args.inputs, missing, &mut Bar::new(Show::Nothing))?;
     let start = Instant::now();
     let result = call.invoke()?;
     let took = start.elapsed().as_secs_f64() * 1e3;

@@ -33,6 +33,7 @@ pub use llvm::DebugInfo;
 use llvm::{ENTRY_PREFIX, REGISTER};
 use relaxide_ffi::Saved;
 use relaxide_ir::Target;
+use relaxide_runtime::processor;
 pub use target::{Architecture, NativeTarget};
 
 impl CompiledLib {
@@ -51,8 +52,8 @@ impl CompiledLib {
     /// An object that enters the kernels, and the module tree if it is under that symbol, into the process's table of system
     /// symbols when the program that it is linked into starts.
     pub fn registration(&self, tree: Option<&str>, prefix: &str) -> Result<Vec<u8>, CodegenError> {
-        let architecture = self.target.architecture;
-        self.compile_beside(&llvm::registration(architecture, &self.entries(), &self.slots, tree, prefix))
+        let needed = self.target.needed();
+        self.compile_beside(&llvm::registration(&needed, &self.entries(), &self.slots, tree, prefix))
     }
 
     /// The kernels, and the module tree as `save_module_tree` gives it (empty for kernels alone), as one relocatable object for
@@ -93,6 +94,9 @@ pub fn register_symbol(prefix: &str) -> String {
 /// Writes kernels and the serialized module tree (empty for kernels alone) as one shared library.
 pub fn export_library(tree: &Saved, kernels: &CompiledLib, path: &Path) -> Result<(), CodegenError> {
     let mut library = kernels.library()?;
+    let needed = kernels.target.needed().to_text();
+    let section = ExtraSection::new(".rodata.relaxide").symbol(processor::SYMBOL);
+    library.section(section.piece(needed.into_bytes()).piece(&b"\0"[..]));
     if !tree.is_empty() {
         library.section(ExtraSection::module_tree(tree.pieces()));
     }

@@ -7,9 +7,16 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::fork::{self, Held};
+
 const COUNT: usize = 32;
 
 static LOCKS: [Mutex<()>; COUNT] = [const { Mutex::new(()) }; COUNT];
+
+/// Holds the locks across a fork.
+pub(crate) fn hold() -> impl Iterator<Item = Held> {
+    LOCKS.iter().filter_map(fork::hold)
+}
 
 /// Waits until nobody else in Rust uses the container at that address.
 pub(crate) fn lock<T>(container: *const T) -> MutexGuard<'static, ()> {

@@ -7,6 +7,8 @@
 use std::ffi::c_void;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
+use crate::fork::{self, Held};
+
 use indexmap::IndexMap;
 
 use crate::capi;
@@ -33,6 +35,11 @@ static CONTEXT: Table = LazyLock::new(|| {
 });
 
 static SYSTEM: Table = LazyLock::new(RwLock::default);
+
+/// Holds the locks across a fork.
+pub(crate) fn hold() -> impl Iterator<Item = Held> {
+    [&CONTEXT, &SYSTEM].into_iter().filter_map(|table| fork::hold_table(table))
+}
 
 /// Enters a context symbol, with its underscores; one of the same name is replaced.
 pub fn register_context_symbol(name: &str, symbol: *mut c_void) {

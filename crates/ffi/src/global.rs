@@ -4,6 +4,7 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 
 use indexmap::IndexMap;
 
+use crate::fork::{self, Held};
 use crate::{Error, ErrorKind, Function};
 
 /// A function of the table, and what is known of it.
@@ -30,6 +31,11 @@ static FUNCTIONS: LazyLock<RwLock<IndexMap<String, GlobalFunction>>> = LazyLock:
     });
     RwLock::new(functions)
 });
+
+/// Holds the lock across a fork.
+pub(crate) fn hold() -> Option<Held> {
+    fork::hold_table(&FUNCTIONS)
+}
 
 /// Enters a function; an error if the name is taken.
 pub fn register_global(name: &str, function: impl Into<GlobalFunction>) -> Result<(), Error> {

@@ -22,6 +22,7 @@ mod dtype;
 pub mod env;
 mod error;
 mod field;
+pub mod fork;
 mod function;
 mod global;
 mod graph;

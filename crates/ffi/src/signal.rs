@@ -6,6 +6,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::{PoisonError, RwLock};
 
+use crate::fork::{self, Held};
 use crate::{Error, ErrorKind};
 
 /// What a pending interrupt is called; the front end has its own exception set and raises that.
@@ -24,6 +25,11 @@ struct Interpreter {
 
 static INTERPRETER: RwLock<Interpreter> =
     RwLock::new(Interpreter { check_signals: None, ensure_lock: None, release_lock: None });
+
+/// Holds the lock across a fork.
+pub(crate) fn hold() -> Option<Held> {
+    fork::hold_table(&INTERPRETER)
+}
 
 /// Takes a function of the interpreter by its name in Python's C API; an error for a name that is not used here.
 ///

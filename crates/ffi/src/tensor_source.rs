@@ -8,6 +8,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{PoisonError, RwLock};
 
 use crate::dlpack::{DLManagedTensorVersioned, DLTensor, Requirements};
+use crate::fork::{self, Held};
 use crate::{Error, ErrorKind, Tensor, raised};
 
 /// What an allocator calls when it fails: with its context, a kind of error and a message.
@@ -26,6 +27,11 @@ thread_local! {
 }
 
 static OF_PROCESS: RwLock<Option<TensorAllocator>> = RwLock::new(None);
+
+/// Holds the lock across a fork.
+pub(crate) fn hold() -> Option<Held> {
+    fork::hold_table(&OF_PROCESS)
+}
 
 /// Sets the thread's allocator and, with `everywhere`, the process's; returns which one the thread had of its own.
 pub(crate) fn set(allocator: Option<TensorAllocator>, everywhere: bool) -> Option<TensorAllocator> {

@@ -10,6 +10,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::abi::type_index;
 use crate::capi::CTypeAttrColumn;
+use crate::fork::{self, Held};
 use crate::growing::Growing;
 use crate::type_info;
 use crate::{Any, Error, ErrorKind};
@@ -95,6 +96,11 @@ static COLUMNS: LazyLock<Mutex<HashMap<String, Column>>> = LazyLock::new(|| {
     });
     Mutex::new(columns)
 });
+
+/// Holds the lock across a fork.
+pub(crate) fn hold() -> Option<Held> {
+    fork::hold(&COLUMNS)
+}
 
 /// True once a type outside of this crate hashes its own keys.
 static FOREIGN_HASH: AtomicBool = AtomicBool::new(false);

@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
 
+use crate::fork::{self, Held};
+
 use crate::Error;
 use crate::abi::{ByteArray, type_index};
 use crate::array::ArrayObj;
@@ -229,6 +231,11 @@ pub fn is_instance(index: i32, ancestor: i32) -> bool {
 }
 
 static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| RwLock::new(Table::with_builtin_types()));
+
+/// Holds the lock across a fork.
+pub(crate) fn hold() -> Option<Held> {
+    fork::hold_table(&TABLE)
+}
 
 /// The table of types.
 #[derive(Default)]

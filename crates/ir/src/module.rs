@@ -121,6 +121,19 @@ impl IRModule {
         if !self.functions.contains_key(hint) {
             return hint.to_string();
         }
-        (1..).map(|i| format!("{hint}{i}")).find(|name| !self.functions.contains_key(name)).unwrap_or_default()
+        let name = |number: usize| format!("{hint}{number}");
+        let is_free = |number: usize| !self.functions.contains_key(&name(number));
+        // Numbers are given out in order, so the first that is free is found by halving; where some in between are free, one of
+        // them is as good.
+        let mut free = 1;
+        while !is_free(free) {
+            free *= 2;
+        }
+        let mut taken = free / 2;
+        while free - taken > 1 {
+            let middle = taken + (free - taken) / 2;
+            if is_free(middle) { free = middle } else { taken = middle }
+        }
+        name(free)
     }
 }

@@ -5,7 +5,7 @@
 
 use std::{fmt, str::FromStr};
 
-use relaxide_ffi::Object;
+use relaxide_ffi::{Any, Array, Map, Object, json};
 
 use crate::{AttrValue, Attrs, diagnostic::nearest};
 
@@ -41,6 +41,14 @@ pub enum TargetError {
     UnknownOption {
         /// What was given.
         option: String,
+    },
+    /// What looks like a dictionary is none.
+    #[error("the target {text} is no dictionary of JSON: {why}")]
+    BadDictionary {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        why: String,
     },
     /// An option's value has the wrong form.
     #[error("target option `{option}` does not take `{value}`: {expected} is expected")]
@@ -153,10 +161,39 @@ fn value_text(option: &str, value: &AttrValue) -> Result<String, TargetError> {
     }
 }
 
+/// A dictionary in JSON, as Python's targets are written.
+fn dictionary(text: &str) -> Result<Attrs, TargetError> {
+    let bad = |why: String| TargetError::BadDictionary { text: text.to_string(), why };
+    let parsed = json::parse(text).map_err(|error| bad(error.message().to_string()))?;
+    let map: Map = parsed.to().map_err(|_| bad("it is no object".into()))?;
+    let mut attrs = Attrs::default();
+    for (name, value) in map.iter() {
+        let name: String = name.to().map_err(|_| bad("a name is no text".into()))?;
+        attrs = attrs.with(name, attr(value));
+    }
+    Ok(attrs)
+}
+
+/// A value of JSON. What is neither a text, a number nor a list has no meaning for options that take any.
+fn attr(value: &Any) -> AttrValue {
+    if let Ok(text) = value.to::<String>() {
+        AttrValue::Str(text)
+    } else if let Some(number) = value.as_int() {
+        AttrValue::Int(number)
+    } else if let Ok(list) = value.to::<Array>() {
+        AttrValue::List(list.iter().map(attr).collect())
+    } else {
+        AttrValue::None
+    }
+}
+
 impl FromStr for Target {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Target, TargetError> {
+        if text.trim_start().starts_with('{') {
+            return Target::from_attrs(&dictionary(text)?);
+        }
         let mut words = text.split_whitespace();
         let mut target = Target::default();
         if let Some(kind) = words.next() {
@@ -205,12 +242,16 @@ mod tests {
             assert_eq!(text.parse::<Target>().map(|target| target.to_string()), Ok(text.to_string()));
         }
         assert_eq!("llvm -mcpu znver3".parse::<Target>(), Ok(Target::llvm("znver3")));
+        let dictionary = r#"{"kind": "llvm", "mcpu": "znver3", "mattr": ["+avx2", "-fma"], "num-cores": 2}"#;
+        let words = "llvm -mcpu=znver3 -mattr=+avx2,-fma -num-cores=2";
+        assert_eq!(dictionary.parse::<Target>(), words.parse::<Target>());
         assert_eq!("llvm -mcpu=native".parse::<Target>(), Ok(Target::default()));
     }
 
     #[test]
     fn what_is_wrong_is_named() {
         let failure = |text: &str| text.parse::<Target>().unwrap_err().to_string();
+        assert!(failure("{\"kind\": ").contains("no dictionary of JSON"), "{}", failure("{\"kind\": "));
         assert_eq!(failure("cuda"), "unknown target kind `cuda`; known: llvm, c");
         assert_eq!(failure("lvm"), "unknown target kind `lvm` (did you mean llvm?); known: llvm, c");
         let option = failure("llvm -mcup=znver3");

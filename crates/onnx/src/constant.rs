@@ -1,13 +1,11 @@
 //! Constants: from the file's tensors to the program's, and out again as numbers.
 
-use std::path::{Component, Path};
-
 use half::{bf16, f16};
 use prost::bytes::Bytes;
 use relaxide_ffi::{DataType, SmallFloat, Tensor, packing};
 
 use crate::error::TensorError;
-use crate::external::FilePart;
+use crate::external::{Beside, FilePart};
 use crate::proto::{ElementType, TensorProto};
 
 /// The program's element type for one of the file; `None` where there is none.
@@ -47,18 +45,18 @@ pub fn dtype_of(element: i64) -> Result<DataType, TensorError> {
     known.and_then(dtype).ok_or_else(|| TensorError::ElementType(name()))
 }
 
-/// Makes the constant that a tensor of the file describes. External data is looked for in `directory` only.
-pub fn from_proto(proto: &TensorProto, directory: Option<&Path>) -> Result<Tensor, TensorError> {
+/// Makes the constant that a tensor of the file describes. External data is looked for beside the model only.
+pub fn from_proto(proto: &TensorProto, beside: Option<&Beside>) -> Result<Tensor, TensorError> {
     let dtype = dtype_of(proto.data_type.into())?;
     let bad_dims = || TensorError::Dims(proto.dims.clone());
     let count = proto.dims.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?)).ok_or_else(bad_dims)?;
     let expected = usize::try_from(count).ok().and_then(|count| dtype.bytes_of(count)).ok_or_else(bad_dims)? as u64;
     if proto.data_location == 1 && !dtype.is_packed() {
-        let part = external(proto, directory)?;
+        let part = external(proto, expected, beside)?;
         check_size(part.len(), expected)?;
         return part.into_tensor(&proto.dims, dtype).map_err(|e| TensorError::Make(e.to_string()));
     }
-    let bytes = data(proto, dtype, directory)?;
+    let bytes = data(proto, dtype, expected, beside)?;
     check_size(bytes.len(), expected)?;
     if dtype.is_packed() {
         return from_bytes(&turned(dtype, &bytes), &proto.dims, dtype);
@@ -84,9 +82,9 @@ pub fn from_bytes(bytes: &[u8], dims: &[i64], dtype: DataType) -> Result<Tensor,
 }
 
 /// The elements as little-endian bytes, wherever the file holds them.
-fn data(proto: &TensorProto, dtype: DataType, directory: Option<&Path>) -> Result<Bytes, TensorError> {
+fn data(proto: &TensorProto, dtype: DataType, expected: u64, beside: Option<&Beside>) -> Result<Bytes, TensorError> {
     if proto.data_location == 1 {
-        return Ok(external(proto, directory)?.into_bytes());
+        return Ok(external(proto, expected, beside)?.into_bytes());
     }
     if !proto.raw_data.is_empty() {
         return Ok(proto.raw_data.clone());
@@ -104,21 +102,19 @@ fn data(proto: &TensorProto, dtype: DataType, directory: Option<&Path>) -> Resul
     Ok(bytes.into())
 }
 
-/// The elements in another file, which must lie below the model's directory.
-fn external(proto: &TensorProto, directory: Option<&Path>) -> Result<FilePart, TensorError> {
+/// The elements in another file. Where the model does not say how many bytes they take, it is those that they need.
+fn external(proto: &TensorProto, expected: u64, beside: Option<&Beside>) -> Result<FilePart, TensorError> {
     let entry = |key: &str| proto.external_data.iter().find(|e| e.key == key).map(|e| e.value.as_str());
     let location = entry("location").unwrap_or_default();
     let refuse = |reason: &str| TensorError::External { location: location.to_string(), reason: reason.to_string() };
-    let Some(directory) = directory else {
+    let Some(beside) = beside else {
         return Err(refuse("the model was given as bytes; open it from its file to load data beside it"));
     };
-    let inside = Path::new(location).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
-    if location.is_empty() || !inside {
-        return Err(refuse("the path must lie below the model's directory"));
-    }
     let number = |key: &str| entry(key).map_or(Ok(None), |v| v.parse::<usize>().map(Some)).map_err(|_| refuse(key));
     let (start, length) = (number("offset")?.unwrap_or(0), number("length")?);
-    let part = FilePart::map(&directory.join(location), start, length);
+    let file = beside.file(location).map_err(|why| refuse(&why))?;
+    let needed = usize::try_from(expected).map_err(|_| refuse("it is larger than memory"))?;
+    let part = FilePart::map(&file, start, length.unwrap_or(needed));
     let part = part.map_err(|e| refuse(&format!("cannot read it: {e}")))?;
     part.ok_or_else(|| refuse("the file is shorter than the model says"))
 }

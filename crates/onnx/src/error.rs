@@ -17,6 +17,8 @@ pub enum ModelError {
     Io {
         /// The file.
         path: PathBuf,
+        /// What kind of problem it is.
+        kind: std::io::ErrorKind,
         /// What the system said.
         reason: String,
     },

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use memmap2::{MmapMut, MmapOptions};
 use prost::bytes::Bytes;
@@ -13,6 +13,51 @@ use relaxide_ffi::{DataType, Device, Error, Tensor};
 
 /// Kernels expect tensors to begin at a multiple of this.
 const ALIGNMENT: usize = 64;
+
+/// Where files of weights beside a model are looked for.
+///
+/// What a model names must lie in its folder, also behind links: a model that somebody else wrote may name what it likes, and an
+/// archive that it came in may hold links. The caches of model hubs keep the model itself behind a link; there, the folder that
+/// the link leads to is the model's as well.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    folder: PathBuf,
+    /// The folders that a file may lie in, without links.
+    within: Vec<PathBuf>,
+}
+
+impl Beside {
+    /// The folder of a model's file.
+    pub fn model(path: &Path) -> Beside {
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        let file = path.canonicalize().ok();
+        let true_folder = file.as_deref().and_then(Path::parent).map(Path::to_path_buf);
+        let within = folder.canonicalize().ok().into_iter().chain(true_folder).collect();
+        Beside { folder, within }
+    }
+
+    /// The file that a location means, or why it may not be read.
+    pub(crate) fn file(&self, location: &str) -> Result<PathBuf, String> {
+        let is_inside = Path::new(location).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
+        if location.is_empty() || !is_inside {
+            return Err("the path must lie below the model's folder".into());
+        }
+        let file = self.folder.join(location);
+        let unreadable = |error: io::Error| format!("cannot read it: {error}");
+        let resolved = file.canonicalize().map_err(unreadable)?;
+        if !self.within.iter().any(|folder| resolved.starts_with(folder)) {
+            return Err("a link leads out of the model's folder".into());
+        }
+        // Whoever opens a pipe waits for its writer.
+        if !resolved.metadata().map_err(unreadable)?.is_file() {
+            return Err("it is no file".into());
+        }
+        Ok(resolved)
+    }
+}
 
 /// A part of a file, mapped into memory; `None` where it has no bytes.
 pub(crate) struct FilePart(Option<MmapMut>);
@@ -23,14 +68,13 @@ struct Keep {
 }
 
 impl FilePart {
-    /// Maps `length` bytes from `start` on, or all that follow. `None` if the file is shorter.
-    pub(crate) fn map(path: &Path, start: usize, length: Option<usize>) -> io::Result<Option<FilePart>> {
+    /// Maps `length` bytes from `start` on. `None` if the file is shorter.
+    pub(crate) fn map(path: &Path, start: usize, length: usize) -> io::Result<Option<FilePart>> {
         let file = File::open(path)?;
         let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-        let end = length.map_or(Some(size), |length| start.checked_add(length));
-        let Some(length) = end.filter(|end| *end <= size).and_then(|end| end.checked_sub(start)) else {
+        if start.checked_add(length).is_none_or(|end| end > size) {
             return Ok(None);
-        };
+        }
         if length == 0 {
             return Ok(Some(FilePart(None)));
         }

@@ -4,8 +4,7 @@
 //! their own, and the import goes on: the error at the end names every problem there is. Operators with graphs inside come
 //! back here for those ([`crate::flow`]), and so do calls of the model's functions ([`crate::functions`]).
 
-use std::path::Path;
-
+use indexmap::IndexMap;
 use relaxide_relax::BlockBuilder;
 
 use crate::constant;
@@ -93,14 +92,15 @@ impl<'m> Graphs<'m> {
 
     /// Gives names to constants of a graph.
     pub fn initializers(&mut self, protos: &[TensorProto]) {
-        let directory =
-            self.model.directory.as_deref().map(|d| if d.as_os_str().is_empty() { Path::new(".") } else { d });
+        let beside = self.model.beside.as_ref();
         let mut read = 0;
+        // What is wrong, and with which of them: a file that is missing is missing for all.
+        let mut failed: IndexMap<String, Vec<&str>> = IndexMap::new();
         for proto in protos {
-            let known = match constant::from_proto(proto, directory) {
+            let known = match constant::from_proto(proto, beside) {
                 Ok(tensor) => Known::Value(Value::Constant(tensor)),
                 Err(error) => {
-                    self.problem(Place::Initializer(proto.name.clone()), error.to_string(), None);
+                    failed.entry(error.to_string()).or_default().push(&proto.name);
                     Known::Failed
                 }
             };
@@ -110,6 +110,15 @@ impl<'m> Graphs<'m> {
                 self.model.give_back();
                 read = 0;
             }
+        }
+        for (reason, names) in failed {
+            let Some((first, others)) = names.split_first() else { continue };
+            let more = match others {
+                [] => String::new(),
+                [other] => format!(" (so for `{other}`)"),
+                [other, ..] => format!(" (so for {} others: `{other}` …)", others.len()),
+            };
+            self.problem(Place::Initializer((*first).to_string()), reason + &more, None);
         }
     }
 

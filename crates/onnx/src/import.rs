@@ -279,7 +279,11 @@ impl<'m> Importer<'m> {
     /// Attributes of `main`.
     fn attrs(&mut self) -> Attrs {
         let outputs = self.model.graph.output.iter().map(|output| AttrValue::from(output.name.as_str())).collect();
-        let attrs = Attrs::new().with("num_input", self.inputs as i64).with(OUTPUT_NAMES, AttrValue::List(outputs));
+        // A module's functions are private without a symbol of their own.
+        let attrs = Attrs::new()
+            .with("global_symbol", "main")
+            .with("num_input", self.inputs as i64)
+            .with(OUTPUT_NAMES, AttrValue::List(outputs));
         if self.options.weights == Weights::Constants {
             return attrs;
         }

@@ -20,7 +20,7 @@ pub mod budget;
 pub mod constant;
 pub mod dims;
 pub mod error;
-mod external;
+pub mod external;
 pub mod flow;
 pub mod functions;
 pub mod graph;

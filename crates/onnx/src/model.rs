@@ -4,7 +4,7 @@
 //! the importer turns each into a constant; what has become one is given back to the system ([`Model::give_back`]).
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use memmap2::{Mmap, UncheckedAdvice};
@@ -13,6 +13,7 @@ use prost::bytes::Bytes;
 
 use crate::budget::{self, Budget};
 use crate::error::ModelError;
+use crate::external::Beside;
 use crate::proto::{FunctionProto, GraphProto, ModelProto};
 
 /// A decoded model.
@@ -23,7 +24,7 @@ pub struct Model {
     /// Everything else of the file; its own `graph` is empty.
     pub frame: ModelProto,
     /// Where files with external data are looked for.
-    pub directory: Option<PathBuf>,
+    pub beside: Option<Beside>,
     /// The file's bytes, where they were mapped here.
     map: Option<Arc<Mmap>>,
 }
@@ -45,7 +46,7 @@ impl Model {
         let bytes = map.clone().map_or_else(Bytes::new, |map| Bytes::from_owner(Mapped(map)));
         let mut model = Model::from_bytes(bytes)?;
         model.map = map;
-        model.directory = Some(path.parent().map(Path::to_path_buf).unwrap_or_default());
+        model.beside = Some(Beside::model(path));
         Ok(model)
     }
 
@@ -63,7 +64,7 @@ impl Model {
         budget::check(&bytes, budget)?;
         let mut frame = ModelProto::decode(bytes).map_err(|e| ModelError::Decode { reason: e.to_string() })?;
         let graph = frame.graph.take().ok_or(ModelError::Empty { reason: "it has no graph" })?;
-        Ok(Model { graph, frame, directory: None, map: None })
+        Ok(Model { graph, frame, beside: None, map: None })
     }
 
     /// Gives the memory back that what was read of the file takes: it is in the way once the weights have been copied. What is
@@ -105,7 +106,7 @@ pub(crate) fn canonical_domain(domain: &str) -> &str {
 
 /// Maps a file into memory; one that has no bytes cannot be.
 fn map(path: &Path) -> Result<Option<Mmap>, ModelError> {
-    let io = |e: std::io::Error| ModelError::Io { path: path.to_path_buf(), reason: e.to_string() };
+    let io = |e: std::io::Error| ModelError::Io { path: path.to_path_buf(), kind: e.kind(), reason: e.to_string() };
     let file = File::open(path).map_err(io)?;
     if file.metadata().map_err(io)?.len() == 0 {
         return Ok(None);

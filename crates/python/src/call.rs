@@ -2,10 +2,11 @@
 
 use std::ptr::null_mut;
 
+use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use relaxide::ffi::{self, Any, AnyView, HostLock};
 
-use crate::vectorcall::{ARGUMENTS_OFFSET, PyObject_Vectorcall};
+use crate::vectorcall::ARGUMENTS_OFFSET;
 use crate::{convert, error};
 
 /// How many arguments a call has without taking memory for them.
@@ -36,6 +37,41 @@ pub fn from_callable(callable: &Bound<'_, PyAny>) -> ffi::Function {
     })
 }
 
+unsafe extern "C-unwind" {
+    /// Calls an object with an array of arguments.
+    fn PyObject_Vectorcall(
+        callable: *mut PyObject,
+        args: *const *mut PyObject,
+        count_and_flag: usize,
+        names: *mut PyObject,
+    ) -> *mut PyObject;
+}
+
+/// Stops its thread for ever when it is dropped.
+struct Hang;
+
+impl Drop for Hang {
+    fn drop(&mut self) {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// Calls an object. An interpreter that ends lets go of the threads that are still in it by `pthread_exit` (before Python
+/// 3.14), which unwinds their stacks; frames of Rust do not survive that, and the process would abort in the place of ending
+/// with its own exit code. So such a thread stops here, as threads do from Python 3.14 on.
+///
+/// # Safety
+/// As `PyObject_Vectorcall`: the thread is attached; `args` are that many objects.
+unsafe fn call_or_hang(callable: *mut PyObject, args: *const *mut PyObject, count_and_flag: usize) -> *mut PyObject {
+    let hang = Hang;
+    // SAFETY: the caller's promise. A forced unwind runs the drop of `hang`, which does not end.
+    let result = unsafe { PyObject_Vectorcall(callable, args, count_and_flag, null_mut()) };
+    std::mem::forget(hang);
+    result
+}
+
 struct Callable(Py<PyAny>);
 
 impl Callable {
@@ -56,7 +92,7 @@ impl Callable {
         // SAFETY: the slots behind the first hold that many objects; the first is the callee's to use.
         let result = unsafe {
             let first = given.slots.as_ptr().add(1);
-            let called = PyObject_Vectorcall(self.0.as_ptr(), first, given.count | ARGUMENTS_OFFSET, null_mut());
+            let called = call_or_hang(self.0.as_ptr(), first, given.count | ARGUMENTS_OFFSET);
             Bound::from_owned_ptr_or_err(py, called)?
         };
         drop(given);

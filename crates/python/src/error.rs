@@ -14,7 +14,7 @@ fn classes(py: Python<'_>) -> &Bound<'_, PyDict> {
     static CLASSES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     let fill = || {
         let classes = PyDict::new(py);
-        let own: [Bound<'_, PyType>; 16] = [
+        let own: [Bound<'_, PyType>; 24] = [
             py.get_type::<PyValueError>(),
             py.get_type::<PyTypeError>(),
             py.get_type::<PyIndexError>(),
@@ -31,14 +31,32 @@ fn classes(py: Python<'_>) -> &Bound<'_, PyDict> {
             py.get_type::<PyBufferError>(),
             py.get_type::<PyRecursionError>(),
             py.get_type::<PyTimeoutError>(),
+            py.get_type::<PyFileNotFoundError>(),
+            py.get_type::<PyFileExistsError>(),
+            py.get_type::<PyPermissionError>(),
+            py.get_type::<PyIsADirectoryError>(),
+            py.get_type::<PyNotADirectoryError>(),
+            py.get_type::<PyConnectionError>(),
+            py.get_type::<PyEOFError>(),
+            py.get_type::<PyZeroDivisionError>(),
         ];
         for class in own {
             classes.set_item(class.name()?, class)?;
         }
+        classes.set_item("ShapeError", shape_error(py)?)?;
         Ok::<_, PyErr>(classes.unbind())
     };
     // A dictionary of names cannot fail to be made but for lack of memory, which leaves it empty.
     CLASSES.get_or_try_init(py, fill).unwrap_or_else(|_| CLASSES.get_or_init(py, || PyDict::new(py).unbind())).bind(py)
+}
+
+/// The class of errors about the shapes of a call: what TVM raises, and what Python users expect.
+fn shape_error(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let members = PyDict::new(py);
+    members.set_item("__module__", "relaxide")?;
+    members.set_item("__doc__", "A value has another shape than the program expects.")?;
+    let bases = (py.get_type::<PyValueError>(), py.get_type::<PyRuntimeError>());
+    py.get_type::<PyType>().call1(("ShapeError", bases, members))
 }
 
 /// An error as an exception.
@@ -108,13 +126,10 @@ pub fn program_text(path: &str) -> Option<String> {
 /// Any of the compiler's errors as an exception.
 pub fn compiler(error: relaxide::Error) -> PyErr {
     let text = error.diagnostic(program_text).to_string();
-    match error.kind() {
-        "ValueError" => PyValueError::new_err(text),
-        "SyntaxError" => PySyntaxError::new_err(text),
-        "NotImplementedError" => PyNotImplementedError::new_err(text),
-        "OSError" => PyOSError::new_err(text),
+    Python::attach(|py| match classes(py).get_item(error.kind()) {
+        Ok(Some(class)) => class.call1((text,)).map_or_else(|failed| failed, PyErr::from_value),
         _ => PyRuntimeError::new_err(text),
-    }
+    })
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -114,6 +114,12 @@ fn set_num_threads(count: usize) -> PyResult<()> {
     relaxide::set_num_threads(count).map_err(error::to_py)
 }
 
+/// Gives the memory to the system that is kept for later calls.
+#[pyfunction]
+fn release_cached_memory(py: Python<'_>) {
+    py.detach(relaxide::runtime::memory::release_cached);
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("Function", vectorcall::function_class(m.py())?)?;
     m.add_function(wrap_pyfunction!(convert_func, m)?)?;
@@ -123,5 +129,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(list_global_func_names, m)?)?;
     m.add_function(wrap_pyfunction!(describe_global_func, m)?)?;
     m.add_function(wrap_pyfunction!(num_threads, m)?)?;
+    m.add_function(wrap_pyfunction!(release_cached_memory, m)?)?;
     m.add_function(wrap_pyfunction!(set_num_threads, m)?)
 }

@@ -13,6 +13,7 @@ mod dataclass;
 mod device;
 mod error;
 mod function;
+mod interrupt;
 mod ir;
 mod module;
 mod object;
@@ -33,6 +34,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     // Global functions are there from the start, as they are where a front end of another language loads the runtime.
     relaxide::vm::register();
     ir::register().map_err(error::to_py)?;
+    interrupt::register().map_err(error::to_py)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<tensor::Tensor>()?;
     m.add_class::<module::Module>()?;

@@ -24,13 +24,6 @@ use crate::function::Function;
 use crate::{classes, convert, error};
 
 unsafe extern "C" {
-    /// Calls an object with an array of arguments.
-    pub fn PyObject_Vectorcall(
-        callable: *mut c::PyObject,
-        args: *const *mut c::PyObject,
-        count_and_flag: usize,
-        names: *mut c::PyObject,
-    ) -> *mut c::PyObject;
     fn PyVectorcall_Call(
         callable: *mut c::PyObject,
         args: *mut c::PyObject,

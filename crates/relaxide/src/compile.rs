@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use relaxide_codegen::{CSource, Cache, CacheUse, CompileSettings, CompiledLib, DebugInfo, check_target, compile_to_c};
+use relaxide_codegen::{
+    CSource, Cache, CacheUse, CompileSettings, CompiledLib, DebugInfo, NativeTarget, check_target, compile_to_c,
+};
 use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
 use relaxide_ir::{AttrValue, Code, IRModule, Target, workers};
@@ -15,7 +17,7 @@ use relaxide_tir::{PrimFunc, schedule};
 
 use crate::cost::KernelCost;
 use crate::front::Params;
-use crate::{Error, signature};
+use crate::{Error, run_kernel, signature};
 
 /// Which passes a compilation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -148,6 +150,11 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     // Whatever is wrong with the target is said before anything is done for it.
     check_target(&options.target)?;
     let mut signature = signature::Signature::of_module(module, &options.target);
+    if options.target.kind == "llvm" {
+        let native = NativeTarget::resolve(&options.target)?;
+        signature.target = Some(native.named(&options.target).to_string());
+        signature.processor = Some(native.needed());
+    }
     let prefix = module.attrs.str(SYSTEM_LIB_PREFIX).map(str::to_string);
     let module = transform::bind_params(module.clone(), "main", &options.params)?;
     let lowered = run_pipeline(module, options)?;
@@ -200,13 +207,14 @@ pub fn debug_text_path(output: &Path) -> PathBuf {
 fn print_kernels(file: &Path, kernels: &[Ref<PrimFunc>]) -> Result<Arc<DebugInfo>, Error> {
     let failed = |source| Error::Io { context: format!("cannot print the kernels to {}", file.display()), source };
     let (text, lines) = relaxide_script::print_with_lines(kernels);
-    std::fs::write(file, text).map_err(failed)?;
+    relaxide_runtime::file::write_whole(file, 0o644, |out| out.write_all(text.as_bytes())).map_err(failed)?;
     Ok(Arc::new(DebugInfo { file: std::path::absolute(file).map_err(failed)?, lines }))
 }
 
 fn run_pipeline(module: IRModule, options: &mut CompileOptions<'_>) -> Result<IRModule, Error> {
     let context = PassContext {
         target: options.target.clone(),
+        runner: Some(run_kernel::runner()),
         disabled: [options.context.disabled.as_slice(), options.disabled_passes.as_slice()].concat(),
         ..options.context.clone()
     };

@@ -131,19 +131,33 @@ impl Error {
     }
 
     /// The kind of exception that front ends raise.
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &str {
         match self {
-            Error::Model(_)
-            | Error::ModelFile { .. }
-            | Error::Target(_)
-            | Error::Unknown { .. }
-            | Error::Input { .. } => "ValueError",
+            Error::Model(_) | Error::Target(_) | Error::Unknown { .. } | Error::Input { .. } => "ValueError",
             Error::Import(_) => "NotImplementedError",
             Error::Script(_) => "SyntaxError",
             Error::Native(relaxide_codegen::CodegenError::Unknown { .. }) => "ValueError",
-            Error::Io { .. } => "OSError",
+            Error::Native(relaxide_codegen::CodegenError::Export(relaxide_codegen::export::ExportError::File {
+                source,
+                ..
+            })) => os_kind(source.kind()),
+            Error::Io { source, .. } => os_kind(source.kind()),
+            Error::ModelFile { source: relaxide_onnx::ModelError::Io { kind, .. }, .. } => os_kind(*kind),
+            Error::Runtime(error) => error.kind(),
+            Error::ModelFile { .. } => "ValueError",
             _ => "RuntimeError",
         }
+    }
+}
+
+/// Python's name for what the system refused.
+fn os_kind(kind: std::io::ErrorKind) -> &'static str {
+    match kind {
+        std::io::ErrorKind::NotFound => "FileNotFoundError",
+        std::io::ErrorKind::PermissionDenied => "PermissionError",
+        std::io::ErrorKind::IsADirectory => "IsADirectoryError",
+        std::io::ErrorKind::AlreadyExists => "FileExistsError",
+        _ => "OSError",
     }
 }
 

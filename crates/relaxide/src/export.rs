@@ -7,15 +7,19 @@
 //! | `.c` | one file of C, and a header: for the target `c`, which has no other form | the same, and its compiler |
 //! | any other | a shared library | [`load_module`](crate::load_module), and TVM |
 //!
+//! Endings that say that a file is something else (`.onnx`, `.dll`) are refused.
+//!
 //! Weights are in the file, or in another beside it ([`WeightsIn::Safetensors`]): `model.so` has `model.safetensors`. Whoever
 //! loads the one looks for the other in the same folder; what is linked into a program, in the program's folder.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use relaxide_codegen::export::{ExportError, write_archive, write_file};
 use relaxide_codegen::{CSource, register_symbol};
 use relaxide_ffi::{Error as FfiError, ErrorKind, Module};
+use relaxide_runtime::file;
 use relaxide_runtime::weights::{ALIGNMENT, Written, write_tensors};
 use relaxide_vm::executable::weights::{Parted, WeightsApart};
 
@@ -32,7 +36,27 @@ enum Form {
     Source,
 }
 
+/// Endings of what is no ELF library, and what to do instead.
+const OTHER_ENDINGS: &[(&str, &str)] = &[
+    (
+        "dll exe lib",
+        "files of Windows are not written: write a shared library (.so), or a file of C with the target `c`",
+    ),
+    ("dylib", "files of macOS are not written: write a file of C with the target `c`, and compile it there"),
+    ("wasm", "programs of WebAssembly are not written"),
+    ("tar zip gz", "write a shared library (.so), and pack it yourself"),
+    ("onnx pb py relax rly relay txt json", "it is what a program is compiled from: write a shared library (.so)"),
+    ("npy npz safetensors h hpp", "it holds something else: write a shared library (.so)"),
+];
+
 impl Form {
+    /// The form of a file, or why a file of that ending is not written.
+    fn for_output(path: &Path) -> Result<Form, Error> {
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
+        let other = OTHER_ENDINGS.iter().find(|(endings, _)| endings.split(' ').any(|other| other == ending));
+        other.map_or_else(|| Ok(Form::of(path)), |(_, why)| Err(unfit(path, why)))
+    }
+
     fn of(path: &Path) -> Form {
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("o" | "obj") => Form::Object,
@@ -79,6 +103,50 @@ pub struct ExportOptions<'a> {
     pub weights: WeightsIn,
 }
 
+/// Says whether a program can be written to a path: nothing is destroyed that is not the last export to it. What a name says
+/// of a file is no reason to overwrite what lies there: a header or weights of somebody else stay.
+pub fn check_output(path: &Path, weights: WeightsIn) -> Result<(), Error> {
+    let form = Form::for_output(path)?;
+    let place = |path: &Path| {
+        file::check_place(path)
+            .map_err(|source| Error::Io { context: format!("cannot write {}", path.display()), source })
+    };
+    place(path)?;
+    let mut beside = Vec::new();
+    if form != Form::SharedLibrary {
+        beside.push((header_path(path), HEADER_MARK.as_bytes(), "header"));
+    }
+    if weights == WeightsIn::Safetensors {
+        beside.push((weights_path(path), WEIGHTS_MARK.as_bytes(), "file of weights"));
+    }
+    for (file, mark, what) in beside {
+        place(&file)?;
+        if file.exists() && !begins_with_mark(&file, mark) {
+            let message = format!(
+                "{} would be replaced by the {what} of {}, and was not written by Relaxide: choose another name for the \
+                 output, or move that file away",
+                file.display(),
+                path.display()
+            );
+            return Err(FfiError::new("FileExistsError", message).into());
+        }
+    }
+    Ok(())
+}
+
+/// Stands in the headers that are written here.
+const HEADER_MARK: &str = "a model that is linked into the program, with librelaxide_runtime";
+/// Stands in the weights' description of themselves.
+const WEIGHTS_MARK: &str = "{\"__metadata__\":{\"producer\":\"relaxide ";
+
+/// Whether what stands at the beginning of a file shows that it was written here. A file that cannot be read was not.
+fn begins_with_mark(file: &Path, mark: &[u8]) -> bool {
+    let mut head = Vec::new();
+    let read =
+        std::fs::File::open(file).and_then(|file| io::Read::read_to_end(&mut io::Read::take(file, 1 << 16), &mut head));
+    read.is_ok() && head.windows(mark.len()).any(|found| found == mark)
+}
+
 impl Executable {
     /// Writes it as a file of the kind that the path's ending says: a shared library, or an object (`.o`) or a static archive
     /// (`.a`) with a C header beside it; for the target `c`, a file of C (`.c`) and the header. No compiler or linker is called.
@@ -94,6 +162,7 @@ impl Executable {
 
     /// The same, with weights where the options say.
     pub fn export_with(&self, path: &Path, options: ExportOptions<'_>) -> Result<(), Error> {
+        check_output(path, options.weights)?;
         let prefix = options.prefix;
         let module = match options.weights {
             WeightsIn::Library => self.module.clone(),

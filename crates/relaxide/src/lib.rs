@@ -29,6 +29,7 @@ mod inputs;
 mod limits;
 mod machine;
 mod profile;
+mod run_kernel;
 mod signature;
 mod stats;
 
@@ -50,7 +51,7 @@ pub use compile::{
 pub use cost::{CallCost, KernelCost};
 pub use dims::{DimRange, DimSpec, bound_dims, known_name};
 pub use error::Error;
-pub use export::{ExportOptions, WeightsIn, has_header, header_path, weights_path};
+pub use export::{ExportOptions, WeightsIn, check_output, has_header, header_path, weights_path};
 pub use front::{OnnxOptions, from_onnx_file, import_onnx_bytes, import_onnx_file, parse_script, to_script};
 pub use graph::{Graph, Node, NodeKind};
 pub use inputs::{check_inputs, dims_of};
@@ -58,5 +59,7 @@ pub use machine::{VirtualMachine, load_module, num_threads, set_num_threads};
 pub use profile::{Profile, ProfileLine, Roof};
 pub use relaxide_ir::{IRModule, Target};
 pub use relaxide_vm::load_weights;
-pub use signature::{FunctionSignature, ParamSignature, Signature, function_signature, signature, signature_of_file};
+pub use signature::{
+    FunctionSignature, ParamSignature, Signature, function_signature, processor_json, signature, signature_of_file,
+};
 pub use stats::ProgramStats;

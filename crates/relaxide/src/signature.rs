@@ -11,6 +11,7 @@ use relaxide_ir::{AttrValue, IRModule, Target, Type};
 use relaxide_onnx::OUTPUT_NAMES;
 use relaxide_relax::Function;
 use relaxide_relax::display::{dim_text, type_text};
+use relaxide_runtime::processor::Needed;
 use relaxide_vm::executable::TRAILER_MAGIC;
 use relaxide_vm::executable::weights::{WeightTensor, WeightsApart};
 use relaxide_vm::{Executable, FuncKind};
@@ -29,6 +30,8 @@ pub struct Signature {
     pub compiler: Option<String>,
     /// What it was compiled for.
     pub target: Option<String>,
+    /// What a processor must have to run its kernels, where they are native code.
+    pub processor: Option<Needed>,
     /// What its kernels cost, where the compiler counted that.
     pub kernels: Vec<KernelCost>,
 }
@@ -82,6 +85,7 @@ impl Signature {
             functions: functions.collect(),
             compiler: Some(env!("CARGO_PKG_VERSION").to_string()),
             target: Some(target.to_string()),
+            processor: None,
             kernels: Vec::new(),
         }
     }
@@ -116,7 +120,11 @@ impl Signature {
         };
         let functions: Vec<Value> = self.functions.iter().map(function).collect();
         let kernels: Vec<Value> = self.kernels.iter().map(KernelCost::to_json).collect();
-        json!({ "compiler": self.compiler, "target": self.target, "functions": functions, "kernels": kernels })
+        let processor = self.processor.as_ref().map(processor_json);
+        json!({
+            "compiler": self.compiler, "target": self.target, "processor": processor, "functions": functions,
+            "kernels": kernels,
+        })
     }
 
     /// The signature in the bytes behind an executable; none if it is not there or not readable.
@@ -151,6 +159,7 @@ impl Signature {
             functions: value["functions"].as_array()?.iter().map(function).collect::<Option<Vec<_>>>()?,
             compiler: text(&value["compiler"]),
             target: text(&value["target"]),
+            processor: processor_of_json(&value["processor"]),
             kernels: list(&value["kernels"]).iter().filter_map(KernelCost::from_json).collect(),
         })
     }
@@ -167,6 +176,20 @@ impl Signature {
             });
         Signature { functions: functions.collect(), ..Signature::default() }
     }
+}
+
+/// What a processor must have, for scripts.
+pub fn processor_json(needed: &Needed) -> Value {
+    json!({ "architecture": needed.architecture, "name": needed.processor, "features": needed.features })
+}
+
+fn processor_of_json(value: &Value) -> Option<Needed> {
+    let text = |value: &Value| value.as_str().map(str::to_string);
+    Some(Needed {
+        architecture: text(&value["architecture"])?,
+        processor: text(&value["name"])?,
+        features: value["features"].as_array()?.iter().filter_map(text).collect(),
+    })
 }
 
 fn trailer(head: &Value) -> Vec<u8> {
@@ -265,10 +288,16 @@ mod tests {
             functions: vec![function],
             compiler: Some("1".into()),
             target: Some("llvm".into()),
+            processor: Some(Needed {
+                architecture: "x86_64".into(),
+                processor: "znver4".into(),
+                features: vec!["avx".into()],
+            }),
             kernels: Vec::new(),
         };
         let read = Signature::from_trailer(&signature.to_trailer()).expect("what was written is readable");
         assert_eq!(read.to_string(), signature.to_string());
+        assert_eq!(read.processor, signature.processor);
         assert_eq!(read.functions[0].outputs, ["y:0"]);
         assert_eq!(read.functions[0].params[0].below, Some(9));
         assert_eq!(read.functions[0].params[0].dims, signature.functions[0].params[0].dims);

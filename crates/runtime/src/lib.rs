@@ -6,6 +6,9 @@
 //! | [`memory`] | allocators, buffers, storage objects |
 //! | [`threads`] | the pool for the parallel loops of kernels |
 //! | [`stack`] | how much of its stack a thread has left |
+//! | [`processor`] | what kernels need of a processor, and what this one has |
+//! | [`file`] | writing files whole or not at all |
+//! | [`fork`] | what a forked child needs of the process before it |
 //! | [`timing`] | measuring functions |
 //! | [`workspace`] | scratch memory of kernels |
 //! | [`backend`] | the C functions that compiled code calls |
@@ -17,8 +20,12 @@
 
 pub mod backend;
 pub mod device;
+mod environment;
+pub mod file;
+pub mod fork;
 pub mod library;
 pub mod memory;
+pub mod processor;
 mod register;
 pub mod stack;
 pub mod threads;

@@ -15,6 +15,7 @@ const FRONT_ENDS: bool = cfg!(feature = "front-ends");
 pub fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        crate::fork::register();
         enter(
             "ffi.Module.load_from_file.so",
             Function::typed(|path: String, _format: String| library::load_shared(path)),

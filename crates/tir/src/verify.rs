@@ -11,9 +11,9 @@
 //! A kernel that passes can be lowered, interpreted and compiled without surprise. What it computes may still be wrong: an
 //! index outside of its buffer, for instance, is not seen here.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use relaxide_ffi::{DataType, Ref};
+use relaxide_ffi::{DataType, Object, Ref};
 use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{Buffer, Var};
 
@@ -120,14 +120,19 @@ pub fn verify(func: &PrimFunc) -> Result<()> {
     if params != buffers {
         return Err(VerifyError::Signature { params, buffers });
     }
-    let vars = func.params.iter().cloned().collect();
-    let mut scope = Scope { vars, memory: HashSet::new(), target: Target::None, unordered: None };
+    let mut scope = Scope {
+        vars: func.params.iter().cloned().collect(),
+        memory: HashSet::new(),
+        checked: HashMap::new(),
+        added: Vec::new(),
+        target: Target::None,
+        unordered: None,
+    };
     for buffer in func.buffers.iter().flatten() {
         let own = [&buffer.elem_offset];
-        let bound = buffer.shape.iter().chain(&buffer.strides).chain(own).filter_map(|e| e.as_var().cloned());
-        scope.vars.extend(bound);
-        scope.memory.insert(buffer.data.clone());
-        scope.vars.insert(buffer.data.clone());
+        let bound = buffer.shape.iter().chain(&buffer.strides).chain(own).filter_map(|e| e.as_var());
+        bound.for_each(|var| scope.define(var));
+        scope.give_memory(&buffer.data);
     }
     for buffer in func.buffers.iter().flatten() {
         scope.buffer(buffer)?;
@@ -135,16 +140,27 @@ pub fn verify(func: &PrimFunc) -> Result<()> {
     scope.stmt(&func.body)
 }
 
-/// What may be used at a place.
-#[derive(Clone)]
+/// What may be used at a place. It is one for the whole kernel: what a scope adds is taken out at its end, so that the time
+/// grows with the kernel and not with what is in scope.
 struct Scope {
     vars: HashSet<Ref<Var>>,
     /// Pointers with memory behind them.
     memory: HashSet<Ref<Var>>,
+    /// Expressions that several places share and that were found well-formed here, by their address, with their type.
+    checked: HashMap<usize, DataType>,
+    /// What was added, in order.
+    added: Vec<Added>,
     /// What a `break` would leave.
     target: Target,
     /// The innermost loop without an order around.
     unordered: Option<(&'static str, String)>,
+}
+
+/// What a scope has added.
+enum Added {
+    Var(Ref<Var>),
+    Memory(Ref<Var>),
+    Checked(usize),
 }
 
 /// What a `break` or `continue` would be of.
@@ -171,6 +187,26 @@ fn unordered(kind: ForKind) -> Option<&'static str> {
     }
 }
 
+/// The address of an expression that more than one place refers to.
+fn shared_address(e: &PrimExpr) -> Option<usize> {
+    fn address<T: Object>(node: &Ref<T>) -> Option<usize> {
+        (Ref::strong_count(node) > 1).then(|| Ref::as_ptr(node) as usize)
+    }
+    match e {
+        PrimExpr::Binary(n) => address(n),
+        PrimExpr::Select(n) => address(n),
+        PrimExpr::Call(n) => address(n),
+        PrimExpr::Load(n) => address(n),
+        PrimExpr::Cast(n) => address(n),
+        _ => None,
+    }
+}
+
+/// The type of two operands, which is the same, with as many lanes.
+fn alike(a: DataType, b: DataType, place: &PrimExpr) -> Result<DataType> {
+    if a == b { Ok(a) } else { Err(mismatch("the second operand", b, a, place)) }
+}
+
 fn mismatch(what: &'static str, found: DataType, expected: impl ToString, place: impl ToString) -> VerifyError {
     VerifyError::Type { what, found: found.to_string(), expected: expected.to_string(), place: place.to_string() }
 }
@@ -181,36 +217,47 @@ fn headline(stmt: &Stmt) -> String {
 }
 
 impl Scope {
+    fn define(&mut self, var: &Ref<Var>) {
+        if self.vars.insert(var.clone()) {
+            self.added.push(Added::Var(var.clone()));
+        }
+    }
+
+    fn give_memory(&mut self, data: &Ref<Var>) {
+        if self.memory.insert(data.clone()) {
+            self.added.push(Added::Memory(data.clone()));
+        }
+        self.define(data);
+    }
+
     /// The dimensions of a buffer, where it is defined.
-    fn buffer(&self, buffer: &Buffer) -> Result<()> {
+    fn buffer(&mut self, buffer: &Buffer) -> Result<()> {
         if buffer.dtype.scalable_lanes().is_some() {
             let place = format!("buffer `{}`", buffer.name);
             return Err(mismatch("an element", buffer.dtype, "a type whose size is known", place));
         }
         let parts = buffer.shape.iter().chain(&buffer.strides).chain([&buffer.elem_offset]);
-        parts.into_iter().try_for_each(|e| self.integer(e))
+        parts.into_iter().try_for_each(|e| self.integer(e).map(drop))
     }
 
     fn allocate(&mut self, buffer: &Ref<Buffer>) -> Result<()> {
         self.buffer(buffer)?;
-        self.memory.insert(buffer.data.clone());
-        self.vars.insert(buffer.data.clone());
+        self.give_memory(&buffer.data);
         Ok(())
     }
 
-    fn integer(&self, e: &PrimExpr) -> Result<()> {
-        self.expr(e)?;
-        let dtype = e.dtype();
-        if dtype.is_integer() { Ok(()) } else { Err(mismatch("an index or extent", dtype, "an integer", e)) }
+    fn integer(&mut self, e: &PrimExpr) -> Result<DataType> {
+        let dtype = self.expr(e)?;
+        if dtype.is_integer() { Ok(dtype) } else { Err(mismatch("an index or extent", dtype, "an integer", e)) }
     }
 
-    fn condition(&self, e: &PrimExpr) -> Result<()> {
-        self.expr(e)?;
-        let dtype = e.dtype();
-        if dtype.is_bool() { Ok(()) } else { Err(mismatch("a condition", dtype, "bool", e)) }
+    fn condition(&mut self, e: &PrimExpr) -> Result<DataType> {
+        let dtype = self.expr(e)?;
+        if dtype.is_bool() { Ok(dtype) } else { Err(mismatch("a condition", dtype, "bool", e)) }
     }
 
-    fn access(&self, buffer: &Ref<Buffer>, indices: &[PrimExpr], predicate: Option<&PrimExpr>) -> Result<()> {
+    /// An access, and how many lanes it has.
+    fn access(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr], predicate: Option<&PrimExpr>) -> Result<u16> {
         if !self.memory.contains(&buffer.data) {
             return Err(VerifyError::UndefinedBuffer(buffer.name.clone()));
         }
@@ -218,60 +265,71 @@ impl Scope {
             let (ndim, indices) = (buffer.ndim(), indices.len());
             return Err(VerifyError::WrongRank { buffer: buffer.name.clone(), ndim, indices });
         }
-        indices.iter().try_for_each(|i| self.integer(i))?;
-        predicate.map_or(Ok(()), |p| self.condition(p))
+        let mut lanes = 1;
+        for index in indices {
+            lanes = self.integer(index)?.lanes;
+        }
+        predicate.map_or(Ok(lanes), |p| self.condition(p).map(|_| lanes))
     }
 
-    /// Checks that two operands have one element type, and lanes that go together.
-    fn alike(&self, a: &PrimExpr, b: &PrimExpr, place: &PrimExpr) -> Result<()> {
-        let (a, b) = (a.dtype(), b.dtype());
-        if a == b { Ok(()) } else { Err(mismatch("the second operand", b, a, place)) }
+    /// Checks an expression, and gives its type. The type is that of [`PrimExpr::dtype`], which would go down again at each
+    /// level.
+    fn expr(&mut self, e: &PrimExpr) -> Result<DataType> {
+        let address = shared_address(e);
+        if let Some(dtype) = address.and_then(|address| self.checked.get(&address)) {
+            return Ok(*dtype);
+        }
+        let dtype = self.node(e).map_err(|error| in_place(error, e))?;
+        if let Some(address) = address {
+            self.checked.insert(address, dtype);
+            self.added.push(Added::Checked(address));
+        }
+        Ok(dtype)
     }
 
-    fn expr(&self, e: &PrimExpr) -> Result<()> {
-        self.node(e).map_err(|error| in_place(error, e))
-    }
-
-    fn node(&self, e: &PrimExpr) -> Result<()> {
+    fn node(&mut self, e: &PrimExpr) -> Result<DataType> {
         match e {
-            PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Str(_) => Ok(()),
-            PrimExpr::Var(var) if self.vars.contains(var) => Ok(()),
+            PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Str(_) => Ok(e.dtype()),
+            PrimExpr::Var(var) if self.vars.contains(var) => Ok(e.dtype()),
             PrimExpr::Var(var) => Err(VerifyError::UndefinedVar { var: var.name.clone(), place: e.to_string() }),
-            PrimExpr::Cast(n) => self.expr(&n.value),
+            PrimExpr::Cast(n) => self.expr(&n.value).map(|_| n.dtype),
             PrimExpr::Binary(n) => {
-                self.expr(&n.a)?;
-                self.expr(&n.b)?;
-                if n.op.is_logical() {
-                    self.condition(&n.a)?;
+                let (a, b) = (self.expr(&n.a)?, self.expr(&n.b)?);
+                if n.op.is_logical() && !a.is_bool() {
+                    return Err(mismatch("a condition", a, "bool", &n.a));
                 }
-                self.alike(&n.a, &n.b, e)
+                alike(a, b, e)?;
+                Ok(if n.op.is_comparison() { DataType::bool().with_lanes(a.lanes) } else { a })
             }
             PrimExpr::Not(n) => self.condition(&n.a),
             PrimExpr::Select(n) => {
                 self.condition(&n.condition)?;
-                self.expr(&n.true_value)?;
-                self.expr(&n.false_value)?;
-                self.alike(&n.true_value, &n.false_value, e)
+                let (a, b) = (self.expr(&n.true_value)?, self.expr(&n.false_value)?);
+                alike(a, b, e)
             }
             PrimExpr::Let(n) => {
                 self.expr(&n.value)?;
-                let mut inner = self.clone();
-                inner.vars.insert(n.var.clone());
-                inner.expr(&n.body)
+                self.inside(|scope| {
+                    scope.define(&n.var);
+                    scope.expr(&n.body)
+                })
             }
             PrimExpr::Ramp(n) => {
-                self.integer(&n.base)?;
-                self.integer(&n.stride)?;
-                self.alike(&n.base, &n.stride, e)
+                let (base, stride) = (self.integer(&n.base)?, self.integer(&n.stride)?);
+                Ok(alike(base, stride, e)?.with_lanes(n.lanes as u16))
             }
-            PrimExpr::Broadcast(n) => self.expr(&n.value),
-            PrimExpr::Load(n) => self.access(&n.buffer, &n.indices, n.predicate.as_ref()),
+            PrimExpr::Broadcast(n) => Ok(self.expr(&n.value)?.with_lanes(n.lanes as u16)),
+            PrimExpr::Load(n) => {
+                let lanes = self.access(&n.buffer, &n.indices, n.predicate.as_ref())?;
+                Ok(n.buffer.dtype.with_lanes(n.buffer.dtype.lanes.wrapping_mul(lanes)))
+            }
             PrimExpr::Call(n) => {
                 let wrong = |i: &Intrinsic| !i.arity().accepts(n.args.len());
                 if Intrinsic::of_call(&n.op).as_ref().is_some_and(wrong) {
                     return Err(VerifyError::Arguments { name: n.op.clone(), count: n.args.len() });
                 }
-                n.args.iter().try_for_each(|a| self.expr(a))
+                n.args.iter().try_for_each(|a| self.expr(a).map(drop))?;
+                Ok(n.dtype)
             }
         }
     }
@@ -302,7 +360,7 @@ impl Scope {
                     return Err(mismatch("a loop variable", n.var.dtype(), "an integer", headline(stmt)));
                 }
                 self.inside(|scope| {
-                    scope.vars.insert(n.var.clone());
+                    scope.define(&n.var);
                     scope.target = Target::Serial;
                     if let Some(kind) = unordered(n.kind) {
                         scope.target = Target::Unordered(kind, n.var.name.clone());
@@ -326,55 +384,65 @@ impl Scope {
             }
             Stmt::Store(n) => self.store(n, stmt),
             Stmt::Bind(n) => {
-                self.expr(&n.value)?;
-                if n.value.dtype() != n.var.dtype() {
-                    return Err(mismatch("a bound value", n.value.dtype(), n.var.dtype(), headline(stmt)));
+                let dtype = self.expr(&n.value)?;
+                if dtype != n.var.dtype() {
+                    return Err(mismatch("a bound value", dtype, n.var.dtype(), headline(stmt)));
                 }
-                self.vars.insert(n.var.clone());
+                self.define(&n.var);
                 Ok(())
             }
             Stmt::Alloc(n) => self.allocate(&n.buffer),
-            Stmt::Evaluate(n) => self.expr(&n.value),
-            Stmt::Assert(n) => self.condition(&n.condition),
+            Stmt::Evaluate(n) => self.expr(&n.value).map(drop),
+            Stmt::Assert(n) => self.condition(&n.condition).map(drop),
             Stmt::Block(n) => self.block(n),
             Stmt::Attr(n) => {
                 self.expr(&n.value)?;
                 self.inside(|scope| scope.stmt(&n.body))
             }
             Stmt::Decl(n) => {
-                self.expr(&n.data)?;
-                if !n.data.dtype().is_handle() {
-                    return Err(mismatch("the address of a buffer", n.data.dtype(), "handle", headline(stmt)));
+                let dtype = self.expr(&n.data)?;
+                if !dtype.is_handle() {
+                    return Err(mismatch("the address of a buffer", dtype, "handle", headline(stmt)));
                 }
                 self.allocate(&n.buffer)
             }
             Stmt::Break(_) | Stmt::Continue(_) => Ok(()),
-            Stmt::Return(n) => self.expr(&n.value),
+            Stmt::Return(n) => self.expr(&n.value).map(drop),
         }
     }
 
-    fn inside(&self, check: impl FnOnce(&mut Scope) -> Result<()>) -> Result<()> {
-        check(&mut self.clone())
+    /// Checks what has a scope of its own.
+    fn inside<T>(&mut self, check: impl FnOnce(&mut Scope) -> Result<T>) -> Result<T> {
+        let (begin, target, unordered) = (self.added.len(), self.target.clone(), self.unordered.clone());
+        let result = check(self);
+        for added in self.added.drain(begin..) {
+            match added {
+                Added::Var(var) => drop(self.vars.remove(&var)),
+                Added::Memory(data) => drop(self.memory.remove(&data)),
+                Added::Checked(address) => drop(self.checked.remove(&address)),
+            }
+        }
+        (self.target, self.unordered) = (target, unordered);
+        result
     }
 
-    fn store(&self, n: &BufferStore, stmt: &Stmt) -> Result<()> {
-        self.expr(&n.value)?;
-        self.access(&n.buffer, &n.indices, n.predicate.as_ref())?;
-        let lanes = n.indices.last().map_or(1, |i| i.dtype().lanes);
+    fn store(&mut self, n: &BufferStore, stmt: &Stmt) -> Result<()> {
+        let dtype = self.expr(&n.value)?;
+        let lanes = self.access(&n.buffer, &n.indices, n.predicate.as_ref())?;
         let expected = n.buffer.dtype.with_lanes(n.buffer.dtype.lanes.wrapping_mul(lanes));
-        if n.value.dtype() != expected {
-            return Err(mismatch("a stored value", n.value.dtype(), expected, headline(stmt)));
+        if dtype != expected {
+            return Err(mismatch("a stored value", dtype, expected, headline(stmt)));
         }
         Ok(())
     }
 
-    fn block(&self, n: &SBlockRealize) -> Result<()> {
+    fn block(&mut self, n: &SBlockRealize) -> Result<()> {
         let block = &n.block;
         let (axes, values) = (block.iter_vars.len(), n.iter_values.len());
         if axes != values {
             return Err(VerifyError::AxisValues { block: block.name.clone(), axes, values });
         }
-        n.iter_values.iter().try_for_each(|v| self.integer(v))?;
+        n.iter_values.iter().try_for_each(|v| self.integer(v).map(drop))?;
         self.condition(&n.predicate)?;
         self.inside(|scope| {
             if !matches!(scope.target, Target::None) {
@@ -383,17 +451,20 @@ impl Scope {
             for iter in &block.iter_vars {
                 scope.integer(&iter.min)?;
                 scope.integer(&iter.extent)?;
-                scope.vars.insert(iter.var.clone());
+                scope.define(&iter.var);
             }
             block.alloc_buffers.iter().try_for_each(|b| scope.allocate(b))?;
             for matched in &block.match_buffers {
                 let (buffer, source) = (&matched.buffer, &matched.source);
-                source.region.iter().try_for_each(|r| scope.integer(&r.min).and(scope.integer(&r.extent)))?;
+                source
+                    .region
+                    .iter()
+                    .try_for_each(|r| scope.integer(&r.min).and_then(|_| scope.integer(&r.extent)).map(drop))?;
                 if !scope.memory.contains(&source.buffer.data) {
                     return Err(VerifyError::UndefinedBuffer(source.buffer.name.clone()));
                 }
                 let own = buffer.shape.iter().chain(&buffer.strides).chain([&buffer.elem_offset]);
-                scope.vars.extend(own.filter_map(|e| e.as_var().cloned()));
+                own.filter_map(|e| e.as_var()).for_each(|var| scope.define(var));
                 scope.allocate(buffer)?;
             }
             block.init.as_ref().map_or(Ok(()), |init| scope.inside(|scope| scope.stmt(init)))?;

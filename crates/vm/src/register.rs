@@ -4,6 +4,8 @@ use std::sync::Once;
 
 use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function, get_global, register_global};
 
+use relaxide_runtime::fork::{self, AtFork};
+
 use crate::FRONT_ENDS;
 use crate::builtins;
 use crate::executable::module::{ExecutableModule, KIND};
@@ -17,6 +19,9 @@ pub fn register() {
     ONCE.call_once(|| {
         builtins::register();
         relaxide_runtime::register();
+        fork::at_fork(AtFork {
+            prepare: || fork::let_go_of(machine::hold().into_iter().chain(builtins::hold()).collect()),
+        });
         if FRONT_ENDS {
             machine::register_reports();
         }

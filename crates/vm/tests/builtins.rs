@@ -103,13 +103,18 @@ fn match_shape_checks_and_stores() {
     let text = |result: Result<Any, Error>| result.unwrap_err().message().to_owned();
     assert_eq!(
         text(matching(shape(&[3, 5]), &heap, &[0, 3, 0, 6])),
-        format!("{CONTEXT} match_cast error,  shape[1] mismatch to specified constant.")
+        format!("{CONTEXT} match_cast error,  shape[1] mismatch to specified constant: 5 was given, 6 is expected.")
     );
     assert_eq!(
         text(matching(shape(&[3, 5]), &heap, &[3, 0, 3, 2])),
-        format!("{CONTEXT} match_cast error,  shape[1] mismatch to a previous populated value.")
+        format!(
+            "{CONTEXT} match_cast error,  shape[1] mismatch to a previous populated value: 5 was given, 4 is expected."
+        )
     );
-    assert_eq!(text(matching(shape(&[3]), &heap, &[2, 0, 2, 0])), format!("{CONTEXT} match_cast shape size mismatch."));
+    assert_eq!(
+        text(matching(shape(&[3]), &heap, &[2, 0, 2, 0])),
+        format!("{CONTEXT} match_cast shape size mismatch: 1 dimensions were given, 2 are expected.")
+    );
     assert!(text(matching(shape(&[3]), &heap, &[1, 4])).contains("place 4"));
     assert!(text(matching(shape(&[3]), &heap, &[9, 0])).contains("no code 9"));
     assert!(text(matching(shape(&[3]), &Any::none(), &[1, 0])).contains("no shape heap"));
@@ -124,7 +129,9 @@ fn shapes_and_values_are_made_from_the_heap() {
     let error = call("match_prim_value", args![6_i64, heap.clone(), 3_i64, 3_i64, CONTEXT]).unwrap_err();
     assert_eq!(
         error.message(),
-        format!("{CONTEXT} match_cast error,  PrimExpr mismatch to a previous populated value.")
+        format!(
+            "{CONTEXT} match_cast error,  PrimExpr mismatch to a previous populated value: 6 was given, 5 is expected."
+        )
     );
     let made = call("make_shape", args![heap.clone(), 3_i64, 1_i64, 3_i64, 0_i64, 9_i64, 1_i64, 0_i64]).unwrap();
     assert_eq!(made.to::<Shape>().unwrap().as_slice(), [5, 9, 0]);

@@ -42,7 +42,7 @@ fn a_wrong_argument_is_named_with_its_function_parameter_and_annotation() {
             "expect Tensor with dtype float32 but get int32",
         ),
         ("rank", vec![zeros(&[3], f32)], "ValueError", "expect Tensor with ndim 2 but get 1"),
-        ("shape", vec![zeros(&[3, 5], f32)], "RuntimeError", "shape[1] mismatch to specified constant"),
+        ("shape", vec![zeros(&[3, 5], f32)], "ShapeError", "shape[1] mismatch to specified constant"),
         ("no tensor", vec![Any::from(5_i64)], "TypeError", "expect a Tensor but get int"),
         ("nothing", vec![Any::none()], "TypeError", "expect a Tensor but get None"),
         (

@@ -1,6 +1,6 @@
 """Values, devices and modules: what a compiled model needs."""
 
-from .._core import num_threads, set_num_threads
+from .._core import num_threads, release_cached_memory, set_num_threads
 from ..ffi import Device, Function, Object, Shape as ShapeTuple, convert, dtype as DataType
 from ..ffi import get_global_func, register_global_func
 from ..ffi._dtype import DataTypeCode
@@ -40,6 +40,7 @@ __all__ = [
     "opencl",
     "profiling",
     "register_global_func",
+    "release_cached_memory",
     "rocm",
     "save_param_dict",
     "save_param_dict_to_file",

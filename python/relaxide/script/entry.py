@@ -1,12 +1,14 @@
 """From Python source to programs."""
 
+import ast
+import re
 import sys
 
 from .. import _core
 
 
 def from_source(text, path="<string>", extra_vars=None, check_well_formed=True):
-    """Parse TVMScript text into a module.
+    """Parse TVMScript text into a module, or into a function if the text is that of one.
 
     ``extra_vars`` gives values to names that the text does not bind. A module that breaks a rule (an impure call in a
     dataflow block, a variable that nothing binds) is refused with ``SyntaxError``, unless ``check_well_formed`` is false.
@@ -14,10 +16,21 @@ def from_source(text, path="<string>", extra_vars=None, check_well_formed=True):
     if not isinstance(text, str):
         return parse(text, extra_vars, check_well_formed)
     if extra_vars is None:
-        return _core.parse_script(text, path, 1, check_well_formed)
-    from ._surroundings import Surroundings
+        module = _core.parse_script(text, path, 1, check_well_formed)
+    else:
+        from ._surroundings import Surroundings
 
-    return _core.parse_script_in(text, path, 1, Surroundings([dict(extra_vars)]), check_well_formed)
+        module = _core.parse_script_in(text, path, 1, Surroundings([dict(extra_vars)]), check_well_formed)
+    name = _only_function(text)
+    return module if name is None else module[name]
+
+
+def _only_function(text):
+    """The name of the one function that a text defines, outside of any class."""
+    if re.search(r"^class\s", text, re.MULTILINE):
+        return None
+    defined = [node for node in ast.parse(text).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    return defined[0].name if len(defined) == 1 and isinstance(defined[0], ast.FunctionDef) else None
 
 
 def parse(program, extra_vars=None, check_well_formed=True):
@@ -30,18 +43,18 @@ def parse(program, extra_vars=None, check_well_formed=True):
     return _function(program, frame, check_well_formed)
 
 
-def ir_module(cls=None, *, check_well_formed=True, tracked=False):
-    """Make the functions of a class a module.
+def ir_module(mod=None, check_well_formed=True, s_tir=False, *, tracked=False):
+    """Make the functions of a class a module. With ``s_tir``, its kernels have blocks, which is seen without being told.
 
     The bodies are read, not run. They may use what Python knows around them: numbers, shapes, constants, kernels, lists,
     helper functions.
     """
     frame = sys._getframe(1)
-    if cls is None:
+    if mod is None:
         return lambda inner: _module(inner, frame, check_well_formed=check_well_formed)
-    if not isinstance(cls, type):
-        raise TypeError(f"ir_module decorates a class, got {type(cls).__name__}")
-    return _module(cls, frame, check_well_formed=check_well_formed)
+    if not isinstance(mod, type):
+        raise TypeError(f"ir_module decorates a class, got {type(mod).__name__}")
+    return _module(mod, frame, check_well_formed=check_well_formed)
 
 
 def _module(cls, frame, extra_vars=None, check_well_formed=True):

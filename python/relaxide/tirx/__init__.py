@@ -28,7 +28,7 @@ PrimExpr = ExprWithOp
 
 def __getattr__(name):
     # Reductions are the compute language's, which builds on this module, as the compiler does.
-    if name in ("comm_reducer", "sum"):
+    if name == "comm_reducer":
         from .. import te
 
         return getattr(te, name)

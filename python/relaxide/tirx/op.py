@@ -37,7 +37,21 @@ def _binary(name, op):
 add, subtract, multiply = _binary("add", "Add"), _binary("subtract", "Sub"), _binary("multiply", "Mul")
 div, truncdiv, truncmod = _binary("div", "Div"), _binary("truncdiv", "Div"), _binary("truncmod", "Mod")
 floordiv, floormod = _binary("floordiv", "FloorDiv"), _binary("floormod", "FloorMod")
-min, max = _binary("min", "Min"), _binary("max", "Max")
+
+
+def _reducing(name, what):
+    def call(expr, axis, where=None, init=None, *args):
+        from .. import te
+
+        return getattr(te, name)(expr, axis, where, init, *args)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{what} of scalars; with ``axis``, which names reduction axes, of a value over them."
+    return call
+
+
+min, max = _reducing("min", "The smallest"), _reducing("max", "The largest")
+sum = _reducing("sum", "The sum")
 indexdiv, indexmod = floordiv, floormod
 
 

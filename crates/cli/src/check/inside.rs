@@ -4,10 +4,9 @@
 //! it was given was still the same. If that node has graphs inside, what ran of them is [written out](super::unfold) beside it, and
 //! the search goes on there. What cannot be looked into is said: later turns of a loop, functions of the model.
 
-use std::path::Path;
-
 use prost::Message;
 use relaxide::ffi::{DataType, Tensor};
+use relaxide::onnx::external::Beside;
 use relaxide::onnx::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use relaxide::onnx::{ImportError, ImportOptions, Model, Place};
 
@@ -15,7 +14,7 @@ use super::unfold::{Unfolded, count_inside, has_graphs, unfold};
 use super::{CheckArgs, Compared, Difference, Found, FoundNode, Theirs, compare_all, compile, tensors};
 use crate::answer::Form;
 use crate::error::CliError;
-use crate::inputs::{Call, element};
+use crate::inputs::{Call, Missing, element};
 use crate::onnxruntime::{Graph, OnnxRuntime};
 
 /// How deep the search goes into nodes inside nodes.
@@ -72,7 +71,7 @@ impl Kept {
     fn of(bytes: &[u8], runtime: &mut OnnxRuntime, args: &CheckArgs, form: Form) -> Result<Kept, CliError> {
         let opened = |bytes: Vec<u8>| -> Result<Model, relaxide::Error> {
             let mut model = Model::from_bytes(bytes)?;
-            model.directory = Some(args.model.parent().map(Path::to_path_buf).unwrap_or_default());
+            model.beside = Some(Beside::model(&args.model));
             Ok(model)
         };
         let model = opened(bytes.to_vec())?;
@@ -95,7 +94,7 @@ impl Kept {
         let failed = |source| CliError::File { path: "a temporary file".into(), source };
         let file = tempfile::Builder::new().prefix("relaxide-").suffix(".onnx").tempfile().map_err(failed)?;
         std::fs::write(file.path(), &bytes).map_err(failed)?;
-        let call = Call::prepare(&compile(module, args, form)?, &args.inputs)?;
+        let call = Call::prepare(&compile(module, args, form)?, &args.inputs, Missing::Random)?;
         let theirs = Theirs::run(runtime, file.path(), &args.model, Graph::AsWritten, &call)?;
         let compared = compare_all(&tensors(&call.invoke()?, theirs.names.len()), &theirs, args)?;
         Ok(Kept { model, compared, theirs })
@@ -117,7 +116,7 @@ impl Kept {
         let at = self.theirs.names.iter().position(|name| name == condition);
         let computed = at.and_then(|at| self.theirs.values.get(at)?.clone());
         let constant = || self.model.graph.initializer.iter().find(|tensor| tensor.name == *condition);
-        let constant = || relaxide::onnx::constant::from_proto(constant()?, self.model.directory.as_deref()).ok();
+        let constant = || relaxide::onnx::constant::from_proto(constant()?, self.model.beside.as_ref()).ok();
         let tensor: Tensor = computed.or_else(constant)?;
         let known = tensor.dtype() == DataType::bool();
         known.then(|| element::numbers(&tensor).ok())?.and_then(|numbers| Some(*numbers.first()? != 0.0))

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::answer::{self, Form};
 use crate::args::{InputArgs, ModelArgs, ProgramArgs};
 use crate::error::CliError;
-use crate::inputs::{Call, Machine, element};
+use crate::inputs::{Call, Machine, Missing, element};
 use crate::onnxruntime::{Graph, OnnxRuntime};
 use crate::program::{self, Kind};
 use crate::progress::{Bar, Show};
@@ -90,16 +90,16 @@ pub fn run(args: &CheckArgs, form: Form) -> Result<(), CliError> {
 fn open(args: &CheckArgs, form: Form) -> Result<Call, CliError> {
     if args.inputs.on.is_none() {
         let module = compile(program::load(&args.model, &[])?, args, form)?;
-        return Call::prepare(&module, &args.inputs);
+        return Call::prepare(&module, &args.inputs, Missing::Random);
     }
     let model = ModelArgs { file: args.model.clone(), weights: None, program: args.program.clone() };
-    Call::open(&model, &args.inputs, &mut Bar::new(Show::Nothing))
+    Call::open(&model, &args.inputs, Missing::Random, &mut Bar::new(Show::Nothing))
 }
 
 /// Compiles with the precision that is asked for.
 fn compile(module: IRModule, args: &CheckArgs, form: Form) -> Result<Module, CliError> {
     let show = if form == Form::Json { Show::Nothing } else { Show::Stages };
-    let module = program::prepare(module, args.program.precision, &[])?;
+    let module = program::prepare(module, args.program.precision(), &[])?;
     program::compile_in_memory(&module, &args.program, &mut Bar::new(show))
 }
 

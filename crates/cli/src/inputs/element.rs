@@ -1,7 +1,7 @@
 //! Elements of tensors as numbers, for every type that the command line reads, writes or makes up.
 
 use half::{bf16, f16};
-use relaxide::ffi::{DataType, Tensor};
+use relaxide::ffi::{DataType, ErrorKind, Tensor};
 
 use crate::error::CliError;
 
@@ -93,7 +93,14 @@ pub fn tensor<T: Element>(
     shape: &[i64],
     elements: impl Iterator<Item = T>,
 ) -> Result<Tensor, CliError> {
+    let count = shape.iter().try_fold(1usize, |n, dim| n.checked_mul(usize::try_from(*dim).ok()?));
+    let size = count.and_then(|count| dtype.bytes_of(count)).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();
+    // Growing beyond what there is would end the process.
+    bytes.try_reserve_exact(size).map_err(|_| {
+        let message = format!("cannot allocate {size} bytes for a tensor of shape {shape:?}: out of memory");
+        relaxide::ffi::Error::new(ErrorKind::MemoryError, message)
+    })?;
     elements.for_each(|element| element.write(&mut bytes));
     Ok(Tensor::from_bytes(&bytes, shape, dtype)?)
 }

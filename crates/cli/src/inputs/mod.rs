@@ -27,6 +27,15 @@ pub enum Machine {
     There(Far),
 }
 
+/// What becomes of inputs of which nothing is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// They are random.
+    Random,
+    /// They are an error: who gives some inputs means to give all.
+    Refused,
+}
+
 /// A virtual machine with a function and its arguments.
 pub struct Call {
     /// The machine.
@@ -39,31 +48,31 @@ pub struct Call {
 
 impl Call {
     /// Makes the arguments for a function of a module.
-    pub fn prepare(module: &Module, args: &InputArgs) -> Result<Call, CliError> {
+    pub fn prepare(module: &Module, args: &InputArgs, missing: Missing) -> Result<Call, CliError> {
         if let Some(threads) = args.threads {
             relaxide::set_num_threads(threads)?;
         }
         let signature = function(module, &args.function)?;
-        let arguments = arguments(&signature, args)?;
+        let arguments = arguments(&signature, args, missing)?;
         relaxide::check_inputs(&signature, &arguments)?;
         let machine = Machine::Here(VirtualMachine::on_cpu(module)?);
         Ok(Call { machine, signature, arguments })
     }
 
     /// Opens a model where it is to run, compiled if it is not, and makes the arguments.
-    pub fn open(model: &ModelArgs, args: &InputArgs, bar: &mut Bar) -> Result<Call, CliError> {
+    pub fn open(model: &ModelArgs, args: &InputArgs, missing: Missing, bar: &mut Bar) -> Result<Call, CliError> {
         match &args.on {
-            None => Call::prepare(&program::open(model, bar)?, args),
+            None => Call::prepare(&program::open(model, bar)?, args, missing),
             Some(on) => {
                 let server = Server::connect(on)?;
                 let sent = server.send(model, bar)?;
-                Call::there(server, sent, args)
+                Call::there(server, &sent, args, missing)
             }
         }
     }
 
     /// Makes the arguments for a program that was sent to a server.
-    pub fn there(server: Server, sent: Sent, args: &InputArgs) -> Result<Call, CliError> {
+    pub fn there(server: Server, sent: &Sent, args: &InputArgs, missing: Missing) -> Result<Call, CliError> {
         if args.threads.is_some() {
             return Err(CliError::usage(
                 "--threads is about this machine, and the model runs on another",
@@ -71,9 +80,9 @@ impl Call {
             ));
         }
         let signature = function_of(&sent.signature, &args.function)?;
-        let arguments = arguments(&signature, args)?;
+        let arguments = arguments(&signature, args, missing)?;
         relaxide::check_inputs(&signature, &arguments)?;
-        let far = Far::begin(server, &sent, &signature.name, &arguments)?;
+        let far = Far::begin(server, sent, &signature.name, &arguments)?;
         Ok(Call { machine: Machine::There(far), signature, arguments })
     }
 
@@ -169,12 +178,34 @@ pub fn sample_dims(signature: &FunctionSignature) -> Vec<(String, i64)> {
     dims
 }
 
-fn arguments(signature: &FunctionSignature, args: &InputArgs) -> Result<Vec<Any>, CliError> {
+/// Fails if nothing is said of an input.
+fn refuse_missing(
+    signature: &FunctionSignature,
+    sources: &HashMap<String, Source>,
+    shapes: &HashMap<String, Vec<DimSpec>>,
+) -> Result<(), CliError> {
+    let is_missing = |param: &&ParamSignature| !sources.contains_key(&param.name) && !shapes.contains_key(&param.name);
+    let missing: Vec<&str> = signature.params.iter().filter(is_missing).map(|param| param.name.as_str()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let (noun, verb) = if missing.len() == 1 { ("input", "is") } else { ("inputs", "are") };
+    let options: Vec<String> = missing.iter().map(|name| format!("--input {name}=FILE")).collect();
+    Err(CliError::usage(
+        format!("{noun} {} of function {} {verb} not given", missing.join(", "), signature.name),
+        format!("give {}, or --fill random for random data", options.join(" ")),
+    ))
+}
+
+fn arguments(signature: &FunctionSignature, args: &InputArgs, missing: Missing) -> Result<Vec<Any>, CliError> {
     let sources = source::of_args(signature, &args.inputs)?;
     let mut shapes: HashMap<String, Vec<DimSpec>> = HashMap::new();
     for text in &args.shapes {
         let (name, dims) = parse_shape(text)?;
         shapes.insert(input(signature, &name)?, dims);
+    }
+    if missing == Missing::Refused {
+        refuse_missing(signature, &sources, &shapes)?;
     }
     let mut lengths = lengths(signature, args, &shapes)?;
     let reader = source::Reader { mean: args.mean.clone(), std: args.std.clone() };

@@ -1,11 +1,12 @@
 //! NumPy's .npy and .npz files, in and out. An .npz is a ZIP archive of .npy files.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
 use npyz::{NpyFile, TypeStr, WriterBuilder};
 use relaxide::ffi::{DataType, Tensor};
+use relaxide::runtime::file;
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 
@@ -98,16 +99,42 @@ fn dtype_of(ty: &TypeStr, path: &Path) -> Result<DataType, CliError> {
 
 /// Writes an .npy file.
 pub fn write(path: &Path, tensor: &Tensor) -> Result<(), CliError> {
-    let mut out = BufWriter::new(File::create(path).map_err(CliError::file(path))?);
-    write_array(&mut out, path, tensor)?;
-    out.flush().map_err(CliError::file(path))
+    file::write_whole(path, 0o644, |out| write_array(out, path, tensor).map_err(Failed::Said))
+        .map_err(|failed| failed.said(path))
 }
 
 /// Writes an .npz file of arrays by name.
 pub fn write_archive(path: &Path, tensors: &[(String, Tensor)]) -> Result<(), CliError> {
+    file::write_whole(path, 0o644, |out| write_arrays(out, path, tensors).map_err(Failed::Said))
+        .map_err(|failed| failed.said(path))
+}
+
+/// Why a file was not written.
+enum Failed {
+    /// The error is complete.
+    Said(CliError),
+    /// The file's place is at fault.
+    Place(std::io::Error),
+}
+
+impl From<std::io::Error> for Failed {
+    fn from(error: std::io::Error) -> Self {
+        Failed::Place(error)
+    }
+}
+
+impl Failed {
+    fn said(self, path: &Path) -> CliError {
+        match self {
+            Failed::Said(error) => error,
+            Failed::Place(error) => CliError::file(path)(error),
+        }
+    }
+}
+
+fn write_arrays(out: &mut dyn Write, path: &Path, tensors: &[(String, Tensor)]) -> Result<(), CliError> {
     let broken = |error: ZipError| CliError::file(path)(error.into());
-    let file = File::create(path).map_err(CliError::file(path))?;
-    let mut archive = zip::ZipWriter::new(BufWriter::new(file));
+    let mut archive = zip::ZipWriter::new_stream(out);
     for (name, tensor) in tensors {
         // As `numpy.savez` stores them: not compressed.
         let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored).large_file(true);

@@ -108,3 +108,60 @@ fn all_that_keeps_a_model_from_being_imported_is_listed_with_what_to_do() {
     assert_eq!(error["error"]["code"], "E0502");
     assert_eq!(error["error"]["details"].as_array().unwrap().len(), 2);
 }
+
+#[test]
+fn nothing_is_destroyed_that_was_not_written_here() {
+    let place = Workplace::with_models();
+    let model = std::fs::read(place.path("model.onnx")).unwrap();
+    let same = place.run("compile model.onnx -o model.onnx");
+    assert_eq!(same.code, 2, "{}", same.err);
+    std::os::unix::fs::symlink(place.path("model.onnx"), place.path("link.so")).unwrap();
+    let linked = place.run("compile model.onnx -o link.so");
+    assert_eq!(linked.code, 2, "{}", linked.err);
+    assert!(linked.err.contains("would replace"), "{}", linked.err);
+    assert_eq!(std::fs::read(place.path("model.onnx")).unwrap(), model);
+    for (file, args) in [("net.h", "-o net.o"), ("model.safetensors", "--weights safetensors")] {
+        place.write(file, "somebody else's");
+        let refused = place.run(&format!("compile model.onnx {args}"));
+        assert_eq!(refused.code, 1, "{}", refused.err);
+        assert!(refused.err.contains(file) && refused.err.contains("was not written by Relaxide"), "{}", refused.err);
+        assert_eq!(std::fs::read_to_string(place.path(file)).unwrap(), "somebody else's");
+    }
+    // Its own files of another time are replaced.
+    (0..2).for_each(|_| drop(place.ok("compile model.onnx -q -o own.o")));
+}
+
+#[test]
+fn endings_that_mean_something_else_and_places_that_are_no_files_are_refused() {
+    let place = Workplace::with_models();
+    for output in ["m.dll", "m.dylib", "m.exe", "m.onnx", "m.py", "m.safetensors", "m.tar", "/dev/null"] {
+        let refused = place.run(&format!("compile model.relax -o {output}"));
+        assert_ne!(refused.code, 0, "{output}");
+        assert!(refused.err.contains(output), "{output}: {}", refused.err);
+    }
+}
+
+#[test]
+fn a_file_says_which_processor_it_is_for_and_is_refused_elsewhere() {
+    let place = Workplace::with_models();
+    let said = place.ok("compile model.relax -o here.so").err;
+    assert!(said.lines().last().unwrap().starts_with("for: this machine's processor ("), "{said}");
+    let target = place.json("inspect here.so")["target"].as_str().unwrap().to_string();
+    assert!(target.contains("-mcpu="), "{target}");
+    place.ok_with("compile model.relax -q -o other.so --target", "llvm -mtriple=x86_64-linux-gnu -mcpu=diamondrapids");
+    let needed = place.json("inspect other.so")["processor"].clone();
+    assert_eq!(needed["name"], "diamondrapids");
+    assert!(needed["features"].as_array().unwrap().contains(&"avx512f".into()), "{needed}");
+    let refused = place.run("run other.so --dim n=1");
+    assert_eq!(refused.code, 1);
+    assert!(refused.err.contains("this one lacks") || refused.err.contains("architecture"), "{}", refused.err);
+}
+
+#[test]
+fn a_target_may_be_a_dictionary() {
+    let place = Workplace::with_models();
+    place.ok_with("compile model.relax -q -o model.so --target", r#"{"kind": "llvm", "opt-level": 1}"#);
+    let wrong = place.run_with("compile model.relax -q -o model.so --target", "{\"kind\": 3");
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.err.contains("no dictionary of JSON"), "{}", wrong.err);
+}

@@ -65,3 +65,16 @@ fn nobody_who_stops_reading_is_an_error() {
         std::process::Command::new("bash").args(["-c", &script]).current_dir(place.path(".")).output().unwrap();
     assert_eq!(status.status.code(), Some(0), "{}", String::from_utf8_lossy(&status.stderr));
 }
+
+#[test]
+fn a_wrong_command_line_is_one_object_too() {
+    let place = Workplace::with_models();
+    for args in ["run model.so --json --bogus", "--json nonsense", "compile --json"] {
+        let ended = place.run(args);
+        assert_eq!(ended.code, 2, "{args}");
+        let answer: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+        assert_eq!(answer["error"]["exit_code"], 2, "{args}: {answer}");
+        assert!(answer["error"]["message"].as_str().is_some_and(|message| !message.is_empty()), "{args}");
+    }
+    assert!(place.ok("--help --json").out.contains("Usage"), "help is asked for and given");
+}

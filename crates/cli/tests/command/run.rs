@@ -187,3 +187,43 @@ fn names_may_be_given_as_onnx_files_write_them() {
     place.ok("compile named.relax --dim batch-size=1..4 -q -o named.so");
     assert!(place.run("run named.so --dim batch-size=5").err.contains("batch_size"));
 }
+
+#[test]
+fn who_gives_some_inputs_gives_all_or_says_that_the_others_are_random() {
+    let place = Workplace::with_models();
+    place.write(
+        "two.relax",
+        "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((2,), \"float32\"), bias: \
+         R.Tensor((2,), \"float32\")):\n        y = R.add(x, bias)\n        return y\n",
+    );
+    place.ok("compile two.relax -q");
+    let forgotten = place.run("run two.so --input x=1,2");
+    assert_eq!(forgotten.code, 2);
+    assert!(forgotten.err.contains("input bias of function main is not given"), "{}", forgotten.err);
+    assert!(forgotten.err.contains("--input bias=FILE") && forgotten.err.contains("--fill random"), "{}", forgotten.err);
+    place.ok("run two.so --input x=1,2 --fill random");
+    place.ok("run two.so --input x=1,2 --input bias=3,4");
+    place.ok("run two.so");
+}
+
+#[test]
+fn options_of_compilation_are_refused_for_what_is_compiled() {
+    let place = compiled();
+    for option in ["--precision float16", "--target llvm"] {
+        let refused = place.run(&format!("run model.so --dim n=3 {option}"));
+        assert_eq!(refused.code, 2);
+        assert!(refused.err.contains("is compiled already"), "{}", refused.err);
+    }
+}
+
+#[test]
+fn an_output_that_would_replace_what_is_read_is_refused() {
+    let place = compiled();
+    place.ok("run model.so -f pair --input x=1,2 --output x.npz");
+    let refused = place.run("run model.so -f pair --input x=x.npz --output x.npz");
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("would replace x.npz, which is read"), "{}", refused.err);
+    let missing = place.run("run model.so -f pair --input x=1,2 --output nowhere/x.npz");
+    assert_ne!(missing.code, 0);
+    assert!(missing.err.contains("nowhere"), "{}", missing.err);
+}

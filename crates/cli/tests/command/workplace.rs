@@ -51,6 +51,17 @@ impl Workplace {
         Ended::of(command.output().unwrap())
     }
 
+    /// The same, with a last argument that has blanks in it.
+    pub fn run_with(&self, args: &str, last: &str) -> Ended {
+        self.run_args(&args.split_whitespace().chain([last]).collect::<Vec<_>>())
+    }
+
+    pub fn ok_with(&self, args: &str, last: &str) -> Ended {
+        let ended = self.run_with(args, last);
+        assert_eq!(ended.code, 0, "relaxide {args} {last}\n{}{}", ended.out, ended.err);
+        ended
+    }
+
     /// The same, where success is expected.
     pub fn ok(&self, args: &str) -> Ended {
         let ended = self.run(args);

@@ -65,7 +65,15 @@ pub enum ExportError {
     /// The library would need more address space, sections or symbols than the format allows. A limit of the format.
     #[error("the library is too large: {0}")]
     TooLarge(&'static str),
-    /// The file could not be written.
+    /// The bytes could not be written.
     #[error("cannot write the library: {0}")]
     Io(#[from] std::io::Error),
+    /// The file could not be written. Its place is at fault: the path, the permissions, the space that is left.
+    #[error("cannot write {}: {source}", path.display())]
+    File {
+        /// Which.
+        path: std::path::PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
 }

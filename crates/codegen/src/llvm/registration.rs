@@ -6,6 +6,8 @@
 
 use std::fmt::Write as _;
 
+use relaxide_runtime::processor::{Needed, SYMBOL as PROCESSOR};
+
 use super::{
     entry::ENTRY_PREFIX,
     module::{escape, global_name},
@@ -39,10 +41,10 @@ pub(super) fn is_known(function: &str) -> bool {
     FUNCTIONS.iter().any(|row| row.0 == function)
 }
 
-/// The module's text. `entries` are kernels without their symbols' prefix, `slots` the runtime's functions that they call,
+/// The module's text. `needed` is what a processor must have, `entries` are kernels without their symbols' prefix, `slots` the runtime's functions that they call,
 /// `tree` the symbol of the module tree.
 pub(crate) fn registration(
-    architecture: Architecture,
+    needed: &Needed,
     entries: &[String],
     slots: &[String],
     tree: Option<&str>,
@@ -58,6 +60,14 @@ pub(crate) fn registration(
             global_name(&format!("{ENTRY_PREFIX}{entry}"))
         );
     }
+    let said = needed.to_text();
+    let _ = writeln!(
+        text,
+        "@{PROCESSOR} = internal constant [{} x i8] c\"{}\\00\", align 1",
+        said.len() + 1,
+        escape(&said)
+    );
+    symbols.push((format!("{prefix}{PROCESSOR}"), PROCESSOR.to_string()));
     if let Some(tree) = tree {
         symbols.push((format!("{prefix}{tree}"), tree.to_string()));
         let _ = writeln!(text, "{} = external constant i8, align 1", global_name(tree));
@@ -83,7 +93,7 @@ pub(crate) fn registration(
         let _ = writeln!(calls, "  %v{index} = call i32 @{ENTER}(ptr @.name{index}, ptr {})", global_name(symbol));
     }
     let _ = writeln!(text, "define dso_local void @{REGISTER}() nounwind uwtable {{\nentry:\n{calls}  ret void\n}}");
-    if architecture == Architecture::Wasm32 {
+    if needed.architecture == Architecture::Wasm32.name() {
         let _ = writeln!(
             text,
             "@llvm.global_ctors = appending global [1 x {{ i32, ptr, ptr }}] [{{ i32, ptr, ptr }} {{ i32 65535, ptr \
@@ -106,7 +116,7 @@ mod tests {
     fn functions_are_in_order_and_entered() {
         assert!(FUNCTIONS.is_sorted());
         let slots: Vec<String> = FUNCTIONS.iter().map(|(function, ..)| format!("__{function}")).collect();
-        let text = registration(Architecture::X86_64, &["add".into()], &slots, Some("tree"), "mine_");
+        let text = registration(&Needed::default(), &["add".into()], &slots, Some("tree"), "mine_");
         for (function, ..) in FUNCTIONS {
             assert!(text.contains(&format!("@__{function} = dso_local global ptr @{function}, align 8")), "{text}");
         }

@@ -16,14 +16,19 @@ pub enum Architecture {
 }
 
 impl Architecture {
+    /// As [`std::env::consts::ARCH`] calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64",
+            Self::Aarch64 => "aarch64",
+            Self::Wasm32 => "wasm32",
+        }
+    }
+
     /// That of this program, if there is code for it.
     pub fn host() -> Option<Self> {
-        match std::env::consts::ARCH {
-            "x86_64" => Some(Self::X86_64),
-            "aarch64" => Some(Self::Aarch64),
-            "wasm32" => Some(Self::Wasm32),
-            _ => None,
-        }
+        let all = [Self::X86_64, Self::Aarch64, Self::Wasm32];
+        all.into_iter().find(|architecture| architecture.name() == std::env::consts::ARCH)
     }
 
     /// The machine for which its files are linked here; an error where they are of another format than ELF.

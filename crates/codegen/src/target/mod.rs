@@ -5,11 +5,14 @@ mod cpus;
 mod features;
 mod names;
 
+use std::collections::BTreeSet;
+
 use inkwell::{
     OptimizationLevel,
     targets::{self, CodeModel, InitializationConfig, RelocMode, TargetMachine, TargetTriple},
 };
 use relaxide_ir::Target;
+use relaxide_runtime::processor::{self, Needed};
 use relaxide_tir::schedule::Machine;
 
 pub use architecture::Architecture;
@@ -67,48 +70,64 @@ impl NativeTarget {
         self.architecture == Architecture::X86_64 && self.vector_registers < 32
     }
 
+    /// The features that kernels may use, by LLVM's names: the processor's own, with those that the target adds and without
+    /// those that it removes.
+    fn kernel_features(&self) -> BTreeSet<String> {
+        let table = match self.architecture {
+            Architecture::X86_64 => cpus::X86_64,
+            Architecture::Aarch64 => cpus::AARCH64,
+            Architecture::Wasm32 => &[],
+        };
+        let own = cpus::features_of(table, &self.cpu).unwrap_or_default().split(',');
+        let mut features: BTreeSet<String> = own.filter(|name| !name.is_empty()).map(str::to_string).collect();
+        for signed in self.features.split(',') {
+            if let Some(name) = signed.strip_prefix('+') {
+                features.insert(name.to_string());
+            } else if let Some(name) = signed.strip_prefix('-') {
+                features.retain(|feature| !cpus::is_or_needs(feature, name));
+            }
+        }
+        features
+    }
+
+    /// The target with the processor's name, where it was left to the host.
+    pub fn named(&self, target: &Target) -> Target {
+        let mcpu = if target.mcpu.is_empty() { self.cpu.clone() } else { target.mcpu.clone() };
+        Target { mcpu, ..target.clone() }
+    }
+
+    /// What a processor must have to run the kernels.
+    pub fn needed(&self) -> Needed {
+        let counts = |name: &String| processor::is_of_kernels(name);
+        Needed {
+            architecture: self.architecture.name().to_string(),
+            processor: self.cpu.clone(),
+            features: self.kernel_features().into_iter().filter(counts).collect(),
+        }
+    }
+
     /// Whether the processor has vectors whose length is known only when it runs.
     pub(crate) fn has_scalable_vectors(&self) -> bool {
-        let said = self.features.split(',').rev().find_map(|feature| match feature {
-            "+sve" | "+sve2" => Some(true),
-            "-sve" => Some(false),
-            _ => None,
-        });
-        let known = || cpus::AARCH64_WITH_SVE.contains(&self.cpu.as_str());
-        self.architecture == Architecture::Aarch64 && said.unwrap_or_else(known)
+        let features = self.kernel_features();
+        self.architecture == Architecture::Aarch64 && ["sve", "sve2"].iter().any(|name| features.contains(*name))
     }
 
     /// Whether the processor converts half-precision numbers by an instruction.
     pub(crate) fn has_f16_conversion(&self) -> bool {
         match self.architecture {
-            Architecture::Aarch64 => return true,
-            Architecture::Wasm32 => return false,
-            Architecture::X86_64 => {}
+            Architecture::Aarch64 => true,
+            Architecture::Wasm32 => false,
+            Architecture::X86_64 => self.kernel_features().contains("f16c"),
         }
-        let said = self.features.split(',').rev().find_map(|feature| match feature {
-            "+f16c" => Some(true),
-            "-f16c" => Some(false),
-            _ => None,
-        });
-        said.unwrap_or_else(|| cpus::X86_64_WITH_F16C.contains(&self.cpu.as_str()))
     }
 
-    /// Whether the processor adds to a product without rounding it first. A processor that does may be denied, where only
-    /// features of others say it.
+    /// Whether the processor adds to a product without rounding it first.
     pub(crate) fn has_fused_multiply_add(&self) -> bool {
         match self.architecture {
-            Architecture::Aarch64 => return true,
-            Architecture::Wasm32 => return false,
-            Architecture::X86_64 => {}
+            Architecture::Aarch64 => true,
+            Architecture::Wasm32 => false,
+            Architecture::X86_64 => self.kernel_features().contains("fma"),
         }
-        let said = self.features.split(',').rev().find_map(|feature| match feature {
-            "+fma" => Some(true),
-            "-fma" | "-avx" => Some(false),
-            _ => None,
-        });
-        let cpu = self.cpu.as_str();
-        let known = || cpus::X86_64_WITH_F16C.contains(&cpu) && !cpus::X86_64_WITH_F16C_ALONE.contains(&cpu);
-        said.unwrap_or_else(known)
     }
 
     /// LLVM's object for the target.
@@ -228,6 +247,18 @@ mod tests {
             assert_eq!(all.len(), distinct.len());
             assert!(all.iter().all(|name| !name.is_empty()));
         }
+    }
+
+    #[test]
+    fn what_kernels_need_follows_processor_and_features() {
+        let needed = |text: &str| resolve(text).unwrap().needed();
+        let plain = needed("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64");
+        assert_eq!((plain.architecture.as_str(), plain.features.len()), ("x86_64", 0));
+        let v3 = needed("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3 -mattr=-avx2,+aes,+cx16").features;
+        assert!(v3.contains(&"fma".into()) && v3.contains(&"aes".into()), "{v3:?}");
+        assert!(!v3.contains(&"avx2".into()) && !v3.contains(&"cx16".into()), "{v3:?}");
+        assert!(needed("llvm -mcpu=neoverse-v1 -mtriple=aarch64-linux-gnu").features.contains(&"sve".into()));
+        assert!(needed("llvm").missing().is_empty(), "the host runs what is compiled for it");
     }
 
     #[test]

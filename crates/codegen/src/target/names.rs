@@ -63,8 +63,8 @@ pub(super) fn features(architecture: Architecture) -> (&'static str, &'static st
 
 fn processors(architecture: Architecture) -> Vec<&'static str> {
     match architecture {
-        Architecture::X86_64 => cpus::X86_64_WITH_F16C.iter().chain(cpus::X86_64_WITHOUT_F16C).copied().collect(),
-        Architecture::Aarch64 => cpus::AARCH64_WITH_SVE.iter().chain(cpus::AARCH64_WITHOUT_SVE).copied().collect(),
+        Architecture::X86_64 => cpus::names(cpus::X86_64).collect(),
+        Architecture::Aarch64 => cpus::names(cpus::AARCH64).collect(),
         Architecture::Wasm32 => cpus::WASM32.to_vec(),
     }
 }

@@ -15,6 +15,7 @@ mod traversal;
 
 pub(crate) use enumeration::{Enum, enum_member, is_enum, is_int_enum};
 pub(crate) use functions::{is_keywords, is_missing};
+pub(crate) use modules::hold;
 
 use crate::abi::ByteArray;
 use crate::capi::CMethodInfo;

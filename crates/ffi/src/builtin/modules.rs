@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Arity::Exactly;
 use super::{Arguments, Row, nothing};
+use crate::fork::{self, Held};
 use crate::{Any, Array, Error, ErrorKind, Module, get_global};
 
 pub(super) const TABLE: &[Row] = &[
@@ -53,6 +54,11 @@ pub(super) const TABLE: &[Row] = &[
 
 /// Modules that stay loaded, because functions of theirs may have gone anywhere.
 static KEPT: Mutex<Vec<Module>> = Mutex::new(Vec::new());
+
+/// Holds the lock across a fork.
+pub(crate) fn hold() -> Option<Held> {
+    fork::hold(&KEPT)
+}
 
 fn module(args: Arguments<'_, '_>) -> Result<Module, Error> {
     args.get(0)

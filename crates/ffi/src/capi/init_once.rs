@@ -5,9 +5,15 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::fork::{self, Held};
 use crate::{Error, ErrorKind, raised};
 
 static INITIALIZING: Mutex<()> = Mutex::new(());
+
+/// Holds the lock across a fork.
+pub(crate) fn hold() -> Option<Held> {
+    fork::hold(&INITIALIZING)
+}
 
 thread_local! {
     /// True while this thread holds the lock: an initializer may need another handle.

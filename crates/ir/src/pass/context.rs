@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use relaxide_ffi::{Any, Error, ObjectRef};
+
 use super::{Pass, PassConfig, PassError, PassInstrument};
 use crate::Target;
 
@@ -20,6 +22,24 @@ pub struct PassContext {
     pub instruments: Vec<Arc<dyn PassInstrument>>,
     /// Options that passes read.
     pub config: PassConfig,
+    /// Runs kernels on this machine, for passes that compute what is known; without one they interpret.
+    pub runner: Option<KernelRunner>,
+}
+
+/// Runs a kernel on values: the kernel, and its arguments, of which the last are its outputs.
+#[derive(Clone)]
+pub struct KernelRunner(Arc<dyn Fn(&ObjectRef, &[Any]) -> Result<(), Error> + Send + Sync>);
+
+impl KernelRunner {
+    /// A runner that calls a function.
+    pub fn new(run: impl Fn(&ObjectRef, &[Any]) -> Result<(), Error> + Send + Sync + 'static) -> KernelRunner {
+        KernelRunner(Arc::new(run))
+    }
+
+    /// Runs a kernel.
+    pub fn run(&self, kernel: &ObjectRef, args: &[Any]) -> Result<(), Error> {
+        (self.0)(kernel, args)
+    }
 }
 
 impl Default for PassContext {
@@ -31,6 +51,7 @@ impl Default for PassContext {
             disabled: Vec::new(),
             instruments: Vec::new(),
             config: PassConfig::default(),
+            runner: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use relaxide::ffi::{Any, DataType, Error, ErrorKind};
+use relaxide::ffi::{Any, Array, DataType, Error, ErrorKind};
 use relaxide::ir::prim::PrimExpr;
 use relaxide::ir::{Attrs, Type};
 use relaxide::relax::Expr;
@@ -69,11 +69,28 @@ fn op_definition<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py,
         (Arity::Optional, _) => "optional".into(),
         (Arity::Variadic, _) => "variadic".into(),
     };
-    let arguments = def.args.iter().map(|arg| (arg.name, kind_of_arg(arg), arity(arg), arg.doc));
+    let arguments: Vec<(&str, &str, String, &str)> = match op::surface(name) {
+        None => def.args.iter().map(|arg| (arg.name, kind_of_arg(arg), arity(arg), arg.doc)).collect(),
+        Some(surface) => surface.params.iter().map(|param| surface_param(def, *param)).collect(),
+    };
     let attributes = def.attrs.iter().map(|attr| (attr.name, kind_of_attr(attr), default_text(attr), attr.doc));
-    let arguments = PyList::new(py, arguments.collect::<Vec<_>>())?;
+    let arguments = PyList::new(py, arguments)?;
     let attributes = PyList::new(py, attributes.collect::<Vec<_>>())?;
     (def.doc, arguments, attributes, def.pure).into_pyobject(py).map(Some)
+}
+
+/// A parameter of a call whose text has others than its node. What it is stands with the argument of that name.
+fn surface_param(
+    def: &'static OpDef,
+    (name, default): (&'static str, Option<&'static str>),
+) -> (&'static str, &'static str, String, &'static str) {
+    // `queries` is the argument `query`.
+    let is_it = |arg: &&ArgDef| {
+        arg.name == name || name.strip_suffix('s') == Some(arg.name) || name == "queries" && arg.name == "query"
+    };
+    let arg = def.args.iter().find(is_it);
+    let (kind, doc) = arg.map_or(("Expr", "What is added to the products."), |arg| (kind_of_arg(arg), arg.doc));
+    (name, kind, default.unwrap_or("required").to_string(), doc)
 }
 
 /// A call of an operator.
@@ -88,6 +105,7 @@ fn op_call<'py>(
     let refuse = |message: String| error::to_py(Error::new(ErrorKind::ValueError, message));
     let def = op::lookup(name).ok_or_else(|| refuse(format!("there is no operator {name}")))?;
     let given = arguments.iter().map(|arg| convert::from_py(&arg)).collect::<PyResult<Vec<Any>>>()?;
+    let (def, given) = arranged(def, given).map_err(error::to_py)?;
     let operands = operands(def, &given).map_err(error::to_py)?;
     let mut attrs = Attrs::new();
     for (key, value) in attributes.iter() {
@@ -99,6 +117,20 @@ fn op_call<'py>(
     let types = super::Args { function: "ty_args", values: &[types.as_view()] }.types(0).map_err(error::to_py)?;
     let call = op::call_typed(def.name, operands, attrs, types).map_err(|error| refuse(error.to_string()))?;
     convert::to_py(py, call.into())
+}
+
+/// The operator that is called, and its arguments in the order of its node.
+fn arranged(def: &'static OpDef, given: Vec<Any>) -> Result<(&'static OpDef, Vec<Any>), Error> {
+    let Some(surface) = op::surface(def.name) else { return Ok((def, given)) };
+    let given: Vec<Option<Any>> = given.into_iter().map(|value| (!value.is_none()).then_some(value)).collect();
+    let (name, slots) = surface.arrange(&given);
+    let missing = || Error::new(ErrorKind::ValueError, format!("there is no operator {name}"));
+    let values = slots.into_iter().map(|slot| match slot {
+        op::Slot::Given(value) => value,
+        op::Slot::Int(number) => Any::from(number),
+        op::Slot::Nothing => Any::from(Array::empty()),
+    });
+    Ok((op::lookup(name).ok_or_else(missing)?, values.collect()))
 }
 
 /// What was given for the arguments of a definition, each in the form that it asks for.

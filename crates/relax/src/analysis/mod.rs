@@ -5,6 +5,7 @@
 //! value ([`uses`]), whose memory is overwritten ([`overwrite`]), what can be computed before the inputs are known
 //! ([`compile_time`]), and how much memory a program takes ([`memory`]).
 
+pub mod aliases;
 pub mod calls;
 pub mod compile_time;
 pub mod layout_transforms;

@@ -329,7 +329,7 @@ pub static TABLE: &[OpDef] = &[
         true,
         "A tensor inside a storage, as the VM makes it.",
     ),
-    row("vm.kill_object", &[ArgDef::any("object", "The object.")], void, false, "The register is cleared."),
+    row("vm.kill_object", &[ArgDef::any("obj", "The object.")], void, false, "The register is cleared."),
     row(
         "vm.call_tir_dyn",
         &[FUNC, ARGS],

@@ -38,6 +38,8 @@ pub struct OpDef {
     pub layout: Option<LayoutRule>,
     /// The gradients of the arguments; `None` where there are none.
     pub gradient: Option<Gradient>,
+    /// How a call over more tensors than a kernel should take becomes several ([`divide`](super::divide)).
+    pub divide: Option<Decompose>,
 }
 
 impl OpDef {
@@ -54,6 +56,7 @@ impl OpDef {
         mixed_precision: MixedPrecision::Never,
         layout: None,
         gradient: None,
+        divide: None,
     };
 
     /// A row of an operator that is a compute over its tensors.
@@ -110,6 +113,11 @@ impl OpDef {
     /// The row with a layout rule.
     pub const fn layout(self, rule: LayoutRule) -> OpDef {
         OpDef { layout: Some(rule), ..self }
+    }
+
+    /// The row with a way to divide calls over very many tensors.
+    pub const fn divide(self, divide: Decompose) -> OpDef {
+        OpDef { divide: Some(divide), ..self }
     }
 
     /// The row with a gradient.

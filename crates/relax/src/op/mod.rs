@@ -19,6 +19,7 @@ mod def;
 pub mod detection;
 pub mod device;
 pub mod distributed;
+pub mod divide;
 pub mod einsum;
 mod error;
 pub mod gradient;
@@ -45,6 +46,7 @@ pub mod search;
 pub mod sequence;
 pub mod shaping;
 pub mod sort;
+mod surface;
 pub mod unary;
 pub mod window;
 
@@ -57,6 +59,7 @@ pub use error::OpError;
 pub use hooks::*;
 pub use packing::Packing;
 pub use registry::{all, lookup};
+pub use surface::{Slot, Surface, surface};
 
 use crate::{Call, Expr, ShapeExpr};
 

@@ -96,6 +96,7 @@ pub static TABLE: &[OpDef] = &[
         "Tensors joined along one dimension.",
     )
     .follow()
+    .divide(divide::joined)
     .layout(layout::concat)
     .gradient(gradient::concat),
     OpDef::injective(
@@ -107,6 +108,7 @@ pub static TABLE: &[OpDef] = &[
         "Tensors joined along a new dimension.",
     )
     .follow()
+    .divide(divide::joined)
     .layout(layout::stack),
     OpDef::injective(
         "split",
@@ -125,6 +127,7 @@ pub static TABLE: &[OpDef] = &[
         "A tuple of slices along one dimension. Parts are equal but for a shorter last one.",
     )
     .follow()
+    .divide(divide::split)
     .layout(layout::along_axis)
     .gradient(gradient::split),
     OpDef::injective(

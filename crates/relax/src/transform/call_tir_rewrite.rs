@@ -24,13 +24,11 @@
 //! y = alloc
 //! ```
 
-use std::collections::HashMap;
-use std::rc::Rc;
-
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::PassInfo;
 use relaxide_ir::{Attrs, TensorType, Type, VDevice};
 
+use crate::analysis::aliases::{Aliases, Holds};
 use crate::op::core::output_types;
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::*;
@@ -40,7 +38,7 @@ pub(super) const PASS: PassInfo = PassInfo::new(
     "Calls in destination-passing style become allocations and plain calls.",
     |module, _, _| {
         let vdevices = module.vdevices.clone();
-        rewrite_module("CallTIRRewrite", module, &mut CallTirRewrite { vdevices, constants: HashMap::new() })
+        rewrite_module("CallTIRRewrite", module, &mut CallTirRewrite { vdevices, constants: Aliases::default() })
     },
 );
 
@@ -50,18 +48,7 @@ const COPY: &str = "runtime.TVMTensorCopyFromTo";
 struct CallTirRewrite {
     vdevices: Vec<Ref<VDevice>>,
     /// Variables behind which there is memory of constants.
-    constants: HashMap<AnyVar, Holds>,
-}
-
-/// Where in a value memory of constants is.
-#[derive(Clone)]
-enum Holds {
-    /// Nowhere, as far as is known.
-    None,
-    /// It is all of the value, or may be.
-    Constant,
-    /// In fields of a tuple.
-    Fields(Rc<[Holds]>),
+    constants: Aliases,
 }
 
 impl Rewrite for CallTirRewrite {
@@ -69,67 +56,19 @@ impl Rewrite for CallTirRewrite {
         match value.as_op_call() {
             Some((call, "call_tir" | "call_dps_packed" | "call_tir_inplace")) => self.lower(b, call),
             _ => {
-                self.note(var, &value);
+                self.constants.note(var, &value);
                 Ok(Action::Bind(value))
             }
         }
     }
 
     fn cast(&mut self, b: &mut BlockBuilder, cast: Ref<MatchCast>) -> Result<(), BuildError> {
-        self.note(&cast.var, &cast.value);
+        self.constants.note(&cast.var, &cast.value);
         b.push_binding(cast.into())
     }
 }
 
-impl Holds {
-    fn field(&self, index: i64) -> Holds {
-        match self {
-            Holds::Fields(fields) => {
-                usize::try_from(index).ok().and_then(|i| fields.get(i)).cloned().unwrap_or(Holds::None)
-            }
-            whole => whole.clone(),
-        }
-    }
-
-    /// What is known of a value that is one of two.
-    fn or(&self, other: &Holds) -> Holds {
-        match (self, other) {
-            (Holds::None, one) | (one, Holds::None) => one.clone(),
-            (Holds::Fields(a), Holds::Fields(b)) => Holds::Fields(a.iter().zip(&**b).map(|(a, b)| a.or(b)).collect()),
-            _ => Holds::Constant,
-        }
-    }
-}
-
 impl CallTirRewrite {
-    fn note(&mut self, var: &AnyVar, value: &Expr) {
-        let holds = self.holds(value);
-        if !matches!(holds, Holds::None) {
-            self.constants.insert(var.clone(), holds);
-        }
-    }
-
-    fn holds(&self, value: &Expr) -> Holds {
-        match value {
-            Expr::Constant(_) => Holds::Constant,
-            Expr::Var(_) | Expr::DataflowVar(_) => {
-                value.as_var().and_then(|var| self.constants.get(&var)).cloned().unwrap_or(Holds::None)
-            }
-            Expr::Tuple(tuple) => {
-                let fields: Rc<[Holds]> = tuple.fields.iter().map(|field| self.holds(field)).collect();
-                if fields.iter().all(|f| matches!(f, Holds::None)) { Holds::None } else { Holds::Fields(fields) }
-            }
-            Expr::TupleGetItem(item) => self.holds(&item.tuple).field(item.index),
-            Expr::If(choice) => self.holds(&choice.true_branch.body).or(&self.holds(&choice.false_branch.body)),
-            _ => match value.as_op_call() {
-                Some((call, "reshape" | "memory.view" | "memory.ensure_zero_offset")) => {
-                    call.args.first().map_or(Holds::None, |viewed| self.holds(viewed))
-                }
-                _ => Holds::None,
-            },
-        }
-    }
-
     /// The bindings of a call in destination-passing style; the variable is bound to its outputs.
     fn lower(&self, b: &mut BlockBuilder, call: &Call) -> Result<Action, BuildError> {
         let mut inputs = match call.args.get(1) {
@@ -144,7 +83,7 @@ impl CallTirRewrite {
             match inplace.get(i).and_then(|at| usize::try_from(*at).ok()) {
                 Some(at) => {
                     let input = inputs.get_mut(at).ok_or_else(|| no_input(at))?;
-                    if matches!(self.holds(input), Holds::Constant) {
+                    if matches!(self.constants.holds(input), Holds::Whole) {
                         *input = self.copy(b, input, ty)?;
                     }
                     outputs.push(input.clone());

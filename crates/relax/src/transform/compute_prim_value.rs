@@ -9,9 +9,16 @@
 //!                                     ...
 //! ```
 //!
-//! Scalars elsewhere are left to VMShapeLower, which computes all of them of one function at once.
+//! Integers elsewhere are left to VMShapeLower, which computes all of them of one function at once, on its heap of integers. What
+//! that cannot hold, a float or a small integer, is computed here wherever it stands; one that has a name already is passed
+//! under it:
+//!
+//! ```text
+//! R.call_tir(cls.f, (x, R.prim_value(p * 2.0)))      scalar = cls.compute_symbolic_expr(p)
+//!                                                    R.call_tir(cls.f, (x, scalar))
+//! ```
 
-use relaxide_ffi::Ref;
+use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::pass::{PassInfo, PassResult};
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::{Attrs, BaseFunc, GlobalVar, IRModule, Type, Var};
@@ -55,14 +62,49 @@ impl Compute {
         };
         let name = self.module.fresh_name("compute_symbolic_expr");
         self.module.insert(name.clone(), Ref::new(kernel));
-        let args = vars.into_iter().map(|v| Expr::prim(PrimExpr::Var(v))).collect();
+        let args = vars.into_iter().map(passed).collect();
         emit::call(GlobalVar::new(name), args, Type::prim(dtype))
+    }
+}
+
+/// A variable as an argument.
+fn passed(var: Ref<Var>) -> Expr {
+    if is_on_heap(var.dtype()) { Expr::prim(PrimExpr::Var(var)) } else { Expr::Var(var) }
+}
+
+/// Whether a scalar of that type has a place on the heap of VMShapeLower.
+fn is_on_heap(dtype: DataType) -> bool {
+    dtype.is_int() && dtype.bits >= 32
+}
+
+/// Computes the scalars among operands that have no place on the heap.
+struct Operands<'a> {
+    compute: &'a mut Compute,
+    out: &'a mut Vec<Binding>,
+}
+
+impl ExprMutator for Operands<'_> {
+    fn mutate_expr(&mut self, e: &Expr) -> Expr {
+        match e {
+            Expr::Prim(p) if !is_on_heap(p.value.dtype()) => match &p.value {
+                PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Str(_) => e.clone(),
+                PrimExpr::Var(var) => Expr::Var(var.clone()),
+                value => {
+                    let computed = self.compute.kernel(value);
+                    emit::emit(self.out, "scalar", Type::prim(value.dtype()), computed)
+                }
+            },
+            // Their bindings are visited by themselves.
+            Expr::If(_) | Expr::Function(_) | Expr::Seq(_) => e.clone(),
+            _ => self.remake_expr(e),
+        }
     }
 }
 
 impl ExprMutator for Compute {
     fn mutate_binding(&mut self, binding: &Binding, out: &mut Vec<Binding>) {
         let new = self.remake_binding(binding);
+        let new = Operands { compute: self, out }.remake_binding(&new);
         let (Binding::Var(b), Expr::If(choice)) = (&new, new.value()) else { return out.push(new) };
         let Expr::Prim(p) = &choice.condition else { return out.push(new) };
         let computed = self.kernel(&p.value);

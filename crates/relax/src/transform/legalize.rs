@@ -32,6 +32,7 @@ use super::fuse_by_pattern::strings;
 use crate::builder::{kernel_arg_name, make_kernel};
 use crate::constant::as_scalar;
 use crate::op::core::call_tir;
+use crate::op::divide;
 use crate::op::{CallCx, Lowering, OpDef, OpError, lookup};
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::shape::{substitute_type, vars_of};
@@ -137,7 +138,11 @@ impl Rewrite for Decompose<'_> {
     fn value(&mut self, b: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         let Some((call, name)) = value.as_op_call() else { return Ok(Action::Bind(value)) };
         let Some(def) = lookup(name).filter(|d| !self.skip.contains(d.name)) else { return Ok(Action::Bind(value)) };
-        let Lowering::Decompose(open) = def.lower else { return Ok(Action::Bind(value)) };
+        let divided = def.divide.filter(|_| divide::is_wide(call) && is_known(call));
+        let open = match (divided, def.lower) {
+            (Some(divide), _) | (None, Lowering::Decompose(divide)) => divide,
+            _ => return Ok(Action::Bind(value)),
+        };
         self.changed = true;
         let cx = CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args };
         Ok(Action::Bind(open(&cx, b)?))

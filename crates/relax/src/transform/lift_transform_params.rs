@@ -61,7 +61,8 @@ fn run(mut module: IRModule, context: &PassContext, shared: Option<&AttrValue>) 
     let consume = context.config.bool(CONSUME) == Some(true);
     let programs: Vec<(String, Ref<Function>)> = module
         .functions_of::<Function>()
-        .filter(|(_, f)| num_inputs(f).is_some())
+        // What has no inputs is such a function already.
+        .filter(|(_, f)| num_inputs(f).is_some() && !is_transform(f))
         .map(|(n, f)| (n.to_string(), f))
         .collect();
     let together: Vec<String> = match shared {
@@ -87,6 +88,12 @@ fn run(mut module: IRModule, context: &PassContext, shared: Option<&AttrValue>) 
     Ok(module)
 }
 
+/// Whether a function is what this pass makes: it takes all weights as one tuple, and no input.
+fn is_transform(func: &Function) -> bool {
+    num_inputs(func) == Some(0)
+        && matches!(func.params.as_slice(), [one] if matches!(one.ty, relaxide_ir::Type::Tuple(_)))
+}
+
 /// Lifts out of programs that share their weights.
 fn lift(
     module: &mut IRModule,
@@ -106,6 +113,10 @@ fn lift(
             return Err(in_function(NAME, name, message));
         }
         plans.push(joint.add(func));
+    }
+    // Applied again, the pass finds nothing more.
+    if joint.bindings.is_empty() && module.get(hint).is_some() {
+        return Ok(());
     }
     let transform = joint.finish(consume);
     let outputs = joint.outputs;

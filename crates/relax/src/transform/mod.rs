@@ -19,6 +19,7 @@ mod common_subexpr;
 mod compute_prim_value;
 mod convert_layout;
 mod convert_to_dataflow;
+mod copy_returned_aliases;
 mod cuda_graph;
 mod dead_code;
 mod decompose_inference;
@@ -46,6 +47,7 @@ mod lift_transform_params;
 mod lower_alloc_tensor;
 mod lower_runtime_builtin;
 mod merge_composite;
+mod merge_equal_kernels;
 mod normalize;
 mod optimize_layout_transform;
 mod outline;
@@ -135,6 +137,7 @@ pub static PASSES: &[PassInfo] = &[
     lazy_params::GET_INPUT,
     lazy_params::SET_OUTPUT,
     lazy_params::TRANSFORM,
+    copy_returned_aliases::PASS,
     convert_to_dataflow::PASS,
     expand_tuple_arguments::PASS,
     remove_unused_parts::PARAMETERS,
@@ -156,6 +159,7 @@ pub static PASSES: &[PassInfo] = &[
     use_inplace::PASS,
     fuse_by_pattern::PASS,
     merge_composite::PASS,
+    merge_equal_kernels::PASS,
     run_codegen::PASS,
     allocate_workspace::PASS,
     specialize_kernels::PASS,

@@ -60,19 +60,18 @@ const BEST: &[&str] = &[
     "FuseOps",
     "FuseTIR",
     "DeadCodeElimination",
+    "MergeEqualKernels",
+    "CopyReturnedAliases",
 ];
+/// Behind what makes kernels of its own, one for each function.
+const MERGE: &[&str] = &["MergeEqualKernels"];
 const LOWER: &[&str] = &["RewriteDataflowReshape", "ToNonDataflow", "RemovePurityChecking", "CallTIRRewrite"];
 const PLAN: &[&str] = &["StaticPlanBlockMemory"];
 /// Between the plan, whose storage it shares, and what makes memory visible.
 const GRAPHS: &[&str] = &["RewriteCUDAGraph"];
-const FINISH: &[&str] = &[
-    "LowerAllocTensor",
-    "KillAfterLastUse",
-    "LowerRuntimeBuiltin",
-    "ComputePrimValue",
-    "VMShapeLower",
-    "AttachGlobalSymbol",
-];
+const FINISH: &[&str] =
+    &["LowerAllocTensor", "KillAfterLastUse", "LowerRuntimeBuiltin", "ComputePrimValue", "VMShapeLower"];
+const SYMBOLS: &[&str] = &["AttachGlobalSymbol"];
 
 /// Kernels over the threads of a GPU.
 const GPU: &[(Stage, &[&str])] = &[
@@ -82,6 +81,7 @@ const GPU: &[(Stage, &[&str])] = &[
     (Stage::Lower, LOWER),
     (Stage::Finalize, PLAN),
     (Stage::Finalize, FINISH),
+    (Stage::Finalize, SYMBOLS),
 ];
 
 static PIPELINES: &[Pipeline] = &[
@@ -100,12 +100,20 @@ static PIPELINES: &[Pipeline] = &[
             (Stage::Finalize, PLAN),
             (Stage::Finalize, GRAPHS),
             (Stage::Finalize, FINISH),
+            (Stage::Finalize, SYMBOLS),
         ],
     },
     Pipeline {
         name: "default",
         doc: "What a build for the CPU runs: constants folded, kernels fused, memory planned.",
-        stages: &[(Stage::Legalize, BEST), (Stage::Lower, LOWER), (Stage::Finalize, PLAN), (Stage::Finalize, FINISH)],
+        stages: &[
+            (Stage::Legalize, BEST),
+            (Stage::Lower, LOWER),
+            (Stage::Finalize, PLAN),
+            (Stage::Finalize, FINISH),
+            (Stage::Finalize, MERGE),
+            (Stage::Finalize, SYMBOLS),
+        ],
     },
     Pipeline {
         name: "cpu_generic",
@@ -116,6 +124,7 @@ static PIPELINES: &[Pipeline] = &[
             (Stage::Lower, LOWER),
             (Stage::Finalize, PLAN),
             (Stage::Finalize, FINISH),
+            (Stage::Finalize, SYMBOLS),
         ],
     },
     Pipeline { name: "gpu_generic", doc: "TVM's for GPUs of no particular kind.", stages: GPU },
@@ -131,6 +140,7 @@ static PIPELINES: &[Pipeline] = &[
             (Stage::Finalize, PLAN),
             (Stage::Finalize, GRAPHS),
             (Stage::Finalize, FINISH),
+            (Stage::Finalize, SYMBOLS),
         ],
     },
 ];

@@ -8,10 +8,17 @@
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use relaxide_ffi::fork::{self, Held};
+
 use super::module::fill;
 
 /// All that are entered, the oldest first.
 static ENTERED: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+
+/// Holds the lock across a fork.
+pub(super) fn hold() -> Option<Held> {
+    fork::hold(&ENTERED)
+}
 
 #[derive(Clone, Copy, PartialEq)]
 struct Entry {

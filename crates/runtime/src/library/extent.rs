@@ -1,4 +1,4 @@
-//! Whether a library's file is as long as it says.
+//! What a library's file says of itself before it is loaded: whether it is as long as it says, and for what machine it is.
 //!
 //! The dynamic linker maps a file without looking at its length; where the file ends too early, the first touch of the
 //! missing part ends the process. So the segments are compared with the length first. What is no ELF file of 64 bits is
@@ -15,6 +15,32 @@ const HEADER: usize = 64;
 const ENTRY: usize = 56;
 /// The type of segments that are mapped.
 const LOAD: u32 = 1;
+
+/// Numbers of machines in the header, as [`std::env::consts::ARCH`] calls them.
+const MACHINES: &[(u16, &str)] =
+    &[(3, "x86"), (40, "arm"), (62, "x86_64"), (183, "aarch64"), (243, "riscv64"), (258, "loongarch64")];
+
+/// Whether a file is a library, whatever its name.
+pub(super) fn is_library(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    File::open(path).and_then(|file| file.read_exact_at(&mut magic, 0)).is_ok_and(|()| magic == *b"\x7fELF")
+}
+
+/// The architecture that a library is for, if it is another than this process's.
+pub(super) fn other_architecture(path: &Path) -> Option<String> {
+    let mut header = [0; 20];
+    File::open(path).and_then(|file| file.read_exact_at(&mut header, 0)).ok()?;
+    if !header.starts_with(b"\x7fELF") {
+        return None;
+    }
+    let number = u16::from_le_bytes(field(&header, 18)?);
+    let known = MACHINES.iter().find(|(machine, _)| *machine == number).map(|(_, name)| *name);
+    match known {
+        Some(name) if name == std::env::consts::ARCH => None,
+        Some(name) => Some(name.to_owned()),
+        None => Some(format!("number {number} of ELF")),
+    }
+}
 
 /// How many bytes a file has to have, if it has fewer.
 pub(super) fn missing_from(path: &Path) -> io::Result<Option<u64>> {

@@ -22,10 +22,18 @@ use std::path::Path;
 
 use relaxide_ffi::{AnyView, Error, ErrorKind, Module, get_global};
 
+use crate::fork::{Side, let_go_of};
+
 pub use module::LibraryModule;
 pub use symbols::ensure_symbols_global;
 pub use system::system_library;
 pub use tree::{SavedTree, save_module_tree};
+
+/// Holds the tables of loaded libraries across a fork.
+pub(crate) fn hold_for_fork() -> Box<dyn FnOnce(Side)> {
+    let held = [context::hold(), system::hold(), shared::hold(), symbols::hold()];
+    let_go_of(held.into_iter().flatten().collect())
+}
 
 /// Opens a shared library.
 pub(crate) fn load_shared(path: String) -> Result<Module, Error> {
@@ -41,7 +49,12 @@ pub fn load_module(path: impl AsRef<Path>) -> Result<Module, Error> {
         return shared::load(path);
     }
     let loader = format!("ffi.Module.load_from_file.{extension}");
-    let function = get_global(&loader).ok_or_else(|| {
+    let function = get_global(&loader);
+    // What it is says more than its name.
+    if function.is_none() && extent::is_library(path) {
+        return shared::load(path);
+    }
+    let function = function.ok_or_else(|| {
         let ending = if extension.is_empty() { "has no ending".to_owned() } else { format!("ends in .{extension}") };
         let message = format!(
             "cannot load {}: it {ending}, and compiled models are shared libraries, which end in .so (to load other \

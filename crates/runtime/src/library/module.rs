@@ -1,6 +1,7 @@
 //! Native code as a module, wherever it came from.
 
 use std::ffi::{CString, c_void};
+use std::fs::File;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -10,6 +11,7 @@ use relaxide_ffi::{Error, Function, Handle, Module, ModuleImpl, ModuleProperties
 
 use super::context::Context;
 use super::{blob, tree};
+use crate::processor;
 
 /// In front of the name of every function that a library exports to the runtime.
 const FUNCTION_PREFIX: &str = "__tvm_ffi_";
@@ -18,8 +20,8 @@ const CONTEXT_SYMBOL: &str = "__tvm_ffi__library_ctx";
 
 /// Where the symbols of a module are.
 pub(super) enum Code {
-    /// In a library that was opened.
-    Shared(Library),
+    /// In a library that was opened, by the name of an open file if there is one.
+    Shared(Library, #[expect(dead_code, reason = "kept open, so that its name stays its own")] Option<File>),
     /// In the program itself, which entered them into the process's table when it started. Several libraries may be
     /// linked into one program; what they enter is told apart by a prefix.
     Linked {
@@ -32,7 +34,7 @@ impl Code {
     /// The address of what the library as a whole has under this name, such as its module tree.
     pub(super) fn symbol(&self, name: &str) -> Option<*mut c_void> {
         match self {
-            Code::Shared(library) => exported(library, name),
+            Code::Shared(library, _) => exported(library, name),
             Code::Linked { prefix } => {
                 env::system_symbol(&format!("{prefix}{name}")).or_else(|| env::system_symbol(name))
             }
@@ -42,7 +44,7 @@ impl Code {
     /// The address of a function that is offered under this name.
     fn function(&self, name: &str) -> Option<*mut c_void> {
         match self {
-            Code::Shared(library) => exported(library, &format!("{FUNCTION_PREFIX}{name}")),
+            Code::Shared(library, _) => exported(library, &format!("{FUNCTION_PREFIX}{name}")),
             Code::Linked { prefix } => env::system_symbol(&format!("{FUNCTION_PREFIX}{prefix}{name}"))
                 .or_else(|| env::system_symbol(&format!("{FUNCTION_PREFIX}{name}"))),
         }
@@ -129,6 +131,10 @@ pub(super) unsafe fn fill(slot: *mut *mut c_void, address: *mut c_void) {
 
 /// Makes a module of a library's code, and rebuilds the modules in it, of which the first is given back.
 pub(super) fn assemble(code: Code) -> Result<Module, Error> {
+    if let Some(address) = code.symbol(processor::SYMBOL) {
+        // SAFETY: the compiler writes a text with a zero byte behind it under this symbol, which is never changed.
+        unsafe { processor::read(address.cast()) }.map_or(Ok(()), |needed| needed.check())?;
+    }
     let (blob, slot) = (code.symbol(blob::SYMBOL), code.symbol(CONTEXT_SYMBOL));
     let module = Module::new(LibraryModule { code: Arc::new(code), context: OnceLock::new() });
     if let (Some(slot), Some(library)) = (slot, module.downcast::<LibraryModule>()) {

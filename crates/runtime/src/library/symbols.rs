@@ -19,6 +19,7 @@ use std::borrow::Cow;
 use std::ffi::{CString, c_void};
 use std::sync::{Mutex, Once, PoisonError};
 
+use relaxide_ffi::fork::{self, Held};
 use relaxide_ffi::{Error, ErrorKind, capi, env};
 
 use crate::backend;
@@ -62,11 +63,18 @@ pub(super) fn importable() -> Vec<(Cow<'static, str>, *mut c_void)> {
     slots.chain(functions.map(|(name, symbol)| (Cow::Borrowed(name), symbol))).collect()
 }
 
+/// Whether everything was found visible.
+static VISIBLE: Mutex<bool> = Mutex::new(false);
+
+/// Holds the lock across a fork.
+pub(super) fn hold() -> Option<Held> {
+    fork::hold(&VISIBLE)
+}
+
 /// Makes the functions that libraries import visible in the global scope, as far as that can be done from here.
 pub fn ensure_symbols_global() -> Result<(), Error> {
-    static ONCE: Mutex<bool> = Mutex::new(false);
     // A panic in here would leave `false` behind, which is right.
-    let mut done = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut done = VISIBLE.lock().unwrap_or_else(PoisonError::into_inner);
     if *done || all_visible() {
         *done = true;
         return Ok(());

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+use relaxide_ffi::fork::{self, Held};
 use relaxide_ffi::{Error, Module};
 
 use super::blob;
@@ -16,6 +17,11 @@ use super::module::{Code, assemble};
 type Made = (Option<usize>, Module);
 
 static MADE: LazyLock<Mutex<HashMap<String, Made>>> = LazyLock::new(Mutex::default);
+
+/// Holds the lock across a fork.
+pub(super) fn hold() -> Option<Held> {
+    fork::hold(&MADE)
+}
 
 /// The module of the library that was linked into this program with that prefix (`system_lib_prefix` when it was
 /// compiled). The same module each time. A prefix that no library has gives a module without functions of its own.

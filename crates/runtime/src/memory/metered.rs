@@ -4,6 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use relaxide_ffi::fork::Held;
 use relaxide_ffi::{Device, Error, ErrorKind};
 
 use super::{Allocator, MemoryStats};
@@ -88,6 +89,11 @@ impl Allocator for Metered {
         self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
         // SAFETY: the pair came from `take`, hence from the inner allocator.
         unsafe { self.inner.give_back(data, bytes) };
+    }
+
+    /// The inner allocator is in the process's table, and holds its own.
+    fn hold_for_fork(self: Arc<Self>) -> Option<Held> {
+        None
     }
 
     fn release_cached(&self) {

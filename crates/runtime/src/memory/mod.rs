@@ -1,7 +1,7 @@
 //! Memory for tensors: allocators, the buffers that they hand out, and storage objects.
 //!
 //! An [`Allocator`] belongs to one device. The two kinds are the naive one, which asks the device every time, and the
-//! pooled one, which keeps what is given back for the next request of the same size. Allocators are shared by the
+//! pooled one, which keeps what is given back for later requests, up to a bound that follows what was in use. Allocators are shared by the
 //! process ([`allocator`]), so a buffer may outlive whoever asked for it.
 
 mod metered;
@@ -15,9 +15,11 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use relaxide_ffi::fork::{self, Held};
 use relaxide_ffi::{Device, Error, ErrorKind};
 
 use crate::device::{device_api, device_exists};
+use crate::fork::{Side, let_go_of};
 
 pub use metered::{Budget, Metered};
 pub use shape_heap::ShapeHeap;
@@ -90,6 +92,9 @@ pub trait Allocator: Send + Sync {
 
     /// What it has done and holds.
     fn stats(&self) -> MemoryStats;
+
+    /// Holds its locks across a fork.
+    fn hold_for_fork(self: Arc<Self>) -> Option<Held>;
 }
 
 /// Memory from an allocator, given back when it is dropped.
@@ -159,6 +164,13 @@ pub fn allocator(device: Device, kind: AllocatorKind) -> Result<Arc<dyn Allocato
         AllocatorKind::Pooled => Arc::new(pooled::Pooled::new(device, api)),
     });
     Ok(Arc::clone(entry))
+}
+
+/// Holds the table of allocators, and each of them, across a fork.
+pub(crate) fn hold_for_fork() -> Box<dyn FnOnce(Side)> {
+    let allocators: Vec<_> = table().lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+    let held = allocators.into_iter().filter_map(|allocator| allocator.hold_for_fork()).chain(fork::hold(table()));
+    let_go_of(held.collect())
 }
 
 /// Counts the calls of [`release_cached`].

@@ -1,12 +1,14 @@
 //! The allocator that asks the device every time.
 
 use std::ffi::c_void;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use relaxide_ffi::fork::Held;
 use relaxide_ffi::{Device, Error};
 
 use super::{Allocator, MemoryStats};
 use crate::device::DeviceApi;
+use crate::fork::hold_in;
 
 pub(super) struct Naive {
     device: Device,
@@ -35,6 +37,10 @@ impl Allocator for Naive {
         // SAFETY: what `take` gave came from the device with this size.
         unsafe { self.api.free(self.device, data, bytes) };
         self.stats.lock().unwrap_or_else(PoisonError::into_inner).in_use -= bytes;
+    }
+
+    fn hold_for_fork(self: Arc<Self>) -> Option<Held> {
+        hold_in(&self, |allocator: &Naive| &allocator.stats)
     }
 
     fn release_cached(&self) {}

@@ -1,19 +1,26 @@
 //! The allocator that keeps what is given back.
 //!
-//! Requests are rounded up, small ones to a power of two and others to whole pages, and a returned buffer waits in a
-//! list of its exact size. (Whole pages for scalars would make a recursion with a few scalars at each level miss every
-//! cache.) A model asks for the same sizes on every call, so from the second call on nearly every request is served from
-//! a list. When the device has no memory left, everything that is kept is freed and the request tried once more.
+//! Requests are rounded up, small ones to a power of two and others to whole pages, and a returned buffer waits in a list of
+//! its exact size. (Whole pages for scalars would make a recursion with a few scalars at each level miss every cache.) A
+//! model asks for the same sizes on every call, so from the second call on nearly every request is served from a list.
+//!
+//! A service sees inputs of many lengths, and a list for each of them would grow without end. So what is held in all, in use
+//! and waiting, is bounded by one and a half times the most that was in use ([`bound`]). A request that no list of its size
+//! serves takes a buffer that is a little larger, and any larger one where the bound leaves no room for a new buffer; where
+//! there is none, those that have waited longest are freed. When the device has no memory left, everything that waits is
+//! freed and the request tried once more.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use relaxide_ffi::fork::Held;
 use relaxide_ffi::{Device, Error};
 
 use super::{Allocator, MemoryStats};
 use crate::device::{ALIGNMENT, DeviceApi};
+use crate::fork::hold_in;
 
 /// Sizes from this on are multiples of it.
 const PAGE: usize = 4096;
@@ -34,9 +41,76 @@ pub(super) struct Pooled {
 
 #[derive(Default)]
 struct State {
-    /// Addresses by size; a plain number, for they are not followed here.
-    free: HashMap<usize, Vec<usize>, BuildHasherDefault<PageHasher>>,
+    /// What waits, by size; those that came last are at the end.
+    free: HashMap<usize, Vec<Waiting>, BuildHasherDefault<PageHasher>>,
+    /// The sizes of buffers of whole pages that wait, in order.
+    sizes: BTreeSet<usize>,
+    /// Counts what is given back.
+    clock: u64,
     stats: MemoryStats,
+}
+
+/// A buffer that waits for a request.
+struct Waiting {
+    /// A plain number, for it is not followed here.
+    address: usize,
+    since: u64,
+}
+
+/// How many bytes may be held where at most that many were in use.
+fn bound(peak: usize) -> usize {
+    // What is held for scalars and the like is not worth freeing.
+    const SMALL: usize = 1 << 20;
+    peak.saturating_add(peak / 2).max(SMALL)
+}
+
+impl State {
+    /// Takes a buffer of exactly that size that waits.
+    #[inline]
+    fn take(&mut self, bytes: usize) -> Option<usize> {
+        let list = self.free.get_mut(&bytes)?;
+        let found = list.pop()?;
+        if list.is_empty() && bytes >= PAGE {
+            self.sizes.remove(&bytes);
+        }
+        self.stats.cached -= bytes;
+        Some(found.address)
+    }
+
+    /// Takes a larger buffer: one that is a little larger, or, where there is no room for a new one, the smallest that fits.
+    fn take_larger(&mut self, bytes: usize) -> Option<(usize, usize)> {
+        if bytes < PAGE {
+            return None;
+        }
+        let found = *self.sizes.range(bytes..).next()?;
+        let is_near = found - bytes <= bytes / 8;
+        let has_room = self.held().saturating_add(bytes) <= bound(self.stats.peak.max(self.stats.in_use + bytes));
+        if !is_near && has_room {
+            return None;
+        }
+        Some((self.take(found)?, found))
+    }
+
+    fn held(&self) -> usize {
+        self.stats.in_use + self.stats.cached
+    }
+
+    /// Takes out what has waited longest, until `bytes` more fit within the bound.
+    fn evict(&mut self, bytes: usize) -> Vec<(usize, usize)> {
+        let mut evicted = Vec::new();
+        let limit = bound(self.stats.peak.max(self.stats.in_use.saturating_add(bytes)));
+        while self.stats.cached > 0 && self.held().saturating_add(bytes) > limit {
+            let oldest = |size: &usize| self.free.get(size)?.first().map(|waiting| (waiting.since, *size));
+            let Some((_, size)) = self.sizes.iter().filter_map(oldest).min() else { break };
+            let Some(list) = self.free.get_mut(&size) else { break };
+            evicted.push((list.remove(0).address, size));
+            if list.is_empty() {
+                self.sizes.remove(&size);
+            }
+            self.stats.cached -= size;
+        }
+        evicted
+    }
 }
 
 /// Hashes a size. Sizes are a model's own, so there is nobody to defend against, and this is on the way of every
@@ -66,13 +140,16 @@ impl Pooled {
     }
 
     fn free_all(&self, state: &mut State) {
-        for (bytes, addresses) in state.free.drain() {
-            for address in addresses {
-                // SAFETY: the address was given back with this size, so it came from `allocate` and is unused.
-                unsafe { self.api.free(self.device, address as *mut c_void, bytes) };
-            }
-        }
-        state.stats.cached = 0;
+        let State { free, sizes, stats, .. } = state;
+        free.drain().for_each(|(bytes, list)| list.iter().for_each(|waiting| self.free(waiting.address, bytes)));
+        sizes.clear();
+        stats.cached = 0;
+    }
+
+    /// Frees a buffer that has waited.
+    fn free(&self, address: usize, bytes: usize) {
+        // SAFETY: the address was given back with this size, so it came from `allocate` and is unused.
+        unsafe { self.api.free(self.device, address as *mut c_void, bytes) };
     }
 }
 
@@ -85,11 +162,12 @@ impl Allocator for Pooled {
         // A size that cannot be rounded up is refused by the device.
         let bytes = rounded(bytes).unwrap_or(usize::MAX);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(address) = state.free.get_mut(&bytes).and_then(Vec::pop) {
-            state.stats.cached -= bytes;
-            state.stats.took(bytes, false);
-            return Ok((address as *mut c_void, bytes));
+        let found = state.take(bytes).map(|address| (address, bytes));
+        if let Some((address, size)) = found.or_else(|| state.take_larger(bytes)) {
+            state.stats.took(size, false);
+            return Ok((address as *mut c_void, size));
         }
+        state.evict(bytes).into_iter().for_each(|(address, size)| self.free(address, size));
         let data = match self.api.allocate(self.device, bytes) {
             Ok(data) => data,
             Err(_) if state.stats.cached > 0 => {
@@ -104,9 +182,19 @@ impl Allocator for Pooled {
 
     unsafe fn give_back(&self, data: *mut c_void, bytes: usize) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.free.entry(bytes).or_default().push(data as usize);
+        state.clock += 1;
+        let waiting = Waiting { address: data as usize, since: state.clock };
+        let list = state.free.entry(bytes).or_default();
+        list.push(waiting);
+        if list.len() == 1 && bytes >= PAGE {
+            state.sizes.insert(bytes);
+        }
         state.stats.in_use -= bytes;
         state.stats.cached += bytes;
+    }
+
+    fn hold_for_fork(self: Arc<Self>) -> Option<Held> {
+        hold_in(&self, |allocator: &Pooled| &allocator.state)
     }
 
     fn release_cached(&self) {
@@ -121,8 +209,6 @@ impl Allocator for Pooled {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::memory::{AllocatorKind, Buffer, allocator};
 
@@ -144,6 +230,34 @@ mod tests {
         drop((second, other));
         pool.release_cached();
         assert_eq!(pool.stats().cached, 0);
+    }
+
+    #[test]
+    fn many_lengths_hold_no_more_than_one_and_a_half_times_the_largest() {
+        const LARGEST: usize = 4 << 20;
+        let pool = allocator(Device::cpu(14), AllocatorKind::Pooled).unwrap();
+        let mut seed = 1_u64;
+        for _ in 0..500 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let length = PAGE + (seed >> 33) as usize % (LARGEST - PAGE);
+            let buffers = [length, length / 3, 100].map(|bytes| Buffer::new(&pool, bytes).unwrap());
+            assert!(buffers.iter().zip([length, length / 3, 100]).all(|(buffer, bytes)| buffer.bytes() >= bytes));
+        }
+        let stats = pool.stats();
+        assert!(stats.peak <= 2 * LARGEST, "{stats:?}");
+        assert!(stats.cached <= 2 * LARGEST, "{stats:?}");
+        pool.release_cached();
+        assert_eq!(pool.stats().cached, 0);
+    }
+
+    #[test]
+    fn a_loop_over_rising_sizes_settles() {
+        let pool = allocator(Device::cpu(15), AllocatorKind::Pooled).unwrap();
+        let run = || (10..20).for_each(|n| drop(Buffer::new(&pool, n << 20).unwrap()));
+        run();
+        let settled = pool.stats().device_allocations;
+        (0..5).for_each(|_| run());
+        assert!(pool.stats().device_allocations <= settled + 2, "{:?} after {settled}", pool.stats());
     }
 
     #[test]

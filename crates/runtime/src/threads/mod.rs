@@ -23,10 +23,13 @@ mod waiting;
 mod worker;
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use relaxide_ffi::{Error, ErrorKind};
+
+use crate::environment;
+use crate::fork::Side;
 
 pub use barrier::Barrier;
 use round::Job;
@@ -56,9 +59,40 @@ struct Pool {
     taken: Mutex<()>,
 }
 
+/// The pool; null before it is first asked for.
+static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+
 fn pool() -> &'static Pool {
-    static POOL: OnceLock<Pool> = OnceLock::new();
-    POOL.get_or_init(|| Pool { limit: AtomicUsize::new(default_threads()), crew: Crew::new(), taken: Mutex::new(()) })
+    // SAFETY: what is stored here was leaked, and is never freed.
+    match unsafe { POOL.load(Ordering::Acquire).as_ref() } {
+        Some(pool) => pool,
+        None => first_pool(),
+    }
+}
+
+#[cold]
+fn first_pool() -> &'static Pool {
+    static ONCE: Mutex<()> = Mutex::new(());
+    let _only = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
+    if POOL.load(Ordering::Acquire).is_null() {
+        POOL.store(new_pool(default_threads()), Ordering::Release);
+    }
+    pool()
+}
+
+/// A pool without workers. It lives as long as the process, like the workers that refer to it.
+fn new_pool(limit: usize) -> *mut Pool {
+    Box::leak(Box::new(Pool { limit: AtomicUsize::new(limit), crew: Crew::new(), taken: Mutex::new(()) }))
+}
+
+/// Gives a forked child a pool of its own: the workers of the one before are not there.
+pub(crate) fn prepare_fork() -> Box<dyn FnOnce(Side)> {
+    let limit = num_threads();
+    Box::new(move |side| {
+        if side == Side::Child {
+            POOL.store(new_pool(limit), Ordering::Release);
+        }
+    })
 }
 
 impl Pool {
@@ -80,10 +114,8 @@ impl Pool {
 }
 
 fn default_threads() -> usize {
-    let from_variable = |name: &str| std::env::var(name).ok()?.trim().parse().ok().filter(|count| *count > 0);
-    from_variable("RELAXIDE_NUM_THREADS")
-        .or_else(|| from_variable("TVM_NUM_THREADS"))
-        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+    let count = environment::number(&["RELAXIDE_NUM_THREADS", "TVM_NUM_THREADS"], |count: &usize| *count > 0);
+    count.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// How many threads a parallel loop may use.

@@ -6,6 +6,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 
+use crate::environment;
+
 /// How often a thread looks before it sleeps, where `RELAXIDE_THREAD_POOL_SPIN_COUNT` (or TVM's variable of that name)
 /// says nothing else: with the yields between, some hundred microseconds.
 const DEFAULT_SPINS: u32 = 2000;
@@ -16,10 +18,8 @@ const BURST: u32 = 200;
 fn spins() -> u32 {
     static SPINS: OnceLock<u32> = OnceLock::new();
     *SPINS.get_or_init(|| {
-        let from_variable = |name: &str| std::env::var(name).ok()?.trim().parse().ok();
-        from_variable("RELAXIDE_THREAD_POOL_SPIN_COUNT")
-            .or_else(|| from_variable("TVM_THREAD_POOL_SPIN_COUNT"))
-            .unwrap_or(DEFAULT_SPINS)
+        let names = ["RELAXIDE_THREAD_POOL_SPIN_COUNT", "TVM_THREAD_POOL_SPIN_COUNT"];
+        environment::number(&names, |_| true).unwrap_or(DEFAULT_SPINS)
     })
 }
 

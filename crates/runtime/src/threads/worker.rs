@@ -1,9 +1,11 @@
 //! The threads of the pool: what a worker does, and how a failing task reports.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use relaxide_ffi::{Error, ErrorKind};
+
+use crate::environment;
 
 use super::round::{Job, Round};
 use super::waiting::Waiting;
@@ -108,7 +110,8 @@ impl Crew {
 /// Whether workers are bound to cores: `RELAXIDE_BIND_THREADS` or `TVM_BIND_THREADS` says `1`. By default they are not, since
 /// a bound worker waits for its core where another program, or another process with a pool like this, has it.
 fn binds_threads() -> bool {
-    ["RELAXIDE_BIND_THREADS", "TVM_BIND_THREADS"].iter().any(|name| std::env::var(name).is_ok_and(|value| value == "1"))
+    static BINDS: OnceLock<bool> = OnceLock::new();
+    *BINDS.get_or_init(|| environment::switch(&["RELAXIDE_BIND_THREADS", "TVM_BIND_THREADS"]))
 }
 
 /// Binds the calling thread to one of the cores that the process may use, the `number`th, counted from 0 and round again.

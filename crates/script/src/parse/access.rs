@@ -121,10 +121,12 @@ impl Parser<'_> {
             Expr::Tuple(tuple) => &tuple.elts,
             one => std::slice::from_ref(one),
         };
-        if parts.len() != buffer.shape.len() && !(parts.len() == 1 && buffer.shape.len() != 1) {
+        let is_flat = parts.len() == 1 && (self.kernel.has_flat_indices || buffer.shape.is_empty());
+        if parts.len() != buffer.shape.len() && !is_flat {
             let message =
                 format!("the buffer `{}` has {} dimensions, not {}", buffer.name, buffer.shape.len(), parts.len());
-            return Err(self.error(Code::Arguments, message, range));
+            let error = self.error(Code::Arguments, message, range);
+            return Err(error.with_help("give an index for each dimension").into());
         }
         let (mut ranges, mut sliced) = (Vec::new(), false);
         for part in parts {

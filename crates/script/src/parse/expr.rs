@@ -77,8 +77,12 @@ impl Parser<'_> {
         }
     }
 
-    /// `a if condition else b` of scalars, of which the picked one alone is evaluated.
+    /// `a if condition else b` of scalars, of which the chosen one alone is evaluated. Where the condition is known now, as one
+    /// of Python's values is, so is the choice.
     fn conditional(&mut self, n: &ast::ExprIf) -> Parsed<Value> {
+        if let Some(truth) = self.decided(&n.test)? {
+            return self.expr(if truth { &n.body } else { &n.orelse });
+        }
         let condition = self.scalar_expr(&n.test)?;
         let (yes, no) = (self.expr(&n.body)?, self.expr(&n.orelse)?);
         let (yes, no) = match self.operands(&yes, &no) {

@@ -19,7 +19,7 @@ use ruff_python_ast::{self as ast, CmpOp, Expr};
 use ruff_text_size::{Ranged, TextRange};
 
 use super::value::Value;
-use super::{Parsed, Parser};
+use super::{Language, Parsed, Parser};
 use relaxide_ir::diagnostic::Code;
 
 /// Which surroundings: 0 are those of the module, the others those of macros, in order.
@@ -153,7 +153,8 @@ impl Parser<'_> {
                 compare.ops.iter().any(python) || self.is_wholly_outer(e)
             }
             Expr::ListComp(_) | Expr::Generator(_) | Expr::DictComp(_) | Expr::SetComp(_) | Expr::Set(_) => true,
-            Expr::Lambda(_) | Expr::FString(_) | Expr::If(_) | Expr::Named(_) | Expr::BytesLiteral(_) => true,
+            Expr::If(_) => self.language != Language::Tir,
+            Expr::Lambda(_) | Expr::FString(_) | Expr::Named(_) | Expr::BytesLiteral(_) => true,
             Expr::List(list) => list.elts.iter().any(Expr::is_starred_expr),
             Expr::Tuple(tuple) => tuple.elts.iter().any(Expr::is_starred_expr),
             _ => false,

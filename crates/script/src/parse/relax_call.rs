@@ -258,7 +258,7 @@ impl Parser<'_> {
                 many => Type::tuple(many.to_vec()),
             },
         };
-        let mut scalars = match args.keyword("tir_vars") {
+        let scalars = match args.keyword("tir_vars") {
             Some(e) => {
                 let value = self.expr(e)?;
                 match self.relax_value(value, e.range())? {
@@ -269,17 +269,7 @@ impl Parser<'_> {
             }
             None => Vec::new(),
         };
-        // Scalars behind the tensors are parameters of the kernel.
-        let tensors = match name {
-            "call_dps_packed" | "call_py_func" => given,
-            _ => {
-                let count = given.iter().rposition(|a| scalar_of(a).is_none()).map_or(0, |i| i + 1);
-                let (tensors, tail) = given.split_at(count);
-                scalars.splice(0..0, tail.iter().filter_map(scalar_of));
-                tensors.to_vec()
-            }
-        };
-        let mut values = vec![func, Relax::tuple(tensors)];
+        let mut values = vec![func, Relax::tuple(given)];
         if !scalars.is_empty() {
             values.push(Relax::shape(scalars));
         }
@@ -354,6 +344,9 @@ impl Parser<'_> {
     /// A call of an operator by its definition.
     fn op_call(&mut self, name: &str, call: &ast::ExprCall, args: &mut Args) -> Parsed<Value> {
         let Some(def) = op::lookup(name) else {
+            if let Some(value) = self.composed(name, args)? {
+                return Ok(value);
+            }
             let error = self.error(Code::UnknownMember, format!("no operator is called `R.{name}`"), call.func.range());
             return Err(match closest(name, op::all().map(|d| d.name)) {
                 Some(near) => error.with_help(format!("did you mean `R.{near}`?")).into(),
@@ -361,6 +354,11 @@ impl Parser<'_> {
             });
         };
         let ty_args = self.type_args(args)?;
+        if let Some(surface) = op::surface(def.name) {
+            let (def, values) = self.arranged(surface, args)?;
+            let attrs = self.op_attrs(def, args)?;
+            return self.typed_call(def.name, values, attrs, ty_args, call.range());
+        }
         let mut values = Vec::new();
         for arg in def.args {
             if arg.arity == Arity::Variadic {
@@ -385,6 +383,83 @@ impl Parser<'_> {
         }
         let attrs = self.op_attrs(def, args)?;
         self.typed_call(def.name, values, attrs, ty_args, call.range())
+    }
+
+    /// Names of `R` that are no operators but a few calls of them.
+    fn composed(&mut self, name: &str, args: &mut Args) -> Parsed<Option<Value>> {
+        let range = args.range;
+        let value = match name {
+            "linear" => {
+                let (data, weight) = (self.leaf_arg(args, "data")?, self.leaf_arg(args, "weight")?);
+                let bias = args.take("bias").filter(|e| !e.is_none_literal_expr());
+                let bias = bias.map(|e| self.leaf_expr(e)).transpose()?;
+                let attrs = match args.take("out_dtype").filter(|e| !e.is_none_literal_expr()) {
+                    Some(e) => Attrs::new().with("out_dtype", self.attr_value(e)?),
+                    None => Attrs::new(),
+                };
+                let weight = self.call_leaf("permute_dims", vec![weight], range)?;
+                let product = self.typed_call("matmul", vec![data, weight], attrs, Vec::new(), range)?;
+                match bias {
+                    None => product,
+                    Some(bias) => {
+                        let product = self.leaf_value(product, range)?;
+                        self.typed_call("add", vec![product, bias], Attrs::new(), Vec::new(), range)?
+                    }
+                }
+            }
+            "nn.relu6" => {
+                let data = self.leaf_arg(args, "data")?;
+                let args = vec![data, Relax::prim(0), Relax::prim(6)];
+                self.typed_call("clip", args, Attrs::new(), Vec::new(), range)?
+            }
+            "masked_fill" => {
+                let (x, mask) = (self.leaf_arg(args, "x")?, self.leaf_arg(args, "mask")?);
+                let e = args.required(self, "value")?;
+                let value = self.expr(e)?;
+                let dtype = tensor_dtype(&x.ty()).unwrap_or(DataType::float(32));
+                let value = self.number_constant(&value, dtype, e.range())?;
+                let filled = self.call_leaf("full_like", vec![x.clone(), value], range)?;
+                self.typed_call("where", vec![mask, filled, x], Attrs::new(), Vec::new(), range)?
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(value))
+    }
+
+    fn leaf_arg(&mut self, args: &mut Args, name: &str) -> Parsed<Relax> {
+        let e = args.required(self, name)?;
+        self.leaf_expr(e)
+    }
+
+    fn leaf_expr(&mut self, e: &Expr) -> Parsed<Relax> {
+        let value = self.expr(e)?;
+        self.leaf_value(value, e.range())
+    }
+
+    fn call_leaf(&mut self, name: &str, args: Vec<Relax>, range: TextRange) -> Parsed<Relax> {
+        let value = self.typed_call(name, args, Attrs::new(), Vec::new(), range)?;
+        self.leaf_value(value, range)
+    }
+
+    /// The operator and the arguments of a call whose text has others than its node.
+    fn arranged(&mut self, surface: &op::Surface, args: &mut Args) -> Parsed<(&'static OpDef, Vec<Relax>)> {
+        let mut given = Vec::with_capacity(surface.params.len());
+        for (name, default) in surface.params {
+            let e = if default.is_some() { args.take(name) } else { Some(args.required(self, name)?) };
+            given.push(e.filter(|e| !e.is_none_literal_expr()));
+        }
+        let (name, slots) = surface.arrange(&given);
+        let def = op::lookup(name)
+            .ok_or_else(|| self.error(Code::UnknownMember, format!("no operator is called `R.{name}`"), args.range))?;
+        let mut values = Vec::with_capacity(slots.len());
+        for (slot, arg) in slots.iter().zip(def.args) {
+            values.push(match slot {
+                op::Slot::Given(e) => self.op_arg(arg, e, &values)?,
+                op::Slot::Int(number) => Relax::prim(*number),
+                op::Slot::Nothing => Relax::tuple([]),
+            });
+        }
+        Ok((def, values))
     }
 
     /// Attributes by position behind the arguments, and by name.

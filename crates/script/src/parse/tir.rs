@@ -14,6 +14,7 @@ use super::symbols::dtype_name;
 use super::tir_block::BlockFrame;
 use super::value::Value;
 use super::{Language, Parsed, Parser};
+use crate::FLAT_INDICES;
 use relaxide_ir::diagnostic::Code;
 
 /// A kernel under construction.
@@ -29,6 +30,9 @@ pub(super) struct Kernel {
     pub params: Vec<(Ref<Var>, Option<Ref<Buffer>>)>,
     pub attrs: Attrs,
     pub has_blocks: bool,
+    /// Whether buffers of several dimensions are accessed by one index, as in kernels whose indices a pass has flattened. In a
+    /// program that somebody wrote that is a mistake.
+    pub has_flat_indices: bool,
 }
 
 impl Parser<'_> {
@@ -231,7 +235,8 @@ impl Parser<'_> {
             }
             "func_attr" => {
                 let e = args.required(self, "attrs")?;
-                let attrs = self.attrs(e)?;
+                let mut attrs = self.attrs(e)?;
+                self.kernel.has_flat_indices |= attrs.0.shift_remove(FLAT_INDICES).is_some();
                 self.kernel.attrs.0.extend(attrs.0);
             }
             "Assert" => {

@@ -39,16 +39,13 @@ impl Printer<'_> {
     fn op_call(&mut self, name: &str, call: &Call) -> String {
         let mut parts: Vec<String> = Vec::new();
         for (i, arg) in call.args.iter().enumerate() {
-            parts.push(match (arg, call.args.get(i + 1)) {
-                (Expr::Extern(f), _) if i == 0 && NAMED_CALLEE.contains(&name) => quoted(&f.global_symbol),
-                // Scalars stand behind the tensors in the text, and in an argument of their own in the node.
-                (Expr::Tuple(tensors), Some(Expr::Shape(scalars))) if i == 1 && KERNEL_CALLS.contains(&name) => {
-                    let mut items: Vec<_> = tensors.fields.iter().map(|f| self.expr(f)).collect();
-                    items.extend(scalars.values.iter().map(|s| self.prim(s)));
-                    tuple_text(&items)
+            parts.push(match arg {
+                Expr::Extern(f) if i == 0 && NAMED_CALLEE.contains(&name) => quoted(&f.global_symbol),
+                Expr::Tuple(tensors) if i == 1 && KERNEL_CALLS.contains(&name) && tensors.fields.is_empty() => {
+                    "()".into()
                 }
-                (Expr::Tuple(tensors), None) if i == 1 && tensors.fields.is_empty() => "()".into(),
-                (Expr::Shape(_), None) if i == 2 && KERNEL_CALLS.contains(&name) => continue,
+                // Scalars that the kernel takes behind its outputs: those in front of them are among the arguments.
+                Expr::Shape(_) if i == 2 && KERNEL_CALLS.contains(&name) => format!("tir_vars={}", self.expr(arg)),
                 _ => self.expr(arg),
             });
         }

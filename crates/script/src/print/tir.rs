@@ -7,6 +7,7 @@ use relaxide_tir::{AllocBuffer, BufferStore, For, ForKind, IfThenElse, PrimFunc,
 
 use super::Printer;
 use super::names::identifier;
+use crate::FLAT_INDICES;
 use crate::number::quoted;
 
 /// How a buffer's type is written: as an annotation, which always shows the dtype, or as an allocation, which leaves out
@@ -45,8 +46,12 @@ impl Printer<'_> {
         if func.global_symbol() == Some(name) {
             hidden.push("global_symbol");
         }
-        if func.attrs.0.keys().any(|k| !hidden.contains(&k.as_str())) {
-            let attrs = self.attr_map(&func.attrs.0, &hidden);
+        let mut attrs = func.attrs.0.clone();
+        if has_flat_indices(&func.body) {
+            attrs.insert(FLAT_INDICES.into(), true.into());
+        }
+        if attrs.keys().any(|k| !hidden.contains(&k.as_str())) {
+            let attrs = self.attr_map(&attrs, &hidden);
             self.line(format!("T.func_attr({attrs})"));
         }
         self.declare_symbols();
@@ -394,6 +399,35 @@ fn reads(e: &PrimExpr, buffer: &Ref<Buffer>) -> bool {
     let mut found = Reads(buffer, false);
     found.visit_prim(e);
     found.1
+}
+
+/// Whether a body accesses buffers of several dimensions by one index.
+fn has_flat_indices(body: &Stmt) -> bool {
+    struct Find(bool);
+    impl Find {
+        fn access(&mut self, buffer: &Buffer, indices: &[PrimExpr]) {
+            self.0 |= indices.len() == 1 && buffer.ndim() > 1;
+        }
+    }
+    impl PrimVisitor for Find {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            if let PrimExpr::Load(load) = e {
+                self.access(&load.buffer, &load.indices);
+            }
+            self.walk_prim(e);
+        }
+    }
+    impl StmtVisitor for Find {
+        fn visit_stmt(&mut self, stmt: &Stmt) {
+            if let Stmt::Store(store) = stmt {
+                self.access(&store.buffer, &store.indices);
+            }
+            self.walk_stmt(stmt);
+        }
+    }
+    let mut find = Find(false);
+    find.visit_stmt(body);
+    find.0
 }
 
 fn has_blocks(body: &Stmt) -> bool {

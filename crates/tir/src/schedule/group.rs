@@ -8,7 +8,7 @@
 //! B[n, c, y, x] = max(T[n, c, y, x] + b[c], 0)  ->       finish: max(acc + b[c], 0), output: B, indices }
 //! ```
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
@@ -102,16 +102,20 @@ impl Reduce {
 
 /// Cuts a program into pieces of work, in an order in which they can be carried out.
 pub fn plan(program: &Program) -> Vec<Work> {
+    let accesses = Accesses::of(program);
+    // The anchor of each stage that is an epilogue, and which reductions have one.
+    let anchors: Vec<Option<usize>> = (0..program.items.len()).map(|at| accesses.anchor_of(at)).collect();
+    let taken: HashSet<usize> = anchors.iter().flatten().copied().collect();
     let mut work = Vec::new();
     for (position, item) in program.items.iter().enumerate() {
         match item {
             Item::Opaque(stmt) => work.push(Work::Opaque(stmt.clone())),
             Item::Stage(stage) => {
-                if let Some(anchor) = anchor_of(program, position) {
-                    if let Some(reduce) = with_epilogue(anchor, stage) {
-                        work.push(Work::Reduce(reduce));
-                    }
-                } else if epilogue_of(program, position).is_none() {
+                if let Some(anchor) = anchors.get(position).copied().flatten() {
+                    work.extend(
+                        accesses.stage(anchor).and_then(|anchor| with_epilogue(anchor, stage)).map(Work::Reduce),
+                    );
+                } else if !taken.contains(&position) {
                     let plain = stage.reduction.is_some();
                     work.push(if plain {
                         Work::Reduce(Reduce::plain(stage.clone()))
@@ -125,42 +129,62 @@ pub fn plan(program: &Program) -> Vec<Work> {
     work
 }
 
+/// Who reads and writes what in a program, by positions.
+struct Accesses<'a> {
+    program: &'a Program,
+    reads: Vec<HashSet<Ref<Buffer>>>,
+    readers: HashMap<Ref<Buffer>, Vec<usize>>,
+    writers: HashMap<Ref<Buffer>, Vec<usize>>,
+}
+
+impl<'a> Accesses<'a> {
+    fn of(program: &'a Program) -> Accesses<'a> {
+        let (mut readers, mut writers) = (HashMap::<_, Vec<usize>>::new(), HashMap::<_, Vec<usize>>::new());
+        let reads: Vec<HashSet<Ref<Buffer>>> =
+            program.items.iter().map(|item| item.reads().into_iter().collect()).collect();
+        for (position, item) in program.items.iter().enumerate() {
+            reads[position].iter().for_each(|buffer| readers.entry(buffer.clone()).or_default().push(position));
+            item.writes().into_iter().for_each(|buffer| writers.entry(buffer).or_default().push(position));
+        }
+        Accesses { program, reads, readers, writers }
+    }
+
+    fn stage(&self, position: usize) -> Option<&'a Stage> {
+        match self.program.items.get(position)? {
+            Item::Stage(stage) => Some(stage),
+            Item::Opaque(_) => None,
+        }
+    }
+
+    /// The reduction that takes the stage at a position as its epilogue. Where two reductions feed one reader, the later
+    /// takes it.
+    fn anchor_of(&self, reader: usize) -> Option<usize> {
+        let written = self.reads.get(reader)?.iter().filter_map(|buffer| self.writers.get(buffer)).flatten();
+        let mut anchors: Vec<usize> = written.copied().filter(|writer| *writer < reader).collect();
+        anchors.sort_unstable_by(|a, b| b.cmp(a));
+        anchors.dedup();
+        anchors.into_iter().find(|anchor| self.fits(*anchor, reader))
+    }
+
+    /// Whether a reduction's only reader is a given element-wise stage over the same elements.
+    fn fits(&self, anchor: usize, reader: usize) -> bool {
+        let (Some(reduction), Some(stage)) = (self.stage(anchor), self.stage(reader)) else { return false };
+        let buffer = &reduction.output;
+        if reduction.reduction.is_none() || stage.reduction.is_some() || !self.program.intermediates.contains(buffer) {
+            return false;
+        }
+        // What is overwritten by one tile, others may still have to read.
+        let is_between = |writer: &usize| anchor < *writer && *writer <= reader;
+        let is_overwritten = |input: &Ref<Buffer>| self.writers.get(input).is_some_and(|w| w.iter().any(is_between));
+        let one_reader = self.readers.get(buffer).is_some_and(|readers| readers.len() == 1);
+        one_reader && !reduction.reads().iter().any(is_overwritten) && with_epilogue(reduction, stage).is_some()
+    }
+}
+
 /// The intermediate buffers that the work still uses.
 pub fn alive(program: &Program, work: &[Work]) -> Vec<Ref<Buffer>> {
     let used: HashSet<Ref<Buffer>> = work.iter().flat_map(Work::buffers).collect();
     program.intermediates.iter().filter(|b| used.contains(*b)).cloned().collect()
-}
-
-/// The reduction that takes the stage at a position as its epilogue.
-fn anchor_of(program: &Program, position: usize) -> Option<&Stage> {
-    // Where two reductions feed one reader, the later takes it.
-    let anchor = (0..position).rev().find(|p| fits(program, *p, position))?;
-    match &program.items[anchor] {
-        Item::Stage(stage) => Some(stage),
-        Item::Opaque(_) => None,
-    }
-}
-
-/// The position of the stage that the reduction at a position takes as its epilogue.
-fn epilogue_of(program: &Program, position: usize) -> Option<usize> {
-    let taken = |reader: usize| (0..reader).rev().find(|p| fits(program, *p, reader)) == Some(position);
-    (position + 1..program.items.len()).find(|reader| fits(program, position, *reader) && taken(*reader))
-}
-
-/// Whether a reduction's only reader is a given element-wise stage over the same elements.
-fn fits(program: &Program, anchor: usize, reader: usize) -> bool {
-    let (Item::Stage(reduction), Item::Stage(stage)) = (&program.items[anchor], &program.items[reader]) else {
-        return false;
-    };
-    let buffer = &reduction.output;
-    if reduction.reduction.is_none() || stage.reduction.is_some() || !program.intermediates.contains(buffer) {
-        return false;
-    }
-    let inputs = reduction.reads();
-    // What is overwritten by one tile, others may still have to read.
-    let unchanged = program.items[anchor + 1..=reader].iter().all(|i| i.writes().is_disjoint(&inputs));
-    let readers = program.items.iter().filter(|i| i.reads().contains(buffer)).count();
-    unchanged && readers == 1 && with_epilogue(reduction, stage).is_some()
 }
 
 /// Joins a reduction and its reader, if the reader reads just the element that it computes.

@@ -27,6 +27,7 @@ mod weights;
 
 use std::sync::LazyLock;
 
+use relaxide_ffi::fork::Held;
 use relaxide_ffi::{Any, AnyView, Error, Function, get_global, register_global};
 
 pub(crate) use alloc::{ALLOC_STORAGE, ALLOC_TENSOR, impossible_storage, is_plain_scope, storage_bytes};
@@ -40,6 +41,11 @@ pub(crate) use tuple::{COPY, NULL_VALUE, READ_IF_COND, truth};
 
 use crate::FRONT_ENDS;
 use crate::machine::{Vm, live};
+
+/// Holds the tables of this module across a fork.
+pub(crate) fn hold() -> impl Iterator<Item = Held> {
+    [tensor_cache::hold(), python::hold()].into_iter().flatten()
+}
 
 /// What a builtin runs.
 #[derive(Clone, Copy)]

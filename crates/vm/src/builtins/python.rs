@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
+use relaxide_ffi::fork::{self, Held};
 use relaxide_ffi::{Any, AnyView, Array, Error, ErrorKind, Function};
 
 use super::{Args, Builtin};
@@ -18,6 +19,11 @@ pub(super) const TABLE: &[Builtin] = &[
 ];
 
 static FUNCTIONS: LazyLock<RwLock<HashMap<String, Function>>> = LazyLock::new(RwLock::default);
+
+/// Holds the table across a fork.
+pub(crate) fn hold() -> Option<Held> {
+    fork::hold_table(&FUNCTIONS)
+}
 
 fn find(args: &Args<'_, '_>, name: &str) -> Result<Function, Error> {
     let functions = FUNCTIONS.read().unwrap_or_else(PoisonError::into_inner);

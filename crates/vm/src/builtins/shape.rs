@@ -93,6 +93,9 @@ fn with_dims<T>(value: AnyView<'_>, with: impl FnOnce(&[i64]) -> Result<T, Error
 /// What is to be done with one value: a code, and what it needs.
 pub(crate) type Coded = (i64, i64);
 
+/// The kind of errors about shapes. In Python it is both what TVM raises, a `RuntimeError`, and a `ValueError`.
+const SHAPE_ERROR: &str = "ShapeError";
+
 /// `(input, heap, size, (code, reg) × size, context)`.
 fn match_shape(args: &Args<'_, '_>) -> Result<Any, Error> {
     let size = args.index(2, "size")?;
@@ -116,8 +119,12 @@ pub(crate) fn match_dims(
     let heap = heap_in(&heap)?;
     with_dims(input, |dims| {
         if dims.len() != size {
-            let message = format!("{} match_cast shape size mismatch.", context.as_str().unwrap_or_default());
-            return Err(Error::new(ErrorKind::RuntimeError, message));
+            let message = format!(
+                "{} match_cast shape size mismatch: {} dimensions were given, {size} are expected.",
+                context.as_str().unwrap_or_default(),
+                dims.len()
+            );
+            return Err(Error::new(SHAPE_ERROR, message));
         }
         for (dim, found) in dims.iter().enumerate() {
             match_value(heap.as_ref(), coded(dim)?, *found, context, Some(dim))?;
@@ -146,20 +153,28 @@ fn match_value(
 ) -> Result<(), Error> {
     match code {
         match_code::EQUAL_TO_IMMEDIATE if found == reg => Ok(()),
-        match_code::EQUAL_TO_IMMEDIATE => Err(mismatch(context, dim, "specified constant")),
+        match_code::EQUAL_TO_IMMEDIATE => Err(mismatch(context, dim, "specified constant", (found, reg))),
         match_code::STORE => heap.ok_or_else(no_heap)?.set(reg, found),
         match_code::NOTHING => Ok(()),
-        match_code::EQUAL_TO_STORED if heap.ok_or_else(no_heap)?.get(reg)? == found => Ok(()),
-        match_code::EQUAL_TO_STORED => Err(mismatch(context, dim, "a previous populated value")),
+        match_code::EQUAL_TO_STORED => {
+            let stored = heap.ok_or_else(no_heap)?.get(reg)?;
+            if stored == found {
+                return Ok(());
+            }
+            Err(mismatch(context, dim, "a previous populated value", (found, stored)))
+        }
         _ => Err(no_code(code)),
     }
 }
 
 #[cold]
-fn mismatch(context: AnyView<'_>, dim: Option<usize>, with: &str) -> Error {
+fn mismatch(context: AnyView<'_>, dim: Option<usize>, with: &str, (found, expected): (i64, i64)) -> Error {
     let what = dim.map_or("PrimExpr".to_owned(), |dim| format!("shape[{dim}]"));
     let context = context.as_str().unwrap_or_default();
-    Error::new(ErrorKind::RuntimeError, format!("{context} match_cast error,  {what} mismatch to {with}."))
+    Error::new(
+        SHAPE_ERROR,
+        format!("{context} match_cast error,  {what} mismatch to {with}: {found} was given, {expected} is expected."),
+    )
 }
 
 #[inline]

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{LazyLock, PoisonError, RwLock};
 
+use relaxide_ffi::fork::{self, Held};
 use relaxide_ffi::{
     Any, AnyView, Array, DataType, Device, Error, ErrorKind, FromAny, Function, Map, Module, ModuleImpl, Tensor, json,
 };
@@ -34,6 +35,11 @@ const LIST: &str = "tensor-cache.json";
 const HALVED: &str = "f32-to-bf16";
 
 static CACHE: LazyLock<RwLock<HashMap<String, Tensor>>> = LazyLock::new(RwLock::default);
+
+/// Holds the table across a fork.
+pub(crate) fn hold() -> Option<Held> {
+    fork::hold_table(&CACHE)
+}
 
 fn find(name: &str) -> Option<Tensor> {
     CACHE.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()

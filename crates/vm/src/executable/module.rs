@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use relaxide_ffi::{Any, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, Saved};
+use relaxide_runtime::file;
 
 use relaxide_runtime::weights::WeightsFile;
 
@@ -169,7 +170,8 @@ impl ModuleImpl for ExecutableModule {
     }
 
     fn write_to_file(&self, path: &str, _format: &str) -> Result<(), Error> {
-        let written = std::fs::write(path, self.save_to_bytes()?);
-        written.map_err(|error| Error::new(ErrorKind::OSError, format!("cannot write {path}: {error}")))
+        let bytes = self.save_to_bytes()?;
+        let written = file::write_whole(Path::new(path), 0o644, |out| out.write_all(&bytes));
+        written.map_err(|error: std::io::Error| Error::new(ErrorKind::OSError, format!("cannot write {path}: {error}")))
     }
 }

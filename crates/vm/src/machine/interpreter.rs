@@ -20,6 +20,7 @@ use super::fast::Fast;
 use super::link::Callee;
 use super::plan::Source;
 use super::program::{Destination, Op, Operand, Operands};
+use super::pulse::Pulse;
 use super::slots::Slots;
 use super::stack::{Frame, Stack};
 use super::{Vm, check_arity};
@@ -216,6 +217,7 @@ pub(super) struct Run<'vm, 'stack> {
     /// An interpreter's lock, from one of its functions to the next. Between them lies only what is short: no call of
     /// anything else, no change of the frame, no jump.
     kept: KeptLock,
+    pub(super) pulse: Pulse,
 }
 
 /// What ended a stretch of instructions in one frame.
@@ -231,7 +233,7 @@ enum Stop {
 impl<'vm, 'stack> Run<'vm, 'stack> {
     /// A run from an instruction on, in the first frame of a stack.
     pub(super) fn new(vm: &'vm Vm, stack: &'stack mut Stack, pc: usize) -> Self {
-        Self { vm, stack, pc, base: 0, kept: KeptLock::default() }
+        Self { vm, stack, pc, base: 0, kept: KeptLock::default(), pulse: Pulse::new() }
     }
 }
 
@@ -257,7 +259,7 @@ impl Run<'_, '_> {
         let vm = self.vm;
         let Stack { registers, slots, .. } = &mut *self.stack;
         let frame = registers.get_mut(self.base..).ok_or_else(|| broken("a frame"))?;
-        let (pc, kept) = (&mut self.pc, &mut self.kept);
+        let (pc, kept, pulse) = (&mut self.pc, &mut self.kept, &mut self.pulse);
         loop {
             match *vm.program.fast.get(*pc).ok_or_else(|| broken("the end of a function"))? {
                 Fast::Packed { func, args, dst } => {
@@ -332,6 +334,9 @@ impl Run<'_, '_> {
                 }
                 Fast::Goto { target } => {
                     kept.give_up();
+                    if target as usize <= *pc {
+                        pulse.step()?;
+                    }
                     *pc = target as usize;
                     continue;
                 }
@@ -360,6 +365,7 @@ impl Run<'_, '_> {
         dst: Destination,
     ) -> Result<(), Error> {
         let vm = self.vm;
+        self.pulse.step()?;
         let entry = vm.program.entries.get(func).ok_or_else(|| broken("a function"))?;
         let base = self.stack.registers.len();
         for operand in vm.program.operands(args).iter().skip(skip) {

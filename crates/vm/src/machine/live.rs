@@ -7,11 +7,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock, Weak};
 
 use relaxide_ffi::abi::type_index;
+use relaxide_ffi::fork::{self, Held};
 use relaxide_ffi::{AnyView, Error, ErrorKind};
 
 use super::Vm;
 
 static LIVE: LazyLock<RwLock<HashMap<usize, Weak<Vm>>>> = LazyLock::new(RwLock::default);
+
+/// Holds the table across a fork.
+pub(crate) fn hold() -> Option<Held> {
+    fork::hold_table(&LIVE)
+}
 
 /// Enters a machine.
 pub(super) fn enter(vm: &Arc<Vm>) {

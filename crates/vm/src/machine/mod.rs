@@ -18,6 +18,7 @@ mod module;
 mod plan;
 mod profile;
 mod program;
+mod pulse;
 mod report;
 mod slots;
 mod stack;
@@ -25,7 +26,8 @@ mod stateful;
 mod watch;
 mod watched;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind, Function, Module, Ref, Tensor};
 use relaxide_runtime::device;
@@ -35,6 +37,7 @@ pub use closure::Closure;
 pub use instrument::InstrumentReturn;
 pub use limits::Limits;
 pub use link::NATIVE_PREFIX;
+pub(crate) use live::hold;
 pub use module::MACHINE_KIND;
 pub(crate) use module::initialize_later;
 pub(crate) use report::register as register_reports;
@@ -78,6 +81,8 @@ pub(crate) struct Vm {
     #[expect(clippy::vec_box, reason = "a stack is taken and put back at every call; moving its address is quicker")]
     idle: Mutex<Vec<Box<Stack>>>,
     stateful: Mutex<Stateful>,
+    /// Whether functions were ever saved, so that calls by name need no lock.
+    has_saved: AtomicBool,
     watch: Watch,
     /// Keeps the modules that functions came from.
     module: Module,
@@ -109,6 +114,7 @@ impl VirtualMachine {
             handle: Any::from_ptr(weak.as_ptr().cast_mut().cast()),
             idle: Mutex::default(),
             stateful: Mutex::default(),
+            has_saved: AtomicBool::new(false),
             watch: Watch::default(),
             module: module.clone(),
         });
@@ -221,11 +227,23 @@ impl Vm {
 
     /// Runs `with` on an empty stack.
     fn with_stack<T>(&self, with: impl FnOnce(&mut Stack) -> T) -> T {
-        let mut stack = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        let mut stack = self.idle().and_then(|mut idle| idle.pop()).unwrap_or_default();
         let result = with(&mut stack);
         stack.clear();
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(stack);
+        if let Some(mut idle) = self.idle() {
+            idle.push(stack);
+        }
         result
+    }
+
+    /// The idle stacks; none where another thread is at them. Whoever held the lock when the process was forked is not in
+    /// the child, so nobody waits for it.
+    fn idle(&self) -> Option<MutexGuard<'_, Vec<Box<Stack>>>> {
+        match self.idle.try_lock() {
+            Ok(idle) => Some(idle),
+            Err(TryLockError::Poisoned(idle)) => Some(idle.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Calls a value: a closure of this machine or another, or any function.

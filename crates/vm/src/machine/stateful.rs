@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use relaxide_ffi::{Any, AnyView, Array, Error, ErrorKind, Tensor};
 use relaxide_runtime::device;
@@ -104,6 +105,7 @@ impl VirtualMachine {
         let vm = self.vm();
         let saved = Saved { index: vm.index_of(name)?, args: vm.on_main_device(args)?, returns };
         vm.state().saved.insert(saved_name.to_owned(), saved);
+        vm.has_saved.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -132,11 +134,14 @@ impl Vm {
     }
 
     pub(super) fn has_saved(&self, name: &str) -> bool {
-        self.state().saved.contains_key(name)
+        self.has_saved.load(Ordering::Acquire) && self.state().saved.contains_key(name)
     }
 
     /// Calls a saved function, if there is one of the name, with the saved arguments behind those that are given.
     pub(super) fn invoke_saved(&self, name: &str, args: &[AnyView<'_>]) -> Option<Result<Any, Error>> {
+        if !self.has_saved.load(Ordering::Acquire) {
+            return None;
+        }
         let saved = self.state().saved.get(name).cloned()?;
         let views: Vec<AnyView<'_>> = args.iter().copied().chain(saved.args.iter().map(Any::as_view)).collect();
         let result = self.invoke(saved.index, &views);

@@ -67,6 +67,7 @@ impl Watched<'_, '_, '_> {
             if let Some(limited) = &self.limited {
                 limited.step()?;
             }
+            self.run.pulse.step()?;
             let op = vm.program.ops.get(self.run.pc).ok_or_else(|| broken("the end of a function"))?;
             match *op {
                 Op::Call { func, args, dst } => self.call(func, args, dst)?,

@@ -27,7 +27,7 @@ def acosh(x: Expr) -> Call:
     """Inverse hyperbolic cosine."""
 def add(x1: Expr | int | float | bool, x2: Expr | int | float | bool) -> Call:
     """x1 + x2."""
-def arange(start: Expr | int | float, end: Expr | int | float, step: Expr | int | float, dtype: str | None = None) -> Call:
+def arange(start: Expr | int | float, end: Expr | int | float | None = None, step: Expr | int | float = 1, dtype: str | None = None) -> Call:
     """start, start + step … up to end."""
 def argmax(x: Expr, axis: int | None = None, keepdims: bool = False) -> Call:
     """Index of the largest value, the first of equal ones, as int64."""
@@ -99,7 +99,7 @@ def exp(x: Expr) -> Call:
     """e to the power of x."""
 def expand_dims(x: Expr, axis: int | list[int]) -> Call:
     """Dimensions of size one are inserted."""
-def eye(n: Expr | int | float, m: Expr | int | float, k: Expr | int | float = 0, dtype: str | None = None) -> Call:
+def eye(n: Expr | int | float, m: Expr | int | float | None = None, k: Expr | int | float = 0, dtype: str | None = None) -> Call:
     """Ones on a diagonal, zeros elsewhere."""
 def eye_like(x: Expr, k: Expr | int | float = 0, dtype: str | None = None) -> Call:
     """Ones on a diagonal, zeros elsewhere, in the shape of x."""
@@ -397,7 +397,7 @@ class memory:
     def kill_tensor(tensor: Expr) -> Call:
         """The tensor is not used from here on."""
     @staticmethod
-    def view(data: Expr, shape: Expr, dtype: Expr, relative_byte_offset: Expr) -> Call:
+    def view(data: Expr, shape: Expr | None = None, dtype: Expr | None = None, relative_byte_offset: Expr | None = None) -> Call:
         """The same memory as another tensor: nothing is copied, and the view must not reach beyond the tensor."""
 class nn:
     @staticmethod
@@ -410,13 +410,13 @@ class nn:
     def adaptive_avg_pool3d(data: Expr, output_size: int | list[int] | None = None, layout: str = "NCDHW", out_layout: str | None = None) -> Call:
         """Part i of n along an axis of size s averages elements floor(i * s / n) up to ceil((i + 1) * s / n)."""
     @staticmethod
-    def attention(query: Expr, key: Expr, value: Expr, scale: float | None = None, causal_mask: str | None = None, window_size: int | None = None) -> Call:
+    def attention(query: Expr, key: Expr, value: Expr, bias: Expr | None = None, scale: float | None = None, causal_mask: str | None = None, window_size: int | None = None) -> Call:
         """softmax(query * key^T * scale) * value for each head."""
     @staticmethod
-    def attention_bias(query: Expr, key: Expr, value: Expr, bias: Expr, scale: float | None = None, causal_mask: str | None = None, window_size: int | None = None) -> Call:
+    def attention_bias(query: Expr, key: Expr, value: Expr, bias: Expr | None = None, scale: float | None = None, causal_mask: str | None = None, window_size: int | None = None) -> Call:
         """softmax(query * key^T * scale + bias) * value for each head."""
     @staticmethod
-    def attention_var_len(query: Expr, key: Expr, value: Expr, seqstart_q: Expr, seqstart_k: Expr, max_seqlen_q: Expr, max_seqlen_k: Expr, scale: float | None = None, causal_mask: str | None = None, window_size: int | None = None) -> Call:
+    def attention_var_len(queries: Expr, keys: Expr, values: Expr, seqstart_q: Expr, max_seqlen_q: Expr, seqstart_k: Expr | None = None, max_seqlen_k: Expr | None = None, scale: float | None = None, causal_mask: str | None = None, window_size: int | None = None) -> Call:
         """Attention within each of several sequences of different lengths."""
     @staticmethod
     def avg_pool1d(data: Expr, pool_size: int | list[int] = (1,), strides: int | list[int] = (1,), padding: int | list[int] = (0, 0), dilation: int | list[int] = (1,), ceil_mode: bool = False, count_include_pad: bool = True, layout: str = "NCW", out_layout: str | None = None) -> Call:
@@ -547,5 +547,5 @@ class vm:
     def call_tir_dyn(func: Expr, args: Expr) -> Call:
         """Calls a kernel; the last argument is a shape that is opened into scalars."""
     @staticmethod
-    def kill_object(object: Expr) -> Call:
+    def kill_object(obj: Expr) -> Call:
         """The register is cleared."""

@@ -58,6 +58,17 @@ def call_tir_inplace(gvar, args, inplace_indices, out_ty, tir_vars=None):
     return _core.op_call("call_tir_inplace", arguments, {"inplace_indices": indices}, [_of_one(out_ty)])
 
 
+def call_py_func(func_name, args, out_ty):
+    """Call a Python function of the module's class."""
+    return _core.op_call("call_py_func", (StringImm(func_name), _tuple(args)), {}, [_of_one(out_ty)])
+
+
+def call_tir_with_grad(gvar, args, out_ty, te_grad_name, te_grad_kwargs=None):
+    """Call a kernel with fresh outputs; ``te_grad_name`` names the function that makes its gradient."""
+    attrs = {"te_grad_name": te_grad_name, "te_grad_kwargs": te_grad_kwargs or {}}
+    return _core.op_call("call_tir_with_grad", (gvar, _tuple(args)), attrs, [_of_one(out_ty)])
+
+
 def call_dps_packed(func, args, out_ty):
     """Call a function outside the module that takes its outputs as its last arguments."""
     return _core.op_call("call_dps_packed", (_callee(func), _tuple(args)), {}, [_of_one(out_ty)])

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use relaxide_ffi::{DataType, Ref, Tensor};
+use relaxide_ffi::{Any, DataType, Ref, Tensor};
 use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{BinaryOp, Buffer, Var};
 use relaxide_tir::PrimFunc;
@@ -28,6 +28,15 @@ impl Argument {
     /// A literal as an argument.
     pub(super) fn scalar(e: &PrimExpr) -> Option<Argument> {
         literal(e).map(Argument::Scalar)
+    }
+
+    /// As a compiled kernel takes it.
+    pub(super) fn value(&self) -> Any {
+        match self {
+            Argument::Tensor(tensor) => tensor.clone().into(),
+            Argument::Scalar(Scalar::Int(number)) => (*number).into(),
+            Argument::Scalar(Scalar::Float(number)) => (*number).into(),
+        }
     }
 }
 

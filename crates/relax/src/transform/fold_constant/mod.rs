@@ -7,8 +7,9 @@
 //!
 //! A call is folded if all its arguments are constants or literal scalars and all dimensions are known. What it computes is
 //! known from its kernel in block form ([`evaluate`]), with the reference interpreter's arithmetic; so is what it costs,
-//! ahead of time: a kernel of more than `relax.FoldConstant.max_work` operations stays, by default as many as take a second
-//! or two, which is enough to transpose a weight of fifty megabytes.
+//! ahead of time. Kernels of few operations are interpreted; others are compiled for this machine and run, where the
+//! context has who does that ([`KernelRunner`]), and what fails there is interpreted. A kernel of more than
+//! `relax.FoldConstant.max_work` operations stays: by default what takes a second or two.
 //!
 //! **Leaves alone** what it cannot bound or see through (sorting, scans, hand-written loops), what has an effect, what a
 //! call overwrites, and what fails: a division by zero is the program's business, when and if it runs.
@@ -17,8 +18,8 @@ mod evaluate;
 
 use std::collections::{HashMap, HashSet};
 
-use relaxide_ffi::{Ref, Tensor};
-use relaxide_ir::pass::{PassContext, PassInfo, PassResult};
+use relaxide_ffi::{Any, Ref, Tensor};
+use relaxide_ir::pass::{KernelRunner, PassContext, PassInfo, PassResult};
 use relaxide_ir::{IRModule, Type};
 use relaxide_tir::PrimFunc;
 
@@ -35,14 +36,19 @@ pub(super) const PASS: PassInfo =
         run(module, context)
     });
 
-/// The most operations that one kernel may take.
+/// The most operations that one kernel may take where it is interpreted.
 const MAX_WORK: i64 = 150_000_000;
+/// The same where it is compiled.
+const MAX_NATIVE_WORK: i64 = 20_000_000_000;
+/// Operations that are interpreted in the time that compiling takes.
+const WORTH_COMPILING: i64 = 2_000_000;
 
 fn run(module: IRModule, context: &PassContext) -> PassResult {
-    let max_work = context.config.int("relax.FoldConstant.max_work").unwrap_or(MAX_WORK);
+    let max_work = context.config.int("relax.FoldConstant.max_work");
     let kernels = module.functions_of::<PrimFunc>().map(|(n, f)| (n.to_string(), f)).collect();
     let overwritten = module.functions_of::<Function>().flat_map(|(_, f)| overwritten_vars(&f)).collect();
-    let mut fold = Fold { kernels, max_work, known: HashMap::new(), folded: HashSet::new(), overwritten };
+    let runner = context.runner.clone();
+    let mut fold = Fold { kernels, max_work, runner, known: HashMap::new(), folded: HashSet::new(), overwritten };
     let mut module = rewrite_module(PASS.name, module, &mut fold)?;
     drop_uncalled(&mut module, &fold.folded);
     Ok(module)
@@ -50,7 +56,9 @@ fn run(module: IRModule, context: &PassContext) -> PassResult {
 
 struct Fold {
     kernels: HashMap<String, Ref<PrimFunc>>,
-    max_work: i64,
+    /// The limit that was asked for.
+    max_work: Option<i64>,
+    runner: Option<KernelRunner>,
     /// Values that became constants but kept their variable.
     known: HashMap<AnyVar, Expr>,
     /// Kernels that were carried out.
@@ -91,13 +99,27 @@ impl Fold {
             args.push(Argument::Tensor(output));
         }
         let evaluator = Evaluator::new(kernel, &args)?;
-        if evaluator.work() > self.max_work {
-            return None;
+        let work = evaluator.work();
+        let ran = work > WORTH_COMPILING && self.run_native(kernel, &args, work);
+        if !ran {
+            if work > self.max_work.unwrap_or(MAX_WORK) {
+                return None;
+            }
+            evaluator.run(&args, call.args.len()).ok()?;
         }
-        evaluator.run(&args, call.args.len()).ok()?;
         self.folded.insert(call.func.name.clone());
         let mut constants: Vec<Expr> = outputs.into_iter().map(Expr::constant).collect();
         if matches!(value.ty(), Type::Tuple(_)) { Some(Expr::tuple(constants)) } else { constants.pop() }
+    }
+
+    /// Compiles a kernel and runs it. False where nobody can, or it is too much.
+    fn run_native(&self, kernel: &Ref<PrimFunc>, args: &[Argument], work: i64) -> bool {
+        let Some(runner) = &self.runner else { return false };
+        if work > self.max_work.unwrap_or(MAX_NATIVE_WORK) {
+            return false;
+        }
+        let values: Vec<Any> = args.iter().map(Argument::value).collect();
+        runner.run(&kernel.clone().into(), &values).is_ok()
     }
 
     /// The value of an argument, if it is known.

@@ -12,6 +12,10 @@
 //!
 //! Injective kernels wait, so that a convolution has taken its epilogue before a concatenation behind it could.
 
+use std::collections::HashSet;
+
+use indexmap::IndexSet;
+
 use super::dominators::Dominators;
 use super::graph::{Graph, Rows};
 use crate::op::OpPattern::{self, *};
@@ -121,15 +125,16 @@ impl<'a> Groups<'a> {
         true
     }
 
-    /// The nodes on the ways from a node to its post-dominator; `None` where one is opaque.
+    /// The nodes on the ways from a node to its post-dominator; `None` where one is opaque, or where they are more than a group
+    /// may have, so that nothing could join.
     fn between(&self, node: usize, sink: usize) -> Option<Vec<usize>> {
-        let mut found = Vec::new();
+        let (mut found, mut seen) = (Vec::new(), HashSet::new());
         let mut todo: Vec<usize> = self.graph.nodes[node].uses.iter().map(|u| u.node).collect();
         while let Some(next) = todo.pop() {
-            if next == sink || found.contains(&next) {
+            if next == sink || !seen.insert(next) {
                 continue;
             }
-            if self.graph.nodes[next].pattern == Opaque {
+            if self.graph.nodes[next].pattern == Opaque || seen.len() > self.limit {
                 return None;
             }
             found.push(next);
@@ -140,14 +145,9 @@ impl<'a> Groups<'a> {
 
     /// The roots of all groups that a merge would join.
     fn roots(&self, node: usize, between: &[usize], sink: usize) -> Vec<usize> {
-        let mut roots = vec![self.root(sink)];
-        for member in between.iter().chain([&node]) {
-            let root = self.root(*member);
-            if !roots.contains(&root) {
-                roots.push(root);
-            }
-        }
-        roots
+        let members = [sink].into_iter().chain(between.iter().copied()).chain([node]);
+        let roots: IndexSet<usize> = members.map(|member| self.root(member)).collect();
+        roots.into_iter().collect()
     }
 
     fn joint_size(&self, node: usize, between: &[usize], sink: usize) -> usize {

@@ -15,8 +15,8 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    BinaryOp, Let, PrimExpr, PrimMutator, PrimVisitor, VarMap, add, binary, call, floordiv, int, max, min, sub,
-    substitute,
+    BinaryOp, Let, PrimExpr, PrimMutator, PrimVisitor, VarMap, add, binary, call, eq, floordiv, int, max, min, select,
+    sub, substitute,
 };
 use relaxide_ir::{Buffer, Var};
 
@@ -63,28 +63,81 @@ impl Row<'_> {
             let (t, f) = (self.emit(cx, start, extent, t)?, self.emit(cx, start, extent, f)?);
             return Ok(Stmt::if_else(substitute(condition, self.map), t, f));
         };
-        if let Some(fixed) = all_of(&fixed) {
+        // What stands on several sides of a choice is written out on each; where it makes choices of its own, on one only, or
+        // the text of N choices would be 2^N long.
+        let nested = has_choice(f);
+        let fixed = all_of(&fixed);
+        if let Some(fixed) = fixed.as_ref().filter(|_| !nested) {
             let inside = call(value.dtype(), "tirx.if_then_else", vec![limits, t.clone(), f.clone()]);
             let (inside, outside) = (self.emit(cx, start, extent, &inside)?, self.emit(cx, start, extent, f)?);
-            return Ok(Stmt::if_else(substitute(&fixed, self.map), inside, outside));
+            return Ok(Stmt::if_else(substitute(fixed, self.map), inside, outside));
         }
-        let Some((low, high)) = self.interval(&moving) else {
+        let Some(interval) = self.interval(&moving) else {
             return nest::tiles(start.clone(), extent, self.lanes, 1, |tile| self.store(cx, &tile, value));
         };
-        // The value inside the interval, the other one on both sides of it.
-        let (from, to) = (Var::dim("from"), Var::dim("to"));
+        let Parts { binds, before, inside, behind } = self.parts(&interval, fixed.as_ref(), start, extent);
+        let side = |cx: &mut Cx, part: &Option<Part>| {
+            part.as_ref().map(|part| self.emit(cx, &part.start, &part.extent, f)).transpose()
+        };
+        let stmts = match (&before, &behind) {
+            (Some(before), Some(behind)) if nested => {
+                let sides = self.both_sides(cx, before, behind, f)?;
+                // Both sides are stored by now, so nothing may spill over.
+                let row = Row { tail: Tail::Masked, ..*self };
+                vec![Some(sides), Some(row.emit(cx, &inside.start, &inside.extent, t)?)]
+            }
+            _ => {
+                let before = side(cx, &before)?;
+                let inside = self.emit(cx, &inside.start, &inside.extent, t)?;
+                vec![before, Some(inside), side(cx, &behind)?]
+            }
+        };
+        Ok(Stmt::seq(binds.into_iter().chain(stmts.into_iter().flatten())))
+    }
+
+    /// The part of a row where conditions hold, and what is left of it on both sides, if anything can be. `fixed` is a condition
+    /// for the whole row: without it the part is empty.
+    fn parts(&self, (low, high): &Interval, fixed: Option<&PrimExpr>, start: &PrimExpr, extent: &PrimExpr) -> Parts {
         let end = add(start, extent);
+        let mut binds = Vec::new();
+        let mut bind = |name: &str, value: PrimExpr| {
+            let var = Var::dim(name);
+            let value = match fixed {
+                Some(fixed) => select(substitute(fixed, self.map), value, start.clone()),
+                None => value,
+            };
+            binds.push(Stmt::bind(var.clone(), value));
+            PrimExpr::from(&var)
+        };
+        let from = match low {
+            Some(low) => bind("from", min(max(start.clone(), substitute(low, self.map)), end.clone())),
+            None => start.clone(),
+        };
+        let is_open = high.is_none() && fixed.is_none();
+        let to = match high {
+            _ if is_open => end.clone(),
+            Some(high) => bind("to", max(from.clone(), min(substitute(high, self.map), end.clone()))),
+            None => bind("to", end.clone()),
+        };
+        let part = |start: &PrimExpr, end: &PrimExpr| Part { start: start.clone(), extent: sub(end, start) };
+        Parts {
+            before: low.is_some().then(|| part(start, &from)),
+            inside: part(&from, &to),
+            behind: (!is_open).then(|| part(&to, &end)),
+            binds,
+        }
+    }
+
+    /// Stores a value on both sides of an interval, by one text.
+    fn both_sides(&self, cx: &mut Cx, before: &Part, behind: &Part, value: &PrimExpr) -> Result<Stmt, Refusal> {
+        let (side, start, extent) = (Var::dim("side"), Var::dim("start"), Var::dim("length"));
+        let first = || eq(PrimExpr::from(&side), int(0));
         let binds = [
-            Stmt::bind(from.clone(), min(max(start.clone(), substitute(&low, self.map)), end.clone())),
-            Stmt::bind(to.clone(), max(PrimExpr::from(&from), min(substitute(&high, self.map), end.clone()))),
+            Stmt::bind(start.clone(), select(first(), before.start.clone(), behind.start.clone())),
+            Stmt::bind(extent.clone(), select(first(), before.extent.clone(), behind.extent.clone())),
         ];
-        let (from, to) = (PrimExpr::from(&from), PrimExpr::from(&to));
-        let parts = [
-            self.emit(cx, start, &sub(&from, start), f)?,
-            self.emit(cx, &from, &sub(&to, &from), t)?,
-            self.emit(cx, &to, &sub(end, &to), f)?,
-        ];
-        Ok(Stmt::seq(binds.into_iter().chain(parts)))
+        let stored = self.emit(cx, &PrimExpr::from(&start), &PrimExpr::from(&extent), value)?;
+        Ok(Stmt::serial(side.clone(), int(2), Stmt::seq(binds.into_iter().chain([stored]))))
     }
 
     fn store(&self, cx: &mut Cx, tile: &Tile, value: &PrimExpr) -> Result<Stmt, Refusal> {
@@ -96,8 +149,12 @@ impl Row<'_> {
     }
 
     /// Where conditions hold, as first value and first value behind, if each is an inequality that is linear in the axis.
-    fn interval(&self, conditions: &[PrimExpr]) -> Option<(PrimExpr, PrimExpr)> {
-        let (mut low, mut high) = (int(0), int(i64::from(i32::MAX)));
+    fn interval(&self, conditions: &[PrimExpr]) -> Option<Interval> {
+        let (mut low, mut high): Interval = (None, None);
+        let both = |known: Option<PrimExpr>, more: PrimExpr, join: fn(PrimExpr, PrimExpr) -> PrimExpr| match known {
+            Some(known) => Some(join(known, more)),
+            None => Some(more),
+        };
         for condition in conditions {
             let PrimExpr::Binary(n) = condition else { return None };
             let (slope, rest) = linear(&sub(&n.a, &n.b), self.axis)?;
@@ -112,12 +169,30 @@ impl Row<'_> {
             };
             match slope {
                 0 => return None,
-                s if s > 0 => low = max(low, floordiv(int(s - 1) - rest, int(s))),
-                s => high = min(high, floordiv(rest, int(s.checked_neg()?)) + 1),
+                s if s > 0 => low = both(low, floordiv(int(s - 1) - rest, int(s)), max),
+                s => high = both(high, floordiv(rest, int(s.checked_neg()?)) + 1, min),
             }
         }
         Some((low, high))
     }
+}
+
+/// Where conditions hold: the first place and the first behind it, where there is a limit.
+type Interval = (Option<PrimExpr>, Option<PrimExpr>);
+
+/// A part of a row.
+struct Part {
+    start: PrimExpr,
+    extent: PrimExpr,
+}
+
+/// A row, cut where a choice changes.
+struct Parts {
+    /// Names of the places.
+    binds: Vec<Stmt>,
+    before: Option<Part>,
+    inside: Part,
+    behind: Option<Part>,
 }
 
 /// The parts of a lazy choice.

@@ -12,6 +12,9 @@
 //! 6. **Types agree**: no variable and no result is declared of a type that its value cannot have.
 //! 7. **Callees exist**: functions of the module by name, with as many arguments as they take; operators in the registry with
 //!    arguments that fit.
+//! 8. **Calls fit**: what a kernel or a function of the module is given does not contradict what it takes ([`kernel_calls`]).
+
+mod kernel_calls;
 
 use std::collections::HashSet;
 
@@ -20,6 +23,7 @@ use relaxide_ir::pass::Refusal;
 use relaxide_ir::prim::{PrimExpr, free_vars};
 use relaxide_ir::span::MaybeSpan;
 use relaxide_ir::{Code, IRModule, Type, Var};
+use relaxide_tir::PrimFunc;
 
 use crate::builder::is_pure;
 use crate::display::type_text;
@@ -77,6 +81,12 @@ pub fn check_function(module: &IRModule, name: &str, func: &Function) -> Vec<Vio
     check.found
 }
 
+/// Something that a scope made visible.
+enum Added {
+    Var(AnyVar),
+    Symbol(Ref<Var>),
+}
+
 struct Check<'a> {
     module: &'a IRModule,
     function: &'a str,
@@ -87,6 +97,8 @@ struct Check<'a> {
     bound: HashSet<AnyVar>,
     visible: HashSet<AnyVar>,
     symbols: HashSet<Ref<Var>>,
+    /// What became visible, in order: a scope takes out at its end what it added, so that its cost is its own size.
+    added: Vec<Added>,
     dataflow: bool,
     must_be_pure: bool,
 }
@@ -102,6 +114,7 @@ impl<'a> Check<'a> {
             bound: HashSet::new(),
             visible: HashSet::new(),
             symbols: HashSet::new(),
+            added: Vec::new(),
             dataflow: false,
             must_be_pure: false,
         }
@@ -112,12 +125,36 @@ impl<'a> Check<'a> {
         self.found.push(Violation { code, function, place, problem: problem.into(), span });
     }
 
+    fn show(&mut self, var: &AnyVar) {
+        if self.visible.insert(var.clone()) {
+            self.added.push(Added::Var(var.clone()));
+        }
+    }
+
+    fn show_symbols(&mut self, symbols: impl IntoIterator<Item = Ref<Var>>) {
+        for symbol in symbols {
+            if self.symbols.insert(symbol.clone()) {
+                self.added.push(Added::Symbol(symbol));
+            }
+        }
+    }
+
+    /// Ends a scope that began when so much was visible.
+    fn hide_from(&mut self, begin: usize) {
+        for added in self.added.drain(begin..) {
+            match added {
+                Added::Var(var) => drop(self.visible.remove(&var)),
+                Added::Symbol(symbol) => drop(self.symbols.remove(&symbol)),
+            }
+        }
+    }
+
     fn function_body(&mut self, func: &Function) {
         self.must_be_pure = func.pure && func.attrs.bool("relax.force_pure") != Some(true);
         for param in &func.params {
             self.bind(&AnyVar::Var(param.clone()));
         }
-        self.symbols.extend(defined_vars(func.params.iter().map(|p| &p.ty)));
+        self.show_symbols(defined_vars(func.params.iter().map(|p| &p.ty)));
         for param in &func.params {
             self.check_symbols(&param.ty);
         }
@@ -139,26 +176,27 @@ impl<'a> Check<'a> {
         if !self.bound.insert(var.clone()) {
             self.report(Code::BoundTwice, format!("variable `{}` is bound twice", var.name()));
         }
-        self.visible.insert(var.clone());
+        self.show(var);
         if let AnyVar::Var(v) = var
             && matches!(v.ty, Type::Prim(_))
         {
-            self.symbols.insert(v.clone());
+            self.show_symbols([v.clone()]);
         }
     }
 
     fn seq(&mut self, seq: &SeqExpr) {
-        let outer = (self.visible.clone(), self.symbols.clone(), self.place.clone(), self.span.clone());
+        let (begin, outer) = (self.added.len(), (self.place.clone(), self.span.clone()));
         for block in &seq.blocks {
             self.block(block);
         }
         self.place = "its result".into();
         self.operand(&seq.body);
-        (self.visible, self.symbols, self.place, self.span) = outer;
+        self.hide_from(begin);
+        (self.place, self.span) = outer;
     }
 
     fn block(&mut self, block: &BindingBlock) {
-        let was = std::mem::replace(&mut self.dataflow, block.dataflow);
+        let (was, begin) = (std::mem::replace(&mut self.dataflow, block.dataflow), self.added.len());
         for binding in &block.bindings {
             self.place = format!("at `{}`", binding.var().name());
             self.span = binding.var().span().cloned();
@@ -166,13 +204,13 @@ impl<'a> Check<'a> {
                 Binding::Var(b) => {
                     // A local function may call itself.
                     if matches!(b.value, Expr::Function(_)) {
-                        self.visible.insert(b.var.clone());
+                        self.show(&b.var);
                     }
                     self.value(&b.value);
                 }
                 Binding::MatchCast(cast) => {
                     self.operand(&cast.value);
-                    self.symbols.extend(defined_vars([&cast.ty]));
+                    self.show_symbols(defined_vars([&cast.ty]));
                     self.check_symbols(&cast.ty);
                 }
             }
@@ -184,7 +222,13 @@ impl<'a> Check<'a> {
             }
         }
         if block.dataflow {
-            self.visible.retain(|v| !matches!(v, AnyVar::Dataflow(_)));
+            let own: Vec<Added> = self.added.drain(begin..).collect();
+            for added in own {
+                match added {
+                    Added::Var(var @ AnyVar::Dataflow(_)) => drop(self.visible.remove(&var)),
+                    other => self.added.push(other),
+                }
+            }
         }
         self.dataflow = was;
     }
@@ -202,10 +246,11 @@ impl<'a> Check<'a> {
             }
             Expr::TupleGetItem(item) => self.operand(&item.tuple),
             Expr::Function(func) => {
-                let outer = (self.visible.clone(), self.symbols.clone(), self.must_be_pure, self.dataflow);
+                let (begin, outer) = (self.added.len(), (self.must_be_pure, self.dataflow));
                 self.dataflow = false;
                 self.function_body(func);
-                (self.visible, self.symbols, self.must_be_pure, self.dataflow) = outer;
+                self.hide_from(begin);
+                (self.must_be_pure, self.dataflow) = outer;
             }
             Expr::Seq(_) => self.report(Code::NotNormal, "a sequence stands where one operation should"),
             operand => self.operand(operand),
@@ -230,11 +275,30 @@ impl<'a> Check<'a> {
             }
         }
         call.args.iter().for_each(|a| self.operand(a));
+        if let Some(problem) = self.misfit(call) {
+            self.report(Code::Contradiction, problem);
+        }
         if is_pure(e) || !(self.dataflow || self.must_be_pure) || self.is_kernel_call(call) {
             return;
         }
         let place = if self.dataflow { "a dataflow block" } else { "a pure function" };
         self.report(Code::Impure, format!("an impure call stands in {place}"));
+    }
+
+    /// How the arguments of a call contradict what the callee takes.
+    fn misfit(&self, call: &Call) -> Option<String> {
+        match (&call.op, call.op_name()) {
+            (Expr::Global(callee), _) => {
+                let function = self.module.get_as::<Function>(&callee.name)?;
+                kernel_calls::of_function(call, &function)
+            }
+            (_, Some("call_tir" | "call_tir_inplace" | "call_tir_with_grad")) => {
+                let Some(Expr::Global(callee)) = call.args.first() else { return None };
+                let kernel = self.module.get_as::<PrimFunc>(&callee.name)?;
+                kernel_calls::of_kernel(call, &kernel).map(|why| format!("`{}`: {why}", callee.name))
+            }
+            _ => None,
+        }
     }
 
     /// Checks how many arguments a function of the module is given; kernels are given their outputs in several ways.

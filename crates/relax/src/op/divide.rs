@@ -1,0 +1,100 @@
+//! Calls over very many tensors, as several calls.
+//!
+//! A kernel takes each tensor as an argument and unpacks it: its shape is checked, its fields are loaded. Code generation is
+//! quadratic in the number of such loads, so the kernel of a `concat` of a thousand tensors takes minutes to compile. Beyond
+//! [`MOST_TENSORS`] such a call is divided into groups, and what the groups give is joined.
+//!
+//! ```text
+//! y = R.concat((x0, …, x799))      →      g0 = R.concat((x0, …, x63)) … g12 = R.concat((x768, …, x799))
+//!                                         y = R.concat((g0, …, g12))
+//! ```
+//!
+//! Elements are copied twice, which costs less than so many arguments do.
+
+use relaxide_ir::{AttrValue, Attrs, Type};
+
+use super::{CallCx, OpError, call};
+use crate::{BlockBuilder, Call, Expr};
+
+/// How many tensors a kernel takes and gives.
+const MOST_TENSORS: usize = 128;
+/// How many of them go to one group.
+const GROUP: usize = 64;
+
+/// Whether a call has more tensors than a kernel should, and can be divided: what is split into parts whose lengths are not
+/// known cannot.
+pub fn is_wide(call: &Call) -> bool {
+    fn leaves(ty: &Type) -> usize {
+        match ty {
+            Type::Tuple(tuple) => tuple.fields.iter().map(leaves).sum(),
+            Type::Tensor(_) => 1,
+            _ => 0,
+        }
+    }
+    let tensors = call.args.iter().map(|arg| leaves(&arg.ty())).sum::<usize>() + leaves(&call.ty);
+    tensors > MOST_TENSORS && (!matches!(call.ty, Type::Tuple(_)) || lengths(&call.ty, &call.attrs).is_some())
+}
+
+/// The lengths of the parts that a tensor is split into.
+fn lengths(parts: &Type, attrs: &Attrs) -> Option<Vec<i64>> {
+    let Type::Tuple(parts) = parts else { return None };
+    let length = |part: &Type| {
+        let shape = part.as_tensor()?.shape.as_ref()?;
+        let axis = attrs.int("axis").unwrap_or(0);
+        let axis = if axis < 0 { axis + shape.len() as i64 } else { axis };
+        shape.get(usize::try_from(axis).ok()?)?.as_int()
+    };
+    parts.fields.iter().map(length).collect()
+}
+
+/// Joins groups of tensors along an axis, and then the groups. `stack` makes the axis, so its groups are concatenated.
+pub fn joined(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
+    let mut emit = |value: Expr| b.emit(value).map_err(|error| OpError::of_build(cx.def.name, error));
+    let Some(Expr::Tuple(tuple)) = cx.args.first() else {
+        let all = cx.arg(0)?.clone();
+        let Type::Tuple(ty) = all.ty() else { return cx.invalid("its argument is no tuple") };
+        let fields = (0..ty.fields.len()).map(|index| emit(Expr::field(all.clone(), index)));
+        let fields = fields.collect::<Result<Vec<_>, _>>()?;
+        return call(cx.def.name, [Expr::tuple(fields)], cx.attrs.clone());
+    };
+    let mut groups = Vec::with_capacity(tuple.fields.len().div_ceil(GROUP));
+    for group in tuple.fields.chunks(GROUP) {
+        let group = call(cx.def.name, [Expr::tuple(group.to_vec())], cx.attrs.clone())?;
+        groups.push(emit(group)?);
+    }
+    call("concat", [Expr::tuple(groups)], cx.attrs.clone())
+}
+
+/// Splits a tensor into pieces that hold several parts each, and then the pieces.
+pub fn split(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
+    let mut emit = |value: Expr| b.emit(value).map_err(|error| OpError::of_build(cx.def.name, error));
+    let Some(lengths) = lengths(&(cx.def.infer)(cx)?, cx.attrs) else {
+        return cx.invalid("is into more parts than a kernel has outputs, and their lengths are not known");
+    };
+    let ends = |lengths: &[i64]| -> Vec<AttrValue> {
+        let sums = lengths.iter().scan(0, |sum, length| {
+            *sum += length;
+            Some(*sum)
+        });
+        sums.take(lengths.len().saturating_sub(1)).map(AttrValue::Int).collect()
+    };
+    let split_at = |x: Expr, lengths: &[i64]| {
+        call("split", [x], cx.attrs.clone().with("indices_or_sections", AttrValue::List(ends(lengths))))
+    };
+    let groups: Vec<&[i64]> = lengths.chunks(GROUP).collect();
+    let sizes: Vec<i64> = groups.iter().map(|group| group.iter().sum()).collect();
+    let pieces = emit(split_at(cx.arg(0)?.clone(), &sizes)?)?;
+    let mut fields = Vec::with_capacity(lengths.len());
+    for (index, group) in groups.iter().enumerate() {
+        let piece = emit(Expr::field(pieces.clone(), index))?;
+        if group.len() == 1 {
+            fields.push(piece);
+            continue;
+        }
+        let parts = emit(split_at(piece, group)?)?;
+        for part in 0..group.len() {
+            fields.push(emit(Expr::field(parts.clone(), part))?);
+        }
+    }
+    Ok(Expr::tuple(fields))
+}

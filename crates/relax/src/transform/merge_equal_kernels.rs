@@ -1,0 +1,63 @@
+//! MergeEqualKernels: private kernels that are the same up to their names are one.
+//!
+//! ```text
+//! cls.compute_symbolic_expr(n)                cls.compute_symbolic_expr(n)
+//! …                                     →     …
+//! cls.compute_symbolic_expr1(m)               cls.compute_symbolic_expr(m)
+//! ```
+//!
+//! A network of a hundred equal layers, or of a thousand equal loops, is legalized to kernels that are shared; what fusion and the
+//! lowering of shapes make of each is not. Each kernel that goes need not be scheduled, lowered and named.
+//!
+//! The kernel that stands first in the module stays. Public kernels stay as they are.
+
+use std::collections::HashMap;
+
+use relaxide_ffi::{Ref, structural_equal, structural_hash};
+use relaxide_ir::pass::{PassInfo, PassResult};
+use relaxide_ir::{GlobalVar, IRModule};
+use relaxide_tir::PrimFunc;
+
+use super::emit;
+use crate::*;
+
+pub(super) const PASS: PassInfo = PassInfo::new(
+    "MergeEqualKernels",
+    "Private kernels that are the same up to their names are one.",
+    |module, _, _| run(module),
+);
+
+fn run(mut module: IRModule) -> PassResult {
+    let mut seen: HashMap<u64, Vec<(String, Ref<PrimFunc>)>> = HashMap::new();
+    let mut merged: HashMap<String, Ref<GlobalVar>> = HashMap::new();
+    for (name, kernel) in module.functions_of::<PrimFunc>() {
+        if kernel.global_symbol().is_some() {
+            continue;
+        }
+        let alike = seen.entry(structural_hash(&kernel, false)).or_default();
+        match alike.iter().find(|(_, other)| structural_equal(other, &kernel, false).is_ok()) {
+            Some((first, _)) => {
+                merged.insert(name.to_string(), GlobalVar::new(first.clone()));
+            }
+            None => alike.push((name.to_string(), kernel)),
+        }
+    }
+    if merged.is_empty() {
+        return Ok(module);
+    }
+    module.functions.retain(|name, _| !merged.contains_key(name));
+    let mut calls = Calls(merged);
+    emit::map_functions(module, |_, func| Ok(calls.mutate_function(func)))
+}
+
+/// Calls what stayed.
+struct Calls(HashMap<String, Ref<GlobalVar>>);
+
+impl ExprMutator for Calls {
+    fn mutate_expr(&mut self, e: &Expr) -> Expr {
+        match e {
+            Expr::Global(callee) => self.0.get(&callee.name).map_or_else(|| e.clone(), |first| first.clone().into()),
+            _ => self.remake_expr(e),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Kernels that are compiled for this machine and run at once: what a compilation computes of constants.
+//!
+//! A network may standardize its weights or multiply them with each other. Interpreted, that takes minutes; compiled, it takes
+//! what the same costs when the program runs, once. Kernels that are the same up to names are compiled once.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use relaxide_ffi::{
+    Any, AnyView, Error, ErrorKind, Function, ObjectRef, Ref, Saved, structural_equal, structural_hash,
+};
+use relaxide_ir::Target;
+use relaxide_ir::pass::KernelRunner;
+use relaxide_tir::lower::{LowerOptions, lower_with};
+use relaxide_tir::{PrimFunc, schedule};
+
+/// The name of a kernel in its library.
+const NAME: &str = "kernel";
+
+/// What runs the kernels of one compilation.
+pub fn runner() -> KernelRunner {
+    let compiled: Mutex<HashMap<u64, Vec<(Ref<PrimFunc>, Function)>>> = Mutex::default();
+    KernelRunner::new(move |kernel: &ObjectRef, args: &[Any]| {
+        let kernel: Ref<PrimFunc> =
+            kernel.clone().downcast().map_err(|_| Error::new(ErrorKind::TypeError, "only kernels are run"))?;
+        let attrs = kernel.attrs.clone().with("global_symbol", NAME);
+        let named = Ref::new(PrimFunc { attrs, ..PrimFunc::clone(&kernel) });
+        let key = structural_hash(&named, true);
+        let mut compiled = compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = compiled.entry(key).or_default();
+        let same = known.iter().find(|(other, _)| structural_equal(other, &named, true).is_ok());
+        let function = match same {
+            Some((_, function)) => function.clone(),
+            None => {
+                let function = compile(&named).map_err(|why| Error::new(ErrorKind::RuntimeError, why))?;
+                known.push((named, function.clone()));
+                function
+            }
+        };
+        drop(compiled);
+        let views: Vec<AnyView<'_>> = args.iter().map(Any::as_view).collect();
+        function.call(&views).map(drop)
+    })
+}
+
+/// A kernel as a function of this process.
+fn compile(kernel: &PrimFunc) -> Result<Function, String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let target = Target::default();
+    let scheduled = schedule::apply(kernel, &target).map_err(|e| text(&e))?;
+    let lowered = lower_with(&scheduled.func, LowerOptions::default()).map_err(|e| text(&e))?;
+    let library = relaxide_codegen::compile(&[Ref::new(lowered)], &target).map_err(|e| text(&e))?;
+    let file = tempfile::Builder::new().prefix("relaxide-").suffix(".so").tempfile().map_err(|e| text(&e))?;
+    relaxide_codegen::export_library(&Saved::default(), &library, file.path()).map_err(|e| text(&e))?;
+    let module = crate::load_module(file.path()).map_err(|e| text(&e))?;
+    module.get_function(NAME, false).ok_or_else(|| format!("the library has no function {NAME}"))
+}
