@@ -13,7 +13,7 @@ The names are those of Apache TVM 0.27, so that ``import relaxide as tvm`` serve
     print(vm["main"](tvm.runtime.tensor(image)))
 """
 
-from . import ffi, ir, relax, runtime, s_tir, script, target, te, tirx
+from . import error, ffi, ir, relax, rpc, runtime, s_tir, script, target, te, tirx
 from ._core import __version__
 from .compiler import build, compile
 from .ffi import register_object
@@ -35,6 +35,7 @@ __all__ = [
     "cpu",
     "cuda",
     "device",
+    "error",
     "ext_dev",
     "ffi",
     "get_global_func",
@@ -46,6 +47,7 @@ __all__ = [
     "register_global_func",
     "register_object",
     "relax",
+    "rpc",
     "rocm",
     "runtime",
     "s_tir",

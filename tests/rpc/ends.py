@@ -4,9 +4,12 @@ import contextlib
 import os
 import pathlib
 import re
+import shutil
 import socket
 import subprocess
 import time
+
+import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -40,9 +43,11 @@ def ours(kind, *options):
         text=True,
     )
     try:
-        line = process.stdout.readline()
-        found = re.search(r"listening on .*:(\d+)", line)
-        assert found, (line, process.poll())
+        found = None
+        while not found:
+            line = process.stdout.readline()
+            assert line, process.poll()
+            found = re.search(r"listening on .*:(\d+)", line)
         process.port = int(found[1])
         yield process
     finally:
@@ -73,3 +78,43 @@ def until(true, seconds=20):
             return
         time.sleep(0.05)
     raise AssertionError("it did not come true in time")
+
+
+def can_make_networks():
+    if os.geteuid() != 0 or not shutil.which("ip"):
+        return False
+    made = subprocess.run(["ip", "netns", "add", "relaxide-probe"], capture_output=True).returncode == 0
+    if made:
+        subprocess.run(["ip", "netns", "del", "relaxide-probe"], check=True)
+    return made
+
+
+class Network:
+    """Two network namespaces with a cable between."""
+
+    def __init__(self):
+        self.names = [f"relaxide-{os.getpid()}-{end}" for end in "ab"]
+
+    def run(self, end, *words, **options):
+        return subprocess.Popen(["ip", "netns", "exec", self.names[end], *map(str, words)], text=True, **options)
+
+    def do(self, end, text):
+        subprocess.run(["ip", "netns", "exec", self.names[end], *text.split()], check=True)
+
+    def __enter__(self):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "add", name], check=True)
+        cable = ["ip", "link", "add", "rlxa", "netns", self.names[0], "type", "veth", "peer", "name", "rlxb", "netns", self.names[1]]
+        made = subprocess.run(cable, capture_output=True, text=True)
+        if made.returncode:
+            self.__exit__()
+            pytest.skip(f"no cable between network namespaces can be made here: {made.stderr.strip()}")
+        for end, name in enumerate("ab"):
+            self.do(end, f"ip addr add 10.77.0.{end + 1}/24 dev rlx{name}")
+            self.do(end, f"ip link set rlx{name} up")
+            self.do(end, "ip link set lo up")
+        return self
+
+    def __exit__(self, *_):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name])

@@ -138,6 +138,42 @@ def test_a_waiting_key_that_nobody_used_is_replaced():
         until(lambda: link.summary()["queue_info"]["board"]["free"] == 1, seconds=30)
 
 
+def test_two_thousand_clients_wait():
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    count = 2000
+    if hard < count + 100:
+        pytest.skip(f"only {hard} descriptors are allowed here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    clients = []
+    try:
+        with ours("track", "--silent") as tracker:
+            text = b'[4, "board", "", 1]'
+            for _ in range(count):
+                client = socket.create_connection(("127.0.0.1", tracker.port))
+                clients.append(client)
+                client.sendall(struct.pack("<i", 0x2F271))
+            for client in clients:
+                assert client.recv(4) == struct.pack("<i", 0x2F271)
+                client.sendall(struct.pack("<i", len(text)) + text)
+            link = rpc.connect_tracker("127.0.0.1", tracker.port)
+            until(lambda: link.summary()["queue_info"].get("board", {}).get("pending") == count)
+            begin = time.monotonic()
+            link.summary()
+            assert time.monotonic() - begin < 1
+            with our_server("board", tracker.port, "--sessions", "100"):
+                until(lambda: link.summary()["queue_info"]["board"]["pending"] == count - 100)
+            # Those who came first have one; the others wait on.
+            for client in clients[:100]:
+                length = struct.unpack("<i", client.recv(4))[0]
+                assert b"board:0." in client.recv(length)
+    finally:
+        for client in clients:
+            client.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 def test_the_table_and_the_state(tmp_path):
     import subprocess
 

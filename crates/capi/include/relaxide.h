@@ -33,6 +33,19 @@ int relaxide_set_num_threads(int count);
 /* Gives the memory to the system that is kept for later calls. */
 void relaxide_release_cached_memory(void);
 
+/* ---- Remote calls (a library that was built with the feature `rpc`) ---------------------------------------------- */
+
+/* A server of remote calls in this program. */
+typedef struct RelaxideServer RelaxideServer;
+
+/* Serves TVM's protocol at an address, in threads of this program. `*port` is the port, or 0 for any; the port that was taken is written
+ * there. `key` is what clients ask for; it may be empty. The protocol has no security: an address other than loopback must be that of a
+ * trusted network. */
+int relaxide_rpc_serve(const char *host, int *port, const char *key, RelaxideServer **server);
+
+/* Ends a server and its sessions, and frees the handle. */
+void relaxide_rpc_stop(RelaxideServer *server);
+
 /* ---- Errors ---------------------------------------------------------------------------------------------------- */
 
 /* What kind of error the calling thread met last, such as "ValueError", and what it says; empty if there was none. The

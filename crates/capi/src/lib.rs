@@ -18,6 +18,8 @@
 mod border;
 mod error;
 mod model;
+#[cfg(feature = "rpc")]
+mod serve;
 mod signature;
 mod tensor;
 mod value;
@@ -26,6 +28,8 @@ use std::ffi::{c_char, c_int};
 
 pub use error::*;
 pub use model::*;
+#[cfg(feature = "rpc")]
+pub use serve::*;
 pub use tensor::*;
 pub use value::*;
 

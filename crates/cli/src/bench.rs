@@ -12,10 +12,11 @@ use crate::answer::{self, Form};
 use crate::args::{InputArgs, ModelArgs};
 use crate::compile::size_text;
 use crate::error::CliError;
-use crate::inputs::{Call, Missing};
+use crate::inputs::{Call, Machine, Missing};
 use crate::onnxruntime::{Graph, OnnxRuntime};
-use crate::program::{self, Kind};
+use crate::program::Kind;
 use crate::progress::{Bar, Show};
+use crate::remote::Far;
 
 /// Arguments of `relaxide bench`.
 #[derive(Args)]
@@ -97,8 +98,10 @@ pub fn run(args: &BenchArgs, form: Form) -> Result<(), CliError> {
         return Err(CliError::usage("--runs 0 times nothing", "give --runs 1 or more"));
     }
     let show = if form == Form::Json { Show::Nothing } else { Show::Stages };
-    let module = program::open(&args.model, &mut Bar::new(show))?;
-    let call = Call::prepare(&module, &args.inputs, Missing::Random)?;
+    let call = Call::open(&args.model, &args.inputs, Missing::Random, &mut Bar::new(show))?;
+    if let Machine::There(far) = &call.machine {
+        return there(far, &call, args, form);
+    }
     for _ in 0..args.warmup {
         call.invoke()?;
     }
@@ -136,6 +139,25 @@ pub fn run(args: &BenchArgs, form: Form) -> Result<(), CliError> {
     }
     let process = process.map_or(String::new(), |bytes| format!(", of the process {}", size_text(bytes)));
     answer::line(&format!("  peak memory  of tensors {}{process}", size_text(tensors as u64)))
+}
+
+/// Times a function on a server, by the server's clock.
+fn there(far: &Far, call: &Call, args: &BenchArgs, form: Form) -> Result<(), CliError> {
+    if args.vs.is_some() {
+        return Err(CliError::usage(
+            "--vs compares on one machine, and the model runs on another",
+            "leave --vs or --on out",
+        ));
+    }
+    let times = Times::of(far.times(args.warmup, args.runs)?.into_iter().map(|seconds| seconds * 1e3).collect());
+    if form == Form::Json {
+        return answer::json(
+            "bench",
+            json!({ "function": call.signature.name, "runs": args.runs, "on": far.name(), "relaxide": times.json() }),
+        );
+    }
+    answer::line(&format!("{}({}), {} runs, on {}", call.signature.name, call.shapes_text(), args.runs, far.name()))?;
+    answer::line(&format!("  relaxide     {}", times.text()))
 }
 
 /// ONNX Runtime with the model and the inputs, warmed up.

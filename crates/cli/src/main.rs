@@ -20,6 +20,8 @@ mod outputs;
 mod profile;
 mod program;
 mod progress;
+mod remote;
+mod rpc;
 mod run;
 mod style;
 
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(args, form),
         Command::Inspect(args) => inspect::run(args, form),
         Command::Opt(args) => opt::run(args, form),
+        Command::Rpc(args) => return rpc::run(args),
         Command::Explain(args) => explain::run(args, form),
         Command::Completions(args) => completions::run(args),
     };

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::answer::{self, Form};
 use crate::args::{InputArgs, ModelArgs};
 use crate::error::CliError;
-use crate::inputs::{Call, Missing};
+use crate::inputs::{Call, Machine, Missing};
 use crate::outputs;
 use crate::program;
 use crate::progress::{Bar, Show};
@@ -55,12 +55,18 @@ pub fn run(args: &ProfileArgs, form: Form) -> Result<(), CliError> {
     }
     args.trace.iter().chain(&args.html).try_for_each(|output| outputs::check_place(output, &[&args.model.file]))?;
     let show = if form == Form::Json { Show::Nothing } else { Show::Stages };
+    if args.inputs.on.is_some() {
+        return there(args, show, form);
+    }
     let module = program::open(&args.model, &mut Bar::new(show))?;
     let call = Call::prepare(&module, &args.inputs, Missing::Random)?;
+    let Machine::Here(machine) = &call.machine else {
+        return Err(CliError::usage("the model runs elsewhere", "leave --on out"));
+    };
     // Behind `prepare`, which sets the number of threads.
     let roof = if args.no_roof { None } else { Some(Roof::measure()?) };
     (0..args.warmup).try_for_each(|_| call.invoke().map(drop))?;
-    let profile = Profile::measure(&module, &call.machine, &call.signature.name, &call.views(), args.runs, roof)?;
+    let profile = Profile::measure(&module, machine, &call.signature.name, &call.views(), args.runs, roof)?;
     if let Some(path) = &args.trace {
         outputs::write_text(path, &profile.last.to_chrome_trace())?;
     }
@@ -70,6 +76,29 @@ pub fn run(args: &ProfileArgs, form: Form) -> Result<(), CliError> {
     match form {
         Form::Json => json_answer(&profile, args),
         Form::Text => text_answer(&profile, &call, args),
+    }
+}
+
+/// Says where the time goes on a server, by its clock. What its machine can do is not measured.
+fn there(args: &ProfileArgs, show: Show, form: Form) -> Result<(), CliError> {
+    if args.html.is_some() {
+        return Err(CliError::usage("--html is made of what this machine can do", "leave --html out, or take --trace"));
+    }
+    let call = Call::open(&args.model, &args.inputs, Missing::Random, &mut Bar::new(show))?;
+    let Machine::There(far) = &call.machine else {
+        return Err(CliError::usage("the model runs here", "give --on KEY@HOST:PORT"));
+    };
+    (0..args.warmup).try_for_each(|_| far.run().map(drop))?;
+    let report = far.profile()?;
+    if let Some(path) = &args.trace {
+        outputs::write_text(path, &report.form("AsChromeTrace")?)?;
+    }
+    match form {
+        Form::Text => answer::line(&format!("on {}\n{}", far.name(), report.form("AsTable")?.trim_end())),
+        Form::Json => {
+            let sums: Value = serde_json::from_str(&report.form("AsJSON")?).unwrap_or_default();
+            answer::json("profile", json!({ "function": call.signature.name, "on": far.name(), "report": sums }))
+        }
     }
 }
 

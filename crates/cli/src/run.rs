@@ -11,7 +11,6 @@ use crate::args::{InputArgs, ModelArgs};
 use crate::error::CliError;
 use crate::inputs::{Call, Missing};
 use crate::outputs::{self, Content};
-use crate::program;
 use crate::progress::{Bar, Show};
 
 /// Arguments of `relaxide run`.
@@ -20,7 +19,8 @@ use crate::progress::{Bar, Show};
     relaxide run model.so --input photo.jpg --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225\n  \
     relaxide run model.so --dim batch=4                (random inputs)\n  \
     relaxide run model.so --input ids=random:0..30521 --output results/\n  \
-    relaxide run model.so --input ids=1,7,9 --function decode")]
+    relaxide run model.so --input ids=1,7,9 --function decode\n  \
+    relaxide run model.onnx --on board@10.0.0.7:9090   (compiled here, run there)")]
 pub struct RunArgs {
     /// The model.
     #[command(flatten)]
@@ -56,9 +56,9 @@ pub fn run(args: &RunArgs, form: Form) -> Result<(), CliError> {
         );
         outputs::check_results(output, &read)?;
     }
-    let module = program::open(&args.model, &mut Bar::new(Show::Nothing))?;
     let is_said = args.fill.is_some() || args.inputs.inputs.is_empty();
-    let call = Call::prepare(&module, &args.inputs, if is_said { Missing::Random } else { Missing::Refused })?;
+    let missing = if is_said { Missing::Random } else { Missing::Refused };
+    let call = Call::open(&args.model, &args.inputs, missing, &mut Bar::new(Show::Nothing))?;
     let start = Instant::now();
     let result = call.invoke()?;
     let took = start.elapsed().as_secs_f64() * 1e3;

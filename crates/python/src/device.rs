@@ -54,8 +54,9 @@ impl Device {
 
     /// Whether the device is there.
     #[getter]
-    fn exist(&self) -> bool {
-        self.0.device_type == Self::CPU
+    fn exist(&self, py: Python<'_>) -> bool {
+        // A remote device is asked over the wire.
+        py.detach(|| relaxide::runtime::device::device_exists(self.0))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (i32, i32)) {
@@ -64,7 +65,11 @@ impl Device {
     }
 
     /// Wait until all work on the device is done; on the CPU it always is.
-    fn sync(&self) {}
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        let stream = relaxide::runtime::device::Stream::DEFAULT;
+        let wait = || relaxide::runtime::device::device_api(self.0)?.synchronize(self.0, stream);
+        py.detach(wait).map_err(crate::error::to_py)
+    }
 
     fn __hash__(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -73,6 +78,9 @@ impl Device {
     }
 
     fn __str__(&self) -> String {
+        if self.0.remote().is_some() {
+            return self.0.to_string();
+        }
         let kind = self.r#type();
         format!("{kind}:{}", self.0.device_id)
     }

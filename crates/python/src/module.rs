@@ -60,7 +60,8 @@ impl Module {
     /// The function of a name.
     #[pyo3(signature = (name, query_imports=false))]
     fn get_function<'py>(&self, py: Python<'py>, name: &str, query_imports: bool) -> PyResult<Bound<'py, PyAny>> {
-        match self.0.get_function(name, query_imports) {
+        // A remote module is asked over the wire.
+        match py.detach(|| self.0.get_function(name, query_imports)) {
             Some(function) => vectorcall::wrap(py, function),
             None => Err(PyAttributeError::new_err(format!("Module has no function '{name}'"))),
         }
@@ -170,22 +171,24 @@ fn load_module(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Bound<'_, P
 
 /// Makes a virtual machine of an executable module, with an allocator on each device.
 #[pyfunction]
-fn load_virtual_machine(module: &Module, devices: Vec<(Device, i64)>) -> PyResult<Module> {
-    let load = module.0.get_function("vm_load_executable", false).ok_or_else(|| {
+fn load_virtual_machine(py: Python<'_>, module: &Module, devices: Vec<(Device, i64)>) -> PyResult<Module> {
+    let find = |module: &ffi::Module, name: &str| py.detach(|| module.get_function(name, false));
+    let load = find(&module.0, "vm_load_executable").ok_or_else(|| {
         PyValueError::new_err(format!("a module of kind {:?} holds no program of the virtual machine", module.0.kind()))
     })?;
-    let machine: ffi::Module = load.call(&[]).and_then(|vm| vm.to()).map_err(to_py)?;
-    let initialize = machine
-        .get_function("vm_initialization", false)
+    let machine: ffi::Module = py.detach(|| load.call(&[])).and_then(|vm| vm.to()).map_err(to_py)?;
+    let initialize = find(&machine, "vm_initialization")
         .ok_or_else(|| PyValueError::new_err("the virtual machine cannot be initialized"))?;
     let mut args: Vec<Any> = Vec::with_capacity(devices.len() * 3);
     for (device, allocator) in devices {
+        // The machine of a far side knows its own devices.
+        let device = Device(device.0.remote().map_or(device.0, |(_, there)| there));
         args.push(i64::from(device.0.device_type).into());
         args.push(i64::from(device.0.device_id).into());
         args.push(allocator.into());
     }
     let views: Vec<AnyView<'_>> = args.iter().map(Any::as_view).collect();
-    initialize.call(&views).map_err(to_py)?;
+    py.detach(|| initialize.call(&views)).map_err(to_py)?;
     Ok(Module(machine))
 }
 

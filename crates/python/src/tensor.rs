@@ -166,7 +166,7 @@ impl Tensor {
     }
 
     /// Overwrite all elements with those of a tensor of the same shape and type.
-    fn _copy_from(&self, source: &Tensor) -> PyResult<()> {
+    fn _copy_from(&self, py: Python<'_>, source: &Tensor) -> PyResult<()> {
         let (to, from) = (&self.0, &source.0);
         if to.shape() != from.shape() || to.dtype() != from.dtype() {
             return Err(PyValueError::new_err(format!(
@@ -176,6 +176,9 @@ impl Tensor {
                 to.shape(),
                 to.dtype()
             )));
+        }
+        if to.device().remote().is_some() || from.device().remote().is_some() {
+            return py.detach(|| relaxide::runtime::device::copy_into(from, to)).map_err(to_py);
         }
         let copied = match from.is_contiguous() {
             true => from.as_bytes().and_then(|bytes| to.copy_from_bytes(bytes)),

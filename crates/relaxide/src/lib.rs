@@ -38,6 +38,7 @@ pub use relaxide_ffi as ffi;
 pub use relaxide_ir as ir;
 pub use relaxide_onnx as onnx;
 pub use relaxide_relax as relax;
+pub use relaxide_rpc as rpc;
 pub use relaxide_runtime as runtime;
 pub use relaxide_script as script;
 pub use relaxide_tir as tir;

@@ -8,7 +8,7 @@ use std::sync::Once;
 use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind, FromAny, Function, Module, get_global, register_global};
 
 use crate::Session;
-use crate::session::connect::{Target, connect_tvm, spawn_tvm};
+use crate::session::connect::{Target, connect_tvm, spawn_own, spawn_tvm};
 use crate::session::remote::RemoteModule;
 use crate::session::{addresses, local};
 use crate::wire::Dialect;
@@ -43,7 +43,24 @@ const FUNCTIONS: &[(&str, Body)] = &[
         command.args(rest);
         Ok(spawn_tvm(command, &[])?.module().into())
     }),
+    ("rpc.ConnectCommand", |args| {
+        let words = args.iter().map(|arg| arg.to::<String>()).collect::<Result<Vec<_>, _>>()?;
+        let (program, rest) = words.split_first().ok_or_else(|| missing("rpc.ConnectCommand", 0, "command"))?;
+        let mut command = Command::new(program);
+        command.args(rest);
+        Ok(spawn_own(command, &[])?.module().into())
+    }),
     ("rpc.SessTableIndex", |args| Ok((session(args)?.slot()? as i64).into())),
+    ("rpc.IsSession", |args| {
+        let module: Module = argument("rpc.IsSession", args, 0, "module")?;
+        Ok(module.downcast::<RemoteModule>().is_some_and(RemoteModule::is_session).into())
+    }),
+    ("rpc.SessionOf", |args| {
+        let module: Module = argument("rpc.SessionOf", args, 0, "module")?;
+        let remote = module.downcast::<RemoteModule>();
+        let remote = remote.ok_or_else(|| Error::type_mismatch("a remote module", module.kind()))?;
+        Ok(crate::session::remote::session_module(remote.peer()).into())
+    }),
     ("rpc.LoadRemoteModule", |args| {
         let name: String = argument("rpc.LoadRemoteModule", args, 1, "name")?;
         Ok(session(args)?.load_module(&name)?.into())
@@ -52,20 +69,22 @@ const FUNCTIONS: &[(&str, Body)] = &[
         let parent: Module = argument("rpc.ImportRemoteModule", args, 0, "module")?;
         let remote = parent.downcast::<RemoteModule>();
         let remote = remote.ok_or_else(|| Error::type_mismatch("a remote module", parent.kind()))?;
-        let import = crate::session::client::SessionCore::global_function(remote.peer(), "tvm.rpc.server.ImportModule")?;
+        let import =
+            crate::session::client::SessionCore::global_function(remote.peer(), "tvm.rpc.server.ImportModule")?;
         let import = import.ok_or_else(|| Error::new(ErrorKind::RuntimeError, "the far side imports no modules"))?;
         import.call(args)
     }),
     ("rpc.EmptyTensor", |args| {
         let name = "rpc.EmptyTensor";
-        let shape: Vec<i64> = argument(name, args, 0, "shape")?;
+        let shape: relaxide_ffi::Shape = argument(name, args, 0, "shape")?;
         let device: Device = argument(name, args, 2, "device")?;
         let scope: Option<String> = argument(name, args, 3, "scope")?;
         let (slot, _) = device.remote().ok_or_else(|| Error::type_mismatch("a remote device", &device.to_string()))?;
         let peer = crate::session::remote::slot_session(slot)
             .ok_or_else(|| Error::new(ErrorKind::RuntimeError, format!("the session of {device} has ended")))?;
         let (_, there) = device.remote().unwrap_or((slot, device));
-        addresses::empty_tensor(&peer, &shape, argument(name, args, 1, "dtype")?, there, scope.as_deref()).map(Any::from)
+        addresses::empty_tensor(&peer, &shape, argument(name, args, 1, "dtype")?, there, scope.as_deref())
+            .map(Any::from)
     }),
 ];
 

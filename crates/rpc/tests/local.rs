@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once};
 
 use relaxide_ffi::{
-    Any, AnyView, Array, Bytes, DataType, Device, Error, ErrorKind, Function, Map, Module, Shape, Tensor, register_global,
+    Any, AnyView, Array, Bytes, DataType, Device, Error, ErrorKind, Function, Map, Module, Shape, Tensor,
+    register_global,
 };
 use relaxide_rpc::Session;
 use relaxide_rpc::session::{client::SessionCore, local};
@@ -42,12 +43,11 @@ fn functions() {
         enter("test.call", Function::new(|args| args[0].to::<Function>()?.call(&args[1..])));
         enter(
             "test.sum",
-            Function::typed(|tensor: Tensor| Ok::<_, Error>(tensor.to_vec::<f32>()?.iter().map(|x| f64::from(*x)).sum::<f64>())),
+            Function::typed(|tensor: Tensor| {
+                Ok::<_, Error>(tensor.to_vec::<f32>()?.iter().map(|x| f64::from(*x)).sum::<f64>())
+            }),
         );
-        enter(
-            "test.ones",
-            Function::typed(|n: i64| Tensor::from_slice(&vec![1.0_f32; n as usize], &[n])),
-        );
+        enter("test.ones", Function::typed(|n: i64| Tensor::from_slice(&vec![1.0_f32; n as usize], &[n])));
         enter("test.tail", Function::typed(|tensor: Tensor| tensor.view(&[2], DataType::float(32), 8)));
         enter(
             "test.nested",
@@ -164,7 +164,13 @@ fn tensors_live_there_and_offsets_count() {
         assert!(call(session, "test.sum", &[(&here).into()]).unwrap_err().message().contains("local device"));
         assert!(call(session, "test.echo", &[Device::cpu(0).into()]).is_err());
         assert!(session.empty(&[4], DataType::float(32), Device::new(Device::CUDA, 0), None).is_err());
-        assert!(session.empty(&[4], DataType::float(32), device, Some("texture")).unwrap_err().message().contains("texture"));
+        assert!(
+            session
+                .empty(&[4], DataType::float(32), device, Some("texture"))
+                .unwrap_err()
+                .message()
+                .contains("texture")
+        );
         assert_eq!(call(session, "test.addone", &[1_i64.into()]).unwrap().as_int(), Some(2));
     });
 }
@@ -282,6 +288,31 @@ fn functions_are_timed_on_the_far_side() {
         let (seconds, rest) = seconds.as_slice().as_chunks::<8>();
         assert!(rest.is_empty() && seconds.len() == 3);
         assert!(seconds.iter().all(|bytes| (0.003..0.1).contains(&f64::from_ne_bytes(*bytes))));
+    });
+}
+
+#[test]
+fn copies_are_sent_ahead_and_their_errors_are_not_lost() {
+    both(|session, _| {
+        let device = session.device(Device::cpu(0)).unwrap();
+        let tensors: Vec<Tensor> =
+            (0..20).map(|_| session.empty(&[1000], DataType::float(32), device, None).unwrap()).collect();
+        let pending: Vec<_> = (tensors.iter().enumerate())
+            .map(|(i, tensor)| {
+                session.copy_ahead(&Tensor::from_slice(&[i as f32; 1000], &[1000]).unwrap(), tensor).unwrap()
+            })
+            .collect();
+        for (i, tensor) in tensors.iter().enumerate() {
+            let sum = call(session, "test.sum", &[tensor.into()]).unwrap().as_float();
+            assert_eq!(sum, Some(i as f64 * 1000.0));
+        }
+        assert!(pending.iter().all(|pending| matches!(pending.outcome(), Some(Ok(())))));
+        let wrong = Tensor::zeros(&[7], DataType::float(32)).unwrap();
+        assert!(session.copy_ahead(&wrong, &tensors[0]).is_err());
+        let late = session.copy_ahead(&Tensor::zeros(&[1000], DataType::float(32)).unwrap(), &tensors[0]).unwrap();
+        session.close();
+        assert!(session.settle().is_err());
+        assert!(!matches!(late.outcome(), Some(Ok(()))));
     });
 }
 

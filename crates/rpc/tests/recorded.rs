@@ -56,7 +56,8 @@ fn again(bytes: &[u8]) -> Result<Vec<u8>, String> {
                 whole.extend(reply.packet(0, Dialect::Tvm));
             }
             Piece::Packet(head, body) => {
-                let request = Request::read(head.code, &body, Dialect::Tvm, &limits).map_err(|error| error.to_string())?;
+                let request =
+                    Request::read(head.code, &body, Dialect::Tvm, &limits).map_err(|error| error.to_string())?;
                 whole.extend(request.packet(0));
             }
             Piece::CopyTo(_, copy) => {

@@ -44,8 +44,7 @@ fn ask(depth: u32) -> BoxedStrategy<Ask> {
 
 fn tensor(id: u64, bytes: u16) -> Copy {
     let shape = vec![i64::from(bytes)];
-    let tensor =
-        WireTensor { data: id, device: Device::cpu(0), dtype: DataType::uint(8), shape, byte_offset: 0 };
+    let tensor = WireTensor { data: id, device: Device::cpu(0), dtype: DataType::uint(8), shape, byte_offset: 0 };
     Copy { tensor, bytes: bytes.into() }
 }
 
@@ -123,7 +122,8 @@ impl End {
                 Some(list) => {
                     for ask in list {
                         let (request, payload) = ask.request();
-                        let packet = self.machine.ask(&request).map_err(|error| TestCaseError::fail(error.to_string()))?;
+                        let packet =
+                            self.machine.ask(&request).map_err(|error| TestCaseError::fail(error.to_string()))?;
                         self.out.extend(packet);
                         self.out.extend(payload);
                         replies.push_back(ask);
@@ -144,7 +144,7 @@ impl End {
             }
             _ => {}
         }
-        let event = self.machine.next().map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let event = self.machine.next_event().map_err(|error| TestCaseError::fail(error.to_string()))?;
         let Some(event) = event else { return Ok(false) };
         match event {
             Event::Request(request) => {
@@ -211,7 +211,11 @@ fn converse(dialect: Dialect, mut script: Vec<Vec<Ask>>, schedule: &[u16]) -> Re
     let look = |id: u64| all[&id].clone();
     let end = |role, lists: Vec<Vec<Ask>>| End {
         machine: Machine::new(role, dialect, Limits::default()),
-        doing: if lists.is_empty() { Vec::new() } else { vec![Doing::Asking { lists: lists.into(), replies: VecDeque::new() }] },
+        doing: if lists.is_empty() {
+            Vec::new()
+        } else {
+            vec![Doing::Asking { lists: lists.into(), replies: VecDeque::new() }]
+        },
         out: VecDeque::new(),
         done: 0,
         payload: None,

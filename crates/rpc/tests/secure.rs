@@ -40,7 +40,13 @@ fn serve(gate: Gate, log: Option<&Path>) -> Server {
 }
 
 fn target(server: &Server, key: &str) -> Target {
-    Target { host: "127.0.0.1".into(), port: server.port(), key: key.into(), patience: Some(Duration::from_secs(20)), ..Target::default() }
+    Target {
+        host: "127.0.0.1".into(),
+        port: server.port(),
+        key: key.into(),
+        patience: Some(Duration::from_secs(20)),
+        ..Target::default()
+    }
 }
 
 fn identity() -> Identity {
@@ -90,7 +96,9 @@ fn a_known_key_comes_in_and_may_what_it_may() {
 
     let session = connect(&target(&server, "board"), &credentials(&bob, &host), &[]).unwrap();
     assert_eq!(add(&session).unwrap().as_int(), Some(3));
-    for (name, capability) in [("secure.call", "call=NAME"), ("tvm.rpc.server.upload", "files"), ("tvm.rpc.server.load_module", "load")] {
+    for (name, capability) in
+        [("secure.call", "call=NAME"), ("tvm.rpc.server.upload", "files"), ("tvm.rpc.server.load_module", "load")]
+    {
         let error = session.find_function(name).unwrap_err();
         assert_eq!(error.kind(), "PermissionError");
         assert!(error.message().contains(name) && error.message().contains(capability), "{error}");
@@ -137,7 +145,12 @@ fn a_token_proves_both_ends_to_each_other() {
     assert!(session.find_function("ffi.SystemLib").is_err());
     let unknown = connect(&target(&server, ""), &with(Some(other.clone())), &[]).unwrap_err();
     assert_eq!(unknown.kind(), "PermissionError");
-    assert!(connect(&target(&server, ""), &with(None), &[]).unwrap_err().message().contains("nothing says who the server is"));
+    assert!(
+        connect(&target(&server, ""), &with(None), &[])
+            .unwrap_err()
+            .message()
+            .contains("nothing says who the server is")
+    );
 
     // A server that knows the client's key but not its token is not believed.
     let ann = identity();

@@ -4,6 +4,7 @@ import enum
 from numbers import Number
 
 from .._core import Device, Function, Module, Object, Tensor, load_virtual_machine
+from ..ffi import get_global_func
 from ..runtime import cpu, tensor
 from ..runtime.profiling import Report
 from .executable import VMExecutable
@@ -41,7 +42,7 @@ class VirtualMachine:
         for dev in devices:
             if not isinstance(dev, Device):
                 raise TypeError(f"dev is expected to be Device or List[Device], got {type(dev).__name__}")
-        if not devices or devices[-1].dlpack_device_type() != Device.CPU:
+        if not devices or devices[-1].dlpack_device_type() % 128 != Device.CPU:
             devices.append(cpu())
         self.module = load_virtual_machine(rt_mod, [(dev, self._allocator(memory_cfg, dev)) for dev in devices])
 
@@ -108,7 +109,10 @@ class VirtualMachine:
 
     def profile(self, func_name, *args):
         """Call a function and report what each function of the program took: a ``runtime.profiling.Report``."""
-        return Report(self.module["profile_report"](func_name, *args))
+        report = self.module["profile_report"](func_name, *args)
+        if self.module.kind != "rpc":
+            return Report(report)
+        return Report(report, get_global_func("rpc.SessionOf")(self.module).get_function)
 
     def time_evaluator(
         self,

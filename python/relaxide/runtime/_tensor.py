@@ -5,13 +5,15 @@ numpy is imported when the first array is met: a program that never makes one st
 
 from .._core import Device, Tensor
 from .._extend import methods_of
-from ..ffi import Shape, device as _device, dtype as _dtype
+from ..ffi import Shape, device as _device, dtype as _dtype, get_global_func
 from ..ffi import from_dlpack as _from_dlpack
 
 #: Types that numpy has under the same name.
 _NUMPY = frozenset(
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
 )
+#: Devices from this number on are those of remote sessions.
+_REMOTE = 128
 #: Alignment that compiled code counts on.
 _ALIGNMENT = 64
 
@@ -39,6 +41,8 @@ class _Methods:
         """A copy as a numpy array; vector elements become a last dimension."""
         import numpy as np
 
+        if self.device.dlpack_device_type() >= _REMOTE:
+            return self.copyto(cpu()).numpy()
         if self.dtype in _NUMPY:
             return np.from_dlpack(self).copy()
         dtype, kind = self.dtype, array_type(self.dtype)
@@ -53,6 +57,9 @@ class _Methods:
             return source_array.copyto(self)
         import numpy as np
 
+        if self.device.dlpack_device_type() >= _REMOTE:
+            empty(self.shape, self.dtype).copyfrom(source_array).copyto(self)
+            return self
         kind = array_type(self.dtype)
         try:
             array = np.asarray(source_array)
@@ -115,6 +122,9 @@ def _unpacked(bytes, dtype, shape, kind):
 
 def empty(shape, dtype="float32", device=None, mem_scope=None):
     """A tensor of a shape; its content is undefined."""
+    if device is not None and device.dlpack_device_type() >= _REMOTE:
+        shape = tuple(int(dim) for dim in shape)
+        return get_global_func("rpc.EmptyTensor")(Shape(shape), _dtype(dtype), device, mem_scope or None)
     if mem_scope not in (None, "", "global"):
         raise ValueError(f"memory scope {mem_scope!r} does not exist on {device or cpu()}; expected 'global'")
     return Tensor._empty([int(dim) for dim in shape], _dtype(dtype), device or cpu())

@@ -53,11 +53,11 @@ class _Methods:
         Each of ``repeat`` measurements is the mean of ``number`` calls, of more where they last less than
         ``min_repeat_ms``. ``f_preproc`` names a global function that is called before each measurement.
         """
-        make = _core.get_global_func("runtime.RPCTimeEvaluator")
+        make = _evaluator_of(self)
         evaluator = make(
             self,
             func_name,
-            dev.dlpack_device_type(),
+            dev.dlpack_device_type() % 128,  # a remote device is measured where it is
             dev.index,
             number,
             repeat,
@@ -69,6 +69,17 @@ class _Methods:
             f_preproc,
         )
         return lambda *args: BenchmarkResult(struct.unpack(f"@{repeat}d", evaluator(*args)))
+
+
+def _evaluator_of(module):
+    """What makes evaluators where a module's functions run."""
+    if module.kind != "rpc":
+        return _core.get_global_func("runtime.RPCTimeEvaluator")
+    if _core.get_global_func("rpc.IsSession")(module):
+        # The session stands for the far side's global functions.
+        make = module.get_function("runtime.RPCTimeEvaluator")
+        return lambda _session, *args: make(None, *args)
+    return _core.get_global_func("rpc.SessionOf")(module).get_function("runtime.RPCTimeEvaluator")
 
 
 def load_module(path, weights=None):
@@ -87,8 +98,8 @@ def load_module(path, weights=None):
 
 
 #: What this build runs, and what it knows of and does not run.
-_RUNS = {"cpu": True, "llvm": True}
-_RUNS |= dict.fromkeys("cuda gpu opencl cl gles vulkan metal mtl rocm hip hexagon nvptx rpc".split(), False)
+_RUNS = {"cpu": True, "llvm": True, "rpc": True}
+_RUNS |= dict.fromkeys("cuda gpu opencl cl gles vulkan metal mtl rocm hip hexagon nvptx".split(), False)
 
 
 def enabled(target):

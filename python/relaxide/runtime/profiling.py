@@ -6,11 +6,13 @@ from ..ffi import get_global_func
 class Report:
     """The profile of one call, made by :meth:`VirtualMachine.profile`."""
 
-    def __init__(self, report):
+    def __init__(self, report, get_function=get_global_func):
         self._report = report
+        # A report of a remote machine stays there, and is put into its forms there.
+        self._get_function = get_function
 
     def _form(self, name):
-        return get_global_func(f"runtime.profiling.{name}")(self._report)
+        return self._get_function(f"runtime.profiling.{name}")(self._report)
 
     def table(self):
         """A table, one line for each function: calls, time without and with inner calls, bytes."""

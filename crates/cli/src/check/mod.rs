@@ -14,9 +14,9 @@ use relaxide::ir::IRModule;
 use serde_json::{Value, json};
 
 use crate::answer::{self, Form};
-use crate::args::{InputArgs, ProgramArgs};
+use crate::args::{InputArgs, ModelArgs, ProgramArgs};
 use crate::error::CliError;
-use crate::inputs::{Call, Missing, element};
+use crate::inputs::{Call, Machine, Missing, element};
 use crate::onnxruntime::{Graph, OnnxRuntime};
 use crate::program::{self, Kind};
 use crate::progress::{Bar, Show};
@@ -57,12 +57,18 @@ pub fn run(args: &CheckArgs, form: Form) -> Result<(), CliError> {
     }
     let bytes = std::fs::read(&args.model).map_err(CliError::file(&args.model))?;
     let mut runtime = OnnxRuntime::start(args.python.as_deref())?;
-    let module = compile(program::load(&args.model, &[])?, args, form)?;
-    let call = Call::prepare(&module, &args.inputs, Missing::Random)?;
+    let call = open(args, form)?;
     let theirs = Theirs::run(&mut runtime, &args.model, &args.model, Graph::Optimized, &call)?;
     let compared = compare_all(&tensors(&call.invoke()?, theirs.names.len()), &theirs, args)?;
     if compared.iter().all(|one| one.difference.is_none_or(|d| d.wrong == 0)) {
         return report(&compared, None, &runtime.version, args, form);
+    }
+    if let Machine::There(far) = &call.machine {
+        report(&compared, None, &runtime.version, args, form)?;
+        return Err(CliError::Differs {
+            message: format!("the outputs differ on {}", far.name()),
+            help: "see whether they do here too, without --on: then the operator that differs is looked for".into(),
+        });
     }
     let found = inside::first_different(bytes, &mut runtime, args, form)?;
     report(&compared, Some(&found), &runtime.version, args, form)?;
@@ -78,6 +84,16 @@ pub fn run(args: &CheckArgs, form: Form) -> Result<(), CliError> {
         ),
     };
     Err(CliError::Differs { message, help: help.into() })
+}
+
+/// The model where it is to run.
+fn open(args: &CheckArgs, form: Form) -> Result<Call, CliError> {
+    if args.inputs.on.is_none() {
+        let module = compile(program::load(&args.model, &[])?, args, form)?;
+        return Call::prepare(&module, &args.inputs, Missing::Random);
+    }
+    let model = ModelArgs { file: args.model.clone(), weights: None, program: args.program.clone() };
+    Call::open(&model, &args.inputs, Missing::Random, &mut Bar::new(Show::Nothing))
 }
 
 /// Compiles with the precision that is asked for.

@@ -9,12 +9,23 @@ use std::collections::HashMap;
 
 use relaxide::ffi::{Any, AnyView, DataType, Module, Tensor};
 use relaxide::ir::diagnostic::closest;
-use relaxide::{DimRange, DimSpec, FunctionSignature, ParamSignature, VirtualMachine};
+use relaxide::{DimRange, DimSpec, FunctionSignature, ParamSignature, Signature, VirtualMachine};
 
-use crate::args::InputArgs;
+use crate::args::{InputArgs, ModelArgs};
 use crate::error::CliError;
+use crate::program;
+use crate::progress::Bar;
+use crate::remote::{Far, Sent, Server};
 use element::{Random, Range};
 use source::Source;
+
+/// Where a function runs.
+pub enum Machine {
+    /// In this process.
+    Here(VirtualMachine),
+    /// On a server.
+    There(Far),
+}
 
 /// What becomes of inputs of which nothing is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +39,7 @@ pub enum Missing {
 /// A virtual machine with a function and its arguments.
 pub struct Call {
     /// The machine.
-    pub machine: VirtualMachine,
+    pub machine: Machine,
     /// The function.
     pub signature: FunctionSignature,
     /// The arguments.
@@ -44,8 +55,35 @@ impl Call {
         let signature = function(module, &args.function)?;
         let arguments = arguments(&signature, args, missing)?;
         relaxide::check_inputs(&signature, &arguments)?;
-        let machine = VirtualMachine::on_cpu(module)?;
+        let machine = Machine::Here(VirtualMachine::on_cpu(module)?);
         Ok(Call { machine, signature, arguments })
+    }
+
+    /// Opens a model where it is to run, compiled if it is not, and makes the arguments.
+    pub fn open(model: &ModelArgs, args: &InputArgs, missing: Missing, bar: &mut Bar) -> Result<Call, CliError> {
+        match &args.on {
+            None => Call::prepare(&program::open(model, bar)?, args, missing),
+            Some(on) => {
+                let server = Server::connect(on)?;
+                let sent = server.send(model, bar)?;
+                Call::there(server, &sent, args, missing)
+            }
+        }
+    }
+
+    /// Makes the arguments for a program that was sent to a server.
+    pub fn there(server: Server, sent: &Sent, args: &InputArgs, missing: Missing) -> Result<Call, CliError> {
+        if args.threads.is_some() {
+            return Err(CliError::usage(
+                "--threads is about this machine, and the model runs on another",
+                "start the server with RELAXIDE_NUM_THREADS=N",
+            ));
+        }
+        let signature = function_of(&sent.signature, &args.function)?;
+        let arguments = arguments(&signature, args, missing)?;
+        relaxide::check_inputs(&signature, &arguments)?;
+        let far = Far::begin(server, sent, &signature.name, &arguments)?;
+        Ok(Call { machine: Machine::There(far), signature, arguments })
     }
 
     /// The arguments, borrowed for a call.
@@ -61,7 +99,10 @@ impl Call {
 
     /// Calls the function.
     pub fn invoke(&self) -> Result<Any, CliError> {
-        Ok(self.machine.invoke(&self.signature.name, &self.views())?)
+        match &self.machine {
+            Machine::Here(machine) => Ok(machine.invoke(&self.signature.name, &self.views())?),
+            Machine::There(far) => Ok(far.invoke()?),
+        }
     }
 
     /// The shapes of the arguments, in words.
@@ -76,9 +117,12 @@ impl Call {
 
 /// The signature of a function, or an error that names those that there are.
 fn function(module: &Module, name: &str) -> Result<FunctionSignature, CliError> {
-    let signature = relaxide::signature_of_file(module)?;
+    function_of(&relaxide::signature_of_file(module)?, name)
+}
+
+fn function_of(signature: &Signature, name: &str) -> Result<FunctionSignature, CliError> {
     let names: Vec<String> = signature.functions.iter().map(|f| f.name.clone()).collect();
-    signature.functions.into_iter().find(|f| f.name == name).ok_or_else(|| {
+    signature.functions.iter().find(|f| f.name == name).cloned().ok_or_else(|| {
         CliError::usage(format!("the model has no function {name:?}"), suggest(name, "its functions are", &names))
     })
 }

@@ -35,7 +35,8 @@ impl Args {
                 None => (name, None),
             };
             let option = table.iter().find(|option| option.name == name);
-            let option = option.ok_or_else(|| format!("`rpc {command}` has no option --{name}; see `rpc {command} --help`"))?;
+            let option =
+                option.ok_or_else(|| format!("`rpc {command}` has no option --{name}; see `rpc {command} --help`"))?;
             let value = match (option.value.is_empty(), joined) {
                 (true, None) => String::new(),
                 (true, Some(_)) => return Err(format!("--{name} takes no value")),
@@ -91,8 +92,7 @@ pub fn help(usage: &str, about: &str, table: &[Opt]) -> String {
 mod tests {
     use super::*;
 
-    const TABLE: &[Opt] =
-        &[Opt { name: "port", value: "PORT", help: "" }, Opt { name: "silent", value: "", help: "" }];
+    const TABLE: &[Opt] = &[Opt { name: "port", value: "PORT", help: "" }, Opt { name: "silent", value: "", help: "" }];
 
     fn parse(words: &str) -> Result<Args, String> {
         Args::parse("x", TABLE, &words.split_whitespace().map(str::to_owned).collect::<Vec<_>>())

@@ -29,10 +29,18 @@ mod with_keys {
         Opt { name: "out", value: "FILE", help: "make a key and write it there; print its fingerprint" },
         Opt { name: "show", value: "FILE", help: "print the fingerprint of a key" },
         Opt { name: "token", value: "FILE", help: "make a token and write it there" },
-        Opt { name: "authorize", value: "FILE", help: "add a line to a server's file of keys; needs --client and --name" },
+        Opt {
+            name: "authorize",
+            value: "FILE",
+            help: "add a line to a server's file of keys; needs --client and --name",
+        },
         Opt { name: "client", value: "FINGERPRINT", help: "whose key it is" },
         Opt { name: "name", value: "NAME", help: "what it is called in logs" },
-        Opt { name: "allow", value: "WORDS", help: "files, load, connect, everything, call=NAMES, devices=NAMES, memory=BYTES, sessions=N, time=SECONDS" },
+        Opt {
+            name: "allow",
+            value: "WORDS",
+            help: "files, load, connect, everything, call=NAMES, devices=NAMES, memory=BYTES, sessions=N, time=SECONDS",
+        },
         Opt { name: "help", value: "", help: "show this" },
     ];
 

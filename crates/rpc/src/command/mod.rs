@@ -45,11 +45,17 @@ Commands:
   pipe     serve through standard input and output, for a command in between such as ssh
 
 `relaxide rpc COMMAND --help` says more about each.
+
+Examples:
+  relaxide rpc keygen --out board.key
+  relaxide rpc serve --key board --identity board.key --keys clients
+  relaxide rpc query --host 10.0.0.2
 ";
 
 /// Runs a command, and returns its exit code. `itself` starts this program again, up to the word `rpc` if it has one.
 pub fn run(itself: &[std::ffi::OsString], words: &[String]) -> i32 {
     crate::register();
+    take_descriptors();
     let (command, rest) = match words.split_first() {
         Some((command, rest)) => (command.as_str(), rest),
         None => ("--help", words),
@@ -78,6 +84,14 @@ pub fn run(itself: &[std::ffi::OsString], words: &[String]) -> i32 {
     }
 }
 
+/// Takes as many descriptors as the system lets: each connection is one.
+fn take_descriptors() {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let most = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
+    // With fewer it goes on, and takes fewer connections.
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, most);
+}
+
 /// Prints a line for whoever started this, at once.
 fn say(line: &str) {
     use std::io::Write;
@@ -103,5 +117,7 @@ fn address(text: &str, option: &str) -> Result<(String, u16), String> {
 
 /// True for an address that only this machine reaches.
 fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    host == "localhost"
+        || host.starts_with("unix:")
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -17,26 +17,39 @@ use crate::tracker::client::TrackerLink;
 use crate::wire::{Dialect, Limits};
 
 const TABLE: &[Opt] = &[
-    Opt { name: "host", value: "HOST", help: "the address to listen on [default: 127.0.0.1]" },
+    Opt { name: "host", value: "HOST", help: "the address to listen on, or unix:PATH [default: 127.0.0.1]" },
     Opt { name: "port", value: "PORT", help: "the first port that is tried [default: 9090]" },
     Opt { name: "port-end", value: "PORT", help: "the port behind the last [default: 9199]" },
     Opt { name: "key", value: "KEY", help: "the key that clients ask for [default: none]" },
-    Opt { name: "protocol", value: "tvm|own", help: "TVM's, which has no security, or ours [default: ours where --keys or --token is given; TVM's on loopback]" },
+    Opt {
+        name: "protocol",
+        value: "tvm|own",
+        help: "TVM's, which has no security, or ours [default: ours where --keys or --token is given; TVM's on loopback]",
+    },
     Opt { name: "keys", value: "FILE", help: "who may come in and do what, as `rpc keygen` writes it" },
     Opt { name: "identity", value: "FILE", help: "the server's own key, as `rpc keygen` writes it" },
     Opt { name: "token", value: "FILE", help: "a shared secret that lets in whoever has it" },
     Opt { name: "tracker", value: "HOST:PORT", help: "be found through that tracker; needs --key" },
     Opt { name: "tracker-key", value: "FINGERPRINT", help: "the tracker's key, if it speaks our protocol" },
     Opt { name: "custom-addr", value: "HOST", help: "the address that the tracker tells clients" },
-    Opt { name: "through-proxy", value: "WHERE", help: "serve behind a proxy, HOST:PORT or ws://HOST:PORT/ws, in place of listening" },
+    Opt {
+        name: "through-proxy",
+        value: "WHERE",
+        help: "serve behind a proxy, HOST:PORT or ws://HOST:PORT/ws, in place of listening",
+    },
     Opt { name: "sessions", value: "N", help: "how many there may be at a time [default: 256; 1 with --tracker]" },
     Opt { name: "session-timeout", value: "SECONDS", help: "how long a session may last at most" },
+    Opt { name: "lost-after", value: "SECONDS", help: "when a client that vanished is given up [default: 40]" },
     Opt { name: "memory", value: "BYTES", help: "the memory of a session's process, such as 2G" },
     Opt { name: "cpu-seconds", value: "SECONDS", help: "the processor time of a session's process" },
     Opt { name: "work-dir", value: "FOLDER", help: "where sessions' folders are made" },
     Opt { name: "load-library", value: "FILES", help: "libraries to load first, with `:` between" },
     Opt { name: "log", value: "FILE", help: "write there who did what" },
-    Opt { name: "in-process", value: "", help: "run sessions as threads: where there are no processes; they cannot be ended while they compute" },
+    Opt {
+        name: "in-process",
+        value: "",
+        help: "run sessions as threads: where there are no processes; they cannot be ended while they compute",
+    },
     Opt { name: "silent", value: "", help: "print nothing but the address" },
     Opt { name: "help", value: "", help: "show this" },
 ];
@@ -47,6 +60,9 @@ pub fn run(itself: &[OsString], words: &[String]) -> Result<(), Failed> {
     if args.has("help") {
         print!("{}", help("relaxide rpc serve [OPTIONS]", "Offer this machine to clients.", TABLE));
         return Ok(());
+    }
+    if let Some(seconds) = args.parsed("lost-after", "a number of seconds")? {
+        crate::transport::socket::set_lost_after(seconds);
     }
     let isolation = match args.has("in-process") {
         true => Isolation::Thread,
@@ -87,7 +103,10 @@ pub fn run(itself: &[OsString], words: &[String]) -> Result<(), Failed> {
         scratch: args.get("work-dir").map(PathBuf::from),
         silent: args.has("silent"),
     })?;
-    say(&format!("server: listening on {host}:{}", server.port()));
+    match server.port() {
+        0 => say(&format!("server: listening on {host}")),
+        port => say(&format!("server: listening on {host}:{port}")),
+    }
     if let Some((tracker_host, tracker_port)) = tracker {
         let offer =
             Offer { key, port: server.port(), address: args.get("custom-addr").map(str::to_owned), capacity: sessions };
@@ -101,7 +120,10 @@ fn dial_tracker(args: &Args, host: String, port: u16) -> Result<Dial, Failed> {
     #[cfg(feature = "secure")]
     if let Some(fingerprint) = args.get("tracker-key") {
         let credentials = crate::secure::dial::Credentials {
-            identity: args.get("identity").map(|path| crate::secure::identity::Identity::read(Some(path))).transpose()?,
+            identity: args
+                .get("identity")
+                .map(|path| crate::secure::identity::Identity::read(Some(path)))
+                .transpose()?,
             server: Some(crate::secure::identity::Fingerprint::parse(fingerprint)?),
             token: None,
         };
@@ -142,7 +164,8 @@ fn greeter(args: &Args, host: &str, key: &str) -> Result<Greeter, Failed> {
     }
     #[cfg(feature = "secure")]
     {
-        let mut gate = crate::secure::accept::Gate::open(args.get("identity"), args.get("keys"), args.get("token"), key)?;
+        let mut gate =
+            crate::secure::accept::Gate::open(args.get("identity"), args.get("keys"), args.get("token"), key)?;
         if let Some(log) = args.get("log") {
             gate.log_to(std::path::Path::new(log))?;
         }

@@ -10,7 +10,11 @@ const TABLE: &[Opt] = &[
     Opt { name: "host", value: "HOST", help: "the address to listen on [default: 127.0.0.1]" },
     Opt { name: "port", value: "PORT", help: "the first port that is tried [default: 9190]" },
     Opt { name: "port-end", value: "PORT", help: "the port behind the last [default: 9199]" },
-    Opt { name: "protocol", value: "tvm|own", help: "TVM's, which has no security, or ours [default: ours where --keys is given; TVM's on loopback]" },
+    Opt {
+        name: "protocol",
+        value: "tvm|own",
+        help: "TVM's, which has no security, or ours [default: ours where --keys is given; TVM's on loopback]",
+    },
     Opt { name: "keys", value: "FILE", help: "who may use it, as `rpc keygen` writes it" },
     Opt { name: "identity", value: "FILE", help: "the tracker's own key, as `rpc keygen` writes it" },
     Opt { name: "state", value: "FILE", help: "keep turns and counts there, over restarts" },
@@ -46,7 +50,7 @@ pub fn run(words: &[String]) -> Result<(), Failed> {
     let count = std::cell::Cell::new(0_u32);
     wait_while(|| {
         if let Some(path) = &metrics
-            && count.replace(count.get() + 1) % 10 == 0
+            && count.replace(count.get() + 1).is_multiple_of(10)
         {
             // Whoever reads it finds the old text or the new.
             let part = path.with_extension("part");
@@ -69,7 +73,9 @@ pub(super) fn no_security(host: &str) -> String {
 fn secure(args: &Args) -> Result<Option<crate::tracker::serve::Secure>, Failed> {
     match (args.get("protocol"), args.get("keys")) {
         (Some("tvm"), _) | (None, None) => Ok(None),
-        _ => Ok(Some(crate::secure::accept::Gate::open(args.get("identity"), args.get("keys"), None, "")?.for_tracker())),
+        _ => {
+            Ok(Some(crate::secure::accept::Gate::open(args.get("identity"), args.get("keys"), None, "")?.for_tracker()))
+        }
     }
 }
 
@@ -77,6 +83,8 @@ fn secure(args: &Args) -> Result<Option<crate::tracker::serve::Secure>, Failed> 
 fn secure(args: &Args) -> Result<Option<crate::tracker::serve::Secure>, Failed> {
     match args.get("keys") {
         None => Ok(None),
-        Some(_) => Err("this build has TVM's protocol only: it was made without the feature `secure`".to_owned().into()),
+        Some(_) => {
+            Err("this build has TVM's protocol only: it was made without the feature `secure`".to_owned().into())
+        }
     }
 }

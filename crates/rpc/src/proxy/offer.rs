@@ -79,6 +79,11 @@ impl Offers {
         Ok(Offered { offers: Arc::clone(self), number, first: match_key })
     }
 
+    /// Whether a server is offered under that key, be it that it is only about to wait for its client.
+    pub fn knows(&self, match_key: &str) -> bool {
+        self.state().entries.values().any(|entry| entry.match_key == match_key)
+    }
+
     /// Ends it.
     pub fn stop(&self) {
         self.state().stopped = true;
@@ -163,7 +168,11 @@ impl Offers {
 impl Offered {
     /// The key that it is offered under now.
     pub fn match_key(&self) -> String {
-        self.offers.state().entries.get(&self.number).map_or_else(|| self.first.clone(), |entry| entry.match_key.clone())
+        self.offers
+            .state()
+            .entries
+            .get(&self.number)
+            .map_or_else(|| self.first.clone(), |entry| entry.match_key.clone())
     }
 }
 

@@ -110,7 +110,9 @@ impl Proxy {
         };
         listen_on(listener, |shared, stream| {
             let peer = stream.peer_addr().map_or_else(|_| "a client".into(), |address| address.to_string());
-            if let Err(error) = tune(&stream).map_err(Error::from).and_then(|()| meet_plain(shared, Stream::Tcp(stream))) {
+            if let Err(error) =
+                tune(&stream).map_err(Error::from).and_then(|()| meet_plain(shared, Stream::Tcp(stream)))
+            {
                 shared.say(&format!("{peer}: {error}"));
             }
         })?;
@@ -205,7 +207,7 @@ pub(super) fn meet(shared: &Arc<Shared>, mut link: Link, watched: Option<Stream>
     };
     let mut name = match (&offered, offers) {
         (Some(offered), _) => offered.match_key(),
-        (None, Some(_)) if !shared.pairs.has(Side::Server, &key.name) => {
+        (None, Some(offers)) if !offers.knows(&key.name) && !shared.pairs.has(Side::Server, &key.name) => {
             link.sink.write(&refusal(MISMATCH), &[])?;
             return Err(Error::new(ErrorKind::ValueError, format!("no server waits for {text:?}")));
         }
@@ -268,7 +270,8 @@ fn has_moved(stream: &Stream) -> bool {
 }
 
 fn join(mut link: Link, key: &str, mut other: Other) -> Result<(), Error> {
-    let told = link.sink.write(&answer(MAGIC, &other.key), &[]).and_then(|()| other.link.sink.write(&answer(MAGIC, key), &[]));
+    let told =
+        link.sink.write(&answer(MAGIC, &other.key), &[]).and_then(|()| other.link.sink.write(&answer(MAGIC, key), &[]));
     if let Err(error) = told {
         link.closer.close();
         other.link.closer.close();

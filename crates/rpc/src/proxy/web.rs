@@ -41,7 +41,8 @@ fn path(stream: &TcpStream) -> io::Result<String> {
         let count = stream.peek(&mut head)?;
         let text = &head[..count];
         if text.windows(4).any(|end| end == b"\r\n\r\n") {
-            let line = String::from_utf8_lossy(text.split(|byte| *byte == b'\r').next().unwrap_or_default()).into_owned();
+            let line =
+                String::from_utf8_lossy(text.split(|byte| *byte == b'\r').next().unwrap_or_default()).into_owned();
             let mut words = line.split(' ');
             return match (words.next(), words.next()) {
                 (Some("GET"), Some(path)) => Ok(path.split('?').next().unwrap_or_default().to_owned()),
@@ -77,7 +78,8 @@ fn page(shared: &Shared, mut stream: &TcpStream, path: &str) -> io::Result<()> {
         _ => "application/octet-stream",
     };
     let length = body.len();
-    let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    let head =
+        format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
     // Read what was only peeked at: a close with unread bytes would take the answer along.
     let mut request = vec![0; MAX_HEAD];
     let _ = io::Read::read(&mut stream, &mut request)?;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use relaxide_ffi::{Error, ErrorKind};
 use rustls::{Connection, ServerConfig, ServerConnection};
@@ -71,9 +71,14 @@ fn refused(message: impl Into<String>) -> Error {
 
 /// Who is at the other end.
 struct Guest {
+    link: Link,
     rights: Rights,
     by_token: bool,
     fingerprint: Option<Fingerprint>,
+    /// What it said.
+    said: Value,
+    /// What shows it that this end knows the token.
+    proof: Option<Vec<u8>>,
 }
 
 impl Gate {
@@ -117,7 +122,10 @@ impl Gate {
     /// Writes who comes, and who is turned away, into a file.
     pub fn log_to(&mut self, path: &Path) -> Result<(), Error> {
         let file = OpenOptions::new().create(true).append(true).open(path);
-        self.log = Some(file.map_err(|error| Error::new(ErrorKind::OSError, format!("cannot write {}: {error}", path.display())))?);
+        self.log =
+            Some(file.map_err(|error| {
+                Error::new(ErrorKind::OSError, format!("cannot write {}: {error}", path.display()))
+            })?);
         Ok(())
     }
 
@@ -138,7 +146,7 @@ impl Gate {
     }
 
     /// Shakes hands, hears the greeting, and says who it is.
-    fn hear(&self, stream: &mut Stream) -> Result<(Link, Guest, Value, Option<Vec<u8>>), Error> {
+    fn hear(&self, stream: &mut Stream) -> Result<Guest, Error> {
         let deadline = Instant::now() + GREETING;
         stream.set_write_timeout(Some(GREETING))?;
         let made = ServerConnection::new(Arc::clone(&self.config));
@@ -148,19 +156,24 @@ impl Gate {
         let fingerprint = state.peer_certificates().and_then(|chain| chain.first()).map(Fingerprint::of);
         let (theirs, ours) = (material(&state, Prover::Client)?, material(&state, Prover::Server)?);
         let mut link = link(state, stream)?;
-        link.source.set_timeout(Some(deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))))?;
-        let said = hello::read(&mut *link.source)?;
+        let said = hello::read(&mut *link.source, Some(deadline))?;
         let known = fingerprint.and_then(|fingerprint| self.keys.of(fingerprint));
-        let proven = self.token.as_ref().filter(|(token, _)| token.accepts(&theirs, &unhex(said["proof"].as_str().unwrap_or(""))));
+        let proven = self
+            .token
+            .as_ref()
+            .filter(|(token, _)| token.accepts(&theirs, &unhex(said["proof"].as_str().unwrap_or(""))));
         let proof = proven.map(|(token, _)| token.proof(&ours));
-        let guest = match (known, proven) {
-            (Some(rights), _) => Guest { rights: rights.clone(), by_token: false, fingerprint },
-            (None, Some((_, rights))) => Guest { rights: rights.clone(), by_token: true, fingerprint },
+        let (rights, by_token) = match (known, proven) {
+            (Some(rights), _) => (rights.clone(), false),
+            (None, Some((_, rights))) => (rights.clone(), true),
             (None, None) => {
                 let who = fingerprint.map_or_else(|| "without a key".to_owned(), |fingerprint| fingerprint.to_string());
                 self.note(&who, "turned away", "unknown key");
                 // Who is not known is not told more than that.
-                let _ = hello::write(&mut *link.sink, &json!({ "ok": false, "error": "the server does not know this key or token" }));
+                let _ = hello::write(
+                    &mut *link.sink,
+                    &json!({ "ok": false, "error": "the server does not know this key or token" }),
+                );
                 return Err(refused(format!("a client that is not known ({who})")));
             }
         };
@@ -169,13 +182,12 @@ impl Gate {
             let _ = hello::write(&mut *link.sink, &json!({ "ok": false, "error": message }));
             return Err(refused("a client of another version"));
         }
-        Ok((link, guest, said, proof))
+        Ok(Guest { link, rights, by_token, fingerprint, said, proof })
     }
 
     /// Lets a client in, or says why not.
     pub fn greet(&self, mut stream: Stream, announced: Option<&Announced>) -> Result<(Accepted, Key), Error> {
-        let (mut link, guest, said, proof) = self.hear(&mut stream)?;
-        let Guest { rights, by_token, fingerprint } = guest;
+        let Guest { mut link, rights, by_token, fingerprint, said, proof } = self.hear(&mut stream)?;
         let name = said["key"].as_str().unwrap_or_default();
         let fits = match announced {
             Some(announced) => announced.take(name),
@@ -189,7 +201,12 @@ impl Gate {
         if !fits {
             return Err(turn_away(format!("cannot find server that matches key=client:{name}")));
         }
-        let held = self.hold(&rights).map_err(&mut turn_away)?;
+        let held = self.hold(&rights).map_err(&mut turn_away).inspect_err(|_| {
+            // The key that was used up is as good as given back.
+            if let Some(announced) = announced {
+                announced.put_again();
+            }
+        })?;
         let how = if by_token { "token".to_owned() } else { fingerprint.map_or_else(String::new, |f| f.to_string()) };
         self.note(&rights.name, "let in", &how);
         stream.set_write_timeout(None)?;
@@ -219,12 +236,12 @@ impl Gate {
     /// The gate as a tracker's: who is known may use it, under its name.
     pub fn for_tracker(self) -> crate::tracker::serve::Secure {
         Arc::new(move |mut stream: Stream| {
-            let (mut link, guest, _, proof) = self.hear(&mut stream)?;
-            let reply = json!({ "ok": true, "name": "tracker", "proof": proof.as_deref().map(hex) });
-            hello::write(&mut *link.sink, &reply)?;
-            link.source.set_timeout(None)?;
+            let mut guest = self.hear(&mut stream)?;
+            let reply = json!({ "ok": true, "name": "tracker", "proof": guest.proof.as_deref().map(hex) });
+            hello::write(&mut *guest.link.sink, &reply)?;
+            guest.link.source.set_timeout(None)?;
             self.note(&guest.rights.name, "let in", "tracker");
-            Ok((link, guest.rights.name, guest.fingerprint.map(|fingerprint| fingerprint.to_string())))
+            Ok((guest.link, guest.rights.name, guest.fingerprint.map(|fingerprint| fingerprint.to_string())))
         })
     }
 }

@@ -48,13 +48,21 @@ impl Credentials {
 }
 
 /// Connects, and proves what there is to prove, both ways. `say` is what the greeting says beside.
-fn greet(host: &str, port: u16, credentials: &Credentials, mut say: Value, patience: Option<Duration>) -> Result<Link, Error> {
+fn greet(
+    host: &str,
+    port: u16,
+    credentials: &Credentials,
+    mut say: Value,
+    patience: Option<Duration>,
+) -> Result<Link, Error> {
     if credentials.server.is_none() && credentials.token.is_none() {
-        let message = "nothing says who the server is: give its fingerprint, which `rpc keygen` and the server print, or a token";
+        let message =
+            "nothing says who the server is: give its fingerprint, which `rpc keygen` and the server print, or a token";
         return Err(Error::new(ErrorKind::ValueError, message));
     }
     let place = format!("{host}:{port}");
-    let failed = |error: &dyn std::fmt::Display| Error::new(ErrorKind::OSError, format!("cannot connect to {place}: {error}"));
+    let failed =
+        |error: &dyn std::fmt::Display| Error::new(ErrorKind::OSError, format!("cannot connect to {place}: {error}"));
     let mut stream = socket::connect(host, port, CONNECT).map_err(|error| failed(&error))?;
     let expected = credentials.server.map_or(Expected::Any, Expected::This);
     let config = client_config(credentials.identity.as_ref(), expected).map_err(|error| failed(&error))?;
@@ -69,8 +77,8 @@ fn greet(host: &str, port: u16, credentials: &Credentials, mut say: Value, patie
     say["version"] = json!(hello::VERSION);
     say["proof"] = json!(credentials.token.as_ref().map(|token| hex(&token.proof(&ours))));
     hello::write(&mut *link.sink, &say)?;
-    link.source.set_timeout(patience)?;
-    let reply = hello::read(&mut *link.source).map_err(|error| error.context(&place))?;
+    let deadline = patience.and_then(|patience| Instant::now().checked_add(patience));
+    let reply = hello::read(&mut *link.source, deadline).map_err(|error| error.context(&place))?;
     if reply["ok"] != json!(true) {
         let why = reply["error"].as_str().unwrap_or("it does not say why");
         return Err(Error::new(PERMISSION_ERROR, format!("{place} does not let this client in: {why}")));
@@ -79,7 +87,10 @@ fn greet(host: &str, port: u16, credentials: &Credentials, mut say: Value, patie
         && let Some(token) = &credentials.token
         && !token.accepts(&theirs, &unhex(reply["proof"].as_str().unwrap_or_default()))
     {
-        return Err(Error::new(PERMISSION_ERROR, format!("{place} does not know the token: it is not the server that it should be")));
+        return Err(Error::new(
+            PERMISSION_ERROR,
+            format!("{place} does not know the token: it is not the server that it should be"),
+        ));
     }
     link.source.set_timeout(None)?;
     link.peer = place;

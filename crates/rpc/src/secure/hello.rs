@@ -1,12 +1,13 @@
 //! What is said first inside of TLS: one short message of JSON each way.
 
 use std::io;
+use std::time::Instant;
 
 use relaxide_ffi::{Error, ErrorKind};
 use rustls::Connection;
 use serde_json::Value;
 
-use crate::transport::{Sink, Source, read_exact};
+use crate::transport::{Sink, Source, read_by};
 
 /// The longest message.
 const MAX: usize = 8 << 10;
@@ -41,18 +42,19 @@ pub fn write(sink: &mut dyn Sink, message: &Value) -> io::Result<()> {
     sink.write(&bytes, &[])
 }
 
-/// Reads a message.
-pub fn read(source: &mut dyn Source) -> Result<Value, Error> {
+/// Reads a message that has to be all there by a time.
+pub fn read(source: &mut dyn Source, deadline: Option<Instant>) -> Result<Value, Error> {
     let lost = |error: io::Error| Error::new(ErrorKind::OSError, format!("the greeting failed: {error}"));
     let mut length = [0; 4];
-    read_exact(source, &mut length).map_err(lost)?;
+    read_by(source, &mut length, deadline).map_err(lost)?;
     let length = u32::from_le_bytes(length) as usize;
     if length > MAX {
         return Err(Error::new(ErrorKind::ValueError, format!("a greeting of {length} bytes; it may have {MAX}")));
     }
     let mut text = vec![0; length];
-    read_exact(source, &mut text).map_err(lost)?;
-    serde_json::from_slice(&text).map_err(|error| Error::new(ErrorKind::ValueError, format!("the greeting is no JSON: {error}")))
+    read_by(source, &mut text, deadline).map_err(lost)?;
+    serde_json::from_slice(&text)
+        .map_err(|error| Error::new(ErrorKind::ValueError, format!("the greeting is no JSON: {error}")))
 }
 
 /// Bytes as digits.

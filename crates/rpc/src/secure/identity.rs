@@ -29,7 +29,8 @@ impl Fingerprint {
             let message = format!("{text:?} is no fingerprint; it is what `rpc keygen` prints: sha256: and 64 digits");
             Error::new(ErrorKind::ValueError, message)
         };
-        let digits = text.strip_prefix("sha256:").filter(|digits| digits.len() == 64 && digits.is_ascii()).ok_or_else(wrong)?;
+        let digits =
+            text.strip_prefix("sha256:").filter(|digits| digits.len() == 64 && digits.is_ascii()).ok_or_else(wrong)?;
         let mut bytes = [0; 32];
         for (byte, at) in bytes.iter_mut().zip((0..64).step_by(2)) {
             *byte = u8::from_str_radix(&digits[at..at + 2], 16).map_err(|_| wrong())?;
@@ -150,7 +151,8 @@ impl Token {
         match secret.len() >= Token::LEAST {
             true => Ok(Token(secret.as_bytes().to_vec())),
             false => {
-                let message = format!("a token has at least {} characters; `rpc keygen --token FILE` makes one", Token::LEAST);
+                let message =
+                    format!("a token has at least {} characters; `rpc keygen --token FILE` makes one", Token::LEAST);
                 Err(Error::new(ErrorKind::ValueError, message))
             }
         }

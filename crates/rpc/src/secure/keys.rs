@@ -71,7 +71,8 @@ impl Keys {
     /// Reads a file.
     pub fn read(path: &str) -> Result<Keys, Error> {
         let text = std::fs::read_to_string(path).map_err(|error| {
-            let message = format!("cannot read the keys {path}: {error}; `rpc keygen --authorize {path}` makes the file");
+            let message =
+                format!("cannot read the keys {path}: {error}; `rpc keygen --authorize {path}` makes the file");
             Error::new(ErrorKind::OSError, message)
         })?;
         Keys::parse(&text).map_err(|error| error.context(path))
@@ -93,7 +94,10 @@ mod tests {
         let text = format!("# who\n\n{print} ann files call=a.* sessions=2 time=60 # remark\n");
         let keys = Keys::parse(&text).unwrap();
         let rights = keys.of(Fingerprint::parse(&print).unwrap()).unwrap();
-        assert_eq!((rights.name.as_str(), rights.sessions, rights.time), ("ann", Some(2), Some(Duration::from_secs(60))));
+        assert_eq!(
+            (rights.name.as_str(), rights.sessions, rights.time),
+            ("ann", Some(2), Some(Duration::from_secs(60)))
+        );
         assert!(rights.policy.files && !rights.policy.code);
         for wrong in ["x", &print, &format!("{print} ann fly"), &format!("{print} ann sessions=x")] {
             assert!(Keys::parse(wrong).unwrap_err().message().starts_with("line 1: "), "{wrong}");

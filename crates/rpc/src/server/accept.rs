@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
-use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -22,7 +21,7 @@ use super::announce::Announced;
 use super::children::{Running, end_group};
 use super::greet::{Greeted, Greeter};
 use super::session::{self, Ends, Grant};
-use crate::transport::socket::{Stream, listen};
+use crate::transport::socket::{Listener, Stream};
 
 /// How many connections may be greeted at a time.
 const GREETINGS: usize = 256;
@@ -92,10 +91,9 @@ impl Server {
     /// Listens and accepts.
     pub fn start(options: Options) -> Result<Server, Error> {
         super::register();
-        let listener = listen(&options.host, options.port, options.port_end, options.reuse)
+        let listener = Listener::bind(&options.host, options.port, options.port_end, options.reuse)
             .map_err(|error| Error::new(ErrorKind::ValueError, error.to_string()))?;
-        listener.set_nonblocking(true)?;
-        let port = listener.local_addr()?.port();
+        let port = listener.port()?;
         let shared = Arc::new(Shared {
             options,
             stop: AtomicBool::new(false),
@@ -109,7 +107,9 @@ impl Server {
         let thread = std::thread::Builder::new()
             .name("rpc-accept".into())
             .spawn(move || accept(&accepting, &listener))
-            .map_err(|error| Error::new(ErrorKind::RuntimeError, format!("cannot start the server's thread: {error}")))?;
+            .map_err(|error| {
+                Error::new(ErrorKind::RuntimeError, format!("cannot start the server's thread: {error}"))
+            })?;
         Ok(Server { shared, port, thread: Some(thread) })
     }
 
@@ -174,7 +174,7 @@ impl Shared {
     }
 }
 
-fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
+fn accept(shared: &Arc<Shared>, listener: &Listener) {
     let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
     while !shared.stop.load(Ordering::Relaxed) {
         let mut polled = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
@@ -182,11 +182,7 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
         let now = Instant::now();
         shared.running().values().filter(|entry| entry.deadline.is_some_and(|at| at < now)).for_each(Entry::end);
         match listener.accept() {
-            Ok((stream, _)) => {
-                // A socket that is gone already is found out when it is greeted.
-                let _ = stream.set_nonblocking(false);
-                greet(shared, Stream::Tcp(stream));
-            }
+            Ok(stream) => greet(shared, stream),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 // Out of descriptors, for one: it passes, and until then there is nothing to be done.
@@ -249,14 +245,19 @@ fn serve(shared: &Arc<Shared>, stream: Stream) -> Result<(), Error> {
         (Some(asked), Some(most)) => Some(asked.min(most)),
         (asked, most) => asked.or(most),
     };
-    shared.say(&format!("session {number} begins{}", if grant.user.is_empty() { String::new() } else { format!(" for {}", grant.user) }));
+    shared.say(&format!(
+        "session {number} begins{}",
+        if grant.user.is_empty() { String::new() } else { format!(" for {}", grant.user) }
+    ));
     let outcome = match &options.isolation {
         Isolation::Process(command) => {
             let running = Running::start(command, stream, &grant)?;
             if let Some(entry) = shared.running().get_mut(&number) {
                 (entry.pid, entry.deadline) = (running.pid(), running.deadline());
             }
-            if shared.stop.load(Ordering::Relaxed) && let Some(pid) = running.pid() {
+            if shared.stop.load(Ordering::Relaxed)
+                && let Some(pid) = running.pid()
+            {
                 end_group(pid);
             }
             running.wait()

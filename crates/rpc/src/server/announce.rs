@@ -56,7 +56,10 @@ impl Announced {
     pub fn start(offer: Offer, dial: Dial) -> Result<Arc<Announced>, Error> {
         let announced = Arc::new(Announced { offer, state: Mutex::default(), changed: Condvar::new() });
         let offering = Arc::clone(&announced);
-        std::thread::Builder::new().name("rpc-announce".into()).spawn(move || offering.run(&dial)).map_err(Error::from)?;
+        std::thread::Builder::new()
+            .name("rpc-announce".into())
+            .spawn(move || offering.run(&dial))
+            .map_err(Error::from)?;
         Ok(announced)
     }
 

@@ -27,8 +27,9 @@ pub struct Running {
 impl Running {
     /// Starts a child with a command, behind which the grant is put.
     pub fn start(command: &[OsString], stream: Stream, grant: &Grant) -> Result<Running, Error> {
-        let (program, args) =
-            command.split_first().ok_or_else(|| Error::new(ErrorKind::ValueError, "the command for sessions is empty"))?;
+        let (program, args) = command
+            .split_first()
+            .ok_or_else(|| Error::new(ErrorKind::ValueError, "the command for sessions is empty"))?;
         let child = Command::new(program)
             .args(args)
             .arg(grant.to_text())
@@ -76,6 +77,11 @@ pub fn end_group(pid: Pid) {
 
 /// What a child does: serves the socket that is its standard input. Returns the exit code.
 pub fn child_main(grant: &str) -> i32 {
+    // A server that is killed takes its sessions along.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_err() {
+        eprintln!("relaxide rpc: session: it will not notice the death of its server");
+    }
     let served = Grant::from_text(grant).and_then(|grant| {
         session::limit_process(&grant)?;
         let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map_err(std::io::Error::from)?;

@@ -45,7 +45,8 @@ const TABLE: &[(&str, Body)] = &[
     ("tvm.rpc.server.upload", |folder, args| {
         let name: String = args.get(0, "name")?;
         let bytes = args.views.get(1).and_then(AnyView::as_bytes);
-        let bytes = bytes.ok_or_else(|| Error::new(ErrorKind::TypeError, "tvm.rpc.server.upload takes a name and bytes"))?;
+        let bytes =
+            bytes.ok_or_else(|| Error::new(ErrorKind::TypeError, "tvm.rpc.server.upload takes a name and bytes"))?;
         folder.write(&name, bytes).map(Any::from)
     }),
     ("tvm.rpc.server.download", |folder, args| {
@@ -55,7 +56,11 @@ const TABLE: &[(&str, Body)] = &[
     ("tvm.rpc.server.listdir", |folder, args| {
         let name: String = args.get(0, "name")?;
         let names = folder.list(&name)?;
-        Ok(names.iter().map(|file| format!("{},", folder.path().join(&name).join(file).display())).collect::<String>().into())
+        Ok(names
+            .iter()
+            .map(|file| format!("{},", folder.path().join(&name).join(file).display()))
+            .collect::<String>()
+            .into())
     }),
     ("tvm.rpc.server.workpath", |folder, args| {
         let name: String = args.get(0, "name")?;
@@ -96,7 +101,29 @@ impl Args<'_, '_> {
 
 /// What programs for this machine are compiled for.
 fn this_target() -> String {
-    format!("llvm -mtriple={}-unknown-linux-gnu", std::env::consts::ARCH)
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("llvm -mtriple={}-linux-gnu{} -num-cores={cores}", std::env::consts::ARCH, processor())
+}
+
+/// The newest level of its instruction set that the processor has, where there are levels.
+#[cfg(target_arch = "x86_64")]
+fn processor() -> &'static str {
+    let has_v3 =
+        is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("bmi2");
+    let has_v4 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    match (has_v3, has_v4) {
+        (true, true) => " -mcpu=x86-64-v4",
+        (true, false) => " -mcpu=x86-64-v3",
+        _ => " -mcpu=x86-64",
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn processor() -> &'static str {
+    ""
 }
 
 fn load(folder: &Folder, name: &str) -> Result<Module, Error> {
@@ -112,7 +139,8 @@ fn linked(folder: &Folder, name: &str) -> Result<String, Error> {
         "so" | "dylib" => return Ok(name.to_owned()),
         "o" | "tar" => {}
         _ => {
-            let message = format!("{name} cannot be loaded: give a shared library (.so), an object (.o) or a .tar of objects");
+            let message =
+                format!("{name} cannot be loaded: give a shared library (.so), an object (.o) or a .tar of objects");
             return Err(Error::new(ErrorKind::RuntimeError, message));
         }
     }
@@ -140,7 +168,8 @@ fn linked(folder: &Folder, name: &str) -> Result<String, Error> {
 fn finish(command: &mut Command, name: &str) -> Result<(), Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| {
-        let message = format!("{name} must be linked on the server, and {program} cannot be run there: {error}; send a .so");
+        let message =
+            format!("{name} must be linked on the server, and {program} cannot be run there: {error}; send a .so");
         Error::new(ErrorKind::RuntimeError, message)
     })?;
     match output.status.success() {

@@ -83,10 +83,12 @@ impl Folder {
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         let part = format!(".{number}.{}.part", std::process::id());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&folder, &*part, flags, Mode::RWXU).map_err(|error| failed("write", name, error))?;
+        let file =
+            rustix::fs::openat(&folder, &*part, flags, Mode::RWXU).map_err(|error| failed("write", name, error))?;
         let written = File::from(file).write_all(bytes).map_err(|error| failed("write", name, error));
-        let placed = written
-            .and_then(|()| rustix::fs::renameat(&folder, &*part, &folder, last).map_err(|error| failed("write", name, error)));
+        let placed = written.and_then(|()| {
+            rustix::fs::renameat(&folder, &*part, &folder, last).map_err(|error| failed("write", name, error))
+        });
         if placed.is_err() {
             // What was written of it is of no use.
             let _ = rustix::fs::unlinkat(&folder, &*part, AtFlags::empty());
@@ -194,7 +196,9 @@ mod tests {
         std::os::unix::fs::symlink("..", inside.join("up")).unwrap();
         let folder = Folder::open(&inside).unwrap();
         let long = "x/".repeat(2000);
-        for name in ["../outside", "a/../../outside", "/etc/hostname", "link", "up/outside", "a\0b", "..", long.as_str()] {
+        for name in
+            ["../outside", "a/../../outside", "/etc/hostname", "link", "up/outside", "a\0b", "..", long.as_str()]
+        {
             assert!(folder.read(name).is_err(), "{name}");
             assert!(folder.existing(name).is_err(), "{name}");
             if !matches!(name, "link") {

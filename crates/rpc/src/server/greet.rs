@@ -53,7 +53,12 @@ pub(crate) fn read_within(stream: &mut Stream, place: &mut [u8], deadline: Insta
         }
         stream.set_read_timeout(Some(left))?;
         match crate::transport::Source::read(stream, &mut place[filled..]) {
-            Ok(0) => return Err(Error::new(ErrorKind::OSError, "the client closed the connection before it said who it is")),
+            Ok(0) => {
+                return Err(Error::new(
+                    ErrorKind::OSError,
+                    "the client closed the connection before it said who it is",
+                ));
+            }
             Ok(count) => filled += count,
             Err(error) => return Err(Error::new(ErrorKind::OSError, format!("the greeting failed: {error}"))),
         }
@@ -104,7 +109,10 @@ fn greet_tvm(mut stream: Stream, own: &str, announced: Option<&Announced>) -> Re
     stream.set_write_timeout(Some(GREETING))?;
     let (magic, key) = read_hello(&mut stream, deadline)?;
     if magic != MAGIC {
-        return Err(Error::new(ErrorKind::ValueError, format!("the client does not speak TVM's protocol ({magic:#x})")));
+        return Err(Error::new(
+            ErrorKind::ValueError,
+            format!("the client does not speak TVM's protocol ({magic:#x})"),
+        ));
     }
     let key = Key::parse(&key)?;
     let fits = match announced {

@@ -16,6 +16,10 @@ const HARMLESS: &[&str] = &[
     "tvm.rpc.server.GetCRTMaxPacketSize",
     "tvm.rpc.server.target",
     "runtime.RPCTimeEvaluator",
+    "runtime.profiling.AsTable",
+    "runtime.profiling.AsCSV",
+    "runtime.profiling.AsJSON",
+    "runtime.profiling.AsChromeTrace",
     "rpc.testing.GetShapeSize",
     "rpc.testing.GetShapeElem",
     "cache_flush_cpu_non_first_arg",
@@ -131,7 +135,8 @@ impl Policy {
     /// The capabilities as words, as they stand in a file of keys and are handed to a child.
     pub fn to_text(&self) -> String {
         let mut words: Vec<String> = Vec::new();
-        let flags = [(self.everything, "everything"), (self.files, "files"), (self.code, "load"), (self.connect, "connect")];
+        let flags =
+            [(self.everything, "everything"), (self.files, "files"), (self.code, "load"), (self.connect, "connect")];
         words.extend(flags.iter().filter(|(set, _)| *set).map(|(_, word)| (*word).to_owned()));
         words.extend(self.functions.iter().map(|name| format!("call={name}")));
         words.extend(self.devices.iter().map(|device| format!("devices={device}")));
@@ -197,7 +202,9 @@ mod tests {
     #[test]
     fn what_is_not_named_is_refused() {
         let none = policy("");
-        for name in ["tvm.rpc.server.upload", "tvm.rpc.server.load_module", "ffi.Module.load_from_file.so", "rpc.Connect"] {
+        for name in
+            ["tvm.rpc.server.upload", "tvm.rpc.server.load_module", "ffi.Module.load_from_file.so", "rpc.Connect"]
+        {
             let error = none.admits_function(name).unwrap_err();
             assert!(error.kind() == PERMISSION_ERROR && error.message().contains(name), "{error}");
         }
@@ -213,7 +220,8 @@ mod tests {
 
     #[test]
     fn a_policy_reads_what_it_writes() {
-        for text in ["everything", "files load connect call=a.* call=b devices=cpu:0 devices=cuda:1 memory=1048576", ""] {
+        for text in ["everything", "files load connect call=a.* call=b devices=cpu:0 devices=cuda:1 memory=1048576", ""]
+        {
             assert_eq!(policy(text).to_text(), text);
         }
         assert_eq!(bytes("2G"), Ok(2 << 30));

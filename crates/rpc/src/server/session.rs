@@ -19,7 +19,7 @@ use super::policy::{Audit, Policy};
 use crate::session::host::Host;
 use crate::session::machine::Role;
 use crate::session::peer::{Peer, TIMEOUT_ERROR};
-use crate::transport::socket::{Stream, tune};
+use crate::transport::socket::Stream;
 use crate::wire::{Dialect, Failure, Limits};
 
 /// How often the watch looks.
@@ -131,7 +131,8 @@ pub enum Ends {
 pub fn limit_process(grant: &Grant) -> Result<(), Error> {
     let limit = |resource, value: u64| {
         let limit = Rlimit { current: Some(value), maximum: Some(value) };
-        setrlimit(resource, limit).map_err(|error| Error::new(ErrorKind::OSError, format!("cannot limit the session: {error}")))
+        setrlimit(resource, limit)
+            .map_err(|error| Error::new(ErrorKind::OSError, format!("cannot limit the session: {error}")))
     };
     limit(Resource::Core, 0)?;
     if let Some(bytes) = grant.process_memory {
@@ -146,10 +147,6 @@ pub fn limit_process(grant: &Grant) -> Result<(), Error> {
 
 /// Serves a client until it is done. An error says what ended the session otherwise; the client was told what it could be told.
 pub fn serve(stream: Stream, grant: &Grant, ends: Ends) -> Result<(), Error> {
-    if let Stream::Tcp(tcp) = &stream {
-        // Another kind of socket has no such options.
-        let _ = tune(tcp);
-    }
     let mut policy = grant.policy.clone();
     policy.audit = grant.audit();
     let environment = Environment::new(&grant.folder, &policy)?;
@@ -170,7 +167,8 @@ pub fn serve(stream: Stream, grant: &Grant, ends: Ends) -> Result<(), Error> {
         over: Arc::clone(&over),
         ends,
     };
-    let watching = std::thread::Builder::new().name("rpc-watch".into()).stack_size(128 << 10).spawn(move || watch.run());
+    let watching =
+        std::thread::Builder::new().name("rpc-watch".into()).stack_size(128 << 10).spawn(move || watch.run());
     watching.map_err(|error| Error::new(ErrorKind::RuntimeError, format!("cannot watch the session: {error}")))?;
     let outcome = peer.serve();
     over.store(true, Ordering::Relaxed);

@@ -63,9 +63,9 @@ impl Piece {
         let mut table = table();
         let base = table.next.max(FIRST);
         let next = bytes.checked_next_multiple_of(PAGE).and_then(|size| base.checked_add(size)?.checked_add(PAGE));
-        table.next = next.filter(|next| *next <= isize::MAX as usize).ok_or_else(|| {
-            Error::new(ErrorKind::MemoryError, "the addresses for remote memory are used up")
-        })?;
+        table.next = next
+            .filter(|next| *next <= isize::MAX as usize)
+            .ok_or_else(|| Error::new(ErrorKind::MemoryError, "the addresses for remote memory are used up"))?;
         table.pieces.insert(base, Known { peer: Arc::downgrade(peer), device, far, bytes });
         Ok(Piece { base, peer: Arc::clone(peer), release })
     }
@@ -147,8 +147,7 @@ pub fn describe(peer: &Arc<Peer>, tensor: &Tensor) -> Result<WireTensor, Error> 
         let message = format!("Can not pass in device with a different remote session: {tensor:?} is of another");
         return Err(Error::new(ErrorKind::ValueError, message));
     }
-    let wire =
-        WireTensor { data, device, dtype: tensor.dtype(), shape: tensor.shape().to_vec(), byte_offset: 0 };
+    let wire = WireTensor { data, device, dtype: tensor.dtype(), shape: tensor.shape().to_vec(), byte_offset: 0 };
     match wire.byte_size().is_some_and(|size| size <= left as u64) {
         true => Ok(wire),
         false => Err(Error::new(ErrorKind::ValueError, format!("{tensor:?} does not lie in its memory"))),
@@ -184,9 +183,8 @@ fn checked(left: usize, bytes: usize) -> Result<(), Error> {
 
 impl RemoteMemory for Memory {
     fn exists(&self, device: Device) -> bool {
-        self.attribute(device, Attribute::Exists).is_ok_and(|value| {
-            value.is_some_and(|value| value.as_int().is_some_and(|exists| exists != 0))
-        })
+        self.attribute(device, Attribute::Exists)
+            .is_ok_and(|value| value.is_some_and(|value| value.as_int().is_some_and(|exists| exists != 0)))
     }
 
     fn allocate(&self, device: Device, bytes: usize) -> Result<usize, Error> {

@@ -8,11 +8,11 @@ use relaxide_ffi::{Any, AnyView, Bytes, DataType, Device, Error, ErrorKind, Func
 
 use super::host::Host;
 use super::machine::Role;
-use super::peer::Peer;
+use super::peer::{Peer, Pending};
 use super::remote::{function, session_module, take_slot};
 use super::{addresses, convert};
 use crate::transport::Link;
-use crate::wire::{Code, Dialect, Limits, Request, SystemCall, VERSION, Value, WireTensor};
+use crate::wire::{Code, Copy, Dialect, Limits, Request, SystemCall, VERSION, Value, WireTensor};
 
 /// What a client does with a conversation, whoever holds it.
 pub trait SessionCore {
@@ -119,9 +119,8 @@ impl Session {
 
     /// The far side's global function of a name; an error if there is none.
     pub fn function(&self, name: &str) -> Result<Function, Error> {
-        self.find_function(name)?.ok_or_else(|| {
-            Error::new(ErrorKind::AttributeError, format!("{} has no function {name}", self.0.name()))
-        })
+        self.find_function(name)?
+            .ok_or_else(|| Error::new(ErrorKind::AttributeError, format!("{} has no function {name}", self.0.name())))
     }
 
     /// A device of the far side, as this process names it.
@@ -179,6 +178,20 @@ impl Session {
     /// Loads a file of the session's folder as a module there.
     pub fn load_module(&self, name: &str) -> Result<Module, Error> {
         self.call("tvm.rpc.server.load_module", &[Any::from(name).as_view()])?.to()
+    }
+
+    /// Sends the elements of a tensor here to one there, of as many bytes, without waiting: what is asked next is asked behind it, and
+    /// the session's computations go on meanwhile. The outcome is known at the next request, or after [`settle`](Self::settle).
+    pub fn copy_ahead(&self, from: &Tensor, to: &Tensor) -> Result<Pending, Error> {
+        let wire = addresses::describe(&self.0, to)?;
+        let bytes = from.as_bytes()?;
+        let most = self.0.copy_block(wire.shape.len())?;
+        if wire.byte_size() != Some(bytes.len() as u64) || bytes.len() > most {
+            let message = format!("{} bytes cannot be sent ahead to {to:?} in one packet of {most}", bytes.len());
+            return Err(Error::new(ErrorKind::ValueError, message));
+        }
+        let copy = Copy { tensor: wire, bytes: bytes.len() as u64 };
+        self.0.ask_ahead(&Request::CopyTo(copy, Vec::new()), bytes)
     }
 
     /// Waits for all that was sent ahead.

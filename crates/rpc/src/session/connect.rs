@@ -52,7 +52,10 @@ pub fn greet(link: &mut Link, key: &Key, patience: Option<Duration>, url: &str) 
     let mut own = vec![0; key_length(word)?];
     read_exact(&mut *link.source, &mut own).map_err(|error| failed("say its own key", error))?;
     if !own.starts_with(Side::Server.prefix().as_bytes()) {
-        return Err(internal(format!("URL {url} is not TVM RPC server: it calls itself {:?}", String::from_utf8_lossy(&own))));
+        return Err(internal(format!(
+            "URL {url} is not TVM RPC server: it calls itself {:?}",
+            String::from_utf8_lossy(&own)
+        )));
     }
     link.source.set_timeout(None)?;
     link.peer = format!("{url} ({})", key.name);

@@ -22,7 +22,10 @@ const DEPTH: usize = 60;
 
 /// The arguments of a call of the other end's.
 pub fn arguments(peer: &Arc<Peer>, args: &[AnyView<'_>]) -> Result<Vec<Value>, Error> {
-    args.iter().enumerate().map(|(position, arg)| to_far(peer, *arg).map_err(|error| refused(&error, position, *arg))).collect()
+    args.iter()
+        .enumerate()
+        .map(|(position, arg)| to_far(peer, *arg).map_err(|error| refused(&error, position, *arg)))
+        .collect()
 }
 
 fn refused(error: &Error, position: usize, arg: AnyView<'_>) -> Error {
@@ -66,7 +69,10 @@ fn to_far_at(peer: &Arc<Peer>, value: AnyView<'_>, depth: usize) -> Result<Value
                 Some(handle) => to_receiver(index::FUNCTION, handle?),
                 None if own => given(peer, index::FUNCTION, value),
                 None => {
-                    return Err(no_form("functions of this side", "register it on the server, or use Relaxide's protocol"));
+                    return Err(no_form(
+                        "functions of this side",
+                        "register it on the server, or use Relaxide's protocol",
+                    ));
                 }
             }
         }
@@ -90,7 +96,10 @@ fn object(peer: &Arc<Peer>, value: AnyView<'_>, own: bool, depth: usize) -> Resu
         return Err(no_form("containers and objects", "pass what is in them one by one, or use Relaxide's protocol"));
     }
     if depth >= DEPTH {
-        return Err(Error::new(ErrorKind::ValueError, format!("containers stand more than {DEPTH} deep in each other")));
+        return Err(Error::new(
+            ErrorKind::ValueError,
+            format!("containers stand more than {DEPTH} deep in each other"),
+        ));
     }
     let all = |values: &[Any]| -> Result<Vec<Value>, Error> {
         values.iter().map(|value| to_far_at(peer, value.as_view(), depth + 1)).collect()
@@ -102,7 +111,10 @@ fn object(peer: &Arc<Peer>, value: AnyView<'_>, own: bool, depth: usize) -> Resu
         index::MAP => {
             let map: Map = value.to()?;
             let pair = |(key, value): (&Any, &Any)| {
-                Ok::<_, Error>((to_far_at(peer, key.as_view(), depth + 1)?, to_far_at(peer, value.as_view(), depth + 1)?))
+                Ok::<_, Error>((
+                    to_far_at(peer, key.as_view(), depth + 1)?,
+                    to_far_at(peer, value.as_view(), depth + 1)?,
+                ))
             };
             Value::Map(map.iter().map(pair).collect::<Result<_, _>>()?)
         }

@@ -75,7 +75,8 @@ impl Table {
 }
 
 fn unknown(what: &str, number: u64) -> Error {
-    let message = format!("there is no {what} {number:#x} in this session: it was never given out, or given back already");
+    let message =
+        format!("there is no {what} {number:#x} in this session: it was never given out, or given back already");
     Error::new(ErrorKind::ValueError, message)
 }
 
@@ -219,7 +220,8 @@ impl Exports {
             return Err(Error::new(ErrorKind::ValueError, message));
         }
         if range.bytes.device() != wire.device && range.bytes.device().device_type != Device::CPU {
-            let message = format!("the memory at {:#x} is on {}, not on {}", wire.data, range.bytes.device(), wire.device);
+            let message =
+                format!("the memory at {:#x} is on {}, not on {}", wire.data, range.bytes.device(), wire.device);
             return Err(Error::new(ErrorKind::ValueError, message));
         }
         Ok((range.bytes.clone(), offset as usize))

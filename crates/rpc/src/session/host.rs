@@ -324,7 +324,9 @@ impl Host {
     /// Serves a copy to the other end.
     pub fn copy_from(&self, _peer: &Arc<Peer>, copy: &Copy) -> Result<Lent, Error> {
         if let Some(session) = self.session()? {
-            let count = usize::try_from(copy.bytes).ok().filter(|_| copy.tensor.byte_size().is_some_and(|size| copy.bytes <= size));
+            let count = usize::try_from(copy.bytes)
+                .ok()
+                .filter(|_| copy.tensor.byte_size().is_some_and(|size| copy.bytes <= size));
             let count = count.ok_or_else(|| Error::new(ErrorKind::ValueError, "more bytes than the tensor has"))?;
             let mut bytes = vec![0; count];
             session.copy_from(copy.clone(), &mut bytes)?;
@@ -366,9 +368,9 @@ impl Host {
     /// The bytes of a copy, as a tensor of bytes.
     fn part(&self, copy: &Copy) -> Result<Tensor, Error> {
         let WireTensor { byte_offset, .. } = copy.tensor;
-        self.exports.bytes(&copy.tensor, copy.bytes).map_err(|error| {
-            error.context(format_args!("a copy of {} bytes at offset {byte_offset}", copy.bytes))
-        })
+        self.exports
+            .bytes(&copy.tensor, copy.bytes)
+            .map_err(|error| error.context(format_args!("a copy of {} bytes at offset {byte_offset}", copy.bytes)))
     }
 
     /// Ends the session: all that it holds is let go.
@@ -384,9 +386,8 @@ fn copy_among(from: &Tensor, to: &Tensor) -> Result<(), Error> {
     if a != b {
         return Err(Error::new(ErrorKind::ValueError, format!("a copy of {a} bytes to a tensor of {b}")));
     }
-    let bytes = |tensor: &Tensor| {
-        relaxide_runtime::device::view_at(tensor, &[a as i64], relaxide_ffi::DataType::uint(8), 0)
-    };
+    let bytes =
+        |tensor: &Tensor| relaxide_runtime::device::view_at(tensor, &[a as i64], relaxide_ffi::DataType::uint(8), 0);
     relaxide_runtime::device::copy_into(&bytes(from)?, &bytes(to)?)
 }
 

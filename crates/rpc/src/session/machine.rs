@@ -1,6 +1,6 @@
 //! [`Machine`]: one end of a conversation, without input or output.
 //!
-//! Bytes go in ([`Machine::space`], [`Machine::filled`]), events come out ([`Machine::next`]); what is to be sent is made by
+//! Bytes go in ([`Machine::space`], [`Machine::filled`]), events come out ([`Machine::next_event`]); what is to be sent is made by
 //! [`Machine::ask`] and [`Machine::answer`]. Both ends are the same machine.
 //!
 //! A conversation is a stack. At the bottom the client asks; while the server serves that it may ask back, one deeper, and so on.
@@ -178,7 +178,7 @@ impl Machine {
     }
 
     /// What has come; nothing if more bytes must come first.
-    pub fn next(&mut self) -> Result<Option<Event>, Violation> {
+    pub fn next_event(&mut self) -> Result<Option<Event>, Violation> {
         // Those further down wait until what stands on them is done.
         let ready = self.waiting.iter().position(|(depth, _)| usize::from(*depth) == self.open.len());
         if let Some((_, request)) = ready.and_then(|at| self.waiting.remove(at)) {
@@ -188,7 +188,9 @@ impl Machine {
         loop {
             let open = self.open.len();
             let waiting = self.waiting.iter().any(|(depth, _)| usize::from(*depth) == open);
-            let Some(piece) = self.framer.next(|depth| usize::from(depth) == open && !waiting)? else { return Ok(None) };
+            let Some(piece) = self.framer.next(|depth| usize::from(depth) == open && !waiting)? else {
+                return Ok(None);
+            };
             let event = match piece {
                 Piece::Packet(head, body) => self.packet(head, &body)?,
                 Piece::CopyTo(head, copy) => {

@@ -48,6 +48,8 @@ struct Inner {
     /// Why the conversation is over.
     ended: Option<Error>,
     timeout: Option<Duration>,
+    /// What the source was told of it last.
+    told: Option<Option<Duration>>,
 }
 
 /// One end of a conversation.
@@ -79,7 +81,7 @@ impl Peer {
     /// An end over a link. `host` serves what the other end asks.
     pub fn new(link: Link, role: Role, dialect: Dialect, limits: Limits, host: Arc<Host>) -> Arc<Peer> {
         let machine = Machine::new(role, dialect, limits);
-        let inner = Inner { machine, source: link.source, ahead: VecDeque::new(), ended: None, timeout: None };
+        let inner = Inner { machine, source: link.source, ahead: VecDeque::new(), ended: None, timeout: None, told: None };
         let peer = Peer {
             inner: Mutex::new(inner),
             sink: Mutex::new(link.sink),
@@ -263,10 +265,13 @@ impl Peer {
 
     /// What the other end said before it closed.
     fn parting(&self, inner: &mut Inner) -> Option<Error> {
+        inner.told = None;
         inner.source.set_timeout(Some(Duration::from_millis(200))).ok()?;
         loop {
-            match inner.machine.next().ok()? {
-                Some(Event::Parting(failure) | Event::Reply(Reply::Exception(failure))) => return Some(self.error(&failure)),
+            match inner.machine.next_event().ok()? {
+                Some(Event::Parting(failure) | Event::Reply(Reply::Exception(failure))) => {
+                    return Some(self.error(&failure));
+                }
                 Some(_) => return None,
                 None => match inner.source.read(inner.machine.space()).ok()? {
                     0 => return None,
@@ -402,9 +407,8 @@ impl Peer {
         // The conversation's own failures come out of the closure as such.
         let mut fatal = None;
         let stored = host.copy_to(self, copy, &mut |place| {
-            self.read_payload(inner, place).map_err(|error| {
+            self.read_payload(inner, place).inspect_err(|error| {
                 fatal = Some(error.clone());
-                error
             })
         });
         if let Some(error) = fatal {
@@ -447,7 +451,7 @@ impl Peer {
     /// The next thing that comes.
     fn event(&self, inner: &mut MutexGuard<'_, Inner>) -> Result<Event, Error> {
         loop {
-            match inner.machine.next() {
+            match inner.machine.next_event() {
                 Ok(Some(event)) => return Ok(event),
                 Ok(None) => {}
                 Err(violation) => {
@@ -458,7 +462,12 @@ impl Peer {
             }
             let timeout = if inner.machine.is_waiting() { inner.timeout } else { None };
             let inner: &mut Inner = &mut *inner;
-            let read = inner.source.set_timeout(timeout).and_then(|()| inner.source.read(inner.machine.space()));
+            let set = match inner.told {
+                Some(told) if told == timeout => Ok(()),
+                _ => inner.source.set_timeout(timeout),
+            };
+            inner.told = Some(timeout);
+            let read = set.and_then(|()| inner.source.read(inner.machine.space()));
             match read {
                 Ok(0) => {
                     let error = match inner.machine.may_end() {

@@ -59,7 +59,8 @@ impl TrackerLink {
     fn exchange(&mut self, message: &Message, wait: Option<Duration>) -> Result<Value, Error> {
         write_message(&mut *self.0.sink, &message.to_json()).map_err(|error| lost(&format!("is gone: {error}")))?;
         self.0.source.set_timeout(wait)?;
-        let reply = read_message(&mut *self.0.source).ok_or_else(|| lost("closed the connection, or does not answer"))?;
+        let reply =
+            read_message(&mut *self.0.source).ok_or_else(|| lost("closed the connection, or does not answer"))?;
         serde_json::from_slice(&reply).map_err(|error| lost(&format!("answers with other than JSON: {error}")))
     }
 
@@ -120,8 +121,10 @@ pub fn table(summary: &Value) -> String {
     let empty = serde_json::Map::new();
     let queues = summary["queue_info"].as_object().unwrap_or(&empty);
     let servers = summary["server_info"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let name = |server: &Value| server["key"].as_str().and_then(|key| key.split_once(':')).map(|(_, name)| name.to_owned());
-    let mut lines = vec!["Server List".to_owned(), "------------------------------".into(), "server-address           key".into()];
+    let name =
+        |server: &Value| server["key"].as_str().and_then(|key| key.split_once(':')).map(|(_, name)| name.to_owned());
+    let mut lines =
+        vec!["Server List".to_owned(), "------------------------------".into(), "server-address           key".into()];
     lines.push("------------------------------".into());
     for server in servers {
         let (host, port) = (server["addr"][0].as_str().unwrap_or("?"), &server["addr"][1]);

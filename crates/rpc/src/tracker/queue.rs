@@ -9,6 +9,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+/// For each key how many were handed out, and the last turn of each user.
+pub type History = Vec<(String, u64, Vec<(String, u64)>)>;
+
 /// A connection.
 pub type Connection = u64;
 
@@ -135,7 +138,9 @@ impl Queues {
 
     /// A resource could not be delivered: it goes to the end of its queue.
     pub fn undelivered(&mut self, handed: &Handed, now: u64) -> Vec<Handed> {
-        let Some(at) = self.leases.iter().position(|lease| lease.resource == handed.resource) else { return Vec::new() };
+        let Some(at) = self.leases.iter().position(|lease| lease.resource == handed.resource) else {
+            return Vec::new();
+        };
         let lease = self.leases.remove(at);
         match self.queues.get_mut(&lease.key) {
             Some(queue) => queue.free.push(lease.resource),
@@ -161,11 +166,8 @@ impl Queues {
 
     /// The queues and how they stand.
     pub fn counts(&self) -> Vec<(&str, Counts)> {
-        let counts = |queue: &Queue| Counts {
-            free: queue.free.len(),
-            pending: queue.waiting.len(),
-            handed: queue.handed,
-        };
+        let counts =
+            |queue: &Queue| Counts { free: queue.free.len(), pending: queue.waiting.len(), handed: queue.handed };
         self.queues.iter().map(|(key, queue)| (key.as_str(), counts(queue))).collect()
     }
 
@@ -175,13 +177,13 @@ impl Queues {
     }
 
     /// The state that survives a restart: for each key how many were handed out, and the turns of users.
-    pub fn history(&self) -> Vec<(String, u64, Vec<(String, u64)>)> {
+    pub fn history(&self) -> History {
         let turns = |queue: &Queue| queue.served.iter().map(|(user, turn)| (user.clone(), *turn)).collect();
         self.queues.iter().map(|(key, queue)| (key.clone(), queue.handed, turns(queue))).collect()
     }
 
     /// Takes such a state up.
-    pub fn restore(&mut self, history: Vec<(String, u64, Vec<(String, u64)>)>) {
+    pub fn restore(&mut self, history: History) {
         for (key, handed, turns) in history {
             let queue = self.queues.entry(key).or_default();
             queue.handed = handed;
@@ -220,7 +222,8 @@ mod tests {
     fn those_without_a_name_are_served_as_they_came() {
         let mut queues = Queues::default();
         (1..=3).for_each(|connection| assert!(queues.request("k", connection, "", 1, 0).is_empty()));
-        let order: Vec<_> = (0..3).flat_map(|i| queues.put("k", resource(9, &format!("k:{i}")), 0)).map(|h| h.to).collect();
+        let order: Vec<_> =
+            (0..3).flat_map(|i| queues.put("k", resource(9, &format!("k:{i}")), 0)).map(|h| h.to).collect();
         assert_eq!(order, [1, 2, 3]);
     }
 

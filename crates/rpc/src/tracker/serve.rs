@@ -20,7 +20,7 @@ use super::protocol::{MAX_MESSAGE, Message, code};
 use super::queue::{Connection, Handed, Queues, Resource};
 use super::text::text;
 use crate::transport::socket::{Stream, listen, tune};
-use crate::transport::{Closer, Link, Sink, Source, read_exact};
+use crate::transport::{Closer, Link, Sink, Source, read_by, read_exact};
 use crate::wire::handshake::TRACKER_MAGIC;
 
 /// How long a connection may take to say that it means a tracker.
@@ -337,7 +337,9 @@ impl Shared {
             .map(|(key, counts)| (key.to_owned(), json!({ "free": counts.free, "pending": counts.pending })))
             .collect();
         let info = |client: &Arc<Client>| client.info.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let is_server = |info: &Map<String, Value>| info.get("key").and_then(Value::as_str).is_some_and(|key| key.starts_with("server"));
+        let is_server = |info: &Map<String, Value>| {
+            info.get("key").and_then(Value::as_str).is_some_and(|key| key.starts_with("server"))
+        };
         let mut servers: Vec<(&Connection, Map<String, Value>)> = (state.clients.iter())
             .filter_map(|(number, client)| Some((number, info(client)?)))
             .filter(|(_, info)| is_server(info))
@@ -368,7 +370,7 @@ impl Client {
 /// Reads the magic number and says it back; false if it was none.
 fn greet(link: &mut Link) -> bool {
     let mut magic = [0; 4];
-    let read = link.source.set_timeout(Some(GREETING)).and_then(|()| read_exact(&mut *link.source, &mut magic));
+    let read = read_by(&mut *link.source, &mut magic, Some(Instant::now() + GREETING));
     read.is_ok()
         && i32::from_le_bytes(magic) == TRACKER_MAGIC
         && link.sink.write(&magic, &[]).is_ok()
@@ -379,7 +381,8 @@ fn greet(link: &mut Link) -> bool {
 pub(crate) fn read_message(source: &mut dyn Source) -> Option<Vec<u8>> {
     let mut length = [0; 4];
     read_exact(source, &mut length).ok()?;
-    let length = usize::try_from(i32::from_le_bytes(length)).ok().filter(|length| (1..=MAX_MESSAGE).contains(length))?;
+    let length =
+        usize::try_from(i32::from_le_bytes(length)).ok().filter(|length| (1..=MAX_MESSAGE).contains(length))?;
     let mut message = Vec::new();
     while message.len() < length {
         // As it comes, not as it is claimed.

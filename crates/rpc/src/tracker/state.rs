@@ -7,8 +7,7 @@ use std::path::Path;
 use relaxide_ffi::{Error, ErrorKind};
 use rusqlite::{Connection, params};
 
-/// For each key how many were handed out, and the last turn of each user.
-pub type History = Vec<(String, u64, Vec<(String, u64)>)>;
+use super::queue::History;
 
 /// The state on disk.
 pub struct Kept(Connection);
@@ -54,7 +53,8 @@ impl Kept {
             for (key, handed, turns) in history {
                 change.execute("INSERT OR REPLACE INTO queue VALUES (?, ?)", params![key, *handed as i64])?;
                 for (user, number) in turns {
-                    change.execute("INSERT OR REPLACE INTO turn VALUES (?, ?, ?)", params![key, user, *number as i64])?;
+                    change
+                        .execute("INSERT OR REPLACE INTO turn VALUES (?, ?, ?)", params![key, user, *number as i64])?;
                 }
             }
             change.commit()

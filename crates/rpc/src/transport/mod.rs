@@ -12,7 +12,7 @@ pub mod websocket;
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The half that reads.
 pub trait Source: Send {
@@ -75,6 +75,23 @@ pub(crate) fn write_both(writer: &mut impl io::Write, head: &[u8], payload: &[u8
 pub(crate) fn read_exact(source: &mut dyn Source, place: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;
     while filled < place.len() {
+        match source.read(&mut place[filled..])? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => filled += count,
+        }
+    }
+    Ok(())
+}
+
+/// Fills a place by a time, however slowly its pieces come.
+pub(crate) fn read_by(source: &mut dyn Source, place: &mut [u8], deadline: Option<Instant>) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < place.len() {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        source.set_timeout(left)?;
         match source.read(&mut place[filled..])? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             count => filled += count,

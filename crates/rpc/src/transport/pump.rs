@@ -35,7 +35,10 @@ pub fn join(a: Link, b: Link) -> io::Result<()> {
     let ends: Arc<dyn Closer> = Arc::new(Both(a.closer, b.closer));
     let (there, back) = (Arc::clone(&ends), Arc::clone(&ends));
     let (from, to) = (b.source, a.sink);
-    let other = std::thread::Builder::new().name("rpc-pump".into()).stack_size(256 << 10).spawn(move || one_way(from, to, &*back));
+    let other = std::thread::Builder::new()
+        .name("rpc-pump".into())
+        .stack_size(256 << 10)
+        .spawn(move || one_way(from, to, &*back));
     let other = other.inspect_err(|_| ends.close())?;
     one_way(a.source, b.sink, &*there);
     let _ = other.join();

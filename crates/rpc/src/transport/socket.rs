@@ -6,20 +6,27 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 
 use super::{Closer, Link, Sink, Source, write_both};
 
-/// How long a peer may be silent before it is probed, and between probes.
-const PROBE: Duration = Duration::from_secs(10);
 /// How many probes a lost peer leaves unanswered.
 const PROBES: u32 = 3;
-/// How long sent bytes may go without acknowledgement.
-const UNACKNOWLEDGED: Duration = Duration::from_secs(45);
+
+/// Seconds until a peer that has vanished is given up: without a word from it, or with bytes that it does not acknowledge.
+static LOST_AFTER: AtomicU64 = AtomicU64::new(40);
+
+/// Says how long a peer that has vanished without a word, as behind a cut cable, is waited for; for sockets that are made from now on.
+pub fn set_lost_after(seconds: u64) {
+    LOST_AFTER.store(seconds.max(4), Ordering::Relaxed);
+}
 
 /// A connected socket of either kind.
 #[derive(Debug)]
@@ -69,7 +76,9 @@ impl Stream {
     /// The other end, for messages.
     pub fn peer(&self) -> String {
         match self {
-            Stream::Tcp(stream) => stream.peer_addr().map_or_else(|_| "a closed socket".into(), |addr| addr.to_string()),
+            Stream::Tcp(stream) => {
+                stream.peer_addr().map_or_else(|_| "a closed socket".into(), |addr| addr.to_string())
+            }
             Stream::Unix(_) => "a Unix socket".into(),
         }
     }
@@ -176,10 +185,13 @@ impl Closer for Stream {
 pub fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    let keepalive = TcpKeepalive::new().with_time(PROBE).with_interval(PROBE).with_retries(PROBES);
+    let lost_after = LOST_AFTER.load(Ordering::Relaxed);
+    // The first probe goes out after one part of the time, each other after another.
+    let part = Duration::from_secs((lost_after / u64::from(PROBES + 1)).max(1));
+    let keepalive = TcpKeepalive::new().with_time(part).with_interval(part).with_retries(PROBES);
     socket.set_tcp_keepalive(&keepalive)?;
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
+    socket.set_tcp_user_timeout(Some(Duration::from_secs(lost_after)))?;
     Ok(())
 }
 
@@ -203,12 +215,87 @@ pub fn connect(host: &str, port: u16, timeout: Duration) -> io::Result<Stream> {
     Err(last)
 }
 
+/// What a server listens on.
+#[derive(Debug)]
+pub enum Listener {
+    /// A port.
+    Tcp(TcpListener),
+    /// A path, which is removed at the end.
+    Unix(UnixListener, PathBuf),
+}
+
+impl Listener {
+    /// Listens on the first free port of a range, or on `unix:PATH`.
+    pub fn bind(host: &str, port: u16, port_end: u16, reuse: bool) -> io::Result<Listener> {
+        let Some(path) = host.strip_prefix("unix:") else {
+            let listener = listen(host, port, port_end, reuse)?;
+            listener.set_nonblocking(true)?;
+            return Ok(Listener::Tcp(listener));
+        };
+        // A socket that nobody listens on any more is in the way.
+        if reuse
+            && UnixStream::connect(path).is_err()
+            && std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
+        {
+            std::fs::remove_file(path)?;
+        }
+        let listener = UnixListener::bind(path)
+            .map_err(|error| io::Error::new(error.kind(), format!("cannot bind to the socket {path}: {error}")))?;
+        listener.set_nonblocking(true)?;
+        Ok(Listener::Unix(listener, path.into()))
+    }
+
+    /// The port; 0 where there is none.
+    pub fn port(&self) -> io::Result<u16> {
+        match self {
+            Listener::Tcp(listener) => Ok(listener.local_addr()?.port()),
+            Listener::Unix(..) => Ok(0),
+        }
+    }
+
+    /// The next connection; `WouldBlock` if there is none.
+    pub fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Listener::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                // A socket that is gone already is found out when it is greeted.
+                let _ = stream.set_nonblocking(false);
+                Ok(Stream::Tcp(stream))
+            }
+            Listener::Unix(listener, _) => {
+                let (stream, _) = listener.accept()?;
+                let _ = stream.set_nonblocking(false);
+                Ok(Stream::Unix(stream))
+            }
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Listener::Tcp(listener) => listener.as_fd(),
+            Listener::Unix(listener, _) => listener.as_fd(),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Listener::Unix(_, path) = self {
+            // Whoever removed it already has done what was to be done.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
 /// Listens on the first free port of a half-open range.
 pub fn listen(host: &str, port: u16, port_end: u16, reuse: bool) -> io::Result<TcpListener> {
     let end = port_end.max(port.saturating_add(1));
     for port in port..end {
         let address = (host, port).to_socket_addrs()?.next();
-        let address = address.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address")))?;
+        let address =
+            address.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address")))?;
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
         if reuse {
             socket.set_reuse_address(true)?;

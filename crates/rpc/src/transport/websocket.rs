@@ -103,14 +103,17 @@ fn link(stream: &TcpStream, role: Role) -> io::Result<Link> {
 
 /// Connects to `ws://HOST:PORT/PATH`.
 pub fn connect(url: &str, timeout: Duration) -> io::Result<Link> {
-    let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("{url} is no WebSocket address: {what}"));
+    let wrong =
+        |what: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("{url} is no WebSocket address: {what}"));
     let rest = url.strip_prefix("ws://").ok_or_else(|| wrong("it begins with ws://"))?;
     let place = rest.split('/').next().unwrap_or_default();
     let (host, port) = match place.rsplit_once(':') {
         Some((host, port)) => (host, port.parse().map_err(|_| wrong("the port is a number"))?),
         None => (place, 80),
     };
-    let Stream::Tcp(stream) = super::socket::connect(host, port, timeout)? else { return Err(wrong("it names a host")) };
+    let Stream::Tcp(stream) = super::socket::connect(host, port, timeout)? else {
+        return Err(wrong("it names a host"));
+    };
     stream.set_read_timeout(Some(timeout))?;
     let made = tungstenite::client(url, stream.try_clone()?).map_err(|error| io::Error::other(error.to_string()))?;
     drop(made);

@@ -60,7 +60,8 @@ impl Key {
         let mut timeout = None;
         for word in words {
             let Some(seconds) = word.strip_prefix("-timeout=") else { continue };
-            let parsed: Option<f64> = seconds.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds > 0.0);
+            let parsed: Option<f64> =
+                seconds.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds > 0.0);
             timeout = Some(parsed.ok_or_else(|| wrong(format!("-timeout={seconds} is no number of seconds")))?);
         }
         Ok(Key { side, name: name.into(), timeout })

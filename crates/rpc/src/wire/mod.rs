@@ -63,13 +63,6 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits {
-            packet: 2 << 30,
-            copy: 1 << 40,
-            values: 1 << 20,
-            value_depth: 64,
-            call_depth: 64,
-            waiting: 4096,
-        }
+        Limits { packet: 2 << 30, copy: 1 << 40, values: 1 << 20, value_depth: 64, call_depth: 64, waiting: 4096 }
     }
 }

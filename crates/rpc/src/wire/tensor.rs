@@ -31,7 +31,8 @@ impl WireTensor {
 
     /// The bytes of all elements; nothing if no memory is that large.
     pub fn byte_size(&self) -> Option<u64> {
-        let count = self.shape.iter().try_fold(1_usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?))?;
+        let count =
+            self.shape.iter().try_fold(1_usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?))?;
         // Not `bytes_of`: the wire has whole bytes for each element.
         let bits = usize::from(self.dtype.bits) * usize::from(self.dtype.lanes);
         count.checked_mul(bits.div_ceil(8)).map(|bytes| bytes as u64)

@@ -238,7 +238,9 @@ fn read_object(reader: &mut Reader<'_>, outer: i32) -> Result<Value, Malformed> 
     match inner as i32 {
         index::STR => Ok(Value::Str(reader.bytes("text")?.to_vec())),
         index::BYTES => Ok(Value::Bytes(reader.bytes("bytes")?.to_vec())),
-        REMOTE_OBJECT => Ok(Value::Object { kind: REMOTE_OBJECT, handle: reader.u64("a handle")?, owner: Owner::Receiver }),
+        REMOTE_OBJECT => {
+            Ok(Value::Object { kind: REMOTE_OBJECT, handle: reader.u64("a handle")?, owner: Owner::Receiver })
+        }
         _ => Err(reader.wrong(format!("no object with the type index {outer} ({inner} inside) can be sent"))),
     }
 }

@@ -57,7 +57,8 @@ pub fn set_remote_memory(memory: &'static dyn RemoteMemory) {
 }
 
 pub(super) fn api(device: Device) -> Result<&'static dyn DeviceApi, Error> {
-    let lost = || Error::new(ErrorKind::RuntimeError, format!("device {device} belongs to a session, and there is none"));
+    let lost =
+        || Error::new(ErrorKind::RuntimeError, format!("device {device} belongs to a session, and there is none"));
     REMOTE.get().map(|remote| remote as &dyn DeviceApi).ok_or_else(lost)
 }
 

@@ -1,0 +1,198 @@
+//! Models on a server: `--on KEY@HOST:PORT`.
+//!
+//! The server says what it compiles for; the model is compiled here for that, sent as one file, loaded there and called there. Inputs go
+//! over once, outputs come back when they are asked for, and times are the server's own.
+
+use relaxide::ffi::{Any, AnyView, Array, Bytes, Device, Error, Function, Module, Tensor};
+use relaxide::rpc::Session;
+use relaxide::rpc::secure::dial::{Credentials, connect};
+use relaxide::rpc::session::connect::{Target, connect_tvm};
+use relaxide::{CompileOptions, Signature};
+
+use crate::args::ModelArgs;
+use crate::error::CliError;
+use crate::program::{self, Kind};
+use crate::progress::Bar;
+
+/// The file's name in the session's folder.
+const FILE: &str = "model.so";
+/// What is compiled for where nothing is said.
+const DEFAULT_TARGET: &str = "llvm";
+
+/// A session with a server.
+pub struct Server {
+    session: Session,
+    name: String,
+}
+
+/// A model that was sent.
+pub struct Sent {
+    module: Module,
+    /// What it has.
+    pub signature: Signature,
+}
+
+impl Server {
+    /// Connects to `KEY@HOST:PORT`.
+    pub fn connect(on: &str) -> Result<Server, CliError> {
+        let wrong = || CliError::usage(format!("--on {on} names no server"), "write it as KEY@HOST:PORT, or HOST:PORT");
+        let (key, place) = on.rsplit_once('@').unwrap_or(("", on));
+        let (host, port) = place.rsplit_once(':').ok_or_else(wrong)?;
+        let port = port.parse().map_err(|_| wrong())?;
+        let host = host.trim_matches(['[', ']']).to_owned();
+        let target = Target { host, port, key: key.to_owned(), ..Target::default() };
+        relaxide::rpc::register();
+        let credentials = Credentials::from_environment()?;
+        let session = match credentials.is_empty() {
+            true => connect_tvm(&target, &[])?,
+            false => connect(&target, &credentials, &[])?,
+        };
+        Ok(Server { session, name: on.to_owned() })
+    }
+
+    /// What the server compiles for; nothing if it does not say.
+    fn target(&self) -> Option<String> {
+        let function = self.session.find_function("tvm.rpc.server.target").ok()??;
+        function.call(&[]).ok()?.to().ok()
+    }
+
+    /// Compiles a model for the server, unless it is compiled, and sends it.
+    pub fn send(&self, model: &ModelArgs, bar: &mut Bar) -> Result<Sent, CliError> {
+        if model.weights.is_some() {
+            return Err(CliError::usage(
+                "a model is sent in one file",
+                "compile it with its weights inside, without --weights",
+            ));
+        }
+        let (bytes, signature) = match Kind::of(&model.file)? {
+            Kind::Compiled => {
+                let signature = relaxide::signature_of_file(&program::load_compiled(&model.file)?)?;
+                (std::fs::read(&model.file).map_err(CliError::file(&model.file))?, signature)
+            }
+            _ => self.compile(model, bar)?,
+        };
+        self.session.upload(FILE, &bytes)?;
+        Ok(Sent { module: self.session.load_module(FILE)?, signature })
+    }
+
+    fn compile(&self, model: &ModelArgs, bar: &mut Bar) -> Result<(Vec<u8>, Signature), CliError> {
+        let text = match model.program.target.as_str() {
+            DEFAULT_TARGET => self.target().unwrap_or_else(|| DEFAULT_TARGET.into()),
+            named => named.into(),
+        };
+        bar.begin("import");
+        let module = program::prepare(program::load(&model.file, &[])?, model.program.precision, &[])?;
+        let options = CompileOptions { target: program::target(&text)?, ..CompileOptions::default() };
+        let compiled = relaxide::compile(&module, &mut CompileOptions { progress: Some(bar), ..options })?;
+        bar.finish();
+        let folder = tempfile::tempdir().map_err(CliError::file("a temporary folder".as_ref()))?;
+        let path = folder.path().join(FILE);
+        compiled.export_library(&path)?;
+        let bytes = std::fs::read(&path).map_err(CliError::file(&path))?;
+        Ok((bytes, relaxide::signature_of_file(compiled.module())?))
+    }
+}
+
+/// A function on a server, with its inputs there.
+pub struct Far {
+    server: Server,
+    machine: Module,
+    function: String,
+    /// The inputs, which profiles are given again.
+    inputs: Vec<Any>,
+}
+
+/// A profile that is on the server.
+pub struct FarReport<'a> {
+    far: &'a Far,
+    report: Any,
+}
+
+fn find(module: &Module, name: &str) -> Result<Function, Error> {
+    let missing = || Error::new("AttributeError", format!("the model on the server has no function {name}"));
+    module.get_function(name, true).ok_or_else(missing)
+}
+
+impl Far {
+    /// Makes a virtual machine there, and sends the inputs.
+    pub fn begin(server: Server, sent: &Sent, function: &str, arguments: &[Any]) -> Result<Far, CliError> {
+        let machine: Module = find(&sent.module, "vm_load_executable")?.call(&[])?.to()?;
+        let pooled = [1_i64, 0, 2].map(AnyView::from);
+        find(&machine, "vm_initialization")?.call(&pooled)?;
+        let device = server.session.device(Device::cpu(0))?;
+        let send = |argument: &Any| match argument.as_tensor() {
+            Some(tensor) => server.session.tensor(tensor, device).map(Any::from),
+            None => Ok(argument.clone()),
+        };
+        let inputs = arguments.iter().map(send).collect::<Result<Vec<_>, _>>()?;
+        let far = Far { server, machine, function: function.to_owned(), inputs };
+        far.call("set_input", &far.inputs)?;
+        Ok(far)
+    }
+
+    /// The server, for messages.
+    pub fn name(&self) -> &str {
+        &self.server.name
+    }
+
+    fn call(&self, name: &str, args: &[Any]) -> Result<Any, Error> {
+        let function = Any::from(&self.function);
+        let views: Vec<AnyView<'_>> = std::iter::once(&function).chain(args).map(Any::as_view).collect();
+        find(&self.machine, name)?.call(&views)
+    }
+
+    /// Calls the function once; its results stay there.
+    pub fn run(&self) -> Result<(), Error> {
+        self.call("invoke_stateful", &[]).map(drop)
+    }
+
+    /// Calls the function, and gets its results.
+    pub fn invoke(&self) -> Result<Any, Error> {
+        self.run()?;
+        self.output(&mut Vec::new())
+    }
+
+    fn output(&self, path: &mut Vec<Any>) -> Result<Any, Error> {
+        let arity: i64 = self.call("get_output_arity", path)?.to()?;
+        if arity < 0 {
+            let value = self.call("get_output", path)?;
+            return match value.to::<Tensor>() {
+                Ok(tensor) => relaxide::runtime::device::to_device(&tensor, Device::cpu(0)).map(Any::from),
+                Err(_) => Ok(value),
+            };
+        }
+        let mut fields = Vec::new();
+        for index in 0..arity {
+            path.push(index.into());
+            fields.push(self.output(path)?);
+            path.pop();
+        }
+        Ok(Array::from_vec(fields).into())
+    }
+
+    /// The seconds of so many calls, by the server's clock.
+    pub fn times(&self, warmup: usize, runs: usize) -> Result<Vec<f64>, Error> {
+        (0..warmup).try_for_each(|_| self.run())?;
+        let make = self.server.session.function("runtime.RPCTimeEvaluator")?;
+        let (name, none, function) = (Any::from("invoke_stateful"), Any::from(""), Any::from(&self.function));
+        let mut args: Vec<AnyView<'_>> = vec![(&self.machine).into(), name.as_view()];
+        args.extend([1, 0, 1, runs as i64, 0, 100, 0, 1, 0].map(AnyView::from));
+        args.push(none.as_view());
+        let evaluator: Function = make.call(&args)?.to()?;
+        let seconds: Bytes = evaluator.call(&[function.as_view()])?.to()?;
+        Ok(seconds.as_slice().as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect())
+    }
+
+    /// A profile of one call.
+    pub fn profile(&self) -> Result<FarReport<'_>, Error> {
+        Ok(FarReport { far: self, report: self.call("profile_report", &self.inputs)? })
+    }
+}
+
+impl FarReport<'_> {
+    /// The profile in one of its forms.
+    pub fn form(&self, name: &str) -> Result<String, Error> {
+        let function = self.far.server.session.function(&format!("runtime.profiling.{name}"))?;
+        function.call(&[self.report.as_view()])?.to()
+    }
+}

@@ -1,0 +1,99 @@
+"""A server for AArch64 under QEMU: a model is compiled here for it, and runs and is timed there."""
+
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from ends import ROOT, free_port
+
+tvm = pytest.importorskip("relaxide")
+from relaxide import relax, rpc  # noqa: E402
+
+TARGET = "aarch64-unknown-linux-gnu"
+SYSROOT = "/usr/aarch64-linux-gnu"
+PROGRAM = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 16), "float32"), w: R.Tensor((16, 8), "float32")) -> R.Tensor(("n", 8), "float32"):
+        with R.dataflow():
+            y = R.nn.softmax(R.nn.relu(R.matmul(x, w)))
+            R.output(y)
+        return y
+"""
+
+
+@pytest.fixture(scope="module")
+def server():
+    emulator = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
+    targets = subprocess.run(["rustup", "target", "list", "--installed"], capture_output=True, text=True) if shutil.which("rustup") else None
+    if platform.machine() != "x86_64" or not emulator or not pathlib.Path(SYSROOT).exists():
+        pytest.skip("needs qemu-user-static and libc6-dev-arm64-cross")
+    if targets is None or TARGET not in targets.stdout:
+        pytest.skip(f"needs `rustup target add {TARGET}`")
+    gcc = "aarch64-linux-gnu-gcc"
+    environment = {**os.environ, "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER": gcc, "CC_aarch64_unknown_linux_gnu": gcc}
+    build = ["cargo", "build", "--quiet", "-p", "relaxide-rpc", "--no-default-features", "--target", TARGET]
+    subprocess.run(build, cwd=ROOT, env=environment, check=True)
+    port = free_port()
+    command = [emulator, "-L", SYSROOT, ROOT / "target" / TARGET / "debug/relaxide-rpc"]
+    # An emulated program cannot start itself again without the system's help: sessions are threads.
+    process = subprocess.Popen(
+        [*command, "serve", "--silent", "--in-process", "--key", "arm", "--port", str(port)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert "listening" in process.stdout.readline()
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_a_model_runs_and_is_timed_there(server, tmp_path):
+    remote = rpc.connect("127.0.0.1", server, key="arm")
+    target = remote.get_function("tvm.rpc.server.target")()
+    assert "aarch64" in target
+    path = tmp_path / "arm.so"
+    tvm.compile(tvm.script.from_source(PROGRAM), target=target).export_library(str(path))
+    remote.upload(str(path))
+    vm = relax.VirtualMachine(remote.load_module("arm.so"), remote.cpu())
+    rng = np.random.default_rng(0)
+    x, w = rng.random((3, 16), "float32"), rng.random((16, 8), "float32")
+    a, b = (tvm.runtime.tensor(value, remote.cpu()) for value in (x, w))
+    expected = np.exp(np.maximum(x @ w, 0))
+    expected /= expected.sum(1, keepdims=True)
+    np.testing.assert_allclose(vm["main"](a, b).numpy(), expected, rtol=1e-5)
+    times = vm.time_evaluator("main", remote.cpu(), number=2, repeat=3)(a, b)
+    assert len(times.results) == 3 and min(times.results) > 0
+
+
+def test_tvms_client_uses_it_too(server):
+    import tvm as theirs
+    from tvm import rpc as their_rpc
+
+    remote = their_rpc.connect("127.0.0.1", server, key="arm")
+    x = np.arange(12, dtype="int16").reshape(3, 4)
+    assert np.array_equal(theirs.runtime.tensor(x, remote.cpu()).numpy(), x)
+
+
+def test_the_command_compiles_here_and_runs_there(server, tmp_path):
+    command = ROOT / "build/relaxide"
+    if not command.exists():
+        pytest.skip("needs `make build`")
+    model = tmp_path / "model.relax"
+    model.write_text(PROGRAM)
+    words = [command, "run", model, "--on", f"arm@127.0.0.1:{server}", "--dim", "n=3", "--json"]
+    far = subprocess.run(words, capture_output=True, text=True, check=True)
+    here = subprocess.run([*words[:3], *words[5:]], capture_output=True, text=True, check=True)
+    import json
+
+    a, b = (json.loads(run.stdout)["outputs"][0] for run in (far, here))
+    assert a["shape"] == b["shape"] == [3, 8]
+    assert a["mean"] == pytest.approx(b["mean"], rel=1e-4)
+    timed = subprocess.run([command, "bench", *words[2:], "--runs", "3"], capture_output=True, text=True, check=True)
+    assert json.loads(timed.stdout)["relaxide"]["median_ms"] > 0
