@@ -96,7 +96,8 @@ fn read_dtype(reader: &mut Reader<'_>) -> Result<DataType, ReadError> {
     Ok(DataType { code: reader.u8()?, bits: reader.u8()?, lanes: reader.u16()? })
 }
 
-pub(super) fn read_tensor(reader: &mut Reader<'_>) -> Result<Tensor, ReadError> {
+/// Reads a tensor in its saved form.
+pub fn read_tensor(reader: &mut Reader<'_>) -> Result<Tensor, ReadError> {
     let at = reader.position();
     let refuse = |reader: &Reader<'_>, why: String| reader.error_at(at, Problem::Tensor(why));
     let (magic, _reserved) = (reader.u64()?, reader.u64()?);
@@ -156,7 +157,8 @@ fn write_dtype(out: &mut Writer, dtype: DataType) {
     out.bytes(&dtype.lanes.to_le_bytes());
 }
 
-pub(super) fn write_tensor(out: &mut Writer, index: usize, tensor: &Tensor) -> Result<(), UnsupportedConstant> {
+/// Writes a tensor in its saved form; the index is for the error.
+pub fn write_tensor(out: &mut Writer, index: usize, tensor: &Tensor) -> Result<(), UnsupportedConstant> {
     let (shape, dtype) = (tensor.shape(), tensor.dtype());
     let bytes = stored_bytes(shape, dtype).map_err(|why| UnsupportedConstant::because(index, why))?;
     out.u64(TENSOR_MAGIC);
