@@ -1,7 +1,7 @@
 //! Tensors and dictionaries of parameters in their saved form.
 
 use relaxide_ffi::{Error, ErrorKind, Tensor};
-use relaxide_vm::executable::stream::{Problem, ReadError, Reader, Section, Writer, read_tensor, write_tensor};
+use relaxide_vm::executable::stream::{Problem, ReadError, Reader, Section, Writer, read_tensor, write_tensor_before_bool};
 
 /// The first eight bytes of a dictionary.
 const MAGIC: u64 = 0xF7E5_8D4F_0504_9CB7;
@@ -23,7 +23,7 @@ pub fn tensor_from_bytes(bytes: &[u8]) -> Result<Tensor, Error> {
 /// The saved form of a tensor.
 pub fn tensor_to_bytes(tensor: &Tensor) -> Result<Vec<u8>, Error> {
     let mut out = Writer::default();
-    write_tensor(&mut out, 0, tensor).map_err(invalid)?;
+    write_tensor_before_bool(&mut out, 0, tensor).map_err(invalid)?;
     Ok(out.0.into_bytes())
 }
 
@@ -59,7 +59,7 @@ pub fn save_params<'a>(params: impl IntoIterator<Item = (&'a str, &'a Tensor)>) 
     params.iter().for_each(|(name, _)| out.string(name));
     out.count(params.len());
     for (index, (_, tensor)) in params.iter().enumerate() {
-        write_tensor(&mut out, index, tensor).map_err(invalid)?;
+        write_tensor_before_bool(&mut out, index, tensor).map_err(invalid)?;
     }
     Ok(out.0.into_bytes())
 }

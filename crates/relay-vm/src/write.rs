@@ -1,7 +1,7 @@
 //! Writing an executable in the form that it names.
 
 use relaxide_ffi::{Error, ErrorKind};
-use relaxide_vm::executable::stream::{Writer, write_tensor};
+use relaxide_vm::executable::stream::{Writer, write_tensor_before_bool};
 
 use crate::executable::{Constant, Executable, Form, VmFunction};
 use crate::instruction::{Instruction, check_word};
@@ -59,7 +59,7 @@ fn write_constants(out: &mut Writer, executable: &Executable) -> Result<(), Erro
                 if executable.form >= Form::V0_9 {
                     out.i32(0);
                 }
-                write_tensor(out, index, tensor).map_err(refuse)?;
+                write_tensor_before_bool(out, index, tensor).map_err(refuse)?;
             }
             Constant::LateBound(name) if executable.form >= Form::V0_9 => {
                 out.i32(1);

@@ -20,8 +20,9 @@ fn differs(a: &Module, b: &Module) -> Option<String> {
 fn random_programs_are_read_as_they_were_printed() {
     for seed in 0..250 {
         let text = generate::module(seed, 20);
-        let module = parse_with_prelude(&Source::new("random", text.clone())).unwrap_or_else(|d| panic!("{seed}: {d}"));
-        let types = infer(&module).unwrap_or_else(|e| panic!("{seed}: {}", e[0].diagnostic(None)));
+        let source = Source::new("random", text);
+        let module = parse_with_prelude(&source).unwrap_or_else(|d| panic!("{seed}: {d}"));
+        let types = infer(&module).unwrap_or_else(|e| panic!("{seed}: {}", e[0].diagnostic(Some(&source))));
         let printed = print_module(&module, PrintOptions::default());
         let again = parse(&Source::new("printed", printed.clone())).unwrap_or_else(|d| panic!("{seed}: {d}"));
         assert_eq!(differs(&module, &again), None, "{seed}:\n{printed}");

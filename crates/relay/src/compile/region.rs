@@ -50,13 +50,15 @@ pub(super) struct RegionBuilder<'a> {
     builder: &'a mut rx::BlockBuilder,
     types: &'a Types,
     values: HashMap<usize, rx::Expr>,
+    /// Other names, tuples and fields, looked at where an operator takes them.
+    aliases: HashMap<usize, Expr>,
     params: Vec<(Leaf, Ref<RxVar>)>,
     dims: Vec<(Ref<RxVar>, DimDef)>,
 }
 
 impl<'a> RegionBuilder<'a> {
     pub fn new(builder: &'a mut rx::BlockBuilder, types: &'a Types) -> RegionBuilder<'a> {
-        RegionBuilder { builder, types, values: HashMap::new(), params: Vec::new(), dims: Vec::new() }
+        RegionBuilder { builder, types, values: HashMap::new(), aliases: HashMap::new(), params: Vec::new(), dims: Vec::new() }
     }
 
     pub fn build(
@@ -88,11 +90,15 @@ impl<'a> RegionBuilder<'a> {
     fn bindings(&mut self, items: &[(Ref<Var>, Item)], outputs: &[Ref<Var>]) -> Result<rx::Expr, CompileError> {
         self.builder.begin_dataflow()?;
         for (var, item) in items {
-            let value = match item {
-                Item::Alias(value) => self.operand(value)?,
-                Item::Call(call) => self.lowered(call)?,
-            };
-            self.values.insert(address(var), value);
+            match item {
+                Item::Alias(value) => {
+                    self.aliases.insert(address(var), value.clone());
+                }
+                Item::Call(call) => {
+                    let value = self.lowered(call)?;
+                    self.values.insert(address(var), value);
+                }
+            }
         }
         let mut results = Vec::new();
         for var in outputs {
@@ -147,6 +153,11 @@ impl<'a> RegionBuilder<'a> {
                 if let Some(value) = self.values.get(&address(var)) {
                     return Ok(value.clone());
                 }
+                if let Some(alias) = self.aliases.get(&address(var)).cloned() {
+                    let value = self.operand(&alias)?;
+                    self.values.insert(address(var), value.clone());
+                    return Ok(value);
+                }
                 let missing = || CompileError::Program(relaxide_ir::Diagnostic::new(
                     relaxide_ir::Code::Type,
                     format!("the type of %{} is not known", var.name),
@@ -161,7 +172,15 @@ impl<'a> RegionBuilder<'a> {
                 Ok(rx::Expr::tuple(fields))
             }
             Expr::TupleGetItem(t) => {
-                let (tuple, index) = (self.operand(&t.tuple)?, usize::try_from(t.index).unwrap_or(0));
+                let index = usize::try_from(t.index).unwrap_or(usize::MAX);
+                // The other fields of a tuple at hand need be no tensors.
+                if let Expr::Var(var) = &t.tuple
+                    && let Some(Expr::Tuple(tuple)) = self.aliases.get(&address(var)).cloned()
+                    && let Some(field) = tuple.fields.get(index)
+                {
+                    return self.operand(field);
+                }
+                let tuple = self.operand(&t.tuple)?;
                 match &tuple {
                     rx::Expr::Tuple(fields) if index < fields.fields.len() => Ok(fields.fields[index].clone()),
                     _ => Ok(self.builder.emit(rx::Expr::field(tuple, index))?),

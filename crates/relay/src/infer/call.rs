@@ -162,8 +162,7 @@ pub(crate) fn op_result_type(call: &Call, def: &'static OpDef, args: &[Type]) ->
     for (expr, ty) in call.args.iter().zip(args) {
         operands.push(operand(expr, ty)?);
     }
-    let mut dims = Vec::new();
-    let lowered = LowerCx { builder: &mut builder, def, args: operands, attrs: &call.attrs, dims: NewDims::Collect(&mut dims) }.lower();
+    let lowered = LowerCx { builder: &mut builder, def, args: operands, attrs: &call.attrs, dims: NewDims::Type }.lower();
     let result = lowered.map_err(|e| e.to_string())?;
     let ty = from_relax(&result.ty());
     ty.ok_or_else(|| format!("{}: the rank of the result is not known before the program runs", def.name))

@@ -59,8 +59,7 @@ pub(super) fn choose(cx: &mut LowerCx<'_>) -> Lowered {
         return fail(format!("where: the values are of types {dx} and {dy}, which must be one"));
     }
     let condition = cx.cast(condition, DataType::bool())?;
-    let (x, y) = cx.aligned(x, y)?;
-    let (condition, x) = cx.aligned(condition, x)?;
+    let [condition, x, y] = cx.aligned_all([condition, x, y])?;
     cx.op("where", [condition, x, y])
 }
 

@@ -59,6 +59,8 @@ pub struct LowerCx<'a> {
 
 /// What becomes of dimensions that no tensor shows before the program runs.
 pub enum NewDims<'a> {
+    /// Only the type is asked for: what must agree is taken to agree.
+    Type,
     /// They become variables, which are collected with what they are.
     Collect(&'a mut Vec<(Ref<RxVar>, DimDef)>),
     /// They are written in place: an expression stands for itself, an element is read from its tensor as the program runs.
@@ -70,6 +72,7 @@ impl NewDims<'_> {
         match self {
             NewDims::Collect(list) => NewDims::Collect(list),
             NewDims::Emit => NewDims::Emit,
+            NewDims::Type => NewDims::Type,
         }
     }
 }
@@ -200,6 +203,7 @@ impl LowerCx<'_> {
                 list.push((var.clone(), def));
                 PrimExpr::Var(var)
             }
+            (NewDims::Type, _) => PrimExpr::Var(RxVar::dim(name)),
             (NewDims::Emit, DimDef::Expr(e)) => e,
             (NewDims::Emit, DimDef::Element(operand, index)) => self.element(&operand, index),
         }
@@ -296,12 +300,27 @@ impl LowerCx<'_> {
         }
     }
 
+    /// Three tensors that Relax broadcasts.
+    pub fn aligned_all(&mut self, tensors: [rx::Expr; 3]) -> Result<[rx::Expr; 3], LowerError> {
+        let [a, b, c] = tensors;
+        let (sa, sb, sc) = (self.shape(&a)?, self.shape(&b)?, self.shape(&c)?);
+        let known = match broadcast(&sa, &sb) {
+            Broadcast::Known(s) => matches!(broadcast(&s, &sc), Broadcast::Known(_)),
+            _ => false,
+        };
+        if known {
+            return Ok([a, b, c]);
+        }
+        let shape = self.open_shape(&sa, &sb);
+        let shape = self.open_shape(&shape, &sc);
+        Ok([self.repeated(a, &shape)?, self.repeated(b, &shape)?, self.repeated(c, &shape)?])
+    }
+
     /// The shape of a broadcast whose dimensions only the run shows.
     fn open_shape(&mut self, a: &[PrimExpr], b: &[PrimExpr]) -> Vec<PrimExpr> {
         let ndim = a.len().max(b.len());
         let at = |dims: &[PrimExpr], i: usize| (i + dims.len()).checked_sub(ndim).and_then(|j| dims.get(j).cloned());
         let one = |d: &Option<PrimExpr>| d.as_ref().is_none_or(|d| d.is_int(1));
-        let known = |d: &Option<PrimExpr>| d.as_ref().and_then(PrimExpr::as_int);
         (0..ndim)
             .map(|i| {
                 let (x, y) = (at(a, i), at(b, i));
@@ -309,17 +328,31 @@ impl LowerCx<'_> {
                     (Some(x), _) if one(&y) => x.clone(),
                     (_, Some(y)) if one(&x) => y.clone(),
                     (Some(p), Some(q)) if prove_equal(p, q) => p.clone(),
-                    // What is not 1 decides.
-                    (Some(p), _) if known(&x).is_some() => p.clone(),
-                    (_, Some(q)) if known(&y).is_some() => q.clone(),
-                    (Some(p), Some(q)) => {
-                        let choice = prim::select(prim::eq(p, prim::int(1)), q.clone(), p.clone());
-                        self.dim("d", DimDef::Expr(choice))
-                    }
+                    (Some(p), Some(q)) => self.agreed(p, q, true),
                     _ => prim::int(1),
                 }
             })
             .collect()
+    }
+
+    /// One dimension of two that must agree, or of which one may be 1 where they are broadcast. Where only the run shows
+    /// whether they do, the dimension is -1 if they do not, for which there is no memory: the program ends with an error
+    /// before a kernel could read what is not there.
+    pub fn agreed(&mut self, p: &PrimExpr, q: &PrimExpr, broadcast: bool) -> PrimExpr {
+        let (known_p, known_q) = (p.as_int(), q.as_int());
+        if prove_equal(p, q) || (matches!(self.dims, NewDims::Type) && known_p.is_some_and(|p| p != 1 || !broadcast)) {
+            return p.clone();
+        }
+        if matches!(self.dims, NewDims::Type) && known_q.is_some_and(|q| q != 1 || !broadcast) {
+            return q.clone();
+        }
+        let one = prim::int(1);
+        let (mut same, mut other) = (prim::eq(p, q.clone()), prim::int(-1));
+        if broadcast {
+            same = prim::or(same, prim::eq(q, one.clone()));
+            other = prim::select(prim::eq(p, one), q.clone(), other);
+        }
+        self.dim("d", DimDef::Expr(prim::select(same, p.clone(), other)))
     }
 
     /// A tensor repeated along the dimensions that turn out to be 1.

@@ -70,7 +70,7 @@ pub(super) fn dense(cx: &mut LowerCx<'_>) -> Lowered {
     product(cx, x, weight)
 }
 
-/// Where only the run shows that two depths are one, the unknown one takes the place of the known by a checked view.
+/// Two tensors whose depths are one dimension; where only the run shows that they are, it is checked.
 fn depth_agreed(
     cx: &mut LowerCx<'_>,
     x: rx::Expr,
@@ -81,27 +81,13 @@ fn depth_agreed(
     if rx::shape::prove_equal(&sx[last], &sw[1]) {
         return Ok((x, weight));
     }
-    // The depth that is a number holds; the other side is read inside of its own bounds and zero behind them, so that no
-    // foreign memory is read if they differ.
-    let (mut shape, target) = (sx.clone(), sw[1].clone());
-    if sw[1].as_int().is_none() && sx[last].as_int().is_some() {
-        let wanted = vec![sw[0].clone(), sx[last].clone()];
-        return Ok((x, inside(cx, weight, wanted)?));
-    }
-    shape[last] = target;
-    Ok((inside(cx, x, shape)?, weight))
-}
-
-fn inside(cx: &mut LowerCx<'_>, x: rx::Expr, shape: Vec<relaxide_ir::PrimExpr>) -> Lowered {
-    let (own, dtype) = (cx.shape(&x)?, cx.dtype(&x)?);
-    Ok(cx.builder.emit_te("same_depth", vec![x], |inputs| {
-        let x = inputs[0].clone();
-        vec![relaxide_tir::te::compute("T_depth", shape, |at: &[relaxide_ir::PrimExpr]| {
-            let last = at.len() - 1;
-            let within = prim::lt(&at[last], own[last].clone());
-            prim::if_then_else(within, x.at(at), prim::constant(dtype, 0.0))
-        })]
-    })?)
+    let depth = cx.agreed(&sx[last], &sw[1], false);
+    let (mut of_x, mut of_w) = (sx, sw);
+    of_x[last] = depth.clone();
+    of_w[1] = depth;
+    let x = super::shaping::same_shape(cx, x, &of_x)?;
+    let weight = super::shaping::same_shape(cx, weight, &of_w)?;
+    Ok((x, weight))
 }
 
 pub(super) fn matmul(cx: &mut LowerCx<'_>) -> Lowered {

@@ -21,8 +21,11 @@ pub(super) fn concatenate(cx: &mut LowerCx<'_>) -> Lowered {
             return fail("concatenate: the tensors must have one number of dimensions");
         }
         for (i, dim) in own.iter().enumerate() {
-            if i != axis_at && shape[i].as_int().is_none() && dim.as_int().is_some() {
-                shape[i] = dim.clone();
+            if i != axis_at {
+                if matches!((shape[i].as_int(), dim.as_int()), (Some(a), Some(b)) if a != b) {
+                    return fail("concatenate: the tensors differ in another dimension than the axis");
+                }
+                shape[i] = cx.agreed(&shape[i].clone(), dim, false);
             }
         }
     }
@@ -36,18 +39,18 @@ pub(super) fn concatenate(cx: &mut LowerCx<'_>) -> Lowered {
 }
 
 /// A tensor whose dimensions are taken to be others, where the compiler cannot tell: elements are read where they are.
-fn same_shape(cx: &mut LowerCx<'_>, e: rx::Expr, shape: &[PrimExpr]) -> Lowered {
+pub(super) fn same_shape(cx: &mut LowerCx<'_>, e: rx::Expr, shape: &[PrimExpr]) -> Lowered {
     let own = cx.shape(&e)?;
     if rx::shape::same_dims(&own, shape) {
         return Ok(e);
     }
-    if own.iter().zip(shape).any(|(a, b)| matches!((a.as_int(), b.as_int()), (Some(a), Some(b)) if a != b)) {
-        return fail("concatenate: the tensors differ in another dimension than the axis");
-    }
-    // Reading through `repeated` clamps nothing: a dimension of one is repeated, any other must be equal.
-    cx.repeated(e, shape)
+    // The dimensions agree, or there is no memory for the result and the kernel never runs.
+    let shape = shape.to_vec();
+    Ok(cx.builder.emit_te("agreed", vec![e], |inputs| {
+        let x = inputs[0].clone();
+        vec![te::compute("T_agreed", shape, |at: &[PrimExpr]| x.at(at))]
+    })?)
 }
-
 pub(super) fn stack(cx: &mut LowerCx<'_>) -> Lowered {
     let tensors = cx.tuple_args(0)?;
     let axis = cx.int("axis")?;

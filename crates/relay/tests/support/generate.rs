@@ -49,6 +49,8 @@ impl Ty {
 /// Functions that programs may call, beside the prelude's.
 pub const HELPERS: &str = r#"
 def @count(%n: int32, %acc: int32) -> int32 { if (%n <= 0) { %acc } else { @count(%n - 1, %acc + %n) } }
+def @nil() -> List[int32] { Nil }
+def @none() -> Option[int32] { None }
 def @total(%xs: List[int32]) -> int32 { match (%xs) { Cons(%x, %rest) => %x + @total(%rest), Nil => 0, } }
 def @up(%xs: List[int32], %n: int32) -> List[int32] { match (%xs) { Cons(%x, %r) => Cons(%x + %n, @up(%r, %n)), Nil => Nil, } }
 "#;
@@ -106,8 +108,9 @@ impl Writer<'_> {
             Ty::Bool => if self.random.below(2) == 0 { "True".into() } else { "False".into() },
             Ty::Vector => "%v".into(),
             Ty::Pair => format!("({}, %v)", self.random.below(9)),
-            Ty::List => "Nil".into(),
-            Ty::Option => "None".into(),
+            // The type of the elements must follow from somewhere.
+            Ty::List => "@nil()".into(),
+            Ty::Option => "@none()".into(),
             Ty::Function => {
                 let name = self.fresh();
                 format!("fn (%{name}: int32) -> int32 {{ %{name} + {} }}", self.random.below(5))

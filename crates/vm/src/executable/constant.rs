@@ -109,7 +109,11 @@ pub fn read_tensor(reader: &mut Reader<'_>) -> Result<Tensor, ReadError> {
         return Err(refuse(reader, format!("it is stored for {device}; only the CPU is allowed here")));
     }
     let ndim = reader.i32()?;
-    let dtype = read_dtype(reader)?;
+    let dtype = match read_dtype(reader)? {
+        // Older files call a truth value, which is a byte, an unsigned integer of one bit.
+        DataType { code: DataType::UINT, bits: 1, lanes: 1 } => DataType::bool(),
+        dtype => dtype,
+    };
     let ndim = u64::try_from(ndim).map_err(|_| refuse(reader, format!("it has {ndim} dimensions")))?;
     reader.fits(at, ndim, 8)?;
     let shape = (0..ndim).map(|_| reader.i64()).collect::<Result<Vec<_>, _>>()?;
@@ -171,6 +175,23 @@ pub fn write_tensor(out: &mut Writer, index: usize, tensor: &Tensor) -> Result<(
     shape.iter().for_each(|dim| out.i64(*dim));
     out.u64(bytes);
     out.tensor(tensor).map_err(|error| UnsupportedConstant::because(index, error.to_string()))
+}
+
+/// Writes a tensor as releases before the Relax VM did, in whose files a truth value is an unsigned integer of one bit.
+pub fn write_tensor_before_bool(out: &mut Writer, index: usize, tensor: &Tensor) -> Result<(), UnsupportedConstant> {
+    if !tensor.dtype().is_bool() {
+        return write_tensor(out, index, tensor);
+    }
+    let mut written = Writer::default();
+    write_tensor(&mut written, index, tensor)?;
+    let mut bytes = written.0.into_bytes();
+    // Behind magic, reserved word, device and rank.
+    const DTYPE: usize = 8 + 8 + 8 + 4;
+    if let Some(dtype) = bytes.get_mut(DTYPE..DTYPE + 2) {
+        dtype.copy_from_slice(&[DataType::UINT, 1]);
+    }
+    out.bytes(&bytes);
+    Ok(())
 }
 
 /// A hash under which constants that are the [same](same) are equal; `None` for values that are never shared.

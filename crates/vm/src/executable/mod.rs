@@ -20,7 +20,7 @@ pub mod write;
 
 /// Reading and writing bytes that nobody vouches for, which the executables of both virtual machines are made of.
 pub mod stream {
-    pub use super::constant::{read_tensor, write_tensor};
+    pub use super::constant::{read_tensor, write_tensor, write_tensor_before_bool};
     pub use super::read::{Problem, ReadError, Reader, Section};
     pub use super::write::Writer;
 }
