@@ -19,6 +19,8 @@ pub enum Kind {
     Onnx,
     /// A TVMScript program.
     Script,
+    /// A program in Relay's text, or a graph of one in JSON.
+    Relay,
 }
 
 impl Kind {
@@ -28,15 +30,13 @@ impl Kind {
             Some("so") => Ok(Kind::Compiled),
             Some("onnx") => Ok(Kind::Onnx),
             Some("py" | "relax") => Ok(Kind::Script),
-            Some("rly" | "relay") => Err(CliError::usage(
-                format!("{} is a program in Relay's text, which is not supported yet", path.display()),
-                "export the model to ONNX, or write the program in TVMScript (.py, .relax)",
-            )),
+            Some("rly" | "relay") => Ok(Kind::Relay),
             // Whatever it is called.
             _ if is_library(path) => Ok(Kind::Compiled),
             _ => Err(CliError::usage(
                 format!("{} is not a kind of file that is known here", path.display()),
-                "give an ONNX model (.onnx), a TVMScript program (.py, .relax) or a compiled model (.so)",
+                "give an ONNX model (.onnx), a TVMScript program (.py, .relax), a program in Relay (.relay, .rly) or a compiled \
+                 model (.so)",
             )),
         }
     }
@@ -66,7 +66,7 @@ pub fn load(path: &Path, shapes: &[(String, Vec<DimSpec>)]) -> Result<IRModule, 
             let options = OnnxOptions { shapes: shapes.to_vec(), ..OnnxOptions::default() };
             Ok(relaxide::import_onnx_file(path, &options)?)
         }
-        Kind::Script if !shapes.is_empty() => Err(CliError::usage(
+        Kind::Script | Kind::Relay if !shapes.is_empty() => Err(CliError::usage(
             format!("{} is a program, whose shapes stand in its text", path.display()),
             "give the lengths of its symbolic dimensions with --dim, or change the text",
         )),
@@ -74,9 +74,13 @@ pub fn load(path: &Path, shapes: &[(String, Vec<DimSpec>)]) -> Result<IRModule, 
             let text = std::fs::read_to_string(path).map_err(CliError::file(path))?;
             Ok(relaxide::parse_script(&text, &path.display().to_string())?)
         }
+        Kind::Relay => {
+            let text = std::fs::read_to_string(path).map_err(CliError::file(path))?;
+            Ok(relaxide::from_relay_text(&text, &path.display().to_string())?)
+        }
         Kind::Compiled => Err(CliError::usage(
             format!("{} is compiled already", path.display()),
-            "give the .onnx, .py or .relax file that it was compiled from",
+            "give the .onnx, .py, .relax or .relay file that it was compiled from",
         )),
     }
 }

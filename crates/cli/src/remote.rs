@@ -9,16 +9,13 @@ use relaxide::rpc::secure::dial::{Credentials, connect};
 use relaxide::rpc::session::connect::{Target, connect_tvm};
 use relaxide::{CompileOptions, Signature};
 
-use crate::args::ModelArgs;
+use crate::args::{ModelArgs, ProgramArgs};
 use crate::error::CliError;
 use crate::program::{self, Kind};
 use crate::progress::Bar;
 
 /// The file's name in the session's folder.
 const FILE: &str = "model.so";
-/// What is compiled for where nothing is said.
-const DEFAULT_TARGET: &str = "llvm";
-
 /// A session with a server.
 pub struct Server {
     session: Session,
@@ -76,13 +73,12 @@ impl Server {
     }
 
     fn compile(&self, model: &ModelArgs, bar: &mut Bar) -> Result<(Vec<u8>, Signature), CliError> {
-        let text = match model.program.target.as_str() {
-            DEFAULT_TARGET => self.target().unwrap_or_else(|| DEFAULT_TARGET.into()),
-            named => named.into(),
-        };
+        // What the far side says of itself, where nothing is said here.
+        let target = model.program.target.clone().or_else(|| self.target());
+        let options = ProgramArgs { target, ..model.program.clone() };
         bar.begin("import");
-        let module = program::prepare(program::load(&model.file, &[])?, model.program.precision, &[])?;
-        let options = CompileOptions { target: program::target(&text)?, ..CompileOptions::default() };
+        let module = program::prepare(program::load(&model.file, &[])?, options.precision(), &[])?;
+        let options = CompileOptions { target: options.target()?, ..CompileOptions::default() };
         let compiled = relaxide::compile(&module, &mut CompileOptions { progress: Some(bar), ..options })?;
         bar.finish();
         let folder = tempfile::tempdir().map_err(CliError::file("a temporary folder".as_ref()))?;

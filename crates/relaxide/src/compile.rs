@@ -163,29 +163,47 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
         kernels.functions_of::<PrimFunc>().map(|(name, kernel)| KernelCost::of(name, &kernel)).collect();
     executable.set_trailer(signature.to_trailer());
     let (functions, notes) = schedule_kernels(&kernels, options)?;
-    options.tell("native code", 0, 1);
-    let target = options.target.clone();
-    let debug =
-        options.debug_info.clone().or_else(|| options.context.config.text(DEBUG_INFO_OPTION).map(PathBuf::from));
-    let translated = if target.kind == "c" {
-        if debug.is_some() {
-            return Err(ffi::Error::new(ffi::ErrorKind::ValueError, NO_LINES_IN_C).into());
-        }
-        Translated::Source(Box::new(compile_to_c(&functions, &target)?))
-    } else {
-        let cache = options.cache.clone().or_else(Cache::of_environment);
-        let debug = debug.map(|file| print_kernels(&file, &functions)).transpose()?;
-        let settings = CompileSettings { cache: cache.as_ref(), debug: debug.as_ref() };
-        let tell = &mut |done, total| options.tell("native code", done, total);
-        let library = relaxide_codegen::compile_with(&functions, &target, settings, tell)?;
-        Translated::Library(Box::new(library))
-    };
+    let translated = translate(&functions, options)?;
     let module = executable.into_module();
     for external in external_modules(&lowered)? {
         module.import(external)?;
     }
-    module.import(Module::new(Kernels { functions, target }))?;
+    module.import(Module::new(Kernels { functions, target: options.target.clone() }))?;
     Ok(Executable { module, kernels: translated, notes, prefix })
+}
+
+/// Native code, or C, of a module of kernels, for the executable of a program that calls them.
+pub(crate) fn with_kernels(
+    module: Module,
+    kernels: &IRModule,
+    options: &mut CompileOptions<'_>,
+) -> Result<Executable, Error> {
+    check_target(&options.target)?;
+    let (functions, notes) = schedule_kernels(kernels, options)?;
+    let translated = translate(&functions, options)?;
+    module.import(Module::new(Kernels { functions, target: options.target.clone() }))?;
+    Ok(Executable { module, kernels: translated, notes, prefix: None })
+}
+
+/// Native code, or C, of kernels.
+fn translate(functions: &[Ref<PrimFunc>], options: &mut CompileOptions<'_>) -> Result<Translated, Error> {
+    options.tell("native code", 0, 1);
+    let target = options.target.clone();
+    let debug =
+        options.debug_info.clone().or_else(|| options.context.config.text(DEBUG_INFO_OPTION).map(PathBuf::from));
+    if target.kind == "c" {
+        if debug.is_some() {
+            return Err(ffi::Error::new(ffi::ErrorKind::ValueError, NO_LINES_IN_C).into());
+        }
+        Ok(Translated::Source(Box::new(compile_to_c(functions, &target)?)))
+    } else {
+        let cache = options.cache.clone().or_else(Cache::of_environment);
+        let debug = debug.map(|file| print_kernels(&file, functions)).transpose()?;
+        let settings = CompileSettings { cache: cache.as_ref(), debug: debug.as_ref() };
+        let tell = &mut |done, total| options.tell("native code", done, total);
+        let library = relaxide_codegen::compile_with(functions, &target, settings, tell)?;
+        Ok(Translated::Library(Box::new(library)))
+    }
 }
 
 /// Why there is no line information for the target `c`.

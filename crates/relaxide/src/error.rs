@@ -35,6 +35,9 @@ pub enum Error {
     /// No bytecode was made.
     #[error(transparent)]
     Bytecode(#[from] CodegenError),
+    /// A program in Relay was not compiled.
+    #[error(transparent)]
+    Relay(#[from] relaxide_relay::CompileError),
     /// No loop nest was made for a kernel: our bug.
     #[error("kernel {kernel}: {message}")]
     Kernel {
@@ -88,6 +91,7 @@ impl Error {
             Error::Pass(error) => error.refusal.code,
             Error::Bytecode(CodegenError::NotLowered { refusal, .. }) => refusal.code,
             Error::Bytecode(CodegenError::Build { .. }) => Code::Bytecode,
+            Error::Relay(error) => error.code(),
             Error::Kernel { .. } => Code::Kernel,
             Error::Native(error) => error.code(),
             Error::Runtime(_) => Code::Call,
@@ -108,6 +112,7 @@ impl Error {
         let refused = match self {
             Error::Script(diagnostic) => return Diagnostic::clone(diagnostic),
             Error::Pass(error) => error.diagnostic(source),
+            Error::Relay(error) => return error.diagnostic(source),
             Error::Bytecode(CodegenError::NotLowered { refusal, .. }) => refusal.diagnostic(source),
             _ => Diagnostic::new(self.code(), ""),
         };

@@ -29,6 +29,7 @@ mod inputs;
 mod limits;
 mod machine;
 mod profile;
+mod relay_program;
 mod run_kernel;
 mod signature;
 mod stats;
@@ -38,6 +39,8 @@ pub use relaxide_ffi as ffi;
 pub use relaxide_ir as ir;
 pub use relaxide_onnx as onnx;
 pub use relaxide_relax as relax;
+pub use relaxide_relay as relay;
+pub use relaxide_relay_vm as relay_vm;
 pub use relaxide_rpc as rpc;
 pub use relaxide_runtime as runtime;
 pub use relaxide_script as script;
@@ -59,6 +62,7 @@ pub use machine::{VirtualMachine, load_module, num_threads, set_num_threads};
 pub use profile::{Profile, ProfileLine, Roof};
 pub use relaxide_ir::{IRModule, Target};
 pub use relaxide_vm::load_weights;
+pub use relay_program::{compile_relay, from_relay_text, relay_machine};
 pub use signature::{
     FunctionSignature, ParamSignature, Signature, function_signature, processor_json, signature, signature_of_file,
 };

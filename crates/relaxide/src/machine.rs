@@ -28,6 +28,7 @@ impl VirtualMachine {
 
 /// Loads a compiled model from a shared library, made by Relaxide or by TVM.
 pub fn load_module(path: &Path) -> Result<Module, Error> {
+    relaxide_relay_vm::register();
     relaxide_vm::load_module(path)
 }
 

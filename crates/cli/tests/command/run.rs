@@ -200,7 +200,11 @@ fn who_gives_some_inputs_gives_all_or_says_that_the_others_are_random() {
     let forgotten = place.run("run two.so --input x=1,2");
     assert_eq!(forgotten.code, 2);
     assert!(forgotten.err.contains("input bias of function main is not given"), "{}", forgotten.err);
-    assert!(forgotten.err.contains("--input bias=FILE") && forgotten.err.contains("--fill random"), "{}", forgotten.err);
+    assert!(
+        forgotten.err.contains("--input bias=FILE") && forgotten.err.contains("--fill random"),
+        "{}",
+        forgotten.err
+    );
     place.ok("run two.so --input x=1,2 --fill random");
     place.ok("run two.so --input x=1,2 --input bias=3,4");
     place.ok("run two.so");

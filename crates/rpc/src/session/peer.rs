@@ -81,7 +81,8 @@ impl Peer {
     /// An end over a link. `host` serves what the other end asks.
     pub fn new(link: Link, role: Role, dialect: Dialect, limits: Limits, host: Arc<Host>) -> Arc<Peer> {
         let machine = Machine::new(role, dialect, limits);
-        let inner = Inner { machine, source: link.source, ahead: VecDeque::new(), ended: None, timeout: None, told: None };
+        let inner =
+            Inner { machine, source: link.source, ahead: VecDeque::new(), ended: None, timeout: None, told: None };
         let peer = Peer {
             inner: Mutex::new(inner),
             sink: Mutex::new(link.sink),

@@ -96,7 +96,8 @@ fn read_dtype(reader: &mut Reader<'_>) -> Result<DataType, ReadError> {
     Ok(DataType { code: reader.u8()?, bits: reader.u8()?, lanes: reader.u16()? })
 }
 
-pub(super) fn read_tensor(reader: &mut Reader<'_>) -> Result<Tensor, ReadError> {
+/// Reads a tensor in its saved form.
+pub fn read_tensor(reader: &mut Reader<'_>) -> Result<Tensor, ReadError> {
     let at = reader.position();
     let refuse = |reader: &Reader<'_>, why: String| reader.error_at(at, Problem::Tensor(why));
     let (magic, _reserved) = (reader.u64()?, reader.u64()?);
@@ -108,7 +109,11 @@ pub(super) fn read_tensor(reader: &mut Reader<'_>) -> Result<Tensor, ReadError> 
         return Err(refuse(reader, format!("it is stored for {device}; only the CPU is allowed here")));
     }
     let ndim = reader.i32()?;
-    let dtype = read_dtype(reader)?;
+    let dtype = match read_dtype(reader)? {
+        // Older files call a truth value, which is a byte, an unsigned integer of one bit.
+        DataType { code: DataType::UINT, bits: 1, lanes: 1 } => DataType::bool(),
+        dtype => dtype,
+    };
     let ndim = u64::try_from(ndim).map_err(|_| refuse(reader, format!("it has {ndim} dimensions")))?;
     reader.fits(at, ndim, 8)?;
     let shape = (0..ndim).map(|_| reader.i64()).collect::<Result<Vec<_>, _>>()?;
@@ -156,7 +161,8 @@ fn write_dtype(out: &mut Writer, dtype: DataType) {
     out.bytes(&dtype.lanes.to_le_bytes());
 }
 
-pub(super) fn write_tensor(out: &mut Writer, index: usize, tensor: &Tensor) -> Result<(), UnsupportedConstant> {
+/// Writes a tensor in its saved form; the index is for the error.
+pub fn write_tensor(out: &mut Writer, index: usize, tensor: &Tensor) -> Result<(), UnsupportedConstant> {
     let (shape, dtype) = (tensor.shape(), tensor.dtype());
     let bytes = stored_bytes(shape, dtype).map_err(|why| UnsupportedConstant::because(index, why))?;
     out.u64(TENSOR_MAGIC);
@@ -169,6 +175,23 @@ pub(super) fn write_tensor(out: &mut Writer, index: usize, tensor: &Tensor) -> R
     shape.iter().for_each(|dim| out.i64(*dim));
     out.u64(bytes);
     out.tensor(tensor).map_err(|error| UnsupportedConstant::because(index, error.to_string()))
+}
+
+/// Writes a tensor as releases before the Relax VM did, in whose files a truth value is an unsigned integer of one bit.
+pub fn write_tensor_before_bool(out: &mut Writer, index: usize, tensor: &Tensor) -> Result<(), UnsupportedConstant> {
+    if !tensor.dtype().is_bool() {
+        return write_tensor(out, index, tensor);
+    }
+    let mut written = Writer::default();
+    write_tensor(&mut written, index, tensor)?;
+    let mut bytes = written.0.into_bytes();
+    // Behind magic, reserved word, device and rank.
+    const DTYPE: usize = 8 + 8 + 8 + 4;
+    if let Some(dtype) = bytes.get_mut(DTYPE..DTYPE + 2) {
+        dtype.copy_from_slice(&[DataType::UINT, 1]);
+    }
+    out.bytes(&bytes);
+    Ok(())
 }
 
 /// A hash under which constants that are the [same](same) are equal; `None` for values that are never shared.

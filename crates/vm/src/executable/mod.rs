@@ -18,6 +18,13 @@ mod trailer;
 pub mod weights;
 pub mod write;
 
+/// Reading and writing bytes that nobody vouches for, which the executables of both virtual machines are made of.
+pub mod stream {
+    pub use super::constant::{read_tensor, write_tensor, write_tensor_before_bool};
+    pub use super::read::{Problem, ReadError, Reader, Section};
+    pub use super::write::Writer;
+}
+
 use std::collections::HashMap;
 
 use relaxide_ffi::{Any, Saved};

@@ -34,6 +34,16 @@ pub enum Section {
     InstructionOffsets,
     /// The instruction words.
     InstructionData,
+    /// The Relay VM: the devices that the program names.
+    VirtualDevices,
+    /// The Relay VM: the names of functions.
+    Globals,
+    /// The Relay VM: the names of kernels, and what is said of them.
+    Primitives,
+    /// The Relay VM: functions with their instructions.
+    Code,
+    /// A dictionary of parameters.
+    Parameters,
 }
 
 impl fmt::Display for Section {
@@ -45,6 +55,11 @@ impl fmt::Display for Section {
             Self::Constants => "constant pool",
             Self::InstructionOffsets => "instruction offsets",
             Self::InstructionData => "instruction data",
+            Self::VirtualDevices => "virtual devices",
+            Self::Globals => "names of functions",
+            Self::Primitives => "names of kernels",
+            Self::Code => "code",
+            Self::Parameters => "parameters",
         })
     }
 }
@@ -98,6 +113,9 @@ pub enum Problem {
     /// A tensor that cannot be taken in; says why.
     #[error("bad tensor: {0}")]
     Tensor(String),
+    /// Anything else; says what.
+    #[error("{0}")]
+    Other(String),
 }
 
 /// Reads an executable. Bytes behind the last section are kept as the trailer.
@@ -157,32 +175,40 @@ fn read_function(reader: &mut Reader<'_>) -> Result<FuncInfo, ReadError> {
 }
 
 /// A position in the input, with the section that it is in.
-pub(super) struct Reader<'a> {
+pub struct Reader<'a> {
     bytes: &'a [u8],
     position: usize,
     section: Section,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8], section: Section) -> Reader<'a> {
+    /// A reader of a text of bytes, in its first section.
+    pub fn new(bytes: &'a [u8], section: Section) -> Reader<'a> {
         Reader { bytes, position: 0, section }
     }
 
+    /// Goes on in another section, which errors name from here on.
+    pub fn enter(&mut self, section: Section) {
+        self.section = section;
+    }
+
     /// Where the reader is.
-    pub(super) fn position(&self) -> usize {
+    pub fn position(&self) -> usize {
         self.position
     }
 
-    pub(super) fn error_at(&self, offset: usize, problem: Problem) -> ReadError {
+    /// A problem at a byte.
+    pub fn error_at(&self, offset: usize, problem: Problem) -> ReadError {
         ReadError { section: self.section, offset, problem }
     }
 
-    fn rest(&self) -> &'a [u8] {
+    /// What has not been read.
+    pub fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.position..).unwrap_or_default()
     }
 
     /// The next `count` bytes.
-    pub(super) fn take(&mut self, count: u64) -> Result<&'a [u8], ReadError> {
+    pub fn take(&mut self, count: u64) -> Result<&'a [u8], ReadError> {
         let rest = self.rest();
         let taken = usize::try_from(count).ok().and_then(|n| rest.get(..n));
         let problem = Problem::Truncated { needed: count, left: rest.len() };
@@ -197,32 +223,38 @@ impl<'a> Reader<'a> {
         Ok(out)
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8, ReadError> {
+    /// A byte.
+    pub fn u8(&mut self) -> Result<u8, ReadError> {
         Ok(u8::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, ReadError> {
+    /// Two bytes.
+    pub fn u16(&mut self) -> Result<u16, ReadError> {
         Ok(u16::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn i32(&mut self) -> Result<i32, ReadError> {
+    /// Four bytes.
+    pub fn i32(&mut self) -> Result<i32, ReadError> {
         Ok(i32::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64, ReadError> {
+    /// Eight bytes, without a sign.
+    pub fn u64(&mut self) -> Result<u64, ReadError> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn i64(&mut self) -> Result<i64, ReadError> {
+    /// Eight bytes.
+    pub fn i64(&mut self) -> Result<i64, ReadError> {
         Ok(i64::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn f64(&mut self) -> Result<f64, ReadError> {
+    /// A number.
+    pub fn f64(&mut self) -> Result<f64, ReadError> {
         Ok(f64::from_le_bytes(self.array()?))
     }
 
     /// Reads the length of a list whose elements take at least `element` bytes each, and proves that they can be there.
-    pub(super) fn count(&mut self, element: u64) -> Result<u64, ReadError> {
+    pub fn count(&mut self, element: u64) -> Result<u64, ReadError> {
         let at = self.position;
         let count = self.u64()?;
         self.fits(at, count, element)?;
@@ -230,7 +262,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Proves that `count` elements of at least `element` bytes can follow.
-    pub(super) fn fits(&self, at: usize, count: u64, element: u64) -> Result<(), ReadError> {
+    pub fn fits(&self, at: usize, count: u64, element: u64) -> Result<(), ReadError> {
         let left = self.rest().len();
         match count.checked_mul(element) {
             Some(bytes) if bytes <= left as u64 => Ok(()),
@@ -238,14 +270,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn string(&mut self) -> Result<String, ReadError> {
+    /// A length and a text.
+    pub fn string(&mut self) -> Result<String, ReadError> {
         let at = self.position;
         let count = self.count(1)?;
         let text = std::str::from_utf8(self.take(count)?);
         text.map(str::to_owned).map_err(|_| self.error_at(at, Problem::Utf8))
     }
 
-    pub(super) fn i64_list(&mut self) -> Result<Vec<i64>, ReadError> {
+    /// A length and so many integers.
+    pub fn i64_list(&mut self) -> Result<Vec<i64>, ReadError> {
         let count = self.count(8)?;
         let (words, _) = self.take(count.saturating_mul(8))?.as_chunks();
         Ok(words.iter().map(|word| i64::from_le_bytes(*word)).collect())

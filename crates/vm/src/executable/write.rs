@@ -42,39 +42,47 @@ pub fn write(executable: &Executable) -> Result<Saved, UnsupportedConstant> {
 
 /// Bytes under construction.
 #[derive(Default)]
-pub(super) struct Writer(pub(super) Saved);
+pub struct Writer(pub Saved);
 
 impl Writer {
-    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+    /// Bytes as they are.
+    pub fn bytes(&mut self, bytes: &[u8]) {
         self.0.push(bytes);
     }
 
-    pub(super) fn tensor(&mut self, tensor: &Tensor) -> Result<(), Error> {
+    /// A tensor's elements.
+    pub fn tensor(&mut self, tensor: &Tensor) -> Result<(), Error> {
         self.0.push_tensor(tensor)
     }
 
-    pub(super) fn i32(&mut self, value: i32) {
+    /// Four bytes.
+    pub fn i32(&mut self, value: i32) {
         self.bytes(&value.to_le_bytes());
     }
 
-    pub(super) fn i64(&mut self, value: i64) {
+    /// Eight bytes.
+    pub fn i64(&mut self, value: i64) {
         self.bytes(&value.to_le_bytes());
     }
 
-    pub(super) fn u64(&mut self, value: u64) {
+    /// Eight bytes, without a sign.
+    pub fn u64(&mut self, value: u64) {
         self.bytes(&value.to_le_bytes());
     }
 
-    pub(super) fn count(&mut self, count: usize) {
+    /// A length.
+    pub fn count(&mut self, count: usize) {
         self.u64(count as u64);
     }
 
-    pub(super) fn string(&mut self, text: &str) {
+    /// A length and a text.
+    pub fn string(&mut self, text: &str) {
         self.count(text.len());
         self.bytes(text.as_bytes());
     }
 
-    pub(super) fn i64_list(&mut self, values: &[i64]) {
+    /// A length and so many integers.
+    pub fn i64_list(&mut self, values: &[i64]) {
         self.count(values.len());
         values.iter().for_each(|value| self.i64(*value));
     }

@@ -127,7 +127,8 @@ impl Graph {
             }
             index.insert(binding.var().clone(), i);
             let escapes = matches!(binding.var(), AnyVar::Var(_));
-            let tensors = call.as_ref().map_or(0, |(call, _)| call.args.iter().filter(|a| a.ty().as_tensor().is_some()).count());
+            let tensors =
+                call.as_ref().map_or(0, |(call, _)| call.args.iter().filter(|a| a.ty().as_tensor().is_some()).count());
             nodes.push(Node { pattern, uses: Vec::new(), tensors, escapes, rows });
         }
         Graph { nodes }

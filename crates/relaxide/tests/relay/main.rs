@@ -1,0 +1,5 @@
+//! Programs in Relay from end to end.
+
+mod programs;
+mod random;
+mod samples;

@@ -1,0 +1,61 @@
+//! Random programs: the interpreter, the VM and, where it goes, Relax agree.
+
+#[path = "../../../relay/tests/support/generate.rs"]
+mod generate;
+
+use relaxide::ffi::{Any, AnyView};
+use relaxide::relay::prelude::parse_with_prelude;
+use relaxide::relay::text::Source;
+use relaxide::relay::{Interpreter, scalar};
+use relaxide::relay_vm::Adt;
+use relaxide::{CompileOptions, compile_relay, relay_machine};
+
+use crate::programs::{floats, int};
+
+/// Whether two values are equal; floats up to rounding.
+fn same(a: &Any, b: &Any) -> bool {
+    match (a.downcast_ref::<Adt>(), b.downcast_ref::<Adt>()) {
+        (Some(a), Some(b)) => {
+            a.tag == b.tag
+                && a.fields.len() == b.fields.len()
+                && a.fields.iter().zip(&b.fields).all(|(a, b)| same(a, b))
+        }
+        (None, None) => {
+            let (Some(a), Some(b)) = (a.as_tensor(), b.as_tensor()) else { return false };
+            let close = |x: &scalar::Number, y: &scalar::Number| match (x, y) {
+                (scalar::Number::Float(x), scalar::Number::Float(y)) => {
+                    x == y || (x - y).abs() <= 1e-4 * y.abs().max(1.0) || (x.is_nan() && y.is_nan())
+                }
+                (x, y) => x == y,
+            };
+            let (x, y) = (scalar::numbers(a).unwrap(), scalar::numbers(b).unwrap());
+            (a.shape(), a.dtype()) == (b.shape(), b.dtype()) && x.iter().zip(&y).all(|(x, y)| close(x, y))
+        }
+        _ => false,
+    }
+}
+
+#[test]
+fn the_interpreter_and_the_machine_agree_on_random_programs() {
+    const FUNCTIONS: usize = 100;
+    // 5,000 programs; RELAXIDE_RELAY_PROGRAMS says how many hundreds.
+    let batches = std::env::var("RELAXIDE_RELAY_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(50);
+    for seed in 0..batches {
+        let source = Source::new("random", generate::module(1000 + seed, FUNCTIONS));
+        let module = parse_with_prelude(&source).unwrap_or_else(|d| panic!("{seed}: {d}"));
+        let executable =
+            compile_relay(&module, &mut CompileOptions::default()).unwrap_or_else(|e| panic!("{seed}: {e}"));
+        let file = tempfile::Builder::new().suffix(".so").tempfile().unwrap();
+        executable.export_library(file.path()).unwrap();
+        let vm = relay_machine(file.path()).unwrap();
+        let mut interpreter = Interpreter::new(&module);
+        let inputs = [int(seed as i32 % 7 - 2), floats(&[0.5, -1.5, seed as f32], &[3])];
+        let views: Vec<AnyView<'_>> = inputs.iter().map(AnyView::from).collect();
+        for i in 0..FUNCTIONS {
+            let name = format!("r{i}");
+            let expected = interpreter.run(&name, &views).unwrap_or_else(|e| panic!("{seed} {name}: {e}"));
+            let found = vm.invoke(&name, &views).unwrap_or_else(|e| panic!("{seed} {name}: {e}"));
+            assert!(same(&found, &expected), "{seed} {name}: {found:?} is not {expected:?}");
+        }
+    }
+}

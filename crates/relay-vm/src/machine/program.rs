@@ -1,0 +1,245 @@
+//! Code in the form that runs: decoded once, jumps made absolute, tail calls found.
+//!
+//! A call whose result the function returns, perhaps behind moves, jumps and forgotten registers, takes the frame of its
+//! caller. What `GetTag` and `LoadConsti` make stays a plain integer where only `If` looks at it, and becomes a tensor, as
+//! the document has it, where anything else does.
+
+use relaxide_ffi::DataType;
+
+use crate::executable::{Executable, VmFunction};
+use crate::instruction::{Alignment, Instruction, Size};
+
+/// A range of a function's lists of registers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Args {
+    start: u32,
+    count: u32,
+}
+
+/// What the machine does itself where a program calls a kernel of this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Intrinsic {
+    RefCreate,
+    RefRead,
+    RefWrite,
+}
+
+/// Names of kernels that are the machine's own: references, which the document's machine does not have.
+pub(super) const INTRINSICS: &[(&str, Intrinsic, usize)] = &[
+    ("relay.vm.ref_create", Intrinsic::RefCreate, 2),
+    ("relay.vm.ref_read", Intrinsic::RefRead, 2),
+    ("relay.vm.ref_write", Intrinsic::RefWrite, 3),
+];
+
+/// One operation.
+#[derive(Clone, Debug)]
+pub(super) enum Op {
+    Move { from: u32, dst: u32 },
+    Ret { result: u32 },
+    Call { func: u32, dst: u32, args: Args },
+    TailCall { func: u32, args: Args },
+    CallClosure { closure: u32, dst: u32, args: Args },
+    TailClosure { closure: u32, args: Args },
+    Packed { index: u32, outputs: u32, args: Args },
+    Intrinsic { kind: Intrinsic, args: Args },
+    AllocTensor { storage: u32, offset: Option<u32>, shape: Box<[i64]>, dtype: DataType, dst: u32 },
+    AllocTensorReg { storage: u32, offset: Option<u32>, shape: u32, dtype: DataType, dst: u32 },
+    AllocAdt { tag: i64, dst: u32, args: Args },
+    AllocClosure { func: u32, dst: u32, args: Args },
+    GetField { object: u32, index: usize, dst: u32 },
+    If { test: u32, target: u32, then: u32, other: u32 },
+    LoadConst { index: u32, device: u32, dst: u32 },
+    Goto { target: u32 },
+    GetTag { object: u32, dst: u32, plain: bool },
+    LoadInt { value: i64, dst: u32, plain: bool },
+    Fatal,
+    AllocStorage { bytes: Bytes, alignment: Option<u32>, device: u32, dst: u32 },
+    ShapeOf { tensor: u32, dst: u32 },
+    Reshape { tensor: u32, shape: u32, dst: u32 },
+    DeviceCopy { src: u32, from: u32, to: u32, dst: u32 },
+    Kill { dst: u32 },
+}
+
+/// How large a storage is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Bytes {
+    Known(usize),
+    Register(u32),
+    /// More than there is an address for: making it fails.
+    TooLarge,
+}
+
+/// A function.
+#[derive(Debug)]
+pub(super) struct Code {
+    pub ops: Vec<Op>,
+    lists: Vec<u32>,
+    pub registers: u32,
+}
+
+impl Code {
+    #[inline]
+    pub fn list(&self, args: Args) -> &[u32] {
+        self.lists.get(args.start as usize..(args.start + args.count) as usize).unwrap_or_default()
+    }
+}
+
+/// The element type in memory: what is an unsigned integer of one bit on disk is a truth value.
+fn in_memory(dtype: DataType) -> DataType {
+    if dtype.code == DataType::UINT && dtype.bits == 1 { DataType::bool().with_lanes(dtype.lanes) } else { dtype }
+}
+
+/// Decodes the functions of a verified executable.
+pub(super) fn decode(executable: &Executable) -> Vec<Code> {
+    executable.functions.iter().map(|function| decode_function(executable, function)).collect()
+}
+
+fn decode_function(executable: &Executable, function: &VmFunction) -> Code {
+    let plain = plain_registers(function);
+    let mut code = Code {
+        ops: Vec::with_capacity(function.instructions.len()),
+        lists: Vec::new(),
+        registers: function.register_file_size as u32,
+    };
+    for (pc, instruction) in function.instructions.iter().enumerate() {
+        let op = decode_one(executable, function, &plain, &mut code.lists, pc, instruction);
+        code.ops.push(op);
+    }
+    code
+}
+
+/// The registers that only `If` reads, so that they may hold plain integers.
+fn plain_registers(function: &VmFunction) -> Vec<bool> {
+    let mut plain = vec![true; function.register_file_size as usize];
+    for instruction in &function.instructions {
+        if matches!(instruction, Instruction::If { .. }) {
+            continue;
+        }
+        for register in instruction.reads() {
+            if let Some(flag) = plain.get_mut(register as usize) {
+                *flag = false;
+            }
+        }
+    }
+    plain
+}
+
+fn decode_one(
+    executable: &Executable,
+    function: &VmFunction,
+    plain: &[bool],
+    lists: &mut Vec<u32>,
+    pc: usize,
+    instruction: &Instruction,
+) -> Op {
+    let mut list = |registers: &[i64]| {
+        let start = lists.len() as u32;
+        lists.extend(registers.iter().map(|r| *r as u32));
+        Args { start, count: registers.len() as u32 }
+    };
+    let target = |offset: i64| (pc as i64 + offset) as u32;
+    let is_plain = |dst: i64| plain.get(dst as usize).copied().unwrap_or(false);
+    match instruction {
+        Instruction::Move { from, dst } => Op::Move { from: *from as u32, dst: *dst as u32 },
+        Instruction::Ret { result } => Op::Ret { result: *result as u32 },
+        Instruction::Invoke { func, dst, args } => {
+            let (func, args) = (*func as u32, list(args));
+            if is_tail(function, pc, *dst) {
+                Op::TailCall { func, args }
+            } else {
+                Op::Call { func, dst: *dst as u32, args }
+            }
+        }
+        Instruction::InvokeClosure { closure, dst, args } => {
+            let (closure, args) = (*closure as u32, list(args));
+            match is_tail(function, pc, *dst) {
+                true => Op::TailClosure { closure, args },
+                false => Op::CallClosure { closure, dst: *dst as u32, args },
+            }
+        }
+        Instruction::InvokePacked { index, outputs, args } => {
+            let name = executable.primitives.get(*index as usize).map_or("", String::as_str);
+            let own = INTRINSICS.iter().find(|(own, _, arity)| *own == name && *arity == args.len());
+            match own {
+                Some((_, kind, _)) => Op::Intrinsic { kind: *kind, args: list(args) },
+                None => Op::Packed { index: *index as u32, outputs: *outputs as u32, args: list(args) },
+            }
+        }
+        Instruction::AllocTensor { storage, offset, shape, dtype, dst } => Op::AllocTensor {
+            storage: *storage as u32,
+            offset: offset.map(|r| r as u32),
+            shape: shape.clone().into_boxed_slice(),
+            dtype: in_memory(*dtype),
+            dst: *dst as u32,
+        },
+        Instruction::AllocTensorReg { storage, offset, shape, dtype, dst } => Op::AllocTensorReg {
+            storage: *storage as u32,
+            offset: offset.map(|r| r as u32),
+            shape: *shape as u32,
+            dtype: in_memory(*dtype),
+            dst: *dst as u32,
+        },
+        Instruction::AllocAdt { tag, dst, fields } => Op::AllocAdt { tag: *tag, dst: *dst as u32, args: list(fields) },
+        Instruction::AllocClosure { func, dst, free } => {
+            Op::AllocClosure { func: *func as u32, dst: *dst as u32, args: list(free) }
+        }
+        Instruction::GetField { object, index, dst } => {
+            Op::GetField { object: *object as u32, index: *index as usize, dst: *dst as u32 }
+        }
+        Instruction::If { test, target: with, then, other } => {
+            Op::If { test: *test as u32, target: *with as u32, then: target(*then), other: target(*other) }
+        }
+        Instruction::LoadConst { index, dst, .. } => {
+            // The device is that of the constant, which the instruction repeats from 0.14 on.
+            let device = executable.constant_devices.get(*index as usize).copied().unwrap_or(0);
+            Op::LoadConst { index: *index as u32, device: device as u32, dst: *dst as u32 }
+        }
+        Instruction::Goto { offset } => Op::Goto { target: target(*offset) },
+        Instruction::GetTag { object, dst } => {
+            Op::GetTag { object: *object as u32, dst: *dst as u32, plain: is_plain(*dst) }
+        }
+        Instruction::LoadConsti { value, dst } => {
+            Op::LoadInt { value: *value, dst: *dst as u32, plain: is_plain(*dst) }
+        }
+        Instruction::Fatal => Op::Fatal,
+        Instruction::AllocStorage { size, alignment, dtype, device, dst } => Op::AllocStorage {
+            bytes: match size {
+                Size::Register(register) => Bytes::Register(*register as u32),
+                Size::Shape(shape) => bytes_of(shape, *dtype),
+            },
+            alignment: if let Alignment::Register(r) = alignment { Some(*r as u32) } else { None },
+            device: *device as u32,
+            dst: *dst as u32,
+        },
+        Instruction::ShapeOf { tensor, dst } => Op::ShapeOf { tensor: *tensor as u32, dst: *dst as u32 },
+        Instruction::ReshapeTensor { tensor, shape, dst } => {
+            Op::Reshape { tensor: *tensor as u32, shape: *shape as u32, dst: *dst as u32 }
+        }
+        Instruction::DeviceCopy { src, src_device, dst_device, dst } => {
+            Op::DeviceCopy { src: *src as u32, from: *src_device as u32, to: *dst_device as u32, dst: *dst as u32 }
+        }
+        Instruction::KillRegister { dst } => Op::Kill { dst: *dst as u32 },
+    }
+}
+
+fn bytes_of(shape: &[i64], dtype: DataType) -> Bytes {
+    let elements = shape.iter().try_fold(1usize, |n, dim| n.checked_mul(usize::try_from(*dim).ok()?));
+    elements.and_then(|n| in_memory(dtype).bytes_of(n)).map_or(Bytes::TooLarge, Bytes::Known)
+}
+
+/// Whether what a call returns into a register is what the function returns.
+fn is_tail(function: &VmFunction, pc: usize, dst: i64) -> bool {
+    let (mut pc, mut held) = (pc as i64 + 1, dst);
+    for _ in 0..function.instructions.len() {
+        let next = usize::try_from(pc).ok().and_then(|pc| function.instructions.get(pc));
+        match next {
+            Some(Instruction::Ret { result }) => return *result == held,
+            Some(Instruction::Move { from, dst }) if *from == held => held = *dst,
+            Some(Instruction::KillRegister { dst }) if *dst != held => {}
+            Some(Instruction::Goto { offset }) => pc += *offset - 1,
+            _ => return false,
+        }
+        pc += 1;
+    }
+    false
+}

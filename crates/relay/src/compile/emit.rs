@@ -1,0 +1,690 @@
+//! Steps to instructions.
+
+use std::collections::HashMap;
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::{IRModule, PrimExpr, Type as RxType, Var as RxVar};
+use relaxide_relax as rx;
+use relaxide_relax::op::core::CallTir;
+use relaxide_relay_vm::{Alignment, Executable, Instruction, Size, VmFunction};
+use relaxide_tir::PrimFunc;
+
+use super::blocks::{Block, Plan, PlannedFunction, Step};
+use super::lifetime::{Listing, with_kills};
+use super::region::{Leaf, Region};
+use super::shapes::{Dims, Source};
+use super::{CompileError, Compiled, constants, renamed, unsupported};
+use crate::*;
+
+/// How the reference aligns storage.
+const ALIGNMENT: i64 = 64;
+
+/// A place in the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Label(usize);
+
+/// A line of code before jumps are resolved.
+enum Line {
+    Plain(Instruction),
+    Choice { test: i64, target: i64, then: Label, other: Label },
+    Goto(Label),
+    Here(Label),
+}
+
+/// What a variable of a region's function is.
+#[derive(Clone)]
+enum Value {
+    Register(i64),
+    Constant(relaxide_ffi::Tensor),
+    Tuple(Vec<Value>),
+}
+
+struct Emitter<'p> {
+    plan: &'p Plan,
+    lowered: &'p IRModule,
+    executable: Executable,
+    kernels: Vec<(String, Ref<PrimFunc>)>,
+    /// Kernels of the lowered module that are called, with their places.
+    called: HashMap<String, i64>,
+    /// Constructors that stand as values.
+    helpers: Vec<VmFunction>,
+}
+
+/// Makes the executable of a plan whose regions were lowered.
+pub(super) fn emit(plan: &Plan, lowered: &IRModule) -> Result<Compiled, CompileError> {
+    let mut emitter = Emitter {
+        plan,
+        lowered,
+        executable: Executable::default(),
+        kernels: Vec::new(),
+        called: HashMap::new(),
+        helpers: Vec::new(),
+    };
+    for function in &plan.functions {
+        let made = emitter.function(function)?;
+        emitter.executable.functions.push(made);
+    }
+    let helpers = std::mem::take(&mut emitter.helpers);
+    emitter.executable.functions.extend(helpers);
+    emitter.executable.globals = emitter.executable.functions.iter().map(|f| f.name.clone()).collect();
+    Ok(Compiled { executable: emitter.executable, kernels: renamed(emitter.kernels) })
+}
+
+impl Emitter<'_> {
+    fn function(&mut self, function: &PlannedFunction) -> Result<VmFunction, CompileError> {
+        let mut emitter =
+            FunctionEmitter { shared: self, lines: Vec::new(), registers: HashMap::new(), next: 0, labels: 0 };
+        for param in &function.params {
+            let register = emitter.fresh();
+            emitter.bind(param, register);
+        }
+        let result = emitter.block(&function.body)?;
+        emitter.push(Instruction::Ret { result });
+        let (code, registers) = (resolve(&emitter.lines), emitter.next);
+        let listing = Listing { code, params: function.params.len() };
+        let own: Vec<bool> = self.executable.primitives.iter().map(|name| name.starts_with("relay.vm.")).collect();
+        let instructions = with_kills(listing, &|i| match i {
+            // What the machine does itself writes a register.
+            Instruction::InvokePacked { index, args, .. } if own.get(*index as usize) == Some(&true) => {
+                args.last().copied().into_iter().collect()
+            }
+            // A kill is put where liveness says; the code has none before.
+            other => other.writes().into_iter().collect(),
+        });
+        let mut names: Vec<String> = Vec::new();
+        for param in &function.params {
+            let mut name = if param.name.is_empty() { "v".to_string() } else { param.name.clone() };
+            while names.contains(&name) {
+                name.push('_');
+            }
+            names.push(name);
+        }
+        Ok(VmFunction {
+            name: function.name.clone(),
+            param_devices: vec![0; names.len()],
+            params: names,
+            register_file_size: registers,
+            instructions,
+        })
+    }
+
+    /// The place of a kernel of the machine itself.
+    fn intrinsic(&mut self, name: &str) -> i64 {
+        if let Some(index) = self.called.get(name) {
+            return *index;
+        }
+        self.primitive(name.to_string(), name)
+    }
+
+    fn primitive(&mut self, key: String, name: &str) -> i64 {
+        let index = self.executable.primitives.len() as i64;
+        self.executable.primitives.push(name.to_string());
+        self.called.insert(key, index);
+        index
+    }
+
+    /// The place of a kernel of the lowered module.
+    fn kernel(&mut self, name: &str) -> Result<i64, CompileError> {
+        if let Some(index) = self.called.get(name) {
+            return Ok(*index);
+        }
+        let Some(kernel) = self.lowered.get_as::<PrimFunc>(name) else {
+            return unsupported(format!("the function {name} is no kernel"), None);
+        };
+        let kernel = over_tensors(&kernel);
+        let shown = if name.starts_with("fused_") { name.to_string() } else { format!("fused_{name}") };
+        let shown = self.fresh_kernel_name(&format!("vm_mod_{shown}"));
+        self.kernels.push((shown.clone(), kernel));
+        Ok(self.primitive(name.to_string(), &shown))
+    }
+
+    fn fresh_kernel_name(&self, name: &str) -> String {
+        let taken = |name: &str| self.executable.primitives.iter().any(|p| p == name);
+        if !taken(name) {
+            return name.to_string();
+        }
+        (1..).map(|i| format!("{name}_{i}")).find(|name| !taken(name)).unwrap_or_default()
+    }
+
+    /// A function that makes a value of a constructor, for constructors that stand as values.
+    fn constructor_function(&mut self, c: &Ref<Constructor>) -> i64 {
+        let name = format!("constructor_{}", c.name);
+        let base = self.plan.functions.len();
+        if let Some(place) = self.helpers.iter().position(|f| f.name == name) {
+            return (base + place) as i64;
+        }
+        let count = c.inputs.len() as i64;
+        let instructions = vec![
+            Instruction::AllocAdt { tag: c.tag, dst: count, fields: (0..count).collect() },
+            Instruction::Ret { result: count },
+        ];
+        let params: Vec<String> = (0..count).map(|i| format!("a{i}")).collect();
+        let param_devices = vec![0; params.len()];
+        self.helpers.push(VmFunction { name, params, register_file_size: count + 1, instructions, param_devices });
+        (base + self.helpers.len() - 1) as i64
+    }
+}
+
+/// A kernel whose scalars come as the first dimensions of tensors without elements: the machine passes tensors only.
+fn over_tensors(kernel: &Ref<PrimFunc>) -> Ref<PrimFunc> {
+    if kernel.buffers.iter().all(Option::is_some) {
+        return kernel.clone();
+    }
+    let mut out = (**kernel).clone();
+    for (param, buffer) in out.params.iter_mut().zip(&mut out.buffers) {
+        if buffer.is_none() {
+            let shape = vec![PrimExpr::Var(param.clone()), relaxide_ir::prim::int(0)];
+            let name = format!("{}_dim", param.name);
+            *param = RxVar::new(format!("var_{name}"), RxType::prim(DataType::handle()));
+            *buffer = Some(relaxide_ir::Buffer::new(name, DataType::int(8), shape));
+        }
+    }
+    Ref::new(out)
+}
+
+/// Jumps as distances. A jump to the next line is left out.
+fn resolve(lines: &[Line]) -> Vec<Instruction> {
+    let skipped = |i: usize| match &lines[i] {
+        Line::Here(_) => true,
+        Line::Goto(label) => {
+            let mut next = i + 1;
+            while let Some(Line::Here(here)) = lines.get(next) {
+                if here == label {
+                    return true;
+                }
+                next += 1;
+            }
+            false
+        }
+        _ => false,
+    };
+    let mut places = HashMap::new();
+    let mut at = 0i64;
+    for (i, line) in lines.iter().enumerate() {
+        if let Line::Here(label) = line {
+            places.insert(label.0, at);
+        }
+        if !skipped(i) {
+            at += 1;
+        }
+    }
+    let mut code = Vec::new();
+    for (i, line) in lines.iter().enumerate() {
+        if skipped(i) {
+            continue;
+        }
+        let here = code.len() as i64;
+        let distance = |label: &Label| places.get(&label.0).copied().unwrap_or(here) - here;
+        code.push(match line {
+            Line::Plain(instruction) => instruction.clone(),
+            Line::Choice { test, target, then, other } => {
+                Instruction::If { test: *test, target: *target, then: distance(then), other: distance(other) }
+            }
+            Line::Goto(label) => Instruction::Goto { offset: distance(label) },
+            Line::Here(_) => continue,
+        });
+    }
+    code
+}
+
+pub(super) struct FunctionEmitter<'e, 'p> {
+    shared: &'e mut Emitter<'p>,
+    lines: Vec<Line>,
+    registers: HashMap<usize, i64>,
+    next: i64,
+    labels: usize,
+}
+
+fn address(var: &Ref<Var>) -> usize {
+    Ref::as_ptr(var).addr()
+}
+
+impl FunctionEmitter<'_, '_> {
+    pub(super) fn fresh(&mut self) -> i64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    pub(super) fn new_label(&mut self) -> Label {
+        self.labels += 1;
+        Label(self.labels - 1)
+    }
+
+    pub(super) fn push(&mut self, instruction: Instruction) {
+        self.lines.push(Line::Plain(instruction));
+    }
+
+    pub(super) fn goto(&mut self, label: Label) {
+        self.lines.push(Line::Goto(label));
+    }
+
+    pub(super) fn label(&mut self, label: Label) {
+        self.lines.push(Line::Here(label));
+    }
+
+    pub(super) fn choice(&mut self, test: i64, target: i64, then: Label, other: Label) {
+        self.lines.push(Line::Choice { test, target, then, other });
+    }
+
+    pub(super) fn bind(&mut self, var: &Ref<Var>, register: i64) {
+        self.registers.insert(address(var), register);
+    }
+
+    fn constant(&mut self, tensor: &relaxide_ffi::Tensor) -> i64 {
+        let index = constants::index_of(&mut self.shared.executable, tensor);
+        let dst = self.fresh();
+        self.push(Instruction::LoadConst { index, device: 0, dst });
+        dst
+    }
+
+    fn function_index(&self, name: &str) -> Result<i64, CompileError> {
+        let found = self.shared.plan.functions.iter().position(|f| f.name == name);
+        match found {
+            Some(index) => Ok(index as i64),
+            None => unsupported(format!("the module has no function `@{name}`"), None),
+        }
+    }
+
+    /// The register that holds an operand.
+    pub(super) fn atom(&mut self, expr: &Expr) -> Result<i64, CompileError> {
+        match expr {
+            Expr::Var(var) => match self.registers.get(&address(var)) {
+                Some(register) => Ok(*register),
+                None => unsupported(format!("the variable %{} is not bound here", var.name), var.span.as_deref()),
+            },
+            Expr::Constant(c) => Ok(self.constant(&c.data)),
+            Expr::Global(g) => {
+                let (func, dst) = (self.function_index(&g.name)?, self.fresh());
+                self.push(Instruction::AllocClosure { func, dst, free: Vec::new() });
+                Ok(dst)
+            }
+            Expr::Constructor(c) => {
+                let (func, dst) = (self.shared.constructor_function(c), self.fresh());
+                self.push(Instruction::AllocClosure { func, dst, free: Vec::new() });
+                Ok(dst)
+            }
+            Expr::Op(op) => {
+                unsupported(format!("the operator {} as a value: write fn (%x) {{ {}(%x) }}", op.name, op.name), None)
+            }
+            other => unsupported(
+                "an operand is not in A-normal form; this is a defect of Relaxide",
+                other.span().map(|s| &**s),
+            ),
+        }
+    }
+
+    fn atoms(&mut self, exprs: &[Expr]) -> Result<Vec<i64>, CompileError> {
+        exprs.iter().map(|e| self.atom(e)).collect()
+    }
+
+    /// The code of a scope; the register of its result.
+    pub(super) fn block(&mut self, block: &Block) -> Result<i64, CompileError> {
+        for step in &block.steps {
+            self.step(step)?;
+        }
+        self.atom(&block.result)
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), CompileError> {
+        match step {
+            Step::Region(region) => self.region(region),
+            Step::Bind(var, value) => {
+                let register = self.value(value)?;
+                self.bind(var, register);
+                Ok(())
+            }
+            Step::Closure { var, func, captures } => {
+                let captures: Vec<Expr> = captures.iter().map(Expr::from).collect();
+                let (free, dst) = (self.atoms(&captures)?, self.fresh());
+                self.push(Instruction::AllocClosure { func: *func as i64, dst, free });
+                self.bind(var, dst);
+                Ok(())
+            }
+            Step::If { var, cond, then, other } => self.conditional(var, cond, then, other),
+            Step::Match { var, data, clauses } => self.matching(var, data, clauses),
+        }
+    }
+
+    fn conditional(&mut self, var: &Ref<Var>, cond: &Expr, then: &Block, other: &Block) -> Result<(), CompileError> {
+        let (test, target, result) = (self.atom(cond)?, self.fresh(), self.fresh());
+        let (yes, no, end) = (self.new_label(), self.new_label(), self.new_label());
+        self.push(Instruction::LoadConsti { value: 1, dst: target });
+        self.choice(test, target, yes, no);
+        self.label(yes);
+        let value = self.block(then)?;
+        self.push(Instruction::Move { from: value, dst: result });
+        self.goto(end);
+        self.label(no);
+        let value = self.block(other)?;
+        self.push(Instruction::Move { from: value, dst: result });
+        self.label(end);
+        self.bind(var, result);
+        Ok(())
+    }
+
+    fn value(&mut self, value: &Expr) -> Result<i64, CompileError> {
+        if value.is_leaf() {
+            return self.atom(value);
+        }
+        let dst;
+        match value {
+            Expr::Tuple(t) => {
+                let fields = self.atoms(&t.fields)?;
+                dst = self.fresh();
+                self.push(Instruction::AllocAdt { tag: 0, dst, fields });
+            }
+            Expr::TupleGetItem(t) => {
+                let object = self.atom(&t.tuple)?;
+                dst = self.fresh();
+                self.push(Instruction::GetField { object, index: t.index, dst });
+            }
+            Expr::Call(call) => return self.call(call),
+            Expr::RefCreate(r) => {
+                let value = self.atom(&r.value)?;
+                return Ok(self.machine("relay.vm.ref_create", vec![value]));
+            }
+            Expr::RefRead(r) => {
+                let reference = self.atom(&r.reference)?;
+                return Ok(self.machine("relay.vm.ref_read", vec![reference]));
+            }
+            Expr::RefWrite(r) => {
+                let args = vec![self.atom(&r.reference)?, self.atom(&r.value)?];
+                return Ok(self.machine("relay.vm.ref_write", args));
+            }
+            other => return unsupported("this expression cannot stand here", other.span().map(|s| &**s)),
+        }
+        Ok(dst)
+    }
+
+    /// A call of what the machine does itself.
+    fn machine(&mut self, name: &str, mut args: Vec<i64>) -> i64 {
+        let index = self.shared.intrinsic(name);
+        let dst = self.fresh();
+        args.push(dst);
+        self.push(Instruction::InvokePacked { index, outputs: 1, args });
+        dst
+    }
+
+    fn call(&mut self, call: &Ref<Call>) -> Result<i64, CompileError> {
+        let args = self.atoms(&call.args)?;
+        match &call.op {
+            Expr::Global(g) => {
+                let (func, dst) = (self.function_index(&g.name)?, self.fresh());
+                self.push(Instruction::Invoke { func, dst, args });
+                Ok(dst)
+            }
+            Expr::Constructor(c) => {
+                let dst = self.fresh();
+                self.push(Instruction::AllocAdt { tag: c.tag, dst, fields: args });
+                Ok(dst)
+            }
+            Expr::Op(op) => unsupported(
+                format!("{} between devices cannot be compiled yet: programs are compiled for one device", op.name),
+                call.span.as_deref(),
+            ),
+            callee => {
+                let (closure, dst) = (self.atom(callee)?, self.fresh());
+                self.push(Instruction::InvokeClosure { closure, dst, args });
+                Ok(dst)
+            }
+        }
+    }
+
+    // Regions.
+
+    fn region(&mut self, region: &Region) -> Result<(), CompileError> {
+        let Some(function) = self.shared.lowered.get_as::<rx::Function>(&region.name) else {
+            return unsupported(format!("{} was lost in lowering; this is a defect of Relaxide", region.name), None);
+        };
+        let mut values: HashMap<usize, Value> = HashMap::new();
+        let mut leaves: HashMap<Leaf, i64> = HashMap::new();
+        let mut registers = Vec::new();
+        for ((leaf, _), param) in region.params.iter().zip(&function.params) {
+            let register = self.leaf(leaf, &mut leaves)?;
+            registers.push(register);
+            values.insert(Ref::as_ptr(param).addr(), Value::Register(register));
+        }
+        let mut cx = RegionCx { region, params: &function.params, registers, shapes: HashMap::new(), values };
+        for block in &function.body.blocks {
+            for binding in &block.bindings {
+                let value = self.region_value(&mut cx, binding.value())?;
+                cx.values.insert(var_address(binding.var()), value);
+            }
+        }
+        let result = self.operand(&mut cx, &function.body.body)?;
+        let Value::Tuple(results) = result else {
+            return unsupported("a region gives no tuple; this is a defect of Relaxide", None);
+        };
+        let mut results = results.into_iter();
+        for (var, ty) in &region.outputs {
+            let register = self.output(ty, &mut results)?;
+            self.bind(var, register);
+        }
+        Ok(())
+    }
+
+    /// The register of a tensor inside of a variable's value.
+    fn leaf(&mut self, leaf: &Leaf, known: &mut HashMap<Leaf, i64>) -> Result<i64, CompileError> {
+        if let Some(register) = known.get(leaf) {
+            return Ok(*register);
+        }
+        let Some((last, before)) = leaf.path.split_last() else {
+            return self.atom(&leaf.var.clone().into());
+        };
+        let object = self.leaf(&Leaf { var: leaf.var.clone(), path: before.to_vec() }, known)?;
+        let dst = self.fresh();
+        self.push(Instruction::GetField { object, index: *last as i64, dst });
+        known.insert(leaf.clone(), dst);
+        Ok(dst)
+    }
+
+    /// The value of a type from tensors in order.
+    fn output(&mut self, ty: &Type, results: &mut impl Iterator<Item = Value>) -> Result<i64, CompileError> {
+        if let Type::Tuple(t) = ty {
+            let fields = t.fields.iter().map(|ty| self.output(ty, results)).collect::<Result<Vec<_>, _>>()?;
+            let dst = self.fresh();
+            self.push(Instruction::AllocAdt { tag: 0, dst, fields });
+            return Ok(dst);
+        }
+        match results.next() {
+            Some(value) => self.register(value),
+            None => unsupported("a region gives fewer tensors than it should; this is a defect of Relaxide", None),
+        }
+    }
+
+    fn register(&mut self, value: Value) -> Result<i64, CompileError> {
+        match value {
+            Value::Register(register) => Ok(register),
+            Value::Constant(tensor) => Ok(self.constant(&tensor)),
+            Value::Tuple(fields) => {
+                let fields = fields.into_iter().map(|f| self.register(f)).collect::<Result<Vec<_>, _>>()?;
+                let dst = self.fresh();
+                self.push(Instruction::AllocAdt { tag: 0, dst, fields });
+                Ok(dst)
+            }
+        }
+    }
+
+    fn operand(&mut self, cx: &mut RegionCx<'_>, e: &rx::Expr) -> Result<Value, CompileError> {
+        match e {
+            rx::Expr::Var(_) | rx::Expr::DataflowVar(_) => {
+                let found = e.as_var().and_then(|var| cx.values.get(&var_address(&var)).cloned());
+                match found {
+                    Some(value) => Ok(value),
+                    None => unsupported("a kernel takes what is not bound; this is a defect of Relaxide", None),
+                }
+            }
+            rx::Expr::Constant(c) => Ok(Value::Constant(c.value.clone())),
+            rx::Expr::Tuple(t) => {
+                Ok(Value::Tuple(t.fields.iter().map(|e| self.operand(cx, e)).collect::<Result<_, _>>()?))
+            }
+            rx::Expr::TupleGetItem(t) => match self.operand(cx, &t.tuple)? {
+                Value::Tuple(fields) => {
+                    let field = usize::try_from(t.index).ok().and_then(|i| fields.get(i).cloned());
+                    field.map_or_else(|| unsupported("a field does not exist; this is a defect of Relaxide", None), Ok)
+                }
+                other => {
+                    let (object, dst) = (self.register(other)?, self.fresh());
+                    self.push(Instruction::GetField { object, index: t.index, dst });
+                    Ok(Value::Register(dst))
+                }
+            },
+            other => unsupported(
+                format!("an operator became {}, which the Relay VM has no instruction for", other.type_key()),
+                None,
+            ),
+        }
+    }
+
+    fn region_value(&mut self, cx: &mut RegionCx<'_>, value: &rx::Expr) -> Result<Value, CompileError> {
+        if let Some(call) = CallTir::of(value) {
+            return self.kernel_call(cx, &call);
+        }
+        match value.as_op_call() {
+            Some((call, "reshape")) => {
+                let (tensor, RxType::Tensor(ty)) = (self.operand(cx, &call.args[0])?, call.ty.clone()) else {
+                    return unsupported("a reshape gives no tensor", None);
+                };
+                let tensor = self.register(tensor)?;
+                let dims = ty.shape.clone().unwrap_or_default();
+                let shape = match rx::shape::const_dims(&dims) {
+                    Some(dims) => self.constant(&constants::vector(&dims)?),
+                    None => self.shape_function(cx, &dims, ty.dtype, "reshape")?.0,
+                };
+                let dst = self.fresh();
+                self.push(Instruction::ReshapeTensor { tensor, shape, dst });
+                Ok(Value::Register(dst))
+            }
+            Some((_, name)) => unsupported(
+                format!(
+                    "an operator became a call of {name}, whose result's shape only the run shows; the Relay VM has no \
+                         instruction for it"
+                ),
+                None,
+            ),
+            None => self.operand(cx, value),
+        }
+    }
+
+    fn kernel_call(&mut self, cx: &mut RegionCx<'_>, call: &CallTir) -> Result<Value, CompileError> {
+        let mut args = Vec::new();
+        for arg in &call.args {
+            if let (Some(dim), false) = (arg.as_scalar(), matches!(arg, rx::Expr::Constant(_))) {
+                args.push(self.dimension(cx, &dim, &call.func.name)?);
+                continue;
+            }
+            let value = self.operand(cx, arg)?;
+            args.push(self.register(value)?);
+        }
+        let mut outputs = Vec::new();
+        for ty in &call.outputs {
+            outputs.push(self.allocate(cx, ty, &call.func.name)?);
+        }
+        args.extend(&outputs);
+        let index = self.shared.kernel(&call.func.name)?;
+        self.push(Instruction::InvokePacked { index, outputs: outputs.len() as i64, args });
+        Ok(match outputs.as_slice() {
+            [one] => Value::Register(*one),
+            many => Value::Tuple(many.iter().map(|r| Value::Register(*r)).collect()),
+        })
+    }
+
+    /// A dimension that no tensor of a kernel shows, as a tensor without elements whose first dimension it is.
+    fn dimension(&mut self, cx: &mut RegionCx<'_>, dim: &PrimExpr, kernel: &str) -> Result<i64, CompileError> {
+        let dims = [dim.clone(), relaxide_ir::prim::int(0)];
+        let dtype = DataType::int(8);
+        let (shape, bytes) = self.shape_function(cx, &dims, dtype, kernel)?;
+        let storage = self.storage(Size::Register(bytes), dtype);
+        let (offset, dst) = (self.constant(&constants::scalar(0)?), self.fresh());
+        self.push(Instruction::AllocTensorReg { storage, offset: Some(offset), shape, dtype, dst });
+        Ok(dst)
+    }
+
+    /// Memory for a result.
+    fn allocate(&mut self, cx: &mut RegionCx<'_>, ty: &RxType, kernel: &str) -> Result<i64, CompileError> {
+        let RxType::Tensor(ty) = ty else { return unsupported("a kernel gives no tensor", None) };
+        let Some(dims) = &ty.shape else {
+            return unsupported(format!("the shape of what {kernel} gives is not known before it runs"), None);
+        };
+        match rx::shape::const_dims(dims) {
+            Some(dims) => self.static_tensor(&dims, ty.dtype),
+            None => {
+                let (shape, bytes) = self.shape_function(cx, dims, ty.dtype, kernel)?;
+                let storage = self.storage(Size::Register(bytes), ty.dtype);
+                let (offset, dst) = (self.constant(&constants::scalar(0)?), self.fresh());
+                self.push(Instruction::AllocTensorReg { storage, offset: Some(offset), shape, dtype: ty.dtype, dst });
+                Ok(dst)
+            }
+        }
+    }
+
+    fn storage(&mut self, size: Size, dtype: DataType) -> i64 {
+        let dst = self.fresh();
+        let alignment = Alignment::Bytes(ALIGNMENT);
+        self.push(Instruction::AllocStorage { size, alignment, dtype, device: 0, dst });
+        dst
+    }
+
+    fn static_tensor(&mut self, shape: &[i64], dtype: DataType) -> Result<i64, CompileError> {
+        let size = if shape.is_empty() {
+            Size::Register(self.constant(&constants::scalar(dtype.bytes() as i64)?))
+        } else {
+            Size::Shape(shape.to_vec())
+        };
+        let storage = self.storage(size, dtype);
+        let (offset, dst) = (self.constant(&constants::scalar(0)?), self.fresh());
+        self.push(Instruction::AllocTensor { storage, offset: Some(offset), shape: shape.to_vec(), dtype, dst });
+        Ok(dst)
+    }
+
+    /// The registers of a shape and of the bytes that a tensor of it takes.
+    fn shape_function(
+        &mut self,
+        cx: &mut RegionCx<'_>,
+        dims: &[PrimExpr],
+        dtype: DataType,
+        kernel: &str,
+    ) -> Result<(i64, i64), CompileError> {
+        let name = format!("vm_mod_shape_func_{}", kernel.trim_start_matches("fused_"));
+        let name = self.shared.fresh_kernel_name(&name);
+        let function = Dims::new(cx.region, cx.params).function(dims, dtype, &name)?;
+        let mut args = Vec::new();
+        for source in &function.sources {
+            args.push(match source {
+                Source::Elements(param) => cx.registers[*param],
+                Source::ShapeOf(param) => match cx.shapes.get(param) {
+                    Some(register) => *register,
+                    None => {
+                        let dst = self.fresh();
+                        self.push(Instruction::ShapeOf { tensor: cx.registers[*param], dst });
+                        cx.shapes.insert(*param, dst);
+                        dst
+                    }
+                },
+            });
+        }
+        let wide = DataType::int(64);
+        let shape = self.static_tensor(&[dims.len() as i64], wide)?;
+        let bytes = self.static_tensor(&[], wide)?;
+        args.extend([shape, bytes]);
+        self.shared.kernels.push((name.clone(), Ref::new(function.kernel)));
+        let index = self.shared.primitive(name.clone(), &name);
+        self.push(Instruction::InvokePacked { index, outputs: 2, args });
+        Ok((shape, bytes))
+    }
+}
+
+/// A region that is being emitted.
+struct RegionCx<'r> {
+    region: &'r Region,
+    params: &'r [Ref<RxVar>],
+    /// The registers of the parameters.
+    registers: Vec<i64>,
+    /// The registers of their shapes.
+    shapes: HashMap<usize, i64>,
+    values: HashMap<usize, Value>,
+}
+
+fn var_address(var: &rx::AnyVar) -> usize {
+    var.as_object().as_ptr().addr()
+}

@@ -1,0 +1,42 @@
+//! Types of Relay as types of Relax, and back.
+//!
+//! A dimension that Relay does not know is a symbolic variable of its own in Relax; what Relax computes with such variables
+//! is unknown to Relay again, unless it is a number.
+
+use relaxide_ir::{Type as RxType, Var as RxVar};
+use relaxide_relax::shape::const_dims;
+
+use crate::{ANY, Type};
+
+/// A type of tensors and tuples as Relax's. Each unknown dimension becomes a variable of its own.
+pub fn to_relax(ty: &Type) -> Result<RxType, String> {
+    match ty {
+        Type::Tensor(t) => {
+            let dim = |dim: &i64| match *dim {
+                ANY => RxVar::dim("n").into(),
+                dim => relaxide_ir::prim::int(dim),
+            };
+            Ok(RxType::tensor(t.shape.iter().map(dim).collect::<Vec<_>>(), t.dtype))
+        }
+        Type::Tuple(t) => Ok(RxType::tuple(t.fields.iter().map(to_relax).collect::<Result<Vec<_>, _>>()?)),
+        other => Err(format!("operators take tensors and tuples of them, not {other}")),
+    }
+}
+
+/// A type of Relax as Relay's; `None` where it has none.
+pub fn from_relax(ty: &RxType) -> Option<Type> {
+    match ty {
+        RxType::Tensor(t) => {
+            let dims: Vec<i64> = match &t.shape {
+                Some(dims) => match const_dims(dims) {
+                    Some(dims) => dims,
+                    None => dims.iter().map(|dim| dim.as_int().unwrap_or(ANY)).collect(),
+                },
+                None => vec![ANY; usize::try_from(t.ndim).ok()?],
+            };
+            Some(Type::tensor(dims, t.dtype))
+        }
+        RxType::Tuple(t) => Some(Type::tuple(t.fields.iter().map(from_relax).collect::<Option<Vec<_>>>()?)),
+        _ => None,
+    }
+}

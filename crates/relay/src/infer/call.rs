@@ -1,0 +1,213 @@
+//! Calls: of functions, constructors and operators.
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::{Span, Var as RxVar};
+use relaxide_relax as rx;
+
+use super::Inference;
+use super::unify::raw_text;
+use crate::convert::{from_relax, to_relax};
+use crate::op::{self, LowerCx, Mapping, NewDims, OpDef};
+use crate::*;
+
+/// A relation that waits for types.
+pub(super) enum Waiting {
+    /// A call of an operator.
+    Op { call: Ref<Call>, def: &'static OpDef, args: Vec<Type>, result: Type },
+    /// A field of a tuple.
+    Field { get: Ref<TupleGetItem>, tuple: Type, result: Type },
+}
+
+impl Waiting {
+    pub fn span(&self) -> Option<&Ref<Span>> {
+        match self {
+            Waiting::Op { call, .. } => call.span.as_ref(),
+            Waiting::Field { get, .. } => get.span.as_ref(),
+        }
+    }
+}
+
+impl Inference<'_> {
+    /// Tries what waits until nothing changes.
+    pub(super) fn solve(&mut self) {
+        loop {
+            let (before, waiting) = (self.waiting.len(), std::mem::take(&mut self.waiting));
+            for relation in waiting {
+                self.try_relation(relation);
+            }
+            if self.waiting.len() == before || self.waiting.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn try_relation(&mut self, relation: Waiting) {
+        match relation {
+            Waiting::Op { call, def, args, result } => {
+                let args: Vec<Type> = args.iter().map(|ty| self.solver.resolve(ty)).collect();
+                if args.iter().any(Type::is_open) {
+                    self.waiting.push(Waiting::Op { call, def, args, result });
+                    return;
+                }
+                if let Some(ty) = self.op_type(&call, def, &args) {
+                    self.unify(&result, &ty, call.span.as_ref());
+                }
+            }
+            Waiting::Field { get, tuple, result } => match self.solver.resolve(&tuple) {
+                Type::Incomplete(_) => self.waiting.push(Waiting::Field { get, tuple, result }),
+                Type::Tuple(ty) => match usize::try_from(get.index).ok().and_then(|i| ty.fields.get(i)) {
+                    Some(field) => {
+                        self.unify(&result, field, get.span.as_ref());
+                    }
+                    None => {
+                        let message = format!("a tuple of {} fields has no field {}", ty.fields.len(), get.index);
+                        self.error(message, get.span.as_ref());
+                    }
+                },
+                other => {
+                    let message =
+                        format!("TupleGetItem expect input type to be TupleType  get {} instead", raw_text(&other));
+                    self.error(message, get.span.as_ref());
+                }
+            },
+        }
+    }
+
+    pub(super) fn call(&mut self, call: &Ref<Call>) -> Type {
+        if let Expr::Op(op) = &call.op {
+            return self.op_call(call, &op.name);
+        }
+        let callee = self.expr(&call.op);
+        let args: Vec<Type> = call.args.iter().map(|e| self.expr(e)).collect();
+        let span = call.span.as_ref();
+        let callee = match (self.solver.resolve(&callee), call.type_args.as_slice()) {
+            (Type::Func(f), given) if !given.is_empty() && given.len() == f.type_params.len() => {
+                let args = f.args.iter().map(|ty| ty.substitute(&f.type_params, given)).collect::<Vec<_>>();
+                Type::func(args, f.ret.substitute(&f.type_params, given))
+            }
+            (ty, _) => self.instantiate(&ty),
+        };
+        match &callee {
+            Type::Func(f) => {
+                if f.args.len() != args.len() {
+                    let many = if args.len() > f.args.len() { "too many" } else { "too few" };
+                    let (expected, found) = (f.args.len(), args.len());
+                    self.error(
+                        format!("the function is provided {many} arguments expected {expected}, found {found}"),
+                        span,
+                    );
+                    return f.ret.clone();
+                }
+                for (wanted, given) in f.args.iter().zip(&args) {
+                    self.unify(wanted, given, span);
+                }
+                f.ret.clone()
+            }
+            Type::Incomplete(_) => {
+                let ret = Type::fresh();
+                self.unify(&callee, &Type::func(args, ret.clone()), span);
+                ret
+            }
+            other => {
+                let message = format!("only expressions with function types can be called, found {}", raw_text(other));
+                self.error(message, span);
+                Type::fresh()
+            }
+        }
+    }
+
+    fn op_call(&mut self, call: &Ref<Call>, name: &str) -> Type {
+        let args: Vec<Type> = call.args.iter().map(|e| self.expr(e)).collect();
+        let Some(def) = op::lookup(name) else {
+            self.error(format!("operator `{name}` not found, perhaps you forgot to register it?"), call.span.as_ref());
+            return Type::fresh();
+        };
+        let wanted = def.args.len();
+        let optional = matches!(name, "nn.pad" | "strided_set" | "nn.nll_loss" | "vision.get_valid_counts");
+        if wanted > 0
+            && args.len() != wanted
+            && !(optional && args.len() < wanted)
+            && !matches!(def.mapping, Mapping::Machine)
+        {
+            let many = if args.len() > wanted { "too many" } else { "too few" };
+            let found = args.len();
+            let message = format!("the function is provided {many} arguments expected {wanted}, found {found}");
+            self.error(message, call.span.as_ref());
+            return Type::fresh();
+        }
+        let args: Vec<Type> = args.iter().map(|ty| self.solver.resolve(ty)).collect();
+        if args.iter().any(Type::is_open) {
+            let result = Type::fresh();
+            self.waiting.push(Waiting::Op { call: call.clone(), def, args, result: result.clone() });
+            return result;
+        }
+        self.op_type(call, def, &args).unwrap_or_else(Type::fresh)
+    }
+
+    /// The type of an operator's call: what its definition computes on arguments of these types.
+    fn op_type(&mut self, call: &Ref<Call>, def: &'static OpDef, args: &[Type]) -> Option<Type> {
+        let result = match def.mapping {
+            Mapping::Machine => machine_type(def.name, call, args),
+            _ => op_result_type(call, def, args),
+        };
+        match result {
+            Ok(ty) => Some(ty),
+            Err(message) => {
+                self.error(message, call.span.as_ref());
+                None
+            }
+        }
+    }
+}
+
+/// The type of a call, by way of Relax.
+pub(crate) fn op_result_type(call: &Call, def: &'static OpDef, args: &[Type]) -> Result<Type, String> {
+    let mut builder = rx::BlockBuilder::new();
+    builder.begin_scope();
+    builder.begin_dataflow().map_err(|e| e.to_string())?;
+    let mut operands = Vec::new();
+    for (expr, ty) in call.args.iter().zip(args) {
+        operands.push(operand(expr, ty)?);
+    }
+    let lowered =
+        LowerCx { builder: &mut builder, def, args: operands, attrs: &call.attrs, dims: NewDims::Type }.lower();
+    let result = lowered.map_err(|e| e.to_string())?;
+    let ty = from_relax(&result.ty());
+    ty.ok_or_else(|| format!("{}: the rank of the result is not known before the program runs", def.name))
+}
+
+/// An argument for Relax: its value if it is a constant, else a variable of its type.
+fn operand(expr: &Expr, ty: &Type) -> Result<rx::Expr, String> {
+    match (expr, ty) {
+        (Expr::Constant(c), _) => Ok(rx::Expr::constant(c.data.clone())),
+        (Expr::Tuple(t), Type::Tuple(types)) => {
+            let fields =
+                t.fields.iter().zip(&types.fields).map(|(e, ty)| operand(e, ty)).collect::<Result<Vec<_>, _>>()?;
+            Ok(rx::Expr::tuple(fields))
+        }
+        _ => Ok(RxVar::new("x", to_relax(ty)?).into()),
+    }
+}
+
+/// The types of what the machine does itself.
+fn machine_type(name: &str, call: &Call, args: &[Type]) -> Result<Type, String> {
+    let first = || args.first().cloned().ok_or_else(|| format!("{name} takes an argument"));
+    match name {
+        "on_device" | "device_copy" | "debug" => first(),
+        "memory.alloc_storage" => Ok(Type::data("Storage", [])),
+        "memory.alloc_tensor" => {
+            let dtype = call.attrs.dtype("dtype").unwrap_or(DataType::float(32));
+            let shape = call.attrs.ints("assert_shape").ok_or("memory.alloc_tensor needs assert_shape")?;
+            Ok(Type::tensor(shape, dtype))
+        }
+        "vm.reshape_tensor" => match first()? {
+            Type::Tensor(t) => Ok(Type::tensor(call.attrs.ints("newshape").unwrap_or_default(), t.dtype)),
+            other => Err(format!("vm.reshape_tensor takes a tensor, not {other}")),
+        },
+        "call_lowered" => match first()? {
+            Type::Func(f) => Ok(f.ret.clone()),
+            other => Err(format!("call_lowered takes a function, not {other}")),
+        },
+        _ => Ok(Type::tuple([])),
+    }
+}

@@ -1,0 +1,70 @@
+//! Element by element.
+
+use relaxide_ffi::DataType;
+
+use relaxide_relax as rx;
+
+use super::cx::{LowerCx, Lowered, attrs, fail};
+
+pub(super) fn identity(cx: &mut LowerCx<'_>) -> Lowered {
+    cx.arg(0)
+}
+
+pub(super) fn log2(cx: &mut LowerCx<'_>) -> Lowered {
+    scaled_log(cx, std::f64::consts::LOG2_E)
+}
+
+pub(super) fn log10(cx: &mut LowerCx<'_>) -> Lowered {
+    scaled_log(cx, std::f64::consts::LOG10_E)
+}
+
+fn scaled_log(cx: &mut LowerCx<'_>, scale: f64) -> Lowered {
+    let x = cx.arg(0)?;
+    let scale = cx.constant(scale, cx.dtype(&x)?)?;
+    let log = cx.op("log", [x])?;
+    cx.op("multiply", [log, scale])
+}
+
+pub(super) fn cast(cx: &mut LowerCx<'_>) -> Lowered {
+    let x = cx.arg(0)?;
+    let dtype = cx.dtype_attr("dtype", cx.dtype(&x)?);
+    cx.cast(x, dtype)
+}
+
+pub(super) fn cast_like(cx: &mut LowerCx<'_>) -> Lowered {
+    let (x, like) = (cx.arg(0)?, cx.arg(1)?);
+    let dtype = cx.dtype(&like)?;
+    cx.cast(x, dtype)
+}
+
+pub(super) fn clip(cx: &mut LowerCx<'_>) -> Lowered {
+    let x = cx.arg(0)?;
+    let bound = |value: f64, dtype: DataType| {
+        rx::Expr::prim(if dtype.is_float() {
+            relaxide_ir::prim::float_of(dtype, value)
+        } else {
+            relaxide_ir::prim::int_of(DataType::int(64), value as i64)
+        })
+    };
+    let dtype = cx.dtype(&x)?;
+    let (low, high) = (bound(cx.float("a_min")?, dtype), bound(cx.float("a_max")?, dtype));
+    cx.op("clip", [x, low, high])
+}
+
+/// `where`: the condition and both values are broadcast.
+pub(super) fn choose(cx: &mut LowerCx<'_>) -> Lowered {
+    let (condition, x, y) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
+    let (dx, dy) = (cx.dtype(&x)?, cx.dtype(&y)?);
+    if dx != dy {
+        return fail(format!("where: the values are of types {dx} and {dy}, which must be one"));
+    }
+    let condition = cx.cast(condition, DataType::bool())?;
+    let [condition, x, y] = cx.aligned_all([condition, x, y])?;
+    cx.op("where", [condition, x, y])
+}
+
+pub(super) fn einsum(cx: &mut LowerCx<'_>) -> Lowered {
+    let operands = cx.arg(0)?;
+    let equation = cx.str("equation");
+    cx.emit("einsum", [operands], attrs([("subscripts", equation.into())]))
+}

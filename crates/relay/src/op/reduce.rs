@@ -1,0 +1,114 @@
+//! Reductions and running sums.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::AttrValue;
+use relaxide_relax as rx;
+
+use super::cx::{LowerCx, LowerError, Lowered, attrs};
+
+/// The dimensions that are reduced, `exclude` minded; none for all.
+fn axes(cx: &LowerCx<'_>, ndim: usize) -> Result<Option<Vec<i64>>, LowerError> {
+    let Some(list) = cx.attrs.ints("axis") else { return Ok(None) };
+    if list.is_empty() && !cx.bool("exclude") {
+        return Ok(None);
+    }
+    let chosen = list.iter().map(|axis| cx.axis(*axis, ndim)).collect::<Result<Vec<_>, _>>()?;
+    let exclude = cx.bool("exclude");
+    Ok(Some((0..ndim).filter(|i| chosen.contains(i) != exclude).map(|i| i as i64).collect()))
+}
+
+pub(super) fn reduce(cx: &mut LowerCx<'_>) -> Lowered {
+    let x = cx.arg(0)?;
+    let name = cx.def.name;
+    by(cx, name, x)
+}
+
+fn by(cx: &mut LowerCx<'_>, name: &str, x: rx::Expr) -> Lowered {
+    let axes = axes(cx, cx.ndim(&x)?)?;
+    if axes.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(x);
+    }
+    let keepdims = cx.bool("keepdims");
+    cx.emit(name, [x], attrs([("axis", axes.into()), ("keepdims", keepdims.into())]))
+}
+
+/// Whether all elements hold: the smallest of them as bytes.
+pub(super) fn all(cx: &mut LowerCx<'_>) -> Lowered {
+    truth(cx, "min")
+}
+
+/// Whether some element holds.
+pub(super) fn any(cx: &mut LowerCx<'_>) -> Lowered {
+    truth(cx, "max")
+}
+
+fn truth(cx: &mut LowerCx<'_>, name: &str) -> Lowered {
+    let x = cx.arg(0)?;
+    let bytes = cx.cast(x, DataType::int(8))?;
+    let reduced = by(cx, name, bytes)?;
+    cx.cast(reduced, DataType::bool())
+}
+
+/// `argmax`, `argmin`: 32-bit places.
+pub(super) fn arg_reduce(cx: &mut LowerCx<'_>) -> Lowered {
+    let x = cx.arg(0)?;
+    let shape = cx.shape(&x)?;
+    let ndim = shape.len();
+    let name = cx.def.name;
+    let axes = axes(cx, ndim)?;
+    let keepdims = cx.bool("keepdims");
+    let axis: AttrValue = match axes.as_deref() {
+        None => AttrValue::None,
+        Some([axis]) => (*axis).into(),
+        Some(list) if list.len() == ndim => AttrValue::None,
+        Some(_) => {
+            return super::cx::fail(format!("{name} over several dimensions, but not all, has no form in Relax"));
+        }
+    };
+    let reversed = cx.bool("select_last_index");
+    let last = match (&axis, reversed) {
+        (AttrValue::Int(axis), true) => Some(*axis),
+        (_, true) => return super::cx::fail(format!("{name} with select_last_index needs one dimension")),
+        _ => None,
+    };
+    // The last of equal ones is the first of them from behind.
+    let x = match last {
+        Some(axis) => cx.emit("flip", [x], attrs([("axis", axis.into())]))?,
+        None => x,
+    };
+    let places = cx.emit(name, [x], attrs([("axis", axis), ("keepdims", keepdims.into())]))?;
+    let places = cx.cast(places, DataType::int(32))?;
+    let Some(axis) = last else { return Ok(places) };
+    let extent = shape[axis as usize].as_int();
+    let extent = extent.ok_or_else(|| LowerError(format!("{name} with select_last_index needs a known dimension")))?;
+    let top = cx.constant((extent - 1) as f64, DataType::int(32))?;
+    cx.op("subtract", [top, places])
+}
+
+/// The mean of the squared distances from a mean that is given.
+pub(super) fn variance(cx: &mut LowerCx<'_>) -> Lowered {
+    let (x, mean) = (cx.arg(0)?, cx.arg(1)?);
+    let shape = cx.shape(&x)?;
+    let dtype = cx.dtype(&x)?;
+    let distance = cx.binary("subtract", x, mean)?;
+    let square = cx.op("multiply", [distance.clone(), distance])?;
+    let result = by(cx, "mean", square)?;
+    if !cx.bool("unbiased") {
+        return Ok(result);
+    }
+    let axes = axes(cx, shape.len())?.unwrap_or_else(|| (0..shape.len() as i64).collect());
+    let count = axes.iter().try_fold(1i64, |n, axis| n.checked_mul(shape[*axis as usize].as_int()?));
+    let count = count.ok_or_else(|| LowerError("variance without bias needs known dimensions".into()))?;
+    let scale = cx.constant(count as f64 / (count - 1).max(1) as f64, dtype)?;
+    cx.op("multiply", [result, scale])
+}
+
+/// `cumsum`, `cumprod`.
+pub(super) fn scan(cx: &mut LowerCx<'_>) -> Lowered {
+    let x = cx.arg(0)?;
+    let name = cx.def.name;
+    let dtype = cx.dtype_attr("dtype", cx.dtype(&x)?);
+    let axis: AttrValue = cx.attrs.int("axis").into();
+    let exclusive = cx.bool("exclusive");
+    cx.emit(name, [x], attrs([("axis", axis), ("dtype", dtype.into()), ("exclusive", exclusive.into())]))
+}

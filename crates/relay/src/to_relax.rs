@@ -1,0 +1,212 @@
+//! A program of Relay as one of Relax, so that it gets the whole of the other compiler.
+//!
+//! Functions over tensors and tuples of them, branches, recursion and local functions have the same form there. A dimension
+//! that Relay does not know is a variable; where a value comes back from a branch or a call with dimensions that Relax
+//! forgot, a `match_cast` gives them names again. Data types, `match` and references have no form in Relax yet: such a
+//! program is refused, with the place, and runs in the Relay VM.
+
+use std::collections::HashMap;
+
+use relaxide_ffi::Ref;
+use relaxide_ir::{Attrs, GlobalVar, IRModule, Type as RxType, Var as RxVar};
+use relaxide_relax as rx;
+
+use crate::compile::unsupported;
+use crate::convert::to_relax as type_to_relax;
+use crate::op::{self, LowerCx, NewDims};
+use crate::stack::deep;
+use crate::*;
+
+/// The program in Relax; `main` and all that it calls.
+pub fn to_relax(module: &Module) -> Result<IRModule, CompileError> {
+    deep(|| {
+        let module = transform::remove_unused_functions(module, &["main"]);
+        let module = to_a_normal_form(&transform::eta_expand(&module));
+        let types = infer(&module).map_err(CompileError::Types)?;
+        let mut builder = rx::BlockBuilder::new();
+        let mut globals = HashMap::new();
+        for (name, function) in &module.functions {
+            let Some(ty) = types.of(&Expr::Function(function.clone())) else { continue };
+            let ty = function_type(&ty).or_else(|why| unsupported(why, function.span.as_deref()))?;
+            globals.insert(name.clone(), GlobalVar::typed(name.clone(), ty));
+        }
+        for (name, function) in &module.functions {
+            let mut writer = Writer { builder: &mut builder, types: &types, globals: &globals, values: HashMap::new() };
+            let made = writer.function(function, Attrs::new().with("global_symbol", name.clone()))?;
+            builder.module_mut().insert(name.clone(), made);
+        }
+        let context = relaxide_ir::pass::PassContext::default();
+        let passes = rx::transform::parse_passes("ConvertToDataflow")?;
+        Ok(relaxide_ir::pass::Pass::sequential("from Relay", passes).run(builder.finish(), &context)?)
+    })
+}
+
+/// A function's type, whose results have the dimensions that are numbers.
+fn function_type(ty: &Type) -> Result<RxType, String> {
+    let Type::Func(func) = ty else { return Err("a function is expected".into()) };
+    if !func.type_params.is_empty() {
+        return Err("a function with type parameters has no form in Relax".into());
+    }
+    let args = func.args.iter().map(value_type).collect::<Result<Vec<_>, _>>()?;
+    Ok(RxType::func(args, forgetful(&func.ret)?, true))
+}
+
+fn value_type(ty: &Type) -> Result<RxType, String> {
+    match ty {
+        Type::Func(_) => function_type(ty),
+        Type::Call(_) | Type::Ref(_) => {
+            Err(format!("a value of type {ty} has no form in Relax: run the program in the Relay VM"))
+        }
+        _ => type_to_relax(ty),
+    }
+}
+
+/// A type without the dimensions that are not numbers.
+fn forgetful(ty: &Type) -> Result<RxType, String> {
+    match ty {
+        Type::Tensor(t) if !t.is_static() => Ok(RxType::tensor_ndim(t.shape.len() as i64, t.dtype)),
+        Type::Tuple(t) => Ok(RxType::tuple(t.fields.iter().map(forgetful).collect::<Result<Vec<_>, _>>()?)),
+        other => value_type(other),
+    }
+}
+
+struct Writer<'a> {
+    builder: &'a mut rx::BlockBuilder,
+    types: &'a Types,
+    globals: &'a HashMap<String, Ref<GlobalVar>>,
+    values: HashMap<usize, rx::Expr>,
+}
+
+fn address(var: &Ref<Var>) -> usize {
+    Ref::as_ptr(var).addr()
+}
+
+impl Writer<'_> {
+    fn function(&mut self, f: &Ref<Function>, attrs: Attrs) -> Result<Ref<rx::Function>, CompileError> {
+        let mut params = Vec::new();
+        for param in &f.params {
+            let ty = self.types.of_var(param).unwrap_or_else(Type::fresh);
+            let ty = value_type(&ty).or_else(|why| unsupported(why, param.span.as_deref()))?;
+            let var = RxVar::new(param.name.clone(), ty);
+            self.values.insert(address(param), var.clone().into());
+            params.push(var);
+        }
+        self.builder.begin_scope();
+        let result = self.scope(&f.body);
+        let seq = self.builder.end_scope(result.as_ref().ok().cloned().unwrap_or_else(|| rx::Expr::tuple([])))?;
+        result?;
+        let ret = match self.types.of(&Expr::Function(f.clone())) {
+            Some(Type::Func(ty)) => forgetful(&ty.ret).or_else(|why| unsupported(why, f.span.as_deref()))?,
+            _ => seq.body.ty(),
+        };
+        Ok(Ref::new(rx::Function { params, body: seq, ret_ty: ret, pure: true, attrs, span: f.span.clone() }))
+    }
+
+    /// Bindings and the result of a scope.
+    fn scope(&mut self, expr: &Expr) -> Result<rx::Expr, CompileError> {
+        let mut expr = expr;
+        while let Expr::Let(l) = expr {
+            let value = self.value(&l.value)?;
+            self.values.insert(address(&l.var), value);
+            expr = &l.body;
+        }
+        let result = self.value(expr)?;
+        Ok(self.builder.normalize_arg(result)?)
+    }
+
+    fn atom(&mut self, expr: &Expr) -> Result<rx::Expr, CompileError> {
+        match expr {
+            Expr::Var(v) => match self.values.get(&address(v)) {
+                Some(value) => Ok(value.clone()),
+                None => unsupported(format!("the variable %{} is not bound here", v.name), v.span.as_deref()),
+            },
+            Expr::Constant(c) => Ok(rx::Expr::constant(c.data.clone())),
+            Expr::Global(g) => match self.globals.get(&g.name) {
+                Some(global) => Ok(global.clone().into()),
+                None => unsupported(format!("the module has no function `@{}`", g.name), None),
+            },
+            other => unsupported(format!("{} has no form in Relax", other.type_key()), other.span().map(|s| &**s)),
+        }
+    }
+
+    fn value(&mut self, expr: &Expr) -> Result<rx::Expr, CompileError> {
+        let span = expr.span().map(|s| &**s);
+        match expr {
+            leaf if leaf.is_leaf() => self.atom(leaf),
+            Expr::Tuple(t) => {
+                Ok(rx::Expr::tuple(t.fields.iter().map(|e| self.atom(e)).collect::<Result<Vec<_>, _>>()?))
+            }
+            Expr::TupleGetItem(t) => {
+                let (tuple, index) = (self.atom(&t.tuple)?, usize::try_from(t.index).unwrap_or(usize::MAX));
+                match &tuple {
+                    rx::Expr::Tuple(fields) if index < fields.fields.len() => Ok(fields.fields[index].clone()),
+                    _ => Ok(self.builder.emit(rx::Expr::field(tuple, index))?),
+                }
+            }
+            Expr::Function(f) => {
+                let made = self.function(f, Attrs::new())?;
+                Ok(self.builder.emit(rx::Expr::Function(made))?)
+            }
+            Expr::If(i) => {
+                let condition = self.atom(&i.cond)?;
+                let (true_branch, false_branch) = (self.branch(&i.then)?, self.branch(&i.other)?);
+                let ty = rx::shape::unify(&true_branch.body.ty(), &false_branch.body.ty());
+                let choice = Ref::new(rx::If { condition, true_branch, false_branch, ty });
+                let value = self.builder.emit(rx::Expr::If(choice))?;
+                self.named_dims(value)
+            }
+            Expr::Call(call) => self.call(call),
+            Expr::Match(_) => unsupported("`match` has no form in Relax yet: run the program in the Relay VM", span),
+            _ => unsupported("references have no form in Relax: run the program in the Relay VM", span),
+        }
+    }
+
+    fn branch(&mut self, expr: &Expr) -> Result<Ref<rx::SeqExpr>, CompileError> {
+        self.builder.begin_scope();
+        let result = self.scope(expr);
+        let seq = self.builder.end_scope(result.as_ref().ok().cloned().unwrap_or_else(|| rx::Expr::tuple([])))?;
+        result?;
+        Ok(seq)
+    }
+
+    fn call(&mut self, call: &Ref<Call>) -> Result<rx::Expr, CompileError> {
+        let args = call.args.iter().map(|e| self.atom(e)).collect::<Result<Vec<_>, _>>()?;
+        if let Expr::Op(node) = &call.op {
+            if matches!(node.name.as_str(), "on_device" | "debug") && !args.is_empty() {
+                return Ok(args[0].clone());
+            }
+            let Some(def) = op::lookup(&node.name) else {
+                return unsupported(format!("operator `{}` not found", node.name), call.span.as_deref());
+            };
+            let mut cx = LowerCx { builder: self.builder, def, args, attrs: &call.attrs, dims: NewDims::Emit };
+            return cx.lower().or_else(|e| unsupported(e.to_string(), call.span.as_deref()));
+        }
+        let callee = self.atom(&call.op)?;
+        let (ty_args, span) = (Vec::new(), call.span.clone());
+        let made = rx::Call { op: callee, args, attrs: Attrs::new(), ty_args, ty: RxType::missing(), span };
+        let value = self.builder.emit(rx::Expr::Call(Ref::new(made)))?;
+        self.named_dims(value)
+    }
+
+    /// A value whose tensors' dimensions have names.
+    fn named_dims(&mut self, value: rx::Expr) -> Result<rx::Expr, CompileError> {
+        match named(&value.ty()) {
+            Some(ty) => Ok(self.builder.match_cast(value, ty)?),
+            None => Ok(value),
+        }
+    }
+}
+
+/// The type with names for the dimensions that are unknown; `None` where all are known.
+fn named(ty: &RxType) -> Option<RxType> {
+    match ty {
+        RxType::Tensor(t) if t.shape.is_none() => {
+            let dims: Vec<_> = (0..t.ndim.max(0)).map(|_| relaxide_ir::PrimExpr::Var(RxVar::dim("m"))).collect();
+            Some(RxType::tensor(dims, t.dtype))
+        }
+        RxType::Tuple(t) if t.fields.iter().any(|ty| named(ty).is_some()) => {
+            Some(RxType::tuple(t.fields.iter().map(|ty| named(ty).unwrap_or_else(|| ty.clone())).collect::<Vec<_>>()))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,129 @@
+//! The passes by TVM's names: one table, from which they are found.
+
+use crate::{Module, TypeError, infer};
+
+/// Why a pass did not run.
+#[derive(Debug, thiserror::Error)]
+pub enum TransformError {
+    /// There is no pass of that name.
+    #[error("there is no pass `{name}`; there are {}", known())]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The program's types contradict each other.
+    #[error("{}", .0.first().map_or(String::new(), |e| e.message.clone()))]
+    Types(Vec<TypeError>),
+    /// A constant could not be computed.
+    #[error("{0}")]
+    Value(relaxide_ffi::Error),
+}
+
+/// One pass.
+pub struct PassInfo {
+    /// TVM's name.
+    pub name: &'static str,
+    /// The level from which on sequences run it.
+    pub level: u32,
+    /// What it does.
+    pub doc: &'static str,
+    run: fn(&Module) -> Result<Module, TransformError>,
+}
+
+/// Every pass.
+pub static PASSES: &[PassInfo] = &[
+    PassInfo {
+        name: "InferType",
+        level: 0,
+        doc: "Types are inferred; the program stays as it is, or is refused.",
+        run: |module| infer(module).map(|_| module.clone()).map_err(TransformError::Types),
+    },
+    PassInfo {
+        name: "ToANormalForm",
+        level: 1,
+        doc: "Every computation gets a name.",
+        run: |module| Ok(super::to_a_normal_form(module)),
+    },
+    PassInfo {
+        name: "ToGraphNormalForm",
+        level: 1,
+        doc: "Names of computations without effects become sharing.",
+        run: |module| Ok(super::to_graph_normal_form(module)),
+    },
+    PassInfo {
+        name: "EtaExpand",
+        level: 1,
+        doc: "An operator that stands as a value becomes a function that calls it.",
+        run: |module| Ok(super::eta_expand(module)),
+    },
+    PassInfo {
+        name: "RemoveUnusedFunctions",
+        level: 1,
+        doc: "Functions that main does not reach are dropped.",
+        run: |module| Ok(super::remove_unused_functions(module, &["main"])),
+    },
+    PassInfo {
+        name: "DeadCodeElimination",
+        level: 1,
+        doc: "Values without effects that nothing uses are dropped.",
+        run: |module| Ok(super::dead_code_elimination(module)),
+    },
+    PassInfo {
+        name: "Inline",
+        level: 1,
+        doc: "Calls of functions that are marked `Inline=1` become their bodies.",
+        run: |module| Ok(super::inline(module)),
+    },
+    PassInfo {
+        name: "EliminateCommonSubexpr",
+        level: 3,
+        doc: "Equal calls of operators on the same operands are computed once.",
+        run: |module| Ok(super::eliminate_common_subexpr(module)),
+    },
+    PassInfo {
+        name: "FoldConstant",
+        level: 2,
+        doc: "Calls of operators on constants become constants.",
+        run: |module| super::fold_constant(module).map_err(TransformError::Value),
+    },
+    PassInfo {
+        name: "CanonicalizeOps",
+        level: 3,
+        doc: "A bias along a dimension becomes an addition.",
+        run: super::canonicalize_ops,
+    },
+    PassInfo {
+        name: "SimplifyInference",
+        level: 0,
+        doc: "What only training needs is left out: a dropout is its argument.",
+        run: |module| Ok(super::simplify_inference(module)),
+    },
+];
+
+fn known() -> String {
+    PASSES.iter().map(|p| p.name).collect::<Vec<_>>().join(", ")
+}
+
+impl PassInfo {
+    /// Runs it.
+    pub fn run(&self, module: &Module) -> Result<Module, TransformError> {
+        crate::stack::deep(|| (self.run)(module))
+    }
+}
+
+/// The pass of a name.
+pub fn pass(name: &str) -> Result<&'static PassInfo, TransformError> {
+    PASSES.iter().find(|p| p.name == name).ok_or_else(|| TransformError::Unknown { name: name.to_string() })
+}
+
+/// Runs passes in order, those up to a level.
+pub fn run_passes(module: &Module, names: &[&str], level: u32) -> Result<Module, TransformError> {
+    let mut module = module.clone();
+    for name in names {
+        let info = pass(name)?;
+        if info.level <= level {
+            module = info.run(&module)?;
+        }
+    }
+    Ok(module)
+}

@@ -1,0 +1,68 @@
+//! Random programs: what is printed is read again, as text and as a graph.
+
+#[path = "support/generate.rs"]
+mod generate;
+
+use relaxide_ffi::structural_equal;
+use relaxide_relay::prelude::parse_with_prelude;
+use relaxide_relay::text::{PrintOptions, Source, parse, print_module};
+use relaxide_relay::{Module, infer, json, to_a_normal_form};
+
+fn differs(a: &Module, b: &Module) -> Option<String> {
+    let different = |(name, f): (&String, &relaxide_ffi::Ref<relaxide_relay::Function>)| match b.functions.get(name) {
+        Some(g) => structural_equal(f, g, false).is_err().then(|| name.clone()),
+        None => Some(name.clone()),
+    };
+    a.functions.iter().find_map(different)
+}
+
+#[test]
+fn random_programs_are_read_as_they_were_printed() {
+    for seed in 0..250 {
+        let text = generate::module(seed, 20);
+        let source = Source::new("random", text);
+        let module = parse_with_prelude(&source).unwrap_or_else(|d| panic!("{seed}: {d}"));
+        let types = infer(&module).unwrap_or_else(|e| panic!("{seed}: {}", e[0].diagnostic(Some(&source))));
+        let printed = print_module(&module, PrintOptions::default());
+        let again = parse(&Source::new("printed", printed.clone())).unwrap_or_else(|d| panic!("{seed}: {d}"));
+        assert_eq!(differs(&module, &again), None, "{seed}:\n{printed}");
+        let typed = print_module(&module, PrintOptions { types: Some(&types), spans: true, ..PrintOptions::default() });
+        let again = parse(&Source::new("printed", typed)).unwrap_or_else(|d| panic!("{seed}: {d}"));
+        infer(&again).unwrap_or_else(|e| panic!("{seed}: {}", e[0].message));
+        let graph = json::load(&json::save(&module).unwrap()).unwrap_or_else(|e| panic!("{seed}: {e}"));
+        assert_eq!(differs(&module, &graph), None, "{seed}");
+        let normal = to_a_normal_form(&module);
+        infer(&normal).unwrap_or_else(|e| panic!("{seed}: {}", e[0].message));
+        let text = print_module(&normal, PrintOptions::default());
+        let again = parse(&Source::new("normal", text)).unwrap_or_else(|d| panic!("{seed}: {d}"));
+        assert_eq!(differs(&normal, &again), None, "{seed}");
+    }
+}
+
+#[test]
+fn damaged_texts_and_graphs_are_refused_and_never_harm() {
+    let module = parse_with_prelude(&Source::new("random", generate::module(7, 3))).unwrap();
+    let (text, graph) = (print_module(&module, PrintOptions::default()), json::save(&module).unwrap());
+    let mut random = generate::Random::new(5);
+    for _ in 0..300 {
+        for original in [&text, &graph] {
+            let mut bytes = original.clone().into_bytes();
+            for _ in 0..1 + random.below(4) {
+                let at = random.below(bytes.len());
+                match random.below(3) {
+                    0 => bytes[at] = b" (){}[]%@,;=0129azAZ\""[random.below(21)],
+                    1 => drop(bytes.remove(at)),
+                    _ => bytes.insert(at, b"({[\"%0"[random.below(6)]),
+                }
+            }
+            let damaged = String::from_utf8_lossy(&bytes).into_owned();
+            if original == &text {
+                if let Ok(module) = parse(&Source::new("damaged", damaged)) {
+                    let _ = infer(&module);
+                }
+            } else if let Ok(module) = json::load(&damaged) {
+                let _ = infer(&module);
+            }
+        }
+    }
+}
