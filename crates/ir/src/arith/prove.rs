@@ -7,6 +7,8 @@
 //!
 //! The search is bounded in depth and in total work; most proofs take one or two steps.
 
+use std::collections::HashSet;
+
 use super::Analyzer;
 use super::atom::{Atom, AtomId, Head, Value};
 use super::sum::{Product, Sum, gcd, without};
@@ -16,6 +18,10 @@ use crate::BinaryOp;
 const MAX_DEPTH: u32 = 5;
 /// How many combinations may be tried in one proof.
 const MAX_STEPS: u32 = 128;
+/// How many facts are looked at for one sum, the latest first.
+const MAX_FACTS: usize = 64;
+/// Longer sums are not searched: what a kernel says of a hundred lengths at once is not settled by taking some of them off.
+const MAX_TERMS: usize = 16;
 
 impl Analyzer {
     /// Whether `a <= b` always.
@@ -35,12 +41,15 @@ impl Analyzer {
             return false;
         }
         // What is known as it stands: the search looks for help against terms that may be negative, and in `n - 1` none is.
+        let known = self.facts_about(sum);
         let follows = |fact: &Sum| {
-            fact.dtype == sum.dtype
-                && sum.sub(fact).is_some_and(|rest| self.bounds_of(&rest).min.is_some_and(|min| min >= 0))
+            sum.sub(fact).is_some_and(|rest| self.bounds_of(&rest).min.is_some_and(|min| min >= 0))
         };
-        if self.facts.iter().rev().any(follows) {
+        if known.iter().any(follows) {
             return true;
+        }
+        if sum.terms.len() > MAX_TERMS {
+            return false;
         }
         // The search simplifies what it combines, and simplifying proves; inside a proof only bounds count.
         if std::mem::replace(&mut self.proving, true) {
@@ -52,6 +61,16 @@ impl Analyzer {
         found
     }
 
+    /// What is known of the atoms of a sum, the latest first. Facts about others cancel none of its terms.
+    fn facts_about(&self, sum: &Sum) -> Vec<Sum> {
+        let atoms: HashSet<AtomId> = sum.terms.iter().flat_map(|(product, _)| product.iter().copied()).collect();
+        let is_about = |fact: &&Sum| {
+            fact.dtype == sum.dtype
+                && fact.terms.iter().any(|(product, _)| product.iter().any(|atom| atoms.contains(atom)))
+        };
+        self.facts.iter().rev().filter(is_about).take(MAX_FACTS).cloned().collect()
+    }
+
     /// Whether what is sought is never negative, of which `sum` is `scale` times as much at most. An integer that is more than
     /// minus one is not negative, so `sum` may be as low as that allows.
     fn search(&mut self, sum: &Sum, scale: i64, depth: u32, steps: &mut u32) -> bool {
@@ -61,7 +80,7 @@ impl Analyzer {
         if depth == 0 {
             return false;
         }
-        let mut facts: Vec<Sum> = self.facts.iter().rev().cloned().collect();
+        let mut facts = self.facts_about(sum);
         for atom in sum.terms.iter().flat_map(|(product, _)| product) {
             self.facts_of_atom(*atom, &mut facts);
         }
