@@ -42,9 +42,8 @@ impl Analyzer {
         }
         // What is known as it stands: the search looks for help against terms that may be negative, and in `n - 1` none is.
         let known = self.facts_about(sum);
-        let follows = |fact: &Sum| {
-            sum.sub(fact).is_some_and(|rest| self.bounds_of(&rest).min.is_some_and(|min| min >= 0))
-        };
+        let follows =
+            |fact: &Sum| sum.sub(fact).is_some_and(|rest| self.bounds_of(&rest).min.is_some_and(|min| min >= 0));
         if known.iter().any(follows) {
             return true;
         }

@@ -68,7 +68,8 @@ mod tests {
     fn graph(edges: &[(usize, usize, OpPattern)], count: usize, escaping: &[usize]) -> Graph {
         let node = |i: usize| Node {
             pattern: OpPattern::Elemwise,
-            tensors: 0, uses: edges.iter().filter(|e| e.0 == i).map(|e| Use { node: e.1, pattern: e.2 }).collect(),
+            tensors: 0,
+            uses: edges.iter().filter(|e| e.0 == i).map(|e| Use { node: e.1, pattern: e.2 }).collect(),
             escapes: escaping.contains(&i),
             rows: None,
         };
