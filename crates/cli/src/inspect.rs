@@ -54,7 +54,7 @@ pub enum View {
 pub fn run(args: &InspectArgs, form: Form) -> Result<(), CliError> {
     let text = match Kind::of(&args.file)? {
         Kind::Compiled => compiled(args, form)?,
-        Kind::Onnx | Kind::Script => of_program(args, form)?,
+        Kind::Onnx | Kind::Script | Kind::Relay => of_program(args, form)?,
     };
     match &args.output {
         Some(path) => std::fs::write(path, text + "\n").map_err(CliError::file(path)),

@@ -190,8 +190,7 @@ impl Instruction {
 
     fn decode_storage(form: Form, f: &mut Fields<'_>) -> Option<Instruction> {
         let (size, alignment) = (f.next()?, f.next()?);
-        let alignment =
-            if form == Form::V0_6 { Alignment::Register(alignment) } else { Alignment::Bytes(alignment) };
+        let alignment = if form == Form::V0_6 { Alignment::Register(alignment) } else { Alignment::Bytes(alignment) };
         let dtype = f.dtype()?;
         // 0.6 had one device.
         let device = if form == Form::V0_6 { 0 } else { f.next()? };

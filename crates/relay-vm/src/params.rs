@@ -1,7 +1,9 @@
 //! Tensors and dictionaries of parameters in their saved form.
 
 use relaxide_ffi::{Error, ErrorKind, Tensor};
-use relaxide_vm::executable::stream::{Problem, ReadError, Reader, Section, Writer, read_tensor, write_tensor_before_bool};
+use relaxide_vm::executable::stream::{
+    Problem, ReadError, Reader, Section, Writer, read_tensor, write_tensor_before_bool,
+};
 
 /// The first eight bytes of a dictionary.
 const MAGIC: u64 = 0xF7E5_8D4F_0504_9CB7;

@@ -36,7 +36,11 @@ impl Instruction {
             Instruction::InvokePacked { index, outputs, args } => {
                 let inputs = args.len().saturating_sub(usize::try_from(*outputs).unwrap_or(0));
                 let (ins, outs) = args.split_at(inputs.min(args.len()));
-                format!("invoke_packed PackedFunc[{index}] (in: {}, out: {})", registers(ins, ", "), registers(outs, ", "))
+                format!(
+                    "invoke_packed PackedFunc[{index}] (in: {}, out: {})",
+                    registers(ins, ", "),
+                    registers(outs, ", ")
+                )
             }
             Instruction::AllocTensor { storage, offset: at, shape: dims, dtype, dst } => {
                 format!("alloc_tensor ${dst} ${storage}{} {} {}", offset(at), shape(dims), element(*dtype))
@@ -52,7 +56,9 @@ impl Instruction {
                 format!("alloc_closure ${dst} VMFunc[{func}]({})", registers(free, ","))
             }
             Instruction::If { test, target, then, other } => format!("if ${test} ${target} {then} {other}"),
-            Instruction::Invoke { func, dst, args } => format!("invoke ${dst} VMFunc[{func}]({})", registers(args, ",")),
+            Instruction::Invoke { func, dst, args } => {
+                format!("invoke ${dst} VMFunc[{func}]({})", registers(args, ","))
+            }
             Instruction::InvokeClosure { closure, dst, args } => {
                 format!("invoke_closure ${dst} ${closure}({})", registers(args, ","))
             }

@@ -114,11 +114,16 @@ fn check_instruction(
     instruction: &Instruction,
 ) -> Result<(), String> {
     let registers = function.register_file_size;
-    if let Some(bad) = instruction.reads().into_iter().chain(instruction.writes()).find(|r| !(0..registers).contains(r)) {
+    if let Some(bad) = instruction.reads().into_iter().chain(instruction.writes()).find(|r| !(0..registers).contains(r))
+    {
         return Err(format!("there is no register {bad}: the function has {registers}"));
     }
     let within = |what: &str, index: i64, count: usize| {
-        if (0..count as i64).contains(&index) { Ok(()) } else { Err(format!("there is no {what} {index}: there are {count}")) }
+        if (0..count as i64).contains(&index) {
+            Ok(())
+        } else {
+            Err(format!("there is no {what} {index}: there are {count}"))
+        }
     };
     let jump = |offset: i64| {
         let target = (pc as i64).checked_add(offset);
@@ -147,7 +152,8 @@ fn check_instruction(
         }
         Instruction::AllocClosure { func, free, .. } => {
             within("function", *func, executable.functions.len())?;
-            let params = usize::try_from(*func).ok().and_then(|i| executable.functions.get(i)).map_or(0, |f| f.params.len());
+            let params =
+                usize::try_from(*func).ok().and_then(|i| executable.functions.get(i)).map_or(0, |f| f.params.len());
             match free.len() <= params {
                 true => Ok(()),
                 false => Err(format!("{} values are captured by a function of {params} parameters", free.len())),

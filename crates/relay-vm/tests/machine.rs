@@ -1,7 +1,9 @@
 //! The machine, on programs written by hand.
 
 use relaxide_ffi::{Any, AnyView, DataType, Device, Error, Function, Tensor, register_global};
-use relaxide_relay_vm::{Adt, Alignment, Executable, Instruction as I, Limits, Size, VirtualMachine, VmFunction, verify};
+use relaxide_relay_vm::{
+    Adt, Alignment, Executable, Instruction as I, Limits, Size, VirtualMachine, VmFunction, verify,
+};
 
 fn function(name: &str, params: &[&str], registers: i64, instructions: Vec<I>) -> VmFunction {
     let params: Vec<String> = params.iter().map(|p| p.to_string()).collect();
@@ -139,7 +141,12 @@ fn recursion_is_bounded_by_memory_and_not_by_the_stack() {
 
 #[test]
 fn closures_get_what_they_captured_in_front_of_the_arguments() {
-    let pair = function("pair", &["a", "b"], 3, vec![I::AllocAdt { tag: 0, dst: 2, fields: vec![0, 1] }, I::Ret { result: 2 }]);
+    let pair = function(
+        "pair",
+        &["a", "b"],
+        3,
+        vec![I::AllocAdt { tag: 0, dst: 2, fields: vec![0, 1] }, I::Ret { result: 2 }],
+    );
     let code = vec![
         I::AllocClosure { func: 0, dst: 1, free: vec![0] },
         I::LoadConsti { value: 5, dst: 2 },
@@ -209,7 +216,8 @@ fn references_are_read_and_written() {
 
 #[test]
 fn errors_name_function_instruction_and_what_is_there() {
-    let vm = machine(vec![function("main", &["x"], 2, vec![I::GetTag { object: 0, dst: 1 }, I::Ret { result: 1 }])], &[]);
+    let vm =
+        machine(vec![function("main", &["x"], 2, vec![I::GetTag { object: 0, dst: 1 }, I::Ret { result: 1 }])], &[]);
     let message = vm.run(&[(&int(1)).into()]).unwrap_err().message().to_string();
     assert!(message.contains("function main, instruction 0 (get_tag $1 $0)"), "{message}");
     assert!(message.contains("a value of a data type is expected"), "{message}");
@@ -221,7 +229,15 @@ fn errors_name_function_instruction_and_what_is_there() {
 
 #[test]
 fn inputs_and_outputs_are_kept_for_stateful_calls() {
-    let vm = machine(vec![function("main", &["a", "b"], 3, vec![I::AllocAdt { tag: 0, dst: 2, fields: vec![1, 0] }, I::Ret { result: 2 }])], &[]);
+    let vm = machine(
+        vec![function(
+            "main",
+            &["a", "b"],
+            3,
+            vec![I::AllocAdt { tag: 0, dst: 2, fields: vec![1, 0] }, I::Ret { result: 2 }],
+        )],
+        &[],
+    );
     assert!(vm.invoke_stateful("main").unwrap_err().message().contains("Input has not been set"));
     vm.set_one_input("main", 0, (&int(1)).into()).unwrap();
     assert!(vm.invoke_stateful("main").unwrap_err().message().contains("the input b"));
@@ -264,7 +280,9 @@ fn the_module_offers_the_functions_of_the_reference() {
     let functions = vec![function("main", &["x"], 1, vec![I::Ret { result: 0 }])];
     let executable = Executable { globals: vec!["main".into()], functions, ..Executable::default() };
     let module = executable.into_module();
-    let call = |m: &relaxide_ffi::Module, name: &str, args: &[AnyView<'_>]| m.get_function(name, false).unwrap().call(args).unwrap();
+    let call = |m: &relaxide_ffi::Module, name: &str, args: &[AnyView<'_>]| {
+        m.get_function(name, false).unwrap().call(args).unwrap()
+    };
     assert!(call(&module, "get_bytecode", &[]).to::<String>().unwrap().contains("VM Function[0]: main(x)"));
     let vm: relaxide_ffi::Module = call(&module, "vm_load_executable", &[]).to().unwrap();
     let cpu = Device::cpu(0);

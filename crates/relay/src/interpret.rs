@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use relaxide_ffi::{Any, Array, AnyView, Error, ErrorKind, Object, Ref, Tensor};
+use relaxide_ffi::{Any, AnyView, Array, Error, ErrorKind, Object, Ref, Tensor};
 use relaxide_ir::pass::{Pass, PassContext};
 use relaxide_ir::{Attrs, IRModule, Type as RxType, Var as RxVar};
 use relaxide_relax as rx;
@@ -150,11 +150,19 @@ impl Interpreter {
             Expr::Global(g) => {
                 let function = self.module.functions.get(&g.name).cloned();
                 let function = function.ok_or_else(|| error(format!("the module has no function `@{}`", g.name)))?;
-                Ok(Ref::new(InterpretedFunction { function: Callable::Function(function), captured: vec![], own: None }).into())
+                Ok(Ref::new(InterpretedFunction {
+                    function: Callable::Function(function),
+                    captured: vec![],
+                    own: None,
+                })
+                .into())
             }
-            Expr::Constructor(c) => {
-                Ok(Ref::new(InterpretedFunction { function: Callable::Constructor(c.clone()), captured: vec![], own: None }).into())
-            }
+            Expr::Constructor(c) => Ok(Ref::new(InterpretedFunction {
+                function: Callable::Constructor(c.clone()),
+                captured: vec![],
+                own: None,
+            })
+            .into()),
             other => Err(error(format!("{} is no operand", other.type_key()))),
         }
     }
@@ -225,7 +233,9 @@ impl Interpreter {
             }
             callee => {
                 let value = self.atom(callee, names)?;
-                let closure = value.downcast_ref::<InterpretedFunction>().ok_or_else(|| error("what is called is no function"))?;
+                let closure = value
+                    .downcast_ref::<InterpretedFunction>()
+                    .ok_or_else(|| error("what is called is no function"))?;
                 match &closure.function {
                     Callable::Constructor(c) => Ok(Step::Value(Adt::new(c.tag, args).into())),
                     Callable::Function(f) => {
@@ -265,7 +275,13 @@ impl Interpreter {
     }
 
     /// An operator on tensors of these shapes, as kernels: parameters are the tensors in order.
-    fn lower(&self, call: &Ref<Call>, def: &'static op::OpDef, args: &[Any], by_value: bool) -> Result<IRModule, Error> {
+    fn lower(
+        &self,
+        call: &Ref<Call>,
+        def: &'static op::OpDef,
+        args: &[Any],
+        by_value: bool,
+    ) -> Result<IRModule, Error> {
         let mut builder = rx::BlockBuilder::new();
         let mut params = Vec::new();
         let mut operands = Vec::new();
@@ -275,7 +291,13 @@ impl Interpreter {
         builder.begin_scope();
         builder.begin_dataflow().map_err(|e| error(e.to_string()))?;
         let mut dims = Vec::new();
-        let mut cx = LowerCx { builder: &mut builder, def, args: operands, attrs: &call.attrs, dims: NewDims::Collect(&mut dims) };
+        let mut cx = LowerCx {
+            builder: &mut builder,
+            def,
+            args: operands,
+            attrs: &call.attrs,
+            dims: NewDims::Collect(&mut dims),
+        };
         let result = cx.lower().map_err(|e| error(format!("{}: {e}", def.name)));
         let result = result.and_then(|r| builder.emit_output(r).map_err(|e| error(e.to_string())));
         let body = result.as_ref().ok().cloned().unwrap_or_else(|| rx::Expr::tuple([]));

@@ -113,9 +113,7 @@ impl Rewriter<'_> {
                 Ref::new(Match { data, clauses, complete: m.complete, span: m.span.clone() }).into()
             }
             Expr::RefCreate(r) => Ref::new(RefCreate { value: self.expr(&r.value), span: r.span.clone() }).into(),
-            Expr::RefRead(r) => {
-                Ref::new(RefRead { reference: self.expr(&r.reference), span: r.span.clone() }).into()
-            }
+            Expr::RefRead(r) => Ref::new(RefRead { reference: self.expr(&r.reference), span: r.span.clone() }).into(),
             Expr::RefWrite(r) => {
                 let (reference, value) = (self.expr(&r.reference), self.expr(&r.value));
                 Ref::new(RefWrite { reference, value, span: r.span.clone() }).into()

@@ -133,7 +133,9 @@ impl Writer<'_> {
         let span = expr.span().map(|s| &**s);
         match expr {
             leaf if leaf.is_leaf() => self.atom(leaf),
-            Expr::Tuple(t) => Ok(rx::Expr::tuple(t.fields.iter().map(|e| self.atom(e)).collect::<Result<Vec<_>, _>>()?)),
+            Expr::Tuple(t) => {
+                Ok(rx::Expr::tuple(t.fields.iter().map(|e| self.atom(e)).collect::<Result<Vec<_>, _>>()?))
+            }
             Expr::TupleGetItem(t) => {
                 let (tuple, index) = (self.atom(&t.tuple)?, usize::try_from(t.index).unwrap_or(usize::MAX));
                 match &tuple {
@@ -176,8 +178,7 @@ impl Writer<'_> {
             let Some(def) = op::lookup(&node.name) else {
                 return unsupported(format!("operator `{}` not found", node.name), call.span.as_deref());
             };
-            let mut cx =
-                LowerCx { builder: self.builder, def, args, attrs: &call.attrs, dims: NewDims::Emit };
+            let mut cx = LowerCx { builder: self.builder, def, args, attrs: &call.attrs, dims: NewDims::Emit };
             return cx.lower().or_else(|e| unsupported(e.to_string(), call.span.as_deref()));
         }
         let callee = self.atom(&call.op)?;

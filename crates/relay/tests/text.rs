@@ -19,7 +19,9 @@ fn read(name: &str) -> Module {
 
 fn equal(a: &Module, b: &Module) -> bool {
     a.functions.len() == b.functions.len()
-        && a.functions.iter().all(|(name, f)| b.functions.get(name).is_some_and(|g| structural_equal(f, g, false).is_ok()))
+        && a.functions
+            .iter()
+            .all(|(name, f)| b.functions.get(name).is_some_and(|g| structural_equal(f, g, false).is_ok()))
         && a.types.keys().eq(b.types.keys())
 }
 
@@ -114,15 +116,47 @@ fn the_prelude_is_read_typed_and_printed() {
 #[test]
 fn problems_are_named_in_the_words_of_the_reference_at_their_lines() {
     let cases = [
-        ("def @main(%x: Tensor[(3), float32], %y: Tensor[(4), float32]) { %x + %y }", "Incompatible broadcast type TensorType([3], float32) and TensorType([4], float32)", 65),
-        ("def @main(%x: Tensor[(3), float32], %y: Tensor[(3), int32]) { %x + %y }", "data types float32 and int32 do not match in BroadcastRel", 63),
-        ("def @main(%x: Tensor[(3), float32]) { if (%x) { 1 } else { 2 } }", "In particular `Tensor[(3), float32]` does not match `bool`", 11),
+        (
+            "def @main(%x: Tensor[(3), float32], %y: Tensor[(4), float32]) { %x + %y }",
+            "Incompatible broadcast type TensorType([3], float32) and TensorType([4], float32)",
+            65,
+        ),
+        (
+            "def @main(%x: Tensor[(3), float32], %y: Tensor[(3), int32]) { %x + %y }",
+            "data types float32 and int32 do not match in BroadcastRel",
+            63,
+        ),
+        (
+            "def @main(%x: Tensor[(3), float32]) { if (%x) { 1 } else { 2 } }",
+            "In particular `Tensor[(3), float32]` does not match `bool`",
+            11,
+        ),
         ("def @main(%x: bool) { if (%x) { 1 } else { 2f } }", "In particular `int32` does not match `float32`", 23),
-        ("def @f(%x: int32) -> int32 { %x } def @main(%x: float32) { @f(%x) }", "In particular `int32` does not match `float32`", 60),
-        ("def @f(%x: int32) -> int32 { %x } def @main(%x: int32) { @f(%x, %x) }", "the function is provided too many arguments expected 1, found 2", 58),
-        ("def @main(%x: int32) { %x(1) }", "only expressions with function types can be called, found TensorType([], int32)", 24),
-        ("type L[A] { C(A, L[A]), N, } def @main(%l: L[int32]) { match (%l) { C(%h, _) => %h, } }", "match expression does not handle the following cases: case 0: \nN", 56),
-        ("type L[A] { C(A, L[A]), N, } def @main(%l: L[int32]) { match? (%l) { C(%h) => %h, } }", "Not enough inputs for the constructor; expected 2, got 1", 56),
+        (
+            "def @f(%x: int32) -> int32 { %x } def @main(%x: float32) { @f(%x) }",
+            "In particular `int32` does not match `float32`",
+            60,
+        ),
+        (
+            "def @f(%x: int32) -> int32 { %x } def @main(%x: int32) { @f(%x, %x) }",
+            "the function is provided too many arguments expected 1, found 2",
+            58,
+        ),
+        (
+            "def @main(%x: int32) { %x(1) }",
+            "only expressions with function types can be called, found TensorType([], int32)",
+            24,
+        ),
+        (
+            "type L[A] { C(A, L[A]), N, } def @main(%l: L[int32]) { match (%l) { C(%h, _) => %h, } }",
+            "match expression does not handle the following cases: case 0: \nN",
+            56,
+        ),
+        (
+            "type L[A] { C(A, L[A]), N, } def @main(%l: L[int32]) { match? (%l) { C(%h) => %h, } }",
+            "Not enough inputs for the constructor; expected 2, got 1",
+            56,
+        ),
         ("def @main(%x) { %x }", "unable to infer a type for this expression", 11),
         ("def @main(%x: int32) { let %f = fn (%y: int32) -> float32 { %y }; %f(%x) }", "does not match", 33),
         ("def @main(%x: int32) { foo(%x) }", "operator `foo` not found, perhaps you forgot to register it?", 24),
@@ -133,7 +167,11 @@ fn problems_are_named_in_the_words_of_the_reference_at_their_lines() {
         ("type A { X, } type B { X, } def @main() { 1 }", "a constructor with the name `X` was previously defined", 24),
         ("extern type A { X, } def @main() { 1 }", "an external type may not have any constructors", 13),
         ("def @main() { meta[relay.Constant][0] }", "no entry in the meta table for `relay.Constant`", 15),
-        ("def @main(%x: Tensor[(2, 3), float32]) { reshape(%x, newshape=[4, 2]) }", "Input tensor shape(2,3) and reshaped shape(4,2) are not compatible!", 42),
+        (
+            "def @main(%x: Tensor[(2, 3), float32]) { reshape(%x, newshape=[4, 2]) }",
+            "Input tensor shape(2,3) and reshaped shape(4,2) are not compatible!",
+            42,
+        ),
         ("def @main(%x: int32) { match? (%x) { Foo(%y) => 1, } }", "undefined constructor name `Foo`", 38),
     ];
     for (text, expected, column) in cases {
@@ -193,4 +231,3 @@ fn results_of_operators_with_unknown_dimensions_have_the_types_that_the_referenc
     let source = Source::new("a.relay", format!("{head}squeeze(%x) }}"));
     assert!(parse_and_infer(&source).unwrap_err()[0].message.contains("axis needs to be defined for dynamic input."));
 }
-

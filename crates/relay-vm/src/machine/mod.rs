@@ -135,7 +135,10 @@ impl VirtualMachine {
     /// Calls a closure that a program of this machine returned.
     pub fn invoke_closure(&self, closure: AnyView<'_>, args: &[AnyView<'_>]) -> Result<Any, Error> {
         let closure = closure.downcast_ref::<Closure>().ok_or_else(|| {
-            Error::new(ErrorKind::TypeError, format!("a closure of the Relay VM is expected, not {}", closure.type_key()))
+            Error::new(
+                ErrorKind::TypeError,
+                format!("a closure of the Relay VM is expected, not {}", closure.type_key()),
+            )
         })?;
         self.0.check_closure(closure, args.len())?;
         let given = args.iter().map(|value| self.0.value(*value, 0));
@@ -281,7 +284,10 @@ impl Machine {
         if args.len() != function.params.len() {
             let (name, params) = (&function.name, function.params.join(", "));
             let count = function.params.len();
-            return Err(invalid(format!("function {name} takes {count} arguments ({params}), and {} are given", args.len())));
+            return Err(invalid(format!(
+                "function {name} takes {count} arguments ({params}), and {} are given",
+                args.len()
+            )));
         }
         args.iter().enumerate().map(|(i, value)| self.argument(func, i, *value)).collect()
     }
@@ -322,7 +328,10 @@ impl Machine {
         let (needed, captured) = (function.params.len(), closure.free.len());
         if captured + args != needed {
             let needed = needed.saturating_sub(captured);
-            return Err(invalid(format!("the closure of {} takes {needed} arguments, and {args} are given", function.name)));
+            return Err(invalid(format!(
+                "the closure of {} takes {needed} arguments, and {args} are given",
+                function.name
+            )));
         }
         Ok(())
     }

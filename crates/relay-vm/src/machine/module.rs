@@ -156,7 +156,9 @@ impl ModuleImpl for ExecutableModule {
             return Some(Function::new(move |_| Ok(Any::from(machine_module(&module)))));
         }
         if name == "get_lib" {
-            return Some(Function::new(move |_| Ok(module.imports().into_iter().next().map_or(Any::none(), Any::from))));
+            return Some(Function::new(move |_| {
+                Ok(module.imports().into_iter().next().map_or(Any::none(), Any::from))
+            }));
         }
         let (_, tell) = TELL.iter().find(|(own, _)| *own == name)?;
         Some(Function::new(move |args| {
@@ -201,7 +203,9 @@ impl MachineModule {
         let numbers = args.iter().map(AnyView::to::<i64>).collect::<Result<Vec<_>, _>>()?;
         let mut devices = Vec::new();
         for triple in numbers.chunks(3) {
-            let [kind, id, allocator] = *triple else { return Err(invalid("init takes three numbers for each device")) };
+            let [kind, id, allocator] = *triple else {
+                return Err(invalid("init takes three numbers for each device"));
+            };
             let int = |v: i64| i32::try_from(v).map_err(|_| invalid(format!("{v} is no device")));
             let device = Device { device_type: int(kind)?, device_id: int(id)? };
             devices.push((device, AllocatorKind::from_number(allocator)?));

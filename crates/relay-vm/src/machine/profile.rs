@@ -49,8 +49,9 @@ impl Profile {
         self.on.store(false, Ordering::Relaxed);
         let sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         let rows = names.iter().zip(sums.iter()).filter(|(_, (calls, _))| *calls > 0);
-        let mut rows: Vec<ProfileRow> =
-            rows.map(|(name, (calls, total))| ProfileRow { kernel: name.clone(), calls: *calls, total: *total }).collect();
+        let mut rows: Vec<ProfileRow> = rows
+            .map(|(name, (calls, total))| ProfileRow { kernel: name.clone(), calls: *calls, total: *total })
+            .collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.total));
         rows
     }

@@ -19,16 +19,16 @@ pub(super) struct Args {
 /// What the machine does itself where a program calls a kernel of this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Intrinsic {
-    RefCreate,
-    RefRead,
-    RefWrite,
+    Create,
+    Read,
+    Write,
 }
 
 /// Names of kernels that are the machine's own: references, which the document's machine does not have.
 pub(super) const INTRINSICS: &[(&str, Intrinsic, usize)] = &[
-    ("relay.vm.ref_create", Intrinsic::RefCreate, 2),
-    ("relay.vm.ref_read", Intrinsic::RefRead, 2),
-    ("relay.vm.ref_write", Intrinsic::RefWrite, 3),
+    ("relay.vm.ref_create", Intrinsic::Create, 2),
+    ("relay.vm.ref_read", Intrinsic::Read, 2),
+    ("relay.vm.ref_write", Intrinsic::Write, 3),
 ];
 
 /// One operation.
@@ -144,7 +144,11 @@ fn decode_one(
         Instruction::Ret { result } => Op::Ret { result: *result as u32 },
         Instruction::Invoke { func, dst, args } => {
             let (func, args) = (*func as u32, list(args));
-            if is_tail(function, pc, *dst) { Op::TailCall { func, args } } else { Op::Call { func, dst: *dst as u32, args } }
+            if is_tail(function, pc, *dst) {
+                Op::TailCall { func, args }
+            } else {
+                Op::Call { func, dst: *dst as u32, args }
+            }
         }
         Instruction::InvokeClosure { closure, dst, args } => {
             let (closure, args) = (*closure as u32, list(args));
@@ -194,7 +198,9 @@ fn decode_one(
         Instruction::GetTag { object, dst } => {
             Op::GetTag { object: *object as u32, dst: *dst as u32, plain: is_plain(*dst) }
         }
-        Instruction::LoadConsti { value, dst } => Op::LoadInt { value: *value, dst: *dst as u32, plain: is_plain(*dst) },
+        Instruction::LoadConsti { value, dst } => {
+            Op::LoadInt { value: *value, dst: *dst as u32, plain: is_plain(*dst) }
+        }
         Instruction::Fatal => Op::Fatal,
         Instruction::AllocStorage { size, alignment, dtype, device, dst } => Op::AllocStorage {
             bytes: match size {
@@ -209,12 +215,9 @@ fn decode_one(
         Instruction::ReshapeTensor { tensor, shape, dst } => {
             Op::Reshape { tensor: *tensor as u32, shape: *shape as u32, dst: *dst as u32 }
         }
-        Instruction::DeviceCopy { src, src_device, dst_device, dst } => Op::DeviceCopy {
-            src: *src as u32,
-            from: *src_device as u32,
-            to: *dst_device as u32,
-            dst: *dst as u32,
-        },
+        Instruction::DeviceCopy { src, src_device, dst_device, dst } => {
+            Op::DeviceCopy { src: *src as u32, from: *src_device as u32, to: *dst_device as u32, dst: *dst as u32 }
+        }
         Instruction::KillRegister { dst } => Op::Kill { dst: *dst as u32 },
     }
 }

@@ -63,7 +63,7 @@ fn unfit(what: &str, found: &Any) -> Error {
     Error::new(ErrorKind::TypeError, format!("{what} is expected, and the register holds {found}"))
 }
 
-fn tensor<'a>(value: &'a Any) -> Result<&'a Tensor, Error> {
+fn tensor(value: &Any) -> Result<&Tensor, Error> {
     value.as_tensor().ok_or_else(|| unfit("a tensor", value))
 }
 
@@ -108,14 +108,20 @@ fn ints(value: &Any) -> Result<Vec<i64>, Error> {
         return Ok(values);
     }
     let narrow = host.to_vec::<i32>();
-    narrow.map(|values| values.into_iter().map(i64::from).collect()).map_err(|_| {
-        error(format!("a shape is a tensor of int64 or int32, and this is of {}", tensor.dtype()))
-    })
+    narrow
+        .map(|values| values.into_iter().map(i64::from).collect())
+        .map_err(|_| error(format!("a shape is a tensor of int64 or int32, and this is of {}", tensor.dtype())))
 }
 
 impl Machine {
     /// Calls a function on a state, which is empty.
-    pub(super) fn run(&self, state: &mut State, func: usize, args: &[Any], limits: Option<Limits>) -> Result<Any, Error> {
+    pub(super) fn run(
+        &self,
+        state: &mut State,
+        func: usize,
+        args: &[Any],
+        limits: Option<Limits>,
+    ) -> Result<Any, Error> {
         let limited = limits.filter(|limits| *limits != Limits::default());
         match limited {
             None => self.execute::<false>(state, func, args, None),
@@ -144,7 +150,7 @@ impl Machine {
         let mut pc = 0usize;
         state.registers.extend(args.iter().cloned());
         state.registers.resize(code.registers as usize, Any::none());
-        let result = loop {
+        loop {
             let op = &code.ops[pc];
             if WATCHED && let Some(watch) = &mut watch {
                 let counted = self.count(watch, state);
@@ -277,8 +283,7 @@ impl Machine {
             if let Err(e) = done {
                 break Err(self.located(e, func, pc - 1));
             }
-        };
-        result
+        }
     }
 
     /// The operations that make memory or copies, where a call more does not count.
@@ -334,7 +339,8 @@ impl Machine {
                 let source = tensor(&registers[at(src)])?;
                 let (from, to) = (self.device(*from as usize)?, self.device(*to as usize)?);
                 if source.device().device_type != from.device_type {
-                    let message = format!("the tensor to be copied is on {}, and the program says {from}", source.device());
+                    let message =
+                        format!("the tensor to be copied is on {}, and the program says {from}", source.device());
                     return Err(error(message));
                 }
                 // Without a program's name for another memory the copy may be the same tensor; the document has it fresh.
@@ -348,13 +354,12 @@ impl Machine {
 
     fn intrinsic(&self, kind: Intrinsic, args: &[u32], registers: &mut [Any]) -> Result<(), Error> {
         let get = |i: usize| registers[args[i] as usize].clone();
-        let reference = |value: &Any| {
-            value.downcast_ref::<RefValue>().cloned().ok_or_else(|| unfit("a reference", value))
-        };
+        let reference =
+            |value: &Any| value.downcast_ref::<RefValue>().cloned().ok_or_else(|| unfit("a reference", value));
         let (value, dst) = match kind {
-            Intrinsic::RefCreate => (RefValue::new(get(0)).into(), args[1]),
-            Intrinsic::RefRead => (reference(&get(0))?.get(), args[1]),
-            Intrinsic::RefWrite => {
+            Intrinsic::Create => (RefValue::new(get(0)).into(), args[1]),
+            Intrinsic::Read => (reference(&get(0))?.get(), args[1]),
+            Intrinsic::Write => {
                 reference(&get(0))?.set(get(1));
                 (Adt::tuple(Vec::new()).into(), args[2])
             }
@@ -364,7 +369,14 @@ impl Machine {
     }
 
     /// The closure in a register, which fits so many arguments and is this machine's.
-    fn callee(&self, state: &State, code: &Code, base: usize, register: u32, args: super::program::Args) -> Result<Ref<Closure>, Error> {
+    fn callee(
+        &self,
+        state: &State,
+        code: &Code,
+        base: usize,
+        register: u32,
+        args: super::program::Args,
+    ) -> Result<Ref<Closure>, Error> {
         let value = &state.registers[base + register as usize];
         let closure = value.downcast_ref::<Closure>().ok_or_else(|| unfit("a closure", value))?;
         self.check_closure(closure, code.list(args).len())?;
@@ -372,6 +384,7 @@ impl Machine {
     }
 
     /// Makes a frame for a call; the place of its registers.
+    #[allow(clippy::too_many_arguments, reason = "the state of both sides of a call, taken apart for the loop")]
     fn enter(
         &self,
         state: &mut State,
@@ -417,8 +430,7 @@ impl Machine {
         let function = self.kernel(index)?;
         let started = self.profile.begin();
         let mut few = [AnyView::none(); FEW_ARGS];
-        let simple = list.len() <= FEW_ARGS
-            && list.iter().all(|r| registers[*r as usize].as_tensor().is_some());
+        let simple = list.len() <= FEW_ARGS && list.iter().all(|r| registers[*r as usize].as_tensor().is_some());
         let called = if simple {
             for (place, register) in few.iter_mut().zip(list) {
                 *place = registers[*register as usize].as_view();

@@ -127,7 +127,10 @@ impl Planner<'_> {
         self.flush(&mut steps, &mut waiting)?;
         match expr {
             atom if atom.is_leaf() => Ok(Block { steps, result: atom.clone() }),
-            other => unsupported("an expression is not in A-normal form; this is a defect of Relaxide", other.span().map(|s| &**s)),
+            other => unsupported(
+                "an expression is not in A-normal form; this is a defect of Relaxide",
+                other.span().map(|s| &**s),
+            ),
         }
     }
 

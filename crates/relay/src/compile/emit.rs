@@ -13,7 +13,7 @@ use super::blocks::{Block, Plan, PlannedFunction, Step};
 use super::lifetime::{Listing, with_kills};
 use super::region::{Leaf, Region};
 use super::shapes::{Dims, Source};
-use super::{Compiled, CompileError, constants, renamed, unsupported};
+use super::{CompileError, Compiled, constants, renamed, unsupported};
 use crate::*;
 
 /// How the reference aligns storage.
@@ -82,8 +82,7 @@ impl Emitter<'_> {
         emitter.push(Instruction::Ret { result });
         let (code, registers) = (resolve(&emitter.lines), emitter.next);
         let listing = Listing { code, params: function.params.len() };
-        let own: Vec<bool> =
-            self.executable.primitives.iter().map(|name| name.starts_with("relay.vm.")).collect();
+        let own: Vec<bool> = self.executable.primitives.iter().map(|name| name.starts_with("relay.vm.")).collect();
         let instructions = with_kills(listing, &|i| match i {
             // What the machine does itself writes a register.
             Instruction::InvokePacked { index, args, .. } if own.get(*index as usize) == Some(&true) => {
@@ -307,7 +306,10 @@ impl FunctionEmitter<'_, '_> {
             Expr::Op(op) => {
                 unsupported(format!("the operator {} as a value: write fn (%x) {{ {}(%x) }}", op.name, op.name), None)
             }
-            other => unsupported("an operand is not in A-normal form; this is a defect of Relaxide", other.span().map(|s| &**s)),
+            other => unsupported(
+                "an operand is not in A-normal form; this is a defect of Relaxide",
+                other.span().map(|s| &**s),
+            ),
         }
     }
 
@@ -554,8 +556,10 @@ impl FunctionEmitter<'_, '_> {
                 Ok(Value::Register(dst))
             }
             Some((_, name)) => unsupported(
-                format!("an operator became a call of {name}, whose result's shape only the run shows; the Relay VM has no \
-                         instruction for it"),
+                format!(
+                    "an operator became a call of {name}, whose result's shape only the run shows; the Relay VM has no \
+                         instruction for it"
+                ),
                 None,
             ),
             None => self.operand(cx, value),

@@ -40,7 +40,10 @@ pub(super) fn with_kills(listing: Listing, writes: &dyn Fn(&Instruction) -> Vec<
     }
     let mut leaders: HashSet<usize> = HashSet::from([0]);
     for pc in 0..code.len() {
-        if matches!(code[pc], Instruction::If { .. } | Instruction::Goto { .. } | Instruction::Ret { .. } | Instruction::Fatal) {
+        if matches!(
+            code[pc],
+            Instruction::If { .. } | Instruction::Goto { .. } | Instruction::Ret { .. } | Instruction::Fatal
+        ) {
             leaders.extend(targets(&code, pc));
             leaders.insert(pc + 1);
         }
@@ -83,12 +86,7 @@ pub(super) fn with_kills(listing: Listing, writes: &dyn Fn(&Instruction) -> Vec<
 }
 
 /// What each stretch needs from before and leaves for behind.
-fn solve(
-    code: &[Instruction],
-    stretches: &mut [Stretch],
-    starts: &[usize],
-    writes: &dyn Fn(&Instruction) -> Vec<i64>,
-) {
+fn solve(code: &[Instruction], stretches: &mut [Stretch], starts: &[usize], writes: &dyn Fn(&Instruction) -> Vec<i64>) {
     let index = |pc: usize| starts.binary_search(&pc).ok();
     let mut changed = true;
     while changed {

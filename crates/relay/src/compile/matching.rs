@@ -7,9 +7,9 @@
 use relaxide_ffi::Ref;
 use relaxide_relay_vm::Instruction;
 
+use super::CompileError;
 use super::blocks::Block;
 use super::emit::{FunctionEmitter, Label};
-use super::CompileError;
 use crate::*;
 
 impl FunctionEmitter<'_, '_> {

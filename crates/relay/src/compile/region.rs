@@ -58,7 +58,14 @@ pub(super) struct RegionBuilder<'a> {
 
 impl<'a> RegionBuilder<'a> {
     pub fn new(builder: &'a mut rx::BlockBuilder, types: &'a Types) -> RegionBuilder<'a> {
-        RegionBuilder { builder, types, values: HashMap::new(), aliases: HashMap::new(), params: Vec::new(), dims: Vec::new() }
+        RegionBuilder {
+            builder,
+            types,
+            values: HashMap::new(),
+            aliases: HashMap::new(),
+            params: Vec::new(),
+            dims: Vec::new(),
+        }
     }
 
     pub fn build(
@@ -122,7 +129,8 @@ impl<'a> RegionBuilder<'a> {
             return unsupported(format!("operator `{}` not found", node.name), call.span.as_deref());
         };
         let args = call.args.iter().map(|e| self.operand(e)).collect::<Result<Vec<_>, _>>()?;
-        let mut cx = LowerCx { builder: self.builder, def, args, attrs: &call.attrs, dims: NewDims::Collect(&mut self.dims) };
+        let mut cx =
+            LowerCx { builder: self.builder, def, args, attrs: &call.attrs, dims: NewDims::Collect(&mut self.dims) };
         cx.lower().or_else(|e| unsupported(e.to_string(), call.span.as_deref()))
     }
 
@@ -158,10 +166,12 @@ impl<'a> RegionBuilder<'a> {
                     self.values.insert(address(var), value.clone());
                     return Ok(value);
                 }
-                let missing = || CompileError::Program(relaxide_ir::Diagnostic::new(
-                    relaxide_ir::Code::Type,
-                    format!("the type of %{} is not known", var.name),
-                ));
+                let missing = || {
+                    CompileError::Program(relaxide_ir::Diagnostic::new(
+                        relaxide_ir::Code::Type,
+                        format!("the type of %{} is not known", var.name),
+                    ))
+                };
                 let ty = self.types.of_var(var).ok_or_else(missing)?;
                 let value = self.param(&Leaf { var: var.clone(), path: Vec::new() }, &ty)?;
                 self.values.insert(address(var), value.clone());
@@ -208,7 +218,9 @@ impl<'a> RegionBuilder<'a> {
                 }
                 Ok(rx::Expr::tuple(fields))
             }
-            other => unsupported(format!("operators take tensors and tuples of them, not {other}"), leaf.var.span.as_deref()),
+            other => {
+                unsupported(format!("operators take tensors and tuples of them, not {other}"), leaf.var.span.as_deref())
+            }
         }
     }
 }

@@ -77,9 +77,10 @@ impl<'r> Dims<'r> {
         let wide = DataType::int(64);
         let out = te::compute("out_shape", [ndim], |at: &[PrimExpr]| {
             let last = shape.last().cloned().unwrap_or_else(|| prim::int(0));
-            let chosen = shape.iter().enumerate().rev().skip(1).fold(last, |other, (i, dim)| {
-                prim::select(prim::eq(&at[0], prim::int(i as i64)), dim.clone(), other)
-            });
+            let chosen =
+                shape.iter().enumerate().rev().skip(1).fold(last, |other, (i, dim)| {
+                    prim::select(prim::eq(&at[0], prim::int(i as i64)), dim.clone(), other)
+                });
             prim::cast(wide, chosen)
         });
         let none: [i64; 0] = [];
@@ -103,7 +104,10 @@ impl Reader<'_, '_> {
     /// An expression over what the function reads.
     fn read(&mut self, e: &PrimExpr, depth: usize) -> Result<PrimExpr, CompileError> {
         if depth > 100 {
-            return super::unsupported("dimensions depend on each other in a circle; this is a defect of Relaxide", None);
+            return super::unsupported(
+                "dimensions depend on each other in a circle; this is a defect of Relaxide",
+                None,
+            );
         }
         for var in free_vars(e) {
             if !self.map.contains_key(&var) {
@@ -133,9 +137,8 @@ impl Reader<'_, '_> {
                 self.read(&e, depth + 1)
             }
             DimDef::Element(operand, index) => {
-                let found = self.dims.region.params.iter().position(|(_, p)| {
-                    matches!(operand, rx::Expr::Var(v) if v == p)
-                });
+                let found =
+                    self.dims.region.params.iter().position(|(_, p)| matches!(operand, rx::Expr::Var(v) if v == p));
                 let Some(param) = found else {
                     return super::unsupported("a shape must be a value that exists before the operators run", None);
                 };

@@ -4,8 +4,8 @@ use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::{Span, Var as RxVar};
 use relaxide_relax as rx;
 
-use super::unify::raw_text;
 use super::Inference;
+use super::unify::raw_text;
 use crate::convert::{from_relax, to_relax};
 use crate::op::{self, LowerCx, Mapping, NewDims, OpDef};
 use crate::*;
@@ -92,7 +92,10 @@ impl Inference<'_> {
                 if f.args.len() != args.len() {
                     let many = if args.len() > f.args.len() { "too many" } else { "too few" };
                     let (expected, found) = (f.args.len(), args.len());
-                    self.error(format!("the function is provided {many} arguments expected {expected}, found {found}"), span);
+                    self.error(
+                        format!("the function is provided {many} arguments expected {expected}, found {found}"),
+                        span,
+                    );
                     return f.ret.clone();
                 }
                 for (wanted, given) in f.args.iter().zip(&args) {
@@ -121,7 +124,11 @@ impl Inference<'_> {
         };
         let wanted = def.args.len();
         let optional = matches!(name, "nn.pad" | "strided_set" | "nn.nll_loss" | "vision.get_valid_counts");
-        if wanted > 0 && args.len() != wanted && !(optional && args.len() < wanted) && !matches!(def.mapping, Mapping::Machine) {
+        if wanted > 0
+            && args.len() != wanted
+            && !(optional && args.len() < wanted)
+            && !matches!(def.mapping, Mapping::Machine)
+        {
             let many = if args.len() > wanted { "too many" } else { "too few" };
             let found = args.len();
             let message = format!("the function is provided {many} arguments expected {wanted}, found {found}");
@@ -162,7 +169,8 @@ pub(crate) fn op_result_type(call: &Call, def: &'static OpDef, args: &[Type]) ->
     for (expr, ty) in call.args.iter().zip(args) {
         operands.push(operand(expr, ty)?);
     }
-    let lowered = LowerCx { builder: &mut builder, def, args: operands, attrs: &call.attrs, dims: NewDims::Type }.lower();
+    let lowered =
+        LowerCx { builder: &mut builder, def, args: operands, attrs: &call.attrs, dims: NewDims::Type }.lower();
     let result = lowered.map_err(|e| e.to_string())?;
     let ty = from_relax(&result.ty());
     ty.ok_or_else(|| format!("{}: the rank of the result is not known before the program runs", def.name))
@@ -173,7 +181,8 @@ fn operand(expr: &Expr, ty: &Type) -> Result<rx::Expr, String> {
     match (expr, ty) {
         (Expr::Constant(c), _) => Ok(rx::Expr::constant(c.data.clone())),
         (Expr::Tuple(t), Type::Tuple(types)) => {
-            let fields = t.fields.iter().zip(&types.fields).map(|(e, ty)| operand(e, ty)).collect::<Result<Vec<_>, _>>()?;
+            let fields =
+                t.fields.iter().zip(&types.fields).map(|(e, ty)| operand(e, ty)).collect::<Result<Vec<_>, _>>()?;
             Ok(rx::Expr::tuple(fields))
         }
         _ => Ok(RxVar::new("x", to_relax(ty)?).into()),

@@ -412,7 +412,8 @@ impl<'m> Inference<'m> {
                 result
             }
             other => {
-                let message = format!("TupleGetItem expect input type to be TupleType  get {} instead", raw_text(other));
+                let message =
+                    format!("TupleGetItem expect input type to be TupleType  get {} instead", raw_text(other));
                 self.error(message, span);
                 Type::fresh()
             }

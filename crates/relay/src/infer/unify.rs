@@ -120,7 +120,8 @@ impl Solver {
                 Some(Type::tensor(dims.collect::<Vec<_>>(), x.dtype))
             }
             (Type::Tuple(x), Type::Tuple(y)) if x.fields.len() == y.fields.len() => {
-                let fields = x.fields.iter().zip(&y.fields).map(|(a, b)| self.join(a, b)).collect::<Option<Vec<_>>>()?;
+                let fields =
+                    x.fields.iter().zip(&y.fields).map(|(a, b)| self.join(a, b)).collect::<Option<Vec<_>>>()?;
                 Some(Type::tuple(fields))
             }
             _ => None,

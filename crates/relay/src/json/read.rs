@@ -96,7 +96,9 @@ impl<'g> Reader<'g> {
 
     fn nested<T>(&mut self, id: usize, read: impl FnOnce(&mut Self) -> Result<T, JsonError>) -> Result<T, JsonError> {
         if self.depth >= MAX_DEPTH {
-            return Err(self.graph.error(id, format!("the graph is deeper than {MAX_DEPTH} levels, or refers to itself")));
+            return Err(self
+                .graph
+                .error(id, format!("the graph is deeper than {MAX_DEPTH} levels, or refers to itself")));
         }
         self.depth += 1;
         let value = read(self);
@@ -169,7 +171,8 @@ impl<'g> Reader<'g> {
         let node = self.graph.node(id)?;
         Ok(match node.key.as_str() {
             "relay.TensorType" => {
-                let shape = self.graph.list(id, "shape")?.iter().map(|dim| self.dim(*dim)).collect::<Result<Vec<_>, _>>()?;
+                let shape =
+                    self.graph.list(id, "shape")?.iter().map(|dim| self.dim(*dim)).collect::<Result<Vec<_>, _>>()?;
                 Type::tensor(shape, self.dtype(id, node.attrs.get("dtype"))?)
             }
             "TupleType" => Type::tuple(self.types_of(id, "fields")?),
@@ -196,9 +199,10 @@ impl<'g> Reader<'g> {
         let node = self.graph.node(id)?;
         match node.key.as_str() {
             "tir.Any" => Ok(ANY),
-            _ => self.int_node(id).filter(|dim| *dim >= 0).ok_or_else(|| {
-                self.graph.error(id, "a dimension must be a number that is not negative, or unknown")
-            }),
+            _ => self
+                .int_node(id)
+                .filter(|dim| *dim >= 0)
+                .ok_or_else(|| self.graph.error(id, "a dimension must be a number that is not negative, or unknown")),
         }
     }
 
@@ -420,7 +424,8 @@ impl<'g> Reader<'g> {
         Ok(match node.key.as_str() {
             "" => AttrValue::None,
             "IntImm" | "tir.IntImm" => {
-                let value: i64 = number("value")?.parse().map_err(|_| self.graph.error(id, "its value is no integer"))?;
+                let value: i64 =
+                    number("value")?.parse().map_err(|_| self.graph.error(id, "its value is no integer"))?;
                 match node.attrs.get("dtype").map(String::as_str) {
                     Some("bool" | "uint1") => AttrValue::Bool(value != 0),
                     _ => AttrValue::Int(value),
@@ -480,10 +485,10 @@ impl<'g> Reader<'g> {
         let key = self.graph.node(id)?.key.clone();
         Ok(match key.as_str() {
             "tir.Any" => MetaValue::AnyDim,
-            "relay.TensorType" | "TupleType" | "FuncType" | "TypeVar" | "GlobalTypeVar" | "TypeCall" | "relay.RefType"
-            | "IncompleteType" => MetaValue::Type(self.ty(id)?),
-            "" | "IntImm" | "tir.IntImm" | "FloatImm" | "tir.FloatImm" | "runtime.String" | "StringImm" | "Array" | "Map"
-            | "VirtualDevice" | "Target" => MetaValue::Attr(self.attr_node(id)?),
+            "relay.TensorType" | "TupleType" | "FuncType" | "TypeVar" | "GlobalTypeVar" | "TypeCall"
+            | "relay.RefType" | "IncompleteType" => MetaValue::Type(self.ty(id)?),
+            "" | "IntImm" | "tir.IntImm" | "FloatImm" | "tir.FloatImm" | "runtime.String" | "StringImm" | "Array"
+            | "Map" | "VirtualDevice" | "Target" => MetaValue::Attr(self.attr_node(id)?),
             "DictAttrs" => MetaValue::Attrs(self.dict(id)?),
             key if key.starts_with("relay.attrs.") => MetaValue::Attrs(self.attrs(id)?),
             _ => MetaValue::Expr(self.expr(id)?),

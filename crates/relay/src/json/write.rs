@@ -125,7 +125,8 @@ impl Writer {
     }
 
     fn array(&mut self, data: Vec<usize>) -> usize {
-        let node = if data.is_empty() { json!({"type_key": "Array"}) } else { json!({"type_key": "Array", "data": data}) };
+        let node =
+            if data.is_empty() { json!({"type_key": "Array"}) } else { json!({"type_key": "Array", "data": data}) };
         self.nodes.push(node);
         self.nodes.len() - 1
     }
@@ -281,8 +282,13 @@ impl Writer {
                 let (params, args) = (self.types(&params), self.types(&f.args));
                 let ret = self.ty(&f.ret).to_string();
                 let none = self.array(Vec::new()).to_string();
-                let fields =
-                    vec![("arg_types", args), ("ret_type", ret), span, ("type_constraints", none), ("type_params", params)];
+                let fields = vec![
+                    ("arg_types", args),
+                    ("ret_type", ret),
+                    span,
+                    ("type_constraints", none),
+                    ("type_params", params),
+                ];
                 self.node("FuncType", fields)
             }
             Type::Var(v) => {
@@ -494,7 +500,13 @@ impl Writer {
         for field in def.fields {
             let value = call.attrs.0.get(field.name).cloned().unwrap_or(AttrValue::None);
             let text = match (&value, field.boxed) {
-                (AttrValue::DType(d), _) => if d.is_void() { String::new() } else { d.to_string() },
+                (AttrValue::DType(d), _) => {
+                    if d.is_void() {
+                        String::new()
+                    } else {
+                        d.to_string()
+                    }
+                }
                 (AttrValue::None, _) => "0".into(),
                 (AttrValue::Int(v), false) => v.to_string(),
                 (AttrValue::Bool(v), false) => i64::from(*v).to_string(),

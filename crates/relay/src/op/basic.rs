@@ -68,4 +68,3 @@ pub(super) fn einsum(cx: &mut LowerCx<'_>) -> Lowered {
     let equation = cx.str("equation");
     cx.emit("einsum", [operands], attrs([("subscripts", equation.into())]))
 }
-

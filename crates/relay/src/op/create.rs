@@ -77,7 +77,11 @@ pub(super) fn shape_of(cx: &mut LowerCx<'_>) -> Lowered {
         let out = relaxide_tir::te::compute("T_shape", [count], |indices: &[relaxide_ir::PrimExpr]| {
             let last = shape.last().cloned().unwrap_or_else(|| relaxide_ir::prim::int(0));
             let chosen = shape.iter().enumerate().rev().skip(1).fold(last, |other, (i, dim)| {
-                relaxide_ir::prim::select(relaxide_ir::prim::eq(&indices[0], relaxide_ir::prim::int(i as i64)), dim.clone(), other)
+                relaxide_ir::prim::select(
+                    relaxide_ir::prim::eq(&indices[0], relaxide_ir::prim::int(i as i64)),
+                    dim.clone(),
+                    other,
+                )
             });
             relaxide_ir::prim::cast(dtype, chosen)
         });

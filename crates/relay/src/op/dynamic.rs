@@ -43,9 +43,9 @@ pub(super) fn reshape(cx: &mut LowerCx<'_>) -> Lowered {
         .collect();
     let total = rx::shape::num_elements(&own);
     let minus_one = prim::int(-1);
-    let known = copied.iter().fold(prim::int(1), |n, dim| {
-        n * prim::select(prim::eq(dim, minus_one.clone()), prim::int(1), dim.clone())
-    });
+    let known = copied
+        .iter()
+        .fold(prim::int(1), |n, dim| n * prim::select(prim::eq(dim, minus_one.clone()), prim::int(1), dim.clone()));
     let left = prim::floordiv(total, prim::max(known, prim::int(1)));
     let shape: Vec<PrimExpr> = copied
         .into_iter()
@@ -106,9 +106,8 @@ pub(super) fn tile(cx: &mut LowerCx<'_>) -> Lowered {
     let padded = |list: &[PrimExpr], i: usize| {
         (i + list.len()).checked_sub(ndim).and_then(|j| list.get(j).cloned()).unwrap_or_else(|| prim::int(1))
     };
-    let shape: Vec<PrimExpr> = (0..ndim)
-        .map(|i| cx.dim("t", DimDef::Expr(padded(&own, i) * padded(&reps, i))))
-        .collect();
+    let shape: Vec<PrimExpr> =
+        (0..ndim).map(|i| cx.dim("t", DimDef::Expr(padded(&own, i) * padded(&reps, i)))).collect();
     let skipped = ndim - own.len();
     Ok(cx.builder.emit_te("dyn_tile", vec![x], |inputs| {
         let x = inputs[0].clone();

@@ -207,7 +207,9 @@ pub(super) fn matrix_set_diag(cx: &mut LowerCx<'_>) -> Lowered {
         return fail("matrix_set_diag of several diagonals cannot be compiled yet");
     }
     let shape = cx.shape(&x)?;
-    let Some(extent) = cx.shape(&diagonal)?.last().cloned() else { return fail("matrix_set_diag: the diagonal is empty") };
+    let Some(extent) = cx.shape(&diagonal)?.last().cloned() else {
+        return fail("matrix_set_diag: the diagonal is empty");
+    };
     elements(cx, "matrix_set_diag", vec![x, diagonal], shape, move |inputs, at| {
         let n = at.len();
         let (row, column) = (&at[n - 2], &at[n - 1]);
@@ -261,4 +263,3 @@ pub(super) fn strided_set(cx: &mut LowerCx<'_>) -> Lowered {
         prim::select(inside, inputs[1].at(&index), inputs[0].at(at))
     })
 }
-

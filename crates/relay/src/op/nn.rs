@@ -193,10 +193,7 @@ pub(super) fn lrn(cx: &mut LowerCx<'_>) -> Lowered {
         vec![relaxide_tir::te::compute("T_lrn", shape, |at: &[relaxide_ir::PrimExpr]| {
             let mut place = at.to_vec();
             place[axis] = &at[axis] + k.var() - half;
-            let inside = prim::and(
-                prim::ge(&place[axis], prim::int(0)),
-                prim::lt(&place[axis], own[axis].clone()),
-            );
+            let inside = prim::and(prim::ge(&place[axis], prim::int(0)), prim::lt(&place[axis], own[axis].clone()));
             relaxide_tir::te::sum(prim::if_then_else(inside, squares.at(&place), prim::constant(dtype, 0.0)), [&k])
         })]
     })?;
@@ -247,7 +244,8 @@ pub(super) fn dilate(cx: &mut LowerCx<'_>) -> Lowered {
             let on = at.iter().zip(&strides).filter(|(_, s)| **s != 1);
             let on = on.map(|(i, s)| prim::eq(prim::floormod(i.clone(), prim::int(*s)), prim::int(0)));
             let on = on.reduce(prim::and).unwrap_or_else(|| prim::boolean(true));
-            let place: Vec<_> = at.iter().zip(&strides).map(|(i, s)| prim::floordiv(i.clone(), prim::int(*s))).collect();
+            let place: Vec<_> =
+                at.iter().zip(&strides).map(|(i, s)| prim::floordiv(i.clone(), prim::int(*s))).collect();
             prim::if_then_else(on, x.at(&place), prim::constant(dtype, value))
         })]
     })?)
@@ -261,11 +259,8 @@ pub(super) fn fifo_buffer(cx: &mut LowerCx<'_>) -> Lowered {
     let kept = cx.shape(&buffer)?[axis].as_int();
     let (Some(fresh), Some(kept)) = (fresh, kept) else { return fail("nn.fifo_buffer needs known dimensions") };
     let joined = cx.emit("concat", [rx::Expr::tuple([buffer, data])], attrs([("axis", (axis as i64).into())]))?;
-    let slice = attrs([
-        ("begin", vec![fresh].into()),
-        ("end", vec![fresh + kept].into()),
-        ("axes", vec![axis as i64].into()),
-    ]);
+    let slice =
+        attrs([("begin", vec![fresh].into()), ("end", vec![fresh + kept].into()), ("axes", vec![axis as i64].into())]);
     cx.relay("strided_slice", vec![joined], slice)
 }
 

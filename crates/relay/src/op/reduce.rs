@@ -61,7 +61,9 @@ pub(super) fn arg_reduce(cx: &mut LowerCx<'_>) -> Lowered {
         None => AttrValue::None,
         Some([axis]) => (*axis).into(),
         Some(list) if list.len() == ndim => AttrValue::None,
-        Some(_) => return super::cx::fail(format!("{name} over several dimensions, but not all, has no form in Relax")),
+        Some(_) => {
+            return super::cx::fail(format!("{name} over several dimensions, but not all, has no form in Relax"));
+        }
     };
     let reversed = cx.bool("select_last_index");
     let last = match (&axis, reversed) {

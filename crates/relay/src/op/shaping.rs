@@ -63,7 +63,8 @@ pub(super) fn expand_dims(cx: &mut LowerCx<'_>) -> Lowered {
     let (axis, count) = (cx.int("axis")?, cx.int("num_newaxis")?);
     let at = if axis < 0 { axis + shape.len() as i64 + 1 } else { axis };
     let at = usize::try_from(at).ok().filter(|at| *at <= shape.len());
-    let at = at.ok_or_else(|| LowerError(format!("expand_dims: there is no place {axis} among {} dimensions", shape.len())))?;
+    let at = at
+        .ok_or_else(|| LowerError(format!("expand_dims: there is no place {axis} among {} dimensions", shape.len())))?;
     for _ in 0..count {
         shape.insert(at, prim::int(1));
     }
@@ -99,7 +100,11 @@ pub(super) fn reshape_to(cx: &mut LowerCx<'_>, x: rx::Expr, wanted: &[i64], allo
         let count = |dims: &[i64]| dims.iter().try_fold(1i64, |n, d| n.checked_mul(*d));
         if count(&a) != count(&b) {
             let text = |dims: &[i64]| dims.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
-            return fail(format!("Input tensor shape({}) and reshaped shape({}) are not compatible!", text(&a), text(&b)));
+            return fail(format!(
+                "Input tensor shape({}) and reshaped shape({}) are not compatible!",
+                text(&a),
+                text(&b)
+            ));
         }
     }
     if rx::shape::same_dims(&own, &shape) {
@@ -237,7 +242,11 @@ pub(super) fn strided_slice(cx: &mut LowerCx<'_>) -> Lowered {
     let by_size = cx.str("slice_mode") == "size";
     let (mut from, mut to, mut step) = (Vec::new(), Vec::new(), Vec::new());
     for (k, axis) in axes.iter().enumerate() {
-        let stride = if by_size { 1 } else { strides.get(k).or(strides.last().filter(|_| strides.len() == 1)).copied().unwrap_or(1) };
+        let stride = if by_size {
+            1
+        } else {
+            strides.get(k).or(strides.last().filter(|_| strides.len() == 1)).copied().unwrap_or(1)
+        };
         if stride == 0 {
             return fail("strided_slice: a stride is 0");
         }
@@ -293,8 +302,7 @@ fn sliced(
     let mut shape = cx.shape(&x)?;
     let mut analyzer = relaxide_ir::arith::Analyzer::new();
     for (k, axis) in axes.iter().enumerate() {
-        let (distance, stride) =
-            if step[k] > 0 { (&to[k] - &from[k], step[k]) } else { (&from[k] - &to[k], -step[k]) };
+        let (distance, stride) = if step[k] > 0 { (&to[k] - &from[k], step[k]) } else { (&from[k] - &to[k], -step[k]) };
         let count = prim::floordiv(distance + (stride - 1), prim::int(stride));
         shape[*axis] = match analyzer.simplify(&count).as_int() {
             Some(count) => prim::int(count.max(0)),
@@ -385,7 +393,9 @@ fn flat_pairs(cx: &LowerCx<'_>, name: &str) -> Result<Vec<i64>, LowerError> {
             AttrValue::Int(v) => flat.push(*v),
             AttrValue::List(pair) => {
                 for v in pair {
-                    let AttrValue::Int(v) = v else { return fail(format!("{}: `{name}` must hold integers", cx.def.name)) };
+                    let AttrValue::Int(v) = v else {
+                        return fail(format!("{}: `{name}` must hold integers", cx.def.name));
+                    };
                     flat.push(*v);
                 }
             }
@@ -567,7 +577,10 @@ pub(super) fn layout_transform(cx: &mut LowerCx<'_>) -> Lowered {
     }
     // Each letter's whole extent: its own dimension times its blocks.
     let extent = |letter: char| {
-        from.iter().zip(&own).filter(|((l, _), _)| l.eq_ignore_ascii_case(&letter)).fold(prim::int(1), |n, (_, d)| n * d)
+        from.iter()
+            .zip(&own)
+            .filter(|((l, _), _)| l.eq_ignore_ascii_case(&letter))
+            .fold(prim::int(1), |n, (_, d)| n * d)
     };
     let block = |layout: &[(char, i64)], letter: char| {
         layout.iter().find(|(l, _)| l.is_ascii_lowercase() && l.eq_ignore_ascii_case(&letter)).map_or(1, |(_, n)| *n)
@@ -605,9 +618,9 @@ pub(super) fn layout_transform(cx: &mut LowerCx<'_>) -> Lowered {
                 })
                 .collect();
             // A block that the extent does not fill is filled with zeros.
-            let padded = to.iter().any(|(l, n)| {
-                l.is_ascii_lowercase() && extent(*l).as_int().is_none_or(|whole| whole % n != 0)
-            });
+            let padded = to
+                .iter()
+                .any(|(l, n)| l.is_ascii_lowercase() && extent(*l).as_int().is_none_or(|whole| whole % n != 0));
             if !padded {
                 return x.at(&at);
             }

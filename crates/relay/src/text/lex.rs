@@ -180,7 +180,9 @@ impl Lexer<'_> {
         self.at += 1;
         if sigil == b'%' && self.byte(0).is_ascii_digit() {
             let digits = self.run_of(|c| c.is_ascii_digit());
-            let Ok(number) = digits.parse() else { return self.error(start, "this number of a graph node is too large") };
+            let Ok(number) = digits.parse() else {
+                return self.error(start, "this number of a graph node is too large");
+            };
             self.push(start, Tok::Graph(number));
             return Ok(());
         }

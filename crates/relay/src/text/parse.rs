@@ -397,7 +397,8 @@ impl<'a> Parser<'a> {
             constructors = self.list("}", Self::constructor_def)?;
         }
         self.type_vars.truncate(outer);
-        let mut names: Vec<&str> = constructors.iter().map(|(c, _): &(ConstructorDef, Token)| c.name.as_str()).collect();
+        let mut names: Vec<&str> =
+            constructors.iter().map(|(c, _): &(ConstructorDef, Token)| c.name.as_str()).collect();
         names.sort_unstable();
         let twice = names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].to_string());
         for (def, token) in &constructors {

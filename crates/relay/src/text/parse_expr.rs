@@ -65,9 +65,10 @@ impl Parser<'_> {
             }
         };
         self.vars.truncate(outer);
-        Ok(prefixes.into_iter().rev().fold(body, |body, Prefix::Bind(var, value, span)| {
-            Ref::new(Let { var, value, body, span }).into()
-        }))
+        Ok(prefixes
+            .into_iter()
+            .rev()
+            .fold(body, |body, Prefix::Bind(var, value, span)| Ref::new(Let { var, value, body, span }).into()))
     }
 
     fn let_binding(&mut self, first: &Token) -> Result<Prefix, Diagnostic> {
@@ -136,7 +137,9 @@ impl Parser<'_> {
                 break;
             }
         }
-        if let (Expr::Constructor(c), false) = (&expr, called) && c.inputs.is_empty() {
+        if let (Expr::Constructor(c), false) = (&expr, called)
+            && c.inputs.is_empty()
+        {
             // A constructor without fields is a value by its name alone.
             let (op, span) = (expr.clone(), self.span_from(&first));
             return Ok(Ref::new(Call { op, args: vec![], attrs: Attrs::new(), type_args: vec![], span }).into());
@@ -299,7 +302,8 @@ impl Parser<'_> {
             }
             Tok::Graph(number) => {
                 self.advance();
-                let missing = || self.error_at(&token, Code::UnknownName, format!("there is no `%{number}` before this"));
+                let missing =
+                    || self.error_at(&token, Code::UnknownName, format!("there is no `%{number}` before this"));
                 self.graph.get(&number).cloned().ok_or_else(missing)
             }
             Tok::Global(name) => {
@@ -310,7 +314,9 @@ impl Parser<'_> {
                 self.advance();
                 match self.meta.get(&key, index) {
                     Some(MetaValue::Expr(expr)) => Ok(expr),
-                    Some(_) => Err(self.error_at(&token, Code::Metadata, format!("meta[{key}][{index}] is no expression"))),
+                    Some(_) => {
+                        Err(self.error_at(&token, Code::Metadata, format!("meta[{key}][{index}] is no expression")))
+                    }
                     None => Err(self.no_meta(&token, &key, index)),
                 }
             }
@@ -391,9 +397,14 @@ impl Parser<'_> {
             return Ok(Expr::op(name));
         }
         let whole = Token { kind: token.kind.clone(), start: token.start, end: last.end };
-        let error = self
-            .error_at(&whole, Code::UnknownName, format!("operator `{name}` not found, perhaps you forgot to register it?"));
-        let known = op::all().map(|def| def.name).chain(self.module.types.values().flat_map(|t| t.constructors.iter().map(|c| c.name.as_str())));
+        let error = self.error_at(
+            &whole,
+            Code::UnknownName,
+            format!("operator `{name}` not found, perhaps you forgot to register it?"),
+        );
+        let known = op::all()
+            .map(|def| def.name)
+            .chain(self.module.types.values().flat_map(|t| t.constructors.iter().map(|c| c.name.as_str())));
         Err(match closest(&name, known) {
             Some(known) => error.with_help(format!("did you mean `{known}`?")),
             None => error,

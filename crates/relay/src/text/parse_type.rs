@@ -89,7 +89,9 @@ impl Parser<'_> {
                 match self.meta.get(&key, index) {
                     Some(MetaValue::Attr(value)) => match value {
                         relaxide_ir::AttrValue::Int(dim) if dim >= 0 => Ok(dim),
-                        _ => Err(self.error_at(&token, Code::Metadata, format!("meta[{key}][{index}] is no dimension"))),
+                        _ => {
+                            Err(self.error_at(&token, Code::Metadata, format!("meta[{key}][{index}] is no dimension")))
+                        }
                     },
                     Some(MetaValue::AnyDim) => Ok(ANY),
                     _ => Err(self.error_at(&token, Code::Metadata, format!("meta[{key}][{index}] is no dimension"))),
@@ -130,7 +132,9 @@ impl Parser<'_> {
         if let Some(var) = self.type_vars.iter().rev().find(|v| v.name == name) {
             return Ok(var.clone().into());
         }
-        if !self.is("[") && let Some(dtype) = dtype_of(name) {
+        if !self.is("[")
+            && let Some(dtype) = dtype_of(name)
+        {
             return Ok(Type::scalar(dtype));
         }
         let args = if self.eat("[") { self.list("]", Self::ty)? } else { Vec::new() };

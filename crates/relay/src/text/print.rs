@@ -208,7 +208,11 @@ impl<'a> Printer<'a> {
 
     /// A value at the end of a binding.
     fn tail(&mut self, expr: &Expr) -> String {
-        if self.is_unique(expr) && !matches!(expr, Expr::Let(_)) { self.text(expr) } else { self.operand_or_block(expr) }
+        if self.is_unique(expr) && !matches!(expr, Expr::Let(_)) {
+            self.text(expr)
+        } else {
+            self.operand_or_block(expr)
+        }
     }
 
     fn operand_or_block(&mut self, expr: &Expr) -> String {

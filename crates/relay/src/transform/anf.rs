@@ -33,7 +33,8 @@ pub fn function_to_anf(function: &Ref<Function>) -> Ref<Function> {
     let mut scopes = Scopes::default();
     let root = scopes.open(None);
     scopes.place(&function.body, root);
-    let mut emitter = Emitter { scopes, open: vec![(root, Vec::new())], done: HashMap::new(), next: 0, keep: Vec::new() };
+    let mut emitter =
+        Emitter { scopes, open: vec![(root, Vec::new())], done: HashMap::new(), next: 0, keep: Vec::new() };
     let body = emitter.finish_scope(&function.body);
     function.with_body(body)
 }
@@ -264,12 +265,8 @@ impl Emitter {
                 }
                 Ref::new(Match { data, clauses, complete: m.complete, span: m.span.clone() }).into()
             }
-            Expr::RefCreate(r) => {
-                Ref::new(RefCreate { value: self.atom(&r.value), span: r.span.clone() }).into()
-            }
-            Expr::RefRead(r) => {
-                Ref::new(RefRead { reference: self.atom(&r.reference), span: r.span.clone() }).into()
-            }
+            Expr::RefCreate(r) => Ref::new(RefCreate { value: self.atom(&r.value), span: r.span.clone() }).into(),
+            Expr::RefRead(r) => Ref::new(RefRead { reference: self.atom(&r.reference), span: r.span.clone() }).into(),
             Expr::RefWrite(r) => {
                 let (reference, value) = (self.atom(&r.reference), self.atom(&r.value));
                 Ref::new(RefWrite { reference, value, span: r.span.clone() }).into()

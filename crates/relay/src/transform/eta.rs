@@ -42,7 +42,9 @@ fn expand(expr: &Expr) -> Option<Expr> {
             let fields = t.fields.iter().map(&mut value).collect();
             Some(Ref::new(Tuple { fields, span: t.span.clone() }).into())
         }
-        Expr::Let(l) if matches!(l.value, Expr::Op(_)) => Some(Expr::bind(l.var.clone(), value(&l.value), l.body.clone())),
+        Expr::Let(l) if matches!(l.value, Expr::Op(_)) => {
+            Some(Expr::bind(l.var.clone(), value(&l.value), l.body.clone()))
+        }
         _ => None,
     }
 }

@@ -36,7 +36,9 @@ pub(crate) fn is_pure(expr: &Expr) -> bool {
         match expr {
             // Making a function calls nothing.
             Expr::Function(_) => continue,
-            Expr::Call(c) => pure &= matches!(&c.op, Expr::Op(op) if op.name != "debug") || matches!(c.op, Expr::Constructor(_)),
+            Expr::Call(c) => {
+                pure &= matches!(&c.op, Expr::Op(op) if op.name != "debug") || matches!(c.op, Expr::Constructor(_))
+            }
             Expr::RefCreate(_) | Expr::RefRead(_) | Expr::RefWrite(_) => pure = false,
             // A `match?` may end the program.
             Expr::Match(m) => pure &= m.complete,
@@ -203,7 +205,8 @@ pub fn fold_constant(module: &Module) -> Result<Module, Error> {
     let out = bodies(module, |body| {
         rewrite(body, &mut |new, _| {
             let (call, name) = new.as_op_call()?;
-            let computes = op::lookup(name).is_some_and(|def| !matches!(def.mapping, op::Mapping::Machine | op::Mapping::Missing));
+            let computes =
+                op::lookup(name).is_some_and(|def| !matches!(def.mapping, op::Mapping::Machine | op::Mapping::Missing));
             let known = call.args.iter().all(is_known);
             if !computes || !known || call.args.is_empty() {
                 return None;

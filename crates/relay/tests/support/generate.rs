@@ -105,7 +105,13 @@ impl Writer<'_> {
         }
         match ty {
             Ty::Int => self.random.below(9).to_string(),
-            Ty::Bool => if self.random.below(2) == 0 { "True".into() } else { "False".into() },
+            Ty::Bool => {
+                if self.random.below(2) == 0 {
+                    "True".into()
+                } else {
+                    "False".into()
+                }
+            }
             Ty::Vector => "%v".into(),
             Ty::Pair => format!("({}, %v)", self.random.below(9)),
             // The type of the elements must follow from somewhere.
@@ -162,7 +168,9 @@ impl Writer<'_> {
                 self.scope.extend([(a.clone(), Ty::Int), (b.clone(), Ty::Vector)]);
                 let both = self.block(ty, d);
                 self.scope.truncate(self.scope.len() - 2);
-                format!("(match (({first}, {second})) {{ (Some(%{a}), (_, %{b})) => {{ {both} }}, _ => {{ {other} }}, }})")
+                format!(
+                    "(match (({first}, {second})) {{ (Some(%{a}), (_, %{b})) => {{ {both} }}, _ => {{ {other} }}, }})"
+                )
             }
         }
     }
@@ -174,7 +182,12 @@ impl Writer<'_> {
                 1 => format!("@total({})", self.expr(Ty::List, d)),
                 2 => format!("(%{})({})", self.function_name(), self.expr(Ty::Int, d)),
                 3 => format!("@length({})", self.expr(Ty::List, d)),
-                4 => format!("@count({} - ({} / 8) * 8, {})", self.expr(Ty::Int, 0), self.expr(Ty::Int, 0), self.expr(Ty::Int, d)),
+                4 => format!(
+                    "@count({} - ({} / 8) * 8, {})",
+                    self.expr(Ty::Int, 0),
+                    self.expr(Ty::Int, 0),
+                    self.expr(Ty::Int, d)
+                ),
                 5 => format!("minimum({}, {})", self.expr(Ty::Int, d), self.expr(Ty::Int, d)),
                 _ => {
                     let op = ["+", "-", "*"][self.random.below(3)];
