@@ -123,6 +123,10 @@ fn the_library_exports_its_interfaces_and_nothing_else() {
         names.iter().filter(|name| !["TVM", "Relaxide", "relaxide_"].iter().any(|own| name.starts_with(own))).collect();
     assert!(foreign.is_empty(), "{foreign:?}");
     let header = std::fs::read_to_string(source("include/relaxide.h")).unwrap();
+    // Remote calls are in a library that was built with them.
+    let (before, rest) = header.split_once("/* ---- Remote calls").expect("the header has a section of remote calls");
+    let (_, after) = rest.split_once("/* ---- ").expect("another section follows");
+    let header = format!("{before}{after}");
     let declared =
         header.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|w| w.starts_with("relaxide_"));
     let functions: std::collections::BTreeSet<&str> = declared.collect();

@@ -125,8 +125,8 @@ fn external_data_is_read_from_below_the_model_only() {
     };
     assert_eq!(import(external("weights.bin", "16")), "");
     for (location, offset, reason) in [
-        ("../secret.bin", "0", "the path must lie below the model's directory"),
-        ("/etc/hostname", "0", "the path must lie below the model's directory"),
+        ("../secret.bin", "0", "the path must lie below the model's folder"),
+        ("/etc/hostname", "0", "the path must lie below the model's folder"),
         ("weights.bin", "25", "the file is shorter than the model says"),
         ("weights.bin", "18446744073709551615", "the file is shorter than the model says"),
         ("absent.bin", "0", "cannot read"),

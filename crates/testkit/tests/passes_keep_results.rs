@@ -77,9 +77,6 @@ const SHARE: usize = 5;
 const DO_NOT_RUN: &[&str] = &[
     "bytecode_scalars",
     "call_tir_rewrite_refuses",
-    "convert_to_dataflow",
-    "dead_branches",
-    "dead_code",
     "fast_math_unknown",
     "dispatch_sampling_refuses",
     "dispatch_sort_scan_refuses",

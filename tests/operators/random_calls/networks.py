@@ -112,7 +112,7 @@ def attention(name):
         if name == "attention_bias":
             args.append(g.tensor([g.pick(b, 1), g.pick(h, 1), q, k], dtype, known))
         if name == "attention_var_len":
-            args += [g.tensor([5], "int32", 1), g.tensor([5], "int32", 1), g.tensor([], "int32", 1), g.tensor([], "int32", 1)]
+            args += [g.tensor([5], "int32", 1), g.tensor([], "int32", 1), g.tensor([5], "int32", 1), g.tensor([], "int32", 1)]
         return f'R.nn.{name}({", ".join(args)}, scale=None, causal_mask={g.pick("None", repr("TopLeft"))}, window_size=None)'
 
     return call

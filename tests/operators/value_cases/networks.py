@@ -150,7 +150,7 @@ def attention(name):
             q = k = 5
             query, key, value = r.data((1, 5, h, d)), r.data((1, 5, h, d)), r.data((1, 5, h, v))
             starts = np.array([0, 2, 3, 5], "int32")
-            inputs = [query, key, value, starts, starts, np.array(2, "int32"), np.array(2, "int32")]
+            inputs = [query, key, value, starts, np.array(2, "int32"), starts, np.array(2, "int32")]
             scores = np.einsum("bqhd,bkhd->bhqk", query, key) / np.sqrt(d)
             of = np.searchsorted(starts, np.arange(5), side="right")
             hidden = of[:, None] != of[None]

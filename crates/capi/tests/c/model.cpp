@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
         relaxide::Model("no/such/model.so");
         return 1;
     } catch (const relaxide::Error &error) {
-        EXPECT(error.kind() == "RuntimeError");
+        EXPECT(error.kind() == "FileNotFoundError");
     }
     std::puts("passed");
 }

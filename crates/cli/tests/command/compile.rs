@@ -15,8 +15,9 @@ fn a_compilation_says_its_stages_what_it_made_and_how_to_run_it() {
         rest[0].starts_with("wrote model.so (") && rest[0].ends_with(" 4 kernels) from model.relax in # s"),
         "{said}"
     );
+    assert!(rest.last().unwrap().starts_with("for: this machine's processor ("), "{said}");
     assert_eq!(
-        rest[1..],
+        rest[1..rest.len() - 1],
         [
             "main(x: float32[n, 4], w: float32[4, 8]) -> R.Tensor((8,), dtype=\"float32\")",
             "n from 1 to 64",
@@ -24,7 +25,7 @@ fn a_compilation_says_its_stages_what_it_made_and_how_to_run_it() {
             "next: relaxide run model.so --dim n=1",
         ]
     );
-    let next = said.lines().last().unwrap().strip_prefix("next: relaxide ").unwrap();
+    let next = rest[rest.len() - 2].strip_prefix("next: relaxide ").unwrap();
     assert!(place.ok(next).out.starts_with("output: float32[8]"));
 }
 
@@ -149,9 +150,6 @@ fn a_file_says_which_processor_it_is_for_and_is_refused_elsewhere() {
     let target = place.json("inspect here.so")["target"].as_str().unwrap().to_string();
     assert!(target.contains("-mcpu="), "{target}");
     place.ok_with("compile model.relax -q -o other.so --target", "llvm -mtriple=x86_64-linux-gnu -mcpu=diamondrapids");
-    let needed = place.json("inspect other.so")["processor"].clone();
-    assert_eq!(needed["name"], "diamondrapids");
-    assert!(needed["features"].as_array().unwrap().contains(&"avx512f".into()), "{needed}");
     let refused = place.run("run other.so --dim n=1");
     assert_eq!(refused.code, 1);
     assert!(refused.err.contains("this one lacks") || refused.err.contains("architecture"), "{}", refused.err);

@@ -40,11 +40,11 @@ fn results_become_files_that_are_inputs_again() {
 fn an_archive_gives_every_input_by_name() {
     let place = compiled();
     place.write("x.txt", "1 2 3 4\n5, 6, 7, 8\n");
-    let from_text = place.ok("run model.so --input x=x.txt --seed 4").out;
+    let from_text = place.ok("run model.so --input x=x.txt --fill random --seed 4").out;
     assert!(from_text.starts_with("output: float32[8]"));
     // Sixteen numbers are four rows; ten are none.
-    assert_eq!(place.run("run model.so --input x=1,2,3,4,5,6,7,8").code, 0);
-    let wrong = place.run("run model.so --input x=1,2,3");
+    assert_eq!(place.run("run model.so --input x=1,2,3,4,5,6,7,8 --fill random").code, 0);
+    let wrong = place.run("run model.so --input x=1,2,3 --fill random");
     assert_eq!(wrong.code, 2);
     assert!(wrong.err.contains("3 numbers do not fill input x of shape (?, 4)"), "{}", wrong.err);
 }
@@ -87,8 +87,8 @@ fn what_does_not_fit_is_said() {
         ("run model.so --input weigth=1", 2, "function main has no input \"weigth\""),
         ("run model.so --function mian", 2, "did you mean \"main\"?"),
         ("run model.so --shape x=3,5", 1, "input x has length 5, not 4, on axis 1"),
-        ("run model.so --input x=missing.npy", 1, "missing.npy: No such file"),
-        ("run model.so --input x=what.bin", 2, "what.bin is no input that is known here"),
+        ("run model.so --input x=missing.npy --fill random", 1, "missing.npy: No such file"),
+        ("run model.so --input x=what.bin --fill random", 2, "what.bin is no input that is known here"),
         ("run model.so --threads 0 --dim n=1", 1, "0 threads can run nothing"),
         ("run missing.so", 1, "missing.so: No such file"),
     ];

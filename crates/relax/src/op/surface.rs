@@ -85,6 +85,14 @@ impl Surface {
         };
         (self.op, slots)
     }
+
+    /// What is said of the operator's arguments, in the order in which a program gives them.
+    pub fn in_order<T>(&self, mut args: Vec<T>) -> Vec<T> {
+        if self.op == "nn.attention_var_len" && args.len() > 5 {
+            args.swap(4, 5);
+        }
+        args
+    }
 }
 
 #[cfg(test)]
@@ -111,6 +119,10 @@ mod tests {
         assert_eq!((op, args.len()), ("nn.attention_bias", 4));
         let (_, args) = arranged("nn.attention_var_len", &[Some('q'), Some('k'), Some('v'), Some('s'), Some('m')]);
         assert_eq!(args[3..], [Given('s'), Given('s'), Given('m'), Given('m')]);
+        let all: Vec<Option<char>> = "qkvsmtn".chars().map(Some).collect();
+        let (_, args) = arranged("nn.attention_var_len", &all);
+        let text = surface("nn.attention_var_len").unwrap().in_order(args);
+        assert_eq!(text, "qkvsmtn".chars().map(Given).collect::<Vec<_>>());
     }
 
     #[test]

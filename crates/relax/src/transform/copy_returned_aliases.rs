@@ -11,7 +11,8 @@
 //! written; if it were a tensor that was passed in, so would whoever passed it.
 //!
 //! **Leaves alone** private functions, whose callers are known and write to nothing; what a program overwrites on purpose
-//! (`call_tir_inplace`); tensors whose shape is not known; and what a call of another function gives.
+//! (`call_tir_inplace`); tensors whose shape is not known; what a call of another function gives; and what a branch gives,
+//! whose last call would no longer be the last thing that the function does.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{PassInfo, PassResult};
@@ -41,6 +42,9 @@ fn copied(func: &Ref<Function>) -> Ref<Function> {
     func.params.iter().for_each(|param| note.0.mark(AnyVar::Var(param.clone())));
     note.visit_seq(&func.body);
     let result = &func.body.body;
+    if from_branches(func, result) {
+        return func.clone();
+    }
     let mut bindings = Vec::new();
     let body = copy(result, &note.0.holds(result), &mut bindings);
     if bindings.is_empty() {
@@ -50,6 +54,13 @@ fn copied(func: &Ref<Function>) -> Ref<Function> {
     let blocks = func.body.blocks.iter().cloned().chain([last]).collect();
     let body = Ref::new(SeqExpr { blocks, body });
     Ref::new(Function { body, ..Function::clone(func) })
+}
+
+/// Whether the branches of the function's last condition give its result.
+fn from_branches(func: &Function, result: &Expr) -> bool {
+    let last = func.body.blocks.iter().flat_map(|block| &block.bindings).last();
+    let is_result = |binding: &&Binding| Expr::from(binding.var().clone()) == *result;
+    matches!(result, Expr::If(_)) || last.filter(is_result).is_some_and(|b| matches!(b.value(), Expr::If(_)))
 }
 
 /// Notes what the variables of a function, branches included, are bound to.

@@ -19,16 +19,16 @@ pub(super) struct Args {
 /// What the machine does itself where a program calls a kernel of this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Intrinsic {
-    RefCreate,
-    RefRead,
-    RefWrite,
+    Create,
+    Read,
+    Write,
 }
 
 /// Names of kernels that are the machine's own: references, which the document's machine does not have.
 pub(super) const INTRINSICS: &[(&str, Intrinsic, usize)] = &[
-    ("relay.vm.ref_create", Intrinsic::RefCreate, 2),
-    ("relay.vm.ref_read", Intrinsic::RefRead, 2),
-    ("relay.vm.ref_write", Intrinsic::RefWrite, 3),
+    ("relay.vm.ref_create", Intrinsic::Create, 2),
+    ("relay.vm.ref_read", Intrinsic::Read, 2),
+    ("relay.vm.ref_write", Intrinsic::Write, 3),
 ];
 
 /// One operation.

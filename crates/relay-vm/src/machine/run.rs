@@ -63,7 +63,7 @@ fn unfit(what: &str, found: &Any) -> Error {
     Error::new(ErrorKind::TypeError, format!("{what} is expected, and the register holds {found}"))
 }
 
-fn tensor<'a>(value: &'a Any) -> Result<&'a Tensor, Error> {
+fn tensor(value: &Any) -> Result<&Tensor, Error> {
     value.as_tensor().ok_or_else(|| unfit("a tensor", value))
 }
 
@@ -150,7 +150,7 @@ impl Machine {
         let mut pc = 0usize;
         state.registers.extend(args.iter().cloned());
         state.registers.resize(code.registers as usize, Any::none());
-        let result = loop {
+        loop {
             let op = &code.ops[pc];
             if WATCHED && let Some(watch) = &mut watch {
                 let counted = self.count(watch, state);
@@ -283,8 +283,7 @@ impl Machine {
             if let Err(e) = done {
                 break Err(self.located(e, func, pc - 1));
             }
-        };
-        result
+        }
     }
 
     /// The operations that make memory or copies, where a call more does not count.
@@ -358,9 +357,9 @@ impl Machine {
         let reference =
             |value: &Any| value.downcast_ref::<RefValue>().cloned().ok_or_else(|| unfit("a reference", value));
         let (value, dst) = match kind {
-            Intrinsic::RefCreate => (RefValue::new(get(0)).into(), args[1]),
-            Intrinsic::RefRead => (reference(&get(0))?.get(), args[1]),
-            Intrinsic::RefWrite => {
+            Intrinsic::Create => (RefValue::new(get(0)).into(), args[1]),
+            Intrinsic::Read => (reference(&get(0))?.get(), args[1]),
+            Intrinsic::Write => {
                 reference(&get(0))?.set(get(1));
                 (Adt::tuple(Vec::new()).into(), args[2])
             }
@@ -385,6 +384,7 @@ impl Machine {
     }
 
     /// Makes a frame for a call; the place of its registers.
+    #[allow(clippy::too_many_arguments, reason = "the state of both sides of a call, taken apart for the loop")]
     fn enter(
         &self,
         state: &mut State,

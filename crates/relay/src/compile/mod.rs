@@ -117,10 +117,11 @@ impl From<relaxide_relax::BuildError> for CompileError {
     }
 }
 
-/// The passes of Relax that make kernels of regions.
+/// The passes of Relax that make kernels of regions. What a region gives goes to the program, not to a caller: no copies.
 fn kernel_passes() -> Vec<&'static str> {
     let legalize = transform::pipeline("default").map(|p| p.stage(transform::Stage::Legalize).collect::<Vec<_>>());
     let mut passes = legalize.unwrap_or_default();
+    passes.retain(|pass| *pass != "CopyReturnedAliases");
     passes.push("RewriteDataflowReshape");
     passes
 }

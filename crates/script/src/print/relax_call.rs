@@ -1,7 +1,7 @@
 //! Calls: operators, functions of the module, external functions, and the few operators with a form of their own.
 
 use relaxide_ir::{AttrValue, DataType, Type};
-use relaxide_relax::{Call, Constant, Expr};
+use relaxide_relax::{Call, Constant, Expr, op};
 
 use super::Printer;
 use super::attrs::python_float;
@@ -48,6 +48,9 @@ impl Printer<'_> {
                 Expr::Shape(_) if i == 2 && KERNEL_CALLS.contains(&name) => format!("tir_vars={}", self.expr(arg)),
                 _ => self.expr(arg),
             });
+        }
+        if let Some(surface) = op::surface(name) {
+            parts = surface.in_order(parts);
         }
         if name == "hint_on_device"
             && let (Some(kind), Some(index)) = (call.attrs.int("device_type"), call.attrs.int("index"))
