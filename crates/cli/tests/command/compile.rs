@@ -163,3 +163,19 @@ fn a_target_may_be_a_dictionary() {
     assert_eq!(wrong.code, 2);
     assert!(wrong.err.contains("no dictionary of JSON"), "{}", wrong.err);
 }
+
+#[test]
+fn a_program_in_relay_is_compiled_like_any_other() {
+    let place = Workplace::new();
+    place.write(
+        "twice.relay",
+        "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32] {\n  add(%x, %x)\n}\n",
+    );
+    place.ok("compile twice.relay -q -o twice.so");
+    place.write("x.txt", "1 2 3\n4 5 6\n");
+    let answer = place.json("run twice.so --input x.txt");
+    assert_eq!(answer["outputs"][0]["head"], serde_json::json!([2.0, 4.0, 6.0, 8.0, 10.0, 12.0]));
+    place.write("wrong.relay", "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(2, 3), float32]) { ad(%x, %x) }\n");
+    let refused = place.run("compile wrong.relay");
+    assert!(refused.code == 1 && refused.err.contains("wrong.relay"), "{} {}", refused.code, refused.err);
+}

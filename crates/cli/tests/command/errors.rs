@@ -16,7 +16,7 @@ fn exit_codes_say_whose_fault_it_is() {
         ("compile model.relax --target nothing", 2),
         ("compile model.relax --precision float12", 2),
         ("compile model.txt", 2),
-        ("compile old.rly", 2),
+        ("compile old.rly", 1),
         ("compile model.so", 2),
         ("compile model.relax --shape x=1", 2),
         ("nonsense", 2),
