@@ -17,9 +17,12 @@ use relaxide_tir::{PrimFunc, schedule};
 /// The name of a kernel in its library.
 const NAME: &str = "kernel";
 
+/// Kernels that are compiled, by their structural hash.
+type Compiled = HashMap<u64, Vec<(Ref<PrimFunc>, Function)>>;
+
 /// What runs the kernels of one compilation.
 pub fn runner() -> KernelRunner {
-    let compiled: Mutex<HashMap<u64, Vec<(Ref<PrimFunc>, Function)>>> = Mutex::default();
+    let compiled: Mutex<Compiled> = Mutex::default();
     KernelRunner::new(move |kernel: &ObjectRef, args: &[Any]| {
         let kernel: Ref<PrimFunc> =
             kernel.clone().downcast().map_err(|_| Error::new(ErrorKind::TypeError, "only kernels are run"))?;

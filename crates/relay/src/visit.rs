@@ -23,11 +23,7 @@ pub fn free_vars(root: &Expr) -> Vec<Ref<Var>> {
     let address = |var: &Ref<Var>| Ref::as_ptr(var).addr();
     let (mut bound, mut met, mut order) = (HashSet::new(), HashSet::new(), Vec::new());
     each(root, |expr| match expr {
-        Expr::Var(var) => {
-            if met.insert(address(var)) {
-                order.push(var.clone());
-            }
-        }
+        Expr::Var(var) if met.insert(address(var)) => order.push(var.clone()),
         Expr::Let(l) => {
             bound.insert(address(&l.var));
         }

@@ -33,7 +33,7 @@ pub struct Diagnostic {
     /// One sentence.
     pub message: String,
     /// Where in a text, if the program came from one.
-    pub snippet: Option<Snippet>,
+    pub snippet: Option<Box<Snippet>>,
     /// What to try.
     pub help: Option<String>,
 }
@@ -73,7 +73,7 @@ impl Diagnostic {
         let end_in_line = end.clamp(place.start, (place.line_start + text.len()).max(place.start));
         let width = source.get(place.start..end_in_line).map_or(1, |s| s.chars().count()).max(1);
         let (file, text) = (file.to_string(), Some(text.to_string()));
-        let snippet = Some(Snippet { file, line: place.line, column: place.column, width, text });
+        let snippet = Some(Box::new(Snippet { file, line: place.line, column: place.column, width, text }));
         Diagnostic { snippet, ..Diagnostic::new(code, message) }
     }
 
@@ -83,7 +83,7 @@ impl Diagnostic {
         let (line, column) = (count(span.line), count(span.column));
         let width = if span.end_line == span.line { count(span.end_column).saturating_sub(column).max(1) } else { 1 };
         let text = source.and_then(|source| source.lines().nth(line - 1)).map(str::to_string);
-        self.snippet = Some(Snippet { file: span.source.clone(), line, column, width, text });
+        self.snippet = Some(Box::new(Snippet { file: span.source.clone(), line, column, width, text }));
         self
     }
 
@@ -101,7 +101,7 @@ impl fmt::Display for Diagnostic {
         write!(f, "error[{}]: {}", self.code.as_str(), self.message)?;
         let number = self.snippet.as_ref().map_or(String::new(), |snippet| snippet.line.to_string());
         let margin = " ".repeat(number.len());
-        if let Some(Snippet { file, line, column, width, text }) = &self.snippet {
+        if let Some(Snippet { file, line, column, width, text }) = self.snippet.as_deref() {
             write!(f, "\n{margin}--> {file}:{line}:{column}")?;
             if let Some(text) = text {
                 // Tabs stay tabs in front of the caret, so that it lines up whatever their width.

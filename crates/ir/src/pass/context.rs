@@ -26,9 +26,12 @@ pub struct PassContext {
     pub runner: Option<KernelRunner>,
 }
 
+/// What runs a kernel.
+type Run = dyn Fn(&ObjectRef, &[Any]) -> Result<(), Error> + Send + Sync;
+
 /// Runs a kernel on values: the kernel, and its arguments, of which the last are its outputs.
 #[derive(Clone)]
-pub struct KernelRunner(Arc<dyn Fn(&ObjectRef, &[Any]) -> Result<(), Error> + Send + Sync>);
+pub struct KernelRunner(Arc<Run>);
 
 impl KernelRunner {
     /// A runner that calls a function.

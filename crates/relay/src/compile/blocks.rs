@@ -145,20 +145,21 @@ impl Planner<'_> {
             if self.shape_is_waiting(call, waiting) {
                 self.flush(steps, waiting)?;
             }
-            return Ok(self.wait(var, Item::Call(call.clone()), &call.args, waiting));
+            self.wait(var, Item::Call(call.clone()), &call.args, waiting);
+            return Ok(());
         }
         match value {
             Expr::Tuple(t) if t.fields.iter().any(|e| waiting.defines(e)) => {
-                Ok(self.wait(var, Item::Alias(value.clone()), &t.fields, waiting))
+                self.wait(var, Item::Alias(value.clone()), &t.fields, waiting);
             }
             Expr::TupleGetItem(t) if waiting.defines(&t.tuple) => {
-                Ok(self.wait(var, Item::Alias(value.clone()), std::slice::from_ref(&t.tuple), waiting))
+                self.wait(var, Item::Alias(value.clone()), std::slice::from_ref(&t.tuple), waiting);
             }
             Expr::Call(call) if passes_through(call) && waiting.defines(&call.args[0]) => {
-                Ok(self.wait(var, Item::Alias(call.args[0].clone()), &call.args, waiting))
+                self.wait(var, Item::Alias(call.args[0].clone()), &call.args, waiting);
             }
             Expr::Var(_) if waiting.defines(value) => {
-                Ok(self.wait(var, Item::Alias(value.clone()), std::slice::from_ref(value), waiting))
+                self.wait(var, Item::Alias(value.clone()), std::slice::from_ref(value), waiting);
             }
             _ => {
                 if self.needs(value, waiting) {
@@ -166,9 +167,9 @@ impl Planner<'_> {
                 }
                 let step = self.step(var, value)?;
                 steps.push(step);
-                Ok(())
             }
         }
+        Ok(())
     }
 
     /// The call, if it is of an operator that becomes kernels.

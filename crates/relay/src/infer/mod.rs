@@ -116,7 +116,7 @@ enum GlobalState {
     Known(Type),
 }
 
-pub(self) struct Inference<'m> {
+struct Inference<'m> {
     module: &'m Module,
     solver: Solver,
     types: Types,

@@ -391,10 +391,10 @@ impl<'g> Reader<'g> {
 
     fn attr_field(&mut self, id: usize, field: &op::Field, text: &str) -> Result<AttrValue, JsonError> {
         let unfit = || self.graph.error(id, format!("its field `{}` is {text:?}", field.name));
-        if let Some(text) = self.graph.text_node(text) {
-            if matches!(field.kind, Kind::Str | Kind::Any) || field.boxed {
-                return Ok(AttrValue::Str(text));
-            }
+        if let Some(text) = self.graph.text_node(text)
+            && (matches!(field.kind, Kind::Str | Kind::Any) || field.boxed)
+        {
+            return Ok(AttrValue::Str(text));
         }
         match field.kind {
             Kind::Str => Ok(if field.boxed && text == "0" { AttrValue::None } else { text.into() }),

@@ -142,10 +142,13 @@ impl Scopes {
     }
 }
 
+/// The bindings of a scope.
+type Bindings = Vec<(Ref<Var>, Expr)>;
+
 /// The bindings of scopes under construction.
 struct Emitter {
     scopes: Scopes,
-    open: Vec<(usize, Vec<(Ref<Var>, Expr)>)>,
+    open: Vec<(usize, Bindings)>,
     done: HashMap<usize, Expr>,
     next: usize,
     /// Keeps nodes whose addresses are keys.

