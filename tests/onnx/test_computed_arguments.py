@@ -84,6 +84,22 @@ def test_a_shape_of_another_count_is_an_error():
         program.run([reals(4, 6), ints(5, 5)])
 
 
+@pytest.mark.parametrize("length, target", [(7, (2, 2)), (12, (5, 3)), (1, (0, 4))])
+def test_a_shape_that_does_not_fit_is_told_with_its_numbers(length, target):
+    program = RelaxideBackend.prepare(model("Reshape", [reals(4), ints(2, 2)], fixed=(1,)))
+    with pytest.raises(ValueError, match="reshape") as refusal:
+        program.run([reals(length), ints(*target)])
+    asked = (target[0] or length) * target[1]
+    assert f"{asked} was given, {length} is expected" in str(refusal.value)
+
+
+def test_parts_that_do_not_fit_are_told_with_their_numbers():
+    program = RelaxideBackend.prepare(model("Split", [reals(5), ints(2, 3)], fixed=(1,), outputs=2))
+    with pytest.raises(ValueError, match="split") as refusal:
+        program.run([reals(6), ints(2, 3)])
+    assert "5 was given, 6 is expected" in str(refusal.value)
+
+
 def test_expansion():
     check("Expand", [[reals(3, 1), ints(2, 1, 5)], [reals(1, 4), ints(2, 3, 1)], [reals(3, 4), ints(1, 1, 1)]], fixed=(1,))
 

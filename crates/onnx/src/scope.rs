@@ -206,9 +206,20 @@ impl Scope<'_> {
 
     /// The same, where the shape has further dimensions that must be 1: conditions that the program checks.
     pub fn bind_checked(&mut self, shape: Expr, count: usize, checks: usize) -> Result<Vec<PrimExpr>> {
+        self.bind_further("lv", shape, count, vec![prim::int(1); checks])
+    }
+
+    /// The same, where each further dimension must be what is said. `name` says to the user what is checked.
+    pub fn bind_further(
+        &mut self,
+        name: &str,
+        shape: Expr,
+        count: usize,
+        further: Vec<PrimExpr>,
+    ) -> Result<Vec<PrimExpr>> {
         let dims: Vec<PrimExpr> = (0..count).map(|i| PrimExpr::Var(Var::dim(format!("d{i}")))).collect();
-        let ones = std::iter::repeat_n(prim::int(1), checks);
-        self.bind_type(shape, Type::shape(dims.iter().cloned().chain(ones)))?;
+        let ty = Type::shape(dims.iter().cloned().chain(further));
+        self.builder.match_cast_as(name, shape, ty).map_err(|e| NodeError::Relax(e.to_string()))?;
         Ok(dims)
     }
 

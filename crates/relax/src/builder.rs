@@ -273,8 +273,13 @@ impl BlockBuilder {
 
     /// Checks at run time that a value has a type, and binds symbolic variables that the type mentions first.
     pub fn match_cast(&mut self, value: impl Into<Expr>, ty: Type) -> Result<Expr, BuildError> {
-        let value = self.normalize_arg(value.into())?;
         let hint = if self.in_dataflow() { "lv" } else { "gv" };
+        self.match_cast_as(hint, value, ty)
+    }
+
+    /// The same, bound to a variable of a name that says what is checked.
+    pub fn match_cast_as(&mut self, hint: &str, value: impl Into<Expr>, ty: Type) -> Result<Expr, BuildError> {
+        let value = self.normalize_arg(value.into())?;
         let var = self.fresh_var(hint, ty.clone(), self.in_dataflow());
         self.push(Ref::new(MatchCast { var: var.clone(), value, ty }).into())?;
         Ok(var.into())

@@ -116,7 +116,7 @@ pub fn along(scope: &mut Scope, x: Expr, how: &Along, filter: &Filter) -> Result
         };
         let size = prim::max(size, 0);
         let some = prim::or(prim::gt(&old, 0), prim::eq(&size, 0));
-        Plan { dims: vec![size], holds: vec![some] }
+        Plan { dims: vec![size], holds: vec![some], ..Plan::default() }
     })?;
     let new = new.into_iter().next().ok_or_else(|| NodeError::invalid("an axis has no new size"))?;
     let geometry = |inputs: &[te::Tensor]| Geometry {
@@ -194,7 +194,7 @@ fn taps(
     let dims = Plan::bind(scope, "resize_taps", args, |inputs| {
         let narrow = prim::min(geometry(inputs).scale, number(1.0));
         let reach = prim::math("ceil", prim::div(number(2.0 * width as f64), narrow));
-        Plan { dims: vec![prim::max(prim::cast(DataType::int(64), reach) + 1, 1)], holds: Vec::new() }
+        Plan { dims: vec![prim::max(prim::cast(DataType::int(64), reach) + 1, 1)], ..Plan::default() }
     })?;
     dims.into_iter().next().ok_or_else(|| NodeError::invalid("a filter has no width"))
 }

@@ -78,7 +78,7 @@ pub fn top_k(scope: &mut Scope, node: &Node) -> Outputs {
             let bound = Plan::bind(scope, "top_k", &args, |inputs| {
                 let k = given.at(inputs, 0);
                 let fits = prim::and(prim::ge(&k, 0), prim::le(&k, &size));
-                Plan { dims: vec![prim::max(k, 0)], holds: vec![fits] }
+                Plan { dims: vec![prim::max(k, 0)], holds: vec![fits], ..Plan::default() }
             })?;
             bound.into_iter().next().ok_or_else(|| NodeError::invalid("`k` is missing"))?
         }

@@ -255,7 +255,7 @@ pub fn center_crop_pad(scope: &mut Scope, node: &Node) -> Outputs {
     let dims = Plan::bind(scope, "center_crop_pad", &args, |inputs| {
         let sizes = target.all(inputs);
         let dim = |i: usize| prim::max(of_axis(&axes, &sizes, i, rank, own[i].clone()), 0);
-        Plan { dims: (0..rank).map(dim).collect(), holds: Vec::new() }
+        Plan { dims: (0..rank).map(dim).collect(), ..Plan::default() }
     })?;
     one(scope.te("center_crop_pad", vec![x], |inputs| {
         vec![te::compute("center_crop_pad", &dims, |at| {

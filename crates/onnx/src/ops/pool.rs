@@ -261,7 +261,7 @@ pub fn max_unpool(scope: &mut Scope, node: &Node) -> Outputs {
     let target = args.ints(target);
     let out = super::computed::Plan::bind(scope, "unpool", &args, |inputs| super::computed::Plan {
         dims: target.all(inputs).into_iter().map(|d| prim::max(d, 0)).collect(),
-        holds: Vec::new(),
+        ..super::computed::Plan::default()
     })?;
     one(scope.te("unpool", vec![filled], |inputs| {
         vec![te::compute("unpooled", &out, |at| {

@@ -108,7 +108,7 @@ fn chosen_extents(scope: &mut Scope, node: &Node, x: Expr, axis: Expr) -> Output
             let own: Vec<PrimExpr> = extents.iter().map(|e| e[i].clone()).collect();
             super::computed::choose(&place(inputs), &own)
         };
-        Plan { dims: (0..rank).map(dim).collect(), holds: Vec::new() }
+        Plan { dims: (0..rank).map(dim).collect(), ..Plan::default() }
     })?;
     let mut inputs = vec![axis];
     inputs.extend(parts);

@@ -55,7 +55,7 @@ pub fn affine_grid(scope: &mut Scope, node: &Node) -> Outputs {
     let size = args.ints(size);
     let bound = super::computed::Plan::bind(scope, "affine_grid", &args, |inputs| super::computed::Plan {
         dims: size.all(inputs).into_iter().map(|d| prim::max(d, 0)).collect(),
-        holds: Vec::new(),
+        ..super::computed::Plan::default()
     })?;
     let align = node.flag("align_corners", false)?;
     let mut out = vec![bound[0].clone()];
@@ -203,7 +203,7 @@ pub fn col_to_im(scope: &mut Scope, node: &Node) -> Outputs {
     let (image, block) = (args.ints(image), args.ints(block));
     let bound = super::computed::Plan::bind(scope, "col2im", &args, |inputs| super::computed::Plan {
         dims: image.all(inputs).into_iter().chain(block.all(inputs)).map(|d| prim::max(d, 1)).collect(),
-        holds: Vec::new(),
+        ..super::computed::Plan::default()
     })?;
     let (image, block) = bound.split_at(rank);
     let positions: Vec<PrimExpr> = (0..rank)

@@ -12,7 +12,7 @@
 //!
 //! **Invariant.** Bound variables count elements and are never negative: the analyses rely on it. So what may be negative
 //! (a bound, an axis, a -1) is read by kernels and never bound. What a model must not say (sizes that do not add up) is a
-//! further element of the shape, which has to be 1 when the program runs.
+//! further element of the shape, which has to be 1, or a number of the inputs' shapes, when the program runs.
 //!
 //! **Left out.** Arguments whose own length is unknown, where the rank of the result would depend on it.
 
@@ -168,6 +168,8 @@ pub struct Plan {
     pub dims: Vec<PrimExpr>,
     /// Conditions that are checked when the program runs.
     pub holds: Vec<PrimExpr>,
+    /// Numbers that must be the same when the program runs: what arguments say, and what the inputs' dimensions say.
+    pub same: Vec<(PrimExpr, PrimExpr)>,
 }
 
 impl Plan {
@@ -180,27 +182,31 @@ impl Plan {
     ) -> Result<Vec<PrimExpr>> {
         let stand_ins = placeholders(scope, &args.tensors)?;
         let plan = f(&stand_ins);
-        if plan.holds.iter().any(|c| c.as_int() == Some(0)) {
+        let agrees = |(a, b): &(PrimExpr, PrimExpr)| prim::eq(a, b).as_int();
+        if plan.holds.iter().any(|c| c.as_int() == Some(0)) || plan.same.iter().any(|pair| agrees(pair) == Some(0)) {
             return Err(NodeError::invalid("its arguments do not fit the shapes of its inputs"));
         }
         let reads = |e: &PrimExpr| !te::reads_of_expr([e]).is_empty();
         let open: Vec<usize> = (0..plan.dims.len()).filter(|&i| reads(&plan.dims[i])).collect();
         let checks: Vec<usize> = (0..plan.holds.len()).filter(|&i| plan.holds[i].as_int().is_none()).collect();
+        let pairs: Vec<usize> = (0..plan.same.len()).filter(|&i| agrees(&plan.same[i]).is_none()).collect();
         let mut result: Vec<PrimExpr> = plan.dims.iter().map(dims::simplify).collect();
-        if open.is_empty() && checks.is_empty() {
+        if open.is_empty() && checks.is_empty() && pairs.is_empty() {
             return Ok(result);
         }
-        let count = open.len() + checks.len();
+        let count = open.len() + checks.len() + pairs.len();
         let vector = scope.te(&format!("{name}_dims"), args.inputs(), |inputs| {
             let plan = f(inputs);
             let wide = DataType::int(64);
             let own = open.iter().map(|&i| plan.dims[i].clone());
             let all = own.chain(checks.iter().map(|&i| prim::cast(wide, plan.holds[i].clone())));
-            let all: Vec<PrimExpr> = all.collect();
+            let all: Vec<PrimExpr> = all.chain(pairs.iter().map(|&i| plan.same[i].0.clone())).collect();
             vec![te::compute("dims", [count as i64], |at| choose(&at[0], &all))]
         })?;
         let shape = scope.call("tensor_to_shape", [vector])?;
-        let bound = scope.bind_checked(shape, open.len(), checks.len())?;
+        let ones = std::iter::repeat_n(prim::int(1), checks.len());
+        let further = ones.chain(pairs.iter().map(|&i| dims::simplify(&plan.same[i].1))).collect();
+        let bound = scope.bind_further(&format!("{name}_shape"), shape, open.len(), further)?;
         for (i, dim) in open.into_iter().zip(bound) {
             result[i] = dim;
         }

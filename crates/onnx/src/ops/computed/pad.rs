@@ -36,7 +36,7 @@ pub fn padded(scope: &mut Scope, x: Expr, pads: Ints, axes: Ints, value: Expr, m
         // Other modes repeat elements, of which there must be some.
         let some = |(old, new): (&PrimExpr, &PrimExpr)| prim::or(prim::gt(old, 0), prim::eq(new, 0));
         let holds = if mode == "constant" { Vec::new() } else { shape.iter().zip(&dims).map(some).collect() };
-        Plan { dims, holds }
+        Plan { dims, holds, ..Plan::default() }
     })?;
     let mut inputs = args.inputs();
     inputs.extend([x, value]);

@@ -61,7 +61,7 @@ fn extents(scope: &mut Scope, mask: &Expr, shape: &[PrimExpr]) -> Result<Extents
         let chosen = |axis: usize| prim::ne(inputs[at].at(&[prim::int(axis as i64)]), 0);
         let kept = (0..rank).map(|i| prim::select(chosen(i), prim::int(1), shape[i].clone()));
         let reduced = (0..rank).map(|i| prim::select(chosen(i), shape[i].clone(), prim::int(1)));
-        Plan { dims: kept.chain(reduced).collect(), holds: Vec::new() }
+        Plan { dims: kept.chain(reduced).collect(), ..Plan::default() }
     })?;
     let (kept, reduced) = both.split_at(rank);
     Ok(Extents { kept: kept.to_vec(), reduced: reduced.to_vec() })
@@ -84,7 +84,11 @@ fn remaining(scope: &mut Scope, mask: &Expr, shape: &[PrimExpr], count: usize) -
             })
         };
         let total = (0..rank).fold(prim::int(0), |n, axis| n + gone(axis));
-        Plan { dims: (0..rank - count).map(dim).collect(), holds: vec![prim::eq(total, count as i64)] }
+        Plan {
+            dims: (0..rank - count).map(dim).collect(),
+            holds: vec![prim::eq(total, count as i64)],
+            ..Plan::default()
+        }
     })
 }
 

@@ -28,8 +28,8 @@ pub fn reshaped(scope: &mut Scope, x: Expr, target: Ints, zero_is_zero: bool) ->
         let rest = prim::floordiv(&count, prim::max(product(known), 1));
         let dims: Vec<PrimExpr> = asked.iter().map(|t| prim::select(prim::lt(t, 0), rest.clone(), t.clone())).collect();
         let open = asked.iter().fold(prim::int(0), |n, t| n + prim::cast(DataType::int(64), prim::lt(t, 0)));
-        let holds = vec![prim::eq(product(dims.iter().cloned()), count), prim::le(open, 1)];
-        Plan { dims, holds }
+        let same = vec![(product(dims.iter().cloned()), count)];
+        Plan { dims, holds: vec![prim::le(open, 1)], same }
     })?;
     scope.reshape(x, dims)
 }
@@ -74,7 +74,7 @@ pub fn tiled(scope: &mut Scope, x: Expr, repeats: Ints) -> Result<Expr> {
     let repeats = args.ints(repeats);
     let dims = Plan::bind(scope, "tile", &args, |inputs| {
         let dim = |(n, r): (&PrimExpr, PrimExpr)| n * prim::max(r, 0);
-        Plan { dims: own.iter().zip(repeats.all(inputs)).map(dim).collect(), holds: Vec::new() }
+        Plan { dims: own.iter().zip(repeats.all(inputs)).map(dim).collect(), ..Plan::default() }
     })?;
     scope.te("tile", vec![x], |inputs| {
         vec![te::compute("tile", &dims, |at| {
@@ -95,7 +95,8 @@ pub fn split(scope: &mut Scope, x: Expr, axis: usize, sizes: Ints) -> Result<Vec
         let natural = all(sizes.iter().map(|s| prim::ge(s, 0)));
         Plan {
             dims: sizes.iter().map(|s| prim::max(s, 0)).collect(),
-            holds: vec![prim::and(prim::eq(total, &own[axis]), natural)],
+            holds: vec![natural],
+            same: vec![(total, own[axis].clone())],
         }
     })?;
     parts(scope, x, axis, &bound)
@@ -143,7 +144,11 @@ pub fn squeezed(scope: &mut Scope, x: Expr, axes: Ints) -> Result<Expr> {
         };
         let single = (0..rank).map(|i| prim::or(prim::eq(&gone[i], 0), prim::eq(&own[i], 1)));
         let total = gone.iter().fold(prim::int(0), |n, g| n + g);
-        Plan { dims: (0..left).map(dim).collect(), holds: vec![all(single), prim::eq(total, (rank - left) as i64)] }
+        Plan {
+            dims: (0..left).map(dim).collect(),
+            holds: vec![all(single), prim::eq(total, (rank - left) as i64)],
+            ..Plan::default()
+        }
     })?;
     scope.reshape(x, dims)
 }
@@ -167,7 +172,7 @@ pub fn unsqueezed(scope: &mut Scope, x: Expr, axes: Ints) -> Result<Expr> {
             prim::select(prim::ne(&new[i], 0), prim::int(1), old)
         };
         let total = new.iter().fold(prim::int(0), |n, g| n + g);
-        Plan { dims: (0..rank).map(dim).collect(), holds: vec![prim::eq(total, axes.len() as i64)] }
+        Plan { dims: (0..rank).map(dim).collect(), holds: vec![prim::eq(total, axes.len() as i64)], ..Plan::default() }
     })?;
     scope.reshape(x, dims)
 }
@@ -191,7 +196,7 @@ pub fn ranged(scope: &mut Scope, start: Expr, limit: Expr, step: Expr) -> Result
             let (span, step) = (wide(limit) - wide(start), wide(step));
             prim::int(0) - prim::floordiv(prim::int(0) - span, step)
         };
-        Plan { dims: vec![prim::max(count, 0)], holds: Vec::new() }
+        Plan { dims: vec![prim::max(count, 0)], ..Plan::default() }
     })?;
     scope.te("range", args.inputs(), |inputs| {
         vec![te::compute("range", &dims, |at| {

@@ -73,7 +73,7 @@ pub fn sliced(scope: &mut Scope, x: Expr, bounds: Bounds) -> Result<Expr, NodeEr
     };
     let dims = Plan::bind(scope, "slice", &args, |inputs| Plan {
         dims: (0..shape.len()).map(|axis| read.part(inputs, axis, &shape).count).collect(),
-        holds: Vec::new(),
+        ..Plan::default()
     })?;
     let mut inputs = args.inputs();
     inputs.push(x);

@@ -217,7 +217,8 @@ impl ExprMutator for Lower<'_> {
             }
             Binding::MatchCast(cast) => {
                 let value = self.operand(&cast.value, out);
-                let context = format!("ErrorContext(match_cast, ty={}) ", display::type_text(&cast.ty));
+                let (var, ty) = (cast.var.name(), display::type_text(&cast.ty));
+                let context = format!("ErrorContext(match_cast, var={var}, ty={ty}) ");
                 let mut pending = Vec::new();
                 matching::check_cast(&value, &cast.value.ty(), &cast.ty, &context, out, &mut pending);
                 self.match_all(pending, out);
