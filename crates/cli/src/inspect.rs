@@ -59,7 +59,7 @@ pub fn run(args: &InspectArgs, form: Form) -> Result<(), CliError> {
     }
     let text = match Kind::of(&args.file)? {
         Kind::Compiled => compiled(args, form)?,
-        Kind::Onnx | Kind::Script | Kind::Relay => of_program(args, form)?,
+        Kind::Onnx | Kind::Torch | Kind::Script | Kind::Relay => of_program(args, form)?,
     };
     match &args.output {
         Some(path) => outputs::write_text(path, &(text + "\n")),

@@ -17,6 +17,8 @@ pub enum Kind {
     Compiled,
     /// An ONNX model.
     Onnx,
+    /// A program that PyTorch exported.
+    Torch,
     /// A TVMScript program.
     Script,
     /// A program in Relay's text, or a graph of one in JSON.
@@ -29,14 +31,15 @@ impl Kind {
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("so") => Ok(Kind::Compiled),
             Some("onnx") => Ok(Kind::Onnx),
+            Some("pt2") => Ok(Kind::Torch),
             Some("py" | "relax") => Ok(Kind::Script),
             Some("rly" | "relay") => Ok(Kind::Relay),
             // Whatever it is called.
             _ if is_library(path) => Ok(Kind::Compiled),
             _ => Err(CliError::usage(
                 format!("{} is not a kind of file that is known here", path.display()),
-                "give an ONNX model (.onnx), a TVMScript program (.py, .relax), a program in Relay (.relay, .rly) or a compiled \
-                 model (.so)",
+                "give an ONNX model (.onnx), a program that PyTorch exported (.pt2), a TVMScript program (.py, .relax), a program \
+                 in Relay (.relay, .rly) or a compiled model (.so)",
             )),
         }
     }
@@ -66,6 +69,11 @@ pub fn load(path: &Path, shapes: &[(String, Vec<DimSpec>)]) -> Result<IRModule, 
             let options = OnnxOptions { shapes: shapes.to_vec(), ..OnnxOptions::default() };
             Ok(relaxide::import_onnx_file(path, &options)?)
         }
+        Kind::Torch if !shapes.is_empty() => Err(CliError::usage(
+            format!("{} has the shapes that it was exported with", path.display()),
+            "export the model again, with `dynamic_shapes` where lengths shall be open",
+        )),
+        Kind::Torch => Ok(relaxide::import_torch_file(path, &relaxide::torch::ImportOptions::default())?),
         Kind::Script | Kind::Relay if !shapes.is_empty() => Err(CliError::usage(
             format!("{} is a program, whose shapes stand in its text", path.display()),
             "give the lengths of its symbolic dimensions with --dim, or change the text",
@@ -80,7 +88,7 @@ pub fn load(path: &Path, shapes: &[(String, Vec<DimSpec>)]) -> Result<IRModule, 
         }
         Kind::Compiled => Err(CliError::usage(
             format!("{} is compiled already", path.display()),
-            "give the .onnx, .py, .relax or .relay file that it was compiled from",
+            "give the .onnx, .pt2, .py, .relax or .relay file that it was compiled from",
         )),
     }
 }

@@ -23,6 +23,12 @@ pub enum Error {
     /// The model asks for what the importer does not do, or contradicts itself.
     #[error(transparent)]
     Import(#[from] relaxide_onnx::ImportError),
+    /// The file is no program that PyTorch exported.
+    #[error(transparent)]
+    Archive(#[from] relaxide_torch::ArchiveError),
+    /// The program of PyTorch asks for what the importer does not do.
+    #[error(transparent)]
+    Torch(#[from] relaxide_torch::ImportError),
     /// The program text is at fault.
     #[error("{0}")]
     Script(Box<Diagnostic>),
@@ -84,8 +90,8 @@ impl Error {
     /// What kind of problem it is.
     pub fn code(&self) -> Code {
         match self {
-            Error::Model(_) | Error::ModelFile { .. } => Code::Model,
-            Error::Import(_) => Code::Import,
+            Error::Model(_) | Error::ModelFile { .. } | Error::Archive(_) => Code::Model,
+            Error::Import(_) | Error::Torch(_) => Code::Import,
             Error::Script(diagnostic) => diagnostic.code,
             Error::Target(_) => Code::Target,
             Error::Pass(error) => error.refusal.code,
@@ -122,6 +128,7 @@ impl Error {
             Error::Input { help, .. } => Some(help.clone()),
             Error::Model(error) | Error::ModelFile { source: error, .. } => model_help(error).map(Into::into),
             Error::Import(_) => Some(IMPORT_HELP.into()),
+            Error::Torch(_) => Some(TORCH_HELP.into()),
             Error::Kernel { .. } => Some(
                 "a kernel that the program holds as it is must be well-formed; of any other this is a defect of Relaxide: \
                  report it with the program"
@@ -139,7 +146,9 @@ impl Error {
     pub fn kind(&self) -> &str {
         match self {
             Error::Model(_) | Error::Target(_) | Error::Unknown { .. } | Error::Input { .. } => "ValueError",
-            Error::Import(_) => "NotImplementedError",
+            Error::Import(_) | Error::Torch(_) => "NotImplementedError",
+            Error::Archive(relaxide_torch::ArchiveError::Io { source, .. }) => os_kind(source.kind()),
+            Error::Archive(_) => "ValueError",
             Error::Script(_) => "SyntaxError",
             Error::Native(relaxide_codegen::CodegenError::Unknown { .. }) => "ValueError",
             Error::Native(relaxide_codegen::CodegenError::Export(relaxide_codegen::export::ExportError::File {
@@ -182,6 +191,10 @@ fn model_help(error: &relaxide_onnx::ModelError) -> Option<&'static str> {
 /// What to try where a model cannot be imported.
 const IMPORT_HELP: &str = "docs/onnx.md lists the operators that are imported; a model can often be exported without the others: \
                            with a newer opset, in inference mode, or folded by a simplifier of ONNX models";
+
+/// What to try where a program of PyTorch cannot be imported.
+const TORCH_HELP: &str = "docs/pytorch.md lists the operators that are imported; `ep.run_decompositions()` before \
+                          `torch.export.save` writes many others in terms of these";
 
 /// What to try where a file of ONNX is too large for what reads such files.
 const WEIGHTS_BESIDE_HELP: &str = "save the model with its weights in a file of their own, which has no such limit: \

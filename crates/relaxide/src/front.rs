@@ -1,4 +1,4 @@
-//! Programs in and out: ONNX and TVMScript.
+//! Programs in and out: ONNX, PyTorch and TVMScript.
 
 use std::path::Path;
 
@@ -72,6 +72,21 @@ fn import_onnx(model: &Model, options: &OnnxOptions) -> Result<IRModule, Error> 
 /// Imports an ONNX file with given shapes of inputs.
 pub fn from_onnx_file(path: &Path, shapes: &[(String, Vec<DimSpec>)]) -> Result<IRModule, Error> {
     import_onnx_file(path, &OnnxOptions { shapes: shapes.to_vec(), ..OnnxOptions::default() })
+}
+
+/// Imports a program that PyTorch exported (`.pt2`).
+pub fn import_torch_file(path: &Path, options: &relaxide_torch::ImportOptions) -> Result<IRModule, Error> {
+    let archive = relaxide_torch::Archive::open(path)?;
+    Ok(relaxide_torch::import(&archive.program, &archive.weights, options)?)
+}
+
+/// Imports a program of PyTorch from its description (JSON), with the weights by their names in the user's module.
+pub fn import_torch_program(
+    description: &[u8],
+    weights: &relaxide_torch::Weights,
+    options: &relaxide_torch::ImportOptions,
+) -> Result<IRModule, Error> {
+    Ok(relaxide_torch::import(&relaxide_torch::parse(description)?, weights, options)?)
 }
 
 /// Parses TVMScript; `file` names it in errors.

@@ -45,6 +45,7 @@ pub use relaxide_rpc as rpc;
 pub use relaxide_runtime as runtime;
 pub use relaxide_script as script;
 pub use relaxide_tir as tir;
+pub use relaxide_torch as torch;
 pub use relaxide_vm as vm;
 
 pub use compile::{
@@ -55,7 +56,10 @@ pub use cost::{CallCost, KernelCost};
 pub use dims::{DimRange, DimSpec, bound_dims, known_name};
 pub use error::Error;
 pub use export::{ExportOptions, WeightsIn, check_output, has_header, header_path, weights_path};
-pub use front::{OnnxOptions, from_onnx_file, import_onnx_bytes, import_onnx_file, parse_script, to_script};
+pub use front::{
+    OnnxOptions, from_onnx_file, import_onnx_bytes, import_onnx_file, import_torch_file, import_torch_program, parse_script,
+    to_script,
+};
 pub use graph::{Graph, Node, NodeKind};
 pub use inputs::{check_inputs, dims_of};
 pub use machine::{VirtualMachine, load_module, num_threads, set_num_threads};

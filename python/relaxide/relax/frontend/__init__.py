@@ -1,5 +1,5 @@
 """Importers."""
 
-from . import onnx
+from . import onnx, torch
 
-__all__ = ["onnx"]
+__all__ = ["onnx", "torch"]

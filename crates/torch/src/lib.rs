@@ -1,0 +1,31 @@
+//! The importer of programs that PyTorch exports (`torch.export`): from an exported program to Relax.
+//!
+//! ```text
+//! torch.export.save(ep, "model.pt2")  ──▶  Archive (JSON program, raw weights)  ──▶  import  ──▶  IRModule with `main`
+//! ```
+//!
+//! An exported program is a flat graph of ATen operators over tensors whose element types and (symbolic) dimensions are all
+//! said beside it. The importer reads its serialized form, so that neither PyTorch nor Python is needed; the Python package
+//! hands over the same form for a program in memory, with the weights as they lie there.
+//!
+//! Where each part is: [`program`] is the file's schema, [`Archive`] reads it with the weights, [`symbol`] reads dimensions,
+//! [`rule`] is what a rule sees of its node, [`ops`] has one rule for each operator, [`import`] makes the function.
+//!
+//! **Left out.** Programs in PyTorch's older archives, whose weights are Python pickles: save them again with PyTorch 2.9 or
+//! newer. Sparse and complex tensors, and tensors on devices.
+
+mod archive;
+mod dtype;
+mod error;
+mod flow;
+mod graph;
+mod import;
+pub mod ops;
+pub mod program;
+mod rule;
+mod symbol;
+mod value;
+
+pub use archive::{Archive, Weights, parse};
+pub use error::{ArchiveError, ImportError, Problem, RuleError};
+pub use import::{ImportOptions, import};

@@ -1,0 +1,125 @@
+//! Products of matrices.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::Attrs;
+use relaxide_ir::prim;
+use relaxide_relax::Expr;
+
+use super::Table;
+use crate::error::RuleError;
+use crate::rule::{Cx, Outputs, Result, one};
+
+pub const TABLE: Table = &[
+    ("aten.mm", |cx| product(cx, "self", "mat2")),
+    ("aten.bmm", |cx| product(cx, "self", "mat2")),
+    ("aten.matmul", |cx| product(cx, "self", "other")),
+    ("aten.linalg_matmul", |cx| product(cx, "self", "other")),
+    ("aten.mv", |cx| product(cx, "self", "vec")),
+    ("aten.dot", |cx| product(cx, "self", "tensor")),
+    ("aten.inner", inner),
+    ("aten.outer", outer),
+    ("aten.ger", outer),
+    ("aten.addmm", |cx| added(cx, "mat1", "mat2")),
+    ("aten.baddbmm", |cx| added(cx, "batch1", "batch2")),
+    ("aten.addmv", |cx| added(cx, "mat", "vec")),
+    ("aten.addbmm", addbmm),
+    ("aten.linear", linear),
+    ("aten.einsum", einsum),
+];
+
+/// A product in the type of the result.
+pub fn matmul(cx: &mut Cx<'_>, a: Expr, b: Expr) -> Result<Expr> {
+    let dtype = cx.result()?.dtype;
+    let (a, b) = (cx.cast(a, dtype)?, cx.cast(b, dtype)?);
+    cx.op("matmul", [a, b], Attrs::new().with("out_dtype", dtype))
+}
+
+fn product(cx: &mut Cx<'_>, a: &str, b: &str) -> Outputs {
+    let (a, b) = (cx.tensor(a)?, cx.tensor(b)?);
+    one(matmul(cx, a, b)?)
+}
+
+/// The sum over the last axes of both.
+fn inner(cx: &mut Cx<'_>) -> Outputs {
+    let (a, b) = (cx.tensor("self")?, cx.tensor("other")?);
+    let rank = cx.rank(&b)?;
+    if rank == 0 || cx.rank(&a)? == 0 {
+        return one(cx.call("multiply", [a, b])?);
+    }
+    let (left, right) = (cx.shape(&a)?, cx.shape(&b)?);
+    let rows = |dims: &[prim::PrimExpr]| dims.iter().fold(prim::int(1), |n, d| n * d);
+    let depth = right[rank - 1].clone();
+    let a = cx.reshape(a, &[rows(&left[..left.len() - 1]), depth.clone()])?;
+    let b = cx.reshape(b, &[rows(&right[..rank - 1]), depth])?;
+    let b = cx.permute(b, &[1, 0])?;
+    let all = matmul(cx, a, b)?;
+    let dims = cx.result()?.dims.clone();
+    one(cx.reshape(all, &dims)?)
+}
+
+fn outer(cx: &mut Cx<'_>) -> Outputs {
+    let (a, b) = (cx.tensor("self")?, cx.tensor("vec2")?);
+    let dtype = cx.result()?.dtype;
+    let (a, b) = (cx.cast(a, dtype)?, cx.cast(b, dtype)?);
+    one(cx.call("outer", [a, b])?)
+}
+
+/// A tensor times a factor, which is mostly 1.
+fn times(cx: &mut Cx<'_>, x: Expr, name: &str) -> Result<Expr> {
+    let factor = cx.float_or(name, 1.0)?;
+    if factor == 1.0 {
+        return Ok(x);
+    }
+    let factor = cx.number(factor, cx.dtype(&x))?;
+    cx.call("multiply", [x, factor])
+}
+
+/// `beta * self + alpha * (a @ b)`.
+fn added(cx: &mut Cx<'_>, a: &str, b: &str) -> Outputs {
+    let (bias, a, b) = (cx.tensor("self")?, cx.tensor(a)?, cx.tensor(b)?);
+    let product = matmul(cx, a, b)?;
+    with_bias(cx, bias, product)
+}
+
+fn with_bias(cx: &mut Cx<'_>, bias: Expr, product: Expr) -> Outputs {
+    let product = times(cx, product, "alpha")?;
+    // What is not counted may be NaN.
+    if cx.float_or("beta", 1.0)? == 0.0 {
+        return one(product);
+    }
+    let bias = times(cx, bias, "beta")?;
+    let bias = cx.cast(bias, cx.dtype(&product))?;
+    one(cx.call("add", [bias, product])?)
+}
+
+fn addbmm(cx: &mut Cx<'_>) -> Outputs {
+    let (bias, a, b) = (cx.tensor("self")?, cx.tensor("batch1")?, cx.tensor("batch2")?);
+    let products = matmul(cx, a, b)?;
+    let total = cx.op("sum", [products], Attrs::new().with("axis", vec![0i64]))?;
+    with_bias(cx, bias, total)
+}
+
+/// `input @ weight.T + bias`.
+fn linear(cx: &mut Cx<'_>) -> Outputs {
+    let (x, weight, bias) = (cx.tensor("input")?, cx.tensor("weight")?, cx.optional("bias")?);
+    let columns = if cx.rank(&weight)? == 2 { cx.permute(weight, &[1, 0])? } else { weight };
+    let product = matmul(cx, x, columns)?;
+    match bias {
+        Some(bias) => one(cx.call("add", [product, bias])?),
+        None => one(product),
+    }
+}
+
+fn einsum(cx: &mut Cx<'_>) -> Outputs {
+    let equation = cx.text_or("equation", "")?.to_string();
+    let dtype = cx.result()?.dtype;
+    if cx.get("path").is_some() && cx.ints("path")?.is_some_and(|path| !path.is_empty()) && dtype == DataType::void() {
+        return Err(RuleError::unsupported("an order of contraction"));
+    }
+    let mut parts = Vec::new();
+    for part in cx.tensors("tensors")? {
+        parts.push(cx.cast(part, dtype)?);
+    }
+    let subscripts: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
+    one(cx.op("einsum", [Expr::tuple(parts)], Attrs::new().with("subscripts", subscripts))?)
+}
