@@ -13,7 +13,52 @@ class RPCSessionTimeoutError(RPCError, TimeoutError):
     """A session that took longer than it may."""
 
 
+@register_error
+class InternalError(RuntimeError):
+    """A defect of the library."""
+
+
+@register_error
+class DiagnosticError(RuntimeError):
+    """A program that was refused, whose reasons were told before."""
+
+
+@register_error
+class OpError(RuntimeError):
+    """The base of errors about operators of a front end."""
+
+
+@register_error
+class OpNotImplemented(OpError, NotImplementedError):
+    """An operator that a front end does not know."""
+
+
+@register_error
+class OpAttributeRequired(OpError, AttributeError):
+    """An attribute that an operator must have is missing."""
+
+
+@register_error
+class OpAttributeInvalid(OpError, AttributeError):
+    """An attribute of an operator has a value that it cannot have."""
+
+
+@register_error
+class OpAttributeUnImplemented(OpError, NotImplementedError):
+    """An attribute of an operator is not supported."""
+
+
 # Kinds of Python's own that the core does not know otherwise.
 register_error("PermissionError", PermissionError)
 
-__all__ = ["RPCError", "RPCSessionTimeoutError"]
+__all__ = [
+    "DiagnosticError",
+    "InternalError",
+    "OpAttributeInvalid",
+    "OpAttributeRequired",
+    "OpAttributeUnImplemented",
+    "OpError",
+    "OpNotImplemented",
+    "RPCError",
+    "RPCSessionTimeoutError",
+]

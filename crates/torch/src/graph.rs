@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 
+use relaxide_ir::prim::PrimExpr;
 use relaxide_relax::BlockBuilder;
 
 use crate::dtype;
@@ -18,6 +19,9 @@ use crate::program::{Argument, Graph, Node, Symbolic, TensorMeta};
 use crate::rule::{Cx, Declared, Outputs};
 use crate::symbol::Symbols;
 use crate::value::Value;
+
+/// The greatest dimension: more elements than any memory holds.
+const MAX_DIM: i64 = 1 << 44;
 
 /// What is known while graphs are imported.
 #[derive(Default)]
@@ -152,7 +156,11 @@ impl Graphs {
         }
         let dtype = dtype::of_number(meta.dtype)
             .ok_or_else(|| format!("element type {} is not supported", dtype::name_of(meta.dtype)))?;
-        Ok(Declared { dims: self.symbols.dims(&meta.sizes)?, dtype })
+        let dims = self.symbols.dims(&meta.sizes)?;
+        if let Some(dim) = dims.iter().filter_map(PrimExpr::as_int).find(|dim| !(0..=MAX_DIM).contains(dim)) {
+            return Err(format!("a dimension is {dim}; it must be from 0 to {MAX_DIM}"));
+        }
+        Ok(Declared { dims, dtype })
     }
 
     /// Imports the nodes of a graph. Those that use what could not be imported are left out.

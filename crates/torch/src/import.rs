@@ -8,8 +8,8 @@
 //!
 //! What the user gives at a call are the parameters, in order; weights are constants, or parameters behind those where
 //! [`ImportOptions::keep_params_as_input`] says so. Ranges that the program has for its symbols stand in the attributes of
-//! `main`. The new state of buffers that a module changes is not returned, as TVM has it; their names are in the attribute
-//! [`DROPPED_BUFFERS`], so that a front end can say so.
+//! `main`. What a module writes into its buffers and inputs is not returned, as TVM has it; their names are in the attribute
+//! [`DROPPED_WRITES`], so that a front end can say so.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::PassContext;
@@ -23,8 +23,8 @@ use crate::graph::{Graphs, Names};
 use crate::program::{Argument, ExportedProgram, InputSpec, OutputSpec, Symbolic};
 use crate::value::Value;
 
-/// The attribute of `main` that has the names of buffers whose changes are lost between calls.
-pub const DROPPED_BUFFERS: &str = "dropped_buffers";
+/// The attribute of `main` that has the names of buffers and inputs that the module writes into, which the program leaves as they are.
+pub const DROPPED_WRITES: &str = "dropped_writes";
 
 /// How a program is imported.
 #[derive(Debug, Clone, Default)]
@@ -209,11 +209,12 @@ impl Importer<'_> {
             .output_specs
             .iter()
             .filter_map(|spec| match spec {
-                OutputSpec::BufferMutation { buffer_name, .. } => Some(AttrValue::from(buffer_name.as_str())),
+                OutputSpec::BufferMutation { buffer_name: name, .. }
+                | OutputSpec::UserInputMutation { user_input_name: name, .. } => Some(AttrValue::from(name.as_str())),
                 _ => None,
             })
             .collect();
-        if lost.is_empty() { attrs } else { attrs.with(DROPPED_BUFFERS, AttrValue::List(lost)) }
+        if lost.is_empty() { attrs } else { attrs.with(DROPPED_WRITES, AttrValue::List(lost)) }
     }
 
     /// What the user gets.

@@ -14,6 +14,9 @@ use crate::error::RuleError;
 use crate::program::{Argument, Node, OptionalTensor, Symbolic};
 use crate::value::{Scalar, Value};
 
+/// How many elements a constant may have that is no weight of the program.
+const MAX_CONSTANT: i64 = 1 << 24;
+
 /// What a rule gives, or why not.
 pub type Result<T> = std::result::Result<T, RuleError>;
 
@@ -390,6 +393,14 @@ impl Cx<'_> {
     }
 
     // Constants.
+
+    /// How many elements there are in dimensions that are known, of which a constant may be made.
+    pub fn count(&self, dims: &[i64]) -> Result<usize> {
+        let count = dims.iter().try_fold(1i64, |n, &dim| n.checked_mul(dim)).filter(|n| (0..=MAX_CONSTANT).contains(n));
+        count.and_then(|n| usize::try_from(n).ok()).ok_or_else(|| {
+            RuleError::unsupported(format!("a constant of dimensions {dims:?}; {MAX_CONSTANT} elements are the most"))
+        })
+    }
 
     /// A constant without dimensions.
     pub fn number(&self, value: f64, dtype: DataType) -> Result<Expr> {

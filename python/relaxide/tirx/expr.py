@@ -1,9 +1,12 @@
-"""Axes of blocks and of reductions."""
+"""Axes of blocks and of reductions; scalar expressions, under the name of TVM's module."""
 
 from ..ffi import register_object
 from ..ir import _api
 from ..ir.base import Node
 from ..ir.expr import Range, Var
+from ..ir.prim import EQ, GE, GT, LE, LT, NE, Add, And, BitwiseAnd, BitwiseNot, BitwiseOr, BitwiseXor, Broadcast, BufferLoad
+from ..ir.prim import Cast, Div, FloatImm, FloorDiv, FloorMod, IntImm, Let, LShift, Max, Min, Mod, Mul, Not, Or, Ramp, RShift
+from ..ir.prim import Select, StringImm, Sub, const
 
 #: Numbers that callers use for what an axis means, in the order of the node's own.
 _KINDS = (0, 2, 3, 4)
@@ -54,4 +57,41 @@ class IterVar(Node):
         return self.var
 
 
-__all__ = ["IterVar"]
+__all__ = [
+    "IterVar",
+    "EQ",
+    "GE",
+    "GT",
+    "LE",
+    "LT",
+    "NE",
+    "Add",
+    "And",
+    "BitwiseAnd",
+    "BitwiseNot",
+    "BitwiseOr",
+    "BitwiseXor",
+    "Broadcast",
+    "BufferLoad",
+    "Cast",
+    "Div",
+    "FloatImm",
+    "FloorDiv",
+    "FloorMod",
+    "IntImm",
+    "LShift",
+    "Let",
+    "Max",
+    "Min",
+    "Mod",
+    "Mul",
+    "Not",
+    "Or",
+    "RShift",
+    "Ramp",
+    "Select",
+    "StringImm",
+    "Sub",
+    "const",
+    "Var",
+]

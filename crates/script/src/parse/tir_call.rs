@@ -81,6 +81,10 @@ impl Parser<'_> {
                 None => self.intrinsic(name, &mut args, range)?,
             }
         };
+        // Older texts say the type of the result, which the operands decide.
+        if let Some(e) = args.keyword("dtype") {
+            self.dtype(e)?;
+        }
         args.finish(self)?;
         Ok(Value::Prim(value))
     }

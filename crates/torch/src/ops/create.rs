@@ -106,6 +106,7 @@ fn linspace(cx: &mut Cx<'_>) -> Outputs {
     let (start, end) = (cx.float_or("start", 0.0)?, cx.float_or("end", 0.0)?);
     let steps = declared.dims.first().and_then(PrimExpr::as_int);
     let steps = steps.ok_or_else(|| RuleError::unsupported("a number of steps that is not known at export"))?;
+    cx.count(&[steps])?;
     let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
     // From both ends, so that the last value is the end.
     let value = |i: i64| {

@@ -117,6 +117,8 @@ pub const TABLE: Table = &[
     ("aten.__and__", |cx| arithmetic(cx, "bitwise_and")),
     ("aten.__or__", |cx| arithmetic(cx, "bitwise_or")),
     ("aten.__xor__", |cx| arithmetic(cx, "bitwise_xor")),
+    ("aten.__lshift__", |cx| arithmetic(cx, "left_shift")),
+    ("aten.__rshift__", |cx| arithmetic(cx, "right_shift")),
     ("aten.bitwise_left_shift", |cx| arithmetic(cx, "left_shift")),
     ("aten.bitwise_right_shift", |cx| arithmetic(cx, "right_shift")),
     ("aten.logical_and", |cx| logical(cx, "logical_and")),

@@ -282,10 +282,10 @@ fn bound_together(cx: &mut Cx<'_>, indices: Vec<Option<Expr>>) -> Result<Vec<Opt
 fn places_of(cx: &mut Cx<'_>, x: Expr) -> Result<Expr> {
     let rank = cx.rank(&x)?;
     let columns = cx.call("nonzero", [x])?;
-    let rows = cx.permute(columns, &[1, 0])?;
-    let count = relaxide_ir::Var::dim("places");
-    let dims = vec![PrimExpr::Var(count), prim::int(rank as i64)];
-    cx.declared(rows, &crate::rule::Declared { dims, dtype: DataType::int(64) })
+    let count = PrimExpr::Var(relaxide_ir::Var::dim("places"));
+    let dims = vec![prim::int(rank as i64), count];
+    let columns = cx.declared(columns, &crate::rule::Declared { dims, dtype: DataType::int(64) })?;
+    cx.permute(columns, &[1, 0])
 }
 
 fn nonzero(cx: &mut Cx<'_>) -> Outputs {
@@ -343,13 +343,29 @@ fn index_put(cx: &mut Cx<'_>) -> Outputs {
     let values = cx.permute(values, &order)?;
     let axes: Vec<usize> = selection.axes.iter().chain(&selection.rest).copied().collect();
     let front = cx.permute(x, &axes)?;
-    let mut positive = Vec::new();
+    // The operator wants an index for every axis: those without one become a single row, of which all places are named.
+    let row = selection.rest.iter().fold(prim::int(1), |n, &axis| n * shape[axis].clone());
+    let row = dims::simplify(&row);
+    let places: Vec<PrimExpr> = selection.common.iter().cloned().chain([row.clone()]).collect();
+    let mut flat: Vec<PrimExpr> = selection.axes.iter().map(|&axis| shape[axis].clone()).collect();
+    flat.push(row.clone());
+    let whole = cx.shape(&front)?;
+    let front = cx.reshape(front, &flat)?;
+    let values = cx.reshape(values, &places)?;
+    let mut named = Vec::new();
     for (index, &axis) in indices.into_iter().flatten().zip(&selection.axes) {
-        let index = cx.broadcast(index, &selection.common)?;
-        positive.push(wrapped(cx, index, shape[axis].clone())?);
+        let index = wrapped(cx, index, shape[axis].clone())?;
+        let mut column = cx.shape(&index)?;
+        column.push(prim::int(1));
+        let index = cx.reshape(index, &column)?;
+        named.push(cx.broadcast(index, &places)?);
     }
+    let range = [prim::int(0), row, prim::int(1)].map(Expr::prim);
+    let range = cx.op("arange", range, Attrs::new().with("dtype", DataType::int(64)))?;
+    named.push(cx.broadcast(range, &places)?);
     let attrs = Attrs::new().with("accumulate", accumulate);
-    let put = cx.op("index_put", [front, Expr::tuple(positive), values], attrs)?;
+    let put = cx.op("index_put", [front, Expr::tuple(named), values], attrs)?;
+    let put = cx.reshape(put, &whole)?;
     let mut back = vec![0; axes.len()];
     for (i, &axis) in axes.iter().enumerate() {
         back[axis] = i;

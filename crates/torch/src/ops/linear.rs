@@ -25,6 +25,9 @@ pub const TABLE: Table = &[
     ("aten.addbmm", addbmm),
     ("aten.linear", linear),
     ("aten.einsum", einsum),
+    ("aten._trilinear", trilinear),
+    ("aten._cdist_forward", distances),
+    ("aten.cdist", distances),
 ];
 
 /// A product in the type of the result.
@@ -122,4 +125,59 @@ fn einsum(cx: &mut Cx<'_>) -> Outputs {
     }
     let subscripts: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
     one(cx.op("einsum", [Expr::tuple(parts)], Attrs::new().with("subscripts", subscripts))?)
+}
+
+/// Three tensors, each with new axes, multiplied and summed over axes.
+fn trilinear(cx: &mut Cx<'_>) -> Outputs {
+    let mut product: Option<Expr> = None;
+    for at in 1..=3 {
+        let mut x = cx.tensor(&format!("i{at}"))?;
+        let mut axes = cx.ints(&format!("expand{at}"))?.unwrap_or_default();
+        axes.sort_unstable();
+        for axis in axes {
+            x = cx.op("expand_dims", [x], Attrs::new().with("axis", vec![axis]))?;
+        }
+        product = Some(match product {
+            Some(product) => cx.call("multiply", [product, x])?,
+            None => x,
+        });
+    }
+    let product = product.ok_or_else(|| RuleError::invalid("nothing is multiplied"))?;
+    let axes = cx.ints("sumdim")?.unwrap_or_default();
+    if axes.is_empty() {
+        return one(product);
+    }
+    one(cx.op("sum", [product], Attrs::new().with("axis", axes).with("keepdims", false))?)
+}
+
+/// The distance of each row of one tensor to each of another.
+fn distances(cx: &mut Cx<'_>) -> Outputs {
+    let (a, b) = (cx.tensor("x1")?, cx.tensor("x2")?);
+    let power = cx.float_or("p", 2.0)?;
+    let rank = cx.rank(&a)? as i64;
+    let a = cx.op("expand_dims", [a], Attrs::new().with("axis", vec![rank - 1]))?;
+    let rows = cx.rank(&b)? as i64;
+    let b = cx.op("expand_dims", [b], Attrs::new().with("axis", vec![rows - 2]))?;
+    let span = cx.call("subtract", [a, b])?;
+    let last = || Attrs::new().with("axis", vec![-1i64]).with("keepdims", false);
+    let size = cx.call("abs", [span.clone()])?;
+    if power.is_infinite() {
+        return one(cx.op("max", [size], last())?);
+    }
+    if power == 1.0 {
+        return one(cx.op("sum", [size], last())?);
+    }
+    if power == 2.0 {
+        let square = cx.call("multiply", [span.clone(), span])?;
+        let total = cx.op("sum", [square], last())?;
+        return one(cx.call("sqrt", [total])?);
+    }
+    if power <= 0.0 {
+        return Err(RuleError::unsupported(format!("distances with p = {power}")));
+    }
+    let dtype = cx.dtype(&size);
+    let (up, down) = (cx.number(power, dtype)?, cx.number(1.0 / power, dtype)?);
+    let raised = cx.call("power", [size, up])?;
+    let total = cx.op("sum", [raised], last())?;
+    one(cx.call("power", [total, down])?)
 }

@@ -67,7 +67,7 @@ fn affine(cx: &mut Cx<'_>, dims: &[PrimExpr], dtype: DataType) -> Result<[Expr; 
         let known: Option<Vec<i64>> = dims.iter().map(PrimExpr::as_int).collect();
         let known =
             known.ok_or_else(|| RuleError::unsupported("normalized dimensions that are not known at export"))?;
-        let count = usize::try_from(known.iter().product::<i64>()).unwrap_or(0);
+        let count = cx.count(&known)?;
         cx.constant(&vec![missing; count], &known, dtype)
     };
     Ok([part("weight", 1.0)?, part("bias", 0.0)?])

@@ -31,6 +31,9 @@ pub const TABLE: Table = &[
     ("aten.adaptive_max_pool3d", |cx| adaptive_max(cx, 3)),
 ];
 
+/// How many elements a window may have whose maximum's place is asked for.
+const MAX_STEPS: i64 = 256;
+
 /// The window of a pooling along each spatial axis.
 struct Window {
     kernel: Vec<i64>,
@@ -124,9 +127,10 @@ fn places(cx: &mut Cx<'_>, x: Expr, window: &Window, bare: bool) -> Result<Expr>
     let own = cx.shape(&x)?;
     let dtype = cx.dtype(&x);
     let front = own.len() - window.kernel.len();
+    let steps = window.kernel.iter().try_fold(1i64, |n, &k| n.checked_mul(k)).filter(|n| (1..=MAX_STEPS).contains(n));
+    let steps = steps.ok_or_else(|| RuleError::unsupported(format!("places in windows of more than {MAX_STEPS}")))?;
     let found = cx.te("max_pool_places", vec![x], |inputs| {
         // The first of equal ones is told by its smaller index, so windows are walked as a chain of choices.
-        let steps: i64 = window.kernel.iter().product();
         vec![te::compute("places", &dims, |at| {
             let mut best = prim::lowest(dtype);
             let mut place = prim::int(0);

@@ -8,7 +8,7 @@ from ...ir.module import IRModule
 from ...tirx import PrimFunc
 from .regions import RegionSteps
 from ..sblock_scope import StmtSRef
-from .rv import LoopRV, SBlockRV
+from .rv import LoopRV, SBlockRV, ScheduleError
 from .state import ScheduleState
 from .trace import Trace
 
@@ -249,4 +249,4 @@ class Schedule(RegionSteps, _core.Schedule):
         self._only("EnterPostproc")
 
 
-__all__ = ["SBlockRV", "Schedule", "Trace"]
+__all__ = ["SBlockRV", "Schedule", "ScheduleError", "Trace"]

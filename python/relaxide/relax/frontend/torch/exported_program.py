@@ -1,6 +1,7 @@
 """Programs that ``torch.export`` makes."""
 
 import os
+import warnings
 
 from .... import _core
 from ._torch import tensor_of, torch
@@ -53,7 +54,12 @@ def from_exported_program(
         source, weights = os.fspath(exported_program), {}
     else:
         source, weights = _described(exported_program, run_ep_decomposition)
-    return _core.from_torch(source, weights, keep_params_as_input, unwrap_unit_return_tuple, no_bind_return_tuple)
+    module = _core.from_torch(source, weights, keep_params_as_input, unwrap_unit_return_tuple, no_bind_return_tuple)
+    written = module["main"].attrs.get("dropped_writes")
+    if written:
+        names = ", ".join(map(str, written))
+        warnings.warn(f"what the module writes into {names} is not kept between calls, and not returned", stacklevel=2)
+    return module
 
 
 def _described(program, decompose):

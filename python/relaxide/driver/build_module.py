@@ -1,0 +1,5 @@
+"""Compilation, under the name of TVM's module."""
+
+from ..compiler import build, compile
+
+__all__ = ["build", "compile"]

@@ -1,0 +1,5 @@
+"""Instruments about Relax programs."""
+
+from . import instrument
+
+__all__ = ["instrument"]

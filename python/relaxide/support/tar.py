@@ -1,0 +1,52 @@
+"""Archives of files."""
+
+import os
+import shutil
+import tarfile
+import tempfile
+
+
+def tar(output, files):
+    """Write an archive of files, each under its own name without folders.
+
+    Raises
+    ------
+    ValueError
+        Where two files have one name.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        names = set()
+        for file in files:
+            name = os.path.basename(file)
+            if name in names:
+                raise ValueError(f"two of the files are called {name}")
+            names.add(name)
+            shutil.copy(file, os.path.join(folder, name))
+        with tarfile.open(output, "w") as archive:
+            for name in sorted(names):
+                archive.add(os.path.join(folder, name), arcname=name)
+
+
+tar.output_format = "tar"
+
+
+def untar(tar_file, directory):
+    """Unpack an archive into a folder; members that lead out of it are refused."""
+    with tarfile.open(tar_file) as archive:
+        archive.extractall(directory, filter="data")
+
+
+def normalize_file_list_by_unpacking_tars(temp, file_list):
+    """A list of files in which each archive is replaced by what is in it, unpacked below ``temp``."""
+    out = []
+    for at, path in enumerate(file_list):
+        if not os.path.isfile(path):
+            raise FileNotFoundError(f"there is no file {path}")
+        if not path.endswith(".tar"):
+            out.append(path)
+            continue
+        folder = temp.relpath(f"unpacked{at}")
+        os.mkdir(folder)
+        untar(path, folder)
+        out.extend(os.path.join(where, name) for where, _, names in sorted(os.walk(folder)) for name in sorted(names))
+    return out
