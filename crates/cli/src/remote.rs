@@ -151,7 +151,7 @@ impl Far {
         if arity < 0 {
             let value = self.call("get_output", path)?;
             return match value.to::<Tensor>() {
-                Ok(tensor) => relaxide::runtime::device::to_device(&tensor, Device::cpu(0)).map(Any::from),
+                Ok(tensor) => relaxide::runtime::device::on_host(&tensor).map(Any::from),
                 Err(_) => Ok(value),
             };
         }

@@ -17,9 +17,9 @@ use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{ParamKind, PassError, PassInfo, PassParam, PassResult};
-use relaxide_ir::{AttrValue, Attrs, IRModule, TensorType, Type, VDevice};
+use relaxide_ir::target::TargetError;
+use relaxide_ir::{AttrValue, Attrs, IRModule, Target, TensorType, Type, VDevice, same_place};
 
-use crate::op::device::device_number;
 use crate::rewrite::in_function;
 use crate::*;
 
@@ -28,12 +28,17 @@ pub(super) const REALIZE: PassInfo =
         realize(module)
     });
 
+const UPDATE_NAME: &str = "UpdateVDevice";
+
 pub(super) const UPDATE: PassInfo =
-    PassInfo::new("UpdateVDevice", "Another device takes the place of one of the module's.", |module, _, args| {
+    PassInfo::new(UPDATE_NAME, "Another device takes the place of one of the module's.", |module, _, args| {
         let device = match args.get("new_vdevice") {
             Some(AttrValue::Object(object)) => object.clone().downcast::<VDevice>().ok(),
             Some(AttrValue::Str(target)) => {
-                Some(Ref::new(VDevice { target: target.clone(), id: 0, scope: "global".into() }))
+                let target: Target = target
+                    .parse()
+                    .map_err(|error: TargetError| PassError::arguments(UPDATE_NAME, error.to_string()))?;
+                Some(VDevice::new(target, 0, "global"))
             }
             _ => None,
         };
@@ -67,7 +72,7 @@ fn on(ty: &Type, device: &dyn Fn(Option<Ref<VDevice>>) -> Option<Ref<VDevice>>) 
     match ty {
         Type::Tensor(t) => {
             let vdevice = device(t.vdevice.clone());
-            if vdevice == t.vdevice {
+            if same_place(vdevice.as_deref(), t.vdevice.as_deref()) {
                 return ty.clone();
             }
             Ref::new(TensorType { shape: t.shape.clone(), dtype: t.dtype, ndim: t.ndim, vdevice }).into()
@@ -235,13 +240,12 @@ impl Places<'_> {
 
     fn put(&mut self, var: &AnyVar, device: &Ref<VDevice>) -> Result<(), String> {
         let root = self.of(var);
-        let name = |d: &VDevice| format!("{}:{}:{}", d.target, d.id, d.scope);
         match &self.device[root] {
-            Some(other) if other != device && name(other) != name(device) => Err(format!(
+            Some(other) if !other.is_same(device) => Err(format!(
                 "`{}` would live on two devices, {} and {}; copy it with R.to_vdevice",
                 var.name(),
-                name(other),
-                name(device)
+                other,
+                device
             )),
             _ => {
                 self.device[root] = Some(device.clone());
@@ -334,7 +338,8 @@ impl Places<'_> {
         let kind = call.attrs.int("device_type").unwrap_or(0);
         let index = call.attrs.int("index").unwrap_or(0);
         let scope = call.attrs.str("memory_scope").unwrap_or("global");
-        let fits = |d: &&Ref<VDevice>| device_number(d) == Some(kind) && d.id == index && d.scope == scope;
+        let fits =
+            |d: &&Ref<VDevice>| d.device_type().map(i64::from) == Some(kind) && d.id == index && d.scope == scope;
         self.devices.iter().find(fits).cloned().ok_or_else(|| {
             format!("the module lists no device of kind {kind}, index {index} and scope {scope:?}, which a hint names")
         })

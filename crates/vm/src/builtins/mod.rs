@@ -30,6 +30,7 @@ use std::sync::LazyLock;
 use relaxide_ffi::fork::Held;
 use relaxide_ffi::{Any, AnyView, Error, Function, get_global, register_global};
 
+pub(crate) use device::TO_DEVICE;
 pub(crate) use alloc::{ALLOC_STORAGE, ALLOC_TENSOR, impossible_storage, is_plain_scope, storage_bytes};
 pub(crate) use args::Args;
 pub(crate) use check::{CHECK_TENSOR, tensor_info};
