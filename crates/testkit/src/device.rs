@@ -15,6 +15,7 @@ use relaxide_ffi::{
     Any, AnyView, Device, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, Tensor,
 };
 use relaxide_runtime::device::{Attribute, DeviceApi, Memory, Stream, register_device};
+use relaxide_vm::Executable;
 
 /// The type of the devices: DLPack's for devices of somebody's own.
 pub const TYPE: i32 = 12;
@@ -227,6 +228,18 @@ impl DeviceApi for Handles {
 /// call must be on one device, as for any kernel.
 pub fn on_handles(kernels: Module) -> Module {
     Module::new(OnHandles(kernels))
+}
+
+/// The same program over kernels that take tensors of these devices too.
+pub fn program(module: &Module) -> Result<Module, Error> {
+    enter();
+    let missing = || Error::new(ErrorKind::TypeError, "the module is no executable");
+    let executable = Executable::of_module(module).ok_or_else(missing)?;
+    let program = Executable::clone(&executable).into_module();
+    for import in module.imports() {
+        program.import(on_handles(import))?;
+    }
+    Ok(program)
 }
 
 struct OnHandles(Module);

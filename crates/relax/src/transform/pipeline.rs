@@ -42,6 +42,8 @@ pub struct Pipeline {
     pub stages: &'static [(Stage, &'static [&'static str])],
 }
 
+/// Where the module lists devices: values get theirs, and what crosses is copied.
+const PLACE: &[&str] = &["RealizeVDevice"];
 const DISPATCH: &[&str] = &["DispatchSampling", "DispatchSortScan"];
 const FUSED: &[&str] = &["LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR"];
 const SPREAD: &[&str] = &["ApplyDefaultSchedule"];
@@ -106,6 +108,7 @@ static PIPELINES: &[Pipeline] = &[
         name: "default",
         doc: "What a build for the CPU runs: constants folded, kernels fused, memory planned.",
         stages: &[
+            (Stage::Dispatch, PLACE),
             (Stage::Legalize, BEST),
             (Stage::Lower, LOWER),
             (Stage::Finalize, PLAN),

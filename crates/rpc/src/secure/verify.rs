@@ -146,6 +146,7 @@ pub fn server_config(identity: &Identity) -> Result<Arc<ServerConfig>, Error> {
         .with_single_cert(identity.chain(), identity.key())?;
     // Each connection proves who it is anew.
     config.send_tls13_tickets = 0;
+    config.ignore_client_order = true;
     Ok(Arc::new(config))
 }
 

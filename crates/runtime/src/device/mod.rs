@@ -5,6 +5,7 @@
 
 mod attribute;
 mod cpu;
+mod current;
 mod functions;
 mod registry;
 pub mod remote;
@@ -16,8 +17,9 @@ use std::ffi::c_void;
 use relaxide_ffi::{Any, Device, Error, Tensor};
 
 pub use attribute::Attribute;
+pub use current::{current_device, set_current_device};
 pub(crate) use functions::functions;
-pub use registry::{device_api, device_exists, register_device};
+pub use registry::{device_api, device_exists, device_kinds, register_device};
 pub use transfer::{copy_into, copy_tensor, empty_tensor, on_host, to_device};
 pub(crate) use view::begin;
 pub use view::{fill_host, view_at};
@@ -68,6 +70,11 @@ impl Memory {
 pub trait DeviceApi: Send + Sync {
     /// Whether a device of this number exists.
     fn exists(&self, device: Device) -> bool;
+
+    /// Why there is no device of this kind, where there is none.
+    fn why_none(&self) -> Option<String> {
+        None
+    }
 
     /// Whether handles are addresses, to which offsets may be added.
     fn has_addresses(&self) -> bool {

@@ -44,3 +44,9 @@ pub fn device_api(device: Device) -> Result<&'static dyn DeviceApi, Error> {
 pub fn device_exists(device: Device) -> bool {
     device_api(device).is_ok_and(|api| api.exists(device))
 }
+
+/// The kinds of devices that were entered, and the CPU.
+pub fn device_kinds() -> Vec<i32> {
+    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    std::iter::once(Device::CPU).chain(registered.iter().map(|(kind, _)| *kind)).collect()
+}
