@@ -4,7 +4,7 @@
 //! check.
 
 use relaxide::{CompileOptions, compile, parse_script};
-use relaxide_ffi::{Any, AnyView, Device, Error, Tensor};
+use relaxide_ffi::{Any, AnyView, DataType, Device, Error, Tensor};
 use relaxide_runtime::device::{copy_tensor, empty_tensor, on_host, view_at};
 use relaxide_runtime::memory::{AllocatorKind, release_cached};
 use relaxide_testkit::device::{self, Counts, Fails};
@@ -33,6 +33,12 @@ fn floats(shape: &[i64], seed: u32) -> Tensor {
     };
     let mut state = seed;
     Tensor::from_slice(&(0..count).map(|_| next(&mut state)).collect::<Vec<f32>>(), shape).unwrap()
+}
+
+fn truth(value: bool) -> Tensor {
+    let tensor = Tensor::zeros(&[], DataType::bool()).unwrap();
+    tensor.copy_from_bytes(&[value.into()]).unwrap();
+    tensor
 }
 
 fn call(vm: &VirtualMachine, args: &[&Tensor]) -> Result<Vec<f32>, Error> {
@@ -194,7 +200,7 @@ fn branches_and_functions_run_where_they_are_put() {
     for second in [HANDLES, SECOND_CPU] {
         let vm = machine(&text, second);
         for (cond, crossings) in [(true, (1, 1, 0)), (false, (0, 0, 0))] {
-            let cond = Tensor::from_slice(&[cond], &[]).unwrap();
+            let cond = truth(cond);
             let expected = call(&here(BRANCHES), &[&x, &cond]).unwrap();
             let (found, counts) = copies(|| call(&vm, &[&x, &cond]).unwrap());
             close(&found, &expected);
@@ -242,7 +248,7 @@ fn faults_of_a_device_are_errors_and_leave_nothing() {
     let _alone = device::alone();
     let text = BRANCHES.replace("CROSS", "R.hint_on_device");
     let vm = machine(&text, HANDLES);
-    let (x, cond) = (floats(&[4, 4], 7), Tensor::from_slice(&[true], &[]).unwrap());
+    let (x, cond) = (floats(&[4, 4], 7), truth(true));
     let expected = call(&vm, &[&x, &cond]).unwrap();
     for what in [Fails::Allocation, Fails::Copy] {
         release_cached();

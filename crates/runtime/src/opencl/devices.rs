@@ -1,7 +1,8 @@
 //! The devices: what there is, their queues, memory and copies.
 
+use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
 use relaxide_ffi::{Any, Device, Error, ErrorKind};
 
@@ -163,6 +164,14 @@ impl Opened {
     }
 }
 
+/// The buffers that are alive, by their handles, and where they are.
+static ALIVE: LazyLock<Mutex<HashMap<usize, Device>>> = LazyLock::new(Mutex::default);
+
+/// Where a handle's buffer is; nothing if there is none.
+pub(super) fn place_of(handle: usize) -> Option<Device> {
+    ALIVE.lock().unwrap_or_else(PoisonError::into_inner).get(&handle).copied()
+}
+
 /// The devices as the runtime sees them.
 pub(super) struct OpenCl;
 
@@ -195,10 +204,12 @@ impl DeviceApi for OpenCl {
             )
         };
         opened.check(&format!("allocate {bytes} bytes"), code)?;
+        ALIVE.lock().unwrap_or_else(PoisonError::into_inner).insert(memory.addr(), device);
         Ok(memory)
     }
 
     unsafe fn free(&self, device: Device, handle: *mut c_void, _bytes: usize) {
+        ALIVE.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle.addr());
         if let Ok(opened) = opened(device) {
             // SAFETY: the handle is a buffer of `allocate`, which nobody uses any more; what is queued keeps it until it is done.
             unsafe { (opened.driver.release_memory)(handle) };

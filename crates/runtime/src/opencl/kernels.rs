@@ -3,12 +3,13 @@
 //! A kernel is called as TVM's host code calls it: its parameters, then an extent for each thread axis of its tags, in their order.
 
 use std::collections::HashMap;
-use std::ffi::{CString, c_void};
+use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use relaxide_ffi::abi::type_index;
 use relaxide_ffi::{AnyView, DataType, Device, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, Saved};
 
-use super::devices::{Opened, opened};
+use super::devices::{Opened, opened, place_of};
 use super::driver::{PROGRAM_BUILD_LOG, Raw, SUCCESS};
 use super::payload::{Info, Payload};
 use crate::device::current_device;
@@ -115,11 +116,21 @@ enum Value {
 }
 
 impl Value {
-    fn of(arg: AnyView<'_>, dtype: DataType) -> Result<Value, String> {
-        let is = |other: DataType| dtype == other;
-        if is(DataType::handle()) {
-            let address: *mut c_void = if arg.is_none() { std::ptr::null_mut() } else { arg.to().map_err(|e| e.to_string())? };
-            return Ok(Value::Word((address.addr() as u64).to_ne_bytes()));
+    fn of(arg: AnyView<'_>, dtype: DataType, device: Device) -> Result<Value, String> {
+        if dtype == DataType::handle() {
+            let word = match arg.type_index() {
+                type_index::NONE => 0,
+                type_index::OPAQUE_PTR => arg.raw().word(),
+                _ => return Err("the memory of a tensor is expected".into()),
+            };
+            // The driver follows what it is given: only what was allocated there may reach it.
+            match place_of(word as usize) {
+                Some(place) if place == device => {}
+                None if word == 0 => {}
+                Some(place) => return Err(format!("it is memory of {place}, and the kernel runs on {device}")),
+                None => return Err(format!("{word:#x} is no memory of {device}")),
+            }
+            return Ok(Value::Word(word.to_ne_bytes()));
         }
         let int = || arg.as_int().ok_or("an integer is expected");
         let float = || arg.as_float().or_else(|| arg.as_int().map(|value| value as f64)).ok_or("a number is expected");
@@ -166,12 +177,13 @@ impl Shared {
             let size = groups[at].checked_mul(local[at]);
             global[at] = size.ok_or_else(|| refused(name, "more threads than can be counted"))?;
         }
+        let device = current_device(Device::OPENCL);
         let values = parameters.iter().zip(&info.types).enumerate();
         let values = values.map(|(at, (arg, dtype))| {
-            Value::of(*arg, *dtype).map_err(|why| refused(name, format!("argument {at}: {why}")))
+            Value::of(*arg, *dtype, device).map_err(|why| refused(name, format!("argument {at}: {why}")))
         });
         let values = values.collect::<Result<Vec<_>, _>>()?;
-        self.built(index, current_device(Device::OPENCL))?.launch(name, &values, dims, &global, &local)
+        self.built(index, device)?.launch(name, &values, dims, &global, &local)
     }
 
     fn built(&self, index: usize, device: Device) -> Result<Arc<Built>, Error> {
