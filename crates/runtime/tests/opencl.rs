@@ -122,7 +122,7 @@ fn faults_of_kernels_are_errors() {
     let nowhere = relaxide_ffi::Any::from_ptr(std::ptr::without_provenance_mut(0x1234));
     let said = message(call(&fill, &[nowhere.as_view(), 7_i64.into(), 5_i64.into()]));
     assert!(said.contains("0x1234 is no memory of opencl:0"), "{said}");
-    let said = message(call(&fill, &[place.as_view(), "seven".into(), 5_i64.into()]));
+    let said = message(call(&fill, &[place.as_view(), place.as_view(), 5_i64.into()]));
     assert!(said.contains("an integer is expected"), "{said}");
 
     // What the driver's compiler refuses is told with its log, and the process goes on.
