@@ -7,7 +7,7 @@ use relaxide::Target;
 
 use crate::answer::Form;
 use crate::error::CliError;
-use crate::{bench, check, compile, completions, explain, inspect, opt, profile, rpc, run};
+use crate::{bench, check, compile, completions, devices, explain, inspect, opt, profile, rpc, run};
 
 /// Compile a model to one native file, and run it.
 ///
@@ -55,6 +55,8 @@ pub enum Command {
     Inspect(inspect::InspectArgs),
     /// Run passes on a program and print what comes out.
     Opt(opt::OptArgs),
+    /// List the devices of this machine.
+    Devices(devices::DevicesArgs),
     /// Offer this machine to others, and use others.
     Rpc(rpc::RpcArgs),
     /// Say what an error code means and what to do about it.

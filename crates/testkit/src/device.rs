@@ -11,9 +11,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-use relaxide_ffi::{
-    Any, AnyView, Device, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, Tensor,
-};
+use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, Tensor};
 use relaxide_runtime::device::{Attribute, DeviceApi, Memory, Stream, register_device};
 use relaxide_vm::Executable;
 
@@ -277,14 +275,7 @@ fn behind(arg: &AnyView<'_>) -> Result<Any, Error> {
     let address = state().resolve(Memory::of(&tensor), tensor.byte_size())?;
     // SAFETY: the elements lie at the address for as long as the allocation lives, which the tensor keeps.
     let view = unsafe {
-        Tensor::from_parts(
-            address.cast(),
-            tensor.shape(),
-            tensor.dtype(),
-            Device::cpu(0),
-            0,
-            tensor.to_owned(),
-        )
+        Tensor::from_parts(address.cast(), tensor.shape(), tensor.dtype(), Device::cpu(0), 0, tensor.to_owned())
     };
     view.map(Any::from)
 }

@@ -253,9 +253,8 @@ impl DeviceApi for OpenCl {
         let opened = opened(to.device)?;
         let (count, waits, event) = NO_EVENTS;
         // SAFETY: the caller says that the target lies in a live buffer, and that the source lives until the queue was waited for.
-        let code = unsafe {
-            (opened.driver.write)(opened.queue, to.handle, 0, to.offset, bytes, from, count, waits, event)
-        };
+        let code =
+            unsafe { (opened.driver.write)(opened.queue, to.handle, 0, to.offset, bytes, from, count, waits, event) };
         opened.check(&format!("copy {bytes} bytes from the host"), code)
     }
 
@@ -267,9 +266,8 @@ impl DeviceApi for OpenCl {
         let (count, waits, event) = NO_EVENTS;
         // SAFETY: the caller says that the source lies in a live buffer, and that the target is nobody else's until the queue was waited
         // for.
-        let code = unsafe {
-            (opened.driver.read)(opened.queue, from.handle, 0, from.offset, bytes, to, count, waits, event)
-        };
+        let code =
+            unsafe { (opened.driver.read)(opened.queue, from.handle, 0, from.offset, bytes, to, count, waits, event) };
         opened.check(&format!("copy {bytes} bytes to the host"), code)
     }
 

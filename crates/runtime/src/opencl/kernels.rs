@@ -7,7 +7,9 @@ use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use relaxide_ffi::abi::type_index;
-use relaxide_ffi::{AnyView, DataType, Device, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, Saved};
+use relaxide_ffi::{
+    AnyView, DataType, Device, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, Saved,
+};
 
 use super::devices::{Opened, opened, place_of};
 use super::driver::{PROGRAM_BUILD_LOG, Raw, SUCCESS};
@@ -72,10 +74,12 @@ fn refused(name: &str, why: impl std::fmt::Display) -> Error {
 impl Kernels {
     /// Loads a module.
     pub(super) fn load(bytes: &[u8]) -> Result<Module, Error> {
-        let payload = Payload::read(bytes)
-            .map_err(|why| Error::new(ErrorKind::ValueError, format!("the module of OpenCL kernels is malformed: {why}")))?;
+        let payload = Payload::read(bytes).map_err(|why| {
+            Error::new(ErrorKind::ValueError, format!("the module of OpenCL kernels is malformed: {why}"))
+        })?;
         if payload.format != "cl" {
-            let message = format!("a module of OpenCL kernels is in the form {:?}, and only source (cl) is read", payload.format);
+            let message =
+                format!("a module of OpenCL kernels is in the form {:?}, and only source (cl) is read", payload.format);
             return Err(Error::new(ErrorKind::ValueError, message));
         }
         Ok(Module::new(Kernels(Arc::new(Shared { payload, built: Mutex::default() }))))
@@ -104,7 +108,9 @@ impl ModuleImpl for Kernels {
     fn inspect_source(&self, format: &str) -> Result<String, Error> {
         match format {
             "" | "cl" => Ok(String::from_utf8_lossy(&self.0.payload.code).into_owned()),
-            _ => Err(Error::new(ErrorKind::ValueError, format!("OpenCL kernels are shown as \"cl\", not as {format:?}"))),
+            _ => {
+                Err(Error::new(ErrorKind::ValueError, format!("OpenCL kernels are shown as \"cl\", not as {format:?}")))
+            }
         }
     }
 }
@@ -136,7 +142,9 @@ impl Value {
         let float = || arg.as_float().or_else(|| arg.as_int().map(|value| value as f64)).ok_or("a number is expected");
         Ok(match dtype {
             dtype if dtype == DataType::int(64) || dtype == DataType::uint(64) => Value::Word(int()?.to_ne_bytes()),
-            dtype if dtype == DataType::int(32) || dtype == DataType::uint(32) => Value::Half((int()? as i32).to_ne_bytes()),
+            dtype if dtype == DataType::int(32) || dtype == DataType::uint(32) => {
+                Value::Half((int()? as i32).to_ne_bytes())
+            }
             dtype if dtype == DataType::float(64) => Value::Word(float()?.to_ne_bytes()),
             dtype if dtype == DataType::float(32) => Value::Half((float()? as f32).to_ne_bytes()),
             other => return Err(format!("parameters of type {other} cannot be passed")),
@@ -201,19 +209,17 @@ impl Shared {
         let name = &info.name;
         let opened = opened(device)?;
         let driver = opened.driver;
-        let source = self.payload.source(name).ok_or_else(|| refused(name, "the module's source has no such kernel"))?;
+        let source =
+            self.payload.source(name).ok_or_else(|| refused(name, "the module's source has no such kernel"))?;
         let mut code = SUCCESS;
         let (place, length) = (source.as_ptr().cast(), source.len());
         // SAFETY: one text of that length is given; the driver copies it.
-        let program = unsafe {
-            (driver.create_program)(opened.context, 1, &raw const place, &raw const length, &raw mut code)
-        };
+        let program =
+            unsafe { (driver.create_program)(opened.context, 1, &raw const place, &raw const length, &raw mut code) };
         opened.check(&format!("make a program of the kernel {name}"), code)?;
         let none = std::ptr::null_mut();
         // SAFETY: the program is live and the device is that of its context.
-        let code = unsafe {
-            (driver.build_program)(program, 1, &raw const opened.id, c"".as_ptr(), none, none)
-        };
+        let code = unsafe { (driver.build_program)(program, 1, &raw const opened.id, c"".as_ptr(), none, none) };
         let made = opened.check(&format!("build the kernel {name}"), code).and_then(|()| {
             let text = CString::new(name.as_str()).map_err(|_| refused(name, "its name has a NUL in it"))?;
             let mut code = SUCCESS;
@@ -240,9 +246,7 @@ fn build_log(opened: &Opened, program: Raw) -> String {
     let mut size = 0;
     let (place, room) = (log.as_mut_ptr().cast(), log.len());
     // SAFETY: the place has as many bytes as are said. A log that is longer is refused, and left out.
-    let code = unsafe {
-        (opened.driver.build_info)(program, opened.id, PROGRAM_BUILD_LOG, room, place, &raw mut size)
-    };
+    let code = unsafe { (opened.driver.build_info)(program, opened.id, PROGRAM_BUILD_LOG, room, place, &raw mut size) };
     if code != SUCCESS {
         return String::new();
     }

@@ -48,7 +48,8 @@ impl<'a> Reader<'a> {
     /// A count of items that take so many bytes each, at least.
     fn count(&mut self, least: usize) -> Result<usize, String> {
         let count = self.number()?;
-        let fits = usize::try_from(count).ok().filter(|count| count.checked_mul(least).is_some_and(|all| all <= self.0.len()));
+        let fits =
+            usize::try_from(count).ok().filter(|count| count.checked_mul(least).is_some_and(|all| all <= self.0.len()));
         fits.ok_or_else(|| format!("it ends before {count} items"))
     }
 
@@ -84,7 +85,8 @@ impl Payload {
     pub(super) fn read(bytes: &[u8]) -> Result<Payload, String> {
         let mut reader = Reader(bytes);
         let format = reader.text()?;
-        let kernels = (0..reader.count(8)?).map(|_| Ok((reader.text()?, reader.info()?))).collect::<Result<_, String>>()?;
+        let kernels =
+            (0..reader.count(8)?).map(|_| Ok((reader.text()?, reader.info()?))).collect::<Result<_, String>>()?;
         let code = reader.bytes()?.to_vec();
         if !reader.0.is_empty() {
             return Err(format!("{} bytes are left at its end", reader.0.len()));

@@ -8,10 +8,8 @@ use super::{Args, Builtin};
 /// Copies a tensor to a device. The machine knows it: constants are copied once.
 pub(crate) const TO_DEVICE: &str = "vm.builtin.to_device";
 
-pub(super) const TABLE: &[Builtin] = &[
-    Builtin::plain(TO_DEVICE, to_device),
-    Builtin::plain("vm.builtin.ensure_zero_offset", ensure_zero_offset),
-];
+pub(super) const TABLE: &[Builtin] =
+    &[Builtin::plain(TO_DEVICE, to_device), Builtin::plain("vm.builtin.ensure_zero_offset", ensure_zero_offset)];
 
 /// `(tensor, device type, device id[, scope])`: the tensor itself if it is there already.
 fn to_device(args: &Args<'_, '_>) -> Result<Any, Error> {

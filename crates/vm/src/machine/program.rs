@@ -125,12 +125,7 @@ impl Program {
         Ok(program)
     }
 
-    fn decode_one(
-        &mut self,
-        index: usize,
-        instruction: Instruction<'_>,
-        placed: &mut Placed<'_>,
-    ) -> Result<Op, Error> {
+    fn decode_one(&mut self, index: usize, instruction: Instruction<'_>, placed: &mut Placed<'_>) -> Result<Op, Error> {
         let target = |offset: i64| number(index as i64 + offset);
         Ok(match instruction {
             Instruction::Ret { result } => Op::Ret { result: Destination::of(result)? },

@@ -58,7 +58,9 @@ impl<'a> Crossings<'a> {
                 }
                 let value = Self::copy(operand, device);
                 let var = match self.in_dataflow {
-                    true => AnyVar::Dataflow(Ref::new(DataflowVar { name: "const".into(), ty: value.ty(), span: None })),
+                    true => {
+                        AnyVar::Dataflow(Ref::new(DataflowVar { name: "const".into(), ty: value.ty(), span: None }))
+                    }
                     false => AnyVar::Var(relaxide_ir::Var::new("const", value.ty())),
                 };
                 out.push(Ref::new(VarBinding { var: var.clone(), value }).into());
@@ -66,8 +68,7 @@ impl<'a> Crossings<'a> {
                 var.into()
             }
             (Expr::Tuple(tuple), Some(_)) => {
-                let fields: Vec<Expr> =
-                    tuple.fields.iter().map(|field| self.constants(field, device, out)).collect();
+                let fields: Vec<Expr> = tuple.fields.iter().map(|field| self.constants(field, device, out)).collect();
                 if fields == tuple.fields { operand.clone() } else { Expr::tuple(fields) }
             }
             _ => operand.clone(),
@@ -75,7 +76,13 @@ impl<'a> Crossings<'a> {
     }
 
     /// The constants that a value of a variable is made of, each copied to where its field lives.
-    fn constants_of_value(&mut self, var: &AnyVar, value: &Expr, path: &mut Vec<usize>, out: &mut Vec<Binding>) -> Expr {
+    fn constants_of_value(
+        &mut self,
+        var: &AnyVar,
+        value: &Expr,
+        path: &mut Vec<usize>,
+        out: &mut Vec<Binding>,
+    ) -> Expr {
         match value {
             Expr::Constant(_) => {
                 let device = self.places.found(var, path);
@@ -150,9 +157,8 @@ impl ExprMutator for Crossings<'_> {
         block.bindings.iter().for_each(|binding| self.mutate_binding(binding, &mut bindings));
         self.in_dataflow = around;
         // Variables of a dataflow block end with it.
-        self.copied.retain(|(value, _, copy)| {
-            !matches!(copy, AnyVar::Dataflow(_)) && !matches!(value, Expr::DataflowVar(_))
-        });
+        self.copied
+            .retain(|(value, _, copy)| !matches!(copy, AnyVar::Dataflow(_)) && !matches!(value, Expr::DataflowVar(_)));
         Ref::new(BindingBlock { bindings, dataflow: block.dataflow })
     }
 

@@ -48,7 +48,8 @@ fn leaves(ty: &Type) -> Vec<Vec<usize>> {
         Type::Tensor(_) => vec![Vec::new()],
         Type::Tuple(tuple) => {
             let fields = tuple.fields.iter().enumerate();
-            let below = |(i, field): (usize, &Type)| leaves(field).into_iter().map(move |path| [vec![i], path].concat());
+            let below =
+                |(i, field): (usize, &Type)| leaves(field).into_iter().map(move |path| [vec![i], path].concat());
             fields.flat_map(below).collect()
         }
         _ => Vec::new(),
@@ -283,7 +284,8 @@ impl<'a> Places<'a> {
                 (func, Owner::Result(global.name.clone()))
             }
             callee => {
-                let Some((var, func)) = callee.as_var().and_then(|var| Some((var.clone(), self.locals.get(&var)?.clone())))
+                let Some((var, func)) =
+                    callee.as_var().and_then(|var| Some((var.clone(), self.locals.get(&var)?.clone())))
                 else {
                     return Ok(());
                 };
