@@ -29,7 +29,7 @@ pub(crate) fn invalid(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::ValueError, message)
 }
 
-fn null(what: &str) -> Error {
+pub(crate) fn null(what: &str) -> Error {
     invalid(format!("{what} is null"))
 }
 

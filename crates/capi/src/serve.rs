@@ -27,6 +27,9 @@ pub unsafe extern "C" fn relaxide_rpc_serve(
         // SAFETY: the contract of this interface: what is not null is valid.
         let (host, key, wanted) = unsafe { (text(host, "host")?, text(key, "key")?, *at(port, "port")?) };
         let wanted = u16::try_from(wanted).map_err(|_| invalid(format!("{wanted} is no port")))?;
+        if server.is_null() {
+            return Err(crate::border::null("server"));
+        }
         let started = start(host, wanted, key)?;
         let taken = c_int::from(started.port());
         let handle = Box::new(RelaxideServer(Mutex::new(Some(started))));

@@ -1,8 +1,13 @@
 //! Programs in C and C++ against the library, shared and static, with models that TVM exported.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::Duration;
+
+use relaxide_ffi::{AnyView, Device, Module, Tensor};
+use relaxide_rpc::session::connect::{Target, connect_tvm};
 
 fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -13,23 +18,40 @@ fn model(name: &str) -> PathBuf {
     source("../vm/tests/artifacts").join(name)
 }
 
-/// The folder with the library. Cargo builds no C libraries for tests by itself, so it is asked to: with the profile that
-/// the tests are built with, which is the name of the folder above theirs.
+/// The folder that the tests' profile has.
+fn profile_folder() -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    test.ancestors().nth(2).expect("tests lie in target/PROFILE/deps").to_owned()
+}
+
+/// Builds the library, with the profile that the tests are built with: Cargo builds no C libraries for tests by itself.
+fn build(features: &[&str], target: &Path) {
+    let folder = profile_folder();
+    let profile = match folder.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(profile) => profile,
+    };
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--package", "relaxide-capi", "--profile", profile]).args(features);
+    run(build.arg("--target-dir").arg(target).current_dir(source("../..")));
+}
+
+/// The folder with the library.
 fn library_folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let test = std::env::current_exe().expect("a test has a path");
-        let folder = test.ancestors().nth(2).expect("tests lie in target/PROFILE/deps");
-        let profile = match folder.file_name().and_then(|name| name.to_str()) {
-            Some("debug") | None => "dev",
-            Some(profile) => profile,
-        };
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "relaxide-capi", "--profile", profile, "--target-dir"]);
-        let target = folder.parent().expect("a profile lies in the target folder");
-        run(build.arg(target).current_dir(source("../..")));
-        folder.to_owned()
+        let folder = profile_folder();
+        build(&[], folder.parent().expect("a profile lies in the target folder"));
+        folder
     })
+}
+
+/// The folder with the library that has remote calls inside: it has the same name, so it needs a target folder of its own.
+fn library_with_rpc() -> PathBuf {
+    let folder = profile_folder();
+    let target = folder.parent().expect("a profile lies in the target folder").join("with-rpc");
+    build(&["--features", "rpc"], &target);
+    target.join(folder.file_name().expect("a profile has a name"))
 }
 
 /// Compiles a program and returns where it is.
@@ -61,7 +83,10 @@ fn broken_model(folder: &Path) -> PathBuf {
 }
 
 fn shared() -> [String; 2] {
-    let folder = library_folder();
+    shared_in(library_folder())
+}
+
+fn shared_in(folder: &Path) -> [String; 2] {
     let library = folder.join("librelaxide_runtime.so");
     [library.display().to_string(), format!("-Wl,-rpath,{}", folder.display())]
 }
@@ -112,6 +137,46 @@ fn a_cpp_program_uses_the_cover() {
     let link = shared();
     let program = compile("c++", &["-std=c++11"], "model.cpp", &[&link[0], &link[1]], folder.path());
     assert_eq!(run(Command::new(program).args([model("add.so"), model("dynamic.so")])), "passed\n");
+}
+
+#[test]
+fn a_c_program_serves_remote_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = shared_in(&library_with_rpc());
+    let program = compile("cc", &["-std=c99"], "serve.c", &[&link[0], &link[1]], folder.path());
+    let mut server = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let port: u16 = line.trim().parse().unwrap_or_else(|_| panic!("{line:?}: {:?}", server.wait()));
+
+    relaxide_rpc::register();
+    let target = |key: &str| Target {
+        host: "127.0.0.1".into(),
+        port,
+        key: key.into(),
+        patience: Some(Duration::from_secs(20)),
+        ..Target::default()
+    };
+    assert!(connect_tvm(&target("another"), &[]).unwrap_err().message().contains("another"));
+    let session = connect_tvm(&target("board"), &[]).unwrap();
+    // A model that TVM exported is sent, loaded and run there.
+    session.upload_file(&model("add.so")).unwrap();
+    let executable = session.load_module("add.so").unwrap();
+    let call = |module: &Module, name: &str, args: &[AnyView<'_>]| {
+        module.get_function(name, true).unwrap().call(args).unwrap()
+    };
+    let machine: Module = call(&executable, "vm_load_executable", &[]).to().unwrap();
+    call(&machine, "vm_initialization", &[1_i64, 0, 2].map(AnyView::from));
+    let here = Tensor::from_slice(&(0..12).map(|x| x as f32).collect::<Vec<_>>(), &[3, 4]).unwrap();
+    let there = session.tensor(&here, session.device(Device::cpu(0)).unwrap()).unwrap();
+    let sum: Tensor = call(&machine, "main", &[(&there).into()]).to().unwrap();
+    let sum = relaxide_runtime::device::copy_tensor(&sum, Device::cpu(0)).unwrap();
+    assert_eq!(sum.to_vec::<f32>().unwrap(), (0..12).map(|x| 2.0 * x as f32).collect::<Vec<_>>());
+
+    // The program stops the server while the session is open; it does not hang, and the client hears of it.
+    drop(server.stdin.take());
+    assert!(server.wait().unwrap().success());
+    assert!(session.upload("late", b"x").is_err());
 }
 
 /// The names of the two C ABIs and of what compiled code asks of this runtime, and no others, are the library's.

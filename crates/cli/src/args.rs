@@ -7,7 +7,7 @@ use relaxide::Target;
 
 use crate::answer::Form;
 use crate::error::CliError;
-use crate::{bench, check, compile, completions, explain, inspect, opt, profile, rpc, run};
+use crate::{bench, check, compile, completions, devices, explain, inspect, opt, profile, rpc, run};
 
 /// Compile a model to one native file, and run it.
 ///
@@ -55,6 +55,8 @@ pub enum Command {
     Inspect(inspect::InspectArgs),
     /// Run passes on a program and print what comes out.
     Opt(opt::OptArgs),
+    /// List the devices of this machine.
+    Devices(devices::DevicesArgs),
     /// Offer this machine to others, and use others.
     Rpc(rpc::RpcArgs),
     /// Say what an error code means and what to do about it.
@@ -136,9 +138,10 @@ pub struct InputArgs {
     /// The function to call.
     #[arg(short, long, default_value = "main")]
     pub function: String,
-    /// Run on that server, compiled for its processor: KEY@HOST:PORT, or HOST:PORT where the server has no key. How this client
-    /// shows who it is stands in RELAXIDE_RPC_IDENTITY, RELAXIDE_RPC_SERVER and RELAXIDE_RPC_TOKEN; with none of them the
-    /// protocol is TVM's, which has no security.
+    /// Run on that server, compiled for its processor: KEY@HOST:PORT, or HOST:PORT where the server has no key;
+    /// KEY@tracker:HOST:PORT asks a tracker for one, KEY@proxy:HOST:PORT finds one behind a proxy. How this client shows who it is
+    /// stands in RELAXIDE_RPC_IDENTITY, RELAXIDE_RPC_SERVER and RELAXIDE_RPC_TOKEN (and the tracker's fingerprint in
+    /// RELAXIDE_RPC_TRACKER); with none of them the protocol is TVM's, which has no security.
     #[arg(long, value_name = "KEY@HOST:PORT", help_heading = "Elsewhere")]
     pub on: Option<String>,
     /// Threads that kernels use [default: RELAXIDE_NUM_THREADS, else all cores].

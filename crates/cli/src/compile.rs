@@ -103,7 +103,7 @@ pub enum PipelineArg {
 /// Compiles a model to one file.
 pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
     let target = args.program.target()?;
-    let ending = if target.kind == "c" { "c" } else { "so" };
+    let ending = relaxide::backend_profile(&target)?.ending;
     let output = args.output.clone().unwrap_or_else(|| args.model.with_extension(ending));
     let weights = match args.weights {
         WeightsArg::Library => WeightsIn::Library,

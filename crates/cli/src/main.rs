@@ -10,6 +10,7 @@ mod bench;
 mod check;
 mod compile;
 mod completions;
+mod devices;
 mod error;
 mod explain;
 mod inputs;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(args, form),
         Command::Inspect(args) => inspect::run(args, form),
         Command::Opt(args) => opt::run(args, form),
+        Command::Devices(args) => devices::run(args, form),
         Command::Rpc(args) => return rpc::run(args),
         Command::Explain(args) => explain::run(args, form),
         Command::Completions(args) => completions::run(args),

@@ -131,8 +131,9 @@ pub fn load_compiled(path: &Path) -> Result<Module, CliError> {
 /// Compiles a program into this process.
 pub fn compile_in_memory(module: &IRModule, args: &ProgramArgs, bar: &mut Bar) -> Result<Module, CliError> {
     let target = args.target()?;
-    if target.kind == "c" {
-        return Err(CliError::usage("what the target `c` makes cannot be run here", "leave --target out"));
+    if !relaxide::backend_profile(&target)?.is_loadable {
+        let message = format!("what the target `{}` makes cannot be run here", target.kind);
+        return Err(CliError::usage(message, "leave --target out"));
     }
     let mut options = CompileOptions { target, progress: Some(bar), ..CompileOptions::default() };
     let module = relaxide::compile(module, &mut options)?.jit()?;

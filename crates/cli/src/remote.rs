@@ -1,12 +1,13 @@
-//! Models on a server: `--on KEY@HOST:PORT`.
+//! Models on a server: `--on KEY@HOST:PORT`, or one that a tracker or a proxy leads to.
 //!
 //! The server says what it compiles for; the model is compiled here for that, sent as one file, loaded there and called there. Inputs go
 //! over once, outputs come back when they are asked for, and times are the server's own.
 
 use relaxide::ffi::{Any, AnyView, Array, Bytes, Device, Error, Function, Module, Tensor};
 use relaxide::rpc::Session;
-use relaxide::rpc::secure::dial::{Credentials, connect};
-use relaxide::rpc::session::connect::{Target, connect_tvm};
+use relaxide::rpc::secure::dial::Credentials;
+use relaxide::rpc::secure::identity::Fingerprint;
+use relaxide::rpc::secure::place::Place;
 use relaxide::{CompileOptions, Signature};
 
 use crate::args::{ModelArgs, ProgramArgs};
@@ -14,6 +15,8 @@ use crate::error::CliError;
 use crate::program::{self, Kind};
 use crate::progress::Bar;
 
+/// The variable with the fingerprint of a tracker that speaks our protocol.
+const TRACKER_KEY: &str = "RELAXIDE_RPC_TRACKER";
 /// The file's name in the session's folder.
 const FILE: &str = "model.so";
 /// A session with a server.
@@ -30,20 +33,15 @@ pub struct Sent {
 }
 
 impl Server {
-    /// Connects to `KEY@HOST:PORT`.
+    /// Connects to what `--on` names.
     pub fn connect(on: &str) -> Result<Server, CliError> {
-        let wrong = || CliError::usage(format!("--on {on} names no server"), "write it as KEY@HOST:PORT, or HOST:PORT");
-        let (key, place) = on.rsplit_once('@').unwrap_or(("", on));
-        let (host, port) = place.rsplit_once(':').ok_or_else(wrong)?;
-        let port = port.parse().map_err(|_| wrong())?;
-        let host = host.trim_matches(['[', ']']).to_owned();
-        let target = Target { host, port, key: key.to_owned(), ..Target::default() };
+        let place = Place::parse(on).map_err(|error| {
+            CliError::usage(format!("--on: {}", error.message()), "see `relaxide run --help` for the forms")
+        })?;
         relaxide::rpc::register();
-        let credentials = Credentials::from_environment()?;
-        let session = match credentials.is_empty() {
-            true => connect_tvm(&target, &[])?,
-            false => connect(&target, &credentials, &[])?,
-        };
+        let tracker_key = std::env::var(TRACKER_KEY).ok().filter(|text| !text.is_empty());
+        let tracker_key = tracker_key.map(|text| Fingerprint::parse(&text)).transpose()?;
+        let session = place.connect(&Credentials::from_environment()?, tracker_key)?;
         Ok(Server { session, name: on.to_owned() })
     }
 
@@ -153,7 +151,7 @@ impl Far {
         if arity < 0 {
             let value = self.call("get_output", path)?;
             return match value.to::<Tensor>() {
-                Ok(tensor) => relaxide::runtime::device::to_device(&tensor, Device::cpu(0)).map(Any::from),
+                Ok(tensor) => relaxide::runtime::device::on_host(&tensor).map(Any::from),
                 Err(_) => Ok(value),
             };
         }

@@ -25,9 +25,33 @@ pub enum CodegenError {
     },
     /// The target is of a kind that this back end does not serve.
     #[error(
-        "target `{0}` is not served: native code is made for targets of the kind `llvm`, C for those of the kind `c`"
+        "target `{0}` is not served: there is no back end of that kind; native code is made for targets of the kind `llvm`, C for those \
+         of the kind `c`"
     )]
     UnsupportedTarget(String),
+    /// The target has an option that its kind knows and this back end does nothing for.
+    #[error("target `{target}`: the option `{option}` has no effect on kernels that are made here; leave it out")]
+    UnsupportedOption {
+        /// The target.
+        target: String,
+        /// The option.
+        option: String,
+    },
+    /// A kernel names a target whose code cannot be in the same library as the others'.
+    #[error(
+        "kernel `{kernel}` is for target `{own}`, and the program is compiled for `{target}`: both are code of the host, and of one kind only"
+    )]
+    TwoHosts {
+        /// The kernel.
+        kernel: String,
+        /// Its target.
+        own: String,
+        /// The program's.
+        target: String,
+    },
+    /// Line information was asked for C.
+    #[error("line information is for native code: debuggers show the C of the target `c` if it is compiled with -g")]
+    LinesInC,
     /// The target asks for C, and for a processor.
     #[error("target `{0}`: C is made for every processor; the compiler of the C is told which one to use")]
     ProcessorOfC(String),
@@ -130,7 +154,11 @@ impl CodegenError {
             Self::Unknown { part: TargetPart::Architecture | TargetPart::System, .. } => Code::Architecture,
             Self::Unknown { part: TargetPart::Processor, .. } => Code::Processor,
             Self::Unknown { part: TargetPart::Feature, .. } => Code::Feature,
-            Self::UnsupportedTarget(_) | Self::ProcessorOfC(_) => Code::Target,
+            Self::UnsupportedTarget(_)
+            | Self::UnsupportedOption { .. }
+            | Self::TwoHosts { .. }
+            | Self::LinesInC
+            | Self::ProcessorOfC(_) => Code::Target,
             Self::ElementType { .. } => Code::ElementType,
             Self::Rejected { .. } => Code::Rejected,
             Self::Unsupported { .. } | Self::Malformed { .. } | Self::Llvm(_) | Self::Export(_) => Code::Native,

@@ -7,6 +7,7 @@
 //!
 //! What is not here: lowering, which is the tensor IR's, and loading, which is the runtime's.
 
+mod backend;
 mod c;
 mod cache;
 mod compile;
@@ -24,6 +25,7 @@ mod uses;
 
 use std::path::Path;
 
+pub use backend::{Artifact, Backend, Processor, Profile, backend, check_target};
 pub use c::{CSource, compile_to_c};
 pub use cache::{CACHE_VARIABLE, Cache, CacheUse};
 pub use compile::{CompileSettings, CompiledLib, assembly, compile, compile_with, llvm_text};
@@ -32,7 +34,6 @@ use export::{ExtraSection, LIBRARY_BIN_SYMBOL, RelocatableObject, SharedLibrary}
 pub use llvm::DebugInfo;
 use llvm::{ENTRY_PREFIX, REGISTER};
 use relaxide_ffi::Saved;
-use relaxide_ir::Target;
 use relaxide_runtime::processor;
 pub use target::{Architecture, NativeTarget};
 
@@ -78,11 +79,6 @@ impl CompiledLib {
         object.write_to(&mut bytes)?;
         Ok(bytes)
     }
-}
-
-/// Says what is wrong with a target, if anything is.
-pub fn check_target(target: &Target) -> Result<(), CodegenError> {
-    if target.kind == "c" { c::check_target(target) } else { NativeTarget::resolve(target).map(|_| ()) }
 }
 
 /// The function of a linked model that enters it into the process's table, with its prefix; it runs by itself when the program

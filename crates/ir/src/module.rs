@@ -3,7 +3,8 @@
 use indexmap::IndexMap;
 use relaxide_ffi::{Any, AnyView, Error, Field, FromAny, Object, ObjectRef, Ref, StructuralEqual, StructuralHash};
 
-use crate::{Attrs, Type};
+use crate::target::Kind;
+use crate::{Attrs, Target, Type};
 
 /// The name of a function of a module. Two of one name in one module are the same function.
 #[derive(Object, Debug)]
@@ -32,12 +33,53 @@ impl GlobalVar {
 #[derive(Object, Debug)]
 #[object(key = "relax.VDevice")]
 pub struct VDevice {
-    /// What kernels for it are compiled to, as text.
-    pub target: String,
+    /// What kernels for it are compiled for; nothing: it stands for no device in particular.
+    pub target: Option<Ref<Target>>,
     /// Which of several devices of that kind.
     pub id: i64,
     /// Memory scope.
     pub scope: String,
+}
+
+impl VDevice {
+    /// A device of a target.
+    pub fn new(target: Target, id: i64, scope: impl Into<String>) -> Ref<VDevice> {
+        Ref::new(VDevice { target: Some(Ref::new(target)), id, scope: scope.into() })
+    }
+
+    /// The kind of its target.
+    pub fn kind(&self) -> Option<Kind> {
+        self.target.as_ref().map(|target| target.kind)
+    }
+
+    /// The type of device that data lives on, as DLPack numbers it.
+    pub fn device_type(&self) -> Option<i32> {
+        self.target.as_ref().map(|target| target.device_type())
+    }
+
+    /// Whether both name the same device: by what they say, not by which object they are.
+    pub fn is_same(&self, other: &VDevice) -> bool {
+        let VDevice { target, id, scope } = self;
+        target.as_deref() == other.target.as_deref() && (id, scope) == (&other.id, &other.scope)
+    }
+}
+
+impl std::fmt::Display for VDevice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.target {
+            Some(target) => write!(f, "{target}:{}:{}", self.id, self.scope),
+            None => write!(f, "no device"),
+        }
+    }
+}
+
+/// Whether two places, or none, are the same.
+pub fn same_place(a: Option<&VDevice>, b: Option<&VDevice>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a.is_same(b),
+        (None, None) => true,
+        _ => false,
+    }
 }
 
 /// A function of some language. Its language's crate knows the type and offers typed access.

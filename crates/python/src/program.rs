@@ -17,12 +17,38 @@ pub struct Target(pub relaxide::Target);
 #[pymethods]
 impl Target {
     #[new]
-    fn new(target: &Bound<'_, PyAny>) -> PyResult<Target> {
-        let text = match target.cast::<PyDict>() {
-            Ok(dict) => dict_text(dict)?,
-            Err(_) => target.extract::<String>()?,
-        };
-        text.parse().map(Target).map_err(|error: ir::target::TargetError| compiler(error.into()))
+    #[pyo3(signature = (target, host=None))]
+    fn new(target: &Bound<'_, PyAny>, host: Option<&Bound<'_, PyAny>>) -> PyResult<Target> {
+        let made = parse(target)?;
+        let host = host.map(parse).transpose()?.map(Ref::new).or_else(|| made.host.clone());
+        Ok(Target(relaxide::Target { host, ..made }))
+    }
+
+    /// The name of the kind.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.0.kind.name()
+    }
+
+    /// What the target is among, as `gpu`.
+    #[getter]
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys()
+    }
+
+    /// The target of the host, if it is said.
+    #[getter]
+    fn host(&self) -> Option<Target> {
+        self.0.host.as_ref().map(|host| Target(relaxide::Target::clone(host)))
+    }
+
+    /// The number of the type of device that data lives on.
+    fn get_target_device_type(&self) -> i32 {
+        self.0.device_type()
+    }
+
+    fn __eq__(&self, other: &Target) -> bool {
+        self.0 == other.0
     }
 
     fn __repr__(&self) -> String {
@@ -34,23 +60,25 @@ impl Target {
     }
 }
 
+fn parse(target: &Bound<'_, PyAny>) -> PyResult<relaxide::Target> {
+    if let Ok(made) = target.cast::<Target>() {
+        return Ok(made.get().0.clone());
+    }
+    let text = match target.cast::<PyDict>() {
+        Ok(dict) => dict_text(dict)?,
+        Err(_) => target.extract::<String>()?,
+    };
+    text.parse().map_err(|error: ir::target::TargetError| compiler(error.into()))
+}
+
 /// A dictionary such as `{"kind": "llvm", "mcpu": "skylake"}` as text.
 fn dict_text(dict: &Bound<'_, PyDict>) -> PyResult<String> {
-    let kind =
-        dict.get_item("kind")?.ok_or_else(|| PyValueError::new_err("a target dictionary needs the key 'kind'"))?;
-    let mut text = kind.extract::<String>()?;
-    for (key, value) in dict.iter() {
-        let key: String = key.extract()?;
-        if key == "kind" {
-            continue;
-        }
-        let value = match value.extract::<Vec<String>>() {
-            Ok(list) => list.join(","),
-            Err(_) => value.str()?.to_string(),
-        };
-        text.push_str(&format!(" -{key}={value}"));
+    if !dict.contains("kind")? {
+        return Err(PyValueError::new_err("a target dictionary needs the key 'kind'"));
     }
-    Ok(text)
+    let text = dict.py().import("json")?.call_method1("dumps", (dict,));
+    text.map_err(|error| PyValueError::new_err(format!("a target dictionary holds text, numbers and lists: {error}")))?
+        .extract()
 }
 
 #[pyfunction]

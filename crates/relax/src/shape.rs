@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
-use relaxide_ir::{FuncType, TensorType, Type, Var};
+use relaxide_ir::{FuncType, TensorType, Type, Var, same_place};
 
 pub use relaxide_ir::arith::dims::{all_equal as same_dims, equal as prove_equal};
 
@@ -52,7 +52,10 @@ pub fn same_type(a: &Type, b: &Type) -> bool {
     match (a, b) {
         (Type::Prim(a), Type::Prim(b)) => a.dtype == b.dtype,
         (Type::Tensor(a), Type::Tensor(b)) => {
-            a.dtype == b.dtype && a.ndim == b.ndim && a.vdevice == b.vdevice && same_known(&a.shape, &b.shape)
+            a.dtype == b.dtype
+                && a.ndim == b.ndim
+                && same_place(a.vdevice.as_deref(), b.vdevice.as_deref())
+                && same_known(&a.shape, &b.shape)
         }
         (Type::Shape(a), Type::Shape(b)) => a.ndim == b.ndim && same_known(&a.values, &b.values),
         (Type::Tuple(a), Type::Tuple(b)) => same_types(&a.fields, &b.fields),
@@ -225,8 +228,13 @@ pub fn unify(a: &Type, b: &Type) -> Type {
             let shape = a.shape.clone().filter(|_| same_known(&a.shape, &b.shape));
             let ndim = if a.ndim == b.ndim { a.ndim } else { -1 };
             let dtype = if a.dtype == b.dtype { a.dtype } else { DataType::void() };
-            Ref::new(TensorType { shape, dtype, ndim, vdevice: a.vdevice.clone().filter(|_| a.vdevice == b.vdevice) })
-                .into()
+            Ref::new(TensorType {
+                shape,
+                dtype,
+                ndim,
+                vdevice: a.vdevice.clone().filter(|_| same_place(a.vdevice.as_deref(), b.vdevice.as_deref())),
+            })
+            .into()
         }
         (Type::Shape(a), Type::Shape(b)) => Type::shape_ndim(if a.ndim == b.ndim { a.ndim } else { -1 }),
         (Type::Tuple(a), Type::Tuple(b)) if a.fields.len() == b.fields.len() => {

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use relaxide_codegen::{
-    CSource, Cache, CacheUse, CompileSettings, CompiledLib, DebugInfo, NativeTarget, check_target, compile_to_c,
-};
+use relaxide_codegen::{Artifact, Cache, CacheUse, CodegenError, CompileSettings, DebugInfo, backend, check_target};
 use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
 use relaxide_ir::{AttrValue, Code, IRModule, Target, workers};
@@ -106,18 +104,10 @@ impl CompileOptions<'_> {
     }
 }
 
-/// What kernels were translated to.
-pub(crate) enum Translated {
-    /// Native code.
-    Library(Box<CompiledLib>),
-    /// C, for the target `c`.
-    Source(Box<CSource>),
-}
-
 /// A compiled program in memory.
 pub struct Executable {
     pub(crate) module: Module,
-    pub(crate) kernels: Translated,
+    pub(crate) kernels: Artifact,
     notes: Vec<KernelNote>,
     /// In front of its names where it is linked into a program, if the program says so.
     pub(crate) prefix: Option<String>,
@@ -150,10 +140,9 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     // Whatever is wrong with the target is said before anything is done for it.
     check_target(&options.target)?;
     let mut signature = signature::Signature::of_module(module, &options.target);
-    if options.target.kind == "llvm" {
-        let native = NativeTarget::resolve(&options.target)?;
-        signature.target = Some(native.named(&options.target).to_string());
-        signature.processor = Some(native.needed());
+    if let Some(processor) = backend(&options.target)?.processor(&options.target)? {
+        signature.target = Some(processor.named.to_string());
+        signature.processor = Some(processor.needed);
     }
     let prefix = module.attrs.str(SYSTEM_LIB_PREFIX).map(str::to_string);
     let module = transform::bind_params(module.clone(), "main", &options.params)?;
@@ -186,29 +175,40 @@ pub(crate) fn with_kernels(
 }
 
 /// Native code, or C, of kernels.
-fn translate(functions: &[Ref<PrimFunc>], options: &mut CompileOptions<'_>) -> Result<Translated, Error> {
+fn translate(functions: &[Ref<PrimFunc>], options: &mut CompileOptions<'_>) -> Result<Artifact, Error> {
     options.tell("native code", 0, 1);
     let target = options.target.clone();
     let debug =
         options.debug_info.clone().or_else(|| options.context.config.text(DEBUG_INFO_OPTION).map(PathBuf::from));
-    if target.kind == "c" {
-        if debug.is_some() {
-            return Err(ffi::Error::new(ffi::ErrorKind::ValueError, NO_LINES_IN_C).into());
-        }
-        Ok(Translated::Source(Box::new(compile_to_c(functions, &target)?)))
-    } else {
-        let cache = options.cache.clone().or_else(Cache::of_environment);
-        let debug = debug.map(|file| print_kernels(&file, functions)).transpose()?;
-        let settings = CompileSettings { cache: cache.as_ref(), debug: debug.as_ref() };
-        let tell = &mut |done, total| options.tell("native code", done, total);
-        let library = relaxide_codegen::compile_with(functions, &target, settings, tell)?;
-        Ok(Translated::Library(Box::new(library)))
-    }
+    let backend = backend(&target)?;
+    let cache = options.cache.clone().or_else(Cache::of_environment);
+    let debug = match debug {
+        Some(_) if !backend.profile().has_lines => return Err(CodegenError::LinesInC.into()),
+        debug => debug.map(|file| print_kernels(&file, functions)).transpose()?,
+    };
+    let settings = CompileSettings { cache: cache.as_ref(), debug: debug.as_ref() };
+    let tell = &mut |done, total| options.tell("native code", done, total);
+    Ok(backend.emit(functions, &target, settings, tell)?)
 }
 
-/// Why there is no line information for the target `c`.
-const NO_LINES_IN_C: &str = "line information is for native code: debuggers show the C of the target `c` if it is compiled \
-                             with -g";
+/// What a kernel is compiled for: what it says itself, else what the program is compiled for. Native code of one program is for one
+/// processor, as its parts are linked together: kernels of the program's kind are for the program's own target.
+fn target_of(name: &str, kernel: &PrimFunc, target: &Target) -> Result<Target, Error> {
+    let failed = |message: String| Error::Kernel { kernel: name.to_string(), message };
+    let own = kernel.target().map_err(|error| failed(error.to_string()))?;
+    match own {
+        Some(own) if own.kind != target.kind => {
+            let two = |own: Target| CodegenError::TwoHosts {
+                kernel: name.to_string(),
+                own: own.to_string(),
+                target: target.to_string(),
+            };
+            backend(&own).map_err(|error| failed(error.to_string()))?;
+            Err(two(own).into())
+        }
+        _ => Ok(target.clone()),
+    }
+}
 
 /// The option of a [`PassContext`] that asks for line information.
 const DEBUG_INFO_OPTION: &str = "relaxide.debug_info";
@@ -272,11 +272,11 @@ fn schedule_kernels(
     let total = kernels.len();
     let target = options.target.clone();
     let asked = options.context.config.bool(lower::CHECK_BOUNDS_OPTION) == Some(true);
-    // Compilers of C make vectors of loops themselves; written out, loops are long to read and to compile.
-    let keep_loops = target.kind == "c";
+    let keep_loops = backend(&target)?.profile().keep_loops;
     let lowering = LowerOptions { check_bounds: options.check_bounds || asked, keep_loops };
     let schedule = |_: usize, (name, kernel): &(String, Ref<PrimFunc>)| {
         let failed = |message: String| Error::Kernel { kernel: name.clone(), message };
+        let target = target_of(name, kernel, &target)?;
         let scheduled = schedule::apply(kernel, &target).map_err(|e| failed(e.to_string()))?;
         let lowered = lower::lower_with(&scheduled.func, lowering).map_err(|e| failed(e.to_string()))?;
         Ok((Ref::new(lowered), KernelNote { kernel: name.clone(), notes: scheduled.notes }))
@@ -314,18 +314,12 @@ impl ModuleImpl for Kernels {
 
     /// The kernels anew as text: for LLVM before its passes (`ll`), as assembly behind them (`asm`), or in C (`c`).
     fn inspect_source(&self, format: &str) -> Result<String, ffi::Error> {
-        let in_c = self.target.kind == "c";
-        let text = match format {
-            "" | "c" if in_c => compile_to_c(&self.functions, &self.target).map(|source| source.text(&[], "")),
-            "c" => compile_to_c(&self.functions, &Target::c()).map(|source| source.text(&[], "")),
-            "" | "ll" => relaxide_codegen::llvm_text(&self.functions, &self.target),
-            "asm" | "s" => relaxide_codegen::assembly(&self.functions, &self.target),
-            _ => {
-                let message = format!("kernels are shown as \"ll\", \"asm\" or \"c\", not as {format:?}");
-                return Err(ffi::Error::new(ffi::ErrorKind::ValueError, message));
-            }
-        };
-        text.map_err(|error| ffi::Error::new(ffi::ErrorKind::RuntimeError, error.to_string()))
+        let failed = |error: CodegenError| ffi::Error::new(ffi::ErrorKind::RuntimeError, error.to_string());
+        let text = backend(&self.target).map_err(failed)?.text(&self.functions, &self.target, format);
+        text.map(|text| text.map_err(failed)).unwrap_or_else(|| {
+            let message = format!("kernels are shown as \"ll\", \"asm\" or \"c\", not as {format:?}");
+            Err(ffi::Error::new(ffi::ErrorKind::ValueError, message))
+        })
     }
 }
 
@@ -346,8 +340,8 @@ impl Executable {
     /// What of its kernels came out of the cache.
     pub fn cache_use(&self) -> &CacheUse {
         match &self.kernels {
-            Translated::Library(library) => &library.cached,
-            Translated::Source(_) => &NOT_CACHED,
+            Artifact::Library(library) => &library.cached,
+            Artifact::Source(_) => &NOT_CACHED,
         }
     }
 
@@ -371,7 +365,7 @@ pub fn export_bytecode(module: &Module, path: &Path) -> Result<(), Error> {
         let message = "a module with native code is exported by the executable that it was compiled as";
         return Err(ffi::Error::new(ffi::ErrorKind::ValueError, message).into());
     }
-    let kernels = Translated::Library(Box::new(relaxide_codegen::compile(&[], &Target::default())?));
+    let kernels = Artifact::Library(Box::new(relaxide_codegen::compile(&[], &Target::default())?));
     Executable { module: module.clone(), kernels, notes: Vec::new(), prefix: None }.export_library(path)
 }
 
@@ -379,4 +373,9 @@ pub fn export_bytecode(module: &Module, path: &Path) -> Result<(), Error> {
 pub fn executable_module(executable: relaxide_vm::Executable) -> Result<Module, ffi::Error> {
     relaxide_vm::register();
     Ok(executable.into_module())
+}
+
+/// How kernels are made for a target; an error where there is no back end of its kind.
+pub fn backend_profile(target: &Target) -> Result<relaxide_codegen::Profile, Error> {
+    Ok(backend(target)?.profile())
 }

@@ -17,13 +17,12 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use relaxide_codegen::export::{ExportError, write_archive, write_file};
-use relaxide_codegen::{CSource, register_symbol};
+use relaxide_codegen::{Artifact, CSource, register_symbol};
 use relaxide_ffi::{Error as FfiError, ErrorKind, Module};
 use relaxide_runtime::file;
 use relaxide_runtime::weights::{ALIGNMENT, Written, write_tensors};
 use relaxide_vm::executable::weights::{Parted, WeightsApart};
 
-use crate::compile::Translated;
 use crate::header::{header, identifier};
 use crate::{Error, Executable, signature_of_file};
 
@@ -171,12 +170,12 @@ impl Executable {
         let tree = relaxide_runtime::save_module_tree(&module)?.bytes;
         let form = Form::of(path);
         let library = match (&self.kernels, form) {
-            (Translated::Source(source), Form::Source) => {
+            (Artifact::Source(source), Form::Source) => {
                 return self.export_source(source, &tree.into_bytes(), path, prefix);
             }
-            (Translated::Source(_), _) => return Err(unfit(path, C_TO_OTHERS)),
-            (Translated::Library(_), Form::Source) => return Err(unfit(path, OTHERS_TO_C)),
-            (Translated::Library(library), _) => library,
+            (Artifact::Source(_), _) => return Err(unfit(path, C_TO_OTHERS)),
+            (Artifact::Library(_), Form::Source) => return Err(unfit(path, OTHERS_TO_C)),
+            (Artifact::Library(library), _) => library,
         };
         if form == Form::SharedLibrary {
             return Ok(relaxide_codegen::export_library(&tree, library, path)?);

@@ -49,8 +49,8 @@ pub use relaxide_torch as torch;
 pub use relaxide_vm as vm;
 
 pub use compile::{
-    CompileOptions, ExecMode, Executable, KernelNote, Pipeline, Progress, compile, debug_text_path, executable_module,
-    export_bytecode, run_passes,
+    CompileOptions, ExecMode, Executable, KernelNote, Pipeline, Progress, backend_profile, compile, debug_text_path,
+    executable_module, export_bytecode, run_passes,
 };
 pub use cost::{CallCost, KernelCost};
 pub use dims::{DimRange, DimSpec, bound_dims, known_name};

@@ -4,17 +4,23 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use relaxide_ffi::{Any, DataType, Device, Error, Function, Tensor, register_global};
 use relaxide_rpc::Session;
+use relaxide_rpc::proxy::behind::Behind;
+use relaxide_rpc::proxy::serve as proxying;
 use relaxide_rpc::secure::accept::Gate;
+use relaxide_rpc::secure::dial::connect_through_proxy;
 use relaxide_rpc::secure::dial::{Credentials, connect, tracker};
 use relaxide_rpc::secure::identity::{Identity, Token};
 use relaxide_rpc::secure::keys::{Keys, Rights};
+use relaxide_rpc::secure::place::Place;
 use relaxide_rpc::server::accept::{Isolation, Options, Server};
 use relaxide_rpc::server::announce::{Announced, Offer};
 use relaxide_rpc::server::greet::Greeter;
+use relaxide_rpc::server::scratch::Scratch;
 use relaxide_rpc::server::session::Grant;
 use relaxide_rpc::session::connect::Target;
 use relaxide_rpc::tracker::serve as tracking;
@@ -40,13 +46,12 @@ fn serve(gate: Gate, log: Option<&Path>) -> Server {
 }
 
 fn target(server: &Server, key: &str) -> Target {
-    Target {
-        host: "127.0.0.1".into(),
-        port: server.port(),
-        key: key.into(),
-        patience: Some(Duration::from_secs(20)),
-        ..Target::default()
-    }
+    Target { port: server.port(), ..target_of(key) }
+}
+
+fn target_of(key: &str) -> Target {
+    let patience = Some(Duration::from_secs(20));
+    Target { host: "127.0.0.1".into(), key: key.into(), patience, ..Target::default() }
 }
 
 fn identity() -> Identity {
@@ -227,4 +232,90 @@ fn a_tracker_knows_its_users_and_tells_who_the_server_is() {
     let late = link.request("board", "", 1, Some(Duration::from_millis(200))).unwrap_err();
     assert_eq!(late.kind(), "TimeoutError");
     assert!(tracker(&credentials(&identity(), &boss), "127.0.0.1", port).is_err());
+    drop(session);
+
+    // The same as it is written on a command line: the tracker says who the server is.
+    let place = Place::parse(&format!("board@tracker:127.0.0.1:{port}")).unwrap();
+    let known = Credentials { identity: Some(ann.clone()), server: None, token: None };
+    let session = place.connect(&known, Some(boss.fingerprint())).unwrap();
+    assert_eq!(add(&session).unwrap().as_int(), Some(3));
+    // A tracker that does not prove who it is is not asked.
+    assert!(place.connect(&known, Some(host.fingerprint())).is_err());
+}
+
+#[test]
+fn a_server_behind_a_proxy_knows_its_clients() {
+    functions();
+    let (host, ann, eve) = (identity(), identity(), identity());
+    let proxy = proxying::Proxy::start(proxying::Options {
+        host: "127.0.0.1".into(),
+        port: 0,
+        port_end: 1,
+        web_port: 0,
+        index_page: None,
+        resource_files: Vec::new(),
+        tracker: None,
+        timeout_client: Duration::from_secs(20),
+        timeout_server: Duration::from_secs(20),
+        silent: true,
+    })
+    .unwrap();
+    let port = proxy.port();
+    let gate = Gate::new(&host, keys(&[(&ann, "ann call=*")]), None, "board").unwrap();
+    let behind = Behind {
+        host: "127.0.0.1".into(),
+        port,
+        key: "board".into(),
+        greeter: Greeter::Secure(Box::new(gate)),
+        isolation: Isolation::Thread,
+        grant: Grant::open(Path::new("")),
+        scratch: Scratch::make(None).unwrap(),
+    };
+    // It serves two clients and one that it does not know, and is then done.
+    let left = std::sync::atomic::AtomicUsize::new(3);
+    let going_on = || left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+    std::thread::scope(|scope| {
+        scope.spawn(|| behind.serve(&going_on).unwrap());
+        let place = Target { port, ..target_of("board") };
+        let session = connect_through_proxy(&place, &credentials(&ann, &host)).unwrap();
+        assert_eq!(add(&session).unwrap().as_int(), Some(3));
+        session.close();
+        let unknown = connect_through_proxy(&place, &credentials(&eve, &host)).unwrap_err();
+        assert!(unknown.message().contains("does not know this key"), "{unknown}");
+        let written = Place::parse(&format!("board@proxy:127.0.0.1:{port}")).unwrap();
+        let session = written.connect(&credentials(&ann, &host), None).unwrap();
+        assert_eq!(add(&session).unwrap().as_int(), Some(3));
+        session.close();
+    });
+}
+
+#[test]
+fn a_cancelled_call_fails_and_says_so() {
+    functions();
+    let (entered, enters) = std::sync::mpsc::channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (entered, released) = (std::sync::Mutex::new(entered), std::sync::Mutex::new(released));
+    let waits = Function::new(move |_args| {
+        let _ = entered.lock().unwrap().send(());
+        let _ = released.lock().unwrap().recv();
+        Ok(Any::none())
+    });
+    let _ = register_global("secure.waits", waits);
+    let (host, ann) = (identity(), identity());
+    let server = serve(Gate::new(&host, keys(&[(&ann, "ann call=*")]), None, "").unwrap(), None);
+    let session = connect(&target(&server, ""), &credentials(&ann, &host), &[]).unwrap();
+    let function = session.function("secure.waits").unwrap();
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| function.call(&[]).unwrap_err());
+        enters.recv().unwrap();
+        session.cancel();
+        let error = call.join().unwrap();
+        assert_eq!(error.kind(), "CancelledError");
+        assert!(error.message().contains("was cancelled"), "{error}");
+    });
+    assert_eq!(add(&session).unwrap_err().kind(), "CancelledError");
+    // Another session goes on.
+    let session = connect(&target(&server, ""), &credentials(&ann, &host), &[]).unwrap();
+    assert_eq!(add(&session).unwrap().as_int(), Some(3));
+    drop(release);
 }

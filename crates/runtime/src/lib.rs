@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`device`] | the kinds of device, and moving tensors between them |
+//! | `opencl` | devices behind OpenCL, with the feature of that name |
 //! | [`memory`] | allocators, buffers, storage objects |
 //! | [`threads`] | the pool for the parallel loops of kernels |
 //! | [`stack`] | how much of its stack a thread has left |
@@ -25,6 +26,8 @@ pub mod file;
 pub mod fork;
 pub mod library;
 pub mod memory;
+#[cfg(feature = "opencl")]
+mod opencl;
 pub mod processor;
 mod register;
 pub mod stack;

@@ -2,14 +2,14 @@
 
 use std::sync::Once;
 
-use relaxide_ffi::{Error, Function, get_global, register_global};
+use relaxide_ffi::{Device, Error, Function, get_global, register_global};
 
 use crate::{device, library, timing};
 
 /// Whether there is what only front ends ask for; a deployed runtime, which none uses, is smaller without.
 const FRONT_ENDS: bool = cfg!(feature = "front-ends");
 
-/// Enters the loader of shared libraries (`ffi.Module.load_from_file.so`), the libraries linked into the program
+/// Enters devices that have a driver, the loader of shared libraries (`ffi.Module.load_from_file.so`), the libraries linked into the program
 /// (`ffi.SystemLib`) and, for front ends, the time evaluator (`runtime.RPCTimeEvaluator`) and what they ask of devices
 /// (`runtime.GetDeviceAttr` and others). Calling it again does nothing.
 pub fn register() {
@@ -31,6 +31,15 @@ pub fn register() {
                 )),
             }),
         );
+        #[cfg(feature = "opencl")]
+        crate::opencl::register();
+        enter(
+            "__tvm_set_device",
+            Function::typed(|device_type: i32, device_id: i32| {
+                device::set_current_device(Device::new(device_type, device_id));
+                Ok::<_, Error>(())
+            }),
+        );
         if FRONT_ENDS {
             enter("runtime.RPCTimeEvaluator", Function::new(timing::evaluator));
             device::functions().for_each(|(name, function)| enter(name, function));
@@ -39,7 +48,7 @@ pub fn register() {
 }
 
 /// Enters a function unless one of that name is there.
-fn enter(name: &str, function: Function) {
+pub(crate) fn enter(name: &str, function: Function) {
     if get_global(name).is_none() {
         // Only another thread's registration of the same function can come between.
         let _ = register_global(name, function);

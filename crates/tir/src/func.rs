@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use relaxide_ffi::{Object, Ref};
-use relaxide_ir::{Attrs, Buffer, Type, Var};
+use relaxide_ir::{Attrs, Buffer, Target, TargetError, Type, Var};
 
 use crate::Stmt;
 
@@ -44,6 +44,11 @@ impl PrimFunc {
     /// The same kernel with another body.
     pub fn with_body(&self, body: Stmt) -> PrimFunc {
         PrimFunc { body, ..self.clone() }
+    }
+
+    /// What it is compiled for, if it says so itself; else it is for the target of the compilation.
+    pub fn target(&self) -> Result<Option<Target>, TargetError> {
+        self.attrs.get("target").map(Target::of_attr).transpose()
     }
 
     /// The name under which a library exports it.

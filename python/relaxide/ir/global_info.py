@@ -1,5 +1,6 @@
 """What the functions of a module share."""
 
+from .._core import Target
 from ..ffi import register_object
 from . import _api
 from .base import Node
@@ -15,9 +16,14 @@ class VDevice(GlobalInfo):
 
     def __init__(self, target="", vdevice_id=0, memory_scope="global"):
         if isinstance(target, dict):
-            kind = target["kind"]
-            target = " ".join([kind, *(f"-{key}={value}" for key, value in target.items() if key != "kind")])
+            target = Target(target)
         self.__init_handle_by_constructor__(_api.relax.VDevice, str(target), vdevice_id, memory_scope)
+
+    @property
+    def target(self):
+        """What kernels for it are compiled for; nothing: it stands for no device in particular."""
+        text = _api.relax.VDeviceTarget(self)
+        return Target(text) if text else None
 
     @property
     def vdevice_id(self):

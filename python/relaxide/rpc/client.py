@@ -75,6 +75,10 @@ class RPCSession:
         """End the session now. Relaxide's own."""
         self._sess.get_function("CloseRPCConnection")()
 
+    def cancel(self):
+        """End the session now, from any thread, with the calls that run in it, which fail. Relaxide's own."""
+        self._sess.get_function("CancelRPCConnection")()
+
     def cpu(self, dev_id=0):
         """A CPU of the server."""
         return self.device("cpu", dev_id)

@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod compile;
+mod devices;
 mod documentation;
 mod errors;
 mod inspect;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use relaxide_ir::{Ref, Target};
+use relaxide_ir::{Ref, Target, target::Kind};
 use relaxide_tir::PrimFunc;
 
 use super::{
@@ -40,11 +40,11 @@ pub fn compile_to_c(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<CSource,
 }
 
 /// Refuses what a target of C cannot mean.
-pub(crate) fn check_target(target: &Target) -> Result<(), CodegenError> {
-    if target.kind != "c" {
+pub(super) fn check_target(target: &Target) -> Result<(), CodegenError> {
+    if target.kind != Kind::C {
         return Err(CodegenError::UnsupportedTarget(target.to_string()));
     }
-    if !target.mcpu.is_empty() || !target.mattr.is_empty() || !target.mtriple.is_empty() {
+    if !(target.mcpu().is_empty() && target.mattr().is_empty() && target.mtriple().is_empty()) {
         return Err(CodegenError::ProcessorOfC(target.to_string()));
     }
     Ok(())

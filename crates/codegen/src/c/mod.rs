@@ -16,6 +16,7 @@
 //! as they were where C allows it, and indices are written with plain operators. [`runtime`] says how a file reaches the
 //! runtime, and how it does without.
 
+mod backend;
 mod body;
 mod call;
 mod code;
@@ -38,5 +39,6 @@ mod stmt;
 mod tensor_check;
 mod types;
 
-pub(crate) use file::check_target;
+pub(crate) use backend::C;
+use file::check_target;
 pub use file::{CSource, compile_to_c};

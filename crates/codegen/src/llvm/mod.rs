@@ -12,6 +12,7 @@
 //! ```
 
 mod address;
+mod backend;
 mod bounds;
 mod convert;
 mod debug;
@@ -37,6 +38,7 @@ mod tensor_check;
 pub(crate) mod tensor_failures;
 mod value;
 
+pub(crate) use backend::Llvm;
 pub use debug::DebugInfo;
 pub(crate) use entry::{ENTRY_PREFIX, index, write_kernel};
 pub(crate) use function::NOTE;

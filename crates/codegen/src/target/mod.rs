@@ -11,7 +11,7 @@ use inkwell::{
     OptimizationLevel,
     targets::{self, CodeModel, InitializationConfig, RelocMode, TargetMachine, TargetTriple},
 };
-use relaxide_ir::Target;
+use relaxide_ir::{Target, target::Kind};
 use relaxide_runtime::processor::{self, Needed};
 use relaxide_tir::schedule::Machine;
 
@@ -40,27 +40,27 @@ impl NativeTarget {
     /// Resolves a target, or says what is wrong with it.
     pub fn resolve(target: &Target) -> Result<Self, CodegenError> {
         let host = host_triple();
-        let triple = if target.mtriple.is_empty() { host.clone() } else { normal_triple(&target.mtriple) };
-        if target.kind != "llvm" {
+        let triple = if target.mtriple().is_empty() { host.clone() } else { normal_triple(target.mtriple()) };
+        if target.kind != Kind::Llvm {
             return Err(CodegenError::UnsupportedTarget(target.to_string()));
         }
         let architecture = names::architecture(&triple)?;
         initialize();
         let is_host = triple == host;
-        let (cpu, mut features) = match (target.mcpu.as_str(), is_host) {
+        let (cpu, mut features) = match (target.mcpu(), is_host) {
             ("", true) => (text(TargetMachine::get_host_cpu_name().to_str()), host_features()),
             ("", false) => (baseline(architecture).to_string(), String::new()),
             (cpu, _) => (cpu.to_string(), String::new()),
         };
         // What the host calls itself needs no checking; it may be newer than our list.
-        if !target.mcpu.is_empty() {
+        if !target.mcpu().is_empty() {
             names::check_processor(&cpu, architecture, &triple)?;
         }
-        for feature in target.mattr.split(',').filter(|feature| !feature.is_empty()) {
+        for feature in target.mattr().split(',').filter(|feature| !feature.is_empty()) {
             names::check_feature(feature, architecture, &triple)?;
             features = if features.is_empty() { feature.to_string() } else { format!("{features},{feature}") };
         }
-        let opt_level = u8::try_from(target.opt_level.clamp(0, 3)).unwrap_or(3);
+        let opt_level = u8::try_from(target.opt_level().clamp(0, 3)).unwrap_or(3);
         let vector_registers = Machine::of(target).vector_registers;
         Ok(Self { triple, cpu, features, architecture, opt_level, vector_registers })
     }
@@ -92,8 +92,7 @@ impl NativeTarget {
 
     /// The target with the processor's name, where it was left to the host.
     pub fn named(&self, target: &Target) -> Target {
-        let mcpu = if target.mcpu.is_empty() { self.cpu.clone() } else { target.mcpu.clone() };
-        Target { mcpu, ..target.clone() }
+        if target.mcpu().is_empty() { target.clone().with("mcpu", self.cpu.as_str()) } else { target.clone() }
     }
 
     /// What a processor must have to run the kernels.

@@ -131,6 +131,6 @@ fn what_c_has_not_is_refused() {
     let copy = Stmt::store(&b, [PrimExpr::from(0)], prim::load(&a, [PrimExpr::from(0)]));
     let refusal = compile_to_c(&[Ref::new(kernel("copy", &[a, b], &[], copy))], &Target::c()).unwrap_err();
     assert_eq!(refusal.code(), Code::ElementType, "{refusal}");
-    let target = Target { mcpu: "riscv64".into(), ..Target::c() };
+    let target = Target::c().with("mcpu", "riscv64");
     assert_eq!(compile_to_c(&[], &target).unwrap_err().code(), Code::Target);
 }

@@ -239,7 +239,9 @@ fn pipeline_pass(name: &str) -> PyResult<PassHandle> {
 /// The name of TVM's pipeline for a target.
 #[pyfunction]
 fn default_pipeline_name(target: &str) -> PyResult<&'static str> {
-    transform::default_pipeline(target).map(|pipeline| pipeline.name).ok_or_else(|| {
+    let parsed: relaxide::Target =
+        target.parse().map_err(|error: relaxide::ir::TargetError| crate::error::compiler(error.into()))?;
+    transform::default_pipeline(&parsed).map(|pipeline| pipeline.name).ok_or_else(|| {
         PyValueError::new_err(format!(
             "there is no pipeline for devices of {target}; name one with get_pipeline, or run passes of your choice"
         ))

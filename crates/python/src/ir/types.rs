@@ -2,7 +2,7 @@
 
 use relaxide::ffi::{Any, DataType, Error, ErrorKind, Object, Ref};
 use relaxide::ir::types::{AnyType, MissingType, PrimType, StringType};
-use relaxide::ir::{FuncType, PointerType, ShapeType, TensorType, TupleType, Type, VDevice};
+use relaxide::ir::{FuncType, PointerType, ShapeType, Target, TargetError, TensorType, TupleType, Type, VDevice};
 
 use super::{Args, Row};
 
@@ -18,7 +18,20 @@ pub(super) const TABLE: &[Row] = &[
     ("relax.FuncType", |args| Ok(Type::func(args.types(0)?, args.ty(1)?, args.get(2)?).into())),
     ("relax.FuncTypeOpaqueFunc", |args| Ok(Type::packed_func(args.ty(0)?, args.get(1)?).into())),
     ("relax.VDevice", |args| {
-        Ok(Ref::new(VDevice { target: args.get(0)?, id: args.get(1)?, scope: args.get(2)? }).into())
+        let text: String = args.get(0)?;
+        // No text is no target: the device stands for none in particular.
+        let target: Option<Target> = match text.is_empty() {
+            true => None,
+            false => {
+                Some(text.parse().map_err(|error: TargetError| Error::new(ErrorKind::ValueError, error.to_string()))?)
+            }
+        };
+        Ok(Ref::new(VDevice { target: target.map(Ref::new), id: args.get(1)?, scope: args.get(2)? }).into())
+    }),
+    // A device's target as text, which Python makes its own object of.
+    ("relax.VDeviceTarget", |args| {
+        let device: Ref<VDevice> = args.get(0)?;
+        Ok(device.target.as_ref().map(|target| target.to_string()).unwrap_or_default().into())
     }),
 ];
 

@@ -72,7 +72,8 @@ impl Aliases {
             Expr::TupleGetItem(item) => self.holds(&item.tuple).field(item.index),
             Expr::If(choice) => self.holds(&choice.true_branch.body).or(&self.holds(&choice.false_branch.body)),
             _ => match value.as_op_call() {
-                Some((call, "reshape" | "memory.view" | "memory.ensure_zero_offset")) => {
+                // The machine copies a constant to a device once, and gives the copy every time.
+                Some((call, "reshape" | "memory.view" | "memory.ensure_zero_offset" | "to_vdevice")) => {
                     call.args.first().map_or(Holds::None, |viewed| self.holds(viewed))
                 }
                 _ => Holds::None,

@@ -60,43 +60,10 @@ pub fn destination(cx: &CallCx) -> Result<Ref<VDevice>, OpError> {
 /// The arguments of the run time's copy for a call of `to_vdevice`: the tensor, the device's type and index, the scope.
 pub fn copy_args(cx: &CallCx, data: &Expr) -> Result<Vec<Expr>, OpError> {
     let device = destination(cx)?;
-    let Some(number) = device_number(&device) else {
-        return cx.unsupported(format!("the kind of device of target \"{}\" is not known", device.target));
+    let Some(number) = device.device_type() else {
+        return cx.unsupported("a copy to a device without a target".to_string());
     };
-    Ok(vec![data.clone(), Expr::prim(number), Expr::prim(device.id), Expr::string(device.scope.clone())])
-}
-
-/// The kind of a target, which is its first word or the `kind` of a dictionary.
-pub(crate) fn target_kind(target: &str) -> String {
-    let word = |text: &str| {
-        let text = text.trim_start_matches([' ', ':', '"', '\'']);
-        text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default().to_string()
-    };
-    let text = target.trim();
-    match text.strip_prefix('{') {
-        Some(fields) => ["\"kind\"", "'kind'"]
-            .iter()
-            .find_map(|key| fields.split_once(key))
-            .map_or_else(String::new, |(_, rest)| word(rest)),
-        None => word(text),
-    }
-}
-
-/// The number of a kind of device, if it is known.
-pub fn device_number(device: &VDevice) -> Option<i64> {
-    // The numbers are DLPack's.
-    Some(match target_kind(&device.target).as_str() {
-        "llvm" | "c" | "cpu" => 1,
-        "cuda" | "nvptx" => 2,
-        "opencl" => 4,
-        "vulkan" => 7,
-        "metal" => 8,
-        "rocm" => 10,
-        "ext_dev" => 12,
-        "hexagon" => 14,
-        "webgpu" => 15,
-        _ => return None,
-    })
+    Ok(vec![data.clone(), Expr::prim(i64::from(number)), Expr::prim(device.id), Expr::string(device.scope.clone())])
 }
 
 fn to_vdevice_type(cx: &CallCx) -> Result<Type, OpError> {
@@ -121,7 +88,7 @@ pub fn placed(cx: &CallCx, ty: Type) -> Result<Type, OpError> {
     let mut devices = Vec::new();
     cx.args.iter().for_each(|arg| collect(&arg.ty(), &mut devices));
     let Some(first) = devices.first() else { return Ok(ty) };
-    match devices.iter().find(|d| *d != first) {
+    match devices.iter().find(|d| !d.is_same(first)) {
         None => Ok(on(&ty, first)),
         Some(other) if cx.def.pattern == OpPattern::Broadcast => cx.invalid(format!(
             "its arguments lie on different devices, {} and {}; move one with to_vdevice",
@@ -133,7 +100,7 @@ pub fn placed(cx: &CallCx, ty: Type) -> Result<Type, OpError> {
 }
 
 fn name(device: &VDevice) -> String {
-    format!("{}:{}:{}", device.target, device.id, device.scope)
+    device.to_string()
 }
 
 fn collect(ty: &Type, devices: &mut Vec<Ref<VDevice>>) {

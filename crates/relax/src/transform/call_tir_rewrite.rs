@@ -148,7 +148,7 @@ impl CallTirRewrite {
     /// The index of the tensor's device among the module's, and its memory scope.
     fn place(&self, tensor: &TensorType) -> Result<(i64, String), BuildError> {
         let Some(device) = &tensor.vdevice else { return Ok((0, "global".into())) };
-        let index = self.vdevices.iter().position(|d| d == device);
+        let index = self.vdevices.iter().position(|d| d.is_same(device));
         let index = index.ok_or_else(|| BuildError::Program("a tensor's device is not one of the module's".into()))?;
         Ok((index as i64, device.scope.clone()))
     }

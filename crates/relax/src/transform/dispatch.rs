@@ -14,6 +14,7 @@
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::pass::{ParamKind, PassContext, PassError, PassInfo, PassParam, PassResult};
 use relaxide_ir::prim::{self, PrimExpr, int_of};
+use relaxide_ir::target::Kind;
 use relaxide_ir::{Attrs, Buffer, IRModule, Type, Var};
 use relaxide_tir::stmt::{BufferRegion, IterKind, IterVar, Range, SBlock, SBlockRealize};
 use relaxide_tir::{PrimFunc, Stmt};
@@ -21,7 +22,6 @@ use relaxide_tir::{PrimFunc, Stmt};
 use super::fuse_tir::root;
 use super::legalize::kernel_call;
 use crate::op::core::call_tir;
-use crate::op::device::target_kind;
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::*;
 
@@ -43,23 +43,14 @@ pub(super) const SORT_SCAN: PassInfo =
         "How wide the indices of a GPU's sums are, 32 or 64; processors need no such limit.",
     )]);
 
-/// Kinds of targets whose kernels run over threads.
-const GPU_KINDS: &[&str] = &["cuda", "rocm", "metal", "opencl", "vulkan", "webgpu"];
-
-/// Whether a target, as text, is a GPU.
-pub(super) fn is_gpu(target: &str) -> bool {
-    let kind = target_kind(target);
-    GPU_KINDS.contains(&kind.as_str())
-}
-
 fn run(pass: &'static str, module: IRModule, context: &PassContext, operators: &'static [&'static str]) -> PassResult {
-    rewrite_module(pass, module, &mut Dispatch { operators, default: context.target.kind.clone() })
+    rewrite_module(pass, module, &mut Dispatch { operators, default: context.target.kind })
 }
 
 struct Dispatch {
     operators: &'static [&'static str],
     /// Where values are that say nothing.
-    default: String,
+    default: Kind,
 }
 
 impl Rewrite for Dispatch {
@@ -69,9 +60,8 @@ impl Rewrite for Dispatch {
         if !self.operators.contains(&name) {
             return Ok(Action::Bind(value));
         }
-        let target = device(&call.ty).unwrap_or_else(|| self.default.clone());
-        if is_gpu(&target) {
-            let kind = target_kind(&target);
+        let kind = kind_of(&call.ty).unwrap_or(self.default);
+        if kind.is_gpu() {
             return Err(BuildError::Program(format!(
                 "there is no kernel of `{name}` for `{kind}`; only processors have one"
             )));
@@ -84,11 +74,11 @@ impl Rewrite for Dispatch {
     }
 }
 
-/// The target of a type's device.
-fn device(ty: &Type) -> Option<String> {
+/// The kind of target of a type's device.
+fn kind_of(ty: &Type) -> Option<Kind> {
     match ty {
-        Type::Tensor(t) => t.vdevice.as_ref().map(|device| device.target.clone()),
-        Type::Tuple(t) => t.fields.iter().find_map(device),
+        Type::Tensor(t) => t.vdevice.as_ref()?.kind(),
+        Type::Tuple(t) => t.fields.iter().find_map(kind_of),
         _ => None,
     }
 }

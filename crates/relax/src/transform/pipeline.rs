@@ -11,12 +11,11 @@
 //!
 //! `default_build` and those named after devices are TVM's, step by step; `default` is what a build here runs.
 
-use relaxide_ir::IRModule;
 use relaxide_ir::pass::{Pass, PassContext, PassError, PassInfo, PassResult};
+use relaxide_ir::target::Kind;
+use relaxide_ir::{IRModule, Target};
 
-use super::dispatch::is_gpu;
 use super::parse_passes;
-use crate::op::device::target_kind;
 use crate::rewrite::in_function;
 
 /// What a stage of a pipeline is for.
@@ -43,6 +42,8 @@ pub struct Pipeline {
     pub stages: &'static [(Stage, &'static [&'static str])],
 }
 
+/// Where the module lists devices: values get theirs, and what crosses is copied.
+const PLACE: &[&str] = &["RealizeVDevice"];
 const DISPATCH: &[&str] = &["DispatchSampling", "DispatchSortScan"];
 const FUSED: &[&str] = &["LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR"];
 const SPREAD: &[&str] = &["ApplyDefaultSchedule"];
@@ -107,6 +108,7 @@ static PIPELINES: &[Pipeline] = &[
         name: "default",
         doc: "What a build for the CPU runs: constants folded, kernels fused, memory planned.",
         stages: &[
+            (Stage::Dispatch, PLACE),
             (Stage::Legalize, BEST),
             (Stage::Lower, LOWER),
             (Stage::Finalize, PLAN),
@@ -150,13 +152,12 @@ pub(super) const SCHEDULE: PassInfo = PassInfo::new(
     "ApplyDefaultSchedule",
     "Kernels are spread over the threads of a GPU; those for processors are scheduled when they are compiled.",
     |module, context, _| {
-        let on_gpu = |target: &str| is_gpu(target);
-        let device = module.vdevices.iter().map(|device| device.target.as_str()).find(|target| on_gpu(target));
-        let kind = device.unwrap_or(context.target.kind.as_str());
+        let device = module.vdevices.iter().filter_map(|device| device.kind()).find(|kind| kind.is_gpu());
+        let kind = device.unwrap_or(context.target.kind);
         let kernel = module.functions_of::<relaxide_tir::PrimFunc>().next().map(|(name, _)| name.to_string());
-        match kernel.filter(|_| on_gpu(kind)) {
+        match kernel.filter(|_| kind.is_gpu()) {
             Some(name) => {
-                let why = format!("there are no schedule rules for `{}` yet: leave this stage out", target_kind(kind));
+                let why = format!("there are no schedule rules for `{}` yet: leave this stage out", kind);
                 Err(in_function("ApplyDefaultSchedule", &name, why))
             }
             None => Ok(module),
@@ -174,16 +175,20 @@ pub fn pipeline(name: &str) -> Option<&'static Pipeline> {
     PIPELINES.iter().find(|p| p.name == name)
 }
 
-/// TVM's pipeline for a target, given as text; `None` where it has none.
-pub fn default_pipeline(target: &str) -> Option<&'static Pipeline> {
-    match target_kind(target).as_str() {
-        "llvm" => pipeline("cpu_generic"),
-        kind @ ("cuda" | "rocm") => pipeline(kind),
-        // Kernels over textures have passes of their own.
-        "opencl" if target.contains("adreno") => None,
-        _ if is_gpu(target) => pipeline("gpu_generic"),
-        _ => None,
+/// TVM's pipeline for a target; `None` where it has none.
+pub fn default_pipeline(target: &Target) -> Option<&'static Pipeline> {
+    let keys = target.keys();
+    // Kernels over textures have passes of their own.
+    if keys.contains(&"adreno") {
+        return None;
     }
+    // A device with a pipeline of its own goes by its kind's name; PTX is TVM's for GPUs of no particular kind.
+    let own = PIPELINES.iter().find(|pipeline| pipeline.name == target.kind.name());
+    own.or_else(|| match target.kind {
+        kind if kind.is_gpu() => pipeline("gpu_generic"),
+        Kind::Llvm => pipeline("cpu_generic"),
+        _ => None,
+    })
 }
 
 impl Pipeline {

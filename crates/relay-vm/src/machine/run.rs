@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Ref, Tensor};
-use relaxide_runtime::device::to_device;
+use relaxide_runtime::device::on_host;
 use relaxide_runtime::memory::{Buffer, Storage};
 
 use super::program::{Bytes, Code, Intrinsic, Op};
@@ -81,7 +81,7 @@ fn scalar(value: &Any) -> Result<i64, Error> {
     let tensor = if tensor.device().device_type == relaxide_ffi::Device::CPU {
         tensor
     } else {
-        host = to_device(tensor, relaxide_ffi::Device::cpu(0))?;
+        host = on_host(tensor)?;
         &host
     };
     let bytes = tensor.as_bytes()?;
@@ -103,7 +103,7 @@ fn scalar(value: &Any) -> Result<i64, Error> {
 /// The integers of a tensor, on the host.
 fn ints(value: &Any) -> Result<Vec<i64>, Error> {
     let tensor = tensor(value)?;
-    let host = to_device(tensor, relaxide_ffi::Device::cpu(0))?;
+    let host = on_host(tensor)?;
     if let Ok(values) = host.to_vec::<i64>() {
         return Ok(values);
     }

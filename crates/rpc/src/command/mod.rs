@@ -117,6 +117,10 @@ fn address(text: &str, option: &str) -> Result<(String, u16), String> {
 
 /// True for an address that only this machine reaches.
 fn is_loopback(host: &str) -> bool {
+    if let Some(rest) = host.strip_prefix("ws://") {
+        let place = rest.split('/').next().unwrap_or_default();
+        return is_loopback(place.rsplit_once(':').map_or(place, |(host, _)| host).trim_matches(['[', ']']));
+    }
     host == "localhost"
         || host.starts_with("unix:")
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())

@@ -1,16 +1,17 @@
 //! `rpc serve` and `rpc pipe`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::args::{Args, Opt, help};
 use super::{Failed, address, is_loopback, say, wait_while};
-use crate::proxy::behind::serve_behind;
+use crate::proxy::behind::Behind;
 use crate::server::accept::{Isolation, Options, Server};
 use crate::server::announce::{Announced, Dial, Offer};
 use crate::server::greet::Greeter;
 use crate::server::policy::bytes;
+use crate::server::scratch::Scratch;
 use crate::server::session::Grant;
 use crate::session::connect::CONNECT;
 use crate::tracker::client::TrackerLink;
@@ -77,7 +78,11 @@ pub fn run(itself: &[OsString], words: &[String]) -> Result<(), Failed> {
             false => address(proxy, "through-proxy")?,
         };
         say(&format!("server: behind the proxy {proxy}"));
-        return Ok(serve_behind(&proxy_host, proxy_port, &key, &isolation, &grant, &|| true)?);
+        // Whom the proxy lets in is not known here, so only the word for it lets TVM's protocol be spoken.
+        let greeter = greeter(&args, &proxy_host, &key)?;
+        let scratch = Scratch::make(args.get("work-dir").map(Path::new))?;
+        let (host, port) = (proxy_host, proxy_port);
+        return Ok(Behind { host, port, key, greeter, isolation, grant, scratch }.serve(&|| true)?);
     }
     let greeter = greeter(&args, &host, &key)?;
     let port = args.parsed("port", "a port")?.unwrap_or(9090);
@@ -167,7 +172,7 @@ fn greeter(args: &Args, host: &str, key: &str) -> Result<Greeter, Failed> {
         let mut gate =
             crate::secure::accept::Gate::open(args.get("identity"), args.get("keys"), args.get("token"), key)?;
         if let Some(log) = args.get("log") {
-            gate.log_to(std::path::Path::new(log))?;
+            gate.log_to(Path::new(log))?;
         }
         say(&format!("server: its key is {}", gate.fingerprint()));
         Ok(Greeter::Secure(Box::new(gate)))
@@ -190,9 +195,8 @@ pub fn pipe(words: &[String]) -> Result<(), Failed> {
         print!("{}", help("relaxide rpc pipe [OPTIONS]", about, PIPE_TABLE));
         return Ok(());
     }
-    let scratch = args.get("work-dir").map_or_else(std::env::temp_dir, PathBuf::from);
-    let made = tempfile::Builder::new().prefix("relaxide-rpc-").tempdir_in(scratch);
-    let folder = made.map_err(relaxide_ffi::Error::from)?;
+    let scratch = Scratch::make(args.get("work-dir").map(Path::new))?;
+    let folder = scratch.session()?;
     let policy = crate::server::policy::Policy::open();
     let environment = crate::server::environment::Environment::new(folder.path(), &policy)?;
     let host = crate::session::host::Host::server(environment, policy);

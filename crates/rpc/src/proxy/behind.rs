@@ -1,4 +1,6 @@
 //! A server behind a proxy: it connects outwards, waits there for a client, and comes again when that has gone.
+//!
+//! The proxy leads ends to each other in TVM's words. What they say then is theirs: with our protocol, the proxy moves what it cannot read.
 
 use std::time::Duration;
 
@@ -6,9 +8,12 @@ use relaxide_ffi::{Error, ErrorKind};
 
 use crate::server::accept::Isolation;
 use crate::server::children::Running;
+use crate::server::greet::{Greeted, Greeter};
+use crate::server::scratch::Scratch;
 use crate::server::session::{self, Ends, Grant};
-use crate::session::connect::dial;
-use crate::transport::{Link, pump, read_exact};
+use crate::session::connect::dial_with;
+use crate::transport::socket::Stream;
+use crate::transport::{Link, read_exact};
 use crate::wire::handshake::{DUPLICATE, Key, MAGIC, MISMATCH, Side, hello, key_length};
 
 /// How long it waits before it tries a proxy again that is lost.
@@ -40,51 +45,61 @@ fn say_hello(link: &mut Link, key: &str) -> Result<Answer, Error> {
     Key::parse(&key).map(Answer::Client).map_err(Error::from)
 }
 
-/// Serves one client after the other behind a proxy, as long as `going_on` says.
-pub fn serve_behind(
-    host: &str,
-    port: u16,
-    key: &str,
-    isolation: &Isolation,
-    common: &Grant,
-    going_on: &dyn Fn() -> bool,
-) -> Result<(), Error> {
-    crate::server::register();
-    while going_on() {
-        let served = dial(host, port).and_then(|mut link| {
-            let answer = say_hello(&mut link, key)?;
-            Ok((link, answer))
-        });
-        match served {
-            Ok((link, Answer::Client(client))) => {
-                if let Err(error) = serve_one(link, &client, isolation, common) {
-                    eprintln!("relaxide rpc: session behind {host}:{port}: {error}");
-                }
-            }
-            Ok((_, Answer::Nobody)) => {}
-            Ok((_, Answer::Duplicate)) => {
-                eprintln!("relaxide rpc: another server waits as {key} behind {host}:{port}");
-                std::thread::sleep(RETRY);
-            }
-            Err(error) => {
-                eprintln!("relaxide rpc: the proxy {host}:{port} is lost: {error}");
-                std::thread::sleep(RETRY);
-            }
-        }
-    }
-    Ok(())
+/// A server behind a proxy.
+pub struct Behind {
+    /// The proxy.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The key that clients ask for.
+    pub key: String,
+    /// Who greets a client once the proxy has led it here: it may speak either protocol through the proxy.
+    pub greeter: Greeter,
+    /// Where sessions run.
+    pub isolation: Isolation,
+    /// What every session gets that its greeting does not say.
+    pub grant: Grant,
+    /// Where sessions' folders are made.
+    pub scratch: Scratch,
 }
 
-fn serve_one(link: Link, client: &Key, isolation: &Isolation, common: &Grant) -> Result<(), Error> {
-    let folder = tempfile::Builder::new().prefix("relaxide-rpc-").tempdir()?;
-    let timeout = client.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let grant = Grant { folder: folder.path().to_path_buf(), timeout, ..common.clone() };
-    let stream = pump::into_stream(link)?;
-    match isolation {
-        Isolation::Process(command) => {
-            Running::start(command, stream, &grant)?.wait();
-            Ok(())
+impl Behind {
+    /// Serves one client after the other, as long as `going_on` says.
+    pub fn serve(&self, going_on: &dyn Fn() -> bool) -> Result<(), Error> {
+        crate::server::register();
+        let Behind { host, port, key, .. } = self;
+        while going_on() {
+            match dial_with(host, *port, |link| say_hello(link, key)) {
+                Ok((stream, Answer::Client(client))) => {
+                    if let Err(error) = self.serve_one(stream, client) {
+                        eprintln!("relaxide rpc: session behind {host}:{port}: {error}");
+                    }
+                }
+                Ok((_, Answer::Nobody)) => {}
+                Ok((_, Answer::Duplicate)) => {
+                    eprintln!("relaxide rpc: another server waits as {key} behind {host}:{port}");
+                    std::thread::sleep(RETRY);
+                }
+                Err(error) => {
+                    eprintln!("relaxide rpc: the proxy {host}:{port} is lost: {error}");
+                    std::thread::sleep(RETRY);
+                }
+            }
         }
-        Isolation::Thread => session::serve(stream, &grant, Ends::Itself),
+        Ok(())
+    }
+
+    fn serve_one(&self, stream: Stream, client: Key) -> Result<(), Error> {
+        let Greeted { mut admitted, key } = self.greeter.read_behind_proxy(stream, client)?;
+        admitted.welcome(&self.greeter, &key)?;
+        let folder = self.scratch.session()?;
+        let (stream, grant) = admitted.into_session(&key, &self.grant, folder.path())?;
+        match &self.isolation {
+            Isolation::Process(command) => {
+                Running::start(command, stream, &grant)?.wait();
+                Ok(())
+            }
+            Isolation::Thread => session::serve(stream, &grant, Ends::Itself),
+        }
     }
 }

@@ -15,8 +15,7 @@ use super::identity::{Fingerprint, Identity, Token};
 use super::keys::{Keys, Rights};
 use super::stream::{link, shake_hands};
 use super::verify::server_config;
-use crate::server::announce::Announced;
-use crate::server::greet::GREETING;
+use crate::server::greet::{Asked, GREETING};
 use crate::server::policy::PERMISSION_ERROR;
 use crate::server::session::Grant;
 use crate::transport::socket::Stream;
@@ -186,12 +185,13 @@ impl Gate {
     }
 
     /// Lets a client in, or says why not.
-    pub fn greet(&self, mut stream: Stream, announced: Option<&Announced>) -> Result<(Accepted, Key), Error> {
+    pub fn greet(&self, mut stream: Stream, asked: Asked<'_>) -> Result<(Accepted, Key), Error> {
         let Guest { mut link, rights, by_token, fingerprint, said, proof } = self.hear(&mut stream)?;
         let name = said["key"].as_str().unwrap_or_default();
-        let fits = match announced {
-            Some(announced) => announced.take(name),
-            None => name == self.key,
+        let fits = match asked {
+            Asked::Tracker(announced) => announced.take(name),
+            Asked::Server => name == self.key,
+            Asked::Proxy => true,
         };
         let mut turn_away = |why: String| {
             self.note(&rights.name, "turned away", &why);
@@ -203,7 +203,7 @@ impl Gate {
         }
         let held = self.hold(&rights).map_err(&mut turn_away).inspect_err(|_| {
             // The key that was used up is as good as given back.
-            if let Some(announced) = announced {
+            if let Asked::Tracker(announced) = asked {
                 announced.put_again();
             }
         })?;
@@ -211,11 +211,11 @@ impl Gate {
         self.note(&rights.name, "let in", &how);
         stream.set_write_timeout(None)?;
         link.source.set_timeout(None)?;
-        let asked = said["timeout"].as_f64().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+        let wished = said["timeout"].as_f64().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
         let most = rights.time.map(|time| time.as_secs_f64());
-        let timeout = match (asked, most) {
-            (Some(asked), Some(most)) => Some(asked.min(most)),
-            (asked, most) => asked.or(most),
+        let timeout = match (wished, most) {
+            (Some(wished), Some(most)) => Some(wished.min(most)),
+            (wished, most) => wished.or(most),
         };
         let key = Key { side: Side::Client, name: name.to_owned(), timeout };
         Ok((Accepted { stream, link, rights, proof, held }, key))

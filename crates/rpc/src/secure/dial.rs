@@ -13,9 +13,11 @@ use super::stream::{link, shake_hands};
 use super::verify::{Expected, client_config};
 use crate::server::policy::PERMISSION_ERROR;
 use crate::session::client::Session;
-use crate::session::connect::{CONNECT, Target};
+use crate::session::connect::{CONNECT, Target, dial_with, greet as greet_proxy};
 use crate::tracker::client::TrackerLink;
+use crate::transport::socket::Stream;
 use crate::transport::{Link, socket};
+use crate::wire::handshake::{Key, Side};
 use crate::wire::{Dialect, Limits};
 
 /// How a client shows who it is, and knows the server.
@@ -47,10 +49,24 @@ impl Credentials {
     }
 }
 
-/// Connects, and proves what there is to prove, both ways. `say` is what the greeting says beside.
-fn greet(
+/// Connects, and proves what there is to prove, both ways.
+fn greet_at(
     host: &str,
     port: u16,
+    credentials: &Credentials,
+    say: Value,
+    patience: Option<Duration>,
+) -> Result<Link, Error> {
+    let place = format!("{host}:{port}");
+    let failed = |error: std::io::Error| Error::new(ErrorKind::OSError, format!("cannot connect to {place}: {error}"));
+    let stream = socket::connect(host, port, CONNECT).map_err(failed)?;
+    greet(stream, place, credentials, say, patience)
+}
+
+/// Proves what there is to prove, both ways. `say` is what the greeting says beside.
+fn greet(
+    mut stream: Stream,
+    place: String,
     credentials: &Credentials,
     mut say: Value,
     patience: Option<Duration>,
@@ -60,10 +76,8 @@ fn greet(
             "nothing says who the server is: give its fingerprint, which `rpc keygen` and the server print, or a token";
         return Err(Error::new(ErrorKind::ValueError, message));
     }
-    let place = format!("{host}:{port}");
     let failed =
         |error: &dyn std::fmt::Display| Error::new(ErrorKind::OSError, format!("cannot connect to {place}: {error}"));
-    let mut stream = socket::connect(host, port, CONNECT).map_err(|error| failed(&error))?;
     let expected = credentials.server.map_or(Expected::Any, Expected::This);
     let config = client_config(credentials.identity.as_ref(), expected).map_err(|error| failed(&error))?;
     let name = ServerName::try_from("relaxide-rpc").map_err(|error| failed(&error))?;
@@ -100,11 +114,22 @@ fn greet(
 /// A session with a server of our protocol.
 pub fn connect(target: &Target, credentials: &Credentials, constructor: &[AnyView<'_>]) -> Result<Session, Error> {
     let say = json!({ "key": target.key, "timeout": target.session_timeout });
-    let link = greet(&target.host, target.port, credentials, say, target.patience)?;
+    let link = greet_at(&target.host, target.port, credentials, say, target.patience)?;
     Session::begin(link, Dialect::Own, Limits::default(), constructor)
+}
+
+/// A session with a server of our protocol that waits behind a proxy. The proxy learns the key and the time that is asked for, and nothing else.
+pub fn connect_through_proxy(target: &Target, credentials: &Credentials) -> Result<Session, Error> {
+    let Target { host, port, key, session_timeout, patience } = target;
+    let wanted = Key { side: Side::Client, name: key.clone(), timeout: *session_timeout };
+    let place = format!("{key} behind {host}:{port}");
+    let (stream, ()) = dial_with(host, *port, |link| greet_proxy(link, &wanted, *patience, &format!("{host}:{port}")))?;
+    let say = json!({ "key": key, "timeout": session_timeout });
+    let link = greet(stream, place, credentials, say, *patience)?;
+    Session::begin(link, Dialect::Own, Limits::default(), &[])
 }
 
 /// A connection to a tracker of our protocol.
 pub fn tracker(credentials: &Credentials, host: &str, port: u16) -> Result<TrackerLink, Error> {
-    TrackerLink::over(greet(host, port, credentials, json!({ "key": "tracker" }), Some(CONNECT))?)
+    TrackerLink::over(greet_at(host, port, credentials, json!({ "key": "tracker" }), Some(CONNECT))?)
 }

@@ -14,11 +14,13 @@
 //! | [`hello`] | what is said first inside of it |
 //! | [`accept`] | the server's side |
 //! | [`dial`] | the client's side |
+//! | [`place`] | where a server is, as it is written |
 
 pub mod accept;
 pub mod dial;
 pub mod hello;
 pub mod identity;
 pub mod keys;
+pub mod place;
 pub mod stream;
 pub mod verify;

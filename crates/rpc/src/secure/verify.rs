@@ -8,7 +8,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::version::TLS13;
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
+    CertificateError, CipherSuite, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig,
+    SignatureScheme,
 };
 
 use super::identity::{Fingerprint, Identity};
@@ -129,7 +130,10 @@ impl ClientCertVerifier for Verifier {
 }
 
 fn verifier(expected: Expected) -> (Arc<Verifier>, Arc<CryptoProvider>) {
-    let provider = Arc::new(ring::default_provider());
+    let mut provider = ring::default_provider();
+    // As safe as with 256 bits against all that is known, and a third faster.
+    provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+    let provider = Arc::new(provider);
     (Arc::new(Verifier { expected, provider: Arc::clone(&provider) }), provider)
 }
 
@@ -142,6 +146,7 @@ pub fn server_config(identity: &Identity) -> Result<Arc<ServerConfig>, Error> {
         .with_single_cert(identity.chain(), identity.key())?;
     // Each connection proves who it is anew.
     config.send_tls13_tickets = 0;
+    config.ignore_client_order = true;
     Ok(Arc::new(config))
 }
 

@@ -20,6 +20,7 @@ use rustix::process::Pid;
 use super::announce::Announced;
 use super::children::{Running, end_group};
 use super::greet::{Greeted, Greeter};
+use super::scratch::Scratch;
 use super::session::{self, Ends, Grant};
 use crate::transport::socket::{Listener, Stream};
 
@@ -65,6 +66,7 @@ pub struct Options {
 
 struct Shared {
     options: Options,
+    scratch: Scratch,
     stop: AtomicBool,
     greetings: AtomicUsize,
     running: Mutex<HashMap<u64, Entry>>,
@@ -94,8 +96,10 @@ impl Server {
         let listener = Listener::bind(&options.host, options.port, options.port_end, options.reuse)
             .map_err(|error| Error::new(ErrorKind::ValueError, error.to_string()))?;
         let port = listener.port()?;
+        let scratch = Scratch::make(options.scratch.as_deref())?;
         let shared = Arc::new(Shared {
             options,
+            scratch,
             stop: AtomicBool::new(false),
             greetings: AtomicUsize::new(0),
             running: Mutex::default(),
@@ -238,8 +242,7 @@ fn serve(shared: &Arc<Shared>, stream: Stream) -> Result<(), Error> {
     let _left = Leaves { shared, number };
     admitted.welcome(&options.greeter, &key)?;
     drop(greeting);
-    let scratch = options.scratch.clone().unwrap_or_else(std::env::temp_dir);
-    let folder = tempfile::Builder::new().prefix("relaxide-rpc-").tempdir_in(scratch)?;
+    let folder = shared.scratch.session()?;
     let (stream, mut grant) = admitted.into_session(&key, &options.grant, folder.path())?;
     grant.timeout = match (grant.timeout, options.timeout) {
         (Some(asked), Some(most)) => Some(asked.min(most)),

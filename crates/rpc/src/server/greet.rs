@@ -26,6 +26,18 @@ pub enum Greeter {
     Secure(Box<crate::secure::accept::Gate>),
 }
 
+/// Whom a client asked for this server, and so who looks at the key that it names.
+#[cfg(feature = "secure")]
+#[derive(Clone, Copy)]
+pub enum Asked<'a> {
+    /// The server itself.
+    Server,
+    /// A tracker, which gave it a key that is used once.
+    Tracker(&'a Announced),
+    /// A proxy, which has looked at the key already.
+    Proxy,
+}
+
 /// A client that was let in.
 pub struct Greeted {
     /// The client.
@@ -36,8 +48,10 @@ pub struct Greeted {
 
 /// A client's connection, behind its greeting.
 pub enum Admitted {
-    /// As it is.
+    /// As it is, and not told yet that it is in.
     Plain(Stream),
+    /// As it is; a proxy has told it.
+    Told(Stream),
     /// Within TLS.
     #[cfg(feature = "secure")]
     Secure(Box<crate::secure::accept::Accepted>),
@@ -88,7 +102,20 @@ impl Greeter {
             Greeter::Tvm { key } => greet_tvm(stream, key, announced),
             #[cfg(feature = "secure")]
             Greeter::Secure(gate) => {
-                let (accepted, key) = gate.greet(stream, announced)?;
+                let asked = announced.map_or(Asked::Server, Asked::Tracker);
+                let (accepted, key) = gate.greet(stream, asked)?;
+                Ok(Greeted { admitted: Admitted::Secure(Box::new(accepted)), key })
+            }
+        }
+    }
+
+    /// Lets a client in that a proxy led here: it was asked for its key there.
+    pub fn read_behind_proxy(&self, stream: Stream, key: Key) -> Result<Greeted, Error> {
+        match self {
+            Greeter::Tvm { .. } => Ok(Greeted { admitted: Admitted::Told(stream), key }),
+            #[cfg(feature = "secure")]
+            Greeter::Secure(gate) => {
+                let (accepted, key) = gate.greet(stream, Asked::Proxy)?;
                 Ok(Greeted { admitted: Admitted::Secure(Box::new(accepted)), key })
             }
         }
@@ -131,7 +158,7 @@ impl Admitted {
     /// The connection, to see whether the client is still there.
     pub fn stream(&self) -> &Stream {
         match self {
-            Admitted::Plain(stream) => stream,
+            Admitted::Plain(stream) | Admitted::Told(stream) => stream,
             #[cfg(feature = "secure")]
             Admitted::Secure(accepted) => accepted.stream(),
         }
@@ -146,6 +173,7 @@ impl Admitted {
                 stream.set_write_timeout(None)?;
                 Ok(())
             }
+            Admitted::Told(_) => Ok(()),
             #[cfg(feature = "secure")]
             Admitted::Secure(accepted) => accepted.welcome(greeter.key()),
         }
@@ -156,7 +184,7 @@ impl Admitted {
         let timeout = key.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let grant = Grant { folder: folder.to_path_buf(), timeout, ..common.clone() };
         match self {
-            Admitted::Plain(stream) => Ok((stream, grant)),
+            Admitted::Plain(stream) | Admitted::Told(stream) => Ok((stream, grant)),
             #[cfg(feature = "secure")]
             Admitted::Secure(accepted) => accepted.into_session(grant),
         }

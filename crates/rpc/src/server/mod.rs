@@ -9,6 +9,7 @@
 //! | [`environment`] | the functions that each session has of its own |
 //! | [`folder`] | the files of a session |
 //! | [`policy`] | what a session may do |
+//! | [`scratch`] | where sessions' folders are made |
 
 pub mod accept;
 pub mod announce;
@@ -18,6 +19,7 @@ pub mod folder;
 pub mod greet;
 pub(crate) mod log;
 pub mod policy;
+pub mod scratch;
 pub mod session;
 
 use std::sync::Once;

@@ -199,6 +199,12 @@ impl Session {
         self.0.settle()
     }
 
+    /// Ends the session now, from any thread, with the calls that run in it: they fail with an error of the kind `CancelledError`. The
+    /// server ends the session's process, so that what it computes does not go on.
+    pub fn cancel(&self) {
+        self.0.cancel();
+    }
+
     /// Ends the session now. What came from it fails from here on.
     pub fn close(&self) {
         self.0.close();

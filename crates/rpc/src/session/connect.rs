@@ -6,7 +6,8 @@ use std::time::Duration;
 use relaxide_ffi::{AnyView, Error, ErrorKind};
 
 use super::client::Session;
-use crate::transport::{Link, pipe, read_exact, socket};
+use crate::transport::socket::Stream;
+use crate::transport::{Link, pipe, pump, read_exact, socket};
 use crate::wire::handshake::{DUPLICATE, Key, MAGIC, MISMATCH, Side, hello, key_length};
 use crate::wire::{Dialect, Limits};
 
@@ -64,14 +65,35 @@ pub fn greet(link: &mut Link, key: &Key, patience: Option<Duration>, url: &str) 
 
 /// A connection to a host, whatever kind it is.
 pub fn dial(host: &str, port: u16) -> Result<Link, Error> {
-    let failed = |error: std::io::Error| {
-        Error::new(ErrorKind::OSError, format!("cannot connect to {host}:{port}: {error}; is the server there?"))
-    };
     #[cfg(feature = "websocket")]
     if host.starts_with("ws://") {
-        return crate::transport::websocket::connect(host, CONNECT).map_err(failed);
+        return crate::transport::websocket::connect(host, CONNECT).map_err(|error| no_connection(host, port, &error));
     }
-    socket::connect(host, port, CONNECT).and_then(socket::Stream::into_link).map_err(failed)
+    Ok(dial_socket(host, port)?.into_link()?)
+}
+
+/// A connection to a host, and what a greeting over it came to. The greeting reads no more than its own bytes.
+pub fn dial_with<T>(
+    host: &str,
+    port: u16,
+    greeting: impl FnOnce(&mut Link) -> Result<T, Error>,
+) -> Result<(Stream, T), Error> {
+    if host.starts_with("ws://") {
+        let mut link = dial(host, port)?;
+        let said = greeting(&mut link)?;
+        return Ok((pump::into_stream(link)?, said));
+    }
+    let stream = dial_socket(host, port)?;
+    let said = greeting(&mut stream.try_clone()?.into_link()?)?;
+    Ok((stream, said))
+}
+
+fn dial_socket(host: &str, port: u16) -> Result<Stream, Error> {
+    socket::connect(host, port, CONNECT).map_err(|error| no_connection(host, port, &error))
+}
+
+fn no_connection(host: &str, port: u16, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::OSError, format!("cannot connect to {host}:{port}: {error}; is the server there?"))
 }
 
 /// A session with a server of TVM's protocol. `constructor` is nothing, or the name of a far function and its arguments.

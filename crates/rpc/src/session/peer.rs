@@ -26,6 +26,8 @@ const SCRAP: usize = 64 << 10;
 
 /// The kind of an error from a far side that says no kind itself.
 pub const RPC_ERROR: &str = "RPCError";
+/// The kind of an error of a call that this side has cancelled.
+pub const CANCELLED: &str = "CancelledError";
 /// The kind of an error of a session that took too long.
 pub const TIMEOUT_ERROR: &str = "RPCSessionTimeoutError";
 
@@ -69,6 +71,8 @@ pub struct Peer {
     pub(crate) slot: OnceLock<usize>,
     /// The most bytes of a packet that the other end takes, once it has said so.
     packet_limit: OnceLock<u64>,
+    /// Why this side ended it while a call ran.
+    cancelled: OnceLock<Error>,
     /// The other end, for messages.
     name: String,
 }
@@ -94,6 +98,7 @@ impl Peer {
             host: OnceLock::from(host),
             slot: OnceLock::new(),
             packet_limit: OnceLock::new(),
+            cancelled: OnceLock::new(),
             name: link.peer,
         };
         Arc::new(peer)
@@ -488,6 +493,7 @@ impl Peer {
 
     /// Ends the conversation, and says why to all who ask from now on.
     fn end(&self, inner: &mut Inner, error: Error) -> Error {
+        let error = self.cancelled.get().cloned().unwrap_or(error);
         if inner.ended.is_none() {
             inner.ended = Some(error.clone());
             for pending in std::mem::take(&mut inner.ahead).into_iter().flatten() {
@@ -515,6 +521,14 @@ impl Peer {
             );
             self.end(&mut inner, Error::new(ErrorKind::InternalError, message));
         }
+    }
+
+    /// Ends the conversation from this side while calls run: they fail with an error of the kind [`CANCELLED`], and so does all that is
+    /// asked later. The far side ends what it was doing for this session.
+    pub fn cancel(&self) {
+        let message = format!("the call was cancelled, and the session with {} ended with it", self.name);
+        let _ = self.cancelled.set(Error::new(CANCELLED, message));
+        self.close();
     }
 
     /// Sends an error that answers nothing, between two packets, and ends the conversation.

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 
 use relaxide_ffi::{Any, Device, Error, ErrorKind};
 
-use super::{ALIGNMENT, Attribute, DeviceApi, Stream};
+use super::{ALIGNMENT, Attribute, DeviceApi, Memory, Stream};
 
 /// The CPU. All device numbers mean the same memory.
 pub(super) struct Cpu;
@@ -37,20 +37,28 @@ impl DeviceApi for Cpu {
         }
     }
 
-    unsafe fn copy(&self, from: *const c_void, to: *mut c_void, bytes: usize) -> Result<(), Error> {
+    unsafe fn copy(&self, from: Memory, to: Memory, bytes: usize, _stream: Stream) -> Result<(), Error> {
         // SAFETY: the caller vouches for both ranges.
-        unsafe { std::ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), bytes) };
+        unsafe { std::ptr::copy_nonoverlapping(from.address().cast::<u8>(), to.address().cast::<u8>(), bytes) };
         Ok(())
     }
 
-    unsafe fn copy_from_host(&self, from: *const c_void, to: *mut c_void, bytes: usize) -> Result<(), Error> {
-        // SAFETY: passed on to the caller.
-        unsafe { self.copy(from, to, bytes) }
+    unsafe fn copy_from_host(
+        &self,
+        from: *const c_void,
+        to: Memory,
+        bytes: usize,
+        _stream: Stream,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller vouches for both ranges.
+        unsafe { std::ptr::copy_nonoverlapping(from.cast::<u8>(), to.address().cast::<u8>(), bytes) };
+        Ok(())
     }
 
-    unsafe fn copy_to_host(&self, from: *const c_void, to: *mut c_void, bytes: usize) -> Result<(), Error> {
-        // SAFETY: passed on to the caller.
-        unsafe { self.copy(from, to, bytes) }
+    unsafe fn copy_to_host(&self, from: Memory, to: *mut c_void, bytes: usize, _stream: Stream) -> Result<(), Error> {
+        // SAFETY: the caller vouches for both ranges.
+        unsafe { std::ptr::copy_nonoverlapping(from.address().cast::<u8>(), to.cast::<u8>(), bytes) };
+        Ok(())
     }
 
     fn attribute(&self, _device: Device, attribute: Attribute) -> Result<Option<Any>, Error> {

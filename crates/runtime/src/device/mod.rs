@@ -1,22 +1,27 @@
 //! Devices: where data lives and how it gets there.
 //!
-//! A kind of device is one implementation of [`DeviceApi`], entered in the one table behind [`device_api`]. The rest of
-//! the runtime knows devices only through it.
+//! A kind of device is one implementation of [`DeviceApi`], entered with [`register_device`]. The rest of the runtime knows devices
+//! only through it.
 
 mod attribute;
 mod cpu;
+mod current;
 mod functions;
+mod registry;
 pub mod remote;
 mod transfer;
 mod view;
 
 use std::ffi::c_void;
 
-use relaxide_ffi::{Any, Device, Error, ErrorKind};
+use relaxide_ffi::{Any, Device, Error, Tensor};
 
 pub use attribute::Attribute;
+pub use current::{current_device, set_current_device};
 pub(crate) use functions::functions;
-pub use transfer::{copy_into, copy_tensor, empty_tensor, to_device};
+pub use registry::{device_api, device_exists, device_kinds, register_device};
+pub use transfer::{copy_into, copy_tensor, empty_tensor, on_host, to_device};
+pub(crate) use view::begin;
 pub use view::{fill_host, view_at};
 
 /// The alignment of every allocation: a cache line, and the widest vector of the targets.
@@ -31,11 +36,50 @@ impl Stream {
     pub const DEFAULT: Self = Self(0);
 }
 
-/// What the runtime needs from a kind of device. Addresses are the device's own; only CPU addresses may be followed by
-/// the host.
+/// Bytes on a device: an allocation, and how far inside of it they begin.
+///
+/// What a handle is is the device's own. Where handles are addresses ([`DeviceApi::has_addresses`]), offsets may be added to them;
+/// elsewhere, as with OpenCL, a handle names a buffer and the offset stays apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    /// The device.
+    pub device: Device,
+    /// The allocation, or an address inside of it.
+    pub handle: *mut c_void,
+    /// How many bytes behind the handle.
+    pub offset: usize,
+}
+
+impl Memory {
+    /// Where a tensor's elements are.
+    pub fn of(tensor: &Tensor) -> Memory {
+        let dl = tensor.dl_tensor();
+        Memory { device: tensor.device(), handle: dl.data, offset: dl.byte_offset as usize }
+    }
+
+    /// The address, where handles are addresses.
+    pub fn address(self) -> *mut c_void {
+        self.handle.wrapping_byte_add(self.offset)
+    }
+}
+
+/// What the runtime needs from a kind of device. Only addresses of the CPU may be followed by the host.
+///
+/// Copies are put into a queue and may still be under way when they return, as long as the device reads the host's memory before and
+/// writes it when the queue is waited for; callers wait with [`DeviceApi::synchronize`] before they use what was copied.
 pub trait DeviceApi: Send + Sync {
     /// Whether a device of this number exists.
     fn exists(&self, device: Device) -> bool;
+
+    /// Why there is no device of this kind, where there is none.
+    fn why_none(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether handles are addresses, to which offsets may be added.
+    fn has_addresses(&self) -> bool {
+        true
+    }
 
     /// Allocates `bytes` bytes, aligned to [`ALIGNMENT`]. Not null, not even for no bytes.
     fn allocate(&self, device: Device, bytes: usize) -> Result<*mut c_void, Error>;
@@ -43,26 +87,32 @@ pub trait DeviceApi: Send + Sync {
     /// Frees an allocation.
     ///
     /// # Safety
-    /// `data` came from [`DeviceApi::allocate`] with the same device and size, and nobody uses it any more.
-    unsafe fn free(&self, device: Device, data: *mut c_void, bytes: usize);
+    /// `handle` came from [`DeviceApi::allocate`] with the same device and size, and nobody uses it any more.
+    unsafe fn free(&self, device: Device, handle: *mut c_void, bytes: usize);
 
-    /// Copies bytes on the device.
+    /// Copies bytes between devices of this kind.
     ///
     /// # Safety
-    /// Both ranges are inside live allocations of the device and do not overlap.
-    unsafe fn copy(&self, from: *const c_void, to: *mut c_void, bytes: usize) -> Result<(), Error>;
+    /// Both ranges are inside live allocations and do not overlap.
+    unsafe fn copy(&self, from: Memory, to: Memory, bytes: usize, stream: Stream) -> Result<(), Error>;
 
     /// Copies bytes from the host to the device.
     ///
     /// # Safety
-    /// As [`DeviceApi::copy`], with `from` in the host's memory.
-    unsafe fn copy_from_host(&self, from: *const c_void, to: *mut c_void, bytes: usize) -> Result<(), Error>;
+    /// `from` has that many bytes of the host, and `to` is inside of a live allocation.
+    unsafe fn copy_from_host(&self, from: *const c_void, to: Memory, bytes: usize, stream: Stream)
+    -> Result<(), Error>;
 
     /// Copies bytes from the device to the host.
     ///
     /// # Safety
-    /// As [`DeviceApi::copy`], with `to` in the host's memory.
-    unsafe fn copy_to_host(&self, from: *const c_void, to: *mut c_void, bytes: usize) -> Result<(), Error>;
+    /// `from` is inside of a live allocation, and `to` has room for that many bytes of the host, which nobody uses meanwhile.
+    unsafe fn copy_to_host(&self, from: Memory, to: *mut c_void, bytes: usize, stream: Stream) -> Result<(), Error>;
+
+    /// The queue that the calling thread's work for a device goes into.
+    fn current_stream(&self, _device: Device) -> Stream {
+        Stream::DEFAULT
+    }
 
     /// A property of the device, if it has it and tells.
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<Option<Any>, Error>;
@@ -89,21 +139,4 @@ pub trait DeviceApi: Send + Sync {
 
     /// Waits until the device has done what is in a queue.
     fn synchronize(&self, device: Device, stream: Stream) -> Result<(), Error>;
-}
-
-/// The implementation for a kind of device.
-pub fn device_api(device: Device) -> Result<&'static dyn DeviceApi, Error> {
-    match device.device_type {
-        Device::CPU => Ok(&cpu::Cpu),
-        _ if device.remote().is_some() => remote::api(device),
-        _ => {
-            let message = format!("device {device} is not available: this runtime drives the CPU only");
-            Err(Error::new(ErrorKind::RuntimeError, message))
-        }
-    }
-}
-
-/// Whether a device can be used.
-pub fn device_exists(device: Device) -> bool {
-    device_api(device).is_ok_and(|api| api.exists(device))
 }

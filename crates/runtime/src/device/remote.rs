@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use relaxide_ffi::{Any, DataType, Device, Error, ErrorKind, Tensor};
 
-use super::{Attribute, DeviceApi, Stream};
+use super::{Attribute, DeviceApi, Memory, Stream};
 
 /// Memory and queues on the far sides of sessions. Addresses are those that `allocate` made up, and numbers between them.
 pub trait RemoteMemory: Send + Sync {
@@ -92,23 +92,29 @@ impl DeviceApi for Remote {
         self.0.free(data.addr());
     }
 
-    unsafe fn copy(&self, from: *const c_void, to: *mut c_void, bytes: usize) -> Result<(), Error> {
-        self.0.copy(from.addr(), to.addr(), bytes)
+    unsafe fn copy(&self, from: Memory, to: Memory, bytes: usize, _stream: Stream) -> Result<(), Error> {
+        self.0.copy(from.address().addr(), to.address().addr(), bytes)
     }
 
-    unsafe fn copy_from_host(&self, from: *const c_void, to: *mut c_void, bytes: usize) -> Result<(), Error> {
+    unsafe fn copy_from_host(
+        &self,
+        from: *const c_void,
+        to: Memory,
+        bytes: usize,
+        _stream: Stream,
+    ) -> Result<(), Error> {
         // SAFETY: the caller says that the host's range is live.
         let bytes = if bytes == 0 { &[] } else { unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes) } };
-        self.0.write(to.addr(), bytes)
+        self.0.write(to.address().addr(), bytes)
     }
 
-    unsafe fn copy_to_host(&self, from: *const c_void, to: *mut c_void, bytes: usize) -> Result<(), Error> {
+    unsafe fn copy_to_host(&self, from: Memory, to: *mut c_void, bytes: usize, _stream: Stream) -> Result<(), Error> {
         if bytes == 0 {
             return Ok(());
         }
         // SAFETY: the caller says that the host's range is live, and nobody else uses it meanwhile.
         let place = unsafe { std::slice::from_raw_parts_mut(to.cast::<u8>(), bytes) };
-        self.0.read(from.addr(), place)
+        self.0.read(from.address().addr(), place)
     }
 
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<Option<Any>, Error> {

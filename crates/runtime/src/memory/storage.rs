@@ -3,7 +3,7 @@
 use relaxide_ffi::{DataType, Error, ErrorKind, Object, Ref, Tensor};
 
 use super::Buffer;
-use crate::device::ALIGNMENT;
+use crate::device::{ALIGNMENT, begin};
 
 /// A buffer that tensors are placed in. Each tensor keeps it.
 #[derive(Debug, Object)]
@@ -44,9 +44,13 @@ impl Storage {
             );
             return Err(Error::new(ErrorKind::ValueError, message));
         }
-        let data = buffer.data().wrapping_byte_add(offset);
+        let (data, rest) = match offset {
+            // The way of nearly all tensors, which asks no device.
+            0 => (buffer.data(), 0),
+            _ => begin(buffer.device(), buffer.data(), offset)?,
+        };
         // SAFETY: the elements lie inside the buffer, as was just checked, and the tensor keeps the storage, which keeps
         // the buffer.
-        unsafe { Tensor::from_parts(data, shape, dtype, buffer.device(), 0, this.clone()) }
+        unsafe { Tensor::from_parts(data, shape, dtype, buffer.device(), rest, this.clone()) }
     }
 }

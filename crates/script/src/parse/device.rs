@@ -1,7 +1,7 @@
 //! Devices: those of the module, which tensor types name, and those of the machine, which hints name.
 
 use relaxide_ffi::{Any, Device, Ref};
-use relaxide_ir::{AttrValue, VDevice};
+use relaxide_ir::{AttrValue, Target, VDevice};
 use relaxide_relax::Expr as Relax;
 use ruff_python_ast::{self as ast, Expr};
 use ruff_text_size::Ranged;
@@ -9,7 +9,6 @@ use ruff_text_size::Ranged;
 use super::args::Args;
 use super::value::Value;
 use super::{Parsed, Parser};
-use crate::print::target_kind;
 use relaxide_ir::diagnostic::Code;
 
 impl Parser<'_> {
@@ -43,12 +42,12 @@ impl Parser<'_> {
         };
         let mut args = Args::of(self, "I.vdevice", call)?;
         let target = match args.take("target") {
-            None => String::new(),
-            Some(dict @ Expr::Dict(_)) => {
-                let range = dict.range();
-                self.source.get(range.start().into()..range.end().into()).unwrap_or_default().to_string()
+            None => None,
+            Some(e) => {
+                let value = self.attr_value(e)?;
+                let target = Target::of_attr(&value);
+                Some(Ref::new(target.map_err(|error| self.error(Code::Type, error.to_string(), e.range()))?))
             }
-            Some(e) => self.text(e)?,
         };
         let id = args.take("vdevice_id").map_or(Ok(0), |e| self.int(e))?;
         let scope = args.take("memory_scope").map_or(Ok("global".into()), |e| self.text(e))?;
@@ -80,7 +79,8 @@ impl Parser<'_> {
             })?,
         };
         let scope = parts.next();
-        let mut of_kind = self.vdevices.iter().filter(|d| kind == "vdevice" || target_kind(&d.target) == kind);
+        let mut of_kind =
+            self.vdevices.iter().filter(|d| kind == "vdevice" || d.kind().is_some_and(|own| own.name() == kind));
         let found = of_kind.nth(index).cloned().filter(|d| scope.is_none_or(|s| s == d.scope));
         found.ok_or_else(|| {
             self.error(Code::UnknownName, format!("the module has no device {text:?}"), e.range())

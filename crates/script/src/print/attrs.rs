@@ -2,6 +2,7 @@
 
 use indexmap::IndexMap;
 use relaxide_ffi::{ObjectRef, Ref};
+use relaxide_ir::target::Kind;
 use relaxide_ir::{AttrValue, DataType, GlobalVar, VDevice, Var};
 
 use super::Printer;
@@ -66,22 +67,15 @@ impl Printer<'_> {
 
     /// A device as `kind:index:scope`, where the index counts the module's devices of that kind.
     pub(super) fn vdevice_text(&self, device: &VDevice) -> String {
-        let kind = target_kind(&device.target);
+        let kind = device.kind();
         let index = self.context.and_then(|module| {
-            let mut same = module.vdevices.iter().filter(|d| target_kind(&d.target) == kind);
-            same.position(|d| d.target == device.target && d.id == device.id && d.scope == device.scope)
+            let mut same = module.vdevices.iter().filter(|d| kind.is_none() || d.kind() == kind);
+            same.position(|d| d.is_same(device))
         });
         let index = index.map_or("-1".to_string(), |i| i.to_string());
+        // A device without a target is found by its place in the whole list.
+        let kind = kind.map_or("vdevice", Kind::name);
         format!("{kind}:{index}:{}", device.scope)
-    }
-}
-
-/// The kind in a target's text, which is a plain name or a dictionary with a `kind`.
-pub(crate) fn target_kind(target: &str) -> &str {
-    let after = target.split_once("\"kind\":").map(|(_, rest)| rest.trim_start());
-    match after.and_then(|rest| rest.strip_prefix('"')).and_then(|rest| rest.split_once('"')) {
-        Some((kind, _)) => kind,
-        None => target.split_whitespace().next().unwrap_or(target),
     }
 }
 

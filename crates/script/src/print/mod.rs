@@ -7,7 +7,6 @@
 
 mod attrs;
 mod lines;
-pub(crate) use attrs::target_kind;
 mod metadata;
 mod module;
 mod names;

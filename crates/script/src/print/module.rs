@@ -1,6 +1,6 @@
 //! Modules.
 
-use relaxide_ir::{IRModule, VDevice};
+use relaxide_ir::{IRModule, Target, VDevice};
 use relaxide_relax::{ExternFunc, Function};
 use relaxide_tir::PrimFunc;
 
@@ -50,7 +50,23 @@ impl Printer<'_> {
 
     fn vdevice_definition(&mut self, device: &VDevice) -> String {
         // Targets that are more than a kind's name are dictionaries in text.
-        let target = if device.target.starts_with('{') { device.target.clone() } else { quoted(&device.target) };
-        format!("I.vdevice({target}, {}, {})", device.id, quoted(&device.scope))
+        let target = match &device.target {
+            None => String::new(),
+            Some(target) if target.is_plain() => format!("{}, ", quoted(target.kind.name())),
+            Some(target) => format!("{}, ", self.target_dictionary(target)),
+        };
+        let keyword = if target.is_empty() { "vdevice_id=" } else { "" };
+        let scope = if target.is_empty() { "memory_scope=" } else { "" };
+        format!("I.vdevice({target}{keyword}{}, {scope}{})", device.id, quoted(&device.scope))
+    }
+
+    /// A target that is more than a kind's name.
+    fn target_dictionary(&mut self, target: &Target) -> String {
+        let mut fields = vec![format!("\"kind\": {}", quoted(target.kind.name()))];
+        let mut attrs: Vec<_> = target.attrs.0.iter().collect();
+        attrs.sort_by_key(|(name, _)| *name);
+        fields.extend(attrs.into_iter().map(|(name, value)| format!("{}: {}", quoted(name), self.attr(value))));
+        fields.extend(target.host.iter().map(|host| format!("\"host\": {}", self.target_dictionary(host))));
+        format!("{{{}}}", fields.join(", "))
     }
 }

@@ -5,7 +5,7 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{ParamKind, PassInfo, PassParam};
-use relaxide_ir::{AttrValue, BaseFunc};
+use relaxide_ir::{AttrValue, BaseFunc, Target};
 
 use super::{LowerError, kernel_pass_with};
 use crate::PrimFunc;
@@ -34,6 +34,7 @@ pub(super) const ENTRY: PassInfo = PassInfo::new(
 fn bind_target(func: &PrimFunc, target: Option<&AttrValue>) -> Result<PrimFunc, LowerError> {
     match target {
         Some(target) if func.attrs.get("target").is_none() => {
+            Target::of_attr(target).map_err(|error| LowerError::Refused(error.to_string()))?;
             Ok(PrimFunc { attrs: func.attrs.clone().with("target", target.clone()), ..func.clone() })
         }
         _ => Ok(func.clone()),

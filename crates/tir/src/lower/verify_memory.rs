@@ -15,9 +15,6 @@ use crate::PrimFunc;
 use crate::functor::StmtVisitor;
 use crate::stmt::*;
 
-/// Targets whose memory the host does not reach.
-const DEVICES: [&str; 7] = ["cuda", "nvptx", "rocm", "opencl", "vulkan", "metal", "webgpu"];
-
 pub(super) const PASS: PassInfo = kernel_pass!(
     "tirx.transform.VerifyMemory",
     "Refuses kernels for a device that touch its memory outside of its threads.",
@@ -26,10 +23,9 @@ pub(super) const PASS: PassInfo = kernel_pass!(
 
 /// The kernel, if it touches memory where it may.
 fn verify_memory(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    let kind = func.attrs.str("target").and_then(|text| text.split_whitespace().next()).unwrap_or_default();
-    if !DEVICES.contains(&kind) {
-        return Ok(func.clone());
-    }
+    let target = func.target().map_err(|error| LowerError::Refused(error.to_string()))?;
+    let Some(target) = target.filter(|target| target.is_gpu()) else { return Ok(func.clone()) };
+    let kind = target.kind;
     let mut accesses = Accesses::default();
     accesses.visit_stmt(&func.body);
     match accesses.outside {

@@ -76,16 +76,16 @@ struct Features {
 
 impl Features {
     fn of(target: &Target) -> Features {
-        if target.mtriple.starts_with("aarch64") || target.mtriple.starts_with("arm64") {
+        if target.mtriple().starts_with("aarch64") || target.mtriple().starts_with("arm64") {
             return Features { level: Level::Neon, fma: true };
         }
         // C runs anywhere, and its text does not depend on where it was written.
-        if target.kind == "c" {
+        if target.kind.info().is_portable {
             return Features { level: Level::Sse, fma: false };
         }
-        let host = target.mtriple.is_empty() && (target.mcpu.is_empty() || target.mcpu == "native");
-        let mut features = if host { Features::host() } else { Features::of_cpu(&target.mcpu) };
-        for change in target.mattr.split(',') {
+        let host = target.mtriple().is_empty() && (target.mcpu().is_empty());
+        let mut features = if host { Features::host() } else { Features::of_cpu(target.mcpu()) };
+        for change in target.mattr().split(',') {
             match change.trim() {
                 "+avx512f" => features.level = Level::Avx512,
                 "+avx2" if !matches!(features.level, Level::Avx512) => features.level = Level::Avx2,
@@ -146,9 +146,9 @@ mod tests {
 
     #[test]
     fn attributes_override_the_named_processor() {
-        let target = Target { mcpu: "x86-64-v3".into(), mattr: "+avx512f".into(), ..Target::default() };
+        let target = Target::llvm("x86-64-v3").with("mattr", "+avx512f");
         assert_eq!(Machine::of(&target).lanes(DataType::float(32)), 16);
-        let target = Target { mcpu: "znver3".into(), mattr: "-fma".into(), ..Target::default() };
+        let target = Target::llvm("znver3").with("mattr", "-fma");
         assert!(!Machine::of(&target).fma);
         assert_eq!(Machine::of(&target).lanes(DataType::float(32)), 8);
     }

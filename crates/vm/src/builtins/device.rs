@@ -5,10 +5,11 @@ use relaxide_runtime::device;
 
 use super::{Args, Builtin};
 
-pub(super) const TABLE: &[Builtin] = &[
-    Builtin::plain("vm.builtin.to_device", to_device),
-    Builtin::plain("vm.builtin.ensure_zero_offset", ensure_zero_offset),
-];
+/// Copies a tensor to a device. The machine knows it: constants are copied once.
+pub(crate) const TO_DEVICE: &str = "vm.builtin.to_device";
+
+pub(super) const TABLE: &[Builtin] =
+    &[Builtin::plain(TO_DEVICE, to_device), Builtin::plain("vm.builtin.ensure_zero_offset", ensure_zero_offset)];
 
 /// `(tensor, device type, device id[, scope])`: the tensor itself if it is there already.
 fn to_device(args: &Args<'_, '_>) -> Result<Any, Error> {

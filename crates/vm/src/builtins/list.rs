@@ -58,7 +58,7 @@ fn list_stack(args: &Args<'_, '_>) -> Result<Any, Error> {
             let message = format_args!("row {i} is {row:?}, and those before it are {dtype} of shape {dims:?}");
             return Err(args.error(ErrorKind::ValueError, message));
         }
-        bytes.extend(device::to_device(row, Device::cpu(0))?.to_bytes()?);
+        bytes.extend(device::on_host(row)?.to_bytes()?);
     }
     let dims: Vec<i64> = std::iter::once(rows.len() as i64).chain(dims).collect();
     let stacked = Tensor::from_bytes(&bytes, &dims, dtype)?;

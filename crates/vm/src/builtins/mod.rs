@@ -34,6 +34,7 @@ pub(crate) use alloc::{ALLOC_STORAGE, ALLOC_TENSOR, impossible_storage, is_plain
 pub(crate) use args::Args;
 pub(crate) use check::{CHECK_TENSOR, tensor_info};
 pub(crate) use closure::{CALL_TIR_DYN, INVOKE_CLOSURE};
+pub(crate) use device::TO_DEVICE;
 pub(crate) use shape::{
     ALLOC_SHAPE_HEAP, Coded, MAKE_SHAPE, MATCH_SHAPE, MAX_HEAP, SHAPE_OF, are_made_dims, match_dims, with_made_dims,
 };

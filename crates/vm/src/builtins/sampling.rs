@@ -41,7 +41,7 @@ fn one_row(args: &Args<'_, '_>, index: usize, name: &str) -> Result<Vec<f32>, Er
         let message = format_args!("argument {index} ({name}) is {tensor:?}: its leading dimensions must be 1");
         return Err(args.error(ErrorKind::ValueError, message));
     }
-    device::to_device(&tensor, Device::cpu(0))?.to_vec()
+    device::on_host(&tensor)?.to_vec()
 }
 
 /// Values with their positions, the largest first; equal ones in the order of their positions.
@@ -129,12 +129,12 @@ fn tokens(args: &Args<'_, '_>, index: usize, name: &str) -> Result<Vec<i32>, Err
             args.error(ErrorKind::TypeError, format_args!("argument {index} ({name}) is {tensor:?}, not int32"))
         );
     }
-    device::to_device(&tensor, Device::cpu(0))?.to_vec()
+    device::on_host(&tensor)?.to_vec()
 }
 
 /// Changes scores on the host, and puts them back where they were.
 fn change(tensor: &Tensor, with: impl FnOnce(&mut [f32]) -> Result<(), Error>) -> Result<Any, Error> {
-    let mut values: Vec<f32> = device::to_device(tensor, Device::cpu(0))?.to_vec()?;
+    let mut values: Vec<f32> = device::on_host(tensor)?.to_vec()?;
     with(&mut values)?;
     device::copy_into(&Tensor::from_slice(&values, tensor.shape())?, tensor)?;
     Ok(Any::none())

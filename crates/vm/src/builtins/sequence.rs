@@ -3,7 +3,7 @@
 //! Positions may count from the end. A position, a size and an axis is an integer, or a tensor of one. What makes a sequence
 //! longer or shorter copies its references, not its tensors.
 
-use relaxide_ffi::{Any, AnyView, Array, DataType, Device, Error, ErrorKind, Shape, Tensor};
+use relaxide_ffi::{Any, AnyView, Array, DataType, Error, ErrorKind, Shape, Tensor};
 use relaxide_runtime::device;
 
 use super::{Args, Builtin};
@@ -32,7 +32,7 @@ fn whole(args: &Args<'_, '_>, view: AnyView<'_>, name: &str) -> Result<i64, Erro
 /// The integers that a tensor holds.
 fn wholes(args: &Args<'_, '_>, view: AnyView<'_>, name: &str) -> Result<Vec<i64>, Error> {
     let tensor: Tensor = view.to()?;
-    let bytes = device::to_device(&tensor, Device::cpu(0))?.to_bytes()?;
+    let bytes = device::on_host(&tensor)?.to_bytes()?;
     match (tensor.dtype().code, tensor.dtype().bits) {
         (DataType::INT, 64) => {
             Ok(bytes.chunks_exact(8).filter_map(|c| c.try_into().ok()).map(i64::from_le_bytes).collect())
@@ -115,7 +115,7 @@ fn bytes_of(args: &Args<'_, '_>, tensor: &Tensor) -> Result<Vec<u8>, Error> {
         let dtype = tensor.dtype();
         return Err(args.error(ErrorKind::TypeError, format_args!("elements of {dtype} share bytes")));
     }
-    device::to_device(tensor, Device::cpu(0))?.to_bytes()
+    device::on_host(tensor)?.to_bytes()
 }
 
 /// `(tensor, axis, sizes or None, keep)`: the parts of a tensor along an axis. One size holds for all parts but the last;

@@ -54,7 +54,7 @@ fn texts(args: &Args<'_, '_>) -> Result<Any, Error> {
     if index.dtype() != DataType::int(64) {
         return Err(args.error(ErrorKind::TypeError, format_args!("the indices are {}, not int64", index.dtype())));
     }
-    let host = device::to_device(&index, Device::cpu(0))?.to_bytes()?;
+    let host = device::on_host(&index)?.to_bytes()?;
     let table = args.rest(1);
     let mut level = Vec::with_capacity(host.len() / 8);
     for word in host.as_chunks().0 {
@@ -109,7 +109,7 @@ pub(crate) fn truth(value: AnyView<'_>) -> Result<bool, Error> {
     if tensor.device().device_type == Device::CPU {
         return Ok(tensor.as_bytes()?.iter().any(|byte| *byte != 0));
     }
-    Ok(device::to_device(tensor, Device::cpu(0))?.as_bytes()?.iter().any(|byte| *byte != 0))
+    Ok(device::on_host(tensor)?.as_bytes()?.iter().any(|byte| *byte != 0))
 }
 
 #[cold]

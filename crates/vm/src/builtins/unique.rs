@@ -3,7 +3,7 @@
 //! Both work on the host, in NumPy's order. A tensor elsewhere is copied there and the result stays there.
 
 use half::{bf16, f16};
-use relaxide_ffi::{Any, Array, DataType, Device, Error, ErrorKind, Tensor};
+use relaxide_ffi::{Any, Array, DataType, Error, ErrorKind, Tensor};
 use relaxide_runtime::device;
 
 use super::{Args, Builtin};
@@ -14,7 +14,7 @@ pub(super) const TABLE: &[Builtin] =
 /// The elements as numbers in the order of their values: NaN is one value, above all others, and both zeros are one.
 fn keys(args: &Args<'_, '_>, tensor: &Tensor) -> Result<Vec<i128>, Error> {
     let dtype = tensor.dtype();
-    let host = device::to_device(tensor, Device::cpu(0))?;
+    let host = device::on_host(tensor)?;
     let refuse = || args.error(ErrorKind::TypeError, format_args!("tensors of {dtype} are not supported"));
     if dtype.lanes != 1 {
         return Err(refuse());
@@ -136,7 +136,7 @@ fn unique(args: &Args<'_, '_>) -> Result<Any, Error> {
     let Slices { keys, places } = slices(&keys(args, &tensor)?, tensor.shape(), axis);
     let once = once(&keys, sorted);
 
-    let bytes = device::to_device(&tensor, Device::cpu(0))?.to_bytes()?;
+    let bytes = device::on_host(&tensor)?.to_bytes()?;
     let width = tensor.dtype().bytes();
     let mut shape: Vec<i64> = if axis.is_some() { tensor.shape().to_vec() } else { vec![0] };
     shape[axis.unwrap_or(0)] = once.first.len() as i64;

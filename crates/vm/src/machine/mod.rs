@@ -15,6 +15,7 @@ mod limits;
 mod link;
 pub(crate) mod live;
 mod module;
+mod placed;
 mod plan;
 mod profile;
 mod program;
@@ -49,6 +50,7 @@ use crate::executable::module::ExecutableModule;
 use crate::executable::{FuncInfo, FuncKind};
 use crate::verifier::VerifiedExecutable;
 use link::Callee;
+use placed::Placed;
 use program::Program;
 use stack::Stack;
 use stateful::Stateful;
@@ -102,10 +104,12 @@ impl VirtualMachine {
         let executable = executable.verified()?;
         let places = places(devices)?;
         let first = places.first().map_or(Device::cpu(0), |place| place.device);
-        let constants =
+        let mut constants: Vec<Any> =
             executable.constants().iter().map(|constant| on_device(constant, first)).collect::<Result<_, _>>()?;
         let callees = link::link(&executable, module)?;
-        let program = Program::decode(&executable, &callees)?;
+        let mut placed = Placed::new(&executable);
+        let program = Program::decode(&executable, &callees, &mut placed)?;
+        constants.extend(placed.make()?);
         let vm = Arc::new_cyclic(|weak| Vm {
             pool: link::pool(&executable, &callees, weak),
             executable,

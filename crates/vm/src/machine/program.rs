@@ -9,6 +9,7 @@ use relaxide_ffi::{Any, Error, ErrorKind};
 
 use super::fast::{self, Fast};
 use super::link::Callee;
+use super::placed::Placed;
 use super::plan::Plan;
 use crate::bytecode::{Arg, Args, Instruction, Register};
 use crate::executable::FuncKind;
@@ -93,7 +94,11 @@ pub(super) struct Program {
 
 impl Program {
     /// Decodes a program. An error is a program too large for the decoded form.
-    pub(super) fn decode(executable: &VerifiedExecutable, callees: &[Callee]) -> Result<Self, Error> {
+    pub(super) fn decode(
+        executable: &VerifiedExecutable,
+        callees: &[Callee],
+        placed: &mut Placed<'_>,
+    ) -> Result<Self, Error> {
         let entries = executable.functions().iter().map(|function| {
             if function.kind == FuncKind::Packed {
                 return Ok(Entry::default());
@@ -113,14 +118,14 @@ impl Program {
         let mut program = Self { ops, fast, operands, plans: Vec::new(), entries };
         for index in 0..count {
             let instruction = executable.instruction(index).map_err(|error| invalid(&error.to_string()))?;
-            let op = program.decode_one(index, instruction)?;
+            let op = program.decode_one(index, instruction, placed)?;
             program.ops.push(op);
         }
         fast::prepare(&mut program, callees, executable.constants())?;
         Ok(program)
     }
 
-    fn decode_one(&mut self, index: usize, instruction: Instruction<'_>) -> Result<Op, Error> {
+    fn decode_one(&mut self, index: usize, instruction: Instruction<'_>, placed: &mut Placed<'_>) -> Result<Op, Error> {
         let target = |offset: i64| number(index as i64 + offset);
         Ok(match instruction {
             Instruction::Ret { result } => Op::Ret { result: Destination::of(result)? },
@@ -129,7 +134,9 @@ impl Program {
                 Op::If { cond: number(cond.0)?, otherwise: target(false_offset)? }
             }
             Instruction::Call { dst, func, args } => {
-                Op::Call { func: number(func)?, args: self.decode_args(args)?, dst: Destination::of(dst)? }
+                let args = self.decode_args(args)?;
+                placed.note(func, self.operands.get_mut(args.start as usize..).unwrap_or_default())?;
+                Op::Call { func: number(func)?, args, dst: Destination::of(dst)? }
             }
         })
     }

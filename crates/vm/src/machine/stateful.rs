@@ -127,6 +127,8 @@ impl Vm {
     fn on_main_device(&self, args: &[AnyView<'_>]) -> Result<Vec<Any>, Error> {
         let device = self.main_device();
         let convert = |arg: &AnyView<'_>| match arg.to::<Tensor>() {
+            // A program over several devices says of each argument where it is to be; who calls has put it there.
+            Ok(tensor) if self.places.iter().any(|place| place.device == tensor.device()) => Ok(tensor.into()),
             Ok(tensor) => device::to_device(&tensor, device).map(Any::from),
             Err(_) => Ok(arg.to_owned()),
         };

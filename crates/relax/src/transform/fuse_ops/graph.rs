@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ir::prim::{PrimExpr, VarMap, substitute};
-use relaxide_ir::{IRModule, TensorType, Type};
+use relaxide_ir::{IRModule, TensorType, Type, same_place};
 use relaxide_tir::PrimFunc;
 
 use super::super::annotate_op_pattern::{PATTERN_ATTR, rows};
@@ -153,13 +153,13 @@ fn fusible<'a>(binding: &Binding, kernels: &'a Kernels) -> Option<(CallTir, &'a 
     let kernel = kernels.0.get(&call.func.name)?;
     let outs = tensors(bound.var.ty())?;
     let device = outs.first()?.vdevice.clone();
-    if outs.iter().any(|out| out.shape.is_none() || out.vdevice != device) {
+    if outs.iter().any(|out| out.shape.is_none() || !same_place(out.vdevice.as_deref(), device.as_deref())) {
         return None;
     }
     let takes = |arg: &Expr| match arg {
         Expr::Prim(_) => true,
         Expr::Var(_) | Expr::DataflowVar(_) | Expr::Constant(_) => match arg.ty() {
-            Type::Tensor(ty) => ty.shape.is_some() && ty.vdevice == device,
+            Type::Tensor(ty) => ty.shape.is_some() && same_place(ty.vdevice.as_deref(), device.as_deref()),
             Type::Prim(_) => true,
             _ => false,
         },

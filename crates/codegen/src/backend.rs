@@ -1,0 +1,91 @@
+//! [`Backend`]: what makes kernels of one kind of target.
+//!
+//! A back end says what it can make of which targets, how kernels are to be lowered for it, and makes them. [`backend`] finds the one of a
+//! kind; nothing outside of a back end's own folder asks which kind it is.
+
+use relaxide_ir::{Ref, Target, target::Kind};
+use relaxide_runtime::processor::Needed;
+use relaxide_tir::PrimFunc;
+
+use crate::{CSource, CodegenError, CompileSettings, CompiledLib, c, llvm};
+
+/// How kernels are lowered for a back end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// Loops stay loops: what compiles the text makes vectors of them and unrolls them itself.
+    pub keep_loops: bool,
+    /// What is made can be loaded into the process that made it, if it is for this machine.
+    pub is_loadable: bool,
+    /// Instructions can say which line of the printed kernels they come from.
+    pub has_lines: bool,
+    /// The ending of the file that a program is exported to where nothing is said.
+    pub ending: &'static str,
+}
+
+/// What kernels were translated to.
+#[derive(Debug)]
+pub enum Artifact {
+    /// Native code.
+    Library(Box<CompiledLib>),
+    /// C.
+    Source(Box<CSource>),
+}
+
+/// The processor that kernels are made for, spelled out.
+#[derive(Clone, Debug)]
+pub struct Processor {
+    /// The target with the processor's name, where it was left to the host.
+    pub named: Target,
+    /// What a processor must have to run the kernels.
+    pub needed: Needed,
+}
+
+/// What makes kernels of one kind of target.
+pub trait Backend: Sync {
+    /// The kind.
+    fn kind(&self) -> Kind;
+
+    /// How kernels are lowered for it.
+    fn profile(&self) -> Profile;
+
+    /// Says what is wrong with a target of the kind, if anything is.
+    fn check(&self, target: &Target) -> Result<(), CodegenError>;
+
+    /// The processor that a target means, if kernels are bound to one.
+    fn processor(&self, target: &Target) -> Result<Option<Processor>, CodegenError>;
+
+    /// Makes lowered kernels, and tells `progress` how many steps of how many are done.
+    fn emit(
+        &self,
+        kernels: &[Ref<PrimFunc>],
+        target: &Target,
+        settings: CompileSettings<'_>,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Artifact, CodegenError>;
+
+    /// Kernels as text in a form that it knows; the empty form is its own. Nothing for other forms.
+    fn text(&self, kernels: &[Ref<PrimFunc>], target: &Target, form: &str) -> Option<Result<String, CodegenError>>;
+}
+
+static BACKENDS: &[&dyn Backend] = &[&llvm::Llvm, &c::C];
+
+/// The back end of a kind; an error that says which kinds have one.
+pub fn backend(target: &Target) -> Result<&'static dyn Backend, CodegenError> {
+    let found = BACKENDS.iter().find(|backend| backend.kind() == target.kind);
+    found.copied().ok_or_else(|| CodegenError::UnsupportedTarget(target.to_string()))
+}
+
+/// Says what is wrong with a target, if anything is.
+pub fn check_target(target: &Target) -> Result<(), CodegenError> {
+    backend(target)?.check(target)
+}
+
+/// Refuses options that a back end does not know what to do with. `known` are those that it does, beside what only describes.
+pub(crate) fn check_options(target: &Target, known: &[&str]) -> Result<(), CodegenError> {
+    const DESCRIPTIONS: [&str; 5] = ["keys", "tag", "device", "model", "libs"];
+    let is_known = |name: &&String| known.contains(&name.as_str()) || DESCRIPTIONS.contains(&name.as_str());
+    match target.attrs.0.keys().find(|name| !is_known(name)) {
+        None => Ok(()),
+        Some(option) => Err(CodegenError::UnsupportedOption { target: target.to_string(), option: option.clone() }),
+    }
+}
