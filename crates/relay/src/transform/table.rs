@@ -1,5 +1,7 @@
 //! The passes by TVM's names: one table, from which they are found.
 
+use relaxide_ir::Attrs;
+
 use crate::{Module, TypeError, infer};
 
 /// Why a pass did not run.
@@ -11,6 +13,19 @@ pub enum TransformError {
         /// The name.
         name: String,
     },
+    /// A pass has no such option.
+    #[error("the pass {pass} has no option `{option}`; its options are: {known}")]
+    Option {
+        /// The pass.
+        pass: &'static str,
+        /// What was given.
+        option: String,
+        /// What there is.
+        known: String,
+    },
+    /// An option has a value that it cannot have, or the program a form that the pass cannot take.
+    #[error("{0}")]
+    Refused(String),
     /// The program's types contradict each other.
     #[error("{}", .0.first().map_or(String::new(), |e| e.message.clone()))]
     Types(Vec<TypeError>),
@@ -27,7 +42,9 @@ pub struct PassInfo {
     pub level: u32,
     /// What it does.
     pub doc: &'static str,
-    run: fn(&Module) -> Result<Module, TransformError>,
+    /// Its options, by name.
+    pub options: &'static [&'static str],
+    run: fn(&Module, &Attrs) -> Result<Module, TransformError>,
 }
 
 /// Every pass.
@@ -36,67 +53,78 @@ pub static PASSES: &[PassInfo] = &[
         name: "InferType",
         level: 0,
         doc: "Types are inferred; the program stays as it is, or is refused.",
-        run: |module| infer(module).map(|_| module.clone()).map_err(TransformError::Types),
+        options: &[],
+        run: |module, _| infer(module).map(|_| module.clone()).map_err(TransformError::Types),
     },
     PassInfo {
         name: "ToANormalForm",
         level: 1,
         doc: "Every computation gets a name.",
-        run: |module| Ok(super::to_a_normal_form(module)),
+        options: &[],
+        run: |module, _| Ok(super::to_a_normal_form(module)),
     },
     PassInfo {
         name: "ToGraphNormalForm",
         level: 1,
         doc: "Names of computations without effects become sharing.",
-        run: |module| Ok(super::to_graph_normal_form(module)),
+        options: &[],
+        run: |module, _| Ok(super::to_graph_normal_form(module)),
     },
     PassInfo {
         name: "EtaExpand",
         level: 1,
         doc: "An operator that stands as a value becomes a function that calls it.",
-        run: |module| Ok(super::eta_expand(module)),
+        options: &[],
+        run: |module, _| Ok(super::eta_expand(module)),
     },
     PassInfo {
         name: "RemoveUnusedFunctions",
         level: 1,
         doc: "Functions that main does not reach are dropped.",
-        run: |module| Ok(super::remove_unused_functions(module, &["main"])),
+        options: &[],
+        run: |module, _| Ok(super::remove_unused_functions(module, &["main"])),
     },
     PassInfo {
         name: "DeadCodeElimination",
         level: 1,
         doc: "Values without effects that nothing uses are dropped.",
-        run: |module| Ok(super::dead_code_elimination(module)),
+        options: &[],
+        run: |module, _| Ok(super::dead_code_elimination(module)),
     },
     PassInfo {
         name: "Inline",
         level: 1,
         doc: "Calls of functions that are marked `Inline=1` become their bodies.",
-        run: |module| Ok(super::inline(module)),
+        options: &[],
+        run: |module, _| Ok(super::inline(module)),
     },
     PassInfo {
         name: "EliminateCommonSubexpr",
         level: 3,
         doc: "Equal calls of operators on the same operands are computed once.",
-        run: |module| Ok(super::eliminate_common_subexpr(module)),
+        options: &[],
+        run: |module, _| Ok(super::eliminate_common_subexpr(module)),
     },
     PassInfo {
         name: "FoldConstant",
         level: 2,
         doc: "Calls of operators on constants become constants.",
-        run: |module| super::fold_constant(module).map_err(TransformError::Value),
+        options: &[],
+        run: |module, _| super::fold_constant(module).map_err(TransformError::Value),
     },
     PassInfo {
         name: "CanonicalizeOps",
         level: 3,
         doc: "A bias along a dimension becomes an addition.",
-        run: super::canonicalize_ops,
+        options: &[],
+        run: |module, _| super::canonicalize_ops(module),
     },
     PassInfo {
         name: "SimplifyInference",
         level: 0,
         doc: "What only training needs is left out: a dropout is its argument.",
-        run: |module| Ok(super::simplify_inference(module)),
+        options: &[],
+        run: |module, _| Ok(super::simplify_inference(module)),
     },
 ];
 
@@ -105,9 +133,21 @@ fn known() -> String {
 }
 
 impl PassInfo {
-    /// Runs it.
+    /// Runs it without options.
     pub fn run(&self, module: &Module) -> Result<Module, TransformError> {
-        crate::stack::deep(|| (self.run)(module))
+        self.run_with(module, &Attrs::new())
+    }
+
+    /// Runs it with options, which must be its own.
+    pub fn run_with(&self, module: &Module, options: &Attrs) -> Result<Module, TransformError> {
+        if let Some(unknown) = options.0.keys().find(|name| !self.options.contains(&name.as_str())) {
+            return Err(TransformError::Option {
+                pass: self.name,
+                option: unknown.clone(),
+                known: self.options.join(", "),
+            });
+        }
+        crate::stack::deep(|| (self.run)(module, options))
     }
 }
 
