@@ -68,3 +68,19 @@ pub(super) fn einsum(cx: &mut LowerCx<'_>) -> Lowered {
     let equation = cx.str("equation");
     cx.emit("einsum", [operands], attrs([("subscripts", equation.into())]))
 }
+
+/// The same bits as another element type of the same size.
+pub(super) fn reinterpret(cx: &mut LowerCx<'_>) -> Lowered {
+    let x = cx.arg(0)?;
+    let (from, to) = (cx.dtype(&x)?, cx.dtype_attr("dtype", DataType::float(32)));
+    if (from.bits, from.lanes) != (to.bits, to.lanes) {
+        return fail(format!("reinterpret: elements of type {from} and {to} are not of one size"));
+    }
+    let shape = cx.shape(&x)?;
+    Ok(cx.builder.emit_te("reinterpret", vec![x], |inputs| {
+        let x = inputs[0].clone();
+        vec![relaxide_tir::te::compute("T_reinterpret", shape, |at: &[relaxide_ir::PrimExpr]| {
+            relaxide_ir::prim::call(to, "tir.reinterpret", vec![x.at(at)])
+        })]
+    })?)
+}

@@ -41,6 +41,12 @@ pub(super) fn resize2d(cx: &mut LowerCx<'_>) -> Lowered {
     cx.emit("image.resize2d", [x, size], pairs)
 }
 
+/// An image in a size whose numbers may be expressions.
+pub(super) fn resized(cx: &mut LowerCx<'_>, x: rx::Expr, size: Vec<prim::PrimExpr>) -> Lowered {
+    let pairs = resize_attrs(cx)?;
+    cx.emit("image.resize2d", [x, rx::Expr::shape(size)], pairs)
+}
+
 pub(super) fn resize3d(cx: &mut LowerCx<'_>) -> Lowered {
     no_region(cx)?;
     let (x, size) = (cx.arg(0)?, rx::Expr::shape(cx.ints("size")?));
