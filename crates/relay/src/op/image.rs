@@ -9,9 +9,9 @@ use super::cx::{LowerCx, LowerError, Lowered, attrs, fail};
 /// What resizing to any number of dimensions has in common.
 fn resize_attrs(cx: &LowerCx<'_>) -> Result<Attrs, LowerError> {
     let transformation = cx.str("coordinate_transformation_mode");
+    // Coordinates are not negative: away from zero is up.
     let rounding = match cx.str("rounding_method") {
-        text if text.is_empty() && transformation == "align_corners" => "round".to_string(),
-        text if text.is_empty() => "round".to_string(),
+        text if text.is_empty() || text == "round" => "round_prefer_ceil".to_string(),
         text => text,
     };
     Ok(attrs([

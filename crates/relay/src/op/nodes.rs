@@ -70,7 +70,7 @@ pub(super) static NODES: &[AttrsDef] = &[
     ] },
     AttrsDef { name: "ScatterElements", fields: &[
         boxed("axis", Kind::Int, Int(0)),
-        field("reduction", Kind::Str, Str("update")),
+        boxed("reduction", Kind::Str, Str("update")),
     ] },
     AttrsDef { name: "ScatterND", fields: &[
         boxed("mode", Kind::Str, Str("update")),

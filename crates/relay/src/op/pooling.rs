@@ -80,7 +80,8 @@ pub(super) fn dilation2d(cx: &mut LowerCx<'_>) -> Lowered {
             let inside = [prim::ge(&y, prim::int(0)), prim::lt(&y, prim::int(height)), prim::ge(&z, prim::int(0)), prim::lt(&z, prim::int(width))];
             let inside = inside.into_iter().reduce(prim::and).unwrap_or_else(|| prim::boolean(true));
             let value = x.at(&[at[0].clone(), at[1].clone(), y, z]);
-            let padded = prim::if_then_else(inside, value, prim::constant(dtype, f64::from(f32::MIN)));
+            // The border is zero, and the kernel counts there too.
+            let padded = prim::if_then_else(inside, value, prim::constant(dtype, 0.0));
             te::max(padded + kernel.at(&[at[1].clone(), ry.var(), rx_axis.var()]), [ry.clone(), rx_axis.clone()])
         })]
     })?)

@@ -54,7 +54,7 @@ fn to_integers(
     let ndim = cx.ndim(&x)?;
     let (scale, zero) = (placed(cx, scale, axis, ndim)?, placed(cx, zero, axis, ndim)?);
     let scaled = cx.binary("divide", x, scale)?;
-    let rounded = cx.op("round", [scaled])?;
+    let rounded = super::basic::rounded_away(cx, scaled)?;
     let zero = cx.cast(zero, FLOAT)?;
     let moved = cx.binary("add", rounded, zero)?;
     let (low, high) = bounds(out)?;
@@ -98,8 +98,7 @@ fn rescaled(cx: &mut LowerCx<'_>, x: rx::Expr, from: &Scale, to: &Scale, away: b
     let ndim = cx.ndim(&x)?;
     let factors = match (constants(&from.scale), constants(&to.scale)) {
         (Some(from), Some(to)) if to.len() == 1 && to[0] != 0.0 => {
-            // The reference divides single-precision numbers.
-            Some(from.iter().map(|v| f64::from(*v as f32 / to[0] as f32)).collect::<Vec<f64>>())
+            Some(from.iter().map(|v| v / to[0]).collect::<Vec<f64>>())
         }
         _ => None,
     };

@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
-use relaxide_relax::op::{Fusion, lookup as relax_op};
+use relaxide_relax::op::{OpPattern, lookup as relax_op};
 
 use super::simplify::renamed;
 use super::table::TransformError;
@@ -58,10 +58,10 @@ fn pattern(name: &str) -> Pattern {
         Some(Mapping::As(other)) => relax_op(other),
         _ => None,
     };
-    match known.map(|def| def.fusion) {
-        Some(Fusion::ElementWise | Fusion::Broadcast | Fusion::Injective) => Pattern::Injective,
-        Some(Fusion::CommReduce) => Pattern::Reduction,
-        Some(Fusion::OutEWiseFusable) => Pattern::Product,
+    match known.map(|def| def.pattern) {
+        Some(OpPattern::Elemwise | OpPattern::Broadcast | OpPattern::Injective) => Pattern::Injective,
+        Some(OpPattern::Reduce) => Pattern::Reduction,
+        Some(OpPattern::OutFusable) => Pattern::Product,
         _ => Pattern::Opaque,
     }
 }

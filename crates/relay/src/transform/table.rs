@@ -122,9 +122,113 @@ pub static PASSES: &[PassInfo] = &[
     PassInfo {
         name: "SimplifyInference",
         level: 0,
-        doc: "What only training needs is left out: a dropout is its argument.",
+        doc: "What only training needs is left out; normalizations become arithmetic.",
         options: &[],
-        run: |module, _| Ok(super::simplify_inference(module)),
+        run: |module, _| super::simplify_inference(module),
+    },
+    PassInfo {
+        name: "SimplifyExpr",
+        level: 0,
+        doc: "Calls that change nothing are dropped, and those that follow each other become one.",
+        options: &[],
+        run: |module, _| super::simplify_expr(module),
+    },
+    PassInfo {
+        name: "FastMath",
+        level: 4,
+        doc: "exp, tanh, erf and softmax become their fast forms.",
+        options: &[],
+        run: |module, _| super::fast_math(module),
+    },
+    PassInfo {
+        name: "CanonicalizeCast",
+        level: 3,
+        doc: "A cast up that several read is made for each of them.",
+        options: &[],
+        run: |module, _| super::canonicalize_cast(module),
+    },
+    PassInfo {
+        name: "DynamicToStatic",
+        level: 2,
+        doc: "Dynamic operators whose sizes are constants become static ones.",
+        options: &[],
+        run: |module, _| super::dynamic_to_static(module),
+    },
+    PassInfo {
+        name: "BackwardFoldScaleAxis",
+        level: 3,
+        doc: "A scale behind a layer becomes part of its weight.",
+        options: &[],
+        run: |module, _| super::backward_fold_scale_axis(module),
+    },
+    PassInfo {
+        name: "ForwardFoldScaleAxis",
+        level: 3,
+        doc: "A scale in front of a layer becomes part of its weight.",
+        options: &[],
+        run: |module, _| super::forward_fold_scale_axis(module),
+    },
+    PassInfo {
+        name: "FoldScaleAxis",
+        level: 3,
+        doc: "Scales beside a layer become part of its weight.",
+        options: &[],
+        run: |module, _| super::fold_scale_axis(module),
+    },
+    PassInfo {
+        name: "FuseOps",
+        level: 0,
+        doc: "Operators of one kernel become a function that is marked `Primitive`.",
+        options: &["fuse_opt_level"],
+        run: |module, options| super::fuse_ops(module, options.int("fuse_opt_level").unwrap_or(-1)),
+    },
+    PassInfo {
+        name: "DefuseOps",
+        level: 3,
+        doc: "Functions of one kernel become what they compute.",
+        options: &[],
+        run: |module, _| Ok(super::defuse_ops(module)),
+    },
+    PassInfo {
+        name: "InlinePrimitives",
+        level: 1,
+        doc: "Functions of one kernel stand where they are called.",
+        options: &[],
+        run: |module, _| Ok(super::inline_primitives(module)),
+    },
+    PassInfo {
+        name: "LambdaLift",
+        level: 1,
+        doc: "Functions inside of functions become functions of the module.",
+        options: &[],
+        run: |module, _| super::lambda_lift(module),
+    },
+    PassInfo {
+        name: "ToBasicBlockNormalForm",
+        level: 1,
+        doc: "What several scopes share gets a name in the scope around them.",
+        options: &[],
+        run: |module, _| Ok(super::to_basic_block_normal_form(module)),
+    },
+    PassInfo {
+        name: "ToMixedPrecision",
+        level: 1,
+        doc: "Products are computed in half precision.",
+        options: &["mixed_precision_type", "missing_op_mode"],
+        run: |module, options| {
+            let half = options.dtype("mixed_precision_type").unwrap_or(relaxide_ffi::DataType::float(16));
+            super::to_mixed_precision(module, half)
+        },
+    },
+    PassInfo {
+        name: "ConvertLayout",
+        level: 3,
+        doc: "Operators work in the layouts that are wished for.",
+        options: &["desired_layouts"],
+        run: |module, options| {
+            let none = || TransformError::Refused("ConvertLayout needs desired_layouts".into());
+            super::convert_layout(module, options.get("desired_layouts").ok_or_else(none)?)
+        },
     },
 ];
 
