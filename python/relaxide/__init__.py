@@ -23,6 +23,16 @@ from .runtime import DataType, Device, Tensor, cpu, cuda, device, ext_dev, get_g
 from .runtime import register_global_func, rocm, vpi, vulkan
 from .target import Target
 
+
+def __getattr__(name):
+    # Relay and what came with it: loaded where a program asks for them.
+    if name in ("relay", "contrib", "parser"):
+        import importlib
+
+        return importlib.import_module(f".{'relay.parser' if name == 'parser' else name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "DataType",
     "Device",

@@ -19,6 +19,13 @@ use crate::vectorcall;
 #[pyclass(frozen, module = "relaxide")]
 pub struct CompiledModule(Executable);
 
+impl CompiledModule {
+    /// What a compiler made.
+    pub fn of(executable: Executable) -> CompiledModule {
+        CompiledModule(executable)
+    }
+}
+
 #[pymethods]
 impl CompiledModule {
     /// Write it as one shared library, or with its weights beside it.

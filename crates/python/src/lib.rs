@@ -63,6 +63,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     ir::dpl::register(m)?;
     ir::fuse_by_pattern::register(m)?;
     ir::pass_functions::register(m)?;
+    ir::relay::register(m)?;
     rpc::register(m)?;
     program::register(m)?;
     compile::register(m)

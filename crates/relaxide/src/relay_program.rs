@@ -5,7 +5,8 @@ use std::path::Path;
 use relaxide_ir::IRModule;
 use relaxide_relay::prelude::parse_with_prelude;
 use relaxide_relay::text::Source;
-use relaxide_relay::{Module, VmOptions, to_relax, vm_compile};
+use relaxide_relay::{Expr, Module, Type, VmOptions, infer, to_relax, vm_compile};
+use relaxide_relay_vm::graph::{EntryType, GraphFactory, graph_of};
 use relaxide_relay_vm::{MachineOptions, VirtualMachine};
 
 use crate::compile::with_kernels;
@@ -16,6 +17,37 @@ pub fn compile_relay(module: &Module, options: &mut CompileOptions<'_>) -> Resul
     let relay = VmOptions { target: options.target.clone(), disabled: options.disabled_passes.clone() };
     let compiled = vm_compile(module, &relay)?;
     with_kernels(compiled.executable.into_module(), &compiled.kernels, options)
+}
+
+/// Compiles a program without control flow for the graph executor: its graph, weights and kernels are one library. What has
+/// no form in a graph is refused.
+pub fn compile_relay_graph(module: &Module, name: &str, options: &mut CompileOptions<'_>) -> Result<Executable, Error> {
+    let relay = VmOptions { target: options.target.clone(), disabled: options.disabled_passes.clone() };
+    let compiled = vm_compile(module, &relay)?;
+    let types = infer(module).map_err(relaxide_relay::CompileError::Types)?;
+    let main = module.functions.get("main").cloned().ok_or_else(|| refused("the module has no function `@main`"))?;
+    let mut inputs = Vec::new();
+    for param in &main.params {
+        match types.of(&Expr::Var(param.clone())).or_else(|| types.of_var(param)) {
+            Some(Type::Tensor(ty)) if ty.is_static() => {
+                inputs.push(EntryType { shape: ty.shape.clone(), dtype: ty.dtype, storage: 0, device: None });
+            }
+            ty => {
+                let ty = ty.map_or_else(|| "an unknown type".to_string(), |ty| format!("type {ty}"));
+                return Err(refused(&format!(
+                    "the parameter %{} is of {ty}; a graph takes tensors of known shapes",
+                    param.name
+                )));
+            }
+        }
+    }
+    let (graph, params) = graph_of(&compiled.executable, &inputs)?;
+    let factory = GraphFactory { json: graph.to_json(), params, name: name.to_string() };
+    with_kernels(factory.into_module(), &compiled.kernels, options)
+}
+
+fn refused(message: &str) -> Error {
+    relaxide_ffi::Error::new(relaxide_ffi::ErrorKind::ValueError, message).into()
 }
 
 /// A machine on the CPU for a file that [`compile_relay`] and an export wrote.

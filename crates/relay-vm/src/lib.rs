@@ -11,6 +11,7 @@
 #![deny(missing_docs)]
 
 mod executable;
+pub mod graph;
 mod instruction;
 mod machine;
 mod object;

@@ -1,1 +1,5 @@
-"""What stands beside the compiler."""
+"""What TVM's releases had beside the compiler."""
+
+from . import graph_executor
+
+__all__ = ["graph_executor"]

@@ -121,10 +121,18 @@ def _shown(node, path):
 
 
 def save_json(node):
-    """A node, and all that it refers to, as text."""
+    """A node, and all that it refers to, as text. A module of Relay is saved as TVM 0.16 saves it."""
+    if type(node).__module__ == "relaxide.relay.module":
+        from ..relay.module import save_json as save_relay
+
+        return save_relay(node)
     return serialization.to_json_graph_str(node, {"relaxide_version": _core.__version__})
 
 
 def load_json(json_str):
-    """The node of a text."""
+    """The node of a text; what TVM 0.6 to 0.16 saved is a module of Relay."""
+    if '"b64ndarrays"' in json_str and '"root_index"' not in json_str:
+        from ..relay.module import load_json as load_relay
+
+        return load_relay(json_str)
     return serialization.from_json_graph_str(json_str)

@@ -63,7 +63,11 @@ class _Methods:
 
     @staticmethod
     def from_expr(expr, functions=None):
-        """The module of one function, named by its symbol or ``main``."""
+        """The module of one function, named by its symbol or ``main``. A function of Relay makes a module of Relay."""
+        if getattr(type(expr), "__tvm_ffi_type_key__", "").startswith("relay."):
+            from ..relay.module import IRModule as RelayModule
+
+            return RelayModule.from_expr(expr, functions)
         attrs = expr.attrs or {}
         module = IRModule(functions)
         module[attrs.get("global_symbol", "main")] = expr

@@ -12,6 +12,16 @@ from .params import load_param_dict, load_param_dict_from_file, save_param_dict,
 #: Text crosses as Python's own.
 String = str
 
+
+def __getattr__(name):
+    # The Relay VM brings its language with it: loaded where a program asks for it.
+    if name == "vm":
+        import importlib
+
+        return importlib.import_module(".vm", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "BenchmarkResult",
     "DataType",

@@ -14,6 +14,7 @@ pub mod module;
 pub mod op;
 pub mod pass_functions;
 mod prim;
+pub mod relay;
 pub mod rewriter;
 pub mod schedule;
 mod stmt;
@@ -35,6 +36,7 @@ pub fn register() -> Result<(), Error> {
     for (name, make) in
         [types::TABLE, expr::TABLE, prim::TABLE, stmt::TABLE, analysis::TABLE, dpl::TABLE, index_map::TABLE]
             .into_iter()
+            .chain(relay::TABLES)
             .flatten()
             .copied()
     {
@@ -46,6 +48,7 @@ pub fn register() -> Result<(), Error> {
     prim::enter();
     dpl::enter();
     index_map::enter();
+    relay::enter();
     pass_functions::enter();
     enter_json()
 }

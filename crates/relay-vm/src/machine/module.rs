@@ -23,6 +23,7 @@ pub fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         relaxide_runtime::register();
+        crate::graph::register();
         let load = Function::new(|args| {
             let missing = || Error::new(ErrorKind::TypeError, "load_from_bytes takes the bytes of an executable");
             let bytes = args.first().and_then(AnyView::as_bytes).ok_or_else(missing)?;

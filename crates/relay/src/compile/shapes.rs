@@ -121,7 +121,7 @@ impl Reader<'_, '_> {
     fn variable(&mut self, var: &Ref<RxVar>, depth: usize) -> Result<PrimExpr, CompileError> {
         if let Some((param, axis)) = self.dims.of_var.get(var).copied() {
             let RxType::Tensor(ty) = &self.dims.params[param].ty else { return Ok(prim::int(0)) };
-            let tensor = self.source(Source::ShapeOf(param), ty.ndim, DataType::int(64));
+            let tensor = self.source(Source::ShapeOf(param), vec![ty.ndim], DataType::int(64));
             return Ok(tensor.at(&[prim::int(axis as i64)]));
         }
         let place = self.dims.own().iter().position(|own| own == var);
@@ -143,9 +143,13 @@ impl Reader<'_, '_> {
                     return super::unsupported("a shape must be a value that exists before the operators run", None);
                 };
                 let RxType::Tensor(ty) = &self.dims.params[param].ty else { return Ok(prim::int(0)) };
-                let count = ty.shape.as_ref().and_then(|s| s.first()?.as_int()).unwrap_or(0);
-                let tensor = self.source(Source::Elements(param), count, ty.dtype);
-                Ok(prim::cast(DataType::int(64), tensor.at(&[prim::int(*index as i64)])))
+                let shape = ty.shape.as_ref().and_then(|s| rx::shape::const_dims(s));
+                let Some(shape) = shape else {
+                    return super::unsupported("a shape must be a tensor of a known number of elements", None);
+                };
+                let place = unravelled(*index as i64, &shape);
+                let tensor = self.source(Source::Elements(param), shape, ty.dtype);
+                Ok(prim::cast(DataType::int(64), tensor.at(&place)))
             }
         }
     }
@@ -162,13 +166,25 @@ impl Reader<'_, '_> {
         substitute(e, &map)
     }
 
-    fn source(&mut self, source: Source, count: i64, dtype: DataType) -> te::Tensor {
+    fn source(&mut self, source: Source, shape: Vec<i64>, dtype: DataType) -> te::Tensor {
         if let Some(place) = self.sources.iter().position(|s| *s == source) {
             return self.inputs[place].clone();
         }
-        let tensor = te::placeholder(format!("in{}", self.inputs.len()), [count], dtype);
+        let tensor = te::placeholder(format!("in{}", self.inputs.len()), shape, dtype);
         self.sources.push(source);
         self.inputs.push(tensor.clone());
         tensor
     }
+}
+
+/// The indices of an element by its place among all.
+fn unravelled(place: i64, shape: &[i64]) -> Vec<PrimExpr> {
+    let mut rest = place;
+    let mut out: Vec<PrimExpr> = Vec::new();
+    for dim in shape.iter().rev() {
+        out.push(prim::int(rest % dim.max(&1)));
+        rest /= dim.max(&1);
+    }
+    out.reverse();
+    out
 }

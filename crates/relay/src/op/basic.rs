@@ -2,6 +2,7 @@
 
 use relaxide_ffi::DataType;
 
+use relaxide_ir::prim;
 use relaxide_relax as rx;
 
 use super::cx::{LowerCx, Lowered, attrs, fail};
@@ -67,4 +68,49 @@ pub(super) fn einsum(cx: &mut LowerCx<'_>) -> Lowered {
     let operands = cx.arg(0)?;
     let equation = cx.str("equation");
     cx.emit("einsum", [operands], attrs([("subscripts", equation.into())]))
+}
+
+/// The same bits as another element type of the same size.
+pub(super) fn reinterpret(cx: &mut LowerCx<'_>) -> Lowered {
+    let x = cx.arg(0)?;
+    let (from, to) = (cx.dtype(&x)?, cx.dtype_attr("dtype", DataType::float(32)));
+    if (from.bits, from.lanes) != (to.bits, to.lanes) {
+        return fail(format!("reinterpret: elements of type {from} and {to} are not of one size"));
+    }
+    let shape = cx.shape(&x)?;
+    Ok(cx.builder.emit_te("reinterpret", vec![x], |inputs| {
+        let x = inputs[0].clone();
+        vec![relaxide_tir::te::compute("T_reinterpret", shape, |at: &[relaxide_ir::PrimExpr]| {
+            relaxide_ir::prim::call(to, "tirx.reinterpret", vec![x.at(at)])
+        })]
+    })?)
+}
+
+/// To the nearest integer; from the middle away from zero, as C's `round`, where Relax goes to the even one.
+pub(super) fn round(cx: &mut LowerCx<'_>) -> Lowered {
+    let x = cx.arg(0)?;
+    rounded_away(cx, x)
+}
+
+pub(super) fn rounded_away(cx: &mut LowerCx<'_>, x: rx::Expr) -> Lowered {
+    let (shape, dtype) = (cx.shape(&x)?, cx.dtype(&x)?);
+    if !dtype.is_float() {
+        return Ok(x);
+    }
+    super::index::elements(cx, "round", vec![x], shape, move |inputs, at| {
+        let x = inputs[0].at(at);
+        let whole = prim::math("trunc", x.clone());
+        let rest = x - whole.clone();
+        let number = |v: f64| prim::constant(dtype, v);
+        let down = prim::select(prim::le(&rest, number(-0.5)), whole.clone() - number(1.0), whole.clone());
+        prim::select(prim::ge(&rest, number(0.5)), whole + number(1.0), down)
+    })
+}
+
+/// A quotient without its fraction.
+pub(super) fn trunc_divide(cx: &mut LowerCx<'_>) -> Lowered {
+    let (a, b) = (cx.arg(0)?, cx.arg(1)?);
+    let float = cx.dtype(&a)?.is_float();
+    let quotient = cx.binary("divide", a, b)?;
+    if float { cx.op("trunc", [quotient]) } else { Ok(quotient) }
 }

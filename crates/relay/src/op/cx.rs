@@ -212,12 +212,16 @@ impl LowerCx<'_> {
     /// An element of a tensor of integers as a dimension, by way of a shape that the program makes of the tensor.
     fn element(&mut self, operand: &rx::Expr, index: usize) -> PrimExpr {
         let count = match operand.ty() {
-            RxType::Tensor(t) => t.shape.as_ref().and_then(|s| s.first()?.as_int()).unwrap_or(0),
+            RxType::Tensor(t) => t.shape.as_ref().and_then(|s| rx::shape::const_dims(s)).map_or(0, |s| s.iter().product()),
             _ => 0,
         };
         let dims: Vec<PrimExpr> = (0..count).map(|_| PrimExpr::Var(RxVar::dim("s"))).collect();
         let wanted = dims.get(index).cloned().unwrap_or_else(|| prim::int(0));
         let made = self.emit("astype", [operand.clone()], attrs([("dtype", DataType::int(64).into())]));
+        let made = made.and_then(|wide| match self.ndim(&wide)? {
+            1 => Ok(wide),
+            _ => self.reshape(wide, vec![prim::int(count)]),
+        });
         let made = made.and_then(|wide| self.op("tensor_to_shape", [wide]));
         // What cannot be emitted leaves the variable unbound, which the verifier of Relax names.
         if let Ok(shape) = made {

@@ -9,9 +9,9 @@ use super::cx::{LowerCx, LowerError, Lowered, attrs, fail};
 /// What resizing to any number of dimensions has in common.
 fn resize_attrs(cx: &LowerCx<'_>) -> Result<Attrs, LowerError> {
     let transformation = cx.str("coordinate_transformation_mode");
+    // Coordinates are not negative: away from zero is up.
     let rounding = match cx.str("rounding_method") {
-        text if text.is_empty() && transformation == "align_corners" => "round".to_string(),
-        text if text.is_empty() => "round".to_string(),
+        text if text.is_empty() || text == "round" => "round_prefer_ceil".to_string(),
         text => text,
     };
     Ok(attrs([
@@ -39,6 +39,12 @@ pub(super) fn resize2d(cx: &mut LowerCx<'_>) -> Lowered {
     let (x, size) = (cx.arg(0)?, rx::Expr::shape(cx.ints("size")?));
     let pairs = resize_attrs(cx)?;
     cx.emit("image.resize2d", [x, size], pairs)
+}
+
+/// An image in a size whose numbers may be expressions.
+pub(super) fn resized(cx: &mut LowerCx<'_>, x: rx::Expr, size: Vec<prim::PrimExpr>) -> Lowered {
+    let pairs = resize_attrs(cx)?;
+    cx.emit("image.resize2d", [x, rx::Expr::shape(size)], pairs)
 }
 
 pub(super) fn resize3d(cx: &mut LowerCx<'_>) -> Lowered {

@@ -11,12 +11,16 @@ use super::shaping::PLACES;
 pub(super) fn take(cx: &mut LowerCx<'_>) -> Lowered {
     let (x, indices) = (cx.arg(0)?, cx.arg(1)?);
     if cx.int("batch_dims")? != 0 {
-        return fail("take with batch_dims cannot be compiled yet");
+        return take_in_batches(cx, x, indices);
     }
-    // A fast take says nothing of indices outside; here they are brought inside.
-    let mode = match cx.str("mode").as_str() {
-        "wrap" => "wrap",
-        _ => "clip",
+    // A fast take says nothing of indices outside; here they are brought inside. None counts from the end.
+    let (mode, indices) = match cx.str("mode").as_str() {
+        "wrap" => ("wrap", indices),
+        _ => {
+            let dtype = cx.dtype(&indices)?;
+            let zero = cx.constant(0.0, dtype)?;
+            ("clip", cx.op("maximum", [indices, zero])?)
+        }
     };
     let (x, axis) = match cx.attrs.int("axis") {
         Some(axis) => (x, axis),
@@ -26,6 +30,34 @@ pub(super) fn take(cx: &mut LowerCx<'_>) -> Lowered {
         }
     };
     cx.emit("take", [x, indices], attrs([("axis", axis.into()), ("mode", mode.into())]))
+}
+
+/// `take` where the first dimensions of both are the same ones.
+fn take_in_batches(cx: &mut LowerCx<'_>, x: rx::Expr, indices: rx::Expr) -> Lowered {
+    let (shape, places) = (cx.shape(&x)?, cx.shape(&indices)?);
+    let batch = cx.int("batch_dims")?;
+    let batch = usize::try_from(if batch < 0 { batch + places.len() as i64 } else { batch }).unwrap_or(usize::MAX);
+    let axis = match cx.attrs.int("axis") {
+        Some(axis) => cx.axis(axis, shape.len())?,
+        None => return fail("take with batch_dims needs an axis"),
+    };
+    if batch > axis || batch > places.len() {
+        return fail(format!("take: {batch} batch dimensions are more than there are in front of axis {axis}"));
+    }
+    let wrap = cx.str("mode") == "wrap";
+    let out: Vec<PrimExpr> = shape[..axis].iter().chain(&places[batch..]).chain(&shape[axis + 1..]).cloned().collect();
+    let (extent, count) = (shape[axis].clone(), places.len() - batch);
+    elements(cx, "take_in_batches", vec![x, indices], out, move |inputs, at| {
+        let own: Vec<PrimExpr> = at[..batch].iter().chain(&at[axis..axis + count]).cloned().collect();
+        let place = prim::cast(PLACES, inputs[1].at(&own));
+        let inside = match wrap {
+            true => prim::floormod(place, extent.clone()),
+            false => prim::max(prim::min(place, extent.clone() - 1), prim::int(0)),
+        };
+        let source: Vec<PrimExpr> =
+            at[..axis].iter().cloned().chain([inside]).chain(at[axis + count..].iter().cloned()).collect();
+        inputs[0].at(&source)
+    })
 }
 
 pub(super) fn gather(cx: &mut LowerCx<'_>) -> Lowered {
@@ -150,7 +182,7 @@ pub(super) fn trilu(cx: &mut LowerCx<'_>) -> Lowered {
 }
 
 /// A compute of the elements of the first argument, with the others at hand.
-fn elements(
+pub(super) fn elements(
     cx: &mut LowerCx<'_>,
     name: &str,
     args: Vec<rx::Expr>,

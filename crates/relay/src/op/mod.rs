@@ -5,6 +5,7 @@
 //! function, so the type of a call follows from the definition that computes it.
 
 mod basic;
+mod boxes;
 mod conv;
 mod create;
 pub mod cx;
@@ -13,10 +14,13 @@ mod image;
 mod index;
 mod nn;
 mod nodes;
+mod pooling;
 mod qnn;
 mod reduce;
 mod schema;
 mod shaping;
+mod signal;
+mod sparse;
 mod table;
 
 use std::collections::HashMap;

@@ -16,6 +16,79 @@ const fn boxed(name: &'static str, kind: Kind, default: super::schema::Default) 
 /// Every attribute node; its type key is `relay.attrs.NAMEAttrs`.
 #[rustfmt::skip]
 pub(super) static NODES: &[AttrsDef] = &[
+    AttrsDef { name: "AllClassNonMaximumSuppression", fields: &[
+        field("output_format", Kind::Str, Str("onnx")),
+    ] },
+    AttrsDef { name: "DFT", fields: &[
+        field("inverse", Kind::Bool, Bool(false)),
+    ] },
+    AttrsDef { name: "Dilate", fields: &[
+        boxed("strides", Kind::Ints, Ints(&[1, 1])),
+        field("dilation_value", Kind::Float, Float(0.0)),
+    ] },
+    AttrsDef { name: "GetValidCounts", fields: &[
+        boxed("score_threshold", Kind::Float, Null),
+        field("id_index", Kind::Int, Int(0)),
+        field("score_index", Kind::Int, Int(1)),
+    ] },
+    AttrsDef { name: "NonMaximumSuppression", fields: &[
+        boxed("max_output_size", Kind::Int, Absent),
+        field("force_suppress", Kind::Bool, Bool(false)),
+        field("top_k", Kind::Int, Int(-1)),
+        field("coord_start", Kind::Int, Int(2)),
+        field("score_index", Kind::Int, Int(1)),
+        field("id_index", Kind::Int, Int(0)),
+        field("return_indices", Kind::Bool, Bool(true)),
+        field("invalid_to_bottom", Kind::Bool, Bool(false)),
+    ] },
+    AttrsDef { name: "Proposal", fields: &[
+        boxed("scales", Kind::Floats, Floats(&[4.0, 8.0, 16.0, 32.0])),
+        boxed("ratios", Kind::Floats, Floats(&[0.5, 1.0, 2.0])),
+        field("feature_stride", Kind::Int, Int(16)),
+        field("threshold", Kind::Float, Float(0.7)),
+        field("rpn_pre_nms_top_n", Kind::Int, Int(6000)),
+        field("rpn_post_nms_top_n", Kind::Int, Int(300)),
+        field("rpn_min_size", Kind::Int, Int(16)),
+        field("iou_loss", Kind::Bool, Bool(false)),
+    ] },
+    AttrsDef { name: "ROIAlign", fields: &[
+        boxed("pooled_size", Kind::Ints, Required),
+        field("spatial_scale", Kind::Float, Required),
+        field("sample_ratio", Kind::Int, Int(-1)),
+        field("layout", Kind::Str, Str("NCHW")),
+        field("mode", Kind::Str, Str("avg")),
+    ] },
+    AttrsDef { name: "ROIPool", fields: &[
+        boxed("pooled_size", Kind::Ints, Required),
+        field("spatial_scale", Kind::Float, Required),
+        field("layout", Kind::Str, Str("NCHW")),
+    ] },
+    AttrsDef { name: "Scanop", fields: &[
+        boxed("axis", Kind::Int, Absent),
+        field("dtype", Kind::DType, Void),
+        boxed("exclusive", Kind::Bool, Null),
+    ] },
+    AttrsDef { name: "ScatterElements", fields: &[
+        boxed("axis", Kind::Int, Int(0)),
+        boxed("reduction", Kind::Str, Str("update")),
+    ] },
+    AttrsDef { name: "ScatterND", fields: &[
+        boxed("mode", Kind::Str, Str("update")),
+    ] },
+    AttrsDef { name: "Stft", fields: &[
+        field("n_fft", Kind::Int, Int(-1)),
+        field("hop_length", Kind::Int, Int(-1)),
+        field("win_length", Kind::Int, Int(-1)),
+        field("normalized", Kind::Bool, Bool(false)),
+        field("onesided", Kind::Bool, Bool(true)),
+    ] },
+    AttrsDef { name: "Trilu", fields: &[
+        field("upper", Kind::Bool, Bool(true)),
+    ] },
+    AttrsDef { name: "Unique", fields: &[
+        field("sorted", Kind::Bool, Bool(true)),
+        field("return_counts", Kind::Bool, Bool(false)),
+    ] },
     AttrsDef { name: "AdaptivePool1D", fields: &[
         boxed("output_size", Kind::Ints, Ints(&[])),
         field("layout", Kind::Str, Str("NCW")),

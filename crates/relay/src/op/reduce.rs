@@ -112,3 +112,11 @@ pub(super) fn scan(cx: &mut LowerCx<'_>) -> Lowered {
     let exclusive = cx.bool("exclusive");
     cx.emit(name, [x], attrs([("axis", axis), ("dtype", dtype.into()), ("exclusive", exclusive.into())]))
 }
+
+/// The sums over dimensions that a broadcast had repeated; the shape is a constant.
+pub(super) fn collapse_sum_to(cx: &mut LowerCx<'_>) -> Lowered {
+    let x = cx.arg(0)?;
+    let shape = cx.value(1).and_then(|t| crate::scalar::ints(&t));
+    let shape = shape.ok_or_else(|| LowerError("collapse_sum_to: the shape must be a constant".into()))?;
+    cx.op("collapse_sum_to", [x, relaxide_relax::Expr::shape(shape)])
+}

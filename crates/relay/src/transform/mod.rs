@@ -1,16 +1,31 @@
 //! Passes, by TVM's names ([`PASSES`]).
 
 mod anf;
+mod arithmetic;
+mod basic_block;
+mod bind;
 mod eta;
+mod fusion;
+mod layout;
+mod lift;
+mod precision;
+mod scale_axis;
 mod simplify;
 mod table;
 mod unused;
 
 pub use anf::{function_to_anf, to_a_normal_form};
+pub use arithmetic::{canonicalize_cast, dynamic_to_static, fast_math, simplify_expr, simplify_inference};
+pub use basic_block::to_basic_block_normal_form;
+pub use bind::bind_params;
 pub use eta::eta_expand;
+pub use fusion::{defuse_ops, fuse_ops, inline_primitives};
+pub use layout::convert_layout;
+pub use lift::lambda_lift;
+pub use precision::to_mixed_precision;
+pub use scale_axis::{backward_fold_scale_axis, fold_scale_axis, forward_fold_scale_axis};
 pub use simplify::{
-    canonicalize_ops, dead_code_elimination, eliminate_common_subexpr, fold_constant, inline, simplify_inference,
-    to_graph_normal_form,
+    canonicalize_ops, dead_code_elimination, eliminate_common_subexpr, fold_constant, inline, to_graph_normal_form,
 };
 pub use table::{PASSES, PassInfo, TransformError, pass, run_passes};
 pub use unused::remove_unused_functions;

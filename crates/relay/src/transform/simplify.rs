@@ -253,14 +253,3 @@ pub fn canonicalize_ops(module: &Module) -> Result<Module, TransformError> {
         })
     }))
 }
-
-/// SimplifyInference: the first result of a dropout is its argument.
-pub fn simplify_inference(module: &Module) -> Module {
-    bodies(module, |body| {
-        rewrite(body, &mut |new, _| {
-            let Expr::TupleGetItem(get) = new else { return None };
-            let (call, "nn.dropout") = get.tuple.as_op_call()? else { return None };
-            (get.index == 0).then(|| call.args[0].clone())
-        })
-    })
-}

@@ -1,5 +1,7 @@
 //! The passes by TVM's names: one table, from which they are found.
 
+use relaxide_ir::Attrs;
+
 use crate::{Module, TypeError, infer};
 
 /// Why a pass did not run.
@@ -11,6 +13,19 @@ pub enum TransformError {
         /// The name.
         name: String,
     },
+    /// A pass has no such option.
+    #[error("the pass {pass} has no option `{option}`; its options are: {known}")]
+    Option {
+        /// The pass.
+        pass: &'static str,
+        /// What was given.
+        option: String,
+        /// What there is.
+        known: String,
+    },
+    /// An option has a value that it cannot have, or the program a form that the pass cannot take.
+    #[error("{0}")]
+    Refused(String),
     /// The program's types contradict each other.
     #[error("{}", .0.first().map_or(String::new(), |e| e.message.clone()))]
     Types(Vec<TypeError>),
@@ -27,7 +42,9 @@ pub struct PassInfo {
     pub level: u32,
     /// What it does.
     pub doc: &'static str,
-    run: fn(&Module) -> Result<Module, TransformError>,
+    /// Its options, by name.
+    pub options: &'static [&'static str],
+    run: fn(&Module, &Attrs) -> Result<Module, TransformError>,
 }
 
 /// Every pass.
@@ -36,67 +53,182 @@ pub static PASSES: &[PassInfo] = &[
         name: "InferType",
         level: 0,
         doc: "Types are inferred; the program stays as it is, or is refused.",
-        run: |module| infer(module).map(|_| module.clone()).map_err(TransformError::Types),
+        options: &[],
+        run: |module, _| infer(module).map(|_| module.clone()).map_err(TransformError::Types),
     },
     PassInfo {
         name: "ToANormalForm",
         level: 1,
         doc: "Every computation gets a name.",
-        run: |module| Ok(super::to_a_normal_form(module)),
+        options: &[],
+        run: |module, _| Ok(super::to_a_normal_form(module)),
     },
     PassInfo {
         name: "ToGraphNormalForm",
         level: 1,
         doc: "Names of computations without effects become sharing.",
-        run: |module| Ok(super::to_graph_normal_form(module)),
+        options: &[],
+        run: |module, _| Ok(super::to_graph_normal_form(module)),
     },
     PassInfo {
         name: "EtaExpand",
         level: 1,
         doc: "An operator that stands as a value becomes a function that calls it.",
-        run: |module| Ok(super::eta_expand(module)),
+        options: &[],
+        run: |module, _| Ok(super::eta_expand(module)),
     },
     PassInfo {
         name: "RemoveUnusedFunctions",
         level: 1,
         doc: "Functions that main does not reach are dropped.",
-        run: |module| Ok(super::remove_unused_functions(module, &["main"])),
+        options: &[],
+        run: |module, _| Ok(super::remove_unused_functions(module, &["main"])),
     },
     PassInfo {
         name: "DeadCodeElimination",
         level: 1,
         doc: "Values without effects that nothing uses are dropped.",
-        run: |module| Ok(super::dead_code_elimination(module)),
+        options: &[],
+        run: |module, _| Ok(super::dead_code_elimination(module)),
     },
     PassInfo {
         name: "Inline",
         level: 1,
         doc: "Calls of functions that are marked `Inline=1` become their bodies.",
-        run: |module| Ok(super::inline(module)),
+        options: &[],
+        run: |module, _| Ok(super::inline(module)),
     },
     PassInfo {
         name: "EliminateCommonSubexpr",
         level: 3,
         doc: "Equal calls of operators on the same operands are computed once.",
-        run: |module| Ok(super::eliminate_common_subexpr(module)),
+        options: &[],
+        run: |module, _| Ok(super::eliminate_common_subexpr(module)),
     },
     PassInfo {
         name: "FoldConstant",
         level: 2,
         doc: "Calls of operators on constants become constants.",
-        run: |module| super::fold_constant(module).map_err(TransformError::Value),
+        options: &[],
+        run: |module, _| super::fold_constant(module).map_err(TransformError::Value),
     },
     PassInfo {
         name: "CanonicalizeOps",
         level: 3,
         doc: "A bias along a dimension becomes an addition.",
-        run: super::canonicalize_ops,
+        options: &[],
+        run: |module, _| super::canonicalize_ops(module),
     },
     PassInfo {
         name: "SimplifyInference",
         level: 0,
-        doc: "What only training needs is left out: a dropout is its argument.",
-        run: |module| Ok(super::simplify_inference(module)),
+        doc: "What only training needs is left out; normalizations become arithmetic.",
+        options: &[],
+        run: |module, _| super::simplify_inference(module),
+    },
+    PassInfo {
+        name: "SimplifyExpr",
+        level: 0,
+        doc: "Calls that change nothing are dropped, and those that follow each other become one.",
+        options: &[],
+        run: |module, _| super::simplify_expr(module),
+    },
+    PassInfo {
+        name: "FastMath",
+        level: 4,
+        doc: "exp, tanh, erf and softmax become their fast forms.",
+        options: &[],
+        run: |module, _| super::fast_math(module),
+    },
+    PassInfo {
+        name: "CanonicalizeCast",
+        level: 3,
+        doc: "A cast up that several read is made for each of them.",
+        options: &[],
+        run: |module, _| super::canonicalize_cast(module),
+    },
+    PassInfo {
+        name: "DynamicToStatic",
+        level: 2,
+        doc: "Dynamic operators whose sizes are constants become static ones.",
+        options: &[],
+        run: |module, _| super::dynamic_to_static(module),
+    },
+    PassInfo {
+        name: "BackwardFoldScaleAxis",
+        level: 3,
+        doc: "A scale behind a layer becomes part of its weight.",
+        options: &[],
+        run: |module, _| super::backward_fold_scale_axis(module),
+    },
+    PassInfo {
+        name: "ForwardFoldScaleAxis",
+        level: 3,
+        doc: "A scale in front of a layer becomes part of its weight.",
+        options: &[],
+        run: |module, _| super::forward_fold_scale_axis(module),
+    },
+    PassInfo {
+        name: "FoldScaleAxis",
+        level: 3,
+        doc: "Scales beside a layer become part of its weight.",
+        options: &[],
+        run: |module, _| super::fold_scale_axis(module),
+    },
+    PassInfo {
+        name: "FuseOps",
+        level: 0,
+        doc: "Operators of one kernel become a function that is marked `Primitive`.",
+        options: &["fuse_opt_level"],
+        run: |module, options| super::fuse_ops(module, options.int("fuse_opt_level").unwrap_or(-1)),
+    },
+    PassInfo {
+        name: "DefuseOps",
+        level: 3,
+        doc: "Functions of one kernel become what they compute.",
+        options: &[],
+        run: |module, _| Ok(super::defuse_ops(module)),
+    },
+    PassInfo {
+        name: "InlinePrimitives",
+        level: 1,
+        doc: "Functions of one kernel stand where they are called.",
+        options: &[],
+        run: |module, _| Ok(super::inline_primitives(module)),
+    },
+    PassInfo {
+        name: "LambdaLift",
+        level: 1,
+        doc: "Functions inside of functions become functions of the module.",
+        options: &[],
+        run: |module, _| super::lambda_lift(module),
+    },
+    PassInfo {
+        name: "ToBasicBlockNormalForm",
+        level: 1,
+        doc: "What several scopes share gets a name in the scope around them.",
+        options: &[],
+        run: |module, _| Ok(super::to_basic_block_normal_form(module)),
+    },
+    PassInfo {
+        name: "ToMixedPrecision",
+        level: 1,
+        doc: "Products are computed in half precision.",
+        options: &["mixed_precision_type", "missing_op_mode"],
+        run: |module, options| {
+            let half = options.dtype("mixed_precision_type").unwrap_or(relaxide_ffi::DataType::float(16));
+            super::to_mixed_precision(module, half)
+        },
+    },
+    PassInfo {
+        name: "ConvertLayout",
+        level: 3,
+        doc: "Operators work in the layouts that are wished for.",
+        options: &["desired_layouts"],
+        run: |module, options| {
+            let none = || TransformError::Refused("ConvertLayout needs desired_layouts".into());
+            super::convert_layout(module, options.get("desired_layouts").ok_or_else(none)?)
+        },
     },
 ];
 
@@ -105,9 +237,21 @@ fn known() -> String {
 }
 
 impl PassInfo {
-    /// Runs it.
+    /// Runs it without options.
     pub fn run(&self, module: &Module) -> Result<Module, TransformError> {
-        crate::stack::deep(|| (self.run)(module))
+        self.run_with(module, &Attrs::new())
+    }
+
+    /// Runs it with options, which must be its own.
+    pub fn run_with(&self, module: &Module, options: &Attrs) -> Result<Module, TransformError> {
+        if let Some(unknown) = options.0.keys().find(|name| !self.options.contains(&name.as_str())) {
+            return Err(TransformError::Option {
+                pass: self.name,
+                option: unknown.clone(),
+                known: self.options.join(", "),
+            });
+        }
+        crate::stack::deep(|| (self.run)(module, options))
     }
 }
 

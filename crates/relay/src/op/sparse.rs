@@ -1,0 +1,144 @@
+//! Sparse matrices.
+//!
+//! A sparse weight is a constant of the model nearly always. Then it is made dense when the program is compiled, and the
+//! dense kernels, which are the fast ones, do the rest; a sparse matrix that only the run shows is gone through element by
+//! element.
+
+use relaxide_ffi::{DataType, Tensor};
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_relax as rx;
+use relaxide_tir::te;
+
+use super::cx::{LowerCx, Lowered, attrs, fail};
+use super::shaping::PLACES;
+use crate::scalar;
+
+/// Numbers at places, and another elsewhere.
+pub(super) fn sparse_to_dense(cx: &mut LowerCx<'_>) -> Lowered {
+    let shape = cx.ints("output_shape")?.into_iter().map(prim::int).collect();
+    placed_in(cx, shape)
+}
+
+/// The same in a shape whose dimensions may be expressions.
+pub(super) fn placed_in(cx: &mut LowerCx<'_>, shape: Vec<PrimExpr>) -> Lowered {
+    let (indices, values, default) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
+    let dtype = cx.dtype(&values)?;
+    let default = cx.cast(default, dtype)?;
+    let filled = cx.emit("full", [rx::Expr::shape(shape.clone()), default], attrs([("dtype", dtype.into())]))?;
+    let (ndim, rank) = (cx.ndim(&indices)?, shape.len() as i64);
+    let count = match ndim {
+        0 => prim::int(1),
+        _ => cx.shape(&indices)?[0].clone(),
+    };
+    if ndim < 2 && rank != 1 {
+        return fail("sparse_to_dense: places in several dimensions are a matrix");
+    }
+    let indices = cx.cast(indices, PLACES)?;
+    let indices = cx.reshape(indices, vec![count.clone(), prim::int(rank)])?;
+    let values = match cx.ndim(&values)? {
+        0 => {
+            let one = cx.reshape(values, vec![prim::int(1)])?;
+            cx.op("broadcast_to", [one, rx::Expr::shape(vec![count])])?
+        }
+        _ => values,
+    };
+    cx.emit("scatter_nd", [filled, indices, values], attrs([("reduction", "update".into())]))
+}
+
+/// A sparse matrix of constants, dense: compressed rows, or rows of blocks.
+fn dense_of(cx: &LowerCx<'_>, first: usize, columns: Option<i64>) -> Option<Tensor> {
+    let (data, indices, starts) = (cx.value(first)?, cx.value(first + 1)?, cx.value(first + 2)?);
+    let (indices, starts) = (scalar::ints(&indices)?, scalar::ints(&starts)?);
+    let (height, width) = match data.shape() {
+        [_] => (1, 1),
+        [_, height, width] => (usize::try_from(*height).ok()?, usize::try_from(*width).ok()?),
+        _ => return None,
+    };
+    let rows = starts.len().checked_sub(1)? * height;
+    let columns = match columns {
+        Some(columns) => usize::try_from(columns).ok()?,
+        None => (usize::try_from(indices.iter().max()? + 1).ok()?) * width,
+    };
+    let size = data.byte_size().checked_div(data.numel().max(1))?;
+    let bytes = data.to_bytes().ok()?;
+    let mut out = vec![0u8; rows.checked_mul(columns)?.checked_mul(size)?];
+    for (block_row, range) in starts.windows(2).enumerate() {
+        for at in usize::try_from(range[0]).ok()?..usize::try_from(range[1]).ok()? {
+            let column = usize::try_from(*indices.get(at)?).ok()? * width;
+            if column + width > columns {
+                return None;
+            }
+            for y in 0..height {
+                let from = (at * height + y) * width * size;
+                let to = ((block_row * height + y) * columns + column) * size;
+                out.get_mut(to..to + width * size)?.copy_from_slice(bytes.get(from..from + width * size)?);
+            }
+        }
+    }
+    Tensor::from_bytes(&out, &[rows as i64, columns as i64], data.dtype()).ok()
+}
+
+/// The product of a dense matrix and the transpose of a sparse one.
+pub(super) fn sparse_dense(cx: &mut LowerCx<'_>) -> Lowered {
+    if cx.bool("sparse_lhs") {
+        return fail("nn.sparse_dense with the sparse matrix on the left cannot be compiled yet");
+    }
+    let x = cx.arg(0)?;
+    let shape = cx.shape(&x)?;
+    if let Some(weight) = dense_of(cx, 1, shape[1].as_int()) {
+        return cx.relay("nn.dense", vec![x, rx::Expr::constant(weight)], relaxide_ir::Attrs::new().with("units", relaxide_ir::AttrValue::None));
+    }
+    let parts = [cx.arg(1)?, cx.arg(2)?, cx.arg(3)?];
+    if cx.ndim(&parts[0])? != 1 {
+        return fail("nn.sparse_dense: blocks must be constants");
+    }
+    let dtype = cx.dtype(&x)?;
+    let (count, rows) = (cx.shape(&parts[0])?[0].clone(), cx.shape(&parts[2])?[0].clone() - 1);
+    let (out, depth) = ([shape[0].clone(), rows], shape[1].clone());
+    let [data, indices, starts] = parts;
+    let all = te::reduce_axis(count);
+    Ok(cx.builder.emit_te("sparse_dense", vec![x, data, indices, starts], |inputs| {
+        let [x, data, indices, starts] = [0, 1, 2, 3].map(|i| inputs[i].clone());
+        vec![te::compute("T_sparse_dense", out, |at: &[PrimExpr]| {
+            let j = all.var();
+            let own = row_holds(&starts, &at[1], &j);
+            let column = within(prim::cast(PLACES, indices.at(std::slice::from_ref(&j))), &depth);
+            let product = data.at(std::slice::from_ref(&j)) * x.at(&[at[0].clone(), column]);
+            te::sum(prim::select(own, product, prim::constant(dtype, 0.0)), [all.clone()])
+        })]
+    })?)
+}
+
+fn row_holds(starts: &te::Tensor, row: &PrimExpr, j: &PrimExpr) -> PrimExpr {
+    let bound = |row: PrimExpr| prim::cast(PLACES, starts.at(&[row]));
+    let place = prim::cast(PLACES, j.clone());
+    prim::and(prim::le(&bound(row.clone()), place.clone()), prim::lt(&place, bound(row.clone() + 1)))
+}
+
+/// An index that is data stays inside.
+fn within(index: PrimExpr, extent: &PrimExpr) -> PrimExpr {
+    prim::max(prim::min(index, extent.clone() - 1), prim::int(0))
+}
+
+/// A dense matrix and a sparse one added.
+pub(super) fn sparse_add(cx: &mut LowerCx<'_>) -> Lowered {
+    let x = cx.arg(0)?;
+    let shape = cx.shape(&x)?;
+    if let Some(other) = dense_of(cx, 1, shape[1].as_int()) {
+        return cx.binary("add", x, rx::Expr::constant(other));
+    }
+    let (data, indices, starts) = (cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
+    let dtype: DataType = cx.dtype(&x)?;
+    let all = te::reduce_axis(cx.shape(&data)?[0].clone());
+    let out = shape.clone();
+    let added = cx.builder.emit_te("sparse_matrix", vec![data, indices, starts], |inputs| {
+        let [data, indices, starts] = [0, 1, 2].map(|i| inputs[i].clone());
+        vec![te::compute("T_sparse_matrix", out, |at: &[PrimExpr]| {
+            let j = all.var();
+            let here = prim::eq(&prim::cast(PLACES, indices.at(std::slice::from_ref(&j))), prim::cast(PLACES, at[1].clone()));
+            let own = prim::and(row_holds(&starts, &at[0], &j), here);
+            te::sum(prim::select(own, data.at(std::slice::from_ref(&j)), prim::constant(dtype, 0.0)), [all.clone()])
+        })]
+    })?;
+    cx.binary("add", x, added)
+}

@@ -1,0 +1,5 @@
+"""Quantized operators, as ``relay.qnn.op``."""
+
+from .op import qnn as op
+
+__all__ = ["op"]

@@ -1,0 +1,110 @@
+"""Networks agree: in the Relay VM, in the graph executor, by way of Relax, and with what TVM 0.16 gave on the same weights."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+import relaxide as tvm
+from relaxide import relax, relay
+from relaxide.relay import testing
+
+HERE = pathlib.Path(__file__).parent
+NETWORKS = {
+    "mlp": lambda: testing.mlp.get_workload(),
+    "resnet18": lambda: testing.resnet.get_workload(num_layers=18, num_classes=10, image_shape=(3, 32, 32), width=8),
+    "resnet50": lambda: testing.resnet.get_workload(num_layers=50, num_classes=10, image_shape=(3, 64, 64), width=8),
+    "mobilenet": lambda: testing.mobilenet.get_workload(num_classes=10, image_shape=(3, 32, 32), multiplier=0.25),
+    "squeezenet": lambda: testing.squeezenet.get_workload(num_classes=10, image_shape=(3, 64, 64), version="1.1"),
+    "vgg": lambda: testing.vgg.get_workload(num_classes=10, image_shape=(3, 32, 32), width=8, hidden=32),
+    "densenet": lambda: testing.densenet.get_workload(classes=10, image_shape=(3, 32, 32), blocks=[2, 3, 2], growth=8),
+    "dcgan": lambda: testing.dcgan.get_workload(ngf=8),
+    "inception": lambda: testing.inception_v3.get_workload(num_classes=10, image_shape=(3, 139, 139), width=0.125),
+    "lstm": lambda: testing.lstm.get_workload(),
+    "bert": lambda: testing.bert.get_workload(),
+}
+
+
+def inputs_of(mod, weights):
+    random = np.random.default_rng(1)
+    found = []
+    for var in mod["main"].params:
+        if var.name_hint not in weights:
+            shape, dtype = var.type_annotation.concrete_shape, var.type_annotation.dtype
+            numbers = random.integers(0, 100, shape) if dtype == "int64" else random.standard_normal(shape)
+            found.append(numbers.astype(str(dtype)))
+    return found
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_gives_the_same_everywhere(name):
+    mod, weights = NETWORKS[name]()
+    inputs = inputs_of(mod, weights)
+    machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=weights), tvm.cpu())
+    found = machine.invoke("main", *inputs).numpy()
+    # What TVM 0.16 gave for the text and the weights.
+    np.testing.assert_allclose(found, np.load(HERE / "networks.npz")[name], rtol=1e-4, atol=1e-5)
+    program = tvm.compile(relay.to_relax(relay.vm.bind_params(mod, weights)), "llvm")
+    by_relax = relax.VirtualMachine(program, tvm.cpu())["main"](*map(tvm.runtime.tensor, inputs)).numpy()
+    np.testing.assert_allclose(by_relax, found, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["mlp", "squeezenet", "lstm"])
+def test_a_network_gives_the_same_in_the_graph_executor(name):
+    mod, weights = NETWORKS[name]()
+    inputs = inputs_of(mod, weights)
+    found = relay.create_executor("vm", mod, params=weights).evaluate()(*inputs).numpy()
+    graph = relay.create_executor("graph", mod, params=weights).evaluate()(*inputs).numpy()
+    np.testing.assert_array_equal(graph, found)
+
+
+def test_the_interpreter_agrees_on_small_networks():
+    for mod, weights in (testing.lstm.get_workload(2, 4), testing.bert.get_workload(1, 4, 1, 8, 2, 20)):
+        inputs = [value % 20 for value in inputs_of(mod, weights)] if "tokens" in mod.astext() else inputs_of(mod, weights)
+        found = relay.create_executor("vm", mod, params=weights).evaluate()(*inputs).numpy()
+        interpreted = relay.create_executor("debug", mod, params=weights).evaluate()(*inputs).numpy()
+        np.testing.assert_allclose(interpreted, found, rtol=1e-4, atol=1e-5)
+
+
+def test_a_text_of_any_length_goes_through_one_encoder():
+    mod, weights = testing.bert.get_workload(1, relay.Any())
+    machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=weights), tvm.cpu())
+    by_relax = tvm.compile(relay.to_relax(relay.vm.bind_params(mod, weights)), "llvm")
+    by_relax = relax.VirtualMachine(by_relax, tvm.cpu())
+    for length in (1, 7, 16):
+        tokens = np.random.default_rng(length).integers(0, 100, (1, length))
+        found = machine.invoke("main", tokens).numpy()
+        known, same_weights = testing.bert.get_workload(1, length)
+        expected = relay.create_executor("vm", known, params=same_weights).evaluate()(tokens).numpy()
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        relaxed = by_relax["main"](tvm.runtime.tensor(tokens)).numpy()
+        np.testing.assert_allclose(relaxed, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_network_of_images_takes_batches_of_any_size():
+    mod, weights = testing.mobilenet.get_workload(relay.Any(), 10, (3, 32, 32), multiplier=0.25)
+    machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=weights), tvm.cpu())
+    for batch in (1, 2, 5):
+        images = np.random.default_rng(batch).standard_normal((batch, 3, 32, 32)).astype("float32")
+        known, same_weights = testing.mobilenet.get_workload(batch, 10, (3, 32, 32), multiplier=0.25)
+        expected = relay.create_executor("vm", known, params=same_weights).evaluate()(images).numpy()
+        np.testing.assert_allclose(machine.invoke("main", images).numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_an_lstm_runs_over_a_list_of_any_length():
+    mod, weights = testing.lstm.over_list(num_hidden=4)
+    machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=weights), tvm.cpu())
+    nil, cons = (ctor.tag for ctor in sorted(relay.Prelude().get_type("List")[1:], key=lambda ctor: ctor.name == "Cons"))
+    wi, wh = weights["i2h_weight"].numpy(), weights["h2h_weight"].numpy()
+    sigmoid = lambda v: 1 / (1 + np.exp(-v))
+    for length in (0, 1, 40):
+        steps = np.random.default_rng(length).standard_normal((length, 1, 4)).astype("float32")
+        listed = relay.vm.ADT(nil, [])
+        for step in steps[::-1]:
+            listed = relay.vm.ADT(cons, [step, listed])
+        hidden = cell = np.zeros((1, 4), "float32")
+        for step in steps:
+            i, f, g, o = np.split(step @ wi.T + hidden @ wh.T, 4, axis=1)
+            cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
+            hidden = sigmoid(o) * np.tanh(cell)
+        np.testing.assert_allclose(machine.invoke("main", listed).numpy(), hidden, rtol=1e-4, atol=1e-6)
