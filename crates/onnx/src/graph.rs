@@ -20,7 +20,7 @@ use crate::order;
 use crate::proto::{GraphProto, NodeProto, TensorProto};
 use crate::scope::Scope;
 use crate::symbolic;
-use crate::text;
+use crate::{text, text_ops};
 use crate::value::Value;
 
 /// How many graphs may be open inside each other, functions among them.
@@ -291,7 +291,7 @@ fn import_node(scope: &mut Scope, rule: Rule, node: &Node) -> Result<Vec<Value>,
     if let Some(value) = symbolic::evaluate(node) {
         return Ok(vec![Value::Symbolic(value)]);
     }
-    let values = match text::moved(scope, rule, node)? {
+    let values = match text_ops::moved(scope, rule, node)? {
         Some(values) => values,
         None => rule.apply(scope, node)?,
     };

@@ -8,7 +8,7 @@ use std::fmt;
 use relaxide_ffi::{DataType, Error, Module};
 use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{AttrValue, IRModule, Target, Type};
-use relaxide_onnx::OUTPUT_NAMES;
+use relaxide_onnx::{OUTPUT_NAMES, TEXT_INPUTS};
 use relaxide_relax::Function;
 use relaxide_relax::display::{dim_text, type_text};
 use relaxide_runtime::processor::Needed;
@@ -20,6 +20,9 @@ use serde_json::{Value, json};
 use crate::cost::KernelCost;
 use crate::dims::ranges_of;
 use crate::{DimRange, DimSpec, limits};
+
+/// How the type of a tensor of texts begins, which TVMScript has no name for.
+const TEXTS: &str = "texts";
 
 /// The functions of a program with their parameters, and what compiled it.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +78,10 @@ impl Signature {
                 .params
                 .iter()
                 .zip(limits::below(&f))
-                .map(|(p, below)| ParamSignature { below, ..ParamSignature::of_type(&p.name, &p.ty) })
+                .map(|(p, below)| match text_dims(&f, &p.name) {
+                    Some(dims) => ParamSignature::of_texts(&p.name, dims),
+                    None => ParamSignature { below, ..ParamSignature::of_type(&p.name, &p.ty) },
+                })
                 .collect(),
             result: type_text(&f.ret_ty),
             outputs: output_names(&f),
@@ -206,6 +212,20 @@ fn output_names(f: &Function) -> Vec<String> {
     names.iter().map(text).collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
+/// The dimensions of a parameter that is a tensor of texts, where the function says that it is one.
+fn text_dims(f: &Function, name: &str) -> Option<Vec<DimSpec>> {
+    let Some(AttrValue::List(inputs)) = f.attrs.get(TEXT_INPUTS) else { return None };
+    inputs.iter().find_map(|input| {
+        let AttrValue::List(parts) = input else { return None };
+        let mut texts = parts.iter().map(|part| match part {
+            AttrValue::Str(text) => Some(text.as_str()),
+            _ => None,
+        });
+        (texts.next()?? == name).then_some(())?;
+        texts.map(|text| text.map(dim_of_text)).collect()
+    })
+}
+
 fn dim_of_text(text: &str) -> DimSpec {
     text.parse().unwrap_or_else(|_| DimSpec::Name(text.to_string()))
 }
@@ -221,6 +241,17 @@ impl ParamSignature {
             dims: tensor.and_then(|t| t.shape.as_ref()).map(|dims| dims.iter().map(dim).collect()).unwrap_or_default(),
             below: None,
         }
+    }
+
+    fn of_texts(name: &str, dims: Vec<DimSpec>) -> ParamSignature {
+        let shown: Vec<String> = dims.iter().map(ToString::to_string).collect();
+        let ty = format!("{TEXTS}({})", shown.join(", "));
+        ParamSignature { name: name.to_string(), ty, dtype: None, dims, below: None }
+    }
+
+    /// Whether it is a tensor of texts.
+    pub fn is_texts(&self) -> bool {
+        self.ty.starts_with(TEXTS)
     }
 
     fn unknown(name: &str) -> ParamSignature {
