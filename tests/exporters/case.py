@@ -25,9 +25,23 @@ def _read(value):
     return np.array(value["data"], dtype=kind).reshape(value["shape"])
 
 
+def _bare(message):
+    """Takes out what only says where a model was written: texts for people, and places in the source."""
+    for field, value in message.ListFields():
+        if field.name in ("doc_string", "metadata_props"):
+            message.ClearField(field.name)
+        elif field.message_type:
+            for part in [value] if hasattr(value, "ListFields") else value:
+                _bare(part)
+
+
 def save(folder, name, model, feeds):
     """Keeps a model (bytes, or a message of `onnx`) and inputs by name, each for one run."""
-    model = model if isinstance(model, bytes) else model.SerializeToString()
+    import onnx
+
+    model = onnx.load_from_string(model) if isinstance(model, bytes) else model
+    _bare(model)
+    model = model.SerializeToString()
     Path(folder).mkdir(parents=True, exist_ok=True)
     Path(folder, f"{name}.onnx").write_bytes(model)
     written = [{key: _written(value) for key, value in feed.items()} for feed in feeds]

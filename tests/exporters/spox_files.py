@@ -37,7 +37,8 @@ def files():
     yield "spox-split", lambda: model(lambda x: (*op.string_split(x), *op.string_split(x, delimiter=","), *op.string_split(x, delimiter=",", maxsplit=1), *op.string_split(x, maxsplit=1)), **xs), lines
     yield "spox-match", lambda: model(lambda x: (op.regex_full_match(x, pattern="[a-b]+"), op.regex_full_match(x, pattern=".*")), **xs), words
     numbers = [{"x": np.array(v, dtype="float32")} for v in ([1.5], [0.1, -2e10, 1e-7], [np.inf, 3, -0.0, 123456789, 100000, 1 / 3])]
-    yield "spox-cast-to", lambda: model(lambda x: (op.cast(x, to=np.str_), op.cast(op.cast(x, to=np.float64), to=np.str_)), x=(f, ("n",))), numbers
+    yield "spox-cast-to", lambda: model(lambda x: op.cast(x, to=np.str_), x=(f, ("n",))), numbers
+    yield "spox-cast-doubles", lambda: model(lambda x: op.cast(x, to=np.str_), x=(np.float64, ("n",))), [{"x": feed["x"].astype("float64")} for feed in numbers]
     yield "spox-cast-integers", lambda: model(lambda x: (op.cast(x, to=np.str_), op.cast(op.greater(x, op.constant(value_int=0)), to=np.str_), op.cast(op.shape(x), to=np.str_)), x=(i, ("n",))), [{"x": np.array(v)} for v in ([1], [-2, 3], [2**62, 0, -(2**63)])]
     digits = [{"x": np.array(v, dtype=object)} for v in (["1"], ["-3", "+4"], ["0012", "7", "9"])]
     yield "spox-cast-from", lambda: model(lambda x: (op.cast(x, to=np.float32), op.cast(x, to=np.int64), op.cast(x, to=np.float64), op.cast(x, to=np.int32)), **xs), digits

@@ -276,7 +276,9 @@ impl Scope<'_> {
             let at = |shape: &[PrimExpr]| shape.len().checked_sub(back).map(|i| shape[i].clone());
             let open: Vec<PrimExpr> = shapes.iter().filter_map(|s| at(s)).filter(|d| !d.is_int(1)).collect();
             let Some(best) = open.iter().min_by_key(|d| dims::weight(d)).cloned() else { continue };
-            let related = |d: &PrimExpr| dims::equal(d, &best) || dims::share_variable(d, &best);
+            let related = |d: &PrimExpr| {
+                dims::equal(d, &best) || dims::share_variable(d, &best) && !dims::one_may_be_one(d, &best)
+            };
             let open_ended = open.iter().any(|d| !related(d) && !dims::differ(d, &best));
             let target = if open_ended { self.common_dim(&open)? } else { best };
             for (i, shape) in shapes.iter().enumerate() {

@@ -12,7 +12,7 @@ use relaxide_onnx::{OUTPUT_NAMES, TEXT_INPUTS};
 use relaxide_relax::Function;
 use relaxide_relax::display::{dim_text, type_text};
 use relaxide_runtime::processor::Needed;
-use relaxide_vm::executable::TRAILER_MAGIC;
+use relaxide_vm::executable::{Origins, TRAILER_MAGIC};
 use relaxide_vm::executable::weights::{WeightTensor, WeightsApart};
 use relaxide_vm::{Executable, FuncKind};
 use serde_json::{Value, json};
@@ -37,6 +37,8 @@ pub struct Signature {
     pub processor: Option<Needed>,
     /// What its kernels cost, where the compiler counted that.
     pub kernels: Vec<KernelCost>,
+    /// The nodes of a model that its instructions were made of.
+    pub origins: Origins,
 }
 
 /// A function's parameters and result.
@@ -93,6 +95,7 @@ impl Signature {
             target: Some(target.to_string()),
             processor: None,
             kernels: Vec::new(),
+            origins: Origins::default(),
         }
     }
 
@@ -127,10 +130,15 @@ impl Signature {
         let functions: Vec<Value> = self.functions.iter().map(function).collect();
         let kernels: Vec<Value> = self.kernels.iter().map(KernelCost::to_json).collect();
         let processor = self.processor.as_ref().map(processor_json);
-        json!({
+        let mut head = json!({
             "compiler": self.compiler, "target": self.target, "processor": processor, "functions": functions,
             "kernels": kernels,
-        })
+        });
+        if !self.origins.is_empty() {
+            let (words, ranges) = self.origins.parts();
+            head["origins"] = json!({ "words": words, "ranges": ranges });
+        }
+        head
     }
 
     /// The signature in the bytes behind an executable; none if it is not there or not readable.
@@ -167,6 +175,7 @@ impl Signature {
             target: text(&value["target"]),
             processor: processor_of_json(&value["processor"]),
             kernels: list(&value["kernels"]).iter().filter_map(KernelCost::from_json).collect(),
+            origins: origins_of_json(&value["origins"]).unwrap_or_default(),
         })
     }
 
@@ -196,6 +205,16 @@ fn processor_of_json(value: &Value) -> Option<Needed> {
         processor: text(&value["name"])?,
         features: value["features"].as_array()?.iter().filter_map(text).collect(),
     })
+}
+
+fn origins_of_json(value: &Value) -> Option<Origins> {
+    let word = |which: &Value| value["words"].get(usize::try_from(which.as_u64()?).ok()?)?.as_str();
+    let number = |value: &Value| usize::try_from(value.as_u64()?).ok();
+    let mut origins = Origins::default();
+    for range in value["ranges"].as_array()? {
+        origins.add(number(&range[0])?, number(&range[1])?, word(&range[2])?);
+    }
+    Some(origins)
 }
 
 fn trailer(head: &Value) -> Vec<u8> {
@@ -325,6 +344,7 @@ mod tests {
                 features: vec!["avx".into()],
             }),
             kernels: Vec::new(),
+            origins: Origins::default(),
         };
         let read = Signature::from_trailer(&signature.to_trailer()).expect("what was written is readable");
         assert_eq!(read.to_string(), signature.to_string());

@@ -104,7 +104,8 @@ fn rows(shape: &[i64], rows: Vec<Vec<String>>, fill: &str) -> Result<Any, Error>
 
 /// The parts of a text between delimiters, or between blanks where there is no delimiter; at most so many splits.
 fn parts(text: &str, delimiter: &str, most: usize) -> Vec<String> {
-    if !delimiter.is_empty() {
+    // Of nothing there are no parts, as in ONNX Runtime.
+    if !delimiter.is_empty() && !text.is_empty() {
         return text.splitn(most.saturating_add(1), delimiter).map(str::to_string).collect();
     }
     let mut parts = Vec::new();
