@@ -7,8 +7,8 @@
     program = RelaxideBackend.prepare(model)   # imports and compiles
     y, = program.run([x])                      # inputs in the graph's order, or by name
 
-Values are numpy arrays; sequences are lists of them, tensors of texts lists of texts, and an optional value that is absent is
-``None``. Elements that numpy lacks (bfloat16, floats of eight bits, integers of four) are those of `ml_dtypes`. What cannot be
+Values are numpy arrays, of objects that are ``str`` for tensors of texts; sequences are lists of them, maps are dicts, and an
+optional value that is absent is ``None``. Elements that numpy lacks (bfloat16, floats of eight bits, integers of four) are those of `ml_dtypes`. What cannot be
 imported or compiled raises at `prepare`.
 """
 
@@ -17,9 +17,10 @@ from onnx.backend.base import Backend, BackendRep
 
 from . import compiler
 from ._core import Tensor
+from .ffi import Map
 from .relax.frontend.onnx import from_onnx
 from .relax.vm import VirtualMachine
-from .runtime import cpu, tensor
+from .runtime import TextTensor, cpu, tensor
 
 
 class RelaxideRep(BackendRep):
@@ -105,9 +106,11 @@ def _to_runtime(value):
         return value
     if isinstance(value, (list, tuple)):
         return [_to_runtime(part) for part in value]
+    if isinstance(value, dict):
+        return {key: part.item() if isinstance(part, np.generic) else part for key, part in value.items()}
     array = np.asarray(value)
-    if array.dtype.kind in "OUS":
-        raise TypeError("tensors of strings are not supported")
+    if array.dtype.kind in "OUST":
+        return TextTensor(array)
     return tensor(array)
 
 
@@ -116,8 +119,10 @@ def _to_numpy(value):
         return None
     if isinstance(value, Tensor):
         return value.numpy()
-    if isinstance(value, str):
-        return value
+    if isinstance(value, TextTensor):
+        return value.numpy()
+    if isinstance(value, Map):
+        return {str(key) if isinstance(key, str) else key: number for key, number in value.items()}
     if isinstance(value, (int, float, bool)):
         return np.asarray(value)
     return [_to_numpy(part) for part in value]

@@ -1,4 +1,4 @@
-"""Operators of ai.onnx.ml give what ONNX Runtime gives; what is corrupt or about texts is refused with a reason."""
+"""Operators of ai.onnx.ml give what ONNX Runtime gives; what is corrupt is refused with a reason."""
 
 import numpy as np
 import onnxruntime
@@ -384,9 +384,11 @@ def test_labels_mapped_to_labels():
 @pytest.mark.parametrize(
     "op, attributes, match",
     [
-        ("DictVectorizer", {"int64_vocabulary": [1]}, "maps are no tensors"),
-        ("CategoryMapper", {"cats_int64s": [1], "cats_strings": ["a"]}, "about texts"),
+        ("DictVectorizer", {"int64_vocabulary": [1]}, "not a map"),
+        ("CategoryMapper", {"cats_int64s": [1, 2], "cats_strings": ["a"]}, "1 `cats_strings` are given for 2"),
         ("LabelEncoder", {"keys_strings": ["a"], "values_int64s": [1]}, "its keys are texts"),
+        ("OneHotEncoder", {"cats_strings": ["a"]}, "not a tensor of texts"),
+        ("ZipMap", {}, "neither `classlabels_strings` nor"),
         ("LabelEncoder", {"keys_int64s": [1, 2], "values_int64s": [1]}, "1 values are given for 2 keys"),
         ("LinearRegressor", {"coefficients": [1.0] * 5, "targets": 2}, "cannot be divided"),
         ("LinearRegressor", {"coefficients": [1.0] * 5}, "dimension"),
@@ -401,7 +403,7 @@ def test_what_is_no_tensor_or_does_not_fit_is_refused(op, attributes, match):
     refused(match, op, [features(dtype="int64" if op in ("LabelEncoder", "CategoryMapper") else "float32")], **attributes)
 
 
-def test_texts_of_the_model_are_returned_as_lists():
+def test_texts_of_the_model_are_returned():
     x = features()
     attributes = {"coefficients": [1.0] * 4 + [-1.0] * 4, "intercepts": [0.0, 0.0], "classlabels_strings": ["no", "yes"]}
     labels, scores = RelaxideBackend.prepare(model_of("LinearClassifier", [x], (TensorProto.STRING, FLOAT), **attributes)).run([x])

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use relaxide::ffi::{Any, Array, Shape, Tensor};
+use relaxide::ffi::{Any, Array, Map, Ref, Shape, Tensor};
 use relaxide::runtime::file;
+use relaxide::vm::TextTensor;
 use serde_json::{Value, json};
 
 use crate::answer;
@@ -24,6 +25,8 @@ pub struct Output {
 pub enum Content {
     /// A tensor.
     Tensor(Tensor),
+    /// A tensor of texts.
+    Texts(Ref<TextTensor>),
     /// Anything else, as text.
     Other(String),
 }
@@ -54,6 +57,9 @@ fn collect(value: &Any, place: String, outputs: &mut Vec<Output>) {
     if let Ok(tensor) = value.to::<Tensor>() {
         return outputs.push(Output { place, name: None, value: Content::Tensor(tensor) });
     }
+    if let Some(texts) = value.downcast_ref::<TextTensor>() {
+        return outputs.push(Output { place, name: None, value: Content::Texts(texts.clone()) });
+    }
     if let Ok(array) = value.to::<Array>() {
         for (i, item) in array.iter().enumerate() {
             let inner = if place.is_empty() { i.to_string() } else { format!("{place}.{i}") };
@@ -61,11 +67,22 @@ fn collect(value: &Any, place: String, outputs: &mut Vec<Output>) {
         }
         return;
     }
-    let text = match value.to::<Shape>() {
-        Ok(shape) => format!("shape {:?}", shape.iter().collect::<Vec<_>>()),
-        Err(_) => format!("{value:?}"),
+    let text = match (value.to::<Shape>(), value.to::<Map>()) {
+        (Ok(shape), _) => format!("shape {:?}", shape.iter().collect::<Vec<_>>()),
+        (_, Ok(map)) => map_json(&map).to_string(),
+        _ => format!("{value:?}"),
     };
     outputs.push(Output { place, name: None, value: Content::Other(text) });
+}
+
+/// A map from texts or integers to numbers.
+fn map_json(map: &Map) -> Value {
+    let key = |key: &Any| match (key.as_str(), key.as_int()) {
+        (Some(text), _) => text.to_string(),
+        (None, Some(number)) => number.to_string(),
+        (None, None) => format!("{key:?}"),
+    };
+    map.iter().map(|(name, value)| (key(name), json!(value.as_float()))).collect()
 }
 
 /// The figures of a tensor.
@@ -118,6 +135,7 @@ impl Output {
     pub fn text(&self) -> Result<String, CliError> {
         let tensor = match &self.value {
             Content::Tensor(tensor) => tensor,
+            Content::Texts(texts) => return Ok(format!("{}: {texts:?}", self.title())),
             Content::Other(text) => return Ok(format!("{}: {text}", self.title())),
         };
         let head = format!("{}: {}{:?}", self.title(), tensor.dtype(), tensor.shape());
@@ -141,6 +159,12 @@ impl Output {
     pub fn json(&self, file: Option<&Path>) -> Result<Value, CliError> {
         let tensor = match &self.value {
             Content::Tensor(tensor) => tensor,
+            Content::Texts(texts) => {
+                let head: Vec<&str> = texts.iter().take(8).collect();
+                return Ok(json!({
+                    "place": self.place, "name": self.name, "shape": texts.shape.as_slice(), "dtype": "string", "head": head,
+                }));
+            }
             Content::Other(text) => return Ok(json!({ "place": self.place, "name": self.name, "value": text })),
         };
         let figures = Figures::of(tensor)?;
@@ -206,7 +230,7 @@ fn ending(path: &Path) -> Option<&str> {
 pub fn write(path: &Path, outputs: &[Output]) -> Result<Vec<PathBuf>, CliError> {
     let tensor = |output: &Output| match &output.value {
         Content::Tensor(tensor) => Some((output.place.clone(), output.array_name(), tensor.clone())),
-        Content::Other(_) => None,
+        Content::Texts(_) | Content::Other(_) => None,
     };
     let tensors: Vec<(String, String, Tensor)> = outputs.iter().filter_map(tensor).collect();
     if ending(path) == Some("npz") {

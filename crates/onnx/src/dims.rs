@@ -13,6 +13,20 @@ pub fn share_variable(a: &PrimExpr, b: &PrimExpr) -> bool {
     a.iter().any(|var| b.contains(var))
 }
 
+/// Whether one of two dimensions turns out to be 1 where the other does not, for some lengths that a model may well meet: a slice
+/// of one row beside all rows. Lengths are tried that are too large to become 1 by the strides of a network.
+pub fn one_may_be_one(a: &PrimExpr, b: &PrimExpr) -> bool {
+    const LENGTHS: [i64; 7] = [1009, 4096, 2003, 1 << 14, 6007, 3 << 12, 9001];
+    let mut all = variables(a);
+    all.extend(variables(b));
+    (0..LENGTHS.len()).any(|turn| {
+        let length = |(i, var): (usize, &Ref<Var>)| (var.clone(), prim::int(LENGTHS[(turn + i * (turn + 1)) % LENGTHS.len()]));
+        let lengths: prim::VarMap = all.iter().enumerate().rev().map(length).collect();
+        let at = |dim: &PrimExpr| simplify(&prim::substitute(dim, &lengths)).as_int();
+        matches!((at(a), at(b)), (Some(a), Some(b)) if (a == 1) != (b == 1))
+    })
+}
+
 fn variables(e: &PrimExpr) -> Vec<Ref<Var>> {
     struct Variables(Vec<Ref<Var>>);
     impl prim::PrimVisitor for Variables {

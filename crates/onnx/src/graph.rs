@@ -5,6 +5,8 @@
 //! back here for those ([`crate::flow`]), and so do calls of the model's functions ([`crate::functions`]).
 
 use indexmap::IndexMap;
+use relaxide_ffi::Ref;
+use relaxide_ir::span::Span;
 use relaxide_relax::BlockBuilder;
 
 use crate::constant;
@@ -20,7 +22,7 @@ use crate::order;
 use crate::proto::{GraphProto, NodeProto, TensorProto};
 use crate::scope::Scope;
 use crate::symbolic;
-use crate::text;
+use crate::{text, text_ops};
 use crate::value::Value;
 
 /// How many graphs may be open inside each other, functions among them.
@@ -188,7 +190,10 @@ impl<'m> Graphs<'m> {
     fn node(&mut self, builder: &mut BlockBuilder, proto: &NodeProto) -> Option<Split> {
         let domain = canonical_domain(&proto.domain);
         let opset = self.opset(domain);
-        let result = match self.step(builder, proto, domain, opset) {
+        let outer = builder.set_origin(Some(origin(proto)));
+        let step = self.step(builder, proto, domain, opset);
+        builder.set_origin(outer);
+        let result = match step {
             Ok(Some(Step::Values(values))) => Ok(values),
             Ok(Some(Step::Split(split))) => return Some(*split),
             Ok(Some(Step::Noted) | None) => {
@@ -286,12 +291,19 @@ impl<'m> Graphs<'m> {
     }
 }
 
+/// What is made of a node says that it is, by the operator and the node's name or that of its first output.
+fn origin(proto: &NodeProto) -> Ref<Span> {
+    let first = || proto.output.iter().find(|name| !name.is_empty()).cloned().unwrap_or_default();
+    let name = if proto.name.is_empty() { first() } else { proto.name.clone() };
+    Span::of_node(format!("{} `{name}`", proto.op_type))
+}
+
 /// Imports a node whose inputs are known.
 fn import_node(scope: &mut Scope, rule: Rule, node: &Node) -> Result<Vec<Value>, NodeError> {
     if let Some(value) = symbolic::evaluate(node) {
         return Ok(vec![Value::Symbolic(value)]);
     }
-    let values = match text::moved(scope, rule, node)? {
+    let values = match text_ops::moved(scope, rule, node)? {
         Some(values) => values,
         None => rule.apply(scope, node)?,
     };

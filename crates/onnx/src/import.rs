@@ -14,10 +14,11 @@
 use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
-use relaxide_ffi::{Ref, Tensor};
+use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::pass::PassContext;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{AttrValue, Attrs, IRModule, Type, Var};
+use relaxide_relax::display::dim_text;
 use relaxide_relax::{BlockBuilder, Expr, transform};
 
 use crate::constant;
@@ -32,13 +33,17 @@ use crate::ops;
 use crate::options::{ImportOptions, InputDim, InputNames, Weights};
 use crate::proto::{DimensionValue, NodeProto, TypeKind, ValueInfoProto};
 use crate::scope::Scope;
-use crate::value::Value;
+use crate::text::{STRING, Texts};
+use crate::value::{Maps, Value};
 
 /// The oldest version of the file format that is read.
 const MIN_IR_VERSION: i64 = 3;
 
 /// The attribute of `main` that has the names of the model's outputs, in order.
 pub const OUTPUT_NAMES: &str = "output_names";
+
+/// The attribute of `main` that has its parameters that are tensors of texts: each a list of its name and its dimensions.
+pub const TEXT_INPUTS: &str = "text_inputs";
 
 /// Imports a model.
 pub fn import(model: &Model, options: &ImportOptions) -> Result<IRModule, ImportError> {
@@ -63,6 +68,8 @@ struct Importer<'m> {
     /// Names that variables have.
     taken: HashSet<String>,
     params: Vec<Ref<Var>>,
+    /// Parameters that are tensors of texts, by the inputs' names, with their dimensions.
+    texts: Vec<(String, Ref<Var>, Vec<PrimExpr>)>,
     /// Inputs among `params`; the rest are weights.
     inputs: usize,
     weights: Vec<Tensor>,
@@ -77,6 +84,7 @@ impl<'m> Importer<'m> {
             dims: HashMap::new(),
             taken: HashSet::new(),
             params: Vec::new(),
+            texts: Vec::new(),
             inputs: 0,
             weights: Vec::new(),
         }
@@ -119,6 +127,19 @@ impl<'m> Importer<'m> {
                 objects.push((info, kind, Expr::Var(var)));
                 continue;
             }
+            if is_texts(info) {
+                let dims = match self.input_type(info) {
+                    Ok(ty) => ty.as_tensor().and_then(|ty| ty.shape.clone()).unwrap_or_default(),
+                    Err((reason, help)) => {
+                        self.problem(Place::Input(info.name.clone()), reason, help);
+                        continue;
+                    }
+                };
+                let var = Var::new(self.param_name(&info.name), Type::any());
+                self.params.push(var.clone());
+                self.texts.push((info.name.clone(), var, dims));
+                continue;
+            }
             match self.input_type(info) {
                 Ok(ty) => {
                     let var = Var::new(self.param_name(&info.name), ty);
@@ -145,6 +166,14 @@ impl<'m> Importer<'m> {
     fn object_input(&mut self, info: &ValueInfoProto, kind: &TypeKind, object: Expr) -> Result<Value, NodeError> {
         let of = match kind {
             TypeKind::Optional(of) => of,
+            TypeKind::Map(map) => {
+                let dtype = match map.value_type.as_ref().and_then(|ty| ty.value.as_ref()) {
+                    Some(TypeKind::Tensor(tensor)) => constant::dtype_of(tensor.elem_type.into()).ok(),
+                    _ => None,
+                };
+                let dtype = dtype.ok_or_else(|| NodeError::unsupported("only maps to numbers are supported"))?;
+                return Ok(Value::Maps(Maps { object, dtype }));
+            }
             TypeKind::Sequence(of) => {
                 return Ok(Value::Sequence(Sequence::listed(object, sequence::declared_element(of))));
             }
@@ -189,6 +218,8 @@ impl<'m> Importer<'m> {
         };
         let dtype = match self.given(&self.options.dtypes, &info.name) {
             Some(&dtype) => dtype,
+            // The type of the places of texts.
+            None if is_texts(info) => DataType::int(64),
             None => constant::dtype_of(tensor.elem_type.into()).map_err(|e| (e.to_string(), None))?,
         };
         if let Some(given) = self.given(&self.options.shapes, &info.name) {
@@ -302,14 +333,26 @@ impl<'m> Importer<'m> {
         if plain { Ok(module) } else { tidied(module) }
     }
 
+    /// Types that the program's parameters do not say: of each tensor of texts its name and dimensions.
+    fn text_inputs(&self) -> Vec<AttrValue> {
+        let one = |(_, var, dims): &(String, Ref<Var>, Vec<PrimExpr>)| {
+            let dims = dims.iter().map(|dim| AttrValue::from(dim_text(dim).as_str()));
+            AttrValue::List(std::iter::once(AttrValue::from(var.name.as_str())).chain(dims).collect())
+        };
+        self.texts.iter().map(one).collect()
+    }
+
     /// Attributes of `main`.
     fn attrs(&mut self) -> Attrs {
         let outputs = self.model.graph.output.iter().map(|output| AttrValue::from(output.name.as_str())).collect();
         // A module's functions are private without a symbol of their own.
-        let attrs = Attrs::new()
+        let mut attrs = Attrs::new()
             .with("global_symbol", "main")
             .with("num_input", self.inputs as i64)
             .with(OUTPUT_NAMES, AttrValue::List(outputs));
+        if !self.texts.is_empty() {
+            attrs = attrs.with(TEXT_INPUTS, AttrValue::List(self.text_inputs()));
+        }
         if self.options.weights == Weights::Constants {
             return attrs;
         }
@@ -322,6 +365,13 @@ impl<'m> Importer<'m> {
         let graph = &self.model.graph;
         if graph.output.is_empty() {
             self.problem(Place::Model, "the graph has no outputs", None);
+        }
+        for (name, var, dims) in std::mem::take(&mut self.texts) {
+            let dims = dims.into_iter().map(Some).collect();
+            match Texts::opened(&mut Scope::new(builder), Expr::Var(var), dims) {
+                Ok(texts) => self.graphs.names.set(&name, Known::Value(Value::Texts(texts))),
+                Err(error) => self.problem(Place::Input(name), error.to_string(), None),
+            }
         }
         let names: Vec<&str> = graph.output.iter().map(|o| o.name.as_str()).collect();
         let values = self.graphs.values(builder, &graph.node, &names)?;
@@ -336,10 +386,16 @@ impl<'m> Importer<'m> {
     }
 }
 
-/// What an input is that the program takes as an object: a sequence, or a value that may be absent.
+/// Whether an input is a tensor of texts.
+fn is_texts(info: &ValueInfoProto) -> bool {
+    let kind = info.r#type.as_ref().and_then(|t| t.value.as_ref());
+    matches!(kind, Some(TypeKind::Tensor(tensor)) if i64::from(tensor.elem_type) == STRING)
+}
+
+/// What an input is that the program takes as an object: a sequence, a map, or a value that may be absent.
 fn object_kind(info: &ValueInfoProto) -> Option<&TypeKind> {
     let kind = info.r#type.as_ref().and_then(|t| t.value.as_ref());
-    kind.filter(|kind| matches!(kind, TypeKind::Sequence(_) | TypeKind::Optional(_)))
+    kind.filter(|kind| matches!(kind, TypeKind::Sequence(_) | TypeKind::Optional(_) | TypeKind::Map(_)))
 }
 
 /// Whether every node becomes operations that a dataflow block may hold.

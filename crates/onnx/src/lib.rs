@@ -39,10 +39,11 @@ pub mod recurrent;
 pub mod scope;
 pub mod symbolic;
 pub mod text;
+mod text_ops;
 pub mod value;
 pub mod vendor;
 
 pub use error::{ImportError, ModelError, NodeError, Place, Problem, TensorError};
-pub use import::{OUTPUT_NAMES, identifier, import};
+pub use import::{OUTPUT_NAMES, TEXT_INPUTS, identifier, import};
 pub use model::Model;
 pub use options::{ImportOptions, InputDim, InputNames, Weights};

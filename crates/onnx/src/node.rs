@@ -106,6 +106,12 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// A text attribute.
+    pub fn text(&self, name: &str) -> Result<Option<String>> {
+        let there = self.attribute(name, AttributeKind::String)?.is_some();
+        Ok(if there { Some(self.str_or(name, "")?.to_string()) } else { None })
+    }
+
     /// A text attribute with a default.
     pub fn str_or(&self, name: &str, default: &'a str) -> Result<&'a str> {
         match self.attribute(name, AttributeKind::String)? {

@@ -283,7 +283,7 @@ pub struct TypeProto {
     pub value: Option<TypeKind>,
 }
 
-/// The kinds of types. The contents of maps and sparse tensors are skipped.
+/// The kinds of types. The contents of sparse tensors are skipped.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum TypeKind {
     /// A tensor.
@@ -294,7 +294,7 @@ pub enum TypeKind {
     Sequence(Box<ElementTypeProto>),
     /// A map.
     #[prost(message, tag = "5")]
-    Map(Opaque),
+    Map(Box<MapTypeProto>),
     /// A sparse tensor.
     #[prost(message, tag = "8")]
     SparseTensor(Opaque),
@@ -309,6 +309,17 @@ pub struct ElementTypeProto {
     /// The type.
     #[prost(message, optional, boxed, tag = "1")]
     pub elem_type: Option<Box<TypeProto>>,
+}
+
+/// What a map maps.
+#[derive(Clone, PartialEq, Message)]
+pub struct MapTypeProto {
+    /// An [`ElementType`].
+    #[prost(int32, tag = "1")]
+    pub key_type: i32,
+    /// The type of the values.
+    #[prost(message, optional, boxed, tag = "2")]
+    pub value_type: Option<Box<TypeProto>>,
 }
 
 /// A message whose contents are not read.

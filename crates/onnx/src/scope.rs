@@ -62,6 +62,7 @@ impl Scope<'_> {
             Value::Constant(tensor) => Ok(Expr::constant(tensor.clone())),
             Value::Symbolic(symbolic) => self.build(symbolic),
             Value::Texts(_) => Err(no_number()),
+            Value::Maps(_) => Err(NodeError::invalid("an input is a map where a tensor is needed")),
             Value::Sequence(_) => Err(NodeError::invalid("an input is a sequence where a tensor is needed")),
             Value::Optional(optional) => {
                 let value = optional.taken(self.builder)?;
@@ -74,6 +75,7 @@ impl Scope<'_> {
     pub fn object(&mut self, value: &Value) -> Result<Expr> {
         match value {
             Value::Texts(texts) => texts.object(self),
+            Value::Maps(maps) => Ok(maps.object.clone()),
             Value::Sequence(sequence) => Ok(sequence.object()),
             Value::Optional(optional) => optional.object(self),
             other => self.tensor(other),
@@ -119,7 +121,8 @@ impl Scope<'_> {
             Value::Computed(expr) => self.dims(expr),
             Value::Constant(tensor) => Ok(tensor.shape().iter().map(|&d| prim::int(d)).collect()),
             Value::Symbolic(s) => Ok(s.shape.iter().map(|&d| prim::int(d as i64)).collect()),
-            Value::Texts(texts) => self.dims(&texts.index),
+            Value::Texts(texts) => texts.dims(self),
+            Value::Maps(_) => Err(NodeError::invalid("an input is a map where a tensor is needed")),
             Value::Sequence(_) => Err(NodeError::invalid("an input is a sequence where a tensor is needed")),
             Value::Optional(_) => Err(NodeError::invalid("an input is an optional value where a tensor is needed")),
         }
@@ -273,7 +276,9 @@ impl Scope<'_> {
             let at = |shape: &[PrimExpr]| shape.len().checked_sub(back).map(|i| shape[i].clone());
             let open: Vec<PrimExpr> = shapes.iter().filter_map(|s| at(s)).filter(|d| !d.is_int(1)).collect();
             let Some(best) = open.iter().min_by_key(|d| dims::weight(d)).cloned() else { continue };
-            let related = |d: &PrimExpr| dims::equal(d, &best) || dims::share_variable(d, &best);
+            let related = |d: &PrimExpr| {
+                dims::equal(d, &best) || dims::share_variable(d, &best) && !dims::one_may_be_one(d, &best)
+            };
             let open_ended = open.iter().any(|d| !related(d) && !dims::differ(d, &best));
             let target = if open_ended { self.common_dim(&open)? } else { best };
             for (i, shape) in shapes.iter().enumerate() {
@@ -372,6 +377,5 @@ impl Scope<'_> {
 
 /// A tensor of texts stands where numbers are computed with.
 fn no_number() -> NodeError {
-    NodeError::unsupported("an input is a tensor of texts; texts are moved and returned, but not computed with")
-        .help("map texts to numbers before the model, and numbers to texts behind it")
+    NodeError::unsupported("an input is a tensor of texts, and this operator does nothing with texts here")
 }

@@ -201,6 +201,9 @@ fn is_shape(tuple: &Bound<'_, PyTuple>) -> bool {
 fn foreign(value: &Bound<'_, PyAny>) -> PyResult<Any> {
     let py = value.py();
     if !value.is_instance_of::<PyType>() {
+        if is_text_array(value)? {
+            return from_py(&py.import("relaxide.runtime")?.getattr("TextTensor")?.call1((value,))?);
+        }
         if value.hasattr(intern!(py, "__dlpack__"))? {
             return Ok(Tensor::_from_dlpack(value, 0, false)?.0.into());
         }
@@ -238,6 +241,17 @@ fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<Any>> {
         return value.extract::<f64>().map(|float| Some(float.into()));
     }
     Ok(None)
+}
+
+/// Whether it is an array of numpy that holds texts, which no memory is shared with.
+fn is_text_array(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let modules = value.py().import("sys")?.getattr("modules")?;
+    let Some(numpy) = modules.cast::<PyDict>()?.get_item("numpy")? else { return Ok(false) };
+    if !value.is_instance(&numpy.getattr("ndarray")?)? {
+        return Ok(false);
+    }
+    let kind: String = value.getattr("dtype")?.getattr("kind")?.extract()?;
+    Ok(matches!(kind.as_str(), "U" | "S" | "T" | "O"))
 }
 
 fn is_numpy_dtype(value: &Bound<'_, PyAny>) -> PyResult<bool> {

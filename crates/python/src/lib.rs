@@ -33,6 +33,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     relaxide::runtime::ensure_symbols_global().map_err(error::to_py)?;
     // Global functions are there from the start, as they are where a front end of another language loads the runtime.
     relaxide::vm::register();
+    // Classes are found by the type, which exists from its first use on.
+    <relaxide::vm::TextTensor as relaxide::ffi::Object>::type_index();
     ir::register().map_err(error::to_py)?;
     interrupt::register().map_err(error::to_py)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -17,6 +17,7 @@ use std::collections::HashMap;
 
 use relaxide_ffi::{Ref, structural_equal, structural_hash};
 use relaxide_ir::pass::Refusal;
+use relaxide_ir::span::MaybeSpan;
 use relaxide_ir::{Attrs, Code, GlobalVar, IRModule, Type, Var};
 use relaxide_tir::{PrimFunc, Stmt, te};
 
@@ -112,6 +113,8 @@ pub struct BlockBuilder {
     open_dims: OpenDims,
     /// What variables are bound to, as far as this builder bound them.
     bound: HashMap<AnyVar, Expr>,
+    /// What fresh variables come from.
+    origin: MaybeSpan,
 }
 
 impl BlockBuilder {
@@ -347,15 +350,26 @@ impl BlockBuilder {
         self.push(binding)
     }
 
+    /// Says what the variables come from that are made from now on; what they came from before is returned.
+    pub fn set_origin(&mut self, origin: MaybeSpan) -> MaybeSpan {
+        std::mem::replace(&mut self.origin, origin)
+    }
+
+    /// What the variables come from that are made now.
+    pub fn origin(&self) -> &MaybeSpan {
+        &self.origin
+    }
+
     // Names.
 
     /// A fresh variable of a name like `hint`.
     pub fn fresh_var(&mut self, hint: &str, ty: Type, dataflow: bool) -> AnyVar {
         let name = self.fresh_name(hint);
+        let span = self.origin.clone();
         if dataflow {
-            AnyVar::Dataflow(Ref::new(DataflowVar { name, ty, span: None }))
+            AnyVar::Dataflow(Ref::new(DataflowVar { name, ty, span }))
         } else {
-            AnyVar::Var(Var::new(name, ty))
+            AnyVar::Var(Ref::new(Var { name, ty, span }))
         }
     }
 

@@ -2,6 +2,7 @@
 
 use relaxide_ffi::{DataType, Object, ObjectEnum, Ref, Tensor};
 use relaxide_ir::prim::StringImm;
+use relaxide_ir::span::MaybeSpan;
 use relaxide_ir::{Attrs, GlobalVar, PrimExpr, Span, Type, Var};
 
 use crate::op::Op;
@@ -368,6 +369,18 @@ impl Expr {
     /// A field of a tuple.
     pub fn field(tuple: impl Into<Expr>, index: usize) -> Expr {
         Ref::new(TupleGetItem { tuple: tuple.into(), index: index as i64 }).into()
+    }
+
+    /// The same, where it is a call, as what comes from somewhere.
+    pub fn made_of(self, span: MaybeSpan) -> Expr {
+        match (&self, &span) {
+            (Expr::Call(call), Some(_)) => {
+                let Call { op, args, attrs, ty_args, ty, .. } = &**call;
+                let (op, args, attrs) = (op.clone(), args.clone(), attrs.clone());
+                Ref::new(Call { op, args, attrs, ty_args: ty_args.clone(), ty: ty.clone(), span }).into()
+            }
+            _ => self,
+        }
     }
 
     /// A shape.

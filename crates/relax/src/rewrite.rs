@@ -182,11 +182,17 @@ fn rewrite_binding(
             } else {
                 Ref::new(MatchCast { var: cast.var.clone(), value, ty: cast.ty.clone() })
             };
-            return rewrite.cast(b, cast);
+            let outer = b.set_origin(cast.var.span().cloned());
+            let done = rewrite.cast(b, cast);
+            b.set_origin(outer);
+            return done;
         }
         Binding::Var(bound) => bound,
     };
-    match rewrite.value(b, &bound.var, value)? {
+    let outer = b.set_origin(bound.var.span().cloned());
+    let action = rewrite.value(b, &bound.var, value);
+    b.set_origin(outer);
+    match action? {
         Action::Drop => Ok(()),
         Action::Replace(operand) => {
             let operand = b.normalize_arg(operand)?;

@@ -150,6 +150,7 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     let (mut executable, kernels) = relaxide_relax::vm_codegen(&lowered, options.exec_mode)?;
     signature.kernels =
         kernels.functions_of::<PrimFunc>().map(|(name, kernel)| KernelCost::of(name, &kernel)).collect();
+    signature.origins = executable.origins();
     executable.set_trailer(signature.to_trailer());
     let (functions, notes) = schedule_kernels(&kernels, options)?;
     let translated = translate(&functions, options)?;

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::{Any, Tensor};
+use relaxide_vm::TextTensor;
 
 use crate::{DimSpec, Error, FunctionSignature, ParamSignature};
 
@@ -18,9 +19,18 @@ pub fn check_inputs(signature: &FunctionSignature, arguments: &[Any]) -> Result<
         return Err(Error::Input { message, help: format!("its inputs are: {}", names.join(", ")) });
     }
     let tensors: Vec<Option<Tensor>> = arguments.iter().map(|argument| argument.to::<Tensor>().ok()).collect();
-    let shapes = tensors.iter().map(|tensor| tensor.as_ref().map(|t| t.shape().to_vec()));
+    let texts = |argument: &Any| argument.downcast_ref::<TextTensor>().map(|texts| texts.shape.to_vec());
+    let shape = |(tensor, argument): (&Option<Tensor>, &Any)| match tensor {
+        Some(tensor) => Some(tensor.shape().to_vec()),
+        None => texts(argument),
+    };
+    let shapes = tensors.iter().zip(arguments).map(shape);
     let shapes: Vec<_> = shapes.collect();
     for (param, tensor) in signature.params.iter().zip(&tensors) {
+        if let (true, Some(tensor)) = (param.is_texts(), tensor) {
+            let message = format!("input {} has elements of type {}, not texts", param.name, tensor.dtype());
+            return Err(Error::Input { message, help: "give a tensor of texts".into() });
+        }
         let (Some(dtype), Some(tensor)) = (param.dtype, tensor) else { continue };
         if tensor.dtype() != dtype {
             let message = format!("input {} has elements of type {}, not {dtype}", param.name, tensor.dtype());

@@ -8,11 +8,11 @@ use std::fmt;
 use relaxide_ffi::{DataType, Error, Module};
 use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{AttrValue, IRModule, Target, Type};
-use relaxide_onnx::OUTPUT_NAMES;
+use relaxide_onnx::{OUTPUT_NAMES, TEXT_INPUTS};
 use relaxide_relax::Function;
 use relaxide_relax::display::{dim_text, type_text};
 use relaxide_runtime::processor::Needed;
-use relaxide_vm::executable::TRAILER_MAGIC;
+use relaxide_vm::executable::{Origins, TRAILER_MAGIC};
 use relaxide_vm::executable::weights::{WeightTensor, WeightsApart};
 use relaxide_vm::{Executable, FuncKind};
 use serde_json::{Value, json};
@@ -20,6 +20,9 @@ use serde_json::{Value, json};
 use crate::cost::KernelCost;
 use crate::dims::ranges_of;
 use crate::{DimRange, DimSpec, limits};
+
+/// How the type of a tensor of texts begins, which TVMScript has no name for.
+const TEXTS: &str = "texts";
 
 /// The functions of a program with their parameters, and what compiled it.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +37,8 @@ pub struct Signature {
     pub processor: Option<Needed>,
     /// What its kernels cost, where the compiler counted that.
     pub kernels: Vec<KernelCost>,
+    /// The nodes of a model that its instructions were made of.
+    pub origins: Origins,
 }
 
 /// A function's parameters and result.
@@ -75,7 +80,10 @@ impl Signature {
                 .params
                 .iter()
                 .zip(limits::below(&f))
-                .map(|(p, below)| ParamSignature { below, ..ParamSignature::of_type(&p.name, &p.ty) })
+                .map(|(p, below)| match text_dims(&f, &p.name) {
+                    Some(dims) => ParamSignature::of_texts(&p.name, dims),
+                    None => ParamSignature { below, ..ParamSignature::of_type(&p.name, &p.ty) },
+                })
                 .collect(),
             result: type_text(&f.ret_ty),
             outputs: output_names(&f),
@@ -87,6 +95,7 @@ impl Signature {
             target: Some(target.to_string()),
             processor: None,
             kernels: Vec::new(),
+            origins: Origins::default(),
         }
     }
 
@@ -121,10 +130,15 @@ impl Signature {
         let functions: Vec<Value> = self.functions.iter().map(function).collect();
         let kernels: Vec<Value> = self.kernels.iter().map(KernelCost::to_json).collect();
         let processor = self.processor.as_ref().map(processor_json);
-        json!({
+        let mut head = json!({
             "compiler": self.compiler, "target": self.target, "processor": processor, "functions": functions,
             "kernels": kernels,
-        })
+        });
+        if !self.origins.is_empty() {
+            let (words, ranges) = self.origins.parts();
+            head["origins"] = json!({ "words": words, "ranges": ranges });
+        }
+        head
     }
 
     /// The signature in the bytes behind an executable; none if it is not there or not readable.
@@ -161,6 +175,7 @@ impl Signature {
             target: text(&value["target"]),
             processor: processor_of_json(&value["processor"]),
             kernels: list(&value["kernels"]).iter().filter_map(KernelCost::from_json).collect(),
+            origins: origins_of_json(&value["origins"]).unwrap_or_default(),
         })
     }
 
@@ -192,6 +207,16 @@ fn processor_of_json(value: &Value) -> Option<Needed> {
     })
 }
 
+fn origins_of_json(value: &Value) -> Option<Origins> {
+    let word = |which: &Value| value["words"].get(usize::try_from(which.as_u64()?).ok()?)?.as_str();
+    let number = |value: &Value| usize::try_from(value.as_u64()?).ok();
+    let mut origins = Origins::default();
+    for range in value["ranges"].as_array()? {
+        origins.add(number(&range[0])?, number(&range[1])?, word(&range[2])?);
+    }
+    Some(origins)
+}
+
 fn trailer(head: &Value) -> Vec<u8> {
     TRAILER_MAGIC.iter().copied().chain(head.to_string().into_bytes()).collect()
 }
@@ -204,6 +229,20 @@ fn output_names(f: &Function) -> Vec<String> {
         _ => None,
     };
     names.iter().map(text).collect::<Option<Vec<_>>>().unwrap_or_default()
+}
+
+/// The dimensions of a parameter that is a tensor of texts, where the function says that it is one.
+fn text_dims(f: &Function, name: &str) -> Option<Vec<DimSpec>> {
+    let Some(AttrValue::List(inputs)) = f.attrs.get(TEXT_INPUTS) else { return None };
+    inputs.iter().find_map(|input| {
+        let AttrValue::List(parts) = input else { return None };
+        let mut texts = parts.iter().map(|part| match part {
+            AttrValue::Str(text) => Some(text.as_str()),
+            _ => None,
+        });
+        (texts.next()?? == name).then_some(())?;
+        texts.map(|text| text.map(dim_of_text)).collect()
+    })
 }
 
 fn dim_of_text(text: &str) -> DimSpec {
@@ -221,6 +260,17 @@ impl ParamSignature {
             dims: tensor.and_then(|t| t.shape.as_ref()).map(|dims| dims.iter().map(dim).collect()).unwrap_or_default(),
             below: None,
         }
+    }
+
+    fn of_texts(name: &str, dims: Vec<DimSpec>) -> ParamSignature {
+        let shown: Vec<String> = dims.iter().map(ToString::to_string).collect();
+        let ty = format!("{TEXTS}({})", shown.join(", "));
+        ParamSignature { name: name.to_string(), ty, dtype: None, dims, below: None }
+    }
+
+    /// Whether it is a tensor of texts.
+    pub fn is_texts(&self) -> bool {
+        self.ty.starts_with(TEXTS)
     }
 
     fn unknown(name: &str) -> ParamSignature {
@@ -294,6 +344,7 @@ mod tests {
                 features: vec!["avx".into()],
             }),
             kernels: Vec::new(),
+            origins: Origins::default(),
         };
         let read = Signature::from_trailer(&signature.to_trailer()).expect("what was written is readable");
         assert_eq!(read.to_string(), signature.to_string());

@@ -266,6 +266,12 @@ impl ExecBuilder {
         self.emit(&[Opcode::If as i64, cond.0, false_offset])
     }
 
+    /// Says what the instructions from `first` up to the next one were made of.
+    pub fn add_origin(&mut self, first: usize, words: &str) {
+        let end = self.next_instruction();
+        self.executable.origins.add(first, end, words);
+    }
+
     /// The number that the next instruction will have.
     pub fn next_instruction(&self) -> usize {
         self.executable.num_instructions()

@@ -31,6 +31,7 @@ mod formalize;
 mod labels;
 mod machine;
 mod register;
+mod text_tensor;
 pub mod verifier;
 
 pub use builder::{BuildError, ExecBuilder};
@@ -43,6 +44,7 @@ pub use machine::{
     Returns, VirtualMachine, is_builtin,
 };
 pub use register::register;
+pub use text_tensor::TextTensor;
 pub use verifier::{VerifiedExecutable, VerifyError, verify};
 
 use std::path::Path;

@@ -5,6 +5,7 @@ from ..ffi import Device, Function, Object, Shape as ShapeTuple, convert, dtype 
 from ..ffi import get_global_func, register_global_func
 from ..ffi._dtype import DataTypeCode
 from ._tensor import Tensor, cpu, cuda, device, empty, ext_dev, from_dlpack, metal, opencl, rocm, tensor, vpi, vulkan
+from ._text import TextTensor
 from . import profiling
 from .module import BenchmarkResult, Module, enabled, load_module, system_lib
 from .params import load_param_dict, load_param_dict_from_file, save_param_dict, save_param_dict_to_file
@@ -33,6 +34,7 @@ __all__ = [
     "ShapeTuple",
     "String",
     "Tensor",
+    "TextTensor",
     "convert",
     "cpu",
     "cuda",

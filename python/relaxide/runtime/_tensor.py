@@ -131,11 +131,17 @@ def empty(shape, dtype="float32", device=None, mem_scope=None):
 
 
 def tensor(arr, device=None, mem_scope=None):
-    """A tensor with a copy of the data of an array, of a tensor, or of whatever numpy makes an array of."""
+    """A tensor with a copy of the data of an array, of a tensor, or of whatever numpy makes an array of.
+
+    Of texts it is a :class:`TextTensor`.
+    """
     if not isinstance(arr, Tensor):
         import numpy as np
+        from ._text import TextTensor, is_text
 
         arr = np.asarray(arr)
+        if is_text(arr) and arr.size:
+            return TextTensor(arr)
     return empty(arr.shape, arr.dtype, device, mem_scope).copyfrom(arr)
 
 

@@ -156,6 +156,11 @@ impl Random {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
+    /// A random integer below a limit.
+    pub fn below(&mut self, limit: u32) -> u32 {
+        (self.next() * f64::from(limit)) as u32
+    }
+
     /// A tensor of random numbers: truth values, floats from the range's low end to its high end, integers with both ends.
     pub fn tensor(&mut self, dtype: DataType, shape: &[i64], range: Range) -> Result<Tensor, CliError> {
         let too_large = || {

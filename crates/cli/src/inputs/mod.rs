@@ -4,11 +4,13 @@ pub mod element;
 pub mod npy;
 mod picture;
 mod source;
+mod words;
 
 use std::collections::HashMap;
 
 use relaxide::ffi::{Any, AnyView, DataType, Module, Tensor};
 use relaxide::ir::diagnostic::closest;
+use relaxide::vm::TextTensor;
 use relaxide::{DimRange, DimSpec, FunctionSignature, ParamSignature, Signature, VirtualMachine};
 
 use crate::args::{InputArgs, ModelArgs};
@@ -220,7 +222,7 @@ fn arguments(signature: &FunctionSignature, args: &InputArgs, missing: Missing) 
     }
     let known: Vec<Option<Vec<i64>>> = given
         .iter()
-        .map(|value| value.as_ref().and_then(|value| value.to::<Tensor>().ok()).map(|tensor| tensor.shape().to_vec()))
+        .map(|value| value.as_ref().and_then(shape_of))
         .collect();
     lengths.extend(relaxide::dims_of(signature, &known)?);
     let mut random = Random(args.seed);
@@ -294,6 +296,14 @@ fn length(dim: &DimSpec, lengths: &HashMap<String, i64>) -> Option<i64> {
     }
 }
 
+/// The shape of a tensor, of numbers or of texts.
+fn shape_of(value: &Any) -> Option<Vec<i64>> {
+    match value.downcast_ref::<TextTensor>() {
+        Some(texts) => Some(texts.shape.to_vec()),
+        None => value.to::<Tensor>().ok().map(|tensor| tensor.shape().to_vec()),
+    }
+}
+
 fn random_tensor(
     param: &ParamSignature,
     dims: &[DimSpec],
@@ -301,10 +311,13 @@ fn random_tensor(
     range: Option<Range>,
     random: &mut Random,
 ) -> Result<Any, CliError> {
-    if param.ty.starts_with("R.Tensor") || param.ty == "R.Any" {
+    if param.ty.starts_with("R.Tensor") || param.ty == "R.Any" || param.is_texts() {
         let shape: Option<Vec<i64>> = dims.iter().map(|dim| length(dim, lengths)).collect();
-        let unknown_shape = dims.is_empty() && !param.ty.starts_with("R.Tensor(()");
+        let unknown_shape = dims.is_empty() && !param.is_texts() && !param.ty.starts_with("R.Tensor(()");
         if let Some(shape) = shape.filter(|_| !unknown_shape) {
+            if param.is_texts() {
+                return words::letters(&shape, |below| random.below(below));
+            }
             let dtype = param.dtype.unwrap_or(DataType::float(32));
             let range = range.unwrap_or_else(|| Range::of(dtype, param.below));
             return Ok(Any::from(random.tensor(dtype, &shape, range)?));

@@ -8,7 +8,7 @@ use relaxide::{DimSpec, FunctionSignature, ParamSignature};
 
 use super::element::Range;
 use super::picture::{Frame, Normalisation};
-use super::{element, input, known_input, length, npy, picture};
+use super::{element, input, known_input, length, npy, picture, words};
 use crate::error::CliError;
 
 /// Where an input comes from.
@@ -23,6 +23,8 @@ pub enum Source {
     Text(PathBuf),
     /// Numbers on the command line.
     Numbers(String),
+    /// Texts, in a list or a file.
+    Words(String),
     /// Random numbers.
     Random(Range),
 }
@@ -45,7 +47,9 @@ pub fn of_args(signature: &FunctionSignature, inputs: &[String]) -> Result<HashM
             CliError::usage(message, "name inputs, as NAME=FILE, or leave this one out")
         };
         let name = name.or_else(|| unnamed.next()).ok_or_else(too_many)?;
-        sources.insert(name, source(what)?);
+        let is_texts = signature.params.iter().any(|param| param.name == name && param.is_texts());
+        let found = if is_texts { Source::Words(what.to_string()) } else { source(what)? };
+        sources.insert(name, found);
     }
     Ok(sources)
 }
@@ -160,6 +164,7 @@ impl Reader {
                 of_numbers(&numbers(&text).ok_or_else(no_numbers)?, param, dims, lengths)
             }
             Source::Numbers(text) => of_numbers(&numbers(text).unwrap_or_default(), param, dims, lengths),
+            Source::Words(what) => words::read(what, param, dims, lengths),
             // Made up elsewhere, since its shape may follow from other inputs.
             Source::Random(_) => Err(CliError::usage(format!("input {} is random", param.name), "say its shape")),
         }

@@ -147,8 +147,8 @@ impl Analyzer {
             (a, b) => return self.node(Head::Binary(n.op), vec![a, b], dtype),
         };
         let sum = match n.op {
-            Add => a.add(&b).map(|sum| self.merge_divisions(sum)),
-            Sub => a.sub(&b).map(|sum| self.merge_divisions(sum)),
+            Add => a.add(&b).map(|sum| self.merge_divisions(sum)).map(|sum| self.merge_extrema(sum)),
+            Sub => a.sub(&b).map(|sum| self.merge_divisions(sum)).map(|sum| self.merge_extrema(sum)),
             Mul => a.mul(&b).map(|sum| self.merge_divisions(sum)),
             FloorDiv => Some(self.floor_div(&a, &b)),
             FloorMod => Some(self.floor_mod(&a, &b)),

@@ -31,6 +31,7 @@ mod canonical;
 pub mod dims;
 mod divide;
 mod emit;
+mod extrema;
 mod prove;
 mod rewrite;
 mod sum;

@@ -32,6 +32,9 @@ impl Analyzer {
         if self.prove_at_most(b, a) {
             return if smaller { b.clone() } else { a.clone() };
         }
+        if let Some(shorter) = self.without_covered(a, b, smaller) {
+            return shorter;
+        }
         let shared = shared_part(a, b);
         let (Some(left), Some(right)) = (a.sub(&shared), b.sub(&shared)) else {
             return Sum::atom(a.dtype, self.atoms.intern(atom_of(a.clone(), b.clone()), a.dtype));

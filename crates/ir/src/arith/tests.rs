@@ -45,6 +45,10 @@ fn equal_expressions_are_found_equal() {
         ("nested rest", floormod(floormod(&m, 12), 4), floormod(&m, 4)),
         ("minimum", prim::min(&n + 2, &m + 2), prim::min(&m, &n) + 2),
         ("known minimum", prim::min(&i, &n), i.clone()),
+        ("rest of a slice", &n - prim::min(&n, 3), prim::max(&n, 3) - 3),
+        ("both parts of a slice", prim::min(&n, 3) + (&n - prim::min(&n, 3)), n.clone()),
+        ("a minimum and its maximum", prim::min(&n, &m) + prim::max(&n, &m), &n + &m),
+        ("maximum of maxima", prim::max(prim::max(&n, 1), 2), prim::max(&n, 2)),
         ("known maximum", prim::max(&n - 1, &i), &n - 1),
         ("negative", floordiv(int(0) - &n, 4) * -1, floordiv(&n + 3, 4)),
         ("truncating", prim::div(&n, 4), floordiv(&n, 4)),
@@ -52,6 +56,17 @@ fn equal_expressions_are_found_equal() {
     for (name, a, b) in cases {
         assert!(an.can_prove_equal(&a, &b), "{name}: {}\n{}", an.simplify(&a), an.simplify(&b));
     }
+}
+
+#[test]
+fn slices_of_slices_stay_short() {
+    let (mut an, [n, ..]) = setting();
+    let mut length = n.clone();
+    for _ in 0..64 {
+        length = an.simplify(&(&length - prim::min(&length, 1)));
+    }
+    assert!(an.can_prove_equal(&length, &(prim::max(&n, 64) - 64)), "{length}");
+    assert!(length.to_string().len() < 40, "{length}");
 }
 
 #[test]

@@ -79,6 +79,10 @@ impl Diagnostic {
 
     /// The same problem at the place that a node came from; `source` is the text of the span's file, if it is at hand.
     pub fn with_span(mut self, span: &Span, source: Option<&str>) -> Diagnostic {
+        if span.is_node() {
+            self.message = format!("{} (in {})", self.message, span.source);
+            return self;
+        }
         let count = |n: i64| usize::try_from(n).unwrap_or(1).max(1);
         let (line, column) = (count(span.line), count(span.column));
         let width = if span.end_line == span.line { count(span.end_column).saturating_sub(column).max(1) } else { 1 };

@@ -18,8 +18,8 @@ use relaxide_relax::shape::{substitute_type, vars_of};
 use super::optional::{Held, Optional};
 use super::sequence::{Items, Sequence};
 use crate::symbolic::Symbolic;
-use crate::text::Texts;
-use crate::value::Value;
+use crate::text::{Table, Texts};
+use crate::value::{Maps, Value};
 
 /// What a function takes from the one around it.
 #[derive(Debug, Default)]
@@ -38,8 +38,13 @@ impl Boundary {
             Value::Computed(expr) => Value::Computed(self.expr(expr)),
             Value::Symbolic(symbolic) => Value::Symbolic(self.symbolic(symbolic)),
             Value::Texts(Texts { index, table }) => {
-                Value::Texts(Texts { index: self.expr(index), table: table.clone() })
+                let table = match table {
+                    Table::Known(_) => table.clone(),
+                    Table::Made(tensor, count) => Table::Made(self.expr(tensor), self.dim(count)),
+                };
+                Value::Texts(Texts { index: self.expr(index), table })
             }
+            Value::Maps(Maps { object, dtype }) => Value::Maps(Maps { object: self.expr(object), dtype: *dtype }),
             Value::Sequence(Sequence { items, element }) => {
                 let items = match items {
                     Items::Known(values) => Items::Known(values.iter().map(|v| self.expr(v)).collect()),

@@ -30,7 +30,8 @@ use crate::node::Node;
 use crate::proto::{GraphProto, NodeProto};
 use crate::scope::Scope;
 use crate::symbolic::{Ratio, Symbolic};
-use crate::value::Value;
+use crate::text::Texts;
+use crate::value::{Maps, Value};
 
 type Result<T> = std::result::Result<T, NodeError>;
 
@@ -330,6 +331,10 @@ enum Join {
     Sequence(Option<Type>),
     /// Values that may be there or not.
     Optional(Held),
+    /// Tensors of texts of one rank.
+    Texts(Vec<Option<PrimExpr>>),
+    /// Maps to numbers of a type.
+    Maps(DataType),
     /// Something else.
     Object(Type),
 }
@@ -341,7 +346,7 @@ impl Join {
 
     fn ty(&self) -> Type {
         match self {
-            Join::Same(_) | Join::Sequence(_) | Join::Optional(_) => Type::any(),
+            Join::Same(_) | Join::Sequence(_) | Join::Optional(_) | Join::Texts(_) | Join::Maps(_) => Type::any(),
             Join::Ranked(dims, dtype) => match dims.iter().cloned().collect::<Option<Vec<_>>>() {
                 Some(dims) => Type::tensor(dims, *dtype),
                 None => Type::tensor_ndim(dims.len() as i64, *dtype),
@@ -376,6 +381,16 @@ fn join(builder: &mut BlockBuilder, [a, b]: &[Done; 2], known: &dyn Fn(&Ref<Var>
                 (a, b) => a.clone().or(b.clone()),
             };
             return Some(Join::Sequence(element.map(|ty| relaxide_relax::shape::erase_type(&ty, known))));
+        }
+        if let (Value::Texts(s), Value::Texts(t)) = (s, t) {
+            let (Type::Tensor(x), Type::Tensor(y)) = (s.index.ty(), t.index.ty()) else { return None };
+            return match join_tensors(&x, &y, known) {
+                Join::Ranked(dims, _) => Some(Join::Texts(dims)),
+                _ => None,
+            };
+        }
+        if let (Value::Maps(s), Value::Maps(t)) = (s, t) {
+            return (s.dtype == t.dtype).then_some(Join::Maps(s.dtype));
         }
         match (x, y) {
             (Type::Tensor(x), Type::Tensor(y)) if x.dtype == y.dtype => Some(join_tensors(x, y, known)),
@@ -436,6 +451,8 @@ fn choice(builder: &mut BlockBuilder, condition: Expr, arms: [Done; 2], joined: 
         let field = if single { result.clone() } else { scope.emit(Expr::field(result.clone(), i))? };
         values.push(match join {
             Join::Sequence(element) => Value::Sequence(Sequence::listed(field, element.clone())),
+            Join::Texts(dims) => Value::Texts(Texts::opened(&mut scope, field, dims.clone())?),
+            Join::Maps(dtype) => Value::Maps(Maps { object: field, dtype: *dtype }),
             Join::Optional(held) => Value::Optional(Optional { object: Some(field), held: held.clone() }),
             Join::Ranked(dims, dtype) if dims.iter().any(Option::is_none) => {
                 Value::Computed(scope.bind_dims(field, dims.clone(), *dtype)?)

@@ -60,8 +60,8 @@ impl Held {
             Value::Computed(expr) => scope.dtype(expr),
             Value::Constant(tensor) => tensor.dtype(),
             Value::Symbolic(symbolic) => symbolic.dtype,
-            // Texts are refused where the object is made.
             Value::Texts(texts) => scope.dtype(&texts.index),
+            Value::Maps(maps) => maps.dtype,
         };
         Held::Tensor(scope.value_dims(value).ok().map(|dims| dims.into_iter().map(Some).collect()), dtype)
     }

@@ -12,6 +12,7 @@ use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::{Outputs, one};
 use crate::scope::Scope;
+use crate::{text, text_ops};
 
 /// `ArrayFeatureExtractor`: columns that indices name; a vector is one row.
 pub fn extract(scope: &mut Scope, node: &Node) -> Outputs {
@@ -75,15 +76,25 @@ pub fn join(scope: &mut Scope, node: &Node) -> Outputs {
 
 /// `OneHotEncoder`: a vector for each element with a one at the place of its category. The result is float32.
 pub fn one_hot(scope: &mut Scope, node: &Node) -> Outputs {
-    if node.strings("cats_strings")?.is_some_and(|cats| !cats.is_empty()) {
-        return Err(NodeError::unsupported("its categories are texts, and tensors of texts are not supported"));
-    }
-    let categories = node.ints("cats_int64s")?.unwrap_or_default();
+    let words = text::attribute(node, "cats_strings")?;
+    let categories = match &words {
+        Some(words) => (0..words.len() as i64).collect(),
+        None => node.ints("cats_int64s")?.unwrap_or_default(),
+    };
     if categories.is_empty() {
-        return Err(NodeError::invalid("attribute `cats_int64s` is missing"));
+        return Err(NodeError::invalid("it has neither `cats_int64s` nor `cats_strings`"));
     }
-    let x = scope.tensor(node.input(0)?)?;
-    let x = scope.cast(x, DataType::int(64))?;
+    let x = match &words {
+        Some(words) => {
+            let texts = text_ops::input(node, 0)?;
+            let places = texts.table.places(scope, words)?;
+            texts.spread(scope, places)?
+        }
+        None => {
+            let x = scope.tensor(node.input(0)?)?;
+            scope.cast(x, DataType::int(64))?
+        }
+    };
     let mut out = scope.dims(&x)?;
     let rank = out.len();
     out.push(prim::int(categories.len() as i64));

@@ -1,4 +1,4 @@
-//! `LabelEncoder`: numbers mapped to numbers or texts, and texts to numbers; `ZipMap`; and what takes a map, which is refused.
+//! `LabelEncoder` and `CategoryMapper`: numbers and texts mapped to numbers and texts.
 //!
 //! Keys are sorted at import, and each element is looked up by a binary search.
 
@@ -13,27 +13,10 @@ use crate::node::Node;
 use crate::ops::elementwise::{broadcast_call, clip_between};
 use crate::ops::{Outputs, one};
 use crate::scope::Scope;
-use crate::text::{self, Texts};
+use crate::text::{self, Table, Texts, look_up};
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, NodeError>;
-
-/// What is about texts.
-pub fn of_text(_: &mut Scope, _: &Node) -> Outputs {
-    Err(NodeError::unsupported("it is about texts, and tensors of texts are not supported")
-        .help("map texts to numbers before the model, and numbers to texts behind it"))
-}
-
-/// What takes a map.
-pub fn dictionary(_: &mut Scope, _: &Node) -> Outputs {
-    Err(NodeError::unsupported("maps are no tensors, and are not supported")
-        .help("give the model a tensor of features instead"))
-}
-
-/// `ZipMap`: for each row a map from labels to scores. The scores themselves stand for it, a column for each label.
-pub fn zip_map(scope: &mut Scope, node: &Node) -> Outputs {
-    one(scope.tensor(node.input(0)?)?)
-}
 
 /// Elements of a list attribute as a vector.
 struct List {
@@ -57,9 +40,6 @@ impl Key {
 /// The attribute `prefix_int64s`, `prefix_floats` or `prefix_tensor`, whichever is there.
 fn list(node: &Node, prefix: &str) -> Result<List> {
     let bad = |e: crate::error::TensorError| NodeError::invalid(format!("attribute `{prefix}_tensor`: {e}"));
-    if node.strings(&format!("{prefix}_strings"))?.is_some_and(|texts| !texts.is_empty()) {
-        return Err(NodeError::unsupported(format!("its {prefix} are texts, and tensors of texts are not supported")));
-    }
     let tensor = if let Some(values) = node.ints(&format!("{prefix}_int64s"))?.filter(|v| !v.is_empty()) {
         whole(&values)?
     } else if let Some(values) = node.floats(&format!("{prefix}_floats"))?.filter(|v| !v.is_empty()) {
@@ -102,29 +82,100 @@ fn picked(scope: &mut Scope, tensor: &Tensor, order: &[usize]) -> Result<Expr> {
     look_up(scope, Expr::constant(tensor.clone()), Expr::constant(whole(&places)?))
 }
 
-fn look_up(scope: &mut Scope, table: Expr, places: Expr) -> Result<Expr> {
-    scope.op("take", [table, places], Attrs::new().with("axis", 0i64))
-}
-
 /// `LabelEncoder` since version 2. Of equal keys the last one counts.
 ///
-/// Texts that the model holds are known now, so what they are mapped to is another table for the same indices. Numbers that
-/// are mapped to texts are mapped to places in the table of those.
+/// Texts are mapped by their places among the keys. Numbers that are mapped to texts are mapped to places in the table of those.
 pub fn encode(scope: &mut Scope, node: &Node) -> Outputs {
+    let default_text = node.str_or("default_string", "_Unused")?;
     if let Some(Value::Texts(texts)) = node.optional(0) {
-        return of_texts(scope, node, texts);
-    }
-    let Some(mut table) = text_list(node, "values")? else {
+        let keys = text_list(node, "keys")?.ok_or_else(|| NodeError::invalid("the input is text, its keys are not"))?;
+        if let Some(values) = text_list(node, "values")? {
+            return text_to_text(scope, texts, &keys, values, default_text);
+        }
         let values = list(node, "values")?;
         let default = default(node, values.tensor.dtype())?;
-        return one(by_key(scope, node, values, default)?);
+        return text_to_number(scope, texts, &keys, values, default);
+    }
+    if text_list(node, "keys")?.is_some() {
+        return Err(NodeError::invalid("its keys are texts, the input is not"));
+    }
+    let Some(table) = text_list(node, "values")? else {
+        let (keys, values) = (list(node, "keys")?, list(node, "values")?);
+        let default = default(node, values.tensor.dtype())?;
+        return one(by_key(scope, node, keys, values, default)?);
     };
+    let keys = list(node, "keys")?;
+    number_to_text(scope, node, keys, table, default_text)
+}
+
+/// `LabelEncoder` of version 1: places of a list, and texts of it.
+pub fn encode_by_place(scope: &mut Scope, node: &Node) -> Outputs {
+    let classes = node.strings("classes_strings")?.unwrap_or_default();
+    let places: Vec<i64> = (0..classes.len() as i64).collect();
+    by_pairs(scope, node, classes, &places)
+}
+
+/// `CategoryMapper`: texts by numbers, or numbers by texts.
+pub fn categories(scope: &mut Scope, node: &Node) -> Outputs {
+    let texts = node.strings("cats_strings")?.unwrap_or_default();
+    let numbers = node.ints("cats_int64s")?.unwrap_or_default();
+    if texts.len() != numbers.len() {
+        let (t, n) = (texts.len(), numbers.len());
+        return Err(NodeError::invalid(format!("{t} `cats_strings` are given for {n} `cats_int64s`")));
+    }
+    by_pairs(scope, node, texts, &numbers)
+}
+
+/// Texts to numbers or numbers to texts, whichever the input is.
+fn by_pairs(scope: &mut Scope, node: &Node, texts: Vec<String>, numbers: &[i64]) -> Outputs {
+    if texts.is_empty() {
+        return Err(NodeError::invalid("it has no texts"));
+    }
+    let pairs = integers(numbers)?;
+    if let Some(Value::Texts(input)) = node.optional(0) {
+        let default = Expr::constant(whole(&[node.int_or("default_int64", -1)?])?);
+        return text_to_number(scope, input, &texts, pairs, default);
+    }
+    let default = node.str_or("default_string", "_Unused")?;
+    number_to_text(scope, node, pairs, texts, default)
+}
+
+fn integers(numbers: &[i64]) -> Result<List> {
+    Ok(List { tensor: whole(numbers)?, keys: numbers.iter().copied().map(Key::Int).collect() })
+}
+
+fn as_many(values: usize, keys: usize) -> Result<()> {
+    match values == keys {
+        true => Ok(()),
+        false => Err(NodeError::invalid(format!("{values} values are given for {keys} keys"))),
+    }
+}
+
+/// Numbers to texts: to places in the list of those, behind which the default is.
+fn number_to_text(scope: &mut Scope, node: &Node, keys: List, mut table: Vec<String>, default: &str) -> Outputs {
     let places: Vec<i64> = (0..table.len() as i64).collect();
-    let values = List { tensor: whole(&places)?, keys: places.iter().copied().map(Key::Int).collect() };
-    let default = Expr::constant(whole(&[table.len() as i64])?);
-    table.push(node.str_or("default_string", "_Unused")?.to_string());
-    let index = by_key(scope, node, values, default)?;
-    Ok(vec![Value::Texts(Texts { index, table })])
+    let last = Expr::constant(whole(&[table.len() as i64])?);
+    table.push(default.to_string());
+    let index = by_key(scope, node, keys, integers(&places)?, last)?;
+    Ok(vec![Value::Texts(Texts { index, table: Table::Known(table) })])
+}
+
+fn text_to_text(scope: &mut Scope, texts: &Texts, keys: &[String], mut values: Vec<String>, default: &str) -> Outputs {
+    as_many(values.len(), keys.len())?;
+    let places = texts.table.places(scope, keys)?;
+    values.push(default.to_string());
+    let index = texts.spread(scope, places)?;
+    Ok(vec![Value::Texts(Texts { index, table: Table::Known(values) })])
+}
+
+fn text_to_number(scope: &mut Scope, texts: &Texts, keys: &[String], values: List, default: Expr) -> Outputs {
+    as_many(values.keys.len(), keys.len())?;
+    let default = scope.cast(default, values.tensor.dtype())?;
+    let all = Expr::tuple([Expr::constant(values.tensor.clone()), default]);
+    let all = scope.op("concat", [all], Attrs::new().with("axis", 0i64))?;
+    let places = texts.table.places(scope, keys)?;
+    let of_texts = look_up(scope, all, places)?;
+    one(texts.spread(scope, of_texts)?)
 }
 
 /// The attribute `prefix_strings`, or `prefix_tensor` of texts, if it is there.
@@ -136,36 +187,8 @@ fn text_list(node: &Node, prefix: &str) -> Result<Option<Vec<String>>> {
     proto.map(|proto| text::texts(&proto.string_data)).transpose()
 }
 
-/// Texts of the model, each mapped by the keys.
-fn of_texts(scope: &mut Scope, node: &Node, texts: &Texts) -> Outputs {
-    let keys = text_list(node, "keys")?.ok_or_else(|| NodeError::invalid("the input is text, its keys are not"))?;
-    let place = |text: &String| keys.iter().rposition(|key| key == text);
-    if let Some(values) = text_list(node, "values")? {
-        if values.len() != keys.len() {
-            return Err(NodeError::invalid(format!("{} values are given for {} keys", values.len(), keys.len())));
-        }
-        let default = node.str_or("default_string", "_Unused")?.to_string();
-        let mapped = |text: &String| place(text).map_or(default.clone(), |i| values[i].clone());
-        let table = texts.table.iter().map(mapped).collect();
-        return Ok(vec![Value::Texts(Texts { index: texts.index.clone(), table })]);
-    }
-    let values = list(node, "values")?;
-    if values.keys.len() != keys.len() {
-        return Err(NodeError::invalid(format!("{} values are given for {} keys", values.keys.len(), keys.len())));
-    }
-    let dtype = values.tensor.dtype();
-    let default = default(node, dtype)?;
-    let default = scope.cast(default, dtype)?;
-    let all = Expr::tuple([Expr::constant(values.tensor.clone()), default]);
-    let all = scope.op("concat", [all], Attrs::new().with("axis", 0i64))?;
-    let places: Vec<i64> = texts.table.iter().map(|text| place(text).unwrap_or(keys.len()) as i64).collect();
-    let table = look_up(scope, all, Expr::constant(whole(&places)?))?;
-    one(look_up(scope, table, texts.index.clone())?)
-}
-
 /// The values of elements by their keys, and the default, a vector of one, for those without.
-fn by_key(scope: &mut Scope, node: &Node, values: List, default: Expr) -> Result<Expr> {
-    let keys = list(node, "keys")?;
+fn by_key(scope: &mut Scope, node: &Node, keys: List, values: List, default: Expr) -> Result<Expr> {
     let (given, needed) = (values.keys.len(), keys.keys.len());
     if given != needed || needed == 0 {
         return Err(NodeError::invalid(format!("{given} values are given for {needed} keys")));

@@ -7,16 +7,17 @@
 //! | [`svm`], over [`coupling`] | `SVMClassifier`, `SVMRegressor` |
 //! | [`scaling`] | `Binarizer`, `Imputer`, `Normalizer`, `Scaler` |
 //! | [`feature`] | `ArrayFeatureExtractor`, `FeatureVectorizer`, `OneHotEncoder` |
-//! | [`label`] | `LabelEncoder`, and classes with numbers for labels |
+//! | [`label`] | `CategoryMapper`, `LabelEncoder` |
+//! | [`map`] | `DictVectorizer`, `ZipMap` |
 //!
-//! What a classifier makes of its scores is in [`score`]. Texts, and maps with any keys, are no tensors: what needs them is
-//! refused with that reason.
+//! What a classifier makes of its scores is in [`score`], what texts are in [`crate::text`].
 
 pub mod coupling;
 pub mod feature;
 pub mod forest;
 pub mod label;
 pub mod linear;
+pub mod map;
 pub mod scaling;
 pub mod score;
 pub mod svm;
@@ -36,11 +37,11 @@ use crate::scope::Scope;
 pub static TABLE: &[OpRow] = &[
     OpRow { name: "ArrayFeatureExtractor", versions: &[(1, Plain(feature::extract))] },
     OpRow { name: "Binarizer", versions: &[(1, Plain(scaling::binarizer))] },
-    OpRow { name: "CategoryMapper", versions: &[(1, Plain(label::of_text))] },
-    OpRow { name: "DictVectorizer", versions: &[(1, Plain(label::dictionary))] },
+    OpRow { name: "CategoryMapper", versions: &[(1, Plain(label::categories))] },
+    OpRow { name: "DictVectorizer", versions: &[(1, Plain(map::vectorize))] },
     OpRow { name: "FeatureVectorizer", versions: &[(1, Plain(feature::join))] },
     OpRow { name: "Imputer", versions: &[(1, Plain(scaling::imputer))] },
-    OpRow { name: "LabelEncoder", versions: &[(1, Plain(label::of_text)), (2, Plain(label::encode))] },
+    OpRow { name: "LabelEncoder", versions: &[(1, Plain(label::encode_by_place)), (2, Plain(label::encode))] },
     OpRow { name: "LinearClassifier", versions: &[(1, Plain(linear::classifier))] },
     OpRow { name: "LinearRegressor", versions: &[(1, Plain(linear::regressor))] },
     OpRow { name: "Normalizer", versions: &[(1, Plain(scaling::normalizer))] },
@@ -51,7 +52,7 @@ pub static TABLE: &[OpRow] = &[
     OpRow { name: "TreeEnsemble", versions: &[(5, Plain(tree::ensemble))] },
     OpRow { name: "TreeEnsembleClassifier", versions: &[(1, Plain(tree::classifier))] },
     OpRow { name: "TreeEnsembleRegressor", versions: &[(1, Plain(tree::regressor))] },
-    OpRow { name: "ZipMap", versions: &[(1, Plain(label::zip_map))] },
+    OpRow { name: "ZipMap", versions: &[(1, Plain(map::zip))] },
 ];
 
 /// The input of a model: rows of features, of which a vector is one, in the type that it is computed in.

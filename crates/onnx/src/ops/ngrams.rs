@@ -1,4 +1,6 @@
-//! `TfIdfVectorizer` over integers: how often each of a list of n-grams occurs in a row, with gaps allowed.
+//! `TfIdfVectorizer`: how often each of a list of n-grams occurs in a row, with gaps allowed.
+
+use std::collections::HashMap;
 
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr};
@@ -9,6 +11,7 @@ use super::{Outputs, one};
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::scope::Scope;
+use crate::{text, text_ops};
 
 type Result<T> = std::result::Result<T, NodeError>;
 
@@ -27,9 +30,15 @@ struct Gram {
 
 /// `TfIdfVectorizer`.
 pub fn tf_idf(scope: &mut Scope, node: &Node) -> Outputs {
-    let pool = node.ints("pool_int64s")?.ok_or_else(|| {
-        NodeError::unsupported("n-grams of strings are not supported").help("use integers for the items")
-    })?;
+    // Texts are computed with as places among the different items of the pool.
+    let words = text::attribute(node, "pool_strings")?;
+    let pool = match &words {
+        Some(words) => {
+            let places: HashMap<&str, i64> = words.iter().enumerate().map(|(i, w)| (w.as_str(), i as i64)).collect();
+            words.iter().map(|word| places.get(word.as_str()).copied().unwrap_or(-1)).collect()
+        }
+        None => node.ints("pool_int64s")?.ok_or_else(|| NodeError::invalid("it has no pool"))?,
+    };
     let grams = grams(node, &pool)?;
     let outputs = grams.iter().map(|g| g.output + 1).max().unwrap_or(0);
     let mode = node.str_or("mode", "TF")?;
@@ -38,8 +47,17 @@ pub fn tf_idf(scope: &mut Scope, node: &Node) -> Outputs {
     }
     let skips = node.int_or("max_skip_count", 0)?.clamp(0, 1 << 20);
     let lengths = (node.int_or("min_gram_length", 1)?, node.int_or("max_gram_length", 1)?);
-    let x = scope.tensor(node.input(0)?)?;
-    let x = scope.cast(x, DataType::int(64))?;
+    let x = match &words {
+        Some(words) => {
+            let texts = text_ops::input(node, 0)?;
+            let places = texts.table.places(scope, words)?;
+            texts.spread(scope, places)?
+        }
+        None => {
+            let x = scope.tensor(node.input(0)?)?;
+            scope.cast(x, DataType::int(64))?
+        }
+    };
     let shape = scope.dims(&x)?;
     let (rows, row, flat) = match &shape[..] {
         [n] => (prim::int(1), n.clone(), true),

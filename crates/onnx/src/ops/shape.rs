@@ -40,6 +40,13 @@ pub fn constant(_: &mut Scope, node: &Node) -> Outputs {
     if let Some(proto) = node.tensor("value")?.filter(|proto| crate::text::is_text(proto)) {
         return Ok(vec![crate::text::constant(proto)?]);
     }
+    if let Some(text) = node.text("value_string")? {
+        return Ok(vec![crate::text::listed(vec![text], &[])?]);
+    }
+    if let Some(texts) = node.strings("value_strings")? {
+        let count = texts.len() as i64;
+        return Ok(vec![crate::text::listed(texts, &[count])?]);
+    }
     let tensor = if let Some(proto) = node.tensor("value")? {
         constants::from_proto(proto, None).map_err(invalid)?
     } else if let Some(v) = node.float("value_float")? {

@@ -5,6 +5,7 @@ use super::*;
 use crate::flow::{branch, loops, map, optional, scan, sequence};
 use crate::quantized::{integer, linear};
 use crate::recurrent;
+use crate::text_ops;
 use crate::vendor::normalization;
 
 const fn row(name: &'static str, versions: &'static [(i64, Rule)]) -> OpRow {
@@ -160,6 +161,7 @@ pub static TABLE: &[OpRow] = &[
     row("ReduceProd", &[(1, Node(reduce::prod))]),
     row("ReduceSum", &[(1, Node(reduce::sum))]),
     row("ReduceSumSquare", &[(1, Node(reduce::sum_square))]),
+    row("RegexFullMatch", &[(20, Node(text_ops::full_match))]),
     row("Relu", &[(1, Unary("nn.relu"))]),
     row("Reshape", &[(1, Node(shape::reshape))]),
     row("Resize", &[(10, Node(resize::resize_v10)), (11, Node(resize::resize))]),
@@ -199,6 +201,9 @@ pub static TABLE: &[OpRow] = &[
     row("SplitToSequence", &[(11, Flow(sequence::split))]),
     row("Sqrt", &[(1, Unary("sqrt"))]),
     row("Squeeze", &[(1, Node(shape::squeeze))]),
+    row("StringConcat", &[(20, Node(text_ops::concat))]),
+    row("StringNormalizer", &[(10, Node(text_ops::normalize))]),
+    row("StringSplit", &[(20, Node(text_ops::split))]),
     row("Sub", &[(1, Aligned("subtract")), (7, Binary("subtract"))]),
     row("Sum", &[(1, Node(elementwise::sum))]),
     row("SwiGLU", &[(28, Node(activation::swiglu))]),

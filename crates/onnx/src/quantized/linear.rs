@@ -144,7 +144,9 @@ pub fn quantize_to(
             Some(zero) => steps + prim::cast(wide, zero),
             None => steps,
         };
-        prim::cast(dtype, prim::min(prim::max(moved, number(low)), number(high)))
+        // What is no number becomes the least, as in ONNX Runtime.
+        let above = prim::select(prim::gt(&moved, number(low)), moved, number(low));
+        prim::cast(dtype, prim::min(above, number(high)))
     })
 }
 

@@ -20,6 +20,7 @@ use crate::ops::Rule::{Flow, Node};
 use crate::ops::{OpRow, activation as standard, pad, places, shape};
 use crate::quantized::linear;
 use crate::recurrent;
+use crate::text_ops;
 
 /// Every operator of the set that is imported, by name.
 pub static TABLE: &[OpRow] = &[
@@ -68,6 +69,7 @@ pub static TABLE: &[OpRow] = &[
     OpRow { name: "SkipLayerNormalization", versions: &[(1, Node(normalization::skip))] },
     OpRow { name: "SkipSimplifiedLayerNormalization", versions: &[(1, Node(normalization::skip_simplified))] },
     OpRow { name: "TransposeMatMul", versions: &[(1, Node(product::fused_matmul))] },
+    OpRow { name: "Tokenizer", versions: &[(1, Node(text_ops::tokenize))] },
     OpRow { name: "Trilu", versions: &[(1, Node(places::trilu))] },
     OpRow { name: "Unique", versions: &[(1, Node(array::unique))] },
 ];

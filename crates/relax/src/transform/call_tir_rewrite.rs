@@ -123,7 +123,8 @@ impl CallTirRewrite {
             }
             None => {
                 let (attrs, ty_args) = (Attrs::new(), vec![Type::void()]);
-                Ref::new(Call { op: callee, args, attrs, ty_args, ty: Type::void(), span: call.span.clone() }).into()
+                let span = call.span.clone().or_else(|| b.origin().clone());
+                Ref::new(Call { op: callee, args, attrs, ty_args, ty: Type::void(), span }).into()
             }
         };
         b.emit_named("_", value)?;

@@ -27,6 +27,11 @@ pub trait Emit {
     /// A call.
     fn call(&mut self, callee: Callee<'_>, args: &[Arg], dst: Register) -> Result<(), BuildError>;
 
+    /// Says what the instructions were made of that came since this was said last.
+    fn origin(&mut self, words: &str) {
+        let _ = words;
+    }
+
     /// Begins what happens if a condition holds. `fresh` gives a free register.
     fn begin_if(&mut self, condition: Arg, fresh: &mut dyn FnMut() -> Register) -> Result<(), BuildError>;
 
@@ -57,9 +62,16 @@ pub struct Bytecode<'a> {
     pub open: Vec<usize>,
     /// The function's first instruction.
     pub first: usize,
+    /// The first instruction of which is not said what it was made of.
+    pub unsaid: usize,
 }
 
 impl Emit for Bytecode<'_> {
+    fn origin(&mut self, words: &str) {
+        self.builder.add_origin(self.unsaid, words);
+        self.unsaid = self.builder.next_instruction();
+    }
+
     fn constant(&mut self, value: Any) -> Arg {
         self.builder.constant(value)
     }

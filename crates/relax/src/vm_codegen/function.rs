@@ -38,6 +38,16 @@ fn fresh(next: &mut i64) -> Register {
     Register(*next - 1)
 }
 
+/// The nodes of a model that a binding was made of.
+fn origin(binding: &Binding) -> Option<&str> {
+    let of_call = match binding.value() {
+        Expr::Call(call) => call.span.as_ref(),
+        _ => None,
+    };
+    let span = of_call.filter(|span| span.is_node()).or_else(|| binding.var().span().filter(|span| span.is_node()));
+    span.map(|span| span.source.as_str())
+}
+
 struct Generator<'a> {
     out: &'a mut dyn Emit,
     module: &'a IRModule,
@@ -171,6 +181,10 @@ impl Generator<'_> {
             && matches!(binding.var().ty(), Type::Tuple(t) if t.fields.is_empty());
         let dst = if effect_only { Register::VOID } else { self.fresh() };
         self.value_into(binding.value(), dst)?;
+        // What lowering put in front of a binding, such as its checks and its memory, belongs to it.
+        if let Some(words) = origin(binding) {
+            self.out.origin(words);
+        }
         self.registers.insert(binding.var().clone(), dst);
         Ok(())
     }

@@ -109,7 +109,7 @@ fn to_bytecode(b: &mut ExecBuilder, module: &IRModule, symbol: &str, f: &Functio
     let refused = |source| CodegenError::Build { function: symbol.into(), source };
     b.begin_function(symbol, &params(f)).map_err(refused)?;
     let first = b.next_instruction();
-    let mut bytecode = Bytecode { builder: b, open: Vec::new(), first };
+    let mut bytecode = Bytecode { builder: b, open: Vec::new(), first, unsaid: first };
     function::generate(&mut bytecode, module, symbol, f, f.params.len() as i64)?;
     b.end_function().map_err(refused)
 }

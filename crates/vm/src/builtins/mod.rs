@@ -21,6 +21,7 @@ mod sampling;
 mod sequence;
 mod shape;
 mod tensor_cache;
+mod text;
 mod tuple;
 mod unique;
 mod weights;
@@ -96,7 +97,9 @@ impl Builtin {
 }
 
 /// All families.
-static FAMILIES: &[&[Builtin]] = &[
+static FAMILIES: &[&[&[Builtin]]] = &[OWN, text::TABLES];
+
+const OWN: &[&[Builtin]] = &[
     alloc::TABLE,
     check::TABLE,
     closure::TABLE,
@@ -116,7 +119,7 @@ static FAMILIES: &[&[Builtin]] = &[
 
 /// The builtins with the functions under which they are registered.
 static FUNCTIONS: LazyLock<Vec<(&'static Builtin, Function)>> = LazyLock::new(|| {
-    FAMILIES.iter().flat_map(|family| family.iter()).map(|builtin| (builtin, builtin.to_function())).collect()
+    FAMILIES.iter().copied().flatten().copied().flatten().map(|builtin| (builtin, builtin.to_function())).collect()
 });
 
 /// The builtin of a name, with its function.

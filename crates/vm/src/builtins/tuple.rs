@@ -1,6 +1,6 @@
 //! Tuples and plain values.
 
-use relaxide_ffi::{Any, AnyView, Array, DataType, Device, Error, ErrorKind, Tensor};
+use relaxide_ffi::{Any, AnyView, Array, DataType, Device, Error, ErrorKind};
 use relaxide_runtime::device;
 
 use super::{Args, Builtin};
@@ -17,7 +17,6 @@ pub(super) const TABLE: &[Builtin] = &[
     Builtin::plain("vm.builtin.make_tuple", make_tuple),
     Builtin::plain("vm.builtin.tuple_getitem", tuple_getitem),
     Builtin::plain("vm.builtin.tuple_reset_item", tuple_reset_item),
-    Builtin::plain("relaxide.vm.texts", texts),
     Builtin::plain(COPY, copy),
     Builtin::plain(NULL_VALUE, null_value),
     Builtin::plain(READ_IF_COND, read_if_cond),
@@ -46,37 +45,6 @@ fn tuple_getitem(args: &Args<'_, '_>) -> Result<Any, Error> {
 fn tuple_reset_item(args: &Args<'_, '_>) -> Result<Any, Error> {
     element(args, &args.get(0, "tuple")?)?;
     Ok(Any::none())
-}
-
-/// `(index, text…)`: the texts that integers of a tensor name, in arrays as deep as the tensor has dimensions.
-fn texts(args: &Args<'_, '_>) -> Result<Any, Error> {
-    let index: Tensor = args.get(0, "index")?;
-    if index.dtype() != DataType::int(64) {
-        return Err(args.error(ErrorKind::TypeError, format_args!("the indices are {}, not int64", index.dtype())));
-    }
-    let host = device::on_host(&index)?.to_bytes()?;
-    let table = args.rest(1);
-    let mut level = Vec::with_capacity(host.len() / 8);
-    for word in host.as_chunks().0 {
-        let place = i64::from_le_bytes(*word);
-        let text = usize::try_from(place).ok().and_then(|place| table.get(place));
-        let count = table.len();
-        let text =
-            text.ok_or_else(|| args.error(ErrorKind::IndexError, format_args!("there are {count} texts, no {place}")))?;
-        level.push(text.to_owned());
-    }
-    for size in index.shape().iter().skip(1).rev() {
-        let size = usize::try_from(*size).unwrap_or(0);
-        let rows = level.chunks(size.max(1)).map(|row| Array::from_vec(row.to_vec()).into()).collect();
-        level = if size == 0 { Vec::new() } else { rows };
-    }
-    match (index.ndim(), level.pop()) {
-        (0, Some(text)) => Ok(text),
-        (_, last) => {
-            level.extend(last);
-            Ok(Array::from_vec(level).into())
-        }
-    }
 }
 
 /// `(x)`: another reference to the same value.
@@ -109,7 +77,7 @@ pub(crate) fn truth(value: AnyView<'_>) -> Result<bool, Error> {
     if tensor.device().device_type == Device::CPU {
         return Ok(tensor.as_bytes()?.iter().any(|byte| *byte != 0));
     }
-    Ok(device::on_host(tensor)?.as_bytes()?.iter().any(|byte| *byte != 0))
+    Ok(device::to_device(tensor, Device::cpu(0))?.as_bytes()?.iter().any(|byte| *byte != 0))
 }
 
 #[cold]

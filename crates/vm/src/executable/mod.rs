@@ -14,6 +14,7 @@ pub mod read;
 pub mod script;
 pub mod stats;
 pub mod text;
+mod origins;
 mod trailer;
 pub mod weights;
 pub mod write;
@@ -33,6 +34,7 @@ pub use constant::UnsupportedConstant;
 pub(crate) use constant::{digest, same};
 pub use read::ReadError;
 pub use script::NoScript;
+pub use origins::Origins;
 pub use trailer::TRAILER_MAGIC;
 
 use crate::bytecode::{BytecodeError, Instruction};
@@ -96,6 +98,8 @@ pub struct Executable {
     pub(crate) constants: Vec<Any>,
     pub(crate) instr_offset: Vec<i64>,
     pub(crate) instr_data: Vec<i64>,
+    /// What instructions were made of, where that is known.
+    pub(crate) origins: Origins,
     /// What follows the sections in the file. Loaders that know only the sections do not look there.
     pub(crate) trailer: Vec<u8>,
 }

@@ -5,7 +5,7 @@
 
 use relaxide_ffi::{Array, Map, json};
 
-use super::Executable;
+use super::{Executable, Origins};
 
 /// What the trailer begins with.
 pub const TRAILER_MAGIC: &[u8; 8] = b"RLXSIGN1";
@@ -15,6 +15,14 @@ impl Executable {
     pub fn description(&self) -> Option<Map> {
         let text = std::str::from_utf8(self.trailer().strip_prefix(TRAILER_MAGIC)?).ok()?;
         json::parse(text).ok()?.to().ok()
+    }
+
+    /// What instructions were made of: as the compiler says here, or as the description behind the sections does.
+    pub fn origins(&self) -> Origins {
+        if !self.origins.is_empty() {
+            return self.origins.clone();
+        }
+        self.description().and_then(|description| Origins::of_description(&description)).unwrap_or_default()
     }
 
     /// The names of what a function returns, in order, where the description has them.

@@ -447,6 +447,10 @@ impl Run<'_, '_> {
     pub(super) fn trace(&self, error: &Error) -> Error {
         let mut text = error.backtrace();
         let mut at = self.pc;
+        let message = match self.vm.executable.origins().of(at) {
+            Some(words) => format!("{} (in {words})", error.message()),
+            None => error.message().to_string(),
+        };
         for frame in self.stack.frames.iter().rev().take(TRACED_FRAMES) {
             let functions = self.vm.executable.functions();
             let name = functions.get(frame.func as usize).map_or("?", |info| info.name.as_str());
@@ -454,7 +458,7 @@ impl Run<'_, '_> {
             at = frame.call;
         }
         let (cause, extra) = (error.cause().cloned(), error.extra_context().cloned());
-        Error::with_backtrace(error.kind(), error.message(), &text, cause, extra)
+        Error::with_backtrace(error.kind(), message, &text, cause, extra)
     }
 }
 

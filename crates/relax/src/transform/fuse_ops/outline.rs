@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use indexmap::IndexMap;
 use relaxide_ffi::{DataType, Ref, structural_equal, structural_hash};
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
+use relaxide_ir::span::Span;
 use relaxide_ir::{Attrs, GlobalVar, IRModule, Type, Var};
 
 use super::PRIMITIVE_ATTR;
@@ -70,7 +71,8 @@ impl Outliner {
         let (func, args) = group.finish()?;
         let name = name_of(&calls);
         let callee = self.add(func, &name);
-        let call = Call { op: callee.into(), args, attrs: Attrs::new(), ty_args: Vec::new(), ty, span: None };
+        let span = Span::of_nodes(bindings.iter().filter_map(|binding| origin(binding)));
+        let call = Call { op: callee.into(), args, attrs: Attrs::new(), ty_args: Vec::new(), ty, span };
         Some(Ref::new(call).into())
     }
 
@@ -86,6 +88,15 @@ impl Outliner {
         alike.push((func, var.clone()));
         var
     }
+}
+
+/// What a binding was made of.
+fn origin(binding: &VarBinding) -> Option<&Ref<Span>> {
+    let of_call = match &binding.value {
+        Expr::Call(call) => call.span.as_ref(),
+        _ => None,
+    };
+    of_call.or_else(|| binding.var.span())
 }
 
 /// `fused_conv2d_add_relu`, cut where it grows too long.

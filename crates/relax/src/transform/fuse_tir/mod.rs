@@ -86,7 +86,7 @@ impl Rewrite for Calls<'_> {
         }
         let func = relaxide_ir::GlobalVar::new(callee.name.clone());
         let Some(inplace) = &merged.inplace else {
-            return Ok(Action::Bind(op::core::call_tir(func, args, call.ty.clone())?));
+            return Ok(Action::Bind(op::core::call_tir(func, args, call.ty.clone())?.made_of(call.span.clone())));
         };
         let attrs = Attrs::new().with("inplace_indices", inplace.clone());
         let args = [func.into(), Expr::tuple(args)];
@@ -94,7 +94,7 @@ impl Rewrite for Calls<'_> {
             Type::Tuple(_) => vec![Type::tuple(output_types(&call.ty))],
             one => vec![one.clone()],
         };
-        Ok(Action::Bind(op::call_typed("call_tir_inplace", args, attrs, types)?))
+        Ok(Action::Bind(op::call_typed("call_tir_inplace", args, attrs, types)?.made_of(call.span.clone())))
     }
 }
 

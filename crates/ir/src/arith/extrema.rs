@@ -1,0 +1,111 @@
+//! Sums with minima and maxima in them.
+//!
+//! ```text
+//! n - min(n, k)               ->   max(n, k) - k             what a slice `x[k:]` leaves of n rows
+//! min(n, k) + max(n, k) - k   ->   n                         what `x[:k]` and `x[k:]` have together
+//! max(max(n, 1), 2)           ->   max(n, 2)
+//! ```
+//!
+//! The first keeps a slice of a slice as short as one slice: with `n - min(n, k)` for each, the extent would double every time.
+
+use super::Analyzer;
+use super::atom::{Atom, AtomId};
+use super::sum::Sum;
+
+/// A minimum or a maximum.
+struct Extremum {
+    id: AtomId,
+    smaller: bool,
+    sides: [Sum; 2],
+}
+
+impl Analyzer {
+    fn extremum_of(&self, id: AtomId) -> Option<Extremum> {
+        match self.atoms.get(id) {
+            Atom::Min(a, b) => Some(Extremum { id, smaller: true, sides: [a.clone(), b.clone()] }),
+            Atom::Max(a, b) => Some(Extremum { id, smaller: false, sides: [a.clone(), b.clone()] }),
+            _ => None,
+        }
+    }
+
+    /// The extrema that are terms of a sum, with their coefficients.
+    fn extrema_in(&self, sum: &Sum) -> Vec<(Extremum, i64)> {
+        let single = |(product, coefficient): &(Vec<AtomId>, i64)| match product[..] {
+            [id] => Some((self.extremum_of(id)?, *coefficient)),
+            _ => None,
+        };
+        sum.terms.iter().filter_map(single).collect()
+    }
+
+    /// The sum with extrema taken into it where that makes it shorter.
+    pub(super) fn merge_extrema(&mut self, mut sum: Sum) -> Sum {
+        loop {
+            let extrema = self.extrema_in(&sum);
+            if extrema.is_empty() || self.atoms.sum_is_data(&sum) {
+                return sum;
+            }
+            let next = pairs(&sum, &extrema).or_else(|| extrema.iter().find_map(|(e, k)| self.taken_in(&sum, e, *k)));
+            match next {
+                Some(shorter) if shorter != sum => sum = shorter,
+                _ => return sum,
+            }
+        }
+    }
+
+    /// `rest - min(x, y)` as `max(rest - x, rest - y)`, where one of these is a number.
+    fn taken_in(&mut self, sum: &Sum, extremum: &Extremum, coefficient: i64) -> Option<Sum> {
+        if coefficient.abs() != 1 {
+            return None;
+        }
+        let rest = sum.add_scaled(&Sum::atom(sum.dtype, extremum.id), -coefficient)?;
+        if rest.terms.is_empty() {
+            return None;
+        }
+        let [a, b] = &extremum.sides;
+        let (a, b) = (rest.add_scaled(a, coefficient)?, rest.add_scaled(b, coefficient)?);
+        if a.as_constant().is_none() && b.as_constant().is_none() {
+            return None;
+        }
+        let smaller = extremum.smaller == (coefficient > 0);
+        Some(if smaller { self.minimum(&a, &b) } else { self.maximum(&a, &b) })
+    }
+
+    /// `max(a, max(x, y) + c)` where `a` is at least `x + c`: `max(a, y + c)`. The same for minima.
+    pub(super) fn without_covered(&mut self, a: &Sum, b: &Sum, smaller: bool) -> Option<Sum> {
+        for (one, other) in [(a, b), (b, a)] {
+            let [(product, 1)] = &other.terms[..] else { continue };
+            let &[id] = &product[..] else { continue };
+            let Some(inner) = self.extremum_of(id).filter(|inner| inner.smaller == smaller) else { continue };
+            let [x, y] = inner.sides;
+            for (covered, left) in [(&x, &y), (&y, &x)] {
+                let (Some(covered), Some(left)) = (covered.offset(other.constant), left.offset(other.constant)) else {
+                    continue;
+                };
+                let is_covered =
+                    if smaller { self.prove_at_most(one, &covered) } else { self.prove_at_most(&covered, one) };
+                if is_covered {
+                    return Some(if smaller { self.minimum(one, &left) } else { self.maximum(one, &left) });
+                }
+            }
+        }
+        None
+    }
+}
+
+/// `min(a, b) + max(c, d)` where `a + c` is `b + d`: that.
+fn pairs(sum: &Sum, extrema: &[(Extremum, i64)]) -> Option<Sum> {
+    for (least, k) in extrema.iter().filter(|(e, _)| e.smaller) {
+        for (most, _) in extrema.iter().filter(|(e, l)| !e.smaller && l == k) {
+            let [a, b] = &least.sides;
+            for [c, d] in [[&most.sides[0], &most.sides[1]], [&most.sides[1], &most.sides[0]]] {
+                let (Some(total), Some(same)) = (a.add(c), b.add(d)) else { continue };
+                if total == same {
+                    let rest = sum.add_scaled(&Sum::atom(sum.dtype, least.id), -k)?;
+                    let rest = rest.add_scaled(&Sum::atom(sum.dtype, most.id), -k)?;
+                    return rest.add_scaled(&total, *k);
+                }
+            }
+        }
+    }
+    None
+}
