@@ -17,6 +17,7 @@ const UNSAFE: &[(&str, &str)] = &[
     ("ffi-derive", "writes ffi's implementations"),
     ("runtime", "memory, devices and loaded libraries"),
     ("onnx", "maps model files into memory"),
+    ("torch", "maps model files into memory"),
     ("codegen", "LLVM and the call into what it compiled"),
     ("capi", "the C ABI"),
     ("python", "the C ABI of Python's side"),
