@@ -26,6 +26,7 @@ mod front;
 mod graph;
 mod header;
 mod inputs;
+mod library_file;
 mod limits;
 mod machine;
 mod profile;
@@ -58,6 +59,7 @@ pub use export::{ExportOptions, WeightsIn, check_output, has_header, header_path
 pub use front::{OnnxOptions, from_onnx_file, import_onnx_bytes, import_onnx_file, parse_script, to_script};
 pub use graph::{Graph, Node, NodeKind};
 pub use inputs::{check_inputs, dims_of};
+pub use library_file::program_in_file;
 pub use machine::{VirtualMachine, load_module, num_threads, set_num_threads};
 pub use profile::{Profile, ProfileLine, Roof};
 pub use relaxide_ir::{IRModule, Target};
