@@ -92,7 +92,11 @@ fn of_program(args: &InspectArgs, form: Form) -> Result<String, CliError> {
 }
 
 fn compiled(args: &InspectArgs, form: Form) -> Result<String, CliError> {
-    let module = program::load_compiled(&args.file)?;
+    // A file for another machine is looked at as well, so nothing of it is loaded.
+    let module = match relaxide::program_in_file(&args.file)? {
+        Some(module) => module,
+        None => program::load_compiled(&args.file)?,
+    };
     let answer = match args.show {
         View::Signature => {
             let weights = Executable::of_module(&module).map(|e| e.weights_apart()).transpose()?.flatten();

@@ -26,6 +26,7 @@ mod front;
 mod graph;
 mod header;
 mod inputs;
+mod library_file;
 mod limits;
 mod machine;
 mod profile;
@@ -62,6 +63,7 @@ pub use front::{
 };
 pub use graph::{Graph, Node, NodeKind};
 pub use inputs::{check_inputs, dims_of};
+pub use library_file::program_in_file;
 pub use machine::{VirtualMachine, load_module, num_threads, set_num_threads};
 pub use profile::{Profile, ProfileLine, Roof};
 pub use relaxide_ir::{IRModule, Target};

@@ -67,6 +67,7 @@ fn compacted(reduce: &Reduce) -> Option<(Stage, Reduce)> {
         value: substitute(&column, &map),
         ahead: None,
         tail: Tail::Masked,
+        shown_elsewhere: false,
     };
     reduce.stage.value = mul(load(&buffer, at(&axes)), row);
     Some((copy, reduce))

@@ -33,6 +33,7 @@ pub mod nest;
 mod read_ahead;
 pub mod rows;
 mod rules;
+mod shown_by_sum;
 pub mod stage;
 mod sum_of_exponentials;
 

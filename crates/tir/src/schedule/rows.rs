@@ -31,6 +31,7 @@ use super::machine::elements_in_line;
 use super::nest::Tail;
 use super::read_ahead::{ReadAhead, WrittenRow, first_of_sums};
 use super::rules::{Contraction, has_choice};
+use super::shown_by_sum;
 use super::stage::{Axis, Program, Reduction, Stage};
 use super::sum_of_exponentials;
 
@@ -351,6 +352,7 @@ impl<'a> Run<'a> {
             }
         }
         below_maximum::mark(&mut pieces);
+        shown_by_sum::mark(&mut pieces, &self.pieces.iter().map(&private).collect::<Vec<_>>());
         sum_of_exponentials::multiply_instead(&mut pieces);
         let own = |p: &Piece<'_>| scratch.get(p.output).filter(|s| s.is_own).map(|s| s.buffer.clone());
         let scratch = self.pieces.iter().filter_map(own).collect();

@@ -64,6 +64,8 @@ pub struct Stage {
     pub ahead: Option<Box<ReadAhead>>,
     /// How rows of the output may end.
     pub tail: Tail,
+    /// Whether a NaN among the terms of a maximum shows in a sum beside it, so that the maximum may leave it out.
+    pub shown_elsewhere: bool,
 }
 
 /// A top-level statement of a kernel.
@@ -324,6 +326,7 @@ fn read_block(realize: &SBlockRealize, axes: Vec<(IterKind, Axis)>, fixed: &VarM
         value,
         ahead: None,
         tail: Tail::Masked,
+        shown_elsewhere: false,
     })
 }
 

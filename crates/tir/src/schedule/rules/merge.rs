@@ -153,6 +153,7 @@ mod tests {
             value,
             ahead: None,
             tail: Tail::Masked,
+            shown_elsewhere: false,
         }
     }
 

@@ -23,7 +23,7 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    BinaryOp, Let, PrimExpr, VarMap, binary, broadcast, call, float_of, floordiv, int, int_of, load, mul, ramp, select,
+    BinaryOp, Let, PrimExpr, VarMap, binary, broadcast, call, float_of, floordiv, gt, int, int_of, load, mul, ramp, select,
 };
 use relaxide_ir::{Buffer, DataType, Var};
 
@@ -132,6 +132,7 @@ pub fn along(
         ahead: stage.ahead.as_deref().filter(|_| kept.is_none()),
         vectors,
         repeats: stage.tail == Tail::Repeated,
+        plain: stage.shown_elsewhere,
     };
     let others: Vec<Axis> = stage.reduce.iter().filter(|a| a.var != axis.var).cloned().collect();
     let (statements, total) = sum.emit(cx, &others)?;
@@ -162,9 +163,19 @@ struct Sum<'a> {
     vectors: i64,
     /// Whether the last vectors may meet terms twice.
     repeats: bool,
+    /// Whether a maximum may leave out what is no number.
+    plain: bool,
 }
 
 impl Sum<'_> {
+    /// What was combined so far, with one term more.
+    fn combined(&self, so_far: PrimExpr, term: PrimExpr) -> PrimExpr {
+        match self.plain {
+            true => select(gt(term.clone(), so_far.clone()), term, so_far),
+            false => binary(self.op, so_far, term),
+        }
+    }
+
     /// The statements that combine all terms, and the scalar that holds the result behind them.
     fn emit(&self, cx: &mut Cx, others: &[Axis]) -> Result<(Stmt, PrimExpr), Refusal> {
         let (op, dtype, lanes) = (self.op, self.dtype, self.lanes);
@@ -189,7 +200,7 @@ impl Sum<'_> {
                         Some(mask) => select(mask.vector(lanes), term, neutral.clone()),
                         None => term,
                     };
-                    let taken = Stmt::store(&acc, [at(j)], binary(op, load(&acc, [at(j)]), term));
+                    let taken = Stmt::store(&acc, [at(j)], self.combined(load(&acc, [at(j)]), term));
                     Ok(Stmt::seq(asked.into_iter().flatten().chain([made, taken])))
                 })
                 .collect();
@@ -206,7 +217,7 @@ impl Sum<'_> {
         while vectors > 1 {
             vectors /= 2;
             for j in 0..vectors {
-                let joined = binary(op, load(&acc, [at(j)]), load(&acc, [at(j + vectors)]));
+                let joined = self.combined(load(&acc, [at(j)]), load(&acc, [at(j + vectors)]));
                 list.push(Stmt::store(&acc, [at(j)], joined));
             }
         }

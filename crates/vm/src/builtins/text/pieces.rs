@@ -21,6 +21,9 @@ pub(super) const TABLE: &[Builtin] = &[
 /// What Unicode calls the start and the end of a text, which tokens are put between.
 const MARKS: [&str; 2] = ["\u{2}", "\u{3}"];
 
+/// Most texts that a tensor is filled up to.
+const MOST_TEXTS: usize = 1 << 31;
+
 fn pattern(args: &Args<'_, '_>, text: &str) -> Result<Regex, Error> {
     Regex::new(text).map_err(|e| args.error(ErrorKind::ValueError, format_args!("the pattern {text:?}: {e}")))
 }
@@ -90,9 +93,15 @@ fn normalized(args: &Args<'_, '_>) -> Result<Any, Error> {
 }
 
 /// Rows of texts as a tensor with one axis more, filled up.
-fn rows(shape: &[i64], rows: Vec<Vec<String>>, fill: &str) -> Result<Any, Error> {
+fn rows(args: &Args<'_, '_>, shape: &[i64], rows: Vec<Vec<String>>, fill: &str) -> Result<Any, Error> {
     let width = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let mut texts = Vec::with_capacity(rows.len().saturating_mul(width));
+    let mut texts = Vec::new();
+    // One long row makes all of them long.
+    let count = rows.len().checked_mul(width).filter(|count| *count <= MOST_TEXTS && texts.try_reserve(*count).is_ok());
+    if count.is_none() {
+        let message = format_args!("{} rows of {width} texts do not fit memory", rows.len());
+        return Err(args.error(ErrorKind::MemoryError, message));
+    }
     for row in rows {
         let missing = width - row.len();
         texts.extend(row.into_iter().map(Any::from));
@@ -128,7 +137,7 @@ fn split(args: &Args<'_, '_>) -> Result<Any, Error> {
     let all: Vec<Vec<String>> = tensor.iter().map(|text| parts(text, &delimiter, most)).collect();
     let counts: Vec<i64> = all.iter().map(|parts| parts.len() as i64).collect();
     let counts = Tensor::from_slice(&counts, &tensor.shape)?;
-    Ok(Array::from_vec(vec![rows(&tensor.shape, all, "")?, counts.into()]).into())
+    Ok(Array::from_vec(vec![rows(args, &tensor.shape, all, "")?, counts.into()]).into())
 }
 
 /// How texts are divided into tokens.
@@ -181,5 +190,5 @@ fn tokens(args: &Args<'_, '_>) -> Result<Any, Error> {
         }
         tokens
     });
-    rows(&tensor.shape, all.collect(), &fill)
+    rows(args, &tensor.shape, all.collect(), &fill)
 }
