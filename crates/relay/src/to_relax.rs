@@ -47,11 +47,22 @@ pub fn to_relax(module: &Module) -> Result<IRModule, CompileError> {
 /// Where the program's own text uses a function of the prelude first: that is the line to change.
 fn place_of_use(module: &Module, name: &str) -> Option<Ref<relaxide_ir::Span>> {
     let in_prelude = |span: &Ref<relaxide_ir::Span>| span.source == "prelude.rly";
+    // The program may use it by way of other functions of the prelude.
+    let mut ways = vec![name.to_string()];
+    let mut at = 0;
+    while at < ways.len() {
+        for (caller, function) in &module.functions {
+            if !ways.contains(caller) && visit::globals(&function.body).contains(&ways[at]) {
+                ways.push(caller.clone());
+            }
+        }
+        at += 1;
+    }
     let own = module.functions.values().filter(|f| f.span.as_ref().is_none_or(|span| !in_prelude(span)));
     let mut found: Option<Ref<relaxide_ir::Span>> = None;
     for function in own {
         visit::each(&function.body, |expr| {
-            let uses = expr.children().into_iter().any(|e| matches!(e, Expr::Global(g) if g.name == name));
+            let uses = expr.children().into_iter().any(|e| matches!(e, Expr::Global(g) if ways.contains(&g.name)));
             if uses && let Some(span) = expr.span() {
                 let first = found.as_ref().is_none_or(|before| span.line < before.line);
                 if !in_prelude(span) && first {
