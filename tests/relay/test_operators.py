@@ -94,3 +94,86 @@ def test_unknown_operators_and_attributes_are_refused():
         relay.op.get("nn.convolution")
     with pytest.raises(ValueError, match="did you mean `padding`"):
         relay.Call(relay.op.get("nn.conv2d"), [relay.var("x"), relay.var("w")], {"paddding": [1, 1]})
+
+
+def _scattered(apply):
+    def run(data, indices, updates):
+        out = data.copy()
+        for (i, j), value in np.ndenumerate(updates):
+            out[i, indices[i, j]] = apply(out[i, indices[i, j]], value)
+        return out
+
+    return run
+
+
+def _quantized(function):
+    def run(x):
+        real = (x.astype("float64") + 10) * 0.05
+        with np.errstate(all="ignore"):
+            return np.clip(np.floor(function(real) / 0.02 + 0.5) + 4, -128, 127).astype("int8")
+
+    return run
+
+
+_erf = np.vectorize(__import__("math").erf)
+RANDOM = np.random.default_rng(11)
+PLACES = np.array([[0, 3], [1, 1], [4, 0]], "int64")
+#: Calls that the reference could not carry out, with NumPy's answers.
+BY_HAND = {
+    "scatter_elements(%a, %b, %c, axis=1, reduction=\"add\")": (
+        [RANDOM.standard_normal((3, 5)).astype("float32"), PLACES, RANDOM.standard_normal((3, 2)).astype("float32")],
+        _scattered(lambda a, b: a + b),
+    ),
+    "scatter_elements(%a, %b, %c, axis=1, reduction=\"max\")": (
+        [RANDOM.standard_normal((3, 5)).astype("float32"), PLACES, RANDOM.standard_normal((3, 2)).astype("float32")],
+        _scattered(max),
+    ),
+    "trilu(%a, 0)": ([RANDOM.standard_normal((4, 5)).astype("float32")], np.triu),
+    "trilu(%a, 1, upper=False)": ([RANDOM.standard_normal((4, 5)).astype("float32")], lambda a: np.tril(a, 1)),
+    "cumsum(%a)": ([RANDOM.integers(0, 9, (3, 4)).astype("int32")], lambda a: np.cumsum(a, dtype="int32")),
+    "invert_permutation(%a)": ([np.array([2, 0, 3, 1], "int64")], np.argsort),
+    "slice_like(%a, %b, axes=[])": (
+        [RANDOM.standard_normal((4, 5)).astype("float32"), np.zeros((2, 3), "float32")],
+        lambda a, b: a[:2, :3],
+    ),
+    "nn.dense(%a, %b, units=4)": (
+        [RANDOM.standard_normal((2, 3, 5)).astype("float32"), RANDOM.standard_normal((4, 5)).astype("float32")],
+        lambda a, b: a @ b.T,
+    ),
+    "dft(%a, %b)": (
+        [RANDOM.standard_normal((2, 8)).astype("float32"), RANDOM.standard_normal((2, 8)).astype("float32")],
+        lambda a, b: (np.fft.fft(a + 1j * b).real.astype("float32"), np.fft.fft(a + 1j * b).imag.astype("float32")),
+    ),
+    "dft(%a, %b, inverse=True)": (
+        [RANDOM.standard_normal((2, 6)).astype("float32"), RANDOM.standard_normal((2, 6)).astype("float32")],
+        lambda a, b: (np.fft.ifft(a + 1j * b).real.astype("float32"), np.fft.ifft(a + 1j * b).imag.astype("float32")),
+    ),
+    'nn.contrib_dense_pack(%a, %b, units=None, weight_layout="NC4n")': (
+        [RANDOM.standard_normal((3, 5)).astype("float32"), RANDOM.standard_normal((2, 5, 4)).astype("float32")],
+        lambda a, b: a @ b.transpose(1, 0, 2).reshape(5, 8),
+    ),
+    'qnn.batch_matmul(%a, %b, 3, -2, 0.5f, 0.25f, out_dtype="int32")': (
+        [RANDOM.integers(-128, 127, (2, 4, 8)).astype("int8"), RANDOM.integers(-128, 127, (2, 5, 8)).astype("int8")],
+        lambda a, b: (a.astype("int32") - 3) @ (b.astype("int32") + 2).transpose(0, 2, 1),
+    ),
+}
+_CODES = RANDOM.integers(0, 127, (3, 8)).astype("int8")
+for _name, _function in {"tanh": np.tanh, "sigmoid": lambda v: 1 / (1 + np.exp(-v)), "sqrt": np.sqrt, "erf": _erf}.items():
+    BY_HAND[f"qnn.{_name}(%a, 0.05f, -10, 0.02f, 4)"] = ([_CODES], _quantized(_function))
+
+
+@pytest.mark.parametrize("text", BY_HAND)
+def test_what_the_reference_could_not_carry_out_is_as_numpy_has_it(text):
+    inputs, expected = BY_HAND[text]
+    expected = expected(*inputs)
+    expected = list(expected) if isinstance(expected, tuple) else [expected]
+    mod = relay.parse(HEADER + _program("main", text, inputs))
+    for kind in ("debug", "vm"):
+        found = _flat(relay.create_executor(kind, mod).evaluate()(*inputs))
+        assert _differences(found, expected) is None, kind
+
+
+def test_what_only_a_kernel_shows_is_refused_with_its_name():
+    mod = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(3), float32]) { argwhere(%x) }'
+    with pytest.raises(Exception, match="argwhere is known but cannot be compiled yet"):
+        relay.parse(mod)

@@ -24,6 +24,7 @@ mod to_relax;
 pub mod transform;
 mod types;
 pub mod visit;
+mod well_formed;
 
 pub use compile::{CompileError, Compiled, VmOptions, vm_compile};
 pub use expr::*;
@@ -35,3 +36,4 @@ pub use stack::{MAX_DEPTH, deep, depth};
 pub use to_relax::to_relax;
 pub use transform::to_a_normal_form;
 pub use types::*;
+pub use well_formed::well_formed;

@@ -21,13 +21,16 @@ use crate::*;
 pub fn to_relax(module: &Module) -> Result<IRModule, CompileError> {
     deep(|| {
         let module = transform::remove_unused_functions(module, &["main"]);
-        let module = to_a_normal_form(&transform::eta_expand(&module));
+        let module = to_a_normal_form(&transform::eta_expand(&transform::expand_quantized(&module)));
         let types = infer(&module).map_err(CompileError::Types)?;
         let mut builder = rx::BlockBuilder::new();
         let mut globals = HashMap::new();
         for (name, function) in &module.functions {
             let Some(ty) = types.of(&Expr::Function(function.clone())) else { continue };
-            let ty = function_type(&ty).or_else(|why| unsupported(why, function.span.as_deref()))?;
+            let ty = function_type(&ty).or_else(|why| {
+                let place = place_of_use(&module, name).or_else(|| function.span.clone());
+                unsupported(format!("@{name}: {why}"), place.as_deref())
+            })?;
             globals.insert(name.clone(), GlobalVar::typed(name.clone(), ty));
         }
         for (name, function) in &module.functions {
@@ -41,11 +44,41 @@ pub fn to_relax(module: &Module) -> Result<IRModule, CompileError> {
     })
 }
 
+/// Where the program's own text uses a function of the prelude first: that is the line to change.
+fn place_of_use(module: &Module, name: &str) -> Option<Ref<relaxide_ir::Span>> {
+    let in_prelude = |span: &Ref<relaxide_ir::Span>| span.source == "prelude.rly";
+    // The program may use it by way of other functions of the prelude.
+    let mut ways = vec![name.to_string()];
+    let mut at = 0;
+    while at < ways.len() {
+        for (caller, function) in &module.functions {
+            if !ways.contains(caller) && visit::globals(&function.body).contains(&ways[at]) {
+                ways.push(caller.clone());
+            }
+        }
+        at += 1;
+    }
+    let own = module.functions.values().filter(|f| f.span.as_ref().is_none_or(|span| !in_prelude(span)));
+    let mut found: Option<Ref<relaxide_ir::Span>> = None;
+    for function in own {
+        visit::each(&function.body, |expr| {
+            let uses = expr.children().into_iter().any(|e| matches!(e, Expr::Global(g) if ways.contains(&g.name)));
+            if uses && let Some(span) = expr.span() {
+                let first = found.as_ref().is_none_or(|before| span.line < before.line);
+                if !in_prelude(span) && first {
+                    found = Some(span.clone());
+                }
+            }
+        });
+    }
+    found
+}
+
 /// A function's type, whose results have the dimensions that are numbers.
 fn function_type(ty: &Type) -> Result<RxType, String> {
     let Type::Func(func) = ty else { return Err("a function is expected".into()) };
     if !func.type_params.is_empty() {
-        return Err("a function with type parameters has no form in Relax".into());
+        return Err("a function with type parameters has no form in Relax: run the program in the Relay VM".into());
     }
     let args = func.args.iter().map(value_type).collect::<Result<Vec<_>, _>>()?;
     Ok(RxType::func(args, forgetful(&func.ret)?, true))

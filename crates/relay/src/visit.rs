@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
 
-use crate::{Expr, Pattern, Var};
+use crate::{Expr, Function, Pattern, Type, Var};
 
 /// Calls `see` for every node once, users before what they use, without recursion.
 pub fn each(root: &Expr, mut see: impl FnMut(&Expr)) {
@@ -48,4 +48,47 @@ pub fn globals(root: &Expr) -> Vec<String> {
         }
     });
     names
+}
+
+/// The names of the data types that a function mentions: in types, constructors and patterns.
+pub fn data_types(function: &Ref<Function>) -> HashSet<String> {
+    let mut names = HashSet::new();
+    each(&Expr::Function(function.clone()), |expr| match expr {
+        Expr::Var(v) => of_type(v.annotation.as_ref(), &mut names),
+        Expr::Constructor(c) => drop(names.insert(c.belong_to.clone())),
+        Expr::Call(c) => c.type_args.iter().for_each(|ty| of_type(Some(ty), &mut names)),
+        Expr::Let(l) => of_type(l.var.annotation.as_ref(), &mut names),
+        Expr::Function(f) => {
+            f.params.iter().for_each(|p| of_type(p.annotation.as_ref(), &mut names));
+            of_type(f.ret_type.as_ref(), &mut names);
+        }
+        Expr::Match(m) => m.clauses.iter().for_each(|c| of_pattern(&c.pattern, &mut names)),
+        _ => {}
+    });
+    names
+}
+
+/// The names of the data types in a type.
+pub fn of_type(ty: Option<&Type>, names: &mut HashSet<String>) {
+    let mut see = |ty: &Type| {
+        if let Type::Call(call) = ty {
+            names.insert(call.name.clone());
+        }
+        None
+    };
+    if let Some(ty) = ty {
+        ty.map(&mut see);
+    }
+}
+
+fn of_pattern(pattern: &Pattern, names: &mut HashSet<String>) {
+    match pattern {
+        Pattern::Constructor(p) => {
+            names.insert(p.constructor.belong_to.clone());
+            p.patterns.iter().for_each(|p| of_pattern(p, names));
+        }
+        Pattern::Tuple(p) => p.patterns.iter().for_each(|p| of_pattern(p, names)),
+        Pattern::Var(p) => of_type(p.var.annotation.as_ref(), names),
+        Pattern::Wildcard(_) => {}
+    }
 }

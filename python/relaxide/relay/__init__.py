@@ -14,7 +14,7 @@
 from .. import _core
 from .._core import IRModule as _RelaxModule
 from ..runtime.params import load_param_dict, save_param_dict
-from . import adt, expr, module, op, parser, prelude, qnn, testing, transform, ty, vm
+from . import adt, analysis, expr, module, op, parser, prelude, qnn, testing, transform, ty, vm
 from .adt import Clause, Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, PatternWildcard, TypeData
 from .build_module import build
 from .executor import create_executor

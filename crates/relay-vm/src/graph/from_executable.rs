@@ -250,7 +250,7 @@ impl Maker<'_> {
 
 fn name_of(instruction: &Instruction) -> &'static str {
     match instruction {
-        Instruction::If { .. } | Instruction::Goto { .. } => "a branch",
+        Instruction::If { .. } | Instruction::Goto { .. } | Instruction::LoadConsti { .. } => "a branch",
         Instruction::Invoke { .. } => "a call of a function",
         Instruction::InvokeClosure { .. } | Instruction::AllocClosure { .. } => "a closure",
         Instruction::AllocAdt { .. } | Instruction::GetTag { .. } => "a value of a data type",

@@ -130,7 +130,7 @@ fn kernel_passes() -> Vec<&'static str> {
 pub fn vm_compile(module: &Module, options: &VmOptions) -> Result<Compiled, CompileError> {
     deep(|| {
         let mut module = crate::transform::remove_unused_functions(module, &["main"]);
-        module = crate::transform::eta_expand(&module);
+        module = crate::transform::eta_expand(&crate::transform::expand_quantized(&module));
         let module = crate::transform::to_a_normal_form(&module);
         let types = infer(&module).map_err(CompileError::Types)?;
         let plan = blocks::plan(&module, &types)?;

@@ -53,7 +53,9 @@ pub(super) fn yolo_reorg(cx: &mut LowerCx<'_>) -> Lowered {
     };
     let square = stride.checked_mul(stride).unwrap_or(0);
     if square <= 0 || channels % square != 0 || height % stride != 0 || width % stride != 0 {
-        return fail(format!("vision.yolo_reorg: a stride of {stride} does not divide {channels} channels of {height} by {width}"));
+        return fail(format!(
+            "vision.yolo_reorg: a stride of {stride} does not divide {channels} channels of {height} by {width}"
+        ));
     }
     // The result is the transpose of depth and space, as the reference's kernel reads the flat tensor.
     let inner = channels / square;

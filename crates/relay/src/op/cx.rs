@@ -212,7 +212,9 @@ impl LowerCx<'_> {
     /// An element of a tensor of integers as a dimension, by way of a shape that the program makes of the tensor.
     fn element(&mut self, operand: &rx::Expr, index: usize) -> PrimExpr {
         let count = match operand.ty() {
-            RxType::Tensor(t) => t.shape.as_ref().and_then(|s| rx::shape::const_dims(s)).map_or(0, |s| s.iter().product()),
+            RxType::Tensor(t) => {
+                t.shape.as_ref().and_then(|s| rx::shape::const_dims(s)).map_or(0, |s| s.iter().product())
+            }
             _ => 0,
         };
         let dims: Vec<PrimExpr> = (0..count).map(|_| PrimExpr::Var(RxVar::dim("s"))).collect();

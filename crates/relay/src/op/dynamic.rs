@@ -135,7 +135,12 @@ pub(super) fn tile(cx: &mut LowerCx<'_>) -> Lowered {
 /// The axes that a constant names: how many dimensions a result has is known when a program is compiled.
 fn axes_of(cx: &LowerCx<'_>, i: usize) -> Result<Vec<i64>, LowerError> {
     let value = cx.value(i).and_then(|t| scalar::ints(&t));
-    value.ok_or_else(|| LowerError(format!("{}: `{}` must be a constant, for the result has as many dimensions as it says", cx.def.name, cx.def.args[i])))
+    value.ok_or_else(|| {
+        LowerError(format!(
+            "{}: `{}` must be a constant, for the result has as many dimensions as it says",
+            cx.def.name, cx.def.args[i]
+        ))
+    })
 }
 
 pub(super) fn expand_dims(cx: &mut LowerCx<'_>) -> Lowered {
@@ -155,7 +160,8 @@ pub(super) fn strided_slice(cx: &mut LowerCx<'_>) -> Lowered {
     let known = |i: usize| cx.value(i).and_then(|t| scalar::ints(&t));
     if let (Some(begin), Some(end), Some(strides)) = (known(1), known(2), known(3)) {
         let mode = cx.str("slice_mode");
-        let pairs = [("begin", begin.into()), ("end", end.into()), ("strides", strides.into()), ("slice_mode", mode.into())];
+        let pairs =
+            [("begin", begin.into()), ("end", end.into()), ("strides", strides.into()), ("slice_mode", mode.into())];
         return cx.relay("strided_slice", vec![x], attrs(pairs));
     }
     if cx.str("slice_mode") == "size" {
@@ -202,7 +208,8 @@ pub(super) fn strided_slice(cx: &mut LowerCx<'_>) -> Lowered {
 fn start_of(bound: &PrimExpr, stride: &PrimExpr, extent: &PrimExpr) -> PrimExpr {
     let from_end = prim::select(prim::lt(bound, prim::int(0)), bound.clone() + extent.clone(), bound.clone());
     let up = prim::gt(stride, prim::int(0));
-    let (low, high) = (prim::select(up.clone(), prim::int(0), prim::int(-1)), prim::select(up, extent.clone(), extent.clone() - 1));
+    let (low, high) =
+        (prim::select(up.clone(), prim::int(0), prim::int(-1)), prim::select(up, extent.clone(), extent.clone() - 1));
     prim::max(prim::min(from_end, high), low)
 }
 
@@ -217,7 +224,8 @@ pub(super) fn topk(cx: &mut LowerCx<'_>) -> Lowered {
     let axis = cx.axis(cx.int("axis")?, shape.len())?;
     let wanted = element(cx, 1, 0)?;
     let all = prim::lt(&wanted, prim::int(1));
-    let count = cx.dim("k", DimDef::Expr(prim::select(all, shape[axis].clone(), prim::min(wanted, shape[axis].clone()))));
+    let count =
+        cx.dim("k", DimDef::Expr(prim::select(all, shape[axis].clone(), prim::min(wanted, shape[axis].clone()))));
     let sorted = cx.relay("topk", vec![x], own.with("k", 0))?;
     let mut out = shape;
     out[axis] = count;

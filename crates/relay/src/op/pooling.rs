@@ -16,7 +16,11 @@ pub(super) fn adaptive_max_pool(cx: &mut LowerCx<'_>) -> Lowered {
     let shape = cx.shape(&x)?;
     let places: Vec<usize> = layout.chars().enumerate().filter(|(_, c)| "DHW".contains(*c)).map(|(i, _)| i).collect();
     if layout.len() != shape.len() || places.is_empty() {
-        return fail(format!("{}: the layout {layout} does not fit a tensor of {} dimensions", cx.def.name, shape.len()));
+        return fail(format!(
+            "{}: the layout {layout} does not fit a tensor of {} dimensions",
+            cx.def.name,
+            shape.len()
+        ));
     }
     let known = |i: &usize| shape[*i].as_int();
     let Some(extents) = places.iter().map(known).collect::<Option<Vec<i64>>>() else {
@@ -33,7 +37,8 @@ pub(super) fn adaptive_max_pool(cx: &mut LowerCx<'_>) -> Lowered {
     let mut out = shape.clone();
     places.iter().zip(&sizes).for_each(|(place, size)| out[*place] = prim::int(*size));
     // A part is never longer than this.
-    let windows: Vec<te::ReduceAxis> = extents.iter().zip(&sizes).map(|(e, s)| te::reduce_axis((e + s - 1) / s + 1)).collect();
+    let windows: Vec<te::ReduceAxis> =
+        extents.iter().zip(&sizes).map(|(e, s)| te::reduce_axis((e + s - 1) / s + 1)).collect();
     Ok(cx.builder.emit_te("adaptive_max_pool", vec![x], |inputs| {
         let x = inputs[0].clone();
         vec![te::compute("T_adaptive_max_pool", out, |at: &[PrimExpr]| {
@@ -68,16 +73,27 @@ pub(super) fn dilation2d(cx: &mut LowerCx<'_>) -> Lowered {
     let dtype = cx.dtype(&x)?;
     let known = |e: &PrimExpr| e.as_int().ok_or_else(|| LowerError("image.dilation2d needs known sizes".into()));
     let (height, width, kh, kw) = (known(&shape[2])?, known(&shape[3])?, known(&window[1])?, known(&window[2])?);
-    let size = |extent: i64, pads: i64, k: i64, axis: usize| (extent + pads - (k - 1) * dilations[axis] - 1) / strides[axis] + 1;
-    let out = [shape[0].clone(), shape[1].clone(), prim::int(size(height, padding[0] + padding[2], kh, 0)),
-        prim::int(size(width, padding[1] + padding[3], kw, 1))];
+    let size = |extent: i64, pads: i64, k: i64, axis: usize| {
+        (extent + pads - (k - 1) * dilations[axis] - 1) / strides[axis] + 1
+    };
+    let out = [
+        shape[0].clone(),
+        shape[1].clone(),
+        prim::int(size(height, padding[0] + padding[2], kh, 0)),
+        prim::int(size(width, padding[1] + padding[3], kw, 1)),
+    ];
     let (ry, rx_axis) = (te::reduce_axis(kh), te::reduce_axis(kw));
     Ok(cx.builder.emit_te("dilation2d", vec![x, kernel], |inputs| {
         let (x, kernel) = (inputs[0].clone(), inputs[1].clone());
         vec![te::compute("T_dilation2d", out, |at: &[PrimExpr]| {
             let y = at[2].clone() * strides[0] + ry.var() * dilations[0] - padding[0];
             let z = at[3].clone() * strides[1] + rx_axis.var() * dilations[1] - padding[1];
-            let inside = [prim::ge(&y, prim::int(0)), prim::lt(&y, prim::int(height)), prim::ge(&z, prim::int(0)), prim::lt(&z, prim::int(width))];
+            let inside = [
+                prim::ge(&y, prim::int(0)),
+                prim::lt(&y, prim::int(height)),
+                prim::ge(&z, prim::int(0)),
+                prim::lt(&z, prim::int(width)),
+            ];
             let inside = inside.into_iter().reduce(prim::and).unwrap_or_else(|| prim::boolean(true));
             let value = x.at(&[at[0].clone(), at[1].clone(), y, z]);
             // The border is zero, and the kernel counts there too.

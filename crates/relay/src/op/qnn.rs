@@ -78,7 +78,10 @@ pub(super) fn requantize(cx: &mut LowerCx<'_>) -> Lowered {
     let args = (0..5).map(|i| cx.arg(i)).collect::<Result<Vec<_>, _>>()?;
     let [x, in_scale, in_zero, out_scale, out_zero]: [rx::Expr; 5] =
         args.try_into().map_err(|_| LowerError("qnn.requantize takes five arguments".into()))?;
-    let (axis, out) = (cx.int("axis")?, cx.dtype_attr("out_dtype", DataType::int(8)));
+    // Where no type is said, narrow integers stay what they are.
+    let own = cx.dtype(&x)?;
+    let own = if own.bits == 8 { own } else { DataType::int(8) };
+    let (axis, out) = (cx.int("axis")?, cx.dtype_attr("out_dtype", own));
     let away = cx.str("rounding") == "TONEAREST";
     let (from, to) = (Scale { scale: in_scale, zero: in_zero, axis }, Scale { scale: out_scale, zero: out_zero, axis });
     let wide = rescaled(cx, x, &from, &to, away)?;
@@ -257,7 +260,11 @@ pub(super) fn packed_dense(cx: &mut LowerCx<'_>) -> Lowered {
     let layout = cx.str("weight_layout");
     let weight = match layout.as_str() {
         "NC" => weight,
-        _ => cx.relay("layout_transform", vec![weight], attrs([("src_layout", layout.clone().into()), ("dst_layout", "NC".into())]))?,
+        _ => cx.relay(
+            "layout_transform",
+            vec![weight],
+            attrs([("src_layout", layout.clone().into()), ("dst_layout", "NC".into())]),
+        )?,
     };
     let x = centred(cx, x, x_zero, -1)?;
     let weight = centred(cx, weight, w_zero, 0)?;
@@ -300,12 +307,18 @@ fn arithmetic(cx: &mut LowerCx<'_>, name: &str) -> Lowered {
     let to = Scale { scale: args[6].clone(), zero: args[7].clone(), axis: -1 };
     let ndim = cx.ndim(&args[0])?.max(cx.ndim(&args[1])?);
     if name == "multiply" {
-        let (a, b) = (centred(cx, args[0].clone(), args[3].clone(), lhs_axis)?, centred(cx, args[1].clone(), args[5].clone(), rhs_axis)?);
+        let (a, b) = (
+            centred(cx, args[0].clone(), args[3].clone(), lhs_axis)?,
+            centred(cx, args[1].clone(), args[5].clone(), rhs_axis)?,
+        );
         let product = cx.binary("multiply", a, b)?;
         let scale = match (constants(&args[2]), constants(&args[4])) {
-            (Some(a), Some(b)) if a.len() == 1 && b.len() == 1 => cx.constant(f64::from(a[0] as f32 * b[0] as f32), FLOAT)?,
+            (Some(a), Some(b)) if a.len() == 1 && b.len() == 1 => {
+                cx.constant(f64::from(a[0] as f32 * b[0] as f32), FLOAT)?
+            }
             _ => {
-                let (a, b) = (placed(cx, args[2].clone(), lhs_axis, ndim)?, placed(cx, args[4].clone(), rhs_axis, ndim)?);
+                let (a, b) =
+                    (placed(cx, args[2].clone(), lhs_axis, ndim)?, placed(cx, args[4].clone(), rhs_axis, ndim)?);
                 let scale = cx.binary("multiply", a, b)?;
                 let x = cx.cast(product, FLOAT)?;
                 let x = cx.binary("multiply", x, scale)?;
@@ -379,7 +392,9 @@ pub(super) fn fixed_point_multiply(cx: &mut LowerCx<'_>) -> Lowered {
 pub(super) fn fixed_point_multiply_per_axis(cx: &mut LowerCx<'_>) -> Lowered {
     let x = cx.arg(0)?;
     let (axes, dtype, ndim) = (cx.ints("axes")?, cx.dtype(&x)?, cx.ndim(&x)?);
-    let [axis] = axes.as_slice() else { return fail("fixed_point_multiply_per_axis along several dimensions cannot be compiled yet") };
+    let [axis] = axes.as_slice() else {
+        return fail("fixed_point_multiply_per_axis along several dimensions cannot be compiled yet");
+    };
     let axis = cx.axis(*axis, ndim)?;
     let wide = DataType::int(64);
     let part = |cx: &mut LowerCx<'_>, i: usize| -> Lowered {

@@ -30,11 +30,14 @@ pub(super) fn dft(cx: &mut LowerCx<'_>) -> Lowered {
         cx.builder.emit_te("dft", vec![re.clone(), im.clone()], |inputs| {
             let (re, im) = (inputs[0].clone(), inputs[1].clone());
             vec![te::compute("T_dft", out, |at: &[PrimExpr]| {
-                let Some((k, outer)) = at.split_last() else { return te::sum(prim::constant(FLOAT, 0.0), [axis.clone()]) };
+                let Some((k, outer)) = at.split_last() else {
+                    return te::sum(prim::constant(FLOAT, 0.0), [axis.clone()]);
+                };
                 let mut index = outer.to_vec();
                 index.push(axis.var());
                 let turn = angle(k.clone(), axis.var(), count);
-                let (cos, sin) = (prim::math("cos", turn.clone()), prim::math("sin", turn) * prim::constant(FLOAT, sign));
+                let (cos, sin) =
+                    (prim::math("cos", turn.clone()), prim::math("sin", turn) * prim::constant(FLOAT, sign));
                 let (a, b) = (re.at(&index), im.at(&index));
                 let value = if real { a * cos - b * sin } else { a * sin + b * cos };
                 te::sum(value * prim::constant(FLOAT, scale), [axis.clone()])

@@ -86,7 +86,11 @@ pub(super) fn sparse_dense(cx: &mut LowerCx<'_>) -> Lowered {
     let x = cx.arg(0)?;
     let shape = cx.shape(&x)?;
     if let Some(weight) = dense_of(cx, 1, shape[1].as_int()) {
-        return cx.relay("nn.dense", vec![x, rx::Expr::constant(weight)], relaxide_ir::Attrs::new().with("units", relaxide_ir::AttrValue::None));
+        return cx.relay(
+            "nn.dense",
+            vec![x, rx::Expr::constant(weight)],
+            relaxide_ir::Attrs::new().with("units", relaxide_ir::AttrValue::None),
+        );
     }
     let parts = [cx.arg(1)?, cx.arg(2)?, cx.arg(3)?];
     if cx.ndim(&parts[0])? != 1 {
@@ -135,7 +139,8 @@ pub(super) fn sparse_add(cx: &mut LowerCx<'_>) -> Lowered {
         let [data, indices, starts] = [0, 1, 2].map(|i| inputs[i].clone());
         vec![te::compute("T_sparse_matrix", out, |at: &[PrimExpr]| {
             let j = all.var();
-            let here = prim::eq(&prim::cast(PLACES, indices.at(std::slice::from_ref(&j))), prim::cast(PLACES, at[1].clone()));
+            let here =
+                prim::eq(&prim::cast(PLACES, indices.at(std::slice::from_ref(&j))), prim::cast(PLACES, at[1].clone()));
             let own = prim::and(row_holds(&starts, &at[0], &j), here);
             te::sum(prim::select(own, data.at(std::slice::from_ref(&j)), prim::constant(dtype, 0.0)), [all.clone()])
         })]

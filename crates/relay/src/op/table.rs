@@ -5,9 +5,7 @@
 
 use super::schema::Mapping::{As, Binary, By, Machine, Missing, Same};
 use super::schema::{Mapping, OpDef};
-use super::{
-    basic, boxes, conv, create, dynamic, image, index, nn, pooling, qnn, reduce, shaping, signal, sparse,
-};
+use super::{basic, boxes, conv, create, dynamic, image, index, nn, pooling, qnn, reduce, shaping, signal, sparse};
 
 const fn row(
     name: &'static str,

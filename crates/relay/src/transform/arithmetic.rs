@@ -66,7 +66,9 @@ pub fn simplify_expr(module: &Module) -> Result<Module, TransformError> {
             "add" | "subtract" if is_all(&call_.args[1], 0.0) && keeps_type(types, &before.args[0], old) => {
                 Some(call_.args[0].clone())
             }
-            "add" if is_all(&call_.args[0], 0.0) && keeps_type(types, &before.args[1], old) => Some(call_.args[1].clone()),
+            "add" if is_all(&call_.args[0], 0.0) && keeps_type(types, &before.args[1], old) => {
+                Some(call_.args[1].clone())
+            }
             "multiply" | "divide" if is_all(&call_.args[1], 1.0) && keeps_type(types, &before.args[0], old) => {
                 Some(call_.args[0].clone())
             }
@@ -154,7 +156,8 @@ pub fn canonicalize_cast(module: &Module) -> Result<Module, TransformError> {
             args.push(copied.unwrap_or_else(|| arg.clone()));
         }
         changed.then(|| {
-            let (op, attrs, type_args, span) = (call_.op.clone(), call_.attrs.clone(), call_.type_args.clone(), call_.span.clone());
+            let (op, attrs, type_args, span) =
+                (call_.op.clone(), call_.attrs.clone(), call_.type_args.clone(), call_.span.clone());
             Ref::new(Call { op, args, attrs, type_args, span }).into()
         })
     })
@@ -162,7 +165,20 @@ pub fn canonicalize_cast(module: &Module) -> Result<Module, TransformError> {
 
 /// DynamicToStatic: a dynamic operator whose sizes are constants becomes the static one.
 pub fn dynamic_to_static(module: &Module) -> Result<Module, TransformError> {
-    let folded = super::fold_constant(module).map_err(TransformError::Value)?;
+    let shapes = with_types(module, |new, old, types| {
+        let (call_, "shape_of" | "vm.shape_of") = new.as_op_call()? else { return None };
+        let (before, _) = old.as_op_call()?;
+        let ty = types.of(before.args.first()?)?;
+        let ty = ty.as_tensor().filter(|ty| ty.is_static())?;
+        let count = [ty.shape.len() as i64];
+        let small = || ty.shape.iter().map(|d| i32::try_from(*d).ok()).collect::<Option<Vec<i32>>>();
+        let shape = match call_.attrs.dtype("dtype").filter(|d| *d == DataType::int(64)) {
+            Some(_) => Tensor::from_slice(&ty.shape, &count),
+            None => Tensor::from_slice(&small()?, &count),
+        };
+        shape.ok().map(Expr::constant)
+    })?;
+    let folded = super::fold_constant(&shapes).map_err(TransformError::Value)?;
     with_types(&folded, |new, _, _| {
         let (call_, name) = new.as_op_call()?;
         let ints = |i: usize| match call_.args.get(i)? {
@@ -253,4 +269,32 @@ pub(super) fn floats(expr: &Expr) -> Option<Vec<f32>> {
 /// A constant of single-precision numbers.
 pub(super) fn float_constant(values: &[f32], shape: &[i64]) -> Option<Expr> {
     Tensor::from_slice(values, shape).ok().map(Expr::constant)
+}
+
+/// Each part of a joined quantized tensor is brought to the scale of the result by a call of its own, so that constant scales
+/// that stand in a tuple are seen as the constants that they are.
+pub(crate) fn expand_quantized(module: &Module) -> Module {
+    let mut out = module.clone();
+    for function in out.functions.values_mut() {
+        let body = rewrite(&function.body, &mut |new, _| {
+            let (call_, "qnn.concatenate") = new.as_op_call()? else { return None };
+            let [Expr::Tuple(parts), Expr::Tuple(scales), Expr::Tuple(zeros), scale, zero] = call_.args.as_slice()
+            else {
+                return None;
+            };
+            if parts.fields.len() != scales.fields.len() || parts.fields.len() != zeros.fields.len() {
+                return None;
+            }
+            let moved = parts.fields.iter().zip(&scales.fields).zip(&zeros.fields).map(|((part, from), from_zero)| {
+                let args = [part.clone(), from.clone(), from_zero.clone(), scale.clone(), zero.clone()];
+                call("qnn.requantize", args, Attrs::new())
+            });
+            let moved = Expr::tuple(moved.collect::<Option<Vec<_>>>()?);
+            call("concatenate", [moved], Attrs::new().with("axis", call_.attrs.int("axis")?))
+        });
+        if !body.ptr_eq(&function.body) {
+            *function = function.with_body(body);
+        }
+    }
+    out
 }

@@ -23,7 +23,8 @@ struct Wish {
 }
 
 fn wishes(value: &AttrValue) -> Result<Vec<Wish>, TransformError> {
-    let refuse = || TransformError::Refused("desired_layouts is a dictionary: {\"nn.conv2d\": [\"NHWC\", \"HWIO\"]}".into());
+    let refuse =
+        || TransformError::Refused("desired_layouts is a dictionary: {\"nn.conv2d\": [\"NHWC\", \"HWIO\"]}".into());
     let AttrValue::Map(map) = value else { return Err(refuse()) };
     let wish = |(op, list): (&String, &AttrValue)| {
         let AttrValue::List(list) = list else { return Err(refuse()) };
@@ -104,7 +105,8 @@ fn converted(call_: &Ref<Call>, name: &str, wish: &Wish) -> Option<Expr> {
 
 /// An operator that works element by element, on what has been changed: the change comes behind it.
 fn moved_behind(call_: &Ref<Call>, name: &str, types: &Types) -> Option<Expr> {
-    const UNARY: &[&str] = &["nn.relu", "nn.leaky_relu", "clip", "sigmoid", "tanh", "exp", "negative", "abs", "cast", "copy"];
+    const UNARY: &[&str] =
+        &["nn.relu", "nn.leaky_relu", "clip", "sigmoid", "tanh", "exp", "negative", "abs", "cast", "copy"];
     let back = |e: &Expr| {
         let (inner, "layout_transform") = e.as_op_call()? else { return None };
         let layout = |name: &str| inner.attrs.str(name).map(str::to_string);

@@ -58,10 +58,8 @@ fn lift(body: &Expr, types: &Types, module: &mut Module) -> Expr {
             inner = substitute(&inner, own, &call(captured.clone()));
         }
         // What is lifted has variables of its own in the place of those that it captures.
-        let params: Vec<Ref<Var>> = free
-            .iter()
-            .map(|v| Var::new(v.name.clone(), v.annotation.clone().or_else(|| types.of_var(v))))
-            .collect();
+        let params: Vec<Ref<Var>> =
+            free.iter().map(|v| Var::new(v.name.clone(), v.annotation.clone().or_else(|| types.of_var(v)))).collect();
         for (var, param) in free.iter().zip(&params) {
             inner = substitute(&inner, var, &param.into());
         }

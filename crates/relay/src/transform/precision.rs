@@ -21,15 +21,61 @@ enum Kind {
 }
 
 const ALWAYS: &[&str] = &[
-    "nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose", "nn.dense",
-    "nn.matmul", "nn.batch_matmul",
+    "nn.conv1d",
+    "nn.conv2d",
+    "nn.conv3d",
+    "nn.conv1d_transpose",
+    "nn.conv2d_transpose",
+    "nn.conv3d_transpose",
+    "nn.dense",
+    "nn.matmul",
+    "nn.batch_matmul",
 ];
 const FOLLOW: &[&str] = &[
-    "add", "subtract", "multiply", "maximum", "minimum", "nn.relu", "nn.leaky_relu", "nn.prelu", "nn.bias_add", "nn.batch_norm",
-    "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.global_max_pool2d", "nn.batch_flatten", "nn.pad", "nn.dropout",
-    "reshape", "transpose", "expand_dims", "squeeze", "concatenate", "stack", "split", "strided_slice", "clip", "take", "tile",
-    "repeat", "reverse", "copy", "negative", "abs", "nn.upsampling", "nn.depth_to_space", "nn.space_to_depth", "broadcast_to",
-    "layout_transform", "where", "max", "min", "sigmoid", "tanh", "nn.adaptive_max_pool2d",
+    "add",
+    "subtract",
+    "multiply",
+    "maximum",
+    "minimum",
+    "nn.relu",
+    "nn.leaky_relu",
+    "nn.prelu",
+    "nn.bias_add",
+    "nn.batch_norm",
+    "nn.max_pool1d",
+    "nn.max_pool2d",
+    "nn.max_pool3d",
+    "nn.global_max_pool2d",
+    "nn.batch_flatten",
+    "nn.pad",
+    "nn.dropout",
+    "reshape",
+    "transpose",
+    "expand_dims",
+    "squeeze",
+    "concatenate",
+    "stack",
+    "split",
+    "strided_slice",
+    "clip",
+    "take",
+    "tile",
+    "repeat",
+    "reverse",
+    "copy",
+    "negative",
+    "abs",
+    "nn.upsampling",
+    "nn.depth_to_space",
+    "nn.space_to_depth",
+    "broadcast_to",
+    "layout_transform",
+    "where",
+    "max",
+    "min",
+    "sigmoid",
+    "tanh",
+    "nn.adaptive_max_pool2d",
 ];
 
 fn kind(name: &str) -> Kind {
@@ -83,7 +129,8 @@ pub fn to_mixed_precision(module: &Module, half: DataType) -> Result<Module, Tra
                         args.push(made);
                     }
                     let mut attrs = call_.attrs.clone();
-                    if wanted && attrs.get("out_dtype").is_some() && attrs.dtype("out_dtype").is_some_and(|d| d == full) {
+                    if wanted && attrs.get("out_dtype").is_some() && attrs.dtype("out_dtype").is_some_and(|d| d == full)
+                    {
                         attrs = attrs.with("out_dtype", half);
                         same = false;
                     }
@@ -114,7 +161,8 @@ pub fn to_mixed_precision(module: &Module, half: DataType) -> Result<Module, Tra
                             true => cast(casts, keep, e, full),
                             false => Some(e.clone()),
                         };
-                        let fields: Option<Vec<Expr>> = t.fields.iter().map(|e| part(e, &mut casts, &mut keep)).collect();
+                        let fields: Option<Vec<Expr>> =
+                            t.fields.iter().map(|e| part(e, &mut casts, &mut keep)).collect();
                         Expr::tuple(fields?)
                     }
                 }
@@ -128,7 +176,11 @@ pub fn to_mixed_precision(module: &Module, half: DataType) -> Result<Module, Tra
         let body = match halves.get(&body.address()).copied().unwrap_or(false) {
             true => match types.of(&function.body) {
                 Some(Type::Tensor(_)) => cast(&mut casts, &mut keep, &body, full).unwrap_or(body),
-                _ => return Err(TransformError::Refused("a tuple in half precision cannot be a function's result yet".into())),
+                _ => {
+                    return Err(TransformError::Refused(
+                        "a tuple in half precision cannot be a function's result yet".into(),
+                    ));
+                }
             },
             false => body,
         };

@@ -171,7 +171,11 @@ pub fn forward_fold_scale_axis(module: &Module) -> Result<Module, TransformError
         if shape(&operands.args[0])? != shape(product_before)? {
             return None;
         }
-        let input = if relu { call("nn.relu", [product.args[0].clone()], data.attrs.clone())? } else { product.args[0].clone() };
+        let input = if relu {
+            call("nn.relu", [product.args[0].clone()], data.attrs.clone())?
+        } else {
+            product.args[0].clone()
+        };
         let weight = found.scaled(found.input, &scale)?;
         call(name, [input, weight], conv.attrs.clone())
     })

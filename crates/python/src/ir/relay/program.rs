@@ -10,7 +10,7 @@ use relaxide::ir::Diagnostic;
 use relaxide::relay::text::{PrintOptions, Source, parse_expr, print_expr, print_module};
 use relaxide::relay::{
     CompileError, Expr, Function, Interpreter, Module, Type, TypeError, infer, infer_expr, json, prelude, to_relax,
-    transform,
+    transform, well_formed,
 };
 use relaxide::{CompileOptions, compile_relay, compile_relay_graph};
 
@@ -24,7 +24,8 @@ use crate::{convert, error};
 pub(in super::super) const TABLE: &[Row] = &[
     ("relay.ir.ParseModule", |args| {
         let source = Source::new(args.get::<String>(1)?, args.get::<String>(0)?);
-        prelude::parse_with_prelude(&source).map(|m| Ref::new(used(&m)).into()).map_err(shown)
+        let module = prelude::parse_with_prelude(&source).map_err(shown)?;
+        Ok(Ref::new(prelude::without_unused(&module)?).into())
     }),
     ("relay.ir.ParseExpr", |args| {
         let source = Source::new(args.get::<String>(1)?, args.get::<String>(0)?);
@@ -44,6 +45,10 @@ pub(in super::super) const TABLE: &[Row] = &[
         infer(&module).map(|_| Any::none()).map_err(|errors| types_refused(&errors))
     }),
     ("relay.ir.TypeOf", type_of),
+    ("relay.ir.WellFormed", |args| {
+        let found = well_formed(&*args.get::<Ref<Module>>(0)?);
+        Ok(Array::from_iter(found.iter().map(|e| Any::from(e.diagnostic(None).to_string().as_str()))).into())
+    }),
     ("relay.ir.PassNames", |_| {
         Ok(Array::from_iter(transform::PASSES.iter().map(|pass| {
             Any::from(Array::from_vec(vec![pass.name.into(), i64::from(pass.level).into(), pass.doc.into()]))
@@ -97,18 +102,6 @@ fn shown(diagnostic: Diagnostic) -> Error {
 fn types_refused(errors: &[TypeError]) -> Error {
     let texts: Vec<String> = errors.iter().map(|e| e.diagnostic(None).to_string()).collect();
     Error::new("DiagnosticError", texts.join("\n"))
-}
-
-/// The module without what it got from the prelude and does not use.
-fn used(module: &Module) -> Module {
-    let own: Vec<&str> = match prelude::prelude() {
-        Ok(known) => {
-            let is_own = |name: &str, f: &Ref<Function>| known.functions.get(name).is_none_or(|k| !Ref::ptr_eq(k, f));
-            module.functions.iter().filter(|(name, f)| is_own(name, f)).map(|(name, _)| name.as_str()).collect()
-        }
-        Err(_) => return module.clone(),
-    };
-    transform::remove_unused_functions(module, &own)
 }
 
 /// The module of an argument and, where it uses them, the prelude's types and functions.

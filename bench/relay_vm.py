@@ -1,0 +1,93 @@
+"""What the Relay VM costs: its steps on data and calls, and networks beside the same networks by way of Relax.
+
+``python bench/relay_vm.py [--networks]``. Steps are timed on lists of 100,000 elements, the least of seven runs; networks are
+timed in turns, the least of twenty runs each. One thread.
+"""
+
+import os
+import sys
+import time
+
+os.environ.setdefault("TVM_NUM_THREADS", "1")
+
+import numpy as np
+
+import relaxide as tvm
+from relaxide import relax, relay
+from relaxide.relay import testing
+
+COUNT = 100_000
+PROGRAM = """#[version = "0.0.5"]
+def @walk(%xs: List[int32], %last: int32) -> int32 { match (%xs) { Nil => %last, Cons(%x, %rest) => @walk(%rest, %x) } }
+def @turn(%xs: List[int32], %done: List[int32]) -> List[int32] {
+  match (%xs) { Nil => %done, Cons(%x, %rest) => @turn(%rest, Cons(%x, %done)) }
+}
+def @deep(%xs: List[int32]) -> List[int32] { match (%xs) { Nil => Nil, Cons(%x, %rest) => Cons(%x, @deep(%rest)) } }
+def @main(%xs: List[int32]) -> int32 { @walk(%xs, 0) }
+def @turned(%xs: List[int32]) -> List[int32] { @turn(%xs, Nil) }
+"""
+
+
+def least(run, times=7):
+    """The least time of a call, in seconds."""
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def steps():
+    """Times of one element of a list."""
+    exe = relay.vm.compile(relay.parse(PROGRAM.replace("def @main", "def @walked")), "llvm")
+    machine = relay.vm.VirtualMachine(exe, tvm.cpu())
+    tags = {ctor.name: ctor.tag for ctor in relay.Prelude().get_type("List")[1:]}
+    listed, element = relay.vm.ADT(tags["Nil"], []), tvm.runtime.tensor(np.int32(1))
+    for _ in range(COUNT):
+        listed = relay.vm.ADT(tags["Cons"], [element, listed])
+    names = {
+        "walk": "tag, two fields, branch, call in the last place",
+        "turn": "the same with a constructor of two fields",
+        "deep": "the same with a level of recursion",
+    }
+    code = exe.bytecode
+    for name, what in names.items():
+        args = {"walk": (listed, element), "turn": (listed, relay.vm.ADT(tags["Nil"], [])), "deep": (listed,)}[name]
+        seconds = least(lambda: machine.invoke(name, *args))
+        print(f"{name:6} {seconds / COUNT * 1e9:7.1f} ns an element   {what}")
+    return code
+
+
+def networks():
+    """The Relay VM beside Relax's machine, on the same weights."""
+    made = {
+        "resnet-18": testing.resnet.get_workload(num_layers=18),
+        "mobilenet": testing.mobilenet.get_workload(),
+        "squeezenet": testing.squeezenet.get_workload(version="1.1"),
+        "lstm": testing.lstm.get_workload(10, 64),
+        "bert": testing.bert.get_workload(1, 64, 2, 128, 4, 1000),
+    }
+    for name, (mod, weights) in made.items():
+        random, inputs = np.random.default_rng(0), []
+        for var in mod["main"].params:
+            if var.name_hint not in weights:
+                shape, dtype = var.type_annotation.concrete_shape, str(var.type_annotation.dtype)
+                given = random.integers(0, 100, shape) if dtype == "int64" else random.standard_normal(shape)
+                inputs.append(tvm.runtime.tensor(given.astype(dtype)))
+        machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=weights), tvm.cpu())
+        program = tvm.compile(relay.to_relax(relay.vm.bind_params(mod, weights)), "llvm")
+        other = relax.VirtualMachine(program, tvm.cpu())["main"]
+        runs = {"relay": lambda: machine.invoke("main", *inputs), "relax": lambda: other(*inputs)}
+        best = dict.fromkeys(runs, float("inf"))
+        for _ in range(20):
+            for kind, run in runs.items():
+                best[kind] = min(best[kind], least(run, 1))
+        ratio = best["relay"] / best["relax"]
+        print(f"{name:10} relay {best['relay'] * 1e3:8.3f} ms   relax {best['relax'] * 1e3:8.3f} ms   {ratio:.2f}x")
+
+
+if __name__ == "__main__":
+    steps()
+    if "--networks" in sys.argv:
+        networks()
