@@ -353,3 +353,25 @@ fn a_reply_that_does_not_come_in_time_ends_the_session() {
         assert!(call(session, "test.addone", &[1_i64.into()]).is_err());
     });
 }
+
+/// Memory of an OpenCL device has no addresses: a part of a tensor is a handle and an offset, on the far side too.
+#[test]
+fn tensors_of_another_device_stay_on_the_far_side() {
+    relaxide_rpc::register();
+    if !relaxide_runtime::device::device_exists(Device::new(Device::OPENCL, 0)) {
+        eprintln!("skipped: there is no OpenCL device");
+        return;
+    }
+    for dialect in [Dialect::Own, Dialect::Tvm] {
+        let session = local::session(dialect).unwrap();
+        let values: Vec<f32> = (0..300).map(|x| x as f32).collect();
+        let here = Tensor::from_slice(&values, &[300]).unwrap();
+        let there = session.tensor(&here, session.device(Device::new(Device::OPENCL, 0)).unwrap()).unwrap();
+        assert_eq!(there.device().remote().map(|(_, device)| device.device_type), Some(Device::OPENCL));
+        let part = relaxide_runtime::device::view_at(&there, &[10], DataType::float(32), 400).unwrap();
+        let back = relaxide_runtime::device::copy_tensor(&part, Device::cpu(0)).unwrap();
+        assert_eq!(back.to_vec::<f32>().unwrap(), values[100..110]);
+        let absent = session.empty(&[4], DataType::float(32), Device::new(Device::OPENCL, 77), None).unwrap_err();
+        assert!(absent.message().contains("opencl:77"), "{absent}");
+    }
+}

@@ -415,4 +415,37 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn whatever_is_written_is_a_target_or_an_error() {
+        // Pieces of targets, put together in every order of three.
+        let pieces = [
+            "llvm", "cuda", "-mcpu=", "-mattr=+a,", "-num-cores", "-1", "{", "}", "\"kind\":", "\"llvm\"", ",", "\"host\":", "[", "]",
+            " ", "-", "=", "nvidia/geforce-rtx-3080", "-host=llvm", "-keys=a,b", "99999999999999999999", "\u{0}", "é",
+        ];
+        let mut read = 0;
+        for a in pieces {
+            for b in pieces {
+                for c in pieces {
+                    for text in [format!("{a}{b}{c}"), format!("{a} {b} {c}")] {
+                        if let Ok(target) = text.parse::<Target>() {
+                            // What is printed is read as the same.
+                            assert_eq!(target.to_string().parse::<Target>().as_ref(), Ok(&target), "{text:?}");
+                            read += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert!(read > 100, "{read}");
+    }
+
+    #[test]
+    fn hosts_inside_of_hosts_are_bounded() {
+        let text = "{\"host\":".repeat(20_000);
+        assert!(text.parse::<Target>().is_err());
+        let nested = format!("{}{{}}{}", "{\"host\":".repeat(300), "}".repeat(300));
+        // Whether it is read or refused, it is not by running out of stack.
+        let _ = nested.parse::<Target>();
+    }
 }

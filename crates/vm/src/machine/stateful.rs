@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use relaxide_ffi::{Any, AnyView, Array, Error, ErrorKind, Tensor};
+use relaxide_ffi::{Any, AnyView, Array, Device, Error, ErrorKind, Tensor};
 use relaxide_runtime::device;
 
 use super::{VirtualMachine, Vm};
@@ -127,12 +127,19 @@ impl Vm {
     fn on_main_device(&self, args: &[AnyView<'_>]) -> Result<Vec<Any>, Error> {
         let device = self.main_device();
         let convert = |arg: &AnyView<'_>| match arg.to::<Tensor>() {
-            // A program over several devices says of each argument where it is to be; who calls has put it there.
-            Ok(tensor) if self.places.iter().any(|place| place.device == tensor.device()) => Ok(tensor.into()),
+            // A program over several devices says of each argument where it is to be; who calls has put it there. What lies on the host
+            // where the first device is another goes there, as in TVM.
+            Ok(tensor) if self.is_placed(tensor.device()) => Ok(tensor.into()),
             Ok(tensor) => device::to_device(&tensor, device).map(Any::from),
             Err(_) => Ok(arg.to_owned()),
         };
         args.iter().map(convert).collect()
+    }
+
+    /// Whether an argument on a device has been put there on purpose.
+    fn is_placed(&self, device: Device) -> bool {
+        let is_own = self.places.iter().any(|place| place.device == device);
+        is_own && (device.device_type != Device::CPU || self.main_device().device_type == Device::CPU)
     }
 
     pub(super) fn has_saved(&self, name: &str) -> bool {
