@@ -38,6 +38,9 @@ release: setup ## the command and a wheel with LLVM inside, for machines without
 demo: build ## read the text in two pictures with three compiled networks
 	@$(PY) examples/ocr/ocr.py
 
+# Many tests wait for another process, so one worker more than there are cores keeps all of them busy.
+export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
+
 # Random tests draw the same cases every time; test-deep draws new ones.
 test: export PROPTEST_RNG_SEED ?= 20260911
 test: build ## all tests that a change must pass
