@@ -1,5 +1,6 @@
 """Networks agree: in the Relay VM, in the graph executor, by way of Relax, and with what TVM 0.16 gave on the same weights."""
 
+import os
 import pathlib
 
 import numpy as np
@@ -25,6 +26,21 @@ NETWORKS = {
 }
 
 
+#: Those that every change is tried on; the others take longer.
+USUAL = ["mlp", "resnet18", "mobilenet", "squeezenet", "vgg", "dcgan", "lstm", "bert"]
+DEEP = bool(os.environ.get("RELAXIDE_DEEP"))
+#: In the sizes of their papers.
+LARGE = {
+    "resnet18": lambda: testing.resnet.get_workload(num_layers=18),
+    "resnet50": lambda: testing.resnet.get_workload(num_layers=50),
+    "mobilenet": lambda: testing.mobilenet.get_workload(),
+    "squeezenet": lambda: testing.squeezenet.get_workload(),
+    "densenet": lambda: testing.densenet.get_workload(),
+    "vgg": lambda: testing.vgg.get_workload(),
+    "inception": lambda: testing.inception_v3.get_workload(),
+}
+
+
 def inputs_of(mod, weights):
     random = np.random.default_rng(1)
     found = []
@@ -36,7 +52,7 @@ def inputs_of(mod, weights):
     return found
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", NETWORKS if DEEP else USUAL)
 def test_a_network_gives_the_same_everywhere(name):
     mod, weights = NETWORKS[name]()
     inputs = inputs_of(mod, weights)
@@ -47,6 +63,18 @@ def test_a_network_gives_the_same_everywhere(name):
     program = tvm.compile(relay.to_relax(relay.vm.bind_params(mod, weights)), "llvm")
     by_relax = relax.VirtualMachine(program, tvm.cpu())["main"](*map(tvm.runtime.tensor, inputs)).numpy()
     np.testing.assert_allclose(by_relax, found, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", LARGE if DEEP else [])
+def test_a_network_of_its_papers_size_gives_the_same_everywhere(name):
+    mod, weights = LARGE[name]()
+    inputs = inputs_of(mod, weights)
+    found = relay.create_executor("vm", mod, params=weights).evaluate()(*inputs).numpy()
+    graph = relay.create_executor("graph", mod, params=weights).evaluate()(*inputs).numpy()
+    np.testing.assert_array_equal(graph, found)
+    program = tvm.compile(relay.to_relax(relay.vm.bind_params(mod, weights)), "llvm")
+    by_relax = relax.VirtualMachine(program, tvm.cpu())["main"](*map(tvm.runtime.tensor, inputs)).numpy()
+    np.testing.assert_allclose(by_relax, found, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["mlp", "squeezenet", "lstm"])

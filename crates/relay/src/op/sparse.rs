@@ -116,7 +116,7 @@ pub(super) fn sparse_dense(cx: &mut LowerCx<'_>) -> Lowered {
 fn row_holds(starts: &te::Tensor, row: &PrimExpr, j: &PrimExpr) -> PrimExpr {
     let bound = |row: PrimExpr| prim::cast(PLACES, starts.at(&[row]));
     let place = prim::cast(PLACES, j.clone());
-    prim::and(prim::le(&bound(row.clone()), place.clone()), prim::lt(&place, bound(row.clone() + 1)))
+    prim::and(prim::le(bound(row.clone()), place.clone()), prim::lt(&place, bound(row.clone() + 1)))
 }
 
 /// An index that is data stays inside.
@@ -140,7 +140,7 @@ pub(super) fn sparse_add(cx: &mut LowerCx<'_>) -> Lowered {
         vec![te::compute("T_sparse_matrix", out, |at: &[PrimExpr]| {
             let j = all.var();
             let here =
-                prim::eq(&prim::cast(PLACES, indices.at(std::slice::from_ref(&j))), prim::cast(PLACES, at[1].clone()));
+                prim::eq(prim::cast(PLACES, indices.at(std::slice::from_ref(&j))), prim::cast(PLACES, at[1].clone()));
             let own = prim::and(row_holds(&starts, &at[0], &j), here);
             te::sum(prim::select(own, data.at(std::slice::from_ref(&j)), prim::constant(dtype, 0.0)), [all.clone()])
         })]

@@ -71,7 +71,4 @@ def _initial(name, shape, random):
     if name.endswith(("beta", "moving_mean", "bias")):
         return random.uniform(-0.1, 0.1, shape)
     fan = int(np.prod(shape[1:])) or 1
-    if name.startswith(("fc1_", "fc_")) and len(shape) == 2:
-        # Scores stay small, so that a softmax of them says something.
-        return random.normal(0.0, 0.3 / fan**0.5, shape)
     return random.normal(0.0, (2.0 / fan) ** 0.5, shape)
