@@ -32,9 +32,12 @@ unsafe impl Send for Id {}
 // SAFETY: as above.
 unsafe impl Sync for Id {}
 
+/// A device that was found, and what opening it came to.
+type Slot = (Id, OnceLock<Result<Opened, Error>>);
+
 /// All devices of all platforms: GPUs, then others, then CPUs. An error says why there are none.
-fn ids() -> Result<&'static [(Id, OnceLock<Result<Opened, Error>>)], Error> {
-    static FOUND: OnceLock<Result<Vec<(Id, OnceLock<Result<Opened, Error>>)>, Error>> = OnceLock::new();
+fn ids() -> Result<&'static [Slot], Error> {
+    static FOUND: OnceLock<Result<Vec<Slot>, Error>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
         let driver = driver()?;
         let mut ids = Vec::new();
