@@ -272,7 +272,7 @@ fn behind(arg: &AnyView<'_>) -> Result<Any, Error> {
     let Some(tensor) = arg.as_tensor().filter(|tensor| tensor.device().device_type == TYPE) else {
         return Ok(arg.to_owned());
     };
-    let address = state().resolve(Memory::of(&tensor), tensor.byte_size())?;
+    let address = state().resolve(Memory::of(tensor), tensor.byte_size())?;
     // SAFETY: the elements lie at the address for as long as the allocation lives, which the tensor keeps.
     let view = unsafe {
         Tensor::from_parts(address.cast(), tensor.shape(), tensor.dtype(), Device::cpu(0), 0, tensor.to_owned())
