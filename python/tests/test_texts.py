@@ -87,3 +87,43 @@ def test_the_command_takes_and_shows_texts(tmp_path):
     assert "[3, 4]" in say("run", "m.so", "--input", "color=colors.txt")
     assert "gives no texts" in say("run", "m.so", "--input", "color=1,2")
     assert "texts [1]" in say("run", "c.onnx", "--fill", "random", "--dim", "n=1")
+
+
+def run(op, texts, outputs=1, domain="", rank=1, **attributes):
+    """The outputs of a model of one operator over texts."""
+    node = h.make_node(op, ["x"], [f"y{i}" for i in range(outputs)], domain=domain, **attributes)
+    value = np.array(texts, dtype=object)
+    opsets = [h.make_opsetid("", 20), h.make_opsetid("com.microsoft", 1)]
+    results = [V(name, T.STRING, None) for name in node.output]
+    graph = h.make_graph([node], "g", [V("x", T.STRING, [f"d{i}" for i in range(rank)])], results)
+    return [value.tolist() for value in RelaxideBackend.prepare(h.make_model(graph, opset_imports=opsets, ir_version=10)).run([value])]
+
+
+@pytest.mark.parametrize(
+    "texts, attributes, wanted",
+    [
+        (["Äb", "", "a"], {"case_change_action": "UPPER"}, ["ÄB", "", "A"]),
+        (["Monday", "TUESDAY", "monday"], {"stopwords": ["monday"]}, ["TUESDAY"]),
+        (["Monday", "TUESDAY", "monday"], {"stopwords": ["monday"], "is_case_sensitive": 1, "case_change_action": "LOWER"}, ["monday", "tuesday"]),
+        (["a", "A"], {"stopwords": ["a"]}, [""]),
+    ],
+)
+def test_texts_are_normalized(texts, attributes, wanted):
+    # ONNX Runtime does this only where the system has its locale.
+    assert run("StringNormalizer", texts, **attributes) == [wanted]
+    if len(texts) == 3:
+        assert run("StringNormalizer", [texts], rank=2, **attributes) == [[wanted]]
+
+
+@pytest.mark.parametrize(
+    "attributes, wanted",
+    [
+        ({"tokenexp": "[a-z]+", "mincharnum": 2}, [["ab", "cde"], ["fg", "#"]]),
+        ({"separators": [" ", ","]}, [["ab", "cde"], ["fg", "h"]]),
+        ({"separators": [" "], "mark": 1}, [["\x02", "ab", "cde", "\x03"], ["\x02", "fg,h", "\x03", "#"]]),
+        ({"separators": [""]}, [["a", "b", " ", "c", "d", "e"], ["f", "g", ",", "h", "#", "#"]]),
+    ],
+)
+def test_texts_are_divided_into_tokens(attributes, wanted):
+    attributes = {"mark": 0, "mincharnum": 1, "pad_value": "#"} | attributes
+    assert run("Tokenizer", ["ab cde", "fg,h"], domain="com.microsoft", **attributes) == [wanted]

@@ -88,3 +88,18 @@ pub fn axis(axis: i64, rank: usize) -> Option<usize> {
     let from_front = if axis < 0 { axis.checked_add(rank as i64)? } else { axis };
     usize::try_from(from_front).ok().filter(|&a| a < rank)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_of_one_row_may_be_one_and_strides_may_not() {
+        let n = PrimExpr::Var(Var::dim("n"));
+        let i = PrimExpr::Var(Var::dim("i"));
+        assert!(one_may_be_one(&n, &prim::min(&n, 1)));
+        assert!(one_may_be_one(&n, &(prim::min(&i + 1, &n) - prim::min(&i, &n))));
+        assert!(!one_may_be_one(&n, &(prim::floordiv(&n + 31, 32) * 32)));
+        assert!(!one_may_be_one(&n, &(&n - 1)));
+    }
+}

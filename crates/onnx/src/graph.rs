@@ -81,12 +81,15 @@ impl<'m> Graphs<'m> {
     }
 
     /// Takes back the problems from one on. Their text, if the model is at fault for all of them: what it computes there
-    /// makes no sense, so it is an error of the program that gets there.
+    /// makes no sense, so it is an error of the program that gets there. Others stay.
     pub fn take_back(&mut self, from: usize) -> Option<String> {
         let notes = self.notes.split_off(from.min(self.notes.len()));
-        let first = notes.first()?;
-        let text = format!("{}: {}", first.problem.place, first.problem.reason);
-        notes.iter().all(|note| note.invalid).then_some(text)
+        if notes.iter().all(|note| note.invalid) {
+            let first = notes.first()?;
+            return Some(format!("{}: {}", first.problem.place, first.problem.reason));
+        }
+        self.notes.extend(notes);
+        None
     }
 
     /// Every problem, in order.

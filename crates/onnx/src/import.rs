@@ -324,7 +324,12 @@ impl<'m> Importer<'m> {
                 return Err(ImportError { problems: self.graphs.problems() });
             }
             let result = if outputs.len() == 1 { outputs.remove(0) } else { Expr::tuple(outputs) };
-            let result = builder.emit_output(result)?;
+            // One output takes the place of the variable that it was.
+            let origin = result.as_var().and_then(|var| var.span().cloned());
+            let outer = builder.set_origin(origin);
+            let result = builder.emit_output(result);
+            builder.set_origin(outer);
+            let result = result?;
             builder.end_dataflow()?;
             Ok(result)
         })?;

@@ -176,7 +176,10 @@ fn number(text: &str, dtype: DataType) -> Option<[u8; 8]> {
     })
 }
 
-/// `(tensor)`: its numbers written down, with as many digits as C's `%.8g` and, for 64 bits, `%.17g` have.
+/// How many digits numbers are written with, also those of 64 bits, as ONNX Runtime does.
+const DIGITS: usize = 8;
+
+/// `(tensor)`: its numbers written down as C's `%.8g` writes them.
 fn text_of_numbers(args: &Args<'_, '_>) -> Result<Any, Error> {
     args.expect_len(1, 1)?;
     let tensor: Tensor = args.get(0, "tensor")?;
@@ -190,10 +193,10 @@ fn text_of_numbers(args: &Args<'_, '_>) -> Result<Any, Error> {
     let shift = 64 - dtype.bits.min(64) as u32;
     let written = |word: u64| -> Option<String> {
         Some(match (dtype.code, dtype.bits) {
-            (DataType::FLOAT, 64) => float_text(f64::from_bits(word), 17),
-            (DataType::FLOAT, 32) => float_text(f64::from(f32::from_bits(word as u32)), 8),
-            (DataType::FLOAT, 16) => float_text(f16::from_bits(word as u16).to_f64(), 8),
-            (DataType::BFLOAT, 16) => float_text(bf16::from_bits(word as u16).to_f64(), 8),
+            (DataType::FLOAT, 64) => float_text(f64::from_bits(word), DIGITS),
+            (DataType::FLOAT, 32) => float_text(f64::from(f32::from_bits(word as u32)), DIGITS),
+            (DataType::FLOAT, 16) => float_text(f16::from_bits(word as u16).to_f64(), DIGITS),
+            (DataType::BFLOAT, 16) => float_text(bf16::from_bits(word as u16).to_f64(), DIGITS),
             (DataType::INT, 8 | 16 | 32 | 64) => ((word as i64) << shift >> shift).to_string(),
             (DataType::UINT, 8 | 16 | 32 | 64) | (DataType::BOOL, _) => word.to_string(),
             _ => return None,

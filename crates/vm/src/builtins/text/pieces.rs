@@ -118,7 +118,7 @@ fn parts(text: &str, delimiter: &str, most: usize) -> Vec<String> {
         return text.splitn(most.saturating_add(1), delimiter).map(str::to_string).collect();
     }
     let mut parts = Vec::new();
-    let mut rest = text.trim_start();
+    let mut rest = text.trim();
     while !rest.is_empty() {
         let end = if parts.len() == most { None } else { rest.find(char::is_whitespace) };
         let (part, behind) = rest.split_at(end.unwrap_or(rest.len()));
