@@ -20,7 +20,8 @@ pub fn one_may_be_one(a: &PrimExpr, b: &PrimExpr) -> bool {
     let mut all = variables(a);
     all.extend(variables(b));
     (0..LENGTHS.len()).any(|turn| {
-        let length = |(i, var): (usize, &Ref<Var>)| (var.clone(), prim::int(LENGTHS[(turn + i * (turn + 1)) % LENGTHS.len()]));
+        let length =
+            |(i, var): (usize, &Ref<Var>)| (var.clone(), prim::int(LENGTHS[(turn + i * (turn + 1)) % LENGTHS.len()]));
         let lengths: prim::VarMap = all.iter().enumerate().rev().map(length).collect();
         let at = |dim: &PrimExpr| simplify(&prim::substitute(dim, &lengths)).as_int();
         matches!((at(a), at(b)), (Some(a), Some(b)) if (a == 1) != (b == 1))

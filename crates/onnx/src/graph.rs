@@ -22,8 +22,8 @@ use crate::order;
 use crate::proto::{GraphProto, NodeProto, TensorProto};
 use crate::scope::Scope;
 use crate::symbolic;
-use crate::{text, text_ops};
 use crate::value::Value;
+use crate::{text, text_ops};
 
 /// How many graphs may be open inside each other, functions among them.
 const MAX_DEPTH: usize = 64;

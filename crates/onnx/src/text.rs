@@ -156,8 +156,7 @@ impl Table {
                 whole(scope, &places)
             }
             Table::Made(..) => {
-                let found =
-                    self.each(scope, "relaxide.vm.text_places", vec![packed(&sorted)?], DataType::int(64))?;
+                let found = self.each(scope, "relaxide.vm.text_places", vec![packed(&sorted)?], DataType::int(64))?;
                 let order: Vec<i64> = order.iter().copied().chain([keys.len()]).map(|i| i as i64).collect();
                 let order = whole(scope, &order)?;
                 look_up(scope, order, found)

@@ -235,7 +235,8 @@ pub fn tokenize(scope: &mut Scope, node: &Node) -> Outputs {
     if token.is_empty() && separators.is_empty() {
         return Err(NodeError::invalid("it has neither `separators` nor `tokenexp`"));
     }
-    let mut args = vec![texts.object(scope)?, mark, least, Expr::string(node.str_or("pad_value", "")?), pattern(token)?];
+    let mut args =
+        vec![texts.object(scope)?, mark, least, Expr::string(node.str_or("pad_value", "")?), pattern(token)?];
     args.extend(separators.iter().map(|text| pattern(text)).collect::<Result<Vec<_>>>()?);
     let mut open = known(texts.dims(scope)?);
     open.push(None);

@@ -12,8 +12,8 @@ use relaxide_onnx::{OUTPUT_NAMES, TEXT_INPUTS};
 use relaxide_relax::Function;
 use relaxide_relax::display::{dim_text, type_text};
 use relaxide_runtime::processor::Needed;
-use relaxide_vm::executable::{Origins, TRAILER_MAGIC};
 use relaxide_vm::executable::weights::{WeightTensor, WeightsApart};
+use relaxide_vm::executable::{Origins, TRAILER_MAGIC};
 use relaxide_vm::{Executable, FuncKind};
 use serde_json::{Value, json};
 

@@ -121,7 +121,9 @@ fn maps_are_made_of_rows_and_rows_of_maps() {
 fn numbers_are_read_and_refused() {
     let read = |text: &str, dtype: DataType| call("text_numbers", &[tensor(&[text]), dtype.into()]);
     assert_eq!(numbers(read(" -7", DataType::int(64)).unwrap()), [-7]);
-    for (text, dtype) in [("1.5", DataType::int(64)), ("300", DataType::uint(8)), ("x", DataType::float(32)), ("+-1", DataType::int(64))] {
+    for (text, dtype) in
+        [("1.5", DataType::int(64)), ("300", DataType::uint(8)), ("x", DataType::float(32)), ("+-1", DataType::int(64))]
+    {
         assert!(read(text, dtype).is_err(), "{text}");
     }
 }

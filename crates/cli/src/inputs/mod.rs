@@ -220,10 +220,7 @@ fn arguments(signature: &FunctionSignature, args: &InputArgs, missing: Missing) 
         let source = source.filter(|source| !matches!(source, Source::Random(_)));
         given.push(source.map(|source| reader.read(source, param, shape, &lengths)).transpose()?);
     }
-    let known: Vec<Option<Vec<i64>>> = given
-        .iter()
-        .map(|value| value.as_ref().and_then(shape_of))
-        .collect();
+    let known: Vec<Option<Vec<i64>>> = given.iter().map(|value| value.as_ref().and_then(shape_of)).collect();
     lengths.extend(relaxide::dims_of(signature, &known)?);
     let mut random = Random(args.seed);
     let make = |(param, value): (&ParamSignature, Option<Any>)| {

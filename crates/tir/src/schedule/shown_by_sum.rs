@@ -106,7 +106,9 @@ fn carries(e: &PrimExpr, sums: &[&Ref<Buffer>]) -> bool {
             arithmetic && n.a.dtype().is_float() && (carries(&n.a, sums) || carries(&n.b, sums))
         }
         PrimExpr::Cast(n) => e.dtype().is_float() && n.value.dtype().is_float() && carries(&n.value, sums),
-        PrimExpr::Call(n) => matches!(n.op.as_str(), "tirx.log" | "tirx.exp") && n.args.iter().any(|a| carries(a, sums)),
+        PrimExpr::Call(n) => {
+            matches!(n.op.as_str(), "tirx.log" | "tirx.exp") && n.args.iter().any(|a| carries(a, sums))
+        }
         _ => false,
     }
 }

@@ -9,12 +9,12 @@
 
 mod constant;
 pub mod module;
+mod origins;
 pub mod params;
 pub mod read;
 pub mod script;
 pub mod stats;
 pub mod text;
-mod origins;
 mod trailer;
 pub mod weights;
 pub mod write;
@@ -32,9 +32,9 @@ use relaxide_ffi::{Any, Saved};
 
 pub use constant::UnsupportedConstant;
 pub(crate) use constant::{digest, same};
+pub use origins::Origins;
 pub use read::ReadError;
 pub use script::NoScript;
-pub use origins::Origins;
 pub use trailer::TRAILER_MAGIC;
 
 use crate::bytecode::{BytecodeError, Instruction};

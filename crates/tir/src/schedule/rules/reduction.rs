@@ -23,7 +23,8 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    BinaryOp, Let, PrimExpr, VarMap, binary, broadcast, call, float_of, floordiv, gt, int, int_of, load, mul, ramp, select,
+    BinaryOp, Let, PrimExpr, VarMap, binary, broadcast, call, float_of, floordiv, gt, int, int_of, load, mul, ramp,
+    select,
 };
 use relaxide_ir::{Buffer, DataType, Var};
 
