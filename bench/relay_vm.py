@@ -1,7 +1,7 @@
 """What the Relay VM costs: its steps on data and calls, and networks beside the same networks by way of Relax.
 
 ``python bench/relay_vm.py [--networks]``. Steps are timed on lists of 100,000 elements, the least of seven runs; networks are
-timed in turns, the least of twenty runs each. One thread.
+timed in turns, the least of twenty runs each. Times are of the processor, not of the clock: others may use the machine.
 """
 
 import os
@@ -29,12 +29,12 @@ def @turned(%xs: List[int32]) -> List[int32] { @turn(%xs, Nil) }
 
 
 def least(run, times=7):
-    """The least time of a call, in seconds."""
+    """The least time of the processor that a call takes, in seconds."""
     found = []
     for _ in range(times):
-        start = time.perf_counter()
+        start = time.process_time()
         run()
-        found.append(time.perf_counter() - start)
+        found.append(time.process_time() - start)
     return min(found)
 
 

@@ -87,7 +87,7 @@ def cases():
     yield "rows", Rows(), (torch.randn(6, 3), torch.tensor([0, -1, 2])), None
     yield "counter", Counter(), (torch.randn(3, 4),), None
     yield "shapes", Shapes(), (torch.randn(2, 5, 3),), ({0: Dim("n"), 1: Dim("length", min=3)},)
-    yield "lstm", nn.LSTM(3, 4), (torch.randn(2, 2, 3),), None
+    yield "lstm", nn.LSTM(3, 4), (torch.randn(5, 2, 3),), None
     yield "integers", Integers(), (torch.randint(-9, 9, (3, 4)), torch.randint(1, 5, (3, 4))), None
     yield "embedding", nn.Sequential(nn.Embedding(9, 4), nn.Flatten()), (torch.randint(0, 9, (2, 3)),), None
 
