@@ -24,8 +24,8 @@ fn every_problem_is_reported_and_those_that_follow_from_one_are_not() {
         "the ONNX model cannot be imported: 4 problems
   ImageDecoder (node `make_a`, opset 13): the operator is not supported
     help: simplify the model (`onnxsim`), or export it without this operator
-  StringConcat (node `make_c`, opset 13): the operator is not supported
-    help: simplify the model (`onnxsim`), or export it without this operator
+  StringConcat (node `make_c`, opset 13): it is supported from opset 20 on
+    help: convert the model: `onnx.version_converter.convert_version(model, 20)`
   Relu (node `make_d`, opset 13): nothing before it makes its input `missing`
   Gelu (node `make_e`, opset 13): it is supported from opset 20 on
     help: convert the model: `onnx.version_converter.convert_version(model, 20)`

@@ -68,8 +68,8 @@ pub static TABLE: &[OpRow] = &[
     OpRow { name: "SimplifiedLayerNormalization", versions: &[(1, Node(normalization::simplified))] },
     OpRow { name: "SkipLayerNormalization", versions: &[(1, Node(normalization::skip))] },
     OpRow { name: "SkipSimplifiedLayerNormalization", versions: &[(1, Node(normalization::skip_simplified))] },
-    OpRow { name: "TransposeMatMul", versions: &[(1, Node(product::fused_matmul))] },
     OpRow { name: "Tokenizer", versions: &[(1, Node(text_ops::tokenize))] },
+    OpRow { name: "TransposeMatMul", versions: &[(1, Node(product::fused_matmul))] },
     OpRow { name: "Trilu", versions: &[(1, Node(places::trilu))] },
     OpRow { name: "Unique", versions: &[(1, Node(array::unique))] },
 ];
