@@ -80,7 +80,6 @@ def cases():
     yield "linear", nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2)), (torch.randn(3, 4),), None
     yield "linear_batches", nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.Softmax(-1)), (torch.randn(3, 4),), ({0: Dim("n")},)
     yield "image", Image(), (torch.randn(2, 3, 16, 16),), None
-    yield "image_sizes", Image(), (torch.randn(2, 3, 16, 16),), ({0: Dim("n"), 2: 8 * Dim("h"), 3: 8 * Dim("w")},)
     yield "attention", Attention(), (torch.randn(2, 5, 8),), ({0: Dim("n"), 1: Dim("length")},)
     yield "branch", Branch(), (torch.randn(3, 4),), None
     yield "loop", Loop(), (torch.randn(3, 4),), None
@@ -138,9 +137,11 @@ def main():
         with torch.no_grad():
             program = torch.export.export(module, inputs, dynamic_shapes=dynamic)
             decomposed = program.run_decompositions()
-            results = flat(program.module()(*inputs))
+        # Before the module runs, which may change its buffers.
         archive = io.BytesIO()
         torch.export.save(decomposed, archive)
+        with torch.no_grad():
+            results = flat(program.module()(*inputs))
         (FOLDER / f"{name}.pt2").write_bytes(scrubbed(archive, name))
         arrays = {f"in{at}": value.numpy() for at, value in enumerate(inputs)}
         arrays |= {f"out{at}": value.numpy() for at, value in enumerate(results)}
