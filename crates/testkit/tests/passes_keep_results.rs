@@ -85,6 +85,7 @@ const DO_NOT_RUN: &[&str] = &[
     "lift_transform_params_shared",
     "normalize_global_var_refuses",
     "plan_packed_calls",
+    "realize_vdevice_crossings",
     "specialize_kernels",
     "specialize_kernels_refuses",
 ];
