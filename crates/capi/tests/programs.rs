@@ -144,7 +144,10 @@ fn a_c_program_serves_remote_calls() {
     let folder = tempfile::tempdir().unwrap();
     let link = shared_in(&library_with_rpc());
     let program = compile("cc", &["-std=c99"], "serve.c", &[&link[0], &link[1]], folder.path());
-    let mut server = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    // Cargo's path of libraries has the runtime without remote calls, and goes before the program's own.
+    let mut server = Command::new(program);
+    server.env_remove("LD_LIBRARY_PATH").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut server = server.spawn().unwrap();
     let mut line = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let port: u16 = line.trim().parse().unwrap_or_else(|_| panic!("{line:?}: {:?}", server.wait()));
