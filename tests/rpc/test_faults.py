@@ -16,14 +16,14 @@ from tvm import rpc
 DEEP = bool(os.environ.get("RELAXIDE_DEEP"))
 
 
-def folders(work):
+def below(work):
     """The folders of sessions: each server has a folder with theirs, beside its lock."""
     return [path for own in pathlib.Path(work).iterdir() for path in own.iterdir() if path.name != "lock"]
 
 
 def folders(server):
     """The folders of a server's sessions."""
-    return folders(server.scratch)
+    return below(server.scratch)
 
 
 @pytest.fixture
@@ -142,10 +142,10 @@ def test_cables_that_lose_and_cables_that_are_cut(tmp_path):
             assert client.stdout.readline() == "ready\n"
             time.sleep(1.5)
             assert client.poll() is None, "loss and delay are no errors"
-            assert folders(tmp_path)
+            assert below(tmp_path)
             network.do(1, "ip link set rlxb down")
             # Nobody says a word; the server finds out, ends the session and removes its folder.
-            until(lambda: not folders(tmp_path), seconds=30)
+            until(lambda: not below(tmp_path), seconds=30)
             network.do(1, "ip link set rlxb up")
             again = network.run(1, sys.executable, "-c", program, "9090", stdout=subprocess.PIPE)
             assert again.stdout.readline() == "ready\n"
