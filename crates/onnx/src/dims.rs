@@ -5,7 +5,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::Var;
 use relaxide_ir::prim::{self, PrimExpr};
 
-pub use relaxide_ir::arith::dims::{differ, equal, non_negative, simplify};
+pub use relaxide_ir::arith::dims::{differ, equal, non_negative, simplify, slice_bound};
 
 /// Whether some variable is a part of both, so that one was computed from what the other was.
 pub fn share_variable(a: &PrimExpr, b: &PrimExpr) -> bool {

@@ -56,6 +56,26 @@ pub fn at_least(e: &PrimExpr, least: i64) -> bool {
     }
 }
 
+/// A bound of a slice of a dimension, counted from the front and inside of it. A negative one counts from the end; one that
+/// is larger than the dimension is its end.
+pub fn slice_bound(bound: &PrimExpr, dim: &PrimExpr) -> PrimExpr {
+    // Exporters write the largest number of some integer type for "to the end".
+    const TO_THE_END: i64 = 1_000_000_000;
+    match (bound.as_int(), dim.as_int()) {
+        (Some(b), Some(d)) => prim::int(if b < 0 { b.saturating_add(d).max(0) } else { b.min(d) }),
+        (Some(0), None) => prim::int(0),
+        (Some(b), None) if b >= TO_THE_END => dim.clone(),
+        (Some(b), None) if b < 0 => simplify(&prim::max(dim + b, prim::int(0))),
+        _ if equal(bound, dim) => dim.clone(),
+        _ if non_negative(bound) => simplify(&prim::min(bound, dim)),
+        // Which end it counts from depends on the dimensions.
+        _ => {
+            let (front, back) = (prim::min(bound, dim), prim::max(bound + dim, 0));
+            simplify(&prim::select(prim::lt(bound, 0), back, front))
+        }
+    }
+}
+
 /// The same value in a simpler form.
 pub fn simplify(e: &PrimExpr) -> PrimExpr {
     if e.as_int().is_some() || e.as_var().is_some() { e.clone() } else { analyzer([e]).simplify(e) }

@@ -44,7 +44,8 @@ pub fn slice(scope: &mut Scope, node: &Node) -> Outputs {
         match steps[i] {
             0 => return Err(NodeError::invalid("a step is 0")),
             step @ 1.. => {
-                let (start, end) = (clamp(&starts[i], &shape[axis]), clamp(&ends[i], &shape[axis]));
+                let (start, end) =
+                    (dims::slice_bound(&starts[i], &shape[axis]), dims::slice_bound(&ends[i], &shape[axis]));
                 if !(start.is_int(0) && dims::equal(&end, &shape[axis]) && step == 1) {
                     parts.push(Part { axis, start, end, step });
                 }
@@ -90,25 +91,6 @@ fn bounds(node: &Node, name: &str, i: usize) -> Result<Option<Vec<PrimExpr>>> {
             Some(list) => Ok(Some(list)),
             None => Err(depends_on_data(&format!("`{name}`"))),
         },
-    }
-}
-
-/// A bound counted from the front and inside the dimension.
-fn clamp(bound: &PrimExpr, dim: &PrimExpr) -> PrimExpr {
-    // Exporters write the largest number of some integer type for "to the end".
-    const TO_THE_END: i64 = 1_000_000_000;
-    match (bound.as_int(), dim.as_int()) {
-        (Some(b), Some(d)) => prim::int(if b < 0 { b.saturating_add(d).max(0) } else { b.min(d) }),
-        (Some(0), None) => prim::int(0),
-        (Some(b), None) if b >= TO_THE_END => dim.clone(),
-        (Some(b), None) if b < 0 => dims::simplify(&prim::max(dim + b, prim::int(0))),
-        _ if dims::equal(bound, dim) => dim.clone(),
-        _ if dims::non_negative(bound) => dims::simplify(&prim::min(bound, dim)),
-        // Which end it counts from depends on the dimensions.
-        _ => {
-            let (front, back) = (prim::min(bound, dim), prim::max(bound + dim, 0));
-            dims::simplify(&prim::select(prim::lt(bound, 0), back, front))
-        }
     }
 }
 

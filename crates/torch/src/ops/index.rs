@@ -75,26 +75,10 @@ fn select(cx: &mut Cx<'_>) -> Outputs {
     })?)
 }
 
-/// A bound counted from the front and inside of the dimension.
-fn clamp(bound: &PrimExpr, dim: &PrimExpr) -> PrimExpr {
-    match (bound.as_int(), dim.as_int()) {
-        (Some(b), Some(d)) => prim::int(if b < 0 { b.saturating_add(d).max(0) } else { b.min(d) }),
-        (Some(0), None) => prim::int(0),
-        (Some(i64::MAX), None) => dim.clone(),
-        (Some(b), None) if b < 0 => dims::simplify(&prim::max(dim + b, prim::int(0))),
-        _ if dims::equal(bound, dim) => dim.clone(),
-        _ if dims::non_negative(bound) => dims::simplify(&prim::min(bound, dim)),
-        _ => {
-            let (front, back) = (prim::min(bound, dim), prim::max(bound + dim, 0));
-            dims::simplify(&prim::select(prim::lt(bound, 0), back, front))
-        }
-    }
-}
-
 /// The bounds of a slice of an axis.
 fn bounds(cx: &Cx<'_>, dim: &PrimExpr) -> Result<(PrimExpr, PrimExpr, i64)> {
-    let start = cx.dim("start")?.map_or_else(|| prim::int(0), |start| clamp(&start, dim));
-    let end = cx.dim("end")?.map_or_else(|| dim.clone(), |end| clamp(&end, dim));
+    let start = cx.dim("start")?.map_or_else(|| prim::int(0), |start| dims::slice_bound(&start, dim));
+    let end = cx.dim("end")?.map_or_else(|| dim.clone(), |end| dims::slice_bound(&end, dim));
     Ok((start, end, cx.int_or("step", 1)?))
 }
 
@@ -114,7 +98,7 @@ fn narrow(cx: &mut Cx<'_>) -> Outputs {
     let shape = cx.shape(&x)?;
     let axis = cx.axis("dim", 0, shape.len())?;
     let start = cx.dim("start")?.ok_or_else(|| RuleError::invalid("`start` is missing"))?;
-    let start = clamp(&start, &shape[axis]);
+    let start = dims::slice_bound(&start, &shape[axis]);
     let length = cx.dim("length")?.ok_or_else(|| RuleError::invalid("`length` is missing"))?;
     let end = dims::simplify(&(&start + length));
     one(super::shaping::part(cx, x, axis, (start, end), 1)?)
