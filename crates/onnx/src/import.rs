@@ -15,7 +15,6 @@ use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
 use relaxide_ffi::{DataType, Ref, Tensor};
-use relaxide_ir::pass::PassContext;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{AttrValue, Attrs, IRModule, Type, Var};
 use relaxide_relax::display::dim_text;
@@ -335,7 +334,12 @@ impl<'m> Importer<'m> {
         })?;
         builder.module_mut().insert("main", function);
         let module = builder.finish();
-        if plain { Ok(module) } else { tidied(module) }
+        if plain {
+            return Ok(module);
+        }
+        transform::into_dataflow_blocks(module).map_err(|error| ImportError {
+            problems: vec![Problem { place: Place::Model, reason: error.to_string(), help: None }],
+        })
     }
 
     /// Types that the program's parameters do not say: of each tensor of texts its name and dimensions.
@@ -408,17 +412,6 @@ fn is_plain(model: &Model) -> bool {
     let plain = |node: &NodeProto| !ops::needs_statements(canonical_domain(&node.domain), &node.op_type);
     let tensors = model.graph.input.iter().all(|info| object_kind(info).is_none());
     tensors && model.frame.functions.is_empty() && model.graph.node.iter().all(plain)
-}
-
-/// A module that was written without dataflow blocks, with those that it can have and without what nobody uses.
-fn tidied(mut module: IRModule) -> Result<IRModule, ImportError> {
-    let failed = |e: &dyn std::fmt::Display| ImportError {
-        problems: vec![Problem { place: Place::Model, reason: e.to_string(), help: None }],
-    };
-    for pass in transform::parse_passes("ConvertToDataflow, DeadCodeElimination").map_err(|e| failed(&e))? {
-        module = pass.run(module, &PassContext::default()).map_err(|e| failed(&e))?;
-    }
-    Ok(module)
 }
 
 /// Whether a dimension's name is one; some tools write `?` or a number where nothing is known.

@@ -12,7 +12,6 @@
 //! [`DROPPED_WRITES`], so that a front end can say so.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::PassContext;
 use relaxide_ir::{AttrValue, Attrs, IRModule, Type, Var};
 use relaxide_relax::{BlockBuilder, Expr, transform};
 
@@ -170,7 +169,10 @@ impl Importer<'_> {
         })?;
         builder.module_mut().insert("main", function);
         let module = builder.finish();
-        if plain { Ok(module) } else { tidied(module) }
+        if plain {
+            return Ok(module);
+        }
+        transform::into_dataflow_blocks(module).map_err(|error| ImportError::one("program", error.to_string()))
     }
 
     /// The tuple of the results.
@@ -262,13 +264,4 @@ impl Importer<'_> {
 /// A value that stands for `None`.
 fn null() -> Expr {
     relaxide_relax::op::call("null_value", [], Attrs::new()).unwrap_or_else(|_| Expr::tuple([]))
-}
-
-/// Divides a function with branches into dataflow blocks around them, and drops what nobody uses.
-fn tidied(mut module: IRModule) -> Result<IRModule, ImportError> {
-    let failed = |e: &dyn std::fmt::Display| ImportError::one("program", e.to_string());
-    for pass in transform::parse_passes("ConvertToDataflow, DeadCodeElimination").map_err(|e| failed(&e))? {
-        module = pass.run(module, &PassContext::default()).map_err(|e| failed(&e))?;
-    }
-    Ok(module)
 }

@@ -77,7 +77,7 @@ mod vdevice;
 mod vm_shape_lower;
 
 use relaxide_ir::diagnostic::closest;
-use relaxide_ir::pass::{Check, Pass, PassError, PassInfo, Refusal, parse_calls};
+use relaxide_ir::pass::{Check, Pass, PassContext, PassError, PassInfo, Refusal, parse_calls};
 use relaxide_ir::{Attrs, Code, IRModule};
 use relaxide_tir::{PrimFunc, lower};
 
@@ -197,6 +197,14 @@ pub fn all_passes() -> impl Iterator<Item = &'static PassInfo> {
 /// The pass of a name with parameters; those left out have their defaults.
 pub fn make_pass(name: &str, given: &Attrs) -> Result<Pass, PassError> {
     find(name)?.make(given)
+}
+
+/// A module that was written without dataflow blocks, with those that it can have and without what nobody uses.
+pub fn into_dataflow_blocks(mut module: IRModule) -> Result<IRModule, PassError> {
+    for pass in parse_passes("ConvertToDataflow, DeadCodeElimination")? {
+        module = pass.run(module, &PassContext::default())?;
+    }
+    Ok(module)
 }
 
 /// Passes in the words of the command line: `LegalizeOps, ToMixedPrecision(out_dtype=float16)`.
