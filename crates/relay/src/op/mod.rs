@@ -15,6 +15,7 @@ mod index;
 mod nn;
 mod nodes;
 mod pooling;
+pub mod properties;
 mod qnn;
 mod reduce;
 mod schema;

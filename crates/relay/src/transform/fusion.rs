@@ -12,107 +12,13 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
-use relaxide_relax::op::{OpPattern, lookup as relax_op};
 
 use super::simplify::renamed;
 use super::table::TransformError;
 use crate::op::Mapping;
+use crate::op::properties::{Pattern, is_read_through, pattern};
 use crate::rewrite::rewrite;
 use crate::*;
-
-/// How an operator's result depends on its operands, from the simplest on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Pattern {
-    Injective,
-    Reduction,
-    Product,
-    Opaque,
-}
-
-/// The pattern of an operator: that of the operator of Relax that it is, or what its name says.
-fn pattern(name: &str) -> Pattern {
-    const INJECTIVE: &[&str] = &[
-        "cast",
-        "clip",
-        "expand_dims",
-        "squeeze",
-        "reshape",
-        "transpose",
-        "nn.bias_add",
-        "nn.batch_flatten",
-        "nn.leaky_relu",
-        "nn.prelu",
-        "where",
-        "concatenate",
-        "strided_slice",
-        "broadcast_to",
-        "tile",
-        "repeat",
-        "reverse",
-        "full",
-        "zeros",
-        "ones",
-        "full_like",
-        "zeros_like",
-        "ones_like",
-        "nn.pad",
-        "layout_transform",
-        "take",
-        "copy",
-        "log2",
-        "log10",
-        "cast_like",
-        "reshape_like",
-        "broadcast_to_like",
-        "nn.upsampling",
-        "stack",
-        "nn.depth_to_space",
-        "nn.space_to_depth",
-    ];
-    const REDUCTION: &[&str] = &["sum", "max", "min", "mean", "prod", "all", "any", "argmax", "argmin"];
-    const PRODUCT: &[&str] = &[
-        "nn.conv1d",
-        "nn.conv2d",
-        "nn.conv3d",
-        "nn.conv1d_transpose",
-        "nn.conv2d_transpose",
-        "nn.conv3d_transpose",
-        "nn.dense",
-        "nn.matmul",
-        "nn.batch_matmul",
-        "nn.max_pool1d",
-        "nn.max_pool2d",
-        "nn.max_pool3d",
-        "nn.avg_pool1d",
-        "nn.avg_pool2d",
-        "nn.avg_pool3d",
-        "nn.global_avg_pool2d",
-        "nn.global_max_pool2d",
-        "nn.adaptive_avg_pool2d",
-        "nn.adaptive_max_pool2d",
-    ];
-    if INJECTIVE.contains(&name) {
-        return Pattern::Injective;
-    }
-    if REDUCTION.contains(&name) {
-        return Pattern::Reduction;
-    }
-    if PRODUCT.contains(&name) {
-        return Pattern::Product;
-    }
-    let known = match op::lookup(name).map(|def| def.mapping) {
-        Some(Mapping::Binary(_)) => return Pattern::Injective,
-        Some(Mapping::Same) => relax_op(name),
-        Some(Mapping::As(other)) => relax_op(other),
-        _ => None,
-    };
-    match known.map(|def| def.pattern) {
-        Some(OpPattern::Elemwise | OpPattern::Broadcast | OpPattern::Injective) => Pattern::Injective,
-        Some(OpPattern::Reduce) => Pattern::Reduction,
-        Some(OpPattern::OutFusable) => Pattern::Product,
-        _ => Pattern::Opaque,
-    }
-}
 
 /// A call of an operator that a kernel carries out.
 fn computed(expr: &Expr) -> Option<(&Ref<Call>, &str)> {
@@ -193,7 +99,7 @@ fn place(
         let direct = pattern(reader_name);
         let fits = match own {
             // Into anything whose kernel can compute its operand in place.
-            Pattern::Injective => direct < Pattern::Opaque && (direct < Pattern::Product || is_direct_injective(name)),
+            Pattern::Injective => direct < Pattern::Opaque && (direct < Pattern::Product || is_read_through(name)),
             Pattern::Product => direct == Pattern::Injective && there == Pattern::Injective,
             Pattern::Reduction | Pattern::Opaque => false,
         };
@@ -206,11 +112,6 @@ fn place(
     groups.of.insert(expr.address(), group);
     let known = groups.pattern.get(&group).copied().unwrap_or(own);
     groups.pattern.insert(group, known.max(own));
-}
-
-/// Whether a kernel of products may read through it.
-fn is_direct_injective(name: &str) -> bool {
-    !matches!(name, "concatenate" | "stack" | "take")
 }
 
 /// The function of a group, called: what the group takes becomes its parameters.

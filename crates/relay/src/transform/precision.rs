@@ -10,83 +10,9 @@ use relaxide_ir::Attrs;
 
 use super::arithmetic::call;
 use super::table::TransformError;
+use crate::op::properties::{Precision, precision};
 use crate::rewrite::rewrite;
 use crate::*;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Always,
-    Follow,
-    Never,
-}
-
-const ALWAYS: &[&str] = &[
-    "nn.conv1d",
-    "nn.conv2d",
-    "nn.conv3d",
-    "nn.conv1d_transpose",
-    "nn.conv2d_transpose",
-    "nn.conv3d_transpose",
-    "nn.dense",
-    "nn.matmul",
-    "nn.batch_matmul",
-];
-const FOLLOW: &[&str] = &[
-    "add",
-    "subtract",
-    "multiply",
-    "maximum",
-    "minimum",
-    "nn.relu",
-    "nn.leaky_relu",
-    "nn.prelu",
-    "nn.bias_add",
-    "nn.batch_norm",
-    "nn.max_pool1d",
-    "nn.max_pool2d",
-    "nn.max_pool3d",
-    "nn.global_max_pool2d",
-    "nn.batch_flatten",
-    "nn.pad",
-    "nn.dropout",
-    "reshape",
-    "transpose",
-    "expand_dims",
-    "squeeze",
-    "concatenate",
-    "stack",
-    "split",
-    "strided_slice",
-    "clip",
-    "take",
-    "tile",
-    "repeat",
-    "reverse",
-    "copy",
-    "negative",
-    "abs",
-    "nn.upsampling",
-    "nn.depth_to_space",
-    "nn.space_to_depth",
-    "broadcast_to",
-    "layout_transform",
-    "where",
-    "max",
-    "min",
-    "sigmoid",
-    "tanh",
-    "nn.adaptive_max_pool2d",
-];
-
-fn kind(name: &str) -> Kind {
-    if ALWAYS.contains(&name) {
-        Kind::Always
-    } else if FOLLOW.contains(&name) {
-        Kind::Follow
-    } else {
-        Kind::Never
-    }
-}
 
 /// The program with products in another precision. What a function gives is in single precision as before.
 pub fn to_mixed_precision(module: &Module, half: DataType) -> Result<Module, TransformError> {
@@ -111,10 +37,10 @@ pub fn to_mixed_precision(module: &Module, half: DataType) -> Result<Module, Tra
                     };
                     let name = new.as_op_call().map_or("", |(_, name)| name);
                     let any = call_.args.iter().any(|a| halves.get(&a.address()).copied().unwrap_or(false));
-                    let wanted = match kind(name) {
-                        Kind::Always => is_float(old) && before.args.iter().all(&is_float),
-                        Kind::Follow => any,
-                        Kind::Never => false,
+                    let wanted = match precision(name) {
+                        Precision::Half => is_float(old) && before.args.iter().all(&is_float),
+                        Precision::Follows => any,
+                        Precision::Single => false,
                     };
                     let mut args = Vec::new();
                     let mut same = true;
