@@ -146,6 +146,21 @@ pub fn input<'n>(node: &'n Node, i: usize) -> Result<&'n Texts> {
     }
 }
 
+/// The first input as integers: numbers as they are, texts as their places among words.
+pub fn items(scope: &mut Scope, node: &Node, words: Option<&[String]>) -> Result<Expr> {
+    match words {
+        Some(words) => {
+            let texts = input(node, 0)?;
+            let places = texts.table.places(scope, words)?;
+            texts.spread(scope, places)
+        }
+        None => {
+            let x = scope.tensor(node.input(0)?)?;
+            scope.cast(x, DataType::int(64))
+        }
+    }
+}
+
 fn made(texts: Texts) -> Outputs {
     Ok(vec![Value::Texts(texts)])
 }

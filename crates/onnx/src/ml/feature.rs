@@ -84,17 +84,7 @@ pub fn one_hot(scope: &mut Scope, node: &Node) -> Outputs {
     if categories.is_empty() {
         return Err(NodeError::invalid("it has neither `cats_int64s` nor `cats_strings`"));
     }
-    let x = match &words {
-        Some(words) => {
-            let texts = text_ops::input(node, 0)?;
-            let places = texts.table.places(scope, words)?;
-            texts.spread(scope, places)?
-        }
-        None => {
-            let x = scope.tensor(node.input(0)?)?;
-            scope.cast(x, DataType::int(64))?
-        }
-    };
+    let x = text_ops::items(scope, node, words.as_deref())?;
     let mut out = scope.dims(&x)?;
     let rank = out.len();
     out.push(prim::int(categories.len() as i64));

@@ -47,17 +47,7 @@ pub fn tf_idf(scope: &mut Scope, node: &Node) -> Outputs {
     }
     let skips = node.int_or("max_skip_count", 0)?.clamp(0, 1 << 20);
     let lengths = (node.int_or("min_gram_length", 1)?, node.int_or("max_gram_length", 1)?);
-    let x = match &words {
-        Some(words) => {
-            let texts = text_ops::input(node, 0)?;
-            let places = texts.table.places(scope, words)?;
-            texts.spread(scope, places)?
-        }
-        None => {
-            let x = scope.tensor(node.input(0)?)?;
-            scope.cast(x, DataType::int(64))?
-        }
-    };
+    let x = text_ops::items(scope, node, words.as_deref())?;
     let shape = scope.dims(&x)?;
     let (rows, row, flat) = match &shape[..] {
         [n] => (prim::int(1), n.clone(), true),
