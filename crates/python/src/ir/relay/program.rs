@@ -149,6 +149,12 @@ fn module_of(module: &Bound<'_, PyAny>) -> PyResult<Module> {
     prelude::with_prelude(&found).map_err(to_py)
 }
 
+/// Options of a compilation for a target, without passes of some names.
+fn options<'a>(target: Option<Target>, disabled: Vec<String>) -> CompileOptions<'a> {
+    let target = target.map(|t| t.0).unwrap_or_default();
+    CompileOptions { target, disabled_passes: disabled, ..CompileOptions::default() }
+}
+
 /// A compiled program for the Relay VM.
 #[pyfunction]
 fn relay_compile(
@@ -158,11 +164,7 @@ fn relay_compile(
     disabled: Vec<String>,
 ) -> PyResult<CompiledModule> {
     let module = module_of(module)?;
-    let target = target.map(|t| t.0).unwrap_or_default();
-    let compiled = py.detach(|| {
-        let mut options = CompileOptions { target, disabled_passes: disabled, ..CompileOptions::default() };
-        compile_relay(&module, &mut options)
-    });
+    let compiled = py.detach(|| compile_relay(&module, &mut options(target, disabled)));
     compiled.map(CompiledModule::of).map_err(compiler)
 }
 
@@ -176,11 +178,7 @@ fn relay_build(
     disabled: Vec<String>,
 ) -> PyResult<CompiledModule> {
     let module = module_of(module)?;
-    let target = target.map(|t| t.0).unwrap_or_default();
-    let compiled = py.detach(|| {
-        let mut options = CompileOptions { target, disabled_passes: disabled, ..CompileOptions::default() };
-        compile_relay_graph(&module, name, &mut options)
-    });
+    let compiled = py.detach(|| compile_relay_graph(&module, name, &mut options(target, disabled)));
     compiled.map(CompiledModule::of).map_err(compiler)
 }
 
