@@ -10,8 +10,6 @@ pub enum Value {
     Tensor(Expr),
     /// An integer over dimensions.
     Int(PrimExpr),
-    /// Several.
-    List(Vec<Value>),
     /// Nothing that a rule can use, such as a check that the exporter has written.
     Nothing,
 }

@@ -1,6 +1,5 @@
 //! Products of matrices.
 
-use relaxide_ffi::DataType;
 use relaxide_ir::Attrs;
 use relaxide_ir::prim;
 use relaxide_relax::Expr;
@@ -116,9 +115,6 @@ fn linear(cx: &mut Cx<'_>) -> Outputs {
 fn einsum(cx: &mut Cx<'_>) -> Outputs {
     let equation = cx.text_or("equation", "")?.to_string();
     let dtype = cx.result()?.dtype;
-    if cx.get("path").is_some() && cx.ints("path")?.is_some_and(|path| !path.is_empty()) && dtype == DataType::void() {
-        return Err(RuleError::unsupported("an order of contraction"));
-    }
     let mut parts = Vec::new();
     for part in cx.tensors("tensors")? {
         parts.push(cx.cast(part, dtype)?);

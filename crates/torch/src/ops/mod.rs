@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use crate::rule::{Cx, Outputs};
 
+mod activation;
 mod attention;
 mod conv;
 mod create;
@@ -30,6 +31,7 @@ pub type Rule = fn(&mut Cx<'_>) -> Outputs;
 pub type Table = &'static [(&'static str, Rule)];
 
 const TABLES: &[Table] = &[
+    activation::TABLE,
     attention::TABLE,
     conv::TABLE,
     create::TABLE,
