@@ -4,9 +4,9 @@ A function is made when it is first asked for. Namespaces (``nn``, ``image`` …
 """
 
 import sys
-from types import ModuleType
 
 from ... import _core
+from ..._on_demand import OnDemand
 from ...ffi import dtype as _dtype
 
 
@@ -85,21 +85,13 @@ def _attr(value):
     return value
 
 
-class Namespace(ModuleType):
+class Namespace(OnDemand):
     """A module of operators under a prefix."""
 
     def __init__(self, prefix):
-        super().__init__(f"relaxide.relax.op.{prefix}", f"Operators whose names begin with ``{prefix}.``.")
+        super().__init__("relaxide.relax.op", prefix, make)
         self.__path__ = []
-        self._prefix = prefix
         self.__all__ = [name[len(prefix) + 1 :] for name in _core.op_names() if name.rpartition(".")[0] == prefix]
-
-    def __getattr__(self, name):
-        function = None if name.startswith("__") else make(f"{self._prefix}.{name}")
-        if function is None:
-            raise AttributeError(f"there is no operator {self._prefix}.{name}")
-        setattr(self, name, function)
-        return function
 
     def __dir__(self):
         return sorted(self.__all__)

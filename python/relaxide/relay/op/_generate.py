@@ -1,8 +1,8 @@
 """Functions for operators, made of the operator table: a function is made when it is first asked for."""
 
 import inspect
-from types import ModuleType
 
+from ..._on_demand import OnDemand
 from .. import _api
 from ..expr import Call, Op, RelayExpr, Tuple, TupleWrapper
 from ._signatures import RESULTS, SIGNATURES
@@ -49,8 +49,8 @@ def make(name):
     # An attribute that is called as an argument is that argument, once more.
     attrs = [attr for attr in attrs if attr[0] not in args]
     signature = SIGNATURES.get(name) or _own_signature(args, attrs)
-    named = [parameter.partition("=")[0].strip() for parameter in _split(signature)]
-    operands = [arg for arg in args if arg in named] if not name.startswith("qnn.") else _qnn_order(name, args, named)
+    named = _parameters(signature)
+    operands = [arg for arg in args if arg in named] if not name.startswith("qnn.") else _qnn_order(args, named)
     if name == "unravel_index":
         operands = named
     given = ", ".join(f"{attr!r}: {attr}" for attr, *_ in attrs if attr in named)
@@ -65,36 +65,24 @@ def make(name):
     return function
 
 
-def _qnn_order(name, args, named):
+def _qnn_order(args, named):
     """Products take zero points in front of scales, whatever their documentation names first."""
     return [parameter for parameter in named if parameter in args]
 
 
-def _split(signature):
-    """The parameters of a signature."""
-    return [text for text in _parameters(signature)]
-
-
 def _parameters(signature):
+    """The names of a signature's parameters."""
     scope = {}
     exec(f"def f({signature}): pass", scope)
     return list(inspect.signature(scope["f"]).parameters)
 
 
-class Namespace(ModuleType):
+class Namespace(OnDemand):
     """Operators under a prefix."""
 
     def __init__(self, prefix, package):
-        super().__init__(f"{package}.{prefix}", f"Operators whose names begin with ``{prefix}.``.")
-        self._prefix = prefix
+        super().__init__(package, prefix, make)
         self._names = [name[len(prefix) + 1 :] for name in names() if name.startswith(prefix + ".")]
-
-    def __getattr__(self, name):
-        function = None if name.startswith("__") else make(f"{self._prefix}.{name}")
-        if function is None:
-            raise AttributeError(f"there is no operator {self._prefix}.{name}")
-        setattr(self, name, function)
-        return function
 
     def __dir__(self):
         return sorted({*self._names, *(name for name in vars(self) if not name.startswith("_"))})
