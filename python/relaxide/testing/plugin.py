@@ -1,4 +1,4 @@
-"""The plugin of pytest that ``parameters`` needs: ``pytest_plugins = ["relaxide.testing.plugin"]``."""
+"""A plugin of pytest that leaves out the combinations which ``parameters`` skips: ``pytest_plugins = ["relaxide.testing.plugin"]``."""
 
 from .fixtures import go_together
 
