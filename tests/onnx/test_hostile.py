@@ -51,27 +51,6 @@ def _problem(template, draw, rng, runs):
     return None
 
 
-def _in_child(work):
-    """The text that `work` returns in a process of its own; its signal where it does not come to that."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.close(read)
-            said = work() or ""
-            os.write(write, said.encode()[:4000])
-        except BaseException as error:  # noqa: BLE001 (the child says whatever happened)
-            os.write(write, f"{type(error).__name__}: {error}".encode()[:4000])
-        os._exit(0)
-    os.close(write)
-    said = b""
-    while piece := os.read(read, 4096):
-        said += piece
-    os.close(read)
-    status = os.waitpid(pid, 0)[1]
-    return f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else said.decode()
-
-
 @pytest.mark.parametrize("draw_template", hostile.TEMPLATES, ids=lambda f: f.__name__)
 def test_hostile_inputs_are_errors_or_answers(draw_template):
     os.environ["RELAXIDE_NUM_THREADS"] = "1"
@@ -79,7 +58,7 @@ def test_hostile_inputs_are_errors_or_answers(draw_template):
     for seed in range(MODELS):
         rng = np.random.default_rng([seed, hostile.TEMPLATES.index(draw_template), DEEP])
         template, draw = draw_template(rng, seed % 2 == 1)
-        problem = _in_child(lambda: _problem(template, draw, rng, RUNS))
+        problem = guarded.in_child(lambda: _problem(template, draw, rng, RUNS))
         if problem:
             problems.append(f"{template.name}, seed {seed}: {problem}")
     assert not problems, "\n".join(problems)

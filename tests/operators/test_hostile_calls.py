@@ -42,26 +42,6 @@ def problem_of(text, draw, rng, runs):
     return None
 
 
-def in_child(work):
-    """The text that `work` returns in a process of its own; its signal where it does not come to that."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.close(read)
-            os.write(write, (work() or "").encode()[:4000])
-        except BaseException as error:  # noqa: BLE001 (the child says whatever happened)
-            os.write(write, f"{type(error).__name__}: {error}".encode()[:4000])
-        os._exit(0)
-    os.close(write)
-    said = b""
-    while piece := os.read(read, 4096):
-        said += piece
-    os.close(read)
-    status = os.waitpid(pid, 0)[1]
-    return f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else said.decode()
-
-
 @pytest.mark.parametrize("template", hostile_calls.TEMPLATES, ids=lambda f: f.__name__)
 def test_hostile_indices_are_errors_or_answers(template):
     os.environ["RELAXIDE_NUM_THREADS"] = "1"
@@ -69,7 +49,7 @@ def test_hostile_indices_are_errors_or_answers(template):
     for seed in range(PROGRAMS):
         rng = np.random.default_rng([seed, hostile_calls.TEMPLATES.index(template), DEEP])
         text, draw = template(rng, seed % 2 == 1)
-        problem = in_child(lambda: problem_of(text, draw, rng, RUNS))
+        problem = guarded.in_child(lambda: problem_of(text, draw, rng, RUNS))
         if problem:
             problems.append(f"{text}seed {seed}: {problem}")
     assert not problems, "\n".join(problems)
