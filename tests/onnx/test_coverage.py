@@ -13,10 +13,6 @@ GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "onnx.md"
 #: Operators that are not imported, with the reason.
 MISSING = {
     "ImageDecoder": "decodes image files",
-    "RegexFullMatch": "works on strings",
-    "StringConcat": "works on strings",
-    "StringNormalizer": "works on strings",
-    "StringSplit": "works on strings",
 }
 
 #: Operators of which the oldest versions are not imported, with the first that is.

@@ -54,7 +54,7 @@ pub fn matmul_integer(scope: &mut Scope, node: &Node) -> Outputs {
 }
 
 /// A scale of a product: one number for both sides, perhaps one for each column or row.
-fn product_scale(scope: &mut Scope, a: Expr, b: Expr) -> Result<Expr> {
+pub fn product_scale(scope: &mut Scope, a: Expr, b: Expr) -> Result<Expr> {
     let (a, b) = (scope.cast(a, DataType::float(32))?, scope.cast(b, DataType::float(32))?);
     broadcast_call(scope, "multiply", [a, b])
 }

@@ -121,12 +121,31 @@ fn widened(dtype: DataType) -> DataType {
     if dtype.bits < 32 { DataType::float(32) } else { dtype }
 }
 
+/// What becomes of a quotient that is no number, of which ONNX says nothing. ONNX Runtime's operators differ in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NoNumber {
+    /// The least integer.
+    Least,
+    /// What its conversion gives.
+    Converted,
+}
+
 /// Numbers as integers (or small floats): `saturate(round(x / scale) + zero)`.
 pub fn quantize_to(
     scope: &mut Scope,
     x: Expr,
     parameters: (Expr, Option<Expr>),
     dtype: DataType,
+    place: (i64, i64),
+) -> Result<Expr> {
+    quantized(scope, x, parameters, (dtype, NoNumber::Converted), place)
+}
+
+fn quantized(
+    scope: &mut Scope,
+    x: Expr,
+    parameters: (Expr, Option<Expr>),
+    (dtype, no_number): (DataType, NoNumber),
     place: (i64, i64),
 ) -> Result<Expr> {
     let wide = widened(scope.dtype(&parameters.0));
@@ -144,8 +163,10 @@ pub fn quantize_to(
             Some(zero) => steps + prim::cast(wide, zero),
             None => steps,
         };
-        // What is no number becomes the least, as in ONNX Runtime.
-        let above = prim::select(prim::gt(&moved, number(low)), moved, number(low));
+        let above = match no_number {
+            NoNumber::Least => prim::select(prim::gt(&moved, number(low)), moved, number(low)),
+            NoNumber::Converted => prim::max(moved, number(low)),
+        };
         prim::cast(dtype, prim::min(above, number(high)))
     })
 }
@@ -206,7 +227,7 @@ pub fn quantize(scope: &mut Scope, node: &Node) -> Outputs {
     let dtype = given.or(dtype_of(scope, node, 2)?).unwrap_or(DataType::uint(8));
     let parameters = parameters(scope, node, 1)?;
     let place = (node.int_or("axis", 1)?, node.int_or("block_size", 0)?);
-    one(quantize_to(scope, x, parameters, dtype, place)?)
+    one(quantized(scope, x, parameters, (dtype, NoNumber::Least), place)?)
 }
 
 /// `DequantizeLinear`.

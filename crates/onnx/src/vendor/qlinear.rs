@@ -10,7 +10,7 @@ use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::elementwise::broadcast_call;
 use crate::ops::{Outputs, activation, layout, one, pool, reduce};
-use crate::quantized::integer::only;
+use crate::quantized::integer::{centred, only, product_scale, requantized};
 use crate::quantized::linear::{dequantize_to, dtype_of, parameters, quantize_to};
 use crate::scope::Scope;
 
@@ -23,30 +23,38 @@ fn real(scope: &mut Scope, node: &Node, i: usize) -> Result<Expr> {
     dequantize_to(scope, x, parameters, DataType::float(32), (0, 0))
 }
 
+/// The element type of a result whose zero point is input `i`: that of the first input where there is none.
+fn result_dtype(scope: &mut Scope, node: &Node, i: usize) -> Result<DataType> {
+    match dtype_of(scope, node, i)? {
+        Some(dtype) => Ok(dtype),
+        None => Ok(dtype_of(scope, node, 0)?.unwrap_or(DataType::uint(8))),
+    }
+}
+
 /// Numbers with the scale and zero point in inputs `i` and `i + 1`.
 fn quantized(scope: &mut Scope, node: &Node, y: Expr, i: usize) -> Outputs {
-    let dtype = match dtype_of(scope, node, i + 1)? {
-        Some(dtype) => dtype,
-        None => dtype_of(scope, node, 0)?.unwrap_or(DataType::uint(8)),
-    };
+    let dtype = result_dtype(scope, node, i + 1)?;
     let parameters = parameters(scope, node, i)?;
     one(quantize_to(scope, y, parameters, dtype, (0, 0))?)
 }
 
-fn binary(scope: &mut Scope, node: &Node, name: &str) -> Outputs {
+/// `QLinearAdd`.
+pub fn add(scope: &mut Scope, node: &Node) -> Outputs {
     let pair = [real(scope, node, 0)?, real(scope, node, 3)?];
-    let y = broadcast_call(scope, name, pair)?;
+    let y = broadcast_call(scope, "add", pair)?;
     quantized(scope, node, y, 6)
 }
 
-/// `QLinearAdd`.
-pub fn add(scope: &mut Scope, node: &Node) -> Outputs {
-    binary(scope, node, "add")
-}
-
-/// `QLinearMul`.
+/// `QLinearMul`: a product of integers, scaled once. Each side as a number of its own might be infinite.
 pub fn multiply(scope: &mut Scope, node: &Node) -> Outputs {
-    binary(scope, node, "multiply")
+    let (a, b) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(3)?)?);
+    let ((scale_a, zero_a), (scale_b, zero_b)) = (parameters(scope, node, 1)?, parameters(scope, node, 4)?);
+    let pair = [centred(scope, a, zero_a)?, centred(scope, b, zero_b)?];
+    let product = broadcast_call(scope, "multiply", pair)?;
+    let scale = product_scale(scope, scale_a, scale_b)?;
+    let dtype = result_dtype(scope, node, 7)?;
+    let out = parameters(scope, node, 6)?;
+    one(requantized(scope, product, scale, out, dtype)?)
 }
 
 /// `QLinearSigmoid`.
