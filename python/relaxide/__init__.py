@@ -13,7 +13,7 @@ The names are those of Apache TVM 0.27, so that ``import relaxide as tvm`` serve
     print(vm["main"](tvm.runtime.tensor(image)))
 """
 
-from . import error, ffi, ir, relax, rpc, runtime, s_tir, script, target, te, tirx
+from . import arith, error, ffi, ir, relax, rpc, runtime, s_tir, script, sym, target, te, tirx, topi
 from ._core import __version__
 from .compiler import build, compile
 from .ffi import register_object

@@ -70,6 +70,35 @@ class _Methods:
         """What computes it."""
         return Operation(self)
 
+    def astype(self, dtype):
+        """Its elements converted to ``dtype``."""
+        from .topi import cast
+
+        return cast(self, dtype)
+
+
+def _as_operator(name, reflected):
+    def operate(self, other=None):
+        from . import topi
+
+        operands = (self,) if name == "negative" else (other, self) if reflected else (self, other)
+        return getattr(topi, name)(*operands)
+
+    return operate
+
+
+for _name, _operator in (
+    ("add", "add"),
+    ("sub", "subtract"),
+    ("mul", "multiply"),
+    ("truediv", "divide"),
+    ("floordiv", "floor_divide"),
+    ("mod", "floor_mod"),
+):
+    setattr(Tensor, f"__{_name}__", _as_operator(_operator, False))
+    setattr(Tensor, f"__r{_name}__", _as_operator(_operator, True))
+Tensor.__neg__ = _as_operator("negative", False)
+
 
 class Operation:
     """What computes a tensor: its ``name``, and the axes of its elements."""

@@ -61,6 +61,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     ir::schedule::register(m)?;
     ir::tensor_intrin::register(m)?;
     ir::te::register(m)?;
+    ir::sym::register(m)?;
     ir::transform::register(m)?;
     ir::dpl::register(m)?;
     ir::fuse_by_pattern::register(m)?;

@@ -98,6 +98,8 @@ struct Scope {
     blocks: Vec<Ref<BindingBlock>>,
     open: Vec<Binding>,
     dataflow: bool,
+    /// The variables of computations that were bound as operands: one that is used twice is bound once in a block.
+    shared: HashMap<Ref<Call>, Expr>,
 }
 
 /// A kernel of the module and the name that it is called by.
@@ -429,10 +431,19 @@ impl BlockBuilder {
 
     /// Brings an expression to a form that may stand as an operand, binding it if it is a computation.
     pub fn normalize_arg(&mut self, expr: Expr) -> Result<Expr, BuildError> {
-        match self.normalize(expr)? {
-            value @ (Expr::Call(_) | Expr::TupleGetItem(_) | Expr::If(_) | Expr::Function(_)) => self.emit(value),
-            leaf => Ok(leaf),
+        let call = if let Expr::Call(call) = &expr { Some(call.clone()) } else { None };
+        let known = call.as_ref().and_then(|call| self.scopes.last()?.shared.get(call).cloned());
+        if let Some(known) = known {
+            return Ok(known);
         }
+        let bound = match self.normalize(expr)? {
+            value @ (Expr::Call(_) | Expr::TupleGetItem(_) | Expr::If(_) | Expr::Function(_)) => self.emit(value)?,
+            leaf => leaf,
+        };
+        if let (Some(call), Some(scope)) = (call, self.scopes.last_mut()) {
+            scope.shared.insert(call, bound.clone());
+        }
+        Ok(bound)
     }
 
     fn normalize_args(&mut self, args: &[Expr]) -> Result<Vec<Expr>, BuildError> {
@@ -577,4 +588,6 @@ fn close_block(scope: &mut Scope, dataflow: bool) {
         scope.blocks.push(Ref::new(BindingBlock { bindings, dataflow: scope.dataflow }));
     }
     scope.dataflow = dataflow;
+    // Variables of a dataflow block end with it.
+    scope.shared.clear();
 }

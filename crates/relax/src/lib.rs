@@ -7,6 +7,7 @@
 pub mod analysis;
 pub mod binding_rewrite;
 pub mod builder;
+pub mod compute;
 pub mod constant;
 pub mod display;
 pub mod dpl;

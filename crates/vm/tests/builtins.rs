@@ -247,3 +247,32 @@ fn a_list_becomes_a_sequence_that_later_values_are_no_part_of() {
     assert!(call("list_array", args![7_i64]).is_err());
     assert!(call("list_array", &[]).is_err());
 }
+
+#[test]
+fn a_cache_grows_and_shows_the_rows_that_are_in_it() {
+    let rows = |values: &[f32]| Tensor::from_slice(values, &[values.len() as i64 / 2, 2]).unwrap();
+    let view = |cache: &Any, count: i64| {
+        let shape = Shape::new(&[count, 2]);
+        Ok::<_, Error>(call("attention_kv_cache_view", args![cache.clone(), shape])?.as_view().to::<Tensor>()?)
+    };
+    let cache = call("attention_kv_cache_create", args![rows(&[1.0, 2.0]), Shape::new(&[1, 2]), 1_i64]).unwrap();
+    let first = view(&cache, 1).unwrap();
+    for at in 0..5 {
+        let value = at as f32;
+        call("attention_kv_cache_append", args![cache.clone(), rows(&[value, value, value, -value])]).unwrap();
+    }
+    let all = view(&cache, 11).unwrap().to_vec::<f32>().unwrap();
+    assert_eq!((&all[..4], &all[18..]), ([1.0, 2.0, 0.0, 0.0].as_slice(), [4.0, 4.0, 4.0, -4.0].as_slice()));
+    assert_eq!(first.to_vec::<f32>().unwrap(), [1.0, 2.0]);
+    assert!(view(&cache, 10).unwrap_err().message().contains("not [10, 2]"));
+    let caches = Any::from(Array::from_vec(vec![cache.clone()]));
+    call("attention_kv_cache_array_popn", args![caches.clone(), 9_i64]).unwrap();
+    assert_eq!(view(&cache, 2).unwrap().to_vec::<f32>().unwrap(), [1.0, 2.0, 0.0, 0.0]);
+    assert!(call("attention_kv_cache_array_popn", args![caches.clone(), 3_i64]).is_err());
+    call("attention_kv_cache_update", args![cache.clone(), rows(&[7.0, 8.0])]).unwrap();
+    assert_eq!(view(&cache, 1).unwrap().to_vec::<f32>().unwrap(), [7.0, 8.0]);
+    call("attention_kv_cache_array_clear", &[caches]).unwrap();
+    assert!(view(&cache, 0).is_ok());
+    let wide = Tensor::from_slice(&[1.0_f32; 3], &[1, 3]).unwrap();
+    assert!(call("attention_kv_cache_append", args![cache, wide]).is_err());
+}

@@ -15,7 +15,7 @@ from .utils import convert_to_expr
 from .type import AnyType, FuncType, ObjectType, PackedFuncType, ShapeType, TensorType, TupleType, Type
 from .vm import VirtualMachine, VMInstrumentReturnKind
 from ..ir.global_info import VDevice
-from . import backend
+from . import backend, training
 
 
 def build(mod, target=None, params=None, relax_pipeline="default", tir_pipeline="default", exec_mode="bytecode"):

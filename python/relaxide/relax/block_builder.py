@@ -82,8 +82,6 @@ class BlockBuilder(_core.BlockBuilder):
         return _Testing(self, params)
 
     def _enter_function(self, scope):
-        if self._functions and not self._functions[-1]._done and BlockBuilder._stack[-1:] == [self]:
-            raise RuntimeError("a function is being written already: end it with emit_func_output")
         BlockBuilder._stack.append(self)
         self._functions.append(scope)
         self._begin_scope()

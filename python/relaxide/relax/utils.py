@@ -2,7 +2,7 @@
 
 from ..ir import _api
 from ..ir.expr import Expr, Tuple
-from .expr import Function, ShapeExpr, Var
+from .expr import ShapeExpr, Var
 
 
 def convert_to_expr(value):
@@ -15,17 +15,8 @@ def convert_to_expr(value):
 
 
 def copy_with_new_vars(func):
-    """The function with fresh variables in the place of all that it binds."""
-    from .expr_functor import PyExprMutator
-
-    class Fresh(PyExprMutator):
-        def visit_var_def(self, var):
-            fresh = type(var)(var.name_hint, var.ty, var.span)
-            self.set_var_remap(var, fresh)
-            return fresh
-
-    made = Fresh().visit_expr(func)
-    return Function(made.params, made.body, func.ret_ty, func.is_pure, func.attrs, func.span)
+    """The function with fresh parameters, variables and symbolic dimensions."""
+    return _api.relax.CopyWithNewVars(func)
 
 
 def gen_call_tir_inputs(func, *args, **kwargs):

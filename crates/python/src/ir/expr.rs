@@ -43,6 +43,7 @@ pub(super) const TABLE: &[Row] = &[
     ("relax.BindingBlock", |args| block(args, false)),
     ("relax.DataflowBlock", |args| block(args, true)),
     ("relax.ToExpr", |args| Ok(args.expr(0)?.into())),
+    ("relax.CopyWithNewVars", |args| Ok(relax::transform::fresh_copy(&args.get(0)?).into())),
 ];
 
 /// Makes the types of these nodes known by their keys.

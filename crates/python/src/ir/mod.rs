@@ -18,6 +18,7 @@ pub mod relay;
 pub mod rewriter;
 pub mod schedule;
 mod stmt;
+pub mod sym;
 pub mod te;
 pub mod tensor_intrin;
 pub mod transform;

@@ -2,13 +2,15 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use relaxide::ffi::{Any, Array, DataType, Error, ErrorKind};
-use relaxide::ir::prim::PrimExpr;
-use relaxide::ir::{Attrs, Type};
-use relaxide::relax::Expr;
+use relaxide::ffi::{Any, Array, DataType, Error, ErrorKind, Ref};
+use relaxide::ir::prim::{self, PrimExpr};
+use relaxide::ir::{Attrs, Type, Var};
+use relaxide::relax::compute::{Tensors, tensors_of};
+use relaxide::relax::{AnyVar, DataTypeImm, Expr};
 use relaxide::relax::op::{self, ArgDef, ArgKind, Arity, AttrDef, AttrDefault, AttrKind, OpDef};
 
 use super::args;
+use super::te::TeTensor;
 use crate::{convert, error};
 
 fn kind_of_arg(arg: &ArgDef) -> &'static str {
@@ -19,6 +21,7 @@ fn kind_of_arg(arg: &ArgDef) -> &'static str {
         ArgKind::Shape => "Expr | list[int | PrimExpr]",
         ArgKind::Scalar => "Expr | int | float",
         ArgKind::Scalars => "Expr | list[int | PrimExpr]",
+        ArgKind::DType => "str",
         ArgKind::Any => "Expr",
     }
 }
@@ -102,9 +105,20 @@ fn op_call<'py>(
     attributes: &Bound<'py, PyDict>,
     ty_args: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let given = arguments.iter().map(|arg| convert::from_py(&arg)).collect::<PyResult<Vec<Any>>>()?;
+    let call = checked_call(name, given, attributes, ty_args)?;
+    convert::to_py(py, call.into())
+}
+
+/// A checked call of an operator by name.
+fn checked_call(
+    name: &str,
+    given: Vec<Any>,
+    attributes: &Bound<'_, PyDict>,
+    ty_args: &Bound<'_, PyAny>,
+) -> PyResult<Expr> {
     let refuse = |message: String| error::to_py(Error::new(ErrorKind::ValueError, message));
     let def = op::lookup(name).ok_or_else(|| refuse(format!("there is no operator {name}")))?;
-    let given = arguments.iter().map(|arg| convert::from_py(&arg)).collect::<PyResult<Vec<Any>>>()?;
     let (def, given) = arranged(def, given).map_err(error::to_py)?;
     let operands = operands(def, &given).map_err(error::to_py)?;
     let mut attrs = Attrs::new();
@@ -115,8 +129,47 @@ fn op_call<'py>(
     }
     let types = convert::from_py(ty_args)?;
     let types = super::Args { function: "ty_args", values: &[types.as_view()] }.types(0).map_err(error::to_py)?;
-    let call = op::call_typed(def.name, operands, attrs, types).map_err(|error| refuse(error.to_string()))?;
-    convert::to_py(py, call.into())
+    op::call_typed(def.name, operands, attrs, types).map_err(|error| refuse(error.to_string()))
+}
+
+/// What an operator computes on tensors of the compute language, which stand among the arguments, alone or in lists.
+#[pyfunction]
+fn te_call(
+    name: &str,
+    arguments: &Bound<'_, PyTuple>,
+    attributes: &Bound<'_, PyDict>,
+) -> PyResult<Vec<TeTensor>> {
+    let mut known = Tensors::new();
+    let given = arguments.iter().map(|arg| te_argument(&arg, &mut known)).collect::<PyResult<Vec<Any>>>()?;
+    let none = arguments.py().None();
+    let call = checked_call(name, given, attributes, none.bind(arguments.py()))?;
+    let tensors = tensors_of(&call, &mut known);
+    let refuse = |message: String| error::to_py(Error::new(ErrorKind::ValueError, message));
+    Ok(tensors.map_err(|error| refuse(error.to_string()))?.into_iter().map(TeTensor).collect())
+}
+
+/// An argument with a variable in the place of each tensor of the compute language.
+fn te_argument(arg: &Bound<'_, PyAny>, known: &mut Tensors) -> PyResult<Any> {
+    let mut variable = |tensor: TeTensor| {
+        let wide = |dim: &PrimExpr| match dim.as_int() {
+            Some(number) => PrimExpr::from(number),
+            None if dim.dtype() == DataType::int(64) => dim.clone(),
+            None => prim::cast(DataType::int(64), dim.clone()),
+        };
+        let dims: Vec<PrimExpr> = tensor.0.shape().iter().map(wide).collect();
+        let var = Var::new(tensor.0.name(), Type::tensor(dims, tensor.0.dtype()));
+        known.insert(AnyVar::Var(var.clone()), vec![tensor.0]);
+        Expr::from(var)
+    };
+    if let Ok(tensor) = arg.extract::<TeTensor>() {
+        return Ok(variable(tensor).into());
+    }
+    if let Ok(list) = arg.extract::<Vec<TeTensor>>()
+        && !list.is_empty()
+    {
+        return Ok(Expr::tuple(list.into_iter().map(variable).collect::<Vec<_>>()).into());
+    }
+    convert::from_py(arg)
 }
 
 /// The operator that is called, and its arguments in the order of its node.
@@ -175,6 +228,10 @@ fn operand(kind: Option<ArgKind>, value: &Any, dtype: impl Fn() -> DataType) -> 
             Ok(values) => Ok(Expr::tuple(values.into_iter().map(Expr::prim).collect::<Vec<_>>())),
             Err(_) => args::expr(view),
         },
+        Some(ArgKind::DType) => match view.to::<DataType>() {
+            Ok(dtype) => Ok(Expr::from(Ref::new(DataTypeImm { value: dtype }))),
+            Err(_) => args::expr(view),
+        },
         _ => args::expr(view),
     }
 }
@@ -191,5 +248,6 @@ fn number(value: &Any, dtype: DataType) -> Result<Expr, Error> {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(op_names, m)?)?;
     m.add_function(wrap_pyfunction!(op_definition, m)?)?;
+    m.add_function(wrap_pyfunction!(te_call, m)?)?;
     m.add_function(wrap_pyfunction!(op_call, m)?)
 }

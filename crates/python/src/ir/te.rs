@@ -15,7 +15,7 @@ use crate::{convert, error};
 /// A tensor of a compute graph.
 #[pyclass(frozen, subclass, from_py_object, module = "relaxide.te")]
 #[derive(Clone)]
-pub struct TeTensor(te::Tensor);
+pub struct TeTensor(pub te::Tensor);
 
 /// An axis that a reduction runs over, and the value that it begins at.
 #[pyclass(frozen, from_py_object, module = "relaxide.te")]

@@ -86,7 +86,7 @@ fn allocated(cx: &CallCx, shape: usize, dtype: usize) -> Result<Type, OpError> {
 const FUNC: ArgDef = ArgDef::any("func", "What is called.");
 const ARGS: ArgDef = ArgDef::any("args", "A tuple of the arguments.");
 const SHAPE: ArgDef = ArgDef::shape("shape", "The dimensions.");
-const DTYPE: ArgDef = ArgDef::any("dtype", "The element type.");
+const DTYPE: ArgDef = ArgDef::dtype("dtype", "The element type.");
 const DEVICE: ArgDef = ArgDef::scalar("runtime_device_index", "Which of the VM's devices.");
 const SCOPE: ArgDef = ArgDef::any("storage_scope", "The memory scope.");
 const STORAGE: ArgDef = ArgDef::any("storage", "The storage.");

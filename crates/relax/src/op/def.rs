@@ -195,6 +195,8 @@ pub enum ArgKind {
     Scalar,
     /// A tuple of scalars.
     Scalars,
+    /// An element type.
+    DType,
     /// Anything.
     Any,
 }
@@ -351,6 +353,11 @@ impl ArgDef {
     /// An argument of any kind.
     pub const fn any(name: &'static str, doc: &'static str) -> ArgDef {
         ArgDef::new(name, ArgKind::Any, doc)
+    }
+
+    /// An element type.
+    pub const fn dtype(name: &'static str, doc: &'static str) -> ArgDef {
+        ArgDef::new(name, ArgKind::DType, doc)
     }
 
     /// The same, but it may be left out.

@@ -95,7 +95,24 @@ pub fn call_typed(name: &str, args: impl Into<Vec<Expr>>, attrs: Attrs, ty_args:
     let args = check_args(def, args.into())?;
     let attrs = check_attrs(def, attrs)?;
     let ty = infer(&CallCx { def, args: &args, attrs: &attrs, ty_args: &ty_args })?;
+    let args = with_lengths(def, args, &ty);
     Ok(Ref::new(Call { op: Op::get(def.name).into(), args, attrs, ty_args, ty, span: None }).into())
+}
+
+/// The arguments with the lengths that inference found where a shape leaves one open (-1).
+fn with_lengths(def: &OpDef, mut args: Vec<Expr>, ty: &Type) -> Vec<Expr> {
+    let Type::Tensor(tensor) = ty else { return args };
+    let Some(dims) = &tensor.shape else { return args };
+    for (arg, given) in def.args.iter().zip(args.iter_mut()) {
+        if arg.kind == ArgKind::Shape
+            && let Expr::Shape(shape) = given
+            && shape.values.len() == dims.len()
+            && shape.values.iter().any(|dim| dim.is_int(-1))
+        {
+            *given = Expr::shape(dims.clone());
+        }
+    }
+    args
 }
 
 /// Infers the type of a call of an operator anew, as after its arguments changed.

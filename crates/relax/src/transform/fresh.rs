@@ -9,7 +9,7 @@ use crate::shape::vars_of;
 use crate::*;
 
 /// The function with new parameters, variables and symbolic variables.
-pub(super) fn fresh_copy(func: &Ref<Function>) -> Ref<Function> {
+pub fn fresh_copy(func: &Ref<Function>) -> Ref<Function> {
     let mut symbols: Vec<Ref<Var>> = vars_of(func.params.iter().map(|p| &p.ty));
     let mut casts = Casts(Vec::new());
     casts.visit_seq(&func.body);

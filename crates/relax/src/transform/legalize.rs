@@ -227,13 +227,16 @@ fn output_dims(ty: &Type) -> Vec<PrimExpr> {
 }
 
 /// What an argument is to a compute.
-enum Operand {
+pub(crate) enum Operand {
+    /// A tensor, whose elements the compute reads.
     Tensor(te::Tensor),
+    /// A number.
     Scalar(PrimExpr),
 }
 
 impl Operand {
-    fn tensor(&self) -> Option<&te::Tensor> {
+    /// The tensor, if it is one.
+    pub(crate) fn tensor(&self) -> Option<&te::Tensor> {
         match self {
             Operand::Tensor(t) => Some(t),
             Operand::Scalar(_) => None,
@@ -283,7 +286,7 @@ impl Inputs {
 }
 
 /// The compute of an element-wise operator over its broadcast operands.
-fn scalar_compute(
+pub(crate) fn scalar_compute(
     name: &str,
     cx: &CallCx,
     f: fn(&CallCx, &[PrimExpr]) -> Result<PrimExpr, OpError>,

@@ -92,6 +92,7 @@ pub use dead_code::remove_unused;
 pub use fuse_by_pattern::{FuseByPattern, FusionPattern, PatternCheck, fuse_ops_by_pattern};
 pub use gradient::gradient;
 pub(crate) use inline_body::inline_body;
+pub use fresh::fresh_copy;
 pub use legalize::{CustomLowering, LegalizeOptions, RESHAPE_ATTR, broadcast_index, legalize_ops};
 pub use pipeline::{Pipeline, Stage, default_pipeline, pipeline, pipelines};
 pub use reshape_proof::is_reshape;

@@ -1,6 +1,6 @@
 //! Relax functions: signatures, bindings, blocks, choices.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::{Attrs, Type, Var};
@@ -22,8 +22,8 @@ use relaxide_ir::diagnostic::Code;
 pub(super) struct RelaxFrame {
     blocks: Vec<Ref<BindingBlock>>,
     open: Vec<Binding>,
-    /// In a dataflow block, the names that it gives out.
-    dataflow: Option<HashSet<String>>,
+    /// In a dataflow block, the names that it gives out, with how many bindings of each are still to come.
+    dataflow: Option<HashMap<String, usize>>,
     result: Option<Relax>,
 }
 
@@ -153,7 +153,7 @@ impl Parser<'_> {
     }
 
     /// Ends the open block; the next is a dataflow block if it names outputs.
-    fn close_block(&mut self, next: Option<HashSet<String>>) {
+    fn close_block(&mut self, next: Option<HashMap<String, usize>>) {
         let frame = self.frame();
         let dataflow = frame.dataflow.is_some();
         if !frame.open.is_empty() {
@@ -362,7 +362,14 @@ impl Parser<'_> {
             (Bound::Value(value), annotation) => chosen_type(value.ty(), annotation),
         };
         let span = self.span(range);
-        let inner = self.frame().dataflow.as_ref().is_some_and(|outputs| !outputs.contains(name));
+        let inner = self.frame().dataflow.as_mut().is_some_and(|outputs| match outputs.get_mut(name) {
+            // A name that is bound again is given out with its last value.
+            Some(left) => {
+                *left = left.saturating_sub(1);
+                *left > 0
+            }
+            None => true,
+        });
         let name_text = name.to_string();
         let var = match inner {
             true => AnyVar::Dataflow(Ref::new(DataflowVar { name: name_text, ty, span })),
@@ -386,7 +393,7 @@ impl Parser<'_> {
             return Err(self.error(Code::Structure, "dataflow blocks are not nested", item.range));
         }
         let outputs = self.outputs(&with.body)?;
-        self.close_block(Some(outputs.iter().cloned().collect()));
+        self.close_block(Some(outputs.iter().map(|name| (name.clone(), times_bound(&with.body, name))).collect()));
         // Inner variables end with the block; outputs go on.
         let given = self.scoped(|p| {
             with.body.iter().try_for_each(|stmt| p.statement(stmt))?;
@@ -626,4 +633,23 @@ fn chosen_type(inferred: Type, annotation: Option<Type>) -> Type {
 /// The element type of a tensor, where known.
 pub(super) fn tensor_dtype(ty: &Type) -> Option<DataType> {
     ty.as_tensor().map(|t| t.dtype).filter(|d| *d != DataType::void())
+}
+
+/// How often the statements of a block bind a name.
+fn times_bound(body: &[Stmt], name: &str) -> usize {
+    let binds = |target: &Expr| {
+        let targets = match target {
+            Expr::Tuple(tuple) => tuple.elts.as_slice(),
+            Expr::List(list) => list.elts.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        targets.iter().filter(|target| matches!(target, Expr::Name(bound) if bound.id.as_str() == name)).count()
+    };
+    body.iter()
+        .map(|stmt| match stmt {
+            Stmt::Assign(assign) => assign.targets.iter().map(binds).sum(),
+            Stmt::AnnAssign(assign) => binds(&assign.target),
+            _ => 0,
+        })
+        .sum()
 }

@@ -15,6 +15,7 @@ mod closure;
 mod debug;
 mod device;
 mod inspect;
+mod kv_cache;
 mod list;
 mod python;
 mod sampling;
@@ -106,6 +107,7 @@ const OWN: &[&[Builtin]] = &[
     debug::TABLE,
     device::TABLE,
     inspect::TABLE,
+    kv_cache::TABLE,
     list::TABLE,
     python::TABLE,
     sampling::TABLE,

@@ -1,5 +1,5 @@
 """Importers."""
 
-from . import onnx, torch
+from . import nn, onnx, torch
 
-__all__ = ["onnx", "torch"]
+__all__ = ["nn", "onnx", "torch"]

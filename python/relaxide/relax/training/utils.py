@@ -1,0 +1,73 @@
+"""Passes of training: a loss behind a model."""
+
+from ...ir.expr import Tuple
+from ...ir.transform import module_pass
+from ..expr import DataflowBlock, DataflowVar, Function, SeqExpr, VarBinding
+from ..expr_functor import PyExprMutator
+from ..utils import copy_with_new_vars
+
+
+def AppendLoss(func_name, loss_function, num_backbone_outputs=1, new_func_name=None):
+    """A pass that adds a function: a function of the module with a loss behind it.
+
+    Parameters
+    ----------
+    func_name : str
+        The function, of one dataflow block.
+    loss_function : Function
+        The loss: it takes the first results of the function, then arguments of its own, and returns a number.
+    num_backbone_outputs : int
+        How many results it takes. Results behind those are returned behind the loss.
+    new_func_name : str, optional
+        The name of the new function, ``func_name`` with ``_loss`` where nothing is said.
+    """
+    name = new_func_name or f"{func_name}_loss"
+
+    @module_pass(opt_level=0, name="AppendLoss")
+    def run(mod, _):
+        backbone = copy_with_new_vars(mod[func_name])
+        made = _joined(func_name, backbone, copy_with_new_vars(loss_function), num_backbone_outputs)
+        out = mod.clone()
+        out[name] = made.with_attr("global_symbol", name)
+        return out
+
+    return run
+
+
+def _block(name, func):
+    """The bindings of a function of one dataflow block."""
+    blocks = [block for block in func.body.blocks if block.bindings]
+    if len(blocks) > 1 or any(not isinstance(block, DataflowBlock) for block in blocks):
+        raise ValueError(f"{name} is not of one dataflow block, which a function with a loss is")
+    return list(blocks[0].bindings) if blocks else []
+
+
+def _fields(expr):
+    return list(expr.fields) if isinstance(expr, Tuple) else [expr]
+
+
+def _joined(name, backbone, loss, count):
+    results = _fields(backbone.body.body)
+    if count < 1 or count > len(results) or count > len(loss.params):
+        raise ValueError(f"{name} has {len(results)} results and the loss {len(loss.params)} parameters: {count} cannot be handed on")
+    handed, rest = results[:count], results[count:]
+    mutator = PyExprMutator()
+    bindings = []
+    for binding in _block(name, backbone):
+        var = binding.var
+        if not isinstance(var, DataflowVar) and not any(var.same_as(kept) for kept in rest):
+            inner = DataflowVar(var.name_hint, var.ty, var.span)
+            mutator.set_var_remap(var, inner)
+            var = inner
+        bindings.append(VarBinding(var, mutator.visit_expr(binding.value)))
+    for param, result in zip(loss.params, handed):
+        mutator.set_var_remap(param, mutator.visit_expr(result))
+    for binding in _block("the loss", loss):
+        bindings.append(VarBinding(binding.var, mutator.visit_expr(binding.value)))
+    out = loss.body.body
+    body = Tuple([out, *rest]) if rest else out
+    params = [*backbone.params, *loss.params[count:]]
+    return Function(params, SeqExpr([DataflowBlock(bindings)], body), attrs=backbone.attrs)
+
+
+__all__ = ["AppendLoss"]

@@ -1,0 +1,179 @@
+"""The analyzer: bounds, simpler forms and proofs for expressions over integer variables.
+
+It is the compiler's own; expressions are brought to one canonical form, so that the three ways to simplify are one.
+"""
+
+from enum import IntEnum
+
+from .. import _core
+from ..ir.prim import IntImm
+from ..tirx import Range
+
+
+class ProofStrength(IntEnum):
+    """How hard a proof is searched; one search serves both."""
+
+    DEFAULT = 0
+    SYMBOLIC_BOUND = 1
+
+
+class CompareResult(IntEnum):
+    """How two expressions compare: a set of what is possible."""
+
+    INCONSISTENT = 0
+    EQ = 1
+    LT = 2
+    LE = 3
+    GT = 4
+    GE = 5
+    NE = 6
+    UNKNOWN = 7
+
+
+class ConstIntBound:
+    """The constants between which an expression lies."""
+
+    #: No bound above.
+    POS_INF = (1 << 63) - 1
+    #: No bound below.
+    NEG_INF = -POS_INF
+
+    def __init__(self, min_value, max_value):
+        self.min_value, self.max_value = min_value, max_value
+
+    def __repr__(self):
+        return f"ConstIntBound(min_value={self.min_value}, max_value={self.max_value})"
+
+
+class ConstraintScope:
+    """While it is open, a condition holds."""
+
+    def __init__(self, enter):
+        self._enter, self._exit = enter, None
+
+    def __enter__(self):
+        self._exit = self._enter()
+
+    def __exit__(self, kind, value, traceback):
+        self._exit()
+
+
+def _expr(value):
+    return IntImm("bool", value) if isinstance(value, bool) else value
+
+
+class Analyzer:
+    """Knows ranges and values of variables, and conditions that hold::
+
+        analyzer = Analyzer()
+        analyzer.bind(i, Range(0, 16))
+        analyzer.can_prove(i // 4 < 4)
+    """
+
+    def __init__(self):
+        # What was said, in order: a scope that ends is forgotten by saying the rest anew.
+        self._said = []
+        self._known = _core.SymbolicAnalyzer()
+
+    def _say(self, what, *values):
+        self._said.append((what, values))
+        getattr(self._known, what)(*values)
+
+    def _restore(self, count):
+        self._said, kept = [], self._said[:count]
+        self._known = _core.SymbolicAnalyzer()
+        for what, values in kept:
+            self._say(what, *values)
+
+    def clone(self):
+        """An analyzer that knows the same."""
+        other = Analyzer()
+        for what, values in self._said:
+            other._say(what, *values)
+        return other
+
+    def bind(self, var, expr, allow_override=False):
+        """Say that a variable lies in a range, or is an expression.
+
+        Parameters
+        ----------
+        var : Var
+            An integer variable.
+        expr : Range or expression
+            Its values, or its value.
+        allow_override : bool
+            Take back what was said of it before.
+        """
+        if allow_override:
+            self._said = [(what, values) for what, values in self._said if not (values and values[0] is var)]
+            self._restore(len(self._said))
+        if isinstance(expr, Range):
+            self._say("_bind_range", var, expr.min, expr.extent)
+        else:
+            self._say("_bind_value", var, expr)
+
+    def update(self, var, info, override=False):
+        """Say between which constants a variable lies (:class:`ConstIntBound`)."""
+        if not isinstance(info, ConstIntBound):
+            raise NotImplementedError(f"an analyzer learns of a variable by its bounds (ConstIntBound), got {type(info).__name__}")
+        if override:
+            self._said = [(what, values) for what, values in self._said if not (values and values[0] is var)]
+            self._restore(len(self._said))
+        if info.min_value > ConstIntBound.NEG_INF:
+            self._say("_assume", var >= info.min_value)
+        if info.max_value < ConstIntBound.POS_INF:
+            self._say("_assume", var <= info.max_value)
+
+    def constraint_scope(self, constraint):
+        """A scope in which a condition holds: ``with analyzer.constraint_scope(n > 0): ...``."""
+
+        def enter():
+            count = len(self._said)
+            self._say("_assume", _expr(constraint))
+            return lambda: self._restore(count)
+
+        return ConstraintScope(enter)
+
+    def simplify(self, expr, steps=2):
+        """An expression of the same value in simpler form."""
+        return self._known._simplify(expr)
+
+    def rewrite_simplify(self, expr):
+        """The same as :meth:`simplify`."""
+        return self._known._simplify(expr)
+
+    def canonical_simplify(self, expr):
+        """The same as :meth:`simplify`."""
+        return self._known._simplify(expr)
+
+    def can_prove(self, expr, strength=ProofStrength.DEFAULT):
+        """Whether a condition is known to hold always."""
+        return bool(self._known._can_prove(_expr(expr)))
+
+    def can_prove_equal(self, lhs, rhs):
+        """Whether two expressions are known to be equal always."""
+        return self._known._can_prove_equal(lhs, rhs)
+
+    def const_int_bound(self, expr):
+        """The constants between which an expression lies."""
+        low, high = self._known._bounds(expr)
+        low = ConstIntBound.NEG_INF if low is None else low
+        return ConstIntBound(low, ConstIntBound.POS_INF if high is None else high)
+
+    def try_compare(self, lhs, rhs, propagate_inequalities=True):
+        """How two expressions compare, as far as it is known."""
+        if self.can_prove_equal(lhs, rhs):
+            return CompareResult.EQ
+        for condition, result in (
+            (lhs < rhs, CompareResult.LT),
+            (lhs > rhs, CompareResult.GT),
+            (lhs <= rhs, CompareResult.LE),
+            (lhs >= rhs, CompareResult.GE),
+        ):
+            if self.can_prove(condition):
+                return result
+        low, high = self._known._bounds(lhs - rhs)
+        return CompareResult.NE if low is not None and high is not None and low * high > 0 else CompareResult.UNKNOWN
+
+
+__all__ = ["Analyzer", "CompareResult", "ConstIntBound", "ConstraintScope", "ProofStrength"]

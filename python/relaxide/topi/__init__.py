@@ -1,0 +1,18 @@
+"""The tensor operator inventory: operators as functions of tensors of :mod:`relaxide.te`.
+
+Each is what the operator of Relax computes, on its own, as a part of a kernel that is written by hand::
+
+    A = te.placeholder((n, 128), "float32", name="A")
+    B = topi.nn.softmax(topi.multiply(A, 2.0))
+    func = te.create_prim_func([A, B])
+"""
+
+from . import _shapes, image, nn, utils
+from ._operator import elementwise
+from ._shapes import *  # noqa: F403
+from .utils import InvalidShapeError
+
+_made = elementwise()
+globals().update(_made)
+
+__all__ = [*_made, *_shapes.__all__, "InvalidShapeError", "image", "nn", "utils"]

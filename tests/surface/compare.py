@@ -1,0 +1,83 @@
+"""What TVM's Python package has and Relaxide's does not.
+
+``python tests/surface/compare.py --bless`` writes ``missing.txt`` anew: a line for each module, name and member that is missing, with
+the reason that ``REASONS`` gives for it.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+MISSING = HERE / "missing.txt"
+COUNT = re.compile(r"(\d+) of (\d+) public names")
+GUIDE = HERE.parents[1] / "docs" / "python.md"
+
+#: Why names are missing: the first row whose pattern matches.
+REASONS = (
+    (r"(disco|relax\.distributed)\b|.*\bccl", "several machines come later"),
+    (r"(s_tir\.meta_schedule|.*MetaSchedule)", "the tuner has no surface of TVM's yet"),
+    (r"relax\.training\b", "trainers are not here yet; gradients are"),
+    (r"relax\.frontend\.(tflite|stablehlo|tensorflow)\b", "an importer that is not here"),
+    (r"relax\.frontend\.nn\.llm\b", "paged caches of several sequences are not here"),
+    (r"(s_tir\.)?dlight\b", "schedules for GPUs come with their kernels"),
+    (r"(contrib|runtime|rpc)\..*(hexagon|vulkan|metal|rocm|cuda|nvcc|cudnn|cublas|thrust)", "a vendor's hardware or library"),
+    (r"topi\b", "operators of the inventory that no operator of Relax stands behind"),
+    (r"sym\b", "of symbolic arithmetic there is the analyzer"),
+    (r"script\b", "the parser and builder of the text are the compiler's, not Python's"),
+    (r".*", "not here yet"),
+)
+
+
+def names_of(package, wanted=None):
+    command = [sys.executable, str(HERE / "names.py"), package, *([] if wanted is None else ["held"])]
+    given = None if wanted is None else json.dumps(wanted)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    # Packages may print while they are imported.
+    return json.loads(done.stdout[done.stdout.index("{") :])
+
+
+def compare():
+    """``(missing names, number of all)``; a module that is missing stands for all in it."""
+    theirs = names_of("tvm")
+    ours = names_of("relaxide", theirs)
+    missing, count, absent = [], 0, 0
+    for module, names in theirs.items():
+        count += sum(1 + len(what.get("members", ())) for what in names.values())
+        if module not in ours:
+            size = sum(1 + len(what.get("members", ())) for what in names.values())
+            absent += size
+            missing.append((module, f"module of {size} names"))
+            continue
+        for name, what in names.items():
+            whole = f"{module}.{name}".lstrip(".")
+            if name not in ours[module]:
+                absent += 1 + len(what.get("members", ()))
+                missing.append((whole, f"class of {len(what['members'])} members" if "members" in what else "function"))
+                continue
+            for member in what.get("members", ()):
+                if member not in ours[module][name].get("members", ()):
+                    absent += 1
+                    missing.append((f"{whole}.{member}", "member"))
+    return sorted(missing), count - absent, count
+
+
+def reason(name):
+    return next(text for pattern, text in REASONS if re.match(pattern, name))
+
+
+def lines(missing):
+    return [f"{name} ({kind}): {reason(name)}" for name, kind in missing]
+
+
+if __name__ == "__main__":
+    missing, present, count = compare()
+    print(f"{present} of {count} public names are here ({present / count:.0%})")
+    if "--bless" in sys.argv:
+        head = "# Public names of TVM's Python package that are not here, and why. `compare.py --bless` writes the list anew."
+        MISSING.write_text("\n".join([head, *lines(missing)]) + "\n")
+        GUIDE.write_text(COUNT.sub(f"{present} of {count} public names", GUIDE.read_text()))

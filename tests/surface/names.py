@@ -1,0 +1,117 @@
+"""The public names of a package that is laid out as TVM's, as JSON: modules, what they define, members, parameters.
+
+``python names.py PACKAGE``. A name belongs to the module that defines it and to those above it that hand it on. Names that begin
+with an underscore and names of other packages are not counted.
+"""
+
+import enum
+import importlib
+import inspect
+import json
+import pkgutil
+import sys
+import types
+import warnings
+
+# What makes sense with a vendor's hardware or library only, or what TVM keeps for its own build and its own tests of it.
+OUT_OF_SCOPE = (
+    "backend",
+    "contrib.cutlass",
+    "contrib.hexagon",
+    "contrib.nvcc",
+    "relax.backend.adreno",
+    "relax.backend.cuda",
+    "relax.backend.metal",
+    "relax.backend.rocm",
+    "tirx.bench",
+    "tirx.lang",
+    "tirx.operator",
+    "tirx.script",
+    "topi.cpp",
+    "topi.gpu",
+    "topi.hexagon",
+)
+
+
+def is_in_scope(name):
+    parts = name.split(".")
+    outside = any(f"{name}.".startswith(f"{prefix}.") for prefix in OUT_OF_SCOPE)
+    return not outside and not any(part.startswith("_") for part in parts)
+
+
+def modules(package):
+    """The public modules that are files of a package, by name below it."""
+    root = importlib.import_module(package)
+    yield "", root
+    for found in pkgutil.walk_packages(root.__path__, f"{package}.", onerror=lambda _: None):
+        name = found.name.removeprefix(f"{package}.")
+        if is_in_scope(name):
+            module = load(found.name)
+            if module is not None:
+                yield name, module
+
+
+def load(name):
+    """The module, or None where it does not import here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return importlib.import_module(name)
+        except (Exception, SystemExit):
+            return None
+
+
+def public(module, whole):
+    """``(name, value)`` of what a module defines or hands on from below it."""
+    for name, value in sorted(vars(module).items()):
+        if name.startswith("_") or isinstance(value, types.ModuleType):
+            continue
+        owner = getattr(value, "__module__", None)
+        if callable(value) and isinstance(owner, str) and not f"{owner}.".startswith(f"{whole}."):
+            continue
+        if callable(value) or isinstance(value, (bool, int, float, str)):
+            yield name, value
+
+
+def described(value):
+    """What is compared of a name: the members of a class, the parameters of a function."""
+    if inspect.isclass(value):
+        if issubclass(value, enum.Enum):
+            return {"members": sorted(value.__members__)}
+        return {"members": sorted(name for name in vars(value) if not name.startswith("_"))}
+    try:
+        return {"parameters": list(inspect.signature(value).parameters)} if callable(value) else {}
+    except (TypeError, ValueError):
+        return {}
+
+
+def surface(package):
+    """``{module: {name: what is compared}}``."""
+    return {
+        name: {key: described(value) for key, value in public(module, f"{package}.{name}".rstrip("."))}
+        for name, module in modules(package)
+    }
+
+
+def held(package, wanted):
+    """The same of a package, for the modules and names that another has: they may come from elsewhere."""
+    found = {}
+    for name, names in wanted.items():
+        module = load(f"{package}.{name}".rstrip("."))
+        if module is None:
+            continue
+        found[name] = {}
+        for key, what in names.items():
+            value = getattr(module, key, None)
+            if value is None:
+                continue
+            entry = described(value)
+            if "members" in what:
+                entry["members"] = [member for member in what["members"] if hasattr(value, member)]
+            found[name][key] = entry
+    return found
+
+
+if __name__ == "__main__":
+    given = json.load(sys.stdin) if len(sys.argv) > 2 else None
+    json.dump(held(sys.argv[1], given) if given is not None else surface(sys.argv[1]), sys.stdout)
