@@ -22,7 +22,7 @@ setup: ## install LLVM and the Python environment if they are missing
 	@scripts/setup
 
 build: setup ## the `relaxide` command (build/relaxide) and the Python package (in .venv)
-	@cargo build --quiet --release -p relaxide-cli -p relaxide-python $(FEATURES)
+	@cargo build --quiet --release -p relaxide-cli -p relaxide-python $(ALSO) $(FEATURES)
 	@mkdir -p build && ln -sf ../target/release/relaxide build/relaxide
 	@scripts/install-python
 	@$(PY) -m relaxide.relax.op._stub
@@ -43,6 +43,8 @@ export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
 
 # Random tests draw the same cases every time; test-deep draws new ones.
 test: export PROPTEST_RNG_SEED ?= 20260911
+# Crates of tests ask more of what both use: built together, that is compiled once.
+test: ALSO := -p relaxide-testkit
 test: build ## all tests that a change must pass
 	@scripts/setup test-tools
 	cargo test --release --workspace --no-fail-fast $(FEATURES)

@@ -19,7 +19,7 @@ from .compiler import build, compile
 from .ffi import register_object
 from .ir import IRModule
 from .ir import instrument, transform
-from .runtime import DataType, Device, Tensor, cpu, cuda, device, ext_dev, get_global_func, load_module, metal, opencl
+from .runtime import DataType, Device, Tensor, cpu, cuda, device, device_from_target, ext_dev, get_global_func, load_module, metal, opencl
 from .runtime import register_global_func, rocm, vpi, vulkan
 from .target import Target
 
@@ -45,6 +45,7 @@ __all__ = [
     "cpu",
     "cuda",
     "device",
+    "device_from_target",
     "error",
     "ext_dev",
     "ffi",

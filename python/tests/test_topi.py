@@ -70,7 +70,7 @@ def test_functions_of_two(name):
         (lambda x: topi.sum(x, 1, keepdims=True), X.sum(1, keepdims=True)),
         (lambda x: topi.max(x), X.max()),
         (lambda x: topi.argmax(x, -1), X.argmax(-1).astype("int32")),
-        (lambda x: topi.any(x > 1 if False else topi.greater(x, 1.0), 0), (X > 1).any(0)),
+        (lambda x: topi.any(topi.greater(x, 1.0), 0), (X > 1).any(0)),
         (lambda x: topi.reshape(x, [6, 4]), X.reshape(6, 4)),
         (lambda x: topi.transpose(x), X.T),
         (lambda x: topi.transpose(x, [1, 0, 2]), X.transpose(1, 0, 2)),
@@ -151,4 +151,4 @@ def test_what_is_refused():
     with pytest.raises(NotImplementedError, match="batch_dims"):
         topi.take(x, x, batch_dims=1)
     with pytest.raises(TypeError, match="takes a tensor"):
-        topi.sinh("text")
+        topi.log_add_exp(1, 2)

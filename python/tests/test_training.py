@@ -143,7 +143,7 @@ def test_states_go_behind_the_loss():
     got, state = machine["main_loss"](*(rx.runtime.tensor(a) for a in (x, s, y)))
     np.testing.assert_allclose(got.numpy(), ((x + s) ** 2).mean(), rtol=1e-6)
     np.testing.assert_array_equal(state.numpy(), s * 2)
-    with pytest.raises(ValueError, match="cannot be handed on"):
+    with pytest.raises(RuntimeError, match="cannot be handed on"):
         AppendLoss("main", loss.MSELoss()(ty, ty), 3)(Module)
     with pytest.raises(ValueError, match="param_num"):
         SetupTrainer(loss.MSELoss(), optimizer.SGD(0.1), [ty, ty])(Module)

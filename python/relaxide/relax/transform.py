@@ -87,6 +87,28 @@ def LegalizeOps(customize_legalize_map=None, skip_ops=None, enable_warning=False
     return Pass(_core.legalize_ops_pass(dict(customize_legalize_map or {}), list(skip_ops or [])), LegalizeOps.__doc__)
 
 
+def Gradient(func_name, require_grads=None, target_index=0):
+    """Adds a function that computes derivatives of another one's result.
+
+    Parameters
+    ----------
+    func_name : str
+        The function.
+    require_grads : Var, str or list of them, optional
+        The parameters by which it is derived; all, where nothing is said.
+    target_index : int
+        Which of several results is derived.
+
+    Returns
+    -------
+    Pass
+    """
+    given = require_grads if isinstance(require_grads, (list, tuple)) or require_grads is None else [require_grads]
+    names = given and [getattr(param, "name_hint", param) for param in given]
+    options = {"func_name": func_name, "target_index": target_index, **({} if names is None else {"require_grads": names})}
+    return Pass(_core.make_pass("Gradient", options), Gradient.__doc__)
+
+
 def CombineParallelMatmul(check=None):
     """Products of one left factor become one product.
 

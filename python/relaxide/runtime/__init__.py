@@ -4,7 +4,7 @@ from .._core import num_threads, release_cached_memory, set_num_threads
 from ..ffi import Device, Function, Object, Shape as ShapeTuple, convert, dtype as DataType
 from ..ffi import get_global_func, register_global_func
 from ..ffi._dtype import DataTypeCode
-from ._tensor import Tensor, cpu, cuda, device, empty, ext_dev, from_dlpack, metal, opencl, rocm, tensor, vpi, vulkan
+from ._tensor import Tensor, cpu, cuda, device, device_from_target, empty, ext_dev, from_dlpack, metal, opencl, rocm, tensor, vpi, vulkan
 from ._text import TextTensor
 from . import profiling
 from .module import BenchmarkResult, Module, enabled, load_module, system_lib
@@ -38,7 +38,7 @@ __all__ = [
     "convert",
     "cpu",
     "cuda",
-    "device",
+    "device", "device_from_target",
     "empty",
     "enabled",
     "ext_dev",

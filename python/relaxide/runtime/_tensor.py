@@ -167,5 +167,23 @@ def _of_type(name):
 cpu, cuda, opencl, vulkan, metal = map(_of_type, ("cpu", "cuda", "opencl", "vulkan", "metal"))
 vpi, rocm, ext_dev = map(_of_type, ("vpi", "rocm", "ext_dev"))
 
-__all__ = ["Shape", "Tensor", "cpu", "cuda", "device", "empty", "ext_dev", "from_dlpack", "metal", "opencl", "rocm"]
+
+def device_from_target(target, index=None):
+    """The device that programs for a target run on.
+
+    Parameters
+    ----------
+    target : Target, str or dict
+        The target.
+    index : int, optional
+        Which device of the kind.
+    """
+    from ..target import Target
+
+    kind = str(Target(target).kind)
+    names = {"llvm": "cpu", "c": "cpu"}
+    return _device(names.get(kind, kind), index or 0)
+
+
+__all__ = ["Shape", "Tensor", "cpu", "cuda", "device", "device_from_target", "empty", "ext_dev", "from_dlpack", "metal", "opencl", "rocm"]
 __all__ += ["tensor", "vpi", "vulkan"]

@@ -1,5 +1,20 @@
-"""The Relay VM's machine and executables, under the names that TVM had for them."""
+"""The virtual machine under the name of TVM's module: Relax's, and Relay's for what Relay compiled."""
 
-from ..relay.vm import ADT, Executable, VirtualMachine
+from .. import relay as _relay
+from ..relax.vm import VirtualMachine as _RelaxMachine
+from ..relax.vm import VMInstrumentReturnKind
 
-__all__ = ["ADT", "Executable", "VirtualMachine"]
+ADT, Executable = _relay.vm.ADT, _relay.vm.Executable
+
+
+class VirtualMachine(_RelaxMachine):
+    """Runs the functions of an executable: see :class:`relaxide.relax.VirtualMachine`; of one that Relay compiled, it is
+    :class:`relaxide.relay.vm.VirtualMachine`."""
+
+    def __new__(cls, rt_mod, *args, **kwargs):
+        if isinstance(rt_mod, Executable):
+            return _relay.vm.VirtualMachine(rt_mod, *args, **kwargs)
+        return super().__new__(cls)
+
+
+__all__ = ["ADT", "Executable", "VMInstrumentReturnKind", "VirtualMachine"]

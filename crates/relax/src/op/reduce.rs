@@ -215,6 +215,8 @@ fn arg_reduce(
     let x = input(cx, inputs, 0)?;
     let plan = plan(cx, x)?;
     let position = plan.reduce.iter().fold(PrimExpr::from(0), |flat, k| flat * k.extent() + k.var());
+    // A kernel that is written by hand may count in fewer bits.
+    let position = prim::cast(DataType::int(64), position);
     let identity = [prim::int(i64::MAX), worst(x.dtype())];
     let mut outputs = te::compute_multi(format!("{}_red", cx.name()), result_dims(cx)?, |out| {
         let value = x.at(&plan.index(x.ndim(), out));

@@ -35,5 +35,7 @@ class WellFormedInstrument:
 
         if pass_name in self.skip_pass_name:
             return
-        if not well_formed(mod, self.check_ty):
-            raise ValueError(f"{when} the pass {pass_name} the program is not well-formed:\n{mod}")
+        try:
+            well_formed(mod, self.check_ty)
+        except ValueError as problem:
+            raise ValueError(f"{when} the pass {pass_name}: {problem}\n{mod}") from problem

@@ -18,6 +18,9 @@ class Optimizer:
         The first state.
     """
 
+    #: What is held of each parameter, by the ends of the names of its variables.
+    _own = ()
+
     def __init__(self, name):
         self.name, self.param_list, self.dtype, self.state = name, None, None, None
 
@@ -29,9 +32,10 @@ class Optimizer:
         Optimizer
             The optimizer itself.
         """
-        params = [params] if isinstance(params, Var) else list(params)
-        if not params:
-            raise ValueError("an optimizer needs at least one parameter")
+        params = [params] if isinstance(params, Var) else params
+        if not isinstance(params, (list, tuple)) or not params or not all(isinstance(param, Var) for param in params):
+            raise ValueError(f"an optimizer takes a variable or a list of variables, got {params}")
+        params = list(params)
         names = [param.name_hint for param in params]
         for param in params:
             if not isinstance(param.ty, TensorType) or param.ty.shape is None or not str(param.ty.dtype).startswith("float"):
@@ -57,7 +61,7 @@ class Optimizer:
     def get_function(self):
         """The function of the program: ``(params, gradients, optim_states)`` to ``(new params, new states)``, each a tuple."""
         if self.param_list is None:
-            raise RuntimeError("the optimizer does not know its parameters: call `init` before `get_function`")
+            raise RuntimeError("Please call init() for the optimizer before calling get_function(): it does not know its parameters")
         types = TupleType([param.ty for param in self.param_list])
         states = TupleType([TensorType(list(value.shape), str(value.dtype)) for value in self.state])
         given = [Var("params", types), Var("gradients", types), Var("optim_states", states)]
@@ -79,10 +83,12 @@ class Optimizer:
             name = param.name_hint
             value = builder.emit(TupleGetItem(params, at), name)
             gradient = builder.emit(TupleGetItem(gradients, at), f"{name}_grad")
+            places = range(1 + len(shared) + at, len(self.state), len(self.param_list))
+            held = [builder.emit(TupleGetItem(states, i), f"{name}_{own}") for i, own in zip(places, self._own)]
             if self.weight_decay:
                 decay = op.multiply(self._const(self.weight_decay), value)
                 gradient = builder.emit(op.add(decay, gradient), f"{name}_grad_new")
-            direction, own = self._direction(builder, name, at, gradient, states, shared)
+            direction, own = self._direction(builder, name, gradient, held, shared)
             change = op.multiply(self._const(self.lr), direction)
             made.append(builder.emit(op.subtract(value, change), f"{name}_new"))
             kept.append(own)
@@ -93,7 +99,7 @@ class Optimizer:
         """The new state that all parameters share, behind the number of steps."""
         return []
 
-    def _direction(self, builder, name, at, gradient, states, shared):
+    def _direction(self, builder, name, gradient, held, shared):
         """``(what is subtracted from a parameter, times the rate; its new state)``."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it steps")
 
@@ -105,7 +111,7 @@ class SGD(Optimizer):
         super().__init__("SGD")
         self.lr, self.weight_decay = float(lr), float(weight_decay)
 
-    def _direction(self, builder, name, at, gradient, states, shared):
+    def _direction(self, builder, name, gradient, held, shared):
         return gradient, []
 
 
@@ -115,6 +121,8 @@ class MomentumSGD(Optimizer):
     Source: `On the importance of initialization and momentum in deep learning`, Sutskever et al., 2013.
     """
 
+    _own = ("v",)
+
     def __init__(self, lr, momentum, dampening=0, weight_decay=0, nesterov=False):
         super().__init__("MomentumSGD")
         self.lr, self.momentum, self.weight_decay = float(lr), float(momentum), float(weight_decay)
@@ -123,9 +131,8 @@ class MomentumSGD(Optimizer):
     def _first_state(self):
         return list(self._zeros())
 
-    def _direction(self, builder, name, at, gradient, states, shared):
-        speed = builder.emit(TupleGetItem(states, at + 1), f"{name}_v")
-        kept = op.multiply(self._const(self.momentum), speed)
+    def _direction(self, builder, name, gradient, held, shared):
+        kept = op.multiply(self._const(self.momentum), held[0])
         added = op.multiply(self._const(1 - self.dampening), gradient) if self.dampening else gradient
         speed = builder.emit(op.add(kept, added), f"{name}_v_new")
         if not self.nesterov:
@@ -136,6 +143,8 @@ class MomentumSGD(Optimizer):
 
 class Adam(Optimizer):
     """`Adam: A Method for Stochastic Optimization`, Kingma and Ba, 2015."""
+
+    _own = ("m", "v")
 
     def __init__(self, lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0):
         super().__init__("Adam")
@@ -153,13 +162,11 @@ class Adam(Optimizer):
             products.append(builder.emit(op.multiply(product, self._const(beta)), f"beta_{at}_prod"))
         return products
 
-    def _direction(self, builder, name, at, gradient, states, shared):
-        count = len(self.param_list)
+    def _direction(self, builder, name, gradient, held, shared):
         means = []
-        for which, (beta, letter) in enumerate(zip(self.betas, "mv")):
-            mean = builder.emit(TupleGetItem(states, 3 + which * count + at), f"{name}_{letter}")
+        for mean, beta, letter in zip(held, self.betas, self._own):
             kept = op.multiply(self._const(beta), mean)
-            value = gradient if which == 0 else op.multiply(gradient, gradient)
+            value = gradient if letter == "m" else op.multiply(gradient, gradient)
             added = op.multiply(self._const(1 - beta), value)
             means.append(builder.emit(op.add(kept, added), f"{name}_{letter}_new"))
         first, second = (

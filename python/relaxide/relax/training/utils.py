@@ -1,9 +1,11 @@
 """Passes of training: a loss behind a model."""
 
+from ...ffi import structural_equal
 from ...ir.expr import Tuple
 from ...ir.transform import module_pass
 from ..expr import DataflowBlock, DataflowVar, Function, SeqExpr, VarBinding
 from ..expr_functor import PyExprMutator
+from ..type import TensorType
 from ..utils import copy_with_new_vars
 
 
@@ -38,7 +40,7 @@ def _block(name, func):
     """The bindings of a function of one dataflow block."""
     blocks = [block for block in func.body.blocks if block.bindings]
     if len(blocks) > 1 or any(not isinstance(block, DataflowBlock) for block in blocks):
-        raise ValueError(f"{name} is not of one dataflow block, which a function with a loss is")
+        raise RuntimeError(f"{name} is not of one dataflow block, which a function with a loss is")
     return list(blocks[0].bindings) if blocks else []
 
 
@@ -49,8 +51,13 @@ def _fields(expr):
 def _joined(name, backbone, loss, count):
     results = _fields(backbone.body.body)
     if count < 1 or count > len(results) or count > len(loss.params):
-        raise ValueError(f"{name} has {len(results)} results and the loss {len(loss.params)} parameters: {count} cannot be handed on")
+        raise RuntimeError(f"{name} has {len(results)} results and the loss {len(loss.params)} parameters: {count} cannot be handed on")
     handed, rest = results[:count], results[count:]
+    if not isinstance(loss.ret_ty, TensorType) or loss.ret_ty.ndim != 0:
+        raise RuntimeError(f"a loss returns one number, got {loss.ret_ty}")
+    for result, param in zip(handed, loss.params):
+        if not structural_equal(result.ty, param.ty, map_free_vars=True):
+            raise RuntimeError(f"{name} gives {result.ty}, and the loss takes {param.ty} as {param.name_hint}")
     mutator = PyExprMutator()
     bindings = []
     for binding in _block(name, backbone):

@@ -1,7 +1,7 @@
 """Operators on tensors of modules: arithmetic, comparisons, reductions, shapes, order."""
 
 from ... import op as _op
-from ...expr import ShapeExpr, const
+from ...expr import DataflowVar, ShapeExpr, const
 from ._values import Tensor, wrap_nested
 
 
@@ -182,8 +182,10 @@ def _sequence(values):
 
 def permute_dims(x, axes=None, name=None):
     """The dimensions in the order ``axes``, reversed where nothing is said."""
-    hint = name or "permute_dims"
-    return wrap_nested(_op.permute_dims(x._expr, _sequence(axes)), hint)
+    if name is None:
+        # The turned weight of a layer is called after the product that it is for.
+        name = x._expr.name_hint.replace("linear", "matmul") if isinstance(x._expr, DataflowVar) else "permute_dims"
+    return wrap_nested(_op.permute_dims(x._expr, _sequence(axes)), name)
 
 
 def permute(x, axes, name="permute"):

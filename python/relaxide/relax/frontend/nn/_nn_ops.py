@@ -53,7 +53,9 @@ def _with_bias(y, bias, channel, rank, name):
 
 
 def _convolve(operator, x, weight, bias, layout, name, **attributes):
-    y = operator(data=x._expr, weight=weight._expr, data_layout=layout, out_layout=layout, **attributes)
+    if len(layout) == 3:
+        attributes["out_layout"] = layout
+    y = operator(data=x._expr, weight=weight._expr, data_layout=layout, **attributes)
     return _with_bias(y, bias, layout.index("C"), len(layout), name)
 
 

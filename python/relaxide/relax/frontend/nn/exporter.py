@@ -1,6 +1,7 @@
 """From modules to programs: each method of a specification becomes a function."""
 
 from ....ir.expr import Tuple, TupleGetItem, is_prim_expr
+from ...analysis import well_formed
 from ...block_builder import BlockBuilder
 from ...expr import Var
 from ...type import AnyType, ShapeType, TupleType
@@ -78,7 +79,9 @@ class Exporter:
             # The variables of the last function would be those of the model, and hold its program.
             for param, expr in kept:
                 param._expr = expr
-        return self.builder.finalize(), params, self.extern_mods
+        mod = self.builder.finalize()
+        well_formed(mod)
+        return mod, params, self.extern_mods
 
     def _write_first_state(self, effects):
         with self.builder.function("_initialize_effect", []):
@@ -159,7 +162,7 @@ class _Method:
             return variables if self.spec.param_mode == "plain" else []
         packed = Var("packed_params", TupleType([var.ty for var in variables]))
         for at, (name, param) in enumerate(params):
-            param._expr = self.builder.emit(TupleGetItem(packed, at), name)
+            param._expr = self.builder.emit(TupleGetItem(packed, at), name.replace(".", "_"))
         return [packed]
 
     def _effects(self, effects):
