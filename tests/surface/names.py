@@ -78,7 +78,9 @@ def described(value):
     if inspect.isclass(value):
         if issubclass(value, enum.Enum):
             return {"members": sorted(value.__members__)}
-        return {"members": sorted(name for name in vars(value) if not name.startswith("_"))}
+        # Fields of nodes are members of their values, in both packages; here they are looked up when they are asked for.
+        own = ((name, member) for name, member in vars(value).items() if type(member).__name__ != "FFIProperty")
+        return {"members": sorted(name for name, _ in own if not name.startswith("_"))}
     try:
         return {"parameters": list(inspect.signature(value).parameters)} if callable(value) else {}
     except (TypeError, ValueError):
