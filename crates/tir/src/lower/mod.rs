@@ -39,6 +39,7 @@ mod pure;
 mod ramp;
 mod simplify;
 mod single_definition;
+mod split_device;
 mod split_pattern;
 mod table;
 mod unroll;
@@ -56,6 +57,7 @@ mod tests;
 
 use relaxide_ir::pass::PassInfo;
 
+pub use split_device::{DEVICE_TYPE, FAULT_WORDS, Fault, Launch, Split, split_device};
 pub use table::{PASSES, absent, pass};
 use table::{kernel_pass, kernel_pass_with};
 pub use vscale::fix_vscale;
