@@ -50,9 +50,9 @@ fn moved(value: Any, place: Device) -> Result<Any, Error> {
     if let Ok(tensor) = value.to::<Tensor>() {
         return device::to_device(&tensor, place).map(Any::from);
     }
-    match value.to::<Array<Any>>() {
+    match value.to::<Array>() {
         Ok(list) => {
-            let parts = list.iter().map(|part| moved(part, place)).collect::<Result<Vec<_>, _>>()?;
+            let parts = list.iter().map(|part| moved(part.clone(), place)).collect::<Result<Vec<_>, _>>()?;
             Ok(Array::from_iter(parts).into())
         }
         Err(_) => Ok(value),
