@@ -2,7 +2,7 @@
 
 use relaxide_ffi::DataType;
 use relaxide_runtime::opencl::payload::Info;
-use relaxide_tir::lower::Launch;
+use relaxide_tir::lower::{Launch, open_packed};
 
 use super::prelude::{prelude, taken};
 use crate::c::{Body, Code, FAULTS, Kernel, Known, OnDevice, Source, comment, declare, identifier, separate_rounding, value_type};
@@ -11,7 +11,8 @@ use crate::signature::signature;
 
 /// The text of a function, and what its callers must know.
 pub(super) fn write(launch: &Launch) -> Result<(Info, String), CodegenError> {
-    let func = &launch.func;
+    // OpenCL has no elements of less than a byte.
+    let func = &open_packed(&launch.func);
     let name = identifier(&launch.name);
     let mut source = Source::default();
     let device = OnDevice { faults: launch.faults.clone() };

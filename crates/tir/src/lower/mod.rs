@@ -33,6 +33,7 @@ mod match_buffer;
 mod narrow;
 mod no_op;
 mod opaque_blocks;
+mod open_packed;
 mod plan_allocations;
 mod promote_floats;
 mod pure;
@@ -57,6 +58,7 @@ mod tests;
 
 use relaxide_ir::pass::PassInfo;
 
+pub use open_packed::{is_opened, open_packed, stores_packed};
 pub use split_device::{DEVICE_TYPE, FAULT_WORDS, Fault, Launch, Split, split_device};
 pub use table::{PASSES, absent, pass};
 use table::{kernel_pass, kernel_pass_with};

@@ -27,6 +27,7 @@ use relaxide_ir::{Buffer, Var};
 use super::affine::ceil_div;
 use super::nest::PARALLEL_IF;
 use crate::functor::StmtVisitor;
+use crate::lower::stores_packed;
 use crate::stmt::*;
 
 /// Threads of a block, where there are as many. Small: what is left over of a block does nothing.
@@ -95,6 +96,8 @@ fn holds_to_the_end(stmt: &Stmt) -> bool {
 
 fn is_parallel(stmt: &Stmt) -> bool {
     match stmt {
+        // Neighbours that share a byte are stored by one thread.
+        Stmt::For(n) if stores_packed(&n.body) => false,
         Stmt::For(n) => n.kind == ForKind::Parallel && !touches_memory(&n.min) && !touches_memory(&n.extent),
         Stmt::Attr(n) if n.key == PARALLEL_IF => is_parallel(&n.body),
         _ => false,
