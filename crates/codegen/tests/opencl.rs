@@ -43,7 +43,8 @@ fn lowered(func: &PrimFunc) -> (PrimFunc, PrimFunc) {
 /// A library of kernels for devices, with the module of their functions below it, as a program has it.
 fn library(kernels: &[PrimFunc]) -> Module {
     let kernels: Vec<_> = kernels.iter().map(|kernel| (Ref::new(kernel.clone()), target())).collect();
-    let Emitted { host, devices } = emit(&kernels, &Target::default(), CompileSettings::default(), &mut |_, _| {}).unwrap();
+    let Emitted { host, devices } =
+        emit(&kernels, &Target::default(), CompileSettings::default(), &mut |_, _| {}).unwrap();
     let relaxide_codegen::Artifact::Library(host) = host else { panic!("a library") };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("kernels.so");
@@ -135,7 +136,10 @@ fn an_index_outside_of_its_extent_is_an_error_and_the_device_goes_on() {
             (Err(error), Some(index)) => {
                 assert_eq!(error.kind(), "IndexError");
                 let message = error.message();
-                assert!(message.contains(&format!("rows: index {index} of ")) && message.contains("extent 4"), "{message}");
+                assert!(
+                    message.contains(&format!("rows: index {index} of ")) && message.contains("extent 4"),
+                    "{message}"
+                );
             }
             (found, _) => panic!("{found:?} for {at:?}"),
         }
@@ -158,7 +162,11 @@ fn what_no_thread_does_is_refused() {
     let error = lower::split_device(&func, Device::OPENCL).unwrap_err().to_string();
     assert!(error.contains("outside of any thread"), "{error}");
     let Stmt::For(loop_) = &store else { panic!("a loop") };
-    let bound = |tag: &str| relaxide_tir::For { kind: ForKind::ThreadBinding, thread_tag: tag.into(), ..relaxide_tir::For::clone(loop_) };
+    let bound = |tag: &str| relaxide_tir::For {
+        kind: ForKind::ThreadBinding,
+        thread_tag: tag.into(),
+        ..relaxide_tir::For::clone(loop_)
+    };
     let func = named(&func.with_body(Ref::new(bound("vthread.x")).into()), "f");
     let error = lower::split_device(&func, Device::OPENCL).unwrap_err().to_string();
     assert!(error.contains("`vthread.x`"), "{error}");
@@ -166,4 +174,45 @@ fn what_no_thread_does_is_refused() {
     let func = named(&func.with_body(Ref::new(bound("threadIdx.x")).into()), "f");
     let split = lower::split_device(&func, Device::OPENCL).unwrap();
     assert_eq!(split.launches[0].tags, ["threadIdx.x"]);
+}
+
+/// Numbers of four and two bits, there and back, with sums that wrap and floats that are too large.
+#[test]
+fn elements_of_less_than_a_byte_share_bytes_on_the_device_too() {
+    let types = [DataType::int(4), DataType::uint(4), DataType::int(2), DataType::uint(2)];
+    let mut kernels = Vec::new();
+    let mut samples = Vec::new();
+    for (at, from) in types.into_iter().enumerate() {
+        let to = types[(at + 1) % types.len()];
+        let (a, x) = (te::placeholder("A", [8], from), te::placeholder("X", [8], F32));
+        let narrowed = te::compute("narrowed", [8], |i| prim::cast(to, x.at(i)) + prim::cast(to, a.at(i)));
+        let back = te::compute("back", [8], |i| prim::cast(F32, narrowed.at(i)));
+        let widened = te::compute("widened", [8], |i| prim::cast(F32, a.at(i)) * x.at(i));
+        let name = format!("packed{at}");
+        let func = named(&te::create_prim_func(&[a, x, narrowed, back, widened]).unwrap(), &name);
+        let bytes: Vec<u8> = (0..from.bytes_of(8).unwrap()).map(|i| (i * 91 + 37) as u8).collect();
+        let inputs = vec![
+            relaxide_ffi::Tensor::from_bytes(&bytes, &[8], from).unwrap(),
+            relaxide_ffi::Tensor::from_slice(&[0.4_f32, -1.6, 100.0, -100.0, 2.5, f32::NAN, 3.0, -0.2], &[8]).unwrap(),
+        ];
+        let sample =
+            Sample { func, inputs, outputs: vec![(vec![8], to), (vec![8], F32), (vec![8], F32)], scalars: vec![] };
+        kernels.push(lowered(&sample.func).1);
+        samples.push((name, sample));
+    }
+    for kernel in &kernels {
+        for launch in lower::split_device(kernel, Device::OPENCL).unwrap().launches {
+            let text = lower::open_packed(&launch.func).to_string();
+            assert!(!text.contains("int4") && !text.contains("int2"), "{text}");
+        }
+    }
+    if !has_device() {
+        return;
+    }
+    let library = library(&kernels);
+    for (name, sample) in &samples {
+        let expected = sample.interpret(&sample.func).unwrap();
+        let found = run(&library, name, sample).unwrap();
+        assert!(sample.difference(&found, &expected).is_none(), "{name}: {found:?} for {expected:?}");
+    }
 }

@@ -5,7 +5,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use relaxide_codegen::{
-    Artifact, Cache, CacheUse, CodegenError, CompileSettings, DebugInfo, DeviceCode, Emitted, backend, check_target, emit, host_of,
+    Artifact, Cache, CacheUse, CodegenError, CompileSettings, DebugInfo, DeviceCode, Emitted, backend, check_target,
+    emit, host_of,
 };
 use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
@@ -190,7 +191,8 @@ fn kernels_module(
     for DeviceCode { kind, bytes } in devices {
         relaxide_runtime::register();
         let name = format!("ffi.Module.load_from_bytes.{kind}");
-        let missing = || ffi::Error::new(ffi::ErrorKind::RuntimeError, format!("this build has no modules of the kind {kind}"));
+        let missing =
+            || ffi::Error::new(ffi::ErrorKind::RuntimeError, format!("this build has no modules of the kind {kind}"));
         let loader = ffi::get_global(&name).ok_or_else(missing)?;
         let module: Module = ffi::AnyView::lend_bytes(&bytes, |bytes| loader.call(&[bytes]))?.to()?;
         kernels.import(module)?;

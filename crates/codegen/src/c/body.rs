@@ -279,7 +279,8 @@ impl<'m, 'k> Body<'m, 'k> {
 
     /// Says in the device's memory that a check failed, and ends the thread.
     pub fn fault(&mut self, fault: &Fault, [index, extent]: [&str; 2]) {
-        let known = self.kernel.device.as_ref().and_then(|device| device.faults.iter().position(|known| known == fault));
+        let known =
+            self.kernel.device.as_ref().and_then(|device| device.faults.iter().position(|known| known == fault));
         let number = known.map_or(0, |position| position + 1);
         self.line(format_args!("rx_fault({FAULTS}, {number}, {index}, {extent});"));
         self.leave("");

@@ -463,9 +463,8 @@ impl Body<'_, '_> {
         let allocate = self.runtime_function("TVMBackendAllocWorkspace");
         let (code, bits) = (i32::from(buffer.dtype.code), i32::from(buffer.dtype.bits));
         let device = self.workspace_device();
-        let pointer = self
-            .f
-            .emit(Ty::PTR, format_args!("call ptr {}({device}, {size}, i32 {code}, i32 {bits})", allocate.text));
+        let pointer =
+            self.f.emit(Ty::PTR, format_args!("call ptr {}({device}, {size}, i32 {code}, i32 {bits})", allocate.text));
         let missing = self.f.icmp("eq", &pointer, &Val::zero(Ty::PTR));
         let (fail, go_on) = (self.f.label(), self.f.label());
         self.f.branch_if(&missing, fail, go_on);

@@ -5,7 +5,9 @@ use relaxide_runtime::opencl::payload::Info;
 use relaxide_tir::lower::{Launch, open_packed};
 
 use super::prelude::{prelude, taken};
-use crate::c::{Body, Code, FAULTS, Kernel, Known, OnDevice, Source, comment, declare, identifier, separate_rounding, value_type};
+use crate::c::{
+    Body, Code, FAULTS, Kernel, Known, OnDevice, Source, comment, declare, identifier, separate_rounding, value_type,
+};
 use crate::error::CodegenError;
 use crate::signature::signature;
 

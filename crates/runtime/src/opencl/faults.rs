@@ -43,7 +43,9 @@ pub(super) fn address(value: AnyView<'_>) -> Option<usize> {
 
 fn memory(args: &[AnyView<'_>]) -> Result<Memory, Error> {
     let handle = args.first().and_then(|memory| address(*memory));
-    let (handle, device) = handle.and_then(|handle| Some((handle, place_of(handle)?))).ok_or_else(|| Error::new(ErrorKind::ValueError, "a buffer of faults is no memory of OpenCL"))?;
+    let (handle, device) = handle
+        .and_then(|handle| Some((handle, place_of(handle)?)))
+        .ok_or_else(|| Error::new(ErrorKind::ValueError, "a buffer of faults is no memory of OpenCL"))?;
     Ok(Memory { device, handle: std::ptr::with_exposed_provenance_mut(handle), offset: 0 })
 }
 

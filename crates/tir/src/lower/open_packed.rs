@@ -86,7 +86,11 @@ impl Open {
         let make = || {
             let per = 8 / i64::from(buffer.dtype.bits);
             let count = buffer.shape.iter().cloned().reduce(|a, b| a * b).unwrap_or_else(|| prim::int(1));
-            let bytes = prim::binary(BinaryOp::FloorDiv, count.clone() + prim::int_of(count.dtype(), per - 1), prim::int_of(count.dtype(), per));
+            let bytes = prim::binary(
+                BinaryOp::FloorDiv,
+                count.clone() + prim::int_of(count.dtype(), per - 1),
+                prim::int_of(count.dtype(), per),
+            );
             Ref::new(Buffer { dtype: DataType::uint(8), shape: vec![bytes], ..Buffer::clone(buffer) })
         };
         known.or_insert_with(make).clone()
@@ -107,7 +111,8 @@ impl Open {
     fn wrapped(&self, value: PrimExpr, dtype: DataType) -> PrimExpr {
         if value.dtype().is_float() || value.dtype().code == DataType::BFLOAT {
             let bits = u32::from(dtype.bits);
-            let (least, most) = if dtype.is_uint() { (0, (1 << bits) - 1) } else { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) };
+            let (least, most) =
+                if dtype.is_uint() { (0, (1 << bits) - 1) } else { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) };
             let whole = prim::cast(DataType::int(32), value);
             let within = prim::binary(BinaryOp::Min, prim::binary(BinaryOp::Max, whole, word(least)), word(most));
             return prim::cast(byte_of(dtype), within);

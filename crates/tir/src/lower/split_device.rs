@@ -110,7 +110,9 @@ struct Splitter {
 
 impl Splitter {
     fn refused(&self, what: impl std::fmt::Display) -> LowerError {
-        LowerError::Refused(format!("{what}; kernels of devices are split from their host at loops that are bound to threads"))
+        LowerError::Refused(format!(
+            "{what}; kernels of devices are split from their host at loops that are bound to threads"
+        ))
     }
 
     /// What the host does.
@@ -202,7 +204,9 @@ impl Splitter {
             }
         }
         let checks = !found.faults.is_empty();
-        let fault = checks.then(|| self.fault.get_or_insert_with(|| Buffer::new("faults", DataType::int(64), [int(FAULT_WORDS)])).clone());
+        let fault = checks.then(|| {
+            self.fault.get_or_insert_with(|| Buffer::new("faults", DataType::int(64), [int(FAULT_WORDS)])).clone()
+        });
         if let Some(fault) = &fault {
             args.push(PrimExpr::from(&fault.data));
             params.push(Var::new("faults", Type::prim(DataType::handle())));

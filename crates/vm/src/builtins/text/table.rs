@@ -3,8 +3,8 @@
 //! Texts that a program computes with come in a tensor of texts. Those that a model's file holds would be many arguments; they
 //! come as a tuple of two constants, the bytes of all texts and where each begins, which nothing has to be made of first.
 
-use relaxide_runtime::device;
 use relaxide_ffi::{Any, Array, DataType, Error, ErrorKind, Ref, Tensor};
+use relaxide_runtime::device;
 
 use super::{Args, TextTensor};
 
