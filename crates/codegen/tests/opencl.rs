@@ -158,7 +158,7 @@ fn what_no_thread_does_is_refused() {
     let (a, i) = (Buffer::new("A", F32, [4]), Var::dim("i"));
     let one = prim::constant(F32, 1.0);
     let store = Stmt::serial(i.clone(), 4, Stmt::store(&a, [PrimExpr::from(&i)], one.clone()));
-    let func = named(&PrimFunc::over_buffers(&[a.clone()], &[], store.clone()), "f");
+    let func = named(&PrimFunc::over_buffers(std::slice::from_ref(&a), &[], store.clone()), "f");
     let error = lower::split_device(&func, Device::OPENCL).unwrap_err().to_string();
     assert!(error.contains("outside of any thread"), "{error}");
     let Stmt::For(loop_) = &store else { panic!("a loop") };

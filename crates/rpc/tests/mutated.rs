@@ -196,7 +196,8 @@ proptest! {
         own in any::<bool>(),
     ) {
         // Each kind as often as any other, however many of it were recorded.
-        let bytes = changed(which.get(kind.get(kinds())), &changes);
+        let of_kind = kind.get::<Vec<&'static [u8]>>(kinds());
+        let bytes = changed(which.get::<&'static [u8]>(of_kind), &changes);
         read(&if mend { mended(bytes) } else { bytes }, if own { Dialect::Own } else { Dialect::Tvm })?;
     }
 }

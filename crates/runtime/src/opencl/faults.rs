@@ -23,7 +23,7 @@ const FUNCTIONS: &[(&str, Body)] = &[
 
 pub(super) fn register() {
     for (name, body) in FUNCTIONS {
-        enter(name, Function::new(move |args| body(args)));
+        enter(name, Function::new(*body));
     }
 }
 
