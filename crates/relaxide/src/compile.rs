@@ -146,7 +146,10 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     let host = host_of(&options.target);
     check_target(&host)?;
     if let Some(processor) = backend(&host)?.processor(&host)? {
-        signature.target = Some(processor.named.to_string());
+        // Of a device the program's own target says more.
+        if host.kind == options.target.kind {
+            signature.target = Some(processor.named.to_string());
+        }
         signature.processor = Some(processor.needed);
     }
     let prefix = module.attrs.str(SYSTEM_LIB_PREFIX).map(str::to_string);
