@@ -155,6 +155,41 @@ def sessions(package, server, count):
     return seconds, before, during, after
 
 
+def waiting(package, count):
+    """So many clients that wait at a tracker: seconds until all do, what a question takes meanwhile, and the tracker's memory."""
+    import resource
+    import struct
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    text, magic, clients = b'[4, "board", "", 1]', struct.pack("<i", 0x2F271), []
+    with ours("track", "--silent") as tracker:
+        before = memory(tracker.pid)
+        begin = time.perf_counter()
+        for _ in range(count):
+            client = socket.create_connection(("127.0.0.1", tracker.port), timeout=20)
+            clients.append(client)
+            client.sendall(magic)
+        for client in clients:
+            assert client.recv(4) == magic
+            client.sendall(struct.pack("<i", len(text)) + text)
+        link = package.rpc.connect_tracker("127.0.0.1", tracker.port)
+        while link.summary()["queue_info"].get("board", {}).get("pending") != count:
+            time.sleep(0.01)
+        seconds = time.perf_counter() - begin
+
+        def ask():
+            begin = time.perf_counter()
+            link.summary()
+            return time.perf_counter() - begin
+
+        answer, during = best(20, ask), memory(tracker.pid)
+        for client in clients:
+            client.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return seconds, answer, before, during
+
+
 HOLD = """
 import sys
 import numpy as np
@@ -208,6 +243,12 @@ def main():
         count = 50 if quick else 200
         seconds, before, during, after = sessions(relaxide, server, count)
         print(f"{count} sessions at once: {seconds:.1f} s to begin, {before:.1f} MiB before, {during:.1f} with them, {after:.1f} after")
+    count = 200 if quick else 2000
+    seconds, answer, before, during = waiting(relaxide, count)
+    print(
+        f"{count} clients wait at a tracker: {seconds:.2f} s until all do, {answer * 1e3:.2f} ms for its table, "
+        f"{before:.1f} MiB before, {during:.1f} with them"
+    )
     bare.close()
     process.stdin.close()
     process.wait()

@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let module = relaxide::from_onnx_file(model.as_ref(), &[])?;
     relaxide::compile(&module, &mut CompileOptions::default())?.export_library(library.as_ref())?;
 
-    let machine = VirtualMachine::on_cpu(&relaxide::load_module(library.as_ref())?)?;
+    let machine = VirtualMachine::of(&relaxide::load_module(library.as_ref())?)?;
     let image = Tensor::from_slice(&[0.5f32; 2 * 3 * 32 * 32], &[2, 3, 32, 32])?;
     let classes = machine.invoke("main", &[(&image).into()])?.to::<Tensor>()?;
     println!("{:?} {:?}", classes.shape(), classes.to_vec::<f32>()?);

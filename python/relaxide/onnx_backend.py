@@ -20,14 +20,15 @@ from ._core import Tensor
 from .ffi import Map
 from .relax.frontend.onnx import from_onnx
 from .relax.vm import VirtualMachine
-from .runtime import TextTensor, cpu, tensor
+from .runtime import TextTensor, cpu, opencl, tensor
 
 
 class RelaxideRep(BackendRep):
     """A compiled model."""
 
-    def __init__(self, vm, inputs):
+    def __init__(self, vm, inputs, device):
         self._vm = vm
+        self._device = device
         #: Names of the inputs that are no weights, in order.
         self.inputs = inputs
 
@@ -44,7 +45,7 @@ class RelaxideRep(BackendRep):
             inputs = [inputs]
         if len(inputs) != len(self.inputs):
             raise ValueError(f"the model has {len(self.inputs)} inputs, {len(inputs)} are given")
-        result = self._vm["main"](*(_to_runtime(value) for value in inputs))
+        result = self._vm["main"](*(_to_runtime(value, self._device) for value in inputs))
         return tuple(_to_numpy(part) for part in self._outputs(result))
 
     def _outputs(self, result):
@@ -54,10 +55,10 @@ class RelaxideRep(BackendRep):
 
 
 class RelaxideBackend(Backend):
-    """Compiles ONNX models for this machine's CPU."""
+    """Compiles ONNX models for this machine's CPU, or for a device of OpenCL."""
 
     @classmethod
-    def prepare(cls, model, device="CPU", *, target="llvm", **kwargs):
+    def prepare(cls, model, device="CPU", *, target=None, **kwargs):
         """Import and compile a model.
 
         Parameters
@@ -65,20 +66,22 @@ class RelaxideBackend(Backend):
         model : onnx.ModelProto, bytes, str or path
             The model.
         device : str
-            Where it is to run: ``"CPU"``.
-        target : str
-            What it is compiled for.
+            Where it is to run: ``"CPU"``, ``"OPENCL"`` or, of several of these devices, ``"OPENCL:1"``.
+        target : str, optional
+            What it is compiled for; where nothing is said, for the kind of device that it runs on.
         kwargs
             Further arguments of :func:`relaxide.relax.frontend.onnx.from_onnx`.
         """
         if not cls.supports_device(device):
-            raise ValueError(f"there is no device {device!r} here; expected 'CPU'")
+            raise ValueError(f"there is no device {device!r} here; expected 'CPU', or 'OPENCL' where it has a driver")
+        place = _device(device)
+        target = target or ("llvm" if place.dlpack_device_type() == cpu().dlpack_device_type() else "opencl")
         model = _loaded(model)
         weights = {tensor.name for tensor in model.graph.initializer}
         weights |= {tensor.values.name for tensor in model.graph.sparse_initializer}
         names = [info.name for info in model.graph.input if info.name not in weights]
         module = from_onnx(model, **kwargs)
-        rep = RelaxideRep(VirtualMachine(compiler.compile(module, target=target), cpu()), names)
+        rep = RelaxideRep(VirtualMachine(compiler.compile(module, target=target), place), names, place)
         rep._single = len(model.graph.output) == 1
         return rep
 
@@ -90,7 +93,15 @@ class RelaxideBackend(Backend):
     @classmethod
     def supports_device(cls, device):
         """Whether models run on a device, as ONNX writes it: ``"CPU"``, ``"CUDA:1"``."""
-        return device.split(":")[0].upper() == "CPU"
+        place = _device(device)
+        return place is not None and place.exist
+
+
+def _device(name):
+    """The device that ONNX writes so; nothing for kinds that there are no kernels for."""
+    kind, _, number = name.partition(":")
+    makers = {"CPU": cpu, "OPENCL": opencl}
+    return makers[kind.upper()](int(number or 0)) if kind.upper() in makers and (number or "0").isdigit() else None
 
 
 def _loaded(model):
@@ -101,17 +112,17 @@ def _loaded(model):
     return onnx.load_from_string(bytes(model)) if isinstance(model, (bytes, bytearray)) else onnx.load(model)
 
 
-def _to_runtime(value):
+def _to_runtime(value, place):
     if value is None or isinstance(value, Tensor):
         return value
     if isinstance(value, (list, tuple)):
-        return [_to_runtime(part) for part in value]
+        return [_to_runtime(part, place) for part in value]
     if isinstance(value, dict):
         return {key: part.item() if isinstance(part, np.generic) else part for key, part in value.items()}
     array = np.asarray(value)
     if array.dtype.kind in "OUST":
         return TextTensor(array)
-    return tensor(array)
+    return tensor(array, place)
 
 
 def _to_numpy(value):

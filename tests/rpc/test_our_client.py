@@ -5,6 +5,8 @@ import gc
 import pathlib
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -277,6 +279,53 @@ def test_trackers_and_proxies():
         between.terminate()
     finally:
         where.terminate()
+
+
+def test_a_lost_session_is_made_again_when_its_server_is_back():
+    port = free_port()
+
+    def serve():
+        process = subprocess.Popen(
+            [command(), "serve", "--silent", "--port", str(port), "--port-end", str(port + 1)], stdout=subprocess.PIPE, text=True
+        )
+        assert str(port) in process.stdout.readline()
+        return process
+
+    def end(process):
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+    def lost():
+        try:
+            session.get_function("ffi.Shape")(1)
+        except RuntimeError:
+            return True
+
+    server = serve()
+    try:
+        session = rpc.connect("127.0.0.1", port)
+        session.upload(b"x", "file")
+        end(server)
+        until(lost)
+        begin = time.monotonic()
+        with pytest.raises(TimeoutError, match="did not come back within 0.3 seconds"):
+            session.reconnect(timeout=0.3)
+        assert time.monotonic() - begin < 10
+        servers = []
+        late = threading.Timer(0.3, lambda: servers.append(serve()))
+        late.start()
+        again = session.reconnect(timeout=20)
+        late.join()
+        server = servers[0]
+        # It is another session: what the first one had is gone.
+        assert "file" not in again.listdir(".") and again.get_function("ffi.Shape")(1) is not None
+        third = again.reconnect()
+        assert third.get_function("ffi.Shape")(2) is not None
+    finally:
+        end(server)
+    with pytest.raises(ValueError, match="cannot be gone again"):
+        rpc.LocalSession().reconnect()
 
 
 def test_a_callback_sets_sessions_up():

@@ -6,8 +6,9 @@
 use relaxide_ir::{Ref, Target, target::Kind};
 use relaxide_runtime::processor::Needed;
 use relaxide_tir::PrimFunc;
+use relaxide_tir::lower::Launch;
 
-use crate::{CSource, CodegenError, CompileSettings, CompiledLib, c, llvm};
+use crate::{CSource, CodegenError, CompileSettings, CompiledLib, c, llvm, opencl};
 
 /// How kernels are lowered for a back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Profile {
     pub is_loadable: bool,
     /// Instructions can say which line of the printed kernels they come from.
     pub has_lines: bool,
+    /// Whether kernels run on a device, and are called by code of a host.
+    pub is_device: bool,
     /// The ending of the file that a program is exported to where nothing is said.
     pub ending: &'static str,
 }
@@ -29,6 +32,15 @@ pub enum Artifact {
     Library(Box<CompiledLib>),
     /// C.
     Source(Box<CSource>),
+}
+
+/// Functions of a kind of device, as the bytes of a module that rides in the library of their host.
+#[derive(Clone, Debug)]
+pub struct DeviceCode {
+    /// The kind of module, whose loader the runtime knows.
+    pub kind: &'static str,
+    /// The module as its loader reads it.
+    pub bytes: Vec<u8>,
 }
 
 /// The processor that kernels are made for, spelled out.
@@ -63,11 +75,17 @@ pub trait Backend: Sync {
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<Artifact, CodegenError>;
 
+    /// Makes the functions of a device; an error from a back end of hosts.
+    fn device_code(&self, launches: &[Launch]) -> Result<DeviceCode, CodegenError> {
+        let name = launches.first().map_or(String::new(), |launch| launch.kernel.clone());
+        Err(CodegenError::HostAsDevice { kernel: name, kind: self.kind().to_string() })
+    }
+
     /// Kernels as text in a form that it knows; the empty form is its own. Nothing for other forms.
     fn text(&self, kernels: &[Ref<PrimFunc>], target: &Target, form: &str) -> Option<Result<String, CodegenError>>;
 }
 
-static BACKENDS: &[&dyn Backend] = &[&llvm::Llvm, &c::C];
+static BACKENDS: &[&dyn Backend] = &[&llvm::Llvm, &c::C, &opencl::OpenCl];
 
 /// The back end of a kind; an error that says which kinds have one.
 pub fn backend(target: &Target) -> Result<&'static dyn Backend, CodegenError> {

@@ -26,7 +26,7 @@ pub enum CodegenError {
     /// The target is of a kind that this back end does not serve.
     #[error(
         "target `{0}` is not served: there is no back end of that kind; native code is made for targets of the kind `llvm`, C for those \
-         of the kind `c`"
+         of the kind `c`, OpenCL C for those of the kind `opencl`"
     )]
     UnsupportedTarget(String),
     /// The target has an option that its kind knows and this back end does nothing for.
@@ -49,6 +49,20 @@ pub enum CodegenError {
         /// The program's.
         target: String,
     },
+    /// The kernels of a device were asked for without a host to call them: ours.
+    #[error("target `{0}` is a device: its kernels are made beside those of the host that calls them")]
+    DeviceAsHost(String),
+    /// Functions of a device were asked of a back end of hosts: ours.
+    #[error("kernel `{kernel}`: targets of the kind `{kind}` have no functions of a device")]
+    HostAsDevice {
+        /// The kernel.
+        kernel: String,
+        /// The kind.
+        kind: String,
+    },
+    /// The host of a device is to be C.
+    #[error("kernels for `{0}` are called by native code: the host of such a target is of the kind `llvm`")]
+    DeviceOfC(String),
     /// Line information was asked for C.
     #[error("line information is for native code: debuggers show the C of the target `c` if it is compiled with -g")]
     LinesInC,
@@ -158,6 +172,9 @@ impl CodegenError {
             | Self::UnsupportedOption { .. }
             | Self::TwoHosts { .. }
             | Self::LinesInC
+            | Self::DeviceAsHost(_)
+            | Self::HostAsDevice { .. }
+            | Self::DeviceOfC(_)
             | Self::ProcessorOfC(_) => Code::Target,
             Self::ElementType { .. } => Code::ElementType,
             Self::Rejected { .. } => Code::Rejected,

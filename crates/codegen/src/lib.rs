@@ -11,10 +11,12 @@ mod backend;
 mod c;
 mod cache;
 mod compile;
+mod devices;
 pub mod error;
 pub mod export;
 mod flat_index;
 mod llvm;
+mod opencl;
 mod packed_call;
 mod rejection;
 mod shards;
@@ -25,10 +27,11 @@ mod uses;
 
 use std::path::Path;
 
-pub use backend::{Artifact, Backend, Processor, Profile, backend, check_target};
+pub use backend::{Artifact, Backend, DeviceCode, Processor, Profile, backend, check_target};
 pub use c::{CSource, compile_to_c};
 pub use cache::{CACHE_VARIABLE, Cache, CacheUse};
 pub use compile::{CompileSettings, CompiledLib, assembly, compile, compile_with, llvm_text};
+pub use devices::{Emitted, emit, host_of};
 pub use error::{CodegenError, TargetPart};
 use export::{ExtraSection, LIBRARY_BIN_SYMBOL, RelocatableObject, SharedLibrary};
 pub use llvm::DebugInfo;

@@ -53,8 +53,13 @@ impl Tensor {
 
     #[staticmethod]
     fn _empty(shape: Vec<i64>, dtype: &Bound<'_, PyAny>, device: Device) -> PyResult<Tensor> {
-        on_cpu(device)?;
-        ffi::Tensor::zeros(&shape, data_type(dtype)?).map(Tensor).map_err(to_py)
+        let dtype = data_type(dtype)?;
+        // The host's memory is zeroed; what a device's holds is undefined.
+        let made = match device.0.device_type {
+            ffi::Device::CPU => ffi::Tensor::zeros(&shape, dtype),
+            _ => relaxide::runtime::device::empty_tensor(&shape, dtype, device.0),
+        };
+        made.map(Tensor).map_err(to_py)
     }
 
     /// A tensor that shares the data of another library's.
@@ -177,7 +182,7 @@ impl Tensor {
                 to.dtype()
             )));
         }
-        if to.device().remote().is_some() || from.device().remote().is_some() {
+        if [to, from].iter().any(|tensor| tensor.device().device_type != ffi::Device::CPU) {
             return py.detach(|| relaxide::runtime::device::copy_into(from, to)).map_err(to_py);
         }
         let copied = match from.is_contiguous() {
@@ -222,16 +227,6 @@ impl Tensor {
     fn __dlpack_device__(&self) -> (i32, i32) {
         (self.0.device().device_type, self.0.device().device_id)
     }
-}
-
-fn on_cpu(device: Device) -> PyResult<()> {
-    if device.0.device_type == Device(ffi::Device::cpu(0)).0.device_type {
-        return Ok(());
-    }
-    Err(PyValueError::new_err(format!(
-        "device {} is not there; this build has the CPU alone: use relaxide.cpu()",
-        device.0
-    )))
 }
 
 fn request_capsule<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use relaxide_codegen::{Artifact, Cache, CacheUse, CodegenError, CompileSettings, DebugInfo, backend, check_target};
+use relaxide_codegen::{
+    Artifact, Cache, CacheUse, CodegenError, CompileSettings, DebugInfo, DeviceCode, Emitted, backend, check_target,
+    emit, host_of,
+};
 use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
 use relaxide_ir::{AttrValue, Code, IRModule, Target, workers};
@@ -140,8 +143,13 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     // Whatever is wrong with the target is said before anything is done for it.
     check_target(&options.target)?;
     let mut signature = signature::Signature::of_module(module, &options.target);
-    if let Some(processor) = backend(&options.target)?.processor(&options.target)? {
-        signature.target = Some(processor.named.to_string());
+    let host = host_of(&options.target);
+    check_target(&host)?;
+    if let Some(processor) = backend(&host)?.processor(&host)? {
+        // Of a device the program's own target says more.
+        if host.kind == options.target.kind {
+            signature.target = Some(processor.named.to_string());
+        }
         signature.processor = Some(processor.needed);
     }
     let prefix = module.attrs.str(SYSTEM_LIB_PREFIX).map(str::to_string);
@@ -153,12 +161,12 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     signature.origins = executable.origins();
     executable.set_trailer(signature.to_trailer());
     let (functions, notes) = schedule_kernels(&kernels, options)?;
-    let translated = translate(&functions, options)?;
+    let Emitted { host: translated, devices } = translate(&functions, options)?;
     let module = executable.into_module();
     for external in external_modules(&lowered)? {
         module.import(external)?;
     }
-    module.import(Module::new(Kernels { functions, target: options.target.clone() }))?;
+    module.import(kernels_module(functions, devices, options)?)?;
     Ok(Executable { module, kernels: translated, notes, prefix })
 }
 
@@ -170,26 +178,52 @@ pub(crate) fn with_kernels(
 ) -> Result<Executable, Error> {
     check_target(&options.target)?;
     let (functions, notes) = schedule_kernels(kernels, options)?;
-    let translated = translate(&functions, options)?;
-    module.import(Module::new(Kernels { functions, target: options.target.clone() }))?;
+    let Emitted { host: translated, devices } = translate(&functions, options)?;
+    module.import(kernels_module(functions, devices, options)?)?;
     Ok(Executable { module, kernels: translated, notes, prefix: None })
 }
 
-/// Native code, or C, of kernels.
-fn translate(functions: &[Ref<PrimFunc>], options: &mut CompileOptions<'_>) -> Result<Artifact, Error> {
+/// What stands for the kernels in the module tree, with the modules of devices below it, where native code looks for their functions.
+fn kernels_module(
+    functions: Vec<TargetedKernel>,
+    devices: Vec<DeviceCode>,
+    options: &CompileOptions<'_>,
+) -> Result<Module, Error> {
+    let functions = functions.into_iter().map(|(kernel, _)| kernel).collect();
+    let kernels = Module::new(Kernels { functions, target: options.target.clone() });
+    for DeviceCode { kind, bytes } in devices {
+        relaxide_runtime::register();
+        let name = format!("ffi.Module.load_from_bytes.{kind}");
+        let missing =
+            || ffi::Error::new(ffi::ErrorKind::RuntimeError, format!("this build has no modules of the kind {kind}"));
+        let loader = ffi::get_global(&name).ok_or_else(missing)?;
+        let module: Module = ffi::AnyView::lend_bytes(&bytes, |bytes| loader.call(&[bytes]))?.to()?;
+        kernels.import(module)?;
+    }
+    Ok(kernels)
+}
+
+/// A lowered kernel and its target.
+type TargetedKernel = (Ref<PrimFunc>, Target);
+
+/// Native code, or C, of kernels, and the functions of devices.
+fn translate(functions: &[TargetedKernel], options: &mut CompileOptions<'_>) -> Result<Emitted, Error> {
     options.tell("native code", 0, 1);
-    let target = options.target.clone();
+    let target = host_of(&options.target);
     let debug =
         options.debug_info.clone().or_else(|| options.context.config.text(DEBUG_INFO_OPTION).map(PathBuf::from));
     let backend = backend(&target)?;
     let cache = options.cache.clone().or_else(Cache::of_environment);
     let debug = match debug {
         Some(_) if !backend.profile().has_lines => return Err(CodegenError::LinesInC.into()),
-        debug => debug.map(|file| print_kernels(&file, functions)).transpose()?,
+        debug => {
+            let kernels: Vec<_> = functions.iter().map(|(kernel, _)| kernel.clone()).collect();
+            debug.map(|file| print_kernels(&file, &kernels)).transpose()?
+        }
     };
     let settings = CompileSettings { cache: cache.as_ref(), debug: debug.as_ref() };
     let tell = &mut |done, total| options.tell("native code", done, total);
-    Ok(backend.emit(functions, &target, settings, tell)?)
+    Ok(emit(functions, &target, settings, tell)?)
 }
 
 /// What a kernel is compiled for: what it says itself, else what the program is compiled for. Native code of one program is for one
@@ -197,7 +231,15 @@ fn translate(functions: &[Ref<PrimFunc>], options: &mut CompileOptions<'_>) -> R
 fn target_of(name: &str, kernel: &PrimFunc, target: &Target) -> Result<Target, Error> {
     let failed = |message: String| Error::Kernel { kernel: name.to_string(), message };
     let own = kernel.target().map_err(|error| failed(error.to_string()))?;
+    let host = host_of(target);
+    // What computes shapes is the host's, whatever device the tensors are on.
+    if kernel.attrs.bool(HOST_FUNC) == Some(true) {
+        return Ok(host);
+    }
+    let is_device = |target: &Target| backend(target).is_ok_and(|backend| backend.profile().is_device);
     match own {
+        Some(own) if is_device(&own) => Ok(own),
+        Some(own) if own.kind == host.kind => Ok(host),
         Some(own) if own.kind != target.kind => {
             let two = |own: Target| CodegenError::TwoHosts {
                 kernel: name.to_string(),
@@ -210,6 +252,9 @@ fn target_of(name: &str, kernel: &PrimFunc, target: &Target) -> Result<Target, E
         _ => Ok(target.clone()),
     }
 }
+
+/// The attribute of a kernel that the host runs.
+const HOST_FUNC: &str = "tirx.is_host_func";
 
 /// The option of a [`PassContext`] that asks for line information.
 const DEBUG_INFO_OPTION: &str = "relaxide.debug_info";
@@ -267,20 +312,20 @@ fn external_modules(module: &IRModule) -> Result<Vec<Module>, Error> {
 fn schedule_kernels(
     module: &IRModule,
     options: &mut CompileOptions<'_>,
-) -> Result<(Vec<Ref<PrimFunc>>, Vec<KernelNote>), Error> {
+) -> Result<(Vec<TargetedKernel>, Vec<KernelNote>), Error> {
     let kernels: Vec<(String, Ref<PrimFunc>)> =
         module.functions_of::<PrimFunc>().map(|(name, f)| (name.to_string(), f)).collect();
     let total = kernels.len();
     let target = options.target.clone();
-    let asked = options.context.config.bool(lower::CHECK_BOUNDS_OPTION) == Some(true);
-    let keep_loops = backend(&target)?.profile().keep_loops;
-    let lowering = LowerOptions { check_bounds: options.check_bounds || asked, keep_loops };
+    let check_bounds = options.check_bounds || options.context.config.bool(lower::CHECK_BOUNDS_OPTION) == Some(true);
     let schedule = |_: usize, (name, kernel): &(String, Ref<PrimFunc>)| {
         let failed = |message: String| Error::Kernel { kernel: name.clone(), message };
         let target = target_of(name, kernel, &target)?;
+        let keep_loops = backend(&target)?.profile().keep_loops;
+        let lowering = LowerOptions { check_bounds, keep_loops };
         let scheduled = schedule::apply(kernel, &target).map_err(|e| failed(e.to_string()))?;
         let lowered = lower::lower_with(&scheduled.func, lowering).map_err(|e| failed(e.to_string()))?;
-        Ok((Ref::new(lowered), KernelNote { kernel: name.clone(), notes: scheduled.notes }))
+        Ok(((Ref::new(lowered), target), KernelNote { kernel: name.clone(), notes: scheduled.notes }))
     };
     options.tell("kernels", 0, total);
     let results = workers::map(&kernels, schedule, |done| options.tell("kernels", done, total));

@@ -7,7 +7,7 @@
 //! let module = relaxide::from_onnx_file("model.onnx".as_ref(), &[])?;
 //! relaxide::compile(&module, &mut CompileOptions::default())?.export_library("model.so".as_ref())?;
 //!
-//! let machine = VirtualMachine::on_cpu(&relaxide::load_module("model.so".as_ref())?)?;
+//! let machine = VirtualMachine::of(&relaxide::load_module("model.so".as_ref())?)?;
 //! let image = relaxide::ffi::Tensor::from_slice(&[0f32; 3 * 32 * 320], &[1, 3, 32, 320])?;
 //! let result = machine.invoke("main", &[(&image).into()])?;
 //! # Ok(())

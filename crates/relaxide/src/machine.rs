@@ -2,27 +2,60 @@
 
 use std::path::Path;
 
-use relaxide_ffi::{Any, AnyView, Device, Error, Module};
+use relaxide_ffi::{Any, AnyView, Array, Device, Error, Module, Tensor};
+use relaxide_ir::target::Kind;
+use relaxide_runtime::device;
 use relaxide_runtime::memory::AllocatorKind;
 
-/// A virtual machine on the CPU.
-pub struct VirtualMachine(relaxide_vm::VirtualMachine);
+/// A virtual machine on the first device of the kind that the program's kernels are for; the CPU where they are native code.
+///
+/// Tensors of the host are copied to the device where functions are called, and results from there.
+pub struct VirtualMachine {
+    vm: relaxide_vm::VirtualMachine,
+    /// Where tensors are, if that is not the host.
+    device: Option<Device>,
+}
 
 impl VirtualMachine {
     /// A virtual machine for the program in a module, with pooled memory.
-    pub fn on_cpu(module: &Module) -> Result<VirtualMachine, Error> {
-        let devices = [(Device::cpu(0), AllocatorKind::Pooled)];
-        Ok(VirtualMachine(relaxide_vm::VirtualMachine::new(module, &devices)?))
+    pub fn of(module: &Module) -> Result<VirtualMachine, Error> {
+        let device = device_of(module);
+        let devices = device.into_iter().chain([Device::cpu(0)]).map(|device| (device, AllocatorKind::Pooled));
+        let devices: Vec<_> = devices.collect();
+        Ok(VirtualMachine { vm: relaxide_vm::VirtualMachine::new(module, &devices)?, device })
     }
 
     /// Calls a function.
     pub fn invoke(&self, name: &str, args: &[AnyView<'_>]) -> Result<Any, Error> {
-        self.0.invoke(name, args)
+        let Some(there) = self.device else { return self.vm.invoke(name, args) };
+        let args = args.iter().map(|arg| moved(arg.to_owned(), there)).collect::<Result<Vec<_>, _>>()?;
+        let views: Vec<AnyView<'_>> = args.iter().map(Any::as_view).collect();
+        moved(self.vm.invoke(name, &views)?, Device::cpu(0))
     }
 
     /// The virtual machine with all that it offers.
     pub fn inner(&self) -> &relaxide_vm::VirtualMachine {
-        &self.0
+        &self.vm
+    }
+}
+
+/// The device that a program's kernels are for, by the modules below it.
+fn device_of(module: &Module) -> Option<Device> {
+    let kind = Kind::named(module.kind()).filter(|kind| kind.is_gpu());
+    kind.map(|kind| Device::new(kind.device_type(), 0)).or_else(|| module.imports().iter().find_map(device_of))
+}
+
+/// A value with its tensors on a device.
+fn moved(value: Any, place: Device) -> Result<Any, Error> {
+    if let Ok(tensor) = value.to::<Tensor>() {
+        return device::to_device(&tensor, place).map(Any::from);
+    }
+    match value.to::<Array>() {
+        Ok(list) => {
+            let parts = list.iter().map(|part| moved(part.clone(), place)).collect::<Result<Vec<_>, _>>()?;
+            Ok(Array::from_iter(parts).into())
+        }
+        Err(_) => Ok(value),
     }
 }
 

@@ -161,9 +161,26 @@ fn served(stream: &[u8], dialect: Dialect) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn cases(normal: u32) -> u32 {
-    // Each case of the first test changes one packet of every kind that it draws from.
-    if std::env::var_os("RELAXIDE_DEEP").is_some() { normal * 500 } else { normal }
+/// The packets of each kind of message: requests, replies and errors by their codes.
+fn kinds() -> &'static [Vec<&'static [u8]>] {
+    static KINDS: OnceLock<Vec<Vec<&'static [u8]>>> = OnceLock::new();
+    KINDS.get_or_init(|| {
+        let mut kinds = std::collections::BTreeMap::<u32, Vec<&[u8]>>::new();
+        for packet in packets() {
+            let code = u32::from_le_bytes(packet[8..12].try_into().unwrap());
+            kinds.entry(code).or_default().push(packet);
+        }
+        kinds.into_values().collect()
+    })
+}
+
+fn is_deep() -> bool {
+    std::env::var_os("RELAXIDE_DEEP").is_some()
+}
+
+/// A million for each kind of message where time is no matter.
+fn packet_cases() -> u32 {
+    if is_deep() { 1_000_000 * kinds().len() as u32 } else { 40_000 }
 }
 
 fn changes() -> impl Strategy<Value = Vec<Change>> {
@@ -171,19 +188,22 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(40_000), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: packet_cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn changed_packets_are_read_or_refused(
-        which in any::<prop::sample::Index>(), changes in changes(), mend in any::<bool>(), own in any::<bool>(),
+        kind in any::<prop::sample::Index>(), which in any::<prop::sample::Index>(), changes in changes(), mend in any::<bool>(),
+        own in any::<bool>(),
     ) {
-        let bytes = changed(which.get::<Vec<u8>>(packets()), &changes);
+        // Each kind as often as any other, however many of it were recorded.
+        let of_kind = kind.get::<Vec<&'static [u8]>>(kinds());
+        let bytes = changed(which.get::<&'static [u8]>(of_kind), &changes);
         read(&if mend { mended(bytes) } else { bytes }, if own { Dialect::Own } else { Dialect::Tvm })?;
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(400), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if is_deep() { 200_000 } else { 400 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_server_that_is_sent_them_ends_well(

@@ -9,6 +9,7 @@ use std::ffi::{c_int, c_void};
 use relaxide_ffi::abi::RawAny;
 use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind};
 
+use crate::device::current_device;
 use crate::threads::{Barrier, ParallelGroupEnv, ParallelTask, parallel_for, parallel_launch};
 use crate::workspace;
 
@@ -58,6 +59,11 @@ pub unsafe extern "C" fn TVMBackendParallelBarrier(_task_id: c_int, env: *mut Pa
     report(unsafe { Barrier::from_handle((*env).sync_handle) }.wait())
 }
 
+/// A device; the one of a kind that the thread works with, where the number is -1.
+fn device_of(device_type: c_int, device_id: c_int) -> Device {
+    if device_id == -1 { current_device(device_type) } else { Device { device_type, device_id } }
+}
+
 /// Takes scratch memory; null with an error raised if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn TVMBackendAllocWorkspace(
@@ -69,7 +75,7 @@ pub extern "C" fn TVMBackendAllocWorkspace(
 ) -> *mut c_void {
     // A size beyond the address space is refused as the largest of all.
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    workspace::allocate(Device { device_type, device_id }, bytes).unwrap_or_else(|error| {
+    workspace::allocate(device_of(device_type, device_id), bytes).unwrap_or_else(|error| {
         relaxide_ffi::raised::set(error);
         std::ptr::null_mut()
     })
@@ -78,7 +84,7 @@ pub extern "C" fn TVMBackendAllocWorkspace(
 /// Gives scratch memory back.
 #[unsafe(no_mangle)]
 pub extern "C" fn TVMBackendFreeWorkspace(device_type: c_int, device_id: c_int, data: *mut c_void) -> c_int {
-    report(workspace::free(Device { device_type, device_id }, data))
+    report(workspace::free(device_of(device_type, device_id), data))
 }
 
 /// Lends entry `index` of a list of values to entry `offset` of an argument array.

@@ -27,7 +27,7 @@ pub mod fork;
 pub mod library;
 pub mod memory;
 #[cfg(feature = "opencl")]
-mod opencl;
+pub mod opencl;
 pub mod processor;
 mod register;
 pub mod stack;

@@ -183,7 +183,7 @@ fn results(module: &IRModule, args: &[Any]) -> Result<Vec<f64>, String> {
     let module = lifted.run(module.clone(), &PassContext::default()).map_err(|e| e.to_string())?;
     let executable = relaxide::compile(&module, &mut options).map_err(|e| e.to_string())?;
     let library = executable.jit().map_err(|e| e.to_string())?;
-    let machine = VirtualMachine::on_cpu(&library).map_err(|e| e.to_string())?;
+    let machine = VirtualMachine::of(&library).map_err(|e| e.to_string())?;
     let views: Vec<_> = args.iter().map(Any::as_view).collect();
     let result = machine.invoke("main", &views).map_err(|e| e.to_string())?;
     let mut numbers = Vec::new();

@@ -15,8 +15,10 @@ from . import base
 class RPCSession:
     """A session with a server. Made by :func:`connect` and what is like it."""
 
-    def __init__(self, sess):
+    def __init__(self, sess, again=None):
         self._sess = sess
+        #: Makes a session in the same way.
+        self._again = again
         self._tbl_index = get_global_func("rpc.SessTableIndex")(sess)
         self._remote_funcs = {}
 
@@ -74,6 +76,33 @@ class RPCSession:
     def close(self):
         """End the session now. Relaxide's own."""
         self._sess.get_function("CloseRPCConnection")()
+
+    def reconnect(self, timeout=30.0):
+        """A new session with the same server, made in the way in which this one was; this one is closed.
+
+        What this one had on the far side is gone with it: nothing is done again unasked, and files, tensors and functions are to be sent
+        and asked for anew. A server that is not there yet is tried again until ``timeout`` seconds are over. Relaxide's own.
+        """
+        if self._again is None:
+            raise ValueError("this session was made in a way that cannot be gone again: ask the tracker, or connect anew")
+        try:
+            self.close()
+        except (OSError, RuntimeError):
+            # It was lost, and is as good as closed.
+            pass
+        end = time.monotonic() + timeout
+        pause = 0.05
+        while True:
+            try:
+                return self._again()
+            except PermissionError:
+                # Who is not let in will not be let in later either.
+                raise
+            except (OSError, RuntimeError) as error:
+                if time.monotonic() + pause > end:
+                    raise TimeoutError(f"the server did not come back within {timeout:g} seconds: {error}") from error
+            time.sleep(pause)
+            pause = min(2 * pause, 1.0)
 
     def cancel(self):
         """End the session now, from any thread, with the calls that run in it, which fail. Relaxide's own."""
@@ -238,7 +267,11 @@ def connect(url, port, key="", session_timeout=0, session_constructor_args=None,
     args = session_constructor_args if session_constructor_args else []
     if not isinstance(args, (list, tuple)):
         raise TypeError("Expect the session constructor to be a list or tuple")
-    return RPCSession(get_global_func("rpc.Connect")(url, port, key, enable_logging, *args))
+
+    def again():
+        return RPCSession(get_global_func("rpc.Connect")(url, port, key, enable_logging, *args), again)
+
+    return again()
 
 
 def connect_secure(url, port, key="", session_timeout=0, *, identity=None, server=None, token=None):
@@ -253,16 +286,24 @@ def connect_secure(url, port, key="", session_timeout=0, *, identity=None, serve
     token : str, optional
         The file of a token that both ends know.
     """
-    module = _core.rpc_connect_secure(
-        url, port, key, session_timeout=session_timeout or None, identity=identity, server=server, token=token
-    )
-    return RPCSession(module)
+
+    def again():
+        module = _core.rpc_connect_secure(
+            url, port, key, session_timeout=session_timeout or None, identity=identity, server=server, token=token
+        )
+        return RPCSession(module, again)
+
+    return again()
 
 
 def connect_command(*words):
     """A session with the far end of a command, which serves through its standard input and output and secures it, for example
     ``connect_command("ssh", "board", "relaxide-rpc", "pipe", "--own")``. Relaxide's own."""
-    return RPCSession(get_global_func("rpc.ConnectCommand")(*words))
+
+    def again():
+        return RPCSession(get_global_func("rpc.ConnectCommand")(*words), again)
+
+    return again()
 
 
 def connect_tracker(url, port):

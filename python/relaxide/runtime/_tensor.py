@@ -41,7 +41,7 @@ class _Methods:
         """A copy as a numpy array; vector elements become a last dimension."""
         import numpy as np
 
-        if self.device.dlpack_device_type() >= _REMOTE:
+        if self.device.dlpack_device_type() != Device.CPU:
             return self.copyto(cpu()).numpy()
         if self.dtype in _NUMPY:
             return np.from_dlpack(self).copy()
@@ -57,7 +57,7 @@ class _Methods:
             return source_array.copyto(self)
         import numpy as np
 
-        if self.device.dlpack_device_type() >= _REMOTE:
+        if self.device.dlpack_device_type() != Device.CPU:
             empty(self.shape, self.dtype).copyfrom(source_array).copyto(self)
             return self
         kind = array_type(self.dtype)

@@ -14,6 +14,12 @@ def relaxide(model):
     return RelaxideBackend.prepare(model).run
 
 
+def opencl(model):
+    from relaxide.onnx_backend import RelaxideBackend
+
+    return RelaxideBackend.prepare(model, "OPENCL").run
+
+
 def onnxruntime(model):
     import onnxruntime as ort
     from onnx import helper
@@ -130,12 +136,12 @@ def reference(model):
     return lambda inputs: evaluator.run(None, dict(zip(names, inputs)))
 
 
-BACKENDS = {f.__name__: f for f in (relaxide, onnxruntime, openvino, tract, tvm, reference)}
+BACKENDS = {f.__name__: f for f in (relaxide, opencl, onnxruntime, openvino, tract, tvm, reference)}
 
 
 def backend(name):
     """The backend of a name; what is not installed is an error here, not a failure of every case."""
-    module = {"reference": "onnx.reference"}.get(name, name)
+    module = {"reference": "onnx.reference", "opencl": "relaxide"}.get(name, name)
     if importlib.util.find_spec(module) is None:
         raise SystemExit(f"the package `{module}` is not installed here")
     return BACKENDS[name]

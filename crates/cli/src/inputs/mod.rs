@@ -57,7 +57,7 @@ impl Call {
         let signature = function(module, &args.function)?;
         let arguments = arguments(&signature, args, missing)?;
         relaxide::check_inputs(&signature, &arguments)?;
-        let machine = Machine::Here(VirtualMachine::on_cpu(module)?);
+        let machine = Machine::Here(VirtualMachine::of(module)?);
         Ok(Call { machine, signature, arguments })
     }
 

@@ -17,7 +17,7 @@ impl Backend for C {
 
     fn profile(&self) -> Profile {
         // Compilers of C make vectors of loops themselves; written out, loops are long to read and to compile.
-        Profile { keep_loops: true, is_loadable: false, has_lines: false, ending: "c" }
+        Profile { keep_loops: true, is_loadable: false, has_lines: false, is_device: false, ending: "c" }
     }
 
     fn check(&self, target: &Target) -> Result<(), CodegenError> {

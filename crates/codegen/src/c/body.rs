@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::{Display, Write as _};
 
 use relaxide_ir::{DataType, PrimExpr, Ref, Var};
+use relaxide_tir::lower::Fault;
 use relaxide_tir::{PrimFunc, SEPARATE_ROUNDING};
 
 use super::{
@@ -19,6 +20,16 @@ use crate::{
     stack::StackBudget,
 };
 
+/// The name of the memory in which a function of a device says which check failed.
+pub(crate) const FAULTS: &str = "rx_faults";
+
+/// What a function of a device has in place of the runtime: it raises no error, takes no memory and calls nobody.
+#[derive(Debug)]
+pub(crate) struct OnDevice {
+    /// What its checks say, in the order of their numbers.
+    pub faults: Vec<Fault>,
+}
+
 /// What the functions of one kernel share.
 #[derive(Debug)]
 pub(crate) struct Kernel {
@@ -31,6 +42,8 @@ pub(crate) struct Kernel {
     pub separate_rounding: bool,
     /// Whether buffers of parameters do not overlap.
     pub distinct: bool,
+    /// What there is where it runs on a device.
+    pub device: Option<OnDevice>,
 }
 
 impl Kernel {
@@ -41,12 +54,24 @@ impl Kernel {
             pointers: Pointers::of(func),
             separate_rounding: func.attrs.bool(SEPARATE_ROUNDING) == Some(true),
             distinct: func.attrs.bool("tirx.noalias") == Some(true),
+            device: None,
         }
+    }
+
+    /// The same for a function of a device.
+    pub fn on_device(self, device: OnDevice) -> Self {
+        Self { device: Some(device), ..self }
+    }
+
+    /// Refuses what only a host can do.
+    pub fn only_on_hosts(&self, what: &str) -> Result<(), CodegenError> {
+        if self.device.is_some() { Err(self.unsupported(format!("{what} on a device"))) } else { Ok(()) }
     }
 
     pub fn unsupported(&self, what: impl Into<String>) -> CodegenError {
         let (kernel, what) = (self.name.clone(), what.into());
-        CodegenError::Unsupported { kernel, what, back_end: "C", statement: None }
+        let back_end = if self.device.is_some() { "OpenCL" } else { "C" };
+        CodegenError::Unsupported { kernel, what, back_end, statement: None }
     }
 
     pub fn malformed(&self, what: impl Into<String>) -> CodegenError {
@@ -59,7 +84,7 @@ impl Kernel {
             CodegenError::ElementType {
                 kernel: self.name.clone(),
                 dtype,
-                triple: "the target `c`".into(),
+                triple: if self.device.is_some() { "the target `opencl`" } else { "the target `c`" }.into(),
                 statement: None,
             }
         })
@@ -246,7 +271,19 @@ impl<'m, 'k> Body<'m, 'k> {
         for workspace in self.workspaces.clone().iter().rev() {
             self.free_workspace(workspace);
         }
-        self.line(format_args!("return {code};"));
+        match self.kernel.device {
+            Some(_) => self.line("return;"),
+            None => self.line(format_args!("return {code};")),
+        }
+    }
+
+    /// Says in the device's memory that a check failed, and ends the thread.
+    pub fn fault(&mut self, fault: &Fault, [index, extent]: [&str; 2]) {
+        let known =
+            self.kernel.device.as_ref().and_then(|device| device.faults.iter().position(|known| known == fault));
+        let number = known.map_or(0, |position| position + 1);
+        self.line(format_args!("rx_fault({FAULTS}, {number}, {index}, {extent});"));
+        self.leave("");
     }
 
     /// Leaves with an error if a condition holds that says that one was raised.

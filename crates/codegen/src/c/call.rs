@@ -2,6 +2,7 @@
 
 use relaxide_ir::{BinaryOp, PrimExpr, prim::PrimCall};
 use relaxide_tir::expand::expand;
+use relaxide_tir::lower::Fault;
 use relaxide_tir::picked::{Picked, picked};
 
 use super::{
@@ -20,6 +21,7 @@ impl Body<'_, '_> {
     pub fn eval_call(&mut self, n: &PrimCall) -> Result<Code, CodegenError> {
         let name = n.op.strip_prefix("tirx.").or_else(|| n.op.strip_prefix("tir.")).unwrap_or(&n.op);
         if let Some(call) = PackedCall::of(name, &n.args) {
+            self.kernel.only_on_hosts("a call of a function")?;
             return self.packed_call(&call, self.result_type(n)?);
         }
         if let Some(meaning) = expand(n) {
@@ -61,6 +63,7 @@ impl Body<'_, '_> {
 
     /// A pointer and so many elements.
     fn pointer(&mut self, element: &str, pointer: &PrimExpr, offset: &PrimExpr) -> Result<Code, CodegenError> {
+        self.kernel.only_on_hosts("an address")?;
         let (pointer, offset) = (self.eval(pointer)?, self.wide_index(offset)?);
         let typed = Code::cast(&declare(element, "*"), &pointer);
         Ok(Code::cast("void *", &Code::infix(&typed, "+", &offset, Level::Add)))
@@ -217,6 +220,7 @@ impl Body<'_, '_> {
 
     /// A call of a function that another library, or the program, offers.
     fn call_foreign(&mut self, function: &str, args: &[PrimExpr], n: &PrimCall) -> Result<Code, CodegenError> {
+        self.kernel.only_on_hosts("a call of a function")?;
         if super::names::identifier(function) != function {
             return Err(self.kernel.unsupported(format!("a call of `{function}`, which is no name in C,")));
         }
@@ -280,6 +284,13 @@ impl Body<'_, '_> {
         if let Some(on) = on {
             let on = self.condition(on)?;
             outside = Code::infix(&on, "&&", &outside, Level::And);
+        }
+        if self.kernel.device.is_some() {
+            self.block(format_args!("if ({})", outside.text), |this| {
+                this.fault(&Fault::Index(what.to_string()), [&shown.text, &extent.text]);
+                Ok(())
+            })?;
+            return Ok(index);
         }
         runtime::outside(self.source);
         let before = format!("{}: index ", self.kernel.name);

@@ -5,6 +5,7 @@ use relaxide_ir::{
     prim::{BufferLoad, PrimVisitor},
 };
 use relaxide_tir::BufferStore;
+use relaxide_tir::lower::Fault;
 
 use super::{
     body::{Body, Known},
@@ -149,6 +150,7 @@ impl Body<'_, '_> {
 
     /// The address of an element.
     pub fn address_of(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> Result<Code, CodegenError> {
+        self.kernel.only_on_hosts("an address")?;
         let element = self.kernel.ty(buffer.dtype)?;
         let base = self.known_var(&buffer.data)?;
         let index = self.flat_index(buffer, indices)?;
@@ -159,6 +161,7 @@ impl Body<'_, '_> {
     }
 
     fn copied_out(&mut self, data: &Ref<Var>, index: &Code, kind: Kind) -> Result<Code, CodegenError> {
+        self.kernel.only_on_hosts("memory of several types of elements")?;
         let function = format!("rx_load_{}", suffix(kind));
         self.source
             .helper(function.clone(), |_| replace_word(&COPY_OUT.replace("{f}", &function), "T", memory_type(kind)));
@@ -167,6 +170,7 @@ impl Body<'_, '_> {
     }
 
     fn copied_in(&mut self, data: &Ref<Var>, index: &Code, kind: Kind, value: &Code) -> Result<String, CodegenError> {
+        self.kernel.only_on_hosts("memory of several types of elements")?;
         let function = format!("rx_store_{}", suffix(kind));
         self.source
             .helper(function.clone(), |_| replace_word(&COPY_IN.replace("{f}", &function), "T", memory_type(kind)));
@@ -186,6 +190,7 @@ impl Body<'_, '_> {
             let array = declare(typed.unwrap_or("unsigned char"), &name);
             self.line(format_args!("{array}[{}];", (bytes / each).max(1)));
         } else {
+            self.kernel.only_on_hosts("memory that a thread takes for itself, and is large or of unknown size")?;
             self.shared.clear();
             let mut count = Code::atom(format!("INT64_C({size})"));
             for dimension in &buffer.shape {
@@ -214,6 +219,10 @@ impl Body<'_, '_> {
 
     /// Raises an error of fixed text and leaves.
     pub fn fail(&mut self, kind: &str, message: &str) {
+        if self.kernel.device.is_some() {
+            let fault = Fault::Assertion(kind.to_string(), message.to_string());
+            return self.fault(&fault, ["0", "0"]);
+        }
         runtime::raise(self.source);
         self.line(format_args!("rx_raise({}, {});", string(kind), string(message)));
         self.leave("-1");

@@ -40,5 +40,11 @@ mod tensor_check;
 mod types;
 
 pub(crate) use backend::C;
+pub(crate) use body::{Body, FAULTS, Kernel, Known, OnDevice};
+pub(crate) use code::{Code, comment};
 use file::check_target;
 pub use file::{CSource, compile_to_c};
+pub(crate) use floats::separate_rounding;
+pub(crate) use names::identifier;
+pub(crate) use source::Source;
+pub(crate) use types::{declare, value_type};

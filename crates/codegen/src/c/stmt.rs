@@ -146,6 +146,7 @@ impl Body<'_, '_> {
     fn for_loop(&mut self, n: &For) -> Result<(), CodegenError> {
         match n.kind {
             ForKind::Parallel if !self.in_parallel => return self.parallel_loop(n, None),
+            ForKind::ThreadBinding if self.kernel.device.is_some() => return self.thread_axis(n),
             ForKind::ThreadBinding => {
                 return Err(self.kernel.unsupported(format!("a loop bound to `{}`", n.thread_tag)));
             }
@@ -184,6 +185,24 @@ impl Body<'_, '_> {
         self.loops.pop();
         self.release_names(names);
         done
+    }
+
+    /// A loop whose iterations are threads of a device, or blocks of them.
+    fn thread_axis(&mut self, n: &For) -> Result<(), CodegenError> {
+        let (kind, axis) = n.thread_tag.split_once('.').unwrap_or((&n.thread_tag, ""));
+        let function = match kind {
+            "blockIdx" => "get_group_id",
+            "threadIdx" => "get_local_id",
+            _ => return Err(self.kernel.unsupported(format!("a loop bound to `{}`", n.thread_tag))),
+        };
+        let Some(axis) = ["x", "y", "z"].iter().position(|known| *known == axis) else {
+            return Err(self.kernel.unsupported(format!("a loop bound to `{}`", n.thread_tag)));
+        };
+        let c_type = value_type(self.kernel.ty(n.var.dtype())?.kind);
+        let name = self.fresh(&n.var.name);
+        self.line(format_args!("const {c_type} {name} = ({c_type}){function}({axis});"));
+        self.vars.insert(n.var.clone(), Known { is_natural: true, ..Known::scalar(name, c_type) });
+        self.stmt(&n.body)
     }
 
     /// The first value that a loop's counter does not have.

@@ -16,6 +16,8 @@ pub(crate) fn define(source: &mut Source) {
             let name = if failure.names_tensor() { "wanted->name" } else { "\"\"" };
             let expected = match failure.expected {
                 Expected::Fixed(text) => string(text),
+                // C is for hosts.
+                Expected::Device => string("cpu"),
                 Expected::Rank => "wanted->ndim_text".into(),
                 Expected::ElementType => "wanted->dtype_text".into(),
                 Expected::ByteOffset => "wanted->byte_offset_text".into(),
@@ -59,6 +61,7 @@ pub(crate) fn longest(buffer: &Buffer) -> usize {
     let fixed = tensor_failures::ALL.iter().map(|failure| {
         let expected = match failure.expected {
             Expected::Fixed(text) => text.len(),
+            Expected::Device => "cpu".len(),
             _ => 40,
         };
         failure.before.len() + failure.after.len() + failure.tail.len() + expected

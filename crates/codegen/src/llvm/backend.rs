@@ -19,7 +19,7 @@ impl Backend for Llvm {
     }
 
     fn profile(&self) -> Profile {
-        Profile { keep_loops: false, is_loadable: true, has_lines: true, ending: "so" }
+        Profile { keep_loops: false, is_loadable: true, has_lines: true, is_device: false, ending: "so" }
     }
 
     fn check(&self, target: &Target) -> Result<(), CodegenError> {

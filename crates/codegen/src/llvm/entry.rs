@@ -219,9 +219,12 @@ impl<'m, 'k> Entry<'m, 'k> {
 
     /// A tensor, held against its record: type, rank, element type, device, strides, data and offset.
     fn decode_tensor(&mut self, buffer: &Ref<Buffer>, position: usize) -> Result<Val, CodegenError> {
-        let alignment = super::tensor_failures::alignment(buffer, self.body.kernel.ty(buffer.dtype)?.kind.alignment());
+        let device_type = self.body.kernel.device_type;
+        let element = self.body.kernel.ty(buffer.dtype)?.kind.alignment();
+        // What is no address has no alignment.
+        let alignment = if device_type == 1 { super::tensor_failures::alignment(buffer, element) } else { 1 };
         let signature = self.signature.clone();
-        let record = tensor_check::record(self.f().module, buffer, alignment, position, &signature);
+        let record = tensor_check::record(self.f().module, buffer, alignment, position, &signature, device_type);
         let offset = 16 * position;
         let packed = self.f().emit(Ty::PTR, format_args!("getelementptr inbounds i8, ptr %args, i64 {offset}"));
         let tensor = self.f().emit(Ty::PTR, format_args!("call ptr @{CHECK}({packed}, ptr {record})"));

@@ -58,6 +58,8 @@ pub(crate) struct Kernel {
     triple: String,
     /// Whether a product and a sum may become one operation.
     pub contract: bool,
+    /// The type of the device that its tensors are on, and that its scratch memory comes from.
+    pub device_type: i64,
 }
 
 impl Kernel {
@@ -98,6 +100,7 @@ impl Kernel {
             scalable,
             triple: native.triple.clone(),
             contract,
+            device_type: func.attrs.int(relaxide_tir::lower::DEVICE_TYPE).unwrap_or(1),
         }
     }
 

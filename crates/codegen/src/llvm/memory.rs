@@ -47,6 +47,9 @@ enum Pattern {
     Gathered(Val),
 }
 
+/// The device type of memory that the processor reaches.
+const CPU: i64 = 1;
+
 impl Body<'_, '_> {
     pub fn eval_load(&mut self, n: &BufferLoad) -> Result<Val, CodegenError> {
         if n.buffer.dtype.is_packed() {
@@ -437,7 +440,8 @@ impl Body<'_, '_> {
     /// Allocates a buffer, on the stack or, where it is large, from the workspace until the end of its sequence.
     pub fn allocate(&mut self, buffer: &Ref<Buffer>) -> Result<(), CodegenError> {
         let element = self.kernel.ty(buffer.dtype)?;
-        if let Some(total) = self.stack.take(buffer) {
+        let on_host = self.kernel.device_type == CPU;
+        if let Some(total) = self.stack.take(buffer).filter(|_| on_host) {
             let slots = (total as u64 / element.kind.bytes()).max(1);
             let pointer = self.f.stack_slot(element.element().in_memory(), slots, ALIGNMENT);
             self.vars.insert(buffer.data.clone(), pointer);
@@ -458,9 +462,9 @@ impl Body<'_, '_> {
     fn allocate_workspace(&mut self, size: &Val, buffer: &Buffer) -> Val {
         let allocate = self.runtime_function("TVMBackendAllocWorkspace");
         let (code, bits) = (i32::from(buffer.dtype.code), i32::from(buffer.dtype.bits));
-        let pointer = self
-            .f
-            .emit(Ty::PTR, format_args!("call ptr {}(i32 1, i32 0, {size}, i32 {code}, i32 {bits})", allocate.text));
+        let device = self.workspace_device();
+        let pointer =
+            self.f.emit(Ty::PTR, format_args!("call ptr {}({device}, {size}, i32 {code}, i32 {bits})", allocate.text));
         let missing = self.f.icmp("eq", &pointer, &Val::zero(Ty::PTR));
         let (fail, go_on) = (self.f.label(), self.f.label());
         self.f.branch_if(&missing, fail, go_on);
@@ -474,7 +478,14 @@ impl Body<'_, '_> {
 
     pub fn free_workspace(&mut self, pointer: &Val) {
         let free = self.runtime_function("TVMBackendFreeWorkspace");
-        self.f.emit(Ty::I32, format_args!("call i32 {}(i32 1, i32 0, {pointer})", free.text));
+        let device = self.workspace_device();
+        self.f.emit(Ty::I32, format_args!("call i32 {}({device}, {pointer})", free.text));
+    }
+
+    /// The device of scratch memory: the processor, or the one of a kind that the thread works with.
+    fn workspace_device(&self) -> String {
+        let kind = self.kernel.device_type;
+        format!("i32 {kind}, i32 {}", if kind == CPU { 0 } else { -1 })
     }
 
     /// A function of the runtime, from the slot that the loader filled; null without a loader.

@@ -3,6 +3,7 @@
 //! Written out in every kernel these checks would be as much code as the kernels. The record says what is expected and how to
 //! name it; texts are given by their distance from the record, so that loading a library relocates nothing.
 
+use relaxide_ffi::Device;
 use relaxide_ir::Buffer;
 
 use super::{
@@ -54,6 +55,7 @@ pub(super) fn record(
     alignment: u64,
     position: usize,
     middle: &str,
+    device_type: i64,
 ) -> String {
     raise::define(module);
     define(module);
@@ -67,6 +69,7 @@ pub(super) fn record(
         buffer.dtype.to_string(),
         fixed_offset.unwrap_or_default().to_string(),
         format!("{alignment} bytes"),
+        device_name(device_type),
     ];
     let mut fields: Vec<String> = texts
         .iter()
@@ -82,12 +85,17 @@ pub(super) fn record(
     let offset = fixed_offset.and_then(|bytes| i32::try_from(bytes).ok());
     flags |= if offset.is_some() { FIXED_OFFSET } else { 0 };
     let offset = i64::from(offset.unwrap_or_default());
-    for number in [buffer.ndim() as i64, i64::from(word), offset, flags, alignment as i64 - 1] {
+    for number in [buffer.ndim() as i64, i64::from(word), offset, flags, alignment as i64 - 1, device_type] {
         fields.push(format!("i32 {number}"));
     }
     let (count, list) = (fields.len(), fields.join(", "));
     module.define(&name, || format!("{name} = internal unnamed_addr constant [{count} x i32] [{list}], align 4"));
     name
+}
+
+fn device_name(device_type: i64) -> String {
+    let device = i32::try_from(device_type).map(|device_type| Device::new(device_type, 0));
+    device.ok().and_then(Device::type_name).map_or_else(|| format!("device {device_type}"), str::to_string)
 }
 
 /// How far a text lies from a record (plus an offset into it), as a constant.
@@ -131,8 +139,9 @@ fn definition(module: &mut ModuleText) -> String {
         Expected::ElementType => ("", "%text4".into()),
         Expected::ByteOffset => ("", "%text5".into()),
         Expected::Alignment => ("", "%text6".into()),
+        Expected::Device => ("", "%text7".into()),
     });
-    let texts: String = (0..7)
+    let texts: String = (0..8)
         .map(|index| {
             format!(
                 "  %at{index} = getelementptr i32, ptr %record, i64 {index}\n  \
@@ -146,7 +155,7 @@ fn definition(module: &mut ModuleText) -> String {
     body.replace("{DL}", DL_TENSOR).replace("{name}", CHECK).replace("{raise}", RAISE)
 }
 
-/// Numbers of a record follow its seven texts: rank, element type, byte offset, flags, bits that the address must not have.
+/// Numbers of a record follow its eight texts: rank, element type, byte offset, flags, bits that the address must not have, device type.
 /// The type indices of plain pointers (0, 4 and 7) are the bits of 145.
 const TEMPLATE: &str = "define {linkage} ptr @{name}(ptr %packed, ptr %record) noinline nounwind uwtable {
 entry:
@@ -168,24 +177,26 @@ entry:
 rank:
   %ndim_at = getelementptr {DL}, ptr %tensor, i64 0, i32 3
   %ndim = load i32, ptr %ndim_at, align 4
-  %wanted_ndim_at = getelementptr i32, ptr %record, i64 7
+  %wanted_ndim_at = getelementptr i32, ptr %record, i64 8
   %wanted_ndim = load i32, ptr %wanted_ndim_at, align 4
   %same_ndim = icmp eq i32 %ndim, %wanted_ndim
   br i1 %same_ndim, label %dtype, label %fail
 dtype:
   %dtype_at = getelementptr {DL}, ptr %tensor, i64 0, i32 4
   %dtype_is = load i32, ptr %dtype_at, align 4
-  %wanted_dtype_at = getelementptr i32, ptr %record, i64 8
+  %wanted_dtype_at = getelementptr i32, ptr %record, i64 9
   %wanted_dtype = load i32, ptr %wanted_dtype_at, align 4
   %same_dtype = icmp eq i32 %dtype_is, %wanted_dtype
   br i1 %same_dtype, label %device, label %fail
 device:
   %device_at = getelementptr {DL}, ptr %tensor, i64 0, i32 1
   %device_is = load i32, ptr %device_at, align 4
-  %cpu = icmp eq i32 %device_is, 1
-  br i1 %cpu, label %strides, label %fail
+  %wanted_device_at = getelementptr i32, ptr %record, i64 13
+  %wanted_device = load i32, ptr %wanted_device_at, align 4
+  %same_device = icmp eq i32 %device_is, %wanted_device
+  br i1 %same_device, label %strides, label %fail
 strides:
-  %flags_at = getelementptr i32, ptr %record, i64 10
+  %flags_at = getelementptr i32, ptr %record, i64 11
   %flags = load i32, ptr %flags_at, align 4
   %shape_at = getelementptr {DL}, ptr %tensor, i64 0, i32 5
   %shape = load ptr, ptr %shape_at
@@ -227,7 +238,7 @@ data:
   %data_fits = or i1 %data_present, %empty
   br i1 %data_fits, label %address, label %fail
 address:
-  %odd_at = getelementptr i32, ptr %record, i64 11
+  %odd_at = getelementptr i32, ptr %record, i64 12
   %odd_32 = load i32, ptr %odd_at, align 4
   %odd = zext i32 %odd_32 to i64
   %offset_at = getelementptr {DL}, ptr %tensor, i64 0, i32 7
@@ -242,7 +253,7 @@ address:
   %address_fits = or i1 %even, %empty
   br i1 %address_fits, label %offset, label %fail
 offset:
-  %wanted_offset_at = getelementptr i32, ptr %record, i64 9
+  %wanted_offset_at = getelementptr i32, ptr %record, i64 10
   %wanted_offset_32 = load i32, ptr %wanted_offset_at, align 4
   %wanted_offset = sext i32 %wanted_offset_32 to i64
   %same_offset = icmp eq i64 %offset_is, %wanted_offset

@@ -7,6 +7,7 @@ mod allocate_workspace;
 mod alter_op_impl;
 mod annotate_op_pattern;
 mod attach_global_symbol;
+mod bind_kernel_targets;
 mod bind_params;
 mod bind_symbols;
 mod block_pass;
@@ -155,6 +156,7 @@ pub static PASSES: &[PassInfo] = &[
     redundant_reshape::PASS,
     decompose_training::PASS,
     topological_sort::PASS,
+    bind_kernel_targets::PASS,
     vdevice::REALIZE,
     vdevice::UPDATE,
     use_inplace::PASS,

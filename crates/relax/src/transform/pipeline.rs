@@ -66,6 +66,8 @@ const BEST: &[&str] = &[
 ];
 /// Behind what makes kernels of its own, one for each function.
 const MERGE: &[&str] = &["MergeEqualKernels"];
+/// Where the module lists devices: each kernel is for the kind that it runs on.
+const TARGETS: &[&str] = &["BindKernelTargets"];
 const LOWER: &[&str] = &["RewriteDataflowReshape", "ToNonDataflow", "RemovePurityChecking", "CallTIRRewrite"];
 const PLAN: &[&str] = &["StaticPlanBlockMemory"];
 /// Between the plan, whose storage it shares, and what makes memory visible.
@@ -110,6 +112,7 @@ static PIPELINES: &[Pipeline] = &[
         stages: &[
             (Stage::Dispatch, PLACE),
             (Stage::Legalize, BEST),
+            (Stage::Legalize, TARGETS),
             (Stage::Lower, LOWER),
             (Stage::Finalize, PLAN),
             (Stage::Finalize, FINISH),

@@ -43,7 +43,7 @@ impl Roof {
             .replace("{large}", &(COPIED / lanes * lanes * threads).to_string());
         let module =
             compile(&parse_script(&text, "the measurement of the machine")?, &mut CompileOptions::default())?.jit()?;
-        let machine = VirtualMachine::on_cpu(&module)?;
+        let machine = VirtualMachine::of(&module)?;
         let best = |function: &str, elements: usize| -> Result<f64, Error> {
             let x = Tensor::zeros(&[elements as i64], DataType::float(32))?;
             let mut best = f64::INFINITY;

@@ -50,7 +50,7 @@ fn what_a_pattern_matches_runs_in_the_backend() {
     let module = relaxide::run_passes(&module, &passes).expect("the backend is registered");
     let mut options = CompileOptions { pipeline: Pipeline::DefaultBuild, ..CompileOptions::default() };
     let executable = relaxide::compile(&module, &mut options).expect("it compiles");
-    let machine = VirtualMachine::on_cpu(executable.module()).expect("nothing is missing");
+    let machine = VirtualMachine::of(executable.module()).expect("nothing is missing");
     let x = Tensor::from_slice(&[1f32, 2.0, 3.0], &[3]).expect("the shape fits");
     let result = machine.invoke("main", &[(&x).into()]).expect("it runs");
     assert_eq!(result.to::<Tensor>().expect("a tensor").to_vec::<f32>().expect("floats"), [2.0, 4.0, 6.0]);

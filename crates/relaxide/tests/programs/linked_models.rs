@@ -107,7 +107,7 @@ fn two_models_in_c_are_compiled_into_one_program_or_loaded() {
     let mut cc = Command::new("cc");
     cc.args(["-shared", "-fPIC", "-DRELAXIDE_SHARED_LIBRARY", "-Wall", "-Wextra", "-o"]).arg(at("libscale.so"));
     run(cc.arg(at("libscale.c")).arg("-lm"));
-    let machine = relaxide::VirtualMachine::on_cpu(&relaxide::load_module(&at("libscale.so")).unwrap()).unwrap();
+    let machine = relaxide::VirtualMachine::of(&relaxide::load_module(&at("libscale.so")).unwrap()).unwrap();
     let input = relaxide::ffi::Tensor::from_slice(&[0.0f32, 1.0, 2.0, 3.0], &[1, 4]).unwrap();
     let output = machine.invoke("main", &[(&input).into(), (&input).into()]).unwrap();
     let output = output.to::<relaxide::ffi::Tensor>().unwrap();

@@ -40,7 +40,7 @@ fn run(path: &Path, weights: Option<&Path>) -> Result<Vec<f32>, String> {
     if let Some(file) = weights {
         relaxide::load_weights(&module, file).map_err(|error| error.to_string())?;
     }
-    let machine = VirtualMachine::on_cpu(&module).map_err(|error| error.to_string())?;
+    let machine = VirtualMachine::of(&module).map_err(|error| error.to_string())?;
     let x: Vec<f32> = (0..24).map(|i| i as f32 * 0.25).collect();
     let x = Tensor::from_slice(&x, &[3, 8]).unwrap();
     let result = machine.invoke("main", &[(&x).into()]).map_err(|error| error.to_string())?;
@@ -125,7 +125,7 @@ fn weights_for_a_program_that_has_them_are_refused() {
     let error = run(&folder.path().join("whole.so"), Some(&file)).unwrap_err();
     assert!(error.contains("it has them inside"), "{error}");
     let module = relaxide::load_module(&path).unwrap();
-    VirtualMachine::on_cpu(&module).unwrap();
+    VirtualMachine::of(&module).unwrap();
     let error = relaxide::load_weights(&module, &file).unwrap_err().to_string();
     assert!(error.contains("loaded with them already"), "{error}");
 }

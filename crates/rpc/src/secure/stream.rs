@@ -14,9 +14,9 @@ use crate::transport::socket::Stream;
 use crate::transport::{Closer, Link, Sink, Source};
 
 /// What is encrypted at a time.
-const CHUNK: usize = 256 << 10;
+const CHUNK: usize = 64 << 10;
 /// What is read at a time.
-const RAW: usize = 256 << 10;
+const RAW: usize = 64 << 10;
 
 struct Shared {
     state: Mutex<Connection>,

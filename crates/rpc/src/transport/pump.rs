@@ -8,7 +8,7 @@ use super::socket::Stream;
 use super::{Closer, Link, Sink, Source};
 
 /// What is moved at a time.
-const CHUNK: usize = 256 << 10;
+const CHUNK: usize = 64 << 10;
 
 /// Ends both links once.
 struct Both(Arc<dyn Closer>, Arc<dyn Closer>);

@@ -13,6 +13,7 @@ use relaxide_ffi::{
 
 use super::devices::{Opened, opened, place_of};
 use super::driver::{PROGRAM_BUILD_LOG, Raw, SUCCESS};
+use super::faults::address;
 use super::payload::{Info, Payload};
 use crate::device::current_device;
 
@@ -185,7 +186,9 @@ impl Shared {
             let size = groups[at].checked_mul(local[at]);
             global[at] = size.ok_or_else(|| refused(name, "more threads than can be counted"))?;
         }
-        let device = current_device(Device::OPENCL);
+        // The device that the memory is on; without any, that of the thread.
+        let place = parameters.iter().find_map(|arg| place_of(address(*arg)?));
+        let device = place.unwrap_or_else(|| current_device(Device::OPENCL));
         let values = parameters.iter().zip(&info.types).enumerate();
         let values = values.map(|(at, (arg, dtype))| {
             Value::of(*arg, *dtype, device).map_err(|why| refused(name, format!("argument {at}: {why}")))

@@ -9,6 +9,7 @@
 //! | [`devices`] | the devices, their queues, memory and copies |
 //! | [`payload`] | a module of kernels as bytes |
 //! | [`kernels`] | building and launching kernels |
+//! | [`faults`] | what kernels found wrong, and the device that they work with |
 //!
 //! A handle of memory is the driver's own (`cl_mem`). Each device has a context and one queue of its own, in order; a copy from one device
 //! to another goes through the host. Images and the scopes of textures are not here.
@@ -17,8 +18,9 @@
 
 mod devices;
 mod driver;
+mod faults;
 mod kernels;
-mod payload;
+pub mod payload;
 
 use relaxide_ffi::{Bytes, Device, Function};
 
@@ -29,6 +31,7 @@ use crate::register::enter;
 pub(crate) fn register() {
     // Somebody who has entered devices of this kind before keeps them.
     let _ = register_device(Device::OPENCL, &devices::OpenCl);
+    faults::register();
     enter(
         "ffi.Module.load_from_bytes.opencl",
         Function::typed(|bytes: Bytes| kernels::Kernels::load(bytes.as_slice())),

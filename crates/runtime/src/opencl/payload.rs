@@ -11,23 +11,24 @@ use relaxide_ffi::DataType;
 
 /// What is known of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Info {
+pub struct Info {
     /// Its name in the code.
-    pub(super) name: String,
+    pub name: String,
     /// The types of its parameters.
-    pub(super) types: Vec<DataType>,
+    pub types: Vec<DataType>,
     /// What comes behind the parameters in a call: extents of thread axes, and other things.
-    pub(super) tags: Vec<String>,
+    pub tags: Vec<String>,
 }
 
 /// A module of kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Payload {
+pub struct Payload {
     /// What the code is written in; `cl` is source.
-    pub(super) format: String,
+    pub format: String,
     /// The kernels by the names that they are called by.
-    pub(super) kernels: Vec<(String, Info)>,
-    pub(super) code: Vec<u8>,
+    pub kernels: Vec<(String, Info)>,
+    /// The code.
+    pub code: Vec<u8>,
 }
 
 struct Reader<'a>(&'a [u8]);
@@ -82,7 +83,7 @@ impl<'a> Reader<'a> {
 
 impl Payload {
     /// Reads a module.
-    pub(super) fn read(bytes: &[u8]) -> Result<Payload, String> {
+    pub fn read(bytes: &[u8]) -> Result<Payload, String> {
         let mut reader = Reader(bytes);
         let format = reader.text()?;
         let kernels =
@@ -95,7 +96,7 @@ impl Payload {
     }
 
     /// Its bytes, as [`read`](Self::read) reads them.
-    pub(super) fn write(&self) -> Vec<u8> {
+    pub fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let number = |out: &mut Vec<u8>, value: usize| out.extend((value as u64).to_le_bytes());
         let text = |out: &mut Vec<u8>, bytes: &[u8]| {
@@ -122,7 +123,7 @@ impl Payload {
     }
 
     /// The source of a kernel: the part of the code that a line with its name introduces.
-    pub(super) fn source(&self, name: &str) -> Option<String> {
+    pub fn source(&self, name: &str) -> Option<String> {
         let code = String::from_utf8_lossy(&self.code);
         let begins = |part: &&str| part.lines().next().is_some_and(|line| line.trim() == name);
         code.split("// Function:").skip(1).find(begins).map(|part| format!("// Function:{part}"))

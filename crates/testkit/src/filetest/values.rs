@@ -51,7 +51,7 @@ fn run_with(
 ) -> Result<String, String> {
     let mut options = CompileOptions { pipeline, exec_mode, ..CompileOptions::default() };
     let executable = relaxide::compile(module, &mut options).map_err(|e| e.to_string())?;
-    let machine = VirtualMachine::on_cpu(&executable.jit().map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
+    let machine = VirtualMachine::of(&executable.jit().map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
     let mut out = String::new();
     for (name, args) in calls {
         let views: Vec<_> = args.iter().map(Any::as_view).collect();

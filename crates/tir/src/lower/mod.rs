@@ -33,12 +33,14 @@ mod match_buffer;
 mod narrow;
 mod no_op;
 mod opaque_blocks;
+mod open_packed;
 mod plan_allocations;
 mod promote_floats;
 mod pure;
 mod ramp;
 mod simplify;
 mod single_definition;
+mod split_device;
 mod split_pattern;
 mod table;
 mod unroll;
@@ -56,6 +58,8 @@ mod tests;
 
 use relaxide_ir::pass::PassInfo;
 
+pub use open_packed::{is_opened, open_packed, stores_packed};
+pub use split_device::{DEVICE_TYPE, FAULT_WORDS, Fault, Launch, Split, split_device};
 pub use table::{PASSES, absent, pass};
 use table::{kernel_pass, kernel_pass_with};
 pub use vscale::fix_vscale;

@@ -89,7 +89,7 @@ const ABSENT: &[(&[&str], &str)] = &[
             "DefaultGPUSchedule",
             "DecorateDeviceScope",
         ],
-        "it is about the threads and memories of devices for which kernels are not compiled here",
+        "it is about memory that the threads of a device share, which kernels here do not have",
     ),
 ];
 

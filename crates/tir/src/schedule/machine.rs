@@ -28,11 +28,16 @@ pub struct Machine {
     pub l2: i64,
     /// Simple operations below which threads cost more than they save; none where there is but one thread.
     pub parallel_threshold: Option<i64>,
+    /// Whether it is a device, whose threads the loops are for.
+    pub is_device: bool,
 }
 
 impl Machine {
     /// The machine that a target names; the host's own where it names none.
     pub fn of(target: &Target) -> Machine {
+        if target.is_gpu() {
+            return Machine::device();
+        }
         let features = Features::of(target);
         let (vector_bytes, vector_registers) = match features.level {
             Level::Avx512 => (64, 32),
@@ -47,6 +52,20 @@ impl Machine {
             l1: 32 << 10,
             l2: 512 << 10,
             parallel_threshold: Some(32 << 10),
+            is_device: false,
+        }
+    }
+
+    /// A device: a thread has no vectors, and threads cost nothing.
+    fn device() -> Machine {
+        Machine {
+            vector_bytes: 1,
+            vector_registers: 16,
+            fma: true,
+            l1: 32 << 10,
+            l2: 512 << 10,
+            parallel_threshold: Some(0),
+            is_device: true,
         }
     }
 

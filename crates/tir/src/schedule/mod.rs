@@ -36,6 +36,7 @@ mod rules;
 mod shown_by_sum;
 pub mod stage;
 mod sum_of_exponentials;
+mod threads;
 
 use std::collections::{HashMap, HashSet};
 
@@ -130,7 +131,8 @@ pub fn apply(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleErro
     let Held { func, entry } = inside::hold(func);
     let mut scheduled = schedule(&func, target)?;
     if !entry.is_empty() {
-        let body = Stmt::seq(entry.into_iter().chain([scheduled.func.body.clone()]));
+        let entry = entry.into_iter();
+        let body = Stmt::seq(entry.chain([scheduled.func.body.clone()]));
         scheduled.func = scheduled.func.with_body(body);
     }
     Ok(scheduled)
@@ -140,13 +142,15 @@ fn schedule(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleError
     if let Some(reason) = scheduled_by_hand(func) {
         let stage = func.global_symbol().unwrap_or("kernel").to_string();
         let note = Note { stage, rule: "by hand", refused: vec![("all rules", Refusal::new(reason))] };
-        return Ok(Scheduled { func: func.clone(), notes: vec![note] });
+        let func = if target.is_gpu() { func.with_body(threads::bind(&func.body)) } else { func.clone() };
+        return Ok(Scheduled { func, notes: vec![note] });
     }
     let mut program = Program::read(func);
     inline::run(&mut program);
     let work = group::plan(&program);
     let work = compact::run(&mut program, work);
-    let work = rows::join(&program, work);
+    // Threads of a device do not keep rows between them.
+    let work = if target.is_gpu() { work } else { rows::join(&program, work) };
     let private = private(&program, &work);
     let mut cx = Cx { machine: Machine::of(target), views: Views::default(), private };
     let mut notes = Vec::new();
@@ -155,6 +159,10 @@ fn schedule(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleError
         body.push(rules::schedule(&mut cx, piece, &mut notes)?);
     }
     let alive = group::alive(&program, &work);
-    let stmts = alive.iter().map(Stmt::alloc).chain(body);
+    let mut body = Stmt::seq(body);
+    if target.is_gpu() {
+        body = threads::bind(&body);
+    }
+    let stmts = alive.iter().map(Stmt::alloc).chain([body]);
     Ok(Scheduled { func: declare_views(&func.with_body(Stmt::seq(stmts))), notes })
 }

@@ -5,6 +5,7 @@
 //! them back.
 
 use relaxide_ffi::{Any, AnyView, DataType, Error, ErrorKind, Shape, Tensor};
+use relaxide_runtime::device;
 use relaxide_runtime::memory::{ShapeHeap, Storage};
 
 use super::{Args, Builtin};
@@ -244,6 +245,7 @@ fn tensor_to_shape(args: &Args<'_, '_>) -> Result<Any, Error> {
     if tensor.ndim() != 1 {
         return Err(args.error(ErrorKind::ValueError, format_args!("{tensor:?} is not of rank 1")));
     }
+    let tensor = device::on_host(&tensor)?;
     let dims = match tensor.dtype() {
         DataType { code: DataType::INT, bits: 64, lanes: 1 } => tensor.to_vec::<i64>()?,
         DataType { code: DataType::INT, bits: 32, lanes: 1 } => {

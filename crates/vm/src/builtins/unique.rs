@@ -1,6 +1,6 @@
 //! Elements that are not zero, and each element once: results whose size depends on the data.
 //!
-//! Both work on the host, in NumPy's order. A tensor elsewhere is copied there and the result stays there.
+//! Both work on the host, in NumPy's order. A tensor elsewhere is copied there, and the results back to where it is.
 
 use half::{bf16, f16};
 use relaxide_ffi::{Any, Array, DataType, Error, ErrorKind, Tensor};
@@ -63,7 +63,12 @@ fn nonzero(args: &Args<'_, '_>) -> Result<Any, Error> {
         stride /= (*size).max(1);
         indices.extend(found.iter().map(|place| *place as i64 / stride.max(1) % (*size).max(1)));
     }
-    Tensor::from_slice(&indices, &[shape.len() as i64, found.len() as i64]).map(Any::from)
+    there(Tensor::from_slice(&indices, &[shape.len() as i64, found.len() as i64])?, &tensor)
+}
+
+/// A result, where the tensor is that it was made of.
+fn there(result: Tensor, of: &Tensor) -> Result<Any, Error> {
+    device::to_device(&result, of.device()).map(Any::from)
 }
 
 /// A tensor as slices along an axis: what is compared, and what is given.
@@ -149,8 +154,8 @@ fn unique(args: &Args<'_, '_>) -> Result<Any, Error> {
         }
     }
     let values = Tensor::from_bytes(&out, &shape, tensor.dtype())?;
-    let mut results = vec![Any::from(values)];
-    let list = |numbers: &[i64]| Tensor::from_slice(numbers, &[numbers.len() as i64]).map(Any::from);
+    let mut results = vec![there(values, &tensor)?];
+    let list = |numbers: &[i64]| there(Tensor::from_slice(numbers, &[numbers.len() as i64])?, &tensor);
     if flag(2, "return_index")? {
         results.push(list(&once.first.iter().map(|i| *i as i64).collect::<Vec<_>>())?);
     }

@@ -22,7 +22,7 @@ fn zip_map(args: &Args<'_, '_>) -> Result<Any, Error> {
     args.expect_len(2, 2)?;
     let scores: Tensor = args.get(0, "scores")?;
     let keys = keys(args, 1)?;
-    let bytes = scores.to_bytes()?;
+    let bytes = relaxide_runtime::device::on_host(&scores)?.to_bytes()?;
     let values: Vec<f64> = match (scores.dtype().code, scores.dtype().bits) {
         (DataType::FLOAT, 64) => bytes.as_chunks().0.iter().map(|word| f64::from_le_bytes(*word)).collect(),
         (DataType::FLOAT, 32) => bytes.as_chunks().0.iter().map(|word| f64::from(f32::from_le_bytes(*word))).collect(),

@@ -4,6 +4,7 @@
 //! come as a tuple of two constants, the bytes of all texts and where each begins, which nothing has to be made of first.
 
 use relaxide_ffi::{Any, Array, DataType, Error, ErrorKind, Ref, Tensor};
+use relaxide_runtime::device;
 
 use super::{Args, TextTensor};
 
@@ -28,6 +29,8 @@ impl Table {
         if bytes.dtype() != DataType::uint(8) || bounds.dtype() != DataType::int(64) {
             return Err(wrong());
         }
+        // Constants of a program for a device are there.
+        let (bytes, bounds) = (device::on_host(&bytes)?, device::on_host(&bounds)?);
         let bytes = bytes.to_bytes()?;
         let bounds = bounds.to_vec::<i64>()?.into_iter().map(|bound| usize::try_from(bound).unwrap_or(usize::MAX));
         let bounds: Vec<usize> = bounds.collect();

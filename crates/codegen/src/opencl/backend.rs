@@ -1,0 +1,78 @@
+//! OpenCL C as a back end.
+
+use relaxide_ir::{Ref, Target, target::Kind};
+use relaxide_runtime::opencl::payload::Payload;
+use relaxide_tir::PrimFunc;
+use relaxide_tir::lower::Launch;
+
+use super::kernel;
+use crate::backend::{Artifact, Backend, DeviceCode, Processor, Profile, check_options};
+use crate::{CodegenError, CompileSettings};
+
+/// OpenCL C, for devices whose driver compiles it.
+pub(crate) struct OpenCl;
+
+/// Limits that describe a device; schedules keep far below them.
+const OPTIONS: &[&str] = &[
+    "max_threads_per_block",
+    "max_shared_memory_per_block",
+    "max_num_threads",
+    "thread_warp_size",
+    "texture_spatial_limit",
+    "texture_depth_limit",
+    "max_function_args",
+    "image_base_address_alignment",
+];
+
+impl Backend for OpenCl {
+    fn kind(&self) -> Kind {
+        Kind::OpenCl
+    }
+
+    fn profile(&self) -> Profile {
+        Profile { keep_loops: true, is_loadable: true, has_lines: false, is_device: true, ending: "so" }
+    }
+
+    fn check(&self, target: &Target) -> Result<(), CodegenError> {
+        check_options(target, OPTIONS)
+    }
+
+    fn processor(&self, _: &Target) -> Result<Option<Processor>, CodegenError> {
+        Ok(None)
+    }
+
+    fn emit(
+        &self,
+        _: &[Ref<PrimFunc>],
+        target: &Target,
+        _: CompileSettings<'_>,
+        _: &mut dyn FnMut(usize, usize),
+    ) -> Result<Artifact, CodegenError> {
+        Err(CodegenError::DeviceAsHost(target.to_string()))
+    }
+
+    fn text(&self, kernels: &[Ref<PrimFunc>], target: &Target, form: &str) -> Option<Result<String, CodegenError>> {
+        let of_all = || {
+            let split = kernels.iter().map(|kernel| crate::devices::split(kernel, target));
+            let launches: Vec<Launch> =
+                split.collect::<Result<Vec<_>, _>>()?.into_iter().flat_map(|s| s.launches).collect();
+            payload(&launches).map(|payload| String::from_utf8_lossy(&payload.code).into_owned())
+        };
+        matches!(form, "" | "cl").then(of_all)
+    }
+
+    fn device_code(&self, launches: &[Launch]) -> Result<DeviceCode, CodegenError> {
+        Ok(DeviceCode { kind: "opencl", bytes: payload(launches)?.write() })
+    }
+}
+
+fn payload(launches: &[Launch]) -> Result<Payload, CodegenError> {
+    let (mut kernels, mut code) = (Vec::new(), String::new());
+    for launch in launches {
+        let (info, text) = kernel::write(launch)?;
+        // A line of that form introduces each function, from which a loader cuts the code.
+        code.push_str(&format!("// Function: {}\n{text}", info.name));
+        kernels.push((launch.name.clone(), info));
+    }
+    Ok(Payload { format: "cl".into(), kernels, code: code.into_bytes() })
+}

@@ -1,0 +1,78 @@
+//! One function of a device as text.
+
+use relaxide_ffi::DataType;
+use relaxide_runtime::opencl::payload::Info;
+use relaxide_tir::lower::{Launch, open_packed};
+
+use super::prelude::{prelude, taken};
+use crate::c::{
+    Body, Code, FAULTS, Kernel, Known, OnDevice, Source, comment, declare, identifier, separate_rounding, value_type,
+};
+use crate::error::CodegenError;
+use crate::signature::signature;
+
+/// The text of a function, and what its callers must know.
+pub(super) fn write(launch: &Launch) -> Result<(Info, String), CodegenError> {
+    // OpenCL has no elements of less than a byte.
+    let func = &open_packed(&launch.func);
+    let name = identifier(&launch.name);
+    let mut source = Source::default();
+    let device = OnDevice { faults: launch.faults.clone() };
+    let kernel = Kernel::new(&launch.kernel, func, name.clone()).on_device(device);
+    if kernel.separate_rounding {
+        separate_rounding(&mut source);
+    }
+    let mut body = Body::new(&kernel, &mut source);
+    // What the loops of one thread meet is its own.
+    body.in_parallel = true;
+    taken().for_each(|word| drop(body.fresh(word)));
+    let (mut params, mut types, mut opening) = (Vec::new(), Vec::new(), String::new());
+    for (param, buffer) in func.params.iter().zip(&func.buffers) {
+        if launch.fault.is_some() && launch.fault == *buffer {
+            params.push(format!("__global int64_t *restrict {FAULTS}"));
+            types.push(DataType::handle());
+            continue;
+        }
+        match buffer {
+            Some(buffer) => {
+                let name = body.fresh(&buffer.name);
+                let pointer = kernel.pointers.pointer(&buffer.data);
+                params.push(format!("__global {}", declare(&format!("{pointer}restrict"), &name)));
+                types.push(DataType::handle());
+                body.vars.insert(buffer.data.clone(), Known::scalar(name, pointer));
+            }
+            None => {
+                let dtype = param.dtype();
+                let ty = value_type(kernel.ty(dtype)?.kind);
+                let name = body.fresh(&param.name);
+                // Parameters have no truth values, and calls no integers of less than 32 bits.
+                let passed = match dtype {
+                    _ if dtype.is_int() || dtype.is_uint() || dtype.is_bool() => match dtype.bits {
+                        64 => dtype,
+                        32 => dtype,
+                        _ => DataType::int(32),
+                    },
+                    _ if dtype.is_float() && matches!(dtype.bits, 32 | 64) => dtype,
+                    _ => return Err(kernel.unsupported(format!("a parameter of type {dtype}"))),
+                };
+                let passed_type = value_type(kernel.ty(passed)?.kind);
+                if passed == dtype {
+                    params.push(format!("{passed_type} {name}"));
+                } else {
+                    params.push(format!("{passed_type} {name}_passed"));
+                    opening.push_str(&format!("    const {ty} {name} = ({ty}){name}_passed;\n"));
+                }
+                types.push(passed);
+                body.vars.insert(param.clone(), Known { code: Code::atom(&name), ..Known::scalar(&name, ty) });
+            }
+        }
+    }
+    body.stmt(&func.body)?;
+    let text = body.finish(&format!("__kernel void {name}({})", params.join(", ")), &opening);
+    let title = comment(&signature(&launch.name, func));
+    source.function(&format!("/* {title} */\n{text}"));
+    let (helpers, functions) = source.parts();
+    let helpers: String = helpers.map(|helper| format!("\n{helper}")).collect();
+    let code = format!("{}{helpers}{functions}", prelude());
+    Ok((Info { name, types, tags: launch.tags.clone() }, code))
+}

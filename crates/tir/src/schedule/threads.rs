@@ -1,0 +1,217 @@
+//! Kernels over the threads of a device: the fallback that takes everything.
+//!
+//! A device runs what stands in loops over its blocks and threads, and its host runs the rest. So whatever touches memory comes into such
+//! loops: a parallel loop over as many threads as it has iterations, all else into the loops of one thread.
+//!
+//! ```text
+//! for p in T.parallel(n):         for b in T.thread_binding((n + 63) // 64, "blockIdx.x"):
+//!     C[p] = f(p)            ->       for t in T.thread_binding(64, "threadIdx.x"):
+//!                                         if b * 64 + t < n:  p = b * 64 + t;  C[p] = f(p)
+//!
+//! s[0] = 0                        for b in T.thread_binding(1, "blockIdx.x"):
+//! for i in range(n): s[0] += …  ->    for t in T.thread_binding(1, "threadIdx.x"):
+//!                                         s[0] = 0
+//!                                         for i in range(n): s[0] += …
+//! ```
+//!
+//! What stays outside is what the host can do: memory for intermediate results, names of numbers, checks of numbers, and choices by
+//! numbers. A loop inside of a bound one is carried out by the thread that meets it. Threads do not talk to each other here: there is no
+//! memory that a block shares, and no barrier. No roof: this is where rules for devices will begin.
+
+use std::collections::HashSet;
+
+use relaxide_ffi::Ref;
+use relaxide_ir::prim::{PrimExpr, PrimVisitor, add, int_of, lt, mul};
+use relaxide_ir::{Buffer, Var};
+
+use super::affine::ceil_div;
+use super::nest::PARALLEL_IF;
+use crate::functor::StmtVisitor;
+use crate::lower::stores_packed;
+use crate::stmt::*;
+
+/// Threads of a block, where there are as many. Small: what is left over of a block does nothing.
+const THREADS: i64 = 64;
+
+/// A kernel in which all that touches memory is bound to threads. One that binds loops itself stays as it is.
+pub fn bind(body: &Stmt) -> Stmt {
+    if has_threads(body) {
+        return body.clone();
+    }
+    Stmt::seq(bind_list(std::slice::from_ref(body)))
+}
+
+/// True if a loop is bound to threads already.
+pub fn has_threads(stmt: &Stmt) -> bool {
+    struct Bound(bool);
+    impl PrimVisitor for Bound {}
+    impl StmtVisitor for Bound {
+        fn visit_stmt(&mut self, stmt: &Stmt) {
+            self.0 |= matches!(stmt, Stmt::For(n) if n.kind == ForKind::ThreadBinding);
+            if !self.0 {
+                self.walk_stmt(stmt);
+            }
+        }
+    }
+    let mut bound = Bound(false);
+    bound.visit_stmt(stmt);
+    bound.0
+}
+
+/// Binds statements in order; neighbours that one thread carries out are one launch.
+fn bind_list(list: &[Stmt]) -> Vec<Stmt> {
+    let (mut out, mut alone): (Vec<Stmt>, Vec<Stmt>) = (Vec::new(), Vec::new());
+    for (at, stmt) in list.iter().enumerate() {
+        // Memory that is a thread's own, and names of what only the device can know, reach to the end of the list.
+        if holds_to_the_end(stmt) {
+            alone.extend(list[at..].iter().map(serial));
+            break;
+        }
+        if needs_one_thread(stmt) {
+            alone.push(serial(stmt));
+            continue;
+        }
+        flush(&mut out, &mut alone);
+        out.push(bind_one(stmt));
+    }
+    flush(&mut out, &mut alone);
+    out
+}
+
+fn flush(out: &mut Vec<Stmt>, alone: &mut Vec<Stmt>) {
+    if !alone.is_empty() {
+        out.push(one_thread(Stmt::seq(std::mem::take(alone))));
+    }
+}
+
+/// Whether what stands behind belongs to the same thread.
+fn holds_to_the_end(stmt: &Stmt) -> bool {
+    match stmt {
+        Stmt::Alloc(n) => n.buffer.scope != "global",
+        Stmt::Bind(n) => touches_memory(&n.value),
+        Stmt::Decl(n) => !n.is_view(),
+        _ => stmt.has_jump() && !is_parallel(stmt),
+    }
+}
+
+fn is_parallel(stmt: &Stmt) -> bool {
+    match stmt {
+        // Neighbours that share a byte are stored by one thread.
+        Stmt::For(n) if stores_packed(&n.body) => false,
+        Stmt::For(n) => n.kind == ForKind::Parallel && !touches_memory(&n.min) && !touches_memory(&n.extent),
+        Stmt::Attr(n) if n.key == PARALLEL_IF => is_parallel(&n.body),
+        _ => false,
+    }
+}
+
+/// Whether it touches memory outside of any parallel loop.
+fn needs_one_thread(stmt: &Stmt) -> bool {
+    match stmt {
+        _ if is_parallel(stmt) => false,
+        Stmt::Alloc(_) | Stmt::Decl(_) => false,
+        Stmt::Bind(n) => touches_memory(&n.value),
+        Stmt::Seq(n) => n.seq.iter().all(needs_one_thread) && !n.seq.is_empty(),
+        Stmt::If(n) => {
+            let other = n.else_case.as_ref();
+            touches_memory(&n.condition) || needs_one_thread(&n.then_case) && other.is_none_or(needs_one_thread)
+        }
+        Stmt::Evaluate(n) => touches_memory(&n.value),
+        Stmt::Assert(n) => touches_memory(&n.condition),
+        Stmt::Attr(n) => needs_one_thread(&n.body),
+        _ => true,
+    }
+}
+
+fn bind_one(stmt: &Stmt) -> Stmt {
+    match stmt {
+        Stmt::For(n) if is_parallel(stmt) => spread(n),
+        // Whether threads are worth it is a question for processors.
+        Stmt::Attr(n) if n.key == PARALLEL_IF => bind_one(&n.body),
+        Stmt::Attr(n) => {
+            let body = Stmt::seq(bind_list(std::slice::from_ref(&n.body)));
+            Ref::new(AttrStmt { key: n.key.clone(), value: n.value.clone(), body }).into()
+        }
+        Stmt::Seq(n) => Stmt::seq(bind_list(&n.seq)),
+        Stmt::If(n) => {
+            let branch = |stmt: &Stmt| Stmt::seq(bind_list(std::slice::from_ref(stmt)));
+            match &n.else_case {
+                Some(other) => Stmt::if_else(n.condition.clone(), branch(&n.then_case), branch(other)),
+                None => Stmt::when(n.condition.clone(), branch(&n.then_case)),
+            }
+        }
+        _ => stmt.clone(),
+    }
+}
+
+/// A parallel loop over blocks of threads.
+fn spread(n: &For) -> Stmt {
+    let dtype = n.var.dtype();
+    let number = |value: i64| int_of(dtype, value);
+    let threads = n.extent.as_int().map_or(THREADS, |extent| extent.clamp(1, THREADS));
+    let blocks = ceil_div(&n.extent, threads);
+    let [block, thread, at] = ["block", "thread", "at"].map(|name| Var::new(name, n.var.ty.clone()));
+    let value = add(mul(PrimExpr::from(&block), number(threads)), PrimExpr::from(&thread));
+    let inside = Stmt::seq([Stmt::bind(n.var.clone(), add(PrimExpr::from(&at), n.min.clone())), serial(&n.body)]);
+    let inside = match n.extent.as_int() {
+        Some(extent) if extent % threads == 0 => inside,
+        _ => Stmt::when(lt(PrimExpr::from(&at), n.extent.clone()), inside),
+    };
+    let body = Stmt::seq([Stmt::bind(at, value), inside]);
+    let body = bound(thread, number(threads), "threadIdx.x", body);
+    bound(block, relaxide_ir::prim::cast(dtype, blocks), "blockIdx.x", body)
+}
+
+fn one_thread(body: Stmt) -> Stmt {
+    let [block, thread] = ["block", "thread"].map(Var::dim);
+    let one = |var: &Ref<Var>| int_of(var.dtype(), 1);
+    let (blocks, threads) = (one(&block), one(&thread));
+    bound(block, blocks, "blockIdx.x", bound(thread, threads, "threadIdx.x", body))
+}
+
+fn bound(var: Ref<Var>, extent: PrimExpr, tag: &str, body: Stmt) -> Stmt {
+    let (min, kind, annotations) = (int_of(var.dtype(), 0), ForKind::ThreadBinding, Default::default());
+    Ref::new(For { var, min, extent, kind, thread_tag: tag.into(), annotations, body }).into()
+}
+
+/// The statement with loops that one thread carries out.
+fn serial(stmt: &Stmt) -> Stmt {
+    use crate::functor::StmtMutator;
+    use relaxide_ir::prim::PrimMutator;
+    struct Serial;
+    impl PrimMutator for Serial {}
+    impl StmtMutator for Serial {
+        fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
+            match stmt {
+                Stmt::For(n) if n.kind == ForKind::Parallel => {
+                    let body = self.mutate_stmt(&n.body);
+                    Ref::new(For { kind: ForKind::Serial, body, ..For::clone(n) }).into()
+                }
+                Stmt::Attr(n) if n.key == PARALLEL_IF => self.mutate_stmt(&n.body),
+                _ => self.remake_stmt(stmt),
+            }
+        }
+    }
+    Serial.mutate_stmt(stmt)
+}
+
+/// Whether a value depends on memory.
+fn touches_memory(e: &PrimExpr) -> bool {
+    struct Touches(bool, HashSet<PrimExpr>);
+    impl PrimVisitor for Touches {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            match e {
+                PrimExpr::Load(_) => self.0 = true,
+                PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Var(_) | PrimExpr::Str(_) => {}
+                _ if !self.0 && self.1.insert(e.clone()) => self.walk_prim(e),
+                _ => {}
+            }
+        }
+
+        fn visit_buffer_use(&mut self, _: &Ref<Buffer>) {
+            self.0 = true;
+        }
+    }
+    let mut touches = Touches(false, HashSet::new());
+    touches.visit_prim(e);
+    touches.0
+}

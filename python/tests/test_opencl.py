@@ -1,0 +1,116 @@
+"""Programs on a device of OpenCL: equal to the processor's, with dynamic shapes, from the exported file, and beside the processor."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import relaxide as tvm
+from relaxide import relax
+from relaxide.script import from_source
+
+pytestmark = pytest.mark.skipif(
+    not tvm.opencl(0).exist, reason="there is no driver of OpenCL; `scripts/setup test-tools` installs one"
+)
+
+NETWORK = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 8), "float32"), at: R.Tensor(("m",), "int64")):
+        with R.dataflow():
+            w = R.matmul(x, R.ones((8, 4), "float32"))
+            s = R.nn.softmax(w, axis=-1)
+            t = R.take(s, at, axis=0)
+            m = R.mean(t, axis=[0], keepdims=True)
+            y = R.nn.relu(R.subtract(t, m))
+            R.output(y)
+        return y
+"""
+
+
+def inputs(n, m, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, 8)).astype("float32"), rng.integers(0, n, m)
+
+
+def run(executable, device, *arrays):
+    machine = relax.VirtualMachine(executable, device)
+    return machine["main"](*(tvm.runtime.tensor(array, device) for array in arrays))
+
+
+def test_a_network_computes_what_the_processor_does():
+    module = from_source(NETWORK)
+    here, there = (tvm.compile(module, target=target) for target in ("llvm", "opencl"))
+    for n, m in [(5, 3), (64, 1), (130, 200)]:
+        x, at = inputs(n, m)
+        found = run(there, tvm.opencl(0), x, at)
+        assert found.device == tvm.opencl(0)
+        np.testing.assert_allclose(found.numpy(), run(here, tvm.cpu(), x, at).numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_an_index_that_is_data_is_checked_on_the_device():
+    executable = tvm.compile(from_source(NETWORK), target="opencl")
+    x, _ = inputs(5, 3)
+    with pytest.raises(IndexError, match="index 9 of .* is outside of the extent 5"):
+        run(executable, tvm.opencl(0), x, np.array([1, 9, 2]))
+    # The device goes on.
+    assert np.isfinite(run(executable, tvm.opencl(0), x, np.array([1, 4, 2])).numpy()).all()
+    with pytest.raises(ValueError, match="device_type"):
+        relax.VirtualMachine(executable, tvm.opencl(0))["main"](tvm.runtime.tensor(x), tvm.runtime.tensor(np.array([1])))
+
+
+def test_an_exported_file_runs_in_a_fresh_process(tmp_path):
+    path = tmp_path / "model.so"
+    executable = tvm.compile(from_source(NETWORK), target="opencl")
+    executable.export_library(str(path))
+    x, at = inputs(7, 4)
+    np.savez(tmp_path / "in.npz", x=x, at=at)
+    code = f"""
+import numpy as np, relaxide as tvm
+from relaxide import relax
+given = np.load({str(tmp_path / "in.npz")!r})
+machine = relax.VirtualMachine(tvm.runtime.load_module({str(path)!r}), tvm.opencl(0))
+np.save({str(tmp_path / "out.npy")!r}, machine["main"](*(tvm.runtime.tensor(given[k], tvm.opencl(0)) for k in ("x", "at"))).numpy())
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    expected = run(executable, tvm.opencl(0), x, at).numpy()
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected)
+
+
+def test_a_program_is_split_between_the_device_and_the_processor():
+    module = from_source(
+        """
+@I.ir_module
+class Module:
+    I.module_global_infos({"vdevice": [I.vdevice("opencl"), I.vdevice("llvm")]})
+
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32", "opencl:0")):
+        with R.dataflow():
+            a = R.exp(x)
+            b = R.to_vdevice(a, "llvm:0")
+            c = R.add(b, b)
+            d = R.to_vdevice(c, "opencl:0")
+            y = R.sqrt(d)
+            R.output(y)
+        return y
+"""
+    )
+    executable = tvm.compile(module, target="opencl")
+    machine = relax.VirtualMachine(executable, [tvm.opencl(0), tvm.cpu(0)])
+    x = np.random.default_rng(1).standard_normal((6, 4)).astype("float32")
+    found = machine["main"](tvm.runtime.tensor(x, tvm.opencl(0)))
+    assert found.device == tvm.opencl(0)
+    np.testing.assert_allclose(found.numpy(), np.sqrt(2 * np.exp(x)), rtol=1e-5)
+
+
+def test_tensors_come_and_go():
+    x = np.arange(12, dtype="float32").reshape(3, 4)
+    there = tvm.runtime.tensor(x, tvm.opencl(0))
+    np.testing.assert_array_equal(there.numpy(), x)
+    there.copyfrom(2 * x)
+    np.testing.assert_array_equal(there.copyto(tvm.cpu()).numpy(), 2 * x)
+    half = tvm.runtime.tensor(x.astype("float16"), tvm.opencl(0))
+    np.testing.assert_array_equal(half.numpy(), x.astype("float16"))
