@@ -230,27 +230,44 @@ MAKERS = [unary, extremes, clip, arithmetic, power, reduction, arg, slices, conc
           range_, where, resize]
 
 
-def reference(call):
-    """What the oracles say: ONNX Runtime, else ONNX's reference evaluator; `None` where both refuse."""
+def oracle(call):
+    """What says the answer to inputs by name: ONNX Runtime, else ONNX's reference evaluator; it gives `None` where both refuse."""
     import onnxruntime
     from onnx.reference import ReferenceEvaluator
 
-    model, feeds = call.model("fixed")
-    model.graph.output[0].ClearField("type")
+    model = call.model("fixed")[0]
+    evaluator = ReferenceEvaluator(model)
+    untyped = onnx.ModelProto()
+    untyped.CopyFrom(model)
+    untyped.graph.output[0].ClearField("type")
     try:
-        inferred = onnx.shape_inference.infer_shapes(model)
+        inferred = onnx.shape_inference.infer_shapes(untyped)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         # Its optimizer rewrites some of what is compared.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        return onnxruntime.InferenceSession(inferred.SerializeToString(), options).run(None, feeds)[0]
+        session = onnxruntime.InferenceSession(inferred.SerializeToString(), options)
     except Exception:
-        pass
-    try:
-        with np.errstate(all="ignore"):
-            return np.asarray(ReferenceEvaluator(call.model("fixed")[0]).run(None, feeds)[0])
-    except Exception:
-        return None
+        session = None
+
+    def answer(feeds):
+        try:
+            if session is not None:
+                return session.run(None, feeds)[0]
+        except Exception:
+            pass
+        try:
+            with np.errstate(all="ignore"):
+                return np.asarray(evaluator.run(None, feeds)[0])
+        except Exception:
+            return None
+
+    return answer
+
+
+def mixed(rng, feeds):
+    """The same inputs with their elements in another order."""
+    return {name: rng.permutation(x.ravel()).reshape(x.shape) for name, x in feeds.items()}
 
 
 def close(got, want):

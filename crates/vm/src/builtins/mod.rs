@@ -17,6 +17,7 @@ mod device;
 mod inspect;
 mod list;
 mod python;
+mod rows;
 mod sampling;
 mod sequence;
 mod shape;
@@ -107,6 +108,7 @@ const OWN: &[&[Builtin]] = &[
     device::TABLE,
     inspect::TABLE,
     list::TABLE,
+    rows::TABLE,
     python::TABLE,
     sampling::TABLE,
     sequence::TABLE,
