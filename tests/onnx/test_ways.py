@@ -8,6 +8,7 @@ import os
 import numpy as np
 import pytest
 import ways
+import ways_more
 
 from relaxide import compiler, cpu
 from relaxide.relax.frontend.onnx import from_onnx
@@ -16,6 +17,8 @@ from relaxide.runtime import tensor
 
 DEEP = bool(os.environ.get("RELAXIDE_DEEP"))
 CALLS = 240 if DEEP else 12
+#: The same for the makers of `ways_more`.
+FURTHER = 60 if DEEP else 3
 #: How many orders of its inputs a compiled call is given, besides the first.
 ORDERS = 12
 
@@ -24,11 +27,14 @@ def machine_of(model):
     return VirtualMachine(compiler.compile(from_onnx(model), target="llvm"), cpu())["main"]
 
 
-@pytest.mark.parametrize("make", ways.MAKERS, ids=lambda f: f.__name__)
+MAKERS = ways.MAKERS + ways_more.MAKERS
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda f: f.__name__)
 def test_every_way_gives_the_same_numbers(make):
     problems = []
-    for seed in range(CALLS):
-        rng = np.random.default_rng([seed, ways.MAKERS.index(make)])
+    for seed in range(CALLS if make in ways.MAKERS else FURTHER):
+        rng = np.random.default_rng([seed, MAKERS.index(make)])
         call = make(rng)
         oracle = ways.oracle(call)
         first = call.model("fixed")[1]

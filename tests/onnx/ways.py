@@ -35,8 +35,8 @@ class Call:
         given = [i for i in range(len(names)) if i not in fixed]
 
         def dims(i):
-            # How long a list of bounds is decides the rank of what it makes: such lengths are fixed.
-            named = way == "named" and not (self.op == "Slice" and i > 0)
+            # How long a list of bounds or a place is decides the rank of what it makes: such lengths are fixed.
+            named = way == "named" and not (self.op in ("Slice", "GatherND") and i > 0)
             return [f"d{i}_{a}" for a in range(self.inputs[i].ndim)] if named else self.inputs[i].shape
 
         infos = [h.make_tensor_value_info(names[i], TYPES[self.inputs[i].dtype], dims(i)) for i in given]

@@ -10,6 +10,7 @@ import sys
 import hostile
 import numpy as np
 import ways
+import ways_more
 
 GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "onnx.md"
 BEGIN, END = "<!-- ways: begin -->", "<!-- ways: end -->"
@@ -22,6 +23,7 @@ RUST = ("20_000", "1_000_000")
 REFUSED = {
     "ArgMax": "of no elements: an error when the program runs, as in NumPy",
     "Gather": "indices outside: an error, also of constants",
+    "GatherND": "places whose number of coordinates is named: the rank would depend on it",
     "GatherElements": "indices longer than the input along another axis",
     "NegativeLogLikelihoodLoss": "classes below 0, but `ignore_index`",
     "Slice": "lists of bounds whose length is named: the rank would depend on it",
@@ -32,7 +34,7 @@ def operators():
     """For each operator whether it is compared in all ways, and whether with hostile inputs."""
     found = {}
     for seed in range(60):
-        for make in ways.MAKERS:
+        for make in ways.MAKERS + ways_more.MAKERS:
             found.setdefault(make(np.random.default_rng(seed)).op, set()).add("ways")
         for make in hostile.TEMPLATES:
             found.setdefault(make(np.random.default_rng(seed), False)[0].op, set()).add("hostile")
@@ -56,7 +58,8 @@ def counts():
     """How many inputs each generator tries: in the usual tests, and in the deep ones."""
     models, runs = numbers("test_hostile.py", "MODELS", "RUNS")
     programs, calls = numbers("../operators/test_hostile_calls.py", "PROGRAMS", "RUNS")
-    made, orders = numbers("test_ways.py", "CALLS", "ORDERS")
+    made, further, orders = numbers("test_ways.py", "CALLS", "FURTHER", "ORDERS")
+    programs_of = [len(ways.MAKERS) * made[i] + len(ways_more.MAKERS) * further[i] for i in (0, 1)]
     templates = len(re.findall(r"\w+", re.search(r"^TEMPLATES = \[(.*?)\]", (HERE / "../operators/hostile_calls.py").read_text(), re.M | re.S)[1]))
     rust = (HERE / "../../crates/testkit/tests/hostile.rs").read_text()
     assert all(number in rust for number in RUST), "RUST says what the test does"
@@ -64,7 +67,7 @@ def counts():
         ("`tests/onnx/test_hostile.py`", *(len(hostile.TEMPLATES) * models[i] * runs[i] for i in (0, 1))),
         ("`tests/operators/test_hostile_calls.py`", *(templates * programs[i] * calls[i] for i in (0, 1))),
         ("`crates/testkit/tests/hostile.rs`, `fuzz/fuzz_targets/hostile.rs`", *(int(number) for number in RUST)),
-        ("`tests/onnx/test_ways.py`", *(len(ways.MAKERS) * made[i] * (1 + (len(ways.WAYS) - 1) * (1 + orders[i])) for i in (0, 1))),
+        ("`tests/onnx/test_ways.py`", *(programs_of[i] * (1 + (len(ways.WAYS) - 1) * (1 + orders[i])) for i in (0, 1))),
     ]
     lines = ["| generator | inputs in `make test` | in `make test-deep` |", "| --- | --- | --- |"]
     return lines + [f"| {name} | {usual:,} | {deep:,} |" for name, usual, deep in each] + [""]
