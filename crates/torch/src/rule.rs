@@ -274,11 +274,11 @@ impl Cx<'_> {
 
     /// An axis from the front, from an argument that may count from the back.
     pub fn axis(&self, name: &str, default: i64, rank: usize) -> Result<usize> {
-        self.from_front(self.int_or(name, default)?, rank)
+        self.axis_from_front(self.int_or(name, default)?, rank)
     }
 
     /// An axis from the front, from one that may count from the back. A tensor without dimensions has axis 0 for this.
-    pub fn from_front(&self, axis: i64, rank: usize) -> Result<usize> {
+    pub fn axis_from_front(&self, axis: i64, rank: usize) -> Result<usize> {
         let rank = rank.max(1) as i64;
         let at = if axis < 0 { axis + rank } else { axis };
         usize::try_from(at)
@@ -290,7 +290,7 @@ impl Cx<'_> {
     /// Axes from the front; none given are all.
     pub fn axes(&self, name: &str, rank: usize) -> Result<Vec<usize>> {
         match self.ints(name)? {
-            Some(axes) if !axes.is_empty() => axes.into_iter().map(|axis| self.from_front(axis, rank)).collect(),
+            Some(axes) if !axes.is_empty() => axes.into_iter().map(|axis| self.axis_from_front(axis, rank)).collect(),
             _ => Ok((0..rank).collect()),
         }
     }

@@ -168,8 +168,8 @@ fn apply(name: &str, args: &[PrimExpr]) -> Option<PrimExpr> {
     match name {
         "Add" => fold(|a, b| a + b),
         "Mul" => fold(|a, b| a * b),
-        "Max" => fold(|a, b| prim::max(a, b)),
-        "Min" => fold(|a, b| prim::min(a, b)),
+        "Max" => fold(prim::max),
+        "Min" => fold(prim::min),
         "FloorDiv" | "CleanDiv" => pair().map(|(a, b)| prim::floordiv(a, b)),
         "CeilDiv" => pair().map(|(a, b)| prim::floordiv(a + b.clone() - 1, b)),
         "Mod" | "PythonMod" => pair().map(|(a, b)| prim::floormod(a, b)),

@@ -42,7 +42,7 @@ pub const TABLE: Table = &[
 ];
 
 /// An index from the front, from one that may count from the back.
-fn from_front(index: PrimExpr, dim: &PrimExpr) -> PrimExpr {
+fn axis_from_front(index: PrimExpr, dim: &PrimExpr) -> PrimExpr {
     prim::select(prim::lt(&index, 0), &index + dim, index)
 }
 
@@ -64,7 +64,7 @@ fn select(cx: &mut Cx<'_>) -> Outputs {
     let at = match known_side {
         Some(true) => at,
         Some(false) => &shape[axis] + at,
-        None => from_front(at, &shape[axis]),
+        None => axis_from_front(at, &shape[axis]),
     };
     one(cx.te("select", vec![x], |inputs| {
         vec![te::compute("select", &declared.dims, |place| {
@@ -234,7 +234,7 @@ fn index(cx: &mut Cx<'_>) -> Outputs {
                 .axes
                 .iter()
                 .zip(&inputs[1..])
-                .map(|(&axis, index)| from_front(element(index, places), &shape[axis]));
+                .map(|(&axis, index)| axis_from_front(element(index, places), &shape[axis]));
             let index: Vec<PrimExpr> = (0..shape.len())
                 .map(|axis| if selection.axes.contains(&axis) { chosen.next() } else { others.next().cloned() })
                 .map(|place| place.unwrap_or_else(|| prim::int(0)))
@@ -295,7 +295,7 @@ fn masked_select(cx: &mut Cx<'_>) -> Outputs {
     let to = if a.len() >= b.len() { a } else { b };
     let (x, mask) = (cx.broadcast(x, &to)?, cx.broadcast(mask, &to)?);
     let count = to.iter().fold(prim::int(1), |n, d| n * d);
-    let (x, mask) = (cx.reshape(x, &[count.clone()])?, cx.reshape(mask, &[count])?);
+    let (x, mask) = (cx.reshape(x, std::slice::from_ref(&count))?, cx.reshape(mask, std::slice::from_ref(&count))?);
     let places = places_of(cx, mask)?;
     let at = cx.op("squeeze", [places], Attrs::new().with("axis", vec![1i64]))?;
     one(cx.op("take", [x, at], Attrs::new().with("axis", 0i64))?)
@@ -308,13 +308,13 @@ fn index_put(cx: &mut Cx<'_>) -> Outputs {
     let given = cx.optional_tensors("indices")?;
     let values = cx.cast(values, cx.dtype(&x))?;
     // One value where a mask says so.
-    if let ([Some(mask)], false, true) = (given.as_slice(), accumulate, cx.rank(&values)? == 0) {
-        if cx.dtype(mask).is_bool() {
-            let mut dims = cx.shape(mask)?;
-            dims.resize(shape.len(), prim::int(1));
-            let mask = cx.reshape(mask.clone(), &dims)?;
-            return one(cx.call("where", [mask, values, x])?);
-        }
+    if let ([Some(mask)], false, true) = (given.as_slice(), accumulate, cx.rank(&values)? == 0)
+        && cx.dtype(mask).is_bool()
+    {
+        let mut dims = cx.shape(mask)?;
+        dims.resize(shape.len(), prim::int(1));
+        let mask = cx.reshape(mask.clone(), &dims)?;
+        return one(cx.call("where", [mask, values, x])?);
     }
     let (indices, _) = by_axis(cx)?;
     let selection = Selection::new(cx, &indices, shape.len())?;
@@ -488,7 +488,7 @@ fn select_scatter(cx: &mut Cx<'_>) -> Outputs {
     let at = match at.as_int() {
         Some(at) if at >= 0 => prim::int(at),
         Some(at) => &shape[axis] + at,
-        None => from_front(at, &shape[axis]),
+        None => axis_from_front(at, &shape[axis]),
     };
     let mut row = cx.shape(&source)?;
     row.insert(axis, prim::int(1));

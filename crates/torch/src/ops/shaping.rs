@@ -265,7 +265,7 @@ fn flip(cx: &mut Cx<'_>) -> Outputs {
     let mut x = cx.tensor("self")?;
     let rank = cx.rank(&x)?;
     for axis in cx.ints("dims")?.unwrap_or_default() {
-        let axis = cx.from_front(axis, rank)?;
+        let axis = cx.axis_from_front(axis, rank)?;
         x = cx.op("flip", [x], Attrs::new().with("axis", axis as i64))?;
     }
     one(x)
@@ -283,7 +283,7 @@ fn roll(cx: &mut Cx<'_>) -> Outputs {
     if axes.len() != shifts.len() {
         return Err(RuleError::invalid(format!("{} shifts for {} axes", shifts.len(), axes.len())));
     }
-    let axes = axes.into_iter().map(|axis| cx.from_front(axis, shape.len())).collect::<Result<Vec<_>>>()?;
+    let axes = axes.into_iter().map(|axis| cx.axis_from_front(axis, shape.len())).collect::<Result<Vec<_>>>()?;
     let x = cx.reshape(x, &shape)?;
     let rolled = cx.te("roll", vec![x], |inputs| {
         vec![te::compute("roll", &shape, |at| {
@@ -302,7 +302,7 @@ fn rot90(cx: &mut Cx<'_>) -> Outputs {
     let rank = cx.rank(&x)?;
     let axes = cx.ints("dims")?.unwrap_or_else(|| vec![0, 1]);
     let [a, b] = axes.as_slice() else { return Err(RuleError::invalid("`dims` must be two axes")) };
-    let (a, b) = (cx.from_front(*a, rank)?, cx.from_front(*b, rank)?);
+    let (a, b) = (cx.axis_from_front(*a, rank)?, cx.axis_from_front(*b, rank)?);
     let flip = |cx: &mut Cx<'_>, x: Expr, axis: usize| cx.op("flip", [x], Attrs::new().with("axis", axis as i64));
     one(match cx.int_or("k", 1)?.rem_euclid(4) {
         1 => {
