@@ -35,8 +35,8 @@ class Call:
         given = [i for i in range(len(names)) if i not in fixed]
 
         def dims(i):
-            # How long a list of bounds is decides the rank of what it makes: such lengths are fixed.
-            named = way == "named" and not (self.op == "Slice" and i > 0)
+            # How long a list of bounds or a place is decides the rank of what it makes: such lengths are fixed.
+            named = way == "named" and not (self.op in ("Slice", "GatherND") and i > 0)
             return [f"d{i}_{a}" for a in range(self.inputs[i].ndim)] if named else self.inputs[i].shape
 
         infos = [h.make_tensor_value_info(names[i], TYPES[self.inputs[i].dtype], dims(i)) for i in given]
@@ -230,27 +230,44 @@ MAKERS = [unary, extremes, clip, arithmetic, power, reduction, arg, slices, conc
           range_, where, resize]
 
 
-def reference(call):
-    """What the oracles say: ONNX Runtime, else ONNX's reference evaluator; `None` where both refuse."""
+def oracle(call):
+    """What says the answer to inputs by name: ONNX Runtime, else ONNX's reference evaluator; it gives `None` where both refuse."""
     import onnxruntime
     from onnx.reference import ReferenceEvaluator
 
-    model, feeds = call.model("fixed")
-    model.graph.output[0].ClearField("type")
+    model = call.model("fixed")[0]
+    evaluator = ReferenceEvaluator(model)
+    untyped = onnx.ModelProto()
+    untyped.CopyFrom(model)
+    untyped.graph.output[0].ClearField("type")
     try:
-        inferred = onnx.shape_inference.infer_shapes(model)
+        inferred = onnx.shape_inference.infer_shapes(untyped)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         # Its optimizer rewrites some of what is compared.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        return onnxruntime.InferenceSession(inferred.SerializeToString(), options).run(None, feeds)[0]
+        session = onnxruntime.InferenceSession(inferred.SerializeToString(), options)
     except Exception:
-        pass
-    try:
-        with np.errstate(all="ignore"):
-            return np.asarray(ReferenceEvaluator(call.model("fixed")[0]).run(None, feeds)[0])
-    except Exception:
-        return None
+        session = None
+
+    def answer(feeds):
+        try:
+            if session is not None:
+                return session.run(None, feeds)[0]
+        except Exception:
+            pass
+        try:
+            with np.errstate(all="ignore"):
+                return np.asarray(evaluator.run(None, feeds)[0])
+        except Exception:
+            return None
+
+    return answer
+
+
+def mixed(rng, feeds):
+    """The same inputs with their elements in another order."""
+    return {name: rng.permutation(x.ravel()).reshape(x.shape) for name, x in feeds.items()}
 
 
 def close(got, want):

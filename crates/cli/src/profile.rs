@@ -128,7 +128,7 @@ fn json_answer(profile: &Profile, args: &ProfileArgs) -> Result<(), CliError> {
         json!({
             "name": line.name, "calls": line.calls, "seconds": line.time.as_secs_f64(), "share": line.share,
             "operations": line.operations, "bytes": line.bytes, "operations_per_second": line.operation_rate(),
-            "bytes_per_second": line.byte_rate(), "of_roof": line.of_roof,
+            "bytes_per_second": line.byte_rate(), "of_roof": line.of_roof, "nodes": line.nodes,
         })
     };
     let roof =

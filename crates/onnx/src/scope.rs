@@ -13,6 +13,7 @@ use relaxide_tir::te;
 use crate::constant;
 use crate::dims;
 use crate::error::NodeError;
+use crate::flow::optional::Optional;
 use crate::symbolic::Symbolic;
 use crate::value::Value;
 
@@ -71,12 +72,17 @@ impl Scope<'_> {
         }
     }
 
+    /// What an optional value holds, which the program checks to be there.
+    pub fn taken(&mut self, optional: &Optional) -> Result<Value> {
+        optional.taken(self.builder)
+    }
+
     /// The value of the program that a value stands for: a tensor, an array, or null.
     pub fn object(&mut self, value: &Value) -> Result<Expr> {
         match value {
             Value::Texts(texts) => texts.object(self),
             Value::Maps(maps) => Ok(maps.object.clone()),
-            Value::Sequence(sequence) => Ok(sequence.object()),
+            Value::Sequence(sequence) => sequence.object(self),
             Value::Optional(optional) => optional.object(self),
             other => self.tensor(other),
         }

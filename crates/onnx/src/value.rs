@@ -7,7 +7,7 @@ use relaxide_relax::Expr;
 use relaxide_relax::shape::vars_of;
 
 use crate::flow::optional::Optional;
-use crate::flow::sequence::Sequence;
+use crate::flow::sequence::{Items, Sequence};
 use crate::symbolic::Symbolic;
 use crate::text::Texts;
 
@@ -69,7 +69,10 @@ impl Value {
                 vars
             }
             Value::Maps(_) => Vec::new(),
-            Value::Sequence(sequence) => vars_of([&sequence.object().ty()]),
+            Value::Sequence(Sequence { items: Items::Known(values), .. }) => {
+                values.iter().flat_map(Value::dim_vars).collect()
+            }
+            Value::Sequence(Sequence { items: Items::Listed(array), .. }) => vars_of([&array.ty()]),
             Value::Optional(optional) => optional.held.dims().flat_map(free_vars).collect(),
         }
     }

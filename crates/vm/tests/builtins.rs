@@ -276,3 +276,49 @@ fn a_cache_grows_and_shows_the_rows_that_are_in_it() {
     let wide = Tensor::from_slice(&[1.0_f32; 3], &[1, 3]).unwrap();
     assert!(call("attention_kv_cache_append", args![cache, wide]).is_err());
 }
+
+/// Rows that hold what is given.
+fn rows_with(values: &[Any]) -> Result<Any, Error> {
+    let rows = call("rows_new", &[]).unwrap();
+    for value in values {
+        call("rows_append", args![rows.clone(), value.clone()])?;
+    }
+    Ok(rows)
+}
+
+fn stacked(rows: &Any, from_end: bool) -> Result<Tensor, Error> {
+    call("rows_stack", args![rows.clone(), DataType::float(32), Shape::new(&[2]), from_end])?.as_view().to()
+}
+
+#[test]
+fn rows_become_one_tensor_in_either_order_and_once() {
+    // So many that they lie in several pieces of memory.
+    let count = 3000;
+    let row = |i: usize| Any::from(Tensor::from_slice(&[i as f32, -(i as f32)], &[2]).unwrap());
+    let values: Vec<Any> = (0..count).map(row).collect();
+    for from_end in [false, true] {
+        let rows = rows_with(&values).unwrap();
+        let tensor = stacked(&rows, from_end).unwrap();
+        assert_eq!(tensor.shape(), [count as i64, 2]);
+        let first = |place: usize| if from_end { count - 1 - place } else { place } as f32;
+        let wanted: Vec<f32> = (0..count).flat_map(|place| [first(place), -first(place)]).collect();
+        assert_eq!(tensor.to_vec::<f32>().unwrap(), wanted);
+        assert!(stacked(&rows, from_end).unwrap_err().message().contains("joined before"));
+        assert!(call("rows_append", args![rows, row(0)]).is_err());
+    }
+}
+
+#[test]
+fn rows_have_one_shape_and_none_have_the_declared_one() {
+    assert_eq!(stacked(&rows_with(&[]).unwrap(), false).unwrap().shape(), [0, 2]);
+    let row = |n: i64| Any::from(Tensor::zeros(&[n], DataType::float(32)).unwrap());
+    let error = rows_with(&[row(2), row(2), row(3)]).unwrap_err();
+    assert!(error.message().contains("row 2 is"), "{error}");
+    assert!(rows_with(&[row(2), Any::from(7_i64)]).unwrap_err().message().contains("a row is"));
+    let empty = stacked(&rows_with(&[row(0), row(0)]).unwrap(), true).unwrap();
+    assert_eq!(empty.shape(), [2, 0]);
+    let whole = Any::from(Tensor::zeros(&[2], DataType::int(64)).unwrap());
+    assert!(stacked(&rows_with(&[whole]).unwrap(), false).unwrap_err().message().contains("the rows are int64"));
+    assert!(stacked(&rows_with(&[Any::from(7_i64)]).unwrap(), false).is_err());
+    assert!(call("rows_append", args![7_i64, row(2)]).is_err());
+}

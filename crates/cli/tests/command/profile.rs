@@ -60,6 +60,17 @@ fn the_page_stands_alone_and_a_browser_shows_it() {
     }
     let addresses = page.matches("://").count();
     assert_eq!(addresses, page.matches("http://www.w3.org/2000/svg").count(), "no address but the namespace of SVG");
+    for part in [
+        "<meta name=\"viewport\"",
+        "@media(prefers-color-scheme:dark)",
+        "<th class=\"nodes\">nodes of the model</th>",
+        "Conv `",
+        "class=\"axis\"",
+        "aria-sort=\"descending\"",
+        "class=\"share\" style=\"--part:",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
     let Some(browser) = browser() else { return };
     let shown = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])

@@ -47,7 +47,7 @@ impl Boundary {
             Value::Maps(Maps { object, dtype }) => Value::Maps(Maps { object: self.expr(object), dtype: *dtype }),
             Value::Sequence(Sequence { items, element }) => {
                 let items = match items {
-                    Items::Known(values) => Items::Known(values.iter().map(|v| self.expr(v)).collect()),
+                    Items::Known(values) => Items::Known(values.iter().map(|v| self.capture(v)).collect()),
                     Items::Listed(array) => Items::Listed(self.expr(array)),
                 };
                 let element = element.as_ref().map(|ty| self.ty(ty));

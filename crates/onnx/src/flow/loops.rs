@@ -1,14 +1,13 @@
 //! `Loop`: a graph that is run again and again.
 
 use relaxide_ffi::DataType;
-use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::{BlockBuilder, Expr};
 
 use super::Boundary;
-use super::optional::{Held, Optional};
+use super::carried::Carried;
 use super::rows::{self, Order};
-use super::sequence::{self, Sequence};
+use super::state::Part;
 use super::turns::{Next, Turn, Turns};
 use crate::dims;
 use crate::error::NodeError;
@@ -42,7 +41,7 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
     let mut state = Vec::new();
     let mut parts = Vec::new();
     for i in 2..node.inputs.len() {
-        let (expr, part) = part_of(builder, node.input(i)?, body.input.get(i))?;
+        let (expr, part) = Part::of(builder, node.input(i)?, body.input.get(i))?;
         state.push(expr);
         parts.push(part);
     }
@@ -51,9 +50,16 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
         return Err(NodeError::invalid(format!("the body has {outputs} outputs for {state} values of state")));
     };
     let mut attempt = |graphs: &mut Graphs, go: Option<Expr>| -> Result<Attempt> {
-        let lists = (0..lists).map(|_| rows::new_list(builder)).collect::<Result<Vec<_>>>()?;
+        let lists = (0..lists).map(|_| rows::new(builder)).collect::<Result<Vec<_>>>()?;
         let conditional = go.is_some();
-        let turns = Turns { name: "loop", limit: limit.clone(), go, state: state.clone(), lists: lists.clone() };
+        let turns = Turns {
+            name: "loop",
+            limit: limit.clone(),
+            go,
+            state: state.clone(),
+            lists: lists.clone(),
+            append: rows::APPEND,
+        };
         let noted = graphs.noted();
         let mut asks = false;
         let done = turns.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Boundary, turn: &Turn| {
@@ -64,11 +70,12 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
             _ if asks => Ok(Attempt::Asks),
             Ok(done) => {
                 let count = limit.clone().filter(|m| turns_are_fixed(m) && !conditional);
-                let state = done.state.into_iter().zip(&parts);
-                let mut values: Vec<Value> = state.map(|(expr, part)| part.value(expr)).collect();
+                let mut values = Vec::new();
+                for (expr, part) in done.state.into_iter().zip(&parts) {
+                    values.push(part.value(builder, expr)?);
+                }
                 for (list, ty) in lists.into_iter().zip(&done.rows) {
-                    let rows = rows::stack(builder, list, ty, count.clone(), (0, Order::Forward))?;
-                    values.push(Value::Computed(rows));
+                    values.push(rows::stack_values(builder, list, ty, count.clone(), (0, Order::Forward))?);
                 }
                 Ok(Attempt::Done(values))
             }
@@ -89,80 +96,6 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
         Attempt::Noted => Step::Noted,
         Attempt::Asks => return Err(NodeError::invalid("the condition of the body is missing")),
     })
-}
-
-/// What a part of the state is.
-#[derive(Clone, Debug)]
-enum Part {
-    Tensor,
-    /// An array, and what is known of its values.
-    Sequence(Option<Type>),
-    /// Null or a value.
-    Optional(Held),
-}
-
-impl Part {
-    /// The part as a value.
-    fn value(&self, expr: Expr) -> Value {
-        match self {
-            Part::Tensor => Value::Computed(expr),
-            Part::Sequence(element) => Value::Sequence(Sequence::listed(expr, element.clone())),
-            Part::Optional(held) => Value::Optional(Optional { object: Some(expr), held: held.clone() }),
-        }
-    }
-}
-
-/// A part of the state before the first turn, and what it is. `info` is the body's input.
-fn part_of(builder: &mut BlockBuilder, value: &Value, info: Option<&ValueInfoProto>) -> Result<(Expr, Part)> {
-    let declared = info.and_then(|i| i.r#type.as_ref()).and_then(|t| t.value.as_ref());
-    let mut scope = Scope::new(builder);
-    Ok(match value {
-        Value::Optional(_) => {
-            let held = Held::of(&scope, value).erased();
-            (anything(&mut scope, value)?, Part::Optional(held))
-        }
-        _ if matches!(declared, Some(TypeKind::Optional(_))) => {
-            let held = Held::of(&scope, value).erased();
-            (anything(&mut scope, value)?, Part::Optional(held))
-        }
-        // A tuple of another length is another type, so the array is one whose length nobody knows.
-        Value::Sequence(sequence) => {
-            let element = sequence.element.as_ref().and_then(Type::as_tensor);
-            let element = element.map(|t| Type::tensor_ndim(t.ndim, t.dtype));
-            (scope.array(sequence.object())?, Part::Sequence(element))
-        }
-        tensor => (scope.tensor(tensor)?, Part::Tensor),
-    })
-}
-
-/// A value of which the type says nothing, so that a turn may give another kind.
-fn anything(scope: &mut Scope, value: &Value) -> Result<Expr> {
-    let object = scope.object(value)?;
-    let array = scope.array(object)?;
-    if matches!(array.ty(), Type::Tensor(_)) { scope.bind_type(array, Type::any()) } else { Ok(array) }
-}
-
-/// What a turn gives for a part of the state; whether more is known of the part now.
-fn part_after(scope: &mut Scope, value: &Value, part: &mut Part) -> Result<(Expr, bool)> {
-    match (value, &mut *part) {
-        (Value::Sequence(sequence), Part::Sequence(element)) => {
-            let found = sequence.element.as_ref().and_then(Type::as_tensor);
-            let found = found.map(|t| Type::tensor_ndim(t.ndim, t.dtype));
-            let wider = found.map_or_else(|| element.clone(), |found| sequence::common(element.clone(), found));
-            let changed = wider != *element;
-            *element = wider;
-            Ok((scope.array(sequence.object())?, changed))
-        }
-        (value, Part::Optional(held)) => {
-            let wider = held.common(&Held::of(scope, value).erased(), &|dim| dim.as_int().is_some());
-            let wider =
-                wider.ok_or_else(|| NodeError::unsupported("an optional value of the state changes its kind"))?;
-            let changed = wider != *held;
-            *held = wider;
-            Ok((anything(scope, value)?, changed))
-        }
-        (value, _) => Ok((scope.tensor(value)?, false)),
-    }
 }
 
 /// What became of a loop.
@@ -195,7 +128,9 @@ fn body_turn(
         None => Value::Symbolic(Symbolic { dtype: DataType::bool(), shape: one(1), elements: vec![Ratio::int(1)] }),
     };
     let mut inputs = vec![Value::Symbolic(index), go];
-    inputs.extend(turn.state.iter().zip(&*parts).map(|(expr, part)| part.value(expr.clone())));
+    for (expr, part) in turn.state.iter().zip(&*parts) {
+        inputs.push(part.value(builder, expr.clone())?);
+    }
     let values = graphs.inner(builder, body, inputs, Sight::Captured(std::mem::take(inside)));
     if let Some(boundary) = graphs.names.close() {
         *inside = boundary;
@@ -215,20 +150,19 @@ fn body_turn(
             Some(scope.reshape(tensor, Vec::new())?)
         }
     };
-    let mut exprs = Vec::new();
+    let (mut state, mut rows) = (Vec::new(), Vec::new());
     let mut again = false;
     for (i, value) in values.enumerate() {
-        exprs.push(match parts.get_mut(i) {
+        match parts.get_mut(i) {
             Some(part) => {
-                let (expr, changed) = part_after(&mut scope, &value, part)?;
+                let (expr, changed) = part.after(&mut scope, &value)?;
                 again |= changed;
-                expr
+                state.push(expr);
             }
-            None => scope.tensor(&value)?,
-        });
+            None => rows.push(Carried::of(&mut scope, &value)?),
+        }
     }
-    let rows = exprs.split_off(turn.state.len().min(exprs.len()));
-    Ok(Next { go, state: exprs, rows, again })
+    Ok(Next { go, state, rows, again })
 }
 
 /// The shape that a body declares for a number: none, or one of one element.

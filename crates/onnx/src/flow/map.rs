@@ -17,8 +17,8 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::{BlockBuilder, Expr};
 
 use super::Boundary;
-use super::rows;
-use super::sequence::{self, Items, Sequence, array, element_type, listed_length, typed};
+use super::carried::{self, Carried};
+use super::sequence::{self, Items, Sequence, array, element_type, listed_length};
 use super::turns::{Next, Turn, Turns, runtime};
 use crate::error::NodeError;
 use crate::graph::{Graphs, Step};
@@ -56,7 +56,7 @@ fn unrolled(
     inputs: &[Value],
     count: usize,
 ) -> Result<Step> {
-    let mut outputs: Vec<Vec<Expr>> = vec![Vec::new(); body.output.len()];
+    let mut outputs: Vec<Vec<Value>> = vec![Vec::new(); body.output.len()];
     for (i, input) in inputs.iter().enumerate() {
         if let Value::Sequence(Sequence { items: Items::Known(values), .. }) = input
             && values.len() != count
@@ -67,16 +67,14 @@ fn unrolled(
     }
     for turn in 0..count {
         let one = |input: &Value| match input {
-            Value::Sequence(Sequence { items: Items::Known(values), .. }) => {
-                values.get(turn).cloned().map(Value::Computed)
-            }
+            Value::Sequence(Sequence { items: Items::Known(values), .. }) => values.get(turn).cloned(),
             other => Some(other.clone()),
         };
         let inputs = inputs.iter().filter_map(one).collect();
         let Some(values) = graphs.inner(builder, body, inputs, Sight::Open) else { return Ok(Step::Noted) };
         let mut scope = Scope::new(builder);
         for (list, value) in outputs.iter_mut().zip(&values) {
-            list.push(scope.tensor(value)?);
+            list.push(carried::item(&mut scope, value)?);
         }
     }
     Ok(Step::Values(outputs.into_iter().map(|values| Value::Sequence(Sequence::known(values))).collect()))
@@ -111,8 +109,9 @@ fn looped(graphs: &mut Graphs, builder: &mut BlockBuilder, body: &GraphProto, in
         }
         each.push(Input::Each(array, described(body, i, element_type(sequence))));
     }
-    let lists = (0..body.output.len()).map(|_| rows::new_list(builder)).collect::<Result<Vec<_>>>()?;
-    let turns = Turns { name: "map", limit: length, go: None, state: Vec::new(), lists: lists.clone() };
+    let lists = (0..body.output.len()).map(|_| new_list(builder)).collect::<Result<Vec<_>>>()?;
+    let append = "vm.builtin.list_append";
+    let turns = Turns { name: "map", limit: length, go: None, state: Vec::new(), lists: lists.clone(), append };
     let noted = graphs.noted();
     let done = turns.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Boundary, turn: &Turn| {
         body_turn(graphs, builder, body, &each, (inside, turn))
@@ -128,6 +127,11 @@ fn looped(graphs: &mut Graphs, builder: &mut BlockBuilder, body: &GraphProto, in
         values.push(Value::Sequence(Sequence::listed(array, element)));
     }
     Ok(Step::Values(values))
+}
+
+/// Adds an empty list, whose values may have different shapes.
+fn new_list(builder: &mut BlockBuilder) -> Result<Expr> {
+    runtime(builder, "vm.builtin.list_new", Vec::new(), Type::any())
 }
 
 /// The type of a sequence's values; where their rank is not known, that of the graph's input holds.
@@ -157,8 +161,7 @@ fn body_turn(
             Input::Whole(value) => inside.capture(value),
             Input::Each(array, ty) => {
                 let args = vec![inside.expr(array), Expr::prim(turn.index.clone())];
-                let value = runtime(builder, "vm.builtin.sequence_at", args, ty.clone())?;
-                Value::Computed(typed(builder, value, ty.as_tensor().map(|t| &**t))?)
+                carried::regained(builder, "vm.builtin.sequence_at", args, ty)?
             }
         });
     }
@@ -168,6 +171,6 @@ fn body_turn(
     }
     let values = values.ok_or_else(|| NodeError::invalid("problems are noted"))?;
     let mut scope = Scope::new(builder);
-    let rows = values.iter().map(|v| scope.tensor(v)).collect::<Result<Vec<_>>>()?;
+    let rows = values.iter().map(|v| Carried::of(&mut scope, v)).collect::<Result<Vec<_>>>()?;
     Ok(Next { go: None, state: Vec::new(), rows, again: false })
 }

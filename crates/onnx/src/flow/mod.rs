@@ -12,12 +12,14 @@
 
 mod boundary;
 pub mod branch;
+mod carried;
 pub mod loops;
 pub mod map;
 pub mod optional;
 pub mod rows;
 pub mod scan;
 pub mod sequence;
+mod state;
 pub mod turns;
 
 pub use boundary::Boundary;

@@ -19,9 +19,9 @@ use relaxide_ir::prim::PrimExpr;
 use relaxide_relax::shape::unify;
 use relaxide_relax::{BlockBuilder, Expr};
 
+use super::carried::{self, TEXT};
 use super::sequence::{self, Sequence};
 use super::turns::runtime;
-use crate::constant;
 use crate::dims;
 use crate::error::NodeError;
 use crate::graph::{Graphs, Step};
@@ -29,6 +29,7 @@ use crate::node::Node;
 use crate::proto::{DimensionValue, TensorTypeProto, TypeKind, TypeProto};
 use crate::scope::Scope;
 use crate::symbolic::{Ratio, Symbolic};
+use crate::text::Texts;
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, NodeError>;
@@ -60,7 +61,7 @@ impl Held {
             Value::Computed(expr) => scope.dtype(expr),
             Value::Constant(tensor) => tensor.dtype(),
             Value::Symbolic(symbolic) => symbolic.dtype,
-            Value::Texts(texts) => scope.dtype(&texts.index),
+            Value::Texts(_) => TEXT,
             Value::Maps(maps) => maps.dtype,
         };
         Held::Tensor(scope.value_dims(value).ok().map(|dims| dims.into_iter().map(Some).collect()), dtype)
@@ -70,8 +71,7 @@ impl Held {
     pub fn of_type(ty: Option<&TypeProto>, dim: &dyn Fn(&str) -> Option<PrimExpr>) -> Result<Held> {
         match ty.and_then(|ty| ty.value.as_ref()) {
             Some(TypeKind::Tensor(tensor)) => {
-                let dtype = constant::dtype_of(tensor.elem_type.into());
-                let dtype = dtype.map_err(|e| NodeError::unsupported(e.to_string()))?;
+                let dtype = carried::element_of(tensor.elem_type.into())?;
                 Ok(Held::Tensor(known_dims(tensor, dim), dtype))
             }
             Some(TypeKind::Sequence(of)) => Ok(Held::Sequence(sequence::declared_element(of))),
@@ -149,6 +149,11 @@ impl Optional {
         scope.assert(there, "the element of an optional value is taken, but the value is empty")?;
         Ok(match &self.held {
             Held::Sequence(element) => Value::Sequence(Sequence::listed(object.clone(), element.clone())),
+            Held::Tensor(dims, TEXT) => {
+                let dims = dims.clone();
+                let dims = dims.ok_or_else(|| NodeError::unsupported("the rank of a tensor of texts is not known"))?;
+                Value::Texts(Texts::opened(&mut scope, object.clone(), dims)?)
+            }
             Held::Tensor(Some(dims), dtype) => {
                 Value::Computed(scope.bind_dims(object.clone(), dims.clone(), *dtype)?)
             }

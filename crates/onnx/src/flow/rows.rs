@@ -5,15 +5,35 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::{BlockBuilder, Expr};
 use relaxide_tir::te;
 
+use super::carried;
 use super::turns::runtime;
 use crate::error::NodeError;
 use crate::scope::Scope;
+use crate::text::Texts;
+use crate::value::Value;
 
 type Result<T> = std::result::Result<T, NodeError>;
 
-/// Adds an empty list for rows.
-pub fn new_list(builder: &mut BlockBuilder) -> Result<Expr> {
-    runtime(builder, "vm.builtin.list_new", Vec::new(), Type::any())
+/// The function of the runtime that adds a row.
+pub const APPEND: &str = "vm.builtin.rows_append";
+
+/// Adds what keeps rows, without any.
+pub fn new(builder: &mut BlockBuilder) -> Result<Expr> {
+    runtime(builder, "vm.builtin.rows_new", Vec::new(), Type::any())
+}
+
+/// Row `index` of a tensor of numbers or texts along an axis, which goes away.
+pub fn row_of(scope: &mut Scope, value: &Value, axis: usize, index: &PrimExpr) -> Result<Value> {
+    match value {
+        Value::Texts(texts) => {
+            let index = row(scope, texts.index.clone(), axis, index)?;
+            Ok(Value::Texts(Texts { index, table: texts.table.clone() }))
+        }
+        numbers => {
+            let tensor = scope.tensor(numbers)?;
+            row(scope, tensor, axis, index).map(Value::Computed)
+        }
+    }
 }
 
 /// Row `index` of a tensor along an axis, which goes away.
@@ -40,6 +60,37 @@ pub enum Order {
     Backward,
 }
 
+/// Rows of numbers or texts as one tensor.
+pub fn stack_values(
+    builder: &mut BlockBuilder,
+    list: Expr,
+    ty: &Type,
+    count: Option<PrimExpr>,
+    (axis, order): (usize, Order),
+) -> Result<Value> {
+    let Some(row) = ty.as_tensor().filter(|_| carried::is_text(ty)) else {
+        return stack(builder, list, ty, count, (axis, order)).map(Value::Computed);
+    };
+    let rank = usize::try_from(row.ndim).map_err(|_| NodeError::unsupported("the rank of a row is not known"))?;
+    let dims = row.shape.clone();
+    let shape = Expr::shape(dims.clone().unwrap_or_else(|| vec![prim::int(0); rank]));
+    let args = vec![list, shape, Expr::prim(prim::boolean(order == Order::Backward))];
+    let object = runtime(builder, "relaxide.vm.text_stack", args, Type::any())?;
+    let mut known = vec![count];
+    known.extend(dims.map_or_else(|| vec![None; rank], |dims| dims.into_iter().map(Some).collect()));
+    let mut scope = Scope::new(builder);
+    let Texts { index, table } = Texts::opened(&mut scope, object, known)?;
+    let index = if axis == 0 { index } else { scope.transpose(index, &behind(axis, rank))? };
+    Ok(Value::Texts(Texts { index, table }))
+}
+
+/// The order of axes that puts the first behind `axis` others, of `rank`.
+fn behind(axis: usize, rank: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (1..=rank).collect();
+    order.insert(axis.min(rank), 0);
+    order
+}
+
 /// The rows of a list as one tensor, along a new axis. `ty` is what is known of a row, `count` of their number.
 pub fn stack(
     builder: &mut BlockBuilder,
@@ -54,7 +105,7 @@ pub fn stack(
     let shape = Expr::shape(dims.clone().unwrap_or_else(|| vec![prim::int(0); rank]));
     let from_end = Expr::prim(prim::boolean(order == Order::Backward));
     let args = vec![list, Expr::dtype(row.dtype), shape, from_end];
-    let stacked = runtime(builder, "vm.builtin.list_stack", args, Type::tensor_ndim(row.ndim + 1, row.dtype))?;
+    let stacked = runtime(builder, "vm.builtin.rows_stack", args, Type::tensor_ndim(row.ndim + 1, row.dtype))?;
     let mut known = vec![count];
     known.extend(dims.map_or_else(|| vec![None; rank], |dims| dims.into_iter().map(Some).collect()));
     let mut scope = Scope::new(builder);
@@ -62,7 +113,5 @@ pub fn stack(
     if axis == 0 {
         return Ok(stacked);
     }
-    let mut order: Vec<usize> = (1..=rank).collect();
-    order.insert(axis.min(rank), 0);
-    scope.transpose(stacked, &order)
+    scope.transpose(stacked, &behind(axis, rank))
 }

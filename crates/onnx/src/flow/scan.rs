@@ -1,10 +1,12 @@
 //! `Scan`: a graph that is run for each row of its inputs, in either direction.
 
 use relaxide_ir::prim::PrimExpr;
-use relaxide_relax::{BlockBuilder, Expr};
+use relaxide_relax::BlockBuilder;
 
 use super::Boundary;
+use super::carried::{self, Carried};
 use super::rows::{self, Order};
+use super::state::Part;
 use super::turns::{Next, Turn, Turns};
 use crate::dims;
 use crate::error::NodeError;
@@ -19,7 +21,7 @@ type Result<T> = std::result::Result<T, NodeError>;
 
 /// An input that is read row by row.
 struct Scanned {
-    tensor: Expr,
+    tensor: Value,
     axis: usize,
     order: Order,
 }
@@ -30,20 +32,19 @@ pub fn scan(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Res
     let count = node.int("num_scan_inputs")?.and_then(|n| usize::try_from(n).ok()).filter(|n| *n >= 1);
     let count = count.ok_or_else(|| NodeError::invalid("`num_scan_inputs` must be a positive number"))?;
     let states = node.inputs.len().checked_sub(count).ok_or_else(|| NodeError::invalid("inputs are missing"))?;
-    let mut scope = Scope::new(builder);
     let mut state = Vec::new();
     for i in 0..states {
-        state.push(scope.tensor(node.input(i)?)?);
+        state.push(node.input(i)?.clone());
     }
     let (axes, directions) = (node.ints("scan_input_axes")?, node.ints("scan_input_directions")?);
     let mut inputs = Vec::new();
     for i in 0..count {
-        inputs.push((scope.tensor(node.input(states + i)?)?, at(&axes, i).unwrap_or(0), order(&directions, i)));
+        inputs.push((node.input(states + i)?.clone(), at(&axes, i).unwrap_or(0), order(&directions, i)));
     }
     let (axes, directions) = (node.ints("scan_output_axes")?, node.ints("scan_output_directions")?);
     let outputs = |i: usize| (at(&axes, i).unwrap_or(0), order(&directions, i));
     let Some(values) = over_rows(graphs, builder, body, (state, inputs), &outputs)? else { return Ok(Step::Noted) };
-    Ok(Step::Values(values.into_iter().map(Value::Computed).collect()))
+    Ok(Step::Values(values))
 }
 
 /// `Scan` of version 8: one such scan for each item of a batch, whose axis is the first of every input and output.
@@ -58,20 +59,26 @@ pub fn scan_batch(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) 
     let given = node.inputs.len().saturating_sub(1);
     let states = given.checked_sub(count).ok_or_else(|| NodeError::invalid("inputs are missing"))?;
     let directions = node.ints("directions")?;
-    let mut scope = Scope::new(builder);
     let mut tensors = Vec::new();
     for i in 0..given {
-        tensors.push(scope.tensor(node.input(i + 1)?)?);
+        tensors.push(node.input(i + 1)?.clone());
     }
-    let length = scope.agree_on(&mut tensors, &vec![0; given])?;
-    let lists = (0..body.output.len()).map(|_| rows::new_list(builder)).collect::<Result<Vec<_>>>()?;
-    let turns = Turns { name: "batch", limit: Some(length.clone()), go: None, state: Vec::new(), lists: lists.clone() };
+    let length = carried::agree_on(&mut Scope::new(builder), &mut tensors, &vec![0; given])?;
+    let lists = (0..body.output.len()).map(|_| rows::new(builder)).collect::<Result<Vec<_>>>()?;
+    let turns = Turns {
+        name: "batch",
+        limit: Some(length.clone()),
+        go: None,
+        state: Vec::new(),
+        lists: lists.clone(),
+        append: rows::APPEND,
+    };
     let noted = graphs.noted();
     let done = turns.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Boundary, turn: &Turn| {
         let mut items = Vec::new();
         for tensor in &tensors {
-            let tensor = inside.expr(tensor);
-            items.push(rows::row(&mut Scope::new(builder), tensor, 0, &turn.index)?);
+            let tensor = inside.capture(tensor);
+            items.push(rows::row_of(&mut Scope::new(builder), &tensor, 0, &turn.index)?);
         }
         let scanned = items.split_off(states);
         let inputs = scanned.into_iter().enumerate().map(|(i, item)| (item, 0, order(&directions, i))).collect();
@@ -80,7 +87,9 @@ pub fn scan_batch(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) 
         if let Some(boundary) = graphs.names.close() {
             *inside = boundary;
         }
-        let rows = item?.ok_or_else(|| NodeError::invalid("problems are noted"))?;
+        let values = item?.ok_or_else(|| NodeError::invalid("problems are noted"))?;
+        let mut scope = Scope::new(builder);
+        let rows = values.iter().map(|value| Carried::of(&mut scope, value)).collect::<Result<Vec<_>>>()?;
         Ok(Next { go: None, state: Vec::new(), rows, again: false })
     });
     if graphs.noted() > noted {
@@ -88,8 +97,7 @@ pub fn scan_batch(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) 
     }
     let mut values = Vec::new();
     for (list, ty) in lists.into_iter().zip(&done?.rows) {
-        let stacked = rows::stack(builder, list, ty, Some(length.clone()), (0, Order::Forward))?;
-        values.push(Value::Computed(stacked));
+        values.push(rows::stack_values(builder, list, ty, Some(length.clone()), (0, Order::Forward))?);
     }
     Ok(Step::Values(values))
 }
@@ -100,27 +108,43 @@ fn over_rows(
     graphs: &mut Graphs,
     builder: &mut BlockBuilder,
     body: &GraphProto,
-    (state, inputs): (Vec<Expr>, Vec<(Expr, i64, Order)>),
+    (given_state, inputs): (Vec<Value>, Vec<(Value, i64, Order)>),
     outputs: &dyn Fn(usize) -> (i64, Order),
-) -> Result<Option<Vec<Expr>>> {
+) -> Result<Option<Vec<Value>>> {
     let (length, scanned) = scan_inputs(&mut Scope::new(builder), inputs)?;
+    let (mut state, mut parts) = (Vec::new(), Vec::new());
+    for (i, value) in given_state.iter().enumerate() {
+        let (expr, part) = Part::of(builder, value, body.input.get(i))?;
+        state.push(expr);
+        parts.push(part);
+    }
     let given = body.output.len().checked_sub(state.len());
     let given = given.ok_or_else(|| NodeError::invalid("the body's outputs are too few"))?;
-    let lists = (0..given).map(|_| rows::new_list(builder)).collect::<Result<Vec<_>>>()?;
-    let turns = Turns { name: "scan", limit: Some(length.clone()), go: None, state, lists: lists.clone() };
+    let lists = (0..given).map(|_| rows::new(builder)).collect::<Result<Vec<_>>>()?;
+    let turns = Turns {
+        name: "scan",
+        limit: Some(length.clone()),
+        go: None,
+        state,
+        lists: lists.clone(),
+        append: rows::APPEND,
+    };
     let noted = graphs.noted();
     let done = turns.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Boundary, turn: &Turn| {
-        body_turn(graphs, builder, body, &scanned, (inside, turn))
+        body_turn(graphs, builder, body, (&scanned, &mut parts), (inside, turn))
     });
     if graphs.noted() > noted {
         return Ok(None);
     }
     let done = done?;
-    let mut values = done.state;
+    let mut values = Vec::new();
+    for (expr, part) in done.state.into_iter().zip(&parts) {
+        values.push(part.value(builder, expr)?);
+    }
     for (i, (list, ty)) in lists.into_iter().zip(&done.rows).enumerate() {
         let rank = ty.as_tensor().and_then(|t| usize::try_from(t.ndim + 1).ok()).unwrap_or(1);
         let (axis, order) = outputs(i);
-        values.push(rows::stack(builder, list, ty, Some(length.clone()), (place(axis, rank)?, order))?);
+        values.push(rows::stack_values(builder, list, ty, Some(length.clone()), (place(axis, rank)?, order))?);
     }
     Ok(Some(values))
 }
@@ -138,16 +162,16 @@ fn order(directions: &Option<Vec<i64>>, i: usize) -> Order {
 }
 
 /// The inputs that are read row by row, and how many rows they have.
-fn scan_inputs(scope: &mut Scope, inputs: Vec<(Expr, i64, Order)>) -> Result<(PrimExpr, Vec<Scanned>)> {
+fn scan_inputs(scope: &mut Scope, inputs: Vec<(Value, i64, Order)>) -> Result<(PrimExpr, Vec<Scanned>)> {
     let mut tensors = Vec::new();
     let mut places = Vec::new();
     let mut orders = Vec::new();
     for (tensor, axis, order) in inputs {
-        places.push(place(axis, scope.dims(&tensor)?.len())?);
+        places.push(place(axis, scope.value_dims(&tensor)?.len())?);
         tensors.push(tensor);
         orders.push(order);
     }
-    let length = scope.agree_on(&mut tensors, &places)?;
+    let length = carried::agree_on(scope, &mut tensors, &places)?;
     let scanned = tensors.into_iter().zip(places).zip(orders);
     Ok((length, scanned.map(|((tensor, axis), order)| Scanned { tensor, axis, order }).collect()))
 }
@@ -157,17 +181,20 @@ fn body_turn(
     graphs: &mut Graphs,
     builder: &mut BlockBuilder,
     body: &GraphProto,
-    scanned: &[Scanned],
+    (scanned, parts): (&[Scanned], &mut [Part]),
     (inside, turn): (&mut Boundary, &Turn),
 ) -> Result<Next> {
-    let mut inputs: Vec<Value> = turn.state.iter().cloned().map(Value::Computed).collect();
+    let mut inputs = Vec::new();
+    for (expr, part) in turn.state.iter().zip(&*parts) {
+        inputs.push(part.value(builder, expr.clone())?);
+    }
     for scan in scanned {
-        let tensor = inside.expr(&scan.tensor);
+        let tensor = inside.capture(&scan.tensor);
         let index = match (&turn.limit, scan.order) {
             (Some(limit), Order::Backward) => limit - 1 - &turn.index,
             _ => turn.index.clone(),
         };
-        inputs.push(Value::Computed(rows::row(&mut Scope::new(builder), tensor, scan.axis, &index)?));
+        inputs.push(rows::row_of(&mut Scope::new(builder), &tensor, scan.axis, &index)?);
     }
     let values = graphs.inner(builder, body, inputs, Sight::Captured(std::mem::take(inside)));
     if let Some(boundary) = graphs.names.close() {
@@ -175,7 +202,17 @@ fn body_turn(
     }
     let values = values.ok_or_else(|| NodeError::invalid("problems are noted"))?;
     let mut scope = Scope::new(builder);
-    let mut exprs = values.iter().map(|v| scope.tensor(v)).collect::<Result<Vec<_>>>()?;
-    let rows = exprs.split_off(turn.state.len().min(exprs.len()));
-    Ok(Next { go: None, state: exprs, rows, again: false })
+    let (mut state, mut rows) = (Vec::new(), Vec::new());
+    let mut again = false;
+    for (i, value) in values.iter().enumerate() {
+        match parts.get_mut(i) {
+            Some(part) => {
+                let (expr, changed) = part.after(&mut scope, value)?;
+                again |= changed;
+                state.push(expr);
+            }
+            None => rows.push(Carried::of(&mut scope, value)?),
+        }
+    }
+    Ok(Next { go: None, state, rows, again })
 }

@@ -12,8 +12,8 @@ use relaxide_relax::shape::unify;
 use relaxide_relax::{BlockBuilder, Expr};
 use relaxide_tir::te;
 
+use super::carried::{self, TEXT};
 use super::turns::runtime;
-use crate::constant;
 use crate::dims;
 use crate::error::NodeError;
 use crate::graph::{Graphs, Step};
@@ -21,6 +21,7 @@ use crate::node::Node;
 use crate::proto::{ElementTypeProto, TypeKind};
 use crate::scope::Scope;
 use crate::symbolic::Symbolic;
+use crate::text::{Table, Texts};
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, NodeError>;
@@ -40,8 +41,8 @@ pub struct Sequence {
 /// Where the values of a sequence are.
 #[derive(Clone, Debug)]
 pub enum Items {
-    /// Here.
-    Known(Vec<Expr>),
+    /// Here: tensors of the program, or of texts.
+    Known(Vec<Value>),
     /// In an array of the runtime.
     Listed(Expr),
 }
@@ -52,7 +53,7 @@ pub fn declared_element(sequence: &ElementTypeProto) -> Option<Type> {
         return None;
     };
     let rank = tensor.shape.as_ref().map_or(-1, |shape| shape.dim.len() as i64);
-    constant::dtype_of(tensor.elem_type.into()).ok().map(|dtype| Type::tensor_ndim(rank, dtype))
+    carried::element_of(tensor.elem_type.into()).ok().map(|dtype| Type::tensor_ndim(rank, dtype))
 }
 
 /// What is known of tensors of two types.
@@ -65,8 +66,8 @@ pub fn common(a: Option<Type>, b: Type) -> Option<Type> {
 
 impl Sequence {
     /// A sequence of values.
-    pub fn known(values: Vec<Expr>) -> Sequence {
-        let element = values.iter().fold(None, |element, value| common(element, value.ty()));
+    pub fn known(values: Vec<Value>) -> Sequence {
+        let element = values.iter().fold(None, |element, value| common(element, carried::type_of(value)));
         Sequence { items: Items::Known(values), element }
     }
 
@@ -76,10 +77,12 @@ impl Sequence {
     }
 
     /// It as one value of the program: a tuple, which is an array when the program runs.
-    pub fn object(&self) -> Expr {
+    pub fn object(&self, scope: &mut Scope) -> Result<Expr> {
         match &self.items {
-            Items::Known(values) => Expr::tuple(values.clone()),
-            Items::Listed(array) => array.clone(),
+            Items::Known(values) => {
+                Ok(Expr::tuple(values.iter().map(|value| scope.object(value)).collect::<Result<Vec<_>>>()?))
+            }
+            Items::Listed(array) => Ok(array.clone()),
         }
     }
 }
@@ -104,7 +107,11 @@ fn one(value: Value) -> Result<Step> {
 pub fn array(builder: &mut BlockBuilder, sequence: &Sequence) -> Result<Expr> {
     match &sequence.items {
         Items::Listed(array) => Ok(array.clone()),
-        Items::Known(_) => Scope::new(builder).array(sequence.object()),
+        Items::Known(_) => {
+            let mut scope = Scope::new(builder);
+            let object = sequence.object(&mut scope)?;
+            scope.array(object)
+        }
     }
 }
 
@@ -157,13 +164,13 @@ fn place(position: i64, count: usize) -> Result<usize> {
 /// `SequenceConstruct`.
 pub fn construct(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
     let mut scope = Scope::new(builder);
-    let values = node.inputs.iter().flatten().map(|v| scope.tensor(v)).collect::<Result<Vec<_>>>()?;
+    let values = node.inputs.iter().flatten().map(|v| carried::item(&mut scope, v)).collect::<Result<Vec<_>>>()?;
     one(Value::Sequence(Sequence::known(values)))
 }
 
 /// `SequenceEmpty`.
 pub fn empty(_: &mut Graphs, _: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    constant::dtype_of(node.int_or("dtype", 1)?).map_err(|e| NodeError::unsupported(e.to_string()))?;
+    carried::element_of(node.int_or("dtype", 1)?)?;
     one(Value::Sequence(Sequence::known(Vec::new())))
 }
 
@@ -189,20 +196,18 @@ pub fn at(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Ste
     let sequence = sequence(builder, node, 0)?;
     let position = position(builder, node, 1)?.ok_or_else(|| NodeError::invalid("the position is missing"))?;
     if let (Items::Known(values), Position::Known(known)) = (&sequence.items, &position) {
-        return one(Value::Computed(values[place(*known, values.len())?].clone()));
+        return one(values[place(*known, values.len())?].clone());
     }
     let args = vec![array(builder, &sequence)?, argument(position)];
-    let ty = element_type(&sequence);
-    let value = runtime(builder, "vm.builtin.sequence_at", args, ty.clone())?;
-    one(Value::Computed(typed(builder, value, ty.as_tensor().map(|t| &**t))?))
+    one(carried::regained(builder, "vm.builtin.sequence_at", args, &element_type(&sequence))?)
 }
 
 /// `SequenceInsert`.
 pub fn insert(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
     let sequence = sequence(builder, node, 0)?;
-    let value = Scope::new(builder).tensor(node.input(1)?)?;
+    let value = carried::item(&mut Scope::new(builder), node.input(1)?)?;
     let position = position(builder, node, 2)?;
-    let element = common(sequence.element.clone(), value.ty());
+    let element = common(sequence.element.clone(), carried::type_of(&value));
     if let Items::Known(values) = &sequence.items
         && !matches!(position, Some(Position::Computed(_)))
     {
@@ -214,6 +219,7 @@ pub fn insert(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result
         values.insert(at, value);
         return one(Value::Sequence(Sequence { items: Items::Known(values), element }));
     }
+    let value = Scope::new(builder).object(&value)?;
     let mut args = vec![array(builder, &sequence)?, value];
     args.extend(position.map(argument));
     let array = runtime(builder, "vm.builtin.sequence_insert", args, Type::any())?;
@@ -247,7 +253,7 @@ pub fn concat(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result
         && !values.is_empty()
     {
         let mut scope = Scope::new(builder);
-        let mut parts = values.clone();
+        let (mut parts, table) = one_table(&mut scope, values)?;
         let rank = scope.dims(&parts[0])?.len() + usize::from(new);
         let axis =
             dims::axis(axis, rank).ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {rank}")))?;
@@ -263,18 +269,39 @@ pub fn concat(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result
             scope.agree_on(&mut parts, &axes)?;
         }
         if parts.len() == 1 {
-            return one(Value::Computed(parts.remove(0)));
+            return one(with_table(parts.remove(0), table));
         }
         let joined = scope.op("concat", [Expr::tuple(parts)], Attrs::new().with("axis", axis as i64))?;
-        return one(Value::Computed(joined));
+        return one(with_table(joined, table));
     }
     let element = element_type(&sequence);
     let known = element.as_tensor().map(|t| (if t.ndim < 0 { -1 } else { t.ndim + i64::from(new) }, t.dtype));
     let (rank, dtype) = known.unwrap_or((-1, DataType::void()));
     let args = vec![array(builder, &sequence)?, Expr::prim(prim::int(axis)), Expr::prim(prim::boolean(new))];
     let ty = Type::tensor_ndim(rank, dtype);
-    let joined = runtime(builder, "vm.builtin.sequence_concat", args, ty.clone())?;
-    one(Value::Computed(typed(builder, joined, ty.as_tensor().map(|t| &**t))?))
+    let name = if carried::is_text(&ty) { "relaxide.vm.text_concat" } else { "vm.builtin.sequence_concat" };
+    one(carried::regained(builder, name, args, &ty)?)
+}
+
+/// Tensors of numbers as they are; of texts their indices, and the table of all.
+fn one_table(scope: &mut Scope, values: &[Value]) -> Result<(Vec<Expr>, Option<Table>)> {
+    let texts: Vec<&Texts> = values.iter().filter_map(Value::as_texts).collect();
+    if texts.is_empty() {
+        return Ok((values.iter().map(|value| scope.tensor(value)).collect::<Result<_>>()?, None));
+    }
+    if texts.len() != values.len() {
+        return Err(NodeError::invalid("the sequence has tensors of texts and of numbers"));
+    }
+    let (indices, table) = Texts::joined(scope, &texts)?;
+    Ok((indices, Some(table)))
+}
+
+/// A tensor, or texts where it is indices of a table.
+fn with_table(tensor: Expr, table: Option<Table>) -> Value {
+    match table {
+        Some(table) => Value::Texts(Texts { index: tensor, table }),
+        None => Value::Computed(tensor),
+    }
 }
 
 /// The sizes of parts that are known at import.
@@ -299,7 +326,10 @@ fn known_sizes(node: &Node, dim: &PrimExpr) -> Option<Vec<i64>> {
 /// `SplitToSequence`.
 pub fn split(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
     let mut scope = Scope::new(builder);
-    let x = scope.tensor(node.input(0)?)?;
+    let (x, table) = match node.input(0)? {
+        Value::Texts(texts) => (texts.index.clone(), Some(texts.table.clone())),
+        numbers => (scope.tensor(numbers)?, None),
+    };
     let shape = scope.dims(&x)?;
     let axis = node.int_or("axis", 0)?;
     let rank = shape.len();
@@ -325,7 +355,7 @@ pub fn split(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<
             if squeeze {
                 dims.remove(axis);
             }
-            parts.push(scope.reshape(part, dims)?);
+            parts.push(with_table(scope.reshape(part, dims)?, table.clone()));
             from += size;
         }
         return one(Value::Sequence(Sequence::known(parts)));
@@ -336,7 +366,12 @@ pub fn split(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<
     };
     let dtype = scope.dtype(&x);
     let args = vec![x, Expr::prim(prim::int(axis as i64)), sizes, Expr::prim(prim::boolean(keep))];
-    let array = runtime(builder, "vm.builtin.sequence_split", args, Type::any())?;
-    let element = Type::tensor_ndim(rank as i64 - i64::from(squeeze), dtype);
+    let mut array = runtime(builder, "vm.builtin.sequence_split", args, Type::any())?;
+    let mut element = dtype;
+    if let Some(table) = table {
+        array = runtime(builder, "relaxide.vm.texts_each", vec![array, table.argument()?], Type::any())?;
+        element = TEXT;
+    }
+    let element = Type::tensor_ndim(rank as i64 - i64::from(squeeze), element);
     one(Value::Sequence(Sequence::listed(array, Some(element))))
 }

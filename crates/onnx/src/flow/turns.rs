@@ -5,14 +5,14 @@
 //!     if i < m:                                           # where the number of turns is limited
 //!         if go:                                          # where there is a condition
 //!             …                                           # the body: s2, row, go2
-//!             list_append(rows, row)
+//!             rows_append(rows, row)
 //!             r = loop([i + 1, m, n], go2, s2, rows, x)   # becomes a jump
 //!         else: r = (s,)
 //!     else: r = (s,)
 //!     return r
 //! ```
 //!
-//! State is handed from turn to turn in arguments. Rows that turns give are collected in lists of the runtime and joined once
+//! State is handed from turn to turn in arguments. Rows that turns give are collected by the runtime and joined once
 //! behind the loop, so `n` turns cost `n` rows. A dimension of the state that a turn changes gets a symbolic variable of its
 //! own, bound in each turn; which these are is found by importing the body until its results fit its parameters.
 //!
@@ -25,6 +25,7 @@ use relaxide_relax::shape::erase_type;
 use relaxide_relax::{BlockBuilder, BuildError, Call, Expr, If};
 
 use super::Boundary;
+use super::carried::Carried;
 use crate::dims;
 use crate::error::NodeError;
 use crate::scope::Scope;
@@ -46,6 +47,8 @@ pub struct Turns {
     pub state: Vec<Expr>,
     /// Lists that turns add a row to.
     pub lists: Vec<Expr>,
+    /// The function of the runtime that adds one.
+    pub append: &'static str,
 }
 
 /// What a turn is given.
@@ -67,7 +70,7 @@ pub struct Next {
     /// The state for it.
     pub state: Vec<Expr>,
     /// A row for each list.
-    pub rows: Vec<Expr>,
+    pub rows: Vec<Carried>,
     /// Whether the turn has to be imported again, since more is known of the state now.
     pub again: bool,
 }
@@ -250,10 +253,10 @@ impl Turns {
                 }
             }
             for (list, row) in lists.iter().zip(&next.rows) {
-                effect(b, "vm.builtin.list_append", vec![Expr::Var(list.clone()), row.clone()])?;
+                effect(b, self.append, vec![Expr::Var(list.clone()), row.object.clone()])?;
             }
             let known = |v: &Ref<Var>| inside.inner_dims().any(|inner| inner == *v);
-            rows = next.rows.iter().map(|r| erase_type(&r.ty(), &known)).collect();
+            rows = next.rows.iter().map(|r| erase_type(&r.ty, &known)).collect();
             let inner_dims: Vec<PrimExpr> = inside.inner_dims().map(PrimExpr::Var).collect();
             let control = |index: PrimExpr| {
                 Expr::shape([index].into_iter().chain(limit.clone().map(PrimExpr::Var)).chain(inner_dims.clone()))

@@ -254,9 +254,15 @@ fn direction(
         }
         return Ok(Direction { rows: joined(&mut scope, rows, 0)?, state });
     }
-    let list = rows::new_list(builder)?;
-    let turns =
-        Turns { name: "recurrence", limit: Some(layer.steps.clone()), go: None, state, lists: vec![list.clone()] };
+    let list = rows::new(builder)?;
+    let turns = Turns {
+        name: "recurrence",
+        limit: Some(layer.steps.clone()),
+        go: None,
+        state,
+        lists: vec![list.clone()],
+        append: rows::APPEND,
+    };
     let done = turns.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Boundary, turn: &Turn| {
         let cell = cell.map(|weights| inside.expr(weights));
         let gates = inside.expr(&gates);
@@ -266,7 +272,7 @@ fn direction(
             _ => turn.index.clone(),
         };
         let (state, row) = step(&mut Scope::new(builder), &cell, &gates, (&at, lengths.as_ref()), &turn.state)?;
-        Ok(Next { go: None, state, rows: vec![row], again: false })
+        Ok(Next { go: None, state, rows: vec![row.into()], again: false })
     })?;
     let row = done.rows.first().ok_or_else(|| NodeError::invalid("a loop gives no rows"))?;
     let rows = rows::stack(builder, list, row, Some(layer.steps.clone()), (0, order))?;

@@ -41,6 +41,10 @@ fn evaluated(node: &Node, inputs: &[Option<Symbolic>], x: &Symbolic) -> Option<S
         "Mul" => zip(x, input(1)?, |a, b| Some(a.mul(b))),
         "Div" if x.dtype.is_float() => zip(x, input(1)?, Ratio::div),
         "Div" => zip(x, input(1)?, |a, b| Some(a.div(b)?.trunc())),
+        // With `fmod` the sign is that of the first, as in C.
+        "Mod" if !x.dtype.is_float() && node.flag("fmod", false).ok()? => {
+            zip(x, input(1)?, |a, b| Some(a.sub(&a.div(b)?.trunc().mul(b))))
+        }
         "Mod" if !x.dtype.is_float() => zip(x, input(1)?, |a, b| Some(a.sub(&a.div(b)?.floor().mul(b)))),
         "Max" | "Min" => {
             let largest = if node.op() == "Max" { Largest::Yes } else { Largest::No };

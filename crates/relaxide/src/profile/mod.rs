@@ -5,6 +5,7 @@
 //! kernel reaches: the time that the slower of arithmetic and memory would need, by the time that it took. What is not known, in
 //! files of other compilers and for kernels whose work depends on data, is left open.
 
+mod axis;
 mod page;
 mod roof;
 
@@ -12,7 +13,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use relaxide_ffi::{AnyView, DataType, Error, Module, Ref};
-use relaxide_vm::ProfileReport;
+use relaxide_vm::bytecode::{Arg, Instruction};
+use relaxide_vm::{Executable, FuncKind, ProfileReport};
 
 pub use roof::Roof;
 
@@ -35,6 +37,8 @@ pub struct ProfileLine {
     pub bytes: Option<u64>,
     /// What share of the machine's roof it reached, where that is known.
     pub of_roof: Option<f64>,
+    /// The nodes of a model that its calls were made of, where the file says so.
+    pub nodes: Vec<String>,
 }
 
 impl ProfileLine {
@@ -89,8 +93,13 @@ impl Profile {
             (_, last) = machine.inner().profile(function, arguments)?;
             sums.add(&last);
         }
-        let (time, lines) = sums.finish(roof.as_ref());
-        let graph = relaxide_vm::Executable::of_module(module).and_then(|e| Graph::of_executable(&e, function));
+        let (time, mut lines) = sums.finish(roof.as_ref());
+        let executable = relaxide_vm::Executable::of_module(module);
+        if let Some(executable) = &executable {
+            let mut nodes = nodes_of_calls(executable);
+            lines.iter_mut().for_each(|line| line.nodes = nodes.remove(&line.name).unwrap_or_default());
+        }
+        let graph = executable.and_then(|executable| Graph::of_executable(&executable, function));
         Ok(Profile { function: function.to_string(), runs: runs.max(1), time, lines, roof, last, graph })
     }
 
@@ -107,6 +116,32 @@ impl Profile {
         }
         Some(graph)
     }
+}
+
+/// For each function the nodes of the model that calls of it were made of, in the order of the calls.
+fn nodes_of_calls(executable: &Executable) -> HashMap<String, Vec<String>> {
+    let origins = executable.origins();
+    let functions = executable.functions();
+    let mut nodes: HashMap<String, Vec<String>> = HashMap::new();
+    for function in functions.iter().filter(|function| function.kind == FuncKind::Vm) {
+        for (index, instruction) in executable.instructions_of(function).map_while(Result::ok) {
+            let Instruction::Call { func, args, .. } = instruction else { continue };
+            let Some(words) = origins.of(index) else { continue };
+            // Builtins that call kernels and closures are given them.
+            let called = args.iter().map_while(Result::ok).filter_map(|arg| match arg {
+                Arg::Function(index) => Some(index),
+                _ => None,
+            });
+            for index in std::iter::once(func).chain(called) {
+                let Some(callee) = usize::try_from(index).ok().and_then(|index| functions.get(index)) else { continue };
+                let known = nodes.entry(callee.name.clone()).or_default();
+                if known.last().is_none_or(|last| last != words) {
+                    known.push(words.to_string());
+                }
+            }
+        }
+    }
+    nodes
 }
 
 /// Sums over runs.
@@ -132,6 +167,7 @@ impl<'s> Sums<'s> {
                 operations: zero,
                 bytes: zero,
                 of_roof: None,
+                nodes: Vec::new(),
             });
             line.calls += row.calls;
             line.time += row.own;

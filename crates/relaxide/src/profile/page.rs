@@ -1,12 +1,13 @@
 //! A profile as one page of HTML that needs nothing else: the table, the calls of the last run over time, the memory that they
-//! had in use, and the graph. The pictures are drawn here; the page's own few lines of script only zoom.
+//! had in use, and the graph. The pictures are drawn here; the page's own few lines of script only zoom
+//! and sort. It follows the reader's choice of a light or dark theme, and scrolls its tables and pictures on a narrow screen.
 
 use std::fmt::Write;
 use std::time::Duration;
 
 use relaxide_vm::ProfiledCall;
 
-use super::{Profile, ProfileLine};
+use super::{Profile, ProfileLine, axis};
 use crate::graph::escaped;
 
 /// Calls that are drawn; of more, the longest.
@@ -16,13 +17,40 @@ const WIDTH: f64 = 1200.0;
 const ROW: f64 = 20.0;
 const CURVE: f64 = 90.0;
 
-const STYLE: &str = "body{font:14px/1.5 system-ui,sans-serif;margin:2em;color:#1f2933}h2{margin-top:2em}\
-table{border-collapse:collapse}td,th{padding:.15em .8em;text-align:right;border-bottom:1px solid #e4e7eb}\
-td:first-child,th:first-child{text-align:left;font-family:ui-monospace,monospace}\
-.picture{overflow:auto;border:1px solid #cbd2d9;max-height:80vh}";
+/// Columns of the table by which it is sorted at first, and which has bars.
+const TIME: usize = 2;
+const SHARE: usize = 3;
+/// Nodes of a kernel that are shown at once.
+const NODES: usize = 6;
+/// Height of the numbers below a picture.
+const AXIS: f64 = 18.0;
 
-const SCRIPT: &str = "const zoom=document.getElementById('zoom');zoom.addEventListener('input',()=>{\
-for(const svg of document.querySelectorAll('.time svg'))svg.setAttribute('width',WIDTH*zoom.value)});\
+const STYLE: &str = "\
+:root{color-scheme:light dark;--ink:#1f2933;--paper:#fff;--line:#e4e7eb;--edge:#cbd2d9;--bar:#b3d4fc;--curve:#3e82d9;--grid:#cbd2d9}\
+@media(prefers-color-scheme:dark){:root{--ink:#e4e7eb;--paper:#14181d;--line:#2c343d;--edge:#3e4c59;--bar:#1f4b7a;--curve:#6aa9f0;--grid:#3e4c59}}\
+body{font:14px/1.5 system-ui,sans-serif;margin:1.5em auto;padding:0 1em;max-width:1300px;color:var(--ink);background:var(--paper)}\
+h1{font-size:1.5em}h2{margin-top:2em}\
+.wide,.picture{overflow:auto;max-width:100%}.picture{border:1px solid var(--edge);max-height:80vh}\
+table{border-collapse:collapse}td,th{padding:.15em .8em;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}\
+th{cursor:pointer;position:sticky;top:0;background:var(--paper)}th[aria-sort=descending]::after{content:' ▾'}th[aria-sort=ascending]::after{content:' ▴'}\
+td:first-child,th:first-child{text-align:left;font-family:ui-monospace,monospace}\
+td.nodes,th.nodes{text-align:left;white-space:normal;min-width:16em;max-width:40em}\
+td.share{background:linear-gradient(var(--bar),var(--bar)) no-repeat left/var(--part) 100%}\
+.calls text{fill:#1f2933}.axis text{fill:var(--ink)}.axis line{stroke:var(--grid)}\
+.memory polygon{fill:var(--bar);stroke:var(--curve)}.graph svg{background:#fff}\
+@media(max-width:600px){body{font-size:13px}td,th{padding:.15em .4em}td.nodes{min-width:10em}}";
+
+const SCRIPT: &str = "\
+const zoom=document.getElementById('zoom');zoom.addEventListener('input',()=>{const z=zoom.value;\
+for(const svg of document.querySelectorAll('.time svg')){svg.setAttribute('width',WIDTH*z);\
+for(const t of svg.querySelectorAll('text')){const x=t.getAttribute('x');\
+t.setAttribute('transform',`translate(${x} 0) scale(${1/z} 1) translate(${-x} 0)`)}}});\
+for(const th of document.querySelectorAll('th'))th.addEventListener('click',()=>{\
+const down=th.getAttribute('aria-sort')!=='descending',i=th.cellIndex,body=th.closest('table').tBodies[0];\
+const key=r=>{const v=r.cells[i].dataset.value;return v===undefined?r.cells[i].textContent:v===''?-1:+v};\
+const rows=[...body.rows].sort((a,b)=>{const x=key(a),y=key(b);return(x<y?-1:x>y?1:0)*(down?-1:1)});\
+for(const other of th.parentNode.cells)other.removeAttribute('aria-sort');\
+th.setAttribute('aria-sort',down?'descending':'ascending');body.append(...rows)});\
 document.body.dataset.ready='yes';";
 
 impl Profile {
@@ -30,7 +58,8 @@ impl Profile {
     pub fn to_html(&self) -> String {
         let title = escaped(&format!("Profile of {}", self.function));
         let mut out = format!(
-            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style></head>\n\
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>{title}</title><style>{STYLE}</style></head>\n\
              <body><h1>{title}</h1>\n<p>{}</p>\n",
             escaped(&self.summary())
         );
@@ -62,14 +91,31 @@ impl Profile {
     }
 
     fn table(&self, out: &mut String) {
-        out.push_str("<table><thead><tr>");
-        ProfileLine::HEAD.iter().for_each(|head| _ = write!(out, "<th>{head}</th>"));
-        out.push_str("</tr></thead><tbody>\n");
-        for line in &self.lines {
-            let cells: String = line.cells().iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
-            let _ = writeln!(out, "<tr>{cells}</tr>");
+        out.push_str("<p>A click on a head sorts.</p>\n<div class=\"wide\"><table><thead><tr>");
+        for (i, head) in ProfileLine::HEAD.iter().enumerate() {
+            let sorted = if i == TIME { " aria-sort=\"descending\"" } else { "" };
+            let _ = write!(out, "<th{sorted}>{head}</th>");
         }
-        out.push_str("</tbody></table>\n");
+        out.push_str("<th class=\"nodes\">nodes of the model</th></tr></thead><tbody>\n");
+        for line in &self.lines {
+            out.push_str("<tr>");
+            for (i, (cell, value)) in line.cells().iter().zip(line.values()).enumerate() {
+                let value = match value {
+                    Some(value) => format!(" data-value=\"{value}\""),
+                    // Names are sorted by their text; a number that is not known comes before all.
+                    None if i == 0 => String::new(),
+                    None => " data-value=\"\"".to_string(),
+                };
+                let bar = if i == SHARE {
+                    format!(" class=\"share\" style=\"--part:{:.2}%\"", line.share * 100.0)
+                } else {
+                    String::new()
+                };
+                let _ = write!(out, "<td{bar}{value}>{}</td>", escaped(cell));
+            }
+            let _ = writeln!(out, "<td class=\"nodes\">{}</td></tr>", nodes(&line.nodes));
+        }
+        out.push_str("</tbody></table></div>\n");
     }
 
     /// The calls and, on the same axis, the memory.
@@ -85,21 +131,72 @@ impl Profile {
         let boxes = boxes(calls, x);
         let depth = boxes.iter().map(|(depth, _)| depth + 1).max().unwrap_or(1);
         let height = depth as f64 * ROW;
-        let text: String = boxes.into_iter().map(|(_, text)| text).collect();
+        let times = time_axis(end.as_secs_f64(), height);
+        let text: String = times.into_iter().chain(boxes.into_iter().map(|(_, text)| text)).collect();
         let picture = |class: &str, height: f64, inside: &str| {
             format!(
                 "<div class=\"picture time {class}\"><svg width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
                  preserveAspectRatio=\"none\" font-size=\"11\" font-family=\"ui-monospace, monospace\">{inside}</svg></div>\n"
             )
         };
-        out.push_str(&picture("calls", height, &text));
+        out.push_str(&picture("calls", height + AXIS, &text));
         if omitted > 0 {
             let _ = writeln!(out, "<p>{omitted} shorter calls are not drawn.</p>");
         }
         let (curve, peak) = memory;
-        let _ = writeln!(out, "<h2>Memory</h2>\n<p>In use by the machine's tensors, at most {} bytes.</p>", peak);
-        out.push_str(&picture("memory", CURVE, &curve));
+        let most = axis::written(peak as f64, axis::byte_unit(peak as f64));
+        let _ =
+            writeln!(out, "<h2>Memory</h2>\n<p>In use by the machine's tensors, at most {peak} bytes ({most}).</p>");
+        let axes: String = byte_axis(peak as f64).chain(time_axis(end.as_secs_f64(), CURVE)).collect();
+        out.push_str(&picture("memory", CURVE + AXIS, &(curve + &axes)));
     }
+}
+
+/// Nodes of a model as a cell: the first ones, and the others when they are asked for.
+fn nodes(all: &[String]) -> String {
+    let shown: Vec<String> = all.iter().map(|words| escaped(words)).collect();
+    match shown.split_at_checked(NODES) {
+        Some((first, rest)) if !rest.is_empty() => {
+            let (first, rest, more) = (first.join(", "), rest.join(", "), rest.len());
+            format!("<details><summary>{first}, and {more} more</summary>{rest}</details>")
+        }
+        _ => shown.join(", "),
+    }
+}
+
+/// Lines at round times, with the times below a picture of that height.
+fn time_axis(end: f64, height: f64) -> Vec<String> {
+    let unit = axis::time_unit(end);
+    let one = |time: f64| {
+        let (x, bottom) = (time / end.max(1e-9) * WIDTH, height + AXIS - 5.0);
+        // The last number must not leave the picture.
+        let anchor = if x > WIDTH - 40.0 { "end" } else { "start" };
+        format!(
+            "<g class=\"axis\"><line x1=\"{x:.2}\" x2=\"{x:.2}\" y1=\"0\" y2=\"{height}\"/>\
+             <text x=\"{x:.2}\" y=\"{bottom}\" text-anchor=\"{anchor}\">{}</text></g>\n",
+            axis::written(time, unit)
+        )
+    };
+    axis::ticks(end, 8.0).into_iter().map(one).collect()
+}
+
+/// Lines at round amounts of memory.
+fn byte_axis(peak: f64) -> impl Iterator<Item = String> {
+    let unit = axis::byte_unit(peak);
+    axis::ticks(peak, 3.0).into_iter().skip(1).map(move |bytes| {
+        let y = height_of(bytes, peak);
+        format!(
+            "<g class=\"axis\"><line x1=\"0\" x2=\"{WIDTH}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+             <text x=\"4\" y=\"{:.1}\">{}</text></g>\n",
+            y + 11.0,
+            axis::written(bytes, unit)
+        )
+    })
+}
+
+/// Where an amount of memory is drawn.
+fn height_of(bytes: f64, peak: f64) -> f64 {
+    CURVE - (CURVE - 6.0) * bytes / peak.max(1.0)
 }
 
 /// The calls as boxes, each with its depth: calls inside of another stand below it.
@@ -134,22 +231,34 @@ fn boxes(mut calls: Vec<ProfiledCall<'_>>, x: impl Fn(Duration) -> f64) -> Vec<(
 /// The memory in use over time, and its peak.
 fn curve(calls: &[ProfiledCall<'_>], x: impl Fn(Duration) -> f64) -> (String, usize) {
     let peak = calls.iter().map(|call| call.memory).max().unwrap_or(0);
-    let mut points = String::from("0,0");
     let mut level = CURVE;
-    points = points.replace("0,0", &format!("0,{CURVE}"));
+    let mut points = format!("0,{CURVE}");
     for call in calls {
         let at = x(call.start + call.time);
-        let next = CURVE - (CURVE - 6.0) * call.memory as f64 / peak.max(1) as f64;
+        let next = height_of(call.memory as f64, peak as f64);
         let _ = write!(points, " {at:.2},{level:.1} {at:.2},{next:.1}");
         level = next;
     }
     let _ = write!(points, " {WIDTH},{level:.1} {WIDTH},{CURVE}");
-    (format!("<polygon points=\"{points}\" fill=\"#b3d4fc\" stroke=\"#3e82d9\"/>"), peak)
+    (format!("<polygon points=\"{points}\"/>"), peak)
 }
 
 impl ProfileLine {
     /// The heads of the columns.
     pub const HEAD: [&'static str; 7] = ["function", "calls", "time (ms)", "share", "GFLOP/s", "GB/s", "of roof"];
+
+    /// The numbers in the cells of a row, to sort by; a name has none.
+    fn values(&self) -> [Option<f64>; 7] {
+        [
+            None,
+            Some(self.calls as f64),
+            Some(self.time.as_secs_f64()),
+            Some(self.share),
+            self.operation_rate(),
+            self.byte_rate(),
+            self.of_roof,
+        ]
+    }
 
     /// The cells of a row; what is not known is `-`.
     pub fn cells(&self) -> [String; 7] {

@@ -18,6 +18,7 @@ mod inspect;
 mod kv_cache;
 mod list;
 mod python;
+mod rows;
 mod sampling;
 mod sequence;
 mod shape;
@@ -109,6 +110,7 @@ const OWN: &[&[Builtin]] = &[
     inspect::TABLE,
     kv_cache::TABLE,
     list::TABLE,
+    rows::TABLE,
     python::TABLE,
     sampling::TABLE,
     sequence::TABLE,

@@ -3,7 +3,7 @@
 use half::f16;
 use relaxide_ffi::{Any, AnyView, Array, DataType, Dict, Error, ErrorKind, Map, Tensor};
 
-use super::{Args, Builtin, Table, wholes};
+use super::{Args, Builtin, Table, integers};
 
 pub(super) const TABLE: &[Builtin] =
     &[Builtin::plain("relaxide.vm.zip_map", zip_map), Builtin::plain("relaxide.vm.map_values", map_values)];
@@ -11,7 +11,7 @@ pub(super) const TABLE: &[Builtin] =
 /// The keys of a map: a tensor of integers, or a list of texts.
 fn keys(args: &Args<'_, '_>, index: usize) -> Result<Vec<Any>, Error> {
     if args.view(index, "keys")?.as_tensor().is_some() {
-        return Ok(wholes(args, index, "keys")?.1.into_iter().map(Any::from).collect());
+        return Ok(integers(args, &args.get(index, "keys")?, "keys")?.into_iter().map(Any::from).collect());
     }
     let table = Table::of(args, index)?;
     Ok((0..table.len()).filter_map(|place| table.get(place)).collect())

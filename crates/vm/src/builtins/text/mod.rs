@@ -5,8 +5,10 @@
 //! | this | tensors taken apart and put together; places of texts in lists; texts from and to numbers |
 //! | [`table`] | a list of texts as an argument |
 //! | [`pieces`] | texts joined, divided, normalized and matched |
+//! | [`gathered`] | several tensors of texts as one, and one as several |
 //! | [`mapping`] | maps from rows of scores, and rows from maps |
 
+mod gathered;
 mod mapping;
 mod pieces;
 mod table;
@@ -21,7 +23,7 @@ use super::{Args, Builtin};
 use crate::text_tensor::{TextTensor, listed};
 use table::Table;
 
-pub(super) const TABLES: &[&[Builtin]] = &[TABLE, pieces::TABLE, mapping::TABLE];
+pub(super) const TABLES: &[&[Builtin]] = &[TABLE, pieces::TABLE, gathered::TABLE, mapping::TABLE];
 
 const TABLE: &[Builtin] = &[
     Builtin::plain("relaxide.vm.text_tensor", text_tensor),
@@ -46,14 +48,12 @@ fn tensor_of(args: &Args<'_, '_>, index: usize, name: &str) -> Result<Ref<TextTe
 }
 
 /// The elements of a tensor of integers of 64 bits.
-fn wholes(args: &Args<'_, '_>, index: usize, name: &str) -> Result<(Tensor, Vec<i64>), Error> {
-    let tensor: Tensor = args.get(index, name)?;
+fn integers(args: &Args<'_, '_>, tensor: &Tensor, name: &str) -> Result<Vec<i64>, Error> {
     if tensor.dtype() != DataType::int(64) {
         return Err(args.error(ErrorKind::TypeError, format_args!("{name} are {}, not int64", tensor.dtype())));
     }
-    let bytes = device::to_device(&tensor, Device::cpu(0))?.to_bytes()?;
-    let values = bytes.as_chunks().0.iter().map(|word| i64::from_le_bytes(*word)).collect();
-    Ok((tensor, values))
+    let bytes = device::to_device(tensor, Device::cpu(0))?.to_bytes()?;
+    Ok(bytes.as_chunks().0.iter().map(|word| i64::from_le_bytes(*word)).collect())
 }
 
 fn vector(values: &[i64]) -> Result<Any, Error> {
@@ -84,8 +84,12 @@ fn text_shape(args: &Args<'_, '_>) -> Result<Any, Error> {
 /// `(index, table)`: the texts of a table that integers name, in the shape of those.
 fn texts(args: &Args<'_, '_>) -> Result<Any, Error> {
     args.expect_len(2, 2)?;
-    let (index, places) = wholes(args, 0, "indices")?;
-    let table = Table::of(args, 1)?;
+    named(args, &args.get(0, "indices")?, &Table::of(args, 1)?).map(Any::from)
+}
+
+/// The texts of a table that integers name, in the shape of those.
+fn named(args: &Args<'_, '_>, index: &Tensor, table: &Table) -> Result<Ref<TextTensor>, Error> {
+    let places = integers(args, index, "indices")?;
     let mut level = Vec::with_capacity(places.len());
     for place in places {
         let text = usize::try_from(place).ok().and_then(|place| table.get(place));
@@ -94,7 +98,7 @@ fn texts(args: &Args<'_, '_>) -> Result<Any, Error> {
             text.ok_or_else(|| args.error(ErrorKind::IndexError, format_args!("there are {count} texts, no {place}")))?;
         level.push(text);
     }
-    TextTensor::new(index.shape(), Array::from_vec(level)).map(Any::from)
+    TextTensor::new(index.shape(), Array::from_vec(level))
 }
 
 /// `(table, keys)`: for each text its place among keys, which are sorted and different; their number where it is none.
