@@ -258,7 +258,7 @@ impl Interpreter {
         }
         let def = op::lookup(name).ok_or_else(|| error(format!("operator `{name}` not found")))?;
         // Where a shape is data, the data are part of what the kernels are made for.
-        let by_value = name.starts_with("dyn.");
+        let by_value = op::shape_is_data(name);
         let mut tensors = Vec::new();
         let mut key = format!("{name} {:?} ", call.attrs);
         for (arg, expr) in args.iter().zip(&call.args) {

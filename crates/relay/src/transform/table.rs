@@ -2,7 +2,7 @@
 
 use relaxide_ir::Attrs;
 
-use crate::{Module, TypeError, infer};
+use crate::{DeviceConfig, Module, TypeError, VirtualDevice, infer, plan_devices};
 
 /// Why a pass did not run.
 #[derive(Debug, thiserror::Error)]
@@ -218,6 +218,19 @@ pub static PASSES: &[PassInfo] = &[
         run: |module, options| {
             let half = options.dtype("mixed_precision_type").unwrap_or(relaxide_ffi::DataType::float(16));
             super::to_mixed_precision(module, half)
+        },
+    },
+    PassInfo {
+        name: "PlanDevices",
+        level: 0,
+        doc: "Every value has a device, and copies stand where values cross.",
+        options: &["host", "default"],
+        run: |module, options| {
+            let device = |name: &str| match options.get(name).map_or(Ok(None), VirtualDevice::of_attr) {
+                Ok(device) => Ok(device.unwrap_or_else(VirtualDevice::cpu)),
+                Err(why) => Err(TransformError::Refused(format!("{name}: {why}"))),
+            };
+            plan_devices(module, &DeviceConfig { host: device("host")?, default: device("default")? })
         },
     },
     PassInfo {
