@@ -59,13 +59,14 @@ const PROGRAMS: &[(&str, &str)] = &[
 ];
 
 fn module(text: &str) -> Module {
-    parse_with_prelude(&Source::new("memory", format!("#[version = \"0.0.5\"]\n{text}"))).unwrap_or_else(|d| panic!("{d}"))
+    parse_with_prelude(&Source::new("memory", format!("#[version = \"0.0.5\"]\n{text}")))
+        .unwrap_or_else(|d| panic!("{d}"))
 }
 
 fn passed(module: &Module, names: &[&str]) -> Module {
-    names.iter().fold(module.clone(), |module, name| {
-        pass(name).unwrap().run(&module).unwrap_or_else(|e| panic!("{name}: {e}"))
-    })
+    names
+        .iter()
+        .fold(module.clone(), |module, name| pass(name).unwrap().run(&module).unwrap_or_else(|e| panic!("{name}: {e}")))
 }
 
 fn numbers(value: &Any) -> Vec<f64> {
@@ -79,7 +80,9 @@ fn numbers(value: &Any) -> Vec<f64> {
 fn run(module: &Module) -> Vec<f64> {
     let values: Vec<f32> = (0..32).map(|i| (i * 7 % 13) as f32 / 13.0 - 0.3).collect();
     let x = Tensor::from_slice(&values, &[4, 8]).unwrap();
-    numbers(&Interpreter::new(module).run("main", &[AnyView::from(&x)]).unwrap_or_else(|e| panic!("{e}\n{}", text(module))))
+    numbers(
+        &Interpreter::new(module).run("main", &[AnyView::from(&x)]).unwrap_or_else(|e| panic!("{e}\n{}", text(module))),
+    )
 }
 
 fn text(module: &Module) -> String {
@@ -108,7 +111,11 @@ fn programs_compute_the_same_in_memory_that_they_take_themselves() {
             let close = found.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= 1e-6 * (1.0 + b.abs()));
             assert!(close, "{name}: {passes:?}: {found:?} is not {expected:?}\n{}", main_text(&changed));
             let full = print_module(&changed, PrintOptions::default());
-            assert_eq!(print_module(&parse(&Source::new("again", full.clone())).unwrap(), PrintOptions::default()), full, "{name}");
+            assert_eq!(
+                print_module(&parse(&Source::new("again", full.clone())).unwrap(), PrintOptions::default()),
+                full,
+                "{name}"
+            );
         }
     }
 }

@@ -214,9 +214,11 @@ fn text_of(case: &Case) -> String {
     let body = body.replace("(M, M)", &format!("({M}, {M})")).replace("(M)", &format!("({M})"));
     let body = body.replace("THERE", "virtual_device=12").replace("HERE", "virtual_device=1");
     let body = body.replace("HOST", "meta[VirtualDevice][0]").replace("EXT", "meta[VirtualDevice][1]");
-    let device = |kind: i64| format!(
-        r#"{{"type_key":"VirtualDevice","attrs":{{"device_type_int":"{kind}","memory_scope":"5","target":"0","virtual_device_id":"0"}}}}"#
-    );
+    let device = |kind: i64| {
+        format!(
+            r#"{{"type_key":"VirtualDevice","attrs":{{"device_type_int":"{kind}","memory_scope":"5","target":"0","virtual_device_id":"0"}}}}"#
+        )
+    };
     let meta = format!(
         r#"{{"root":1,"nodes":[{{"type_key":""}},{{"type_key":"Map","keys":["VirtualDevice"],"data":[2]}},{{"type_key":"Array","data":[3,4]}},{},{},{{"type_key":"runtime.String"}}],"b64ndarrays":[],"attrs":{{"tvm_version":"0.16.0"}}}}"#,
         device(1),

@@ -76,15 +76,14 @@ pub(super) fn emit(plan: &Plan, lowered: &IRModule) -> Result<Compiled, CompileE
 
 impl Emitter<'_> {
     fn function(&mut self, function: &PlannedFunction) -> Result<VmFunction, CompileError> {
-        let mut emitter =
-            FunctionEmitter {
-                shared: self,
-                lines: Vec::new(),
-                registers: HashMap::new(),
-                next: 0,
-                labels: 0,
-                region_device: 0,
-            };
+        let mut emitter = FunctionEmitter {
+            shared: self,
+            lines: Vec::new(),
+            registers: HashMap::new(),
+            next: 0,
+            labels: 0,
+            region_device: 0,
+        };
         for param in &function.params {
             let register = emitter.fresh();
             emitter.bind(param, register);
@@ -465,7 +464,10 @@ impl FunctionEmitter<'_, '_> {
 
     fn device_number(&self, device: &VirtualDevice) -> Result<i64, CompileError> {
         let found = self.shared.plan.placement.devices.iter().position(|d| d == device);
-        found.map_or_else(|| unsupported(format!("the program does not name the device {device}"), None), |i| Ok(i as i64))
+        found.map_or_else(
+            || unsupported(format!("the program does not name the device {device}"), None),
+            |i| Ok(i as i64),
+        )
     }
 
     // Regions.

@@ -150,8 +150,7 @@ pub fn vm_compile(module: &Module, options: &VmOptions) -> Result<Compiled, Comp
         }
         let module = crate::transform::to_a_normal_form(&module);
         let types = infer(&module).map_err(CompileError::Types)?;
-        let placement =
-            if over_devices { placement(&module, &types, &options.devices)? } else { Placement::default() };
+        let placement = if over_devices { placement(&module, &types, &options.devices)? } else { Placement::default() };
         let plan = blocks::plan(&module, &types, placement)?;
         let context = PassContext {
             target: options.target.clone(),

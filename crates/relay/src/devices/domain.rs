@@ -128,9 +128,7 @@ impl Domains {
     /// The devices that a domain is made of.
     fn leaves(&self, domain: Domain) -> Vec<Domain> {
         match self.parts(domain) {
-            Some((params, result)) => {
-                params.into_iter().chain([result]).flat_map(|part| self.leaves(part)).collect()
-            }
+            Some((params, result)) => params.into_iter().chain([result]).flat_map(|part| self.leaves(part)).collect(),
             None => vec![domain],
         }
     }
@@ -143,8 +141,7 @@ impl Domains {
         }
         match (&self.nodes[a.0], &self.nodes[b.0]) {
             (Node::Func(p, r), Node::Func(q, s)) if p.len() == q.len() => {
-                let pairs: Vec<(Domain, Domain)> =
-                    p.iter().copied().zip(q.iter().copied()).chain([(*r, *s)]).collect();
+                let pairs: Vec<(Domain, Domain)> = p.iter().copied().zip(q.iter().copied()).chain([(*r, *s)]).collect();
                 pairs.into_iter().try_for_each(|(a, b)| self.unify(a, b))
             }
             (Node::Func(..), _) => self.leaves(a).into_iter().try_for_each(|leaf| self.unify(leaf, b)),

@@ -21,7 +21,7 @@ mod plan;
 
 use indexmap::IndexMap;
 use relaxide_ffi::Object;
-use relaxide_ir::{Attrs, AttrValue};
+use relaxide_ir::{AttrValue, Attrs};
 use relaxide_relay_vm::VirtualDevice as MachineDevice;
 
 pub use collect::{Placement, placement};
@@ -59,7 +59,9 @@ impl VirtualDevice {
             AttrValue::Map(map) => map,
             AttrValue::Object(object) => {
                 let device = object.downcast_ref::<VirtualDevice>();
-                return device.map(|device| Some(VirtualDevice::clone(&device))).ok_or_else(|| format!("{} is no device", object.type_key()));
+                return device
+                    .map(|device| Some(VirtualDevice::clone(&device)))
+                    .ok_or_else(|| format!("{} is no device", object.type_key()));
             }
             other => return Err(format!("{other:?} is no device")),
         };

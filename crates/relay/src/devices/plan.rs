@@ -117,7 +117,9 @@ impl Planner {
                     let ty = self.types.of(old_arg);
                     Some(self.copied(call.args.first()?, ty.as_ref(), from, to))
                 }
-                Some((call, _)) if call.args.is_empty() => self.noted(new, old, self.device(old.address()), old.address()),
+                Some((call, _)) if call.args.is_empty() => {
+                    self.noted(new, old, self.device(old.address()), old.address())
+                }
                 _ => None,
             },
             _ => None,

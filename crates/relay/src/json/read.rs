@@ -12,9 +12,9 @@ use relaxide_ir::{AttrValue, Attrs, GlobalVar, Span};
 
 use super::graph::{Graph, JsonError};
 use super::{MetaTable, MetaValue};
+use crate::devices::RESULT;
 use crate::op::{self, Kind};
 use crate::stack::{MAX_DEPTH, deep};
-use crate::devices::RESULT;
 use crate::*;
 
 /// The module of a text that `save_json` wrote. A function alone becomes `main`.

@@ -7,9 +7,9 @@ use relaxide_ir::{AttrValue, Attrs};
 use serde_json::{Map, Value, json};
 
 use super::to_base64;
+use crate::devices::RESULT;
 use crate::op;
 use crate::stack::deep;
-use crate::devices::RESULT;
 use crate::*;
 
 /// The text that `save_json` writes of a module.

@@ -49,7 +49,9 @@ pub(super) fn dense(cx: &mut LowerCx<'_>) -> Lowered {
 pub(super) fn conv2d(cx: &mut LowerCx<'_>) -> Lowered {
     let data = cx.arg(0)?;
     if cx.ndim(&data)? != 4 || cx.ndim(&cx.arg(1)?)? != 4 {
-        return fail("nn.bitserial_conv2d takes tensors of four dimensions; weights that were packed before are not taken");
+        return fail(
+            "nn.bitserial_conv2d takes tensors of four dimensions; weights that were packed before are not taken",
+        );
     }
     let (data, weight) = (cx.cast(data, wide())?, weight(cx, 1)?);
     let pairs = attrs([
@@ -70,6 +72,12 @@ pub(super) fn bitpack(cx: &mut LowerCx<'_>) -> Lowered {
     let (shape, bits) = (cx.shape(&x)?, cx.int("bits")?);
     let dtype = cx.dtype_attr("pack_type", DataType::uint(32));
     let lanes = i64::from(dtype.bits);
+    // The highest bit of 64 has no place among the constants of kernels.
+    if !(1..=16).contains(&bits) || !matches!(lanes, 8 | 16 | 32) {
+        return fail(format!(
+            "nn.bitpack: {bits} bits in words of {dtype}: 1 to 16 bits and words of 8, 16 or 32 are possible"
+        ));
+    }
     let axis = cx.axis(cx.int("pack_axis")?, shape.len())?;
     let place = cx.int("bit_axis")?;
     let place = if place < 0 { place + shape.len() as i64 + 1 } else { place };
@@ -91,11 +99,14 @@ pub(super) fn bitpack(cx: &mut LowerCx<'_>) -> Lowered {
             let mut packed = prim::int_of(dtype, 0);
             for lane in 0..lanes {
                 index[axis] = word.clone() * lanes + lane;
-                let moved = prim::call(of, "shift_right", vec![x.at(&index), prim::cast(of, bit.clone())]);
-                let one = prim::call(of, "bitwise_and", vec![moved, prim::int_of(of, 1)]);
+                let value = x.at(&index);
+                let of_bit = |b: i64| {
+                    prim::floormod(prim::floordiv(value.clone(), prim::int_of(of, 1 << b)), prim::int_of(of, 2))
+                };
+                let one =
+                    (1..bits).fold(of_bit(0), |other, b| prim::select(prim::eq(&bit, prim::int(b)), of_bit(b), other));
                 // The first element is the highest bit.
-                let left = prim::int_of(dtype, lanes - 1 - lane);
-                packed = packed + prim::call(dtype, "shift_left", vec![prim::cast(dtype, one), left]);
+                packed = packed + prim::cast(dtype, one) * prim::int_of(dtype, 1i64 << (lanes - 1 - lane));
             }
             packed
         })]

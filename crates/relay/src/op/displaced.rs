@@ -119,7 +119,8 @@ pub(super) fn correlation(cx: &mut LowerCx<'_>) -> Lowered {
                 prim::select(within, value, prim::constant(dtype, 0.0))
             };
             let (p, q) = (pixel(&a, y.clone(), z.clone()), pixel(&b, y + dy, z + dx));
-            let term = if product { p * q } else { prim::math("abs", p - q) };
+            let apart = p.clone() - q.clone();
+            let term = if product { p * q } else { prim::max(apart.clone(), prim::constant(dtype, 0.0) - apart) };
             te::sum(term, axes.clone())
         });
         vec![te::compute("T_correlation", out, |at: &[PrimExpr]| summed.at(at) * prim::constant(dtype, 1.0 / count))]

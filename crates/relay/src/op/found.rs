@@ -22,7 +22,8 @@ pub(super) fn argwhere(cx: &mut LowerCx<'_>) -> Lowered {
     let known = cx.value(0).and_then(|value| scalar::numbers(&value));
     let count = match known {
         Some(numbers) => {
-            let holds = |n: &&Number| !matches!(n, Number::Int(0) | Number::Bool(false)) && !matches!(n, Number::Float(0.0));
+            let holds =
+                |n: &&Number| !matches!(n, Number::Int(0) | Number::Bool(false)) && !matches!(n, Number::Float(0.0));
             prim::int(numbers.iter().filter(holds).count() as i64)
         }
         None => cx.dim("found", DimDef::Nonzero(x.clone())),

@@ -60,7 +60,9 @@ pub(super) fn conv2d_weight(cx: &mut LowerCx<'_>) -> Lowered {
         return fail("nn.conv2d_backward_weight: channels must be known");
     };
     if groups <= 0 || outputs % groups != 0 || inputs % groups != 0 {
-        return fail(format!("nn.conv2d_backward_weight: {groups} groups do not divide {outputs} and {inputs} channels"));
+        return fail(format!(
+            "nn.conv2d_backward_weight: {groups} groups do not divide {outputs} and {inputs} channels"
+        ));
     }
     let (own, of) = (inputs / groups, outputs / groups);
     let (height, width) = (x[2].clone(), x[3].clone());

@@ -5,7 +5,10 @@
 
 use super::schema::Mapping::{As, Binary, By, Machine, Missing, Same};
 use super::schema::{Mapping, OpDef};
-use super::{basic, bits, boxes, conv, create, displaced, dynamic, found, gradient, image, index, nn, pooling, qnn, reduce, shaping, signal, sparse};
+use super::{
+    basic, bits, boxes, conv, create, displaced, dynamic, found, gradient, image, index, nn, pooling, qnn, reduce,
+    shaping, signal, sparse,
+};
 
 const fn row(
     name: &'static str,

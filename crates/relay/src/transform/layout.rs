@@ -96,7 +96,8 @@ pub fn alter_op_layout(module: &Module) -> Result<Module, TransformError> {
         let [outputs, inputs, height, width] = [0, 1, 2, 3].map(|i| weight.shape[i]);
         let text = |name: &str| call_.attrs.str(name).unwrap_or_default();
         let plain = text("data_layout") == "NCHW" && text("kernel_layout") == "OIHW" && text("out_layout").is_empty();
-        if !plain || call_.attrs.int("groups") != Some(1) || outputs % BLOCK != 0 || inputs % BLOCK != 0 || inputs <= 0 {
+        if !plain || call_.attrs.int("groups") != Some(1) || outputs % BLOCK != 0 || inputs % BLOCK != 0 || inputs <= 0
+        {
             return None;
         }
         let (data, kernel) = (format!("NCHW{BLOCK}c"), format!("OIHW{BLOCK}i{BLOCK}o"));

@@ -23,7 +23,9 @@ pub fn legalize(module: &Module) -> Result<Module, TransformError> {
         let rank = |expr: &Expr| types.of(expr).and_then(|ty| ty.as_tensor().map(|t| t.shape.len()));
         let (old_call, _) = old.as_op_call()?;
         match name {
-            "nn.matmul" if call_.attrs.bool("transpose_b") == Some(true) && call_.attrs.bool("transpose_a") != Some(true) => {
+            "nn.matmul"
+                if call_.attrs.bool("transpose_b") == Some(true) && call_.attrs.bool("transpose_a") != Some(true) =>
+            {
                 if rank(old_call.args.first()?)? != 2 {
                     return None;
                 }

@@ -190,7 +190,8 @@ impl Manifest<'_> {
                 let operands: Vec<Expr> = call_.args.iter().zip(&typed).map(operand).collect();
                 let body = Expr::call_with(call_.op.clone(), operands, call_.attrs.clone());
                 let attrs = Attrs::new().with("Primitive", 1i64);
-                let function = Function { type_params: Vec::new(), params: typed, body, ret_type: None, attrs, span: None };
+                let function =
+                    Function { type_params: Vec::new(), params: typed, body, ret_type: None, attrs, span: None };
                 Some(Ref::new(function).into())
             }
             Expr::Function(f) if f.is_primitive() => Some(call_.op.clone()),
@@ -252,7 +253,8 @@ impl Manifest<'_> {
             let dims = vector(&ty.shape)?;
             shapes.push(self.allocate(&ty, dims, out)?);
         }
-        let operands = [function.clone(), self.bound(inputs.clone(), out), self.bound(Expr::tuple(shapes.clone()), out)];
+        let operands =
+            [function.clone(), self.bound(inputs.clone(), out), self.bound(Expr::tuple(shapes.clone()), out)];
         let effect = self.fresh(3);
         out.push((effect, call("vm.shape_func", operands, Attrs::new())));
         Ok(shapes)

@@ -95,9 +95,8 @@ impl Planner {
             let total = place(&members, &mut rooms);
             let arena = Var::new(format!("arena_{}", self.arenas), None);
             self.arenas += 1;
-            let attrs = Attrs::new()
-                .with("dtype", DataType::uint(8))
-                .with("virtual_device", device.unwrap_or(AttrValue::None));
+            let attrs =
+                Attrs::new().with("dtype", DataType::uint(8)).with("virtual_device", device.unwrap_or(AttrValue::None));
             let shape = relaxide_ffi::Tensor::from_slice(&[total], &[1]).map_err(TransformError::Value)?;
             let args = [wide(total)?, Expr::constant(shape), wide(ALIGNMENT)?];
             out.push((arena.clone(), Expr::call_with(Expr::op("memory.alloc_storage"), args, attrs)));
