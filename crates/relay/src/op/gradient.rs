@@ -25,9 +25,9 @@ pub(super) fn pair(cx: &LowerCx<'_>, name: &str) -> Result<[i64; 2], super::Lowe
     }
 }
 
-/// The gradient of pooling: Relax has the operands the other way round.
+/// The gradient of pooling. The gradient of the result comes first, whatever the names of the operands say in the registration.
 pub(super) fn pool(cx: &mut LowerCx<'_>) -> Lowered {
-    let (data, grad) = (cx.arg(0)?, cx.arg(1)?);
+    let (grad, data) = (cx.arg(0)?, cx.arg(1)?);
     let name = match cx.def.name {
         "nn.avg_pool2d_grad" => "grad.avg_pool2d_backward",
         _ => "grad.max_pool2d_backward",
