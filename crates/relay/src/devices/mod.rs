@@ -60,7 +60,7 @@ impl VirtualDevice {
             AttrValue::Object(object) => {
                 let device = object.downcast_ref::<VirtualDevice>();
                 return device
-                    .map(|device| Some(VirtualDevice::clone(&device)))
+                    .map(|device| Some(VirtualDevice::clone(device)))
                     .ok_or_else(|| format!("{} is no device", object.type_key()));
             }
             other => return Err(format!("{other:?} is no device")),
