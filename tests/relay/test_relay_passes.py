@@ -93,6 +93,25 @@ def test_half_precision_is_near():
     np.testing.assert_allclose(found, _run(mod, inputs), rtol=0.1, atol=0.03)
 
 
+def test_an_operator_of_which_no_precision_is_said_is_refused_if_that_is_asked_for():
+    mod = relay.parse('#[version = "0.0.5"]\ndef @main(%x: Tensor[(2, 2), float32]) { sin(nn.dense(%x, %x, units=2)) }')
+    with pytest.raises(ValueError, match="sin.*missing_op_mode=1"):
+        transform.ToMixedPrecision("float16", 0)(mod)
+    for mode in (1, 2):
+        assert "float16" in transform.ToMixedPrecision("float16", mode)(mod).astext()
+    with pytest.raises(ValueError, match="0, 1 or 2"):
+        transform.ToMixedPrecision("float16", 3)(mod)
+
+
+def test_memory_passes_and_blocks_of_channels_keep_what_a_network_computes():
+    mod, weights = NETWORKS["resnet"]()
+    mod = transform.SimplifyInference()(relay.vm.bind_params(mod, weights))
+    inputs = _inputs(mod, {})
+    blocked = transform.AlterOpLayout()(transform.Legalize()(mod))
+    assert "nn.contrib_conv2d_NCHWc" in blocked.astext()
+    np.testing.assert_allclose(_run(blocked, inputs), _run(mod, inputs), rtol=1e-3, atol=1e-5)
+
+
 def test_scales_beside_layers_become_part_of_their_weights():
     x = relay.var("x", shape=(1, 3, 6, 6))
     random = np.random.default_rng(0)

@@ -68,7 +68,7 @@ pub use machine::{VirtualMachine, load_module, num_threads, set_num_threads};
 pub use profile::{Profile, ProfileLine, Roof};
 pub use relaxide_ir::{IRModule, Target};
 pub use relaxide_vm::load_weights;
-pub use relay_program::{compile_relay, compile_relay_graph, from_relay_text, relay_machine};
+pub use relay_program::{FALLBACK_DEVICE, compile_relay, compile_relay_graph, from_relay_text, relay_machine};
 pub use signature::{
     FunctionSignature, ParamSignature, Signature, function_signature, processor_json, signature, signature_of_file,
 };

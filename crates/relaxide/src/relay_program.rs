@@ -5,16 +5,28 @@ use std::path::Path;
 use relaxide_ir::IRModule;
 use relaxide_relay::prelude::parse_with_prelude;
 use relaxide_relay::text::Source;
-use relaxide_relay::{Expr, Module, Type, VmOptions, infer, to_relax, vm_compile};
+use relaxide_relay::{DeviceConfig, Expr, Module, Type, VirtualDevice, VmOptions, infer, to_relax, vm_compile};
 use relaxide_relay_vm::graph::{EntryType, GraphFactory, graph_of};
 use relaxide_relay_vm::{MachineOptions, VirtualMachine};
 
 use crate::compile::with_kernels;
 use crate::{CompileOptions, Error, Executable};
 
+/// The option of the context that says on what kind of device values are of which a program says nothing.
+pub const FALLBACK_DEVICE: &str = "relay.fallback_device_type";
+
+fn vm_options(options: &CompileOptions<'_>) -> VmOptions {
+    let (target, disabled) = (options.target.clone(), options.disabled_passes.clone());
+    let mut devices = DeviceConfig::default();
+    if let Some(kind) = options.context.config.int(FALLBACK_DEVICE) {
+        devices.default = VirtualDevice::new(kind, 0);
+    }
+    VmOptions { target, disabled, devices }
+}
+
 /// Compiles a program for the Relay VM. What comes out is exported and loaded as any other; [`relay_machine`] runs it.
 pub fn compile_relay(module: &Module, options: &mut CompileOptions<'_>) -> Result<Executable, Error> {
-    let relay = VmOptions { target: options.target.clone(), disabled: options.disabled_passes.clone() };
+    let relay = vm_options(options);
     let compiled = vm_compile(module, &relay)?;
     with_kernels(compiled.executable.into_module(), &compiled.kernels, options)
 }
@@ -22,7 +34,7 @@ pub fn compile_relay(module: &Module, options: &mut CompileOptions<'_>) -> Resul
 /// Compiles a program without control flow for the graph executor: its graph, weights and kernels are one library. What has
 /// no form in a graph is refused.
 pub fn compile_relay_graph(module: &Module, name: &str, options: &mut CompileOptions<'_>) -> Result<Executable, Error> {
-    let relay = VmOptions { target: options.target.clone(), disabled: options.disabled_passes.clone() };
+    let relay = vm_options(options);
     let compiled = vm_compile(module, &relay)?;
     let types = infer(module).map_err(relaxide_relay::CompileError::Types)?;
     let main = module.functions.get("main").cloned().ok_or_else(|| refused("the module has no function `@main`"))?;

@@ -7,7 +7,7 @@
 use relaxide_ffi::{DataType, Object, ObjectEnum, Ref, Tensor};
 use relaxide_ir::{Attrs, GlobalVar, Span};
 
-use crate::{Type, TypeVar};
+use crate::{Type, TypeVar, VirtualDevice};
 
 /// An expression.
 #[derive(ObjectEnum, Debug)]
@@ -75,6 +75,9 @@ pub struct Var {
     pub name: String,
     /// Its type, where that was written.
     pub annotation: Option<Type>,
+    /// The device that it is on, where that was written.
+    #[field(ignore)]
+    pub device: Option<Ref<VirtualDevice>>,
     /// Where it was written.
     #[field(ignore)]
     pub span: Option<Ref<Span>>,
@@ -312,7 +315,7 @@ pub struct Op {
 impl Var {
     /// A variable.
     pub fn new(name: impl Into<String>, annotation: Option<Type>) -> Ref<Var> {
-        Ref::new(Var { name: name.into(), annotation, span: None })
+        Ref::new(Var { name: name.into(), annotation, device: None, span: None })
     }
 }
 

@@ -3,7 +3,10 @@
 //! It runs a program in A-normal form as it is written, one step after the other, with nothing fused, planned or compiled:
 //! what it gives is what a program means, and what the compiler is tested against. An operator is carried out by TIR's
 //! reference interpreter on the kernels that Relax makes of it for the shapes at hand. Calls are kept in memory of its own,
-//! so neither the depth of recursion nor the length of a run is bounded by the native stack.
+//! so neither the depth of recursion nor the length of a run is bounded by the native stack. What memory passes write is
+//! carried out too ([`memory`]): so it is seen whether storages that lie over each other disturb each other.
+
+mod memory;
 
 use std::collections::HashMap;
 
@@ -125,6 +128,12 @@ impl Interpreter {
                     }
                     inner
                 }
+                Step::Forget(name) => {
+                    activations[here].remove(&name);
+                    activations[here].insert(address(&l.var), Adt::tuple(Vec::new()).into());
+                    expr = l.body.clone();
+                    continue;
+                }
                 Step::Call(inner, activation) => {
                     let waiting = frames.last().is_some_and(|frame| frame.activation == here);
                     if last && !waiting {
@@ -223,8 +232,14 @@ impl Interpreter {
     }
 
     fn call_step(&mut self, call: &Ref<Call>, names: &HashMap<usize, Any>) -> Result<Step, Error> {
+        if let (Expr::Op(op), [Expr::Var(var)]) = (&call.op, call.args.as_slice())
+            && op.name == "memory.kill"
+        {
+            return Ok(Step::Forget(address(var)));
+        }
         let args = self.atoms(&call.args, names)?;
         match &call.op {
+            Expr::Op(node) if memory::is_memory(&node.name) => self.memory(call, &node.name, args).map(Step::Value),
             Expr::Op(node) => self.operator(call, &node.name, args).map(Step::Value),
             Expr::Constructor(c) => Ok(Step::Value(Adt::new(c.tag, args).into())),
             Expr::Global(g) => {
@@ -258,7 +273,7 @@ impl Interpreter {
         }
         let def = op::lookup(name).ok_or_else(|| error(format!("operator `{name}` not found")))?;
         // Where a shape is data, the data are part of what the kernels are made for.
-        let by_value = name.starts_with("dyn.");
+        let by_value = op::shape_is_data(name);
         let mut tensors = Vec::new();
         let mut key = format!("{name} {:?} ", call.attrs);
         for (arg, expr) in args.iter().zip(&call.args) {
@@ -320,6 +335,8 @@ fn is_small(expr: &Expr) -> bool {
 
 enum Step {
     Value(Any),
+    /// A name that is given up.
+    Forget(usize),
     /// A branch, in the same function, with names that it binds.
     Inside(Expr, HashMap<usize, Any>),
     /// A function's body, with its own names.

@@ -9,6 +9,7 @@
 
 mod compile;
 pub mod convert;
+pub mod devices;
 mod expr;
 mod infer;
 mod interpret;
@@ -27,6 +28,7 @@ pub mod visit;
 mod well_formed;
 
 pub use compile::{CompileError, Compiled, VmOptions, vm_compile};
+pub use devices::{DeviceConfig, VirtualDevice, plan_devices};
 pub use expr::*;
 pub use infer::{TypeError, Types, infer, infer_expr, parse_and_infer, unmatched};
 pub use interpret::{InterpretedFunction, Interpreter};

@@ -240,6 +240,17 @@ pub fn program(module: &Module) -> Result<Module, Error> {
     Ok(program)
 }
 
+/// The same for a program of the Relay VM.
+pub fn relay_program(module: &Module) -> Result<Module, Error> {
+    enter();
+    let missing = || Error::new(ErrorKind::TypeError, "the module is no executable of the Relay VM");
+    let program = relaxide::relay_vm::Executable::of_module(module).ok_or_else(missing)?.into_module();
+    for import in module.imports() {
+        program.import(on_handles(import))?;
+    }
+    Ok(program)
+}
+
 struct OnHandles(Module);
 
 impl ModuleImpl for OnHandles {

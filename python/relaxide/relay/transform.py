@@ -63,7 +63,7 @@ _PARAMETERS = {
     "EliminateCommonSubexpr": ("fskip",),
     "FoldConstant": ("fold_qnn",),
     "Legalize": ("legalize_map_attr_name",),
-    "PlanDevices": ("default_device",),
+    "PlanDevices": ("default", "host"),
 }
 
 for _name in _PASSES:

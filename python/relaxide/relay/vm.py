@@ -41,7 +41,9 @@ def target_of(target):
 def compile(mod, target=None, target_host=None, params=None):
     """Compile a module for the Relay VM."""
     mod = bind_params(module_of(mod), params)
-    compiled = _core.relay_compile(mod._node, target_of(target), list(PassContext.current().disabled_pass))
+    context = PassContext.current()
+    fallback = dict(context.config).get("relay.fallback_device_type")
+    compiled = _core.relay_compile(mod._node, target_of(target), list(context.disabled_pass), fallback)
     return Executable(compiled)
 
 

@@ -78,6 +78,7 @@ pub static CONFIG: &[ConfigOption] = &[
     row("relax.lift_transform_params.consume_params", ConfigKind::Bool, "The function that LiftTransformParams makes frees parameters once they are used."),
     row("relaxide.debug_info", ConfigKind::Text, "The file that kernels are printed to; native code then says which of its lines instructions come from."),
     row("relax.fallback_device_type", ConfigKind::Int, "The device type for what names no device."),
+    row("relay.fallback_device_type", ConfigKind::Int, "The device type for what a program of Relay says nothing of."),
     row("relax.backend.use_cuda_graph", ConfigKind::Bool, "RewriteCUDAGraph makes graphs of kernel calls."),
     row("relax.transform.apply_legalize_ops", ConfigKind::Bool, NOT_READ),
     row("testing.immutable_module", ConfigKind::Bool, NOT_READ),

@@ -170,7 +170,8 @@ fn max_pool_backward(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tenso
             Stmt::when(better, Stmt::seq([best.set(value), place.set(number)]))
         });
         let give = walk.elements(at, |index, number| Stmt::when(prim::eq(number, place.get()), walk.add(index, grad)));
-        Stmt::seq([place.set(-1), find, give])
+        // The first element is better than none; it is compared with all the same.
+        Stmt::seq([place.set(-1), best.set(prim::lowest(dtype)), find, give])
     })
 }
 

@@ -13,6 +13,7 @@ use relaxide_relax as rx;
 
 use super::region::{Item, Region, RegionBuilder};
 use super::{CompileError, unsupported};
+use crate::devices::Placement;
 use crate::op::{self, Mapping};
 use crate::visit::free_vars;
 use crate::*;
@@ -21,6 +22,7 @@ use crate::*;
 pub(super) struct Plan {
     pub functions: Vec<PlannedFunction>,
     pub regions: IRModule,
+    pub placement: Placement,
 }
 
 /// A function as steps.
@@ -28,6 +30,8 @@ pub(super) struct PlannedFunction {
     pub name: String,
     pub params: Vec<Ref<Var>>,
     pub body: Block,
+    /// Where its result is.
+    pub device: usize,
 }
 
 /// A scope.
@@ -55,9 +59,10 @@ fn address(var: &Ref<Var>) -> usize {
 }
 
 /// Makes steps of a module in A-normal form.
-pub(super) fn plan(module: &Module, types: &Types) -> Result<Plan, CompileError> {
+pub(super) fn plan(module: &Module, types: &Types, placement: Placement) -> Result<Plan, CompileError> {
     let mut planner = Planner {
         types,
+        placement,
         builder: rx::BlockBuilder::new(),
         functions: module.functions.keys().map(|_| None).collect(),
         regions: 0,
@@ -67,14 +72,16 @@ pub(super) fn plan(module: &Module, types: &Types) -> Result<Plan, CompileError>
         planner.count_uses(&function.body);
         let body = planner.block(&function.body, Vec::new())?;
         let (name, params) = (name.clone(), function.params.clone());
-        planner.functions[index] = Some(PlannedFunction { name, params, body });
+        let device = planner.placement.of(&Expr::Function(function.clone()));
+        planner.functions[index] = Some(PlannedFunction { name, params, body, device });
     }
     let functions = planner.functions.into_iter().flatten().collect();
-    Ok(Plan { functions, regions: planner.builder.finish() })
+    Ok(Plan { functions, regions: planner.builder.finish(), placement: planner.placement })
 }
 
 struct Planner<'a> {
     types: &'a Types,
+    placement: Placement,
     builder: rx::BlockBuilder,
     functions: Vec<Option<PlannedFunction>>,
     regions: usize,
@@ -89,6 +96,8 @@ struct Waiting {
     defined: HashMap<usize, ()>,
     /// How often each variable is mentioned inside.
     inside: HashMap<usize, usize>,
+    /// Where the operators are carried out: all of a region on one device.
+    device: usize,
 }
 
 impl Waiting {
@@ -142,9 +151,11 @@ impl Planner<'_> {
         waiting: &mut Waiting,
     ) -> Result<(), CompileError> {
         if let Some(call) = self.operator(value) {
-            if self.shape_is_waiting(call, waiting) {
+            let device = self.placement.of_var(var);
+            if self.shape_is_waiting(call, waiting) || (device != waiting.device && !waiting.items.is_empty()) {
                 self.flush(steps, waiting)?;
             }
+            waiting.device = device;
             self.wait(var, Item::Call(call.clone()), &call.args, waiting);
             return Ok(());
         }
@@ -182,7 +193,7 @@ impl Planner<'_> {
     /// Whether an operator takes its shape from a value that a region would have to compute first.
     fn shape_is_waiting(&self, call: &Call, waiting: &Waiting) -> bool {
         let Expr::Op(op) = &call.op else { return false };
-        op.name.starts_with("dyn.") && call.args.iter().any(|arg| waiting.defines(arg))
+        op::shape_is_data(&op.name) && call.args.iter().any(|arg| waiting.defines(arg))
     }
 
     fn wait(&self, var: &Ref<Var>, item: Item, args: &[Expr], waiting: &mut Waiting) {
@@ -205,7 +216,7 @@ impl Planner<'_> {
 
     /// Makes a region of what waits.
     fn flush(&mut self, steps: &mut Vec<Step>, waiting: &mut Waiting) -> Result<(), CompileError> {
-        let Waiting { items, inside, .. } = std::mem::take(waiting);
+        let Waiting { items, inside, device, .. } = std::mem::take(waiting);
         if items.is_empty() {
             return Ok(());
         }
@@ -244,7 +255,7 @@ impl Planner<'_> {
         if !outputs.is_empty() {
             let name = format!("region{}", self.regions);
             self.regions += 1;
-            let region = RegionBuilder::new(&mut self.builder, self.types).build(&name, &items, outputs)?;
+            let region = RegionBuilder::new(&mut self.builder, self.types).build(&name, &items, outputs, device)?;
             steps.push(Step::Region(region));
         }
         steps.extend(behind.into_iter().rev());
@@ -288,7 +299,8 @@ impl Planner<'_> {
         let body = self.block(&f.body, if recursive { vec![own] } else { Vec::new() })?;
         let params = captures.iter().chain(&f.params).cloned().collect();
         let name = f.attrs.str("global_symbol").map_or_else(|| format!("lifted_name{func}"), str::to_string);
-        self.functions[func] = Some(PlannedFunction { name, params, body });
+        let device = self.placement.of(&expr);
+        self.functions[func] = Some(PlannedFunction { name, params, body, device });
         Ok(Step::Closure { var: var.clone(), func, captures })
     }
 }

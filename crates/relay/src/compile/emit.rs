@@ -14,6 +14,7 @@ use super::lifetime::{Listing, with_kills};
 use super::region::{Leaf, Region};
 use super::shapes::{Dims, Source};
 use super::{CompileError, Compiled, constants, renamed, unsupported};
+use crate::devices::copy_ends;
 use crate::*;
 
 /// How the reference aligns storage.
@@ -55,7 +56,10 @@ pub(super) fn emit(plan: &Plan, lowered: &IRModule) -> Result<Compiled, CompileE
     let mut emitter = Emitter {
         plan,
         lowered,
-        executable: Executable::default(),
+        executable: Executable {
+            virtual_devices: plan.placement.devices.iter().map(VirtualDevice::for_machine).collect(),
+            ..Executable::default()
+        },
         kernels: Vec::new(),
         called: HashMap::new(),
         helpers: Vec::new(),
@@ -72,13 +76,19 @@ pub(super) fn emit(plan: &Plan, lowered: &IRModule) -> Result<Compiled, CompileE
 
 impl Emitter<'_> {
     fn function(&mut self, function: &PlannedFunction) -> Result<VmFunction, CompileError> {
-        let mut emitter =
-            FunctionEmitter { shared: self, lines: Vec::new(), registers: HashMap::new(), next: 0, labels: 0 };
+        let mut emitter = FunctionEmitter {
+            shared: self,
+            lines: Vec::new(),
+            registers: HashMap::new(),
+            next: 0,
+            labels: 0,
+            region_device: 0,
+        };
         for param in &function.params {
             let register = emitter.fresh();
             emitter.bind(param, register);
         }
-        let result = emitter.block(&function.body)?;
+        let result = emitter.block(&function.body, function.device)?;
         emitter.push(Instruction::Ret { result });
         let (code, registers) = (resolve(&emitter.lines), emitter.next);
         let listing = Listing { code, params: function.params.len() };
@@ -101,7 +111,7 @@ impl Emitter<'_> {
         }
         Ok(VmFunction {
             name: function.name.clone(),
-            param_devices: vec![0; names.len()],
+            param_devices: function.params.iter().map(|p| self.plan.placement.of_var(p) as i64).collect(),
             params: names,
             register_file_size: registers,
             instructions,
@@ -233,6 +243,8 @@ pub(super) struct FunctionEmitter<'e, 'p> {
     registers: HashMap<usize, i64>,
     next: i64,
     labels: usize,
+    /// Where the kernels of the region run that is being emitted.
+    region_device: usize,
 }
 
 fn address(var: &Ref<Var>) -> usize {
@@ -270,11 +282,21 @@ impl FunctionEmitter<'_, '_> {
         self.registers.insert(address(var), register);
     }
 
-    fn constant(&mut self, tensor: &relaxide_ffi::Tensor) -> i64 {
-        let index = constants::index_of(&mut self.shared.executable, tensor);
+    /// A constant on a device.
+    fn constant_on(&mut self, tensor: &relaxide_ffi::Tensor, device: usize) -> i64 {
+        let index = constants::index_of(&mut self.shared.executable, tensor, device);
         let dst = self.fresh();
-        self.push(Instruction::LoadConst { index, device: 0, dst });
+        self.push(Instruction::LoadConst { index, device: device as i64, dst });
         dst
+    }
+
+    /// A number that the machine itself reads: on the host.
+    fn number(&mut self, tensor: &relaxide_ffi::Tensor) -> i64 {
+        self.constant_on(tensor, 0)
+    }
+
+    pub(super) fn device(&self, var: &Ref<Var>) -> usize {
+        self.shared.plan.placement.of_var(var)
     }
 
     fn function_index(&self, name: &str) -> Result<i64, CompileError> {
@@ -285,14 +307,14 @@ impl FunctionEmitter<'_, '_> {
         }
     }
 
-    /// The register that holds an operand.
-    pub(super) fn atom(&mut self, expr: &Expr) -> Result<i64, CompileError> {
+    /// The register that holds an operand; a constant is put on the device.
+    pub(super) fn atom(&mut self, expr: &Expr, device: usize) -> Result<i64, CompileError> {
         match expr {
             Expr::Var(var) => match self.registers.get(&address(var)) {
                 Some(register) => Ok(*register),
                 None => unsupported(format!("the variable %{} is not bound here", var.name), var.span.as_deref()),
             },
-            Expr::Constant(c) => Ok(self.constant(&c.data)),
+            Expr::Constant(c) => Ok(self.constant_on(&c.data, device)),
             Expr::Global(g) => {
                 let (func, dst) = (self.function_index(&g.name)?, self.fresh());
                 self.push(Instruction::AllocClosure { func, dst, free: Vec::new() });
@@ -313,29 +335,29 @@ impl FunctionEmitter<'_, '_> {
         }
     }
 
-    fn atoms(&mut self, exprs: &[Expr]) -> Result<Vec<i64>, CompileError> {
-        exprs.iter().map(|e| self.atom(e)).collect()
+    fn atoms(&mut self, exprs: &[Expr], device: usize) -> Result<Vec<i64>, CompileError> {
+        exprs.iter().map(|e| self.atom(e, device)).collect()
     }
 
     /// The code of a scope; the register of its result.
-    pub(super) fn block(&mut self, block: &Block) -> Result<i64, CompileError> {
+    pub(super) fn block(&mut self, block: &Block, device: usize) -> Result<i64, CompileError> {
         for step in &block.steps {
             self.step(step)?;
         }
-        self.atom(&block.result)
+        self.atom(&block.result, device)
     }
 
     fn step(&mut self, step: &Step) -> Result<(), CompileError> {
         match step {
             Step::Region(region) => self.region(region),
             Step::Bind(var, value) => {
-                let register = self.value(value)?;
+                let register = self.value(value, self.device(var))?;
                 self.bind(var, register);
                 Ok(())
             }
             Step::Closure { var, func, captures } => {
                 let captures: Vec<Expr> = captures.iter().map(Expr::from).collect();
-                let (free, dst) = (self.atoms(&captures)?, self.fresh());
+                let (free, dst) = (self.atoms(&captures, 0)?, self.fresh());
                 self.push(Instruction::AllocClosure { func: *func as i64, dst, free });
                 self.bind(var, dst);
                 Ok(())
@@ -346,49 +368,50 @@ impl FunctionEmitter<'_, '_> {
     }
 
     fn conditional(&mut self, var: &Ref<Var>, cond: &Expr, then: &Block, other: &Block) -> Result<(), CompileError> {
-        let (test, target, result) = (self.atom(cond)?, self.fresh(), self.fresh());
+        let (test, target, result) = (self.atom(cond, 0)?, self.fresh(), self.fresh());
         let (yes, no, end) = (self.new_label(), self.new_label(), self.new_label());
         self.push(Instruction::LoadConsti { value: 1, dst: target });
         self.choice(test, target, yes, no);
         self.label(yes);
-        let value = self.block(then)?;
+        let value = self.block(then, self.device(var))?;
         self.push(Instruction::Move { from: value, dst: result });
         self.goto(end);
         self.label(no);
-        let value = self.block(other)?;
+        let value = self.block(other, self.device(var))?;
         self.push(Instruction::Move { from: value, dst: result });
         self.label(end);
         self.bind(var, result);
         Ok(())
     }
 
-    fn value(&mut self, value: &Expr) -> Result<i64, CompileError> {
+    fn value(&mut self, value: &Expr, device: usize) -> Result<i64, CompileError> {
         if value.is_leaf() {
-            return self.atom(value);
+            return self.atom(value, device);
         }
         let dst;
         match value {
             Expr::Tuple(t) => {
-                let fields = self.atoms(&t.fields)?;
+                let fields = self.atoms(&t.fields, device)?;
                 dst = self.fresh();
                 self.push(Instruction::AllocAdt { tag: 0, dst, fields });
             }
             Expr::TupleGetItem(t) => {
-                let object = self.atom(&t.tuple)?;
+                let object = self.atom(&t.tuple, device)?;
                 dst = self.fresh();
                 self.push(Instruction::GetField { object, index: t.index, dst });
             }
             Expr::Call(call) => return self.call(call),
             Expr::RefCreate(r) => {
-                let value = self.atom(&r.value)?;
+                let value = self.atom(&r.value, device)?;
                 return Ok(self.machine("relay.vm.ref_create", vec![value]));
             }
             Expr::RefRead(r) => {
-                let reference = self.atom(&r.reference)?;
+                let reference = self.atom(&r.reference, device)?;
                 return Ok(self.machine("relay.vm.ref_read", vec![reference]));
             }
             Expr::RefWrite(r) => {
-                let args = vec![self.atom(&r.reference)?, self.atom(&r.value)?];
+                let at = self.shared.plan.placement.of(&r.reference);
+                let args = vec![self.atom(&r.reference, at)?, self.atom(&r.value, at)?];
                 return Ok(self.machine("relay.vm.ref_write", args));
             }
             other => return unsupported("this expression cannot stand here", other.span().map(|s| &**s)),
@@ -406,7 +429,10 @@ impl FunctionEmitter<'_, '_> {
     }
 
     fn call(&mut self, call: &Ref<Call>) -> Result<i64, CompileError> {
-        let args = self.atoms(&call.args)?;
+        let place = |index| self.shared.plan.placement.of_operand(call, index);
+        let devices: Vec<usize> = (0..call.args.len()).map(place).collect();
+        let args = call.args.iter().zip(devices).map(|(arg, device)| self.atom(arg, device));
+        let args = args.collect::<Result<Vec<_>, _>>()?;
         match &call.op {
             Expr::Global(g) => {
                 let (func, dst) = (self.function_index(&g.name)?, self.fresh());
@@ -418,16 +444,30 @@ impl FunctionEmitter<'_, '_> {
                 self.push(Instruction::AllocAdt { tag: c.tag, dst, fields: args });
                 Ok(dst)
             }
-            Expr::Op(op) => unsupported(
-                format!("{} between devices cannot be compiled yet: programs are compiled for one device", op.name),
-                call.span.as_deref(),
-            ),
+            Expr::Op(op) if op.name == "device_copy" && args.len() == 1 => {
+                let (from, to) = copy_ends(&call.attrs).or_else(|why| unsupported(why, call.span.as_deref()))?;
+                let (src_device, dst_device) = (self.device_number(&from)?, self.device_number(&to)?);
+                let dst = self.fresh();
+                self.push(Instruction::DeviceCopy { src: args[0], src_device, dst_device, dst });
+                Ok(dst)
+            }
+            Expr::Op(op) => {
+                unsupported(format!("{} cannot stand in a program that is compiled", op.name), call.span.as_deref())
+            }
             callee => {
-                let (closure, dst) = (self.atom(callee)?, self.fresh());
+                let (closure, dst) = (self.atom(callee, 0)?, self.fresh());
                 self.push(Instruction::InvokeClosure { closure, dst, args });
                 Ok(dst)
             }
         }
+    }
+
+    fn device_number(&self, device: &VirtualDevice) -> Result<i64, CompileError> {
+        let found = self.shared.plan.placement.devices.iter().position(|d| d == device);
+        found.map_or_else(
+            || unsupported(format!("the program does not name the device {device}"), None),
+            |i| Ok(i as i64),
+        )
     }
 
     // Regions.
@@ -436,6 +476,7 @@ impl FunctionEmitter<'_, '_> {
         let Some(function) = self.shared.lowered.get_as::<rx::Function>(&region.name) else {
             return unsupported(format!("{} was lost in lowering; this is a defect of Relaxide", region.name), None);
         };
+        self.region_device = region.device;
         let mut values: HashMap<usize, Value> = HashMap::new();
         let mut leaves: HashMap<Leaf, i64> = HashMap::new();
         let mut registers = Vec::new();
@@ -469,7 +510,7 @@ impl FunctionEmitter<'_, '_> {
             return Ok(*register);
         }
         let Some((last, before)) = leaf.path.split_last() else {
-            return self.atom(&leaf.var.clone().into());
+            return self.atom(&leaf.var.clone().into(), self.region_device);
         };
         let object = self.leaf(&Leaf { var: leaf.var.clone(), path: before.to_vec() }, known)?;
         let dst = self.fresh();
@@ -495,7 +536,7 @@ impl FunctionEmitter<'_, '_> {
     fn register(&mut self, value: Value) -> Result<i64, CompileError> {
         match value {
             Value::Register(register) => Ok(register),
-            Value::Constant(tensor) => Ok(self.constant(&tensor)),
+            Value::Constant(tensor) => Ok(self.constant_on(&tensor, self.region_device)),
             Value::Tuple(fields) => {
                 let fields = fields.into_iter().map(|f| self.register(f)).collect::<Result<Vec<_>, _>>()?;
                 let dst = self.fresh();
@@ -548,7 +589,7 @@ impl FunctionEmitter<'_, '_> {
                 let tensor = self.register(tensor)?;
                 let dims = ty.shape.clone().unwrap_or_default();
                 let shape = match rx::shape::const_dims(&dims) {
-                    Some(dims) => self.constant(&constants::vector(&dims)?),
+                    Some(dims) => self.number(&constants::vector(&dims)?),
                     None => self.shape_function(cx, &dims, ty.dtype, "reshape")?.0,
                 };
                 let dst = self.fresh();
@@ -594,8 +635,8 @@ impl FunctionEmitter<'_, '_> {
         let dims = [dim.clone(), relaxide_ir::prim::int(0)];
         let dtype = DataType::int(8);
         let (shape, bytes) = self.shape_function(cx, &dims, dtype, kernel)?;
-        let storage = self.storage(Size::Register(bytes), dtype);
-        let (offset, dst) = (self.constant(&constants::scalar(0)?), self.fresh());
+        let storage = self.storage(Size::Register(bytes), dtype, self.region_device);
+        let (offset, dst) = (self.number(&constants::scalar(0)?), self.fresh());
         self.push(Instruction::AllocTensorReg { storage, offset: Some(offset), shape, dtype, dst });
         Ok(dst)
     }
@@ -607,32 +648,32 @@ impl FunctionEmitter<'_, '_> {
             return unsupported(format!("the shape of what {kernel} gives is not known before it runs"), None);
         };
         match rx::shape::const_dims(dims) {
-            Some(dims) => self.static_tensor(&dims, ty.dtype),
+            Some(dims) => self.static_tensor(&dims, ty.dtype, self.region_device),
             None => {
                 let (shape, bytes) = self.shape_function(cx, dims, ty.dtype, kernel)?;
-                let storage = self.storage(Size::Register(bytes), ty.dtype);
-                let (offset, dst) = (self.constant(&constants::scalar(0)?), self.fresh());
+                let storage = self.storage(Size::Register(bytes), ty.dtype, self.region_device);
+                let (offset, dst) = (self.number(&constants::scalar(0)?), self.fresh());
                 self.push(Instruction::AllocTensorReg { storage, offset: Some(offset), shape, dtype: ty.dtype, dst });
                 Ok(dst)
             }
         }
     }
 
-    fn storage(&mut self, size: Size, dtype: DataType) -> i64 {
+    fn storage(&mut self, size: Size, dtype: DataType, device: usize) -> i64 {
         let dst = self.fresh();
         let alignment = Alignment::Bytes(ALIGNMENT);
-        self.push(Instruction::AllocStorage { size, alignment, dtype, device: 0, dst });
+        self.push(Instruction::AllocStorage { size, alignment, dtype, device: device as i64, dst });
         dst
     }
 
-    fn static_tensor(&mut self, shape: &[i64], dtype: DataType) -> Result<i64, CompileError> {
+    fn static_tensor(&mut self, shape: &[i64], dtype: DataType, device: usize) -> Result<i64, CompileError> {
         let size = if shape.is_empty() {
-            Size::Register(self.constant(&constants::scalar(dtype.bytes() as i64)?))
+            Size::Register(self.number(&constants::scalar(dtype.bytes() as i64)?))
         } else {
             Size::Shape(shape.to_vec())
         };
-        let storage = self.storage(size, dtype);
-        let (offset, dst) = (self.constant(&constants::scalar(0)?), self.fresh());
+        let storage = self.storage(size, dtype, device);
+        let (offset, dst) = (self.number(&constants::scalar(0)?), self.fresh());
         self.push(Instruction::AllocTensor { storage, offset: Some(offset), shape: shape.to_vec(), dtype, dst });
         Ok(dst)
     }
@@ -651,6 +692,13 @@ impl FunctionEmitter<'_, '_> {
         let mut args = Vec::new();
         for source in &function.sources {
             args.push(match source {
+                // Shapes are computed by the host.
+                Source::Elements(param) if self.region_device != 0 => {
+                    let (src, dst) = (cx.registers[*param], self.fresh());
+                    let src_device = self.region_device as i64;
+                    self.push(Instruction::DeviceCopy { src, src_device, dst_device: 0, dst });
+                    dst
+                }
                 Source::Elements(param) => cx.registers[*param],
                 Source::ShapeOf(param) => match cx.shapes.get(param) {
                     Some(register) => *register,
@@ -664,8 +712,8 @@ impl FunctionEmitter<'_, '_> {
             });
         }
         let wide = DataType::int(64);
-        let shape = self.static_tensor(&[dims.len() as i64], wide)?;
-        let bytes = self.static_tensor(&[], wide)?;
+        let shape = self.static_tensor(&[dims.len() as i64], wide, 0)?;
+        let bytes = self.static_tensor(&[], wide, 0)?;
         args.extend([shape, bytes]);
         self.shared.kernels.push((name.clone(), Ref::new(function.kernel)));
         let index = self.shared.primitive(name.clone(), &name);

@@ -19,13 +19,13 @@ impl FunctionEmitter<'_, '_> {
         data: &Expr,
         clauses: &[(Pattern, Block)],
     ) -> Result<(), CompileError> {
-        let data = self.atom(data)?;
+        let data = self.atom(data, self.device(var))?;
         let result = self.fresh();
         let end = self.new_label();
         for (pattern, body) in clauses {
             let next = self.new_label();
             self.test(pattern, data, next);
-            let value = self.block(body)?;
+            let value = self.block(body, self.device(var))?;
             self.push(Instruction::Move { from: value, dst: result });
             self.goto(end);
             self.label(next);

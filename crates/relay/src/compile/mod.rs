@@ -26,7 +26,9 @@ use relaxide_relax::transform;
 use relaxide_relay_vm::Executable;
 use relaxide_tir::PrimFunc;
 
+use crate::devices::{Placement, mentions_devices, placement};
 use crate::stack::deep;
+use crate::transform::TransformError;
 use crate::*;
 
 /// A compiled program whose kernels have no machine code yet.
@@ -44,6 +46,8 @@ pub struct VmOptions {
     pub target: Target,
     /// Passes of Relax that are left out, by name.
     pub disabled: Vec<String>,
+    /// Where values of programs over several devices are of which the program says nothing.
+    pub devices: DeviceConfig,
 }
 
 /// Why a program was not compiled.
@@ -105,6 +109,15 @@ impl From<relaxide_ffi::Error> for CompileError {
     }
 }
 
+impl From<TransformError> for CompileError {
+    fn from(error: TransformError) -> Self {
+        match error {
+            TransformError::Types(errors) => CompileError::Types(errors),
+            other => CompileError::Program(Diagnostic::new(Code::Operator, other.to_string())),
+        }
+    }
+}
+
 impl From<op::LowerError> for CompileError {
     fn from(error: op::LowerError) -> Self {
         CompileError::Program(Diagnostic::new(Code::Operator, error.to_string()))
@@ -131,9 +144,14 @@ pub fn vm_compile(module: &Module, options: &VmOptions) -> Result<Compiled, Comp
     deep(|| {
         let mut module = crate::transform::remove_unused_functions(module, &["main"]);
         module = crate::transform::eta_expand(&crate::transform::expand_quantized(&module));
+        let over_devices = mentions_devices(&module) || options.devices != DeviceConfig::default();
+        if over_devices {
+            module = plan_devices(&module, &options.devices)?;
+        }
         let module = crate::transform::to_a_normal_form(&module);
         let types = infer(&module).map_err(CompileError::Types)?;
-        let plan = blocks::plan(&module, &types)?;
+        let placement = if over_devices { placement(&module, &types, &options.devices)? } else { Placement::default() };
+        let plan = blocks::plan(&module, &types, placement)?;
         let context = PassContext {
             target: options.target.clone(),
             disabled: options.disabled.clone(),

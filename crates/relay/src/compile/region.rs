@@ -40,6 +40,8 @@ pub(super) struct Region {
     pub dims: Vec<(Ref<RxVar>, DimDef)>,
     /// The values that it gives, each with its type: their tensors in order are the function's results.
     pub outputs: Vec<(Ref<Var>, Type)>,
+    /// Where its kernels run.
+    pub device: usize,
 }
 
 fn address(var: &Ref<Var>) -> usize {
@@ -73,6 +75,7 @@ impl<'a> RegionBuilder<'a> {
         name: &str,
         items: &[(Ref<Var>, Item)],
         outputs: Vec<Ref<Var>>,
+        device: usize,
     ) -> Result<Region, CompileError> {
         let attrs = Attrs::new().with("global_symbol", name);
         self.builder.begin_scope();
@@ -91,7 +94,7 @@ impl<'a> RegionBuilder<'a> {
             let ty = self.types.of_var(&var).unwrap_or_else(|| Type::tuple([]));
             (var, ty)
         });
-        Ok(Region { name: name.to_string(), params: self.params, dims: self.dims, outputs: outputs.collect() })
+        Ok(Region { name: name.to_string(), params: self.params, dims: self.dims, outputs: outputs.collect(), device })
     }
 
     fn bindings(&mut self, items: &[(Ref<Var>, Item)], outputs: &[Ref<Var>]) -> Result<rx::Expr, CompileError> {

@@ -121,7 +121,7 @@ impl Reader<'_, '_> {
     fn variable(&mut self, var: &Ref<RxVar>, depth: usize) -> Result<PrimExpr, CompileError> {
         if let Some((param, axis)) = self.dims.of_var.get(var).copied() {
             let RxType::Tensor(ty) = &self.dims.params[param].ty else { return Ok(prim::int(0)) };
-            let tensor = self.source(Source::ShapeOf(param), vec![ty.ndim], DataType::int(64));
+            let tensor = self.source(Source::ShapeOf(param), vec![prim::int(ty.ndim)], DataType::int(64));
             return Ok(tensor.at(&[prim::int(axis as i64)]));
         }
         let place = self.dims.own().iter().position(|own| own == var);
@@ -137,20 +137,38 @@ impl Reader<'_, '_> {
                 self.read(&e, depth + 1)
             }
             DimDef::Element(operand, index) => {
-                let found =
-                    self.dims.region.params.iter().position(|(_, p)| matches!(operand, rx::Expr::Var(v) if v == p));
-                let Some(param) = found else {
-                    return super::unsupported("a shape must be a value that exists before the operators run", None);
-                };
-                let RxType::Tensor(ty) = &self.dims.params[param].ty else { return Ok(prim::int(0)) };
+                let (param, ty) = self.operand(operand)?;
                 let shape = ty.shape.as_ref().and_then(|s| rx::shape::const_dims(s));
                 let Some(shape) = shape else {
                     return super::unsupported("a shape must be a tensor of a known number of elements", None);
                 };
                 let place = unravelled(*index as i64, &shape);
+                let shape = shape.into_iter().map(prim::int).collect();
                 let tensor = self.source(Source::Elements(param), shape, ty.dtype);
                 Ok(prim::cast(DataType::int(64), tensor.at(&place)))
             }
+            DimDef::Nonzero(operand) => {
+                let (param, ty) = self.operand(operand)?;
+                let shape = ty.shape.clone().unwrap_or_default();
+                let tensor = self.source(Source::Elements(param), shape.clone(), ty.dtype);
+                let axes: Vec<te::ReduceAxis> = shape.into_iter().map(te::reduce_axis).collect();
+                let none: [i64; 0] = [];
+                let count = te::compute("nonzero_count", none, |_: &[PrimExpr]| {
+                    let at: Vec<PrimExpr> = axes.iter().map(te::ReduceAxis::var).collect();
+                    let holds = prim::ne(tensor.at(&at), prim::constant(ty.dtype, 0.0));
+                    te::sum(prim::cast(DataType::int(64), holds), axes.clone())
+                });
+                Ok(count.at(&[]))
+            }
+        }
+    }
+
+    /// The parameter that a dimension is read from, which must exist before the operators run.
+    fn operand(&self, operand: &rx::Expr) -> Result<(usize, Ref<relaxide_ir::TensorType>), CompileError> {
+        let found = self.dims.region.params.iter().position(|(_, p)| matches!(operand, rx::Expr::Var(v) if v == p));
+        match found.map(|param| (param, &self.dims.params[param].ty)) {
+            Some((param, RxType::Tensor(ty))) => Ok((param, ty.clone())),
+            _ => super::unsupported("a shape must be a value that exists before the operators run", None),
         }
     }
 
@@ -166,7 +184,7 @@ impl Reader<'_, '_> {
         substitute(e, &map)
     }
 
-    fn source(&mut self, source: Source, shape: Vec<i64>, dtype: DataType) -> te::Tensor {
+    fn source(&mut self, source: Source, shape: Vec<PrimExpr>, dtype: DataType) -> te::Tensor {
         if let Some(place) = self.sources.iter().position(|s| *s == source) {
             return self.inputs[place].clone();
         }

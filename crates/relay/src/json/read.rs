@@ -12,6 +12,7 @@ use relaxide_ir::{AttrValue, Attrs, GlobalVar, Span};
 
 use super::graph::{Graph, JsonError};
 use super::{MetaTable, MetaValue};
+use crate::devices::RESULT;
 use crate::op::{self, Kind};
 use crate::stack::{MAX_DEPTH, deep};
 use crate::*;
@@ -274,7 +275,8 @@ impl<'g> Reader<'g> {
                 let vid = self.graph.need(id, "vid")?;
                 let name = self.graph.text(vid, "name_hint")?;
                 let annotation = self.graph.field(id, "type_annotation")?.map(|ty| self.ty(ty)).transpose()?;
-                Ref::new(Var { name, annotation, span }).into()
+                let device = self.device(id)?.map(Ref::new);
+                Ref::new(Var { name, annotation, device, span }).into()
             }
             "GlobalVar" => GlobalVar::new(self.graph.text(id, "name_hint")?).into(),
             "relay.Function" => self.function(id, span)?.into(),
@@ -339,8 +341,19 @@ impl<'g> Reader<'g> {
             Some(attrs) => self.dict(attrs)?,
             None => Attrs::new(),
         };
+        let attrs = match self.device(id)? {
+            Some(device) => attrs.with(RESULT, device.to_attr()),
+            None => attrs,
+        };
         let body = self.field_expr(id, "body")?;
         Ok(Ref::new(Function { type_params, params, body, ret_type, attrs, span }))
+    }
+
+    /// The device of a node, if it names one.
+    fn device(&mut self, id: usize) -> Result<Option<VirtualDevice>, JsonError> {
+        let Some(device) = self.graph.field(id, "virtual_device_")? else { return Ok(None) };
+        let value = self.attr_node(device)?;
+        VirtualDevice::of_attr(&value).map_err(|why| self.graph.error(device, why))
     }
 
     fn dict(&mut self, id: usize) -> Result<Attrs, JsonError> {
@@ -466,6 +479,8 @@ impl<'g> Reader<'g> {
                 for (name, text) in &node.attrs {
                     let value = match self.graph.text_node(text) {
                         Some(text) if name == "memory_scope" => AttrValue::Str(text),
+                        // Targets are not kept: a device is its kind, its number and its memory.
+                        _ if name == "target" => AttrValue::Str("0".into()),
                         _ => AttrValue::Str(text.clone()),
                     };
                     map.insert(name.clone(), value);

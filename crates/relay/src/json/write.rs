@@ -7,6 +7,7 @@ use relaxide_ir::{AttrValue, Attrs};
 use serde_json::{Map, Value, json};
 
 use super::to_base64;
+use crate::devices::RESULT;
 use crate::op;
 use crate::stack::deep;
 use crate::*;
@@ -46,6 +47,13 @@ impl MetaWriter {
     /// Adds the value of an attribute and returns how the text refers to it.
     pub fn add_attr(&mut self, key: &str, value: &AttrValue) -> String {
         let list = self.list(key);
+        // Devices are mentioned often, and are few.
+        let same = |entry: &Entry| matches!(entry, Entry::Attr(other) if other == value);
+        if key == "VirtualDevice"
+            && let Some(place) = list.iter().position(same)
+        {
+            return format!("meta[{key}][{place}]");
+        }
         list.push(Entry::Attr(value.clone()));
         format!("meta[{key}][{}]", list.len() - 1)
     }
@@ -400,7 +408,16 @@ impl Writer {
                 ("relay.Match", vec![("clauses", clauses), ("complete", complete.into()), ("data", data)])
             }
         };
-        fields.extend([("_checked_type_", "0".to_string()), ("span", "0".into()), ("virtual_device_", self.device())]);
+        let device = match expr {
+            Expr::Var(v) => v.device.as_ref().map(|device| device.to_attr()),
+            Expr::Function(f) => f.attrs.get(RESULT).cloned(),
+            _ => None,
+        };
+        let device = match device {
+            Some(device) => self.attr_node(&device).to_string(),
+            None => self.device(),
+        };
+        fields.extend([("_checked_type_", "0".to_string()), ("span", "0".into()), ("virtual_device_", device)]);
         self.node(key, fields)
     }
 
@@ -437,7 +454,10 @@ impl Writer {
         let ret = f.ret_type.as_ref().map_or(0, |ty| self.ty(ty)).to_string();
         let vars: Vec<Type> = f.type_params.iter().map(Type::from).collect();
         let vars = self.types(&vars);
-        let attrs = if f.attrs.is_empty() { 0 } else { self.dict_attrs(&f.attrs) };
+        let mut attrs = f.attrs.clone();
+        // It has a field of its own.
+        attrs.0.shift_remove(RESULT);
+        let attrs = if attrs.is_empty() { 0 } else { self.dict_attrs(&attrs) };
         vec![("attrs", attrs.to_string()), ("body", body), ("params", params), ("ret_type", ret), ("type_params", vars)]
     }
 

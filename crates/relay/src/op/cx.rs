@@ -41,6 +41,8 @@ pub enum DimDef {
     Expr(PrimExpr),
     /// An element of a tensor of integers.
     Element(rx::Expr, usize),
+    /// How many elements of a tensor are not zero.
+    Nonzero(rx::Expr),
 }
 
 /// A call that is being written in Relax.
@@ -206,7 +208,23 @@ impl LowerCx<'_> {
             (NewDims::Type, _) => PrimExpr::Var(RxVar::dim(name)),
             (NewDims::Emit, DimDef::Expr(e)) => e,
             (NewDims::Emit, DimDef::Element(operand, index)) => self.element(&operand, index),
+            (NewDims::Emit, DimDef::Nonzero(operand)) => {
+                // What cannot be emitted leaves the variable unbound, which the verifier of Relax names.
+                match self.counted(operand) {
+                    Ok(count) => self.element(&count, 0),
+                    Err(_) => PrimExpr::Var(RxVar::dim(name)),
+                }
+            }
         }
+    }
+
+    /// How many elements are not zero, as a tensor of one.
+    fn counted(&mut self, operand: rx::Expr) -> Lowered {
+        let zero = self.constant(0.0, self.dtype(&operand)?)?;
+        let mask = self.op("not_equal", [operand, zero])?;
+        let mask = self.cast(mask, DataType::int(64))?;
+        let sum = self.op("sum", [mask])?;
+        self.reshape(sum, vec![prim::int(1)])
     }
 
     /// An element of a tensor of integers as a dimension, by way of a shape that the program makes of the tensor.

@@ -308,6 +308,15 @@ pub(super) fn upsampling(cx: &mut LowerCx<'_>) -> Lowered {
     cx.relay("nn.upsampling", vec![x], own)
 }
 
+/// The same in three dimensions.
+pub(super) fn upsampling3d(cx: &mut LowerCx<'_>) -> Lowered {
+    let x = cx.arg(0)?;
+    let scales = [cx.number(1)?, cx.number(2)?, cx.number(3)?];
+    let names = ["scale_d", "scale_h", "scale_w"];
+    let own = names.iter().zip(scales).fold(cx.attrs.clone(), |own, (name, scale)| own.with(*name, scale));
+    cx.relay("nn.upsampling3d", vec![x], own)
+}
+
 pub(super) fn resize2d(cx: &mut LowerCx<'_>) -> Lowered {
     let x = cx.arg(0)?;
     let size = dims_of(cx, 1)?;

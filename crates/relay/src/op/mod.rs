@@ -5,11 +5,15 @@
 //! function, so the type of a call follows from the definition that computes it.
 
 mod basic;
+mod bits;
 mod boxes;
 mod conv;
 mod create;
 pub mod cx;
+mod displaced;
 mod dynamic;
+mod found;
+mod gradient;
 mod image;
 mod index;
 mod nn;
@@ -36,6 +40,11 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static OpDef>> =
 /// The operator of a name.
 pub fn lookup(name: &str) -> Option<&'static OpDef> {
     BY_NAME.get(name).copied()
+}
+
+/// Whether an operator takes the shape of its result from what its operands hold.
+pub fn shape_is_data(name: &str) -> bool {
+    name.starts_with("dyn.") || name == "argwhere"
 }
 
 /// Every operator, in the order of names.

@@ -146,6 +146,55 @@ const FOLLOWS: &[&str] = &[
     "nn.adaptive_max_pool2d",
 ];
 
+/// Operators that are known to need single precision: sums of many terms, and functions that lose much of small differences.
+const SINGLE: &[&str] = &[
+    "exp",
+    "log",
+    "log2",
+    "log10",
+    "power",
+    "sqrt",
+    "rsqrt",
+    "erf",
+    "divide",
+    "sum",
+    "mean",
+    "prod",
+    "variance",
+    "cumsum",
+    "cumprod",
+    "nn.softmax",
+    "nn.fast_softmax",
+    "nn.log_softmax",
+    "nn.cross_entropy",
+    "nn.cross_entropy_with_logits",
+    "nn.nll_loss",
+    "nn.l2_normalize",
+    "nn.layer_norm",
+    "nn.group_norm",
+    "nn.instance_norm",
+    "nn.lrn",
+    "nn.avg_pool1d",
+    "nn.avg_pool2d",
+    "nn.avg_pool3d",
+    "nn.global_avg_pool2d",
+    "nn.adaptive_avg_pool1d",
+    "nn.adaptive_avg_pool2d",
+    "nn.adaptive_avg_pool3d",
+    "cast",
+    "arange",
+    "full",
+    "zeros",
+    "ones",
+    "on_device",
+    "device_copy",
+];
+
+/// Whether something is said of an operator's precision; one of which nothing is said takes single precision.
+pub fn has_precision(name: &str) -> bool {
+    PRODUCTS.contains(&name) || FOLLOWS.contains(&name) || SINGLE.contains(&name)
+}
+
 /// How an operator may share a kernel.
 pub fn pattern(name: &str) -> Pattern {
     if INJECTIVE.contains(&name) {

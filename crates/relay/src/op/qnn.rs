@@ -22,6 +22,48 @@ pub(super) fn dequantize(cx: &mut LowerCx<'_>) -> Lowered {
     to_floats(cx, x, scale, zero, axis)
 }
 
+/// The codes of element types, as the simulating operators take them, with the least and the largest number of each.
+const SIMULATED: [(f64, f64, f64); 3] =
+    [(1.0, -128.0, 127.0), (2.0, 0.0, 255.0), (3.0, i32::MIN as f64, i32::MAX as f64)];
+
+/// Floats as they would be quantized, for an element type that is a value: of code 0 they stay what they are.
+pub(super) fn simulated_quantize(cx: &mut LowerCx<'_>) -> Lowered {
+    let (x, code) = (cx.arg(0)?, cx.arg(1)?);
+    let (dtype, ndim, axis) = (cx.dtype(&x)?, cx.ndim(&x)?, cx.int("axis")?);
+    let (scale, zero) = (cx.arg(2)?, cx.arg(3)?);
+    let (scale, zero) = (placed(cx, scale, axis, ndim)?, placed(cx, zero, axis, ndim)?);
+    let (scale, zero) = (cx.cast(scale, dtype)?, cx.cast(zero, dtype)?);
+    let scaled = cx.binary("divide", x.clone(), scale)?;
+    let rounded = cx.relay("round", vec![scaled], relaxide_ir::Attrs::new())?;
+    let moved = cx.binary("add", rounded, zero)?;
+    let code = cx.cast(code, ACCUMULATED)?;
+    let mut made = x;
+    for (number, least, largest) in SIMULATED {
+        let (least, largest) = (cx.constant(least, dtype)?, cx.constant(largest, dtype)?);
+        let inside = cx.binary("maximum", moved.clone(), least)?;
+        let inside = cx.binary("minimum", inside, largest)?;
+        let wanted = cx.constant(number, ACCUMULATED)?;
+        let chosen = cx.binary("equal", code.clone(), wanted)?;
+        made = cx.relay("where", vec![chosen, inside, made], relaxide_ir::Attrs::new())?;
+    }
+    Ok(made)
+}
+
+/// The way back: of code 0 they stay what they are.
+pub(super) fn simulated_dequantize(cx: &mut LowerCx<'_>) -> Lowered {
+    let (x, code) = (cx.arg(0)?, cx.arg(1)?);
+    let (dtype, ndim, axis) = (cx.dtype(&x)?, cx.ndim(&x)?, cx.int("axis")?);
+    let (scale, zero) = (cx.arg(2)?, cx.arg(3)?);
+    let (scale, zero) = (placed(cx, scale, axis, ndim)?, placed(cx, zero, axis, ndim)?);
+    let (scale, zero) = (cx.cast(scale, dtype)?, cx.cast(zero, dtype)?);
+    let centred = cx.binary("subtract", x.clone(), zero)?;
+    let value = cx.binary("multiply", centred, scale)?;
+    let code = cx.cast(code, ACCUMULATED)?;
+    let none = cx.constant(0.0, ACCUMULATED)?;
+    let stays = cx.binary("equal", code, none)?;
+    cx.relay("where", vec![stays, x, value], relaxide_ir::Attrs::new())
+}
+
 /// A scale or zero point, along a dimension if it is a vector.
 fn placed(cx: &mut LowerCx<'_>, e: rx::Expr, axis: i64, ndim: usize) -> Lowered {
     if cx.ndim(&e)? == 0 {

@@ -366,16 +366,21 @@ impl<'a> Parser<'a> {
 
     fn param(&mut self) -> Result<Ref<Var>, Diagnostic> {
         let (name, token) = self.expect_local()?;
+        let mut device = None;
         if self.eat("{") {
             // Where a parameter lives: `{virtual_device=meta[VirtualDevice][0]}`.
             while !self.eat("}") {
-                self.attribute()?;
+                let (attribute, value) = self.attribute()?;
+                if attribute == "virtual_device" {
+                    let read = crate::VirtualDevice::of_attr(&value);
+                    device = read.map_err(|why| self.error_at(&token, Code::Syntax, why))?.map(Ref::new);
+                }
                 self.eat(",");
             }
         }
         let annotation = if self.eat(":") { self.annotation()? } else { None };
         let span = self.span_from(&token);
-        Ok(Ref::new(Var { name, annotation, span }))
+        Ok(Ref::new(Var { name, annotation, device, span }))
     }
 
     /// A type; `_` is none.

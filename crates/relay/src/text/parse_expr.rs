@@ -43,7 +43,7 @@ impl Parser<'_> {
                     let (name, token) = self.expect_local()?;
                     let annotation = if self.eat(":") { self.annotation()? } else { None };
                     let span = self.span_from(&token);
-                    self.vars.push(Ref::new(Var { name, annotation, span }));
+                    self.vars.push(Ref::new(Var { name, annotation, device: None, span }));
                     self.expect(";")?;
                 }
                 Tok::Graph(number) if matches!(self.peek_at(1), Tok::Sym("=")) => {
@@ -75,7 +75,7 @@ impl Parser<'_> {
         self.advance();
         let (name, token) = self.expect_local()?;
         let annotation = if self.eat(":") { self.annotation()? } else { None };
-        let var = Ref::new(Var { name, annotation, span: self.span_from(&token) });
+        let var = Ref::new(Var { name, annotation, device: None, span: self.span_from(&token) });
         self.expect("=")?;
         // A function is visible in its own body.
         let recursive = self.is_name("fn");
@@ -453,7 +453,7 @@ impl Parser<'_> {
             Tok::Local(name) => {
                 self.advance();
                 let annotation = if self.eat(":") { self.annotation()? } else { None };
-                let var = Ref::new(Var { name, annotation, span: self.span_from(&token) });
+                let var = Ref::new(Var { name, annotation, device: None, span: self.span_from(&token) });
                 self.vars.push(var.clone());
                 Ok(Pattern::var(var))
             }

@@ -157,6 +157,10 @@ impl<'a> Printer<'a> {
         let name = self.name(var);
         let ty = self.options.types.and_then(|types| types.of_var(var)).or_else(|| var.annotation.clone());
         let mut text = name;
+        if let Some(device) = &var.device {
+            let device = self.meta.add_attr("VirtualDevice", &device.to_attr());
+            let _ = write!(text, " {{virtual_device={device}}}");
+        }
         if let Some(ty) = ty.filter(|ty| !matches!(ty, Type::Incomplete(_))) {
             let _ = write!(text, ": {ty}");
         }

@@ -79,6 +79,41 @@ pub fn convert_layout(module: &Module, desired: &AttrValue) -> Result<Module, Tr
     Ok(converted)
 }
 
+/// How many channels a block has.
+const BLOCK: i64 = 8;
+
+/// The program with convolutions in blocks of channels: images as NCHW8c, kernels as OIHW8i8o. A convolution whose channels do not
+/// divide, in groups, in another layout or of an unknown number of channels stays what it is.
+pub fn alter_op_layout(module: &Module) -> Result<Module, TransformError> {
+    with_types(module, |new, old, types| {
+        let (call_, name) = new.as_op_call()?;
+        if name != "nn.conv2d" {
+            return moved_behind(call_, name, types);
+        }
+        let (old_call, _) = old.as_op_call()?;
+        let weight = types.of(old_call.args.get(1)?)?;
+        let weight = weight.as_tensor().filter(|t| t.shape.len() == 4)?;
+        let [outputs, inputs, height, width] = [0, 1, 2, 3].map(|i| weight.shape[i]);
+        let text = |name: &str| call_.attrs.str(name).unwrap_or_default();
+        let plain = text("data_layout") == "NCHW" && text("kernel_layout") == "OIHW" && text("out_layout").is_empty();
+        if !plain || call_.attrs.int("groups") != Some(1) || outputs % BLOCK != 0 || inputs % BLOCK != 0 || inputs <= 0
+        {
+            return None;
+        }
+        let (data, kernel) = (format!("NCHW{BLOCK}c"), format!("OIHW{BLOCK}i{BLOCK}o"));
+        let attrs = call_
+            .attrs
+            .clone()
+            .with("channels", outputs)
+            .with("kernel_size", vec![height, width])
+            .with("data_layout", data.clone())
+            .with("kernel_layout", kernel.clone())
+            .with("out_layout", data.clone());
+        let args = [changed(call_.args[0].clone(), "NCHW", &data)?, changed(call_.args[1].clone(), "OIHW", &kernel)?];
+        changed(call("nn.contrib_conv2d_NCHWc", args, attrs)?, &data, "NCHW")
+    })
+}
+
 fn converted(call_: &Ref<Call>, name: &str, wish: &Wish) -> Option<Expr> {
     let layout = if call_.attrs.get("data_layout").is_some() { "data_layout" } else { "layout" };
     let own = call_.attrs.str(layout)?.to_string();

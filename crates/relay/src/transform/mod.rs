@@ -7,7 +7,11 @@ mod bind;
 mod eta;
 mod fusion;
 mod layout;
+mod legalize;
+mod lifetimes;
 mod lift;
+mod manifest_alloc;
+mod memory_plan;
 mod precision;
 mod scale_axis;
 mod simplify;
@@ -21,9 +25,13 @@ pub use basic_block::to_basic_block_normal_form;
 pub use bind::bind_params;
 pub use eta::eta_expand;
 pub use fusion::{defuse_ops, fuse_ops, inline_primitives};
-pub use layout::convert_layout;
+pub use layout::{alter_op_layout, convert_layout};
+pub use legalize::legalize;
+pub use lifetimes::manifest_lifetimes;
 pub use lift::lambda_lift;
-pub use precision::to_mixed_precision;
+pub use manifest_alloc::manifest_alloc;
+pub use memory_plan::memory_plan;
+pub use precision::{MissingOps, to_mixed_precision};
 pub use scale_axis::{backward_fold_scale_axis, fold_scale_axis, forward_fold_scale_axis};
 pub use simplify::{
     canonicalize_ops, dead_code_elimination, eliminate_common_subexpr, fold_constant, inline, to_graph_normal_form,

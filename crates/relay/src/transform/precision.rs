@@ -10,12 +10,58 @@ use relaxide_ir::Attrs;
 
 use super::arithmetic::call;
 use super::table::TransformError;
-use crate::op::properties::{Precision, precision};
+use crate::op::properties::{Precision, has_precision, precision};
 use crate::rewrite::rewrite;
 use crate::*;
 
+/// What happens to an operator of which nothing is said: TVM's `missing_op_mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingOps {
+    /// The program is refused.
+    Refuse,
+    /// It stays in single precision.
+    Keep,
+}
+
+impl MissingOps {
+    /// Of TVM's number: 0 refuses, 1 and 2 keep (there 1 also warns).
+    pub fn of_number(number: i64) -> Result<MissingOps, TransformError> {
+        match number {
+            0 => Ok(MissingOps::Refuse),
+            1 | 2 => Ok(MissingOps::Keep),
+            other => Err(TransformError::Refused(format!("missing_op_mode is 0, 1 or 2, not {other}"))),
+        }
+    }
+}
+
+/// Refuses a program with operators of floats of which nothing is said.
+fn refuse_missing(module: &Module) -> Result<(), TransformError> {
+    let mut missing: Vec<String> = Vec::new();
+    for function in module.functions.values() {
+        visit::each(&function.body, |expr| {
+            if let Some((_, name)) = expr.as_op_call()
+                && !has_precision(name)
+                && !missing.iter().any(|known| known == name)
+            {
+                missing.push(name.to_string());
+            }
+        });
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    missing.sort_unstable();
+    Err(TransformError::Refused(format!(
+        "nothing is said of the precision of {}; missing_op_mode=1 keeps them in single precision",
+        missing.join(", ")
+    )))
+}
+
 /// The program with products in another precision. What a function gives is in single precision as before.
-pub fn to_mixed_precision(module: &Module, half: DataType) -> Result<Module, TransformError> {
+pub fn to_mixed_precision(module: &Module, half: DataType, missing: MissingOps) -> Result<Module, TransformError> {
+    if missing == MissingOps::Refuse {
+        refuse_missing(module)?;
+    }
     let types = infer(&prelude::with_prelude(module).map_err(TransformError::Value)?).map_err(TransformError::Types)?;
     let mut out = module.clone();
     for function in out.functions.values_mut() {

@@ -122,7 +122,12 @@ pub fn inline(module: &Module) -> Module {
 pub(crate) fn renamed(expr: &Expr) -> Expr {
     let mut names: HashMap<usize, Ref<Var>> = HashMap::new();
     let mut fresh = |var: &Ref<Var>| {
-        let new = Ref::new(Var { name: var.name.clone(), annotation: var.annotation.clone(), span: var.span.clone() });
+        let new = Ref::new(Var {
+            name: var.name.clone(),
+            annotation: var.annotation.clone(),
+            device: var.device.clone(),
+            span: var.span.clone(),
+        });
         names.entry(address(var)).or_insert(new).clone()
     };
     visit::each(expr, |expr| match expr {

@@ -2,7 +2,7 @@
 
 use relaxide_ir::Attrs;
 
-use crate::{Module, TypeError, infer};
+use crate::{DeviceConfig, Module, TypeError, VirtualDevice, infer, plan_devices};
 
 /// Why a pass did not run.
 #[derive(Debug, thiserror::Error)]
@@ -217,7 +217,56 @@ pub static PASSES: &[PassInfo] = &[
         options: &["mixed_precision_type", "missing_op_mode"],
         run: |module, options| {
             let half = options.dtype("mixed_precision_type").unwrap_or(relaxide_ffi::DataType::float(16));
-            super::to_mixed_precision(module, half)
+            let missing = super::MissingOps::of_number(options.int("missing_op_mode").unwrap_or(1))?;
+            super::to_mixed_precision(module, half, missing)
+        },
+    },
+    PassInfo {
+        name: "AlterOpLayout",
+        level: 3,
+        doc: "Convolutions work in blocks of channels.",
+        options: &[],
+        run: |module, _| super::alter_op_layout(module),
+    },
+    PassInfo {
+        name: "Legalize",
+        level: 1,
+        doc: "Operators that stand for others become those.",
+        options: &[],
+        run: |module, _| super::legalize(module),
+    },
+    PassInfo {
+        name: "ManifestAlloc",
+        level: 0,
+        doc: "Memory of results is taken before the kernels that fill it.",
+        options: &[],
+        run: |module, _| super::manifest_alloc(module),
+    },
+    PassInfo {
+        name: "MemoryPlan",
+        level: 0,
+        doc: "The storages of a scope become one, in which those lie over each other that are not needed at the same time.",
+        options: &[],
+        run: |module, _| super::memory_plan(module),
+    },
+    PassInfo {
+        name: "ManifestLifetimes",
+        level: 0,
+        doc: "A name is given up behind its last use.",
+        options: &[],
+        run: |module, _| Ok(super::manifest_lifetimes(module)),
+    },
+    PassInfo {
+        name: "PlanDevices",
+        level: 0,
+        doc: "Every value has a device, and copies stand where values cross.",
+        options: &["host", "default"],
+        run: |module, options| {
+            let device = |name: &str| match options.get(name).map_or(Ok(None), VirtualDevice::of_attr) {
+                Ok(device) => Ok(device.unwrap_or_else(VirtualDevice::cpu)),
+                Err(why) => Err(TransformError::Refused(format!("{name}: {why}"))),
+            };
+            plan_devices(module, &DeviceConfig { host: device("host")?, default: device("default")? })
         },
     },
     PassInfo {

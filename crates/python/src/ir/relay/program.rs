@@ -12,7 +12,7 @@ use relaxide::relay::{
     CompileError, Expr, Function, Interpreter, Module, Type, TypeError, infer, infer_expr, json, prelude, to_relax,
     transform, well_formed,
 };
-use relaxide::{CompileOptions, compile_relay, compile_relay_graph};
+use relaxide::{CompileOptions, FALLBACK_DEVICE, compile_relay, compile_relay_graph};
 
 use super::super::{Args, Row};
 use crate::compile::CompiledModule;
@@ -155,6 +155,20 @@ fn options<'a>(target: Option<Target>, disabled: Vec<String>) -> CompileOptions<
     CompileOptions { target, disabled_passes: disabled, ..CompileOptions::default() }
 }
 
+/// The same, for programs over several devices.
+fn options_over_devices<'a>(
+    target: Option<Target>,
+    disabled: Vec<String>,
+    fallback_device: Option<i64>,
+) -> PyResult<CompileOptions<'a>> {
+    let mut options = options(target, disabled);
+    if let Some(kind) = fallback_device {
+        let set = options.context.config.set(FALLBACK_DEVICE, kind.into());
+        set.map_err(|e| PyTypeError::new_err(e.to_string()))?;
+    }
+    Ok(options)
+}
+
 /// A compiled program for the Relay VM.
 #[pyfunction]
 fn relay_compile(
@@ -162,9 +176,11 @@ fn relay_compile(
     module: &Bound<'_, PyAny>,
     target: Option<Target>,
     disabled: Vec<String>,
+    fallback_device: Option<i64>,
 ) -> PyResult<CompiledModule> {
     let module = module_of(module)?;
-    let compiled = py.detach(|| compile_relay(&module, &mut options(target, disabled)));
+    let mut options = options_over_devices(target, disabled, fallback_device)?;
+    let compiled = py.detach(|| compile_relay(&module, &mut options));
     compiled.map(CompiledModule::of).map_err(compiler)
 }
 
