@@ -6,8 +6,8 @@ use relaxide::ffi::{Any, Array, DataType, Error, ErrorKind, Ref};
 use relaxide::ir::prim::{self, PrimExpr};
 use relaxide::ir::{Attrs, Type, Var};
 use relaxide::relax::compute::{Tensors, tensors_of};
-use relaxide::relax::{AnyVar, DataTypeImm, Expr};
 use relaxide::relax::op::{self, ArgDef, ArgKind, Arity, AttrDef, AttrDefault, AttrKind, OpDef};
+use relaxide::relax::{AnyVar, DataTypeImm, Expr};
 
 use super::args;
 use super::te::TeTensor;
@@ -134,11 +134,7 @@ fn checked_call(
 
 /// What an operator computes on tensors of the compute language, which stand among the arguments, alone or in lists.
 #[pyfunction]
-fn te_call(
-    name: &str,
-    arguments: &Bound<'_, PyTuple>,
-    attributes: &Bound<'_, PyDict>,
-) -> PyResult<Vec<TeTensor>> {
+fn te_call(name: &str, arguments: &Bound<'_, PyTuple>, attributes: &Bound<'_, PyDict>) -> PyResult<Vec<TeTensor>> {
     let mut known = Tensors::new();
     let given = arguments.iter().map(|arg| te_argument(&arg, &mut known)).collect::<PyResult<Vec<Any>>>()?;
     let none = arguments.py().None();

@@ -23,7 +23,9 @@ fn prim_of(value: &Bound<'_, PyAny>) -> PyResult<PrimExpr> {
 fn var_of(value: &Bound<'_, PyAny>) -> PyResult<Ref<Var>> {
     match prim_of(value)? {
         PrimExpr::Var(var) => Ok(var),
-        other => Err(PyTypeError::new_err(format!("expected a variable, got {}", relaxide::script::print_prim(&other)))),
+        other => {
+            Err(PyTypeError::new_err(format!("expected a variable, got {}", relaxide::script::print_prim(&other))))
+        }
     }
 }
 

@@ -163,7 +163,7 @@ fn options_over_devices<'a>(
 ) -> PyResult<CompileOptions<'a>> {
     let mut options = options(target, disabled);
     if let Some(kind) = fallback_device {
-        let set = options.context.config.set(FALLBACK_DEVICE, kind.into());
+        let set = options.context.config.set(FALLBACK_DEVICE, kind);
         set.map_err(|e| PyTypeError::new_err(e.to_string()))?;
     }
     Ok(options)
@@ -179,9 +179,10 @@ fn relay_compile(
     fallback_device: Option<i64>,
 ) -> PyResult<CompiledModule> {
     let module = module_of(module)?;
-    let mut options = options_over_devices(target, disabled, fallback_device)?;
-    let compiled = py.detach(|| compile_relay(&module, &mut options));
-    compiled.map(CompiledModule::of).map_err(compiler)
+    py.detach(|| {
+        let mut options = options_over_devices(target, disabled, fallback_device)?;
+        compile_relay(&module, &mut options).map(CompiledModule::of).map_err(compiler)
+    })
 }
 
 /// A program without control flow as graph, weights and kernels: a module that gives executors by a name.
