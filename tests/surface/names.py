@@ -23,6 +23,8 @@ OUT_OF_SCOPE = (
     "relax.backend.cuda",
     "relax.backend.metal",
     "relax.backend.rocm",
+    "s_tir.meta_schedule.testing",
+    "s_tir.tensor_intrin",
     "tirx.bench",
     "tirx.lang",
     "tirx.operator",
@@ -41,14 +43,19 @@ def is_in_scope(name):
 
 def modules(package):
     """The public modules that are files of a package, by name below it."""
-    root = importlib.import_module(package)
-    yield "", root
-    for found in pkgutil.walk_packages(root.__path__, f"{package}.", onerror=lambda _: None):
-        name = found.name.removeprefix(f"{package}.")
-        if is_in_scope(name):
-            module = load(found.name)
-            if module is not None:
-                yield name, module
+    yield "", importlib.import_module(package)
+    yield from below(package, importlib.import_module(package), "")
+
+
+def below(package, parent, prefix):
+    for found in pkgutil.iter_modules(parent.__path__):
+        name = f"{prefix}{found.name}"
+        # What is out of scope is not imported: some of it takes long.
+        module = load(f"{package}.{name}") if is_in_scope(name) else None
+        if module is not None:
+            yield name, module
+            if found.ispkg:
+                yield from below(package, module, f"{name}.")
 
 
 def load(name):

@@ -289,7 +289,7 @@ def zeros_like(x: Expr, dtype: str | None = None) -> Call:
     """Zeros in the shape of x."""
 class builtin:
     @staticmethod
-    def alloc_tensor(shape: Expr | list[int | PrimExpr], dtype: Expr, runtime_device_index: Expr | int | float, storage_scope: Expr) -> Call:
+    def alloc_tensor(shape: Expr | list[int | PrimExpr], dtype: str, runtime_device_index: Expr | int | float, storage_scope: Expr) -> Call:
         """A tensor with fresh memory."""
     @staticmethod
     def stop_lift_params(x: Expr) -> Call:
@@ -382,10 +382,10 @@ class inspect:
         """The distance of neighbours along a dimension, in elements."""
 class memory:
     @staticmethod
-    def alloc_storage(size: Expr | list[int | PrimExpr], runtime_device_index: Expr | int | float, storage_scope: Expr, dtype: Expr) -> Call:
+    def alloc_storage(size: Expr | list[int | PrimExpr], runtime_device_index: Expr | int | float, storage_scope: Expr, dtype: str) -> Call:
         """Memory that planned tensors share."""
     @staticmethod
-    def alloc_tensor(storage: Expr, offset: Expr | int | float, shape: Expr | list[int | PrimExpr], dtype: Expr, runtime_device_index: Expr | int | float | None = None) -> Call:
+    def alloc_tensor(storage: Expr, offset: Expr | int | float, shape: Expr | list[int | PrimExpr], dtype: str, runtime_device_index: Expr | int | float | None = None) -> Call:
         """A tensor inside a storage."""
     @staticmethod
     def ensure_zero_offset(data: Expr) -> Call:
@@ -538,10 +538,10 @@ class vision:
         """Each region divided into bins of whole elements; a bin's value is the largest of them, zero for an empty one. ONNX: MaxRoiPool."""
 class vm:
     @staticmethod
-    def alloc_storage(size: Expr | list[int | PrimExpr], runtime_device_index: Expr | int | float, dtype: Expr, storage_scope: Expr) -> Call:
+    def alloc_storage(size: Expr | list[int | PrimExpr], runtime_device_index: Expr | int | float, dtype: str, storage_scope: Expr) -> Call:
         """Memory, as the VM allocates it."""
     @staticmethod
-    def alloc_tensor(storage: Expr, offset: Expr | int | float, shape: Expr | list[int | PrimExpr], dtype: Expr, runtime_device_index: Expr | int | float | None = None) -> Call:
+    def alloc_tensor(storage: Expr, offset: Expr | int | float, shape: Expr | list[int | PrimExpr], dtype: str, runtime_device_index: Expr | int | float | None = None) -> Call:
         """A tensor inside a storage, as the VM makes it."""
     @staticmethod
     def call_tir_dyn(func: Expr, args: Expr) -> Call:
