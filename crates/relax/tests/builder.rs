@@ -32,11 +32,22 @@ fn bindings(func: &Function) -> Vec<(String, String)> {
 fn nested_calls_get_variables_of_their_own() {
     let x = Var::new("x", tensor(&[2.into()]));
     let (_, main) = build(BlockBuilder::new(), std::slice::from_ref(&x), |b| {
+        let exp = || op::call("exp", [x.clone().into()], Attrs::new());
+        b.emit(op::call("add", [exp()?, exp()?], Attrs::new())?)
+    });
+    let names: Vec<String> = bindings(&main).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["gv", "gv1", "gv2"]);
+}
+
+#[test]
+fn a_call_that_stands_twice_is_bound_once() {
+    let x = Var::new("x", tensor(&[2.into()]));
+    let (_, main) = build(BlockBuilder::new(), std::slice::from_ref(&x), |b| {
         let inner = op::call("exp", [x.clone().into()], Attrs::new())?;
         b.emit(op::call("add", [inner.clone(), inner], Attrs::new())?)
     });
     let names: Vec<String> = bindings(&main).into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names, ["gv", "gv1", "gv2"]);
+    assert_eq!(names, ["gv", "gv1"]);
 }
 
 #[test]
