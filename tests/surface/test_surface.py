@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare import COUNT, GUIDE, MISSING, compare, lines
+from surface_of_tvm import COUNT, GUIDE, MISSING, compare, lines
 
 
 @pytest.fixture(scope="module")
@@ -14,8 +14,8 @@ def found():
 def test_what_is_missing_is_listed(found):
     listed = [line for line in MISSING.read_text().splitlines() if not line.startswith("#")]
     wanted = lines(found[0])
-    assert sorted(set(wanted) - set(listed)) == [], "names are missing that the list lacks: `compare.py --bless`"
-    assert sorted(set(listed) - set(wanted)) == [], "names are here that the list has: `compare.py --bless`"
+    assert sorted(set(wanted) - set(listed)) == [], "names are missing that the list lacks: `surface_of_tvm.py --bless`"
+    assert sorted(set(listed) - set(wanted)) == [], "names are here that the list has: `surface_of_tvm.py --bless`"
 
 
 def test_the_guide_has_the_count(found):

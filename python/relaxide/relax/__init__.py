@@ -15,7 +15,16 @@ from .utils import convert_to_expr
 from .type import AnyType, FuncType, ObjectType, PackedFuncType, ShapeType, TensorType, TupleType, Type
 from .vm import VirtualMachine, VMInstrumentReturnKind
 from ..ir.global_info import VDevice
-from . import backend, training
+from . import backend
+
+
+def __getattr__(name):
+    # It needs NumPy, which a program that only runs models does not load.
+    if name == "training":
+        import importlib
+
+        return importlib.import_module(".training", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def build(mod, target=None, params=None, relax_pipeline="default", tir_pipeline="default", exec_mode="bytecode"):

@@ -6,7 +6,7 @@ time), and all of them under `RELAXIDE_DEEP=1`.
 
 import os
 import pathlib
-import re
+import subprocess
 import sys
 import zlib
 
@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from backends import backend
 from cases import load_cases
 from exceptions import read_exceptions
+from on_opencl import NO_DRIVER
 from pool import run_cases
 
 SPREAD = 6
@@ -40,23 +41,13 @@ def test_the_suite_passes_but_for_the_exceptions():
     assert not wrong, "\n".join(wrong)
 
 
-#: Element types that there is no code for over OpenCL, as they stand in the names of cases.
-NO_CODE = re.compile("float8|float4|float6|FLOAT8|FLOAT4|FLOAT6|e8m0|E8M0")
-
-
 def test_the_suite_passes_on_a_device_of_opencl():
-    """Of what passes on the processor; every fortieth case, all of them under `RELAXIDE_DEEP=1`."""
-    import relaxide
-
-    if not relaxide.opencl(0).exist:
+    """In a process of its own: a driver that was started here would not go on in the processes that carry out cases."""
+    script = pathlib.Path(__file__).with_name("on_opencl.py")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=3600, check=False)
+    if done.returncode == NO_DRIVER:
         pytest.skip("there is no driver of OpenCL; `scripts/setup test-tools` installs one")
-    exceptions = read_exceptions()
-    all_cases = [case for case in load_cases() if case.name not in exceptions]
-    cases = [case for case in all_cases if os.environ.get("RELAXIDE_DEEP") or zlib.crc32(case.name.encode()) % 40 == 0]
-    outcomes = run_cases(cases, backend("opencl"))
-    wrong = [f"{o.name}: {o.stage}: {o.reason}" for o in outcomes if not o.passed and not NO_CODE.search(o.name)]
-    assert len(cases) > 30
-    assert sum(o.passed for o in outcomes) >= 0.97 * len(cases) and not wrong, "\n".join(wrong)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_exceptions_are_cases_of_the_suite():

@@ -38,6 +38,13 @@ type Slot = (Id, OnceLock<Result<Opened, Error>>);
 /// All devices of all platforms: GPUs, then others, then CPUs. An error says why there are none.
 fn ids() -> Result<&'static [Slot], Error> {
     static FOUND: OnceLock<Result<Vec<Slot>, Error>> = OnceLock::new();
+    static PROCESS: OnceLock<u32> = OnceLock::new();
+    // The driver's threads are not in a process that was forked: it would wait for them for ever.
+    if *PROCESS.get_or_init(std::process::id) != std::process::id() {
+        let message = "OpenCL was started before this process was forked, and its driver does not go on in it: begin with \
+                       OpenCL in the child alone, or start the child anew (`multiprocessing.set_start_method(\"spawn\")`)";
+        return Err(Error::new(ErrorKind::RuntimeError, message));
+    }
     let found = FOUND.get_or_init(|| {
         let driver = driver()?;
         let mut ids = Vec::new();

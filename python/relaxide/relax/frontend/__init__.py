@@ -1,5 +1,15 @@
-"""Importers."""
+"""Importers, and models written as modules."""
 
-from . import nn, onnx, torch
+from . import onnx, torch
+
+
+def __getattr__(name):
+    # It needs NumPy, which a program that only runs models does not load.
+    if name == "nn":
+        import importlib
+
+        return importlib.import_module(".nn", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = ["nn", "onnx", "torch"]

@@ -1,6 +1,6 @@
 """The public names of a package that is laid out as TVM's, as JSON: modules, what they define, members, parameters.
 
-``python names.py PACKAGE``. A name belongs to the module that defines it and to those above it that hand it on. Names that begin
+``python public_names.py PACKAGE``. A name belongs to the module that defines it and to those above it that hand it on. Names that begin
 with an underscore and names of other packages are not counted.
 """
 

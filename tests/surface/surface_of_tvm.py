@@ -1,6 +1,6 @@
 """What TVM's Python package has and Relaxide's does not.
 
-``python tests/surface/compare.py --bless`` writes ``missing.txt`` anew: a line for each module, name and member that is missing, with
+``python tests/surface/surface_of_tvm.py --bless`` writes ``missing.txt`` anew: a line for each module, name and member that is missing, with
 the reason that ``REASONS`` gives for it.
 """
 
@@ -32,7 +32,7 @@ REASONS = (
 
 
 def names_of(package, wanted=None):
-    command = [sys.executable, str(HERE / "names.py"), package, *([] if wanted is None else ["held"])]
+    command = [sys.executable, str(HERE / "public_names.py"), package, *([] if wanted is None else ["held"])]
     given = None if wanted is None else json.dumps(wanted)
     done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -78,6 +78,6 @@ if __name__ == "__main__":
     missing, present, count = compare()
     print(f"{present} of {count} public names are here ({present / count:.0%})")
     if "--bless" in sys.argv:
-        head = "# Public names of TVM's Python package that are not here, and why. `compare.py --bless` writes the list anew."
+        head = "# Public names of TVM's Python package that are not here, and why. `surface_of_tvm.py --bless` writes the list anew."
         MISSING.write_text("\n".join([head, *lines(missing)]) + "\n")
         GUIDE.write_text(COUNT.sub(f"{present} of {count} public names", GUIDE.read_text()))
