@@ -142,6 +142,20 @@ def test_sampling_among_the_likeliest(seed):
     np.testing.assert_array_equal((kept > 0).sum(-1), limit)
 
 
+def test_sampling_among_as_many_tokens_as_there_are():
+    specs = {"prob": ("float32", ["b", "v"]), "order": ("int64", ["b", "v"]), "p": ("float32", ["b", 1])}
+    specs |= {"k": ("int64", ["b", 1]), "u": ("float32", ["b", 1])}
+    spec_of = {name: spec.Tensor(shape, dtype) for name, (dtype, shape) in specs.items()}
+    machine, _ = of(nn.sample_top_p_top_k_from_sorted_prob).jit({"forward": spec_of}, out_format="tvm")
+    for count in (3, 5):
+        prob = np.full((2, count), 1 / count, "float32")
+        order = np.tile(np.arange(count)[::-1], (2, 1)).astype("int64")
+        ones = np.ones((2, 1), "float32")
+        arrays = [prob, order, ones, np.array([[1], [count]]), ones * np.float32(0.999)]
+        got = machine["forward"](*(rx.runtime.tensor(array) for array in arrays)).numpy()
+        np.testing.assert_array_equal(got, [[count - 1], [0]])
+
+
 @pytest.mark.parametrize("param_mode", ["plain", "packed"])
 @pytest.mark.parametrize("effect_mode", ["plain", "packed"])
 def test_modes_of_parameters_and_effects(param_mode, effect_mode):

@@ -53,6 +53,7 @@ def _with_bias(y, bias, channel, rank, name):
 
 
 def _convolve(operator, x, weight, bias, layout, name, **attributes):
+    # TVM's programs name the result's layout of convolutions over one dimension, and of no others.
     if len(layout) == 3:
         attributes["out_layout"] = layout
     y = operator(data=x._expr, weight=weight._expr, data_layout=layout, **attributes)

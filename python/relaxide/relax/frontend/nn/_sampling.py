@@ -3,7 +3,7 @@
 import numpy as np
 
 from ... import op as _op
-from ...expr import const
+from ...expr import ShapeExpr, const
 from ._values import wrap_nested
 
 
@@ -54,17 +54,15 @@ def _last_kept(cumulated, top_p, top_k, classes):
     """For each row the last position that stays: the first where the sum reaches ``top_p``, or the ``top_k``-th."""
     below = _op.sum(_op.astype(_op.less(cumulated, top_p), "int64"), axis=[1], keepdims=True)
     last = _op.minimum(below, _op.subtract(_op.astype(top_k, "int64"), const(1, "int64")))
-    return _op.clip(last, 0, classes - 1) if isinstance(classes, int) else _clip(last, classes)
+    return _within(last, classes)
 
 
-def _clip(last, classes):
-    limit = _op.full([1, 1], _op.astype(_scalar(classes), "int64"), "int64")
-    return _op.maximum(_op.minimum(last, _op.subtract(limit, const(1, "int64"))), const(0, "int64"))
-
-
-def _scalar(dim):
-    """A symbolic dimension as a tensor without dimensions: the number of elements of a range."""
-    return _op.sum(_op.ones([dim], "int64"))
+def _within(place, classes):
+    """A position between the first class and the last, whose number may be a symbolic dimension."""
+    if isinstance(classes, int):
+        return _op.clip(place, 0, classes - 1)
+    last = _op.subtract(_op.shape_to_tensor(ShapeExpr([classes])), const(1, "int64"))
+    return _op.maximum(_op.minimum(place, last), const(0, "int64"))
 
 
 def sample_top_p_top_k_from_sorted_prob(sorted_prob, sorted_index, top_p, top_k, uniform_sample, sample_indices=None):
@@ -98,7 +96,7 @@ def sample_top_p_top_k_from_sorted_prob(sorted_prob, sorted_index, top_p, top_k,
     whole = _op.gather_elements(cumulated, _last_kept(cumulated, top_p, top_k, classes), axis=1)
     share = _op.divide(_op.take(cumulated, rows, axis=0), _op.take(whole, rows, axis=0))
     passed = _op.sum(_op.astype(_op.less_equal(share, uniform), "int64"), axis=[1], keepdims=True)
-    place = _op.clip(passed, 0, classes - 1) if isinstance(classes, int) else _clip(passed, classes)
+    place = _within(passed, classes)
     chosen = _op.gather_elements(_op.take(tokens, rows, axis=0), place, axis=1)
     return wrap_nested(_op.astype(chosen, "int64"), "sampled")
 
