@@ -2,7 +2,7 @@
 
 from .. import te as _te
 from ._operator import call, elementwise, one
-from ._shapes import concatenate, reshape, strided_slice, transpose
+from ._shapes import _turned, concatenate, reshape, strided_slice, transpose
 
 add = elementwise()["add"]
 
@@ -78,11 +78,7 @@ def circular_pad(data, pad_before, pad_after=None, name="CircularPadInput"):
 
 
 def _product(tensor_a, tensor_b, bias, out_dtype, transpose_a, transpose_b):
-    def turned(x, turn):
-        rank = len(x.shape)
-        return transpose(x, [*range(rank - 2), rank - 1, rank - 2]) if turn else x
-
-    y = one("matmul", turned(tensor_a, transpose_a), turned(tensor_b, transpose_b), out_dtype=out_dtype or "void")
+    y = one("matmul", _turned(tensor_a, transpose_a), _turned(tensor_b, transpose_b), out_dtype=out_dtype or "void")
     return y if bias is None else add(y, bias)
 
 
