@@ -53,6 +53,20 @@ pub fn counts() -> Counts {
     Counts { alive: state.memory.len(), ..state.counts }
 }
 
+/// What was copied while something ran, and its result. What is alive is counted at the end.
+pub fn copies<T>(run: impl FnOnce() -> T) -> (T, Counts) {
+    let before = counts();
+    let result = run();
+    let after = counts();
+    let counts = Counts {
+        in_: after.in_ - before.in_,
+        out: after.out - before.out,
+        within: after.within - before.within,
+        alive: after.alive,
+    };
+    (result, counts)
+}
+
 /// Has the next call but so many of that kind fail; nothing: none does.
 pub fn fail(what: Fails, after: Option<usize>) {
     let counter = match what {

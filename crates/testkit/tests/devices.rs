@@ -7,7 +7,7 @@ use relaxide::{CompileOptions, compile, parse_script};
 use relaxide_ffi::{Any, AnyView, DataType, Device, Error, Tensor};
 use relaxide_runtime::device::{copy_tensor, empty_tensor, on_host, view_at};
 use relaxide_runtime::memory::{AllocatorKind, release_cached};
-use relaxide_testkit::device::{self, Counts, Fails};
+use relaxide_testkit::device::{self, Fails, copies};
 use relaxide_vm::VirtualMachine;
 
 const HANDLES: &str = r#"I.vdevice({"kind": "llvm", "target_device_type": 12}, 0)"#;
@@ -51,20 +51,6 @@ fn close(a: &[f32], b: &[f32]) {
     for (index, (a, b)) in a.iter().zip(b).enumerate() {
         assert!((a - b).abs() <= 1e-5 * (1.0 + b.abs()), "element {index}: {a} and {b}");
     }
-}
-
-/// What was copied while something ran.
-fn copies<T>(run: impl FnOnce() -> T) -> (T, Counts) {
-    let before = device::counts();
-    let result = run();
-    let after = device::counts();
-    let counts = Counts {
-        in_: after.in_ - before.in_,
-        out: after.out - before.out,
-        within: after.within - before.within,
-        alive: after.alive,
-    };
-    (result, counts)
 }
 
 /// Convolutions on the second device, the rest here. The weights of the second device are constants of the program.

@@ -12,7 +12,7 @@ use relaxide::{CompileOptions, FALLBACK_DEVICE, compile_relay};
 use relaxide_ffi::{Any, AnyView, Device, Tensor};
 use relaxide_runtime::device::{copy_tensor, on_host};
 use relaxide_runtime::memory::AllocatorKind;
-use relaxide_testkit::device::{self, Counts};
+use relaxide_testkit::device::{self, copies};
 
 /// A program, where it is wherever nothing is said, and the copies of one call: to the device, to the host.
 struct Case {
@@ -260,19 +260,6 @@ fn inputs(module: &Module) -> Vec<Tensor> {
         Tensor::from_slice(&values, &dims).unwrap()
     });
     made.collect()
-}
-
-fn copies<T>(run: impl FnOnce() -> T) -> (T, Counts) {
-    let before = device::counts();
-    let result = run();
-    let after = device::counts();
-    let counts = Counts {
-        in_: after.in_ - before.in_,
-        out: after.out - before.out,
-        within: after.within - before.within,
-        alive: after.alive,
-    };
-    (result, counts)
 }
 
 fn numbers(value: &Any) -> Vec<f64> {
