@@ -28,6 +28,7 @@ def jit(module, spec, device, pipeline, out_format, debug):
     spec = ModuleSpec.from_raw(spec, module)
     mod, params, externs = Exporter(debug=debug).build(spec)
     for extern in externs:
+        # It says what cannot be linked, before anything is compiled.
         extern.load()
     from ... import build
 
