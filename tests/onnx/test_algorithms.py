@@ -165,3 +165,28 @@ def test_the_largest_are_those_of_a_sort(named):
                 m.node("TopK", [name, wanted], types, [np.take_along_axis(x, places, axis), places], axis=axis, largest=largest)
     for got, expected in zip(m.run(), m.expected, strict=True):
         np.testing.assert_array_equal(got, expected)
+
+
+def test_convolutions_whose_taps_lie_outside_are_what_they_were():
+    rng = np.random.default_rng(5)
+    m = Nodes()
+    for i in range(60):
+        sizes = [int(s) for s in rng.integers(1, 9, 2)]
+        kernel = [int(k) for k in rng.integers(1, 6, 2)]
+        dilations = [int(d) for d in rng.integers(1, 7, 2)]
+        strides = [int(s) for s in rng.integers(1, 4, 2)]
+        reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations)]
+        pads = [int(rng.integers(0, r + 1)) for r in reach * 2]
+        if any(s + a + b < r for s, r, a, b in zip(sizes, reach, pads[:2], pads[2:])):
+            continue
+        group = 1 + i % 2
+        x, w = rng.standard_normal((2, 4, *sizes)).astype("float32"), rng.standard_normal((6, 4 // group, *kernel)).astype("float32")
+        m.node("Conv", [m.value(x), m.weight(w)], [1], pads=pads, dilations=dilations, strides=strides, group=group)
+    # One pixel: a product.
+    for shape in ((1, 5, 1, 1), (3, 7, 1, 1), (2, 6, 1)):
+        w = rng.standard_normal((4, shape[1], *shape[2:])).astype("float32")
+        m.node("Conv", [m.value(rng.standard_normal(shape).astype("float32")), m.weight(w), m.weight(np.ones(4, "float32"))], [1])
+    assert len(m.nodes) > 30
+    for node, got, expected in zip(m.nodes, m.run(), m.run_there(), strict=True):
+        assert got.shape == expected.shape, node
+        np.testing.assert_allclose(got, expected, atol=1e-4, rtol=1e-4, err_msg=str(node))

@@ -78,7 +78,10 @@ const fn row(
         infer,
         lengths: |cx| channels_agree(cx, "OI"),
         lower: Lowering::Compute(convolve),
-        instead: Some(pixel::as_product),
+        instead: Some(|cx, b| match pixel::as_product(cx, b)? {
+            Some(product) => Ok(Some(product)),
+            None => idle_taps::without(cx, b),
+        }),
         pattern: OpPattern::OutFusable,
         mixed_precision: MixedPrecision::Always(Some("out_dtype")),
         layout: Some(layout::convolution),

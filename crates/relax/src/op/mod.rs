@@ -25,6 +25,7 @@ mod error;
 pub mod gradient;
 pub mod grid;
 mod hooks;
+mod idle_taps;
 pub mod index;
 pub mod inspect;
 pub mod layout;

@@ -13,12 +13,16 @@
 
 use relaxide_ir::Attrs;
 use relaxide_ir::arith::Analyzer;
-use relaxide_ir::prim::PrimExpr;
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_tir::te;
 
 use super::conv::{Geometry, known, transpose_dims};
 use super::window::Window;
 use super::*;
 use crate::BlockBuilder;
+
+/// The most phases of an axis that a kernel puts one between the others in registers; more are a transposition.
+const FEW: i64 = 4;
 
 /// What becomes of one axis.
 struct Axis {
@@ -79,6 +83,12 @@ pub fn as_convolution(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>,
     let mut writer = Writer { b, cx, axes: &axes };
     let weight = writer.weight(cx.arg(1)?.clone(), channels, filters)?;
     let phases = writer.convolution(weight, &g)?;
+    if axes.iter().all(|a| a.stride == 1) {
+        return writer.cut(phases, &dims).map(Some);
+    }
+    if axes.iter().all(|a| a.stride <= FEW) {
+        return writer.interleaved(phases, &dims).map(Some);
+    }
     let whole = writer.together(phases, &g, filters)?;
     writer.cut(whole, &dims).map(Some)
 }
@@ -142,19 +152,31 @@ impl Writer<'_> {
         self.op(name, [self.cx.arg(0)?.clone(), weight], attrs)
     }
 
+    /// The result, each element from its phase, without what is too much at the ends.
+    fn interleaved(&mut self, phases: Expr, dims: &[PrimExpr]) -> Result<Expr, OpError> {
+        let axes = self.axes;
+        let made = self.b.emit_te("interleave_phases", vec![phases], |inputs| {
+            vec![te::compute("T_interleaved", dims, |at| {
+                let (mut channel, mut positions) = (at[1].clone(), Vec::new());
+                for (axis, at) in axes.iter().zip(&at[2..]) {
+                    let (place, stride) = (at + axis.cut, PrimExpr::from(axis.stride));
+                    channel = channel * axis.stride + prim::floormod(&place, &stride);
+                    positions.push(prim::floordiv(&place, &stride));
+                }
+                inputs[0].at(&[at[0].clone(), channel].into_iter().chain(positions).collect::<Vec<_>>())
+            })]
+        });
+        made.map_err(|e| OpError::of_build(self.cx.name(), e))
+    }
+
     /// The phases `[n, o * phases, positions..]` one between the others: `[n, o, length..]`.
     fn together(&mut self, phases: Expr, g: &Geometry, filters: i64) -> Result<Expr, OpError> {
         let n = self.axes.len();
         let lead = || [g.data[0].clone(), PrimExpr::from(filters)];
         let whole: Vec<PrimExpr> = lead().into_iter().chain(self.axes.iter().map(|a| a.length.clone())).collect();
-        if self.axes.iter().all(|a| a.stride == 1) {
-            return Ok(phases);
-        }
         let strides = self.axes.iter().map(|a| PrimExpr::from(a.stride));
-        let positions = self
-            .axes
-            .iter()
-            .map(|a| Analyzer::new().simplify(&relaxide_ir::prim::floordiv(&a.length, &PrimExpr::from(a.stride))));
+        let positions =
+            self.axes.iter().map(|a| Analyzer::new().simplify(&prim::floordiv(&a.length, &PrimExpr::from(a.stride))));
         let apart = lead().into_iter().chain(strides).chain(positions).collect();
         let apart = self.reshape(phases, apart)?;
         let order = [0, 1].into_iter().chain((0..n).flat_map(|axis| [2 + n + axis, 2 + axis])).collect();

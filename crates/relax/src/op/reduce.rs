@@ -61,9 +61,11 @@ pub static TABLE: &[OpDef] = &[
         infer: arg_type,
         lengths: has_elements,
         layout: None,
+        // What comes before stays apart: computed once for each pass, a value might differ from itself.
+        pattern: OpPattern::OutFusable,
         ..row(
             "argmax",
-            |cx, t| arg_reduce(cx, t, prim::lowest, prim::gt),
+            |cx, t| arg_reduce(cx, t, |x, k| te::max(x, k)),
             "Index of the largest value, the first of equal ones, as int64.",
         )
     },
@@ -72,9 +74,11 @@ pub static TABLE: &[OpDef] = &[
         infer: arg_type,
         lengths: has_elements,
         layout: None,
+        // What comes before stays apart: computed once for each pass, a value might differ from itself.
+        pattern: OpPattern::OutFusable,
         ..row(
             "argmin",
-            |cx, t| arg_reduce(cx, t, prim::highest, prim::lt),
+            |cx, t| arg_reduce(cx, t, |x, k| te::min(x, k)),
             "Index of the smallest value, the first of equal ones, as int64.",
         )
     },
@@ -205,33 +209,35 @@ fn std(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     Ok(vec![te::compute("T_std", variance.shape(), |out| math("sqrt", variance.at(out)))])
 }
 
-/// Index of the best value: ties go to the smaller index, whatever the order of the reduction.
+/// Index of the best value, the first of equal ones: the best value first, and then the least index that has it. Both are reductions of
+/// numbers in lanes, where one of pairs would be a chain of choices.
+///
+/// NaN is before every number, as in NumPy.
 fn arg_reduce(
     cx: &CallCx,
     inputs: &[te::Tensor],
-    worst: fn(DataType) -> PrimExpr,
-    better: fn(PrimExpr, PrimExpr) -> PrimExpr,
+    best_of: fn(PrimExpr, &[te::ReduceAxis]) -> te::Reduction,
 ) -> Result<Vec<te::Tensor>, OpError> {
     let x = input(cx, inputs, 0)?;
-    let plan = plan(cx, x)?;
-    let position = plan.reduce.iter().fold(PrimExpr::from(0), |flat, k| flat * k.extent() + k.var());
-    // A kernel that is written by hand may count in fewer bits.
-    let position = prim::cast(DataType::int(64), position);
-    let identity = [prim::int(i64::MAX), worst(x.dtype())];
-    let mut outputs = te::compute_multi(format!("{}_red", cx.name()), result_dims(cx)?, |out| {
-        let value = x.at(&plan.index(x.ndim(), out));
-        te::combine(identity, [position, value], &plan.reduce, |best, new| {
-            let (mut wins, mut ties) = (better(new[1].clone(), best[1].clone()), prim::eq(&new[1], &best[1]));
-            if x.dtype().is_float() {
-                // NaN is before every number, as in NumPy.
-                let none = |e: &PrimExpr| prim::ne(e, e);
-                wins = prim::or(wins, prim::and(none(&new[1]), prim::not(none(&best[1]))));
-                ties = prim::or(ties, prim::and(none(&new[1]), none(&best[1])));
-            }
-            let take = prim::or(wins, prim::and(ties, prim::lt(&new[0], &best[0])));
-            vec![prim::select(take.clone(), &new[0], &best[0]), prim::select(take, &new[1], &best[1])]
-        })
+    let dims = result_dims(cx)?;
+    let first = plan(cx, x)?;
+    let best = te::compute(format!("{}_best", cx.name()), &dims, |out| {
+        best_of(x.at(&first.index(x.ndim(), out)), &first.reduce)
     });
-    outputs.truncate(1);
-    Ok(outputs)
+    let second = plan(cx, x)?;
+    let position = second.reduce.iter().fold(PrimExpr::from(0), |flat, k| flat * k.extent() + k.var());
+    let count = second.reduce.iter().fold(Some(1i64), |n, k| n?.checked_mul(k.extent().as_int()?));
+    // In half of the bits there are twice as many lanes.
+    let narrow = count.is_some_and(|n| n <= i64::from(i32::MAX));
+    let index = DataType::int(if narrow { 32 } else { 64 });
+    let places = te::compute(format!("{}_red", cx.name()), &dims, |out| {
+        let (value, best) = (x.at(&second.index(x.ndim(), out)), best.at(out));
+        let mut is_best = prim::eq(&value, &best);
+        if x.dtype().is_float() {
+            let none = |e: &PrimExpr| prim::ne(e, e);
+            is_best = prim::or(is_best, prim::and(none(&value), none(&best)));
+        }
+        te::min(prim::select(is_best, cast(index, position), prim::highest(index)), &second.reduce)
+    });
+    Ok(vec![te::compute(cx.name(), &dims, |out| cast(DataType::int(64), places.at(out)))])
 }

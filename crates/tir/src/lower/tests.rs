@@ -167,7 +167,7 @@ fn loops_of_one_iteration_become_their_body() {
 
 #[test]
 fn what_reads_memory_counts_on_no_choice_that_evaluates_both_sides() {
-    let ints = DataType::INT64;
+    let ints = DataType::int(64);
     let (a, b, places) = (Buffer::new("A", F32, [4]), Buffer::new("B", F32, [4]), Buffer::new("P", ints, [4]));
     let i = Var::dim("i");
     let before = prim::max(PrimExpr::from(&i) - 1, 0);
