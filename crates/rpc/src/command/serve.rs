@@ -200,7 +200,7 @@ const PIPE_TABLE: &[Opt] = &[
     Opt { name: "help", value: "", help: "show this" },
 ];
 
-/// Serves one session through standard input and output. TVM's clients add the numbers of the descriptors, which are those.
+/// Serves one session through standard input and output, or through two descriptors whose numbers are given, as TVM's clients give them.
 pub fn pipe(words: &[String]) -> Result<(), Failed> {
     let args = Args::parse("pipe", PIPE_TABLE, words)?;
     if args.has("help") {
@@ -213,7 +213,16 @@ pub fn pipe(words: &[String]) -> Result<(), Failed> {
     let policy = crate::server::policy::Policy::open();
     let environment = crate::server::environment::Environment::new(folder.path(), &policy)?;
     let host = crate::session::host::Host::server(environment, policy);
-    let link = crate::transport::pipe::standard().map_err(relaxide_ffi::Error::from)?;
+    let number = |word: &String| word.parse::<u32>().map_err(|_| format!("pipe {word}: expected a descriptor's number"));
+    let link = match args.rest.as_slice() {
+        [] => crate::transport::pipe::standard(),
+        [reading, writing] => match (number(reading)?, number(writing)?) {
+            (0, 1) => crate::transport::pipe::standard(),
+            (reading, writing) => crate::transport::pipe::of_numbers(reading, writing),
+        },
+        _ => return Err("pipe takes the numbers of two descriptors, or none".to_owned().into()),
+    };
+    let link = link.map_err(relaxide_ffi::Error::from)?;
     let dialect = if args.has("own") { Dialect::Own } else { Dialect::Tvm };
     crate::session::local::serve(link, dialect, Limits::default(), host)?;
     Ok(())
