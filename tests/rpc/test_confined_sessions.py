@@ -128,7 +128,7 @@ def test_code_that_a_session_loads_keeps_to_its_folder(tmp_path, escapes):
 
 
 def test_a_session_has_so_much_memory_and_time(tmp_path):
-    with ours("serve", "--silent", "--memory", "1G", "--cpu-seconds", "2") as server:
+    with ours("serve", "--silent", "--memory", "1G", "--cpu-seconds", "1") as server:
         other = rpc.connect("127.0.0.1", server.port)
         make = other.get_function("ffi.Shape")
         greedy = rpc.connect("127.0.0.1", server.port)
@@ -136,11 +136,10 @@ def test_a_session_has_so_much_memory_and_time(tmp_path):
             tvm.runtime.empty((1 << 31,), "int8", greedy.cpu())
         busy = rpc.connect("127.0.0.1", server.port)
         begin = time.monotonic()
-        evaluator = busy.get_function("runtime.RPCTimeEvaluator")
-        endless = evaluator(None, "cache_flush_cpu_non_first_arg", 1, 0, 100_000_000, 1, 0, 100, 0, 1, 0, "")
+        work = busy.get_function("cache_flush_cpu_non_first_arg")
         with pytest.raises(RuntimeError, match="over|kShutdown|lost"):
-            endless(0)
-        assert time.monotonic() - begin < 60
+            while time.monotonic() - begin < 120:
+                work(0)
         assert make(1) is not None, "another session goes on"
         assert rpc.connect("127.0.0.1", server.port).get_function("ffi.Shape") is not None
 
@@ -158,7 +157,7 @@ def test_what_is_refused_is_in_the_log_wherever_the_server_was_started(tmp_path)
             assert line
         remote = rpc.connect_secure("127.0.0.1", int(line.rsplit(":", 1)[1]), **me)
         with pytest.raises(PermissionError, match="lacks the capability `load`"):
-            remote.get_function("tvm.rpc.server.load_module")
+            remote.load_module("model.so")
         remote.upload(b"x", "file")
         lines = [json.loads(text) for text in (tmp_path / "audit.log").read_text().splitlines()]
         said = {(entry["user"], entry["what"], entry["name"]) for entry in lines}

@@ -63,7 +63,10 @@ const FUNCTIONS: &[(&str, Body)] = &[
         let from: relaxide_ffi::Tensor = argument("rpc.CopyAhead", args, 1, "source")?;
         let to: relaxide_ffi::Tensor = argument("rpc.CopyAhead", args, 2, "target")?;
         let pending = session(args)?.copy_ahead(&from, &to)?;
-        Ok(Function::new(move |_args| pending.outcome().map_or(Ok(false.into()), |outcome| outcome.map(|()| true.into()))).into())
+        Ok(Function::new(move |_args| {
+            pending.outcome().map_or(Ok(false.into()), |outcome| outcome.map(|()| true.into()))
+        })
+        .into())
     }),
     ("rpc.SessTableIndex", |args| Ok((session(args)?.slot()? as i64).into())),
     ("rpc.IsSession", |args| {

@@ -213,7 +213,8 @@ pub fn pipe(words: &[String]) -> Result<(), Failed> {
     let policy = crate::server::policy::Policy::open();
     let environment = crate::server::environment::Environment::new(folder.path(), &policy)?;
     let host = crate::session::host::Host::server(environment, policy);
-    let number = |word: &String| word.parse::<u32>().map_err(|_| format!("pipe {word}: expected a descriptor's number"));
+    let number =
+        |word: &String| word.parse::<u32>().map_err(|_| format!("pipe {word}: expected a descriptor's number"));
     let link = match args.rest.as_slice() {
         [] => crate::transport::pipe::standard(),
         [reading, writing] => match (number(reading)?, number(writing)?) {

@@ -102,7 +102,8 @@ impl Place {
 
     fn connect_by_ssh(&self) -> Result<Session, Error> {
         let said = |name: &str| std::env::var(name).ok().filter(|text| !text.trim().is_empty());
-        let (ssh, far) = (said(SSH).unwrap_or_else(|| "ssh".into()), said(FAR).unwrap_or_else(|| "relaxide-rpc".into()));
+        let (ssh, far) =
+            (said(SSH).unwrap_or_else(|| "ssh".into()), said(FAR).unwrap_or_else(|| "relaxide-rpc".into()));
         spawn_own(self.ssh(&ssh, &far), &[]).map_err(|error| {
             let message = format!(
                 "no session with {} by {ssh}: {}; `{ssh} {} {far} pipe --help` must work ({FAR} names the command there)",

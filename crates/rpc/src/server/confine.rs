@@ -68,7 +68,8 @@ fn restrict(grant: &Grant) -> Result<bool, String> {
     }
     let writes = AccessFs::from_write(ABI);
     let in_place = AccessFs::WriteFile | AccessFs::Truncate;
-    let mut rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(writes).map_err(failed)?;
+    let mut rules =
+        Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(writes).map_err(failed)?;
     if !(grant.policy.everything || grant.policy.connect) {
         rules = rules.handle_access(AccessNet::from_all(ABI)).map_err(failed)?;
     }

@@ -111,7 +111,8 @@ impl TrackerLink {
         let message = Message::Request { key: key.to_owned(), user: user.to_owned(), priority };
         self.tell(&message)?;
         let reply = self.wait(wait.and_then(|wait| Instant::now().checked_add(wait)))?;
-        let late = || Error::new("TimeoutError", format!("no server {key} became free within {:?}", wait.unwrap_or_default()));
+        let late =
+            || Error::new("TimeoutError", format!("no server {key} became free within {:?}", wait.unwrap_or_default()));
         let reply = reply.ok_or_else(late)?;
         let given = || {
             let server = reply.get(1)?;

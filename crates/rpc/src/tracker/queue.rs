@@ -140,7 +140,8 @@ impl Queues {
     fn hand_out(&mut self, key: &str, now: u64) -> Vec<Handed> {
         let mut handed = Vec::new();
         let Some(queue) = self.queues.get_mut(key) else { return handed };
-        let is_there = |resource: &Resource| self.heard.get(&resource.owner).is_none_or(|heard| !is_silent(*heard, now));
+        let is_there =
+            |resource: &Resource| self.heard.get(&resource.owner).is_none_or(|heard| !is_silent(*heard, now));
         while !queue.waiting.is_empty()
             && let Some(free) = queue.free.iter().position(is_there)
         {
