@@ -1,12 +1,18 @@
 """Both kinds of ends for the tests: ours as processes of `relaxide-rpc`, TVM's as its own package starts them."""
 
 import contextlib
+import fcntl
+import heapq
 import os
 import pathlib
+import random
 import re
+import select
 import shutil
 import socket
+import struct
 import subprocess
+import threading
 import time
 
 import pytest
@@ -89,11 +95,58 @@ def can_make_networks():
     return made
 
 
-class Network:
-    """Two network namespaces with a cable between."""
+class Cable:
+    """A cable that loses packets and delays them: both ends are devices of this process, which moves the packets.
 
-    def __init__(self):
+    The kernel's own way to such cables (``tc qdisc … netem``) is not in every kernel; these devices are.
+    """
+
+    def __init__(self, names, loss, delay, seed=0):
+        self.ends = []
+        for name in names:
+            end = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+            # A device of packets (1) without a head of its own (0x1000).
+            fcntl.ioctl(end, 0x400454CA, struct.pack("16sH22x", name.encode(), 0x1001))
+            self.ends.append(end)
+        self.loss, self.delay, self.rng = loss, delay, random.Random(seed)
+        self.lost = self.moved = 0
+        self.is_cut, self.is_over = False, False
+        self.thread = threading.Thread(target=self._move)
+        self.thread.start()
+
+    def _move(self):
+        on_the_way, number = [], 0
+        while not self.is_over:
+            wait = min(0.05, max(0.0, on_the_way[0][0] - time.monotonic())) if on_the_way else 0.05
+            for end in select.select(self.ends, [], [], wait)[0]:
+                with contextlib.suppress(OSError):
+                    packet = os.read(end, 1 << 16)
+                    if self.is_cut or self.rng.random() < self.loss:
+                        self.lost += 1
+                        continue
+                    number += 1
+                    due = time.monotonic() + self.delay * self.rng.uniform(0.7, 1.3)
+                    heapq.heappush(on_the_way, (due, number, self.ends[end == self.ends[0]], packet))
+            while on_the_way and on_the_way[0][0] <= time.monotonic():
+                _, _, end, packet = heapq.heappop(on_the_way)
+                self.moved += 1
+                # A device that is down takes none, as a cable without its other end.
+                with contextlib.suppress(OSError):
+                    os.write(end, packet)
+
+    def close(self):
+        self.is_over = True
+        self.thread.join()
+        for end in self.ends:
+            os.close(end)
+
+
+class Network:
+    """Two network namespaces with a cable between, which may lose packets and delay them (in seconds)."""
+
+    def __init__(self, loss=0.0, delay=0.0):
         self.names = [f"relaxide-{os.getpid()}-{end}" for end in "ab"]
+        self.loss, self.delay, self.cable = loss, delay, None
 
     def run(self, end, *words, **options):
         return subprocess.Popen(["ip", "netns", "exec", self.names[end], *map(str, words)], text=True, **options)
@@ -104,17 +157,40 @@ class Network:
     def __enter__(self):
         for name in self.names:
             subprocess.run(["ip", "netns", "add", name], check=True)
-        cable = ["ip", "link", "add", "rlxa", "netns", self.names[0], "type", "veth", "peer", "name", "rlxb", "netns", self.names[1]]
-        made = subprocess.run(cable, capture_output=True, text=True)
-        if made.returncode:
+        why = self._lay()
+        if why:
             self.__exit__()
-            pytest.skip(f"no cable between network namespaces can be made here: {made.stderr.strip()}")
+            pytest.skip(f"no cable between network namespaces can be made here: {why}")
         for end, name in enumerate("ab"):
             self.do(end, f"ip addr add 10.77.0.{end + 1}/24 dev rlx{name}")
             self.do(end, f"ip link set rlx{name} up")
             self.do(end, "ip link set lo up")
         return self
 
+    def _lay(self):
+        """Lays the cable; what is in the way of it."""
+        if not self.loss and not self.delay:
+            cable = ["ip", "link", "add", "rlxa", "netns", self.names[0], "type", "veth", "peer", "name", "rlxb", "netns", self.names[1]]
+            return subprocess.run(cable, capture_output=True, text=True).stderr.strip()
+        names = [f"rlx{os.getpid()}{end}" for end in "ab"]
+        try:
+            self.cable = Cable(names, self.loss, self.delay)
+        except OSError as error:
+            return str(error)
+        for name, end, where in zip(names, "ab", self.names):
+            subprocess.run(["ip", "link", "set", name, "netns", where, "name", f"rlx{end}"], check=True)
+        return None
+
+    def cut(self, end):
+        """Unplugs an end: nobody says a word any more."""
+        self.do(end, f"ip link set rlx{'ab'[end]} down")
+
+    def mend(self, end):
+        """Plugs it in again."""
+        self.do(end, f"ip link set rlx{'ab'[end]} up")
+
     def __exit__(self, *_):
+        if self.cable is not None:
+            self.cable.close()
         for name in self.names:
             subprocess.run(["ip", "netns", "del", name])

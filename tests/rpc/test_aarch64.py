@@ -83,19 +83,38 @@ def test_tvms_client_uses_it_too(server):
     assert np.array_equal(theirs.runtime.tensor(x, remote.cpu()).numpy(), x)
 
 
-def test_the_command_compiles_here_and_runs_there(server, tmp_path):
+def network(path):
+    """A small network of images, as an ONNX file: a convolution, a pooling, a product; the number of images is open."""
+    onnx = pytest.importorskip("onnx")
+    helper, rng = onnx.helper, np.random.default_rng(1)
+    weights = {"k": rng.standard_normal((4, 3, 3, 3)), "w": rng.standard_normal((4, 5)), "b": rng.standard_normal(5)}
+    nodes = [
+        helper.make_node("Conv", ["x", "k"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("GlobalAveragePool", ["r"], ["p"]),
+        helper.make_node("Flatten", ["p"], ["f"]),
+        helper.make_node("Gemm", ["f", "w", "b"], ["g"]),
+        helper.make_node("Softmax", ["g"], ["y"], axis=1),
+    ]
+    value = lambda name, shape: helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)  # noqa: E731
+    constants = [onnx.numpy_helper.from_array(array.astype("float32"), name) for name, array in weights.items()]
+    graph = helper.make_graph(nodes, "g", [value("x", ["n", 3, 16, 16])], [value("y", ["n", 5])], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def test_the_command_compiles_a_network_here_and_runs_it_there(server, tmp_path):
     command = ROOT / "build/relaxide"
     if not command.exists():
         pytest.skip("needs `make build`")
-    model = tmp_path / "model.relax"
-    model.write_text(PROGRAM)
+    model = tmp_path / "model.onnx"
+    network(model)
     words = [command, "run", model, "--on", f"arm@127.0.0.1:{server}", "--dim", "n=3", "--json"]
     far = subprocess.run(words, capture_output=True, text=True, check=True)
     here = subprocess.run([*words[:3], *words[5:]], capture_output=True, text=True, check=True)
     import json
 
     a, b = (json.loads(run.stdout)["outputs"][0] for run in (far, here))
-    assert a["shape"] == b["shape"] == [3, 8]
+    assert a["shape"] == b["shape"] == [3, 5]
     assert a["mean"] == pytest.approx(b["mean"], rel=1e-4)
     timed = subprocess.run([command, "bench", *words[2:], "--runs", "3"], capture_output=True, text=True, check=True)
     assert json.loads(timed.stdout)["relaxide"]["median_ms"] > 0

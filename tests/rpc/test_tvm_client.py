@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 import tvm
-from ends import ours
+from ends import command, ours
 from tvm import rpc
 
 
@@ -99,6 +99,34 @@ def test_errors_keep_the_session(remote):
     with pytest.raises(Exception, match="no module|junk"):
         remote.upload(bytearray(b"junk"), "junk.so")
         remote.load_module("junk.so")
+
+
+def test_a_child_process_of_ours(server, tmp_path):
+    """TVM tells its children two descriptors by their numbers, which are not those of standard input and output."""
+    script = tmp_path / "server"
+    script.write_text(f'#!/bin/sh\nexec "{command()}" pipe "$@"\n')
+    script.chmod(0o755)
+    for binary in (str(script), script.read_bytes()):
+        remote = rpc.PopenSession(binary)
+        shape = remote.get_function("ffi.Shape")(3, 4)
+        assert remote.get_function("rpc.testing.GetShapeElem")(shape, 1) == 4
+        x = np.arange(100_000, dtype="float64")
+        assert np.array_equal(tvm.runtime.tensor(x, remote.cpu()).numpy(), x)
+        with pytest.raises(tvm.error.RPCError, match="index 9"):
+            remote.get_function("rpc.testing.GetShapeElem")(shape, 9)
+        del shape, remote
+        gc.collect()
+    for constructor in (["rpc.PopenSession", script.read_bytes()], ["rpc.LocalSession"]):
+        remote = rpc.connect("127.0.0.1", server.port, key="k", session_constructor_args=constructor)
+        shape = remote.get_function("ffi.Shape")(5, 6)
+        assert remote.get_function("rpc.testing.GetShapeElem")(shape, 1) == 6
+        del shape, remote
+        gc.collect()
+    with pytest.raises(Exception, match="kReturn|closed|shutdown"):
+        broken = tmp_path / "broken"
+        broken.write_text(f'#!/bin/sh\nexec "{command()}" pipe 77 78 2>/dev/null\n')
+        broken.chmod(0o755)
+        rpc.PopenSession(str(broken))
 
 
 def test_sessions_run_side_by_side(server):

@@ -2,11 +2,12 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use relaxide_ffi::{AnyView, Device, Module, Tensor};
+use relaxide_ffi::{Any, AnyView, Device, Module, Tensor};
+use relaxide_rpc::Session;
 use relaxide_rpc::session::connect::{Target, connect_tvm};
 
 fn source(name: &str) -> PathBuf {
@@ -139,42 +140,73 @@ fn a_cpp_program_uses_the_cover() {
     assert_eq!(run(Command::new(program).args([model("add.so"), model("dynamic.so")])), "passed\n");
 }
 
-#[test]
-fn a_c_program_serves_remote_calls() {
-    let folder = tempfile::tempdir().unwrap();
-    let link = shared_in(&library_with_rpc());
-    let program = compile("cc", &["-std=c99"], "serve.c", &[&link[0], &link[1]], folder.path());
+/// A server that a program is, and its port.
+fn serving(program: &Path) -> (Child, u16) {
     // Cargo's path of libraries has the runtime without remote calls, and goes before the program's own.
     let mut server = Command::new(program);
     server.env_remove("LD_LIBRARY_PATH").stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut server = server.spawn().unwrap();
     let mut line = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let port: u16 = line.trim().parse().unwrap_or_else(|_| panic!("{line:?}: {:?}", server.wait()));
-
+    let port = line.trim().parse().unwrap_or_else(|_| panic!("{line:?}: {:?}", server.wait()));
     relaxide_rpc::register();
-    let target = |key: &str| Target {
-        host: "127.0.0.1".into(),
-        port,
-        key: key.into(),
-        patience: Some(Duration::from_secs(20)),
-        ..Target::default()
+    (server, port)
+}
+
+fn board(key: &str, port: u16) -> Target {
+    let patience = Some(Duration::from_secs(20));
+    Target { host: "127.0.0.1".into(), port, key: key.into(), patience, ..Target::default() }
+}
+
+/// What a model on a server makes of a tensor that is sent there.
+fn doubled(session: &Session, executable: &Module) -> Vec<f32> {
+    let call = |module: &Module, name: &str, args: &[AnyView<'_>]| {
+        module.get_function(name, true).unwrap().call(args).unwrap()
     };
+    let machine: Module = call(executable, "vm_load_executable", &[]).to().unwrap();
+    call(&machine, "vm_initialization", &[1_i64, 0, 2].map(AnyView::from));
+    let here = Tensor::from_slice(&(0..12).map(|x| x as f32).collect::<Vec<_>>(), &[3, 4]).unwrap();
+    let there = session.tensor(&here, session.device(Device::cpu(0)).unwrap()).unwrap();
+    let sum: Tensor = call(&machine, "main", &[(&there).into()]).to().unwrap();
+    relaxide_runtime::device::copy_tensor(&sum, Device::cpu(0)).unwrap().to_vec().unwrap()
+}
+
+fn expected() -> Vec<f32> {
+    (0..12).map(|x| 2.0 * x as f32).collect()
+}
+
+/// A board that has no libraries at all: one static file is the server and the model.
+#[test]
+fn a_static_program_serves_the_model_inside_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = library_with_rpc().join("librelaxide_runtime.a").display().to_string();
+    let object = model("linked.o").display().to_string();
+    let link = [object.as_str(), library.as_str(), "-lpthread", "-ldl", "-lm"];
+    let program = compile("cc", &["-std=c99", "-static"], "serve.c", &link, folder.path());
+    let needs = Command::new("readelf").arg("-d").arg(&program).output().unwrap();
+    assert!(!String::from_utf8_lossy(&needs.stdout).contains("NEEDED"), "it needs no library");
+    let (mut server, port) = serving(&program);
+    let session = connect_tvm(&board("board", port), &[]).unwrap();
+    let prefix = Any::from("hello_");
+    let linked: Module = session.function("ffi.SystemLib").unwrap().call(&[prefix.as_view()]).unwrap().to().unwrap();
+    assert_eq!(doubled(&session, &linked), expected());
+    drop(server.stdin.take());
+    assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn a_c_program_serves_remote_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = shared_in(&library_with_rpc());
+    let program = compile("cc", &["-std=c99"], "serve.c", &[&link[0], &link[1]], folder.path());
+    let (mut server, port) = serving(&program);
+    let target = |key: &str| board(key, port);
     assert!(connect_tvm(&target("another"), &[]).unwrap_err().message().contains("another"));
     let session = connect_tvm(&target("board"), &[]).unwrap();
     // A model that TVM exported is sent, loaded and run there.
     session.upload_file(&model("add.so")).unwrap();
     let executable = session.load_module("add.so").unwrap();
-    let call = |module: &Module, name: &str, args: &[AnyView<'_>]| {
-        module.get_function(name, true).unwrap().call(args).unwrap()
-    };
-    let machine: Module = call(&executable, "vm_load_executable", &[]).to().unwrap();
-    call(&machine, "vm_initialization", &[1_i64, 0, 2].map(AnyView::from));
-    let here = Tensor::from_slice(&(0..12).map(|x| x as f32).collect::<Vec<_>>(), &[3, 4]).unwrap();
-    let there = session.tensor(&here, session.device(Device::cpu(0)).unwrap()).unwrap();
-    let sum: Tensor = call(&machine, "main", &[(&there).into()]).to().unwrap();
-    let sum = relaxide_runtime::device::copy_tensor(&sum, Device::cpu(0)).unwrap();
-    assert_eq!(sum.to_vec::<f32>().unwrap(), (0..12).map(|x| 2.0 * x as f32).collect::<Vec<_>>());
+    assert_eq!(doubled(&session, &executable), expected());
 
     // The program stops the server while the session is open; it does not hang, and the client hears of it.
     drop(server.stdin.take());

@@ -139,7 +139,8 @@ pub struct InputArgs {
     #[arg(short, long, default_value = "main")]
     pub function: String,
     /// Run on that server, compiled for its processor: KEY@HOST:PORT, or HOST:PORT where the server has no key;
-    /// KEY@tracker:HOST:PORT asks a tracker for one, KEY@proxy:HOST:PORT finds one behind a proxy. How this client shows who it is
+    /// KEY@tracker:HOST:PORT asks a tracker for one, KEY@proxy:HOST:PORT finds one behind a proxy, ssh:USER@HOST starts one there
+    /// (RELAXIDE_RPC_SSH and RELAXIDE_RPC_FAR are the commands here and there). How this client shows who it is
     /// stands in RELAXIDE_RPC_IDENTITY, RELAXIDE_RPC_SERVER and RELAXIDE_RPC_TOKEN (and the tracker's fingerprint in
     /// RELAXIDE_RPC_TRACKER); with none of them the protocol is TVM's, which has no security.
     #[arg(long, value_name = "KEY@HOST:PORT", help_heading = "Elsewhere")]

@@ -50,6 +50,24 @@ const FUNCTIONS: &[(&str, Body)] = &[
         command.args(rest);
         Ok(spawn_own(command, &[])?.module().into())
     }),
+    ("rpc.SetTimeout", |args| {
+        let seconds: Option<f64> = argument("rpc.SetTimeout", args, 1, "seconds")?;
+        let timeout = seconds.map(std::time::Duration::try_from_secs_f64).transpose().map_err(|error| {
+            Error::new(ErrorKind::ValueError, format!("a reply may take {seconds:?} seconds: {error}"))
+        })?;
+        session(args)?.set_timeout(timeout);
+        Ok(Any::none())
+    }),
+    ("rpc.SettleCopies", |args| session(args)?.settle().map(Any::from)),
+    ("rpc.CopyAhead", |args| {
+        let from: relaxide_ffi::Tensor = argument("rpc.CopyAhead", args, 1, "source")?;
+        let to: relaxide_ffi::Tensor = argument("rpc.CopyAhead", args, 2, "target")?;
+        let pending = session(args)?.copy_ahead(&from, &to)?;
+        Ok(Function::new(move |_args| {
+            pending.outcome().map_or(Ok(false.into()), |outcome| outcome.map(|()| true.into()))
+        })
+        .into())
+    }),
     ("rpc.SessTableIndex", |args| Ok((session(args)?.slot()? as i64).into())),
     ("rpc.IsSession", |args| {
         let module: Module = argument("rpc.IsSession", args, 0, "module")?;

@@ -1,6 +1,7 @@
 """The client's end."""
 
 import os
+import selectors
 import socket
 import struct
 import time
@@ -10,6 +11,14 @@ from .. import error as _errors  # noqa: F401  (registers the kinds of remote er
 from ..ffi import get_global_func
 from ..runtime import device as _device
 from . import base
+
+
+#: Seconds for which a tracker may be silent before it is asked whether it is there, and then again until it counts as hanging.
+PATIENCE = 10.0
+
+
+class _TrackerHangs(TimeoutError):
+    """Another try would hang too."""
 
 
 class RPCSession:
@@ -104,6 +113,22 @@ class RPCSession:
             time.sleep(pause)
             pause = min(2 * pause, 1.0)
 
+    def set_timeout(self, seconds):
+        """Say how many seconds a reply may take; None: as long as it takes. A call without one in time fails with a TimeoutError, and the
+        session is over. Where nothing is said it is the time of the session, if that has one, and 40 seconds without a sign of life from
+        servers of Relaxide's own protocol, which give one every ten. Relaxide's own."""
+        get_global_func("rpc.SetTimeout")(self._sess, seconds)
+
+    def copy_ahead(self, source, target):
+        """Send a tensor of this process to one of the server's, of as many bytes, without waiting: what is asked next is asked behind it,
+        and the session computes on meanwhile. The function that is returned says whether it has arrived, and raises the error that became
+        of it. Relaxide's own."""
+        return get_global_func("rpc.CopyAhead")(self._sess, source, target)
+
+    def settle(self):
+        """Wait for all that was sent ahead. Relaxide's own."""
+        get_global_func("rpc.SettleCopies")(self._sess)
+
     def cancel(self):
         """End the session now, from any thread, with the calls that run in it, which fail. Relaxide's own."""
         self._sess.get_function("CancelRPCConnection")()
@@ -179,8 +204,12 @@ class TrackerSession:
 
     def _connect(self):
         self._sock = base.connect_with_retry(self._addr)
+        self._sock.settimeout(PATIENCE)
         self._sock.sendall(struct.pack("<i", base.RPC_TRACKER_MAGIC))
-        (magic,) = struct.unpack("<i", base.recvall(self._sock, 4))
+        try:
+            (magic,) = struct.unpack("<i", base.recvall(self._sock, 4))
+        except TimeoutError as error:
+            raise _TrackerHangs(f"the tracker {self._addr!s} hangs: it does not greet") from error
         if magic != base.RPC_TRACKER_MAGIC:
             raise RuntimeError(f"{self._addr!s} is not RPC Tracker")
 
@@ -189,6 +218,23 @@ class TrackerSession:
         if self._sock:
             self._sock.close()
             self._sock = None
+
+    def _free(self):
+        """The answer to a request, whenever a server is free. Whether the tracker is still there is asked now and then."""
+        asked = False
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._sock, selectors.EVENT_READ)
+            while True:
+                if selector.select(PATIENCE):
+                    value = base.recvjson(self._sock)
+                    if not isinstance(value, int):
+                        return value
+                    asked = False
+                elif asked:
+                    raise _TrackerHangs(f"the tracker {self._addr!s} hangs: it does not say that it is there")
+                else:
+                    base.sendjson(self._sock, [base.TrackerCode.PING])
+                    asked = True
 
     def summary(self):
         """The queues and servers of the tracker."""
@@ -226,11 +272,14 @@ class TrackerSession:
                 if self._sock is None:
                     self._connect()
                 base.sendjson(self._sock, [base.TrackerCode.REQUEST, key, "", priority])
-                value = base.recvjson(self._sock)
+                value = self._free()
                 if value[0] != base.TrackerCode.SUCCESS:
                     raise RuntimeError(f"Invalid return value {value!s}")
                 url, port, match_key = value[1][:3]
                 return connect(url, port, match_key, session_timeout, session_constructor_args)
+            except _TrackerHangs:
+                self.close()
+                raise
             except socket.error as error:
                 self.close()
                 last = error

@@ -9,6 +9,7 @@ use super::{Failed, address, is_loopback, say, wait_while};
 use crate::proxy::behind::Behind;
 use crate::server::accept::{Isolation, Options, Server};
 use crate::server::announce::{Announced, Dial, Offer};
+use crate::server::confine::Confinement;
 use crate::server::greet::Greeter;
 use crate::server::policy::bytes;
 use crate::server::scratch::Scratch;
@@ -44,6 +45,11 @@ const TABLE: &[Opt] = &[
     Opt { name: "memory", value: "BYTES", help: "the memory of a session's process, such as 2G" },
     Opt { name: "cpu-seconds", value: "SECONDS", help: "the processor time of a session's process" },
     Opt { name: "work-dir", value: "FOLDER", help: "where sessions' folders are made" },
+    Opt {
+        name: "confined",
+        value: "",
+        help: "keep the process of each session to its folder [default: those of our protocol, where the system can]",
+    },
     Opt { name: "load-library", value: "FILES", help: "libraries to load first, with `:` between" },
     Opt { name: "log", value: "FILE", help: "write there who did what" },
     Opt {
@@ -71,6 +77,9 @@ pub fn run(itself: &[OsString], words: &[String]) -> Result<(), Failed> {
     };
     let (host, key) = (args.get("host").unwrap_or("127.0.0.1").to_owned(), args.get("key").unwrap_or("").to_owned());
     let grant = grant(&args)?;
+    if args.has("confined") && args.has("in-process") {
+        return Err("--confined needs processes: leave --in-process out".to_owned().into());
+    }
     if let Some(proxy) = args.get("through-proxy") {
         // A WebSocket address has its port inside.
         let (proxy_host, proxy_port) = match proxy.starts_with("ws://") {
@@ -143,10 +152,14 @@ fn dial_tracker(args: &Args, host: String, port: u16) -> Result<Dial, Failed> {
 fn grant(args: &Args) -> Result<Grant, Failed> {
     let limit = |name: &str| args.get(name).map(bytes).transpose().map_err(|error| format!("--{name}: {error}"));
     Ok(Grant {
-        libraries: args.all("load-library").flat_map(|files| files.split(':')).map(PathBuf::from).collect(),
+        // A session's process has its own folder as the working one.
+        libraries: (args.all("load-library").flat_map(|files| files.split(':')))
+            .map(|file| std::path::absolute(file).map_err(|error| format!("--load-library {file}: {error}")))
+            .collect::<Result<_, _>>()?,
         process_memory: limit("memory")?,
         cpu_seconds: args.parsed("cpu-seconds", "a number of seconds")?,
-        log: args.get("log").map(PathBuf::from),
+        log: args.get("log").map(std::path::absolute).transpose().map_err(|error| format!("--log: {error}"))?,
+        confinement: if args.has("confined") { Confinement::Always } else { Confinement::Nowhere },
         ..Grant::open(&PathBuf::new())
     })
 }
@@ -187,7 +200,7 @@ const PIPE_TABLE: &[Opt] = &[
     Opt { name: "help", value: "", help: "show this" },
 ];
 
-/// Serves one session through standard input and output. TVM's clients add the numbers of the descriptors, which are those.
+/// Serves one session through standard input and output, or through two descriptors whose numbers are given, as TVM's clients give them.
 pub fn pipe(words: &[String]) -> Result<(), Failed> {
     let args = Args::parse("pipe", PIPE_TABLE, words)?;
     if args.has("help") {
@@ -200,7 +213,17 @@ pub fn pipe(words: &[String]) -> Result<(), Failed> {
     let policy = crate::server::policy::Policy::open();
     let environment = crate::server::environment::Environment::new(folder.path(), &policy)?;
     let host = crate::session::host::Host::server(environment, policy);
-    let link = crate::transport::pipe::standard().map_err(relaxide_ffi::Error::from)?;
+    let number =
+        |word: &String| word.parse::<u32>().map_err(|_| format!("pipe {word}: expected a descriptor's number"));
+    let link = match args.rest.as_slice() {
+        [] => crate::transport::pipe::standard(),
+        [reading, writing] => match (number(reading)?, number(writing)?) {
+            (0, 1) => crate::transport::pipe::standard(),
+            (reading, writing) => crate::transport::pipe::of_numbers(reading, writing),
+        },
+        _ => return Err("pipe takes the numbers of two descriptors, or none".to_owned().into()),
+    };
+    let link = link.map_err(relaxide_ffi::Error::from)?;
     let dialect = if args.has("own") { Dialect::Own } else { Dialect::Tvm };
     crate::session::local::serve(link, dialect, Limits::default(), host)?;
     Ok(())

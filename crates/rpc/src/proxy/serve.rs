@@ -77,7 +77,7 @@ impl Proxy {
     /// Listens and serves.
     pub fn start(options: Options) -> Result<Proxy, Error> {
         let bind = |port, end| {
-            let listener = listen(&options.host, port, end, false);
+            let listener = listen(&options.host, port, end, true);
             listener.map_err(|error| Error::new(ErrorKind::ValueError, error.to_string()))
         };
         let listener = bind(options.port, options.port_end)?;

@@ -15,6 +15,7 @@ use super::identity::{Fingerprint, Identity, Token};
 use super::keys::{Keys, Rights};
 use super::stream::{link, shake_hands};
 use super::verify::server_config;
+use crate::server::confine::Confinement;
 use crate::server::greet::{Asked, GREETING};
 use crate::server::policy::PERMISSION_ERROR;
 use crate::server::session::Grant;
@@ -262,7 +263,11 @@ impl Accepted {
     pub fn into_session(self, grant: Grant) -> Result<(Stream, Grant), Error> {
         let held = self.held;
         let (link, rights) = (self.link, self.rights);
-        let grant = Grant { dialect: Dialect::Own, policy: rights.policy, user: rights.name, ..grant };
+        let confinement = match grant.confinement {
+            Confinement::Nowhere if !rights.policy.everything => Confinement::WherePossible,
+            other => other,
+        };
+        let grant = Grant { dialect: Dialect::Own, policy: rights.policy, user: rights.name, confinement, ..grant };
         let (near, far) = std::os::unix::net::UnixStream::pair()?;
         let far = Stream::Unix(far).into_link()?;
         std::thread::Builder::new().name("rpc-tls".into()).stack_size(256 << 10).spawn(move || {

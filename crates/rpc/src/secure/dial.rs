@@ -20,6 +20,9 @@ use crate::transport::{Link, socket};
 use crate::wire::handshake::{Key, Side};
 use crate::wire::{Dialect, Limits};
 
+/// How long a server may be silent while a call runs. One of ours says every ten seconds that it is there.
+const SILENCE: Duration = Duration::from_secs(40);
+
 /// How a client shows who it is, and knows the server.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
@@ -115,7 +118,13 @@ fn greet(
 pub fn connect(target: &Target, credentials: &Credentials, constructor: &[AnyView<'_>]) -> Result<Session, Error> {
     let say = json!({ "key": target.key, "timeout": target.session_timeout });
     let link = greet_at(&target.host, target.port, credentials, say, target.patience)?;
-    Session::begin(link, Dialect::Own, Limits::default(), constructor)
+    begin(link, target, constructor)
+}
+
+fn begin(link: Link, target: &Target, constructor: &[AnyView<'_>]) -> Result<Session, Error> {
+    let session = Session::begin(link, Dialect::Own, Limits::default(), constructor)?;
+    session.set_timeout(Some(target.longest_reply().map_or(SILENCE, |longest| longest.min(SILENCE))));
+    Ok(session)
 }
 
 /// A session with a server of our protocol that waits behind a proxy. The proxy learns the key and the time that is asked for, and nothing else.
@@ -126,7 +135,7 @@ pub fn connect_through_proxy(target: &Target, credentials: &Credentials) -> Resu
     let (stream, ()) = dial_with(host, *port, |link| greet_proxy(link, &wanted, *patience, &format!("{host}:{port}")))?;
     let say = json!({ "key": key, "timeout": session_timeout });
     let link = greet(stream, place, credentials, say, *patience)?;
-    Session::begin(link, Dialect::Own, Limits::default(), &[])
+    begin(link, target, &[])
 }
 
 /// A connection to a tracker of our protocol.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use relaxide_ffi::{Error, ErrorKind};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+use super::confine::Confinement;
 use super::session::{self, Ends, Grant};
 use crate::transport::socket::Stream;
 
@@ -30,7 +31,14 @@ impl Running {
         let (program, args) = command
             .split_first()
             .ok_or_else(|| Error::new(ErrorKind::ValueError, "the command for sessions is empty"))?;
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        // What its libraries put where temporary files are goes with its folder.
+        command.env("TMPDIR", &grant.folder);
+        if grant.confinement != Confinement::Nowhere {
+            // Drivers that keep what they compile could not write elsewhere.
+            command.env("XDG_CACHE_HOME", &grant.folder).env("POCL_CACHE_DIR", grant.folder.join(".pocl"));
+        }
+        let child = command
             .args(args)
             .arg(grant.to_text())
             .stdin(Stdio::from(stream.into_fd()))

@@ -6,6 +6,7 @@
 //! | [`announce`] | being found through a tracker |
 //! | [`greet`] | who may come in |
 //! | [`children`], [`session`] | what a client gets once it is in |
+//! | [`confine`] | a session's process, kept to its folder by the system |
 //! | [`environment`] | the functions that each session has of its own |
 //! | [`folder`] | the files of a session |
 //! | [`policy`] | what a session may do |
@@ -14,6 +15,7 @@
 pub mod accept;
 pub mod announce;
 pub mod children;
+pub mod confine;
 pub mod environment;
 pub mod folder;
 pub mod greet;

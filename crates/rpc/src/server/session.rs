@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde_json::{Value, json};
 
+use super::confine::{Confinement, confine};
 use super::environment::Environment;
 use super::policy::{Audit, Policy};
 use crate::session::host::Host;
@@ -46,6 +47,8 @@ pub struct Grant {
     pub process_memory: Option<u64>,
     /// The most processor time of its process.
     pub cpu_seconds: Option<u64>,
+    /// Whether its process is kept to its folder.
+    pub confinement: Confinement,
     /// Who it is, for the log.
     pub user: String,
     /// The file that the log goes to.
@@ -63,6 +66,7 @@ impl Grant {
             libraries: Vec::new(),
             process_memory: None,
             cpu_seconds: None,
+            confinement: Confinement::Nowhere,
             user: String::new(),
             log: None,
         }
@@ -79,6 +83,7 @@ impl Grant {
             "libraries": self.libraries.iter().map(path).collect::<Vec<_>>(),
             "memory": self.process_memory,
             "cpu": self.cpu_seconds,
+            "confinement": self.confinement.name(),
             "user": self.user,
             "log": self.log.as_ref().map(path),
         })
@@ -105,6 +110,10 @@ impl Grant {
             libraries: grant["libraries"].as_array().into_iter().flatten().filter_map(path).collect(),
             process_memory: grant["memory"].as_u64(),
             cpu_seconds: grant["cpu"].as_u64(),
+            confinement: grant["confinement"]
+                .as_str()
+                .and_then(Confinement::parse)
+                .ok_or_else(|| wrong("confinement"))?,
             user: grant["user"].as_str().unwrap_or_default().to_owned(),
             log: path(&grant["log"]),
         })
@@ -142,7 +151,14 @@ pub fn limit_process(grant: &Grant) -> Result<(), Error> {
         limit(Resource::Cpu, seconds)?;
     }
     std::env::set_current_dir(&grant.folder)
-        .map_err(|error| Error::new(ErrorKind::OSError, format!("cannot enter the session's folder: {error}")))
+        .map_err(|error| Error::new(ErrorKind::OSError, format!("cannot enter the session's folder: {error}")))?;
+    // The log has to be there before it can be among the files that may be written.
+    let audit = grant.audit();
+    let is_confined = confine(grant)?;
+    if let Some(audit) = audit.filter(|_| !is_confined) {
+        audit("not confined", "the system has no Landlock");
+    }
+    Ok(())
 }
 
 /// Serves a client until it is done. An error says what ended the session otherwise; the client was told what it could be told.

@@ -29,6 +29,16 @@ pub struct Target {
     pub patience: Option<Duration>,
 }
 
+/// How much longer than a session may last its server may take to say that it is over.
+const GRACE: Duration = Duration::from_secs(3);
+
+impl Target {
+    /// How long a reply can take: no longer than the session. A server that hangs is found out by that.
+    pub fn longest_reply(&self) -> Option<Duration> {
+        Duration::try_from_secs_f64(self.session_timeout?).ok()?.checked_add(GRACE)
+    }
+}
+
 fn internal(message: String) -> Error {
     Error::new(ErrorKind::InternalError, message)
 }
@@ -101,7 +111,9 @@ pub fn connect_tvm(target: &Target, constructor: &[AnyView<'_>]) -> Result<Sessi
     let mut link = dial(&target.host, target.port)?;
     let key = Key { side: Side::Client, name: target.key.clone(), timeout: target.session_timeout };
     greet(&mut link, &key, target.patience, &format!("{}:{}", target.host, target.port))?;
-    Session::begin(link, Dialect::Tvm, Limits::default(), constructor)
+    let session = Session::begin(link, Dialect::Tvm, Limits::default(), constructor)?;
+    session.set_timeout(target.longest_reply());
+    Ok(session)
 }
 
 /// A session with a child process that serves TVM's protocol, over its standard input and output. It is told their numbers, as TVM's

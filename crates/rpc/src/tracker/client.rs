@@ -1,21 +1,29 @@
 //! [`TrackerLink`]: asking a tracker.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use relaxide_ffi::{Error, ErrorKind};
 use serde_json::Value;
 
 use super::protocol::Message;
-use super::serve::{read_message, write_message};
+use super::serve::{read_message, read_message_behind, write_message};
 use crate::transport::socket::connect;
-use crate::transport::{Link, read_exact};
+use crate::transport::{Link, Source, read_exact};
 use crate::wire::handshake::TRACKER_MAGIC;
 
 /// How long a tracker may take for what it answers at once.
 const ANSWER: Duration = Duration::from_secs(30);
 
+/// How long a tracker may be silent towards a client that waits before it is asked whether it is there, and then again until it
+/// counts as hanging.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// A connection to a tracker.
-pub struct TrackerLink(Link);
+pub struct TrackerLink {
+    link: Link,
+    patience: Duration,
+}
 
 /// What a tracker handed out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,32 +61,59 @@ impl TrackerLink {
         if said != magic {
             return Err(Error::new(ErrorKind::RuntimeError, format!("{} is not an RPC tracker", link.peer)));
         }
-        Ok(TrackerLink(link))
+        Ok(TrackerLink { link, patience: PATIENCE })
     }
 
-    fn exchange(&mut self, message: &Message, wait: Option<Duration>) -> Result<Value, Error> {
-        write_message(&mut *self.0.sink, &message.to_json()).map_err(|error| lost(&format!("is gone: {error}")))?;
-        self.0.source.set_timeout(wait)?;
-        let reply =
-            read_message(&mut *self.0.source).ok_or_else(|| lost("closed the connection, or does not answer"))?;
-        serde_json::from_slice(&reply).map_err(|error| lost(&format!("answers with other than JSON: {error}")))
+    /// Says how long the tracker may be silent before it is asked whether it is there, and then again until it counts as hanging.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience;
+    }
+
+    fn tell(&mut self, message: &Message) -> Result<(), Error> {
+        let written = write_message(&mut *self.link.sink, &message.to_json());
+        written.map_err(|error| lost(&format!("is gone: {error}")))
     }
 
     /// Asks what is answered at once.
     pub fn ask(&mut self, message: &Message) -> Result<Value, Error> {
-        self.exchange(message, Some(ANSWER))
+        self.tell(message)?;
+        self.link.source.set_timeout(Some(ANSWER))?;
+        let reply =
+            read_message(&mut *self.link.source).ok_or_else(|| lost("closed the connection, or does not answer"))?;
+        parsed(&reply)
+    }
+
+    /// Waits for the reply to a request, as long as that may take. Whether the tracker is still there is asked now and then.
+    fn wait(&mut self, end: Option<Instant>) -> Result<Option<Value>, Error> {
+        let mut is_asked = false;
+        loop {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(None);
+            }
+            let time = left.map_or(self.patience, |left| left.min(self.patience));
+            match message_within(&mut *self.link.source, time)? {
+                // What is asked with a ping is answered with a number.
+                Some(reply) if reply.is_number() => is_asked = false,
+                Some(reply) => return Ok(Some(reply)),
+                None if time < self.patience => return Ok(None),
+                None if is_asked => return Err(lost("hangs: it does not say that it is there")),
+                None => {
+                    self.tell(&Message::Ping)?;
+                    is_asked = true;
+                }
+            }
+        }
     }
 
     /// Asks for a server of a key, and waits until there is one, or the time is over.
     pub fn request(&mut self, key: &str, user: &str, priority: i64, wait: Option<Duration>) -> Result<Given, Error> {
         let message = Message::Request { key: key.to_owned(), user: user.to_owned(), priority };
-        let begin = Instant::now();
-        let reply = self.exchange(&message, wait).map_err(|error| {
-            if wait.is_some_and(|wait| begin.elapsed() >= wait) {
-                return Error::new("TimeoutError", format!("no server {key} became free within {wait:?}"));
-            }
-            error
-        })?;
+        self.tell(&message)?;
+        let reply = self.wait(wait.and_then(|wait| Instant::now().checked_add(wait)))?;
+        let late =
+            || Error::new("TimeoutError", format!("no server {key} became free within {:?}", wait.unwrap_or_default()));
+        let reply = reply.ok_or_else(late)?;
         let given = || {
             let server = reply.get(1)?;
             Some(Given {
@@ -106,7 +141,7 @@ impl TrackerLink {
 
     /// Ends the connection.
     pub fn close(&self) {
-        self.0.closer.close();
+        self.link.closer.close();
     }
 }
 
@@ -114,6 +149,25 @@ impl Drop for TrackerLink {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+fn parsed(reply: &[u8]) -> Result<Value, Error> {
+    serde_json::from_slice(reply).map_err(|error| lost(&format!("answers with other than JSON: {error}")))
+}
+
+/// The next message, if it begins within a time.
+fn message_within(source: &mut dyn Source, time: Duration) -> Result<Option<Value>, Error> {
+    source.set_timeout(Some(time))?;
+    let mut first = [0];
+    match source.read(&mut first) {
+        Ok(1) => {}
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => return Ok(None),
+        Ok(_) => return Err(lost("closed the connection")),
+        Err(error) => return Err(lost(&format!("is gone: {error}"))),
+    }
+    source.set_timeout(Some(ANSWER))?;
+    let message = read_message_behind(&first, source).ok_or_else(|| lost("closed the connection within a message"))?;
+    parsed(&message).map(Some)
 }
 
 /// The servers and queues of a summary as a table.
@@ -141,4 +195,74 @@ pub fn table(summary: &Value) -> String {
     }
     lines.push(rule);
     lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::tracker::serve::{Options, Tracker};
+
+    const SHORT: Duration = Duration::from_millis(50);
+
+    /// A tracker that greets, hears one request, and then does what is said.
+    fn pretends(then: impl FnOnce(std::net::TcpStream) + Send + 'static) -> (TrackerLink, std::thread::JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let tracker = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut place = [0; 256];
+            stream.read_exact(&mut place[..4]).unwrap();
+            stream.write_all(&TRACKER_MAGIC.to_le_bytes()).unwrap();
+            assert!(stream.read(&mut place).unwrap() > 4);
+            then(stream);
+        });
+        let mut link = TrackerLink::connect("127.0.0.1", port, ANSWER).unwrap();
+        link.set_patience(SHORT);
+        (link, tracker)
+    }
+
+    #[test]
+    fn a_tracker_that_hangs_is_told_from_one_that_has_no_server() {
+        let (mut link, hanging) = pretends(|mut stream| {
+            // It takes what comes, and says nothing.
+            let _ = stream.read_to_end(&mut Vec::new());
+        });
+        let error = link.request("board", "", 1, None).unwrap_err();
+        assert!(error.message().contains("the tracker hangs"), "{error}");
+        drop(link);
+        hanging.join().unwrap();
+
+        let options = Options {
+            host: "127.0.0.1".into(),
+            port: 0,
+            port_end: 1,
+            reuse: true,
+            silent: true,
+            state: None,
+            secure: None,
+        };
+        let tracker = Tracker::start(options).unwrap();
+        let mut link = TrackerLink::connect("127.0.0.1", tracker.port(), ANSWER).unwrap();
+        link.set_patience(SHORT);
+        let error = link.request("board", "", 1, Some(5 * SHORT)).unwrap_err();
+        assert_eq!(error.kind(), "TimeoutError", "{error}");
+    }
+
+    #[test]
+    fn answers_to_pings_are_no_servers() {
+        let (mut link, tracker) = pretends(|mut stream| {
+            let mut ping = [0; 7];
+            stream.read_exact(&mut ping).unwrap();
+            assert_eq!(&ping[4..], b"[1]");
+            for text in ["0", r#"[0, ["h", 9, "board:1"]]"#] {
+                stream.write_all(&(text.len() as i32).to_le_bytes()).unwrap();
+                stream.write_all(text.as_bytes()).unwrap();
+            }
+        });
+        assert_eq!(link.request("board", "", 1, None).unwrap().match_key, "board:1");
+        tracker.join().unwrap();
+    }
 }

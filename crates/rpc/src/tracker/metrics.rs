@@ -9,20 +9,22 @@ fn escaped(label: &str) -> String {
 }
 
 /// The text.
-pub fn text(queues: &Queues, connections: usize, oldest_seconds: u64) -> String {
+pub fn text(queues: &Queues, connections: usize, oldest_seconds: u64, now: u64) -> String {
     let mut out = String::new();
-    let families: [(&str, &str, &str); 3] = [
+    let families: [(&str, &str, &str); 4] = [
         ("relaxide_tracker_free", "gauge", "Servers that have room."),
+        ("relaxide_tracker_silent", "gauge", "Servers that have room and do not answer."),
         ("relaxide_tracker_pending", "gauge", "Requests that wait."),
         ("relaxide_tracker_handed", "counter", "Servers that were handed out."),
     ];
     for (family, (name, kind, help)) in families.into_iter().enumerate() {
         // Writing to a string cannot fail.
         let _ = write!(out, "# TYPE {name} {kind}\n# HELP {name} {help}\n");
-        for (key, counts) in queues.counts() {
+        for (key, counts) in queues.counts(now) {
             let (suffix, value) = match family {
                 0 => ("", counts.free as u64),
-                1 => ("", counts.pending as u64),
+                1 => ("", counts.silent as u64),
+                2 => ("", counts.pending as u64),
                 _ => ("_total", counts.handed),
             };
             let _ = writeln!(out, "{name}{suffix}{{key=\"{}\"}} {value}", escaped(key));
@@ -47,7 +49,7 @@ mod tests {
     fn labels_are_escaped_and_the_text_ends() {
         let mut queues = Queues::default();
         queues.request("a\"b", 1, "", 1, 0);
-        let text = text(&queues, 3, 9);
+        let text = text(&queues, 3, 9, 0);
         assert!(text.contains("relaxide_tracker_pending{key=\"a\\\"b\"} 1\n"), "{text}");
         assert!(text.contains("relaxide_tracker_handed_total{key=\"a\\\"b\"} 0\n"));
         assert!(text.ends_with("# EOF\n"));

@@ -6,8 +6,14 @@
 //! Requests are served by priority, the highest first; among equals, users take turns: who was served least lately comes first, then
 //! who asked first. TVM's clients have no name and are one user, so for them it is the order of arrival. What was handed out is a lease of
 //! the requester's connection as long as that stays, for the record: the server itself says when it has room again.
+//!
+//! A server that asks every now and then which of its resources are unused is expected to go on. One that does not hangs, though its
+//! connection stands: what it offers is passed over until it is heard again.
 
 use std::collections::{BTreeMap, HashMap};
+
+/// Seconds without a word after which a server that is expected to speak counts as silent. Servers speak every two.
+const SILENT: u64 = 12;
 
 /// For each key how many were handed out, and the last turn of each user.
 pub type History = Vec<(String, u64, Vec<(String, u64)>)>;
@@ -78,6 +84,8 @@ pub struct Queues {
     queues: BTreeMap<String, Queue>,
     leases: Vec<Lease>,
     next: u64,
+    /// When each connection that is expected to speak was heard last.
+    heard: HashMap<Connection, u64>,
 }
 
 /// The state of one queue.
@@ -85,6 +93,8 @@ pub struct Queues {
 pub struct Counts {
     /// Resources that nobody has.
     pub free: usize,
+    /// Those whose server is silent.
+    pub silent: usize,
     /// Requests without one.
     pub pending: usize,
     /// How many were handed out, ever.
@@ -108,10 +118,33 @@ impl Queues {
         self.hand_out(key, now)
     }
 
+    /// A connection asks what a server asks every now and then: it is expected to go on.
+    pub fn expect(&mut self, connection: Connection, now: u64) {
+        self.heard.entry(connection).or_insert(now);
+    }
+
+    /// A connection speaks. What it offers can be handed out again if it was silent.
+    pub fn hear(&mut self, connection: Connection, now: u64) -> Vec<Handed> {
+        let Some(heard) = self.heard.get_mut(&connection) else { return Vec::new() };
+        let was_silent = is_silent(*heard, now);
+        *heard = now;
+        if !was_silent {
+            return Vec::new();
+        }
+        let owns = |queue: &Queue| queue.free.iter().any(|resource| resource.owner == connection);
+        let keys: Vec<String> =
+            self.queues.iter().filter(|(_, queue)| owns(queue)).map(|(key, _)| key.clone()).collect();
+        keys.iter().flat_map(|key| self.hand_out(key, now)).collect()
+    }
+
     fn hand_out(&mut self, key: &str, now: u64) -> Vec<Handed> {
         let mut handed = Vec::new();
         let Some(queue) = self.queues.get_mut(key) else { return handed };
-        while !queue.free.is_empty() && !queue.waiting.is_empty() {
+        let is_there =
+            |resource: &Resource| self.heard.get(&resource.owner).is_none_or(|heard| !is_silent(*heard, now));
+        while !queue.waiting.is_empty()
+            && let Some(free) = queue.free.iter().position(is_there)
+        {
             let turn = |waiting: &Waiting| {
                 let last = queue.served.get(&waiting.user).copied().unwrap_or(0);
                 // Those without a name are as many as there are, not one.
@@ -120,7 +153,7 @@ impl Queues {
             };
             let Some(first) = (0..queue.waiting.len()).min_by_key(|at| turn(&queue.waiting[*at])) else { break };
             let waiting = queue.waiting.remove(first);
-            let resource = queue.free.remove(0);
+            let resource = queue.free.remove(free);
             self.next += 1;
             queue.handed += 1;
             queue.served.insert(waiting.user.clone(), self.next);
@@ -151,6 +184,7 @@ impl Queues {
 
     /// A connection has ended: what it offers is gone, and what it asks for; what it was given and nobody used goes back.
     pub fn disconnect(&mut self, connection: Connection) {
+        self.heard.remove(&connection);
         for queue in self.queues.values_mut() {
             queue.free.retain(|resource| resource.owner != connection);
             queue.waiting.retain(|waiting| waiting.connection != connection);
@@ -165,9 +199,12 @@ impl Queues {
     }
 
     /// The queues and how they stand.
-    pub fn counts(&self) -> Vec<(&str, Counts)> {
-        let counts =
-            |queue: &Queue| Counts { free: queue.free.len(), pending: queue.waiting.len(), handed: queue.handed };
+    pub fn counts(&self, now: u64) -> Vec<(&str, Counts)> {
+        let hangs = |resource: &&Resource| self.heard.get(&resource.owner).is_some_and(|heard| is_silent(*heard, now));
+        let counts = |queue: &Queue| {
+            let silent = queue.free.iter().filter(hangs).count();
+            Counts { free: queue.free.len() - silent, silent, pending: queue.waiting.len(), handed: queue.handed }
+        };
         self.queues.iter().map(|(key, queue)| (key.as_str(), counts(queue))).collect()
     }
 
@@ -195,6 +232,10 @@ impl Queues {
     }
 }
 
+fn is_silent(heard: u64, now: u64) -> bool {
+    now.saturating_sub(heard) > SILENT
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,7 +256,23 @@ mod tests {
         }
         // The urgent one; then bob, who had none; then ann's in order.
         assert_eq!(order, [4, 3, 1, 2]);
-        assert_eq!(queues.counts(), [("k", Counts { free: 0, pending: 0, handed: 4 })]);
+        assert_eq!(queues.counts(0), [("k", Counts { free: 0, silent: 0, pending: 0, handed: 4 })]);
+    }
+
+    #[test]
+    fn a_server_that_hangs_is_passed_over_until_it_is_heard_again() {
+        let mut queues = Queues::default();
+        queues.put("k", resource(7, "k:hangs"), 100);
+        queues.expect(7, 100);
+        // This one is of a kind that never asks.
+        queues.put("k", resource(8, "k:quiet"), 100);
+        let late = 100 + SILENT + 1;
+        assert_eq!(queues.counts(late), [("k", Counts { free: 1, silent: 1, pending: 0, handed: 0 })]);
+        assert_eq!(queues.request("k", 1, "", 1, late)[0].resource.match_key, "k:quiet");
+        assert!(queues.request("k", 2, "", 1, late).is_empty());
+        let handed = queues.hear(7, late + 1);
+        assert_eq!((handed[0].to, handed[0].resource.match_key.as_str()), (2, "k:hangs"));
+        assert!(queues.hear(7, late + 1000).is_empty(), "nothing of it is left to hand out");
     }
 
     #[test]
@@ -255,6 +312,6 @@ mod tests {
         again.request("k", 1, "ann", 1, 0);
         again.request("k", 2, "bob", 1, 0);
         assert_eq!(again.put("k", resource(9, "k:2"), 0)[0].to, 2);
-        assert_eq!(again.counts()[0].1.handed, 2);
+        assert_eq!(again.counts(0)[0].1.handed, 2);
     }
 }

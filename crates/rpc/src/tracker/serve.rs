@@ -252,6 +252,14 @@ impl Shared {
     fn answer(self: &Arc<Self>, number: Connection, client: &Client, message: Message) -> bool {
         let now = super::super::server::log::now() as u64;
         let success = json!(code::SUCCESS);
+        let handed = {
+            let mut state = self.state();
+            if message == Message::Unused {
+                state.queues.expect(number, now);
+            }
+            state.queues.hear(number, now)
+        };
+        self.deliver(handed, now);
         match message {
             Message::Ping => client.send(&success),
             Message::Stop(key) => {
@@ -288,7 +296,7 @@ impl Shared {
                 client.send(&success)
             }
             Message::Summary => {
-                let summary = self.summary();
+                let summary = self.summary(now);
                 client.send(&json!([code::SUCCESS, summary]))
             }
             Message::Unused => {
@@ -331,9 +339,9 @@ impl Shared {
     #[cfg(not(feature = "sqlite"))]
     fn keep(&self) {}
 
-    fn summary(&self) -> Value {
+    fn summary(&self, now: u64) -> Value {
         let state = self.state();
-        let queues: Map<String, Value> = (state.queues.counts().into_iter())
+        let queues: Map<String, Value> = (state.queues.counts(now).into_iter())
             .map(|(key, counts)| (key.to_owned(), json!({ "free": counts.free, "pending": counts.pending })))
             .collect();
         let info = |client: &Arc<Client>| client.info.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -352,7 +360,8 @@ impl Shared {
     fn metrics(&self) -> String {
         let state = self.state();
         let oldest = state.clients.values().map(|client| client.since.elapsed().as_secs()).max().unwrap_or(0);
-        super::metrics::text(&state.queues, state.clients.len(), oldest)
+        let now = super::super::server::log::now() as u64;
+        super::metrics::text(&state.queues, state.clients.len(), oldest, now)
     }
 }
 
@@ -379,8 +388,14 @@ fn greet(link: &mut Link) -> bool {
 
 /// Reads a message; nothing at the end of the stream, or where its length is none.
 pub(crate) fn read_message(source: &mut dyn Source) -> Option<Vec<u8>> {
+    read_message_behind(&[], source)
+}
+
+/// Reads a message whose first bytes, at most those of its length, are there already.
+pub(crate) fn read_message_behind(first: &[u8], source: &mut dyn Source) -> Option<Vec<u8>> {
     let mut length = [0; 4];
-    read_exact(source, &mut length).ok()?;
+    length[..first.len()].copy_from_slice(first);
+    read_exact(source, &mut length[first.len()..]).ok()?;
     let length =
         usize::try_from(i32::from_le_bytes(length)).ok().filter(|length| (1..=MAX_MESSAGE).contains(length))?;
     let mut message = Vec::new();

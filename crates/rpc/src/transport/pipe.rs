@@ -3,7 +3,7 @@
 //! A child is told its descriptors as the last two arguments, as TVM's children are, or speaks through its standard input and output,
 //! as a command in between such as `ssh` does.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
@@ -98,6 +98,17 @@ pub fn of_descriptors(reading: OwnedFd, writing: OwnedFd) -> Link {
         closer: Arc::new(Nothing),
         peer: "the parent process".into(),
     }
+}
+
+/// Speaks through the descriptors of these numbers, which this process has inherited. They are opened anew, by their names in `/dev/fd`.
+pub fn of_numbers(reading: u32, writing: u32) -> io::Result<Link> {
+    let open = |number: u32, how: &OpenOptions| {
+        let opened = how.open(format!("/dev/fd/{number}"));
+        opened.map_err(|error| io::Error::new(error.kind(), format!("the descriptor {number} cannot be used: {error}")))
+    };
+    let input = open(reading, OpenOptions::new().read(true))?;
+    let output = open(writing, OpenOptions::new().write(true))?;
+    Ok(of_descriptors(input.into(), output.into()))
 }
 
 /// Speaks through this process's standard input and output. Nothing else may use them.
