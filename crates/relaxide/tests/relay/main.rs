@@ -3,3 +3,4 @@
 mod programs;
 mod random;
 mod samples;
+mod to_relax;

@@ -11,7 +11,7 @@ use relaxide_runtime::memory::{Buffer, Storage};
 
 use super::program::{Bytes, Code, Intrinsic, Op};
 use super::{Limits, Machine};
-use crate::object::{Adt, Closure, RefValue};
+use crate::object::{Adt, Closure, Fields, RefValue};
 
 /// How many arguments a kernel may have before the list of them is made in memory of its own.
 const FEW_ARGS: usize = 16;
@@ -208,8 +208,9 @@ impl Machine {
                     }
                 }
                 Op::AllocAdt { tag, dst, args } => {
-                    let fields = code.list(*args).iter().map(|r| registers[base + *r as usize].clone()).collect();
-                    registers[base + *dst as usize] = Adt::new(*tag, fields).into();
+                    let own = &registers[base..];
+                    let fields: Fields = code.list(*args).iter().map(|r| own[*r as usize].clone()).collect();
+                    registers[base + *dst as usize] = Ref::new(Adt { tag: *tag, fields }).into();
                     Ok(())
                 }
                 Op::Ret { result } => {

@@ -112,10 +112,8 @@ impl<'a> RegionBuilder<'a> {
         }
         let mut results = Vec::new();
         for var in outputs {
-            let value = self.values.get(&address(var)).cloned();
-            if let Some(value) = value {
-                self.tensors_of(value, &mut results)?;
-            }
+            let value = self.operand(&var.into())?;
+            self.tensors_of(value, &mut results)?;
         }
         let mut out = Vec::new();
         for result in results {

@@ -21,6 +21,7 @@ mod nodes;
 mod pooling;
 pub mod properties;
 mod qnn;
+mod random;
 mod reduce;
 mod schema;
 mod shaping;

@@ -6,7 +6,7 @@
 use super::schema::Mapping::{As, Binary, By, Machine, Missing, Same};
 use super::schema::{Mapping, OpDef};
 use super::{
-    basic, bits, boxes, conv, create, displaced, dynamic, found, gradient, image, index, nn, pooling, qnn, reduce,
+    basic, bits, boxes, conv, create, displaced, dynamic, found, gradient, image, index, nn, pooling, qnn, random, reduce,
     shaping, signal, sparse,
 };
 
@@ -256,11 +256,11 @@ pub(super) static TABLE: &[OpDef] = &[
     row("qnn.sqrt", 11, &["data", "scale", "zero_point", "output_scale", "output_zero_point"], "", By(qnn::unary)),
     row("qnn.subtract", 11, &["lhs", "rhs", "lhs_scale", "lhs_zero_point", "rhs_scale", "rhs_zero_point", "output_scale", "output_zero_point"], "Broadcast", By(qnn::subtract)),
     row("qnn.tanh", 11, &["data", "scale", "zero_point", "output_scale", "output_zero_point"], "", By(qnn::unary)),
-    row("random.multinomial", 10, &["key", "probs"], "Multinomial", Missing),
-    row("random.normal", 10, &["key", "mean", "scale"], "Normal", Missing),
-    row("random.threefry_generate", 10, &["key"], "ThreefryGenerate", Missing),
-    row("random.threefry_split", 10, &["key"], "", Missing),
-    row("random.uniform", 10, &["key", "low", "high"], "Uniform", Missing),
+    row("random.multinomial", 10, &["key", "probs"], "Multinomial", By(random::multinomial)),
+    row("random.normal", 10, &["key", "mean", "scale"], "Normal", By(random::normal)),
+    row("random.threefry_generate", 10, &["key"], "ThreefryGenerate", By(random::generate)),
+    row("random.threefry_split", 10, &["key"], "", By(random::split)),
+    row("random.uniform", 10, &["key", "low", "high"], "Uniform", By(random::uniform)),
     row("reinterpret", 3, &["data"], "Cast", By(basic::reinterpret)),
     row("relay.op.annotation.simulated_quantize", 11, &["data", "dom_scale", "clip_min", "clip_max"], "SimulatedQuantize", Missing),
     row("repeat", 3, &["data"], "Repeat", By(shaping::repeat)),
