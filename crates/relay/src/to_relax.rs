@@ -25,7 +25,7 @@ use crate::*;
 pub fn to_relax(module: &Module) -> Result<IRModule, CompileError> {
     deep(|| {
         let module = transform::remove_unused_functions(module, &["main"]);
-        let module = to_a_normal_form(&transform::eta_expand(&transform::expand_quantized(&module)));
+        let module = to_a_normal_form(&transform::eta_expand(&transform::expand_composed(&module)));
         let types = infer(&module).map_err(CompileError::Types)?;
         let mut builder = rx::BlockBuilder::new();
         let mut globals = HashMap::new();

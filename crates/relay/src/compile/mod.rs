@@ -147,7 +147,7 @@ fn kernel_passes() -> Vec<&'static str> {
 pub fn vm_compile(module: &Module, options: &VmOptions) -> Result<Compiled, CompileError> {
     deep(|| {
         let mut module = crate::transform::remove_unused_functions(module, &["main"]);
-        module = crate::transform::eta_expand(&crate::transform::expand_quantized(&module));
+        module = crate::transform::eta_expand(&crate::transform::expand_composed(&module));
         let over_devices = mentions_devices(&module) || options.devices != DeviceConfig::default();
         if over_devices {
             module = plan_devices(&module, &options.devices)?;

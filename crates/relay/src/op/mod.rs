@@ -28,6 +28,7 @@ mod shaping;
 mod signal;
 mod sparse;
 mod table;
+mod unique;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

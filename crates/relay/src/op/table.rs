@@ -7,7 +7,7 @@ use super::schema::Mapping::{As, Binary, By, Machine, Missing, Same};
 use super::schema::{Mapping, OpDef};
 use super::{
     basic, bits, boxes, conv, create, displaced, dynamic, found, gradient, image, index, nn, pooling, qnn, random, reduce,
-    shaping, signal, sparse,
+    shaping, signal, sparse, unique,
 };
 
 const fn row(
@@ -219,7 +219,7 @@ pub(super) static TABLE: &[OpDef] = &[
     row("nn.sparse_add", 1, &["dense_data", "sparse_data", "sparse_indices", "sparse_indptr"], "", By(sparse::sparse_add)),
     row("nn.sparse_conv2d", 1, &["dense_data", "sparse_data", "sparse_indices", "sparse_indptr"], "SparseConv2D", Missing),
     row("nn.sparse_dense", 1, &["dense_data", "sparse_data", "sparse_indices", "sparse_indptr"], "SparseDense", By(sparse::sparse_dense)),
-    row("nn.sparse_transpose", 1, &["sparse_data", "sparse_indices", "sparse_indptr"], "SparseTranspose", Missing),
+    row("nn.sparse_transpose", 1, &["sparse_data", "sparse_indices", "sparse_indptr"], "SparseTranspose", By(sparse::sparse_transpose)),
     row("nn.upsampling", 2, &["data"], "UpSampling", By(image::upsampling)),
     row("nn.upsampling3d", 2, &["data"], "UpSampling3D", By(image::upsampling3d)),
     row("not_equal", 4, &["lhs", "rhs"], "", Binary("not_equal")),
@@ -285,8 +285,8 @@ pub(super) static TABLE: &[OpDef] = &[
     row("slice_like", 10, &["data", "shape_like"], "SliceLike", By(shaping::slice_like)),
     row("sliding_window", 10, &["data"], "SlidingWindow", By(shaping::sliding_window)),
     row("sort", 6, &["data"], "Argsort", By(index::sort)),
-    row("sparse_fill_empty_rows", 3, &["sparse_indices", "sparse_values", "dense_shape", "default_value"], "", Missing),
-    row("sparse_reshape", 3, &["sparse_indices", "prev_shape", "new_shape"], "", Missing),
+    row("sparse_fill_empty_rows", 3, &["sparse_indices", "sparse_values", "dense_shape", "default_value"], "", By(sparse::sparse_fill_empty_rows)),
+    row("sparse_reshape", 3, &["sparse_indices", "prev_shape", "new_shape"], "", By(sparse::sparse_reshape)),
     row("sparse_to_dense", 3, &["sparse_indices", "sparse_values", "default_value"], "SparseToDense", By(sparse::sparse_to_dense)),
     row("split", 3, &["data"], "Split", By(shaping::split)),
     row("sqrt", 1, &["data"], "", Same),
@@ -308,7 +308,7 @@ pub(super) static TABLE: &[OpDef] = &[
     row("trunc", 3, &["data"], "", Same),
     row("trunc_divide", 1, &["lhs", "rhs"], "", By(basic::trunc_divide)),
     row("trunc_mod", 1, &["lhs", "rhs"], "", Binary("mod")),
-    row("unique", 3, &["data"], "Unique", Missing),
+    row("unique", 3, &["data"], "Unique", By(unique::unique)),
     row("unravel_index", 3, &["data", "shape"], "", By(index::unravel_index)),
     row("variance", 4, &["data", "mean"], "Variance", By(reduce::variance)),
     row("vision.all_class_non_max_suppression", 5, &["boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"], "AllClassNonMaximumSuppression", By(boxes::all_class_non_max_suppression)),
