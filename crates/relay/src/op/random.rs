@@ -85,9 +85,9 @@ impl Room {
         Stmt::seq(out)
     }
 
-    /// Whether the path has no room.
+    /// Whether the path has no room: as in TVM, only the first of its words is used before a new key is made.
     fn path_is_full(&self) -> PrimExpr {
-        prim::and(prim::eq(at(&self.from, 8i64), word(0)), prim::eq(at(&self.from, 9i64), word(0)))
+        prim::eq(at(&self.from, 8i64), word(0))
     }
 
     /// Words of the generator copied.
