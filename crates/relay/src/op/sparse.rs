@@ -152,8 +152,8 @@ pub(super) fn sparse_add(cx: &mut LowerCx<'_>) -> Lowered {
 /// The places of a sparse tensor's numbers in another shape, of which one dimension may be -1.
 pub(super) fn sparse_reshape(cx: &mut LowerCx<'_>) -> Lowered {
     let (indices, from, to) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
-    let rank = |cx: &LowerCx<'_>, e: &rx::Expr| Ok(cx.shape(e)?.first().and_then(PrimExpr::as_int));
-    let (Some(rank), Some(new_rank)) = (rank(cx, &from)?, rank(cx, &to)?) else {
+    let length = |dims: Vec<PrimExpr>| dims.first().and_then(PrimExpr::as_int);
+    let (Some(rank), Some(new_rank)) = (length(cx.shape(&from)?), length(cx.shape(&to)?)) else {
         return fail("sparse_reshape: shapes are vectors of known length");
     };
     let (dtype, shape_type) = (cx.dtype(&indices)?, cx.dtype(&to)?);
