@@ -77,6 +77,9 @@ impl Random {
 fn changed_bytes(random: &mut Random, original: &[u8]) -> Vec<u8> {
     let mut bytes = original.to_vec();
     for _ in 0..1 + random.below(3) {
+        if bytes.len() < 2 {
+            break;
+        }
         let at = random.below(bytes.len());
         match random.below(5) {
             0 => bytes[at] ^= 1 << random.below(8),

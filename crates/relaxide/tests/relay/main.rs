@@ -1,5 +1,6 @@
 //! Programs in Relay from end to end.
 
+mod memory;
 mod programs;
 mod random;
 mod samples;

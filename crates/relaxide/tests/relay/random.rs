@@ -13,7 +13,7 @@ use relaxide::{CompileOptions, compile_relay, relay_machine};
 use crate::programs::{floats, int};
 
 /// Whether two values are equal; floats up to rounding.
-fn same(a: &Any, b: &Any) -> bool {
+pub fn same(a: &Any, b: &Any) -> bool {
     match (a.downcast_ref::<Adt>(), b.downcast_ref::<Adt>()) {
         (Some(a), Some(b)) => {
             a.tag == b.tag

@@ -177,12 +177,16 @@ impl Writer<'_> {
     /// Whether a value was made by the constructor of a number.
     fn tag_test(&mut self, value: &rx::Expr, number: i64, siblings: i64) -> Result<Test, CompileError> {
         let int = RxType::prim(DataType::int(64));
-        let tag = self.packed("vm.builtin.tuple_getitem", [value.clone(), rx::Expr::prim(prim::int(0))], int)?;
+        let at = rx::Expr::prim(prim::int(0));
+        let tag = self.packed("vm.builtin.tuple_getitem", [value.clone(), at], int.clone())?;
         if siblings == 2 {
             return Ok(Test { condition: tag, holds: number == 1 });
         }
-        let tag = tag.as_scalar().unwrap_or_else(|| prim::int(-1));
-        Ok(Test { condition: rx::Expr::prim(prim::eq(tag, prim::int(number))), holds: true })
+        // A condition is zero or not: the number says which element of a list of zeros and a one it is.
+        let flags: Vec<rx::Expr> = (0..siblings).map(|n| rx::Expr::prim(prim::int(i64::from(n == number)))).collect();
+        let flags = self.packed("vm.builtin.make_tuple", flags, RxType::any())?;
+        let condition = self.packed("vm.builtin.tuple_getitem", [flags, tag], int)?;
+        Ok(Test { condition, holds: true })
     }
 
     /// Binds the names of a form to the parts of a value that has it.
