@@ -12,7 +12,10 @@ pub struct Fields(Place);
 
 enum Place {
     /// The first `count` are fields, the others are nothing.
-    Inside { values: [Any; FEW], count: usize },
+    Inside {
+        values: [Any; FEW],
+        count: usize,
+    },
     Outside(Box<[Any]>),
 }
 

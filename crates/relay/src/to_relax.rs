@@ -275,7 +275,9 @@ impl Writer<'_> {
 /// Whether Relax knows of a value what Relay's type says. If `loosely`, dimensions need no names.
 fn says_enough(found: &RxType, ty: &Type, loosely: bool) -> bool {
     match (found, ty) {
-        (_, Type::Call(_) | Type::Var(_) | Type::Ref(_) | Type::Incomplete(_)) | (RxType::Func(_), Type::Func(_)) => true,
+        (_, Type::Call(_) | Type::Var(_) | Type::Ref(_) | Type::Incomplete(_)) | (RxType::Func(_), Type::Func(_)) => {
+            true
+        }
         (RxType::Tensor(t), Type::Tensor(_)) => loosely || t.shape.is_some(),
         (RxType::Tuple(found), Type::Tuple(t)) if found.fields.len() == t.fields.len() => {
             found.fields.iter().zip(&t.fields).all(|(found, ty)| says_enough(found, ty, loosely))

@@ -3,5 +3,6 @@
 mod memory;
 mod programs;
 mod random;
+mod random_numbers;
 mod samples;
 mod to_relax;

@@ -35,6 +35,11 @@ const PROGRAMS: &[&str] = &[
     r#"def @main(%x: Tensor[(4, 4), float32]) -> Tensor[(4, 4), float32] {
       let %f = fn (%p: Tensor[(4, 4), float32], Primitive=1) -> Tensor[(4, 4), float32] { tanh(exp(%p)) };
       let %a = %f(%x); negative(%a) }"#,
+    r#"def @main(%x: Tensor[(4, 4), float32]) -> Tensor[(4, 4), float32] {
+      let %g = fn (%y: Tensor[(4, 4), float32], Primitive=1) -> Tensor[(4, 4), float32] {
+        let %f = fn (%p: Tensor[(4, 4), float32], Primitive=1) -> Tensor[(4, 4), float32] { tanh(exp(%p)) };
+        let %a = %f(%y); let %b = %f(%a); subtract(%a, multiply(%b, %y)) };
+      %g(%x) }"#,
 ];
 
 fn module(text: &str) -> Module {

@@ -6,7 +6,7 @@ mod generate;
 use relaxide::ffi::{Any, AnyView, Array};
 use relaxide::relay::prelude::parse_with_prelude;
 use relaxide::relay::text::Source;
-use relaxide::relay::{Interpreter, Module, scalar, to_relax};
+use relaxide::relay::{Expr, Interpreter, Module, scalar, to_relax, visit};
 use relaxide::relay_vm::Adt;
 use relaxide::{CompileOptions, compile_relay, relay_machine};
 
@@ -51,6 +51,19 @@ pub fn same_in_relax(module: &Module, found: &Any, expected: &Any) -> bool {
         && found.iter().zip(&adt.fields).all(|(found, expected)| same_in_relax(module, found, expected))
 }
 
+/// The functions that use no references, which have no form in Relax.
+fn without_references(module: &Module) -> Module {
+    let mut plain = module.clone();
+    plain.functions.retain(|_, function| {
+        let mut found = false;
+        visit::each(&function.body, |e| {
+            found |= matches!(e, Expr::RefCreate(_) | Expr::RefRead(_) | Expr::RefWrite(_));
+        });
+        !found
+    });
+    plain
+}
+
 #[test]
 fn the_interpreter_and_the_machine_agree_on_random_programs() {
     const FUNCTIONS: usize = 100;
@@ -64,7 +77,8 @@ fn the_interpreter_and_the_machine_agree_on_random_programs() {
         let file = tempfile::Builder::new().suffix(".so").tempfile().unwrap();
         executable.export_library(file.path()).unwrap();
         let vm = relay_machine(file.path()).unwrap();
-        let program = to_relax(&module).unwrap_or_else(|e| panic!("{seed}: {e}"));
+        let by_relax = without_references(&module);
+        let program = to_relax(&by_relax).unwrap_or_else(|e| panic!("{seed}: {e}"));
         let program = relaxide::compile(&program, &mut CompileOptions::default());
         let program = program.and_then(|e| e.jit()).unwrap_or_else(|e| panic!("{seed}: {e}"));
         let relax = relaxide::VirtualMachine::of(&program).unwrap_or_else(|e| panic!("{seed}: {e}"));
@@ -76,6 +90,9 @@ fn the_interpreter_and_the_machine_agree_on_random_programs() {
             let expected = interpreter.run(&name, &views).unwrap_or_else(|e| panic!("{seed} {name}: {e}"));
             let found = vm.invoke(&name, &views).unwrap_or_else(|e| panic!("{seed} {name}: {e}"));
             assert!(same(&found, &expected), "{seed} {name}: {found:?} is not {expected:?}");
+            if !by_relax.functions.contains_key(&name) {
+                continue;
+            }
             let found = relax.invoke(&name, &views).unwrap_or_else(|e| panic!("{seed} {name} by Relax: {e}"));
             assert!(same_in_relax(&module, &found, &expected), "{seed} {name} by Relax: {found:?} is not {expected:?}");
         }

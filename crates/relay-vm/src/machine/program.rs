@@ -164,7 +164,8 @@ fn numbers(executable: &Executable, function: &VmFunction) -> Vec<Option<(i64, b
         let Some(register) = written.and_then(|r| usize::try_from(r).ok()).filter(|r| *r < count) else { continue };
         writes[register] += 1;
         if let Instruction::LoadConst { index, .. } = instruction
-            && let Some(Constant::Immediate(tensor)) = usize::try_from(*index).ok().and_then(|i| executable.constants.get(i))
+            && let Some(Constant::Immediate(tensor)) =
+                usize::try_from(*index).ok().and_then(|i| executable.constants.get(i))
             && tensor.dtype() == DataType::int(64)
             && tensor.numel() == 1
         {
@@ -282,7 +283,9 @@ fn decode_one(
             Op::If { test: *test as u32, target: *with as u32, then: target(*then), other: target(*other) }
         }
         // Who takes memory by the number knows it already.
-        Instruction::LoadConst { dst, .. } if number(*dst).is_some_and(|(_, only)| only) => Op::Goto { target: pc as u32 + 1 },
+        Instruction::LoadConst { dst, .. } if number(*dst).is_some_and(|(_, only)| only) => {
+            Op::Goto { target: pc as u32 + 1 }
+        }
         Instruction::LoadConst { index, dst, .. } => {
             // The device is that of the constant, which the instruction repeats from 0.14 on.
             let device = executable.constant_devices.get(*index as usize).copied().unwrap_or(0);

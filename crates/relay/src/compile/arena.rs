@@ -159,7 +159,8 @@ fn storages(lines: &[Line], executable: &Executable, is_own: &dyn Fn(i64) -> boo
                     holds.insert(*dst, *dst);
                 }
             }
-            Instruction::AllocTensor { storage: from, dst, .. } | Instruction::ReshapeTensor { tensor: from, dst, .. } => {
+            Instruction::AllocTensor { storage: from, dst, .. }
+            | Instruction::ReshapeTensor { tensor: from, dst, .. } => {
                 if let Some(storage) = holds.get(from).copied() {
                     holds.insert(*dst, storage);
                 }
@@ -195,7 +196,9 @@ fn rewritten(
         out.extend(arenas.remove(&at).unwrap_or_default().into_iter().map(Line::Plain));
         match line {
             Line::Plain(Instruction::AllocStorage { dst, .. }) if moved.contains_key(&dst) => {}
-            Line::Plain(Instruction::AllocTensor { storage, shape, dtype, dst, .. }) if moved.contains_key(&storage) => {
+            Line::Plain(Instruction::AllocTensor { storage, shape, dtype, dst, .. })
+                if moved.contains_key(&storage) =>
+            {
                 let (arena, offset) = moved[&storage];
                 let index = constants::index_of(executable, &constants::scalar(offset)?, 0);
                 let register = *registers;

@@ -124,6 +124,45 @@ impl Waiting {
 }
 
 impl Planner<'_> {
+    /// The operators of a kernel, those of kernels that it calls among them; its result.
+    fn kernel_items(
+        &self,
+        function: &Ref<Function>,
+        given: Vec<Expr>,
+        items: &mut Vec<(Ref<Var>, Item)>,
+    ) -> Result<Expr, CompileError> {
+        if given.len() != function.params.len() {
+            let message = format!("a kernel of {} parameters is given {} operands", function.params.len(), given.len());
+            return unsupported(message, function.span.as_deref());
+        }
+        items.extend(function.params.iter().cloned().zip(given.into_iter().map(Item::Bound)));
+        let mut inner: HashMap<usize, Ref<Function>> = HashMap::new();
+        let mut body = &function.body;
+        while let Expr::Let(l) = body {
+            body = &l.body;
+            let item = match &l.value {
+                Expr::Function(f) => {
+                    inner.insert(address(&l.var), f.clone());
+                    continue;
+                }
+                value @ (Expr::Tuple(_) | Expr::TupleGetItem(_) | Expr::Var(_) | Expr::Constant(_)) => {
+                    Item::Alias(value.clone())
+                }
+                Expr::Call(call) if passes_through(call) => Item::Alias(call.args[0].clone()),
+                Expr::Call(call) if matches!(&call.op, Expr::Var(v) if inner.contains_key(&address(v))) => {
+                    let Expr::Var(callee) = &call.op else { continue };
+                    Item::Bound(self.kernel_items(&inner[&address(callee)], call.args.clone(), items)?)
+                }
+                value => match self.operator(value) {
+                    Some(call) => Item::Call(call.clone()),
+                    None => return unsupported("a kernel is made of operators", value.span().map(|s| &**s)),
+                },
+            };
+            items.push((l.var.clone(), item));
+        }
+        Ok(body.clone())
+    }
+
     fn count_uses(&mut self, root: &Expr) {
         let mut seen = std::collections::HashSet::new();
         let mut work = vec![root];
@@ -233,32 +272,12 @@ impl Planner<'_> {
             Expr::Tuple(t) => t.fields.clone(),
             other => (0..function.params.len() as i64).map(|i| Expr::field(other.clone(), i)).collect(),
         };
-        if given.len() != function.params.len() {
-            let message = format!("a kernel of {} parameters is given {} operands", function.params.len(), given.len());
-            return unsupported(message, span);
-        }
         let mut items: Vec<(Ref<Var>, Item)> = Vec::new();
-        items.extend(function.params.iter().cloned().zip(given.into_iter().map(Item::Alias)));
-        let mut body = &function.body;
-        while let Expr::Let(l) = body {
-            let item = match &l.value {
-                value @ (Expr::Tuple(_) | Expr::TupleGetItem(_) | Expr::Var(_) | Expr::Constant(_)) => {
-                    Item::Alias(value.clone())
-                }
-                Expr::Call(call) if passes_through(call) => Item::Alias(call.args[0].clone()),
-                value => match self.operator(value) {
-                    Some(call) => Item::Call(call.clone()),
-                    None => return unsupported("a kernel is made of operators", value.span().map(|s| &**s)),
-                },
-            };
-            items.push((l.var.clone(), item));
-            body = &l.body;
-        }
-        let result = match body {
-            Expr::Var(var) => var.clone(),
+        let result = match self.kernel_items(&function, given, &mut items)? {
+            Expr::Var(var) => var,
             other => {
-                let var = Var::new("result", self.types.of(other));
-                items.push((var.clone(), Item::Alias(other.clone())));
+                let var = Var::new("result", self.types.of(&other));
+                items.push((var.clone(), Item::Alias(other)));
                 var
             }
         };
@@ -327,7 +346,7 @@ impl Planner<'_> {
                     }
                     behind.push(Step::Bind(var.clone(), value.clone()));
                 }
-                Item::Call(_) => {
+                Item::Call(_) | Item::Bound(_) => {
                     outside.insert(address(var), ());
                 }
             }

@@ -9,8 +9,8 @@ use relaxide_relax::op::core::CallTir;
 use relaxide_relay_vm::{Alignment, Executable, Instruction, Size, VmFunction};
 use relaxide_tir::PrimFunc;
 
-use super::blocks::{Block, Plan, PlannedFunction, Step};
 use super::arena;
+use super::blocks::{Block, Plan, PlannedFunction, Step};
 use super::lifetime::{Listing, with_kills};
 use super::lines::{Label, Line, resolve};
 use super::region::{Leaf, Region};
@@ -456,10 +456,7 @@ impl FunctionEmitter<'_, '_> {
     }
 
     /// The function that a region became, with its parameters in registers.
-    pub(super) fn opened<'r>(
-        &mut self,
-        region: &'r Region,
-    ) -> Result<(Ref<rx::Function>, RegionCx<'r>), CompileError> {
+    pub(super) fn opened<'r>(&mut self, region: &'r Region) -> Result<(Ref<rx::Function>, RegionCx<'r>), CompileError> {
         let Some(function) = self.shared.lowered.get_as::<rx::Function>(&region.name) else {
             return unsupported(format!("{} was lost in lowering; this is a defect of Relaxide", region.name), None);
         };

@@ -120,7 +120,8 @@ impl FunctionEmitter<'_, '_> {
             Expr::Tuple(t) => self.atoms(&t.fields, region.device)?,
             other => {
                 let object = self.atom(other, region.device)?;
-                let count = region.outputs.iter().map(|(_, ty)| ty.flat_tensors().map_or(0, |l| l.len())).sum::<usize>();
+                let count =
+                    region.outputs.iter().map(|(_, ty)| ty.flat_tensors().map_or(0, |l| l.len())).sum::<usize>();
                 (0..count as i64)
                     .map(|index| {
                         let dst = self.fresh();
@@ -136,7 +137,10 @@ impl FunctionEmitter<'_, '_> {
         let (function, results) = self.carried_out(region, &places)?;
         let types = tensor_types(&function);
         if results.len() != places.len() || types.len() != places.len() {
-            return unsupported(format!("a kernel gives {} results and has {} places", results.len(), places.len()), None);
+            return unsupported(
+                format!("a kernel gives {} results and has {} places", results.len(), places.len()),
+                None,
+            );
         }
         for ((result, place), ty) in results.into_iter().zip(&places).zip(types) {
             self.copied(result, *place, &ty)?;
@@ -148,7 +152,10 @@ impl FunctionEmitter<'_, '_> {
         let (function, mut cx) = self.opened(region)?;
         let types = tensor_types(&function);
         if types.len() != places.len() {
-            return unsupported(format!("a kernel gives {} results and has {} shapes", types.len(), places.len()), None);
+            return unsupported(
+                format!("a kernel gives {} results and has {} shapes", types.len(), places.len()),
+                None,
+            );
         }
         for (ty, place) in types.iter().zip(places) {
             let Some(dims) = &ty.shape else {

@@ -107,10 +107,7 @@ impl Room {
         let half = |e: PrimExpr| bits("shift_right", e, word(1));
         let crosses = prim::eq(a.clone(), word(1));
         let low = prim::select(prim::eq(a.clone(), word(0)), half(b), word(0));
-        Stmt::seq([
-            put(to, 8i64, half(a)),
-            put(to, 9i64, prim::select(crosses, self.large(0), low)),
-        ])
+        Stmt::seq([put(to, 8i64, half(a)), put(to, 9i64, prim::select(crosses, self.large(0), low))])
     }
 
     /// A new key of the generator's words and path and counter that are given, with nothing behind it.
@@ -163,9 +160,8 @@ fn words(key: &te::Tensor, large: &te::Tensor, count: i64) -> Vec<te::Tensor> {
         let begin = Stmt::if_else(fits, room.copied(next, 0..10), refilled);
         let all = Stmt::each("block", whole, |block| {
             let first = block.clone() * 4i64;
-            let counted = (0..4i64).map(|j| {
-                put(words, first.clone() + j, at(next, j + 4) + prim::cast(WORD, block.clone()))
-            });
+            let counted =
+                (0..4i64).map(|j| put(words, first.clone() + j, at(next, j + 4) + prim::cast(WORD, block.clone())));
             Stmt::seq(counted.chain([room.hash(words, &first)]))
         });
         let mut steps = vec![begin, room.schedule(next), all];
@@ -202,9 +198,9 @@ fn drawn(
     let mut args = vec![cx.builder.emit(rx::Expr::field(made, 1))?];
     args.extend(more);
     let shape: Vec<PrimExpr> = shape.iter().copied().map(prim::int).collect();
-    let numbers = cx.builder.emit_te(&format!("{name}_numbers"), args, |inputs| {
-        vec![numbers(&inputs[0], &inputs[1..], shape)]
-    })?;
+    let numbers = cx
+        .builder
+        .emit_te(&format!("{name}_numbers"), args, |inputs| vec![numbers(&inputs[0], &inputs[1..], shape)])?;
     Ok(rx::Expr::tuple([next, numbers]))
 }
 

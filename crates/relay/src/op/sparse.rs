@@ -238,15 +238,12 @@ pub(super) fn sparse_transpose(cx: &mut LowerCx<'_>) -> Lowered {
         let mut outs = te::extern_stage("sparse_transpose", inputs, outs, |source, target| {
             let (rows, one) = (bounds.clone() - 1, || prim::int(1));
             let place = |of: &Ref<Buffer>, at: PrimExpr| prim::cast(PLACES, prim::load(of, [at]));
-            let column = |k: &PrimExpr| {
-                prim::max(prim::min(place(&source[1], k.clone()), rows.clone() - 1), prim::int(0))
-            };
+            let column =
+                |k: &PrimExpr| prim::max(prim::min(place(&source[1], k.clone()), rows.clone() - 1), prim::int(0));
             let next = |at: PrimExpr| prim::load(&target[3], [at]);
             let set = |at: PrimExpr, value: PrimExpr| Stmt::store(&target[3], [at], value);
             let zero = Stmt::each("i", bounds.clone(), |i| set(i.clone(), prim::int(0)));
-            let count_all = Stmt::each("k", count.clone(), |k| {
-                set(column(k) + 1, next(column(k) + 1) + one())
-            });
+            let count_all = Stmt::each("k", count.clone(), |k| set(column(k) + 1, next(column(k) + 1) + one()));
             let sum = Stmt::each("i", rows.clone(), |i| set(i.clone() + 1, next(i.clone() + 1) + next(i.clone())));
             let starts = Stmt::each("i", bounds.clone(), |i| {
                 Stmt::store(&target[2], [i.clone()], prim::cast(types[2], next(i.clone())))

@@ -6,8 +6,8 @@
 use super::schema::Mapping::{As, Binary, By, Machine, Missing, Same};
 use super::schema::{Mapping, OpDef};
 use super::{
-    basic, bits, boxes, conv, create, displaced, dynamic, found, gradient, image, index, nn, pooling, qnn, random, reduce,
-    shaping, signal, sparse, unique,
+    basic, bits, boxes, conv, create, displaced, dynamic, found, gradient, image, index, nn, pooling, qnn, random,
+    reduce, shaping, signal, sparse, unique,
 };
 
 const fn row(

@@ -75,7 +75,8 @@ pub(super) fn unique(cx: &mut LowerCx<'_>) -> Lowered {
     let mut inverse = placed(cx, none.clone(), &order, groups, "update")?;
     if !cx.bool("sorted") {
         let order = order_of(cx, &index)?;
-        (values, index, counts) = (taken(cx, &values, &order)?, taken(cx, &index, &order)?, taken(cx, &counts, &order)?);
+        (values, index, counts) =
+            (taken(cx, &values, &order)?, taken(cx, &index, &order)?, taken(cx, &counts, &order)?);
         let (numbers, order) = (counted(cx, length)?, cx.cast(order, PLACES)?);
         let rank = placed(cx, none, &order, numbers, "update")?;
         inverse = taken(cx, &rank, &inverse)?;

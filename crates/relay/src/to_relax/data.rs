@@ -76,7 +76,8 @@ impl Writer<'_> {
         if constructor.inputs.is_empty() {
             return self.data(constructor, Vec::new());
         }
-        let params: Vec<_> = (0..constructor.inputs.len()).map(|i| RxVar::new(format!("x{i}"), RxType::any())).collect();
+        let params: Vec<_> =
+            (0..constructor.inputs.len()).map(|i| RxVar::new(format!("x{i}"), RxType::any())).collect();
         let (attrs, fields) = (Attrs::new(), params.iter().map(|p| p.clone().into()).collect());
         let function = self.builder.function(params, attrs, |builder| {
             let tuple = builder.emit(made(constructor, fields))?;
@@ -110,7 +111,12 @@ impl Writer<'_> {
         self.choice(test, fits, fails)
     }
 
-    fn choice(&mut self, test: Test, fits: Ref<rx::SeqExpr>, fails: Ref<rx::SeqExpr>) -> Result<rx::Expr, CompileError> {
+    fn choice(
+        &mut self,
+        test: Test,
+        fits: Ref<rx::SeqExpr>,
+        fails: Ref<rx::SeqExpr>,
+    ) -> Result<rx::Expr, CompileError> {
         let ty = rx::shape::unify(&fits.body.ty(), &fails.body.ty());
         let (true_branch, false_branch) = if test.holds { (fits, fails) } else { (fails, fits) };
         let made = rx::If { condition: test.condition, true_branch, false_branch, ty };
