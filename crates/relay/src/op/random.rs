@@ -5,7 +5,8 @@
 //! the path of the one and a one to that of the other. Where counter or path have no room, a new key is made by the hash. See
 //! Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011), for the hash, with the constants of the
 //! Skein hash function, and Claessen and Pałka, "Splittable pseudorandom number generators using cryptographic hashing" (2013),
-//! for the rest. Numbers are those of TVM, bit for bit, except where a generator has used up counter and path: TVM's hash reads
+//! for the rest. Numbers are those of TVM, bit for bit (whose mixing step adds a word twice, so they are not those of other
+//! libraries), except where a generator has used up counter and path: TVM's hash reads
 //! two words there that were never written; they are ones here, as the paper has them.
 
 use relaxide_ffi::{DataType, Ref, Tensor};
@@ -77,7 +78,9 @@ impl Room {
                     let left = bits("shift_left", at(state, b.clone()), word(*rotation));
                     let right = bits("shift_right", at(state, b.clone()), word(64 - rotation));
                     let rotated = bits("bitwise_or", left, right);
-                    out.push(put(state, b.clone(), bits("bitwise_xor", at(state, a), rotated)));
+                    // TVM adds the second word once more to the sum that stands there by now; so do its numbers.
+                    let sum = at(state, a) + at(state, b.clone());
+                    out.push(put(state, b.clone(), bits("bitwise_xor", sum, rotated)));
                 }
                 place.swap(1, 3);
             }
