@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import relaxide as tvm
-from relaxide import relay
+from relaxide import relax, relay
 from relaxide.contrib import graph_executor
 
 
@@ -234,8 +234,27 @@ def test_programs_are_well_formed_or_told_what_is_not():
         relay.analysis.check_well_formed(loose)
 
 
-def test_what_the_prelude_has_no_form_for_in_relax_is_told_at_the_program():
-    mod = relay.parse('#[version = "0.0.5"]\ndef @main(%n: int32) -> int32 {\n  @sum(Cons(%n, Nil))\n}', "sum.relay")
+def test_data_types_run_by_way_of_relax():
+    mod = relay.parse('#[version = "0.0.5"]\ndef @main(%n: int32) { (@sum(Cons(%n, Cons(2, Nil))), Cons(%n, Nil)) }')
+    machine = relax.VirtualMachine(tvm.compile(relay.to_relax(mod), "llvm"), tvm.cpu())
+    total, (number, head, (nothing,)) = machine["main"](tvm.runtime.tensor(np.int32(5)))
+    assert (total.numpy(), number, head.numpy(), nothing) == (7, 1, 5, 0)
+
+
+def test_what_has_no_form_in_relax_is_told_at_the_program():
+    mod = relay.parse('#[version = "0.0.5"]\ndef @main(%n: int32) -> int32 {\n  ref_read(ref(%n))\n}', "held.relay")
     with pytest.raises(Exception, match="run the program in the Relay VM") as error:
         relay.to_relax(mod)
-    assert "sum.relay:3" in str(error.value)
+    assert "held.relay:3" in str(error.value)
+
+
+def test_devices_and_random_numbers_have_functions():
+    x = relay.var("x", shape=(2,))
+    there = relay.on_device(relay.exp(x), "cuda:1")
+    assert relay.parse(relay.IRModule.from_expr(relay.Function([x], there)).astext()).astext().count("VirtualDevice") > 0
+    copied = relay.device_copy(x, tvm.cpu(), tvm.cuda(0))
+    assert "device_copy" in relay.Function([x], copied).astext()
+    key, numbers = relay.random.uniform(relay.random.threefry_key(7), (100,), low=2.0, high=3.0)
+    mod = relay.IRModule.from_expr(relay.Function([], relay.Tuple([key, numbers])))
+    found = relay.create_executor("vm", mod).evaluate()()[1].numpy()
+    assert found.shape == (100,) and 2 <= found.min() and found.max() < 3 and found.std() > 0.2

@@ -157,6 +157,38 @@ BY_HAND = {
         lambda a, b: (a.astype("int32") - 3) @ (b.astype("int32") + 2).transpose(0, 2, 1),
     ),
 }
+def _halfway(rows):
+    """Rows, and between each two their mean."""
+    return np.stack([(rows[i // 2] + rows[(i + 1) // 2]) / 2 for i in range(2 * len(rows) - 1)]).astype("float32")
+
+
+def _unique(text):
+    def run(data):
+        values, index, inverse, counts = np.unique(data, return_index=True, return_inverse=True, return_counts=True)
+        if "sorted=False" in text:
+            order = np.argsort(index)
+            inverse = np.argsort(order)[inverse]
+            values, index, counts = values[order], index[order], counts[order]
+        rest = len(data) - len(values)
+        found = [np.pad(values, (0, rest)), np.pad(index, (0, rest), constant_values=len(data)), inverse]
+        found += [np.array([len(values)])] + ([np.pad(counts, (0, rest))] if "counts=True" in text else [])
+        return tuple([found[0], *(part.astype("int32") for part in found[1:])])
+
+    return run
+
+
+_PLAIN = RANDOM.standard_normal((1, 2, 3, 4)).astype("float32")
+BY_HAND["image.resize(%a, size=[6, 8], method=\"nearest_neighbor\", coordinate_transformation_mode=\"asymmetric\")"] = (
+    [_PLAIN],
+    lambda a: a.repeat(2, axis=2).repeat(2, axis=3),
+)
+BY_HAND["image.resize(%a, size=[5, 7], align_corners=True)"] = (
+    [_PLAIN],
+    lambda a: np.stack([_halfway(_halfway(p).T).T for p in a[0]])[None],
+)
+# TVM leaves undefined what stands behind the different elements.
+for _text in ("unique(%a)", "unique(%a, return_counts=True)", "unique(%a, sorted=False)", "unique(%a, sorted=False, return_counts=True)"):
+    BY_HAND[_text] = ([RANDOM.integers(0, 9, 17).astype("int32")], _unique(_text))
 _CODES = RANDOM.integers(0, 127, (3, 8)).astype("int8")
 for _name, _function in {"tanh": np.tanh, "sigmoid": lambda v: 1 / (1 + np.exp(-v)), "sqrt": np.sqrt, "erf": _erf}.items():
     BY_HAND[f"qnn.{_name}(%a, 0.05f, -10, 0.02f, 4)"] = ([_CODES], _quantized(_function))
@@ -173,7 +205,7 @@ def test_what_the_reference_could_not_carry_out_is_as_numpy_has_it(text):
         assert _differences(found, expected) is None, kind
 
 
-def test_what_only_a_kernel_shows_is_refused_with_its_name():
-    mod = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(3), float32]) { unique(%x) }'
-    with pytest.raises(Exception, match="unique is known but cannot be compiled yet"):
+def test_what_has_no_kernel_is_refused_with_its_name():
+    mod = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(3), float32]) { nn.sparse_conv2d(%x, %x, %x, %x) }'
+    with pytest.raises(Exception, match="nn.sparse_conv2d is known but cannot be compiled yet"):
         relay.parse(mod)

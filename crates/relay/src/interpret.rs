@@ -85,8 +85,7 @@ struct Lowered {
 impl Interpreter {
     /// An interpreter of a module, which is brought to A-normal form.
     pub fn new(module: &Module) -> Interpreter {
-        let module =
-            crate::to_a_normal_form(&crate::transform::eta_expand(&crate::transform::expand_quantized(module)));
+        let module = crate::to_a_normal_form(&crate::transform::eta_expand(&crate::transform::expand_composed(module)));
         Interpreter { module, kernels: HashMap::new(), keep: Vec::new(), captures: HashMap::new() }
     }
 

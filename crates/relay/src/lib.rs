@@ -18,6 +18,7 @@ mod module;
 pub mod op;
 pub mod prelude;
 mod rewrite;
+mod rooms;
 pub mod scalar;
 mod stack;
 pub mod text;

@@ -2,8 +2,12 @@
 //!
 //! Functions over tensors and tuples of them, branches, recursion and local functions have the same form there. A dimension
 //! that Relay does not know is a variable; where a value comes back from a branch or a call with dimensions that Relax
-//! forgot, a `match_cast` gives them names again. Data types, `match` and references have no form in Relax yet: such a
-//! program is refused, with the place, and runs in the Relay VM.
+//! forgot, a `match_cast` gives them names again. Values of data types become tuples and `match` becomes branches
+//! ([`data`]). What is of a type parameter is any value, in every call of the function alike: where such a value comes back
+//! and its type is known, a `match_cast` says it. References have no form in Relax: such a program is refused, with the
+//! place, and runs in the Relay VM.
+
+mod data;
 
 use std::collections::HashMap;
 
@@ -21,7 +25,7 @@ use crate::*;
 pub fn to_relax(module: &Module) -> Result<IRModule, CompileError> {
     deep(|| {
         let module = transform::remove_unused_functions(module, &["main"]);
-        let module = to_a_normal_form(&transform::eta_expand(&transform::expand_quantized(&module)));
+        let module = to_a_normal_form(&transform::eta_expand(&transform::expand_composed(&module)));
         let types = infer(&module).map_err(CompileError::Types)?;
         let mut builder = rx::BlockBuilder::new();
         let mut globals = HashMap::new();
@@ -77,20 +81,29 @@ fn place_of_use(module: &Module, name: &str) -> Option<Ref<relaxide_ir::Span>> {
 /// A function's type, whose results have the dimensions that are numbers.
 fn function_type(ty: &Type) -> Result<RxType, String> {
     let Type::Func(func) = ty else { return Err("a function is expected".into()) };
-    if !func.type_params.is_empty() {
-        return Err("a function with type parameters has no form in Relax: run the program in the Relay VM".into());
-    }
     let args = func.args.iter().map(value_type).collect::<Result<Vec<_>, _>>()?;
     Ok(RxType::func(args, forgetful(&func.ret)?, true))
 }
 
 fn value_type(ty: &Type) -> Result<RxType, String> {
     match ty {
+        // Where a function takes or gives what is any value in some place, types do not say which functions fit.
+        Type::Func(_) if !is_plain(ty) => Ok(RxType::packed_func(RxType::any(), true)),
         Type::Func(_) => function_type(ty),
-        Type::Call(_) | Type::Ref(_) => {
-            Err(format!("a value of type {ty} has no form in Relax: run the program in the Relay VM"))
-        }
+        Type::Call(_) | Type::Var(_) => Ok(RxType::any()),
+        Type::Ref(_) => Err(format!("a value of type {ty} has no form in Relax: run the program in the Relay VM")),
+        Type::Tuple(t) => Ok(RxType::tuple(t.fields.iter().map(value_type).collect::<Result<Vec<_>, _>>()?)),
         _ => type_to_relax(ty),
+    }
+}
+
+/// Whether a type is made of tensors of known dimensions.
+fn is_plain(ty: &Type) -> bool {
+    match ty {
+        Type::Tensor(t) => t.is_static(),
+        Type::Tuple(t) => t.fields.iter().all(is_plain),
+        Type::Func(f) => f.type_params.is_empty() && f.args.iter().all(is_plain) && is_plain(&f.ret),
+        _ => false,
     }
 }
 
@@ -135,16 +148,58 @@ impl Writer<'_> {
         Ok(Ref::new(rx::Function { params, body: seq, ret_ty: ret, pure: true, attrs, span: f.span.clone() }))
     }
 
-    /// Bindings and the result of a scope.
+    /// Bindings and the result of a scope. What a call gives at its end stays as it is, so that a function that ends with a
+    /// call of itself is a loop.
     fn scope(&mut self, expr: &Expr) -> Result<rx::Expr, CompileError> {
         let mut expr = expr;
         while let Expr::Let(l) = expr {
+            if let Expr::Function(f) = &l.value {
+                self.local_function(&l.var, f)?;
+                expr = &l.body;
+                continue;
+            }
             let value = self.value(&l.value)?;
+            let is_result = matches!(&l.body, Expr::Var(v) if Ref::ptr_eq(v, &l.var));
+            let value = match self.types.of_var(&l.var) {
+                Some(ty) => self.typed(value, &ty, is_result)?,
+                None => value,
+            };
             self.values.insert(address(&l.var), value);
             expr = &l.body;
         }
         let result = self.value(expr)?;
         Ok(self.builder.normalize_arg(result)?)
+    }
+
+    /// A function inside of a function, which may call itself.
+    fn local_function(&mut self, var: &Ref<Var>, f: &Ref<Function>) -> Result<(), CompileError> {
+        let ty = self.types.of(&Expr::Function(f.clone())).unwrap_or_else(Type::fresh);
+        let ty = function_type(&ty).or_else(|why| unsupported(why, f.span.as_deref()))?;
+        let own = self.builder.fresh_var(&var.name, ty, false);
+        self.values.insert(address(var), own.clone().into());
+        let made = self.function(f, Attrs::new())?;
+        Ok(self.builder.bind(own, rx::Expr::Function(made))?)
+    }
+
+    /// A value as what its type says. If `loosely`, dimensions need no names.
+    fn typed(&mut self, value: rx::Expr, ty: &Type, loosely: bool) -> Result<rx::Expr, CompileError> {
+        if says_enough(&value.ty(), ty, loosely) {
+            return Ok(value);
+        }
+        let wanted = if loosely { forgetful(ty) } else { value_type(ty) };
+        let wanted = wanted.or_else(|why| unsupported(why, None))?;
+        Ok(self.builder.match_cast(value, wanted)?)
+    }
+
+    fn sequence(
+        &mut self,
+        body: impl FnOnce(&mut Self) -> Result<rx::Expr, CompileError>,
+    ) -> Result<Ref<rx::SeqExpr>, CompileError> {
+        self.builder.begin_scope();
+        let result = body(self).and_then(|result| Ok(self.builder.normalize_arg(result)?));
+        let seq = self.builder.end_scope(result.as_ref().ok().cloned().unwrap_or_else(|| rx::Expr::tuple([])))?;
+        result?;
+        Ok(seq)
     }
 
     fn atom(&mut self, expr: &Expr) -> Result<rx::Expr, CompileError> {
@@ -158,6 +213,7 @@ impl Writer<'_> {
                 Some(global) => Ok(global.clone().into()),
                 None => unsupported(format!("the module has no function `@{}`", g.name), None),
             },
+            Expr::Constructor(c) => self.constructor(c),
             other => unsupported(format!("{} has no form in Relax", other.type_key()), other.span().map(|s| &**s)),
         }
     }
@@ -182,24 +238,16 @@ impl Writer<'_> {
             }
             Expr::If(i) => {
                 let condition = self.atom(&i.cond)?;
-                let (true_branch, false_branch) = (self.branch(&i.then)?, self.branch(&i.other)?);
+                let true_branch = self.sequence(|w| w.scope(&i.then))?;
+                let false_branch = self.sequence(|w| w.scope(&i.other))?;
                 let ty = rx::shape::unify(&true_branch.body.ty(), &false_branch.body.ty());
                 let choice = Ref::new(rx::If { condition, true_branch, false_branch, ty });
-                let value = self.builder.emit(rx::Expr::If(choice))?;
-                self.named_dims(value)
+                Ok(self.builder.emit(rx::Expr::If(choice))?)
             }
             Expr::Call(call) => self.call(call),
-            Expr::Match(_) => unsupported("`match` has no form in Relax yet: run the program in the Relay VM", span),
+            Expr::Match(m) => self.matching(m),
             _ => unsupported("references have no form in Relax: run the program in the Relay VM", span),
         }
-    }
-
-    fn branch(&mut self, expr: &Expr) -> Result<Ref<rx::SeqExpr>, CompileError> {
-        self.builder.begin_scope();
-        let result = self.scope(expr);
-        let seq = self.builder.end_scope(result.as_ref().ok().cloned().unwrap_or_else(|| rx::Expr::tuple([])))?;
-        result?;
-        Ok(seq)
     }
 
     fn call(&mut self, call: &Ref<Call>) -> Result<rx::Expr, CompileError> {
@@ -214,32 +262,26 @@ impl Writer<'_> {
             let mut cx = LowerCx { builder: self.builder, def, args, attrs: &call.attrs, dims: NewDims::Emit };
             return cx.lower().or_else(|e| unsupported(e.to_string(), call.span.as_deref()));
         }
+        if let Expr::Constructor(constructor) = &call.op {
+            return self.data(constructor, args);
+        }
         let callee = self.atom(&call.op)?;
         let (ty_args, span) = (Vec::new(), call.span.clone());
         let made = rx::Call { op: callee, args, attrs: Attrs::new(), ty_args, ty: RxType::missing(), span };
-        let value = self.builder.emit(rx::Expr::Call(Ref::new(made)))?;
-        self.named_dims(value)
-    }
-
-    /// A value whose tensors' dimensions have names.
-    fn named_dims(&mut self, value: rx::Expr) -> Result<rx::Expr, CompileError> {
-        match named(&value.ty()) {
-            Some(ty) => Ok(self.builder.match_cast(value, ty)?),
-            None => Ok(value),
-        }
+        Ok(self.builder.emit(rx::Expr::Call(Ref::new(made)))?)
     }
 }
 
-/// The type with names for the dimensions that are unknown; `None` where all are known.
-fn named(ty: &RxType) -> Option<RxType> {
-    match ty {
-        RxType::Tensor(t) if t.shape.is_none() => {
-            let dims: Vec<_> = (0..t.ndim.max(0)).map(|_| relaxide_ir::PrimExpr::Var(RxVar::dim("m"))).collect();
-            Some(RxType::tensor(dims, t.dtype))
+/// Whether Relax knows of a value what Relay's type says. If `loosely`, dimensions need no names.
+fn says_enough(found: &RxType, ty: &Type, loosely: bool) -> bool {
+    match (found, ty) {
+        (_, Type::Call(_) | Type::Var(_) | Type::Ref(_) | Type::Incomplete(_)) | (RxType::Func(_), Type::Func(_)) => {
+            true
         }
-        RxType::Tuple(t) if t.fields.iter().any(|ty| named(ty).is_some()) => {
-            Some(RxType::tuple(t.fields.iter().map(|ty| named(ty).unwrap_or_else(|| ty.clone())).collect::<Vec<_>>()))
+        (RxType::Tensor(t), Type::Tensor(_)) => loosely || t.shape.is_some(),
+        (RxType::Tuple(found), Type::Tuple(t)) if found.fields.len() == t.fields.len() => {
+            found.fields.iter().zip(&t.fields).all(|(found, ty)| says_enough(found, ty, loosely))
         }
-        _ => None,
+        _ => false,
     }
 }

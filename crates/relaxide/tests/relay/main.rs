@@ -1,5 +1,8 @@
 //! Programs in Relay from end to end.
 
+mod memory;
 mod programs;
 mod random;
+mod random_numbers;
 mod samples;
+mod to_relax;

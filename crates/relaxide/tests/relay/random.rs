@@ -3,17 +3,17 @@
 #[path = "../../../relay/tests/support/generate.rs"]
 mod generate;
 
-use relaxide::ffi::{Any, AnyView};
+use relaxide::ffi::{Any, AnyView, Array};
 use relaxide::relay::prelude::parse_with_prelude;
 use relaxide::relay::text::Source;
-use relaxide::relay::{Interpreter, scalar};
+use relaxide::relay::{Expr, Interpreter, Module, scalar, to_relax, visit};
 use relaxide::relay_vm::Adt;
 use relaxide::{CompileOptions, compile_relay, relay_machine};
 
 use crate::programs::{floats, int};
 
 /// Whether two values are equal; floats up to rounding.
-fn same(a: &Any, b: &Any) -> bool {
+pub fn same(a: &Any, b: &Any) -> bool {
     match (a.downcast_ref::<Adt>(), b.downcast_ref::<Adt>()) {
         (Some(a), Some(b)) => {
             a.tag == b.tag
@@ -35,6 +35,35 @@ fn same(a: &Any, b: &Any) -> bool {
     }
 }
 
+/// Whether a program of Relax gave what one of Relay gave: data are tuples there, with the constructor's number in front.
+pub fn same_in_relax(module: &Module, found: &Any, expected: &Any) -> bool {
+    let Some(adt) = expected.downcast_ref::<Adt>() else { return same(found, expected) };
+    let Ok(found) = found.to::<Array>() else { return false };
+    let constructor = module.constructor_of_tag(adt.tag).filter(|_| adt.tag != 0);
+    let number = constructor.filter(|c| c.siblings > 1).map(|c| c.tag & 0xff_ffff);
+    let mut found: Vec<Any> = found.iter().cloned().collect();
+    if let Some(number) = number
+        && (found.is_empty() || found.remove(0).as_int() != Some(number))
+    {
+        return false;
+    }
+    found.len() == adt.fields.len()
+        && found.iter().zip(&adt.fields).all(|(found, expected)| same_in_relax(module, found, expected))
+}
+
+/// The functions that use no references, which have no form in Relax.
+fn without_references(module: &Module) -> Module {
+    let mut plain = module.clone();
+    plain.functions.retain(|_, function| {
+        let mut found = false;
+        visit::each(&function.body, |e| {
+            found |= matches!(e, Expr::RefCreate(_) | Expr::RefRead(_) | Expr::RefWrite(_));
+        });
+        !found
+    });
+    plain
+}
+
 #[test]
 fn the_interpreter_and_the_machine_agree_on_random_programs() {
     const FUNCTIONS: usize = 100;
@@ -48,6 +77,11 @@ fn the_interpreter_and_the_machine_agree_on_random_programs() {
         let file = tempfile::Builder::new().suffix(".so").tempfile().unwrap();
         executable.export_library(file.path()).unwrap();
         let vm = relay_machine(file.path()).unwrap();
+        let by_relax = without_references(&module);
+        let program = to_relax(&by_relax).unwrap_or_else(|e| panic!("{seed}: {e}"));
+        let program = relaxide::compile(&program, &mut CompileOptions::default());
+        let program = program.and_then(|e| e.jit()).unwrap_or_else(|e| panic!("{seed}: {e}"));
+        let relax = relaxide::VirtualMachine::of(&program).unwrap_or_else(|e| panic!("{seed}: {e}"));
         let mut interpreter = Interpreter::new(&module);
         let inputs = [int(seed as i32 % 7 - 2), floats(&[0.5, -1.5, seed as f32], &[3])];
         let views: Vec<AnyView<'_>> = inputs.iter().map(AnyView::from).collect();
@@ -56,6 +90,11 @@ fn the_interpreter_and_the_machine_agree_on_random_programs() {
             let expected = interpreter.run(&name, &views).unwrap_or_else(|e| panic!("{seed} {name}: {e}"));
             let found = vm.invoke(&name, &views).unwrap_or_else(|e| panic!("{seed} {name}: {e}"));
             assert!(same(&found, &expected), "{seed} {name}: {found:?} is not {expected:?}");
+            if !by_relax.functions.contains_key(&name) {
+                continue;
+            }
+            let found = relax.invoke(&name, &views).unwrap_or_else(|e| panic!("{seed} {name} by Relax: {e}"));
+            assert!(same_in_relax(&module, &found, &expected), "{seed} {name} by Relax: {found:?} is not {expected:?}");
         }
     }
 }

@@ -141,9 +141,10 @@ impl VirtualMachine {
             )
         })?;
         self.0.check_closure(closure, args.len())?;
-        let given = args.iter().map(|value| self.0.value(*value, 0));
+        let (func, first) = (closure.func as usize, closure.free.len());
+        let given = args.iter().enumerate().map(|(i, value)| self.0.argument(func, first + i, *value));
         let all = closure.free.iter().cloned().map(Ok).chain(given).collect::<Result<Vec<_>, _>>()?;
-        self.0.call(closure.func as usize, &all)
+        self.0.call(func, &all)
     }
 
     /// Keeps arguments for [`invoke_stateful`](Self::invoke_stateful).

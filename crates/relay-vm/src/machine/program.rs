@@ -4,10 +4,27 @@
 //! caller. What `GetTag` and `LoadConsti` make stays a plain integer where only `If` looks at it, and becomes a tensor, as
 //! the document has it, where anything else does.
 
-use relaxide_ffi::DataType;
+use relaxide_ffi::{Any, DataType};
 
-use crate::executable::{Executable, VmFunction};
+use crate::executable::{Constant, Executable, VmFunction};
 use crate::instruction::{Alignment, Instruction, Size};
+
+/// The mark of a register in a list that is not read again: its value is moved, not shared.
+const LAST: u32 = 1 << 31;
+
+/// The value of a register of a list of [`Op::AllocAdt`], [`Op::AllocClosure`] and calls.
+#[inline]
+pub(super) fn passed(registers: &mut [Any], listed: u32) -> Any {
+    let register = &mut registers[(listed & !LAST) as usize];
+    if listed & LAST == 0 { register.clone() } else { std::mem::take(register) }
+}
+
+/// Where a tensor begins in its storage.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Offset {
+    Known(i64),
+    Register(u32),
+}
 
 /// A range of a function's lists of registers.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +59,8 @@ pub(super) enum Op {
     TailClosure { closure: u32, args: Args },
     Packed { index: u32, outputs: u32, args: Args },
     Intrinsic { kind: Intrinsic, args: Args },
-    AllocTensor { storage: u32, offset: Option<u32>, shape: Box<[i64]>, dtype: DataType, dst: u32 },
-    AllocTensorReg { storage: u32, offset: Option<u32>, shape: u32, dtype: DataType, dst: u32 },
+    AllocTensor { storage: u32, offset: Offset, shape: Box<[i64]>, dtype: DataType, dst: u32 },
+    AllocTensorReg { storage: u32, offset: Offset, shape: u32, dtype: DataType, dst: u32 },
     AllocAdt { tag: i64, dst: u32, args: Args },
     AllocClosure { func: u32, dst: u32, args: Args },
     GetField { object: u32, index: usize, dst: u32 },
@@ -95,14 +112,14 @@ pub(super) fn decode(executable: &Executable) -> Vec<Code> {
 }
 
 fn decode_function(executable: &Executable, function: &VmFunction) -> Code {
-    let plain = plain_registers(function);
+    let facts = Facts { plain: plain_registers(function), numbers: numbers(executable, function) };
     let mut code = Code {
         ops: Vec::with_capacity(function.instructions.len()),
         lists: Vec::new(),
         registers: function.register_file_size as u32,
     };
     for (pc, instruction) in function.instructions.iter().enumerate() {
-        let op = decode_one(executable, function, &plain, &mut code.lists, pc, instruction);
+        let op = decode_one(executable, function, &facts, &mut code.lists, pc, instruction);
         code.ops.push(op);
     }
     code
@@ -124,10 +141,75 @@ fn plain_registers(function: &VmFunction) -> Vec<bool> {
     plain
 }
 
+/// What is known of a function's registers.
+struct Facts {
+    plain: Vec<bool>,
+    /// The number that a register holds wherever it holds anything, and whether only memory is taken by it.
+    numbers: Vec<Option<(i64, bool)>>,
+}
+
+/// The registers that hold a constant number: they are written once, by a load of it.
+fn numbers(executable: &Executable, function: &VmFunction) -> Vec<Option<(i64, bool)>> {
+    let count = function.register_file_size as usize;
+    let mut writes = vec![0usize; count];
+    writes.iter_mut().take(function.params.len()).for_each(|n| *n = 1);
+    let mut found: Vec<Option<(i64, bool)>> = vec![None; count];
+    for instruction in &function.instructions {
+        let written = match instruction {
+            Instruction::KillRegister { .. } => None,
+            // What the machine does itself writes the last of its arguments.
+            Instruction::InvokePacked { args, .. } => args.last().copied(),
+            other => other.writes(),
+        };
+        let Some(register) = written.and_then(|r| usize::try_from(r).ok()).filter(|r| *r < count) else { continue };
+        writes[register] += 1;
+        if let Instruction::LoadConst { index, .. } = instruction
+            && let Some(Constant::Immediate(tensor)) =
+                usize::try_from(*index).ok().and_then(|i| executable.constants.get(i))
+            && tensor.dtype() == DataType::int(64)
+            && tensor.numel() == 1
+        {
+            found[register] = tensor.to_vec::<i64>().ok().and_then(|v| v.first().copied()).map(|value| (value, true));
+        }
+    }
+    for instruction in &function.instructions {
+        let memory = match instruction {
+            Instruction::AllocTensor { offset, .. } | Instruction::AllocTensorReg { offset, .. } => *offset,
+            Instruction::AllocStorage { size: Size::Register(register), .. } => Some(*register),
+            _ => None,
+        };
+        let mut own = memory;
+        for register in instruction.reads() {
+            if own == Some(register) {
+                own = None;
+            } else if let Some(Some((_, only))) = usize::try_from(register).ok().and_then(|r| found.get_mut(r)) {
+                *only = false;
+            }
+        }
+    }
+    found.iter().zip(writes).map(|(number, writes)| number.filter(|_| writes == 1)).collect()
+}
+
+/// Marks the registers of a list that the function does not read again: all where its frame ends, else those that are killed
+/// behind the instruction. One that stands twice is marked where it stands last.
+fn mark_last(function: &VmFunction, pc: usize, frame_ends: bool, list: &mut [u32]) {
+    let killed: Vec<u32> = function.instructions[pc + 1..]
+        .iter()
+        .map_while(|i| if let Instruction::KillRegister { dst } = i { Some(*dst as u32) } else { None })
+        .collect();
+    for i in 0..list.len() {
+        let register = list[i];
+        let again = list[i + 1..].contains(&register);
+        if !again && (frame_ends || killed.contains(&register)) {
+            list[i] |= LAST;
+        }
+    }
+}
+
 fn decode_one(
     executable: &Executable,
     function: &VmFunction,
-    plain: &[bool],
+    facts: &Facts,
     lists: &mut Vec<u32>,
     pc: usize,
     instruction: &Instruction,
@@ -138,21 +220,26 @@ fn decode_one(
         Args { start, count: registers.len() as u32 }
     };
     let target = |offset: i64| (pc as i64 + offset) as u32;
-    let is_plain = |dst: i64| plain.get(dst as usize).copied().unwrap_or(false);
+    let is_plain = |dst: i64| facts.plain.get(dst as usize).copied().unwrap_or(false);
+    let number = |register: i64| facts.numbers.get(register as usize).copied().flatten();
+    let offset_of = |register: Option<i64>| match register {
+        None => Offset::Known(0),
+        Some(register) => number(register).map_or(Offset::Register(register as u32), |(value, _)| Offset::Known(value)),
+    };
     match instruction {
         Instruction::Move { from, dst } => Op::Move { from: *from as u32, dst: *dst as u32 },
         Instruction::Ret { result } => Op::Ret { result: *result as u32 },
         Instruction::Invoke { func, dst, args } => {
+            let tail = is_tail(function, pc, *dst);
             let (func, args) = (*func as u32, list(args));
-            if is_tail(function, pc, *dst) {
-                Op::TailCall { func, args }
-            } else {
-                Op::Call { func, dst: *dst as u32, args }
-            }
+            mark_last(function, pc, tail, &mut lists[args.start as usize..]);
+            if tail { Op::TailCall { func, args } } else { Op::Call { func, dst: *dst as u32, args } }
         }
         Instruction::InvokeClosure { closure, dst, args } => {
+            let tail = is_tail(function, pc, *dst);
             let (closure, args) = (*closure as u32, list(args));
-            match is_tail(function, pc, *dst) {
+            mark_last(function, pc, tail, &mut lists[args.start as usize..]);
+            match tail {
                 true => Op::TailClosure { closure, args },
                 false => Op::CallClosure { closure, dst: *dst as u32, args },
             }
@@ -167,27 +254,37 @@ fn decode_one(
         }
         Instruction::AllocTensor { storage, offset, shape, dtype, dst } => Op::AllocTensor {
             storage: *storage as u32,
-            offset: offset.map(|r| r as u32),
+            offset: offset_of(*offset),
             shape: shape.clone().into_boxed_slice(),
             dtype: in_memory(*dtype),
             dst: *dst as u32,
         },
         Instruction::AllocTensorReg { storage, offset, shape, dtype, dst } => Op::AllocTensorReg {
             storage: *storage as u32,
-            offset: offset.map(|r| r as u32),
+            offset: offset_of(*offset),
             shape: *shape as u32,
             dtype: in_memory(*dtype),
             dst: *dst as u32,
         },
-        Instruction::AllocAdt { tag, dst, fields } => Op::AllocAdt { tag: *tag, dst: *dst as u32, args: list(fields) },
+        Instruction::AllocAdt { tag, dst, fields } => {
+            let args = list(fields);
+            mark_last(function, pc, false, &mut lists[args.start as usize..]);
+            Op::AllocAdt { tag: *tag, dst: *dst as u32, args }
+        }
         Instruction::AllocClosure { func, dst, free } => {
-            Op::AllocClosure { func: *func as u32, dst: *dst as u32, args: list(free) }
+            let args = list(free);
+            mark_last(function, pc, false, &mut lists[args.start as usize..]);
+            Op::AllocClosure { func: *func as u32, dst: *dst as u32, args }
         }
         Instruction::GetField { object, index, dst } => {
             Op::GetField { object: *object as u32, index: *index as usize, dst: *dst as u32 }
         }
         Instruction::If { test, target: with, then, other } => {
             Op::If { test: *test as u32, target: *with as u32, then: target(*then), other: target(*other) }
+        }
+        // Who takes memory by the number knows it already.
+        Instruction::LoadConst { dst, .. } if number(*dst).is_some_and(|(_, only)| only) => {
+            Op::Goto { target: pc as u32 + 1 }
         }
         Instruction::LoadConst { index, dst, .. } => {
             // The device is that of the constant, which the instruction repeats from 0.14 on.
@@ -204,7 +301,10 @@ fn decode_one(
         Instruction::Fatal => Op::Fatal,
         Instruction::AllocStorage { size, alignment, dtype, device, dst } => Op::AllocStorage {
             bytes: match size {
-                Size::Register(register) => Bytes::Register(*register as u32),
+                Size::Register(register) => match number(*register) {
+                    Some((bytes, _)) => usize::try_from(bytes).map_or(Bytes::TooLarge, Bytes::Known),
+                    None => Bytes::Register(*register as u32),
+                },
                 Size::Shape(shape) => bytes_of(shape, *dtype),
             },
             alignment: if let Alignment::Register(r) = alignment { Some(*r as u32) } else { None },

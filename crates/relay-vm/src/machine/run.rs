@@ -9,9 +9,9 @@ use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Ref, Tensor};
 use relaxide_runtime::device::on_host;
 use relaxide_runtime::memory::{Buffer, Storage};
 
-use super::program::{Bytes, Code, Intrinsic, Op};
+use super::program::{Bytes, Code, Intrinsic, Offset, Op, passed};
 use super::{Limits, Machine};
-use crate::object::{Adt, Closure, RefValue};
+use crate::object::{Adt, Closure, Fields, RefValue};
 
 /// How many arguments a kernel may have before the list of them is made in memory of its own.
 const FEW_ARGS: usize = 16;
@@ -208,8 +208,9 @@ impl Machine {
                     }
                 }
                 Op::AllocAdt { tag, dst, args } => {
-                    let fields = code.list(*args).iter().map(|r| registers[base + *r as usize].clone()).collect();
-                    registers[base + *dst as usize] = Adt::new(*tag, fields).into();
+                    let own = &mut registers[base..];
+                    let fields: Fields = code.list(*args).iter().map(|r| passed(own, *r)).collect();
+                    registers[base + *dst as usize] = Ref::new(Adt { tag: *tag, fields }).into();
                     Ok(())
                 }
                 Op::Ret { result } => {
@@ -291,12 +292,12 @@ impl Machine {
         let at = |r: &u32| *r as usize;
         match op {
             Op::AllocTensor { storage, offset, shape, dtype, dst } => {
-                let offset = offset.map_or(Ok(0), |r| scalar(&registers[at(&r)]))?;
+                let offset = begin(*offset, registers)?;
                 let value = in_storage(&registers[at(storage)], offset, shape, *dtype)?;
                 registers[at(dst)] = value;
             }
             Op::AllocTensorReg { storage, offset, shape, dtype, dst } => {
-                let offset = offset.map_or(Ok(0), |r| scalar(&registers[at(&r)]))?;
+                let offset = begin(*offset, registers)?;
                 let shape = ints(&registers[at(shape)])?;
                 let value = in_storage(&registers[at(storage)], offset, &shape, *dtype)?;
                 registers[at(dst)] = value;
@@ -317,7 +318,7 @@ impl Machine {
                 registers[at(dst)] = Storage::new(Buffer::new(allocator, bytes)?).into();
             }
             Op::AllocClosure { func, dst, args } => {
-                let free = code.list(*args).iter().map(|r| registers[at(r)].clone()).collect();
+                let free = code.list(*args).iter().map(|r| passed(registers, *r)).collect();
                 let closure = Closure { func: i64::from(*func), free, machine: self.identity };
                 registers[at(dst)] = Ref::new(closure).into();
             }
@@ -411,7 +412,7 @@ impl Machine {
         reserved.map_err(|_| error("there is no memory for a deeper recursion"))?;
         state.registers.extend(free.iter().cloned());
         for register in code.list(args) {
-            let value = state.registers[base + *register as usize].clone();
+            let value = passed(&mut state.registers[base..], *register);
             state.registers.push(value);
         }
         state.registers.resize(new_base + needed, Any::none());
@@ -492,11 +493,20 @@ impl Machine {
 fn replace_frame(state: &mut State, code: &Code, base: usize, args: super::program::Args, free: &[Any], target: &Code) {
     state.scratch.extend(free.iter().cloned());
     for register in code.list(args) {
-        state.scratch.push(state.registers[base + *register as usize].clone());
+        let value = passed(&mut state.registers[base..], *register);
+        state.scratch.push(value);
     }
     state.registers.truncate(base);
     state.registers.append(&mut state.scratch);
     state.registers.resize(base + target.registers as usize, Any::none());
+}
+
+/// Where a tensor begins in its storage.
+fn begin(offset: Offset, registers: &[Any]) -> Result<i64, Error> {
+    match offset {
+        Offset::Known(offset) => Ok(offset),
+        Offset::Register(register) => scalar(&registers[register as usize]),
+    }
 }
 
 fn in_storage(storage: &Any, offset: i64, shape: &[i64], dtype: relaxide_ffi::DataType) -> Result<Any, Error> {

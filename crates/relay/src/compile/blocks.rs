@@ -12,7 +12,7 @@ use relaxide_ir::IRModule;
 use relaxide_relax as rx;
 
 use super::region::{Item, Region, RegionBuilder};
-use super::{CompileError, unsupported};
+use super::{CompileError, memory, unsupported};
 use crate::devices::Placement;
 use crate::op::{self, Mapping};
 use crate::visit::free_vars;
@@ -52,6 +52,17 @@ pub(super) enum Step {
     If { var: Ref<Var>, cond: Expr, then: Block, other: Block },
     /// A choice by form.
     Match { var: Ref<Var>, data: Expr, clauses: Vec<(Pattern, Block)> },
+    /// Operators whose results, or the shapes of them, are written into tensors that the program took.
+    Filled { region: Region, places: Expr, what: Filling },
+}
+
+/// What is written into tensors that the program took.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Filling {
+    /// Results.
+    Results,
+    /// Shapes of results.
+    Shapes,
 }
 
 fn address(var: &Ref<Var>) -> usize {
@@ -67,6 +78,8 @@ pub(super) fn plan(module: &Module, types: &Types, placement: Placement) -> Resu
         functions: module.functions.keys().map(|_| None).collect(),
         regions: 0,
         uses: HashMap::new(),
+        uses_of_kernels: HashMap::new(),
+        known: HashMap::new(),
     };
     for (index, (name, function)) in module.functions.iter().enumerate() {
         planner.count_uses(&function.body);
@@ -87,6 +100,10 @@ struct Planner<'a> {
     regions: usize,
     /// How often each variable is mentioned in the function at hand.
     uses: HashMap<usize, usize>,
+    /// How often by calls of kernels in memory that the program took: as the kernel, and as the lists of operands and results.
+    uses_of_kernels: HashMap<usize, usize>,
+    /// Tuples and primitive functions by their names, for these calls.
+    known: HashMap<usize, Expr>,
 }
 
 /// The operators that wait to become a region, in order.
@@ -107,6 +124,45 @@ impl Waiting {
 }
 
 impl Planner<'_> {
+    /// The operators of a kernel, those of kernels that it calls among them; its result.
+    fn kernel_items(
+        &self,
+        function: &Ref<Function>,
+        given: Vec<Expr>,
+        items: &mut Vec<(Ref<Var>, Item)>,
+    ) -> Result<Expr, CompileError> {
+        if given.len() != function.params.len() {
+            let message = format!("a kernel of {} parameters is given {} operands", function.params.len(), given.len());
+            return unsupported(message, function.span.as_deref());
+        }
+        items.extend(function.params.iter().cloned().zip(given.into_iter().map(Item::Bound)));
+        let mut inner: HashMap<usize, Ref<Function>> = HashMap::new();
+        let mut body = &function.body;
+        while let Expr::Let(l) = body {
+            body = &l.body;
+            let item = match &l.value {
+                Expr::Function(f) => {
+                    inner.insert(address(&l.var), f.clone());
+                    continue;
+                }
+                value @ (Expr::Tuple(_) | Expr::TupleGetItem(_) | Expr::Var(_) | Expr::Constant(_)) => {
+                    Item::Alias(value.clone())
+                }
+                Expr::Call(call) if passes_through(call) => Item::Alias(call.args[0].clone()),
+                Expr::Call(call) if matches!(&call.op, Expr::Var(v) if inner.contains_key(&address(v))) => {
+                    let Expr::Var(callee) = &call.op else { continue };
+                    Item::Bound(self.kernel_items(&inner[&address(callee)], call.args.clone(), items)?)
+                }
+                value => match self.operator(value) {
+                    Some(call) => Item::Call(call.clone()),
+                    None => return unsupported("a kernel is made of operators", value.span().map(|s| &**s)),
+                },
+            };
+            items.push((l.var.clone(), item));
+        }
+        Ok(body.clone())
+    }
+
     fn count_uses(&mut self, root: &Expr) {
         let mut seen = std::collections::HashSet::new();
         let mut work = vec![root];
@@ -121,6 +177,13 @@ impl Planner<'_> {
                 match child {
                     Expr::Var(v) => *self.uses.entry(address(v)).or_default() += 1,
                     other => work.push(other),
+                }
+            }
+            if let Some((call, _)) = filling(expr) {
+                for arg in &call.args {
+                    if let Expr::Var(v) = arg {
+                        *self.uses_of_kernels.entry(address(v)).or_default() += 1;
+                    }
                 }
             }
         }
@@ -173,14 +236,55 @@ impl Planner<'_> {
                 self.wait(var, Item::Alias(value.clone()), std::slice::from_ref(value), waiting);
             }
             _ => {
-                if self.needs(value, waiting) {
+                // What waits may read memory that a kernel writes into.
+                if filling(value).is_some() || self.needs(value, waiting) {
                     self.flush(steps, waiting)?;
+                }
+                if matches!(value, Expr::Tuple(_) | Expr::Function(_)) {
+                    self.known.insert(address(var), value.clone());
+                    let count = |uses: &HashMap<usize, usize>| uses.get(&address(var)).copied().unwrap_or(0);
+                    if count(&self.uses) > 0 && count(&self.uses) == count(&self.uses_of_kernels) {
+                        return Ok(());
+                    }
                 }
                 let step = self.step(var, value)?;
                 steps.push(step);
             }
         }
         Ok(())
+    }
+
+    /// A kernel in memory that the program took: operators become a region whose results have their places.
+    fn filled(&mut self, call: &Ref<Call>, what: Filling) -> Result<Step, CompileError> {
+        let span = call.span.as_deref();
+        let [kernel, operands, places] = call.args.as_slice() else {
+            return unsupported("a kernel, its operands and its results are expected", span);
+        };
+        let known = |e: &Expr| match e {
+            Expr::Var(v) => self.known.get(&address(v)).cloned().unwrap_or_else(|| e.clone()),
+            other => other.clone(),
+        };
+        let (kernel, operands, places) = (known(kernel), known(operands), known(places));
+        let Expr::Function(function) = kernel else {
+            return unsupported("the kernel is not a function that stands in the program", span);
+        };
+        let given: Vec<Expr> = match &operands {
+            Expr::Tuple(t) => t.fields.clone(),
+            other => (0..function.params.len() as i64).map(|i| Expr::field(other.clone(), i)).collect(),
+        };
+        let mut items: Vec<(Ref<Var>, Item)> = Vec::new();
+        let result = match self.kernel_items(&function, given, &mut items)? {
+            Expr::Var(var) => var,
+            other => {
+                let var = Var::new("result", self.types.of(&other));
+                items.push((var.clone(), Item::Alias(other)));
+                var
+            }
+        };
+        let name = format!("region{}", self.regions);
+        self.regions += 1;
+        let region = RegionBuilder::new(&mut self.builder, self.types).build(&name, &items, vec![result], 0)?;
+        Ok(Step::Filled { region, places, what })
     }
 
     /// The call, if it is of an operator that becomes kernels.
@@ -242,7 +346,7 @@ impl Planner<'_> {
                     }
                     behind.push(Step::Bind(var.clone(), value.clone()));
                 }
-                Item::Call(_) => {
+                Item::Call(_) | Item::Bound(_) => {
                     outside.insert(address(var), ());
                 }
             }
@@ -264,6 +368,9 @@ impl Planner<'_> {
 
     fn step(&mut self, var: &Ref<Var>, value: &Expr) -> Result<Step, CompileError> {
         let span = value.span().map(|s| &**s);
+        if let Some((call, what)) = filling(value) {
+            return self.filled(call, what);
+        }
         Ok(match value {
             Expr::Function(f) => self.closure(var, f)?,
             Expr::If(i) => {
@@ -277,7 +384,7 @@ impl Planner<'_> {
             }
             Expr::Call(call) if passes_through(call) => Step::Bind(var.clone(), call.args[0].clone()),
             Expr::Call(call) => match &call.op {
-                Expr::Op(op) if !matches!(op.name.as_str(), "device_copy") => {
+                Expr::Op(op) if op.name != "device_copy" && !memory::takes(&op.name) => {
                     return unsupported(format!("{} cannot stand in a program that is compiled", op.name), span);
                 }
                 _ => Step::Bind(var.clone(), value.clone()),
@@ -302,6 +409,15 @@ impl Planner<'_> {
         let device = self.placement.of(&expr);
         self.functions[func] = Some(PlannedFunction { name, params, body, device });
         Ok(Step::Closure { var: var.clone(), func, captures })
+    }
+}
+
+/// The call, if it has kernels write into memory that the program took.
+fn filling(value: &Expr) -> Option<(&Ref<Call>, Filling)> {
+    match value.as_op_call()? {
+        (call, "vm.invoke_tvm_op") => Some((call, Filling::Results)),
+        (call, "vm.shape_func") => Some((call, Filling::Shapes)),
+        _ => None,
     }
 }
 

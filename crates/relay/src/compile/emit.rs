@@ -9,42 +9,30 @@ use relaxide_relax::op::core::CallTir;
 use relaxide_relay_vm::{Alignment, Executable, Instruction, Size, VmFunction};
 use relaxide_tir::PrimFunc;
 
+use super::arena;
 use super::blocks::{Block, Plan, PlannedFunction, Step};
 use super::lifetime::{Listing, with_kills};
+use super::lines::{Label, Line, resolve};
 use super::region::{Leaf, Region};
 use super::shapes::{Dims, Source};
 use super::{CompileError, Compiled, constants, renamed, unsupported};
 use crate::devices::copy_ends;
+use crate::rooms::ALIGNMENT;
 use crate::*;
-
-/// How the reference aligns storage.
-const ALIGNMENT: i64 = 64;
-
-/// A place in the code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Label(usize);
-
-/// A line of code before jumps are resolved.
-enum Line {
-    Plain(Instruction),
-    Choice { test: i64, target: i64, then: Label, other: Label },
-    Goto(Label),
-    Here(Label),
-}
 
 /// What a variable of a region's function is.
 #[derive(Clone)]
-enum Value {
+pub(super) enum Value {
     Register(i64),
     Constant(relaxide_ffi::Tensor),
     Tuple(Vec<Value>),
 }
 
-struct Emitter<'p> {
+pub(super) struct Emitter<'p> {
     plan: &'p Plan,
     lowered: &'p IRModule,
     executable: Executable,
-    kernels: Vec<(String, Ref<PrimFunc>)>,
+    pub(super) kernels: Vec<(String, Ref<PrimFunc>)>,
     /// Kernels of the lowered module that are called, with their places.
     called: HashMap<String, i64>,
     /// Constructors that stand as values.
@@ -90,12 +78,14 @@ impl Emitter<'_> {
         }
         let result = emitter.block(&function.body, function.device)?;
         emitter.push(Instruction::Ret { result });
-        let (code, registers) = (resolve(&emitter.lines), emitter.next);
-        let listing = Listing { code, params: function.params.len() };
+        let (lines, mut registers) = (std::mem::take(&mut emitter.lines), emitter.next);
         let own: Vec<bool> = self.executable.primitives.iter().map(|name| name.starts_with("relay.vm.")).collect();
+        let is_own = |index: i64| own.get(index as usize) == Some(&true);
+        let lines = arena::joined(lines, &mut registers, &mut self.executable, &is_own)?;
+        let listing = Listing { code: resolve(&lines), params: function.params.len() };
         let instructions = with_kills(listing, &|i| match i {
             // What the machine does itself writes a register.
-            Instruction::InvokePacked { index, args, .. } if own.get(*index as usize) == Some(&true) => {
+            Instruction::InvokePacked { index, args, .. } if is_own(*index) => {
                 args.last().copied().into_iter().collect()
             }
             // A kill is put where liveness says; the code has none before.
@@ -126,7 +116,7 @@ impl Emitter<'_> {
         self.primitive(name.to_string(), name)
     }
 
-    fn primitive(&mut self, key: String, name: &str) -> i64 {
+    pub(super) fn primitive(&mut self, key: String, name: &str) -> i64 {
         let index = self.executable.primitives.len() as i64;
         self.executable.primitives.push(name.to_string());
         self.called.insert(key, index);
@@ -148,7 +138,7 @@ impl Emitter<'_> {
         Ok(self.primitive(name.to_string(), &shown))
     }
 
-    fn fresh_kernel_name(&self, name: &str) -> String {
+    pub(super) fn fresh_kernel_name(&self, name: &str) -> String {
         let taken = |name: &str| self.executable.primitives.iter().any(|p| p == name);
         if !taken(name) {
             return name.to_string();
@@ -192,53 +182,8 @@ fn over_tensors(kernel: &Ref<PrimFunc>) -> Ref<PrimFunc> {
     Ref::new(out)
 }
 
-/// Jumps as distances. A jump to the next line is left out.
-fn resolve(lines: &[Line]) -> Vec<Instruction> {
-    let skipped = |i: usize| match &lines[i] {
-        Line::Here(_) => true,
-        Line::Goto(label) => {
-            let mut next = i + 1;
-            while let Some(Line::Here(here)) = lines.get(next) {
-                if here == label {
-                    return true;
-                }
-                next += 1;
-            }
-            false
-        }
-        _ => false,
-    };
-    let mut places = HashMap::new();
-    let mut at = 0i64;
-    for (i, line) in lines.iter().enumerate() {
-        if let Line::Here(label) = line {
-            places.insert(label.0, at);
-        }
-        if !skipped(i) {
-            at += 1;
-        }
-    }
-    let mut code = Vec::new();
-    for (i, line) in lines.iter().enumerate() {
-        if skipped(i) {
-            continue;
-        }
-        let here = code.len() as i64;
-        let distance = |label: &Label| places.get(&label.0).copied().unwrap_or(here) - here;
-        code.push(match line {
-            Line::Plain(instruction) => instruction.clone(),
-            Line::Choice { test, target, then, other } => {
-                Instruction::If { test: *test, target: *target, then: distance(then), other: distance(other) }
-            }
-            Line::Goto(label) => Instruction::Goto { offset: distance(label) },
-            Line::Here(_) => continue,
-        });
-    }
-    code
-}
-
 pub(super) struct FunctionEmitter<'e, 'p> {
-    shared: &'e mut Emitter<'p>,
+    pub(super) shared: &'e mut Emitter<'p>,
     lines: Vec<Line>,
     registers: HashMap<usize, i64>,
     next: i64,
@@ -291,7 +236,7 @@ impl FunctionEmitter<'_, '_> {
     }
 
     /// A number that the machine itself reads: on the host.
-    fn number(&mut self, tensor: &relaxide_ffi::Tensor) -> i64 {
+    pub(super) fn number(&mut self, tensor: &relaxide_ffi::Tensor) -> i64 {
         self.constant_on(tensor, 0)
     }
 
@@ -335,7 +280,7 @@ impl FunctionEmitter<'_, '_> {
         }
     }
 
-    fn atoms(&mut self, exprs: &[Expr], device: usize) -> Result<Vec<i64>, CompileError> {
+    pub(super) fn atoms(&mut self, exprs: &[Expr], device: usize) -> Result<Vec<i64>, CompileError> {
         exprs.iter().map(|e| self.atom(e, device)).collect()
     }
 
@@ -364,6 +309,7 @@ impl FunctionEmitter<'_, '_> {
             }
             Step::If { var, cond, then, other } => self.conditional(var, cond, then, other),
             Step::Match { var, data, clauses } => self.matching(var, data, clauses),
+            Step::Filled { region, places, what } => self.filled(region, places, *what),
         }
     }
 
@@ -429,6 +375,11 @@ impl FunctionEmitter<'_, '_> {
     }
 
     fn call(&mut self, call: &Ref<Call>) -> Result<i64, CompileError> {
+        if let Expr::Op(op) = &call.op
+            && super::memory::takes(&op.name)
+        {
+            return self.memory(call, &op.name);
+        }
         let place = |index| self.shared.plan.placement.of_operand(call, index);
         let devices: Vec<usize> = (0..call.args.len()).map(place).collect();
         let args = call.args.iter().zip(devices).map(|(arg, device)| self.atom(arg, device));
@@ -462,7 +413,7 @@ impl FunctionEmitter<'_, '_> {
         }
     }
 
-    fn device_number(&self, device: &VirtualDevice) -> Result<i64, CompileError> {
+    pub(super) fn device_number(&self, device: &VirtualDevice) -> Result<i64, CompileError> {
         let found = self.shared.plan.placement.devices.iter().position(|d| d == device);
         found.map_or_else(
             || unsupported(format!("the program does not name the device {device}"), None),
@@ -473,6 +424,39 @@ impl FunctionEmitter<'_, '_> {
     // Regions.
 
     fn region(&mut self, region: &Region) -> Result<(), CompileError> {
+        let (_, results) = self.carried_out(region, &[])?;
+        let mut results = results.into_iter();
+        for (var, ty) in &region.outputs {
+            let register = self.output(ty, &mut results)?;
+            self.bind(var, register);
+        }
+        Ok(())
+    }
+
+    /// The function that a region became, and what it gives. A result that a kernel computes is written into its place, if
+    /// there are places.
+    pub(super) fn carried_out(
+        &mut self,
+        region: &Region,
+        places: &[i64],
+    ) -> Result<(Ref<rx::Function>, Vec<Value>), CompileError> {
+        let (function, mut cx) = self.opened(region)?;
+        cx.places = super::memory::places_of(&function, places);
+        for block in &function.body.blocks {
+            for binding in &block.bindings {
+                let var = var_address(binding.var());
+                let value = self.region_value(&mut cx, var, binding.value())?;
+                cx.values.insert(var, value);
+            }
+        }
+        match self.operand(&mut cx, &function.body.body)? {
+            Value::Tuple(results) => Ok((function, results)),
+            _ => unsupported("a region gives no tuple; this is a defect of Relaxide", None),
+        }
+    }
+
+    /// The function that a region became, with its parameters in registers.
+    pub(super) fn opened<'r>(&mut self, region: &'r Region) -> Result<(Ref<rx::Function>, RegionCx<'r>), CompileError> {
         let Some(function) = self.shared.lowered.get_as::<rx::Function>(&region.name) else {
             return unsupported(format!("{} was lost in lowering; this is a defect of Relaxide", region.name), None);
         };
@@ -485,23 +469,8 @@ impl FunctionEmitter<'_, '_> {
             registers.push(register);
             values.insert(Ref::as_ptr(param).addr(), Value::Register(register));
         }
-        let mut cx = RegionCx { region, params: &function.params, registers, shapes: HashMap::new(), values };
-        for block in &function.body.blocks {
-            for binding in &block.bindings {
-                let value = self.region_value(&mut cx, binding.value())?;
-                cx.values.insert(var_address(binding.var()), value);
-            }
-        }
-        let result = self.operand(&mut cx, &function.body.body)?;
-        let Value::Tuple(results) = result else {
-            return unsupported("a region gives no tuple; this is a defect of Relaxide", None);
-        };
-        let mut results = results.into_iter();
-        for (var, ty) in &region.outputs {
-            let register = self.output(ty, &mut results)?;
-            self.bind(var, register);
-        }
-        Ok(())
+        let (params, shapes, places) = (function.params.clone(), HashMap::new(), HashMap::new());
+        Ok((function, RegionCx { region, params, registers, shapes, values, places }))
     }
 
     /// The register of a tensor inside of a variable's value.
@@ -533,7 +502,7 @@ impl FunctionEmitter<'_, '_> {
         }
     }
 
-    fn register(&mut self, value: Value) -> Result<i64, CompileError> {
+    pub(super) fn register(&mut self, value: Value) -> Result<i64, CompileError> {
         match value {
             Value::Register(register) => Ok(register),
             Value::Constant(tensor) => Ok(self.constant_on(&tensor, self.region_device)),
@@ -577,9 +546,9 @@ impl FunctionEmitter<'_, '_> {
         }
     }
 
-    fn region_value(&mut self, cx: &mut RegionCx<'_>, value: &rx::Expr) -> Result<Value, CompileError> {
+    fn region_value(&mut self, cx: &mut RegionCx<'_>, var: usize, value: &rx::Expr) -> Result<Value, CompileError> {
         if let Some(call) = CallTir::of(value) {
-            return self.kernel_call(cx, &call);
+            return self.kernel_call(cx, var, &call);
         }
         match value.as_op_call() {
             Some((call, "reshape")) => {
@@ -607,7 +576,7 @@ impl FunctionEmitter<'_, '_> {
         }
     }
 
-    fn kernel_call(&mut self, cx: &mut RegionCx<'_>, call: &CallTir) -> Result<Value, CompileError> {
+    fn kernel_call(&mut self, cx: &mut RegionCx<'_>, var: usize, call: &CallTir) -> Result<Value, CompileError> {
         let mut args = Vec::new();
         for arg in &call.args {
             if let (Some(dim), false) = (arg.as_scalar(), matches!(arg, rx::Expr::Constant(_))) {
@@ -618,8 +587,11 @@ impl FunctionEmitter<'_, '_> {
             args.push(self.register(value)?);
         }
         let mut outputs = Vec::new();
-        for ty in &call.outputs {
-            outputs.push(self.allocate(cx, ty, &call.func.name)?);
+        for (i, ty) in call.outputs.iter().enumerate() {
+            outputs.push(match cx.places.get(&(var, i)) {
+                Some(place) => *place,
+                None => self.allocate(cx, ty, &call.func.name)?,
+            });
         }
         args.extend(&outputs);
         let index = self.shared.kernel(&call.func.name)?;
@@ -686,9 +658,22 @@ impl FunctionEmitter<'_, '_> {
         dtype: DataType,
         kernel: &str,
     ) -> Result<(i64, i64), CompileError> {
+        let shape = self.static_tensor(&[dims.len() as i64], DataType::int(64), 0)?;
+        Ok((shape, self.shape_into(cx, dims, dtype, kernel, shape)?))
+    }
+
+    /// Computes a shape into a tensor; the register of the bytes that a tensor of it takes.
+    pub(super) fn shape_into(
+        &mut self,
+        cx: &mut RegionCx<'_>,
+        dims: &[PrimExpr],
+        dtype: DataType,
+        kernel: &str,
+        shape: i64,
+    ) -> Result<i64, CompileError> {
         let name = format!("vm_mod_shape_func_{}", kernel.trim_start_matches("fused_"));
         let name = self.shared.fresh_kernel_name(&name);
-        let function = Dims::new(cx.region, cx.params).function(dims, dtype, &name)?;
+        let function = Dims::new(cx.region, &cx.params).function(dims, dtype, &name)?;
         let mut args = Vec::new();
         for source in &function.sources {
             args.push(match source {
@@ -711,28 +696,28 @@ impl FunctionEmitter<'_, '_> {
                 },
             });
         }
-        let wide = DataType::int(64);
-        let shape = self.static_tensor(&[dims.len() as i64], wide, 0)?;
-        let bytes = self.static_tensor(&[], wide, 0)?;
+        let bytes = self.static_tensor(&[], DataType::int(64), 0)?;
         args.extend([shape, bytes]);
         self.shared.kernels.push((name.clone(), Ref::new(function.kernel)));
         let index = self.shared.primitive(name.clone(), &name);
         self.push(Instruction::InvokePacked { index, outputs: 2, args });
-        Ok((shape, bytes))
+        Ok(bytes)
     }
 }
 
 /// A region that is being emitted.
-struct RegionCx<'r> {
+pub(super) struct RegionCx<'r> {
     region: &'r Region,
-    params: &'r [Ref<RxVar>],
+    params: Vec<Ref<RxVar>>,
     /// The registers of the parameters.
     registers: Vec<i64>,
     /// The registers of their shapes.
     shapes: HashMap<usize, i64>,
     values: HashMap<usize, Value>,
+    /// Memory that the program took for results of calls of kernels.
+    places: HashMap<(usize, usize), i64>,
 }
 
-fn var_address(var: &rx::AnyVar) -> usize {
+pub(super) fn var_address(var: &rx::AnyVar) -> usize {
     var.as_object().as_ptr().addr()
 }

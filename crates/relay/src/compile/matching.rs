@@ -9,7 +9,8 @@ use relaxide_relay_vm::Instruction;
 
 use super::CompileError;
 use super::blocks::Block;
-use super::emit::{FunctionEmitter, Label};
+use super::emit::FunctionEmitter;
+use super::lines::Label;
 use crate::*;
 
 impl FunctionEmitter<'_, '_> {

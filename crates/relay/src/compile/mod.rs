@@ -7,16 +7,20 @@
 //! | blocks ([`blocks`]) | each function becomes steps: closures are lifted, runs of operators become *regions* |
 //! | regions ([`region`]) | a region is a function of Relax; Relax folds, legalizes and fuses it into kernels |
 //! | emission ([`emit`]) | steps become instructions; kernels get memory, their shapes are computed where they are not known |
+//! | memory ([`arena`]) | results that are not needed at the same time share one storage |
 //! | lifetimes ([`lifetime`]) | a register is forgotten behind its last use |
 //!
 //! So kernels are those that Relax has, fused as there, and an operator is lowered in one place only. The result is an
 //! executable without its kernels' machine code, and the kernels: who has a back end compiles them.
 
+mod arena;
 mod blocks;
 mod constants;
 mod emit;
 mod lifetime;
+mod lines;
 mod matching;
+mod memory;
 mod region;
 mod shapes;
 
@@ -143,7 +147,7 @@ fn kernel_passes() -> Vec<&'static str> {
 pub fn vm_compile(module: &Module, options: &VmOptions) -> Result<Compiled, CompileError> {
     deep(|| {
         let mut module = crate::transform::remove_unused_functions(module, &["main"]);
-        module = crate::transform::eta_expand(&crate::transform::expand_quantized(&module));
+        module = crate::transform::eta_expand(&crate::transform::expand_composed(&module));
         let over_devices = mentions_devices(&module) || options.devices != DeviceConfig::default();
         if over_devices {
             module = plan_devices(&module, &options.devices)?;

@@ -21,6 +21,8 @@ pub(super) enum Item {
     Call(Ref<Call>),
     /// Another name, a tuple or a field of what is in the region.
     Alias(Expr),
+    /// A name for the value that another has at this place: what is inlined twice has its names twice.
+    Bound(Expr),
 }
 
 /// A tensor inside of a variable's value: the fields to take.
@@ -102,7 +104,12 @@ impl<'a> RegionBuilder<'a> {
         for (var, item) in items {
             match item {
                 Item::Alias(value) => {
+                    self.values.remove(&address(var));
                     self.aliases.insert(address(var), value.clone());
+                }
+                Item::Bound(value) => {
+                    let value = self.operand(value)?;
+                    self.values.insert(address(var), value);
                 }
                 Item::Call(call) => {
                     let value = self.lowered(call)?;
@@ -112,10 +119,8 @@ impl<'a> RegionBuilder<'a> {
         }
         let mut results = Vec::new();
         for var in outputs {
-            let value = self.values.get(&address(var)).cloned();
-            if let Some(value) = value {
-                self.tensors_of(value, &mut results)?;
-            }
+            let value = self.operand(&var.into())?;
+            self.tensors_of(value, &mut results)?;
         }
         let mut out = Vec::new();
         for result in results {

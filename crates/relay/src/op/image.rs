@@ -1,5 +1,6 @@
 //! Images and boxes.
 
+use relaxide_ffi::Tensor;
 use relaxide_ir::prim;
 use relaxide_ir::{AttrValue, Attrs};
 use relaxide_relax as rx;
@@ -39,6 +40,49 @@ pub(super) fn resize2d(cx: &mut LowerCx<'_>) -> Lowered {
     let (x, size) = (cx.arg(0)?, rx::Expr::shape(cx.ints("size")?));
     let pairs = resize_attrs(cx)?;
     cx.emit("image.resize2d", [x, size], pairs)
+}
+
+/// The attributes of resizing as releases before 0.8 had them: methods have other names, and 0.6 says of places only whether
+/// the corners lie on each other.
+fn older_attrs(cx: &LowerCx<'_>) -> Attrs {
+    let method = match cx.str("method").as_str() {
+        "bilinear" => "linear".to_string(),
+        "bicubic" => "cubic".to_string(),
+        other => other.to_string(),
+    };
+    let places = match cx.attrs.get("align_corners") {
+        Some(AttrValue::Bool(true)) => "align_corners".to_string(),
+        Some(AttrValue::Bool(false)) => "asymmetric".to_string(),
+        _ => cx.str("coordinate_transformation_mode"),
+    };
+    let keep = |attrs: Attrs, from: &str, to: &str| match cx.attrs.get(from) {
+        Some(value) => attrs.with(to, value.clone()),
+        None => attrs,
+    };
+    // The nearest of two as near was the lower one, but where corners lie on each other.
+    let rounding = match cx.str("rounding_method").as_str() {
+        "" if places == "align_corners" => "round".to_string(),
+        "" => "floor".to_string(),
+        other => other.to_string(),
+    };
+    let attrs = Attrs::new().with("method", method).with("coordinate_transformation_mode", places);
+    let attrs = attrs.with("rounding_method", rounding);
+    let same = ["layout", "out_dtype"].into_iter().fold(attrs, |attrs, name| keep(attrs, name, name));
+    let cubic = keep(same, "bicubic_alpha", "cubic_alpha");
+    keep(cubic, "bicubic_exclude", "cubic_exclude")
+}
+
+/// Resizing as releases before 0.8 had it.
+pub(super) fn resize(cx: &mut LowerCx<'_>) -> Lowered {
+    let (x, attrs) = (cx.arg(0)?, older_attrs(cx).with("size", cx.ints("size")?));
+    cx.relay("image.resize2d", vec![x], attrs)
+}
+
+/// The same in a size that is an expression.
+pub(super) fn resize_to(cx: &mut LowerCx<'_>) -> Lowered {
+    let (x, size, attrs) = (cx.arg(0)?, cx.arg(1)?, older_attrs(cx));
+    let whole = rx::Expr::constant(Tensor::from_slice(&[0f32; 4], &[4])?);
+    cx.relay("dyn.image.resize2d", vec![x, size, whole], attrs)
 }
 
 /// An image in a size whose numbers may be expressions.

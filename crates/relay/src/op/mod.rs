@@ -21,12 +21,14 @@ mod nodes;
 mod pooling;
 pub mod properties;
 mod qnn;
+mod random;
 mod reduce;
 mod schema;
 mod shaping;
 mod signal;
 mod sparse;
 mod table;
+mod unique;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

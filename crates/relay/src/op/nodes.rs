@@ -589,6 +589,17 @@ pub(super) static NODES: &[AttrsDef] = &[
         field("extrapolation_value", Kind::Float, Float(0.0)),
         field("out_dtype", Kind::DType, Void),
     ] },
+    AttrsDef { name: "Resize", fields: &[
+        boxed("size", Kind::Ints, Absent),
+        field("layout", Kind::Str, Str("NCHW")),
+        field("method", Kind::Str, Str("bilinear")),
+        field("align_corners", Kind::Bool, Absent),
+        field("coordinate_transformation_mode", Kind::Str, Str("half_pixel")),
+        field("rounding_method", Kind::Str, Str("")),
+        field("bicubic_alpha", Kind::Float, Float(-0.5)),
+        field("bicubic_exclude", Kind::Int, Int(0)),
+        field("out_dtype", Kind::DType, Void),
+    ] },
     AttrsDef { name: "Resize2D", fields: &[
         boxed("size", Kind::Ints, Absent),
         boxed("roi", Kind::Floats, Absent),

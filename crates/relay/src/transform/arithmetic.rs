@@ -271,30 +271,70 @@ pub(super) fn float_constant(values: &[f32], shape: &[i64]) -> Option<Expr> {
     Tensor::from_slice(values, shape).ok().map(Expr::constant)
 }
 
-/// Each part of a joined quantized tensor is brought to the scale of the result by a call of its own, so that constant scales
-/// that stand in a tuple are seen as the constants that they are.
-pub(crate) fn expand_quantized(module: &Module) -> Module {
+/// Operators that are made of others before anything is computed: each part of a joined quantized tensor is brought to the scale
+/// of the result by a call of its own, so that constant scales that stand in a tuple are seen as the constants that they are; the
+/// rows that a sparse matrix lacks are found first.
+pub(crate) fn expand_composed(module: &Module) -> Module {
     let mut out = module.clone();
     for function in out.functions.values_mut() {
-        let body = rewrite(&function.body, &mut |new, _| {
-            let (call_, "qnn.concatenate") = new.as_op_call()? else { return None };
-            let [Expr::Tuple(parts), Expr::Tuple(scales), Expr::Tuple(zeros), scale, zero] = call_.args.as_slice()
-            else {
-                return None;
-            };
-            if parts.fields.len() != scales.fields.len() || parts.fields.len() != zeros.fields.len() {
-                return None;
-            }
-            let moved = parts.fields.iter().zip(&scales.fields).zip(&zeros.fields).map(|((part, from), from_zero)| {
-                let args = [part.clone(), from.clone(), from_zero.clone(), scale.clone(), zero.clone()];
-                call("qnn.requantize", args, Attrs::new())
-            });
-            let moved = Expr::tuple(moved.collect::<Option<Vec<_>>>()?);
-            call("concatenate", [moved], Attrs::new().with("axis", call_.attrs.int("axis")?))
+        let body = rewrite(&function.body, &mut |new, _| match new.as_op_call()? {
+            (call_, "qnn.concatenate") => joined_quantized(call_),
+            (call_, "sparse_fill_empty_rows") => without_empty_rows(call_),
+            _ => None,
         });
         if !body.ptr_eq(&function.body) {
             *function = function.with_body(body);
         }
     }
     out
+}
+
+fn joined_quantized(call_: &Ref<Call>) -> Option<Expr> {
+    let [Expr::Tuple(parts), Expr::Tuple(scales), Expr::Tuple(zeros), scale, zero] = call_.args.as_slice() else {
+        return None;
+    };
+    if parts.fields.len() != scales.fields.len() || parts.fields.len() != zeros.fields.len() {
+        return None;
+    }
+    let moved = parts.fields.iter().zip(&scales.fields).zip(&zeros.fields).map(|((part, from), from_zero)| {
+        let args = [part.clone(), from.clone(), from_zero.clone(), scale.clone(), zero.clone()];
+        call("qnn.requantize", args, Attrs::new())
+    });
+    let moved = Expr::tuple(moved.collect::<Option<Vec<_>>>()?);
+    call("concatenate", [moved], Attrs::new().with("axis", call_.attrs.int("axis")?))
+}
+
+/// Rows that have no number are found, each gets the default in its first column, and all is brought into the order of rows.
+fn without_empty_rows(call_: &Ref<Call>) -> Option<Expr> {
+    let [indices, values, shape, default] = call_.args.as_slice() else { return None };
+    let int = DataType::int(32);
+    let number = |value: i64, dtype: DataType| Expr::int(value, dtype).ok();
+    let of = |name: &str, args: Vec<Expr>, attrs: Attrs| call(name, args, attrs);
+    let cast = |e: Expr, dtype: DataType| of("cast", vec![e], Attrs::new().with("dtype", dtype));
+    let along = |axis: i64| Attrs::new().with("axis", axis);
+    let rows = of("take", vec![indices.clone(), number(0, int)?], along(1))?;
+    let part = |begin: i64, end: i64| Attrs::new().with("begin", vec![begin]).with("end", vec![end]);
+    let height = of("strided_slice", vec![shape.clone()], part(0, 1))?;
+    let none = of("dyn.zeros", vec![height], Attrs::new().with("dtype", int))?;
+    let ones = plain("ones_like", [cast(rows.clone(), int)?])?;
+    let found = of("scatter_elements", vec![none, rows, ones], along(0).with("reduction", "add"))?;
+    let empty = plain("equal", [found, number(0, int)?])?;
+    let lacking = of("reshape", vec![plain("argwhere", [empty.clone()])?], Attrs::new().with("newshape", vec![-1i64]))?;
+    let lacking = plain("cast_like", [lacking, indices.clone()])?;
+    // The first column of places is the row, the others are zero.
+    let columns = of("strided_slice", vec![shape.clone()], part(1, i64::from(i32::MAX)))?;
+    let one = plain("ones_like", [of("strided_slice", vec![shape.clone()], part(0, 1))?])?;
+    let first = Expr::tuple([one, plain("zeros_like", [columns])?]);
+    let first = plain("cast_like", [of("concatenate", vec![first], along(0))?, indices.clone()])?;
+    let column = of("expand_dims", vec![lacking.clone()], along(1).with("num_newaxis", 1i64))?;
+    let places = plain("multiply", [column, of("expand_dims", vec![first], along(0).with("num_newaxis", 1i64))?])?;
+    let nothing = plain("zeros_like", [plain("cast_like", [lacking, values.clone()])?])?;
+    let defaults = plain("add", [nothing, default.clone()])?;
+    let places = of("concatenate", vec![Expr::tuple([indices.clone(), places])], along(0))?;
+    let all = of("concatenate", vec![Expr::tuple([values.clone(), defaults])], along(0))?;
+    let rows = of("take", vec![places.clone(), number(0, int)?], along(1))?;
+    let order = of("argsort", vec![rows], along(0).with("is_ascend", true).with("dtype", int))?;
+    let places = of("take", vec![places, order.clone()], along(0))?;
+    let all = of("take", vec![all, order], along(0))?;
+    Some(Expr::tuple([places, all, plain("cast_like", [empty, indices.clone()])?]))
 }

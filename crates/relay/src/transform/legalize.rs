@@ -12,13 +12,13 @@
 
 use relaxide_ir::Attrs;
 
-use super::arithmetic::{call, expand_quantized, with_types};
+use super::arithmetic::{call, expand_composed, with_types};
 use super::table::TransformError;
 use crate::*;
 
 /// The program without operators that others can say.
 pub fn legalize(module: &Module) -> Result<Module, TransformError> {
-    with_types(&expand_quantized(module), |new, old, types| {
+    with_types(&expand_composed(module), |new, old, types| {
         let (call_, name) = new.as_op_call()?;
         let rank = |expr: &Expr| types.of(expr).and_then(|ty| ty.as_tensor().map(|t| t.shape.len()));
         let (old_call, _) = old.as_op_call()?;

@@ -9,19 +9,19 @@
 //!
 //! It works on what ManifestAlloc made. A storage takes part if its size is a constant and nothing that lies in it leaves the
 //! scope: what a scope gives, what data hold, what a closure captures, what a function of the program is given and what stands in a
-//! branch's result keeps a storage of its own. The largest is placed first, at the lowest offset where no other lies that is
-//! needed at the same time ("greedy by size" of Pisarchyk and Lee, 2020). Storages of different devices are not joined.
+//! branch's result keeps a storage of its own. Where each lies is found as [`crate::rooms`] says. Storages of different devices
+//! are not joined.
 
 use std::collections::{HashMap, HashSet};
 
+use indexmap::IndexMap;
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::{AttrValue, Attrs};
 
 use super::manifest_alloc::{Chain, with_scopes};
 use super::table::TransformError;
+use crate::rooms::{ALIGNMENT, Room, place};
 use crate::*;
-
-const ALIGNMENT: i64 = 64;
 
 /// The program with its storages joined.
 pub fn memory_plan(module: &Module) -> Result<Module, TransformError> {
@@ -39,13 +39,10 @@ fn address(var: &Ref<Var>) -> usize {
 }
 
 /// A storage of the scope.
-struct Room {
-    bytes: i64,
+struct Storage {
+    room: Room,
     device: Option<AttrValue>,
-    from: usize,
-    until: usize,
     escapes: bool,
-    offset: i64,
 }
 
 struct Planner {
@@ -77,22 +74,23 @@ impl Planner {
             let value = with_scopes(&value, &mut |scope| self.scope(scope))?;
             inner.push((var, value));
         }
-        let mut rooms = rooms(&inner, &result);
-        let joined: Vec<usize> = rooms.iter().filter(|(_, room)| !room.escapes).map(|(var, _)| *var).collect();
+        let mut storages = storages(&inner, &result);
+        storages.retain(|_, storage| !storage.escapes);
         let mut devices: Vec<Option<AttrValue>> = Vec::new();
-        for room in joined.iter().filter_map(|var| rooms.get(var)) {
-            if !devices.contains(&room.device) {
-                devices.push(room.device.clone());
+        for storage in storages.values() {
+            if !devices.contains(&storage.device) {
+                devices.push(storage.device.clone());
             }
         }
         let mut out = Vec::new();
         let mut arena_of: HashMap<usize, (Ref<Var>, i64)> = HashMap::new();
         for device in devices {
-            let members: Vec<usize> = joined.iter().copied().filter(|var| rooms[var].device == device).collect();
+            let mut members: Vec<(usize, &mut Storage)> =
+                storages.iter_mut().filter(|(_, s)| s.device == device).map(|(var, s)| (*var, s)).collect();
             if members.len() < 2 {
                 continue;
             }
-            let total = place(&members, &mut rooms);
+            let total = place(&mut members.iter_mut().map(|(_, s)| &mut s.room).collect::<Vec<_>>());
             let arena = Var::new(format!("arena_{}", self.arenas), None);
             self.arenas += 1;
             let attrs =
@@ -100,8 +98,8 @@ impl Planner {
             let shape = relaxide_ffi::Tensor::from_slice(&[total], &[1]).map_err(TransformError::Value)?;
             let args = [wide(total)?, Expr::constant(shape), wide(ALIGNMENT)?];
             out.push((arena.clone(), Expr::call_with(Expr::op("memory.alloc_storage"), args, attrs)));
-            for var in members {
-                arena_of.insert(var, (arena.clone(), rooms[&var].offset));
+            for (var, storage) in members {
+                arena_of.insert(var, (arena.clone(), storage.room.offset));
             }
         }
         for (var, value) in inner {
@@ -142,8 +140,8 @@ fn constant(expr: &Expr) -> Option<i64> {
 }
 
 /// The storages of a scope with the stretches in which they are needed.
-fn rooms(bindings: &[(Ref<Var>, Expr)], result: &Expr) -> HashMap<usize, Room> {
-    let mut rooms: HashMap<usize, Room> = HashMap::new();
+fn storages(bindings: &[(Ref<Var>, Expr)], result: &Expr) -> IndexMap<usize, Storage> {
+    let mut rooms: IndexMap<usize, Storage> = IndexMap::new();
     let mut aliases = Aliases::default();
     for (at, (var, value)) in bindings.iter().enumerate() {
         let own = address(var);
@@ -152,8 +150,8 @@ fn rooms(bindings: &[(Ref<Var>, Expr)], result: &Expr) -> HashMap<usize, Room> {
             names.extend(aliases.of(expr));
         });
         for room in names.iter() {
-            if let Some(room) = rooms.get_mut(room) {
-                room.until = at;
+            if let Some(storage) = rooms.get_mut(room) {
+                storage.room.until = at;
             }
         }
         let mut escaped = HashSet::new();
@@ -166,9 +164,7 @@ fn rooms(bindings: &[(Ref<Var>, Expr)], result: &Expr) -> HashMap<usize, Room> {
                 Some((call, "memory.alloc_storage")) => {
                     if let Some(bytes) = call.args.first().and_then(constant) {
                         let device = call.attrs.get("virtual_device").cloned();
-                        let bytes = (bytes.clamp(0, i64::MAX - ALIGNMENT) + ALIGNMENT - 1) / ALIGNMENT;
-                        let bytes = bytes.max(1).saturating_mul(ALIGNMENT);
-                        rooms.insert(own, Room { bytes, device, from: at, until: at, escapes: false, offset: 0 });
+                        rooms.insert(own, Storage { room: Room::new(bytes, at), device, escapes: false });
                         held.insert(own);
                     }
                 }
@@ -195,35 +191,4 @@ fn rooms(bindings: &[(Ref<Var>, Expr)], result: &Expr) -> HashMap<usize, Room> {
         }
     }
     rooms
-}
-
-/// Gives each an offset; the bytes of all together.
-fn place(members: &[usize], rooms: &mut HashMap<usize, Room>) -> i64 {
-    let mut order = members.to_vec();
-    order.sort_by_key(|var| (std::cmp::Reverse(rooms[var].bytes), rooms[var].from));
-    let mut placed: Vec<usize> = Vec::new();
-    let mut total = 0;
-    for var in order {
-        let (bytes, from, until) = (rooms[&var].bytes, rooms[&var].from, rooms[&var].until);
-        let mut taken: Vec<(i64, i64)> = placed
-            .iter()
-            .map(|other| &rooms[other])
-            .filter(|other| other.from <= until && from <= other.until)
-            .map(|other| (other.offset, other.offset + other.bytes))
-            .collect();
-        taken.sort_unstable();
-        let mut offset = 0;
-        for (start, end) in taken {
-            if offset + bytes <= start {
-                break;
-            }
-            offset = offset.max(end);
-        }
-        total = total.max(offset + bytes);
-        if let Some(room) = rooms.get_mut(&var) {
-            room.offset = offset;
-        }
-        placed.push(var);
-    }
-    total
 }

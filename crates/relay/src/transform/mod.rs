@@ -19,7 +19,7 @@ mod table;
 mod unused;
 
 pub use anf::{function_to_anf, to_a_normal_form};
-pub(crate) use arithmetic::expand_quantized;
+pub(crate) use arithmetic::expand_composed;
 pub use arithmetic::{canonicalize_cast, dynamic_to_static, fast_math, simplify_expr, simplify_inference};
 pub use basic_block::to_basic_block_normal_form;
 pub use bind::bind_params;

@@ -3,6 +3,7 @@ tuples, several calls make one function."""
 
 from ..expr import Constant, RelayExpr, Tuple, TupleWrapper, const
 from ..ty import dims_of
+from . import _devices, _random
 from ._generate import call
 
 
@@ -413,3 +414,4 @@ SPECIAL |= {
     f"vision.{name}": globals()[name]
     for name in "get_valid_counts non_max_suppression all_class_non_max_suppression proposal".split()
 }
+SPECIAL |= _random.SPECIAL | _devices.SPECIAL
