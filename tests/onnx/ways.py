@@ -12,7 +12,8 @@ from onnx import helper as h
 from onnx import numpy_helper as nh
 
 TYPES = {np.dtype("f4"): T.FLOAT, np.dtype("f8"): T.DOUBLE, np.dtype("i8"): T.INT64, np.dtype("i4"): T.INT32,
-         np.dtype("u1"): T.UINT8, np.dtype("i1"): T.INT8, np.dtype("u8"): T.UINT64, np.dtype("bool"): T.BOOL}
+         np.dtype("u1"): T.UINT8, np.dtype("i1"): T.INT8, np.dtype("u8"): T.UINT64, np.dtype("bool"): T.BOOL,
+         np.dtype("i2"): T.INT16, np.dtype("u2"): T.UINT16, np.dtype("u4"): T.UINT32, np.dtype("f2"): T.FLOAT16}
 WAYS = ["folded", "fixed", "named", "branch", "fused"]
 
 
@@ -236,7 +237,11 @@ def oracle(call):
     from onnx.reference import ReferenceEvaluator
 
     model = call.model("fixed")[0]
-    evaluator = ReferenceEvaluator(model)
+    try:
+        evaluator = ReferenceEvaluator(model)
+    except Exception:
+        # It has no rule for the operator.
+        evaluator = None
     untyped = onnx.ModelProto()
     untyped.CopyFrom(model)
     untyped.graph.output[0].ClearField("type")
