@@ -28,8 +28,8 @@ class Call:
         inputs = ", ".join(f"{x.dtype}{list(x.shape)}{x.tolist() if x.size <= 12 else ''}" for x in self.inputs)
         return f"{self.op}({inputs}; {self.attributes})"
 
-    def model(self, way):
-        """The model of the call made in one way, and the inputs that it takes."""
+    def model(self, way, lists=False):
+        """The model of the call made in one way, and the inputs that it takes. With `lists`, lengths of lists of bounds have names too."""
         names = [f"x{i}" for i in range(len(self.inputs))]
         fixed = range(len(names)) if way == "folded" else self.constants
         weights = [nh.from_array(self.inputs[i], names[i]) for i in fixed]
@@ -37,7 +37,7 @@ class Call:
 
         def dims(i):
             # How long a list of bounds or a place is decides the rank of what it makes: such lengths are fixed.
-            named = way == "named" and not (self.op in ("Slice", "GatherND") and i > 0)
+            named = way == "named" and (lists or not (self.op in ("Slice", "GatherND") and i > 0))
             return [f"d{i}_{a}" for a in range(self.inputs[i].ndim)] if named else self.inputs[i].shape
 
         infos = [h.make_tensor_value_info(names[i], TYPES[self.inputs[i].dtype], dims(i)) for i in given]
