@@ -17,6 +17,11 @@ TYPES = {np.dtype("f4"): T.FLOAT, np.dtype("f8"): T.DOUBLE, np.dtype("i8"): T.IN
 WAYS = ["folded", "fixed", "named", "branch", "fused"]
 
 
+#: Inputs whose lengths decide what a program is: the rank of what a list of bounds or places makes, windows, the steps of an elimination.
+FIXED = {"Slice": (1, 2, 3, 4), "GatherND": (1,), "ScatterND": (1,), "Conv": (1,), "ConvTranspose": (1,), "ConvInteger": (1,), "Det": (0,), "DFT": (0,),
+         "GroupNormalization": (0, 1, 2)}
+
+
 class Call:
     """An operator with attributes; its inputs; those that stay constants of the model (shapes, axes) by position."""
 
@@ -36,8 +41,7 @@ class Call:
         given = [i for i in range(len(names)) if i not in fixed]
 
         def dims(i):
-            # How long a list of bounds or a place is decides the rank of what it makes: such lengths are fixed.
-            named = way == "named" and (lists or not (self.op in ("Slice", "GatherND") and i > 0))
+            named = way == "named" and (lists or i not in FIXED.get(self.op, ()))
             return [f"d{i}_{a}" for a in range(self.inputs[i].ndim)] if named else self.inputs[i].shape
 
         infos = [h.make_tensor_value_info(names[i], TYPES[self.inputs[i].dtype], dims(i)) for i in given]

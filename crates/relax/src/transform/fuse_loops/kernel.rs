@@ -71,6 +71,14 @@ impl Given {
     }
 }
 
+/// What a result of the loop is.
+pub(super) enum Gives {
+    /// An output of the kernel.
+    Output(usize),
+    /// What the loop was given, and no turn changes.
+    Argument(usize),
+}
+
 /// A kernel, and how it is called.
 pub(super) struct Made {
     pub(super) func: PrimFunc,
@@ -80,8 +88,8 @@ pub(super) struct Made {
     pub(super) outputs: Vec<Type>,
     /// How many of those are state.
     pub(super) states: usize,
-    /// For each result of the loop which output it is.
-    pub(super) results: Vec<usize>,
+    /// For each result of the loop what it is.
+    pub(super) results: Vec<Gives>,
     pub(super) span: Option<Ref<Span>>,
 }
 
@@ -151,10 +159,11 @@ impl Turns {
         }
         let mut rows = Vec::new();
         let mut outputs: Vec<Type> = Vec::new();
-        if of.results.iter().any(|i| of.parts[*i] != Part::State) {
+        if of.results.iter().any(|i| !tensors.contains(i)) {
             return None;
         }
-        outputs.extend(of.results.iter().map(|i| args[*i].ty()));
+        let is_state = |i: &&usize| of.parts[**i] == Part::State;
+        outputs.extend(of.results.iter().filter(is_state).map(|i| args[*i].ty()));
         let to_outer = |e: &PrimExpr| substitute(e, &outer);
         for (row, from_end) in of.rows.iter().zip(from_end) {
             if !is_bound(&row.row) {
@@ -246,19 +255,24 @@ impl Turns {
             annotations: Attrs::new().with(TURNS, true),
             body: turn,
         };
-        let states: Vec<Ref<Buffer>> =
-            self.results.iter().map(|of| alike(&parts.given[of], "last")).collect();
+        let kept: Vec<usize> = self.results.iter().copied().filter(|i| self.parts[*i] == Part::State).collect();
+        let states: Vec<Ref<Buffer>> = kept.iter().map(|of| alike(&parts.given[of], "last")).collect();
         let after: Vec<Stmt> =
-            states.iter().zip(&self.results).map(|(last, of)| copy(last, None, &parts.given[of])).collect();
+            states.iter().zip(&kept).map(|(last, of)| copy(last, None, &parts.given[of])).collect();
         self.bind_dims(&mut parts, &mut arguments, &states);
         let outputs = states.iter().chain(&parts.rows).map(|b| (handle(b), Some(b.clone())));
         let (params, buffers) = parts.params.iter().cloned().chain(outputs).unzip();
         let body = parts.before.into_iter().chain([Stmt::from(Ref::new(for_all))]).chain(after);
         let body = root(parts.scratch, Stmt::seq(body));
         let func = PrimFunc { params, ret_type: Type::void(), buffers, attrs: merged.kernel.attrs.clone(), body };
-        let results = (0..self.results.len()).collect();
+        let mut position = 0..;
+        let result = |i: &usize| match self.parts[*i] {
+            Part::State => Gives::Output(position.next().unwrap_or_default()),
+            _ => Gives::Argument(*i),
+        };
+        let results = self.results.iter().map(result).collect();
         let (outputs, span) = (self.outputs.clone(), self.span.clone());
-        Ok(Made { func, name: self.name.clone(), arguments, outputs, states: self.results.len(), results, span })
+        Ok(Made { func, name: self.name.clone(), arguments, outputs, states: kept.len(), results, span })
     }
 
     /// What a turn does, its rows and its state put away.

@@ -231,8 +231,11 @@ impl Rewrite for Fuse {
         for ((list, _), output) in site.lists.iter().zip((made.states..).map(output)) {
             self.joined.insert(list.clone(), output);
         }
-        let state = |i: &usize| output(*i);
-        let results: Vec<Expr> = made.results.iter().map(state).collect();
+        let result = |gives: &kernel::Gives| match gives {
+            kernel::Gives::Output(i) => output(*i),
+            kernel::Gives::Argument(i) => call.args[*i].clone(),
+        };
+        let results: Vec<Expr> = made.results.iter().map(result).collect();
         let results = results.into_iter().map(|e| b.normalize_arg(e)).collect::<Result<Vec<_>, _>>()?;
         Ok(Action::Bind(Expr::tuple(results)))
     }
