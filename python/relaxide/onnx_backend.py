@@ -15,12 +15,10 @@ imported or compiled raises at `prepare`.
 import numpy as np
 from onnx.backend.base import Backend, BackendRep
 
-from . import compiler
-from ._core import Tensor
-from .ffi import Map
+from . import _onnx_values, compiler
 from .relax.frontend.onnx import from_onnx
 from .relax.vm import VirtualMachine
-from .runtime import TextTensor, cpu, opencl, tensor
+from .runtime import cpu, opencl
 
 
 class RelaxideRep(BackendRep):
@@ -45,8 +43,8 @@ class RelaxideRep(BackendRep):
             inputs = [inputs]
         if len(inputs) != len(self.inputs):
             raise ValueError(f"the model has {len(self.inputs)} inputs, {len(inputs)} are given")
-        result = self._vm["main"](*(_to_runtime(value, self._device) for value in inputs))
-        return tuple(_to_numpy(part) for part in self._outputs(result))
+        result = self._vm["main"](*(_onnx_values.to_runtime(value, self._device) for value in inputs))
+        return tuple(_onnx_values.to_numpy(part) for part in self._outputs(result))
 
     def _outputs(self, result):
         return [result] if self._single else list(result)
@@ -110,33 +108,6 @@ def _loaded(model):
     import onnx
 
     return onnx.load_from_string(bytes(model)) if isinstance(model, (bytes, bytearray)) else onnx.load(model)
-
-
-def _to_runtime(value, place):
-    if value is None or isinstance(value, Tensor):
-        return value
-    if isinstance(value, (list, tuple)):
-        return [_to_runtime(part, place) for part in value]
-    if isinstance(value, dict):
-        return {key: part.item() if isinstance(part, np.generic) else part for key, part in value.items()}
-    array = np.asarray(value)
-    if array.dtype.kind in "OUST":
-        return TextTensor(array)
-    return tensor(array, place)
-
-
-def _to_numpy(value):
-    if value is None:
-        return None
-    if isinstance(value, Tensor):
-        return value.numpy()
-    if isinstance(value, TextTensor):
-        return value.numpy()
-    if isinstance(value, Map):
-        return {str(key) if isinstance(key, str) else key: number for key, number in value.items()}
-    if isinstance(value, (int, float, bool)):
-        return np.asarray(value)
-    return [_to_numpy(part) for part in value]
 
 
 prepare = RelaxideBackend.prepare

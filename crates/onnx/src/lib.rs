@@ -14,7 +14,7 @@
 //! Files are untrusted: their frame is checked against a budget before anything is allocated for it ([`budget`]), external
 //! data is read from below the model's directory only, and no input makes the importer panic.
 //!
-//! What is not here: sparse tensors, maps and texts as values, training.
+//! What is not here: sparse tensors, training.
 
 pub mod budget;
 pub mod constant;
@@ -37,6 +37,7 @@ pub mod proto;
 pub mod quantized;
 pub mod recurrent;
 pub mod scope;
+mod signature;
 pub mod symbolic;
 pub mod text;
 mod text_ops;
@@ -47,3 +48,4 @@ pub use error::{ImportError, ModelError, NodeError, Place, Problem, TensorError}
 pub use import::{OUTPUT_NAMES, TEXT_INPUTS, identifier, import};
 pub use model::Model;
 pub use options::{ImportOptions, InputDim, InputNames, Weights};
+pub use signature::{Extent, Signature, ValueSignature};

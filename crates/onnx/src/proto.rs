@@ -1,7 +1,7 @@
 //! The messages of an ONNX file, as far as an importer reads them.
 //!
-//! Field numbers are those of the published format; fields that no importer looks at (documentation, training, quantization
-//! notes) are left out, and the decoder skips them. Tensor data arrives as [`Bytes`]: a window onto the file, not a copy.
+//! Field numbers are those of the published format; fields that nobody here looks at (documentation of nodes, training,
+//! quantization notes) are left out, and the decoder skips them. Tensor data arrives as [`Bytes`]: a window onto the file, not a copy.
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -15,6 +15,18 @@ pub struct ModelProto {
     /// The tool that wrote the file.
     #[prost(string, tag = "2")]
     pub producer_name: String,
+    /// Its version.
+    #[prost(string, tag = "3")]
+    pub producer_version: String,
+    /// Whose names the model's name is one of, as a reversed domain name.
+    #[prost(string, tag = "4")]
+    pub domain: String,
+    /// Version of the model.
+    #[prost(int64, tag = "5")]
+    pub model_version: i64,
+    /// What the model is.
+    #[prost(string, tag = "6")]
+    pub doc_string: String,
     /// The graph.
     #[prost(message, optional, tag = "7")]
     pub graph: Option<GraphProto>,
@@ -95,6 +107,9 @@ pub struct GraphProto {
     /// Constants by name.
     #[prost(message, repeated, tag = "5")]
     pub initializer: Vec<TensorProto>,
+    /// What the graph is.
+    #[prost(string, tag = "10")]
+    pub doc_string: String,
     /// Inputs; before format version 4 the initializers are listed here too.
     #[prost(message, repeated, tag = "11")]
     pub input: Vec<ValueInfoProto>,

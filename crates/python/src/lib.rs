@@ -17,6 +17,7 @@ mod interrupt;
 mod ir;
 mod module;
 mod object;
+mod onnx;
 mod opaque;
 mod params;
 mod program;
@@ -54,6 +55,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(m)?;
     function::register(m)?;
     module::register(m)?;
+    onnx::register(m)?;
     params::register(m)?;
     dataclass::register(m)?;
     script::register(m)?;

@@ -145,6 +145,8 @@ impl Error {
     /// The kind of exception that front ends raise.
     pub fn kind(&self) -> &str {
         match self {
+            Error::Model(relaxide_onnx::ModelError::Io { kind, .. })
+            | Error::ModelFile { source: relaxide_onnx::ModelError::Io { kind, .. }, .. } => os_kind(*kind),
             Error::Model(_) | Error::Target(_) | Error::Unknown { .. } | Error::Input { .. } => "ValueError",
             Error::Import(_) | Error::Torch(_) => "NotImplementedError",
             Error::Archive(relaxide_torch::ArchiveError::Io { source, .. }) => os_kind(source.kind()),
@@ -156,7 +158,6 @@ impl Error {
                 ..
             })) => os_kind(source.kind()),
             Error::Io { source, .. } => os_kind(source.kind()),
-            Error::ModelFile { source: relaxide_onnx::ModelError::Io { kind, .. }, .. } => os_kind(*kind),
             Error::Runtime(error) => error.kind(),
             Error::ModelFile { .. } => "ValueError",
             _ => "RuntimeError",

@@ -53,11 +53,15 @@ impl OnnxOptions {
 
 /// Imports an ONNX file.
 pub fn import_onnx_file(path: &Path, options: &OnnxOptions) -> Result<IRModule, Error> {
-    let model = Model::open(path).map_err(|error| match error {
+    import_onnx(&open_onnx(path)?, options)
+}
+
+/// Reads an ONNX file without importing it.
+pub fn open_onnx(path: &Path) -> Result<Model, Error> {
+    Model::open(path).map_err(|error| match error {
         ModelError::Io { .. } => Error::Model(error),
         source => Error::ModelFile { path: path.to_path_buf(), source },
-    })?;
-    import_onnx(&model, options)
+    })
 }
 
 /// Imports an ONNX model from memory.

@@ -59,7 +59,7 @@ pub use error::Error;
 pub use export::{ExportOptions, WeightsIn, check_output, has_header, header_path, weights_path};
 pub use front::{
     OnnxOptions, from_onnx_file, import_onnx_bytes, import_onnx_file, import_torch_file, import_torch_program,
-    parse_script, to_script,
+    open_onnx, parse_script, to_script,
 };
 pub use graph::{Graph, Node, NodeKind};
 pub use inputs::{check_inputs, dims_of};

@@ -22,7 +22,7 @@ use crate::{
     error::CodegenError,
     llvm::{Kind, Overflow, Ty},
 };
-use relaxide_tir::analysis::data::is_data;
+use relaxide_ir::prim::is_data;
 
 impl Body<'_, '_> {
     /// The value of an expression, in the lane at hand if it is a vector.

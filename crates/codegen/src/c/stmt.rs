@@ -1,7 +1,7 @@
 //! Statements.
 
+use relaxide_ir::prim::is_data;
 use relaxide_ir::{PrimExpr, Type};
-use relaxide_tir::analysis::data::is_data;
 use relaxide_tir::schedule::nest::PARALLEL_IF;
 use relaxide_tir::{For, ForKind, IfThenElse, Jump, SeqStmt, Stmt, While};
 

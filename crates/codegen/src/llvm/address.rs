@@ -13,8 +13,8 @@
 //! take a third of the time for a kernel (`docs/performance.md`). Loops without vectors are left to LLVM's vectorizer, which
 //! wants addresses in one piece.
 
+use relaxide_ir::prim::is_data;
 use relaxide_ir::{BinaryOp, PrimExpr};
-use relaxide_tir::analysis::data::is_data;
 
 use super::{
     kernel::Body,

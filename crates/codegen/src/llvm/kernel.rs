@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use relaxide_ir::prim::is_data;
 use relaxide_ir::{BinaryOp, Buffer, DataType, PrimExpr, Ref, Var, prim::PrimVisitor};
-use relaxide_tir::analysis::data::is_data;
 use relaxide_tir::{PrimFunc, SEPARATE_ROUNDING, Stmt, StmtVisitor};
 
 use super::{

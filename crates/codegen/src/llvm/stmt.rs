@@ -1,7 +1,7 @@
 //! Statements.
 
+use relaxide_ir::prim::is_data;
 use relaxide_ir::{BinaryOp, PrimExpr, Ref, Type, prim::PrimVisitor};
-use relaxide_tir::analysis::data::is_data;
 use relaxide_tir::schedule::nest::PARALLEL_IF;
 use relaxide_tir::{For, ForKind, IfThenElse, Jump, Jumps, SeqStmt, Stmt, StmtVisitor, While};
 

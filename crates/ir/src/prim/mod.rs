@@ -7,6 +7,7 @@
 //! [`BinaryOp::FloorDiv`]/[`BinaryOp::FloorMod`] round down. Shapes and indices use the latter.
 
 mod build;
+mod data;
 mod display;
 mod functor;
 
@@ -15,6 +16,7 @@ use std::ops;
 use relaxide_ffi::{DataType, Object, ObjectEnum, Ref};
 
 pub use build::*;
+pub use data::is_data;
 pub use functor::{PrimMutator, PrimVisitor, VarMap, free_vars, substitute};
 
 use crate::{Buffer, Var};

@@ -93,7 +93,14 @@ pub fn top(scope: &mut Scope, x: Expr, axis: usize, k: PrimExpr, largest: bool) 
     if k.as_int().is_some_and(|k| k < 0 || out[axis].as_int().is_some_and(|n| n < k)) {
         return Err(NodeError::invalid(format!("{k} of {} elements cannot be taken", out[axis])));
     }
-    let attrs = Attrs::new().with("axis", axis as i64).with("descending", largest).with("dtype", DataType::int(64));
+    let attrs = Attrs::new().with("axis", axis as i64).with("dtype", DataType::int(64));
+    if let Some(k) = k.as_int().filter(|k| *k > 0) {
+        let attrs = attrs.with("k", k).with("largest", largest).with("ret_type", "both");
+        let both = scope.op("topk", [x], attrs)?;
+        let [values, indices] = [0, 1].map(|i| scope.emit(Expr::field(both.clone(), i)));
+        return Ok([values?, indices?]);
+    }
+    let attrs = attrs.with("descending", largest);
     let order = scope.op("argsort", [x.clone()], attrs)?;
     out[axis] = k;
     let first = |scope: &mut Scope, name: &str, args: Vec<Expr>| {

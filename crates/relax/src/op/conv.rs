@@ -78,6 +78,7 @@ const fn row(
         infer,
         lengths: |cx| channels_agree(cx, "OI"),
         lower: Lowering::Compute(convolve),
+        instead: Some(pixel::as_product),
         pattern: OpPattern::OutFusable,
         mixed_precision: MixedPrecision::Always(Some("out_dtype")),
         layout: Some(layout::convolution),
@@ -92,6 +93,7 @@ const fn transposed(name: &'static str, attrs: &'static [AttrDef]) -> OpDef {
         args: TRANSPOSE_ARGS,
         lengths: |cx| channels_agree(cx, "IO"),
         lower: Lowering::Compute(transpose),
+        instead: Some(phases::as_convolution),
         ..row(name, attrs, transpose_type, doc)
     }
 }
@@ -218,13 +220,20 @@ fn orders(cx: &CallCx, weight: &str) -> Result<Orders, OpError> {
 }
 
 /// What a convolution's arguments and attributes say, once they fit. Dimensions are in the order of the computes.
-struct Geometry {
-    data: Vec<PrimExpr>,
-    weight: Vec<PrimExpr>,
-    groups: i64,
-    windows: Vec<Window>,
+pub(super) struct Geometry {
+    pub data: Vec<PrimExpr>,
+    pub weight: Vec<PrimExpr>,
+    pub groups: i64,
+    pub windows: Vec<Window>,
     orders: Orders,
-    dtype: DataType,
+    pub dtype: DataType,
+}
+
+impl Geometry {
+    /// Whether image, weight and result have their axes in the order of the computes.
+    pub fn are_orders_plain(&self) -> bool {
+        [&self.orders.data, &self.orders.weight, &self.orders.out].iter().all(|order| order.is_plain())
+    }
 }
 
 /// Reads the call; the type alone where dimensions are not known.
@@ -259,7 +268,7 @@ fn geometry(cx: &CallCx, letters: &str) -> Result<Result<Geometry, Type>, OpErro
 }
 
 /// As [`geometry`], for lowering.
-fn known(cx: &CallCx, letters: &str) -> Result<Geometry, OpError> {
+pub(super) fn known(cx: &CallCx, letters: &str) -> Result<Geometry, OpError> {
     match geometry(cx, letters)? {
         Ok(geometry) => Ok(geometry),
         Err(_) => {
@@ -428,7 +437,7 @@ fn transpose_type(cx: &CallCx) -> Result<Type, OpError> {
     }
 }
 
-fn transpose_dims(cx: &CallCx, g: &Geometry) -> Result<Vec<PrimExpr>, OpError> {
+pub(super) fn transpose_dims(cx: &CallCx, g: &Geometry) -> Result<Vec<PrimExpr>, OpError> {
     let (channels, per_group) = (&g.weight[0], &g.weight[1]);
     check_channels(cx, &g.data[1], channels)?;
     check_groups(cx, channels, g.groups)?;

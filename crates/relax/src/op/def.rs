@@ -43,6 +43,8 @@ pub struct OpDef {
     pub gradient: Option<Gradient>,
     /// How a call over more tensors than a kernel should take becomes several ([`divide`](super::divide)).
     pub divide: Option<Decompose>,
+    /// Other operators that do the same faster, for the calls that they can serve.
+    pub instead: Option<Instead>,
 }
 
 impl OpDef {
@@ -61,6 +63,7 @@ impl OpDef {
         layout: None,
         gradient: None,
         divide: None,
+        instead: None,
     };
 
     /// A row of an operator that is a compute over its tensors.
@@ -272,6 +275,9 @@ pub type Compute = fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError
 
 /// What writes a call as calls of other operators.
 pub type Decompose = fn(&CallCx, &mut crate::BlockBuilder) -> Result<crate::Expr, OpError>;
+
+/// What writes a call as calls of other operators, if it is one that they serve.
+pub type Instead = fn(&CallCx, &mut crate::BlockBuilder) -> Result<Option<crate::Expr>, OpError>;
 
 /// How a call is carried out.
 #[derive(Clone, Copy)]

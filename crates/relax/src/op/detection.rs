@@ -4,8 +4,8 @@
 //! threshold. The overlap of two boxes is their intersection over their union.
 
 use relaxide_ffi::DataType;
-use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
+use relaxide_ir::{Type, Var};
 use relaxide_tir::{Stmt, te};
 
 use super::loops::{Cell, axes, nest};
@@ -515,11 +515,51 @@ enum Format {
     TensorFlow,
 }
 
-/// The kernel: for each image and class the boxes in order of score, those dropped that overlap a kept one.
+/// The boxes of each image and class whose scores are high enough: their scores, their places, and how many they are. What lies behind
+/// those in the first two is not read.
+fn candidates(t: &[te::Tensor]) -> Vec<te::Tensor> {
+    let scores = &t[1];
+    let [batch, classes, count] = [0, 1, 2].map(|i| scores.shape()[i].clone());
+    let outs = [
+        ("candidate_scores".to_string(), scores.shape().to_vec(), scores.dtype()),
+        ("candidate_places".to_string(), scores.shape().to_vec(), I64),
+        ("candidates".to_string(), vec![batch.clone(), classes.clone()], I64),
+        ("state".to_string(), vec![PrimExpr::from(1)], I64),
+    ];
+    let lowest = first_load(&t[4]);
+    te::extern_stage("nms_candidates", t, outs, |source, target| {
+        let found = Cell::new(&target[3], 0);
+        let (vars, at) = axes(&[batch.clone(), classes.clone()], "i");
+        let place = |j: PrimExpr| at.iter().cloned().chain([j]).collect::<Vec<_>>();
+        // Every element is written: what is sorted must be there.
+        let pick = Stmt::each("j", count.clone(), |j| {
+            let score = prim::load(&source[1], place(j.clone()));
+            let entry = Stmt::seq([
+                Stmt::store(&target[0], place(found.get()), score.clone()),
+                Stmt::store(&target[1], place(found.get()), j.clone()),
+                found.next(),
+            ]);
+            Stmt::when(prim::gt(score, cast(scores.dtype(), lowest(&source[4]))), entry)
+        });
+        let clear = Stmt::each("j", count.clone(), |j| {
+            let zero = constant(scores.dtype(), 0.0);
+            Stmt::seq([
+                Stmt::store(&target[0], place(j.clone()), zero),
+                Stmt::store(&target[1], place(j.clone()), PrimExpr::from(0)),
+            ])
+        });
+        let tell = Stmt::store(&target[2], at.clone(), found.get());
+        nest(&vars, &[batch.clone(), classes.clone()], Stmt::seq([clear, found.set(0), pick, tell]))
+    })
+}
+
+/// The kernel: for each image and class the boxes in order of score, without those that overlap a kept one. A box is compared with the
+/// kept ones, which are few, and nothing is looked at any more when enough are kept.
 fn per_class(t: &[te::Tensor], format: Format) -> Vec<te::Tensor> {
     let (boxes, scores) = (&t[0], &t[1]);
     let [batch, classes, count] = [0, 1, 2].map(|i| scores.shape()[i].clone());
-    let sorted = order(scores, 2, true, None);
+    let candidates = candidates(t);
+    let sorted = order(&candidates[0], 2, true, Some(&candidates[2]));
     let mut outs = match format {
         Format::Onnx => vec![
             ("selected".to_string(), vec![&batch * &classes * &count, PrimExpr::from(3)], I64),
@@ -532,46 +572,65 @@ fn per_class(t: &[te::Tensor], format: Format) -> Vec<te::Tensor> {
         ],
     };
     let results = outs.len();
-    // Which sorted boxes are dropped, how many are kept of the class, and how many before it.
-    outs.push(("dropped".to_string(), vec![count.clone()], I64));
-    outs.push(("state".to_string(), vec![PrimExpr::from(2)], I64));
-    let inputs: Vec<te::Tensor> = t.iter().cloned().chain([sorted]).collect();
-    let (most, overlap_limit, lowest) = (first_load(&t[2]), first_load(&t[3]), first_load(&t[4]));
+    // The boxes that are kept of the class; how many they are, how many rows are written, whether a box overlaps a kept one.
+    outs.push(("kept".to_string(), vec![count.clone(), PrimExpr::from(4)], boxes.dtype()));
+    outs.push(("state".to_string(), vec![PrimExpr::from(3)], I64));
+    let inputs: Vec<te::Tensor> = t.iter().chain([&sorted]).chain(&candidates[..3]).cloned().collect();
+    let (most, overlap_limit) = (first_load(&t[2]), first_load(&t[3]));
     let mut tensors = te::extern_stage("all_class_nms", &inputs, outs, |source, target| {
-        let (kept, row) = (Cell::new(&target[results + 1], 0), Cell::new(&target[results + 1], 1));
-        let dropped = &target[results];
+        let [kept, row, meets] = [0, 1, 2].map(|i| Cell::new(&target[results + 1], i));
+        let kept_box =
+            |k: &PrimExpr| [0, 1, 2, 3].map(|c| prim::load(&target[results], [k.clone(), PrimExpr::from(c)]));
         let (vars, at) = axes(&[batch.clone(), classes.clone()], "i");
         let (image, class) = (&at[0], &at[1]);
-        let place = |j: &PrimExpr| prim::load(&source[5], [image.clone(), class.clone(), j.clone()]);
-        let score = |j: &PrimExpr| prim::load(&source[1], [image.clone(), class.clone(), place(j)]);
-        let corners =
-            |j: &PrimExpr| [0, 1, 2, 3].map(|k| prim::load(&source[0], [image.clone(), place(j), PrimExpr::from(k)]));
-        let write = |j: &PrimExpr| match format {
+        let of_class =
+            |buffer: &Ref<relaxide_ir::Buffer>, j: PrimExpr| prim::load(buffer, [image.clone(), class.clone(), j]);
+        let rank = |j: &PrimExpr| of_class(&source[5], j.clone());
+        let write = |place: &PrimExpr, score: PrimExpr| match format {
             Format::Onnx => {
                 let entry = |k: i64, v: PrimExpr| Stmt::store(&target[0], [row.get(), PrimExpr::from(k)], v);
-                Stmt::seq([entry(0, image.clone()), entry(1, class.clone()), entry(2, place(j))])
+                Stmt::seq([entry(0, image.clone()), entry(1, class.clone()), entry(2, place.clone())])
             }
             Format::TensorFlow => {
                 let entry =
                     |k: i64, v: PrimExpr| Stmt::store(&target[0], [image.clone(), row.get(), PrimExpr::from(k)], v);
-                let value = Stmt::store(&target[1], [image.clone(), row.get()], cast(DataType::float(32), score(j)));
-                Stmt::seq([entry(0, class.clone()), entry(1, place(j)), value])
+                let value = Stmt::store(&target[1], [image.clone(), row.get()], cast(DataType::float(32), score));
+                Stmt::seq([entry(0, class.clone()), entry(1, place.clone()), value])
             }
         };
         let sweep = Stmt::each("j", count.clone(), |j| {
-            let others = Stmt::each("k", count.clone(), |k| {
-                let meets = prim::ge(overlap(corners(j), corners(k)), cast(boxes.dtype(), overlap_limit(&source[3])));
-                Stmt::when(prim::and(prim::gt(k, j), meets), Stmt::store(dropped, [k.clone()], PrimExpr::from(1)))
+            let (entry, place) = (Var::dim("entry"), Var::dim("place"));
+            let (entry_at, place_at) = (PrimExpr::from(&entry), PrimExpr::from(&place));
+            let corners =
+                [0, 1, 2, 3].map(|k| prim::load(&source[0], [image.clone(), place_at.clone(), PrimExpr::from(k)]));
+            let compare = Stmt::each("k", count.clone(), |k| {
+                let limit = cast(boxes.dtype(), overlap_limit(&source[3]));
+                let hit = prim::ge(overlap(corners.clone(), kept_box(k)), limit);
+                Stmt::seq([
+                    Stmt::when(prim::ge(k, kept.get()), Stmt::break_loop()),
+                    Stmt::when(hit, Stmt::seq([meets.set(1), Stmt::break_loop()])),
+                ])
             });
-            let stays = all([
-                prim::eq(prim::load(dropped, [j.clone()]), 0),
-                prim::lt(kept.get(), cast(I64, most(&source[2]))),
-                prim::gt(score(j), cast(scores.dtype(), lowest(&source[4]))),
-            ]);
-            Stmt::when(stays, Stmt::seq([write(j), kept.next(), row.next(), others]))
+            // There is room: a class keeps at most as many boxes as it has.
+            let last = prim::min(kept.get(), &count - 1);
+            let keep = (0..4)
+                .zip(corners.clone())
+                .map(|(c, corner)| Stmt::store(&target[results], [last.clone(), PrimExpr::from(c)], corner));
+            let keep = keep.chain([write(&place_at, of_class(&source[6], entry_at.clone())), kept.next(), row.next()]);
+            let done = prim::or(
+                prim::ge(j, prim::load(&source[8], at.clone())),
+                prim::ge(kept.get(), cast(I64, most(&source[2]))),
+            );
+            Stmt::seq([
+                Stmt::when(done, Stmt::break_loop()),
+                Stmt::bind(entry, rank(j)),
+                Stmt::bind(place, of_class(&source[7], entry_at)),
+                meets.set(0),
+                compare,
+                Stmt::when(prim::eq(meets.get(), 0), Stmt::seq(keep)),
+            ])
         });
-        let clear = Stmt::each("j", count.clone(), |j| Stmt::store(dropped, [j.clone()], PrimExpr::from(0)));
-        let of_class = Stmt::seq([kept.set(0), clear, sweep]);
+        let of_class = Stmt::seq([kept.set(0), sweep]);
         let zero = |out: usize| {
             let dims = &target[out].shape;
             let (vars, at) = axes(dims, "z");

@@ -77,6 +77,11 @@ impl Packing {
         self.blocks.is_empty().then_some(&self.order)
     }
 
+    /// Whether the axes lie in the program's own order, none of them split.
+    pub fn is_plain(&self) -> bool {
+        self.order().is_some_and(AxisOrder::is_identity)
+    }
+
     /// Where an axis of the program's lies: one place, or those of its blocks and of their insides, in order.
     pub fn places_of(&self, axis: usize) -> Vec<usize> {
         let inside = self.blocks.iter().position(|b| b.axis == axis).map(|i| self.ndim + i);

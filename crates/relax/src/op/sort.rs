@@ -63,8 +63,12 @@ pub static TABLE: &[OpDef] = &[
     ),
 ];
 
+/// The most elements that are selected one by one. An element that is among the first so far is put in its place by moving those
+/// behind it, so the work for a row that is in the opposite order grows with this.
+const MOST_SELECTED: i64 = 128;
+
 /// Which of two elements comes first.
-fn before(a: &PrimExpr, b: &PrimExpr, descending: bool) -> PrimExpr {
+pub(super) fn before(a: &PrimExpr, b: &PrimExpr, descending: bool) -> PrimExpr {
     let nan = |x: &PrimExpr| prim::call(DataType::bool(), "tirx.isnan", vec![x.clone()]);
     let (less, last) = if descending { (prim::gt(a, b), (a, b)) } else { (prim::lt(a, b), (b, a)) };
     if !a.dtype().is_float() {
@@ -194,18 +198,29 @@ fn topk_type(cx: &CallCx) -> Result<Type, OpError> {
 }
 
 fn topk(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
-    let (values, indices) = sorted(cx, inputs)?;
-    let axis = cx.axis("axis", values.ndim())?;
+    let x = input(cx, inputs, 0)?;
+    let axis = cx.axis("axis", x.ndim())?;
     let k = cx.int("k")?;
-    let mut dims = values.shape().to_vec();
+    let mut dims = x.shape().to_vec();
+    // A selection visits each element once; a sort is better where most elements are taken.
+    let is_selected = (1..=MOST_SELECTED).contains(&k) && dims[axis].as_int().is_none_or(|size| size > 2 * k);
     if k > 0 {
         dims[axis] = PrimExpr::from(k);
     }
     let first = |name: &str, t: &te::Tensor| te::compute(name, &dims, |out| t.at(out));
+    let (values, indices) = if is_selected {
+        let [values, places] = select::first_in_order(x, axis, k, cx.bool("largest")?);
+        let index = cx.dtype("dtype").unwrap_or(DataType::int(32));
+        let indices = te::compute("T_topk_indices", &dims, |out| cast(index, places.at(out)));
+        (first("T_topk", &values), indices)
+    } else {
+        let (values, indices) = sorted(cx, inputs)?;
+        (first("T_topk", &values), first("T_topk_indices", &indices))
+    };
     Ok(match cx.attrs.get("ret_type") {
-        Some(AttrValue::Str(which)) if which == "values" => vec![first("T_topk", &values)],
-        Some(AttrValue::Str(which)) if which == "indices" => vec![first("T_topk_indices", &indices)],
-        _ => vec![first("T_topk", &values), first("T_topk_indices", &indices)],
+        Some(AttrValue::Str(which)) if which == "values" => vec![values],
+        Some(AttrValue::Str(which)) if which == "indices" => vec![indices],
+        _ => vec![values, indices],
     })
 }
 

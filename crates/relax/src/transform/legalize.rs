@@ -139,12 +139,18 @@ impl Rewrite for Decompose<'_> {
         let Some((call, name)) = value.as_op_call() else { return Ok(Action::Bind(value)) };
         let Some(def) = lookup(name).filter(|d| !self.skip.contains(d.name)) else { return Ok(Action::Bind(value)) };
         let divided = def.divide.filter(|_| divide::is_wide(call) && is_known(call));
+        let cx = CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args };
+        if let Some(instead) = def.instead.filter(|_| is_known(call))
+            && let Some(other) = instead(&cx, b)?
+        {
+            self.changed = true;
+            return Ok(Action::Bind(other));
+        }
         let open = match (divided, def.lower) {
             (Some(divide), _) | (None, Lowering::Decompose(divide)) => divide,
             _ => return Ok(Action::Bind(value)),
         };
         self.changed = true;
-        let cx = CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args };
         Ok(Action::Bind(open(&cx, b)?))
     }
 }

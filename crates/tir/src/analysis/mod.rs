@@ -6,7 +6,6 @@
 
 pub mod affine;
 pub mod cost;
-pub mod data;
 pub mod interval;
 pub mod reducer;
 pub mod regions;

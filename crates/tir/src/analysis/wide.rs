@@ -12,10 +12,9 @@
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::arith::Analyzer;
-use relaxide_ir::prim::{self, BinaryOp, Let, PrimExpr, PrimMutator, VarMap};
+use relaxide_ir::prim::{self, BinaryOp, Let, PrimExpr, PrimMutator, VarMap, is_data};
 use relaxide_ir::{Buffer, Var};
 
-use super::data::is_data;
 use crate::functor::StmtMutator;
 use crate::stmt::{BufferStore, For, Stmt};
 

@@ -132,7 +132,7 @@ impl Hold {
 
     /// Whether a value depends on memory, or on what a function returns.
     fn is_data(&self, e: &PrimExpr) -> bool {
-        crate::analysis::data::is_data(e) || !self.data.is_empty() && free_vars(e).iter().any(|v| self.data.contains(v))
+        prim::is_data(e) || !self.data.is_empty() && free_vars(e).iter().any(|v| self.data.contains(v))
     }
 
     fn reads_what_changes(&self, e: &PrimExpr) -> bool {

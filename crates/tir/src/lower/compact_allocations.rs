@@ -131,7 +131,7 @@ impl Find {
         let dtype = old.dtype();
         let extent = prim::cast(dtype, dim.extent(&mut self.analyzer));
         let visible = |e: &PrimExpr| {
-            let data = crate::analysis::data::is_data(e);
+            let data = relaxide_ir::prim::is_data(e);
             !data && !free_vars(e).iter().any(|var| inside.contains(var))
         };
         if !visible(&dim.min) || !visible(&extent) || !self.analyzer.can_prove(&prim::ge(&extent, 0)) {

@@ -1,9 +1,7 @@
 //! Sums and products of index vectors that stay ramps as long as they are linear in the lane.
 
 use relaxide_ffi::DataType;
-use relaxide_ir::prim::{self, Cast, PrimExpr};
-
-use crate::analysis::data::is_data;
+use relaxide_ir::prim::{self, Cast, PrimExpr, is_data};
 
 /// A vector as `base + lane * stride`, where it is one; a scalar has stride zero.
 fn linear(e: &PrimExpr) -> Option<(PrimExpr, PrimExpr)> {

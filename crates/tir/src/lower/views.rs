@@ -14,13 +14,12 @@
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator, PrimVisitor, free_vars};
+use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator, PrimVisitor, free_vars, is_data};
 use relaxide_ir::{Buffer, Var};
 
 use super::match_buffer::strides_of;
 use super::ramp;
 use crate::PrimFunc;
-use crate::analysis::data::is_data;
 use crate::functor::{StmtMutator, StmtVisitor};
 use crate::stmt::*;
 

@@ -308,7 +308,7 @@ fn uses(stmt: &Stmt, var: &Ref<Var>) -> bool {
 }
 
 fn reads_memory(e: &PrimExpr) -> bool {
-    crate::analysis::data::is_data(e)
+    relaxide_ir::prim::is_data(e)
 }
 
 /// Whether carrying a statement out once more would make a difference: it reads what it writes, or calls something.

@@ -1,6 +1,6 @@
 //! What depends on memory, and what on the program's text and its dimensions alone.
 
-use relaxide_ir::prim::{PrimExpr, PrimVisitor};
+use super::{PrimExpr, PrimVisitor};
 
 /// Whether an expression depends on memory or on what a function returns. Such values are data: nobody has promised that
 /// arithmetic on them does not overflow, as it is promised of index arithmetic.

@@ -1,0 +1,211 @@
+//! What a model says of itself: its inputs and outputs, who wrote it, and which files lie beside it.
+//!
+//! Nothing is imported for that, and no weight is read: a model whose operators are unknown has a signature too.
+
+use crate::model::Model;
+use crate::proto::{
+    DimensionValue, ElementType, GraphProto, NodeProto, TensorProto, TypeKind, TypeProto, ValueInfoProto,
+};
+
+/// The head of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Signature {
+    /// What a caller gives, in order.
+    pub inputs: Vec<ValueSignature>,
+    /// Inputs that have a value of their own, which old files list among the inputs.
+    pub overridable: Vec<ValueSignature>,
+    /// What comes out, in order.
+    pub outputs: Vec<ValueSignature>,
+    /// Locations of the files that hold weights, as the model writes them, each once.
+    pub external_files: Vec<String>,
+}
+
+/// The name and type of an input or an output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValueSignature {
+    /// Name.
+    pub name: String,
+    /// The type as ONNX's operator definitions write it: `tensor(float)`, `seq(map(int64,tensor(float)))`.
+    pub type_name: String,
+    /// Dimensions of a tensor; empty for other values, and where not even the rank is known.
+    pub shape: Vec<Extent>,
+}
+
+/// One dimension of a shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Extent {
+    /// A number.
+    Known(i64),
+    /// A name: equal names are equal numbers.
+    Named(String),
+    /// The file says nothing.
+    Unknown,
+}
+
+impl Model {
+    /// What the model says of itself.
+    pub fn signature(&self) -> Signature {
+        let graph = &self.graph;
+        let sparse = graph.sparse_initializer.iter().filter_map(|tensor| tensor.values.as_ref());
+        let weights: std::collections::HashSet<&str> =
+            graph.initializer.iter().chain(sparse).map(|tensor| tensor.name.as_str()).collect();
+        let (overridable, inputs): (Vec<&ValueInfoProto>, _) =
+            graph.input.iter().partition(|info| weights.contains(info.name.as_str()));
+        let mut files = Vec::new();
+        graph_files(graph, &mut files);
+        for function in &self.frame.functions {
+            function.node.iter().for_each(|node| node_files(node, &mut files));
+        }
+        Signature {
+            inputs: inputs.into_iter().map(value).collect(),
+            overridable: overridable.into_iter().map(value).collect(),
+            outputs: graph.output.iter().map(value).collect(),
+            external_files: files,
+        }
+    }
+}
+
+fn value(info: &ValueInfoProto) -> ValueSignature {
+    let shape = match info.r#type.as_ref().and_then(|t| t.value.as_ref()) {
+        Some(TypeKind::Tensor(tensor)) => {
+            tensor.shape.iter().flat_map(|shape| &shape.dim).map(|dim| extent(dim.value.as_ref()))
+        }
+        _ => {
+            return ValueSignature {
+                name: info.name.clone(),
+                type_name: type_name(info.r#type.as_ref()),
+                shape: vec![],
+            };
+        }
+    };
+    ValueSignature { name: info.name.clone(), type_name: type_name(info.r#type.as_ref()), shape: shape.collect() }
+}
+
+fn extent(value: Option<&DimensionValue>) -> Extent {
+    match value {
+        Some(DimensionValue::Value(n)) if *n >= 0 => Extent::Known(*n),
+        Some(DimensionValue::Param(name)) if !name.is_empty() => Extent::Named(name.clone()),
+        _ => Extent::Unknown,
+    }
+}
+
+/// A type as operator definitions write it.
+fn type_name(r#type: Option<&TypeProto>) -> String {
+    match r#type.and_then(|t| t.value.as_ref()) {
+        Some(TypeKind::Tensor(tensor)) => format!("tensor({})", element_name(tensor.elem_type)),
+        Some(TypeKind::Sequence(of)) => format!("seq({})", type_name(of.elem_type.as_deref())),
+        Some(TypeKind::Optional(of)) => format!("optional({})", type_name(of.elem_type.as_deref())),
+        Some(TypeKind::Map(map)) => {
+            format!("map({},{})", element_name(map.key_type), type_name(map.value_type.as_deref()))
+        }
+        Some(TypeKind::SparseTensor(_)) => "sparse_tensor".into(),
+        None => "unknown".into(),
+    }
+}
+
+/// An element type as operator definitions write it.
+fn element_name(number: i32) -> &'static str {
+    match ElementType::try_from(number).unwrap_or(ElementType::Undefined) {
+        ElementType::Undefined => "undefined",
+        ElementType::Float => "float",
+        ElementType::Uint8 => "uint8",
+        ElementType::Int8 => "int8",
+        ElementType::Uint16 => "uint16",
+        ElementType::Int16 => "int16",
+        ElementType::Int32 => "int32",
+        ElementType::Int64 => "int64",
+        ElementType::String => "string",
+        ElementType::Bool => "bool",
+        ElementType::Float16 => "float16",
+        ElementType::Double => "double",
+        ElementType::Uint32 => "uint32",
+        ElementType::Uint64 => "uint64",
+        ElementType::Complex64 => "complex64",
+        ElementType::Complex128 => "complex128",
+        ElementType::Bfloat16 => "bfloat16",
+        ElementType::Float8E4M3fn => "float8e4m3fn",
+        ElementType::Float8E4M3fnuz => "float8e4m3fnuz",
+        ElementType::Float8E5M2 => "float8e5m2",
+        ElementType::Float8E5M2fnuz => "float8e5m2fnuz",
+        ElementType::Uint4 => "uint4",
+        ElementType::Int4 => "int4",
+        ElementType::Float4E2M1 => "float4e2m1",
+        ElementType::Float8E8M0 => "float8e8m0",
+        ElementType::Uint2 => "uint2",
+        ElementType::Int2 => "int2",
+    }
+}
+
+fn graph_files(graph: &GraphProto, files: &mut Vec<String>) {
+    graph.initializer.iter().for_each(|tensor| tensor_file(tensor, files));
+    graph.sparse_initializer.iter().filter_map(|t| t.values.as_ref()).for_each(|tensor| tensor_file(tensor, files));
+    graph.node.iter().for_each(|node| node_files(node, files));
+}
+
+fn node_files(node: &NodeProto, files: &mut Vec<String>) {
+    for attribute in &node.attribute {
+        attribute.t.iter().for_each(|tensor| tensor_file(tensor, files));
+        attribute.g.iter().chain(&attribute.graphs).for_each(|graph| graph_files(graph, files));
+    }
+}
+
+fn tensor_file(tensor: &TensorProto, files: &mut Vec<String>) {
+    let location = tensor.external_data.iter().find(|entry| entry.key == "location");
+    // Tensors of one file stand side by side nearly always.
+    if let Some(entry) = location
+        && tensor.data_location == 1
+        && files.last() != Some(&entry.value)
+        && !files.contains(&entry.value)
+    {
+        files.push(entry.value.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::{Dimension, ElementTypeProto, MapTypeProto, ModelProto, TensorShapeProto, TensorTypeProto};
+    use prost::Message;
+
+    fn tensor_type(element: ElementType, dims: &[Option<DimensionValue>]) -> TypeProto {
+        let dim = dims.iter().map(|value| Dimension { value: value.clone() }).collect();
+        let shape = Some(TensorShapeProto { dim });
+        TypeProto { value: Some(TypeKind::Tensor(TensorTypeProto { elem_type: element as i32, shape })) }
+    }
+
+    fn info(name: &str, r#type: TypeProto) -> ValueInfoProto {
+        ValueInfoProto { name: name.into(), r#type: Some(r#type) }
+    }
+
+    #[test]
+    fn a_signature_has_names_types_and_files() {
+        let number = |n| Some(DimensionValue::Value(n));
+        let named = |name: &str| Some(DimensionValue::Param(name.into()));
+        let scores = MapTypeProto {
+            key_type: ElementType::Int64 as i32,
+            value_type: Some(Box::new(tensor_type(ElementType::Float, &[]))),
+        };
+        let list =
+            ElementTypeProto { elem_type: Some(Box::new(TypeProto { value: Some(TypeKind::Map(Box::new(scores))) })) };
+        let location = crate::proto::StringStringEntryProto { key: "location".into(), value: "w.bin".into() };
+        let weight =
+            TensorProto { name: "w".into(), data_location: 1, external_data: vec![location], ..TensorProto::default() };
+        let graph = GraphProto {
+            initializer: vec![weight.clone(), TensorProto { name: "v".into(), ..weight }],
+            input: vec![
+                info("x", tensor_type(ElementType::Float16, &[named("n"), number(3), None, number(-1)])),
+                info("w", tensor_type(ElementType::Float, &[number(4)])),
+            ],
+            output: vec![info("y", TypeProto { value: Some(TypeKind::Sequence(Box::new(list))) })],
+            ..GraphProto::default()
+        };
+        let model = ModelProto { graph: Some(graph), ..ModelProto::default() };
+        let signature = Model::from_bytes(model.encode_to_vec()).unwrap().signature();
+        let [x] = &signature.inputs[..] else { panic!("{signature:?}") };
+        assert_eq!(x.type_name, "tensor(float16)");
+        assert_eq!(x.shape, [Extent::Named("n".into()), Extent::Known(3), Extent::Unknown, Extent::Unknown]);
+        assert_eq!(signature.overridable[0].name, "w");
+        assert_eq!(signature.outputs[0].type_name, "seq(map(int64,tensor(float)))");
+        assert_eq!(signature.external_files, ["w.bin"]);
+    }
+}

@@ -1,0 +1,67 @@
+//! What an ONNX model says of itself, for the sessions of `relaxide.onnxruntime`.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use relaxide::onnx::{Extent, Model, ValueSignature};
+
+use crate::error::compiler;
+
+/// Inputs, outputs, notes and files of a model, read without importing it.
+#[pyfunction]
+fn onnx_signature<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let model = if let Ok(bytes) = source.cast::<PyBytes>() {
+        let bytes = bytes.as_bytes().to_vec();
+        py.detach(|| Model::from_bytes(bytes).map_err(relaxide::Error::from))
+    } else {
+        let path: PathBuf = source.extract()?;
+        py.detach(|| relaxide::open_onnx(&path))
+    };
+    let model = model.map_err(compiler)?;
+    let signature = model.signature();
+    let head = PyDict::new(py);
+    head.set_item("inputs", values(py, &signature.inputs)?)?;
+    head.set_item("overridable", values(py, &signature.overridable)?)?;
+    head.set_item("outputs", values(py, &signature.outputs)?)?;
+    head.set_item("files", signature.external_files)?;
+    let notes = PyDict::new(py);
+    for entry in &model.frame.metadata_props {
+        notes.set_item(&entry.key, &entry.value)?;
+    }
+    head.set_item("custom_metadata_map", notes)?;
+    let texts = [
+        ("producer_name", &model.frame.producer_name),
+        ("domain", &model.frame.domain),
+        ("description", &model.frame.doc_string),
+        ("graph_name", &model.graph.name),
+        ("graph_description", &model.graph.doc_string),
+    ];
+    for (name, text) in texts {
+        head.set_item(name, text)?;
+    }
+    head.set_item("version", model.frame.model_version)?;
+    Ok(head)
+}
+
+/// Each as name, type and dimensions: numbers, names, and `None` where nothing is known.
+fn values<'py>(py: Python<'py>, values: &[ValueSignature]) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for value in values {
+        let shape = PyList::empty(py);
+        for extent in &value.shape {
+            match extent {
+                Extent::Known(number) => shape.append(number)?,
+                Extent::Named(name) => shape.append(name)?,
+                Extent::Unknown => shape.append(py.None())?,
+            }
+        }
+        list.append((&value.name, &value.type_name, shape))?;
+    }
+    Ok(list)
+}
+
+/// Adds the function to the extension.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(onnx_signature, m)?)
+}

@@ -1,0 +1,180 @@
+//! Transposed convolution as a convolution.
+//!
+//! Along an axis with stride `s`, the elements of the result whose places have the same remainder by `s` (a phase) see the same taps
+//! of the window, at the same elements of the image. So all phases together are one convolution with stride one and `s` times as
+//! many channels, whose window is `s` times shorter; the phases of a row are then put one between the others.
+//!
+//! ```text
+//! y[o, s m + q] = sum over c, u of x[c, m + first + u] * w[c, o, q + before - s (first + u)]
+//! ```
+//!
+//! Nothing is multiplied by the zeros that a window on a spread image would meet; where the window is no multiple of the stride, the
+//! last taps of some phases are zero. Serves windows without dilation, of known lengths, in one group.
+
+use relaxide_ir::Attrs;
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::prim::PrimExpr;
+
+use super::conv::{Geometry, known, transpose_dims};
+use super::window::Window;
+use super::*;
+use crate::BlockBuilder;
+
+/// What becomes of one axis.
+struct Axis {
+    stride: i64,
+    /// Taps of the shorter window.
+    taps: i64,
+    /// Zeros in front of the reversed window, so that its length becomes `taps * stride`; those behind it.
+    zeros: [i64; 2],
+    /// Padding of the image.
+    padding: [i64; 2],
+    /// The length of the result before the ends are cut.
+    length: PrimExpr,
+    /// How many elements are cut in front.
+    cut: i64,
+}
+
+impl Axis {
+    /// The axis of an image of some length and a result of another; none where padding exceeds the window.
+    fn new(window: &Window, image: &PrimExpr, result: &PrimExpr) -> Option<Axis> {
+        let (kernel, s) = (window.kernel.as_int()?, window.stride);
+        let ceil = |a: i64, b: i64| -(-a).div_euclid(b);
+        let shortest = ceil(kernel, s);
+        // Cutting elements in front shifts the phases, and the fewest taps are those where the first phase begins a window.
+        for cut in 0..s.min(window.before + 1) {
+            let before = window.before - cut;
+            let (first, last) = (ceil(before - kernel + 1, s), (s - 1 + before).div_euclid(s));
+            let taps = last - first + 1;
+            if taps != shortest || first > 0 {
+                continue;
+            }
+            let left = before - s * first + s - kernel;
+            // The result has (image - 1) * s + rest elements.
+            let rest = Analyzer::new().simplify(&(result - (image - 1) * s)).as_int()?;
+            let positions = ceil(rest + cut, s);
+            let behind = (positions - 1 + first + taps - 1).max(0);
+            let length = (image + (behind - first - taps + 1)) * s;
+            return Some(Axis {
+                stride: s,
+                taps,
+                zeros: [left, taps * s - kernel - left],
+                padding: [-first, behind],
+                length: Analyzer::new().simplify(&length),
+                cut,
+            });
+        }
+        None
+    }
+}
+
+/// A transposed convolution as a convolution, where it can be one.
+pub fn as_convolution(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpError> {
+    let Ok(g) = known(cx, "IO") else { return Ok(None) };
+    let plain = g.groups == 1 && g.windows.iter().all(|w| w.dilation == 1) && g.are_orders_plain();
+    let (Some(channels), Some(filters)) = (g.weight[0].as_int(), g.weight[1].as_int()) else { return Ok(None) };
+    let dims = transpose_dims(cx, &g)?;
+    let axes = g.windows.iter().zip(&g.data[2..]).zip(&dims[2..]).map(|((w, from), to)| Axis::new(w, from, to));
+    let Some(axes) = axes.collect::<Option<Vec<_>>>().filter(|_| plain) else { return Ok(None) };
+    let mut writer = Writer { b, cx, axes: &axes };
+    let weight = writer.weight(cx.arg(1)?.clone(), channels, filters)?;
+    let phases = writer.convolution(weight, &g)?;
+    let whole = writer.together(phases, &g, filters)?;
+    writer.cut(whole, &dims).map(Some)
+}
+
+struct Writer<'a> {
+    b: &'a mut BlockBuilder,
+    cx: &'a CallCx<'a>,
+    axes: &'a [Axis],
+}
+
+impl Writer<'_> {
+    fn op(&mut self, name: &str, args: impl Into<Vec<Expr>>, attrs: Attrs) -> Result<Expr, OpError> {
+        self.b.op(name, args, attrs).map_err(|e| OpError::of_build(self.cx.name(), e))
+    }
+
+    fn reshape(&mut self, x: Expr, dims: Vec<PrimExpr>) -> Result<Expr, OpError> {
+        self.op("reshape", [x, Expr::shape(dims)], Attrs::new())
+    }
+
+    fn permute(&mut self, x: Expr, axes: Vec<usize>) -> Result<Expr, OpError> {
+        let axes: Vec<i64> = axes.into_iter().map(|axis| axis as i64).collect();
+        self.op("permute_dims", [x], Attrs::new().with("axes", axes))
+    }
+
+    /// The weight `[c, o, k..]` as that of the convolution: `[o * phases, c, taps..]`.
+    fn weight(&mut self, weight: Expr, channels: i64, filters: i64) -> Result<Expr, OpError> {
+        let n = self.axes.len();
+        let mut weight = weight;
+        for axis in 0..n {
+            weight = self.op("flip", [weight], Attrs::new().with("axis", 2 + axis as i64))?;
+        }
+        let zeros: Vec<i64> = [0; 4].into_iter().chain(self.axes.iter().flat_map(|a| a.zeros)).collect();
+        if zeros.iter().any(|z| *z != 0) {
+            weight = self.op("nn.pad", [weight], Attrs::new().with("pad_width", zeros))?;
+        }
+        // A reversed window has its phases in reverse as well.
+        let mut dims = vec![channels, filters];
+        dims.extend(self.axes.iter().flat_map(|a| [a.taps, a.stride]));
+        weight = self.reshape(weight, dims.into_iter().map(PrimExpr::from).collect())?;
+        for (axis, _) in self.axes.iter().enumerate().filter(|(_, a)| a.stride > 1) {
+            weight = self.op("flip", [weight], Attrs::new().with("axis", 3 + 2 * axis as i64))?;
+        }
+        let phases = (0..n).map(|axis| 3 + 2 * axis);
+        let taps = (0..n).map(|axis| 2 + 2 * axis);
+        weight = self.permute(weight, [1].into_iter().chain(phases).chain([0]).chain(taps).collect())?;
+        let count: i64 = self.axes.iter().map(|a| a.stride).product();
+        let dims = [filters * count, channels].into_iter().chain(self.axes.iter().map(|a| a.taps));
+        self.reshape(weight, dims.map(PrimExpr::from).collect())
+    }
+
+    fn convolution(&mut self, weight: Expr, g: &Geometry) -> Result<Expr, OpError> {
+        let n = self.axes.len();
+        let (front, behind) = (self.axes.iter().map(|a| a.padding[0]), self.axes.iter().map(|a| a.padding[1]));
+        let attrs = Attrs::new()
+            .with("strides", vec![1i64; n])
+            .with("dilation", vec![1i64; n])
+            .with("padding", front.chain(behind).collect::<Vec<i64>>())
+            .with("groups", 1i64)
+            .with("out_dtype", g.dtype);
+        let name = ["nn.conv1d", "nn.conv2d", "nn.conv3d"][n - 1];
+        self.op(name, [self.cx.arg(0)?.clone(), weight], attrs)
+    }
+
+    /// The phases `[n, o * phases, positions..]` one between the others: `[n, o, length..]`.
+    fn together(&mut self, phases: Expr, g: &Geometry, filters: i64) -> Result<Expr, OpError> {
+        let n = self.axes.len();
+        let lead = || [g.data[0].clone(), PrimExpr::from(filters)];
+        let whole: Vec<PrimExpr> = lead().into_iter().chain(self.axes.iter().map(|a| a.length.clone())).collect();
+        if self.axes.iter().all(|a| a.stride == 1) {
+            return Ok(phases);
+        }
+        let strides = self.axes.iter().map(|a| PrimExpr::from(a.stride));
+        let positions = self
+            .axes
+            .iter()
+            .map(|a| Analyzer::new().simplify(&relaxide_ir::prim::floordiv(&a.length, &PrimExpr::from(a.stride))));
+        let apart = lead().into_iter().chain(strides).chain(positions).collect();
+        let apart = self.reshape(phases, apart)?;
+        let order = [0, 1].into_iter().chain((0..n).flat_map(|axis| [2 + n + axis, 2 + axis])).collect();
+        let mixed = self.permute(apart, order)?;
+        self.reshape(mixed, whole)
+    }
+
+    /// The result without what is too much at its ends.
+    fn cut(&mut self, whole: Expr, dims: &[PrimExpr]) -> Result<Expr, OpError> {
+        let cut: Vec<(usize, &Axis)> = (self.axes.iter().enumerate())
+            .filter(|(i, a)| a.cut != 0 || !crate::shape::prove_equal(&a.length, &dims[i + 2]))
+            .collect();
+        if cut.is_empty() {
+            return Ok(whole);
+        }
+        let list = |values: Vec<PrimExpr>| Expr::tuple(values.into_iter().map(Expr::prim).collect::<Vec<_>>());
+        let axes = cut.iter().map(|(i, _)| PrimExpr::from(*i as i64 + 2)).collect();
+        let begin = cut.iter().map(|(_, a)| PrimExpr::from(a.cut)).collect();
+        let end = cut.iter().map(|(i, a)| Analyzer::new().simplify(&(&dims[i + 2] + a.cut))).collect();
+        let attrs = Attrs::new().with("assume_inbound", true);
+        self.op("strided_slice", [whole, list(axes), list(begin), list(end)], attrs)
+    }
+}

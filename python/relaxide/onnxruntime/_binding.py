@@ -1,0 +1,126 @@
+"""Inputs and outputs that are bound to memory before a run."""
+
+import ctypes
+
+import numpy as np
+
+from .. import _onnx_values
+from ._errors import InvalidArgument
+from ._values import ELEMENTS, OrtValue, checked_device, element_of
+
+
+class IOBinding:
+    """What a session takes and where it puts what comes out.
+
+    An input is an array, a value, or memory by its address. An output is put into a value or into memory where one is bound, and
+    is a new value where only its name is.
+    """
+
+    def __init__(self, session):
+        self._session = session
+        self._inputs = {}
+        # By name: nothing, a value, or an array over memory of the caller's.
+        self._outputs = {}
+        self._results = []
+
+    def bind_cpu_input(self, name, arr_on_cpu):
+        """Take an input from an array."""
+        self._inputs[self._input(name)] = OrtValue.ortvalue_from_numpy(arr_on_cpu)
+
+    def bind_input(self, name, device_type, device_id, element_type, shape, buffer_ptr):
+        """Take an input from memory, which must stay until the run has ended."""
+        checked_device(device_type, device_id)
+        self._inputs[self._input(name)] = OrtValue.ortvalue_from_numpy(_array_at(buffer_ptr, shape, element_type))
+
+    def bind_ortvalue_input(self, name, ortvalue):
+        """Take an input from a value."""
+        self._inputs[self._input(name)] = ortvalue
+
+    def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
+        """Ask for an output, in memory of the caller's where an address is given."""
+        checked_device(device_type, device_id)
+        if buffer_ptr is None:
+            self._outputs[self._output(name)] = None
+            return
+        if element_type is None or shape is None:
+            raise ValueError("memory for an output needs its element_type and shape")
+        self._outputs[self._output(name)] = _array_at(buffer_ptr, shape, element_type)
+
+    def bind_ortvalue_output(self, name, ortvalue):
+        """Put an output into a value."""
+        self._outputs[self._output(name)] = ortvalue
+
+    def synchronize_inputs(self):
+        """Wait for copies of inputs; there are none on the processor."""
+
+    def synchronize_outputs(self):
+        """Wait for copies of outputs; there are none on the processor."""
+
+    def get_outputs(self):
+        """The outputs of the last run, in the order in which they were bound."""
+        return list(self._results)
+
+    def copy_outputs_to_cpu(self):
+        """The outputs of the last run as arrays."""
+        return [value.numpy() for value in self._results]
+
+    def clear_binding_inputs(self):
+        """Forget the inputs."""
+        self._inputs.clear()
+
+    def clear_binding_outputs(self):
+        """Forget the outputs."""
+        self._outputs.clear()
+        self._results.clear()
+
+    def _input(self, name):
+        return _known(name, self._session.get_inputs(), "input")
+
+    def _output(self, name):
+        return _known(name, self._session.get_outputs(), "output")
+
+    def _keep(self, names, values):
+        """Hand out what a run gave."""
+        results = []
+        for name, value in zip(names, values):
+            bound = self._outputs[name]
+            if bound is None:
+                results.append(OrtValue(value))
+            elif isinstance(bound, OrtValue):
+                bound.update_inplace(OrtValue(value))
+                results.append(bound)
+            else:
+                array = _onnx_values.to_numpy(value)
+                if array.shape != bound.shape or array.dtype != bound.dtype:
+                    raise InvalidArgument(
+                        f"output {name} is {array.dtype}{list(array.shape)}, and its memory {bound.dtype}{list(bound.shape)}"
+                    )
+                np.copyto(bound, array)
+                results.append(OrtValue.ortvalue_from_numpy(bound))
+        self._results = results
+
+
+def _known(name, args, what):
+    names = [arg.name for arg in args]
+    if name not in names:
+        raise InvalidArgument(f"Invalid {what} name: {name}; the model has {', '.join(names) or 'none'}")
+    return name
+
+
+def _array_at(address, shape, element_type):
+    """An array over memory that the caller answers for."""
+    element = element_of(element_type)
+    if element == "string":
+        raise InvalidArgument("texts have no memory to bind: use bind_cpu_input or bind_ortvalue_input")
+    dtype = np.dtype(ELEMENTS[element][1])
+    shape = tuple(int(dim) for dim in shape)
+    size = int(np.prod(shape, dtype="int64")) * dtype.itemsize
+    if size and not address:
+        raise InvalidArgument("the address of the memory is zero")
+    if not size:
+        return np.empty(shape, dtype)
+    memory = (ctypes.c_ubyte * size).from_address(int(address))
+    return np.frombuffer(memory, dtype).reshape(shape)
+
+
+__all__ = ["IOBinding"]

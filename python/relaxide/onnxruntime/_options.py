@@ -1,0 +1,160 @@
+"""What a session and a run may be told."""
+
+import enum
+
+from ._errors import Fail, NotImplemented
+
+
+class GraphOptimizationLevel(enum.IntEnum):
+    """How much a graph is optimized. Relaxide compiles every model in one way; the level is kept and changes nothing."""
+
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_LAYOUT = 3
+    ORT_ENABLE_ALL = 99
+
+
+class ExecutionMode(enum.IntEnum):
+    """Whether operators run side by side. Kernels use all threads, one after the other, in either mode."""
+
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
+
+
+class ExecutionOrder(enum.IntEnum):
+    """In which order operators run; the compiler chooses it."""
+
+    DEFAULT = 0
+    PRIORITY_BASED = 1
+    MEMORY_EFFICIENT = 2
+
+
+class _Config:
+    """Entries of texts by key."""
+
+    def __init__(self):
+        self._entries = {}
+
+    def _add(self, key, value):
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError(f"an entry is two texts, and {key!r}: {value!r} is not")
+        if not key:
+            raise Fail("the key of an entry is empty")
+        self._entries[key] = value
+
+    def _get(self, key):
+        try:
+            return self._entries[key]
+        except KeyError:
+            raise Fail(f"there is no entry {key!r}; there are: {', '.join(sorted(self._entries)) or 'none'}") from None
+
+
+class SessionOptions(_Config):
+    """How a session is made.
+
+    ``intra_op_num_threads`` is how many threads kernels use. They are shared by all sessions of a process, so the last session
+    that asks for a number sets it. ``add_free_dimension_override_by_name`` fixes a named dimension, for which faster kernels are
+    made. Options of memory, logging and order are kept, and change nothing here.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.enable_cpu_mem_arena = True
+        self.enable_mem_pattern = True
+        self.enable_mem_reuse = True
+        self.execution_mode = ExecutionMode.ORT_SEQUENTIAL
+        self.execution_order = ExecutionOrder.DEFAULT
+        self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
+        self.inter_op_num_threads = 0
+        self.intra_op_num_threads = 0
+        self.log_severity_level = -1
+        self.log_verbosity_level = 0
+        self.logid = ""
+        self.profile_file_prefix = "onnxruntime_profile_"
+        self.use_deterministic_compute = False
+        self.use_per_session_threads = True
+        self._dims = {}
+
+    @property
+    def enable_profiling(self):
+        """Always false: profiles are made by ``relaxide profile`` and ``relax.VirtualMachine.profile``."""
+        return False
+
+    @enable_profiling.setter
+    def enable_profiling(self, value):
+        if value:
+            raise NotImplemented("a session writes no profile; use `relaxide profile MODEL --html page.html`")
+
+    @property
+    def optimized_model_filepath(self):
+        """Always empty: what is compiled is no ONNX model."""
+        return ""
+
+    @optimized_model_filepath.setter
+    def optimized_model_filepath(self, value):
+        if value:
+            raise NotImplemented("optimized models are not written; `relaxide compile MODEL -o model.so` writes a library")
+
+    def add_session_config_entry(self, key, value):
+        """Keep an entry, which nothing here reads."""
+        self._add(key, value)
+
+    def get_session_config_entry(self, key):
+        """The entry of a key."""
+        return self._get(key)
+
+    def add_free_dimension_override_by_name(self, name, value):
+        """Fix the dimension of a name."""
+        if int(value) < 0:
+            raise Fail(f"dimension {name!r} cannot be {value}: it must not be negative")
+        self._dims[str(name)] = int(value)
+
+    def add_free_dimension_override_by_denotation(self, denotation, value):
+        """Refused: dimensions are known by name here."""
+        raise NotImplemented(
+            f"dimension {denotation!r} cannot be fixed by its denotation; use add_free_dimension_override_by_name"
+        )
+
+    def add_provider(self, name, options=None):
+        """Kept for its name: everything runs on the processor."""
+        self._add(f"provider.{name}", str(options or {}))
+
+    def has_providers(self):
+        """Whether :meth:`add_provider` was called."""
+        return any(key.startswith("provider.") for key in self._entries)
+
+    def add_initializer(self, name, ort_value):
+        """Refused: weights are compiled in."""
+        raise NotImplemented(f"the weight {name!r} cannot be replaced: weights are compiled into the model")
+
+    def add_external_initializers(self, names, ort_values):
+        """Refused: weights are compiled in."""
+        raise NotImplemented(f"the weights {', '.join(names)} cannot be given apart: save them in the model, or in files beside it")
+
+    def register_custom_ops_library(self, path):
+        """Refused: libraries of operators hold kernels for ONNX Runtime."""
+        raise NotImplemented(f"{path}: operators of ONNX Runtime's libraries cannot be used; a model's own functions can")
+
+
+class RunOptions(_Config):
+    """How a model is run; ``terminate`` ends runs that begin afterwards."""
+
+    def __init__(self):
+        super().__init__()
+        self.log_severity_level = -1
+        self.log_verbosity_level = 0
+        self.logid = ""
+        self.only_execute_path_to_fetches = False
+        self.terminate = False
+
+    def add_run_config_entry(self, key, value):
+        """Keep an entry, which nothing here reads."""
+        self._add(key, value)
+
+    def get_run_config_entry(self, key):
+        """The entry of a key."""
+        return self._get(key)
+
+
+__all__ = ["ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "RunOptions", "SessionOptions"]

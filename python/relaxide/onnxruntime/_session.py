@@ -1,0 +1,272 @@
+"""Sessions: a model, compiled, that takes arrays by name and gives arrays."""
+
+import threading
+import warnings
+
+import numpy as np
+
+from .. import _onnx_values
+from ..runtime import set_num_threads
+from . import _compiled
+from ._binding import IOBinding
+from ._errors import Fail, InvalidArgument, NotImplemented, RuntimeException
+from ._options import RunOptions, SessionOptions
+from ._values import ELEMENTS, OrtValue, element_of_tensor
+
+#: Where sessions run.
+PROVIDERS = ["CPUExecutionProvider"]
+
+
+class NodeArg:
+    """An input or an output of a model.
+
+    ``shape`` has a number for a known dimension, a text for a named one, and ``None`` where the model says nothing.
+    """
+
+    def __init__(self, name, type, shape):  # noqa: A002
+        self.name, self.type, self.shape = name, type, shape
+
+    def __repr__(self):
+        return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape})"
+
+
+class ModelMetadata:
+    """What a model says of itself beside its inputs and outputs."""
+
+    _FIELDS = ("producer_name", "graph_name", "domain", "description", "graph_description", "version", "custom_metadata_map")
+
+    def __init__(self, head):
+        for field in self._FIELDS:
+            setattr(self, field, head[field])
+
+
+class InferenceSession:
+    """Runs a model.
+
+    Parameters
+    ----------
+    path_or_bytes : str, path or bytes
+        The model.
+    sess_options : SessionOptions, optional
+        See :class:`SessionOptions`.
+    providers : list, optional
+        Where to run; sessions run on the processor whatever else is wished for, which a warning says.
+    provider_options : list of dict, optional
+        Kept for its name.
+    """
+
+    def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **kwargs):
+        if sess_options is not None and not isinstance(sess_options, SessionOptions):
+            raise TypeError(f"sess_options is SessionOptions, not {type(sess_options).__name__}")
+        unknown = kwargs.keys() - {"disabled_optimizers", "enable_fallback", "read_config_from_model"}
+        if unknown:
+            raise TypeError(f"InferenceSession takes no argument {', '.join(sorted(unknown))}")
+        self._options = sess_options or SessionOptions()
+        source = _compiled.source_of(path_or_bytes)
+        self._model_path = source if isinstance(source, str) else None
+        self.set_providers(providers, provider_options)
+        if self._options.intra_op_num_threads > 0:
+            set_num_threads(self._options.intra_op_num_threads)
+        self._model = _compiled.compiled(source, self._options._dims)
+        self._is_loose = False
+        self._lock = threading.Lock()
+        head = self._model.head
+        self._inputs = [NodeArg(name, kind, list(shape)) for name, kind, shape in head["inputs"]]
+        self._outputs = [NodeArg(name, kind, list(shape)) for name, kind, shape in head["outputs"]]
+        self._by_name = {arg.name: arg for arg in self._inputs}
+        self._places = {arg.name: i for i, arg in enumerate(self._outputs)}
+        names = [dim for arg in self._inputs for dim in arg.shape if isinstance(dim, str)]
+        # A model in memory is kept only where it may have to be compiled once more.
+        self._source = source if len(names) > len(set(names)) else None
+
+    def get_inputs(self):
+        """The inputs, in order."""
+        return list(self._inputs)
+
+    def get_outputs(self):
+        """The outputs, in order."""
+        return list(self._outputs)
+
+    def get_overridable_initializers(self):
+        """Weights that the model lists among its inputs."""
+        return [NodeArg(name, kind, list(shape)) for name, kind, shape in self._model.head["overridable"]]
+
+    def get_modelmeta(self):
+        """Who made the model, and what for."""
+        return ModelMetadata(self._model.head)
+
+    def get_session_options(self):
+        """The options that the session was made with."""
+        return self._options
+
+    def get_providers(self):
+        """Where the session runs."""
+        return list(PROVIDERS)
+
+    def get_provider_options(self):
+        """Options by provider."""
+        return {name: {} for name in PROVIDERS}
+
+    def set_providers(self, providers=None, provider_options=None):
+        """Say where to run: on the processor, whatever else is asked for, which a warning says."""
+        if provider_options is not None and len(provider_options) != len(providers or []):
+            raise ValueError("providers and provider_options must be of one length")
+        names = [item if isinstance(item, str) else item[0] for item in providers or []]
+        absent = [name for name in names if name not in PROVIDERS]
+        if absent:
+            warnings.warn(f"{', '.join(absent)} is not here; the session runs on the processor", UserWarning, stacklevel=3)
+
+    def disable_fallback(self):
+        """Kept for its name: there is nothing to fall back to."""
+
+    def enable_fallback(self):
+        """Kept for its name: there is nothing to fall back to."""
+
+    def run(self, output_names, input_feed, run_options=None):
+        """Compute outputs.
+
+        Parameters
+        ----------
+        output_names : list of str, or None
+            Which outputs, in which order; all where none is named.
+        input_feed : dict of str to array
+            Values of the inputs by name: arrays, lists of numbers, texts, `OrtValue`; lists of them for sequences.
+        run_options : RunOptions, optional
+            See :class:`RunOptions`.
+
+        Returns
+        -------
+        list
+            Arrays; for sequences lists of them, for maps dictionaries.
+        """
+        return [_onnx_values.to_numpy(value) for value in self._call(output_names, input_feed, run_options)]
+
+    def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
+        """As :meth:`run`, from values to values."""
+        return [OrtValue(value) for value in self._call(output_names, input_dict_ort_values, run_options)]
+
+    def run_async(self, output_names, input_feed, callback, user_data, run_options=None):
+        """Run in a thread of its own, which calls ``callback(results, user_data, error)`` at the end.
+
+        ``error`` is empty where all went well.
+        """
+
+        def work():
+            try:
+                results, error = self.run(output_names, input_feed, run_options), ""
+            except Exception as raised:  # It goes to the callback, which is who waits for it.
+                results, error = [], str(raised)
+            callback(results, user_data, error)
+
+        threading.Thread(target=work, daemon=True).start()
+
+    def io_binding(self):
+        """Inputs and outputs that are bound to memory: see :class:`IOBinding`."""
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding, run_options=None):
+        """Run on what is bound."""
+        if iobinding._session is not self:
+            raise ValueError("the binding is that of another session")
+        names = list(iobinding._outputs)
+        iobinding._keep(names, self._call(names, iobinding._inputs, run_options))
+
+    def end_profiling(self):
+        """Refused: see ``SessionOptions.enable_profiling``."""
+        raise NotImplemented("a session writes no profile; use `relaxide profile MODEL --html page.html`")
+
+    def _call(self, output_names, feed, run_options):
+        if run_options is not None:
+            if not isinstance(run_options, RunOptions):
+                raise TypeError(f"run_options is RunOptions, not {type(run_options).__name__}")
+            if run_options.terminate:
+                raise Fail("the run was ended by RunOptions.terminate")
+        wanted = self._wanted(output_names)
+        args = self._arguments(feed)
+        try:
+            result = self._model(args)
+        except (MemoryError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise RuntimeException(str(error)) from error
+        outputs = [result] if len(self._outputs) == 1 else list(result)
+        return [outputs[i] for i in wanted]
+
+    def _wanted(self, names):
+        if not names:
+            return range(len(self._outputs))
+        for name in names:
+            if name not in self._places:
+                raise InvalidArgument(f"Invalid output name: {name}; the model has {', '.join(self._places)}")
+        return [self._places[name] for name in names]
+
+    def _arguments(self, feed):
+        missing = [name for name in self._by_name if name not in feed]
+        if missing:
+            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
+        for name in feed:
+            if name not in self._by_name:
+                raise InvalidArgument(f"Invalid input name: {name}; the model has {', '.join(self._by_name) or 'none'}")
+        args, lengths, differing = [], {}, False
+        for arg in self._inputs:
+            value = _argument(arg, feed[arg.name])
+            differing |= not _fits(arg, value, lengths, self._options._dims)
+            args.append(value)
+        if differing and not self._is_loose:
+            self._loosen()
+        return args
+
+    def _loosen(self):
+        """Compile the model once more, without taking dimensions of equal names to be equal."""
+        with self._lock:
+            if not self._is_loose:
+                self._model = _compiled.compiled(self._source, self._options._dims, loose=True)
+                self._is_loose = True
+
+
+def _argument(arg, value):
+    """A value as the program takes it, of the type that the model says."""
+    if isinstance(value, OrtValue):
+        value = value._value
+        if _onnx_values.is_tensor(value):
+            _check_element(arg, element_of_tensor(value))
+        return value
+    if value is None or not arg.type.startswith("tensor("):
+        return _onnx_values.to_runtime(value, share=True)
+    element = arg.type[len("tensor(") : -1]
+    if not hasattr(value, "dtype") and not hasattr(value, "__dlpack__") and element in ELEMENTS and element != "string":
+        value = np.asarray(value, ELEMENTS[element][1])
+    value = _onnx_values.shared(value) if not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__") else value
+    value = _onnx_values.to_runtime(value, share=True)
+    _check_element(arg, element_of_tensor(value))
+    return value
+
+
+def _check_element(arg, given):
+    if arg.type.startswith("tensor(") and arg.type != f"tensor({given})":
+        raise InvalidArgument(f"Unexpected input data type of {arg.name}: got tensor({given}), expected {arg.type}")
+
+
+def _fits(arg, value, lengths, fixed):
+    """Refuses a tensor of another rank or with other numbers; false where a name stands for two lengths."""
+    if not arg.type.startswith("tensor(") or value is None:
+        return True
+    shape = [int(dim) for dim in value.shape]
+    if len(shape) != len(arg.shape):
+        # A model that says nothing of the rank is told by its program.
+        if not arg.shape:
+            return True
+        raise InvalidArgument(f"Invalid rank for input: {arg.name}; got {len(shape)} dimensions, expected {len(arg.shape)}")
+    fits = True
+    for axis, (got, expected) in enumerate(zip(shape, arg.shape)):
+        if isinstance(expected, str):
+            number = fixed.get(expected)
+            fits &= lengths.setdefault(expected, got) == got
+        else:
+            number = expected
+        if number is not None and number != got:
+            raise InvalidArgument(f"Got invalid dimensions for input: {arg.name}; index {axis} is {got}, expected {number}")
+    return fits
+
+
+__all__ = ["InferenceSession", "ModelMetadata", "NodeArg", "PROVIDERS"]

@@ -1,0 +1,241 @@
+"""Values that sessions take and give, and where they are."""
+
+import enum
+
+import numpy as np
+
+from .. import _onnx_values
+from .._core import Tensor
+from ..runtime import DataType
+from ..runtime import empty as _empty
+from ..runtime import tensor as _tensor
+from ..runtime._tensor import array_type
+from ._errors import InvalidArgument, NotImplemented
+
+#: Element types by the names that operator definitions give them: their number, and numpy's name (or that of `ml_dtypes`).
+ELEMENTS = {
+    "float": (1, "float32"),
+    "uint8": (2, "uint8"),
+    "int8": (3, "int8"),
+    "uint16": (4, "uint16"),
+    "int16": (5, "int16"),
+    "int32": (6, "int32"),
+    "int64": (7, "int64"),
+    "string": (8, "str"),
+    "bool": (9, "bool"),
+    "float16": (10, "float16"),
+    "double": (11, "float64"),
+    "uint32": (12, "uint32"),
+    "uint64": (13, "uint64"),
+    "bfloat16": (16, "bfloat16"),
+    "float8e4m3fn": (17, "float8_e4m3fn"),
+    "float8e4m3fnuz": (18, "float8_e4m3fnuz"),
+    "float8e5m2": (19, "float8_e5m2"),
+    "float8e5m2fnuz": (20, "float8_e5m2fnuz"),
+    "uint4": (21, "uint4"),
+    "int4": (22, "int4"),
+    "float4e2m1": (23, "float4_e2m1fn"),
+}
+_NAMES = {numpy: name for name, (_, numpy) in ELEMENTS.items()}
+_NUMBERS = {number: name for name, (number, _) in ELEMENTS.items()}
+
+
+class OrtMemType(enum.IntEnum):
+    """Which memory of a device."""
+
+    CPU_INPUT = -2
+    CPU_OUTPUT = -1
+    CPU = -1
+    DEFAULT = 0
+
+
+class OrtAllocatorType(enum.IntEnum):
+    """Which allocator."""
+
+    INVALID = -1
+    ORT_DEVICE_ALLOCATOR = 0
+    ORT_ARENA_ALLOCATOR = 1
+
+
+class OrtDevice:
+    """A device: the processor is the only one here."""
+
+    def __init__(self, device_type="cpu", device_id=0):
+        self._kind, self._id = checked_device(device_type, device_id)
+
+    @staticmethod
+    def make(device_type, device_id, vendor_id=-1):
+        """The device of a kind and number."""
+        return OrtDevice(device_type, device_id)
+
+    @staticmethod
+    def cpu():
+        """The number of the kind."""
+        return 0
+
+    def device_id(self):
+        """Its number."""
+        return self._id
+
+    def device_type(self):
+        """The number of its kind."""
+        return 0
+
+
+class OrtMemoryInfo:
+    """Where memory is and who allocates it."""
+
+    def __init__(self, name, allocator_type, device_id, mem_type):
+        self.name, self.allocator_type, self.device_id, self.mem_type = name, allocator_type, device_id, mem_type
+
+
+def checked_device(device_type, device_id):
+    """A device that is here, or an error that says which are."""
+    kind = str(device_type).lower()
+    if kind != "cpu" or int(device_id) != 0:
+        raise InvalidArgument(f"there is no device {device_type}:{device_id}: sessions run on cpu:0")
+    return kind, 0
+
+
+def element_of(type_or_dtype):
+    """The name of an element type from a numpy type, a number of ONNX, or a name."""
+    if isinstance(type_or_dtype, int) and not isinstance(type_or_dtype, bool):
+        if type_or_dtype in _NUMBERS:
+            return _NUMBERS[type_or_dtype]
+        raise InvalidArgument(f"{type_or_dtype} is no element type; expected one of ONNX's numbers: {sorted(_NUMBERS)}")
+    dtype = np.dtype(type_or_dtype)
+    if dtype.kind in "OUST":
+        return "string"
+    if dtype.name not in _NAMES:
+        raise InvalidArgument(f"elements of type {dtype} are not supported; expected one of {', '.join(sorted(ELEMENTS))}")
+    return _NAMES[dtype.name]
+
+
+def element_of_tensor(value):
+    """The name of a tensor's element type."""
+    if not isinstance(value, Tensor):
+        return "string"
+    return _NAMES.get(str(value.dtype), str(value.dtype))
+
+
+class OrtValue:
+    """A value in memory that sessions share: a tensor, a sequence, or nothing."""
+
+    def __init__(self, value, numpy_obj=None):
+        self._value = value
+        self._numpy_obj = numpy_obj
+
+    @staticmethod
+    def ortvalue_from_numpy(numpy_obj, device_type="cpu", device_id=0, vendor_id=-1):
+        """A value of an array; its memory is shared where kernels can use it as it is."""
+        checked_device(device_type, device_id)
+        array = np.asarray(numpy_obj)
+        return OrtValue(_onnx_values.to_runtime(array, share=True), array)
+
+    @staticmethod
+    def ortvalue_from_numpy_with_onnx_type(data, onnx_element_type):
+        """A value whose elements are the array's bits, read as a type of ONNX that numpy lacks."""
+        element = element_of(int(onnx_element_type))
+        if element == "string":
+            return OrtValue.ortvalue_from_numpy(data)
+        kind = _dtype_of(element)
+        array = np.asarray(data)
+        if array.dtype.itemsize != np.dtype(kind).itemsize:
+            raise InvalidArgument(f"elements of {array.dtype} have another size than those of {element}")
+        return OrtValue(_tensor(array.view(kind)), array)
+
+    @staticmethod
+    def ortvalue_from_shape_and_type(shape, element_type, device_type="cpu", device_id=0, vendor_id=-1):
+        """A tensor whose content is undefined."""
+        checked_device(device_type, device_id)
+        element = element_of(element_type)
+        if element == "string":
+            raise NotImplemented("a tensor of texts is made from an array of them: OrtValue.ortvalue_from_numpy")
+        return OrtValue(_empty([int(dim) for dim in shape], ELEMENTS[element][1]))
+
+    @classmethod
+    def from_dlpack(cls, data):
+        """A value that shares the memory of another library's tensor where kernels can use it as it is."""
+        return cls(_onnx_values.shared(data))
+
+    def __dlpack__(self, **options):
+        return self._tensor("__dlpack__").__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self._tensor("__dlpack_device__").__dlpack_device__()
+
+    def __array__(self, dtype=None, copy=None):
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype)
+
+    def _tensor(self, what):
+        if not isinstance(self._value, Tensor):
+            raise InvalidArgument(f"{what} is for tensors, and this value is {self.data_type()}")
+        return self._value
+
+    def data_ptr(self):
+        """The address of the first element."""
+        return self._tensor("data_ptr").data_ptr()
+
+    def device_name(self):
+        """The kind of the device that it is on."""
+        return "cpu"
+
+    def shape(self):
+        """The lengths of a tensor."""
+        if not self.is_tensor():
+            raise InvalidArgument("shape is for tensors")
+        return [int(dim) for dim in self._value.shape]
+
+    def data_type(self):
+        """The type as operator definitions write it: ``tensor(float)``."""
+        if self.is_tensor():
+            return f"tensor({element_of_tensor(self._value)})"
+        if self._value is None:
+            return "optional"
+        return "seq" if self.is_tensor_sequence() else "map"
+
+    def element_type(self):
+        """The number of the element type in ONNX."""
+        return ELEMENTS[element_of_tensor(self._value)][0]
+
+    def has_value(self):
+        """Whether there is a value: optional ones may have none."""
+        return self._value is not None
+
+    def is_tensor(self):
+        """Whether it is a tensor."""
+        return _onnx_values.is_tensor(self._value)
+
+    def is_sparse_tensor(self):
+        """Always false."""
+        return False
+
+    def is_tensor_sequence(self):
+        """Whether it is a sequence."""
+        return self._value is not None and not self.is_tensor() and not hasattr(self._value, "items")
+
+    def tensor_size_in_bytes(self):
+        """How many bytes the elements take."""
+        tensor = self._tensor("tensor_size_in_bytes")
+        bits = 8 if str(tensor.dtype) == "bool" else tensor.dtype.bits
+        return (tensor.numel() * bits + 7) // 8
+
+    def numpy(self):
+        """A copy as an array, or as what else it is: a list, a dictionary, nothing."""
+        return _onnx_values.to_numpy(self._value)
+
+    def update_inplace(self, np_arr):
+        """Copy the elements of an array or of another value of the same shape into this tensor."""
+        source = np_arr.numpy() if isinstance(np_arr, OrtValue) else np.asarray(np_arr)
+        tensor = self._tensor("update_inplace")
+        if list(source.shape) != self.shape():
+            raise InvalidArgument(f"the shape is {list(source.shape)}, and the value's {self.shape()}")
+        tensor.copyfrom(source)
+
+
+def _dtype_of(element):
+    return array_type(DataType(ELEMENTS[element][1]))
+
+
+__all__ = ["OrtAllocatorType", "OrtDevice", "OrtMemType", "OrtMemoryInfo", "OrtValue"]
