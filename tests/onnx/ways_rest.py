@@ -170,8 +170,10 @@ def norms(rng):
     if kind == 1:
         return Call("InstanceNormalization", [x, plain(c), plain(c)], epsilon=1e-3)
     if kind == 2:
-        return Call("LRN", [x], size=_one(rng, [1, 3, 5, 2]), alpha=0.1, bias=2.0) if len(shape) == 4 else Call("LpNormalization", [x], axis=int(rng.integers(-3, 3)), p=_one(rng, [1, 2]))
+        return Call("LRN", [x], size=_one(rng, [1, 3, 5]), alpha=0.1, bias=2.0) if len(shape) == 4 else Call("LpNormalization", [x], axis=int(rng.integers(-3, 3)), p=_one(rng, [1, 2]))
     if kind == 3:
+        # Of one element the deviation is zero, and what is divided by it depends on who divides.
+        x = values(rng, [shape[0] + 1, *shape[1:]], special=False)
         return Call("MeanVarianceNormalization", [x], axes=[0, 2, -1] if len(shape) == 4 else [0, 2])
     if kind == 4:
         groups = _one(rng, [1, c])
@@ -345,7 +347,7 @@ def signals(rng):
     if kind == 0:
         return Call(_one(rng, ["HannWindow", "HammingWindow", "BlackmanWindow"]), [np.array(int(rng.integers(2, 12)))], [0] if _yes(rng) else [], periodic=int(_yes(rng)))
     if kind == 1:
-        n = int(rng.integers(2, 9))
+        n = _one(rng, [2, 4])
         return Call("DFT", [values(rng, [1, n, _one(rng, [1, 2])], special=False)], axis=1, inverse=0, opset=17)
     if kind == 2:
         return Call("Det", [values(rng, [2, 3, 3], special=False)])

@@ -67,12 +67,20 @@ def counts():
     return lines + [f"| {name} | {usual:,} | {deep:,} |" for name, usual, deep in each] + [""]
 
 
+#: What errors of the run say, and what that is in the table.
+RUNS = {"match_cast": "at the run: lengths that differ", "is outside of the extent": "at the run: an index outside",
+        "must be the same as": "at the run: lengths that differ"}
+
+
 def said(error):
-    """An error's text without what is of one call: numbers, and the names of nodes and kernels."""
-    text = str(error).strip().splitlines()[0]
-    text = re.sub(r"^\w*(Error|Warning): ", "", text)
-    text = re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", "…", text)
-    return re.sub(r"-?\d+(\.\d+)?", "N", text)[:110]
+    """What an error says, without what is of one call: numbers, and the names of nodes, kernels and dimensions."""
+    text = str(error)
+    for part, kind in RUNS.items():
+        if part in text:
+            return kind
+    reason = re.search(r"\(node .*?\): (.*)", text)
+    text = "at the import: " + reason[1] if reason else "at the run: " + text.strip().splitlines()[0]
+    return re.sub(r"-?\d+(\.\d+)?", "N", re.sub(r" \(in .*", "", text)).replace("|", "/")
 
 
 def refused():

@@ -629,7 +629,9 @@ fn pooling_windows_are_reduced_in_vectors_of_outputs() {
     let mut cases = Vec::new();
     // Windows that share enough go down their columns first, which makes rows of two pieces.
     let rule = |stride| if stride < 3 { "rowwise" } else { "reduction" };
-    for (symbolic, stride, w) in [(false, 1, 29), (true, 2, 29), (true, 3, 29), (true, 1, 3), (false, 2, 70), (true, 2, 1)] {
+    for (symbolic, stride, w) in
+        [(false, 1, 29), (true, 2, 29), (true, 3, 29), (true, 1, 3), (false, 2, 70), (true, 2, 1)]
+    {
         let mut d = Dims::new(symbolic);
         let (h, w) = (d.dim("h", 7), d.dim("w", w));
         let a = te::placeholder("A", [int(2), h.clone(), w.clone()], F32);

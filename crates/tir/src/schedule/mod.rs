@@ -50,9 +50,9 @@ pub(crate) use declare::declare_views;
 pub use group::{Reduce, Work};
 use lanes::Views;
 pub use machine::Machine;
-pub use turns::TURNS;
-use turns::Laid;
 pub use stage::{Axis, Item, Program, Reduction, Stage};
+use turns::Laid;
+pub use turns::TURNS;
 
 use crate::inside::{self, Held};
 use crate::{PrimFunc, Stmt};

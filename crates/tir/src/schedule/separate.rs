@@ -66,7 +66,8 @@ fn separated(stage: &Stage) -> Option<(Stage, Stage)> {
     let columns = Axis { var: column.clone(), extent: reached };
     let spatial: Vec<Axis> =
         stage.spatial.iter().map(|a| if a.var == x.var { columns.clone() } else { a.clone() }).collect();
-    let buffer = Buffer::new("columns", stage.output.dtype, spatial.iter().map(|a| a.extent.clone()).collect::<Vec<_>>());
+    let buffer =
+        Buffer::new("columns", stage.output.dtype, spatial.iter().map(|a| a.extent.clone()).collect::<Vec<_>>());
     let first = Stage {
         name: format!("{}_columns", stage.name),
         indices: spatial.iter().map(|a| PrimExpr::from(&a.var)).collect(),
@@ -80,7 +81,8 @@ fn separated(stage: &Stage) -> Option<(Stage, Stage)> {
         reduction: stage.reduction.clone(),
     }
     .freshened();
-    let under = add(mul(PrimExpr::from(&x.var), int(window.stride)), mul(PrimExpr::from(&tap.var), int(window.dilation)));
+    let under =
+        add(mul(PrimExpr::from(&x.var), int(window.stride)), mul(PrimExpr::from(&tap.var), int(window.dilation)));
     let at = |a: &Axis| if a.var == x.var { under.clone() } else { PrimExpr::from(&a.var) };
     let place: Vec<PrimExpr> = stage.spatial.iter().map(at).collect();
     let second = Stage { reduce: vec![tap], value: load(&buffer, place), ..stage.clone() };

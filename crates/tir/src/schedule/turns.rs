@@ -42,11 +42,7 @@ pub(super) fn any(func: &PrimFunc) -> bool {
 }
 
 /// Lays out a kernel that has such loops; `None` where it has none.
-pub(super) fn apply(
-    func: &PrimFunc,
-    target: &Target,
-    notes: &mut Vec<Note>,
-) -> Result<Option<Laid>, ScheduleError> {
+pub(super) fn apply(func: &PrimFunc, target: &Target, notes: &mut Vec<Note>) -> Result<Option<Laid>, ScheduleError> {
     let Stmt::Block(root) = &func.body else { return Ok(None) };
     if !any(func) {
         return Ok(None);

@@ -151,11 +151,14 @@ impl Turns {
                 return None;
             }
             let position = of.params.iter().position(|param| AnyVar::Var(param.clone()) == var);
-            next.push((i, match position {
-                Some(param) if tensors.contains(&param) => Next::Given(param),
-                None if is_bound(&var) => Next::Made(made(var)),
-                _ => return None,
-            }));
+            next.push((
+                i,
+                match position {
+                    Some(param) if tensors.contains(&param) => Next::Given(param),
+                    None if is_bound(&var) => Next::Made(made(var)),
+                    _ => return None,
+                },
+            ));
         }
         let mut rows = Vec::new();
         let mut outputs: Vec<Type> = Vec::new();
@@ -213,7 +216,9 @@ impl Turns {
         let count = merged.arguments.len();
         let mut parts = Parts::default();
         let mut arguments = Vec::new();
-        for (argument, (param, buffer)) in merged.arguments.iter().zip(merged.kernel.params.iter().zip(&merged.kernel.buffers)) {
+        for (argument, (param, buffer)) in
+            merged.arguments.iter().zip(merged.kernel.params.iter().zip(&merged.kernel.buffers))
+        {
             match (argument, buffer) {
                 (Argument::Field { param: at, .. }, Some(buffer)) => {
                     let of = self.given[*at];
@@ -257,8 +262,7 @@ impl Turns {
         };
         let kept: Vec<usize> = self.results.iter().copied().filter(|i| self.parts[*i] == Part::State).collect();
         let states: Vec<Ref<Buffer>> = kept.iter().map(|of| alike(&parts.given[of], "last")).collect();
-        let after: Vec<Stmt> =
-            states.iter().zip(&kept).map(|(last, of)| copy(last, None, &parts.given[of])).collect();
+        let after: Vec<Stmt> = states.iter().zip(&kept).map(|(last, of)| copy(last, None, &parts.given[of])).collect();
         self.bind_dims(&mut parts, &mut arguments, &states);
         let outputs = states.iter().chain(&parts.rows).map(|b| (handle(b), Some(b.clone())));
         let (params, buffers) = parts.params.iter().cloned().chain(outputs).unzip();
@@ -307,12 +311,10 @@ impl Turns {
     /// Hands over the dimensions that no buffer of a parameter tells.
     fn bind_dims(&self, parts: &mut Parts, arguments: &mut Vec<Given>, states: &[Ref<Buffer>]) {
         let known = parts.params.iter().filter_map(|(_, b)| b.as_ref()).chain(states).chain(&parts.rows);
-        let mut bound: HashSet<Ref<Var>> =
-            known.flat_map(|b| &b.shape).filter_map(PrimExpr::as_var).cloned().collect();
+        let mut bound: HashSet<Ref<Var>> = known.flat_map(|b| &b.shape).filter_map(PrimExpr::as_var).cloned().collect();
         bound.extend(parts.params.iter().filter(|(_, b)| b.is_none()).map(|(var, _)| var.clone()));
         let buffers = parts.params.iter().filter_map(|(_, b)| b.as_ref()).chain(&parts.scratch).chain(&parts.rows);
-        let wanted: Vec<Ref<Var>> =
-            buffers.flat_map(|b| &b.shape).chain([&self.limit]).flat_map(free_vars).collect();
+        let wanted: Vec<Ref<Var>> = buffers.flat_map(|b| &b.shape).chain([&self.limit]).flat_map(free_vars).collect();
         for var in wanted {
             if bound.insert(var.clone()) {
                 arguments.push(Given::Dim(self.outer.get(&var).cloned().unwrap_or_else(|| PrimExpr::from(&var))));

@@ -133,7 +133,9 @@ impl Bound {
         if uses(var) != self.fields.get(var).copied().unwrap_or(0) || call.args.len() != of.params.len() {
             return None;
         }
-        let (Some(Expr::Shape(at)), Some((index, dims))) = (call.args.first(), of.dims.split_first()) else { return None };
+        let (Some(Expr::Shape(at)), Some((index, dims))) = (call.args.first(), of.dims.split_first()) else {
+            return None;
+        };
         let (start, outer) = at.values.split_first()?;
         if !start.is_int(0) || outer.len() != dims.len() {
             return None;
