@@ -8,18 +8,19 @@ import onnx
 import torch_files
 
 #: Networks that are quantized and optimized.
-OF = ("cnn", "unet", "depthwise", "attention", "attention-triu", "gpt", "bert", "encoder", "LSTM-False", "GRU-True", "norms", "activations")
+OF = ("cnn", "unet", "depthwise", "attention", "attention-triu", "gpt", "bert", "encoder", "LSTM-False", "GRU-True", "crnn", "norms", "activations")
 
 
 def quantized(model, runs, kind):
-    """Weights with a sign have seven bits: with eight, ONNX Runtime's products on processors without VNNI overflow, and ours do not."""
+    """Weights with a sign have seven bits, but where the kind says `full`."""
+    seven = "s8" in kind and "full" not in kind
     from onnxruntime import quantization as q
 
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "a.onnx"), Path(folder, "b.onnx")
         source.write_bytes(model)
         if kind.startswith("dynamic"):
-            q.quantize_dynamic(source, target, weight_type=q.QuantType.QUInt8 if kind.endswith("u8") else q.QuantType.QInt8, per_channel="channel" in kind, reduce_range="s8" in kind)
+            q.quantize_dynamic(source, target, weight_type=q.QuantType.QUInt8 if kind.endswith("u8") else q.QuantType.QInt8, per_channel="channel" in kind, reduce_range=seven)
             return onnx.load(target)
         q.quant_pre_process(source, source, skip_symbolic_shape=True)
 
@@ -32,7 +33,7 @@ def quantized(model, runs, kind):
 
         form = q.QuantFormat.QDQ if "qdq" in kind else q.QuantFormat.QOperator
         types = dict(activation_type=q.QuantType.QInt8, weight_type=q.QuantType.QInt8) if "s8" in kind else {}
-        q.quantize_static(source, target, Reader(), quant_format=form, per_channel="channel" in kind, reduce_range="s8" in kind, **types)
+        q.quantize_static(source, target, Reader(), quant_format=form, per_channel="channel" in kind, reduce_range=seven, **types)
         return onnx.load(target)
 
 
@@ -84,7 +85,7 @@ def files():
             written = torch_files.export(network, runs, False, False)
         except Exception:
             continue
-        for kind in ("dynamic-s8", "dynamic-u8", "dynamic-channel-s8", "static-qdq-s8", "static-qdq-channel-s8", "static-operator-u8"):
+        for kind in ("dynamic-s8", "dynamic-full-s8", "dynamic-u8", "dynamic-channel-s8", "static-qdq-s8", "static-qdq-channel-s8", "static-operator-u8"):
             yield f"quantized-{kind}-{name}", lambda m=written, f=feeds, k=kind: quantized(m, [{n: a for n, a in one.items()} for one in f], k), feeds
         for kind in ("bert", "gpt2"):
             if name in ("attention", "attention-triu", "gpt", "bert", "encoder"):

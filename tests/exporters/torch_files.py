@@ -56,6 +56,8 @@ def networks():
     yield "LSTM-states", module(lambda s, x, h, c: s.r(x, (h, c)), r=nn.LSTM(4, 5, batch_first=True)), [[(1, 6, 4), (1, 1, 5), (1, 1, 5)], [(2, 3, 4), (1, 2, 5), (1, 2, 5)], [(3, 1, 4), (1, 3, 5), (1, 3, 5)]]
     yield "LSTM-projection", module(lambda s, x: s.r(x)[0][:, -1], r=nn.LSTM(4, 5, batch_first=True)), [[(1, 6, 4)], [(2, 3, 4)], [(3, 9, 4)]]
 
+    yield "crnn", module(lambda s, x: s.f(s.r(F.relu(s.c(x)).mean(2).permute(0, 2, 1))[0]).log_softmax(2), c=nn.Conv2d(1, 8, 3, padding=1), r=nn.LSTM(8, 16, 2, bidirectional=True, batch_first=True), f=nn.Linear(32, 7)), [[(1, 1, 8, 20)], [(1, 1, 8, 33)], [(1, 1, 8, 7)]]
+
     # Attention.
     def attention(s, x, mask=None):
         b, n, d = x.shape

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import ways
 import ways_more
+import ways_rest
 
 from relaxide import compiler, cpu
 from relaxide.relax.frontend.onnx import from_onnx
@@ -16,9 +17,11 @@ from relaxide.relax.vm import VirtualMachine
 from relaxide.runtime import tensor
 
 DEEP = bool(os.environ.get("RELAXIDE_DEEP"))
-CALLS = 240 if DEEP else 12
+CALLS = 240 if DEEP else 10
 #: The same for the makers of `ways_more`.
 FURTHER = 60 if DEEP else 3
+#: And of `ways_rest`.
+REST = 60 if DEEP else 2
 #: How many orders of its inputs a compiled call is given, besides the first.
 ORDERS = 12
 
@@ -27,13 +30,13 @@ def machine_of(model):
     return VirtualMachine(compiler.compile(from_onnx(model), target="llvm"), cpu())["main"]
 
 
-MAKERS = ways.MAKERS + ways_more.MAKERS
+MAKERS = ways.MAKERS + ways_more.MAKERS + ways_rest.MAKERS
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=lambda f: f.__name__)
 def test_every_way_gives_the_same_numbers(make):
     problems = []
-    for seed in range(CALLS if make in ways.MAKERS else FURTHER):
+    for seed in range(CALLS if make in ways.MAKERS else FURTHER if make in ways_more.MAKERS else REST):
         rng = np.random.default_rng([seed, MAKERS.index(make)])
         call = make(rng)
         oracle = ways.oracle(call)

@@ -51,7 +51,10 @@ pub fn batch(scope: &mut Scope, node: &Node) -> Outputs {
             let dtype = scope.dtype(&x);
             (scope.constant(&scale, &dims, dtype)?, scope.constant(&shift, &dims, dtype)?)
         }
-        None => computed_factors(scope, node, epsilon, rank)?,
+        None => {
+            let channels = scope.dims(&x)?[1].clone();
+            computed_factors(scope, node, epsilon, (&channels, rank))?
+        }
     };
     let dtype = scope.dtype(&x);
     let (scale, shift) = (scope.cast(scale, dtype)?, scope.cast(shift, dtype)?);
@@ -126,12 +129,19 @@ fn constant_factors(node: &Node, epsilon: f64) -> Result<Option<(Vec<f64>, Vec<f
 }
 
 /// The same as operations of the program.
-fn computed_factors(scope: &mut Scope, node: &Node, epsilon: f64, rank: usize) -> Result<(Expr, Expr)> {
+fn computed_factors(
+    scope: &mut Scope,
+    node: &Node,
+    epsilon: f64,
+    (channels, rank): (&PrimExpr, usize),
+) -> Result<(Expr, Expr)> {
     let mut params = Vec::new();
     for i in 1..5 {
         let param = scope.tensor(node.input(i)?)?;
-        let channels = dims::product(&scope.dims(&param)?);
-        params.push(scope.reshape(param, channel_dims(channels, rank))?);
+        let own = dims::product(&scope.dims(&param)?);
+        let line = scope.reshape(param, vec![own])?;
+        let line = scope.agree(line, std::slice::from_ref(channels))?;
+        params.push(scope.reshape(line, channel_dims(channels.clone(), rank))?);
     }
     let [gamma, beta, mean, variance] = params.try_into().map_err(|_| NodeError::invalid("4 parameters are needed"))?;
     let spread = with_number(scope, "add", variance, epsilon)?;

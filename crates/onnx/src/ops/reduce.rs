@@ -135,6 +135,7 @@ pub fn sum_square(scope: &mut Scope, node: &Node) -> Outputs {
 /// `ReduceL2`: the root of the sum of squares.
 pub fn l2(scope: &mut Scope, node: &Node) -> Outputs {
     let (sum, own) = square_sum(scope, node)?;
+    let (sum, _) = real(scope, sum)?;
     let root = scope.call("sqrt", [sum])?;
     one(scope.cast(root, own)?)
 }
@@ -142,7 +143,7 @@ pub fn l2(scope: &mut Scope, node: &Node) -> Outputs {
 /// `ReduceLogSum`.
 pub fn log_sum(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
-    let (x, own) = widened(scope, x)?;
+    let (x, own) = real(scope, x)?;
     let sum = reduce(scope, node, "sum", x)?;
     let log = scope.call("log", [sum])?;
     one(scope.cast(log, own)?)
@@ -151,7 +152,7 @@ pub fn log_sum(scope: &mut Scope, node: &Node) -> Outputs {
 /// `ReduceLogSumExp`, shifted by the maximum so that it does not overflow. An infinite maximum does not shift.
 pub fn log_sum_exp(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
-    let (x, own) = widened(scope, x)?;
+    let (x, own) = real(scope, x)?;
     let result = match reduction(scope, node, &x)? {
         // The logarithm of an exponential is what it was.
         Reduction::Nothing => x,
@@ -181,6 +182,15 @@ pub fn log_sum_exp(scope: &mut Scope, node: &Node) -> Outputs {
         }
     };
     one(scope.cast(result, own)?)
+}
+
+/// What roots, exponentials and logarithms are taken of: integers become floats of 64 bits; and the type that it was.
+fn real(scope: &mut Scope, x: Expr) -> Result<(Expr, DataType)> {
+    let own = scope.dtype(&x);
+    match own.is_float() {
+        true => widened(scope, x),
+        false => Ok((scope.cast(x, DataType::float(64))?, own)),
+    }
 }
 
 /// Zero in the place of what is infinite.

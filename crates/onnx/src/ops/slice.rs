@@ -65,11 +65,13 @@ fn computed_bounds(scope: &mut Scope, node: &Node) -> Result<Option<Bounds>> {
         return Ok(None);
     }
     let missing = |name: &str| NodeError::invalid(format!("`{name}` is missing"));
-    let starts = Ints::input(scope, node, 1)?.ok_or_else(|| missing("starts"))?;
-    let ends = Ints::input(scope, node, 2)?.ok_or_else(|| missing("ends"))?;
+    let count = count_of_axes(scope, node)?;
+    let mut given = |i: usize| node.optional(i).map(|value| Ints::of_length(scope, value, count)).transpose();
+    let starts = given(1)?.ok_or_else(|| missing("starts"))?;
+    let ends = given(2)?.ok_or_else(|| missing("ends"))?;
     let count = starts.count();
-    let axes = Ints::input(scope, node, 3)?.unwrap_or_else(|| Ints::fixed(0..count as i64));
-    let steps = Ints::input(scope, node, 4)?.unwrap_or_else(|| Ints::fixed(vec![1; count]));
+    let axes = given(3)?.unwrap_or_else(|| Ints::fixed(0..count as i64));
+    let steps = given(4)?.unwrap_or_else(|| Ints::fixed(vec![1; count]));
     let is_known = |list: &Ints| matches!(list, Ints::Known(_));
     let backwards = |steps: &Ints| steps.literals().is_none_or(|steps| steps.iter().any(|s| *s < 0));
     let fixed = scope.value_dims(node.input(0)?)?.iter().all(|d| d.as_int().is_some());
@@ -79,6 +81,21 @@ fn computed_bounds(scope: &mut Scope, node: &Node) -> Result<Option<Bounds>> {
         return Ok(None);
     }
     Ok(Some(Bounds { starts, ends, axes, steps }))
+}
+
+/// How many axes are sliced: as many as any list of bounds is known to have, else one.
+fn count_of_axes(scope: &mut Scope, node: &Node) -> Result<usize> {
+    for value in (1..5).filter_map(|i| node.optional(i)) {
+        let known = match &scope.value_dims(value)?[..] {
+            [] => Some(1),
+            [n] => n.as_int().and_then(|n| usize::try_from(n).ok()),
+            _ => None,
+        };
+        if let Some(count) = known {
+            return Ok(count);
+        }
+    }
+    Ok(1)
 }
 
 fn bounds(node: &Node, name: &str, i: usize) -> Result<Option<Vec<PrimExpr>>> {

@@ -378,13 +378,17 @@ pub fn determinant(scope: &mut Scope, node: &Node) -> Outputs {
     let shape = scope.dims(&x)?;
     let dtype = scope.dtype(&x);
     let size = match &shape[..] {
-        [.., rows, columns] if dims::equal(rows, columns) => rows.as_int(),
+        [.., rows, columns] if !dims::differ(rows, columns) => rows.as_int().or(columns.as_int()),
         _ => return Err(NodeError::invalid("the input is no square matrix")),
     };
     let size = size
         .filter(|n| (0..=64).contains(n))
         .ok_or_else(|| NodeError::unsupported("the size of the matrices is not fixed, or larger than 64"))?;
     let batch = dims::product(&shape[..shape.len() - 2]);
+    let mut square = shape.clone();
+    square.truncate(shape.len() - 2);
+    square.extend([prim::int(size), prim::int(size)]);
+    x = scope.agree(x, &square)?;
     x = scope.reshape(x, vec![batch.clone(), prim::int(size), prim::int(size)])?;
     let mut result = scope.op(
         "full",

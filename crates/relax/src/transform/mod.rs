@@ -33,6 +33,7 @@ mod fold_constant;
 mod fold_conv;
 mod fresh;
 mod fuse_by_pattern;
+mod fuse_loops;
 mod fuse_ops;
 mod fuse_tir;
 mod fuse_transpose_matmul;
@@ -171,6 +172,7 @@ pub static PASSES: &[PassInfo] = &[
     pipeline::SCHEDULE,
     fuse_ops::PASS,
     fuse_tir::PASS,
+    fuse_loops::PASS,
     rewrite_dataflow_reshape::PASS,
     to_non_dataflow::PASS,
     remove_purity_checking::PASS,

@@ -60,6 +60,7 @@ const BEST: &[&str] = &[
     "FoldConstant",
     "FuseOps",
     "FuseTIR",
+    "FuseLoops",
     "DeadCodeElimination",
     "MergeEqualKernels",
     "CopyReturnedAliases",

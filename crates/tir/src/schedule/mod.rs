@@ -33,10 +33,12 @@ pub mod nest;
 mod read_ahead;
 pub mod rows;
 mod rules;
+mod separate;
 mod shown_by_sum;
 pub mod stage;
 mod sum_of_exponentials;
 mod threads;
+mod turns;
 
 use std::collections::{HashMap, HashSet};
 
@@ -49,6 +51,8 @@ pub use group::{Reduce, Work};
 use lanes::Views;
 pub use machine::Machine;
 pub use stage::{Axis, Item, Program, Reduction, Stage};
+use turns::Laid;
+pub use turns::TURNS;
 
 use crate::inside::{self, Held};
 use crate::{PrimFunc, Stmt};
@@ -139,30 +143,54 @@ pub fn apply(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleErro
 }
 
 fn schedule(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleError> {
-    if let Some(reason) = scheduled_by_hand(func) {
+    if !turns::any(func)
+        && let Some(reason) = scheduled_by_hand(func)
+    {
         let stage = func.global_symbol().unwrap_or("kernel").to_string();
         let note = Note { stage, rule: "by hand", refused: vec![("all rules", Refusal::new(reason))] };
         let func = if target.is_gpu() { func.with_body(threads::bind(&func.body)) } else { func.clone() };
         return Ok(Scheduled { func, notes: vec![note] });
     }
-    let mut program = Program::read(func);
+    let mut notes = Vec::new();
+    let Laid { memory, body } = match turns::apply(func, target, &mut notes)? {
+        Some(laid) => laid,
+        None => lay_out(Program::read(func), target, &mut notes)?,
+    };
+    let stmts = memory.iter().map(Stmt::alloc).chain([body]);
+    Ok(Scheduled { func: declare_views(&func.with_body(Stmt::seq(stmts))), notes })
+}
+
+/// The nests of some statements of a kernel, with the memory that they alone use.
+fn nests(
+    func: &PrimFunc,
+    (memory, body): (&[Ref<Buffer>], &Stmt),
+    target: &Target,
+    notes: &mut Vec<Note>,
+) -> Result<Laid, ScheduleError> {
+    let mut program = Program::read(&func.with_body(body.clone()));
+    program.intermediates.extend(memory.iter().cloned());
+    lay_out(program, target, notes)
+}
+
+fn lay_out(mut program: Program, target: &Target, notes: &mut Vec<Note>) -> Result<Laid, ScheduleError> {
     inline::run(&mut program);
+    if !target.is_gpu() {
+        separate::run(&mut program);
+    }
     let work = group::plan(&program);
     let work = compact::run(&mut program, work);
     // Threads of a device do not keep rows between them.
     let work = if target.is_gpu() { work } else { rows::join(&program, work) };
     let private = private(&program, &work);
     let mut cx = Cx { machine: Machine::of(target), views: Views::default(), private };
-    let mut notes = Vec::new();
     let mut body = Vec::new();
     for piece in &work {
-        body.push(rules::schedule(&mut cx, piece, &mut notes)?);
+        body.push(rules::schedule(&mut cx, piece, notes)?);
     }
-    let alive = group::alive(&program, &work);
+    let memory = group::alive(&program, &work);
     let mut body = Stmt::seq(body);
     if target.is_gpu() {
         body = threads::bind(&body);
     }
-    let stmts = alive.iter().map(Stmt::alloc).chain([body]);
-    Ok(Scheduled { func: declare_views(&func.with_body(Stmt::seq(stmts))), notes })
+    Ok(Laid { memory, body })
 }

@@ -72,6 +72,19 @@ impl Ints {
         Ok(Ints::Computed(scope.reshape(tensor, vec![prim::int(count as i64)])?, count))
     }
 
+    /// What an input holds; where its length follows from data, it is taken to be `count`, which is checked when the program runs.
+    pub fn of_length(scope: &mut Scope, value: &Value, count: usize) -> Result<Ints> {
+        let open = value.symbolic().is_none_or(|s| s.ints().is_none());
+        match &scope.value_dims(value)?[..] {
+            [n] if open && n.as_int().is_none() => {
+                let tensor = scope.tensor(value)?;
+                let tensor = scope.cast(tensor, DataType::int(64))?;
+                Ok(Ints::Computed(scope.agree(tensor, &[prim::int(count as i64)])?, count))
+            }
+            _ => Ints::of(scope, value),
+        }
+    }
+
     /// An input that may be left out.
     pub fn input(scope: &mut Scope, node: &Node, i: usize) -> Result<Option<Ints>> {
         node.optional(i).map(|value| Ints::of(scope, value)).transpose()

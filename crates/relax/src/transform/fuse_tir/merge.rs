@@ -16,7 +16,7 @@ use crate::*;
 
 /// Why a primitive function is not one kernel. The program's fault: FuseOps makes none such.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum MergeError {
+pub(in crate::transform) enum MergeError {
     /// A binding is no call of a kernel of the module.
     #[error("`{0}` is bound to something else than a call of a kernel, a tuple or a field")]
     NotAKernel(String),
@@ -41,7 +41,7 @@ pub(super) enum MergeError {
 
 /// Where an argument of the kernel comes from.
 #[derive(Clone, Debug)]
-pub(super) enum Argument {
+pub(in crate::transform) enum Argument {
     /// A parameter of the function, or a field of one.
     Field {
         /// Which.
@@ -61,9 +61,9 @@ pub(super) enum Argument {
 }
 
 /// A kernel, and how it is called.
-pub(super) struct Merged {
-    pub(super) kernel: PrimFunc,
-    pub(super) arguments: Vec<Argument>,
+pub(in crate::transform) struct Merged {
+    pub(in crate::transform) kernel: PrimFunc,
+    pub(in crate::transform) arguments: Vec<Argument>,
     /// For each result the argument that it overwrites, or -1; `None` where none does.
     pub(super) inplace: Option<Vec<i64>>,
 }
@@ -95,7 +95,7 @@ struct Merger {
 }
 
 /// Makes one kernel of a primitive function.
-pub(super) fn merge(module: &IRModule, func: &Function) -> Result<Merged, MergeError> {
+pub(in crate::transform) fn merge(module: &IRModule, func: &Function) -> Result<Merged, MergeError> {
     let mut merger = Merger::default();
     for (i, param) in func.params.iter().enumerate() {
         let value = merger.param(param, &param.ty, i, &[])?;
@@ -358,7 +358,7 @@ fn misfit(kernel: &str, reason: impl Into<String>) -> MergeError {
 }
 
 /// The parameter that stands for a buffer.
-fn handle(buffer: &Buffer) -> Ref<Var> {
+pub(in crate::transform) fn handle(buffer: &Buffer) -> Ref<Var> {
     Var::new(format!("p_{}", buffer.name), Type::prim(relaxide_ir::DataType::handle()))
 }
 

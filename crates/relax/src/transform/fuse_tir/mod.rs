@@ -27,7 +27,7 @@
 //! returns one value twice.
 
 mod instantiate;
-mod merge;
+pub(super) mod merge;
 
 use std::collections::{HashMap, HashSet};
 

@@ -20,6 +20,7 @@ mod window;
 
 pub use contraction::Contraction;
 pub use row::has_choice;
+pub(super) use window::{Window, slide};
 
 use super::{Cx, Note, Reduce, Refusal, ScheduleError, Stage, Work};
 use crate::Stmt;

@@ -319,7 +319,12 @@ fn bounded(inside: PrimExpr, value: PrimExpr, dtype: DataType) -> PrimExpr {
 }
 
 /// Rewrites an operand over `image = axis * stride + tap * dilation`, where all that depends on the axis does so that way.
-fn slide(e: &PrimExpr, axis: &Axis, inner: &[Axis], image: &Ref<Var>) -> Result<(Window, PrimExpr), Refusal> {
+pub(in super::super) fn slide(
+    e: &PrimExpr,
+    axis: &Axis,
+    inner: &[Axis],
+    image: &Ref<Var>,
+) -> Result<(Window, PrimExpr), Refusal> {
     let indices =
         loads(e).into_iter().flat_map(|l| l.indices.clone()).filter(|i| uses(i, &axis.var)).collect::<Vec<_>>();
     let Some(index) = indices.first() else { return Err(Refusal::new(format!("{} moves nothing", axis.var.name))) };

@@ -1,0 +1,412 @@
+//! The kernel of a loop: what a turn does, in a loop over its number.
+
+use std::collections::{HashMap, HashSet};
+
+use relaxide_ffi::Ref;
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, substitute};
+use relaxide_ir::{Attrs, Buffer, IRModule, Span, Type, Var};
+use relaxide_tir::schedule::TURNS;
+use relaxide_tir::stmt::{BufferRegion, IterKind, IterVar, Range, SBlock, SBlockRealize};
+use relaxide_tir::{For, ForKind, PrimFunc, Stmt};
+
+use super::super::fuse_tir::merge::{Argument, MergeError, handle, merge};
+use super::super::fuse_tir::root;
+use super::agrees;
+use super::read::{Loop, Part};
+use crate::op::core::{CallTir, call_tir};
+use crate::shape::{substitute_type, vars_of};
+use crate::*;
+
+/// What the next turn gets as a part of the state.
+enum Next {
+    /// What this turn made: which of its results.
+    Made(usize),
+    /// What this turn was given: which parameter of the loop.
+    Given(usize),
+}
+
+/// A loop in the words of its caller.
+pub(super) struct Turns {
+    /// What a turn computes, as a primitive function: parameters are those of the loop that are tensors, and a shape.
+    func: Function,
+    /// Which parameter of the loop each of those is.
+    given: Vec<usize>,
+    parts: Vec<Part>,
+    /// For each parameter of the loop that is state.
+    next: Vec<(usize, Next)>,
+    /// For each row which result it is, and whether the last one comes first.
+    rows: Vec<(usize, bool)>,
+    /// The parameters of the loop that are its result.
+    results: Vec<usize>,
+    /// Types of what the kernel gives: results, then rows.
+    outputs: Vec<Type>,
+    /// The number of the turn and of turns, in the kernel's words.
+    index: Ref<Var>,
+    limit: PrimExpr,
+    /// What the kernel's symbolic variables are outside.
+    outer: VarMap,
+    name: String,
+    span: Option<Ref<Span>>,
+}
+
+/// An argument of the kernel.
+pub(super) enum Given {
+    /// An argument of the loop.
+    Argument(usize),
+    /// A constant.
+    Constant(Expr),
+    /// A dimension.
+    Dim(PrimExpr),
+}
+
+impl Given {
+    /// The argument, of those that the loop was called with.
+    pub(super) fn of(&self, args: &[Expr]) -> Expr {
+        match self {
+            Given::Argument(i) => args[*i].clone(),
+            Given::Constant(constant) => constant.clone(),
+            Given::Dim(dim) => Expr::prim(dim.clone()),
+        }
+    }
+}
+
+/// What a result of the loop is.
+pub(super) enum Gives {
+    /// An output of the kernel.
+    Output(usize),
+    /// What the loop was given, and no turn changes.
+    Argument(usize),
+}
+
+/// A kernel, and how it is called.
+pub(super) struct Made {
+    pub(super) func: PrimFunc,
+    pub(super) name: String,
+    pub(super) arguments: Vec<Given>,
+    /// Types of the outputs.
+    pub(super) outputs: Vec<Type>,
+    /// How many of those are state.
+    pub(super) states: usize,
+    /// For each result of the loop what it is.
+    pub(super) results: Vec<Gives>,
+    pub(super) span: Option<Ref<Span>>,
+}
+
+impl Turns {
+    /// Reads a loop that is called with arguments whose types, and with dimensions whose values, are given.
+    pub(super) fn new(
+        of: &Loop,
+        (index, dims): (&Ref<Var>, &VarMap),
+        (args, types): (&[Expr], &[Type]),
+        (limit, from_end): (PrimExpr, Vec<bool>),
+    ) -> Option<Turns> {
+        // Symbolic variables belong to one function.
+        let mut inner = VarMap::new();
+        let mut outer = VarMap::new();
+        for var in vars_of(types).into_iter().chain(free_vars(&limit)) {
+            inner.entry(var.clone()).or_insert_with(|| {
+                let own = Var::new(var.name.clone(), var.ty.clone());
+                outer.insert(own.clone(), PrimExpr::from(&var));
+                PrimExpr::from(&own)
+            });
+        }
+        let own_index = Var::dim("turn");
+        let mut symbols: VarMap = dims.iter().map(|(var, value)| (var.clone(), substitute(value, &inner))).collect();
+        for var in dims.values().flat_map(free_vars) {
+            if !inner.contains_key(&var) {
+                return None;
+            }
+        }
+        symbols.insert(index.clone(), PrimExpr::from(&own_index));
+
+        let tensors: Vec<usize> =
+            (0..of.params.len()).filter(|i| matches!(of.parts[*i], Part::State | Part::Same)).collect();
+        let mut vars: HashMap<AnyVar, Expr> = HashMap::new();
+        let mut params = Vec::new();
+        for i in &tensors {
+            let own = Var::new(of.params[*i].name.clone(), substitute_type(&types[*i], &inner));
+            vars.insert(of.params[*i].clone().into(), Expr::Var(own.clone()));
+            params.push(own);
+        }
+        let dims_of_kernel = outer.keys().chain([&own_index]).map(PrimExpr::from);
+        params.push(Var::new("dims", Type::shape(dims_of_kernel)));
+        let words = Words { vars: &vars, symbols: &symbols };
+        let bindings = of.bindings.iter().map(|b| words.binding(b)).collect::<Option<Vec<_>>>()?;
+
+        let mut results: Vec<AnyVar> = Vec::new();
+        let mut made = |var: AnyVar| {
+            results.iter().position(|known| *known == var).unwrap_or_else(|| {
+                results.push(var);
+                results.len() - 1
+            })
+        };
+        let is_bound = |var: &AnyVar| of.bindings.iter().any(|b| b.var == *var);
+        let mut analyzer = Analyzer::new();
+        let mut next = Vec::new();
+        for i in tensors.iter().copied().filter(|i| of.parts[*i] == Part::State) {
+            let var = of.next.get(i)?.as_var()?;
+            let own = substitute_type(&substitute_type(var.ty(), &symbols), &VarMap::new());
+            if !agrees(&mut analyzer, &substitute_type(&types[i], &inner), &own) {
+                return None;
+            }
+            let position = of.params.iter().position(|param| AnyVar::Var(param.clone()) == var);
+            next.push((
+                i,
+                match position {
+                    Some(param) if tensors.contains(&param) => Next::Given(param),
+                    None if is_bound(&var) => Next::Made(made(var)),
+                    _ => return None,
+                },
+            ));
+        }
+        let mut rows = Vec::new();
+        let mut outputs: Vec<Type> = Vec::new();
+        if of.results.iter().any(|i| !tensors.contains(i)) {
+            return None;
+        }
+        let is_state = |i: &&usize| of.parts[**i] == Part::State;
+        outputs.extend(of.results.iter().filter(is_state).map(|i| args[*i].ty()));
+        let to_outer = |e: &PrimExpr| substitute(e, &outer);
+        for (row, from_end) in of.rows.iter().zip(from_end) {
+            if !is_bound(&row.row) {
+                return None;
+            }
+            let Type::Tensor(ty) = substitute_type(row.row.ty(), &symbols) else { return None };
+            let dims = ty.shape.as_ref()?;
+            if dims.iter().flat_map(free_vars).any(|var| !outer.contains_key(&var)) {
+                return None;
+            }
+            let all: Vec<PrimExpr> = [limit.clone()].into_iter().chain(dims.iter().map(to_outer)).collect();
+            outputs.push(Type::tensor(all, ty.dtype));
+            rows.push((made(row.row.clone()), from_end));
+        }
+        if outputs.is_empty() || results.is_empty() {
+            return None;
+        }
+        let body = Expr::tuple(results.into_iter().map(Expr::from).collect::<Vec<_>>());
+        let ret_ty = body.ty();
+        let block = Ref::new(BindingBlock { bindings, dataflow: false });
+        let seq = Ref::new(SeqExpr { blocks: vec![block], body });
+        let func = Function { params, body: seq, ret_ty, pure: true, attrs: Attrs::new(), span: None };
+        let origin = |b: &Ref<VarBinding>| match &b.value {
+            Expr::Call(call) => call.span.clone().or_else(|| b.var.span().cloned()),
+            _ => None,
+        };
+        let spans: Vec<Ref<Span>> = of.bindings.iter().filter_map(origin).collect();
+        Some(Turns {
+            func,
+            given: tensors,
+            parts: of.parts.clone(),
+            next,
+            rows,
+            results: of.results.clone(),
+            outputs,
+            index: own_index,
+            limit: substitute(&limit, &inner),
+            outer,
+            name: of.name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_').to_string(),
+            span: Span::of_nodes(spans.iter()),
+        })
+    }
+
+    /// The kernel.
+    pub(super) fn kernel(&self, module: &IRModule) -> Result<Made, MergeError> {
+        let merged = merge(module, &self.func)?;
+        let count = merged.arguments.len();
+        let mut parts = Parts::default();
+        let mut arguments = Vec::new();
+        for (argument, (param, buffer)) in
+            merged.arguments.iter().zip(merged.kernel.params.iter().zip(&merged.kernel.buffers))
+        {
+            match (argument, buffer) {
+                (Argument::Field { param: at, .. }, Some(buffer)) => {
+                    let of = self.given[*at];
+                    arguments.push(Given::Argument(of));
+                    if self.parts[of] != Part::State {
+                        parts.given.insert(of, buffer.clone());
+                        parts.params.push((param.clone(), Some(buffer.clone())));
+                        continue;
+                    }
+                    let first = alike(buffer, "first");
+                    parts.params.push((handle(&first), Some(first.clone())));
+                    parts.scratch.push(buffer.clone());
+                    parts.given.insert(of, buffer.clone());
+                    parts.before.push(copy(buffer, None, &first));
+                }
+                (Argument::Constant(constant), _) => {
+                    arguments.push(Given::Constant(constant.clone()));
+                    parts.params.push((param.clone(), buffer.clone()));
+                }
+                // The number of the turn is the loop's.
+                _ if *param == self.index => {}
+                _ => {
+                    arguments.push(Given::Dim(self.outer.get(param).cloned().unwrap_or_else(|| PrimExpr::from(param))));
+                    parts.params.push((param.clone(), None));
+                }
+            }
+        }
+        let made: Vec<Ref<Buffer>> = merged.kernel.buffers[count..].iter().flatten().cloned().collect();
+        parts.scratch.extend(made.iter().cloned());
+        let (mut scratch, turn) = opened(&merged.kernel.body);
+        parts.scratch.append(&mut scratch);
+        let turn = self.turn(&mut parts, turn, &made);
+        let for_all = For {
+            var: self.index.clone(),
+            min: prim::int(0),
+            extent: prim::cast(self.index.dtype(), self.limit.clone()),
+            kind: ForKind::Serial,
+            thread_tag: String::new(),
+            annotations: Attrs::new().with(TURNS, true),
+            body: turn,
+        };
+        let kept: Vec<usize> = self.results.iter().copied().filter(|i| self.parts[*i] == Part::State).collect();
+        let states: Vec<Ref<Buffer>> = kept.iter().map(|of| alike(&parts.given[of], "last")).collect();
+        let after: Vec<Stmt> = states.iter().zip(&kept).map(|(last, of)| copy(last, None, &parts.given[of])).collect();
+        self.bind_dims(&mut parts, &mut arguments, &states);
+        let outputs = states.iter().chain(&parts.rows).map(|b| (handle(b), Some(b.clone())));
+        let (params, buffers) = parts.params.iter().cloned().chain(outputs).unzip();
+        let body = parts.before.into_iter().chain([Stmt::from(Ref::new(for_all))]).chain(after);
+        let body = root(parts.scratch, Stmt::seq(body));
+        let func = PrimFunc { params, ret_type: Type::void(), buffers, attrs: merged.kernel.attrs.clone(), body };
+        let mut position = 0..;
+        let result = |i: &usize| match self.parts[*i] {
+            Part::State => Gives::Output(position.next().unwrap_or_default()),
+            _ => Gives::Argument(*i),
+        };
+        let results = self.results.iter().map(result).collect();
+        let (outputs, span) = (self.outputs.clone(), self.span.clone());
+        Ok(Made { func, name: self.name.clone(), arguments, outputs, states: kept.len(), results, span })
+    }
+
+    /// What a turn does, its rows and its state put away.
+    fn turn(&self, parts: &mut Parts, body: Stmt, made: &[Ref<Buffer>]) -> Stmt {
+        let mut list = vec![body];
+        for (row, from_end) in &self.rows {
+            let row = &made[*row];
+            let all: Vec<PrimExpr> = [self.limit.clone()].into_iter().chain(row.shape.iter().cloned()).collect();
+            let rows = Buffer::new("rows", row.dtype, all);
+            let turn = PrimExpr::from(&self.index);
+            let place = if *from_end { &self.limit - 1 - turn } else { turn };
+            list.push(copy(&rows, Some(place), row));
+            parts.rows.push(rows);
+        }
+        // What a part of the state takes over from another must be read before that one changes.
+        let (mut first, mut then) = (Vec::new(), Vec::new());
+        for (of, next) in &self.next {
+            let state = &parts.given[of];
+            match next {
+                Next::Made(i) => then.push(copy(state, None, &made[*i])),
+                Next::Given(other) => {
+                    let kept = alike(state, "kept");
+                    first.push(copy(&kept, None, &parts.given[other]));
+                    then.push(copy(state, None, &kept));
+                    parts.scratch.push(kept);
+                }
+            }
+        }
+        Stmt::seq(list.into_iter().chain(first).chain(then))
+    }
+
+    /// Hands over the dimensions that no buffer of a parameter tells.
+    fn bind_dims(&self, parts: &mut Parts, arguments: &mut Vec<Given>, states: &[Ref<Buffer>]) {
+        let known = parts.params.iter().filter_map(|(_, b)| b.as_ref()).chain(states).chain(&parts.rows);
+        let mut bound: HashSet<Ref<Var>> = known.flat_map(|b| &b.shape).filter_map(PrimExpr::as_var).cloned().collect();
+        bound.extend(parts.params.iter().filter(|(_, b)| b.is_none()).map(|(var, _)| var.clone()));
+        let buffers = parts.params.iter().filter_map(|(_, b)| b.as_ref()).chain(&parts.scratch).chain(&parts.rows);
+        let wanted: Vec<Ref<Var>> = buffers.flat_map(|b| &b.shape).chain([&self.limit]).flat_map(free_vars).collect();
+        for var in wanted {
+            if bound.insert(var.clone()) {
+                arguments.push(Given::Dim(self.outer.get(&var).cloned().unwrap_or_else(|| PrimExpr::from(&var))));
+                parts.params.push((var, None));
+            }
+        }
+    }
+}
+
+/// The kernel under construction.
+#[derive(Default)]
+struct Parts {
+    params: Vec<(Ref<Var>, Option<Ref<Buffer>>)>,
+    scratch: Vec<Ref<Buffer>>,
+    /// The memory of each parameter of the loop.
+    given: HashMap<usize, Ref<Buffer>>,
+    rows: Vec<Ref<Buffer>>,
+    before: Vec<Stmt>,
+}
+
+/// What a loop's bindings say, with other names.
+struct Words<'a> {
+    vars: &'a HashMap<AnyVar, Expr>,
+    symbols: &'a VarMap,
+}
+
+impl Words<'_> {
+    fn binding(&self, bound: &VarBinding) -> Option<Binding> {
+        let value = match &bound.value {
+            Expr::TupleGetItem(_) => bound.value.clone(),
+            value => {
+                let call = CallTir::of(value)?;
+                let args = call.args.iter().map(|arg| self.operand(arg)).collect::<Vec<_>>();
+                call_tir(call.func, args, substitute_type(&value.ty(), self.symbols)).ok()?
+            }
+        };
+        Some(Ref::new(VarBinding { var: bound.var.clone(), value }).into())
+    }
+
+    fn operand(&self, e: &Expr) -> Expr {
+        match e {
+            Expr::Prim(p) => Expr::prim(substitute(&p.value, self.symbols)),
+            Expr::Var(var) if self.symbols.contains_key(var) => Expr::prim(self.symbols[var].clone()),
+            _ => e.as_var().and_then(|var| self.vars.get(&var).cloned()).unwrap_or_else(|| e.clone()),
+        }
+    }
+}
+
+/// The scratch buffers of a kernel and its statements.
+fn opened(body: &Stmt) -> (Vec<Ref<Buffer>>, Stmt) {
+    match body {
+        Stmt::Block(realize) if realize.block.iter_vars.is_empty() => {
+            (realize.block.alloc_buffers.clone(), realize.block.body.clone())
+        }
+        other => (Vec::new(), other.clone()),
+    }
+}
+
+/// Other memory of the same shape.
+fn alike(buffer: &Buffer, what: &str) -> Ref<Buffer> {
+    Buffer::new(format!("{}_{what}", buffer.name), buffer.dtype, buffer.shape.clone())
+}
+
+/// A copy of all elements, to a row of a tensor where one is given.
+fn copy(to: &Ref<Buffer>, row: Option<PrimExpr>, from: &Ref<Buffer>) -> Stmt {
+    let axes: Vec<(Ref<Var>, Ref<Var>, &PrimExpr)> =
+        from.shape.iter().map(|extent| (Var::dim("ax"), Var::dim("v_ax"), extent)).collect();
+    let at: Vec<PrimExpr> = axes.iter().map(|(_, own, _)| PrimExpr::from(own)).collect();
+    let place: Vec<PrimExpr> = row.into_iter().chain(at.iter().cloned()).collect();
+    let axis = |(_, own, extent): &(Ref<Var>, Ref<Var>, &PrimExpr)| {
+        let (var, extent) = (own.clone(), prim::cast(own.dtype(), (*extent).clone()));
+        Ref::new(IterVar { var, min: prim::int(0), extent, kind: IterKind::Spatial })
+    };
+    let block = SBlock {
+        iter_vars: axes.iter().map(axis).collect(),
+        reads: vec![point(from, &at)],
+        writes: vec![point(to, &place)],
+        name: to.name.clone(),
+        alloc_buffers: Vec::new(),
+        match_buffers: Vec::new(),
+        annotations: Attrs::new(),
+        init: None,
+        body: Stmt::store(to, place, prim::load(from, at)),
+    };
+    let iter_values = axes.iter().map(|(var, ..)| PrimExpr::from(var)).collect();
+    let realize = SBlockRealize { iter_values, predicate: prim::boolean(true), block: Ref::new(block) };
+    axes.into_iter()
+        .rev()
+        .fold(Stmt::from(Ref::new(realize)), |body, (var, _, extent)| Stmt::serial(var, extent.clone(), body))
+}
+
+fn point(buffer: &Ref<Buffer>, at: &[PrimExpr]) -> Ref<BufferRegion> {
+    let one = |i: &PrimExpr| Ref::new(Range { min: i.clone(), extent: prim::int_of(i.dtype(), 1) });
+    Ref::new(BufferRegion { buffer: buffer.clone(), region: at.iter().map(one).collect() })
+}
