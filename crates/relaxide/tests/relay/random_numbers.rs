@@ -35,13 +35,17 @@ fn numbers(value: &Any, out: &mut Vec<f64>) {
     }
 }
 
-#[test]
-fn random_numbers_and_sparse_operators_are_those_of_the_reference() {
-    let key = Tensor::from_slice(&[1234567890123456789u64, 0, 0, 0, 0, 0, 0, 0, 1 << 63, 0], &[10]).unwrap();
+fn key() -> Tensor {
+    Tensor::from_slice(&[1234567890123456789u64, 0, 0, 0, 0, 0, 0, 0, 1 << 63, 0], &[10]).unwrap()
+}
+
+/// Functions, what they are given, and the first numbers that they give.
+fn cases() -> Vec<(&'static str, Vec<Tensor>, Vec<f64>)> {
+    let key = key();
     let ints = |values: &[i32], shape: &[i64]| Tensor::from_slice(values, shape).unwrap();
     let wide = |values: &[i64], shape: &[i64]| Tensor::from_slice(values, shape).unwrap();
     let six = ints(&[3, 1, 2, 3, 1, 7], &[6]);
-    let cases: Vec<(&str, Vec<Tensor>, Vec<f64>)> = vec![
+    vec![
         ("uniform", vec![key.clone()], vec![-0.82644534, -0.7557974, 0.53150165, -0.7597413]),
         ("normal", vec![key.clone()], vec![-0.18844324, 1.0005884, -0.6890185, 1.1386356]),
         (
@@ -92,7 +96,12 @@ fn random_numbers_and_sparse_operators_are_those_of_the_reference() {
             ],
             [1, 4, 3, 2, 5, 0, 2, 1, 0, 2, 0, 2, 3, 5].map(f64::from).to_vec(),
         ),
-    ];
+    ]
+}
+
+#[test]
+fn random_numbers_and_sparse_operators_are_those_of_the_reference() {
+    let (key, cases) = (key(), cases());
     let vm = machine(TEXT);
     let module = parse_with_prelude(&Source::new("random.relay", TEXT)).unwrap();
     let mut problems = Vec::new();
