@@ -314,6 +314,16 @@ REASONS = [
         [name for name in PASSES if name.startswith(MATMUL_RELU)],
         ["merge_composite", "fuse_by_pattern", "to_mixed_precision"],
     ),
+    (
+        "TVM binds the tuple that it makes of a parameter's fields to a name of its own before it is returned.",
+        ["ExpandTupleArguments"],
+        ["realize_vdevice_functions"],
+    ),
+    (
+        "TVM gives the symbolic variables that no tensor tells a shape of their own behind the other parameters; ours keeps the shape.",
+        ["RemoveUnusedParameters"],
+        ["fuse_loops"],
+    ),
 ]
 EXPLAINED = {(name, program) for _, passes, programs in REASONS for name in passes for program in programs}
 

@@ -106,7 +106,7 @@ fn random_numbers_and_sparse_operators_are_those_of_the_reference() {
     let module = parse_with_prelude(&Source::new("random.relay", TEXT)).unwrap();
     let mut problems = Vec::new();
     for by_machine in [true, false] {
-        let mut run = |name: &str, args: &[Tensor]| {
+        let run = |name: &str, args: &[Tensor]| {
             let views: Vec<AnyView<'_>> = args.iter().map(AnyView::from).collect();
             match by_machine {
                 true => vm.invoke(name, &views),
