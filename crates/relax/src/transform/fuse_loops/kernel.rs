@@ -104,10 +104,13 @@ impl Turns {
         // Symbolic variables belong to one function.
         let mut inner = VarMap::new();
         let mut outer = VarMap::new();
+        // In the order of the types, so that two compilations make one kernel.
+        let mut kernel_dims: Vec<Ref<Var>> = Vec::new();
         for var in vars_of(types).into_iter().chain(free_vars(&limit)) {
             inner.entry(var.clone()).or_insert_with(|| {
                 let own = Var::new(var.name.clone(), var.ty.clone());
                 outer.insert(own.clone(), PrimExpr::from(&var));
+                kernel_dims.push(own.clone());
                 PrimExpr::from(&own)
             });
         }
@@ -129,7 +132,7 @@ impl Turns {
             vars.insert(of.params[*i].clone().into(), Expr::Var(own.clone()));
             params.push(own);
         }
-        let dims_of_kernel = outer.keys().chain([&own_index]).map(PrimExpr::from);
+        let dims_of_kernel = kernel_dims.iter().chain([&own_index]).map(PrimExpr::from);
         params.push(Var::new("dims", Type::shape(dims_of_kernel)));
         let words = Words { vars: &vars, symbols: &symbols };
         let bindings = of.bindings.iter().map(|b| words.binding(b)).collect::<Option<Vec<_>>>()?;
