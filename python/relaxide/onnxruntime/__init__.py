@@ -21,7 +21,7 @@ from ._errors import *  # noqa: F403
 from ._errors import __all__ as _ERRORS
 from ._install import install
 from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
-from ._session import PROVIDERS, InferenceSession, ModelMetadata, NodeArg
+from ._session import PROVIDERS, InferenceSession, ModelMetadata, NodeArg, get_available_providers
 from ._values import OrtAllocatorType, OrtDevice, OrtMemoryInfo, OrtMemType, OrtValue
 
 #: The version of ONNX Runtime whose interface this is.
@@ -29,11 +29,6 @@ __version__ = "1.32.0"
 
 #: Some programs ask for the binding by this name.
 SessionIOBinding = IOBinding
-
-
-def get_available_providers():
-    """Where sessions can run."""
-    return list(PROVIDERS)
 
 
 def get_all_providers():

@@ -17,6 +17,11 @@ from ._values import ELEMENTS, OrtValue, element_of_tensor
 PROVIDERS = ["CPUExecutionProvider"]
 
 
+def get_available_providers():
+    """Where sessions can run."""
+    return list(PROVIDERS)
+
+
 class NodeArg:
     """An input or an output of a model.
 
@@ -269,4 +274,4 @@ def _fits(arg, value, lengths, fixed):
     return fits
 
 
-__all__ = ["InferenceSession", "ModelMetadata", "NodeArg", "PROVIDERS"]
+__all__ = ["InferenceSession", "ModelMetadata", "NodeArg", "PROVIDERS", "get_available_providers"]

@@ -3,15 +3,8 @@
 from .._errors import *  # noqa: F403
 from .._errors import __all__ as _ERRORS
 from .._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
-from .._session import ModelMetadata, NodeArg
+from .._session import ModelMetadata, NodeArg, get_available_providers
 from .._values import OrtAllocatorType, OrtDevice, OrtMemoryInfo, OrtMemType, OrtValue
-
-
-def get_available_providers():
-    """Where sessions can run."""
-    from .._session import PROVIDERS
-
-    return list(PROVIDERS)
 
 
 __all__ = [
