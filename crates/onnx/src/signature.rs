@@ -67,18 +67,15 @@ impl Model {
 
 fn value(info: &ValueInfoProto) -> ValueSignature {
     let shape = match info.r#type.as_ref().and_then(|t| t.value.as_ref()) {
-        Some(TypeKind::Tensor(tensor)) => {
-            tensor.shape.iter().flat_map(|shape| &shape.dim).map(|dim| extent(dim.value.as_ref()))
-        }
-        _ => {
-            return ValueSignature {
-                name: info.name.clone(),
-                type_name: type_name(info.r#type.as_ref()),
-                shape: vec![],
-            };
-        }
+        Some(TypeKind::Tensor(tensor)) => tensor.shape.as_ref(),
+        _ => None,
     };
-    ValueSignature { name: info.name.clone(), type_name: type_name(info.r#type.as_ref()), shape: shape.collect() }
+    let dims = shape.into_iter().flat_map(|shape| &shape.dim);
+    ValueSignature {
+        name: info.name.clone(),
+        type_name: type_name(info.r#type.as_ref()),
+        shape: dims.map(|dim| extent(dim.value.as_ref())).collect(),
+    }
 }
 
 fn extent(value: Option<&DimensionValue>) -> Extent {
