@@ -176,7 +176,7 @@ impl Writer<'_> {
         let whole: Vec<PrimExpr> = lead().into_iter().chain(self.axes.iter().map(|a| a.length.clone())).collect();
         let strides = self.axes.iter().map(|a| PrimExpr::from(a.stride));
         let positions =
-            self.axes.iter().map(|a| Analyzer::new().simplify(&prim::floordiv(&a.length, &PrimExpr::from(a.stride))));
+            self.axes.iter().map(|a| Analyzer::new().simplify(&prim::floordiv(&a.length, PrimExpr::from(a.stride))));
         let apart = lead().into_iter().chain(strides).chain(positions).collect();
         let apart = self.reshape(phases, apart)?;
         let order = [0, 1].into_iter().chain((0..n).flat_map(|axis| [2 + n + axis, 2 + axis])).collect();
