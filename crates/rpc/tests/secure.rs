@@ -290,7 +290,7 @@ fn a_server_behind_a_proxy_knows_its_clients() {
 }
 
 #[test]
-fn a_cancelled_call_fails_and_says_so() {
+fn a_call_whose_session_is_closed_fails_and_says_so() {
     functions();
     let (entered, enters) = std::sync::mpsc::channel();
     let (release, released) = std::sync::mpsc::channel::<()>();
@@ -308,10 +308,10 @@ fn a_cancelled_call_fails_and_says_so() {
     std::thread::scope(|scope| {
         let call = scope.spawn(|| function.call(&[]).unwrap_err());
         enters.recv().unwrap();
-        session.cancel();
+        session.close();
         let error = call.join().unwrap();
         assert_eq!(error.kind(), "CancelledError");
-        assert!(error.message().contains("was cancelled"), "{error}");
+        assert!(error.message().contains("was closed while the call ran"), "{error}");
     });
     assert_eq!(add(&session).unwrap_err().kind(), "CancelledError");
     // Another session goes on.

@@ -1,7 +1,8 @@
 //! One session: what a connected client gets, in a process of its own or in a thread.
 //!
 //! Beside the session runs a watch. It ends a session that takes too long, with a word to the client between two packets; it ends one
-//! whose client has gone while a call still runs; and during a long call it says now and then that this end is there.
+//! whose client has gone while a call still runs; and during a long call it says now and then that this end is there, and looks whether
+//! the call was cancelled. One that does not end then within its grace ends with the session.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -248,6 +249,14 @@ impl Watch {
                 );
                 peer.last_words(&Failure::new(TIMEOUT_ERROR, message));
                 self.end(&peer, 4);
+                return;
+            }
+            if peer.is_serving() {
+                peer.look_ahead();
+            }
+            if peer.overdue().is_some() {
+                peer.say_late();
+                self.end(&peer, 5);
                 return;
             }
             if peer.is_serving() && last_sign.elapsed() > SIGN_OF_LIFE {
