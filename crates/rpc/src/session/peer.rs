@@ -634,8 +634,14 @@ impl Peer {
             if !inner.machine.has_room_ahead() || !inner.source.is_ready() {
                 return false;
             }
+            inner.told = None;
             let Inner { machine, source, .. } = &mut *inner;
-            match source.read(machine.space()) {
+            // What is there may be less than a read needs, such as half a record of TLS.
+            let read = source.set_timeout(Some(Duration::from_millis(1))).and_then(|()| source.read(machine.space()));
+            match read {
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    return false;
+                }
                 Ok(0) | Err(_) => return true,
                 Ok(count) => machine.filled(count),
             }
