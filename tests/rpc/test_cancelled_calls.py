@@ -148,7 +148,7 @@ def test_code_that_asks_stops_and_code_that_does_not_ends_with_its_process(kind,
         with pytest.raises(tvm.error.CancelledError, match="did not end|not end it in time"):
             stubborn.result(timeout=60)
         with pytest.raises(RuntimeError):
-            remote.get_function("ffi.Shape")
+            remote.get_function("ffi.Shape")(1)
         until(lambda: not pathlib.Path(folder).exists())
         again = remote.reconnect()
         assert again.get_function("ffi.Shape")(1) is not None
