@@ -156,13 +156,17 @@ def tvm_server():
 
 
 def memory(pid):
-    """The memory of a process and its children, in MiB, each page by its share."""
-    total = 0
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            total += memory(int(child))
-    rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return total + int(next(line for line in rollup.splitlines() if line.startswith("Pss:")).split()[1]) / 1024
+    """The memory of a process and its children, in MiB, each page by its share. One that ends meanwhile has none."""
+    try:
+        tasks = list(pathlib.Path(f"/proc/{pid}/task").iterdir())
+        rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    total = int(next(line for line in rollup.splitlines() if line.startswith("Pss:")).split()[1]) / 1024
+    for task in tasks:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            total += sum(memory(int(child)) for child in (task / "children").read_text().split())
+    return total
 
 
 def sessions(package, server, count):
