@@ -16,12 +16,20 @@ pub struct Span {
     pub column: i64,
     /// Column behind the last character.
     pub end_column: i64,
+    /// What there is to say of each dimension that is checked there, empty where there is nothing. Numbers in braces are dimensions
+    /// of what is checked: `sizes add up to {2}`. It is not part of a program's text.
+    pub notes: Vec<String>,
 }
 
 impl Span {
     /// The node of a model that an importer makes something of: `words` say which. It has no line.
     pub fn of_node(words: impl Into<String>) -> Ref<Span> {
-        Ref::new(Span { source: words.into(), line: 0, end_line: 0, column: 0, end_column: 0 })
+        Span::with_notes(words, Vec::new())
+    }
+
+    /// A node of a model, and what there is to say of what is checked for it.
+    pub fn with_notes(words: impl Into<String>, notes: Vec<String>) -> Ref<Span> {
+        Ref::new(Span { source: words.into(), line: 0, end_line: 0, column: 0, end_column: 0, notes })
     }
 
     /// Whether it is a node of a model and not a place of a text.

@@ -17,6 +17,7 @@
 //! What is not here: sparse tensors, training.
 
 pub mod budget;
+mod check;
 pub mod constant;
 mod dim_name;
 pub mod dims;

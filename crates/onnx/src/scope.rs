@@ -10,6 +10,7 @@ use relaxide_ir::{Attrs, Type, Var};
 use relaxide_relax::{BlockBuilder, Call, Expr, op};
 use relaxide_tir::te;
 
+use crate::check::Check;
 use crate::constant;
 use crate::dims;
 use crate::error::NodeError;
@@ -210,26 +211,46 @@ impl Scope<'_> {
 
     /// Gives the dimensions of a shape that the program computes symbolic variables.
     pub fn bind_shape(&mut self, shape: Expr, count: usize) -> Result<Vec<PrimExpr>> {
-        self.bind_checked(shape, count, 0)
+        self.bind_noted(shape, count, &[])
     }
 
-    /// The same, where the shape has further dimensions that must be 1: conditions that the program checks.
-    pub fn bind_checked(&mut self, shape: Expr, count: usize, checks: usize) -> Result<Vec<PrimExpr>> {
-        self.bind_further("lv", shape, count, vec![prim::int(1); checks])
+    /// The same, where the shape goes on with what checks need ([`Check::dims`]).
+    pub fn bind_noted(&mut self, shape: Expr, count: usize, checks: &[Check]) -> Result<Vec<PrimExpr>> {
+        let mut dims: Vec<PrimExpr> = (0..count).map(|i| PrimExpr::Var(Var::dim(format!("d{i}")))).collect();
+        let mut notes = vec![String::new(); count];
+        let bound = dims.clone();
+        for check in checks {
+            notes.push(check.note(dims.len() + 1));
+            notes.extend(check.values.iter().map(|_| String::new()));
+            dims.push(prim::int(1));
+            dims.extend(check.values.iter().map(|(_, value)| match value {
+                PrimExpr::Int(_) | PrimExpr::Var(_) => value.clone(),
+                _ => PrimExpr::Var(Var::dim("v")),
+            }));
+        }
+        let notes = if checks.is_empty() { Vec::new() } else { notes };
+        let bind = self.builder.match_cast_with(notes, shape, Type::shape(dims));
+        bind.map_err(|e| NodeError::Relax(e.to_string()))?;
+        Ok(bound)
     }
 
-    /// The same, where each further dimension must be what is said. `name` says to the user what is checked.
-    pub fn bind_further(
-        &mut self,
-        name: &str,
-        shape: Expr,
-        count: usize,
-        further: Vec<PrimExpr>,
-    ) -> Result<Vec<PrimExpr>> {
-        let dims: Vec<PrimExpr> = (0..count).map(|i| PrimExpr::Var(Var::dim(format!("d{i}")))).collect();
-        let ty = Type::shape(dims.iter().cloned().chain(further));
-        self.builder.match_cast_as(name, shape, ty).map_err(|e| NodeError::Relax(e.to_string()))?;
-        Ok(dims)
+    /// Checks, when the program runs, what follows from dimensions alone.
+    pub fn require(&mut self, checks: &[Check]) -> Result<()> {
+        if checks.is_empty() {
+            return Ok(());
+        }
+        let shape = Expr::shape(checks.iter().flat_map(Check::dims));
+        self.bind_noted(shape, 0, checks).map(|_| ())
+    }
+
+    /// A dimension of a tensor, as errors name it.
+    pub fn named_dim(&self, tensor: &Expr, axis: usize) -> String {
+        let var = tensor.as_var();
+        match (var.as_ref().and_then(|var| var.span()).filter(|span| span.is_node()), &var) {
+            (Some(node), _) => format!("dimension {axis} of the result of {}", node.source),
+            (None, Some(var)) => format!("dimension {axis} of `{}`", var.name()),
+            (None, None) => format!("dimension {axis} of a constant"),
+        }
     }
 
     /// A tensor whose dimensions the program finds out: those that are not given get symbolic variables.
@@ -286,7 +307,16 @@ impl Scope<'_> {
                 dims::equal(d, &best) || dims::share_variable(d, &best) && !dims::one_may_be_one(d, &best)
             };
             let open_ended = open.iter().any(|d| !related(d) && !dims::differ(d, &best));
-            let target = if open_ended { self.common_dim(&open)? } else { best };
+            let target = if open_ended {
+                let named = tensors.iter().zip(&shapes).filter_map(|(tensor, shape)| {
+                    let axis = shape.len().checked_sub(back).filter(|&axis| !shape[axis].is_int(1))?;
+                    Some((self.named_dim(tensor, axis), shape[axis].clone()))
+                });
+                let named: Vec<_> = named.collect();
+                self.common_dim(&named)?
+            } else {
+                best
+            };
             for (i, shape) in shapes.iter().enumerate() {
                 let Some(axis) = shape.len().checked_sub(back).filter(|&a| !shape[a].is_int(1)) else { continue };
                 if !open_ended {
@@ -304,35 +334,35 @@ impl Scope<'_> {
         Ok(())
     }
 
-    /// The dimension that some are broadcast to, bound when the program runs; it checks that the others are 1.
-    pub fn common_dim(&mut self, dims: &[PrimExpr]) -> Result<PrimExpr> {
-        let literal = dims.iter().find(|d| d.as_int().is_some()).cloned();
+    /// The dimension that some are broadcast to, bound when the program runs; it checks that the others are 1. Each has what errors
+    /// call it.
+    pub fn common_dim(&mut self, dims: &[(String, PrimExpr)]) -> Result<PrimExpr> {
+        let literal = dims.iter().map(|(_, d)| d).find(|d| d.as_int().is_some()).cloned();
         let chosen = literal.clone().unwrap_or_else(|| {
-            let (last, rest) = (dims[dims.len() - 1].clone(), &dims[..dims.len() - 1]);
-            rest.iter().rev().fold(last, |other, d| prim::select(prim::eq(d, 1), other, d.clone()))
+            let ((_, last), rest) = (&dims[dims.len() - 1], &dims[..dims.len() - 1]);
+            rest.iter().rev().fold(last.clone(), |other, (_, d)| prim::select(prim::eq(d, 1), other, d.clone()))
         });
-        let fits = |d: &PrimExpr| {
-            let fits = prim::or(prim::eq(d, 1), prim::eq(d, &chosen));
-            prim::select(fits, prim::int(1), prim::int(0))
-        };
-        let checks: Vec<PrimExpr> = dims.iter().filter(|d| d.as_int().is_none()).map(fits).collect();
-        let count = checks.len();
-        let own = usize::from(literal.is_none());
-        let shape = Expr::shape(std::iter::once(chosen.clone()).filter(|_| own == 1).chain(checks));
-        let bound = self.bind_checked(shape, own, count)?;
+        let open = dims.iter().map(|(_, d)| d).filter(|d| d.as_int().is_none());
+        let fits = open.map(|d| prim::or(prim::eq(d, 1), prim::eq(d, &chosen)));
+        let check = Check::new(fits.fold(prim::boolean(true), prim::and), "lengths must be the same, or 1")
+            .with(dims.iter().cloned());
+        let own: Vec<PrimExpr> = literal.is_none().then(|| chosen.clone()).into_iter().collect();
+        let shape = Expr::shape(own.iter().cloned().chain(check.dims()));
+        let bound = self.bind_noted(shape, own.len(), &[check])?;
         Ok(bound.into_iter().next().unwrap_or(chosen))
     }
 
     /// A tensor, once the program has found that no dimension is 1 but those that are known to be.
     pub fn none_is_one(&mut self, tensor: Expr) -> Result<Expr> {
         let dims = self.dims(&tensor)?;
-        let open: Vec<&PrimExpr> = dims.iter().filter(|d| d.as_int().is_none()).collect();
-        if !open.is_empty() {
-            let other = |d: &&PrimExpr| prim::select(prim::eq(*d, 1), prim::int(0), prim::int(1));
-            let checks: Vec<PrimExpr> = open.iter().map(other).collect();
-            let count = checks.len();
-            self.bind_checked(Expr::shape(checks), 0, count)?;
-        }
+        let open = dims.iter().enumerate().filter(|(_, d)| d.as_int().is_none());
+        let checks: Vec<Check> = open
+            .map(|(axis, d)| {
+                let what = "an axis of one element would go away, and with it the number of axes that the model was compiled for";
+                Check::new(prim::ne(d, 1), what).with([(self.named_dim(&tensor, axis), d.clone())])
+            })
+            .collect();
+        self.require(&checks)?;
         Ok(tensor)
     }
 

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 
 use relaxide_ffi::{Ref, structural_equal, structural_hash};
 use relaxide_ir::pass::Refusal;
-use relaxide_ir::span::MaybeSpan;
+use relaxide_ir::span::{MaybeSpan, Span};
 use relaxide_ir::{Attrs, Code, GlobalVar, IRModule, Type, Var};
 use relaxide_tir::{PrimFunc, Stmt, te};
 
@@ -278,14 +278,25 @@ impl BlockBuilder {
 
     /// Checks at run time that a value has a type, and binds symbolic variables that the type mentions first.
     pub fn match_cast(&mut self, value: impl Into<Expr>, ty: Type) -> Result<Expr, BuildError> {
-        let hint = if self.in_dataflow() { "lv" } else { "gv" };
-        self.match_cast_as(hint, value, ty)
+        self.match_cast_with(Vec::new(), value, ty)
     }
 
-    /// The same, bound to a variable of a name that says what is checked.
-    pub fn match_cast_as(&mut self, hint: &str, value: impl Into<Expr>, ty: Type) -> Result<Expr, BuildError> {
+    /// The same, with what is said of each dimension that is not what it must be ([`Span::notes`]).
+    pub fn match_cast_with(
+        &mut self,
+        notes: Vec<String>,
+        value: impl Into<Expr>,
+        ty: Type,
+    ) -> Result<Expr, BuildError> {
+        let hint = if self.in_dataflow() { "lv" } else { "gv" };
         let value = self.normalize_arg(value.into())?;
+        let noted = |origin: &MaybeSpan| {
+            let words = origin.as_ref().map_or_else(String::new, |span| span.source.clone());
+            Some(Span::with_notes(words, notes.clone()))
+        };
+        let outer = if notes.is_empty() { self.origin.clone() } else { self.set_origin(noted(&self.origin)) };
         let var = self.fresh_var(hint, ty.clone(), self.in_dataflow());
+        self.set_origin(outer);
         self.push(Ref::new(MatchCast { var: var.clone(), value, ty }).into())?;
         Ok(var.into())
     }

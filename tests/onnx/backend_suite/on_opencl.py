@@ -22,7 +22,6 @@ NO_DRIVER = 77
 KNOWN = {
     "float8|float4|float6|FLOAT8|FLOAT4|FLOAT6|e8m0|E8M0": "there is no code for elements of eight bits and fewer that are floats",
     "regex_full_match": "texts are looked at by the host, where its result stays",
-    "rotary_embedding": "an index that is right under a choice's condition alone is checked outside of it",
 }
 
 

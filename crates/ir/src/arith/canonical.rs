@@ -132,9 +132,15 @@ impl Analyzer {
             Some(false) => return self.convert(no),
             None => {}
         }
-        let yes = self.under(&condition, true, |this| this.convert(yes));
-        let no = self.under(&condition, false, |this| this.convert(no));
-        if yes == no { yes } else { self.node(head(dtype), vec![condition, yes, no], dtype) }
+        let head = head(dtype);
+        // Both sides of a `Select` are evaluated whatever the condition is: an access there must not count on it.
+        let (yes, no) = if head == Head::Select && (prim::is_data(yes) || prim::is_data(no)) {
+            (self.convert(yes), self.convert(no))
+        } else {
+            let yes = self.under(&condition, true, |this| this.convert(yes));
+            (yes, self.under(&condition, false, |this| this.convert(no)))
+        };
+        if yes == no { yes } else { self.node(head, vec![condition, yes, no], dtype) }
     }
 
     fn convert_binary(&mut self, n: &Binary, dtype: DataType) -> Value {

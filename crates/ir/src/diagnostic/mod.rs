@@ -132,14 +132,14 @@ mod tests {
             .with_help("did you mean `x`?");
         let expected = "error[E0110]: no name `xx` is in scope\n --> a.py:2:12\n  |\n2 |     return xx\n  |            ^^\n  = help: did you mean `x`?";
         assert_eq!(d.to_string(), expected);
-        let span = Span { source: "a.py".into(), line: 2, end_line: 2, column: 12, end_column: 14 };
+        let span = Span { source: "a.py".into(), line: 2, end_line: 2, column: 12, end_column: 14, notes: Vec::new() };
         let spanned = Diagnostic { snippet: None, ..d.clone() }.with_span(&span, Some(source));
         assert_eq!(spanned, d);
     }
 
     #[test]
     fn without_a_text_the_place_is_named() {
-        let span = Span { source: "a.py".into(), line: 12, end_line: 13, column: 3, end_column: 1 };
+        let span = Span { source: "a.py".into(), line: 12, end_line: 13, column: 3, end_column: 1, notes: Vec::new() };
         let d = Diagnostic::new(Code::Impure, "an impure call").with_help("end the block");
         assert_eq!(d.to_string(), "error[E0205]: an impure call\n = help: end the block");
         let text = "error[E0205]: an impure call\n  --> a.py:12:3\n   = help: end the block";

@@ -13,13 +13,14 @@
 //! ```
 
 use relaxide_ir::Type;
-use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_ir::prim::PrimExpr;
 use relaxide_relax::{BlockBuilder, Expr};
 
 use super::Boundary;
 use super::carried::{self, Carried};
 use super::sequence::{self, Items, Sequence, array, element_type, listed_length};
 use super::turns::{Next, Turn, Turns, runtime};
+use crate::check::Check;
 use crate::error::NodeError;
 use crate::graph::{Graphs, Step};
 use crate::names::Sight;
@@ -103,8 +104,10 @@ fn looped(graphs: &mut Graphs, builder: &mut BlockBuilder, body: &GraphProto, in
             None => length = Some(own),
             Some(first) => {
                 // All have the length of the first, which the program checks.
-                let same = prim::select(prim::eq(&own, first), prim::int(1), prim::int(0));
-                Scope::new(builder).bind_checked(Expr::shape([same]), 0, 1)?;
+                let lengths = [("the first", first.clone()), ("another", own.clone())];
+                let [first, another] = lengths;
+                let same = Check::equal(first, another, "sequences that are mapped together must have one length");
+                Scope::new(builder).require(&[same])?;
             }
         }
         each.push(Input::Each(array, described(body, i, element_type(sequence))));

@@ -7,6 +7,7 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::score::whole;
+use crate::check::Check;
 use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
@@ -103,7 +104,9 @@ pub fn one_hot(scope: &mut Scope, node: &Node) -> Outputs {
         let least = scope.cast(least, DataType::int(64))?;
         let least = scope.reshape(least, vec![prim::int(1)])?;
         let checked = scope.call("tensor_to_shape", [least])?;
-        scope.bind_checked(checked, 0, 1)?;
+        let least = scope.bind_shape(checked, 1)?;
+        scope
+            .require(&[Check::new(prim::eq(&least[0], 1), "an element is in none of the categories (`zeros` is 0)")])?;
     }
     one(y)
 }

@@ -23,6 +23,7 @@ use relaxide_ir::{Buffer, Var};
 use relaxide_relax::Expr;
 use relaxide_tir::{ForKind, Stmt, te};
 
+use crate::check::Check;
 use crate::error::NodeError;
 use crate::scope::Scope;
 
@@ -241,8 +242,13 @@ impl Forest {
             Some(n) if most < n => Ok(()),
             Some(n) => Err(NodeError::invalid(format!("a branch compares feature {most} of {n}"))),
             None => {
-                let fits = prim::select(prim::lt(prim::int(most), features), prim::int(1), prim::int(0));
-                scope.bind_checked(Expr::shape([fits]), 0, 1).map(|_| ())
+                let fits =
+                    Check::new(prim::lt(prim::int(most), features), "a branch compares a feature that is not there");
+                let values = [
+                    ("the feature".to_owned(), prim::int(most)),
+                    ("the number of features".to_owned(), features.clone()),
+                ];
+                scope.require(&[fits.with(values)])
             }
         }
     }

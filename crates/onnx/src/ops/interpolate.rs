@@ -16,6 +16,7 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::computed::{Args, Plan, clamp};
+use crate::check::Check;
 use crate::error::NodeError;
 use crate::scope::Scope;
 
@@ -95,6 +96,13 @@ fn element(tensor: &te::Tensor, i: usize) -> PrimExpr {
     tensor.at(&[prim::int(i as i64)])
 }
 
+/// What is mixed must be there, unless nothing is made of it.
+fn has_elements(old: &PrimExpr, new: &PrimExpr) -> Check {
+    let some = prim::or(prim::gt(old, 0), prim::eq(new, 0));
+    let values = [("its length".to_owned(), old.clone()), ("its new size".to_owned(), new.clone())];
+    Check::new(some, "an axis without elements has none to mix").with(values)
+}
+
 /// A tensor with one axis resized.
 pub fn along(scope: &mut Scope, x: Expr, how: &Along, filter: &Filter) -> Result<Expr> {
     let shape = scope.dims(&x)?;
@@ -115,8 +123,8 @@ pub fn along(scope: &mut Scope, x: Expr, how: &Along, filter: &Filter) -> Result
             given
         };
         let size = prim::max(size, 0);
-        let some = prim::or(prim::gt(&old, 0), prim::eq(&size, 0));
-        Plan { dims: vec![size], holds: vec![some], ..Plan::default() }
+        let check = has_elements(&old, &size);
+        Plan { dims: vec![size], checks: vec![check] }
     })?;
     let new = new.into_iter().next().ok_or_else(|| NodeError::invalid("an axis has no new size"))?;
     let geometry = |inputs: &[te::Tensor]| Geometry {

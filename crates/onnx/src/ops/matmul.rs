@@ -56,7 +56,8 @@ fn agree_on_batch(scope: &mut Scope, pair: &mut [Expr; 2]) -> Result<()> {
         if dims::differ(&a, &b) {
             return Err(NodeError::invalid(format!("a dimension is {a} on one side, {b} on the other")));
         }
-        let common = scope.common_dim(&[a, b])?;
+        let named = [scope.named_dim(&pair[0], axes[0]), scope.named_dim(&pair[1], axes[1])];
+        let common = scope.common_dim(&named.into_iter().zip([a, b]).collect::<Vec<_>>())?;
         (spread[0][axes[0]], spread[1][axes[1]]) = (common.clone(), common);
     }
     for i in 0..2 {

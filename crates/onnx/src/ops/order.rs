@@ -9,6 +9,7 @@ use relaxide_tir::te;
 use super::computed::{Args, Ints, Plan};
 use super::places::axis_of;
 use super::{Outputs, one};
+use crate::check::Check;
 use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
@@ -78,7 +79,9 @@ pub fn top_k(scope: &mut Scope, node: &Node) -> Outputs {
             let bound = Plan::bind(scope, "top_k", &args, |inputs| {
                 let k = given.at(inputs, 0);
                 let fits = prim::and(prim::ge(&k, 0), prim::le(&k, &size));
-                Plan { dims: vec![prim::max(k, 0)], holds: vec![fits], ..Plan::default() }
+                let values = [("`k`".to_owned(), k.clone()), (format!("dimension {axis}"), size.clone())];
+                let check = Check::new(fits, "`k` must be no more than there are elements").with(values);
+                Plan { dims: vec![prim::max(k, 0)], checks: vec![check] }
             })?;
             bound.into_iter().next().ok_or_else(|| NodeError::invalid("`k` is missing"))?
         }

@@ -244,7 +244,10 @@ pub fn expand(scope: &mut Scope, node: &Node) -> Outputs {
                 return Err(NodeError::invalid(format!("dimension {i} is {from}, which does not spread to {to}")));
             }
             // Either may be 1 when the model runs.
-            () => scope.common_dim(&[from, to])?,
+            () => {
+                let name = format!("dimension {i}");
+                scope.common_dim(&[(name, from), (format!("size {i} of the new shape"), to)])?
+            }
         });
     }
     if rank == own.len() && own.iter().zip(&result).all(|(a, b)| dims::equal(a, b)) {

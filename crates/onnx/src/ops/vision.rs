@@ -348,8 +348,13 @@ pub fn einsum(scope: &mut Scope, node: &Node) -> Outputs {
         let places: Vec<(usize, usize)> = all.filter(|(i, axis)| *axis < shapes[*i].len()).collect();
         let open: Vec<PrimExpr> =
             places.iter().map(|(i, axis)| shapes[*i][*axis].clone()).filter(|d| !d.is_int(1)).collect();
+        let named: Vec<(String, PrimExpr)> = places
+            .iter()
+            .map(|(i, axis)| (scope.named_dim(&parts[*i], *axis), shapes[*i][*axis].clone()))
+            .filter(|(_, d)| !d.is_int(1))
+            .collect();
         let Some(first) = open.first().filter(|first| !open.iter().all(|d| dims::equal(d, first))) else { continue };
-        let common = if open.iter().any(|d| dims::differ(d, first)) { continue } else { scope.common_dim(&open)? };
+        let common = if open.iter().any(|d| dims::differ(d, first)) { continue } else { scope.common_dim(&named)? };
         for (i, axis) in places.into_iter().filter(|(i, axis)| !shapes[*i][*axis].is_int(1)) {
             spread[i][axis] = common.clone();
         }

@@ -91,7 +91,8 @@ pub(super) fn enter() {
 
 fn span(args: &Args<'_>) -> Result<Any, Error> {
     let (source, line, end_line) = (args.get(0)?, args.get(1)?, args.get(2)?);
-    Ok(Ref::new(Span { source, line, end_line, column: args.get(3)?, end_column: args.get(4)? }).into())
+    let (column, end_column) = (args.get(3)?, args.get(4)?);
+    Ok(Ref::new(Span { source, line, end_line, column, end_column, notes: Vec::new() }).into())
 }
 
 fn op(name: &str) -> Result<Ref<Op>, Error> {

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Nothing is multiplied by the zeros that a window on a spread image would meet; where the window is no multiple of the stride, the
-//! last taps of some phases are zero. Serves windows without dilation, of known lengths, in one group.
+//! last taps of some phases are zero. Groups of channels stay groups, each with its phases. Serves windows without dilation, of known
+//! lengths.
 
 use relaxide_ir::Attrs;
 use relaxide_ir::arith::Analyzer;
@@ -75,13 +76,14 @@ impl Axis {
 /// A transposed convolution as a convolution, where it can be one.
 pub fn as_convolution(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpError> {
     let Ok(g) = known(cx, "IO") else { return Ok(None) };
-    let plain = g.groups == 1 && g.windows.iter().all(|w| w.dilation == 1) && g.are_orders_plain();
+    let plain = g.windows.iter().all(|w| w.dilation == 1) && g.are_orders_plain();
     let (Some(channels), Some(filters)) = (g.weight[0].as_int(), g.weight[1].as_int()) else { return Ok(None) };
+    let shares = Shares { groups: g.groups, channels: channels / g.groups.max(1), filters };
     let dims = transpose_dims(cx, &g)?;
     let axes = g.windows.iter().zip(&g.data[2..]).zip(&dims[2..]).map(|((w, from), to)| Axis::new(w, from, to));
     let Some(axes) = axes.collect::<Option<Vec<_>>>().filter(|_| plain) else { return Ok(None) };
     let mut writer = Writer { b, cx, axes: &axes };
-    let weight = writer.weight(cx.arg(1)?.clone(), channels, filters)?;
+    let weight = writer.weight(cx.arg(1)?.clone(), &shares)?;
     let phases = writer.convolution(weight, &g)?;
     if axes.iter().all(|a| a.stride == 1) {
         return writer.cut(phases, &dims).map(Some);
@@ -89,8 +91,15 @@ pub fn as_convolution(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>,
     if axes.iter().all(|a| a.stride <= FEW) {
         return writer.interleaved(phases, &dims).map(Some);
     }
-    let whole = writer.together(phases, &g, filters)?;
+    let whole = writer.together(phases, &g, shares.groups * filters)?;
     writer.cut(whole, &dims).map(Some)
+}
+
+/// How many channels of the image and filters each group has.
+struct Shares {
+    groups: i64,
+    channels: i64,
+    filters: i64,
 }
 
 struct Writer<'a> {
@@ -113,8 +122,8 @@ impl Writer<'_> {
         self.op("permute_dims", [x], Attrs::new().with("axes", axes))
     }
 
-    /// The weight `[c, o, k..]` as that of the convolution: `[o * phases, c, taps..]`.
-    fn weight(&mut self, weight: Expr, channels: i64, filters: i64) -> Result<Expr, OpError> {
+    /// The weight `[groups * c, o, k..]` as that of the convolution: `[groups * o * phases, c, taps..]`.
+    fn weight(&mut self, weight: Expr, shares: &Shares) -> Result<Expr, OpError> {
         let n = self.axes.len();
         let mut weight = weight;
         for axis in 0..n {
@@ -125,17 +134,19 @@ impl Writer<'_> {
             weight = self.op("nn.pad", [weight], Attrs::new().with("pad_width", zeros))?;
         }
         // A reversed window has its phases in reverse as well.
-        let mut dims = vec![channels, filters];
+        let mut dims = vec![shares.groups, shares.channels, shares.filters];
         dims.extend(self.axes.iter().flat_map(|a| [a.taps, a.stride]));
         weight = self.reshape(weight, dims.into_iter().map(PrimExpr::from).collect())?;
         for (axis, _) in self.axes.iter().enumerate().filter(|(_, a)| a.stride > 1) {
-            weight = self.op("flip", [weight], Attrs::new().with("axis", 3 + 2 * axis as i64))?;
+            weight = self.op("flip", [weight], Attrs::new().with("axis", 4 + 2 * axis as i64))?;
         }
-        let phases = (0..n).map(|axis| 3 + 2 * axis);
-        let taps = (0..n).map(|axis| 2 + 2 * axis);
-        weight = self.permute(weight, [1].into_iter().chain(phases).chain([0]).chain(taps).collect())?;
+        let phases = (0..n).map(|axis| 4 + 2 * axis);
+        let taps = (0..n).map(|axis| 3 + 2 * axis);
+        weight = self.permute(weight, [0, 2].into_iter().chain(phases).chain([1]).chain(taps).collect())?;
         let count: i64 = self.axes.iter().map(|a| a.stride).product();
-        let dims = [filters * count, channels].into_iter().chain(self.axes.iter().map(|a| a.taps));
+        let dims = [shares.groups * shares.filters * count, shares.channels]
+            .into_iter()
+            .chain(self.axes.iter().map(|a| a.taps));
         self.reshape(weight, dims.map(PrimExpr::from).collect())
     }
 
@@ -146,7 +157,7 @@ impl Writer<'_> {
             .with("strides", vec![1i64; n])
             .with("dilation", vec![1i64; n])
             .with("padding", front.chain(behind).collect::<Vec<i64>>())
-            .with("groups", 1i64)
+            .with("groups", g.groups)
             .with("out_dtype", g.dtype);
         let name = ["nn.conv1d", "nn.conv2d", "nn.conv3d"][n - 1];
         self.op(name, [self.cx.arg(0)?.clone(), weight], attrs)
@@ -176,7 +187,7 @@ impl Writer<'_> {
         let whole: Vec<PrimExpr> = lead().into_iter().chain(self.axes.iter().map(|a| a.length.clone())).collect();
         let strides = self.axes.iter().map(|a| PrimExpr::from(a.stride));
         let positions =
-            self.axes.iter().map(|a| Analyzer::new().simplify(&prim::floordiv(&a.length, &PrimExpr::from(a.stride))));
+            self.axes.iter().map(|a| Analyzer::new().simplify(&prim::floordiv(&a.length, PrimExpr::from(a.stride))));
         let apart = lead().into_iter().chain(strides).chain(positions).collect();
         let apart = self.reshape(phases, apart)?;
         let order = [0, 1].into_iter().chain((0..n).flat_map(|axis| [2 + n + axis, 2 + axis])).collect();

@@ -226,7 +226,7 @@ fn arg_reduce(
     });
     let second = plan(cx, x)?;
     let position = second.reduce.iter().fold(PrimExpr::from(0), |flat, k| flat * k.extent() + k.var());
-    let count = second.reduce.iter().fold(Some(1i64), |n, k| n?.checked_mul(k.extent().as_int()?));
+    let count = second.reduce.iter().try_fold(1i64, |n, k| n.checked_mul(k.extent().as_int()?));
     // In half of the bits there are twice as many lanes.
     let narrow = count.is_some_and(|n| n <= i64::from(i32::MAX));
     let index = DataType::int(if narrow { 32 } else { 64 });

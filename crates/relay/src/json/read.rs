@@ -234,6 +234,7 @@ impl<'g> Reader<'g> {
             end_line: number("end_line").unwrap_or(line),
             column,
             end_column: number("end_column").unwrap_or(column),
+            notes: Vec::new(),
         }))
     }
 

@@ -227,6 +227,7 @@ impl<'a> Parser<'a> {
             end_line: to.line as i64,
             column: from.column as i64,
             end_column: to.column as i64,
+            notes: Vec::new(),
         }))
     }
 

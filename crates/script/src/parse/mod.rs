@@ -282,6 +282,7 @@ impl<'s> Parser<'s> {
             end_line: end.line as i64,
             column: start.column as i64,
             end_column: end.column as i64,
+            notes: Vec::new(),
         }))
     }
 

@@ -52,7 +52,7 @@ pub fn cost(kernel: &PrimFunc) -> Cost {
         Some(analyzer.simplify(&e)).filter(|e| free_vars(e).iter().all(|var| known.contains(var)))
     };
     Cost {
-        operations: Some(count.operations).filter(|_| !count.unknown).and_then(finish),
+        operations: Some(count.operations.total()).filter(|_| !count.unknown).and_then(finish),
         bytes: bytes.filter(|_| !count.unknown).and_then(finish),
         dtype: match count.dtypes.as_slice() {
             [only] => Some(*only),
@@ -61,19 +61,32 @@ pub fn cost(kernel: &PrimFunc) -> Cost {
     }
 }
 
+/// A sum of counts. What happens equally often is one term: a value has thousands of operations, and a sum is as deep as it has
+/// terms.
+#[derive(Clone, Default)]
+struct Tally(Vec<(PrimExpr, i64)>);
+
+impl Tally {
+    fn add(&mut self, times: &PrimExpr, count: i64) {
+        match self.0.last_mut() {
+            Some((last, known)) if last == times => *known += count,
+            _ => self.0.push((times.clone(), count)),
+        }
+    }
+
+    fn total(&self) -> PrimExpr {
+        self.0.iter().fold(prim::int(0), |sum, (times, count)| sum + times * *count)
+    }
+}
+
+#[derive(Default)]
 struct Count {
-    operations: PrimExpr,
+    operations: Tally,
     /// How many elements of a buffer are loaded or stored.
-    accesses: HashMap<Ref<Buffer>, PrimExpr>,
+    accesses: HashMap<Ref<Buffer>, Tally>,
     dtypes: Vec<DataType>,
     /// Whether something was met that cannot be counted.
     unknown: bool,
-}
-
-impl Default for Count {
-    fn default() -> Self {
-        Count { operations: prim::int(0), accesses: HashMap::new(), dtypes: Vec::new(), unknown: false }
-    }
 }
 
 impl Count {
@@ -89,7 +102,7 @@ impl Count {
                 if let Some(other) = &n.else_case {
                     let then = std::mem::replace(&mut self.operations, before);
                     self.stmt(other, times);
-                    self.operations = prim::max(&then, &self.operations);
+                    self.operations = Tally(vec![(prim::max(then.total(), self.operations.total()), 1)]);
                 }
             }
             Stmt::Store(n) => {
@@ -113,7 +126,7 @@ impl Count {
         inside.visit_prim(value);
         self.unknown |= inside.unknown;
         for (dtype, lanes) in inside.operations {
-            self.operations = &self.operations + times * lanes;
+            self.operations.add(times, lanes);
             if !self.dtypes.contains(&dtype) {
                 self.dtypes.push(dtype);
             }
@@ -124,19 +137,18 @@ impl Count {
     }
 
     fn access(&mut self, buffer: &Ref<Buffer>, lanes: i64, times: &PrimExpr) {
-        let entry = self.accesses.entry(buffer.clone()).or_insert_with(|| prim::int(0));
-        *entry = &*entry + times * lanes;
+        self.accesses.entry(buffer.clone()).or_default().add(times, lanes);
     }
 
     /// The bytes of a buffer that are touched; none where its elements have no size.
     fn bytes_of(&self, buffer: &Ref<Buffer>) -> Option<PrimExpr> {
-        let Some(accesses) = self.accesses.get(buffer) else { return Some(prim::int(0)) };
+        let Some(accesses) = self.accesses.get(buffer).map(Tally::total) else { return Some(prim::int(0)) };
         let elements = buffer.shape.iter().fold(prim::int(1), |product, dim| product * wide(dim));
         let bits = i64::from(buffer.dtype.bits) * buffer.dtype.lane_count().abs();
         let touched = match (elements.as_int(), accesses.as_int()) {
             (Some(a), Some(b)) => prim::int(a.min(b)),
-            _ if elements == *accesses => elements,
-            _ => prim::min(&elements, accesses),
+            _ if elements == accesses => elements,
+            _ => prim::min(elements, accesses),
         };
         match bits {
             0 => None,
@@ -242,6 +254,17 @@ mod tests {
         let formula = formula?;
         let values: VarMap = free_vars(&formula).into_iter().map(|var| (var, prim::int(n))).collect();
         Analyzer::new().simplify(&substitute(&formula, &values)).as_int()
+    }
+
+    #[test]
+    fn a_value_of_many_operations_is_counted_in_a_short_formula() {
+        let n = Var::dim("n");
+        let a = placeholder("A", [PrimExpr::from(&n)], F32);
+        let doubled = |i: &[PrimExpr]| (0..16).fold(a.at(i), |value, _| &value + &value);
+        let b = compute("B", [PrimExpr::from(&n)], doubled);
+        let cost = cost(&create_prim_func(&[a.clone(), b]).unwrap());
+        assert_eq!(at(cost.operations, 10), Some(10 * 65535));
+        assert_eq!(at(cost.bytes, 10), Some(4 * 2 * 10));
     }
 
     #[test]

@@ -11,6 +11,9 @@
 //!             A[i * 4 + j] = B[(i * 4 + j) // 4]
 //! ```
 //!
+//! A choice that evaluates both sides (`Select`) guards neither: what reads memory on a side is simplified as if the choice
+//! were not there, or an index that is right under the condition alone would be evaluated without it.
+//!
 //! The analyzer's form is expanded, which is not always cheaper than what stood there; an expression is replaced only where
 //! the new one costs less.
 
@@ -82,9 +85,14 @@ impl Simplify {
         prim::if_then_else(simple, new_yes, new_no)
     }
 
+    /// Both sides are evaluated whatever the condition is: only arithmetic may take it for granted.
     fn choice(&mut self, e: &PrimExpr, n: &Select) -> PrimExpr {
         let condition = self.mutate_prim(&n.condition);
-        let (yes, no) = self.sides(&condition, &n.true_value, &n.false_value);
+        let (yes, no) = if prim::is_data(&n.true_value) || prim::is_data(&n.false_value) {
+            (self.mutate_prim(&n.true_value), self.mutate_prim(&n.false_value))
+        } else {
+            self.sides(&condition, &n.true_value, &n.false_value)
+        };
         if condition == n.condition && yes == n.true_value && no == n.false_value {
             return e.clone();
         }

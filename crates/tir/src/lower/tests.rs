@@ -166,6 +166,30 @@ fn loops_of_one_iteration_become_their_body() {
 }
 
 #[test]
+fn what_reads_memory_counts_on_no_choice_that_evaluates_both_sides() {
+    let ints = DataType::int(64);
+    let (a, b, places) = (Buffer::new("A", F32, [4]), Buffer::new("B", F32, [4]), Buffer::new("P", ints, [4]));
+    let i = Var::dim("i");
+    let before = prim::max(PrimExpr::from(&i) - 1, 0);
+    let behind_the_first = prim::ge(PrimExpr::from(&i), 1);
+    let lowered_store = |value: PrimExpr| {
+        let nest = Stmt::serial(i.clone(), 4, Stmt::store(&b, [&i], value));
+        lowered(&[&a, &b, &places], nest, &[simplify::simplify])
+    };
+
+    let loaded = prim::load(&a, [before.clone()]);
+    let both = lowered_store(prim::select(behind_the_first.clone(), loaded.clone(), one()));
+    assert!(both.contains("A[T.max(i - 1, 0)]") || both.contains("A[max(i - 1, 0)]"), "{both}");
+    let one_of_them = lowered_store(prim::if_then_else(behind_the_first.clone(), loaded, one()));
+    assert!(one_of_them.contains("A[i - 1]"), "{one_of_them}");
+
+    // Of integers, which the analyzer takes apart, it holds as well.
+    let place = prim::select(behind_the_first, prim::load(&places, [before]), prim::int_of(ints, 0));
+    let both = lowered_store(prim::load(&a, [prim::max(place, 0)]));
+    assert!(!both.contains("P[i - 1]"), "{both}");
+}
+
+#[test]
 fn a_vectorized_loop_becomes_ramps_and_predicates() {
     let (a, b) = (Buffer::new("A", F32, [32]), Buffer::new("B", F32, [32]));
     let (i, v) = (Var::dim("i"), Var::dim("v"));

@@ -6,7 +6,7 @@
 use relaxide_ffi::abi::type_index;
 use relaxide_ffi::{Any, AnyView, Array, DataType, Error, ErrorKind, Function};
 
-use super::{Args, Builtin};
+use super::{Args, Builtin, mismatch};
 use crate::machine::Closure;
 
 /// The interpreter knows this one, with a known rank and type, as an operation of its own.
@@ -28,7 +28,7 @@ fn context<'v>(args: &Args<'_, 'v>, index: usize) -> AnyView<'v> {
 
 #[cold]
 fn failed(context: AnyView<'_>, kind: ErrorKind, message: std::fmt::Arguments<'_>) -> Error {
-    Error::new(kind, format!("{} {message}", context.as_str().unwrap_or_default()))
+    Error::new(kind, format!("{}: {message}", mismatch::subject(context)))
 }
 
 /// The type of a value as messages name it.

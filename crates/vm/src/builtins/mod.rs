@@ -17,6 +17,7 @@ mod device;
 mod inspect;
 mod kv_cache;
 mod list;
+mod mismatch;
 mod python;
 mod rows;
 mod sampling;

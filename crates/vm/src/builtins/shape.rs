@@ -8,7 +8,7 @@ use relaxide_ffi::{Any, AnyView, DataType, Error, ErrorKind, Shape, Tensor};
 use relaxide_runtime::device;
 use relaxide_runtime::memory::{ShapeHeap, Storage};
 
-use super::{Args, Builtin};
+use super::{Args, Builtin, mismatch};
 use crate::machine::{HOST, Vm};
 
 /// The interpreter knows these four: with operands that are known, as nearly always, they are operations of its own.
@@ -94,9 +94,6 @@ fn with_dims<T>(value: AnyView<'_>, with: impl FnOnce(&[i64]) -> Result<T, Error
 /// What is to be done with one value: a code, and what it needs.
 pub(crate) type Coded = (i64, i64);
 
-/// The kind of errors about shapes. In Python it is both what TVM raises, a `RuntimeError`, and a `ValueError`.
-const SHAPE_ERROR: &str = "ShapeError";
-
 /// `(input, heap, size, (code, reg) × size, context)`.
 fn match_shape(args: &Args<'_, '_>) -> Result<Any, Error> {
     let size = args.index(2, "size")?;
@@ -120,15 +117,12 @@ pub(crate) fn match_dims(
     let heap = heap_in(&heap)?;
     with_dims(input, |dims| {
         if dims.len() != size {
-            let message = format!(
-                "{} match_cast shape size mismatch: {} dimensions were given, {size} are expected.",
-                context.as_str().unwrap_or_default(),
-                dims.len()
-            );
-            return Err(Error::new(SHAPE_ERROR, message));
+            return Err(mismatch::rank(context, dims.len(), size));
         }
         for (dim, found) in dims.iter().enumerate() {
-            match_value(heap.as_ref(), coded(dim)?, *found, context, Some(dim))?;
+            match_value(heap.as_ref(), coded(dim)?, *found, |expected| {
+                mismatch::dimension(context, dims, dim, expected)
+            })?;
         }
         Ok(())
     })
@@ -139,43 +133,30 @@ fn match_prim_value(args: &Args<'_, '_>) -> Result<Any, Error> {
     let heap = args.view(1, "heap")?;
     let coded = (args.get(2, "code")?, args.get(3, "reg")?);
     let context = args.view(4, "context").unwrap_or(AnyView::none());
-    match_value(heap_in(&heap)?.as_ref(), coded, args.get(0, "input")?, context, None)?;
+    let found = args.get(0, "input")?;
+    match_value(heap_in(&heap)?.as_ref(), coded, found, |expected| mismatch::number(context, found, expected))?;
     Ok(Any::none())
 }
 
-/// Does to one value what its code says. The value is that of a dimension, if there is a number for it.
+/// Does to one value what its code says; `otherwise` makes the error where it is not what is expected.
 #[inline]
 fn match_value(
     heap: Option<&ShapeHeap<'_>>,
     (code, reg): Coded,
     found: i64,
-    context: AnyView<'_>,
-    dim: Option<usize>,
+    otherwise: impl FnOnce(i64) -> Error,
 ) -> Result<(), Error> {
     match code {
         match_code::EQUAL_TO_IMMEDIATE if found == reg => Ok(()),
-        match_code::EQUAL_TO_IMMEDIATE => Err(mismatch(context, dim, "specified constant", (found, reg))),
+        match_code::EQUAL_TO_IMMEDIATE => Err(otherwise(reg)),
         match_code::STORE => heap.ok_or_else(no_heap)?.set(reg, found),
         match_code::NOTHING => Ok(()),
         match_code::EQUAL_TO_STORED => {
             let stored = heap.ok_or_else(no_heap)?.get(reg)?;
-            if stored == found {
-                return Ok(());
-            }
-            Err(mismatch(context, dim, "a previous populated value", (found, stored)))
+            if stored == found { Ok(()) } else { Err(otherwise(stored)) }
         }
         _ => Err(no_code(code)),
     }
-}
-
-#[cold]
-fn mismatch(context: AnyView<'_>, dim: Option<usize>, with: &str, (found, expected): (i64, i64)) -> Error {
-    let what = dim.map_or("PrimExpr".to_owned(), |dim| format!("shape[{dim}]"));
-    let context = context.as_str().unwrap_or_default();
-    Error::new(
-        SHAPE_ERROR,
-        format!("{context} match_cast error,  {what} mismatch to {with}: {found} was given, {expected} is expected."),
-    )
 }
 
 #[inline]

@@ -12,7 +12,7 @@
 //!
 //! **Invariant.** Bound variables count elements and are never negative: the analyses rely on it. So what may be negative
 //! (a bound, an axis, a -1) is read by kernels and never bound. What a model must not say (sizes that do not add up) is a
-//! further element of the shape, which has to be 1, or a number of the inputs' shapes, when the program runs.
+//! [`Check`], for which the shape has further elements.
 //!
 //! **Left out.** Arguments whose own length is unknown, where the rank of the result would depend on it.
 
@@ -31,6 +31,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
+use crate::check::Check;
 use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
@@ -179,10 +180,8 @@ impl Arg {
 pub struct Plan {
     /// Dimensions, none of them negative.
     pub dims: Vec<PrimExpr>,
-    /// Conditions that are checked when the program runs.
-    pub holds: Vec<PrimExpr>,
-    /// Numbers that must be the same when the program runs: what arguments say, and what the inputs' dimensions say.
-    pub same: Vec<(PrimExpr, PrimExpr)>,
+    /// What is checked when the program runs.
+    pub checks: Vec<Check>,
 }
 
 impl Plan {
@@ -195,31 +194,29 @@ impl Plan {
     ) -> Result<Vec<PrimExpr>> {
         let stand_ins = placeholders(scope, &args.tensors)?;
         let plan = f(&stand_ins);
-        let agrees = |(a, b): &(PrimExpr, PrimExpr)| prim::eq(a, b).as_int();
-        if plan.holds.iter().any(|c| c.as_int() == Some(0)) || plan.same.iter().any(|pair| agrees(pair) == Some(0)) {
-            return Err(NodeError::invalid("its arguments do not fit the shapes of its inputs"));
+        if let Some(wrong) = plan.checks.iter().find(|check| check.condition.as_int() == Some(0)) {
+            return Err(NodeError::invalid(format!(
+                "its arguments do not fit the shapes of its inputs: {}",
+                wrong.said()
+            )));
         }
         let reads = |e: &PrimExpr| !te::reads_of_expr([e]).is_empty();
         let open: Vec<usize> = (0..plan.dims.len()).filter(|&i| reads(&plan.dims[i])).collect();
-        let checks: Vec<usize> = (0..plan.holds.len()).filter(|&i| plan.holds[i].as_int().is_none()).collect();
-        let pairs: Vec<usize> = (0..plan.same.len()).filter(|&i| agrees(&plan.same[i]).is_none()).collect();
+        let is_open = |check: &&Check| check.condition.as_int().is_none();
+        let checks: Vec<Check> = plan.checks.iter().filter(is_open).cloned().collect();
         let mut result: Vec<PrimExpr> = plan.dims.iter().map(dims::simplify).collect();
-        if open.is_empty() && checks.is_empty() && pairs.is_empty() {
+        if open.is_empty() && checks.is_empty() {
             return Ok(result);
         }
-        let count = open.len() + checks.len() + pairs.len();
+        let count = open.len() + checks.iter().map(|check| check.dims().len()).sum::<usize>();
         let vector = scope.te(&format!("{name}_dims"), args.inputs(), |inputs| {
             let plan = f(inputs);
-            let wide = DataType::int(64);
-            let own = open.iter().map(|&i| plan.dims[i].clone());
-            let all = own.chain(checks.iter().map(|&i| prim::cast(wide, plan.holds[i].clone())));
-            let all: Vec<PrimExpr> = all.chain(pairs.iter().map(|&i| plan.same[i].0.clone())).collect();
+            let checks = plan.checks.iter().filter(is_open).flat_map(Check::dims);
+            let all: Vec<PrimExpr> = open.iter().map(|&i| plan.dims[i].clone()).chain(checks).collect();
             vec![te::compute("dims", [count as i64], |at| choose(&at[0], &all))]
         })?;
         let shape = scope.call("tensor_to_shape", [vector])?;
-        let ones = std::iter::repeat_n(prim::int(1), checks.len());
-        let further = ones.chain(pairs.iter().map(|&i| dims::simplify(&plan.same[i].1))).collect();
-        let bound = scope.bind_further(&format!("{name}_shape"), shape, open.len(), further)?;
+        let bound = scope.bind_noted(shape, open.len(), &checks)?;
         for (i, dim) in open.into_iter().zip(bound) {
             result[i] = dim;
         }

@@ -5,6 +5,7 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::{Args, Ints, Plan, all, of_axis};
+use crate::check::Check;
 use crate::error::NodeError;
 use crate::scope::Scope;
 
@@ -34,9 +35,14 @@ pub fn padded(scope: &mut Scope, x: Expr, pads: Ints, axes: Ints, value: Expr, m
         };
         let dims: Vec<PrimExpr> = (0..rank).map(dim).collect();
         // Other modes repeat elements, of which there must be some.
-        let some = |(old, new): (&PrimExpr, &PrimExpr)| prim::or(prim::gt(old, 0), prim::eq(new, 0));
-        let holds = if mode == "constant" { Vec::new() } else { shape.iter().zip(&dims).map(some).collect() };
-        Plan { dims, holds, ..Plan::default() }
+        let some = |(axis, (old, new)): (usize, (&PrimExpr, &PrimExpr))| {
+            let fits = prim::or(prim::gt(old, 0), prim::eq(new, 0));
+            let values = [(format!("dimension {axis}"), old.clone()), ("its padded size".to_owned(), new.clone())];
+            Check::new(fits, "an axis without elements has none to repeat").with(values)
+        };
+        let repeats = mode != "constant";
+        let checks = shape.iter().zip(&dims).enumerate().filter(|_| repeats).map(some).collect();
+        Plan { dims, checks }
     })?;
     let mut inputs = args.inputs();
     inputs.extend([x, value]);

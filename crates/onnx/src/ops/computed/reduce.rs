@@ -13,6 +13,7 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::{Args, Plan, from_front};
+use crate::check::Check;
 use crate::error::NodeError;
 use crate::scope::Scope;
 
@@ -86,8 +87,10 @@ fn remaining(scope: &mut Scope, mask: &Expr, shape: &[PrimExpr], count: usize) -
         let total = (0..rank).fold(prim::int(0), |n, axis| n + gone(axis));
         Plan {
             dims: (0..rank - count).map(dim).collect(),
-            holds: vec![prim::eq(total, count as i64)],
-            ..Plan::default()
+            checks: vec![Check::new(prim::eq(&total, count as i64), "axes must be different").with([
+                ("the number of axes".to_owned(), prim::int(count as i64)),
+                ("that of different ones".to_owned(), total.clone()),
+            ])],
         }
     })
 }

@@ -6,6 +6,7 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::{Args, Ints, Plan, all, from_front, of_axis, product};
+use crate::check::Check;
 use crate::error::NodeError;
 use crate::scope::Scope;
 
@@ -28,8 +29,15 @@ pub fn reshaped(scope: &mut Scope, x: Expr, target: Ints, zero_is_zero: bool) ->
         let rest = prim::floordiv(&count, prim::max(product(known), 1));
         let dims: Vec<PrimExpr> = asked.iter().map(|t| prim::select(prim::lt(t, 0), rest.clone(), t.clone())).collect();
         let open = asked.iter().fold(prim::int(0), |n, t| n + prim::cast(DataType::int(64), prim::lt(t, 0)));
-        let same = vec![(product(dims.iter().cloned()), count)];
-        Plan { dims, holds: vec![prim::le(open, 1)], same }
+        let one =
+            Check::new(prim::le(&open, 1), "one size at most may be -1").with([("the number of those".into(), open)]);
+        let elements = product(dims.iter().cloned());
+        let as_many = Check::equal(
+            ("the product of the new sizes", elements),
+            ("the number of elements", count),
+            "the new shape must have as many elements as the tensor",
+        );
+        Plan { dims, checks: vec![one, as_many] }
     })?;
     scope.reshape(x, dims)
 }
@@ -51,7 +59,10 @@ pub fn expanded(scope: &mut Scope, x: Expr, target: Ints) -> Result<Expr> {
             plan.dims.push(match (from, to) {
                 (Some(from), Some(to)) => {
                     let fits = [prim::eq(&from, 1), prim::eq(&to, 1), prim::eq(&from, &to)];
-                    plan.holds.push(fits.into_iter().fold(prim::boolean(false), prim::or));
+                    let fits = fits.into_iter().fold(prim::boolean(false), prim::or);
+                    let values =
+                        [(format!("dimension {i}"), from.clone()), (format!("size {i} of the new shape"), to.clone())];
+                    plan.checks.push(Check::new(fits, "lengths must be the same, or 1").with(values));
                     prim::select(prim::eq(&from, 1), prim::max(to, 0), from)
                 }
                 (Some(from), None) => from,
@@ -93,11 +104,14 @@ pub fn split(scope: &mut Scope, x: Expr, axis: usize, sizes: Ints) -> Result<Vec
         let sizes = sizes.all(inputs);
         let total = sizes.iter().fold(prim::int(0), |n, s| n + s);
         let natural = all(sizes.iter().map(|s| prim::ge(s, 0)));
-        Plan {
-            dims: sizes.iter().map(|s| prim::max(s, 0)).collect(),
-            holds: vec![natural],
-            same: vec![(total, own[axis].clone())],
-        }
+        let given = sizes.iter().enumerate().map(|(i, size)| (format!("size {i}"), size.clone()));
+        let natural = Check::new(natural, "sizes of parts must not be negative").with(given);
+        let whole = Check::equal(
+            ("their sum", total),
+            (format!("dimension {axis}"), own[axis].clone()),
+            "the sizes of parts must add up to the axis",
+        );
+        Plan { dims: sizes.iter().map(|s| prim::max(s, 0)).collect(), checks: vec![natural, whole] }
     })?;
     parts(scope, x, axis, &bound)
 }
@@ -142,15 +156,21 @@ pub fn squeezed(scope: &mut Scope, x: Expr, axes: Ints) -> Result<Expr> {
                 prim::select(here, own[axis].clone(), other)
             })
         };
-        let single = (0..rank).map(|i| prim::or(prim::eq(&gone[i], 0), prim::eq(&own[i], 1)));
-        let total = gone.iter().fold(prim::int(0), |n, g| n + g);
-        Plan {
-            dims: (0..left).map(dim).collect(),
-            holds: vec![all(single), prim::eq(total, (rank - left) as i64)],
-            ..Plan::default()
-        }
+        let single = all((0..rank).map(|i| prim::or(prim::eq(&gone[i], 0), prim::eq(&own[i], 1))));
+        let sizes = own.iter().enumerate().map(|(i, size)| (format!("dimension {i}"), size.clone()));
+        let named = axes.iter().enumerate().map(|(i, axis)| (format!("axis {i}"), axis.clone()));
+        let single = Check::new(single, "an axis that goes away must have one element").with(named.chain(sizes));
+        Plan { dims: (0..left).map(dim).collect(), checks: vec![single, apart(&gone, &axes)] }
     })?;
     scope.reshape(x, dims)
+}
+
+/// Axes lie within the rank and are not the same: as many places are marked as there are axes.
+pub fn apart(marks: &[PrimExpr], axes: &[PrimExpr]) -> Check {
+    let total = marks.iter().fold(prim::int(0), |n, mark| n + mark);
+    let named = axes.iter().enumerate().map(|(i, axis)| (format!("axis {i}"), axis.clone()));
+    let text = format!("axes must be different and lie within {} dimensions", marks.len());
+    Check::new(prim::eq(total, axes.len() as i64), text).with(named)
 }
 
 /// `Unsqueeze` at computed axes.
@@ -171,8 +191,7 @@ pub fn unsqueezed(scope: &mut Scope, x: Expr, axes: Ints) -> Result<Expr> {
                 .fold(prim::int(1), |other, (j, d)| prim::select(prim::eq(&place, j as i64), d.clone(), other));
             prim::select(prim::ne(&new[i], 0), prim::int(1), old)
         };
-        let total = new.iter().fold(prim::int(0), |n, g| n + g);
-        Plan { dims: (0..rank).map(dim).collect(), holds: vec![prim::eq(total, axes.len() as i64)], ..Plan::default() }
+        Plan { dims: (0..rank).map(dim).collect(), checks: vec![apart(&new, &axes)] }
     })?;
     scope.reshape(x, dims)
 }

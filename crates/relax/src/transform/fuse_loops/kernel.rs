@@ -93,6 +93,97 @@ pub(super) struct Made {
     pub(super) span: Option<Ref<Span>>,
 }
 
+/// The kernel's own symbolic variables, since such belong to one function.
+struct Own {
+    /// What those outside are inside.
+    inner: VarMap,
+    /// What those inside are outside.
+    outer: VarMap,
+    /// In the order of the types, so that two compilations make one kernel.
+    dims: Vec<Ref<Var>>,
+}
+
+impl Own {
+    fn of(types: &[Type], limit: &PrimExpr) -> Own {
+        let mut own = Own { inner: VarMap::new(), outer: VarMap::new(), dims: Vec::new() };
+        for var in vars_of(types).into_iter().chain(free_vars(limit)) {
+            own.inner.entry(var.clone()).or_insert_with(|| {
+                let inside = Var::new(var.name.clone(), var.ty.clone());
+                own.outer.insert(inside.clone(), PrimExpr::from(&var));
+                own.dims.push(inside.clone());
+                PrimExpr::from(&inside)
+            });
+        }
+        own
+    }
+}
+
+/// What a turn makes, each value once.
+struct Values<'a> {
+    of: &'a Loop,
+    symbols: &'a VarMap,
+    made: Vec<AnyVar>,
+}
+
+impl Values<'_> {
+    fn is_bound(&self, var: &AnyVar) -> bool {
+        self.of.bindings.iter().any(|b| b.var == *var)
+    }
+
+    fn place(&mut self, var: AnyVar) -> usize {
+        self.made.iter().position(|known| *known == var).unwrap_or_else(|| {
+            self.made.push(var);
+            self.made.len() - 1
+        })
+    }
+
+    /// What each state is in the next turn; none where its type would be another.
+    fn next(&mut self, tensors: &[usize], type_of: impl Fn(usize) -> Type) -> Option<Vec<(usize, Next)>> {
+        let mut analyzer = Analyzer::new();
+        let mut next = Vec::new();
+        for i in tensors.iter().copied().filter(|i| self.of.parts[*i] == Part::State) {
+            let var = self.of.next.get(i)?.as_var()?;
+            let own = substitute_type(&substitute_type(var.ty(), self.symbols), &VarMap::new());
+            if !agrees(&mut analyzer, &type_of(i), &own) {
+                return None;
+            }
+            let position = self.of.params.iter().position(|param| AnyVar::Var(param.clone()) == var);
+            let what = match position {
+                Some(param) if tensors.contains(&param) => Next::Given(param),
+                None if self.is_bound(&var) => Next::Made(self.place(var)),
+                _ => return None,
+            };
+            next.push((i, what));
+        }
+        Some(next)
+    }
+
+    /// For each row which value it is and whether the last one comes first, and the types of all rows together, outside.
+    fn rows(
+        &mut self,
+        from_end: Vec<bool>,
+        limit: &PrimExpr,
+        outer: &VarMap,
+    ) -> Option<(Vec<(usize, bool)>, Vec<Type>)> {
+        let (mut rows, mut types) = (Vec::new(), Vec::new());
+        let of = self.of;
+        for (row, from_end) in of.rows.iter().zip(from_end) {
+            if !self.is_bound(&row.row) {
+                return None;
+            }
+            let Type::Tensor(ty) = substitute_type(row.row.ty(), self.symbols) else { return None };
+            let dims = ty.shape.as_ref()?;
+            if dims.iter().flat_map(free_vars).any(|var| !outer.contains_key(&var)) {
+                return None;
+            }
+            let own = dims.iter().map(|e| substitute(e, outer));
+            types.push(Type::tensor([limit.clone()].into_iter().chain(own).collect::<Vec<_>>(), ty.dtype));
+            rows.push((self.place(row.row.clone()), from_end));
+        }
+        Some((rows, types))
+    }
+}
+
 impl Turns {
     /// Reads a loop that is called with arguments whose types, and with dimensions whose values, are given.
     pub(super) fn new(
@@ -101,19 +192,7 @@ impl Turns {
         (args, types): (&[Expr], &[Type]),
         (limit, from_end): (PrimExpr, Vec<bool>),
     ) -> Option<Turns> {
-        // Symbolic variables belong to one function.
-        let mut inner = VarMap::new();
-        let mut outer = VarMap::new();
-        // In the order of the types, so that two compilations make one kernel.
-        let mut kernel_dims: Vec<Ref<Var>> = Vec::new();
-        for var in vars_of(types).into_iter().chain(free_vars(&limit)) {
-            inner.entry(var.clone()).or_insert_with(|| {
-                let own = Var::new(var.name.clone(), var.ty.clone());
-                outer.insert(own.clone(), PrimExpr::from(&var));
-                kernel_dims.push(own.clone());
-                PrimExpr::from(&own)
-            });
-        }
+        let Own { inner, outer, dims: kernel_dims } = Own::of(types, &limit);
         let own_index = Var::dim("turn");
         let mut symbols: VarMap = dims.iter().map(|(var, value)| (var.clone(), substitute(value, &inner))).collect();
         for var in dims.values().flat_map(free_vars) {
@@ -137,53 +216,16 @@ impl Turns {
         let words = Words { vars: &vars, symbols: &symbols };
         let bindings = of.bindings.iter().map(|b| words.binding(b)).collect::<Option<Vec<_>>>()?;
 
-        let mut results: Vec<AnyVar> = Vec::new();
-        let mut made = |var: AnyVar| {
-            results.iter().position(|known| *known == var).unwrap_or_else(|| {
-                results.push(var);
-                results.len() - 1
-            })
-        };
-        let is_bound = |var: &AnyVar| of.bindings.iter().any(|b| b.var == *var);
-        let mut analyzer = Analyzer::new();
-        let mut next = Vec::new();
-        for i in tensors.iter().copied().filter(|i| of.parts[*i] == Part::State) {
-            let var = of.next.get(i)?.as_var()?;
-            let own = substitute_type(&substitute_type(var.ty(), &symbols), &VarMap::new());
-            if !agrees(&mut analyzer, &substitute_type(&types[i], &inner), &own) {
-                return None;
-            }
-            let position = of.params.iter().position(|param| AnyVar::Var(param.clone()) == var);
-            next.push((
-                i,
-                match position {
-                    Some(param) if tensors.contains(&param) => Next::Given(param),
-                    None if is_bound(&var) => Next::Made(made(var)),
-                    _ => return None,
-                },
-            ));
-        }
-        let mut rows = Vec::new();
-        let mut outputs: Vec<Type> = Vec::new();
         if of.results.iter().any(|i| !tensors.contains(i)) {
             return None;
         }
+        let mut values = Values { of, symbols: &symbols, made: Vec::new() };
+        let next = values.next(&tensors, |i| substitute_type(&types[i], &inner))?;
+        let (rows, row_types) = values.rows(from_end, &limit, &outer)?;
         let is_state = |i: &&usize| of.parts[**i] == Part::State;
-        outputs.extend(of.results.iter().filter(is_state).map(|i| args[*i].ty()));
-        let to_outer = |e: &PrimExpr| substitute(e, &outer);
-        for (row, from_end) in of.rows.iter().zip(from_end) {
-            if !is_bound(&row.row) {
-                return None;
-            }
-            let Type::Tensor(ty) = substitute_type(row.row.ty(), &symbols) else { return None };
-            let dims = ty.shape.as_ref()?;
-            if dims.iter().flat_map(free_vars).any(|var| !outer.contains_key(&var)) {
-                return None;
-            }
-            let all: Vec<PrimExpr> = [limit.clone()].into_iter().chain(dims.iter().map(to_outer)).collect();
-            outputs.push(Type::tensor(all, ty.dtype));
-            rows.push((made(row.row.clone()), from_end));
-        }
+        let states = of.results.iter().filter(is_state).map(|i| args[*i].ty());
+        let outputs: Vec<Type> = states.chain(row_types).collect();
+        let results = values.made;
         if outputs.is_empty() || results.is_empty() {
             return None;
         }

@@ -217,8 +217,7 @@ impl ExprMutator for Lower<'_> {
             }
             Binding::MatchCast(cast) => {
                 let value = self.operand(&cast.value, out);
-                let (var, ty) = (cast.var.name(), display::type_text(&cast.ty));
-                let context = format!("ErrorContext(match_cast, var={var}, ty={ty}) ");
+                let context = cast_context(cast);
                 let mut pending = Vec::new();
                 matching::check_cast(&value, &cast.value.ty(), &cast.ty, &context, out, &mut pending);
                 self.match_all(pending, out);
@@ -247,6 +246,24 @@ impl Lower<'_> {
         self.heap.restore(known);
         Ref::new(If { condition, true_branch, false_branch, ty: choice.ty.clone() }).into()
     }
+}
+
+/// What is said where a value does not have the type that it is cast to: what it is, the type, and below what there is to say of
+/// single dimensions.
+fn cast_context(cast: &MatchCast) -> String {
+    let own = cast.value.as_var();
+    let origin = own.as_ref().and_then(|var| var.span()).filter(|span| span.is_node() && !span.source.is_empty());
+    let value = match (&own, origin) {
+        (_, Some(node)) => format!("the result of {}", node.source),
+        (Some(var), None) => var.name().to_owned(),
+        (None, None) => "a shape".to_owned(),
+    };
+    let mut context = format!("ErrorContext(match_cast, value={value}, ty={}) ", display::type_text(&cast.ty));
+    let notes = cast.var.span().map_or(&[][..], |span| &span.notes);
+    for (dim, note) in notes.iter().enumerate().filter(|(_, note)| !note.is_empty()) {
+        context.push_str(&format!("\n{dim}: {}", note.replace('\n', " ")));
+    }
+    context
 }
 
 fn is_literal(e: &PrimExpr) -> bool {

@@ -1,0 +1,108 @@
+"""What a user reads where lengths do not fit when a model runs: which operator, which input, which dimension, and both numbers."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto as T
+from onnx import helper
+
+import relaxide
+from relaxide import compiler
+from relaxide.relax import VirtualMachine
+from relaxide.relax.frontend.onnx import from_onnx
+
+OF_NUMPY = {"f": T.FLOAT, "i": T.INT64, "b": T.BOOL}
+
+
+def node(op, inputs, output="y", name="node", **attrs):
+    return helper.make_node(op, inputs, [output], name=name, **attrs)
+
+
+def floats(*shape):
+    return np.ones(shape, "f4")
+
+
+def integers(*values):
+    return np.array(values, "i8")
+
+
+#: Nodes; inputs by name with their dimensions and what is fed; the message.
+CASES = [
+    (
+        [node("MatMul", ["x", "w"])],
+        {"x": (["a", "b"], floats(2, 3)), "w": (["c", "d"], floats(4, 5))},
+        '`w` must be R.Tensor((b, d), dtype="float32"): dimension 0 is 4, not 3 (in MatMul `node`)',
+    ),
+    (
+        [node("Concat", ["x", "w"], axis=0)],
+        {"x": (["a", "b"], floats(2, 3)), "w": (["c", "d"], floats(4, 5))},
+        '`w` must be R.Tensor((c, b), dtype="float32"): dimension 1 is 5, not 3 (in Concat `node`)',
+    ),
+    (
+        [node("Add", ["x", "w"])],
+        {"x": (["a", "b"], floats(2, 3)), "w": (["c", "d"], floats(4, 5))},
+        "lengths must be the same, or 1: dimension 1 of `x` is 3, dimension 1 of `w` is 5 (in Add `node`)",
+    ),
+    (
+        [node("Where", ["c", "x", "w"])],
+        {"c": (["q"], np.ones(3, "?")), "x": (["a"], floats(4)), "w": (["b"], floats(1))},
+        "lengths must be the same, or 1: dimension 0 of `c` is 3, dimension 0 of `x` is 4, dimension 0 of `w` is 1 "
+        "(in Where `node`)",
+    ),
+    (
+        [node("NonZero", ["x"], "t", "found"), node("Add", ["t", "w"])],
+        {"x": (["a", "b"], floats(2, 3)), "w": ([2, 5], np.ones((2, 5), "i8"))},
+        "lengths must be the same, or 1: dimension 1 of the result of NonZero `found` is 6, dimension 1 of `w` is 5 "
+        "(in Add `node`)",
+    ),
+    (
+        [node("Reshape", ["x", "s"])],
+        {"x": (["a", "b"], floats(2, 3)), "s": ([2], integers(4, 5))},
+        "the new shape must have as many elements as the tensor: the product of the new sizes is 20, the number of elements "
+        "is 6 (in Reshape `node`)",
+    ),
+    (
+        [node("Reshape", ["x", "s"])],
+        {"x": (["a", "b"], floats(2, 3)), "s": ([2], integers(-1, -1))},
+        "one size at most may be -1: the number of those is 2 (in Reshape `node`)",
+    ),
+    (
+        [node("Reshape", ["x", "s"], "t", "new"), node("MatMul", ["t", "w"])],
+        {"x": (["a", "b"], floats(2, 3)), "s": ([2], integers(3, 2)), "w": ([4, 5], floats(4, 5))},
+        'the result of Reshape `new` must be R.Tensor((d0, 4), dtype="float32"): dimension 1 is 2, not 4 (in MatMul `node`)',
+    ),
+    (
+        [node("Expand", ["x", "s"])],
+        {"x": (["a", "b"], floats(2, 3)), "s": ([2], integers(4, 5))},
+        "lengths must be the same, or 1: dimension 0 is 2, size 0 of the new shape is 4 (in Expand `node`)",
+    ),
+    (
+        [node("Squeeze", ["x", "s"])],
+        {"x": (["a", "b"], floats(2, 3)), "s": ([1], integers(0))},
+        "an axis that goes away must have one element: axis 0 is 0, dimension 0 is 2, dimension 1 is 3 (in Squeeze `node`)",
+    ),
+    (
+        [node("TopK", ["x", "k"], "y")],
+        {"x": (["a", "b"], floats(2, 3)), "k": ([1], integers(9))},
+        "`k` must be no more than there are elements: `k` is 9, dimension 1 is 3 (in TopK `node`)",
+    ),
+    (
+        [node("Relu", ["x"])],
+        {"x": (["a", 4], floats(2, 3))},
+        'argument `x` of `main` must be R.Tensor((a, 4), dtype="float32"): dimension 1 is 3, not 4 (in Relu `node`)',
+    ),
+]
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_a_length_that_does_not_fit_is_told_with_its_place_and_both_numbers(case):
+    nodes, inputs, message = CASES[case]
+    if nodes[-1].op_type == "TopK":
+        nodes[-1].output[:] = ["y", "places"]
+    given = [helper.make_tensor_value_info(name, OF_NUMPY[value.dtype.kind], dims) for name, (dims, value) in inputs.items()]
+    whole = nodes[-1].op_type == "Add" and nodes[0].op_type == "NonZero"
+    outputs = [helper.make_tensor_value_info("y", T.INT64 if whole else T.FLOAT, None)]
+    model = helper.make_model(helper.make_graph(nodes, "g", given, outputs), opset_imports=[helper.make_opsetid("", 20)])
+    vm = VirtualMachine(compiler.compile(from_onnx(model), target="llvm"), relaxide.cpu())
+    with pytest.raises(ValueError) as error:
+        vm["main"](*[relaxide.runtime.tensor(value) for _, value in inputs.values()])
+    assert str(error.value).strip() == message
