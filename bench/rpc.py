@@ -2,7 +2,8 @@
 
 usage: python bench/rpc.py [--quick]
 
-Each figure is the best of several rounds, and rounds of the three take turns: a bare socket that answers what it is sent, Relaxide's client
+Each figure is the best of several rounds, beside it the median over the rounds of the ratio to the bare socket in the same round, which
+other work on the machine disturbs less; rounds of the three take turns: a bare socket that answers what it is sent, Relaxide's client
 and server, TVM's client and server (and each client on the other's server, for calls). All servers are processes; all on loopback.
 Copies that would take TVM longer than some seconds each are left out, which the output says.
 """
@@ -12,6 +13,7 @@ import contextlib
 import gc
 import pathlib
 import socket
+import statistics
 import subprocess
 import sys
 import threading
@@ -53,6 +55,11 @@ def best(rounds, work):
     return min(work() for _ in range(rounds))
 
 
+def ratio(values, bare):
+    """How values compare with the bare socket's of the same rounds."""
+    return f"{statistics.median(value / other for value, other in zip(values, bare)):.0%} in the median"
+
+
 def copies(ends, data, rounds, expected):
     """The rates of copies there and back, in bytes a second, the best of rounds in which all take turns; who would take too long by what
     was seen before is left out."""
@@ -70,9 +77,10 @@ def copies(ends, data, rounds, expected):
         if not rates:
             print(f"  {name:<28} left out: one would take {data.nbytes / expected[name]:.0f} s")
             continue
-        line = f"  {name:<28} {max(rates) / 1e9:8.2f} GB/s there ({max(rates) / rate:.0%})"
+        bare = there["bare socket"]
+        line = f"  {name:<28} {max(rates) / 1e9:8.2f} GB/s there ({max(rates) / rate:.0%}, {ratio(rates, bare)})"
         if name in back:
-            line += f"  {max(back[name]) / 1e9:6.2f} GB/s back ({max(back[name]) / rate:.0%})"
+            line += f"  {max(back[name]) / 1e9:6.2f} GB/s back ({max(back[name]) / rate:.0%}, {ratio(back[name], bare)})"
         print(line)
     return {name: max(rates) for name, rates in there.items() if rates}
 
@@ -148,13 +156,17 @@ def tvm_server():
 
 
 def memory(pid):
-    """The memory of a process and its children, in MiB, each page by its share."""
-    total = 0
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            total += memory(int(child))
-    rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return total + int(next(line for line in rollup.splitlines() if line.startswith("Pss:")).split()[1]) / 1024
+    """The memory of a process and its children, in MiB, each page by its share. One that ends meanwhile has none."""
+    try:
+        tasks = list(pathlib.Path(f"/proc/{pid}/task").iterdir())
+        rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    total = int(next(line for line in rollup.splitlines() if line.startswith("Pss:")).split()[1]) / 1024
+    for task in tasks:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            total += sum(memory(int(child)) for child in (task / "children").read_text().split())
+    return total
 
 
 def sessions(package, server, count):
@@ -259,7 +271,8 @@ def main():
         socket_time = min(figures["bare socket"])
         print("a call with an object and an integer")
         for name, times in figures.items():
-            print(f"  {name:<28} {min(times) * 1e6:8.1f} us   {min(times) / socket_time:5.2f} of the bare socket")
+            line = f"  {name:<28} {min(times) * 1e6:8.1f} us   {min(times) / socket_time:5.2f} of the bare socket"
+            print(f"{line}, {ratio(times, figures['bare socket'])}")
         with secured(relaxide, rpc) as within:
             took = best(rounds, lambda: within.call(calls))
             print(f"  {'relaxide under TLS':<28} {took * 1e6:8.1f} us   {took / socket_time:5.2f} of the bare socket")

@@ -14,6 +14,11 @@ class RPCSessionTimeoutError(RPCError, TimeoutError):
 
 
 @register_error
+class CancelledError(RPCError):
+    """A remote call that was cancelled, or whose session was closed while it ran."""
+
+
+@register_error
 class InternalError(RuntimeError):
     """A defect of the library."""
 
@@ -52,6 +57,7 @@ class OpAttributeUnImplemented(OpError, NotImplementedError):
 register_error("PermissionError", PermissionError)
 
 __all__ = [
+    "CancelledError",
     "DiagnosticError",
     "InternalError",
     "OpAttributeInvalid",

@@ -4,10 +4,12 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::Once;
+use std::time::Duration;
 
 use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind, FromAny, Function, Module, get_global, register_global};
 
 use crate::Session;
+use crate::session::call::Started;
 use crate::session::connect::{Target, connect_tvm, spawn_own, spawn_tvm};
 use crate::session::remote::RemoteModule;
 use crate::session::{addresses, local};
@@ -51,13 +53,15 @@ const FUNCTIONS: &[(&str, Body)] = &[
         Ok(spawn_own(command, &[])?.module().into())
     }),
     ("rpc.SetTimeout", |args| {
-        let seconds: Option<f64> = argument("rpc.SetTimeout", args, 1, "seconds")?;
-        let timeout = seconds.map(std::time::Duration::try_from_secs_f64).transpose().map_err(|error| {
-            Error::new(ErrorKind::ValueError, format!("a reply may take {seconds:?} seconds: {error}"))
-        })?;
+        let timeout = match args.get(1) {
+            Some(given) if !given.is_none() => Some(seconds("rpc.SetTimeout", args, 1, "seconds")?),
+            _ => None,
+        };
         session(args)?.set_timeout(timeout);
         Ok(Any::none())
     }),
+    ("rpc.CancelCalls", |args| session(args)?.cancel(seconds("rpc.CancelCalls", args, 1, "grace")?).map(Any::from)),
+    ("rpc.StartCall", start_call),
     ("rpc.SettleCopies", |args| session(args)?.settle().map(Any::from)),
     ("rpc.CopyAhead", |args| {
         let from: relaxide_ffi::Tensor = argument("rpc.CopyAhead", args, 1, "source")?;
@@ -118,6 +122,31 @@ fn argument<T: FromAny>(function: &str, args: &[AnyView<'_>], index: usize, name
 fn session(args: &[AnyView<'_>]) -> Result<Session, Error> {
     let module: Module = argument("rpc", args, 0, "session")?;
     Session::of_module(&module).ok_or_else(|| Error::type_mismatch("a session", module.kind()))
+}
+
+fn seconds(function: &str, args: &[AnyView<'_>], index: usize, name: &str) -> Result<Duration, Error> {
+    let seconds: f64 = argument(function, args, index, name)?;
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|error| Error::new(ErrorKind::ValueError, format!("{function}: {name} is {seconds} seconds: {error}")))
+}
+
+/// `(function, its arguments…)`: begins a call. What it returns takes `("wait", seconds or nothing)`, which gives whether the call is
+/// over; `("value")`, which gives what became of it; and `("cancel", grace)`.
+fn start_call(args: &[AnyView<'_>]) -> Result<Any, Error> {
+    let function: Function = argument("rpc.StartCall", args, 0, "function")?;
+    let started = Started::start(function, args[1..].iter().map(AnyView::to_owned).collect())?;
+    Ok(Function::new(move |args| {
+        let what: String = argument("a started call", args, 0, "what")?;
+        let timeout = || seconds("a started call", args, 1, "seconds");
+        match what.as_str() {
+            "wait" if args.get(1).is_none_or(AnyView::is_none) => started.wait(None).map(Any::from),
+            "wait" => started.wait(Some(timeout()?)).map(Any::from),
+            "value" => started.value(),
+            "cancel" => started.cancel(timeout()?).map(Any::from),
+            _ => Err(Error::new(ErrorKind::ValueError, format!("a started call cannot {what}"))),
+        }
+    })
+    .into())
 }
 
 /// `(url, port, key with options, whether to log, constructor and its arguments…)`.

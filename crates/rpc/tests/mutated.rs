@@ -10,7 +10,7 @@ use relaxide_rpc::server::policy::Policy;
 use relaxide_rpc::session::host::Host;
 use relaxide_rpc::session::local::serve;
 use relaxide_rpc::transport::memory;
-use relaxide_rpc::wire::{Code, Dialect, Framer, Limits, Piece, Reply, Request, Value, WireTensor};
+use relaxide_rpc::wire::{Cancel, Code, Dialect, Framer, Limits, Piece, Reply, Request, Ticket, Value, WireTensor};
 
 /// Packets of every kind: those that were recorded, and those that only our ends send.
 fn packets() -> &'static [Vec<u8>] {
@@ -43,6 +43,8 @@ fn packets() -> &'static [Vec<u8>] {
         found.push(Request::Call { handle: 1, args: vec![nested.clone(), Value::None] }.packet(0));
         found.push(Reply::Return(vec![nested]).packet(2, Dialect::Own));
         found.push(Reply::Exception(relaxide_rpc::wire::Failure::new("KeyError", "k")).packet(1, Dialect::Own));
+        let ticket = Ticket { depth: 0, number: 2 };
+        found.push(Cancel { ticket, grace_ms: 0 }.packet());
         assert!(found.len() > 200, "{}", found.len());
         found
     })
@@ -101,6 +103,11 @@ fn read(bytes: &[u8], dialect: Dialect) -> Result<(), TestCaseError> {
                     let again = reply.packet(head.depth, dialect);
                     let back = Reply::read(head.code, &again[12..], dialect, &limits);
                     prop_assert!(back.is_ok_and(|back| back.packet(head.depth, dialect) == again));
+                }
+            }
+            Piece::Packet(head, body) if head.code == Code::Cancel => {
+                if let Ok(cancel) = Cancel::read(head.depth, &body, &limits) {
+                    prop_assert_eq!(&cancel.packet()[12..], &body[..]);
                 }
             }
             Piece::Packet(head, body) if head.code != Code::Shutdown => {

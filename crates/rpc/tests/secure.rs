@@ -26,6 +26,10 @@ use relaxide_rpc::session::connect::Target;
 use relaxide_rpc::tracker::serve as tracking;
 
 fn serve(gate: Gate, log: Option<&Path>) -> Server {
+    serve_in(Isolation::Thread, gate, log)
+}
+
+fn serve_in(isolation: Isolation, gate: Gate, log: Option<&Path>) -> Server {
     relaxide_rpc::register();
     let mut grant = Grant::open(Path::new(""));
     grant.log = log.map(Path::to_path_buf);
@@ -35,7 +39,7 @@ fn serve(gate: Gate, log: Option<&Path>) -> Server {
         port_end: 1,
         reuse: true,
         greeter: Greeter::Secure(Box::new(gate)),
-        isolation: Isolation::Thread,
+        isolation,
         sessions: 16,
         timeout: None,
         grant,
@@ -290,7 +294,7 @@ fn a_server_behind_a_proxy_knows_its_clients() {
 }
 
 #[test]
-fn a_cancelled_call_fails_and_says_so() {
+fn a_call_whose_session_is_closed_fails_and_says_so() {
     functions();
     let (entered, enters) = std::sync::mpsc::channel();
     let (release, released) = std::sync::mpsc::channel::<()>();
@@ -308,14 +312,55 @@ fn a_cancelled_call_fails_and_says_so() {
     std::thread::scope(|scope| {
         let call = scope.spawn(|| function.call(&[]).unwrap_err());
         enters.recv().unwrap();
-        session.cancel();
+        session.close();
         let error = call.join().unwrap();
         assert_eq!(error.kind(), "CancelledError");
-        assert!(error.message().contains("was cancelled"), "{error}");
+        assert!(error.message().contains("was closed while the call ran"), "{error}");
     });
     assert_eq!(add(&session).unwrap_err().kind(), "CancelledError");
     // Another session goes on.
     let session = connect(&target(&server, ""), &credentials(&ann, &host), &[]).unwrap();
     assert_eq!(add(&session).unwrap().as_int(), Some(3));
     drop(release);
+}
+
+/// The session's process has the connection itself, behind a second handshake: what comes, goes, is cancelled and ends there.
+#[test]
+fn a_session_in_a_process_of_its_own_speaks_tls_itself() {
+    let command = [env!("CARGO_BIN_EXE_relaxide-rpc"), "session"].map(Into::into).to_vec();
+    let (host, ann, bob) = (identity(), identity(), identity());
+    let known = keys(&[(&ann, "ann files call=*"), (&bob, "bob sessions=1 call=ffi.Shape")]);
+    let server = serve_in(Isolation::Process(command), Gate::new(&host, known, None, "").unwrap(), None);
+    let session = connect(&target(&server, ""), &credentials(&ann, &host), &[]).unwrap();
+    let values: Vec<f32> = (0..1 << 20).map(|x| x as f32).collect();
+    let here = Tensor::from_slice(&values, &[1 << 20]).unwrap();
+    let there = session.tensor(&here, session.device(Device::cpu(0)).unwrap()).unwrap();
+    let back = relaxide_runtime::device::copy_tensor(&there, Device::cpu(0)).unwrap();
+    assert!(back.to_vec::<f32>().unwrap() == values);
+    session.upload("file", &[7; 100_000]).unwrap();
+    assert_eq!(session.download("file").unwrap().as_slice(), [7; 100_000]);
+    // Timed for as good as ever, and cancelled.
+    let make = session.function("runtime.RPCTimeEvaluator").unwrap();
+    let (name, none) = (Any::from("ffi.Shape"), Any::from(""));
+    let mut args = vec![relaxide_ffi::AnyView::none(), name.as_view()];
+    args.extend([1_i64, 0, i64::from(u32::MAX), i64::from(u32::MAX), 0, 100, 0, 1, 0].map(relaxide_ffi::AnyView::from));
+    args.push(none.as_view());
+    let evaluator: Function = make.call(&args).unwrap().to().unwrap();
+    let call = relaxide_rpc::session::call::Started::start(evaluator, vec![1_i64.into()]).unwrap();
+    assert!(!call.wait(Some(Duration::from_millis(300))).unwrap());
+    call.cancel(Duration::from_secs(60)).unwrap();
+    assert!(call.wait(Some(Duration::from_secs(60))).unwrap());
+    assert_eq!(call.value().unwrap_err().kind(), "CancelledError");
+    assert_eq!(session.download("file").unwrap().as_slice(), [7; 100_000]);
+    // A key's sessions are counted as long as their processes last.
+    let first = connect(&target(&server, ""), &credentials(&bob, &host), &[]).unwrap();
+    let error = connect(&target(&server, ""), &credentials(&bob, &host), &[]).unwrap_err();
+    assert!(error.message().contains("may have 1"), "{error}");
+    assert!(first.function("ffi.String").is_err() && first.function("ffi.Shape").is_ok());
+    first.close();
+    let end = Instant::now() + Duration::from_secs(20);
+    while connect(&target(&server, ""), &credentials(&bob, &host), &[]).is_err() {
+        assert!(Instant::now() < end, "the session still counts");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

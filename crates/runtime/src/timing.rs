@@ -3,10 +3,13 @@
 //! One measurement calls the function `number` times in a row and divides; `repeat` measurements are taken. If a minimal
 //! duration is asked for, `number` grows until a measurement lasts that long, so that short functions are not measured
 //! with the clock's own grain. One call goes first and is not measured: it fills caches and pools.
+//!
+//! Whether the user wants to interrupt is asked between measurements, and whether the measuring was cancelled within them too: about every
+//! millisecond, by what the first call took.
 
 use std::time::{Duration, Instant};
 
-use relaxide_ffi::{Any, AnyView, Bytes, Device, Error, ErrorKind, FromAny, Function, Module, get_global};
+use relaxide_ffi::{Any, AnyView, Bytes, Device, Error, ErrorKind, FromAny, Function, Module, get_global, signal};
 
 use crate::device::{Stream, device_api};
 
@@ -48,17 +51,23 @@ pub fn measure(
     mut call: impl FnMut() -> Result<(), Error>,
 ) -> Result<Vec<f64>, Error> {
     let api = device_api(device)?;
+    let begin = Instant::now();
     call()?;
     api.synchronize(device, Stream::DEFAULT)?;
+    let stride = (1_000_000 / begin.elapsed().as_nanos().max(1)).clamp(1, 1024) as u32;
     let mut number = options.number.max(1);
     let mut out = Vec::new();
     for index in 0..options.repeat {
         let mut zeros = 0;
         let elapsed = loop {
+            signal::check()?;
             prepare()?;
             let start = Instant::now();
-            for _ in 0..number {
+            for index in 0..number {
                 call()?;
+                if index % stride == stride - 1 {
+                    signal::check_stopped()?;
+                }
             }
             api.synchronize(device, Stream::DEFAULT)?;
             let elapsed = start.elapsed();

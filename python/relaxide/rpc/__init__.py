@@ -4,8 +4,8 @@ The names are those of ``tvm.rpc`` 0.27. Its protocol has no security: whoever r
 matters use :func:`connect_secure` and ``relaxide rpc serve --keys``; see ``docs/rpc.md``.
 """
 
-from .client import LocalSession, PopenSession, RPCSession, TrackerSession
-from .client import connect, connect_command, connect_secure, connect_tracker
+from .client import LocalSession, PopenSession, RemoteCall, RPCSession, TrackerSession
+from .client import connect, connect_command, connect_secure, connect_tracker, start_call
 from .minrpc import with_minrpc
 from .server import Server
 
@@ -13,11 +13,13 @@ __all__ = [
     "LocalSession",
     "PopenSession",
     "RPCSession",
+    "RemoteCall",
     "Server",
     "TrackerSession",
     "connect",
     "connect_command",
     "connect_secure",
     "connect_tracker",
+    "start_call",
     "with_minrpc",
 ]

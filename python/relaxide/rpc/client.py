@@ -17,6 +17,10 @@ from . import base
 PATIENCE = 10.0
 
 
+#: Seconds that a call which is cancelled has to end, before its session ends with it.
+GRACE = 5.0
+
+
 class _TrackerHangs(TimeoutError):
     """Another try would hang too."""
 
@@ -83,7 +87,7 @@ class RPCSession:
         return bytearray(self._function("download_linked_module")(path))
 
     def close(self):
-        """End the session now. Relaxide's own."""
+        """End the session now, from any thread. Calls that run in it fail, and the server ends what they compute. Relaxide's own."""
         self._sess.get_function("CloseRPCConnection")()
 
     def reconnect(self, timeout=30.0):
@@ -129,9 +133,12 @@ class RPCSession:
         """Wait for all that was sent ahead. Relaxide's own."""
         get_global_func("rpc.SettleCopies")(self._sess)
 
-    def cancel(self):
-        """End the session now, from any thread, with the calls that run in it, which fail. Relaxide's own."""
-        self._sess.get_function("CancelRPCConnection")()
+    def cancel(self, grace=GRACE):
+        """Cancel the calls that run in the session and those that wait for their turn, from any thread. They fail with a
+        :class:`~relaxide.error.CancelledError`, and the session goes on. A virtual machine stops between two instructions, and a kernel that
+        computes ends first; a call that does not end within ``grace`` seconds takes the session with it. TVM's protocol cannot cancel a
+        call: there it is a NotImplementedError, and :meth:`close` ends the session with its calls. Relaxide's own."""
+        get_global_func("rpc.CancelCalls")(self._sess, float(grace))
 
     def cpu(self, dev_id=0):
         """A CPU of the server."""
@@ -171,6 +178,32 @@ class RPCSession:
     def webgpu(self, dev_id=0):
         """A WebGPU device of the server."""
         return self.device("webgpu", dev_id)
+
+
+class RemoteCall:
+    """A call that runs while this process does something else; :func:`start_call` begins it. Relaxide's own."""
+
+    def __init__(self, function, args):
+        self._call = get_global_func("rpc.StartCall")(function, *args)
+
+    def done(self):
+        """Whether it is over, however it ended."""
+        return bool(self._call("wait", 0.0))
+
+    def result(self, timeout=None):
+        """What it returned, or raise what it failed with. A TimeoutError if it is not over in time; it goes on then."""
+        if not self._call("wait", None if timeout is None else float(timeout)):
+            raise TimeoutError(f"the call is not over after {timeout:g} seconds")
+        return self._call("value")
+
+    def cancel(self, grace=GRACE):
+        """Cancel this call alone, as :meth:`RPCSession.cancel` cancels all. Its result is a CancelledError then, unless it was over."""
+        self._call("cancel", float(grace))
+
+
+def start_call(function, *args):
+    """Call a function of a session without waiting. Gives a :class:`RemoteCall`, which can be waited for and cancelled. Relaxide's own."""
+    return RemoteCall(function, args)
 
 
 class LocalSession(RPCSession):

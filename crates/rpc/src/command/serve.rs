@@ -225,6 +225,13 @@ pub fn pipe(words: &[String]) -> Result<(), Failed> {
     };
     let link = link.map_err(relaxide_ffi::Error::from)?;
     let dialect = if args.has("own") { Dialect::Own } else { Dialect::Tvm };
-    crate::session::local::serve(link, dialect, Limits::default(), host)?;
+    // That of this process, which the session's is in.
+    let path = folder.path().parent().unwrap_or(folder.path()).to_path_buf();
+    let end = move || {
+        // What is left of it, the next one removes that is started there.
+        let _ = std::fs::remove_dir_all(&path);
+        std::process::exit(5);
+    };
+    crate::session::local::serve_until(link, dialect, Limits::default(), host, Some(Box::new(end)))?;
     Ok(())
 }

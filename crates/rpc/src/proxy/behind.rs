@@ -7,7 +7,6 @@ use std::time::Duration;
 use relaxide_ffi::{Error, ErrorKind};
 
 use crate::server::accept::Isolation;
-use crate::server::children::Running;
 use crate::server::greet::{Greeted, Greeter};
 use crate::server::scratch::Scratch;
 use crate::server::session::{self, Ends, Grant};
@@ -90,16 +89,19 @@ impl Behind {
     }
 
     fn serve_one(&self, stream: Stream, client: Key) -> Result<(), Error> {
-        let Greeted { mut admitted, key } = self.greeter.read_behind_proxy(stream, client)?;
-        admitted.welcome(&self.greeter, &key)?;
+        let Greeted { admitted, key } = self.greeter.read_behind_proxy(stream, client)?;
         let folder = self.scratch.session()?;
-        let (stream, grant) = admitted.into_session(&key, &self.grant, folder.path())?;
+        let grant = admitted.grant(&key, &self.grant, folder.path());
         match &self.isolation {
             Isolation::Process(command) => {
-                Running::start(command, stream, &grant)?.wait();
+                let (running, _kept) = admitted.start(&self.greeter, command, grant)?;
+                running.wait();
                 Ok(())
             }
-            Isolation::Thread => session::serve(stream, &grant, Ends::Itself),
+            Isolation::Thread => {
+                let (stream, grant) = admitted.into_session(&self.greeter, grant)?;
+                session::serve(stream, &grant, Ends::Itself)
+            }
         }
     }
 }

@@ -10,11 +10,13 @@ use relaxide_ffi::{Error, ErrorKind};
 use rustls::{Connection, ServerConfig, ServerConnection};
 use serde_json::{Value, json};
 
+use super::handover;
 use super::hello::{self, Prover, hex, material, unhex};
 use super::identity::{Fingerprint, Identity, Token};
 use super::keys::{Keys, Rights};
 use super::stream::{link, shake_hands};
-use super::verify::server_config;
+use super::verify::{Expected, server_config};
+use crate::server::children::Running;
 use crate::server::confine::Confinement;
 use crate::server::greet::{Asked, GREETING};
 use crate::server::policy::PERMISSION_ERROR;
@@ -47,11 +49,13 @@ pub struct Accepted {
     rights: Rights,
     /// What shows the client that this end knows the token.
     proof: Option<Vec<u8>>,
+    /// The key that the client has for the session alone.
+    session_key: Option<Fingerprint>,
     held: Held,
 }
 
 /// Counts a session of a key off at its end.
-struct Held {
+pub struct Held {
     counts: Counts,
     name: String,
 }
@@ -106,7 +110,7 @@ impl Gate {
 
     /// A gate of what was read already.
     pub fn new(identity: &Identity, keys: Keys, token: Option<(Token, Rights)>, key: &str) -> Result<Gate, Error> {
-        let config = server_config(identity)
+        let config = server_config(identity, Expected::Any)
             .map_err(|error| Error::new(ErrorKind::ValueError, format!("the server's key cannot be used: {error}")))?;
         Ok(Gate {
             config,
@@ -219,7 +223,8 @@ impl Gate {
             (wished, most) => wished.or(most),
         };
         let key = Key { side: Side::Client, name: name.to_owned(), timeout };
-        Ok((Accepted { stream, link, rights, proof, held }, key))
+        let session_key = said["session"].as_str().and_then(|text| Fingerprint::parse(text).ok());
+        Ok((Accepted { stream, link, rights, proof, session_key, held }, key))
     }
 
     fn hold(&self, rights: &Rights) -> Result<Held, String> {
@@ -253,21 +258,70 @@ impl Accepted {
         &self.stream
     }
 
-    /// Tells the client that it is in.
-    pub fn welcome(&mut self, key: &str) -> Result<(), Error> {
-        let reply = json!({ "ok": true, "name": format!("server:{key}"), "proof": self.proof.as_deref().map(hex) });
+    /// The name of the client's key.
+    pub fn user(&self) -> &str {
+        &self.rights.name
+    }
+
+    /// What is to be kept until the session ends.
+    pub fn into_held(self) -> Held {
+        self.held
+    }
+
+    fn welcome(&mut self, key: &str, session: Option<Fingerprint>) -> Result<(), Error> {
+        let reply = json!({
+            "ok": true,
+            "name": format!("server:{key}"),
+            "proof": self.proof.as_deref().map(hex),
+            "session": session.map(|session| session.to_string()),
+        });
         hello::write(&mut *self.link.sink, &reply).map_err(Error::from)
     }
 
-    /// The stream of the session's packets, and what the session gets. The bytes are decrypted here, so no session has the server's key.
-    pub fn into_session(self, grant: Grant) -> Result<(Stream, Grant), Error> {
-        let held = self.held;
-        let (link, rights) = (self.link, self.rights);
+    /// What a session of this client gets.
+    fn granted(&self, grant: Grant) -> Grant {
+        let rights = &self.rights;
         let confinement = match grant.confinement {
             Confinement::Nowhere if !rights.policy.everything => Confinement::WherePossible,
             other => other,
         };
-        let grant = Grant { dialect: Dialect::Own, policy: rights.policy, user: rights.name, confinement, ..grant };
+        Grant {
+            dialect: Dialect::Own,
+            policy: rights.policy.clone(),
+            user: rights.name.clone(),
+            confinement,
+            client_key: None,
+            ..grant
+        }
+    }
+
+    /// Gives the connection to a process of its own, which `start` starts and which says its key first, and tells the client.
+    /// Nothing if the client has no key for that: then it is told nothing yet.
+    pub fn hand_over(
+        &mut self,
+        key: &str,
+        grant: Grant,
+        start: impl FnOnce(Stream, &Grant) -> Result<Running, Error>,
+    ) -> Result<Option<Running>, Error> {
+        let Some(client_key) = self.session_key else { return Ok(None) };
+        let grant = Grant { client_key: Some(client_key.to_string()), ..self.granted(grant) };
+        let mut running = start(self.stream.try_clone()?, &grant)?;
+        let session = running.said().and_then(handover::read_key);
+        match session.and_then(|session| self.welcome(key, Some(session))) {
+            Ok(()) => Ok(Some(running)),
+            Err(error) => {
+                running.end();
+                Err(error)
+            }
+        }
+    }
+
+    /// Tells the client that it is in. Gives the stream of the session's packets, and what the session gets: the bytes are decrypted
+    /// here, so no session has the server's key.
+    pub fn into_session(mut self, key: &str, grant: Grant) -> Result<(Stream, Grant), Error> {
+        self.welcome(key, None)?;
+        let grant = self.granted(grant);
+        let (held, link) = (self.held, self.link);
         let (near, far) = std::os::unix::net::UnixStream::pair()?;
         let far = Stream::Unix(far).into_link()?;
         std::thread::Builder::new().name("rpc-tls".into()).stack_size(256 << 10).spawn(move || {

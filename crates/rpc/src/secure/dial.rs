@@ -7,6 +7,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection};
 use serde_json::{Value, json};
 
+use super::handover;
 use super::hello::{self, Prover, hex, material, unhex};
 use super::identity::{Fingerprint, Identity, Token};
 use super::stream::{link, shake_hands};
@@ -91,6 +92,8 @@ fn greet(
     })?;
     let (ours, theirs) = (material(&state, Prover::Client)?, material(&state, Prover::Server)?);
     let mut link = link(state, &stream)?;
+    let own = handover::new_key()?;
+    say["session"] = json!(own.fingerprint().to_string());
     say["version"] = json!(hello::VERSION);
     say["proof"] = json!(credentials.token.as_ref().map(|token| hex(&token.proof(&ours))));
     hello::write(&mut *link.sink, &say)?;
@@ -108,6 +111,12 @@ fn greet(
             PERMISSION_ERROR,
             format!("{place} does not know the token: it is not the server that it should be"),
         ));
+    }
+    if let Some(session) = reply["session"].as_str() {
+        // From the next byte on the session's process is at the other end, which has the key that the server named.
+        drop(link);
+        link = handover::dial(stream, &own, Fingerprint::parse(session)?)
+            .map_err(|error| error.context(format_args!("{place}: the session")))?;
     }
     link.source.set_timeout(None)?;
     link.peer = place;

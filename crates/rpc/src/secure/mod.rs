@@ -18,6 +18,7 @@
 
 pub mod accept;
 pub mod dial;
+pub mod handover;
 pub mod hello;
 pub mod identity;
 pub mod keys;

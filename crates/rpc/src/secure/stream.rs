@@ -86,6 +86,11 @@ impl Source for Reading {
     fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.stream.set_read_timeout(timeout)
     }
+
+    fn is_ready(&mut self) -> bool {
+        // What was decrypted and not taken cannot be seen without taking it; a read takes all of it first.
+        self.begin < self.end || self.stream.is_ready()
+    }
 }
 
 impl Sink for Writing {

@@ -94,7 +94,7 @@ impl ClientCertVerifier for Verifier {
     }
 
     fn client_auth_mandatory(&self) -> bool {
-        false
+        matches!(self.expected, Expected::This(_))
     }
 
     fn verify_client_cert(
@@ -138,8 +138,8 @@ fn verifier(expected: Expected) -> (Arc<Verifier>, Arc<CryptoProvider>) {
 }
 
 /// How a server speaks TLS.
-pub fn server_config(identity: &Identity) -> Result<Arc<ServerConfig>, Error> {
-    let (verifier, provider) = verifier(Expected::Any);
+pub fn server_config(identity: &Identity, expected: Expected) -> Result<Arc<ServerConfig>, Error> {
+    let (verifier, provider) = verifier(expected);
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])?
         .with_client_cert_verifier(verifier)

@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
 use super::announce::Announced;
-use super::children::{Running, end_group};
+use super::children::end_group;
 use super::greet::{Greeted, Greeter};
 use super::scratch::Scratch;
 use super::session::{self, Ends, Grant};
@@ -231,7 +231,7 @@ fn serve(shared: &Arc<Shared>, stream: Stream) -> Result<(), Error> {
     if let Stream::Tcp(tcp) = &stream {
         let _ = crate::transport::socket::tune(tcp);
     }
-    let Greeted { mut admitted, key } = options.greeter.read(stream, announced.as_deref())?;
+    let Greeted { admitted, key } = options.greeter.read(stream, announced.as_deref())?;
     // However it ends, the tracker learns that there is room again.
     let _taken = announced.map(Taken);
     let number = shared.next.fetch_add(1, Ordering::Relaxed);
@@ -240,21 +240,24 @@ fn serve(shared: &Arc<Shared>, stream: Stream) -> Result<(), Error> {
     }
     // From here on the number is among those that run.
     let _left = Leaves { shared, number };
-    admitted.welcome(&options.greeter, &key)?;
-    drop(greeting);
     let folder = shared.scratch.session()?;
-    let (stream, mut grant) = admitted.into_session(&key, &options.grant, folder.path())?;
+    let mut grant = admitted.grant(&key, &options.grant, folder.path());
     grant.timeout = match (grant.timeout, options.timeout) {
         (Some(asked), Some(most)) => Some(asked.min(most)),
         (asked, most) => asked.or(most),
     };
-    shared.say(&format!(
-        "session {number} begins{}",
-        if grant.user.is_empty() { String::new() } else { format!(" for {}", grant.user) }
-    ));
+    let begins = |user: &str| {
+        shared.say(&format!(
+            "session {number} begins{}",
+            if user.is_empty() { String::new() } else { format!(" for {user}") }
+        ));
+    };
+    let user = admitted.user().to_owned();
     let outcome = match &options.isolation {
         Isolation::Process(command) => {
-            let running = Running::start(command, stream, &grant)?;
+            let (running, _kept) = admitted.start(&options.greeter, command, grant)?;
+            drop(greeting);
+            begins(&user);
             if let Some(entry) = shared.running().get_mut(&number) {
                 (entry.pid, entry.deadline) = (running.pid(), running.deadline());
             }
@@ -266,6 +269,9 @@ fn serve(shared: &Arc<Shared>, stream: Stream) -> Result<(), Error> {
             running.wait()
         }
         Isolation::Thread => {
+            let (stream, grant) = admitted.into_session(&options.greeter, grant)?;
+            drop(greeting);
+            begins(&user);
             let handle = stream.try_clone()?;
             if let Some(entry) = shared.running().get_mut(&number) {
                 entry.stream = Some(handle);

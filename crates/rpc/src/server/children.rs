@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use relaxide_ffi::{Error, ErrorKind};
@@ -42,7 +42,7 @@ impl Running {
             .args(args)
             .arg(grant.to_text())
             .stdin(Stdio::from(stream.into_fd()))
-            .stdout(Stdio::null())
+            .stdout(if grant.client_key.is_some() { Stdio::piped() } else { Stdio::null() })
             .process_group(0)
             .spawn();
         let child = child.map_err(|error| {
@@ -51,6 +51,22 @@ impl Running {
         })?;
         let deadline = grant.timeout.and_then(|timeout| Instant::now().checked_add(timeout)?.checked_add(GRACE));
         Ok(Running { pid: Pid::from_child(&child).into(), child, deadline })
+    }
+
+    /// What the process says first, where it has a key of its own.
+    pub fn said(&mut self) -> Result<ChildStdout, Error> {
+        self.child
+            .stdout
+            .take()
+            .ok_or_else(|| Error::new(ErrorKind::RuntimeError, "the session's process says nothing"))
+    }
+
+    /// Ends the process and all that it started.
+    pub fn end(self) {
+        if let Some(pid) = self.pid {
+            end_group(pid);
+        }
+        self.wait();
     }
 
     /// The number of the process.
@@ -83,6 +99,28 @@ pub fn end_group(pid: Pid) {
     let _ = kill_process_group(pid, Signal::KILL);
 }
 
+/// Serves a client whose connection is within the server's TLS, or the process's own.
+fn serve(stream: Stream, grant: &Grant) -> Result<(), Error> {
+    let Some(client) = &grant.client_key else { return session::serve(stream, grant, Ends::Process) };
+    #[cfg(feature = "secure")]
+    {
+        use std::io::Write;
+
+        use crate::secure::{handover, identity::Fingerprint};
+
+        let (own, client) = (handover::new_key()?, Fingerprint::parse(client)?);
+        writeln!(std::io::stdout(), "{}", own.fingerprint())?;
+        // Nobody listens to what else is printed, such as by code that is loaded.
+        let nothing = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
+        rustix::stdio::dup2_stdout(&nothing).map_err(std::io::Error::from)?;
+        let watched = stream.try_clone()?;
+        let link = handover::serve(stream, &own, client)?;
+        session::serve_link(link, watched, grant, Ends::Process)
+    }
+    #[cfg(not(feature = "secure"))]
+    Err(Error::new(ErrorKind::ValueError, format!("this build cannot serve the key {client}: it has no TLS")))
+}
+
 /// What a child does: serves the socket that is its standard input. Returns the exit code.
 pub fn child_main(grant: &str) -> i32 {
     // A server that is killed takes its sessions along.
@@ -93,7 +131,7 @@ pub fn child_main(grant: &str) -> i32 {
     let served = Grant::from_text(grant).and_then(|grant| {
         session::limit_process(&grant)?;
         let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map_err(std::io::Error::from)?;
-        session::serve(Stream::Tcp(socket.into()), &grant, Ends::Process)
+        serve(Stream::Tcp(socket.into()), &grant)
     });
     match served {
         Ok(()) => 0,

@@ -1,11 +1,13 @@
 //! [`Greeter`]: who may come in, by either protocol.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use relaxide_ffi::{Error, ErrorKind};
 
 use super::announce::Announced;
+use super::children::Running;
 use super::session::Grant;
 use crate::transport::Sink;
 use crate::transport::socket::Stream;
@@ -45,6 +47,13 @@ pub struct Greeted {
     /// What it said.
     pub key: Key,
 }
+
+/// What a session takes up while it lasts.
+#[cfg(feature = "secure")]
+pub type Kept = crate::secure::accept::Held;
+/// What a session takes up while it lasts: without keys, nothing.
+#[cfg(not(feature = "secure"))]
+pub type Kept = std::convert::Infallible;
 
 /// A client's connection, behind its greeting.
 pub enum Admitted {
@@ -164,29 +173,53 @@ impl Admitted {
         }
     }
 
-    /// Tells the client that it is in.
-    pub fn welcome(&mut self, greeter: &Greeter, _key: &Key) -> Result<(), Error> {
-        match self {
-            Admitted::Plain(stream) => {
-                let said = answer(MAGIC, &format!("{}{}", Side::Server.prefix(), greeter.key()));
-                Sink::write(stream, &said, &[])?;
-                stream.set_write_timeout(None)?;
-                Ok(())
+    /// Tells the client that it is in, and starts its session in a process of its own. What is given beside it is kept until that ends.
+    pub fn start(
+        self,
+        greeter: &Greeter,
+        command: &[OsString],
+        grant: Grant,
+    ) -> Result<(Running, Option<Kept>), Error> {
+        #[cfg(feature = "secure")]
+        if let Admitted::Secure(mut accepted) = self {
+            let start = |stream: Stream, grant: &Grant| Running::start(command, stream, grant);
+            if let Some(running) = accepted.hand_over(greeter.key(), grant.clone(), start)? {
+                return Ok((running, Some(accepted.into_held())));
             }
-            Admitted::Told(_) => Ok(()),
+            let (stream, grant) = accepted.into_session(greeter.key(), grant)?;
+            return Ok((Running::start(command, stream, &grant)?, None));
+        }
+        let (stream, grant) = self.into_session(greeter, grant)?;
+        Ok((Running::start(command, stream, &grant)?, None))
+    }
+
+    /// Tells the client that it is in. Gives the stream of the session's packets, and what the session gets.
+    pub fn into_session(self, greeter: &Greeter, grant: Grant) -> Result<(Stream, Grant), Error> {
+        match self {
+            Admitted::Plain(mut stream) => {
+                let said = answer(MAGIC, &format!("{}{}", Side::Server.prefix(), greeter.key()));
+                Sink::write(&mut stream, &said, &[])?;
+                stream.set_write_timeout(None)?;
+                Ok((stream, grant))
+            }
+            Admitted::Told(stream) => Ok((stream, grant)),
             #[cfg(feature = "secure")]
-            Admitted::Secure(accepted) => accepted.welcome(greeter.key()),
+            Admitted::Secure(accepted) => accepted.into_session(greeter.key(), grant),
         }
     }
 
-    /// The stream of the session's packets, and what the session gets.
-    pub fn into_session(self, key: &Key, common: &Grant, folder: &Path) -> Result<(Stream, Grant), Error> {
-        let timeout = key.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let grant = Grant { folder: folder.to_path_buf(), timeout, ..common.clone() };
+    /// Who the client is, where that is known.
+    pub fn user(&self) -> &str {
         match self {
-            Admitted::Plain(stream) | Admitted::Told(stream) => Ok((stream, grant)),
+            Admitted::Plain(_) | Admitted::Told(_) => "",
             #[cfg(feature = "secure")]
-            Admitted::Secure(accepted) => accepted.into_session(grant),
+            Admitted::Secure(accepted) => accepted.user(),
         }
+    }
+
+    /// What a session gets of what its server gives to all: its folder, and the time that its client asked for.
+    pub fn grant(&self, key: &Key, common: &Grant, folder: &Path) -> Grant {
+        let timeout = key.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        Grant { folder: folder.to_path_buf(), timeout, ..common.clone() }
     }
 }

@@ -1,7 +1,8 @@
 //! One session: what a connected client gets, in a process of its own or in a thread.
 //!
 //! Beside the session runs a watch. It ends a session that takes too long, with a word to the client between two packets; it ends one
-//! whose client has gone while a call still runs; and during a long call it says now and then that this end is there.
+//! whose client has gone while a call still runs; and during a long call it says now and then that this end is there, and looks whether
+//! the call was cancelled. One that does not end then within its grace ends with the session.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use super::policy::{Audit, Policy};
 use crate::session::host::Host;
 use crate::session::machine::Role;
 use crate::session::peer::{Peer, TIMEOUT_ERROR};
+use crate::transport::Link;
 use crate::transport::socket::Stream;
 use crate::wire::{Dialect, Failure, Limits};
 
@@ -51,6 +53,8 @@ pub struct Grant {
     pub confinement: Confinement,
     /// Who it is, for the log.
     pub user: String,
+    /// The fingerprint of the key that its client has for it alone, where the session's process speaks TLS itself.
+    pub client_key: Option<String>,
     /// The file that the log goes to.
     pub log: Option<PathBuf>,
 }
@@ -68,6 +72,7 @@ impl Grant {
             cpu_seconds: None,
             confinement: Confinement::Nowhere,
             user: String::new(),
+            client_key: None,
             log: None,
         }
     }
@@ -85,6 +90,7 @@ impl Grant {
             "cpu": self.cpu_seconds,
             "confinement": self.confinement.name(),
             "user": self.user,
+            "client": self.client_key,
             "log": self.log.as_ref().map(path),
         })
         .to_string()
@@ -115,6 +121,7 @@ impl Grant {
                 .and_then(Confinement::parse)
                 .ok_or_else(|| wrong("confinement"))?,
             user: grant["user"].as_str().unwrap_or_default().to_owned(),
+            client_key: grant["client"].as_str().map(str::to_owned),
             log: path(&grant["log"]),
         })
     }
@@ -163,6 +170,12 @@ pub fn limit_process(grant: &Grant) -> Result<(), Error> {
 
 /// Serves a client until it is done. An error says what ended the session otherwise; the client was told what it could be told.
 pub fn serve(stream: Stream, grant: &Grant, ends: Ends) -> Result<(), Error> {
+    let watched = stream.try_clone()?;
+    serve_link(stream.into_link()?, watched, grant, ends)
+}
+
+/// The same over a link, and the connection below it.
+pub fn serve_link(link: Link, watched: Stream, grant: &Grant, ends: Ends) -> Result<(), Error> {
     let mut policy = grant.policy.clone();
     policy.audit = grant.audit();
     let environment = Environment::new(&grant.folder, &policy)?;
@@ -172,9 +185,8 @@ pub fn serve(stream: Stream, grant: &Grant, ends: Ends) -> Result<(), Error> {
         std::mem::forget(relaxide_vm::load_module(library)?);
     }
     hook("tvm.rpc.server.start");
-    let watched = stream.try_clone()?;
     let host = Host::server(environment, policy);
-    let peer = Peer::new(stream.into_link()?, Role::Server, grant.dialect, Limits::default(), Arc::clone(&host));
+    let peer = Peer::new(link, Role::Server, grant.dialect, Limits::default(), Arc::clone(&host));
     let over = Arc::new(AtomicBool::new(false));
     let watch = Watch {
         stream: watched,
@@ -248,6 +260,14 @@ impl Watch {
                 );
                 peer.last_words(&Failure::new(TIMEOUT_ERROR, message));
                 self.end(&peer, 4);
+                return;
+            }
+            if peer.is_serving() {
+                peer.look_ahead();
+            }
+            if peer.overdue().is_some() {
+                peer.say_late();
+                self.end(&peer, 5);
                 return;
             }
             if peer.is_serving() && last_sign.elapsed() > SIGN_OF_LIFE {

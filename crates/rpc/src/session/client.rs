@@ -199,13 +199,16 @@ impl Session {
         self.0.settle()
     }
 
-    /// Ends the session now, from any thread, with the calls that run in it: they fail with an error of the kind `CancelledError`. The
-    /// server ends the session's process, so that what it computes does not go on.
-    pub fn cancel(&self) {
-        self.0.cancel();
+    /// Cancels the calls that run in the session and those that wait for their turn, from any thread: they fail with an error of the kind
+    /// `CancelledError`, and the session goes on. The virtual machine stops between two instructions, and a kernel that computes ends
+    /// first; a call that does not end within the grace takes the session with it. One of the calls alone is cancelled by what
+    /// [`Started::start`](super::call::Started::start) gives. An error where the protocol is TVM's, which cannot.
+    pub fn cancel(&self, grace: Duration) -> Result<(), Error> {
+        self.0.cancel(grace)
     }
 
-    /// Ends the session now. What came from it fails from here on.
+    /// Ends the session now, from any thread. Calls that run in it fail with an error of the kind `CancelledError`, and the server ends
+    /// the session's process, so that what it computes does not go on. What came from it fails from here on.
     pub fn close(&self) {
         self.0.close();
     }

@@ -13,13 +13,21 @@
 //! ```
 //!
 //! Anything that does not fit the stack is a [`Violation`], after which the conversation is over.
+//!
+//! In our own form the client may cancel what it has asked ([`Cancel`]). That changes nothing about the stack: a request that is
+//! cancelled is answered like any other, once and in order. One that waits is given out as [`Event::Withdrawn`] when its turn comes; of
+//! one that is being served the server hears ([`Event::Cancel`]), if it looks at what stands behind it ([`Machine::look_ahead`]), and
+//! ends it as it can; one that has its answer already is left alone. A request is named by its depth and by how many were asked there
+//! before it, which both ends count.
 
 use std::collections::VecDeque;
 use std::fmt;
 
 use relaxide_ffi::{Error, ErrorKind};
 
-use crate::wire::{Code, Copy, Dialect, Failure, Framer, Head, Limits, Malformed, Piece, Reply, Request};
+use crate::wire::{
+    Cancel, Code, Copy, Dialect, Failure, Framer, Head, Limits, Malformed, Piece, Reply, Request, Ticket,
+};
 
 /// Which end this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +54,10 @@ pub enum Event {
     Request(Request),
     /// A copy here, to be answered; its payload is to be taken first.
     CopyTo(Copy),
+    /// A request that was cancelled before its turn came, to be answered: nobody wants what it would do.
+    Withdrawn,
+    /// A request that is being served is to end soon; it is to be answered nevertheless.
+    Cancel(Cancel),
     /// A reply to the oldest request without one.
     Reply(Reply),
     /// An error that answers nothing: the far side's last words.
@@ -86,14 +98,46 @@ pub struct Machine {
     framer: Framer,
     open: Vec<Open>,
     /// Requests behind the one that is being served at that depth.
-    waiting: VecDeque<(u16, Request)>,
+    waiting: VecDeque<Waiting>,
+    /// How many requests this end has sent, by depth.
+    asked: Vec<u64>,
+    /// How many requests have come, by depth.
+    came: Vec<u64>,
+}
+
+/// A request whose turn comes later.
+struct Waiting {
+    depth: u16,
+    /// Nothing if it was cancelled.
+    request: Option<Request>,
+    /// How long its packet was.
+    bytes: usize,
+}
+
+/// Counts one more at a depth, and says how many there were.
+fn count(counts: &mut Vec<u64>, depth: u16) -> u64 {
+    let depth = usize::from(depth);
+    if counts.len() <= depth {
+        counts.resize(depth + 1, 0);
+    }
+    counts[depth] += 1;
+    counts[depth] - 1
 }
 
 impl Machine {
     /// An end at the beginning of a conversation.
     pub fn new(role: Role, dialect: Dialect, limits: Limits) -> Machine {
         let framer = Framer::new(dialect, limits);
-        Machine { role, dialect, limits, framer, open: Vec::new(), waiting: VecDeque::new() }
+        Machine {
+            role,
+            dialect,
+            limits,
+            framer,
+            open: Vec::new(),
+            waiting: VecDeque::new(),
+            asked: Vec::new(),
+            came: Vec::new(),
+        }
     }
 
     /// The form of the packets.
@@ -165,7 +209,24 @@ impl Machine {
             }
             self.open.push(Open::Asked(1));
         }
-        Ok(request.packet(self.open.len() as u16 - 1))
+        let depth = self.open.len() as u16 - 1;
+        count(&mut self.asked, depth);
+        Ok(request.packet(depth))
+    }
+
+    /// The request that was asked last, by which it can be cancelled while its reply is to come.
+    pub fn last_asked(&self) -> Option<Ticket> {
+        let depth = self.open.len().checked_sub(1).filter(|_| self.is_waiting())?;
+        Some(Ticket { depth: depth as u16, number: self.asked.get(depth)? - 1 })
+    }
+
+    /// The packet that cancels a request. Whether that has its answer already need not be known.
+    pub fn cancel(&self, cancel: &Cancel) -> Result<Vec<u8>, Violation> {
+        match (self.dialect, self.role) {
+            (Dialect::Own, Role::Client) => Ok(cancel.packet()),
+            (Dialect::Tvm, _) => Err(Violation("TVM's protocol cannot cancel a call".into())),
+            (_, Role::Server) => Err(Violation("a server cannot cancel what it asks of its client".into())),
+        }
     }
 
     /// The packet of the reply to the request that is being served; an acknowledged copy's payload is to follow it.
@@ -180,14 +241,14 @@ impl Machine {
     /// What has come; nothing if more bytes must come first.
     pub fn next_event(&mut self) -> Result<Option<Event>, Violation> {
         // Those further down wait until what stands on them is done.
-        let ready = self.waiting.iter().position(|(depth, _)| usize::from(*depth) == self.open.len());
-        if let Some((_, request)) = ready.and_then(|at| self.waiting.remove(at)) {
+        let ready = self.waiting.iter().position(|waiting| usize::from(waiting.depth) == self.open.len());
+        if let Some(waiting) = ready.and_then(|at| self.waiting.remove(at)) {
             self.open.push(Open::Serving);
-            return Ok(Some(Event::Request(request)));
+            return Ok(Some(waiting.request.map_or(Event::Withdrawn, Event::Request)));
         }
         loop {
             let open = self.open.len();
-            let waiting = self.waiting.iter().any(|(depth, _)| usize::from(*depth) == open);
+            let waiting = self.waiting.iter().any(|waiting| usize::from(waiting.depth) == open);
             let Some(piece) = self.framer.next(|depth| usize::from(depth) == open && !waiting)? else {
                 return Ok(None);
             };
@@ -195,6 +256,7 @@ impl Machine {
                 Piece::Packet(head, body) => self.packet(head, &body)?,
                 Piece::CopyTo(head, copy) => {
                     self.admit(head)?;
+                    count(&mut self.came, head.depth);
                     self.open.push(Open::Serving);
                     Some(Event::CopyTo(copy))
                 }
@@ -209,9 +271,43 @@ impl Machine {
         }
     }
 
+    /// True if [`look_ahead`](Self::look_ahead) may find something once more bytes are there.
+    pub fn has_room_ahead(&self) -> bool {
+        self.dialect == Dialect::Own
+            && self.role == Role::Server
+            && self.open.last() == Some(&Open::Serving)
+            && self.framer.payload_left() == 0
+            && self.framer.buffered() + self.waiting_bytes() < self.limits.ahead
+            && self.waiting.len() < self.limits.waiting
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        self.waiting.iter().map(|waiting| waiting.bytes).sum()
+    }
+
+    /// What stands behind the request that is being served: those that are to wait are put by, and what cancels one is given out or done.
+    /// Everything else stays until its turn comes, and so does what would take too much room.
+    pub fn look_ahead(&mut self) -> Result<Option<Event>, Violation> {
+        while self.has_room_ahead() {
+            let Some((head, length)) = self.framer.peek() else { return Ok(None) };
+            let fits = length <= (self.limits.ahead - self.waiting_bytes()) as u64;
+            if head.code == Code::Shutdown || head.code.is_reply() || !fits {
+                return Ok(None);
+            }
+            let Some(Piece::Packet(head, body)) = self.framer.next(|_| false)? else { return Ok(None) };
+            if let Some(event) = self.packet(head, &body)? {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
+    }
+
     fn packet(&mut self, head: Head, body: &[u8]) -> Result<Option<Event>, Violation> {
         if head.code == Code::Shutdown {
             return Ok(Some(Event::Shutdown));
+        }
+        if head.code == Code::Cancel {
+            return self.cancelled(Cancel::read(head.depth, body, &self.limits)?);
         }
         if head.code.is_reply() {
             let reply = Reply::read(head.code, body, self.dialect, &self.limits)?;
@@ -224,6 +320,7 @@ impl Machine {
         }
         let at_once = self.admit(head)?;
         let request = Request::read(head.code, body, self.dialect, &self.limits)?;
+        count(&mut self.came, head.depth);
         if at_once {
             self.open.push(Open::Serving);
             return Ok(Some(Event::Request(request)));
@@ -231,8 +328,29 @@ impl Machine {
         if self.waiting.len() >= self.limits.waiting {
             return Err(Violation(format!("more than {} requests wait behind one", self.limits.waiting)));
         }
-        self.waiting.push_back((head.depth, request));
+        self.waiting.push_back(Waiting { depth: head.depth, request: Some(request), bytes: body.len() });
         Ok(None)
+    }
+
+    /// What becomes of a request that is cancelled.
+    fn cancelled(&mut self, cancel: Cancel) -> Result<Option<Event>, Violation> {
+        let Ticket { depth, number } = cancel.ticket;
+        if self.role == Role::Client {
+            return Err(Violation("a server cancels what it asked of its client".into()));
+        }
+        let came = self.came.get(usize::from(depth)).copied().unwrap_or(0);
+        if number >= came {
+            return Err(Violation(format!("the request {number} at depth {depth} is cancelled and has not come")));
+        }
+        let mut waiting: Vec<&mut Waiting> = self.waiting.iter_mut().filter(|waiting| waiting.depth == depth).collect();
+        // Below the count of all that came, so the difference fits.
+        let begun = came - waiting.len() as u64;
+        if let Some(waiting) = number.checked_sub(begun).and_then(|at| waiting.get_mut(at as usize)) {
+            waiting.request = None;
+            return Ok(None);
+        }
+        let is_served = number + 1 == begun && self.open.get(usize::from(depth)) == Some(&Open::Serving);
+        Ok(is_served.then_some(Event::Cancel(cancel)))
     }
 
     /// Whether a request can be served now; if not, it waits. An error if it cannot be there at all.
@@ -248,7 +366,7 @@ impl Machine {
         }
         let idle = depth == self.open.len() && (depth == 0 || self.is_waiting());
         if idle {
-            return Ok(!self.waiting.iter().any(|(waits, _)| *waits == head.depth));
+            return Ok(!self.waiting.iter().any(|waiting| waiting.depth == head.depth));
         }
         let top = self.open.iter().rposition(|open| *open == Open::Serving);
         match top == Some(depth) {

@@ -3,21 +3,29 @@
 //! A thread that asks holds the conversation until its reply is there; while it serves what the other end asks meanwhile, others may
 //! ask too, one deeper. So the stack of [`Machine`] holds with any number of threads.
 //!
+//! A reply is waited for in short turns. Between them a client asks whether the user wants to interrupt; if so, or if its [`Call`](super::call::Call) was
+//! cancelled, the far side is asked to end the request, whose reply is waited for all the same.
+//!
 //! What is dropped here and kept there ([`Peer::discard`]) is given back without waiting: the request goes out with the next chance,
 //! and its reply is read before that of the next request that somebody waits for.
 
+mod waiting;
+
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use relaxide_ffi::signal::{self, CANCELLED};
 use relaxide_ffi::{Error, ErrorKind};
 
+use super::call::Calls;
 use super::host::Host;
 use super::machine::{Event, Machine, Role};
+use super::running::Running;
 use crate::transport::{Closer, Link, Sink, Source};
-use crate::wire::{Copy, Dialect, Failure, Limits, Reply, Request};
+use crate::wire::{Cancel, Copy, Dialect, Failure, Limits, Reply, Request, Ticket};
 
 /// Replies that nobody waits for yet, beyond which they are read first: what is not read fills the stream.
 const UNREAD: usize = 256;
@@ -26,8 +34,6 @@ const SCRAP: usize = 64 << 10;
 
 /// The kind of an error from a far side that says no kind itself.
 pub const RPC_ERROR: &str = "RPCError";
-/// The kind of an error of a call that this side has cancelled.
-pub const CANCELLED: &str = "CancelledError";
 /// The kind of an error of a session that took too long.
 pub const TIMEOUT_ERROR: &str = "RPCSessionTimeoutError";
 
@@ -43,6 +49,7 @@ impl Pending {
 }
 
 struct Inner {
+    role: Role,
     machine: Machine,
     source: Box<dyn Source>,
     /// Replies to come before that of the next request: nobody looks at them, or whoever has the [`Pending`].
@@ -52,6 +59,8 @@ struct Inner {
     timeout: Option<Duration>,
     /// What the source was told of it last.
     told: Option<Option<Duration>>,
+    /// The user's interrupt, and when the far side must have answered.
+    interrupt: Option<(Error, Instant)>,
 }
 
 /// One end of a conversation.
@@ -59,8 +68,10 @@ pub struct Peer {
     inner: Mutex<Inner>,
     sink: Mutex<Box<dyn Sink>>,
     closer: Arc<dyn Closer>,
-    /// How many requests of the other end are being served.
-    serving: AtomicUsize,
+    /// Requests of the other end that are being served.
+    running: Running,
+    /// What is asked of the other end and can be cancelled.
+    calls: Calls,
     /// Somebody's turn may have come.
     turned: Condvar,
     discarded: Mutex<Vec<Request>>,
@@ -71,8 +82,8 @@ pub struct Peer {
     pub(crate) slot: OnceLock<usize>,
     /// The most bytes of a packet that the other end takes, once it has said so.
     packet_limit: OnceLock<u64>,
-    /// Why this side ended it while a call ran.
-    cancelled: OnceLock<Error>,
+    /// Why this side ended it while somebody waited for a reply.
+    closed: OnceLock<Error>,
     /// The other end, for messages.
     name: String,
 }
@@ -85,20 +96,29 @@ impl Peer {
     /// An end over a link. `host` serves what the other end asks.
     pub fn new(link: Link, role: Role, dialect: Dialect, limits: Limits, host: Arc<Host>) -> Arc<Peer> {
         let machine = Machine::new(role, dialect, limits);
-        let inner =
-            Inner { machine, source: link.source, ahead: VecDeque::new(), ended: None, timeout: None, told: None };
+        let inner = Inner {
+            role,
+            machine,
+            source: link.source,
+            ahead: VecDeque::new(),
+            ended: None,
+            timeout: None,
+            told: None,
+            interrupt: None,
+        };
         let peer = Peer {
             inner: Mutex::new(inner),
             sink: Mutex::new(link.sink),
             closer: link.closer,
-            serving: AtomicUsize::new(0),
+            running: Running::default(),
+            calls: Calls::default(),
             turned: Condvar::new(),
             discarded: Mutex::default(),
             is_own: AtomicBool::new(dialect == Dialect::Own),
             host: OnceLock::from(host),
             slot: OnceLock::new(),
             packet_limit: OnceLock::new(),
-            cancelled: OnceLock::new(),
+            closed: OnceLock::new(),
             name: link.peer,
         };
         Arc::new(peer)
@@ -208,11 +228,22 @@ impl Peer {
         payload: &[u8],
         place: &mut [u8],
     ) -> Result<Vec<crate::wire::Value>, Error> {
+        let mut call = self.calls.enter();
         let mut inner = self.alive()?;
+        call.check(&self.name)?;
         self.flush(&mut inner)?;
         self.send(&mut inner, request, payload)?;
-        let (inner, reply) = self.reply(inner, place)?;
+        if let Some(ticket) = inner.machine.last_asked() {
+            call.asked(self, ticket);
+        }
+        let replied = self.reply(inner, place);
+        drop(call);
+        let (mut inner, reply) = replied?;
+        let interrupt = inner.interrupt.take();
         drop(inner);
+        if let Some((interrupt, _)) = interrupt {
+            return Err(interrupt);
+        }
         match reply {
             Reply::Return(values) => Ok(values),
             Reply::CopyAck(_) => Ok(Vec::new()),
@@ -287,6 +318,44 @@ impl Peer {
         }
     }
 
+    /// Asks the far side to end a request, within a time. Any thread may, for its reply is waited for as ever.
+    pub(super) fn send_cancel(&self, ticket: Ticket, grace: Duration) -> Result<(), Error> {
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        let packet = Cancel { ticket, grace_ms }.packet();
+        // Whoever writes much may hang with the far side, and is not waited for longer than that.
+        let deadline = Instant::now().checked_add(grace);
+        loop {
+            if let Ok(mut sink) = self.sink.try_lock() {
+                return sink.write(&packet, &[]).map_err(|error| self.lost(&error));
+            }
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Err(broken(&self.name, "what was being sent could not be sent in time"));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Asks the far side to end what was asked of it and has no reply, and what waits here to be asked. All of it fails soon, or has its
+    /// result nevertheless; what does not end within the grace takes the session with it.
+    pub fn cancel(self: &Arc<Self>, grace: Duration) -> Result<(), Error> {
+        self.can_cancel()?;
+        self.calls.all().iter().try_for_each(|call| call.cancel(grace))
+    }
+
+    /// An error where the protocol cannot cancel a call.
+    pub(super) fn can_cancel(&self) -> Result<(), Error> {
+        match self.dialect() {
+            Dialect::Own => Ok(()),
+            Dialect::Tvm => Err(Error::new(
+                ErrorKind::NotImplementedError,
+                format!(
+                    "TVM's protocol, which {} speaks, cannot cancel a call; closing the session ends it with its calls",
+                    self.name
+                ),
+            )),
+        }
+    }
+
     /// Waits for the reply, serving meanwhile.
     fn reply<'a>(
         self: &'a Arc<Self>,
@@ -331,7 +400,7 @@ impl Peer {
                     self.end(&mut inner, broken(&self.name, "it has ended the session"));
                     return Ok(());
                 }
-                Ok(event @ (Event::Request(_) | Event::CopyTo(_))) => {
+                Ok(event @ (Event::Request(_) | Event::CopyTo(_) | Event::Withdrawn)) => {
                     inner = self.serve_event(inner, event)?;
                 }
                 Ok(event) => return Err(self.end(&mut inner, unexpected(&event))),
@@ -351,6 +420,10 @@ impl Peer {
         let mut payload = None;
         let reply = match event {
             Event::CopyTo(copy) => self.serve_copy_to(&mut inner, &host, &copy)?,
+            Event::Withdrawn => Reply::Exception(Failure::new(CANCELLED, "the call was cancelled before it began")),
+            Event::Request(Request::Call { .. }) if inner.interrupt.is_some() => {
+                Reply::Exception(Failure::new(CANCELLED, "the call that this one is a part of was cancelled"))
+            }
             Event::Request(Request::CopyFrom(copy)) => {
                 drop(inner);
                 let read = host.copy_from(self, &copy);
@@ -365,13 +438,16 @@ impl Peer {
                 }
             }
             Event::Request(request) => {
+                // Before anybody else can hear that it is cancelled.
+                let at = depth as u16 - 1;
+                let stop = self.running.begin(at);
                 drop(inner);
-                self.serving.fetch_add(1, Ordering::Relaxed);
-                let answered = host.serve(self, request);
-                self.serving.fetch_sub(1, Ordering::Relaxed);
+                let answered = signal::stoppable(&stop, || host.serve(self, request));
+                self.running.end(at);
                 inner = self.alive()?;
                 match answered {
                     Ok(values) => Reply::Return(values),
+                    Err(error) if stop.load(Ordering::Relaxed) => Reply::Exception(stopped(&error)),
                     Err(error) => Reply::Exception(failure(&error)),
                 }
             }
@@ -431,69 +507,9 @@ impl Peer {
         })
     }
 
-    /// Reads payload into its place, past the machine where none of it has come.
-    fn read_payload(&self, inner: &mut MutexGuard<'_, Inner>, place: &mut [u8]) -> Result<(), Error> {
-        let mut filled = inner.machine.take_payload(place);
-        while filled < place.len() {
-            let read = inner.source.read(&mut place[filled..]);
-            match read {
-                Ok(0) => {
-                    let error = broken(&self.name, "it closed the connection within a copy");
-                    return Err(self.end(inner, error));
-                }
-                Ok(count) => {
-                    inner.machine.payload_read(count);
-                    filled += count;
-                }
-                Err(error) => {
-                    let error = self.lost(&error);
-                    return Err(self.end(inner, error));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The next thing that comes.
-    fn event(&self, inner: &mut MutexGuard<'_, Inner>) -> Result<Event, Error> {
-        loop {
-            match inner.machine.next_event() {
-                Ok(Some(event)) => return Ok(event),
-                Ok(None) => {}
-                Err(violation) => {
-                    let message = format!("it does not keep to the protocol: {violation}");
-                    self.last_words(&failure(&Error::new(ErrorKind::ValueError, &*message)));
-                    return Err(self.end(inner, broken(&self.name, &message)));
-                }
-            }
-            let timeout = if inner.machine.is_waiting() { inner.timeout } else { None };
-            let inner: &mut Inner = &mut *inner;
-            let set = match inner.told {
-                Some(told) if told == timeout => Ok(()),
-                _ => inner.source.set_timeout(timeout),
-            };
-            inner.told = Some(timeout);
-            let read = set.and_then(|()| inner.source.read(inner.machine.space()));
-            match read {
-                Ok(0) => {
-                    let error = match inner.machine.may_end() {
-                        true => Error::new(END_OF_STREAM, format!("{} has closed the connection", self.name)),
-                        false => broken(&self.name, "it closed the connection within a request (code=kShutdown)"),
-                    };
-                    return Err(self.end(inner, error));
-                }
-                Ok(count) => inner.machine.filled(count),
-                Err(error) => {
-                    let error = self.lost(&error);
-                    return Err(self.end(inner, error));
-                }
-            }
-        }
-    }
-
     /// Ends the conversation, and says why to all who ask from now on.
     fn end(&self, inner: &mut Inner, error: Error) -> Error {
-        let error = self.cancelled.get().cloned().unwrap_or(error);
+        let error = self.closed.get().cloned().unwrap_or(error);
         if inner.ended.is_none() {
             inner.ended = Some(error.clone());
             for pending in std::mem::take(&mut inner.ahead).into_iter().flatten() {
@@ -505,8 +521,13 @@ impl Peer {
         error
     }
 
-    /// Ends the conversation from this side, with a word to the other.
+    /// Ends the conversation from this side, with a word to the other. Calls that run fail, and the far side ends what it was doing for
+    /// them.
     pub fn close(&self) {
+        if self.calls.any() {
+            let message = format!("the session with {} was closed while the call ran", self.name);
+            let _ = self.closed.set(Error::new(CANCELLED, message));
+        }
         let packet = crate::wire::Writer::packet(crate::wire::Code::Shutdown, 0).finish(0);
         if let Ok(mut sink) = self.sink.try_lock() {
             // Who has gone already needs no word.
@@ -523,11 +544,9 @@ impl Peer {
         }
     }
 
-    /// Ends the conversation from this side while calls run: they fail with an error of the kind [`CANCELLED`], and so does all that is
-    /// asked later. The far side ends what it was doing for this session.
-    pub fn cancel(&self) {
-        let message = format!("the call was cancelled, and the session with {} ended with it", self.name);
-        let _ = self.cancelled.set(Error::new(CANCELLED, message));
+    /// Gives the session up: a call was cancelled and did not end.
+    pub(super) fn give_up(&self) {
+        let _ = self.closed.set(late(&self.name));
         self.close();
     }
 
@@ -547,7 +566,7 @@ impl Peer {
 
     /// True while a request of the other end is being served.
     pub fn is_serving(&self) -> bool {
-        self.serving.load(Ordering::Relaxed) > 0
+        self.running.any()
     }
 
     fn lost(&self, error: &io::Error) -> Error {
@@ -589,15 +608,30 @@ fn broken(name: &str, what: &str) -> Error {
     Error::new(RPC_ERROR, format!("the session with {name} is over: {what}"))
 }
 
+/// A call that was cancelled did not end.
+fn late(name: &str) -> Error {
+    let message = format!("the call was cancelled, and {name} did not end it in time: the session ended with it");
+    Error::new(CANCELLED, message)
+}
+
 fn unexpected(event: &Event) -> Error {
     let what = match event {
         Event::Request(request) => format!("a request ({})", request.code().name()),
         Event::CopyTo(_) => "a copy".to_owned(),
+        Event::Withdrawn | Event::Cancel(_) => "a request that was cancelled".to_owned(),
         Event::Reply(_) => "a reply that nobody waits for".to_owned(),
         Event::Parting(failure) => return Error::new(RPC_ERROR, failure.message.clone()),
         Event::Shutdown => "the end of the session".to_owned(),
     };
     Error::new(RPC_ERROR, format!("the session is over: {what} came, and has no place there"))
+}
+
+/// What the error of a request that was to stop says to the other end: that, whatever it made of it.
+fn stopped(error: &Error) -> Failure {
+    match error.kind() == CANCELLED {
+        true => failure(error),
+        false => Failure { kind: Some(CANCELLED.into()), ..failure(&error.context("the call was cancelled")) },
+    }
 }
 
 /// What an error says to the other end.

@@ -139,8 +139,6 @@ pub struct RemoteModule {
 pub const MODULE_KIND: &str = "rpc";
 /// The name that ends the session.
 const CLOSE: &str = "CloseRPCConnection";
-/// The name that ends the session with the calls that run in it. TVM has none.
-const CANCEL: &str = "CancelRPCConnection";
 /// The far function that finds a module's functions.
 const FIND: &str = "tvm.rpc.server.ModuleGetFunction";
 
@@ -175,15 +173,10 @@ impl RemoteModule {
     /// The function of a name; an error if the far side cannot be asked.
     pub fn find(&self, module: &Module, name: &str) -> Result<Option<Function>, Error> {
         if self.is_session() {
-            let ending: Option<fn(&Peer)> = match name {
-                CLOSE => Some(Peer::close),
-                CANCEL => Some(Peer::cancel),
-                _ => None,
-            };
-            if let Some(end) = ending {
+            if name == CLOSE {
                 let peer = Arc::clone(&self.core);
                 return Ok(Some(Function::new(move |_args| {
-                    end(&peer);
+                    peer.close();
                     Ok(Any::none())
                 })));
             }

@@ -66,6 +66,11 @@ impl Source for Reading {
         self.timeout = timeout;
         Ok(())
     }
+
+    fn is_ready(&mut self) -> bool {
+        let state = self.pipe.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.closed || !state.bytes.is_empty()
+    }
 }
 
 impl Sink for Writing {

@@ -11,8 +11,11 @@ pub mod socket;
 pub mod websocket;
 
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// The half that reads.
 pub trait Source: Send {
@@ -21,6 +24,11 @@ pub trait Source: Send {
 
     /// How long a read waits before it fails with `WouldBlock` or `TimedOut`; nothing: for ever.
     fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// True if a read would not wait. False where that cannot be told: then nothing is read before its time.
+    fn is_ready(&mut self) -> bool {
+        false
+    }
 }
 
 /// The half that writes.
@@ -51,6 +59,12 @@ impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Link({})", self.peer)
     }
+}
+
+/// True if a read of a descriptor would not wait.
+pub(crate) fn is_ready(descriptor: &impl AsFd) -> bool {
+    let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
+    poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
 }
 
 /// Writes all of two slices with as few calls as the system lets.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Closer, Link, Sink, Source, write_both};
+use super::{Closer, Link, Sink, Source, is_ready, write_both};
 
 struct Reading {
     file: File,
@@ -41,6 +41,10 @@ impl Source for Reading {
     fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.timeout = timeout;
         Ok(())
+    }
+
+    fn is_ready(&mut self) -> bool {
+        is_ready(&self.file)
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 
-use super::{Closer, Link, Sink, Source, write_both};
+use super::{Closer, Link, Sink, Source, is_ready, write_both};
 
 /// How many probes a lost peer leaves unanswered.
 const PROBES: u32 = 3;
@@ -166,6 +166,10 @@ impl Source for Stream {
 
     fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.set_read_timeout(timeout)
+    }
+
+    fn is_ready(&mut self) -> bool {
+        is_ready(&*self)
     }
 }
 

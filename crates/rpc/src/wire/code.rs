@@ -2,7 +2,7 @@
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $number:literal,)*) => {
-        /// What a packet is for. The numbers are TVM's.
+        /// What a packet is for. The numbers are TVM's, but for those that only two ends of ours say.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(i32)]
         pub enum Code {
@@ -66,6 +66,8 @@ codes! {
     DevSetStream = 20,
     /// Asks for the current stream.
     DevGetCurrentStream = 21,
+    /// Asks for an end of a request that is served or waits. Ours; it has no reply of its own.
+    Cancel = 1024,
 }
 
 impl Code {
@@ -79,8 +81,13 @@ impl Code {
         matches!(self, Code::Return | Code::Exception | Code::CopyAck)
     }
 
+    /// True for what TVM's protocol has no packet for.
+    pub fn is_ours(self) -> bool {
+        self == Code::Cancel
+    }
+
     /// True for the requests whose arguments are one sequence of values and whose reply is one value.
     pub fn is_system_call(self) -> bool {
-        self as i32 >= Code::GetGlobalFunc as i32
+        (Code::GetGlobalFunc as i32..=Code::DevGetCurrentStream as i32).contains(&(self as i32))
     }
 }

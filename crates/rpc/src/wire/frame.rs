@@ -94,6 +94,27 @@ impl Framer {
         self.payload = self.payload.saturating_sub(count as u64);
     }
 
+    /// How many bytes have come and are not given out.
+    pub fn buffered(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// What the next packet is and how long, its length word with it, once that can be seen. Nothing is taken.
+    pub fn peek(&self) -> Option<(Head, u64)> {
+        let mut there = self.buffer.get(self.start..self.end)?;
+        loop {
+            let (length, rest) = there.split_first_chunk::<LENGTH>()?;
+            match u64::from_le_bytes(*length) {
+                0 => there = rest,
+                length => {
+                    let (word, _) = rest.split_first_chunk::<WORD>()?;
+                    let head = Head::from_word(i32::from_le_bytes(*word), self.dialect)?;
+                    return Some((head, length.saturating_add(LENGTH as u64)));
+                }
+            }
+        }
+    }
+
     /// The next piece; nothing if more bytes must come first. `may_stream` says whether a copy here of that depth can be served
     /// now; if not, the packet is given out whole.
     pub fn next(&mut self, may_stream: impl Fn(u16) -> bool) -> Result<Option<Piece>, Malformed> {

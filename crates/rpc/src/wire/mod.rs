@@ -26,7 +26,7 @@ pub mod writer;
 
 pub use code::Code;
 pub use frame::{Framer, Piece};
-pub use packet::{Copy, Failure, Head, Reply, Request, Returned, SystemCall};
+pub use packet::{Cancel, Copy, Failure, Head, Reply, Request, Returned, SystemCall, Ticket};
 pub use reader::{Malformed, Reader};
 pub use tensor::WireTensor;
 pub use value::{Owner, Value};
@@ -59,10 +59,20 @@ pub struct Limits {
     pub call_depth: usize,
     /// How many requests may wait behind the one that is being served.
     pub waiting: usize,
+    /// How many bytes of what stands behind a request are read while it is being served, to see whether it is cancelled.
+    pub ahead: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { packet: 2 << 30, copy: 1 << 40, values: 1 << 20, value_depth: 64, call_depth: 64, waiting: 4096 }
+        Limits {
+            packet: 2 << 30,
+            copy: 1 << 40,
+            values: 1 << 20,
+            value_depth: 64,
+            call_depth: 64,
+            waiting: 4096,
+            ahead: 16 << 20,
+        }
     }
 }

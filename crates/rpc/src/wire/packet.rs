@@ -62,6 +62,43 @@ pub struct Failure {
     pub trace: Option<String>,
 }
 
+/// Which request: how deep it stands, and how many its sender asked at that depth before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// How deep.
+    pub depth: u16,
+    /// How many before it.
+    pub number: u64,
+}
+
+/// What asks for the end of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancel {
+    /// Which.
+    pub ticket: Ticket,
+    /// How many milliseconds it may take to end.
+    pub grace_ms: u64,
+}
+
+impl Cancel {
+    /// Reads a body.
+    pub fn read(depth: u16, body: &[u8], limits: &Limits) -> Result<Cancel, Malformed> {
+        let mut reader = Reader::new(body, limits);
+        let number = reader.u64("the number of a request")?;
+        let grace_ms = reader.u64("the time that it may take to end")?;
+        reader.end()?;
+        Ok(Cancel { ticket: Ticket { depth, number }, grace_ms })
+    }
+
+    /// The packet.
+    pub fn packet(&self) -> Vec<u8> {
+        let mut writer = Writer::packet(Code::Cancel, self.ticket.depth);
+        writer.u64(self.ticket.number);
+        writer.u64(self.grace_ms);
+        writer.finish(0)
+    }
+}
+
 /// What a request came to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
@@ -92,7 +129,8 @@ impl Head {
         if dialect == Dialect::Tvm && depth != 0 {
             return None;
         }
-        Code::from_number(word & 0xffff).map(|code| Head { code, depth })
+        let code = Code::from_number(word & 0xffff).filter(|code| dialect == Dialect::Own || !code.is_ours())?;
+        Some(Head { code, depth })
     }
 }
 
