@@ -18,6 +18,7 @@ mod inspect;
 mod kv_cache;
 mod list;
 mod python;
+mod reference;
 mod rows;
 mod sampling;
 mod sequence;
@@ -112,6 +113,7 @@ const OWN: &[&[Builtin]] = &[
     list::TABLE,
     rows::TABLE,
     python::TABLE,
+    reference::TABLE,
     sampling::TABLE,
     sequence::TABLE,
     shape::TABLE,
