@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use relaxide_ir::IRModule;
-use relaxide_relay::prelude::parse_with_prelude;
+use relaxide_relay::prelude::{parse_with_prelude, without_unused};
 use relaxide_relay::text::Source;
 use relaxide_relay::{
     DeviceConfig, Expr, Module, Type, VirtualDevice, VmOptions, infer, json, to_relax, transform, vm_compile,
@@ -86,9 +86,10 @@ pub fn from_relay_text(text: &str, name: &str) -> Result<IRModule, Error> {
     relay_to_relax(&parse_relay(text, name)?, |file| (file == name).then(|| text.to_string()))
 }
 
-/// Parses a program in Relay's text, which may use the prelude; `name` names it in errors.
+/// Parses a program in Relay's text, which may use the prelude, of which the module has what it uses; `name` names it in errors.
 pub fn parse_relay(text: &str, name: &str) -> Result<Module, Error> {
-    parse_with_prelude(&Source::new(name, text)).map_err(|d| Error::Script(Box::new(d)))
+    let module = parse_with_prelude(&Source::new(name, text)).map_err(|d| Error::Script(Box::new(d)))?;
+    Ok(without_unused(&module)?)
 }
 
 /// A program in Relay as one of Relax. `source` gives its text by the name that it was parsed under, for the line of an error.

@@ -110,9 +110,9 @@ fn same(a: &Module, b: &Module) -> bool {
 /// Goes through all that is done with a program before it is compiled. Whether it is one.
 fn used(module: &Module, damaged: &str) -> bool {
     let typed = infer(module).is_ok();
-    let _ = well_formed(module);
+    let formed = well_formed(module).is_empty();
     let printed = print_module(module, PrintOptions::default());
-    if !typed {
+    if !typed || !formed {
         return false;
     }
     let again = parse(&Source::new("printed", printed.clone()));
