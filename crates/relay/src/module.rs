@@ -68,7 +68,8 @@ impl Module {
     /// under their names.
     pub fn import(&mut self, other: &Module) {
         let types = self.types.iter().filter(|(name, ty)| other.types.get(*name).is_some_and(|o| !Ref::ptr_eq(o, ty)));
-        let mine = |(name, f): &(&String, &Ref<Function>)| other.functions.get(*name).is_some_and(|o| !Ref::ptr_eq(o, f));
+        let mine =
+            |(name, f): &(&String, &Ref<Function>)| other.functions.get(*name).is_some_and(|o| !Ref::ptr_eq(o, f));
         let names = types.map(|(name, _)| name).chain(self.functions.iter().filter(mine).map(|(name, _)| name));
         let fitting = other.without(&names.cloned().collect::<Vec<_>>());
         for (name, ty) in fitting.types {
@@ -98,7 +99,8 @@ impl Module {
                 }
             }
             for (name, f) in &left.functions {
-                let uses = !visit::data_types(f).is_disjoint(&gone) || visit::globals(&f.body).iter().any(|g| gone.contains(g));
+                let uses = !visit::data_types(f).is_disjoint(&gone)
+                    || visit::globals(&f.body).iter().any(|g| gone.contains(g));
                 if gone.contains(name) || uses {
                     functions.push(name.clone());
                 }

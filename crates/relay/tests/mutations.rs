@@ -164,6 +164,9 @@ fn damaged_texts_and_graphs_are_refused_or_read_as_what_they_say() {
         if module.is_some_and(|module| used(&module, &damaged)) {
             programs[usize::from(is_graph)] += 1;
         }
+        if start.elapsed().as_secs() > 1 {
+            println!("SLOW {:?} {damaged}", start.elapsed());
+        }
         if start.elapsed() > slowest.0 {
             slowest = (start.elapsed(), damaged);
         }
