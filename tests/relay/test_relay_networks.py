@@ -109,12 +109,29 @@ def test_a_text_of_any_length_goes_through_one_encoder():
         np.testing.assert_allclose(relaxed, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_network_of_images_takes_batches_of_any_size():
-    mod, weights = testing.mobilenet.get_workload(relay.Any(), 10, (3, 32, 32), multiplier=0.25)
+#: By the size of a batch.
+BATCHES = {
+    "mobilenet": lambda b: testing.mobilenet.get_workload(b, 10, (3, 32, 32), multiplier=0.25),
+    "mlp": lambda b: testing.mlp.get_workload(b),
+    "resnet18": lambda b: testing.resnet.get_workload(b, 10, num_layers=18, image_shape=(3, 32, 32), width=8),
+    "resnet50": lambda b: testing.resnet.get_workload(b, 10, num_layers=50, image_shape=(3, 64, 64), width=8),
+    "squeezenet": lambda b: testing.squeezenet.get_workload(b, 10, image_shape=(3, 64, 64), version="1.1"),
+    "vgg": lambda b: testing.vgg.get_workload(b, 10, image_shape=(3, 32, 32), width=8, hidden=32),
+    "densenet": lambda b: testing.densenet.get_workload(
+        classes=10, batch_size=b, image_shape=(3, 32, 32), blocks=[2, 3, 2], growth=8
+    ),
+    "dcgan": lambda b: testing.dcgan.get_workload(b, ngf=8),
+    "inception": lambda b: testing.inception_v3.get_workload(b, 10, image_shape=(3, 139, 139), width=0.125),
+}
+
+
+@pytest.mark.parametrize("name", BATCHES if DEEP else ["mobilenet", "dcgan"])
+def test_a_network_takes_batches_of_any_size(name):
+    mod, weights = BATCHES[name](relay.Any())
     machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=weights), tvm.cpu())
     for batch in (1, 2, 5):
-        images = np.random.default_rng(batch).standard_normal((batch, 3, 32, 32)).astype("float32")
-        known, same_weights = testing.mobilenet.get_workload(batch, 10, (3, 32, 32), multiplier=0.25)
+        known, same_weights = BATCHES[name](batch)
+        (images,) = inputs_of(known, same_weights)
         expected = relay.create_executor("vm", known, params=same_weights).evaluate()(images).numpy()
         np.testing.assert_allclose(machine.invoke("main", images).numpy(), expected, rtol=1e-4, atol=1e-5)
 

@@ -194,6 +194,163 @@ for _name, _function in {"tanh": np.tanh, "sigmoid": lambda v: 1 / (1 + np.exp(-
     BY_HAND[f"qnn.{_name}(%a, 0.05f, -10, 0.02f, 4)"] = ([_CODES], _quantized(_function))
 
 
+
+
+def _conv2d(data, weight, pad):
+    """A convolution in NHWC, the weight in HWIO."""
+    data = np.pad(data.astype("float64"), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(data, weight.shape[:2], (1, 2))
+    return np.einsum("nhwcij,ijco->nhwo", windows, weight)
+
+
+def _tiled(weight, n, k, bytes_first):
+    """A weight in HWIO as tiles of n by k, whose rows fill four tiles."""
+    rows, columns = np.prod(weight.shape[:3]), weight.shape[3]
+    flat = np.pad(weight.reshape(rows, columns), ((0, -rows % (4 * k)), (0, -columns % n)))
+    tiles = flat.reshape(-1, k, flat.shape[1] // n, n)
+    return np.ascontiguousarray(tiles.transpose((2, 0, 3, 1) if bytes_first else (2, 0, 1, 3)))
+
+
+_HWIO = RANDOM.standard_normal((3, 3, 5, 7)).astype("float32")
+_CODED = RANDOM.integers(-9, 9, (3, 3, 5, 7)).astype("int8")
+_NHWC = RANDOM.standard_normal((2, 6, 5, 5)).astype("float32")
+for _weight in (_HWIO, _CODED):
+    BY_HAND[f"nn.contrib_conv2d_gemm_weight_transform(%a, tile_N=4, tile_K=2) /* {_weight.dtype} */"] = (
+        [_weight],
+        lambda a: _tiled(a, 4, 2, a.dtype == "int8"),
+    )
+_GEMM = "nn.contrib_conv2d_gemm_without_weight_transform(%a, %b, padding=[1, 1, 1, 1], channels=7, kernel_size=[3, 3], "
+BY_HAND[_GEMM + 'data_layout="NHWC", kernel_layout="HWIO", out_dtype="float32")'] = (
+    [_NHWC, _tiled(_HWIO, 4, 2, False)],
+    lambda a, b: _conv2d(a, _HWIO, 1).astype("float32"),
+)
+BY_HAND[_GEMM + 'data_layout="NHWC", kernel_layout="HWIO", out_dtype="int32")'] = (
+    [(_NHWC * 9).astype("int8"), _tiled(_CODED, 4, 16, True)],
+    lambda a, b: _conv2d(a, _CODED.astype("int32"), 1).astype("int32"),
+)
+#: A sparse matrix of four rows and five columns: rows, and rows of blocks of two by one.
+_MATRIX = np.zeros((4, 5), "float32")
+_MATRIX[[0, 1, 1, 3], [1, 0, 4, 2]] = [1, 2, 3, 4]
+_ROWS = [np.array([1, 2, 3, 4], "float32"), np.array([1, 0, 4, 2], "int32"), np.array([0, 1, 3, 3, 4], "int32")]
+BY_HAND["nn.sparse_conv2d(%a, %b, %c, %d)"] = ([_NHWC, *_ROWS], lambda a, *_: a @ _MATRIX.T)
+BY_HAND['nn.sparse_conv2d(%a, %b, %c, %d, layout="NCHW")'] = (
+    [np.ascontiguousarray(_NHWC.transpose(0, 3, 1, 2)), *_ROWS],
+    lambda a, *_: np.einsum("nchw,oc->nohw", a, _MATRIX),
+)
+_SPREAD = np.zeros((4, 45), "float32")
+_SPREAD[[0, 1, 1, 3], [17, 0, 44, 23]] = [1, 2, 3, 4]
+_SPREAD_ROWS = [_ROWS[0], np.array([17, 0, 44, 23], "int32"), _ROWS[2]]
+BY_HAND["nn.sparse_conv2d(%a, %b, %c, %d, kernel_size=[3, 3])"] = (
+    [_NHWC, *_SPREAD_ROWS],
+    lambda a, *_: _conv2d(a, _SPREAD.reshape(4, 3, 3, 5).transpose(1, 2, 3, 0), 1).astype("float32"),
+)
+BY_HAND['nn.sparse_conv2d(%a, %b, %c, %d, layout="NCHW", kernel_size=[3, 3])'] = (
+    [np.ascontiguousarray(_NHWC.transpose(0, 3, 1, 2)), *_SPREAD_ROWS],
+    lambda a, *_: _conv2d(a.transpose(0, 2, 3, 1), _SPREAD.reshape(4, 5, 3, 3).transpose(2, 3, 1, 0), 1)
+    .transpose(0, 3, 1, 2)
+    .astype("float32"),
+)
+BY_HAND["relay.op.annotation.simulated_quantize(%a, 0.25f, -2f, 3f, kind=1)"] = (
+    [_PLAIN],
+    lambda a: (np.round(np.clip(a / 0.25, -2, 3)) * 0.25).astype("float32"),
+)
+
+
+def _anchors(stride, scales, ratios):
+    middle, found = 0.5 * (stride - 1), []
+    for ratio in ratios:
+        narrow = np.floor(np.sqrt(np.floor(stride * stride / ratio)) + 0.5)
+        for scale in scales:
+            w, h = narrow * scale, np.floor(narrow * ratio + 0.5) * scale
+            found.append([middle - (w - 1) / 2, middle - (h - 1) / 2, middle + (w - 1) / 2, middle + (h - 1) / 2])
+    return np.array(found)
+
+
+def _apart(boxes, threshold):
+    """The places of boxes that do not overlap an earlier one that stays."""
+    kept = []
+    for i, (left, top, right, bottom) in enumerate(boxes):
+        def overlap(other):
+            w = max(0, min(right, other[2]) - max(left, other[0]) + 1)
+            h = max(0, min(bottom, other[3]) - max(top, other[1]) + 1)
+            area = (other[2] - other[0] + 1) * (other[3] - other[1] + 1)
+            return w * h / ((right - left + 1) * (bottom - top + 1) + area - w * h)
+
+        if all(overlap(boxes[k]) <= threshold for k in kept):
+            kept.append(i)
+    return kept
+
+
+def _proposal(scores, offsets, info, plain=False, before=20, wanted=6):
+    anchors, (batch, _, height, width) = _anchors(8, [1, 2], [0.5, 1]), scores.shape
+    rows = []
+    for b in range(batch):
+        boxes, found = [], []
+        for y, x, k in np.ndindex(height, width, 4):
+            left, top, right, bottom = anchors[k] + 8 * np.array([x, y, x, y])
+            dx, dy, dw, dh = offsets[b, 4 * k : 4 * k + 4, y, x].astype("float64")
+            if plain:
+                box = [left + dx, top + dy, right + dw, bottom + dh]
+            else:
+                w, h = right - left + 1, bottom - top + 1
+                cx, cy, w, h = dx * w + left + (w - 1) / 2, dy * h + top + (h - 1) / 2, np.exp(dw) * w, np.exp(dh) * h
+                box = [cx - (w - 1) / 2, cy - (h - 1) / 2, cx + (w - 1) / 2, cy + (h - 1) / 2]
+            box = np.clip(box, 0, [info[b, 1] - 1, info[b, 0] - 1] * 2)
+            score, least = scores[b, 4 + k, y, x], info[b, 2] * 6
+            if y >= int(info[b, 0] / 8) or x >= int(info[b, 1] / 8):
+                score = -1
+            if box[2] - box[0] + 1 < least or box[3] - box[1] + 1 < least:
+                box, score = box + np.array([-1, -1, 1, 1]) * least / 2, -1
+            boxes.append(box)
+            found.append(score)
+        order = np.argsort(-np.array(found), kind="stable")[:before]
+        sorted_boxes = np.array(boxes)[order]
+        kept = _apart(sorted_boxes, 0.6)
+        rows += [[b, *sorted_boxes[kept[i % len(kept)]]] for i in range(wanted)]
+    return np.array(rows, "float32")
+
+
+_SCORES = RANDOM.random((2, 8, 4, 5)).astype("float32")
+_OFFSETS = (RANDOM.standard_normal((2, 16, 4, 5)) / 5).astype("float32")
+_INFO = np.array([[32, 40, 1], [24, 33, 1.5]], "float32")
+_PROPOSAL = "vision.proposal(%a, %b, %c, scales=[1f, 2f], ratios=[0.5f, 1f], feature_stride=8, threshold=0.6f, rpn_min_size=6, "
+BY_HAND[_PROPOSAL + "rpn_pre_nms_top_n=20, rpn_post_nms_top_n=6)"] = ([_SCORES, _OFFSETS, _INFO], _proposal)
+BY_HAND[_PROPOSAL + "rpn_pre_nms_top_n=-1, rpn_post_nms_top_n=90, iou_loss=True)"] = (
+    [_SCORES, _OFFSETS, _INFO],
+    lambda *args: _proposal(*args, plain=True, before=80, wanted=90),
+)
+
+
+def _multibox(background):
+    def run(scores, offsets, anchors):
+        batch, classes, count = scores.shape
+        rows, counts = np.full((batch, count, 6), -1, "float32"), np.zeros(batch, "int32")
+        for b, i in np.ndindex(batch, count):
+            first = 0 if background else 1
+            best = scores[b, first:, i]
+            kind = int(np.argmax(best)) + first
+            kind = 0 if kind > 0 and best.max() < 0.4 else kind
+            if not background and kind == 0:
+                continue
+            left, top, right, bottom = anchors[0, i].astype("float64")
+            dx, dy, dw, dh = offsets[b, 4 * i : 4 * i + 4] * [0.1, 0.1, 0.2, 0.2]
+            w, h = right - left, bottom - top
+            cx, cy, w, h = dx * w + (left + right) / 2, dy * h + (top + bottom) / 2, np.exp(dw) * w / 2, np.exp(dh) * h / 2
+            rows[b, counts[b]] = [kind - first, best.max(), *np.clip([cx - w, cy - h, cx + w, cy + h], 0, 1)]
+            counts[b] += 1
+        return rows, counts
+
+    return run
+
+
+_ANCHORS = np.sort(RANDOM.random((1, 9, 2, 2)), axis=2).reshape(1, 9, 4).astype("float32")
+for _text, _background in {"": False, ", keep_background=True": True}.items():
+    BY_HAND[f"vision.multibox_transform_loc(%a, %b, %c, threshold=0.4f{_text})"] = (
+        [RANDOM.random((2, 4, 9)).astype("float32") * 0.6, RANDOM.standard_normal((2, 36)).astype("float32"), _ANCHORS],
+        _multibox(_background),
+    )
+
+
 @pytest.mark.parametrize("text", BY_HAND)
 def test_what_the_reference_could_not_carry_out_is_as_numpy_has_it(text):
     inputs, expected = BY_HAND[text]
@@ -206,6 +363,6 @@ def test_what_the_reference_could_not_carry_out_is_as_numpy_has_it(text):
 
 
 def test_what_has_no_kernel_is_refused_with_its_name():
-    mod = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(3), float32]) { nn.sparse_conv2d(%x, %x, %x, %x) }'
-    with pytest.raises(Exception, match="nn.sparse_conv2d is known but cannot be compiled yet"):
+    mod = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(3), float32]) { annotation.with_funcid(%x) }'
+    with pytest.raises(Exception, match="annotation.with_funcid is known but cannot be compiled yet"):
         relay.parse(mod)

@@ -77,6 +77,24 @@ pub struct ProgramArgs {
     /// processor, with all that it has: a file for other machines wants `llvm -mcpu=x86-64-v3` or the like.
     #[arg(long, help_heading = "Program")]
     pub target: Option<String>,
+    /// The machine that runs a program in Relay: `relax` by way of Relax, with the whole of its compiler; `relay` for the
+    /// Relay VM, which runs every program in Relay.
+    /// The default is relax.
+    #[arg(long, value_enum, help_heading = "Program")]
+    pub machine: Option<MachineArg>,
+    /// Values of parameters of `main` by name, which become constants: `.npz`, or `.params` as `save_param_dict` writes it.
+    #[arg(long, value_name = "FILE", help_heading = "Program")]
+    pub params: Option<PathBuf>,
+}
+
+/// The machine that runs a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum MachineArg {
+    /// Relax's.
+    #[default]
+    Relax,
+    /// Relay's.
+    Relay,
 }
 
 impl ProgramArgs {
@@ -93,7 +111,12 @@ impl ProgramArgs {
 
     /// Fails if anything is said of how to compile, for a file that is compiled.
     pub fn refuse_for_compiled(&self, file: &Path) -> Result<(), CliError> {
-        let given = [("--precision", self.precision.is_some()), ("--target", self.target.is_some())];
+        let given = [
+            ("--precision", self.precision.is_some()),
+            ("--target", self.target.is_some()),
+            ("--machine", self.machine.is_some()),
+            ("--params", self.params.is_some()),
+        ];
         given.into_iter().find(|(_, is_given)| *is_given).map_or(Ok(()), |(option, _)| {
             Err(CliError::usage(
                 format!("{option} says how a model is compiled, and {} is compiled already", file.display()),
@@ -153,7 +176,7 @@ pub struct InputArgs {
 /// A model as the commands that run one take it.
 #[derive(Args)]
 pub struct ModelArgs {
-    /// The model: compiled (.so), or .onnx, .py or .relax, which are compiled first.
+    /// The model: compiled (.so), or .onnx, .pt2, .py, .relax, .relay or .json (of Relay), which are compiled first.
     pub file: PathBuf,
     /// The weights of a compiled model that has them in a file of their own [default: the file beside it].
     #[arg(long, value_name = "FILE")]

@@ -12,7 +12,7 @@ use crate::answer::{self, Form};
 use crate::args::ProgramArgs;
 use crate::error::CliError;
 use crate::inputs::{parse_dims, parse_shape, sample_dims};
-use crate::program::{Kind, check_file};
+use crate::program::{Kind, Program, check_file};
 use crate::progress::{Bar, Show};
 use crate::{inspect, outputs, program, style};
 
@@ -23,10 +23,12 @@ use crate::{inspect, outputs, program, style};
     relaxide compile model.onnx --shape x=batch,3,224,224 --dim batch=1..64\n  \
     relaxide compile model.onnx --dim batch=1          (for that length only)\n  \
     relaxide compile model.onnx --weights safetensors  (makes model.so and model.safetensors)\n  \
+    relaxide compile model.relay --params model.params (weights beside the program)\n  \
+    relaxide compile model.relay --machine relay       (for the Relay VM)\n  \
     relaxide compile model.onnx -o libmodel.a          (and libmodel.h, for a program in C)\n  \
     relaxide compile model.onnx --target c -o model.c  (and model.h, for a machine with a C compiler)")]
 pub struct CompileArgs {
-    /// The model: .onnx, or a TVMScript program (.py, .relax).
+    /// The model: .onnx, .pt2, a TVMScript program (.py, .relax), or a program in Relay (.relay, .rly, or .json as TVM saved it).
     pub model: PathBuf,
     /// The file to write [default: the model's name with .so, or .c for the target `c`]. With the ending .o or .a it is an
     /// object or a static archive to link into a program, with .c a file of C, each with a C header beside it.
@@ -123,7 +125,11 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
     let mut bar = Bar::new(if args.quiet || form == Form::Json { Show::Nothing } else { Show::Stages });
 
     bar.begin("import");
-    let module = program::prepare(program::load(&args.model, &shapes)?, args.program.precision(), &dims)?;
+    let program =
+        program::load_for_machine(&args.model, &shapes, &args.program)?.prepare(args.program.precision(), &dims)?;
+    if matches!(program, Program::Relay(_)) {
+        refuse_for_relay(args)?;
+    }
     let mut options = CompileOptions {
         target,
         pipeline: match args.pipeline {
@@ -140,10 +146,10 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
         progress: Some(&mut bar),
         ..CompileOptions::default()
     };
-    let executable = relaxide::compile(&module, &mut options)?;
+    let executable = program.compile(&mut options)?;
     // The passes have made weights anew from those that were read, which would lie in memory beside them while the file is
     // written.
-    drop(module);
+    drop(program);
     bar.begin("export");
     executable.export_with(&output, ExportOptions { prefix: args.prefix.as_deref(), weights })?;
     bar.finish();
@@ -152,6 +158,22 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
         Form::Json => made.json(),
         Form::Text => made.text(args, &executable),
     }
+}
+
+/// Fails if something is asked for that programs of the Relay VM do not have.
+fn refuse_for_relay(args: &CompileArgs) -> Result<(), CliError> {
+    let given = [
+        ("--exec-mode compiled", args.exec_mode == ExecModeArg::Compiled),
+        ("--pipeline default-build", matches!(args.pipeline, PipelineArg::DefaultBuild)),
+        ("--weights safetensors", args.weights == WeightsArg::Safetensors),
+        ("--prefix", args.prefix.is_some()),
+    ];
+    given.into_iter().find(|(_, is_given)| *is_given).map_or(Ok(()), |(option, _)| {
+        Err(CliError::usage(
+            format!("{option} is for Relax's machine, and --machine relay asks for the Relay VM"),
+            format!("leave {option} out, or take --machine relax"),
+        ))
+    })
 }
 
 /// What a compilation made.

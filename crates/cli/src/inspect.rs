@@ -22,7 +22,7 @@ use relaxide::runtime::processor::Needed;
     relaxide inspect model.onnx --show script\n  \
     relaxide inspect model.onnx --show graph -o graph.svg")]
 pub struct InspectArgs {
-    /// A compiled model (.so), a model (.onnx) or a program (.py, .relax).
+    /// A compiled model (.so), a model (.onnx) or a program (.py, .relax, .relay, or .json of Relay).
     pub file: PathBuf,
     /// What to show.
     #[arg(long, value_enum, default_value_t = View::Signature)]
@@ -40,7 +40,7 @@ pub struct InspectArgs {
 pub enum View {
     /// Functions with their parameters and symbolic dimensions.
     Signature,
-    /// The program as TVMScript (of .onnx, .py and .relax files).
+    /// The program as TVMScript (of what is not compiled).
     Script,
     /// The instructions (of compiled models).
     Text,
@@ -68,6 +68,11 @@ pub fn run(args: &InspectArgs, form: Form) -> Result<(), CliError> {
 }
 
 fn of_program(args: &InspectArgs, form: Form) -> Result<String, CliError> {
+    if args.show == View::Signature && Kind::of(&args.file)? == Kind::Relay {
+        // Of every program in Relay, also of those that Relax cannot say.
+        program::check_file(&args.file)?;
+        return Ok(signature_answer(&relaxide::relay_signature(&relaxide::read_relay(&args.file)?)?, None, form));
+    }
     let module = program::load(&args.file, &[])?;
     let signature = relaxide::signature(&module);
     let answer = match args.show {
@@ -97,10 +102,19 @@ fn compiled(args: &InspectArgs, form: Form) -> Result<String, CliError> {
         Some(module) => module,
         None => program::load_compiled(&args.file)?,
     };
+    let is_relay = relaxide::relay_vm::Executable::of_module(&module).is_some();
     let answer = match args.show {
         View::Signature => {
             let weights = Executable::of_module(&module).map(|e| e.weights_apart()).transpose()?.flatten();
             return Ok(signature_answer(&relaxide::signature_of_file(&module)?, weights.as_ref(), form));
+        }
+        View::Text if is_relay => Answer::of("text", text_of(&module, "get_bytecode", args)?.trim_end().to_string()),
+        View::Stats if is_relay => Answer::of("stats", text_of(&module, "get_stats", args)?.trim_end().to_string()),
+        View::Python | View::Graph if is_relay => {
+            return Err(CliError::usage(
+                format!("{} is a program of the Relay VM, which has no such form", args.file.display()),
+                "show its instructions with --show text, or compile the program with --machine relax",
+            ));
         }
         View::Text => Answer::of("text", text_of(&module, "as_text", args)?),
         View::Python => Answer::of("python", text_of(&module, "as_python", args)?),

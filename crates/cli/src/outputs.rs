@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use relaxide::ffi::{Any, Array, Map, Ref, Shape, Tensor};
+use relaxide::relay_vm::{Adt, Closure};
 use relaxide::runtime::file;
 use relaxide::vm::TextTensor;
 use serde_json::{Value, json};
@@ -31,10 +32,14 @@ pub enum Content {
     Other(String),
 }
 
-/// What a result consists of; `names` are those of the function's outputs, or none.
-pub fn flatten(result: &Any, names: &[String]) -> Vec<Output> {
+/// How deep in tuples and data values are shown: a list of a million elements is as deep.
+const MAX_DEPTH: usize = 64;
+
+/// What a result consists of; `names` are those of the function's outputs, or none. `constructors` are those of its data types, by
+/// their tags.
+pub fn flatten(result: &Any, names: &[String], constructors: &[(i64, String)]) -> Vec<Output> {
     let mut outputs = Vec::new();
-    collect(result, String::new(), &mut outputs);
+    collect(result, &mut Vec::new(), constructors, &mut outputs);
     for output in &mut outputs {
         output.name = name_of(&output.place, names);
     }
@@ -53,26 +58,43 @@ fn name_of(place: &str, names: &[String]) -> Option<String> {
     Some(if inner.is_empty() { name.clone() } else { format!("{name}.{inner}") })
 }
 
-fn collect(value: &Any, place: String, outputs: &mut Vec<Output>) {
+fn collect(value: &Any, path: &mut Vec<usize>, constructors: &[(i64, String)], outputs: &mut Vec<Output>) {
+    let place = path.iter().map(usize::to_string).collect::<Vec<_>>().join(".");
+    let mut add = |value| outputs.push(Output { place: place.clone(), name: None, value });
     if let Ok(tensor) = value.to::<Tensor>() {
-        return outputs.push(Output { place, name: None, value: Content::Tensor(tensor) });
+        return add(Content::Tensor(tensor));
     }
     if let Some(texts) = value.downcast_ref::<TextTensor>() {
-        return outputs.push(Output { place, name: None, value: Content::Texts(texts.clone()) });
+        return add(Content::Texts(texts.clone()));
     }
-    if let Ok(array) = value.to::<Array>() {
-        for (i, item) in array.iter().enumerate() {
-            let inner = if place.is_empty() { i.to_string() } else { format!("{place}.{i}") };
-            collect(item, inner, outputs);
+    let fields: Vec<Any> = match (value.to::<Array>(), value.downcast_ref::<Adt>()) {
+        (Ok(array), _) => array.iter().cloned().collect(),
+        (_, Some(adt)) => {
+            if adt.tag != 0 {
+                let name = constructors.iter().find(|(tag, _)| *tag == adt.tag).map(|(_, name)| name.clone());
+                add(Content::Other(name.unwrap_or_else(|| format!("the constructor of tag {}", adt.tag))));
+            }
+            adt.fields.iter().cloned().collect()
         }
-        return;
-    }
-    let text = match (value.to::<Shape>(), value.to::<Map>()) {
-        (Ok(shape), _) => format!("shape {:?}", shape.iter().collect::<Vec<_>>()),
-        (_, Ok(map)) => map_json(&map).to_string(),
-        _ => format!("{value:?}"),
+        _ => return add(Content::Other(other_text(value))),
     };
-    outputs.push(Output { place, name: None, value: Content::Other(text) });
+    if path.len() == MAX_DEPTH && !fields.is_empty() {
+        return add(Content::Other(format!("{} values, deeper than is shown", fields.len())));
+    }
+    for (i, field) in fields.iter().enumerate() {
+        path.push(i);
+        collect(field, path, constructors, outputs);
+        path.pop();
+    }
+}
+
+fn other_text(value: &Any) -> String {
+    match (value.to::<Shape>(), value.to::<Map>(), value.downcast_ref::<Closure>()) {
+        (Ok(shape), ..) => format!("shape {:?}", shape.iter().collect::<Vec<_>>()),
+        (_, Ok(map), _) => map_json(&map).to_string(),
+        (.., Some(closure)) => format!("a function, with {} captured values", closure.free.len()),
+        _ => format!("{value:?}"),
+    }
 }
 
 /// A map from texts or integers to numbers.

@@ -68,7 +68,13 @@ pub fn run(args: &ProfileArgs, form: Form) -> Result<(), CliError> {
     (0..args.warmup).try_for_each(|_| call.invoke().map(drop))?;
     let profile = Profile::measure(&module, machine, &call.signature.name, &call.views(), args.runs, roof)?;
     if let Some(path) = &args.trace {
-        outputs::write_text(path, &profile.last.to_chrome_trace())?;
+        let last = profile.last.as_ref().ok_or_else(|| {
+            CliError::usage(
+                "the Relay VM keeps sums of its kernels' times, and no trace of calls",
+                "leave --trace out, or compile the program with --machine relax",
+            )
+        })?;
+        outputs::write_text(path, &last.to_chrome_trace())?;
     }
     if let Some(path) = &args.html {
         outputs::write_text(path, &profile.to_html())?;

@@ -3,11 +3,12 @@
 use std::io::Read;
 use std::path::Path;
 
-use relaxide::ffi::Module;
-use relaxide::{CompileOptions, DimRange, DimSpec, IRModule, OnnxOptions};
+use relaxide::ffi::{Module, Tensor};
+use relaxide::{CompileOptions, DimRange, DimSpec, Executable, IRModule, OnnxOptions};
 
-use crate::args::{ModelArgs, Precision, ProgramArgs};
+use crate::args::{MachineArg, ModelArgs, Precision, ProgramArgs};
 use crate::error::CliError;
+use crate::inputs::npy;
 use crate::progress::Bar;
 
 /// What a file is, by its ending.
@@ -33,13 +34,13 @@ impl Kind {
             Some("onnx") => Ok(Kind::Onnx),
             Some("pt2") => Ok(Kind::Torch),
             Some("py" | "relax") => Ok(Kind::Script),
-            Some("rly" | "relay") => Ok(Kind::Relay),
+            Some("rly" | "relay" | "json") => Ok(Kind::Relay),
             // Whatever it is called.
             _ if is_library(path) => Ok(Kind::Compiled),
             _ => Err(CliError::usage(
                 format!("{} is not a kind of file that is known here", path.display()),
                 "give an ONNX model (.onnx), a program that PyTorch exported (.pt2), a TVMScript program (.py, .relax), a program \
-                 in Relay (.relay, .rly) or a compiled model (.so)",
+                 in Relay (.relay, .rly, .json) or a compiled model (.so)",
             )),
         }
     }
@@ -74,27 +75,110 @@ pub fn load(path: &Path, shapes: &[(String, Vec<DimSpec>)]) -> Result<IRModule, 
             "export the model again, with `dynamic_shapes` where lengths shall be open",
         )),
         Kind::Torch => Ok(relaxide::import_torch_file(path, &relaxide::torch::ImportOptions::default())?),
-        Kind::Script | Kind::Relay if !shapes.is_empty() => Err(CliError::usage(
-            format!("{} is a program, whose shapes stand in its text", path.display()),
-            "give the lengths of its symbolic dimensions with --dim, or change the text",
-        )),
         Kind::Script => {
+            refuse_shapes(path, shapes)?;
             let text = std::fs::read_to_string(path).map_err(CliError::file(path))?;
             Ok(relaxide::parse_script(&text, &path.display().to_string())?)
         }
         Kind::Relay => {
-            let text = std::fs::read_to_string(path).map_err(CliError::file(path))?;
-            Ok(relaxide::from_relay_text(&text, &path.display().to_string())?)
+            refuse_shapes(path, shapes)?;
+            in_relax(&relaxide::read_relay(path)?)
         }
         Kind::Compiled => Err(CliError::usage(
             format!("{} is compiled already", path.display()),
-            "give the .onnx, .pt2, .py, .relax or .relay file that it was compiled from",
+            "give the .onnx, .pt2, .py, .relax, .relay or .json file that it was compiled from",
         )),
     }
 }
 
+/// Fails if shapes are given for a program that says them.
+fn refuse_shapes(path: &Path, shapes: &[(String, Vec<DimSpec>)]) -> Result<(), CliError> {
+    if shapes.is_empty() {
+        return Ok(());
+    }
+    Err(CliError::usage(
+        format!("{} is a program, whose shapes stand in its text", path.display()),
+        "give the lengths of its symbolic dimensions with --dim, or change the text",
+    ))
+}
+
+/// A program before it is compiled, for one of the machines.
+pub enum Program {
+    /// In Relax, for its machine.
+    Relax(Box<IRModule>),
+    /// In Relay, for the Relay VM.
+    Relay(relaxide::relay::Module),
+}
+
+/// Reads a program of any kind that can be compiled, for the machine that is asked for.
+pub fn load_for_machine(
+    path: &Path,
+    shapes: &[(String, Vec<DimSpec>)],
+    args: &ProgramArgs,
+) -> Result<Program, CliError> {
+    let params = args.params.as_deref().map(read_params).transpose()?.unwrap_or_default();
+    if Kind::of(path)? != Kind::Relay {
+        if args.machine == Some(MachineArg::Relay) {
+            return Err(CliError::usage(
+                format!("--machine relay runs programs in Relay, and {} is none", path.display()),
+                "leave --machine out",
+            ));
+        }
+        let module = load(path, shapes)?;
+        return Ok(Program::Relax(Box::new(relaxide::bind_params(module, &params)?)));
+    }
+    refuse_shapes(path, shapes)?;
+    check_file(path)?;
+    let module = relaxide::bind_relay_params(&relaxide::read_relay(path)?, &params)?;
+    match args.machine.unwrap_or_default() {
+        MachineArg::Relay => Ok(Program::Relay(module)),
+        MachineArg::Relax => Ok(Program::Relax(Box::new(in_relax(&module)?))),
+    }
+}
+
+/// Tensors by name, from a file of one of two kinds.
+fn read_params(path: &Path) -> Result<Vec<(String, Tensor)>, CliError> {
+    check_file(path)?;
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("npz") => npy::read_archive(path),
+        _ => Ok(relaxide::read_relay_params(path)?),
+    }
+}
+
+/// A program in Relay as one of Relax.
+fn in_relax(module: &relaxide::relay::Module) -> Result<IRModule, CliError> {
+    Ok(relaxide::relay_to_relax(module, |file| std::fs::read_to_string(file).ok())?)
+}
+
+impl Program {
+    /// The program with dimensions bounded and in the precision that is asked for.
+    pub fn prepare(self, precision: Precision, dims: &[DimRange]) -> Result<Program, CliError> {
+        let module = match self {
+            Program::Relax(module) => return Ok(Program::Relax(Box::new(prepare(*module, precision, dims)?))),
+            Program::Relay(module) => module,
+        };
+        let refused = |option: &str, instead: &str| {
+            let message = format!("{option} is for Relax's machine, and --machine relay asks for the Relay VM");
+            Err(CliError::usage(message, format!("leave {option} out, {instead}, or take --machine relax")))
+        };
+        match (precision, dims) {
+            (_, [_, ..]) => refused("--dim", "write the length into the program"),
+            (Precision::Float16, _) => refused("--precision", "run the pass ToMixedPrecision on the program in Python"),
+            (Precision::Float32, []) => Ok(Program::Relay(module)),
+        }
+    }
+
+    /// The compiled program.
+    pub fn compile(&self, options: &mut CompileOptions<'_>) -> Result<Executable, CliError> {
+        Ok(match self {
+            Program::Relax(module) => relaxide::compile(module, options)?,
+            Program::Relay(module) => relaxide::compile_relay(module, options)?,
+        })
+    }
+}
+
 /// The program with dimensions bounded and in the precision that is asked for.
-pub fn prepare(module: IRModule, precision: Precision, dims: &[DimRange]) -> Result<IRModule, CliError> {
+fn prepare(module: IRModule, precision: Precision, dims: &[DimRange]) -> Result<IRModule, CliError> {
     let module = relaxide::bound_dims(&module, "main", dims)?;
     match precision {
         Precision::Float32 => Ok(module),
@@ -119,8 +203,8 @@ pub fn open(args: &ModelArgs, bar: &mut Bar) -> Result<Module, CliError> {
         ));
     }
     bar.begin("import");
-    let module = prepare(load(&args.file, &[])?, args.program.precision(), &[])?;
-    compile_in_memory(&module, &args.program, bar)
+    let program = load_for_machine(&args.file, &[], &args.program)?.prepare(args.program.precision(), &[])?;
+    compile_in_memory(&program, &args.program, bar)
 }
 
 /// Opens a compiled model.
@@ -129,14 +213,14 @@ pub fn load_compiled(path: &Path) -> Result<Module, CliError> {
 }
 
 /// Compiles a program into this process.
-pub fn compile_in_memory(module: &IRModule, args: &ProgramArgs, bar: &mut Bar) -> Result<Module, CliError> {
+pub fn compile_in_memory(program: &Program, args: &ProgramArgs, bar: &mut Bar) -> Result<Module, CliError> {
     let target = args.target()?;
     if !relaxide::backend_profile(&target)?.is_loadable {
         let message = format!("what the target `{}` makes cannot be run here", target.kind);
         return Err(CliError::usage(message, "leave --target out"));
     }
     let mut options = CompileOptions { target, progress: Some(bar), ..CompileOptions::default() };
-    let module = relaxide::compile(module, &mut options)?.jit()?;
+    let module = program.compile(&mut options)?.jit()?;
     bar.finish();
     Ok(module)
 }

@@ -61,7 +61,11 @@ impl Server {
         }
         let (bytes, signature) = match Kind::of(&model.file)? {
             Kind::Compiled => {
-                let signature = relaxide::signature_of_file(&program::load_compiled(&model.file)?)?;
+                let module = program::load_compiled(&model.file)?;
+                if relaxide::relay_vm::Executable::of_module(&module).is_some() {
+                    return Err(not_there());
+                }
+                let signature = relaxide::signature_of_file(&module)?;
                 (std::fs::read(&model.file).map_err(CliError::file(&model.file))?, signature)
             }
             _ => self.compile(model, bar)?,
@@ -75,9 +79,12 @@ impl Server {
         let target = model.program.target.clone().or_else(|| self.target());
         let options = ProgramArgs { target, ..model.program.clone() };
         bar.begin("import");
-        let module = program::prepare(program::load(&model.file, &[])?, options.precision(), &[])?;
+        let program = program::load_for_machine(&model.file, &[], &options)?.prepare(options.precision(), &[])?;
+        if matches!(program, program::Program::Relay(_)) {
+            return Err(not_there());
+        }
         let options = CompileOptions { target: options.target()?, ..CompileOptions::default() };
-        let compiled = relaxide::compile(&module, &mut CompileOptions { progress: Some(bar), ..options })?;
+        let compiled = program.compile(&mut CompileOptions { progress: Some(bar), ..options })?;
         bar.finish();
         let folder = tempfile::tempdir().map_err(CliError::file("a temporary folder".as_ref()))?;
         let path = folder.path().join(FILE);
@@ -85,6 +92,14 @@ impl Server {
         let bytes = std::fs::read(&path).map_err(CliError::file(&path))?;
         Ok((bytes, relaxide::signature_of_file(compiled.module())?))
     }
+}
+
+/// The error of a program that servers do not run.
+fn not_there() -> CliError {
+    CliError::usage(
+        "servers run programs of Relax's machine, and this one is of the Relay VM",
+        "leave --on out, or compile the program with --machine relax",
+    )
 }
 
 /// A function on a server, with its inputs there.

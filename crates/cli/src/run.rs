@@ -62,7 +62,7 @@ pub fn run(args: &RunArgs, form: Form) -> Result<(), CliError> {
     let start = Instant::now();
     let result = call.invoke()?;
     let took = start.elapsed().as_secs_f64() * 1e3;
-    let outputs = outputs::flatten(&result, &call.signature.outputs);
+    let outputs = outputs::flatten(&result, &call.signature.outputs, &call.constructors);
     let mut files = match &args.output {
         Some(path) => outputs::write(path, &outputs)?,
         None => Vec::new(),

@@ -34,6 +34,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     relaxide::runtime::ensure_symbols_global().map_err(error::to_py)?;
     // Global functions are there from the start, as they are where a front end of another language loads the runtime.
     relaxide::vm::register();
+    relaxide::relay_vm::register();
     // Classes are found by the type, which exists from its first use on.
     <relaxide::vm::TextTensor as relaxide::ffi::Object>::type_index();
     ir::register().map_err(error::to_py)?;

@@ -100,7 +100,7 @@ pub struct CompileOptions<'a> {
 }
 
 impl CompileOptions<'_> {
-    fn tell(&mut self, stage: &str, done: usize, total: usize) {
+    pub(crate) fn tell(&mut self, stage: &str, done: usize, total: usize) {
         if let Some(progress) = &mut self.progress {
             progress.stage(stage, done, total);
         }
@@ -143,15 +143,7 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     // Whatever is wrong with the target is said before anything is done for it.
     check_target(&options.target)?;
     let mut signature = signature::Signature::of_module(module, &options.target);
-    let host = host_of(&options.target);
-    check_target(&host)?;
-    if let Some(processor) = backend(&host)?.processor(&host)? {
-        // Of a device the program's own target says more.
-        if host.kind == options.target.kind {
-            signature.target = Some(processor.named.to_string());
-        }
-        signature.processor = Some(processor.needed);
-    }
+    enter_processor(&mut signature, &options.target)?;
     let prefix = module.attrs.str(SYSTEM_LIB_PREFIX).map(str::to_string);
     let module = transform::bind_params(module.clone(), "main", &options.params)?;
     let lowered = run_pipeline(module, options)?;
@@ -168,6 +160,20 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     }
     module.import(kernels_module(functions, devices, options)?)?;
     Ok(Executable { module, kernels: translated, notes, prefix })
+}
+
+/// Says in a signature which processor the host's code is for.
+pub(crate) fn enter_processor(signature: &mut signature::Signature, target: &Target) -> Result<(), Error> {
+    let host = host_of(target);
+    check_target(&host)?;
+    if let Some(processor) = backend(&host)?.processor(&host)? {
+        // Of a device the program's own target says more.
+        if host.kind == target.kind {
+            signature.target = Some(processor.named.to_string());
+        }
+        signature.processor = Some(processor.needed);
+    }
+    Ok(())
 }
 
 /// Native code, or C, of a module of kernels, for the executable of a program that calls them.

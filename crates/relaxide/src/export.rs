@@ -162,6 +162,7 @@ impl Executable {
     /// The same, with weights where the options say.
     pub fn export_with(&self, path: &Path, options: ExportOptions<'_>) -> Result<(), Error> {
         check_output(path, options.weights)?;
+        self.refuse_for_relay(path, options.weights)?;
         let prefix = options.prefix;
         let module = match options.weights {
             WeightsIn::Library => self.module.clone(),
@@ -189,6 +190,21 @@ impl Executable {
         };
         write_file(path, 0o644, write).map_err(native)?;
         self.write_header(path, &prefix)
+    }
+
+    /// A program of the Relay VM is a shared library with its constants in it.
+    fn refuse_for_relay(&self, path: &Path, weights: WeightsIn) -> Result<(), Error> {
+        if relaxide_relay_vm::Executable::of_module(&self.module).is_none() {
+            return Ok(());
+        }
+        let what = match weights {
+            WeightsIn::Safetensors => "keeps its weights in the one file",
+            WeightsIn::Library if Form::of(path) != Form::SharedLibrary => "is written as a shared library (.so)",
+            WeightsIn::Library => return Ok(()),
+        };
+        let message =
+            format!("cannot write {}: a program of the Relay VM {what}; Relax's machine has this", path.display());
+        Err(FfiError::new(ErrorKind::ValueError, message).into())
     }
 
     /// Writes the weights to a file of their own. The module without them; as it is, where there are none.

@@ -105,3 +105,8 @@ pub fn to_script(module: &IRModule) -> String {
 
 /// Values for parameters of `main`, by name.
 pub type Params = Vec<(String, Tensor)>;
+
+/// A program whose `main` has constants in the place of parameters, by name.
+pub fn bind_params(module: IRModule, params: &Params) -> Result<IRModule, Error> {
+    Ok(relaxide_relax::transform::bind_params(module, "main", params)?)
+}

@@ -31,6 +31,7 @@ mod limits;
 mod machine;
 mod profile;
 mod relay_program;
+mod relay_signature;
 mod run_kernel;
 mod signature;
 mod stats;
@@ -58,17 +59,21 @@ pub use dims::{DimRange, DimSpec, bound_dims, known_name};
 pub use error::Error;
 pub use export::{ExportOptions, WeightsIn, check_output, has_header, header_path, weights_path};
 pub use front::{
-    OnnxOptions, from_onnx_file, import_onnx_bytes, import_onnx_file, import_torch_file, import_torch_program,
-    open_onnx, parse_script, to_script,
+    OnnxOptions, Params, bind_params, from_onnx_file, import_onnx_bytes, import_onnx_file, import_torch_file,
+    import_torch_program, open_onnx, parse_script, to_script,
 };
 pub use graph::{Graph, Node, NodeKind};
 pub use inputs::{check_inputs, dims_of};
 pub use library_file::program_in_file;
-pub use machine::{VirtualMachine, load_module, num_threads, set_num_threads};
+pub use machine::{VirtualMachine, Vm, load_module, num_threads, set_num_threads};
 pub use profile::{Profile, ProfileLine, Roof};
 pub use relaxide_ir::{IRModule, Target};
 pub use relaxide_vm::load_weights;
-pub use relay_program::{FALLBACK_DEVICE, compile_relay, compile_relay_graph, from_relay_text, relay_machine};
+pub use relay_program::{
+    FALLBACK_DEVICE, bind_relay_params, compile_relay, compile_relay_graph, from_relay_text, parse_relay, read_relay,
+    read_relay_params, relay_machine, relay_to_relax,
+};
+pub use relay_signature::relay_signature;
 pub use signature::{
     FunctionSignature, ParamSignature, Signature, function_signature, processor_json, signature, signature_of_file,
 };

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use relaxide_codegen::export::module_tree;
 use relaxide_ffi::{Error, Module};
+use relaxide_relay_vm as relay_vm;
 use relaxide_runtime::library::blob;
 use relaxide_vm::Executable;
 
@@ -12,9 +13,12 @@ pub fn program_in_file(path: &Path) -> Result<Option<Module>, Error> {
     let Some(bytes) = module_tree(path) else { return Ok(None) };
     let bad = |error: &dyn std::fmt::Display| Error::new("ValueError", format!("{}: {error}", path.display()));
     let nodes = blob::decode(&bytes).map_err(|error| bad(&error))?;
-    let empty = Executable::default().into_module();
-    let program = nodes.iter().find(|node| node.kind == empty.kind()).and_then(|node| node.payload);
-    let Some(program) = program else { return Ok(None) };
-    let executable = Executable::from_bytes(program).map_err(|error| bad(&error))?;
+    let payload = |kind: &str| nodes.iter().find(|node| node.kind == kind).and_then(|node| node.payload);
+    if let Some(program) = payload(Executable::default().into_module().kind()) {
+        let executable = Executable::from_bytes(program).map_err(|error| bad(&error))?;
+        return Ok(Some(executable.into_module()));
+    }
+    let Some(program) = payload(relay_vm::Executable::default().into_module().kind()) else { return Ok(None) };
+    let executable = relay_vm::Executable::from_bytes(program).map_err(|error| bad(&error.message()))?;
     Ok(Some(executable.into_module()))
 }

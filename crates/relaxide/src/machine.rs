@@ -4,6 +4,7 @@ use std::path::Path;
 
 use relaxide_ffi::{Any, AnyView, Array, Device, Error, Module, Tensor};
 use relaxide_ir::target::Kind;
+use relaxide_relay_vm::MachineOptions;
 use relaxide_runtime::device;
 use relaxide_runtime::memory::AllocatorKind;
 
@@ -11,9 +12,17 @@ use relaxide_runtime::memory::AllocatorKind;
 ///
 /// Tensors of the host are copied to the device where functions are called, and results from there.
 pub struct VirtualMachine {
-    vm: relaxide_vm::VirtualMachine,
+    vm: Vm,
     /// Where tensors are, if that is not the host.
     device: Option<Device>,
+}
+
+/// The machine of a program's kind.
+pub enum Vm {
+    /// Relax's.
+    Relax(relaxide_vm::VirtualMachine),
+    /// Relay's.
+    Relay(relaxide_relay_vm::VirtualMachine),
 }
 
 impl VirtualMachine {
@@ -22,19 +31,32 @@ impl VirtualMachine {
         let device = device_of(module);
         let devices = device.into_iter().chain([Device::cpu(0)]).map(|device| (device, AllocatorKind::Pooled));
         let devices: Vec<_> = devices.collect();
-        Ok(VirtualMachine { vm: relaxide_vm::VirtualMachine::new(module, &devices)?, device })
+        let vm = if relaxide_relay_vm::Executable::of_module(module).is_some() {
+            let options = MachineOptions { devices, ..MachineOptions::default() };
+            Vm::Relay(relaxide_relay_vm::VirtualMachine::of_module(module, options)?)
+        } else {
+            Vm::Relax(relaxide_vm::VirtualMachine::new(module, &devices)?)
+        };
+        Ok(VirtualMachine { vm, device })
+    }
+
+    fn call(&self, name: &str, args: &[AnyView<'_>]) -> Result<Any, Error> {
+        match &self.vm {
+            Vm::Relax(vm) => vm.invoke(name, args),
+            Vm::Relay(vm) => vm.invoke(name, args),
+        }
     }
 
     /// Calls a function.
     pub fn invoke(&self, name: &str, args: &[AnyView<'_>]) -> Result<Any, Error> {
-        let Some(there) = self.device else { return self.vm.invoke(name, args) };
+        let Some(there) = self.device else { return self.call(name, args) };
         let args = args.iter().map(|arg| moved(arg.to_owned(), there)).collect::<Result<Vec<_>, _>>()?;
         let views: Vec<AnyView<'_>> = args.iter().map(Any::as_view).collect();
-        moved(self.vm.invoke(name, &views)?, Device::cpu(0))
+        moved(self.call(name, &views)?, Device::cpu(0))
     }
 
     /// The virtual machine with all that it offers.
-    pub fn inner(&self) -> &relaxide_vm::VirtualMachine {
+    pub fn inner(&self) -> &Vm {
         &self.vm
     }
 }

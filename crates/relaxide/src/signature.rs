@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::cost::KernelCost;
 use crate::dims::ranges_of;
+use crate::relay_signature::relay_table;
 use crate::{DimRange, DimSpec, limits};
 
 /// How the type of a tensor of texts begins, which TVMScript has no name for.
@@ -39,6 +40,8 @@ pub struct Signature {
     pub kernels: Vec<KernelCost>,
     /// The nodes of a model that its instructions were made of.
     pub origins: Origins,
+    /// The constructors of its data types by their tags, of a program of the Relay VM.
+    pub constructors: Vec<(i64, String)>,
 }
 
 /// A function's parameters and result.
@@ -96,6 +99,7 @@ impl Signature {
             processor: None,
             kernels: Vec::new(),
             origins: Origins::default(),
+            constructors: Vec::new(),
         }
     }
 
@@ -134,6 +138,9 @@ impl Signature {
             "compiler": self.compiler, "target": self.target, "processor": processor, "functions": functions,
             "kernels": kernels,
         });
+        if !self.constructors.is_empty() {
+            head["constructors"] = self.constructors.iter().map(|(tag, name)| json!([tag, name])).collect();
+        }
         if !self.origins.is_empty() {
             let (words, ranges) = self.origins.parts();
             head["origins"] = json!({ "words": words, "ranges": ranges });
@@ -176,6 +183,10 @@ impl Signature {
             processor: processor_of_json(&value["processor"]),
             kernels: list(&value["kernels"]).iter().filter_map(KernelCost::from_json).collect(),
             origins: origins_of_json(&value["origins"]).unwrap_or_default(),
+            constructors: list(&value["constructors"])
+                .iter()
+                .filter_map(|pair| Some((pair[0].as_i64()?, text(&pair[1])?)))
+                .collect(),
         })
     }
 
@@ -250,7 +261,7 @@ fn dim_of_text(text: &str) -> DimSpec {
 }
 
 impl ParamSignature {
-    fn of_type(name: &str, ty: &Type) -> ParamSignature {
+    pub(crate) fn of_type(name: &str, ty: &Type) -> ParamSignature {
         let tensor = ty.as_tensor();
         let dim = |dim: &PrimExpr| dim.as_int().map_or_else(|| DimSpec::Name(dim_text(dim)), DimSpec::Int);
         ParamSignature {
@@ -273,7 +284,7 @@ impl ParamSignature {
         self.ty.starts_with(TEXTS)
     }
 
-    fn unknown(name: &str) -> ParamSignature {
+    pub(crate) fn unknown(name: &str) -> ParamSignature {
         ParamSignature { name: name.to_string(), ty: "R.Any".into(), dtype: None, dims: Vec::new(), below: None }
     }
 }
@@ -301,6 +312,9 @@ pub fn signature(module: &IRModule) -> Signature {
 
 /// The signature of a compiled model.
 pub fn signature_of_file(module: &Module) -> Result<Signature, Error> {
+    if let Some(executable) = relaxide_relay_vm::Executable::of_module(module) {
+        return Ok(Signature::from_trailer(&executable.trailer).unwrap_or_else(|| relay_table(&executable)));
+    }
     let executable = Executable::of_module(module).ok_or_else(|| {
         let message = format!("a module of kind {:?} holds no program of the virtual machine", module.kind());
         Error::new("ValueError", message)
@@ -345,10 +359,12 @@ mod tests {
             }),
             kernels: Vec::new(),
             origins: Origins::default(),
+            constructors: vec![(1, "Cons".into())],
         };
         let read = Signature::from_trailer(&signature.to_trailer()).expect("what was written is readable");
         assert_eq!(read.to_string(), signature.to_string());
         assert_eq!(read.processor, signature.processor);
+        assert_eq!(read.constructors, signature.constructors);
         assert_eq!(read.functions[0].outputs, ["y:0"]);
         assert_eq!(read.functions[0].params[0].below, Some(9));
         assert_eq!(read.functions[0].params[0].dims, signature.functions[0].params[0].dims);

@@ -140,6 +140,9 @@ pub struct Executable {
     pub op_attrs: Vec<(u64, OpAttrs)>,
     /// The functions.
     pub functions: Vec<VmFunction>,
+    /// What rides behind the code, where the reference's loader does not look: nothing, or what begins with
+    /// [`TRAILER_MAGIC`](relaxide_vm::executable::TRAILER_MAGIC).
+    pub trailer: Vec<u8>,
 }
 
 impl Default for Executable {
@@ -156,6 +159,7 @@ impl Default for Executable {
             primitives: Vec::new(),
             op_attrs: Vec::new(),
             functions: Vec::new(),
+            trailer: Vec::new(),
         }
     }
 }

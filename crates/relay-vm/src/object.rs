@@ -1,7 +1,5 @@
 //! What registers hold beside tensors.
 
-use std::sync::{Mutex, PoisonError};
-
 use relaxide_ffi::{Any, Array, Field, Object, Ref, StructuralEqual, StructuralHash};
 
 /// How many fields lie in the object itself: those of lists, options, trees and pairs.
@@ -126,39 +124,5 @@ pub struct Closure {
 impl std::fmt::Debug for Closure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Closure({}, {} captured)", self.func, self.free.len())
-    }
-}
-
-/// A reference: a value that may be replaced. The document's machine has none; here a reference is an object that two
-/// kernels of the machine itself, `relay.ref_read` and `relay.ref_write`, look into.
-#[derive(Object)]
-#[object(key = "relay.vm.Ref")]
-pub struct RefValue {
-    #[field(hidden)]
-    value: Mutex<Any>,
-}
-
-impl RefValue {
-    /// A reference to a value.
-    pub fn new(value: Any) -> Ref<RefValue> {
-        Ref::new(RefValue { value: Mutex::new(value) })
-    }
-
-    /// What it holds.
-    pub fn get(&self) -> Any {
-        self.value.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Has it hold something else.
-    pub fn set(&self, value: Any) {
-        let old = std::mem::replace(&mut *self.value.lock().unwrap_or_else(PoisonError::into_inner), value);
-        // Dropped without the lock: it may be the last reference to much.
-        drop(old);
-    }
-}
-
-impl std::fmt::Debug for RefValue {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("RefValue")
     }
 }

@@ -1,9 +1,10 @@
 //! Reading an executable, from bytes that nobody vouches for.
 //!
-//! Sections in order: magic and version, devices (from 0.9), names of functions, constants, names of kernels, code. Every
-//! length is proved before it is believed, every instruction's check is compared.
+//! Sections in order: magic and version, devices (from 0.9), names of functions, constants, names of kernels, code; a signature
+//! may follow. Every length is proved before it is believed, every instruction's check is compared.
 
 use relaxide_ffi::Tensor;
+use relaxide_vm::executable::TRAILER_MAGIC;
 use relaxide_vm::executable::stream::{Problem, ReadError, Reader, Section, read_tensor};
 
 use crate::executable::{Constant, Executable, Form, OpAttrs, VirtualDevice, VmFunction};
@@ -70,10 +71,13 @@ fn read_sections(
     if form < Form::V0_9 && devices {
         devices_of_kinds(&mut executable);
     }
-    match reader.rest().len() {
-        0 => Ok(executable),
-        left => {
-            let at = reader.position();
+    match reader.rest() {
+        rest if rest.is_empty() || rest.starts_with(TRAILER_MAGIC) => {
+            executable.trailer = rest.to_vec();
+            Ok(executable)
+        }
+        rest => {
+            let (at, left) = (reader.position(), rest.len());
             Err(reader.error_at(at, Problem::Other(format!("{left} bytes follow the code"))))
         }
     }

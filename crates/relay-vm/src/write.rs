@@ -43,6 +43,7 @@ pub fn write(executable: &Executable) -> Result<Vec<u8>, Error> {
     }
     out.count(executable.functions.len());
     executable.functions.iter().try_for_each(|function| write_function(&mut out, executable, function))?;
+    out.bytes(&executable.trailer);
     Ok(out.0.into_bytes())
 }
 

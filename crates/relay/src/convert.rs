@@ -8,17 +8,37 @@ use relaxide_relax::shape::const_dims;
 
 use crate::{ANY, Type};
 
+/// Names for dimensions that Relay does not know: `n`, then `n1`, `n2` …
+#[derive(Default)]
+pub struct DimNames(usize);
+
+impl DimNames {
+    fn next(&mut self) -> String {
+        let number = self.0;
+        self.0 += 1;
+        if number == 0 { "n".into() } else { format!("n{number}") }
+    }
+}
+
 /// A type of tensors and tuples as Relax's. Each unknown dimension becomes a variable of its own.
 pub fn to_relax(ty: &Type) -> Result<RxType, String> {
+    to_relax_named(ty, &mut DimNames::default())
+}
+
+/// The same. Variables that are to be told apart by their names, such as those of a function's parameters, share the names.
+pub fn to_relax_named(ty: &Type, names: &mut DimNames) -> Result<RxType, String> {
     match ty {
         Type::Tensor(t) => {
             let dim = |dim: &i64| match *dim {
-                ANY => RxVar::dim("n").into(),
+                ANY => RxVar::dim(names.next()).into(),
                 dim => relaxide_ir::prim::int(dim),
             };
             Ok(RxType::tensor(t.shape.iter().map(dim).collect::<Vec<_>>(), t.dtype))
         }
-        Type::Tuple(t) => Ok(RxType::tuple(t.fields.iter().map(to_relax).collect::<Result<Vec<_>, _>>()?)),
+        Type::Tuple(t) => {
+            let fields = t.fields.iter().map(|field| to_relax_named(field, names));
+            Ok(RxType::tuple(fields.collect::<Result<Vec<_>, _>>()?))
+        }
         other => Err(format!("operators take tensors and tuples of them, not {other}")),
     }
 }

@@ -1,10 +1,12 @@
 //! A program: functions and data types by name.
 
+use std::collections::HashSet;
+
 use indexmap::IndexMap;
 use relaxide_ffi::{Object, Ref};
 use relaxide_ir::Attrs;
 
-use crate::{Constructor, Function, Type, TypeData, TypeVar};
+use crate::{Constructor, Function, Type, TypeData, TypeVar, visit};
 
 /// A program. A pass clones it (nodes are shared) and replaces what it changes.
 #[derive(Object, Debug, Clone, Default)]
@@ -62,13 +64,53 @@ impl Module {
         (1..).map(|i| format!("{hint}_{i}")).find(|name| !self.functions.contains_key(name)).unwrap_or_default()
     }
 
-    /// Adds the functions and types of another module that this one does not have.
+    /// Adds the functions and types of another module that this one does not have, and that know nothing of those which it has
+    /// under their names.
     pub fn import(&mut self, other: &Module) {
-        for (name, ty) in &other.types {
-            self.types.entry(name.clone()).or_insert_with(|| ty.clone());
+        let types = self.types.iter().filter(|(name, ty)| other.types.get(*name).is_some_and(|o| !Ref::ptr_eq(o, ty)));
+        let mine =
+            |(name, f): &(&String, &Ref<Function>)| other.functions.get(*name).is_some_and(|o| !Ref::ptr_eq(o, f));
+        let names = types.map(|(name, _)| name).chain(self.functions.iter().filter(mine).map(|(name, _)| name));
+        let fitting = other.without(&names.cloned().collect::<Vec<_>>());
+        for (name, ty) in fitting.types {
+            self.types.entry(name).or_insert(ty);
         }
-        for (name, function) in &other.functions {
-            self.functions.entry(name.clone()).or_insert_with(|| function.clone());
+        for (name, function) in fitting.functions {
+            self.functions.entry(name).or_insert(function);
+        }
+    }
+
+    /// The module without definitions of those names, and without what uses them: what is known of a definition says nothing of
+    /// another of its name.
+    pub(crate) fn without(&self, names: &[String]) -> Module {
+        let mut left = self.clone();
+        if names.is_empty() {
+            return left;
+        }
+        let mut gone: HashSet<String> = names.iter().cloned().collect();
+        loop {
+            let before = gone.len();
+            let (mut types, mut functions) = (Vec::new(), Vec::new());
+            for (name, ty) in &left.types {
+                let mut used = HashSet::new();
+                ty.constructors.iter().flat_map(|c| &c.inputs).for_each(|ty| visit::of_type(Some(ty), &mut used));
+                if gone.contains(name) || !used.is_disjoint(&gone) {
+                    types.push(name.clone());
+                }
+            }
+            for (name, f) in &left.functions {
+                let uses = !visit::data_types(f).is_disjoint(&gone)
+                    || visit::globals(&f.body).iter().any(|g| gone.contains(g));
+                if gone.contains(name) || uses {
+                    functions.push(name.clone());
+                }
+            }
+            types.iter().for_each(|name| drop(left.types.shift_remove(name)));
+            functions.iter().for_each(|name| drop(left.functions.shift_remove(name)));
+            gone.extend(types.into_iter().chain(functions));
+            if gone.len() == before {
+                return left;
+            }
         }
     }
 }

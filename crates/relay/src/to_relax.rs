@@ -4,8 +4,8 @@
 //! that Relay does not know is a variable; where a value comes back from a branch or a call with dimensions that Relax
 //! forgot, a `match_cast` gives them names again. Values of data types become tuples and `match` becomes branches
 //! ([`data`]). What is of a type parameter is any value, in every call of the function alike: where such a value comes back
-//! and its type is known, a `match_cast` says it. References have no form in Relax: such a program is refused, with the
-//! place, and runs in the Relay VM.
+//! and its type is known, a `match_cast` says it. References are objects of the machine, and what reads and writes them is a
+//! call with effects: a program that has any is one of functions that are not pure, so that the order of its calls stays.
 
 mod data;
 
@@ -16,7 +16,8 @@ use relaxide_ir::{Attrs, GlobalVar, IRModule, Type as RxType, Var as RxVar};
 use relaxide_relax as rx;
 
 use crate::compile::unsupported;
-use crate::convert::to_relax as type_to_relax;
+use crate::convert::{DimNames, to_relax_named as type_to_relax};
+use crate::devices::mentions_devices;
 use crate::op::{self, LowerCx, NewDims};
 use crate::stack::deep;
 use crate::*;
@@ -25,20 +26,25 @@ use crate::*;
 pub fn to_relax(module: &Module) -> Result<IRModule, CompileError> {
     deep(|| {
         let module = transform::remove_unused_functions(module, &["main"]);
+        if mentions_devices(&module) {
+            refuse_copies(&plan_devices(&module, &DeviceConfig::default())?)?;
+        }
         let module = to_a_normal_form(&transform::eta_expand(&transform::expand_composed(&module)));
         let types = infer(&module).map_err(CompileError::Types)?;
+        let pure = !module.functions.values().any(has_references);
         let mut builder = rx::BlockBuilder::new();
         let mut globals = HashMap::new();
         for (name, function) in &module.functions {
             let Some(ty) = types.of(&Expr::Function(function.clone())) else { continue };
-            let ty = function_type(&ty).or_else(|why| {
+            let ty = function_type(&ty, pure).or_else(|why| {
                 let place = place_of_use(&module, name).or_else(|| function.span.clone());
                 unsupported(format!("@{name}: {why}"), place.as_deref())
             })?;
             globals.insert(name.clone(), GlobalVar::typed(name.clone(), ty));
         }
         for (name, function) in &module.functions {
-            let mut writer = Writer { builder: &mut builder, types: &types, globals: &globals, values: HashMap::new() };
+            let (builder, values) = (&mut builder, HashMap::new());
+            let mut writer = Writer { builder, types: &types, globals: &globals, values, pure };
             let made = writer.function(function, Attrs::new().with("global_symbol", name.clone()))?;
             builder.module_mut().insert(name.clone(), made);
         }
@@ -46,6 +52,35 @@ pub fn to_relax(module: &Module) -> Result<IRModule, CompileError> {
         let passes = rx::transform::parse_passes("ConvertToDataflow")?;
         Ok(relaxide_ir::pass::Pass::sequential("from Relay", passes).run(builder.finish(), &context)?)
     })
+}
+
+/// The error of what the other machine can say.
+fn only_in_relay_vm<T>(message: String, span: Option<&relaxide_ir::Span>) -> Result<T, CompileError> {
+    unsupported(message, span).map_err(|error| match error {
+        CompileError::Program(diagnostic) => CompileError::Program(diagnostic.with_help(RELAY_VM_HELP)),
+        other => other,
+    })
+}
+
+/// What to do with a program that Relax cannot say.
+const RELAY_VM_HELP: &str =
+    "it runs in the Relay VM: `--machine relay` on the command line, `relay.vm.compile` in Python";
+
+/// Fails if values of a program go from one device to another: Relax's kernels would all be for one.
+fn refuse_copies(module: &Module) -> Result<(), CompileError> {
+    let (mut found, mut place) = (false, None);
+    for function in module.functions.values() {
+        visit::each(&Expr::Function(function.clone()), |expr| {
+            if matches!(expr.as_op_call(), Some((_, "device_copy"))) {
+                found = true;
+                place = place.take().or_else(|| expr.span().cloned());
+            }
+        });
+    }
+    match found {
+        true => only_in_relay_vm("the program has its values on several devices".into(), place.as_deref()),
+        false => Ok(()),
+    }
 }
 
 /// Where the program's own text uses a function of the prelude first: that is the line to change.
@@ -78,22 +113,48 @@ fn place_of_use(module: &Module, name: &str) -> Option<Ref<relaxide_ir::Span>> {
     found
 }
 
-/// A function's type, whose results have the dimensions that are numbers.
-fn function_type(ty: &Type) -> Result<RxType, String> {
-    let Type::Func(func) = ty else { return Err("a function is expected".into()) };
-    let args = func.args.iter().map(value_type).collect::<Result<Vec<_>, _>>()?;
-    Ok(RxType::func(args, forgetful(&func.ret)?, true))
+/// Whether a function makes, reads or writes references, or calls what it was given one for.
+fn has_references(function: &Ref<Function>) -> bool {
+    let mut found = false;
+    visit::each(&function.body, |expr| {
+        found |= matches!(expr, Expr::RefCreate(_) | Expr::RefRead(_) | Expr::RefWrite(_));
+    });
+    found
 }
 
-fn value_type(ty: &Type) -> Result<RxType, String> {
+/// A function's type, whose results have the dimensions that are numbers.
+fn function_type(ty: &Type, pure: bool) -> Result<RxType, String> {
+    let Type::Func(func) = ty else { return Err("a function is expected".into()) };
+    let forms = &mut Forms::new(pure);
+    let args = func.args.iter().map(|arg| value_type(arg, forms)).collect::<Result<Vec<_>, _>>()?;
+    Ok(RxType::func(args, forgetful(&func.ret, pure)?, pure))
+}
+
+/// How types are written.
+struct Forms {
+    /// Names of dimensions.
+    names: DimNames,
+    /// Whether functions have no effects.
+    pure: bool,
+}
+
+impl Forms {
+    fn new(pure: bool) -> Forms {
+        Forms { names: DimNames::default(), pure }
+    }
+}
+
+fn value_type(ty: &Type, forms: &mut Forms) -> Result<RxType, String> {
     match ty {
         // Where a function takes or gives what is any value in some place, types do not say which functions fit.
-        Type::Func(_) if !is_plain(ty) => Ok(RxType::packed_func(RxType::any(), true)),
-        Type::Func(_) => function_type(ty),
-        Type::Call(_) | Type::Var(_) => Ok(RxType::any()),
-        Type::Ref(_) => Err(format!("a value of type {ty} has no form in Relax: run the program in the Relay VM")),
-        Type::Tuple(t) => Ok(RxType::tuple(t.fields.iter().map(value_type).collect::<Result<Vec<_>, _>>()?)),
-        _ => type_to_relax(ty),
+        Type::Func(_) if !is_plain(ty) => Ok(RxType::packed_func(RxType::any(), forms.pure)),
+        Type::Func(_) => function_type(ty, forms.pure),
+        Type::Call(_) | Type::Var(_) | Type::Ref(_) => Ok(RxType::any()),
+        Type::Tuple(t) => {
+            let fields = t.fields.iter().map(|field| value_type(field, forms));
+            Ok(RxType::tuple(fields.collect::<Result<Vec<_>, _>>()?))
+        }
+        _ => type_to_relax(ty, &mut forms.names),
     }
 }
 
@@ -108,11 +169,13 @@ fn is_plain(ty: &Type) -> bool {
 }
 
 /// A type without the dimensions that are not numbers.
-fn forgetful(ty: &Type) -> Result<RxType, String> {
+fn forgetful(ty: &Type, pure: bool) -> Result<RxType, String> {
     match ty {
         Type::Tensor(t) if !t.is_static() => Ok(RxType::tensor_ndim(t.shape.len() as i64, t.dtype)),
-        Type::Tuple(t) => Ok(RxType::tuple(t.fields.iter().map(forgetful).collect::<Result<Vec<_>, _>>()?)),
-        other => value_type(other),
+        Type::Tuple(t) => {
+            Ok(RxType::tuple(t.fields.iter().map(|f| forgetful(f, pure)).collect::<Result<Vec<_>, _>>()?))
+        }
+        other => value_type(other, &mut Forms::new(pure)),
     }
 }
 
@@ -121,6 +184,8 @@ struct Writer<'a> {
     types: &'a Types,
     globals: &'a HashMap<String, Ref<GlobalVar>>,
     values: HashMap<usize, rx::Expr>,
+    /// Whether the program has no effects.
+    pure: bool,
 }
 
 fn address(var: &Ref<Var>) -> usize {
@@ -129,10 +194,10 @@ fn address(var: &Ref<Var>) -> usize {
 
 impl Writer<'_> {
     fn function(&mut self, f: &Ref<Function>, attrs: Attrs) -> Result<Ref<rx::Function>, CompileError> {
-        let mut params = Vec::new();
+        let (mut params, mut forms) = (Vec::new(), Forms::new(self.pure));
         for param in &f.params {
             let ty = self.types.of_var(param).unwrap_or_else(Type::fresh);
-            let ty = value_type(&ty).or_else(|why| unsupported(why, param.span.as_deref()))?;
+            let ty = value_type(&ty, &mut forms).or_else(|why| unsupported(why, param.span.as_deref()))?;
             let var = RxVar::new(param.name.clone(), ty);
             self.values.insert(address(param), var.clone().into());
             params.push(var);
@@ -142,10 +207,10 @@ impl Writer<'_> {
         let seq = self.builder.end_scope(result.as_ref().ok().cloned().unwrap_or_else(|| rx::Expr::tuple([])))?;
         result?;
         let ret = match self.types.of(&Expr::Function(f.clone())) {
-            Some(Type::Func(ty)) => forgetful(&ty.ret).or_else(|why| unsupported(why, f.span.as_deref()))?,
+            Some(Type::Func(ty)) => forgetful(&ty.ret, self.pure).or_else(|why| unsupported(why, f.span.as_deref()))?,
             _ => seq.body.ty(),
         };
-        Ok(Ref::new(rx::Function { params, body: seq, ret_ty: ret, pure: true, attrs, span: f.span.clone() }))
+        Ok(Ref::new(rx::Function { params, body: seq, ret_ty: ret, pure: self.pure, attrs, span: f.span.clone() }))
     }
 
     /// Bindings and the result of a scope. What a call gives at its end stays as it is, so that a function that ends with a
@@ -174,7 +239,7 @@ impl Writer<'_> {
     /// A function inside of a function, which may call itself.
     fn local_function(&mut self, var: &Ref<Var>, f: &Ref<Function>) -> Result<(), CompileError> {
         let ty = self.types.of(&Expr::Function(f.clone())).unwrap_or_else(Type::fresh);
-        let ty = function_type(&ty).or_else(|why| unsupported(why, f.span.as_deref()))?;
+        let ty = function_type(&ty, self.pure).or_else(|why| unsupported(why, f.span.as_deref()))?;
         let own = self.builder.fresh_var(&var.name, ty, false);
         self.values.insert(address(var), own.clone().into());
         let made = self.function(f, Attrs::new())?;
@@ -186,7 +251,7 @@ impl Writer<'_> {
         if says_enough(&value.ty(), ty, loosely) {
             return Ok(value);
         }
-        let wanted = if loosely { forgetful(ty) } else { value_type(ty) };
+        let wanted = if loosely { forgetful(ty, self.pure) } else { value_type(ty, &mut Forms::new(self.pure)) };
         let wanted = wanted.or_else(|why| unsupported(why, None))?;
         Ok(self.builder.match_cast(value, wanted)?)
     }
@@ -246,8 +311,22 @@ impl Writer<'_> {
             }
             Expr::Call(call) => self.call(call),
             Expr::Match(m) => self.matching(m),
-            _ => unsupported("references have no form in Relax: run the program in the Relay VM", span),
+            Expr::RefCreate(r) => self.reference("vm.builtin.reference_new", &[&r.value], RxType::any()),
+            Expr::RefRead(r) => self.reference("vm.builtin.reference_read", &[&r.reference], RxType::any()),
+            Expr::RefWrite(r) => {
+                let empty = RxType::tuple(Vec::new());
+                self.reference("vm.builtin.reference_write", &[&r.reference, &r.value], empty)
+            }
+            other => only_in_relay_vm(format!("{} has no form in Relax", other.type_key()), span),
         }
+    }
+
+    /// A call of the machine that makes, reads or writes a reference.
+    fn reference(&mut self, name: &str, args: &[&Expr], ty: RxType) -> Result<rx::Expr, CompileError> {
+        let args = args.iter().map(|arg| self.atom(arg)).collect::<Result<Vec<_>, _>>()?;
+        let (op, attrs, ty_args) = (rx::Expr::external(name), Attrs::new(), vec![ty]);
+        let made = rx::Call { op, args, attrs, ty_args, ty: RxType::missing(), span: None };
+        Ok(self.builder.emit(rx::Expr::Call(Ref::new(made)))?)
     }
 
     fn call(&mut self, call: &Ref<Call>) -> Result<rx::Expr, CompileError> {
@@ -259,6 +338,9 @@ impl Writer<'_> {
             let Some(def) = op::lookup(&node.name) else {
                 return unsupported(format!("operator `{}` not found", node.name), call.span.as_deref());
             };
+            if matches!(def.mapping, op::Mapping::Machine) {
+                return only_in_relay_vm(format!("`{}` has no form in Relax", node.name), call.span.as_deref());
+            }
             let mut cx = LowerCx { builder: self.builder, def, args, attrs: &call.attrs, dims: NewDims::Emit };
             return cx.lower().or_else(|e| unsupported(e.to_string(), call.span.as_deref()));
         }

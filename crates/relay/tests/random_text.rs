@@ -38,31 +38,3 @@ fn random_programs_are_read_as_they_were_printed() {
         assert_eq!(differs(&normal, &again), None, "{seed}");
     }
 }
-
-#[test]
-fn damaged_texts_and_graphs_are_refused_and_never_harm() {
-    let module = parse_with_prelude(&Source::new("random", generate::module(7, 3))).unwrap();
-    let (text, graph) = (print_module(&module, PrintOptions::default()), json::save(&module).unwrap());
-    let mut random = generate::Random::new(5);
-    for _ in 0..300 {
-        for original in [&text, &graph] {
-            let mut bytes = original.clone().into_bytes();
-            for _ in 0..1 + random.below(4) {
-                let at = random.below(bytes.len());
-                match random.below(3) {
-                    0 => bytes[at] = b" (){}[]%@,;=0129azAZ\""[random.below(21)],
-                    1 => drop(bytes.remove(at)),
-                    _ => bytes.insert(at, b"({[\"%0"[random.below(6)]),
-                }
-            }
-            let damaged = String::from_utf8_lossy(&bytes).into_owned();
-            if original == &text {
-                if let Ok(module) = parse(&Source::new("damaged", damaged)) {
-                    let _ = infer(&module);
-                }
-            } else if let Ok(module) = json::load(&damaged) {
-                let _ = infer(&module);
-            }
-        }
-    }
-}

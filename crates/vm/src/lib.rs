@@ -30,6 +30,7 @@ pub mod executable;
 mod formalize;
 mod labels;
 mod machine;
+mod reference;
 mod register;
 mod text_tensor;
 pub mod verifier;
@@ -43,6 +44,7 @@ pub use machine::{
     Argument, Closure, InstrumentReturn, Limits, MACHINE_KIND, NATIVE_PREFIX, ProfileReport, ProfileRow, ProfiledCall,
     Returns, VirtualMachine, is_builtin,
 };
+pub use reference::RefValue;
 pub use register::register;
 pub use text_tensor::TextTensor;
 pub use verifier::{VerifiedExecutable, VerifyError, verify};

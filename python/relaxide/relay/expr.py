@@ -4,6 +4,8 @@ A node that stands in two places is computed once. Operators of Python make call
 or behind them is written as a constant: ``x + relay.const(1.0)``.
 """
 
+from collections.abc import Mapping
+
 from ..ffi import Object, register_object
 from ..ir.base import Node
 from ..ir.expr import GlobalVar
@@ -146,6 +148,43 @@ class Call(RelayExpr):
     def __init__(self, op, args, attrs=None, type_args=None):
         args = [_operand(arg) for arg in args]
         self.__init_handle_by_constructor__(_api.ir.Call, op, args, dict(attrs) if attrs else None, type_args)
+
+
+    def __getattribute__(self, name):
+        # Fields come before what a class has of the name.
+        value = super().__getattribute__(name)
+        return CallAttrs(value) if name == "attrs" else value
+
+
+class CallAttrs(Mapping):
+    """The attributes of a call: ``call.attrs["strides"]`` or ``call.attrs.strides``."""
+
+    __slots__ = ("_map",)
+
+    def __init__(self, entries):
+        self._map = entries
+
+    def __getitem__(self, name):
+        return self._map[name]
+
+    def __len__(self):
+        return len(self._map)
+
+    def __iter__(self):
+        return iter(self._map)
+
+    def __getattr__(self, name):
+        if name in self._map:
+            return self._map[name]
+        raise AttributeError(f"there is no attribute {name!r}; there are {', '.join(self._map) or 'none'}")
+
+    def __dir__(self):
+        return [*super().__dir__(), *self._map]
+
+    def __repr__(self):
+        return repr(self._map)
+
+    __str__ = __repr__
 
 
 @register_object("relay.Function")

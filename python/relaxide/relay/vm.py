@@ -194,6 +194,9 @@ def tuple_object(fields=None):
 
 def value_of(value):
     """A value as programs take it: arrays and numbers become tensors, lists and tuples become tuples."""
+    # Nearly all values are tensors; the questions below would take longer than a small kernel.
+    if type(value) is Tensor:
+        return value
     if isinstance(value, (list, tuple)) and not isinstance(value, ADT):
         return ADT(0, value)
     if isinstance(value, (int, float, bool)) and not hasattr(value, "dtype"):

@@ -16,6 +16,7 @@ use crate::answer::Form;
 use crate::error::CliError;
 use crate::inputs::{Call, Missing, element};
 use crate::onnxruntime::{Graph, OnnxRuntime};
+use crate::program::Program;
 
 /// How deep the search goes into nodes inside nodes.
 const MAX_DEPTH: usize = 16;
@@ -94,7 +95,8 @@ impl Kept {
         let failed = |source| CliError::File { path: "a temporary file".into(), source };
         let file = tempfile::Builder::new().prefix("relaxide-").suffix(".onnx").tempfile().map_err(failed)?;
         std::fs::write(file.path(), &bytes).map_err(failed)?;
-        let call = Call::prepare(&compile(module, args, form)?, &args.inputs, Missing::Random)?;
+        let call =
+            Call::prepare(&compile(Program::Relax(Box::new(module)), args, form)?, &args.inputs, Missing::Random)?;
         let theirs = Theirs::run(runtime, file.path(), &args.model, Graph::AsWritten, &call)?;
         let compared = compare_all(&tensors(&call.invoke()?, theirs.names.len()), &theirs, args)?;
         Ok(Kept { model, compared, theirs })

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use relaxide::ffi::{Any, Array, Module, Tensor};
-use relaxide::ir::IRModule;
 use serde_json::{Value, json};
 
 use crate::answer::{self, Form};
@@ -18,7 +17,7 @@ use crate::args::{InputArgs, ModelArgs, ProgramArgs};
 use crate::error::CliError;
 use crate::inputs::{Call, Machine, Missing, element};
 use crate::onnxruntime::{Graph, OnnxRuntime};
-use crate::program::{self, Kind};
+use crate::program::{self, Kind, Program};
 use crate::progress::{Bar, Show};
 
 /// Arguments of `relaxide check`.
@@ -89,7 +88,7 @@ pub fn run(args: &CheckArgs, form: Form) -> Result<(), CliError> {
 /// The model where it is to run.
 fn open(args: &CheckArgs, form: Form) -> Result<Call, CliError> {
     if args.inputs.on.is_none() {
-        let module = compile(program::load(&args.model, &[])?, args, form)?;
+        let module = compile(program::load_for_machine(&args.model, &[], &args.program)?, args, form)?;
         return Call::prepare(&module, &args.inputs, Missing::Random);
     }
     let model = ModelArgs { file: args.model.clone(), weights: None, program: args.program.clone() };
@@ -97,10 +96,10 @@ fn open(args: &CheckArgs, form: Form) -> Result<Call, CliError> {
 }
 
 /// Compiles with the precision that is asked for.
-fn compile(module: IRModule, args: &CheckArgs, form: Form) -> Result<Module, CliError> {
+fn compile(program: Program, args: &CheckArgs, form: Form) -> Result<Module, CliError> {
     let show = if form == Form::Json { Show::Nothing } else { Show::Stages };
-    let module = program::prepare(module, args.program.precision(), &[])?;
-    program::compile_in_memory(&module, &args.program, &mut Bar::new(show))
+    let program = program.prepare(args.program.precision(), &[])?;
+    program::compile_in_memory(&program, &args.program, &mut Bar::new(show))
 }
 
 /// Each of `count` outputs, if it is a tensor and not a sequence of some.

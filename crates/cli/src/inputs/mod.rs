@@ -46,6 +46,8 @@ pub struct Call {
     pub signature: FunctionSignature,
     /// The arguments.
     pub arguments: Vec<Any>,
+    /// The constructors of data types by their tags, of a program of the Relay VM.
+    pub constructors: Vec<(i64, String)>,
 }
 
 impl Call {
@@ -54,11 +56,12 @@ impl Call {
         if let Some(threads) = args.threads {
             relaxide::set_num_threads(threads)?;
         }
-        let signature = function(module, &args.function)?;
+        let whole = relaxide::signature_of_file(module)?;
+        let signature = function_of(&whole, &args.function)?;
         let arguments = arguments(&signature, args, missing)?;
         relaxide::check_inputs(&signature, &arguments)?;
         let machine = Machine::Here(VirtualMachine::of(module)?);
-        Ok(Call { machine, signature, arguments })
+        Ok(Call { machine, signature, arguments, constructors: whole.constructors })
     }
 
     /// Opens a model where it is to run, compiled if it is not, and makes the arguments.
@@ -85,7 +88,7 @@ impl Call {
         let arguments = arguments(&signature, args, missing)?;
         relaxide::check_inputs(&signature, &arguments)?;
         let far = Far::begin(server, sent, &signature.name, &arguments)?;
-        Ok(Call { machine: Machine::There(far), signature, arguments })
+        Ok(Call { machine: Machine::There(far), signature, arguments, constructors: Vec::new() })
     }
 
     /// The arguments, borrowed for a call.
@@ -118,10 +121,6 @@ impl Call {
 }
 
 /// The signature of a function, or an error that names those that there are.
-fn function(module: &Module, name: &str) -> Result<FunctionSignature, CliError> {
-    function_of(&relaxide::signature_of_file(module)?, name)
-}
-
 fn function_of(signature: &Signature, name: &str) -> Result<FunctionSignature, CliError> {
     let names: Vec<String> = signature.functions.iter().map(|f| f.name.clone()).collect();
     signature.functions.iter().find(|f| f.name == name).cloned().ok_or_else(|| {

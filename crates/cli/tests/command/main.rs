@@ -9,5 +9,6 @@ mod errors;
 mod inspect;
 mod opt;
 mod profile;
+mod relay;
 mod run;
 mod workplace;

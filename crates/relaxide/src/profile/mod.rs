@@ -18,7 +18,7 @@ use relaxide_vm::{Executable, FuncKind, ProfileReport};
 
 pub use roof::Roof;
 
-use crate::{Graph, Signature, VirtualMachine, signature_of_file};
+use crate::{Graph, Signature, VirtualMachine, Vm, signature_of_file};
 
 /// What the calls of one function took, over all runs.
 #[derive(Clone, Debug)]
@@ -70,8 +70,8 @@ pub struct Profile {
     pub lines: Vec<ProfileLine>,
     /// What the machine can do, if that was measured.
     pub roof: Option<Roof>,
-    /// The calls of the last run.
-    pub last: Ref<ProfileReport>,
+    /// The calls of the last run; none of the Relay VM, which keeps sums only.
+    pub last: Option<Ref<ProfileReport>>,
     graph: Option<Graph>,
 }
 
@@ -87,11 +87,16 @@ impl Profile {
     ) -> Result<Profile, Error> {
         let signature = signature_of_file(module)?;
         let mut sums = Sums::new(&signature);
-        let (_, mut last) = machine.inner().profile(function, arguments)?;
-        sums.add(&last);
-        for _ in 1..runs {
-            (_, last) = machine.inner().profile(function, arguments)?;
-            sums.add(&last);
+        let mut last = None;
+        for _ in 0..runs.max(1) {
+            match machine.inner() {
+                Vm::Relax(vm) => {
+                    let (_, report) = vm.profile(function, arguments)?;
+                    sums.add(&report);
+                    last = Some(report);
+                }
+                Vm::Relay(vm) => vm.profile(function, arguments)?.1.iter().for_each(|row| sums.add_row(row)),
+            }
         }
         let (time, mut lines) = sums.finish(roof.as_ref());
         let executable = relaxide_vm::Executable::of_module(module);
@@ -159,18 +164,7 @@ impl<'s> Sums<'s> {
         for row in report.rows() {
             let known = self.signature.kernels.iter().any(|kernel| kernel.name == row.name);
             let zero = known.then_some(0).filter(|_| report.omitted_calls() == 0);
-            let line = self.lines.entry(row.name.clone()).or_insert_with(|| ProfileLine {
-                name: row.name.clone(),
-                calls: 0,
-                time: Duration::ZERO,
-                share: 0.0,
-                operations: zero,
-                bytes: zero,
-                of_roof: None,
-                nodes: Vec::new(),
-            });
-            line.calls += row.calls;
-            line.time += row.own;
+            self.add_sum(&row.name, row.calls, row.own, zero);
         }
         let costs: HashMap<&str, _> = self.signature.kernels.iter().map(|k| (k.name.as_str(), k)).collect();
         for call in report.calls() {
@@ -180,6 +174,26 @@ impl<'s> Sums<'s> {
             line.operations = sum(line.operations, cost.operations);
             line.bytes = sum(line.bytes, cost.bytes);
         }
+    }
+
+    /// What the Relay VM says of a kernel: the shapes of its calls are not known.
+    fn add_row(&mut self, row: &relaxide_relay_vm::ProfileRow) {
+        self.add_sum(&row.kernel, row.calls, row.total, None);
+    }
+
+    fn add_sum(&mut self, name: &str, calls: u64, own: Duration, zero: Option<u64>) {
+        let line = self.lines.entry(name.to_string()).or_insert_with(|| ProfileLine {
+            name: name.to_string(),
+            calls: 0,
+            time: Duration::ZERO,
+            share: 0.0,
+            operations: zero,
+            bytes: zero,
+            of_roof: None,
+            nodes: Vec::new(),
+        });
+        line.calls += calls;
+        line.time += own;
     }
 
     fn finish(self, roof: Option<&Roof>) -> (Duration, Vec<ProfileLine>) {

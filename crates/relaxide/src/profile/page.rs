@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use relaxide_vm::ProfiledCall;
+use relaxide_vm::{ProfileReport, ProfiledCall};
 
 use super::{Profile, ProfileLine, axis};
 use crate::graph::escaped;
@@ -64,11 +64,13 @@ impl Profile {
             escaped(&self.summary())
         );
         self.table(&mut out);
-        out.push_str(
-            "<h2>Time</h2>\n<p>Calls of the last run; rest the pointer on one to read it. \
-             <label>Zoom <input id=\"zoom\" type=\"range\" min=\"1\" max=\"40\" step=\"0.5\" value=\"1\"></label></p>\n",
-        );
-        self.timeline(&mut out);
+        if let Some(last) = &self.last {
+            out.push_str(
+                "<h2>Time</h2>\n<p>Calls of the last run; rest the pointer on one to read it. \
+                 <label>Zoom <input id=\"zoom\" type=\"range\" min=\"1\" max=\"40\" step=\"0.5\" value=\"1\"></label></p>\n",
+            );
+            timeline(last, &mut out);
+        }
         if let Some(graph) = self.graph() {
             out.push_str("<h2>Graph</h2>\n<p>Darker calls take more of the time.</p>\n<div class=\"picture graph\">");
             out.push_str(&graph.to_svg());
@@ -117,39 +119,38 @@ impl Profile {
         }
         out.push_str("</tbody></table></div>\n");
     }
+}
 
-    /// The calls and, on the same axis, the memory.
-    fn timeline(&self, out: &mut String) {
-        let mut calls: Vec<ProfiledCall<'_>> = self.last.calls().collect();
-        let end = calls.iter().map(|call| call.start + call.time).max().unwrap_or_default();
-        let scale = WIDTH / end.as_secs_f64().max(1e-9);
-        let x = |time: Duration| time.as_secs_f64() * scale;
-        let memory = curve(&calls, x);
-        calls.sort_by_key(|call| std::cmp::Reverse(call.time));
-        let omitted = calls.len().saturating_sub(DRAWN);
-        calls.truncate(DRAWN);
-        let boxes = boxes(calls, x);
-        let depth = boxes.iter().map(|(depth, _)| depth + 1).max().unwrap_or(1);
-        let height = depth as f64 * ROW;
-        let times = time_axis(end.as_secs_f64(), height);
-        let text: String = times.into_iter().chain(boxes.into_iter().map(|(_, text)| text)).collect();
-        let picture = |class: &str, height: f64, inside: &str| {
-            format!(
-                "<div class=\"picture time {class}\"><svg width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
-                 preserveAspectRatio=\"none\" font-size=\"11\" font-family=\"ui-monospace, monospace\">{inside}</svg></div>\n"
-            )
-        };
-        out.push_str(&picture("calls", height + AXIS, &text));
-        if omitted > 0 {
-            let _ = writeln!(out, "<p>{omitted} shorter calls are not drawn.</p>");
-        }
-        let (curve, peak) = memory;
-        let most = axis::written(peak as f64, axis::byte_unit(peak as f64));
-        let _ =
-            writeln!(out, "<h2>Memory</h2>\n<p>In use by the machine's tensors, at most {peak} bytes ({most}).</p>");
-        let axes: String = byte_axis(peak as f64).chain(time_axis(end.as_secs_f64(), CURVE)).collect();
-        out.push_str(&picture("memory", CURVE + AXIS, &(curve + &axes)));
+/// The calls and, on the same axis, the memory.
+fn timeline(last: &ProfileReport, out: &mut String) {
+    let mut calls: Vec<ProfiledCall<'_>> = last.calls().collect();
+    let end = calls.iter().map(|call| call.start + call.time).max().unwrap_or_default();
+    let scale = WIDTH / end.as_secs_f64().max(1e-9);
+    let x = |time: Duration| time.as_secs_f64() * scale;
+    let memory = curve(&calls, x);
+    calls.sort_by_key(|call| std::cmp::Reverse(call.time));
+    let omitted = calls.len().saturating_sub(DRAWN);
+    calls.truncate(DRAWN);
+    let boxes = boxes(calls, x);
+    let depth = boxes.iter().map(|(depth, _)| depth + 1).max().unwrap_or(1);
+    let height = depth as f64 * ROW;
+    let times = time_axis(end.as_secs_f64(), height);
+    let text: String = times.into_iter().chain(boxes.into_iter().map(|(_, text)| text)).collect();
+    let picture = |class: &str, height: f64, inside: &str| {
+        format!(
+            "<div class=\"picture time {class}\"><svg width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
+             preserveAspectRatio=\"none\" font-size=\"11\" font-family=\"ui-monospace, monospace\">{inside}</svg></div>\n"
+        )
+    };
+    out.push_str(&picture("calls", height + AXIS, &text));
+    if omitted > 0 {
+        let _ = writeln!(out, "<p>{omitted} shorter calls are not drawn.</p>");
     }
+    let (curve, peak) = memory;
+    let most = axis::written(peak as f64, axis::byte_unit(peak as f64));
+    let _ = writeln!(out, "<h2>Memory</h2>\n<p>In use by the machine's tensors, at most {peak} bytes ({most}).</p>");
+    let axes: String = byte_axis(peak as f64).chain(time_axis(end.as_secs_f64(), CURVE)).collect();
+    out.push_str(&picture("memory", CURVE + AXIS, &(curve + &axes)));
 }
 
 /// Nodes of a model as a cell: the first ones, and the others when they are asked for.

@@ -51,7 +51,7 @@ pub fn same_in_relax(module: &Module, found: &Any, expected: &Any) -> bool {
         && found.iter().zip(&adt.fields).all(|(found, expected)| same_in_relax(module, found, expected))
 }
 
-/// The functions that use no references, which have no form in Relax.
+/// The functions that use no references: as one program they have no effects.
 fn without_references(module: &Module) -> Module {
     let mut plain = module.clone();
     plain.functions.retain(|_, function| {
@@ -77,7 +77,8 @@ fn the_interpreter_and_the_machine_agree_on_random_programs() {
         let file = tempfile::Builder::new().suffix(".so").tempfile().unwrap();
         executable.export_library(file.path()).unwrap();
         let vm = relay_machine(file.path()).unwrap();
-        let by_relax = without_references(&module);
+        // With a reference anywhere all functions have effects to Relax, which compiles them in another way.
+        let by_relax = if seed % 2 == 0 { without_references(&module) } else { module.clone() };
         let program = to_relax(&by_relax).unwrap_or_else(|e| panic!("{seed}: {e}"));
         let program = relaxide::compile(&program, &mut CompileOptions::default());
         let program = program.and_then(|e| e.jit()).unwrap_or_else(|e| panic!("{seed}: {e}"));

@@ -139,3 +139,35 @@ fn a_long_loop_over_data_needs_one_frame() {
     let found = run(&module, &[int(100_000)]).unwrap();
     assert_eq!(found.as_tensor().unwrap().to_vec::<i32>().unwrap(), [100_000]);
 }
+
+#[test]
+fn references_are_written_in_order_and_shared() {
+    check(
+        r#"def @twice(%f: fn () -> (), %n: int32) -> () { let %a = %f(); %f() }
+        def @main(%n: int32, %x: Tensor[(3), float32]) {
+          let %r = ref(%n);
+          let %same = %r;
+          let %before = ref_read(%r);
+          let %u = @twice(fn () -> () { ref_write(%r, ref_read(%same) * 2) }, %n);
+          let %held = ref(%x);
+          let %v = ref_write(%held, exp(%x));
+          let %of = ref(%held);
+          let %w = if (%n > 3) { ref_write(ref_read(%of), add(ref_read(%held), %x)) } else { () };
+          let %list = ref(Nil);
+          let %y = ref_write(%list, Cons(%n, ref_read(%list)));
+          let %z = ref_write(%list, Cons(ref_read(%r), ref_read(%list)));
+          (%before, ref_read(%same), ref_read(%held), ref_read(%list))
+        }"#,
+        &[int(5), floats(&[0.5, -1.0, 2.0], &[3])],
+    );
+}
+
+#[test]
+fn dimensions_that_are_not_known_have_names_of_their_own() {
+    let program =
+        to_relax(&module("def @main(%x: Tensor[(?, 2, ?), float32], %y: Tensor[(?), int32]) { (%x, %y) }")).unwrap();
+    let signature = relaxide::signature(&program);
+    let dims: Vec<String> =
+        signature.functions[0].params.iter().flat_map(|p| &p.dims).map(ToString::to_string).collect();
+    assert_eq!(dims, ["n", "2", "n1", "n2"]);
+}

@@ -312,7 +312,7 @@ impl Machine {
         }
         let is_object = value.downcast_ref::<Adt>().is_some()
             || value.downcast_ref::<Closure>().is_some()
-            || value.downcast_ref::<crate::object::RefValue>().is_some();
+            || value.downcast_ref::<crate::RefValue>().is_some();
         if is_object {
             return Ok(value.to_owned());
         }

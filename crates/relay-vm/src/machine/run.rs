@@ -11,7 +11,8 @@ use relaxide_runtime::memory::{Buffer, Storage};
 
 use super::program::{Bytes, Code, Intrinsic, Offset, Op, passed};
 use super::{Limits, Machine};
-use crate::object::{Adt, Closure, Fields, RefValue};
+use crate::RefValue;
+use crate::object::{Adt, Closure, Fields};
 
 /// How many arguments a kernel may have before the list of them is made in memory of its own.
 const FEW_ARGS: usize = 16;

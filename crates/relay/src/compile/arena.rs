@@ -16,8 +16,9 @@ use std::collections::{HashMap, HashSet};
 use relaxide_ffi::DataType;
 use relaxide_relay_vm::{Alignment, Constant, Executable, Instruction, Size};
 
+use super::CompileError;
+use super::constants::{self, Constants};
 use super::lines::Line;
-use super::{CompileError, constants};
 use crate::rooms::{ALIGNMENT, Room, place};
 use crate::scalar;
 
@@ -32,7 +33,7 @@ struct Storage {
 pub(super) fn joined(
     lines: Vec<Line>,
     registers: &mut i64,
-    executable: &mut Executable,
+    constants: &mut Constants<'_>,
     is_own: &dyn Fn(i64) -> bool,
 ) -> Result<Vec<Line>, CompileError> {
     let stretches = stretches(&lines);
@@ -40,7 +41,7 @@ pub(super) fn joined(
     let mut moved: HashMap<i64, (i64, i64)> = HashMap::new();
     let mut arenas: HashMap<usize, Vec<Instruction>> = HashMap::new();
     for stretch in &stretches {
-        let mut storages = storages(&lines[stretch.clone()], executable, is_own);
+        let mut storages = storages(&lines[stretch.clone()], constants.executable, is_own);
         storages.retain(|register, storage| !storage.keeps && !outside.contains(register));
         let tensors = tensors_in(&lines[stretch.clone()]);
         storages.retain(|register, _| tensors.iter().all(|(dst, of)| of != register || !outside.contains(dst)));
@@ -64,7 +65,7 @@ pub(super) fn joined(
             moved.extend(members.iter().map(|(register, s)| (*register, (dst, s.room.offset))));
         }
     }
-    rewritten(lines, &moved, arenas, registers, executable)
+    rewritten(lines, &moved, arenas, registers, constants)
 }
 
 /// Runs of lines without a jump or a place to jump to inside. A jump ends one, and so does a call of a function of the program:
@@ -189,7 +190,7 @@ fn rewritten(
     moved: &HashMap<i64, (i64, i64)>,
     mut arenas: HashMap<usize, Vec<Instruction>>,
     registers: &mut i64,
-    executable: &mut Executable,
+    constants: &mut Constants<'_>,
 ) -> Result<Vec<Line>, CompileError> {
     let mut out = Vec::with_capacity(lines.len());
     for (at, line) in lines.into_iter().enumerate() {
@@ -200,7 +201,7 @@ fn rewritten(
                 if moved.contains_key(&storage) =>
             {
                 let (arena, offset) = moved[&storage];
-                let index = constants::index_of(executable, &constants::scalar(offset)?, 0);
+                let index = constants.index_of(&constants::scalar(offset)?, 0);
                 let register = *registers;
                 *registers += 1;
                 out.push(Line::Plain(Instruction::LoadConst { index, device: 0, dst: register }));

@@ -35,6 +35,7 @@ pub(super) struct Emitter<'p> {
     pub(super) kernels: Vec<(String, Ref<PrimFunc>)>,
     /// Kernels of the lowered module that are called, with their places.
     called: HashMap<String, i64>,
+    pool: constants::Pool,
     /// Constructors that stand as values.
     helpers: Vec<VmFunction>,
 }
@@ -50,6 +51,7 @@ pub(super) fn emit(plan: &Plan, lowered: &IRModule) -> Result<Compiled, CompileE
         },
         kernels: Vec::new(),
         called: HashMap::new(),
+        pool: constants::Pool::default(),
         helpers: Vec::new(),
     };
     for function in &plan.functions {
@@ -81,7 +83,8 @@ impl Emitter<'_> {
         let (lines, mut registers) = (std::mem::take(&mut emitter.lines), emitter.next);
         let own: Vec<bool> = self.executable.primitives.iter().map(|name| name.starts_with("relay.vm.")).collect();
         let is_own = |index: i64| own.get(index as usize) == Some(&true);
-        let lines = arena::joined(lines, &mut registers, &mut self.executable, &is_own)?;
+        let mut constants = constants::Constants { executable: &mut self.executable, pool: &mut self.pool };
+        let lines = arena::joined(lines, &mut registers, &mut constants, &is_own)?;
         let listing = Listing { code: resolve(&lines), params: function.params.len() };
         let instructions = with_kills(listing, &|i| match i {
             // What the machine does itself writes a register.
@@ -229,7 +232,8 @@ impl FunctionEmitter<'_, '_> {
 
     /// A constant on a device.
     fn constant_on(&mut self, tensor: &relaxide_ffi::Tensor, device: usize) -> i64 {
-        let index = constants::index_of(&mut self.shared.executable, tensor, device);
+        let Emitter { pool, executable, .. } = &mut *self.shared;
+        let index = constants::Constants { executable, pool }.index_of(tensor, device);
         let dst = self.fresh();
         self.push(Instruction::LoadConst { index, device: device as i64, dst });
         dst

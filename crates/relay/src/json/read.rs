@@ -133,6 +133,16 @@ impl<'g> Reader<'g> {
             let inputs = inputs.iter().map(|ty| self.ty(*ty)).collect::<Result<_, _>>()?;
             defs.push(crate::module::ConstructorDef { name: self.graph.text(*node, "name_hint")?, inputs });
         }
+        // The text has no quotes for names that are none.
+        let is_word = |text: &str| {
+            let mut letters = text.chars();
+            letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+                && letters.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        };
+        if let Some(wrong) = std::iter::once(&name).chain(defs.iter().map(|def| &def.name)).find(|name| !is_word(name))
+        {
+            return Err(self.graph.error(id, format!("{wrong:?} is no name of a type or constructor")));
+        }
         let data = TypeData::new(&name, type_vars, defs);
         for constructor in &data.constructors {
             self.constructors.insert((name.clone(), constructor.name.clone()), constructor.clone());

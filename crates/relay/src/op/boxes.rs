@@ -170,7 +170,7 @@ pub(super) fn all_class_non_max_suppression(cx: &mut LowerCx<'_>) -> Lowered {
 }
 
 /// Numbers of an attribute.
-fn floats(cx: &LowerCx<'_>, name: &str) -> Result<Vec<f64>, LowerError> {
+pub(super) fn floats(cx: &LowerCx<'_>, name: &str) -> Result<Vec<f64>, LowerError> {
     let number = |value: &AttrValue| match value {
         AttrValue::Float(v) => Some(*v),
         AttrValue::Int(v) => Some(*v as f64),

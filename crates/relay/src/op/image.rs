@@ -181,13 +181,6 @@ pub(super) fn get_valid_counts(cx: &mut LowerCx<'_>) -> Lowered {
     cx.emit("vision.get_valid_counts", [x], attrs(pairs))
 }
 
-pub(super) fn multibox_transform_loc(cx: &mut LowerCx<'_>) -> Lowered {
-    fail(format!(
-        "{} gives boxes with their classes in one tensor here and two in Relax; it cannot be compiled yet",
-        cx.def.name
-    ))
-}
-
 pub(super) fn non_max_suppression(cx: &mut LowerCx<'_>) -> Lowered {
     let (data, count, indices) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     let pairs = [

@@ -49,6 +49,23 @@ pub(super) fn simulated_quantize(cx: &mut LowerCx<'_>) -> Lowered {
     Ok(made)
 }
 
+/// What a quantization pass writes where it tries ranges: numbers as a whole number of scales holds them. Of kind 0 they stay.
+pub(super) fn simulated(cx: &mut LowerCx<'_>) -> Lowered {
+    let (x, scale, least, largest) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
+    let rounding = cx.str("rounding");
+    if !cx.bool("sign") || rounding != "round" {
+        return fail(format!("{}: numbers have signs and are rounded by `round`, not by {rounding:?}", cx.def.name));
+    }
+    if cx.int("kind")? == 0 {
+        return Ok(x);
+    }
+    let scaled = cx.binary("divide", x, scale.clone())?;
+    let inside = cx.binary("minimum", scaled, largest)?;
+    let inside = cx.binary("maximum", inside, least)?;
+    let rounded = cx.relay("round", vec![inside], relaxide_ir::Attrs::new())?;
+    cx.binary("multiply", rounded, scale)
+}
+
 /// The way back: of code 0 they stay what they are.
 pub(super) fn simulated_dequantize(cx: &mut LowerCx<'_>) -> Lowered {
     let (x, code) = (cx.arg(0)?, cx.arg(1)?);

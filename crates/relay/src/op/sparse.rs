@@ -52,6 +52,8 @@ fn dense_of(cx: &LowerCx<'_>, first: usize, columns: Option<i64>) -> Option<Tens
     let (indices, starts) = (scalar::ints(&indices)?, scalar::ints(&starts)?);
     let (height, width) = match data.shape() {
         [_] => (1, 1),
+        // Blocks of one column.
+        [_, height] => (usize::try_from(*height).ok()?, 1),
         [_, height, width] => (usize::try_from(*height).ok()?, usize::try_from(*width).ok()?),
         _ => return None,
     };

@@ -6,8 +6,8 @@
 use super::schema::Mapping::{As, Binary, By, Machine, Missing, Same};
 use super::schema::{Mapping, OpDef};
 use super::{
-    basic, bits, boxes, conv, create, displaced, dynamic, found, gradient, image, index, nn, pooling, qnn, random,
-    reduce, shaping, signal, sparse, unique,
+    basic, bits, boxes, conv, create, displaced, dynamic, found, gradient, image, index, multibox, nn, pooling,
+    proposal, qnn, random, reduce, shaping, signal, sparse, tiled, unique,
 };
 
 const fn row(
@@ -172,8 +172,8 @@ pub(super) static TABLE: &[OpDef] = &[
     row("nn.bitserial_dense", 1, &["data", "weight"], "BinaryDense", By(bits::dense)),
     row("nn.contrib_conv2d_NCHWc", 10, &["data", "weight"], "Conv2D", By(pooling::packed_conv2d)),
     row("nn.contrib_conv2d_NCHWc_int8", 10, &["data", "weight"], "", Missing),
-    row("nn.contrib_conv2d_gemm_weight_transform", 10, &["weights"], "ConvGemmWeightTransform", Missing),
-    row("nn.contrib_conv2d_gemm_without_weight_transform", 10, &["data", "weight"], "Conv2D", Missing),
+    row("nn.contrib_conv2d_gemm_weight_transform", 10, &["weights"], "ConvGemmWeightTransform", By(tiled::gemm_weight)),
+    row("nn.contrib_conv2d_gemm_without_weight_transform", 10, &["data", "weight"], "Conv2D", By(tiled::gemm_conv2d)),
     row("nn.contrib_dense_pack", 10, &["data", "weight"], "DensePack", By(pooling::packed_dense)),
     row("nn.contrib_depthwise_conv2d_NCHWc", 10, &["data", "weight"], "Conv2D", By(pooling::packed_conv2d)),
     row("nn.conv1d", 2, &["data", "weight"], "Conv1D", By(conv::conv)),
@@ -217,7 +217,7 @@ pub(super) static TABLE: &[OpDef] = &[
     row("nn.space_to_batch_nd", 5, &["data"], "SpaceToBatchND", By(shaping::space_to_batch)),
     row("nn.space_to_depth", 5, &["data"], "SubPixel", By(shaping::space_to_depth)),
     row("nn.sparse_add", 1, &["dense_data", "sparse_data", "sparse_indices", "sparse_indptr"], "", By(sparse::sparse_add)),
-    row("nn.sparse_conv2d", 1, &["dense_data", "sparse_data", "sparse_indices", "sparse_indptr"], "SparseConv2D", Missing),
+    row("nn.sparse_conv2d", 1, &["dense_data", "sparse_data", "sparse_indices", "sparse_indptr"], "SparseConv2D", By(tiled::sparse_conv2d)),
     row("nn.sparse_dense", 1, &["dense_data", "sparse_data", "sparse_indices", "sparse_indptr"], "SparseDense", By(sparse::sparse_dense)),
     row("nn.sparse_transpose", 1, &["sparse_data", "sparse_indices", "sparse_indptr"], "SparseTranspose", By(sparse::sparse_transpose)),
     row("nn.upsampling", 2, &["data"], "UpSampling", By(image::upsampling)),
@@ -262,7 +262,7 @@ pub(super) static TABLE: &[OpDef] = &[
     row("random.threefry_split", 10, &["key"], "", By(random::split)),
     row("random.uniform", 10, &["key", "low", "high"], "Uniform", By(random::uniform)),
     row("reinterpret", 3, &["data"], "Cast", By(basic::reinterpret)),
-    row("relay.op.annotation.simulated_quantize", 11, &["data", "dom_scale", "clip_min", "clip_max"], "SimulatedQuantize", Missing),
+    row("relay.op.annotation.simulated_quantize", 11, &["data", "dom_scale", "clip_min", "clip_max"], "SimulatedQuantize", By(qnn::simulated)),
     row("repeat", 3, &["data"], "Repeat", By(shaping::repeat)),
     row("reshape", 3, &["data"], "Reshape", By(shaping::reshape)),
     row("reshape_like", 3, &["data", "shape_like"], "ReshapeLike", By(shaping::reshape_like)),
@@ -314,9 +314,9 @@ pub(super) static TABLE: &[OpDef] = &[
     row("vision.all_class_non_max_suppression", 5, &["boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"], "AllClassNonMaximumSuppression", By(boxes::all_class_non_max_suppression)),
     row("vision.get_valid_counts", 5, &["data", "score_threshold"], "GetValidCounts", By(image::get_valid_counts)),
     row("vision.multibox_prior", 5, &["data"], "MultiBoxPrior", By(boxes::multibox_prior)),
-    row("vision.multibox_transform_loc", 5, &["cls_prob", "loc_pred", "anchor"], "MultiBoxTransformLoc", By(image::multibox_transform_loc)),
+    row("vision.multibox_transform_loc", 5, &["cls_prob", "loc_pred", "anchor"], "MultiBoxTransformLoc", By(multibox::transform_loc)),
     row("vision.non_max_suppression", 5, &["data", "valid_count", "indices", "max_output_size", "iou_threshold"], "NonMaximumSuppression", By(image::non_max_suppression)),
-    row("vision.proposal", 5, &["cls_prob", "bbox_pred", "im_info"], "Proposal", Missing),
+    row("vision.proposal", 5, &["cls_prob", "bbox_pred", "im_info"], "Proposal", By(proposal::proposal)),
     row("vision.regular_non_max_suppression", 5, &["boxes", "scores"], "", Missing),
     row("vision.roi_align", 5, &["data", "rois"], "ROIAlign", By(image::roi_align)),
     row("vision.roi_pool", 5, &["data", "rois"], "ROIPool", By(image::roi_pool)),

@@ -60,18 +60,7 @@ pub fn parse(source: &Source) -> Result<Module, Diagnostic> {
 /// takes the place of a definition of the same name.
 pub fn parse_in(source: &Source, known: &Module) -> Result<Module, Diagnostic> {
     deep(|| {
-        let mut start = known.clone();
-        let mut replaced = Vec::new();
-        for name in defined_names(&source.text) {
-            start.functions.shift_remove(&name);
-            if start.types.shift_remove(&name).is_some() {
-                replaced.push(name);
-            }
-        }
-        // What is known of a type says nothing of another of its name.
-        if !replaced.is_empty() {
-            start.functions.retain(|_, f| crate::visit::data_types(f).iter().all(|name| !replaced.contains(name)));
-        }
+        let start = known.without(&defined_names(&source.text));
         let mut parser = Parser::new(source, start)?;
         parser.version(true)?;
         parser.definitions()?;

@@ -139,7 +139,13 @@ impl Writer<'_> {
             3 => return format!("({})", self.block(ty, d)),
             4 if self.random.below(3) == 0 => {
                 let (value, name) = (self.expr(ty, d), self.fresh());
-                return format!("(let %{name} = ref({value}); ref_read(%{name}))");
+                if self.random.below(2) == 0 {
+                    return format!("(let %{name} = ref({value}); ref_read(%{name}))");
+                }
+                let (next, unit) = (self.expr(ty, d), self.fresh());
+                return format!(
+                    "(let %{name} = ref({value}); let %{unit} = ref_write(%{name}, {next}); ref_read(%{name}))"
+                );
             }
             _ => {}
         }

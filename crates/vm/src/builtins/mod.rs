@@ -19,6 +19,7 @@ mod kv_cache;
 mod list;
 mod mismatch;
 mod python;
+mod reference;
 mod rows;
 mod sampling;
 mod sequence;
@@ -113,6 +114,7 @@ const OWN: &[&[Builtin]] = &[
     list::TABLE,
     rows::TABLE,
     python::TABLE,
+    reference::TABLE,
     sampling::TABLE,
     sequence::TABLE,
     shape::TABLE,
