@@ -108,16 +108,19 @@ fn same(a: &Module, b: &Module) -> bool {
 }
 
 /// Goes through all that is done with a program before it is compiled. Whether it is one.
-fn used(module: &Module, damaged: &str) -> bool {
+fn used(module: &Module, damaged: &str, is_graph: bool) -> bool {
     let typed = infer(module).is_ok();
     let formed = well_formed(module).is_empty();
     let printed = print_module(module, PrintOptions::default());
     if !typed || !formed {
         return false;
     }
-    let again = parse(&Source::new("printed", printed.clone()));
-    let again = again.unwrap_or_else(|d| panic!("{d}\nwas printed of\n{damaged}\nas\n{printed}"));
-    assert!(same(module, &again), "{printed}\nis read as another program than it was printed of:\n{damaged}");
+    // A graph may have names that no text has.
+    if !is_graph {
+        let again = parse(&Source::new("printed", printed.clone()));
+        let again = again.unwrap_or_else(|d| panic!("{d}\nwas printed of\n{damaged}\nas\n{printed}"));
+        assert!(same(module, &again), "{printed}\nis read as another program than it was printed of:\n{damaged}");
+    }
     if let Ok(saved) = json::save(module) {
         let again = json::load(&saved).unwrap_or_else(|e| panic!("{e}\nwas saved of\n{damaged}"));
         assert!(same(module, &again), "another program is saved of\n{damaged}");
@@ -162,7 +165,7 @@ fn damaged_texts_and_graphs_are_refused_or_read_as_what_they_say() {
         let start = std::time::Instant::now();
         let module =
             if is_graph { json::load(&damaged).ok() } else { parse(&Source::new("damaged", damaged.clone())).ok() };
-        if module.is_some_and(|module| used(&module, &damaged)) {
+        if module.is_some_and(|module| used(&module, &damaged, is_graph)) {
             programs[usize::from(is_graph)] += 1;
         }
         if start.elapsed() > slowest.0 {
