@@ -3,7 +3,7 @@
 usage: size.py [--runtime]
 
 The package of Relaxide is the one in this checkout, packed as a wheel would be (a zip file). The build here links to the system's LLVM, so
-that its libraries count as well: a wheel would have to bring them. Peers are the wheels that pip finds for this machine,
+that its libraries count as well; the wheel that ``make release`` makes has LLVM inside and is told where it is there (in dist/). Peers are the wheels that pip finds for this machine,
 without what they need besides. With ``--runtime``, the runtime for programs that hold a compiled model is built as well (``scripts/size``),
 which is the size that a device sees.
 """
@@ -62,6 +62,13 @@ def own(scratch, others):
     return wheel.stat().st_size, installed + more, native + more
 
 
+def unpacked(wheel, folder):
+    """A wheel: packed, unpacked and native bytes."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return wheel.stat().st_size, *sizes_of(folder)
+
+
 def peer(name, scratch):
     """A wheel that pip finds: packed, unpacked and native bytes; nothing where it finds none."""
     folder = scratch / name
@@ -70,10 +77,7 @@ def peer(name, scratch):
     if done.returncode != 0:
         return None
     (wheel,) = folder.glob("*.whl")
-    packed = wheel.stat().st_size
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder / "unpacked")
-    return wheel.name.split("-")[1], (packed, *sizes_of(folder / "unpacked"))
+    return wheel.name.split("-")[1], unpacked(wheel, folder / "unpacked")
 
 
 def row(name, numbers, ours, what):
@@ -94,6 +98,8 @@ def main():
         ours = own(scratch, system)
         row("relaxide", ours, ours, f"compiler and runtime, with {', '.join(path.name for path in system)}")
         row("relaxide, without those", own(scratch, []), ours, "as it is built here")
+        for number, wheel in enumerate(sorted((ROOT / "dist").glob("relaxide*.whl"))):
+            row("relaxide, as released", unpacked(wheel, scratch / f"released{number}"), ours, wheel.name)
         for name, what in PEERS.items():
             found = peer(name, scratch)
             if found is None:
