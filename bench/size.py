@@ -3,9 +3,9 @@
 usage: size.py [--runtime]
 
 The package of Relaxide is the one in this checkout, packed as a wheel would be (a zip file). The build here links to the system's LLVM, so
-that its libraries count as well; the wheel that ``make release`` makes has LLVM inside and is told where it is there (in dist/). Peers are the wheels that pip finds for this machine,
-without what they need besides. With ``--runtime``, the runtime for programs that hold a compiled model is built as well (``scripts/size``),
-which is the size that a device sees.
+that its libraries count as well; the wheel that ``make release`` makes has LLVM inside, and is told where it is there (in dist/). Peers
+are the wheels that pip finds for this machine, without what they need besides. With ``--runtime``, the runtime for programs that hold a
+compiled model is built as well (``scripts/size``), which is the size that a device sees.
 """
 
 import argparse
