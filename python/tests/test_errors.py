@@ -24,23 +24,23 @@ def machine():
 
 
 def test_a_wrong_shape_names_function_parameter_and_type(machine):
-    with pytest.raises(Exception, match=r"fn=main.*param=x.*R\.Tensor\(\(n, 4\)"):
+    with pytest.raises(Exception, match=r"argument `x` of `main`.*R\.Tensor\(\(n, 4\)"):
         machine["main"](tvm.runtime.tensor(np.zeros((3, 5), "float32")))
 
 
 def test_a_wrong_dtype_names_function_and_parameter(machine):
-    with pytest.raises(Exception, match=r"fn=main.*param=x"):
+    with pytest.raises(Exception, match=r"argument `x` of `main`"):
         machine["main"](tvm.runtime.tensor(np.zeros((3, 4), "int32")))
 
 
 def test_a_wrong_rank_names_function_parameter_and_type(machine):
-    with pytest.raises(ValueError, match=r"fn=main.*param=x.*R\.Tensor\(\(n, 4\).*ndim 2 but get 1"):
+    with pytest.raises(ValueError, match=r"argument `x` of `main`.*R\.Tensor\(\(n, 4\).*ndim 2 but get 1"):
         machine["main"](tvm.runtime.tensor(np.zeros(3, "float32")))
 
 
 @pytest.mark.parametrize(("value", "kind"), [(None, "None"), (3, "int"), ("text", "[Ss]tr")])
 def test_what_is_no_tensor_is_named(machine, value, kind):
-    with pytest.raises(TypeError, match=rf"fn=main.*param=x.*expect a Tensor but get .*{kind}"):
+    with pytest.raises(TypeError, match=rf"argument `x` of `main`.*expect a Tensor but get .*{kind}"):
         machine["main"](value)
 
 

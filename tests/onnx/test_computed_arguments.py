@@ -80,24 +80,24 @@ def test_shapes_with_copied_and_open_dimensions():
 
 def test_a_shape_of_another_count_is_an_error():
     program = RelaxideBackend.prepare(model("Reshape", [reals(4, 6), ints(5, 5)], fixed=(1,)))
-    with pytest.raises(Exception, match="match_cast"):
+    with pytest.raises(Exception, match="the product of the new sizes is 25, the number of elements is 24"):
         program.run([reals(4, 6), ints(5, 5)])
 
 
 @pytest.mark.parametrize("length, target", [(7, (2, 2)), (12, (5, 3)), (1, (0, 4))])
 def test_a_shape_that_does_not_fit_is_told_with_its_numbers(length, target):
     program = RelaxideBackend.prepare(model("Reshape", [reals(4), ints(2, 2)], fixed=(1,)))
-    with pytest.raises(ValueError, match="reshape") as refusal:
+    with pytest.raises(ValueError, match="in Reshape") as refusal:
         program.run([reals(length), ints(*target)])
     asked = (target[0] or length) * target[1]
-    assert f"{asked} was given, {length} is expected" in str(refusal.value)
+    assert f"the product of the new sizes is {asked}, the number of elements is {length}" in str(refusal.value)
 
 
 def test_parts_that_do_not_fit_are_told_with_their_numbers():
     program = RelaxideBackend.prepare(model("Split", [reals(5), ints(2, 3)], fixed=(1,), outputs=2))
-    with pytest.raises(ValueError, match="split") as refusal:
+    with pytest.raises(ValueError, match="in Split") as refusal:
         program.run([reals(6), ints(2, 3)])
-    assert "5 was given, 6 is expected" in str(refusal.value)
+    assert "their sum is 5, dimension 0 is 6" in str(refusal.value)
 
 
 def test_expansion():
@@ -126,7 +126,7 @@ def test_the_largest_few():
 def test_parts():
     check("Split", [[reals(6, 2), ints(1, 5)], [reals(4, 3), ints(2, 2)]], fixed=(1,), outputs=2)
     program = RelaxideBackend.prepare(model("Split", [reals(6, 2), ints(1, 5)], fixed=(1,), outputs=2))
-    with pytest.raises(Exception, match="match_cast"):
+    with pytest.raises(Exception, match="their sum is 5, dimension 0 is 6"):
         program.run([reals(6, 2), ints(1, 4)])
 
 
@@ -155,7 +155,7 @@ def test_dimensions_of_one_are_broadcast_when_the_program_runs():
     check("Add", [[reals(a, 4), reals(b, 4)] for a, b in runs])
     check("Where", [[reals(a, 4) > 0, reals(b, 4), reals(1, 4)] for a, b in runs])
     program = RelaxideBackend.prepare(model("Add", [reals(3, 4), reals(2, 4)]))
-    with pytest.raises(Exception, match="match_cast"):
+    with pytest.raises(Exception, match="lengths must be the same, or 1"):
         program.run([reals(3, 4), reals(2, 4)])
 
 

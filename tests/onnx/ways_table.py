@@ -68,13 +68,15 @@ def counts():
 
 
 #: What errors of the run say, and what that is in the table.
-RUNS = {"match_cast": "at the run: lengths that differ", "is outside of the extent": "at the run: an index outside",
-        "must be the same as": "at the run: lengths that differ"}
+LENGTHS = "at the run: lengths that differ"
+RUNS = {"is outside of the extent": "at the run: an index outside", "must be the same as": LENGTHS}
 
 
 def said(error):
     """What an error says, without what is of one call: numbers, and the names of nodes, kernels and dimensions."""
     text = str(error)
+    if type(error).__name__ == "ShapeError":
+        return LENGTHS
     for part, kind in RUNS.items():
         if part in text:
             return kind
