@@ -58,7 +58,7 @@ def test_programs_take_arrays_and_lists_of_texts(value):
 
 @pytest.mark.parametrize(
     "value, match",
-    [(np.array(["blue"]), "1 axes, where 2"), ([["a"], ["b", "c"]], "different lengths"), (np.ones((2, 1), "float32"), "tensor of texts"), (np.array([["a", "b"]]), "2 was given, 1 is expected")],
+    [(np.array(["blue"]), "1 axes, where 2"), ([["a"], ["b", "c"]], "different lengths"), (np.ones((2, 1), "float32"), "tensor of texts"), (np.array([["a", "b"]]), "dimension 1 is 2, not 1")],
 )
 def test_what_is_no_tensor_of_texts_is_refused(value, match):
     machine = relaxide.relax.VirtualMachine(relaxide.compile(relaxide.relax.frontend.onnx.from_onnx(ENCODE)), relaxide.cpu())
