@@ -164,7 +164,7 @@ fn by_convolution(scope: &mut Scope, rows: Expr, lead: &[PrimExpr], is_real: boo
     };
     let factors = scope.constant(&apart(&chirp), &[2, n as i64], plan.work)?;
     let signal = scope.te("chirped", vec![rows, factors.clone()], |inputs| {
-        vec![te::compute("chirped", &dims(lead, &[2, padded]), |at| {
+        vec![te::compute("chirped", dims(lead, &[2, padded]), |at| {
             let (part, j) = (&at[outer], &at[outer + 1]);
             let of = |number: i64| {
                 let mut place = at.to_vec();

@@ -221,7 +221,7 @@ fn by_sums(scope: &mut Scope, x: Expr, how: &Transform, parts: i64, out: &[PrimE
             let k = te::reduce_axis(n.clone());
             let turns = [prim::floormod(&at[axis] * k.var(), &n)];
             let (cos, sin) = (cosines.at(&turns), sines.at(&turns));
-            let element = |part| how.element(&inputs[0], (at, &PrimExpr::from(k.var())), (part, work));
+            let element = |part| how.element(&inputs[0], (at, &k.var()), (part, work));
             let (re, im) = (element(0), if parts == 2 { element(1) } else { number(0.0) });
             let real_part = re.clone() * cos.clone() - im.clone() * sin.clone();
             let imaginary = re * sin + im * cos;

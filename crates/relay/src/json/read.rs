@@ -113,6 +113,9 @@ impl<'g> Reader<'g> {
         for pair in self.graph.node(map)?.data.chunks(2) {
             let [key, value] = pair else { return Err(self.graph.error(map, "a function without a name")) };
             let name = self.graph.text(*key, "name_hint")?;
+            if name.is_empty() {
+                return Err(self.graph.error(*key, "a function without a name"));
+            }
             match self.expr(*value)? {
                 Expr::Function(function) => module.functions.insert(name, function),
                 _ => return Err(self.graph.error(*value, "a module holds functions of Relay only here")),
@@ -123,7 +126,7 @@ impl<'g> Reader<'g> {
     }
 
     fn type_data(&mut self, id: usize) -> Result<(), JsonError> {
-        let name = self.graph.text(self.graph.need(id, "header")?, "name_hint")?;
+        let name = self.word(self.graph.need(id, "header")?, "name_hint")?;
         let vars = self.graph.list(id, "type_vars")?.to_vec();
         let type_vars = vars.iter().map(|v| self.type_var(*v)).collect::<Result<Vec<_>, _>>()?;
         let nodes = self.graph.list(id, "constructors")?.to_vec();
@@ -131,17 +134,7 @@ impl<'g> Reader<'g> {
         for node in &nodes {
             let inputs = self.graph.list(*node, "inputs")?.to_vec();
             let inputs = inputs.iter().map(|ty| self.ty(*ty)).collect::<Result<_, _>>()?;
-            defs.push(crate::module::ConstructorDef { name: self.graph.text(*node, "name_hint")?, inputs });
-        }
-        // The text has no quotes for names that are none.
-        let is_word = |text: &str| {
-            let mut letters = text.chars();
-            letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-                && letters.all(|c| c.is_ascii_alphanumeric() || c == '_')
-        };
-        if let Some(wrong) = std::iter::once(&name).chain(defs.iter().map(|def| &def.name)).find(|name| !is_word(name))
-        {
-            return Err(self.graph.error(id, format!("{wrong:?} is no name of a type or constructor")));
+            defs.push(crate::module::ConstructorDef { name: self.word(*node, "name_hint")?, inputs });
         }
         let data = TypeData::new(&name, type_vars, defs);
         for constructor in &data.constructors {
@@ -151,14 +144,27 @@ impl<'g> Reader<'g> {
         Ok(())
     }
 
+    /// The name of a type or a constructor, which a text has no quotes for.
+    fn word(&self, id: usize, field: &str) -> Result<String, JsonError> {
+        let name = self.graph.text(id, field)?;
+        let mut letters = name.chars();
+        let begins = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+        if begins && letters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            return Ok(name);
+        }
+        Err(self
+            .graph
+            .error(id, format!("{name:?} is no name of a type or constructor: letters, digits and `_` are expected")))
+    }
+
     fn type_var(&mut self, id: usize) -> Result<Ref<TypeVar>, JsonError> {
         if let Some(var) = self.type_vars.get(&id) {
             return Ok(var.clone());
         }
         let name = match self.graph.node(id)?.attrs.contains_key("name_hint") {
-            true => self.graph.text(id, "name_hint")?,
+            true => self.word(id, "name_hint")?,
             // 0.6 kept the name in a variable.
-            false => self.graph.text(self.graph.need(id, "var")?, "name")?,
+            false => self.word(self.graph.need(id, "var")?, "name")?,
         };
         let var = Ref::new(TypeVar { name });
         self.type_vars.insert(id, var.clone());
@@ -195,7 +201,7 @@ impl<'g> Reader<'g> {
                 Ref::new(FuncType { type_params, args, ret }).into()
             }
             "TypeVar" => self.type_var(id)?.into(),
-            "GlobalTypeVar" => Type::data(self.graph.text(id, "name_hint")?, []),
+            "GlobalTypeVar" => Type::data(self.word(id, "name_hint")?, []),
             "TypeCall" => {
                 let name = self.graph.text(self.graph.need(id, "func")?, "name_hint")?;
                 Type::data(name, self.types_of(id, "args")?)

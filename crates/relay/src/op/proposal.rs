@@ -133,14 +133,14 @@ fn moved(cx: &mut LowerCx<'_>, grid: &Grid, parts: [rx::Expr; 4]) -> Lowered {
             };
             let extent = |axis: i64| corner(axis, true) - corner(axis, false) + float(1.0);
             let smallest = of_image(2) * float(least);
-            let is_small = prim::or(prim::lt(&extent(0), smallest.clone()), prim::lt(&extent(1), smallest.clone()));
+            let is_small = prim::or(prim::lt(extent(0), smallest.clone()), prim::lt(extent(1), smallest.clone()));
             let grow = prim::select(is_small.clone(), smallest * float(0.5), float(0.0));
             let cell = prim::floordiv(box_.clone(), prim::int(anchors));
             let (row, column) =
                 (prim::floordiv(cell.clone(), prim::int(width)), prim::floormod(cell, prim::int(width)));
             let size = |i: i64| prim::cast(PLACES, prim::div(of_image(i), float(stride)));
             let beyond =
-                prim::or(prim::ge(&prim::cast(PLACES, row), size(0)), prim::ge(&prim::cast(PLACES, column), size(1)));
+                prim::or(prim::ge(prim::cast(PLACES, row), size(0)), prim::ge(prim::cast(PLACES, column), size(1)));
             let score = scores.at(&[image.clone(), box_.clone(), prim::int(0)]);
             let score = prim::select(prim::or(is_small, beyond), float(-1.0), score);
             let numbers = [

@@ -158,7 +158,7 @@ fn words(key: &te::Tensor, large: &te::Tensor, count: i64) -> Vec<te::Tensor> {
             room.step(next),
         ]);
         let new_key = Stmt::seq([room.rekeyed(next, full), put(next, 8i64, room.large(0))]);
-        let fits = prim::lt(&at(&room.from, 7i64), ones() - word(count as u64));
+        let fits = prim::lt(at(&room.from, 7i64), ones() - word(count as u64));
         let refilled = Stmt::if_else(room.path_is_full(), new_key, longer);
         let begin = Stmt::if_else(fits, room.copied(next, 0..10), refilled);
         let all = Stmt::each("block", whole, |block| {
@@ -295,7 +295,7 @@ pub(super) fn normal(cx: &mut LowerCx<'_>) -> Lowered {
             let first = place(at, &dims);
             let call = |name: &str, e: PrimExpr| prim::call(dtype, format!("tirx.{name}"), vec![e]);
             let number = |value: f64| prim::constant(dtype, value);
-            let (u, v) = (unit(words.at(&[first.clone()]), dtype), unit(words.at(&[first + count]), dtype));
+            let (u, v) = (unit(words.at(std::slice::from_ref(&first)), dtype), unit(words.at(&[first + count]), dtype));
             let radius = call("sqrt", number(-2.0) * call("log", number(1.0) - u));
             let angle = call("sin", number(2.0 * std::f64::consts::PI) * v);
             radius * angle * scale[1].at(&[]) + scale[0].at(&[])
@@ -332,7 +332,7 @@ pub(super) fn multinomial(cx: &mut LowerCx<'_>) -> Lowered {
         });
         te::compute("T_multinomial", shape, |at: &[PrimExpr]| {
             let all = prim::constant(index, outcomes as f64);
-            prim::select(prim::lt(&below.at(at), all), below.at(at), prim::constant(index, 0.0))
+            prim::select(prim::lt(below.at(at), all), below.at(at), prim::constant(index, 0.0))
         })
     })
 }

@@ -165,7 +165,7 @@ pub(super) fn sparse_reshape(cx: &mut LowerCx<'_>) -> Lowered {
         let [indices, from, to] = [0, 1, 2].map(|i| inputs[i].clone());
         let dim = |of: &te::Tensor, i: i64| prim::cast(PLACES, of.at(&[prim::int(i)]));
         let product = |dims: Vec<PrimExpr>| dims.into_iter().fold(prim::int(1), |all, dim| all * dim);
-        let open = |i: i64| prim::lt(&dim(&to, i), prim::int(0));
+        let open = |i: i64| prim::lt(dim(&to, i), prim::int(0));
         let known = product((0..new_rank).map(|i| prim::select(open(i), prim::int(1), dim(&to, i))).collect());
         let total = product((0..rank).map(|i| dim(&from, i)).collect());
         // A dimension of nothing divides nothing.

@@ -118,6 +118,9 @@ impl Own {
     }
 }
 
+/// For each row which value it is and whether the last one comes first; the types of all rows together, outside.
+type Rows = (Vec<(usize, bool)>, Vec<Type>);
+
 /// What a turn makes, each value once.
 struct Values<'a> {
     of: &'a Loop,
@@ -158,13 +161,7 @@ impl Values<'_> {
         Some(next)
     }
 
-    /// For each row which value it is and whether the last one comes first, and the types of all rows together, outside.
-    fn rows(
-        &mut self,
-        from_end: Vec<bool>,
-        limit: &PrimExpr,
-        outer: &VarMap,
-    ) -> Option<(Vec<(usize, bool)>, Vec<Type>)> {
+    fn rows(&mut self, from_end: Vec<bool>, limit: &PrimExpr, outer: &VarMap) -> Option<Rows> {
         let (mut rows, mut types) = (Vec::new(), Vec::new());
         let of = self.of;
         for (row, from_end) in of.rows.iter().zip(from_end) {
