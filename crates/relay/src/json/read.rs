@@ -147,9 +147,7 @@ impl<'g> Reader<'g> {
     /// The name of a type or a constructor, which a text has no quotes for.
     fn word(&self, id: usize, field: &str) -> Result<String, JsonError> {
         let name = self.graph.text(id, field)?;
-        let mut letters = name.chars();
-        let begins = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-        if begins && letters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        if crate::text::is_name(&name) {
             return Ok(name);
         }
         Err(self

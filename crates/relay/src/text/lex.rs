@@ -95,6 +95,11 @@ fn in_name(c: u8) -> bool {
     c.is_ascii_alphanumeric() || c == b'_'
 }
 
+/// Whether a text is one name, which stands in a program without quotes.
+pub(crate) fn is_name(text: &str) -> bool {
+    text.bytes().next().is_some_and(begins_name) && text.bytes().all(in_name)
+}
+
 impl Lexer<'_> {
     fn byte(&self, ahead: usize) -> u8 {
         self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)

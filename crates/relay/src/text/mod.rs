@@ -7,6 +7,7 @@ mod parse_type;
 mod print;
 mod print_parts;
 
+pub(crate) use lex::is_name;
 pub use parse::{Source, parse, parse_expr, parse_in};
 pub use print::{PrintOptions, print_expr, print_module};
 

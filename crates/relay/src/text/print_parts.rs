@@ -125,11 +125,7 @@ impl Printer<'_> {
 
 /// A name that is no plain name stands in quotes.
 fn attr_name(name: &str) -> String {
-    let plain = |part: &str| {
-        part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    };
-    if name.split('.').all(plain) { name.to_string() } else { format!("\"{name}\"") }
+    if name.split('.').all(super::lex::is_name) { name.to_string() } else { format!("\"{name}\"") }
 }
 
 #[cfg(test)]
