@@ -107,7 +107,7 @@ pub enum Program {
     /// In Relax, for its machine.
     Relax(Box<IRModule>),
     /// In Relay, for the Relay VM.
-    Relay(relaxide::relay::Module),
+    Relay(Box<relaxide::relay::Module>),
 }
 
 /// Reads a program of any kind that can be compiled, for the machine that is asked for.
@@ -131,7 +131,7 @@ pub fn load_for_machine(
     check_file(path)?;
     let module = relaxide::bind_relay_params(&relaxide::read_relay(path)?, &params)?;
     match args.machine.unwrap_or_default() {
-        MachineArg::Relay => Ok(Program::Relay(module)),
+        MachineArg::Relay => Ok(Program::Relay(Box::new(module))),
         MachineArg::Relax => Ok(Program::Relax(Box::new(in_relax(&module)?))),
     }
 }

@@ -16,11 +16,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::time::Instant;
 
 use relaxide_ffi::{Error, ErrorKind};
+use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConnection, Connection, ServerConnection};
+use rustls::server::UnbufferedServerConnection;
 
 use super::identity::{Fingerprint, Identity};
-use super::stream::{link, shake_hands};
+use super::records::link;
 use super::verify::{Expected, client_config, server_config};
 use crate::server::greet::GREETING;
 use crate::session::connect::CONNECT;
@@ -37,22 +38,22 @@ pub fn new_key() -> Result<Identity, Error> {
 }
 
 /// The session's end: waits for the client that has the key of that fingerprint.
-pub fn serve(mut stream: Stream, own: &Identity, client: Fingerprint) -> Result<Link, Error> {
+pub fn serve(stream: Stream, own: &Identity, client: Fingerprint) -> Result<Link, Error> {
     let config = server_config(own, Expected::This(client)).map_err(|error| failed(&error))?;
-    let mut state = Connection::from(ServerConnection::new(config).map_err(|error| failed(&error))?);
-    stream.set_write_timeout(Some(GREETING))?;
-    shake_hands(&mut state, &mut stream, Instant::now() + GREETING)?;
-    stream.set_write_timeout(None)?;
-    link(state, &stream)
+    let side = UnbufferedServerConnection::new(config).map_err(|error| failed(&error))?;
+    let waiting = stream.try_clone()?;
+    waiting.set_write_timeout(Some(GREETING))?;
+    let link = link(side, stream, Instant::now() + GREETING)?;
+    waiting.set_write_timeout(None)?;
+    Ok(link)
 }
 
 /// The client's end.
-pub fn dial(mut stream: Stream, own: &Identity, session: Fingerprint) -> Result<Link, Error> {
+pub fn dial(stream: Stream, own: &Identity, session: Fingerprint) -> Result<Link, Error> {
     let config = client_config(Some(own), Expected::This(session)).map_err(|error| failed(&error))?;
     let name = ServerName::try_from("relaxide-rpc").map_err(|error| failed(&error))?;
-    let mut state = Connection::from(ClientConnection::new(config, name).map_err(|error| failed(&error))?);
-    shake_hands(&mut state, &mut stream, Instant::now() + CONNECT)?;
-    link(state, &stream)
+    let side = UnbufferedClientConnection::new(config, name).map_err(|error| failed(&error))?;
+    link(side, stream, Instant::now() + CONNECT)
 }
 
 /// What a session's process says first: the fingerprint of its key.

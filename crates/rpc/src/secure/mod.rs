@@ -10,7 +10,9 @@
 //! | [`identity`] | keys, fingerprints, tokens |
 //! | [`keys`] | who may come in and do what |
 //! | [`verify`] | which certificates are believed |
-//! | [`stream`] | TLS in two halves |
+//! | [`stream`] | TLS in two halves, to be greeted over |
+//! | [`records`] | the same without the library's buffers, for a session's packets |
+//! | [`handover`] | how a session's process gets the connection |
 //! | [`hello`] | what is said first inside of it |
 //! | [`accept`] | the server's side |
 //! | [`dial`] | the client's side |
@@ -23,5 +25,6 @@ pub mod hello;
 pub mod identity;
 pub mod keys;
 pub mod place;
+pub mod records;
 pub mod stream;
 pub mod verify;

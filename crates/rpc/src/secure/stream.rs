@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use relaxide_ffi::{Error, ErrorKind};
 use rustls::Connection;
 
+use crate::transport::prompt::PromptReader;
 use crate::transport::socket::Stream;
 use crate::transport::{Closer, Link, Sink, Source};
 
@@ -29,7 +30,7 @@ fn poisoned<T>(lock: PoisonError<T>) -> T {
 
 struct Reading {
     shared: Arc<Shared>,
-    stream: Stream,
+    socket: PromptReader,
     raw: Vec<u8>,
     begin: usize,
     end: usize,
@@ -75,7 +76,7 @@ impl Source for Reading {
                     out.write_all(&records)?;
                 }
             }
-            let count = Source::read(&mut self.stream, &mut self.raw)?;
+            let count = self.socket.read(&mut self.raw)?;
             (self.begin, self.end) = (0, count);
             if count == 0 {
                 return Ok(0);
@@ -84,12 +85,12 @@ impl Source for Reading {
     }
 
     fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        self.stream.set_read_timeout(timeout)
+        self.socket.set_timeout(timeout)
     }
 
     fn is_ready(&mut self) -> bool {
         // What was decrypted and not taken cannot be seen without taking it; a read takes all of it first.
-        self.begin < self.end || self.stream.is_ready()
+        self.begin < self.end || self.socket.is_ready()
     }
 }
 
@@ -181,7 +182,7 @@ pub fn link(mut state: Connection, stream: &Stream) -> Result<Link, Error> {
     Ok(Link {
         source: Box::new(Reading {
             shared: Arc::clone(&shared),
-            stream: stream.try_clone()?,
+            socket: PromptReader::new(stream.try_clone()?),
             raw: vec![0; RAW],
             begin: 0,
             end: 0,

@@ -75,7 +75,7 @@ pub(crate) fn read_within(stream: &mut Stream, place: &mut [u8], deadline: Insta
             return Err(Error::new("TimeoutError", "the client does not say who it is"));
         }
         stream.set_read_timeout(Some(left))?;
-        match crate::transport::Source::read(stream, &mut place[filled..]) {
+        match stream.read_on(&mut place[filled..]) {
             Ok(0) => {
                 return Err(Error::new(
                     ErrorKind::OSError,

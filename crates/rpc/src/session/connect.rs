@@ -69,7 +69,10 @@ pub fn greet(link: &mut Link, key: &Key, patience: Option<Duration>, url: &str) 
         )));
     }
     link.source.set_timeout(None)?;
-    link.peer = format!("{url} ({})", key.name);
+    link.peer = match &*key.name {
+        "" => url.to_owned(),
+        name => format!("{url} ({name})"),
+    };
     Ok(())
 }
 

@@ -5,6 +5,7 @@
 
 pub mod memory;
 pub mod pipe;
+pub mod prompt;
 pub mod pump;
 pub mod socket;
 #[cfg(feature = "websocket")]

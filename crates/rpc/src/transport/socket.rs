@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 
-use super::{Closer, Link, Sink, Source, is_ready, write_both};
+use super::prompt::PromptReader;
+use super::{Closer, Link, Sink, write_both};
 
 /// How many probes a lost peer leaves unanswered.
 const PROBES: u32 = 3;
@@ -107,11 +108,21 @@ impl Stream {
         }
     }
 
+    /// Reads what is there, at least a byte, whatever signals come meanwhile, such as a terminal that changes its size.
+    pub fn read_on(&mut self, place: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.read(place) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
     /// The stream as a link.
     pub fn into_link(self) -> io::Result<Link> {
         let peer = self.peer();
         let (source, closer) = (self.try_clone()?, self.try_clone()?);
-        Ok(Link { source: Box::new(source), sink: Box::new(self), closer: Arc::new(closer), peer })
+        Ok(Link { source: Box::new(PromptReader::new(source)), sink: Box::new(self), closer: Arc::new(closer), peer })
     }
 }
 
@@ -150,26 +161,6 @@ impl Write for Stream {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl Source for Stream {
-    fn read(&mut self, place: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match Read::read(self, place) {
-                // A signal, such as a terminal that changes its size.
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => return other,
-            }
-        }
-    }
-
-    fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        self.set_read_timeout(timeout)
-    }
-
-    fn is_ready(&mut self) -> bool {
-        is_ready(&*self)
     }
 }
 
