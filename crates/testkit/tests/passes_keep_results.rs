@@ -39,6 +39,7 @@ const PASSES: &[(&str, f64)] = &[
     ("ReorderTakeAfterMatmul", 1e-5),
     ("CombineParallelMatmul", 1e-5),
     ("FuseTransposeMatmul", 1e-5),
+    ("ReadPermutedMatrix", 1e-5),
     ("FoldBatchnormToConv2D", 1e-5),
     ("FoldScaleToConv2D", 1e-5),
     ("DecomposeOpsForInference", 1e-5),

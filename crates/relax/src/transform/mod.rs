@@ -154,6 +154,7 @@ pub static PASSES: &[PassInfo] = &[
     reorder_products::PERMUTE,
     reorder_products::TAKE,
     fuse_transpose_matmul::PASS,
+    fuse_transpose_matmul::READ_PERMUTED,
     redundant_reshape::PASS,
     decompose_training::PASS,
     topological_sort::PASS,

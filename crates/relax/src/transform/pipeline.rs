@@ -55,6 +55,7 @@ const BEST: &[&str] = &[
     "DecomposeOpsForInference",
     "CanonicalizeBindings",
     "DeadCodeElimination",
+    "ReadPermutedMatrix",
     "LegalizeOps",
     "AnnotateTIROpPattern",
     "FoldConstant",

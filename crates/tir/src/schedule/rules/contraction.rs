@@ -64,6 +64,16 @@ impl Contraction {
     pub fn column_is_contiguous(&self) -> bool {
         step(&self.column, &self.x.var) == Some(1)
     }
+
+    /// Whether the row operand has one row, so that each element of the column operand is used once.
+    pub fn has_one_row(&self) -> bool {
+        self.rows.iter().all(|a| a.extent.is_int(1))
+    }
+
+    /// Whether the column operand is one load that moves by one element with the last axis that is summed.
+    pub fn terms_are_contiguous(&self) -> bool {
+        self.inner.last().is_some_and(|k| step(&self.column, &k.var) == Some(1))
+    }
 }
 
 /// A reduction that sums products: itself, its start value moved into the epilogue, and the two factors.

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Packing costs a load and a store for each vector that is then used once a row: it is left out where the rows are few and
-//! B is contiguous. Rows known only at run time choose then. A register tile of one row has eight vectors.
+//! B is contiguous. Rows known only at run time choose then. A register tile of one row has eight vectors. One row with a B whose own rows
+//! are summed is left to the rule of reductions, which reads them as they lie.
 //!
 //! Parameters: columns a chunk: one panel, four from 1024 columns on (longer runs of B a row, still enough chunks for all
 //! threads); row blocks of 16 tiles where the columns alone are too few to share. Roof: two multiply-adds a cycle.
@@ -52,6 +53,9 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     let lanes = cx.machine.lanes(reduce.stage.output.dtype);
     if contraction.x.extent.as_int().is_some_and(|n| n < lanes / 2) {
         return Err(Refusal::new("rows are shorter than half a vector"));
+    }
+    if contraction.has_one_row() && !contraction.column_is_contiguous() && contraction.terms_are_contiguous() {
+        return Err(Refusal::new("each element of the matrix is used once, and its rows are what is summed"));
     }
     let plan = Plan::of(cx, contraction, lanes);
     plan.emit(cx)
