@@ -248,11 +248,11 @@ def @`a\`b`(%x: int32, `odd.attr.`=1) -> int32 {
   }
 }
 
-def @main[A](%v: `-1`[A], %x: int32) -> `-1`[A] {
-  let %s = @`a\`b`(%x);
+def @main[A](%v: `-1`[A], %w: int32) -> `-1`[A] {
+  let %s = @`a\`b`(%w);
   match (%v) {
-    `if`(%y) => {
-      `if`(%y)
+    `if`(%z) => {
+      `if`(%z)
     },
     _ => {
       `two words`

@@ -80,7 +80,10 @@ fn constant(name: &str, is_scale: bool, value: &AttrValue) -> Result<Expr, Strin
         AttrValue::Float(v) if is_scale => scalar::float(*v, DataType::float(32)),
         AttrValue::Int(v) if i32::try_from(*v).is_ok() => scalar::int(*v, DataType::int(32)),
         _ => {
-            return Err(format!("the attribute `{name}` must be a number{}", if is_scale { "" } else { " of 32 bits" }));
+            return Err(format!(
+                "the attribute `{name}` must be a number{}",
+                if is_scale { "" } else { " of 32 bits" }
+            ));
         }
     };
     made.map(Expr::constant).map_err(|e| e.message().to_string())

@@ -255,8 +255,7 @@ impl Lexer<'_> {
     /// The header of 0.6, such as `v0.0.4`.
     fn older_version(&mut self) {
         let start = self.at;
-        self.at += 1;
-        let version = self.run_of(|c| c.is_ascii_digit() || c == b'.');
+        let version = self.run_of(|c| c == b'v' || c.is_ascii_digit() || c == b'.');
         self.push(start, Tok::Version(version));
     }
 

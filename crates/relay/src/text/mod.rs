@@ -16,4 +16,4 @@ pub use print::{PrintOptions, print_expr, print_module};
 pub const VERSION: &str = "0.0.5";
 /// The version before it, of release 0.6: its header is `v0.0.4`, a program may be an expression alone, and metadata begin with a
 /// word.
-const OLDER_VERSION: &str = "0.0.4";
+const OLDER_VERSION: &str = "v0.0.4";

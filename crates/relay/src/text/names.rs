@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 /// Words with a meaning of their own where a type, a constructor or an operator may stand.
-const RESERVED: [&str; 19] = [
+const RESERVED: [&str; 17] = [
     "_",
     "Tensor",
     "fn",
