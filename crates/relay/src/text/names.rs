@@ -26,8 +26,6 @@ const RESERVED: [&str; 17] = [
     "extern",
     "True",
     "False",
-    "None",
-    "nullptr",
 ];
 
 pub(super) fn begins_name(c: u8) -> bool {
