@@ -67,3 +67,51 @@ fn boxes_of_each_class_are_kept_unless_one_that_was_kept_overlaps_them() {
     assert_eq!(found[0], corners.iter().map(|v| f64::from(*v)).collect::<Vec<f64>>());
     assert_eq!(found[3], [4.0]);
 }
+
+#[test]
+fn diagonals_are_set_from_rows_that_end_or_begin_with_them() {
+    let text =
+        "def @main(%x: Tensor[(3, 4), float32], %d: Tensor[(4, 3), float32]) { matrix_set_diag(%x, %d, k1=-1, k2=2) }";
+    let diagonals = [0.0, 9.0, 1.0, 6.0, 5.0, 8.0, 1.0, 2.0, 3.0, 4.0, 5.0, 0.0];
+    let found = results(text, &[floats(&[7.0; 12], &[3, 4]), floats(&diagonals, &[4, 3])]).concat();
+    assert_eq!(found, [1.0, 6.0, 9.0, 7.0, 4.0, 2.0, 5.0, 1.0, 7.0, 5.0, 3.0, 8.0]);
+    let text =
+        "def @main(%x: Tensor[(2, 2), float32], %d: Tensor[(1), float32]) { matrix_set_diag(%x, %d, k1=1, k2=1) }";
+    let found = results(text, &[floats(&[7.0; 4], &[2, 2]), floats(&[5.0], &[1])]).concat();
+    assert_eq!(found, [7.0, 5.0, 7.0, 7.0]);
+}
+
+#[test]
+fn what_is_mirrored_or_cut_by_sizes_may_be_data() {
+    let ints = |values: &[i64], shape: &[i64]| Tensor::from_slice(values, shape).unwrap();
+    let pad = |mode: &str| {
+        let text = format!(
+            "def @main(%x: Tensor[(3), float32], %w: Tensor[(1, 2), int64]) {{ dyn.nn.pad(%x, %w, 0f, pad_width=None, pad_mode=\"{mode}\") }}"
+        );
+        results(&text, &[floats(&[1.0, 2.0, 3.0], &[3]), ints(&[2, 1], &[1, 2])]).concat()
+    };
+    assert_eq!(pad("reflect"), [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]);
+    assert_eq!(pad("edge"), [1.0, 1.0, 1.0, 2.0, 3.0, 3.0]);
+    assert_eq!(pad("constant"), [0.0, 0.0, 1.0, 2.0, 3.0, 0.0]);
+    let text = "def @main(%x: Tensor[(2, 4), float32], %b: Tensor[(2), int64], %e: Tensor[(2), int64], %s: Tensor[(2), int64]) {
+        dyn.strided_slice(%x, %b, %e, %s, slice_mode=\"size\") }";
+    let x = floats(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], &[2, 4]);
+    let found = results(text, &[x, ints(&[0, 1], &[2]), ints(&[-1, 2], &[2]), ints(&[1, 1], &[2])]).concat();
+    assert_eq!(found, [1.0, 2.0, 5.0, 6.0]);
+}
+
+#[test]
+fn a_sparse_matrix_is_multiplied_from_either_side() {
+    let product = |attrs: &str| {
+        let text = format!(
+            "def @main(%x: Tensor[(2, 3), float32], %v: Tensor[(3), float32], %i: Tensor[(3), int32], %p: Tensor[(4), int32]) {{
+             nn.sparse_dense(%x, %v, %i, %p{attrs}) }}"
+        );
+        let ints = |values: &[i32]| Tensor::from_slice(values, &[values.len() as i64]).unwrap();
+        // Rows (1, 0, 2), (0, 3, 0), (0, 0, 0).
+        let dense = floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]);
+        results(&text, &[dense, floats(&[1.0, 2.0, 3.0], &[3]), ints(&[0, 2, 1]), ints(&[0, 2, 3, 3])]).concat()
+    };
+    assert_eq!(product(""), [7.0, 6.0, 0.0, 16.0, 15.0, 0.0]);
+    assert_eq!(product(", sparse_lhs=True"), [7.0, 16.0, 6.0, 15.0, 0.0, 0.0]);
+}
