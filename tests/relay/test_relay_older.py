@@ -187,8 +187,10 @@ def test_quantized_sums_of_0_7_have_scales_and_zeros_as_operands():
     x, s, z, t, u = graph.var("x", (8,), "int32"), *(graph.var(n, (), d) for n, d in zip("sztu", ["float32", "int32"] * 2))
     attrs = graph.node("relay.attrs.RequantizeAttrs", axis=-1, rounding="UPWARD", out_dtype="int8")
     mod = graph.module(graph.call("qnn.requantize", x, s, z, t, u, attrs=attrs))
-    found = run(mod, WIDE, np.float32(0.5), np.int32(2), np.float32(2.0), np.int32(-3)).numpy()
-    np.testing.assert_array_equal(found, _requantized(WIDE))
+    # None lies in the middle between two results: scales that are no constants are divided as floats.
+    values = 2 * WIDE + 1
+    found = run(mod, values, np.float32(0.5), np.int32(2), np.float32(2.0), np.int32(-3)).numpy()
+    np.testing.assert_array_equal(found, _requantized(values))
 
 
 def test_quantized_sums_of_0_6_have_them_as_attributes():
