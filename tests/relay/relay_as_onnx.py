@@ -58,7 +58,65 @@ class Writer:
         if isinstance(expr, relay.TupleGetItem):
             fields = self.value(expr.tuple_value)
             return fields[expr.index] if isinstance(fields, list) else fields
+        if expr.op.name in ("qnn.requantize", "qnn.dequantize"):
+            sums = expr.args[0]
+            if isinstance(sums, relay.Call) and sums.op.name == "nn.bias_add":
+                return self.quantized_layer(expr, sums)
+        if expr.op.name == "qnn.requantize":
+            sums, scale, zero, *to = expr.args
+            centred = self.node("Sub", [self.value(sums), self.value(zero)])
+            floats = self.node("Cast", [centred], to=TensorProto.FLOAT)
+            return self.integers(self.node("Mul", [floats, self.value(scale)]), *to, expr.checked_type.dtype)
+        if expr.op.name == "qnn.concatenate":
+            parts = zip(*(arg.fields for arg in expr.args[:3]))
+            floats = [self.floats(*part) for part in parts]
+            joined = self.node("Concat", floats, axis=int(expr.attrs.axis))
+            return self.integers(joined, *expr.args[3:], expr.checked_type.dtype)
+        if expr.op.name == "qnn.add":
+            a, b, *parts = expr.args
+            sides = [self.floats(a, *parts[:2]), self.floats(b, *parts[2:4])]
+            return self.integers(self.node("Add", sides), *parts[4:], expr.checked_type.dtype)
+        if expr.op.name == "qnn.quantize":
+            x, scale, zero = expr.args
+            return self.integers(self.value(x), scale, zero, expr.attrs.out_dtype)
+        if expr.op.name == "qnn.dequantize":
+            return self.floats(*expr.args)
         return self.call(expr.op.name, [self.value(arg) for arg in expr.args], expr.attrs)
+
+    def narrow(self, name, dtype):
+        """A zero point in the type of the integers, which Relay has as int32."""
+        value = next(numpy_helper.to_array(c) for c in self.constants if c.name == name)
+        return self.constant(value.astype(dtype))
+
+    def integers(self, name, scale, zero, dtype):
+        """Floats as integers."""
+        return self.node("QuantizeLinear", [name, self.value(scale), self.narrow(self.value(zero), str(dtype))])
+
+    def floats(self, x, scale, zero):
+        """What integers stand for."""
+        zero = self.narrow(self.value(zero), str(x.checked_type.dtype))
+        return self.node("DequantizeLinear", [self.value(x), self.value(scale), zero])
+
+    def quantized_layer(self, expr, sums):
+        """A convolution or a dense layer of integers with its bias, up to the scale of what comes out."""
+        product, bias = sums.args[0], self.value(sums.args[1])
+        x, weight, x_zero, w_zero, x_scale, w_scale = map(self.value, product.args)
+        dtype = str(product.args[0].checked_type.dtype)
+        zeros = [self.narrow(x_zero, dtype), self.narrow(w_zero, "int8")]
+        if product.op.name == "qnn.conv2d":
+            out = str(expr.attrs.out_dtype)
+            to_scale, to_zero = self.value(expr.args[3]), self.narrow(self.value(expr.args[4]), out)
+            attrs = product.attrs
+            window = {"group": int(attrs.groups), **self.window(attrs, attrs.kernel_size)}
+            channels = next(c.dims[0] for c in self.constants if c.name == weight)
+            per_channel = self.constant(np.zeros(channels, "int8"))
+            inputs = [x, x_scale, zeros[0], weight, w_scale, per_channel, to_scale, to_zero, bias]
+            return self.node("QLinearConv", inputs, **window)
+        # Sums of a dense layer, as floats.
+        whole = self.node("Transpose", [weight], perm=[1, 0])
+        integers = self.node("Add", [self.node("MatMulInteger", [x, whole, *zeros]), bias])
+        floats = self.node("Cast", [integers], to=TensorProto.FLOAT)
+        return self.node("Mul", [floats, self.value(expr.args[1])])
 
     def window(self, attrs, size):
         pads = [int(p) for p in attrs.padding]
@@ -105,6 +163,13 @@ class Writer:
         counted = int(attrs.count_include_pad)
         return self.node("AveragePool", args, count_include_pad=counted, **self.window(attrs, attrs.pool_size))
 
+    def of_cast(self, args, attrs):
+        return self.node("Cast", args, to=helper.np_dtype_to_tensor_dtype(np.dtype(str(attrs.dtype))))
+
+    def of_sum(self, args, attrs):
+        axes = self.constant(np.array([int(axis) for axis in attrs.axis], "int64"))
+        return self.node("ReduceSum", [args[0], axes], keepdims=int(attrs.keepdims))
+
     def of_concatenate(self, args, attrs):
         return self.node("Concat", args[0], axis=int(attrs.axis))
 
@@ -149,7 +214,9 @@ def as_onnx(mod, weights):
     result = writer.value(mod["main"].body)
     shape = [int(d) for d in mod["main"].body.checked_type.concrete_shape]
     outputs = [helper.make_tensor_value_info(result, TensorProto.FLOAT, shape)]
-    graph = helper.make_graph(writer.nodes, "network", writer.inputs, outputs, writer.constants)
+    used = {name for made in writer.nodes for name in made.input}
+    constants = [constant for constant in writer.constants if constant.name in used]
+    graph = helper.make_graph(writer.nodes, "network", writer.inputs, outputs, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     onnx.checker.check_model(model)
     return model

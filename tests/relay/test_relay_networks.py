@@ -122,18 +122,39 @@ BATCHES = {
     ),
     "dcgan": lambda b: testing.dcgan.get_workload(b, ngf=8),
     "inception": lambda b: testing.inception_v3.get_workload(b, 10, image_shape=(3, 139, 139), width=0.125),
+    "lstm": lambda b: testing.lstm.get_workload(3, 8, b),
 }
 
 
-@pytest.mark.parametrize("name", BATCHES if DEEP else ["mobilenet", "dcgan"])
+@pytest.mark.parametrize("name", BATCHES if DEEP else ["mobilenet", "dcgan", "lstm"])
 def test_a_network_takes_batches_of_any_size(name):
     mod, weights = BATCHES[name](relay.Any())
     machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=weights), tvm.cpu())
     for batch in (1, 2, 5):
         known, same_weights = BATCHES[name](batch)
-        (images,) = inputs_of(known, same_weights)
-        expected = relay.create_executor("vm", known, params=same_weights).evaluate()(images).numpy()
-        np.testing.assert_allclose(machine.invoke("main", images).numpy(), expected, rtol=1e-4, atol=1e-5)
+        inputs = inputs_of(known, same_weights)
+        expected = relay.create_executor("vm", known, params=same_weights).evaluate()(*inputs).numpy()
+        np.testing.assert_allclose(machine.invoke("main", *inputs).numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+#: Fully convolutional in front of one mean for each channel, so that images of any size go through.
+IMAGES = {
+    "densenet": lambda side: testing.densenet.get_workload(
+        classes=10, image_shape=(3, side, side), blocks=[2, 3], growth=8
+    ),
+    "inception": lambda side: testing.inception_v3.get_workload(1, 10, image_shape=(3, side, side), width=0.125),
+}
+
+
+@pytest.mark.parametrize("name", IMAGES if DEEP else [])
+def test_a_network_takes_images_of_any_size(name):
+    mod, weights = IMAGES[name](relay.Any())
+    machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=weights), tvm.cpu())
+    for side in (139, 155, 172):
+        known, same_weights = IMAGES[name](side)
+        inputs = inputs_of(known, same_weights)
+        expected = relay.create_executor("vm", known, params=same_weights).evaluate()(*inputs).numpy()
+        np.testing.assert_allclose(machine.invoke("main", *inputs).numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_an_lstm_runs_over_a_list_of_any_length():

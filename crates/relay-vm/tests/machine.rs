@@ -1,6 +1,9 @@
 //! The machine, on programs written by hand.
 
-use relaxide_ffi::{Any, AnyView, DataType, Device, Error, Function, Tensor, register_global};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use relaxide_ffi::{Any, AnyView, DataType, Device, Error, Function, Tensor, register_global, signal};
 use relaxide_relay_vm::{
     Adt, Alignment, Executable, Instruction as I, Limits, Size, VirtualMachine, VmFunction, verify,
 };
@@ -246,6 +249,38 @@ fn inputs_and_outputs_are_kept_for_stateful_calls() {
     assert_eq!((vm.num_outputs().unwrap(), value(&vm.output(0).unwrap())), (2, 2));
     assert!(vm.output(2).is_err());
     assert_eq!(vm.input_index("main", "b").unwrap(), Some(1));
+}
+
+#[test]
+fn a_run_that_would_not_end_stops_when_it_is_cancelled() {
+    // By a jump back, by calls in the last place, by closures, and in a run that is limited.
+    let turn = vec![I::Move { from: 0, dst: 1 }, I::Goto { offset: -1 }];
+    let back = vec![
+        I::LoadConsti { value: 1, dst: 1 },
+        I::If { test: 1, target: 1, then: -1, other: 1 },
+        I::Ret { result: 1 },
+    ];
+    let tail = vec![I::Invoke { func: 0, dst: 1, args: vec![0] }, I::Ret { result: 1 }];
+    let closure = vec![
+        I::AllocClosure { func: 0, dst: 1, free: vec![] },
+        I::InvokeClosure { closure: 1, dst: 2, args: vec![0] },
+        I::Ret { result: 2 },
+    ];
+    let cases = [(turn, None), (back, None), (tail.clone(), None), (closure, None), (tail, Some(u64::MAX))];
+    for (case, (code, instructions)) in cases.into_iter().enumerate() {
+        let vm = machine(vec![function("main", &["x"], 3, code)], &[]);
+        vm.set_limits(Limits { instructions, ..Limits::default() });
+        let stop = Arc::new(AtomicBool::new(false));
+        let error = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                stop.store(true, Ordering::Relaxed);
+            });
+            signal::stoppable(&stop, || vm.run(&[(&int(1)).into()])).unwrap_err()
+        });
+        assert_eq!(error.kind(), signal::CANCELLED, "case {case}: {error}");
+        assert!(error.message().contains("function main"), "{error}");
+    }
 }
 
 #[test]

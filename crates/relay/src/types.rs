@@ -3,8 +3,6 @@
 //! A type is closed: tensors have a rank that is known, and a dimension is a number or [`ANY`]. What inference has not
 //! found yet is an [`IncompleteType`], whose identity is its address; solving replaces it.
 
-use std::fmt;
-
 use relaxide_ffi::{DataType, Object, ObjectEnum, Ref};
 
 /// A dimension that is known when the program runs, written `?`.
@@ -199,47 +197,5 @@ impl TensorType {
     /// Whether all dimensions are numbers.
     pub fn is_static(&self) -> bool {
         self.shape.iter().all(|dim| *dim != ANY)
-    }
-}
-
-fn list(f: &mut fmt::Formatter<'_>, items: &[Type]) -> fmt::Result {
-    items.iter().enumerate().try_for_each(|(i, ty)| write!(f, "{}{ty}", if i > 0 { ", " } else { "" }))
-}
-
-/// In Relay's text.
-impl fmt::Display for Type {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Type::Tensor(t) if t.shape.is_empty() && !t.dtype.is_void() => write!(f, "{}", t.dtype),
-            Type::Tensor(t) => {
-                let dim = |d: &i64| if *d == ANY { "?".to_string() } else { d.to_string() };
-                let dims: Vec<String> = t.shape.iter().map(dim).collect();
-                let dtype = if t.dtype.is_void() { String::new() } else { t.dtype.to_string() };
-                write!(f, "Tensor[({}), {dtype}]", dims.join(", "))
-            }
-            Type::Tuple(t) => {
-                f.write_str("(")?;
-                list(f, &t.fields)?;
-                f.write_str(if t.fields.len() == 1 { ",)" } else { ")" })
-            }
-            Type::Func(func) => {
-                f.write_str("fn ")?;
-                if !func.type_params.is_empty() {
-                    let names: Vec<&str> = func.type_params.iter().map(|v| v.name.as_str()).collect();
-                    write!(f, "[{}]", names.join(", "))?;
-                }
-                f.write_str("(")?;
-                list(f, &func.args)?;
-                write!(f, ") -> {}", func.ret)
-            }
-            Type::Var(v) => f.write_str(&v.name),
-            Type::Call(c) => {
-                write!(f, "{}[", c.name)?;
-                list(f, &c.args)?;
-                f.write_str("]")
-            }
-            Type::Ref(r) => write!(f, "ref({})", r.value),
-            Type::Incomplete(_) => f.write_str("_"),
-        }
     }
 }

@@ -231,3 +231,93 @@ fn results_of_operators_with_unknown_dimensions_have_the_types_that_the_referenc
     let source = Source::new("a.relay", format!("{head}squeeze(%x) }}"));
     assert!(parse_and_infer(&source).unwrap_err()[0].message.contains("axis needs to be defined for dynamic input."));
 }
+
+#[test]
+fn names_that_are_no_words_are_written_between_back_quotes() {
+    let plain = r#"#[version = "0.0.5"]
+type `-1`[A] {
+  `if`(A),
+  `two words`,
+}
+
+def @`a\`b`(%x: int32, `odd.attr.`=1) -> int32 {
+  match (%x) {
+    %y => {
+      add(%y, 1)
+    },
+  }
+}
+
+def @main[A](%v: `-1`[A], %w: int32) -> `-1`[A] {
+  let %s = @`a\`b`(%w);
+  match (%v) {
+    `if`(%z) => {
+      `if`(%z)
+    },
+    _ => {
+      `two words`
+    },
+  }
+}
+"#;
+    let module = parse(&Source::new("odd", plain)).unwrap_or_else(|d| panic!("{d}"));
+    assert!(module.functions.contains_key("a`b") && module.types.contains_key("-1"));
+    assert!(infer(&module).is_ok());
+    let text = print_module(&module, PrintOptions::default());
+    assert_eq!(text, plain);
+    let saved = json::load(&json::save(&module).unwrap()).unwrap();
+    assert!(equal(&module, &saved));
+    assert_eq!(print_module(&saved, PrintOptions::default()), plain);
+    // A constructor takes the place of an operator of its name, which is an entry of the metadata then.
+    let renamed = json::save(&module).unwrap().replace("two words", "add");
+    let clashing = json::load(&renamed).unwrap();
+    let text = print_module(&clashing, PrintOptions::default());
+    assert!(text.contains("meta[Op][0](%y, 1)") && text.contains("  add,"), "{text}");
+    let again = parse(&Source::new("again", text.clone())).unwrap_or_else(|d| panic!("{d}\n{text}"));
+    assert!(equal(&clashing, &again), "{text}");
+}
+
+#[test]
+fn type_parameters_are_told_apart_by_names_of_their_own() {
+    let module = parse(&Source::new(
+        "inner",
+        "#[version = \"0.0.5\"]\ntype t { c }\ndef @f[A](%x: A) -> A { let %g = fn [B](%y: B, %z: A) -> A { %z }; %g(c, %x) }",
+    ))
+    .unwrap();
+    // Inner and outer parameter have one name, that of a type, or that of an element type.
+    for name in ["A", "t", "int32", "-"] {
+        let text = json::save(&module).unwrap();
+        let renamed = ["\"A\"", "\"B\""].iter().fold(text, |text, old| text.replace(old, &format!("\"{name}\"")));
+        let read = json::load(&renamed).unwrap();
+        assert!(infer(&read).is_ok(), "{name}");
+        let printed = print_module(&read, PrintOptions::default());
+        let again = parse(&Source::new("again", printed.clone())).unwrap_or_else(|d| panic!("{name}: {d}\n{printed}"));
+        assert!(equal(&read, &again), "{printed}");
+    }
+}
+
+#[test]
+fn texts_of_the_first_release_are_read() {
+    let whole = "v0.0.4\ndef @id[A](%x: A) -> A { %x }\ndef @main(%x: Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32] {\n  \
+                 %0 = nn.relu(%x) /* ty=Tensor[(2, 3), float32] */;\n  @id(%0)\n}\n// meta data omitted. you can use \
+                 show_meta_data=True to include meta data";
+    let alone = "v0.0.4\nfree_var %x: Tensor[(2,), float32]\nfree_var %y: Tensor[(2,), float32];\n%0 = add(%x, %y)\n;\ntanh(%0)";
+    let function =
+        "v0.0.4\nfn (%x: Tensor[(2,), float32]) -> Tensor[(2,), float32] {\n  add(%x, meta[relay.Constant][0])\n}\n";
+    for text in [whole.to_string(), alone.to_string()] {
+        let module = parse(&Source::new("old", text)).unwrap_or_else(|d| panic!("{d}"));
+        assert!(infer(&module).is_ok() && module.functions.contains_key("main"));
+    }
+    // Metadata began with a word, and their maps had another key.
+    let json = sample("const.mod.json");
+    let graph: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let metadata = serde_json::json!({"root": 1, "nodes": [
+        {"type_key": ""},
+        {"type_key": "StrMap", "keys": ["relay.Constant"], "data": [2]},
+        {"type_key": "Array", "data": [3]},
+        {"type_key": "relay.Constant", "attrs": {"data": "0"}},
+    ], "b64ndarrays": graph["b64ndarrays"], "attrs": {"tvm_version": "0.6.0"}});
+    let module = parse(&Source::new("old", format!("{function}METADATA:\n{metadata}")));
+    let module = module.unwrap_or_else(|d| panic!("{d}"));
+    assert!(module.functions["main"].body.children().len() == 3);
+}

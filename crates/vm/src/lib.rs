@@ -42,7 +42,7 @@ pub use executable::{Executable, FuncInfo, FuncKind};
 pub use labels::Label;
 pub use machine::{
     Argument, Closure, InstrumentReturn, Limits, MACHINE_KIND, NATIVE_PREFIX, ProfileReport, ProfileRow, ProfiledCall,
-    Returns, VirtualMachine, is_builtin,
+    Pulse, Returns, VirtualMachine, is_builtin,
 };
 pub use reference::RefValue;
 pub use register::register;

@@ -1,13 +1,15 @@
 //! The dispatch loop.
 //!
 //! The verifier has checked registers and jumps, so the loop looks only at what a run can tell: what kind of value a register
-//! holds. Frames and registers are the machine's own memory.
+//! holds. Frames and registers are the machine's own memory. Calls, of kernels too, and jumps back count as steps of the run's
+//! [`Pulse`], which asks now and then whether the run is to stop.
 
 use std::time::Instant;
 
 use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Ref, Tensor};
 use relaxide_runtime::device::on_host;
 use relaxide_runtime::memory::{Buffer, Storage};
+use relaxide_vm::Pulse;
 
 use super::program::{Bytes, Code, Intrinsic, Offset, Op, passed};
 use super::{Limits, Machine};
@@ -18,7 +20,7 @@ use crate::object::{Adt, Closure, Fields};
 const FEW_ARGS: usize = 16;
 
 /// How many instructions pass between two looks at the clock.
-const CLOCK_PERIOD: u64 = 1024;
+const CLOCK_PERIOD: u64 = 16;
 
 /// How to resume a caller.
 struct Frame {
@@ -149,6 +151,7 @@ impl Machine {
         let mut code = self.code(func);
         let mut base = 0usize;
         let mut pc = 0usize;
+        let mut pulse = Pulse::new();
         state.registers.extend(args.iter().cloned());
         state.registers.resize(code.registers as usize, Any::none());
         loop {
@@ -164,10 +167,7 @@ impl Machine {
                     registers[base + *dst as usize] = registers[base + *from as usize].clone();
                     Ok(())
                 }
-                Op::Goto { target } => {
-                    pc = *target as usize;
-                    Ok(())
-                }
+                Op::Goto { target } => jump(&mut pc, *target, &mut pulse),
                 Op::Kill { dst } => {
                     registers[base + *dst as usize] = Any::none();
                     Ok(())
@@ -177,10 +177,7 @@ impl Machine {
                         .and_then(|a| Ok((a, scalar(&registers[base + *target as usize])?)));
                     match pair {
                         // The document compares 32 bits.
-                        Ok((a, b)) => {
-                            pc = if a as i32 == b as i32 { *then as usize } else { *other as usize };
-                            Ok(())
-                        }
+                        Ok((a, b)) => jump(&mut pc, if a as i32 == b as i32 { *then } else { *other }, &mut pulse),
                         Err(e) => Err(e),
                     }
                 }
@@ -230,7 +227,8 @@ impl Machine {
                 Op::Call { func: callee, dst, args } => {
                     let frame = Frame { func, pc: pc as u32, base: base as u32, dst: *dst };
                     let target = self.code(*callee);
-                    match self.enter(state, code, base, *args, &[], target, frame) {
+                    let entered = pulse.step().and_then(|()| self.enter(state, code, base, *args, &[], target, frame));
+                    match entered {
                         Ok(new_base) => {
                             (func, code, base, pc) = (*callee, target, new_base, 0);
                             Ok(())
@@ -242,13 +240,16 @@ impl Machine {
                     let target = self.code(*callee);
                     replace_frame(state, code, base, *args, &[], target);
                     (func, code, pc) = (*callee, target, 0);
-                    Ok(())
+                    pulse.step()
                 }
                 Op::CallClosure { closure, dst, args } => match self.callee(state, code, base, *closure, *args) {
                     Ok(callable) => {
                         let frame = Frame { func, pc: pc as u32, base: base as u32, dst: *dst };
                         let target = self.code(callable.func as u32);
-                        match self.enter(state, code, base, *args, &callable.free, target, frame) {
+                        let free = &callable.free;
+                        let entered =
+                            pulse.step().and_then(|()| self.enter(state, code, base, *args, free, target, frame));
+                        match entered {
                             Ok(new_base) => {
                                 (func, code, base, pc) = (callable.func as u32, target, new_base, 0);
                                 Ok(())
@@ -263,7 +264,7 @@ impl Machine {
                         let target = self.code(callable.func as u32);
                         replace_frame(state, code, base, *args, &callable.free, target);
                         (func, code, pc) = (callable.func as u32, target, 0);
-                        Ok(())
+                        pulse.step()
                     }
                     Err(e) => Err(e),
                 },
@@ -277,13 +278,14 @@ impl Machine {
                 Op::Packed { index, outputs, args } => {
                     let list = code.list(*args);
                     let registers = &registers[base..];
-                    self.call_kernel(*index as usize, *outputs as usize, list, registers)
+                    pulse.step().and_then(|()| self.call_kernel(*index as usize, *outputs as usize, list, registers))
                 }
                 Op::Fatal => Err(error("VM encountered fatal error: no case of a `match` fits, or the list is empty")),
                 other => self.execute_rare(other, code, &mut registers[base..]),
             };
             if let Err(e) = done {
-                break Err(self.located(e, func, pc - 1));
+                // A call in the last place is over when it is to stop.
+                break Err(self.located(e, func, pc.saturating_sub(1)));
             }
         }
     }
@@ -488,6 +490,14 @@ impl Machine {
         }
         Ok(())
     }
+}
+
+/// Goes to an instruction; a jump back is a step.
+#[inline]
+fn jump(pc: &mut usize, target: u32, pulse: &mut Pulse) -> Result<(), Error> {
+    let back = (target as usize) < *pc;
+    *pc = target as usize;
+    if back { pulse.step() } else { Ok(()) }
 }
 
 /// Has a call take the place of its caller.

@@ -4,7 +4,7 @@
 //! a text may stand in a field or in a node of its own, and an attribute is brought to the kind that the operator's table
 //! says. So whole modules of 0.6 to 0.9 load, which TVM's own steps refuse.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
 use relaxide_ffi::{DataType, Ref};
@@ -92,7 +92,25 @@ impl<'g> Reader<'g> {
                 reader.type_data(id)?;
             }
         }
+        reader.told_apart()?;
         Ok(reader)
+    }
+
+    /// Constructors are told apart by their names in a program and by their tags when it runs.
+    fn told_apart(&self) -> Result<(), JsonError> {
+        let (mut names, mut tags) = (HashSet::new(), HashSet::new());
+        for constructor in self.types.values().flat_map(|ty| &ty.constructors) {
+            let Constructor { name, belong_to, tag, .. } = &**constructor;
+            if !names.insert(name) {
+                let message = format!("the constructor `{name}` of the type `{belong_to}` is defined twice");
+                return Err(self.graph.error(self.graph.root, message));
+            }
+            if !tags.insert(*tag) {
+                let message = format!("the type `{belong_to}` has the tags of another; choose another name for it");
+                return Err(self.graph.error(self.graph.root, message));
+            }
+        }
+        Ok(())
     }
 
     fn nested<T>(&mut self, id: usize, read: impl FnOnce(&mut Self) -> Result<T, JsonError>) -> Result<T, JsonError> {
@@ -126,7 +144,7 @@ impl<'g> Reader<'g> {
     }
 
     fn type_data(&mut self, id: usize) -> Result<(), JsonError> {
-        let name = self.word(self.graph.need(id, "header")?, "name_hint")?;
+        let name = self.type_name(self.graph.need(id, "header")?)?;
         let vars = self.graph.list(id, "type_vars")?.to_vec();
         let type_vars = vars.iter().map(|v| self.type_var(*v)).collect::<Result<Vec<_>, _>>()?;
         let nodes = self.graph.list(id, "constructors")?.to_vec();
@@ -134,7 +152,7 @@ impl<'g> Reader<'g> {
         for node in &nodes {
             let inputs = self.graph.list(*node, "inputs")?.to_vec();
             let inputs = inputs.iter().map(|ty| self.ty(*ty)).collect::<Result<_, _>>()?;
-            defs.push(crate::module::ConstructorDef { name: self.word(*node, "name_hint")?, inputs });
+            defs.push(crate::module::ConstructorDef { name: self.name(*node, "name_hint")?, inputs });
         }
         let data = TypeData::new(&name, type_vars, defs);
         for constructor in &data.constructors {
@@ -144,27 +162,25 @@ impl<'g> Reader<'g> {
         Ok(())
     }
 
-    /// The name of a type or a constructor, which a text has no quotes for.
-    fn word(&self, id: usize, field: &str) -> Result<String, JsonError> {
+    /// The name of a type or a constructor.
+    fn name(&self, id: usize, field: &str) -> Result<String, JsonError> {
         let name = self.graph.text(id, field)?;
-        if crate::text::is_name(&name) {
-            return Ok(name);
+        if name.is_empty() { Err(self.graph.error(id, "its name is empty")) } else { Ok(name) }
+    }
+
+    /// The name of a type or a type parameter, which 0.6 kept in a variable.
+    fn type_name(&self, id: usize) -> Result<String, JsonError> {
+        match self.graph.node(id)?.attrs.contains_key("name_hint") {
+            true => self.name(id, "name_hint"),
+            false => self.name(self.graph.need(id, "var")?, "name"),
         }
-        Err(self
-            .graph
-            .error(id, format!("{name:?} is no name of a type or constructor: letters, digits and `_` are expected")))
     }
 
     fn type_var(&mut self, id: usize) -> Result<Ref<TypeVar>, JsonError> {
         if let Some(var) = self.type_vars.get(&id) {
             return Ok(var.clone());
         }
-        let name = match self.graph.node(id)?.attrs.contains_key("name_hint") {
-            true => self.word(id, "name_hint")?,
-            // 0.6 kept the name in a variable.
-            false => self.word(self.graph.need(id, "var")?, "name")?,
-        };
-        let var = Ref::new(TypeVar { name });
+        let var = Ref::new(TypeVar { name: self.type_name(id)? });
         self.type_vars.insert(id, var.clone());
         Ok(var)
     }
@@ -199,9 +215,9 @@ impl<'g> Reader<'g> {
                 Ref::new(FuncType { type_params, args, ret }).into()
             }
             "TypeVar" => self.type_var(id)?.into(),
-            "GlobalTypeVar" => Type::data(self.word(id, "name_hint")?, []),
+            "GlobalTypeVar" => Type::data(self.type_name(id)?, []),
             "TypeCall" => {
-                let name = self.graph.text(self.graph.need(id, "func")?, "name_hint")?;
+                let name = self.type_name(self.graph.need(id, "func")?)?;
                 Type::data(name, self.types_of(id, "args")?)
             }
             "relay.RefType" => Type::reference(self.ty(self.graph.need(id, "value")?)?),
@@ -382,11 +398,14 @@ impl<'g> Reader<'g> {
 
     fn call(&mut self, id: usize, span: Option<Ref<Span>>) -> Result<Expr, JsonError> {
         let op = self.field_expr(id, "op")?;
-        let args = self.exprs_of(id, "args")?;
-        let attrs = match self.graph.field(id, "attrs")? {
-            Some(attrs) => self.attrs(attrs)?,
-            None => Attrs::new(),
-        };
+        let mut args = self.exprs_of(id, "args")?;
+        let mut attrs = Attrs::new();
+        if let Some(node) = self.graph.field(id, "attrs")? {
+            attrs = self.attrs(node)?;
+            if let (Expr::Op(op), true) = (&op, self.graph.release <= 6) {
+                self.older_operands(node, &op.name, &mut args)?;
+            }
+        }
         let attrs = match &op {
             Expr::Op(node) => match op::lookup(&node.name) {
                 Some(def) => def.complete_attrs(&attrs).map_err(|why| self.graph.error(id, why))?,
@@ -401,6 +420,14 @@ impl<'g> Reader<'g> {
     fn attrs(&mut self, id: usize) -> Result<Attrs, JsonError> {
         let node = self.graph.node(id)?;
         let name = node.key.strip_prefix("relay.attrs.").and_then(|key| key.strip_suffix("Attrs"));
+        // Quantized operators had nodes of their own.
+        let name = name.map(|name| match name {
+            "QnnConv2D" => "Conv2D",
+            "QnnDense" => "Dense",
+            "QnnBinaryOp" => "Broadcast",
+            "QnnConcatenate" => "Concatenate",
+            other => other,
+        });
         let Some(def) = name.and_then(op::attrs_def) else {
             return if node.key == "DictAttrs" {
                 self.dict(id)
@@ -415,6 +442,23 @@ impl<'g> Reader<'g> {
             }
         }
         Ok(attrs)
+    }
+
+    /// What release 0.6 kept in the attributes of a quantized operator.
+    fn older_operands(&mut self, id: usize, op: &str, args: &mut Vec<Expr>) -> Result<(), JsonError> {
+        let mut found = Attrs::new();
+        for name in op::older::operands(op) {
+            let Some(text) = self.graph.node(id)?.attrs.get(name) else { continue };
+            let value = match (text.parse::<i64>(), text.parse::<f64>()) {
+                // Lists are nodes.
+                _ if name.ends_with('s') => self.attr_node(self.graph.need(id, name)?)?,
+                (Ok(v), _) => AttrValue::Int(v),
+                (_, Ok(v)) => AttrValue::Float(v),
+                _ => return Err(self.graph.error(id, format!("its field `{name}` is {text:?}"))),
+            };
+            found = found.with(name, value);
+        }
+        op::older::quantized(op, args, &mut found).map_err(|why| self.graph.error(id, why))
     }
 
     fn attr_field(&mut self, id: usize, field: &op::Field, text: &str) -> Result<AttrValue, JsonError> {
@@ -559,7 +603,7 @@ impl<'g> Reader<'g> {
     }
 
     fn constructor(&mut self, id: usize) -> Result<Ref<Constructor>, JsonError> {
-        let belong_to = self.graph.text(self.graph.need(id, "belong_to")?, "name_hint")?;
+        let belong_to = self.type_name(self.graph.need(id, "belong_to")?)?;
         let name = self.graph.text(id, "name_hint")?;
         let found = self.constructors.get(&(belong_to.clone(), name.clone())).cloned();
         found.ok_or_else(|| self.graph.error(id, format!("the type `{belong_to}` of `{name}` is not in the graph")))

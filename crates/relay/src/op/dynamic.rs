@@ -164,9 +164,8 @@ pub(super) fn strided_slice(cx: &mut LowerCx<'_>) -> Lowered {
             [("begin", begin.into()), ("end", end.into()), ("strides", strides.into()), ("slice_mode", mode.into())];
         return cx.relay("strided_slice", vec![x], attrs(pairs));
     }
-    if cx.str("slice_mode") == "size" {
-        return fail("dyn.strided_slice by sizes cannot be compiled yet");
-    }
+    // By sizes, the second tensor says how many there are, all if negative, and nothing is left out between them.
+    let by_size = cx.str("slice_mode") == "size";
     let own = cx.shape(&x)?;
     let (begin, end, strides) = (dims_of(cx, 1)?, dims_of(cx, 2)?, dims_of(cx, 3)?);
     if begin.len() != end.len() || begin.len() > own.len() {
@@ -174,10 +173,16 @@ pub(super) fn strided_slice(cx: &mut LowerCx<'_>) -> Lowered {
     }
     let mut shape = own.clone();
     for (k, (first, last)) in begin.iter().zip(&end).enumerate() {
-        let stride = strides.get(k).cloned().unwrap_or_else(|| prim::int(1));
+        let stride = strides.get(k).filter(|_| !by_size).cloned().unwrap_or_else(|| prim::int(1));
         let up = prim::gt(&stride, prim::int(0));
         let from = start_of(first, &stride, &own[k]);
-        let to = start_of(last, &stride, &own[k]);
+        let to = match by_size {
+            true => {
+                let to = prim::min(from.clone() + last.clone(), own[k].clone());
+                prim::select(prim::lt(last, prim::int(0)), own[k].clone(), to)
+            }
+            false => start_of(last, &stride, &own[k]),
+        };
         let steps = prim::select(up.clone(), stride.clone(), prim::int(0) - stride.clone());
         let distance = prim::select(up, to.clone() - from.clone(), from - to);
         let steps = prim::max(steps, prim::int(1));
@@ -195,7 +200,7 @@ pub(super) fn strided_slice(cx: &mut LowerCx<'_>) -> Lowered {
             let mut index = at.to_vec();
             for k in 0..count {
                 let place = [prim::int(k as i64)];
-                let stride = strides.at(&place);
+                let stride = if by_size { prim::int(1) } else { strides.at(&place) };
                 let from = start_of(&begin.at(&place), &stride, &own[k]) + at[k].clone() * stride;
                 index[k] = prim::max(prim::min(from, own[k].clone() - 1), prim::int(0));
             }
@@ -273,8 +278,8 @@ pub(super) fn pad(cx: &mut LowerCx<'_>) -> Lowered {
     if let Some(widths) = cx.value(1).and_then(|t| scalar::ints(&t)) {
         return cx.relay("nn.pad", vec![x, value], attrs([("pad_width", widths.into()), ("pad_mode", mode.into())]));
     }
-    if mode != "constant" {
-        return fail(format!("dyn.nn.pad in the mode {mode:?} cannot be compiled yet"));
+    if !["constant", "edge", "reflect"].contains(&mode.as_str()) {
+        return fail(format!("dyn.nn.pad: there is no mode {mode:?}"));
     }
     let (own, dtype) = (cx.shape(&x)?, cx.dtype(&x)?);
     let value = cx.cast(value, dtype)?;
@@ -293,9 +298,18 @@ pub(super) fn pad(cx: &mut LowerCx<'_>) -> Lowered {
             for (k, dim) in own.iter().enumerate() {
                 let place = at[k].clone() - width.at(&[prim::int(2 * k as i64)]);
                 inside = prim::and(inside, prim::and(prim::ge(&place, prim::int(0)), prim::lt(&place, dim.clone())));
+                // Mirrored at the first and at the last element, which are not repeated.
+                let place = match mode.as_str() {
+                    "reflect" => {
+                        let behind = (dim.clone() - 1) * 2 - &place;
+                        let place = prim::select(prim::lt(&place, prim::int(0)), prim::int(0) - &place, place);
+                        prim::min(place, behind)
+                    }
+                    _ => place,
+                };
                 index.push(prim::max(prim::min(place, dim.clone() - 1), prim::int(0)));
             }
-            prim::select(inside, x.at(&index), value.at(&[]))
+            if mode == "constant" { prim::select(inside, x.at(&index), value.at(&[])) } else { x.at(&index) }
         })]
     })?)
 }

@@ -164,13 +164,39 @@ pub(super) fn topk(cx: &mut LowerCx<'_>) -> Lowered {
 
 pub(super) fn searchsorted(cx: &mut LowerCx<'_>) -> Lowered {
     let (sorted, values) = (cx.arg(0)?, cx.arg(1)?);
-    if cx.ndim(&sorted)? != 1 {
-        return fail("searchsorted in several sequences cannot be compiled yet");
-    }
     let (right, dtype) = (cx.bool("right"), cx.dtype_attr("dtype", DataType::int(32)));
+    if cx.ndim(&sorted)? != 1 {
+        return searched_in_rows(cx, sorted, values, right, dtype);
+    }
     let pairs = [("out_int32", (dtype == DataType::int(32)).into()), ("right", right.into())];
     let places = cx.emit("bucketize", [values, sorted], attrs(pairs))?;
     cx.cast(places, dtype)
+}
+
+/// Where values of each row go in the sorted row of the same place: behind the elements that are less.
+fn searched_in_rows(cx: &mut LowerCx<'_>, sorted: rx::Expr, values: rx::Expr, right: bool, dtype: DataType) -> Lowered {
+    let (rows, shape) = (cx.shape(&sorted)?, cx.shape(&values)?);
+    let Some((extent, rows)) = rows.split_last() else { return fail("searchsorted takes a sequence, not a scalar") };
+    if rows.len() + 1 != shape.len() {
+        return fail("searchsorted: there is a row of values for each sequence");
+    }
+    for (a, b) in rows.iter().zip(&shape) {
+        if a.as_int().zip(b.as_int()).is_some_and(|(a, b)| a != b) {
+            return fail(format!("searchsorted: there are {a} sequences and {b} rows of values"));
+        }
+    }
+    let (axis, last) = (te::reduce_axis(extent.clone()), shape.len() - 1);
+    let counts = cx.builder.emit_te("searchsorted", vec![sorted, values], |inputs| {
+        let (sorted, values) = (inputs[0].clone(), inputs[1].clone());
+        vec![te::compute("T_searchsorted", shape, |at: &[PrimExpr]| {
+            let mut place = at.to_vec();
+            place[last] = axis.var();
+            let (element, value) = (sorted.at(&place), values.at(at));
+            let before = if right { prim::le(&element, &value) } else { prim::lt(&element, &value) };
+            te::sum(prim::cast(PLACES, before), [axis.clone()])
+        })]
+    })?;
+    cx.cast(counts, dtype)
 }
 
 /// The upper or lower triangle, of which `k` shifts the diagonal.
@@ -231,25 +257,41 @@ pub(super) fn unravel_index(cx: &mut LowerCx<'_>) -> Lowered {
     })
 }
 
-/// The diagonals from `k1` to `k2` taken from another tensor; only one diagonal is done here.
+/// The diagonals from `k1` to `k2` taken from another tensor: a row for each, the uppermost first. Rows are as long as the longest
+/// diagonal; a shorter one lies at the left or the right end of its row.
 pub(super) fn matrix_set_diag(cx: &mut LowerCx<'_>) -> Lowered {
     let (x, diagonal) = (cx.arg(0)?, cx.arg(1)?);
     let (k1, k2) = (cx.int("k1")?, cx.int("k2")?);
-    if k1 != k2 {
-        return fail("matrix_set_diag of several diagonals cannot be compiled yet");
+    let (upper_right, lower_right) = (cx.bool("super_diag_right_align"), cx.bool("sub_diag_right_align"));
+    let (shape, rows) = (cx.shape(&x)?, cx.shape(&diagonal)?);
+    let one = k1 == k2;
+    if shape.len() < 2 || rows.len() + usize::from(one) != shape.len() || k1 > k2 {
+        return fail(format!(
+            "matrix_set_diag: the diagonals {k1} to {k2} do not fit a tensor of {} dimensions",
+            shape.len()
+        ));
     }
-    let shape = cx.shape(&x)?;
-    let Some(extent) = cx.shape(&diagonal)?.last().cloned() else {
-        return fail("matrix_set_diag: the diagonal is empty");
-    };
+    let Some(extent) = rows.last().cloned() else { return fail("matrix_set_diag: the diagonal is empty") };
+    let (height, width) = (shape[shape.len() - 2].clone(), shape[shape.len() - 1].clone());
     elements(cx, "matrix_set_diag", vec![x, diagonal], shape, move |inputs, at| {
         let n = at.len();
         let (row, column) = (&at[n - 2], &at[n - 1]);
-        let place = if k1 >= 0 { row.clone() } else { column.clone() };
+        let k = column.clone() - row;
+        let zero = || prim::int(0);
+        let upper = prim::ge(&k, zero());
+        // How far along its diagonal an element is.
+        let along = prim::select(upper.clone(), row.clone(), column.clone());
+        let length = prim::min(&height + prim::min(&k, zero()), &width - prim::max(&k, zero()));
+        let at_right = prim::select(upper, prim::boolean(upper_right), prim::boolean(lower_right));
+        let shift = if one { zero() } else { prim::select(at_right, &extent - length, zero()) };
+        // Outside of the diagonals the other tensor is not read.
+        let within = |place: PrimExpr, extent: PrimExpr| prim::max(prim::min(place, extent - 1), prim::int(0));
         let mut index = at[..n - 2].to_vec();
-        // Outside of the diagonal the other tensor is not read.
-        index.push(prim::min(place, extent - 1));
-        let on = prim::eq(column - row, prim::int(k1));
+        if !one {
+            index.push(within(prim::int(k2) - &k, prim::int(k2 - k1 + 1)));
+        }
+        index.push(within(along + shift, extent.clone()));
+        let on = prim::and(prim::ge(&k, prim::int(k1)), prim::le(&k, prim::int(k2)));
         prim::select(on, inputs[1].at(&index), inputs[0].at(at))
     })
 }

@@ -41,6 +41,13 @@ pub(super) static NODES: &[AttrsDef] = &[
         field("return_indices", Kind::Bool, Bool(true)),
         field("invalid_to_bottom", Kind::Bool, Bool(false)),
     ] },
+    AttrsDef { name: "RegularNonMaximumSuppression", fields: &[
+        field("max_detections_per_class", Kind::Int, Required),
+        field("max_detections", Kind::Int, Required),
+        field("num_classes", Kind::Int, Required),
+        field("iou_threshold", Kind::Float, Required),
+        field("score_threshold", Kind::Float, Required),
+    ] },
     AttrsDef { name: "Proposal", fields: &[
         boxed("scales", Kind::Floats, Floats(&[4.0, 8.0, 16.0, 32.0])),
         boxed("ratios", Kind::Floats, Floats(&[0.5, 1.0, 2.0])),

@@ -435,6 +435,9 @@ pub(super) fn concatenate(cx: &mut LowerCx<'_>) -> Lowered {
 pub(super) fn fixed_point_multiply(cx: &mut LowerCx<'_>) -> Lowered {
     let x = cx.arg(0)?;
     let (multiplier, shift) = (cx.int("multiplier")?, cx.int("shift")?);
+    if !(-31..=31).contains(&shift) {
+        return fail(format!("fixed_point_multiply: a shift of {shift} is more than the 31 bits of a number"));
+    }
     let wide = DataType::int(64);
     let dtype = cx.dtype(&x)?;
     let x = cx.cast(x, wide)?;

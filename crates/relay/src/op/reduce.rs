@@ -2,6 +2,7 @@
 
 use relaxide_ffi::DataType;
 use relaxide_ir::AttrValue;
+use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax as rx;
 
 use super::cx::{LowerCx, LowerError, Lowered, attrs};
@@ -49,40 +50,45 @@ fn truth(cx: &mut LowerCx<'_>, name: &str) -> Lowered {
     cx.cast(reduced, DataType::bool())
 }
 
-/// `argmax`, `argmin`: 32-bit places.
+/// `argmax`, `argmin`: 32-bit places. Over several dimensions they count in the order of the elements.
 pub(super) fn arg_reduce(cx: &mut LowerCx<'_>) -> Lowered {
-    let x = cx.arg(0)?;
-    let shape = cx.shape(&x)?;
-    let ndim = shape.len();
-    let name = cx.def.name;
-    let axes = axes(cx, ndim)?;
-    let keepdims = cx.bool("keepdims");
-    let axis: AttrValue = match axes.as_deref() {
-        None => AttrValue::None,
-        Some([axis]) => (*axis).into(),
-        Some(list) if list.len() == ndim => AttrValue::None,
-        Some(_) => {
-            return super::cx::fail(format!("{name} over several dimensions, but not all, has no form in Relax"));
+    let mut x = cx.arg(0)?;
+    let mut shape = cx.shape(&x)?;
+    let (ndim, name, keepdims) = (shape.len(), cx.def.name, cx.bool("keepdims"));
+    let axes = axes(cx, ndim)?.unwrap_or_else(|| (0..ndim as i64).collect());
+    let is_reduced = |i: usize| axes.contains(&(i as i64));
+    let (left, gone): (Vec<usize>, Vec<usize>) = (0..ndim).partition(|i| !is_reduced(*i));
+    let result: Vec<PrimExpr> = match keepdims {
+        true => (0..ndim).map(|i| if is_reduced(i) { prim::int(1) } else { shape[i].clone() }).collect(),
+        false => left.iter().map(|i| shape[*i].clone()).collect(),
+    };
+    let axis = match gone.as_slice() {
+        [one] => *one,
+        _ => {
+            // The dimensions become one behind the others.
+            let order: Vec<i64> = left.iter().chain(&gone).map(|i| *i as i64).collect();
+            x = cx.emit("permute_dims", [x], attrs([("axes", order.into())]))?;
+            let count = gone.iter().fold(prim::int(1), |n, i| n * shape[*i].clone());
+            shape = left.iter().map(|i| shape[*i].clone()).chain([count]).collect();
+            x = cx.reshape(x, shape.clone())?;
+            left.len()
         }
     };
-    let reversed = cx.bool("select_last_index");
-    let last = match (&axis, reversed) {
-        (AttrValue::Int(axis), true) => Some(*axis),
-        (_, true) => return super::cx::fail(format!("{name} with select_last_index needs one dimension")),
-        _ => None,
-    };
     // The last of equal ones is the first of them from behind.
-    let x = match last {
-        Some(axis) => cx.emit("flip", [x], attrs([("axis", axis.into())]))?,
-        None => x,
-    };
-    let places = cx.emit(name, [x], attrs([("axis", axis), ("keepdims", keepdims.into())]))?;
-    let places = cx.cast(places, DataType::int(32))?;
-    let Some(axis) = last else { return Ok(places) };
-    let extent = shape[axis as usize].as_int();
-    let extent = extent.ok_or_else(|| LowerError(format!("{name} with select_last_index needs a known dimension")))?;
-    let top = cx.constant((extent - 1) as f64, DataType::int(32))?;
-    cx.op("subtract", [top, places])
+    let from_behind = cx.bool("select_last_index");
+    if from_behind {
+        x = cx.emit("flip", [x], attrs([("axis", (axis as i64).into())]))?;
+    }
+    let places = cx.emit(name, [x], attrs([("axis", (axis as i64).into())]))?;
+    let mut places = cx.cast(places, DataType::int(32))?;
+    if from_behind {
+        let extent = shape[axis].as_int();
+        let extent =
+            extent.ok_or_else(|| LowerError(format!("{name} with select_last_index needs a known dimension")))?;
+        let top = cx.constant((extent - 1) as f64, DataType::int(32))?;
+        places = cx.op("subtract", [top, places])?;
+    }
+    if keepdims { cx.reshape(places, result) } else { Ok(places) }
 }
 
 /// The mean of the squared distances from a mean that is given.

@@ -81,11 +81,16 @@ fn dense_of(cx: &LowerCx<'_>, first: usize, columns: Option<i64>) -> Option<Tens
     Tensor::from_bytes(&out, &[rows as i64, columns as i64], data.dtype()).ok()
 }
 
-/// The product of a dense matrix and the transpose of a sparse one.
+/// The product of a dense matrix and the transpose of a sparse one, or of the sparse one and the transpose of the dense one.
 pub(super) fn sparse_dense(cx: &mut LowerCx<'_>) -> Lowered {
-    if cx.bool("sparse_lhs") {
-        return fail("nn.sparse_dense with the sparse matrix on the left cannot be compiled yet");
+    let product = dense_and_sparse(cx)?;
+    match cx.bool("sparse_lhs") {
+        true => cx.emit("permute_dims", [product], relaxide_ir::Attrs::new().with("axes", vec![1, 0])),
+        false => Ok(product),
     }
+}
+
+fn dense_and_sparse(cx: &mut LowerCx<'_>) -> Lowered {
     let x = cx.arg(0)?;
     let shape = cx.shape(&x)?;
     if let Some(weight) = dense_of(cx, 1, shape[1].as_int()) {

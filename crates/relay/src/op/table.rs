@@ -7,7 +7,7 @@ use super::schema::Mapping::{As, Binary, By, Machine, Missing, Same};
 use super::schema::{Mapping, OpDef};
 use super::{
     basic, bits, boxes, conv, create, displaced, dynamic, found, gradient, image, index, multibox, nn, pooling,
-    proposal, qnn, random, reduce, shaping, signal, sparse, tiled, unique,
+    proposal, qnn, random, reduce, regular_nms, shaping, signal, sparse, tiled, unique,
 };
 
 const fn row(
@@ -317,7 +317,7 @@ pub(super) static TABLE: &[OpDef] = &[
     row("vision.multibox_transform_loc", 5, &["cls_prob", "loc_pred", "anchor"], "MultiBoxTransformLoc", By(multibox::transform_loc)),
     row("vision.non_max_suppression", 5, &["data", "valid_count", "indices", "max_output_size", "iou_threshold"], "NonMaximumSuppression", By(image::non_max_suppression)),
     row("vision.proposal", 5, &["cls_prob", "bbox_pred", "im_info"], "Proposal", By(proposal::proposal)),
-    row("vision.regular_non_max_suppression", 5, &["boxes", "scores"], "", Missing),
+    row("vision.regular_non_max_suppression", 5, &["boxes", "scores"], "RegularNonMaximumSuppression", By(regular_nms::regular_non_max_suppression)),
     row("vision.roi_align", 5, &["data", "rois"], "ROIAlign", By(image::roi_align)),
     row("vision.roi_pool", 5, &["data", "rois"], "ROIPool", By(image::roi_pool)),
     row("vision.yolo_reorg", 5, &["data"], "YoloReorg", By(boxes::yolo_reorg)),

@@ -2,6 +2,8 @@
 
 use relaxide_ffi::DataType;
 
+use super::names::{begins_name, in_name, read_quoted};
+
 /// A token with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
@@ -16,6 +18,8 @@ pub(super) struct Token {
 pub(super) enum Tok {
     /// A name, a keyword, or a part of an operator's name.
     Name(String),
+    /// A name between back quotes, which is no keyword and no operator.
+    Quoted(String),
     /// `%name`
     Local(String),
     /// `%0`
@@ -30,9 +34,9 @@ pub(super) enum Tok {
     Str(String),
     /// `meta[key][index]`
     Meta(String, usize),
-    /// `#[version = "…"]`
+    /// `#[version = "…"]`, or `v…` of old
     Version(String),
-    /// `#[metadata]`; the rest of the text is JSON, which begins at the token's end.
+    /// `#[metadata]`, or `METADATA:` of old; the rest of the text is JSON, which begins at the token's end.
     Metadata,
     /// Punctuation.
     Sym(&'static str),
@@ -44,7 +48,7 @@ impl Tok {
     /// As an error shows it.
     pub fn shown(&self) -> String {
         match self {
-            Tok::Name(name) => format!("`{name}`"),
+            Tok::Name(name) | Tok::Quoted(name) => format!("`{name}`"),
             Tok::Local(name) => format!("`%{name}`"),
             Tok::Graph(n) => format!("`%{n}`"),
             Tok::Global(name) => format!("`@{name}`"),
@@ -87,19 +91,6 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, LexError> {
     Ok(lexer.tokens)
 }
 
-fn begins_name(c: u8) -> bool {
-    c.is_ascii_alphabetic() || c == b'_'
-}
-
-fn in_name(c: u8) -> bool {
-    c.is_ascii_alphanumeric() || c == b'_'
-}
-
-/// Whether a text is one name, which stands in a program without quotes.
-pub(crate) fn is_name(text: &str) -> bool {
-    text.bytes().next().is_some_and(begins_name) && text.bytes().all(in_name)
-}
-
 impl Lexer<'_> {
     fn byte(&self, ahead: usize) -> u8 {
         self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
@@ -129,9 +120,18 @@ impl Lexer<'_> {
         match c {
             b'%' | b'@' => self.sigil(c)?,
             b'"' => self.string()?,
+            b'`' => {
+                let name = self.quoted()?;
+                self.push(start, Tok::Quoted(name));
+            }
             b'#' => return self.header(),
             _ if c.is_ascii_digit() => self.number(false)?,
             b'-' if self.minus_belongs_to_number() => self.minus()?,
+            b'v' if self.tokens.is_empty() && self.rest().starts_with("v0.") => self.older_version(),
+            b'M' if self.rest().starts_with("METADATA:") => {
+                self.at += "METADATA:".len();
+                return self.metadata(start);
+            }
             _ if begins_name(c) => self.name()?,
             _ => self.symbol()?,
         }
@@ -191,12 +191,27 @@ impl Lexer<'_> {
             self.push(start, Tok::Graph(number));
             return Ok(());
         }
-        let name = self.run_of(|c| in_name(c) || c == b'/');
+        let name = match self.byte(0) {
+            b'`' if sigil == b'@' => self.quoted()?,
+            _ => self.run_of(|c| in_name(c) || c == b'/'),
+        };
         if name.is_empty() {
             return self.error(start, format!("`{}` must be followed by a name", sigil as char));
         }
         self.push(start, if sigil == b'%' { Tok::Local(name) } else { Tok::Global(name) });
         Ok(())
+    }
+
+    fn quoted(&mut self) -> Result<String, LexError> {
+        let start = self.at;
+        let Some((name, length)) = read_quoted(self.rest()) else {
+            return self.error(start, "this name is not closed with a back quote");
+        };
+        self.at += length;
+        if name.is_empty() {
+            return self.error(start, "a name between back quotes cannot be empty");
+        }
+        Ok(name)
     }
 
     fn string(&mut self) -> Result<(), LexError> {
@@ -214,10 +229,7 @@ impl Lexer<'_> {
         let start = self.at;
         if self.rest().starts_with("#[metadata]") {
             self.at += "#[metadata]".len();
-            self.push(start, Tok::Metadata);
-            let end = self.text.len();
-            self.tokens.push(Token { kind: Tok::End, start: end, end });
-            return Ok(false);
+            return self.metadata(start);
         }
         let Some(close) = self.rest().find(']') else { return self.error(start, "expected `#[version = \"0.0.5\"]`") };
         let inside = self.text.get(start + 2..start + close).unwrap_or_default();
@@ -232,6 +244,21 @@ impl Lexer<'_> {
         Ok(true)
     }
 
+    /// The metadata are all that follows.
+    fn metadata(&mut self, start: usize) -> Result<bool, LexError> {
+        self.push(start, Tok::Metadata);
+        let end = self.text.len();
+        self.tokens.push(Token { kind: Tok::End, start: end, end });
+        Ok(false)
+    }
+
+    /// The header of 0.6, such as `v0.0.4`.
+    fn older_version(&mut self) {
+        let start = self.at;
+        let version = self.run_of(|c| c == b'v' || c.is_ascii_digit() || c == b'.');
+        self.push(start, Tok::Version(version));
+    }
+
     /// Whether a minus is a sign: digits or `inf` follow, perhaps behind further signs, and no operand stands before it.
     fn minus_belongs_to_number(&self) -> bool {
         let rest = self.rest().trim_start_matches('-');
@@ -241,7 +268,13 @@ impl Lexer<'_> {
         let operand = self.tokens.last().is_some_and(|last| match &last.kind {
             Tok::Name(name) => !matches!(name.as_str(), "let" | "in"),
             Tok::Sym(text) => matches!(*text, ")" | "]" | "}"),
-            Tok::Local(_) | Tok::Graph(_) | Tok::Global(_) | Tok::Int(..) | Tok::Float(..) | Tok::Meta(..) => true,
+            Tok::Quoted(_)
+            | Tok::Local(_)
+            | Tok::Graph(_)
+            | Tok::Global(_)
+            | Tok::Int(..)
+            | Tok::Float(..)
+            | Tok::Meta(..) => true,
             _ => false,
         });
         !operand

@@ -11,8 +11,8 @@ use relaxide_ffi::Ref;
 use relaxide_ir::diagnostic::Lines;
 use relaxide_ir::{Attrs, Code, Diagnostic, Span};
 
-use super::VERSION;
 use super::lex::{Tok, Token, tokens};
+use super::{OLDER_VERSION, VERSION};
 use crate::json::{Graph, MetaTable};
 use crate::module::ConstructorDef;
 use crate::stack::deep;
@@ -75,7 +75,7 @@ fn defined_names(text: &str) -> Vec<String> {
         .windows(2)
         .filter_map(|pair| match (&pair[0].kind, &pair[1].kind) {
             (Tok::Name(def), Tok::Global(name)) if def == "def" => Some(name.clone()),
-            (Tok::Name(def), Tok::Name(name)) if def == "type" => Some(name.clone()),
+            (Tok::Name(def), Tok::Name(name) | Tok::Quoted(name)) if def == "type" => Some(name.clone()),
             _ => None,
         })
         .collect()
@@ -106,6 +106,8 @@ pub(super) struct Parser<'a> {
     /// Nodes that have a number.
     pub graph: HashMap<u64, Expr>,
     pub meta: MetaTable,
+    /// Whether the text says that it is of release 0.6.
+    pub older: bool,
 }
 
 impl<'a> Parser<'a> {
@@ -118,7 +120,8 @@ impl<'a> Parser<'a> {
             }
         };
         let (vars, type_vars, graph, meta) = Default::default();
-        let mut parser = Parser { source, lines, tokens, at: 0, depth: 0, module, vars, type_vars, graph, meta };
+        let mut parser =
+            Parser { source, lines, tokens, at: 0, depth: 0, module, vars, type_vars, graph, meta, older: false };
         let metadata: Vec<Token> = parser.tokens.iter().filter(|t| t.kind == Tok::Metadata).cloned().collect();
         if let [token] = metadata.as_slice() {
             let json = source.text.get(token.end..).unwrap_or_default();
@@ -176,7 +179,7 @@ impl<'a> Parser<'a> {
 
     pub fn expect_name(&mut self, what: &str) -> Result<(String, Token), Diagnostic> {
         match self.peek().clone() {
-            Tok::Name(name) => Ok((name, self.advance())),
+            Tok::Name(name) | Tok::Quoted(name) => Ok((name, self.advance())),
             _ => Err(self.unexpected(what)),
         }
     }
@@ -254,7 +257,8 @@ impl<'a> Parser<'a> {
     fn version(&mut self, required: bool) -> Result<(), Diagnostic> {
         let token = self.token();
         match &token.kind {
-            Tok::Version(version) if version == VERSION => {
+            Tok::Version(version) if version == VERSION || version == OLDER_VERSION => {
+                self.older = version == OLDER_VERSION;
                 self.advance();
                 Ok(())
             }
@@ -282,7 +286,11 @@ impl<'a> Parser<'a> {
                     }
                     self.type_def(true)?;
                 }
-                Tok::Metadata | Tok::End => return self.expect_metadata_once(),
+                Tok::Metadata | Tok::End => return Ok(()),
+                _ if self.older && self.at == 1 => {
+                    self.lone_expression(&token)?;
+                    return self.expect_end();
+                }
                 _ => {
                     let message =
                         format!("expected a definition (`def`, `type` or `extern type`), found {}", token.kind.shown());
@@ -292,7 +300,17 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn expect_metadata_once(&mut self) -> Result<(), Diagnostic> {
+    /// A program that is an expression becomes `main`, with parameters for what is free in it.
+    fn lone_expression(&mut self, token: &Token) -> Result<(), Diagnostic> {
+        let function = match self.block()? {
+            Expr::Function(function) => function,
+            expr => {
+                let (params, span) = (crate::visit::free_vars(&expr), self.span_from(token));
+                let (type_params, ret_type, attrs) = Default::default();
+                Ref::new(Function { type_params, params, body: expr, ret_type, attrs, span })
+            }
+        };
+        self.module.functions.insert("main".into(), function);
         Ok(())
     }
 

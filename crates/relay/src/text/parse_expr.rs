@@ -44,7 +44,8 @@ impl Parser<'_> {
                     let annotation = if self.eat(":") { self.annotation()? } else { None };
                     let span = self.span_from(&token);
                     self.vars.push(Ref::new(Var { name, annotation, device: None, span }));
-                    self.expect(";")?;
+                    // 0.6 ends it with the line.
+                    self.eat(";");
                 }
                 Tok::Graph(number) if matches!(self.peek_at(1), Tok::Sym("=")) => {
                     self.advance();
@@ -166,23 +167,25 @@ impl Parser<'_> {
                 self.expect(",")?;
             }
         }
-        let attrs = match &op {
-            Expr::Op(node) => self.checked_attrs(&node.name, &args, &attrs, first)?,
-            _ => attrs,
-        };
+        if let Expr::Op(node) = &op {
+            if self.older {
+                let moved = op::older::quantized(&node.name, &mut args, &mut attrs);
+                moved.map_err(|why| self.error_at(first, Code::Operator, format!("{}: {why}", node.name)))?;
+            }
+            attrs = self.checked_attrs(&node.name, &attrs, first)?;
+        }
         let span = self.span_from(first);
         Ok(Ref::new(Call { op, args, attrs, type_args: Vec::new(), span }).into())
     }
 
-    fn checked_attrs(&self, name: &str, args: &[Expr], attrs: &Attrs, first: &Token) -> Result<Attrs, Diagnostic> {
+    fn checked_attrs(&self, name: &str, attrs: &Attrs, first: &Token) -> Result<Attrs, Diagnostic> {
         let Some(def) = op::lookup(name) else { return Ok(attrs.clone()) };
-        let _ = args;
         def.complete_attrs(attrs).map_err(|problem| self.error_at(first, Code::Operator, format!("{name}: {problem}")))
     }
 
     /// Whether an attribute follows: a name, perhaps of several parts, and `=`.
     fn at_attribute(&self) -> bool {
-        if !matches!(self.peek(), Tok::Name(_)) {
+        if !matches!(self.peek(), Tok::Name(_) | Tok::Quoted(_)) {
             return false;
         }
         let mut ahead = 1;
@@ -322,6 +325,11 @@ impl Parser<'_> {
             }
             Tok::Sym("(") => self.parenthesized(),
             Tok::Name(name) => self.named(&name, &token),
+            Tok::Quoted(name) => {
+                self.advance();
+                let undefined = || self.error_at(&token, Code::UnknownName, format!("undefined constructor `{name}`"));
+                self.constructor(&name).map(Expr::from).ok_or_else(undefined)
+            }
             _ => Err(self.unexpected("an expression")),
         }
     }
@@ -466,7 +474,7 @@ impl Parser<'_> {
                 self.advance();
                 Ok(Pattern::wildcard())
             }
-            Tok::Name(name) => {
+            Tok::Name(name) | Tok::Quoted(name) => {
                 self.advance();
                 let Some(constructor) = self.constructor(&name) else {
                     let message = format!(

@@ -40,6 +40,10 @@ impl Parser<'_> {
                     _ => self.named_type(&name),
                 }
             }
+            Tok::Quoted(name) => {
+                self.advance();
+                self.data_type(name)
+            }
             _ => Err(self.unexpected("a type")),
         }
     }
@@ -137,13 +141,17 @@ impl Parser<'_> {
         {
             return Ok(Type::scalar(dtype));
         }
+        self.data_type(name.to_string())
+    }
+
+    fn data_type(&mut self, name: String) -> Result<Type, Diagnostic> {
         let args = if self.eat("[") { self.list("]", Self::ty)? } else { Vec::new() };
         Ok(Type::data(name, args))
     }
 }
 
 /// The element type of a name, without lanes.
-fn dtype_of(name: &str) -> Option<DataType> {
+pub(super) fn dtype_of(name: &str) -> Option<DataType> {
     let known = ["int", "uint", "float", "bool", "bfloat"].iter().any(|prefix| name.starts_with(prefix));
     // `uint1` is what old texts call a truth value.
     match name {

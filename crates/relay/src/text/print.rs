@@ -12,6 +12,8 @@ use relaxide_ffi::Ref;
 use relaxide_ir::Span;
 
 use super::VERSION;
+use super::names;
+use super::print_type::TypeNames;
 use crate::json::MetaWriter;
 use crate::stack::deep;
 use crate::*;
@@ -33,6 +35,8 @@ pub struct PrintOptions<'a> {
 pub fn print_module(module: &Module, options: PrintOptions<'_>) -> String {
     deep(|| {
         let mut printer = Printer::new(options);
+        printer.types.data.extend(module.types.keys().cloned());
+        printer.constructors.extend(module.types.values().flat_map(|ty| &ty.constructors).map(|c| c.name.clone()));
         let mut parts: Vec<String> = module.types.values().map(|ty| printer.type_data(ty)).collect();
         for (name, function) in &module.functions {
             printer.count(&function.body);
@@ -61,6 +65,9 @@ pub(super) struct Printer<'a> {
     pub options: PrintOptions<'a>,
     names: HashMap<usize, String>,
     taken: HashSet<String>,
+    types: TypeNames,
+    /// The names of the module's constructors.
+    constructors: HashSet<String>,
     /// How many users a node has.
     uses: HashMap<usize, usize>,
     /// Texts of nodes.
@@ -81,6 +88,8 @@ impl<'a> Printer<'a> {
             options,
             names: HashMap::new(),
             taken: HashSet::new(),
+            types: TypeNames::default(),
+            constructors: HashSet::new(),
             uses: HashMap::new(),
             texts: HashMap::new(),
             temps: HashMap::new(),
@@ -162,7 +171,7 @@ impl<'a> Printer<'a> {
             let _ = write!(text, " {{virtual_device={device}}}");
         }
         if let Some(ty) = ty.filter(|ty| !matches!(ty, Type::Incomplete(_))) {
-            let _ = write!(text, ": {ty}");
+            let _ = write!(text, ": {}", self.types.text(&ty));
         }
         let comment = self.comment(&Expr::Var(var.clone()));
         text + &comment
@@ -175,7 +184,7 @@ impl<'a> Printer<'a> {
             return String::new();
         }
         let Some(ty) = types.of(expr) else { return String::new() };
-        let mut text = format!(" /* ty={ty}");
+        let mut text = format!(" /* ty={}", self.types.text(&ty));
         if let (Some(span), true) = (expr.span(), self.options.spans) {
             let Span { source, line, column, .. } = &**span;
             let _ = write!(text, " span={source}:{line}:{column}");
@@ -281,9 +290,9 @@ impl<'a> Printer<'a> {
         match expr {
             Expr::Constant(c) => self.constant(c),
             Expr::Var(var) => self.name(var),
-            Expr::Global(g) => format!("@{}", g.name),
-            Expr::Op(op) => op.name.clone(),
-            Expr::Constructor(c) => c.name.clone(),
+            Expr::Global(g) => names::global(&g.name),
+            Expr::Op(op) => self.operator(op, expr),
+            Expr::Constructor(c) => names::name(&c.name).into_owned(),
             Expr::Tuple(t) => {
                 let fields = self.operands(&t.fields);
                 let comma = if fields.len() == 1 { "," } else { "" };
@@ -306,6 +315,12 @@ impl<'a> Printer<'a> {
             Expr::RefRead(r) => format!("ref_read({})", self.operands([&r.reference]).concat()),
             Expr::RefWrite(r) => format!("ref_write({})", self.operands([&r.reference, &r.value]).join(", ")),
         }
+    }
+
+    /// An operator by its name, unless that begins like the name of a constructor, which a reader takes it for then.
+    fn operator(&mut self, op: &Ref<Op>, expr: &Expr) -> String {
+        let first = op.name.split('.').next().unwrap_or_default();
+        if self.constructors.contains(first) { self.meta.add("Op", expr.as_object()) } else { op.name.clone() }
     }
 
     fn call(&mut self, call: &Ref<Call>) -> String {
@@ -339,8 +354,10 @@ impl<'a> Printer<'a> {
         match pattern {
             Pattern::Wildcard(_) => "_".into(),
             Pattern::Var(p) => self.binding(&p.var),
-            Pattern::Constructor(p) if p.patterns.is_empty() => p.constructor.name.clone(),
-            Pattern::Constructor(p) => format!("{}({})", p.constructor.name, list(self, &p.patterns)),
+            Pattern::Constructor(p) => {
+                let name = names::name(&p.constructor.name);
+                if p.patterns.is_empty() { name.into_owned() } else { format!("{name}({})", list(self, &p.patterns)) }
+            }
             Pattern::Tuple(p) => {
                 let comma = if p.patterns.len() == 1 { "," } else { "" };
                 format!("({}{comma})", list(self, &p.patterns))
@@ -351,11 +368,11 @@ impl<'a> Printer<'a> {
     // Definitions.
 
     fn definition(&mut self, name: &str, function: &Ref<Function>) -> String {
-        format!("def @{name}{}", self.function_rest(function))
+        format!("def {}{}", names::global(name), self.function_rest(function))
     }
 
     fn function_rest(&mut self, f: &Ref<Function>) -> String {
-        let mut text = type_params(&f.type_params);
+        let (mut text, outer) = self.types.enter(&f.type_params);
         let mut params: Vec<String> = f.params.iter().map(|p| self.binding(p)).collect();
         params.extend(self.function_attrs(f));
         let _ = write!(text, "({})", params.join(", "));
@@ -365,33 +382,25 @@ impl<'a> Printer<'a> {
             _ => f.ret_type.clone(),
         };
         if let Some(ty) = ret {
-            let _ = write!(text, " -> {ty}");
+            let _ = write!(text, " -> {}", self.types.text(&ty));
         }
         let body = self.braced(&f.body);
+        self.types.leave(outer);
         format!("{text} {body}")
     }
 
     fn type_data(&mut self, ty: &TypeData) -> String {
-        let head = format!("{}{}", ty.name, type_params(&ty.type_vars));
-        if ty.external {
-            return format!("extern type {head}");
-        }
+        let (params, outer) = self.types.enter(&ty.type_vars);
+        let head = format!("{}{params}", names::name(&ty.name));
         let mut text = format!("type {head} {{");
         for c in &ty.constructors {
-            let inputs: Vec<String> = c.inputs.iter().map(Type::to_string).collect();
-            let inputs = if inputs.is_empty() { String::new() } else { format!("({})", inputs.join(", ")) };
-            let _ = write!(text, "\n  {}{inputs},", c.name);
+            let inputs = self.types.list(&c.inputs);
+            let inputs = if inputs.is_empty() { inputs } else { format!("({inputs})") };
+            let _ = write!(text, "\n  {}{inputs},", names::name(&c.name));
         }
-        text + "\n}"
+        self.types.leave(outer);
+        if ty.external { format!("extern type {head}") } else { text + "\n}" }
     }
-}
-
-fn type_params(vars: &[Ref<TypeVar>]) -> String {
-    if vars.is_empty() {
-        return String::new();
-    }
-    let names: Vec<&str> = vars.iter().map(|v| v.name.as_str()).collect();
-    format!("[{}]", names.join(", "))
 }
 
 fn indented(text: &str) -> String {

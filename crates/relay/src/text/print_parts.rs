@@ -3,6 +3,7 @@
 use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::{AttrValue, Attrs, GlobalVar};
 
+use super::names;
 use super::print::Printer;
 use crate::op;
 use crate::scalar::{Number, numbers};
@@ -91,7 +92,7 @@ impl Printer<'_> {
     }
 
     fn attr_list(&mut self, attrs: &Attrs) -> Vec<String> {
-        attrs.0.iter().map(|(name, value)| format!("{}={}", attr_name(name), self.attr(value))).collect()
+        attrs.0.iter().map(|(name, value)| format!("{}={}", names::attribute(name), self.attr(value))).collect()
     }
 
     fn attr(&mut self, value: &AttrValue) -> String {
@@ -101,8 +102,8 @@ impl Printer<'_> {
             AttrValue::Bool(false) => "False".into(),
             AttrValue::Int(v) => v.to_string(),
             AttrValue::Float(v) => format!("{}f", float_text(*v, |t| t == *v)),
-            // Text has no way to write a quote inside of a text.
-            AttrValue::Str(text) if text.contains('"') => self.meta.add_attr("runtime.String", value),
+            // Text has no way to write a quote inside of a text, and its lines are indented.
+            AttrValue::Str(text) if text.contains(['"', '\n']) => self.meta.add_attr("runtime.String", value),
             AttrValue::Str(text) => format!("\"{text}\""),
             AttrValue::DType(dtype) if dtype.is_void() => "None".into(),
             AttrValue::DType(dtype) => format!("\"{dtype}\""),
@@ -116,16 +117,11 @@ impl Printer<'_> {
             },
             AttrValue::Prim(e) => e.as_int().map_or_else(|| format!("\"{e}\""), |v| v.to_string()),
             AttrValue::Object(object) => match object.downcast_ref::<GlobalVar>() {
-                Some(global) => format!("@{}", global.name),
+                Some(global) => names::global(&global.name),
                 None => self.meta.add(object.type_key(), object),
             },
         }
     }
-}
-
-/// A name that is no plain name stands in quotes.
-fn attr_name(name: &str) -> String {
-    if name.split('.').all(super::lex::is_name) { name.to_string() } else { format!("\"{name}\"") }
 }
 
 #[cfg(test)]

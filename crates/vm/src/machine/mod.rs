@@ -41,6 +41,7 @@ pub use link::NATIVE_PREFIX;
 pub(crate) use live::hold;
 pub use module::MACHINE_KIND;
 pub(crate) use module::initialize_later;
+pub use pulse::Pulse;
 pub(crate) use report::register as register_reports;
 pub use report::{Argument, ProfileReport, ProfileRow, ProfiledCall};
 pub use stateful::Returns;

@@ -16,8 +16,8 @@ const NEAR: Duration = Duration::from_millis(5);
 /// The most steps between two looks.
 const MOST: u32 = 1 << 13;
 
-/// When a run looks at the clock next.
-pub(super) struct Pulse {
+/// When a run looks at the clock next. One belongs to each run; the Relay VM has it, too.
+pub struct Pulse {
     /// Steps until then.
     left: u32,
     /// Steps from one look to the next.
@@ -32,14 +32,21 @@ struct Looks {
     asked: Instant,
 }
 
+impl Default for Pulse {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Pulse {
-    pub(super) const fn new() -> Self {
+    /// The pulse of a run that begins: its first step looks at the clock.
+    pub const fn new() -> Self {
         Self { left: 1, steps: 1, last: None }
     }
 
-    /// Counts a step: a jump back, or a call.
+    /// Counts a step: a jump back, or a call. Fails if the run is to stop.
     #[inline]
-    pub(super) fn step(&mut self) -> Result<(), Error> {
+    pub fn step(&mut self) -> Result<(), Error> {
         self.left -= 1;
         if self.left == 0 { self.look() } else { Ok(()) }
     }

@@ -370,6 +370,20 @@ def all_class_non_max_suppression(
     return TupleWrapper(made, 2 if output_format == "onnx" else 3)
 
 
+def regular_non_max_suppression(
+    boxes, scores, max_detections_per_class, max_detections, num_classes, iou_threshold, score_threshold
+):
+    """The best boxes of all classes, each class without those that overlap better ones of it."""
+    attrs = {
+        "max_detections_per_class": max_detections_per_class,
+        "max_detections": max_detections,
+        "num_classes": num_classes,
+        "iou_threshold": iou_threshold,
+        "score_threshold": score_threshold,
+    }
+    return TupleWrapper(call("vision.regular_non_max_suppression", [boxes, scores], attrs), 4)
+
+
 def proposal(
     cls_prob,
     bbox_pred,
@@ -412,6 +426,6 @@ SPECIAL |= {f"nn.{name}": globals()[name] for name in "dropout dropout_raw pad u
 SPECIAL |= {"image.resize2d": resize2d, "qnn.concatenate": qnn_concatenate}
 SPECIAL |= {
     f"vision.{name}": globals()[name]
-    for name in "get_valid_counts non_max_suppression all_class_non_max_suppression proposal".split()
+    for name in "get_valid_counts non_max_suppression all_class_non_max_suppression regular_non_max_suppression proposal".split()
 }
 SPECIAL |= _random.SPECIAL | _devices.SPECIAL

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 from . import networks as _networks
+from . import quantized as _quantized
 from . import sequences as _sequences
 from .builder import Builder
 
@@ -21,6 +22,7 @@ dcgan = _workload(_networks.dcgan)
 inception_v3 = _workload(_networks.inception_v3)
 lstm = SimpleNamespace(get_workload=_sequences.lstm, over_list=_sequences.lstm_over_list)
 bert = _workload(_sequences.bert)
+quantized = SimpleNamespace(resnet=_workload(_quantized.resnet), mobilenet=_workload(_quantized.mobilenet))
 
 
 def create_workload(function, inputs=("data",), seed=0):
@@ -30,5 +32,5 @@ def create_workload(function, inputs=("data",), seed=0):
     return builder.workload(function.body, inputs, seed)
 
 
-__all__ = ["Builder", "bert", "create_workload", "dcgan", "densenet", "inception_v3", "lstm", "mlp", "mobilenet", "resnet"]
-__all__ += ["squeezenet", "vgg"]
+__all__ = ["Builder", "bert", "create_workload", "dcgan", "densenet", "inception_v3", "lstm", "mlp", "mobilenet"]
+__all__ += ["quantized", "resnet", "squeezenet", "vgg"]
