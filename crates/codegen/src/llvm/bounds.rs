@@ -97,9 +97,9 @@ impl Body<'_, '_> {
         define(self.f.module);
         let kind = self.f.module.string(kind);
         let [before, between, behind] = texts.map(|text| self.f.module.string(text));
-        let call =
-            format_args!("call void @{TOLD}(ptr {kind}, ptr {before}, {first}, ptr {between}, {second}, ptr {behind})");
-        self.f.effect(call);
+        self.f.effect(format_args!(
+            "call void @{TOLD}(ptr {kind}, ptr {before}, {first}, ptr {between}, {second}, ptr {behind})"
+        ));
         self.leave(-1);
     }
 }
