@@ -17,8 +17,10 @@ TYPES = {np.dtype("f4"): T.FLOAT, np.dtype("f8"): T.DOUBLE, np.dtype("i8"): T.IN
 WAYS = ["folded", "fixed", "named", "branch", "fused"]
 
 
-#: Inputs whose lengths decide what a program is: the rank of what a list of bounds or places makes, the steps of an elimination.
-FIXED = {"Slice": (1, 2, 3, 4), "GatherND": (1,), "ScatterND": (1,), "Det": (0,), "DFT": (0,)}
+#: Inputs whose lengths decide what a program is: the rank of what a list of bounds or places makes, the steps of an
+#: elimination, the parts of a number, the size of a head.
+FIXED = {"Slice": (1, 2, 3, 4), "GatherND": (1,), "ScatterND": (1,), "Det": (0,), "DFT": (0,),
+         "STFT": (0,), "Attention": (0, 1, 2, 3)}
 
 
 class Call:
