@@ -3,7 +3,8 @@
 
 Each row is a family of models with one number that grows. A model is imported and compiled in a process of its own, which says
 its processor time and its peak memory; what an empty model costs is taken off. The exponent is the slope between the last two
-sizes on logarithmic scales: 1 is linear, 2 quadratic.
+sizes on logarithmic scales: 1 is linear, 2 quadratic. Where the model itself grows faster than its number (layer i of a DenseNet
+block reads i tensors), the scale is how much there is to do: the tensors that all nodes read.
 
 usage: bench/growth.py [--rows WORD] [--limit SECONDS] [--largest] [--json]
 """
@@ -21,7 +22,7 @@ LEAST_TIME, LEAST_MEMORY = 0.05, 8 << 20
 
 
 def families():
-    """Rows: name, what makes a model of a size, and the sizes."""
+    """Rows: name, what makes a model of a size, the sizes, and how much a size has to do, if that is not the size."""
     import numpy as np
     from onnx import TensorProto as T
     from onnx import helper as h
@@ -228,7 +229,7 @@ def families():
         ("Concat of N flattened named lengths", flattened_named, [12, 25, 50]),
         ("Concat of N rows", concat(0, [1, 4]), [200, 400, 800]),
         ("N embeddings joined", embeddings, [26, 52, 104]),
-        ("DenseNet block of N layers", dense_block, [12, 24, 48]),
+        ("DenseNet block of N layers", dense_block, [12, 24, 48], lambda n: n * (n + 7) // 2),
         ("N slices x[1:] of a named length", slices_named, [8, 16, 32]),
         ("N places of a sequence, joined", places, [50, 100, 200]),
         ("chain whose N values are outputs", outputs, [400, 800, 1600]),
@@ -255,7 +256,7 @@ def child(row, size):
     from relaxide import compile as compile_model
     from relaxide.relax.frontend.onnx import from_onnx
 
-    make = lambda: dict((name, make) for name, make, _ in families())[row](size)
+    make = lambda: {row[0]: row[1] for row in families()}[row](size)
     model = make() if size else None
     if model is None:
         from onnx import TensorProto, helper
@@ -294,13 +295,14 @@ def main():
         return child(options.child[0], int(options.child[1]))
     base = measured("N layers", 0, options.limit)
     rows = []
-    for name, _, sizes in families():
+    for name, _, sizes, *work in families():
         if options.rows.lower() not in name.lower():
             continue
         taken = [measured(name, size, options.limit) for size in sizes]
         spent = [None if t is None else (max(t[0] - base[0], 0.0), max(t[1] - base[1], 0)) for t in taken]
         last, before = spent[-1], spent[-2]
-        ratio = sizes[-1] / sizes[-2]
+        of = work[0] if work else lambda n: n
+        ratio = of(sizes[-1]) / of(sizes[-2])
         time_exponent = last and before and exponent(before[0], last[0], ratio, LEAST_TIME)
         memory_exponent = last and before and exponent(before[1], last[1], ratio, LEAST_MEMORY)
         rows.append({"row": name, "sizes": sizes, "seconds": [s and s[0] for s in spent],

@@ -17,28 +17,32 @@ TYPES = {np.dtype("f4"): T.FLOAT, np.dtype("f8"): T.DOUBLE, np.dtype("i8"): T.IN
 WAYS = ["folded", "fixed", "named", "branch", "fused"]
 
 
-#: Inputs whose lengths decide what a program is: the rank of what a list of bounds or places makes, windows, the steps of an elimination.
-FIXED = {"Slice": (1, 2, 3, 4), "GatherND": (1,), "ScatterND": (1,), "Conv": (1,), "ConvTranspose": (1,), "ConvInteger": (1,), "Det": (0,), "DFT": (0,),
-         "GroupNormalization": (0, 1, 2)}
+#: Inputs whose lengths decide what a program is: the rank of what a list of bounds or places makes, the steps of an
+#: elimination, the parts of a number, the size of a head.
+FIXED = {"Slice": (1, 2, 3, 4), "GatherND": (1,), "ScatterND": (1,), "Det": (0,), "DFT": (0,),
+         "STFT": (0,), "Attention": (0, 1, 2, 3)}
 
 
 class Call:
-    """An operator with attributes; its inputs; those that stay constants of the model (shapes, axes) by position."""
+    """An operator with attributes; its inputs, `None` where one is left out; those that stay constants of the model (shapes, axes) by
+    position; how many outputs it has."""
 
-    def __init__(self, op, inputs, constants=(), opset=18, **attributes):
-        self.op, self.inputs, self.attributes, self.opset = op, [np.asarray(x) for x in inputs], attributes, opset
+    def __init__(self, op, inputs, constants=(), opset=18, outputs=1, **attributes):
+        self.op, self.attributes, self.opset, self.outputs = op, attributes, opset, outputs
+        self.inputs = [None if x is None else np.asarray(x) for x in inputs]
         self.constants = set(constants)
 
     def __str__(self):
-        inputs = ", ".join(f"{x.dtype}{list(x.shape)}{x.tolist() if x.size <= 12 else ''}" for x in self.inputs)
+        inputs = ", ".join("-" if x is None else f"{x.dtype}{list(x.shape)}{x.tolist() if x.size <= 12 else ''}" for x in self.inputs)
         return f"{self.op}({inputs}; {self.attributes})"
 
     def model(self, way, lists=False):
         """The model of the call made in one way, and the inputs that it takes. With `lists`, lengths of lists of bounds have names too."""
-        names = [f"x{i}" for i in range(len(self.inputs))]
-        fixed = range(len(names)) if way == "folded" else self.constants
+        names = ["" if x is None else f"x{i}" for i, x in enumerate(self.inputs)]
+        present = [i for i, name in enumerate(names) if name]
+        fixed = present if way == "folded" else self.constants
         weights = [nh.from_array(self.inputs[i], names[i]) for i in fixed]
-        given = [i for i in range(len(names)) if i not in fixed]
+        given = [i for i in present if i not in fixed]
 
         def dims(i):
             named = way == "named" and (lists or i not in FIXED.get(self.op, ()))
@@ -46,27 +50,27 @@ class Call:
 
         infos = [h.make_tensor_value_info(names[i], TYPES[self.inputs[i].dtype], dims(i)) for i in given]
         nodes, args = [], list(names)
-        out = "core" if way in ("branch", "fused") else "y"
+        outs = [f"y{i}" for i in range(self.outputs)]
+        inner = [f"core{i}" for i in range(self.outputs)] if way in ("branch", "fused") else outs
+        untyped = lambda names: [h.make_tensor_value_info(name, T.UNDEFINED, None) for name in names]  # noqa: E731
         if way == "fused":
             for i in given:
                 if self.inputs[i].dtype.kind in "fiu":
                     weights.append(nh.from_array(np.ones((), self.inputs[i].dtype), f"one{i}"))
                     nodes.append(h.make_node("Mul", [names[i], f"one{i}"], [f"m{i}"]))
                     args[i] = f"m{i}"
-        node = h.make_node(self.op, args, [out], **self.attributes)
-        output = h.make_tensor_value_info("y", T.UNDEFINED, None)
+        node = h.make_node(self.op, args, inner, **self.attributes)
         if way == "branch":
             infos.append(h.make_tensor_value_info("c", T.BOOL, []))
-            core = h.make_tensor_value_info("core", T.UNDEFINED, None)
-            branch = h.make_graph([node], "then", [], [core])
-            other = h.make_graph([h.make_node(self.op, args, ["other"], **self.attributes)], "else", [],
-                                 [h.make_tensor_value_info("other", T.UNDEFINED, None)])
-            nodes.append(h.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=other))
+            branch = h.make_graph([node], "then", [], untyped(inner))
+            others = [f"other{i}" for i in range(self.outputs)]
+            other = h.make_graph([h.make_node(self.op, args, others, **self.attributes)], "else", [], untyped(others))
+            nodes.append(h.make_node("If", ["c"], outs, then_branch=branch, else_branch=other))
         else:
             nodes.append(node)
             if way == "fused":
-                nodes.append(h.make_node("Identity", ["core"], ["y"]))
-        graph = h.make_graph(nodes, "g", infos, [output], weights)
+                nodes += [h.make_node("Identity", [core], [out]) for core, out in zip(inner, outs)]
+        graph = h.make_graph(nodes, "g", infos, untyped(outs), weights)
         model = h.make_model(graph, opset_imports=[h.make_opsetid("", self.opset)], ir_version=8)
         feeds = {names[i]: self.inputs[i] for i in given}
         if way == "branch":
@@ -236,7 +240,7 @@ MAKERS = [unary, extremes, clip, arithmetic, power, reduction, arg, slices, conc
 
 
 def oracle(call):
-    """What says the answer to inputs by name: ONNX Runtime, else ONNX's reference evaluator; it gives `None` where both refuse."""
+    """What says the answer to inputs by name, a list of arrays: ONNX Runtime, else ONNX's reference evaluator; it gives `None` where both refuse."""
     import onnxruntime
     from onnx.reference import ReferenceEvaluator
 
@@ -248,7 +252,8 @@ def oracle(call):
         evaluator = None
     untyped = onnx.ModelProto()
     untyped.CopyFrom(model)
-    untyped.graph.output[0].ClearField("type")
+    for output in untyped.graph.output:
+        output.ClearField("type")
     try:
         inferred = onnx.shape_inference.infer_shapes(untyped)
         options = onnxruntime.SessionOptions()
@@ -262,12 +267,12 @@ def oracle(call):
     def answer(feeds):
         try:
             if session is not None:
-                return session.run(None, feeds)[0]
+                return session.run(None, feeds)
         except Exception:
             pass
         try:
             with np.errstate(all="ignore"):
-                return np.asarray(evaluator.run(None, feeds)[0])
+                return [np.asarray(output) for output in evaluator.run(None, feeds)]
         except Exception:
             return None
 

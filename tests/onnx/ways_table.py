@@ -10,6 +10,7 @@ import sys
 import hostile
 import numpy as np
 import ways
+import ways_further
 import ways_more
 import ways_rest
 
@@ -28,7 +29,7 @@ def operators():
     """For each operator whether it is compared in all ways, and whether with hostile inputs."""
     found = {}
     for seed in range(60):
-        for make in ways.MAKERS + ways_more.MAKERS + ways_rest.MAKERS:
+        for make in ways.MAKERS + ways_more.MAKERS + ways_rest.MAKERS + ways_further.MAKERS:
             found.setdefault(make(np.random.default_rng(seed)).op, set()).add("ways")
         for make in hostile.TEMPLATES:
             found.setdefault(make(np.random.default_rng(seed), False)[0].op, set()).add("hostile")
@@ -53,7 +54,7 @@ def counts():
     models, runs = numbers("test_hostile.py", "MODELS", "RUNS")
     programs, calls = numbers("../operators/test_hostile_calls.py", "PROGRAMS", "RUNS")
     made, further, rest, orders = numbers("test_ways.py", "CALLS", "FURTHER", "REST", "ORDERS")
-    programs_of = [len(ways.MAKERS) * made[i] + len(ways_more.MAKERS) * further[i] + len(ways_rest.MAKERS) * rest[i] for i in (0, 1)]
+    programs_of = [len(ways.MAKERS) * made[i] + len(ways_more.MAKERS) * further[i] + len(ways_rest.MAKERS + ways_further.MAKERS) * rest[i] for i in (0, 1)]
     templates = len(re.findall(r"\w+", re.search(r"^TEMPLATES = \[(.*?)\]", (HERE / "../operators/hostile_calls.py").read_text(), re.M | re.S)[1]))
     rust = (HERE / "../../crates/testkit/tests/hostile.rs").read_text()
     assert all(number in rust for number in RUST), "RUST says what the test does"
@@ -111,7 +112,7 @@ def refused():
             for _ in range(DRAWS if machine else 0):
                 feeds, _ = draw(rng)
                 attempt(template.op, lambda: machine(*map(tensor, feeds)))
-    for number, make in enumerate(ways.MAKERS + ways_more.MAKERS + ways_rest.MAKERS):
+    for number, make in enumerate(ways.MAKERS + ways_more.MAKERS + ways_rest.MAKERS + ways_further.MAKERS):
         for seed in range(NAMED):
             call = make(np.random.default_rng([seed, number]))
             attempt(call.op, lambda: from_onnx(call.model("named", lists=True)[0]))

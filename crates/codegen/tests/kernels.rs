@@ -193,6 +193,7 @@ fn a_failed_assertion_raises_and_frees() {
         condition: prim::lt(PrimExpr::from(&n), 10),
         error_kind: "ValueError".into(),
         message: "n is too large".into(),
+        numbers: Vec::new(),
     };
     let body = Stmt::seq([
         Stmt::alloc(&t),
@@ -209,12 +210,33 @@ fn a_failed_assertion_raises_and_frees() {
 }
 
 #[test]
+fn an_assertion_tells_its_numbers() {
+    let a = buffer("A", F32, &[1]);
+    let (n, m) = (Var::prim("n", I64), Var::prim("m", I64));
+    let check = relaxide_tir::AssertStmt {
+        condition: prim::eq(PrimExpr::from(&n), PrimExpr::from(&m) * 2),
+        error_kind: "ValueError".into(),
+        message: "length n is {0}, not {1}, twice m".into(),
+        numbers: vec![PrimExpr::from(&n), PrimExpr::from(&m) * 2],
+    };
+    assert_eq!(check.said(), "length n is n, not m * 2, twice m");
+    let body = Stmt::seq([Ref::new(check).into(), Stmt::store(&a, [PrimExpr::from(0)], 1.5f32.f32_imm())]);
+    let kernels = Kernels::compile(&[kernel("check", &[a], &[n, m], body)]);
+    let mut tensors = [Tensor::zeros(F32, &[1])];
+    let failed = kernels.call("check", &mut tensors, &[Packed::int(-7), Packed::int(i64::from(i32::MAX))]).unwrap_err();
+    assert_eq!(failed, ("ValueError".to_string(), "length n is -7, not 4294967294, twice m".to_string()));
+    kernels.call("check", &mut tensors, &[Packed::int(8), Packed::int(4)]).unwrap();
+    assert_eq!(tensors[0].values::<f32>(), [1.5]);
+}
+
+#[test]
 fn an_error_in_a_parallel_loop_ends_the_kernel() {
     let (a, i) = (buffer("A", F32, &[1]), Var::dim("i"));
     let check = relaxide_tir::AssertStmt {
         condition: prim::lt(PrimExpr::from(&i), 50),
         error_kind: "ValueError".into(),
         message: "too far".into(),
+        numbers: Vec::new(),
     };
     let body = Stmt::seq([
         Stmt::for_loop(ForKind::Parallel, i, 100, Ref::new(check).into()),

@@ -157,8 +157,19 @@ impl Scope<'_> {
         tensor.reshape(dims).map_err(|e| NodeError::invalid(e.to_string()))
     }
 
-    /// The same elements in another shape.
+    /// The same elements in another shape, which must have as many: proven, or checked when the program runs.
     pub fn reshape(&mut self, tensor: Expr, dims: Vec<PrimExpr>) -> Result<Expr> {
+        let (own, new) = (dims::product(&self.dims(&tensor)?), dims::product(&dims));
+        if !dims::equal(&own, &new) && (own.as_int().is_none() || new.as_int().is_none()) {
+            let text = "the new shape must have as many elements as the tensor";
+            let (new, own) = (("the product of the new sizes", new), ("the number of elements", own));
+            self.require(&[Check::equal(new, own, text)])?;
+        }
+        self.reshape_known(tensor, dims)
+    }
+
+    /// The same, where the new shape is known to have as many elements.
+    pub fn reshape_known(&mut self, tensor: Expr, dims: Vec<PrimExpr>) -> Result<Expr> {
         let dims: Vec<PrimExpr> = dims.iter().map(dims::simplify).collect();
         let old = self.dims(&tensor)?;
         if old.len() == dims.len() && old.iter().zip(&dims).all(|(a, b)| dims::equal(a, b)) {

@@ -67,7 +67,7 @@ impl fmt::Display for At<'_> {
             Stmt::Bind(n) => writeln!(f, "{pad}{}: {} = {}", n.var.name, n.var.dtype(), n.value),
             Stmt::Alloc(n) => writeln!(f, "{pad}alloc {}", Definition(&n.buffer)),
             Stmt::Evaluate(n) => writeln!(f, "{pad}{}", n.value),
-            Stmt::Assert(n) => writeln!(f, "{pad}assert {}, {:?}", n.condition, n.message),
+            Stmt::Assert(n) => writeln!(f, "{pad}assert {}, {:?}", n.condition, n.said()),
             Stmt::Block(n) => write_block(f, depth, n),
             Stmt::Attr(n) => write!(f, "{pad}with {} = {}:\n{}", n.key, n.value, inner(&n.body)),
             Stmt::Decl(n) => writeln!(f, "{pad}view {} at {}", Definition(&n.buffer), n.data),

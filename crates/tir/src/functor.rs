@@ -51,7 +51,10 @@ pub trait StmtVisitor: PrimVisitor {
             Stmt::Bind(n) => self.visit_prim(&n.value),
             Stmt::Alloc(n) => n.buffer.shape.iter().for_each(|d| self.visit_prim(d)),
             Stmt::Evaluate(n) => self.visit_prim(&n.value),
-            Stmt::Assert(n) => self.visit_prim(&n.condition),
+            Stmt::Assert(n) => {
+                self.visit_prim(&n.condition);
+                n.numbers.iter().for_each(|number| self.visit_prim(number));
+            }
             Stmt::Block(n) => {
                 n.iter_values.iter().for_each(|v| self.visit_prim(v));
                 self.visit_prim(&n.predicate);
@@ -163,7 +166,7 @@ pub trait StmtMutator: PrimMutator {
             Stmt::Assert(n) => {
                 let condition = self.mutate_prim(&n.condition);
                 let (error_kind, message) = (n.error_kind.clone(), n.message.clone());
-                Ref::new(AssertStmt { condition, error_kind, message }).into()
+                Ref::new(AssertStmt { condition, error_kind, message, numbers: self.mutate_prims(&n.numbers) }).into()
             }
             Stmt::Block(n) => {
                 let iter_values = self.mutate_prims(&n.iter_values);

@@ -161,6 +161,25 @@ pub struct AssertStmt {
     pub error_kind: String,
     /// Its message.
     pub message: String,
+    /// Integers that stand for `{0}` and `{1}` in the message, two or none. Texts of programs have the expressions in their place.
+    #[field(hidden)]
+    pub numbers: Vec<PrimExpr>,
+}
+
+impl AssertStmt {
+    /// The message, with expressions for numbers.
+    pub fn said(&self) -> String {
+        let number = |text: String, (i, n): (usize, &PrimExpr)| text.replace(&format!("{{{i}}}"), &n.to_string());
+        self.numbers.iter().enumerate().fold(self.message.clone(), number)
+    }
+
+    /// What stands in front of, between and behind two numbers of the message, and the numbers.
+    pub fn told(&self) -> Option<([&str; 3], [&PrimExpr; 2])> {
+        let [first, second] = self.numbers.as_slice() else { return None };
+        let (before, rest) = self.message.split_once("{0}")?;
+        let (between, behind) = rest.split_once("{1}")?;
+        Some(([before, between, behind], [first, second]))
+    }
 }
 
 /// A statement under an attribute, such as `pragma_unroll`.

@@ -292,17 +292,40 @@ impl Body<'_, '_> {
             })?;
             return Ok(index);
         }
-        runtime::outside(self.source);
         let before = format!("{}: index ", self.kernel.name);
         let between = format!(" of {what} is outside of the extent ");
-        self.source.message(before.len() + between.len() + 40);
-        let args = format!("{}, {}, {}, {}", string(&before), shown.text, string(&between), extent.text);
         self.block(format_args!("if ({})", outside.text), |this| {
-            this.line(format_args!("rx_outside({args});"));
-            this.leave("-1");
+            this.told("IndexError", [&before, &between, ""], [&shown, &extent]);
             Ok(())
         })?;
         Ok(index)
+    }
+
+    /// Raises an error whose text has two numbers in it, and leaves.
+    pub fn fail_with_numbers(
+        &mut self,
+        kind: &str,
+        texts: [&str; 3],
+        numbers: [&PrimExpr; 2],
+    ) -> Result<(), CodegenError> {
+        self.begin(numbers);
+        let mut number = |e: &PrimExpr| {
+            let own = self.kernel.ty(e.dtype())?.kind;
+            let value = self.eval(e)?;
+            Ok::<_, CodegenError>(self.convert(value, own, Ty::I64.kind))
+        };
+        let (first, second) = (number(numbers[0])?, number(numbers[1])?);
+        self.told(kind, texts, [&first, &second]);
+        Ok(())
+    }
+
+    fn told(&mut self, kind: &str, texts: [&str; 3], [first, second]: [&Code; 2]) {
+        runtime::told(self.source);
+        self.source.message(texts.iter().map(|text| text.len()).sum::<usize>() + 40);
+        let [before, between, behind] = texts.map(string);
+        let (kind, first, second) = (string(kind), &first.text, &second.text);
+        self.line(format_args!("rx_told({kind}, {before}, {first}, {between}, {second}, {behind});"));
+        self.leave("-1");
     }
 }
 

@@ -49,11 +49,11 @@ pub(crate) fn refuse(source: &mut Source) {
     source.helper("rx_refuse", |_| REFUSE.into());
 }
 
-/// The error of an index outside of its extent: `rx_outside(before, index, between, extent)`.
-pub(crate) fn outside(source: &mut Source) {
+/// An error whose text has two numbers in it: `rx_told(kind, before, first, between, second, behind)`.
+pub(crate) fn told(source: &mut Source) {
     raise(source);
     source.helper("rx_append", |_| APPEND.into());
-    source.helper("rx_outside", |_| OUTSIDE.into());
+    source.helper("rx_told", |_| TOLD.into());
 }
 
 /// Memory for large buffers: `rx_allocate(bytes, type code, bits)` and `rx_free(memory)`.
@@ -159,7 +159,7 @@ const REFUSE: &str =
 }
 ";
 
-const OUTSIDE: &str = "static char *rx_append_number(char *end, int64_t number) {
+const TOLD: &str = "static char *rx_append_number(char *end, int64_t number) {
     char digits[24];
     int count = 0;
     uint64_t rest = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
@@ -173,10 +173,11 @@ const OUTSIDE: &str = "static char *rx_append_number(char *end, int64_t number) 
     return end;
 }
 
-static void rx_outside(const char *before, int64_t index, const char *between, int64_t extent) {
+static void rx_told(const char *kind, const char *before, int64_t first, const char *between, int64_t second, const char *behind) {
     char message[RX_LONGEST_MESSAGE];
-    rx_append_number(rx_append(rx_append_number(rx_append(message, before), index), between), extent);
-    rx_raise(\"IndexError\", message);
+    char *end = rx_append_number(rx_append(rx_append_number(rx_append(message, before), first), between), second);
+    rx_append(end, behind);
+    rx_raise(kind, message);
 }
 ";
 

@@ -43,9 +43,14 @@ impl Body<'_, '_> {
             Stmt::Assert(n) => {
                 self.begin([&n.condition]);
                 let condition = self.condition(&n.condition)?;
-                self.block(format_args!("if ({})", Code::not(&condition).text), |this| {
-                    this.fail(&n.error_kind, &n.message);
-                    Ok(())
+                self.block(format_args!("if ({})", Code::not(&condition).text), |this| match n.told() {
+                    Some((texts, numbers)) if this.kernel.device.is_none() => {
+                        this.fail_with_numbers(&n.error_kind, texts, numbers)
+                    }
+                    _ => {
+                        this.fail(&n.error_kind, &n.said());
+                        Ok(())
+                    }
                 })
             }
             Stmt::Attr(n) => match &n.body {

@@ -16,6 +16,9 @@ use crate::error::CodegenError;
 /// The function that raises: takes what comes before and between the numbers, and the numbers.
 const OUTSIDE: &str = "relaxide.outside";
 
+/// The same for any kind of error, which it takes first, with what comes behind the numbers.
+const TOLD: &str = "relaxide.told";
+
 impl Body<'_, '_> {
     /// The first lane of a vector among those that are marked, of which there is one.
     fn first_lane_of(&mut self, vector: &Val, marked: &Val) -> Val {
@@ -82,6 +85,25 @@ impl Body<'_, '_> {
     }
 }
 
+impl Body<'_, '_> {
+    /// An integer that a message may tell.
+    pub fn number(&mut self, e: &PrimExpr) -> Result<Val, CodegenError> {
+        let value = self.eval(e)?;
+        Ok(self.f.convert(&value, Ty::I64))
+    }
+
+    /// Raises an error whose text has two numbers in it, and leaves.
+    pub fn fail_with_numbers(&mut self, kind: &str, texts: [&str; 3], [first, second]: &[Val; 2]) {
+        define(self.f.module);
+        let kind = self.f.module.string(kind);
+        let [before, between, behind] = texts.map(|text| self.f.module.string(text));
+        self.f.effect(format_args!(
+            "call void @{TOLD}(ptr {kind}, ptr {before}, {first}, ptr {between}, {second}, ptr {behind})"
+        ));
+        self.leave(-1);
+    }
+}
+
 /// Writes the functions that put numbers into messages, unless they are there.
 fn define(module: &mut ModuleText) {
     raise::define(module);
@@ -89,6 +111,7 @@ fn define(module: &mut ModuleText) {
     module.define(OUTSIDE, || {
         TEMPLATE
             .replace("{outside}", OUTSIDE)
+            .replace("{told}", TOLD)
             .replace("{raise}", raise::RAISE)
             .replace("{kind}", &kind)
             .replace("{nothing}", &nothing)
@@ -96,13 +119,17 @@ fn define(module: &mut ModuleText) {
 }
 
 const TEMPLATE: &str = r#"define internal void @{outside}(ptr %head, i64 %index, ptr %middle, i64 %extent) cold noinline nounwind {
+  call void @{told}(ptr {kind}, ptr %head, i64 %index, ptr %middle, i64 %extent, ptr {nothing})
+  ret void
+}
+define internal void @{told}(ptr %kind, ptr %head, i64 %index, ptr %middle, i64 %extent, ptr %tail) cold noinline nounwind {
   %a = alloca i8, i64 24, align 1
   %b = alloca i8, i64 24, align 1
   %a_end = getelementptr i8, ptr %a, i64 24
   %b_end = getelementptr i8, ptr %b, i64 24
   %index_text = call ptr @relaxide.decimal(ptr %a_end, i64 %index)
   %extent_text = call ptr @relaxide.decimal(ptr %b_end, i64 %extent)
-  call void @{raise}(ptr {kind}, ptr %head, ptr %index_text, ptr %middle, ptr %extent_text, ptr {nothing}, ptr {nothing}, ptr {nothing})
+  call void @{raise}(ptr %kind, ptr %head, ptr %index_text, ptr %middle, ptr %extent_text, ptr %tail, ptr {nothing}, ptr {nothing})
   ret void
 }
 define internal ptr @relaxide.decimal(ptr %end, i64 %value) noinline nounwind "no-builtins" {

@@ -55,10 +55,17 @@ impl Body<'_, '_> {
             Stmt::Assert(n) => {
                 let condition = self.eval(&n.condition)?;
                 let condition = self.f.not_zero(&condition);
+                let told = match n.told() {
+                    Some((texts, [first, second])) => Some((texts, [self.number(first)?, self.number(second)?])),
+                    None => None,
+                };
                 let (fail, go_on) = (self.f.label(), self.f.label());
                 self.f.branch_if(&condition, go_on, fail);
                 self.f.start(fail);
-                self.fail(&n.error_kind, &n.message);
+                match told {
+                    Some((texts, numbers)) => self.fail_with_numbers(&n.error_kind, texts, &numbers),
+                    None => self.fail(&n.error_kind, &n.said()),
+                }
                 self.f.start(go_on);
                 self.forget_values();
                 Ok(())

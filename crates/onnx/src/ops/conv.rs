@@ -7,6 +7,7 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::{Outputs, one};
+use crate::check::Check;
 use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
@@ -15,11 +16,12 @@ use crate::value::Value;
 
 type Result<T> = std::result::Result<T, NodeError>;
 
-/// The window of a convolution or a pooling, along each spatial axis.
+/// The window of a pooling (`i64`) or a convolution, whose extents a weight may bring when the program runs (`PrimExpr`), along each
+/// spatial axis.
 #[derive(Debug, Clone)]
-pub struct Window {
+pub struct Window<Extent = i64> {
     /// Extent.
-    pub kernel: Vec<i64>,
+    pub kernel: Vec<Extent>,
     /// Step.
     pub strides: Vec<i64>,
     /// Distance of neighbours in the window.
@@ -41,9 +43,9 @@ pub struct Same {
     pub positions: PrimExpr,
 }
 
-impl Window {
+impl<Extent: Clone + Into<PrimExpr>> Window<Extent> {
     /// Reads the attributes of a node. `spatial` are the input's dimensions, which automatic padding depends on.
-    pub fn read(node: &Node, kernel: Vec<i64>, spatial: &[PrimExpr]) -> Result<Window> {
+    pub fn read(node: &Node, kernel: Vec<Extent>, spatial: &[PrimExpr]) -> Result<Self> {
         let mut window = Window::unpadded(node, kernel, spatial.len())?;
         window.pads = match node.str_or("auto_pad", "NOTSET")? {
             "SAME_UPPER" | "SAME_LOWER" if window.is_open(spatial) => {
@@ -58,13 +60,15 @@ impl Window {
     }
 
     /// How far a window reaches along an axis.
-    fn reach(&self, i: usize) -> i64 {
-        (self.kernel[i] - 1) * self.dilations[i] + 1
+    pub(super) fn reach(&self, i: usize) -> PrimExpr {
+        let kernel: PrimExpr = self.kernel[i].clone().into();
+        dims::simplify(&((kernel - 1) * self.dilations[i] + 1))
     }
 
     /// Whether automatic padding depends on a dimension that is not fixed.
     fn is_open(&self, spatial: &[PrimExpr]) -> bool {
-        spatial.iter().zip(&self.strides).any(|(dim, stride)| dim.as_int().is_none() && *stride != 1)
+        let open = |(i, dim): (usize, &PrimExpr)| dim.as_int().is_none() && self.strides[i] != 1;
+        spatial.iter().enumerate().any(open) || (0..spatial.len()).any(|i| self.reach(i).as_int().is_none())
     }
 
     /// Automatic padding as expressions over the dimensions.
@@ -81,19 +85,23 @@ impl Window {
     }
 
     /// The same without automatic padding.
-    pub fn unpadded(node: &Node, kernel: Vec<i64>, rank: usize) -> Result<Window> {
+    pub fn unpadded(node: &Node, kernel: Vec<Extent>, rank: usize) -> Result<Self> {
+        let extents: Vec<PrimExpr> = kernel.iter().cloned().map(Into::into).collect();
+        let fits = |(own, given): (&PrimExpr, &i64)| own.as_int().is_none_or(|own| own == *given);
         if let Some(given) = node.ints("kernel_shape")?
-            && given != kernel
+            && (given.len() != extents.len() || !extents.iter().zip(&given).all(fits))
         {
-            return Err(NodeError::invalid(format!("`kernel_shape` is {given:?}, but the weight's is {kernel:?}")));
+            let own = relaxide_relax::display::tuple_text(&extents);
+            return Err(NodeError::invalid(format!("`kernel_shape` is {given:?}, but the weight's is {own}")));
         }
+        let known: Vec<i64> = extents.iter().filter_map(PrimExpr::as_int).collect();
         let positive = |name: &str, list: Vec<i64>, n: usize| {
             if list.len() == n && list.iter().all(|&v| (1..=1 << 31).contains(&v)) {
                 return Ok(list);
             }
             Err(NodeError::invalid(format!("`{name}` is {list:?}, not {n} positive numbers")))
         };
-        let kernel = positive("kernel_shape", kernel, rank)?;
+        positive("kernel_shape", known, rank - extents.iter().filter(|e| e.as_int().is_none()).count())?;
         let strides = positive("strides", node.ints("strides")?.unwrap_or_else(|| vec![1; rank]), rank)?;
         let dilations = positive("dilations", node.ints("dilations")?.unwrap_or_else(|| vec![1; rank]), rank)?;
         let mut window = Window { kernel, strides, dilations, pads: vec![0; 2 * rank], same: None };
@@ -112,16 +120,16 @@ impl Window {
         Ok(window)
     }
 
-    /// The padding with which the output has a `stride`th of the input's elements, rounded up. Dimensions are fixed where the
-    /// stride is not 1.
+    /// The padding with which the output has a `stride`th of the input's elements, rounded up. Windows are fixed, and dimensions where
+    /// the stride is not 1.
     fn same(&self, spatial: &[PrimExpr], odd: Odd) -> Vec<i64> {
         let rank = spatial.len();
         let mut pads = vec![0; 2 * rank];
         for (i, dim) in spatial.iter().enumerate() {
-            let (n, stride) = (dim.as_int().unwrap_or(0), self.strides[i]);
+            let (n, stride, reach) = (dim.as_int().unwrap_or(0), self.strides[i], self.reach(i).as_int().unwrap_or(1));
             let total = match stride {
-                1 => self.reach(i) - 1,
-                _ => ((n + stride - 1) / stride - 1) * stride + self.reach(i) - n,
+                1 => reach - 1,
+                _ => ((n + stride - 1) / stride - 1) * stride + reach - n,
             }
             .max(0);
             let small = total / 2;
@@ -186,50 +194,88 @@ pub fn lift_pads(pads: &[i64]) -> Vec<i64> {
     if let [before, after] = pads { vec![0, *before, 0, *after] } else { pads.to_vec() }
 }
 
-/// The weight, with fixed dimensions.
-fn weight(scope: &mut Scope, node: &Node) -> Result<(Expr, Vec<i64>)> {
-    let value = node.input(1)?;
-    let dims = scope.value_dims(value)?;
-    let fixed = dims.iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>();
-    let fixed = fixed.ok_or_else(|| NodeError::unsupported("the weight's dimensions are not fixed"))?;
-    Ok((scope.tensor(value)?, fixed))
+/// The weight, whose window is that of `kernel_shape` where its own dimensions are not fixed.
+pub(super) fn weight(scope: &mut Scope, node: &Node) -> Result<Expr> {
+    let w = scope.tensor(node.input(1)?)?;
+    let mut wanted = scope.dims(&w)?;
+    match node.ints("kernel_shape")? {
+        Some(kernel) if kernel.len() + 2 == wanted.len() => {
+            for (own, given) in wanted[2..].iter_mut().zip(kernel).filter(|(own, _)| own.as_int().is_none()) {
+                *own = given.into();
+            }
+            scope.agree(w, &wanted)
+        }
+        _ => Ok(w),
+    }
 }
 
 /// Input and rank of the spatial axes, which must be one to three.
-fn input(scope: &mut Scope, node: &Node, weight: &[i64]) -> Result<(Expr, usize)> {
+pub(super) fn input(scope: &mut Scope, node: &Node, weight: &Expr) -> Result<(Expr, usize)> {
     let x = scope.tensor(node.input(0)?)?;
-    let rank = scope.dims(&x)?.len();
+    let (rank, own) = (scope.dims(&x)?.len(), scope.dims(weight)?.len());
     match rank.checked_sub(2) {
-        Some(spatial @ (1..=3)) if weight.len() == rank => Ok((x, spatial)),
-        Some(1..=3) => Err(NodeError::invalid(format!("the weight has {} axes, the input {rank}", weight.len()))),
+        Some(spatial @ (1..=3)) if own == rank => Ok((x, spatial)),
+        Some(1..=3) => Err(NodeError::invalid(format!("the weight has {own} axes, the input {rank}"))),
         _ => Err(NodeError::unsupported(format!("inputs of {rank} axes are not supported; of 3 to 5 they are"))),
     }
 }
 
 /// Adds one number for each channel.
-fn add_bias(scope: &mut Scope, y: Expr, bias: Option<&Value>, channels: i64) -> Result<Expr> {
+pub(super) fn add_bias(scope: &mut Scope, y: Expr, bias: Option<&Value>) -> Result<Expr> {
     let Some(bias) = bias else { return Ok(y) };
-    let rank = scope.dims(&y)?.len();
-    let mut dims = vec![1; rank];
-    dims[1] = channels;
-    let bias = match bias {
-        Value::Constant(tensor) => Expr::constant(scope.reshaped_constant(tensor, &dims)?),
-        other => {
-            let bias = scope.tensor(other)?;
-            scope.reshape(bias, dims.into_iter().map(PrimExpr::from).collect())?
+    let own = scope.dims(&y)?;
+    let mut dims = vec![prim::int(1); own.len()];
+    dims[1] = own[1].clone();
+    let bias = match (bias, dims.iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>()) {
+        (Value::Constant(tensor), Some(dims)) => Expr::constant(scope.reshaped_constant(tensor, &dims)?),
+        (other, known) => {
+            let mut bias = scope.tensor(other)?;
+            if known.is_none() {
+                bias = scope.agree(bias, &own[1..2])?;
+            }
+            scope.reshape(bias, dims)?
         }
     };
     scope.call("add", [y, bias])
 }
 
-/// The weight's number of input channels must be the input's, which is checked if need be.
-fn agree_on_channels(scope: &mut Scope, x: Expr, channels: i64) -> Result<Expr> {
-    let mut wanted = scope.dims(&x)?;
-    wanted[1] = channels.into();
-    scope.agree(x, &wanted)
+/// Image and weight, where axis `axis` of the weight has the input's channels, or those of one of `groups`: proved, or checked when
+/// the program runs.
+pub(super) fn agree_on_channels(
+    scope: &mut Scope,
+    (x, w): (Expr, Expr),
+    axis: usize,
+    groups: i64,
+) -> Result<(Expr, Expr)> {
+    let (mut image, mut weight) = (scope.dims(&x)?, scope.dims(&w)?);
+    match (image[1].as_int(), weight[axis].as_int()) {
+        (Some(channels), None) if channels % groups == 0 => {
+            weight[axis] = prim::int(channels / groups);
+            Ok((x, scope.agree(w, &weight)?))
+        }
+        _ => {
+            image[1] = match weight[axis].as_int() {
+                Some(known) => known.saturating_mul(groups).into(),
+                None => dims::simplify(&(&weight[axis] * groups)),
+            };
+            Ok((scope.agree(x, &image)?, w))
+        }
+    }
 }
 
-fn group(node: &Node) -> Result<i64> {
+/// The weight's first axis is divided into groups of one size.
+pub(super) fn is_divided(scope: &mut Scope, w: &Expr, groups: i64) -> Result<()> {
+    let first = scope.dims(w)?[0].clone();
+    if groups == 1 || first.as_int().is_some() {
+        return Ok(());
+    }
+    let text = "the first dimension of the weight must be a multiple of `group`, and not 0";
+    let whole = Check::new(prim::and(prim::eq(prim::floormod(&first, groups), 0), prim::ge(&first, groups)), text);
+    let values = [(scope.named_dim(w, 0), first), ("`group`".to_owned(), prim::int(groups))];
+    scope.require(&[whole.with(values)])
+}
+
+pub(super) fn group(node: &Node) -> Result<i64> {
     match node.int_or("group", 1)? {
         group @ 1.. => Ok(group),
         group => Err(NodeError::invalid(format!("`group` is {group}"))),
@@ -238,11 +284,12 @@ fn group(node: &Node) -> Result<i64> {
 
 /// `Conv` over one to three spatial axes.
 pub fn conv(scope: &mut Scope, node: &Node) -> Outputs {
-    let (w, w_dims) = weight(scope, node)?;
-    let (x, rank) = input(scope, node, &w_dims)?;
+    let w = weight(scope, node)?;
+    let (x, rank) = input(scope, node, &w)?;
     let group = group(node)?;
-    let x = agree_on_channels(scope, x, w_dims[1].saturating_mul(group))?;
-    let window = Window::read(node, w_dims[2..].to_vec(), &scope.dims(&x)?[2..])?;
+    is_divided(scope, &w, group)?;
+    let (x, w) = agree_on_channels(scope, (x, w), 1, group)?;
+    let window = Window::read(node, scope.dims(&w)?[2..].to_vec(), &scope.dims(&x)?[2..])?;
     let zero = prim::constant(scope.dtype(&x), 0.0);
     let x = window.filled(scope, x, zero)?;
     let (x, w) = (as_2d(scope, x)?, as_2d(scope, w)?);
@@ -257,72 +304,6 @@ pub fn conv(scope: &mut Scope, node: &Node) -> Outputs {
     let attrs = if narrow { attrs.with("out_dtype", DataType::float(32)) } else { attrs };
     let y = scope.op(if rank == 3 { "nn.conv3d" } else { "nn.conv2d" }, [x, w], attrs)?;
     let y = scope.cast(y, dtype)?;
-    let y = add_bias(scope, y, node.optional(2), w_dims[0])?;
-    one(from_2d(scope, y, rank)?)
-}
-
-/// What is added to and taken away from the natural extent of a transposed convolution.
-struct Margins {
-    pads: Vec<i64>,
-    extra: Vec<i64>,
-}
-
-/// The margins that a node asks for, by `pads`, by the shape that its output is to have, or by `auto_pad`.
-fn margins(node: &Node, window: &Window, spatial: &[PrimExpr]) -> Result<Margins> {
-    let rank = spatial.len();
-    let mut extra = node.ints("output_padding")?.unwrap_or_else(|| vec![0; rank]);
-    if extra.len() != rank || extra.iter().any(|e| !(0..1 << 31).contains(e)) {
-        return Err(NodeError::invalid(format!("`output_padding` is {extra:?}, not {rank} numbers")));
-    }
-    let auto = node.str_or("auto_pad", "NOTSET")?;
-    let reach = |i: usize| (window.kernel[i] - 1) * window.dilations[i] + 1;
-    let shape = node.ints("output_shape")?.filter(|s| !s.is_empty());
-    let totals: Vec<i64> = match shape {
-        Some(shape) => {
-            let shape = &shape[shape.len().saturating_sub(rank)..];
-            let fixed = spatial.iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>();
-            if shape.iter().any(|n| !(1..1 << 31).contains(n)) {
-                return Err(NodeError::invalid(format!("`output_shape` is {shape:?}")));
-            }
-            let fixed = fixed.filter(|_| shape.len() == rank).ok_or_else(|| {
-                NodeError::unsupported("`output_shape` needs an image of fixed size")
-                    .help("give the input a fixed shape, or export the model with explicit `pads`")
-            })?;
-            let total = |i: usize| window.strides[i].saturating_mul(fixed[i] - 1) + extra[i] + reach(i) - shape[i];
-            (0..rank).map(total).collect()
-        }
-        None if auto.starts_with("SAME") => (0..rank).map(|i| extra[i] + reach(i) - window.strides[i]).collect(),
-        None => return Ok(Margins { pads: window.pads.clone(), extra }),
-    };
-    let mut pads = vec![0; 2 * rank];
-    for (i, total) in totals.into_iter().enumerate() {
-        if total < 0 {
-            extra[i] = extra[i].saturating_sub(total);
-            continue;
-        }
-        let half = total / 2;
-        (pads[i], pads[i + rank]) = if auto == "SAME_UPPER" { (half, total - half) } else { (total - half, half) };
-    }
-    Ok(Margins { pads, extra })
-}
-
-/// `ConvTranspose` over one to three spatial axes.
-pub fn conv_transpose(scope: &mut Scope, node: &Node) -> Outputs {
-    let (w, w_dims) = weight(scope, node)?;
-    let (x, rank) = input(scope, node, &w_dims)?;
-    let group = group(node)?;
-    let x = agree_on_channels(scope, x, w_dims[0])?;
-    let spatial = scope.dims(&x)?[2..].to_vec();
-    let window = Window::unpadded(node, w_dims[2..].to_vec(), rank)?;
-    let Margins { pads, extra } = margins(node, &window, &spatial)?;
-    let (x, w) = (as_2d(scope, x)?, as_2d(scope, w)?);
-    let attrs = Attrs::new()
-        .with("strides", lift(&window.strides, 1))
-        .with("padding", lift_pads(&pads))
-        .with("output_padding", lift(&extra, 0))
-        .with("dilation", lift(&window.dilations, 1))
-        .with("groups", group);
-    let y = scope.op(if rank == 3 { "nn.conv3d_transpose" } else { "nn.conv2d_transpose" }, [x, w], attrs)?;
-    let y = add_bias(scope, y, node.optional(2), w_dims[1].saturating_mul(group))?;
+    let y = add_bias(scope, y, node.optional(2))?;
     one(from_2d(scope, y, rank)?)
 }

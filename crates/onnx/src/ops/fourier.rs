@@ -11,6 +11,7 @@ use relaxide_tir::te;
 
 use super::places::scalar_dim;
 use super::{Outputs, fft, one};
+use crate::check::Check;
 use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
@@ -244,6 +245,13 @@ pub fn stft(scope: &mut Scope, node: &Node) -> Outputs {
     let [batch, signal, parts] = <[PrimExpr; 3]>::try_from(shape)
         .map_err(|dims| NodeError::invalid(format!("the signal has {} axes, not 2 or 3", dims.len())))?;
     let step = scalar_dim(scope, node.input(1)?)?;
+    let moving =
+        Check::new(prim::ge(&step, 1), "the step of frames must be positive").with([("it".to_owned(), step.clone())]);
+    match step.as_int() {
+        Some(known) if known < 1 => return Err(NodeError::invalid(moving.said())),
+        Some(_) => {}
+        None => scope.require(&[moving])?,
+    }
     let window = node.optional(2).map(|v| scope.tensor(v)).transpose()?;
     let length = match (node.optional(3), &window) {
         (Some(value), _) => scalar_dim(scope, value)?,

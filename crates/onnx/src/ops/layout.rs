@@ -58,7 +58,7 @@ pub fn split(scope: &mut Scope, node: &Node) -> Outputs {
     let shape = scope.dims(&x)?;
     let axis = axis_of(node.int_or("axis", 0)?, shape.len())?;
     let count = node.proto.output.len();
-    let sizes = match Ints::attr_or_input(scope, node, "split", 1)? {
+    let sizes = match Ints::attr_or_input_of_length(scope, node, ("split", 1), count)? {
         Some(given) => match given.literals() {
             Some(sizes) => sizes,
             None if given.count() == count => {
@@ -118,7 +118,7 @@ fn equal_open_parts(scope: &mut Scope, x: Expr, axis: usize, n: &PrimExpr, count
 pub fn tile(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     let rank = scope.dims(&x)?.len();
-    let given = Ints::of(scope, node.input(1)?)?;
+    let given = Ints::of_length(scope, node.input(1)?, rank)?;
     let Some(repeats) = given.literals() else { return one(computed::tiled(scope, x, given)?) };
     if repeats.len() != rank || repeats.iter().any(|r| *r < 0) {
         return Err(NodeError::invalid(format!("{repeats:?} are no repeats for {rank} axes")));

@@ -9,6 +9,7 @@ mod bits;
 mod cast;
 mod computed;
 pub(crate) mod conv;
+mod conv_transpose;
 pub(crate) mod elementwise;
 mod experimental;
 mod fft;

@@ -12,6 +12,7 @@ use relaxide_tir::te;
 use super::elementwise::{broadcast_call, with_number};
 use super::wide::widened;
 use super::{Outputs, one};
+use crate::check::Check;
 use crate::constant;
 use crate::dims;
 use crate::error::NodeError;
@@ -193,34 +194,43 @@ pub fn instance(scope: &mut Scope, node: &Node) -> Outputs {
 
 /// `GroupNormalization` since opset 21: groups of channels by their own statistics, parameters per channel.
 pub fn group(scope: &mut Scope, node: &Node) -> Outputs {
+    let (split, shape, _) = split_channels(scope, node)?;
+    let axes = (2..=shape.len() as i64).collect();
+    let result = standardize(scope, split, axes, node.float_or("epsilon", 1e-5)?)?;
+    let result = scope.reshape(result, shape.clone())?;
+    one(scale_and_shift(scope, node, result, Some(channel_dims(shape[1].clone(), shape.len())))?)
+}
+
+/// The input with its channels in groups, its own dimensions, and how many groups there are.
+fn split_channels(scope: &mut Scope, node: &Node) -> Result<(Expr, Vec<PrimExpr>, i64)> {
     let x = scope.tensor(node.input(0)?)?;
     let shape = scope.dims(&x)?;
     let groups =
         node.int("num_groups")?.filter(|g| *g > 0).ok_or_else(|| NodeError::invalid("`num_groups` is missing"))?;
-    let channels = match shape.get(1).and_then(PrimExpr::as_int) {
-        Some(channels) if channels % groups == 0 => channels,
-        _ => return Err(NodeError::unsupported("the number of channels must be fixed and a multiple of `num_groups`")),
+    let Some(channels) = shape.get(1).cloned() else {
+        return Err(NodeError::invalid(format!("the input has {} axes; it needs at least 2", shape.len())));
     };
-    let mut grouped = vec![shape[0].clone(), groups.into(), (channels / groups).into()];
+    let check = Check::new(
+        prim::eq(prim::floormod(&channels, groups), 0),
+        "the number of channels must be a multiple of `num_groups`",
+    );
+    let check =
+        check.with([(scope.named_dim(&x, 1), channels.clone()), ("`num_groups`".to_owned(), prim::int(groups))]);
+    match channels.as_int() {
+        Some(known) if known % groups != 0 => return Err(NodeError::invalid(check.said())),
+        Some(_) => {}
+        None => scope.require(&[check])?,
+    }
+    let mut grouped = vec![shape[0].clone(), groups.into(), dims::floor_div(&channels, &groups.into())];
     grouped.extend(shape[2..].iter().cloned());
-    let axes = (2..grouped.len() as i64).collect();
-    let split = scope.reshape(x, grouped)?;
-    let result = standardize(scope, split, axes, node.float_or("epsilon", 1e-5)?)?;
-    let result = scope.reshape(result, shape.clone())?;
-    one(scale_and_shift(scope, node, result, Some(channel_dims(channels.into(), shape.len())))?)
+    Ok((scope.reshape(x, grouped)?, shape, groups))
 }
 
 /// `GroupNormalization` of opset 18: parameters for each group.
 pub fn group_by_group(scope: &mut Scope, node: &Node) -> Outputs {
-    let x = scope.tensor(node.input(0)?)?;
-    let shape = scope.dims(&x)?;
-    let groups =
-        node.int("num_groups")?.filter(|g| *g > 0).ok_or_else(|| NodeError::invalid("`num_groups` is missing"))?;
-    let mut grouped = vec![shape[0].clone(), groups.into(), dims::floor_div(&shape[1], &groups.into())];
-    grouped.extend(shape[2..].iter().cloned());
-    let axes = (2..grouped.len() as i64).collect();
-    let rank = grouped.len();
-    let split = scope.reshape(x, grouped)?;
+    let (split, shape, groups) = split_channels(scope, node)?;
+    let rank = shape.len() + 1;
+    let axes = (2..rank as i64).collect();
     let result = standardize(scope, split, axes, node.float_or("epsilon", 1e-5)?)?;
     let result = scale_and_shift(scope, node, result, Some(channel_dims(groups.into(), rank)))?;
     one(scope.reshape(result, shape)?)

@@ -41,6 +41,11 @@ fn cumulative(scope: &mut Scope, node: &Node, name: &str) -> Outputs {
     let axis = scope.tensor(axis_value)?;
     let axis = scope.cast(axis, DataType::int(64))?;
     let axis = scope.reshape(axis, Vec::new())?;
+    super::computed::require(scope, axis.clone(), |axis| {
+        let (given, rank) = (axis.at(&[]), rank as i64);
+        let within = prim::and(prim::ge(&given, -rank), prim::lt(&given, rank));
+        Check::new(within, format!("the axis must lie within {rank} dimensions")).with([("it".to_owned(), given)])
+    })?;
     let mut result = running(scope, node, name, x.clone(), 0)?;
     for candidate in 1..rank {
         let along = running(scope, node, name, x.clone(), candidate)?;
@@ -70,7 +75,7 @@ pub fn top_k(scope: &mut Scope, node: &Node) -> Outputs {
         None => {
             // More than there are would be read from behind the input.
             let size = scope.dims(&x)?[axis].clone();
-            let given = Ints::of(scope, node.input(1)?)?;
+            let given = Ints::of_length(scope, node.input(1)?, 1)?;
             if given.count() != 1 {
                 return Err(NodeError::invalid(format!("`k` is {} numbers, not one", given.count())));
             }
@@ -172,11 +177,24 @@ pub fn compress(scope: &mut Scope, node: &Node) -> Outputs {
             0
         }
     };
+    let size = scope.dims(&x)?[axis].clone();
+    let condition = within(scope, condition, &size)?;
     let found = scope.call("nonzero", [condition])?;
     let found = scope.bind_dims(found, vec![Some(prim::int(1)), None], DataType::int(64))?;
     let count = scope.dims(&found)?[1].clone();
     let places = scope.reshape(found, vec![count])?;
     one(scope.op("take", [x, places], Attrs::new().with("axis", axis as i64).with("mode", "clip"))?)
+}
+
+/// A list without what is more than `size` elements.
+fn within(scope: &mut Scope, list: Expr, size: &PrimExpr) -> Result<Expr> {
+    let own = scope.dims(&list)?;
+    let [own] = &own[..] else { return Err(NodeError::invalid("the condition is not a list")) };
+    if dims::non_negative(&(size - own)) {
+        return Ok(list);
+    }
+    let kept = dims::simplify(&prim::min(own, size));
+    scope.te("within", vec![list], |inputs| vec![te::compute("within", [kept], |at| inputs[0].at(at))])
 }
 
 /// `Unique`: elements, or slices along an axis, once each.

@@ -22,8 +22,9 @@ pub fn pad_attrs(scope: &mut Scope, node: &Node) -> Outputs {
 pub fn pad(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     let rank = scope.dims(&x)?.len();
-    let given = Ints::input(scope, node, 1)?.ok_or_else(|| NodeError::invalid("the padding is missing"))?;
     let axes = Ints::input(scope, node, 3)?.unwrap_or_else(|| Ints::fixed(0..rank as i64));
+    let given = node.optional(1).ok_or_else(|| NodeError::invalid("the padding is missing"))?;
+    let given = Ints::of_length(scope, given, 2 * axes.count())?;
     // Beyond these, a number of the compiler's has not all digits of an integer.
     let exact = |v: &Option<f64>| scope.dtype(&x).is_float() || v.is_none_or(|v| v.abs() < (1u64 << 53) as f64);
     let value = node.known_scalar(2, "the padding's value").ok().filter(exact);

@@ -49,6 +49,8 @@ pub fn gather_nd(scope: &mut Scope, node: &Node) -> Outputs {
     if batch >= places.len() || batch.saturating_add(depth) > shape.len() {
         return Err(NodeError::invalid(format!("{depth} coordinates do not fit an input of {} axes", shape.len())));
     }
+    let wanted: Vec<PrimExpr> = shape[..batch].iter().chain(&places[batch..]).cloned().collect();
+    let (indices, places) = (scope.agree(indices, &wanted)?, wanted);
     let front = places.len() - 1;
     let out: Vec<PrimExpr> = places[..front].iter().chain(&shape[batch + depth..]).cloned().collect();
     one(scope.te("gather_nd", vec![x, indices], |inputs| {
@@ -169,13 +171,13 @@ pub fn one_hot(scope: &mut Scope, node: &Node) -> Outputs {
 /// One dimension that an input holds, whatever number type it has.
 pub(super) fn scalar_dim(scope: &mut Scope, value: &Value) -> Result<PrimExpr> {
     if let Some([dim]) = value.symbolic().and_then(|s| s.ints()).as_deref() {
-        return Ok(dim.clone());
+        return match dim.as_int() {
+            Some(size) if size < 0 => Err(NodeError::invalid(format!("a size is {size}"))),
+            _ => Ok(dim.clone()),
+        };
     }
     let tensor = scope.tensor(value)?;
-    let tensor = scope.cast(tensor, DataType::int(64))?;
-    let tensor = scope.reshape(tensor, vec![prim::int(1)])?;
-    let shape = scope.call("tensor_to_shape", [tensor])?;
-    let dims = scope.bind_shape(shape, 1)?;
+    let dims = super::computed::sizes(scope, tensor, 1)?;
     dims.into_iter().next().ok_or_else(|| NodeError::invalid("a size is missing"))
 }
 
@@ -244,8 +246,8 @@ pub fn center_crop_pad(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     let (own, dtype) = (scope.dims(&x)?, scope.dtype(&x));
     let rank = own.len();
-    let target = Ints::of(scope, node.input(1)?)?;
     let axes = node.ints("axes")?.unwrap_or_else(|| (0..rank as i64).collect());
+    let target = Ints::of_length(scope, node.input(1)?, axes.len())?;
     if axes.len() != target.count() {
         return Err(NodeError::invalid(format!("{} sizes are given for {} axes", target.count(), axes.len())));
     }

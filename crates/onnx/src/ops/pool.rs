@@ -61,7 +61,9 @@ fn windowed(
         return Err(NodeError::unsupported(format!("{rank} spatial axes are not supported; 1 to 3 are")));
     }
     let own = scope.dtype(&x);
-    if window.same.is_some() && name == "nn.avg_pool" {
+    let shape = scope.dims(&x)?;
+    let small = |axis: usize| window.grown(axis, &shape[axis + 2]).is_some() && shape[axis + 2].as_int().is_some();
+    if name == "nn.avg_pool" && (window.same.is_some() || (0..rank).any(small)) {
         return averaged(scope, node, x, window);
     }
     let least = prim::lowest(own);
@@ -81,7 +83,19 @@ fn windowed(
     one(from_2d(scope, y, rank)?)
 }
 
-/// The average of what automatic padding surrounds, where that depends on dimensions that are not fixed.
+impl Window {
+    /// How long an axis must be for one position of the window, and whether it is shorter, but by less than a stride; none where it is
+    /// known to be long enough.
+    fn grown(&self, axis: usize, dim: &PrimExpr) -> Option<(i64, PrimExpr)> {
+        let reach = (self.kernel[axis] - 1) * self.dilations[axis] + 1;
+        let needed = reach - self.pads[axis] - self.pads[axis + self.kernel.len()];
+        let too_short = prim::and(prim::lt(dim, needed), prim::gt(dim, needed - self.strides[axis]));
+        (self.same.is_none() && !dims::at_least(dim, needed)).then_some((needed, too_short))
+    }
+}
+
+/// The average of what automatic padding surrounds, where that depends on dimensions that are not fixed, or of images that are known
+/// to be smaller than the window.
 fn averaged(scope: &mut Scope, node: &Node, x: Expr, window: Window) -> Outputs {
     let counted = node.flag("count_include_pad", false)?;
     let (x, own) = widened(scope, x)?;
@@ -129,7 +143,11 @@ impl Places {
                 before: window.pads[i],
                 after: window.pads[i + rank],
             };
-            own.positions(&image[i + 2], partial)
+            let count = own.positions(&image[i + 2], partial);
+            match window.grown(i, &image[i + 2]).filter(|_| partial == Partial::Dropped) {
+                Some((_, too_short)) => dims::simplify(&prim::select(too_short, prim::int(1), count)),
+                None => count,
+            }
         };
         let spatial: Vec<PrimExpr> = (0..rank).map(along).collect();
         let dims = image[..2].iter().cloned().chain(spatial).collect();
@@ -249,7 +267,7 @@ pub fn max_unpool(scope: &mut Scope, node: &Node) -> Outputs {
     let filled = scope.op("scatter_elements", [blank, indices, x], attrs)?;
     let filled = scope.reshape(filled, natural.clone())?;
     let Some(target) = node.optional(2) else { return one(filled) };
-    let target = super::computed::Ints::of(scope, target)?;
+    let target = super::computed::Ints::of_length(scope, target, natural.len())?;
     if target.count() != natural.len() {
         return Err(NodeError::invalid(format!(
             "`output_shape` has {} numbers, not {}",
@@ -278,17 +296,11 @@ fn extended(scope: &mut Scope, x: Expr, window: &Window) -> Result<Expr, NodeErr
     let rank = window.kernel.len();
     let mut new = old.clone();
     for axis in 0..rank {
-        let reach = (window.kernel[axis] - 1) * window.dilations[axis] + 1;
-        let needed = reach - window.pads[axis] - window.pads[axis + rank];
         let dim = &old[axis + 2];
-        if !dims::at_least(dim, needed) {
+        if let Some((needed, too_short)) = window.grown(axis, dim) {
             let grown = prim::max(dim, prim::int(needed));
-            let counted = prim::gt(dim.clone(), prim::int(needed - window.strides[axis]));
-            new[axis + 2] = dims::simplify(&if window.strides[axis] >= needed {
-                grown
-            } else {
-                prim::select(counted, grown, dim.clone())
-            });
+            let always = window.strides[axis] >= needed;
+            new[axis + 2] = dims::simplify(&if always { grown } else { prim::select(too_short, grown, dim.clone()) });
         }
     }
     if old.iter().zip(&new).all(|(a, b)| dims::equal(a, b)) {

@@ -12,6 +12,7 @@ use relaxide_tir::te;
 use super::conv::{as_2d, from_2d};
 use super::interpolate::{self, Along, Extent, Filter, Region};
 use super::{Outputs, one};
+use crate::check::Check;
 use crate::constant;
 use crate::dims;
 use crate::error::NodeError;
@@ -179,6 +180,25 @@ fn general(scope: &mut Scope, node: &Node, mut x: Expr, axes: &[usize]) -> Outpu
         (None, Some(scales)) => (vector(scope, scales, narrow, axes.len())?, true, None),
         (None, None) => return Err(NodeError::invalid("neither scales nor sizes are given")),
     };
+    if by_scale && scales.is_some_and(|scales| scales.constant().is_none()) {
+        super::computed::require(scope, tensor.clone(), |scales| {
+            let scale = |i: usize| scales.at(&[prim::int(i as i64)]);
+            let positive = |i| {
+                prim::and(
+                    prim::gt(scale(i), prim::constant(narrow, 0.0)),
+                    prim::lt(scale(i), prim::constant(narrow, 2e9)),
+                )
+            };
+            Check::new(super::computed::all((0..axes.len()).map(positive)), "scales must be positive numbers below 2e9")
+        })?;
+    } else if !by_scale && sizes.is_some_and(|sizes| sizes.constant().is_none()) {
+        super::computed::require(scope, tensor.clone(), |sizes| {
+            let size = |i: usize| sizes.at(&[prim::int(i as i64)]);
+            let values = (0..axes.len()).map(|i| (format!("size {i}"), size(i)));
+            let natural = super::computed::all((0..axes.len()).map(|i| prim::ge(size(i), 0)));
+            Check::new(natural, "sizes must not be negative").with(values)
+        })?;
+    }
     let policy = node.str_or("keep_aspect_ratio_policy", "stretch")?;
     if policy != "stretch" && !by_scale {
         let (scale, kept) = keep_aspect(scope, tensor, &shape, axes, policy)?;

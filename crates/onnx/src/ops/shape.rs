@@ -86,9 +86,7 @@ fn bound_dims(scope: &mut Scope, value: &Value) -> Result<Vec<PrimExpr>> {
     };
     let count = count.ok_or_else(|| NodeError::unsupported("the rank of the result is not known"))?;
     let tensor = scope.tensor(value)?;
-    let tensor = scope.cast(tensor, DataType::int(64))?;
-    let shape = scope.call("tensor_to_shape", [tensor])?;
-    scope.bind_shape(shape, count)
+    computed::sizes(scope, tensor, count)
 }
 
 /// The new dimensions of a `Reshape`: 0 copies the input's (unless it is allowed), -1 is what remains.

@@ -53,7 +53,7 @@ pub static TABLE: &[OpRow] = &[
     row("ConstantOfShape", &[(9, Node(shape::constant_of_shape))]),
     row("Conv", &[(1, Node(conv::conv))]),
     row("ConvInteger", &[(10, Node(integer::conv_integer))]),
-    row("ConvTranspose", &[(1, Node(conv::conv_transpose))]),
+    row("ConvTranspose", &[(1, Node(conv_transpose::conv_transpose))]),
     row("Cos", &[(7, Unary("cos"))]),
     row("Cosh", &[(9, Unary("cosh"))]),
     row("Crop", &[(1, Node(experimental::crop))]),

@@ -93,6 +93,7 @@ pub fn roi_align(scope: &mut Scope, node: &Node) -> Outputs {
         other => return Err(NodeError::invalid(format!("`coordinate_transformation_mode` is \"{other}\""))),
     };
     let rows = scope.dims(&rois)?[0].clone();
+    let rois = scope.agree(rois, &[rows.clone(), prim::int(4)])?;
     let images = scope.cast(images, dtype)?;
     let images = scope.reshape(images, vec![rows, prim::int(1)])?;
     let mut rois = scope.cast(rois, dtype)?;
@@ -115,6 +116,8 @@ pub fn roi_align(scope: &mut Scope, node: &Node) -> Outputs {
 /// `MaxRoiPool`.
 pub fn max_roi_pool(scope: &mut Scope, node: &Node) -> Outputs {
     let (x, rois) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
+    let rows = scope.dims(&rois)?[0].clone();
+    let rois = scope.agree(rois, &[rows, prim::int(5)])?;
     let size = node.ints("pooled_shape")?.filter(|s| s.len() == 2 && s.iter().all(|n| *n > 0));
     let size = size.ok_or_else(|| NodeError::invalid("`pooled_shape` must be two positive numbers"))?;
     let attrs = Attrs::new()
@@ -126,7 +129,11 @@ pub fn max_roi_pool(scope: &mut Scope, node: &Node) -> Outputs {
 
 /// `NonMaxSuppression`: rows of image, class and box. Limits that are left out keep everything, or nothing.
 pub fn non_max_suppression(scope: &mut Scope, node: &Node) -> Outputs {
-    let (mut boxes, scores) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
+    let (mut boxes, mut scores) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
+    if let ([batch, count, _], [_, classes, _]) = (&scope.dims(&boxes)?[..], &scope.dims(&scores)?[..]) {
+        scores = scope.agree(scores, &[batch.clone(), classes.clone(), count.clone()])?;
+        boxes = scope.agree(boxes, &[batch.clone(), count.clone(), prim::int(4)])?;
+    }
     if node.flag("center_point_box", false)? {
         boxes = corners(scope, boxes)?;
     }

@@ -17,7 +17,7 @@ pub(super) const TABLE: &[Row] = &[
     ("tirx.Bind", |args| Ok(Ref::new(Bind { var: args.get(0)?, value: args.prim(1)? }).into())),
     ("tirx.AssertStmt", |args| {
         let (error_kind, condition, message) = (text(args, 0)?, args.prim(1)?, text(args, 2)?);
-        Ok(Ref::new(AssertStmt { condition, error_kind, message }).into())
+        Ok(Ref::new(AssertStmt { condition, error_kind, message, numbers: Vec::new() }).into())
     }),
     ("tirx.For", for_loop),
     ("tirx.While", |args| Ok(Ref::new(While { condition: args.prim(0)?, body: args.get(1)? }).into())),

@@ -306,11 +306,21 @@ fn typed(cx: &CallCx, g: &Geometry, dims: &[PrimExpr]) -> Result<Type, OpError> 
 fn channels_agree(cx: &CallCx, letters: &str) -> Result<Vec<lengths::Lengths>, OpError> {
     let Ok(g) = geometry(cx, letters)? else { return Ok(Vec::new()) };
     let need = if letters == "OI" { &g.weight[1] * g.groups } else { g.weight[0].clone() };
-    Ok(vec![lengths::Lengths {
+    let mut all = vec![lengths::Lengths {
         left: ("the number of the image's channels".to_string(), g.data[1].clone()),
         relation: lengths::Relation::Equal,
         right: ("that of the channels that the weight is for".to_string(), need),
-    }])
+    }];
+    if g.groups > 1 && g.weight[0].as_int().is_none() {
+        // Nothing of a group is left out, and no group is empty.
+        let whole = prim::max(prim::floordiv(&g.weight[0], g.groups), 1) * g.groups;
+        all.push(lengths::Lengths {
+            left: (format!("the first length of a weight for {} groups", g.groups), g.weight[0].clone()),
+            relation: lengths::Relation::Equal,
+            right: ("what is divided into so many equal ones".to_string(), whole),
+        });
+    }
+    Ok(all)
 }
 
 // Convolution.

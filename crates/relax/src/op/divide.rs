@@ -10,7 +10,11 @@
 //! ```
 //!
 //! Elements are copied twice, which costs less than so many arguments do.
+//!
+//! Where lengths along the axis are not fixed, tensor `i` begins at a sum of `i` of them, so the text of a kernel is quadratic in their
+//! number already; such calls are divided sooner ([`MOST_OPEN`]).
 
+use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{AttrValue, Attrs, Type};
 
 use super::{CallCx, OpError, call};
@@ -20,6 +24,26 @@ use crate::{BlockBuilder, Call, Expr};
 const MOST_TENSORS: usize = 128;
 /// How many of them go to one group.
 const GROUP: usize = 64;
+
+/// The same of tensors that are joined along an axis where their lengths are not fixed.
+const MOST_OPEN: usize = 24;
+const OPEN_GROUP: usize = 12;
+
+/// Whether several tensors are joined along an axis where their lengths are not fixed.
+fn is_open(joined: &Type, attrs: &Attrs) -> bool {
+    let Type::Tuple(parts) = joined else { return false };
+    let is_open = |part: &&Type| {
+        let shape = part.as_tensor().and_then(|t| t.shape.as_ref());
+        shape.is_some_and(|shape| along(shape, attrs).is_some_and(|dim| dim.as_int().is_none()))
+    };
+    parts.fields.iter().filter(is_open).nth(1).is_some()
+}
+
+/// The dimension along the axis of a call.
+fn along<'a>(shape: &'a [PrimExpr], attrs: &Attrs) -> Option<&'a PrimExpr> {
+    let axis = attrs.int("axis").unwrap_or(0);
+    shape.get(usize::try_from(if axis < 0 { axis + shape.len() as i64 } else { axis }).ok()?)
+}
 
 /// Whether a call has more tensors than a kernel should, and can be divided: what is split into parts whose lengths are not
 /// known cannot.
@@ -32,18 +56,16 @@ pub fn is_wide(call: &Call) -> bool {
         }
     }
     let tensors = call.args.iter().map(|arg| leaves(&arg.ty())).sum::<usize>() + leaves(&call.ty);
-    tensors > MOST_TENSORS && (!matches!(call.ty, Type::Tuple(_)) || lengths(&call.ty, &call.attrs).is_some())
+    let is_open =
+        call.op_name() == Some("concat") && call.args.first().is_some_and(|all| is_open(&all.ty(), &call.attrs));
+    let most = if is_open { MOST_OPEN } else { MOST_TENSORS };
+    tensors > most && (!matches!(call.ty, Type::Tuple(_)) || lengths(&call.ty, &call.attrs).is_some())
 }
 
 /// The lengths of the parts that a tensor is split into.
 fn lengths(parts: &Type, attrs: &Attrs) -> Option<Vec<i64>> {
     let Type::Tuple(parts) = parts else { return None };
-    let length = |part: &Type| {
-        let shape = part.as_tensor()?.shape.as_ref()?;
-        let axis = attrs.int("axis").unwrap_or(0);
-        let axis = if axis < 0 { axis + shape.len() as i64 } else { axis };
-        shape.get(usize::try_from(axis).ok()?)?.as_int()
-    };
+    let length = |part: &Type| along(part.as_tensor()?.shape.as_ref()?, attrs)?.as_int();
     parts.fields.iter().map(length).collect()
 }
 
@@ -57,8 +79,10 @@ pub fn joined(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
         let fields = fields.collect::<Result<Vec<_>, _>>()?;
         return call(cx.def.name, [Expr::tuple(fields)], cx.attrs.clone());
     };
-    let mut groups = Vec::with_capacity(tuple.fields.len().div_ceil(GROUP));
-    for group in tuple.fields.chunks(GROUP) {
+    let is_open = cx.def.name == "concat" && is_open(&cx.arg(0)?.ty(), cx.attrs);
+    let size = if is_open { OPEN_GROUP } else { GROUP };
+    let mut groups = Vec::with_capacity(tuple.fields.len().div_ceil(size));
+    for group in tuple.fields.chunks(size) {
         let group = call(cx.def.name, [Expr::tuple(group.to_vec())], cx.attrs.clone())?;
         groups.push(emit(group)?);
     }

@@ -7,7 +7,7 @@
 //! * [`check`], as part of type inference, refuses a call whose lengths are known to be different;
 //! * lengths that are known to be equal cost nothing;
 //! * for all others the kernel that legalization makes begins with an assertion ([`assertions`]), so the program stops with
-//!   the operator's name where they differ, before anything is read.
+//!   the operator's name and both numbers where they differ, before anything is read.
 //!
 //! That no kernel leaves its tensors does not depend on this (`relaxide_tir::inside`): a length that is too small would be found
 //! there. One that is too large would be a wrong number without a word.
@@ -115,9 +115,9 @@ pub fn assertions(cx: &CallCx) -> Result<Vec<Stmt>, OpError> {
                 Relation::Equal => prim::eq(a, b),
                 Relation::AtMost => prim::le(a, b),
             };
-            let text = l.text(&dim_text(&l.left.1), &dim_text(&l.right.1));
-            let message = format!("{}: {text}", cx.name());
-            Ref::new(AssertStmt { condition, error_kind: "ValueError".to_string(), message }).into()
+            let message = format!("{}: {}", cx.name(), l.text("{0}", "{1}"));
+            let numbers = vec![l.left.1, l.right.1];
+            Ref::new(AssertStmt { condition, error_kind: "ValueError".to_string(), message, numbers }).into()
         })
         .collect())
 }

@@ -244,7 +244,7 @@ impl Parser<'_> {
                 let condition = self.scalar_expr(condition)?;
                 let message = self.text(message)?;
                 let error_kind = args.take("error_kind").map_or(Ok("RuntimeError".into()), |e| self.text(e))?;
-                self.push(Ref::new(AssertStmt { condition, error_kind, message }));
+                self.push(Ref::new(AssertStmt { condition, error_kind, message, numbers: Vec::new() }));
             }
             "reads" | "writes" | "where" | "sblock_attr" | "block_attr" => {
                 self.in_head(Part::Axes, |p| p.block_statement(name, &mut args))?;
@@ -652,7 +652,7 @@ impl Parser<'_> {
                 }
             },
         }
-        self.push(Ref::new(AssertStmt { condition, error_kind, message }));
+        self.push(Ref::new(AssertStmt { condition, error_kind, message, numbers: Vec::new() }));
         Ok(())
     }
 

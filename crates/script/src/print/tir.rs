@@ -196,7 +196,7 @@ impl Printer<'_> {
             }
             Stmt::Assert(n) => {
                 let condition = self.prim(&n.condition);
-                self.line(format!("assert {condition}, ({}, [{}])", quoted(&n.error_kind), quoted(&n.message)));
+                self.line(format!("assert {condition}, ({}, [{}])", quoted(&n.error_kind), quoted(&n.said())));
                 self.mark_last(stmt);
             }
             Stmt::Block(n) => self.block_realize(n),

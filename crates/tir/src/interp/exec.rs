@@ -70,7 +70,11 @@ impl Interp {
             Stmt::Evaluate(n) => drop(self.eval(&n.value)?),
             Stmt::Assert(n) => {
                 if !self.eval_bool(&n.condition, 0)? {
-                    return Err(InterpError::Assertion { kind: n.error_kind.clone(), message: n.message.clone() });
+                    let mut message = n.message.clone();
+                    for (i, number) in n.numbers.iter().enumerate() {
+                        message = message.replace(&format!("{{{i}}}"), &self.eval_int(number)?.to_string());
+                    }
+                    return Err(InterpError::Assertion { kind: n.error_kind.clone(), message });
                 }
             }
             Stmt::Block(n) => return self.exec_block(n),

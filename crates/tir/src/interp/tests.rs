@@ -281,6 +281,7 @@ fn kernels_return_values_and_call_functions() {
         condition: prim::lt(&x, 100),
         error_kind: "ValueError".into(),
         message: "x is too large".into(),
+        numbers: Vec::new(),
     });
     let body = Stmt::seq([fail.into(), Ref::new(Evaluate { value: ret }).into()]);
     let func = PrimFunc::over_buffers(&[], &[x], body);

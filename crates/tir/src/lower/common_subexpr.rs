@@ -252,7 +252,7 @@ impl Name {
             Stmt::Assert(n) => {
                 let condition = self.mutate_prim(&n.condition);
                 let (error_kind, message) = (n.error_kind.clone(), n.message.clone());
-                Ref::new(AssertStmt { condition, error_kind, message }).into()
+                Ref::new(AssertStmt { condition, error_kind, message, numbers: n.numbers.clone() }).into()
             }
             _ => stmt.clone(),
         }

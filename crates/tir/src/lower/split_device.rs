@@ -308,7 +308,7 @@ impl StmtVisitor for Found {
             }
             Stmt::Decl(n) if !n.is_view() => drop(self.defined.insert(n.buffer.data.clone())),
             Stmt::Assert(n) => {
-                self.faults.insert(Fault::Assertion(n.error_kind.clone(), n.message.clone()));
+                self.faults.insert(Fault::Assertion(n.error_kind.clone(), n.said()));
             }
             _ => {}
         }

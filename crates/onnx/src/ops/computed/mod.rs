@@ -99,6 +99,19 @@ impl Ints {
         }
     }
 
+    /// The same of a list that has so many elements.
+    pub fn attr_or_input_of_length(
+        scope: &mut Scope,
+        node: &Node,
+        (name, i): (&str, usize),
+        count: usize,
+    ) -> Result<Option<Ints>> {
+        match node.ints(name)? {
+            Some(list) => Ok(Some(Ints::fixed(list))),
+            None => node.optional(i).map(|value| Ints::of_length(scope, value, count)).transpose(),
+        }
+    }
+
     /// A list of literals.
     pub fn fixed(list: impl IntoIterator<Item = i64>) -> Ints {
         Ints::Known(list.into_iter().map(prim::int).collect())
@@ -222,6 +235,28 @@ impl Plan {
         }
         Ok(result)
     }
+}
+
+/// Sizes that an input holds, as dimensions: none of them is negative, which is checked when the program runs.
+pub fn sizes(scope: &mut Scope, tensor: Expr, count: usize) -> Result<Vec<PrimExpr>> {
+    let tensor = scope.cast(tensor, DataType::int(64))?;
+    let mut args = Args::default();
+    let given = args.ints(Ints::Computed(scope.reshape(tensor, vec![prim::int(count as i64)])?, count));
+    Plan::bind(scope, "sizes", &args, |inputs| {
+        let sizes = given.all(inputs);
+        let natural = all(sizes.iter().map(|size| prim::ge(size, 0)));
+        let values = sizes.iter().enumerate().map(|(i, size)| (format!("size {i}"), size.clone()));
+        let natural = Check::new(natural, "sizes must not be negative").with(values);
+        Plan { dims: sizes.iter().map(|size| prim::max(size, 0)).collect(), checks: vec![natural] }
+    })
+}
+
+/// Checks, when the program runs, what a tensor holds; `condition` is about the kernel's input.
+pub fn require(scope: &mut Scope, tensor: Expr, check: impl Fn(&te::Tensor) -> Check) -> Result<()> {
+    let mut args = Args::default();
+    let at = args.tensor(tensor);
+    Plan::bind(scope, "check", &args, |inputs| Plan { dims: Vec::new(), checks: vec![check(&inputs[at])] })?;
+    Ok(())
 }
 
 /// Inputs that stand for tensors until a kernel is made.

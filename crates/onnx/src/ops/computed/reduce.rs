@@ -35,21 +35,28 @@ struct Extents {
     reduced: Vec<PrimExpr>,
 }
 
-/// For each axis 1 where it is reduced, else 0.
+/// For each axis 1 where it is reduced, else 0; behind them 1 if some axis is none of the tensor's.
 fn mask(scope: &mut Scope, axes: &Axes, rank: usize) -> Result<Expr> {
     let wide = DataType::int(64);
     let empty_is_all = !axes.empty_is_none;
     scope.te("reduced_axes", vec![axes.tensor.clone()], |inputs| {
         let list = &inputs[0];
         let count = list.shape()[0].clone();
-        let named = te::compute("named", [rank as i64], |at| {
+        let named = te::compute("named", [rank as i64 + 1], |at| {
             let k = te::reduce_axis(count.clone());
             let axis = from_front(&list.at(&[k.var()]), rank as i64);
-            te::sum(prim::cast(wide, prim::eq(axis, &at[0])), [&k])
+            // Axes that are none count for the place behind the last.
+            let outside = prim::or(prim::lt(&axis, 0), prim::ge(&axis, rank as i64));
+            let place = prim::select(outside, prim::int(rank as i64), axis);
+            te::sum(prim::cast(wide, prim::eq(place, &at[0])), [&k])
         });
-        vec![te::compute("mask", [rank as i64], |at| {
+        vec![te::compute("mask", [rank as i64 + 1], |at| {
             let own = prim::min(named.at(at), 1);
-            if empty_is_all { prim::select(prim::eq(&count, 0), prim::int(1), own) } else { own }
+            if !empty_is_all {
+                return own;
+            }
+            let all = prim::and(prim::eq(&count, 0), prim::lt(&at[0], rank as i64));
+            prim::select(all, prim::int(1), own)
         })]
     })
 }
@@ -62,7 +69,8 @@ fn extents(scope: &mut Scope, mask: &Expr, shape: &[PrimExpr]) -> Result<Extents
         let chosen = |axis: usize| prim::ne(inputs[at].at(&[prim::int(axis as i64)]), 0);
         let kept = (0..rank).map(|i| prim::select(chosen(i), prim::int(1), shape[i].clone()));
         let reduced = (0..rank).map(|i| prim::select(chosen(i), shape[i].clone(), prim::int(1)));
-        Plan { dims: kept.chain(reduced).collect(), ..Plan::default() }
+        let within = Check::new(prim::not(chosen(rank)), format!("axes must lie within {rank} dimensions"));
+        Plan { dims: kept.chain(reduced).collect(), checks: vec![within] }
     })?;
     let (kept, reduced) = both.split_at(rank);
     Ok(Extents { kept: kept.to_vec(), reduced: reduced.to_vec() })
@@ -160,6 +168,6 @@ impl Resolved {
             }
         };
         let dims = remaining(scope, &self.mask, &self.shape, count)?;
-        scope.reshape(result, dims)
+        scope.reshape_known(result, dims)
     }
 }

@@ -31,15 +31,19 @@ pub fn reshaped(scope: &mut Scope, x: Expr, target: Ints, zero_is_zero: bool) ->
         let open = asked.iter().fold(prim::int(0), |n, t| n + prim::cast(DataType::int(64), prim::lt(t, 0)));
         let one =
             Check::new(prim::le(&open, 1), "one size at most may be -1").with([("the number of those".into(), open)]);
+        let sizes = target.all(inputs);
+        let natural = all(sizes.iter().map(|size| prim::ge(size, -1)));
+        let given = sizes.iter().enumerate().map(|(i, size)| (format!("size {i}"), size.clone()));
+        let natural = Check::new(natural, "sizes must be -1 or more").with(given);
         let elements = product(dims.iter().cloned());
         let as_many = Check::equal(
             ("the product of the new sizes", elements),
             ("the number of elements", count),
             "the new shape must have as many elements as the tensor",
         );
-        Plan { dims, checks: vec![one, as_many] }
+        Plan { dims, checks: vec![natural, one, as_many] }
     })?;
-    scope.reshape(x, dims)
+    scope.reshape_known(x, dims)
 }
 
 /// `Expand` to a computed shape.
@@ -59,14 +63,18 @@ pub fn expanded(scope: &mut Scope, x: Expr, target: Ints) -> Result<Expr> {
             plan.dims.push(match (from, to) {
                 (Some(from), Some(to)) => {
                     let fits = [prim::eq(&from, 1), prim::eq(&to, 1), prim::eq(&from, &to)];
-                    let fits = fits.into_iter().fold(prim::boolean(false), prim::or);
+                    let fits = prim::and(prim::ge(&to, 0), fits.into_iter().fold(prim::boolean(false), prim::or));
                     let values =
                         [(format!("dimension {i}"), from.clone()), (format!("size {i} of the new shape"), to.clone())];
                     plan.checks.push(Check::new(fits, "lengths must be the same, or 1").with(values));
                     prim::select(prim::eq(&from, 1), prim::max(to, 0), from)
                 }
                 (Some(from), None) => from,
-                (None, Some(to)) => prim::max(to, 0),
+                (None, Some(to)) => {
+                    let values = [(format!("size {i} of the new shape"), to.clone())];
+                    plan.checks.push(Check::new(prim::ge(&to, 0), "sizes must not be negative").with(values));
+                    prim::max(to, 0)
+                }
                 (None, None) => prim::int(1),
             });
         }
@@ -85,7 +93,11 @@ pub fn tiled(scope: &mut Scope, x: Expr, repeats: Ints) -> Result<Expr> {
     let repeats = args.ints(repeats);
     let dims = Plan::bind(scope, "tile", &args, |inputs| {
         let dim = |(n, r): (&PrimExpr, PrimExpr)| n * prim::max(r, 0);
-        Plan { dims: own.iter().zip(repeats.all(inputs)).map(dim).collect(), ..Plan::default() }
+        let given = repeats.all(inputs);
+        let natural = all(given.iter().map(|r| prim::ge(r, 0)));
+        let values = given.iter().enumerate().map(|(i, r)| (format!("repeat {i}"), r.clone()));
+        let natural = Check::new(natural, "repeats must not be negative").with(values);
+        Plan { dims: own.iter().zip(given).map(dim).collect(), checks: vec![natural] }
     })?;
     scope.te("tile", vec![x], |inputs| {
         vec![te::compute("tile", &dims, |at| {
@@ -162,7 +174,7 @@ pub fn squeezed(scope: &mut Scope, x: Expr, axes: Ints) -> Result<Expr> {
         let single = Check::new(single, "an axis that goes away must have one element").with(named.chain(sizes));
         Plan { dims: (0..left).map(dim).collect(), checks: vec![single, apart(&gone, &axes)] }
     })?;
-    scope.reshape(x, dims)
+    scope.reshape_known(x, dims)
 }
 
 /// Axes lie within the rank and are not the same: as many places are marked as there are axes.
@@ -193,7 +205,7 @@ pub fn unsqueezed(scope: &mut Scope, x: Expr, axes: Ints) -> Result<Expr> {
         };
         Plan { dims: (0..rank).map(dim).collect(), checks: vec![apart(&new, &axes)] }
     })?;
-    scope.reshape(x, dims)
+    scope.reshape_known(x, dims)
 }
 
 /// `Range` between computed numbers of one type, each a tensor without axes.
@@ -215,7 +227,8 @@ pub fn ranged(scope: &mut Scope, start: Expr, limit: Expr, step: Expr) -> Result
             let (span, step) = (wide(limit) - wide(start), wide(step));
             prim::int(0) - prim::floordiv(prim::int(0) - span, step)
         };
-        Plan { dims: vec![prim::max(count, 0)], ..Plan::default() }
+        let moving = Check::new(prim::ne(number(inputs, 2), prim::constant(work, 0.0)), "the step must not be 0");
+        Plan { dims: vec![prim::max(count, 0)], checks: vec![moving] }
     })?;
     scope.te("range", args.inputs(), |inputs| {
         vec![te::compute("range", &dims, |at| {

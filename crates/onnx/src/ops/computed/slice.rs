@@ -4,7 +4,9 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
-use super::{Arg, Args, Ints, Plan, clamp, from_front, of_axis};
+use super::reshape::apart;
+use super::{Arg, Args, Ints, Plan, all, clamp, from_front, of_axis};
+use crate::check::Check;
 use crate::error::NodeError;
 use crate::scope::Scope;
 
@@ -40,6 +42,9 @@ impl Read {
         let axes = self.axes.all(inputs);
         let given = |arg: &Arg, default: PrimExpr| of_axis(&axes, &arg.all(inputs), axis, shape.len(), default);
         let (start, step) = (given(&self.starts, prim::int(0)), given(&self.steps, prim::int(1)));
+        // A step beyond the axis has one element, however long it is.
+        let longest = prim::max(size.clone(), 1);
+        let step = clamp(step, prim::int(0) - &longest, longest);
         // The default end is behind the axis for either direction: such axes have a step of 1.
         let end = given(&self.ends, size.clone());
         let (start, end) = (from_front(&start, size.clone()), from_front(&end, size.clone()));
@@ -71,9 +76,16 @@ pub fn sliced(scope: &mut Scope, x: Expr, bounds: Bounds) -> Result<Expr, NodeEr
         axes: args.ints(bounds.axes),
         steps: args.ints(bounds.steps),
     };
-    let dims = Plan::bind(scope, "slice", &args, |inputs| Plan {
-        dims: (0..shape.len()).map(|axis| read.part(inputs, axis, &shape).count).collect(),
-        ..Plan::default()
+    let rank = shape.len();
+    let dims = Plan::bind(scope, "slice", &args, |inputs| {
+        let (axes, steps) = (read.axes.all(inputs), read.steps.all(inputs));
+        let ones = vec![prim::int(1); axes.len()];
+        let named: Vec<PrimExpr> = (0..rank).map(|i| of_axis(&axes, &ones, i, rank, prim::int(0))).collect();
+        let moving = Check::new(all(steps.iter().map(|step| prim::ne(step, 0))), "a step must not be 0");
+        Plan {
+            dims: (0..rank).map(|axis| read.part(inputs, axis, &shape).count).collect(),
+            checks: vec![moving, apart(&named, &axes)],
+        }
     })?;
     let mut inputs = args.inputs();
     inputs.push(x);
