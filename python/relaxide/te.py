@@ -294,6 +294,11 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
     return _one_or_all(_core.te_scan(name, *parts))
 
 
+def _is_sequence(value):
+    """Whether it is several dimensions, which are expressions or numbers themselves."""
+    return isinstance(value, (tuple, list)) or hasattr(value, "__len__") and not isinstance(value, Expr)
+
+
 def extern(
     shape, inputs, fcompute, name="extern", dtype=None, in_buffers=None, out_buffers=None, tag="", attrs=None
 ):
@@ -303,8 +308,8 @@ def extern(
     inputs'. ``fcompute(ins, outs)`` gets a buffer for each input and output and returns a statement, or an expression that
     is evaluated for what it does. ``in_buffers`` and ``out_buffers`` are buffers that the statement uses instead.
     """
-    shapes = shape if isinstance(shape, (tuple, list)) or hasattr(shape, "__len__") else (shape,)
-    if not len(shapes) or not (isinstance(shapes[0], (tuple, list)) or hasattr(shapes[0], "__len__")):
+    shapes = shape if _is_sequence(shape) else (shape,)
+    if not len(shapes) or not _is_sequence(shapes[0]):
         shapes = [shapes]
     inputs = _as_list(inputs)
     if not builtins.all(isinstance(tensor, Tensor) for tensor in inputs):

@@ -11,6 +11,7 @@ from .expr import is_prim_expr, is_prim_var
 from .function import BaseFunc
 from .global_info import GlobalInfo, VDevice
 from .module import IRModule
+from .supply import UniqueNameSupply
 from .op import Op
 from .prim import FloatImm, IntImm, StringImm
 from .type import FuncType, MissingType, PointerType, PrimType, StringType, TupleType, Type
@@ -45,6 +46,7 @@ __all__ = [
     "TupleGetItem",
     "TupleType",
     "Type",
+    "UniqueNameSupply",
     "VDevice",
     "Var",
     "assert_structural_equal",

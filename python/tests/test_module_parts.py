@@ -1,0 +1,97 @@
+"""Names where TVM's files have them, and small things that scripts ask for."""
+
+import importlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import relaxide as tvm
+from relaxide import _parts, relax
+
+ALL = [f"relaxide.{whole}.{part}" for whole, parts in _parts._PARTS.items() for part in parts.split()]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_part_can_be_imported_first(name):
+    importlib.import_module(".".join(name.split(".")[:2]))
+    part = importlib.import_module(name)
+    if name != "relaxide.script.relax.entry":  # Every name means something to the parser.
+        assert not hasattr(part, "surely_not_a_name")
+
+
+def test_a_part_has_the_very_functions():
+    from relaxide.relax.op.nn.nn import conv2d
+    from relaxide.topi.nn.pooling import pool2d
+    from relaxide.topi.reduction import sum
+
+    assert (sum, pool2d, conv2d) == (tvm.topi.sum, tvm.topi.nn.pool2d, relax.op.nn.conv2d)
+
+
+def test_a_part_does_not_hide_a_function():
+    assert callable(tvm.topi.nn.batch_norm)
+
+
+@pytest.mark.parametrize("name", ["rpc_server", "rpc_tracker", "rpc_proxy", "query_rpc_tracker"])
+def test_programs_tell_their_options(name):
+    done = subprocess.run([sys.executable, "-m", f"relaxide.exec.{name}", "--help"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "--port" in done.stdout
+
+
+def test_weights_are_taken_out_of_a_module():
+    x = relax.Var("x", relax.TensorType([2], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(x)
+    Module = builder.get()
+    weights = [tvm.runtime.tensor(np.ones(2, "float32"))]
+    Module["main"] = Module["main"].with_attr("params", weights)
+    bare, params = relax.frontend.detach_params(Module)
+    assert "params" not in (bare["main"].attrs or {})
+    assert [weight.numpy().tolist() for weight in params["main"]] == [[1, 1]]
+
+
+def test_names_are_given_once():
+    supply = tvm.ir.UniqueNameSupply("p")
+    assert [supply.fresh_name("x"), supply.fresh_name("x"), supply.fresh_name("x", add_prefix=False)] == ["p_x", "p_x_1", "x"]
+    assert supply.reserve_name("y") == "p_y"
+    assert supply.contains_name("y")
+    assert supply.fresh_name("y") == "p_y_1"
+
+
+def test_a_literal_has_the_type_that_holds_it():
+    made = [tvm.runtime.const(value) for value in (True, 3, 2**40, 1.5)]
+    assert [str(value.dtype) for value in made] == ["bool", "int32", "int64", "float32"]
+    assert str(tvm.runtime.const(3, "uint8").dtype) == "uint8"
+
+
+def test_the_target_of_this_machine_is_found():
+    target = tvm.target.Target.from_device("cpu")
+    assert target.kind == "llvm"
+    assert tvm.target.Target(target.export()) == target
+    assert target.with_host("llvm").host.kind == "llvm"
+    with pytest.raises(ValueError, match="of kind cuda cannot be detected"):
+        tvm.target.Target.from_device(tvm.cuda(0))
+
+
+def test_patterns_that_came_last_are_tried_first():
+    from relaxide.relax.backend import get_pattern, get_patterns_with_prefix, register_patterns
+    from relaxide.relax.dpl import is_op, wildcard
+
+    relu = is_op("relax.nn.relu")(wildcard())
+    register_patterns([("surface.relu", relu), ("surface.other", relu)])
+    assert [pattern.name for pattern in get_patterns_with_prefix("surface.")] == ["surface.other", "surface.relu"]
+    assert get_pattern("surface.relu").name == "surface.relu"
+    assert get_pattern("surface.none") is None
+    with pytest.raises(TypeError, match="not str"):
+        register_patterns(["relu"])
+
+
+def test_a_tensor_of_a_variable_shape_has_what_is_known_of_it():
+    known = relax.Var("s", relax.ShapeType([2, 3]))
+    ranked = relax.Var("s", relax.ShapeType(ndim=2))
+    assert relax.TensorType(known, "float32") == relax.TensorType([2, 3], "float32")
+    assert relax.TensorType(ranked, "float32") == relax.TensorType(dtype="float32", ndim=2)
+    with pytest.raises(ValueError, match="has 2 dimensions"):
+        relax.TensorType(ranked, "float32", ndim=3)
