@@ -6,7 +6,7 @@ part looks each name up in the module that it is a part of. A part has no attrib
 """
 
 import sys
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 #: The parts of each module, by their names below it.
 _PARTS = {
@@ -73,5 +73,6 @@ def open_parts(package, *names):
             full = f"{whole.__name__}.{part}"
             if full not in sys.modules:
                 sys.modules[full] = Part(whole, part)
-                if part not in vars(whole):
+                # Some functions are made, or imported, when they are asked for.
+                if not isinstance(getattr(whole, part, None), (FunctionType, ModuleType)):
                     setattr(whole, part, sys.modules[full])

@@ -30,6 +30,7 @@ def test_a_part_has_the_very_functions():
 
 def test_a_part_does_not_hide_a_function():
     assert callable(tvm.topi.nn.batch_norm)
+    assert callable(tvm.tirx.build)
 
 
 @pytest.mark.parametrize("name", ["rpc_server", "rpc_tracker", "rpc_proxy", "query_rpc_tracker"])
