@@ -10,7 +10,6 @@ from types import FunctionType, ModuleType
 
 #: The parts of each module, by their names below it.
 _PARTS = {
-    "ir": "attrs",
     "ir.prim": "expr op",
     "relax": "global_info ty",
     "relax.analysis": "analysis estimate_memory_usage",
@@ -69,6 +68,9 @@ def open_parts(package, *names):
     """Make the parts of the modules of those names, of all that are loaded where no name is given."""
     for name in names or _PARTS:
         whole = sys.modules.get(f"{package}.{name}")
+        if whole is not None and not hasattr(whole, "__path__"):
+            # What has parts is a package, without a folder of its own.
+            whole.__path__ = []
         for part in _PARTS[name].split() if whole is not None else ():
             full = f"{whole.__name__}.{part}"
             if full not in sys.modules:

@@ -96,3 +96,34 @@ def test_a_tensor_of_a_variable_shape_has_what_is_known_of_it():
     assert relax.TensorType(ranked, "float32") == relax.TensorType(dtype="float32", ndim=2)
     with pytest.raises(ValueError, match="has 2 dimensions"):
         relax.TensorType(ranked, "float32", ndim=3)
+
+
+def test_attributes_are_items_and_attributes():
+    made = tvm.ir.make_node("ir.DictAttrs", x=1, name="xyz", padding=(0, 2))
+    assert isinstance(made, tvm.ir.Attrs)
+    assert (made.x, made["name"], made.get_int_tuple("padding"), "y" in made) == (1, "xyz", (0, 2), False)
+    with pytest.raises(AttributeError, match="there is no attribute 'y'; there are: x, name, padding"):
+        made.y  # noqa: B018
+    x = relax.Var("x", relax.TensorType([2], "float32"))
+    assert relax.Function([x], x).attrs == {}
+
+
+def test_what_a_build_gives_is_an_executable():
+    A = tvm.te.placeholder((4,), "float32")
+    func = tvm.te.create_prim_func([A, tvm.te.compute((4,), lambda i: A[i] + 1)])
+    built = tvm.compile(func, target="llvm")
+    assert isinstance(built, tvm.runtime.Executable)
+    around = tvm.runtime.Executable(built)
+    out = tvm.runtime.tensor(np.zeros(4, "float32"))
+    around(tvm.runtime.tensor(np.ones(4, "float32")), out)
+    assert out.numpy().tolist() == [2, 2, 2, 2]
+    with pytest.raises(NotImplementedError, match="without a compiler"):
+        built.export_library("lib.so", fcompile=print)
+
+
+def test_an_index_out_of_range_is_named():
+    pair = relax.Tuple([relax.const(1), relax.const(2)])
+    with pytest.raises(IndexError, match="Tuple index out of range: 2 of 2"):
+        pair[2]
+    with pytest.raises(IndexError, match="ShapeExpr index out of range: 3 of 1"):
+        relax.ShapeExpr([1])[3]

@@ -5,6 +5,7 @@ class has the constructor that its name in TVM has.
 """
 
 from . import instrument, prim, transform
+from .attrs import Attrs, DictAttrs, make_node
 from .base import Node, SourceName, Span, assert_structural_equal, load_json, save_json, structural_equal, structural_hash
 from .expr import Call, Constant, Expr, ExprWithOp, GenericConst, GlobalVar, Range, Tuple, TupleGetItem, Var
 from .expr import is_prim_expr, is_prim_var
@@ -19,9 +20,11 @@ from ..ffi import Array, Map
 
 __all__ = [
     "Array",
+    "Attrs",
     "BaseFunc",
     "Call",
     "Constant",
+    "DictAttrs",
     "Expr",
     "ExprWithOp",
     "FloatImm",
@@ -54,6 +57,7 @@ __all__ = [
     "is_prim_expr",
     "is_prim_var",
     "load_json",
+    "make_node",
     "prim",
     "save_json",
     "structural_equal",

@@ -1,9 +1,5 @@
 """A compiled module that is linked when its functions are first asked for."""
 
-import tempfile
-
-from .module import Module, load_module
-
 
 class Executable:
     """A compiled module, to be run or exported.
@@ -16,7 +12,7 @@ class Executable:
 
     def __init__(self, mod):
         self.mod = mod
-        self._loaded = None
+        self._jitted_mod = None
 
     def __getitem__(self, name):
         return self.jit()[name]
@@ -24,23 +20,29 @@ class Executable:
     def __call__(self, *args, **kwargs):
         return self.jit()["main"](*args, **kwargs)
 
-    def jit(self, *, fcompile=None, addons=None, force_recompile=False, **kwargs):
-        """The module in a form whose functions can be called. What is compiled here can be as it is, and is compiled once; with
-        ``fcompile`` or ``addons`` it goes through a library that is written and loaded."""
-        if self._loaded is None or force_recompile:
-            if fcompile is None and not addons:
-                self._loaded = self.mod
-            else:
-                folder = tempfile.mkdtemp(prefix="relaxide-")
-                path = f"{folder}/lib.so"
-                self.export_library(path, fcompile=fcompile, addons=addons, **kwargs)
-                self._loaded = load_module(path)
-        return self._loaded
+    def jit(self, *, fcompile=None, addons=None, force_recompile=False):
+        """The module in a form whose functions can be called: what it is, or another of the same where ``force_recompile`` asks for it."""
+        without_compiler(fcompile, addons)
+        if self._jitted_mod is None:
+            self._jitted_mod = self.mod
+        elif force_recompile and isinstance(self.mod, Executable):
+            self._jitted_mod = type(self.mod)(self.mod.mod)
+        return self._jitted_mod
 
-    def export_library(self, file_name, *, fcompile=None, addons=None, workspace_dir=None, **kwargs):
-        """Write the module as a library that ``load_module`` loads."""
-        options = {"fcompile": fcompile, "addons": addons, "workspace_dir": workspace_dir, **kwargs}
-        return self.mod.export_library(file_name, **{name: value for name, value in options.items() if value is not None})
+    def export_library(self, file_name, *, fcompile=None, addons=None, workspace_dir=None):
+        """Write the module as a library that ``load_module`` loads. ``workspace_dir`` is for programs that give it: there are no files on
+        the way."""
+        without_compiler(fcompile, addons)
+        return self.mod.export_library(file_name)
+
+
+def without_compiler(fcompile, addons):
+    """Refuse what would need one: libraries are written by Relaxide itself."""
+    if fcompile is not None or addons:
+        raise NotImplementedError(
+            "libraries are written without a compiler, so fcompile and addons have no place: leave them out, or export an object"
+            " (`.o`) or archive (`.a`) and link that"
+        )
 
 
 __all__ = ["Executable"]
