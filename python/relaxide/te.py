@@ -38,10 +38,14 @@ def _size(value):
     return _const(value, _SIZES.get() if -(2**31) <= value < 2**31 else "int64")
 
 
+def _is_sequence(value):
+    """Whether it is several dimensions, which are expressions or numbers themselves."""
+    return isinstance(value, (tuple, list)) or hasattr(value, "__len__") and not isinstance(value, Expr)
+
+
 def _dims(shape):
     """Dimensions, of which one may come without a list."""
-    several = isinstance(shape, (tuple, list)) or hasattr(shape, "__len__")
-    return [_size(dim) for dim in (shape if several else (shape,))]
+    return [_size(dim) for dim in (shape if _is_sequence(shape) else (shape,))]
 
 
 def _as_its_variable(name):
@@ -292,11 +296,6 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
     """
     parts = map(_as_list, (init, update, state_placeholder))
     return _one_or_all(_core.te_scan(name, *parts))
-
-
-def _is_sequence(value):
-    """Whether it is several dimensions, which are expressions or numbers themselves."""
-    return isinstance(value, (tuple, list)) or hasattr(value, "__len__") and not isinstance(value, Expr)
 
 
 def extern(
