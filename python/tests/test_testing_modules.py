@@ -67,3 +67,24 @@ def test_one_dimension_may_come_without_a_list():
     joined = te.compute((n + m), lambda i: i.astype("float32"))
     assert len(joined.shape) == 1
     assert len(te.extern(n + m, [], lambda ins, outs: tvm.tirx.call_packed("f", outs[0]), dtype="float32").shape) == 1
+
+
+def test_a_program_is_printed_as_its_nodes():
+    from relaxide.relax.testing import dump_ast
+
+    x = relax.Var("x", relax.TensorType((3, 2), "float32"))
+    call = relax.op.add(x, x)
+    assert dump_ast(call, include_ty_annotations=False) == (
+        'Call(\n    op=Op(name="relax.add"),\n    args=[\n        Var(name="x"),\n        Var(name="x")\n    ]\n)'
+    )
+    assert "shape=ShapeExpr(" in dump_ast(x)
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit_output(builder.emit(call))
+        builder.emit_func_output(relax.Tuple([y, relax.ShapeExpr([1])]))
+    text = dump_ast(builder.get()["main"])
+    for part in ("Function(", "SeqExpr(", "DataflowBlock(", "VarBinding(", "Tuple(", "Expr(value=`", '"global_symbol": "main"'):
+        assert part in text
+    with pytest.raises(ValueError, match="int is no node of Relax: 3"):
+        dump_ast(3)
