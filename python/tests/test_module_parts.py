@@ -127,3 +127,26 @@ def test_an_index_out_of_range_is_named():
         pair[2]
     with pytest.raises(IndexError, match="ShapeExpr index out of range: 3 of 1"):
         relax.ShapeExpr([1])[3]
+
+
+def test_a_call_that_python_makes_may_name_functions_of_the_module():
+    from relaxide.script import ir as I
+    from relaxide.script import relax as R
+    from relaxide.script import tirx as T
+
+    @I.ir_module
+    class Module:
+        @T.prim_func(s_tir=True)
+        def addone(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+            for i in range(4):
+                with T.sblock("B"):
+                    vi = T.axis.remap("S", [i])
+                    B[vi] = A[vi] + T.float32(1)
+
+        @R.function
+        def main(x: R.Tensor((4,), "float32")):
+            cls = Module
+            return relax.call_tir(cls.addone, (x,), R.Tensor((4,), dtype="float32"))
+
+    vm = relax.VirtualMachine(tvm.compile(Module, "llvm"), tvm.cpu())
+    assert vm["main"](tvm.runtime.tensor(np.ones(4, "float32"))).numpy().tolist() == [2, 2, 2, 2]
