@@ -59,6 +59,13 @@ def test_names_are_given_once():
     assert supply.reserve_name("y") == "p_y"
     assert supply.contains_name("y")
     assert supply.fresh_name("y") == "p_y_1"
+    assert [supply.fresh_name(""), supply.fresh_name("")] == ["p_v", "p_v_1"]
+
+
+def test_a_function_without_a_name_gets_one_that_is_free():
+    func = relax.Function([], relax.Tuple([]))
+    module = tvm.IRModule.from_expr(func, {tvm.ir.GlobalVar("main"): func})
+    assert sorted(var.name_hint for var in module.get_global_vars()) == ["main", "main_1"]
 
 
 def test_a_literal_has_the_type_that_holds_it():

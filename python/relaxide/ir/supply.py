@@ -6,7 +6,7 @@ import re
 class UniqueNameSupply:
     """Gives each name once: a name that is taken gets the least number behind it that makes it new.
 
-    ``prefix`` is put before every name, with an underscore between.
+    ``prefix`` is put before every name, with an underscore between. Where a name is empty, it is ``v``.
     """
 
     def __init__(self, prefix=""):
@@ -17,7 +17,7 @@ class UniqueNameSupply:
 
     def fresh_name(self, name, add_prefix=True, add_underscore=True):
         """A name that is not taken yet, which it is from now on; ``add_underscore`` puts an underscore before the number."""
-        whole = re.sub(r"[^A-Za-z0-9_]", "_", self._whole(name, add_prefix))
+        whole = re.sub(r"[^A-Za-z0-9_]", "_", self._whole(name or "v", add_prefix))
         if whole not in self._taken:
             self._taken[whole] = 0
             return whole
