@@ -157,3 +157,15 @@ def test_a_call_that_python_makes_may_name_functions_of_the_module():
 
     vm = relax.VirtualMachine(tvm.compile(Module, "llvm"), tvm.cpu())
     assert vm["main"](tvm.runtime.tensor(np.ones(4, "float32"))).numpy().tolist() == [2, 2, 2, 2]
+
+
+def test_a_library_of_kernels_alone_has_them_by_name(tmp_path):
+    A = tvm.te.placeholder((4,), "float32")
+    func = tvm.te.create_prim_func([A, tvm.te.compute((4,), lambda i: A[i] + 1)]).with_attr("global_symbol", "add")
+    path = str(tmp_path / "kernels.so")
+    tvm.compile(tvm.IRModule({"add": func}), "llvm").export_library(path)
+    loaded, out = tvm.runtime.load_module(path), tvm.runtime.tensor(np.zeros(4, "float32"))
+    loaded["add"](tvm.runtime.tensor(np.ones(4, "float32")), out)
+    assert out.numpy().tolist() == [2, 2, 2, 2]
+    with pytest.raises(AttributeError, match="has no function 'sub'"):
+        loaded["sub"]
