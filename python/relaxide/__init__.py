@@ -19,14 +19,17 @@ from .compiler import build, compile
 from .ffi import register_object
 from .ir import IRModule
 from .ir import instrument, transform
-from .runtime import DataType, Device, Tensor, cpu, cuda, device, device_from_target, ext_dev, get_global_func, load_module, metal, opencl
+from .runtime import DataType, DataTypeCode, Device, Tensor, cpu, cuda, device, device_from_target, ext_dev, get_global_func, load_module, metal, opencl
 from .runtime import register_global_func, rocm, vpi, vulkan
 from .target import Target
+from ._parts import open_parts as _open_parts
+
+_open_parts(__name__)
 
 
 def __getattr__(name):
-    # Relay and what came with it: loaded where a program asks for them.
-    if name in ("relay", "contrib", "parser"):
+    # Relay and what came with it, and what programs seldom use: loaded where a program asks for them.
+    if name in ("relay", "contrib", "driver", "exec", "parser", "support", "testing"):
         import importlib
 
         return importlib.import_module(f".{'relay.parser' if name == 'parser' else name}", __name__)
@@ -35,6 +38,7 @@ def __getattr__(name):
 
 __all__ = [
     "DataType",
+    "DataTypeCode",
     "Device",
     "IRModule",
     "Target",

@@ -58,6 +58,8 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
 def _module_of(mod):
     """The module of a single function."""
     kind = type(mod).__name__
+    if kind == "ModuleFactory":
+        return mod.ir_module
     if kind == "ModelProto":
         raise TypeError("compile takes a Module, and got an ONNX ModelProto: import it by relax.frontend.onnx.from_onnx")
     if isinstance(mod, (str, os.PathLike)):

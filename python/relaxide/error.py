@@ -53,6 +53,22 @@ class OpAttributeUnImplemented(OpError, NotImplementedError):
     """An attribute of an operator is not supported."""
 
 
+@register_error
+class OperatorError(ValueError, InternalError):
+    """Arguments of an operator's call that do not fit each other. TVM finds most of these by its own checks, which raise
+    :class:`InternalError`."""
+
+
+@register_error
+class OperatorTypeError(TypeError, ValueError):
+    """An argument of an operator's call that is of another kind or element type than the operator takes."""
+
+
+@register_error
+class OperatorAttributeError(OperatorTypeError, InternalError):
+    """An attribute of an operator's call that is missing, unknown, or no value that it can have."""
+
+
 # Kinds of Python's own that the core does not know otherwise.
 register_error("PermissionError", PermissionError)
 
@@ -65,6 +81,9 @@ __all__ = [
     "OpAttributeUnImplemented",
     "OpError",
     "OpNotImplemented",
+    "OperatorAttributeError",
+    "OperatorError",
+    "OperatorTypeError",
     "RPCError",
     "RPCSessionTimeoutError",
 ]

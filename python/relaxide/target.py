@@ -1,13 +1,60 @@
 """What kernels are compiled for."""
 
+import json
+import platform
 import threading
 
 from ._core import Target
 from ._extend import methods_of
 
-__all__ = ["Target"]
+__all__ = ["Target", "detect_target_from_device", "list_tags", "register_device_target_detector"]
 
 _entered = threading.local()
+
+#: How the target of a device is found, by the device's kind.
+_DETECTORS = {}
+#: The kinds that targets have.
+_KINDS = ["c", "cuda", "ext_dev", "hexagon", "llvm", "metal", "opencl", "rocm", "vulkan", "webgpu"]
+
+
+def _of_this_processor(device):
+    machine = {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
+    system = {"Linux": "unknown-linux-gnu", "Darwin": "apple-darwin", "Windows": "pc-windows-msvc"}.get(platform.system())
+    return Target("llvm" if system is None else {"kind": "llvm", "mtriple": f"{machine}-{system}"})
+
+
+def register_device_target_detector(device_type, detector):
+    """Have ``detector`` find the target of devices of a kind, such as ``"cuda"``: it is given the device."""
+    _DETECTORS[device_type] = detector
+
+
+register_device_target_detector("cpu", _of_this_processor)
+
+
+def detect_target_from_device(dev):
+    """The target of a device of this machine, or of its name.
+
+    Raises
+    ------
+    ValueError
+        The machine has no such device, or nobody has said how its target is found.
+    """
+    from .runtime import device
+
+    dev = device(dev) if isinstance(dev, str) else dev
+    name = str(dev).partition(":")[0]
+    if name not in _DETECTORS:
+        known = ", ".join(sorted(_DETECTORS))
+        raise ValueError(f"the target of a device of kind {name} cannot be detected (known: {known}): give Target({name!r}) with its options")
+    if not dev.exist:
+        raise ValueError(f"this machine has no device {dev}, so its target cannot be detected")
+    return _DETECTORS[name](dev)
+
+
+def list_tags():
+    """The tags that stand for targets: none, since every target is given by its kind and its options."""
+    return {}
+
 
 
 @methods_of(Target)
@@ -29,3 +76,37 @@ class _Methods:
         if allow_none:
             return None
         raise ValueError("no target is set: write `with Target(...):` around, or pass one")
+
+    @staticmethod
+    def target_or_current(target):
+        """The target if one is given, else that of the ``with`` block around.
+
+        Raises
+        ------
+        ValueError
+            There is neither.
+        """
+        return Target.current(allow_none=False) if target is None else target
+
+    @staticmethod
+    def from_device(device):
+        """The target of a device of this machine; see :func:`detect_target_from_device`."""
+        return detect_target_from_device(device)
+
+    @staticmethod
+    def list_kinds():
+        """The kinds that targets have."""
+        return list(_KINDS)
+
+    def export(self):
+        """The target as a dictionary, which makes the same target."""
+        text = str(self)
+        if text.startswith("{"):
+            return json.loads(text)
+        kind, *options = text.split()
+        pairs = (option.lstrip("-").partition("=")[::2] for option in options)
+        return {"kind": kind, **{name: value.split(",") if name in ("keys", "mattr") else value for name, value in pairs}}
+
+    def with_host(self, host=None):
+        """The same target with another host."""
+        return Target({**self.export(), "host": (host if isinstance(host, Target) else Target(host)).export()})

@@ -38,10 +38,14 @@ def _size(value):
     return _const(value, _SIZES.get() if -(2**31) <= value < 2**31 else "int64")
 
 
+def _is_sequence(value):
+    """Whether it is several dimensions, which are expressions or numbers themselves."""
+    return isinstance(value, (tuple, list)) or hasattr(value, "__len__") and not isinstance(value, Expr)
+
+
 def _dims(shape):
     """Dimensions, of which one may come without a list."""
-    several = isinstance(shape, (tuple, list)) or hasattr(shape, "__len__")
-    return [_size(dim) for dim in (shape if several else (shape,))]
+    return [_size(dim) for dim in (shape if _is_sequence(shape) else (shape,))]
 
 
 def _as_its_variable(name):
@@ -303,8 +307,8 @@ def extern(
     inputs'. ``fcompute(ins, outs)`` gets a buffer for each input and output and returns a statement, or an expression that
     is evaluated for what it does. ``in_buffers`` and ``out_buffers`` are buffers that the statement uses instead.
     """
-    shapes = shape if isinstance(shape, (tuple, list)) or hasattr(shape, "__len__") else (shape,)
-    if not len(shapes) or not (isinstance(shapes[0], (tuple, list)) or hasattr(shapes[0], "__len__")):
+    shapes = shape if _is_sequence(shape) else (shape,)
+    if not len(shapes) or not _is_sequence(shapes[0]):
         shapes = [shapes]
     inputs = _as_list(inputs)
     if not builtins.all(isinstance(tensor, Tensor) for tensor in inputs):

@@ -5,12 +5,14 @@ class has the constructor that its name in TVM has.
 """
 
 from . import instrument, prim, transform
+from .attrs import Attrs, DictAttrs, make_node
 from .base import Node, SourceName, Span, assert_structural_equal, load_json, save_json, structural_equal, structural_hash
 from .expr import Call, Constant, Expr, ExprWithOp, GenericConst, GlobalVar, Range, Tuple, TupleGetItem, Var
 from .expr import is_prim_expr, is_prim_var
 from .function import BaseFunc
 from .global_info import GlobalInfo, VDevice
 from .module import IRModule
+from .supply import UniqueNameSupply
 from .op import Op
 from .prim import FloatImm, IntImm, StringImm
 from .type import FuncType, MissingType, PointerType, PrimType, StringType, TupleType, Type
@@ -18,9 +20,11 @@ from ..ffi import Array, Map
 
 __all__ = [
     "Array",
+    "Attrs",
     "BaseFunc",
     "Call",
     "Constant",
+    "DictAttrs",
     "Expr",
     "ExprWithOp",
     "FloatImm",
@@ -45,6 +49,7 @@ __all__ = [
     "TupleGetItem",
     "TupleType",
     "Type",
+    "UniqueNameSupply",
     "VDevice",
     "Var",
     "assert_structural_equal",
@@ -52,6 +57,7 @@ __all__ = [
     "is_prim_expr",
     "is_prim_var",
     "load_json",
+    "make_node",
     "prim",
     "save_json",
     "structural_equal",

@@ -8,6 +8,7 @@ from .. import _core
 from ..ffi import Object, register_object
 from ..ffi import dtype as _dtype
 from . import _api
+from .attrs import DictAttrs
 from .base import Node, Scriptable
 from .type import FuncType, PointerType, PrimType, Type
 
@@ -280,22 +281,8 @@ class GlobalVar(Expr, Scriptable):
         return f'I.GlobalVar("{self.name}")'
 
 
-class AttrView(dict):
-    """Attributes by name, as items and as attributes."""
-
-    def __getattr__(self, name):
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"there is no attribute {name!r}; there are: {', '.join(self)}") from None
-
-    def get_int(self, name):
-        """An integer attribute."""
-        return int(self[name])
-
-    def get_str(self, name):
-        """A text attribute."""
-        return str(self[name])
+#: What a call's attributes are read through.
+AttrView = DictAttrs
 
 
 @register_object("ir.Call")
@@ -334,7 +321,10 @@ class Tuple(ExprWithOp):
         self.__init_handle_by_constructor__(_api.ir.Tuple, list(fields))
 
     def __getitem__(self, index):
-        return self.fields[index]
+        try:
+            return self.fields[index]
+        except IndexError:
+            raise IndexError(f"Tuple index out of range: {index} of {len(self.fields)}") from None
 
     def __len__(self):
         return len(self.fields)

@@ -1,7 +1,8 @@
 """What functions of all languages share."""
 
 from . import _api
-from .expr import AttrView, Expr
+from .attrs import DictAttrs
+from .expr import Expr
 
 
 class BaseFunc(Expr):
@@ -9,9 +10,8 @@ class BaseFunc(Expr):
 
     @property
     def attrs(self):
-        """The attributes; ``None`` where there are none."""
-        attrs = self._field("attrs")
-        return AttrView(attrs) if len(attrs) else None
+        """The attributes by name."""
+        return DictAttrs(self._field("attrs"))
 
     def with_attr(self, attr_key_or_dict, attr_value=None):
         """The function with one attribute more, or with those of a dictionary."""
@@ -23,7 +23,7 @@ class BaseFunc(Expr):
         if attr_map is not None:
             return _api.ir.WithAttrs(self, dict(attr_map))
         function = self
-        for name in self.attrs or ():
+        for name in self.attrs:
             function = function.without_attr(name)
         return function
 

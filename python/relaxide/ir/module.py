@@ -4,6 +4,7 @@ from .. import _core
 from .._core import IRModule
 from .._extend import methods_of
 from .base import _known_style
+from .supply import UniqueNameSupply
 
 
 @methods_of(IRModule)
@@ -63,14 +64,21 @@ class _Methods:
 
     @staticmethod
     def from_expr(expr, functions=None):
-        """The module of one function, named by its symbol or ``main``. A function of Relay makes a module of Relay."""
+        """The module of one function, and of others if they are given. It is named by its symbol, or ``main`` with a number behind where
+        that is taken. A function of Relay makes a module of Relay."""
         if getattr(type(expr), "__tvm_ffi_type_key__", "").startswith("relay."):
             from ..relay.module import IRModule as RelayModule
 
             return RelayModule.from_expr(expr, functions)
         attrs = expr.attrs or {}
         module = IRModule(functions)
-        module[attrs.get("global_symbol", "main")] = expr
+        name = attrs.get("global_symbol")
+        if name is None:
+            names = UniqueNameSupply()
+            for var in module.get_global_vars():
+                names.reserve_name(var.name_hint)
+            name = names.fresh_name("main")
+        module[name] = expr
         return module
 
     def __repr__(self):

@@ -111,12 +111,26 @@ class ShapeType(Type):
         self.__init_handle_by_constructor__(_api.relax.ShapeType, values, ndim)
 
 
+def _of_variable(shape, ndim):
+    """Of a variable that holds a shape a tensor's type keeps what the variable's type says: the dimensions, or how many there are."""
+    ty = getattr(shape, "ty", None)
+    if not isinstance(ty, ShapeType) or getattr(type(shape), "__tvm_ffi_type_key__", "") not in ("ir.Var", "relax.expr.DataflowVar"):
+        return shape, ndim
+    if ndim not in (-1, ty.ndim) and ty.ndim != -1:
+        raise ValueError(f"ndim is {ndim}, but the shape {shape.name} has {ty.ndim} dimensions")
+    return ty.values, ty.ndim if ndim == -1 else ndim
+
+
 @register_object("relax.TensorType")
 class TensorType(Type):
-    """The type of a tensor: shape, element type and device, each where it is known."""
+    """The type of a tensor: shape, element type and device, each where it is known.
+
+    ``shape`` may be a variable that holds a shape, of which the type keeps what is known when it is made.
+    """
 
     def __init__(self, shape=None, dtype="float32", vdevice=None, ndim=-1, span=None):
         dtype = None if dtype is None or dtype == "" else _dtype(dtype)
+        shape, ndim = _of_variable(shape, ndim)
         self.__init_handle_by_constructor__(_api.relax.TensorType, shape, dtype, vdevice, ndim)
 
     @property

@@ -10,7 +10,7 @@ from .expr import *  # noqa: F403
 from .expr import __all__ as _nodes
 from .expr_functor import ExprFunctor, PyExprMutator, PyExprVisitor
 from .pipeline import get_default_pipeline, get_pipeline, register_pipeline
-from .op import call_dps_packed, call_pure_packed, call_tir, call_tir_inplace
+from .op import call_dps_packed, call_pure_packed, call_tir, call_tir_inplace, call_tir_with_grad
 from .utils import convert_to_expr
 from .type import AnyType, FuncType, ObjectType, PackedFuncType, ShapeType, TensorType, TupleType, Type
 from .vm import VirtualMachine, VMInstrumentReturnKind
@@ -64,6 +64,7 @@ __all__ = [
     "call_pure_packed",
     "call_tir",
     "call_tir_inplace",
+    "call_tir_with_grad",
     "dpl",
     "expr",
     "expr_functor",

@@ -1,12 +1,13 @@
 """Executables of the virtual machine."""
 
+from ..runtime.executable import Executable, without_compiler
 
-class VMExecutable:
+
+class VMExecutable(Executable):
     """A compiled program: bytecode, constants and native kernels."""
 
     def __init__(self, mod):
-        self.mod = mod
-        self._loaded = None
+        super().__init__(mod)
         self._main = None
 
     def __getitem__(self, name):
@@ -18,11 +19,12 @@ class VMExecutable:
             self._main = self["main"]
         return self._main(*args)
 
-    def jit(self, *, force_recompile=False):
+    def jit(self, *, fcompile=None, addons=None, force_recompile=False):
         """The module, ready to run in this process: loaded once, unless ``force_recompile`` asks for another."""
-        if self._loaded is None or force_recompile:
-            self._loaded, self._main = self.mod.jit(), None
-        return self._loaded
+        without_compiler(fcompile, addons)
+        if self._jitted_mod is None or force_recompile:
+            self._jitted_mod, self._main = self.mod.jit(), None
+        return self._jitted_mod
 
     def time_evaluator(self, func_name, dev, **options):
         """A function that times a kernel of the program; see :meth:`relaxide.runtime.Module.time_evaluator`."""
@@ -30,15 +32,18 @@ class VMExecutable:
         holder = next((module for module in (root, *root.imports) if module.implements_function(func_name)), root)
         return holder.time_evaluator(func_name, dev, **options)
 
-    def export_library(self, file_name, weights="library"):
+    def export_library(self, file_name, weights="library", *, fcompile=None, addons=None, workspace_dir=None):
         """Write one shared library that a virtual machine, TVM's included, loads. No compiler or linker is called.
 
         With the ending `.o` or `.a` it is an object or a static archive to link into a program in C, with a header of the same
         name beside it; the module's attribute `system_lib_prefix`, or else the file's name, is in front of its names there.
 
+        ``workspace_dir`` is for programs that give it: there are no files on the way.
+
         With ``weights="safetensors"``, which is Relaxide's own, weights are in a file beside it: ``model.so`` has
         ``model.safetensors``. Whoever loads the library maps it, so that processes that run the model share them.
         """
+        without_compiler(fcompile, addons)
         # Programs that were built by hand, instruction by instruction, are written as they are.
         options = () if weights == "library" else (weights,)
         self.mod.export_library(str(file_name), *options)

@@ -38,7 +38,10 @@ class ShapeExpr(ExprWithOp):
         self.__init_handle_by_constructor__(_api.relax.ShapeExpr, list(values))
 
     def __getitem__(self, index):
-        return self.values[index]
+        try:
+            return self.values[index]
+        except IndexError:
+            raise IndexError(f"ShapeExpr index out of range: {index} of {len(self.values)}") from None
 
     def __len__(self):
         return len(self.values)

@@ -7,6 +7,8 @@ from ..ffi._dtype import DataTypeCode
 from ._tensor import Tensor, cpu, cuda, device, device_from_target, empty, ext_dev, from_dlpack, metal, opencl, rocm, tensor, vpi, vulkan
 from ._text import TextTensor
 from . import profiling
+from .constant import const
+from .executable import Executable
 from .module import BenchmarkResult, Module, enabled, load_module, system_lib
 from .params import load_param_dict, load_param_dict_from_file, save_param_dict, save_param_dict_to_file
 
@@ -28,6 +30,7 @@ __all__ = [
     "DataType",
     "DataTypeCode",
     "Device",
+    "Executable",
     "Function",
     "Module",
     "Object",
@@ -35,6 +38,7 @@ __all__ = [
     "String",
     "Tensor",
     "TextTensor",
+    "const",
     "convert",
     "cpu",
     "cuda",

@@ -35,6 +35,10 @@ class BenchmarkResult:
 
 @methods_of(Module)
 class _Methods:
+    def __getitem__(self, name):
+        """A function of the module, or of the kernels that it brings along: a library of kernels alone has them there."""
+        return self.get_function(name, query_imports=True)
+
     def time_evaluator(
         self,
         func_name,

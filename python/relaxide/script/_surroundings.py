@@ -39,6 +39,15 @@ class _Scope(dict):
         return any(name in part for part in self._parts)
 
 
+class _Functions:
+    """The module that is being read, which programs call `cls`, for expressions that Python evaluates: its functions, by name."""
+
+    def __getattr__(self, name):
+        from ..ir.expr import GlobalVar
+
+        return GlobalVar(name)
+
+
 class Surroundings:
     """Answers the parser's questions. Place 0 is where the program stands; the others are where its macros do."""
 
@@ -56,7 +65,10 @@ class Surroundings:
         # Comprehensions look names up as globals, which must be a plain dictionary.
         code = compile(f"({source}\n)", "<program>", "eval")
         names = set(_names(code))
-        return eval(code, {name: scope[name] for name in names if name in scope})
+        known = {name: scope[name] for name in names if name in scope}
+        if "cls" in names and "cls" not in known:
+            known["cls"] = _Functions()
+        return eval(code, known)
 
     def macros(self):
         """``(name, text, file, whether hygienic)`` of the macros that programs here can call, in the order of places."""

@@ -18,6 +18,14 @@ from .entry import function, script_macro as macro
 _inert = Inert("R")
 
 
+class TypeProxy:
+    """In TVM the class of names such as ``R.Tensor`` that stand for a type by themselves. Here they are functions, which give it."""
+
+    def as_ty(self):
+        """The type."""
+        raise NotImplementedError("the names of types are functions here: call them")
+
+
 def _dims(shape):
     """Dimensions, where text stands for a symbolic one."""
     from ..tirx import Var

@@ -1,8 +1,9 @@
 """Helpers beside compilation: folders, compilers of C, archives."""
 
-from . import cc, tar, utils
+from .._parts import open_parts as _open_parts
+from . import cc, clang, ndk, popen_pool, tar, utils
 
-__all__ = ["cc", "describe", "libinfo", "tar", "utils"]
+__all__ = ["cc", "clang", "describe", "libinfo", "ndk", "popen_pool", "tar", "utils"]
 
 
 def libinfo():
@@ -27,3 +28,6 @@ def describe():
     print("System", platform.platform())
     for name, value in libinfo().items():
         print(name, value)
+
+
+_open_parts("relaxide", "support")

@@ -5,6 +5,7 @@ Nothing here is loaded with the package itself; pytest is needed only for what m
 
 import os
 
+from .._parts import open_parts as _open_parts
 from . import env, locking
 from .fixtures import fixture, parameter, parameters
 from .locking import run_with_gpu_lock
@@ -19,6 +20,8 @@ from .workers import identity_after, terminate_self
 IS_IN_CI = bool(os.environ.get("CI"))
 #: Whether tests that are marked as slow are left out.
 SKIP_SLOW_TESTS = bool(os.environ.get("SKIP_SLOW_TESTS"))
+
+_open_parts("relaxide", "testing")
 
 __all__ = [
     "DEFAULT_TEST_TARGETS",

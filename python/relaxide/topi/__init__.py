@@ -7,12 +7,14 @@ Each is what the operator of Relax computes, on its own, as a part of a kernel t
     func = te.create_prim_func([A, B])
 """
 
-from . import _shapes, image, nn, utils
+from . import _approximate, _shapes, image, nn, tag, utils
+from ._approximate import *  # noqa: F403
 from ._operator import elementwise
 from ._shapes import *  # noqa: F403
+from .tag import is_broadcast, is_injective
 from .utils import InvalidShapeError
 
 _made = elementwise()
 globals().update(_made)
 
-__all__ = [*_made, *_shapes.__all__, "InvalidShapeError", "image", "nn", "utils"]
+__all__ = [*_made, *_approximate.__all__, *_shapes.__all__, "InvalidShapeError", "image", "nn", "utils"]

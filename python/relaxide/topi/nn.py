@@ -2,6 +2,7 @@
 
 from .. import te as _te
 from ._operator import call, elementwise, one
+from ._padding import get_pad_tuple, get_pad_tuple1d, get_pad_tuple3d, get_pad_tuple_generic  # noqa: F401
 from ._shapes import _turned, concatenate, reshape, strided_slice, transpose
 
 add = elementwise()["add"]

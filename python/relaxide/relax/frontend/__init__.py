@@ -1,6 +1,7 @@
 """Importers, and models written as modules."""
 
-from . import onnx, torch
+from . import common, onnx, torch
+from .common import detach_params
 
 
 def __getattr__(name):
@@ -12,4 +13,4 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["nn", "onnx", "torch"]
+__all__ = ["common", "detach_params", "nn", "onnx", "torch"]

@@ -1,5 +1,7 @@
 """Functions and programs that tests of Relax use."""
 
-from . import matmul, runtime_builtin, vm
+from . import ast_printer, lib_comparator, matmul, nn, runtime_builtin, vm
+from .ast_printer import dump_ast
+from .matmul import get_relax_matmul_module
 
-__all__ = ["matmul", "runtime_builtin", "vm"]
+__all__ = ["ast_printer", "dump_ast", "get_relax_matmul_module", "lib_comparator", "matmul", "nn", "runtime_builtin", "vm"]

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from ....ffi import structural_equal
 from ....ir.expr import is_prim_expr
 from ...block_builder import BlockBuilder
-from ...expr import ShapeExpr, Var, const
+from ...expr import Expr, ShapeExpr, Var, const
 from ...type import TupleType
 from ...utils import copy_with_new_vars
 
@@ -71,16 +71,19 @@ def _dispatching(inlined):
 
 def _call(module, builder, inlined, named):
     """A call of the function that stands for a module, which is written where no equal one is there."""
+    from ._module import Module
     from ._values import wrap_nested
 
     arguments = {name: _argument(builder, arg) for name, arg in named.items()}
-    weights = [parameter._expr for parameter in module.parameters()]
+    # Modules of `relax.testing.nn` are of plain variables.
+    weights = [getattr(parameter, "_expr", parameter) for parameter in module.parameters()]
     operands = [expr for expr, _ in arguments.values()] + weights
     name = _snake(type(module).__name__)
     gvar = _function(module, builder, inlined, arguments, weights, name)
     from ....ir.expr import Call
 
-    return wrap_nested(Call(gvar, operands), f"{name}_output")
+    call = Call(gvar, operands)
+    return wrap_nested(call, f"{name}_output") if isinstance(module, Module) else builder.emit(call)
 
 
 def _function(module, builder, inlined, arguments, weights, name):
@@ -122,7 +125,8 @@ def _write(module, builder, inlined, handed, params, name, dataflow):
     try:
         with builder.function(name, params, private=True):
             with builder.dataflow() if dataflow else nullcontext():
-                out = _unwrap(inlined(module, **handed))
+                out = inlined(module, **handed)
+                out = out if isinstance(out, Expr) else _unwrap(out)
                 out = builder.emit_output(out) if dataflow else out
             gvar = builder.emit_func_output(out)
     finally:

@@ -1,0 +1,1 @@
+"""Backends of other makers: what of a program each of them takes."""
