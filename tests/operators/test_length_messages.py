@@ -13,7 +13,7 @@ F = "float32"
 #: Arguments with their dimensions, the call, what is fed, the message.
 CASES = [
     ([("n", "k"), ("j", "m")], "R.matmul(a, b)", [(2, 3), (4, 5)],
-     r"matmul: dimension 0 of `b` is 4, which must be the same as dimension 1 of `a`, 3"),
+     r"matmul: dimension 0 of `x2` is 4, which must be the same as dimension 1 of `x1`, 3"),
     ([("n", "k"), ("j", "m")], "R.concat([a, b], axis=0)", [(2, 3), (2, 5)], r"concat: .* is 5, which must be the same as .*, 3"),
     ([("n", "k"), ("j",), ("l",)], "R.nn.layer_norm(a, b, c, axes=[1])", [(2, 3), (3,), (7,)],
      r"layer_norm: dimension 0 of `beta` is 7, which must be the same as dimension 1 of `data`, 3"),
@@ -47,4 +47,4 @@ def test_texts_of_programs_have_the_lengths_symbols():
     text = '@R.function\ndef main(a: R.Tensor(("n", "k"), "float32"), b: R.Tensor(("j", "m"), "float32")):\n    r = R.matmul(a, b)\n    return r\n'
     module = relaxide.relax.transform.LegalizeOps()(relaxide.script.from_source(f"@I.ir_module\nclass Module:\n" + re.sub("^", "    ", text, flags=re.M)))
     lowered = module.script()
-    assert re.search(r"assert \w+ == \w+, \(\"ValueError\", \[\"matmul: dimension 0 of `b` is \w+, which must be the same as", lowered), lowered
+    assert re.search(r"assert \w+ == \w+, \(\"ValueError\", \[\"matmul: dimension 0 of `x2` is \w+, which must be the same as", lowered), lowered

@@ -43,7 +43,7 @@ mod turns;
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
-use relaxide_ir::{Buffer, Target};
+use relaxide_ir::{Buffer, Target, prim};
 
 pub use by_hand::{IS_SCHEDULED, scheduled_by_hand};
 pub(crate) use declare::declare_views;
@@ -135,11 +135,25 @@ pub fn apply(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleErro
     let Held { func, entry } = inside::hold(func);
     let mut scheduled = schedule(&func, target)?;
     if !entry.is_empty() {
-        let entry = entry.into_iter();
-        let body = Stmt::seq(entry.chain([scheduled.func.body.clone()]));
-        scheduled.func = scheduled.func.with_body(body);
+        scheduled.func = scheduled.func.with_body(behind_assertions(&scheduled.func.body, entry));
     }
     Ok(scheduled)
+}
+
+/// Checks of accesses stand in front of a kernel, but behind what it asserts of lengths: that says more of what is wrong.
+fn behind_assertions(body: &Stmt, checks: Vec<Stmt>) -> Stmt {
+    let all: &[Stmt] = match body {
+        Stmt::Seq(seq) => &seq.seq,
+        other => std::slice::from_ref(other),
+    };
+    // An assertion that reads memory does so behind the checks.
+    let comes_first = |stmt: &Stmt| match stmt {
+        Stmt::Alloc(_) | Stmt::Decl(_) => true,
+        Stmt::Assert(assertion) => !prim::is_data(&assertion.condition),
+        _ => false,
+    };
+    let (first, rest) = all.split_at(all.iter().take_while(|stmt| comes_first(stmt)).count());
+    Stmt::seq(first.iter().cloned().chain(checks).chain(rest.iter().cloned()))
 }
 
 fn schedule(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleError> {
