@@ -240,6 +240,19 @@ fn a_reader_of_a_part_of_a_product_computes_just_that_part() {
 }
 
 #[test]
+fn one_row_with_a_matrix_whose_rows_are_summed_is_a_reduction() {
+    let product = |columns: i64, depth: i64, rule: &'static str| {
+        let (a, w) = (te::placeholder("A", [1, depth], F32), te::placeholder("W", [columns, depth], F32));
+        let r = te::reduce_axis(depth);
+        let out = te::compute("mm", [1, columns], |i| {
+            te::sum(a.at(&[i[0].clone(), r.var()]) * w.at(&[i[1].clone(), r.var()]), [&r])
+        });
+        Dims::new(false).case(format!("a row by {columns} rows of {depth}"), rule, vec![a, w, out])
+    };
+    check(vec![product(33, 70, "reduction"), product(20, 1000, "reduction"), product(40, 3, "matmul")]);
+}
+
+#[test]
 fn deep_matrix_products() {
     check(vec![matmul(false, (1, 7, 20, 1040), false), matmul(true, (1, 13, 17, 1537), true)]);
 }

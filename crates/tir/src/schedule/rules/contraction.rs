@@ -70,9 +70,10 @@ impl Contraction {
         self.rows.iter().all(|a| a.extent.is_int(1))
     }
 
-    /// Whether the column operand is one load that moves by one element with the last axis that is summed.
-    pub fn terms_are_contiguous(&self) -> bool {
-        self.inner.last().is_some_and(|k| step(&self.column, &k.var) == Some(1))
+    /// Whether the column operand is one load that moves by one element with the last axis that is summed, and there is a vector of them.
+    pub fn has_rows_of_terms(&self, lanes: i64) -> bool {
+        let is_long = |k: &Axis| k.extent.as_int().is_none_or(|n| n >= lanes);
+        self.inner.last().is_some_and(|k| is_long(k) && step(&self.column, &k.var) == Some(1))
     }
 }
 

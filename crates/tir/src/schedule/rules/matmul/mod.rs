@@ -54,7 +54,7 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     if contraction.x.extent.as_int().is_some_and(|n| n < lanes / 2) {
         return Err(Refusal::new("rows are shorter than half a vector"));
     }
-    if contraction.has_one_row() && !contraction.column_is_contiguous() && contraction.terms_are_contiguous() {
+    if contraction.has_one_row() && !contraction.column_is_contiguous() && contraction.has_rows_of_terms(lanes) {
         return Err(Refusal::new("each element of the matrix is used once, and its rows are what is summed"));
     }
     let plan = Plan::of(cx, contraction, lanes);
