@@ -321,3 +321,28 @@ fn texts_of_the_first_release_are_read() {
     let module = module.unwrap_or_else(|d| panic!("{d}"));
     assert!(module.functions["main"].body.children().len() == 3);
 }
+
+#[test]
+fn names_of_let_say_where_they_live_as_parameters_do() {
+    let text = r##"#[version = "0.0.5"]
+def @main(%n {virtual_device=meta[VirtualDevice][0]}: int32) -> int32 {
+  let %g {virtual_device=meta[VirtualDevice][0]}: int32 = %n;
+  %g
+}
+
+#[metadata]
+{
+  "attrs": {"tvm_version": "0.16.0"}, "b64ndarrays": [], "root": 1,
+  "nodes": [
+    {"type_key": ""}, {"type_key": "Map", "keys": ["VirtualDevice"], "data": [4]}, {"type_key": "runtime.String"},
+    {"type_key": "VirtualDevice", "attrs": {"device_type_int": "1", "memory_scope": "2", "target": "0", "virtual_device_id": "0"}},
+    {"type_key": "Array", "data": [3]}
+  ]
+}
+"##;
+    let module = parse(&Source::new("placed", text)).unwrap_or_else(|d| panic!("{d}"));
+    let printed = print_module(&module, PrintOptions::default());
+    assert_eq!(printed.matches("{virtual_device=meta[VirtualDevice][0]}").count(), 2, "{printed}");
+    let again = parse(&Source::new("again", printed.clone())).unwrap_or_else(|d| panic!("{d}\n{printed}"));
+    assert!(equal(&module, &again), "{printed}");
+}

@@ -339,7 +339,7 @@ impl<'a> Parser<'a> {
         let (mut params, mut attrs) = (Vec::new(), Attrs::new());
         while !self.eat(")") {
             if matches!(self.peek(), Tok::Local(_)) {
-                let param = self.param()?;
+                let param = self.bound_var()?;
                 self.vars.push(param.clone());
                 params.push(param);
             } else {
@@ -372,11 +372,12 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn param(&mut self) -> Result<Ref<Var>, Diagnostic> {
+    /// A variable where it is bound: a parameter, or a name of `let`.
+    pub fn bound_var(&mut self) -> Result<Ref<Var>, Diagnostic> {
         let (name, token) = self.expect_local()?;
         let mut device = None;
         if self.eat("{") {
-            // Where a parameter lives: `{virtual_device=meta[VirtualDevice][0]}`.
+            // Where it lives: `{virtual_device=meta[VirtualDevice][0]}`.
             while !self.eat("}") {
                 let (attribute, value) = self.attribute()?;
                 if attribute == "virtual_device" {

@@ -74,9 +74,7 @@ impl Parser<'_> {
 
     fn let_binding(&mut self, first: &Token) -> Result<Prefix, Diagnostic> {
         self.advance();
-        let (name, token) = self.expect_local()?;
-        let annotation = if self.eat(":") { self.annotation()? } else { None };
-        let var = Ref::new(Var { name, annotation, device: None, span: self.span_from(&token) });
+        let var = self.bound_var()?;
         self.expect("=")?;
         // A function is visible in its own body.
         let recursive = self.is_name("fn");
