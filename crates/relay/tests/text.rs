@@ -323,11 +323,15 @@ fn texts_of_the_first_release_are_read() {
 }
 
 #[test]
-fn names_of_let_say_where_they_live_as_parameters_do() {
+fn names_say_where_they_live_wherever_they_are_bound() {
     let text = r##"#[version = "0.0.5"]
 def @main(%n {virtual_device=meta[VirtualDevice][0]}: int32) -> int32 {
   let %g {virtual_device=meta[VirtualDevice][0]}: int32 = %n;
-  %g
+  match (%g) {
+    %h {virtual_device=meta[VirtualDevice][0]} => {
+      %h
+    },
+  }
 }
 
 #[metadata]
@@ -342,7 +346,7 @@ def @main(%n {virtual_device=meta[VirtualDevice][0]}: int32) -> int32 {
 "##;
     let module = parse(&Source::new("placed", text)).unwrap_or_else(|d| panic!("{d}"));
     let printed = print_module(&module, PrintOptions::default());
-    assert_eq!(printed.matches("{virtual_device=meta[VirtualDevice][0]}").count(), 2, "{printed}");
+    assert_eq!(printed.matches("{virtual_device=meta[VirtualDevice][0]}").count(), 3, "{printed}");
     let again = parse(&Source::new("again", printed.clone())).unwrap_or_else(|d| panic!("{d}\n{printed}"));
     assert!(equal(&module, &again), "{printed}");
 }

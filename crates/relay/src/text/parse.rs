@@ -372,7 +372,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// A variable where it is bound: a parameter, or a name of `let`.
+    /// A variable where it is bound: a parameter, a name of `let` or of a pattern, or one that is free.
     pub fn bound_var(&mut self) -> Result<Ref<Var>, Diagnostic> {
         let (name, token) = self.expect_local()?;
         let mut device = None;

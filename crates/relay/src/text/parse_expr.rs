@@ -40,10 +40,8 @@ impl Parser<'_> {
                 Tok::Name(name) if name == "let" => prefixes.push(self.let_binding(&token)?),
                 Tok::Name(name) if name == "free_var" => {
                     self.advance();
-                    let (name, token) = self.expect_local()?;
-                    let annotation = if self.eat(":") { self.annotation()? } else { None };
-                    let span = self.span_from(&token);
-                    self.vars.push(Ref::new(Var { name, annotation, device: None, span }));
+                    let var = self.bound_var()?;
+                    self.vars.push(var);
                     // 0.6 ends it with the line.
                     self.eat(";");
                 }
@@ -456,10 +454,8 @@ impl Parser<'_> {
     fn pattern_inside(&mut self) -> Result<Pattern, Diagnostic> {
         let token = self.token();
         match token.kind.clone() {
-            Tok::Local(name) => {
-                self.advance();
-                let annotation = if self.eat(":") { self.annotation()? } else { None };
-                let var = Ref::new(Var { name, annotation, device: None, span: self.span_from(&token) });
+            Tok::Local(_) => {
+                let var = self.bound_var()?;
                 self.vars.push(var.clone());
                 Ok(Pattern::var(var))
             }
