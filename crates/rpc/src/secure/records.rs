@@ -18,12 +18,11 @@ use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus, WriteTraffic};
 
+use super::stream::{CHUNK, chunks};
 use crate::transport::prompt::PromptReader;
 use crate::transport::socket::Stream;
 use crate::transport::{Closer, Link, Sink, Source};
 
-/// What is sealed at a time.
-const CHUNK: usize = 64 << 10;
 /// What headers, codes and a change of keys add to that.
 const ADDED: usize = 4 << 10;
 /// What is read at a time, with what was left of a record: more than any message of a handshake, the longest thing that has to be whole.
@@ -313,15 +312,7 @@ impl<S: Side> Sink for Writing<S> {
     fn write(&mut self, head: &[u8], payload: &[u8]) -> io::Result<()> {
         let mut out = self.0.out.lock().unwrap_or_else(poisoned);
         let Out { stream, records } = &mut *out;
-        // A small packet leaves as one record.
-        let joined;
-        let parts: [&[u8]; 2] = if head.len() + payload.len() <= CHUNK {
-            joined = [head, payload].concat();
-            [&joined, &[]]
-        } else {
-            [head, payload]
-        };
-        for chunk in parts.iter().flat_map(|part| part.chunks(CHUNK)) {
+        for chunk in chunks(head, payload, &mut Vec::new()) {
             let count = self.0.lock().seal(records, |traffic, place| traffic.encrypt(chunk, place))?;
             stream.write_all(&records[..count])?;
         }

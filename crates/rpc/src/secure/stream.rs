@@ -15,7 +15,7 @@ use crate::transport::socket::Stream;
 use crate::transport::{Closer, Link, Sink, Source};
 
 /// What is encrypted at a time.
-const CHUNK: usize = 64 << 10;
+pub(super) const CHUNK: usize = 64 << 10;
 /// What is read at a time.
 const RAW: usize = 64 << 10;
 
@@ -94,19 +94,23 @@ impl Source for Reading {
     }
 }
 
+/// What is encrypted together of a packet: a small one leaves as one record, for which it is `joined`.
+pub(super) fn chunks<'a>(head: &'a [u8], payload: &'a [u8], joined: &'a mut Vec<u8>) -> impl Iterator<Item = &'a [u8]> {
+    let parts: [&[u8]; 2] = if head.len() + payload.len() <= CHUNK {
+        joined.extend_from_slice(head);
+        joined.extend_from_slice(payload);
+        [joined, &[]]
+    } else {
+        [head, payload]
+    };
+    parts.into_iter().flat_map(|part| part.chunks(CHUNK))
+}
+
 impl Sink for Writing {
     fn write(&mut self, head: &[u8], payload: &[u8]) -> io::Result<()> {
         let mut out = self.0.out.lock().unwrap_or_else(poisoned);
         let mut records = Vec::with_capacity(CHUNK + 4096);
-        // A small packet leaves as one record.
-        let joined;
-        let parts: [&[u8]; 2] = if head.len() + payload.len() <= CHUNK {
-            joined = [head, payload].concat();
-            [&joined, &[]]
-        } else {
-            [head, payload]
-        };
-        for chunk in parts.iter().flat_map(|part| part.chunks(CHUNK)) {
+        for chunk in chunks(head, payload, &mut Vec::new()) {
             records.clear();
             {
                 let mut state = self.0.state.lock().unwrap_or_else(poisoned);
