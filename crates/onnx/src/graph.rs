@@ -13,6 +13,7 @@ use crate::constant;
 use crate::error::{NodeError, Place, Problem};
 use crate::flow::branch::{self, Facts, Split};
 use crate::functions::Calls;
+use crate::long_dims;
 use crate::model::{Model, canonical_domain};
 use crate::names::{Known, Names, Sight};
 use crate::node::Node;
@@ -194,7 +195,13 @@ impl<'m> Graphs<'m> {
         let domain = canonical_domain(&proto.domain);
         let opset = self.opset(domain);
         let outer = builder.set_origin(Some(origin(proto)));
-        let step = self.step(builder, proto, domain, opset);
+        let step = match self.step(builder, proto, domain, opset) {
+            Ok(Some(Step::Values(values))) => {
+                let named = values.into_iter().map(|value| long_dims::named(&mut self.names, builder, value));
+                named.collect::<Result<_, _>>().map(|values| Some(Step::Values(values)))
+            }
+            other => other,
+        };
         builder.set_origin(outer);
         let result = match step {
             Ok(Some(Step::Values(values))) => Ok(values),

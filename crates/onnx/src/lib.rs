@@ -27,6 +27,7 @@ pub mod flow;
 pub mod functions;
 pub mod graph;
 pub mod import;
+mod long_dims;
 pub mod ml;
 pub mod model;
 pub mod names;

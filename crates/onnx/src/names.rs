@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
+use relaxide_ir::prim::PrimExpr;
 use relaxide_relax::shape::vars_of;
 
 use crate::flow::Boundary;
@@ -36,6 +37,8 @@ pub enum Sight {
 #[derive(Debug)]
 struct Level {
     names: HashMap<String, Known>,
+    /// Names of long expressions of lengths.
+    lengths: HashMap<PrimExpr, PrimExpr>,
     sight: Sight,
 }
 
@@ -48,7 +51,7 @@ pub struct Names {
 impl Names {
     /// Opens a graph.
     pub fn open(&mut self, sight: Sight) {
-        self.levels.push(Level { names: HashMap::new(), sight });
+        self.levels.push(Level { names: HashMap::new(), lengths: HashMap::new(), sight });
     }
 
     /// Closes the innermost graph. What its boundary took in is given back.
@@ -76,6 +79,15 @@ impl Names {
     pub fn set(&mut self, name: &str, known: Known) {
         if let Some(level) = self.levels.last_mut() {
             level.names.insert(name.to_string(), known);
+        }
+    }
+
+    /// The symbolic variable that stands for an expression of lengths in the innermost graph.
+    pub fn length(&mut self, long: &PrimExpr) -> PrimExpr {
+        let fresh = || PrimExpr::Var(Var::dim("d"));
+        match self.levels.last_mut() {
+            Some(level) => level.lengths.entry(long.clone()).or_insert_with(fresh).clone(),
+            None => fresh(),
         }
     }
 

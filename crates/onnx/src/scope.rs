@@ -303,8 +303,8 @@ impl Scope<'_> {
     /// Prepares tensors for a broadcast: along each axis their dimensions become one, or 1.
     ///
     /// Dimensions that are proven equal stay as they are. Of two that are not, one may be 1 when the program runs, so both
-    /// tensors are spread over what the program finds ([`Scope::common_dim`]). Only where one was computed from the other
-    /// (a skip connection past a stride) are they taken to be equal, which the program checks.
+    /// tensors are spread over what the program finds ([`Scope::common_dim`]), unless they are taken to be equal
+    /// ([`dims::Relation`]).
     pub fn broadcastable(&mut self, tensors: &mut [Expr]) -> Result<()> {
         let shapes = tensors.iter().map(|t| self.dims(t)).collect::<Result<Vec<_>>>()?;
         let rank = shapes.iter().map(Vec::len).max().unwrap_or(0);
@@ -314,10 +314,7 @@ impl Scope<'_> {
             let at = |shape: &[PrimExpr]| shape.len().checked_sub(back).map(|i| shape[i].clone());
             let open: Vec<PrimExpr> = shapes.iter().filter_map(|s| at(s)).filter(|d| !d.is_int(1)).collect();
             let Some(best) = open.iter().min_by_key(|d| dims::weight(d)).cloned() else { continue };
-            let related = |d: &PrimExpr| {
-                dims::equal(d, &best) || dims::share_variable(d, &best) && !dims::one_may_be_one(d, &best)
-            };
-            let open_ended = open.iter().any(|d| !related(d) && !dims::differ(d, &best));
+            let open_ended = open.iter().any(|d| dims::relation(d, &best) == dims::Relation::Open);
             let target = if open_ended {
                 let named = tensors.iter().zip(&shapes).filter_map(|(tensor, shape)| {
                     let axis = shape.len().checked_sub(back).filter(|&axis| !shape[axis].is_int(1))?;

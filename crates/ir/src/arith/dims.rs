@@ -76,6 +76,27 @@ pub fn slice_bound(bound: &PrimExpr, dim: &PrimExpr) -> PrimExpr {
     }
 }
 
+/// How much there is to an expression; of two equal ones, the smaller is the better name.
+pub fn weight(e: &PrimExpr) -> usize {
+    struct Count(usize);
+    impl prim::PrimVisitor for Count {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            self.0 += 1;
+            self.walk_prim(e);
+        }
+    }
+    let mut count = Count(0);
+    prim::PrimVisitor::visit_prim(&mut count, e);
+    if e.as_int().is_some() { 0 } else { count.0 }
+}
+
+/// Whether an expression has so many parts that a name is better: what follows from it would mention it several times, and what follows
+/// from that several times again.
+pub fn is_long(e: &PrimExpr) -> bool {
+    const MOST_PARTS: usize = 40;
+    weight(e) > MOST_PARTS
+}
+
 /// The same value in a simpler form.
 pub fn simplify(e: &PrimExpr) -> PrimExpr {
     if e.as_int().is_some() || e.as_var().is_some() { e.clone() } else { analyzer([e]).simplify(e) }

@@ -7,7 +7,7 @@ use relaxide_relax::Expr;
 use super::elementwise::{broadcast_call, with_number};
 use super::{Outputs, one};
 use crate::constant;
-use crate::dims;
+use crate::dims::{self, Relation};
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::scope::Scope;
@@ -46,15 +46,19 @@ fn agree_on_batch(scope: &mut Scope, pair: &mut [Expr; 2]) -> Result<()> {
     for back in 1..=batches[0].min(batches[1]) {
         let axes = [batches[0] - back, batches[1] - back];
         let (a, b) = (shapes[0][axes[0]].clone(), shapes[1][axes[1]].clone());
-        if a.is_int(1) || b.is_int(1) || dims::equal(&a, &b) {
+        if a.is_int(1) || b.is_int(1) {
             continue;
         }
-        if dims::share_variable(&a, &b) {
-            scope.agree_on(pair, &axes)?;
-            continue;
-        }
-        if dims::differ(&a, &b) {
-            return Err(NodeError::invalid(format!("a dimension is {a} on one side, {b} on the other")));
+        match dims::relation(&a, &b) {
+            Relation::Equal => continue,
+            Relation::TakenAsEqual => {
+                scope.agree_on(pair, &axes)?;
+                continue;
+            }
+            Relation::Apart => {
+                return Err(NodeError::invalid(format!("a dimension is {a} on one side, {b} on the other")));
+            }
+            Relation::Open => {}
         }
         let named = [scope.named_dim(&pair[0], axes[0]), scope.named_dim(&pair[1], axes[1])];
         let common = scope.common_dim(&named.into_iter().zip([a, b]).collect::<Vec<_>>())?;

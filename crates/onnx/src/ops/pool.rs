@@ -26,13 +26,32 @@ pub fn max(scope: &mut Scope, node: &Node) -> Outputs {
     if node.outputs() > 1 {
         return with_indices(scope, node);
     }
-    windowed(scope, node, "nn.max_pool", Attrs::new(), extended)
+    windowed(scope, node, "nn.max_pool", Attrs::new())
 }
 
 /// `AveragePool`.
+///
+/// What an image that may be too small is extended with counts as a part of it. Where the padding is not counted, the mean of a
+/// window is therefore taken of the image and of ones, over all of the window both times, and one divided by the other.
 pub fn average(scope: &mut Scope, node: &Node) -> Outputs {
-    let attrs = Attrs::new().with("count_include_pad", node.flag("count_include_pad", false)?);
-    windowed(scope, node, "nn.avg_pool", attrs, |_, x, _| Ok(x))
+    let counted = node.flag("count_include_pad", false)?;
+    let (x, window) = image(scope, node)?;
+    let shape = scope.dims(&x)?;
+    let may_grow = |axis: usize| shape[axis + 2].as_int().is_none() && window.grown(axis, &shape[axis + 2]).is_some();
+    let is_open = !node.flag("ceil_mode", false)? && (0..window.kernel.len()).any(may_grow);
+    let attrs = Attrs::new().with("count_include_pad", counted || is_open);
+    if counted || !is_open {
+        return windowed(scope, node, "nn.avg_pool", attrs);
+    }
+    let (x, own) = widened(scope, x)?;
+    let dtype = scope.dtype(&x);
+    let plane = [1, 1].map(prim::int).into_iter().chain(shape[2..].iter().cloned());
+    let ones = [Expr::shape(plane), scope.scalar(1.0, dtype)?];
+    let ones = scope.op("full", ones, Attrs::new().with("dtype", dtype))?;
+    let mut mean = |image: Expr| pooled(scope, node, image, &window, "nn.avg_pool", attrs.clone());
+    let (sum, share) = (mean(x)?, mean(ones)?);
+    let average = scope.call("divide", [sum, share])?;
+    one(scope.cast(average, own)?)
 }
 
 /// The input and the window of a node.
@@ -47,30 +66,38 @@ fn image(scope: &mut Scope, node: &Node) -> Result<(Expr, Window), NodeError> {
     Ok((x, window))
 }
 
-/// `extend` makes an image that the window fits into.
-fn windowed(
+/// The pooling of a node's input, where the image is long enough or its size is not known.
+fn windowed(scope: &mut Scope, node: &Node, name: &str, attrs: Attrs) -> Outputs {
+    let (x, window) = image(scope, node)?;
+    let shape = scope.dims(&x)?;
+    let small = |axis: usize| window.grown(axis, &shape[axis + 2]).is_some() && shape[axis + 2].as_int().is_some();
+    if name == "nn.avg_pool" && (window.same.is_some() || (0..window.kernel.len()).any(small)) {
+        return averaged(scope, node, x, window);
+    }
+    let own = scope.dtype(&x);
+    let x = window.filled(scope, x, prim::lowest(own))?;
+    let x = if name == "nn.avg_pool" { widened(scope, x)?.0 } else { x };
+    let y = pooled(scope, node, x, &window, name, attrs)?;
+    one(scope.cast(y, own)?)
+}
+
+/// Relax's pooling of an image that is extended until the window fits into it.
+fn pooled(
     scope: &mut Scope,
     node: &Node,
+    x: Expr,
+    window: &Window,
     name: &str,
     attrs: Attrs,
-    extend: impl FnOnce(&mut Scope, Expr, &Window) -> Result<Expr, NodeError>,
-) -> Outputs {
-    let (x, window) = image(scope, node)?;
+) -> Result<Expr, NodeError> {
     let rank = window.kernel.len();
     if rank > 3 {
         return Err(NodeError::unsupported(format!("{rank} spatial axes are not supported; 1 to 3 are")));
     }
-    let own = scope.dtype(&x);
-    let shape = scope.dims(&x)?;
-    let small = |axis: usize| window.grown(axis, &shape[axis + 2]).is_some() && shape[axis + 2].as_int().is_some();
-    if name == "nn.avg_pool" && (window.same.is_some() || (0..rank).any(small)) {
-        return averaged(scope, node, x, window);
-    }
-    let least = prim::lowest(own);
-    let x = window.filled(scope, x, least)?;
-    let x = if name == "nn.avg_pool" { widened(scope, x)?.0 } else { x };
+    let dtype = scope.dtype(&x);
     let ceil_mode = node.flag("ceil_mode", false)?;
-    let x = if ceil_mode { x } else { extend(scope, x, &window)? };
+    let fill = if name == "nn.avg_pool" { prim::constant(dtype, 0.0) } else { prim::lowest(dtype) };
+    let x = if ceil_mode { x } else { extended(scope, x, window, fill)? };
     let x = as_2d(scope, x)?;
     let attrs = attrs
         .with("pool_size", lift(&window.kernel, 1))
@@ -79,8 +106,7 @@ fn windowed(
         .with("dilation", lift(&window.dilations, 1))
         .with("ceil_mode", ceil_mode);
     let y = scope.op(&format!("{name}{}d", rank.max(2)), [x], attrs)?;
-    let y = scope.cast(y, own)?;
-    one(from_2d(scope, y, rank)?)
+    from_2d(scope, y, rank)
 }
 
 impl Window {
@@ -289,9 +315,9 @@ pub fn max_unpool(scope: &mut Scope, node: &Node) -> Outputs {
     })?)
 }
 
-/// An image for a maximum under a window, with elements that never win added behind an axis that is too short for one
-/// position of the window and long enough for a step of the count that is rounded towards zero.
-fn extended(scope: &mut Scope, x: Expr, window: &Window) -> Result<Expr, NodeError> {
+/// An image with elements added behind an axis that is too short for one position of the window and long enough for a step of the
+/// count that is rounded towards zero.
+fn extended(scope: &mut Scope, x: Expr, window: &Window, fill: PrimExpr) -> Result<Expr, NodeError> {
     let old = scope.dims(&x)?;
     let rank = window.kernel.len();
     let mut new = old.clone();
@@ -306,12 +332,11 @@ fn extended(scope: &mut Scope, x: Expr, window: &Window) -> Result<Expr, NodeErr
     if old.iter().zip(&new).all(|(a, b)| dims::equal(a, b)) {
         return Ok(x);
     }
-    let least = prim::lowest(scope.dtype(&x));
     scope.te("extend", vec![x], |inputs| {
         let image = &inputs[0];
         vec![te::compute("extend", new, |at| {
             let within = at.iter().zip(image.shape()).skip(2).map(|(i, n)| prim::lt(i.clone(), n.clone()));
-            prim::if_then_else(all(within), image.at(at), least.clone())
+            prim::if_then_else(all(within), image.at(at), fill.clone())
         })]
     })
 }

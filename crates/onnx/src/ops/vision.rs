@@ -92,6 +92,11 @@ pub fn roi_align(scope: &mut Scope, node: &Node) -> Outputs {
         "output_half_pixel" => false,
         other => return Err(NodeError::invalid(format!("`coordinate_transformation_mode` is \"{other}\""))),
     };
+    let mode = match node.str_or("mode", "avg")? {
+        "avg" => "avg",
+        "max" => "max_corner",
+        other => return Err(NodeError::invalid(format!("`mode` is \"{other}\", neither avg nor max"))),
+    };
     let rows = scope.dims(&rois)?[0].clone();
     let rois = scope.agree(rois, &[rows.clone(), prim::int(4)])?;
     let images = scope.cast(images, dtype)?;
@@ -109,7 +114,7 @@ pub fn roi_align(scope: &mut Scope, node: &Node) -> Outputs {
         .with("sample_ratio", node.int_or("sampling_ratio", 0)?)
         .with("aligned", aligned)
         .with("layout", "NCHW")
-        .with("mode", node.str_or("mode", "avg")?);
+        .with("mode", mode);
     one(scope.op("vision.roi_align", [x, regions], attrs)?)
 }
 
@@ -254,9 +259,15 @@ pub fn deform_conv(scope: &mut Scope, node: &Node) -> Outputs {
     if shape.len() != 4 || w_dims.len() != 4 || places.len() != 4 {
         return Err(NodeError::unsupported(format!("inputs of {} axes are not supported; of 4 they are", shape.len())));
     }
-    let fixed = w_dims.iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>();
-    let fixed = fixed.ok_or_else(|| NodeError::unsupported("the weight's dimensions are not fixed"))?;
-    let window = Window::read(node, fixed[2..].to_vec(), &shape[2..])?;
+    let taps = match node.ints("kernel_shape")? {
+        Some(taps) if taps.len() == 2 => taps,
+        Some(taps) => return Err(NodeError::invalid(format!("`kernel_shape` is {taps:?}, not 2 numbers"))),
+        None => w_dims[2..].iter().map(PrimExpr::as_int).collect::<Option<_>>().ok_or_else(|| {
+            NodeError::unsupported("the weight's height and width are not fixed")
+                .help("give the weight a fixed shape, or the node `kernel_shape`")
+        })?,
+    };
+    let window = Window::read(node, taps, &shape[2..])?;
     if window.same.is_some() {
         return Err(NodeError::unsupported("`auto_pad` with a stride depends on a dimension that is not fixed")
             .help("give the input a fixed shape, or export the model with explicit `pads`"));
@@ -267,10 +278,12 @@ pub fn deform_conv(scope: &mut Scope, node: &Node) -> Outputs {
     };
     let (group, offset_group) = (positive("group")?, positive("offset_group")?);
     let dtype = scope.dtype(&x);
-    let taps = fixed[2].saturating_mul(fixed[3]).saturating_mul(offset_group);
+    let (kh, kw) = (window.kernel[0], window.kernel[1]);
+    let w = scope.agree(w, &[w_dims[0].clone(), w_dims[1].clone(), prim::int(kh), prim::int(kw)])?;
+    let taps = kh.saturating_mul(kw).saturating_mul(offset_group);
     let at_each = |count: i64| vec![shape[0].clone(), prim::int(count), places[2].clone(), places[3].clone()];
     let mut wanted = shape.clone();
-    wanted[1] = prim::int(fixed[1].saturating_mul(group));
+    wanted[1] = dims::simplify(&(&w_dims[1] * group));
     let x = scope.agree(x, &wanted)?;
     let offset = scope.agree(offset, &at_each(taps.saturating_mul(2)))?;
     let mask = match node.optional(4) {
@@ -281,7 +294,6 @@ pub fn deform_conv(scope: &mut Scope, node: &Node) -> Outputs {
         None => None,
     };
     let masked = mask.is_some();
-    let (kh, kw) = (window.kernel[0], window.kernel[1]);
     let channels = shape[1].clone();
     let columns =
         vec![shape[0].clone(), channels.clone(), prim::int(kh), prim::int(kw), places[2].clone(), places[3].clone()];
@@ -314,13 +326,13 @@ pub fn deform_conv(scope: &mut Scope, node: &Node) -> Outputs {
             if masked { value * inputs[2].at(&[at[0].clone(), tap, at[4].clone(), at[5].clone()]) } else { value }
         })]
     })?;
-    let (out_channels, own) = (fixed[0], fixed[1]);
-    let out = vec![shape[0].clone(), prim::int(out_channels), places[2].clone(), places[3].clone()];
-    let per_group = (out_channels / group).max(1);
+    let (out_channels, own) = (&w_dims[0], &w_dims[1]);
+    let out = vec![shape[0].clone(), out_channels.clone(), places[2].clone(), places[3].clone()];
+    let per_group = dims::simplify(&prim::max(prim::floordiv(out_channels, group), 1));
     let mut y = scope.te("deform_conv", vec![sampled, w], |inputs| {
         vec![te::compute("deform_conv", &out, |at| {
-            let over = [own, kh, kw].map(te::reduce_axis);
-            let channel = prim::floordiv(&at[1], per_group) * own + over[0].var();
+            let over = [own.clone(), prim::int(kh), prim::int(kw)].map(te::reduce_axis);
+            let channel = prim::floordiv(&at[1], &per_group) * own + over[0].var();
             let element =
                 inputs[0].at(&[at[0].clone(), channel, over[1].var(), over[2].var(), at[2].clone(), at[3].clone()]);
             te::sum(element * inputs[1].at(&[at[1].clone(), over[0].var(), over[1].var(), over[2].var()]), &over)
@@ -328,7 +340,7 @@ pub fn deform_conv(scope: &mut Scope, node: &Node) -> Outputs {
     })?;
     if let Some(bias) = node.optional(3) {
         let bias = scope.tensor(bias)?;
-        let bias = scope.reshape(bias, vec![prim::int(1), prim::int(out_channels), prim::int(1), prim::int(1)])?;
+        let bias = scope.reshape(bias, vec![prim::int(1), out_channels.clone(), prim::int(1), prim::int(1)])?;
         y = scope.call("add", [y, bias])?;
     }
     one(y)
@@ -361,7 +373,8 @@ pub fn einsum(scope: &mut Scope, node: &Node) -> Outputs {
             .filter(|(_, d)| !d.is_int(1))
             .collect();
         let Some(first) = open.first().filter(|first| !open.iter().all(|d| dims::equal(d, first))) else { continue };
-        let common = if open.iter().any(|d| dims::differ(d, first)) { continue } else { scope.common_dim(&named)? };
+        let apart = open.iter().any(|d| dims::relation(d, first) == dims::Relation::Apart);
+        let common = if apart { continue } else { scope.common_dim(&named)? };
         for (i, axis) in places.into_iter().filter(|(i, axis)| !shapes[*i][*axis].is_int(1)) {
             spread[i][axis] = common.clone();
         }

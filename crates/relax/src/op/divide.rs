@@ -26,7 +26,7 @@ const MOST_TENSORS: usize = 128;
 const GROUP: usize = 64;
 
 /// The same of tensors that are joined along an axis where their lengths are not fixed.
-const MOST_OPEN: usize = 24;
+pub const MOST_OPEN: usize = 24;
 const OPEN_GROUP: usize = 12;
 
 /// Whether several tensors are joined along an axis where their lengths are not fixed.

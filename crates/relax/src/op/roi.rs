@@ -31,7 +31,7 @@ pub static TABLE: &[OpDef] = &[
             AttrDef::int("sample_ratio", -1, "Places that are read along each axis of a bin; as many as it has elements if not positive."),
             AttrDef::bool("aligned", false, "Whether regions may be smaller than one element."),
             LAYOUT,
-            AttrDef::str("mode", "avg", "avg or max."),
+            AttrDef::str("mode", "avg", "avg, max, or max_corner: the largest of the four weighted elements of all places, as ONNX defines a maximum."),
         ],
         roi_type,
         roi_align,
@@ -57,8 +57,8 @@ fn roi_type(cx: &CallCx) -> Result<Type, OpError> {
     if cx.name() == "vision.roi_pool" && !order.is_identity() {
         return cx.invalid("there is the layout NCHW only");
     }
-    if cx.attrs.str("mode").is_some_and(|m| !matches!(m, "avg" | "max")) {
-        return cx.invalid("mode is neither avg nor max");
+    if cx.attrs.str("mode").is_some_and(|m| !matches!(m, "avg" | "max" | "max_corner")) {
+        return cx.invalid("mode is none of avg, max and max_corner");
     }
     if let Some(n) = data.ndim.filter(|n| *n != 4) {
         return cx.invalid(format!("`data` has {n} dimensions, not 4"));
@@ -137,7 +137,8 @@ fn image_sizes(cx: &CallCx, inputs: &[te::Tensor]) -> Result<[PrimExpr; 2], OpEr
 
 fn roi_align(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let size = cx.ints("pooled_size")?;
-    let (ratio, aligned, mean) = (cx.int("sample_ratio")?, cx.bool("aligned")?, cx.str("mode")? == "avg");
+    let (ratio, aligned, mode) = (cx.int("sample_ratio")?, cx.bool("aligned")?, cx.str("mode")?);
+    let (mean, corners) = (mode == "avg", mode == "max_corner");
     let limits = image_sizes(cx, inputs)?;
     let dtype = input(cx, inputs, 0)?.dtype();
     each_bin(cx, inputs, |region, at, element, total| {
@@ -167,7 +168,7 @@ fn roi_align(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpEr
         let rows = Stmt::each("y", near[0].1.clone(), |y| {
             Stmt::each("x", near[1].1.clone(), |x| {
                 let places = [place(0, &(y + &near[0].0)), place(1, &(x + &near[1].0))];
-                let value = mixed(region, at, element, places, &limits, dtype);
+                let value = mixed(region, at, element, places, &limits, corners);
                 total.set(if mean { total.get() + value } else { prim::max(total.get(), value) })
             })
         });
@@ -197,16 +198,16 @@ fn near(
     (first, count)
 }
 
-/// The image at a place, mixed from the four elements around it; zero beyond its edges.
+/// The image at a place, mixed from the four elements around it, or the largest of the four parts (`corners`); zero beyond its edges.
 fn mixed(
     region: &Region,
     at: &[PrimExpr],
     element: &dyn Fn(&[PrimExpr]) -> PrimExpr,
     places: [PrimExpr; 2],
     limits: &[PrimExpr; 2],
-    dtype: DataType,
+    corners: bool,
 ) -> PrimExpr {
-    let wide = DataType::int(64);
+    let (wide, dtype) = (DataType::int(64), element(&[0, 0, 0, 0].map(PrimExpr::from)).dtype());
     let real = |e: &PrimExpr| cast(region.dtype, e);
     let inside =
         all((0..2).flat_map(|i| [prim::ge(&places[i], region.number(-1.0)), prim::le(&places[i], real(&limits[i]))]));
@@ -220,8 +221,15 @@ fn mixed(
     let ((top, bottom, down), (left, right, across)) = (axis(0), axis(1));
     let one = constant(dtype, 1.0);
     let of = |y: &PrimExpr, x: &PrimExpr| element(&[region.image(), at[1].clone(), y.clone(), x.clone()]);
-    let line = |y: &PrimExpr| of(y, &left) * (&one - &across) + of(y, &right) * &across;
-    let value = line(&top) * (&one - &down) + line(&bottom) * down;
+    let line = |y: &PrimExpr| [of(y, &left) * (&one - &across), of(y, &right) * &across];
+    let (above, below, up) = (line(&top), line(&bottom), &one - &down);
+    let value = if corners {
+        let largest = |[a, b]: [PrimExpr; 2], weight: &PrimExpr| prim::max(a * weight, b * weight);
+        prim::max(largest(above, &up), largest(below, &down))
+    } else {
+        let sum = |[a, b]: [PrimExpr; 2]| a + b;
+        sum(above) * up + sum(below) * down
+    };
     prim::if_then_else(inside, value, constant(dtype, 0.0))
 }
 

@@ -105,9 +105,10 @@ fn reverse(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErro
     let (axis, batch) = (cx.axis("seq_axis", x.ndim())?, cx.axis("batch_axis", x.ndim())?);
     Ok(vec![te::compute("T_reverse_sequence", x.shape(), |out| {
         let length = cast(DataType::int(64), lengths.at(std::slice::from_ref(&out[batch])));
-        let length = prim::min(length, &x.shape()[axis]);
         let mut index = out.to_vec();
-        index[axis] = prim::select(prim::lt(&out[axis], &length), length - 1 - &out[axis], out[axis].clone());
+        // A length that is negative, or that exceeds the axis, has its first element outside: the access is checked.
+        let turned = prim::select(prim::lt(&out[axis], &length), &length - 1 - &out[axis], out[axis].clone());
+        index[axis] = prim::select(prim::lt(&length, 0), length, turned);
         x.at(&index)
     })])
 }

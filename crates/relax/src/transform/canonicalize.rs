@@ -9,12 +9,14 @@
 //! ```
 //!
 //! A field of a tuple that is known is the field itself. A `match_cast` to a type that the value is known to have is only a
-//! renaming, and symbolic variables that it would bind stand for the dimensions that the value has. What is bound and then
-//! not used is left to dead code elimination, except tuples that were taken apart.
+//! renaming, and symbolic variables that it would bind stand for the dimensions that the value has, unless those are long
+//! expressions, which the variables keep short. What is bound and then not used is left to dead code elimination, except tuples that
+//! were taken apart.
 //!
 //! A result of a dataflow block that is another name of one of its variables becomes that variable.
 
 use relaxide_ffi::Ref;
+use relaxide_ir::arith::dims::is_long;
 use relaxide_ir::pass::{PassInfo, PassResult};
 use relaxide_ir::prim::{PrimExpr, VarMap};
 use relaxide_ir::{IRModule, Type, Var};
@@ -124,6 +126,9 @@ impl Canonicalize {
             let new = self.symbols.contains_key(var) || !self.bound.contains(var);
             new && !matches!(dim, PrimExpr::Var(v) if v == var)
         });
+        if bound.iter().any(|(var, dim)| !self.symbols.contains_key(var) && is_long(dim)) {
+            return false;
+        }
         let cast = substitute_type(cast, &bound);
         let holds = match (&cast, known) {
             (Type::Tensor(c), Type::Tensor(k)) => match (&c.shape, &k.shape) {

@@ -161,6 +161,12 @@ impl<'a> Check<'a> {
         self.seq(&func.body);
         (self.place, self.span) = ("its result type".into(), func.span.clone());
         self.agree(&func.ret_ty, &func.body.body.ty());
+        // What the body finds out, its result may be described with; callers are told no more than what they know themselves.
+        let casts = func.body.blocks.iter().flat_map(|block| &block.bindings).filter_map(|binding| match binding {
+            Binding::MatchCast(cast) => Some(&cast.ty),
+            Binding::Var(_) => None,
+        });
+        self.show_symbols(defined_vars(casts));
         self.check_symbols(&func.ret_ty);
     }
 

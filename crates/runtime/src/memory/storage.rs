@@ -30,7 +30,13 @@ impl Storage {
         let buffer = &this.buffer;
         let elements = shape.iter().try_fold(1_usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));
         let bytes = elements.and_then(|elements| dtype.bytes_of(elements));
-        if bytes.and_then(|bytes| bytes.checked_add(offset)).is_none_or(|end| end > buffer.bytes()) {
+        let end = bytes.and_then(|bytes| bytes.checked_add(offset));
+        if end.is_none_or(|end| isize::try_from(end).is_err()) && shape.iter().all(|dim| *dim >= 0) {
+            // The size of its storage was computed in 64 bits, and is another number than was meant.
+            let message = format!("a tensor of shape {shape:?} and type {dtype} has more bytes than a memory can have");
+            return Err(Error::new(ErrorKind::MemoryError, message));
+        }
+        if end.is_none_or(|end| end > buffer.bytes()) {
             let message = format!(
                 "a tensor of shape {shape:?} and type {dtype} at offset {offset} does not fit the storage of {} bytes",
                 buffer.bytes()

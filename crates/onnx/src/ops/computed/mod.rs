@@ -197,6 +197,11 @@ pub struct Plan {
     pub checks: Vec<Check>,
 }
 
+/// Whether an expression reads a tensor.
+fn reads(e: &PrimExpr) -> bool {
+    !te::reads_of_expr([e]).is_empty()
+}
+
 impl Plan {
     /// Dimensions that follow from arguments by `f`. Those that need no argument stay the expressions that they are.
     pub fn bind(
@@ -213,7 +218,6 @@ impl Plan {
                 wrong.said()
             )));
         }
-        let reads = |e: &PrimExpr| !te::reads_of_expr([e]).is_empty();
         let open: Vec<usize> = (0..plan.dims.len()).filter(|&i| reads(&plan.dims[i])).collect();
         let is_open = |check: &&Check| check.condition.as_int().is_none();
         let checks: Vec<Check> = plan.checks.iter().filter(is_open).cloned().collect();

@@ -31,9 +31,15 @@ pub fn padded(scope: &mut Scope, x: Expr, pads: Ints, axes: Ints, value: Expr, m
     let dims = Plan::bind(scope, "pad", &args, |inputs| {
         let dim = |axis: usize| {
             let (before, after) = widths(inputs, axis);
-            prim::max(&shape[axis] + before + after, 0)
+            &shape[axis] + before + after
         };
-        let dims: Vec<PrimExpr> = (0..rank).map(dim).collect();
+        let wanted: Vec<PrimExpr> = (0..rank).map(dim).collect();
+        let dims: Vec<PrimExpr> = wanted.iter().map(|dim| prim::max(dim, 0)).collect();
+        let left = |(axis, (old, new)): (usize, (&PrimExpr, &PrimExpr))| {
+            let values = [(format!("dimension {axis}"), old.clone()), ("its padded size".to_owned(), new.clone())];
+            Check::new(prim::ge(new, 0), "the widths take off more elements than there are").with(values)
+        };
+        let enough: Vec<Check> = shape.iter().zip(&wanted).enumerate().map(left).collect();
         // Other modes repeat elements, of which there must be some.
         let some = |(axis, (old, new)): (usize, (&PrimExpr, &PrimExpr))| {
             let fits = prim::or(prim::gt(old, 0), prim::eq(new, 0));
@@ -41,8 +47,8 @@ pub fn padded(scope: &mut Scope, x: Expr, pads: Ints, axes: Ints, value: Expr, m
             Check::new(fits, "an axis without elements has none to repeat").with(values)
         };
         let repeats = mode != "constant";
-        let checks = shape.iter().zip(&dims).enumerate().filter(|_| repeats).map(some).collect();
-        Plan { dims, checks }
+        let some = shape.iter().zip(&dims).enumerate().filter(|_| repeats).map(some);
+        Plan { checks: enough.into_iter().chain(some).collect(), dims }
     })?;
     let mut inputs = args.inputs();
     inputs.extend([x, value]);

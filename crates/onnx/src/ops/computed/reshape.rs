@@ -220,15 +220,21 @@ pub fn ranged(scope: &mut Scope, start: Expr, limit: Expr, step: Expr) -> Result
     let number = |inputs: &[te::Tensor], i: usize| prim::cast(work, inputs[i].at(&[]));
     let dims = Plan::bind(scope, "range", &args, |inputs| {
         let [start, limit, step] = [0, 1, 2].map(|i| number(inputs, i));
+        let mut checks = vec![Check::new(prim::ne(&step, prim::constant(work, 0.0)), "the step must not be 0")];
         let count = if work.is_float() {
             prim::cast(DataType::int(64), prim::math("ceil", prim::div(limit - start, step)))
         } else {
             let wide = |e: PrimExpr| prim::cast(DataType::int(64), e);
-            let (span, step) = (wide(limit) - wide(start), wide(step));
+            let (start, limit, step) = (wide(start), wide(limit), wide(step));
+            let span = &limit - &start;
+            // The difference of two numbers of 64 bits may need one more.
+            let goes_up = prim::gt(&limit, &start);
+            let holds = prim::select(goes_up, prim::gt(&span, 0), prim::le(&span, 0));
+            let values = [("start", start), ("limit", limit)].map(|(name, value)| (name.to_owned(), value));
+            checks.push(Check::new(holds, "there are more numbers than 64 bits count").with(values));
             prim::int(0) - prim::floordiv(prim::int(0) - span, step)
         };
-        let moving = Check::new(prim::ne(number(inputs, 2), prim::constant(work, 0.0)), "the step must not be 0");
-        Plan { dims: vec![prim::max(count, 0)], checks: vec![moving] }
+        Plan { dims: vec![prim::max(count, 0)], checks }
     })?;
     scope.te("range", args.inputs(), |inputs| {
         vec![te::compute("range", &dims, |at| {

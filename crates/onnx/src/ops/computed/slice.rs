@@ -5,8 +5,9 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::reshape::apart;
-use super::{Arg, Args, Ints, Plan, all, clamp, from_front, of_axis};
+use super::{Arg, Args, Ints, Plan, all, clamp, from_front, of_axis, reads};
 use crate::check::Check;
+use crate::dims;
 use crate::error::NodeError;
 use crate::scope::Scope;
 
@@ -36,6 +37,9 @@ struct Part {
     count: PrimExpr,
 }
 
+/// A step that is said in the model is no longer than this, which leaves room to count with it.
+const MOST_STEP: i64 = 1 << 40;
+
 impl Read {
     fn part(&self, inputs: &[te::Tensor], axis: usize, shape: &[PrimExpr]) -> Part {
         let size = &shape[axis];
@@ -44,7 +48,10 @@ impl Read {
         let (start, step) = (given(&self.starts, prim::int(0)), given(&self.steps, prim::int(1)));
         // A step beyond the axis has one element, however long it is.
         let longest = prim::max(size.clone(), 1);
-        let step = clamp(step, prim::int(0) - &longest, longest);
+        let step = match step.as_int() {
+            Some(step) => prim::int(step.clamp(-MOST_STEP, MOST_STEP)),
+            None => clamp(step, prim::int(0) - &longest, longest),
+        };
         // The default end is behind the axis for either direction: such axes have a step of 1.
         let end = given(&self.ends, size.clone());
         let (start, end) = (from_front(&start, size.clone()), from_front(&end, size.clone()));
@@ -58,6 +65,7 @@ impl Read {
             prim::max(prim::select(ahead, step.clone(), prim::int(0) - &step), 1),
         );
         let count = prim::max(prim::floordiv(span + (&stride - 1), stride), 0);
+        let start = if reads(&start) { start } else { dims::simplify(&start) };
         Part { start, step, count }
     }
 }

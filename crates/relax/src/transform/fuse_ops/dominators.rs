@@ -69,6 +69,7 @@ mod tests {
         let node = |i: usize| Node {
             pattern: OpPattern::Elemwise,
             tensors: 0,
+            open: 0,
             uses: edges.iter().filter(|e| e.0 == i).map(|e| Use { node: e.1, pattern: e.2 }).collect(),
             escapes: escaping.contains(&i),
             rows: None,

@@ -88,6 +88,8 @@ pub(super) struct Node {
     pub(super) uses: Vec<Use>,
     /// How many tensors it takes.
     pub(super) tensors: usize,
+    /// How many of them have lengths with names that are not those of what it gives: parts that it joins, what it takes a slice of.
+    pub(super) open: usize,
     /// Whether it is needed outside of the block.
     pub(super) escapes: bool,
     pub(super) rows: Option<Rows>,
@@ -129,7 +131,11 @@ impl Graph {
             let escapes = matches!(binding.var(), AnyVar::Var(_));
             let tensors =
                 call.as_ref().map_or(0, |(call, _)| call.args.iter().filter(|a| a.ty().as_tensor().is_some()).count());
-            nodes.push(Node { pattern, uses: Vec::new(), tensors, escapes, rows });
+            let open = match (&call, pattern) {
+                (Some((call, _)), OpPattern::Injective) => open_tensors(call, binding.var().ty()),
+                _ => 0,
+            };
+            nodes.push(Node { pattern, uses: Vec::new(), tensors, open, escapes, rows });
         }
         Graph { nodes }
     }
@@ -166,6 +172,18 @@ fn fusible<'a>(binding: &Binding, kernels: &'a Kernels) -> Option<(CallTir, &'a 
         _ => false,
     };
     call.args.iter().all(takes).then_some((call, kernel))
+}
+
+/// How many tensors of a call have lengths with names that are not those of its result.
+fn open_tensors(call: &CallTir, out: &Type) -> usize {
+    let Some(given) = out.as_tensor().and_then(|t| t.shape.as_ref()) else { return 0 };
+    let is_open = |arg: &&Expr| {
+        let ty = arg.ty();
+        let Some(taken) = ty.as_tensor().and_then(|t| t.shape.as_ref()) else { return false };
+        let named = |dims: &[PrimExpr]| dims.iter().any(|dim| dim.as_int().is_none());
+        named(taken) && taken.len() == given.len() && !same_dims(taken, given)
+    };
+    call.args.iter().filter(is_open).count()
 }
 
 /// How a kernel of a pattern uses an argument.

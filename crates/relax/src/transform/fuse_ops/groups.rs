@@ -19,6 +19,7 @@ use indexmap::IndexSet;
 use super::dominators::Dominators;
 use super::graph::{Graph, Node, Rows};
 use crate::op::OpPattern::{self, *};
+use crate::op::divide::MOST_OPEN;
 
 /// The groups of a graph, as a forest over nodes.
 pub(super) struct Groups<'a> {
@@ -38,6 +39,8 @@ struct Size {
     nodes: usize,
     /// Tensors that its nodes take, those among them that other nodes give included.
     tensors: usize,
+    /// Tensors whose lengths have names and are not those of what is made of them: a kernel's text grows with their square.
+    open: usize,
     reductions: usize,
 }
 
@@ -48,20 +51,23 @@ const MAX_REDUCTIONS: usize = 16;
 
 impl Size {
     fn of(node: &Node) -> Size {
-        Size { nodes: 1, tensors: node.tensors, reductions: usize::from(node.pattern == Reduce) }
+        let reductions = usize::from(node.pattern == Reduce);
+        Size { nodes: 1, tensors: node.tensors, open: node.open, reductions }
     }
 
     fn and(self, other: Size) -> Size {
         Size {
             nodes: self.nodes + other.nodes,
             tensors: self.tensors + other.tensors,
+            open: self.open + other.open,
             reductions: self.reductions + other.reductions,
         }
     }
 
     fn fits(self, limit: usize) -> bool {
         let from_outside = self.tensors.saturating_sub(self.nodes.saturating_sub(1));
-        self.nodes <= limit && from_outside <= MAX_TENSORS && self.reductions <= MAX_REDUCTIONS
+        let is_small = self.nodes <= limit && from_outside <= MAX_TENSORS && self.reductions <= MAX_REDUCTIONS;
+        is_small && self.open <= MOST_OPEN
     }
 }
 
