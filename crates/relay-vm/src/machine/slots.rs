@@ -181,7 +181,7 @@ mod tests {
             Instruction::GetField { object: 3, index: 0, dst: 4 },
             Instruction::Ret { result: 4 },
         ];
-        assert_eq!(places(&function(2, 5, code)), (vec![0, 1, 1, 0, 1], 2));
+        assert_eq!(places(&function(2, 5, code)), (vec![0, 1, 2, 0, 1], 3));
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
                 Instruction::Ret { result: 3 },
             ]
         };
-        assert_eq!(places(&function(1, 4, branch(2))).1, 3);
+        assert_eq!(places(&function(1, 4, branch(2))).1, 2);
         let mut read = branch(2);
         read[3] = Instruction::Move { from: 2, dst: 3 };
         assert_eq!(places(&function(1, 4, read)), (vec![0, 1, 2, 3], 4));
