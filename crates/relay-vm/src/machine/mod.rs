@@ -1,5 +1,6 @@
 //! The machine: a verified executable with its kernels, devices and allocators.
 
+mod compact;
 mod module;
 mod profile;
 mod program;

@@ -6,6 +6,7 @@
 
 use relaxide_ffi::{Any, DataType};
 
+use super::compact::{Numbers, compact};
 use super::slots::Slots;
 use crate::executable::{Constant, Executable, VmFunction};
 use crate::instruction::{Alignment, Instruction, Size};
@@ -66,6 +67,10 @@ pub(super) enum Op {
     AllocClosure { func: u32, dst: u32, args: Args },
     GetField { object: u32, index: usize, dst: u32 },
     If { test: u32, target: u32, then: u32, other: u32 },
+    /// Whether a value has a tag.
+    Case { object: u32, tag: i32, then: u32, other: u32 },
+    /// Whether an integer is this one.
+    IfIs { test: u32, value: i32, then: u32, other: u32 },
     LoadConst { index: u32, device: u32, dst: u32 },
     Goto { target: u32 },
     GetTag { object: u32, dst: u32, plain: bool },
@@ -91,6 +96,8 @@ pub(super) enum Bytes {
 #[derive(Debug)]
 pub(super) struct Code {
     pub ops: Vec<Op>,
+    /// The instruction that each operation came of.
+    pub origin: Vec<u32>,
     lists: Vec<u32>,
     pub registers: u32,
 }
@@ -120,6 +127,7 @@ fn decode_function(executable: &Executable, function: &VmFunction) -> Code {
     };
     let mut code = Code {
         ops: Vec::with_capacity(function.instructions.len()),
+        origin: Vec::new(),
         lists: Vec::new(),
         registers: facts.slots.count,
     };
@@ -130,7 +138,40 @@ fn decode_function(executable: &Executable, function: &VmFunction) -> Code {
     for listed in &mut code.lists {
         *listed = facts.slots.of(i64::from(*listed & !LAST)) | *listed & LAST;
     }
+    let (read, holds_number) = (reads_of(function), number_registers(function, &facts.plain));
+    let written = |pc: usize| function.instructions[pc].writes().map(|register| register as usize);
+    let numbers = Numbers {
+        only_here: &|pc| written(pc).is_some_and(|register| read[register] == 1),
+        // Nobody sees that such a number stays, since nothing is read that was forgotten.
+        forgets_number: &|pc| facts.slots.is_checked && written(pc).is_some_and(|register| holds_number[register]),
+    };
+    (code.ops, code.origin) = compact(code.ops, &numbers);
     code
+}
+
+/// How often each register is read.
+fn reads_of(function: &VmFunction) -> Vec<usize> {
+    let mut count = vec![0; function.register_file_size as usize];
+    for register in function.instructions.iter().flat_map(Instruction::reads) {
+        count[register as usize] += 1;
+    }
+    count
+}
+
+/// The registers that hold plain integers and nothing else.
+fn number_registers(function: &VmFunction, plain: &[bool]) -> Vec<bool> {
+    let mut holds = plain.to_vec();
+    holds.iter_mut().take(function.params.len()).for_each(|flag| *flag = false);
+    for instruction in &function.instructions {
+        let writes_number = matches!(
+            instruction,
+            Instruction::GetTag { .. } | Instruction::LoadConsti { .. } | Instruction::KillRegister { .. }
+        );
+        if let Some(register) = instruction.writes().filter(|_| !writes_number) {
+            holds[register as usize] = false;
+        }
+    }
+    holds
 }
 
 /// The registers that only `If` reads, so that they may hold plain integers.

@@ -194,6 +194,16 @@ impl Machine {
                         Err(e) => Err(e),
                     }
                 }
+                Op::Case { object, tag, then, other } => {
+                    match registers[base + *object as usize].downcast_ref::<Adt>() {
+                        Some(adt) => jump(&mut pc, if adt.tag == *tag { *then } else { *other }, &mut pulse),
+                        None => Err(unfit("a value of a data type", &registers[base + *object as usize])),
+                    }
+                }
+                Op::IfIs { test, value, then, other } => match scalar(&registers[base + *test as usize]) {
+                    Ok(found) => jump(&mut pc, if found as i32 == *value { *then } else { *other }, &mut pulse),
+                    Err(e) => Err(e),
+                },
                 Op::LoadInt { value, dst, plain: true } => {
                     registers[base + *dst as usize] = Any::from(*value);
                     Ok(())
@@ -481,6 +491,7 @@ impl Machine {
     #[cold]
     fn located(&self, error: Error, func: u32, pc: usize) -> Error {
         let function = self.executable.functions.get(func as usize);
+        let pc = self.code(func).origin.get(pc).map_or(pc, |origin| *origin as usize);
         let text = function.and_then(|f| f.instructions.get(pc)).map(|i| i.text(self.executable.form));
         let name = function.map_or("", |f| f.name.as_str());
         error.context(format!("function {name}, instruction {pc} ({})", text.unwrap_or_default()))

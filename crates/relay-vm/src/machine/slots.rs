@@ -19,6 +19,8 @@ pub(super) struct Slots {
     place: Vec<u32>,
     /// How many places a frame has.
     pub count: u32,
+    /// Whether every register that is read was written on every way there and not killed since.
+    pub is_checked: bool,
 }
 
 impl Slots {
@@ -30,7 +32,8 @@ impl Slots {
     pub fn new(executable: &Executable, function: &VmFunction) -> Slots {
         let registers = function.register_file_size as usize;
         if registers > MAX_REGISTERS || !is_written_before_read(executable, function) {
-            return Slots { place: (0..registers as u32).collect(), count: registers as u32 };
+            let place = (0..registers as u32).collect();
+            return Slots { place, count: registers as u32, is_checked: false };
         }
         share(function, registers)
     }
@@ -155,7 +158,7 @@ fn share(function: &VmFunction, registers: usize) -> Slots {
         held.push(std::cmp::Reverse((last, slot)));
         place[register] = slot;
     }
-    Slots { place, count }
+    Slots { place, count, is_checked: true }
 }
 
 #[cfg(test)]
