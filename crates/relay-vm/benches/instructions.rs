@@ -91,7 +91,8 @@ fn lists(length: usize) -> [f64; 3] {
     let kills = |registers: &[i64]| registers.iter().map(|dst| I::KillRegister { dst: *dst }).collect::<Vec<I>>();
     let walk = [kills(&[0, 1]), vec![I::Invoke { func: 0, dst: 6, args: vec![5, 4] }]].concat();
     let made = I::AllocAdt { tag: 1, dst: 7, fields: vec![4, 1] };
-    let turn = [kills(&[0]), vec![made], kills(&[1, 4]), vec![I::Invoke { func: 0, dst: 6, args: vec![5, 7] }]].concat();
+    let turn =
+        [kills(&[0]), vec![made], kills(&[1, 4]), vec![I::Invoke { func: 0, dst: 6, args: vec![5, 7] }]].concat();
     let called = vec![I::Invoke { func: 0, dst: 7, args: vec![5] }];
     let made = vec![I::AllocAdt { tag: 1, dst: 6, fields: vec![4, 7] }];
     let deep = [kills(&[0]), called, kills(&[5]), made, kills(&[4, 7])].concat();
@@ -122,7 +123,9 @@ fn main() {
     }
     for length in [1_000, 100_000] {
         let [walk, turn, deep] = lists(length);
-        println!("an element of a list of {length}: walked {walk:.1} ns, turned {turn:.1}, copied by recursion {deep:.1}");
+        println!(
+            "an element of a list of {length}: walked {walk:.1} ns, turned {turn:.1}, copied by recursion {deep:.1}"
+        );
         println!("  a constructor {:.1} ns, a level of recursion {:.1}", turn - walk, deep - turn);
     }
 }

@@ -335,8 +335,9 @@ fn is_small(expr: &Expr) -> bool {
 /// The number of a constructor, as values have it.
 fn tag(constructor: &Constructor) -> Result<i32, Error> {
     let number = constructor.tag;
-    i32::try_from(number)
-        .map_err(|_| error(format!("the constructor {} has the number {number}, of more than 32 bits", constructor.name)))
+    i32::try_from(number).map_err(|_| {
+        error(format!("the constructor {} has the number {number}, of more than 32 bits", constructor.name))
+    })
 }
 
 enum Step {

@@ -6,7 +6,8 @@ use relaxide_relay::{Module, VmOptions, infer, to_relax, vm_compile};
 use relaxide_script::print_module;
 
 fn module(text: &str) -> Module {
-    parse_with_prelude(&Source::new("dims", format!("#[version = \"0.0.5\"]\n{text}"))).unwrap_or_else(|d| panic!("{d}"))
+    parse_with_prelude(&Source::new("dims", format!("#[version = \"0.0.5\"]\n{text}")))
+        .unwrap_or_else(|d| panic!("{d}"))
 }
 
 /// An LSTM of so many steps, unrolled, each of whose inputs has a batch of its own that only the run shows.
@@ -55,7 +56,9 @@ fn an_unrolled_loop_grows_with_its_steps_in_relax() {
 #[test]
 fn what_is_broadcast_again_needs_no_new_dimension() {
     let program = |sum: &str| {
-        module(&format!("def @main(%x: Tensor[(?), float32], %y: Tensor[(?), float32]) {{ let %z = add(%x, %y); {sum} }}"))
+        module(&format!(
+            "def @main(%x: Tensor[(?), float32], %y: Tensor[(?), float32]) {{ let %z = add(%x, %y); {sum} }}"
+        ))
     };
     let repeats = |module: &Module| in_relax(module).matches("call_tir").count();
     // Both are repeated for the first sum; after that only the shorter one is.

@@ -26,8 +26,16 @@ const SIZES: usize = 8;
 const KEPT_BYTES: usize = 8 << 20;
 
 /// The functions that free blocks of each size.
-const FREE: [FreeFunction; SIZES] =
-    [free_small::<0>, free_small::<1>, free_small::<2>, free_small::<3>, free_small::<4>, free_small::<5>, free_small::<6>, free_small::<7>];
+const FREE: [FreeFunction; SIZES] = [
+    free_small::<0>,
+    free_small::<1>,
+    free_small::<2>,
+    free_small::<3>,
+    free_small::<4>,
+    free_small::<5>,
+    free_small::<6>,
+    free_small::<7>,
+];
 
 /// A free block: it begins with the address of the next.
 struct Block {
@@ -66,7 +74,12 @@ const fn block_bytes(size: usize) -> usize {
 }
 
 /// Memory for an object of that many bytes behind its prefix; null if there is none.
-pub(super) unsafe extern "C" fn allocate_space(size: usize, _align: usize, _type: i32, _context: *mut c_void) -> *mut c_void {
+pub(super) unsafe extern "C" fn allocate_space(
+    size: usize,
+    _align: usize,
+    _type: i32,
+    _context: *mut c_void,
+) -> *mut c_void {
     let Some(bytes) = size.checked_add(PREFIX) else { return std::ptr::null_mut() };
     let class = (bytes + WORD - 1) / STEP;
     let (base, free) = match FREE.get(class) {

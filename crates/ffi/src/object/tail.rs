@@ -74,7 +74,10 @@ impl<T: Object> Ref<T> {
         I::IntoIter: ExactSizeIterator,
     {
         const {
-            assert!(matches!(T::TAIL, Some(offset) if offset + size_of::<Tail>() == size_of::<T>()), "the tail is the end");
+            assert!(
+                matches!(T::TAIL, Some(offset) if offset + size_of::<Tail>() == size_of::<T>()),
+                "the tail is the end"
+            );
             assert!(size_of::<T>().is_multiple_of(align_of::<Any>()), "values lie behind the tail without a gap");
         }
         let values = values.into_iter();

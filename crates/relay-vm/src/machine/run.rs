@@ -133,13 +133,7 @@ fn ints(value: &Any) -> Result<Vec<i64>, Error> {
 
 impl Machine {
     /// Calls a function on a state, which is empty.
-    pub(super) fn run(
-        &self,
-        state: &mut State,
-        func: usize,
-        args: &[Any],
-        limited: &Limited,
-    ) -> Result<Any, Error> {
+    pub(super) fn run(&self, state: &mut State, func: usize, args: &[Any], limited: &Limited) -> Result<Any, Error> {
         if limited.limits == Limits::default() {
             return self.execute::<false>(state, func, args, limited, None);
         }

@@ -97,7 +97,8 @@ fn is_written_before_read(executable: &Executable, function: &VmFunction) -> boo
             written.put(register, !matches!(instruction, Instruction::KillRegister { .. }));
         }
         let mut arrive = |offset: i64, written: &Set| {
-            let there = usize::try_from(offset).ok().filter(|offset| *offset > 0).and_then(|n| arriving.get_mut(pc + n));
+            let there =
+                usize::try_from(offset).ok().filter(|offset| *offset > 0).and_then(|n| arriving.get_mut(pc + n));
             match there {
                 Some(Some(others)) => others.keep_common(written),
                 Some(nobody) => *nobody = Some(written.clone()),

@@ -139,14 +139,13 @@ impl<'a> RegionBuilder<'a> {
             return unsupported(format!("operator `{}` not found", node.name), call.span.as_deref());
         };
         let args = call.args.iter().map(|e| self.operand(e)).collect::<Result<Vec<_>, _>>()?;
-        let mut cx =
-            LowerCx {
-                builder: self.builder,
-                def,
-                args,
-                attrs: &call.attrs,
-                dims: NewDims::Collect(&mut self.dims, &mut self.agreed),
-            };
+        let mut cx = LowerCx {
+            builder: self.builder,
+            def,
+            args,
+            attrs: &call.attrs,
+            dims: NewDims::Collect(&mut self.dims, &mut self.agreed),
+        };
         cx.lower().or_else(|e| unsupported(e.to_string(), call.span.as_deref()))
     }
 

@@ -399,7 +399,8 @@ fn arithmetic(cx: &mut LowerCx<'_>, name: &str) -> Lowered {
     }
     let lhs = Scale { scale: args[2].clone(), zero: args[3].clone(), axis: lhs_axis };
     let rhs = Scale { scale: args[4].clone(), zero: args[5].clone(), axis: rhs_axis };
-    let (a, b) = (rescaled(cx, args[0].clone(), &lhs, &to, Halves::Up)?, rescaled(cx, args[1].clone(), &rhs, &to, Halves::Up)?);
+    let (a, b) =
+        (rescaled(cx, args[0].clone(), &lhs, &to, Halves::Up)?, rescaled(cx, args[1].clone(), &rhs, &to, Halves::Up)?);
     let result = cx.binary(name, a, b)?;
     let zero = cx.cast(args[7].clone(), ACCUMULATED)?;
     // Two zero points were added, or have taken each other away.

@@ -56,7 +56,7 @@ fn expanded(module: &Module, options: EtaOptions, e: &Expr) -> Option<Expr> {
     };
     let names = (0..count).map(|i| if count == 1 { "x".to_string() } else { format!("x{i}") });
     let params: Vec<Ref<Var>> = names.map(|name| Var::new(name, None)).collect();
-    let args = params.iter().map(Expr::from).collect();
+    let args: Vec<Expr> = params.iter().map(Expr::from).collect();
     Some(Function::new(params, Expr::call(e.clone(), args), None).into())
 }
 

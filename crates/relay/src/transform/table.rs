@@ -81,10 +81,8 @@ pub static PASSES: &[PassInfo] = &[
         options: &["expand_constructor", "expand_global_var"],
         run: |module, options| {
             let is_set = |name| options.bool(name).unwrap_or(false);
-            let options = super::EtaOptions {
-                constructors: is_set("expand_constructor"),
-                globals: is_set("expand_global_var"),
-            };
+            let options =
+                super::EtaOptions { constructors: is_set("expand_constructor"), globals: is_set("expand_global_var") };
             Ok(super::eta_expand_with(module, options))
         },
     },
