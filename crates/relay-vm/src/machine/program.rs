@@ -50,135 +50,35 @@ pub(super) const INTRINSICS: &[(&str, Intrinsic, usize)] = &[
     ("relay.vm.ref_write", Intrinsic::Write, 3),
 ];
 
-/// One operation.
+/// One operation: an instruction, or several in one (`Case`: whether a value has a tag; `IfIs`: whether an integer is this one).
 #[derive(Clone, Debug)]
 pub(super) enum Op {
-    Move {
-        from: u32,
-        dst: u32,
-    },
-    Ret {
-        result: u32,
-    },
-    Call {
-        func: u32,
-        dst: u32,
-        args: Args,
-    },
-    TailCall {
-        func: u32,
-        args: Args,
-    },
-    CallClosure {
-        closure: u32,
-        dst: u32,
-        args: Args,
-    },
-    TailClosure {
-        closure: u32,
-        args: Args,
-    },
-    Packed {
-        index: u32,
-        outputs: u32,
-        args: Args,
-    },
-    Intrinsic {
-        kind: Intrinsic,
-        args: Args,
-    },
-    AllocTensor {
-        storage: u32,
-        offset: Offset,
-        shape: Box<[i64]>,
-        dtype: DataType,
-        dst: u32,
-    },
-    AllocTensorReg {
-        storage: u32,
-        offset: Offset,
-        shape: u32,
-        dtype: DataType,
-        dst: u32,
-    },
-    AllocAdt {
-        tag: i32,
-        dst: u32,
-        args: Args,
-    },
-    AllocClosure {
-        func: u32,
-        dst: u32,
-        args: Args,
-    },
-    GetField {
-        object: u32,
-        index: usize,
-        dst: u32,
-    },
-    If {
-        test: u32,
-        target: u32,
-        then: u32,
-        other: u32,
-    },
-    /// Whether a value has a tag.
-    Case {
-        object: u32,
-        tag: i32,
-        then: u32,
-        other: u32,
-    },
-    /// Whether an integer is this one.
-    IfIs {
-        test: u32,
-        value: i32,
-        then: u32,
-        other: u32,
-    },
-    LoadConst {
-        index: u32,
-        device: u32,
-        dst: u32,
-    },
-    Goto {
-        target: u32,
-    },
-    GetTag {
-        object: u32,
-        dst: u32,
-        plain: bool,
-    },
-    LoadInt {
-        value: i64,
-        dst: u32,
-        plain: bool,
-    },
+    Move { from: u32, dst: u32 },
+    Ret { result: u32 },
+    Call { func: u32, dst: u32, args: Args },
+    TailCall { func: u32, args: Args },
+    CallClosure { closure: u32, dst: u32, args: Args },
+    TailClosure { closure: u32, args: Args },
+    Packed { index: u32, outputs: u32, args: Args },
+    Intrinsic { kind: Intrinsic, args: Args },
+    AllocTensor { storage: u32, offset: Offset, shape: Box<[i64]>, dtype: DataType, dst: u32 },
+    AllocTensorReg { storage: u32, offset: Offset, shape: u32, dtype: DataType, dst: u32 },
+    AllocAdt { tag: i32, dst: u32, args: Args },
+    AllocClosure { func: u32, dst: u32, args: Args },
+    GetField { object: u32, index: usize, dst: u32 },
+    If { test: u32, target: u32, then: u32, other: u32 },
+    Case { object: u32, tag: i32, then: u32, other: u32 },
+    IfIs { test: u32, value: i32, then: u32, other: u32 },
+    LoadConst { index: u32, device: u32, dst: u32 },
+    Goto { target: u32 },
+    GetTag { object: u32, dst: u32, plain: bool },
+    LoadInt { value: i64, dst: u32, plain: bool },
     Fatal,
-    AllocStorage {
-        bytes: Bytes,
-        alignment: Option<u32>,
-        device: u32,
-        dst: u32,
-    },
-    ShapeOf {
-        tensor: u32,
-        dst: u32,
-    },
-    Reshape {
-        tensor: u32,
-        shape: u32,
-        dst: u32,
-    },
-    DeviceCopy {
-        src: u32,
-        from: u32,
-        to: u32,
-        dst: u32,
-    },
-    Kill {
-        dst: u32,
-    },
+    AllocStorage { bytes: Bytes, alignment: Option<u32>, device: u32, dst: u32 },
+    ShapeOf { tensor: u32, dst: u32 },
+    Reshape { tensor: u32, shape: u32, dst: u32 },
+    DeviceCopy { src: u32, from: u32, to: u32, dst: u32 },
+    Kill { dst: u32 },
 }
 
 /// How large a storage is.
