@@ -6,7 +6,7 @@ use relaxide::ffi::{Any, Array, DataType, Error, ErrorKind, Ref};
 use relaxide::ir::prim::{self, PrimExpr};
 use relaxide::ir::{Attrs, Type, Var};
 use relaxide::relax::compute::{Tensors, tensors_of};
-use relaxide::relax::op::{self, ArgDef, ArgKind, Arity, AttrDef, AttrDefault, AttrKind, OpDef};
+use relaxide::relax::op::{self, ArgDef, ArgKind, Arity, AttrDef, AttrDefault, AttrKind, OpDef, OpError};
 use relaxide::relax::{AnyVar, DataTypeImm, Expr};
 
 use super::args;
@@ -129,7 +129,18 @@ fn checked_call(
     }
     let types = convert::from_py(ty_args)?;
     let types = super::Args { function: "ty_args", values: &[types.as_view()] }.types(0).map_err(error::to_py)?;
-    op::call_typed(def.name, operands, attrs, types).map_err(|error| refuse(error.to_string()))
+    op::call_typed(def.name, operands, attrs, types).map_err(refusal)
+}
+
+/// What is wrong with a call as an exception, of a class that fits both what Python's users expect and what TVM raises.
+fn refusal(error: OpError) -> PyErr {
+    let kind = match &error {
+        OpError::Argument { .. } | OpError::DType { .. } => "OperatorTypeError",
+        OpError::Attribute { .. } => "OperatorAttributeError",
+        OpError::Unknown(_) | OpError::Arity { .. } | OpError::Invalid { .. } => "OperatorError",
+        OpError::Unsupported { .. } => "ValueError",
+    };
+    error::to_py(Error::new(kind, error.to_string()))
 }
 
 /// What an operator computes on tensors of the compute language, which stand among the arguments, alone or in lists.

@@ -76,7 +76,7 @@ pub static TABLE: &[OpDef] = &[
 /// The common shape of the index tensors; `Err` where it is not known.
 fn index_shape(cx: &CallCx, indices: &[TensorInfo]) -> Result<Result<Vec<PrimExpr>, ()>, OpError> {
     if let Some(t) = indices.iter().find(|t| !t.dtype.is_void() && !t.dtype.is_integer()) {
-        return cx.invalid(format!("a tensor of indices has dtype {}; it must be one of integers", t.dtype));
+        return cx.wrong_dtype(format!("a tensor of indices has dtype {}; it must be one of integers", t.dtype));
     }
     let mut common: Option<Vec<PrimExpr>> = None;
     for tensor in indices {
@@ -135,14 +135,16 @@ fn put_type(cx: &CallCx) -> Result<Type, OpError> {
     let (data, values) = (cx.tensor(0)?, cx.tensor(2)?);
     let indices = put_indices(cx)?;
     if let Some(t) = indices.iter().find(|t| !t.dtype.is_void() && !t.dtype.is_integer()) {
-        return cx.invalid(format!("a tensor of indices has dtype {}; it must be one of integers", t.dtype));
+        return cx.wrong_dtype(format!("a tensor of indices has dtype {}; it must be one of integers", t.dtype));
     }
     if let Some(n) = data.ndim.filter(|n| *n != indices.len()) {
         return cx.invalid(format!("{} tensors of indices come with {n} dimensions", indices.len()));
     }
     if data.dtype != values.dtype && !data.dtype.is_void() && !values.dtype.is_void() {
-        return cx
-            .invalid(format!("data has dtype {}, the values {}; convert one with astype", data.dtype, values.dtype));
+        return cx.wrong_dtype(format!(
+            "data has dtype {}, the values {}; convert one with astype",
+            data.dtype, values.dtype
+        ));
     }
     Ok(data.ty())
 }
@@ -183,8 +185,10 @@ fn index_put(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpEr
 fn scatter_type(cx: &CallCx) -> Result<Type, OpError> {
     let (x, src) = (cx.tensor(0)?, cx.tensor(1)?);
     if x.dtype != src.dtype && !x.dtype.is_void() && !src.dtype.is_void() {
-        return cx
-            .invalid(format!("the tensor has dtype {}, the source {}; convert one with astype", x.dtype, src.dtype));
+        return cx.wrong_dtype(format!(
+            "the tensor has dtype {}, the source {}; convert one with astype",
+            x.dtype, src.dtype
+        ));
     }
     if let Some((n, m)) = x.ndim.zip(src.ndim).filter(|(n, m)| n != m) {
         return cx.invalid(format!("the tensor has {n} dimensions, the source {m}"));
@@ -236,7 +240,7 @@ fn dynamic_type(cx: &CallCx) -> Result<Type, OpError> {
             return cx.invalid(format!("argument {i} has {n} dimensions, not 1"));
         }
         if !bound.dtype.is_void() && bound.dtype != DataType::int(64) {
-            return cx.invalid(format!("argument {i} has dtype {}, not int64", bound.dtype));
+            return cx.wrong_dtype(format!("argument {i} has dtype {}, not int64", bound.dtype));
         }
         let Some(size) = bound.dims.as_ref().and_then(|d| d.first()).and_then(PrimExpr::as_int) else {
             return cx.invalid(format!("the number of elements of argument {i} must be known"));

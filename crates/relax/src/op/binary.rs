@@ -43,7 +43,7 @@ fn common_dtype(cx: &CallCx, a: &TensorInfo, b: &TensorInfo) -> Result<DataType,
         _ if a.dtype == b.dtype => Ok(a.dtype),
         (false, true) => Ok(a.dtype),
         (true, false) => Ok(b.dtype),
-        _ => cx.invalid(format!(
+        _ => cx.wrong_dtype(format!(
             "both sides must have one dtype, but they have {} and {}; convert one with astype",
             a.dtype, b.dtype
         )),

@@ -93,7 +93,7 @@ fn one_dtype(cx: &CallCx, tensors: &[TensorInfo]) -> Result<DataType, OpError> {
     let mut known = tensors.iter().map(|t| t.dtype).filter(|d| !d.is_void());
     let first = known.next().unwrap_or(DataType::void());
     match known.find(|d| *d != first) {
-        Some(other) => cx.invalid(format!("the tensors have dtypes {first} and {other}; convert one with astype")),
+        Some(other) => cx.wrong_dtype(format!("the tensors have dtypes {first} and {other}; convert one with astype")),
         None if tensors.iter().any(|t| t.dtype.is_void()) => Ok(DataType::void()),
         None => Ok(first),
     }

@@ -254,7 +254,8 @@ fn geometry(cx: &CallCx, letters: &str) -> Result<Result<Geometry, Type>, OpErro
             if weight.dtype.is_void() { weight.dtype } else { data.dtype }
         }
         None => {
-            return cx.invalid(format!("`data` is {}, `weight` {}; convert one with astype", data.dtype, weight.dtype));
+            return cx
+                .wrong_dtype(format!("`data` is {}, `weight` {}; convert one with astype", data.dtype, weight.dtype));
         }
     };
     let groups = cx.int("groups")?;

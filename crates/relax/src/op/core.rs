@@ -44,7 +44,7 @@ fn shape_of(cx: &CallCx) -> Result<Type, OpError> {
 fn tensor_to_shape(cx: &CallCx) -> Result<Type, OpError> {
     let x = cx.tensor(0)?;
     if x.dtype != DataType::void() && !x.dtype.is_int() {
-        return cx.invalid(format!("needs a tensor of integers, but its dtype is {}", x.dtype));
+        return cx.wrong_dtype(format!("needs a tensor of integers, but its dtype is {}", x.dtype));
     }
     match (x.ndim, x.dims) {
         (None, _) => cx.invalid("needs a tensor of one dimension, but its rank is not known"),
@@ -70,7 +70,7 @@ fn size(cx: &CallCx) -> Result<Type, OpError> {
 fn dtype_arg(cx: &CallCx, i: usize) -> Result<DataType, OpError> {
     match cx.arg(i)? {
         Expr::DType(d) => Ok(d.value),
-        _ => cx.invalid("needs a dtype among its arguments"),
+        _ => cx.wrong_dtype("needs a dtype among its arguments"),
     }
 }
 

@@ -153,7 +153,7 @@ pub static TABLE: &[OpDef] = &[
 ];
 
 fn filled_type(cx: &CallCx) -> Result<Type, OpError> {
-    let Some(dtype) = cx.dtype("dtype") else { return cx.invalid("needs a dtype") };
+    let Some(dtype) = cx.dtype("dtype") else { return cx.wrong_dtype("needs a dtype") };
     Ok(match cx.shape_arg(0)? {
         Ok(dims) => Type::tensor(dims, dtype),
         Err(ndim) => tensor_type(None, ndim, dtype),
@@ -255,7 +255,7 @@ fn eye_like_type(cx: &CallCx) -> Result<Type, OpError> {
 fn hamming_type(cx: &CallCx) -> Result<Type, OpError> {
     let dtype = cx.dtype("dtype").unwrap_or(DataType::void());
     if !dtype.is_float() {
-        return cx.invalid(format!("dtype is {dtype}; it must be one of floating-point numbers"));
+        return cx.wrong_dtype(format!("dtype is {dtype}; it must be one of floating-point numbers"));
     }
     let size = cx.scalar(0)?;
     match size.as_int() {

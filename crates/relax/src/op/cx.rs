@@ -65,6 +65,11 @@ impl<'a> CallCx<'a> {
         Err(OpError::invalid(self.name(), message))
     }
 
+    /// An error of this call: an element type does not do.
+    pub fn wrong_dtype<T>(&self, message: impl Into<String>) -> Result<T, OpError> {
+        Err(OpError::dtype(self.name(), message))
+    }
+
     /// An error of this call: it cannot be compiled.
     pub fn unsupported<T>(&self, message: impl Into<String>) -> Result<T, OpError> {
         Err(OpError::unsupported(self.name(), message))

@@ -182,7 +182,7 @@ fn suppression_type(cx: &CallCx) -> Result<Type, OpError> {
             return cx.invalid(format!("`{name}` has {n} dimensions, not {ndim}"));
         }
         if !info.dtype.is_void() && info.dtype != I32 {
-            return cx.invalid(format!("`{name}` has dtype {}, not int32", info.dtype));
+            return cx.wrong_dtype(format!("`{name}` has dtype {}, not int32", info.dtype));
         }
         let mut pairs = data.dims.iter().flatten().zip(info.dims.iter().flatten());
         if !pairs.all(|(a, b)| crate::shape::prove_equal(a, b)) {
@@ -668,7 +668,7 @@ fn multibox_type(cx: &CallCx) -> Result<Type, OpError> {
             return cx.invalid(format!("`{name}` has {n} dimensions, not {ndim}"));
         }
         if info.dtype != scores.dtype && !info.dtype.is_void() && !scores.dtype.is_void() {
-            return cx.invalid(format!("`{name}` has dtype {}, the scores {}", info.dtype, scores.dtype));
+            return cx.wrong_dtype(format!("`{name}` has dtype {}, the scores {}", info.dtype, scores.dtype));
         }
     }
     variances(cx)?;

@@ -44,6 +44,14 @@ pub enum OpError {
         /// What is wrong with it.
         problem: String,
     },
+    /// An element type that the operator does not take, or that does not go with another argument's.
+    #[error("{op}: {message}")]
+    DType {
+        /// The operator.
+        op: String,
+        /// Which types they are, and which it takes.
+        message: String,
+    },
     /// Arguments that are fine alone do not fit each other or the attributes.
     #[error("{op}: {message}")]
     Invalid {
@@ -71,7 +79,7 @@ impl OpError {
         match self {
             OpError::Unknown(_) => Code::Callee,
             OpError::Arity { .. } | OpError::Attribute { .. } => Code::Arguments,
-            OpError::Argument { .. } | OpError::Invalid { .. } => Code::Operator,
+            OpError::Argument { .. } | OpError::DType { .. } | OpError::Invalid { .. } => Code::Operator,
             OpError::Unsupported { .. } => Code::NoLowering,
         }
     }
@@ -86,16 +94,25 @@ impl OpError {
         OpError::Invalid { op: op.into(), message: message.into() }
     }
 
+    /// An element type that does not do.
+    pub fn dtype(op: &str, message: impl Into<String>) -> OpError {
+        OpError::DType { op: op.into(), message: message.into() }
+    }
+
     /// The same with the types of the arguments, where these do not fit each other.
     pub(super) fn of_call(self, cx: &CallCx) -> OpError {
-        let OpError::Invalid { op, message } = self else { return self };
+        let (op, message, make): (_, _, fn(&str, String) -> OpError) = match self {
+            OpError::Invalid { op, message } => (op, message, |op, message| OpError::invalid(op, message)),
+            OpError::DType { op, message } => (op, message, |op, message| OpError::dtype(op, message)),
+            other => return other,
+        };
         let types = cx.args.iter().take(MAX_TYPES).enumerate().map(|(i, arg)| {
             // The last parameter takes all that follow.
             let name = cx.def.args.get(i).or(cx.def.args.last()).map_or("", |def| def.name);
             format!("{name}: {}", type_text(&arg.ty()))
         });
         let more = if cx.args.len() > MAX_TYPES { ", …" } else { "" };
-        OpError::Invalid { op, message: format!("{message} ({}{more})", types.collect::<Vec<_>>().join(", ")) }
+        make(&op, format!("{message} ({}{more})", types.collect::<Vec<_>>().join(", ")))
     }
 
     /// What a builder says while an operator is opened.

@@ -218,11 +218,12 @@ fn slice(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>
 fn where_type(cx: &CallCx) -> Result<Type, OpError> {
     let (c, a, b) = (cx.tensor(0)?, cx.operand(1)?, cx.operand(2)?);
     if !c.dtype.is_void() && !c.dtype.is_bool() {
-        return cx.invalid(format!("the condition has dtype {}, not bool", c.dtype));
+        return cx.wrong_dtype(format!("the condition has dtype {}, not bool", c.dtype));
     }
     let is_scalar = |i: usize| matches!(cx.ty(i), Ok(Type::Prim(_)));
     if a.dtype != b.dtype && !a.dtype.is_void() && !b.dtype.is_void() && !is_scalar(1) && !is_scalar(2) {
-        return cx.invalid(format!("the two sides have dtypes {} and {}; convert one with astype", a.dtype, b.dtype));
+        return cx
+            .wrong_dtype(format!("the two sides have dtypes {} and {}; convert one with astype", a.dtype, b.dtype));
     }
     let dtype = match (is_scalar(1), is_scalar(2)) {
         (true, _) => b.dtype,
@@ -239,7 +240,7 @@ fn where_type(cx: &CallCx) -> Result<Type, OpError> {
 pub fn index_info(cx: &CallCx, i: usize) -> Result<TensorInfo, OpError> {
     let indices = cx.operand(i)?;
     if !indices.dtype.is_void() && !indices.dtype.is_integer() {
-        return cx.invalid(format!("the indices have dtype {}; they must be integers", indices.dtype));
+        return cx.wrong_dtype(format!("the indices have dtype {}; they must be integers", indices.dtype));
     }
     Ok(indices)
 }
@@ -343,7 +344,7 @@ fn coordinates(cx: &CallCx, indices: &[PrimExpr]) -> Result<usize, OpError> {
 fn gather_nd_type(cx: &CallCx) -> Result<Type, OpError> {
     let (x, indices) = (cx.tensor(0)?, index_info(cx, 1)?);
     if !indices.dtype.is_void() && indices.dtype != DataType::int(64) {
-        return cx.invalid(format!("the indices have dtype {}, not int64", indices.dtype));
+        return cx.wrong_dtype(format!("the indices have dtype {}, not int64", indices.dtype));
     }
     let batch = usize::try_from(cx.int("batch_dims")?).unwrap_or(0);
     let Some(points) = indices.dims else { return Ok(tensor_type(None, None, x.dtype)) };

@@ -36,9 +36,8 @@ fn out_dtype(cx: &CallCx) -> Result<DataType, OpError> {
         Some(dtype) => Ok(dtype),
         None if a.dtype == b.dtype => Ok(a.dtype),
         None if a.dtype.is_void() || b.dtype.is_void() => Ok(DataType::void()),
-        None => {
-            cx.invalid(format!("the factors have dtypes {} and {}; give out_dtype or convert one", a.dtype, b.dtype))
-        }
+        None => cx
+            .wrong_dtype(format!("the factors have dtypes {} and {}; give out_dtype or convert one", a.dtype, b.dtype)),
     }
 }
 

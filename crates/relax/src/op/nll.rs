@@ -70,11 +70,11 @@ fn loss_type(cx: &CallCx) -> Result<Type, OpError> {
     let (predictions, targets) = (cx.tensor(0)?, cx.tensor(1)?);
     let weights = if cx.has(2) { Some(cx.tensor(2)?) } else { None };
     if !targets.dtype.is_void() && !targets.dtype.is_integer() {
-        return cx.invalid(format!("the targets have dtype {}; they must be integers", targets.dtype));
+        return cx.wrong_dtype(format!("the targets have dtype {}; they must be integers", targets.dtype));
     }
     let dtype = match &weights {
         Some(w) if w.dtype != predictions.dtype && !w.dtype.is_void() && !predictions.dtype.is_void() => {
-            return cx.invalid(format!("predictions have dtype {}, weights {}", predictions.dtype, w.dtype));
+            return cx.wrong_dtype(format!("predictions have dtype {}, weights {}", predictions.dtype, w.dtype));
         }
         Some(w) if w.dtype.is_void() => w.dtype,
         _ => predictions.dtype,

@@ -162,7 +162,7 @@ fn parameters(cx: &CallCx, count: usize, ndim: usize, dims: Option<Vec<PrimExpr>
         let parameter = cx.tensor(i)?;
         let name = cx.def.args[i].name;
         if parameter.dtype != data.dtype {
-            return cx.invalid(format!("`{name}` has dtype {}, the tensor {}", parameter.dtype, data.dtype));
+            return cx.wrong_dtype(format!("`{name}` has dtype {}, the tensor {}", parameter.dtype, data.dtype));
         }
         if parameter.ndim != Some(ndim) {
             let found = parameter.ndim.map_or("an unknown number of".to_string(), |n| n.to_string());

@@ -83,8 +83,10 @@ fn scatter_type(cx: &CallCx) -> Result<Type, OpError> {
     combine(cx)?;
     let unknown = data.dtype.is_void() || updates.dtype.is_void();
     if data.dtype != updates.dtype && (!unknown || cx.name() == "scatter_nd") {
-        return cx
-            .invalid(format!("the data have dtype {}, the updates {}; they must be one", data.dtype, updates.dtype));
+        return cx.wrong_dtype(format!(
+            "the data have dtype {}, the updates {}; they must be one",
+            data.dtype, updates.dtype
+        ));
     }
     if cx.name() == "scatter_elements" {
         elements_fit(cx, &data, &indices, &updates)?;

@@ -161,7 +161,7 @@ fn multinomial_type(cx: &CallCx) -> Result<Type, OpError> {
         return cx.invalid("`prob` and `uniform_sample` must be tensors of floating-point numbers");
     }
     if !rows.dtype.is_void() && !rows.dtype.is_integer() {
-        return cx.invalid(format!("`sample_indices` has dtype {}; it must be one of integers", rows.dtype));
+        return cx.wrong_dtype(format!("`sample_indices` has dtype {}; it must be one of integers", rows.dtype));
     }
     for (i, info) in [&prob, &uniform, &rows].into_iter().enumerate() {
         if let Some(n) = info.ndim.filter(|n| *n != 2) {

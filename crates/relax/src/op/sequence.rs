@@ -59,7 +59,7 @@ fn meshgrid_type(cx: &CallCx) -> Result<Type, OpError> {
     }
     let dtype = first.dtype;
     if let Some(t) = vectors.iter().find(|t| t.dtype != dtype) {
-        return cx.invalid(format!("the vectors have dtypes {dtype} and {}; convert them with astype", t.dtype));
+        return cx.wrong_dtype(format!("the vectors have dtypes {dtype} and {}; convert them with astype", t.dtype));
     }
     let axes = grid_axes(cx, vectors.len())?;
     let sizes: Option<Vec<PrimExpr>> =
@@ -86,7 +86,7 @@ fn reverse_type(cx: &CallCx) -> Result<Type, OpError> {
     }
     let fits = [DataType::void(), DataType::int(32), DataType::int(64)];
     if !fits.contains(&lengths.dtype) {
-        return cx.invalid(format!("`seq_lengths` has dtype {}, not int32 or int64", lengths.dtype));
+        return cx.wrong_dtype(format!("`seq_lengths` has dtype {}, not int32 or int64", lengths.dtype));
     }
     let Some(ndim) = data.ndim else { return Ok(data.ty()) };
     cx.axis("seq_axis", ndim)?;

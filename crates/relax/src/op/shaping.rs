@@ -369,7 +369,7 @@ fn one_dtype(cx: &CallCx, tensors: &[TensorInfo]) -> Result<relaxide_ffi::DataTy
     let mut dtypes = tensors.iter().map(|t| t.dtype).filter(|d| !d.is_void());
     let Some(first) = dtypes.next() else { return Ok(relaxide_ffi::DataType::void()) };
     match dtypes.find(|d| *d != first) {
-        Some(other) => cx.invalid(format!("the tensors have dtypes {first} and {other}; convert them with astype")),
+        Some(other) => cx.wrong_dtype(format!("the tensors have dtypes {first} and {other}; convert them with astype")),
         None if tensors.iter().any(|t| t.dtype.is_void()) => Ok(relaxide_ffi::DataType::void()),
         None => Ok(first),
     }

@@ -23,8 +23,10 @@ pub fn same_type(cx: &CallCx) -> Result<Type, OpError> {
 pub fn float_type(cx: &CallCx) -> Result<Type, OpError> {
     let x = cx.tensor(0)?;
     if x.dtype != DataType::void() && !x.dtype.is_float() {
-        return cx
-            .invalid(format!("needs a floating-point tensor, but its dtype is {}; convert it with astype", x.dtype));
+        return cx.wrong_dtype(format!(
+            "needs a floating-point tensor, but its dtype is {}; convert it with astype",
+            x.dtype
+        ));
     }
     Ok(x.ty())
 }

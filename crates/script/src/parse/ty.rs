@@ -114,6 +114,8 @@ impl Parser<'_> {
         let mut ndim = shape.as_ref().map_or(-1, |s: &Vec<PrimExpr>| s.len() as i64);
         if let Some(e) = args.keyword("ndim") {
             let given = self.int(e)?;
+            // As many as the shape has, where it says none.
+            let given = if given == -1 { ndim } else { given };
             if shape.is_some() && given != ndim {
                 return Err(self.error(
                     Code::Type,
@@ -133,7 +135,8 @@ impl Parser<'_> {
         };
         let mut ndim = values.as_ref().map_or(-1, |v| v.len() as i64);
         if let Some(e) = args.keyword("ndim") {
-            ndim = self.int(e)?;
+            let given = self.int(e)?;
+            ndim = if given == -1 { ndim } else { given };
         }
         Ok(Ref::new(ShapeType { values, ndim }).into())
     }
