@@ -1,10 +1,14 @@
 """What the Relay VM costs: its steps on data and calls, and networks beside the same networks by way of Relax.
 
-``python bench/relay_vm.py [--networks]``. Steps are timed on lists of 100,000 elements, the least of seven runs; networks are
-timed in turns, the least of twelve runs each, of two hundred where they are short. Times are of the processor, not of the clock: others may use the machine.
+``python bench/relay_vm.py [--networks]``. Steps are timed on a list of 1,000 elements, which the caches hold, and on one of
+100,000, which they do not: the least of many runs. Behind each row stand the instructions that an element takes, and from
+the rows follow what an instruction, a constructor and a level of recursion cost, beside their bars. Networks are timed in
+turns, the least of twelve runs each, of two hundred where they are short. Times are of the processor, not of the clock:
+others may use the machine.
 """
 
 import os
+import re
 import sys
 import time
 
@@ -16,7 +20,9 @@ import relaxide as tvm
 from relaxide import relax, relay
 from relaxide.relay import testing
 
-COUNT = 100_000
+SIZES = (1_000, 100_000)
+# What a step may cost, in ns.
+BARS = {"an instruction": 20, "a constructor, with its object's end": 60, "a level of recursion": 200}
 PROGRAM = """#[version = "0.0.5"]
 def @walk(%xs: List[int32], %last: int32) -> int32 { match (%xs) { Nil => %last, Cons(%x, %rest) => @walk(%rest, %x) } }
 def @turn(%xs: List[int32], %done: List[int32]) -> List[int32] {
@@ -28,7 +34,7 @@ def @turned(%xs: List[int32]) -> List[int32] { @turn(%xs, Nil) }
 """
 
 
-def least(run, times=7):
+def least(run, times):
     """The least time of the processor that a call takes, in seconds."""
     found = []
     for _ in range(times):
@@ -38,25 +44,52 @@ def least(run, times=7):
     return min(found)
 
 
+def per_element(code, name, cons):
+    """How many instructions a function of the disassembly executes for each element of a list."""
+    text = code.split(f": {name}(", 1)[1].split("VM Function[", 1)[0]
+    lines = [line.split("#", 2)[-1].split() for line in text.splitlines() if re.match(r" *\d+: ", line)]
+    at, count, numbers = 0, 0, {}
+    while True:
+        (kind, *args), count = lines[at], count + 1
+        if kind == "ret":
+            return count
+        if kind == "get_tag":
+            numbers[args[0]] = cons
+        elif kind == "load_consti":
+            numbers[args[0]] = int(args[1])
+        if kind == "invoke" and name in ("walk", "turn"):
+            return count
+        if kind == "if":
+            at += int(args[2]) if numbers[args[0]] == numbers[args[1]] else int(args[3])
+        else:
+            at += int(args[0]) if kind == "goto" else 1
+
+
 def steps():
     """Times of one element of a list."""
     exe = relay.vm.compile(relay.parse(PROGRAM.replace("def @main", "def @walked")), "llvm")
     machine = relay.vm.VirtualMachine(exe, tvm.cpu())
     tags = {ctor.name: ctor.tag for ctor in relay.Prelude().get_type("List")[1:]}
-    listed, element = relay.vm.ADT(tags["Nil"], []), tvm.runtime.tensor(np.int32(1))
-    for _ in range(COUNT):
-        listed = relay.vm.ADT(tags["Cons"], [element, listed])
+    nil, element = relay.vm.ADT(tags["Nil"], []), tvm.runtime.tensor(np.int32(1))
     names = {
         "walk": "tag, two fields, branch, call in the last place",
         "turn": "the same with a constructor of two fields",
         "deep": "the same with a level of recursion",
     }
-    code = exe.bytecode
-    for name, what in names.items():
-        args = {"walk": (listed, element), "turn": (listed, relay.vm.ADT(tags["Nil"], [])), "deep": (listed,)}[name]
-        seconds = least(lambda: machine.invoke(name, *args))
-        print(f"{name:6} {seconds / COUNT * 1e9:7.1f} ns an element   {what}")
-    return code
+    counts = {name: per_element(exe.bytecode, name, tags["Cons"]) for name in names}
+    for size in SIZES:
+        listed = nil
+        for _ in range(size):
+            listed = relay.vm.ADT(tags["Cons"], [element, listed])
+        given = {"walk": (listed, element), "turn": (listed, nil), "deep": (listed,)}
+        runs = max(25, 200_000 // size)
+        took = {name: least(lambda name=name: machine.invoke(name, *given[name]), runs) / size * 1e9 for name in names}
+        print(f"a list of {size}, ns an element")
+        for name, what in names.items():
+            print(f"  {name:6} {took[name]:7.1f}   {counts[name]:2} instructions: {what}")
+        derived = (took["walk"] / counts["walk"], took["turn"] - took["walk"], took["deep"] - took["turn"])
+        for (what, bar), found in zip(BARS.items(), derived):
+            print(f"  {what:38} {max(found, 0):6.1f}   bar {bar}")
 
 
 def networks():

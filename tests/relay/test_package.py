@@ -125,6 +125,31 @@ def test_executables_are_saved_and_loaded(tmp_path):
     np.testing.assert_allclose(machine.get_outputs()[0].numpy(), _expected(x, w), rtol=1e-5)
 
 
+def test_machines_and_executables_have_the_methods_of_their_time():
+    x, w = _values()
+    compiler = relay.vm.VMCompiler()
+    with pytest.raises(ValueError, match="call lower first"):
+        compiler.get_exec()
+    compiler.set_params({"w": w})
+    compiler.lower(_dense(), "llvm")
+    compiler.codegen()
+    exe = compiler.get_exec()
+    assert exe.globals == ["main"]
+    taken = exe.get_late_bound_consts(1)
+    with pytest.raises(ValueError, match="load late-bound"):
+        relay.vm.VirtualMachine(exe, tvm.cpu())
+    exe.load_late_bound_consts_from_map(taken)
+    machine = relay.vm.VirtualMachine(exe, tvm.cpu())
+    expected = _expected(x, w)
+    output = tvm.runtime.empty(expected.shape, "float32")
+    machine.invoke_with_outputs("main", {"x": x}, [output])
+    np.testing.assert_allclose(output.numpy(), expected, rtol=1e-5)
+    with pytest.raises(ValueError, match="1 results, and 2"):
+        machine.invoke_with_outputs("main", {"x": x}, [output, output])
+    timed = machine.benchmark(tvm.cpu(), x, repeat=2, number=1)
+    assert len(timed.results) == 2
+
+
 def test_programs_with_data_and_functions_are_written():
     prelude = relay.Prelude()
     xs = relay.var("xs", prelude.mod.get_global_type_var("List")(relay.scalar_type("int32")))

@@ -27,3 +27,12 @@ def test_every_row_names_a_test_that_exists():
         if missing or not (names or whole or "samples" in shown):
             wrong[section] = missing or shown
     assert not wrong
+
+
+def test_every_pass_has_a_file():
+    from relaxide.relay import transform
+
+    shown = {path.read_text().split("\n", 1)[0].split()[2] for path in (ROOT / "tests/relay/passes").glob("*.relay")}
+    # What types a program has, and scales by the side, are shown by tests of their own.
+    elsewhere = {"InferType", "BackwardFoldScaleAxis", "ForwardFoldScaleAxis"}
+    assert set(transform._PASSES) - shown == elsewhere

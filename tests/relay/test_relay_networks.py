@@ -156,6 +156,29 @@ def test_a_network_takes_images_of_any_size(name):
         np.testing.assert_allclose(machine.invoke("main", *inputs).numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
+def test_an_unrolled_lstm_takes_batches_of_any_size():
+    mod, weights = testing.lstm.get_workload(6, 4, batch_size=relay.Any())
+    machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=weights), tvm.cpu())
+    program = tvm.compile(relay.to_relax(relay.vm.bind_params(mod, weights)), "llvm")
+    by_relax = relax.VirtualMachine(program, tvm.cpu())
+    for batch in (1, 2, 5):
+        known, same_weights = testing.lstm.get_workload(6, 4, batch_size=batch)
+        inputs = inputs_of(known, same_weights)
+        expected = relay.create_executor("vm", known, params=same_weights).evaluate()(*inputs).numpy()
+        np.testing.assert_allclose(machine.invoke("main", *inputs).numpy(), expected, rtol=1e-4, atol=1e-5)
+        found = by_relax["main"](*(tvm.runtime.tensor(value) for value in inputs)).numpy()
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_computed_of_large_constants_is_computed_once():
+    # Interpreted, it would take longer than a compilation may; so it is compiled and run, by either compiler.
+    weight = relay.const(np.random.default_rng(0).standard_normal((600, 600)).astype("float32"))
+    x = relay.var("x", shape=(600,))
+    product = relay.op.nn.dense(weight, weight, units=600)
+    mod = relay.IRModule.from_expr(relay.Function([x], relay.op.add(product, x)))
+    assert relay.vm.compile(mod, "llvm").primitive_ops == ["vm_mod_fused_add"]
+
+
 def test_an_lstm_runs_over_a_list_of_any_length():
     mod, weights = testing.lstm.over_list(num_hidden=4)
     machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=weights), tvm.cpu())

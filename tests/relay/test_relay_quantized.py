@@ -56,3 +56,24 @@ def test_a_small_network_of_integers_is_interpreted_alike():
     found = relay.create_executor("vm", mod, params=weights).evaluate()(image).numpy()
     interpreted = relay.create_executor("debug", mod, params=weights).evaluate()(image).numpy()
     np.testing.assert_allclose(interpreted, found, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("rounding", ["UPWARD", "TONEAREST", None])
+def test_sums_between_scales_that_are_no_constants_are_rounded_as_asked(rounding):
+    attrs = f', rounding="{rounding}"' if rounding else ""
+    mod = relay.parse(
+        '#[version = "0.0.5"]\ndef @main(%x: Tensor[(?), int32], %s: float32, %z: int32, %t: float32, %u: int32)'
+        f' {{ qnn.requantize(%x, %s, %z, %t, %u{attrs}, out_dtype="int8") }}'
+    )
+    # Every scale is a power of two, so the halves are halves.
+    values, scale, zero, other, moved = np.arange(-600, 600, dtype="int32"), np.float32(0.25), np.int32(3), np.float32(2), np.int32(-5)
+    exact = (values - zero) * (0.25 / 2)
+    away = np.sign(exact) * np.floor(np.abs(exact) + 0.5)
+    expected = np.clip((away if rounding == "TONEAREST" else np.floor(exact + 0.5)) + moved, -128, 127).astype("int8")
+    args = (values, scale, zero, other, moved)
+    for kind in ("debug", "vm"):
+        found = relay.create_executor(kind, mod).evaluate()(*args).numpy()
+        np.testing.assert_array_equal(found, expected, err_msg=kind)
+    program = relax.VirtualMachine(tvm.compile(relay.to_relax(mod), "llvm"), tvm.cpu())
+    found = program["main"](*(tvm.runtime.tensor(np.asarray(arg)) for arg in args)).numpy()
+    np.testing.assert_array_equal(found, expected)

@@ -71,7 +71,8 @@ fn collect(value: &Any, path: &mut Vec<usize>, constructors: &[(i64, String)], o
         (Ok(array), _) => array.iter().cloned().collect(),
         (_, Some(adt)) => {
             if adt.tag != 0 {
-                let name = constructors.iter().find(|(tag, _)| *tag == adt.tag).map(|(_, name)| name.clone());
+                let name =
+                    constructors.iter().find(|(tag, _)| *tag == i64::from(adt.tag)).map(|(_, name)| name.clone());
                 add(Content::Other(name.unwrap_or_else(|| format!("the constructor of tag {}", adt.tag))));
             }
             adt.fields.iter().cloned().collect()

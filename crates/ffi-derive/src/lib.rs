@@ -4,6 +4,7 @@
 //!
 //! - `#[object(key = "...")]` names the type; `parent = "..."` names the type that it refines;
 //! - `#[object(var)]` marks a free variable, `#[object(unique)]` a type whose values equal only themselves;
+//! - `#[object(tail)]` says that the last field is a `Tail`, behind which values lie;
 //! - `#[field(ignore)]` leaves a field out of equality and hashing, `#[field(def)]` says that free variables in it are
 //!   defined there, `#[field(hidden)]` keeps it out of reflection as well, so that its type need not be a `Field`;
 //!   `#[field(no_init)]` says that it is not an argument of the constructor.

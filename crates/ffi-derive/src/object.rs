@@ -10,6 +10,7 @@ struct TypeOptions {
     key: LitStr,
     parent: Option<LitStr>,
     kind: Ident,
+    has_tail: bool,
 }
 
 /// What `#[field(...)]` says.
@@ -35,8 +36,9 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let options = type_options(input)?;
     let members = members(input)?;
     let name = &input.ident;
-    let TypeOptions { key, parent, kind } = &options;
+    let TypeOptions { key, parent, kind, has_tail } = &options;
     let parent = parent.as_ref().map(|parent| quote! { const PARENT_KEY: &'static str = #parent; });
+    let tail = members.last().filter(|_| *has_tail).map(|member| tail(name, member));
     let infos = members.iter().filter(|member| member.role != Role::Hidden).map(|member| field_info(name, member));
     let compared = || members.iter().filter(|member| matches!(member.role, Role::Compared | Role::Defines));
     let equal = compared().map(compare);
@@ -48,6 +50,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
         unsafe impl ::relaxide_ffi::Object for #name {
             const TYPE_KEY: &'static str = #key;
             #parent
+            #tail
             const KIND: ::relaxide_ffi::NodeKind = ::relaxide_ffi::NodeKind::#kind;
 
             #[inline]
@@ -81,6 +84,17 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
             }
         }
     })
+}
+
+/// Where the values begin that lie behind an object. Its last field must be of the type that knows them.
+fn tail(owner: &Ident, member: &Member<'_>) -> TokenStream {
+    let ident = member.ident;
+    quote! {
+        const TAIL: ::core::option::Option<usize> = {
+            let _: fn(&#owner) -> &::relaxide_ffi::Tail = |object| &object.#ident;
+            ::core::option::Option::Some(::core::mem::offset_of!(#owner, #ident))
+        };
+    }
 }
 
 fn field_info(owner: &Ident, member: &Member<'_>) -> TokenStream {
@@ -152,7 +166,7 @@ fn field_name(ident: &Ident) -> String {
 }
 
 fn type_options(input: &DeriveInput) -> Result<TypeOptions> {
-    let (mut key, mut parent, mut kind) = (None, None, format_ident!("Tree"));
+    let (mut key, mut parent, mut kind, mut has_tail) = (None, None, format_ident!("Tree"), false);
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("object")) {
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("key") {
@@ -163,14 +177,16 @@ fn type_options(input: &DeriveInput) -> Result<TypeOptions> {
                 kind = format_ident!("Var");
             } else if meta.path.is_ident("unique") {
                 kind = format_ident!("Unique");
+            } else if meta.path.is_ident("tail") {
+                has_tail = true;
             } else {
-                return Err(meta.error("expected `key = \"...\"`, `parent = \"...\"`, `var` or `unique`"));
+                return Err(meta.error("expected `key = \"...\"`, `parent = \"...\"`, `var`, `unique` or `tail`"));
             }
             Ok(())
         })?;
     }
     let missing = || Error::new(input.ident.span(), "an object type needs `#[object(key = \"...\")]`");
-    Ok(TypeOptions { key: key.ok_or_else(missing)?, parent, kind })
+    Ok(TypeOptions { key: key.ok_or_else(missing)?, parent, kind, has_tail })
 }
 
 fn members(input: &DeriveInput) -> Result<Vec<Member<'_>>> {

@@ -74,7 +74,7 @@ pub use list::List;
 pub use map::{Dict, Entries, Map};
 pub use module::{Module, ModuleImpl, ModuleProperties};
 pub use object::{
-    CustomAllocator, Handle, NodeKind, Object, ObjectHeader, ObjectRef, Ref, Weak, allocator, set_allocator,
+    CustomAllocator, Handle, NodeKind, Object, ObjectHeader, ObjectRef, Ref, Tail, Weak, allocator, set_allocator,
 };
 pub use relaxide_ffi_derive::{Object, ObjectEnum};
 pub use saved::Saved;

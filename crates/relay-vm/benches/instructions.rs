@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use relaxide_ffi::{Any, AnyView, Tensor};
-use relaxide_relay_vm::{Executable, Instruction as I, VirtualMachine, VmFunction, verify};
+use relaxide_relay_vm::{Adt, Executable, Instruction as I, VirtualMachine, VmFunction, verify};
 
 const COUNT: usize = 1000;
 const CALLS: usize = 2000;
@@ -52,28 +52,55 @@ fn cost(body: &[I]) -> f64 {
     best
 }
 
-/// Nanoseconds of one level of recursion that is not in the last place.
-fn recursion() -> f64 {
-    let code = vec![
-        I::GetTag { object: 0, dst: 1 },
-        I::LoadConsti { value: 1, dst: 2 },
-        I::If { test: 1, target: 2, then: 1, other: 4 },
-        I::GetField { object: 0, index: 0, dst: 3 },
-        I::Invoke { func: 0, dst: 4, args: vec![3] },
-        I::Goto { offset: 2 },
-        I::Move { from: 0, dst: 4 },
-        I::AllocAdt { tag: 0, dst: 5, fields: vec![4] },
-        I::Ret { result: 4 },
-    ];
-    let vm = machine(vec![function("main", 1, 6, code)], Vec::new());
-    const DEPTH: usize = 1000;
-    let nil = Any::from(relaxide_relay_vm::Adt::new(0, Vec::new()));
-    let list = (0..DEPTH).fold(nil, |list, _| relaxide_relay_vm::Adt::new(1, vec![list]).into());
-    let start = now();
-    for _ in 0..CALLS {
-        vm.run(&[list.as_view()]).expect("the program runs");
+/// Nanoseconds of an element of a list, in a function of a list that calls itself.
+fn per_element(code: Vec<I>, params: usize, length: usize) -> f64 {
+    let vm = machine(vec![function("main", params, 8, code)], Vec::new());
+    let nil = || Any::from(Adt::new(0, Vec::new()));
+    let x = Any::from(Tensor::from_slice(&[1i64], &[]).expect("a scalar"));
+    let list = (0..length).fold(nil(), |list, _| Adt::new(1, vec![x.clone(), list]).into());
+    let made = nil();
+    let args = [list.as_view(), made.as_view()];
+    let mut best = f64::MAX;
+    let runs = (200_000 / length).max(1);
+    for _ in 0..20 {
+        let start = now();
+        for _ in 0..runs {
+            vm.run(&args[..params]).expect("the program runs");
+        }
+        best = best.min((now() - start) / (runs * length) as f64);
     }
-    (now() - start) / (CALLS * DEPTH) as f64
+    best
+}
+
+/// The code of a function that looks at a list and has its first two fields in registers 4 and 5.
+fn on_list(mut with_fields: Vec<I>, result: i64) -> Vec<I> {
+    let mut code = vec![
+        I::GetTag { object: 0, dst: 2 },
+        I::LoadConsti { value: 1, dst: 3 },
+        I::If { test: 2, target: 3, then: 1, other: with_fields.len() as i64 + 4 },
+        I::GetField { object: 0, index: 0, dst: 4 },
+        I::GetField { object: 0, index: 1, dst: 5 },
+    ];
+    code.append(&mut with_fields);
+    code.extend([I::Ret { result: 6 }, I::Move { from: result, dst: 7 }, I::Ret { result: 7 }]);
+    code
+}
+
+/// A list walked along, turned, and copied by a recursion that is not in the last place.
+fn lists(length: usize) -> [f64; 3] {
+    let kills = |registers: &[i64]| registers.iter().map(|dst| I::KillRegister { dst: *dst }).collect::<Vec<I>>();
+    let walk = [kills(&[0, 1]), vec![I::Invoke { func: 0, dst: 6, args: vec![5, 4] }]].concat();
+    let made = I::AllocAdt { tag: 1, dst: 7, fields: vec![4, 1] };
+    let turn =
+        [kills(&[0]), vec![made], kills(&[1, 4]), vec![I::Invoke { func: 0, dst: 6, args: vec![5, 7] }]].concat();
+    let called = vec![I::Invoke { func: 0, dst: 7, args: vec![5] }];
+    let made = vec![I::AllocAdt { tag: 1, dst: 6, fields: vec![4, 7] }];
+    let deep = [kills(&[0]), called, kills(&[5]), made, kills(&[4, 7])].concat();
+    [
+        per_element(on_list(walk, 1), 2, length),
+        per_element(on_list(turn, 1), 2, length),
+        per_element(on_list(deep, 0), 1, length),
+    ]
 }
 
 fn main() {
@@ -90,9 +117,15 @@ fn main() {
         ),
         ("AllocADT of two fields, and its end", cost(&[I::AllocAdt { tag: 1, dst: 2, fields: vec![0, 0] }])),
         ("AllocClosure, and its end", cost(&[I::AllocClosure { func: 0, dst: 2, free: vec![0] }])),
-        ("a level of recursion", recursion()),
     ];
     for (name, nanoseconds) in rows {
         println!("{name:<40} {nanoseconds:>7.1} ns");
+    }
+    for length in [1_000, 100_000] {
+        let [walk, turn, deep] = lists(length);
+        println!(
+            "an element of a list of {length}: walked {walk:.1} ns, turned {turn:.1}, copied by recursion {deep:.1}"
+        );
+        println!("  a constructor {:.1} ns, a level of recursion {:.1}", turn - walk, deep - turn);
     }
 }

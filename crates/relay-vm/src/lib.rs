@@ -24,7 +24,7 @@ mod write;
 pub use executable::{Constant, Executable, Form, VirtualDevice, VmFunction};
 pub use instruction::{Alignment, Instruction, Register, Size};
 pub use machine::{Limits, MachineOptions, ProfileRow, VirtualMachine, register};
-pub use object::{Adt, Closure, Fields};
+pub use object::{Adt, Closure};
 pub use read::read;
 pub use relaxide_vm::RefValue;
 pub use relaxide_vm::executable::stream::ReadError;

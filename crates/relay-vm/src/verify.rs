@@ -175,6 +175,9 @@ fn check_instruction(
         }
         Instruction::If { then, other, .. } => jump(*then).and_then(|()| jump(*other)),
         Instruction::Goto { offset } => jump(*offset),
+        Instruction::AllocAdt { tag, .. } if i32::try_from(*tag).is_err() => {
+            Err(format!("a constructor's number has 32 bits, and this is {tag}"))
+        }
         Instruction::GetField { index, .. } if *index < 0 => Err(format!("there is no field {index}")),
         Instruction::AllocTensor { shape, .. } => dims(shape),
         Instruction::AllocStorage { size, device, .. } => {

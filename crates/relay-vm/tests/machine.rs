@@ -116,6 +116,37 @@ fn a_call_in_the_last_place_takes_the_frame_of_its_caller() {
 }
 
 #[test]
+fn a_limit_on_memory_holds_for_a_machine_that_is_there_already() {
+    let (dtype, device, thousand) = (DataType::int(64), 0, vec![1000]);
+    let size = Size::Shape(thousand.clone());
+    let code = vec![
+        I::AllocStorage { size, alignment: Alignment::Bytes(64), dtype, device, dst: 0 },
+        I::LoadConsti { value: 0, dst: 1 },
+        I::AllocTensor { storage: 0, offset: Some(1), shape: thousand, dtype, dst: 2 },
+        I::Ret { result: 2 },
+    ];
+    let vm = machine(vec![function("main", &[], 3, code)], &[]);
+    let limits = |bytes| Limits { memory: Some(bytes), ..Limits::default() };
+    let refused = |vm: &VirtualMachine| vm.run(&[]).unwrap_err().message().contains("the memory limit of");
+    assert!(vm.run(&[]).is_ok());
+    vm.set_limits(limits(4000));
+    assert!(refused(&vm));
+    // What a caller holds is in use until it is given up.
+    vm.set_limits(limits(14_000));
+    assert_eq!(vm.limits(), limits(14_000));
+    let held = vm.run(&[]).unwrap();
+    assert!(vm.memory_in_use() >= 8000);
+    assert!(refused(&vm));
+    drop(held);
+    assert!(vm.run(&[]).is_ok());
+    // The stack counts, too.
+    vm.set_limits(limits(8));
+    assert!(vm.run(&[]).unwrap_err().to_string().contains("stack"));
+    vm.set_limits(Limits::default());
+    assert!(vm.run(&[]).is_ok());
+}
+
+#[test]
 fn limits_end_a_run_and_name_themselves() {
     let vm = machine(vec![function("main", &[], 1, vec![I::KillRegister { dst: 0 }, I::Goto { offset: -1 }])], &[]);
     vm.set_limits(Limits { instructions: Some(1000), ..Limits::default() });

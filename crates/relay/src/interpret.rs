@@ -240,7 +240,7 @@ impl Interpreter {
         match &call.op {
             Expr::Op(node) if memory::is_memory(&node.name) => self.memory(call, &node.name, args).map(Step::Value),
             Expr::Op(node) => self.operator(call, &node.name, args).map(Step::Value),
-            Expr::Constructor(c) => Ok(Step::Value(Adt::new(c.tag, args).into())),
+            Expr::Constructor(c) => Ok(Step::Value(Adt::new(tag(c)?, args).into())),
             Expr::Global(g) => {
                 let function = self.module.functions.get(&g.name).cloned();
                 let function = function.ok_or_else(|| error(format!("the module has no function `@{}`", g.name)))?;
@@ -252,7 +252,7 @@ impl Interpreter {
                     .downcast_ref::<InterpretedFunction>()
                     .ok_or_else(|| error("what is called is no function"))?;
                 match &closure.function {
-                    Callable::Constructor(c) => Ok(Step::Value(Adt::new(c.tag, args).into())),
+                    Callable::Constructor(c) => Ok(Step::Value(Adt::new(tag(c)?, args).into())),
                     Callable::Function(f) => {
                         let mut activation = bound(f, args)?;
                         activation.extend(closure.captured.iter().map(|(v, value)| (address(v), value.clone())));
@@ -311,7 +311,7 @@ impl Interpreter {
             def,
             args: operands,
             attrs: &call.attrs,
-            dims: NewDims::Collect(&mut dims),
+            dims: NewDims::Collect(&mut dims, &mut op::Agreed::default()),
         };
         let result = cx.lower().map_err(|e| error(format!("{}: {e}", def.name)));
         let result = result.and_then(|r| builder.emit_output(r).map_err(|e| error(e.to_string())));
@@ -330,6 +330,14 @@ impl Interpreter {
 /// A constant that an operator may need to know, as the value of a border: kernels are made for it.
 fn is_small(expr: &Expr) -> bool {
     matches!(expr, Expr::Constant(c) if c.data.byte_size() <= 256)
+}
+
+/// The number of a constructor, as values have it.
+fn tag(constructor: &Constructor) -> Result<i32, Error> {
+    let number = constructor.tag;
+    i32::try_from(number).map_err(|_| {
+        error(format!("the constructor {} has the number {number}, of more than 32 bits", constructor.name))
+    })
 }
 
 enum Step {
@@ -391,7 +399,7 @@ fn matches(pattern: &Pattern, value: &Any, bound: &mut HashMap<usize, Any>) -> R
         }
         Pattern::Constructor(p) => {
             let adt = value.downcast_ref::<Adt>().ok_or_else(|| error("a value of a data type is expected"))?;
-            if adt.tag != p.constructor.tag { Ok(false) } else { fields(&p.patterns, bound) }
+            if adt.tag != tag(&p.constructor)? { Ok(false) } else { fields(&p.patterns, bound) }
         }
         Pattern::Tuple(p) => fields(&p.patterns, bound),
     }

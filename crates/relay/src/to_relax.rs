@@ -44,7 +44,8 @@ pub fn to_relax(module: &Module) -> Result<IRModule, CompileError> {
         }
         for (name, function) in &module.functions {
             let (builder, values) = (&mut builder, HashMap::new());
-            let mut writer = Writer { builder, types: &types, globals: &globals, values, pure };
+            let agreed = op::Agreed::default();
+            let mut writer = Writer { builder, types: &types, globals: &globals, values, agreed, pure };
             let made = writer.function(function, Attrs::new().with("global_symbol", name.clone()))?;
             builder.module_mut().insert(name.clone(), made);
         }
@@ -184,6 +185,8 @@ struct Writer<'a> {
     types: &'a Types,
     globals: &'a HashMap<String, Ref<GlobalVar>>,
     values: HashMap<usize, rx::Expr>,
+    /// Dimensions that came of broadcasting, in this function and branch.
+    agreed: op::Agreed,
     /// Whether the program has no effects.
     pure: bool,
 }
@@ -202,8 +205,11 @@ impl Writer<'_> {
             self.values.insert(address(param), var.clone().into());
             params.push(var);
         }
+        // The dimensions of a function are its own.
+        let outer = std::mem::take(&mut self.agreed);
         self.builder.begin_scope();
         let result = self.scope(&f.body);
+        self.agreed = outer;
         let seq = self.builder.end_scope(result.as_ref().ok().cloned().unwrap_or_else(|| rx::Expr::tuple([])))?;
         result?;
         let ret = match self.types.of(&Expr::Function(f.clone())) {
@@ -260,8 +266,10 @@ impl Writer<'_> {
         &mut self,
         body: impl FnOnce(&mut Self) -> Result<rx::Expr, CompileError>,
     ) -> Result<Ref<rx::SeqExpr>, CompileError> {
+        let mark = self.agreed.mark();
         self.builder.begin_scope();
         let result = body(self).and_then(|result| Ok(self.builder.normalize_arg(result)?));
+        self.agreed.forget(mark);
         let seq = self.builder.end_scope(result.as_ref().ok().cloned().unwrap_or_else(|| rx::Expr::tuple([])))?;
         result?;
         Ok(seq)
@@ -341,7 +349,8 @@ impl Writer<'_> {
             if matches!(def.mapping, op::Mapping::Machine) {
                 return only_in_relay_vm(format!("`{}` has no form in Relax", node.name), call.span.as_deref());
             }
-            let mut cx = LowerCx { builder: self.builder, def, args, attrs: &call.attrs, dims: NewDims::Emit };
+            let dims = NewDims::Emit(&mut self.agreed);
+            let mut cx = LowerCx { builder: self.builder, def, args, attrs: &call.attrs, dims };
             return cx.lower().or_else(|e| unsupported(e.to_string(), call.span.as_deref()));
         }
         if let Expr::Constructor(constructor) = &call.op {

@@ -7,15 +7,20 @@
     machine.invoke("main", x)
 """
 
+import re
+import tempfile
+import time
+from pathlib import Path
+
 from .. import _core
 from .._core import Device, Module, Tensor
 from ..ffi import register_object
 from ..ir.base import Node
 from ..ir.transform import PassContext
-from ..runtime import cpu, load_module, tensor
+from ..runtime import BenchmarkResult, cpu, load_module, tensor
+from ..runtime.params import load_param_dict_from_file
 from ..target import Target
 from . import _api
-
 from .module import module_of
 
 
@@ -124,6 +129,11 @@ class Executable:
         """The kernels, one a line."""
         return str(self._tell("get_primitives"))
 
+    @property
+    def globals(self):
+        """The names of the functions."""
+        return re.findall(r"^VM Function\[\d+\]: ([^(]*)\(", self.bytecode, re.MULTILINE)
+
     def get_function_params(self, func_name):
         """The names of a function's parameters."""
         count = self._tell("get_function_arity", func_name)
@@ -133,9 +143,20 @@ class Executable:
         """Write the constants of at least so many bytes to a file, to be bound when the program is loaded."""
         self._tell("move_late_bound_consts", str(path), byte_limit)
 
+    def get_late_bound_consts(self, byte_limit):
+        """Take the constants of at least so many bytes out: tensors by name, to be bound before the program runs."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "constants.params"
+            self.move_late_bound_consts(path, byte_limit)
+            return load_param_dict_from_file(path)
+
     def load_late_bound_consts(self, path):
         """Bind constants from the file that :meth:`move_late_bound_consts` wrote."""
         self._tell("load_late_bound_consts", str(path))
+
+    def load_late_bound_consts_from_map(self, map):
+        """Bind constants from tensors by name."""
+        self._tell("load_late_bound_consts_from_map", map)
 
     def inspect_source(self, fmt=""):
         """The native code as text."""
@@ -274,11 +295,74 @@ class VirtualMachine:
         output = self.module["get_output"]
         return [output(i) for i in range(self.module["get_num_outputs"]())]
 
+    def invoke_with_outputs(self, func_name, input_args, output_args):
+        """Call a function on arguments by name; its results are put into tensors that are there already."""
+        result = self.invoke(func_name, **input_args)
+        results = [result] if isinstance(result, Tensor) else list(result)
+        if len(results) != len(output_args):
+            raise ValueError(f"{func_name} has {len(results)} results, and {len(output_args)} tensors are given for them")
+        for place, (output, found) in enumerate(zip(output_args, results)):
+            if not isinstance(found, Tensor):
+                raise TypeError(f"result {place} of {func_name} is no tensor, so it has no place in one")
+            found.copyto(output)
+
+    def benchmark(self, device, *args, func_name="main", repeat=5, number=5, **kwargs):
+        """Time a function: a :class:`BenchmarkResult` of ``repeat`` measurements, each the mean of ``number`` calls.
+
+        Arguments of the function may be given by name; the first call does not count.
+        """
+        arguments = self._arguments(func_name, args, kwargs)
+        call = lambda: self._invoke(func_name, *arguments)
+        call()
+        took = []
+        for _ in range(repeat):
+            device.sync()
+            begin = time.perf_counter()
+            for _ in range(number):
+                call()
+            device.sync()
+            took.append((time.perf_counter() - begin) / number)
+        return BenchmarkResult(took)
+
     def get_input_index(self, input_name, func_name="main"):
         """The place of a parameter, or -1."""
         return self.module["get_input_index"](input_name, func_name)
 
 
+class VMCompiler:
+    """:func:`compile` in steps, as programs of the time call it."""
+
+    def __init__(self):
+        self._params, self._lowered = {}, None
+
+    def set_params(self, params):
+        """Keep values for parameters, by name."""
+        self._params = dict(params)
+
+    def get_params(self):
+        """The values that are kept."""
+        return dict(self._params)
+
+    def optimize(self, mod, target=None, target_host=None, params=None):
+        """``(module, values)``: the passes belong to :meth:`lower`, so the module stays as it is."""
+        if params is not None:
+            self.set_params(params)
+        return module_of(mod), self.get_params()
+
+    def lower(self, mod, target=None, target_host=None):
+        """Compile a module, with the values that are kept."""
+        self._lowered = compile(mod, target, target_host, self._params)
+
+    def codegen(self):
+        """Kernels have their machine code from :meth:`lower` on."""
+        self.get_exec()
+
+    def get_exec(self):
+        """The executable."""
+        if self._lowered is None:
+            raise ValueError("nothing was compiled yet: call lower first")
+        return self._lowered
 
 
-__all__ = ["ADT", "Executable", "RefValue", "VirtualMachine", "bind_params", "compile", "load", "tuple_object"]
+__all__ = ["ADT", "Executable", "RefValue", "VMCompiler", "VirtualMachine"]
+__all__ += ["bind_params", "compile", "load", "tuple_object"]

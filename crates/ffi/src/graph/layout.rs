@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 
 use crate::abi::{RawAny, type_index};
 use crate::capi::CFieldInfo;
-use crate::object::destroy::{self, Level};
+use crate::object::destroy;
 use crate::object::{DESTROY, FREE, ObjectHeader, ObjectRef, allocate_bytes, free_bytes};
 use crate::reflect::{Getter, members};
 use crate::type_attr::{self, Attr};
@@ -92,10 +92,11 @@ unsafe fn copy_field(source: &ObjectRef, copy: &ObjectRef, field: &CFieldInfo) {
 
 /// The deleter of such objects.
 unsafe extern "C" fn delete(this: *mut c_void, flags: c_int) {
-    if destroy::put_aside(this, delete, flags) {
-        return;
-    }
-    let _level = Level::enter();
+    // SAFETY: passed on to the caller; `end` is called once.
+    unsafe { destroy::nested(this, end, flags) };
+}
+
+unsafe extern "C" fn end(this: *mut c_void, flags: c_int) {
     if flags & DESTROY != 0 {
         // SAFETY: the counting rules ask for this once; the fields lie inside of the object.
         unsafe {

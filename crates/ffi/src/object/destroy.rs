@@ -11,6 +11,8 @@ use super::header::{DESTROY, Deleter, FREE};
 
 /// How deep destruction goes before it puts aside. A level takes three small frames.
 const MAX_DEPTH: u32 = 64;
+/// The mark, beside the depth, that something was put aside.
+const HAS_ASIDE: u32 = 1 << 31;
 
 /// Objects whose destruction was put aside, with what asks for it.
 type Aside = Vec<(*mut c_void, Deleter, c_int)>;
@@ -20,43 +22,44 @@ thread_local! {
     static ASIDE: RefCell<Aside> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether the destruction of an object was put aside: it is called again later, by the outermost [`Level`].
-pub(crate) fn put_aside(object: *mut c_void, deleter: Deleter, flags: c_int) -> bool {
-    // Where destruction and release are asked for apart, the second does not wait for the first; and where the thread ends
-    // and its variables are gone, there is no aside.
-    DEPTH.get() >= MAX_DEPTH
-        && flags == DESTROY | FREE
-        && ASIDE.try_with(|aside| aside.borrow_mut().push((object, deleter, flags))).is_ok()
-}
-
-/// One level of destruction while it lives.
-pub(crate) struct Level;
-
-impl Level {
-    #[inline]
-    pub fn enter() -> Level {
-        DEPTH.set(DEPTH.get() + 1);
-        Level
-    }
-}
-
-impl Drop for Level {
-    #[inline]
-    fn drop(&mut self) {
-        let depth = DEPTH.get();
-        // The outermost level stays open while it empties the aside, so that what that destroys comes here too.
-        if depth == 1 {
-            destroy_aside();
-        }
-        DEPTH.set(depth - 1);
-    }
-}
-
+/// Has `end` end an object, now or before the outermost destruction is over.
+///
+/// # Safety
+/// `end` may be called once with the object and the flags, by this thread.
 #[inline]
+pub(crate) unsafe fn nested(object: *mut c_void, end: Deleter, flags: c_int) {
+    DEPTH.with(|state| {
+        let before = state.get();
+        let depth = before & !HAS_ASIDE;
+        // Where destruction and release are asked for apart, the second does not wait for the first.
+        if depth >= MAX_DEPTH && flags == DESTROY | FREE && put_aside(object, end, flags) {
+            state.set(before | HAS_ASIDE);
+            return;
+        }
+        state.set(before + 1);
+        // SAFETY: passed on to the caller.
+        unsafe { end(object, flags) };
+        // The outermost level stays open while it empties the aside, so that what that destroys comes here too.
+        if depth == 0 && state.get() & HAS_ASIDE != 0 {
+            destroy_aside();
+            state.set(0);
+        } else {
+            state.set(state.get() - 1);
+        }
+    });
+}
+
+/// Keeps an object to be destroyed later; false where the thread ends and its variables are gone.
+#[cold]
+fn put_aside(object: *mut c_void, end: Deleter, flags: c_int) -> bool {
+    ASIDE.try_with(|aside| aside.borrow_mut().push((object, end, flags))).is_ok()
+}
+
+#[cold]
 fn destroy_aside() {
-    while let Ok(Some((object, deleter, flags))) = ASIDE.try_with(|aside| aside.borrow_mut().pop()) {
+    while let Ok(Some((object, end, flags))) = ASIDE.try_with(|aside| aside.borrow_mut().pop()) {
         // SAFETY: the counting rules asked for this once, and it was put aside instead.
-        unsafe { deleter(object, flags) };
+        unsafe { end(object, flags) };
     }
 }
 

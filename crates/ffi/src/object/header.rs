@@ -1,12 +1,12 @@
 //! The header in front of every object: count, type index, deleter; and the allocation around it.
 
 use std::alloc::{Layout, handle_alloc_error};
-use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 
-use super::destroy::{self, Level};
+use super::destroy;
+use super::space::{FreeFunction, PREFIX, allocate_space};
 
 /// Destroys the value (flag 1), frees the memory (flag 2), or both.
 pub(crate) type Deleter = unsafe extern "C" fn(this: *mut c_void, flags: c_int);
@@ -125,67 +125,29 @@ impl ObjectHeader {
     #[inline(never)]
     unsafe fn drop_last_strong(this: NonNull<ObjectHeader>, old: u64) {
         fence(Ordering::Acquire);
-        let depth = NESTED.get();
-        if depth >= MAX_NESTED && postpone(this) {
-            return;
-        }
-        NESTED.set(depth + 1);
-        // SAFETY: passed on to the caller.
-        unsafe { Self::destroy(this, old) };
-        if depth == 0 {
-            while let Some(next) = postponed() {
-                // SAFETY: the object was put off when its last strong reference went, and the weak one that those shared
-                // has kept its memory.
-                unsafe { Self::destroy(next, next.as_ref().counts.load(Ordering::Acquire) + STRONG_ONE) };
-            }
-        }
-        NESTED.set(depth);
-    }
-
-    /// Destroys an object whose last strong reference is gone; `old` are its counts before that.
-    ///
-    /// # Safety
-    /// This happens once for an object.
-    unsafe fn destroy(this: NonNull<ObjectHeader>, old: u64) {
         // SAFETY: the strong references' shared weak one still keeps the memory.
         let Some(deleter) = (unsafe { this.as_ref() }).deleter else { return };
         if old == LAST_OF_BOTH {
             // SAFETY: nobody else refers to the object.
             unsafe { deleter(this.as_ptr().cast(), DESTROY | FREE) };
-            return;
+        } else {
+            // SAFETY: no strong reference is left, so the value is destroyed here, once.
+            unsafe { destroy::nested(this.as_ptr().cast(), Self::destroy_before_weak, DESTROY | FREE) };
         }
-        // SAFETY: no strong reference is left; weak ones never touch the value.
-        unsafe { deleter(this.as_ptr().cast(), DESTROY) };
-        // SAFETY: this gives up the weak reference that the strong ones shared.
-        unsafe { Self::dec_weak(this) };
     }
-}
 
-/// How deep destroying objects nests on the native stack: a list whose every node holds the next, as long as memory lets it
-/// be, must not end the process when it goes. What lies deeper waits until the outermost object is gone.
-const MAX_NESTED: usize = 200;
-
-thread_local! {
-    static NESTED: Cell<usize> = const { Cell::new(0) };
-    /// Objects without strong references that wait to be destroyed.
-    static POSTPONED: RefCell<Vec<NonNull<ObjectHeader>>> = const { RefCell::new(Vec::new()) };
-    static HAS_POSTPONED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Puts an object's end off; false if the thread is ending and has no place for it.
-fn postpone(this: NonNull<ObjectHeader>) -> bool {
-    let is_put_off = POSTPONED.try_with(|list| list.borrow_mut().push(this)).is_ok();
-    HAS_POSTPONED.set(HAS_POSTPONED.get() || is_put_off);
-    is_put_off
-}
-
-fn postponed() -> Option<NonNull<ObjectHeader>> {
-    if !HAS_POSTPONED.get() {
-        return None;
+    /// Destroys the value of an object that weak references may still look for.
+    unsafe extern "C" fn destroy_before_weak(this: *mut c_void, _flags: c_int) {
+        let header = this.cast::<ObjectHeader>();
+        // SAFETY: the weak reference that the strong ones shared keeps the memory; the value is destroyed once, and no weak
+        // reference touches it. Then the shared one is given up.
+        unsafe {
+            if let Some(deleter) = (*header).deleter {
+                deleter(this, DESTROY);
+            }
+            Self::dec_weak(NonNull::new_unchecked(header));
+        }
     }
-    let next = POSTPONED.try_with(|list| list.borrow_mut().pop()).ok().flatten();
-    HAS_POSTPONED.set(next.is_some());
-    next
 }
 
 /// An object as the allocator sees it.
@@ -194,11 +156,6 @@ pub(crate) struct ObjectBox<T> {
     pub(crate) header: ObjectHeader,
     pub(crate) value: T,
 }
-
-/// What precedes the header: the function that frees the allocation, so that another runtime's allocator can free what
-/// it allocated.
-type FreeFunction = unsafe extern "C" fn(body: *mut c_void);
-const PREFIX: usize = size_of::<FreeFunction>();
 
 /// `TVMFFICustomAllocator`: where the memory of objects comes from. It writes the prefix, and the memory that it returns
 /// begins behind that.
@@ -232,24 +189,6 @@ pub fn allocator() -> *const CustomAllocator {
 /// The allocator keeps the rules of the interface and lives as long as the process.
 pub unsafe fn set_allocator(allocator: *mut CustomAllocator) {
     CUSTOM.store(allocator, Ordering::Release);
-}
-
-unsafe extern "C" fn allocate_space(size: usize, _align: usize, _type: i32, _context: *mut c_void) -> *mut c_void {
-    let Some(size) = size.checked_add(PREFIX) else { return std::ptr::null_mut() };
-    // SAFETY: any size may be asked of `malloc`; what it returns has room for the prefix.
-    unsafe {
-        let base = libc::malloc(size);
-        if base.is_null() {
-            return base;
-        }
-        base.cast::<FreeFunction>().write(free_space);
-        base.byte_add(PREFIX)
-    }
-}
-
-unsafe extern "C" fn free_space(body: *mut c_void) {
-    // SAFETY: `allocate_space` made `body` by adding the prefix to what `malloc` returned.
-    unsafe { libc::free(body.byte_sub(PREFIX)) }
 }
 
 /// Allocates an object with `tail` more bytes behind it. The header is written, the value is not.
@@ -291,16 +230,22 @@ pub(crate) unsafe fn free_bytes(object: *mut c_void) {
 
 /// The deleter of an object that holds a `T`.
 pub(crate) unsafe extern "C" fn deleter<T>(this: *mut c_void, flags: c_int) {
-    let object = this.cast::<ObjectBox<T>>();
-    // What holds nothing needs no care.
-    let holds = std::mem::needs_drop::<T>();
-    if holds && destroy::put_aside(this, deleter::<T>, flags) {
-        return;
+    if std::mem::needs_drop::<T>() {
+        // SAFETY: passed on to the caller; `end` is called once.
+        unsafe { destroy::nested(this, end::<T>, flags) };
+    } else {
+        // What holds nothing needs no care.
+        // SAFETY: passed on to the caller.
+        unsafe { end::<T>(this, flags) };
     }
-    let _level = holds.then(Level::enter);
+}
+
+/// Ends an object, or what the flags say of it.
+#[inline]
+unsafe extern "C" fn end<T>(this: *mut c_void, flags: c_int) {
     if flags & DESTROY != 0 {
         // SAFETY: the counting rules ask for this once, when the last strong reference is gone.
-        unsafe { std::ptr::drop_in_place(&raw mut (*object).value) };
+        unsafe { std::ptr::drop_in_place(&raw mut (*this.cast::<ObjectBox<T>>()).value) };
     }
     if flags & FREE != 0 {
         // SAFETY: `allocate` made the object; nothing refers to the memory any more.

@@ -16,12 +16,15 @@ pub(crate) mod destroy;
 mod erased;
 mod header;
 mod reference;
+mod space;
+mod tail;
 mod weak;
 
 pub use erased::ObjectRef;
 pub use header::{CustomAllocator, ObjectHeader, allocator, set_allocator};
 pub(crate) use header::{DESTROY, FREE, ObjectBox, allocate, allocate_bytes, deleter, free_bytes};
 pub use reference::Ref;
+pub use tail::Tail;
 pub use weak::Weak;
 
 use crate::reflect::{FieldInfo, FieldReader};
@@ -60,7 +63,7 @@ pub enum NodeKind {
 /// ```
 ///
 /// # Safety
-/// `slot` returns the one slot of this very type: no two types share one.
+/// `slot` returns the one slot of this very type: no two types share one. `TAIL` is where the type has a field of type [`Tail`].
 pub unsafe trait Object: Sized + Send + Sync + 'static {
     /// The name by which every language knows the type.
     const TYPE_KEY: &'static str;
@@ -71,6 +74,10 @@ pub unsafe trait Object: Sized + Send + Sync + 'static {
     /// The index, for types whose index the binary interface fixes.
     #[doc(hidden)]
     const STATIC_INDEX: Option<i32> = None;
+
+    /// Where the [`Tail`] is, for types that end with one.
+    #[doc(hidden)]
+    const TAIL: Option<usize> = None;
 
     /// Where the type's index is remembered.
     #[doc(hidden)]

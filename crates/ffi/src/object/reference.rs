@@ -65,9 +65,9 @@ impl<T: Object> Ref<T> {
         Weak::new(this)
     }
 
-    /// The value, if nobody else refers to it.
+    /// The value, if nobody else refers to it. What has a [`Tail`](super::Tail) is not lent: it must stay where its values are.
     pub fn get_mut(this: &mut Self) -> Option<&mut T> {
-        if !this.header().is_unique() {
+        if T::TAIL.is_some() || !this.header().is_unique() {
             return None;
         }
         // SAFETY: this is the only reference of any kind, and it is borrowed mutably.
@@ -79,6 +79,7 @@ impl<T: Object> Ref<T> {
     where
         T: Clone,
     {
+        const { assert!(T::TAIL.is_none(), "what has a tail stays where its values are") };
         if !this.header().is_unique() {
             *this = Ref::new(T::clone(this));
         }

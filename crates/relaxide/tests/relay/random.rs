@@ -39,7 +39,7 @@ pub fn same(a: &Any, b: &Any) -> bool {
 pub fn same_in_relax(module: &Module, found: &Any, expected: &Any) -> bool {
     let Some(adt) = expected.downcast_ref::<Adt>() else { return same(found, expected) };
     let Ok(found) = found.to::<Array>() else { return false };
-    let constructor = module.constructor_of_tag(adt.tag).filter(|_| adt.tag != 0);
+    let constructor = module.constructor_of_tag(adt.tag.into()).filter(|_| adt.tag != 0);
     let number = constructor.filter(|c| c.siblings > 1).map(|c| c.tag & 0xff_ffff);
     let mut found: Vec<Any> = found.iter().cloned().collect();
     if let Some(number) = number

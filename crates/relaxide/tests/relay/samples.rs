@@ -29,7 +29,7 @@ fn tensor(value: &Value) -> Tensor {
 fn compare(name: &str, found: &Any, expected: &Value) {
     if let Some(fields) = expected.get("fields") {
         let adt = found.downcast_ref::<Adt>().unwrap_or_else(|| panic!("{name}: data are expected"));
-        assert_eq!(adt.tag, expected["tag"].as_i64().unwrap(), "{name}");
+        assert_eq!(i64::from(adt.tag), expected["tag"].as_i64().unwrap(), "{name}");
         for (found, expected) in adt.fields.iter().zip(fields.as_array().unwrap()) {
             compare(name, found, expected);
         }

@@ -1,9 +1,11 @@
 //! The machine: a verified executable with its kernels, devices and allocators.
 
+mod compact;
 mod module;
 mod profile;
 mod program;
 mod run;
+mod slots;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,6 +35,31 @@ struct Place {
     allocator: Arc<dyn Allocator>,
 }
 
+/// The limits of runs, and where their memory comes from.
+struct Limited {
+    limits: Limits,
+    budget: Option<Arc<Budget>>,
+    /// The allocator of each device: it keeps to the budget.
+    allocators: Vec<Arc<dyn Allocator>>,
+}
+
+impl Limited {
+    fn new(limits: Limits, places: &[Place]) -> Limited {
+        let budget = limits.memory.map(|bytes| Arc::new(Budget::new(bytes)));
+        let metered = |place: &Place| -> Arc<dyn Allocator> {
+            match &budget {
+                Some(budget) => Arc::new(Metered::new(Arc::clone(&place.allocator), Arc::clone(budget))),
+                None => Arc::clone(&place.allocator),
+            }
+        };
+        Limited { limits, allocators: places.iter().map(metered).collect(), budget }
+    }
+
+    fn allocator(&self, index: usize) -> Result<&Arc<dyn Allocator>, Error> {
+        self.allocators.get(index).ok_or_else(|| invalid(format!("there is no device {index}")))
+    }
+}
+
 /// What all copies of a machine share.
 pub(crate) struct Machine {
     executable: VerifiedExecutable,
@@ -46,7 +73,7 @@ pub(crate) struct Machine {
     stack_bytes: usize,
     idle: Mutex<Vec<State>>,
     profile: Profile,
-    limits: Mutex<Limits>,
+    limited: Mutex<Arc<Limited>>,
     inputs: Mutex<HashMap<usize, Vec<Any>>>,
     outputs: Mutex<Option<Any>>,
 }
@@ -96,6 +123,7 @@ impl VirtualMachine {
         let kernels = executable.primitives.iter().map(|_| OnceLock::new()).collect();
         let constants = executable.constants.iter().map(|_| OnceLock::new()).collect();
         let places = places(&executable, &options)?;
+        let limited = Arc::new(Limited::new(options.limits, &places));
         let machine = Machine {
             program,
             kernels,
@@ -107,7 +135,7 @@ impl VirtualMachine {
             stack_bytes: options.stack_bytes,
             idle: Mutex::default(),
             profile: Profile::default(),
-            limits: Mutex::new(options.limits),
+            limited: Mutex::new(limited),
             inputs: Mutex::default(),
             outputs: Mutex::default(),
         };
@@ -212,9 +240,22 @@ impl VirtualMachine {
         outputs.as_ref().map(look).ok_or_else(|| invalid("there are no outputs yet: invoke_stateful makes them"))
     }
 
-    /// What programs may use from the next call on.
+    /// What programs may use from the next call on. Memory counts from now on, over all runs: tensors that callers still hold
+    /// are in use.
     pub fn set_limits(&self, limits: Limits) {
-        *self.0.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
+        let limited = Arc::new(Limited::new(limits, &self.0.places));
+        *self.0.limited.lock().unwrap_or_else(PoisonError::into_inner) = limited;
+    }
+
+    /// What programs may use.
+    pub fn limits(&self) -> Limits {
+        self.0.limited.lock().unwrap_or_else(PoisonError::into_inner).limits
+    }
+
+    /// How many bytes are in use of those that a limit allows; 0 if memory is not limited.
+    pub fn memory_in_use(&self) -> usize {
+        let limited = self.0.limited.lock().unwrap_or_else(PoisonError::into_inner);
+        limited.budget.as_ref().map_or(0, |budget| budget.used())
     }
 
     /// Calls a function and says what its kernels took.
@@ -234,7 +275,6 @@ impl std::fmt::Debug for VirtualMachine {
 
 /// The real device of each device that the program names.
 fn places(executable: &VerifiedExecutable, options: &MachineOptions) -> Result<Vec<Place>, Error> {
-    let budget = options.limits.memory.map(|bytes| Arc::new(Budget::new(bytes)));
     let mut given = options.devices.clone();
     if !given.iter().any(|(device, _)| device.device_type == Device::CPU) {
         given.push((Device::cpu(0), AllocatorKind::Pooled));
@@ -253,11 +293,7 @@ fn places(executable: &VerifiedExecutable, options: &MachineOptions) -> Result<V
             let wanted = Device { device_type: named.device_type, device_id: named.device_id };
             invalid(format!("the program needs the device {wanted}; the machine was given {}", names.join(", ")))
         })?;
-        let mut allocator = memory::allocator(device, kind)?;
-        if let Some(budget) = &budget {
-            allocator = Arc::new(Metered::new(allocator, Arc::clone(budget)));
-        }
-        places.push(Place { device, allocator });
+        places.push(Place { device, allocator: memory::allocator(device, kind)? });
     }
     Ok(places)
 }
@@ -272,8 +308,8 @@ impl Machine {
 
     fn call(&self, func: usize, args: &[Any]) -> Result<Any, Error> {
         let mut state = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-        let limits = *self.limits.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = self.run(&mut state, func, args, Some(limits));
+        let limited = Arc::clone(&self.limited.lock().unwrap_or_else(PoisonError::into_inner));
+        let result = self.run(&mut state, func, args, &limited);
         state.clear();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(state);
         result
@@ -340,11 +376,6 @@ impl Machine {
     fn device(&self, index: usize) -> Result<Device, Error> {
         let place = self.places.get(index).ok_or_else(|| invalid(format!("there is no device {index}")))?;
         Ok(place.device)
-    }
-
-    fn allocator(&self, index: usize) -> Result<&Arc<dyn Allocator>, Error> {
-        let place = self.places.get(index).ok_or_else(|| invalid(format!("there is no device {index}")))?;
-        Ok(&place.allocator)
     }
 
     /// A constant on its device: put there where it is used first.

@@ -6,6 +6,8 @@
 
 use relaxide_ffi::{Any, DataType};
 
+use super::compact::{Numbers, compact};
+use super::slots::Slots;
 use crate::executable::{Constant, Executable, VmFunction};
 use crate::instruction::{Alignment, Instruction, Size};
 
@@ -48,7 +50,7 @@ pub(super) const INTRINSICS: &[(&str, Intrinsic, usize)] = &[
     ("relay.vm.ref_write", Intrinsic::Write, 3),
 ];
 
-/// One operation.
+/// One operation: an instruction, or several in one (`Case`: whether a value has a tag; `IfIs`: whether an integer is this one).
 #[derive(Clone, Debug)]
 pub(super) enum Op {
     Move { from: u32, dst: u32 },
@@ -61,10 +63,12 @@ pub(super) enum Op {
     Intrinsic { kind: Intrinsic, args: Args },
     AllocTensor { storage: u32, offset: Offset, shape: Box<[i64]>, dtype: DataType, dst: u32 },
     AllocTensorReg { storage: u32, offset: Offset, shape: u32, dtype: DataType, dst: u32 },
-    AllocAdt { tag: i64, dst: u32, args: Args },
+    AllocAdt { tag: i32, dst: u32, args: Args },
     AllocClosure { func: u32, dst: u32, args: Args },
     GetField { object: u32, index: usize, dst: u32 },
     If { test: u32, target: u32, then: u32, other: u32 },
+    Case { object: u32, tag: i32, then: u32, other: u32 },
+    IfIs { test: u32, value: i32, then: u32, other: u32 },
     LoadConst { index: u32, device: u32, dst: u32 },
     Goto { target: u32 },
     GetTag { object: u32, dst: u32, plain: bool },
@@ -90,6 +94,8 @@ pub(super) enum Bytes {
 #[derive(Debug)]
 pub(super) struct Code {
     pub ops: Vec<Op>,
+    /// The instruction that each operation came of.
+    pub origin: Vec<u32>,
     lists: Vec<u32>,
     pub registers: u32,
 }
@@ -112,17 +118,58 @@ pub(super) fn decode(executable: &Executable) -> Vec<Code> {
 }
 
 fn decode_function(executable: &Executable, function: &VmFunction) -> Code {
-    let facts = Facts { plain: plain_registers(function), numbers: numbers(executable, function) };
+    let facts = Facts {
+        plain: plain_registers(function),
+        numbers: numbers(executable, function),
+        slots: Slots::new(executable, function),
+    };
     let mut code = Code {
         ops: Vec::with_capacity(function.instructions.len()),
+        origin: Vec::new(),
         lists: Vec::new(),
-        registers: function.register_file_size as u32,
+        registers: facts.slots.count,
     };
     for (pc, instruction) in function.instructions.iter().enumerate() {
         let op = decode_one(executable, function, &facts, &mut code.lists, pc, instruction);
         code.ops.push(op);
     }
+    for listed in &mut code.lists {
+        *listed = facts.slots.of(i64::from(*listed & !LAST)) | *listed & LAST;
+    }
+    let (read, holds_number) = (reads_of(function), number_registers(function, &facts.plain));
+    let written = |pc: usize| function.instructions[pc].writes().map(|register| register as usize);
+    let numbers = Numbers {
+        only_here: &|pc| written(pc).is_some_and(|register| read[register] == 1),
+        // Nobody sees that such a number stays, since nothing is read that was forgotten.
+        forgets_number: &|pc| facts.slots.is_checked && written(pc).is_some_and(|register| holds_number[register]),
+    };
+    (code.ops, code.origin) = compact(code.ops, &numbers);
     code
+}
+
+/// How often each register is read.
+fn reads_of(function: &VmFunction) -> Vec<usize> {
+    let mut count = vec![0; function.register_file_size as usize];
+    for register in function.instructions.iter().flat_map(Instruction::reads) {
+        count[register as usize] += 1;
+    }
+    count
+}
+
+/// The registers that hold plain integers and nothing else.
+fn number_registers(function: &VmFunction, plain: &[bool]) -> Vec<bool> {
+    let mut holds = plain.to_vec();
+    holds.iter_mut().take(function.params.len()).for_each(|flag| *flag = false);
+    for instruction in &function.instructions {
+        let writes_number = matches!(
+            instruction,
+            Instruction::GetTag { .. } | Instruction::LoadConsti { .. } | Instruction::KillRegister { .. }
+        );
+        if let Some(register) = instruction.writes().filter(|_| !writes_number) {
+            holds[register as usize] = false;
+        }
+    }
+    holds
 }
 
 /// The registers that only `If` reads, so that they may hold plain integers.
@@ -143,6 +190,7 @@ fn plain_registers(function: &VmFunction) -> Vec<bool> {
 
 /// What is known of a function's registers.
 struct Facts {
+    slots: Slots,
     plain: Vec<bool>,
     /// The number that a register holds wherever it holds anything, and whether only memory is taken by it.
     numbers: Vec<Option<(i64, bool)>>,
@@ -219,29 +267,30 @@ fn decode_one(
         lists.extend(registers.iter().map(|r| *r as u32));
         Args { start, count: registers.len() as u32 }
     };
+    let at = |register: i64| facts.slots.of(register);
     let target = |offset: i64| (pc as i64 + offset) as u32;
     let is_plain = |dst: i64| facts.plain.get(dst as usize).copied().unwrap_or(false);
     let number = |register: i64| facts.numbers.get(register as usize).copied().flatten();
     let offset_of = |register: Option<i64>| match register {
         None => Offset::Known(0),
-        Some(register) => number(register).map_or(Offset::Register(register as u32), |(value, _)| Offset::Known(value)),
+        Some(register) => number(register).map_or(Offset::Register(at(register)), |(value, _)| Offset::Known(value)),
     };
     match instruction {
-        Instruction::Move { from, dst } => Op::Move { from: *from as u32, dst: *dst as u32 },
-        Instruction::Ret { result } => Op::Ret { result: *result as u32 },
+        Instruction::Move { from, dst } => Op::Move { from: at(*from), dst: at(*dst) },
+        Instruction::Ret { result } => Op::Ret { result: at(*result) },
         Instruction::Invoke { func, dst, args } => {
             let tail = is_tail(function, pc, *dst);
             let (func, args) = (*func as u32, list(args));
             mark_last(function, pc, tail, &mut lists[args.start as usize..]);
-            if tail { Op::TailCall { func, args } } else { Op::Call { func, dst: *dst as u32, args } }
+            if tail { Op::TailCall { func, args } } else { Op::Call { func, dst: at(*dst), args } }
         }
         Instruction::InvokeClosure { closure, dst, args } => {
             let tail = is_tail(function, pc, *dst);
-            let (closure, args) = (*closure as u32, list(args));
+            let (closure, args) = (at(*closure), list(args));
             mark_last(function, pc, tail, &mut lists[args.start as usize..]);
             match tail {
                 true => Op::TailClosure { closure, args },
-                false => Op::CallClosure { closure, dst: *dst as u32, args },
+                false => Op::CallClosure { closure, dst: at(*dst), args },
             }
         }
         Instruction::InvokePacked { index, outputs, args } => {
@@ -253,34 +302,34 @@ fn decode_one(
             }
         }
         Instruction::AllocTensor { storage, offset, shape, dtype, dst } => Op::AllocTensor {
-            storage: *storage as u32,
+            storage: at(*storage),
             offset: offset_of(*offset),
             shape: shape.clone().into_boxed_slice(),
             dtype: in_memory(*dtype),
-            dst: *dst as u32,
+            dst: at(*dst),
         },
         Instruction::AllocTensorReg { storage, offset, shape, dtype, dst } => Op::AllocTensorReg {
-            storage: *storage as u32,
+            storage: at(*storage),
             offset: offset_of(*offset),
-            shape: *shape as u32,
+            shape: at(*shape),
             dtype: in_memory(*dtype),
-            dst: *dst as u32,
+            dst: at(*dst),
         },
         Instruction::AllocAdt { tag, dst, fields } => {
             let args = list(fields);
             mark_last(function, pc, false, &mut lists[args.start as usize..]);
-            Op::AllocAdt { tag: *tag, dst: *dst as u32, args }
+            Op::AllocAdt { tag: *tag as i32, dst: at(*dst), args }
         }
         Instruction::AllocClosure { func, dst, free } => {
             let args = list(free);
             mark_last(function, pc, false, &mut lists[args.start as usize..]);
-            Op::AllocClosure { func: *func as u32, dst: *dst as u32, args }
+            Op::AllocClosure { func: *func as u32, dst: at(*dst), args }
         }
         Instruction::GetField { object, index, dst } => {
-            Op::GetField { object: *object as u32, index: *index as usize, dst: *dst as u32 }
+            Op::GetField { object: at(*object), index: *index as usize, dst: at(*dst) }
         }
         Instruction::If { test, target: with, then, other } => {
-            Op::If { test: *test as u32, target: *with as u32, then: target(*then), other: target(*other) }
+            Op::If { test: at(*test), target: at(*with), then: target(*then), other: target(*other) }
         }
         // Who takes memory by the number knows it already.
         Instruction::LoadConst { dst, .. } if number(*dst).is_some_and(|(_, only)| only) => {
@@ -289,36 +338,32 @@ fn decode_one(
         Instruction::LoadConst { index, dst, .. } => {
             // The device is that of the constant, which the instruction repeats from 0.14 on.
             let device = executable.constant_devices.get(*index as usize).copied().unwrap_or(0);
-            Op::LoadConst { index: *index as u32, device: device as u32, dst: *dst as u32 }
+            Op::LoadConst { index: *index as u32, device: device as u32, dst: at(*dst) }
         }
         Instruction::Goto { offset } => Op::Goto { target: target(*offset) },
-        Instruction::GetTag { object, dst } => {
-            Op::GetTag { object: *object as u32, dst: *dst as u32, plain: is_plain(*dst) }
-        }
-        Instruction::LoadConsti { value, dst } => {
-            Op::LoadInt { value: *value, dst: *dst as u32, plain: is_plain(*dst) }
-        }
+        Instruction::GetTag { object, dst } => Op::GetTag { object: at(*object), dst: at(*dst), plain: is_plain(*dst) },
+        Instruction::LoadConsti { value, dst } => Op::LoadInt { value: *value, dst: at(*dst), plain: is_plain(*dst) },
         Instruction::Fatal => Op::Fatal,
         Instruction::AllocStorage { size, alignment, dtype, device, dst } => Op::AllocStorage {
             bytes: match size {
                 Size::Register(register) => match number(*register) {
                     Some((bytes, _)) => usize::try_from(bytes).map_or(Bytes::TooLarge, Bytes::Known),
-                    None => Bytes::Register(*register as u32),
+                    None => Bytes::Register(at(*register)),
                 },
                 Size::Shape(shape) => bytes_of(shape, *dtype),
             },
-            alignment: if let Alignment::Register(r) = alignment { Some(*r as u32) } else { None },
+            alignment: if let Alignment::Register(r) = alignment { Some(at(*r)) } else { None },
             device: *device as u32,
-            dst: *dst as u32,
+            dst: at(*dst),
         },
-        Instruction::ShapeOf { tensor, dst } => Op::ShapeOf { tensor: *tensor as u32, dst: *dst as u32 },
+        Instruction::ShapeOf { tensor, dst } => Op::ShapeOf { tensor: at(*tensor), dst: at(*dst) },
         Instruction::ReshapeTensor { tensor, shape, dst } => {
-            Op::Reshape { tensor: *tensor as u32, shape: *shape as u32, dst: *dst as u32 }
+            Op::Reshape { tensor: at(*tensor), shape: at(*shape), dst: at(*dst) }
         }
         Instruction::DeviceCopy { src, src_device, dst_device, dst } => {
-            Op::DeviceCopy { src: *src as u32, from: *src_device as u32, to: *dst_device as u32, dst: *dst as u32 }
+            Op::DeviceCopy { src: at(*src), from: *src_device as u32, to: *dst_device as u32, dst: at(*dst) }
         }
-        Instruction::KillRegister { dst } => Op::Kill { dst: *dst as u32 },
+        Instruction::KillRegister { dst } => Op::Kill { dst: at(*dst) },
     }
 }
 

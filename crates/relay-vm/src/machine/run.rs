@@ -6,15 +6,15 @@
 
 use std::time::Instant;
 
-use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Ref, Tensor};
+use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Ref, Tail, Tensor};
 use relaxide_runtime::device::on_host;
 use relaxide_runtime::memory::{Buffer, Storage};
 use relaxide_vm::Pulse;
 
 use super::program::{Bytes, Code, Intrinsic, Offset, Op, passed};
-use super::{Limits, Machine};
+use super::{Limited, Limits, Machine};
 use crate::RefValue;
-use crate::object::{Adt, Closure, Fields};
+use crate::object::{Adt, Closure};
 
 /// How many arguments a kernel may have before the list of them is made in memory of its own.
 const FEW_ARGS: usize = 16;
@@ -36,22 +36,37 @@ pub(super) struct State {
     frames: Vec<Frame>,
     registers: Vec<Any>,
     scratch: Vec<Any>,
+    /// How many runs in a row needed little of the memory that is kept.
+    shallow: u32,
+    /// The most registers that the run had at one time.
+    peak: usize,
 }
+
+/// How many registers are kept for the next run at the most: 64 MiB.
+const MOST_KEPT: usize = (64 << 20) / size_of::<Any>();
+/// How many registers are kept in any case.
+const LEAST_KEPT: usize = 1 << 14;
+/// How many runs in a row must need little before memory is given back.
+const SHALLOW_RUNS: u32 = 64;
 
 impl State {
     pub fn clear(&mut self) {
         self.frames.clear();
         self.registers.clear();
         self.scratch.clear();
-        // What one deep run needed is not kept for ever.
-        self.frames.shrink_to(1 << 12);
-        self.registers.shrink_to(1 << 14);
+        // New memory costs more than the instructions that use it, so a deep run's is kept for the next ones, if it is not
+        // too much and they need it.
+        let peak = std::mem::take(&mut self.peak);
+        self.shallow = if peak > self.registers.capacity() / 8 { 0 } else { self.shallow + 1 };
+        let kept = if self.shallow < SHALLOW_RUNS { MOST_KEPT } else { LEAST_KEPT };
+        self.frames.shrink_to(kept / 4);
+        self.registers.shrink_to(kept);
     }
 }
 
 /// Counts what a limited run uses.
-struct Watch {
-    limits: Limits,
+struct Watch<'l> {
+    limited: &'l Limited,
     instructions: u64,
     deadline: Option<Instant>,
 }
@@ -118,21 +133,12 @@ fn ints(value: &Any) -> Result<Vec<i64>, Error> {
 
 impl Machine {
     /// Calls a function on a state, which is empty.
-    pub(super) fn run(
-        &self,
-        state: &mut State,
-        func: usize,
-        args: &[Any],
-        limits: Option<Limits>,
-    ) -> Result<Any, Error> {
-        let limited = limits.filter(|limits| *limits != Limits::default());
-        match limited {
-            None => self.execute::<false>(state, func, args, None),
-            Some(limits) => {
-                let deadline = limits.time.and_then(|time| Instant::now().checked_add(time));
-                self.execute::<true>(state, func, args, Some(Watch { limits, instructions: 0, deadline }))
-            }
+    pub(super) fn run(&self, state: &mut State, func: usize, args: &[Any], limited: &Limited) -> Result<Any, Error> {
+        if limited.limits == Limits::default() {
+            return self.execute::<false>(state, func, args, limited, None);
         }
+        let deadline = limited.limits.time.and_then(|time| Instant::now().checked_add(time));
+        self.execute::<true>(state, func, args, limited, Some(Watch { limited, instructions: 0, deadline }))
     }
 
     fn code(&self, func: u32) -> &Code {
@@ -145,7 +151,8 @@ impl Machine {
         state: &mut State,
         func: usize,
         args: &[Any],
-        mut watch: Option<Watch>,
+        limited: &Limited,
+        mut watch: Option<Watch<'_>>,
     ) -> Result<Any, Error> {
         let mut func = func as u32;
         let mut code = self.code(func);
@@ -181,6 +188,16 @@ impl Machine {
                         Err(e) => Err(e),
                     }
                 }
+                Op::Case { object, tag, then, other } => {
+                    match registers[base + *object as usize].downcast_ref::<Adt>() {
+                        Some(adt) => jump(&mut pc, if adt.tag == *tag { *then } else { *other }, &mut pulse),
+                        None => Err(unfit("a value of a data type", &registers[base + *object as usize])),
+                    }
+                }
+                Op::IfIs { test, value, then, other } => match scalar(&registers[base + *test as usize]) {
+                    Ok(found) => jump(&mut pc, if found as i32 == *value { *then } else { *other }, &mut pulse),
+                    Err(e) => Err(e),
+                },
                 Op::LoadInt { value, dst, plain: true } => {
                     registers[base + *dst as usize] = Any::from(*value);
                     Ok(())
@@ -207,8 +224,8 @@ impl Machine {
                 }
                 Op::AllocAdt { tag, dst, args } => {
                     let own = &mut registers[base..];
-                    let fields: Fields = code.list(*args).iter().map(|r| passed(own, *r)).collect();
-                    registers[base + *dst as usize] = Ref::new(Adt { tag: *tag, fields }).into();
+                    let made = Adt::of(*tag, code.list(*args).iter().map(|r| passed(own, *r)));
+                    registers[base + *dst as usize] = made.into();
                     Ok(())
                 }
                 Op::Ret { result } => {
@@ -245,13 +262,13 @@ impl Machine {
                 Op::CallClosure { closure, dst, args } => match self.callee(state, code, base, *closure, *args) {
                     Ok(callable) => {
                         let frame = Frame { func, pc: pc as u32, base: base as u32, dst: *dst };
-                        let target = self.code(callable.func as u32);
+                        let target = self.code(callable.func);
                         let free = &callable.free;
                         let entered =
                             pulse.step().and_then(|()| self.enter(state, code, base, *args, free, target, frame));
                         match entered {
                             Ok(new_base) => {
-                                (func, code, base, pc) = (callable.func as u32, target, new_base, 0);
+                                (func, code, base, pc) = (callable.func, target, new_base, 0);
                                 Ok(())
                             }
                             Err(e) => Err(e),
@@ -261,9 +278,9 @@ impl Machine {
                 },
                 Op::TailClosure { closure, args } => match self.callee(state, code, base, *closure, *args) {
                     Ok(callable) => {
-                        let target = self.code(callable.func as u32);
+                        let target = self.code(callable.func);
                         replace_frame(state, code, base, *args, &callable.free, target);
-                        (func, code, pc) = (callable.func as u32, target, 0);
+                        (func, code, pc) = (callable.func, target, 0);
                         pulse.step()
                     }
                     Err(e) => Err(e),
@@ -281,7 +298,7 @@ impl Machine {
                     pulse.step().and_then(|()| self.call_kernel(*index as usize, *outputs as usize, list, registers))
                 }
                 Op::Fatal => Err(error("VM encountered fatal error: no case of a `match` fits, or the list is empty")),
-                other => self.execute_rare(other, code, &mut registers[base..]),
+                other => self.execute_rare(other, code, limited, &mut registers[base..]),
             };
             if let Err(e) = done {
                 // A call in the last place is over when it is to stop.
@@ -291,7 +308,7 @@ impl Machine {
     }
 
     /// The operations that make memory or copies, where a call more does not count.
-    fn execute_rare(&self, op: &Op, code: &Code, registers: &mut [Any]) -> Result<(), Error> {
+    fn execute_rare(&self, op: &Op, code: &Code, limited: &Limited, registers: &mut [Any]) -> Result<(), Error> {
         let at = |r: &u32| *r as usize;
         match op {
             Op::AllocTensor { storage, offset, shape, dtype, dst } => {
@@ -317,18 +334,18 @@ impl Machine {
                 if let Some(register) = alignment {
                     scalar(&registers[at(register)])?;
                 }
-                let allocator = self.allocator(*device as usize)?;
+                let allocator = limited.allocator(*device as usize)?;
                 registers[at(dst)] = Storage::new(Buffer::new(allocator, bytes)?).into();
             }
             Op::AllocClosure { func, dst, args } => {
-                let free = code.list(*args).iter().map(|r| passed(registers, *r)).collect();
-                let closure = Closure { func: i64::from(*func), free, machine: self.identity };
-                registers[at(dst)] = Ref::new(closure).into();
+                let closure = Closure { machine: self.identity, func: *func, free: Tail::default() };
+                let free = code.list(*args).iter().map(|r| passed(registers, *r));
+                registers[at(dst)] = Ref::with_tail(closure, free).into();
             }
             Op::GetTag { object, dst, .. } => {
                 let value = &registers[at(object)];
                 let adt = value.downcast_ref::<Adt>().ok_or_else(|| unfit("a value of a data type", value))?;
-                registers[at(dst)] = Tensor::from_slice(&[adt.tag as i32], &[1])?.into();
+                registers[at(dst)] = Tensor::from_slice(&[adt.tag], &[1])?.into();
             }
             Op::LoadInt { value, dst, .. } => registers[at(dst)] = Tensor::from_slice(&[*value], &[1])?.into(),
             Op::ShapeOf { tensor: of, dst } => {
@@ -419,6 +436,7 @@ impl Machine {
             state.registers.push(value);
         }
         state.registers.resize(new_base + needed, Any::none());
+        state.peak = state.peak.max(new_base + needed);
         state.frames.push(frame);
         Ok(new_base)
     }
@@ -467,26 +485,35 @@ impl Machine {
     #[cold]
     fn located(&self, error: Error, func: u32, pc: usize) -> Error {
         let function = self.executable.functions.get(func as usize);
+        let pc = self.code(func).origin.get(pc).map_or(pc, |origin| *origin as usize);
         let text = function.and_then(|f| f.instructions.get(pc)).map(|i| i.text(self.executable.form));
         let name = function.map_or("", |f| f.name.as_str());
         error.context(format!("function {name}, instruction {pc} ({})", text.unwrap_or_default()))
     }
 
     #[cold]
-    fn count(&self, watch: &mut Watch, state: &State) -> Result<(), Error> {
+    fn count(&self, watch: &mut Watch<'_>, state: &State) -> Result<(), Error> {
+        let limited = watch.limited;
+        let limits = &limited.limits;
         watch.instructions += 1;
-        if watch.limits.instructions.is_some_and(|limit| watch.instructions > limit) {
-            let limit = watch.limits.instructions.unwrap_or_default();
+        if limits.instructions.is_some_and(|limit| watch.instructions > limit) {
+            let limit = limits.instructions.unwrap_or_default();
             return Err(error(format!("the limit of {limit} instructions is reached: the program was stopped")));
         }
         if watch.instructions.is_multiple_of(CLOCK_PERIOD) && watch.deadline.is_some_and(|end| Instant::now() >= end) {
-            let time = watch.limits.time.unwrap_or_default();
+            let time = limits.time.unwrap_or_default();
             let message = format!("the time limit of {time:?} is reached: the program was stopped");
             return Err(Error::new("TimeoutError", message));
         }
-        if watch.limits.depth.is_some_and(|limit| state.frames.len() > limit) {
-            let limit = watch.limits.depth.unwrap_or_default();
+        if limits.depth.is_some_and(|limit| state.frames.len() > limit) {
+            let limit = limits.depth.unwrap_or_default();
             return Err(error(format!("the limit of {limit} active functions is reached: the program was stopped")));
+        }
+        if let Some(budget) = &limited.budget {
+            let bytes = state.registers.len() * size_of::<Any>() + state.frames.len() * size_of::<Frame>();
+            if bytes > budget.limit().saturating_sub(budget.used()) {
+                return Err(budget.exceeded(budget.used(), bytes).context("the stack"));
+            }
         }
         Ok(())
     }
@@ -502,14 +529,21 @@ fn jump(pc: &mut usize, target: u32, pulse: &mut Pulse) -> Result<(), Error> {
 
 /// Has a call take the place of its caller.
 fn replace_frame(state: &mut State, code: &Code, base: usize, args: super::program::Args, free: &[Any], target: &Code) {
-    state.scratch.extend(free.iter().cloned());
+    let State { registers, scratch, .. } = state;
+    scratch.extend(free.iter().cloned());
     for register in code.list(args) {
-        let value = passed(&mut state.registers[base..], *register);
-        state.scratch.push(value);
+        let value = passed(&mut registers[base..], *register);
+        scratch.push(value);
     }
-    state.registers.truncate(base);
-    state.registers.append(&mut state.scratch);
-    state.registers.resize(base + target.registers as usize, Any::none());
+    let needed = base + target.registers as usize;
+    registers.truncate(needed);
+    // What the frame held is given back where the next value comes.
+    let mut values = scratch.drain(..);
+    for register in &mut registers[base..] {
+        *register = values.next().unwrap_or_default();
+    }
+    registers.extend(values);
+    registers.resize(needed, Any::none());
 }
 
 /// Where a tensor begins in its storage.

@@ -24,7 +24,7 @@ mod memory;
 mod region;
 mod shapes;
 
-use relaxide_ir::pass::{Pass, PassContext};
+use relaxide_ir::pass::{KernelRunner, Pass, PassContext};
 use relaxide_ir::{Code, Diagnostic, IRModule, Target};
 use relaxide_relax::transform;
 use relaxide_relay_vm::Executable;
@@ -52,6 +52,9 @@ pub struct VmOptions {
     pub disabled: Vec<String>,
     /// Where values of programs over several devices are of which the program says nothing.
     pub devices: DeviceConfig,
+    /// What carries kernels over constants out: without it, those that are interpreted in a short time become constants, and
+    /// large ones run with every call of the program.
+    pub runner: Option<KernelRunner>,
 }
 
 /// Why a program was not compiled.
@@ -159,6 +162,7 @@ pub fn vm_compile(module: &Module, options: &VmOptions) -> Result<Compiled, Comp
         let context = PassContext {
             target: options.target.clone(),
             disabled: options.disabled.clone(),
+            runner: options.runner.clone(),
             ..PassContext::default()
         };
         let passes = transform::parse_passes(&kernel_passes().join(", "))?;

@@ -12,7 +12,7 @@ use relaxide_relax as rx;
 
 use super::{CompileError, unsupported};
 use crate::convert::to_relax;
-use crate::op::{self, DimDef, LowerCx, NewDims};
+use crate::op::{self, Agreed, DimDef, LowerCx, NewDims};
 use crate::*;
 
 /// What waits to become part of a region.
@@ -58,6 +58,7 @@ pub(super) struct RegionBuilder<'a> {
     aliases: HashMap<usize, Expr>,
     params: Vec<(Leaf, Ref<RxVar>)>,
     dims: Vec<(Ref<RxVar>, DimDef)>,
+    agreed: Agreed,
 }
 
 impl<'a> RegionBuilder<'a> {
@@ -69,6 +70,7 @@ impl<'a> RegionBuilder<'a> {
             aliases: HashMap::new(),
             params: Vec::new(),
             dims: Vec::new(),
+            agreed: Agreed::default(),
         }
     }
 
@@ -137,8 +139,13 @@ impl<'a> RegionBuilder<'a> {
             return unsupported(format!("operator `{}` not found", node.name), call.span.as_deref());
         };
         let args = call.args.iter().map(|e| self.operand(e)).collect::<Result<Vec<_>, _>>()?;
-        let mut cx =
-            LowerCx { builder: self.builder, def, args, attrs: &call.attrs, dims: NewDims::Collect(&mut self.dims) };
+        let mut cx = LowerCx {
+            builder: self.builder,
+            def,
+            args,
+            attrs: &call.attrs,
+            dims: NewDims::Collect(&mut self.dims, &mut self.agreed),
+        };
         cx.lower().or_else(|e| unsupported(e.to_string(), call.span.as_deref()))
     }
 

@@ -134,7 +134,11 @@ impl Reader<'_, '_> {
         match def {
             DimDef::Expr(e) => {
                 let e = self.renamed(e);
-                self.read(&e, depth + 1)
+                let value = self.read(&e, depth + 1)?;
+                // A number of its own: what is made of it names it, and does not hold its expression.
+                let none: [i64; 0] = [];
+                let wide = DataType::int(64);
+                Ok(te::compute("dim", none, |_: &[PrimExpr]| prim::cast(wide, value)).at(&[]))
             }
             DimDef::Element(operand, index) => {
                 let (param, ty) = self.operand(operand)?;

@@ -107,6 +107,17 @@ pub(super) fn rounded_away(cx: &mut LowerCx<'_>, x: rx::Expr) -> Lowered {
     })
 }
 
+/// The nearest integer; a number in the middle goes up. Nothing is added before it is rounded, which could round itself.
+pub(super) fn rounded_up(cx: &mut LowerCx<'_>, x: rx::Expr) -> Lowered {
+    let (shape, dtype) = (cx.shape(&x)?, cx.dtype(&x)?);
+    super::index::elements(cx, "round_up", vec![x], shape, move |inputs, at| {
+        let x = inputs[0].at(at);
+        let whole = prim::math("floor", x.clone());
+        let number = |v: f64| prim::constant(dtype, v);
+        prim::select(prim::ge(&(x - whole.clone()), number(0.5)), whole.clone() + number(1.0), whole)
+    })
+}
+
 /// A quotient without its fraction.
 pub(super) fn trunc_divide(cx: &mut LowerCx<'_>) -> Lowered {
     let (a, b) = (cx.arg(0)?, cx.arg(1)?);

@@ -3,11 +3,26 @@
 use relaxide_ffi::DataType;
 use relaxide_relax as rx;
 
-use super::cx::{LowerCx, LowerError, Lowered, attrs};
+use super::cx::{LowerCx, LowerError, Lowered, attrs, fail};
 use crate::scalar;
 
 fn shape_attr(cx: &LowerCx<'_>) -> Result<rx::Expr, LowerError> {
-    Ok(rx::Expr::shape(cx.ints("shape")?))
+    known_shape(cx).map(rx::Expr::shape)
+}
+
+/// The attribute `shape`, whose dimensions must be known.
+pub(super) fn known_shape(cx: &LowerCx<'_>) -> Result<Vec<i64>, LowerError> {
+    let dims = cx.ints("shape")?;
+    match dims.iter().position(|dim| *dim < 0) {
+        None => Ok(dims),
+        // `Any` is -1 in an attribute.
+        Some(at) => fail(format!(
+            "{name}: dimension {at} of the shape is {}, and must be known; where only the run shows it, take `dyn.{name}` with \
+             a tensor that holds the shape, as `shape_of` of another tensor",
+            if dims[at] == -1 { "`Any`".to_string() } else { dims[at].to_string() },
+            name = cx.def.name
+        )),
+    }
 }
 
 pub(super) fn zeros(cx: &mut LowerCx<'_>) -> Lowered {

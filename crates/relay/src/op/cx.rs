@@ -7,6 +7,7 @@ use relaxide_relax as rx;
 use relaxide_relax::shape::{Broadcast, broadcast, prove_equal};
 use relaxide_tir::te;
 
+use super::agreed::{Agreed, is_small};
 use super::schema::Mapping;
 use super::{OpDef, lookup};
 use crate::scalar;
@@ -64,16 +65,17 @@ pub enum NewDims<'a> {
     /// Only the type is asked for: what must agree is taken to agree.
     Type,
     /// They become variables, which are collected with what they are.
-    Collect(&'a mut Vec<(Ref<RxVar>, DimDef)>),
-    /// They are written in place: an expression stands for itself, an element is read from its tensor as the program runs.
-    Emit,
+    Collect(&'a mut Vec<(Ref<RxVar>, DimDef)>, &'a mut Agreed),
+    /// They are written in place: a small expression stands for itself, a larger one gets a name, an element is read from its
+    /// tensor as the program runs.
+    Emit(&'a mut Agreed),
 }
 
 impl NewDims<'_> {
     fn reborrow(&mut self) -> NewDims<'_> {
         match self {
-            NewDims::Collect(list) => NewDims::Collect(list),
-            NewDims::Emit => NewDims::Emit,
+            NewDims::Collect(list, agreed) => NewDims::Collect(list, agreed),
+            NewDims::Emit(agreed) => NewDims::Emit(agreed),
             NewDims::Type => NewDims::Type,
         }
     }
@@ -200,21 +202,34 @@ impl LowerCx<'_> {
             return e.clone();
         }
         match (&mut self.dims, def) {
-            (NewDims::Collect(list), def) => {
+            (NewDims::Collect(list, _), def) => {
                 let var = RxVar::dim(name);
                 list.push((var.clone(), def));
                 PrimExpr::Var(var)
             }
             (NewDims::Type, _) => PrimExpr::Var(RxVar::dim(name)),
-            (NewDims::Emit, DimDef::Expr(e)) => e,
-            (NewDims::Emit, DimDef::Element(operand, index)) => self.element(&operand, index),
-            (NewDims::Emit, DimDef::Nonzero(operand)) => {
+            (NewDims::Emit(_), DimDef::Expr(e)) => self.named(name, e),
+            (NewDims::Emit(_), DimDef::Element(operand, index)) => self.element(&operand, index),
+            (NewDims::Emit(_), DimDef::Nonzero(operand)) => {
                 // What cannot be emitted leaves the variable unbound, which the verifier of Relax names.
                 match self.counted(operand) {
                     Ok(count) => self.element(&count, 0),
                     Err(_) => PrimExpr::Var(RxVar::dim(name)),
                 }
             }
+        }
+    }
+
+    /// A dimension by a name of its own, where its expression is so large that it must not be written wherever it is used:
+    /// each dimension that is made of it would hold it several times.
+    fn named(&mut self, name: &str, e: PrimExpr) -> PrimExpr {
+        if is_small(&e) {
+            return e;
+        }
+        let var = PrimExpr::Var(RxVar::dim(name));
+        match self.builder.match_cast(rx::Expr::shape([e.clone()]), RxType::shape([var.clone()])) {
+            Ok(_) => var,
+            Err(_) => e,
         }
     }
 
@@ -370,6 +385,22 @@ impl LowerCx<'_> {
         if matches!(self.dims, NewDims::Type) && known_q.is_some_and(|q| q != 1 || !broadcast) {
             return q.clone();
         }
+        if broadcast && let NewDims::Collect(_, agreed) | NewDims::Emit(agreed) = &self.dims {
+            let parts = agreed.parts_of_both(p, q);
+            if let Some(known) = agreed.known(&parts) {
+                return known;
+            }
+            let made = self.agreement(p, q, true);
+            if let NewDims::Collect(_, agreed) | NewDims::Emit(agreed) = &mut self.dims {
+                agreed.add(made.clone(), parts);
+            }
+            return made;
+        }
+        self.agreement(p, q, broadcast)
+    }
+
+    /// The dimension on which two agree, as an expression of both.
+    fn agreement(&mut self, p: &PrimExpr, q: &PrimExpr, broadcast: bool) -> PrimExpr {
         let one = prim::int(1);
         let (mut same, mut other) = (prim::eq(p, q.clone()), prim::int(-1));
         if broadcast {

@@ -4,6 +4,7 @@
 //! function in one of the files beside it says how ([`LowerCx`] is what it works with). Type inference asks the same
 //! function, so the type of a call follows from the definition that computes it.
 
+mod agreed;
 mod basic;
 mod bits;
 mod boxes;
@@ -38,6 +39,7 @@ mod unique;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+pub use agreed::Agreed;
 pub use cx::{DimDef, LowerCx, LowerError, NewDims};
 pub use schema::{AttrsDef, Default, Field, Kind, Mapping, OpDef, attrs_def};
 

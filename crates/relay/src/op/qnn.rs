@@ -13,7 +13,7 @@ pub(super) fn quantize(cx: &mut LowerCx<'_>) -> Lowered {
     let (x, scale, zero) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     let out = cx.dtype_attr("out_dtype", DataType::int(8));
     let axis = cx.int("axis")?;
-    to_integers(cx, x, scale, zero, axis, out)
+    to_integers(cx, x, &Scale { scale, zero, axis }, Halves::Away, out)
 }
 
 pub(super) fn dequantize(cx: &mut LowerCx<'_>) -> Lowered {
@@ -101,19 +101,25 @@ fn to_floats(cx: &mut LowerCx<'_>, x: rx::Expr, scale: rx::Expr, zero: rx::Expr,
     cx.binary("multiply", centred, scale)
 }
 
+/// Where a number in the middle between two integers goes.
+#[derive(Clone, Copy, PartialEq)]
+enum Halves {
+    /// Away from zero: `TONEAREST`.
+    Away,
+    /// Up: `UPWARD`, the default of `qnn.requantize`.
+    Up,
+}
+
 /// clip(round(x / scale) + zero)
-fn to_integers(
-    cx: &mut LowerCx<'_>,
-    x: rx::Expr,
-    scale: rx::Expr,
-    zero: rx::Expr,
-    axis: i64,
-    out: DataType,
-) -> Lowered {
+fn to_integers(cx: &mut LowerCx<'_>, x: rx::Expr, to: &Scale, halves: Halves, out: DataType) -> Lowered {
     let ndim = cx.ndim(&x)?;
-    let (scale, zero) = (placed(cx, scale, axis, ndim)?, placed(cx, zero, axis, ndim)?);
+    let scale = placed(cx, to.scale.clone(), to.axis, ndim)?;
+    let zero = placed(cx, to.zero.clone(), to.axis, ndim)?;
     let scaled = cx.binary("divide", x, scale)?;
-    let rounded = super::basic::rounded_away(cx, scaled)?;
+    let rounded = match halves {
+        Halves::Away => super::basic::rounded_away(cx, scaled)?,
+        Halves::Up => super::basic::rounded_up(cx, scaled)?,
+    };
     let zero = cx.cast(zero, FLOAT)?;
     let moved = cx.binary("add", rounded, zero)?;
     let (low, high) = bounds(out)?;
@@ -141,9 +147,12 @@ pub(super) fn requantize(cx: &mut LowerCx<'_>) -> Lowered {
     let own = cx.dtype(&x)?;
     let own = if own.bits == 8 { own } else { DataType::int(8) };
     let (axis, out) = (cx.int("axis")?, cx.dtype_attr("out_dtype", own));
-    let away = cx.str("rounding") == "TONEAREST";
+    let halves = match cx.str("rounding").as_str() {
+        "TONEAREST" => Halves::Away,
+        _ => Halves::Up,
+    };
     let (from, to) = (Scale { scale: in_scale, zero: in_zero, axis }, Scale { scale: out_scale, zero: out_zero, axis });
-    let wide = rescaled(cx, x, &from, &to, away)?;
+    let wide = rescaled(cx, x, &from, &to, halves)?;
     narrowed(cx, wide, out)
 }
 
@@ -156,7 +165,7 @@ struct Scale {
 
 /// Integers of one scale in another, as wide integers: by integer arithmetic where the scales are constants, as the reference
 /// does, so that results are equal to the last bit.
-fn rescaled(cx: &mut LowerCx<'_>, x: rx::Expr, from: &Scale, to: &Scale, away: bool) -> Lowered {
+fn rescaled(cx: &mut LowerCx<'_>, x: rx::Expr, from: &Scale, to: &Scale, halves: Halves) -> Lowered {
     let ndim = cx.ndim(&x)?;
     let factors = match (constants(&from.scale), constants(&to.scale)) {
         (Some(from), Some(to)) if to.len() == 1 && to[0] != 0.0 => {
@@ -166,7 +175,7 @@ fn rescaled(cx: &mut LowerCx<'_>, x: rx::Expr, from: &Scale, to: &Scale, away: b
     };
     let Some(factors) = factors else {
         let floats = to_floats(cx, x, from.scale.clone(), from.zero.clone(), from.axis)?;
-        return to_integers(cx, floats, to.scale.clone(), to.zero.clone(), to.axis, ACCUMULATED);
+        return to_integers(cx, floats, to, halves, ACCUMULATED);
     };
     let centred = centred(cx, x, from.zero.clone(), from.axis)?;
     let scaled = if factors.iter().all(|f| *f == 1.0) {
@@ -193,7 +202,7 @@ fn rescaled(cx: &mut LowerCx<'_>, x: rx::Expr, from: &Scale, to: &Scale, away: b
         }
         product = cx.binary("multiply", product, multipliers)?;
         let mut rounded = cx.binary("add", product.clone(), half)?;
-        if away {
+        if halves == Halves::Away {
             // A negative number in the middle goes down.
             let zero = cx.constant(0.0, wide)?;
             let below = cx.binary("less", product, zero)?;
@@ -284,7 +293,7 @@ pub(super) fn avg_pool2d(cx: &mut LowerCx<'_>) -> Lowered {
     let x = to_floats(cx, args[0].clone(), args[1].clone(), args[2].clone(), -1)?;
     let attrs = cx.attrs.clone();
     let y = cx.relay("nn.avg_pool2d", vec![x], attrs)?;
-    to_integers(cx, y, args[3].clone(), args[4].clone(), -1, out)
+    to_integers(cx, y, &Scale { scale: args[3].clone(), zero: args[4].clone(), axis: -1 }, Halves::Away, out)
 }
 
 pub(super) fn leaky_relu(cx: &mut LowerCx<'_>) -> Lowered {
@@ -381,16 +390,17 @@ fn arithmetic(cx: &mut LowerCx<'_>, name: &str) -> Lowered {
                 let scale = cx.binary("multiply", a, b)?;
                 let x = cx.cast(product, FLOAT)?;
                 let x = cx.binary("multiply", x, scale)?;
-                return to_integers(cx, x, to.scale, to.zero, -1, out);
+                return to_integers(cx, x, &to, Halves::Away, out);
             }
         };
         let from = Scale { scale, zero: cx.constant(0.0, ACCUMULATED)?, axis: -1 };
-        let wide = rescaled(cx, product, &from, &to, false)?;
+        let wide = rescaled(cx, product, &from, &to, Halves::Up)?;
         return narrowed(cx, wide, out);
     }
     let lhs = Scale { scale: args[2].clone(), zero: args[3].clone(), axis: lhs_axis };
     let rhs = Scale { scale: args[4].clone(), zero: args[5].clone(), axis: rhs_axis };
-    let (a, b) = (rescaled(cx, args[0].clone(), &lhs, &to, false)?, rescaled(cx, args[1].clone(), &rhs, &to, false)?);
+    let (a, b) =
+        (rescaled(cx, args[0].clone(), &lhs, &to, Halves::Up)?, rescaled(cx, args[1].clone(), &rhs, &to, Halves::Up)?);
     let result = cx.binary(name, a, b)?;
     let zero = cx.cast(args[7].clone(), ACCUMULATED)?;
     // Two zero points were added, or have taken each other away.
@@ -404,7 +414,7 @@ fn by_floats(cx: &mut LowerCx<'_>, apply: impl FnOnce(&mut LowerCx<'_>, rx::Expr
     let out = cx.dtype(&args[0])?;
     let x = to_floats(cx, args[0].clone(), args[1].clone(), args[2].clone(), -1)?;
     let y = apply(cx, x)?;
-    to_integers(cx, y, args[3].clone(), args[4].clone(), -1, out)
+    to_integers(cx, y, &Scale { scale: args[3].clone(), zero: args[4].clone(), axis: -1 }, Halves::Away, out)
 }
 
 /// A float function of what the integers stand for.
@@ -424,7 +434,7 @@ pub(super) fn concatenate(cx: &mut LowerCx<'_>) -> Lowered {
     for ((part, scale), zero) in parts.into_iter().zip(scales).zip(zeros) {
         let dtype = cx.dtype(&part)?;
         let to = Scale { scale: out_scale.clone(), zero: out_zero.clone(), axis: -1 };
-        let wide = rescaled(cx, part, &Scale { scale, zero, axis: -1 }, &to, false)?;
+        let wide = rescaled(cx, part, &Scale { scale, zero, axis: -1 }, &to, Halves::Up)?;
         moved.push(narrowed(cx, wide, dtype)?);
     }
     let axis = cx.int("axis")?;

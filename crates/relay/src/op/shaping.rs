@@ -358,7 +358,7 @@ pub(super) fn reverse(cx: &mut LowerCx<'_>) -> Lowered {
 
 pub(super) fn broadcast_to(cx: &mut LowerCx<'_>) -> Lowered {
     let x = cx.arg(0)?;
-    let shape: Vec<PrimExpr> = cx.ints("shape")?.into_iter().map(prim::int).collect();
+    let shape: Vec<PrimExpr> = super::create::known_shape(cx)?.into_iter().map(prim::int).collect();
     cx.repeated(x, &shape)
 }
 

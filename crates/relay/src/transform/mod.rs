@@ -23,7 +23,7 @@ pub(crate) use arithmetic::expand_composed;
 pub use arithmetic::{canonicalize_cast, dynamic_to_static, fast_math, simplify_expr, simplify_inference};
 pub use basic_block::to_basic_block_normal_form;
 pub use bind::bind_params;
-pub use eta::eta_expand;
+pub use eta::{EtaOptions, eta_expand, eta_expand_with};
 pub use fusion::{defuse_ops, fuse_ops, inline_primitives};
 pub use layout::{alter_op_layout, convert_layout};
 pub use legalize::legalize;

@@ -1,6 +1,6 @@
 //! The passes by TVM's names: one table, from which they are found.
 
-use relaxide_ir::Attrs;
+use relaxide_ir::{AttrValue, Attrs};
 
 use crate::{DeviceConfig, Module, TypeError, VirtualDevice, infer, plan_devices};
 
@@ -32,6 +32,10 @@ pub enum TransformError {
     /// A constant could not be computed.
     #[error("{0}")]
     Value(relaxide_ffi::Error),
+}
+
+fn text(value: &AttrValue) -> Option<&str> {
+    if let AttrValue::Str(text) = value { Some(text) } else { None }
 }
 
 /// One pass.
@@ -74,15 +78,30 @@ pub static PASSES: &[PassInfo] = &[
         name: "EtaExpand",
         level: 1,
         doc: "An operator that stands as a value becomes a function that calls it.",
-        options: &[],
-        run: |module, _| Ok(super::eta_expand(module)),
+        options: &["expand_constructor", "expand_global_var"],
+        run: |module, options| {
+            let is_set = |name| options.bool(name).unwrap_or(false);
+            let options =
+                super::EtaOptions { constructors: is_set("expand_constructor"), globals: is_set("expand_global_var") };
+            Ok(super::eta_expand_with(module, options))
+        },
     },
     PassInfo {
         name: "RemoveUnusedFunctions",
         level: 1,
-        doc: "Functions that main does not reach are dropped.",
-        options: &[],
-        run: |module, _| Ok(super::remove_unused_functions(module, &["main"])),
+        doc: "Functions that main, or those that are named, do not reach are dropped.",
+        options: &["entry_functions"],
+        run: |module, options| {
+            let named: Vec<&str> = match options.get("entry_functions") {
+                None => return Ok(super::remove_unused_functions(module, &["main"])),
+                Some(AttrValue::List(names)) => names.iter().filter_map(text).collect(),
+                Some(name) => text(name).into_iter().collect(),
+            };
+            match named.iter().find(|name| !module.functions.contains_key(**name)) {
+                Some(missing) => Err(TransformError::Refused(format!("the module has no function `@{missing}`"))),
+                None => Ok(super::remove_unused_functions(module, &named)),
+            }
+        },
     },
     PassInfo {
         name: "DeadCodeElimination",

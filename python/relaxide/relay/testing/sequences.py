@@ -24,7 +24,9 @@ def lstm(iterations=5, num_hidden=16, batch_size=1, dtype="float32"):
     inputs = [net.input(f"data{at}", (batch_size, num_hidden)) for at in range(iterations)]
     weight_i, bias = net.weight("i2h_weight", (4 * num_hidden, num_hidden)), net.weight("i2h_bias", (4 * num_hidden,))
     weight_h = net.weight("h2h_weight", (4 * num_hidden, num_hidden))
-    hidden = cell = op.zeros((batch_size, num_hidden), dtype)
+    # A batch of any size is that of the inputs.
+    known = not isinstance(batch_size, Any)
+    hidden = cell = op.zeros((batch_size, num_hidden), dtype) if known else op.zeros_like(inputs[0])
     for x in inputs:
         gates = nn.bias_add(nn.dense(x, weight_i, units=4 * num_hidden), bias) + nn.dense(hidden, weight_h, units=4 * num_hidden)
         hidden, cell = _cell(op.split(gates, 4, axis=1), cell)
