@@ -3,6 +3,8 @@
 import builtins
 import types
 
+from ._proxies import type_of
+
 #: Canonical names of the modules whose members are TVMScript's own.
 _NAMESPACES = {
     "relaxide": "tvm",
@@ -68,7 +70,13 @@ class Surroundings:
         known = {name: scope[name] for name in names if name in scope}
         if "cls" in names and "cls" not in known:
             known["cls"] = _Functions()
-        return eval(code, known)
+        value = eval(code, known)
+        if source.lstrip().startswith("lambda") and isinstance(value, types.FunctionType):
+            # A function that a program itself writes says how indices are exchanged.
+            from ..tirx import IndexMap
+
+            return IndexMap.from_func(value, index_dtype="int64")
+        return type_of(value)
 
     def macros(self):
         """``(name, text, file, whether hygienic)`` of the macros that programs here can call, in the order of places."""

@@ -14,16 +14,9 @@ from ..ir.global_info import VDevice
 from ..ir.type import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
 from ._namespace import Inert
 from .entry import function, script_macro as macro
+from ._proxies import AnyProxy, CallableProxy, ObjectProxy, PackedCallableProxy, PrimProxy, ShapeProxy, TensorProxy, TupleProxy, TypeProxy
 
 _inert = Inert("R")
-
-
-class TypeProxy:
-    """In TVM the class of names such as ``R.Tensor`` that stand for a type by themselves. Here they are functions, which give it."""
-
-    def as_ty(self):
-        """The type."""
-        raise NotImplementedError("the names of types are functions here: call them")
 
 
 def _dims(shape):
@@ -151,7 +144,14 @@ def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     from ..relax import op
+    from .ir_builder.base import IRBuilder
 
+    # While a program is built by `with` blocks, names that write into it mean that.
+    if IRBuilder.is_in_scope():
+        from ..relax.script.builder import ir as writing
+
+        if name in writing.__all__:
+            return getattr(writing, name)
     try:
         return getattr(op, name)
     except AttributeError:
@@ -161,4 +161,5 @@ def __getattr__(name):
 function.__tvmscript__ = "R.function"
 
 __all__ = ["Any", "Callable", "ExternFunc", "Object", "Prim", "Shape", "Tensor", "Tuple", "TupleGetItem", "const", "dtype"]
+__all__ += ["AnyProxy", "CallableProxy", "ObjectProxy", "PackedCallableProxy", "PrimProxy", "ShapeProxy", "TensorProxy", "TupleProxy", "TypeProxy"]
 __all__ += ["function", "macro", "prim_value", "shape", "str", "tuple"]

@@ -20,6 +20,14 @@ class PrimFunc(BaseFunc, Scriptable):
         self.__init_handle_by_constructor__(_api.tirx.PrimFunc, list(params), body, ret_type, attrs, behind)
 
     @property
+    def __name__(self):
+        """The symbol, as a Python function has a name."""
+        symbol = (self.attrs or {}).get("global_symbol")
+        if symbol is None:
+            raise AttributeError("__name__")
+        return str(symbol)
+
+    @property
     def buffer_map(self):
         """The buffer behind each handle parameter."""
         pairs = zip(self.params, self.buffers)

@@ -10,6 +10,7 @@ pub mod dpl;
 mod expr;
 pub mod fuse_by_pattern;
 mod index_map;
+mod kernels;
 pub mod module;
 pub mod op;
 pub mod pass_functions;
@@ -35,7 +36,7 @@ type Row = (&'static str, fn(&Args<'_>) -> Result<Any, Error>);
 /// Enters the constructors and the types of nodes.
 pub fn register() -> Result<(), Error> {
     for (name, make) in
-        [types::TABLE, expr::TABLE, prim::TABLE, stmt::TABLE, analysis::TABLE, dpl::TABLE, index_map::TABLE]
+        [types::TABLE, expr::TABLE, prim::TABLE, stmt::TABLE, analysis::TABLE, dpl::TABLE, index_map::TABLE, kernels::TABLE]
             .into_iter()
             .chain(relay::TABLES)
             .flatten()

@@ -20,6 +20,20 @@ use crate::tensor::{self, Scalar};
 use relaxide_ir::BinaryOp;
 use relaxide_ir::diagnostic::{Code, closest};
 
+/// Another name that texts have for an argument.
+fn other_name(name: &str) -> Option<&'static str> {
+    match name {
+        "runtime_device_index" => Some("virtual_device_index"),
+        "storage_scope" => Some("scope"),
+        _ => None,
+    }
+}
+
+/// What an argument of a builtin is where a text does not say it: memory is the device's plain one.
+fn unsaid(name: &str) -> Option<Relax> {
+    (name == "storage_scope").then(|| Relax::string("global"))
+}
+
 impl Parser<'_> {
     /// A call of whatever.
     pub(super) fn call(&mut self, call: &ast::ExprCall) -> Parsed<Value> {
@@ -369,7 +383,16 @@ impl Parser<'_> {
             }
             let e = match (arg.arity, arg.default) {
                 (Arity::Optional, _) | (_, Some(_)) => args.take(arg.name),
-                _ => Some(args.required(self, arg.name)?),
+                _ => match other_name(arg.name).and_then(|name| args.keyword(name)).or_else(|| args.take(arg.name)) {
+                    Some(e) => Some(e),
+                    None => match unsaid(arg.name) {
+                        Some(value) => {
+                            values.push(value);
+                            continue;
+                        }
+                        None => Some(args.required(self, arg.name)?),
+                    },
+                },
             };
             if let (None, Some(default)) = (e, arg.default) {
                 values.push(default.value());

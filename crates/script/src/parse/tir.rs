@@ -278,7 +278,7 @@ impl Parser<'_> {
                 return Ok(());
             }
         }
-        if self.call_path(value).as_deref() == Some("I.meta_var")
+        if matches!(self.call_path(value).as_deref(), Some("I.meta_var" | "T.meta_var" | "R.meta_var"))
             && let Expr::Call(call) = value
         {
             let mut args = Args::of(self, "I.meta_var", call)?;
@@ -617,8 +617,29 @@ impl Parser<'_> {
                 self.push(nest);
                 Ok(())
             }
+            "T.launch_thread" => self.launch_thread(item, args, &with.body),
             _ => Err(self.unsupported("this block in a kernel", item.range)),
         }
+    }
+
+    /// `with T.launch_thread("threadIdx.x", extent) as name:`, which is a loop that the thread carries out.
+    fn launch_thread(&mut self, item: &ast::WithItem, mut args: Args, body: &[Py]) -> Parsed<()> {
+        let (thread, extent) = (args.required(self, "thread")?, args.required(self, "extent")?);
+        let Expr::StringLiteral(_) = thread else {
+            let error = self.error(Code::Type, "a thread is launched by its name here", thread.range());
+            return Err(error.with_help("write `with T.launch_thread(\"threadIdx.x\", 8) as tx:`").into());
+        };
+        let (thread_tag, extent) = (self.text(thread)?, self.scalar_expr(extent)?);
+        args.finish(self)?;
+        let Some(Expr::Name(target)) = item.optional_vars.as_deref() else {
+            return Err(self.error(Code::Structure, "a thread that is launched has a name: `as tx`", item.range).into());
+        };
+        let var = self.loop_var(target, extent.dtype());
+        let min = prim::int_of(extent.dtype(), 0);
+        let body = self.loop_body(&[(target, PrimExpr::from(&var), extent.clone())], body)?;
+        let annotations = Attrs::new();
+        self.push(Ref::new(For { var, min, extent, kind: ForKind::ThreadBinding, thread_tag, annotations, body }));
+        Ok(())
     }
 
     /// `T.attr({"key": value})`, or the older `T.attr(node, "key", value)`.

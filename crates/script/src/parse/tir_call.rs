@@ -92,12 +92,19 @@ impl Parser<'_> {
     /// `T.index_map(lambda i, j: (i, j // 4, j % 4))`.
     fn index_map(&mut self, args: &mut Args) -> Parsed<Value> {
         let e = args.required(self, "mapping")?;
+        if let Some(inverse) = args.keyword("inverse_index_map").filter(|e| !e.is_none_literal_expr()) {
+            return Err(self.unsupported("a map with an inverse of its own", inverse.range()));
+        }
+        let dtype = match args.keyword("index_dtype") {
+            Some(e) => self.dtype(e)?,
+            None => DataType::int(64),
+        };
         let Expr::Lambda(lambda) = e else {
             return Err(self.error(Code::Type, "a map of indices is written as a lambda", e.range()));
         };
         let names: Vec<String> =
             lambda.parameters.iter().flat_map(|list| list.iter()).map(|p| p.name().to_string()).collect();
-        let vars: Vec<Ref<Var>> = names.iter().map(|name| Var::dim(name.clone())).collect();
+        let vars: Vec<Ref<Var>> = names.iter().map(|name| Var::new(name.clone(), Type::prim(dtype))).collect();
         let final_indices = self.scoped(|p| {
             for (name, var) in names.iter().zip(&vars) {
                 p.define(name, Value::Prim(PrimExpr::Var(var.clone())));
