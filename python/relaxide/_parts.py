@@ -36,6 +36,7 @@ _PARTS = {
     "te": "operation tag tensor",
     "testing": "runner utils",
     "tirx": "build",
+    "tirx.analysis": "analysis",
     "tirx.transform": "function_pass transform",
     "topi": "broadcast einsum math reduction scan scatter scatter_elements searchsorted sort tensor transform",
     "topi.image": "grid_sample resize",

@@ -10,7 +10,7 @@
     program = relaxide.compile(sch.mod)
 """
 
-from . import schedule, stmt, transform
+from . import analysis, schedule, stmt, transform
 from .sblock_scope import Dependency, DepKind, SBlockScope, StmtSRef
 from .schedule import (
     ExprRV,
@@ -44,6 +44,7 @@ __all__ = [
     "StmtSRef",
     "TensorIntrin",
     "Trace",
+    "analysis",
     "schedule",
     "stmt",
     "transform",

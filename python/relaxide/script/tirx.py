@@ -1,10 +1,13 @@
 """The names of TVMScript's ``T``. Kernels are read, not run; what helpers build of scalars has a meaning here."""
 
+import re
+
 from .. import tirx as _tirx
 from ._namespace import Inert
 from .entry import prim_func, script_macro as macro
 
 _inert = Inert("T")
+_DTYPE = re.compile(r"(int|uint|float|bfloat)\d+(_\w+)?(x\d+|xvscalex\d+)?")
 _DTYPES = ("int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 bool").split()
 
 
@@ -44,6 +47,8 @@ def meta_var(value):
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
+    if _DTYPE.fullmatch(name):
+        return _element(name)
     name = _SMALL.get(name, name)
     if name in _SCALAR or name in _SMALL.values():
         return getattr(_tirx, name)

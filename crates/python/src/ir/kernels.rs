@@ -91,7 +91,8 @@ fn exchange(args: &Args<'_>) -> Result<Any, Error> {
     let (old_vars, new_vars): (Vec<Ref<Var>>, Vec<Ref<Var>>) = (args.get(1)?, args.get(2)?);
     let (old, new): (Vec<Ref<Buffer>>, Vec<Ref<Buffer>>) = (args.get(3)?, args.get(4)?);
     if old_vars.len() != new_vars.len() || old.len() != new.len() {
-        return Err(Error::new(ErrorKind::ValueError, "as many variables and buffers are needed as are exchanged".into()));
+        let message = "as many variables and buffers are needed as are exchanged";
+        return Err(Error::new(ErrorKind::ValueError, message));
     }
     let mut exchange =
         Exchange { vars: old_vars.into_iter().zip(new_vars).collect(), buffers: old.into_iter().zip(new).collect() };

@@ -262,6 +262,10 @@ impl Parser<'_> {
             Relax::Tuple(tuple) => tuple.fields.clone(),
             one => vec![one],
         };
+        // The call in place has its indices in front of the type, unless they are named.
+        let named_out = args.names("out_ty") || args.names("out_sinfo");
+        let leading = name == "call_tir_inplace" && args.positions() > usize::from(!named_out);
+        let indices = if leading { args.take("inplace_indices") } else { None };
         let out = ["out_ty", "out_sinfo"].into_iter().find_map(|name| args.take(name));
         let out = match out {
             Some(Expr::List(list)) => Type::tuple(list.elts.iter().map(|e| self.ty(e)).collect::<Parsed<Vec<_>>>()?),
@@ -287,7 +291,10 @@ impl Parser<'_> {
         if !scalars.is_empty() {
             values.push(Relax::shape(scalars));
         }
-        let attrs = self.keyword_attrs(args)?;
+        let mut attrs = self.keyword_attrs(args)?;
+        if let Some(e) = indices {
+            attrs = attrs.with("inplace_indices", self.attr_value(e)?);
+        }
         self.typed_call(name, values, attrs, vec![out], range)
     }
 

@@ -246,6 +246,18 @@ impl Parser<'_> {
                 let error_kind = args.take("error_kind").map_or(Ok("RuntimeError".into()), |e| self.text(e))?;
                 self.push(Ref::new(AssertStmt { condition, error_kind, message, numbers: Vec::new() }));
             }
+            "bind" => {
+                let (e, var) = (args.required(self, "value")?, args.keyword("var"));
+                let value = self.scalar_expr(e)?;
+                let Some(var) = var else {
+                    let error = self.error(Code::Structure, "what is bound here has no name", args.range);
+                    return Err(error.with_help("write `x = T.bind(value)`, or `T.bind(value, var=x)`").into());
+                };
+                let PrimExpr::Var(own) = self.scalar_expr(var)? else {
+                    return Err(self.error(Code::Type, "a variable is expected", var.range()));
+                };
+                self.push(Stmt::bind(own, value));
+            }
             "reads" | "writes" | "where" | "sblock_attr" | "block_attr" => {
                 self.in_head(Part::Axes, |p| p.block_statement(name, &mut args))?;
             }
@@ -267,6 +279,15 @@ impl Parser<'_> {
                 return self.in_head(Part::Axes, |p| p.axis(&[target], kind, call));
             }
             if self.buffer_assign(target, function, call)? {
+                return Ok(());
+            }
+            if function == "env_thread" {
+                // Its name, until it is launched.
+                let mut args = Args::of(self, "T.env_thread", call)?;
+                let e = args.required(self, "thread_tag")?;
+                let tag = self.text(e)?;
+                args.finish(self)?;
+                self.define(name, Value::Str(tag));
                 return Ok(());
             }
             if function == "bind" {
@@ -505,7 +526,9 @@ impl Parser<'_> {
     fn loop_range(&mut self, args: &mut Args) -> Parsed<(PrimExpr, PrimExpr)> {
         let first = args.required(self, "stop")?;
         let first_value = self.expr(first)?;
-        let Some(second) = args.take("stop") else {
+        // `T.thread_binding(128, "threadIdx.x")` has the thread in the second place.
+        let second = if args.next_is_text() { None } else { args.take("stop") };
+        let Some(second) = second else {
             let extent = self.scalar(&first_value, first.range())?;
             let extent = self.counts(extent, first.range())?;
             return Ok((prim::int_of(extent.dtype(), 0), extent));
@@ -527,6 +550,9 @@ impl Parser<'_> {
             other => return Err(self.unsupported("this loop", other.range())),
         };
         let extents = args.rest();
+        if let (Expr::Name(all), false) = (&*n.target, extents.len() == 1) {
+            return self.grid_of_one_name(all, &extents, &n.body);
+        }
         if extents.len() != targets.len() {
             let message = format!("{} extents for {} counters", extents.len(), targets.len());
             return Err(self.error(Code::Arguments, message, args.range));
@@ -544,6 +570,31 @@ impl Parser<'_> {
         let nest = loops.into_iter().rev().fold(body, |body, (_, var, extent)| {
             let min = prim::int_of(extent.dtype(), 0);
             let annotations = Attrs::new();
+            Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag: String::new(), annotations, body })
+                .into()
+        });
+        self.push(nest);
+        Ok(())
+    }
+
+    /// `for all in T.grid(…)`: one name for all counters, which are a tuple.
+    fn grid_of_one_name(&mut self, all: &ast::ExprName, extents: &[&Expr], body: &[Py]) -> Parsed<()> {
+        let mut loops = Vec::with_capacity(extents.len());
+        for (place, e) in extents.iter().enumerate() {
+            let extent = self.scalar_expr(e)?;
+            let extent = self.counts(extent, e.range())?;
+            loops.push((Var::new(format!("{}_{place}", all.id), Type::prim(extent.dtype())), extent));
+        }
+        let depth = self.kernel.loops.len();
+        let inner = self.scoped(|p| {
+            let counters = loops.iter().map(|(var, _)| Value::Prim(PrimExpr::from(var))).collect();
+            p.define(&all.id, Value::Tuple(counters));
+            p.kernel.loops.extend(loops.iter().cloned());
+            p.tir_body(body)
+        });
+        self.kernel.loops.truncate(depth);
+        let nest = loops.into_iter().rev().fold(inner?, |body, (var, extent)| {
+            let (min, annotations) = (prim::int_of(extent.dtype(), 0), Attrs::new());
             Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag: String::new(), annotations, body })
                 .into()
         });
@@ -625,14 +676,13 @@ impl Parser<'_> {
     /// `with T.launch_thread("threadIdx.x", extent) as name:`, which is a loop that the thread carries out.
     fn launch_thread(&mut self, item: &ast::WithItem, mut args: Args, body: &[Py]) -> Parsed<()> {
         let (thread, extent) = (args.required(self, "thread")?, args.required(self, "extent")?);
-        let Expr::StringLiteral(_) = thread else {
-            let error = self.error(Code::Type, "a thread is launched by its name here", thread.range());
-            return Err(error.with_help("write `with T.launch_thread(\"threadIdx.x\", 8) as tx:`").into());
-        };
         let (thread_tag, extent) = (self.text(thread)?, self.scalar_expr(extent)?);
         args.finish(self)?;
-        let Some(Expr::Name(target)) = item.optional_vars.as_deref() else {
-            return Err(self.error(Code::Structure, "a thread that is launched has a name: `as tx`", item.range).into());
+        // What `T.env_thread` named is that name inside.
+        let ((Some(Expr::Name(target)), _) | (None, Expr::Name(target))) = (item.optional_vars.as_deref(), thread)
+        else {
+            let error = self.error(Code::Structure, "a thread that is launched has a name", item.range);
+            return Err(error.with_help("write `with T.launch_thread(\"threadIdx.x\", 8) as tx:`").into());
         };
         let var = self.loop_var(target, extent.dtype());
         let min = prim::int_of(extent.dtype(), 0);
