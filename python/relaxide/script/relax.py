@@ -130,6 +130,20 @@ def ExternFunc(name):
     return ExternFunc(name)
 
 
+def emit_te(func, *args, **kwargs):
+    """The call of a kernel that a function of :mod:`relaxide.te` describes; the kernel joins the module that is being written."""
+    from ..relax.te_call import describe
+    from .ir_builder.base import IRBuilder
+
+    if IRBuilder.is_in_scope():
+        from ..relax.script.builder import ir as writing
+
+        return writing.emit_te(func, *args, **kwargs)
+    name = kwargs.pop("primfunc_name_hint", None) or getattr(func, "__name__", "te_func")
+    kernel, tensors, types, scalars = describe(func, args, kwargs)
+    return [kernel, "te_func" if name == "<lambda>" else name, list(tensors), list(types), list(scalars or ())]
+
+
 def rewriter(cls):
     """Make the functions ``pattern`` and ``replacement`` of a class a rewriting rule; see
     :class:`relaxide.relax.dpl.PatternMatchingRewriter`."""
