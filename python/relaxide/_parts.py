@@ -28,7 +28,7 @@ _PARTS = {
     "relax.op.vm": "vm",
     "relax.transform": "fast_math fold_batch_norm_to_conv2d_for_inference fuse_transpose_matmul lazy_transform_params "
     "optimize_layout_transform remove_redundant_reshape transform",
-    "runtime": "device object_generic script_printer",
+    "runtime": "device object_generic",
     "s_tir.transform": "transform",
     "script.relax": "entry",
     "support": "libinfo",

@@ -26,6 +26,17 @@ from .schedule import (
 from .stmt import MatchBufferRegion, SBlock, SBlockRealize
 from .tensor_intrin import TensorIntrin
 
+
+
+def __getattr__(name):
+    # Rules are made of schedules, which few programs write.
+    if name == "dlight":
+        import importlib
+
+        return importlib.import_module(".dlight", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "DepKind",
     "Dependency",

@@ -6,7 +6,7 @@ from ..ir.expr import Expr, Var
 from ..ir.module import IRModule
 from ._walk import children, scalars, walk, walk_scalar
 from .function import PrimFunc
-from .stmt import AllocBuffer, Bind, Evaluate, For, SeqStmt
+from .stmt import AllocBuffer, Bind, Evaluate, For
 
 
 def expr_deep_equal(lhs, rhs):
@@ -96,6 +96,18 @@ def undefined_vars(node, defs=None):
     return [var for var in used if var not in defined]
 
 
+def used_buffers(stmt):
+    """The buffers that a statement reads or writes and does not allocate, in the order of their first use."""
+    own, found = set(), {}
+    for part in walk(stmt):
+        own.update(part.alloc_buffers if hasattr(part, "alloc_buffers") else [part.buffer] if isinstance(part, AllocBuffer) else [])
+        loads = [load for scalar in scalars(part) for load in walk_scalar(scalar) if isinstance(load, prim.BufferLoad)]
+        for access in [*loads, *([part] if hasattr(part, "indices") else [])]:
+            if access.buffer not in own:
+                found.setdefault(access.buffer)
+    return list(found)
+
+
 def _problem(func):
     return _api.tirx.Verify(func)
 
@@ -118,13 +130,16 @@ def verify_well_formed(obj, assert_mode=True):
 
 def _shared(kernel, owner):
     """What is defined in more than one kernel, or twice in one."""
-    own = set()
-    for var in [*kernel.params, *(var for stmt in walk(kernel.body) for var in _defined(stmt))]:
-        if var in own and not isinstance(kernel.body, SeqStmt):
-            continue
+    own = set(kernel.params)
+    for stmt in walk(kernel.body):
+        for var in _defined(stmt):
+            # A loop may count by the variable of an earlier one; what a name is bound to holds until the end of its block.
+            if var in own and isinstance(stmt, Bind):
+                return f"the variable {var.name} has multiple definitions inside of each other"
+            own.add(var)
+    for var in own:
         if owner.setdefault(var, kernel) is not kernel:
             return f"the variable {var.name} is defined in two kernels"
-        own.add(var)
     return None
 
 
@@ -133,5 +148,5 @@ def verify_tirx_well_formed(obj, assert_mode=True, device_func=False):
     return verify_well_formed(obj, assert_mode)
 
 
-__all__ = ["expr_deep_equal", "undefined_vars", "verify_memory", "verify_ssa", "verify_tirx_well_formed"]
+__all__ = ["expr_deep_equal", "undefined_vars", "used_buffers", "verify_memory", "verify_ssa", "verify_tirx_well_formed"]
 __all__ += ["verify_well_formed"]

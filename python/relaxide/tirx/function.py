@@ -4,6 +4,12 @@ from ..ffi import register_object
 from ..ir import _api
 from ..ir.base import Scriptable
 from ..ir.function import BaseFunc
+from ..ir.type import FuncType
+
+
+def _dims(buffer):
+    """The lengths of a buffer as those of a tensor, which have 64 bits."""
+    return [dim.value if hasattr(dim, "value") else dim.astype("int64") for dim in buffer.shape]
 
 
 @register_object("tirx.PrimFunc")
@@ -26,6 +32,16 @@ class PrimFunc(BaseFunc, Scriptable):
         if symbol is None:
             raise AttributeError("__name__")
         return str(symbol)
+
+    @property
+    def ty(self):
+        """What it takes and gives: buffers as tensors; pure where it writes to none of them."""
+        from ..relax.type import TensorType
+        from ..s_tir.analysis import is_pure_function
+
+        pairs = zip(self.params, self.buffers)
+        params = [param.ty if buffer is None else TensorType(_dims(buffer), buffer.dtype) for param, buffer in pairs]
+        return FuncType(params, self.ret_type, is_pure_function(self))
 
     @property
     def buffer_map(self):

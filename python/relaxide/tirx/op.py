@@ -141,9 +141,10 @@ isnan, isfinite, isinf = (_intrinsic(name, "bool") for name in ("isnan", "isfini
 
 def _intrinsic_of_two(name):
     def call(x, y, span=None):
-        base = x if isinstance(x, Expr) else y
-        values = [const(value, base.dtype) if isinstance(value, (int, float)) else value for value in (x, y)]
-        return _api.prim.call(base.dtype, f"tirx.{name}", values)
+        base = next((value for value in (x, y) if isinstance(value, Expr)), None)
+        dtype = "float32" if base is None else base.dtype
+        values = [const(value, dtype) if isinstance(value, (int, float)) else value for value in (x, y)]
+        return _api.prim.call(_dtype(dtype), f"tirx.{name}", values)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"``{name}`` of two scalars."

@@ -144,9 +144,33 @@ impl Parser<'_> {
     /// Statements of a body, in a scope of their own.
     pub(super) fn tir_body(&mut self, body: &[Py]) -> Parsed<Stmt> {
         self.kernel.stmts.push(Vec::new());
-        let result = self.scoped(|p| body.iter().try_for_each(|stmt| p.nested(stmt.range(), |p| p.tir_stmt(stmt))));
+        let result = self.scoped(|p| p.tir_stmts(body));
         let list = self.kernel.stmts.pop().unwrap_or_default();
         result.map(|()| Stmt::seq(list))
+    }
+
+    /// Statements in a row. What is launched, or said of what follows, has the rest inside.
+    fn tir_stmts(&mut self, body: &[Py]) -> Parsed<()> {
+        for (at, stmt) in body.iter().enumerate() {
+            let (named, e) = match stmt {
+                Py::Assign(assign) if assign.targets.len() == 1 => (assign.targets.first(), &*assign.value),
+                Py::Expr(e) => (None, &*e.value),
+                _ => (None, &Expr::NoneLiteral(ast::ExprNoneLiteral::default())),
+            };
+            let path = self.call_path(e);
+            if let (Expr::Call(call), Some("T.launch_thread" | "T.attr")) = (e, path.as_deref()) {
+                let rest = body.get(at + 1..).unwrap_or_default();
+                let mut args = Args::of(self, path.as_deref().unwrap_or_default(), call)?;
+                if path.as_deref() == Some("T.launch_thread") {
+                    return self.launch_thread(named, args, rest);
+                }
+                let pairs = self.attr_pairs(&mut args)?;
+                args.finish(self)?;
+                return self.under_attrs(pairs, rest);
+            }
+            self.nested(stmt.range(), |p| p.tir_stmt(stmt))?;
+        }
+        Ok(())
     }
 
     pub(super) fn push(&mut self, stmt: impl Into<Stmt>) {
@@ -660,28 +684,31 @@ impl Parser<'_> {
             "T.attr" => {
                 let pairs = self.attr_pairs(&mut args)?;
                 args.finish(self)?;
-                let body = self.tir_body(&with.body)?;
-                let nest = pairs
-                    .into_iter()
-                    .rev()
-                    .fold(body, |body, (key, value)| Ref::new(AttrStmt { key, value, body }).into());
-                self.push(nest);
-                Ok(())
+                self.under_attrs(pairs, &with.body)
             }
-            "T.launch_thread" => self.launch_thread(item, args, &with.body),
+            "T.launch_thread" => self.launch_thread(item.optional_vars.as_deref(), args, &with.body),
             _ => Err(self.unsupported("this block in a kernel", item.range)),
         }
     }
 
+    fn under_attrs(&mut self, pairs: Vec<(String, PrimExpr)>, body: &[Py]) -> Parsed<()> {
+        let body = self.tir_body(body)?;
+        let nest = pairs.into_iter().rev();
+        let nest = nest.fold(body, |body, (key, value)| Ref::new(AttrStmt { key, value, body }).into());
+        self.push(nest);
+        Ok(())
+    }
+
     /// `with T.launch_thread("threadIdx.x", extent) as name:`, which is a loop that the thread carries out.
-    fn launch_thread(&mut self, item: &ast::WithItem, mut args: Args, body: &[Py]) -> Parsed<()> {
+    fn launch_thread(&mut self, named: Option<&Expr>, mut args: Args, body: &[Py]) -> Parsed<()> {
+        let range = args.range;
         let (thread, extent) = (args.required(self, "thread")?, args.required(self, "extent")?);
         let (thread_tag, extent) = (self.text(thread)?, self.scalar_expr(extent)?);
         args.finish(self)?;
         // What `T.env_thread` named is that name inside.
         let ((Some(Expr::Name(target)), _) | (None, Expr::Name(target))) = (item.optional_vars.as_deref(), thread)
         else {
-            let error = self.error(Code::Structure, "a thread that is launched has a name", item.range);
+            let error = self.error(Code::Structure, "a thread that is launched has a name", range);
             return Err(error.with_help("write `with T.launch_thread(\"threadIdx.x\", 8) as tx:`").into());
         };
         let var = self.loop_var(target, extent.dtype());
