@@ -71,11 +71,9 @@ class Surroundings:
         if "cls" in names and "cls" not in known:
             known["cls"] = _Functions()
         value = eval(code, known)
-        if source.lstrip().startswith("lambda") and isinstance(value, types.FunctionType):
-            # A function that a program itself writes says how indices are exchanged.
-            from ..tirx import IndexMap
-
-            return IndexMap.from_func(value, index_dtype="int64")
+        if isinstance(value, types.FunctionType) and (source.lstrip().startswith("lambda") or source.strip().isidentifier()):
+            # A function that is no callee says how indices are exchanged.
+            return _map_of(value)
         return type_of(value)
 
     def macros(self):
@@ -107,6 +105,16 @@ class Surroundings:
                 else:
                     found.pop(name, None)
         return list(found.items())
+
+
+def _map_of(function):
+    """The map of indices that a function says; the function itself where it says none."""
+    from ..tirx import IndexMap
+
+    try:
+        return IndexMap.from_func(function, index_dtype="int64")
+    except Exception:
+        return function
 
 
 def _names(code):

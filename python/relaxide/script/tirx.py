@@ -39,6 +39,14 @@ def cast(value, dtype, span=None):
     return value.astype(dtype) if isinstance(value, _tirx.ExprWithOp) else _tirx.const(value, dtype)
 
 
+def target(target_config, host=None):
+    """The text of a target, which is what attributes hold: of text, of a dictionary, or of a target."""
+    from ..target import Target
+
+    made = target_config if isinstance(target_config, Target) else Target(target_config)
+    return str(made if host is None else made.with_host(host))
+
+
 def meta_var(value):
     """A value that keeps its name while the program is read, instead of being bound in it."""
     return value

@@ -272,7 +272,12 @@ impl Parser<'_> {
     }
 
     /// A function of the surroundings becomes one of the module, once.
-    pub(super) fn outer_function(&mut self, function: ObjectRef, name: Option<&str>, range: TextRange) -> Parsed<Value> {
+    pub(super) fn outer_function(
+        &mut self,
+        function: ObjectRef,
+        name: Option<&str>,
+        range: TextRange,
+    ) -> Parsed<Value> {
         if let Some((_, var)) = self.outer_functions.iter().find(|(known, _)| *known == function) {
             return Ok(Value::Relax(var.clone().into()));
         }

@@ -706,8 +706,7 @@ impl Parser<'_> {
         let (thread_tag, extent) = (self.text(thread)?, self.scalar_expr(extent)?);
         args.finish(self)?;
         // What `T.env_thread` named is that name inside.
-        let ((Some(Expr::Name(target)), _) | (None, Expr::Name(target))) = (item.optional_vars.as_deref(), thread)
-        else {
+        let ((Some(Expr::Name(target)), _) | (None, Expr::Name(target))) = (named, thread) else {
             let error = self.error(Code::Structure, "a thread that is launched has a name", range);
             return Err(error.with_help("write `with T.launch_thread(\"threadIdx.x\", 8) as tx:`").into());
         };

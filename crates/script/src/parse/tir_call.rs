@@ -62,6 +62,11 @@ impl Parser<'_> {
     pub(super) fn tir_call(&mut self, name: &str, call: &ast::ExprCall) -> Parsed<Value> {
         let mut args = Args::of(self, &format!("T.{name}"), call)?;
         let range = call.range();
+        // A target is text here, as the passes that set it write it; Python knows what a dictionary says.
+        if name == "target" && self.host.is_some() {
+            let told = self.ask(&Expr::Call(call.clone()))?;
+            return self.value_from_host(&told, range);
+        }
         if name == "index_map" {
             let map = self.index_map(&mut args)?;
             args.finish(self)?;
@@ -95,16 +100,16 @@ impl Parser<'_> {
         if let Some(inverse) = args.keyword("inverse_index_map").filter(|e| !e.is_none_literal_expr()) {
             return Err(self.unsupported("a map with an inverse of its own", inverse.range()));
         }
-        let dtype = match args.keyword("index_dtype") {
-            Some(e) => self.dtype(e)?,
-            None => DataType::int(64),
-        };
+        // Indices of maps have 64 bits here, whatever the text says.
+        if let Some(e) = args.keyword("index_dtype") {
+            self.dtype(e)?;
+        }
         let Expr::Lambda(lambda) = e else {
             return Err(self.error(Code::Type, "a map of indices is written as a lambda", e.range()));
         };
         let names: Vec<String> =
             lambda.parameters.iter().flat_map(|list| list.iter()).map(|p| p.name().to_string()).collect();
-        let vars: Vec<Ref<Var>> = names.iter().map(|name| Var::new(name.clone(), Type::prim(dtype))).collect();
+        let vars: Vec<Ref<Var>> = names.iter().map(|name| Var::dim(name.clone())).collect();
         let final_indices = self.scoped(|p| {
             for (name, var) in names.iter().zip(&vars) {
                 p.define(name, Value::Prim(PrimExpr::Var(var.clone())));
