@@ -251,7 +251,7 @@ class _Writer:
             self.child(operands[1], strength, same_too=True)
         else:
             condition, value, other = operands
-            self.child(value, strength)
+            self.child(value, strength, same_too=True)
             self.put(" if ")
             self.child(condition, strength, same_too=True)
             self.put(" else ")

@@ -18,6 +18,15 @@ def _has_own_threads(stmt):
     return False
 
 
+def _threads(sch, fused, count, most):
+    """How many threads share a loop that was made of ``count`` loops: as many as a block may have, or the most that divide its length
+    where there are several axes to be taken out of a thread's number, which must be possible without remainder."""
+    extent = base.get_extent(sch, fused)
+    if count == 1 or not isinstance(extent, int) or extent <= most or extent % most == 0:
+        return most
+    return max(divisor for divisor in range(1, most + 1) if extent % divisor == 0)
+
+
 class Fallback(GPUScheduleRule):
     """Computes blocks where they are used, as far as possible; of each that is left, every element is a thread, and reductions are loops
     in a thread::
@@ -46,7 +55,9 @@ class Fallback(GPUScheduleRule):
             if not of_kind["S"]:
                 of_kind["S"].append(sch.add_unit_loop(block))
             sch.reorder(*of_kind["S"], *of_kind["R"], *of_kind["O"])
-            outer, inner = sch.split(sch.fuse(*of_kind["S"]), factors=[None, base.max_threads_per_block(target)])
+            fused = sch.fuse(*of_kind["S"])
+            threads = _threads(sch, fused, len(of_kind["S"]), base.max_threads_per_block(target))
+            outer, inner = sch.split(fused, factors=[None, threads])
             sch.bind(outer, "blockIdx.x")
             sch.bind(inner, "threadIdx.x")
             if of_kind["R"]:
