@@ -211,3 +211,16 @@ def likely(cond, span=None):
 def infinity(dtype, span=None):
     """The infinity of an element type."""
     return const(float("inf"), dtype)
+
+
+def __getattr__(name):
+    # What TVM has in one file is in two here; reductions are the compute language's.
+    from . import intrinsic
+
+    if name in intrinsic.__all__:
+        return getattr(intrinsic, name)
+    if name == "comm_reducer":
+        from .. import te
+
+        return te.comm_reducer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
