@@ -29,7 +29,7 @@ class DiagnosticError(RuntimeError):
 
 
 class ScriptError(SyntaxError, DiagnosticError):
-    """TVMScript that cannot be read: its text names the place, what was expected, and what to try. ``lineno`` and ``offset`` count from 1."""
+    """TVMScript that cannot be read: its text names the place, what was expected, and what to try."""
 
 
 @register_error

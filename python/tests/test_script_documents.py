@@ -107,7 +107,8 @@ def test_what_is_asked_for_is_underlined():
         return doc
 
     doc = StmtBlockDoc([ExprStmtDoc(part(f"line{i}", "here" if i == 5 else "there")) for i in range(10)])
-    text = to_python_script(doc, print_line_numbers=True, num_context_lines=1, path_to_underline=[AccessPath.root().attr("here").attr("more")])
+    wanted = [AccessPath.root().attr("here").attr("more")]
+    text = to_python_script(doc, print_line_numbers=True, num_context_lines=1, path_to_underline=wanted)
     assert text.split("\n") == [
         "Access path: <root>.here.more",
         "Note: The underlined object is the nearest visible parent of this path.",

@@ -61,7 +61,8 @@ def test_remainders_hold_for_all_values():
 
     def some(depth):
         if depth == 0 or draw.random() < 0.2:
-            return draw.choice([("i", lambda a, b: a, i), ("j", lambda a, b: b, j), *(((str(n), lambda a, b, n=n: n, n)) for n in (1, 3, 4, 6, 12))])
+            numbers = [(str(n), lambda a, b, n=n: n, n) for n in (1, 3, 4, 6, 12)]
+            return draw.choice([("i", lambda a, b: a, i), ("j", lambda a, b: b, j), *numbers])
         (_, f, e), (_, g, h) = some(depth - 1), some(depth - 1)
         kind = draw.choice("+-*m")
         if kind == "m":

@@ -175,5 +175,6 @@ def __getattr__(name):
 function.__tvmscript__ = "R.function"
 
 __all__ = ["Any", "Callable", "ExternFunc", "Object", "Prim", "Shape", "Tensor", "Tuple", "TupleGetItem", "const", "dtype"]
-__all__ += ["AnyProxy", "CallableProxy", "ObjectProxy", "PackedCallableProxy", "PrimProxy", "ShapeProxy", "TensorProxy", "TupleProxy", "TypeProxy"]
+__all__ += ["AnyProxy", "CallableProxy", "ObjectProxy", "PackedCallableProxy", "PrimProxy", "ShapeProxy", "TensorProxy", "TupleProxy"]
+__all__ += ["TypeProxy", "emit_te"]
 __all__ += ["function", "macro", "prim_value", "shape", "str", "tuple"]

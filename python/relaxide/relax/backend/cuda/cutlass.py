@@ -41,7 +41,8 @@ def _register():
                 made.append((f"cutlass.matmul{word}{bias}{ending}", *pattern, _check_matmul))
     for ending, activation in (("", None), ("_relu", "relax.nn.relu")):
         inner = make_conv2d_pattern(with_bias=True)
-        made.append((f"cutlass.conv2d_bias_residual_add{ending}", *make_residual_block_pattern(inner, activation=activation), _check_conv2d))
+        pattern = make_residual_block_pattern(inner, activation=activation)
+        made.append((f"cutlass.conv2d_bias_residual_add{ending}", *pattern, _check_conv2d))
     made.append(("cutlass.attention", *make_attention_pattern()))
     register_patterns(made)
 

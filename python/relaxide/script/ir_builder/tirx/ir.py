@@ -160,7 +160,17 @@ def sblock_alloc_buffer(
 
 
 def alloc_buffer(
-    shape, dtype="float32", data=None, strides=None, elem_offset=None, scope="global", align=-1, offset_factor=0, *, annotations=None, **options
+    shape,
+    dtype="float32",
+    data=None,
+    strides=None,
+    elem_offset=None,
+    scope="global",
+    align=-1,
+    offset_factor=0,
+    *,
+    annotations=None,
+    **options,
 ):
     """Memory for a buffer, for the statements behind it."""
     buffer = _decl_buffer(shape, dtype, "buffer", data, strides, elem_offset, scope, align, offset_factor)
