@@ -28,7 +28,7 @@ _PARTS = {
     "relax.op.vm": "vm",
     "relax.transform": "fast_math fold_batch_norm_to_conv2d_for_inference fuse_transpose_matmul lazy_transform_params "
     "optimize_layout_transform remove_redundant_reshape transform",
-    "runtime": "device object_generic script_printer",
+    "runtime": "device object_generic",
     "s_tir.transform": "transform",
     "script.relax": "entry",
     "support": "libinfo",
@@ -36,6 +36,7 @@ _PARTS = {
     "te": "operation tag tensor",
     "testing": "runner utils",
     "tirx": "build",
+    "tirx.analysis": "analysis",
     "tirx.transform": "function_pass transform",
     "topi": "broadcast einsum math reduction scan scatter scatter_elements searchsorted sort tensor transform",
     "topi.image": "grid_sample resize",

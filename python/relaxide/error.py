@@ -28,6 +28,10 @@ class DiagnosticError(RuntimeError):
     """A program that was refused, whose reasons were told before."""
 
 
+class ScriptError(SyntaxError, DiagnosticError):
+    """TVMScript that cannot be read: its text names the place, what was expected, and what to try."""
+
+
 @register_error
 class OpError(RuntimeError):
     """The base of errors about operators of a front end."""
@@ -86,4 +90,5 @@ __all__ = [
     "OperatorTypeError",
     "RPCError",
     "RPCSessionTimeoutError",
+    "ScriptError",
 ]

@@ -7,7 +7,7 @@ import threading
 from ._core import Target
 from ._extend import methods_of
 
-__all__ = ["Target", "detect_target_from_device", "list_tags", "register_device_target_detector"]
+__all__ = ["Target", "TargetKind", "detect_target_from_device", "list_tags", "register_device_target_detector"]
 
 _entered = threading.local()
 
@@ -51,14 +51,39 @@ def detect_target_from_device(dev):
     return _DETECTORS[name](dev)
 
 
+def _number(value):
+    return int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else value
+
+
 def list_tags():
     """The tags that stand for targets: none, since every target is given by its kind and its options."""
     return {}
 
+class TargetKind(str):
+    """The kind of a target: its name, as text and as ``name``."""
+
+    @property
+    def name(self):
+        """The name."""
+        return str(self)
+
+
+_kind = Target.kind
 
 
 @methods_of(Target)
 class _Methods:
+    @property
+    def kind(self):
+        """What makes code for it, such as ``"llvm"``."""
+        return TargetKind(_kind.__get__(self))
+
+    @property
+    def attrs(self):
+        """The options by name, numbers as such; without kind, keys, tag and host."""
+        said = self.export()
+        return {name: _number(value) for name, value in said.items() if name not in ("kind", "keys", "tag", "host")}
+
     def __enter__(self):
         """Compile for this target where no other is given, until the ``with`` block ends."""
         _entered.__dict__.setdefault("stack", []).append(self)

@@ -46,3 +46,47 @@ def test_comparison_and_update():
         analyzer.update(n, 3)
     with pytest.raises(TypeError, match="expected a variable"):
         analyzer.bind(n + 1, Range(0, 2))
+
+
+def test_remainders_hold_for_all_values():
+    """Every value that an expression takes is in what is said of it."""
+    import itertools
+    import random
+
+    from relaxide import tirx
+    from relaxide.sym import Analyzer
+
+    i, j = tirx.Var("i", "int32"), tirx.Var("j", "int32")
+    draw = random.Random(7)
+
+    def some(depth):
+        if depth == 0 or draw.random() < 0.2:
+            numbers = [(str(n), lambda a, b, n=n: n, n) for n in (1, 3, 4, 6, 12)]
+            return draw.choice([("i", lambda a, b: a, i), ("j", lambda a, b: b, j), *numbers])
+        (_, f, e), (_, g, h) = some(depth - 1), some(depth - 1)
+        kind = draw.choice("+-*m")
+        if kind == "m":
+            number = draw.choice([2, 3, 4, 6])
+            floor = draw.random() < 0.5
+            e = e if not isinstance(e, int) else tirx.const(e)
+            made = tirx.FloorDiv(e, number) if floor else tirx.FloorMod(e, number)
+            return ("m", (lambda a, b: f(a, b) // number) if floor else (lambda a, b: f(a, b) % number), made)
+        if isinstance(e, int) and isinstance(h, int):
+            e = tirx.const(e)
+        return {
+            "+": ("+", lambda a, b: f(a, b) + g(a, b), e + h),
+            "-": ("-", lambda a, b: f(a, b) - g(a, b), e - h),
+            "*": ("*", lambda a, b: f(a, b) * g(a, b), e * h),
+        }[kind]
+
+    for _ in range(400):
+        _, value, expr = some(3)
+        found = Analyzer().modular_set(expr)
+        for a, b in itertools.product(range(-7, 8), repeat=2):
+            rest = value(a, b) - found.base
+            assert rest == 0 if found.coeff == 0 else rest % found.coeff == 0, (str(expr), found, a, b)
+    analyzer = Analyzer()
+    analyzer.bind(i, j * 8 + 5)
+    found = analyzer.modular_set(i * 2 + 1)
+    assert (found.coeff, found.base) == (16, 11)
+    assert analyzer.const_int_bound_is_bound(i) and not analyzer.const_int_bound_is_bound(j) and not analyzer.is_z3_enabled

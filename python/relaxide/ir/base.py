@@ -10,10 +10,24 @@ from . import _api
 class Scriptable:
     """What has a form in TVMScript."""
 
-    def script(self, *, show_meta=False, **style):
-        """The node as TVMScript. ``show_meta`` adds the section that holds tensor constants."""
+    def script(
+        self, *, show_meta=False, verbose_expr=False, indent_spaces=4, print_line_numbers=False, num_context_lines=-1, **style
+    ):
+        """The node as TVMScript. ``show_meta`` adds the section that holds tensor constants.
+
+        ``verbose_expr`` writes in front of a scalar or statement what the variables and buffers in it are, ``indent_spaces`` is by how
+        many spaces a block is indented, ``print_line_numbers`` writes the number of each line. Other options about the look have no effect.
+        """
         _known_style(style)
-        return _api.ir.Script(self)
+        text = _api.ir.Script(self)
+        if verbose_expr:
+            text = "\n".join([*_declared(self), text])
+        if indent_spaces != 4 or print_line_numbers:
+            text = _laid_out(text, indent_spaces, print_line_numbers)
+        return text
+
+    # In TVM these differ in how types of both languages print; here they print in one way.
+    _relax_script = script
 
     def show(self, *args, **options):
         """Print the node as TVMScript, coloured where the output shows colours."""
@@ -21,6 +35,42 @@ class Scriptable:
 
         _known_style(dict.fromkeys(("style", "black_format")[: len(args)]))
         show(self.script(**{name: value for name, value in options.items() if name not in ("style", "black_format")}))
+
+
+def _declared(node):
+    """Lines that say what the variables and buffers are that a scalar or statement uses and does not define."""
+    from .expr import Var, is_prim_expr
+
+    if isinstance(node, Var):
+        return
+    from ..tirx.stmt import Evaluate, Stmt
+
+    if isinstance(node, Stmt) or is_prim_expr(node):
+        from ..tirx import analysis
+
+        stmt = node if isinstance(node, Stmt) else Evaluate(node)
+        buffers = analysis.used_buffers(stmt)
+        addresses = {buffer.data for buffer in buffers}
+        for var in analysis.undefined_vars(stmt):
+            if var not in addresses:
+                kind = f"T.{var.dtype}()" if is_prim_expr(var) and not str(var.dtype).startswith("handle") else str(var.ty)
+                yield f"{var.name} = {kind}"
+        for buffer in buffers:
+            dims = ", ".join(str(dim) for dim in buffer.shape) + ("," if len(buffer.shape) == 1 else "")
+            dtype = "" if str(buffer.dtype) == "float32" else f', "{buffer.dtype}"'
+            yield f"{buffer.name} = T.Buffer(({dims}){dtype})"
+
+
+def _laid_out(text, indent, numbers):
+    """A text with another indentation, and with the numbers of its lines."""
+    from ..script.printer._underline import decorated
+
+    lines = []
+    for line in text.split("\n"):
+        begin = len(line) - len(line.lstrip(" "))
+        lines.append(" " * (begin // 4 * indent + begin % 4) + line[begin:])
+    text = "\n".join(lines)
+    return decorated(text, [], True, len(text)) if numbers else text
 
 
 #: Options of TVM's printer about the look of a text. The look is one here.

@@ -100,7 +100,34 @@ def _reflected(operate, a, b):
 
 
 def _prim(op):
-    return lambda a, b: _api.prim.binary(op, a, b)
+    def make(a, b):
+        made = _api.prim.binary(op, a, b)
+        # Of two numbers the result is a number.
+        return _wrapped(op, a, b, made) if _integer(a) is not None and _integer(b) is not None else made
+
+    return make
+
+
+def _integer(value):
+    """The value of an integer literal or of Python's integer; ``None`` of anything else, and of truth values."""
+    if type(value) is int:
+        return value
+    literal = getattr(type(value), "__tvm_ffi_type_key__", None) == "ir.IntImm"
+    return value.value if literal and str(value.dtype) != "bool" else None
+
+
+_FOLDED = {"Add": int.__add__, "Sub": int.__sub__, "Mul": int.__mul__}
+
+
+def _wrapped(op, a, b, made):
+    """The number that an operator gives of two, in the bits of their type; ``made`` where it is no number of that kind."""
+    dtype = _api.prim.dtype(made)
+    if op not in _FOLDED or dtype.bits > 64:
+        return made
+    value = _FOLDED[op](_integer(a), _integer(b)) % (1 << dtype.bits)
+    if str(dtype).startswith("int") and value >= 1 << (dtype.bits - 1):
+        value -= 1 << dtype.bits
+    return made if value >= 1 << 63 else _api.ir.IntImm(dtype, value)
 
 
 def _divide(a, b):

@@ -4,6 +4,8 @@ One node serves all binary operators, with a class for each: :class:`Add`, :clas
 with classes of their own too.
 """
 
+import re
+
 from .._core import set_kind_classes
 from ..ffi import dtype as _dtype
 from ..ffi import register_object
@@ -11,11 +13,25 @@ from . import _api
 from .expr import ExprWithOp
 
 
+def _check_range(dtype, value):
+    """A ValueError where an integer type has no such number."""
+    match = _INTEGER.fullmatch(str(dtype))
+    if match:
+        bits, signed = int(match[2]), match[1] == "int"
+        least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+        if not least <= value <= most:
+            raise ValueError(f"{value} is no {dtype}, which goes from {least} to {most}")
+
+
+_INTEGER = re.compile(r"(u?int)(\d+)")
+
+
 @register_object("ir.IntImm")
 class IntImm(ExprWithOp):
     """An integer literal."""
 
     def __init__(self, dtype, value, span=None):
+        _check_range(dtype, int(value))
         self.__init_handle_by_constructor__(_api.ir.IntImm, _dtype(dtype), int(value))
 
     def __int__(self):
@@ -232,8 +248,17 @@ class BufferLoad(ExprWithOp):
         self.__init_handle_by_constructor__(_api.tirx.BufferLoad, buffer, indices)
 
 
+_LARGEST_FLOAT32 = 3.4028234663852886e38
+
+
 def const(value, dtype=None, span=None):
-    """A literal; its type follows from the value where none is given."""
-    if dtype is None:
-        dtype = "bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else "float32"
+    """A literal; its type follows from the value where none is given: 32 bits where they hold it, else 64. A ValueError where an integer
+    type has no such number."""
+    if dtype is None and isinstance(value, (bool, int)):
+        dtype = "bool" if isinstance(value, bool) else "int32" if -(1 << 31) <= value < 1 << 31 else "int64"
+    elif dtype is None:
+        large = isinstance(value, float) and _LARGEST_FLOAT32 < abs(value) < float("inf")
+        dtype = "float64" if large else "float32"
+    if isinstance(value, int):
+        _check_range(dtype, value)
     return _api.prim.const(value, _dtype(dtype))

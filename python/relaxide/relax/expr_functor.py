@@ -163,14 +163,24 @@ class ExprFunctor:
         """Call the method of a variable's kind, where it is bound."""
         return self.visit_dataflow_var_def_(var) if isinstance(var, DataflowVar) else self.visit_var_def_(var)
 
-    def __getattr__(self, name):
-        if name.startswith("visit_") and name.endswith("_"):
-            raise NotImplementedError(f"{type(self).__name__} has no method {name}")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
 
 for _, _name in _SCALARS:
     setattr(ExprFunctor, _name, _fall_back)
+
+
+def _absent(name):
+    def visit(self, visited):
+        raise NotImplementedError(f"{type(self).__name__} has no method {name}")
+
+    visit.__name__, visit.__doc__ = name, "Refuses what it is called with: a class that visits such nodes has its own method."
+    return visit
+
+
+#: Methods that a class writes itself, or has of :class:`PyExprVisitor` or :class:`PyExprMutator`.
+_OWN = {name for _, name in _KINDS} | {"visit_expr_fallback_", "visit_var_binding_", "visit_match_cast_", "visit_binding_block_"}
+_OWN |= {"visit_dataflow_block_", "visit_var_def_", "visit_dataflow_var_def_", "visit_shuffle_"}
+for _name in sorted(_OWN):
+    setattr(ExprFunctor, _name, _absent(_name))
 
 
 class PyExprVisitor(ExprFunctor):

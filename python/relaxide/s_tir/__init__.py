@@ -10,7 +10,7 @@
     program = relaxide.compile(sch.mod)
 """
 
-from . import schedule, stmt, transform
+from . import analysis, schedule, stmt, transform
 from .sblock_scope import Dependency, DepKind, SBlockScope, StmtSRef
 from .schedule import (
     ExprRV,
@@ -25,6 +25,17 @@ from .schedule import (
 )
 from .stmt import MatchBufferRegion, SBlock, SBlockRealize
 from .tensor_intrin import TensorIntrin
+
+
+
+def __getattr__(name):
+    # Rules are made of schedules, which few programs write.
+    if name == "dlight":
+        import importlib
+
+        return importlib.import_module(".dlight", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "DepKind",
@@ -44,6 +55,7 @@ __all__ = [
     "StmtSRef",
     "TensorIntrin",
     "Trace",
+    "analysis",
     "schedule",
     "stmt",
     "transform",

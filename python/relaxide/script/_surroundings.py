@@ -3,6 +3,8 @@
 import builtins
 import types
 
+from ._proxies import type_of
+
 #: Canonical names of the modules whose members are TVMScript's own.
 _NAMESPACES = {
     "relaxide": "tvm",
@@ -68,7 +70,11 @@ class Surroundings:
         known = {name: scope[name] for name in names if name in scope}
         if "cls" in names and "cls" not in known:
             known["cls"] = _Functions()
-        return eval(code, known)
+        value = eval(code, known)
+        if isinstance(value, types.FunctionType) and (source.lstrip().startswith("lambda") or source.strip().isidentifier()):
+            # A function that is no callee says how indices are exchanged.
+            return _map_of(value)
+        return type_of(value)
 
     def macros(self):
         """``(name, text, file, whether hygienic)`` of the macros that programs here can call, in the order of places."""
@@ -99,6 +105,16 @@ class Surroundings:
                 else:
                     found.pop(name, None)
         return list(found.items())
+
+
+def _map_of(function):
+    """The map of indices that a function says; the function itself where it says none."""
+    from ..tirx import IndexMap
+
+    try:
+        return IndexMap.from_func(function, index_dtype="int64")
+    except Exception:
+        return function
 
 
 def _names(code):

@@ -5,24 +5,38 @@ import re
 import sys
 
 from .. import _core
+from ..error import ScriptError
 
 
 def from_source(text, path="<string>", extra_vars=None, check_well_formed=True):
     """Parse TVMScript text into a module, or into a function if the text is that of one.
 
     ``extra_vars`` gives values to names that the text does not bind. A module that breaks a rule (an impure call in a
-    dataflow block, a variable that nothing binds) is refused with ``SyntaxError``, unless ``check_well_formed`` is false.
+    dataflow block, a variable that nothing binds) is refused with :class:`relaxide.error.ScriptError`, unless ``check_well_formed`` is false.
     """
     if not isinstance(text, str):
         return parse(text, extra_vars, check_well_formed)
     if extra_vars is None:
-        module = _core.parse_script(text, path, 1, check_well_formed)
+        module = _read(_core.parse_script, text, path, 1, check_well_formed)
     else:
         from ._surroundings import Surroundings
 
-        module = _core.parse_script_in(text, path, 1, Surroundings([dict(extra_vars)]), check_well_formed)
+        module = _read(_core.parse_script_in, text, path, 1, Surroundings([dict(extra_vars)]), check_well_formed)
     name = _only_function(text)
     return module if name is None else module[name]
+
+
+def _read(parse, *given):
+    """What a parser makes of its arguments; what it refuses is also a ``DiagnosticError``, as in TVM."""
+    try:
+        return parse(*given)
+    except ScriptError:
+        raise
+    except SyntaxError as error:
+        told = ScriptError(*error.args)
+        for place in ("filename", "lineno", "offset", "text", "end_lineno", "end_offset"):
+            setattr(told, place, getattr(error, place, None))
+        raise told.with_traceback(error.__traceback__) from error.__cause__
 
 
 def _only_function(text):
@@ -63,7 +77,7 @@ def _module(cls, frame, extra_vars=None, check_well_formed=True):
 
     text, path, line = class_source(cls, frame)
     surroundings = Surroundings([*of_class(cls, frame), extra_vars or {}])
-    module = _core.parse_script_in(text, path, line, surroundings, check_well_formed)
+    module = _read(_core.parse_script_in, text, path, line, surroundings, check_well_formed)
     if not any(base.__name__ == "BasePyModule" for base in cls.__mro__):
         return module
     from ..relax.base_py_module import ModuleFactory
@@ -97,7 +111,7 @@ def _function(func, frame, check_well_formed=True):
     from ._surroundings import Surroundings, of_function
 
     text, path, line = function_source(func)
-    module = _core.parse_script_in(text, path, line, Surroundings(of_function(func, frame)), check_well_formed)
+    module = _read(_core.parse_script_in, text, path, line, Surroundings(of_function(func, frame)), check_well_formed)
     return module[func.__name__]
 
 

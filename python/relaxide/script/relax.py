@@ -14,16 +14,9 @@ from ..ir.global_info import VDevice
 from ..ir.type import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
 from ._namespace import Inert
 from .entry import function, script_macro as macro
+from ._proxies import AnyProxy, CallableProxy, ObjectProxy, PackedCallableProxy, PrimProxy, ShapeProxy, TensorProxy, TupleProxy, TypeProxy
 
 _inert = Inert("R")
-
-
-class TypeProxy:
-    """In TVM the class of names such as ``R.Tensor`` that stand for a type by themselves. Here they are functions, which give it."""
-
-    def as_ty(self):
-        """The type."""
-        raise NotImplementedError("the names of types are functions here: call them")
 
 
 def _dims(shape):
@@ -137,6 +130,20 @@ def ExternFunc(name):
     return ExternFunc(name)
 
 
+def emit_te(func, *args, **kwargs):
+    """The call of a kernel that a function of :mod:`relaxide.te` describes; the kernel joins the module that is being written."""
+    from ..relax.te_call import describe
+    from .ir_builder.base import IRBuilder
+
+    if IRBuilder.is_in_scope():
+        from ..relax.script.builder import ir as writing
+
+        return writing.emit_te(func, *args, **kwargs)
+    name = kwargs.pop("primfunc_name_hint", None) or getattr(func, "__name__", "te_func")
+    kernel, tensors, types, scalars = describe(func, args, kwargs)
+    return [kernel, "te_func" if name == "<lambda>" else name, list(tensors), list(types), list(scalars or ())]
+
+
 def rewriter(cls):
     """Make the functions ``pattern`` and ``replacement`` of a class a rewriting rule; see
     :class:`relaxide.relax.dpl.PatternMatchingRewriter`."""
@@ -151,7 +158,14 @@ def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     from ..relax import op
+    from .ir_builder.base import IRBuilder
 
+    # While a program is built by `with` blocks, names that write into it mean that.
+    if IRBuilder.is_in_scope():
+        from ..relax.script.builder import ir as writing
+
+        if name in writing.__all__:
+            return getattr(writing, name)
     try:
         return getattr(op, name)
     except AttributeError:
@@ -161,4 +175,6 @@ def __getattr__(name):
 function.__tvmscript__ = "R.function"
 
 __all__ = ["Any", "Callable", "ExternFunc", "Object", "Prim", "Shape", "Tensor", "Tuple", "TupleGetItem", "const", "dtype"]
+__all__ += ["AnyProxy", "CallableProxy", "ObjectProxy", "PackedCallableProxy", "PrimProxy", "ShapeProxy", "TensorProxy", "TupleProxy"]
+__all__ += ["TypeProxy", "emit_te"]
 __all__ += ["function", "macro", "prim_value", "shape", "str", "tuple"]

@@ -1,10 +1,13 @@
 """The names of TVMScript's ``T``. Kernels are read, not run; what helpers build of scalars has a meaning here."""
 
+import re
+
 from .. import tirx as _tirx
 from ._namespace import Inert
 from .entry import prim_func, script_macro as macro
 
 _inert = Inert("T")
+_DTYPE = re.compile(r"(int|uint|float|bfloat)\d+(_\w+)?(x\d+|xvscalex\d+)?")
 _DTYPES = ("int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 bool").split()
 
 
@@ -36,6 +39,14 @@ def cast(value, dtype, span=None):
     return value.astype(dtype) if isinstance(value, _tirx.ExprWithOp) else _tirx.const(value, dtype)
 
 
+def target(target_config, host=None):
+    """The text of a target, which is what attributes hold: of text, of a dictionary, or of a target."""
+    from ..target import Target
+
+    made = target_config if isinstance(target_config, Target) else Target(target_config)
+    return str(made if host is None else made.with_host(host))
+
+
 def meta_var(value):
     """A value that keeps its name while the program is read, instead of being bound in it."""
     return value
@@ -44,6 +55,8 @@ def meta_var(value):
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
+    if _DTYPE.fullmatch(name):
+        return _element(name)
     name = _SMALL.get(name, name)
     if name in _SCALAR or name in _SMALL.values():
         return getattr(_tirx, name)

@@ -1,5 +1,5 @@
 """Symbolic arithmetic over integers: what is known of variables, and what follows for expressions."""
 
-from .analyzer import Analyzer, CompareResult, ConstIntBound, ConstraintScope, ProofStrength
+from .analyzer import Analyzer, CompareResult, ConstIntBound, ConstraintScope, ModularSet, ProofStrength
 
-__all__ = ["Analyzer", "CompareResult", "ConstIntBound", "ConstraintScope", "ProofStrength"]
+__all__ = ["Analyzer", "CompareResult", "ConstIntBound", "ConstraintScope", "ModularSet", "ProofStrength"]

@@ -45,6 +45,16 @@ class ConstIntBound:
         return f"ConstIntBound(min_value={self.min_value}, max_value={self.max_value})"
 
 
+class ModularSet:
+    """The integers ``base + k * coeff`` for all ``k``; a coefficient of zero means ``base`` alone, one means all."""
+
+    def __init__(self, coeff, base):
+        self.coeff, self.base = coeff, base % coeff if coeff else base
+
+    def __repr__(self):
+        return f"ModularSet(coeff={self.coeff}, base={self.base})"
+
+
 class ConstraintScope:
     """While it is open, a condition holds."""
 
@@ -160,6 +170,25 @@ class Analyzer:
         low = ConstIntBound.NEG_INF if low is None else low
         return ConstIntBound(low, ConstIntBound.POS_INF if high is None else high)
 
+    @property
+    def is_z3_enabled(self):
+        """Whether proofs are also searched by the solver Z3, which is not part of this package."""
+        return False
+
+    def const_int_bound_is_bound(self, var):
+        """Whether something was said of a variable."""
+        return any(values and getattr(values[0], "same_as", None) and values[0].same_as(var) for _, values in self._said)
+
+    def modular_set(self, expr):
+        """The remainders that an expression can have: what is known of it modulo a number (:class:`ModularSet`)."""
+        from .modular import modular_set
+
+        return modular_set(expr, self._values())
+
+    def _values(self):
+        """What variables were said to be."""
+        return {values[0]: values[1] for what, values in self._said if what == "_bind_value"}
+
     def try_compare(self, lhs, rhs, propagate_inequalities=True):
         """How two expressions compare, as far as it is known."""
         if self.can_prove_equal(lhs, rhs):
@@ -176,4 +205,4 @@ class Analyzer:
         return CompareResult.NE if low is not None and high is not None and low * high > 0 else CompareResult.UNKNOWN
 
 
-__all__ = ["Analyzer", "CompareResult", "ConstIntBound", "ConstraintScope", "ProofStrength"]
+__all__ = ["Analyzer", "CompareResult", "ConstIntBound", "ConstraintScope", "ModularSet", "ProofStrength"]

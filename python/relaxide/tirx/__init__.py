@@ -8,7 +8,7 @@ A kernel can be written node by node::
     kernel = tirx.PrimFunc([A], body)
 """
 
-from . import buffer, expr, function, index_map, intrinsic, op, stmt, transform
+from . import analysis, buffer, expr, function, index_map, intrinsic, op, stmt, transform
 from .buffer import Buffer, BufferRegion, decl_buffer, is_buffer_var
 from .expr import IterVar
 from .function import PrimFunc

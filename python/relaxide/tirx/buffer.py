@@ -90,6 +90,7 @@ def decl_buffer(
     data_alignment=-1,
     offset_factor=0,
     span=None,
+    layout=None,
 ):
     """A buffer of a shape; the element type is float32 where none is given.
 
@@ -98,6 +99,8 @@ def decl_buffer(
     ``scope`` is the memory it lies in, ``"global"`` where none is said. ``offset_factor`` says of how many elements the offset is
     a multiple; where no ``elem_offset`` is given with it, the offset is a variable that the caller's tensor gives.
     """
+    if layout is not None and layout != "default":
+        raise NotImplementedError("layouts of tiles over threads are about GPUs; strides say how a buffer lies in memory")
     shape = list(shape) if isinstance(shape, (tuple, list)) or hasattr(shape, "__len__") else [shape]
     if offset_factor and elem_offset is None:
         first = shape[0] if shape else 0

@@ -4,6 +4,12 @@ from ..ffi import register_object
 from ..ir import _api
 from ..ir.base import Scriptable
 from ..ir.function import BaseFunc
+from ..ir.type import FuncType
+
+
+def _dims(buffer):
+    """The lengths of a buffer as those of a tensor, which have 64 bits."""
+    return [dim.value if hasattr(dim, "value") else dim.astype("int64") for dim in buffer.shape]
 
 
 @register_object("tirx.PrimFunc")
@@ -18,6 +24,24 @@ class PrimFunc(BaseFunc, Scriptable):
         attrs = dict(attrs) if attrs else None
         behind = dict(buffer_map) if buffer_map else None
         self.__init_handle_by_constructor__(_api.tirx.PrimFunc, list(params), body, ret_type, attrs, behind)
+
+    @property
+    def __name__(self):
+        """The symbol, as a Python function has a name."""
+        symbol = (self.attrs or {}).get("global_symbol")
+        if symbol is None:
+            raise AttributeError("__name__")
+        return str(symbol)
+
+    @property
+    def ty(self):
+        """What it takes and gives: buffers as tensors; pure where it writes to none of them."""
+        from ..relax.type import TensorType
+        from ..s_tir.analysis import is_pure_function
+
+        pairs = zip(self.params, self.buffers)
+        params = [param.ty if buffer is None else TensorType(_dims(buffer), buffer.dtype) for param, buffer in pairs]
+        return FuncType(params, self.ret_type, is_pure_function(self))
 
     @property
     def buffer_map(self):

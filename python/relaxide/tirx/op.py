@@ -141,9 +141,10 @@ isnan, isfinite, isinf = (_intrinsic(name, "bool") for name in ("isnan", "isfini
 
 def _intrinsic_of_two(name):
     def call(x, y, span=None):
-        base = x if isinstance(x, Expr) else y
-        values = [const(value, base.dtype) if isinstance(value, (int, float)) else value for value in (x, y)]
-        return _api.prim.call(base.dtype, f"tirx.{name}", values)
+        base = next((value for value in (x, y) if isinstance(value, Expr)), None)
+        dtype = "float32" if base is None else base.dtype
+        values = [const(value, dtype) if isinstance(value, (int, float)) else value for value in (x, y)]
+        return _api.prim.call(_dtype(dtype), f"tirx.{name}", values)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"``{name}`` of two scalars."
@@ -210,3 +211,16 @@ def likely(cond, span=None):
 def infinity(dtype, span=None):
     """The infinity of an element type."""
     return const(float("inf"), dtype)
+
+
+def __getattr__(name):
+    # What TVM has in one file is in two here; reductions are the compute language's.
+    from . import intrinsic
+
+    if name in intrinsic.__all__:
+        return getattr(intrinsic, name)
+    if name == "comm_reducer":
+        from .. import te
+
+        return te.comm_reducer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

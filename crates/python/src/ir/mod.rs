@@ -10,6 +10,7 @@ pub mod dpl;
 mod expr;
 pub mod fuse_by_pattern;
 mod index_map;
+mod kernels;
 pub mod module;
 pub mod op;
 pub mod pass_functions;
@@ -34,12 +35,20 @@ type Row = (&'static str, fn(&Args<'_>) -> Result<Any, Error>);
 
 /// Enters the constructors and the types of nodes.
 pub fn register() -> Result<(), Error> {
-    for (name, make) in
-        [types::TABLE, expr::TABLE, prim::TABLE, stmt::TABLE, analysis::TABLE, dpl::TABLE, index_map::TABLE]
-            .into_iter()
-            .chain(relay::TABLES)
-            .flatten()
-            .copied()
+    for (name, make) in [
+        types::TABLE,
+        expr::TABLE,
+        prim::TABLE,
+        stmt::TABLE,
+        analysis::TABLE,
+        dpl::TABLE,
+        index_map::TABLE,
+        kernels::TABLE,
+    ]
+    .into_iter()
+    .chain(relay::TABLES)
+    .flatten()
+    .copied()
     {
         let call = move |values: &[AnyView<'_>]| make(&Args { function: name, values });
         register_global(name, Function::new(call))?;

@@ -40,6 +40,21 @@ impl<'a> Args<'a> {
         self.positional.next().or_else(|| self.keyword(name))
     }
 
+    /// How many arguments by position are left.
+    pub fn positions(&self) -> usize {
+        self.positional.len()
+    }
+
+    /// Whether there is an argument of that name.
+    pub fn names(&self, name: &str) -> bool {
+        self.keywords.iter().any(|(known, _)| *known == name)
+    }
+
+    /// Whether the next argument by position is text.
+    pub fn next_is_text(&self) -> bool {
+        matches!(self.positional.as_slice().first(), Some(Expr::StringLiteral(_)))
+    }
+
     /// The argument of that name; not by position.
     pub fn keyword(&mut self, name: &str) -> Option<&'a Expr> {
         let index = self.keywords.iter().position(|(known, _)| *known == name)?;

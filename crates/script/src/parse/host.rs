@@ -13,7 +13,7 @@
 use relaxide_ffi::{Any, AnyView, Array, Map, ObjectRef, Ref, Shape, Tensor};
 use relaxide_ir::{Buffer, GlobalVar, PrimExpr, Type};
 use relaxide_relax::{Call, Expr as Relax, Function, TupleGetItem};
-use relaxide_tir::PrimFunc;
+use relaxide_tir::{IndexMap, PrimFunc};
 use ruff_python_ast::visitor::{Visitor, walk_expr};
 use ruff_python_ast::{self as ast, CmpOp, Expr};
 use ruff_text_size::{Ranged, TextRange};
@@ -272,7 +272,12 @@ impl Parser<'_> {
     }
 
     /// A function of the surroundings becomes one of the module, once.
-    fn outer_function(&mut self, function: ObjectRef, name: Option<&str>, range: TextRange) -> Parsed<Value> {
+    pub(super) fn outer_function(
+        &mut self,
+        function: ObjectRef,
+        name: Option<&str>,
+        range: TextRange,
+    ) -> Parsed<Value> {
         if let Some((_, var)) = self.outer_functions.iter().find(|(known, _)| *known == function) {
             return Ok(Value::Relax(var.clone().into()));
         }
@@ -433,6 +438,9 @@ fn from_host(value: AnyView<'_>) -> Value {
     }
     if let Some(device) = object.downcast_ref::<relaxide_ir::VDevice>() {
         return Value::Object(device.clone().into());
+    }
+    if let Some(map) = object.downcast_ref::<IndexMap>() {
+        return Value::Object(map.clone().into());
     }
     match (PrimExpr::try_from(object.clone()), Relax::try_from(object.clone())) {
         // A variable of the program is a value; one of a scalar type stands in dimensions.

@@ -261,7 +261,7 @@ impl Parser<'_> {
         if annotation.is_none() && self.symbol_assign(name, value, target.range)? {
             return Ok(());
         }
-        if self.call_path(value).as_deref() == Some("I.meta_var")
+        if matches!(self.call_path(value).as_deref(), Some("I.meta_var" | "T.meta_var" | "R.meta_var"))
             && let Expr::Call(call) = value
         {
             let mut args = Args::of(self, "I.meta_var", call)?;

@@ -3,7 +3,7 @@
 //! Operators are read by their definitions: names and kinds of arguments and attributes come from the registry, and so do
 //! checks and types. Only operators with a form of their own (`call_tir` …) are named here.
 
-use relaxide_ffi::{DataType, Ref};
+use relaxide_ffi::{Any, Array, DataType, Error, ObjectRef, Ref};
 use relaxide_ir::{AttrValue, Attrs, PrimExpr, Type, prim};
 use relaxide_relax::op::{self, ArgDef, ArgKind, Arity, OpDef};
 use relaxide_relax::shape::call_type;
@@ -19,6 +19,20 @@ use super::{Parsed, Parser};
 use crate::tensor::{self, Scalar};
 use relaxide_ir::BinaryOp;
 use relaxide_ir::diagnostic::{Code, closest};
+
+/// Another name that texts have for an argument.
+fn other_name(name: &str) -> Option<&'static str> {
+    match name {
+        "runtime_device_index" => Some("virtual_device_index"),
+        "storage_scope" => Some("scope"),
+        _ => None,
+    }
+}
+
+/// What an argument of a builtin is where a text does not say it: memory is the device's plain one.
+fn unsaid(name: &str) -> Option<Relax> {
+    (name == "storage_scope").then(|| Relax::string("global"))
+}
 
 impl Parser<'_> {
     /// A call of whatever.
@@ -148,6 +162,7 @@ impl Parser<'_> {
                 let e = args.required(self, "value")?;
                 self.expr(e)?
             }
+            "emit_te" if self.host.is_some() => return self.emit_te(call),
             "TupleGetItem" => {
                 let (tuple, index) = (args.required(self, "tuple")?, args.required(self, "index")?);
                 let value = self.expr(tuple)?;
@@ -170,6 +185,34 @@ impl Parser<'_> {
         };
         args.finish(self)?;
         Ok(value)
+    }
+
+    /// `R.emit_te(function, arguments…)`: the call of a kernel that a function of Python describes, which joins the module.
+    fn emit_te(&mut self, call: &ast::ExprCall) -> Parsed<Value> {
+        let range = call.range();
+        let told = self.ask(&Expr::Call(call.clone()))?;
+        let parts: Vec<Any> = told.to::<Array>().map(|list| list.iter().cloned().collect()).unwrap_or_default();
+        let [kernel, name, tensors, types, scalars] = parts.as_slice() else {
+            return Err(self.error(Code::Type, "a kernel and its arguments are expected", range));
+        };
+        let wrong = |problem: Error| self.error(Code::Type, problem.message().to_string(), range);
+        let kernel: ObjectRef = kernel.to().map_err(wrong)?;
+        let name: String = name.to().map_err(wrong)?;
+        let (tensors, scalars): (Vec<ObjectRef>, Vec<PrimExpr>) =
+            (tensors.to().map_err(wrong)?, scalars.to().map_err(wrong)?);
+        let types: Vec<Type> = types.to().map_err(wrong)?;
+        let tensors = tensors.into_iter().map(Relax::try_from).collect::<Result<Vec<_>, _>>();
+        let Ok(tensors) = tensors else { return Err(self.error(Code::Type, "a tensor is expected", range)) };
+        let func = self.outer_function(kernel, Some(&name), range)?;
+        let mut values = vec![self.leaf_value(func, range)?, Relax::tuple(tensors)];
+        if !scalars.is_empty() {
+            values.push(Relax::shape(scalars));
+        }
+        let out = match types.as_slice() {
+            [one] => one.clone(),
+            many => Type::tuple(many.to_vec()),
+        };
+        self.typed_call("call_tir", values, Attrs::new(), vec![out], range)
     }
 
     /// `R.const(value, dtype)`: a number or nested lists of them.
@@ -248,6 +291,10 @@ impl Parser<'_> {
             Relax::Tuple(tuple) => tuple.fields.clone(),
             one => vec![one],
         };
+        // The call in place has its indices in front of the type, unless they are named.
+        let named_out = args.names("out_ty") || args.names("out_sinfo");
+        let leading = name == "call_tir_inplace" && args.positions() > usize::from(!named_out);
+        let indices = if leading { args.take("inplace_indices") } else { None };
         let out = ["out_ty", "out_sinfo"].into_iter().find_map(|name| args.take(name));
         let out = match out {
             Some(Expr::List(list)) => Type::tuple(list.elts.iter().map(|e| self.ty(e)).collect::<Parsed<Vec<_>>>()?),
@@ -273,7 +320,10 @@ impl Parser<'_> {
         if !scalars.is_empty() {
             values.push(Relax::shape(scalars));
         }
-        let attrs = self.keyword_attrs(args)?;
+        let mut attrs = self.keyword_attrs(args)?;
+        if let Some(e) = indices {
+            attrs = attrs.with("inplace_indices", self.attr_value(e)?);
+        }
         self.typed_call(name, values, attrs, vec![out], range)
     }
 
@@ -369,7 +419,16 @@ impl Parser<'_> {
             }
             let e = match (arg.arity, arg.default) {
                 (Arity::Optional, _) | (_, Some(_)) => args.take(arg.name),
-                _ => Some(args.required(self, arg.name)?),
+                _ => match other_name(arg.name).and_then(|name| args.keyword(name)).or_else(|| args.take(arg.name)) {
+                    Some(e) => Some(e),
+                    None => match unsaid(arg.name) {
+                        Some(value) => {
+                            values.push(value);
+                            continue;
+                        }
+                        None => Some(args.required(self, arg.name)?),
+                    },
+                },
             };
             if let (None, Some(default)) = (e, arg.default) {
                 values.push(default.value());

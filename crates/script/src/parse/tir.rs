@@ -144,9 +144,33 @@ impl Parser<'_> {
     /// Statements of a body, in a scope of their own.
     pub(super) fn tir_body(&mut self, body: &[Py]) -> Parsed<Stmt> {
         self.kernel.stmts.push(Vec::new());
-        let result = self.scoped(|p| body.iter().try_for_each(|stmt| p.nested(stmt.range(), |p| p.tir_stmt(stmt))));
+        let result = self.scoped(|p| p.tir_stmts(body));
         let list = self.kernel.stmts.pop().unwrap_or_default();
         result.map(|()| Stmt::seq(list))
+    }
+
+    /// Statements in a row. What is launched, or said of what follows, has the rest inside.
+    fn tir_stmts(&mut self, body: &[Py]) -> Parsed<()> {
+        for (at, stmt) in body.iter().enumerate() {
+            let (named, e) = match stmt {
+                Py::Assign(assign) if assign.targets.len() == 1 => (assign.targets.first(), &*assign.value),
+                Py::Expr(e) => (None, &*e.value),
+                _ => (None, &Expr::NoneLiteral(ast::ExprNoneLiteral::default())),
+            };
+            let path = self.call_path(e);
+            if let (Expr::Call(call), Some("T.launch_thread" | "T.attr")) = (e, path.as_deref()) {
+                let rest = body.get(at + 1..).unwrap_or_default();
+                let mut args = Args::of(self, path.as_deref().unwrap_or_default(), call)?;
+                if path.as_deref() == Some("T.launch_thread") {
+                    return self.launch_thread(named, args, rest);
+                }
+                let pairs = self.attr_pairs(&mut args)?;
+                args.finish(self)?;
+                return self.under_attrs(pairs, rest);
+            }
+            self.nested(stmt.range(), |p| p.tir_stmt(stmt))?;
+        }
+        Ok(())
     }
 
     pub(super) fn push(&mut self, stmt: impl Into<Stmt>) {
@@ -246,6 +270,18 @@ impl Parser<'_> {
                 let error_kind = args.take("error_kind").map_or(Ok("RuntimeError".into()), |e| self.text(e))?;
                 self.push(Ref::new(AssertStmt { condition, error_kind, message, numbers: Vec::new() }));
             }
+            "bind" => {
+                let (e, var) = (args.required(self, "value")?, args.keyword("var"));
+                let value = self.scalar_expr(e)?;
+                let Some(var) = var else {
+                    let error = self.error(Code::Structure, "what is bound here has no name", args.range);
+                    return Err(error.with_help("write `x = T.bind(value)`, or `T.bind(value, var=x)`").into());
+                };
+                let PrimExpr::Var(own) = self.scalar_expr(var)? else {
+                    return Err(self.error(Code::Type, "a variable is expected", var.range()));
+                };
+                self.push(Stmt::bind(own, value));
+            }
             "reads" | "writes" | "where" | "sblock_attr" | "block_attr" => {
                 self.in_head(Part::Axes, |p| p.block_statement(name, &mut args))?;
             }
@@ -269,6 +305,15 @@ impl Parser<'_> {
             if self.buffer_assign(target, function, call)? {
                 return Ok(());
             }
+            if function == "env_thread" {
+                // Its name, until it is launched.
+                let mut args = Args::of(self, "T.env_thread", call)?;
+                let e = args.required(self, "thread_tag")?;
+                let tag = self.text(e)?;
+                args.finish(self)?;
+                self.define(name, Value::Str(tag));
+                return Ok(());
+            }
             if function == "bind" {
                 let mut args = Args::of(self, "T.bind", call)?;
                 let e = args.required(self, "value")?;
@@ -278,7 +323,7 @@ impl Parser<'_> {
                 return Ok(());
             }
         }
-        if self.call_path(value).as_deref() == Some("I.meta_var")
+        if matches!(self.call_path(value).as_deref(), Some("I.meta_var" | "T.meta_var" | "R.meta_var"))
             && let Expr::Call(call) = value
         {
             let mut args = Args::of(self, "I.meta_var", call)?;
@@ -505,7 +550,9 @@ impl Parser<'_> {
     fn loop_range(&mut self, args: &mut Args) -> Parsed<(PrimExpr, PrimExpr)> {
         let first = args.required(self, "stop")?;
         let first_value = self.expr(first)?;
-        let Some(second) = args.take("stop") else {
+        // `T.thread_binding(128, "threadIdx.x")` has the thread in the second place.
+        let second = if args.next_is_text() { None } else { args.take("stop") };
+        let Some(second) = second else {
             let extent = self.scalar(&first_value, first.range())?;
             let extent = self.counts(extent, first.range())?;
             return Ok((prim::int_of(extent.dtype(), 0), extent));
@@ -527,6 +574,9 @@ impl Parser<'_> {
             other => return Err(self.unsupported("this loop", other.range())),
         };
         let extents = args.rest();
+        if let (Expr::Name(all), false) = (&*n.target, extents.len() == 1) {
+            return self.grid_of_one_name(all, &extents, &n.body);
+        }
         if extents.len() != targets.len() {
             let message = format!("{} extents for {} counters", extents.len(), targets.len());
             return Err(self.error(Code::Arguments, message, args.range));
@@ -544,6 +594,31 @@ impl Parser<'_> {
         let nest = loops.into_iter().rev().fold(body, |body, (_, var, extent)| {
             let min = prim::int_of(extent.dtype(), 0);
             let annotations = Attrs::new();
+            Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag: String::new(), annotations, body })
+                .into()
+        });
+        self.push(nest);
+        Ok(())
+    }
+
+    /// `for all in T.grid(…)`: one name for all counters, which are a tuple.
+    fn grid_of_one_name(&mut self, all: &ast::ExprName, extents: &[&Expr], body: &[Py]) -> Parsed<()> {
+        let mut loops = Vec::with_capacity(extents.len());
+        for (place, e) in extents.iter().enumerate() {
+            let extent = self.scalar_expr(e)?;
+            let extent = self.counts(extent, e.range())?;
+            loops.push((Var::new(format!("{}_{place}", all.id), Type::prim(extent.dtype())), extent));
+        }
+        let depth = self.kernel.loops.len();
+        let inner = self.scoped(|p| {
+            let counters = loops.iter().map(|(var, _)| Value::Prim(PrimExpr::from(var))).collect();
+            p.define(&all.id, Value::Tuple(counters));
+            p.kernel.loops.extend(loops.iter().cloned());
+            p.tir_body(body)
+        });
+        self.kernel.loops.truncate(depth);
+        let nest = loops.into_iter().rev().fold(inner?, |body, (var, extent)| {
+            let (min, annotations) = (prim::int_of(extent.dtype(), 0), Attrs::new());
             Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag: String::new(), annotations, body })
                 .into()
         });
@@ -609,16 +684,38 @@ impl Parser<'_> {
             "T.attr" => {
                 let pairs = self.attr_pairs(&mut args)?;
                 args.finish(self)?;
-                let body = self.tir_body(&with.body)?;
-                let nest = pairs
-                    .into_iter()
-                    .rev()
-                    .fold(body, |body, (key, value)| Ref::new(AttrStmt { key, value, body }).into());
-                self.push(nest);
-                Ok(())
+                self.under_attrs(pairs, &with.body)
             }
+            "T.launch_thread" => self.launch_thread(item.optional_vars.as_deref(), args, &with.body),
             _ => Err(self.unsupported("this block in a kernel", item.range)),
         }
+    }
+
+    fn under_attrs(&mut self, pairs: Vec<(String, PrimExpr)>, body: &[Py]) -> Parsed<()> {
+        let body = self.tir_body(body)?;
+        let nest = pairs.into_iter().rev();
+        let nest = nest.fold(body, |body, (key, value)| Ref::new(AttrStmt { key, value, body }).into());
+        self.push(nest);
+        Ok(())
+    }
+
+    /// `with T.launch_thread("threadIdx.x", extent) as name:`, which is a loop that the thread carries out.
+    fn launch_thread(&mut self, named: Option<&Expr>, mut args: Args, body: &[Py]) -> Parsed<()> {
+        let range = args.range;
+        let (thread, extent) = (args.required(self, "thread")?, args.required(self, "extent")?);
+        let (thread_tag, extent) = (self.text(thread)?, self.scalar_expr(extent)?);
+        args.finish(self)?;
+        // What `T.env_thread` named is that name inside.
+        let ((Some(Expr::Name(target)), _) | (None, Expr::Name(target))) = (named, thread) else {
+            let error = self.error(Code::Structure, "a thread that is launched has a name", range);
+            return Err(error.with_help("write `with T.launch_thread(\"threadIdx.x\", 8) as tx:`").into());
+        };
+        let var = self.loop_var(target, extent.dtype());
+        let min = prim::int_of(extent.dtype(), 0);
+        let body = self.loop_body(&[(target, PrimExpr::from(&var), extent.clone())], body)?;
+        let annotations = Attrs::new();
+        self.push(Ref::new(For { var, min, extent, kind: ForKind::ThreadBinding, thread_tag, annotations, body }));
+        Ok(())
     }
 
     /// `T.attr({"key": value})`, or the older `T.attr(node, "key", value)`.

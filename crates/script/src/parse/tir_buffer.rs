@@ -38,7 +38,7 @@ impl Parser<'_> {
             None | Some(Expr::NoneLiteral(_)) => PrimExpr::from(0),
             Some(e) => match self.declared_dtype(e) {
                 Some(dtype) => PrimExpr::Var(Var::prim(format!("{name}_elem_offset"), dtype)),
-                None => self.dim(e)?,
+                None => self.offset(e)?,
             },
         };
         let scope = match args.keyword("scope") {
@@ -123,6 +123,12 @@ impl Parser<'_> {
         Ok(true)
     }
 
+    /// An offset; none at all is written as zero, too.
+    fn offset(&mut self, e: &Expr) -> Parsed<PrimExpr> {
+        let offset = self.dim(e)?;
+        Ok(if offset.as_int() == Some(0) { PrimExpr::from(0) } else { offset })
+    }
+
     /// A buffer over a handle parameter, or a sub-buffer of a region.
     fn match_buffer(&mut self, name: &str, args: &mut Args) -> Parsed<()> {
         let e = args.required(self, "param")?;
@@ -143,8 +149,11 @@ impl Parser<'_> {
         }
         let source = self.as_region(source, e.range())?;
         let has_dtype = args.keyword("dtype");
-        let shape = args.required(self, "shape")?;
-        let shape = self.dims(shape)?;
+        // Without a shape it is the region's own.
+        let shape = match args.take("shape") {
+            Some(e) => self.dims(e)?,
+            None => source.region.iter().map(|range| range.extent.clone()).collect(),
+        };
         let dtype = match has_dtype.or_else(|| args.take("dtype")) {
             Some(e) => self.element_dtype(e)?,
             None => source.buffer.dtype,
@@ -157,7 +166,7 @@ impl Parser<'_> {
         let elem_offset = match args.keyword("elem_offset") {
             None | Some(Expr::NoneLiteral(_)) if factor != 0 => self.offset_variable(name, &shape),
             None | Some(Expr::NoneLiteral(_)) => PrimExpr::from(0),
-            Some(e) => self.dim(e)?,
+            Some(e) => self.offset(e)?,
         };
         let scope = args.keyword("scope").map_or(Ok(source.buffer.scope.clone()), |e| self.text(e))?;
         let alignment = args.keyword("align").map_or(Ok(64), |e| self.int(e))?;

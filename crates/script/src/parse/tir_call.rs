@@ -62,6 +62,11 @@ impl Parser<'_> {
     pub(super) fn tir_call(&mut self, name: &str, call: &ast::ExprCall) -> Parsed<Value> {
         let mut args = Args::of(self, &format!("T.{name}"), call)?;
         let range = call.range();
+        // A target is text here, as the passes that set it write it; Python knows what a dictionary says.
+        if name == "target" && self.host.is_some() {
+            let told = self.ask(&Expr::Call(call.clone()))?;
+            return self.value_from_host(&told, range);
+        }
         if name == "index_map" {
             let map = self.index_map(&mut args)?;
             args.finish(self)?;
@@ -92,6 +97,13 @@ impl Parser<'_> {
     /// `T.index_map(lambda i, j: (i, j // 4, j % 4))`.
     fn index_map(&mut self, args: &mut Args) -> Parsed<Value> {
         let e = args.required(self, "mapping")?;
+        if let Some(inverse) = args.keyword("inverse_index_map").filter(|e| !e.is_none_literal_expr()) {
+            return Err(self.unsupported("a map with an inverse of its own", inverse.range()));
+        }
+        // Indices of maps have 64 bits here, whatever the text says.
+        if let Some(e) = args.keyword("index_dtype") {
+            self.dtype(e)?;
+        }
         let Expr::Lambda(lambda) = e else {
             return Err(self.error(Code::Type, "a map of indices is written as a lambda", e.range()));
         };

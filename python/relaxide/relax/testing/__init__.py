@@ -5,3 +5,10 @@ from .ast_printer import dump_ast
 from .matmul import get_relax_matmul_module
 
 __all__ = ["ast_printer", "dump_ast", "get_relax_matmul_module", "lib_comparator", "matmul", "nn", "runtime_builtin", "vm"]
+
+
+def __getattr__(name):
+    # The small models, as TVM offers them here too.
+    if name in nn.__all__:
+        return getattr(nn, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,92 @@
+"""The parts of statements and scalars, in the order in which they are carried out."""
+
+from ..ir import prim
+from . import stmt as statements
+
+#: The scalars that a statement holds, by class: names of fields.
+_SCALARS = (
+    (statements.For, ("min", "extent")),
+    (statements.While, ("condition",)),
+    (statements.IfThenElse, ("condition",)),
+    (statements.Bind, ("value",)),
+    (statements.AssertStmt, ("condition",)),
+    (statements.AttrStmt, ("value",)),
+    (statements.DeclBuffer, ("data",)),
+    (statements.Return, ("value",)),
+    (statements.Evaluate, ("value",)),
+)
+
+
+def children(stmt):
+    """The statements inside of one; the block of a realized block is one of them, and so is what it begins with."""
+    from ..s_tir.stmt import SBlock, SBlockRealize
+
+    if isinstance(stmt, statements.SeqStmt):
+        return list(stmt.seq)
+    if isinstance(stmt, statements.IfThenElse):
+        return [stmt.then_case] if stmt.else_case is None else [stmt.then_case, stmt.else_case]
+    if isinstance(stmt, SBlockRealize):
+        return [stmt.block]
+    if isinstance(stmt, SBlock):
+        return [stmt.body] if stmt.init is None else [stmt.init, stmt.body]
+    if isinstance(stmt, (statements.For, statements.While, statements.AttrStmt)):
+        return [stmt.body]
+    return []
+
+
+def scalars(stmt):
+    """The scalars that a statement holds itself."""
+    from ..s_tir.stmt import SBlock, SBlockRealize
+
+    if isinstance(stmt, statements.BufferStore):
+        return [*stmt.indices, stmt.value]
+    if isinstance(stmt, SBlockRealize):
+        return [*stmt.iter_values, stmt.predicate]
+    if isinstance(stmt, SBlock):
+        return [bound for axis in stmt.iter_vars for bound in (axis.min, axis.extent)]
+    for kind, names in _SCALARS:
+        if isinstance(stmt, kind):
+            return [getattr(stmt, name) for name in names]
+    return []
+
+
+def operands(scalar):
+    """The operands of a scalar."""
+    if isinstance(scalar, prim.Let):
+        return [scalar.value, scalar.body]
+    if isinstance(scalar, prim.BufferLoad):
+        return list(scalar.indices)
+    if isinstance(scalar, prim.PrimCall):
+        return list(scalar.args)
+    if isinstance(scalar, prim.BinaryOpExpr):
+        return [scalar.a, scalar.b]
+    if isinstance(scalar, prim.Not):
+        return [scalar.a]
+    if isinstance(scalar, (prim.Cast, prim.Broadcast)):
+        return [scalar.value]
+    if isinstance(scalar, prim.Select):
+        return [scalar.condition, scalar.true_value, scalar.false_value]
+    if isinstance(scalar, prim.Ramp):
+        return [scalar.base, scalar.stride]
+    return []
+
+
+def walk(stmt):
+    """A statement and all inside of it, the outer ones first."""
+    pending = [stmt]
+    while pending:
+        one = pending.pop()
+        yield one
+        pending.extend(reversed(children(one)))
+
+
+def walk_scalar(scalar):
+    """A scalar and all inside of it, the outer ones first."""
+    pending = [scalar]
+    while pending:
+        one = pending.pop()
+        yield one
+        pending.extend(reversed(operands(one)))
+
+
+__all__ = ["children", "operands", "scalars", "walk", "walk_scalar"]
