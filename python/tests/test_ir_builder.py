@@ -156,3 +156,5 @@ def test_programs_with_threads_maps_and_kernels_of_te():
 
     assert [str(dim) for dim in Module["main"].ret_ty.shape] == ["T.int64(6)", "T.int64(4)"]
     assert any(isinstance(func, tirx.PrimFunc) for func in Module.functions.values())
+    x = relax.Var("x", R.Tensor((4, 6), "float32"))
+    assert [str(dim) for dim in relax.op.layout_transform(x, index_map=lambda i, j: (j, i)).ty.shape] == ["T.int64(6)", "T.int64(4)"]

@@ -17,6 +17,8 @@ from .entry import function, script_macro as macro
 from ._proxies import AnyProxy, CallableProxy, ObjectProxy, PackedCallableProxy, PrimProxy, ShapeProxy, TensorProxy, TupleProxy, TypeProxy
 
 _inert = Inert("R")
+#: Functions that make devices, for ``R.hint_on_device``.
+_DEVICES = frozenset("cpu cuda device ext_dev metal opencl rocm vpi vulkan".split())
 
 
 def _dims(shape):
@@ -166,6 +168,10 @@ def __getattr__(name):
 
         if name in writing.__all__:
             return getattr(writing, name)
+    if name in _DEVICES:
+        from .. import runtime
+
+        return getattr(runtime, name)
     try:
         return getattr(op, name)
     except AttributeError:

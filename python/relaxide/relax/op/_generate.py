@@ -4,6 +4,7 @@ A function is made when it is first asked for. Namespaces (``nn``, ``image`` …
 """
 
 import sys
+from types import FunctionType
 
 from ... import _core
 from ..._on_demand import OnDemand
@@ -77,7 +78,11 @@ def _safe(name):
 
 
 def _attr(value):
-    """What an attribute is given as: element types may be named, sizes may be literals of the program."""
+    """What an attribute is given as: element types may be named, sizes may be literals of the program, a function is a map of indices."""
+    if isinstance(value, FunctionType):
+        from ...tirx import IndexMap
+
+        return IndexMap.from_func(value)
     if isinstance(value, (tuple, list)):
         return [_attr(item) for item in value]
     if type(value).__name__ == "type":
