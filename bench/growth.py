@@ -82,13 +82,16 @@ def families():
         nodes.append(h.make_node("Concat", names, ["y"], axis=1))
         return model(nodes, [floats("x0", [1, 8, 7, 7])], [floats("y", None)], weights)
 
-    def slices_named(n):
-        nodes, x = [], "x"
-        weights = [("one", np.array([1])), ("end", np.array([2**31])), ("axis", np.array([0]))]
-        for i in range(n):
-            nodes.append(h.make_node("Slice", [x, "one", "end", "axis"], [f"s{i}"]))
-            x = f"s{i}"
-        return model(nodes, [floats("x", ["n", 4])], [floats(x, None)], weights)
+    def slices_named(start, end, step):
+        def make(n):
+            nodes, x = [], "x"
+            weights = [("start", np.array([start])), ("end", np.array([end])), ("axis", np.array([0])), ("step", np.array([step]))]
+            for i in range(n):
+                nodes.append(h.make_node("Slice", [x, "start", "end", "axis", "step"], [f"s{i}"]))
+                x = f"s{i}"
+            return model(nodes, [floats("x", ["n", 4])], [floats(x, None)], weights)
+
+        return make
 
     def places(n):
         nodes, names, weights = [], [], [("zero", np.array([0]))]
@@ -230,7 +233,9 @@ def families():
         ("Concat of N rows", concat(0, [1, 4]), [200, 400, 800]),
         ("N embeddings joined", embeddings, [26, 52, 104]),
         ("DenseNet block of N layers", dense_block, [12, 24, 48], lambda n: n * (n + 7) // 2),
-        ("N slices x[1:] of a named length", slices_named, [8, 16, 32]),
+        ("N slices x[1:] of a named length", slices_named(1, 2**31, 1), [16, 32, 64]),
+        ("N slices x[1:-1] of a named length", slices_named(1, -1, 1), [16, 32, 64]),
+        ("N slices x[-2:-9:-2] of a named length", slices_named(-2, -9, -2), [16, 32, 64]),
         ("N places of a sequence, joined", places, [50, 100, 200]),
         ("chain whose N values are outputs", outputs, [400, 800, 1600]),
         ("N skips to the input", skips, [400, 800, 1600]),

@@ -1,0 +1,52 @@
+"""Random graphs give what ONNX Runtime gives (:mod:`random_graphs`). `RELAXIDE_DEEP` tries two thousand."""
+
+import os
+
+import numpy as np
+import pytest
+import random_graphs
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+SHARES = 8
+EACH = 250 if os.environ.get("RELAXIDE_DEEP") else 6
+
+
+def differs(wanted, given):
+    """What is wrong with a result; `None` where nothing is."""
+    wanted, given = np.asarray(wanted), np.asarray(given)
+    if (wanted.dtype, wanted.shape) != (given.dtype, given.shape):
+        return f"{given.dtype}{given.shape}, not {wanted.dtype}{wanted.shape}"
+    if wanted.dtype.kind != "f":
+        return None if np.array_equal(wanted, given) else f"{int((wanted != given).sum())} of {wanted.size} differ"
+    finite = np.abs(wanted[np.isfinite(wanted)].astype("f8")).max(initial=1)
+    near = 2e-2 if wanted.dtype.itemsize == 2 else 1e-4
+    if np.allclose(wanted.astype("f8"), given.astype("f8"), rtol=near, atol=near * finite, equal_nan=True):
+        return None
+    return f"differs by {np.nanmax(np.abs(wanted.astype('f8') - given.astype('f8')))}"
+
+
+def problem(seed, **options):
+    """What is wrong with the graph of a seed; `None` where nothing is, or where ONNX Runtime refuses it."""
+    from relaxide.onnxruntime import InferenceSession
+
+    graph = random_graphs.Graph(seed, **options)
+    model = graph.model().SerializeToString()
+    try:
+        wanted = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, graph.feeds)
+    except Exception:
+        return None
+    given = InferenceSession(model).run(None, graph.feeds)
+    found = (differs(a, b) for a, b in zip(wanted, given))
+    return next((f"seed {seed}, output {place}: {why}" for place, why in enumerate(found) if why), None)
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_random_graphs(share):
+    wrong = [problem(seed) for seed in range(share * EACH, (share + 1) * EACH)]
+    assert not any(wrong), "\n".join(why for why in wrong if why)
+
+
+@pytest.mark.parametrize("seed, nodes", [(335, 10), (610, 20)])
+def test_a_length_beside_what_was_made_of_it_is_broadcast_where_one_is_1(seed, nodes):
+    assert problem(seed, nodes=nodes) is None
