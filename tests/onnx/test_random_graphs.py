@@ -1,10 +1,13 @@
-"""Random graphs give what ONNX Runtime gives (:mod:`random_graphs`). `RELAXIDE_DEEP` tries two thousand."""
+"""Random graphs give what ONNX Runtime gives (:mod:`random_graphs`, :mod:`random_graphs_more`). `RELAXIDE_DEEP` tries two thousand."""
 
 import os
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 import random_graphs
+import random_graphs_more  # noqa: F401
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -47,6 +50,20 @@ def test_random_graphs(share):
     assert not any(wrong), "\n".join(why for why in wrong if why)
 
 
-@pytest.mark.parametrize("seed, nodes", [(335, 10), (610, 20)])
-def test_a_length_beside_what_was_made_of_it_is_broadcast_where_one_is_1(seed, nodes):
-    assert problem(seed, nodes=nodes) is None
+JOINED = """<ir_version: 9, opset_import: ["": 18]>
+g (float[a, b, c] x, float[a, 2, c] y) => (float[?, ?, ?] m) { j = Concat <axis = 1> (x, y, y)
+  m = Max (j, x) }"""
+MULTIPLE = """<ir_version: 9, opset_import: ["": 18]>
+g (float[a, a, c] x, float[a, c, d] w) => (float[?, ?, ?] m) { j = Concat <axis = 0> (w, w, w)
+  m = MatMul (x, j) }"""
+
+
+@pytest.mark.parametrize("text, shapes", [(JOINED, [(2, 1, 3), (2, 2, 3)]), (MULTIPLE, [(1, 1, 4), (1, 4, 2)])])
+def test_a_length_beside_what_was_made_of_it_is_broadcast_where_it_is_1(text, shapes):
+    from relaxide.onnxruntime import InferenceSession
+
+    model = onnx.parser.parse_model(text).SerializeToString()
+    feeds = {name: np.random.default_rng(0).random(shape, "f4") for name, shape in zip(["x", "y" if text is JOINED else "w"], shapes)}
+    (wanted,) = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, feeds)
+    (given,) = InferenceSession(model).run(None, feeds)
+    np.testing.assert_allclose(given, wanted, rtol=1e-5)

@@ -1,11 +1,12 @@
 //! Pooling over windows of sequences, images and volumes, in every layout.
 
-use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_ir::{Attrs, Type};
 use relaxide_tir::te;
 
 use super::window::{Image, Partial, Window, all, compute, layout_of, out_layout_of, packed, unpacked, windows};
 use super::*;
+use crate::{BlockBuilder, Expr};
 
 const DATA: &[ArgDef] = &[ArgDef::tensor("data", "The image.")];
 
@@ -56,6 +57,10 @@ const fn pooling(name: &'static str, attrs: &'static [AttrDef], lower: Compute, 
     }
 }
 
+const fn averaging(name: &'static str, attrs: &'static [AttrDef]) -> OpDef {
+    OpDef { instead: Some(scaled), ..pooling(name, attrs, avg_pool, MEAN) }
+}
+
 const MAX: &str = "The largest element under a window that slides over an image. ONNX: MaxPool.";
 const MEAN: &str = "The mean of the elements under a window that slides over an image. ONNX: AveragePool.";
 
@@ -64,9 +69,9 @@ pub static TABLE: &[OpDef] = &[
     pooling("nn.max_pool1d", attrs!(1, &[1], &[0; 2], false, "NCW"), max_pool, MAX),
     pooling("nn.max_pool2d", ATTRS_2D, max_pool, MAX).gradient(gradient::max_pool2d),
     pooling("nn.max_pool3d", attrs!(3, &[1, 1, 1], &[0; 6], false, "NCDHW"), max_pool, MAX),
-    pooling("nn.avg_pool1d", attrs!(1, &[1], &[0; 2], true, "NCW"), avg_pool, MEAN),
-    pooling("nn.avg_pool2d", ATTRS_2D, avg_pool, MEAN).gradient(gradient::avg_pool2d),
-    pooling("nn.avg_pool3d", attrs!(3, &[1, 1, 1], &[0; 6], true, "NCDHW"), avg_pool, MEAN),
+    averaging("nn.avg_pool1d", attrs!(1, &[1], &[0; 2], true, "NCW")),
+    averaging("nn.avg_pool2d", ATTRS_2D).gradient(gradient::avg_pool2d),
+    averaging("nn.avg_pool3d", attrs!(3, &[1, 1, 1], &[0; 6], true, "NCDHW")),
 ];
 
 /// What a pooling's attributes say.
@@ -193,6 +198,31 @@ fn avg_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
         None => prim::div(total.at(at), prim::constant(dtype, pool.volume() as f64)),
     });
     Ok(vec![result?])
+}
+
+/// An average without the padding as one with it, scaled by a plane of how much of each window is image: the plane is the same for all
+/// images and channels, where counting for each element takes longer than its sum.
+fn scaled(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpError> {
+    let (pool, data) = (Pool::of(cx)?, cx.tensor(0)?);
+    let is_plain = cx.attrs.str("out_layout").is_none() && matches!(cx.str("layout")?, "NCW" | "NCHW" | "NCDHW");
+    let is_wide = data.dtype.is_float() && data.dtype.bits >= 32;
+    let Some(image) = data.dims.filter(|_| is_plain && is_wide && pool.partial == Partial::Dropped) else {
+        return Ok(None);
+    };
+    if pool.with_padding || !pool.beyond() {
+        return Ok(None);
+    }
+    let failed = |error| OpError::of_build(cx.def.name, error);
+    let mut plane = pool.dims(&image);
+    plane[..2].fill(1.into());
+    let share = |at: &[PrimExpr]| {
+        let count = pool.count(at, &image).unwrap_or_else(|| pool.volume().into());
+        prim::div(prim::constant(data.dtype, pool.volume() as f64), prim::cast(data.dtype, count))
+    };
+    let plane = b.emit_te("pool_share", Vec::new(), |_| vec![te::compute("share", &plane, share)]).map_err(failed)?;
+    let mean = call(cx.name(), [cx.arg(0)?.clone()], cx.attrs.clone().with("count_include_pad", true))?;
+    let mean = b.emit(mean).map_err(failed)?;
+    call("multiply", [mean, plane], Attrs::new()).map(Some)
 }
 
 /// How many taps of a window meet the image, or the image and its padding.
