@@ -51,13 +51,25 @@ fn of_two_open_dimensions_one_may_be_1_when_the_program_runs() {
 fn a_dimension_computed_from_another_is_taken_to_be_equal_and_checked() {
     let build = Build::new(13)
         .input("x", float(&["n", "4"]))
-        .ints("start", &[1])
+        .ints("start", &[0])
         .ints("end", &[1 << 40])
         .ints("axis", &[0])
-        .node("Slice", &["x", "start", "end", "axis"], &["y"], &[])
-        .node("Add", &["x", "y"], &["z"], &[]);
+        .ints("step", &[2])
+        .node("Slice", &["x", "start", "end", "axis", "step"], &["y"], &[])
+        .node("Concat", &["y", "y"], &["w"], &[("axis", &[0])])
+        .node("Add", &["x", "w"], &["z"], &[]);
     let main = build.import(&["z"]).unwrap();
     assert!(main.ops().ends_with(&["match_cast".to_string(), "add".to_string()]), "{:?}", main.ops());
+}
+
+#[test]
+fn a_dimension_that_is_never_that_from_which_it_was_computed_is_it_or_1() {
+    let build = Build::new(13)
+        .input("x", float(&["n", "4"]))
+        .node("Concat", &["x", "x"], &["y"], &[("axis", &[0])])
+        .node("Add", &["x", "y"], &["z"], &[]);
+    let main = build.import(&["z"]).unwrap();
+    assert_eq!(main.ops(), ["concat", "match_cast", "call_tir", "call_tir", "add"]);
 }
 
 #[test]
