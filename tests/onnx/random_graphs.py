@@ -111,8 +111,8 @@ class Graph:
         return value
 
     def node(self, op, inputs, outs, **attrs):
-        """Adds a node; `outs` are (type, shape, exact, small) of what it gives."""
-        if any(math.prod(shape) > MOST_ELEMENTS for _, shape, *_ in outs):
+        """Adds a node; `outs` are (type, shape, exact, small) of what it gives. `None` where that is too large, or an input is."""
+        if any(i is None for i in inputs) or any(math.prod(shape) > MOST_ELEMENTS for _, shape, *_ in outs):
             return None
         names = [f"v{len(self.nodes)}_{i}" for i in range(len(outs))]
         inputs = [i.name if isinstance(i, Tensor) else i for i in inputs]

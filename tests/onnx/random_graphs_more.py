@@ -31,9 +31,8 @@ def loop(g):
     x = g.value({"f4", "i8"}, accept=lambda v: v.small)
     if x is None:
         return
-    turns, tag = g.pick([0, 1, 2, 3]), f"l{len(g.nodes)}"
-    if not turns and g.chance(0.7):
-        return
+    # Where there is no turn, the rows of the turns have a shape that nobody knows.
+    turns, tag = g.pick([1, 2, 3]), f"l{len(g.nodes)}"
     info = lambda name, dtype, rank: helper.make_tensor_value_info(f"{tag}{name}", dtype, [None] * rank)
     body = helper.make_graph(
         [helper.make_node("Sub", [f"{tag}v", x.name], [f"{tag}o"]), helper.make_node("Identity", [f"{tag}c"], [f"{tag}d"]),

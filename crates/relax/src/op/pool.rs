@@ -58,7 +58,7 @@ const fn pooling(name: &'static str, attrs: &'static [AttrDef], lower: Compute, 
 }
 
 const fn averaging(name: &'static str, attrs: &'static [AttrDef]) -> OpDef {
-    OpDef { instead: Some(scaled), ..pooling(name, attrs, avg_pool, MEAN) }
+    OpDef { instead: Some(padded_first), ..pooling(name, attrs, avg_pool, MEAN) }
 }
 
 const MAX: &str = "The largest element under a window that slides over an image. ONNX: MaxPool.";
@@ -200,19 +200,28 @@ fn avg_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
     Ok(vec![result?])
 }
 
-/// An average without the padding as one with it, scaled by a plane of how much of each window is image: the plane is the same for all
-/// images and channels, where counting for each element takes longer than its sum.
-fn scaled(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpError> {
+/// An average of a padded image as one of the image with its padding, which is written once: a window that asks of each element
+/// whether it is there takes six times as long. Where the padding does not count, the result is scaled by a plane of how much of each
+/// window is image, which is the same for all images and channels.
+fn padded_first(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpError> {
     let (pool, data) = (Pool::of(cx)?, cx.tensor(0)?);
     let is_plain = cx.attrs.str("out_layout").is_none() && matches!(cx.str("layout")?, "NCW" | "NCHW" | "NCDHW");
     let is_wide = data.dtype.is_float() && data.dtype.bits >= 32;
     let Some(image) = data.dims.filter(|_| is_plain && is_wide && pool.partial == Partial::Dropped) else {
         return Ok(None);
     };
-    if pool.with_padding || !pool.beyond() {
+    if !pool.beyond() {
         return Ok(None);
     }
     let failed = |error| OpError::of_build(cx.def.name, error);
+    let widths: Vec<i64> = [0; 4].into_iter().chain(pool.windows.iter().flat_map(|w| [w.before, w.after])).collect();
+    let padded =
+        b.emit(call("nn.pad", [cx.arg(0)?.clone()], Attrs::new().with("pad_width", widths))?).map_err(failed)?;
+    let attrs = cx.attrs.clone().with("padding", vec![0; 2 * pool.windows.len()]);
+    let mean = call(cx.name(), [padded], attrs)?;
+    if pool.with_padding {
+        return Ok(Some(mean));
+    }
     let mut plane = pool.dims(&image);
     plane[..2].fill(1.into());
     let share = |at: &[PrimExpr]| {
@@ -220,7 +229,6 @@ fn scaled(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpError> {
         prim::div(prim::constant(data.dtype, pool.volume() as f64), prim::cast(data.dtype, count))
     };
     let plane = b.emit_te("pool_share", Vec::new(), |_| vec![te::compute("share", &plane, share)]).map_err(failed)?;
-    let mean = call(cx.name(), [cx.arg(0)?.clone()], cx.attrs.clone().with("count_include_pad", true))?;
     let mean = b.emit(mean).map_err(failed)?;
     call("multiply", [mean, plane], Attrs::new()).map(Some)
 }

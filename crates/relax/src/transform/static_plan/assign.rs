@@ -10,7 +10,8 @@
 
 use std::collections::HashMap;
 
-use relaxide_ir::prim::PrimExpr;
+use relaxide_ffi::Ref;
+use relaxide_ir::prim::{PrimExpr, free_vars};
 
 use crate::shape::prove_equal;
 
@@ -18,6 +19,7 @@ use crate::shape::prove_equal;
 const MAX_WASTE: i64 = 16;
 
 /// An allocation.
+#[derive(Clone)]
 pub(super) struct Wanted {
     /// The binding that allocates.
     pub first: usize,
@@ -39,8 +41,27 @@ pub(super) struct Assignment {
 
 /// Gives every allocation a storage. They come in the order of their bindings.
 pub(super) fn assign(wanted: &[Wanted]) -> Assignment {
+    let wanted = &alike(wanted);
     let (in_order, by_size) = (in_order(wanted), by_size(wanted));
     if constant_bytes(&by_size) < constant_bytes(&in_order) { by_size } else { in_order }
+}
+
+/// The same, where symbolic sizes that are equal are one expression. Only those of the same variables are compared: proofs are dear, and
+/// allocations many.
+fn alike(wanted: &[Wanted]) -> Vec<Wanted> {
+    let mut known: HashMap<Vec<usize>, Vec<PrimExpr>> = HashMap::new();
+    let mut alike = wanted.to_vec();
+    for want in alike.iter_mut().filter(|want| want.bytes.as_int().is_none()) {
+        let mut vars: Vec<usize> = free_vars(&want.bytes).iter().map(|var| Ref::as_ptr(var).addr()).collect();
+        vars.sort_unstable();
+        vars.dedup();
+        let sizes = known.entry(vars).or_default();
+        match sizes.iter().find(|size| prove_equal(size, &want.bytes)) {
+            Some(size) => want.bytes = size.clone(),
+            None => sizes.push(want.bytes.clone()),
+        }
+    }
+    alike
 }
 
 /// The sum of the sizes that are constant; the others are the same either way.
@@ -85,7 +106,7 @@ fn in_order(wanted: &[Wanted]) -> Assignment {
 fn best_fit(storages: &[Storage], bytes: &PrimExpr, free: impl Fn(&Storage) -> bool) -> Option<usize> {
     let candidates = storages.iter().enumerate().filter(|(_, storage)| free(storage));
     let Some(want) = bytes.as_int() else {
-        return candidates.into_iter().find(|(_, storage)| prove_equal(&storage.bytes, bytes)).map(|(i, _)| i);
+        return candidates.into_iter().find(|(_, storage)| storage.bytes == *bytes).map(|(i, _)| i);
     };
     let sized: Vec<(usize, i64)> = candidates
         .filter_map(|(i, storage)| Some((i, storage.bytes.as_int()?)))
@@ -106,7 +127,7 @@ fn by_size(wanted: &[Wanted]) -> Assignment {
             let Some(largest) = storage.first().filter(|largest| largest.place == want.place) else { return false };
             let size = match (largest.bytes.as_int(), want.bytes.as_int()) {
                 (Some(_), Some(_)) => true,
-                (None, None) => prove_equal(&largest.bytes, &want.bytes),
+                (None, None) => largest.bytes == want.bytes,
                 _ => false,
             };
             size && !storage.iter().any(overlaps)
@@ -150,7 +171,7 @@ mod tests {
     #[test]
     fn symbolic_sizes_share_only_where_they_are_equal() {
         let n = PrimExpr::from(Var::prim("n", DataType::int(64)));
-        let all = [wanted(0, 1, n.clone() * 4), wanted(2, 3, n.clone() * 8), wanted(4, 5, n * 4)];
+        let all = alike(&[wanted(0, 1, n.clone() * 4), wanted(2, 3, n.clone() * 8), wanted(4, 5, n * 4)]);
         for plan in [in_order(&all), by_size(&all)] {
             assert_eq!(plan.storages.len(), 2);
             assert_eq!(plan.storage_of[&0], plan.storage_of[&4]);
