@@ -97,6 +97,21 @@ PROGRAMS = {
         (I(1),),
         (2, 1),
     ),
+    "the empty tuple that calls, writes and choices give": (
+        "def @loop(%n: int32) -> () { if (%n == 0) { () } else { @loop(%n - 1) } }"
+        " def @apply[A, B](%f: fn (A) -> B, %x: A) -> Option[B] { Some(%f(%x)) }"
+        " def @main(%n: int32) { let %r = ref(%n); let %u = ref_write(%r, 3); let %w = ref(%u);"
+        " let %c = if (%n > 1) { ref_write(%r, 4) } else { %u }; let %f = fn (%k: int32) -> () { ref_write(%r, %k) };"
+        " (@loop(%n), match (Some(%u)) { Some(%v) => (%v, 1), None => ((), 2) }, ref_read(%w), %c,"
+        " match (@apply(%f, %n)) { Some(%v) => (%v, 1), None => ((), 2) }) }",
+        (I(300000),),
+        ((), ((), 1), (), (), ((), 1)),
+    ),
+    "a function that ends with an effect": (
+        "def @main(%n: int32) { let %r = ref(%n); ref_write(%r, 3) }",
+        (I(1),),
+        (),
+    ),
     "tuples in tuples": (
         "def @swap[A, B](%p: (A, B)) -> (B, A) { (%p.1, %p.0) } def @main(%n: int32) {"
         " let %t = ((%n, (2, 3)), ()); let %s = @swap(%t); let %u = @swap(%s.1); ((%u.0).0, (%u.0).1, %u.1) }",
@@ -170,6 +185,36 @@ PROGRAMS = {
         "def @main(%n: int32) -> int32 { if (if (%n > 1) { %n < 5 } else { %n == 0 }) { 1 } else { 2 } }",
         (I(0),),
         1,
+    ),
+    "a type that holds itself with other arguments": (
+        "type Nest[A] { Flat(A), Deep(Nest[(A, A)]), }"
+        " def @depth[A](%t: Nest[A]) -> int32 { match (%t) { Flat(_) => 0, Deep(%r) => 1 + @depth(%r) } }"
+        " def @main(%n: int32) { @depth(Deep(Deep(Flat(((%n, 1), (2, 3)))))) }",
+        (I(3),),
+        2,
+    ),
+    "references to references in a list": (
+        "def @main(%n: int32) { let %a = ref(%n); let %b = ref(%a); let %l = Cons(%a, Cons(ref(5), Nil)); ref_write(ref_read(%b), 7);"
+        " let %m = @map(fn (%r: ref(int32)) -> int32 { let %o = ref_read(%r); ref_write(%r, %o + 1); %o }, %l);"
+        " (@sum(%m), ref_read(%a), @sum(@map(fn (%r: ref(int32)) -> int32 { ref_read(%r) }, %l))) }",
+        (I(3),),
+        (12, 8, 14),
+    ),
+    "cases of sums and products, nested": (
+        "type E { N(int32), P(E, E), M(E, E), Z, } def @s(%e: E) -> E { match (%e) { P(Z, %x) => @s(%x), P(%x, Z) => @s(%x), M(Z, _) => Z,"
+        " M(_, Z) => Z, M(N(%a), P(N(%b), N(%c))) => @s(P(M(N(%a), N(%b)), M(N(%a), N(%c)))), P(N(%a), N(%b)) => N(%a + %b),"
+        " M(N(%a), N(%b)) => N(%a * %b), P(%x, %y) => match ((@s(%x), @s(%y))) { (N(%a), N(%b)) => N(%a + %b), (%u, %v) => P(%u, %v) },"
+        " M(%x, %y) => match ((@s(%x), @s(%y))) { (N(%a), N(%b)) => N(%a * %b), (Z, _) => Z, (%u, %v) => M(%u, %v) }, %o => %o } }"
+        " def @v(%e: E) -> int32 { match (%e) { N(%a) => %a, _ => -1 } }"
+        " def @main(%n: int32) { @v(@s(P(M(N(%n), P(N(2), N(3))), P(Z, M(N(2), N(%n)))))) }",
+        (I(4),),
+        28,
+    ),
+    "a closure for what is to be done": (
+        "def @main(%n: int32) -> int32 { let %f = fn (%i: int32, %k: fn (int32) -> int32) -> int32 {"
+        " if (%i == 0) { %k(0) } else { %f(%i - 1, fn (%r: int32) -> int32 { %k(%r + 1) }) } }; %f(%n, fn (%r: int32) -> int32 { %r }) }",
+        (I(3000),),
+        3000,
     ),
     "a match on what a match gives": (
         "def @main(%n: int32) -> int32 { match (match (Cons(%n, Nil)) { Cons(%x, _) => Some((%x, Nil)), Nil => None }) {"

@@ -172,6 +172,11 @@ impl Interpreter {
                 own: None,
             })
             .into()),
+            // The others became functions.
+            Expr::Op(op) => Err(error(match crate::transform::as_function(op, None) {
+                Err(why) => why,
+                Ok(_) => format!("the operator {} is no operand", op.name),
+            })),
             other => Err(error(format!("{} is no operand", other.type_key()))),
         }
     }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
 
+use crate::transform::attrs_of_call;
 use crate::*;
 
 /// Rebuilds an expression: `rule` sees each node with its parts rebuilt, and the node that it was.
@@ -22,8 +23,11 @@ struct Rewriter<'r> {
 impl Rewriter<'_> {
     fn finish(&mut self, old: &Expr, new: Expr) -> Expr {
         let new = (self.rule)(&new, old).unwrap_or(new);
-        self.done.insert(old.address(), new.clone());
-        self.keep.push(old.clone());
+        // One node of these may stand at many places, and it is looked at for each of them.
+        if !matches!(old, Expr::Op(_) | Expr::Constructor(_) | Expr::Global(_) | Expr::Var(_)) {
+            self.done.insert(old.address(), new.clone());
+            self.keep.push(old.clone());
+        }
         new
     }
 
@@ -88,7 +92,8 @@ impl Rewriter<'_> {
                 if same && op.ptr_eq(&c.op) {
                     return expr.clone();
                 }
-                let (attrs, type_args, span) = (c.attrs.clone(), c.type_args.clone(), c.span.clone());
+                let attrs = attrs_of_call(&c.op, &op, &c.attrs);
+                let (type_args, span) = (c.type_args.clone(), c.span.clone());
                 Ref::new(Call { op, args, attrs, type_args, span }).into()
             }
             Expr::Function(f) => {

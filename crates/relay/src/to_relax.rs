@@ -45,7 +45,7 @@ pub fn to_relax(module: &Module) -> Result<IRModule, CompileError> {
         for (name, function) in &module.functions {
             let (builder, values) = (&mut builder, HashMap::new());
             let agreed = op::Agreed::default();
-            let mut writer = Writer { builder, types: &types, globals: &globals, values, agreed, pure };
+            let mut writer = Writer { builder, types: &types, globals: &globals, values, agreed, pure, name: None };
             let made = writer.function(function, Attrs::new().with("global_symbol", name.clone()))?;
             builder.module_mut().insert(name.clone(), made);
         }
@@ -189,6 +189,8 @@ struct Writer<'a> {
     agreed: op::Agreed,
     /// Whether the program has no effects.
     pure: bool,
+    /// The function of the module whose own code is written.
+    name: Option<String>,
 }
 
 fn address(var: &Ref<Var>) -> usize {
@@ -207,9 +209,11 @@ impl Writer<'_> {
         }
         // The dimensions of a function are its own.
         let outer = std::mem::take(&mut self.agreed);
+        let name = attrs.str("global_symbol").map(String::from);
+        let outer_name = std::mem::replace(&mut self.name, name);
         self.builder.begin_scope();
         let result = self.scope(&f.body);
-        self.agreed = outer;
+        (self.agreed, self.name) = (outer, outer_name);
         let seq = self.builder.end_scope(result.as_ref().ok().cloned().unwrap_or_else(|| rx::Expr::tuple([])))?;
         result?;
         let ret = match self.types.of(&Expr::Function(f.clone())) {
@@ -232,6 +236,7 @@ impl Writer<'_> {
             let value = self.value(&l.value)?;
             let is_result = matches!(&l.body, Expr::Var(v) if Ref::ptr_eq(v, &l.var));
             let value = match self.types.of_var(&l.var) {
+                Some(Type::Tuple(t)) if t.fields.is_empty() && self.is_lost(&l.value, is_result) => rx::Expr::tuple([]),
                 Some(ty) => self.typed(value, &ty, is_result)?,
                 None => value,
             };
@@ -240,6 +245,20 @@ impl Writer<'_> {
         }
         let result = self.value(expr)?;
         Ok(self.builder.normalize_arg(result)?)
+    }
+
+    /// Whether Relax's machine keeps nothing of an expression that gives the empty tuple: it takes such calls for effects alone.
+    /// A function's call of itself in its last place is a loop, and what comes back is what another turn gave.
+    fn is_lost(&self, value: &Expr, is_result: bool) -> bool {
+        match value {
+            Expr::Call(call) => match &call.op {
+                Expr::Global(g) => !is_result || self.name.as_ref() != Some(&g.name),
+                _ => true,
+            },
+            Expr::RefWrite(_) => true,
+            Expr::If(_) | Expr::Match(_) => !is_result,
+            _ => false,
+        }
     }
 
     /// A function inside of a function, which may call itself.

@@ -274,9 +274,6 @@ impl FunctionEmitter<'_, '_> {
                 self.push(Instruction::AllocClosure { func, dst, free: Vec::new() });
                 Ok(dst)
             }
-            Expr::Op(op) => {
-                unsupported(format!("the operator {} as a value: write fn (%x) {{ {}(%x) }}", op.name, op.name), None)
-            }
             other => unsupported(
                 "an operand is not in A-normal form; this is a defect of Relaxide",
                 other.span().map(|s| &**s),

@@ -46,6 +46,7 @@ pub fn mentions_devices(module: &Module) -> bool {
 /// Finds the device of every value, and writes the copies.
 pub fn plan_devices(module: &Module, config: &DeviceConfig) -> Result<Module, TransformError> {
     deep(|| {
+        let module = &transform::eta_expand(module);
         let types = infer(module).map_err(TransformError::Types)?;
         let solved = solve(module, &types, config)?;
         let mut planner = Planner { solved, types, params: HashMap::new(), copies: HashMap::new(), failed: None };

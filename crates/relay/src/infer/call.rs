@@ -77,6 +77,9 @@ impl Inference<'_> {
         if let Expr::Op(op) = &call.op {
             return self.op_call(call, &op.name);
         }
+        if let Some(named) = self.operator_call(call) {
+            return self.call(&named);
+        }
         let callee = self.expr(&call.op);
         let args: Vec<Type> = call.args.iter().map(|e| self.expr(e)).collect();
         let span = call.span.as_ref();

@@ -7,6 +7,7 @@
 
 mod call;
 mod matching;
+mod operator;
 mod unify;
 
 use std::collections::HashMap;
@@ -124,6 +125,10 @@ struct Inference<'m> {
     waiting: Vec<Waiting>,
     errors: Vec<TypeError>,
     checked_matches: Vec<(Ref<Match>, Type)>,
+    /// Variables that are names of operators.
+    operators: HashMap<usize, Ref<Op>>,
+    /// Where the innermost expression stands that has a place: operators have none of their own.
+    place: Option<Ref<Span>>,
 }
 
 impl<'m> Inference<'m> {
@@ -136,6 +141,8 @@ impl<'m> Inference<'m> {
             waiting: Vec::new(),
             errors: Vec::new(),
             checked_matches: Vec::new(),
+            operators: HashMap::new(),
+            place: None,
         }
     }
 
@@ -256,7 +263,9 @@ impl<'m> Inference<'m> {
         };
         let ty = self.signature(&function);
         self.globals.insert(name.to_string(), GlobalState::Known(ty.clone()));
+        let outer = std::mem::replace(&mut self.place, function.span.clone());
         self.body(&function, &ty);
+        self.place = outer;
         self.solve();
         let ty = self.solver.resolve(&ty);
         self.globals.insert(name.to_string(), GlobalState::Known(ty.clone()));
@@ -290,10 +299,18 @@ impl<'m> Inference<'m> {
         if let Expr::Global(g) = expr {
             return self.global(&g.name, None);
         }
+        if let Some(op) = self.as_operator(expr) {
+            return self.operator(&op);
+        }
         if let Some(ty) = self.types.of(expr) {
             return ty;
         }
+        let outer = self.place.clone();
+        if let Some(span) = expr.span() {
+            self.place = Some(span.clone());
+        }
         let ty = self.expr_inside(expr);
+        self.place = outer;
         self.types.set(expr.as_object(), ty.clone());
         ty
     }
@@ -330,10 +347,7 @@ impl<'m> Inference<'m> {
             }
             Expr::Match(m) => self.matching(m),
             Expr::Constructor(c) => self.constructor(c),
-            Expr::Op(op) => {
-                self.error(format!("the operator {} can only be called", op.name), span);
-                Type::fresh()
-            }
+            Expr::Op(op) => self.operator(op),
         }
     }
 
@@ -346,7 +360,9 @@ impl<'m> Inference<'m> {
                 return self.close_lets(chain, ty);
             }
             let span = l.var.span.clone().or_else(|| l.span.clone());
+            self.place = span.clone().or_else(|| self.place.take());
             match &l.value {
+                _ if self.names_operator(l) => {}
                 Expr::Function(f) => {
                     // A function is visible in its own body.
                     let (var, ty) = (self.var(&l.var), self.signature(f));

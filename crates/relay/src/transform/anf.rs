@@ -250,7 +250,8 @@ impl Emitter {
             Expr::Call(c) => {
                 let op = self.atom(&c.op);
                 let args = c.args.iter().map(|e| self.atom(e)).collect();
-                let (attrs, type_args, span) = (c.attrs.clone(), c.type_args.clone(), c.span.clone());
+                let attrs = super::attrs_of_call(&c.op, &op, &c.attrs);
+                let (type_args, span) = (c.type_args.clone(), c.span.clone());
                 Ref::new(Call { op, args, attrs, type_args, span }).into()
             }
             Expr::Function(f) => f.with_body(self.inner(expr, 0, &f.body)).into(),

@@ -7,10 +7,18 @@
 //! @map(@f, %xs)         becomes    @map(fn (%x) { @f(%x) }, %xs)           expand_global_var
 //! ```
 //!
-//! The compiler needs it of operators only: the machine makes functions of constructors where they are values.
+//! A name that `let` gives to an operator stands for the operator itself, at each place anew: with `let %f = add`, `%f` adds
+//! integers here and floats there, as in the reference.
+//!
+//! The compiler needs it of operators only: the machine makes functions of constructors where they are values. Type inference
+//! asks the same function for the type of an operator.
+
+use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
+use relaxide_ir::{Attrs, Span};
 
+use crate::op::Mapping;
 use crate::stack::deep;
 use crate::*;
 
@@ -33,12 +41,22 @@ pub fn eta_expand_with(module: &Module, options: EtaOptions) -> Module {
     deep(|| {
         let mut out = module.clone();
         for function in out.functions.values_mut() {
+            let names = names_of_operators(&function.body);
+            let operator = |e: &Expr| match e {
+                Expr::Var(v) => names.get(&address(v)).cloned().map(Expr::Op),
+                _ => None,
+            };
             let body = crate::rewrite::rewrite(&function.body, &mut |new, old| match (new, old) {
+                (Expr::Let(new), _) if names.contains_key(&address(&new.var)) => Some(new.body.clone()),
                 // What is called stays what it is.
-                (Expr::Call(new), Expr::Call(call)) if expanded(module, options, &call.op).is_some() => {
-                    Some(called(new, call, old))
+                (Expr::Call(new), Expr::Call(call)) => {
+                    let callee = operator(&call.op).unwrap_or_else(|| call.op.clone());
+                    expanded(module, options, &callee).map(|_| called(new, call, callee, old))
                 }
-                _ => expanded(module, options, old),
+                _ => {
+                    let named = operator(old);
+                    expanded(module, options, named.as_ref().unwrap_or(old))
+                }
             });
             *function = function.with_body(body);
         }
@@ -46,10 +64,43 @@ pub fn eta_expand_with(module: &Module, options: EtaOptions) -> Module {
     })
 }
 
+fn address(var: &Ref<Var>) -> usize {
+    Ref::as_ptr(var).addr()
+}
+
+/// The variables of an expression that are names of operators.
+fn names_of_operators(body: &Expr) -> HashMap<usize, Ref<Op>> {
+    let mut names = HashMap::new();
+    // A binding is met before what is in its scope.
+    visit::each(body, |expr| {
+        if let Expr::Let(l) = expr
+            && let Some(op) = named_operator(l, &names)
+        {
+            names.insert(address(&l.var), op);
+        }
+    });
+    names
+}
+
+/// The operator that a binding gives a name to, with the names that are known before it. A name of a type without parameters is
+/// a function of that type.
+pub(crate) fn named_operator(l: &Let, names: &HashMap<usize, Ref<Op>>) -> Option<Ref<Op>> {
+    let of_any_type = match &l.var.annotation {
+        None => true,
+        Some(Type::Func(f)) => !f.type_params.is_empty(),
+        Some(_) => false,
+    };
+    match &l.value {
+        Expr::Op(op) if of_any_type && as_function(op, None).is_ok() => Some(op.clone()),
+        Expr::Var(v) if of_any_type => names.get(&address(v)).cloned(),
+        _ => None,
+    }
+}
+
 /// The function in the place of a value, if it becomes one.
 fn expanded(module: &Module, options: EtaOptions, e: &Expr) -> Option<Expr> {
     let count = match e {
-        Expr::Op(op) => return Some(as_function(op)),
+        Expr::Op(op) => return as_function(op, None).ok().map(Expr::from),
         Expr::Constructor(c) if options.constructors && !c.inputs.is_empty() => c.inputs.len(),
         Expr::Global(g) if options.globals => module.functions.get(&g.name)?.params.len(),
         _ => return None,
@@ -60,20 +111,53 @@ fn expanded(module: &Module, options: EtaOptions, e: &Expr) -> Option<Expr> {
     Some(Function::new(params, Expr::call(e.clone(), args), None).into())
 }
 
-/// A call of what it called before, with its new arguments.
-fn called(new: &Ref<Call>, call: &Ref<Call>, old: &Expr) -> Expr {
-    if new.args.iter().zip(&call.args).all(|(new, old)| new.ptr_eq(old)) {
+/// The call with its new arguments, of what it called before or of the operator that this is a name of.
+fn called(new: &Ref<Call>, call: &Ref<Call>, op: Expr, old: &Expr) -> Expr {
+    if op.ptr_eq(&call.op) && new.args.iter().zip(&call.args).all(|(new, old)| new.ptr_eq(old)) {
         return old.clone();
     }
-    let (op, attrs, type_args, span) = (call.op.clone(), call.attrs.clone(), call.type_args.clone(), call.span.clone());
+    let (attrs, type_args, span) =
+        (attrs_of_call(&call.op, &op, &call.attrs), call.type_args.clone(), call.span.clone());
     Ref::new(Call { op, args: new.args.clone(), attrs, type_args, span }).into()
 }
 
-fn as_function(op: &Ref<Op>) -> Expr {
-    let def = crate::op::lookup(&op.name);
-    let names: Vec<&str> = def.map_or(vec!["x"], |def| def.args.to_vec());
-    let params: Vec<Ref<Var>> = names.iter().map(|name| Var::new(*name, None)).collect();
+/// The attributes of a call whose callee becomes another: calls of operators name all of theirs, those of functions none.
+pub(crate) fn attrs_of_call(before: &Expr, now: &Expr, attrs: &Attrs) -> Attrs {
+    let complete = match (before, now) {
+        (Expr::Op(_), _) => None,
+        (_, Expr::Op(op)) => crate::op::lookup(&op.name).and_then(|def| def.complete_attrs(attrs).ok()),
+        _ => None,
+    };
+    complete.unwrap_or_else(|| attrs.clone())
+}
+
+/// The function that calls an operator, for which the operator stands as a value. Why there is none: attributes that a call must
+/// name.
+pub(crate) fn as_function(op: &Ref<Op>, span: Option<&Ref<Span>>) -> Result<Ref<Function>, String> {
+    let name = &op.name;
+    let refused = |why: String| format!("the operator {name} cannot stand as a value: {why}");
+    let def = crate::op::lookup(name).ok_or_else(|| format!("operator `{name}` not found"))?;
+    if matches!(def.mapping, Mapping::Machine | Mapping::Missing) {
+        return Err(refused("it has no function that computes it".into()));
+    }
+    let params: Vec<Ref<Var>> = def.args.iter().map(|arg| Var::new(*arg, None)).collect();
     let args: Vec<Expr> = params.iter().map(Expr::from).collect();
-    let attrs = def.and_then(|def| def.complete_attrs(&relaxide_ir::Attrs::new()).ok()).unwrap_or_default();
-    Function::new(params, Expr::call_with(op, args, attrs), None).into()
+    let attrs = def.complete_attrs(&Attrs::new()).map_err(|why| {
+        let names = params.iter().map(|p| format!("%{}", p.name)).collect::<Vec<_>>().join(", ");
+        refused(format!("{why}; write fn ({names}) {{ {name}(…) }}"))
+    })?;
+    let span = span.cloned();
+    let call = Ref::new(Call { op: op.clone().into(), args, attrs, type_args: Vec::new(), span: span.clone() });
+    let (type_params, ret_type, attrs) = (Vec::new(), None, Attrs::new());
+    Ok(Ref::new(Function { type_params, params, body: call.into(), ret_type, attrs, span }))
+}
+
+/// The type of an operator as far as its table says it: of its relation, only the number of its arguments.
+pub(crate) fn type_of_operator(op: &Op) -> Type {
+    let args = crate::op::lookup(&op.name).map_or(1, |def| def.args.len());
+    let names = (0..args).map(|i| format!("in{i}")).chain(["out".to_string()]);
+    let type_params: Vec<Ref<TypeVar>> = names.map(|name| Ref::new(TypeVar { name })).collect();
+    let mut args: Vec<Type> = type_params.iter().map(Type::from).collect();
+    let ret = args.pop().unwrap_or_else(Type::fresh);
+    Ref::new(FuncType { type_params, args, ret }).into()
 }

@@ -17,6 +17,7 @@ use crate::*;
 
 /// The module without functions inside of functions, but for those that are one kernel.
 pub fn lambda_lift(module: &Module) -> Result<Module, TransformError> {
+    let module = &super::eta_expand(module);
     let types = infer(&prelude::with_prelude(module).map_err(TransformError::Value)?).map_err(TransformError::Types)?;
     let mut out = module.clone();
     let names: Vec<String> = module.functions.keys().cloned().collect();

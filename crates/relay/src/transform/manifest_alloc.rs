@@ -26,7 +26,7 @@ const ALIGNMENT: i64 = 64;
 
 /// The program with its memory taken in it.
 pub fn manifest_alloc(module: &Module) -> Result<Module, TransformError> {
-    let module = to_a_normal_form(module);
+    let module = to_a_normal_form(&super::eta_expand(module));
     let types = infer(&module).map_err(TransformError::Types)?;
     let mut out = module.clone();
     for function in out.functions.values_mut() {

@@ -24,6 +24,7 @@ pub use arithmetic::{canonicalize_cast, dynamic_to_static, fast_math, simplify_e
 pub use basic_block::to_basic_block_normal_form;
 pub use bind::bind_params;
 pub use eta::{EtaOptions, eta_expand, eta_expand_with};
+pub(crate) use eta::{as_function, attrs_of_call, named_operator, type_of_operator};
 pub use fusion::{defuse_ops, fuse_ops, inline_primitives};
 pub use layout::{alter_op_layout, convert_layout};
 pub use legalize::legalize;
