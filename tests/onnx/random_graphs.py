@@ -17,7 +17,7 @@ MOST_ELEMENTS = 4096
 
 
 class Tensor:
-    """A value of the graph. `exact` says that its numbers are few bits long, `safe` that they are of moderate size."""
+    """A value of the graph. `exact` says that its numbers are few bits long, `small` that they are of moderate size."""
 
     def __init__(self, name, dtype, shape, exact=False, small=False):
         self.name, self.dtype, self.shape = name, dtype, tuple(shape)
@@ -252,12 +252,9 @@ def reduce(g):
     shape = [1 if i in axes else n for i, n in enumerate(x.shape) if keep or i not in axes]
     if g.chance(0.3):
         axes = [a - x.rank for a in axes]
-    inputs = [x]
-    attrs = {"keepdims": int(keep)}
-    if op == "Sum" or True:
-        inputs.append(g.weight(np.array(axes)))
     exact = x.exact and op in {"Max", "Min"}
-    g.node(f"Reduce{op}", inputs, [(x.dtype, shape, exact, op in {"Max", "Min", "Mean", "LogSumExp"})], **attrs)
+    out = (x.dtype, shape, exact, op in {"Max", "Min", "Mean", "LogSumExp"})
+    g.node(f"Reduce{op}", [x, g.weight(np.array(axes))], [out], keepdims=int(keep))
 
 
 @kind()
