@@ -117,10 +117,25 @@ impl Rewriter<'_> {
                 let clauses = m.clauses.iter().zip(bodies).map(clause).collect();
                 Ref::new(Match { data, clauses, complete: m.complete, span: m.span.clone() }).into()
             }
-            Expr::RefCreate(r) => Ref::new(RefCreate { value: self.expr(&r.value), span: r.span.clone() }).into(),
-            Expr::RefRead(r) => Ref::new(RefRead { reference: self.expr(&r.reference), span: r.span.clone() }).into(),
+            Expr::RefCreate(r) => {
+                let value = self.expr(&r.value);
+                if value.ptr_eq(&r.value) {
+                    return expr.clone();
+                }
+                Ref::new(RefCreate { value, span: r.span.clone() }).into()
+            }
+            Expr::RefRead(r) => {
+                let reference = self.expr(&r.reference);
+                if reference.ptr_eq(&r.reference) {
+                    return expr.clone();
+                }
+                Ref::new(RefRead { reference, span: r.span.clone() }).into()
+            }
             Expr::RefWrite(r) => {
                 let (reference, value) = (self.expr(&r.reference), self.expr(&r.value));
+                if reference.ptr_eq(&r.reference) && value.ptr_eq(&r.value) {
+                    return expr.clone();
+                }
                 Ref::new(RefWrite { reference, value, span: r.span.clone() }).into()
             }
             leaf => leaf.clone(),

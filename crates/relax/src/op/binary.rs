@@ -4,8 +4,8 @@
 //! all that is known of the result. Both sides have one dtype; a scalar takes the tensor's.
 
 use relaxide_ffi::DataType;
-use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
 use relaxide_ir::Type;
+use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
 
 use super::names::Names;
 use super::unary::truth;

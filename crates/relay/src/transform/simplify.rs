@@ -71,28 +71,41 @@ pub(crate) fn substitute(expr: &Expr, var: &Ref<Var>, value: &Expr) -> Expr {
     })
 }
 
-/// DeadCodeElimination: bindings without effects that nothing uses.
+/// DeadCodeElimination: bindings without effects that nothing uses, or only what goes with them.
 pub fn dead_code_elimination(module: &Module) -> Module {
     bodies(module, |body| {
-        let mut body = body.clone();
-        // What only dead values used is dead next.
-        loop {
-            let mut used = HashSet::new();
-            visit::each(&body, |expr| {
-                if let Expr::Var(v) = expr {
-                    used.insert(address(v));
-                }
-            });
-            let next = rewrite(&body, &mut |new, _| match new {
-                Expr::Let(l) if !used.contains(&address(&l.var)) && is_pure(&l.value) => Some(l.body.clone()),
-                _ => None,
-            });
-            if next.ptr_eq(&body) {
-                return body;
-            }
-            body = next;
-        }
+        let dead = unused_bindings(body);
+        rewrite(body, &mut |new, _| match new {
+            Expr::Let(l) if dead.contains(&address(&l.var)) => Some(l.body.clone()),
+            _ => None,
+        })
     })
+}
+
+/// The variables of bindings without effects that nothing needs. The value of such a binding is looked into once its variable
+/// was met, so that what only unused values need is not met either.
+fn unused_bindings(body: &Expr) -> HashSet<usize> {
+    let (mut met, mut seen, mut work) = (HashSet::new(), HashSet::new(), vec![body]);
+    let mut waiting: HashMap<usize, Vec<&Expr>> = HashMap::new();
+    while let Some(expr) = work.pop() {
+        if let Expr::Var(v) = expr {
+            if met.insert(address(v)) {
+                work.extend(waiting.remove(&address(v)).into_iter().flatten());
+            }
+            continue;
+        }
+        if !seen.insert(expr.address()) {
+            continue;
+        }
+        match expr {
+            Expr::Let(l) if is_pure(&l.value) && !met.contains(&address(&l.var)) => {
+                waiting.entry(address(&l.var)).or_default().push(&l.value);
+                work.push(&l.body);
+            }
+            _ => work.extend(expr.children()),
+        }
+    }
+    waiting.into_keys().collect()
 }
 
 /// Inline: calls of functions that are marked, which do not call themselves.
