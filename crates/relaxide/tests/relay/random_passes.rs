@@ -12,13 +12,16 @@ use crate::random::{generate, same};
 /// Functions of a program.
 const FUNCTIONS: usize = 8;
 
+/// Passes that say nothing by themselves.
+const NEED_OPTIONS: [&str; 1] = ["ConvertLayout"];
+
 fn module(seed: u64) -> Module {
     let source = Source::new("random", generate::module(seed, FUNCTIONS));
     parse_with_prelude(&source).unwrap_or_else(|d| panic!("{seed}: {d}"))
 }
 
 fn seeds() -> std::ops::Range<u64> {
-    3000..3000 + if std::env::var_os("RELAXIDE_DEEP").is_some() { 2000 } else { 24 }
+    3000..3000 + if std::env::var_os("RELAXIDE_DEEP").is_some() { 2000 } else { 8 }
 }
 
 #[test]
@@ -30,7 +33,7 @@ fn passes_keep_what_random_programs_give() {
         let mut interpreter = Interpreter::new(&module);
         let mut run = |i: usize| interpreter.run(&format!("r{i}"), &views).unwrap_or_else(|e| panic!("{seed}: {e}"));
         let expected: Vec<_> = (0..FUNCTIONS).map(&mut run).collect();
-        for pass in PASSES {
+        for pass in PASSES.iter().filter(|pass| !NEED_OPTIONS.contains(&pass.name)) {
             let name = pass.name;
             let made = pass.run(&module).unwrap_or_else(|e| panic!("{seed} {name}: {e}"));
             let text = || print_module(&made, PrintOptions::default());
