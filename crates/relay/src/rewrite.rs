@@ -11,13 +11,23 @@ use crate::*;
 
 /// Rebuilds an expression: `rule` sees each node with its parts rebuilt, and the node that it was.
 pub fn rewrite(root: &Expr, rule: &mut dyn FnMut(&Expr, &Expr) -> Option<Expr>) -> Expr {
-    Rewriter { done: HashMap::new(), keep: Vec::new(), rule }.expr(root)
+    rewrite_bindings(root, rule, &mut |_, _| {})
+}
+
+/// As [`rewrite`]; `bound` sees each binding with its value rebuilt, before what follows it is rebuilt.
+pub fn rewrite_bindings(
+    root: &Expr,
+    rule: &mut dyn FnMut(&Expr, &Expr) -> Option<Expr>,
+    bound: &mut dyn FnMut(&Ref<Let>, &Expr),
+) -> Expr {
+    Rewriter { done: HashMap::new(), keep: Vec::new(), rule, bound }.expr(root)
 }
 
 struct Rewriter<'r> {
     done: HashMap<usize, Expr>,
     keep: Vec<Expr>,
     rule: &'r mut dyn FnMut(&Expr, &Expr) -> Option<Expr>,
+    bound: &'r mut dyn FnMut(&Ref<Let>, &Expr),
 }
 
 impl Rewriter<'_> {
@@ -56,6 +66,7 @@ impl Rewriter<'_> {
                 break;
             }
             let value = self.expr(&l.value);
+            (self.bound)(l, &value);
             let body = l.body.clone();
             chain.push((expr, value));
             expr = body;

@@ -1,12 +1,13 @@
 //! Small passes over expressions: constants, equal calls, names, inlining, dead values.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::{AnyView, Error, Ref, Tensor, structural_equal, structural_hash};
 use relaxide_ir::Attrs;
 
 use super::table::TransformError;
-use crate::rewrite::rewrite;
+use crate::rewrite::{rewrite, rewrite_bindings};
 use crate::*;
 
 fn address(var: &Ref<Var>) -> usize {
@@ -52,13 +53,17 @@ pub(crate) fn is_pure(expr: &Expr) -> bool {
 /// ToGraphNormalForm: a name of a computation without effects becomes the computation, shared where the name was used.
 pub fn to_graph_normal_form(module: &Module) -> Module {
     bodies(module, |body| {
-        let mut values: HashMap<usize, Expr> = HashMap::new();
-        rewrite(body, &mut |new, _| match new {
-            Expr::Let(l) if is_pure(&l.value) && !matches!(l.value, Expr::Function(_)) => {
-                values.insert(address(&l.var), l.value.clone());
-                Some(substitute(&l.body, &l.var, &l.value))
-            }
+        let values: RefCell<HashMap<usize, Expr>> = RefCell::default();
+        let mut placed = |new: &Expr, _: &Expr| match new {
+            Expr::Var(v) => values.borrow().get(&address(v)).cloned(),
+            Expr::Let(l) if values.borrow().contains_key(&address(&l.var)) => Some(l.body.clone()),
             _ => None,
+        };
+        rewrite_bindings(body, &mut placed, &mut |l, value| {
+            // As it was written: what its names stand for has no effects either.
+            if is_pure(&l.value) && !matches!(l.value, Expr::Function(_)) {
+                values.borrow_mut().insert(address(&l.var), value.clone());
+            }
         })
     })
 }
