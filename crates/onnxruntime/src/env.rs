@@ -4,8 +4,8 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use crate::border::{c_string, check_place, put, text};
-use crate::handle::{Handle, Kind, at, at_mut, give, put_new, release};
+use crate::border::{c_string, check_place, text};
+use crate::handle::{Handle, Kind, at, at_mut, put_new, release};
 use crate::pairs::OrtKeyValuePairs;
 use crate::status::{OrtStatus, Result, guard, invalid};
 

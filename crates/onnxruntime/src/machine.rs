@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 
 use crate::border::{array, check_place, put};
-use crate::handle::{Handle, Kind, give, put_new, release};
+use crate::handle::{Handle, Kind, put_new, release};
 use crate::memory::{allocate_array, allocate_text, default_allocator, free};
 use crate::options::PROVIDER;
 use crate::status::{OrtStatus, guard};

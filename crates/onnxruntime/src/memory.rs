@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use relaxide::ffi::ALIGNMENT;
 
 use crate::border::{c_string, put, text};
-use crate::handle::{Handle, Kind, at, give, put_new, release};
+use crate::handle::{Handle, Kind, at, put_new, release};
 use crate::pairs::{OrtKeyValuePairs, Pairs};
 use crate::status::{OrtStatus, Result, guard, invalid, quietly};
 

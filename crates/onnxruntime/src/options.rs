@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::border::{check_place, put, text};
 use crate::env::{Log, LoggingFunction};
-use crate::handle::{Handle, Kind, at, at_mut, give, put_new, release};
+use crate::handle::{Handle, Kind, at, at_mut, put_new, release};
 use crate::pairs::{OrtKeyValuePairs, Pairs};
 use crate::status::{Code, OrtStatus, Result, Status, guard, invalid, not_here};
 

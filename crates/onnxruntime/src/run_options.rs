@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::border::{c_string, put, text};
-use crate::handle::{Handle, Kind, at, at_mut, give, put_new, release};
+use crate::handle::{Handle, Kind, at, at_mut, put_new, release};
 use crate::options::add_entry;
 use crate::status::{OrtStatus, Result, guard};
 

@@ -13,7 +13,7 @@ use crate::border::{array, array_mut, check_place, put, text};
 use crate::cache::Source;
 use crate::content::Content;
 use crate::env::{Log, OrtEnv, set_threads};
-use crate::handle::{Handle, Kind, at, give, put_new, release};
+use crate::handle::{Handle, Kind, at, put_new, release};
 use crate::memory::{OrtAllocator, OrtMemoryInfo, allocate_text, host};
 use crate::metadata::{Metadata, OrtModelMetadata};
 use crate::model::{self, Head, Program, Shaping};

@@ -7,7 +7,7 @@ use relaxide::onnx::{Extent, ValueSignature};
 use crate::border::{array, array_mut, c_string, put, text};
 use crate::content::{Content, count, inside};
 use crate::element::Element;
-use crate::handle::{Handle, Kind, at, at_mut, give, put_new, release};
+use crate::handle::{Handle, Kind, at, at_mut, put_new, release};
 use crate::status::{OrtStatus, Result, guard, invalid, quietly};
 
 /// Element type and shape of a tensor.
