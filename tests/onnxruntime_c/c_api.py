@@ -57,7 +57,7 @@ class Api:
         status = self.call(name, *args)
         if status:
             code = self.call("GetErrorCode", c.c_void_p(status), result=c.c_int)
-            message = self.call("GetErrorMessage", c.c_void_p(status), result=c.c_char_p).decode()
+            message = self.call("GetErrorMessage", c.c_void_p(status), result=c.c_char_p).decode(errors="replace")
             self.call("ReleaseStatus", c.c_void_p(status), result=None)
             raise Failure(code, message)
 

@@ -9,7 +9,7 @@ use crate::memory::{OrtAllocator, OrtMemoryInfo, allocate_array, check_host};
 use crate::run::{placed, stop_flag};
 use crate::run_options::OrtRunOptions;
 use crate::session::OrtSession;
-use crate::status::{OrtStatus, Result, guard, invalid, quietly};
+use crate::status::{Code, OrtStatus, Result, Status, guard, invalid, quietly};
 use crate::value::OrtValue;
 
 /// What is bound.
@@ -54,7 +54,10 @@ pub unsafe extern "C" fn bind_input(
     // SAFETY: the interface's contract. The session outlives its bindings.
     guard(|| unsafe {
         let (binding, name, value) = (at_mut(binding, "binding")?, text(name, "name")?, at(value, "value")?);
-        at(binding.session, "session")?.check_input(name)?;
+        let session = at(binding.session, "session")?;
+        if !session.has_input(name) {
+            return Err(Status::new(Code::Fail, session.no_input(name)));
+        }
         binding.inputs.retain(|(bound, _)| bound != name);
         binding.inputs.push((name.into(), value.clone()));
         Ok(())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use relaxide::ffi::Any;
+use relaxide::onnx::proto::TypeProto;
 use relaxide::onnx::{Extent, Model, Signature};
 use relaxide::{CompileOptions, DimSpec, Error, OnnxOptions, VirtualMachine};
 
@@ -18,6 +19,8 @@ use crate::status::{Code, Result, Status, invalid, not_here};
 pub struct Head {
     /// Inputs, outputs, files beside it.
     pub signature: Signature,
+    /// The types of inputs and outputs by their names, in full.
+    pub types: BTreeMap<String, TypeProto>,
     /// Who made it, and what for.
     pub notes: Notes,
 }
@@ -79,7 +82,9 @@ pub fn head(source: &Source) -> Result<Head> {
         version: model.frame.model_version,
         custom,
     };
-    Ok(Head { signature: model.signature(), notes })
+    let values = model.graph.input.iter().chain(&model.graph.output);
+    let types = values.filter_map(|value| Some((value.name.clone(), value.r#type.clone()?))).collect();
+    Ok(Head { signature: model.signature(), types, notes })
 }
 
 /// The program of a model: from the cache, or compiled and kept there.

@@ -12,7 +12,7 @@ use crate::border::{check_place, put, text};
 use crate::env::{Log, LoggingFunction};
 use crate::handle::{Handle, Kind, at, at_mut, put_new, release};
 use crate::pairs::{OrtKeyValuePairs, Pairs};
-use crate::status::{Code, OrtStatus, Result, Status, guard, invalid, not_here};
+use crate::status::{OrtStatus, Result, guard, invalid, not_here};
 
 /// The options of a session.
 #[derive(Clone, Debug)]
@@ -182,19 +182,15 @@ pub unsafe extern "C" fn fix_dimension(
 const MAX_KEY: usize = 1024;
 const MAX_VALUE: usize = 4096;
 
-/// Keeps an entry, of a session or of a run.
-pub fn add_entry(entries: &mut BTreeMap<String, String>, key: &str, value: &str) -> Result<()> {
+/// Refuses an entry, of a session or of a run, whose texts are too long.
+pub fn check_entry(key: &str, value: &str) -> Result<()> {
     if key.is_empty() || key.len() > MAX_KEY {
-        return Err(Status::new(
-            Code::Fail,
-            format!("the key of an entry has 1 to {MAX_KEY} bytes, not {}", key.len()),
-        ));
+        return Err(invalid(format!("the key of an entry has 1 to {MAX_KEY} bytes, not {}", key.len())));
     }
     if value.len() > MAX_VALUE {
         let message = format!("the value of the entry {key:?} has {} bytes, and may have {MAX_VALUE}", value.len());
-        return Err(Status::new(Code::Fail, message));
+        return Err(invalid(message));
     }
-    entries.insert(key.into(), value.into());
     Ok(())
 }
 
@@ -206,7 +202,9 @@ pub unsafe extern "C" fn add_config(
     let set = |options: &mut SessionOptions| {
         // SAFETY: the interface's contract.
         let (key, value) = unsafe { (text(key, "config_key")?, text(value, "config_value")?) };
-        add_entry(&mut options.entries, key, value)
+        check_entry(key, value)?;
+        options.entries.insert(key.into(), value.into());
+        Ok(())
     };
     // SAFETY: the interface's contract.
     unsafe { change(options, set) }
@@ -236,7 +234,7 @@ pub unsafe extern "C" fn get_config(
         let (options, key) = unsafe { (at(options, "session options")?, text(key, "config_key")?) };
         let value = options.entries.get(key).ok_or_else(|| {
             let known: Vec<&str> = options.entries.keys().map(String::as_str).collect();
-            Status::new(Code::Fail, format!("there is no entry {key:?}; there are: {}", known.join(", ")))
+            invalid(format!("there is no entry {key:?}; there are: {}", known.join(", ")))
         })?;
         // SAFETY: as above; the buffer has as many bytes as the size says.
         unsafe { copy_out(value, out, size) }
@@ -324,7 +322,7 @@ pub unsafe extern "C" fn append_provider(
         // SAFETY: the interface's contract.
         match unsafe { text(name, "provider_name")? } {
             "CPU" | PROVIDER => Ok(()),
-            other => Err(not_here(format!("there is no provider {other:?}: {PROVIDER_HELP}"))),
+            other => Err(invalid(format!("there is no provider {other:?}: {PROVIDER_HELP}"))),
         }
     };
     // SAFETY: the interface's contract.

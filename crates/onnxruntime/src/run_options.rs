@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::border::{c_string, put, text};
 use crate::handle::{Handle, Kind, at, at_mut, put_new, release};
-use crate::options::add_entry;
+use crate::options::check_entry;
 use crate::status::{OrtStatus, Result, guard};
 
 /// The options of a run.
@@ -18,9 +18,7 @@ pub struct RunOptions {
     verbosity: c_int,
     severity: c_int,
     tag: CString,
-    entries: BTreeMap<String, String>,
-    /// The same entries, to lend out.
-    lent: BTreeMap<CString, CString>,
+    entries: BTreeMap<CString, CString>,
 }
 
 /// The same for C.
@@ -37,7 +35,6 @@ pub unsafe extern "C" fn create(out: *mut *mut OrtRunOptions) -> *mut OrtStatus 
         severity: -1,
         tag: CString::default(),
         entries: BTreeMap::new(),
-        lent: BTreeMap::new(),
     };
     // SAFETY: the interface's contract.
     guard(|| unsafe { put_new(out, options) })
@@ -129,8 +126,8 @@ pub unsafe extern "C" fn add_config(
     unsafe {
         change(options, |options| {
             let (key, value) = (text(key, "config_key")?, text(value, "config_value")?);
-            add_entry(&mut options.entries, key, value)?;
-            options.lent.insert(c_string(key), c_string(value));
+            check_entry(key, value)?;
+            options.entries.insert(c_string(key), c_string(value));
             Ok(())
         })
     }
@@ -140,7 +137,7 @@ pub unsafe extern "C" fn get_config(options: *const OrtRunOptions, key: *const c
     // SAFETY: the interface's contract.
     let found = unsafe {
         match (at(options, "run options"), text(key, "config_key")) {
-            (Ok(options), Ok(key)) => options.lent.get(c_string(key).as_c_str()),
+            (Ok(options), Ok(key)) => options.entries.get(c_string(key).as_c_str()),
             _ => None,
         }
     };

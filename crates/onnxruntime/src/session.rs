@@ -74,11 +74,21 @@ impl Session {
     }
 
     /// Refuses the name of an input that the model does not have.
-    pub fn check_input(&self, name: &str) -> Result<()> {
-        match self.inputs().iter().any(|input| input.name == name) {
+    fn check_input(&self, name: &str) -> Result<()> {
+        match self.has_input(name) {
             true => Ok(()),
-            false => Err(invalid(format!("Invalid input name: {name}; the model has {}", listed(self.inputs())))),
+            false => Err(invalid(self.no_input(name))),
         }
+    }
+
+    /// Whether there is an input of a name.
+    pub fn has_input(&self, name: &str) -> bool {
+        self.inputs().iter().any(|input| input.name == name)
+    }
+
+    /// What is said of the name of an input that is not there.
+    pub fn no_input(&self, name: &str) -> String {
+        format!("Invalid input name: {name}; the model has {}", listed(self.inputs()))
     }
 
     /// Computes outputs, given by their numbers, of values by the names of inputs. Work stops when `stop` is set.
@@ -182,7 +192,8 @@ impl Session {
     }
 
     fn type_info(&self, value: &ValueSignature) -> TypeInfo {
-        TypeInfo::of_signature(value, |name| self.dims.get(name).copied())
+        let fixed = |name: &str| self.dims.get(name).copied();
+        self.head.types.get(&value.name).map_or(TypeInfo::Unknown, |proto| TypeInfo::of_proto(proto, &fixed))
     }
 }
 
@@ -295,7 +306,8 @@ unsafe fn count(session: *const OrtSession, list: List, out: *mut usize) -> *mut
 }
 
 fn numbered(values: &[ValueSignature], index: usize) -> Result<&ValueSignature> {
-    values.get(index).ok_or_else(|| invalid(format!("there is no number {index}; the model has {}", listed(values))))
+    let message = || format!("index out of range: there is no number {index}; the model has {}", listed(values));
+    values.get(index).ok_or_else(|| Status::new(Code::Fail, message()))
 }
 
 /// # Safety

@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_char, c_int};
 
-use relaxide::onnx::{Extent, ValueSignature};
+use relaxide::onnx::proto::{Dimension, DimensionValue, TensorTypeProto, TypeKind, TypeProto};
 
 use crate::border::{array, array_mut, c_string, put, text};
 use crate::content::{Content, count, inside};
@@ -18,6 +18,8 @@ pub struct TensorInfo {
     dims: Vec<i64>,
     /// Empty where a dimension has no name.
     names: Vec<CString>,
+    /// Whether anything is said of the dimensions.
+    has_rank: bool,
 }
 
 /// The same for C.
@@ -90,27 +92,47 @@ impl Kind for TypeInfo {
 impl TensorInfo {
     /// That of a tensor.
     pub fn new(element: c_int, dims: &[i64]) -> TensorInfo {
-        TensorInfo { element, dims: dims.to_vec(), names: vec![CString::default(); dims.len()] }
+        TensorInfo { element, dims: dims.to_vec(), names: vec![CString::default(); dims.len()], has_rank: true }
+    }
+
+    fn of_proto(proto: &TensorTypeProto, fixed: &dyn Fn(&str) -> Option<i64>) -> TensorInfo {
+        let dim = |dim: &Dimension| match &dim.value {
+            Some(DimensionValue::Value(length)) if *length >= 0 => (*length, CString::default()),
+            Some(DimensionValue::Param(name)) => match fixed(name) {
+                Some(length) => (length, CString::default()),
+                None => (-1, c_string(name)),
+            },
+            _ => (-1, CString::default()),
+        };
+        let (dims, names) = proto.shape.iter().flat_map(|shape| &shape.dim).map(dim).unzip();
+        // ONNX Runtime numbers elements as ONNX does, but for the newest.
+        let element = Element::numbered(proto.elem_type).map_or(0, |element| element.number);
+        TensorInfo { element, dims, names, has_rank: proto.shape.is_some() }
     }
 }
 
 impl TypeInfo {
-    /// The type of an input or output. `fixed` gives lengths of named dimensions.
-    pub fn of_signature(value: &ValueSignature, fixed: impl Fn(&str) -> Option<i64>) -> TypeInfo {
-        let dim = |extent: &Extent| match extent {
-            Extent::Known(length) => (*length, CString::default()),
-            Extent::Named(name) => match fixed(name) {
-                Some(length) => (length, CString::default()),
-                None => (-1, c_string(name)),
-            },
-            Extent::Unknown => (-1, CString::default()),
+    /// The type that a file writes. `fixed` gives lengths of named dimensions.
+    pub fn of_proto(proto: &TypeProto, fixed: &dyn Fn(&str) -> Option<i64>) -> TypeInfo {
+        let part = |proto: &Option<Box<TypeProto>>| match proto {
+            Some(proto) => TypeInfo::of_proto(proto, fixed),
+            None => TypeInfo::Unknown,
         };
-        let (dims, names) = value.shape.iter().map(dim).unzip();
-        match TypeInfo::named(&value.type_name) {
-            TypeInfo::Tensor(info) => {
-                TypeInfo::Tensor(Box::new(Handle::new(TensorInfo { element: info.element, dims, names })))
+        match &proto.value {
+            Some(TypeKind::Tensor(tensor)) => {
+                TypeInfo::Tensor(Box::new(Handle::new(TensorInfo::of_proto(tensor, fixed))))
             }
-            other => other,
+            Some(TypeKind::Sequence(of)) => {
+                TypeInfo::Sequence(Box::new(Handle::new(SequenceInfo(part(&of.elem_type)))))
+            }
+            Some(TypeKind::Optional(of)) => {
+                TypeInfo::Optional(Box::new(Handle::new(OptionalInfo(part(&of.elem_type)))))
+            }
+            Some(TypeKind::Map(map)) => {
+                TypeInfo::Map(Box::new(Handle::new(MapInfo { key: map.key_type, value: part(&map.value_type) })))
+            }
+            Some(TypeKind::SparseTensor(_)) => TypeInfo::Sparse,
+            None => TypeInfo::Unknown,
         }
     }
 
@@ -118,19 +140,17 @@ impl TypeInfo {
     pub fn named(name: &str) -> TypeInfo {
         if let Some(element) = inside(name, "tensor(") {
             let element = Element::named(element).map_or(0, |element| element.number);
-            return TypeInfo::Tensor(Box::new(Handle::new(TensorInfo::new(element, &[]))));
+            let info = TensorInfo { element, ..TensorInfo::default() };
+            return TypeInfo::Tensor(Box::new(Handle::new(info)));
         }
         if let Some(part) = inside(name, "seq(") {
             return TypeInfo::Sequence(Box::new(Handle::new(SequenceInfo(TypeInfo::named(part)))));
-        }
-        if let Some(part) = inside(name, "optional(") {
-            return TypeInfo::Optional(Box::new(Handle::new(OptionalInfo(TypeInfo::named(part)))));
         }
         if let Some((key, value)) = inside(name, "map(").and_then(|types| types.split_once(',')) {
             let key = Element::named(key).map_or(0, |element| element.number);
             return TypeInfo::Map(Box::new(Handle::new(MapInfo { key, value: TypeInfo::named(value) })));
         }
-        if name == "sparse_tensor" { TypeInfo::Sparse } else { TypeInfo::Unknown }
+        TypeInfo::Unknown
     }
 
     /// The type of a value.
@@ -359,10 +379,9 @@ pub unsafe extern "C" fn element_count(info: *const OrtTensorTypeAndShapeInfo, o
     guard(|| unsafe { put(out, count(&at(info, "tensor info")?.dims)?) })
 }
 
-/// Of a tensor whose model says nothing of its rank there is an info too, of no dimensions.
 pub unsafe extern "C" fn has_shape(info: *const OrtTensorTypeAndShapeInfo) -> bool {
     // SAFETY: the interface's contract.
-    quietly(false, || unsafe { at(info, "tensor info").is_ok() })
+    quietly(false, || unsafe { at(info, "tensor info").is_ok_and(|info| info.has_rank) })
 }
 
 pub unsafe extern "C" fn release_tensor_info(info: *mut OrtTensorTypeAndShapeInfo) {

@@ -8,7 +8,7 @@ use crate::content::{Content, Numbers, Texts};
 use crate::element::{Element, TEXT};
 use crate::handle::{Handle, Kind, at, put_new, release};
 use crate::memory::{OrtAllocator, OrtMemoryInfo, check_host, host};
-use crate::status::{OrtStatus, Result, guard, invalid, not_here};
+use crate::status::{Code, OrtStatus, Result, Status, guard, invalid, not_here};
 use crate::type_info::{OrtTensorTypeAndShapeInfo, OrtTypeInfo, TensorInfo, TypeInfo, number_of};
 
 /// A value for C.
@@ -229,15 +229,18 @@ pub unsafe extern "C" fn copy_tensors(
     })
 }
 
+fn no_parts(value: &Content) -> Status {
+    let message = format!("a {} has no parts: a sequence or a map is expected", value.type_name());
+    Status::new(Code::Fail, message)
+}
+
 pub unsafe extern "C" fn value_count(value: *const OrtValue, out: *mut usize) -> *mut OrtStatus {
     // SAFETY: the interface's contract.
     guard(|| unsafe {
         let count = match at(value, "value")? {
             Content::Sequence(parts) => parts.len(),
             Content::Map(parts) => parts.len(),
-            other => {
-                return Err(invalid(format!("a {} has no parts: a sequence or a map is expected", other.type_name())));
-            }
+            other => return Err(no_parts(other)),
         };
         put(out, count)
     })
@@ -255,9 +258,7 @@ pub unsafe extern "C" fn get_value(
         let parts = match content {
             Content::Sequence(parts) => &parts[..],
             Content::Map(parts) => &parts[..],
-            other => {
-                return Err(invalid(format!("a {} has no parts: a sequence or a map is expected", other.type_name())));
-            }
+            other => return Err(no_parts(other)),
         };
         let part = usize::try_from(index).ok().and_then(|index| parts.get(index));
         let part = part.ok_or_else(|| invalid(format!("there is no part {index} of {}", parts.len())))?;
@@ -323,7 +324,7 @@ unsafe fn texts<'a>(value: *const OrtValue) -> Result<&'a Arc<Texts>> {
     }
 }
 
-fn no_text(index: usize, count: usize) -> crate::status::Status {
+fn no_text(index: usize, count: usize) -> Status {
     invalid(format!("element index is out of bounds: there is no text {index} of {count}"))
 }
 
