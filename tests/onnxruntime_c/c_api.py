@@ -24,6 +24,12 @@ ELEMENTS = {"float32": 1, "int32": 6, "int64": 7, "bool": 9, "float64": 11}
 NAMES = {number: name for name, number in ELEMENTS.items()}
 
 
+def built():
+    """Our library, which `make build` makes."""
+    assert OURS.exists(), f"{OURS} is missing: make build"
+    return OURS
+
+
 class Failure(Exception):
     """A status."""
 

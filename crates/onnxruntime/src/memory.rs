@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use relaxide::ffi::ALIGNMENT;
 
-use crate::border::{c_string, put, text};
+use crate::border::{c_string, check_place, put, text};
 use crate::handle::{Handle, Kind, at, put_new, release};
 use crate::pairs::{OrtKeyValuePairs, Pairs};
 use crate::status::{OrtStatus, Result, guard, invalid, quietly};
@@ -16,6 +16,7 @@ use crate::status::{OrtStatus, Result, guard, invalid, quietly};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryInfo {
     name: CString,
+    device: c_int,
     allocator: c_int,
     id: c_int,
     memory: c_int,
@@ -35,7 +36,13 @@ const ARENA_ALLOCATOR: c_int = 1;
 
 /// The processor's memory, where all values are.
 static HOST: LazyLock<OrtMemoryInfo> = LazyLock::new(|| {
-    Handle::new(MemoryInfo { name: c"Cpu".to_owned(), allocator: DEVICE_ALLOCATOR, id: 0, memory: 0 })
+    Handle::new(MemoryInfo {
+        name: c"Cpu".to_owned(),
+        device: HOST_DEVICE,
+        allocator: DEVICE_ALLOCATOR,
+        id: 0,
+        memory: 0,
+    })
 });
 
 /// The processor's memory, to lend out.
@@ -49,19 +56,47 @@ pub fn host() -> *const OrtMemoryInfo {
 /// As for [`at`].
 pub unsafe fn check_host(info: *const OrtMemoryInfo) -> Result<()> {
     // SAFETY: the caller's promise.
-    unsafe { at(info, "memory info") }.map(drop)
+    let info = unsafe { at(info, "memory info")? };
+    match info.device {
+        HOST_DEVICE => Ok(()),
+        _ => Err(invalid(format!("values are in the processor's memory (\"Cpu\"), not in that of {:?}", info.name))),
+    }
 }
 
+/// The number of the processor among types of devices.
+const HOST_DEVICE: c_int = 0;
+
+/// Memory of other devices by its names, with the type of device. Programs describe it before they know whether it is there.
+const OTHERS: &[(&str, c_int)] = &[
+    ("Cuda", 1),
+    ("CudaPinned", 1),
+    ("Hip", 1),
+    ("HipPinned", 1),
+    ("DML", 1),
+    ("OpenVINO_CPU", 0),
+    ("OpenVINO_GPU", 1),
+    ("OpenVINO_RT", 0),
+    ("OpenVINO_RT_NPU", 3),
+    ("WebGPU_Buf", 1),
+    ("WebGPU_Buffer", 1),
+    ("WebNN_Ten", 1),
+    ("WebNN_Tensor", 1),
+    ("Cann", 3),
+    ("CannPinned", 3),
+    ("QnnHtpShared", 3),
+];
+
 fn new_info(name: &str, allocator: c_int, id: c_int, memory: c_int) -> Result<MemoryInfo> {
-    if name != "Cpu" {
-        return Err(invalid(format!(
-            "there is no memory {name:?}: sessions run on the processor, whose memory is \"Cpu\""
-        )));
-    }
+    let device = match name {
+        "Cpu" => HOST_DEVICE,
+        _ => OTHERS.iter().find(|(other, _)| *other == name).map(|(_, device)| *device).ok_or_else(|| {
+            invalid(format!("there is no memory {name:?}: sessions run on the processor, whose memory is \"Cpu\""))
+        })?,
+    };
     if ![DEVICE_ALLOCATOR, ARENA_ALLOCATOR].contains(&allocator) {
         return Err(invalid(format!("{allocator} is no type of allocator: 0 (device) or 1 (arena) is expected")));
     }
-    Ok(MemoryInfo { name: c_string(name), allocator, id, memory })
+    Ok(MemoryInfo { name: c_string(name), device, allocator, id, memory })
 }
 
 pub unsafe extern "C" fn create_memory_info(
@@ -96,12 +131,9 @@ pub unsafe extern "C" fn create_memory_info_v2(
     out: *mut *mut OrtMemoryInfo,
 ) -> *mut OrtStatus {
     guard(|| {
-        if device != 0 {
-            return Err(invalid(format!("there is no device of type {device}: sessions run on the processor (0)")));
-        }
-        // SAFETY: the interface's contract. Of the processor's memory, any name will do.
+        // SAFETY: the interface's contract. Any name will do.
         let name = unsafe { text(name, "name")? };
-        let info = MemoryInfo { name: c_string(name), ..new_info("Cpu", allocator, id, 0)? };
+        let info = MemoryInfo { name: c_string(name), device, ..new_info("Cpu", allocator, id, 0)? };
         // SAFETY: the interface's contract.
         unsafe { put_new(out, info) }
     })
@@ -136,11 +168,13 @@ pub unsafe extern "C" fn memory_info_type(info: *const OrtMemoryInfo, out: *mut 
     guard(|| unsafe { put(out, at(info, "memory info")?.allocator) })
 }
 
-pub unsafe extern "C" fn memory_info_device_type(_info: *const OrtMemoryInfo, out: *mut c_int) {
-    if !out.is_null() {
-        // SAFETY: the interface's contract. All is the processor's.
-        unsafe { out.write(0) };
-    }
+pub unsafe extern "C" fn memory_info_device_type(info: *const OrtMemoryInfo, out: *mut c_int) {
+    // SAFETY: the interface's contract.
+    quietly((), || unsafe {
+        if let (Ok(info), Ok(())) = (at(info, "memory info"), check_place(out)) {
+            out.write(info.device);
+        }
+    });
 }
 
 pub extern "C" fn memory_info_device_mem_type(_info: *const OrtMemoryInfo) -> c_int {

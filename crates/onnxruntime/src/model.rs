@@ -68,6 +68,11 @@ impl Program {
 pub fn head(source: &Source) -> Result<Head> {
     let model = match source {
         Source::Memory(bytes) if bytes.is_empty() => return Err(invalid("the model has no bytes")),
+        Source::Memory(bytes) if is_ort_format(bytes) => {
+            return Err(not_here(
+                "models in ONNX Runtime's own format (.ort) are not read; use the ONNX file that it was made of",
+            ));
+        }
         Source::Memory(bytes) => Model::from_bytes(bytes.clone()).map_err(Error::from),
         Source::File(path) => relaxide::open_onnx(path),
     };
@@ -85,6 +90,11 @@ pub fn head(source: &Source) -> Result<Head> {
     let values = model.graph.input.iter().chain(&model.graph.output);
     let types = values.filter_map(|value| Some((value.name.clone(), value.r#type.clone()?))).collect();
     Ok(Head { signature: model.signature(), types, notes })
+}
+
+/// Whether bytes are a model in the format that ONNX Runtime saves optimized models in.
+fn is_ort_format(bytes: &[u8]) -> bool {
+    bytes.get(4..8) == Some(b"ORTM")
 }
 
 /// The program of a model: from the cache, or compiled and kept there.
