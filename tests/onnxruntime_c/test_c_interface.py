@@ -331,6 +331,24 @@ def test_a_run_is_ended_by_its_options(sessions):
         assert len(session.run(feed, options=options)) == 2
 
 
+def test_a_run_that_is_under_way_is_ended(ours):
+    """The loop would take minutes."""
+    value = h.make_tensor_value_info
+    nodes = [h.make_node("Identity", ["c"], ["again"]), h.make_node("MatMul", ["v", "v"], ["w"])]
+    square = ["n", "n"]
+    inputs = [value("i", T.INT64, []), value("c", T.BOOL, []), value("v", T.FLOAT, square)]
+    body = h.make_graph(nodes, "body", inputs, [value("again", T.BOOL, []), value("w", T.FLOAT, square)])
+    loop = h.make_node("Loop", ["k", "", "x"], ["y"], body=body)
+    made = model([loop], [("k", T.INT64, []), ("x", T.FLOAT, square)], [("y", T.FLOAT, square)])
+    session, options = Session(ours, made.SerializeToString()), ours.get("CreateRunOptions")
+    feed = {"k": tensor(ours, np.asarray(1 << 40)), "x": tensor(ours, np.eye(4, dtype="float32"))}
+    later = threading.Timer(0.02, lambda: ours.do("RunOptionsSetTerminate", options))
+    later.start()
+    with pytest.raises(Failure, match=f"^{FAIL}: "):
+        session.run(feed, options=options)
+    later.join()
+
+
 def test_a_run_in_a_thread_of_its_own_tells_when_it_ends(sessions):
     session = sessions[1]
     api, done, seen = session.api, threading.Event(), []

@@ -147,7 +147,8 @@ pub unsafe extern "C" fn output_names(
     // SAFETY: the interface's contract. The names stand one after the other, without ends.
     guard(|| unsafe {
         let outputs = &at(binding, "binding")?.outputs;
-        (check_place(buffer)?, check_place(lengths)?);
+        check_place(buffer)?;
+        check_place(lengths)?;
         put(count, outputs.len())?;
         if outputs.is_empty() {
             put(buffer, std::ptr::null_mut())?;

@@ -181,8 +181,8 @@ pub unsafe extern "C" fn create_with_options(
 }
 
 pub unsafe extern "C" fn update_log_level(env: *mut OrtEnv, least: c_int) -> *mut OrtStatus {
-    // SAFETY: the interface's contract.
     guard(|| {
+        // SAFETY: the interface's contract.
         unsafe { at(env, "env")? }.log.least.store(least, Ordering::Relaxed);
         Ok(())
     })
@@ -205,8 +205,8 @@ pub unsafe extern "C" fn create_threading(out: *mut *mut OrtThreadingOptions) ->
 }
 
 pub unsafe extern "C" fn set_global_intra_op(options: *mut OrtThreadingOptions, count: c_int) -> *mut OrtStatus {
-    // SAFETY: the interface's contract.
     guard(|| {
+        // SAFETY: the interface's contract.
         unsafe { at_mut(options, "threading options")? }.intra_op = count;
         Ok(())
     })

@@ -375,7 +375,7 @@ pub unsafe extern "C" fn allocator_stats(
         }
         let stats = called.get_stats.ok_or_else(|| invalid("the allocator has no function GetStats"))?;
         let status = stats(allocator, out);
-        if status.is_null() { Ok(()) } else { Err(*Box::from_raw(status)).map_err(Handle::into_inner) }
+        if status.is_null() { Ok(()) } else { Err(Box::from_raw(status).into_inner()) }
     })
 }
 

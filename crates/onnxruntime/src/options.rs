@@ -287,8 +287,8 @@ pub unsafe extern "C" fn set_logging_function(
 }
 
 pub unsafe extern "C" fn set_load_cancelled(options: *mut OrtSessionOptions, is_cancelled: bool) -> *mut OrtStatus {
-    // SAFETY: the interface's contract. Another thread may be making the session, so nothing is borrowed for writing.
     guard(|| {
+        // SAFETY: the interface's contract. Another thread may be making the session, so nothing is borrowed for writing.
         unsafe { at(options, "session options")? }.cancelled.store(is_cancelled, Ordering::Relaxed);
         Ok(())
     })

@@ -100,8 +100,8 @@ pub unsafe extern "C" fn tag(options: *const OrtRunOptions, out: *mut *const c_c
 /// # Safety
 /// As for [`at`].
 unsafe fn set_terminate(options: *const OrtRunOptions, to: bool) -> *mut OrtStatus {
-    // SAFETY: the caller's promise. A run in another thread reads the options meanwhile, so they are not borrowed for writing.
     guard(|| {
+        // SAFETY: the caller's promise. A run in another thread reads the options meanwhile, so they are not borrowed for writing.
         unsafe { at(options, "run options")? }.terminate.store(to, Ordering::Relaxed);
         Ok(())
     })
