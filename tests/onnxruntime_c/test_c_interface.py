@@ -26,6 +26,7 @@ from c_api import (
 )
 from onnx import TensorProto as T
 from onnx import helper as h
+from onnx import numpy_helper
 
 X = np.arange(6, dtype="float32").reshape(2, 3)
 
@@ -432,6 +433,30 @@ def test_memory_of_the_caller_s_allocator_is_given_back(both):
         assert len(live) == 1
         api.call("ReleaseValue", value, result=None)
         assert not live
+
+
+def test_a_model_in_memory_finds_its_weights_in_the_folder_that_is_named(both, tmp_path):
+    weight = numpy_helper.from_array(np.arange(3, dtype="float32"), "w")
+    node = h.make_node("Add", ["x", "w"], ["y"])
+    made = model([node], [("x", T.FLOAT, ["n", 3])], [("y", T.FLOAT, ["n", 3])], initializer=[weight])
+    onnx.save(made, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    data = (tmp_path / "m.onnx").read_bytes()
+    for api in both:
+        env, options = api.get("CreateEnv", 3, "tests"), api.get("CreateSessionOptions")
+        make = lambda: api.get("CreateSessionFromArray", env, data, len(data), options)  # noqa: E731, B023
+        with pytest.raises(Failure):
+            make()
+        api.do("AddSessionConfigEntry", options, "session.model_external_initializers_file_folder_path", str(tmp_path))
+        session = Session(api, tmp_path / "m.onnx")
+        for session.handle in (session.handle, make()):
+            [y] = session.run({"x": tensor(api, X)})
+            np.testing.assert_array_equal(content(api, y), X + [0, 1, 2])
+
+
+def test_models_in_the_other_format_are_refused_with_what_to_do(ours):
+    env, data = ours.get("CreateEnv", 3, "tests"), b"\x18\0\0\0ORTM" + bytes(64)
+    with pytest.raises(Failure, match=f"^{NOT_IMPLEMENTED}: .*use the ONNX file"):
+        ours.get("CreateSessionFromArray", env, data, len(data), None)
 
 
 def test_a_second_start_finds_what_the_first_compiled(ours, cache, tmp_path):

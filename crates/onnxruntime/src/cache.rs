@@ -16,6 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use prost::bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::env::Log;
@@ -30,8 +31,18 @@ const LIMIT: u64 = 4 << 30;
 pub enum Source {
     /// A file.
     File(PathBuf),
-    /// Bytes.
-    Memory(Vec<u8>),
+    /// Bytes, and the folder with the files that belong to them, if the caller names one.
+    Memory(Bytes, Option<PathBuf>),
+}
+
+impl Source {
+    /// The folder with the files that belong to it.
+    pub fn folder(&self) -> Option<&Path> {
+        match self {
+            Source::File(path) => Some(path.parent().unwrap_or(Path::new(""))),
+            Source::Memory(_, folder) => folder.as_deref(),
+        }
+    }
 }
 
 /// A place in the cache.
@@ -44,7 +55,7 @@ pub struct Entry {
 pub fn entry(source: &Source, options: &str, log: &Log) -> Option<Entry> {
     let folder = folder(log)?;
     let content = match source {
-        Source::Memory(bytes) => hex(&Sha256::digest(bytes)),
+        Source::Memory(bytes, _) => hex(&Sha256::digest(bytes)),
         // The import says what is wrong with a file that cannot be read.
         Source::File(path) => digest_of_file(&folder, path).ok()?,
     };

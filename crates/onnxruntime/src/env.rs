@@ -1,6 +1,7 @@
 //! The environment: where messages go. Sessions need nothing else of it.
 
 use std::ffi::{CString, c_char, c_int, c_void};
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -42,7 +43,8 @@ impl Log {
             return;
         }
         let Some(function) = self.function else {
-            eprintln!("relaxide: warning: {message}");
+            // Where there is no standard error, nobody is told.
+            let _ = writeln!(std::io::stderr(), "relaxide: warning: {message}");
             return;
         };
         let message = c_string(message);

@@ -41,6 +41,7 @@ mod type_info;
 mod value;
 
 use std::ffi::{c_char, c_int};
+use std::io::Write;
 
 use options::OrtSessionOptions;
 use status::OrtStatus;
@@ -60,11 +61,12 @@ extern "C" fn get_api(version: u32) -> *const OrtApi {
     if (1..=table::VERSION).contains(&version) {
         return &raw const table::API;
     }
-    eprintln!(
-        "The requested API version [{version}] is not available, only API versions [1, {}] are supported by Relaxide {}: use a \
-         binding that asks for one of those.",
-        table::VERSION,
-        env!("CARGO_PKG_VERSION")
+    let (last, own) = (table::VERSION, env!("CARGO_PKG_VERSION"));
+    // Where there is no standard error, null says enough.
+    let _ = writeln!(
+        std::io::stderr(),
+        "The requested API version [{version}] is not available, only API versions [1, {last}] are supported by Relaxide {own}: \
+         use a binding that asks for one of those."
     );
     std::ptr::null()
 }

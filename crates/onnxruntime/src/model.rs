@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use relaxide::ffi::Any;
+use relaxide::onnx::external::Beside;
 use relaxide::onnx::proto::TypeProto;
 use relaxide::onnx::{Extent, Model, Signature};
 use relaxide::{CompileOptions, DimSpec, Error, OnnxOptions, VirtualMachine};
@@ -64,19 +65,27 @@ impl Program {
     }
 }
 
-/// Reads what a model says of itself.
-pub fn head(source: &Source) -> Result<Head> {
-    let model = match source {
-        Source::Memory(bytes) if bytes.is_empty() => return Err(invalid("the model has no bytes")),
-        Source::Memory(bytes) if is_ort_format(bytes) => {
-            return Err(not_here(
-                "models in ONNX Runtime's own format (.ort) are not read; use the ONNX file that it was made of",
-            ));
-        }
-        Source::Memory(bytes) => Model::from_bytes(bytes.clone()).map_err(Error::from),
-        Source::File(path) => relaxide::open_onnx(path),
+/// Reads a model.
+pub fn open(source: &Source) -> Result<Model> {
+    let (bytes, folder) = match source {
+        Source::File(path) => return relaxide::open_onnx(path).map_err(|error| of_reading(&error)),
+        Source::Memory(bytes, folder) => (bytes, folder),
     };
-    let model = model.map_err(|error| of_reading(&error))?;
+    if bytes.is_empty() {
+        return Err(invalid("the model has no bytes"));
+    }
+    if is_ort_format(bytes) {
+        let message = "models in ONNX Runtime's own format (.ort) are not read; use the ONNX file that it was made of";
+        return Err(not_here(message));
+    }
+    let mut model = Model::from_bytes(bytes.clone()).map_err(|error| of_reading(&error.into()))?;
+    // What lies in a folder is found as beside a file there.
+    model.beside = folder.as_ref().map(|folder| Beside::model(&folder.join("model.onnx")));
+    Ok(model)
+}
+
+/// What a model says of itself.
+pub fn head(model: &Model) -> Head {
     let custom = model.frame.metadata_props.iter().map(|entry| (entry.key.clone(), entry.value.clone())).collect();
     let notes = Notes {
         producer: model.frame.producer_name.clone(),
@@ -89,7 +98,7 @@ pub fn head(source: &Source) -> Result<Head> {
     };
     let values = model.graph.input.iter().chain(&model.graph.output);
     let types = values.filter_map(|value| Some((value.name.clone(), value.r#type.clone()?))).collect();
-    Ok(Head { signature: model.signature(), types, notes })
+    Head { signature: model.signature(), types, notes }
 }
 
 /// Whether bytes are a model in the format that ONNX Runtime saves optimized models in.
@@ -100,6 +109,7 @@ fn is_ort_format(bytes: &[u8]) -> bool {
 /// The program of a model: from the cache, or compiled and kept there.
 pub fn program(
     source: &Source,
+    model: &Model,
     head: &Head,
     shaping: &Shaping,
     log: &Log,
@@ -115,7 +125,7 @@ pub fn program(
             Err(_) => place.forget(),
         }
     }
-    let executable = relaxide::ffi::signal::stoppable(cancelled, || compile(source, head, shaping, cancelled))?;
+    let executable = relaxide::ffi::signal::stoppable(cancelled, || compile(model, head, shaping, cancelled))?;
     if let Some(place) = place {
         place.keep(|path| executable.export_library(path).map_err(|error| error.to_string()), log);
         // What lies there need not be written once more to be loaded.
@@ -130,18 +140,9 @@ fn load(library: &Path) -> std::result::Result<Program, relaxide::ffi::Error> {
     Ok(Program(VirtualMachine::of(&relaxide::load_module(library)?)?))
 }
 
-fn compile(
-    source: &Source,
-    head: &Head,
-    shaping: &Shaping,
-    cancelled: &Arc<AtomicBool>,
-) -> Result<relaxide::Executable> {
+fn compile(model: &Model, head: &Head, shaping: &Shaping, cancelled: &Arc<AtomicBool>) -> Result<relaxide::Executable> {
     let options = OnnxOptions { shapes: shapes(&head.signature, shaping), ..OnnxOptions::default() };
-    let module = match source {
-        Source::Memory(bytes) => relaxide::import_onnx_bytes(bytes, &options),
-        Source::File(path) => relaxide::import_onnx_file(path, &options),
-    };
-    let module = module.map_err(|error| of_compiling(&error))?;
+    let module = relaxide::import_onnx_model(model, &options).map_err(|error| of_compiling(&error))?;
     check_cancelled(cancelled)?;
     let executable = relaxide::compile(&module, &mut CompileOptions::default()).map_err(|error| of_compiling(&error));
     check_cancelled(cancelled)?;
@@ -157,14 +158,11 @@ fn check_cancelled(cancelled: &AtomicBool) -> Result<()> {
 
 /// All that a program follows from beside the model's bytes, as text.
 fn described(source: &Source, head: &Head, shaping: &Shaping) -> String {
-    let beside: Vec<String> = match source {
-        Source::Memory(_) => Vec::new(),
-        Source::File(path) => {
-            let folder = path.parent().unwrap_or(Path::new(""));
-            let identity = |name: &String| cache::identity(&folder.join(name)).unwrap_or_else(|_| name.clone());
-            head.signature.external_files.iter().map(identity).collect()
-        }
+    let identity = |name: &String| match source.folder() {
+        Some(folder) => cache::identity(&folder.join(name)).unwrap_or_else(|_| name.clone()),
+        None => name.clone(),
     };
+    let beside: Vec<String> = head.signature.external_files.iter().map(identity).collect();
     format!("{:?} {} {beside:?}", shaping.dims, shaping.is_loose)
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use prost::bytes::Bytes;
 use relaxide::ffi::{Any, Array, signal};
 use relaxide::onnx::{Extent, ValueSignature};
 
@@ -48,10 +49,11 @@ impl Session {
     /// Makes a session.
     pub fn new(source: Source, options: &SessionOptions, log: &Arc<Log>) -> Result<Session> {
         let log = Arc::clone(options.log.as_ref().unwrap_or(log));
-        let head = model::head(&source)?;
+        let model = model::open(&source)?;
+        let head = model::head(&model);
         set_threads(options.intra_op)?;
         let shaping = Shaping { dims: options.dims.clone(), is_loose: false };
-        let program = model::program(&source, &head, &shaping, &log, &options.cancelled)?;
+        let program = model::program(&source, &model, &head, &shaping, &log, &options.cancelled)?;
         let source = names_repeat(&head.signature.inputs).then_some(source);
         let program = RwLock::new(Loaded { program: Arc::new(program), is_loose: false });
         Ok(Session { head, source, dims: shaping.dims, log, program })
@@ -141,7 +143,8 @@ impl Session {
         let mut loaded = self.program.write().unwrap_or_else(PoisonError::into_inner);
         if let (false, Some(source)) = (loaded.is_loose, &self.source) {
             let shaping = Shaping { dims: self.dims.clone(), is_loose: true };
-            let program = model::program(source, &self.head, &shaping, &self.log, &Arc::default())?;
+            let model = model::open(source)?;
+            let program = model::program(source, &model, &self.head, &shaping, &self.log, &Arc::default())?;
             *loaded = Loaded { program: Arc::new(program), is_loose: true };
         }
         Ok(Arc::clone(&loaded.program))
@@ -250,6 +253,9 @@ pub unsafe extern "C" fn create(
     guard(|| unsafe { make(env, Source::File(PathBuf::from(text(path, "model_path")?)), options, out) })
 }
 
+/// The entry that names the folder with the files that belong to a model in memory.
+const FOLDER: &str = "session.model_external_initializers_file_folder_path";
+
 pub unsafe extern "C" fn create_from_array(
     env: *const OrtEnv,
     data: *const c_void,
@@ -259,7 +265,12 @@ pub unsafe extern "C" fn create_from_array(
 ) -> *mut OrtStatus {
     // SAFETY: the interface's contract.
     guard(|| unsafe {
-        make(env, Source::Memory(array(data.cast::<u8>(), length, "model_data")?.to_vec()), options, out)
+        let bytes = Bytes::copy_from_slice(array(data.cast::<u8>(), length, "model_data")?);
+        let folder = match options.is_null() {
+            true => None,
+            false => at(options, "session options")?.entries.get(FOLDER).map(PathBuf::from),
+        };
+        make(env, Source::Memory(bytes, folder), options, out)
     })
 }
 
