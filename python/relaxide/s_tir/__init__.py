@@ -29,11 +29,11 @@ from .tensor_intrin import TensorIntrin
 
 
 def __getattr__(name):
-    # Rules are made of schedules, which few programs write.
-    if name == "dlight":
+    # Rules and tuning are made of schedules, which few programs write.
+    if name in ("dlight", "meta_schedule"):
         import importlib
 
-        return importlib.import_module(".dlight", __name__)
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
