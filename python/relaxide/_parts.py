@@ -10,6 +10,7 @@ from types import FunctionType, ModuleType
 
 #: The parts of each module, by their names below it.
 _PARTS = {
+    "arith": "analyzer bound int_set iter_affine_map pattern",
     "ir.prim": "expr op",
     "relax": "global_info ty",
     "relax.analysis": "analysis estimate_memory_usage",

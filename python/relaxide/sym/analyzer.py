@@ -3,7 +3,7 @@
 It is the compiler's own; expressions are brought to one canonical form, so that the three ways to simplify are one.
 """
 
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 
 from .. import _core
 from ..ir.prim import IntImm
@@ -28,6 +28,16 @@ class CompareResult(IntEnum):
     GE = 5
     NE = 6
     UNKNOWN = 7
+
+
+class Extension(IntFlag):
+    """Rewriting of conditions beyond the default. The analyzer here knows one way to simplify, so that they change nothing."""
+
+    NoExtensions = 0
+    TransitivelyProveInequalities = 1 << 0
+    ConvertBooleanToAndOfOrs = 1 << 1
+    ApplyConstraintsToBooleanBranches = 1 << 2
+    ComparisonOfProductAndSum = 1 << 3
 
 
 class ConstIntBound:
@@ -170,6 +180,20 @@ class Analyzer:
         low = ConstIntBound.NEG_INF if low is None else low
         return ConstIntBound(low, ConstIntBound.POS_INF if high is None else high)
 
+    def int_set(self, expr, dom_map=None):
+        """The set of the values of an expression (:class:`~relaxide.sym.IntSet`).
+
+        ``dom_map`` has sets of variables; without it those are taken that the analyzer knows.
+        """
+        from .int_set import Evaluator, IntervalSet
+
+        if dom_map is None:
+            ranges = {values[0]: values[1:] for what, values in self._said if what == "_bind_range"}
+            dom_map = {var: IntervalSet(low, self.simplify(low + extent - 1)) for var, (low, extent) in ranges.items()}
+        return Evaluator(self, dict(dom_map)).of(expr)
+
+    enabled_extensions = Extension.NoExtensions
+
     @property
     def is_z3_enabled(self):
         """Whether proofs are also searched by the solver Z3, which is not part of this package."""
@@ -205,4 +229,4 @@ class Analyzer:
         return CompareResult.NE if low is not None and high is not None and low * high > 0 else CompareResult.UNKNOWN
 
 
-__all__ = ["Analyzer", "CompareResult", "ConstIntBound", "ConstraintScope", "ModularSet", "ProofStrength"]
+__all__ = ["Analyzer", "CompareResult", "ConstIntBound", "ConstraintScope", "Extension", "ModularSet", "ProofStrength"]
