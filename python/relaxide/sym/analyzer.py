@@ -97,7 +97,8 @@ class Analyzer:
 
     def _say(self, what, *values):
         self._said.append((what, values))
-        getattr(self._known, what)(*values)
+        if what != "_note":
+            getattr(self._known, what)(*values)
 
     def _restore(self, count):
         self._said, kept = [], self._said[:count]
@@ -139,6 +140,7 @@ class Analyzer:
         if override:
             self._said = [(what, values) for what, values in self._said if not (values and values[0] is var)]
             self._restore(len(self._said))
+        self._say("_note", var)
         if info.min_value > ConstIntBound.NEG_INF:
             self._say("_assume", var >= info.min_value)
         if info.max_value < ConstIntBound.POS_INF:
@@ -176,9 +178,9 @@ class Analyzer:
 
     def const_int_bound(self, expr):
         """The constants between which an expression lies."""
-        low, high = self._known._bounds(expr)
-        low = ConstIntBound.NEG_INF if low is None else low
-        return ConstIntBound(low, ConstIntBound.POS_INF if high is None else high)
+        from .const_bounds import ConstBounds
+
+        return ConstIntBound(*ConstBounds(self._known._bounds).of(expr))
 
     def int_set(self, expr, dom_map=None):
         """The set of the values of an expression (:class:`~relaxide.sym.IntSet`).
