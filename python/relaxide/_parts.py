@@ -10,7 +10,6 @@ from types import FunctionType, ModuleType
 
 #: The parts of each module, by their names below it.
 _PARTS = {
-    "arith": "analyzer bound int_set iter_affine_map pattern",
     "ir.prim": "expr op",
     "relax": "global_info ty",
     "relax.analysis": "analysis estimate_memory_usage",
@@ -48,9 +47,12 @@ _PARTS = {
     "tirx": "build",
     "tirx.analysis": "analysis",
     "tirx.transform": "function_pass transform",
-    "topi": "broadcast einsum math reduction scan scatter scatter_elements searchsorted sort tensor transform",
-    "topi.image": "grid_sample resize",
-    "topi.nn": "batch_matmul batch_norm conv1d conv1d_transpose conv2d conv2d_transpose conv3d dense depth_to_space depthwise_conv2d "
+    "topi": "broadcast einsum index_put math reduction scan scatter scatter_elements searchsorted slice_scatter sort sparse_reshape tensor "
+    "transform unique",
+    "topi.image": "dilation2d grid_sample resize",
+    "topi.vision": "multibox_transform_loc nms nms_util roi_align roi_pool",
+    "topi.nn": "batch_matmul batch_norm batch_to_space_nd bitserial_conv2d bitserial_dense bitserial_util bnn conv3d_transpose correlation "
+    "deformable_conv2d fifo_buffer loss qnn space_to_batch_nd winograd_util conv1d conv1d_transpose conv2d conv2d_transpose conv3d dense depth_to_space depthwise_conv2d "
     "dilate elemwise flatten group_norm instance_norm layer_norm local_response_norm mapping pad pixel_shuffle pooling rms_norm softmax "
     "space_to_depth upsampling utils",
 }

@@ -1,5 +1,6 @@
 """Symbolic arithmetic over integers: what is known of variables, and what follows for expressions."""
 
+from . import analyzer, bound, int_set, iter_affine_map, pattern  # noqa: F401
 from .analyzer import Analyzer, CompareResult, ConstIntBound, ConstraintScope, Extension, ModularSet, ProofStrength
 from .bound import deduce_bound
 from .int_set import (

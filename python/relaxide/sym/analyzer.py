@@ -140,7 +140,10 @@ class Analyzer:
         if override:
             self._said = [(what, values) for what, values in self._said if not (values and values[0] is var)]
             self._restore(len(self._said))
-        self._say("_note", var)
+        self._say("_note", var, info.min_value, info.max_value)
+        if info.min_value > ConstIntBound.NEG_INF and info.max_value < ConstIntBound.POS_INF:
+            self._say("_bind_range", var, info.min_value, info.max_value - info.min_value + 1)
+            return
         if info.min_value > ConstIntBound.NEG_INF:
             self._say("_assume", var >= info.min_value)
         if info.max_value < ConstIntBound.POS_INF:
@@ -180,7 +183,20 @@ class Analyzer:
         """The constants between which an expression lies."""
         from .const_bounds import ConstBounds
 
-        return ConstIntBound(*ConstBounds(self._known._bounds).of(expr))
+        # What is said of a variable counts instead of what its type can hold.
+        said = {values[0] for what, values in self._said if what == "_note"}
+        return ConstIntBound(*ConstBounds(self._bounds_of, self._values(), said).of(expr))
+
+    def _bounds_of(self, expr):
+        """What was said of an expression itself, and what the compiler's analyzer knows of it."""
+        from .const_bounds import said_of
+
+        low, high = self._known._bounds(expr)
+        for what, values in self._said:
+            least, most = said_of(expr, what, values)
+            low = least if low is None else low if least is None else max(low, least)
+            high = most if high is None else high if most is None else min(high, most)
+        return low, high
 
     def int_set(self, expr, dom_map=None):
         """The set of the values of an expression (:class:`~relaxide.sym.IntSet`).

@@ -2,6 +2,7 @@
 
 import re
 
+from ..ffi import structural_equal
 from ..ir import prim
 from ..ir.expr import Var
 from .modular import modular_set
@@ -30,8 +31,8 @@ def _clip(value):
 class ConstBounds:
     """``known(expr)`` gives ``(low, high)`` that are known of an expression otherwise; ``None`` is no bound."""
 
-    def __init__(self, known):
-        self._known = known
+    def __init__(self, known, values=None, said=()):
+        self._known, self._values, self._said = known, values or {}, said
 
     def of(self, expr):
         """``(low, high)`` of an expression."""
@@ -43,12 +44,16 @@ class ConstBounds:
         known_low, known_high = self._known(expr)
         low = low if known_low is None else max(low, known_low)
         high = high if known_high is None else min(high, known_high)
-        return (low, high) if low <= high else (known_low if known_low is not None else low, known_high if known_high is not None else high)
+        return (low, high) if low <= high else self._by_rule(expr)
 
     def _by_rule(self, expr):
         whole = of_type(expr.dtype)
         if isinstance(expr, Var):
-            return whole
+            if expr in self._said:
+                return -INF, INF
+            return self.of(self._values[expr]) if expr in self._values else whole
+        if isinstance(expr, prim.Let):
+            return ConstBounds(self._known, {**self._values, expr.var: expr.value}, self._said).of(expr.body)
         rule = _RULES.get(type(expr))
         if rule is not None:
             return _within(rule(self, expr), whole, isinstance(expr, (prim.Add, prim.Sub, prim.Mul)))
@@ -152,6 +157,39 @@ class ConstBounds:
         if c >= 0:
             return 0, d
         return (0, b) if a >= 0 else of_type(expr.dtype)
+
+
+def said_of(expr, what, values):
+    """The bounds that something that was said sets to an expression: ``None`` for none."""
+    if what == "_note" and _same(values[0], expr):
+        return (None if values[1] <= -INF else values[1]), (None if values[2] >= INF else values[2])
+    if what != "_assume":
+        return None, None
+    low = high = None
+    for condition in _conjuncts(values[0]):
+        kind, a, b = type(condition), getattr(condition, "a", None), getattr(condition, "b", None)
+        if isinstance(a, prim.IntImm):
+            kind, a, b = _MIRROR.get(kind, kind), b, a
+        if not isinstance(b, prim.IntImm) or not _same(a, expr):
+            continue
+        least = {prim.GT: b.value + 1, prim.GE: b.value, prim.EQ: b.value}.get(kind)
+        most = {prim.LT: b.value - 1, prim.LE: b.value, prim.EQ: b.value}.get(kind)
+        low = least if low is None else low if least is None else max(low, least)
+        high = most if high is None else high if most is None else min(high, most)
+    return low, high
+
+
+_MIRROR = {prim.LT: prim.GT, prim.LE: prim.GE, prim.GT: prim.LT, prim.GE: prim.LE}
+
+
+def _conjuncts(condition):
+    return [*_conjuncts(condition.a), *_conjuncts(condition.b)] if isinstance(condition, prim.And) else [condition]
+
+
+def _same(a, b):
+    if isinstance(a, Var) or isinstance(b, Var):
+        return isinstance(a, Var) and isinstance(b, Var) and a.same_as(b)
+    return type(a) is type(b) and structural_equal(a, b)
 
 
 def _within(found, whole, wraps):
