@@ -5,6 +5,7 @@ import os
 from contextvars import ContextVar
 
 from ...ffi import structural_equal, structural_hash
+from ...ir.prim import FloatImm
 from ...ir.utils import Outer
 from ...target import Target
 from ..schedule import Schedule, Trace
@@ -41,7 +42,7 @@ class TuningRecord:
 
     def __init__(self, trace, workload, run_secs=None, target=None, args_info=None):
         self.trace, self.workload = trace, workload
-        self.run_secs = None if run_secs is None else [float(getattr(sec, "value", sec)) for sec in run_secs]
+        self.run_secs = None if run_secs is None else [FloatImm("float64", float(sec)) for sec in run_secs]
         self.target, self.args_info = target, args_info
 
     def as_measure_candidate(self):
@@ -54,13 +55,14 @@ class TuningRecord:
 
     def is_valid(self):
         """Whether it was measured and every run ended."""
-        return self.run_secs is not None and bool(self.run_secs) and all(sec < _NEVER for sec in self.run_secs)
+        return self.run_secs is not None and bool(self.run_secs) and all(float(sec) < _NEVER for sec in self.run_secs)
 
     def as_json(self):
         """``[trace, seconds, target, arguments]``."""
         target = None if self.target is None else _plain(self.target.export() if hasattr(self.target, "export") else str(self.target))
         args = None if self.args_info is None else [info.as_json() for info in self.args_info]
-        return [self.trace.as_json(False), self.run_secs, target, args]
+        seconds = None if self.run_secs is None else [float(sec) for sec in self.run_secs]
+        return [self.trace.as_json(False), seconds, target, args]
 
     @staticmethod
     def from_json(json_obj, workload):
@@ -75,12 +77,13 @@ class TuningRecord:
         return TuningRecord(sch.trace, workload, seconds, None if target is None else Target(_plain(target)), infos)
 
     def _mean(self):
-        return sum(self.run_secs) / len(self.run_secs) if self.run_secs else _NEVER
+        return sum(map(float, self.run_secs)) / len(self.run_secs) if self.run_secs else _NEVER
 
 
 def _plain(value):
     if hasattr(value, "items"):
-        return {str(key): _plain(item) for key, item in value.items()}
+        # Numbers among the options of a target are text here.
+        return {str(key): int(item) if isinstance(item, str) and item.isdigit() else _plain(item) for key, item in value.items()}
     if isinstance(value, str) or not hasattr(value, "__len__"):
         return value
     return [_plain(item) for item in value]

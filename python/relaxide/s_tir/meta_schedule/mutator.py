@@ -212,7 +212,7 @@ class MutateParallel(_Here):
 
         most = self.max_jobs_per_core * max(1, _num_cores(self._context.target))
         found = {1}
-        for block in _kinds_of_blocks(sch):
+        for block in _kinds_of_blocks(sch.copy()):
             product = 1
             for extent in spatial_prefix(sch, block):
                 product *= extent

@@ -3,7 +3,7 @@
 from ....tirx import For, ForKind, Var
 from ....tirx._walk import operands, walk
 from ...stmt import SBlock, SBlockRealize
-from ..schedule_rule._blocks import extent, loop_kinds, number, outer_chain
+from ..schedule_rule._blocks import loop_kinds, loops_of, number, outer_chain
 
 
 def leaf_blocks(sch):
@@ -12,18 +12,15 @@ def leaf_blocks(sch):
     for var, func in sch.mod.functions_items():
         for stmt in walk(func.body) if hasattr(func, "buffers") else ():
             if isinstance(stmt, SBlock) and not any(isinstance(part, SBlock) for part in list(walk(stmt))[1:]):
-                found.append(sch.copy().get_sblock(stmt.name, func_name=var.name_hint))
+                found.append(sch.get_sblock(stmt.name, func_name=var.name_hint))
     return found
 
 
 def spatial_prefix(sch, block):
     """The lengths of the outermost loops of a block that are spatial, serial, and have one statement."""
-    probe = sch.copy()
-    loops, kinds = probe.get_loops(block), loop_kinds(probe, block)
     lengths = []
-    for loop, kind in zip(loops, kinds):
-        node = probe.get(loop)
-        length = extent(probe, loop)
+    for node, kind in zip(loops_of(sch, block), loop_kinds(sch, block)):
+        length = number(node.extent)
         if kind not in "S-" or node.kind is not ForKind.SERIAL or length is None:
             break
         lengths.append(length)
@@ -46,10 +43,10 @@ def fusible(sch, block, limit):
 
 def vectorizable(sch, block, limit):
     """How many of the innermost loops can be one loop of vectors of at most ``limit`` elements."""
-    loops, kinds = sch.get_loops(block), loop_kinds(sch, block)
+    loops, kinds = loops_of(sch, block), loop_kinds(sch, block)
     alone, count, total = outer_chain(sch, block), 0, 1
     for index in reversed(range(len(loops))):
-        node, length = sch.get(loops[index]), extent(sch, loops[index])
+        node, length = loops[index], number(loops[index].extent)
         if kinds[index] not in "S-" or node.kind is not ForKind.SERIAL or length is None or total * length > limit:
             break
         if count and index + 1 > alone and not isinstance(node.body, For):

@@ -19,6 +19,12 @@ def extent(sch, loop):
     return number(sch.get(loop).extent)
 
 
+def loops_of(sch, block):
+    """The loops around a block as they are; the trace does not tell that they were asked for."""
+    probe = sch.copy()
+    return [probe.get(loop) for loop in probe.get_loops(block)]
+
+
 def kind_of(axis):
     """``"S"``, ``"R"`` or ``"O"``."""
     return {IterVar.DataPar: "S", IterVar.CommReduce: "R"}.get(axis.iter_type, "O")
@@ -83,7 +89,7 @@ def annotation(sch, block, key):
 def is_trivially_bound(sch, block):
     """Whether the axes of a block are its loops, one by one."""
     realize = realize_of(sch, block)
-    loops = [sch.get(loop).loop_var for loop in sch.get_loops(block)]
+    loops = [loop.loop_var for loop in loops_of(sch, block)]
     values = list(realize.iter_values)
     return len(values) == len(loops) and all(isinstance(v, Var) and v.same_as(loop) for v, loop in zip(values, loops))
 
@@ -92,8 +98,8 @@ def loop_kinds(sch, block):
     """The kinds of the loops around a block: of the axes that they are in; ``"-"`` for those in none, ``"O"`` for those in several kinds."""
     realize = realize_of(sch, block)
     kinds = []
-    for loop in sch.get_loops(block):
-        var = sch.get(loop).loop_var
+    for loop in loops_of(sch, block):
+        var = loop.loop_var
         found = {kind_of(axis) for axis, value in zip(realize.block.iter_vars, realize.iter_values) if uses(value, var)}
         kinds.append(found.pop() if len(found) == 1 else "O" if found else "-")
     return kinds
@@ -107,8 +113,8 @@ def uses(value, var):
 def reduction_and_space(sch, block):
     """``(product of the spatial lengths, product of the reduced)``; ``None`` where a loop is of neither or a length is not known."""
     space = reduce = 1
-    for loop, kind in zip(sch.get_loops(block), loop_kinds(sch, block)):
-        length = extent(sch, loop)
+    for loop, kind in zip(loops_of(sch, block), loop_kinds(sch, block)):
+        length = number(loop.extent)
         if length is None or kind == "O":
             return None
         if kind == "R":
@@ -166,8 +172,8 @@ def reduction_fused(sch, block):
 def outer_chain(sch, block):
     """How many of the outermost loops of a block have nothing but the next inside of them."""
     count = 0
-    for loop in sch.get_loops(block):
-        body = sch.get(loop).body
+    for loop in loops_of(sch, block):
+        body = loop.body
         if not isinstance(body, (For, SBlockRealize)):
             return count
         count += 1

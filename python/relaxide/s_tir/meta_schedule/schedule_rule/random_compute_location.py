@@ -1,7 +1,7 @@
 """The rule that computes a block under a loop that is drawn."""
 
 from ....tirx import For
-from ._blocks import annotation, is_in_root, is_root, number
+from ._blocks import annotation, is_in_root, is_root, loops_of, number
 from ...stmt import SBlockRealize
 from .schedule_rule import _Copied
 
@@ -29,8 +29,8 @@ class RandomComputeLocation(_Copied):
     def _is_free(sch, block):
         if is_root(sch, block) or not is_in_root(sch, block):
             return False
-        loops = sch.copy().get_loops(block)
-        if not loops or not isinstance(sch.get(loops[0]).body, (For, SBlockRealize)):
+        loops = loops_of(sch, block)
+        if not loops or not isinstance(loops[0].body, (For, SBlockRealize)):
             return False
         if annotation(sch, block, "meta_schedule.tiling_structure") is not None:
             return False
