@@ -378,7 +378,7 @@ def binarize_pack(data, axis=None, name="PackedInput"):
         packed = _const(0, "uint32")
         for bit in range(32):
             places = [index * 32 + bit if i == axis else index for i, index in enumerate(indices)]
-            packed = (packed << _const(1, "uint32")) | te.Select(data(*places) >= 0, _const(1, "uint32"), _const(0, "uint32"))
+            packed = packed * _const(2, "uint32") + te.Select(data(*places) >= 0, _const(1, "uint32"), _const(0, "uint32"))
         return packed
 
     return te.compute(shape, element, name=name, tag="binarize_pack")
@@ -392,6 +392,14 @@ def binary_dense(data, weight):
     k = te.reduce_axis((0, words), name="k")
     differing = te.compute([data.shape[0], weight.shape[0]], lambda i, j: te.sum(popcount(data(i, k) ^ weight(j, k)).astype("int32"), axis=k))
     return te.compute(differing.shape, lambda i, j: (32 * words - 2 * differing(i, j)).astype("float32"), tag="binary_dense")
+
+
+def _power(exponent, count):
+    """Two to the power of one of the numbers below ``count``."""
+    result = _const(1, str(exponent.dtype))
+    for step in range(1, count):
+        result = te.Select(exponent == step, _const(1 << step, str(exponent.dtype)), result)
+    return result
 
 
 def bitpack(data, bits, pack_axis, bit_axis, pack_type, name="QuantizeInput"):
@@ -411,8 +419,8 @@ def bitpack(data, bits, pack_axis, bit_axis, pack_type, name="QuantizeInput"):
         for k in range(width):
             places = [index * width + k if i == pack_axis else index for i, index in enumerate(rest)]
             value = data(*places).astype("int32")
-            bit = (value >> plane.astype("int32")) & _const(1, "int32")
-            word = (word << _const(1, pack_type)) | bit.astype(pack_type)
+            bit = te.indexmod(te.indexdiv(value, _power(plane.astype("int32"), bits)), 2)
+            word = word * _const(2, pack_type) + bit.astype(pack_type)
         return word
 
     return te.compute(shape, element, name=name, tag="bitpack")
@@ -435,7 +443,7 @@ def bitserial_dense(data, weight, data_bits, weight_bits, pack_dtype="uint32", o
 
     def element(i, j):
         value = _bit_products(x(i, a, k), w(j, b, k), unipolar, out_dtype)
-        return te.sum(value << (a * 1 + b * 1).astype(out_dtype), axis=[b, a, k])
+        return te.sum(value * _power((a * 1 + b * 1).astype(out_dtype), data_bits + weight_bits), axis=[b, a, k])
 
     return te.compute([data.shape[0], w.shape[0]], element, name="bitserial_dense")
 
@@ -460,7 +468,7 @@ def bitserial_conv2d_nchw(
 
     def element(n, o, y, z):
         value = _bit_products(x(n, c, b2, y * sh + r, z * sw + s), weights(o, c, b1, r, s), unipolar, out_dtype)
-        return te.sum(value << (b1 * 1 + b2 * 1).astype(out_dtype), axis=[c, r, s, b2, b1])
+        return te.sum(value * _power((b1 * 1 + b2 * 1).astype(out_dtype), activation_bits + weight_bits), axis=[c, r, s, b2, b1])
 
     return te.compute([batch, weights.shape[0], out_h, out_w], element, name="Conv2dOutput", tag="bitserial_conv2d_nchw")
 
