@@ -21,17 +21,20 @@ help: ## list the targets
 setup: ## install LLVM and the Python environment if they are missing
 	@scripts/setup
 
-build: setup ## the `relaxide` command (build/relaxide) and the Python package (in .venv)
-	@cargo build --quiet --release -p relaxide-cli -p relaxide-python $(ALSO) $(FEATURES)
+build: setup ## the `relaxide` command and libonnxruntime.so (in build/), and the Python package (in .venv)
+	@cargo build --quiet --release -p relaxide-cli -p relaxide-python -p relaxide-onnxruntime $(ALSO) $(FEATURES)
 	@mkdir -p build && ln -sf ../target/release/relaxide build/relaxide
+	@for name in libonnxruntime.so libonnxruntime.so.1; do ln -sf ../target/release/libonnxruntime.so build/$$name; done
 	@scripts/install-python
 	@$(PY) -m relaxide.relax.op._stub
-	@echo "built: build/relaxide, and 'relaxide' for $(PY)"
+	@echo "built: build/relaxide, build/libonnxruntime.so, and 'relaxide' for $(PY)"
 
-release: setup ## the command and a wheel with LLVM inside, for machines without it (in dist/)
+release: setup ## the command, libonnxruntime and a wheel with LLVM inside, for machines without it (in dist/)
 	@scripts/setup static-libraries
 	@mkdir -p dist
-	@cargo build --quiet --release -p relaxide-cli $(FEATURES)-static && strip -o dist/relaxide target/release/relaxide
+	@cargo build --quiet --release -p relaxide-cli -p relaxide-onnxruntime $(FEATURES)-static
+	@strip -o dist/relaxide target/release/relaxide
+	@strip -o dist/libonnxruntime.so.1 target/release/libonnxruntime.so
 	@.venv/bin/maturin build --quiet --release $(FEATURES)-static --out dist >/dev/null
 	@echo "made: $$(ls -sh dist | tail -n +2 | tr -s '\n ' ' ')"
 

@@ -29,6 +29,15 @@ _PARTS = {
     "relax.transform": "fast_math fold_batch_norm_to_conv2d_for_inference fuse_transpose_matmul lazy_transform_params "
     "optimize_layout_transform remove_redundant_reshape transform",
     "runtime": "device object_generic",
+    "s_tir.meta_schedule.builder": "builder local_builder",
+    "s_tir.meta_schedule.cost_model": "cost_model metric random_model xgb_model",
+    "s_tir.meta_schedule.database": "database json_database memory_database ordered_union_database schedule_fn_database union_database",
+    "s_tir.meta_schedule.feature_extractor": "feature_extractor per_store_feature random_feature_extractor",
+    "s_tir.meta_schedule.measure_callback": "add_to_database measure_callback remove_build_artifact update_cost_model",
+    "s_tir.meta_schedule.mutator": "mutate_compute_location mutate_parallel mutate_thread_binding mutate_tile_size mutate_unroll mutator",
+    "s_tir.meta_schedule.search_strategy": "evolutionary_search replay_func replay_trace search_strategy",
+    "s_tir.meta_schedule.space_generator": "post_order_apply schedule_fn space_generator space_generator_union",
+    "s_tir.meta_schedule.task_scheduler": "gradient_based round_robin task_scheduler",
     "s_tir.transform": "transform",
     "script.relax": "entry",
     "support": "libinfo",
@@ -38,9 +47,12 @@ _PARTS = {
     "tirx": "build",
     "tirx.analysis": "analysis",
     "tirx.transform": "function_pass transform",
-    "topi": "broadcast einsum math reduction scan scatter scatter_elements searchsorted sort tensor transform",
-    "topi.image": "grid_sample resize",
-    "topi.nn": "batch_matmul batch_norm conv1d conv1d_transpose conv2d conv2d_transpose conv3d dense depth_to_space depthwise_conv2d "
+    "topi": "broadcast einsum index_put math reduction scan scatter scatter_elements searchsorted slice_scatter sort sparse_reshape tensor "
+    "transform unique",
+    "topi.image": "dilation2d grid_sample resize",
+    "topi.vision": "multibox_transform_loc nms nms_util roi_align roi_pool",
+    "topi.nn": "batch_matmul batch_norm batch_to_space_nd bitserial_conv2d bitserial_dense bitserial_util bnn conv3d_transpose correlation "
+    "deformable_conv2d fifo_buffer loss qnn space_to_batch_nd winograd_util conv1d conv1d_transpose conv2d conv2d_transpose conv3d dense depth_to_space depthwise_conv2d "
     "dilate elemwise flatten group_norm instance_norm layer_norm local_response_norm mapping pad pixel_shuffle pooling rms_norm softmax "
     "space_to_depth upsampling utils",
 }

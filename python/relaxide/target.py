@@ -67,6 +67,33 @@ class TargetKind(str):
         """The name."""
         return str(self)
 
+    @property
+    def options(self):
+        """The options of targets of this kind: their types by name."""
+        return TargetKind.options_from_name(str(self))
+
+    @staticmethod
+    def options_from_name(kind_name):
+        """The options of targets of a kind. What a target of the kind says counts; a ValueError where there is no such kind."""
+        said = Target(kind_name).export()
+        return {name: type(_number(value)).__name__ for name, value in said.items() if name not in ("kind", "keys", "tag", "host")}
+
+
+class TargetFeatures:
+    """What a target can do: ``target.features.has_avx2``; ``None`` for what it does not say."""
+
+    def __init__(self, target):
+        self._target = target
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        said = self._target.attrs.get(f"feature.{name}", self._target.attrs.get(name))
+        if said is None and name.startswith("has_"):
+            options = str(self._target.attrs.get("mattr", "")).replace("[", "").replace("]", "").split(",")
+            return True if f"+{name[4:]}" in [option.strip(" '\"") for option in options] else None
+        return said
+
 
 _kind = Target.kind
 
@@ -83,6 +110,15 @@ class _Methods:
         """The options by name, numbers as such; without kind, keys, tag and host."""
         said = self.export()
         return {name: _number(value) for name, value in said.items() if name not in ("kind", "keys", "tag", "host")}
+
+    @property
+    def features(self):
+        """What it can do (:class:`TargetFeatures`)."""
+        return TargetFeatures(self)
+
+    def get_kind_attr(self, attr_name):
+        """What is known of its kind: ``is_external_codegen`` and the like; ``None`` for what is not."""
+        return None
 
     def __enter__(self):
         """Compile for this target where no other is given, until the ``with`` block ends."""

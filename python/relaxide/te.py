@@ -126,6 +126,17 @@ class Operation:
         """The axes that elements are combined over."""
         return self._tensor._reduce_axes
 
+    @property
+    def num_outputs(self):
+        """How many tensors it computes."""
+        return 1
+
+    def output(self, index):
+        """A tensor that it computes, by its number."""
+        if index != 0:
+            raise IndexError(f"{self.name} has one output, not one of number {index}")
+        return self._tensor
+
     def __repr__(self):
         return f"Operation({self.name})"
 
@@ -135,6 +146,19 @@ class TensorSlice:
 
     def __init__(self, tensor, indices):
         self.tensor, self.indices = tensor, indices
+
+    @property
+    def dtype(self):
+        """The type of the element."""
+        return self.tensor.dtype
+
+    def asobject(self):
+        """The element, for what takes expressions."""
+        return self.tensor(*self.indices)
+
+    def astype(self, dtype):
+        """The element converted."""
+        return self.asobject().astype(dtype)
 
     def _done(self):
         return self.tensor(*self.indices) if len(self.indices) == self.tensor.ndim else self
@@ -373,3 +397,43 @@ def size_var(name="size", dtype="int32", span=None):
 def create_prim_func(ops, index_dtype_override=None):
     """The kernel of tensors: inputs first, then outputs."""
     return _core.te_create_prim_func(list(ops))
+
+
+class TagScope:
+    """While it is open, computes are made under a tag; as a decorator, those of a function."""
+
+    _current = None
+
+    @classmethod
+    def get_current(cls):
+        """The scope that is open, which it is asked for once; ``None`` where there is none."""
+        if cls._current:
+            cls._current.accessed = True
+        return cls._current
+
+    def __init__(self, tag):
+        self._old, self.tag, self.accessed = None, tag, False
+
+    def __enter__(self):
+        if TagScope._current is not None:
+            raise ValueError("nested op_tag is not allowed for now")
+        self._old, TagScope._current = TagScope._current, self
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        TagScope._current = self._old
+
+    def __call__(self, fdecl):
+        import functools
+
+        @functools.wraps(fdecl)
+        def tagged(*args, **kwargs):
+            with self:
+                return fdecl(*args, **kwargs)
+
+        return tagged
+
+
+def tag_scope(tag):
+    """A :class:`TagScope`. Tags are hints about kinds of computes; here nothing is decided by them."""
+    return TagScope(tag)

@@ -53,7 +53,7 @@ impl OnnxOptions {
 
 /// Imports an ONNX file.
 pub fn import_onnx_file(path: &Path, options: &OnnxOptions) -> Result<IRModule, Error> {
-    import_onnx(&open_onnx(path)?, options)
+    import_onnx_model(&open_onnx(path)?, options)
 }
 
 /// Reads an ONNX file without importing it.
@@ -66,10 +66,11 @@ pub fn open_onnx(path: &Path) -> Result<Model, Error> {
 
 /// Imports an ONNX model from memory.
 pub fn import_onnx_bytes(bytes: &[u8], options: &OnnxOptions) -> Result<IRModule, Error> {
-    import_onnx(&Model::from_bytes(bytes.to_vec())?, options)
+    import_onnx_model(&Model::from_bytes(bytes.to_vec())?, options)
 }
 
-fn import_onnx(model: &Model, options: &OnnxOptions) -> Result<IRModule, Error> {
+/// Imports an ONNX model that was read before.
+pub fn import_onnx_model(model: &Model, options: &OnnxOptions) -> Result<IRModule, Error> {
     bound_dims(&relaxide_onnx::import(model, &options.to_import())?, "main", &options.dims)
 }
 

@@ -59,8 +59,8 @@ pub use dims::{DimRange, DimSpec, bound_dims, known_name};
 pub use error::Error;
 pub use export::{ExportOptions, WeightsIn, check_output, has_header, header_path, weights_path};
 pub use front::{
-    OnnxOptions, Params, bind_params, from_onnx_file, import_onnx_bytes, import_onnx_file, import_torch_file,
-    import_torch_program, open_onnx, parse_script, to_script,
+    OnnxOptions, Params, bind_params, from_onnx_file, import_onnx_bytes, import_onnx_file, import_onnx_model,
+    import_torch_file, import_torch_program, open_onnx, parse_script, to_script,
 };
 pub use graph::{Graph, Node, NodeKind};
 pub use inputs::{check_inputs, dims_of};

@@ -9,11 +9,11 @@ from .attrs import Attrs, DictAttrs, make_node
 from .base import Node, SourceName, Span, assert_structural_equal, load_json, save_json, structural_equal, structural_hash
 from .expr import Call, Constant, Expr, ExprWithOp, GenericConst, GlobalVar, Range, Tuple, TupleGetItem, Var
 from .expr import is_prim_expr, is_prim_var
-from .function import BaseFunc
+from .function import BaseFunc, CallingConv
 from .global_info import GlobalInfo, VDevice
 from .module import IRModule
 from .supply import UniqueNameSupply
-from .op import Op
+from .op import Op, register_op_attr
 from .prim import FloatImm, IntImm, StringImm
 from .type import FuncType, MissingType, PointerType, PrimType, StringType, TupleType, Type
 from ..ffi import Array, Map
@@ -22,6 +22,7 @@ __all__ = [
     "Array",
     "Attrs",
     "BaseFunc",
+    "CallingConv",
     "Call",
     "Constant",
     "DictAttrs",
@@ -58,6 +59,7 @@ __all__ = [
     "is_prim_var",
     "load_json",
     "make_node",
+    "register_op_attr",
     "prim",
     "save_json",
     "structural_equal",

@@ -186,3 +186,19 @@ def load_json(json_str):
 
         return load_relay(json_str)
     return serialization.from_json_graph_str(json_str)
+
+
+def deprecated(method_name, new_method_name):
+    """A decorator for a function that another has taken the place of: a call warns, and calls it."""
+    import functools
+    import warnings
+
+    def decorate(func):
+        @functools.wraps(func)
+        def call(*args, **kwargs):
+            warnings.warn(f"{method_name} is deprecated, use {new_method_name} instead", stacklevel=2)
+            return func(*args, **kwargs)
+
+        return call
+
+    return decorate

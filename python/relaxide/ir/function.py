@@ -1,5 +1,7 @@
 """What functions of all languages share."""
 
+from enum import IntEnum
+
 from . import _api
 from .attrs import DictAttrs
 from .expr import Expr
@@ -30,3 +32,11 @@ class BaseFunc(Expr):
     def without_attr(self, attr_key):
         """The function with one attribute less."""
         return _api.ir.WithoutAttr(self, attr_key)
+
+
+class CallingConv(IntEnum):
+    """How a kernel is called: by the program, by the library's functions, or as a launch of a device."""
+
+    DEFAULT = 0
+    C_PACKED_FUNC = 1
+    DEVICE_KERNEL_LAUNCH = 2

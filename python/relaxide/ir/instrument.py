@@ -5,12 +5,28 @@ from pathlib import Path
 
 
 class PassInstrument:
-    """The base of instruments. A method that is not there is not called::
+    """The base of instruments. Its methods do nothing; a class defines those that it needs::
 
         class CallCounter(PassInstrument):
             def run_before_pass(self, mod, info):
                 self.calls = getattr(self, "calls", 0) + 1
     """
+
+    def enter_pass_ctx(self):
+        """Called when a context is entered."""
+
+    def exit_pass_ctx(self):
+        """Called when a context is left."""
+
+    def should_run(self, mod, info):
+        """Whether a pass runs on a module."""
+        return True
+
+    def run_before_pass(self, mod, info):
+        """Called in front of a pass."""
+
+    def run_after_pass(self, mod, info):
+        """Called behind a pass."""
 
 
 def pass_instrument(pi_cls=None):

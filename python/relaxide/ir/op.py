@@ -6,6 +6,10 @@ from . import _api
 from .expr import Expr
 
 
+#: What was noted of operators: value and level, by the names of both.
+_ATTRS = {}
+
+
 @register_object("ir.Op")
 class Op(Expr):
     """An operator. Two of one name are the same."""
@@ -37,8 +41,24 @@ class Op(Expr):
         return self._definition()[0]
 
     def get_attr(self, attr_name):
-        """What is known of the operator: ``FPurity`` says whether a call has no visible effect."""
+        """What is known of the operator: ``FPurity`` says whether a call has no visible effect; else what :meth:`set_attr` gave."""
+        said = _ATTRS.get((self.name, attr_name))
+        if said is not None:
+            return said[0]
         return self._definition()[3] if attr_name == "FPurity" else None
+
+    def set_attr(self, attr_name, value, plevel=10):
+        """Note something of the operator under a name. A note of a higher level takes the place of one of a lower; one of the same level is
+        a ValueError. What the compiler does with an operator does not change by it."""
+        known = _ATTRS.get((self.name, attr_name))
+        if known is not None and known[1] == plevel:
+            raise ValueError(f"attribute {attr_name} of {self.name} is already noted with the level {plevel}")
+        if known is None or known[1] < plevel:
+            _ATTRS[self.name, attr_name] = (value, plevel)
+
+    def reset_attr(self, attr_name):
+        """Forget what was noted under a name."""
+        _ATTRS.pop((self.name, attr_name), None)
 
     def has_attr(self, attr_name):
         """Whether something is known of the operator under a name."""
@@ -57,3 +77,13 @@ class Op(Expr):
 
     def __repr__(self):
         return f'Op("{self.name}")'
+
+
+def register_op_attr(op_name, attr_key, value=None, level=10):
+    """Note something of an operator (:meth:`Op.set_attr`); without a value, a decorator of the function that is noted."""
+
+    def register(noted):
+        Op.get(op_name).set_attr(attr_key, noted, level)
+        return noted
+
+    return register if value is None else register(value)

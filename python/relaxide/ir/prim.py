@@ -9,6 +9,7 @@ import re
 from .._core import set_kind_classes
 from ..ffi import dtype as _dtype
 from ..ffi import register_object
+from ..ffi import structural_equal as _equal
 from . import _api
 from .expr import ExprWithOp
 
@@ -262,3 +263,28 @@ def const(value, dtype=None, span=None):
     if isinstance(value, int):
         _check_range(dtype, value)
     return _api.prim.const(value, _dtype(dtype))
+
+
+def convert(expr):
+    """A Python number as a literal; a scalar as it is. A TypeError for anything else."""
+    if isinstance(expr, ExprWithOp):
+        return expr
+    if isinstance(expr, (bool, int, float)):
+        return const(expr)
+    if isinstance(expr, str):
+        return StringImm(expr)
+    raise TypeError(f"expected a number, a text or a scalar, got {type(expr).__name__}")
+
+
+def expr_deep_equal(lhs, rhs):
+    """Whether two scalars are written alike; variables are equal to themselves only."""
+    return _equal(lhs, rhs, False, False)
+
+
+def __getattr__(name):
+    # Functions of types and numbers are those of kernels, which this module comes before.
+    if name in ("clz", "max_value", "min_value", "Shuffle"):
+        from .. import tirx
+
+        return getattr(tirx, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

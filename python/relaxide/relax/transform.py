@@ -9,6 +9,7 @@ from ..ir.base import Node
 from ..ir.pass_functions import function as _function
 from ..ir.pass_functions import signature
 from ..ir.transform import DataflowBlockPass, FunctionPass, Pass, Sequential
+from ..ir.transform import module_pass as _module_pass
 from ..ir.transform import _dataflowblock_pass as dataflowblock_pass
 from ..ir.transform import _function_pass as function_pass
 from ..tirx.index_map import index_map as _index_map
@@ -183,6 +184,69 @@ def AlterOpImpl(op_impl_map, op_buffer_transforms):
     maps = {name: [_index_map(value) for value in given] for name, given in op_buffer_transforms.items()}
     made = _core.make_pass("AlterOpImpl", {"op_impl_map": dict(op_impl_map), "op_buffer_transforms": maps})
     return Pass(made, AlterOpImpl.__doc__)
+
+
+def MetaScheduleApplyDatabase(work_dir=None, enable_warning=False):
+    """Schedule kernels as a database of tuning says: the one whose ``with`` is open, or the one in ``work_dir``. Kernels that it does not
+    know stay; ``enable_warning`` tells of them."""
+
+    def transform(mod, _):
+        from ..s_tir.meta_schedule.database import Database, JSONDatabase
+        from ..s_tir.meta_schedule.relax_integration import apply_database
+
+        target = _target("MetaScheduleApplyDatabase")
+        database = Database.current()
+        if database is None and work_dir is None:
+            raise ValueError("MetaScheduleApplyDatabase needs a database: open one (`with database:`) or give work_dir")
+        if database is None:
+            database = JSONDatabase(work_dir=work_dir, allow_missing=False)
+        return apply_database(mod, database, target, enable_warning)
+
+    return _module_pass(transform, opt_level=0, name="MetaScheduleApplyDatabase")
+
+
+def _target(name):
+    from ..target import Target
+
+    target = Target.current(allow_none=True)
+    if target is None:
+        raise ValueError(f"{name} needs a target: open one, `with Target('llvm'):`")
+    return target
+
+
+def MetaScheduleTuneIRMod(params, work_dir, max_trials_global, max_trials_per_task=None, op_names=None):
+    """Tune the kernels that a program calls, and keep what was measured in ``work_dir``; the program stays.
+
+    ``params`` are values of its parameters by name, ``op_names`` parts of the names of kernels that are tuned.
+    """
+
+    def transform(mod, _):
+        from ..s_tir.meta_schedule.relax_integration import tune_relax
+
+        target = _target("MetaScheduleTuneIRMod")
+        tune_relax(mod, params, target, work_dir, max_trials_global, max_trials_per_task, op_names, cost_model=_cost_model())
+        return mod
+
+    return _module_pass(transform, opt_level=0, name="MetaScheduleTuneIRMod")
+
+
+def MetaScheduleTuneTIR(work_dir, max_trials_global):
+    """Tune the kernels of a module, and keep what was measured in ``work_dir``; the module stays."""
+
+    def transform(mod, _):
+        from ..s_tir.meta_schedule import tune_tir
+
+        tune_tir(mod, _target("MetaScheduleTuneTIR"), work_dir, max_trials_global, cost_model=_cost_model())
+        return mod
+
+    return _module_pass(transform, opt_level=0, name="MetaScheduleTuneTIR")
+
+
+def _cost_model():
+    """Boosted trees where the package for them is installed; else candidates are drawn."""
+    import importlib.util
+
+    return "xgb" if importlib.util.find_spec("xgboost") else "random"
 
 
 def VMBuiltinLower():

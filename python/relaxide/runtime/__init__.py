@@ -6,7 +6,7 @@ from ..ffi import get_global_func, register_global_func
 from ..ffi._dtype import DataTypeCode
 from ._tensor import Tensor, cpu, cuda, device, device_from_target, empty, ext_dev, from_dlpack, metal, opencl, rocm, tensor, vpi, vulkan
 from ._text import TextTensor
-from . import profiling
+from . import _device_queries, profiling
 from .constant import const
 from .executable import Executable
 from .module import BenchmarkResult, Module, enabled, load_module, system_lib

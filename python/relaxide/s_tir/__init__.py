@@ -11,6 +11,8 @@
 """
 
 from . import analysis, schedule, stmt, transform
+from .data_layout import SBijectiveLayout, SLayout, sbijective_layout, slayout
+from .sblock_dependence_info import SBlockDependenceInfo
 from .sblock_scope import Dependency, DepKind, SBlockScope, StmtSRef
 from .schedule import (
     ExprRV,
@@ -29,11 +31,11 @@ from .tensor_intrin import TensorIntrin
 
 
 def __getattr__(name):
-    # Rules are made of schedules, which few programs write.
-    if name == "dlight":
+    # Rules and tuning are made of schedules, which few programs write.
+    if name in ("dlight", "meta_schedule"):
         import importlib
 
-        return importlib.import_module(".dlight", __name__)
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -46,9 +48,12 @@ __all__ = [
     "LoopRV",
     "MatchBufferRegion",
     "SBlock",
+    "SBijectiveLayout",
+    "SBlockDependenceInfo",
     "SBlockRV",
     "SBlockRealize",
     "SBlockScope",
+    "SLayout",
     "Schedule",
     "ScheduleError",
     "ScheduleState",
@@ -56,7 +61,9 @@ __all__ = [
     "TensorIntrin",
     "Trace",
     "analysis",
+    "sbijective_layout",
     "schedule",
+    "slayout",
     "stmt",
     "transform",
 ]

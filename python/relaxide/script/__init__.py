@@ -15,4 +15,14 @@ parser = sys.modules[__name__]
 sys.modules[f"{__name__}.parser"] = parser
 sys.modules[f"{__name__}.tir"] = tirx
 
+
+def __getattr__(name):
+    # Parts of a reader in Python, which few programs use.
+    if name == "core":
+        import importlib
+
+        return importlib.import_module(f"{__name__}.parser.core")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = ["ScriptMacro", "from_source", "ir", "ir_module", "parse", "parser", "relax", "tir", "tirx"]

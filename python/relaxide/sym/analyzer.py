@@ -3,7 +3,7 @@
 It is the compiler's own; expressions are brought to one canonical form, so that the three ways to simplify are one.
 """
 
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 
 from .. import _core
 from ..ir.prim import IntImm
@@ -28,6 +28,16 @@ class CompareResult(IntEnum):
     GE = 5
     NE = 6
     UNKNOWN = 7
+
+
+class Extension(IntFlag):
+    """Rewriting of conditions beyond the default. The analyzer here knows one way to simplify, so that they change nothing."""
+
+    NoExtensions = 0
+    TransitivelyProveInequalities = 1 << 0
+    ConvertBooleanToAndOfOrs = 1 << 1
+    ApplyConstraintsToBooleanBranches = 1 << 2
+    ComparisonOfProductAndSum = 1 << 3
 
 
 class ConstIntBound:
@@ -87,7 +97,8 @@ class Analyzer:
 
     def _say(self, what, *values):
         self._said.append((what, values))
-        getattr(self._known, what)(*values)
+        if what != "_note":
+            getattr(self._known, what)(*values)
 
     def _restore(self, count):
         self._said, kept = [], self._said[:count]
@@ -129,6 +140,10 @@ class Analyzer:
         if override:
             self._said = [(what, values) for what, values in self._said if not (values and values[0] is var)]
             self._restore(len(self._said))
+        self._say("_note", var, info.min_value, info.max_value)
+        if info.min_value > ConstIntBound.NEG_INF and info.max_value < ConstIntBound.POS_INF:
+            self._say("_bind_range", var, info.min_value, info.max_value - info.min_value + 1)
+            return
         if info.min_value > ConstIntBound.NEG_INF:
             self._say("_assume", var >= info.min_value)
         if info.max_value < ConstIntBound.POS_INF:
@@ -166,9 +181,36 @@ class Analyzer:
 
     def const_int_bound(self, expr):
         """The constants between which an expression lies."""
+        from .const_bounds import ConstBounds
+
+        # What is said of a variable counts instead of what its type can hold.
+        said = {values[0] for what, values in self._said if what == "_note"}
+        return ConstIntBound(*ConstBounds(self._bounds_of, self._values(), said).of(expr))
+
+    def _bounds_of(self, expr):
+        """What was said of an expression itself, and what the compiler's analyzer knows of it."""
+        from .const_bounds import said_of
+
         low, high = self._known._bounds(expr)
-        low = ConstIntBound.NEG_INF if low is None else low
-        return ConstIntBound(low, ConstIntBound.POS_INF if high is None else high)
+        for what, values in self._said:
+            least, most = said_of(expr, what, values)
+            low = least if low is None else low if least is None else max(low, least)
+            high = most if high is None else high if most is None else min(high, most)
+        return low, high
+
+    def int_set(self, expr, dom_map=None):
+        """The set of the values of an expression (:class:`~relaxide.sym.IntSet`).
+
+        ``dom_map`` has sets of variables; without it those are taken that the analyzer knows.
+        """
+        from .int_set import Evaluator, IntervalSet
+
+        if dom_map is None:
+            ranges = {values[0]: values[1:] for what, values in self._said if what == "_bind_range"}
+            dom_map = {var: IntervalSet(low, self.simplify(low + extent - 1)) for var, (low, extent) in ranges.items()}
+        return Evaluator(self, dict(dom_map)).of(expr)
+
+    enabled_extensions = Extension.NoExtensions
 
     @property
     def is_z3_enabled(self):
@@ -205,4 +247,4 @@ class Analyzer:
         return CompareResult.NE if low is not None and high is not None and low * high > 0 else CompareResult.UNKNOWN
 
 
-__all__ = ["Analyzer", "CompareResult", "ConstIntBound", "ConstraintScope", "ModularSet", "ProofStrength"]
+__all__ = ["Analyzer", "CompareResult", "ConstIntBound", "ConstraintScope", "Extension", "ModularSet", "ProofStrength"]

@@ -52,6 +52,20 @@ def _quotient(a, b):
     return _ALL
 
 
+def _shifted(a, b):
+    return _product(a, ModularSet(0, 1 << b.base)) if b.coeff == 0 and 0 <= b.base < 63 else _ALL
+
+
+def _shifted_down(a, b):
+    return _quotient(a, ModularSet(0, 1 << b.base)) if b.coeff == 0 and 0 <= b.base < 63 else _ALL
+
+
+def _masked(a, b):
+    # Of a power of two less one, the bits are a remainder.
+    mask = b.base + 1
+    return _remainder(a, ModularSet(0, mask)) if b.coeff == 0 and b.base > 0 and mask & b.base == 0 else _ALL
+
+
 def _truncated(a, b):
     # Rounded towards zero and down are one where nothing is rounded.
     return _quotient(a, b) if b.base and a.base % b.base == 0 else _ALL
@@ -66,6 +80,7 @@ def _remainder(a, b):
 
 
 _RULES = {prim.Add: _sum, prim.Sub: _difference, prim.Mul: _product, prim.FloorDiv: _quotient, prim.FloorMod: _remainder}
-_RULES |= {prim.Div: _truncated, prim.Min: _joined, prim.Max: _joined}
+_RULES |= {prim.Div: _truncated, prim.Min: _joined, prim.Max: _joined, prim.LShift: _shifted, prim.RShift: _shifted_down}
+_RULES |= {prim.BitwiseAnd: _masked}
 
 __all__ = ["modular_set"]

@@ -7,6 +7,7 @@ import os
 
 from .._parts import open_parts as _open_parts
 from . import env, locking
+from .expressions import assert_prim_expr_equal, check_bool_expr_is_true
 from .fixtures import fixture, parameter, parameters
 from .locking import run_with_gpu_lock
 from .marks import main, skip_if_32bit, skip_if_wheel_test, slow
@@ -28,6 +29,8 @@ __all__ = [
     "IS_IN_CI",
     "SKIP_SLOW_TESTS",
     "assert_allclose",
+    "assert_prim_expr_equal",
+    "check_bool_expr_is_true",
     "check_numerical_grads",
     "device_enabled",
     "enabled_targets",

@@ -8,11 +8,12 @@ A kernel can be written node by node::
     kernel = tirx.PrimFunc([A], body)
 """
 
-from . import analysis, buffer, expr, function, index_map, intrinsic, op, stmt, transform
+from . import analysis, buffer, device_intrinsic, expr, function, index_map, intrinsic, op, stmt, transform
 from .buffer import Buffer, BufferRegion, decl_buffer, is_buffer_var
 from .expr import IterVar
 from .function import PrimFunc
 from .index_map import IndexMap
+from .device_intrinsic import *  # noqa: F403
 from .intrinsic import *  # noqa: F403
 from .op import *  # noqa: F403
 from .op import abs, all, any, max, min, pow, round

@@ -224,3 +224,13 @@ def __getattr__(name):
 
         return te.comm_reducer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __getattr__(name):
+    # Calls about the machine are in files of their own, which are made of the functions here.
+    from . import device_intrinsic, intrinsic
+
+    for module in (device_intrinsic, intrinsic):
+        if name in module.__all__:
+            return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

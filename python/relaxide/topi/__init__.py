@@ -7,14 +7,16 @@ Each is what the operator of Relax computes, on its own, as a part of a kernel t
     func = te.create_prim_func([A, B])
 """
 
-from . import _approximate, _shapes, image, nn, tag, utils
+from . import _approximate, _more_shapes, _shapes, image, nn, signal, tag, utils, vision
 from ._approximate import *  # noqa: F403
 from ._operator import elementwise
+from ._more_shapes import *  # noqa: F403
 from ._shapes import *  # noqa: F403
 from .tag import is_broadcast, is_injective
-from .utils import InvalidShapeError
+from .utils import InvalidShapeError, get_const_tuple
 
 _made = elementwise()
 globals().update(_made)
 
-__all__ = [*_made, *_approximate.__all__, *_shapes.__all__, "InvalidShapeError", "image", "nn", "utils"]
+__all__ = [*_made, *_approximate.__all__, *_more_shapes.__all__, *_shapes.__all__, "InvalidShapeError", "get_const_tuple", "image", "nn"]
+__all__ += ["signal", "utils", "vision"]

@@ -47,3 +47,6 @@ def affine_grid(data, target_shape, align_corners=True):
 
 
 __all__ = ["affine_grid", "grid_sample", "resize2d"]
+
+
+from ._more_image import *  # noqa: E402,F403 they build on what is above

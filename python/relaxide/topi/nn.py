@@ -351,9 +351,13 @@ def upsampling(data, scale_h, scale_w, layout="NCHW", method="nearest_neighbor",
     return resize2d(data, [0.0] * 4, output_shape or size, layout, method, coordinates, "floor" if "nearest" in method else "")
 
 
+from ._more_nn import *  # noqa: E402,F403 they build on what is above
+from ._more_nn import __all__ as _more  # noqa: E402
+
 __all__ = [
     name
     for name, value in list(globals().items())
     if callable(value) and str(getattr(value, "__module__", "")).startswith(__package__) and name[0] != "_"
 ]
 __all__ = [name for name in __all__ if name not in ("call", "elementwise", "one")]
+__all__ = sorted({*__all__, *_more})

@@ -115,3 +115,76 @@ def _simplified(expr):
 __all__ = ["InvalidShapeError", "ceil_div", "equal_const_int", "get_const_float", "get_const_int", "get_const_tuple", "get_float_tuple"]
 __all__ += ["get_max_power2_factor", "is_dynamic_shape", "is_empty_shape", "prod", "ravel_index", "simplify", "swap", "unravel_index"]
 __all__ += ["within_index"]
+
+
+def const_matrix(matrix, name="const_matrix", attrs=None):
+    """A tensor of two dimensions with the values of an array."""
+    from ._more_shapes import _const_tensor
+
+    return _const_tensor(matrix, name)
+
+
+def const_vector(vector, name="const_vector"):
+    """A tensor of one dimension with the values of an array."""
+    from ._more_shapes import const_vector as make
+
+    return make(vector, name)
+
+
+def make_idx(b, e, s, z, i):
+    """The place of an index within a slice; see :func:`relaxide.topi.make_idx`."""
+    from ._more_shapes import make_idx as make
+
+    return make(b, e, s, z, i)
+
+
+def _packed(layout_info, letter):
+    """The size of the blocks of channels of a layout such as ``NCHW16c``; ``None`` where there are none."""
+    import re
+
+    match = re.fullmatch(rf"NC{letter}(\d+)c", layout_info)
+    return None if match is None else int(match[1])
+
+
+def nchw_pack_layout(layout_info):
+    """Whether a layout has blocks of batches and of channels: ``NCHW4n8c``."""
+    import re
+
+    return re.fullmatch(r"NCHW\d+n\d+c", layout_info) is not None
+
+
+def nchw_xc_layout(layout_info):
+    """Whether a layout has blocks of channels: ``NCHW16c``."""
+    return _packed(layout_info, "HW") is not None
+
+
+def ncw_pack_layout(layout_info):
+    """Whether a layout of rows has blocks of batches and of channels: ``NCW4n8c``."""
+    import re
+
+    return re.fullmatch(r"NCW\d+n\d+c", layout_info) is not None
+
+
+def ncw_xc_layout(layout_info):
+    """Whether a layout of rows has blocks of channels: ``NCW16c``."""
+    return _packed(layout_info, "W") is not None
+
+
+def get_shape(src_shape, src_layout, dst_layout):
+    """A shape in another layout of the same letters."""
+    if src_layout == dst_layout:
+        return get_const_tuple(src_shape)
+    if sorted(src_layout) != sorted(dst_layout):
+        raise ValueError(f"the layouts {src_layout} and {dst_layout} are not of the same dimensions")
+    lengths = dict(zip(src_layout, src_shape))
+    return get_const_tuple(lengths[letter] for letter in dst_layout)
+
+
+def is_target(names):
+    """Whether the target whose ``with`` is open has one of some names among its keys."""
+    from ..target import Target
+
+    names = [names] if isinstance(names, str) else names
+    target = Target.current(allow_none=True)
+    return target is not None and any(name in target.keys for name in names)
+

@@ -21,6 +21,7 @@ const FLOORS: &[&str] = &[
     "relaxide",
     "cli",
     "capi",
+    "onnxruntime",
     "python",
     "testkit",
     "xtask",

@@ -20,6 +20,7 @@ const UNSAFE: &[(&str, &str)] = &[
     ("torch", "maps model files into memory"),
     ("codegen", "LLVM and the call into what it compiled"),
     ("capi", "the C ABI"),
+    ("onnxruntime", "the C ABI of ONNX Runtime"),
     ("testkit", "a device for tests with launches over its memory, and an allocator whose pages fault"),
     ("python", "the C ABI of Python's side"),
     ("vm/tests/support/heap.rs", "counts what malloc hands out"),

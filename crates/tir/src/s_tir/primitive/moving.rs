@@ -256,12 +256,10 @@ impl Move<'_> {
         let mut required: HashMap<Ref<relaxide_ir::Buffer>, Vec<Interval>> = HashMap::new();
         for id in &self.others {
             let Some(n) = tree.as_block(*id) else { continue };
-            let mut running = Running::default();
             let inner = loops_around(tree, *id);
             let outside = inner.iter().position(|l| tree.find_loop(&l.var) == Some(self.target)).map_or(0, |at| at + 1);
             for l in &inner[outside..] {
                 analyzer.bind(&l.var, l.min.clone(), l.extent.clone());
-                running.add(&l.var, &l.min, &l.extent, analyzer);
             }
             let axes: VarMap =
                 n.block.iter_vars.iter().map(|i| i.var.clone()).zip(n.iter_values.iter().cloned()).collect();
@@ -270,6 +268,10 @@ impl Move<'_> {
                 Way::ToProducers => (&n.block.writes, &self.realize.block.reads),
             };
             for region in theirs.iter().filter(|r| mine.iter().any(|m| m.buffer == r.buffer)) {
+                let mut running = self.sharing(&region.buffer.scope, analyzer);
+                for l in &inner[outside..] {
+                    running.add(&l.var, &l.min, &l.extent, analyzer);
+                }
                 let dims = widened(&substitute_region(region, &axes), &running, analyzer);
                 match required.get_mut(&region.buffer) {
                     None => drop(required.insert(region.buffer.clone(), dims)),
@@ -282,6 +284,23 @@ impl Move<'_> {
             }
         }
         required
+    }
+
+    /// The threads that see one memory of a scope, as counters that run: what each of them needs of it is needed.
+    fn sharing(&self, scope: &str, analyzer: &mut Analyzer) -> Running {
+        let tree = &self.place.tree;
+        let mut running = Running::default();
+        for id in tree.all_loops_above(self.target).into_iter().chain([self.target]) {
+            let Some(l) = tree.as_loop(id).filter(|l| l.kind == ForKind::ThreadBinding) else { continue };
+            let shares = match scope {
+                "warp" => l.thread_tag == "threadIdx.x",
+                _ => scope.starts_with("shared") && !l.thread_tag.starts_with("blockIdx"),
+            };
+            if shares {
+                running.add(&l.var, &l.min, &l.extent, analyzer);
+            }
+        }
+        running
     }
 
     /// Over all iterations of the loops around, the range of an axis comes to the whole axis: a border that reads nothing of

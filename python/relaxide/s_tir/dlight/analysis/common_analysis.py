@@ -1,5 +1,7 @@
 """Blocks, their axes, and how they use buffers."""
 
+from typing import NamedTuple
+
 from ....tirx import IndexMap, IterVar, Var, const
 from ....tirx._walk import walk, walk_scalar
 from ...schedule import ScheduleError
@@ -55,6 +57,52 @@ class SBlockInfo:
         places = zip(block.iter_vars, read, written)
         return all(_is_point(r, axis.var) and _is_point(w, axis.var) for axis, r, w in places)
 
+    def read_bufs(self, sch):
+        """What it reads, as :class:`BufferInfo`."""
+        return [BufferInfo(sch, self.block_rv, region, self.get_loops()) for region in sch.get(self.block_rv).reads]
+
+    def write_bufs(self, sch):
+        """What it writes, as :class:`BufferInfo`."""
+        return [BufferInfo(sch, self.block_rv, region, self.get_loops()) for region in sch.get(self.block_rv).writes]
+
+    def is_layout_transform(self, sch):
+        """Whether it copies elements to other places and computes nothing."""
+        from ....tirx import BufferLoad, BufferStore
+
+        store = sch.get(self.block_rv).body
+        return self.is_injective() and isinstance(store, BufferStore) and isinstance(store.value, BufferLoad)
+
+    def is_data_pad(self, sch):
+        """Whether it copies elements and puts a value around them."""
+        from ....ir.prim import PrimCall, Select
+        from ....tirx import BufferStore
+
+        store = sch.get(self.block_rv).body
+        value = getattr(store, "value", None)
+        chooses = isinstance(value, Select) or isinstance(value, PrimCall) and "if_then_else" in str(value.op)
+        return self.is_injective() and isinstance(store, BufferStore) and chooses and len(sch.get(self.block_rv).reads) == 1
+
+    def is_convolution(self):
+        """Whether its axes are those of a convolution: four results or more, and three reduced."""
+        kinds = self.dom_kind()
+        return kinds.count("S") >= 4 and kinds.count("R") == 3 and kinds == "".join(sorted(kinds, reverse=True))
+
+    def is_pool(self):
+        """Whether its axes are those of pooling: four results or more, and two reduced."""
+        kinds = self.dom_kind()
+        return kinds.count("S") >= 4 and kinds.count("R") == 2
+
+    def is_gemv(self):
+        """Whether its axes are those of a product of a matrix and a vector: one result and one reduced, besides those of length one."""
+        return self._long_kinds() == "SR"
+
+    def is_gemm(self):
+        """Whether its axes are those of a product of matrices: two results and one reduced, besides those of length one."""
+        return self._long_kinds() in ("SSR", "SSSR")
+
+    def _long_kinds(self):
+        return "".join(axis.kind for axis in self.iters if axis.dom != 1)
+
     def get_loops(self):
         """The loops of the axes."""
         return [axis.loop_rv for axis in self.iters]
@@ -65,6 +113,75 @@ class SBlockInfo:
 
     def __repr__(self):
         return f'SBlockInfo("{self.name}", "{self.dom_kind()}", {self.dom()})'
+
+
+class BufferInfo:
+    """A buffer as a block uses it: ``buf``, the ``region``, and ``assoc_lps``, the loop of the axis that each of its indices is; ``None`` for
+    an index that is none."""
+
+    def __init__(self, sch, block_rv, buf_region, lps=None):
+        block = sch.get(block_rv)
+        loops = sch.get_loops(block_rv) if lps is None else list(lps)
+        of_axis = {axis.var: loop for axis, loop in zip(block.iter_vars, loops)}
+        self.buf, self.region = buf_region.buffer, list(buf_region.region)
+        self.shape = list(self.buf.shape)
+        self.assoc_lps = [of_axis.get(dim.min) if isinstance(dim.min, Var) else None for dim in self.region]
+        self.assoc_lps_info = [None if loop is None else sch.get(loop) for loop in self.assoc_lps]
+
+    def get_scope(self):
+        """The memory that it lies in."""
+        return self.buf.scope()
+
+    def get_vecsize(self, buf_index=0, vbits=128):
+        """How many neighbours of the last dimension are loaded at once, of ``vbits`` bits at most; ``None`` where they are no neighbours."""
+        if not self.assoc_lps_info or self.assoc_lps_info[-1] is None:
+            return None
+        length = getattr(self.assoc_lps_info[-1].extent, "value", None)
+        count = vbits // self.buf.dtype.bits
+        while length is not None and count > 1 and length % count:
+            count //= 2
+        return None if length is None else max(count, 1)
+
+    def __repr__(self):
+        return f"BufferInfo({self.buf.name})"
+
+
+class Index(NamedTuple):
+    """An index that is an axis."""
+
+    sub: object
+
+
+class RemIndex(NamedTuple):
+    """An index that is what is left of a division."""
+
+    sub: object
+    div: object
+
+
+class DivIndex(NamedTuple):
+    """An index that is a quotient."""
+
+    sub: object
+    div: object
+
+
+class MergeIndex(NamedTuple):
+    """An index that is ``dom * mul + sub``."""
+
+    dom: object
+    mul: object
+    sub: object
+
+
+def get_sblockrealize(sch, block):
+    """The realization of a block, given as itself or by its random variable."""
+    node = sch.get(block) if not hasattr(block, "iter_vars") else block
+    for func in sch.mod.functions.values():
+        for stmt in walk(func.body) if hasattr(func, "buffers") else ():
+            if isinstance(stmt, SBlockRealize) and stmt.block.same_as(node):
+                return stmt
+    raise ValueError(f"the block {node.name} is not in the module")
 
 
 def _is_point(dim, var):
@@ -196,6 +313,7 @@ def is_broadcast_epilogue(sch, block, epilogue):
     return False
 
 
-__all__ = ["IterInfo", "SBlockInfo", "collect_block_iter_vars_used_in_access_region", "collect_vars_used_in_prim_expr"]
+__all__ = ["BufferInfo", "DivIndex", "Index", "IterInfo", "MergeIndex", "RemIndex", "SBlockInfo", "get_sblockrealize"]
+__all__ += [ "collect_block_iter_vars_used_in_access_region", "collect_vars_used_in_prim_expr"]
 __all__ += ["detect_dominant_read", "get_max_shared_memory_per_block", "get_max_threads_per_block", "get_root_block", "get_sblock_info"]
 __all__ += ["is_broadcast_epilogue", "normalize_prim_func"]

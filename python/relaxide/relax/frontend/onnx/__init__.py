@@ -2,7 +2,7 @@
 
 import os
 
-from ... import _core
+from .... import _core
 
 
 def from_onnx(

@@ -1,0 +1,433 @@
+//! Sessions: a model, compiled, that takes values by name and gives values.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int, c_void};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use prost::bytes::Bytes;
+use relaxide::ffi::{Any, Array, signal};
+use relaxide::onnx::{Extent, ValueSignature};
+
+use crate::border::{array, array_mut, check_place, put, text};
+use crate::cache::Source;
+use crate::content::Content;
+use crate::env::{Log, OrtEnv, set_threads};
+use crate::handle::{Handle, Kind, at, put_new, release};
+use crate::memory::{OrtAllocator, OrtMemoryInfo, allocate_text, host};
+use crate::metadata::{Metadata, OrtModelMetadata};
+use crate::model::{self, Head, Program, Shaping};
+use crate::options::{OrtSessionOptions, SessionOptions};
+use crate::status::{Code, OrtStatus, Result, Status, guard, invalid};
+use crate::type_info::{OrtTypeInfo, TypeInfo};
+
+/// A session.
+pub struct Session {
+    head: Head,
+    /// Kept where the model may have to be compiled once more.
+    source: Option<Source>,
+    dims: BTreeMap<String, i64>,
+    log: Arc<Log>,
+    program: RwLock<Loaded>,
+}
+
+/// What runs now.
+struct Loaded {
+    program: Arc<Program>,
+    is_loose: bool,
+}
+
+/// A session for C.
+pub type OrtSession = Handle<Session>;
+
+impl Kind for Session {
+    const NAME: &str = "OrtSession";
+}
+
+impl Session {
+    /// Makes a session.
+    pub fn new(source: Source, options: &SessionOptions, log: &Arc<Log>) -> Result<Session> {
+        let log = Arc::clone(options.log.as_ref().unwrap_or(log));
+        let model = model::open(&source)?;
+        let head = model::head(&model);
+        set_threads(options.intra_op)?;
+        let shaping = Shaping { dims: options.dims.clone(), is_loose: false };
+        let program = model::program(&source, &model, &head, &shaping, &log, &options.cancelled)?;
+        let source = names_repeat(&head.signature.inputs).then_some(source);
+        let program = RwLock::new(Loaded { program: Arc::new(program), is_loose: false });
+        Ok(Session { head, source, dims: shaping.dims, log, program })
+    }
+
+    /// The inputs, in order.
+    pub fn inputs(&self) -> &[ValueSignature] {
+        &self.head.signature.inputs
+    }
+
+    /// The outputs, in order.
+    pub fn outputs(&self) -> &[ValueSignature] {
+        &self.head.signature.outputs
+    }
+
+    /// Which output has a name.
+    pub fn output(&self, name: &str) -> Result<usize> {
+        let found = self.outputs().iter().position(|output| output.name == name);
+        found.ok_or_else(|| invalid(format!("Invalid output name: {name}; the model has {}", listed(self.outputs()))))
+    }
+
+    /// Refuses the name of an input that the model does not have.
+    fn check_input(&self, name: &str) -> Result<()> {
+        match self.has_input(name) {
+            true => Ok(()),
+            false => Err(invalid(self.no_input(name))),
+        }
+    }
+
+    /// Whether there is an input of a name.
+    pub fn has_input(&self, name: &str) -> bool {
+        self.inputs().iter().any(|input| input.name == name)
+    }
+
+    /// What is said of the name of an input that is not there.
+    pub fn no_input(&self, name: &str) -> String {
+        format!("Invalid input name: {name}; the model has {}", listed(self.inputs()))
+    }
+
+    /// Computes outputs, given by their numbers, of values by the names of inputs. Work stops when `stop` is set.
+    pub fn run(&self, feed: &[(&str, Content)], wanted: &[usize], stop: &Arc<AtomicBool>) -> Result<Vec<Content>> {
+        if stop.load(Ordering::Relaxed) {
+            return Err(ended());
+        }
+        feed.iter().try_for_each(|(name, _)| self.check_input(name))?;
+        let mut given = Vec::new();
+        for input in self.inputs() {
+            // Of two values of one name the last one counts.
+            let found = feed.iter().rev().find(|(name, _)| *name == input.name);
+            given.push(found.ok_or_else(|| invalid(format!("Missing Input: {}", input.name)))?.1.clone());
+        }
+        let program = self.program_for(&given)?;
+        let args = given.iter().map(Content::argument).collect::<Result<Vec<_>>>()?;
+        let result = signal::stoppable(stop, || program.run(&args)).map_err(|error| match error.kind() {
+            signal::CANCELLED => ended(),
+            _ => Status::from(error),
+        })?;
+        drop(args);
+        let results = match self.outputs() {
+            [_] => vec![result],
+            _ => parts(result)?,
+        };
+        if results.len() != self.outputs().len() {
+            let (got, expected) = (results.len(), self.outputs().len());
+            return Err(Status::new(Code::RuntimeException, format!("the program gave {got} values, not {expected}")));
+        }
+        let output = |i: &usize| Content::of_result(&results[*i], &self.outputs()[*i].type_name, &given);
+        wanted.iter().map(output).collect()
+    }
+
+    /// The program for values of such shapes.
+    fn program_for(&self, given: &[Content]) -> Result<Arc<Program>> {
+        let (mut lengths, mut fits) = (BTreeMap::new(), true);
+        for (input, value) in self.inputs().iter().zip(given) {
+            fits &= self.fits(input, value, &mut lengths)?;
+        }
+        let loaded = self.program.read().unwrap_or_else(PoisonError::into_inner);
+        if fits || loaded.is_loose {
+            return Ok(Arc::clone(&loaded.program));
+        }
+        drop(loaded);
+        self.loosen()
+    }
+
+    /// Compiles the model once more, without taking dimensions of equal names to be equal.
+    fn loosen(&self) -> Result<Arc<Program>> {
+        let mut loaded = self.program.write().unwrap_or_else(PoisonError::into_inner);
+        if let (false, Some(source)) = (loaded.is_loose, &self.source) {
+            let shaping = Shaping { dims: self.dims.clone(), is_loose: true };
+            let model = model::open(source)?;
+            let program = model::program(source, &model, &self.head, &shaping, &self.log, &Arc::default())?;
+            *loaded = Loaded { program: Arc::new(program), is_loose: true };
+        }
+        Ok(Arc::clone(&loaded.program))
+    }
+
+    /// Refuses a value of another type, rank or length; false where a name stands for two lengths.
+    fn fits<'a>(
+        &'a self,
+        input: &'a ValueSignature,
+        value: &Content,
+        lengths: &mut BTreeMap<&'a str, i64>,
+    ) -> Result<bool> {
+        let name = &input.name;
+        if !input.type_name.starts_with("tensor(") {
+            return Ok(true);
+        }
+        let given = value.type_name();
+        if given != input.type_name {
+            let expected = &input.type_name;
+            return Err(invalid(format!("Unexpected input data type of {name}: got {given}, expected {expected}")));
+        }
+        let shape = value.shape().unwrap_or_default();
+        if shape.len() != input.shape.len() {
+            // A model that says nothing of the rank is told by its program.
+            if input.shape.is_empty() {
+                return Ok(true);
+            }
+            let (got, expected) = (shape.len(), input.shape.len());
+            return Err(invalid(format!("Invalid rank for input: {name} Got: {got} Expected: {expected}")));
+        }
+        let mut fits = true;
+        for (axis, (got, extent)) in shape.iter().zip(&input.shape).enumerate() {
+            let expected = match extent {
+                Extent::Known(length) => Some(length),
+                Extent::Named(dim) => {
+                    fits &= *lengths.entry(dim).or_insert(*got) == *got;
+                    self.dims.get(dim)
+                }
+                Extent::Unknown => None,
+            };
+            if let Some(expected) = expected.filter(|expected| *expected != got) {
+                return Err(invalid(format!(
+                    "Got invalid dimensions for input: {name}; index: {axis} Got: {got} Expected: {expected}"
+                )));
+            }
+        }
+        Ok(fits)
+    }
+
+    fn type_info(&self, value: &ValueSignature) -> TypeInfo {
+        let fixed = |name: &str| self.dims.get(name).copied();
+        self.head.types.get(&value.name).map_or(TypeInfo::Unknown, |proto| TypeInfo::of_proto(proto, &fixed))
+    }
+}
+
+fn ended() -> Status {
+    Status::new(Code::Fail, "Exiting due to terminate flag being set to true.")
+}
+
+fn parts(result: Any) -> Result<Vec<Any>> {
+    Ok(result.to::<Array>()?.to_vec())
+}
+
+fn listed(values: &[ValueSignature]) -> String {
+    let names: Vec<&str> = values.iter().map(|value| value.name.as_str()).collect();
+    if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+/// Whether a name of a dimension stands in several places.
+fn names_repeat(inputs: &[ValueSignature]) -> bool {
+    let names = inputs.iter().flat_map(|input| &input.shape).filter_map(|extent| match extent {
+        Extent::Named(name) => Some(name),
+        _ => None,
+    });
+    let mut seen = std::collections::BTreeSet::new();
+    names.into_iter().any(|name| !seen.insert(name))
+}
+
+/// # Safety
+/// The handles are live or null.
+unsafe fn make(
+    env: *const OrtEnv,
+    source: Source,
+    options: *const OrtSessionOptions,
+    out: *mut *mut OrtSession,
+) -> Result<()> {
+    check_place(out)?;
+    // SAFETY: the caller's promise. Options may be left out.
+    unsafe {
+        let env = at(env, "env")?;
+        let session = match options.is_null() {
+            true => Session::new(source, &SessionOptions::default(), &env.log)?,
+            false => Session::new(source, at(options, "session options")?, &env.log)?,
+        };
+        put_new(out, session)
+    }
+}
+
+pub unsafe extern "C" fn create(
+    env: *const OrtEnv,
+    path: *const c_char,
+    options: *const OrtSessionOptions,
+    out: *mut *mut OrtSession,
+) -> *mut OrtStatus {
+    // SAFETY: the interface's contract.
+    guard(|| unsafe { make(env, Source::File(PathBuf::from(text(path, "model_path")?)), options, out) })
+}
+
+/// The entry that names the folder with the files that belong to a model in memory.
+const FOLDER: &str = "session.model_external_initializers_file_folder_path";
+
+pub unsafe extern "C" fn create_from_array(
+    env: *const OrtEnv,
+    data: *const c_void,
+    length: usize,
+    options: *const OrtSessionOptions,
+    out: *mut *mut OrtSession,
+) -> *mut OrtStatus {
+    // SAFETY: the interface's contract.
+    guard(|| unsafe {
+        let bytes = Bytes::copy_from_slice(array(data.cast::<u8>(), length, "model_data")?);
+        let folder = match options.is_null() {
+            true => None,
+            false => at(options, "session options")?.entries.get(FOLDER).map(PathBuf::from),
+        };
+        make(env, Source::Memory(bytes, folder), options, out)
+    })
+}
+
+pub unsafe extern "C" fn create_with_container(
+    env: *const OrtEnv,
+    path: *const c_char,
+    options: *const OrtSessionOptions,
+    _container: *mut c_void,
+    out: *mut *mut OrtSession,
+) -> *mut OrtStatus {
+    // SAFETY: the interface's contract. Weights are laid out when a model is compiled, so there is nothing to share.
+    unsafe { create(env, path, options, out) }
+}
+
+pub unsafe extern "C" fn create_from_array_with_container(
+    env: *const OrtEnv,
+    data: *const c_void,
+    length: usize,
+    options: *const OrtSessionOptions,
+    _container: *mut c_void,
+    out: *mut *mut OrtSession,
+) -> *mut OrtStatus {
+    // SAFETY: as above.
+    unsafe { create_from_array(env, data, length, options, out) }
+}
+
+pub unsafe extern "C" fn release_session(session: *mut OrtSession) {
+    // SAFETY: the interface's contract.
+    unsafe { release(session) }
+}
+
+/// What a session lists.
+type List = fn(&Session) -> &[ValueSignature];
+
+fn overridable(session: &Session) -> &[ValueSignature] {
+    &session.head.signature.overridable
+}
+
+/// # Safety
+/// As for [`at`].
+unsafe fn count(session: *const OrtSession, list: List, out: *mut usize) -> *mut OrtStatus {
+    // SAFETY: the caller's promise.
+    guard(|| unsafe { put(out, list(at(session, "session")?).len()) })
+}
+
+fn numbered(values: &[ValueSignature], index: usize) -> Result<&ValueSignature> {
+    let message = || format!("index out of range: there is no number {index}; the model has {}", listed(values));
+    values.get(index).ok_or_else(|| Status::new(Code::Fail, message()))
+}
+
+/// # Safety
+/// As for [`at`] and [`allocate_text`].
+unsafe fn name(
+    session: *const OrtSession,
+    list: List,
+    index: usize,
+    allocator: *mut OrtAllocator,
+    out: *mut *mut c_char,
+) -> *mut OrtStatus {
+    // SAFETY: the caller's promise.
+    guard(|| unsafe {
+        check_place(out)?;
+        put(out, allocate_text(allocator, &numbered(list(at(session, "session")?), index)?.name)?)
+    })
+}
+
+/// # Safety
+/// As for [`at`].
+unsafe fn type_of(session: *const OrtSession, list: List, index: usize, out: *mut *mut OrtTypeInfo) -> *mut OrtStatus {
+    // SAFETY: the caller's promise.
+    guard(|| unsafe {
+        let session = at(session, "session")?;
+        put_new(out, session.type_info(numbered(list(session), index)?))
+    })
+}
+
+macro_rules! listed {
+    ($($list:expr => $count:ident, $name:ident, $type:ident;)*) => {$(
+        pub unsafe extern "C" fn $count(session: *const OrtSession, out: *mut usize) -> *mut OrtStatus {
+            // SAFETY: the interface's contract.
+            unsafe { count(session, $list, out) }
+        }
+
+        pub unsafe extern "C" fn $name(
+            session: *const OrtSession,
+            index: usize,
+            allocator: *mut OrtAllocator,
+            out: *mut *mut c_char,
+        ) -> *mut OrtStatus {
+            // SAFETY: the interface's contract.
+            unsafe { name(session, $list, index, allocator, out) }
+        }
+
+        pub unsafe extern "C" fn $type(
+            session: *const OrtSession,
+            index: usize,
+            out: *mut *mut OrtTypeInfo,
+        ) -> *mut OrtStatus {
+            // SAFETY: the interface's contract.
+            unsafe { type_of(session, $list, index, out) }
+        }
+    )*};
+}
+
+listed! {
+    Session::inputs => input_count, input_name, input_type;
+    Session::outputs => output_count, output_name, output_type;
+    overridable => overridable_count, overridable_name, overridable_type;
+}
+
+pub unsafe extern "C" fn metadata(session: *const OrtSession, out: *mut *mut OrtModelMetadata) -> *mut OrtStatus {
+    // SAFETY: the interface's contract.
+    guard(|| unsafe { put_new(out, Metadata::of(&at(session, "session")?.head.notes)) })
+}
+
+/// # Safety
+/// As for [`at`] and [`array_mut`].
+unsafe fn memory_infos(
+    session: *const OrtSession,
+    list: List,
+    out: *mut *const OrtMemoryInfo,
+    count: usize,
+) -> *mut OrtStatus {
+    // SAFETY: the caller's promise.
+    guard(|| unsafe {
+        let values = list(at(session, "session")?);
+        if values.len() != count {
+            return Err(invalid(format!(
+                "there is room for {count} places of memory, and {} are to be given",
+                values.len()
+            )));
+        }
+        array_mut(out, count, "memory infos")?.fill(host());
+        Ok(())
+    })
+}
+
+pub unsafe extern "C" fn input_memory_infos(
+    session: *const OrtSession,
+    out: *mut *const OrtMemoryInfo,
+    count: usize,
+) -> *mut OrtStatus {
+    // SAFETY: the interface's contract.
+    unsafe { memory_infos(session, Session::inputs, out, count) }
+}
+
+pub unsafe extern "C" fn output_memory_infos(
+    session: *const OrtSession,
+    out: *mut *const OrtMemoryInfo,
+    count: usize,
+) -> *mut OrtStatus {
+    // SAFETY: the interface's contract.
+    unsafe { memory_infos(session, Session::outputs, out, count) }
+}
+
+/// `SessionReleaseCapturedGraph`: none is captured.
+pub unsafe extern "C" fn accept(session: *mut OrtSession, _id: c_int) -> *mut OrtStatus {
+    // SAFETY: the interface's contract.
+    guard(|| unsafe { at(session, "session").map(drop) })
+}

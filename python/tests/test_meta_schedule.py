@@ -1,0 +1,140 @@
+"""Tuning: spaces, strategies, databases, and what passes make of what was measured."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relaxide as tvm
+from relaxide.ir.utils import derived_object
+from relaxide.s_tir import Schedule
+from relaxide.s_tir import meta_schedule as ms
+from relaxide.s_tir.meta_schedule.testing.dummy_object import DummyBuilder, DummyRunner
+from relaxide.script import tirx as T
+from relaxide.target import Target
+
+HERE = Path(__file__).parent
+
+
+@T.prim_func(s_tir=True)
+def product(A: T.Buffer((32, 32), "float32"), B: T.Buffer((32, 32), "float32"), C: T.Buffer((32, 32), "float32")):
+    for i, j, k in T.grid(32, 32, 32):
+        with T.sblock("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+
+def _tiled(sch):
+    i, j, k = sch.get_loops(sch.get_sblock("C"))
+    sch.split(i, sch.sample_perfect_tile(i, n=2))
+
+
+def _tune(**options):
+    options = {"strategy": "replay-trace", "cost_model": "random", "database": "memory", "seed": 7, **options}
+    target = Target({"kind": "llvm", "num-cores": 2})
+    return ms.tune_tir(product, target, options.pop("work_dir"), 6, num_trials_per_iter=3, builder=DummyBuilder(), runner=DummyRunner(), measure_callbacks=ms.measure_callback.AddToDatabase(), **options)
+
+
+def _run(mod):
+    a = np.random.default_rng(3).standard_normal((32, 32), "float32")
+    result = tvm.runtime.tensor(np.zeros((32, 32), "float32"))
+    tvm.compile(mod, "llvm")["main"](tvm.runtime.tensor(a), tvm.runtime.tensor(a), result)
+    np.testing.assert_allclose(result.numpy(), a @ a, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("strategy", ["replay-trace", "replay-func"])
+def test_what_a_search_finds_computes_the_same(tmp_path, strategy):
+    database = _tune(work_dir=str(tmp_path), strategy=strategy)
+    assert len(database) == 6
+    best = ms.tir_integration.compile_tir(database, product, "llvm")
+    _run(best.mod)
+
+
+def test_a_search_by_evolution_learns_of_its_database(tmp_path):
+    strategy = ms.search_strategy.EvolutionarySearch(population_size=4, init_min_unmeasured=3, genetic_num_iters=1)
+    database = _tune(work_dir=str(tmp_path), strategy=strategy, space=_tiled)
+    assert 0 < len(database) <= 6
+
+
+def test_records_are_written_and_read(tmp_path):
+    database = ms.database.JSONDatabase(work_dir=str(tmp_path))
+    mod = tvm.IRModule({"main": product})
+    sch = Schedule(mod)
+    _tiled(sch)
+    workload = database.commit_workload(mod)
+    args = ms.arg_info.ArgInfo.from_entry_func(mod)
+    for seconds in ([3.0], [1.0, 2.0]):
+        database.commit_tuning_record(ms.database.TuningRecord(sch.trace, workload, seconds, Target("llvm"), args))
+    again = ms.database.JSONDatabase(work_dir=str(tmp_path), allow_missing=False)
+    assert len(again) == 2 and again.has_workload(mod) and not again.has_workload(tvm.IRModule({"main": product.with_attr("x", 1)}))
+    best = again.query(mod, Target("llvm"), kind="record")
+    assert [float(second) for second in best.run_secs] == [1.0, 2.0] and best.args_info[0].as_json() == ["TENSOR", "float32", [32, 32]]
+    assert str(again.query(mod, Target("llvm")).trace) == str(sch.trace)
+    with open(tmp_path / "database_tuning_record.json", "a") as file:
+        file.write("[7, []]\n")
+    with pytest.raises(ValueError, match="database_tuning_record.json:3: .*there is no workload 7"):
+        ms.database.JSONDatabase(work_dir=str(tmp_path))
+
+
+def test_a_database_of_tvm_is_read_and_its_traces_apply():
+    database = ms.database.JSONDatabase(work_dir=str(HERE / "tvm_database"), allow_missing=False)
+    (workload,) = database.workloads
+    with Target("llvm"), database:
+        made = tvm.relax.transform.MetaScheduleApplyDatabase()(workload.mod)
+    loops = [str(stmt.kind) for stmt in _loops(made["main"])]
+    assert made["main"].attrs["tirx.is_scheduled"] and len(loops) == 2
+    result, data = tvm.runtime.tensor(np.zeros(64, "float32")), np.arange(64, dtype="float32")
+    tvm.compile(made, "llvm")["main"](tvm.runtime.tensor(data), result)
+    assert (result.numpy() == 2 * data).all()
+
+
+def _loops(func):
+    from relaxide.tirx import For
+    from relaxide.tirx._walk import walk
+
+    return [stmt for stmt in walk(func.body) if isinstance(stmt, For)]
+
+
+def test_classes_of_ones_own_stand_in():
+    @derived_object
+    class Own(ms.builder.PyBuilder):
+        def build(self, build_inputs):
+            return [ms.builder.BuilderResult(None, "no") for _ in build_inputs]
+
+    (result,) = Own().build([ms.builder.BuilderInput(product, Target("llvm"))])
+    assert isinstance(Own(), ms.Builder) and result.error_msg == "no"
+    with pytest.raises(TypeError, match="not allowed"):
+
+        @derived_object
+        class Other(Own):
+            pass
+
+
+def test_unions_and_functions_are_databases():
+    mod = tvm.IRModule({"main": product})
+    target = Target("llvm")
+
+    def schedule(sch):
+        _tiled(sch)
+        return True
+
+    by_function = ms.Database.create(schedule)
+    empty = ms.database.MemoryDatabase()
+    assert ms.database.OrderedUnionDatabase(empty, by_function).query(mod, target, kind="ir_module") is not None
+    assert ms.database.UnionDatabase(empty).query(mod, target) is None
+    with by_function:
+        assert ms.Database.current() is by_function
+    assert ms.Database.current() is None
+
+
+def test_errors_say_what_to_do(tmp_path):
+    with pytest.raises(ValueError, match="Unknown Database: csv"):
+        ms.Database.create("csv")
+    with pytest.raises(ValueError, match="there are llvm, cuda"):
+        ms.ScheduleRule.create("abacus")
+    with pytest.raises(NotImplementedError, match="max_trials_global"):
+        _tune(work_dir=str(tmp_path), post_optimization=True)
+    with pytest.raises(ValueError, match="open one"):
+        tvm.relax.transform.MetaScheduleApplyDatabase()(tvm.IRModule({"main": product}))
