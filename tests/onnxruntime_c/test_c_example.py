@@ -74,20 +74,20 @@ def test_the_example_prints_the_same_with_either_library(tmp_path):
     graph = helper.make_graph([node], "g", [info("x", TensorProto.FLOAT, ["n", 3])], [info("y", TensorProto.FLOAT, ["n", 3])])
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "model.onnx")
     (tmp_path / "onnxruntime_c_api.h").write_text(header())
-    printed = []
+    program, printed = tmp_path / "program", []
     for library in (THEIRS, built()):
         folder = tmp_path / library.name
         folder.mkdir()
         for name in ("libonnxruntime.so", "libonnxruntime.so.1"):
             (folder / name).symlink_to(library)
-        program, source = folder / "program", ROOT / "examples" / "c" / "onnxruntime.c"
-        flags = ["-Wall", "-Wextra", "-Werror", "-I", tmp_path, "-o", program]
-        subprocess.run(["cc", *flags, source, "-L", folder, "-lonnxruntime"], check=True)
+        if not program.exists():  # It is linked with their library, and runs with ours.
+            source, flags = ROOT / "examples" / "c" / "onnxruntime.c", ["-Wall", "-Wextra", "-Werror", "-I", tmp_path, "-o", program]
+            subprocess.run(["cc", *flags, source, "-L", folder, "-lonnxruntime"], check=True)
         environment = os.environ | {"LD_LIBRARY_PATH": str(folder), "RELAXIDE_CACHE": "0"}
-        run = lambda model, p=program, e=environment: subprocess.run([p, model], env=e, capture_output=True, text=True)  # noqa: E731
+        run = lambda model, e=environment: subprocess.run([program, model], env=e, capture_output=True, text=True)  # noqa: E731
         good, bad = run(tmp_path / "model.onnx"), run(tmp_path / "none.onnx")
         assert good.returncode == 0, good.stderr
-        assert bad.returncode == 1 and bad.stderr.startswith("3: "), bad.stderr
+        assert bad.returncode == 1 and "\n3: " in f"\n{bad.stderr}", bad.stderr
         printed.append(good.stdout.splitlines())
     assert printed[0][1:] == printed[1][1:] == ["y: 3 numbers: 2 2 2"]
     assert "Relaxide" in printed[1][0]

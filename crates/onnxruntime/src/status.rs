@@ -71,6 +71,16 @@ impl From<relaxide::ffi::Error> for Status {
 
 /// Runs the body of a function. Neither an error nor a panic leaves it but as a status.
 pub fn guard(body: impl FnOnce() -> Result<()>) -> *mut OrtStatus {
+    let mut body = Some(body);
+    guarded(&mut || match body.take() {
+        Some(body) => body(),
+        None => Ok(()),
+    })
+}
+
+/// Once for all functions: what catches panics is long.
+#[inline(never)]
+fn guarded(body: &mut dyn FnMut() -> Result<()>) -> *mut OrtStatus {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => std::ptr::null_mut(),
         Ok(Err(status)) => handle::give(status),
