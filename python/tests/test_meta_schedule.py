@@ -34,7 +34,8 @@ def _tiled(sch):
 def _tune(**options):
     options = {"strategy": "replay-trace", "cost_model": "random", "database": "memory", "seed": 7, **options}
     target = Target({"kind": "llvm", "num-cores": 2})
-    return ms.tune_tir(product, target, options.pop("work_dir"), 6, num_trials_per_iter=3, builder=DummyBuilder(), runner=DummyRunner(), measure_callbacks=ms.measure_callback.AddToDatabase(), **options)
+    options |= {"builder": DummyBuilder(), "runner": DummyRunner(), "measure_callbacks": ms.measure_callback.AddToDatabase()}
+    return ms.tune_tir(product, target, options.pop("work_dir"), 6, num_trials_per_iter=3, **options)
 
 
 def _run(mod):

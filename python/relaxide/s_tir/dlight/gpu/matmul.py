@@ -212,7 +212,8 @@ class Matmul(GPUScheduleRule):
         if target.kind.name in ("cuda", "rocm"):
             return Matmul.Config(block_size_x=8, block_size_y=16, micro_size_k=16, vector_size=2, storage_align=True)
         if target.kind.name == "opencl" and any(word in str(target.host or "") for word in ("android", "windows")):
-            return Matmul.Config(block_size_x=32, block_size_y=8, micro_size_x=8, micro_size_y=2, micro_size_k=16, vector_size=8, unroll=4, use_shared=False, inner_x=True)
+            sizes = {"block_size_x": 32, "block_size_y": 8, "micro_size_x": 8, "micro_size_y": 2, "micro_size_k": 16}
+            return Matmul.Config(**sizes, vector_size=8, unroll=4, use_shared=False, inner_x=True)
         return Matmul.Config()
 
     def apply(self, func, target, tunable):
