@@ -49,11 +49,11 @@ test: build ## all tests that a change must pass
 	@scripts/setup test-tools
 	cargo test --release --workspace --no-fail-fast $(FEATURES)
 	cargo xtask tidy
-	$(PY) -m pytest -q -n auto --dist loadfile tests python/tests
+	$(PY) -m pytest -q -n auto --dist loadfile --durations 20 tests python/tests
 
 test-deep: test ## exhaustive sweeps and long fuzzing
 	RELAXIDE_DEEP=1 cargo test --release --workspace --no-fail-fast $(FEATURES)
-	RELAXIDE_DEEP=1 $(PY) -m pytest -q -n auto --dist loadfile tests python/tests
+	RELAXIDE_DEEP=1 $(PY) -m pytest -q -n auto --dist loadfile --timeout 0 tests python/tests
 
 bench: build ## Relaxide, ONNX Runtime and TVM side by side on the models
 	$(PY) bench/models.py

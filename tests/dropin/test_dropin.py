@@ -44,26 +44,38 @@ def test_the_package_finds_our_library(packages):
 
 def compare(packages, folder, compiling):
     """Runs the suite on both and checks what passes on the original."""
-    reports = [folder / "theirs.xml", folder / "ours.xml"]
-    runs = [suite.start(site, report, report.with_suffix(".cache"), compiling) for site, report in zip(packages, reports)]
+    theirs, ours = carried_out(packages, folder, compiling)
+    passed = {case for case, outcome in theirs.items() if outcome == "passed"} - TIMED
+    lost = {case for case in passed if ours.get(case) != "passed"}
+    print(f"{len(passed) - len(lost)} of the {len(passed)} cases that pass on the original pass")
+    assert len(passed) > 2000, "the suite did not run"
+    assert lost <= differences(), sorted(lost - differences())
+    mended = differences() & passed - lost
+    assert not mended, f"these pass: take them out of {DIFFERENCES.name}"
+
+
+def carried_out(sites, folder, compiling):
+    """What became of the cases where the package is imported from each of the places."""
+    reports = [folder / f"{number}.xml" for number, _ in enumerate(sites)]
+    runs = [suite.start(site, report, report.with_suffix(".cache"), compiling) for site, report in zip(sites, reports)]
     try:
         for run in runs:
             run.wait(timeout=1200)
     finally:
         for run in runs:
             run.kill()
-    theirs, ours = map(suite.outcomes, reports)
-    passed = {case for case, outcome in theirs.items() if outcome == "passed"} - TIMED
-    lost = {case for case in passed if ours.get(case) != "passed"}
-    print(f"{len(passed) - len(lost)} of the {len(passed)} cases that pass on the original pass")
-    log = pathlib.Path(f"{reports[1]}.log").read_text()[-3000:]
-    assert len(passed) > 2000, "the suite did not run"
-    assert len(lost) <= 0.2 * len(passed), log
-    assert lost <= differences(), (sorted(lost - differences()), log)
-    mended = differences() & passed - lost
-    assert not mended, f"these pass: take them out of {DIFFERENCES.name}"
+    return [suite.outcomes(report) for report in reports]
 
 
+def test_no_case_fails_on_ours(packages, tmp_path):
+    """The original passes what it does not skip, so that it need not run each time."""
+    (ours,) = carried_out(packages[1:], tmp_path, compiling=False)
+    assert sum(outcome == "passed" for outcome in ours.values()) > 2450, "the suite did not run, or skipped more than the original"
+    failed = {case for case, outcome in ours.items() if outcome == "failed"} - TIMED
+    assert failed == differences(), sorted(failed ^ differences())
+
+
+@pytest.mark.skipif(not os.environ.get("RELAXIDE_DEEP"), reason="runs the suite on both: part of `make test-deep`")
 def test_what_passes_on_the_original_passes_on_ours(packages, tmp_path):
     compare(packages, tmp_path, compiling=False)
 

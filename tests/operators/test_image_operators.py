@@ -51,6 +51,18 @@ def test_grid_sample(method, padding, align):
     np.testing.assert_allclose(last.transpose(0, 3, 1, 2), expect, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("method", ["bilinear", "nearest", "bicubic"])
+def test_grid_sample_is_fused_with_what_makes_the_grid(method):
+    """The places are data: names for them within the kernel are nobody's dimensions."""
+    x, grid = reals(2, 3, 5, 6), reals(2, 4, 3, 2)
+    names = {"bilinear": "linear", "bicubic": "cubic"}
+    attrs = {"mode": names.get(method, method), "padding_mode": "border", "align_corners": 0}
+    expect = onnx_runtime("GridSample", [x, np.tanh(grid) * np.float32(1.5)], attrs)[0]
+    made = "R.permute_dims(R.multiply(R.tanh(x1), R.const(1.5, 'float32')), axes=[0, 3, 1, 2])"
+    got = ours(f'R.image.grid_sample(x0, {made}, layout="NCHW", method="{method}", padding_mode="border", align_corners=False)', x, grid)
+    np.testing.assert_allclose(got, expect, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("align", [0, 1])
 @pytest.mark.parametrize("method", ["bilinear", "nearest"])
 def test_grid_sample_of_volumes(method, align):

@@ -2,6 +2,7 @@
 
 Every pass gets the program that TVM's passes in front of it made, so that both begin with one program."""
 
+import functools
 import re
 
 import numpy as np
@@ -120,13 +121,18 @@ def plain(made):
     return mutator.builder_.finalize()
 
 
-def through(text, names):
-    """A program behind passes of TVM."""
-    made = parse(text) if isinstance(text, str) else text
+@functools.cache
+def behind(text, names):
+    """A program behind passes of TVM, each of which runs once for all tests that need what it gives."""
+    if not names:
+        return parse(text)
     with tvm.target.Target("llvm"):
-        for name in names:
-            made = getattr(T, name)()(made)
-    return plain(made)
+        return getattr(T, names[-1])()(behind(text, names[:-1]))
+
+
+def through(text, names):
+    """A program behind passes of TVM, in the form in which it is compared."""
+    return plain(behind(text, tuple(names)))
 
 
 def with_constants(text, **values):

@@ -27,6 +27,10 @@ class Module:
 """
 
 
+if not os.environ.get("RELAXIDE_DEEP"):
+    pytest.skip("builds the server for another processor, which takes minutes: part of `make test-deep`", allow_module_level=True)
+
+
 @pytest.fixture(scope="module")
 def server():
     emulator = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")

@@ -11,13 +11,23 @@ use crate::*;
 
 /// Rebuilds an expression: `rule` sees each node with its parts rebuilt, and the node that it was.
 pub fn rewrite(root: &Expr, rule: &mut dyn FnMut(&Expr, &Expr) -> Option<Expr>) -> Expr {
-    Rewriter { done: HashMap::new(), keep: Vec::new(), rule }.expr(root)
+    rewrite_bindings(root, rule, &mut |_, _| {})
+}
+
+/// As [`rewrite`]; `bound` sees each binding with its value rebuilt, before what follows it is rebuilt.
+pub fn rewrite_bindings(
+    root: &Expr,
+    rule: &mut dyn FnMut(&Expr, &Expr) -> Option<Expr>,
+    bound: &mut dyn FnMut(&Ref<Let>, &Expr),
+) -> Expr {
+    Rewriter { done: HashMap::new(), keep: Vec::new(), rule, bound }.expr(root)
 }
 
 struct Rewriter<'r> {
     done: HashMap<usize, Expr>,
     keep: Vec<Expr>,
     rule: &'r mut dyn FnMut(&Expr, &Expr) -> Option<Expr>,
+    bound: &'r mut dyn FnMut(&Ref<Let>, &Expr),
 }
 
 impl Rewriter<'_> {
@@ -56,6 +66,7 @@ impl Rewriter<'_> {
                 break;
             }
             let value = self.expr(&l.value);
+            (self.bound)(l, &value);
             let body = l.body.clone();
             chain.push((expr, value));
             expr = body;
@@ -117,10 +128,25 @@ impl Rewriter<'_> {
                 let clauses = m.clauses.iter().zip(bodies).map(clause).collect();
                 Ref::new(Match { data, clauses, complete: m.complete, span: m.span.clone() }).into()
             }
-            Expr::RefCreate(r) => Ref::new(RefCreate { value: self.expr(&r.value), span: r.span.clone() }).into(),
-            Expr::RefRead(r) => Ref::new(RefRead { reference: self.expr(&r.reference), span: r.span.clone() }).into(),
+            Expr::RefCreate(r) => {
+                let value = self.expr(&r.value);
+                if value.ptr_eq(&r.value) {
+                    return expr.clone();
+                }
+                Ref::new(RefCreate { value, span: r.span.clone() }).into()
+            }
+            Expr::RefRead(r) => {
+                let reference = self.expr(&r.reference);
+                if reference.ptr_eq(&r.reference) {
+                    return expr.clone();
+                }
+                Ref::new(RefRead { reference, span: r.span.clone() }).into()
+            }
             Expr::RefWrite(r) => {
                 let (reference, value) = (self.expr(&r.reference), self.expr(&r.value));
+                if reference.ptr_eq(&r.reference) && value.ptr_eq(&r.value) {
+                    return expr.clone();
+                }
                 Ref::new(RefWrite { reference, value, span: r.span.clone() }).into()
             }
             leaf => leaf.clone(),

@@ -170,3 +170,19 @@ pub fn free_vars(e: &PrimExpr) -> Vec<Ref<Var>> {
     collect.visit_prim(e);
     collect.0
 }
+
+/// Whether some part of an expression is as asked.
+pub fn any(e: &PrimExpr, asked: impl Fn(&PrimExpr) -> bool) -> bool {
+    struct Search<F>(F, bool);
+    impl<F: Fn(&PrimExpr) -> bool> PrimVisitor for Search<F> {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            self.1 = self.1 || (self.0)(e);
+            if !self.1 {
+                self.walk_prim(e);
+            }
+        }
+    }
+    let mut search = Search(asked, false);
+    search.visit_prim(e);
+    search.1
+}

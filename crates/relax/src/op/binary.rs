@@ -3,10 +3,11 @@
 //! Shapes are aligned at the end; dimensions must be equal, or one of them 1. Where the compiler cannot tell, the rank is
 //! all that is known of the result. Both sides have one dtype; a scalar takes the tensor's.
 
-use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::prim::{self, Let, PrimExpr, cast, constant, math};
-use relaxide_ir::{Type, Var};
+use relaxide_ffi::DataType;
+use relaxide_ir::Type;
+use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
 
+use super::names::Names;
 use super::unary::truth;
 use super::*;
 use crate::display::tuple_text;
@@ -179,24 +180,18 @@ fn power(a: PrimExpr, b: PrimExpr) -> PrimExpr {
 /// A power by squaring; `bit` says which of the exponent's first `count` bits are set.
 fn whole_power(a: PrimExpr, bit: impl Fn(u32) -> PrimExpr, count: u32) -> PrimExpr {
     let dtype = a.dtype();
-    let mut names: Vec<(Ref<Var>, PrimExpr)> = Vec::new();
-    let mut named = |hint: &str, value: PrimExpr| {
-        let var = Var::prim(hint, dtype);
-        let name = PrimExpr::from(&var);
-        names.push((var, value));
-        name
-    };
+    let mut names = Names::default();
     let (mut power, mut square) = (prim::int_of(dtype, 1), a);
     for i in 0..count {
         let bit = bit(i);
         if bit.as_int() != Some(0) {
-            power = named("power", prim::select(bit, &power * &square, power.clone()));
+            power = names.of("power", prim::select(bit, &power * &square, power.clone()));
         }
         if i + 1 < count {
-            square = named("square", &square * &square);
+            square = names.of("square", &square * &square);
         }
     }
-    names.into_iter().rev().fold(power, |body, (var, value)| Ref::new(Let { var, value, body }).into())
+    names.around(power)
 }
 
 fn log_add_exp(a: PrimExpr, b: PrimExpr) -> PrimExpr {

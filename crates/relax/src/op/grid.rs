@@ -8,6 +8,7 @@ use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
 use relaxide_tir::te;
 
+use super::names::Names;
 use super::shaping::{input, result_dims};
 use super::window::{Image, all, compute, layout_of, packed, unpacked};
 use super::*;
@@ -124,6 +125,13 @@ fn outside(cx: &CallCx) -> Result<Outside, OpError> {
     })
 }
 
+/// An element along an axis.
+struct Step {
+    index: PrimExpr,
+    /// Whether it lies in the image.
+    within: PrimExpr,
+}
+
 /// An image that is sampled.
 struct Sampled<'a> {
     image: Image,
@@ -144,13 +152,18 @@ fn grid_sample(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, Op
     let dtype = if grid.dtype() == DataType::float(64) { DataType::float(64) } else { DataType::float(32) };
     let sampled = Sampled { image, grid, sizes, outside: outside(cx)?, align: cx.bool("align_corners")?, dtype };
     let dims: Vec<PrimExpr> = sampled.image.dims()[..2].iter().chain(&grid.shape()[2..]).cloned().collect();
-    let f: fn(&Sampled, &[PrimExpr]) -> PrimExpr = match (cx.str("method")?, n) {
-        ("bilinear" | "linear", _) => |s, at| s.linear(at),
-        ("nearest", _) => |s, at| s.nearest(at),
-        ("bicubic" | "cubic", 2) => |s, at| s.cubic(at),
+    let f: fn(&Sampled, &mut Names, &[PrimExpr]) -> PrimExpr = match (cx.str("method")?, n) {
+        ("bilinear" | "linear", _) => |s, names, at| s.linear(names, at),
+        ("nearest", _) => |s, names, at| s.nearest(names, at),
+        ("bicubic" | "cubic", 2) => |s, names, at| s.cubic(names, at),
         (other, n) => return cx.invalid(format!("there is no method {other} over {n} dimensions")),
     };
-    Ok(vec![compute(cx, "T_grid_sample", &dims, &order, |at| cast(data.dtype(), f(&sampled, at)))?])
+    let element = |at: &[PrimExpr]| {
+        let mut names = Names::default();
+        let mixed = f(&sampled, &mut names, at);
+        names.around(cast(data.dtype(), mixed))
+    };
+    Ok(vec![compute(cx, "T_grid_sample", &dims, &order, element)?])
 }
 
 impl Sampled<'_> {
@@ -175,83 +188,96 @@ impl Sampled<'_> {
     }
 
     /// A place brought into the image, where what lies outside is taken from inside.
-    fn inside(&self, place: PrimExpr, axis: usize) -> PrimExpr {
+    fn inside(&self, names: &mut Names, place: PrimExpr, axis: usize) -> PrimExpr {
         let last = cast(self.dtype, &self.sizes[axis] - 1);
         let clamp = |e: PrimExpr| prim::max(prim::min(e, &last), self.number(0.0));
         match self.outside {
             Outside::Zeros => place,
             Outside::Border => clamp(place),
-            Outside::Reflection => clamp(self.reflected(place, axis)),
+            Outside::Reflection => clamp(self.reflected(names, place, axis)),
         }
     }
 
     /// A place mirrored at the edges until it lies between them.
-    fn reflected(&self, place: PrimExpr, axis: usize) -> PrimExpr {
+    fn reflected(&self, names: &mut Names, place: PrimExpr, axis: usize) -> PrimExpr {
         let size = cast(self.dtype, &self.sizes[axis]);
         let (start, span) =
             if self.align { (self.number(0.0), size - self.number(1.0)) } else { (self.number(-0.5), size) };
         // An image of one element has no span to mirror in.
         let span = prim::max(span, self.number(if self.align { 1.0 } else { 0.5 }));
-        let distance = math("fabs", place - &start);
-        let turns = math("floor", prim::div(&distance, &span));
-        let rest = &distance - &turns * &span;
+        let distance = names.of("distance", math("fabs", place - &start));
+        let turns = names.of("turns", math("floor", prim::div(&distance, &span)));
+        let rest = names.of("rest", &distance - &turns * &span);
         let half = self.number(0.5);
         let even = prim::eq(math("floor", &turns * &half) * self.number(2.0), &turns);
         prim::select(even, &rest + &start, span - rest + start)
     }
 
-    /// The element at whole places, zero outside.
-    fn element(&self, at: &[PrimExpr], places: &[PrimExpr]) -> PrimExpr {
-        let index: Vec<PrimExpr> = at[..2].iter().chain(places).cloned().collect();
-        let within = places.iter().zip(&self.sizes).flat_map(|(p, size)| [prim::ge(p, 0), prim::lt(p, size)]);
-        let value = cast(self.dtype, self.image.at(&index));
-        prim::if_then_else(all(within), value, self.number(0.0))
+    fn nearest(&self, names: &mut Names, at: &[PrimExpr]) -> PrimExpr {
+        let mut place_along = |(axis, place): (usize, PrimExpr)| {
+            let inside = self.inside(names, place, axis);
+            self.step(names, math("nearbyint", inside), axis)
+        };
+        let steps: Vec<Step> = self.places(at).into_iter().enumerate().map(&mut place_along).collect();
+        self.element(at, &steps.iter().collect::<Vec<_>>())
     }
 
-    fn whole(&self, place: PrimExpr) -> PrimExpr {
-        cast(DataType::int(64), place)
-    }
-
-    fn nearest(&self, at: &[PrimExpr]) -> PrimExpr {
-        let places = self.places(at).into_iter().enumerate();
-        let index: Vec<PrimExpr> =
-            places.map(|(axis, place)| self.whole(math("nearbyint", self.inside(place, axis)))).collect();
-        self.element(at, &index)
-    }
-
-    fn linear(&self, at: &[PrimExpr]) -> PrimExpr {
-        let places: Vec<PrimExpr> =
-            self.places(at).into_iter().enumerate().map(|(axis, place)| self.inside(place, axis)).collect();
-        let below: Vec<PrimExpr> = places.iter().map(|p| math("floor", p.clone())).collect();
-        let parts: Vec<PrimExpr> = places.iter().zip(&below).map(|(p, b)| p - b).collect();
-        let below: Vec<PrimExpr> = below.into_iter().map(|b| self.whole(b)).collect();
+    fn linear(&self, names: &mut Names, at: &[PrimExpr]) -> PrimExpr {
+        // Along each axis the elements below and above the place, and their weights.
+        let mut pair_along = |(axis, place): (usize, PrimExpr)| {
+            let inside = self.inside(names, place, axis);
+            let place = names.of("place", inside);
+            let below = names.of("below", math("floor", place.clone()));
+            let part = names.of("part", place - &below);
+            let above = self.step(names, &below + self.number(1.0), axis);
+            [(self.step(names, below, axis), self.number(1.0) - &part), (above, part)]
+        };
+        let pairs: Vec<[(Step, PrimExpr); 2]> = self.places(at).into_iter().enumerate().map(&mut pair_along).collect();
         let corner = |corner: usize| {
-            let upper = |axis: usize| corner >> axis & 1 == 1;
-            let index: Vec<PrimExpr> = (0..below.len()).map(|axis| &below[axis] + i64::from(upper(axis))).collect();
-            (0..below.len()).fold(self.element(at, &index), |value, axis| {
-                value * if upper(axis) { parts[axis].clone() } else { self.number(1.0) - &parts[axis] }
-            })
+            let chosen: Vec<&(Step, PrimExpr)> =
+                pairs.iter().enumerate().map(|(axis, pair)| &pair[corner >> axis & 1]).collect();
+            let steps: Vec<&Step> = chosen.iter().map(|(step, _)| step).collect();
+            chosen.iter().fold(self.element(at, &steps), |value, (_, weight)| value * weight)
         };
-        (1..1usize << below.len()).fold(corner(0), |sum, c| sum + corner(c))
+        (1..1usize << pairs.len()).fold(corner(0), |sum, c| sum + corner(c))
     }
 
-    fn cubic(&self, at: &[PrimExpr]) -> PrimExpr {
-        let places = self.places(at);
-        let below: Vec<PrimExpr> = places.iter().map(|p| math("floor", p.clone())).collect();
-        let weights: Vec<[PrimExpr; 4]> =
-            places.iter().zip(&below).map(|(p, b)| resize::cubic_weights(self.dtype, -0.75, &(p - b))).collect();
-        let taken = |axis: usize, tap: usize| {
-            let place = &below[axis] + self.number(tap as f64 - 1.0);
-            self.whole(self.inside(place, axis))
+    fn cubic(&self, names: &mut Names, at: &[PrimExpr]) -> PrimExpr {
+        // Along each axis four elements and their weights.
+        let mut four_along = |(axis, place): (usize, PrimExpr)| {
+            let place = names.of("place", place);
+            let below = names.of("below", math("floor", place.clone()));
+            let part = names.of("part", place - &below);
+            let weights = resize::cubic_weights(self.dtype, -0.75, &part).map(|weight| names.of("weight", weight));
+            let steps = [-1.0, 0.0, 1.0, 2.0].map(|tap| {
+                let inside = self.inside(names, &below + self.number(tap), axis);
+                self.step(names, inside, axis)
+            });
+            steps.into_iter().zip(weights).collect::<Vec<_>>()
         };
+        let taps: Vec<Vec<(Step, PrimExpr)>> = self.places(at).into_iter().enumerate().map(&mut four_along).collect();
         let mut total = self.number(0.0);
-        for (i, row_weight) in weights[0].iter().enumerate() {
+        for (row, row_weight) in &taps[0] {
             let mut line = self.number(0.0);
-            for (j, weight) in weights[1].iter().enumerate() {
-                line = line + self.element(at, &[taken(0, i), taken(1, j)]) * weight;
+            for (column, weight) in &taps[1] {
+                line = line + self.element(at, &[row, column]) * weight;
             }
             total = total + line * row_weight;
         }
         total
+    }
+
+    /// The element at a whole place along an axis.
+    fn step(&self, names: &mut Names, place: PrimExpr, axis: usize) -> Step {
+        let index = names.of("index", cast(DataType::int(64), place));
+        let within = prim::and(prim::ge(&index, 0), prim::lt(&index, &self.sizes[axis]));
+        Step { within: names.of("within", within), index }
+    }
+
+    /// The element at whole places, zero outside.
+    fn element(&self, at: &[PrimExpr], steps: &[&Step]) -> PrimExpr {
+        let index: Vec<PrimExpr> = at[..2].iter().chain(steps.iter().map(|s| &s.index)).cloned().collect();
+        let value = cast(self.dtype, self.image.at(&index));
+        prim::if_then_else(all(steps.iter().map(|s| s.within.clone())), value, self.number(0.0))
     }
 }

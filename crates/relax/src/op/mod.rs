@@ -33,6 +33,7 @@ pub mod layout_transform;
 pub mod lengths;
 mod loops;
 pub mod matmul;
+mod names;
 pub mod nll;
 pub mod norm;
 mod packing;

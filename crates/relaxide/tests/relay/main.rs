@@ -4,5 +4,6 @@ mod memory;
 mod programs;
 mod random;
 mod random_numbers;
+mod random_passes;
 mod samples;
 mod to_relax;

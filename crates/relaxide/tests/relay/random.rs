@@ -1,7 +1,7 @@
 //! Random programs: the interpreter, the VM and, where it goes, Relax agree.
 
 #[path = "../../../relay/tests/support/generate.rs"]
-mod generate;
+pub mod generate;
 
 use relaxide::ffi::{Any, AnyView, Array};
 use relaxide::relay::prelude::parse_with_prelude;

@@ -1,12 +1,13 @@
 //! Small passes over expressions: constants, equal calls, names, inlining, dead values.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::{AnyView, Error, Ref, Tensor, structural_equal, structural_hash};
 use relaxide_ir::Attrs;
 
 use super::table::TransformError;
-use crate::rewrite::rewrite;
+use crate::rewrite::{rewrite, rewrite_bindings};
 use crate::*;
 
 fn address(var: &Ref<Var>) -> usize {
@@ -52,13 +53,17 @@ pub(crate) fn is_pure(expr: &Expr) -> bool {
 /// ToGraphNormalForm: a name of a computation without effects becomes the computation, shared where the name was used.
 pub fn to_graph_normal_form(module: &Module) -> Module {
     bodies(module, |body| {
-        let mut values: HashMap<usize, Expr> = HashMap::new();
-        rewrite(body, &mut |new, _| match new {
-            Expr::Let(l) if is_pure(&l.value) && !matches!(l.value, Expr::Function(_)) => {
-                values.insert(address(&l.var), l.value.clone());
-                Some(substitute(&l.body, &l.var, &l.value))
-            }
+        let values: RefCell<HashMap<usize, Expr>> = RefCell::default();
+        let mut placed = |new: &Expr, _: &Expr| match new {
+            Expr::Var(v) => values.borrow().get(&address(v)).cloned(),
+            Expr::Let(l) if values.borrow().contains_key(&address(&l.var)) => Some(l.body.clone()),
             _ => None,
+        };
+        rewrite_bindings(body, &mut placed, &mut |l, value| {
+            // As it was written: what its names stand for has no effects either.
+            if is_pure(&l.value) && !matches!(l.value, Expr::Function(_)) {
+                values.borrow_mut().insert(address(&l.var), value.clone());
+            }
         })
     })
 }
@@ -71,28 +76,41 @@ pub(crate) fn substitute(expr: &Expr, var: &Ref<Var>, value: &Expr) -> Expr {
     })
 }
 
-/// DeadCodeElimination: bindings without effects that nothing uses.
+/// DeadCodeElimination: bindings without effects that nothing uses, or only what goes with them.
 pub fn dead_code_elimination(module: &Module) -> Module {
     bodies(module, |body| {
-        let mut body = body.clone();
-        // What only dead values used is dead next.
-        loop {
-            let mut used = HashSet::new();
-            visit::each(&body, |expr| {
-                if let Expr::Var(v) = expr {
-                    used.insert(address(v));
-                }
-            });
-            let next = rewrite(&body, &mut |new, _| match new {
-                Expr::Let(l) if !used.contains(&address(&l.var)) && is_pure(&l.value) => Some(l.body.clone()),
-                _ => None,
-            });
-            if next.ptr_eq(&body) {
-                return body;
-            }
-            body = next;
-        }
+        let dead = unused_bindings(body);
+        rewrite(body, &mut |new, _| match new {
+            Expr::Let(l) if dead.contains(&address(&l.var)) => Some(l.body.clone()),
+            _ => None,
+        })
     })
+}
+
+/// The variables of bindings without effects that nothing needs. The value of such a binding is looked into once its variable
+/// was met, so that what only unused values need is not met either.
+fn unused_bindings(body: &Expr) -> HashSet<usize> {
+    let (mut met, mut seen, mut work) = (HashSet::new(), HashSet::new(), vec![body]);
+    let mut waiting: HashMap<usize, Vec<&Expr>> = HashMap::new();
+    while let Some(expr) = work.pop() {
+        if let Expr::Var(v) = expr {
+            if met.insert(address(v)) {
+                work.extend(waiting.remove(&address(v)).into_iter().flatten());
+            }
+            continue;
+        }
+        if !seen.insert(expr.address()) {
+            continue;
+        }
+        match expr {
+            Expr::Let(l) if is_pure(&l.value) && !met.contains(&address(&l.var)) => {
+                waiting.entry(address(&l.var)).or_default().push(&l.value);
+                work.push(&l.body);
+            }
+            _ => work.extend(expr.children()),
+        }
+    }
+    waiting.into_keys().collect()
 }
 
 /// Inline: calls of functions that are marked, which do not call themselves.

@@ -72,7 +72,7 @@ impl Interval {
 
 /// Variables that run, with their ranges in terms of those that stand still.
 #[derive(Clone, Debug, Default)]
-pub struct Running(HashMap<Ref<Var>, Interval>);
+pub struct Running(HashMap<Ref<Var>, Option<Interval>>);
 
 impl Running {
     /// Lets a variable run through `min .. min + extent`, whose ends may depend on variables that run already. `false` where
@@ -82,13 +82,18 @@ impl Running {
         let (Some(low), Some(high)) = (self.of(&range.min, analyzer), self.of(&range.max, analyzer)) else {
             return false;
         };
-        self.0.insert(var.clone(), Interval { min: low.min, max: high.max });
+        self.insert(var, Interval { min: low.min, max: high.max });
         true
     }
 
     /// Lets a variable run through an interval.
     pub fn insert(&mut self, var: &Ref<Var>, interval: Interval) {
-        self.0.insert(var.clone(), interval);
+        self.0.insert(var.clone(), Some(interval));
+    }
+
+    /// Lets a variable run of which nothing is known but that it is not known outside.
+    pub fn hide(&mut self, var: &Ref<Var>) {
+        self.0.insert(var.clone(), None);
     }
 
     /// Whether a variable runs.
@@ -117,7 +122,7 @@ impl Running {
             return Some(Interval::point(e));
         }
         match e {
-            PrimExpr::Var(var) => self.0.get(var).cloned(),
+            PrimExpr::Var(var) => self.0.get(var).cloned().flatten(),
             PrimExpr::Binary(n) => self.walk_binary(n, analyzer),
             PrimExpr::Cast(n) if n.dtype.is_int() && n.value.dtype().is_int() => {
                 let inner = self.walk(&n.value, analyzer)?;

@@ -224,6 +224,13 @@ impl Touched {
         region
     }
 
+    fn bind(&mut self, var: &Ref<Var>, interval: Option<Interval>) {
+        match interval {
+            Some(interval) => self.running.insert(var, interval),
+            None => self.running.hide(var),
+        }
+    }
+
     fn touch(&mut self, region: Ref<BufferRegion>, written: bool) {
         let region = self.at_source(region);
         let dims = widened(&region, &self.running, &mut self.analyzer);
@@ -264,12 +271,26 @@ fn joined(a: &Interval, b: &Interval, buffer: &Buffer, d: usize, analyzer: &mut 
 
 impl PrimVisitor for Touched {
     fn visit_prim(&mut self, e: &PrimExpr) {
-        if let PrimExpr::Load(load) = e {
-            let BufferLoad { buffer, indices, .. } = &**load;
-            let region = self.point(buffer, indices);
-            self.touch(region, false);
+        match e {
+            PrimExpr::Load(load) => {
+                let BufferLoad { buffer, indices, .. } = &**load;
+                let region = self.point(buffer, indices);
+                self.touch(region, false);
+                self.walk_prim(e);
+            }
+            PrimExpr::Let(n) => {
+                self.visit_prim(&n.value);
+                // What is made of data would be data in the ends of a region.
+                let interval = if prim::any(&n.value, |e| matches!(e, PrimExpr::Load(_))) {
+                    None
+                } else {
+                    self.running.of(&n.value, &mut self.analyzer)
+                };
+                self.bind(&n.var, interval);
+                self.visit_prim(&n.body);
+            }
+            _ => self.walk_prim(e),
         }
-        self.walk_prim(e);
     }
 }
 
@@ -291,9 +312,8 @@ impl StmtVisitor for Touched {
             Stmt::Alloc(n) => drop(self.own.insert(n.buffer.clone())),
             Stmt::Bind(n) => {
                 self.visit_prim(&n.value);
-                if let Some(interval) = self.running.of(&n.value, &mut self.analyzer) {
-                    self.running.insert(&n.var, interval);
-                }
+                let interval = self.running.of(&n.value, &mut self.analyzer);
+                self.bind(&n.var, interval);
             }
             Stmt::Block(n) => {
                 n.iter_values.iter().for_each(|v| self.visit_prim(v));
@@ -350,6 +370,23 @@ mod tests {
         let found = regions_of(&body);
         assert_eq!(text(&found.reads), ["A[0+16, 2+1]", "at[0+4]"]);
         assert_eq!(text(&found.writes), ["out[0+4, 3+1]"]);
+    }
+
+    #[test]
+    fn names_within_an_expression_are_in_no_region() {
+        let (a, at) = (Buffer::new("A", F32, [16, 8]), Buffer::new("at", DataType::int(64), [4]));
+        let out = Buffer::new("out", F32, [4]);
+        let [i, row, next] = ["i", "row", "next"].map(Var::dim);
+        let ie = PrimExpr::from(&i);
+        let named = |var: &Ref<Var>, value: PrimExpr, body: PrimExpr| -> PrimExpr {
+            Ref::new(prim::Let { var: var.clone(), value, body }).into()
+        };
+        let value = prim::load(&a, [PrimExpr::from(&row), PrimExpr::from(&next)]);
+        let value = named(&next, &ie + 1, named(&row, prim::load(&at, [ie.clone()]), value));
+        let store = Stmt::store(&out, [ie], value);
+        assert_eq!(text(&regions_of(&store).reads), ["at[i+1]", "A[0+16, i + 1+1]"]);
+        let of_compute = crate::te::reads_of_stmt(&store);
+        assert_eq!(text(&of_compute), ["at[i+1]", "A[0+16, 0+8]"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::PassInfo;
-use relaxide_ir::prim::{PrimExpr, PrimMutator, PrimVisitor};
+use relaxide_ir::prim::{PrimExpr, PrimMutator, PrimVisitor, any};
 
 use super::{LowerError, kernel_pass, no_op};
 use crate::PrimFunc;
@@ -58,20 +58,6 @@ fn remove_undefined_stores(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
 
 fn is_call(e: &PrimExpr, name: &str) -> bool {
     matches!(e, PrimExpr::Call(n) if n.op == name)
-}
-
-/// Whether some part of an expression is as asked.
-fn any(e: &PrimExpr, asked: impl Fn(&PrimExpr) -> bool) -> bool {
-    struct Any<F>(F, bool);
-    impl<F: Fn(&PrimExpr) -> bool> PrimVisitor for Any<F> {
-        fn visit_prim(&mut self, e: &PrimExpr) {
-            self.1 |= (self.0)(e);
-            self.walk_prim(e);
-        }
-    }
-    let mut any = Any(asked, false);
-    any.visit_prim(e);
-    any.1
 }
 
 fn has_undef(e: &PrimExpr) -> bool {

@@ -15,8 +15,8 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    BinaryOp, Let, PrimExpr, PrimMutator, PrimVisitor, VarMap, add, binary, call, eq, floordiv, int, max, min, select,
-    sub, substitute,
+    BinaryOp, Let, PrimExpr, PrimMutator, VarMap, add, any, binary, call, eq, floordiv, int, max, min, select, sub,
+    substitute,
 };
 use relaxide_ir::{Buffer, Var};
 
@@ -266,17 +266,4 @@ impl PrimMutator for Hoist<'_> {
 
 fn has_let(e: &PrimExpr) -> bool {
     any(e, |e| matches!(e, PrimExpr::Let(_)))
-}
-
-fn any(e: &PrimExpr, holds: impl Fn(&PrimExpr) -> bool) -> bool {
-    struct Search<F>(F, bool);
-    impl<F: Fn(&PrimExpr) -> bool> PrimVisitor for Search<F> {
-        fn visit_prim(&mut self, e: &PrimExpr) {
-            self.1 |= (self.0)(e);
-            self.walk_prim(e);
-        }
-    }
-    let mut search = Search(holds, false);
-    search.visit_prim(e);
-    search.1
 }

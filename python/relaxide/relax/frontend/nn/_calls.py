@@ -1,6 +1,6 @@
 """Calls out of modules: kernels written in ``te`` or TIR, functions of the process, debug functions."""
 
-import inspect
+import sys
 
 from ....ir.expr import Tuple, is_prim_expr
 from ....ir.prim import StringImm
@@ -139,8 +139,8 @@ def print_(tensor):
 
 
 def _caller(depth):
-    frame = inspect.stack()[depth]
-    return f"{frame.filename}:{frame.lineno}"
+    frame = sys._getframe(depth)
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 __all__ = ["debug_func", "extern", "print_", "tensor_expr_op", "tensor_ir_inplace_op", "tensor_ir_op"]
