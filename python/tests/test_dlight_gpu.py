@@ -83,6 +83,7 @@ def test_a_rule_keeps_what_a_kernel_computes(func, rule):
     made = _scheduled(func, rule)
     assert made.attrs["tirx.is_scheduled"], "the rule is about such a kernel"
     assert s_tir.analysis.verify_gpu_code(made, {"max_threads_per_block": 1024, "max_shared_memory_per_block": 49152})
+    assert tvm.tirx.analysis.verify_memory(made.with_attr("target", "cuda")), "all of it is done by threads"
     rng = np.random.default_rng(7)
     shapes = [[int(dim) for dim in buffer.shape] for buffer in func.buffers]
     inputs = [rng.standard_normal(shape, "float32") for shape in shapes[:-1]]

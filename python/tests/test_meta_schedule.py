@@ -34,7 +34,8 @@ def _tiled(sch):
 def _tune(**options):
     options = {"strategy": "replay-trace", "cost_model": "random", "database": "memory", "seed": 7, **options}
     target = Target({"kind": "llvm", "num-cores": 2})
-    return ms.tune_tir(product, target, options.pop("work_dir"), 6, num_trials_per_iter=3, builder=DummyBuilder(), runner=DummyRunner(), measure_callbacks=ms.measure_callback.AddToDatabase(), **options)
+    options |= {"builder": DummyBuilder(), "runner": DummyRunner(), "measure_callbacks": ms.measure_callback.AddToDatabase()}
+    return ms.tune_tir(product, target, options.pop("work_dir"), 6, num_trials_per_iter=3, **options)
 
 
 def _run(mod):
@@ -88,6 +89,25 @@ def test_a_database_of_tvm_is_read_and_its_traces_apply():
     result, data = tvm.runtime.tensor(np.zeros(64, "float32")), np.arange(64, dtype="float32")
     tvm.compile(made, "llvm")["main"](tvm.runtime.tensor(data), result)
     assert (result.numpy() == 2 * data).all()
+
+
+def test_a_program_runs_with_what_was_tuned(tmp_path):
+    relax = tvm.relax
+    builder = relax.BlockBuilder()
+    x, w = (relax.Var(name, relax.TensorType([16, 16], "float32")) for name in "xw")
+    with builder.function("main", [x, w]):
+        with builder.dataflow():
+            result = builder.emit_output(relax.op.nn.relu(builder.emit(relax.op.matmul(x, w))))
+        builder.emit_func_output(result)
+    mod = relax.get_pipeline("zero")(builder.get())
+    (task,) = ms.relax_integration.extract_tasks(mod, "llvm")
+    assert task.weight == 1
+    target = Target({"kind": "llvm", "num-cores": 2})
+    how = {"builder": DummyBuilder(), "runner": DummyRunner(), "cost_model": "random", "strategy": "replay-trace", "database": "memory"}
+    database = ms.relax_integration.tune_relax(mod, {}, target, str(tmp_path), 2, num_trials_per_iter=2, **how)
+    vm = relax.VirtualMachine(ms.relax_integration.compile_relax(database, mod, target, None), tvm.cpu())
+    a = np.random.default_rng(4).standard_normal((16, 16), "float32")
+    np.testing.assert_allclose(vm["main"](tvm.runtime.tensor(a), tvm.runtime.tensor(a)).numpy(), np.maximum(a @ a, 0), rtol=1e-4, atol=1e-4)
 
 
 def _loops(func):

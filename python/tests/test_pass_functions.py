@@ -99,6 +99,6 @@ def test_pipelines_of_devices_are_known():
         assert relax.get_default_pipeline(target).info.name == name
     with pytest.raises(ValueError, match="there is no pipeline for devices of hexagon"):
         relax.get_default_pipeline("hexagon")
-    with pytest.raises(NotImplementedError, match="search"):
-        relax.get_pipeline("static_shape_tuning", total_trials=1, target="llvm")
+    with pytest.raises(NotImplementedError, match="cpu_weight_prepack"):
+        relax.get_pipeline("static_shape_tuning", total_trials=1, target="llvm", cpu_weight_prepack=True)
     assert relax.backend.DispatchSortScan()(Sum).script() == Sum.script()

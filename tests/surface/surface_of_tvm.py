@@ -17,15 +17,20 @@ GUIDE = HERE.parents[1] / "docs" / "python.md"
 
 #: Why names are missing: the first row whose pattern matches.
 REASONS = (
-    (r"(disco|relax\.distributed)\b|.*\bccl", "several machines come later"),
-    (r"(s_tir\.meta_schedule|.*MetaSchedule)", "the tuner has no surface of TVM's yet"),
-    (r"relax\.training\b", "trainers are not here yet; gradients are"),
+    (r"(runtime\.disco|exec\.disco|relax\.(op\.|script\.builder\.|script\.parser\.)?dist|.*\bccl|.*(IPC|ipc_))", "several machines come later"),
+    (r"s_tir\.meta_schedule\.post_optimization\b", "tuning of the best schedules beyond the search is not here"),
+    (r"(s_tir\.meta_schedule|.*MetaSchedule)", "rules for tensor cores, layouts of weights and anchors of traces are not here"),
     (r"relax\.frontend\.(tflite|stablehlo|tensorflow)\b", "an importer that is not here"),
     (r"relax\.frontend\.nn\.llm\b", "paged caches of several sequences are not here"),
-    (r"(s_tir\.)?dlight\b", "rules that are not here yet; there are four, and their base"),
+    (r"(s_tir\.)?dlight\b", "rules for tensor cores, and benchmarks of kernels, are not here"),
     (r"(contrib|runtime|rpc)\..*(hexagon|vulkan|metal|rocm|cuda|nvcc|cudnn|cublas|thrust)", "a vendor's hardware or library"),
+    (r"tirx\.(exec_context|exec_scope|layout|tile_primitive|.*Layout|DispatchContext|ExecScope|ScopeId|Tile|TensorMap)", "programs of tiles for one vendor's GPUs"),
+    (r"ir\.(expr\.)?Var\.", "buffers are no variables here: these are members of buffers"),
+    (r"(s_tir|tirx)\.transform\b", "kernels are lowered by the back ends, in one piece"),
+    (r"relax\.transform\.legalize_ops\b", "legalization is the compiler's, not Python's"),
+    (r"rpc\.(proxy|tracker|tornado)", "trackers and proxies are the compiler's, not Python's"),
+    (r"(sym|arith)\b", "what the solver Z3 and sets of polyhedra are about"),
     (r"topi\b", "operators of the inventory that no operator of Relax stands behind"),
-    (r"sym\b", "of symbolic arithmetic there is the analyzer"),
     (r"script\b", "the parser of the text is the compiler's, not Python's"),
     (r".*", "not here yet"),
 )

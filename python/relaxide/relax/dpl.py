@@ -63,6 +63,21 @@ class DFPattern(Node):
         context._same_shape.append([self, other])
         return self
 
+    def has_ty(self, ty):
+        """As :meth:`has_type`."""
+        return self.has_type(ty)
+
+    def same_shape_as(self, *args):
+        """Whether the values that several patterns match have one shape; of a ``with PatternContext()`` block."""
+        for other in args:
+            self.has_same_shape_as(other)
+        return self
+
+    def fork_to(self, *args):
+        """Let several patterns use what this one matches."""
+        for other in args:
+            self ^ other
+
     def optional(self, option):
         """This, or what a function makes of it."""
         return self | option(self)

@@ -10,7 +10,7 @@ def get_pipeline(name="zero", **options):
     """The passes of a name, as one: ``"zero"``, ``"default"``, ``"default_build"``, those of devices (``"cpu_generic"``,
     ``"gpu_generic"``, ``"cuda"``, ``"rocm"``), or what was registered."""
     if name == "static_shape_tuning":
-        raise NotImplementedError("kernels are not tuned by search: their schedules are chosen by rules when they are compiled")
+        return static_shape_tuning_pipeline(**options)
     if name == "zero":
         options.pop("enable_warning", None)
     if name in _REGISTERED:
@@ -18,6 +18,42 @@ def get_pipeline(name="zero", **options):
     if options:
         raise TypeError(f"the pipeline {name!r} has no option {next(iter(options))!r}")
     return Pass(_core.pipeline_pass(name))
+
+
+def zero_pipeline(*, enable_warning=False):
+    """The passes that make kernels of operators, and join them."""
+    return get_pipeline("zero")
+
+
+def default_build_pipeline():
+    """The passes from a program to what the virtual machine's code is made of."""
+    return get_pipeline("default_build")
+
+
+def static_shape_tuning_pipeline(total_trials, target, work_dir="tuning_logs", cpu_weight_prepack=False):
+    """The passes of :func:`zero_pipeline`, and then tuning: ``total_trials`` schedules of kernels are measured for a target, kept in
+    ``work_dir``, and the best are used. Without trials those are used that are there. Lengths must be known.
+
+    ``cpu_weight_prepack`` would lay out weights anew, which is not here: an error where it is asked for.
+    """
+    from ..ir.transform import Sequential
+    from ..target import Target
+    from . import transform
+
+    if cpu_weight_prepack:
+        raise NotImplementedError("weights are not laid out anew by tuning: leave cpu_weight_prepack out")
+    target = target if isinstance(target, Target) else Target(target)
+    passes = [get_pipeline("zero")]
+    if total_trials > 0:
+        passes.append(transform.MetaScheduleTuneIRMod({}, work_dir, total_trials))
+    passes.append(transform.MetaScheduleApplyDatabase(work_dir))
+    joined = Sequential(passes)
+
+    def tune(mod, _):
+        with target:
+            return joined(mod)
+
+    return transform._module_pass(tune, opt_level=0, name="static_shape_tuning_pipeline")
 
 
 def register_pipeline(name):

@@ -7,6 +7,7 @@ from ..ffi._dtype import DataTypeCode
 from ._tensor import Tensor, cpu, cuda, device, device_from_target, empty, ext_dev, from_dlpack, metal, opencl, rocm, tensor, vpi, vulkan
 from ._text import TextTensor
 from . import _device_queries, profiling
+from ._device_queries import RPC_SESS_MASK  # noqa: F401 where TVM's file has it
 from .constant import const
 from .executable import Executable
 from .module import BenchmarkResult, Module, enabled, load_module, system_lib
@@ -22,6 +23,10 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(".vm", __name__)
+    if name == "Scriptable":
+        from ..ir.base import Scriptable
+
+        return Scriptable
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -32,7 +32,7 @@ def plain(expr):
         if not Analyzer().can_prove_equal(expr.source.extent, expr.lower_factor * expr.extent):
             last = _is_last(expr)
             value = value if last else prim.FloorMod(value, expr.extent) if _is(expr.lower_factor, 1) else _cut(source, expr)
-        return value if _is(expr.scale, 1) else prim.FloorMod(value, expr.extent) * 0 if _is(expr.scale, 0) else value * expr.scale
+        return value if _is(expr.scale, 1) else value * expr.scale
     if hasattr(expr, "args") and hasattr(expr, "base"):
         value = None
         for arg in expr.args:
@@ -287,12 +287,18 @@ class Detection:
         args, scale, extent = self._in_order(list(made.args))
         if len(args) == 1:
             return total(args, made.base)
-        inner = total([split(arg.source, arg.lower_factor, arg.extent, self._simple(prim.FloorDiv(arg.scale, scale))) for arg in args], const(0, str(scale.dtype)))
+        inner = self._in_steps(args, scale)
         found = next((one for one in self.fused if structural_equal(one.source, inner)), None)
         if found is None:
             found = mark(inner, extent)
             self.fused.append(found)
         return total([split(found, const(1, str(scale.dtype)), extent, scale)], made.base)
+
+    def _in_steps(self, args, scale):
+        """The sum of parts with their scales in steps of one."""
+        split, total = _classes()[1:]
+        steps = [split(arg.source, arg.lower_factor, arg.extent, self._simple(prim.FloorDiv(arg.scale, scale))) for arg in args]
+        return total(steps, const(0, str(scale.dtype)))
 
     def _mirrored(self, made):
         """One part with a negative scale, which does not run upwards."""
@@ -405,7 +411,7 @@ class Detection:
             for factor in self._factors(made, limited):
                 left = list(made.args)
                 for part in limited.args:
-                    match = next((a for a in left if a.source.same_as(part.source) and self._equal(a.lower_factor, part.lower_factor) and self._equal(a.extent, part.extent) and self._equal(a.scale, part.scale * factor)), None)
+                    match = next((arg for arg in left if self._is_scaled(arg, part, factor)), None)
                     if match is None:
                         break
                     left.remove(match)
@@ -417,6 +423,11 @@ class Detection:
         if self.constrained and self._touches(made):
             raise Unmapped("a condition is about parts of an index only")
         return None
+
+    def _is_scaled(self, arg, part, factor):
+        """Whether a part is another times a number."""
+        same = arg.source.same_as(part.source) and self._equal(arg.lower_factor, part.lower_factor) and self._equal(arg.extent, part.extent)
+        return same and self._equal(arg.scale, part.scale * factor)
 
     def _factors(self, made, limited):
         first = limited.args[0]
@@ -436,7 +447,7 @@ class Detection:
         if not left:
             return total([whole], base)
         args, scale, extent = self._in_order([whole, *left])
-        inner = total([split(a.source, a.lower_factor, a.extent, self._simple(prim.FloorDiv(a.scale, scale))) for a in args], const(0, str(scale.dtype)))
+        inner = self._in_steps(args, scale)
         found = next((one for one in self.fused if structural_equal(one.source, inner)), None) or mark(inner, extent)
         self.fused.append(found)
         return total([split(found, const(1, str(scale.dtype)), extent, scale)], base)
@@ -464,11 +475,6 @@ class Detection:
             for mark, var in self.marks:
                 if not _is(mark.extent, 1) and not any(mark.same_as(one) for one, _ in used):
                     raise Unmapped(f"{var} is not used")
-                if _is(mark.extent, 1):
-                    continue
-            for var, dom in self.domain.items():
-                if _is(dom.extent, 1) and not any(var in _vars_of(made) for made in sums) and False:
-                    raise Unmapped(f"{var} is not used")
 
     def _check_parts(self, mark, parts):
         from .iter_affine_map import IterMapLevel
@@ -488,10 +494,6 @@ class Detection:
             raise Unmapped("the parts of an iterator are not all of it")
         if not self.analyzer.can_prove(expected <= mark.extent) and len(parts) > 1:
             raise Unmapped("parts of an iterator go beyond it")
-
-
-def _vars_of(made):
-    return {part for part in walk_scalar(plain(made)) if isinstance(part, Var)}
 
 
 def _by_scale(arg):

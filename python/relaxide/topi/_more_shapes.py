@@ -197,7 +197,8 @@ def sparse_to_dense(sparse_indices, output_shape, sparse_values, default_value=0
     if count > 2:
         raise ValueError("sparse_indices has at most two dimensions")
     if count == 0:
-        return te.compute(shape, lambda i: te.if_then_else(i == sparse_indices(), _value(sparse_values, 0), _const(default_value, _dtype(sparse_values))), name="sparse_to_dense")
+        default = _const(default_value, _dtype(sparse_values))
+        return te.compute(shape, lambda i: te.if_then_else(i == sparse_indices(), _value(sparse_values, 0), default), name="sparse_to_dense")
 
     def element(*indices):
         result = _const(default_value, _dtype(sparse_values)) if isinstance(default_value, (int, float)) else default_value

@@ -56,25 +56,17 @@ def detect_iter_traits(block):
         return None
     found = []
     for region in (a, b, c):
-        row = _of_region(region, traits)
-        if row is None:
+        if not _is_plain(region, traits):
             return None
-        found.append(row)
+        # A copy in the order of the block's axes has them in this order.
+        found.append([traits[axis.var] for axis in block.iter_vars if _uses(region, axis.var)])
     return (*found, [traits[axis.var] for axis in block.iter_vars])
 
 
-def _of_region(region, traits):
-    row = []
-    for dim in region:
-        if getattr(dim.extent, "value", None) != 1:
-            return None
-        if isinstance(dim.min, Var) and dim.min in traits:
-            row.append(traits[dim.min])
-        elif hasattr(dim.min, "value"):
-            row.append(IterTrait(IterKind.kIter_T, const(1, str(dim.min.dtype))))
-        else:
-            return None
-    return row
+def _is_plain(region, traits):
+    """Whether each index is an axis or a number."""
+    points = all(getattr(dim.extent, "value", None) == 1 for dim in region)
+    return points and all(isinstance(dim.min, Var) and dim.min in traits or hasattr(dim.min, "value") for dim in region)
 
 
 def make_iter_fusion_index_map(traits, kind_order):
@@ -212,7 +204,8 @@ class Matmul(GPUScheduleRule):
         if target.kind.name in ("cuda", "rocm"):
             return Matmul.Config(block_size_x=8, block_size_y=16, micro_size_k=16, vector_size=2, storage_align=True)
         if target.kind.name == "opencl" and any(word in str(target.host or "") for word in ("android", "windows")):
-            return Matmul.Config(block_size_x=32, block_size_y=8, micro_size_x=8, micro_size_y=2, micro_size_k=16, vector_size=8, unroll=4, use_shared=False, inner_x=True)
+            sizes = {"block_size_x": 32, "block_size_y": 8, "micro_size_x": 8, "micro_size_y": 2, "micro_size_k": 16}
+            return Matmul.Config(**sizes, vector_size=8, unroll=4, use_shared=False, inner_x=True)
         return Matmul.Config()
 
     def apply(self, func, target, tunable):
@@ -273,8 +266,18 @@ class Matmul(GPUScheduleRule):
         else:
             auto_inline_producers(sch, main)
         auto_inline_consumer_chain(sch, local)
+        Matmul._write_back(sch, local, tx)
         sch.decompose_reduction(main, ko)
         return sch
+
+    @staticmethod
+    def _write_back(sch, local, thread):
+        """What cuts the padding off again is done by the thread that has the tile; a ValueError where it cannot be."""
+        for consumer in sch.get_consumers(local):
+            sch.reverse_compute_at(consumer, thread, preserve_unit_loops=True)
+            if sch.get_consumers(consumer):
+                raise ValueError("more than one block follows the product")
+            sch.set_scope(local, 0, "local")
 
     @staticmethod
     def _vectorized(sch, loop, config):

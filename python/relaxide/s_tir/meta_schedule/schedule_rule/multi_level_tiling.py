@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ....tirx import For
+from ....tirx import For, Var
 from ....tirx._walk import walk
 from ...stmt import SBlock
 from ._blocks import extent, kind_of, limit_of, loop_kinds, needs_multi_level_tiling, number, realize_of
@@ -99,10 +99,9 @@ class MultiLevelTiling(_Copied):
 
     def _tile(self, state):
         sch, block = state.sch, state.block
-        realize = realize_of(sch, block)
         levels = {kind: [index for index, letter in enumerate(self.structure) if letter == kind] for kind in "SR"}
         tiles, space = [[] for _ in self.structure], 1
-        for loop, kind in zip(sch.get_loops(block), _kinds(sch, block, realize)):
+        for loop, kind in zip(sch.get_loops(block), loop_kinds(sch, block)):
             if kind not in levels:
                 continue
             if kind == "S" and space is not None:
@@ -171,10 +170,6 @@ class MultiLevelTiling(_Copied):
             sch.annotate(copy, "meta_schedule.cooperative_fetch", count)
 
 
-def _kinds(sch, block, realize):
-    return loop_kinds(sch, block)
-
-
 def _fits(dtype, count):
     """Whether a GPU loads so many elements at once."""
     if dtype == "float32":
@@ -213,7 +208,8 @@ class MultiLevelTilingWideVector(MultiLevelTiling):
         region = node.writes[0]
         last = region.region[-1].min if region.region else None
         var, length = sch.get(loop).loop_var, extent(sch, loop)
-        axis = next((axis for axis, value in zip(node.iter_vars, realize.iter_values) if value is var or getattr(value, "same_as", lambda _: 0)(var)), None)
+        pairs = zip(node.iter_vars, realize.iter_values)
+        axis = next((axis for axis, value in pairs if isinstance(value, Var) and value.same_as(var)), None)
         lanes = self.vector_length_in_bits // region.buffer.dtype.bits
         if axis is None or last is None or not last.same_as(axis.var) or length is None or length < lanes or length % lanes:
             return super()._split(sch, block, loop, count)
