@@ -54,7 +54,9 @@ impl Analyzer {
 
     /// `rest - min(x, y)` as `max(rest - x, rest - y)`, where one of these is a number.
     fn taken_in(&mut self, sum: &Sum, extremum: &Extremum, coefficient: i64) -> Option<Sum> {
-        if coefficient.abs() != 1 {
+        // Only as many terms can cancel out as the rest has; to try each extremum of a long sum would take its length squared.
+        let others = sum.terms.len() - 1;
+        if coefficient.abs() != 1 || extremum.sides.iter().all(|side| side.terms.len() != others) {
             return None;
         }
         let rest = sum.add_scaled(&Sum::atom(sum.dtype, extremum.id), -coefficient)?;
