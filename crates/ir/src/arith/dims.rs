@@ -115,4 +115,15 @@ mod tests {
         assert!(non_negative(&(&n * &n)) && !non_negative(&(&n - 1)));
         assert!(differ(&(&n + 1), &n) && !differ(&n, &prim::int(3)));
     }
+
+    #[test]
+    fn what_slices_leave_of_a_length_is_added_up() {
+        let n = PrimExpr::from(&Var::dim("n"));
+        let up_to = |k: i64| prim::min(&n, k);
+        let part = |i: i64| prim::max(up_to(i + 1) - up_to(i), 0);
+        assert!(non_negative(&(up_to(60) - up_to(59))) && !non_negative(&(up_to(59) - up_to(60))));
+        assert!(non_negative(&(prim::int(1) - part(3))));
+        let all = (0..50).map(part).reduce(|sum, part| part + sum).unwrap_or_else(|| prim::int(0));
+        assert!(equal(&all, &up_to(50)));
+    }
 }

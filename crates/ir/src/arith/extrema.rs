@@ -12,6 +12,9 @@ use super::Analyzer;
 use super::atom::{Atom, AtomId};
 use super::sum::Sum;
 
+/// Extrema of a sum that are compared with each other.
+const MOST_COMPARED: usize = 8;
+
 /// A minimum or a maximum.
 struct Extremum {
     id: AtomId,
@@ -35,6 +38,29 @@ impl Analyzer {
             _ => None,
         };
         sum.terms.iter().filter_map(single).collect()
+    }
+
+    /// What two extrema with a side in common say of each other: `min(a, x) - min(b, x)` lies between zero and `a - b` where `a` is
+    /// at least `b`. Those of long sums are not compared, each with each.
+    pub(super) fn facts_of_extrema(&self, sum: &Sum, facts: &mut Vec<Sum>) {
+        let extrema = self.extrema_in(sum);
+        if !(2..=MOST_COMPARED).contains(&extrema.len()) {
+            return;
+        }
+        for (upper, k) in &extrema {
+            let others = |(e, l): &&(Extremum, i64)| e.smaller == upper.smaller && l.signum() == -k.signum();
+            for (lower, _) in extrema.iter().filter(others) {
+                for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                    let distance =
+                        upper.sides[1 - i].sub(&lower.sides[1 - j]).filter(|_| upper.sides[i] == lower.sides[j]);
+                    let Some(distance) = distance.filter(|d| d.as_constant().is_some_and(|d| d >= 0)) else { continue };
+                    let [above, below] = [upper, lower].map(|e| Sum::atom(sum.dtype, e.id));
+                    let between = above.sub(&below);
+                    facts.extend(between.as_ref().and_then(|between| distance.sub(between)));
+                    facts.extend(between);
+                }
+            }
+        }
     }
 
     /// The sum with extrema taken into it where that makes it shorter.

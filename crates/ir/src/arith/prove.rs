@@ -83,6 +83,7 @@ impl Analyzer {
         for atom in sum.terms.iter().flat_map(|(product, _)| product) {
             self.facts_of_atom(*atom, &mut facts);
         }
+        self.facts_of_extrema(sum, &mut facts);
         for (product, coefficient) in &sum.terms {
             // A term that cannot pull the sum below zero needs no help.
             let own = self.bounds_of(&Sum::term(sum.dtype, product.clone(), *coefficient));
