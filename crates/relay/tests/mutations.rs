@@ -2,13 +2,15 @@
 //! printed and saved as what reads the same.
 //!
 //! Bytes are changed, words of a text are moved about, and values in a graph are replaced by others that stand there, so that many
-//! stay programs. 1,200 of them; a million under `RELAXIDE_DEEP=1`, which says every hundred thousand how far it is.
+//! stay programs. 1,200 of them; a million under `RELAXIDE_DEEP=1`, on all processors, which says every fifty thousand how far it is.
 
 #[path = "support/generate.rs"]
 mod generate;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use generate::Random;
 use relaxide_ffi::structural_equal;
@@ -147,9 +149,16 @@ fn used(module: &Module, damaged: &str) -> bool {
     true
 }
 
-#[test]
-fn damaged_texts_and_graphs_are_refused_or_read_as_what_they_say() {
-    let runs = if std::env::var_os("RELAXIDE_DEEP").is_some() { 1_000_000 } else { 1_200 };
+/// What damage is done to.
+struct Samples {
+    texts: Vec<String>,
+    graphs: Vec<Value>,
+    saved: Vec<String>,
+    /// The places in each graph.
+    ways: Vec<Vec<String>>,
+}
+
+fn samples() -> Samples {
     let mut texts: Vec<String> = NAMES.iter().map(|name| sample(&format!("{name}.src.relay"))).collect();
     let mut graphs: Vec<Value> =
         NAMES.iter().map(|name| serde_json::from_str(&sample(&format!("{name}.mod.json"))).unwrap()).collect();
@@ -159,29 +168,27 @@ fn damaged_texts_and_graphs_are_refused_or_read_as_what_they_say() {
         texts.push(print_module(&module, PrintOptions::default()));
         graphs.push(serde_json::from_str(&json::save(&module).unwrap()).unwrap());
     }
-    let ways: Vec<Vec<String>> = graphs
-        .iter()
-        .map(|graph| {
-            let mut found = Vec::new();
-            places(graph, "", &mut found);
-            found
-        })
-        .collect();
-    let saved: Vec<String> = graphs.iter().map(Value::to_string).collect();
-    let (mut random, mut programs, mut slowest) =
-        (Random::new(5), [0usize; 2], (std::time::Duration::ZERO, String::new()));
+    let places_of = |graph: &Value| {
+        let mut found = Vec::new();
+        places(graph, "", &mut found);
+        found
+    };
+    let (ways, saved) = (graphs.iter().map(places_of).collect(), graphs.iter().map(Value::to_string).collect());
+    Samples { texts, graphs, saved, ways }
+}
+
+/// Tries damaged texts and graphs by turns. How many of each were programs, and which took longest.
+fn try_out(samples: &Samples, seed: u64, runs: usize) -> ([usize; 2], (Duration, String)) {
+    let (mut random, mut programs, mut slowest) = (Random::new(seed), [0usize; 2], (Duration::ZERO, String::new()));
     for run in 0..runs {
-        if run % 100_000 == 0 && run > 0 {
-            println!("{run} texts and graphs");
-        }
-        let (which, is_graph) = (random.below(texts.len()), run % 2 == 1);
+        let (which, is_graph) = (random.below(samples.texts.len()), run % 2 == 1);
         let damaged = match (is_graph, random.below(4)) {
-            (false, 0) => changed_bytes(&mut random, &texts[which]),
-            (false, _) => changed_words(&mut random, &texts[which]),
-            (true, 0) => changed_bytes(&mut random, &saved[which]),
-            (true, _) => changed_values(&mut random, &graphs[which], &ways[which]),
+            (false, 0) => changed_bytes(&mut random, &samples.texts[which]),
+            (false, _) => changed_words(&mut random, &samples.texts[which]),
+            (true, 0) => changed_bytes(&mut random, &samples.saved[which]),
+            (true, _) => changed_values(&mut random, &samples.graphs[which], &samples.ways[which]),
         };
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         let module =
             if is_graph { json::load(&damaged).ok() } else { parse(&Source::new("damaged", damaged.clone())).ok() };
         if module.is_some_and(|module| used(&module, &damaged)) {
@@ -191,9 +198,29 @@ fn damaged_texts_and_graphs_are_refused_or_read_as_what_they_say() {
             slowest = (start.elapsed(), damaged);
         }
     }
-    println!(
-        "{runs} texts and graphs, of which {programs:?} were programs; the slowest took {:?}:\n{}",
-        slowest.0, slowest.1
-    );
-    assert!(programs.iter().all(|count| *count > runs / 40), "only {programs:?} of {runs} were programs");
+    (programs, slowest)
+}
+
+#[test]
+fn damaged_texts_and_graphs_are_refused_or_read_as_what_they_say() {
+    let (seeds, runs) = if std::env::var_os("RELAXIDE_DEEP").is_some() { (20, 50_000) } else { (1, 1_200) };
+    let (samples, next) = (samples(), AtomicU64::new(0));
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds {
+                return;
+            }
+            let (programs, (time, text)) = try_out(&samples, 5 + seed, runs);
+            println!(
+                "{runs} texts and graphs, of which {programs:?} were programs; the slowest took {time:?}:\n{text}"
+            );
+            assert!(programs.iter().all(|count| *count > runs / 40), "only {programs:?} of {runs} were programs");
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from).min(seeds as usize) {
+            scope.spawn(work);
+        }
+    });
 }
