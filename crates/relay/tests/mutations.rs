@@ -29,6 +29,9 @@ fn sample(name: &str) -> String {
 fn changed_bytes(random: &mut Random, original: &str) -> String {
     let mut bytes = original.as_bytes().to_vec();
     for _ in 0..1 + random.below(3) {
+        if bytes.is_empty() {
+            break;
+        }
         let at = random.below(bytes.len());
         match random.below(4) {
             0 => bytes[at] = b" (){}[]%@,;=0129azAZ\"?/:->"[random.below(26)],

@@ -11,7 +11,7 @@
 //! Bindings that stand together make a block if there are at least `min_size` of them. What is used behind the block stays
 //! visible; the rest becomes dataflow variables. Blocks that are dataflow blocks stay as they are.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::IRModule;
@@ -58,49 +58,53 @@ impl ExprMutator for Convert {
     }
 
     fn mutate_seq(&mut self, seq: &Ref<SeqExpr>) -> Ref<SeqExpr> {
+        let mut last_uses: HashMap<AnyVar, usize> = HashMap::new();
+        for (i, block) in seq.blocks.iter().enumerate() {
+            note_uses(&block.bindings, i, &mut last_uses);
+        }
+        last_uses.extend(used_vars(&seq.body).into_iter().map(|var| (var, usize::MAX)));
         let mut blocks = Vec::new();
         for (i, block) in seq.blocks.iter().enumerate() {
             if block.dataflow {
                 blocks.push(self.mutate_block(block));
                 continue;
             }
-            let mut behind: HashSet<AnyVar> = used_vars(&seq.body).into_iter().collect();
-            behind.extend(seq.blocks.iter().skip(i + 1).flat_map(|b| &b.bindings).flat_map(|b| used_vars(b.value())));
-            self.split(block, &behind, &mut blocks);
+            self.split(block, &|var| last_uses.get(var).is_some_and(|last| *last > i), &mut blocks);
         }
         let body = self.mutate_expr(&seq.body);
         Ref::new(SeqExpr { blocks, body })
     }
 }
 
+/// Notes that what bindings use is used at a place.
+fn note_uses(bindings: &[Binding], place: usize, last_uses: &mut HashMap<AnyVar, usize>) {
+    last_uses.extend(bindings.iter().flat_map(|b| used_vars(b.value())).map(|var| (var, place)));
+}
+
 impl Convert {
     /// A block as several: runs of bindings that may stand in a dataflow block, and the rest.
-    fn split(&mut self, block: &BindingBlock, behind: &HashSet<AnyVar>, out: &mut Vec<Ref<BindingBlock>>) {
-        let mut runs: Vec<(bool, Vec<Binding>)> = Vec::new();
-        for binding in &block.bindings {
-            let plain = is_plain(binding);
-            match runs.last_mut() {
-                Some((kind, run)) if *kind == plain => run.push(binding.clone()),
-                _ => runs.push((plain, vec![binding.clone()])),
+    fn split(
+        &mut self,
+        block: &BindingBlock,
+        is_used_behind: &dyn Fn(&AnyVar) -> bool,
+        out: &mut Vec<Ref<BindingBlock>>,
+    ) {
+        let runs: Vec<&[Binding]> = block.bindings.chunk_by(|a, b| is_plain(a) == is_plain(b)).collect();
+        let mut last_uses = HashMap::new();
+        for (at, run) in runs.iter().enumerate() {
+            note_uses(run, at, &mut last_uses);
+        }
+        let mut parts: Vec<(bool, Vec<Binding>)> = Vec::new();
+        for (at, run) in runs.into_iter().enumerate() {
+            let dataflow = run.len() >= self.min_size && run.first().is_some_and(is_plain);
+            let is_used = |var: &AnyVar| is_used_behind(var) || last_uses.get(var).is_some_and(|last| *last > at);
+            let bindings = run.iter().map(|b| self.binding(b, dataflow && !is_used(b.var())));
+            match parts.last_mut() {
+                Some((false, last)) if !dataflow => last.extend(bindings),
+                _ => parts.push((dataflow, bindings.collect())),
             }
         }
-        for at in 0..runs.len() {
-            let Some((plain, run)) = runs.get(at).cloned() else { continue };
-            let dataflow = plain && run.len() >= self.min_size;
-            let mut used = behind.clone();
-            if dataflow {
-                used.extend(runs.iter().skip(at + 1).flat_map(|(_, run)| run).flat_map(|b| used_vars(b.value())));
-            }
-            let bindings = run.iter().map(|b| self.binding(b, dataflow && !used.contains(b.var()))).collect();
-            match out.last_mut() {
-                Some(last) if !dataflow && !last.dataflow && at > 0 => {
-                    let bindings: Vec<Binding> = bindings;
-                    let bindings = last.bindings.iter().cloned().chain(bindings).collect();
-                    *last = Ref::new(BindingBlock { bindings, dataflow: false });
-                }
-                _ => out.push(Ref::new(BindingBlock { bindings, dataflow })),
-            }
-        }
+        out.extend(parts.into_iter().map(|(dataflow, bindings)| Ref::new(BindingBlock { bindings, dataflow })));
     }
 
     fn binding(&mut self, binding: &Binding, local: bool) -> Binding {
