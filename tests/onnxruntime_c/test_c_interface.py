@@ -2,6 +2,9 @@
 
 import ctypes as c
 import os
+import pathlib
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -86,6 +89,30 @@ def zipped():
 @pytest.fixture(scope="module")
 def sessions(both):
     return [Session(api, sums()) for api in both]
+
+
+#: Forks where the library was used for a session and nothing else of it.
+FORKS = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from c_api import Api, Session, built
+signal.alarm(30)
+session = Session(Api(built()), open(sys.argv[2], "rb").read())
+for _ in range(3):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+print("forked")
+"""
+
+
+def test_a_process_forks_before_much_of_the_library_was_used(tmp_path):
+    file = tmp_path / "sums.onnx"
+    file.write_bytes(sums())
+    words = [sys.executable, "-c", FORKS, pathlib.Path(__file__).parent, file]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and done.stdout == "forked\n", done
 
 
 def test_versions_up_to_the_table_are_there_and_later_ones_are_not(both):

@@ -36,6 +36,12 @@ static CONTEXT: Table = LazyLock::new(|| {
 
 static SYSTEM: Table = LazyLock::new(RwLock::default);
 
+/// Makes the tables, if nothing has used them yet.
+pub(crate) fn make() {
+    LazyLock::force(&CONTEXT);
+    LazyLock::force(&SYSTEM);
+}
+
 /// Holds the locks across a fork.
 pub(crate) fn hold() -> impl Iterator<Item = Held> {
     [&CONTEXT, &SYSTEM].into_iter().filter_map(|table| fork::hold_table(table))

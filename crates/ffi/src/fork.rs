@@ -50,6 +50,10 @@ pub fn patiently<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
 
 /// Holds the tables of this crate: functions, types and their attributes, symbols, containers, what front ends have lent.
 pub fn hold_tables() -> Vec<Held> {
+    // Tables that are made when they are first used register types, so none may be made while the table of types is held.
+    global::make();
+    type_attr::make();
+    env::make();
     let mut held = Vec::new();
     held.extend(container_lock::hold());
     held.extend(global::hold());

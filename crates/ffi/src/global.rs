@@ -32,6 +32,11 @@ static FUNCTIONS: LazyLock<RwLock<IndexMap<String, GlobalFunction>>> = LazyLock:
     RwLock::new(functions)
 });
 
+/// Makes the table, if nothing has used it yet.
+pub(crate) fn make() {
+    LazyLock::force(&FUNCTIONS);
+}
+
 /// Holds the lock across a fork.
 pub(crate) fn hold() -> Option<Held> {
     fork::hold_table(&FUNCTIONS)

@@ -97,6 +97,11 @@ static COLUMNS: LazyLock<Mutex<HashMap<String, Column>>> = LazyLock::new(|| {
     Mutex::new(columns)
 });
 
+/// Makes the table, if nothing has used it yet.
+pub(crate) fn make() {
+    LazyLock::force(&COLUMNS);
+}
+
 /// Holds the lock across a fork.
 pub(crate) fn hold() -> Option<Held> {
     fork::hold(&COLUMNS)

@@ -28,7 +28,7 @@ pub enum Side {
     Child,
 }
 
-/// What is done, in the order in which it was registered.
+/// What is done, in the order in which it was registered: from the bottom up.
 static REGISTERED: Mutex<Vec<AtFork>> = Mutex::new(Vec::new());
 
 /// What lets go behind the fork that is under way. Only the forking thread comes here: [`REGISTERED`] is held meanwhile.
@@ -76,7 +76,8 @@ pub fn at_fork(hook: AtFork) {
 
 extern "C" fn before() {
     let registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
-    let held = registered.iter().map(|hook| (hook.prepare)()).collect();
+    // From the top of the house down: what is made when it is first used, a lock's table among it, may need what lies below it.
+    let held = registered.iter().rev().map(|hook| (hook.prepare)()).collect();
     // SAFETY: the lock is held, so nobody else is here.
     unsafe { *UNDER_WAY.0.get() = Some((registered, held)) };
 }
