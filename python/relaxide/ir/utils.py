@@ -9,7 +9,7 @@ def derived_object(cls):
     """
     for base in cls.__mro__[1:]:
         if "_is_derived" in vars(base):
-            raise TypeError(f"Inheritance from a decorated object `{base.__name__}` is not allowed. Please inherit from `{base.__name__}._cls`.")
+            raise TypeError(f"`{base.__name__}` is decorated, and classes of it are not allowed: refine `{base.__name__}._cls`")
     cls._is_derived = True
     cls._cls = cls
     return cls

@@ -143,7 +143,7 @@ class Database:
         """The best for a module, as a ``"schedule"``, a ``"record"`` or an ``"ir_module"``; ``None`` where nothing is known."""
         asks = {"schedule": self.query_schedule, "record": self.query_tuning_record, "ir_module": self.query_ir_module}
         if kind not in asks:
-            raise ValueError(f'Unknown kind: {kind}. Candidates are: "schedule", "record", "ir_module"')
+            raise ValueError(f'there is no kind {kind!r} of answer; there are schedule, record, ir_module')
         return asks[kind](mod, target, workload_name)
 
     def dump_pruned(self, destination):
@@ -284,7 +284,7 @@ class JSONDatabase(MemoryDatabase):
     def _lines(path, allow_missing):
         if not os.path.exists(path):
             if not allow_missing:
-                raise ValueError(f"File doesn't exist: {path}")
+                raise ValueError(f"there is no file {path}: give allow_missing=True to begin one")
             open(path, "w").close()
         with open(path) as file:
             return [(number, line) for number, line in enumerate(file, 1) if line.strip()]

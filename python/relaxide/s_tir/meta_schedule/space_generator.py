@@ -144,7 +144,7 @@ class PostOrderApply(SpaceGenerator):
             names = set()
             for block in _post_order(func.body):
                 if block.name in names:
-                    raise ValueError(f"Duplicated block name {block.name} in function {var.name_hint} not supported!")
+                    raise ValueError(f"{var.name_hint} has two blocks named {block.name}: rename one, since spaces find blocks by name")
                 names.add(block.name)
                 if self.f_block_filter is None or self.f_block_filter(block):
                     found.append((block.name, sch.get_sblock(block.name, func_name=var.name_hint)))

@@ -54,9 +54,9 @@ def tune_tasks(
         raise NotImplementedError("post_optimization is not here: give more trials (max_trials_global) instead")
 
     if not tasks:
-        raise ValueError("No tasks to tune.")
+        raise ValueError("there is nothing to tune: no task was given")
     if len(tasks) != len(task_weights):
-        raise ValueError(f"Length of tasks ({len(tasks)}) and task_weights ({len(task_weights)}) do not match.")
+        raise ValueError(f"{len(tasks)} tasks and {len(task_weights)} weights: each task needs one")
     os.makedirs(work_dir, exist_ok=True)
     cores = cpu_count(logical=False)
     if builder == "local":

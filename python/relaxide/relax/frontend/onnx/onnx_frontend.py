@@ -62,7 +62,7 @@ class BinaryBase(OnnxOpConverter):
     def base_impl(cls, bb, inputs, attr, params):
         """The call of ``relax_op``; of two constants, the constant that ``numpy_op`` gives."""
         if cls.numpy_op is None or cls.relax_op is None:
-            raise ValueError("BinaryBase.numpy_op and BinaryBase.relax_op should be overridden")
+            raise ValueError("an operator of two inputs says its numpy_op and its relax_op")
         if all(isinstance(one, relax.Constant) for one in inputs):
             values = cls.numpy_op(*(one.data.numpy() for one in inputs))
             return relax.const(np.asarray(values))
