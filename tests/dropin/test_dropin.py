@@ -72,7 +72,10 @@ def test_no_case_fails_on_ours(packages, tmp_path):
     (ours,) = carried_out(packages[1:], tmp_path, compiling=False)
     assert sum(outcome == "passed" for outcome in ours.values()) > 2450, "the suite did not run, or skipped more than the original"
     failed = {case for case, outcome in ours.items() if outcome == "failed"} - TIMED
-    assert failed == differences(), sorted(failed ^ differences())
+    assert failed <= differences(), sorted(failed - differences())
+    # A known difference may end in an expected failure, which the report counts as skipped.
+    mended = {case for case in differences() if ours.get(case) == "passed"}
+    assert not mended, f"these pass: take them out of {DIFFERENCES.name}: {sorted(mended)}"
 
 
 @pytest.mark.skipif(not os.environ.get("RELAXIDE_DEEP"), reason="runs the suite on both: part of `make test-deep`")

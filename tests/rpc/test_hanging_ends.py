@@ -28,11 +28,22 @@ def sessions(server):
     return found
 
 
+def states(pid):
+    """What each thread of a process does, by the letter of `/proc`: the name before it may hold spaces and brackets."""
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # a thread that has ended meanwhile
+            found.append((task / "stat").read_text().rpartition(")")[2].split()[0])
+    return found
+
+
 @contextlib.contextmanager
 def stopped(*pids):
     """Processes that hang: they keep their connections and say nothing."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
+    # The signal is only on its way when `kill` returns: a thread on another processor may still answer.
+    until(lambda: all(state == "T" for pid in pids for state in states(pid)))
     try:
         yield
     finally:
