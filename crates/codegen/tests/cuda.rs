@@ -32,7 +32,8 @@ fn emulated(kernels: &[(Ref<PrimFunc>, Target)], code: DeviceCode) -> DeviceCode
     let funcs: Vec<_> = kernels.iter().map(|(kernel, _)| kernel.clone()).collect();
     let text = backend(&kernels[0].1).unwrap().text(&funcs, &kernels[0].1, "ll").unwrap().unwrap();
     let mut text = text.lines().filter(|line| !line.starts_with("target ")).collect::<Vec<_>>().join("\n");
-    text = text.replace("define ptx_kernel void", "define internal void").replace("@llvm.nvvm.read.ptx.sreg.", "@axis.");
+    text =
+        text.replace("define ptx_kernel void", "define internal void").replace("@llvm.nvvm.read.ptx.sreg.", "@axis.");
     text.push_str("\n@thread_axes = global [6 x i32] zeroinitializer\n");
     for (at, axis) in ["ctaid.x", "ctaid.y", "ctaid.z", "tid.x", "tid.y", "tid.z"].into_iter().enumerate() {
         let declared = format!("declare i32 @axis.{axis}()");
@@ -55,7 +56,8 @@ fn emulated(kernels: &[(Ref<PrimFunc>, Target)], code: DeviceCode) -> DeviceCode
             args.push(format!("{ty} %a{at}"));
         }
         let (name, args) = (&info.name, args.join(", "));
-        text += &format!("define void @{name}_emulated(ptr %args) {{\n{body}  call void @{name}({args})\n  ret void\n}}\n");
+        text +=
+            &format!("define void @{name}_emulated(ptr %args) {{\n{body}  call void @{name}({args})\n  ret void\n}}\n");
     }
     payload.format = "cubin".into();
     payload.code = library_of(&text);
@@ -104,7 +106,12 @@ fn with_driver(test: &str) -> bool {
         .env("LD_LIBRARY_PATH", format!("{}:{before}", folder.path().display()))
         .output()
         .unwrap();
-    assert!(done.status.success(), "{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(
+        done.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&done.stdout),
+        String::from_utf8_lossy(&done.stderr)
+    );
     false
 }
 
@@ -131,7 +138,7 @@ fn angles_of_any_size_are_reduced_on_the_device() {
     let x = te::placeholder("x", [4096], F32);
     let one = |name: &'static str| {
         let x = x.clone();
-        te::compute(name, [4096], move |i| relaxide_ir::prim::call(F32, format!("tirx.{name}"), [x.at(i)]))
+        te::compute(name, [4096], move |i| relaxide_ir::prim::call(F32, format!("tirx.{name}"), vec![x.at(i)]))
     };
     let func = te::create_prim_func(&[x.clone(), one("sin"), one("cos")]).unwrap();
     let library = CUDA.library(&[CUDA.lowered(&named(&func, "angles")).1]);
@@ -181,7 +188,7 @@ fn devices_copy_between_each_other_and_say_what_fails() {
         code: b"nonsense".to_vec(),
     };
     let module = loaded(&DeviceCode { kind: "cuda", bytes: payload.write() }).unwrap();
-    assert_eq!(module.inspect_source("").unwrap(), "nonsense");
+    assert_eq!(module.body().inspect_source("").unwrap(), "nonsense");
     let error = module.get_function("f", false).unwrap().call(&[]).unwrap_err();
     assert!(error.message().contains("load a module of kernels") && error.message().contains("line 1"), "{error}");
     let payload = Payload { format: "cuda".into(), ..payload };

@@ -1,8 +1,8 @@
 //! Statements.
 
-use relaxide_runtime::device::Axis;
 use relaxide_ir::prim::is_data;
 use relaxide_ir::{PrimExpr, Type};
+use relaxide_runtime::device::Axis;
 use relaxide_tir::schedule::nest::PARALLEL_IF;
 use relaxide_tir::{For, ForKind, IfThenElse, Jump, SeqStmt, Stmt, While};
 

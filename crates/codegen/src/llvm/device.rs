@@ -19,7 +19,8 @@ use crate::target::NativeTarget;
 /// The function that says which check failed, and its numbers: the first that does.
 const FAULT: &str = "relaxide.fault";
 
-const FAULT_TEMPLATE: &str = "define internal void @{name}(ptr %faults, i64 %number, i64 %index, i64 %extent) cold noinline nounwind {
+const FAULT_TEMPLATE: &str =
+    "define internal void @{name}(ptr %faults, i64 %number, i64 %index, i64 %extent) cold noinline nounwind {
   %pair = cmpxchg ptr %faults, i64 0, i64 %number monotonic monotonic
   %first = extractvalue { i64, i1 } %pair, 1
   br i1 %first, label %say, label %done

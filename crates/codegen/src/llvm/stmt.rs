@@ -56,7 +56,9 @@ impl Body<'_, '_> {
                 let condition = self.eval(&n.condition)?;
                 let condition = self.f.not_zero(&condition);
                 let told = match n.told() {
-                    Some((texts, [first, second])) if self.kernel.device.is_none() => Some((texts, [self.number(first)?, self.number(second)?])),
+                    Some((texts, [first, second])) if self.kernel.device.is_none() => {
+                        Some((texts, [self.number(first)?, self.number(second)?]))
+                    }
                     _ => None,
                 };
                 let (fail, go_on) = (self.f.label(), self.f.label());

@@ -135,7 +135,10 @@ impl Kind {
         let out = Tensor::from_slice(&[0.0_f32; 15], &[5, 3]).unwrap();
         let error = library.get_function("rows", true).unwrap().call(&[(&here).into(), (&at).into(), (&out).into()]);
         let (error, kind) = (error.unwrap_err(), self.device.type_name().unwrap());
-        assert!(error.message().contains("device_type") && error.message().contains(&format!("expected {kind}")), "{error}");
+        assert!(
+            error.message().contains("device_type") && error.message().contains(&format!("expected {kind}")),
+            "{error}"
+        );
     }
 }
 

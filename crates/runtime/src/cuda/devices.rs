@@ -179,7 +179,13 @@ impl DeviceApi for Cuda {
         self.synchronize(from.device, stream)
     }
 
-    unsafe fn copy_from_host(&self, from: *const c_void, to: Memory, bytes: usize, stream: Stream) -> Result<(), Error> {
+    unsafe fn copy_from_host(
+        &self,
+        from: *const c_void,
+        to: Memory,
+        bytes: usize,
+        stream: Stream,
+    ) -> Result<(), Error> {
         if bytes == 0 {
             return Ok(());
         }

@@ -135,7 +135,8 @@ impl Driver {
             // SAFETY: the driver leaves the place alone, or puts the address of a text there that it keeps.
             let code = unsafe { ask(code, &raw mut place) };
             // SAFETY: as above.
-            (code == SUCCESS && !place.is_null()).then(|| unsafe { CStr::from_ptr(place) }.to_string_lossy().into_owned())
+            (code == SUCCESS && !place.is_null())
+                .then(|| unsafe { CStr::from_ptr(place) }.to_string_lossy().into_owned())
         };
         match (said(self.error_name), said(self.error_text)) {
             (Some(name), Some(text)) => format!("{name} ({code}, {text})"),

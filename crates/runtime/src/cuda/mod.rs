@@ -28,8 +28,5 @@ use crate::register::enter;
 pub(crate) fn register() {
     // Somebody who has entered devices of this kind before keeps them.
     let _ = register_device(Device::CUDA, &devices::Cuda);
-    enter(
-        "ffi.Module.load_from_bytes.cuda",
-        Function::typed(|bytes: Bytes| kernels::Kernels::load(bytes.as_slice())),
-    );
+    enter("ffi.Module.load_from_bytes.cuda", Function::typed(|bytes: Bytes| kernels::Kernels::load(bytes.as_slice())));
 }

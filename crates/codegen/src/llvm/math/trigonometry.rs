@@ -110,5 +110,4 @@ impl FunctionText<'_> {
         let within = self.select(&huge, &reduced, x);
         near(self, &within)
     }
-
 }
