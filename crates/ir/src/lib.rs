@@ -10,6 +10,7 @@ pub mod arith;
 pub mod attrs;
 pub mod buffer;
 pub mod diagnostic;
+pub mod limits;
 pub mod module;
 pub mod pass;
 pub mod prim;

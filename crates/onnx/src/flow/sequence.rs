@@ -307,13 +307,15 @@ fn with_table(tensor: Expr, table: Option<Table>) -> Value {
 /// The sizes of parts that are known at import.
 fn known_sizes(node: &Node, dim: &PrimExpr) -> Option<Vec<i64>> {
     let total = dim.as_int()?;
+    let listed = |count: i64| usize::try_from(count).ok().filter(|count| *count <= MOST_PARTS);
     let sizes = match node.optional(1) {
-        None => vec![1; usize::try_from(total).ok()?],
+        None => vec![1; listed(total)?],
         Some(value) => {
             let split = value.symbolic()?;
             let sizes = split.literals()?;
             if split.shape.is_empty() {
                 let size = *sizes.first().filter(|s| **s > 0)?;
+                listed((total - 1) / size + 1)?;
                 (0..total).step_by(usize::try_from(size).ok()?).map(|from| size.min(total - from)).collect()
             } else {
                 sizes

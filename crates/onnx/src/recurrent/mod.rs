@@ -183,7 +183,8 @@ fn cell_of(
             // The bias behind the reset is part of what is reset.
             hidden_bias = Some(slice_columns(scope, fed.clone(), 2 * hidden, hidden)?);
             let first = slice_columns(scope, fed, 0, 2 * hidden)?;
-            let zero = scope.constant(&vec![0.0; hidden as usize], &[hidden], scope.dtype(&x))?;
+            let attrs = Attrs::new().with("dtype", scope.dtype(&x));
+            let zero = scope.op("zeros", [Expr::shape([prim::int(hidden)])], attrs)?;
             let fed = joined(scope, vec![first, zero], 0)?;
             x = scope.call("add", [x, fed])?;
         } else {

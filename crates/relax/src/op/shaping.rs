@@ -2,6 +2,7 @@
 
 use relaxide_ir::Type;
 use relaxide_ir::arith::Analyzer;
+use relaxide_ir::limits::{MOST_PARTS, listed};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_tir::te;
 
@@ -502,6 +503,9 @@ fn parts(cx: &CallCx, size: &PrimExpr) -> Result<Vec<(PrimExpr, PrimExpr)>, OpEr
     let sections = cx.int("indices_or_sections")?;
     if sections < 1 {
         return cx.invalid(format!("cannot split into {sections} parts"));
+    }
+    if listed(sections, MOST_PARTS).is_none() {
+        return cx.invalid(format!("cannot split into {sections} parts: at most {MOST_PARTS}"));
     }
     let step = prim::floordiv(size + (sections - 1), sections);
     let edge = |i: i64| prim::min(&step * i, size);

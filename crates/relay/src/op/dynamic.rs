@@ -1,6 +1,7 @@
 //! Operators whose shape is data: the tensor of the shape has a known length, its elements become dimensions.
 
 use relaxide_ffi::DataType;
+use relaxide_ir::limits::{MOST_DIMENSIONS, MOST_PARTS, listed};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax as rx;
 
@@ -22,7 +23,13 @@ fn dims_of(cx: &mut LowerCx<'_>, i: usize) -> Result<Vec<PrimExpr>, LowerError> 
     let Some(count) = count.as_int() else {
         return fail(format!("{}: the number of dimensions must be known", cx.def.name));
     };
-    Ok((0..count as usize).map(|k| cx.dim("s", DimDef::Element(operand.clone(), k))).collect())
+    let count = listed(count, MOST_DIMENSIONS).ok_or_else(|| {
+        LowerError(format!(
+            "{}: the shape has {count} elements, and a tensor may have {MOST_DIMENSIONS} dimensions",
+            cx.def.name
+        ))
+    })?;
+    Ok((0..count).map(|k| cx.dim("s", DimDef::Element(operand.clone(), k))).collect())
 }
 
 /// An element of a tensor of integers, by its place among all, as a dimension.
@@ -34,6 +41,12 @@ fn element(cx: &mut LowerCx<'_>, i: usize, place: usize) -> Result<PrimExpr, Low
     let operand = cx.arg(i)?;
     if !cx.dtype(&operand)?.is_integer() {
         return fail(format!("{}: `{}` must hold integers", cx.def.name, cx.def.args[i]));
+    }
+    // The machine takes all elements of a tensor out to have one.
+    let shape = cx.shape(&operand)?;
+    let count = rx::shape::const_dims(&shape).and_then(|dims| dims.iter().try_fold(1i64, |n, dim| n.checked_mul(*dim)));
+    if count.is_some_and(|count| listed(count, MOST_PARTS).is_none()) {
+        return fail(format!("{}: `{}` may have {MOST_PARTS} elements", cx.def.name, cx.def.args[i]));
     }
     Ok(cx.dim("s", DimDef::Element(operand, place)))
 }

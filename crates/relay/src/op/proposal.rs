@@ -1,6 +1,7 @@
 //! Proposals: anchors moved by what a network says of them, the best that do not overlap.
 
 use relaxide_ffi::{DataType, Tensor};
+use relaxide_ir::limits::{MOST_PARTS, listed};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax as rx;
 use relaxide_tir::te;
@@ -189,6 +190,9 @@ fn apart(cx: &mut LowerCx<'_>, grid: &Grid, sorted: rx::Expr, most: i64) -> Resu
             prim::select(prim::eq(at[2].clone(), prim::int(0)), rank, number + edge)
         })]
     })?;
+    if listed(batch, MOST_PARTS).and(listed(batch.saturating_mul(most), MOST_PARTS)).is_none() {
+        return fail(format!("{}: {batch} images of {most} boxes, and there may be {MOST_PARTS} boxes", cx.def.name));
+    }
     let places: Vec<i32> = (0..batch).flat_map(|_| 0..most as i32).collect();
     let places = rx::Expr::constant(Tensor::from_slice(&places, &[batch, most])?);
     let counts = rx::Expr::constant(Tensor::from_slice(&vec![most as i32; batch as usize], &[batch])?);

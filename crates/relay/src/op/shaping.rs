@@ -2,6 +2,7 @@
 
 use relaxide_ffi::DataType;
 use relaxide_ir::AttrValue;
+use relaxide_ir::limits::{MOST_DIMENSIONS, listed};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax as rx;
 use relaxide_tir::te;
@@ -65,6 +66,9 @@ pub(super) fn expand_dims(cx: &mut LowerCx<'_>) -> Lowered {
     let at = usize::try_from(at).ok().filter(|at| *at <= shape.len());
     let at = at
         .ok_or_else(|| LowerError(format!("expand_dims: there is no place {axis} among {} dimensions", shape.len())))?;
+    let count = listed(count, MOST_DIMENSIONS).ok_or_else(|| {
+        LowerError(format!("expand_dims: {count} new dimensions, and a tensor may have {MOST_DIMENSIONS}"))
+    })?;
     for _ in 0..count {
         shape.insert(at, prim::int(1));
     }
