@@ -8,7 +8,7 @@ use relaxide_runtime::processor::Needed;
 use relaxide_tir::PrimFunc;
 use relaxide_tir::lower::Launch;
 
-use crate::{CSource, CodegenError, CompileSettings, CompiledLib, c, llvm, opencl};
+use crate::{CSource, CodegenError, CompileSettings, CompiledLib, c, cuda, llvm, opencl};
 
 /// How kernels are lowered for a back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub trait Backend: Sync {
     ) -> Result<Artifact, CodegenError>;
 
     /// Makes the functions of a device; an error from a back end of hosts.
-    fn device_code(&self, launches: &[Launch]) -> Result<DeviceCode, CodegenError> {
+    fn device_code(&self, launches: &[Launch], _target: &Target) -> Result<DeviceCode, CodegenError> {
         let name = launches.first().map_or(String::new(), |launch| launch.kernel.clone());
         Err(CodegenError::HostAsDevice { kernel: name, kind: self.kind().to_string() })
     }
@@ -85,7 +85,7 @@ pub trait Backend: Sync {
     fn text(&self, kernels: &[Ref<PrimFunc>], target: &Target, form: &str) -> Option<Result<String, CodegenError>>;
 }
 
-static BACKENDS: &[&dyn Backend] = &[&llvm::Llvm, &c::C, &opencl::OpenCl];
+static BACKENDS: &[&dyn Backend] = &[&llvm::Llvm, &c::C, &opencl::OpenCl, &cuda::CUDA, &cuda::NVPTX];
 
 /// The back end of a kind; an error that says which kinds have one.
 pub fn backend(target: &Target) -> Result<&'static dyn Backend, CodegenError> {

@@ -116,7 +116,7 @@ pub fn compile_with(
     let originals = originals(funcs);
     // Objects of WebAssembly are not joined here: there is one.
     let mut shards = match native.architecture {
-        Architecture::Wasm32 => vec![(0..funcs.len()).collect()],
+        Architecture::Wasm32 | Architecture::Nvptx64 => vec![(0..funcs.len()).collect()],
         Architecture::X86_64 | Architecture::Aarch64 => split(funcs, &originals),
     };
     // What the entries of all parts call is a part of its own, without kernels.
@@ -290,15 +290,15 @@ pub(crate) fn parse<'c>(context: &'c Context, text: &str) -> Result<Module<'c>, 
     context.create_module_from_ir(MemoryBuffer::create_from_memory_range(&bytes[..text.len()], "kernels"))
 }
 
-fn optimize(module: &Module<'_>, machine: &TargetMachine, passes: &str) -> Result<(), CodegenError> {
+pub(crate) fn optimize(module: &Module<'_>, machine: &TargetMachine, passes: &str) -> Result<(), CodegenError> {
     module.run_passes(passes, machine, PassBuilderOptions::create()).map_err(|error| refused(&error))
 }
 
-fn write(module: &Module<'_>, machine: &TargetMachine, form: FileType) -> Result<Vec<u8>, CodegenError> {
+pub(crate) fn write(module: &Module<'_>, machine: &TargetMachine, form: FileType) -> Result<Vec<u8>, CodegenError> {
     let written = machine.write_to_memory_buffer(module, form).map_err(|error| refused(&error))?;
     Ok(written.as_slice().to_vec())
 }
 
-fn refused(error: &LLVMString) -> CodegenError {
+pub(crate) fn refused(error: &LLVMString) -> CodegenError {
     CodegenError::Llvm(error.to_string_lossy().into_owned())
 }

@@ -57,7 +57,7 @@ pub fn emit(
         let entry = of_devices.entry(target.kind.name()).or_insert_with(|| (target.clone(), Vec::new()));
         entry.1.extend(launches);
     }
-    let devices = of_devices.values().map(|(target, launches)| backend(target)?.device_code(launches));
+    let devices = of_devices.values().map(|(target, launches)| backend(target)?.device_code(launches, target));
     let devices = devices.collect::<Result<Vec<_>, _>>()?;
     let host = backend(host)?.emit(&of_host, host, settings, progress)?;
     if let (Artifact::Source(_), Some(device)) = (&host, devices.first()) {

@@ -26,7 +26,7 @@ pub enum CodegenError {
     /// The target is of a kind that this back end does not serve.
     #[error(
         "target `{0}` is not served: there is no back end of that kind; native code is made for targets of the kind `llvm`, C for those \
-         of the kind `c`, OpenCL C for those of the kind `opencl`"
+         of the kind `c`, OpenCL C for those of the kind `opencl`, PTX for those of the kinds `cuda` and `nvptx`"
     )]
     UnsupportedTarget(String),
     /// The target has an option that its kind knows and this back end does nothing for.

@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`device`] | the kinds of device, and moving tensors between them |
+//! | `cuda` | devices behind CUDA's driver, with the feature of that name |
 //! | `opencl` | devices behind OpenCL, with the feature of that name |
 //! | [`memory`] | allocators, buffers, storage objects |
 //! | [`threads`] | the pool for the parallel loops of kernels |
@@ -20,6 +21,8 @@
 #![deny(missing_docs)]
 
 pub mod backend;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod device;
 mod environment;
 pub mod file;

@@ -31,6 +31,10 @@ pub fn register() {
                 )),
             }),
         );
+        #[cfg(any(feature = "opencl", feature = "cuda"))]
+        device::faults::register();
+        #[cfg(feature = "cuda")]
+        crate::cuda::register();
         #[cfg(feature = "opencl")]
         crate::opencl::register();
         enter(

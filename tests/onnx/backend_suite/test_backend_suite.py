@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from backends import backend
 from cases import load_cases
 from exceptions import read_exceptions
+from on_cuda import NO_ASSEMBLER
 from on_opencl import NO_DRIVER
 from pool import run_cases
 
@@ -47,6 +48,15 @@ def test_the_suite_passes_on_a_device_of_opencl():
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=3600, check=False)
     if done.returncode == NO_DRIVER:
         pytest.skip("there is no driver of OpenCL; `scripts/setup test-tools` installs one")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_suite_assembles_for_cuda():
+    """In a process of its own, as above."""
+    script = pathlib.Path(__file__).with_name("on_cuda.py")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=3600, check=False)
+    if done.returncode == NO_ASSEMBLER:
+        pytest.skip("there is no `ptxas`; the package nvidia-cuda-nvcc-cu12 has one")
     assert done.returncode == 0, done.stdout + done.stderr
 
 

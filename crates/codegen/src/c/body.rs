@@ -17,18 +17,12 @@ use super::{
 use crate::{
     error::CodegenError,
     llvm::{Kind, Overflow, Ty},
+    on_device::OnDevice,
     stack::StackBudget,
 };
 
 /// The name of the memory in which a function of a device says which check failed.
 pub(crate) const FAULTS: &str = "rx_faults";
-
-/// What a function of a device has in place of the runtime: it raises no error, takes no memory and calls nobody.
-#[derive(Debug)]
-pub(crate) struct OnDevice {
-    /// What its checks say, in the order of their numbers.
-    pub faults: Vec<Fault>,
-}
 
 /// What the functions of one kernel share.
 #[derive(Debug)]
@@ -279,9 +273,7 @@ impl<'m, 'k> Body<'m, 'k> {
 
     /// Says in the device's memory that a check failed, and ends the thread.
     pub fn fault(&mut self, fault: &Fault, [index, extent]: [&str; 2]) {
-        let known =
-            self.kernel.device.as_ref().and_then(|device| device.faults.iter().position(|known| known == fault));
-        let number = known.map_or(0, |position| position + 1);
+        let number = self.kernel.device.as_ref().map_or(0, |device| device.number_of(fault));
         self.line(format_args!("rx_fault({FAULTS}, {number}, {index}, {extent});"));
         self.leave("");
     }

@@ -40,7 +40,7 @@ mod tensor_check;
 mod types;
 
 pub(crate) use backend::C;
-pub(crate) use body::{Body, FAULTS, Kernel, Known, OnDevice};
+pub(crate) use body::{Body, FAULTS, Kernel, Known};
 pub(crate) use code::{Code, comment};
 use file::check_target;
 pub use file::{CSource, compile_to_c};

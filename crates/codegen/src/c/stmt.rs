@@ -2,6 +2,7 @@
 
 use relaxide_ir::prim::is_data;
 use relaxide_ir::{PrimExpr, Type};
+use relaxide_runtime::device::Axis;
 use relaxide_tir::schedule::nest::PARALLEL_IF;
 use relaxide_tir::{For, ForKind, IfThenElse, Jump, SeqStmt, Stmt, While};
 
@@ -194,14 +195,10 @@ impl Body<'_, '_> {
 
     /// A loop whose iterations are threads of a device, or blocks of them.
     fn thread_axis(&mut self, n: &For) -> Result<(), CodegenError> {
-        let (kind, axis) = n.thread_tag.split_once('.').unwrap_or((&n.thread_tag, ""));
-        let function = match kind {
-            "blockIdx" => "get_group_id",
-            "threadIdx" => "get_local_id",
-            _ => return Err(self.kernel.unsupported(format!("a loop bound to `{}`", n.thread_tag))),
-        };
-        let Some(axis) = ["x", "y", "z"].iter().position(|known| *known == axis) else {
-            return Err(self.kernel.unsupported(format!("a loop bound to `{}`", n.thread_tag)));
+        let (function, axis) = match Axis::of(&n.thread_tag) {
+            Some(Axis::Block(axis)) => ("get_group_id", axis),
+            Some(Axis::Thread(axis)) => ("get_local_id", axis),
+            None => return Err(self.kernel.unsupported(format!("a loop bound to `{}`", n.thread_tag))),
         };
         let c_type = value_type(self.kernel.ty(n.var.dtype())?.kind);
         let name = self.fresh(&n.var.name);

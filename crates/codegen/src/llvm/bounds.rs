@@ -4,6 +4,7 @@
 //! ends the task, and the loop's launch hands the error on.
 
 use relaxide_ir::PrimExpr;
+use relaxide_tir::lower::Fault;
 
 use super::{
     kernel::Body,
@@ -74,10 +75,15 @@ impl Body<'_, '_> {
             true => self.first_lane_of(&shown, &outside),
             false => shown,
         };
+        let extent = self.f.lane(&extent, 0);
+        if self.kernel.device.is_some() {
+            self.fault(&Fault::Index(what.to_string()), [&wrong, &extent]);
+            self.f.start(go_on);
+            return Ok(index);
+        }
         define(self.f.module);
         let head = self.f.module.string(&format!("{}: index ", self.kernel.name));
         let middle = self.f.module.string(&format!(" of {what} is outside of the extent "));
-        let extent = self.f.lane(&extent, 0);
         self.f.effect(format_args!("call void @{OUTSIDE}(ptr {head}, {wrong}, ptr {middle}, {extent})"));
         self.leave(-1);
         self.f.start(go_on);

@@ -35,6 +35,8 @@ pub(crate) struct FunctionText<'m> {
     pub reads_coefficients: bool,
     /// Whether a product and a sum may become one operation.
     pub contract: bool,
+    /// Whether there is a math library to call.
+    pub has_library: bool,
     stack_slots: String,
     /// Slots that serve one purpose after the other, by purpose and size.
     shared: HashMap<(&'static str, u64), Val>,
@@ -61,6 +63,7 @@ impl<'m> FunctionText<'m> {
             native_fma,
             reads_coefficients,
             contract,
+            has_library: true,
             stack_slots,
             shared,
             regions,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use relaxide_ir::prim::is_data;
 use relaxide_ir::{BinaryOp, Buffer, DataType, PrimExpr, Ref, Var, prim::PrimVisitor};
+use relaxide_tir::lower::Fault;
 use relaxide_tir::{PrimFunc, SEPARATE_ROUNDING, Stmt, StmtVisitor};
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
     ops::Overflow,
     value::{Ty, Val},
 };
-use crate::{error::CodegenError, stack::StackBudget, target::NativeTarget};
+use crate::{error::CodegenError, on_device::OnDevice, stack::StackBudget, target::NativeTarget};
 
 /// The body of one function in the making.
 pub(crate) struct Body<'m, 'k> {
@@ -60,6 +61,8 @@ pub(crate) struct Kernel {
     pub contract: bool,
     /// The type of the device that its tensors are on, and that its scratch memory comes from.
     pub device_type: i64,
+    /// What there is where it runs on a device.
+    pub device: Option<OnDevice>,
 }
 
 impl Kernel {
@@ -101,7 +104,13 @@ impl Kernel {
             triple: native.triple.clone(),
             contract,
             device_type: func.attrs.int(relaxide_tir::lower::DEVICE_TYPE).unwrap_or(1),
+            device: None,
         }
+    }
+
+    /// The same for a function of a device.
+    pub fn on_device(self, device: OnDevice) -> Self {
+        Self { device: Some(device), ..self }
     }
 
     /// What follows a load or store instruction of the buffer.
@@ -113,7 +122,8 @@ impl Kernel {
     }
 
     pub fn unsupported(&self, what: impl Into<String>) -> CodegenError {
-        CodegenError::Unsupported { kernel: self.name.clone(), what: what.into(), back_end: "LLVM", statement: None }
+        let back_end = if self.device.is_some() { "PTX" } else { "LLVM" };
+        CodegenError::Unsupported { kernel: self.name.clone(), what: what.into(), back_end, statement: None }
     }
 
     pub fn malformed(&self, what: impl Into<String>) -> CodegenError {
@@ -147,6 +157,7 @@ impl<'m, 'k> Body<'m, 'k> {
         f.contract = kernel.contract;
         f.native_fma = kernel.native_fma;
         f.reads_coefficients = kernel.reads_coefficients;
+        f.has_library = kernel.device.is_none();
         Self {
             f,
             kernel,
@@ -174,7 +185,10 @@ impl<'m, 'k> Body<'m, 'k> {
         for workspace in self.workspaces.clone().iter().rev() {
             self.free_workspace(workspace);
         }
-        self.f.ret(format_args!("i32 {code}"));
+        match self.kernel.device {
+            Some(_) => self.f.ret("void"),
+            None => self.f.ret(format_args!("i32 {code}")),
+        }
     }
 
     /// Leaves with -1 unless `code` is zero.
@@ -218,6 +232,10 @@ impl<'m, 'k> Body<'m, 'k> {
 
     /// Raises an error of fixed text and leaves.
     pub fn fail(&mut self, kind: &str, message: &str) {
+        if self.kernel.device.is_some() {
+            let nothing = Val::int(Ty::I64, 0);
+            return self.fault(&Fault::Assertion(kind.to_string(), message.to_string()), [&nothing, &nothing]);
+        }
         super::raise::raise(&mut self.f, kind, message);
         self.leave(-1);
     }

@@ -447,6 +447,10 @@ impl Body<'_, '_> {
             self.vars.insert(buffer.data.clone(), pointer);
             return Ok(());
         }
+        if self.kernel.device.is_some() {
+            let what = format!("scratch memory `{}` of one thread that is large or of unknown size", buffer.name);
+            return Err(self.kernel.unsupported(what));
+        }
         let count = self.num_elements(buffer)?;
         let size = if buffer.dtype.is_packed() {
             self.bytes_of(buffer.dtype, &count)

@@ -16,6 +16,7 @@ mod backend;
 mod bounds;
 mod convert;
 mod debug;
+mod device;
 mod entry;
 mod expr;
 mod function;
@@ -40,6 +41,7 @@ mod value;
 
 pub(crate) use backend::Llvm;
 pub use debug::DebugInfo;
+pub(crate) use device::write_device_function;
 pub(crate) use entry::{ENTRY_PREFIX, index, write_kernel};
 pub(crate) use function::NOTE;
 pub(crate) use module::{Helpers, ModuleText, global_name};

@@ -138,6 +138,13 @@ impl ModuleText {
         self.own_entries.insert(symbol.to_string());
     }
 
+    /// A function that only a host has: of its runtime, of its libraries. Those of LLVM's own are instructions.
+    pub fn needed_of_host(&self) -> Option<&str> {
+        let declared = self.globals.iter().filter(|(_, text)| text.starts_with("declare "));
+        let foreign = declared.map(|(name, _)| name.as_str()).find(|name| !name.starts_with("llvm."));
+        foreign.or_else(|| self.slots.first().map(String::as_str)).or_else(|| self.entries.first().map(String::as_str))
+    }
+
     /// The functions that the process must offer.
     pub fn foreign_functions(&self) -> &[String] {
         &self.foreign

@@ -56,8 +56,10 @@ impl Body<'_, '_> {
                 let condition = self.eval(&n.condition)?;
                 let condition = self.f.not_zero(&condition);
                 let told = match n.told() {
-                    Some((texts, [first, second])) => Some((texts, [self.number(first)?, self.number(second)?])),
-                    None => None,
+                    Some((texts, [first, second])) if self.kernel.device.is_none() => {
+                        Some((texts, [self.number(first)?, self.number(second)?]))
+                    }
+                    _ => None,
                 };
                 let (fail, go_on) = (self.f.label(), self.f.label());
                 self.f.branch_if(&condition, go_on, fail);
@@ -151,6 +153,7 @@ impl Body<'_, '_> {
     fn for_loop(&mut self, n: &Ref<For>) -> Result<(), CodegenError> {
         match n.kind {
             ForKind::Parallel if self.divides(n) => return self.parallel_loop(n, None),
+            ForKind::ThreadBinding if self.kernel.device.is_some() => return self.thread_axis(n),
             ForKind::ThreadBinding => {
                 return Err(self.kernel.unsupported(format!("a loop bound to `{}`", n.thread_tag)));
             }

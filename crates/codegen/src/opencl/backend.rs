@@ -1,7 +1,7 @@
 //! OpenCL C as a back end.
 
 use relaxide_ir::{Ref, Target, target::Kind};
-use relaxide_runtime::opencl::payload::Payload;
+use relaxide_runtime::device::payload::Payload;
 use relaxide_tir::PrimFunc;
 use relaxide_tir::lower::Launch;
 
@@ -61,7 +61,7 @@ impl Backend for OpenCl {
         matches!(form, "" | "cl").then(of_all)
     }
 
-    fn device_code(&self, launches: &[Launch]) -> Result<DeviceCode, CodegenError> {
+    fn device_code(&self, launches: &[Launch], _: &Target) -> Result<DeviceCode, CodegenError> {
         Ok(DeviceCode { kind: "opencl", bytes: payload(launches)?.write() })
     }
 }

@@ -1,14 +1,15 @@
 //! One function of a device as text.
 
 use relaxide_ffi::DataType;
-use relaxide_runtime::opencl::payload::Info;
+use relaxide_runtime::device::payload::Info;
 use relaxide_tir::lower::{Launch, open_packed};
 
 use super::prelude::{prelude, taken};
 use crate::c::{
-    Body, Code, FAULTS, Kernel, Known, OnDevice, Source, comment, declare, identifier, separate_rounding, value_type,
+    Body, Code, FAULTS, Kernel, Known, Source, comment, declare, identifier, separate_rounding, value_type,
 };
 use crate::error::CodegenError;
+use crate::on_device::{OnDevice, passed_as};
 use crate::signature::signature;
 
 /// The text of a function, and what its callers must know.
@@ -45,16 +46,8 @@ pub(super) fn write(launch: &Launch) -> Result<(Info, String), CodegenError> {
                 let dtype = param.dtype();
                 let ty = value_type(kernel.ty(dtype)?.kind);
                 let name = body.fresh(&param.name);
-                // Parameters have no truth values, and calls no integers of less than 32 bits.
-                let passed = match dtype {
-                    _ if dtype.is_int() || dtype.is_uint() || dtype.is_bool() => match dtype.bits {
-                        64 => dtype,
-                        32 => dtype,
-                        _ => DataType::int(32),
-                    },
-                    _ if dtype.is_float() && matches!(dtype.bits, 32 | 64) => dtype,
-                    _ => return Err(kernel.unsupported(format!("a parameter of type {dtype}"))),
-                };
+                let passed =
+                    passed_as(dtype).ok_or_else(|| kernel.unsupported(format!("a parameter of type {dtype}")))?;
                 let passed_type = value_type(kernel.ty(passed)?.kind);
                 if passed == dtype {
                     params.push(format!("{passed_type} {name}"));

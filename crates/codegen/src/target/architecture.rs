@@ -13,6 +13,8 @@ pub enum Architecture {
     Aarch64,
     /// WebAssembly with addresses of 32 bits.
     Wasm32,
+    /// PTX, the text that NVIDIA's drivers compile, with addresses of 64 bits.
+    Nvptx64,
 }
 
 impl Architecture {
@@ -22,6 +24,7 @@ impl Architecture {
             Self::X86_64 => "x86_64",
             Self::Aarch64 => "aarch64",
             Self::Wasm32 => "wasm32",
+            Self::Nvptx64 => "nvptx64",
         }
     }
 
@@ -36,7 +39,7 @@ impl Architecture {
         match self {
             Self::X86_64 => Ok(Machine::X86_64),
             Self::Aarch64 => Ok(Machine::Aarch64),
-            Self::Wasm32 => Err(ExportError::NotElf(self)),
+            Self::Wasm32 | Self::Nvptx64 => Err(ExportError::NotElf(self)),
         }
     }
 }
@@ -47,6 +50,7 @@ impl fmt::Display for Architecture {
             Self::X86_64 => "x86-64",
             Self::Aarch64 => "AArch64",
             Self::Wasm32 => "WebAssembly",
+            Self::Nvptx64 => "PTX",
         })
     }
 }

@@ -293,5 +293,11 @@ pub(super) const AARCH64: &[Processors] = &[
     },
 ];
 
+/// NVIDIA's devices by their compute capability; those with an `a` behind run on that one alone.
+pub(super) const NVPTX64: &[&str] = &[
+    "sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87",
+    "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_120", "sm_120a",
+];
+
 /// Processors of WebAssembly.
 pub(super) const WASM32: &[&str] = &["bleeding-edge", "generic", "lime1", "mvp"];

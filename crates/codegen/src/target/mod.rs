@@ -65,6 +65,21 @@ impl NativeTarget {
         Ok(Self { triple, cpu, features, architecture, opt_level, vector_registers })
     }
 
+    /// The processor that a device of CUDA's kind is compiled for.
+    pub(crate) fn of_cuda(target: &Target) -> Result<Self, CodegenError> {
+        let triple = "nvptx64-nvidia-cuda";
+        let cpu = if target.kind == Kind::Nvptx { target.mcpu() } else { target.text("arch") };
+        names::check_processor(cpu, Architecture::Nvptx64, triple)?;
+        Ok(Self {
+            triple: triple.to_string(),
+            cpu: cpu.to_string(),
+            features: String::new(),
+            architecture: Architecture::Nvptx64,
+            opt_level: 3,
+            vector_registers: 255,
+        })
+    }
+
     /// Whether the constants of a function may exceed the processor's registers, and instructions read vectors from memory.
     pub(crate) fn reads_coefficients(&self) -> bool {
         self.architecture == Architecture::X86_64 && self.vector_registers < 32
@@ -76,7 +91,7 @@ impl NativeTarget {
         let table = match self.architecture {
             Architecture::X86_64 => cpus::X86_64,
             Architecture::Aarch64 => cpus::AARCH64,
-            Architecture::Wasm32 => &[],
+            Architecture::Wasm32 | Architecture::Nvptx64 => &[],
         };
         let own = cpus::features_of(table, &self.cpu).unwrap_or_default().split(',');
         let mut features: BTreeSet<String> = own.filter(|name| !name.is_empty()).map(str::to_string).collect();
@@ -114,7 +129,7 @@ impl NativeTarget {
     /// Whether the processor converts half-precision numbers by an instruction.
     pub(crate) fn has_f16_conversion(&self) -> bool {
         match self.architecture {
-            Architecture::Aarch64 => true,
+            Architecture::Aarch64 | Architecture::Nvptx64 => true,
             Architecture::Wasm32 => false,
             Architecture::X86_64 => self.kernel_features().contains("f16c"),
         }
@@ -123,7 +138,7 @@ impl NativeTarget {
     /// Whether the processor adds to a product without rounding it first.
     pub(crate) fn has_fused_multiply_add(&self) -> bool {
         match self.architecture {
-            Architecture::Aarch64 => true,
+            Architecture::Aarch64 | Architecture::Nvptx64 => true,
             Architecture::Wasm32 => false,
             Architecture::X86_64 => self.kernel_features().contains("fma"),
         }
@@ -154,6 +169,7 @@ fn baseline(architecture: Architecture) -> &'static str {
     match architecture {
         Architecture::X86_64 => "x86-64",
         Architecture::Aarch64 | Architecture::Wasm32 => "generic",
+        Architecture::Nvptx64 => "sm_50",
     }
 }
 
@@ -163,6 +179,7 @@ fn initialize() {
         targets::Target::initialize_x86(&InitializationConfig::default());
         targets::Target::initialize_aarch64(&InitializationConfig::default());
         targets::Target::initialize_webassembly(&InitializationConfig::default());
+        targets::Target::initialize_nvptx(&InitializationConfig::default());
     });
 }
 

@@ -58,6 +58,7 @@ pub(super) fn features(architecture: Architecture) -> (&'static str, &'static st
         Architecture::X86_64 => (features::X86_64, features::X86_64_TUNING),
         Architecture::Aarch64 => (features::AARCH64, features::AARCH64_TUNING),
         Architecture::Wasm32 => (features::WASM32, ""),
+        Architecture::Nvptx64 => ("", ""),
     }
 }
 
@@ -66,6 +67,7 @@ fn processors(architecture: Architecture) -> Vec<&'static str> {
         Architecture::X86_64 => cpus::names(cpus::X86_64).collect(),
         Architecture::Aarch64 => cpus::names(cpus::AARCH64).collect(),
         Architecture::Wasm32 => cpus::WASM32.to_vec(),
+        Architecture::Nvptx64 => cpus::NVPTX64.to_vec(),
     }
 }
 

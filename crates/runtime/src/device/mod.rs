@@ -6,7 +6,13 @@
 mod attribute;
 mod cpu;
 mod current;
+#[cfg(any(feature = "opencl", feature = "cuda"))]
+pub(crate) mod faults;
 mod functions;
+#[cfg(any(feature = "opencl", feature = "cuda"))]
+pub(crate) mod launch;
+#[cfg(any(feature = "opencl", feature = "cuda"))]
+pub mod payload;
 mod registry;
 pub mod remote;
 mod transfer;
@@ -19,6 +25,8 @@ use relaxide_ffi::{Any, Device, Error, Tensor};
 pub use attribute::Attribute;
 pub use current::{current_device, set_current_device};
 pub(crate) use functions::functions;
+#[cfg(any(feature = "opencl", feature = "cuda"))]
+pub use launch::Axis;
 pub use registry::{device_api, device_exists, device_kinds, register_device};
 pub use transfer::{copy_into, copy_tensor, empty_tensor, on_host, to_device};
 pub(crate) use view::begin;
@@ -79,6 +87,12 @@ pub trait DeviceApi: Send + Sync {
     /// Whether handles are addresses, to which offsets may be added.
     fn has_addresses(&self) -> bool {
         true
+    }
+
+    /// The device whose memory a handle names, or an address lies in; nothing where it is none of this kind's. Devices that run kernels of
+    /// modules tell.
+    fn place_of(&self, _handle: usize) -> Option<Device> {
+        None
     }
 
     /// Allocates `bytes` bytes, aligned to [`ALIGNMENT`]. Not null, not even for no bytes.

@@ -177,11 +177,6 @@ impl Opened {
 /// The buffers that are alive, by their handles, and where they are.
 static ALIVE: LazyLock<Mutex<HashMap<usize, Device>>> = LazyLock::new(Mutex::default);
 
-/// Where a handle's buffer is; nothing if there is none.
-pub(super) fn place_of(handle: usize) -> Option<Device> {
-    ALIVE.lock().unwrap_or_else(PoisonError::into_inner).get(&handle).copied()
-}
-
 /// The devices as the runtime sees them.
 pub(super) struct OpenCl;
 
@@ -198,6 +193,10 @@ impl DeviceApi for OpenCl {
 
     fn has_addresses(&self) -> bool {
         false
+    }
+
+    fn place_of(&self, handle: usize) -> Option<Device> {
+        ALIVE.lock().unwrap_or_else(PoisonError::into_inner).get(&handle).copied()
     }
 
     fn allocate(&self, device: Device, bytes: usize) -> Result<*mut c_void, Error> {

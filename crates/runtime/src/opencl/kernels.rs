@@ -1,21 +1,15 @@
 //! [`Kernels`]: a module of kernels, which are built for a device when they are first called there.
-//!
-//! A kernel is called as TVM's host code calls it: its parameters, then an extent for each thread axis of its tags, in their order.
 
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use relaxide_ffi::abi::type_index;
-use relaxide_ffi::{
-    AnyView, DataType, Device, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, Saved,
-};
+use relaxide_ffi::{AnyView, Device, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, Saved};
 
-use super::devices::{Opened, opened, place_of};
+use super::devices::{Opened, opened};
 use super::driver::{PROGRAM_BUILD_LOG, Raw, SUCCESS};
-use super::faults::address;
-use super::payload::{Info, Payload};
-use crate::device::current_device;
+use crate::device::launch::{self, Call, Value};
+use crate::device::payload::{Info, Payload};
 
 /// The kind of the modules.
 const KIND: &str = "opencl";
@@ -51,25 +45,8 @@ impl Drop for Built {
     }
 }
 
-/// A thread axis of a launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Axis {
-    Block(usize),
-    Thread(usize),
-}
-
-fn axis(tag: &str) -> Option<Axis> {
-    let (kind, axis) = tag.split_once('.')?;
-    let axis = ["x", "y", "z"].iter().position(|name| *name == axis)?;
-    match kind {
-        "blockIdx" => Some(Axis::Block(axis)),
-        "threadIdx" => Some(Axis::Thread(axis)),
-        _ => None,
-    }
-}
-
 fn refused(name: &str, why: impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::ValueError, format!("OpenCL kernel {name}: {why}"))
+    launch::refused("OpenCL", name, why)
 }
 
 impl Kernels {
@@ -116,85 +93,16 @@ impl ModuleImpl for Kernels {
     }
 }
 
-/// The value of a parameter, as the driver reads it.
-enum Value {
-    Word([u8; 8]),
-    Half([u8; 4]),
-}
-
-impl Value {
-    fn of(arg: AnyView<'_>, dtype: DataType, device: Device) -> Result<Value, String> {
-        if dtype == DataType::handle() {
-            let word = match arg.type_index() {
-                type_index::NONE => 0,
-                type_index::OPAQUE_PTR => arg.raw().word(),
-                _ => return Err("the memory of a tensor is expected".into()),
-            };
-            // The driver follows what it is given: only what was allocated there may reach it.
-            match place_of(word as usize) {
-                Some(place) if place == device => {}
-                None if word == 0 => {}
-                Some(place) => return Err(format!("it is memory of {place}, and the kernel runs on {device}")),
-                None => return Err(format!("{word:#x} is no memory of {device}")),
-            }
-            return Ok(Value::Word(word.to_ne_bytes()));
-        }
-        let int = || arg.as_int().ok_or("an integer is expected");
-        let float = || arg.as_float().or_else(|| arg.as_int().map(|value| value as f64)).ok_or("a number is expected");
-        Ok(match dtype {
-            dtype if dtype == DataType::int(64) || dtype == DataType::uint(64) => Value::Word(int()?.to_ne_bytes()),
-            dtype if dtype == DataType::int(32) || dtype == DataType::uint(32) => {
-                Value::Half((int()? as i32).to_ne_bytes())
-            }
-            dtype if dtype == DataType::float(64) => Value::Word(float()?.to_ne_bytes()),
-            dtype if dtype == DataType::float(32) => Value::Half((float()? as f32).to_ne_bytes()),
-            other => return Err(format!("parameters of type {other} cannot be passed")),
-        })
-    }
-
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Value::Word(bytes) => bytes,
-            Value::Half(bytes) => bytes,
-        }
-    }
-}
-
 impl Shared {
     fn call(&self, index: usize, args: &[AnyView<'_>]) -> Result<(), Error> {
         let (name, info) = &self.payload.kernels[index];
-        let wanted = info.types.len() + info.tags.len();
-        if args.len() != wanted {
-            return Err(refused(name, format!("{wanted} arguments are expected, and there are {}", args.len())));
-        }
-        let (parameters, extents) = args.split_at(info.types.len());
-        let (mut groups, mut local, mut dims) = ([1_usize; 3], [1_usize; 3], 1);
-        for (tag, extent) in info.tags.iter().zip(extents) {
-            let axis = axis(tag).ok_or_else(|| refused(name, format!("{tag} is nothing that OpenCL has")))?;
-            let extent = extent.as_int().ok_or_else(|| refused(name, format!("the extent of {tag} is no integer")))?;
-            // Dynamic shapes may give none; kernels guard what they touch.
-            let extent = usize::try_from(extent).unwrap_or(1).max(1);
-            let (list, at) = match axis {
-                Axis::Block(at) => (&mut groups, at),
-                Axis::Thread(at) => (&mut local, at),
-            };
-            list[at] = extent;
-            dims = dims.max(at + 1);
-        }
+        let call = Call::of(("OpenCL", Device::OPENCL), (name, info), args)?;
         let mut global = [1; 3];
         for at in 0..3 {
-            let size = groups[at].checked_mul(local[at]);
+            let size = call.blocks[at].checked_mul(call.threads[at]);
             global[at] = size.ok_or_else(|| refused(name, "more threads than can be counted"))?;
         }
-        // The device that the memory is on; without any, that of the thread.
-        let place = parameters.iter().find_map(|arg| place_of(address(*arg)?));
-        let device = place.unwrap_or_else(|| current_device(Device::OPENCL));
-        let values = parameters.iter().zip(&info.types).enumerate();
-        let values = values.map(|(at, (arg, dtype))| {
-            Value::of(*arg, *dtype, device).map_err(|why| refused(name, format!("argument {at}: {why}")))
-        });
-        let values = values.collect::<Result<Vec<_>, _>>()?;
-        self.built(index, device)?.launch(name, &values, dims, &global, &local)
+        self.built(index, call.device)?.launch(name, &call.values, call.dimensions, &global, &call.threads)
     }
 
     fn built(&self, index: usize, device: Device) -> Result<Arc<Built>, Error> {

@@ -7,9 +7,7 @@
 //! | --- | --- |
 //! | [`driver`] | the functions of the loader, and its errors by name |
 //! | [`devices`] | the devices, their queues, memory and copies |
-//! | [`payload`] | a module of kernels as bytes |
 //! | [`kernels`] | building and launching kernels |
-//! | [`faults`] | what kernels found wrong, and the device that they work with |
 //!
 //! A handle of memory is the driver's own (`cl_mem`). Each device has a context and one queue of its own, in order; a copy from one device
 //! to another goes through the host. Images and the scopes of textures are not here.
@@ -18,9 +16,7 @@
 
 mod devices;
 mod driver;
-mod faults;
 mod kernels;
-pub mod payload;
 
 use relaxide_ffi::{Bytes, Device, Function};
 
@@ -31,7 +27,6 @@ use crate::register::enter;
 pub(crate) fn register() {
     // Somebody who has entered devices of this kind before keeps them.
     let _ = register_device(Device::OPENCL, &devices::OpenCl);
-    faults::register();
     enter(
         "ffi.Module.load_from_bytes.opencl",
         Function::typed(|bytes: Bytes| kernels::Kernels::load(bytes.as_slice())),

@@ -38,6 +38,7 @@ mod log;
 mod power;
 mod table;
 mod trigonometry;
+mod turns;
 
 use super::{
     function::FunctionText,

@@ -32,7 +32,7 @@ const HUGE: f64 = 1.0e6;
 impl FunctionText<'_> {
     /// sin x: with `x = n π + r`, sin r with the sign that `n` has as a power of minus one.
     pub fn sin(&mut self, x: &Val) -> Val {
-        self.unless_huge("sin", x, |this| {
+        self.unless_huge("sin", x, |this, x| {
             let (turns, bits) = this.nearest_bits(x, std::f64::consts::FRAC_1_PI, 0);
             this.signed_sine(x, &turns, &bits)
         })
@@ -40,7 +40,7 @@ impl FunctionText<'_> {
 
     /// cos x: with `x = (n + ½) π + r`, sin r with the sign that `n + 1` has as a power of minus one.
     pub fn cos(&mut self, x: &Val) -> Val {
-        self.unless_huge("cos", x, |this| {
+        self.unless_huge("cos", x, |this, x| {
             let shifted = this.fmuladd(x, &Val::float(x.ty, std::f64::consts::FRAC_1_PI), &Val::float(x.ty, -0.5));
             let (turns, bits) = this.nearest_bits(&shifted, 1.0, 1);
             let turns = this.op("fadd", &turns, &Val::float(x.ty, 0.5));
@@ -50,7 +50,7 @@ impl FunctionText<'_> {
 
     /// tan x: with `x = n π/2 + r`, tan r or its negated inverse.
     pub fn tan(&mut self, x: &Val) -> Val {
-        self.unless_huge("tan", x, |this| {
+        self.unless_huge("tan", x, |this, x| {
             let (turns, bits) = this.nearest_bits(x, std::f64::consts::FRAC_2_PI, 0);
             let r = this.without_turns(x, &turns, 1.0);
             let tangent = this.odd_polynomial(&r, &TAN);
@@ -100,9 +100,14 @@ impl FunctionText<'_> {
     }
 
     /// `near(x)`, or the math library where any lane is too large for our reduction.
-    fn unless_huge(&mut self, name: &str, x: &Val, near: impl FnOnce(&mut Self) -> Val) -> Val {
+    fn unless_huge(&mut self, name: &str, x: &Val, near: impl FnOnce(&mut Self, &Val) -> Val) -> Val {
         let magnitude = self.fabs(x);
         let huge = self.fcmp("ogt", &magnitude, &Val::float(x.ty, HUGE));
-        self.if_any(&huge, |this| this.library_call(name, &[x]), near)
+        if self.has_library {
+            return self.if_any(&huge, |this| this.library_call(name, &[x]), |this| near(this, x));
+        }
+        let reduced = self.if_any(&huge, |this| this.without_whole_turns(x), |_| x.clone());
+        let within = self.select(&huge, &reduced, x);
+        near(self, &within)
     }
 }

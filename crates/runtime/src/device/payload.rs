@@ -23,7 +23,7 @@ pub struct Info {
 /// A module of kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
-    /// What the code is written in; `cl` is source.
+    /// What the code is written in: `cl` for the source of OpenCL, `ptx`, `cubin`.
     pub format: String,
     /// The kernels by the names that they are called by.
     pub kernels: Vec<(String, Info)>,
@@ -72,9 +72,8 @@ impl<'a> Reader<'a> {
         }
         let tags = (0..self.count(8)?).map(|_| self.text()).collect::<Result<_, _>>()?;
         for _ in 0..self.count(4)? {
-            // Tensor maps are CUDA's.
             if self.take(4)? != [0; 4] {
-                return Err(format!("an argument of {name} is of a kind that OpenCL does not have"));
+                return Err(format!("an argument of {name} is a tensor map, and those are not passed here"));
             }
         }
         Ok(Info { name, types, tags })

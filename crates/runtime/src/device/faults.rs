@@ -3,11 +3,10 @@
 //! A kernel raises no error. It leaves three words in a buffer: the number of the check that failed, from 1, an index and an extent. The host
 //! clears the buffer before and looks at it behind the call.
 
-use relaxide_ffi::abi::type_index;
-use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function};
+use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind, Function};
 
-use super::devices::{OpenCl, place_of};
-use crate::device::{DeviceApi, Memory, Stream, set_current_device};
+use super::launch::address;
+use super::{DeviceApi, Memory, device_api, device_kinds, set_current_device};
 use crate::register::enter;
 
 /// Words in a buffer of faults.
@@ -21,7 +20,7 @@ const FUNCTIONS: &[(&str, Body)] = &[
     ("relaxide.raise_faults", raise_faults),
 ];
 
-pub(super) fn register() {
+pub(crate) fn register() {
     for (name, body) in FUNCTIONS {
         enter(name, Function::new(*body));
     }
@@ -29,42 +28,47 @@ pub(super) fn register() {
 
 /// `(device type, memory)`: the thread works with the device that the memory is on.
 fn enter_device(args: &[AnyView<'_>]) -> Result<Any, Error> {
-    let place = args.get(1).and_then(|memory| place_of(address(*memory)?));
-    if let Some(device) = place {
+    let kind = args.first().and_then(|kind| i32::try_from(kind.as_int()?).ok());
+    let api = kind.and_then(|kind| device_api(Device::new(kind, 0)).ok());
+    let memory = args.get(1).and_then(|memory| address(*memory));
+    if let (Some(api), Some(memory)) = (api, memory)
+        && let Some(device) = api.place_of(memory)
+    {
         set_current_device(device);
     }
     Ok(Any::none())
 }
 
-/// The handle of memory that a pointer is.
-pub(super) fn address(value: AnyView<'_>) -> Option<usize> {
-    (value.type_index() == type_index::OPAQUE_PTR).then(|| value.raw().word() as usize)
-}
-
-fn memory(args: &[AnyView<'_>]) -> Result<Memory, Error> {
-    let handle = args.first().and_then(|memory| address(*memory));
-    let (handle, device) = handle
-        .and_then(|handle| Some((handle, place_of(handle)?)))
-        .ok_or_else(|| Error::new(ErrorKind::ValueError, "a buffer of faults is no memory of OpenCL"))?;
-    Ok(Memory { device, handle: std::ptr::with_exposed_provenance_mut(handle), offset: 0 })
+/// A buffer of faults, and who moves its bytes.
+fn memory(args: &[AnyView<'_>]) -> Result<(Memory, &'static dyn DeviceApi), Error> {
+    let found = args.first().and_then(|memory| address(*memory)).and_then(|handle| {
+        device_kinds().into_iter().find_map(|kind| {
+            let api = device_api(Device::new(kind, 0)).ok()?;
+            let handle_of = std::ptr::with_exposed_provenance_mut(handle);
+            Some((Memory { device: api.place_of(handle)?, handle: handle_of, offset: 0 }, api))
+        })
+    });
+    found.ok_or_else(|| Error::new(ErrorKind::ValueError, "a buffer of faults is no memory of a device"))
 }
 
 /// `(memory)`: no check has failed.
 fn clear_faults(args: &[AnyView<'_>]) -> Result<Any, Error> {
-    let (memory, words) = (memory(args)?, [0_i64; WORDS]);
+    let ((memory, api), words) = (memory(args)?, [0_i64; WORDS]);
+    let stream = api.current_stream(memory.device);
     // SAFETY: host functions of this compiler's give a buffer of as many words, and the words outlive the wait.
-    unsafe { OpenCl.copy_from_host(words.as_ptr().cast(), memory, size_of_val(&words), Stream::DEFAULT)? };
-    OpenCl.synchronize(memory.device, Stream::DEFAULT)?;
+    unsafe { api.copy_from_host(words.as_ptr().cast(), memory, size_of_val(&words), stream)? };
+    api.synchronize(memory.device, stream)?;
     Ok(Any::none())
 }
 
 /// `(memory, kernel, kind, text, …)`: an error if a check has failed, with the kind and text of its number. Without a kind the text is what
 /// an index is of.
 fn raise_faults(args: &[AnyView<'_>]) -> Result<Any, Error> {
-    let (memory, mut words) = (memory(args)?, [0_i64; WORDS]);
+    let ((memory, api), mut words) = (memory(args)?, [0_i64; WORDS]);
+    let stream = api.current_stream(memory.device);
     // SAFETY: as above.
-    unsafe { OpenCl.copy_to_host(memory, words.as_mut_ptr().cast(), size_of_val(&words), Stream::DEFAULT)? };
-    OpenCl.synchronize(memory.device, Stream::DEFAULT)?;
+    unsafe { api.copy_to_host(memory, words.as_mut_ptr().cast(), size_of_val(&words), stream)? };
+    api.synchronize(memory.device, stream)?;
     let [number, index, extent] = words;
     if number == 0 {
         return Ok(Any::none());

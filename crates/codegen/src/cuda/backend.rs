@@ -1,0 +1,78 @@
+//! PTX as a back end, for targets of two kinds: `cuda` names the device as `arch`, `nvptx` as `mcpu`.
+
+use relaxide_ir::{Ref, Target, target::Kind};
+use relaxide_tir::PrimFunc;
+use relaxide_tir::lower::Launch;
+
+use super::ptx;
+use crate::backend::{Artifact, Backend, DeviceCode, Processor, Profile, check_options};
+use crate::{CodegenError, CompileSettings, NativeTarget};
+
+/// Targets of the kind `cuda`.
+pub(crate) static CUDA: Ptx = Ptx(Kind::Cuda);
+
+/// Targets of the kind `nvptx`.
+pub(crate) static NVPTX: Ptx = Ptx(Kind::Nvptx);
+
+/// PTX, for devices whose driver compiles it.
+pub(crate) struct Ptx(Kind);
+
+/// The device, and limits that describe it; schedules keep far below them.
+const OPTIONS: &[&str] = &[
+    "arch",
+    "mcpu",
+    "mtriple",
+    "max_num_threads",
+    "thread_warp_size",
+    "max_shared_memory_per_block",
+    "max_threads_per_block",
+    "registers_per_block",
+    "l2_cache_size_bytes",
+];
+
+impl Backend for Ptx {
+    fn kind(&self) -> Kind {
+        self.0
+    }
+
+    fn profile(&self) -> Profile {
+        Profile { keep_loops: true, is_loadable: true, has_lines: false, is_device: true, ending: "so" }
+    }
+
+    fn check(&self, target: &Target) -> Result<(), CodegenError> {
+        check_options(target, OPTIONS)?;
+        NativeTarget::of_cuda(target).map(drop)
+    }
+
+    fn processor(&self, _: &Target) -> Result<Option<Processor>, CodegenError> {
+        Ok(None)
+    }
+
+    fn emit(
+        &self,
+        _: &[Ref<PrimFunc>],
+        target: &Target,
+        _: CompileSettings<'_>,
+        _: &mut dyn FnMut(usize, usize),
+    ) -> Result<Artifact, CodegenError> {
+        Err(CodegenError::DeviceAsHost(target.to_string()))
+    }
+
+    fn text(&self, kernels: &[Ref<PrimFunc>], target: &Target, form: &str) -> Option<Result<String, CodegenError>> {
+        let launches = || -> Result<Vec<Launch>, CodegenError> {
+            let split = kernels.iter().map(|kernel| crate::devices::split(kernel, target));
+            Ok(split.collect::<Result<Vec<_>, _>>()?.into_iter().flat_map(|split| split.launches).collect())
+        };
+        let native = || NativeTarget::of_cuda(target);
+        match form {
+            "" | "ptx" => Some(launches().and_then(|launches| ptx::text(&launches, &native()?))),
+            "ll" => Some(launches().and_then(|launches| ptx::llvm_text(&launches, &native()?))),
+            _ => None,
+        }
+    }
+
+    fn device_code(&self, launches: &[Launch], target: &Target) -> Result<DeviceCode, CodegenError> {
+        let payload = ptx::payload(launches, &NativeTarget::of_cuda(target)?)?;
+        Ok(DeviceCode { kind: "cuda", bytes: payload.write() })
+    }
+}

@@ -1,0 +1,197 @@
+//! Kernels for CUDA without a device: what becomes of them on the way to PTX runs on the processor, under a driver that has no device.
+//!
+//! The driver (`cuda/driver.c`) stands in the place of NVIDIA's, so that devices, memory, launches and faults are those of the runtime. Its
+//! modules are libraries of the very functions that LLVM makes PTX of, compiled for the processor, one thread after the other.
+
+mod devices;
+
+use std::path::Path;
+use std::process::Command;
+
+use devices::{F32, Kind, loaded, named};
+use inkwell::OptimizationLevel;
+use inkwell::context::Context;
+use inkwell::memory_buffer::MemoryBuffer;
+use inkwell::targets::{CodeModel, FileType, InitializationConfig, RelocMode, Target as Machine, TargetMachine};
+use relaxide_codegen::{DeviceCode, backend};
+use relaxide_ffi::{DataType, Device, Ref, Tensor};
+use relaxide_ir::Target;
+use relaxide_runtime::device::payload::Payload;
+use relaxide_runtime::device::{Stream, copy_tensor, device_api, empty_tensor, on_host};
+use relaxide_tir::{PrimFunc, te};
+
+const CUDA: Kind = Kind { device: Device::new(Device::CUDA, 0), target: "cuda -arch=sm_80", changed: emulated };
+
+/// Says that this process is one that the test has started, with the driver in its way.
+const CHILD: &str = "RELAXIDE_TEST_WITH_DRIVER";
+
+/// The functions of a device as a library for the processor, in the place of their PTX.
+fn emulated(kernels: &[(Ref<PrimFunc>, Target)], code: DeviceCode) -> DeviceCode {
+    let mut payload = Payload::read(&code.bytes).unwrap();
+    assert_eq!((code.kind, payload.format.as_str()), ("cuda", "ptx"));
+    let funcs: Vec<_> = kernels.iter().map(|(kernel, _)| kernel.clone()).collect();
+    let text = backend(&kernels[0].1).unwrap().text(&funcs, &kernels[0].1, "ll").unwrap().unwrap();
+    let mut text = text.lines().filter(|line| !line.starts_with("target ")).collect::<Vec<_>>().join("\n");
+    text =
+        text.replace("define ptx_kernel void", "define internal void").replace("@llvm.nvvm.read.ptx.sreg.", "@axis.");
+    text.push_str("\n@thread_axes = global [6 x i32] zeroinitializer\n");
+    for (at, axis) in ["ctaid.x", "ctaid.y", "ctaid.z", "tid.x", "tid.y", "tid.z"].into_iter().enumerate() {
+        let declared = format!("declare i32 @axis.{axis}()");
+        let place = format!("getelementptr ([6 x i32], ptr @thread_axes, i64 0, i64 {at})");
+        let read = format!("define internal i32 @axis.{axis}() {{\n  %v = load i32, ptr {place}\n  ret i32 %v\n}}");
+        text = text.replace(&declared, &read);
+    }
+    for (_, info) in &payload.kernels {
+        let mut body = String::new();
+        let mut args = Vec::new();
+        for (at, dtype) in info.types.iter().enumerate() {
+            let ty = match (*dtype, dtype.bits) {
+                (dtype, _) if dtype == DataType::handle() => "ptr".to_string(),
+                (dtype, 32) if dtype.is_float() => "float".into(),
+                (dtype, 64) if dtype.is_float() => "double".into(),
+                (_, bits) => format!("i{bits}"),
+            };
+            body += &format!("  %s{at} = getelementptr ptr, ptr %args, i64 {at}\n  %p{at} = load ptr, ptr %s{at}\n");
+            body += &format!("  %a{at} = load {ty}, ptr %p{at}\n");
+            args.push(format!("{ty} %a{at}"));
+        }
+        let (name, args) = (&info.name, args.join(", "));
+        text +=
+            &format!("define void @{name}_emulated(ptr %args) {{\n{body}  call void @{name}({args})\n  ret void\n}}\n");
+    }
+    payload.format = "cubin".into();
+    payload.code = library_of(&text);
+    DeviceCode { kind: code.kind, bytes: payload.write() }
+}
+
+fn library_of(text: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    Machine::initialize_native(&InitializationConfig::default()).unwrap();
+    let (triple, context) = (TargetMachine::get_default_triple(), Context::create());
+    let machine = Machine::from_triple(&triple).unwrap().create_target_machine(
+        &triple,
+        "x86-64-v3",
+        "",
+        OptimizationLevel::Default,
+        RelocMode::PIC,
+        CodeModel::Default,
+    );
+    let text = std::ffi::CString::new(text).unwrap();
+    let buffer = MemoryBuffer::create_from_memory_range(text.to_bytes(), "kernels");
+    let module = context.create_module_from_ir(buffer).unwrap_or_else(|error| panic!("{}", error.to_string_lossy()));
+    let (object, library) = (folder.path().join("kernels.o"), folder.path().join("kernels.so"));
+    machine.unwrap().write_to_file(&module, FileType::Object, &object).unwrap();
+    compiled(&["-shared", "-o"], &library, &object, &["-lm"]);
+    std::fs::read(library).unwrap()
+}
+
+fn compiled(options: &[&str], output: &Path, source: &Path, libraries: &[&str]) {
+    let done = Command::new("cc").args(options).arg(output).arg(source).args(libraries).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// Whether this is the process with the driver; if not, starts one that runs the same test.
+fn with_driver(test: &str) -> bool {
+    if std::env::var_os(CHILD).is_some() {
+        relaxide_runtime::register();
+        return true;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/driver.c");
+    compiled(&["-shared", "-fPIC", "-Wall", "-Werror", "-o"], &folder.path().join("libcuda.so.1"), &source, &[]);
+    let before = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
+    let done = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(CHILD, "1")
+        .env("LD_LIBRARY_PATH", format!("{}:{before}", folder.path().display()))
+        .output()
+        .unwrap();
+    assert!(
+        done.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&done.stdout),
+        String::from_utf8_lossy(&done.stderr)
+    );
+    false
+}
+
+#[test]
+fn random_kernels_compute_the_same_over_threads() {
+    if with_driver("random_kernels_compute_the_same_over_threads") {
+        CUDA.random_kernels(true);
+    }
+}
+
+#[test]
+fn an_index_outside_of_its_extent_is_an_error_and_the_device_goes_on() {
+    if with_driver("an_index_outside_of_its_extent_is_an_error_and_the_device_goes_on") {
+        CUDA.index_outside(true);
+    }
+}
+
+/// Sines and cosines of any floats, without the math library that native code calls for large ones.
+#[test]
+fn angles_of_any_size_are_reduced_on_the_device() {
+    if !with_driver("angles_of_any_size_are_reduced_on_the_device") {
+        return;
+    }
+    let x = te::placeholder("x", [4096], F32);
+    let one = |name: &'static str| {
+        let x = x.clone();
+        te::compute(name, [4096], move |i| relaxide_ir::prim::call(F32, format!("tirx.{name}"), vec![x.at(i)]))
+    };
+    let func = te::create_prim_func(&[x.clone(), one("sin"), one("cos")]).unwrap();
+    let library = CUDA.library(&[CUDA.lowered(&named(&func, "angles")).1]);
+    let values: Vec<f32> = (0..4096_u32).map(|i| f32::from_bits(0x3000_0000 + i * 325_000 % 0x4F80_0000)).collect();
+    let there = copy_tensor(&Tensor::from_slice(&values, &[4096]).unwrap(), CUDA.device).unwrap();
+    let results = [0, 1].map(|_| empty_tensor(&[4096], F32, CUDA.device).unwrap());
+    let call = library.get_function("angles", true).unwrap();
+    call.call(&[(&there).into(), (&results[0]).into(), (&results[1]).into()]).unwrap();
+    let [sines, cosines] = results.map(|result| on_host(&result).unwrap().to_vec::<f32>().unwrap());
+    for (at, x) in values.iter().enumerate() {
+        let (sine, cosine) = f64::from(*x).sin_cos();
+        assert!((f64::from(sines[at]) - sine).abs() < 2e-7, "sin {x}: {} for {sine}", sines[at]);
+        assert!((f64::from(cosines[at]) - cosine).abs() < 2e-7, "cos {x}: {} for {cosine}", cosines[at]);
+    }
+}
+
+#[test]
+fn devices_copy_between_each_other_and_say_what_fails() {
+    if !with_driver("devices_copy_between_each_other_and_say_what_fails") {
+        return;
+    }
+    let (first, second) = (CUDA.device, Device::new(Device::CUDA, 1));
+    let api = device_api(first).unwrap();
+    assert!(api.exists(second) && !api.exists(Device::new(Device::CUDA, 2)));
+    let here = Tensor::from_slice(&[1.5_f32, -2.0, 3.25], &[3]).unwrap();
+    let back = copy_tensor(&copy_tensor(&here, first).unwrap(), second).unwrap();
+    assert_eq!(on_host(&back).unwrap().to_vec::<f32>().unwrap(), [1.5, -2.0, 3.25]);
+    let error = empty_tensor(&[1 << 40], F32, first).unwrap_err();
+    assert_eq!(error.kind(), "MemoryError");
+    assert!(error.message().contains("cuda:0") && error.message().contains("CUDA_ERROR_OUT_OF_MEMORY (2"), "{error}");
+    let error = empty_tensor(&[1], F32, Device::new(Device::CUDA, 7)).unwrap_err();
+    assert!(error.message().contains("cuda:7"), "{error}");
+    let stream = api.create_stream(first).unwrap();
+    api.set_stream(first, stream).unwrap();
+    assert_eq!(api.current_stream(first), stream);
+    api.order_streams(first, stream, Stream::DEFAULT).unwrap();
+    api.synchronize(first, stream).unwrap();
+    api.free_stream(first, stream).unwrap();
+    assert_eq!(api.current_stream(first), Stream::DEFAULT);
+    // Text that the driver refuses, with what it says.
+    let payload = Payload {
+        format: "ptx".into(),
+        kernels: vec![(
+            "f".into(),
+            relaxide_runtime::device::payload::Info { name: "f".into(), types: vec![], tags: vec![] },
+        )],
+        code: b"nonsense".to_vec(),
+    };
+    let module = loaded(&DeviceCode { kind: "cuda", bytes: payload.write() }).unwrap();
+    assert_eq!(module.body().inspect_source("").unwrap(), "nonsense");
+    let error = module.get_function("f", false).unwrap().call(&[]).unwrap_err();
+    assert!(error.message().contains("load a module of kernels") && error.message().contains("line 1"), "{error}");
+    let payload = Payload { format: "cuda".into(), ..payload };
+    let error = loaded(&DeviceCode { kind: "cuda", bytes: payload.write() }).err().unwrap();
+    assert!(error.message().contains("compile it to PTX first"), "{error}");
+}

@@ -1,0 +1,156 @@
+//! Kernels over the threads of a device: the interpreter and a device compute what the blocks say.
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use std::collections::HashMap;
+
+use relaxide_codegen::{CompileSettings, DeviceCode, Emitted, emit, export_library};
+use relaxide_ffi::{Any, AnyView, DataType, Device, Error, Module, Ref, Saved, Tensor, get_global};
+use relaxide_ir::Target;
+use relaxide_runtime::device::{copy_tensor, empty_tensor, on_host};
+use relaxide_tir::interp::Scalar;
+use relaxide_tir::testing::{Options, Random, Sample, elements, sample_from};
+use relaxide_tir::{PrimFunc, lower, schedule, te};
+
+pub const F32: DataType = DataType::float(32);
+
+/// A kind of device.
+pub struct Kind {
+    pub device: Device,
+    pub target: &'static str,
+    /// What the code of a device is changed into before it is loaded.
+    pub changed: fn(&[(Ref<PrimFunc>, Target)], DeviceCode) -> DeviceCode,
+}
+
+pub fn named(func: &PrimFunc, name: &str) -> PrimFunc {
+    PrimFunc { attrs: func.attrs.clone().with("global_symbol", name), ..func.clone() }
+}
+
+impl Kind {
+    pub fn target(&self) -> Target {
+        self.target.parse().unwrap()
+    }
+
+    /// A kernel over threads, and the same lowered.
+    pub fn lowered(&self, func: &PrimFunc) -> (PrimFunc, PrimFunc) {
+        let scheduled = schedule::apply(func, &self.target()).unwrap().func;
+        let options = lower::LowerOptions { keep_loops: true, ..Default::default() };
+        let lowered = lower::lower_with(&scheduled, options).unwrap();
+        (scheduled, lowered)
+    }
+
+    /// A library of kernels for devices, with the module of their functions below it, as a program has it.
+    pub fn library(&self, kernels: &[PrimFunc]) -> Module {
+        let kernels: Vec<_> = kernels.iter().map(|kernel| (Ref::new(kernel.clone()), self.target())).collect();
+        let Emitted { host, devices } =
+            emit(&kernels, &Target::default(), CompileSettings::default(), &mut |_, _| {}).unwrap();
+        let relaxide_codegen::Artifact::Library(host) = host else { panic!("a library") };
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kernels.so");
+        export_library(&Saved::default(), &host, &path).unwrap();
+        let library = relaxide_runtime::load_module(&path).unwrap();
+        for device in devices {
+            let device = (self.changed)(&kernels, device);
+            library.import(loaded(&device).unwrap()).unwrap();
+        }
+        library
+    }
+
+    pub fn run(&self, library: &Module, name: &str, sample: &Sample) -> Result<Vec<Vec<Scalar>>, Error> {
+        let inputs = sample.inputs.iter().map(|tensor| copy_tensor(tensor, self.device));
+        let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+        let outputs = sample.outputs.iter().map(|(shape, dtype)| empty_tensor(shape, *dtype, self.device));
+        let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
+        let scalars = sample.scalars.iter().map(|value| Any::from(*value));
+        let args: Vec<Any> = inputs.iter().chain(&outputs).map(Any::from).chain(scalars).collect();
+        let views: Vec<AnyView<'_>> = args.iter().map(Any::as_view).collect();
+        library.get_function(name, true).unwrap().call(&views)?;
+        elements(&outputs.iter().map(on_host).collect::<Result<Vec<_>, _>>()?)
+    }
+
+    /// Random kernels: over threads the interpreter computes the same, and so does the device if there is one.
+    pub fn random_kernels(&self, has_device: bool) {
+        let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 1000 } else { 24 };
+        let (mut kernels, mut cases) = (Vec::new(), HashMap::new());
+        for seed in 0..count {
+            let sample = sample_from(&mut Random::new(seed), Options::default()).unwrap();
+            let name = format!("kernel{seed}");
+            let (scheduled, lowered) = self.lowered(&named(&sample.func, &name));
+            let expected = sample.interpret(&sample.func).unwrap();
+            for func in [&scheduled, &lowered] {
+                let found = sample.interpret(func).unwrap_or_else(|error| panic!("{error}\n{func}"));
+                assert!(sample.difference(&found, &expected).is_none(), "{}\n{func}", sample.func);
+            }
+            kernels.push(lowered.clone());
+            cases.insert(name, (sample, expected, lowered));
+        }
+        if !has_device {
+            return;
+        }
+        let library = self.library(&kernels);
+        for (name, (sample, expected, lowered)) in &cases {
+            let found = self.run(&library, name, sample).unwrap_or_else(|error| panic!("{error}\n{lowered}"));
+            if let Some((output, at)) = sample.difference(&found, expected) {
+                panic!("{:?} for {:?} at {at}\n{lowered}", found[output][at], expected[output][at]);
+            }
+        }
+    }
+
+    /// An index that is data: outside of its extent it is an error, and the device goes on.
+    pub fn index_outside(&self, has_device: bool) {
+        let (_, lowered) = self.lowered(&rows());
+        let split = lower::split_device(&lowered, self.device.device_type).unwrap();
+        assert_eq!(split.launches.len(), 1);
+        assert_eq!(split.launches[0].tags, ["blockIdx.x", "threadIdx.x"]);
+        assert!(split.launches[0].fault.is_some(), "{}", split.launches[0].func);
+        if !has_device {
+            return;
+        }
+        let library = self.library(&[lowered]);
+        let floats: Vec<f32> = (0..12).map(|x| x as f32).collect();
+        let sample = |at: [i64; 5]| Sample {
+            func: rows(),
+            inputs: vec![Tensor::from_slice(&floats, &[4, 3]).unwrap(), Tensor::from_slice(&at, &[5]).unwrap()],
+            outputs: vec![(vec![5, 3], F32)],
+            scalars: vec![],
+        };
+        for (at, wrong) in [([0, 3, 7, 1, 2], Some(7)), ([3, 2, 1, 0, 3], None), ([0, 0, -1, 0, 0], Some(-1))] {
+            let sample = sample(at);
+            match (self.run(&library, "rows", &sample), wrong) {
+                (Ok(found), None) => {
+                    let expected = sample.interpret(&sample.func).unwrap();
+                    assert!(sample.difference(&found, &expected).is_none());
+                }
+                (Err(error), Some(index)) => {
+                    assert_eq!(error.kind(), "IndexError");
+                    let message = error.message();
+                    let words = format!("rows: index {index} of ");
+                    assert!(message.contains(&words) && message.contains("extent 4"), "{message}");
+                }
+                (found, _) => panic!("{found:?} for {at:?}"),
+            }
+        }
+        // Tensors of the host are on the wrong device.
+        let here = Tensor::from_slice(&floats, &[4, 3]).unwrap();
+        let at = Tensor::from_slice(&[0_i64; 5], &[5]).unwrap();
+        let out = Tensor::from_slice(&[0.0_f32; 15], &[5, 3]).unwrap();
+        let error = library.get_function("rows", true).unwrap().call(&[(&here).into(), (&at).into(), (&out).into()]);
+        let (error, kind) = (error.unwrap_err(), self.device.type_name().unwrap());
+        assert!(
+            error.message().contains("device_type") && error.message().contains(&format!("expected {kind}")),
+            "{error}"
+        );
+    }
+}
+
+/// Loads the functions of a device.
+pub fn loaded(device: &DeviceCode) -> Result<Module, Error> {
+    let loader = get_global(&format!("ffi.Module.load_from_bytes.{}", device.kind)).unwrap();
+    AnyView::lend_bytes(&device.bytes, |bytes| loader.call(&[bytes]))?.to()
+}
+
+/// Rows of a table by numbers that are data.
+fn rows() -> PrimFunc {
+    let (table, at) = (te::placeholder("table", [4, 3], F32), te::placeholder("at", [5], DataType::int(64)));
+    let out = te::compute("out", [5, 3], |i| table.at(&[at.at(&i[..1]), i[1].clone()]));
+    named(&te::create_prim_func(&[table, at, out]).unwrap(), "rows")
+}

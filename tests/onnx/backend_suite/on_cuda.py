@@ -1,0 +1,96 @@
+"""PTX of the cases of ONNX's backend suite, assembled by NVIDIA's assembler: no device is needed.
+
+``python tests/onnx/backend_suite/on_cuda.py``: every eightieth case, all of them under ``RELAXIDE_DEEP=1``, in turns for three
+generations of devices. It ends with 1 where one fails that ``KNOWN`` does not have, or fewer than 95 in 100 of all pass.
+"""
+
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zlib
+
+from cases import load_cases
+from exceptions import read_exceptions
+from pool import run_cases
+
+#: How the script ends where there is no assembler.
+NO_ASSEMBLER = 77
+
+ARCHITECTURES = ["sm_80", "sm_90", "sm_100"]
+
+#: Cases that are refused, as patterns of what is said, and why.
+KNOWN = {
+    r"for target .*nvptx.*|element.* type|float8|float4|float6|float\de\d": "floats of eight bits and fewer",
+    r"`\w+`, a function of the host,": "functions that are no instruction, in double precision most of them",
+}
+
+
+class Assembled(Exception):
+    """Everything that a device runs was assembled."""
+
+
+def assembler():
+    """NVIDIA's assembler, from the package `nvidia-cuda-nvcc-cu12` or a toolkit."""
+    try:
+        found = importlib.util.find_spec("nvidia.cuda_nvcc")
+    except ModuleNotFoundError:
+        found = None
+    for folder in found.submodule_search_locations if found else []:
+        program = pathlib.Path(folder) / "bin" / "ptxas"
+        if program.exists():
+            return str(program)
+    return shutil.which("ptxas")
+
+
+def device_modules(module):
+    for part in module.imports:
+        if part.kind == "cuda":
+            yield part
+        yield from device_modules(part)
+
+
+def assemble(model):
+    import relaxide
+    from relaxide.relax.frontend.onnx import from_onnx
+
+    architecture = ARCHITECTURES[zlib.crc32(model.SerializeToString()) % len(ARCHITECTURES)]
+    executable = relaxide.compile(from_onnx(model), target={"kind": "cuda", "arch": architecture})
+
+    def run(_):
+        for part in device_modules(executable.mod):
+            with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+                file.write(part.inspect_source("ptx"))
+                file.flush()
+                words = [assembler(), f"-arch={architecture}", file.name, "-o", "/dev/null"]
+                done = subprocess.run(words, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise RuntimeError(done.stdout + done.stderr)
+        raise Assembled
+
+    return run
+
+
+def main():
+    if assembler() is None:
+        return NO_ASSEMBLER
+    exceptions = read_exceptions()
+    everything = bool(os.environ.get("RELAXIDE_DEEP"))
+    cases = [case for case in load_cases() if case.name not in exceptions]
+    cases = [case for case in cases if everything or zlib.crc32(case.name.encode()) % 80 == 0]
+    outcomes = run_cases(cases, assemble)
+    failed = [outcome for outcome in outcomes if not outcome.reason.startswith("Assembled")]
+    wrong = [outcome for outcome in failed if not any(re.search(pattern, outcome.reason) for pattern in KNOWN)]
+    print(f"{len(cases) - len(failed)} of {len(cases)} assemble")
+    for outcome in wrong:
+        print(f"{outcome.name}: {outcome.stage}: {outcome.reason[-400:]}")
+    few = everything and len(cases) - len(failed) < 0.95 * len(cases)
+    return int(bool(wrong) or few or len(cases) < 15)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
