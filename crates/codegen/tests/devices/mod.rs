@@ -13,12 +13,14 @@ use relaxide_tir::{PrimFunc, lower, schedule, te};
 
 pub const F32: DataType = DataType::float(32);
 
+/// Changes the code of a device before it is loaded; the kernels are those that it was made of.
+pub type Change = fn(&[(Ref<PrimFunc>, Target)], DeviceCode) -> DeviceCode;
+
 /// A kind of device.
 pub struct Kind {
     pub device: Device,
     pub target: &'static str,
-    /// What the code of a device is changed into before it is loaded.
-    pub changed: fn(&[(Ref<PrimFunc>, Target)], DeviceCode) -> DeviceCode,
+    pub changed: Change,
 }
 
 pub fn named(func: &PrimFunc, name: &str) -> PrimFunc {

@@ -97,10 +97,10 @@ impl Shared {
     fn call(&self, index: usize, args: &[AnyView<'_>]) -> Result<(), Error> {
         let (name, info) = &self.payload.kernels[index];
         let call = Call::of(("OpenCL", Device::OPENCL), (name, info), args)?;
-        let mut global = [1; 3];
-        for at in 0..3 {
-            let size = call.blocks[at].checked_mul(call.threads[at]);
-            global[at] = size.ok_or_else(|| refused(name, "more threads than can be counted"))?;
+        let mut global = call.threads;
+        for (threads, blocks) in global.iter_mut().zip(call.blocks) {
+            let all = threads.checked_mul(blocks);
+            *threads = all.ok_or_else(|| refused(name, "more threads than can be counted"))?;
         }
         self.built(index, call.device)?.launch(name, &call.values, call.dimensions, &global, &call.threads)
     }
