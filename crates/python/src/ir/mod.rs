@@ -20,7 +20,8 @@ pub mod rewriter;
 pub mod schedule;
 mod stmt;
 pub mod sym;
-pub mod te;
+pub mod target;
+mod te;
 pub mod tensor_intrin;
 pub mod transform;
 mod types;
@@ -44,6 +45,7 @@ pub fn register() -> Result<(), Error> {
         dpl::TABLE,
         index_map::TABLE,
         kernels::TABLE,
+        target::TABLE,
     ]
     .into_iter()
     .chain(relay::TABLES)
