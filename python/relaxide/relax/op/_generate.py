@@ -13,7 +13,7 @@ from ...ffi import dtype as _dtype
 
 def signature(name):
     """``(parameters, documentation)`` of an operator; parameters are ``(text, type)``."""
-    doc, arguments, attributes, pure = _core.op_definition(name)
+    doc, arguments, attributes, pure, *_ = _core.op_definition(name)
     parameters, lines = [], []
     variadic = False
     for arg, kind, arity, arg_doc in arguments:
