@@ -1,6 +1,7 @@
 """Forms of programs and passes that TVM's own programs use."""
 
 import numpy as np
+import pytest
 from relaxide import relax
 from relaxide.script import ir as I
 from relaxide.script import relax as R
@@ -75,6 +76,32 @@ def test_checks_may_leave_out_which_value_they_are_of():
     told = relax.transform.VMShapeLower()(Module).script()
     assert "ErrorContext" in told
     assert "ErrorContext" not in relax.transform.VMShapeLower(emit_err_ctx=False)(Module).script()
+
+
+def test_functions_are_inlined_by_name():
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor((4,), "float32")):
+            y = Module.twice(x)
+            return R.exp(y)
+
+        @R.function
+        def twice(x: R.Tensor((4,), "float32")):
+            y = R.add(x, x)
+            return y
+
+        @R.function
+        def forever(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+            y = Module.forever(x)
+            return y
+
+    text = Module["main"].inline_functions({"twice": Module["twice"]}).script()
+    assert "R.add(x, x)" in text and "twice" not in text
+    with pytest.raises(ValueError, match="have no end"):
+        Module["main"].inline_functions({"forever": Module["forever"]})
+    with pytest.raises(ValueError, match="given twice"):
+        Module["main"].inline_functions({"twice": Module["twice"], Module.get_global_var("twice"): Module["twice"]})
 
 
 def test_operators_have_gradients():

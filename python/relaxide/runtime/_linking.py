@@ -7,7 +7,7 @@ from pathlib import Path
 from ..support import cc
 
 #: What a file of C that is loaded as a library is compiled with.
-_AS_LIBRARY = ["-DRELAXIDE_SHARED_LIBRARY", "-O2", "-x", "c"]
+_AS_LIBRARY = ["-DRELAXIDE_SHARED_LIBRARY", "-O2"]
 
 
 def make_library(written, file_name, *, is_c, fcompile=None, addons=None, workspace_dir=None, **options):
@@ -32,14 +32,9 @@ def make_library(written, file_name, *, is_c, fcompile=None, addons=None, worksp
         source = Path(workspace_dir or folder) / ("lib0.c" if is_c else "lib0.o")
         written(str(source))
         files = [str(source), *map(str, addons or ())]
-        if fcompile is not None:
-            if is_c:
-                options["options"] = [*_listed(options.get("options")), *_AS_LIBRARY[:1]]
-            return fcompile(file_name, files, **options)
-        more = _listed(options.pop("options", None))
-        # What stands behind `-x c` is C; objects of others come before.
-        objects = files[1:]
-        return cc.create_shared(file_name, objects, [*_AS_LIBRARY, files[0], "-x", "none", *more], **options)
+        if is_c:
+            options["options"] = [*_AS_LIBRARY, *_listed(options.get("options"))]
+        return (fcompile or cc.create_shared)(file_name, files, **options)
 
 
 def _listed(options):
@@ -78,5 +73,5 @@ def library_of_tar(path, folder):
     if not parts:
         raise ValueError(f"{path} holds no library: one file that ends in .so, or objects to link, are expected")
     linked = str(Path(folder) / "linked.so")
-    cc.create_shared(linked, parts, _AS_LIBRARY[:1])
+    cc.create_shared(linked, parts, _AS_LIBRARY)
     return linked

@@ -5,7 +5,7 @@ use relaxide::ffi::{Any, Array, Error, ErrorKind};
 use relaxide::ir::Target;
 use relaxide::tir::schedule::Machine;
 
-use super::{Args, Row};
+use super::Row;
 
 pub(super) const TABLE: &[Row] = &[
     ("target.llvm_version", |_| Ok(i64::from(llvm_version()).into())),
