@@ -35,16 +35,6 @@ def test_allocations_take_the_name_of_a_dtype():
     assert str(main.ret_ty) == 'R.Tensor((2, 3), dtype="float32")'
 
 
-def test_shapes_that_are_none_are_unknown():
-    shape = None
-
-    @R.function
-    def main(x: R.Tensor(shape, ndim=1, dtype="float32")):
-        return x
-
-    assert main.params[0].ty.shape is None and main.params[0].ty.ndim == 1
-
-
 def test_a_bare_tuple_says_nothing_of_the_result():
     @R.function
     def main(x: R.Tensor((4,), "float32")) -> R.Tuple:

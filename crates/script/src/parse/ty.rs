@@ -102,7 +102,7 @@ impl Parser<'_> {
         match first {
             Some(Expr::StringLiteral(_)) => dtype = first.map_or(Ok(dtype), |e| self.dtype(e))?,
             Some(Expr::NoneLiteral(_)) | None => {}
-            Some(dims) => shape = self.optional_dims(dims)?,
+            Some(dims) => shape = Some(self.dims(dims)?),
         }
         if let Some(e) = args.take("dtype") {
             dtype = self.dtype(e)?;
@@ -131,7 +131,7 @@ impl Parser<'_> {
     fn shape_type(&mut self, args: &mut Args) -> Parsed<Type> {
         let values = match args.take("values") {
             None | Some(Expr::NoneLiteral(_)) => None,
-            Some(dims) => self.optional_dims(dims)?,
+            Some(dims) => Some(self.dims(dims)?),
         };
         let mut ndim = values.as_ref().map_or(-1, |v| v.len() as i64);
         if let Some(e) = args.keyword("ndim") {
@@ -194,12 +194,6 @@ impl Parser<'_> {
             None => "global".into(),
         };
         Ok(Ref::new(PointerType { element, scope }).into())
-    }
-
-    /// The same, or nothing where the program around has a None there.
-    fn optional_dims(&mut self, e: &Expr) -> Parsed<Option<Vec<PrimExpr>>> {
-        let is_none = matches!(e, Expr::Name(_)) && self.is_hosted(e) && matches!(self.expr(e)?, Value::None);
-        if is_none { Ok(None) } else { self.dims(e).map(Some) }
     }
 
     /// Dimensions: a tuple or list of scalars, names, or texts.

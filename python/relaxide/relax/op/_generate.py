@@ -56,7 +56,7 @@ def make(name):
     definition = _core.op_definition(name)
     if definition is None:
         return None
-    _, arguments, attributes, _ = definition
+    _, arguments, attributes, *_ = definition
     parameters, doc = signature(name)
     short = name.rpartition(".")[2]
     given = "".join(f"*{arg}, " if arity == "variadic" else f"{arg}, " for arg, _, arity, _ in arguments)

@@ -49,8 +49,14 @@ fn run(mut module: IRModule, says_which: bool) -> PassResult {
     let functions: Vec<(String, Ref<Function>)> =
         module.functions_of::<Function>().map(|(name, f)| (name.to_string(), f)).collect();
     for (name, f) in functions {
-        let mut lower =
-            Lower { name: &name, module: &mut module, says_which, heap: ShapeHeap::default(), tensor: None, error: None };
+        let mut lower = Lower {
+            name: &name,
+            module: &mut module,
+            says_which,
+            heap: ShapeHeap::default(),
+            tensor: None,
+            error: None,
+        };
         let lowered = lower.function(&f);
         if let Some(error) = lower.error {
             return Err(error);
