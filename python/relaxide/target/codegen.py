@@ -110,7 +110,10 @@ def target_has_features(cpu_features, target=None):
 
 def llvm_get_vector_width(target=None):
     """How many bits the widest vectors of a target's processor have; scalable ones count by their least width."""
-    return int(_api.target.llvm_vector_bits(str(_of(target))))
+    target = _of(target)
+    has = llvm_get_cpu_features(target)
+    known = next((bits for feature, bits in (("avx512f", 512), ("avx", 256)) if feature in has), 0)
+    return max(known, int(_api.target.llvm_vector_bits(str(target))))
 
 
 def llvm_is_valid_cpu(cpu, triple):
