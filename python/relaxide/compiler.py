@@ -52,7 +52,8 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
             passes = ModulePass(module_pass(passes, opt_level=0, name="pipeline")._handle)
         passes = passes._handle
     options = {"target": target, "pipeline": relax_pipeline, "exec_mode": exec_mode, "params": dict(params or {})}
-    return VMExecutable(_core.compile(mod, {**options, "passes": passes, "context": PassContext.current()}))
+    prefix = (mod.attrs or {}).get("system_lib_prefix")
+    return VMExecutable(_core.compile(mod, {**options, "passes": passes, "context": PassContext.current()}), target, prefix)
 
 
 def _module_of(mod):

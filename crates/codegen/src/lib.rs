@@ -40,7 +40,7 @@ pub use llvm::DebugInfo;
 use llvm::{ENTRY_PREFIX, REGISTER};
 use relaxide_ffi::Saved;
 use relaxide_runtime::processor;
-pub use target::{Architecture, NativeTarget};
+pub use target::{Architecture, NativeTarget, architectures, llvm_version};
 
 impl CompiledLib {
     /// The kernels as a library to which sections can still be added.

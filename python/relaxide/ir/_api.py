@@ -17,4 +17,4 @@ class Api:
         return function
 
 
-ir, relax, prim, tirx, s_tir = map(Api, ("ir", "relax", "prim", "tirx", "s_tir"))
+ir, relax, prim, tirx, s_tir, target = map(Api, ("ir", "relax", "prim", "tirx", "s_tir", "target"))

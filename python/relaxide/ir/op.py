@@ -10,6 +10,11 @@ from .expr import Expr
 _ATTRS = {}
 
 
+def _gradients(orig_var, orig_call, output_grad, ctx):
+    """The gradients of a call's arguments, as the compiler's rule of the operator makes them."""
+    return ctx._gradients(orig_var, orig_call, output_grad)
+
+
 @register_object("ir.Op")
 class Op(Expr):
     """An operator. Two of one name are the same."""
@@ -41,10 +46,16 @@ class Op(Expr):
         return self._definition()[0]
 
     def get_attr(self, attr_name):
-        """What is known of the operator: ``FPurity`` says whether a call has no visible effect; else what :meth:`set_attr` gave."""
+        """What is known of the operator: ``FPurity`` says whether a call has no visible effect; else what :meth:`set_attr` gave.
+
+        ``FPrimalGradient`` is a function of the variable of a call's result, the call, the variable of the result's gradient and a
+        block builder. It gives the gradients of the arguments; ``None`` where the operator has no derivative.
+        """
         said = _ATTRS.get((self.name, attr_name))
         if said is not None:
             return said[0]
+        if attr_name == "FPrimalGradient" and self._definition()[4]:
+            return _gradients
         return self._definition()[3] if attr_name == "FPurity" else None
 
     def set_attr(self, attr_name, value, plevel=10):

@@ -19,11 +19,11 @@ from . import backend
 
 
 def __getattr__(name):
-    # It needs NumPy, which a program that only runs models does not load.
-    if name == "training":
+    # What needs NumPy, or builds on the compiler, is not loaded by a program that only runs models.
+    if name in ("training", "vm_build", "testing"):
         import importlib
 
-        return importlib.import_module(".training", __name__)
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -52,6 +52,11 @@ def contains_impure_call(expr, own_name=None):
     return _analysis.contains_impure_call(body, own_name if isinstance(own_name, Var) else None)
 
 
+def has_reshape_pattern(func):
+    """Whether a kernel of one input and one output copies elements in order, as a reshape does."""
+    return bool(_analysis.has_reshape_pattern(func))
+
+
 def computable_at_compile_time(func):
     """Variables whose values follow from parameters that are weights alone."""
     return list(_analysis.computable_at_compile_time(func))
@@ -234,7 +239,7 @@ def _problems(obj):
 
 
 __all__ = ["BaseCheckResult", "all_global_vars", "all_vars", "bound_vars", "check_well_formed"]
-__all__ += ["computable_at_compile_time", "contains_impure_call", "definable_tir_vars_in_type", "defined_symbolic_vars"]
+__all__ += ["computable_at_compile_time", "contains_impure_call", "definable_tir_vars_in_type", "defined_symbolic_vars", "has_reshape_pattern"]
 __all__ += ["derive_call_ret_type", "detect_recursion", "erase_to_well_defined", "estimate_memory_usage"]
 __all__ += ["free_symbolic_vars", "free_vars", "get_static_type", "get_var2val", "name_to_binding"]
 __all__ += ["post_order_visit", "remove_all_unused", "suggest_layout_transforms", "tir_vars_in_type", "type_base_check", "type_lca", "udchain"]

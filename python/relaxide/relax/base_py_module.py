@@ -105,7 +105,7 @@ class BasePyModule:
             made = compile(ir.IRModule(kernels), target)
             for name in self.tir_func_names:
                 self.compiled_tir_funcs[name] = made[name]
-                setattr(self, name, made[name])
+                setattr(self, name, self.compiled_tir_funcs[name])
         if self.relax_func_names:
             self.relax_vm = VirtualMachine(compile(ir_mod, target), device)
             for name in self.relax_func_names:
@@ -149,22 +149,34 @@ class BasePyModule:
         made = []
         for ty in out_ty if isinstance(out_ty, list) else [out_ty]:
             shape, dtype = (ty, "float32") if isinstance(ty, tuple) else (ty.shape, str(ty.dtype))
-            made.append(tensor(np.zeros(self._known_shape(shape, args), dtype)))
+            made.append(tensor(np.zeros(self._infer_concrete_shape_from_args(shape, args), dtype)))
         return made
 
     @staticmethod
-    def _known_shape(shape, args):
+    def _infer_concrete_shape_from_args(shape, in_args):
         """A shape whose symbolic dimensions are those of the first argument of that rank."""
         dims = [getattr(dim, "value", dim) if isinstance(getattr(dim, "value", dim), int) else None for dim in shape]
         if None not in dims:
             return dims
-        for arg in args:
+        for arg in in_args:
             given = getattr(arg, "shape", None)
             if given is not None and len(given) == len(dims):
                 return [int(known) if dim is None else dim for dim, known in zip(dims, given)]
         raise ValueError(
             "Cannot infer concrete output shape from symbolic shape and inputs. Please provide a concrete `out_ty`"
         )
+
+    @staticmethod
+    def _convert_pytorch_to_tvm(tensors):
+        """A torch tensor, or a list of them, as tensors of the compiler that share their memory."""
+        return [_to_runtime(tensor) for tensor in tensors] if isinstance(tensors, (list, tuple)) else _to_runtime(tensors)
+
+    @staticmethod
+    def _convert_tvm_to_pytorch(tensors):
+        """A tensor of the compiler, or a list of them, as torch tensors that share their memory."""
+        if isinstance(tensors, (list, tuple)):
+            return [_from_runtime(tensor, "torch") for tensor in tensors]
+        return _from_runtime(tensors, "torch")
 
     def _into_outputs(self, func, args, out_ty):
         args = list(args) if isinstance(args, (tuple, list)) else [args]
@@ -174,11 +186,13 @@ class BasePyModule:
         return outputs[0] if len(outputs) == 1 else outputs
 
     def call_tir(self, tir_func, args, out_ty):
-        """What a kernel of the module, given by name or variable, writes: outputs of types that ``out_ty`` gives.
+        """What a kernel of the module, given by name or variable or as it is, writes: outputs of types that ``out_ty`` gives.
 
         A name that is no kernel's is a ValueError.
         """
         name = tir_func if isinstance(tir_func, str) else getattr(tir_func, "name_hint", getattr(tir_func, "__name__", ""))
+        given = [known for known, func in self.compiled_tir_funcs.items() if func is tir_func]
+        name = given[0] if given else name
         if name not in self.compiled_tir_funcs:
             known = ", ".join(self.compiled_tir_funcs)
             raise ValueError(f"Could not resolve or find compiled TIR function: {tir_func}; there are: {known}")

@@ -149,6 +149,41 @@ class Function(BaseFunc, Scriptable):
         return _apply(transform.BindParams, self, binding_map, by_name=True)
 
 
+    def inline_functions(self, function_map):
+        """The function with the bodies of others in the place of calls of them.
+
+        Parameters
+        ----------
+        function_map : dict of str or GlobalVar to Function
+            The functions by the names that they are called by.
+
+        Raises
+        ------
+        ValueError
+            A function is given twice, by its name and by a variable of that name, or calls itself.
+        """
+        from . import analysis, transform
+        from ..ir import IRModule
+
+        by_name = {}
+        for key, func in function_map.items():
+            name = getattr(key, "name_hint", key)
+            if name in by_name:
+                raise ValueError(f"the function {name} is given twice, by its name and by a variable: give it once")
+            by_name[name] = func.without_attr("global_symbol")
+        recursive = analysis.detect_recursion(IRModule(by_name))
+        if recursive:
+            groups = "; ".join(", ".join(var.name_hint for var in group) for group in recursive)
+            raise ValueError(f"functions that call themselves, or each other, have no end when they are inlined: {groups}")
+        own = "main"
+        while own in by_name:
+            own += "_"
+        module = IRModule({own: self.with_attr("global_symbol", own), **by_name})
+        inlined = transform.InlinePrivateFunctions()(module)[own]
+        symbol = (self.attrs or {}).get("global_symbol")
+        return inlined.without_attr("global_symbol") if symbol is None else inlined.with_attr("global_symbol", symbol)
+
+
 def _apply(make, function, binding_map, by_name=False):
     from ..ir import IRModule
 

@@ -20,7 +20,7 @@ class Executable:
     def __call__(self, *args, **kwargs):
         return self.jit()["main"](*args, **kwargs)
 
-    def jit(self, *, fcompile=None, addons=None, force_recompile=False):
+    def jit(self, *, fcompile=None, addons=None, force_recompile=False, **kwargs):
         """The module in a form whose functions can be called: what it is, or another of the same where ``force_recompile`` asks for it."""
         without_compiler(fcompile, addons)
         if self._jitted_mod is None:
@@ -29,7 +29,7 @@ class Executable:
             self._jitted_mod = type(self.mod)(self.mod.mod)
         return self._jitted_mod
 
-    def export_library(self, file_name, *, fcompile=None, addons=None, workspace_dir=None):
+    def export_library(self, file_name, *, fcompile=None, addons=None, workspace_dir=None, **kwargs):
         """Write the module as a library that ``load_module`` loads. ``workspace_dir`` is for programs that give it: there are no files on
         the way."""
         without_compiler(fcompile, addons)

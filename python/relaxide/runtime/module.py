@@ -1,6 +1,7 @@
 """Modules as a user of compiled models meets them: loading, and timing of their functions."""
 
 import os
+import tempfile
 import struct
 
 from .. import _core
@@ -90,11 +91,16 @@ def load_module(path, weights=None):
     """The module in a shared library.
 
     ``weights``, which is Relaxide's own, is the file of weights of a library that has them in a file of their own; where nothing is
-    said it is the one beside the library.
+    said it is the one beside the library. An archive (``.tar``) is opened, and the library in it loaded.
     """
     path = os.fspath(path)
     if not os.path.isfile(path):
         raise ValueError(f"cannot find file {path}")
+    if path.endswith(".tar"):
+        from ._linking import library_of_tar
+
+        with tempfile.TemporaryDirectory() as folder:
+            return load_module(library_of_tar(path, folder), weights)
     module = _core.load_module(path)
     if weights is not None:
         module["load_weights"](os.fspath(weights))

@@ -35,6 +35,14 @@ def _listed(values):
     return [values] if isinstance(values, str) else list(values)
 
 
+def _inputs(objects):
+    """The files, those that end in ``.c`` as C, which compilers of C++ would take for their own language."""
+    inputs = []
+    for file in _listed(objects):
+        inputs += ["-x", "c", file, "-x", "none"] if str(file).endswith(".c") else [file]
+    return inputs
+
+
 def create_shared(output, objects, options=None, cc=None, cwd=None, ccache_env=None):
     """Link files into a shared library.
 
@@ -53,13 +61,13 @@ def create_shared(output, objects, options=None, cc=None, cwd=None, ccache_env=N
     ccache_env : dict, optional
         Environment of ``ccache``, which then runs in front of it.
     """
-    command = [*_wrapped(ccache_env), *_compiler(cc), "-shared", "-fPIC", "-o", output, *_listed(objects), *_listed(options)]
+    command = [*_wrapped(ccache_env), *_compiler(cc), "-shared", "-fPIC", "-o", output, *_inputs(objects), *_listed(options)]
     _run(command, cwd, ccache_env)
 
 
 def create_executable(output, objects, options=None, cc=None, cwd=None, ccache_env=None):
     """Link files into a program; the parameters are those of :func:`create_shared`."""
-    command = [*_wrapped(ccache_env), *_compiler(cc), "-o", output, *_listed(objects), *_listed(options)]
+    command = [*_wrapped(ccache_env), *_compiler(cc), "-o", output, *_inputs(objects), *_listed(options)]
     _run(command, cwd, ccache_env)
 
 

@@ -7,6 +7,7 @@ import os
 
 from .._parts import open_parts as _open_parts
 from . import env, locking
+from .boundary import echo, test_raise_error
 from .expressions import assert_prim_expr_equal, check_bool_expr_is_true
 from .fixtures import fixture, parameter, parameters
 from .locking import run_with_gpu_lock
@@ -33,6 +34,7 @@ __all__ = [
     "check_bool_expr_is_true",
     "check_numerical_grads",
     "device_enabled",
+    "echo",
     "enabled_targets",
     "env",
     "fixture",
@@ -54,4 +56,5 @@ __all__ = [
     "slow",
     "strtobool",
     "terminate_self",
+    "test_raise_error",
 ]

@@ -10,6 +10,7 @@ A kernel can be written node by node::
 
 from . import analysis, buffer, device_intrinsic, expr, function, index_map, intrinsic, op, stmt, transform
 from .buffer import Buffer, BufferRegion, decl_buffer, is_buffer_var
+from .buffer_members import BufferAccessKind, buffer_data, buffer_data_pointer_type
 from .expr import IterVar
 from .function import PrimFunc
 from .index_map import IndexMap

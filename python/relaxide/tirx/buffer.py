@@ -124,3 +124,12 @@ class BufferRegion(Node):
 
 
 __all__ = ["Buffer", "BufferRegion", "decl_buffer", "is_buffer_var"]
+
+
+def __getattr__(name):
+    # What buffers can do beyond reads and writes is in a file of its own.
+    from . import buffer_members
+
+    if name in buffer_members.__all__:
+        return getattr(buffer_members, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,7 @@
 functions of LLVM and of the same library."""
 
 from ..ffi import dtype as _dtype
+from ..ffi import get_global_func, register_global_func
 from ..ir import _api
 from ..ir.prim import StringImm, const
 from .op import call_intrin
@@ -97,13 +98,56 @@ def q_multiply_shift_per_axis(x, y, ls, rs, q, is_lshift_required, is_rshift_req
 
 
 def call_llvm_intrin(dtype, name, *args, span=None):
-    """A call of one of LLVM's functions: ``"llvm.sqrt"``."""
-    return call_intrin(dtype, "tirx.call_llvm_intrin", StringImm(name), *args)
+    """A call of one of LLVM's functions: ``"llvm.sqrt"``, or the number that ``target.codegen.llvm_lookup_intrinsic_id`` gives for it."""
+    return call_intrin(dtype, "tirx.call_llvm_intrin", _of_llvm(name), *args)
+
+
+def _of_llvm(name):
+    if isinstance(name, str):
+        return StringImm(name)
+    from ..target.codegen import llvm_get_intrinsic_name
+
+    return StringImm(llvm_get_intrinsic_name(int(getattr(name, "value", name))))
 
 
 def call_llvm_pure_intrin(dtype, name, *args, span=None):
     """The same of a function without effects."""
-    return call_intrin(dtype, "tirx.call_llvm_pure_intrin", StringImm(name), *args)
+    return call_intrin(dtype, "tirx.call_llvm_pure_intrin", _of_llvm(name), *args)
+
+
+def trace(args, trace_action="tvm.default_trace_action"):
+    """The last of ``args``, after a registered function was called with all of them.
+
+    What the function returns takes its place, where it returns something.
+
+    Parameters
+    ----------
+    args : list of Expr
+        The arguments.
+    trace_action : str
+        The function's name; ``tvm.default_trace_action`` prints them.
+
+    Raises
+    ------
+    TypeError
+        ``args`` is no list.
+    """
+    if not isinstance(args, list):
+        raise TypeError(f"tirx.trace takes the arguments as a list, and got {type(args).__name__}")
+    values = [_scalar(value) for value in args]
+    return call_intrin(values[-1].dtype, "tirx.call_packed", StringImm("tirx.trace"), StringImm(trace_action), *values)
+
+
+@register_global_func("tirx.trace", override=True)
+def _traced(action, *values):
+    """Calls the action of a trace; its result, or the value that is traced where it has none."""
+    result = get_global_func(action)(*values)
+    return values[-1] if result is None else result
+
+
+@register_global_func("tvm.default_trace_action", override=True)
+def _print_traced(*values):
+    print(*values)
 
 
 def call_cpacked(*args, span=None):
@@ -117,5 +161,5 @@ def call_cpacked(*args, span=None):
 
 __all__ = ["Shuffle", "address_of", "assume", "break_loop", "call_cpacked", "call_llvm_intrin", "call_llvm_pure_intrin"]
 __all__ += ["continue_loop", "handle_add_byte_offset", "ignore_loop_partition", "isnullptr", "q_multiply_shift"]
-__all__ += ["q_multiply_shift_per_axis", "tvm_access_ptr", "type_annotation", "undef", "vectorcombine", "vectorhigh"]
+__all__ += ["q_multiply_shift_per_axis", "trace", "tvm_access_ptr", "type_annotation", "undef", "vectorcombine", "vectorhigh"]
 __all__ += ["vectorlow"]

@@ -214,23 +214,14 @@ def infinity(dtype, span=None):
 
 
 def __getattr__(name):
-    # What TVM has in one file is in two here; reductions are the compute language's.
-    from . import intrinsic
-
-    if name in intrinsic.__all__:
-        return getattr(intrinsic, name)
-    if name == "comm_reducer":
-        from .. import te
-
-        return te.comm_reducer
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __getattr__(name):
-    # Calls about the machine are in files of their own, which are made of the functions here.
+    # Calls about the machine are in files of their own, which are made of the functions here; reductions are the compute language's.
     from . import device_intrinsic, intrinsic
 
     for module in (device_intrinsic, intrinsic):
         if name in module.__all__:
             return getattr(module, name)
+    if name == "comm_reducer":
+        from .. import te
+
+        return te.comm_reducer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -87,7 +87,7 @@ impl NativeTarget {
 
     /// The features that kernels may use, by LLVM's names: the processor's own, with those that the target adds and without
     /// those that it removes.
-    fn kernel_features(&self) -> BTreeSet<String> {
+    pub fn kernel_features(&self) -> BTreeSet<String> {
         let table = match self.architecture {
             Architecture::X86_64 => cpus::X86_64,
             Architecture::Aarch64 => cpus::AARCH64,
@@ -161,6 +161,23 @@ impl NativeTarget {
         target
             .create_target_machine(&triple, &self.cpu, &self.features, level, addresses, CodeModel::Small)
             .ok_or_else(|| CodegenError::Llvm(format!("no code generator for {} on {}", self.cpu, self.triple)))
+    }
+}
+
+/// The instruction sets that kernels are compiled for, by their names in triples.
+pub fn architectures() -> impl Iterator<Item = &'static str> {
+    names::architectures()
+}
+
+/// The major version of LLVM.
+pub fn llvm_version() -> u32 {
+    inkwell::support::get_llvm_version().0
+}
+
+impl Architecture {
+    /// Its processors, by LLVM's names.
+    pub fn processors(self) -> Vec<&'static str> {
+        names::processors(self)
     }
 }
 

@@ -62,7 +62,12 @@ pub(super) fn features(architecture: Architecture) -> (&'static str, &'static st
     }
 }
 
-fn processors(architecture: Architecture) -> Vec<&'static str> {
+/// Instruction sets by their names in triples.
+pub(super) fn architectures() -> impl Iterator<Item = &'static str> {
+    ARCHITECTURES.iter().map(|(name, _)| *name)
+}
+
+pub(super) fn processors(architecture: Architecture) -> Vec<&'static str> {
     match architecture {
         Architecture::X86_64 => cpus::names(cpus::X86_64).collect(),
         Architecture::Aarch64 => cpus::names(cpus::AARCH64).collect(),

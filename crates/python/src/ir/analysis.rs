@@ -5,6 +5,7 @@ use relaxide::ir::prim::PrimExpr;
 use relaxide::ir::{GlobalVar, IRModule, Type, Var};
 use relaxide::relax::binding_rewrite::BlockRewrite;
 use relaxide::relax::{AnyVar, Expr, Function, SeqExpr, analysis, shape};
+use relaxide::tir::PrimFunc;
 
 use super::{Args, Row};
 
@@ -36,6 +37,9 @@ pub(super) const TABLE: &[Row] = &[
         let uses = analysis::use_def(&seq);
         let users = uses.users.iter().map(|(var, users)| (Any::from(var), list(users.clone())));
         Ok(list([Any::from(users.collect::<Map>()), list(uses.outputs)]))
+    }),
+    ("relax.analysis.has_reshape_pattern", |args| {
+        Ok(analysis::has_reshape_pattern(&*args.get::<Ref<PrimFunc>>(0)?).into())
     }),
     ("relax.analysis.type_lca", |args| Ok(shape::unify(&args.ty(0)?, &args.ty(1)?).into())),
     ("relax.analysis.type_is_of", |args| {

@@ -5,9 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use relaxide::ffi::{Any, FromAny, ObjectRef, Ref};
-use relaxide::ir::{BaseFunc, GlobalVar, Type};
+use relaxide::ir::{Attrs, BaseFunc, GlobalVar, Type};
 use relaxide::relax::builder::BuildError;
-use relaxide::relax::{self, AnyVar, Binding, Expr, Function};
+use relaxide::relax::op::{self, CallCx, GradCx};
+use relaxide::relax::{self, AnyVar, Binding, Call, Expr, Function};
 use relaxide::tir::PrimFunc;
 
 use super::args;
@@ -56,6 +57,31 @@ impl BlockBuilder {
             None => relax::BlockBuilder::new(),
         };
         BlockBuilder(Mutex::new(builder))
+    }
+
+    /// The gradients of the arguments of an operator's call, given its result and that one's gradient: a call of
+    /// `grad.no_grad` where none flows into an argument.
+    fn _gradients<'py>(
+        &self,
+        py: Python<'py>,
+        output: &Bound<'py, PyAny>,
+        call: &Bound<'py, PyAny>,
+        grad: &Bound<'py, PyAny>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let (output, call, grad) = (expr(output)?, node::<Ref<Call>>(call)?, expr(grad)?);
+        let def = if let Expr::Op(op) = &call.op { op.def() } else { None };
+        let Some((def, rule)) = def.and_then(|def| Some((def, def.gradient?))) else {
+            return Err(PyValueError::new_err("the call is of no operator that has a derivative"));
+        };
+        let call_cx = CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args };
+        let cx = GradCx { call: call_cx, output: &output, grad: &grad };
+        let grads = rule(&cx, &mut self.lock()).map_err(refused)?;
+        let none = |arg: &Expr| {
+            let made = op::call("grad.no_grad", [arg.clone()], Attrs::new());
+            made.map_err(|error| PyValueError::new_err(error.to_string()))
+        };
+        let given = call.args.iter().zip(grads).map(|(arg, grad)| grad.map_or_else(|| none(arg), Ok));
+        given.map(|grad| give(py, grad?)).collect()
     }
 
     fn _begin_scope(&self) {

@@ -20,6 +20,7 @@ pub mod rewriter;
 pub mod schedule;
 mod stmt;
 pub mod sym;
+mod target;
 pub mod te;
 pub mod tensor_intrin;
 pub mod transform;
@@ -44,6 +45,7 @@ pub fn register() -> Result<(), Error> {
         dpl::TABLE,
         index_map::TABLE,
         kernels::TABLE,
+        target::TABLE,
     ]
     .into_iter()
     .chain(relay::TABLES)

@@ -17,7 +17,7 @@ use super::args;
 use crate::{convert, error};
 
 /// Functions by name.
-#[pyclass(frozen, subclass, module = "relaxide.ir")]
+#[pyclass(frozen, subclass, weakref, dict, module = "relaxide.ir")]
 pub struct IRModule(Mutex<Ref<ir::IRModule>>);
 
 /// The name that a global variable or a text stands for.

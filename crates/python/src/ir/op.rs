@@ -62,7 +62,7 @@ fn op_names() -> Vec<&'static str> {
 }
 
 /// What the registry says of an operator: its doc, its arguments as `(name, type, arity or default, doc)`, its attributes as
-/// `(name, type, default, doc)`, and whether it is pure.
+/// `(name, type, default, doc)`, whether it is pure, and whether it has a derivative.
 #[pyfunction]
 fn op_definition<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let Some(def) = op::lookup(name) else { return Ok(None) };
@@ -79,7 +79,7 @@ fn op_definition<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py,
     let attributes = def.attrs.iter().map(|attr| (attr.name, kind_of_attr(attr), default_text(attr), attr.doc));
     let arguments = PyList::new(py, arguments)?;
     let attributes = PyList::new(py, attributes.collect::<Vec<_>>())?;
-    (def.doc, arguments, attributes, def.pure).into_pyobject(py).map(Some)
+    (def.doc, arguments, attributes, def.pure, def.gradient.is_some()).into_pyobject(py).map(Some)
 }
 
 /// A parameter of a call whose text has others than its node. What it is stands with the argument of that name.

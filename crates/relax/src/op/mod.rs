@@ -153,9 +153,16 @@ fn check_args(def: &OpDef, args: Vec<Expr>) -> Result<Vec<Expr>, OpError> {
         .enumerate()
         .map(|(i, arg)| match def.args.get(i).map(|a| a.kind) {
             Some(ArgKind::Shape) => shape_from_tuple(arg),
+            Some(ArgKind::DType) => dtype_from_text(arg),
             _ => arg,
         })
         .collect())
+}
+
+/// The dtype that a text names; anything else as it is.
+fn dtype_from_text(arg: Expr) -> Expr {
+    let Expr::Str(text) = &arg else { return arg };
+    text.value.parse().map_or(arg, Expr::dtype)
 }
 
 /// A tuple of scalars as a shape; anything else as it is.

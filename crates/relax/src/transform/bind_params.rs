@@ -8,18 +8,21 @@
 //! ```
 //!
 //! On the command line a tensor is given as numbers in lists, `BindParams(main, {w: [[1.0, 2.0]]})`, and has the parameter's
-//! element type. A value must have the element type and the rank of its parameter, and its dimensions where those are numbers.
+//! element type. Symbolic dimensions of its type are those of the value, in the whole function. A value must have the element type and the rank of its parameter, and its dimensions where those are numbers.
 //! **Differs from TVM**, which takes a value of any rank and shape, and types what uses it anew.
 
 use std::collections::HashMap;
 
 use relaxide_ffi::{Any, DataType, Ref, Tensor};
 use relaxide_ir::pass::{ParamKind, PassError, PassInfo, PassParam, PassResult};
+use relaxide_ir::prim::VarMap;
 use relaxide_ir::{AttrValue, BaseFunc, IRModule, Type};
 
 use crate::constant::from_floats;
 use crate::functor::VarReplacer;
 use crate::rewrite::in_function;
+use crate::shape::bind_dims;
+use crate::transform::bind_symbols::SymbolMutator;
 use crate::*;
 
 const NAME: &str = "BindParams";
@@ -82,20 +85,21 @@ pub fn bind_params(mut module: IRModule, function: &str, values: &[(String, Tens
     let Some(f) = module.get_as::<Function>(function) else {
         return Err(PassError::arguments(NAME, format!("the module has no Relax function {function:?}")));
     };
-    let mut replace = VarReplacer(HashMap::new());
+    let (mut replace, mut dims) = (VarReplacer(HashMap::new()), VarMap::new());
     for (name, value) in values {
         let Some(param) = f.params.iter().find(|p| p.name == *name) else {
             let known: Vec<&str> = f.params.iter().map(|p| p.name.as_str()).collect();
             return Err(in_function(NAME, function, format!("no parameter {name:?}; there are: {}", known.join(", "))));
         };
         fits(value, &param.ty).map_err(|why| in_function(NAME, function, format!("parameter {name}: {why}")))?;
-        replace.0.insert(AnyVar::Var(param.clone()), Expr::constant(value.clone()));
+        let value = Expr::constant(value.clone());
+        bind_dims(&param.ty, &value.ty(), &mut dims);
+        replace.0.insert(AnyVar::Var(param.clone()), value);
     }
     let body = replace.mutate_seq(&f.body);
     let params = f.params.iter().filter(|p| !replace.0.contains_key(&AnyVar::Var((*p).clone()))).cloned().collect();
-    module
-        .functions
-        .insert(function.to_string(), BaseFunc::from(Ref::new(Function { params, body, ..Function::clone(&f) })));
+    let bound = Ref::new(Function { params, body, ..Function::clone(&f) });
+    module.functions.insert(function.to_string(), BaseFunc::from(SymbolMutator::new(dims).function(&bound)));
     Ok(module)
 }
 

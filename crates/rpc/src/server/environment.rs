@@ -140,7 +140,7 @@ fn linked(folder: &Folder, name: &str) -> Result<String, Error> {
         "o" | "tar" => {}
         _ => {
             let message =
-                format!("{name} cannot be loaded: give a shared library (.so), an object (.o) or a .tar of objects");
+                format!("{name} cannot be loaded: give a shared library (.so), an object (.o) or a .tar of these");
             return Err(Error::new(ErrorKind::RuntimeError, message));
         }
     }
@@ -152,6 +152,12 @@ fn linked(folder: &Folder, name: &str) -> Result<String, Error> {
             finish(Command::new("tar").arg("-xf").arg(&path).arg("-C").arg(scratch.path()), name)?;
             let mut found: Vec<_> =
                 std::fs::read_dir(scratch.path())?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+            // A library that is packed as it is needs no linker.
+            let is_library = |path: &std::path::PathBuf| path.extension().is_some_and(|ending| ending == "so");
+            if let ([library], 1) = (found.as_slice(), found.iter().filter(|path| is_library(path)).count()) {
+                std::fs::rename(library, folder.place(&out_name)?)?;
+                return Ok(out_name);
+            }
             found.retain(|path| matches!(path.extension().and_then(|e| e.to_str()), Some("o" | "a" | "c" | "cc")));
             found.sort();
             found

@@ -108,6 +108,10 @@ impl Parser<'_> {
 
     fn returns(&mut self, def: &ast::StmtFunctionDef) -> Parsed<Option<Type>> {
         let Some(annotation) = &def.returns else { return Ok(None) };
+        // A tuple of no one knows what: what the body gives says it.
+        if self.path(annotation).as_deref() == Some("R.Tuple") {
+            return Ok(None);
+        }
         self.defining = true;
         let ty = self.ty(annotation);
         self.defining = false;
@@ -127,20 +131,29 @@ impl Parser<'_> {
                 attrs.0.extend(self.attrs(map)?.0);
                 continue;
             }
-            if let Stmt::Return(ret) = stmt {
-                let result = match &ret.value {
-                    Some(e) => {
-                        let value = self.expr(e)?;
-                        self.leaf_value(value, e.range())?
-                    }
-                    None => Relax::tuple([]),
-                };
-                self.close_block(None);
-                self.frame().result = Some(result);
-                continue;
+            match stmt {
+                Stmt::Return(ret) => self.result(ret)?,
+                // A block that ends with the return gives what is returned.
+                Stmt::With(with) if let Some((Stmt::Return(ret), before)) = with.body.split_last() => {
+                    self.dataflow_block(with, before, returned(ret))?;
+                    self.result(ret)?;
+                }
+                _ => self.statement(stmt)?,
             }
-            self.statement(stmt)?;
         }
+        Ok(())
+    }
+
+    fn result(&mut self, ret: &ast::StmtReturn) -> Parsed<()> {
+        let result = match &ret.value {
+            Some(e) => {
+                let value = self.expr(e)?;
+                self.leaf_value(value, e.range())?
+            }
+            None => Relax::tuple([]),
+        };
+        self.close_block(None);
+        self.frame().result = Some(result);
         Ok(())
     }
 
@@ -177,7 +190,7 @@ impl Parser<'_> {
                 (Expr::Name(target), Some(value)) => self.assign(target, Some(&assign.annotation), value),
                 _ => Err(self.unsupported("this assignment", assign.range)),
             },
-            Stmt::With(with) => self.dataflow_block(with),
+            Stmt::With(with) => self.dataflow_block(with, &with.body, Vec::new()),
             Stmt::If(choice) => self.if_statement(choice),
             Stmt::For(each) if self.host.is_some() => self.written_out(each),
             Stmt::FunctionDef(def) => self.local_function(def),
@@ -384,7 +397,8 @@ impl Parser<'_> {
         Ok(var)
     }
 
-    fn dataflow_block(&mut self, with: &ast::StmtWith) -> Parsed<()> {
+    /// A block of these statements, with more outputs than they say.
+    fn dataflow_block(&mut self, with: &ast::StmtWith, body: &[Stmt], more: Vec<String>) -> Parsed<()> {
         let (item, _, path) = self.entered(with)?;
         if path != "R.dataflow" {
             return Err(self.unsupported("this block in a Relax function", item.range));
@@ -392,11 +406,13 @@ impl Parser<'_> {
         if self.frame().dataflow.is_some() {
             return Err(self.error(Code::Structure, "dataflow blocks are not nested", item.range));
         }
-        let outputs = self.outputs(&with.body)?;
-        self.close_block(Some(outputs.iter().map(|name| (name.clone(), times_bound(&with.body, name))).collect()));
+        let mut outputs = self.outputs(body)?;
+        outputs.extend(more.into_iter().filter(|name| times_bound(body, name) > 0));
+        outputs.dedup();
+        self.close_block(Some(outputs.iter().map(|name| (name.clone(), times_bound(body, name))).collect()));
         // Inner variables end with the block; outputs go on.
         let given = self.scoped(|p| {
-            with.body.iter().try_for_each(|stmt| p.statement(stmt))?;
+            body.iter().try_for_each(|stmt| p.statement(stmt))?;
             let bound = p.scopes.last().into_iter().flat_map(|scope| scope.keys().cloned());
             p.ended = bound.filter(|name| !outputs.contains(name)).collect();
             outputs
@@ -633,6 +649,17 @@ fn chosen_type(inferred: Type, annotation: Option<Type>) -> Type {
 /// The element type of a tensor, where known.
 pub(super) fn tensor_dtype(ty: &Type) -> Option<DataType> {
     ty.as_tensor().map(|t| t.dtype).filter(|d| *d != DataType::void())
+}
+
+/// The names that a return gives: its value, or the fields of a tuple.
+fn returned(ret: &ast::StmtReturn) -> Vec<String> {
+    let values: &[Expr] = match ret.value.as_deref() {
+        Some(Expr::Tuple(tuple)) => &tuple.elts,
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
+    };
+    let name = |value: &Expr| if let Expr::Name(name) = value { Some(name.id.to_string()) } else { None };
+    values.iter().filter_map(name).collect()
 }
 
 /// How often the statements of a block bind a name.

@@ -13,7 +13,7 @@ from ...ffi import dtype as _dtype
 
 def signature(name):
     """``(parameters, documentation)`` of an operator; parameters are ``(text, type)``."""
-    doc, arguments, attributes, pure = _core.op_definition(name)
+    doc, arguments, attributes, pure, *_ = _core.op_definition(name)
     parameters, lines = [], []
     variadic = False
     for arg, kind, arity, arg_doc in arguments:
@@ -56,7 +56,7 @@ def make(name):
     definition = _core.op_definition(name)
     if definition is None:
         return None
-    _, arguments, attributes, _ = definition
+    _, arguments, attributes, *_ = definition
     parameters, doc = signature(name)
     short = name.rpartition(".")[2]
     given = "".join(f"*{arg}, " if arity == "variadic" else f"{arg}, " for arg, _, arity, _ in arguments)

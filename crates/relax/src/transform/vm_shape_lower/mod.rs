@@ -22,7 +22,7 @@ mod heap;
 mod matching;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::{PassError, PassInfo, PassResult};
+use relaxide_ir::pass::{ParamDefault, ParamKind, PassError, PassInfo, PassParam, PassResult};
 use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{Attrs, BaseFunc, GlobalVar, IRModule, Type, Var};
 
@@ -36,15 +36,27 @@ use matching::Pending;
 pub(super) const PASS: PassInfo = PassInfo::new(
     "VMShapeLower",
     "Arguments are checked and symbolic shapes computed on a heap of integers.",
-    |module, _, _| run(module),
-);
+    |module, _, args| run(module, args.bool("emit_err_ctx").unwrap_or(true)),
+)
+.params(&[PassParam::new(
+    "emit_err_ctx",
+    ParamKind::Bool,
+    ParamDefault::Bool(true),
+    "Checks say which value they are of; without, programs are smaller and their errors say less.",
+)]);
 
-fn run(mut module: IRModule) -> PassResult {
+fn run(mut module: IRModule, says_which: bool) -> PassResult {
     let functions: Vec<(String, Ref<Function>)> =
         module.functions_of::<Function>().map(|(name, f)| (name.to_string(), f)).collect();
     for (name, f) in functions {
-        let mut lower =
-            Lower { name: &name, module: &mut module, heap: ShapeHeap::default(), tensor: None, error: None };
+        let mut lower = Lower {
+            name: &name,
+            module: &mut module,
+            says_which,
+            heap: ShapeHeap::default(),
+            tensor: None,
+            error: None,
+        };
         let lowered = lower.function(&f);
         if let Some(error) = lower.error {
             return Err(error);
@@ -67,6 +79,8 @@ mod code {
 struct Lower<'a> {
     name: &'a str,
     module: &'a mut IRModule,
+    /// Whether checks say which value they are of.
+    says_which: bool,
     heap: ShapeHeap,
     /// The heap's tensor, where the function needs one.
     tensor: Option<Expr>,
@@ -116,12 +130,11 @@ impl Lower<'_> {
     fn check_params(&mut self, f: &Function, out: &mut Vec<Binding>) {
         let mut pending = Vec::new();
         for (i, param) in f.params.iter().enumerate() {
-            let context = format!(
-                "ErrorContext(fn={}, loc=param[{i}], param={}, annotation={}) ",
-                self.name,
-                param.name,
-                display::type_text(&param.ty)
-            );
+            let told = || {
+                let ty = display::type_text(&param.ty);
+                format!("ErrorContext(fn={}, loc=param[{i}], param={}, annotation={ty}) ", self.name, param.name)
+            };
+            let context = if self.says_which { told() } else { String::new() };
             matching::check(&param.clone().into(), &param.ty, &context, out, &mut pending);
         }
         // A scalar that no dimension mentions needs no place.
@@ -217,7 +230,7 @@ impl ExprMutator for Lower<'_> {
             }
             Binding::MatchCast(cast) => {
                 let value = self.operand(&cast.value, out);
-                let context = cast_context(cast);
+                let context = if self.says_which { cast_context(cast) } else { String::new() };
                 let mut pending = Vec::new();
                 matching::check_cast(&value, &cast.value.ty(), &cast.ty, &context, out, &mut pending);
                 self.match_all(pending, out);

@@ -55,7 +55,8 @@ def from_fx(
     return from_exported_program(
         program,
         keep_params_as_input=keep_params_as_input,
-        unwrap_unit_return_tuple=unwrap_unit_return_tuple,
+        # A result that the module does not put into a tuple is in none.
+        unwrap_unit_return_tuple=unwrap_unit_return_tuple or program.call_spec.out_spec.is_leaf(),
         no_bind_return_tuple=no_bind_return_tuple,
         custom_convert_map=custom_convert_map,
     )

@@ -4,8 +4,8 @@ import json
 import platform
 import threading
 
-from ._core import Target
-from ._extend import methods_of
+from .._core import Target
+from .._extend import methods_of
 
 __all__ = ["Target", "TargetKind", "detect_target_from_device", "list_tags", "register_device_target_detector"]
 
@@ -39,7 +39,7 @@ def detect_target_from_device(dev):
     ValueError
         The machine has no such device, or nobody has said how its target is found.
     """
-    from .runtime import device
+    from ..runtime import device
 
     dev = device(dev) if isinstance(dev, str) else dev
     name = str(dev).partition(":")[0]

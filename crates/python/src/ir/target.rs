@@ -1,0 +1,41 @@
+//! Questions about what the code generator knows: instruction sets, processors, features.
+
+use relaxide::codegen::{NativeTarget, architectures, llvm_version};
+use relaxide::ffi::{Any, Array, Error, ErrorKind};
+use relaxide::ir::Target;
+use relaxide::tir::schedule::Machine;
+
+use super::Row;
+
+pub(super) const TABLE: &[Row] = &[
+    ("target.llvm_version", |_| Ok(i64::from(llvm_version()).into())),
+    ("target.llvm_architectures", |_| Ok(names(architectures()))),
+    ("target.llvm_host", |args| {
+        let host = resolve("llvm")?;
+        let part = args.get::<String>(0)?;
+        Ok(if part == "triple" { host.triple } else { host.cpu }.into())
+    }),
+    ("target.llvm_processors", |args| Ok(names(resolve(&args.get::<String>(0)?)?.architecture.processors()))),
+    ("target.llvm_features", |args| Ok(names(resolve(&args.get::<String>(0)?)?.kernel_features()))),
+    ("target.llvm_vector_bits", |args| {
+        let target = target(&args.get::<String>(0)?)?;
+        NativeTarget::resolve(&target).map_err(|error| refused(error.to_string()))?;
+        Ok((Machine::of(&target).vector_bytes * 8).into())
+    }),
+];
+
+fn names<T: Into<String>>(names: impl IntoIterator<Item = T>) -> Any {
+    Array::from_vec(names.into_iter().map(|name| Any::from(name.into())).collect()).into()
+}
+
+fn target(text: &str) -> Result<Target, Error> {
+    text.parse::<Target>().map_err(|error| refused(error.to_string()))
+}
+
+fn resolve(text: &str) -> Result<NativeTarget, Error> {
+    NativeTarget::resolve(&target(text)?).map_err(|error| refused(error.to_string()))
+}
+
+fn refused(message: String) -> Error {
+    Error::new(ErrorKind::ValueError, message)
+}
