@@ -122,7 +122,10 @@ fn more_dimensions_or_parts_than_fit_into_memory_are_refused() {
     for (call, args) in [
         ("dyn.zeros(%s, dtype=\"float32\")", "%s: Tensor[(1099511627776), int64]"),
         ("dyn.reshape(%x, %s)", "%x: Tensor[(2, 3), float32], %s: Tensor[(1099511627776), int64]"),
-        ("dyn.one_hot(%x, %a, %a, %s, axis=-1, dtype=\"float32\")", "%x: Tensor[(2), int32], %a: int32, %s: Tensor[(1099511627776), int32]"),
+        (
+            "dyn.one_hot(%x, %a, %a, %s, axis=-1, dtype=\"float32\")",
+            "%x: Tensor[(2), int32], %a: int32, %s: Tensor[(1099511627776), int32]",
+        ),
         ("expand_dims(%x, axis=0, num_newaxis=1099511627776)", "%x: Tensor[(2, 3), float32]"),
         ("split(%x, indices_or_sections=1099511627776, axis=0)", "%x: Tensor[(1099511627776), float32]"),
     ] {
