@@ -64,16 +64,20 @@ pub trait Backend: Sync {
     fn check(&self, target: &Target) -> Result<(), CodegenError>;
 
     /// The processor that a target means, if kernels are bound to one.
-    fn processor(&self, target: &Target) -> Result<Option<Processor>, CodegenError>;
+    fn processor(&self, _target: &Target) -> Result<Option<Processor>, CodegenError> {
+        Ok(None)
+    }
 
-    /// Makes lowered kernels, and tells `progress` how many steps of how many are done.
+    /// Makes lowered kernels, and tells `progress` how many steps of how many are done; an error from a back end of devices.
     fn emit(
         &self,
-        kernels: &[Ref<PrimFunc>],
+        _kernels: &[Ref<PrimFunc>],
         target: &Target,
-        settings: CompileSettings<'_>,
-        progress: &mut dyn FnMut(usize, usize),
-    ) -> Result<Artifact, CodegenError>;
+        _settings: CompileSettings<'_>,
+        _progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Artifact, CodegenError> {
+        Err(CodegenError::DeviceAsHost(target.to_string()))
+    }
 
     /// Makes the functions of a device; an error from a back end of hosts.
     fn device_code(&self, launches: &[Launch], _target: &Target) -> Result<DeviceCode, CodegenError> {

@@ -4,7 +4,7 @@ use relaxide_ir::{Ref, Target, target::Kind};
 use relaxide_tir::PrimFunc;
 
 use super::{check_target, compile_to_c};
-use crate::backend::{Artifact, Backend, Processor, Profile, check_options};
+use crate::backend::{Artifact, Backend, Profile, check_options};
 use crate::{CodegenError, CompileSettings};
 
 /// C, for machines that there is no native code for.
@@ -23,10 +23,6 @@ impl Backend for C {
     fn check(&self, target: &Target) -> Result<(), CodegenError> {
         check_target(target)?;
         check_options(target, &["num-cores"])
-    }
-
-    fn processor(&self, _: &Target) -> Result<Option<Processor>, CodegenError> {
-        Ok(None)
     }
 
     fn emit(

@@ -5,8 +5,8 @@ use relaxide_tir::PrimFunc;
 use relaxide_tir::lower::Launch;
 
 use super::ptx;
-use crate::backend::{Artifact, Backend, DeviceCode, Processor, Profile, check_options};
-use crate::{CodegenError, CompileSettings, NativeTarget};
+use crate::backend::{Backend, DeviceCode, Profile, check_options};
+use crate::{CodegenError, NativeTarget};
 
 /// Targets of the kind `cuda`.
 pub(crate) static CUDA: Ptx = Ptx(Kind::Cuda);
@@ -42,20 +42,6 @@ impl Backend for Ptx {
     fn check(&self, target: &Target) -> Result<(), CodegenError> {
         check_options(target, OPTIONS)?;
         NativeTarget::of_cuda(target).map(drop)
-    }
-
-    fn processor(&self, _: &Target) -> Result<Option<Processor>, CodegenError> {
-        Ok(None)
-    }
-
-    fn emit(
-        &self,
-        _: &[Ref<PrimFunc>],
-        target: &Target,
-        _: CompileSettings<'_>,
-        _: &mut dyn FnMut(usize, usize),
-    ) -> Result<Artifact, CodegenError> {
-        Err(CodegenError::DeviceAsHost(target.to_string()))
     }
 
     fn text(&self, kernels: &[Ref<PrimFunc>], target: &Target, form: &str) -> Option<Result<String, CodegenError>> {

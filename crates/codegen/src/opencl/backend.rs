@@ -6,8 +6,8 @@ use relaxide_tir::PrimFunc;
 use relaxide_tir::lower::Launch;
 
 use super::kernel;
-use crate::backend::{Artifact, Backend, DeviceCode, Processor, Profile, check_options};
-use crate::{CodegenError, CompileSettings};
+use crate::CodegenError;
+use crate::backend::{Backend, DeviceCode, Profile, check_options};
 
 /// OpenCL C, for devices whose driver compiles it.
 pub(crate) struct OpenCl;
@@ -35,20 +35,6 @@ impl Backend for OpenCl {
 
     fn check(&self, target: &Target) -> Result<(), CodegenError> {
         check_options(target, OPTIONS)
-    }
-
-    fn processor(&self, _: &Target) -> Result<Option<Processor>, CodegenError> {
-        Ok(None)
-    }
-
-    fn emit(
-        &self,
-        _: &[Ref<PrimFunc>],
-        target: &Target,
-        _: CompileSettings<'_>,
-        _: &mut dyn FnMut(usize, usize),
-    ) -> Result<Artifact, CodegenError> {
-        Err(CodegenError::DeviceAsHost(target.to_string()))
     }
 
     fn text(&self, kernels: &[Ref<PrimFunc>], target: &Target, form: &str) -> Option<Result<String, CodegenError>> {
