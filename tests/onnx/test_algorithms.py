@@ -4,49 +4,10 @@ Many calls are nodes of one model, which is compiled once.
 """
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import TensorProto as T
-from onnx import helper as h
-from onnx import numpy_helper
 
-from relaxide.onnx_backend import RelaxideBackend
-
-
-class Nodes:
-    """A model of many nodes that are independent of each other."""
-
-    def __init__(self):
-        self.nodes, self.inputs, self.outputs, self.weights, self.feed, self.expected = [], [], [], [], {}, []
-
-    def value(self, array, dims=None):
-        name = f"x{len(self.inputs)}"
-        kind = h.np_dtype_to_tensor_dtype(array.dtype)
-        self.inputs.append(h.make_tensor_value_info(name, kind, dims or array.shape))
-        self.feed[name] = array
-        return name
-
-    def weight(self, array):
-        name = f"w{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(np.asarray(array), name))
-        return name
-
-    def node(self, op, inputs, types, expected=None, **attributes):
-        names = [f"y{len(self.outputs) + i}" for i in range(len(types))]
-        self.nodes.append(h.make_node(op, inputs, names, **attributes))
-        self.outputs.extend(h.make_tensor_value_info(n, t, None) for n, t in zip(names, types))
-        self.expected.extend(expected or [])
-
-    def model(self, opset):
-        graph = h.make_graph(self.nodes, "g", self.inputs, self.outputs, self.weights)
-        return h.make_model(graph, opset_imports=[h.make_opsetid("", opset)], ir_version=9)
-
-    def run(self, opset=20):
-        return RelaxideBackend.prepare(self.model(opset)).run(self.feed)
-
-    def run_there(self, opset=20):
-        return onnxruntime.InferenceSession(self.model(opset).SerializeToString()).run(None, self.feed)
-
+from many_nodes import Nodes
 
 # Short ones, products of small factors, powers, primes that have a matrix, primes that are too long for one, and their doubles.
 LENGTHS = [1, 2, 3, 7, 10, 60, 64, 65, 96, 97, 100, 128, 131, 243, 257, 263, 400, 480, 512, 526, 625, 1000, 1024, 1031, 2048, 4096]

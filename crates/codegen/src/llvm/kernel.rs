@@ -55,6 +55,8 @@ pub(crate) struct Kernel {
     reads_coefficients: bool,
     /// Whether the processor has scalable vectors.
     pub scalable: bool,
+    /// Whether the processor gathers elements of 32 bits and more in the lanes of a mask.
+    pub gathers: bool,
     /// For which machine, in errors.
     triple: String,
     /// Whether a product and a sum may become one operation.
@@ -93,7 +95,7 @@ impl Kernel {
         let (native_f16, native_fma) = (native.has_f16_conversion(), native.has_fused_multiply_add());
         let reads_coefficients = native.reads_coefficients();
         let contract = func.attrs.bool(SEPARATE_ROUNDING) != Some(true);
-        let scalable = native.has_scalable_vectors();
+        let (scalable, gathers) = (native.has_scalable_vectors(), native.has_masked_gather());
         Self {
             name,
             aliasing,
@@ -101,6 +103,7 @@ impl Kernel {
             native_fma,
             reads_coefficients,
             scalable,
+            gathers,
             triple: native.triple.clone(),
             contract,
             device_type: func.attrs.int(relaxide_tir::lower::DEVICE_TYPE).unwrap_or(1),

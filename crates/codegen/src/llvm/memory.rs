@@ -3,7 +3,8 @@
 //! A vector access is classified by the shape of its index: `base + lane * stride` with a literal stride is one vector
 //! access (1), a scalar and a broadcast (0), a reversed vector (-1) or one scalar access a lane; any other index is
 //! gathered lane by lane. A predicate turns contiguous accesses into masked ones and the others into LLVM's gather and
-//! scatter, which do not touch memory in lanes that are off. Scalable vectors have no list of lanes: what is not a vector
+//! scatter, which do not touch memory in lanes that are off; on processors without an instruction that gathers, such lanes read a
+//! zero of the function's own. Scalable vectors have no list of lanes: what is not a vector
 //! access or a broadcast is gathered and scattered.
 
 use relaxide_ir::{
@@ -375,12 +376,31 @@ impl Body<'_, '_> {
             }
             Pattern::Same(_) => Err(self.kernel.malformed("a masked broadcast of several elements")),
             Pattern::Alternate(pointers) => Ok(self.masked_load_alternate(pointers, place, &mask)),
+            Pattern::Scattered(pointers) if !self.kernel.gathers || memory.kind.bits() < 32 => {
+                Ok(self.load_where(pointers, place, &mask))
+            }
             Pattern::Scattered(pointers) => {
                 let pointers = self.f.gather_lanes(pointers);
                 Ok(self.gather(&pointers, place, &mask))
             }
             Pattern::Gathered(pointers) => Ok(self.gather(pointers, place, &mask)),
         }
+    }
+
+    /// One element a lane, zero in the lanes that a mask leaves out, which read a zero of the function's own. Where the processor has no
+    /// instruction for it, LLVM would ask for every lane whether it counts and branch.
+    fn load_where(&mut self, pointers: &[Val], place: &Place, mask: &Val) -> Val {
+        let nothing = self.f.shared_slot("nothing", "i64", 1, 8);
+        self.f.effect(format_args!("store {}, {nothing}, align 8", Val::zero(Ty::I64)));
+        let (wanted, nothing) = (self.f.gather_lanes(pointers), self.f.splat(&nothing, place.memory.lanes));
+        let chosen = self.f.select(mask, &wanted, &nothing);
+        let element = place.memory.element();
+        let load = |this: &mut Self, lane| {
+            let pointer = this.f.lane(&chosen, lane);
+            this.load_at(&pointer, element, place)
+        };
+        let lanes: Vec<Val> = (0..place.memory.lanes).map(|lane| load(self, lane)).collect();
+        self.f.gather_lanes(&lanes)
     }
 
     fn masked_store(&mut self, place: &Place, value: &Val, mask: &Val) -> Result<(), CodegenError> {

@@ -126,6 +126,16 @@ impl NativeTarget {
         self.architecture == Architecture::Aarch64 && ["sve", "sve2"].iter().any(|name| features.contains(*name))
     }
 
+    /// Whether the processor has an instruction that gathers in the lanes of a mask, and LLVM takes it: those of AVX2 it takes for
+    /// some processors only, and they are no faster than loads.
+    pub(crate) fn has_masked_gather(&self) -> bool {
+        match self.architecture {
+            Architecture::Aarch64 => self.has_scalable_vectors(),
+            Architecture::Wasm32 => false,
+            Architecture::X86_64 => self.kernel_features().contains("avx512f"),
+        }
+    }
+
     /// Whether the processor converts half-precision numbers by an instruction.
     pub(crate) fn has_f16_conversion(&self) -> bool {
         match self.architecture {

@@ -4,6 +4,7 @@ use relaxide_ffi::DataType;
 use relaxide_ir::Attrs;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
+use relaxide_relax::op::names::Names;
 use relaxide_relax::op::window::all;
 use relaxide_tir::te;
 
@@ -295,35 +296,56 @@ pub fn deform_conv(scope: &mut Scope, node: &Node) -> Outputs {
     };
     let masked = mask.is_some();
     let channels = shape[1].clone();
-    let columns =
+    let columns_dims =
         vec![shape[0].clone(), channels.clone(), prim::int(kh), prim::int(kw), places[2].clone(), places[3].clone()];
     let mut args = vec![x, offset];
     args.extend(mask);
     let number = |v: f64| prim::constant(dtype, v);
     let sampled = scope.te("deformed", args, |inputs| {
-        vec![te::compute("deformed", &columns, |at| {
-            let part = dims::simplify(&prim::floordiv(&at[1] * offset_group, &channels));
-            let tap = (part * kh + &at[2]) * kw + &at[3];
-            let moved = |axis: i64| inputs[1].at(&[at[0].clone(), &tap * 2 + axis, at[4].clone(), at[5].clone()]);
-            let place = |axis: usize| {
-                let base =
-                    &at[4 + axis] * window.strides[axis] + &at[2 + axis] * window.dilations[axis] - window.pads[axis];
-                prim::cast(dtype, base) + moved(axis as i64)
+        // Where a tap reads does not depend on the channel: rows and columns are tables, and so are the parts behind them.
+        let places = [shape[0].clone(), prim::int(taps), places[2].clone(), places[3].clone()];
+        let place = |at: &[PrimExpr], axis: usize| {
+            let tap = prim::floormod(&at[1], (kh * kw).max(1));
+            let tap = if axis == 0 { prim::floordiv(tap, kw.max(1)) } else { prim::floormod(tap, kw.max(1)) };
+            let base = &at[2 + axis] * window.strides[axis] + tap * window.dilations[axis] - window.pads[axis];
+            let offset = inputs[1].at(&[at[0].clone(), &at[1] * 2 + axis as i64, at[2].clone(), at[3].clone()]);
+            prim::cast(dtype, base) + offset
+        };
+        let index = DataType::int(if dtype == DataType::float(64) { 64 } else { 32 });
+        let whole = |axis: usize| {
+            te::compute("whole", &places, |at| {
+                // Beyond the image, but not so far that the next element has no number.
+                let size = prim::min(prim::cast(dtype, &shape[2 + axis]), number((1i64 << (index.bits - 2)) as f64));
+                let near = prim::min(prim::math("floor", place(at, axis)), size);
+                prim::cast(index, prim::max(near, number(-2.0)))
+            })
+        };
+        let part =
+            |axis: usize| te::compute("part", &places, |at| place(at, axis) - prim::math("floor", place(at, axis)));
+        let (rows, columns, down, across) = (whole(0), whole(1), part(0), part(1));
+        vec![te::compute("deformed", &columns_dims, |at| {
+            let group = dims::simplify(&prim::floordiv(&at[1] * offset_group, &channels));
+            let tap = (group * kh + &at[2]) * kw + &at[3];
+            let tap = [at[0].clone(), tap, at[4].clone(), at[5].clone()];
+            let mut names = Names::default();
+            let mut entry = |hint: &str, table: &te::Tensor| names.of(hint, table.at(&tap));
+            let [row, column] = [("row", &rows), ("column", &columns)].map(|(hint, table)| entry(hint, table));
+            let [dy, dx] = [("down", &down), ("across", &across)].map(|(hint, table)| entry(hint, table));
+            let mut next = |e: &PrimExpr| {
+                let first = names.of("index", prim::cast(DataType::int(64), e.clone()));
+                let second = names.of("index", &first + 1);
+                [first, second]
             };
-            let (y, x) = (place(0), place(1));
-            let (y0, x0) = (prim::math("floor", y.clone()), prim::math("floor", x.clone()));
-            let (dy, dx) = (y - y0.clone(), x - x0.clone());
-            let whole = |e: PrimExpr| prim::cast(DataType::int(64), e);
-            let (row, column) = (whole(y0), whole(x0));
-            let corner = |i: i64, j: i64| {
-                let (r, c) = (&row + i, &column + j);
-                let inside = [prim::ge(&r, 0), prim::lt(&r, &shape[2]), prim::ge(&c, 0), prim::lt(&c, &shape[3])];
-                let element = inputs[0].at(&[at[0].clone(), at[1].clone(), r, c]);
-                let weight = |upper: i64, part: &PrimExpr| if upper == 1 { part.clone() } else { number(1.0) - part };
+            let (row, column) = (next(&row), next(&column));
+            let corner = |i: usize, j: usize| {
+                let (r, c) = (&row[i], &column[j]);
+                let inside = [prim::ge(r, 0), prim::lt(r, &shape[2]), prim::ge(c, 0), prim::lt(c, &shape[3])];
+                let element = inputs[0].at(&[at[0].clone(), at[1].clone(), r.clone(), c.clone()]);
+                let weight = |upper: usize, part: &PrimExpr| if upper == 1 { part.clone() } else { number(1.0) - part };
                 prim::if_then_else(all(inside), element, number(0.0)) * weight(i, &dy) * weight(j, &dx)
             };
             let value = corner(0, 0) + corner(0, 1) + corner(1, 0) + corner(1, 1);
-            if masked { value * inputs[2].at(&[at[0].clone(), tap, at[4].clone(), at[5].clone()]) } else { value }
+            names.around(if masked { value * inputs[2].at(&tap) } else { value })
         })]
     })?;
     let (out_channels, own) = (&w_dims[0], &w_dims[1]);

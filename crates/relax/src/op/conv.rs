@@ -80,7 +80,10 @@ const fn row(
         lower: Lowering::Compute(convolve),
         instead: Some(|cx, b| match pixel::as_product(cx, b)? {
             Some(product) => Ok(Some(product)),
-            None => idle_taps::without(cx, b),
+            None => match idle_taps::without(cx, b)? {
+                Some(fewer) => Ok(Some(fewer)),
+                None => columns::as_product(cx, b),
+            },
         }),
         pattern: OpPattern::OutFusable,
         mixed_precision: MixedPrecision::Always(Some("out_dtype")),

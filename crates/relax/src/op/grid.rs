@@ -133,6 +133,9 @@ struct Step {
 }
 
 /// An image that is sampled.
+///
+/// Where a place lies does not depend on the channel, so which elements it is mixed from and how much of each is computed once for all of
+/// them, into tables that are as large as a plane of the result.
 struct Sampled<'a> {
     image: Image,
     grid: &'a te::Tensor,
@@ -141,6 +144,14 @@ struct Sampled<'a> {
     align: bool,
     /// The type that places and mixtures are computed in.
     dtype: DataType,
+}
+
+/// Tables along one axis, over batch, tap and place.
+struct Tables {
+    /// Elements that a place is mixed from, or the first of them.
+    index: te::Tensor,
+    /// How much of each, or how far the place lies behind the first.
+    weight: Option<te::Tensor>,
 }
 
 fn grid_sample(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
@@ -152,15 +163,20 @@ fn grid_sample(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, Op
     let dtype = if grid.dtype() == DataType::float(64) { DataType::float(64) } else { DataType::float(32) };
     let sampled = Sampled { image, grid, sizes, outside: outside(cx)?, align: cx.bool("align_corners")?, dtype };
     let dims: Vec<PrimExpr> = sampled.image.dims()[..2].iter().chain(&grid.shape()[2..]).cloned().collect();
-    let f: fn(&Sampled, &mut Names, &[PrimExpr]) -> PrimExpr = match (cx.str("method")?, n) {
-        ("bilinear" | "linear", _) => |s, names, at| s.linear(names, at),
-        ("nearest", _) => |s, names, at| s.nearest(names, at),
-        ("bicubic" | "cubic", 2) => |s, names, at| s.cubic(names, at),
+    type Tabulate = fn(&Sampled, usize) -> Tables;
+    type Mix = fn(&Sampled, &mut Names, &[Tables], &[PrimExpr]) -> PrimExpr;
+    let (tabulate, mix): (Tabulate, Mix) = match (cx.str("method")?, n) {
+        ("bilinear" | "linear", _) => {
+            (|s, axis| s.linear_tables(axis), |s, names, tables, at| s.linear(names, tables, at))
+        }
+        ("nearest", _) => (|s, axis| s.nearest_tables(axis), |s, names, tables, at| s.nearest(names, tables, at)),
+        ("bicubic" | "cubic", 2) => (|s, axis| s.cubic_tables(axis), |s, names, tables, at| s.cubic(names, tables, at)),
         (other, n) => return cx.invalid(format!("there is no method {other} over {n} dimensions")),
     };
+    let tables: Vec<Tables> = (0..n).map(|axis| tabulate(&sampled, axis)).collect();
     let element = |at: &[PrimExpr]| {
         let mut names = Names::default();
-        let mixed = f(&sampled, &mut names, at);
+        let mixed = mix(&sampled, &mut names, &tables, at);
         names.around(cast(data.dtype(), mixed))
     };
     Ok(vec![compute(cx, "T_grid_sample", &dims, &order, element)?])
@@ -171,20 +187,33 @@ impl Sampled<'_> {
         constant(self.dtype, value)
     }
 
-    /// The place along each axis, in elements, for an element of the result.
-    fn places(&self, at: &[PrimExpr]) -> Vec<PrimExpr> {
-        let n = self.sizes.len();
-        let one = |axis: usize| {
-            let coordinate = PrimExpr::from((n - 1 - axis) as i64);
-            let index: Vec<PrimExpr> = [at[0].clone(), coordinate].into_iter().chain(at[2..].iter().cloned()).collect();
-            let raw = cast(self.dtype, self.grid.at(&index)) + self.number(1.0);
-            let size = cast(self.dtype, &self.sizes[axis]);
-            if self.align {
-                return raw * ((size - self.number(1.0)) * self.number(0.5));
-            }
-            raw * (size * self.number(0.5)) - self.number(0.5)
-        };
-        (0..n).map(one).collect()
+    /// A table with an element for each tap of each place of the grid.
+    fn table(&self, name: &str, taps: i64, element: impl Fn(&mut Names, &[PrimExpr]) -> PrimExpr) -> te::Tensor {
+        let dims = self.grid.shape();
+        let dims: Vec<PrimExpr> = [dims[0].clone(), taps.into()].into_iter().chain(dims[2..].iter().cloned()).collect();
+        te::compute(name, &dims, |at| {
+            let mut names = Names::default();
+            let value = element(&mut names, at);
+            names.around(value)
+        })
+    }
+
+    /// What a table has for a tap of an element of the result.
+    fn entry(&self, table: &te::Tensor, at: &[PrimExpr], tap: i64) -> PrimExpr {
+        let index: Vec<PrimExpr> = [at[0].clone(), tap.into()].into_iter().chain(at[2..].iter().cloned()).collect();
+        table.at(&index)
+    }
+
+    /// The place along an axis, in elements.
+    fn place(&self, at: &[PrimExpr], axis: usize) -> PrimExpr {
+        let coordinate = PrimExpr::from((self.sizes.len() - 1 - axis) as i64);
+        let index: Vec<PrimExpr> = [at[0].clone(), coordinate].into_iter().chain(at[2..].iter().cloned()).collect();
+        let raw = cast(self.dtype, self.grid.at(&index)) + self.number(1.0);
+        let size = cast(self.dtype, &self.sizes[axis]);
+        if self.align {
+            return raw * ((size - self.number(1.0)) * self.number(0.5));
+        }
+        raw * (size * self.number(0.5)) - self.number(0.5)
     }
 
     /// A place brought into the image, where what lies outside is taken from inside.
@@ -213,26 +242,53 @@ impl Sampled<'_> {
         prim::select(even, &rest + &start, span - rest + start)
     }
 
-    fn nearest(&self, names: &mut Names, at: &[PrimExpr]) -> PrimExpr {
-        let mut place_along = |(axis, place): (usize, PrimExpr)| {
-            let inside = self.inside(names, place, axis);
-            self.step(names, math("nearbyint", inside), axis)
-        };
-        let steps: Vec<Step> = self.places(at).into_iter().enumerate().map(&mut place_along).collect();
+    /// A whole place as an index: of 32 bits, which vectors convert to, where places are no more exact. Beyond the image it stays close
+    /// enough for the next element to have a number too.
+    fn index(&self, place: PrimExpr, axis: usize) -> PrimExpr {
+        let exact = self.dtype == DataType::float(64);
+        let most = if exact { (1i64 << 62) as f64 } else { f64::from(1 << 30) };
+        let size = prim::min(cast(self.dtype, &self.sizes[axis]), self.number(most));
+        let near = prim::max(prim::min(place, size), self.number(-2.0));
+        cast(DataType::int(if exact { 64 } else { 32 }), near)
+    }
+
+    fn nearest_tables(&self, axis: usize) -> Tables {
+        let index = self.table("nearest", 1, |names, at| {
+            let inside = self.inside(names, self.place(at, axis), axis);
+            self.index(math("nearbyint", inside), axis)
+        });
+        Tables { index, weight: None }
+    }
+
+    fn nearest(&self, names: &mut Names, tables: &[Tables], at: &[PrimExpr]) -> PrimExpr {
+        let step = |(axis, table): (usize, &Tables)| self.step(names, self.entry(&table.index, at, 0), axis);
+        let steps: Vec<Step> = tables.iter().enumerate().map(step).collect();
         self.element(at, &steps.iter().collect::<Vec<_>>())
     }
 
-    fn linear(&self, names: &mut Names, at: &[PrimExpr]) -> PrimExpr {
-        // Along each axis the elements below and above the place, and their weights.
-        let mut pair_along = |(axis, place): (usize, PrimExpr)| {
-            let inside = self.inside(names, place, axis);
-            let place = names.of("place", inside);
-            let below = names.of("below", math("floor", place.clone()));
-            let part = names.of("part", place - &below);
-            let above = self.step(names, &below + self.number(1.0), axis);
-            [(self.step(names, below, axis), self.number(1.0) - &part), (above, part)]
+    fn linear_tables(&self, axis: usize) -> Tables {
+        let place = |names: &mut Names, at: &[PrimExpr]| {
+            let inside = self.inside(names, self.place(at, axis), axis);
+            names.of("place", inside)
         };
-        let pairs: Vec<[(Step, PrimExpr); 2]> = self.places(at).into_iter().enumerate().map(&mut pair_along).collect();
+        let index = self.table("below", 1, |names, at| self.index(math("floor", place(names, at)), axis));
+        let weight = self.table("part", 1, |names, at| {
+            let place = place(names, at);
+            &place - math("floor", place.clone())
+        });
+        Tables { index, weight: Some(weight) }
+    }
+
+    fn linear(&self, names: &mut Names, tables: &[Tables], at: &[PrimExpr]) -> PrimExpr {
+        // Along each axis the elements below and above the place, and their weights.
+        let mut pair_along = |(axis, table): (usize, &Tables)| {
+            let below = self.step(names, self.entry(&table.index, at, 0), axis);
+            let above = self.step(names, &below.index + 1, axis);
+            let part = table.weight.as_ref().map_or_else(|| self.number(0.0), |part| self.entry(part, at, 0));
+            let part = names.of("part", part);
+            [(below, self.number(1.0) - &part), (above, part)]
+        };
+        let pairs: Vec<[(Step, PrimExpr); 2]> = tables.iter().enumerate().map(&mut pair_along).collect();
         let corner = |corner: usize| {
             let chosen: Vec<&(Step, PrimExpr)> =
                 pairs.iter().enumerate().map(|(axis, pair)| &pair[corner >> axis & 1]).collect();
@@ -242,20 +298,36 @@ impl Sampled<'_> {
         (1..1usize << pairs.len()).fold(corner(0), |sum, c| sum + corner(c))
     }
 
-    fn cubic(&self, names: &mut Names, at: &[PrimExpr]) -> PrimExpr {
+    fn cubic_tables(&self, axis: usize) -> Tables {
+        let place = |names: &mut Names, at: &[PrimExpr]| names.of("place", self.place(at, axis));
+        let index = self.table("neighbour", 4, |names, at| {
+            let below = math("floor", place(names, at));
+            let inside = self.inside(names, below + (cast(self.dtype, &at[1]) - self.number(1.0)), axis);
+            self.index(inside, axis)
+        });
+        let weight = self.table("weight", 4, |names, at| {
+            let place = place(names, at);
+            let part = &place - math("floor", place.clone());
+            // The neighbours are 1 + part, part, 1 - part and 2 - part away.
+            let distance = math("fabs", part + (self.number(1.0) - cast(self.dtype, &at[1])));
+            let distance = names.of("distance", distance);
+            let [near, far] = resize::cubic_weight(self.dtype, -0.75, &distance);
+            prim::select(prim::and(prim::ge(&at[1], 1), prim::le(&at[1], 2)), near, far)
+        });
+        Tables { index, weight: Some(weight) }
+    }
+
+    fn cubic(&self, names: &mut Names, tables: &[Tables], at: &[PrimExpr]) -> PrimExpr {
         // Along each axis four elements and their weights.
-        let mut four_along = |(axis, place): (usize, PrimExpr)| {
-            let place = names.of("place", place);
-            let below = names.of("below", math("floor", place.clone()));
-            let part = names.of("part", place - &below);
-            let weights = resize::cubic_weights(self.dtype, -0.75, &part).map(|weight| names.of("weight", weight));
-            let steps = [-1.0, 0.0, 1.0, 2.0].map(|tap| {
-                let inside = self.inside(names, &below + self.number(tap), axis);
-                self.step(names, inside, axis)
-            });
-            steps.into_iter().zip(weights).collect::<Vec<_>>()
+        let mut four_along = |(axis, table): (usize, &Tables)| {
+            let tap = |tap: i64| {
+                let step = self.step(names, self.entry(&table.index, at, tap), axis);
+                let weight = table.weight.as_ref().map_or_else(|| self.number(0.0), |w| self.entry(w, at, tap));
+                (step, names.of("weight", weight))
+            };
+            (0..4).map(tap).collect::<Vec<_>>()
         };
-        let taps: Vec<Vec<(Step, PrimExpr)>> = self.places(at).into_iter().enumerate().map(&mut four_along).collect();
+        let taps: Vec<Vec<(Step, PrimExpr)>> = tables.iter().enumerate().map(&mut four_along).collect();
         let mut total = self.number(0.0);
         for (row, row_weight) in &taps[0] {
             let mut line = self.number(0.0);
@@ -267,11 +339,10 @@ impl Sampled<'_> {
         total
     }
 
-    /// The element at a whole place along an axis.
-    fn step(&self, names: &mut Names, place: PrimExpr, axis: usize) -> Step {
-        let index = names.of("index", cast(DataType::int(64), place));
-        let within = prim::and(prim::ge(&index, 0), prim::lt(&index, &self.sizes[axis]));
-        Step { within: names.of("within", within), index }
+    /// The element at an index along an axis.
+    fn step(&self, names: &mut Names, index: PrimExpr, axis: usize) -> Step {
+        let index = names.of("index", cast(DataType::int(64), index));
+        Step { within: prim::and(prim::ge(&index, 0), prim::lt(&index, &self.sizes[axis])), index }
     }
 
     /// The element at whole places, zero outside.

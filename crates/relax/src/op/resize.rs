@@ -130,6 +130,11 @@ fn resize(cx: &CallCx, inputs: &[te::Tensor], letters: &str) -> Result<Vec<te::T
             let rounding = rounding(cx)?;
             compute(&|at| image.nearest(at, rounding))
         }
+        "linear" if order.is_plain() => {
+            let columns = Columns::of(&image);
+            let line = columns.pays().then(|| columns.lines(&dims));
+            compute(&|at| columns.linear(line.as_ref(), at))
+        }
         "linear" => compute(&|at| image.linear(at)),
         "cubic" => {
             let (alpha, exclude) = (cx.float("cubic_alpha")?, cx.int("cubic_exclude")? != 0);
@@ -242,13 +247,20 @@ impl Axis {
         prim::max(prim::min(index, &self.from - 1), 0)
     }
 
-    /// The position in the image, as a float: the whole part as an index, and what is beyond it.
+    /// The position in the image: the whole part as an index, and what is beyond it.
     fn position(&self, at: &PrimExpr) -> (PrimExpr, PrimExpr) {
+        let position = self.place(at);
+        let whole = math("floor", position.clone());
+        (cast(DataType::int(64), whole.clone()), position - whole)
+    }
+
+    /// The position in the image, as a float.
+    fn place(&self, at: &PrimExpr) -> PrimExpr {
         let float = |e: PrimExpr| cast(DataType::float(32), e);
         let half = || float_of(DataType::float(32), 0.5);
         let scale = || prim::div(float(self.from.clone()), float(self.to.clone()));
         let x = float(at.clone());
-        let position = match self.coordinates {
+        match self.coordinates {
             Coordinates::Asymmetric => x * scale(),
             Coordinates::HalfPixel => (x + half()) * scale() - half(),
             Coordinates::TfHalfPixel => (x + half()) * scale(),
@@ -257,9 +269,110 @@ impl Axis {
                 prim::select(prim::le(&self.to, 1), zero, (x + half()) * scale() - half())
             }
             Coordinates::AlignCorners => x * prim::div(float(&self.from - 1), float(prim::max(&self.to - 1, 1))),
+        }
+    }
+}
+
+/// An image that is resized linearly, whose rows lie in memory.
+///
+/// Where an element of a row lies between two of the image is the same for all rows: tables say it. Elements along a row are picked one
+/// by one, those across rows are neighbours; so rows of the image are resized first, where they are not more than those picked otherwise.
+struct Columns<'a> {
+    image: &'a Image,
+    /// The axis along the rows, and its place among those that are resized.
+    axis: &'a Axis,
+    last: usize,
+    /// For each element of a row the one below its place, and how far behind it the place lies.
+    below: te::Tensor,
+    part: te::Tensor,
+}
+
+impl<'a> Columns<'a> {
+    fn of(image: &'a Image) -> Columns<'a> {
+        let last = image.axes.len() - 1;
+        let axis = &image.axes[last];
+        let number = |v: f64| float_of(DataType::float(32), v);
+        let below = te::compute("below", [axis.to.clone()], |at| {
+            // An index of 32 bits, whose neighbour has a number too.
+            let whole = math("floor", axis.place(&at[0]));
+            let near = prim::max(prim::min(whole, number(f64::from(1 << 30))), number(-1.0));
+            cast(DataType::int(32), near)
+        });
+        let part = te::compute("part", [axis.to.clone()], |at| {
+            let place = axis.place(&at[0]);
+            &place - math("floor", place.clone())
+        });
+        Columns { image, axis, last, below, part }
+    }
+
+    /// Whether the image has no more rows than the result picks elements from.
+    fn pays(&self) -> bool {
+        let count = |dim: fn(&Axis) -> &PrimExpr| {
+            let dims = self.image.axes[..self.last].iter().map(|axis| dim(axis).as_int());
+            dims.into_iter().try_fold(1i64, |n, dim| n.checked_mul(dim?))
         };
-        let whole = math("floor", position.clone());
-        (cast(DataType::int(64), whole.clone()), position - whole)
+        let (from, to) = (count(|axis| &axis.from), count(|axis| &axis.to));
+        self.last > 0 && from.zip(to).is_some_and(|(from, to)| from <= to.saturating_mul(1 << self.last.min(8)))
+    }
+
+    /// Each row of the image in the result's length.
+    fn lines(&self, dims: &[PrimExpr]) -> te::Tensor {
+        let mut shape = self.image.data.dims();
+        if let (Some(length), Some(wanted)) = (shape.last_mut(), dims.last()) {
+            *length = wanted.clone();
+        }
+        te::compute("resized_rows", &shape, |at| {
+            let row = at[..at.len() - 1].to_vec();
+            self.across(&row, at)
+        })
+    }
+
+    /// The element of a row of the image at a place of the result.
+    fn across(&self, row: &[PrimExpr], at: &[PrimExpr]) -> PrimExpr {
+        let place = &at[2 + self.last..];
+        let below = self.below.at(place);
+        let element = |step: i64| {
+            let narrow = |e: PrimExpr| cast(DataType::int(32), e);
+            let column =
+                prim::max(prim::min(&below + prim::int_of(DataType::int(32), step), narrow(&self.axis.from - 1)), 0);
+            let column = cast(DataType::int(64), column);
+            let index: Vec<PrimExpr> = row.iter().cloned().chain([column]).collect();
+            cast(self.image.accumulator(), self.image.data.at(&index))
+        };
+        let (low, high) = (element(0), element(1));
+        &low + (high - &low) * cast(self.image.accumulator(), self.part.at(place))
+    }
+
+    /// An element of the result, from rows that were resized or from the image's own.
+    fn linear(&self, lines: Option<&te::Tensor>, at: &[PrimExpr]) -> PrimExpr {
+        let above = self.image.axes[..self.last].iter().zip(&at[2..]);
+        let positions: Vec<_> = above.map(|(axis, at)| axis.position(at)).collect();
+        cast(self.image.dtype, self.between(lines, at, &positions, &mut at[..2].to_vec()))
+    }
+
+    /// The mixture along the axes behind those that have a place.
+    fn between(
+        &self,
+        lines: Option<&te::Tensor>,
+        at: &[PrimExpr],
+        positions: &[(PrimExpr, PrimExpr)],
+        row: &mut Vec<PrimExpr>,
+    ) -> PrimExpr {
+        let number = row.len() - 2;
+        let Some((whole, part)) = positions.get(number) else {
+            return match lines {
+                Some(lines) => lines.at(&row.iter().chain(at.last()).cloned().collect::<Vec<_>>()),
+                None => self.across(row, at),
+            };
+        };
+        let mut side = |place: PrimExpr| {
+            row.push(self.image.axes[number].clamp(place));
+            let value = self.between(lines, at, positions, row);
+            row.pop();
+            value
+        };
+        let (low, high) = (side(whole.clone()), side(whole + 1));
+        &low + (high - &low) * cast(self.image.accumulator(), part)
     }
 }
 
@@ -350,8 +463,14 @@ pub fn cubic_weights(dtype: DataType, alpha: f64, part: &PrimExpr) -> [PrimExpr;
     let t = cast(dtype, part);
     // Distances of the neighbours, from the left.
     let distances = [&t + number(1.0), t.clone(), number(1.0) - &t, number(2.0) - &t];
-    let near = |d: &PrimExpr| ((number(alpha + 2.0) * d - number(alpha + 3.0)) * d * d) + number(1.0);
-    let far =
-        |d: &PrimExpr| ((number(alpha) * d - number(5.0 * alpha)) * d + number(8.0 * alpha)) * d - number(4.0 * alpha);
+    let [near, far] = [0, 1].map(|which| move |d: &PrimExpr| cubic_weight(dtype, alpha, d)[which].clone());
     [far(&distances[0]), near(&distances[1]), near(&distances[2]), far(&distances[3])]
+}
+
+/// The weight of a neighbour that lies so far away, if that is at most an element, and if it is more.
+pub fn cubic_weight(dtype: DataType, alpha: f64, distance: &PrimExpr) -> [PrimExpr; 2] {
+    let (number, d) = (|v: f64| constant(dtype, v), distance);
+    let near = ((number(alpha + 2.0) * d - number(alpha + 3.0)) * d * d) + number(1.0);
+    let far = ((number(alpha) * d - number(5.0 * alpha)) * d + number(8.0 * alpha)) * d - number(4.0 * alpha);
+    [near, far]
 }

@@ -22,23 +22,26 @@ const LAYOUT: AttrDef = AttrDef::str("layout", "NCHW", "Order of the images' axe
 
 /// The rows.
 pub static TABLE: &[OpDef] = &[
-    OpDef::compute(
-        "vision.roi_align",
-        ARGS,
-        &[
-            SIZE,
-            SCALE,
-            AttrDef::int("sample_ratio", -1, "Places that are read along each axis of a bin; as many as it has elements if not positive."),
-            AttrDef::bool("aligned", false, "Whether regions may be smaller than one element."),
-            LAYOUT,
-            AttrDef::str("mode", "avg", "avg, max, or max_corner: the largest of the four weighted elements of all places, as ONNX defines a maximum."),
-        ],
-        roi_type,
-        roi_align,
-        "Each region divided into bins; a bin's value is the mean, or the largest, of the image at places in it, mixed from \
-         the four elements around. ONNX: RoiAlign.",
-    )
-    .follow(),
+    OpDef {
+        instead: Some(roi_samples::tabulated),
+        ..OpDef::compute(
+            "vision.roi_align",
+            ARGS,
+            &[
+                SIZE,
+                SCALE,
+                AttrDef::int("sample_ratio", -1, "Places that are read along each axis of a bin; as many as it has elements if not positive."),
+                AttrDef::bool("aligned", false, "Whether regions may be smaller than one element."),
+                LAYOUT,
+                AttrDef::str("mode", "avg", "avg, max, or max_corner: the largest of the four weighted elements of all places, as ONNX defines a maximum."),
+            ],
+            roi_type,
+            roi_align,
+            "Each region divided into bins; a bin's value is the mean, or the largest, of the image at places in it, mixed from \
+             the four elements around. ONNX: RoiAlign.",
+        )
+        .follow()
+    },
     OpDef::compute(
         "vision.roi_pool",
         ARGS,

@@ -7,16 +7,17 @@
 //!
 //! A stage is inlined where that does no work twice: it is cheap (arithmetic, a guard, a rearrangement), or it is read at
 //! one place that visits each element once. An expensive stage (`exp`) with two readers, or read inside a window, keeps its
-//! buffer. A producer that is used several times at one place becomes a `let`, so that long element-wise chains grow by
-//! their length and not by its exponent.
+//! buffer; so do indices that are computed from floats, and what is gathered by such, where more than one element wants it. A
+//! producer that is used several times at one place becomes a `let`, so that long element-wise chains grow by their length and
+//! not by its exponent.
 
 use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{BufferLoad, Let, PrimExpr, PrimMutator, PrimVisitor, VarMap, substitute};
+use relaxide_ir::prim::{BufferLoad, Let, PrimExpr, PrimMutator, PrimVisitor, VarMap, any, substitute};
 use relaxide_ir::{Buffer, Var};
 
-use super::affine::{all_same, cost, loads, uses_any};
+use super::affine::{all_same, cost, loads, uses, uses_any};
 use super::stage::{Item, Program, Stage};
 
 /// Operations up to which doing a stage's work again costs less than storing and loading it.
@@ -72,11 +73,28 @@ fn is_candidate(program: &Program, position: usize, producer: &Stage) -> bool {
         }
     }
     let work = cost(&producer.value);
+    if (finds_places(producer) || gathers(producer)) && !readers.iter().all(|reader| reads_each_once(reader, buffer)) {
+        return false;
+    }
     match readers.as_slice() {
         [] => false,
         [reader] => work <= CHEAP || reads_each_once(reader, buffer),
         _ => work <= CHEAP && readers.iter().all(|r| cost(&r.value) <= LARGE),
     }
+}
+
+/// Whether a stage computes indices from floats: where the elements lie that a place in an image is mixed from. They are few beside the
+/// elements of all channels, and a vector of indices that are loaded is put together faster than one of indices that are converted.
+fn finds_places(stage: &Stage) -> bool {
+    let converts = |e: &PrimExpr| matches!(e, PrimExpr::Cast(n) if n.dtype.is_int() && n.value.dtype().is_float());
+    stage.output.dtype.is_int() && stage.output.dtype.bits >= 32 && any(&stage.value, converts)
+}
+
+/// Whether neighbours of a stage's row are loaded from where others say, one by one.
+fn gathers(stage: &Stage) -> bool {
+    let Some(x) = stage.spatial.last() else { return false };
+    let says = |index: &PrimExpr| loads(index).iter().any(|l| l.indices.iter().any(|i| uses(i, &x.var)));
+    loads(&stage.value).iter().any(|load| load.indices.iter().any(says))
 }
 
 /// Whether a stage reads each element of a buffer at one point only, however often it does there.
@@ -139,7 +157,7 @@ pub fn freshen_lets(e: &PrimExpr) -> PrimExpr {
 }
 
 /// The variables that `let`s of an expression bind.
-fn bound_in(e: &PrimExpr) -> Vec<Ref<Var>> {
+pub fn bound_in(e: &PrimExpr) -> Vec<Ref<Var>> {
     struct Bound(Vec<Ref<Var>>);
     impl PrimVisitor for Bound {
         fn visit_prim(&mut self, e: &PrimExpr) {

@@ -18,7 +18,8 @@
 use relaxide_ir::prim::{PrimExpr, VarMap, int, min, mul, sub};
 use relaxide_ir::{DataType, Var};
 
-use super::super::affine::{ceil_div, cost, loads, product};
+use super::super::affine::{ceil_div, cost, loads, product, uses_any};
+use super::super::inline::bound_in;
 use super::super::nest::Tail;
 use super::super::{Axis, Cx, Refusal, Stage, nest};
 use super::row::Row;
@@ -82,9 +83,17 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
 }
 
 /// Whether the chain of operations of one element is so long that a processor has too few of them in sight to be busy. Only
-/// where a row ends with a mask: other ends have room for one vector.
+/// where a row ends with a mask: other ends have room for one vector. Elements that are gathered do not wait for each other, and their
+/// addresses fill the registers.
 fn is_long(stage: &Stage) -> bool {
-    stage.tail == Tail::Masked && LONG.contains(&cost(&stage.value))
+    stage.tail == Tail::Masked && LONG.contains(&cost(&stage.value)) && !gathers(&stage.value)
+}
+
+/// Whether an element is loaded from where others say.
+fn gathers(value: &PrimExpr) -> bool {
+    let names = bound_in(value);
+    let says = |index: &PrimExpr| !loads(index).is_empty() || uses_any(index, &names);
+    loads(value).iter().any(|load| load.indices.iter().any(says))
 }
 
 /// The widest element type that takes part, which decides how many lanes fit.

@@ -1,5 +1,6 @@
 //! The table of rules: for each kind of work, the rules in the order in which they are asked.
 
+mod clipped;
 mod contraction;
 mod conv;
 mod depthwise;

@@ -23,8 +23,8 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    BinaryOp, Let, PrimExpr, VarMap, binary, broadcast, call, float_of, floordiv, gt, int, int_of, load, mul, ramp,
-    select,
+    BinaryOp, Let, PrimExpr, VarMap, add, binary, broadcast, call, float_of, floordiv, gt, int, int_of, load, mul,
+    ramp, select, sub,
 };
 use relaxide_ir::{Buffer, DataType, Var};
 
@@ -34,6 +34,7 @@ use super::super::lanes::{Lanes, splat};
 use super::super::nest::Tail;
 use super::super::read_ahead::ReadAhead;
 use super::super::{Axis, Cx, Reduce, Reduction, Refusal, nest};
+use super::clipped::{Clipped, part};
 use super::contraction::contiguous_axis;
 use super::elementwise::widest;
 use super::kept_row::KeptRow;
@@ -235,44 +236,80 @@ fn columns(cx: &mut Cx, reduce: &Reduce, reduction: &Reduction, x: &Axis, lanes:
     }
     let stage = &reduce.stage;
     let outer: Vec<Axis> = stage.spatial.iter().filter(|a| a.var != x.var).cloned().collect();
-    let none = VarMap::new();
-    let dtype = stage.output.dtype;
-    let body = nest::tiles(int(0), &x.extent, lanes, VECTORS, |tile| {
-        let acc = Buffer::scoped("acc", dtype, [int(tile.vectors * lanes)], "local");
-        let at = |j: i64| ramp(int(j * lanes), int(1), lanes);
-        let fresh: Vec<Axis> =
-            stage.reduce.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
-        let map: VarMap =
-            stage.reduce.iter().zip(&fresh).map(|(a, f)| (a.var.clone(), PrimExpr::from(&f.var))).collect();
-        let mut vector = |e: &PrimExpr, j: i64, map: &VarMap| {
-            Lanes::new(&mut cx.views, &x.var, tile.at(j, lanes), lanes, tile.mask_of(j), map).vector(e)
-        };
-        let mut list = vec![Stmt::alloc(&acc)];
-        let mut steps = Vec::new();
-        for j in 0..tile.vectors {
-            list.push(Stmt::store(&acc, [at(j)], vector(&reduction.init, j, &none)?));
-            let term = vector(&stage.value, j, &map)?;
-            steps.push(Stmt::store(&acc, [at(j)], binary(reduction.op, load(&acc, [at(j)]), term)));
-        }
-        list.push(nest::serial(&fresh, Stmt::seq(steps)));
-        let finish = RegisterTile {
-            reduce,
-            row_axis: None,
-            column_axis: &x.var,
-            lanes,
-            rows: &Rows::full(int(0), 1),
-            tile: &tile,
-            at: &none,
-            sums: None,
-            by_row: false,
-            beside: None,
-        };
-        for j in 0..tile.vectors {
-            list.push(finish.finish(cx, int(0), j, splat(load(&acc, [at(j)]), lanes))?);
-        }
-        Ok(Stmt::seq(list))
-    })?;
-    Ok(over(cx, reduce, &outer, body))
+    let clipped = Clipped::of(stage, reduction, &x.var);
+    let columns = Columns { reduce, reduction, x: &x.var, lanes, clipped: &clipped };
+    if let (None, None) = clipped.along {
+        let body = columns.emit(cx, (int(0), &x.extent), VECTORS, true)?;
+        return Ok(over(cx, reduce, &outer, body));
+    }
+    let mut list = Vec::new();
+    let (low, high) = &clipped.along;
+    let (first, length) = part(&mut list, (low, high), &x.extent);
+    let behind = add(&first, &length);
+    let rest = sub(&x.extent, &behind);
+    list.push(columns.emit(cx, (int(0), &first), 1, false)?);
+    list.push(columns.emit(cx, (first, &length), VECTORS, true)?);
+    list.push(columns.emit(cx, (behind, &rest), 1, false)?);
+    Ok(over(cx, reduce, &outer, Stmt::seq(list)))
+}
+
+/// Vectors of outputs along a part of the output's row.
+struct Columns<'a> {
+    reduce: &'a Reduce,
+    reduction: &'a Reduction,
+    x: &'a Ref<Var>,
+    lanes: i64,
+    clipped: &'a Clipped,
+}
+
+impl Columns<'_> {
+    /// The outputs from a place on, of their terms or, where there are none, of what a reduction starts from.
+    fn emit(
+        &self,
+        cx: &mut Cx,
+        (start, extent): (PrimExpr, &PrimExpr),
+        vectors: i64,
+        terms: bool,
+    ) -> Result<Stmt, Refusal> {
+        let (stage, lanes, none) = (&self.reduce.stage, self.lanes, VarMap::new());
+        nest::tiles(start, extent, lanes, vectors, |tile| {
+            let acc = Buffer::scoped("acc", stage.output.dtype, [int(tile.vectors * lanes)], "local");
+            let at = |j: i64| ramp(int(j * lanes), int(1), lanes);
+            let mut vector = |e: &PrimExpr, j: i64, map: &VarMap| {
+                Lanes::new(&mut cx.views, self.x, tile.at(j, lanes), lanes, tile.mask_of(j), map).vector(e)
+            };
+            let mut list = vec![Stmt::alloc(&acc)];
+            for j in 0..tile.vectors {
+                list.push(Stmt::store(&acc, [at(j)], vector(&self.reduction.init, j, &none)?));
+            }
+            if terms {
+                let (binds, axes, map) = self.clipped.over(&stage.reduce);
+                let mut steps = Vec::new();
+                for j in 0..tile.vectors {
+                    let term = vector(&self.clipped.value, j, &map)?;
+                    steps.push(Stmt::store(&acc, [at(j)], binary(self.reduction.op, load(&acc, [at(j)]), term)));
+                }
+                list.extend(binds);
+                list.push(nest::serial(&axes, Stmt::seq(steps)));
+            }
+            let finish = RegisterTile {
+                reduce: self.reduce,
+                row_axis: None,
+                column_axis: self.x,
+                lanes,
+                rows: &Rows::full(int(0), 1),
+                tile: &tile,
+                at: &none,
+                sums: None,
+                by_row: false,
+                beside: None,
+            };
+            for j in 0..tile.vectors {
+                list.push(finish.finish(cx, int(0), j, splat(load(&acc, [at(j)]), lanes))?);
+            }
+            Ok(Stmt::seq(list))
+        })
+    }
 }
 
 /// A parallel loop over some axes of the output.

@@ -72,7 +72,7 @@ impl Row<'_> {
             let (inside, outside) = (self.emit(cx, start, extent, &inside)?, self.emit(cx, start, extent, f)?);
             return Ok(Stmt::if_else(substitute(fixed, self.map), inside, outside));
         }
-        let Some(interval) = self.interval(&moving) else {
+        let Some(interval) = interval(self.axis, &moving) else {
             return nest::tiles(start.clone(), extent, self.lanes, 1, |tile| self.store(cx, &tile, value));
         };
         let Parts { binds, before, inside, behind } = self.parts(&interval, fixed.as_ref(), start, extent);
@@ -147,38 +147,38 @@ impl Row<'_> {
         let store = lanes.store_row(self.tail, self.buffer, self.indices, value)?;
         Ok(Stmt::seq(ahead.into_iter().flatten().chain([store])))
     }
+}
 
-    /// Where conditions hold, as first value and first value behind, if each is an inequality that is linear in the axis.
-    fn interval(&self, conditions: &[PrimExpr]) -> Option<Interval> {
-        let (mut low, mut high): Interval = (None, None);
-        let both = |known: Option<PrimExpr>, more: PrimExpr, join: fn(PrimExpr, PrimExpr) -> PrimExpr| match known {
-            Some(known) => Some(join(known, more)),
-            None => Some(more),
+/// Where conditions hold, as first value and first value behind, if each is an inequality that is linear in the axis.
+pub fn interval(axis: &Ref<Var>, conditions: &[PrimExpr]) -> Option<Interval> {
+    let (mut low, mut high): Interval = (None, None);
+    let both = |known: Option<PrimExpr>, more: PrimExpr, join: fn(PrimExpr, PrimExpr) -> PrimExpr| match known {
+        Some(known) => Some(join(known, more)),
+        None => Some(more),
+    };
+    for condition in conditions {
+        let PrimExpr::Binary(n) = condition else { return None };
+        let (slope, rest) = linear(&sub(&n.a, &n.b), axis)?;
+        let slope = slope.as_int()?;
+        // All as `slope * x + rest >= 0`.
+        let (slope, rest) = match n.op {
+            BinaryOp::Ge => (slope, rest),
+            BinaryOp::Gt => (slope, rest - 1),
+            BinaryOp::Le => (slope.checked_neg()?, int(0) - rest),
+            BinaryOp::Lt => (slope.checked_neg()?, int(-1) - rest),
+            _ => return None,
         };
-        for condition in conditions {
-            let PrimExpr::Binary(n) = condition else { return None };
-            let (slope, rest) = linear(&sub(&n.a, &n.b), self.axis)?;
-            let slope = slope.as_int()?;
-            // All as `slope * x + rest >= 0`.
-            let (slope, rest) = match n.op {
-                BinaryOp::Ge => (slope, rest),
-                BinaryOp::Gt => (slope, rest - 1),
-                BinaryOp::Le => (slope.checked_neg()?, int(0) - rest),
-                BinaryOp::Lt => (slope.checked_neg()?, int(-1) - rest),
-                _ => return None,
-            };
-            match slope {
-                0 => return None,
-                s if s > 0 => low = both(low, floordiv(int(s - 1) - rest, int(s)), max),
-                s => high = both(high, floordiv(rest, int(s.checked_neg()?)) + 1, min),
-            }
+        match slope {
+            0 => return None,
+            s if s > 0 => low = both(low, floordiv(int(s - 1) - rest, int(s)), max),
+            s => high = both(high, floordiv(rest, int(s.checked_neg()?)) + 1, min),
         }
-        Some((low, high))
     }
+    Some((low, high))
 }
 
 /// Where conditions hold: the first place and the first behind it, where there is a limit.
-type Interval = (Option<PrimExpr>, Option<PrimExpr>);
+pub type Interval = (Option<PrimExpr>, Option<PrimExpr>);
 
 /// A part of a row.
 struct Part {
@@ -196,7 +196,7 @@ struct Parts {
 }
 
 /// The parts of a lazy choice.
-fn choice(e: &PrimExpr) -> Option<(&PrimExpr, &PrimExpr, &PrimExpr)> {
+pub fn choice(e: &PrimExpr) -> Option<(&PrimExpr, &PrimExpr, &PrimExpr)> {
     match e {
         PrimExpr::Call(n) if n.op == "tirx.if_then_else" => match n.args.as_slice() {
             [condition, t, f] => Some((condition, t, f)),
@@ -212,14 +212,14 @@ pub fn has_choice(e: &PrimExpr) -> bool {
 }
 
 /// The conditions that a conjunction joins.
-fn conjuncts(e: &PrimExpr) -> Vec<PrimExpr> {
+pub fn conjuncts(e: &PrimExpr) -> Vec<PrimExpr> {
     match e {
         PrimExpr::Binary(n) if n.op == BinaryOp::And => conjuncts(&n.a).into_iter().chain(conjuncts(&n.b)).collect(),
         _ => vec![e.clone()],
     }
 }
 
-fn all_of(conditions: &[PrimExpr]) -> Option<PrimExpr> {
+pub fn all_of(conditions: &[PrimExpr]) -> Option<PrimExpr> {
     conditions.iter().cloned().reduce(|a, b| binary(BinaryOp::And, a, b))
 }
 

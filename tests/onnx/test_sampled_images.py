@@ -1,0 +1,97 @@
+"""Operators that read images at places which are computed, beside ONNX Runtime: tables of places, rows before columns, clipped windows.
+
+All calls are nodes of one model, which is compiled once for each kind of lengths.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from many_nodes import Nodes
+
+
+def samples(m, rng, named):
+    """GridSample: places inside, on and beyond the edges, of images with one number that is none."""
+    for number, (mode, padding) in enumerate(itertools.product(["linear", "nearest", "cubic"], ["zeros", "border", "reflection"])):
+        image = rng.standard_normal((2, 3, 5, 7)).astype("float32")
+        image[0, 1, 0, 0] = np.nan
+        grid = rng.uniform(-1.6, 1.6, (2, 4, 9, 2)).astype("float32")
+        grid[0, 0, :4] = [[-1, -1], [1, 1], [-3, 0], [40, -40]]
+        names = [m.value(image, ["n", 3, "h", "w"] if named else None), m.value(grid, ["n", "y", "x", 2] if named else None)]
+        m.node("GridSample", names, [1], mode=mode, padding_mode=padding, align_corners=number % 2)
+    volume, places = rng.standard_normal((1, 2, 3, 4, 5)).astype("float32"), rng.uniform(-1.3, 1.3, (1, 2, 3, 9, 3)).astype("float32")
+    m.node("GridSample", [m.value(volume), m.value(places)], [1], mode="linear")
+
+
+def regions(m, rng, named):
+    """RoiAlign: small regions, those that leave the image, and those beyond it."""
+    image = rng.standard_normal((2, 16, 6, 9)).astype("float32")
+    corners = rng.uniform(-8, 30, (7, 2))
+    boxes = np.concatenate([corners, corners + rng.uniform(0, 20, (7, 2))], 1).astype("float32")
+    boxes[0] = [0, 0, 0, 0]
+    boxes[1] = [900, 900, 950, 950]
+    names = [m.value(image), m.value(boxes, ["r", 4] if named else None), m.value(np.array([0, 1, 1, 0, 1, 0, 0]), ["r"] if named else None)]
+    for mode, ratio, how in [("avg", 2, "half_pixel"), ("avg", 3, "output_half_pixel"), ("avg", 0, "half_pixel"), ("max", 2, "half_pixel")]:
+        m.node(
+            "RoiAlign", names, [1], mode=mode, output_height=3, output_width=5, sampling_ratio=ratio, spatial_scale=0.4, coordinate_transformation_mode=how
+        )
+
+
+def windows(m, rng, named):
+    """MaxPool: windows over padding, with steps and gaps, of images narrower than a vector and wider."""
+    for size, kernel, stride, pads, gap, ceil in [
+        (33, 3, 2, [1, 1, 1, 1], 1, 0), (20, 3, 2, [0, 0, 0, 0], 1, 1), (19, 5, 1, [2, 2, 2, 2], 1, 0), (17, 3, 3, [1, 0, 0, 1], 1, 0),
+        (40, 3, 1, [2, 2, 2, 2], 2, 0), (5, 3, 2, [1, 1, 1, 1], 1, 0), (70, 2, 2, [0, 0, 0, 0], 1, 0),
+    ]:  # fmt: skip
+        image = rng.standard_normal((1, 2, size, size + 3)).astype("float32")
+        image[0, 1, 0, 0] = -np.inf
+        image[0, 1, -1] = -np.inf
+        name = m.value(image, [1, 2, f"h{size}", f"w{size}"] if named else None)
+        m.node("MaxPool", [name], [1], kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=pads, dilations=[gap] * 2, ceil_mode=ceil)
+
+
+def sizes(m, rng, named):
+    """Resize along rows and columns: larger, smaller, of one element, of other types."""
+    for shape, to, how in [
+        ((1, 3, 9, 11), (20, 33), "half_pixel"), ((2, 3, 30, 31), (7, 9), "half_pixel"), ((1, 2, 7, 5), (14, 10), "align_corners"),
+        ((1, 2, 6, 6), (6, 17), "asymmetric"), ((1, 2, 1, 1), (4, 9), "half_pixel"), ((1, 1, 12, 12), (1, 1), "pytorch_half_pixel"),
+    ]:  # fmt: skip
+        name = m.value(rng.standard_normal(shape).astype("float32"), ["b", shape[1], f"h{shape[2]}_{to[0]}", f"w{to[1]}"] if named and shape[0] > 1 else None)
+        m.node("Resize", [name, "", "", m.weight(np.array([*shape[:2], *to]))], [1], mode="linear", coordinate_transformation_mode=how)
+
+
+def dilated(m, rng, named):
+    """Conv with taps about as far apart as the image is wide."""
+    for size, gap, stride in [(13, 4, 1), (17, 6, 1), (21, 5, 2)]:
+        image = rng.standard_normal((2, 16, size, size + 1)).astype("float32")
+        weight = m.weight(rng.standard_normal((32, 16, 3, 3)).astype("float32"))
+        names = [m.value(image, ["n", 16, f"h{size}", f"w{size}"] if named else None), weight, m.weight(rng.standard_normal(32).astype("float32"))]
+        m.node("Conv", names, [1], dilations=[gap] * 2, pads=[gap] * 4, strides=[stride] * 2)
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["fixed", "named"])
+@pytest.mark.parametrize("part", [samples, regions, windows, sizes, dilated], ids=lambda part: part.__name__)
+def test_images_are_read_where_onnx_runtime_reads_them(part, named):
+    m = Nodes()
+    part(m, np.random.default_rng(0), named)
+    for ours, theirs, node in zip(m.run(), m.run_there(), m.nodes, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4, err_msg=str(node))
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["fixed", "named"])
+def test_the_largest_element_under_a_window_is_none_where_one_is_not_a_number(named):
+    """ONNX Runtime leaves such elements out."""
+    m, rng = Nodes(), np.random.default_rng(1)
+    image = rng.standard_normal((1, 2, 21, 23)).astype("float32")
+    image[0, 0, 7, ::5] = image[0, 1, 0, 0] = image[0, 1, 20, 22] = np.nan
+    name = m.value(image, [1, 2, "h", "w"] if named else None)
+    expected = []
+    for kernel, stride in [(3, 2), (5, 1)]:
+        pad = kernel // 2
+        m.node("MaxPool", [name], [1], kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[pad] * 4)
+        padded = np.pad(image, [(0, 0), (0, 0), (pad, pad), (pad, pad)], constant_values=-np.inf)
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (2, 3))[:, :, ::stride, ::stride]
+        expected.append(windows.max((4, 5)))
+    for ours, right in zip(m.run(), expected, strict=True):
+        np.testing.assert_array_equal(ours, right)
