@@ -1,4 +1,4 @@
-//! Loads, stores and allocation.
+//! Loads and stores.
 //!
 //! A vector access is classified by the shape of its index: `base + lane * stride` with a literal stride is one vector
 //! access (1), a scalar and a broadcast (0), a reversed vector (-1) or one scalar access a lane; any other index is
@@ -6,6 +6,8 @@
 //! scatter, which do not touch memory in lanes that are off; on processors without an instruction that gathers, such lanes read a
 //! zero of the function's own. Scalable vectors have no list of lanes: what is not a vector
 //! access or a broadcast is gathered and scattered.
+
+use std::ops::Range;
 
 use relaxide_ir::{
     BinaryOp, Buffer, PrimExpr, Ref,
@@ -19,9 +21,6 @@ use super::{
     value::{Kind, Ty, Val, lanes_of},
 };
 use crate::{error::CodegenError, flat_index::flat_index};
-
-/// The alignment of buffers that kernels allocate: a cache line, and the widest vector.
-const ALIGNMENT: u64 = 64;
 
 /// Where an access goes.
 struct Place {
@@ -47,9 +46,6 @@ enum Pattern {
     /// A vector of pointers.
     Gathered(Val),
 }
-
-/// The device type of memory that the processor reaches.
-const CPU: i64 = 1;
 
 impl Body<'_, '_> {
     pub fn eval_load(&mut self, n: &BufferLoad) -> Result<Val, CodegenError> {
@@ -262,8 +258,63 @@ impl Body<'_, '_> {
         self.alternate(&halves[0], &halves[1], place)
     }
 
+    /// A masked load, in pieces of a register each: LLVM 22, which divides wider ones for x86 without AVX-512, reads what the mask leaves
+    /// out where the mask of a piece is a constant, or ends the process.
     fn masked_load_at(&mut self, pointer: &Val, place: &Place, mask: &Val) -> Val {
-        let memory = place.memory;
+        let pieces = self.register_pieces(place.memory);
+        if pieces.len() < 2 {
+            return self.masked_load_of(pointer, place.memory, mask);
+        }
+        let (all, mut loaded) = (place.memory, None);
+        for piece in pieces {
+            let (at, part) = self.piece_of(pointer, mask, all, &piece);
+            let value = self.masked_load_of(&at, all.with_lanes(piece.len() as u32), &part);
+            loaded = Some(self.with_piece(loaded, all, &value, &piece));
+        }
+        loaded.unwrap_or_else(|| Val::zero(all))
+    }
+
+    /// The lanes of a vector in memory, register by register. None has one lane alone.
+    fn register_pieces(&self, ty: Ty) -> Vec<Range<u32>> {
+        let in_register = u32::try_from(self.kernel.vector_bytes / ty.kind.bytes().max(1)).unwrap_or(u32::MAX);
+        if ty.is_scalable() || in_register < 2 || ty.lanes <= in_register {
+            return std::iter::once(0..ty.lanes).collect();
+        }
+        let mut begins: Vec<u32> = (0..ty.lanes).step_by(in_register as usize).collect();
+        if let Some(last) = begins.last_mut()
+            && *last + 1 == ty.lanes
+        {
+            *last -= 1;
+        }
+        let ends = begins.iter().skip(1).copied().chain([ty.lanes]);
+        begins.iter().copied().zip(ends).map(|(begin, end)| begin..end).collect()
+    }
+
+    /// Where a piece of a vector begins, and its part of the mask.
+    fn piece_of(&mut self, pointer: &Val, mask: &Val, all: Ty, piece: &Range<u32>) -> (Val, Val) {
+        let begin = Val::int(Ty::I64, i64::from(piece.start));
+        (self.element_pointer(pointer, all.element(), &begin), self.f.some_lanes(mask, piece.clone()))
+    }
+
+    /// A vector with a piece put into its lanes; the first piece makes it.
+    fn with_piece(&mut self, vector: Option<Val>, all: Ty, piece: &Val, lanes: &Range<u32>) -> Val {
+        let list = |lane: &dyn Fn(u32) -> Option<u32>| {
+            let picked = (0..all.lanes).map(|i| lane(i).map_or("i32 poison".to_string(), |lane| format!("i32 {lane}")));
+            picked.collect::<Vec<_>>().join(", ")
+        };
+        let count = all.lanes;
+        let spread = list(&|i| lanes.contains(&i).then(|| i - lanes.start));
+        let spread =
+            self.f.emit(all, format_args!("shufflevector {piece}, {} poison, <{count} x i32> <{spread}>", piece.ty));
+        let Some(vector) = vector else { return spread };
+        let both = list(&|i| match lanes.contains(&i) {
+            true => Some(count + i),
+            false => (i < lanes.start).then_some(i),
+        });
+        self.f.emit(all, format_args!("shufflevector {vector}, {spread}, <{count} x i32> <{both}>"))
+    }
+
+    fn masked_load_of(&mut self, pointer: &Val, memory: Ty, mask: &Val) -> Val {
         let align = Val::int(Ty::I32, memory.kind.alignment() as i64);
         let name = format!("llvm.masked.load.{}.p0", memory.mangled());
         let loaded = self.f.call_with_immediates(&name, memory, &[pointer, &align, mask, &Val::zero(memory)], &[1]);
@@ -434,10 +485,22 @@ impl Body<'_, '_> {
         Ok(())
     }
 
+    /// A masked store, in pieces as loads are.
     fn masked_store_at(&mut self, pointer: &Val, place: &Place, value: &Val, mask: &Val) {
-        let align = Val::int(Ty::I32, place.memory.kind.alignment() as i64);
-        let name = format!("llvm.masked.store.{}.p0", place.memory.mangled());
-        self.f.effect_call(&name, &[value, pointer, &align, mask], &[2]);
+        let (memory, pieces) = (place.memory, self.register_pieces(place.memory));
+        let align = Val::int(Ty::I32, memory.kind.alignment() as i64);
+        let several = pieces.len() > 1;
+        for piece in pieces {
+            let name = format!("llvm.masked.store.{}.p0", memory.with_lanes(piece.len() as u32).mangled());
+            match several {
+                true => {
+                    let (at, part) = self.piece_of(pointer, mask, memory, &piece);
+                    let value = self.f.some_lanes(value, piece);
+                    self.f.effect_call(&name, &[&value, &at, &align, &part], &[2]);
+                }
+                false => self.f.effect_call(&name, &[value, pointer, &align, mask], &[2]),
+            }
+        }
     }
 
     pub fn matching_mask(&mut self, mask: &Val, lanes: u32) -> Result<Val, CodegenError> {
@@ -455,67 +518,6 @@ impl Body<'_, '_> {
     /// Memory holds bools as bytes.
     fn as_value(&mut self, raw: &Val, value: Ty) -> Val {
         if raw.ty == value { raw.clone() } else { self.f.convert(raw, value) }
-    }
-
-    /// Allocates a buffer, on the stack or, where it is large, from the workspace until the end of its sequence.
-    pub fn allocate(&mut self, buffer: &Ref<Buffer>) -> Result<(), CodegenError> {
-        let element = self.kernel.ty(buffer.dtype)?;
-        let on_host = self.kernel.device_type == CPU;
-        if let Some(total) = self.stack.take(buffer).filter(|_| on_host) {
-            let slots = (total as u64 / element.kind.bytes()).max(1);
-            let pointer = self.f.stack_slot(element.element().in_memory(), slots, ALIGNMENT);
-            self.vars.insert(buffer.data.clone(), pointer);
-            return Ok(());
-        }
-        if self.kernel.device.is_some() {
-            let what = format!("scratch memory `{}` of one thread that is large or of unknown size", buffer.name);
-            return Err(self.kernel.unsupported(what));
-        }
-        let count = self.num_elements(buffer)?;
-        let size = if buffer.dtype.is_packed() {
-            self.bytes_of(buffer.dtype, &count)
-        } else {
-            let bytes = i64::from(element.lanes) * element.kind.bytes() as i64;
-            self.f.binary(BinaryOp::Mul, &count, &Val::int(Ty::I64, bytes), Overflow::Never)
-        };
-        let pointer = self.allocate_workspace(&size, buffer);
-        self.vars.insert(buffer.data.clone(), pointer);
-        Ok(())
-    }
-
-    fn allocate_workspace(&mut self, size: &Val, buffer: &Buffer) -> Val {
-        let allocate = self.runtime_function("TVMBackendAllocWorkspace");
-        let (code, bits) = (i32::from(buffer.dtype.code), i32::from(buffer.dtype.bits));
-        let device = self.workspace_device();
-        let pointer =
-            self.f.emit(Ty::PTR, format_args!("call ptr {}({device}, {size}, i32 {code}, i32 {bits})", allocate.text));
-        let missing = self.f.icmp("eq", &pointer, &Val::zero(Ty::PTR));
-        let (fail, go_on) = (self.f.label(), self.f.label());
-        self.f.branch_if(&missing, fail, go_on);
-        self.f.start(fail);
-        let message = format!("{}: no workspace memory for buffer `{}`", self.kernel.name, buffer.name);
-        self.fail("MemoryError", &message);
-        self.f.start(go_on);
-        self.workspaces.push(pointer.clone());
-        pointer
-    }
-
-    pub fn free_workspace(&mut self, pointer: &Val) {
-        let free = self.runtime_function("TVMBackendFreeWorkspace");
-        let device = self.workspace_device();
-        self.f.emit(Ty::I32, format_args!("call i32 {}({device}, {pointer})", free.text));
-    }
-
-    /// The device of scratch memory: the processor, or the one of a kind that the thread works with.
-    fn workspace_device(&self) -> String {
-        let kind = self.kernel.device_type;
-        format!("i32 {kind}, i32 {}", if kind == CPU { 0 } else { -1 })
-    }
-
-    /// A function of the runtime, from the slot that the loader filled; null without a loader.
-    pub fn runtime_function(&mut self, name: &str) -> Val {
-        let slot = self.f.module.runtime_slot(name);
-        self.f.emit(Ty::PTR, format_args!("load ptr, ptr {slot}, align 8"))
     }
 }
 

@@ -12,6 +12,7 @@
 //! ```
 
 mod address;
+mod allocation;
 mod backend;
 mod bounds;
 mod convert;

@@ -34,6 +34,8 @@ pub struct NativeTarget {
     pub opt_level: u8,
     /// How many vector registers the processor has.
     vector_registers: i64,
+    /// The bytes of each.
+    pub(crate) vector_bytes: u64,
 }
 
 impl NativeTarget {
@@ -61,8 +63,9 @@ impl NativeTarget {
             features = if features.is_empty() { feature.to_string() } else { format!("{features},{feature}") };
         }
         let opt_level = u8::try_from(target.opt_level().clamp(0, 3)).unwrap_or(3);
-        let vector_registers = Machine::of(target).vector_registers;
-        Ok(Self { triple, cpu, features, architecture, opt_level, vector_registers })
+        let machine = Machine::of(target);
+        let (vector_registers, vector_bytes) = (machine.vector_registers, machine.vector_bytes.unsigned_abs());
+        Ok(Self { triple, cpu, features, architecture, opt_level, vector_registers, vector_bytes })
     }
 
     /// The processor that a device of CUDA's kind is compiled for.
@@ -77,6 +80,7 @@ impl NativeTarget {
             architecture: Architecture::Nvptx64,
             opt_level: 3,
             vector_registers: 255,
+            vector_bytes: 16,
         })
     }
 
@@ -131,7 +135,7 @@ impl NativeTarget {
     pub(crate) fn has_masked_gather(&self) -> bool {
         match self.architecture {
             Architecture::Aarch64 => self.has_scalable_vectors(),
-            Architecture::Wasm32 => false,
+            Architecture::Wasm32 | Architecture::Nvptx64 => false,
             Architecture::X86_64 => self.kernel_features().contains("avx512f"),
         }
     }
