@@ -55,8 +55,6 @@ pub(crate) struct Kernel {
     reads_coefficients: bool,
     /// Whether the processor has scalable vectors.
     pub scalable: bool,
-    /// The bytes of a vector register.
-    pub vector_bytes: u64,
     /// Whether the processor gathers elements of 32 bits and more in the lanes of a mask.
     pub gathers: bool,
     /// For which machine, in errors.
@@ -105,7 +103,6 @@ impl Kernel {
             native_fma,
             reads_coefficients,
             scalable,
-            vector_bytes: native.vector_bytes,
             gathers,
             triple: native.triple.clone(),
             contract,

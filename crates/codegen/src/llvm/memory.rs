@@ -7,8 +7,6 @@
 //! zero of the function's own. Scalable vectors have no list of lanes: what is not a vector
 //! access or a broadcast is gathered and scattered.
 
-use std::ops::Range;
-
 use relaxide_ir::{
     BinaryOp, Buffer, PrimExpr, Ref,
     prim::{self, BufferLoad},
@@ -258,63 +256,8 @@ impl Body<'_, '_> {
         self.alternate(&halves[0], &halves[1], place)
     }
 
-    /// A masked load, in pieces of a register each: LLVM 22, which divides wider ones for x86 without AVX-512, reads what the mask leaves
-    /// out where the mask of a piece is a constant, or ends the process.
     fn masked_load_at(&mut self, pointer: &Val, place: &Place, mask: &Val) -> Val {
-        let pieces = self.register_pieces(place.memory);
-        if pieces.len() < 2 {
-            return self.masked_load_of(pointer, place.memory, mask);
-        }
-        let (all, mut loaded) = (place.memory, None);
-        for piece in pieces {
-            let (at, part) = self.piece_of(pointer, mask, all, &piece);
-            let value = self.masked_load_of(&at, all.with_lanes(piece.len() as u32), &part);
-            loaded = Some(self.with_piece(loaded, all, &value, &piece));
-        }
-        loaded.unwrap_or_else(|| Val::zero(all))
-    }
-
-    /// The lanes of a vector in memory, register by register. None has one lane alone.
-    fn register_pieces(&self, ty: Ty) -> Vec<Range<u32>> {
-        let in_register = u32::try_from(self.kernel.vector_bytes / ty.kind.bytes().max(1)).unwrap_or(u32::MAX);
-        if ty.is_scalable() || in_register < 2 || ty.lanes <= in_register {
-            return std::iter::once(0..ty.lanes).collect();
-        }
-        let mut begins: Vec<u32> = (0..ty.lanes).step_by(in_register as usize).collect();
-        if let Some(last) = begins.last_mut()
-            && *last + 1 == ty.lanes
-        {
-            *last -= 1;
-        }
-        let ends = begins.iter().skip(1).copied().chain([ty.lanes]);
-        begins.iter().copied().zip(ends).map(|(begin, end)| begin..end).collect()
-    }
-
-    /// Where a piece of a vector begins, and its part of the mask.
-    fn piece_of(&mut self, pointer: &Val, mask: &Val, all: Ty, piece: &Range<u32>) -> (Val, Val) {
-        let begin = Val::int(Ty::I64, i64::from(piece.start));
-        (self.element_pointer(pointer, all.element(), &begin), self.f.some_lanes(mask, piece.clone()))
-    }
-
-    /// A vector with a piece put into its lanes; the first piece makes it.
-    fn with_piece(&mut self, vector: Option<Val>, all: Ty, piece: &Val, lanes: &Range<u32>) -> Val {
-        let list = |lane: &dyn Fn(u32) -> Option<u32>| {
-            let picked = (0..all.lanes).map(|i| lane(i).map_or("i32 poison".to_string(), |lane| format!("i32 {lane}")));
-            picked.collect::<Vec<_>>().join(", ")
-        };
-        let count = all.lanes;
-        let spread = list(&|i| lanes.contains(&i).then(|| i - lanes.start));
-        let spread =
-            self.f.emit(all, format_args!("shufflevector {piece}, {} poison, <{count} x i32> <{spread}>", piece.ty));
-        let Some(vector) = vector else { return spread };
-        let both = list(&|i| match lanes.contains(&i) {
-            true => Some(count + i),
-            false => (i < lanes.start).then_some(i),
-        });
-        self.f.emit(all, format_args!("shufflevector {vector}, {spread}, <{count} x i32> <{both}>"))
-    }
-
-    fn masked_load_of(&mut self, pointer: &Val, memory: Ty, mask: &Val) -> Val {
+        let memory = place.memory;
         let align = Val::int(Ty::I32, memory.kind.alignment() as i64);
         let name = format!("llvm.masked.load.{}.p0", memory.mangled());
         let loaded = self.f.call_with_immediates(&name, memory, &[pointer, &align, mask, &Val::zero(memory)], &[1]);
@@ -485,22 +428,10 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// A masked store, in pieces as loads are.
     fn masked_store_at(&mut self, pointer: &Val, place: &Place, value: &Val, mask: &Val) {
-        let (memory, pieces) = (place.memory, self.register_pieces(place.memory));
-        let align = Val::int(Ty::I32, memory.kind.alignment() as i64);
-        let several = pieces.len() > 1;
-        for piece in pieces {
-            let name = format!("llvm.masked.store.{}.p0", memory.with_lanes(piece.len() as u32).mangled());
-            match several {
-                true => {
-                    let (at, part) = self.piece_of(pointer, mask, memory, &piece);
-                    let value = self.f.some_lanes(value, piece);
-                    self.f.effect_call(&name, &[&value, &at, &align, &part], &[2]);
-                }
-                false => self.f.effect_call(&name, &[value, pointer, &align, mask], &[2]),
-            }
-        }
+        let align = Val::int(Ty::I32, place.memory.kind.alignment() as i64);
+        let name = format!("llvm.masked.store.{}.p0", place.memory.mangled());
+        self.f.effect_call(&name, &[value, pointer, &align, mask], &[2]);
     }
 
     pub fn matching_mask(&mut self, mask: &Val, lanes: u32) -> Result<Val, CodegenError> {

@@ -34,8 +34,6 @@ pub struct NativeTarget {
     pub opt_level: u8,
     /// How many vector registers the processor has.
     vector_registers: i64,
-    /// The bytes of each.
-    pub(crate) vector_bytes: u64,
 }
 
 impl NativeTarget {
@@ -63,9 +61,8 @@ impl NativeTarget {
             features = if features.is_empty() { feature.to_string() } else { format!("{features},{feature}") };
         }
         let opt_level = u8::try_from(target.opt_level().clamp(0, 3)).unwrap_or(3);
-        let machine = Machine::of(target);
-        let (vector_registers, vector_bytes) = (machine.vector_registers, machine.vector_bytes.unsigned_abs());
-        Ok(Self { triple, cpu, features, architecture, opt_level, vector_registers, vector_bytes })
+        let vector_registers = Machine::of(target).vector_registers;
+        Ok(Self { triple, cpu, features, architecture, opt_level, vector_registers })
     }
 
     /// The processor that a device of CUDA's kind is compiled for.
@@ -80,7 +77,6 @@ impl NativeTarget {
             architecture: Architecture::Nvptx64,
             opt_level: 3,
             vector_registers: 255,
-            vector_bytes: 16,
         })
     }
 
