@@ -87,7 +87,8 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
 /// addresses fill the registers.
 fn is_long(stage: &Stage) -> bool {
     // LLVM 22 divides masks that are wider than a register wrongly (AVX2): a load all of whose lanes are out reads all of them.
-    stage.tail == Tail::Masked && LONG.contains(&cost(&stage.value)) && !has_choice(&stage.value)
+    let one_by_one = gathers(&stage.value) || has_choice(&stage.value);
+    stage.tail == Tail::Masked && LONG.contains(&cost(&stage.value)) && !one_by_one
 }
 
 /// Whether an element is loaded from where others say.
