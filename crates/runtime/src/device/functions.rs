@@ -104,7 +104,7 @@ mod tests {
         assert!(attribute(1, 0, 5).unwrap().is_none());
         #[cfg(target_os = "linux")]
         assert!(attribute(1, 0, 14).unwrap().as_int().is_some_and(|bytes| bytes > 1 << 26));
-        assert!(attribute(2, 0, 5).unwrap_err().message().contains("cuda:0 is not available"));
+        assert!(attribute(8, 0, 5).unwrap_err().message().contains("metal:0 is not available"));
         assert!(attribute(1, 0, 99).unwrap_err().message().contains("number 99"));
         assert!(call("runtime.GetDeviceAttr", &[1_i64.into()]).unwrap_err().message().contains("device id"));
     }

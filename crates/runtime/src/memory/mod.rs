@@ -156,7 +156,8 @@ fn table() -> &'static Table {
 pub fn allocator(device: Device, kind: AllocatorKind) -> Result<Arc<dyn Allocator>, Error> {
     let api = device_api(device)?;
     if !device_exists(device) {
-        return Err(Error::new(ErrorKind::ValueError, format!("there is no device {device}")));
+        let why = api.why_none().map(|why| format!(": {why}")).unwrap_or_default();
+        return Err(Error::new(ErrorKind::ValueError, format!("there is no device {device}{why}")));
     }
     let mut table = table().lock().unwrap_or_else(PoisonError::into_inner);
     let entry = table.entry((device, kind)).or_insert_with(|| match kind {
