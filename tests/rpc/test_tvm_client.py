@@ -58,9 +58,9 @@ def test_tensors(remote):
     for empty in (np.zeros((0, 4), "float32"), np.array(3.0)):
         assert np.array_equal(tvm.runtime.tensor(empty, dev).numpy(), empty)
     dev.sync()
-    assert dev.exist and not remote.cuda(0).exist
-    with pytest.raises(Exception, match="cuda is not enabled"):
-        tvm.runtime.empty((4,), "float32", remote.cuda(0))
+    assert dev.exist and not remote.metal(0).exist
+    with pytest.raises(Exception, match="metal is not enabled"):
+        tvm.runtime.empty((4,), "float32", remote.metal(0))
 
 
 def test_a_function_may_return_its_argument(remote):

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 from ..support import cc
+from ..support.tar import untar
 
 #: What a file of C that is loaded as a library is compiled with.
 _AS_LIBRARY = ["-DRELAXIDE_SHARED_LIBRARY", "-O2"]
@@ -63,8 +64,7 @@ def library_of_tar(path, folder):
     ValueError
         The archive holds none of these.
     """
-    with tarfile.open(path) as archive:
-        archive.extractall(folder, filter="data")
+    untar(path, folder)
     files = sorted(str(file) for file in Path(folder).rglob("*") if file.is_file())
     libraries = [file for file in files if file.endswith(".so")]
     parts = [file for file in files if file.endswith((".o", ".c", ".cc"))]
