@@ -3,8 +3,10 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::OnceLock;
 
-use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use libloading::os::unix::Library;
 use relaxide_ffi::{Error, ErrorKind};
+
+use crate::device::driver::open_first;
 
 /// What the driver names contexts, streams, events, modules and functions by.
 pub(super) type Raw = *mut c_void;
@@ -113,18 +115,8 @@ pub(super) fn driver() -> Result<&'static Driver, Error> {
 }
 
 fn open() -> Result<Driver, String> {
-    let mut why = String::new();
-    for name in NAMES {
-        // SAFETY: the driver's initialisers run, which is what opening it is for.
-        match unsafe { Library::open(Some(*name), RTLD_NOW | RTLD_LOCAL) } {
-            Ok(library) => return Driver::of(library).map_err(|error| format!("{name}: {error}")),
-            Err(error) => {
-                let said = std::error::Error::source(&error).map_or_else(|| error.to_string(), |e| e.to_string());
-                why = format!("{name} cannot be opened: {said}");
-            }
-        }
-    }
-    Err(why)
+    let (name, library) = open_first(NAMES)?;
+    Driver::of(library).map_err(|error| format!("{name}: {error}"))
 }
 
 impl Driver {

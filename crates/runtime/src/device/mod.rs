@@ -7,6 +7,8 @@ mod attribute;
 mod cpu;
 mod current;
 #[cfg(any(feature = "opencl", feature = "cuda"))]
+pub(crate) mod driver;
+#[cfg(any(feature = "opencl", feature = "cuda"))]
 pub(crate) mod faults;
 mod functions;
 #[cfg(any(feature = "opencl", feature = "cuda"))]

@@ -3,8 +3,10 @@
 use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;
 
-use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use libloading::os::unix::Library;
 use relaxide_ffi::{Error, ErrorKind};
+
+use crate::device::driver::open_first;
 
 /// What the driver names things by.
 pub(super) type Raw = *mut c_void;
@@ -88,18 +90,8 @@ const NAMES: &[&str] = &["libOpenCL.so.1", "libOpenCL.so"];
 pub(super) fn driver() -> Result<&'static Driver, Error> {
     static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
     let opened = DRIVER.get_or_init(|| {
-        let mut why = String::new();
-        for name in NAMES {
-            // SAFETY: the loader's initialisers run, which is what opening it is for.
-            match unsafe { Library::open(Some(*name), RTLD_NOW | RTLD_LOCAL) } {
-                Ok(library) => return Driver::of(library).map_err(|error| format!("{name}: {error}")),
-                Err(error) => {
-                    let said = std::error::Error::source(&error).map_or_else(|| error.to_string(), |e| e.to_string());
-                    why = format!("{name} cannot be opened: {said}");
-                }
-            }
-        }
-        Err(why)
+        let (name, library) = open_first(NAMES)?;
+        Driver::of(library).map_err(|error| format!("{name}: {error}"))
     });
     opened.as_ref().map_err(|why| {
         let message = format!("OpenCL is not available: {why}; install an OpenCL loader and a driver");
