@@ -42,22 +42,21 @@ def test_the_suite_passes_but_for_the_exceptions():
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_suite_passes_on_a_device_of_opencl():
+def carried_out_apart(script, tool_missing, why):
     """In a process of its own: a driver that was started here would not go on in the processes that carry out cases."""
-    script = pathlib.Path(__file__).with_name("on_opencl.py")
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=3600, check=False)
-    if done.returncode == NO_DRIVER:
-        pytest.skip("there is no driver of OpenCL; `scripts/setup test-tools` installs one")
+    program = pathlib.Path(__file__).with_name(script)
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=3600, check=False)
+    if done.returncode == tool_missing:
+        pytest.skip(why)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_suite_passes_on_a_device_of_opencl():
+    carried_out_apart("on_opencl.py", NO_DRIVER, "there is no driver of OpenCL; `scripts/setup test-tools` installs one")
 
 
 def test_the_suite_assembles_for_cuda():
-    """In a process of its own, as above."""
-    script = pathlib.Path(__file__).with_name("on_cuda.py")
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=3600, check=False)
-    if done.returncode == NO_ASSEMBLER:
-        pytest.skip("there is no `ptxas`; the package nvidia-cuda-nvcc-cu12 has one")
-    assert done.returncode == 0, done.stdout + done.stderr
+    carried_out_apart("on_cuda.py", NO_ASSEMBLER, "there is no `ptxas`; the package nvidia-cuda-nvcc-cu12 has one")
 
 
 def test_the_exceptions_are_cases_of_the_suite():
