@@ -1,4 +1,5 @@
-"""Operators that read images at places which are computed, beside ONNX Runtime: tables of places, rows before columns, clipped windows.
+"""Operators that read images at places which are computed, beside ONNX Runtime: tables of places, rows before columns, clipped windows, long signals
+in pieces.
 
 All calls are nodes of one model, which is compiled once for each kind of lengths.
 """
@@ -63,20 +64,31 @@ def sizes(m, rng, named):
 
 def dilated(m, rng, named):
     """Conv with taps about as far apart as the image is wide."""
-    for size, gap, stride in [(13, 4, 1), (17, 6, 1), (21, 5, 2)]:
-        image = rng.standard_normal((2, 16, size, size + 1)).astype("float32")
-        weight = m.weight(rng.standard_normal((32, 16, 3, 3)).astype("float32"))
-        names = [m.value(image, ["n", 16, f"h{size}", f"w{size}"] if named else None), weight, m.weight(rng.standard_normal(32).astype("float32"))]
+    for size, gap, stride in [(13, 4, 1), (17, 8, 1), (9, 12, 1), (21, 9, 2)]:
+        image = rng.standard_normal((2, 32, size, size + 1)).astype("float32")
+        weight = m.weight(rng.standard_normal((32, 32, 3, 3)).astype("float32"))
+        names = [m.value(image, ["n", 32, f"h{size}", f"w{size}"] if named else None), weight, m.weight(rng.standard_normal(32).astype("float32"))]
         m.node("Conv", names, [1], dilations=[gap] * 2, pads=[gap] * 4, strides=[stride] * 2)
 
 
+def signals(m, rng, named):
+    """Conv and ConvTranspose of signals that are cut into pieces: of whole ones, with a rest, and shorter than one."""
+    for length, channels, gap in [(1280, 110, 1), (1283, 110, 3), (1536 + 5, 96, 1), (256, 64, 1), (77, 64, 2)]:
+        signal = rng.standard_normal((2, channels, length)).astype("float32")
+        names = [m.value(signal, ["n", channels, f"l{length}"] if named else None), m.weight(rng.standard_normal((7, channels, 3)).astype("float32"))]
+        m.node("Conv", [*names, m.weight(rng.standard_normal(7).astype("float32"))], [1], dilations=[gap], pads=[2, 1])
+    signal = rng.standard_normal((1, 128, 1100)).astype("float32")
+    names = [m.value(signal, [1, 128, "t"] if named else None), m.weight(rng.standard_normal((128, 5, 4)).astype("float32"))]
+    m.node("ConvTranspose", names, [1], strides=[2], pads=[1, 1])
+
+
 @pytest.mark.parametrize("named", [False, True], ids=["fixed", "named"])
-@pytest.mark.parametrize("part", [samples, regions, windows, sizes, dilated], ids=lambda part: part.__name__)
+@pytest.mark.parametrize("part", [signals, samples, regions, windows, sizes, dilated], ids=lambda part: part.__name__)
 def test_images_are_read_where_onnx_runtime_reads_them(part, named):
     m = Nodes()
     part(m, np.random.default_rng(0), named)
     for ours, theirs, node in zip(m.run(), m.run_there(), m.nodes, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4, err_msg=str(node))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=3e-4, err_msg=str(node))
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["fixed", "named"])

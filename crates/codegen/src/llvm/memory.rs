@@ -3,8 +3,8 @@
 //! A vector access is classified by the shape of its index: `base + lane * stride` with a literal stride is one vector
 //! access (1), a scalar and a broadcast (0), a reversed vector (-1) or one scalar access a lane; any other index is
 //! gathered lane by lane. A predicate turns contiguous accesses into masked ones and the others into LLVM's gather and
-//! scatter, which do not touch memory in lanes that are off; on processors without an instruction that gathers, such lanes read a
-//! zero of the function's own. Scalable vectors have no list of lanes: what is not a vector
+//! scatter, which do not touch memory in lanes that are off; on processors without an instruction that gathers, such lanes read
+//! an element that is surely there. Scalable vectors have no list of lanes: what is not a vector
 //! access or a broadcast is gathered and scattered.
 
 use relaxide_ir::{
@@ -27,6 +27,8 @@ struct Place {
     memory: Ty,
     /// The type of the value.
     value: Ty,
+    /// Whether the buffer is known to have an element.
+    has_elements: bool,
     metadata: String,
 }
 
@@ -41,6 +43,8 @@ enum Pattern {
     Scattered(Vec<Val>),
     /// The same, to every other of a row of elements.
     Alternate(Vec<Val>),
+    /// An element for every lane, by the buffer's address and a vector of indices.
+    Picked(Val, Val),
     /// A vector of pointers.
     Gathered(Val),
 }
@@ -132,7 +136,8 @@ impl Body<'_, '_> {
         };
         let pattern = self.pattern(&base, element, &flat, lanes)?;
         let metadata = self.kernel.access_metadata(&buffer.data);
-        Ok(Place { pattern, memory: value.in_memory(), value, metadata })
+        let has_elements = buffer.shape.iter().all(|dim| dim.as_int().is_some_and(|n| n > 0));
+        Ok(Place { pattern, memory: value.in_memory(), value, has_elements, metadata })
     }
 
     fn pattern(&mut self, base: &Val, element: Ty, flat: &PrimExpr, lanes: u32) -> Result<Pattern, CodegenError> {
@@ -171,13 +176,16 @@ impl Body<'_, '_> {
         if element.lanes > 1 {
             return Err(self.kernel.unsupported("a scattered access of vector elements"));
         }
-        let indices = self.index(flat)?;
-        let mut pointers = Vec::with_capacity(lanes as usize);
-        for lane in 0..lanes {
-            let index = self.f.lane(&indices, lane);
-            pointers.push(self.element_pointer(base, element, &index));
-        }
-        Ok(Pattern::Scattered(pointers))
+        Ok(Pattern::Picked(base.clone(), self.index(flat)?))
+    }
+
+    /// The address of each lane's element.
+    fn pointers(&mut self, base: &Val, element: Ty, indices: &Val) -> Vec<Val> {
+        let pointer = |lane| {
+            let index = self.f.lane(indices, lane);
+            self.element_pointer(base, element.element(), &index)
+        };
+        (0..indices.ty.lanes).map(pointer).collect()
     }
 
     fn scalable_pattern(&mut self, base: &Val, element: Ty, flat: &PrimExpr) -> Result<Pattern, CodegenError> {
@@ -218,12 +226,18 @@ impl Body<'_, '_> {
             }
             Pattern::Alternate(pointers) => self.load_alternate(pointers, place),
             Pattern::Gathered(pointers) => self.gather(pointers, place, &Val::int(place.memory.with_kind(Ty::BOOL), 1)),
-            Pattern::Scattered(pointers) => {
-                let lanes: Vec<Val> =
-                    pointers.iter().map(|pointer| self.load_at(pointer, place.memory.element(), place)).collect();
-                self.f.gather_lanes(&lanes)
+            Pattern::Scattered(pointers) => self.load_each(pointers, place),
+            Pattern::Picked(base, indices) => {
+                let pointers = self.pointers(base, place.memory, indices);
+                self.load_each(&pointers, place)
             }
         }
+    }
+
+    fn load_each(&mut self, pointers: &[Val], place: &Place) -> Val {
+        let element = place.memory.element();
+        let lanes: Vec<Val> = pointers.iter().map(|pointer| self.load_at(pointer, element, place)).collect();
+        self.f.gather_lanes(&lanes)
     }
 
     /// Every other element from the first pointer to the last: two vectors that together reach no further, and a shuffle.
@@ -315,12 +329,18 @@ impl Body<'_, '_> {
                 let reversed = self.reverse(value);
                 self.store_at(pointer, &reversed, place);
             }
-            Pattern::Scattered(pointers) | Pattern::Alternate(pointers) => {
-                for (lane, pointer) in pointers.iter().enumerate() {
-                    let part = self.f.lane(value, lane as u32);
-                    self.store_at(pointer, &part, place);
-                }
+            Pattern::Scattered(pointers) | Pattern::Alternate(pointers) => self.store_each(pointers, value, place),
+            Pattern::Picked(base, indices) => {
+                let pointers = self.pointers(base, place.memory, indices);
+                self.store_each(&pointers, value, place);
             }
+        }
+    }
+
+    fn store_each(&mut self, pointers: &[Val], value: &Val, place: &Place) {
+        for (lane, pointer) in pointers.iter().enumerate() {
+            let part = self.f.lane(value, lane as u32);
+            self.store_at(pointer, &part, place);
         }
     }
 
@@ -370,31 +390,37 @@ impl Body<'_, '_> {
             }
             Pattern::Same(_) => Err(self.kernel.malformed("a masked broadcast of several elements")),
             Pattern::Alternate(pointers) => Ok(self.masked_load_alternate(pointers, place, &mask)),
-            Pattern::Scattered(pointers) if !self.kernel.gathers || memory.kind.bits() < 32 => {
-                Ok(self.load_where(pointers, place, &mask))
-            }
             Pattern::Scattered(pointers) => {
                 let pointers = self.f.gather_lanes(pointers);
                 Ok(self.gather(&pointers, place, &mask))
             }
+            Pattern::Picked(base, indices) if self.kernel.gathers && memory.kind.bits() >= 32 => {
+                let pointers = self.pointers(base, memory, indices);
+                let pointers = self.f.gather_lanes(&pointers);
+                Ok(self.gather(&pointers, place, &mask))
+            }
+            Pattern::Picked(base, indices) => Ok(self.pick_where(base, indices, place, &mask)),
             Pattern::Gathered(pointers) => Ok(self.gather(pointers, place, &mask)),
         }
     }
 
-    /// One element a lane, zero in the lanes that a mask leaves out, which read a zero of the function's own. Where the processor has no
-    /// instruction for it, LLVM would ask for every lane whether it counts and branch.
-    fn load_where(&mut self, pointers: &[Val], place: &Place, mask: &Val) -> Val {
-        let nothing = self.f.shared_slot("nothing", "i64", 1, 8);
-        self.f.effect(format_args!("store {}, {nothing}, align 8", Val::zero(Ty::I64)));
-        let (wanted, nothing) = (self.f.gather_lanes(pointers), self.f.splat(&nothing, place.memory.lanes));
-        let chosen = self.f.select(mask, &wanted, &nothing);
-        let element = place.memory.element();
-        let load = |this: &mut Self, lane| {
-            let pointer = this.f.lane(&chosen, lane);
-            this.load_at(&pointer, element, place)
+    /// One element a lane, zero in the lanes that a mask leaves out. Where the processor has no instruction for it, LLVM would ask of every
+    /// lane whether it counts, and branch. So the others read the buffer's first element: where any lane counts there is one, else
+    /// they read a zero of the function's own.
+    fn pick_where(&mut self, base: &Val, indices: &Val, place: &Place, mask: &Val) -> Val {
+        let base = match place.has_elements {
+            true => base.clone(),
+            false => {
+                let any = self.f.intrinsic("vector.reduce.or", mask.ty, Ty::BOOL, &[mask]);
+                let nothing = self.f.shared_slot("nothing", "i64", 1, 8);
+                self.f.effect(format_args!("store {}, {nothing}, align 8", Val::zero(Ty::I64)));
+                self.f.select(&any, base, &nothing)
+            }
         };
-        let lanes: Vec<Val> = (0..place.memory.lanes).map(|lane| load(self, lane)).collect();
-        self.f.gather_lanes(&lanes)
+        let indices = self.f.select(mask, indices, &Val::zero(indices.ty));
+        let pointers = self.pointers(&base, place.memory, &indices);
+        let loaded = self.load_each(&pointers, place);
+        self.f.select(mask, &loaded, &Val::zero(place.memory))
     }
 
     fn masked_store(&mut self, place: &Place, value: &Val, mask: &Val) -> Result<(), CodegenError> {
@@ -421,6 +447,11 @@ impl Body<'_, '_> {
             }
             Pattern::Scattered(pointers) | Pattern::Alternate(pointers) => {
                 let pointers = self.f.gather_lanes(pointers);
+                self.scatter(&pointers, place, value, &mask);
+            }
+            Pattern::Picked(base, indices) => {
+                let pointers = self.pointers(base, memory, indices);
+                let pointers = self.f.gather_lanes(&pointers);
                 self.scatter(&pointers, place, value, &mask);
             }
             Pattern::Gathered(pointers) => self.scatter(pointers, place, value, &mask),

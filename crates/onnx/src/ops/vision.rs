@@ -304,11 +304,18 @@ pub fn deform_conv(scope: &mut Scope, node: &Node) -> Outputs {
     let sampled = scope.te("deformed", args, |inputs| {
         // Where a tap reads does not depend on the channel: rows and columns are tables, and so are the parts behind them.
         let places = [shape[0].clone(), prim::int(taps), places[2].clone(), places[3].clone()];
+        let reach = |axis: usize| {
+            let span = places[2 + axis].as_int()?.saturating_mul(window.strides[axis]);
+            Some(span.saturating_add(window.kernel[axis].saturating_mul(window.dilations[axis])))
+        };
+        let fits = (0..2).all(|axis| reach(axis).is_some_and(|n| n.saturating_add(window.pads[axis].abs()) < 1 << 31));
         let place = |at: &[PrimExpr], axis: usize| {
             let tap = prim::floormod(&at[1], (kh * kw).max(1));
             let tap = if axis == 0 { prim::floordiv(tap, kw.max(1)) } else { prim::floormod(tap, kw.max(1)) };
             let base = &at[2 + axis] * window.strides[axis] + tap * window.dilations[axis] - window.pads[axis];
             let offset = inputs[1].at(&[at[0].clone(), &at[1] * 2 + axis as i64, at[2].clone(), at[3].clone()]);
+            // Vectors have no instruction for integers of 64 bits.
+            let base = if fits { prim::cast(DataType::int(32), base) } else { base };
             prim::cast(dtype, base) + offset
         };
         let index = DataType::int(if dtype == DataType::float(64) { 64 } else { 32 });

@@ -82,7 +82,7 @@ const fn row(
             Some(product) => Ok(Some(product)),
             None => match idle_taps::without(cx, b)? {
                 Some(fewer) => Ok(Some(fewer)),
-                None => columns::as_product(cx, b),
+                None => distant_taps::as_products(cx, b),
             },
         }),
         pattern: OpPattern::OutFusable,

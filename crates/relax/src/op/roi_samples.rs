@@ -47,7 +47,7 @@ pub fn tabulated(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpEr
         _ => return Ok(None),
     };
     let is_wide = |dtype: DataType| dtype.is_float() && dtype.bits >= 32;
-    let is_empty = |dim: &PrimExpr| dim.as_int().is_none_or(|n| n < 1);
+    let is_empty = |dim: &PrimExpr| dim.as_int().is_some_and(|n| n < 1);
     let many = channels.as_int().is_some_and(|n| n >= LEAST_CHANNELS);
     if ratio < 1 || !many || !is_wide(data.dtype) || !is_wide(rois.dtype) || is_empty(height) || is_empty(width) {
         return Ok(None);

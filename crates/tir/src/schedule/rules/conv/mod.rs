@@ -11,10 +11,11 @@
 //! Weights are read in their natural order: each of the six rows is one stream over `c, ry, rx`. Parameters: rows a block
 //! such that the workspace fits half of the second-level cache, at least four. Channels are divided where rows give too
 //! few tasks (signals of one dimension) or where every further block of rows would read weights that no cache keeps. Then the
-//! blocks follow each other, and threads share one workspace: they fill it together, and each computes a part. Roof: two
-//! multiply-adds a cycle.
+//! blocks follow each other, and threads share one workspace: they fill it together, and each computes a part. Long signals are cut
+//! into pieces first. Roof: two multiply-adds a cycle.
 
 mod block;
+mod pieces;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
@@ -40,6 +41,15 @@ const MOST_TAPS: i64 = 16;
 
 /// Makes the nest of a convolution.
 pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
+    let (_, window) = windowed(reduce)?;
+    match pieces::length(cx, &window) {
+        Some(length) => pieces::cut(cx, reduce, &window.x.axis, length, whole),
+        None => whole(cx, reduce),
+    }
+}
+
+/// The channels of the output, and the window.
+fn windowed(reduce: &Reduce) -> Result<(Axis, Windowed), Refusal> {
     let mut contraction = Contraction::of(reduce)?;
     let Some(channel) = contraction.rows.pop() else {
         return Err(Refusal::new("no axis belongs to the weights alone"));
@@ -53,6 +63,12 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
             "a row of the kernel has {taps} taps, and more than {MOST_TAPS} are too many to unroll"
         )));
     }
+    Ok((channel, window))
+}
+
+/// The nest of all of it.
+fn whole(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
+    let (channel, window) = windowed(reduce)?;
     let dtype = reduce.stage.output.dtype;
     let weights = product(reduce.stage.reduce.iter().map(|a| &a.extent).chain([&channel.extent])).as_int();
     let heavy = weights.is_some_and(|n| n * i64::from(dtype.bits / 8) > cx.machine.l2);

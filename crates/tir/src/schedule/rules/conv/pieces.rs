@@ -1,0 +1,84 @@
+//! Signals in pieces: a long output row becomes rows of a few hundred elements, and what is left.
+//!
+//! ```text
+//! C[m, x]  for x in 0 .. 12801    ->    C[m, p*256 + x]  for p in 0 .. 50, x in 0 .. 256;    C[m, 12800 + x]  for x in 0 .. 1
+//! ```
+//!
+//! The pieces are rows of an image to the rest of the rule: a block of some has a workspace that fits the cache, which each tile of
+//! channels reads again. Whole rows of many channels do not fit, and where their distance is a multiple of a page they even share
+//! the few lines of one set.
+
+use relaxide_ir::Var;
+use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, ge, gt, int, mul, sub, substitute};
+
+use super::super::super::{Axis, Cx, Reduce, Refusal};
+use super::super::window::Windowed;
+use crate::Stmt;
+use crate::functor::fresh_copy;
+
+/// Elements of a piece.
+const PIECE: i64 = 256;
+/// Elements that a piece of a signal of known length may have instead, so that nothing is left.
+const DIVISORS: std::ops::RangeInclusive<i64> = 192..=384;
+/// Channels from which signals of unknown length are cut.
+const MANY_CHANNELS: i64 = 32;
+
+/// How long pieces are, where the output is one row that is cut.
+pub(super) fn length(cx: &Cx, window: &Windowed) -> Option<i64> {
+    let dtype = window.c.reduce.stage.output.dtype;
+    let depth = window.depth().as_int()?;
+    if window.y.is_some() || window.x.tap.is_none() || window.x.stride != 1 {
+        return None;
+    }
+    let Some(extent) = window.x.axis.extent.as_int() else { return (depth >= MANY_CHANNELS).then_some(PIECE) };
+    let bytes = depth.saturating_mul(extent).saturating_mul(i64::from(dtype.bits / 8));
+    if extent < 4 * PIECE || bytes <= cx.machine.l2 {
+        return None;
+    }
+    Some(DIVISORS.rev().find(|n| extent % n == 0).unwrap_or(PIECE))
+}
+
+/// The nests of the pieces and of what is left, each by `nest`.
+pub(super) fn cut(
+    cx: &mut Cx,
+    reduce: &Reduce,
+    x: &Axis,
+    length: i64,
+    nest: impl Fn(&mut Cx, &Reduce) -> Result<Stmt, Refusal>,
+) -> Result<Stmt, Refusal> {
+    let count = floordiv(&x.extent, int(length));
+    let done = mul(&count, int(length));
+    let left = sub(&x.extent, &done);
+    let (piece, within, behind) = (Var::dim("piece"), Var::dim("x"), Var::dim("x"));
+    let at = add(mul(PrimExpr::from(&piece), int(length)), PrimExpr::from(&within));
+    let axes = [Axis { var: piece, extent: count.clone() }, Axis { var: within, extent: int(length) }];
+    let pieces = nest(cx, &moved(reduce, x, &axes, &at))?;
+    if left.is_int(0) {
+        return Ok(pieces);
+    }
+    let at = add(done, PrimExpr::from(&behind));
+    let rest = nest(cx, &moved(reduce, x, &[Axis { var: behind, extent: left.clone() }], &at))?;
+    let rest = fresh_copy(&rest);
+    if x.extent.as_int().is_some() {
+        return Ok(Stmt::seq([pieces, rest]));
+    }
+    Ok(Stmt::seq([Stmt::when(ge(count, int(1)), pieces), Stmt::when(gt(left, int(0)), rest)]))
+}
+
+/// A reduction with other axes in place of one.
+fn moved(reduce: &Reduce, x: &Axis, axes: &[Axis], at: &PrimExpr) -> Reduce {
+    let map: VarMap = [(x.var.clone(), at.clone())].into();
+    let all = |list: &[PrimExpr]| list.iter().map(|e| substitute(e, &map)).collect::<Vec<_>>();
+    let mut reduce = reduce.clone();
+    let stage = &mut reduce.stage;
+    stage.spatial =
+        (stage.spatial.iter()).flat_map(|a| if a.var == x.var { axes.to_vec() } else { vec![a.clone()] }).collect();
+    stage.value = substitute(&stage.value, &map);
+    stage.indices = all(&stage.indices);
+    if let Some(reduction) = &mut stage.reduction {
+        reduction.init = substitute(&reduction.init, &map);
+    }
+    reduce.finish = substitute(&reduce.finish, &map);
+    reduce.indices = all(&reduce.indices);
+    reduce
+}
