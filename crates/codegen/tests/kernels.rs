@@ -7,6 +7,8 @@ mod c;
 mod harness;
 #[path = "kernels/many_elements.rs"]
 mod many_elements;
+#[path = "kernels/masked_loads.rs"]
+mod masked_loads;
 #[path = "kernels/scalable.rs"]
 mod scalable;
 #[path = "kernels/small_elements.rs"]

@@ -57,6 +57,8 @@ pub(crate) struct Kernel {
     pub scalable: bool,
     /// Whether the processor gathers elements of 32 bits and more in the lanes of a mask.
     pub gathers: bool,
+    /// Whether masks are vectors of the elements' width, as those of AVX are.
+    pub masks_are_vectors: bool,
     /// For which machine, in errors.
     triple: String,
     /// Whether a product and a sum may become one operation.
@@ -104,6 +106,7 @@ impl Kernel {
             reads_coefficients,
             scalable,
             gathers,
+            masks_are_vectors: native.has_vectors_as_masks(),
             triple: native.triple.clone(),
             contract,
             device_type: func.attrs.int(relaxide_tir::lower::DEVICE_TYPE).unwrap_or(1),

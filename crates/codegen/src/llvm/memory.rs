@@ -16,7 +16,7 @@ use relaxide_tir::BufferStore;
 use super::{
     kernel::Body,
     ops::Overflow,
-    value::{Kind, Ty, Val, lanes_of},
+    value::{Ty, Val, lanes_of},
 };
 use crate::{error::CodegenError, flat_index::flat_index};
 
@@ -265,25 +265,9 @@ impl Body<'_, '_> {
         for (pointer, picked) in [(&pointers[0], of_low), (&second, of_high)] {
             let ty = mask.ty;
             let mask = self.f.emit(ty, format_args!("shufflevector {mask}, {nobody}, <{lanes} x i32> <{picked}>"));
-            halves.push(self.masked_load_at(pointer, place, &mask));
+            halves.push(self.masked_load_at(pointer, place.memory, &mask));
         }
         self.alternate(&halves[0], &halves[1], place)
-    }
-
-    fn masked_load_at(&mut self, pointer: &Val, place: &Place, mask: &Val) -> Val {
-        let memory = place.memory;
-        let align = Val::int(Ty::I32, memory.kind.alignment() as i64);
-        let name = format!("llvm.masked.load.{}.p0", memory.mangled());
-        let loaded = self.f.call_with_immediates(&name, memory, &[pointer, &align, mask, &Val::zero(memory)], &[1]);
-        self.kept_apart(loaded)
-    }
-
-    /// LLVM 22 puts the value of one masked load into the lanes that another leaves out, and where it then widens elements,
-    /// takes those lanes for widened, too. Narrow elements of scalable vectors are hidden from it.
-    fn kept_apart(&mut self, loaded: Val) -> Val {
-        let ty = loaded.ty;
-        let is_narrow = matches!(ty.kind, Kind::Int { .. }) && ty.kind.bits() < 64;
-        if ty.is_scalable() && is_narrow { self.f.emit(ty, format_args!("freeze {loaded}")) } else { loaded }
     }
 
     /// Where the second of the two vectors begins.
@@ -382,10 +366,10 @@ impl Body<'_, '_> {
         }
         let mask = self.matching_mask(mask, memory.lanes)?;
         match &place.pattern {
-            Pattern::Contiguous(pointer) => Ok(self.masked_load_at(pointer, place, &mask)),
+            Pattern::Contiguous(pointer) => Ok(self.masked_load_at(pointer, place.memory, &mask)),
             Pattern::Reversed(pointer) => {
                 let mask = self.reverse(&mask);
-                let value = self.masked_load_at(pointer, place, &mask);
+                let value = self.masked_load_at(pointer, place.memory, &mask);
                 Ok(self.reverse(&value))
             }
             Pattern::Same(_) => Err(self.kernel.malformed("a masked broadcast of several elements")),

@@ -24,6 +24,7 @@ mod function;
 mod intrinsics;
 mod kernel;
 mod lanes;
+mod masked_load;
 mod math;
 mod memory;
 mod module;

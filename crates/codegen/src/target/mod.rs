@@ -136,6 +136,12 @@ impl NativeTarget {
         }
     }
 
+    /// Whether a masked load takes a vector as its mask, as those of AVX do: AVX-512 has registers for masks, and older processors have no such load.
+    pub(crate) fn has_vectors_as_masks(&self) -> bool {
+        let features = self.kernel_features();
+        self.architecture == Architecture::X86_64 && features.contains("avx") && !features.contains("avx512f")
+    }
+
     /// Whether the processor converts half-precision numbers by an instruction.
     pub(crate) fn has_f16_conversion(&self) -> bool {
         match self.architecture {

@@ -34,6 +34,7 @@ pub mod layout_transform;
 pub mod lengths;
 mod loops;
 pub mod matmul;
+mod merge_sort;
 pub mod names;
 pub mod nll;
 pub mod norm;

@@ -1,14 +1,16 @@
 //! Operators that put elements in order: sorting, the largest few, the median.
 //!
-//! All rest on one stage, [`order`]: for each row the indices of its elements in order, by a merge sort from the bottom up,
-//! in `n log n` steps. It is stable: equal elements keep their order. NaN counts as larger than every number.
+//! All rest on one stage, [`order`]: for each row the indices of its elements in order, by a merge sort ([`merge_sort`]),
+//! in `n log n` steps. It is stable: equal elements keep their order. NaN counts as larger than every number. The first few
+//! elements are selected instead ([`select`]).
 
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr, cast};
 use relaxide_ir::{AttrValue, Type};
 use relaxide_tir::{Stmt, te};
 
-use super::loops::{Cell, axes, nest};
+use super::loops::{axes, nest};
+use super::merge_sort::{Sorting, rank};
 use super::shaping::{input, reshape_tensor};
 use super::*;
 use crate::shape::num_elements;
@@ -64,7 +66,7 @@ pub static TABLE: &[OpDef] = &[
 ];
 
 /// The most elements that are selected one by one. An element that is among the first so far is put in its place by moving those
-/// behind it, so the work for a row that is in the opposite order grows with this.
+/// behind it, so the work for a row that is in the opposite order grows with this. More are counted off.
 const MOST_SELECTED: i64 = 128;
 
 /// Which of two elements comes first.
@@ -77,26 +79,19 @@ pub(super) fn before(a: &PrimExpr, b: &PrimExpr, descending: bool) -> PrimExpr {
     prim::or(less, prim::and(nan(last.0), prim::not(nan(last.1))))
 }
 
-/// How often a run of one element must be doubled to be as long as a row, at most.
-fn levels(size: &PrimExpr) -> i64 {
-    match size.as_int() {
-        Some(size) => i64::from(64 - (size - 1).max(0).leading_zeros()),
-        None => 62,
-    }
-}
-
 /// For each row along an axis the indices, as int64, of its elements in order. Of a row only the first `count` elements are
 /// sorted, where a count for each row is given; the others keep their places.
 pub fn order(x: &te::Tensor, axis: usize, descending: bool, count: Option<&te::Tensor>) -> te::Tensor {
     let wide = DataType::int(64);
     let mut rows = x.shape().to_vec();
     let size = rows.remove(axis);
-    let scratch = |name: &str| (name.to_string(), x.shape().to_vec(), wide);
-    let outs = [scratch("order"), scratch("spare"), ("state".to_string(), vec![PrimExpr::from(2)], wide)];
+    let order = ("order".to_string(), x.shape().to_vec(), wide);
+    let outs = std::iter::once(order).chain(Sorting::buffers(&size, x.dtype()));
     let inputs: Vec<te::Tensor> = std::iter::once(x).chain(count).cloned().collect();
     let mut outs = te::extern_stage("sort", &inputs, outs, |source, target| {
-        let [order, spare, state] = target else { return Stmt::nop() };
-        let (left, right) = (Cell::new(state, 0), Cell::new(state, 1));
+        let Some((order, Some(sorting))) = target.split_first().map(|(order, rest)| (order, Sorting::of(rest))) else {
+            return Stmt::nop();
+        };
         let (vars, row) = axes(&rows, "i");
         let at = |k: &PrimExpr| {
             let mut index = row.clone();
@@ -107,36 +102,12 @@ pub fn order(x: &te::Tensor, axis: usize, descending: bool, count: Option<&te::T
             Some(count) => cast(wide, prim::load(count, row.clone())),
             None => size.clone(),
         };
-        let element = |cell: &Cell| prim::load(&source[0], at(&prim::load(order, at(&cell.get()))));
-        let start = Stmt::each("k", size.clone(), |k| Stmt::store(order, at(k), k.clone()));
-        let take = |cell: &Cell, k: &PrimExpr| {
-            Stmt::seq([Stmt::store(spare, at(k), prim::load(order, at(&cell.get()))), cell.next()])
-        };
-        let merge = |low: &PrimExpr, middle: &PrimExpr, high: &PrimExpr| {
-            let step = Stmt::each("t", high - low, |t| {
-                let k = low + t;
-                let compared = Stmt::if_else(
-                    before(&element(&right), &element(&left), descending),
-                    take(&right, &k),
-                    take(&left, &k),
-                );
-                let left_only = Stmt::if_else(prim::ge(right.get(), high), take(&left, &k), compared);
-                Stmt::if_else(prim::ge(left.get(), middle), take(&right, &k), left_only)
-            });
-            Stmt::seq([left.set(low), right.set(middle), step])
-        };
-        let level = Stmt::each("level", levels(&size), |level| {
-            let width = prim::call(wide, "tirx.shift_left", vec![PrimExpr::from(1), level.clone()]);
-            let double = &width * 2;
-            let runs = Stmt::each("run", prim::floordiv(&length + (&double - 1), &double), |run| {
-                let low = run * &double;
-                let end = |e: PrimExpr| prim::min(e, &length);
-                merge(&low, &end(&low + &width), &end(&low + &double))
-            });
-            let back = Stmt::each("k", length.clone(), |k| Stmt::store(order, at(k), prim::load(spare, at(k))));
-            Stmt::when(prim::lt(&width, &length), Stmt::seq([runs, back]))
+        let start = Stmt::each("k", size.clone(), |k| {
+            sorting.set(k, rank(&prim::load(&source[0], at(k)), descending), k.clone())
         });
-        nest(&vars, &rows, Stmt::seq([start, level]))
+        let end =
+            Stmt::each("k", size.clone(), |k| Stmt::store(order, at(k), prim::load(&sorting.places, [k])));
+        nest(&vars, &rows, Stmt::seq([start, sorting.sort(&length, &size), end]))
     });
     outs.swap_remove(0)
 }
@@ -202,14 +173,17 @@ fn topk(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> 
     let axis = cx.axis("axis", x.ndim())?;
     let k = cx.int("k")?;
     let mut dims = x.shape().to_vec();
-    // A selection visits each element once; a sort is better where most elements are taken.
-    let is_selected = (1..=MOST_SELECTED).contains(&k) && dims[axis].as_int().is_none_or(|size| size > 2 * k);
+    // A selection visits each element a few times; a sort is better where all elements are taken.
+    let size = dims[axis].as_int();
+    let by_entering = (1..=MOST_SELECTED).contains(&k) && size.is_none_or(|size| size > 2 * k);
+    let by_counting = k > MOST_SELECTED && size.is_none_or(|size| size > k);
     if k > 0 {
         dims[axis] = PrimExpr::from(k);
     }
     let first = |name: &str, t: &te::Tensor| te::compute(name, &dims, |out| t.at(out));
-    let (values, indices) = if is_selected {
-        let [values, places] = select::first_in_order(x, axis, k, cx.bool("largest")?);
+    let (values, indices) = if by_entering || by_counting {
+        let select = if by_entering { select::first_in_order } else { select::first_by_counting };
+        let [values, places] = select(x, axis, k, cx.bool("largest")?);
         let index = cx.dtype("dtype").unwrap_or(DataType::int(32));
         let indices = te::compute("T_topk_indices", &dims, |out| cast(index, places.at(out)));
         (first("T_topk", &values), indices)

@@ -22,7 +22,7 @@ use super::super::affine::{ceil_div, cost, loads, product, uses_any};
 use super::super::inline::bound_in;
 use super::super::nest::Tail;
 use super::super::{Axis, Cx, Refusal, Stage, nest};
-use super::row::{Row, has_choice};
+use super::row::Row;
 use crate::Stmt;
 
 /// Elements of a row that one task takes.
@@ -86,9 +86,7 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
 /// where a row ends with a mask: other ends have room for one vector. Elements that are gathered do not wait for each other, and their
 /// addresses fill the registers.
 fn is_long(stage: &Stage) -> bool {
-    // LLVM 22 divides masks that are wider than a register wrongly (AVX2): a load all of whose lanes are out reads all of them.
-    let one_by_one = gathers(&stage.value) || has_choice(&stage.value);
-    stage.tail == Tail::Masked && LONG.contains(&cost(&stage.value)) && !one_by_one
+    stage.tail == Tail::Masked && LONG.contains(&cost(&stage.value)) && !gathers(&stage.value)
 }
 
 /// Whether an element is loaded from where others say.
