@@ -6,6 +6,7 @@ Many calls are nodes of one model, which is compiled once.
 import numpy as np
 import pytest
 from onnx import TensorProto as T
+from onnx import helper
 
 from many_nodes import Nodes
 
@@ -102,7 +103,7 @@ def test_the_largest_are_those_of_a_sort(named):
     m = Nodes()
     specials = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0], "float32")
     for i, (shape, axis, k) in enumerate(
-        [((1, 5000), 1, 50), ((4, 300), 1, 1), ((300, 4), 0, 7), ((2, 40, 3), 1, 19), ((2, 40, 3), 1, 20), ((1, 700), 1, 128), ((1, 700), 1, 129), ((3, 1), 1, 1)]
+        [((1, 5000), 1, 50), ((4, 300), 1, 1), ((300, 4), 0, 7), ((2, 40, 3), 1, 19), ((2, 40, 3), 1, 20), ((1, 700), 1, 128), ((1, 700), 1, 129), ((2, 300), 1, 280), ((150, 2), 0, 150), ((3, 1), 1, 1)]
     ):
         for kind in ("distinct", "equal", "special", "integers", "ascending"):
             x = {
@@ -124,6 +125,30 @@ def test_the_largest_are_those_of_a_sort(named):
                 places = [sorted(range(shape[axis]), key=lambda j: (flip * r[j], flip * v[j]))[:k] for v, r in zip(*order.tolist())]
                 places = np.moveaxis(np.array(places).reshape(*np.delete(shape, axis), k), -1, axis)
                 m.node("TopK", [name, wanted], types, [np.take_along_axis(x, places, axis), places], axis=axis, largest=largest)
+    for got, expected in zip(m.run(), m.expected, strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
+def test_elements_of_every_type_are_ordered(dtype):
+    rng = np.random.default_rng(6)
+    m = Nodes()
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f":
+        numbers = rng.integers(-99, 99, 200) / 8
+        numbers[::7], numbers[3], numbers[4] = np.finfo(dtype).max, np.finfo(dtype).tiny, -np.inf
+    else:
+        limits = np.iinfo(dtype)
+        numbers = rng.integers(limits.min, limits.max, 200, dtype, endpoint=True)
+        numbers[::9], numbers[::11] = limits.min, limits.max
+    numbers = numbers.astype(dtype)
+    name = m.value(numbers)
+    for largest in (0, 1):
+        places = sorted(range(200), key=lambda j: -numbers[j].item() if largest else numbers[j].item())
+        for k in (5, 130, 200):
+            expected = np.array(places[:k])
+            kind = helper.np_dtype_to_tensor_dtype(dtype)
+            m.node("TopK", [name, m.weight(np.array([k]))], [kind, T.INT64], [numbers[expected], expected], largest=largest)
     for got, expected in zip(m.run(), m.expected, strict=True):
         np.testing.assert_array_equal(got, expected)
 

@@ -64,7 +64,7 @@ def sizes(m, rng, named):
 
 def dilated(m, rng, named):
     """Conv with taps about as far apart as the image is wide."""
-    for size, gap, stride in [(13, 4, 1), (17, 8, 1), (9, 12, 1), (21, 9, 2)]:
+    for size, gap, stride in [(13, 4, 1), (17, 8, 1), (9, 12, 1), (33, 12, 1), (33, 24, 1), (21, 9, 2)]:
         image = rng.standard_normal((2, 32, size, size + 1)).astype("float32")
         weight = m.weight(rng.standard_normal((32, 32, 3, 3)).astype("float32"))
         names = [m.value(image, ["n", 32, f"h{size}", f"w{size}"] if named else None), weight, m.weight(rng.standard_normal(32).astype("float32"))]

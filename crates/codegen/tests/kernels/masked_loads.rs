@@ -51,7 +51,7 @@ impl Case {
         let read = Buffer::new("A", self.dtype, [ELEMENTS]);
         let written = Buffer::new("B", self.dtype, [self.lanes]);
         let number = Var::prim("r", DataType::int(64));
-        let count = self.lanes as u16;
+        let count = self.lanes;
         let all = |value: i64| prim::broadcast(value, count);
         let lanes = prim::ramp(0, 1, count);
         let mut inside =

@@ -105,8 +105,7 @@ pub fn order(x: &te::Tensor, axis: usize, descending: bool, count: Option<&te::T
         let start = Stmt::each("k", size.clone(), |k| {
             sorting.set(k, rank(&prim::load(&source[0], at(k)), descending), k.clone())
         });
-        let end =
-            Stmt::each("k", size.clone(), |k| Stmt::store(order, at(k), prim::load(&sorting.places, [k])));
+        let end = Stmt::each("k", size.clone(), |k| Stmt::store(order, at(k), prim::load(&sorting.places, [k])));
         nest(&vars, &rows, Stmt::seq([start, sorting.sort(&length, &size), end]))
     });
     outs.swap_remove(0)
