@@ -13,7 +13,7 @@ FEATURES = --no-default-features --features llvm$(LLVM)
 # The extension takes the interpreter's symbols from the process that loads it.
 export PYO3_BUILD_EXTENSION_MODULE := 1
 
-.PHONY: help setup build release demo test test-deep bench size fuzz asan tsan lint clean
+.PHONY: help setup build release demo test test-deep bench size docs fuzz asan tsan lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ bench: build ## Relaxide, ONNX Runtime and TVM side by side on the models
 
 size: ## how large the runtime alone is
 	@scripts/size
+
+docs: ## the documentation as a site (in build/site)
+	@scripts/site
 
 fuzz: ## every fuzz target for ten minutes
 	@scripts/fuzz
