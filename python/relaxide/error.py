@@ -64,6 +64,12 @@ class OperatorError(ValueError, InternalError):
 
 
 @register_error
+class PassError(ValueError, InternalError):
+    """A program that a pass cannot work on, or options of it that do not fit the program. TVM finds most of these by its own checks,
+    which raise :class:`InternalError`."""
+
+
+@register_error
 class OperatorTypeError(TypeError, ValueError):
     """An argument of an operator's call that is of another kind or element type than the operator takes."""
 
@@ -88,6 +94,7 @@ __all__ = [
     "OperatorAttributeError",
     "OperatorError",
     "OperatorTypeError",
+    "PassError",
     "RPCError",
     "RPCSessionTimeoutError",
     "ScriptError",

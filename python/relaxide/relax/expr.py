@@ -1,13 +1,15 @@
 """The nodes of Relax."""
 
+from numbers import Integral, Real
+
 from .._core import set_kind_classes
 from ..ffi import register_object
 from ..ffi import dtype as _dtype
 from ..ir import _api
 from ..ir.base import Node, Scriptable, Span
-from ..ir.expr import Call, Constant, Expr, ExprWithOp, GenericConst, GlobalVar, Tuple, TupleGetItem, Var
+from ..ir.expr import Call, Constant, Expr, ExprWithOp, GenericConst, GlobalVar, Tuple, TupleGetItem, Var, is_prim_expr
 from ..ir.function import BaseFunc
-from ..ir.prim import FloatImm, IntImm
+from ..ir.prim import FloatImm, IntImm, StringImm
 from ..ir.type import PrimType
 
 
@@ -241,9 +243,12 @@ def const(value, dtype=None):
 def prim_value(value, dtype=None):
     """A number as a scalar expression: of type bool, int64 or float64 where no type is given. Scalars are values as they
     are."""
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (Integral, Real)) and not isinstance(value, Expr):
+        value = value if isinstance(value, bool) else int(value) if isinstance(value, Integral) else float(value)
         dtype = dtype or ("bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float64")
         return _api.prim.const(value, _dtype(dtype))
+    if not is_prim_expr(value):
+        raise TypeError(f"Cannot convert {value} to a scalar: numbers and expressions of scalars are")
     return value if dtype is None else _api.prim.cast(_dtype(dtype), value)
 
 
@@ -269,5 +274,5 @@ def te_tensor(value, *, name="rxplaceholder"):
 
 __all__ = ["Binding", "BindingBlock", "Call", "Constant", "DataTypeImm", "DataflowBlock", "DataflowVar", "Expr", "ExternFunc"]
 __all__ += ["FloatImm", "Function", "GenericConst", "GlobalVar", "If", "IntImm", "MatchCast", "SeqExpr"]
-__all__ += ["ShapeExpr", "Span", "Tuple", "TupleGetItem", "Var", "VarBinding", "const", "extern"]
+__all__ += ["ShapeExpr", "Span", "StringImm", "Tuple", "TupleGetItem", "Var", "VarBinding", "const", "extern"]
 __all__ += ["get_shape_of", "make_shape", "prim_value", "te_tensor"]
