@@ -70,6 +70,11 @@ class PassError(ValueError, InternalError):
 
 
 @register_error
+class ExecutableError(ValueError, InternalError):
+    """A program of the virtual machine that it would refuse to run."""
+
+
+@register_error
 class OperatorTypeError(TypeError, ValueError):
     """An argument of an operator's call that is of another kind or element type than the operator takes."""
 
@@ -85,6 +90,7 @@ register_error("PermissionError", PermissionError)
 __all__ = [
     "CancelledError",
     "DiagnosticError",
+    "ExecutableError",
     "InternalError",
     "OpAttributeInvalid",
     "OpAttributeRequired",

@@ -5,6 +5,7 @@ from enum import IntEnum
 from .. import _core
 from ..ir import IRModule, IntImm, _api, structural_equal
 from ..ir.type import FuncType, ShapeType, TensorType, TupleType
+from ..tirx import Evaluate
 from ..tirx.index_map import index_map as _index_map
 from .expr import BindingBlock, DataflowBlock, DataflowVar, Function, SeqExpr, Tuple, Var
 
@@ -92,7 +93,7 @@ def erase_to_well_defined(ty, shape_var_map=None, var_map=None):
     known = dict(shape_var_map or {})
     erased = _analysis.erase_to_well_defined(ty, list(known))
     changed = {var: value for var, value in known.items() if value is not var and not var.same_as(value)}
-    return _with_dims(erased, lambda dim: _api.tirx.Substitute(dim, changed)) if changed else erased
+    return _with_dims(erased, lambda dim: _api.tirx.Substitute(Evaluate(dim), changed).value) if changed else erased
 
 
 def _with_dims(ty, new):

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from .. import _core
+from ..error import ExecutableError
 from ..ffi import Shape
 from .executable import VMExecutable
 
@@ -33,7 +34,7 @@ class ExecBuilder(_core.ExecBuilder):
     def get(self):
         """The executable; nothing can be added afterwards.
 
-        A program that reads what it did not write is a RuntimeError.
+        A program that the machine would refuse to run is an :class:`~relaxide.error.ExecutableError`.
         """
         if self._made is None:
             with _refusals():
@@ -65,4 +66,4 @@ def _refusals():
     try:
         yield
     except ValueError as error:
-        raise RuntimeError(str(error)) from None
+        raise ExecutableError(str(error)) from None
