@@ -25,6 +25,8 @@ class _Sequence:
     def __init__(self, places=()):
         self.places = list(places)
         self.window, self.sink = 0, 0
+        #: How many tokens the last pass appended.
+        self.appended = 0
         #: For each token of the tree, which other it follows; -1 for a root.
         self.parents = []
 
@@ -208,6 +210,7 @@ class PagedAttentionKVCache:
                 sequence.parents += parents[taken : taken + length]
             taken += length
             sequence.places += self._take(length)
+            sequence.appended = length
         self._running, self._batch = sequences, _Batch(self, sequences, lengths, parents is not None)
 
     @staticmethod
@@ -243,12 +246,16 @@ class PagedAttentionKVCache:
         self._running, self._batch = (), None
 
     def commit_tree(self, seq_ids, leaves):
-        """Of each sequence's tree keep the path to a node, all of it; -1 keeps nothing."""
+        """Of what the last pass appended to each sequence keep the path to a node; -1 keeps nothing.
+
+        Nodes are counted among these tokens. Those of a tree that earlier passes appended stay, as in TVM.
+        """
         for seq_id, leaf in zip(seq_ids, leaves):
             sequence = self._sequence(seq_id)
-            if not -1 <= leaf < len(sequence.parents):
-                raise ValueError(f"the tree of the sequence {seq_id} has {len(sequence.parents)} tokens, and no token {leaf}")
-            before, path = len(sequence.places) - len(sequence.parents), []
+            appended = min(sequence.appended, len(sequence.parents))
+            if not -1 <= leaf < appended:
+                raise ValueError(f"the last pass appended {appended} tokens of a tree to the sequence {seq_id}, and no token {leaf}")
+            before, path = len(sequence.places) - appended, []
             while leaf != -1:
                 path.append(leaf)
                 leaf = sequence.parents[leaf]
