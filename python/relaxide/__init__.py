@@ -29,7 +29,7 @@ _open_parts(__name__)
 
 def __getattr__(name):
     # Relay and what came with it, and what programs seldom use: loaded where a program asks for them.
-    if name in ("relay", "contrib", "driver", "exec", "parser", "support", "testing"):
+    if name in ("relay", "contrib", "driver", "exec", "libinfo", "parser", "support", "testing"):
         import importlib
 
         return importlib.import_module(f".{'relay.parser' if name == 'parser' else name}", __name__)

@@ -64,6 +64,17 @@ class OperatorError(ValueError, InternalError):
 
 
 @register_error
+class PassError(ValueError, InternalError):
+    """A program that a pass cannot work on, or options of it that do not fit the program. TVM finds most of these by its own checks,
+    which raise :class:`InternalError`."""
+
+
+@register_error
+class ExecutableError(ValueError, InternalError):
+    """A program of the virtual machine that it would refuse to run."""
+
+
+@register_error
 class OperatorTypeError(TypeError, ValueError):
     """An argument of an operator's call that is of another kind or element type than the operator takes."""
 
@@ -79,6 +90,7 @@ register_error("PermissionError", PermissionError)
 __all__ = [
     "CancelledError",
     "DiagnosticError",
+    "ExecutableError",
     "InternalError",
     "OpAttributeInvalid",
     "OpAttributeRequired",
@@ -88,6 +100,7 @@ __all__ = [
     "OperatorAttributeError",
     "OperatorError",
     "OperatorTypeError",
+    "PassError",
     "RPCError",
     "RPCSessionTimeoutError",
     "ScriptError",

@@ -66,3 +66,11 @@ __all__ = [
     "structural_hash",
     "transform",
 ]
+
+
+def __getattr__(name):
+    if name == "utils":
+        import importlib
+
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,6 +4,8 @@ A variable holds a scalar or anything else; operators ask its type. On scalars t
 calls of Relax operators.
 """
 
+from typing import Any
+
 from .. import _core
 from ..ffi import Object, register_object
 from ..ffi import dtype as _dtype
@@ -255,7 +257,7 @@ class ExprWithOp(Expr, Scriptable):
 class Var(ExprWithOp):
     """A variable. Identity counts, not the name. Text as its type is the element type of a scalar."""
 
-    def __init__(self, name=None, ty=None, span=None, *, name_hint=None):
+    def __init__(self, name: str | None = None, ty: Any = None, span: Any = None, *, name_hint: str | None = None) -> None:
         if (name is None) == (name_hint is None):
             raise TypeError("Specify either name or name_hint, and one of them")
         name = name_hint if name is None else name
@@ -282,7 +284,7 @@ class Var(ExprWithOp):
 class GlobalVar(Expr, Scriptable):
     """The name of a function of a module. Two of one name stand for the same function."""
 
-    def __init__(self, name_hint, ty=None):
+    def __init__(self, name_hint: str, ty: Any = None) -> None:
         self.__init_handle_by_constructor__(_api.ir.GlobalVar, name_hint, ty)
 
     @property
@@ -319,7 +321,7 @@ class Call(ExprWithOp):
     Its type is inferred where ``ret_ty`` is not given; a call that does not fit its operator is refused.
     """
 
-    def __init__(self, op, args, attrs=None, ty_args=None, span=None, ret_ty=None):
+    def __init__(self, op: Any, args: Any, attrs: Any = None, ty_args: Any = None, span: Any = None, ret_ty: Any = None) -> None:
         from .op import Op
 
         op = Op.get(op) if isinstance(op, str) else op
@@ -344,7 +346,7 @@ class Call(ExprWithOp):
 class Tuple(ExprWithOp):
     """A tuple."""
 
-    def __init__(self, fields, span=None):
+    def __init__(self, fields: Any, span: Any = None) -> None:
         self.__init_handle_by_constructor__(_api.ir.Tuple, list(fields))
 
     def __getitem__(self, index):
@@ -364,7 +366,7 @@ class Tuple(ExprWithOp):
 class TupleGetItem(ExprWithOp):
     """A field of a tuple."""
 
-    def __init__(self, tuple_value, index, span=None):
+    def __init__(self, tuple_value: Any, index: int, span: Any = None) -> None:
         fields = getattr(tuple_value.ty, "fields", None)
         index = int(index)
         if fields is not None and not 0 <= index < len(fields):

@@ -14,6 +14,7 @@ import functools
 import threading
 
 from .. import _core
+from ..error import PassError
 from ..target import Target
 
 
@@ -82,6 +83,10 @@ class PassContext:
         self._tell("enter_pass_ctx")
 
 
+#: How the text begins that a pass refuses a program with.
+_REFUSED = "error[E03"
+
+
 class Pass:
     """A pass, callable on a module."""
 
@@ -97,7 +102,13 @@ class Pass:
 
     def __call__(self, mod, ctx=None):
         """The module that the pass makes of a module."""
-        return self._handle.run(mod, PassContext.current())
+        try:
+            return self._handle.run(mod, PassContext.current())
+        except ValueError as error:
+            # What the compiler's passes refuse has a code of theirs; what a pass in Python raises stays as it is.
+            if type(error) is ValueError and str(error).startswith(_REFUSED):
+                raise PassError(str(error)) from None
+            raise
 
     def __repr__(self):
         return f"{type(self).__name__}({self._handle.name})"

@@ -1,5 +1,8 @@
 """Types: what expressions evaluate to, as far as the compiler knows."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from ..ffi import dtype as _dtype
 from ..ffi import register_object
 from . import _api
@@ -40,7 +43,7 @@ class Type(Node, Scriptable):
 class MissingType(Type):
     """The type of what inference has not visited."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.__init_handle_by_constructor__(_api.ir.MissingType)
 
 
@@ -48,7 +51,7 @@ class MissingType(Type):
 class PrimType(Type):
     """The type of a scalar."""
 
-    def __init__(self, dtype):
+    def __init__(self, dtype: Any) -> None:
         self.__init_handle_by_constructor__(_api.ir.PrimType, _dtype(dtype))
 
     def is_scalar(self):
@@ -65,7 +68,7 @@ class PrimType(Type):
 class StringType(Type):
     """The type of text."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.__init_handle_by_constructor__(_api.ir.StringType)
 
 
@@ -73,7 +76,7 @@ class StringType(Type):
 class PointerType(Type):
     """The type of a pointer to elements in a memory scope."""
 
-    def __init__(self, element_type, storage_scope=""):
+    def __init__(self, element_type: "Type", storage_scope: str = "") -> None:
         self.__init_handle_by_constructor__(_api.ir.PointerType, element_type, storage_scope or "global")
 
     @property
@@ -91,7 +94,7 @@ class PointerType(Type):
 class TupleType(Type):
     """The type of a tuple."""
 
-    def __init__(self, fields, span=None):
+    def __init__(self, fields: Sequence["Type"], span: Any = None) -> None:
         self.__init_handle_by_constructor__(_api.ir.TupleType, list(fields))
 
 
@@ -99,7 +102,7 @@ class TupleType(Type):
 class AnyType(Type):
     """The type of any value."""
 
-    def __init__(self, span=None):
+    def __init__(self, span: Any = None) -> None:
         self.__init_handle_by_constructor__(_api.relax.AnyType)
 
 
@@ -107,7 +110,7 @@ class AnyType(Type):
 class ShapeType(Type):
     """The type of a shape: its dimensions where they are known, or how many there are."""
 
-    def __init__(self, values=None, ndim=-1, span=None):
+    def __init__(self, values: Any = None, ndim: int = -1, span: Any = None) -> None:
         self.__init_handle_by_constructor__(_api.relax.ShapeType, values, ndim)
 
 
@@ -128,7 +131,7 @@ class TensorType(Type):
     ``shape`` may be a variable that holds a shape, of which the type keeps what is known when it is made.
     """
 
-    def __init__(self, shape=None, dtype="float32", vdevice=None, ndim=-1, span=None):
+    def __init__(self, shape: Any = None, dtype: Any = "float32", vdevice: Any = None, ndim: int = -1, span: Any = None) -> None:
         dtype = None if dtype is None or dtype == "" else _dtype(dtype)
         shape, ndim = _of_variable(shape, ndim)
         self.__init_handle_by_constructor__(_api.relax.TensorType, shape, dtype, vdevice, ndim)
@@ -144,7 +147,7 @@ class TensorType(Type):
 class FuncType(Type):
     """The type of a function."""
 
-    def __init__(self, params, ret, purity=True, span=None):
+    def __init__(self, params: Sequence["Type"], ret: "Type", purity: bool = True, span: Any = None) -> None:
         self.__init_handle_by_constructor__(_api.relax.FuncType, list(params), ret, purity)
 
     @staticmethod
@@ -170,7 +173,7 @@ class PackedFuncType(FuncType):
     def __new__(cls, span=None):
         return FuncType.opaque_func()
 
-    def __init__(self, span=None):
+    def __init__(self, span: Any = None) -> None:
         pass
 
 

@@ -20,7 +20,7 @@ from . import backend
 
 def __getattr__(name):
     # What needs NumPy, or builds on the compiler, is not loaded by a program that only runs models.
-    if name in ("training", "vm_build", "testing"):
+    if name in ("exec_builder", "training", "vm_build", "testing"):
         import importlib
 
         return importlib.import_module(f".{name}", __name__)

@@ -3,10 +3,11 @@
 from enum import IntEnum
 
 from .. import _core
-from ..ir import IRModule, _api
+from ..ir import IRModule, IntImm, _api, structural_equal
 from ..ir.type import FuncType, ShapeType, TensorType, TupleType
+from ..tirx import Evaluate
 from ..tirx.index_map import index_map as _index_map
-from .expr import DataflowBlock, Function, SeqExpr, Var
+from .expr import BindingBlock, DataflowBlock, DataflowVar, Function, SeqExpr, Tuple, Var
 
 _analysis = _api.Api("relax.analysis")
 
@@ -85,8 +86,40 @@ def definable_tir_vars_in_type(ty):
 
 
 def erase_to_well_defined(ty, shape_var_map=None, var_map=None):
-    """The type without what it says of variables that are not in ``shape_var_map``."""
-    return _analysis.erase_to_well_defined(ty, list(shape_var_map or ()))
+    """The type without what it says of variables that are not in ``shape_var_map``, and with their values of those that are.
+
+    ``var_map`` is about variables that hold shapes: types here keep what is known of such a shape, and not the variable.
+    """
+    known = dict(shape_var_map or {})
+    erased = _analysis.erase_to_well_defined(ty, list(known))
+    changed = {var: value for var, value in known.items() if value is not var and not var.same_as(value)}
+    return _with_dims(erased, lambda dim: _api.tirx.Substitute(Evaluate(dim), changed).value) if changed else erased
+
+
+def _with_dims(ty, new):
+    """The type with another dimension in the place of each."""
+    if isinstance(ty, TensorType) and ty.shape is not None:
+        return TensorType([new(dim) for dim in ty.shape.values], ty.dtype, ty.vdevice)
+    if isinstance(ty, ShapeType) and ty.values is not None:
+        return ShapeType([new(dim) for dim in ty.values])
+    if isinstance(ty, TupleType):
+        return TupleType([_with_dims(field, new) for field in ty.fields])
+    if isinstance(ty, FuncType) and ty.params is not None:
+        return FuncType([_with_dims(param, new) for param in ty.params], _with_dims(ty.ret, new), ty.purity)
+    return ty
+
+
+def collect_non_negative_expressions(ty):
+    """Dimensions that a type mentions, without constants: they are not negative in any value of the type."""
+    found = []
+
+    def keep(dim):
+        if not isinstance(dim, IntImm) and not any(structural_equal(dim, other) for other in found):
+            found.append(dim)
+        return dim
+
+    _with_dims(ty, keep)
+    return found
 
 
 def type_lca(lhs, rhs):
@@ -194,10 +227,17 @@ def udchain(dfb):
 
 
 def remove_all_unused(func):
-    """The function without bindings that nothing uses."""
-    if isinstance(func, DataflowBlock):
-        raise TypeError("a function is expected: give the function around the block")
-    return _analysis.remove_all_unused(func)
+    """The function, sequence or dataflow block without bindings that nothing uses.
+
+    What a block gives away are its variables that live on behind it.
+    """
+    if isinstance(func, Function):
+        return _analysis.remove_all_unused(func)
+    if isinstance(func, BindingBlock):
+        given = [binding.var for binding in func.bindings if not isinstance(binding.var, DataflowVar)]
+        blocks = remove_all_unused(SeqExpr([func], Tuple(given))).blocks
+        return blocks[0] if blocks else type(func)([])
+    return _analysis.remove_all_unused(Function(free_vars(func), func, is_pure=False)).body
 
 
 def suggest_layout_transforms(func, write_buffer_transforms):
@@ -238,7 +278,7 @@ def _problems(obj):
     return _core.well_formed(obj if isinstance(obj, IRModule) else IRModule.from_expr(obj))
 
 
-__all__ = ["BaseCheckResult", "all_global_vars", "all_vars", "bound_vars", "check_well_formed"]
+__all__ = ["BaseCheckResult", "all_global_vars", "all_vars", "bound_vars", "check_well_formed", "collect_non_negative_expressions"]
 __all__ += ["computable_at_compile_time", "contains_impure_call", "definable_tir_vars_in_type", "defined_symbolic_vars", "has_reshape_pattern"]
 __all__ += ["derive_call_ret_type", "detect_recursion", "erase_to_well_defined", "estimate_memory_usage"]
 __all__ += ["free_symbolic_vars", "free_vars", "get_static_type", "get_var2val", "name_to_binding"]

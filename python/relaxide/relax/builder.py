@@ -1,6 +1,9 @@
 """Executables built by hand."""
 
+from contextlib import contextmanager
+
 from .. import _core
+from ..error import ExecutableError
 from ..ffi import Shape
 from .executable import VMExecutable
 
@@ -15,6 +18,8 @@ class ExecBuilder(_core.ExecBuilder):
         executable = ib.get()
     """
 
+    _made = None
+
     def function(self, func_name, num_inputs=0, param_names=None):
         """A scope for the instructions of a function."""
         if param_names is not None and len(param_names) != num_inputs:
@@ -27,8 +32,14 @@ class ExecBuilder(_core.ExecBuilder):
         self._emit_call(name, words, dst)
 
     def get(self):
-        """The executable; the builder is spent afterwards."""
-        return VMExecutable(self._get())
+        """The executable; nothing can be added afterwards.
+
+        A program that the machine would refuse to run is an :class:`~relaxide.error.ExecutableError`.
+        """
+        if self._made is None:
+            with _refusals():
+                self._made = VMExecutable(self._get())
+        return self._made
 
 
 def _shape(arg):
@@ -45,4 +56,14 @@ class _Scope:
 
     def __exit__(self, kind, value, traceback):
         if kind is None:
-            self.builder._end()
+            with _refusals():
+                self.builder._end()
+
+
+@contextmanager
+def _refusals():
+    """What the machine would refuse to run."""
+    try:
+        yield
+    except ValueError as error:
+        raise ExecutableError(str(error)) from None

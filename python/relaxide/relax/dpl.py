@@ -13,8 +13,10 @@ from .. import _core
 from ..ffi import Object, register_object
 from ..ffi import dtype as _dtype
 from ..ir._api import Api
-from ..ir.base import Node
+from ..ir.base import Node, structural_equal
 from ..ir.op import Op
+from ..ir.transform import ModulePass
+from .expr import Function
 
 _dpl = Api("relax.dpl")
 
@@ -214,6 +216,9 @@ class TuplePattern(DFPattern):
     fields = _field(0, "The fields.")
 
     def __getitem__(self, index):
+        count = len(self.fields)
+        if index is not None and not -count <= index < count:
+            raise IndexError(f"the tuple has {count} fields, so there is no field {index}")
         return is_tuple_get_item(self, index)
 
     def __len__(self):
@@ -540,7 +545,7 @@ def make_fused_bias_activation_pattern(op_name, with_bias=False, activation=None
     return is_op(activation)(out) if activation else out
 
 
-class PatternMatchingRewriter:
+class PatternMatchingRewriter(ModulePass):
     """Rewriting rules. A call with a module or a function gives it rewritten until nothing matches; ``a | b`` are the rules
     of both, of which the first that matches takes a value.
 
@@ -561,6 +566,7 @@ class PatternMatchingRewriter:
 
     def __init__(self, rules):
         self._rules = rules
+        super().__init__(_core.python_pass("module", lambda mod, ctx: rules._apply(mod), "PatternMatchingRewriter", 0, []))
 
     @staticmethod
     def from_pattern(pattern, func):
@@ -571,8 +577,22 @@ class PatternMatchingRewriter:
     def from_module(mod):
         """The rule of a module with two functions ``pattern`` and ``replacement`` of one signature.
 
-        A module that is no rule is a ValueError that says why.
+        Raises
+        ------
+        KeyError
+            One of the two is missing.
+        TypeError
+            One of the two is no Relax function.
+        ValueError
+            They do not have the same signature, or another function of the module is public.
         """
+        named = {var.name_hint: func for var, func in mod.functions.items()}
+        for name in ("pattern", "replacement"):
+            if name not in named:
+                raise KeyError(f"a rule needs a Relax function {name!r}; the module's functions are {', '.join(named) or 'none'}")
+            if not isinstance(named[name], Function):
+                raise TypeError(f"a rule needs a Relax function {name!r}, but the module's is a {type(named[name]).__name__}")
+        _check_rule(named)
         return PatternMatchingRewriter(_core.PatternRewriter._from_module(mod))
 
     def __call__(self, obj):
@@ -594,6 +614,17 @@ class OrRewriter(PatternMatchingRewriter):
 
     def __init__(self, lhs, rhs):
         super().__init__(lhs._rules._or(rhs._rules))
+
+
+def _check_rule(named):
+    """Refuse functions that make no rule."""
+    pattern, replacement = (named[name].ty for name in ("pattern", "replacement"))
+    if not structural_equal(pattern, replacement, map_free_vars=True):
+        raise ValueError(f"the pattern and its replacement must have the same signature, but they have {pattern} and {replacement}")
+    for name, func in named.items():
+        symbol = (func.attrs or {}).get("global_symbol")
+        if symbol is not None and name not in ("pattern", "replacement"):
+            raise ValueError(f"the function {name!r} is publicly exposed, as {symbol!r}: what a rule brings along must be private")
 
 
 def rewrite_call(pattern, rewriter, func):

@@ -20,6 +20,12 @@ class VMExecutable(Executable):
         """A function of the executable, or a kernel that the program is made of."""
         return self.jit().get_function(name, query_imports=True)
 
+    def __getattr__(self, name):
+        # Kernels are members, too, as those of a module that is built are.
+        if not name.startswith("_") and self.implements_function(name):
+            return self[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __call__(self, *args):
         if self._main is None:
             self._main = self["main"]

@@ -1,13 +1,16 @@
 """The nodes of Relax."""
 
+from numbers import Integral, Real
+from typing import Any
+
 from .._core import set_kind_classes
 from ..ffi import register_object
 from ..ffi import dtype as _dtype
 from ..ir import _api
 from ..ir.base import Node, Scriptable, Span
-from ..ir.expr import Call, Constant, Expr, ExprWithOp, GenericConst, GlobalVar, Tuple, TupleGetItem, Var
+from ..ir.expr import Call, Constant, Expr, ExprWithOp, GenericConst, GlobalVar, Tuple, TupleGetItem, Var, is_prim_expr
 from ..ir.function import BaseFunc
-from ..ir.prim import FloatImm, IntImm
+from ..ir.prim import FloatImm, IntImm, StringImm
 from ..ir.type import PrimType
 
 
@@ -15,7 +18,7 @@ from ..ir.type import PrimType
 class DataflowVar(Var):
     """A variable that ends with its dataflow block."""
 
-    def __init__(self, name=None, ty=None, span=None, *, name_hint=None):
+    def __init__(self, name: str | None = None, ty: Any = None, span: Any = None, *, name_hint: str | None = None) -> None:
         name = name_hint if name is None else name
         if isinstance(ty, str):
             ty = PrimType(ty)
@@ -34,7 +37,7 @@ class DataTypeImm(ExprWithOp):
 class ShapeExpr(ExprWithOp):
     """A shape: dimensions over symbolic variables in scope."""
 
-    def __init__(self, values, span=None):
+    def __init__(self, values: Any, span: Any = None) -> None:
         self.__init_handle_by_constructor__(_api.relax.ShapeExpr, list(values))
 
     def __getitem__(self, index):
@@ -214,7 +217,7 @@ def extern(name, ty=None, span=None):
     return ExternFunc(name, ty, span)
 
 
-def const(value, dtype=None):
+def const(value: Any, dtype: Any = None) -> GenericConst:
     """A tensor constant of a number, of nested lists, of an array or of a tensor."""
     import numpy as np
 
@@ -238,16 +241,19 @@ def const(value, dtype=None):
     return GenericConst(tensor(array.astype(array_type(_dtype(name)))))
 
 
-def prim_value(value, dtype=None):
+def prim_value(value: Any, dtype: Any = None) -> Any:
     """A number as a scalar expression: of type bool, int64 or float64 where no type is given. Scalars are values as they
     are."""
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (Integral, Real)) and not isinstance(value, Expr):
+        value = value if isinstance(value, bool) else int(value) if isinstance(value, Integral) else float(value)
         dtype = dtype or ("bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float64")
         return _api.prim.const(value, _dtype(dtype))
+    if not is_prim_expr(value):
+        raise TypeError(f"Cannot convert {value} to a scalar: numbers and expressions of scalars are")
     return value if dtype is None else _api.prim.cast(_dtype(dtype), value)
 
 
-def get_shape_of(expr):
+def get_shape_of(expr: Any) -> Any:
     """The shape of a tensor: its dimensions where they are known, else a call that asks for them."""
     shape = getattr(expr.ty, "shape", None)
     if shape is not None:
@@ -269,5 +275,5 @@ def te_tensor(value, *, name="rxplaceholder"):
 
 __all__ = ["Binding", "BindingBlock", "Call", "Constant", "DataTypeImm", "DataflowBlock", "DataflowVar", "Expr", "ExternFunc"]
 __all__ += ["FloatImm", "Function", "GenericConst", "GlobalVar", "If", "IntImm", "MatchCast", "SeqExpr"]
-__all__ += ["ShapeExpr", "Span", "Tuple", "TupleGetItem", "Var", "VarBinding", "const", "extern"]
+__all__ += ["ShapeExpr", "Span", "StringImm", "Tuple", "TupleGetItem", "Var", "VarBinding", "const", "extern"]
 __all__ += ["get_shape_of", "make_shape", "prim_value", "te_tensor"]

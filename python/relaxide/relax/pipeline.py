@@ -68,6 +68,15 @@ def register_pipeline(name):
     return register
 
 
+def _pipeline_of(target):
+    """The name of a target's pipeline."""
+    try:
+        return _core.default_pipeline_name(_text(target))
+    except ValueError as error:
+        kind = _text(target).partition(" ")[0]
+        raise ValueError(f"programs for the target {kind} have no passes of their own, which is not yet supported: {error}") from None
+
+
 def _text(target):
     """A target as text: its kind first."""
     if isinstance(target, dict):
@@ -77,11 +86,11 @@ def _text(target):
 
 def get_default_pipeline(target=None):
     """The passes of TVM's build for a target, as one; without a target, those of :func:`relaxide.compile`."""
-    return get_pipeline("default" if target is None else _core.default_pipeline_name(_text(target)))
+    return get_pipeline("default" if target is None else _pipeline_of(target))
 
 
 def _stage(target, stage):
-    return [Pass(one) for one in _core.pipeline_stage(_core.default_pipeline_name(_text(target)), stage)]
+    return [Pass(one) for one in _core.pipeline_stage(_pipeline_of(target), stage)]
 
 
 def library_dispatch_passes(target):

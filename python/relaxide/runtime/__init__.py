@@ -6,7 +6,7 @@ from ..ffi import get_global_func, register_global_func
 from ..ffi._dtype import DataTypeCode
 from ._tensor import Tensor, cpu, cuda, device, device_from_target, empty, ext_dev, from_dlpack, metal, opencl, rocm, tensor, vpi, vulkan
 from ._text import TextTensor
-from . import _device_queries, profiling
+from . import _device_queries, _storage, profiling
 from ._device_queries import RPC_SESS_MASK  # noqa: F401 where TVM's file has it
 from .constant import const
 from .executable import Executable
@@ -19,10 +19,10 @@ String = str
 
 def __getattr__(name):
     # The Relay VM brings its language with it: loaded where a program asks for it.
-    if name == "vm":
+    if name in ("script_printer", "vm"):
         import importlib
 
-        return importlib.import_module(".vm", __name__)
+        return importlib.import_module(f".{name}", __name__)
     if name == "Scriptable":
         from ..ir.base import Scriptable
 

@@ -5,18 +5,11 @@ import contextlib
 import os
 import shutil
 import tempfile
-
-_EXITED = False
+import time
 
 
 class DirectoryCreatedPastAtExit(Exception):
     """A temporary folder is asked for while the interpreter ends."""
-
-
-@atexit.register
-def _end():
-    global _EXITED
-    _EXITED = True
 
 
 class TempDirectory:
@@ -27,39 +20,62 @@ class TempDirectory:
     custom_path : str, optional
         Where it is; a new place where none is given.
     keep_for_debug : bool, optional
-        Whether it stays.
+        Whether it stays. Folders that stay are numbered, and lie in one folder of the process.
     """
 
-    _keep_all = False
+    #: Folders that are to be removed; None once they have been, at the end of the process.
+    TEMPDIRS = set()
+    _KEEP_FOR_DEBUG = False
+    #: The folder of those that stay, and how many there were.
+    _debug_parent, _debug_count = None, 0
 
     @classmethod
     @contextlib.contextmanager
     def set_keep_for_debug(cls, set_to=True):
         """While in the context, folders that are made stay."""
-        before, cls._keep_all = cls._keep_all, set_to
+        before, cls._KEEP_FOR_DEBUG = cls._KEEP_FOR_DEBUG, set_to
         try:
             yield
         finally:
-            cls._keep_all = before
+            cls._KEEP_FOR_DEBUG = before
+
+    @classmethod
+    def remove_tempdirs(cls):
+        """Remove all folders that do not stay. None can be made afterwards."""
+        for path in cls.TEMPDIRS or ():
+            shutil.rmtree(path, ignore_errors=True)
+        cls.TEMPDIRS = None
+
+    @classmethod
+    def _numbered(cls):
+        """A folder that stays."""
+        if cls._debug_parent is None:
+            cls._debug_parent = tempfile.mkdtemp(prefix=f"{time.strftime('%Y-%m-%dT%H-%M-%S')}___")
+        path = os.path.join(cls._debug_parent, f"{cls._debug_count:05d}")
+        cls._debug_count += 1
+        os.mkdir(path)
+        return path
 
     def __init__(self, custom_path=None, keep_for_debug=None):
-        if _EXITED:
+        self.temp_dir = None
+        if self.TEMPDIRS is None:
             raise DirectoryCreatedPastAtExit("the interpreter is ending; make the folder before")
-        self._kept = self._keep_all if keep_for_debug is None else keep_for_debug
+        self._kept = self._KEEP_FOR_DEBUG if keep_for_debug is None else keep_for_debug
         if custom_path:
             os.mkdir(custom_path)
             self.temp_dir = custom_path
         else:
-            self.temp_dir = tempfile.mkdtemp(prefix="relaxide-")
+            self.temp_dir = self._numbered() if self._kept else tempfile.mkdtemp(prefix="relaxide-")
         if not self._kept:
-            atexit.register(self.remove)
+            self.TEMPDIRS.add(self.temp_dir)
 
     def remove(self):
         """Remove the folder with what is in it."""
         if self.temp_dir and not self._kept:
             shutil.rmtree(self.temp_dir, ignore_errors=True)
+            if self.TEMPDIRS is not None:
+                self.TEMPDIRS.discard(self.temp_dir)
             self.temp_dir = None
-            atexit.unregister(self.remove)
 
     @property
     def path(self):
@@ -86,6 +102,9 @@ class TempDirectory:
     def listdir(self):
         """The names in the folder."""
         return os.listdir(self.temp_dir)
+
+
+atexit.register(TempDirectory.remove_tempdirs)
 
 
 def tempdir(custom_path=None, keep_for_debug=None):

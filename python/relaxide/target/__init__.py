@@ -171,3 +171,12 @@ class _Methods:
     def with_host(self, host=None):
         """The same target with another host."""
         return Target({**self.export(), "host": (host if isinstance(host, Target) else Target(host)).export()})
+
+
+def __getattr__(name):
+    # Questions about code generation are asked by few.
+    if name == "codegen":
+        import importlib
+
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

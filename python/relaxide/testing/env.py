@@ -19,6 +19,15 @@ def has_llvm():
     return _enabled("llvm")
 
 
+def has_llvm_min_version(major):
+    """Whether kernels can be compiled with LLVM of at least a major version."""
+    if not has_llvm():
+        return False
+    from ..target import codegen
+
+    return codegen.llvm_version_major() >= major
+
+
 @functools.lru_cache(maxsize=None)
 def _exists(kind):
     from .. import runtime

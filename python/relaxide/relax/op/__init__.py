@@ -6,12 +6,13 @@ The functions come from the compiler's registry: ``help(relax.op.nn.conv2d)`` sh
 from ... import _core
 from ._calls import assert_op, call_builtin_with_ctx, call_dps_packed, call_inplace_packed, call_packed, call_pure_packed
 from ._calls import call_py_func, call_tir, call_tir_inplace, call_tir_with_grad, hint_on_device, invoke_closure, invoke_pure_closure, make_closure
-from ._calls import linear, masked_fill, relu6 as _relu6, to_vdevice
+from ._calls import linear, masked_fill, relu6 as _relu6, to_vdevice, view as _view
 from ._generate import make as _make
 from ._generate import namespaces as _namespaces
 
 globals().update(_namespaces())
 nn.relu6 = _relu6  # noqa: F821
+memory.view = _view  # noqa: F821
 # As TVM has them: the operators for detection are members of `relax.op` too.
 all_class_non_max_suppression = vision.all_class_non_max_suppression  # noqa: F821
 get_valid_counts = vision.get_valid_counts  # noqa: F821
@@ -24,6 +25,10 @@ __all__ = [name for name in _core.op_names() if "." not in name]
 
 
 def __getattr__(name):
+    if name == "op_attrs":
+        import importlib
+
+        return importlib.import_module(f".{name}", __name__)
     function = None if name.startswith("__") else _make(name)
     if function is None:
         raise AttributeError(f"there is no operator {name!r} in relax.op")

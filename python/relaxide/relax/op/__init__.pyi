@@ -1,4 +1,5 @@
 # Made by `python -m relaxide.relax.op._stub` of the compiler's registry of operators.
+from collections.abc import Sequence
 from typing import Any
 
 from ...ir.expr import Call, Expr, ExprWithOp as PrimExpr
@@ -55,13 +56,13 @@ def bitwise_or(x1: Expr | int | float | bool, x2: Expr | int | float | bool) -> 
     """Bit by bit or."""
 def bitwise_xor(x1: Expr | int | float | bool, x2: Expr | int | float | bool) -> Call:
     """Bit by bit exclusive or."""
-def broadcast_to(x: Expr, shape: Expr | list[int | PrimExpr]) -> Call:
+def broadcast_to(x: Expr, shape: Expr | Sequence[int | PrimExpr]) -> Call:
     """x repeated to the given dimensions."""
 def bucketize(input_tensor: Expr, boundaries: Expr, out_int32: bool = False, right: bool = False) -> Call:
     """For each element how many bounds lie below it (with `right`: not above it): the number of its bucket."""
 def call_py_func(func_name: Expr, args: Expr) -> Call:
     """Calls a function of the front end, by name."""
-def call_tir_with_grad(func: Expr, args: Expr, tir_vars: Expr | list[int | PrimExpr] | None = None, *, te_grad_name: str, te_grad_kwargs: Any | None = None) -> Call:
+def call_tir_with_grad(func: Expr, args: Expr, tir_vars: Expr | Sequence[int | PrimExpr] | None = None, *, te_grad_name: str, te_grad_kwargs: Any | None = None) -> Call:
     """Calls a kernel whose gradient another one computes."""
 def ceil(x: Expr) -> Call:
     """Rounded up."""
@@ -69,9 +70,9 @@ def clip(x: Expr, min: Expr | int | float, max: Expr | int | float) -> Call:
     """Each element brought between two bounds. A bound that the dtype cannot hold does not bind."""
 def collapse_sum_like(data: Expr, collapse_target: Expr) -> Call:
     """The sum over all dimensions that broadcasting the smaller shape to the tensor's would repeat."""
-def collapse_sum_to(data: Expr, shape: Expr | list[int | PrimExpr]) -> Call:
+def collapse_sum_to(data: Expr, shape: Expr | Sequence[int | PrimExpr]) -> Call:
     """The sum over all dimensions that broadcasting the smaller shape to the tensor's would repeat."""
-def concat(tensors: Expr | list[Expr], axis: int = 0) -> Call:
+def concat(tensors: Expr | Sequence[Expr], axis: int = 0) -> Call:
     """Tensors joined along one dimension."""
 def cos(x: Expr) -> Call:
     """Cosine."""
@@ -87,7 +88,7 @@ def divide(x1: Expr | int | float | bool, x2: Expr | int | float | bool) -> Call
     """x1 / x2; integers are rounded towards zero."""
 def dynamic_strided_slice(x: Expr, begin: Expr, end: Expr, strides: Expr) -> Call:
     """A slice along every dimension whose bounds are known when the program runs only."""
-def einsum(operands: Expr | list[Expr], subscripts: str) -> Call:
+def einsum(operands: Expr | Sequence[Expr], subscripts: str) -> Call:
     """Einstein's notation: letters name dimensions of the operands; those that the result lacks are summed over. Without an arrow the result has the letters that occur once, in alphabetical order. `...` stands for any further dimensions, which are broadcast."""
 def equal(x1: Expr | int | float | bool, x2: Expr | int | float | bool) -> Call:
     """x1 == x2."""
@@ -97,7 +98,7 @@ def ewise_fma(x1: Expr, x2: Expr, x3: Expr) -> Call:
     """x1 * x2 + x3."""
 def exp(x: Expr) -> Call:
     """e to the power of x."""
-def expand_dims(x: Expr, axis: int | list[int]) -> Call:
+def expand_dims(x: Expr, axis: int | Sequence[int]) -> Call:
     """Dimensions of size one are inserted."""
 def eye(n: Expr | int | float, m: Expr | int | float | None = None, k: Expr | int | float = 0, dtype: str | None = None) -> Call:
     """Ones on a diagonal, zeros elsewhere."""
@@ -113,7 +114,7 @@ def floor_divide(x1: Expr | int | float | bool, x2: Expr | int | float | bool) -
     """x1 / x2, rounded down."""
 def floor_mod(x1: Expr | int | float | bool, x2: Expr | int | float | bool) -> Call:
     """Remainder of the division that rounds down."""
-def full(shape: Expr | list[int | PrimExpr], fill_value: Expr | int | float | bool, dtype: str | None = None) -> Call:
+def full(shape: Expr | Sequence[int | PrimExpr], fill_value: Expr | int | float | bool, dtype: str | None = None) -> Call:
     """One value everywhere."""
 def full_like(x: Expr, fill_value: Expr | int | float | bool, dtype: str | None = None) -> Call:
     """One value in the shape of x."""
@@ -129,7 +130,7 @@ def hamming_window(window_size: Expr | int | float, periodic: Expr | int | float
     """alpha - beta * cos(2 pi i / (n - 1))."""
 def index_put(data: Expr, indices: Expr, values: Expr, accumulate: bool = False) -> Call:
     """A copy of data with values at the indices; of values for one place the last one counts."""
-def index_tensor(data: Expr, indices: Expr | list[Expr]) -> Call:
+def index_tensor(data: Expr, indices: Expr | Sequence[Expr]) -> Call:
     """data[i, j, …] with tensors of indices, as NumPy indexes: their common shape takes the place of the indexed dimensions."""
 def isfinite(x: Expr) -> Call:
     """Whether neither infinite nor NaN."""
@@ -159,17 +160,17 @@ def logical_xor(x1: Expr | int | float | bool, x2: Expr | int | float | bool) ->
     """Whether just one is not zero."""
 def matmul(x1: Expr, x2: Expr, out_dtype: str | None = None) -> Call:
     """Matrix product of the last two dimensions; those in front are broadcast. A vector on the left is a row, on the right a column, and its dimension is dropped from the result."""
-def max(x: Expr, axis: int | list[int] | None = None, keepdims: bool = False) -> Call:
+def max(x: Expr, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Call:
     """Largest value."""
 def maximum(x1: Expr | int | float | bool, x2: Expr | int | float | bool) -> Call:
     """The larger."""
-def mean(x: Expr, axis: int | list[int] | None = None, keepdims: bool = False) -> Call:
+def mean(x: Expr, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Call:
     """Average."""
-def median(x: Expr, axis: int | list[int] | None = None, keepdims: bool = False) -> Call:
+def median(x: Expr, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Call:
     """The element in the middle, the lower of two. Along a dimension: a tuple of it and of its index, as int64."""
-def meshgrid(tensors: Expr | list[Expr], indexing: str = "ij") -> Call:
+def meshgrid(tensors: Expr | Sequence[Expr], indexing: str = "ij") -> Call:
     """The coordinates of a grid: for each vector a tensor of the grid's shape in which it runs along a dimension of its own."""
-def min(x: Expr, axis: int | list[int] | None = None, keepdims: bool = False) -> Call:
+def min(x: Expr, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Call:
     """Smallest value."""
 def minimum(x1: Expr | int | float | bool, x2: Expr | int | float | bool) -> Call:
     """The smaller."""
@@ -189,25 +190,25 @@ def null_value() -> Call:
     """No value at all."""
 def one_hot(indices: Expr, on_value: Expr | int | float, off_value: Expr | int | float, depth: int, axis: int = -1) -> Call:
     """A new dimension in which one value is on, at the index."""
-def ones(shape: Expr | list[int | PrimExpr], dtype: str | None = None) -> Call:
+def ones(shape: Expr | Sequence[int | PrimExpr], dtype: str | None = None) -> Call:
     """Ones."""
 def ones_like(x: Expr, dtype: str | None = None) -> Call:
     """Ones in the shape of x."""
 def outer(x1: Expr, x2: Expr) -> Call:
     """Products of every element of one vector with every element of another."""
-def permute_dims(x: Expr, axes: int | list[int] | None = None) -> Call:
+def permute_dims(x: Expr, axes: int | Sequence[int] | None = None) -> Call:
     """Dimensions in another order."""
 def power(x1: Expr | int | float | bool, x2: Expr | int | float | bool) -> Call:
     """x1 to the power of x2."""
 def print_(*values: Expr, format: str = "") -> Call:
     """Prints values when run."""
-def prod(x: Expr, axis: int | list[int] | None = None, keepdims: bool = False) -> Call:
+def prod(x: Expr, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Call:
     """Product."""
 def quantize(data: Expr, scale: Expr, zero_point: Expr, axis: int = -1, out_dtype: str = "int8") -> Call:
     """clip(round(x / scale) + zero_point), to the range of the result's dtype."""
 def repeat(data: Expr, repeats: int, axis: int | None = None) -> Call:
     """Each element repeated along one dimension."""
-def reshape(x: Expr, shape: Expr | list[int | PrimExpr]) -> Call:
+def reshape(x: Expr, shape: Expr | Sequence[int | PrimExpr]) -> Call:
     """The same elements, in order, under other dimensions. One dimension may be -1: it follows from the others."""
 def reverse_sequence(data: Expr, seq_lengths: Expr, seq_axis: int = 1, batch_axis: int = 0) -> Call:
     """Each sequence with its first elements, as many as its length says, in the opposite order."""
@@ -223,7 +224,7 @@ def scatter_nd(data: Expr, indices: Expr, updates: Expr, reduction: str = "updat
     """Slices of updates go to the points whose coordinates lie in the last dimension of the indices."""
 def shape_of(expr: Expr) -> Call:
     """The shape of a tensor as a value."""
-def shape_to_tensor(expr: Expr | list[int | PrimExpr]) -> Call:
+def shape_to_tensor(expr: Expr | Sequence[int | PrimExpr]) -> Call:
     """The dimensions of a shape as an int64 tensor."""
 def sigmoid(x: Expr) -> Call:
     """1 / (1 + exp(-x))."""
@@ -245,17 +246,17 @@ def sqrt(x: Expr) -> Call:
     """Square root."""
 def square(x: Expr) -> Call:
     """x times x."""
-def squeeze(x: Expr, axis: int | list[int] | None = None) -> Call:
+def squeeze(x: Expr, axis: int | Sequence[int] | None = None) -> Call:
     """Dimensions of size one are dropped; a dimension of another size stays."""
-def stack(tensors: Expr | list[Expr], axis: int = 0) -> Call:
+def stack(tensors: Expr | Sequence[Expr], axis: int = 0) -> Call:
     """Tensors joined along a new dimension."""
-def std(x: Expr, axis: int | list[int] | None = None, keepdims: bool = False) -> Call:
+def std(x: Expr, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Call:
     """Square root of the variance."""
-def strided_slice(x: Expr, axes: Expr | list[int | PrimExpr], begin: Expr | list[int | PrimExpr], end: Expr | list[int | PrimExpr], strides: Expr | list[int | PrimExpr] | None = None, assume_inbound: bool = False) -> Call:
+def strided_slice(x: Expr, axes: Expr | Sequence[int | PrimExpr], begin: Expr | Sequence[int | PrimExpr], end: Expr | Sequence[int | PrimExpr], strides: Expr | Sequence[int | PrimExpr] | None = None, assume_inbound: bool = False) -> Call:
     """A regular part of a tensor, as Python slices it."""
 def subtract(x1: Expr | int | float | bool, x2: Expr | int | float | bool) -> Call:
     """x1 - x2."""
-def sum(x: Expr, axis: int | list[int] | None = None, keepdims: bool = False) -> Call:
+def sum(x: Expr, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Call:
     """Sum."""
 def take(x: Expr, indices: Expr, axis: int | None = None, mode: str = "fast") -> Call:
     """Slices along a dimension, by index; the dimension is replaced by those of the indices."""
@@ -265,7 +266,7 @@ def tanh(x: Expr) -> Call:
     """Hyperbolic tangent."""
 def tensor_to_shape(expr: Expr) -> Call:
     """The shape whose dimensions a tensor holds."""
-def tile(data: Expr, repeats: int | list[int]) -> Call:
+def tile(data: Expr, repeats: int | Sequence[int]) -> Call:
     """The whole tensor repeated along dimensions."""
 def topk(data: Expr, k: int = 1, axis: int = -1, ret_type: str = "both", largest: bool = True, dtype: str = "int32") -> Call:
     """The largest few along a dimension, in order, and where they are."""
@@ -277,19 +278,19 @@ def trunc(x: Expr) -> Call:
     """Rounded towards zero."""
 def unique(x: Expr, sorted: Expr | int | float = True, return_index: Expr | int | float = False, return_inverse: Expr | int | float = False, return_counts: Expr | int | float = False, axis: Expr | int | float | None = None) -> Call:
     """Each element, or slice, once. With one of the further results a tuple of them, the elements first."""
-def variance(x: Expr, axis: int | list[int] | None = None, keepdims: bool = False) -> Call:
+def variance(x: Expr, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Call:
     """Average of squared distances from the average."""
 def where(condition: Expr, x1: Expr | int | float | bool, x2: Expr | int | float | bool) -> Call:
     """x1 where a condition holds, else x2; all three are broadcast."""
 def wrap_param(data: Expr, dtype: str = "float32") -> Call:
     """A parameter that is kept in another dtype than the program computes with."""
-def zeros(shape: Expr | list[int | PrimExpr], dtype: str | None = None) -> Call:
+def zeros(shape: Expr | Sequence[int | PrimExpr], dtype: str | None = None) -> Call:
     """Zeros."""
 def zeros_like(x: Expr, dtype: str | None = None) -> Call:
     """Zeros in the shape of x."""
 class builtin:
     @staticmethod
-    def alloc_tensor(shape: Expr | list[int | PrimExpr], dtype: str, runtime_device_index: Expr | int | float, storage_scope: Expr) -> Call:
+    def alloc_tensor(shape: Expr | Sequence[int | PrimExpr], dtype: str, runtime_device_index: Expr | int | float, storage_scope: Expr) -> Call:
         """A tensor with fresh memory."""
     @staticmethod
     def stop_lift_params(x: Expr) -> Call:
@@ -322,13 +323,13 @@ class dist:
         """Not supported: Relaxide runs a program in one process."""
 class grad:
     @staticmethod
-    def avg_pool2d_backward(output_grad: Expr, data: Expr, pool_size: int | list[int] = (1, 1), strides: int | list[int] = (1, 1), padding: int | list[int] = (0, 0, 0, 0), dilation: int | list[int] = (1, 1), ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCHW", out_layout: str | None = None) -> Call:
+    def avg_pool2d_backward(output_grad: Expr, data: Expr, pool_size: int | Sequence[int] = (1, 1), strides: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0, 0, 0), dilation: int | Sequence[int] = (1, 1), ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCHW", out_layout: str | None = None) -> Call:
         """The gradient of avg_pool2d: it goes to all elements of each window alike."""
     @staticmethod
     def end_checkpoint(input: Expr) -> Call:
         """Its argument; what lies behind it is kept again."""
     @staticmethod
-    def max_pool2d_backward(output_grad: Expr, data: Expr, pool_size: int | list[int] = (1, 1), strides: int | list[int] = (1, 1), padding: int | list[int] = (0, 0, 0, 0), dilation: int | list[int] = (1, 1), ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCHW", out_layout: str | None = None) -> Call:
+    def max_pool2d_backward(output_grad: Expr, data: Expr, pool_size: int | Sequence[int] = (1, 1), strides: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0, 0, 0), dilation: int | Sequence[int] = (1, 1), ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCHW", out_layout: str | None = None) -> Call:
         """The gradient of max_pool2d: it goes to the largest element of each window, the first of equal ones."""
     @staticmethod
     def nll_loss_backward(output_grad: Expr, predictions: Expr, targets: Expr, weights: Expr | None = None, reduction: str = "mean", ignore_index: int = -100) -> Call:
@@ -344,16 +345,16 @@ class grad:
         """The gradient of take for what was indexed: that of each element added up where it came from."""
 class image:
     @staticmethod
-    def affine_grid(data: Expr, size: Expr | list[int | PrimExpr], align_corners: bool = True) -> Call:
+    def affine_grid(data: Expr, size: Expr | Sequence[int | PrimExpr], align_corners: bool = True) -> Call:
         """For each element of the grid the place that an affine map sends it to. ONNX: AffineGrid; ATen: affine_grid_generator."""
     @staticmethod
     def grid_sample(data: Expr, grid: Expr, method: str = "bilinear", layout: str = "NCHW", padding_mode: str = "zeros", align_corners: bool = False) -> Call:
         """The image's elements at the places of a grid. ONNX: GridSample; ATen: grid_sampler."""
     @staticmethod
-    def resize2d(data: Expr, size: Expr | list[int | PrimExpr], roi: Any | None = None, layout: str = "NCHW", method: str = "linear", coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round", cubic_alpha: float = -0.75, cubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: str | None = None) -> Call:
+    def resize2d(data: Expr, size: Expr | Sequence[int | PrimExpr], roi: Any | None = None, layout: str = "NCHW", method: str = "linear", coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round", cubic_alpha: float = -0.75, cubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: str | None = None) -> Call:
         """An image at another height and width. ONNX: Resize; ATen: upsample_nearest2d, upsample_bilinear2d and their like."""
     @staticmethod
-    def resize3d(data: Expr, size: Expr | list[int | PrimExpr], roi: Any | None = None, layout: str = "NCDHW", method: str = "linear", coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", cubic_alpha: float = -0.75, cubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: str | None = None) -> Call:
+    def resize3d(data: Expr, size: Expr | Sequence[int | PrimExpr], roi: Any | None = None, layout: str = "NCDHW", method: str = "linear", coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", cubic_alpha: float = -0.75, cubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: str | None = None) -> Call:
         """A volume at another depth, height and width. ONNX: Resize; ATen: upsample_trilinear3d and its like."""
 class inspect:
     @staticmethod
@@ -382,10 +383,10 @@ class inspect:
         """The distance of neighbours along a dimension, in elements."""
 class memory:
     @staticmethod
-    def alloc_storage(size: Expr | list[int | PrimExpr], runtime_device_index: Expr | int | float, storage_scope: Expr, dtype: str) -> Call:
+    def alloc_storage(size: Expr | Sequence[int | PrimExpr], runtime_device_index: Expr | int | float, storage_scope: Expr, dtype: str) -> Call:
         """Memory that planned tensors share."""
     @staticmethod
-    def alloc_tensor(storage: Expr, offset: Expr | int | float, shape: Expr | list[int | PrimExpr], dtype: str, runtime_device_index: Expr | int | float | None = None) -> Call:
+    def alloc_tensor(storage: Expr, offset: Expr | int | float, shape: Expr | Sequence[int | PrimExpr], dtype: str, runtime_device_index: Expr | int | float | None = None) -> Call:
         """A tensor inside a storage."""
     @staticmethod
     def ensure_zero_offset(data: Expr) -> Call:
@@ -401,13 +402,13 @@ class memory:
         """The same memory as another tensor: nothing is copied, and the view must not reach beyond the tensor."""
 class nn:
     @staticmethod
-    def adaptive_avg_pool1d(data: Expr, output_size: int | list[int] | None = None, layout: str = "NCW", out_layout: str | None = None) -> Call:
+    def adaptive_avg_pool1d(data: Expr, output_size: int | Sequence[int] | None = None, layout: str = "NCW", out_layout: str | None = None) -> Call:
         """Part i of n along an axis of size s averages elements floor(i * s / n) up to ceil((i + 1) * s / n)."""
     @staticmethod
-    def adaptive_avg_pool2d(data: Expr, output_size: int | list[int] | None = None, layout: str = "NCHW", out_layout: str | None = None) -> Call:
+    def adaptive_avg_pool2d(data: Expr, output_size: int | Sequence[int] | None = None, layout: str = "NCHW", out_layout: str | None = None) -> Call:
         """Part i of n along an axis of size s averages elements floor(i * s / n) up to ceil((i + 1) * s / n)."""
     @staticmethod
-    def adaptive_avg_pool3d(data: Expr, output_size: int | list[int] | None = None, layout: str = "NCDHW", out_layout: str | None = None) -> Call:
+    def adaptive_avg_pool3d(data: Expr, output_size: int | Sequence[int] | None = None, layout: str = "NCDHW", out_layout: str | None = None) -> Call:
         """Part i of n along an axis of size s averages elements floor(i * s / n) up to ceil((i + 1) * s / n)."""
     @staticmethod
     def attention(query: Expr, key: Expr, value: Expr, bias: Expr | None = None, scale: float | None = None, causal_mask: str | None = None, window_size: int | None = None) -> Call:
@@ -419,13 +420,13 @@ class nn:
     def attention_var_len(queries: Expr, keys: Expr, values: Expr, seqstart_q: Expr, max_seqlen_q: Expr, seqstart_k: Expr | None = None, max_seqlen_k: Expr | None = None, scale: float | None = None, causal_mask: str | None = None, window_size: int | None = None) -> Call:
         """Attention within each of several sequences of different lengths."""
     @staticmethod
-    def avg_pool1d(data: Expr, pool_size: int | list[int] = (1,), strides: int | list[int] = (1,), padding: int | list[int] = (0, 0), dilation: int | list[int] = (1,), ceil_mode: bool = False, count_include_pad: bool = True, layout: str = "NCW", out_layout: str | None = None) -> Call:
+    def avg_pool1d(data: Expr, pool_size: int | Sequence[int] = (1,), strides: int | Sequence[int] = (1,), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1,), ceil_mode: bool = False, count_include_pad: bool = True, layout: str = "NCW", out_layout: str | None = None) -> Call:
         """The mean of the elements under a window that slides over an image. ONNX: AveragePool."""
     @staticmethod
-    def avg_pool2d(data: Expr, pool_size: int | list[int] = (1, 1), strides: int | list[int] = (1, 1), padding: int | list[int] = (0, 0, 0, 0), dilation: int | list[int] = (1, 1), ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCHW", out_layout: str | None = None) -> Call:
+    def avg_pool2d(data: Expr, pool_size: int | Sequence[int] = (1, 1), strides: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0, 0, 0), dilation: int | Sequence[int] = (1, 1), ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCHW", out_layout: str | None = None) -> Call:
         """The mean of the elements under a window that slides over an image. ONNX: AveragePool."""
     @staticmethod
-    def avg_pool3d(data: Expr, pool_size: int | list[int] = (1, 1, 1), strides: int | list[int] = (1, 1, 1), padding: int | list[int] = (0, 0, 0, 0, 0, 0), dilation: int | list[int] = (1, 1, 1), ceil_mode: bool = False, count_include_pad: bool = True, layout: str = "NCDHW", out_layout: str | None = None) -> Call:
+    def avg_pool3d(data: Expr, pool_size: int | Sequence[int] = (1, 1, 1), strides: int | Sequence[int] = (1, 1, 1), padding: int | Sequence[int] = (0, 0, 0, 0, 0, 0), dilation: int | Sequence[int] = (1, 1, 1), ceil_mode: bool = False, count_include_pad: bool = True, layout: str = "NCDHW", out_layout: str | None = None) -> Call:
         """The mean of the elements under a window that slides over an image. ONNX: AveragePool."""
     @staticmethod
     def batch_flatten(data: Expr) -> Call:
@@ -434,22 +435,22 @@ class nn:
     def batch_norm(data: Expr, gamma: Expr, beta: Expr, moving_mean: Expr, moving_var: Expr, axis: int, epsilon: float = 1e-5, center: bool = True, scale: bool = True, momentum: float = 0.1, training: bool = True) -> Call:
         """A tuple: (x - mean) / sqrt(variance + epsilon) * gamma + beta for each channel, and the running average and variance. In training the statistics are the batch's and the running ones move towards them."""
     @staticmethod
-    def conv1d(data: Expr, weight: Expr, strides: int | list[int] = (1,), padding: int | list[int] = (0, 0), dilation: int | list[int] = (1,), groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "OIW", out_layout: str | None = None, out_dtype: str | None = None) -> Call:
+    def conv1d(data: Expr, weight: Expr, strides: int | Sequence[int] = (1,), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1,), groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "OIW", out_layout: str | None = None, out_dtype: str | None = None) -> Call:
         """Sums of products of a window that slides over a sequence. ONNX: Conv; ATen: convolution."""
     @staticmethod
-    def conv1d_transpose(data: Expr, weight: Expr, strides: int | list[int] = (1,), padding: int | list[int] = (0, 0), output_padding: int | list[int] = (0,), dilation: int | list[int] = (1,), groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "IOW", out_layout: str | None = None, out_dtype: str | None = None) -> Call:
+    def conv1d_transpose(data: Expr, weight: Expr, strides: int | Sequence[int] = (1,), padding: int | Sequence[int] = (0, 0), output_padding: int | Sequence[int] = (0,), dilation: int | Sequence[int] = (1,), groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "IOW", out_layout: str | None = None, out_dtype: str | None = None) -> Call:
         """Each element of an image spreads over a window of the result, weighted; the gradient of a convolution. ONNX: ConvTranspose; ATen: convolution with transposed=True."""
     @staticmethod
-    def conv2d(data: Expr, weight: Expr, strides: int | list[int] = (1, 1), padding: int | list[int] = (0, 0, 0, 0), dilation: int | list[int] = (1, 1), groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "OIHW", out_layout: str | None = None, out_dtype: str | None = None) -> Call:
+    def conv2d(data: Expr, weight: Expr, strides: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0, 0, 0), dilation: int | Sequence[int] = (1, 1), groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "OIHW", out_layout: str | None = None, out_dtype: str | None = None) -> Call:
         """Sums of products of a window that slides over an image. ONNX: Conv; ATen: convolution."""
     @staticmethod
-    def conv2d_transpose(data: Expr, weight: Expr, strides: int | list[int] = (1, 1), padding: int | list[int] = (0, 0, 0, 0), output_padding: int | list[int] = (0, 0), dilation: int | list[int] = (1, 1), groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "IOHW", out_layout: str | None = None, out_dtype: str | None = None) -> Call:
+    def conv2d_transpose(data: Expr, weight: Expr, strides: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0, 0, 0), output_padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "IOHW", out_layout: str | None = None, out_dtype: str | None = None) -> Call:
         """Each element of an image spreads over a window of the result, weighted; the gradient of a convolution. ONNX: ConvTranspose; ATen: convolution with transposed=True."""
     @staticmethod
-    def conv3d(data: Expr, weight: Expr, strides: int | list[int] = (1, 1, 1), padding: int | list[int] = (0, 0, 0, 0, 0, 0), dilation: int | list[int] = (1, 1, 1), groups: int = 1, data_layout: str = "NCDHW", kernel_layout: str = "OIDHW", out_layout: str | None = None, out_dtype: str | None = None) -> Call:
+    def conv3d(data: Expr, weight: Expr, strides: int | Sequence[int] = (1, 1, 1), padding: int | Sequence[int] = (0, 0, 0, 0, 0, 0), dilation: int | Sequence[int] = (1, 1, 1), groups: int = 1, data_layout: str = "NCDHW", kernel_layout: str = "OIDHW", out_layout: str | None = None, out_dtype: str | None = None) -> Call:
         """Sums of products of a window that slides over a volume. ONNX: Conv; ATen: convolution."""
     @staticmethod
-    def conv3d_transpose(data: Expr, weight: Expr, strides: int | list[int] = (1, 1, 1), padding: int | list[int] = (0, 0, 0, 0, 0, 0), output_padding: int | list[int] = (0, 0, 0), dilation: int | list[int] = (1, 1, 1), groups: int = 1, data_layout: str = "NCDHW", kernel_layout: str = "IODHW", out_layout: str | None = None, out_dtype: str | None = None) -> Call:
+    def conv3d_transpose(data: Expr, weight: Expr, strides: int | Sequence[int] = (1, 1, 1), padding: int | Sequence[int] = (0, 0, 0, 0, 0, 0), output_padding: int | Sequence[int] = (0, 0, 0), dilation: int | Sequence[int] = (1, 1, 1), groups: int = 1, data_layout: str = "NCDHW", kernel_layout: str = "IODHW", out_layout: str | None = None, out_dtype: str | None = None) -> Call:
         """Each element of an image spreads over a window of the result, weighted; the gradient of a convolution. ONNX: ConvTranspose; ATen: convolution with transposed=True."""
     @staticmethod
     def cross_entropy_with_logits(predictions: Expr, labels: Expr) -> Call:
@@ -464,13 +465,13 @@ class nn:
     def gelu_tanh(data: Expr) -> Call:
         """gelu with tanh in the place of erf."""
     @staticmethod
-    def group_norm(data: Expr, gamma: Expr, beta: Expr, num_groups: int, channel_axis: int, axes: int | list[int], epsilon: float = 1e-5, center: bool = True, scale: bool = True) -> Call:
+    def group_norm(data: Expr, gamma: Expr, beta: Expr, num_groups: int, channel_axis: int, axes: int | Sequence[int], epsilon: float = 1e-5, center: bool = True, scale: bool = True) -> Call:
         """Normalized over groups of channels and further dimensions; gamma and beta are per channel."""
     @staticmethod
-    def instance_norm(data: Expr, gamma: Expr, beta: Expr, channel_axis: int, axes: int | list[int], epsilon: float = 1e-5, center: bool = True, scale: bool = True) -> Call:
+    def instance_norm(data: Expr, gamma: Expr, beta: Expr, channel_axis: int, axes: int | Sequence[int], epsilon: float = 1e-5, center: bool = True, scale: bool = True) -> Call:
         """Normalized over some dimensions for each channel of each example; gamma and beta are per channel."""
     @staticmethod
-    def layer_norm(data: Expr, gamma: Expr, beta: Expr, axes: int | list[int], epsilon: float = 1e-5, center: bool = True, scale: bool = True) -> Call:
+    def layer_norm(data: Expr, gamma: Expr, beta: Expr, axes: int | Sequence[int], epsilon: float = 1e-5, center: bool = True, scale: bool = True) -> Call:
         """Normalized over some dimensions; gamma and beta have those dimensions."""
     @staticmethod
     def leakyrelu(data: Expr, alpha: float = 0.01) -> Call:
@@ -479,19 +480,19 @@ class nn:
     def log_softmax(data: Expr, axis: int = -1) -> Call:
         """Logarithm of softmax, computed without overflow."""
     @staticmethod
-    def max_pool1d(data: Expr, pool_size: int | list[int] = (1,), strides: int | list[int] = (1,), padding: int | list[int] = (0, 0), dilation: int | list[int] = (1,), ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCW", out_layout: str | None = None) -> Call:
+    def max_pool1d(data: Expr, pool_size: int | Sequence[int] = (1,), strides: int | Sequence[int] = (1,), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1,), ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCW", out_layout: str | None = None) -> Call:
         """The largest element under a window that slides over an image. ONNX: MaxPool."""
     @staticmethod
-    def max_pool2d(data: Expr, pool_size: int | list[int] = (1, 1), strides: int | list[int] = (1, 1), padding: int | list[int] = (0, 0, 0, 0), dilation: int | list[int] = (1, 1), ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCHW", out_layout: str | None = None) -> Call:
+    def max_pool2d(data: Expr, pool_size: int | Sequence[int] = (1, 1), strides: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0, 0, 0), dilation: int | Sequence[int] = (1, 1), ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCHW", out_layout: str | None = None) -> Call:
         """The largest element under a window that slides over an image. ONNX: MaxPool."""
     @staticmethod
-    def max_pool3d(data: Expr, pool_size: int | list[int] = (1, 1, 1), strides: int | list[int] = (1, 1, 1), padding: int | list[int] = (0, 0, 0, 0, 0, 0), dilation: int | list[int] = (1, 1, 1), ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCDHW", out_layout: str | None = None) -> Call:
+    def max_pool3d(data: Expr, pool_size: int | Sequence[int] = (1, 1, 1), strides: int | Sequence[int] = (1, 1, 1), padding: int | Sequence[int] = (0, 0, 0, 0, 0, 0), dilation: int | Sequence[int] = (1, 1, 1), ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCDHW", out_layout: str | None = None) -> Call:
         """The largest element under a window that slides over an image. ONNX: MaxPool."""
     @staticmethod
     def nll_loss(predictions: Expr, targets: Expr, weights: Expr | None = None, reduction: str = "mean", ignore_index: int = -100) -> Call:
         """-weights[target] * predictions[target], averaged or summed. ATen: nll_loss."""
     @staticmethod
-    def pad(data: Expr, pad_width: int | list[int], pad_mode: str = "constant", pad_value: float = 0.0) -> Call:
+    def pad(data: Expr, pad_width: int | Sequence[int], pad_mode: str = "constant", pad_value: float = 0.0) -> Call:
         """The input with a border."""
     @staticmethod
     def pixel_shuffle(data: Expr, upscale_factor: int) -> Call:
@@ -503,7 +504,7 @@ class nn:
     def relu(data: Expr) -> Call:
         """max(x, 0)."""
     @staticmethod
-    def rms_norm(data: Expr, weight: Expr, axes: int | list[int] = (-1,), epsilon: float = 1e-5) -> Call:
+    def rms_norm(data: Expr, weight: Expr, axes: int | Sequence[int] = (-1,), epsilon: float = 1e-5) -> Call:
         """x / sqrt(mean(x * x) + epsilon) * weight."""
     @staticmethod
     def selu(data: Expr) -> Call:
@@ -531,17 +532,17 @@ class vision:
     def non_max_suppression(data: Expr, valid_count: Expr, indices: Expr, max_output_size: int = -1, iou_threshold: float = 0.5, force_suppress: bool = False, top_k: int = -1, coord_start: int = 2, score_index: int = 1, id_index: int = 0, return_indices: bool = True, invalid_to_bottom: bool = False, soft_nms_sigma: float = 0.0, score_threshold: float = 0.0) -> Call:
         """Boxes without those that overlap a better one; what is dropped is -1."""
     @staticmethod
-    def roi_align(data: Expr, rois: Expr, pooled_size: int | list[int], spatial_scale: float, sample_ratio: int = -1, aligned: bool = False, layout: str = "NCHW", mode: str = "avg") -> Call:
+    def roi_align(data: Expr, rois: Expr, pooled_size: int | Sequence[int], spatial_scale: float, sample_ratio: int = -1, aligned: bool = False, layout: str = "NCHW", mode: str = "avg") -> Call:
         """Each region divided into bins; a bin's value is the mean, or the largest, of the image at places in it, mixed from the four elements around. ONNX: RoiAlign."""
     @staticmethod
-    def roi_pool(data: Expr, rois: Expr, pooled_size: int | list[int], spatial_scale: float, layout: str = "NCHW") -> Call:
+    def roi_pool(data: Expr, rois: Expr, pooled_size: int | Sequence[int], spatial_scale: float, layout: str = "NCHW") -> Call:
         """Each region divided into bins of whole elements; a bin's value is the largest of them, zero for an empty one. ONNX: MaxRoiPool."""
 class vm:
     @staticmethod
-    def alloc_storage(size: Expr | list[int | PrimExpr], runtime_device_index: Expr | int | float, dtype: str, storage_scope: Expr) -> Call:
+    def alloc_storage(size: Expr | Sequence[int | PrimExpr], runtime_device_index: Expr | int | float, dtype: str, storage_scope: Expr) -> Call:
         """Memory, as the VM allocates it."""
     @staticmethod
-    def alloc_tensor(storage: Expr, offset: Expr | int | float, shape: Expr | list[int | PrimExpr], dtype: str, runtime_device_index: Expr | int | float | None = None) -> Call:
+    def alloc_tensor(storage: Expr, offset: Expr | int | float, shape: Expr | Sequence[int | PrimExpr], dtype: str, runtime_device_index: Expr | int | float | None = None) -> Call:
         """A tensor inside a storage, as the VM makes it."""
     @staticmethod
     def call_tir_dyn(func: Expr, args: Expr) -> Call:

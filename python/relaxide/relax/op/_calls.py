@@ -3,7 +3,7 @@
 from ... import _core
 from ...ir.expr import Call, Expr, Tuple
 from ...ir.prim import StringImm
-from ..expr import ExternFunc, ShapeExpr
+from ..expr import DataTypeImm, ExternFunc, ShapeExpr
 
 
 def _tuple(args):
@@ -109,6 +109,27 @@ def invoke_closure(closure, args, ty_args):
 def invoke_pure_closure(closure, args, ty_args):
     """Call a closure that has no effects."""
     return _core.op_call("invoke_pure_closure", (closure, _tuple(args)), {}, _types(ty_args))
+
+
+def view(data, shape=None, dtype=None, relative_byte_offset=None):
+    """The same memory as another tensor: nothing is copied, and the view must not reach beyond the tensor.
+
+    Parameters
+    ----------
+    data : Expr
+        The tensor.
+    shape : Expr or list of int, optional
+        Other dimensions.
+    dtype : str, optional
+        Another element type.
+    relative_byte_offset : int, optional
+        Where the view begins, in bytes behind where the tensor begins.
+    """
+    absent = Tuple([])
+    shape = shape if shape is None or isinstance(shape, Expr) else ShapeExpr(list(shape))
+    dtype = dtype if dtype is None or isinstance(dtype, Expr) else DataTypeImm(dtype)
+    given = (absent if value is None else value for value in (shape, dtype, relative_byte_offset))
+    return _core.op_call("memory.view", (data, *given), {}, None)
 
 
 def assert_op(condition, format_args=None, format=""):

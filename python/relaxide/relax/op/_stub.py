@@ -7,6 +7,7 @@ from ... import _core
 from ._generate import signature
 
 _HEAD = '''# Made by `python -m relaxide.relax.op._stub` of the compiler's registry of operators.
+from collections.abc import Sequence
 from typing import Any
 
 from ...ir.expr import Call, Expr, ExprWithOp as PrimExpr
@@ -37,7 +38,8 @@ def _function(name, indent):
     parts = []
     for text, kind in parameters:
         head, _, default = text.partition("=")
-        kind = "Any" if kind == "object" else kind
+        # What is given as a list may be a tuple, as many defaults are.
+        kind = "Any" if kind == "object" else kind.replace("list[", "Sequence[")
         optional = " | None" if default == "None" else ""
         parts.append(head if not kind else f"{head}: {kind}{optional}" + (f" = {default}" if default else ""))
     short = name.rpartition(".")[2]

@@ -66,14 +66,23 @@ def tensor_ir_op(func, name_hint, args, out):
         Placeholders for its outputs.
     """
     gvar = BlockBuilder.current().add_func(func, name_hint)
-    return wrap_nested(_op.call_tir(gvar, _operands(args), _types(out)), name_hint)
+    inputs, scalars = _split(args)
+    return wrap_nested(_op.call_tir(gvar, inputs, _types(out), scalars), name_hint)
+
+
+def _split(args):
+    """Inputs, and scalars, which a kernel takes behind its outputs; None where there are none."""
+    operands = _operands(args)
+    scalars = [one for one in operands if is_prim_expr(one)]
+    return [one for one in operands if not is_prim_expr(one)], scalars or None
 
 
 def tensor_ir_inplace_op(func, name_hint, args, inplace_indices, out):
     """A kernel of TIR that writes results over arguments: those that ``inplace_indices`` names, -1 for a fresh output."""
     gvar = BlockBuilder.current().add_func(func, name_hint)
     indices = [inplace_indices] if isinstance(inplace_indices, int) else list(inplace_indices)
-    return wrap_nested(_op.call_tir_inplace(gvar, _operands(args), indices, _types(out)), name_hint)
+    inputs, scalars = _split(args)
+    return wrap_nested(_op.call_tir_inplace(gvar, inputs, indices, _types(out), scalars), name_hint)
 
 
 def _plain(arg, floats):
