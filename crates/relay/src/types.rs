@@ -85,9 +85,10 @@ pub struct RefType {
     pub value: Type,
 }
 
-/// A type that inference has to find. Identity is the address.
+/// A type that inference has to find. To inference each is one of its own, by its address; programs that are compared may each have one
+/// in the same place.
 #[derive(Object, Debug)]
-#[object(key = "relay.IncompleteType", unique)]
+#[object(key = "relay.IncompleteType")]
 pub struct IncompleteType {}
 
 impl Type {

@@ -25,6 +25,27 @@ fn equal(a: &Module, b: &Module) -> bool {
         && a.types.keys().eq(b.types.keys())
 }
 
+#[test]
+fn a_type_that_is_left_open_is_read_to_an_equal_program() {
+    let mut tried = 0;
+    for name in NAMES {
+        let text = sample(&format!("{name}.src.relay"));
+        let nested = "#[version = \"0.0.5\"]\ndef @main(%f: fn (int32, (int32, bool)) -> int32, %r: ref(int32)) -> (int32, int32) { (1, 2) }";
+        for text in [text.as_str(), nested] {
+            let places = ["int32", "float32", "bool"].into_iter().flat_map(|ty| text.match_indices(ty));
+            for (at, ty) in places {
+                let open = format!("{}_{}", &text[..at], &text[at + ty.len()..]);
+                let Ok(module) = parse(&Source::new("open", open.clone())) else { continue };
+                tried += 1;
+                let printed = print_module(&module, PrintOptions::default());
+                let again = parse(&Source::new("again", printed.clone())).unwrap_or_else(|d| panic!("{d}\n{printed}"));
+                assert!(equal(&module, &again), "{open}\nis printed as\n{printed}");
+            }
+        }
+    }
+    assert!(tried > 40, "only {tried} texts with an open type were read");
+}
+
 /// The text without places, and without line breaks at the end.
 fn without_spans(text: &str) -> String {
     let mut out = String::new();

@@ -350,7 +350,7 @@ impl<'a> Parser<'a> {
                 self.expect(",")?;
             }
         }
-        let ret_type = if self.eat("->") { Some(self.ty()?) } else { None };
+        let ret_type = if self.eat("->") { self.annotation()? } else { None };
         self.expect("{")?;
         let body = self.nested(Self::block)?;
         self.expect("}")?;
