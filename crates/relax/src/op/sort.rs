@@ -67,7 +67,7 @@ pub static TABLE: &[OpDef] = &[
 
 /// The most elements that are selected one by one. An element that is among the first so far is put in its place by moving those
 /// behind it, so the work for a row that is in the opposite order grows with this. More are counted off.
-const MOST_SELECTED: i64 = 128;
+const MOST_SELECTED: i64 = 32;
 
 /// Which of two elements comes first.
 pub(super) fn before(a: &PrimExpr, b: &PrimExpr, descending: bool) -> PrimExpr {
