@@ -70,12 +70,15 @@ pub fn first_by_counting(x: &te::Tensor, axis: usize, k: i64, descending: bool) 
     let mut dims = x.shape().to_vec();
     dims[axis] = PrimExpr::from(k);
     let pair = |name: &str, dtype| (name.to_string(), vec![PrimExpr::from(2)], dtype);
+    // Numbers as wide as ranks are counted in the fewest instructions.
+    let fits = size.as_int().is_some_and(|size| size <= i64::from(i32::MAX));
+    let counted = if fits { ranked } else { wide };
     let outs = [
         ("first".to_string(), dims.clone(), x.dtype()),
         ("places".to_string(), dims, wide),
         ("all_ranks".to_string(), vec![size.clone()], ranked),
         pair("bounds", ranked),
-        pair("counts", wide),
+        pair("counts", counted),
     ];
     // One more: what does not count is written behind those that do.
     let outs = outs.into_iter().chain(Sorting::buffers(&PrimExpr::from(k + 1), x.dtype()));
@@ -95,21 +98,22 @@ pub fn first_by_counting(x: &te::Tensor, axis: usize, k: i64, descending: bool) 
         let find = rank_of_last(ranks, &size, bounds, &count, k);
         // Of those with the rank of the last, as many as are left over by those before.
         let ties = Cell::new(counts, 1);
-        let ahead = counted(ranks, &size, &count, |rank| prim::gt(rank, last.get()));
+        let ahead = count_ranks(ranks, &size, &count, |rank| prim::gt(rank, last.get()));
+        let (zero, all) = (prim::int_of(counted, 0), prim::int_of(counted, k));
         let taken = Stmt::each("t", size.clone(), |t| {
             let rank = prim::load(ranks, [t]);
-            let is_tie = prim::and(prim::eq(&rank, last.get()), prim::gt(ties.get(), 0));
-            let (tie, takes) = (Var::prim("tie", wide), Var::prim("takes", wide));
-            let counts_for = prim::max(cast(wide, prim::gt(&rank, last.get())), PrimExpr::from(&tie));
+            let is_tie = prim::and(prim::eq(&rank, last.get()), prim::gt(ties.get(), zero.clone()));
+            let (tie, takes) = (Var::prim("tie", counted), Var::prim("takes", counted));
+            let counts_for = prim::max(cast(counted, prim::gt(&rank, last.get())), PrimExpr::from(&tie));
             Stmt::seq([
-                Stmt::bind(tie.clone(), cast(wide, is_tie)),
+                Stmt::bind(tie.clone(), cast(counted, is_tie)),
                 Stmt::bind(takes.clone(), counts_for),
-                sorting.set(&count.get(), rank, t.clone()),
+                sorting.set(&cast(wide, count.get()), rank, t.clone()),
                 count.set(count.get() + PrimExpr::from(&takes)),
                 ties.set(ties.get() - PrimExpr::from(&tie)),
             ])
         });
-        let take = Stmt::seq([ahead, ties.set(PrimExpr::from(k) - count.get()), count.set(0), taken]);
+        let take = Stmt::seq([ahead, ties.set(all - count.get()), count.set(0), taken]);
         let end = Stmt::each("t", PrimExpr::from(k), |t| {
             let place = prim::load(&sorting.places, [t]);
             let value = prim::load(&source[0], at(&place));
@@ -122,9 +126,10 @@ pub fn first_by_counting(x: &te::Tensor, axis: usize, k: i64, descending: bool) 
 }
 
 /// Counts the ranks of a row for which something holds.
-fn counted(ranks: &Ref<Buffer>, size: &PrimExpr, count: &Cell, holds: impl Fn(PrimExpr) -> PrimExpr) -> Stmt {
+fn count_ranks(ranks: &Ref<Buffer>, size: &PrimExpr, count: &Cell, holds: impl Fn(PrimExpr) -> PrimExpr) -> Stmt {
     let each = Stmt::each("t", size.clone(), |t| {
-        count.set(count.get() + cast(DataType::int(64), holds(prim::load(ranks, [t]))))
+        let so_far = count.get();
+        count.set(&so_far + cast(so_far.dtype(), holds(prim::load(ranks, [t]))))
     });
     Stmt::seq([count.set(0), each])
 }
@@ -145,8 +150,8 @@ fn rank_of_last(ranks: &Ref<Buffer>, size: &PrimExpr, bounds: &Ref<Buffer>, coun
         );
         Stmt::seq([
             Stmt::bind(tried.clone(), prim::call(ty, "tirx.bitwise_xor", vec![last.get(), bit.get()])),
-            counted(ranks, size, count, |rank| prim::ge(rank, PrimExpr::from(&tried))),
-            Stmt::when(prim::ge(count.get(), k), last.set(PrimExpr::from(&tried))),
+            count_ranks(ranks, size, count, |rank| prim::ge(rank, PrimExpr::from(&tried))),
+            Stmt::when(prim::ge(count.get(), prim::int_of(count.get().dtype(), k)), last.set(PrimExpr::from(&tried))),
             bit.set(next),
         ])
     });

@@ -65,9 +65,19 @@ pub static TABLE: &[OpDef] = &[
     ),
 ];
 
-/// The most elements that are selected one by one. An element that is among the first so far is put in its place by moving those
-/// behind it, so the work for a row that is in the opposite order grows with this. More are counted off.
-const MOST_SELECTED: i64 = 128;
+/// The most elements that are selected one by one, and so few that no other way is tried; of a row of unknown length.
+const MOST_ENTERED: i64 = 128;
+const FEW_ENTERED: i64 = 16;
+const ENTERED_OF_ANY: i64 = 64;
+
+/// Whether the first `k` of a row are best selected one by one. An element that is among the first so far is put in its place by moving
+/// those behind it, which costs about the square of `k`; counting them off costs several passes over the row.
+fn are_entered(k: i64, size: Option<i64>) -> bool {
+    match size {
+        Some(size) => (1..=MOST_ENTERED).contains(&k) && size > 2 * k && (k <= FEW_ENTERED || 3 * k * k <= 2 * size),
+        None => (1..=ENTERED_OF_ANY).contains(&k),
+    }
+}
 
 /// Which of two elements comes first.
 pub(super) fn before(a: &PrimExpr, b: &PrimExpr, descending: bool) -> PrimExpr {
@@ -174,8 +184,8 @@ fn topk(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> 
     let mut dims = x.shape().to_vec();
     // A selection visits each element a few times; a sort is better where all elements are taken.
     let size = dims[axis].as_int();
-    let by_entering = (1..=MOST_SELECTED).contains(&k) && size.is_none_or(|size| size > 2 * k);
-    let by_counting = k > MOST_SELECTED && size.is_none_or(|size| size > k);
+    let by_entering = are_entered(k, size);
+    let by_counting = k > FEW_ENTERED && size.is_none_or(|size| size > k);
     if k > 0 {
         dims[axis] = PrimExpr::from(k);
     }

@@ -12,7 +12,7 @@ pub(super) const TABLE: &[Builtin] =
     &[Builtin::plain("relax.run.nonzero", nonzero), Builtin::plain("relax.run.unique", unique)];
 
 /// The elements as numbers in the order of their values: NaN is one value, above all others, and both zeros are one.
-fn keys(args: &Args<'_, '_>, tensor: &Tensor) -> Result<Vec<i128>, Error> {
+fn keys(args: &Args<'_, '_>, tensor: &Tensor) -> Result<Vec<i64>, Error> {
     let dtype = tensor.dtype();
     let host = device::on_host(tensor)?;
     let refuse = || args.error(ErrorKind::TypeError, format_args!("tensors of {dtype} are not supported"));
@@ -21,11 +21,11 @@ fn keys(args: &Args<'_, '_>, tensor: &Tensor) -> Result<Vec<i128>, Error> {
     }
     let of_float = |value: f64| {
         if value.is_nan() {
-            return i128::MAX;
+            return i64::MAX;
         }
         let bits = (value + 0.0).to_bits() as i64;
         // Negative numbers have the opposite order of their bits.
-        i128::from(if bits < 0 { i64::MIN.wrapping_sub(bits) } else { bits })
+        if bits < 0 { i64::MIN.wrapping_sub(bits) } else { bits }
     };
     if dtype.is_packed() {
         return Err(refuse());
@@ -43,8 +43,9 @@ fn keys(args: &Args<'_, '_>, tensor: &Tensor) -> Result<Vec<i128>, Error> {
         (DataType::FLOAT, 32) => words.map(|w| of_float(f64::from(f32::from_bits(w as u32)))).collect(),
         (DataType::FLOAT, 16) => words.map(|w| of_float(f16::from_bits(w as u16).to_f64())).collect(),
         (DataType::BFLOAT, 16) => words.map(|w| of_float(bf16::from_bits(w as u16).to_f64())).collect(),
-        _ if dtype.is_int() => words.map(|w| i128::from((w as i64) << shift >> shift)).collect(),
-        _ if dtype.is_uint() || dtype.is_bool() => words.map(i128::from).collect(),
+        _ if dtype.is_int() => words.map(|w| (w as i64) << shift >> shift).collect(),
+        _ if dtype.is_uint() && dtype.bits == 64 => words.map(|w| (w as i64) ^ i64::MIN).collect(),
+        _ if dtype.is_uint() || dtype.is_bool() => words.map(|w| w as i64).collect(),
         _ => return Err(refuse()),
     })
 }
@@ -53,7 +54,7 @@ fn keys(args: &Args<'_, '_>, tensor: &Tensor) -> Result<Vec<i128>, Error> {
 fn nonzero(args: &Args<'_, '_>) -> Result<Any, Error> {
     args.expect_len(1, 1)?;
     let tensor: Tensor = args.get(0, "tensor")?;
-    let zero = 0;
+    let zero = if tensor.dtype().is_uint() && tensor.dtype().bits == 64 { i64::MIN } else { 0 };
     let found: Vec<usize> =
         keys(args, &tensor)?.iter().enumerate().filter(|(_, key)| **key != zero).map(|(i, _)| i).collect();
     let shape = if tensor.ndim() == 0 { &[1][..] } else { tensor.shape() };
@@ -71,28 +72,47 @@ fn there(result: Tensor, of: &Tensor) -> Result<Any, Error> {
     device::to_device(&result, of.device()).map(Any::from)
 }
 
-/// A tensor as slices along an axis: what is compared, and what is given.
+/// A tensor as slices along an axis, or its elements, where none is given.
 struct Slices {
-    keys: Vec<Vec<i128>>,
-    /// For each slice the places of its elements, in the result's order.
-    places: Vec<Vec<usize>>,
+    count: usize,
+    /// The elements of a slice: so many times so many neighbours.
+    outer: usize,
+    inner: usize,
 }
 
-fn slices(keys: &[i128], shape: &[i64], axis: Option<usize>) -> Slices {
-    let Some(axis) = axis else {
-        return Slices {
-            keys: keys.iter().map(|k| vec![*k]).collect(),
-            places: (0..keys.len()).map(|i| vec![i]).collect(),
+impl Slices {
+    fn of(shape: &[i64], axis: Option<usize>) -> Slices {
+        let product = |dims: &[i64]| dims.iter().map(|d| *d as usize).product::<usize>();
+        let Some(axis) = axis.filter(|axis| *axis < shape.len()) else {
+            return Slices { count: product(shape), outer: 1, inner: 1 };
         };
-    };
-    let inner: usize = shape.iter().skip(axis + 1).map(|d| *d as usize).product();
-    let size = shape.get(axis).map_or(0, |d| *d as usize);
-    let outer: usize = shape.iter().take(axis).map(|d| *d as usize).product();
-    let of =
-        |s: usize| (0..outer).flat_map(|o| (0..inner).map(move |i| (o * size + s) * inner + i)).collect::<Vec<_>>();
-    let places: Vec<Vec<usize>> = (0..size).map(of).collect();
-    let keys = places.iter().map(|p| p.iter().filter_map(|i| keys.get(*i).copied()).collect()).collect();
-    Slices { keys, places }
+        Slices { count: shape[axis] as usize, outer: product(&shape[..axis]), inner: product(&shape[axis + 1..]) }
+    }
+
+    /// How many elements a slice has.
+    fn width(&self) -> usize {
+        self.outer * self.inner
+    }
+
+    /// The places of a slice's elements in the tensor.
+    fn places(&self, slice: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.width()).map(move |k| ((k / self.inner) * self.count + slice) * self.inner + k % self.inner)
+    }
+
+    /// The slices in order, equal ones in that of their places; and which of them differ from the one before.
+    fn sorted(&self, keys: &[i64]) -> (Vec<usize>, Vec<bool>) {
+        if self.width() == 1 {
+            let mut pairs: Vec<(i64, usize)> = keys.iter().copied().zip(0..).collect();
+            pairs.sort_unstable();
+            let differs = (0..pairs.len()).map(|i| i == 0 || pairs[i].0 != pairs[i - 1].0).collect();
+            return (pairs.into_iter().map(|(_, place)| place).collect(), differs);
+        }
+        let keys_of = |slice: usize| self.places(slice).map(|place| keys[place]);
+        let mut order: Vec<usize> = (0..self.count).collect();
+        order.sort_by(|a, b| keys_of(*a).cmp(keys_of(*b)));
+        let differs = (0..order.len()).map(|i| i == 0 || !keys_of(order[i]).eq(keys_of(order[i - 1]))).collect();
+        (order, differs)
+    }
 }
 
 /// Each slice once.
@@ -105,29 +125,29 @@ struct Once {
     counts: Vec<i64>,
 }
 
-fn once(keys: &[Vec<i128>], sorted: bool) -> Once {
-    let mut order: Vec<usize> = (0..keys.len()).collect();
-    order.sort_by(|a, b| keys[*a].cmp(&keys[*b]));
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    for i in order {
-        match groups.last_mut() {
-            Some(group) if keys[group[0]] == keys[i] => group.push(i),
-            _ => groups.push(vec![i]),
+fn once(slices: &Slices, keys: &[i64], sorted: bool) -> Once {
+    let (order, differs) = slices.sorted(keys);
+    let mut once = Once { first: Vec::new(), inverse: vec![0; order.len()], counts: Vec::new() };
+    for (slice, differs) in order.into_iter().zip(differs) {
+        if differs {
+            once.first.push(slice);
+            once.counts.push(0);
         }
+        let number = once.first.len() - 1;
+        once.counts[number] += 1;
+        once.inverse[slice] = number as i64;
     }
-    if !sorted {
-        groups.sort_by_key(|group| group[0]);
+    if sorted {
+        return once;
     }
-    let mut once = Once {
-        first: Vec::with_capacity(groups.len()),
-        inverse: vec![0; keys.len()],
-        counts: Vec::with_capacity(groups.len()),
-    };
-    for (number, group) in groups.iter().enumerate() {
-        once.first.push(group[0]);
-        once.counts.push(group.len() as i64);
-        group.iter().for_each(|i| once.inverse[*i] = number as i64);
-    }
+    // By their first occurrence instead.
+    let mut order: Vec<usize> = (0..once.first.len()).collect();
+    order.sort_unstable_by_key(|number| once.first[*number]);
+    let mut numbers = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(new, old)| numbers[*old] = new as i64);
+    once.inverse.iter_mut().for_each(|number| *number = numbers[*number as usize]);
+    once.first = order.iter().map(|old| once.first[*old]).collect();
+    once.counts = order.iter().map(|old| once.counts[*old]).collect();
     once
 }
 
@@ -138,19 +158,18 @@ fn unique(args: &Args<'_, '_>) -> Result<Any, Error> {
     let flag = |i: usize, name: &str| args.get::<i64>(i, name).map(|v| v != 0);
     let sorted = flag(1, "sorted")?;
     let axis = if args.len() > 5 && tensor.ndim() > 0 { Some(axis_of(args, &tensor)?) } else { None };
-    let Slices { keys, places } = slices(&keys(args, &tensor)?, tensor.shape(), axis);
-    let once = once(&keys, sorted);
+    let slices = Slices::of(tensor.shape(), axis);
+    let once = once(&slices, &keys(args, &tensor)?, sorted);
 
     let bytes = device::on_host(&tensor)?.to_bytes()?;
     let width = tensor.dtype().bytes();
     let mut shape: Vec<i64> = if axis.is_some() { tensor.shape().to_vec() } else { vec![0] };
     shape[axis.unwrap_or(0)] = once.first.len() as i64;
-    let mut out = vec![0; once.first.len() * places.first().map_or(0, Vec::len) * width];
-    let inner: usize = shape.iter().skip(axis.unwrap_or(0) + 1).map(|d| *d as usize).product();
+    let mut out = vec![0; once.first.len() * slices.width() * width];
+    let result = Slices { count: once.first.len(), ..slices };
     for (number, slice) in once.first.iter().enumerate() {
-        for (k, place) in places[*slice].iter().enumerate() {
-            let to = ((k / inner.max(1)) * once.first.len() + number) * inner + k % inner.max(1);
-            out[to * width..][..width].copy_from_slice(&bytes[place * width..][..width]);
+        for (from, to) in slices.places(*slice).zip(result.places(number)) {
+            out[to * width..][..width].copy_from_slice(&bytes[from * width..][..width]);
         }
     }
     let values = Tensor::from_bytes(&out, &shape, tensor.dtype())?;
