@@ -1,7 +1,8 @@
 //! Kernels for CUDA without a device: what becomes of them on the way to PTX runs on the processor, under a driver that has no device.
 //!
 //! The driver (`cuda/driver.c`) stands in the place of NVIDIA's, so that devices, memory, launches and faults are those of the runtime. Its
-//! modules are libraries of the very functions that LLVM makes PTX of, compiled for the processor, one thread after the other.
+//! modules are libraries of the very functions that LLVM makes PTX of, compiled for the processor; threads run in turn from barrier to
+//! barrier.
 
 mod devices;
 
@@ -41,6 +42,15 @@ fn emulated(kernels: &[(Ref<PrimFunc>, Target)], code: DeviceCode) -> DeviceCode
         let read = format!("define internal i32 @axis.{axis}() {{\n  %v = load i32, ptr {place}\n  ret i32 %v\n}}");
         text = text.replace(&declared, &read);
     }
+    // Memory of a block is memory, for one block runs at a time.
+    let as_memory = |line: &str| match line.split_once("= addrspacecast ptr addrspace(3) ") {
+        Some((value, of)) => format!("{value}= getelementptr i8, ptr {}, i64 0", of.trim_end_matches(" to ptr")),
+        None => line.replace("internal addrspace(3) global", "internal global"),
+    };
+    text = text.lines().map(as_memory).collect::<Vec<_>>().join("\n");
+    text = text.replace("declare void @llvm.nvvm.barrier0()", "").replace("@llvm.nvvm.barrier0", "@wait_for_block");
+    text.push_str("\n@barrier_of_block = global ptr null\n");
+    text.push_str("define internal void @wait_for_block() {\n  %f = load ptr, ptr @barrier_of_block\n  call void %f()\n  ret void\n}\n");
     for (_, info) in &payload.kernels {
         let mut body = String::new();
         let mut args = Vec::new();
