@@ -133,6 +133,40 @@ fn random_kernels_compute_the_same_over_threads() {
 }
 
 #[test]
+fn threads_of_a_block_work_together() {
+    if with_driver("threads_of_a_block_work_together") {
+        CUDA.threads_together(true);
+    }
+}
+
+/// With `PTXAS=path` NVIDIA's assembler takes the kernels, and finds registers enough for them.
+#[test]
+fn the_assembler_takes_kernels_whose_threads_work_together() {
+    let Some(assembler) = std::env::var_os("PTXAS") else {
+        eprintln!("not assembled: `PTXAS` does not say where NVIDIA's assembler is");
+        return;
+    };
+    for device in ["sm_80", "sm_90", "sm_100"] {
+        let text = CUDA.text_of_teamwork(&format!("cuda -arch={device}"));
+        if let Ok(path) = std::env::var("DUMP") { std::fs::write(format!("{path}/{device}.ptx"), &text).unwrap(); }
+        assert!(text.contains("bar.sync") || text.contains("barrier.sync"), "{text}");
+        assert!(text.contains("ld.shared.v4") && text.contains("st.shared"), "pointers of shared memory were not followed");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &text).unwrap();
+        let done = Command::new(&assembler)
+            .args(["-v", "-arch", device, "-o", "/dev/null"])
+            .arg(file.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{said}");
+        let spilled = said.lines().find(|line| line.contains("spill") && !line.contains("0 bytes spill stores, 0 bytes spill loads"));
+        assert!(spilled.is_none() && said.contains("0 bytes spill stores"), "{device}: {said}");
+        eprintln!("{device}: {}", said.lines().filter(|line| line.contains("Used")).collect::<Vec<_>>().join("\n"));
+    }
+}
+
+#[test]
 fn an_index_outside_of_its_extent_is_an_error_and_the_device_goes_on() {
     if with_driver("an_index_outside_of_its_extent_is_an_error_and_the_device_goes_on") {
         CUDA.index_outside(true);
