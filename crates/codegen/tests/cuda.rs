@@ -148,9 +148,14 @@ fn the_assembler_takes_kernels_whose_threads_work_together() {
     };
     for device in ["sm_80", "sm_90", "sm_100"] {
         let text = CUDA.text_of_teamwork(&format!("cuda -arch={device}"));
-        if let Ok(path) = std::env::var("DUMP") { std::fs::write(format!("{path}/{device}.ptx"), &text).unwrap(); }
+        if let Ok(path) = std::env::var("DUMP") {
+            std::fs::write(format!("{path}/{device}.ptx"), &text).unwrap();
+        }
         assert!(text.contains("bar.sync") || text.contains("barrier.sync"), "{text}");
-        assert!(text.contains("ld.shared.v4") && text.contains("st.shared"), "pointers of shared memory were not followed");
+        assert!(
+            text.contains("ld.shared.v4") && text.contains("st.shared"),
+            "pointers of shared memory were not followed"
+        );
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), &text).unwrap();
         let done = Command::new(&assembler)
@@ -160,7 +165,9 @@ fn the_assembler_takes_kernels_whose_threads_work_together() {
             .unwrap();
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(done.status.success(), "{said}");
-        let spilled = said.lines().find(|line| line.contains("spill") && !line.contains("0 bytes spill stores, 0 bytes spill loads"));
+        let spilled = said
+            .lines()
+            .find(|line| line.contains("spill") && !line.contains("0 bytes spill stores, 0 bytes spill loads"));
         assert!(spilled.is_none() && said.contains("0 bytes spill stores"), "{device}: {said}");
         eprintln!("{device}: {}", said.lines().filter(|line| line.contains("Used")).collect::<Vec<_>>().join("\n"));
     }

@@ -99,7 +99,7 @@ impl Kind {
 
     /// Kernels that the threads of a block carry out together, lowered, with what the interpreter makes of them.
     fn teamwork(&self) -> Vec<(String, Sample, PrimFunc)> {
-        let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 800 } else { 8 };
+        let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 900 } else { 9 };
         let kernel = |seed| {
             let (name, Teamwork { sample, rule }) = (format!("team{seed}"), teamwork(seed).unwrap());
             let notes = schedule::apply(&sample.func, &self.target()).unwrap().notes;

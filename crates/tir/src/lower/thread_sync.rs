@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Which elements they are is not looked at: a barrier too many costs little. A loop is gone through twice, since its end comes before its
-//! beginning. A statement that not all threads carry out alike is taken as one, and the barrier stands before it: what threads tell
-//! each other inside of it has to be ordered by hand. Kernels of rules have their barriers, and get none. Source: TVM's `ThreadSync`.
+//! beginning. A statement that not all threads carry out alike is taken as one, and the barrier stands before it; one in which a barrier
+//! would have to stand is refused. Kernels of rules have their barriers, and get none. Source: TVM's `ThreadSync`.
 
 use std::collections::HashSet;
 
@@ -23,14 +23,19 @@ use crate::PrimFunc;
 use crate::barriers::{self, Varying};
 use crate::functor::StmtVisitor;
 use crate::stmt::*;
-use crate::verify::VerifyError;
+use crate::verify::{VerifyError, headline};
 
 /// A kernel in which threads wait for what others write.
 pub(super) fn order_threads(func: &PrimFunc) -> Result<PrimFunc, VerifyError> {
     if Used::of(&func.body).is_nothing() {
         return Ok(func.clone());
     }
-    let ordered = func.with_body(Order::default().stmt(&func.body));
+    let mut order = Order::default();
+    let ordered = func.with_body(order.stmt(&func.body));
+    if let Some(place) = order.inside {
+        let what = "threads that go different ways write and read memory that they share".to_string();
+        return Err(VerifyError::Barrier { what, place });
+    }
     barriers::check(&ordered)?;
     Ok(ordered)
 }
@@ -85,6 +90,28 @@ struct Order {
     varying: Varying,
     /// What was used since the last barrier.
     open: Used,
+    /// A statement that not all threads carry out alike, and that would need a barrier inside.
+    inside: Option<String>,
+}
+
+/// Whether a part of a statement has to wait for another part of it.
+fn waits_inside(stmt: &Stmt, open: &mut Used) -> bool {
+    match stmt {
+        Stmt::Seq(n) => n.seq.iter().any(|stmt| waits_inside(stmt, open)),
+        Stmt::Attr(n) => waits_inside(&n.body, open),
+        // The end of a loop comes before its beginning.
+        Stmt::For(n) => waits_inside(&n.body, open) || waits_inside(&n.body, open),
+        Stmt::While(n) => waits_inside(&n.body, open) || waits_inside(&n.body, open),
+        Stmt::If(n) => {
+            waits_inside(&n.then_case, open) || n.else_case.as_ref().is_some_and(|other| waits_inside(other, open))
+        }
+        _ => {
+            let used = Used::of(stmt);
+            let waits = open.comes_before(&used);
+            open.add(&used);
+            waits
+        }
+    }
 }
 
 impl Order {
@@ -131,6 +158,9 @@ impl Order {
             && self.varying.varies(&n.value)
         {
             self.varying.add(&n.var);
+        }
+        if waits_inside(stmt, &mut Used::default()) {
+            self.inside.get_or_insert_with(|| headline(stmt));
         }
         let used = Used::of(stmt);
         if !self.open.comes_before(&used) {
@@ -196,8 +226,24 @@ mod tests {
     }
 
     #[test]
+    fn what_would_need_a_barrier_in_a_branch_is_refused() {
+        let f32 = DataType::float(32);
+        let (a, s) = (Buffer::new("A", f32, [8]), Buffer::scoped("s", f32, [8], "shared"));
+        let [t, block] = ["t", "block"].map(Var::dim);
+        let own = PrimExpr::from(&t);
+        let both = Stmt::seq([
+            Stmt::store(&s, [own.clone()], prim::load(&a, [own.clone()])),
+            Stmt::store(&a, [own.clone()], prim::load(&s, [int(3) - own.clone()])),
+        ]);
+        let body = Stmt::seq([Stmt::alloc(&s), Stmt::when(prim::lt(own, 4), both)]);
+        let func = PrimFunc::over_buffers(&[a], &[], schedule::launch(&block, int(1), &t, 8, body));
+        let error = split_device(&func, relaxide_ffi::Device::CUDA).unwrap_err().to_string();
+        assert!(error.contains("threads that go different ways write and read") && error.contains("if"), "{error}");
+    }
+
+    #[test]
     fn kernels_of_rules_have_their_barriers() {
-        for seed in 0..8 {
+        for seed in 0..9 {
             let func = teamwork(seed).unwrap().sample.func;
             let scheduled = schedule::apply(&func, &"cuda -arch=sm_80".parse().unwrap()).unwrap().func;
             let lowered = lower_with(&scheduled, LowerOptions { keep_loops: true, ..Default::default() }).unwrap();

@@ -1,4 +1,4 @@
-//! Random kernels that the threads of a block of a device carry out together: reductions, rows, products.
+//! Random kernels that the threads of a block of a device carry out together: reductions, rows, products, transposes.
 
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr};
@@ -23,14 +23,15 @@ const I32: DataType = DataType::int(32);
 pub fn teamwork(seed: u64) -> Result<Teamwork, TeError> {
     let mut random = Random::new(seed);
     let random = &mut random;
-    match seed % 8 {
+    match seed % 9 {
         0 | 1 => product(random),
         2 => convolution(random),
         3 => along_rows(random),
         4 => along_columns(random),
         5 => softmax(random),
         6 => norm(random),
-        _ => one_row(random),
+        7 => one_row(random),
+        _ => transpose(random),
     }
 }
 
@@ -228,4 +229,19 @@ fn one_row(random: &mut Random) -> Result<Teamwork, TeError> {
         te::sum(x.at(&[along.var()]) * w.at(&place), [&along])
     });
     maker.sample("shared reduction", output, vec![n.size])
+}
+
+/// A tensor turned around, with something done to its elements.
+fn transpose(random: &mut Random) -> Result<Teamwork, TeError> {
+    let dtype = if random.one_in(3) { I32 } else { F32 };
+    let b = dim(random, "b", 2, 3);
+    let (rows, columns) = (dim(random, "rows", 16, 70), dim(random, "columns", 16, 70));
+    let mut maker = Maker { random, inputs: Vec::new() };
+    let a = maker.input("A", &[&b, &rows, &columns], dtype);
+    let scale = maker.input("scale", &[&rows], dtype);
+    let dims = [&b, &columns, &rows];
+    let output =
+        te::compute("turned", exprs(&dims), |i| a.at(&[i[0].clone(), i[2].clone(), i[1].clone()]) * scale.at(&i[2..]));
+    let shape = sizes(&dims);
+    maker.sample("shared transpose", output, shape)
 }

@@ -7,6 +7,7 @@ mod product;
 mod reduction;
 mod rowwise;
 mod team;
+mod transpose;
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,8 @@ use super::{Rule, fallback, first, merge};
 use crate::Stmt;
 use crate::lower::DeviceLimits;
 
-const MAPS: &[Rule<Stage>] = &[Rule { name: "fallback", apply: fallback::map }];
+const MAPS: &[Rule<Stage>] =
+    &[Rule { name: "shared transpose", apply: transpose::apply }, Rule { name: "fallback", apply: fallback::map }];
 
 const REDUCTIONS: &[Rule<Reduce>] = &[
     Rule { name: "tiled product", apply: product::apply },
