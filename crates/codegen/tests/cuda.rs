@@ -148,9 +148,6 @@ fn the_assembler_takes_kernels_whose_threads_work_together() {
     };
     for device in ["sm_80", "sm_90", "sm_100"] {
         let text = CUDA.text_of_teamwork(&format!("cuda -arch={device}"));
-        if let Ok(path) = std::env::var("DUMP") {
-            std::fs::write(format!("{path}/{device}.ptx"), &text).unwrap();
-        }
         assert!(text.contains("bar.sync") || text.contains("barrier.sync"), "{text}");
         assert!(
             text.contains("ld.shared.v4") && text.contains("st.shared"),

@@ -217,7 +217,7 @@ mod tests {
         let (a, n) = (Buffer::new("A", F32, [1024]), Var::dim("n"));
         let [block, thread] = ["block", "thread"].map(Var::dim);
         let inside = body(&PrimExpr::from(&thread), &a, &PrimExpr::from(&n));
-        PrimFunc::over_buffers(&[a.clone()], &[n], launch(&block, int(1), &thread, threads, inside))
+        PrimFunc::over_buffers(std::slice::from_ref(&a), &[n], launch(&block, int(1), &thread, threads, inside))
     }
 
     #[test]
